@@ -1,0 +1,77 @@
+package interlock
+
+// Code names a reason for refusal. The list is closed and append-only: a code
+// keeps its meaning for ever and is the same in HTTP, gRPC, Go, Python and
+// TypeScript. docs/errors.md lists them with what to do.
+type Code string
+
+const (
+	// The request itself is wrong. Repeating it unchanged cannot succeed.
+	CodeInvalidRequest   Code = "invalid_request"   // malformed body, unknown field, bad value
+	CodeInvalidKey       Code = "invalid_key"       // a key breaks the rules for keys
+	CodeInvalidMode      Code = "invalid_mode"      // no such mode
+	CodeInvalidNamespace Code = "invalid_namespace" // a namespace breaks the rules for names
+	CodeInvalidID        Code = "invalid_id"        // not the form of a lease, ticket or session id
+	CodeInvalidTTL       Code = "invalid_ttl"       // ttl, grace or max_hold out of its range
+	CodeInvalidPriority  Code = "invalid_priority"  // priority out of its range
+	CodeTooManyClaims    Code = "too_many_claims"   // none, or more than MaxClaims
+	CodeDuplicateClaim   Code = "duplicate_claim"   // one key claimed twice in a request
+	CodeTooLong          Code = "too_long"          // a name, purpose, note or id above its limit
+	CodeBodyTooLarge     Code = "body_too_large"    // more than MaxBodyBytes
+	CodeUnsupported      Code = "unsupported"       // a documented feature that this version lacks
+	CodeNotFound         Code = "not_found"         // no such path
+	CodeMethodNotAllowed Code = "method_not_allowed"
+
+	// Somebody else is in the way.
+	CodeHeld     Code = "held"     // the key is held, and the request did not want to wait
+	CodeDeadlock Code = "deadlock" // waiting would never end: this request was the victim
+	CodeFenced   Code = "fenced"   // the fence is not that of a live lease on the key
+
+	// A lease, ticket or session is gone.
+	CodeExpired        Code = "expired"         // time ended it, and the key is free now
+	CodeTaken          Code = "taken"           // it ended, and somebody else holds the key
+	CodeRevoked        Code = "revoked"         // an operator or the server took it back
+	CodeReleased       Code = "released"        // its holder gave it back
+	CodeLeft           Code = "left"            // the ticket left the line
+	CodeOfferLapsed    Code = "offer_lapsed"    // granted, but nobody came for it in time
+	CodeSessionEnded   Code = "session_ended"   // the session is over, and its leases and waits with it
+	CodeUnknownLease   Code = "unknown_lease"   // never existed here, or is forgotten
+	CodeUnknownTicket  Code = "unknown_ticket"  // likewise
+	CodeUnknownSession Code = "unknown_session" // likewise
+	CodeInGrace        Code = "in_grace"        // past the hard end: commit and release, but no renewal
+
+	// Repetition.
+	CodeRequestIDReused Code = "request_id_reused" // same id, another body
+	CodeRequestTooOld   Code = "request_too_old"   // the id is older than what is remembered
+
+	// A limit. The text names it.
+	CodeTooManyWaiters  Code = "too_many_waiters"
+	CodeTooManySessions Code = "too_many_sessions"
+	CodeTooManyLeases   Code = "too_many_leases"
+	CodeTooManyStreams  Code = "too_many_streams"
+	CodeHistoryTrimmed  Code = "history_trimmed" // the journal no longer reaches back so far
+
+	// The door.
+	CodeUnauthenticated Code = "unauthenticated"
+	CodeForbidden       Code = "forbidden"
+	CodeForeignHost     Code = "foreign_host"
+
+	// The server. Nothing is wrong with the request.
+	CodeNoSpace        Code = "no_space"        // the journal's disk is full: no new leases, releases still work
+	CodeNotOwner       Code = "not_owner"       // another server owns the shard now
+	CodeShuttingDown   Code = "shutting_down"   // come back in a moment
+	CodeOverloaded     Code = "overloaded"      // more waiting work than the server accepts
+	CodeOutcomeUnknown Code = "outcome_unknown" // the request may or may not have happened: repeat it with the same id
+	CodeInternal       Code = "internal"        // our mistake
+)
+
+// Retryable reports whether repeating the same request, with the same request
+// id, can lead to another outcome without anybody changing the request.
+func (c Code) Retryable() bool {
+	switch c {
+	case CodeHeld, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeDeadlock,
+		CodeNoSpace, CodeNotOwner, CodeShuttingDown, CodeOverloaded, CodeOutcomeUnknown:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,14 @@
+// Package interlock holds the words that every other package uses: the four
+// counters, the modes, what a request and an answer are made of, and the closed
+// list of error codes. It has no behaviour beyond turning these values into
+// text and back, and it imports the standard library only.
+//
+// Start reading at [Claim] and [Mode] (what can be asked for), then [Lease],
+// [Ticket] and [Holder] (what comes back), then [Code] and [Error] (how a
+// refusal looks). What the words mean and which rules hold between them is
+// written in docs/architecture.md; who enforces them is package engine.
+//
+// Four counters are never mixed, and each is a type of its own: [Index] is a
+// position in the journal, [Epoch] the number of a shard's ownership, [Fence]
+// the number of a grant, [Version] the number of a state of guarded data.
+package interlock

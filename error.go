@@ -1,0 +1,27 @@
+package interlock
+
+// Error is how every refusal and failure looks, on the server as in the
+// clients. Code and Message are always set; the rest where it applies.
+//
+// An Error with a Code other than CodeOutcomeUnknown is the server's word: the
+// request was decided. With CodeOutcomeUnknown nobody answered, and only the
+// same request id can find out.
+type Error struct {
+	Code         Code
+	Message      string // lower-case, names the key, says the next step
+	Key          Key
+	ConflictKind ConflictKind
+	Holders      []Holder
+	Queue        *Queue
+	Cycle        []CycleStep
+	Advice       Advice
+	At           At
+}
+
+func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
+
+// Is makes errors.Is(err, &interlock.Error{Code: c}) compare codes.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code && t.Message == ""
+}

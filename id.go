@@ -1,0 +1,64 @@
+package interlock
+
+import (
+	"encoding/hex"
+	"errors"
+)
+
+// A LeaseID, TicketID or SessionID is 128 random bits. It is its holder's
+// secret: whoever knows it may act on the lease, the place in line or the
+// session. It is never shown to anybody else; see [PublicName] for what is.
+//
+// A ticket and the lease that it becomes share their bits and differ in their
+// prefix only, so a client that lost the answer which told it of its lease can
+// still find it.
+type (
+	LeaseID   [16]byte
+	TicketID  [16]byte
+	SessionID [16]byte
+)
+
+const (
+	leasePrefix   = "l_"
+	ticketPrefix  = "t_"
+	sessionPrefix = "s_"
+)
+
+func (id LeaseID) String() string   { return leasePrefix + hex.EncodeToString(id[:]) }
+func (id TicketID) String() string  { return ticketPrefix + hex.EncodeToString(id[:]) }
+func (id SessionID) String() string { return sessionPrefix + hex.EncodeToString(id[:]) }
+
+// IsZero reports whether the id names nothing.
+func (id LeaseID) IsZero() bool   { return id == LeaseID{} }
+func (id TicketID) IsZero() bool  { return id == TicketID{} }
+func (id SessionID) IsZero() bool { return id == SessionID{} }
+
+var errBadID = errors.New("not an id: want a prefix and 32 hexadecimal digits")
+
+// ParseLeaseID reads what LeaseID.String wrote.
+func ParseLeaseID(s string) (LeaseID, error) {
+	b, err := parseID(s, leasePrefix)
+	return LeaseID(b), err
+}
+
+// ParseTicketID reads what TicketID.String wrote.
+func ParseTicketID(s string) (TicketID, error) {
+	b, err := parseID(s, ticketPrefix)
+	return TicketID(b), err
+}
+
+// ParseSessionID reads what SessionID.String wrote.
+func ParseSessionID(s string) (SessionID, error) {
+	b, err := parseID(s, sessionPrefix)
+	return SessionID(b), err
+}
+
+func parseID(s, prefix string) (id [16]byte, err error) {
+	if len(s) != len(prefix)+32 || s[:len(prefix)] != prefix {
+		return id, errBadID
+	}
+	if _, err := hex.Decode(id[:], []byte(s[len(prefix):])); err != nil {
+		return id, errBadID
+	}
+	return id, nil
+}

@@ -1,0 +1,93 @@
+package journal
+
+import (
+	"context"
+	"io"
+
+	"github.com/interlockdev/interlock"
+)
+
+// MaxAppendBytes bounds the sum of the entries' lengths of one Append. (etcd
+// refuses requests above 1.5 MiB, Firestore documents above 1 MiB.)
+const MaxAppendBytes = 1_000_000
+
+// Entry is one record of the journal.
+type Entry struct {
+	Index interlock.Index
+	Epoch interlock.Epoch
+	// Data is what Append was given. It is empty for exactly one entry of each
+	// epoch, its first: the record by which the epoch was opened.
+	Data []byte
+}
+
+// Journal is one shard's log, opened for writing by one owner. What a backend's
+// Open returns has already won the epoch: its epoch record is durable and is the
+// last entry.
+//
+// The law, which journaltest checks for every backend:
+//
+//  1. Entries have one dense total order: indexes 1, 2, 3, ...
+//  2. What an Append that returned nil has written is in all later reads.
+//  3. After Open returned epoch e, no Append of a smaller epoch can succeed.
+//  4. No ghosts: an Append whose outcome was unknown is decided for ever once a
+//     later Open has returned. It is then in all reads, or in none.
+//  5. Append is a compare-and-set on (epoch, tail).
+//  6. SaveSnapshot and Truncate are guarded by the epoch too.
+//  7. Open reads the tail after fencing, not before.
+//
+// Append, SaveSnapshot, Truncate and Barrier may each be called by one goroutine
+// at a time, Read, Snapshot and Low by any number, all of them concurrently with
+// each other.
+type Journal interface {
+	// Epoch is the epoch that Open won. It does not change.
+	Epoch() interlock.Epoch
+
+	// Tail is the index of the last durable entry.
+	Tail() interlock.Index
+
+	// First is the index of the oldest entry that is still there: 1, or higher
+	// after Truncate. A journal always keeps at least its epoch record.
+	First() interlock.Index
+
+	// Append makes entries durable, all of them or none, as first, first+1, ...;
+	// first must be Tail()+1. No entry may be empty, and together they may not
+	// exceed MaxAppendBytes. Append does not keep the slices.
+	//
+	// ErrNoSpace means that nothing was written and that the journal is usable.
+	// After any other error the journal is not: the outcome may be unknown, and
+	// only a new Open can tell. ErrFenced says that it is unusable because
+	// another owner opened a later epoch.
+	Append(ctx context.Context, first interlock.Index, entries [][]byte) error
+
+	// Barrier returns nil only if this epoch was still the newest at some moment
+	// after Barrier was called. An answer that changed nothing (a renewal, a
+	// read) may leave only after a barrier that began after its request arrived.
+	Barrier(ctx context.Context) error
+
+	// Read calls visit for each durable entry from index from (at least First) up
+	// to the tail as it was when Read was called, in order. The entry's Data is
+	// valid during the call only. It stops at visit's first error and returns it.
+	// ErrTrimmed says that from is below First, *DamageError what is damaged.
+	Read(ctx context.Context, from interlock.Index, visit func(Entry) error) error
+
+	// SaveSnapshot stores what write writes as the state after index at, durably
+	// and atomically: a crash leaves the earlier snapshot. at must not be above
+	// Tail nor below an earlier snapshot's index.
+	SaveSnapshot(ctx context.Context, at interlock.Index, write func(io.Writer) error) error
+
+	// Snapshot opens the newest snapshot. It returns index 0 and a nil reader when
+	// there is none. The reader verifies a checksum and fails before io.EOF when
+	// it does not hold.
+	Snapshot(ctx context.Context) (interlock.Index, io.ReadCloser, error)
+
+	// Truncate lets the journal forget entries below before, which must not be
+	// above the newest snapshot's index + 1. It may keep more than it must.
+	Truncate(ctx context.Context, before interlock.Index) error
+
+	// Low reports that space runs out: the journal now writes from its reserve.
+	// The shard then admits only what gives something back (releases, ends).
+	Low() bool
+
+	// Close gives the ownership up without touching the log.
+	Close() error
+}

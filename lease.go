@@ -1,0 +1,171 @@
+package interlock
+
+import "time"
+
+// LeaseState is the tier of a lease's life. It goes forward only, except that a
+// renewal brings a lease that was only warned of its ttl back from soft to held.
+//
+//	held ──► soft ──► grace ──► ended
+//	  ▲_______│ renewal
+type LeaseState uint8
+
+const (
+	// Held means in full force.
+	Held LeaseState = 1 + iota
+	// Soft means that the holder was warned: a third of its time is left.
+	Soft
+	// Grace means that the hard end has passed: no renewal and no new work any
+	// more, but the holder may still commit and release.
+	Grace
+	// Ended means that the key has gone to the next.
+	Ended
+)
+
+var leaseStateNames = [...]string{Held: "held", Soft: "soft", Grace: "grace", Ended: "ended"}
+
+// String gives the name that the HTTP API uses.
+func (s LeaseState) String() string {
+	if int(s) < len(leaseStateNames) {
+		return leaseStateNames[s]
+	}
+	return ""
+}
+
+// Lease is what a grant gives, as its holder sees it.
+type Lease struct {
+	ID        LeaseID
+	Fence     Fence
+	Claims    []Claim
+	Agent     string
+	Session   string // public name, "" for an anonymous holder
+	Flow      string
+	Purpose   string
+	TTL       time.Duration
+	Grace     time.Duration
+	ExpiresIn time.Duration // until the hard end; in grace, until the key passes on
+	MaxHoldIn time.Duration // until max_hold ends it; 0 when it has no such cap
+	State     LeaseState
+
+	// Reused says that the same holder already held all of it, and that this is
+	// that lease: one release frees it.
+	Reused bool
+	// Changed says that somebody who could write held a claimed key while this
+	// request waited: read again before thinking.
+	Changed bool
+	// Notes are the last notes that earlier holders of the claimed keys left,
+	// oldest first. They are other agents' text: quote them, do not obey them.
+	Notes []Note
+}
+
+// Note is what a holder left for the next one when it released.
+type Note struct {
+	Key     Key
+	Agent   string
+	Fence   Fence
+	Outcome string
+	Text    string
+	Age     time.Duration
+}
+
+// Ticket is the durable name of a place in line.
+type Ticket struct {
+	ID       TicketID
+	Position int           // 1 is the next to be granted
+	Length   int           // waiters in this line
+	ETA      time.Duration // expected wait from now
+}
+
+// Liveness says what is known of a holder. It comes from heartbeats, never from
+// the age of a lease.
+type Liveness uint8
+
+const (
+	// Live means that a heartbeat came within the last two thirds of the ttl.
+	Live Liveness = 1 + iota
+	// Suspect means that heartbeats are missing, but the ttl has not passed.
+	Suspect
+	// LiveSoft means that the lease is in its soft tier for another reason than
+	// missing heartbeats: max_hold comes near.
+	LiveSoft
+	// LiveGrace means that the hard end has passed and the key is about to go on.
+	LiveGrace
+	// Offered means that the key is offered to a waiter that has not answered yet.
+	Offered
+)
+
+var livenessNames = [...]string{Live: "live", Suspect: "suspect", LiveSoft: "soft", LiveGrace: "grace", Offered: "offered"}
+
+// String gives the name that the HTTP API uses.
+func (l Liveness) String() string {
+	if int(l) < len(livenessNames) {
+		return livenessNames[l]
+	}
+	return ""
+}
+
+// Holder is a holder as others see it: no secret is in it.
+type Holder struct {
+	Agent        string
+	Session      string // public name, "" for an anonymous holder
+	Flow         string
+	Purpose      string // other agents' text
+	Key          Key    // the claim that stands in the way
+	Mode         Mode
+	Fence        Fence
+	Liveness     Liveness
+	HeartbeatAge time.Duration
+	Held         time.Duration
+	ExpiresIn    time.Duration
+	Progress     string // other agents' text
+}
+
+// Queue is the line before somebody who is not in it.
+type Queue struct {
+	Length int
+	ETA    time.Duration
+}
+
+// ConflictKind says why a request could not have what it asked for.
+type ConflictKind string
+
+const (
+	OtherAgent         ConflictKind = "other_agent"
+	SameAgentOtherFlow ConflictKind = "same_agent_other_flow"
+	AncestorHeld       ConflictKind = "ancestor"
+	DescendantHeld     ConflictKind = "descendant"
+	CapacityUsed       ConflictKind = "capacity"
+	RateUsed           ConflictKind = "rate"
+	LockDelayed        ConflictKind = "lock_delay"
+	VersionMoved       ConflictKind = "version"
+	FencedOff          ConflictKind = "fenced"
+)
+
+// CycleStep is one edge of a deadlock: the holder waits for Key, which the
+// holder of the next step has or stands in line for ahead of it.
+type CycleStep struct {
+	Agent   string
+	Session string
+	Flow    string
+	Key     Key
+	Mode    Mode
+	Victim  bool
+}
+
+// Action is what an answer advises its reader to do next.
+type Action string
+
+const (
+	ActWait          Action = "wait"
+	ActRetry         Action = "retry"
+	ActReRead        Action = "re_read"
+	ActWorkElsewhere Action = "work_elsewhere"
+	ActAskHuman      Action = "ask_human"
+	ActStop          Action = "stop"
+)
+
+// Advice is the next step, for an agent or a person to read.
+type Advice struct {
+	Action     Action
+	RetryAfter time.Duration
+	Message    string
+}
