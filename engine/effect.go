@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Outcome says what kind of effect this is.
+type Outcome uint8
+
+const (
+	// Granted: Lease is set.
+	Granted Outcome = 1 + iota
+	// Queued: Ticket, Holders and the rest of the conflict are set. Another answer
+	// follows if the wait is attached.
+	Queued
+	// Skipped: somebody already does it; Holders is set.
+	Skipped
+	// Done: it was carried out. Session is set for the commands about sessions.
+	Done
+	// Refused: Code and Message are set, and the conflict where there is one.
+	Refused
+	// Warned is a push: Lease is in its soft tier, ExpiresIn (or MaxHoldIn) says
+	// what is left.
+	Warned
+	// Lost is a push: Lease went on into grace or ended without its holder's
+	// doing; Code says why.
+	Lost
+)
+
+var outcomeNames = [...]string{
+	Granted: "granted", Queued: "queued", Skipped: "skipped", Done: "done",
+	Refused: "refused", Warned: "warned", Lost: "lost",
+}
+
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// Effect is what somebody must be told. It may leave only when the entry of its
+// step, and all before it, are durable.
+type Effect struct {
+	To      Caller
+	Outcome Outcome
+
+	Lease   interlock.Lease
+	Ticket  interlock.Ticket
+	Session Session
+	Losses  []Loss
+
+	// Code and Message say why not; Code is also set for Lost.
+	Code    interlock.Code
+	Message string
+
+	// Conflict is what stood in the way, for Queued, Skipped and Refused; nil when
+	// nothing did. Several effects never share one.
+	Conflict *Conflict
+}
+
+// Session is a session as its client sees it.
+type Session struct {
+	ID        interlock.SessionID
+	Name      string // public name
+	Agent     string
+	TTL       time.Duration
+	ExpiresIn time.Duration
+}
+
+// Loss is a lease about which its session must know something: it is gone (Code
+// says why), or it is in its soft tier or in grace (State).
+type Loss struct {
+	Lease interlock.Lease
+	Code  interlock.Code
+}
+
+// Conflict is what stands in a request's way: at the first of its keys that is
+// not free.
+type Conflict struct {
+	Key     interlock.Key
+	Kind    interlock.ConflictKind
+	Holders []interlock.Holder // at most MaxShownHolders, in the order of their fences
+	More    int                // holders not shown
+	Queue   interlock.Queue    // the line as a newcomer would find it
+	Cycle   []interlock.CycleStep
+}
+
+// MaxShownHolders bounds the holders listed in one answer.
+const MaxShownHolders = 16
+
+// Output collects what steps decided. The caller makes Entry durable and then
+// lets Effects go. It reuses one Output for many steps by resetting the slices to
+// length zero: the engine keeps none of them.
+type Output struct {
+	// Entry has one step's events appended; a step that changed nothing durable
+	// appends nothing.
+	Entry []byte
+	// Effects has one step's effects appended.
+	Effects []Effect
+	// Events has the same events as Entry appended, for metrics and logs.
+	Events []Event
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// EventKind says what happened. The numbers are in journals: they are never
+// changed and never reused.
+type EventKind uint8
+
+const (
+	// EvOpened: an owner's term begins. Epoch, and Fence: the highest given out or
+	// skipped so far.
+	EvOpened EventKind = 1
+	// EvSessionOpened: Session, SessionID, Agent, TTL.
+	EvSessionOpened EventKind = 2
+	// EvSessionEnded: Session, Reason (closed, expired).
+	EvSessionEnded EventKind = 3
+	// EvQueued: a request stands in line. All fields of a request.
+	EvQueued EventKind = 4
+	// EvGranted: a request was granted at once. All fields of a request, and Fence.
+	EvGranted EventKind = 5
+	// EvAdmitted: a waiting request was granted. Num, Fence, Waited; Offer if nobody
+	// listened at that moment.
+	EvAdmitted EventKind = 6
+	// EvClaimed: an offer was taken up. Num.
+	EvClaimed EventKind = 7
+	// EvGrace: the hard end of a lease. Num, Reason.
+	EvGrace EventKind = 8
+	// EvEnded: a lease is over and its keys are free. Num, Fence, Reason, Held, Outcome, Note.
+	EvEnded EventKind = 9
+	// EvLeft: a request left the line. Num, Reason; Cycle for a deadlock's victim.
+	EvLeft EventKind = 10
+	// EvAnswered: a request id was answered. RequestID or Seq, Fingerprint, and the answer:
+	// Answer, Code, Num.
+	EvAnswered EventKind = 11
+
+	// The kinds from here on stand in snapshots only.
+
+	// EvCounters: Num, Session, Fence are the highest ones given out.
+	EvCounters EventKind = 64
+	// EvTomb: a lease or ticket that is over and still remembered.
+	EvTomb EventKind = 65
+	// EvNoted: a note kept at a key.
+	EvNoted EventKind = 66
+	// EvHolds: the observed hold time of a class of keys.
+	EvHolds EventKind = 67
+)
+
+// Reason says why something ended. The numbers are in journals.
+type Reason uint8
+
+const (
+	ByRelease    Reason = 1  // its holder gave it back
+	ByTTL        Reason = 2  // no heartbeat within its ttl
+	ByMaxHold    Reason = 3  // held for as long as it may be
+	ByStall      Reason = 4  // heartbeats without progress
+	ByRevocation Reason = 5  // an operator took it back
+	BySession    Reason = 6  // its session was closed
+	ByDeath      Reason = 7  // its session expired
+	ByLapse      Reason = 8  // nobody came for the offer, or asked after the ticket
+	ByLeaving    Reason = 9  // its waiter left the line
+	ByDeadlock   Reason = 10 // it was the victim of a cycle
+)
+
+var reasonNames = [...]string{
+	ByRelease: "released", ByTTL: "ttl", ByMaxHold: "max_hold", ByStall: "stall", ByRevocation: "revoked",
+	BySession: "session_closed", ByDeath: "session_expired", ByLapse: "lapsed", ByLeaving: "left", ByDeadlock: "deadlock",
+}
+
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return ""
+}
+
+// Event is one thing that happened: who, what, why and when. It is a union; the
+// kinds' comments say which fields each uses beyond the subject.
+type Event struct {
+	Kind EventKind
+	At   Time
+
+	// The subject: whose and what.
+	Namespace interlock.Namespace
+	Session   uint64 // number of the session; 0 for an anonymous holder
+	Agent     string
+	Flow      string
+	Claims    []interlock.Claim
+	Actor     string // who did it, where it was not the holder
+
+	// A request.
+	Num      uint64 // its number
+	ID       [16]byte
+	Purpose  string
+	Trace    string
+	TTL      time.Duration
+	Grace    time.Duration
+	MaxHold  time.Duration
+	Priority int
+
+	// What became of it.
+	Fence   interlock.Fence
+	Offer   bool
+	Reason  Reason
+	Outcome string
+	Note    string
+	Waited  time.Duration
+	Held    time.Duration
+	Cycle   []interlock.CycleStep
+
+	// EvOpened.
+	Epoch interlock.Epoch
+
+	// EvAnswered.
+	RequestID   string
+	Seq         uint64
+	Acked       uint64
+	Fingerprint uint64
+	Answer      Outcome
+	Code        interlock.Code
+	Message     string
+}
+
+var eventNames = map[EventKind]string{
+	EvOpened: "opened", EvSessionOpened: "session_opened", EvSessionEnded: "session_ended", EvQueued: "queued",
+	EvGranted: "granted", EvAdmitted: "admitted", EvClaimed: "claimed", EvGrace: "grace", EvEnded: "ended",
+	EvLeft: "left", EvAnswered: "answered", EvCounters: "counters", EvTomb: "tomb", EvNoted: "noted", EvHolds: "holds",
+}
+
+func (k EventKind) String() string { return eventNames[k] }

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// The queries of this file read the state and change nothing. Like an effect,
+// what they return may leave only when everything decided so far is durable.
+// Text in it came from agents.
+
+// KeyView is a key as anybody in its namespace may see it.
+type KeyView struct {
+	Key        interlock.Key
+	Holders    []interlock.Holder // who claims this very key, an ancestor or a descendant
+	More       int                // holders not shown
+	Waiters    []WaiterView       // at most MaxShownWaiters, in the order of the line
+	Length     int                // of the line
+	FenceFloor interlock.Fence    // the lowest fence that a guard may still accept; 0 when the key is free and unknown
+	Notes      []interlock.Note
+	HoldTime   time.Duration // how long keys like this one are usually held; 0 when never seen
+}
+
+// WaiterView is a waiter as others see it.
+type WaiterView struct {
+	Agent    string
+	Session  string
+	Flow     string
+	Purpose  string
+	Mode     interlock.Mode
+	Priority int
+	Position int
+	Waited   time.Duration
+	ETA      time.Duration
+	Offered  bool
+}
+
+// MaxShownWaiters bounds the waiters listed for one key.
+const MaxShownWaiters = 100
+
+// KeyRow is a line of a listing.
+type KeyRow struct {
+	Key     interlock.Key
+	Holders []interlock.Holder // at most MaxShownHolders explicit ones
+	More    int
+	Length  int
+}
+
+// KeyFilter chooses keys for a listing. Keys with neither holder nor waiter of
+// their own are never listed.
+type KeyFilter struct {
+	Prefix  string
+	Held    bool // only held ones
+	Waiting bool // only those with a line
+	After   interlock.Key
+	Limit   int // 0 means 100, at most 1,000
+}
+
+// WaitEdge is an edge of the wait-for graph: Waiter waits for Blocker.
+type WaitEdge struct {
+	Waiter  Party
+	Blocker Party
+	Key     interlock.Key
+	Mode    interlock.Mode
+	Ahead   bool // Blocker does not hold the key, but stands in line before
+	Waited  time.Duration
+}
+
+// Party is somebody in the wait-for graph.
+type Party struct {
+	Agent   string
+	Session string
+	Flow    string
+}
+
+// HotKey is a key with much traffic.
+type HotKey struct {
+	Key     interlock.Key
+	Holders int
+	Length  int
+}
+
+// Counts are the sizes of things, for metrics.
+type Counts struct {
+	Namespaces int
+	Keys       int
+	Leases     int
+	Waiters    int
+	Sessions   int
+}
