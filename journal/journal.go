@@ -46,17 +46,19 @@ type Journal interface {
 	Tail() interlock.Index
 
 	// First is the index of the oldest entry that is still there: 1, or higher
-	// after Truncate. A journal always keeps at least its epoch record.
+	// after Truncate. A journal is never empty: it keeps at least its last entry.
 	First() interlock.Index
 
 	// Append makes entries durable, all of them or none, as first, first+1, ...;
-	// first must be Tail()+1. No entry may be empty, and together they may not
-	// exceed MaxAppendBytes. Append does not keep the slices.
+	// first must be Tail()+1. There must be at least one entry, none may be empty,
+	// and together they may not exceed MaxAppendBytes. Append does not keep the
+	// slices.
 	//
-	// ErrNoSpace means that nothing was written and that the journal is usable.
-	// After any other error the journal is not: the outcome may be unknown, and
-	// only a new Open can tell. ErrFenced says that it is unusable because
-	// another owner opened a later epoch.
+	// ErrNoSpace and ErrMisuse mean that nothing was written and that the journal
+	// is as usable as before. After any other error, also that of an ended
+	// context, it is not: the outcome may be unknown, and only a new Open can
+	// tell. ErrFenced says that it is unusable because another owner opened a
+	// later epoch.
 	Append(ctx context.Context, first interlock.Index, entries [][]byte) error
 
 	// Barrier returns nil only if this epoch was still the newest at some moment
@@ -67,12 +69,14 @@ type Journal interface {
 	// Read calls visit for each durable entry from index from (at least First) up
 	// to the tail as it was when Read was called, in order. The entry's Data is
 	// valid during the call only. It stops at visit's first error and returns it.
-	// ErrTrimmed says that from is below First, *DamageError what is damaged.
+	// ErrTrimmed says that from is below First, also when a Truncate overtook the
+	// reader; *DamageError says what is damaged.
 	Read(ctx context.Context, from interlock.Index, visit func(Entry) error) error
 
 	// SaveSnapshot stores what write writes as the state after index at, durably
-	// and atomically: a crash leaves the earlier snapshot. at must not be above
-	// Tail nor below an earlier snapshot's index.
+	// and atomically: a crash leaves the earlier snapshot. at must be at least 1,
+	// not above Tail, and not below an earlier snapshot's index. An error of write
+	// is returned as it is and changes nothing, ErrNoSpace and ErrMisuse too.
 	SaveSnapshot(ctx context.Context, at interlock.Index, write func(io.Writer) error) error
 
 	// Snapshot opens the newest snapshot. It returns index 0 and a nil reader when
@@ -88,6 +92,7 @@ type Journal interface {
 	// The shard then admits only what gives something back (releases, ends).
 	Low() bool
 
-	// Close gives the ownership up without touching the log.
+	// Close gives the ownership up without touching the log. It waits for the calls
+	// that write. Closing twice is no error; any other use after Close is ErrMisuse.
 	Close() error
 }

@@ -1,0 +1,253 @@
+package memjournal
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/journal"
+)
+
+// Store is what a disk or a database would be. The zero value is empty and ready.
+// All methods may be called by any number of goroutines.
+type Store struct {
+	mu      sync.Mutex
+	epoch   interlock.Epoch
+	entries []journal.Entry // the kept ones; an entry is never changed once it is in
+	tail    interlock.Index
+
+	snapshotAt interlock.Index
+	snapshot   []byte
+
+	low    bool
+	faults []Fault
+	hold   *Hold
+}
+
+// Open takes the shard over: the owner before is fenced from here on.
+func (s *Store) Open(ctx context.Context) (*Journal, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch++
+	j := &Journal{store: s, epoch: s.epoch}
+	s.add(s.epoch, nil)
+	j.tail = s.tail
+	return j, nil
+}
+
+func (s *Store) add(e interlock.Epoch, data []byte) {
+	s.tail++
+	s.entries = append(s.entries, journal.Entry{Index: s.tail, Epoch: e, Data: bytes.Clone(data)})
+}
+
+// Journal is one ownership of a Store.
+type Journal struct {
+	store *Store
+	epoch interlock.Epoch
+
+	// Guarded by store.mu.
+	tail   interlock.Index // of what this owner knows to be durable
+	dead   error           // why it is not usable any more
+	closed bool
+}
+
+var _ journal.Journal = (*Journal)(nil)
+
+// check says why the journal cannot be used. The caller holds store.mu.
+func (j *Journal) check() error {
+	switch {
+	case j.closed:
+		return fmt.Errorf("%w: used after Close", journal.ErrMisuse)
+	case j.store.epoch != j.epoch:
+		return fmt.Errorf("%w: epoch %d was followed by %d", journal.ErrFenced, j.epoch, j.store.epoch)
+	}
+	return j.dead
+}
+
+func (j *Journal) Epoch() interlock.Epoch { return j.epoch }
+
+func (j *Journal) Tail() interlock.Index {
+	j.store.mu.Lock()
+	defer j.store.mu.Unlock()
+	return j.tail
+}
+
+func (j *Journal) First() interlock.Index {
+	j.store.mu.Lock()
+	defer j.store.mu.Unlock()
+	return j.store.entries[0].Index
+}
+
+func (j *Journal) Append(ctx context.Context, first interlock.Index, entries [][]byte) error {
+	s := j.store
+	if err := s.pass(ctx); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		j.dead = fmt.Errorf("%w: an append was given up: %w", journal.ErrFailed, err)
+		return j.dead
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := j.check(); err != nil {
+		return err
+	}
+	if first != j.tail+1 {
+		return fmt.Errorf("%w: append at index %d, expected %d", journal.ErrMisuse, first, j.tail+1)
+	}
+	if len(entries) == 0 {
+		return fmt.Errorf("%w: append of no entries", journal.ErrMisuse)
+	}
+	total := 0
+	for i, e := range entries {
+		if len(e) == 0 {
+			return fmt.Errorf("%w: entry %d of the append is empty", journal.ErrMisuse, i)
+		}
+		total += len(e)
+	}
+	if total > journal.MaxAppendBytes {
+		return fmt.Errorf("%w: append of %d bytes, at most %d", journal.ErrMisuse, total, journal.MaxAppendBytes)
+	}
+	fault := s.next()
+	if fault == NoSpace {
+		return journal.ErrNoSpace
+	}
+	if fault == Lost {
+		j.dead = fmt.Errorf("%w: injected, not stored", journal.ErrFailed)
+		return j.dead
+	}
+	for _, e := range entries {
+		s.add(j.epoch, e)
+	}
+	if fault == Stored {
+		j.dead = fmt.Errorf("%w: injected, stored all the same", journal.ErrFailed)
+		return j.dead
+	}
+	j.tail = s.tail
+	return nil
+}
+
+func (j *Journal) Barrier(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j.store.mu.Lock()
+	defer j.store.mu.Unlock()
+	return j.check()
+}
+
+func (j *Journal) Read(ctx context.Context, from interlock.Index, visit func(journal.Entry) error) error {
+	s := j.store
+	s.mu.Lock()
+	if j.closed {
+		s.mu.Unlock()
+		return fmt.Errorf("%w: used after Close", journal.ErrMisuse)
+	}
+	entries, tail := s.entries, j.tail
+	s.mu.Unlock()
+	if from < entries[0].Index {
+		return fmt.Errorf("%w: index %d, the first is %d", journal.ErrTrimmed, from, entries[0].Index)
+	}
+	for _, e := range entries {
+		if e.Index < from {
+			continue
+		}
+		if e.Index > tail {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := visit(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write func(io.Writer) error) error {
+	if err := j.checkSnapshot(at); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s := j.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := j.check(); err != nil {
+		return err
+	}
+	s.snapshotAt, s.snapshot = at, b.Bytes()
+	return nil
+}
+
+func (j *Journal) checkSnapshot(at interlock.Index) error {
+	j.store.mu.Lock()
+	defer j.store.mu.Unlock()
+	if err := j.check(); err != nil {
+		return err
+	}
+	if at == 0 || at > j.tail || at < j.store.snapshotAt {
+		return fmt.Errorf("%w: snapshot at index %d; the earlier one is at %d, the tail at %d",
+			journal.ErrMisuse, at, j.store.snapshotAt, j.tail)
+	}
+	return nil
+}
+
+func (j *Journal) Snapshot(ctx context.Context) (interlock.Index, io.ReadCloser, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, nil, err
+	}
+	s := j.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j.closed {
+		return 0, nil, fmt.Errorf("%w: used after Close", journal.ErrMisuse)
+	}
+	if s.snapshotAt == 0 {
+		return 0, nil, nil
+	}
+	return s.snapshotAt, io.NopCloser(bytes.NewReader(s.snapshot)), nil
+}
+
+func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s := j.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := j.check(); err != nil {
+		return err
+	}
+	if before > s.snapshotAt+1 {
+		return fmt.Errorf("%w: truncate before %d, the snapshot is at %d", journal.ErrMisuse, before, s.snapshotAt)
+	}
+	for len(s.entries) > 1 && s.entries[0].Index < before {
+		s.entries = s.entries[1:]
+	}
+	return nil
+}
+
+func (j *Journal) Low() bool {
+	j.store.mu.Lock()
+	defer j.store.mu.Unlock()
+	return j.store.low
+}
+
+func (j *Journal) Close() error {
+	j.store.mu.Lock()
+	defer j.store.mu.Unlock()
+	j.closed = true
+	return nil
+}
