@@ -1,0 +1,159 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// Shard is what the doors need of a *shard.Shard.
+type Shard interface {
+	// Submit hands commands over; their answers go to each one's Head.From.
+	Submit(cmds ...engine.Command) error
+	// Do submits one command and returns its first answer.
+	Do(ctx context.Context, cmd engine.Command) (engine.Effect, interlock.At, error)
+	// Read runs a query between two steps and returns when what it saw is durable.
+	Read(ctx context.Context, query func(*engine.Engine, engine.Time)) (interlock.At, error)
+	// Follow visits the journal's entries from index from, and then new ones, at the
+	// visitor's own pace, until ctx ends or visit returns an error.
+	Follow(ctx context.Context, from interlock.Index,
+		visit func(index interlock.Index, epoch interlock.Epoch, entry []byte) error) error
+	// At is the last durable state, First the oldest entry that is still kept.
+	At() interlock.At
+	First() interlock.Index
+	// Failed is closed when the shard can no longer answer; Err says why.
+	Failed() <-chan struct{}
+	Err() error
+}
+
+// Config says how a server is made. Only Shard is required.
+type Config struct {
+	// Shard serves every namespace. The server never closes it.
+	Shard Shard
+
+	// Observer is the one that was given to the shard as its Observer; /metrics
+	// shows what it counts. nil means a fresh one, whose figures about the journal
+	// stay at zero.
+	Observer *Observer
+
+	// Credentials says who may come in. nil means that everybody may, and may
+	// choose any namespace: never offer such a server on a public address (see
+	// CheckListen).
+	Credentials *Credentials
+
+	// Hosts are further names under which browsers and clients may address the
+	// server, such as "interlock.example.com"; a port in them is optional and then
+	// must match. Loopback names and the address that the connection came in on
+	// are always allowed.
+	Hosts []string
+
+	// MaxEventStreams bounds the readers of /v1/events of one namespace. 0 means
+	// 64.
+	MaxEventStreams int
+
+	// Version is shown by /openapi.json and as a metric. "" means "dev".
+	Version string
+
+	// Logger gets what the server has to say about itself. nil means
+	// slog.Default.
+	Logger *slog.Logger
+}
+
+// Server is the doors of one process. Its methods may be called by any number of
+// goroutines.
+type Server struct {
+	shard       Shard
+	obs         *Observer
+	credentials *Credentials
+	hosts       hostRule
+	streams     streamLimit
+	version     string
+	log         *slog.Logger
+
+	links    atomic.Uint64 // the last number given to a connection or a call
+	draining chan struct{} // closed by Drain
+	drain    sync.Once
+	openapi  []byte
+}
+
+// New makes the doors over an open shard. Nothing listens yet: the caller serves
+// HTTPHandler, and registers the gRPC service, on listeners of its own.
+func New(cfg Config) (*Server, error) {
+	if cfg.Shard == nil {
+		return nil, errors.New("server: Config.Shard is required")
+	}
+	s := &Server{
+		shard:       cfg.Shard,
+		obs:         cfg.Observer,
+		credentials: cfg.Credentials,
+		streams:     streamLimit{max: cfg.MaxEventStreams},
+		version:     cfg.Version,
+		log:         cfg.Logger,
+		draining:    make(chan struct{}),
+	}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	if s.obs == nil {
+		s.obs = NewObserver(s.log)
+	}
+	if s.version == "" {
+		s.version = "dev"
+	}
+	if s.streams.max <= 0 {
+		s.streams.max = 64
+	}
+	var err error
+	if s.hosts, err = newHostRule(cfg.Hosts, cfg.Credentials != nil); err != nil {
+		return nil, err
+	}
+	if s.openapi, err = openAPIDocument(s.version); err != nil {
+		return nil, err
+	}
+	s.obs.watch(s.shard, s.version)
+	return s, nil
+}
+
+// Drain tells every call that waits, and every reader of events, to come back
+// later (503 shutting_down, the end of the stream), and answers new ones so too.
+// Calls that do not wait are still carried out, releases among them.
+//
+// A process ends in this order: Drain, Shard.Drain (no more grants), then
+// http.Server.Shutdown and the end of the gRPC server, then Shard.Close.
+func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
+
+// Draining is closed when Drain was called.
+func (s *Server) Draining() <-chan struct{} { return s.draining }
+
+// nextLink numbers a connection or a call, for engine.Head.Link.
+func (s *Server) nextLink() uint64 { return s.links.Add(1) }
+
+// HTTPServer is an http.Server around HTTPHandler with the timeouts that a public
+// door needs: a client that sends or reads slowly, or never, costs one connection
+// and is cut off. The caller sets TLSConfig when it wants TLS, and serves.
+//
+// ReadTimeout covers header and body; a call that waits longer lifts it for
+// itself (see lease.go), and so do long answers with the write timeout.
+func (s *Server) HTTPServer() *http.Server {
+	return &http.Server{
+		Handler:           s.HTTPHandler(),
+		ReadHeaderTimeout: readTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+const (
+	readTimeout  = 10 * time.Second // header and body of one request
+	writeTimeout = 30 * time.Second // one answer, or one piece of a stream
+)
