@@ -1,0 +1,94 @@
+package shard
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/journal"
+)
+
+// Config is what Open needs. Only Journal must be set.
+type Config struct {
+	// Journal is the shard's log, opened for this owner. The shard takes it over
+	// once Open has returned nil: it closes it in Close, and nobody else may append
+	// to it.
+	Journal journal.Journal
+
+	// Number names the shard in every answer.
+	Number int
+
+	// Clock tells the time; nil means real time. A Clock serves one shard.
+	Clock Clock
+
+	// Logger takes what an operator must know; nil means nobody.
+	Logger *slog.Logger
+
+	// Observer is told what was committed, for metrics and logs; nil means nobody.
+	Observer Observer
+
+	// MaxWaiting bounds the commands that wait to be stepped. Above it Submit
+	// refuses with CodeOverloaded. 0 means 65,536.
+	MaxWaiting int
+
+	// SnapshotBytes is how many bytes of entries may follow a snapshot before the
+	// next one is made. It bounds how long a start takes. 0 means 64 MiB; a negative
+	// number means that no snapshot is ever made, not even by Close.
+	SnapshotBytes int64
+
+	// KeepBytes is about how many bytes of entries stay in the journal as history
+	// (for Follow, and for those who ask who did what) although a snapshot covers
+	// them. It is estimated from the mean size of an entry. 0 means 1 GiB; a negative
+	// number keeps no more than a restart needs.
+	KeepBytes int64
+
+	// FenceJump is how far fences jump at the start: 0, or a large number when the
+	// journal is a copy or was restored, and may have been written on elsewhere.
+	FenceJump uint64
+}
+
+// Observer is told what happens. All methods are called by one goroutine, before
+// the answers of the same group leave, so they must be quick and must not call
+// the shard.
+type Observer interface {
+	// Committed tells the events of one durable group. They are valid during the
+	// call only.
+	Committed(events []engine.Event)
+	// Appended says how long one append took, and what was in it.
+	Appended(d time.Duration, entries, bytes int)
+	// Lag says how long the command of a group that waited longest had waited
+	// before it was stepped.
+	Lag(d time.Duration)
+}
+
+const (
+	defaultMaxWaiting    = 65_536
+	defaultSnapshotBytes = 64 << 20
+	defaultKeepBytes     = 1 << 30
+)
+
+// check fills in the defaults.
+func (c *Config) check() error {
+	switch {
+	case c.Journal == nil:
+		return errors.New("shard: Config.Journal is not set")
+	case c.MaxWaiting < 0:
+		return errors.New("shard: Config.MaxWaiting is negative")
+	case c.Number < 0:
+		return errors.New("shard: Config.Number is negative")
+	}
+	if c.MaxWaiting == 0 {
+		c.MaxWaiting = defaultMaxWaiting
+	}
+	if c.SnapshotBytes == 0 {
+		c.SnapshotBytes = defaultSnapshotBytes
+	}
+	if c.KeepBytes == 0 {
+		c.KeepBytes = defaultKeepBytes
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
