@@ -1,0 +1,141 @@
+package filejournal
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/journal"
+)
+
+// keepBuffer bounds the buffer that is kept between appends.
+const keepBuffer = 4 << 20
+
+// Append implements journal.Journal: one frame, one write, one sync. The context
+// is not looked at, because a write to the local disk cannot be called off.
+func (j *Journal) Append(_ context.Context, first interlock.Index, entries [][]byte) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	if err := j.usable(); err != nil {
+		return err
+	}
+	if first != j.at.index+1 {
+		return fmt.Errorf("%w: append at index %d, expected %d", journal.ErrMisuse, first, j.at.index+1)
+	}
+	if len(entries) == 0 {
+		return fmt.Errorf("%w: append of no entries", journal.ErrMisuse)
+	}
+	total := 0
+	for i, e := range entries {
+		if len(e) == 0 {
+			return fmt.Errorf("%w: entry %d of the append is empty", journal.ErrMisuse, i)
+		}
+		total += len(e)
+	}
+	if total > journal.MaxAppendBytes {
+		return fmt.Errorf("%w: append of %d bytes, at most %d", journal.ErrMisuse, total, journal.MaxAppendBytes)
+	}
+	return j.write(entries)
+}
+
+// write appends one frame: checked entries, or the epoch record when there are
+// none. The caller holds writing.
+func (j *Journal) write(entries [][]byte) error {
+	size := 4 * max(len(entries), 1)
+	for _, e := range entries {
+		size += len(e)
+	}
+	length := frameLength(size)
+	if j.active == nil || j.off+length > j.header.capacity {
+		if err := j.rotate(length); err != nil {
+			return err
+		}
+	}
+	if int64(cap(j.buf)) < length {
+		j.buf = make([]byte, max(length, 64<<10))
+	}
+	b := j.buf[:length]
+	if cap(j.buf) > keepBuffer {
+		j.buf = nil
+	}
+	at := encodeFrame(b, j.epoch, entries, j.header.salt, j.at)
+	if _, err := j.active.WriteAt(b, j.off); err != nil {
+		return j.fail("writing the log", err)
+	}
+	if err := j.active.Sync(); err != nil {
+		return j.fail("syncing the log", err)
+	}
+	j.off += length
+	j.at = at
+	j.mu.Lock()
+	j.tail = at.index
+	j.mu.Unlock()
+	return nil
+}
+
+// rotate goes on in a new segment with room for a frame of this length. Its header
+// is durable before it gets its name, and its name before a frame is written. The
+// caller holds writing.
+func (j *Journal) rotate(length int64) error {
+	next, err := j.pool.take(segmentHeaderSize + length)
+	if err != nil {
+		return err
+	}
+	h := segmentHeader{
+		first:    j.at.index + 1,
+		epoch:    j.at.epoch,
+		capacity: next.size,
+		prev:     j.at.chain,
+		salt:     rand.Uint32(),
+	}
+	if _, err := next.WriteAt(h.encode(), 0); err != nil {
+		next.Close()
+		return j.fail("writing the header of a segment", err)
+	}
+	if err := next.Sync(); err != nil {
+		next.Close()
+		return j.fail("syncing the header of a segment", err)
+	}
+	name := indexName(h.first, logSuffix)
+	if err := j.dir.Rename(next.name, name); err != nil {
+		next.Close()
+		return j.fail("naming a segment", err)
+	}
+	if err := j.dir.Sync(); err != nil {
+		next.Close()
+		return j.fail("syncing the directory", err)
+	}
+	j.closeActive() // nothing in it waits for a sync
+	j.active, j.header, j.off = next.file, h, segmentHeaderSize
+	j.at.chain = h.crc
+	j.mu.Lock()
+	j.segments = append(j.segments, segment{name, h.first})
+	j.mu.Unlock()
+	j.pool.refill()
+	return nil
+}
+
+// Barrier implements journal.Journal. The lock on the directory is held for as
+// long as the journal is open, so no later epoch can exist.
+func (j *Journal) Barrier(context.Context) error { return j.usable() }
+
+// Epoch implements journal.Journal.
+func (j *Journal) Epoch() interlock.Epoch { return j.epoch }
+
+// Tail implements journal.Journal.
+func (j *Journal) Tail() interlock.Index {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.tail
+}
+
+// First implements journal.Journal.
+func (j *Journal) First() interlock.Index {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.segments[0].first
+}
+
+// Low implements journal.Journal.
+func (j *Journal) Low() bool { return j.pool.low.Load() }

@@ -1,0 +1,127 @@
+package filejournal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/interlockdev/interlock/journal"
+)
+
+// disk is a directory of the operating system.
+type disk struct {
+	root   *os.Root
+	handle *os.File // of the directory itself: carries the lock, and is synced
+}
+
+// openDisk opens a directory that is there.
+func openDisk(path string) (*disk, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	handle, err := root.Open(".")
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	return &disk{root, handle}, nil
+}
+
+// lockDisk opens a directory for its only owner, and creates it where it is
+// missing. The lock is on the directory itself, so that there is no lock file to
+// delete, and it ends with the process whatever kills it.
+func lockDisk(path string) (*disk, error) {
+	if err := makeDirectory(path); err != nil {
+		return nil, err
+	}
+	d, err := openDisk(path)
+	if err != nil {
+		return nil, err
+	}
+	if name := networkFileSystem(d.handle); name != "" {
+		d.Close()
+		return nil, fmt.Errorf("journal directory %s is on %s, a network file system, where neither its lock nor its syncs can be relied on: choose a local disk", path, name)
+	}
+	held, err := lock(d.handle)
+	if err != nil {
+		d.Close()
+		return nil, fmt.Errorf("locking the journal directory %s: %w", path, err)
+	}
+	if held {
+		d.Close()
+		return nil, fmt.Errorf("%w: %s is in use: stop that server or choose another directory", journal.ErrLocked, path)
+	}
+	return d, nil
+}
+
+// makeDirectory creates path and makes the names of all that it created durable.
+func makeDirectory(path string) error {
+	switch _, err := os.Stat(path); {
+	case err == nil:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	parent := filepath.Dir(filepath.Clean(path))
+	if err := makeDirectory(parent); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	handle, err := os.Open(parent)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	return handle.Sync()
+}
+
+func (d *disk) Open(name string, flag int) (file, error) {
+	f, err := d.root.OpenFile(name, flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &diskFile{f, int(f.Fd())}, nil
+}
+
+func (d *disk) Rename(from, to string) error { return d.root.Rename(from, to) }
+func (d *disk) Remove(name string) error     { return d.root.Remove(name) }
+func (d *disk) Sync() error                  { return d.handle.Sync() }
+
+func (d *disk) Names() ([]string, error) {
+	h, err := d.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	return h.Readdirnames(-1)
+}
+
+func (d *disk) Close() error {
+	return errors.Join(d.handle.Close(), d.root.Close())
+}
+
+// diskFile is a file of the operating system. The descriptor is kept beside the
+// os.File because asking for it costs an allocation-free but locked call each time.
+type diskFile struct {
+	*os.File
+	fd int
+}
+
+func (f *diskFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (f *diskFile) Sync() error               { return syncData(f.fd) }
+func (f *diskFile) Allocate(size int64) error { return allocate(f.fd, size) }
+func (f *diskFile) ID() (device, inode uint64, err error) {
+	return fileID(f.fd)
+}

@@ -1,0 +1,322 @@
+package filejournal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/journal"
+)
+
+// Options are the settings of a file journal. The zero value is right for a server.
+type Options struct {
+	// SegmentBytes is the size of one log file. Each is allocated before it is
+	// needed, so about two of them are always taken on disk. Truncation frees whole
+	// files only. Default 64 MiB, at least 4 KiB.
+	SegmentBytes int64
+
+	// ReserveBytes is the size of the file that is kept for the time when the disk
+	// is full, so that leases can still be given back. Default 8 MiB or
+	// SegmentBytes, whichever is less; at least 4 KiB.
+	ReserveBytes int64
+
+	// inline does what a goroutine does otherwise in the call that asks for it, so
+	// that tests see the same system calls each time.
+	inline bool
+}
+
+const (
+	defaultSegmentBytes = 64 << 20
+	defaultReserveBytes = 8 << 20
+	leastSegmentBytes   = 4 << 10
+)
+
+func (o Options) check() (Options, error) {
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = defaultSegmentBytes
+	}
+	if o.ReserveBytes == 0 {
+		o.ReserveBytes = min(defaultReserveBytes, o.SegmentBytes)
+	}
+	if o.SegmentBytes < leastSegmentBytes || o.ReserveBytes < leastSegmentBytes {
+		return o, fmt.Errorf("%w: segments of %d and a reserve of %d bytes: both must be at least %d",
+			journal.ErrMisuse, o.SegmentBytes, o.ReserveBytes, leastSegmentBytes)
+	}
+	o.SegmentBytes = (o.SegmentBytes + frameAlign - 1) &^ (frameAlign - 1)
+	o.ReserveBytes = (o.ReserveBytes + frameAlign - 1) &^ (frameAlign - 1)
+	return o, nil
+}
+
+// Journal is a journal in a directory, open for its only owner.
+type Journal struct {
+	dir   directory
+	path  string // for messages
+	epoch interlock.Epoch
+	pool  *pool
+
+	copied atomic.Bool
+
+	// writing is held by Append and Close, and guards the fields of this block: the
+	// segment being written and the buffer that frames are put together in.
+	writing sync.Mutex
+	active  file
+	header  segmentHeader
+	off     int64 // where the next frame goes
+	at      position
+	buf     []byte
+
+	// upkeep is held by SaveSnapshot, Truncate, Adopt and Close.
+	upkeep sync.Mutex
+
+	// mu guards what follows, and is held for moments only.
+	mu        sync.Mutex
+	tail      interlock.Index
+	segments  []segment
+	snapshots []interlock.Index // the kept ones that check, oldest first
+	closed    bool
+	failed    error // the first failure; the journal is not usable after it
+}
+
+var _ journal.Journal = (*Journal)(nil)
+
+var errClosed = fmt.Errorf("%w: used after Close", journal.ErrMisuse)
+
+// Open takes the journal in a directory for writing, and makes the directory where
+// it is missing. All of it is read and checked first, which takes about as long as
+// the disk needs for that.
+//
+// ErrLocked says that another process has it, ErrNewer that this program is too
+// old for it, *journal.DamageError what is damaged, ErrNoSpace that there is no
+// room for as much as the epoch record. The first three changed nothing.
+func Open(ctx context.Context, dir string, opts Options) (*Journal, error) {
+	opts, err := opts.check()
+	if err != nil {
+		return nil, err
+	}
+	d, err := lockDisk(dir)
+	if err != nil {
+		return nil, err
+	}
+	j, err := open(ctx, d, dir, opts)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return j, nil
+}
+
+// open is Open behind the lock.
+func open(ctx context.Context, dir directory, path string, opts Options) (*Journal, error) {
+	in, err := inspect(ctx, dir, path, false, nil)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{
+		dir:       dir,
+		path:      path,
+		epoch:     in.log.at.epoch + 1,
+		at:        in.log.at,
+		header:    in.log.header,
+		off:       in.log.off,
+		tail:      in.log.at.index,
+		segments:  in.segments,
+		snapshots: in.snapshots,
+	}
+	// What was never written to cannot have been copied from anything.
+	j.copied.Store(in.copied && j.at.index > 0)
+	if err := j.settle(in); err != nil {
+		j.closeActive()
+		return nil, err
+	}
+	j.pool = newPool(dir, opts, in, j.fail)
+	if err := j.write(nil); err != nil {
+		j.pool.close()
+		j.closeActive()
+		return nil, err
+	}
+	if in.copied && !j.copied.Load() {
+		if err := j.writeIdentity(); err != nil {
+			j.pool.close()
+			j.closeActive()
+			return nil, err
+		}
+	}
+	j.pool.start()
+	return j, nil
+}
+
+// settle makes durable what was read, and erases what was not.
+//
+// The last frame is written again because the server that wrote it may have died
+// before its sync, or of a failed sync: then the page cache shows the frame and
+// the disk may not have it, and a mere sync could find nothing to do.
+func (j *Journal) settle(in *inspection) error {
+	if n := len(j.segments); n > 0 {
+		name := j.segments[n-1].name
+		f, err := j.dir.Open(name, os.O_RDWR)
+		if err != nil {
+			return j.fail("opening "+name, err)
+		}
+		j.active = f
+		from := in.log.start // 0: no frame yet, the header is written again
+		again := make([]byte, j.off-from)
+		if _, err := f.ReadAt(again, from); err != nil {
+			return j.fail("reading "+name, err)
+		}
+		if _, err := f.WriteAt(again, from); err != nil {
+			return j.fail("writing "+name, err)
+		}
+		erase := in.log.torn
+		if in.copied {
+			// Copying tools leave holes for zeros; appending into them would change
+			// metadata and could run out of space.
+			erase = j.header.capacity
+		}
+		if err := writeZeros(f, j.off, erase, func() bool { return false }); err != nil {
+			return j.fail("erasing the end of "+name, err)
+		}
+		if err := f.Sync(); err != nil {
+			return j.fail("syncing "+name, err)
+		}
+	}
+	gone := in.temps
+	if _, _, _, err := small(j.dir, cleanName); err == nil {
+		gone = append(gone, cleanName)
+	}
+	for _, name := range gone {
+		if err := j.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return j.fail("removing "+name, err)
+		}
+	}
+	if err := j.dir.Sync(); err != nil {
+		return j.fail("syncing the directory", err)
+	}
+	return nil
+}
+
+// Close implements journal.Journal.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		return nil
+	}
+	j.closed = true
+	j.mu.Unlock()
+	// From here on no call begins to write; those under way are waited for.
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	j.upkeep.Lock()
+	defer j.upkeep.Unlock()
+	j.pool.close()
+	var err error
+	if j.failure() == nil {
+		err = j.markClean()
+	}
+	return errors.Join(err, j.closeActive(), j.dir.Close())
+}
+
+func (j *Journal) closeActive() error {
+	if j.active == nil {
+		return nil
+	}
+	return j.active.Close()
+}
+
+// markClean notes where the log ends. It is a help and not a duty: without space
+// for it the journal is closed all the same.
+func (j *Journal) markClean() error {
+	err := j.replace(cleanName, func(file) ([]byte, error) { return encodeClean(j.at), nil })
+	if noSpace(err) {
+		return nil
+	}
+	return err
+}
+
+// Copied reports that the directory is a copy or a restored backup: entries may
+// have followed in the original that this log does not have. The owner must jump
+// ahead with every number that it must not give out twice, append the jump, and
+// then call Adopt.
+func (j *Journal) Copied() bool { return j.copied.Load() }
+
+// Adopt makes the directory the original from now on, durably. It must be called
+// only when the jump that Copied asks for is durable. Until then every Open says
+// Copied again, which is safe.
+func (j *Journal) Adopt() error {
+	j.upkeep.Lock()
+	defer j.upkeep.Unlock()
+	if err := j.usable(); err != nil {
+		return err
+	}
+	if err := j.writeIdentity(); err != nil {
+		return err
+	}
+	j.copied.Store(false)
+	return nil
+}
+
+func (j *Journal) writeIdentity() error {
+	err := j.replace(identityName, func(f file) ([]byte, error) {
+		device, inode, err := f.ID()
+		return encodeIdentity(device, inode), err
+	})
+	if noSpace(err) {
+		return fmt.Errorf("%w: writing the identity: %w", journal.ErrNoSpace, err)
+	}
+	if err != nil {
+		return j.fail("writing the identity", err)
+	}
+	return nil
+}
+
+// replace writes a small file whole, durably.
+func (j *Journal) replace(name string, content func(file) ([]byte, error)) error {
+	f, err := j.dir.Open(name+tempSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	b, err := content(f)
+	if err == nil {
+		_, err = f.WriteAt(b, 0)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := j.dir.Rename(name+tempSuffix, name); err != nil {
+		return err
+	}
+	return j.dir.Sync()
+}
+
+// usable says why the journal cannot be written to.
+func (j *Journal) usable() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return errClosed
+	}
+	return j.failed
+}
+
+func (j *Journal) failure() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.failed
+}
+
+// fail makes the journal unusable for good and returns why.
+func (j *Journal) fail(doing string, err error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failed == nil {
+		j.failed = fmt.Errorf("%w: %s in %s: %w: check the disk, then start the server again", journal.ErrFailed, doing, j.path, err)
+	}
+	return j.failed
+}

@@ -1,0 +1,282 @@
+package filejournal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlockdev/interlock/journal"
+)
+
+// pool keeps two zeroed files ready: the spare, which becomes the next segment,
+// and the reserve, which becomes it when there is no space for a spare. They are
+// made by a goroutine, so that an append waits for a new segment only when it
+// writes faster than the disk can be filled with zeros.
+//
+//	          space                    no space
+//	┌──────┐  take   ┌─────────┐ fill  ┌──────────┐  take   ┌───────────┐  take
+//	│ both │ ──────▶ │ reserve │ ────▶ │ reserve, │ ──────▶ │ none, low │ ─────▶ ErrNoSpace
+//	└──────┘ ◀────── └─────────┘       │ low      │         └───────────┘
+//	    ▲     fill                     └──────────┘               │
+//	    └──────────────── fill, as soon as there is space ◀───────┘
+type pool struct {
+	dir  directory
+	opts Options
+	fail func(doing string, err error) error
+	low  atomic.Bool
+
+	kick    chan struct{}
+	stop    chan struct{}
+	done    chan struct{}
+	started bool
+	closing atomic.Bool
+
+	// filling is held while files are made, and guards the slots.
+	filling sync.Mutex
+	spare   slot
+	reserve slot
+}
+
+// prepared is a zeroed file of a size. It is still called name.
+type prepared struct {
+	file
+	name string
+	size int64
+}
+
+// slot is the place for one prepared file.
+type slot struct {
+	name  string
+	size  int64
+	ready *prepared
+	found bool // a file of an earlier owner, not looked at yet
+}
+
+func newPool(dir directory, opts Options, in *inspection, fail func(string, error) error) *pool {
+	return &pool{
+		dir: dir, opts: opts, fail: fail,
+		kick: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		spare:   slot{name: spareName, size: opts.SegmentBytes, found: in.spare},
+		reserve: slot{name: reserveName, size: opts.ReserveBytes, found: in.reserve},
+	}
+}
+
+func (p *pool) start() {
+	if p.opts.inline {
+		p.fill()
+		return
+	}
+	p.started = true
+	go p.run()
+	p.refill()
+}
+
+// run fills when it is asked to, and while space is low again and again.
+func (p *pool) run() {
+	defer close(p.done)
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-p.kick:
+		case <-tick.C:
+			if !p.low.Load() {
+				continue
+			}
+		}
+		p.fill()
+	}
+}
+
+// refill asks for missing files, and does not wait for them.
+func (p *pool) refill() {
+	if p.opts.inline {
+		p.fill()
+		return
+	}
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (p *pool) close() {
+	p.closing.Store(true)
+	close(p.stop)
+	if p.started {
+		<-p.done
+	}
+	p.filling.Lock()
+	defer p.filling.Unlock()
+	for _, s := range []*slot{&p.spare, &p.reserve} {
+		if s.ready != nil {
+			s.ready.Close()
+			s.ready = nil
+		}
+	}
+}
+
+// fill makes what is missing: the reserve first, because it is the promise.
+func (p *pool) fill() {
+	p.filling.Lock()
+	defer p.filling.Unlock()
+	if p.ensure(&p.reserve) == nil && p.ensure(&p.spare) == nil {
+		p.low.Store(false)
+	}
+}
+
+var errClosing = errors.New("closing")
+
+// ensure makes the file of a slot. Want of space is noted and is no failure of the
+// storage, all else is. The caller holds filling.
+func (p *pool) ensure(s *slot) error {
+	if s.ready != nil {
+		return nil
+	}
+	f, err := p.prepare(s)
+	switch {
+	case err == nil:
+		s.ready = &prepared{f, s.name, s.size}
+	case err == errClosing:
+	case noSpace(err):
+		p.low.Store(true)
+	default:
+		return p.fail("preparing "+s.name, err)
+	}
+	return err
+}
+
+// take gives away a file with at least this many bytes, for good.
+func (p *pool) take(bytes int64) (*prepared, error) {
+	p.filling.Lock()
+	defer p.filling.Unlock()
+	var err error
+	if bytes > p.spare.size {
+		// A frame that is larger than a segment gets one of its own size.
+		own := slot{name: "large" + tempSuffix, size: bytes}
+		if err = p.ensure(&own); err == nil {
+			return own.ready, nil
+		}
+	} else if err = p.ensure(&p.spare); err == nil {
+		return p.spare.give(), nil
+	}
+	if !noSpace(err) {
+		return nil, err
+	}
+	// The reserve of an earlier owner may wait to be looked at.
+	if bytes <= p.reserve.size && p.ensure(&p.reserve) == nil {
+		return p.reserve.give(), nil
+	}
+	return nil, fmt.Errorf("%w: free some on the journal's disk: %w", journal.ErrNoSpace, err)
+}
+
+func (s *slot) give() *prepared {
+	f := s.ready
+	s.ready = nil
+	return f
+}
+
+// prepare makes the file of a slot, or takes the one that an earlier owner left.
+func (p *pool) prepare(s *slot) (file, error) {
+	if s.found {
+		s.found = false
+		f, err := p.dir.Open(s.name, os.O_RDWR)
+		if err != nil {
+			return nil, err
+		}
+		usable, err := zeroed(f, s.size)
+		if usable {
+			return f, nil
+		}
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+		if err := p.dir.Remove(s.name); err != nil {
+			return nil, err
+		}
+	}
+	temp := s.name + tempSuffix
+	f, err := p.dir.Open(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return nil, err
+	}
+	// Blocks that were only allocated turn into written ones at their first write,
+	// which is metadata to be synced: so zeros are written now.
+	err = f.Allocate(s.size)
+	if err == nil {
+		err = writeZeros(f, 0, s.size, p.closing.Load)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = p.dir.Rename(temp, s.name)
+		temp = s.name
+	}
+	if err == nil {
+		err = p.dir.Sync()
+	}
+	if err != nil {
+		f.Close()
+		p.dir.Remove(temp) // the error that counts is the one before
+		return nil, err
+	}
+	return f, nil
+}
+
+// retryEvery is how often space is looked for while there is too little. An idle
+// shard that admits nothing because space is low makes no call that would look.
+const retryEvery = time.Second
+
+// zeroStep is how much is written between two syncs: the appends on the same disk
+// wait for at most that much.
+const zeroStep = 1 << 20
+
+// writeZeros writes zeros from off up to end. The last piece is not synced.
+func writeZeros(f file, off, end int64, stop func() bool) error {
+	if off >= end {
+		return nil
+	}
+	zeros := make([]byte, min(zeroStep, end-off))
+	for off < end {
+		if stop() {
+			return errClosing
+		}
+		n := min(int64(len(zeros)), end-off)
+		if _, err := f.WriteAt(zeros[:n], off); err != nil {
+			return err
+		}
+		if off += n; off < end {
+			if err := f.Sync(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// zeroed reports whether a file has this size and nothing in it but, perhaps, the
+// header of a segment that never came to be.
+func zeroed(f file, size int64) (bool, error) {
+	if got, err := f.Size(); err != nil || got != size {
+		return false, err
+	}
+	b := make([]byte, windowSize)
+	for off := int64(segmentHeaderSize); off < size; {
+		n, err := f.ReadAt(b[:min(int64(len(b)), size-off)], off)
+		if n == 0 && err != nil {
+			return false, err
+		}
+		if !allZero(b[:n]) {
+			return false, nil
+		}
+		off += int64(n)
+	}
+	return true, nil
+}
