@@ -1,0 +1,53 @@
+// Package client is the Go client of Interlock: leases that live as long as the
+// process that holds them, over one stream for all its agents.
+//
+//	c, err := client.Dial(ctx, client.Config{Addrs: []string{"127.0.0.1:7421"}, Agent: "billing-7"})
+//	...
+//	lease, err := c.Acquire(ctx, client.Request{
+//		Keys:       []interlock.Key{"account:12345"},
+//		Purpose:    "apply late fee",
+//		OnConflict: interlock.Wait,
+//	})
+//	...
+//	err = chargeFee(lease.Context(), lease.Fence())
+//	...
+//	err = lease.Release(ctx, client.Outcome{Outcome: "done", Note: "fee of 3.00 applied"})
+//
+// A Client is one session: its heartbeats run by themselves and renew all its
+// leases. A lease's context is cancelled, with the reason as its cause, when the
+// server says that the lease is lost, or when its ttl has passed on this
+// machine's clock without a confirmed heartbeat. That ttl is counted from the
+// moment before the confirmed heartbeat was sent, so the client gives a lease up
+// no later than the server does. It is no proof at the place where the agent
+// writes: pass the fence along and check it there.
+//
+// A connection may break at any moment. The client connects again, resumes its
+// session, repeats what was not answered under the same numbers, so that it
+// happens once, and goes back to its places in line. Only when the session ended
+// meanwhile are its leases lost; later work gets a new session.
+//
+// Two kinds of failure are kept apart. An [*interlock.Error] is the server's
+// word: the request was decided, unless its Code is CodeOutcomeUnknown, which
+// says that it was sent and nobody answered. [ErrUnreachable] says that it never
+// left this process.
+//
+// # Flows
+//
+// A flow is one thread of control. What a flow already holds is granted to it
+// again (the same lease, freed by the last release), and a deadlock is a cycle
+// of flows. Go has no name for a goroutine, so the flow travels in the context:
+// [WithFlow] names it, a lease's Context carries its own lease's flow, and
+// Request.Flow overrides both. A request that names none is a flow by itself:
+// two goroutines that forget to say who they are exclude each other.
+//
+// # Embedded
+//
+// [New] takes any [Dialer]. A server in the same process has one, so the same
+// program runs with or without a network in between.
+//
+// Package client must never report a lease as held that the server may already
+// have given to somebody else, as far as its own clock can tell, and must never
+// repeat a request under another number when its outcome is unknown.
+//
+// Start reading at client.go, then acquire.go, conn.go and lease.go.
+package client

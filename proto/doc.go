@@ -1,0 +1,22 @@
+// Package proto is the wire of the session stream: the frames that a client and
+// a server exchange, how they are written as bytes, and the [Link] that carries
+// them.
+//
+//	client ── ClientFrame{ops} ──►  Link  ──► session layer
+//	       ◄── ServerFrame{replies}       ◄──
+//
+// session.proto is the truth about the bytes, and sessionpb is the code that
+// protoc makes of it (proto/generate.sh), for tools and for other languages.
+// The frames of this package are plain structs with the same content and a
+// hand-written encoding: at a hundred thousand leases a second the generated
+// code's many small messages cost more than the engine's decisions. A test
+// holds both encodings equal, field by field.
+//
+// A Link is a gRPC stream or, in the same process, [Pipe], which moves the
+// structs without encoding them.
+//
+// This package must never interpret what it carries, and must never trust a
+// length that came from outside.
+//
+// Start reading at session.proto, then frame.go and link.go.
+package proto

@@ -1,0 +1,40 @@
+package proto
+
+import (
+	"github.com/interlockdev/interlock"
+)
+
+// Link carries frames both ways, in order. Send is called by one goroutine at a
+// time and Recv by one, both concurrently with each other and with Close.
+//
+// An error of Send or Recv ends the link: nothing later gets through. It is an
+// *interlock.Error when the other side ended it with a refusal, and io.EOF when it
+// ended in order.
+type Link[Out, In any] interface {
+	// Send hands a frame over. It may take the frame's memory and leave other
+	// memory in its place, so the caller resets the frame before it fills it
+	// again. It blocks while the other side does not read. That it returned nil
+	// does not say that the frame arrived.
+	Send(*Out) error
+
+	// Recv replaces what is in the frame by the next one. It reuses the frame's
+	// slice, and nothing that the slice's elements point to.
+	Recv(*In) error
+
+	// Close ends the link: blocked calls return, and the other side's Recv gives
+	// reason, or io.EOF when it is nil, possibly before it has read everything
+	// that was sent.
+	Close(reason *interlock.Error)
+}
+
+// ClientLink is the client's end of a link, ServerLink the server's.
+type (
+	ClientLink = Link[ClientFrame, ServerFrame]
+	ServerLink = Link[ServerFrame, ClientFrame]
+)
+
+// Hello is what a client says of itself when it connects.
+type Hello struct {
+	Namespace  interlock.Namespace // "": the credential's, else "default"
+	Credential string              // the bearer credential, or ""
+}
