@@ -1,0 +1,94 @@
+# Everything that is done with this repository by hand or by machine. "make" alone explains itself.
+
+SHELL       := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+# Tools that are not in go.mod, each at the version with which the repository passes.
+GOFUMPT     := mvdan.cc/gofumpt@v0.10.0
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+
+FUZZ_TIME  ?= 5s
+BENCH_TIME ?= 1s
+
+# The kill loop and the disk faults start real servers; they are a suite of their own.
+CRASH := ./internal/crashtest
+RACE  := ./shard/... ./client/... ./server/... ./journal/... ./engine/...
+
+.PHONY: help
+help: ## Say what can be made.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the binary bin/interlock.
+	go build -o bin/interlock ./cmd/interlock
+
+.PHONY: demo
+demo: build ## Start a server, let 50 agents race without and with leases, compare.
+	bin/interlock demo race
+
+.PHONY: serve
+serve: build ## Start a server on this machine, with its journal in ./data.
+	bin/interlock serve --data-dir data
+
+.PHONY: test
+test: deps lint fresh unit race fuzz crash ## Everything: install what is missing, check, and run every test.
+
+.PHONY: deps
+deps: ## Install what the tests need on a Debian machine, if it is missing.
+	@scripts/install-deps.sh
+
+.PHONY: lint
+lint: ## Check the format (gofumpt), go vet and staticcheck.
+	@unformatted=$$(go run $(GOFUMPT) -l .); \
+	if [ -n "$$unformatted" ]; then printf 'not formatted, run make format:\n%s\n' "$$unformatted"; exit 1; fi
+	@go vet ./...
+	@go run $(STATICCHECK) ./...
+	@echo "lint: clean"
+
+.PHONY: format
+format: ## Format all Go files.
+	go run $(GOFUMPT) -w .
+
+.PHONY: generate
+generate: ## Write the generated files anew.
+	@scripts/generate.sh .
+
+.PHONY: fresh
+fresh: ## Check that the generated files are what their sources say.
+	@scripts/fresh.sh
+
+.PHONY: unit
+unit: bin/suite ## Run the Go tests, except those of the targets race, fuzz and crash.
+	@go test -json $$(go list ./... | grep -v /internal/crashtest) | bin/suite unit
+
+.PHONY: race
+race: bin/suite ## Run the tests of what has goroutines under the race detector.
+	@go test -json -race -short $(RACE) | bin/suite race
+
+.PHONY: fuzz
+fuzz: bin/suite ## Fuzz each target for FUZZ_TIME (5s).
+	@scripts/fuzz.sh $(FUZZ_TIME) | bin/suite fuzz
+
+.PHONY: crash
+crash: bin/suite ## Kill the real server under load, and let its disk fail (strace).
+	@go test -json -count=1 -timeout=10m $(CRASH) | bin/suite crash
+
+.PHONY: bench
+bench: ## Run the benchmarks for BENCH_TIME (1s) each.
+	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCH_TIME) ./...
+
+.PHONY: cover
+cover: ## Say how much of the code the tests reach, by function in dist/cover.txt.
+	@mkdir -p dist
+	@go test -short -coverpkg=./... -coverprofile=dist/cover.out $$(go list ./... | grep -v /internal/crashtest) > dist/cover.log || { cat dist/cover.log; exit 1; }
+	@go tool cover -func=dist/cover.out > dist/cover.txt
+	@tail -n 1 dist/cover.txt
+
+.PHONY: clean
+clean: ## Remove what was built.
+	rm -rf bin dist
+
+bin/suite: $(wildcard internal/suite/*.go)
+	@go build -o $@ ./internal/suite

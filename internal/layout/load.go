@@ -1,0 +1,100 @@
+package layout
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Engine type-checks the engine's non-test files and checks their purity.
+func Engine(root string) ([]string, error) {
+	dir := filepath.Join(root, "engine")
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	sources := map[string]string{}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		sources["engine/"+filepath.Base(name)] = string(text)
+	}
+	if len(sources) == 0 {
+		return nil, fmt.Errorf("no Go files in %s", dir)
+	}
+	return checkPurity(root, sources)
+}
+
+// checkPurity checks a package given by its sources. root is where its imports are
+// resolved.
+func checkPurity(root string, sources map[string]string) ([]string, error) {
+	fset := token.NewFileSet()
+	var files []*ast.File
+	imports := map[string]bool{}
+	for _, name := range sortedKeys(sources) {
+		file, err := parser.ParseFile(fset, name, sources[name], parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+		for _, spec := range file.Imports {
+			imports[strings.Trim(spec.Path.Value, `"`)] = true
+		}
+	}
+	exports, err := exportData(root, sortedKeys(imports))
+	if err != nil {
+		return nil, err
+	}
+	info := &types.Info{
+		Types: map[ast.Expr]types.TypeAndValue{},
+		Defs:  map[*ast.Ident]types.Object{},
+		Uses:  map[*ast.Ident]types.Object{},
+	}
+	config := types.Config{Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
+		if exports[path] == "" {
+			return nil, fmt.Errorf("no export data for %s", path)
+		}
+		return os.Open(exports[path])
+	})}
+	if _, err := config.Check("engine", fset, files, info); err != nil {
+		return nil, err
+	}
+	return Purity(fset, files, info), nil
+}
+
+// exportData asks the go command for the compiler's view of the packages and of
+// all they import.
+func exportData(root string, packages []string) (map[string]string, error) {
+	if len(packages) == 0 {
+		return nil, nil
+	}
+	args := append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "--"}, packages...)
+	cmd := exec.Command("go", args...)
+	cmd.Dir = root
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w\n%s", err, stderr.String())
+	}
+	exports := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		exports[path] = file
+	}
+	return exports, nil
+}

@@ -1,0 +1,166 @@
+package layout
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Module is the path of this module.
+const Module = "github.com/interlockdev/interlock"
+
+// rule says what the packages at and below a folder may import beyond the
+// standard library. Test files are free.
+type rule struct {
+	folder string
+	// local lists folders of this module. A folder includes what is below it, and
+	// "." is the root package alone. A package may always import what is in its
+	// own rule's folder.
+	local []string
+	// remote lists prefixes of other modules' packages.
+	remote []string
+}
+
+// table is the import table of docs/architecture.md. The rule with the longest
+// folder that fits counts, and a package that no rule fits is an error: whoever
+// adds a folder decides here what it may see.
+//
+//	cmd ─► server ─► shard ─► engine ──► root
+//	  │       │         └───► journal ─►  ▲
+//	  │       └──► proto ─────────────────┤
+//	  └─► client ──► proto ───────────────┘
+var table = []rule{
+	{folder: "."},
+	{folder: "engine", local: []string{"."}, remote: []string{"golang.org/x/text/unicode/norm"}},
+	{folder: "journal", local: []string{"."}, remote: []string{"golang.org/x/sys/unix"}},
+	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
+	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
+	{
+		folder: "server", local: []string{".", "engine", "shard", "proto"},
+		remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/prometheus/client_golang"},
+	},
+	{folder: "client", local: []string{".", "proto"}, remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
+	{
+		folder: "cmd", local: []string{".", "engine", "journal", "shard", "proto", "server", "client", "internal"},
+		remote: []string{"google.golang.org/grpc", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
+	},
+	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client"}},
+
+	{folder: "internal/crashtest", local: []string{"."}},
+	{folder: "internal/demo", local: []string{".", "client", "internal/launch", "internal/trace"}, remote: []string{"golang.org/x/sys/unix"}},
+	{folder: "internal/launch"},
+	{folder: "internal/layout"},
+	{folder: "internal/suite"},
+	{folder: "internal/trace"},
+}
+
+// Imports checks every package below root against the table and returns what
+// breaks it, sorted.
+func Imports(root string) ([]string, error) {
+	return checkImports(root, table)
+}
+
+func checkImports(root string, table []rule) (problems []string, err error) {
+	imports, err := readImports(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range slices.Sorted(maps.Keys(imports)) {
+		r := ruleFor(table, folder)
+		if r == nil {
+			problems = append(problems, fmt.Sprintf("%s: no rule says what it may import: add it to internal/layout/table.go", folder))
+			continue
+		}
+		for _, imported := range imports[folder] {
+			if !r.allows(imported) {
+				problems = append(problems, fmt.Sprintf("%s must not import %s", folder, imported))
+			}
+		}
+	}
+	return problems, nil
+}
+
+func ruleFor(table []rule, folder string) *rule {
+	var best *rule
+	for i := range table {
+		r := &table[i]
+		if within(folder, r.folder) && (best == nil || len(r.folder) > len(best.folder)) {
+			best = r
+		}
+	}
+	return best
+}
+
+// within reports whether folder is at or below top; "." is the root package alone.
+func within(folder, top string) bool {
+	return folder == top || top != "." && strings.HasPrefix(folder, top+"/")
+}
+
+func (r *rule) allows(imported string) bool {
+	if imported == Module || strings.HasPrefix(imported, Module+"/") {
+		folder := "."
+		if imported != Module {
+			folder = strings.TrimPrefix(imported, Module+"/")
+		}
+		return within(folder, r.folder) || slices.ContainsFunc(r.local, func(top string) bool { return within(folder, top) })
+	}
+	if first, _, _ := strings.Cut(imported, "/"); !strings.Contains(first, ".") {
+		return true // the standard library
+	}
+	return slices.ContainsFunc(r.remote, func(top string) bool { return within(imported, top) })
+}
+
+// readImports lists, by folder, what the non-test files of each package import.
+func readImports(root string) (map[string][]string, error) {
+	imports := map[string][]string{}
+	err := walk(root, func(name string) error {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		folder := path.Dir(name)
+		list := imports[folder]
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			list = append(list, imported)
+		}
+		slices.Sort(list)
+		imports[folder] = slices.Compact(list)
+		return nil
+	})
+	return imports, err
+}
+
+// walk visits the files that belong to the repository, by their slash-separated
+// names below root.
+func walk(root string, visit func(name string) error) error {
+	return fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			switch {
+			case name == ".", name == ".ci":
+				return nil
+			case strings.HasPrefix(d.Name(), "."), d.Name() == "testdata", name == "bin", name == "dist", name == "data":
+				return fs.SkipDir
+			}
+			return nil
+		}
+		return visit(name)
+	})
+}

@@ -1,0 +1,20 @@
+// Command suite reads what "go test -json" prints and says it in fewer words.
+//
+//	go test -json ./... | go run ./internal/suite unit
+//
+// While the tests run it prints one line per package. At the end it prints the
+// output of the tests that failed, last of all, where a reader looks first, and
+// then, alone on a line, how many there were:
+//
+//	unit: 512 passed, 0 failed
+//
+// A test is a leaf: a test with subtests is not counted beside them. A test that
+// was skipped did not show anything, so it counts as failed; only fuzz targets
+// may pass over an input. A package that fails without a failing test (it did not
+// compile, it panicked, it ran out of time) counts as one failure.
+//
+// Command suite must never turn a failure into success: no test at all, input
+// that is cut off and a test that never ended are failures too.
+//
+// Start reading at report.go.
+package main

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// event is a line of "go test -json"; see "go doc test2json".
+type event struct {
+	Time       time.Time
+	Action     string
+	Package    string
+	ImportPath string // instead of Package, for what the compiler says
+	Test       string
+	Elapsed    float64
+	Output     string
+}
+
+// report gathers events. It keeps the output of a test only until the test has
+// passed.
+type report struct {
+	out      io.Writer
+	packages map[string]*pkg
+	builds   map[string][]string // the compiler's output by import path
+	lost     []string            // what was no event, or came at the wrong time
+	passed   int
+	failures []failure
+	last     time.Time // of the newest event
+}
+
+type pkg struct {
+	name   string
+	tests  map[string]*test
+	output []string // printed by the package outside of any test
+	passed int
+	failed int
+	done   bool
+}
+
+type test struct {
+	started time.Time
+	output  []string
+	parent  bool // has subtests, so it is not counted itself
+}
+
+// failure is what the end of the report shows of a test or a package.
+type failure struct {
+	title  string
+	output []string
+}
+
+func newReport(out io.Writer) *report {
+	return &report{out: out, packages: map[string]*pkg{}, builds: map[string][]string{}}
+}
+
+// add takes one line of input.
+func (r *report) add(line []byte) {
+	var e event
+	if err := json.Unmarshal(line, &e); err != nil || e.Action == "" {
+		r.stray(string(line))
+		return
+	}
+	if !e.Time.IsZero() {
+		r.last = e.Time
+	}
+	if e.Action == "build-output" {
+		r.builds[e.ImportPath] = append(r.builds[e.ImportPath], e.Output)
+		return
+	}
+	if e.Package == "" {
+		return
+	}
+	p := r.packages[e.Package]
+	if p == nil {
+		p = &pkg{name: e.Package, tests: map[string]*test{}}
+		r.packages[e.Package] = p
+	}
+	if e.Test == "" {
+		r.packageEvent(p, &e)
+		return
+	}
+	r.testEvent(p, &e)
+}
+
+// stray keeps what the tool did not expect: it is shown at the end and fails the
+// suite, because something was not tested.
+func (r *report) stray(text string) {
+	if strings.TrimSpace(text) != "" {
+		r.lost = append(r.lost, text+"\n")
+	}
+}
+
+func (r *report) testEvent(p *pkg, e *event) {
+	t := p.tests[e.Test]
+	if t == nil {
+		t = &test{started: e.Time}
+		p.tests[e.Test] = t
+	}
+	switch e.Action {
+	case "run":
+		if i := strings.LastIndexByte(e.Test, '/'); i > 0 {
+			if up := p.tests[e.Test[:i]]; up != nil {
+				up.parent = true
+			}
+		}
+	case "output":
+		t.output = append(t.output, e.Output)
+	case "pass":
+		if !t.parent {
+			p.passed++
+		}
+		delete(p.tests, e.Test)
+	case "skip":
+		delete(p.tests, e.Test)
+		if !strings.HasPrefix(e.Test, "Fuzz") {
+			r.fail(p, e.Test+" was skipped", t)
+		}
+	case "fail":
+		delete(p.tests, e.Test)
+		r.fail(p, e.Test, t)
+	}
+}
+
+func (r *report) packageEvent(p *pkg, e *event) {
+	switch e.Action {
+	case "output":
+		p.output = append(p.output, e.Output)
+	case "pass", "skip", "fail":
+		r.close(p, e.Action == "fail", e.Elapsed)
+	}
+}
+
+// close ends a package. Tests that are still open were running when it died.
+func (r *report) close(p *pkg, failed bool, seconds float64) {
+	if p.done {
+		return
+	}
+	p.done = true
+	for _, name := range slices.Sorted(maps.Keys(p.tests)) {
+		r.fail(p, name+" did not end", p.tests[name])
+	}
+	if failed && p.failed == 0 {
+		p.failed++
+		r.failures = append(r.failures, failure{title: p.name, output: append(r.buildOutput(p.name), p.output...)})
+	}
+	r.passed += p.passed
+	switch {
+	case p.failed > 0:
+		fmt.Fprintf(r.out, "FAIL  %-44s %5d of %d failed\n", short(p.name), p.failed, p.passed+p.failed)
+	case p.passed > 0:
+		fmt.Fprintf(r.out, "ok    %-44s %5d passed %7.1fs\n", short(p.name), p.passed, seconds)
+	}
+	p.tests = nil
+	p.output = nil
+}
+
+func (r *report) fail(p *pkg, title string, t *test) {
+	if !t.parent {
+		p.failed++
+	}
+	r.failures = append(r.failures, failure{title: p.name + " " + title, output: t.output})
+}
+
+// buildOutput is what the compiler said about the package or its test variant,
+// which is written "path [path.test]".
+func (r *report) buildOutput(name string) (lines []string) {
+	for _, path := range slices.Sorted(maps.Keys(r.builds)) {
+		if path == name || strings.HasPrefix(path, name+" ") || strings.HasSuffix(path, "["+name+".test]") {
+			lines = append(lines, r.builds[path]...)
+		}
+	}
+	return lines
+}
+
+// stillRunning names the tests that have run longest.
+func (r *report) stillRunning(now time.Time) {
+	type running struct {
+		name  string
+		since time.Time
+	}
+	var open []running
+	for _, p := range r.packages {
+		for name, t := range p.tests {
+			if !t.parent && !p.done {
+				open = append(open, running{short(p.name) + " " + name, t.started})
+			}
+		}
+	}
+	slices.SortFunc(open, func(a, b running) int {
+		if c := a.since.Compare(b.since); c != 0 {
+			return c
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	if len(open) == 0 {
+		fmt.Fprintln(r.out, "...   building")
+		return
+	}
+	fmt.Fprintf(r.out, "...   %s has been running for %s\n", open[0].name, now.Sub(open[0].since).Round(time.Second))
+}
+
+// finish prints the failures and the count, and reports whether all is well.
+func (r *report) finish(name string) bool {
+	for _, path := range slices.Sorted(maps.Keys(r.packages)) {
+		if p := r.packages[path]; !p.done {
+			r.stray("the output of " + path + " is cut off")
+			r.close(p, true, 0)
+		}
+	}
+	failed := 0
+	for _, p := range r.packages {
+		failed += p.failed
+	}
+	if len(r.lost) > 0 {
+		failed++
+		r.failures = append(r.failures, failure{title: "unexpected output", output: r.lost})
+	}
+	if failed == 0 && r.passed == 0 {
+		failed++
+		r.failures = append(r.failures, failure{title: "no test ran"})
+	}
+	for _, f := range r.failures {
+		fmt.Fprintf(r.out, "\n--- %s\n%s", f.title, strings.Join(f.output, ""))
+	}
+	if len(r.failures) > 0 {
+		fmt.Fprintln(r.out)
+	}
+	fmt.Fprintf(r.out, "%s: %d passed, %d failed\n", name, r.passed, failed)
+	return failed == 0
+}
+
+// short cuts the module's name off a package path.
+func short(path string) string {
+	const module = "github.com/interlockdev/interlock"
+	if rest, ok := strings.CutPrefix(path, module+"/"); ok {
+		return rest
+	}
+	return path
+}

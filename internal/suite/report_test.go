@@ -1,0 +1,113 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What go test prints, shortened, and what the tool makes of it.
+func TestReport(t *testing.T) {
+	const p = `"Package":"github.com/interlockdev/interlock/engine"`
+	tests := []struct {
+		name string
+		in   []string
+		want string
+		ok   bool
+	}{
+		{
+			name: "passing tests are counted by their leaves",
+			in: []string{
+				`{"Action":"start",` + p + `}`,
+				`{"Action":"run",` + p + `,"Test":"TestA"}`,
+				`{"Action":"run",` + p + `,"Test":"TestA/x"}`,
+				`{"Action":"run",` + p + `,"Test":"TestA/y"}`,
+				`{"Action":"output",` + p + `,"Test":"TestA/y","Output":"noise\n"}`,
+				`{"Action":"pass",` + p + `,"Test":"TestA/x"}`,
+				`{"Action":"pass",` + p + `,"Test":"TestA/y"}`,
+				`{"Action":"pass",` + p + `,"Test":"TestA"}`,
+				`{"Action":"pass",` + p + `,"Elapsed":1.5}`,
+			},
+			want: "ok    engine                                           2 passed     1.5s\nunit: 2 passed, 0 failed\n",
+			ok:   true,
+		},
+		{
+			name: "the failing test's output comes last",
+			in: []string{
+				`{"Action":"run",` + p + `,"Test":"TestA"}`,
+				`{"Action":"run",` + p + `,"Test":"TestB"}`,
+				`{"Action":"output",` + p + `,"Test":"TestA","Output":"broken\n"}`,
+				`{"Action":"fail",` + p + `,"Test":"TestA"}`,
+				`{"Action":"pass",` + p + `,"Test":"TestB"}`,
+				`{"Action":"fail",` + p + `}`,
+			},
+			want: "FAIL  engine                                           1 of 2 failed\n\n" +
+				"--- github.com/interlockdev/interlock/engine TestA\nbroken\n\nunit: 1 passed, 1 failed\n",
+		},
+		{
+			name: "a package that does not compile",
+			in: []string{
+				`{"ImportPath":"github.com/interlockdev/interlock/engine [github.com/interlockdev/interlock/engine.test]","Action":"build-output","Output":"undefined: x\n"}`,
+				`{"Action":"start",` + p + `}`,
+				`{"Action":"output",` + p + `,"Output":"FAIL [build failed]\n"}`,
+				`{"Action":"fail",` + p + `,"Elapsed":0}`,
+			},
+			want: "FAIL  engine                                           1 of 1 failed\n\n" +
+				"--- github.com/interlockdev/interlock/engine\nundefined: x\nFAIL [build failed]\n\nunit: 0 passed, 1 failed\n",
+		},
+		{
+			name: "a test that was running when its package died",
+			in: []string{
+				`{"Action":"run",` + p + `,"Test":"TestA"}`,
+				`{"Action":"output",` + p + `,"Test":"TestA","Output":"panic: oh\n"}`,
+				`{"Action":"fail",` + p + `,"Elapsed":2}`,
+			},
+			want: "FAIL  engine                                           1 of 1 failed\n\n" +
+				"--- github.com/interlockdev/interlock/engine TestA did not end\npanic: oh\n\nunit: 0 passed, 1 failed\n",
+		},
+		{
+			name: "a skipped test has shown nothing",
+			in: []string{
+				`{"Action":"run",` + p + `,"Test":"TestA"}`,
+				`{"Action":"output",` + p + `,"Test":"TestA","Output":"no strace\n"}`,
+				`{"Action":"skip",` + p + `,"Test":"TestA"}`,
+				`{"Action":"pass",` + p + `,"Elapsed":2}`,
+			},
+			want: "FAIL  engine                                           1 of 1 failed\n\n" +
+				"--- github.com/interlockdev/interlock/engine TestA was skipped\nno strace\n\nunit: 0 passed, 1 failed\n",
+		},
+		{
+			name: "input that is cut off",
+			in: []string{
+				`{"Action":"run",` + p + `,"Test":"TestA"}`,
+				`{"Action":"pass",` + p + `,"Test":"TestA"}`,
+			},
+			want: "FAIL  engine                                           1 of 2 failed\n\n" +
+				"--- github.com/interlockdev/interlock/engine\n\n--- unexpected output\n" +
+				"the output of github.com/interlockdev/interlock/engine is cut off\n\nunit: 1 passed, 2 failed\n",
+		},
+		{
+			name: "text that is no event",
+			in: []string{
+				`{"Action":"run",` + p + `,"Test":"TestA"}`,
+				`{"Action":"pass",` + p + `,"Test":"TestA"}`,
+				`{"Action":"pass",` + p + `,"Elapsed":0.1}`,
+				`go: no such package`,
+			},
+			want: "ok    engine                                           1 passed     0.1s\n\n" +
+				"--- unexpected output\ngo: no such package\n\nunit: 1 passed, 1 failed\n",
+		},
+		{
+			name: "nothing at all",
+			want: "\n--- no test ran\n\nunit: 0 passed, 1 failed\n",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out strings.Builder
+			ok := run("unit", strings.NewReader(strings.Join(tt.in, "\n")), &out, nil)
+			if ok != tt.ok || out.String() != tt.want {
+				t.Errorf("ok = %t, output:\n%s\nwant %t:\n%s", ok, out.String(), tt.ok, tt.want)
+			}
+		})
+	}
+}

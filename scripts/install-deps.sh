@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Installs what the build and the tests need on a fresh Debian machine, and only what is missing:
+# Go, a C compiler (the race detector needs it), protoc (the generated files are checked) and strace
+# (it lets the disk of the real server fail).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+missing=()
+need() { # command package...
+    if ! command -v "$1" >/dev/null 2>&1; then missing+=("${@:2}"); fi
+}
+need go golang-go
+need git git
+need gcc gcc libc6-dev
+need protoc protobuf-compiler
+need strace strace
+
+if [ ${#missing[@]} -gt 0 ]; then
+    if ! command -v apt-get >/dev/null 2>&1; then
+        echo "missing: ${missing[*]}. This machine has no apt-get: install them by its own means." >&2
+        exit 1
+    fi
+    as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        if ! command -v sudo >/dev/null 2>&1; then
+            echo "missing: ${missing[*]}. Run as root: apt-get install ${missing[*]}" >&2
+            exit 1
+        fi
+        as_root=(sudo)
+    fi
+    echo "installing ${missing[*]}"
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ca-certificates "${missing[@]}" >/dev/null
+fi
+
+# Debian's Go may be older than this module asks for. From 1.21 on, Go fetches the version it needs by itself; before,
+# and where that is switched off, only a newer Go helps.
+want=$(awk '$1 == "go" {print $2; exit}' go.mod)
+if ! have=$(go env GOVERSION 2>&1) || [[ $have != go* ]] ||
+    [ "$(printf '%s\n%s\n' "$want" "${have#go}" | sort -V | head -n 1)" != "$want" ]; then
+    echo "Interlock needs Go $want or newer; here is: ${have:-none}. Install it from https://go.dev/dl/ and put it first in PATH." >&2
+    exit 1
+fi
