@@ -1,0 +1,90 @@
+package trace
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The checksums are those of the files as published, so that nobody edits what
+// figures rest on.
+func TestDataIsAsPublished(t *testing.T) {
+	tests := []struct {
+		name   string
+		packed []byte
+		sum    string
+		rows   int
+		load   func() ([]Request, error)
+	}{
+		{"conversation", conversation, "2f1e5b666d4e3055fdbba98598ce2ec307767b9064e03e2fa46676dbcc7d0bf8", 19366, Conversation},
+		{"code", code, "54e9a6d2a4bd06ba1e060304b900abbc74cbea53de96506e60fe5bb4f2277fb6", 8819, Code},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := gzip.NewReader(bytes.NewReader(tt.packed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != tt.sum {
+				t.Errorf("checksum %x, want %s", sum, tt.sum)
+			}
+			requests, err := tt.load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(requests) != tt.rows {
+				t.Errorf("%d rows, want %d", len(requests), tt.rows)
+			}
+			if !slices.IsSortedFunc(requests, func(a, b Request) int { return int(a.At - b.At) }) {
+				t.Error("rows are not in the order of their arrival")
+			}
+			for i, r := range requests {
+				if r.Think() < Overhead || r.Think() > time.Minute {
+					t.Fatalf("row %d: %+v thinks for %s", i+1, r, r.Think())
+				}
+			}
+		})
+	}
+}
+
+func TestThink(t *testing.T) {
+	r := Request{Context: 2500, Generated: 100}
+	if got, want := r.Think(), 3*time.Second; got != want {
+		t.Errorf("%+v thinks for %s, want %s", r, got, want)
+	}
+}
+
+func TestBadRows(t *testing.T) {
+	for _, text := range []string{
+		"",
+		"Time,Context,Generated\n",
+		header + "\n2023-11-16 18:15:46.6805900,374\n",
+		header + "\nyesterday,374,44\n",
+		header + "\n2023-11-16 18:15:46.6805900,many,44\n",
+		header + "\n2023-11-16 18:15:46.6805900,374,few\n",
+	} {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := read(packed.Bytes()); err == nil {
+			t.Errorf("%q was read", text)
+		}
+	}
+	if _, err := read([]byte("not packed")); err == nil {
+		t.Error("unpacked text was read")
+	}
+}
