@@ -48,8 +48,8 @@ type Config struct {
 	FenceJump uint64
 }
 
-// Observer is told what happens. All methods are called by one goroutine, before
-// the answers of the same group leave, so they must be quick and must not call
+// Observer is told what happens, by one goroutine at a time and before the
+// answers of the same group leave. So its methods must be quick and must not call
 // the shard.
 type Observer interface {
 	// Committed tells the events of one durable group. They are valid during the

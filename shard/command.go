@@ -1,0 +1,132 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// headOf gives the part that all commands share, and whether the command has an
+// answer. A command that it does not know would go through without a time, so
+// that is a panic; a test holds the list equal to the engine's.
+func headOf(cmd engine.Command) (h *engine.Head, answered bool) {
+	switch c := cmd.(type) {
+	case *engine.Acquire:
+		return &c.Head, true
+	case *engine.Release:
+		return &c.Head, true
+	case *engine.Heartbeat:
+		return &c.Head, true
+	case *engine.Poll:
+		return &c.Head, true
+	case *engine.Leave:
+		return &c.Head, true
+	case *engine.Renew:
+		return &c.Head, true
+	case *engine.GetLease:
+		return &c.Head, true
+	case *engine.CheckFence:
+		return &c.Head, true
+	case *engine.OpenSession:
+		return &c.Head, true
+	case *engine.CloseSession:
+		return &c.Head, true
+	case *engine.Attach:
+		return &c.Head, true
+	case *engine.Revoke:
+		return &c.Head, true
+	case *engine.Detach:
+		return &c.Head, false
+	case *engine.Tick:
+		return &c.Head, false
+	case *engine.Recover:
+		return &c.Head, false
+	case *engine.Limit:
+		return &c.Head, false
+	case *visit:
+		return &c.Head, false
+	}
+	panic(fmt.Sprintf("shard: command %T is not known here", cmd))
+}
+
+// receiverOf gives who takes the answer to cmd, or nil.
+func receiverOf(cmd engine.Command) Receiver {
+	h, answered := headOf(cmd)
+	if !answered || h.From == nil {
+		return nil
+	}
+	return h.From.(Receiver)
+}
+
+// visit goes through the mailbox like a command, but is run by the owner
+// goroutine itself: a query, or a change of what the engine admits. It is
+// finished when all that it can have seen is durable.
+type visit struct {
+	engine.Head // makes it a Command
+	run         func(o *owner, now engine.Time)
+
+	mu        sync.Mutex // held while run runs, so that giving up waits for it
+	abandoned bool
+	done      chan error // one slot
+	at        interlock.At
+}
+
+// step runs the visit, unless its caller has given up.
+func (v *visit) step(o *owner, now engine.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.abandoned {
+		v.run(o, now)
+	}
+}
+
+func (v *visit) finish(at interlock.At, err error) {
+	v.at = at
+	v.done <- err
+}
+
+// visit has run called by the owner goroutine and returns when all that it can
+// have seen is durable.
+func (s *Shard) visit(ctx context.Context, run func(o *owner, now engine.Time)) (interlock.At, error) {
+	if err := ctx.Err(); err != nil {
+		return interlock.At{}, err
+	}
+	v := &visit{run: run, done: make(chan error, 1)}
+	if err := s.mail.put([]engine.Command{v}); err != nil {
+		return interlock.At{}, err
+	}
+	select {
+	case err := <-v.done:
+		return v.at, err
+	case <-ctx.Done():
+		v.mu.Lock()
+		v.abandoned = true
+		v.mu.Unlock()
+		return interlock.At{}, ctx.Err()
+	}
+}
+
+// call receives the first answer to one command.
+type call struct {
+	mu     sync.Mutex
+	taken  bool
+	effect engine.Effect
+	at     interlock.At
+	done   chan struct{}
+}
+
+// Deliver keeps the first answer; a later one (the end of a wait) was not asked
+// for.
+func (c *call) Deliver(eff *engine.Effect, at interlock.At) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.taken {
+		return
+	}
+	c.taken = true
+	c.effect, c.at = *eff, at
+	close(c.done)
+}

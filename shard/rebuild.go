@@ -1,0 +1,113 @@
+package shard
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/interlockdev/interlock/journal"
+)
+
+// parkedFor is how long a shard whose journal has no room at all waits before it
+// tries again.
+const parkedFor = time.Second
+
+// rebuild throws the engine away, which is ahead of the journal because an append
+// found no space, and makes it anew from the journal. The callers of the group
+// that failed, and of the one stepped meanwhile, are told so by the committer.
+//
+// The journal may be so full that not even the record that the engine began anew
+// finds room. Then the shard is parked: every command is refused with
+// CodeNoSpace and time stands still, so that no lease ends while its holder
+// cannot be heard.
+func (o *owner) rebuild() error {
+	s := o.s
+	o.quiesce() // what was stepped ahead is refused: its generation is doomed
+	s.log.Warn("journal has no space: the last group is refused, and the engine is rebuilt from the journal")
+
+	if _, err := o.load(s.ctx); err != nil {
+		return err
+	}
+	o.generation++
+	o.cur.begin(o.generation, s.journal.Tail()+1)
+	term := new(group) // keeps its entry until there is room for it
+	o.recover(term, 0)
+	began := o.last
+	for {
+		err := s.append(term)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, journal.ErrNoSpace) {
+			return err
+		}
+		if o.park() {
+			return errNoRoomToStop
+		}
+	}
+	o.skew -= max(0, s.clock.Now().Add(o.skew).Sub(began))
+	o.cur.begin(o.generation, term.next())
+	o.fullUntil = o.last.Add(fullFor)
+	o.armed = 0
+	s.log.Warn("engine rebuilt", "index", s.At().Index)
+	s.resets.call()
+	s.mail.ring()
+	return nil
+}
+
+// park refuses what comes, for a while. It reports whether nothing more can come.
+func (o *owner) park() (closed bool) {
+	timer := time.NewTimer(parkedFor)
+	defer timer.Stop()
+	for {
+		if o.refuseWaiting(noSpace) {
+			return true
+		}
+		select {
+		case <-timer.C:
+			return false
+		case <-o.s.mail.wake:
+		case <-o.s.ctx.Done():
+			return true
+		}
+	}
+}
+
+var noSpace = refusalFor(journal.ErrNoSpace)
+
+// errNoRoomToStop ends a shard that is closed while it is parked. All that was
+// answered is in the journal.
+var errNoRoomToStop = errors.New("shard: closed while the journal had no space")
+
+// resets are the functions to call after a rebuild.
+type resets struct {
+	mu    sync.Mutex
+	funcs []func()
+}
+
+func (r *resets) add(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.funcs = append(r.funcs, f)
+}
+
+func (r *resets) call() {
+	r.mu.Lock()
+	funcs := r.funcs[:len(r.funcs):len(r.funcs)]
+	r.mu.Unlock()
+	for _, f := range funcs {
+		f()
+	}
+}
+
+// OnReset registers what to call when the engine had to be rebuilt within this
+// term, because the journal had no space. Leases, sessions, tickets and request
+// ids are as durable as ever, but the engine has forgotten who listens: nobody
+// who waits attached gets a second answer, and no session gets pushes, until
+// they Poll or Attach again. So a door ends its streams (their clients come back,
+// attach, and repeat what was not answered) and polls for its waiting calls.
+//
+// f is called after the last answer of the engine that was thrown away and before
+// the first one of the new engine. It must not block and must not call the shard
+// synchronously.
+func (s *Shard) OnReset(f func()) { s.resets.add(f) }
