@@ -1,0 +1,273 @@
+package proto
+
+import (
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// eachField calls visit for the fields of a message, in their order.
+func eachField(s string, visit func(*field[string]) error) error {
+	for s != "" {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		if err := visit(&f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grow appends a zero T and gives it to be filled in.
+func grow[T any](list *[]T) *T {
+	var zero T
+	*list = append(*list, zero)
+	return &(*list)[len(*list)-1]
+}
+
+func (r *Reply) decode(s string) error {
+	for s != "" {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireVarint:
+			r.Slot = uint32(f.v)
+		case 2<<3 | wireVarint:
+			r.Seq = f.v
+		case 3<<3 | wireVarint:
+			r.Outcome = Outcome(min(f.v, 255))
+		case 4<<3 | wireVarint:
+			r.Index = interlock.Index(f.v)
+		case 5<<3 | wireBytes:
+			err = decodeLease(&r.Lease, f.s)
+		case 6<<3 | wireBytes:
+			r.Ticket = &interlock.Ticket{}
+			err = decodeTicket(r.Ticket, f.s)
+		case 7<<3 | wireBytes:
+			r.Session = &Session{}
+			err = r.Session.decode(f.s)
+		case 8<<3 | wireBytes:
+			err = grow(&r.Losses).decode(f.s)
+		case 9<<3 | wireBytes:
+			err = text(&r.Code, f.s)
+		case 10<<3 | wireBytes:
+			err = text(&r.Message, f.s)
+		case 11<<3 | wireBytes:
+			r.Conflict = &Conflict{}
+			err = r.Conflict.decode(f.s)
+		case 12<<3 | wireBytes:
+			r.Advice = &interlock.Advice{}
+			err = decodeAdvice(r.Advice, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func decodeLease(l *interlock.Lease, s string) error {
+	for s != "" {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = id(&l.ID, f.s)
+		case 2<<3 | wireVarint:
+			l.Fence = interlock.Fence(f.v)
+		case 3<<3 | wireBytes:
+			err = decodeClaim(&l.Claims, f.s)
+		case 4<<3 | wireBytes:
+			err = text(&l.Agent, f.s)
+		case 5<<3 | wireBytes:
+			err = text(&l.Session, f.s)
+		case 6<<3 | wireBytes:
+			err = text(&l.Flow, f.s)
+		case 7<<3 | wireBytes:
+			err = text(&l.Purpose, f.s)
+		case 8<<3 | wireVarint:
+			l.TTL = time.Duration(f.v)
+		case 9<<3 | wireVarint:
+			l.Grace = time.Duration(f.v)
+		case 10<<3 | wireVarint:
+			l.ExpiresIn = time.Duration(f.v)
+		case 11<<3 | wireVarint:
+			l.MaxHoldIn = time.Duration(f.v)
+		case 12<<3 | wireVarint:
+			l.State = interlock.LeaseState(min(f.v, 255))
+		case 13<<3 | wireVarint:
+			l.Reused = f.v != 0
+		case 14<<3 | wireVarint:
+			l.Changed = f.v != 0
+		case 15<<3 | wireBytes:
+			err = decodeNote(grow(&l.Notes), f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func decodeNote(n *interlock.Note, s string) error {
+	return eachField(s, func(f *field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			return text(&n.Key, f.s)
+		case 2<<3 | wireBytes:
+			return text(&n.Agent, f.s)
+		case 3<<3 | wireVarint:
+			n.Fence = interlock.Fence(f.v)
+		case 4<<3 | wireBytes:
+			return text(&n.Outcome, f.s)
+		case 5<<3 | wireBytes:
+			return text(&n.Text, f.s)
+		case 6<<3 | wireVarint:
+			n.Age = time.Duration(f.v)
+		}
+		return nil
+	})
+}
+
+func decodeTicket(t *interlock.Ticket, s string) error {
+	return eachField(s, func(f *field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			return id(&t.ID, f.s)
+		case 2<<3 | wireVarint:
+			t.Position = int(uint32(f.v))
+		case 3<<3 | wireVarint:
+			t.Length = int(uint32(f.v))
+		case 4<<3 | wireVarint:
+			t.ETA = time.Duration(f.v)
+		}
+		return nil
+	})
+}
+
+func (x *Session) decode(s string) error {
+	return eachField(s, func(f *field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			return id(&x.ID, f.s)
+		case 2<<3 | wireBytes:
+			return text(&x.Name, f.s)
+		case 3<<3 | wireBytes:
+			return text(&x.Agent, f.s)
+		case 4<<3 | wireVarint:
+			x.TTL = time.Duration(f.v)
+		case 5<<3 | wireVarint:
+			x.ExpiresIn = time.Duration(f.v)
+		}
+		return nil
+	})
+}
+
+func (x *Loss) decode(s string) error {
+	return eachField(s, func(f *field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			return decodeLease(&x.Lease, f.s)
+		case 2<<3 | wireBytes:
+			return text(&x.Code, f.s)
+		}
+		return nil
+	})
+}
+
+func (c *Conflict) decode(s string) error {
+	return eachField(s, func(f *field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			return text(&c.Key, f.s)
+		case 2<<3 | wireBytes:
+			return text(&c.Kind, f.s)
+		case 3<<3 | wireBytes:
+			return decodeHolder(grow(&c.Holders), f.s)
+		case 4<<3 | wireVarint:
+			c.More = int(uint32(f.v))
+		case 5<<3 | wireVarint:
+			c.Queue.Length = int(uint32(f.v))
+		case 6<<3 | wireVarint:
+			c.Queue.ETA = time.Duration(f.v)
+		case 7<<3 | wireBytes:
+			return decodeStep(grow(&c.Cycle), f.s)
+		}
+		return nil
+	})
+}
+
+func decodeHolder(h *interlock.Holder, s string) error {
+	return eachField(s, func(f *field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			return text(&h.Agent, f.s)
+		case 2<<3 | wireBytes:
+			return text(&h.Session, f.s)
+		case 3<<3 | wireBytes:
+			return text(&h.Flow, f.s)
+		case 4<<3 | wireBytes:
+			return text(&h.Purpose, f.s)
+		case 5<<3 | wireBytes:
+			return text(&h.Key, f.s)
+		case 6<<3 | wireVarint:
+			h.Mode = interlock.Mode(min(f.v, 255))
+		case 7<<3 | wireVarint:
+			h.Fence = interlock.Fence(f.v)
+		case 8<<3 | wireVarint:
+			h.Liveness = interlock.Liveness(min(f.v, 255))
+		case 9<<3 | wireVarint:
+			h.HeartbeatAge = time.Duration(f.v)
+		case 10<<3 | wireVarint:
+			h.Held = time.Duration(f.v)
+		case 11<<3 | wireVarint:
+			h.ExpiresIn = time.Duration(f.v)
+		case 12<<3 | wireBytes:
+			return text(&h.Progress, f.s)
+		}
+		return nil
+	})
+}
+
+func decodeStep(c *interlock.CycleStep, s string) error {
+	return eachField(s, func(f *field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			return text(&c.Agent, f.s)
+		case 2<<3 | wireBytes:
+			return text(&c.Session, f.s)
+		case 3<<3 | wireBytes:
+			return text(&c.Flow, f.s)
+		case 4<<3 | wireBytes:
+			return text(&c.Key, f.s)
+		case 5<<3 | wireVarint:
+			c.Mode = interlock.Mode(min(f.v, 255))
+		case 6<<3 | wireVarint:
+			c.Victim = f.v != 0
+		}
+		return nil
+	})
+}
+
+func decodeAdvice(a *interlock.Advice, s string) error {
+	return eachField(s, func(f *field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			return text(&a.Action, f.s)
+		case 2<<3 | wireVarint:
+			a.RetryAfter = time.Duration(f.v)
+		case 3<<3 | wireBytes:
+			return text(&a.Message, f.s)
+		}
+		return nil
+	})
+}

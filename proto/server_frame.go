@@ -1,0 +1,199 @@
+package proto
+
+import (
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// AppendTo appends the frame's encoding to b.
+func (f *ServerFrame) AppendTo(b []byte) []byte {
+	b = appendUint(b, 1, uint64(f.Shard))
+	b = appendUint(b, 2, uint64(f.Epoch))
+	for i := range f.Replies {
+		b = openMessage(b, 3)
+		start := len(b)
+		b = f.Replies[i].appendTo(b)
+		b = closeMessage(b, start)
+	}
+	if f.GoAway != nil {
+		b = openMessage(b, 4)
+		start := len(b)
+		b = appendDuration(b, 1, f.GoAway.RetryAfter)
+		b = appendString(b, 2, f.GoAway.Message)
+		b = closeMessage(b, start)
+	}
+	return b
+}
+
+// hasLease says for which outcomes the Lease of a reply means something.
+func (r *Reply) hasLease() bool {
+	return r.Outcome == Granted || r.Outcome == Warned || r.Outcome == Lost
+}
+
+func (r *Reply) appendTo(b []byte) []byte {
+	b = appendUint(b, 1, uint64(r.Slot))
+	b = appendUint(b, 2, r.Seq)
+	b = appendUint(b, 3, uint64(r.Outcome))
+	b = appendUint(b, 4, uint64(r.Index))
+	if r.hasLease() {
+		b = openMessage(b, 5)
+		start := len(b)
+		b = appendLease(b, &r.Lease)
+		b = closeMessage(b, start)
+	}
+	if t := r.Ticket; t != nil {
+		b = openMessage(b, 6)
+		start := len(b)
+		b = appendID(b, 1, (*[16]byte)(&t.ID))
+		b = appendUint(b, 2, uint64(uint32(t.Position)))
+		b = appendUint(b, 3, uint64(uint32(t.Length)))
+		b = appendDuration(b, 4, t.ETA)
+		b = closeMessage(b, start)
+	}
+	if s := r.Session; s != nil {
+		b = openMessage(b, 7)
+		start := len(b)
+		b = appendID(b, 1, (*[16]byte)(&s.ID))
+		b = appendString(b, 2, s.Name)
+		b = appendString(b, 3, s.Agent)
+		b = appendDuration(b, 4, s.TTL)
+		b = appendDuration(b, 5, s.ExpiresIn)
+		b = closeMessage(b, start)
+	}
+	for i := range r.Losses {
+		b = openMessage(b, 8)
+		start := len(b)
+		b = openMessage(b, 1)
+		inner := len(b)
+		b = appendLease(b, &r.Losses[i].Lease)
+		b = closeMessage(b, inner)
+		b = appendString(b, 2, r.Losses[i].Code)
+		b = closeMessage(b, start)
+	}
+	b = appendString(b, 9, r.Code)
+	b = appendString(b, 10, r.Message)
+	if r.Conflict != nil {
+		b = openMessage(b, 11)
+		start := len(b)
+		b = r.Conflict.appendTo(b)
+		b = closeMessage(b, start)
+	}
+	if a := r.Advice; a != nil {
+		b = openMessage(b, 12)
+		start := len(b)
+		b = appendString(b, 1, a.Action)
+		b = appendDuration(b, 2, a.RetryAfter)
+		b = appendString(b, 3, a.Message)
+		b = closeMessage(b, start)
+	}
+	return b
+}
+
+func appendLease(b []byte, l *interlock.Lease) []byte {
+	b = appendID(b, 1, (*[16]byte)(&l.ID))
+	b = appendUint(b, 2, uint64(l.Fence))
+	b = appendClaims(b, 3, l.Claims)
+	b = appendString(b, 4, l.Agent)
+	b = appendString(b, 5, l.Session)
+	b = appendString(b, 6, l.Flow)
+	b = appendString(b, 7, l.Purpose)
+	b = appendDuration(b, 8, l.TTL)
+	b = appendDuration(b, 9, l.Grace)
+	b = appendDuration(b, 10, l.ExpiresIn)
+	b = appendDuration(b, 11, l.MaxHoldIn)
+	b = appendUint(b, 12, uint64(l.State))
+	b = appendBool(b, 13, l.Reused)
+	b = appendBool(b, 14, l.Changed)
+	for i := range l.Notes {
+		n := &l.Notes[i]
+		b = openMessage(b, 15)
+		start := len(b)
+		b = appendString(b, 1, n.Key)
+		b = appendString(b, 2, n.Agent)
+		b = appendUint(b, 3, uint64(n.Fence))
+		b = appendString(b, 4, n.Outcome)
+		b = appendString(b, 5, n.Text)
+		b = appendDuration(b, 6, n.Age)
+		b = closeMessage(b, start)
+	}
+	return b
+}
+
+func (c *Conflict) appendTo(b []byte) []byte {
+	b = appendString(b, 1, c.Key)
+	b = appendString(b, 2, c.Kind)
+	for i := range c.Holders {
+		h := &c.Holders[i]
+		b = openMessage(b, 3)
+		start := len(b)
+		b = appendString(b, 1, h.Agent)
+		b = appendString(b, 2, h.Session)
+		b = appendString(b, 3, h.Flow)
+		b = appendString(b, 4, h.Purpose)
+		b = appendString(b, 5, h.Key)
+		b = appendUint(b, 6, uint64(h.Mode))
+		b = appendUint(b, 7, uint64(h.Fence))
+		b = appendUint(b, 8, uint64(h.Liveness))
+		b = appendDuration(b, 9, h.HeartbeatAge)
+		b = appendDuration(b, 10, h.Held)
+		b = appendDuration(b, 11, h.ExpiresIn)
+		b = appendString(b, 12, h.Progress)
+		b = closeMessage(b, start)
+	}
+	b = appendUint(b, 4, uint64(uint32(c.More)))
+	b = appendUint(b, 5, uint64(uint32(c.Queue.Length)))
+	b = appendDuration(b, 6, c.Queue.ETA)
+	for i := range c.Cycle {
+		s := &c.Cycle[i]
+		b = openMessage(b, 7)
+		start := len(b)
+		b = appendString(b, 1, s.Agent)
+		b = appendString(b, 2, s.Session)
+		b = appendString(b, 3, s.Flow)
+		b = appendString(b, 4, s.Key)
+		b = appendUint(b, 5, uint64(s.Mode))
+		b = appendBool(b, 6, s.Victim)
+		b = closeMessage(b, start)
+	}
+	return b
+}
+
+// Decode replaces the frame's content by what b says. Nothing of b is kept.
+func (f *ServerFrame) Decode(b []byte) error {
+	f.Reset()
+	for len(b) > 0 {
+		x, rest, err := nextField(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		switch x.tag {
+		case 1<<3 | wireVarint:
+			f.Shard = uint32(x.v)
+		case 2<<3 | wireVarint:
+			f.Epoch = interlock.Epoch(x.v)
+		case 3<<3 | wireBytes:
+			err = grow(&f.Replies).decode(string(x.s))
+		case 4<<3 | wireBytes:
+			f.GoAway = &GoAway{}
+			err = f.GoAway.decode(string(x.s))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *GoAway) decode(s string) error {
+	return eachField(s, func(f *field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireVarint:
+			g.RetryAfter = time.Duration(f.v)
+		case 2<<3 | wireBytes:
+			return text(&g.Message, f.s)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,177 @@
+package proto
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+	"unicode/utf8"
+)
+
+// The wire types of protocol buffers that session.proto uses. Fields of other
+// types are unknown ones, and are skipped.
+const (
+	wireVarint  = 0
+	wireFixed64 = 1
+	wireBytes   = 2
+	wireFixed32 = 5
+)
+
+// ErrFrame says that the bytes are no frame. The error that wraps it says why.
+var ErrFrame = errors.New("not a frame of the session stream")
+
+func badFrame(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrFrame, fmt.Sprintf(format, args...))
+}
+
+func appendVarint(b []byte, v uint64) []byte {
+	for v >= 0x80 {
+		b = append(b, byte(v)|0x80)
+		v >>= 7
+	}
+	return append(b, byte(v))
+}
+
+// All numbers of fields are below 16, so that a tag is one byte.
+
+func appendUint(b []byte, num byte, v uint64) []byte {
+	if v == 0 {
+		return b
+	}
+	return appendVarint(append(b, num<<3|wireVarint), v)
+}
+
+func appendDuration(b []byte, num byte, d time.Duration) []byte {
+	return appendUint(b, num, uint64(d))
+}
+
+func appendSint(b []byte, num byte, v int32) []byte {
+	return appendUint(b, num, uint64(uint32(v)<<1^uint32(v>>31)))
+}
+
+func appendBool(b []byte, num byte, v bool) []byte {
+	if !v {
+		return b
+	}
+	return append(b, num<<3|wireVarint, 1)
+}
+
+func appendString[S ~string](b []byte, num byte, s S) []byte {
+	if s == "" {
+		return b
+	}
+	b = appendVarint(append(b, num<<3|wireBytes), uint64(len(s)))
+	return append(b, s...)
+}
+
+func appendID(b []byte, num byte, id *[16]byte) []byte {
+	if *id == ([16]byte{}) {
+		return b
+	}
+	b = append(b, num<<3|wireBytes, 16)
+	return append(b, id[:]...)
+}
+
+// openMessage begins an embedded message; closeMessage, with the length that b
+// had after openMessage, ends it. One byte is kept for the length, which is
+// enough for most; a longer message is moved.
+func openMessage(b []byte, num byte) []byte { return append(b, num<<3|wireBytes, 0) }
+
+func closeMessage(b []byte, start int) []byte {
+	size := len(b) - start
+	if size < 0x80 {
+		b[start-1] = byte(size)
+		return b
+	}
+	extra := (bits.Len(uint(size))+6)/7 - 1
+	for range extra {
+		b = append(b, 0)
+	}
+	copy(b[start+extra:], b[start:start+size])
+	appendVarint(b[:start-1], uint64(size))
+	return b
+}
+
+// octets is an encoded message. A frame is decoded from its bytes, what is in it
+// from a string, so that its text can share the string's memory.
+type octets interface{ string | []byte }
+
+// field is one field as it stands in a message: v for a varint, s for bytes.
+type field[B octets] struct {
+	tag uint64 // number and wire type
+	v   uint64
+	s   B
+}
+
+// nextField takes the first field off a message.
+func nextField[B octets](s B) (f field[B], rest B, err error) {
+	if f.tag, s, err = varint(s); err != nil {
+		return f, rest, err
+	}
+	switch f.tag & 7 {
+	case wireVarint:
+		f.v, s, err = varint(s)
+		return f, s, err
+	case wireBytes:
+		var n uint64
+		if n, s, err = varint(s); err != nil {
+			return f, rest, err
+		}
+		if n > uint64(len(s)) {
+			return f, rest, badFrame("a length of %d goes beyond the end", n)
+		}
+		f.s = s[:n]
+		return f, s[n:], nil
+	case wireFixed64:
+		if len(s) < 8 {
+			return f, rest, badFrame("it is cut short")
+		}
+		return f, s[8:], nil
+	case wireFixed32:
+		if len(s) < 4 {
+			return f, rest, badFrame("it is cut short")
+		}
+		return f, s[4:], nil
+	}
+	return f, rest, badFrame("no such wire type: %d", f.tag&7)
+}
+
+func varint[B octets](s B) (v uint64, rest B, err error) {
+	if len(s) > 0 && s[0] < 0x80 {
+		return uint64(s[0]), s[1:], nil
+	}
+	for i := 0; i < len(s) && i < 10; i++ {
+		c := s[i]
+		if i == 9 && c > 1 {
+			break
+		}
+		v |= uint64(c&0x7f) << (7 * i)
+		if c < 0x80 {
+			return v, s[i+1:], nil
+		}
+	}
+	if len(s) < 10 {
+		return 0, rest, badFrame("it is cut short")
+	}
+	return 0, rest, badFrame("a number is longer than 64 bits")
+}
+
+// text checks what the .proto calls a string.
+func text[S ~string](into *S, s string) error {
+	if !utf8.ValidString(s) {
+		return badFrame("text is not valid UTF-8")
+	}
+	*into = S(s)
+	return nil
+}
+
+// id checks what the .proto calls an id.
+func id[T ~[16]byte](into *T, s string) error {
+	if len(s) != 16 {
+		return badFrame("an id has %d bytes instead of 16", len(s))
+	}
+	copy((*into)[:], s)
+	return nil
+}
+
+func unzigzag(v uint64) int32 { return int32(uint32(v)>>1) ^ -int32(v&1) }
