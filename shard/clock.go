@@ -7,14 +7,14 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// Clock is where time enters. A Clock serves one shard, which calls it from one
-// goroutine.
+// Clock is where time enters. A Clock serves one shard.
 type Clock interface {
-	// Now is the time in nanoseconds since the Unix epoch. It never goes back.
+	// Now is the time in nanoseconds since the Unix epoch. It never goes back. Any
+	// number of goroutines call it, with a lock of the shard held.
 	Now() engine.Time
 
 	// SetAlarm asks for a value on Alarm's channel once Now has reached at. It
-	// replaces an earlier one. An alarm that comes early or twice does no harm.
+	// replaces an earlier one. One goroutine calls it. An alarm that comes early or twice does no harm.
 	SetAlarm(at engine.Time)
 
 	// Alarm is the channel on which alarms arrive. It is always the same.

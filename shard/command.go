@@ -66,7 +66,8 @@ func receiverOf(cmd engine.Command) Receiver {
 // finished when all that it can have seen is durable.
 type visit struct {
 	engine.Head // makes it a Command
-	run         func(o *owner, now engine.Time)
+	run         func(o *owner)
+	tick        engine.Tick
 
 	mu        sync.Mutex // held while run runs, so that giving up waits for it
 	abandoned bool
@@ -75,11 +76,11 @@ type visit struct {
 }
 
 // step runs the visit, unless its caller has given up.
-func (v *visit) step(o *owner, now engine.Time) {
+func (v *visit) step(o *owner) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.abandoned {
-		v.run(o, now)
+		v.run(o)
 	}
 }
 
@@ -90,7 +91,7 @@ func (v *visit) finish(at interlock.At, err error) {
 
 // visit has run called by the owner goroutine and returns when all that it can
 // have seen is durable.
-func (s *Shard) visit(ctx context.Context, run func(o *owner, now engine.Time)) (interlock.At, error) {
+func (s *Shard) visit(ctx context.Context, run func(o *owner)) (interlock.At, error) {
 	if err := ctx.Err(); err != nil {
 		return interlock.At{}, err
 	}

@@ -21,7 +21,7 @@ func Open(ctx context.Context, cfg Config) (*Shard, error) {
 		number: cfg.Number, epoch: cfg.Journal.Epoch(), journal: cfg.Journal, clock: cfg.Clock,
 		log:      cfg.Logger.With("shard", cfg.Number),
 		observer: cfg.Observer, snapshotBytes: cfg.SnapshotBytes, keepBytes: cfg.KeepBytes,
-		mail: newMailbox(cfg.MaxWaiting), work: make(chan *group), free: make(chan *group, 2),
+		work: make(chan *group), free: make(chan *group, 2),
 		broken: make(chan error, 1), failed: make(chan struct{}), stopping: make(chan struct{}),
 		stopped: make(chan struct{}), stopClock: func() {},
 	}
@@ -30,6 +30,7 @@ func Open(ctx context.Context, cfg Config) (*Shard, error) {
 		c := newWallClock()
 		s.clock, s.stopClock = c, c.stop
 	}
+	s.mail = newMailbox(cfg.MaxWaiting, s.clock)
 	o := &owner{s: s, generation: 1, cur: new(group)}
 	if err := s.start(ctx, o, cfg.FenceJump); err != nil {
 		s.cancel()
@@ -49,7 +50,7 @@ func (s *Shard) start(ctx context.Context, o *owner, jump uint64) error {
 	s.sinceSnapshot = r.bytes
 	s.snapshotAt.Store(uint64(r.snapshot))
 	// The clock may have gone back since the journal's last entry was written.
-	o.skew = max(0, o.eng.Now().Sub(s.clock.Now()))
+	s.mail.thaw(max(o.eng.Now(), s.clock.Now()))
 	o.recover(o.cur, jump)
 	if err := s.append(o.cur); err != nil {
 		return err
@@ -74,7 +75,7 @@ func (o *owner) load(ctx context.Context) (replayed, error) {
 
 // recover begins the owner's term in the engine. Its entry is in g.
 func (o *owner) recover(g *group, jump uint64) {
-	now := o.now()
+	now := o.s.mail.time()
 	g.begin(o.generation, o.s.journal.Tail()+1)
 	g.step(o.eng, &engine.Recover{Head: engine.Head{At: now}, Epoch: o.s.epoch, FenceJump: jump})
 	o.limit = new(engine.Limit)

@@ -19,15 +19,12 @@ type owner struct {
 	s   *Shard
 	eng *engine.Engine
 
-	generation int    // of the engine: how often it was rebuilt
-	cur        *group // what is being filled
-	batch      []engine.Command
+	generation int              // of the engine: how often it was rebuilt
+	cur        *group           // what is being filled
+	spare      []engine.Command // to swap with the mailbox's
+	armed      engine.Time      // when the alarm is set for, in the clock's time; 0 when it is not
+	tick       engine.Tick
 
-	skew  time.Duration // what is added to the clock's time
-	last  engine.Time   // the newest time given to the engine
-	armed engine.Time   // when the alarm is set for, in the clock's time; 0 when it is not
-
-	tick      engine.Tick
 	limit     *engine.Limit // what the engine was last told
 	draining  bool
 	fullUntil engine.Time
@@ -122,54 +119,53 @@ func (o *owner) rounds() (ended bool) {
 }
 
 // round steps what is in the mailbox and then, if something is due, lets time end
-// a bounded number of things. One round has one time, read before the mailbox is
-// emptied: a heartbeat that arrived before a deadline is always stepped before
-// the tick that would act on it, however long the process was paused.
+// a bounded number of things. The tick has the time at which the mailbox was
+// emptied, so every heartbeat that came before has been stepped: also after a
+// pause, when many wait and everything seems to be due.
 func (o *owner) round() (due, closed bool) {
-	now := o.now()
-	batch, since, closed := o.s.mail.swap(o.batch[:0])
-	o.admit(now)
-	lag := time.Since(since)
-	for _, cmd := range batch {
+	b := o.s.mail.swap(o.spare[:0])
+	lag := time.Since(b.since)
+	if len(b.cmds) > 0 {
+		h, _ := headOf(b.cmds[0])
+		o.admit(h.At)
+	}
+	for _, cmd := range b.cmds {
 		if o.cur.full() {
 			o.hand()
-			lag = time.Since(since)
+			lag = time.Since(b.since)
 		}
 		o.cur.lag = max(o.cur.lag, lag)
-		o.step(cmd, now)
+		o.step(cmd)
 	}
-	clear(batch)
-	o.batch = batch
+	clear(b.cmds)
+	o.spare = b.cmds
 
-	at, ok := o.eng.NextTimer()
-	if !ok || at > now {
-		return false, closed
+	if at, ok := o.eng.NextTimer(); !ok || at > b.now {
+		return false, b.closed
 	}
 	if o.cur.full() {
 		o.hand()
 	}
-	o.tick = engine.Tick{Head: engine.Head{At: now}}
+	o.tick = engine.Tick{Head: engine.Head{At: b.now}}
 	o.cur.step(o.eng, &o.tick)
-	at, ok = o.eng.NextTimer()
-	return ok && at <= now, closed
+	at, ok := o.eng.NextTimer()
+	return ok && at <= b.now, b.closed
 }
 
 // step carries one command out.
-func (o *owner) step(cmd engine.Command, now engine.Time) {
-	if v, ok := cmd.(*visit); ok {
-		v.step(o, now) // it may step commands of its own
-		o.cur.mark(cmd, len(o.cur.out.Entry))
+func (o *owner) step(cmd engine.Command) {
+	v, ok := cmd.(*visit)
+	if !ok {
+		o.cur.step(o.eng, cmd)
 		return
 	}
-	h, _ := headOf(cmd)
-	h.At = now
-	o.cur.step(o.eng, cmd)
-}
-
-// now is the shard's time: the clock's, but never below the journal's last one.
-func (o *owner) now() engine.Time {
-	o.last = max(o.last, o.s.clock.Now().Add(o.skew))
-	return o.last
+	if o.eng.Now() < v.At {
+		// A query sees the state as of its own time.
+		v.tick.At = v.At
+		o.cur.step(o.eng, &v.tick)
+	}
+	v.step(o)
+	o.cur.mark(cmd, len(o.cur.out.Entry))
 }
 
 // arm sets the alarm for the next thing to end. An alarm that would ring too
@@ -180,7 +176,7 @@ func (o *owner) arm() {
 	if !ok {
 		return
 	}
-	at = at.Add(-o.skew)
+	at = o.s.mail.clockTime(at)
 	if o.armed == 0 || at < o.armed {
 		o.armed = at
 		o.s.clock.SetAlarm(at)
@@ -228,16 +224,16 @@ func (o *owner) refuseWaiting(why *interlock.Error) (closed bool) {
 	if !o.cur.empty() {
 		o.hand()
 	}
-	batch, _, closed := o.s.mail.swap(o.batch[:0])
-	for _, cmd := range batch {
+	b := o.s.mail.swap(o.spare[:0])
+	for _, cmd := range b.cmds {
 		if o.cur.full() {
 			o.hand()
 		}
 		o.cur.refusal = why
 		o.cur.mark(cmd, 0)
 	}
-	clear(batch)
-	o.batch = batch
+	clear(b.cmds)
+	o.spare = b.cmds
 	o.quiesce()
-	return closed
+	return b.closed
 }

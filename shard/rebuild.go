@@ -22,6 +22,7 @@ const parkedFor = time.Second
 // cannot be heard.
 func (o *owner) rebuild() error {
 	s := o.s
+	s.mail.freeze()
 	o.quiesce() // what was stepped ahead is refused: its generation is doomed
 	s.log.Warn("journal has no space: the last group is refused, and the engine is rebuilt from the journal")
 
@@ -32,7 +33,6 @@ func (o *owner) rebuild() error {
 	o.cur.begin(o.generation, s.journal.Tail()+1)
 	term := new(group) // keeps its entry until there is room for it
 	o.recover(term, 0)
-	began := o.last
 	for {
 		err := s.append(term)
 		if err == nil {
@@ -45,9 +45,9 @@ func (o *owner) rebuild() error {
 			return errNoRoomToStop
 		}
 	}
-	o.skew -= max(0, s.clock.Now().Add(o.skew).Sub(began))
+	s.mail.thaw(o.eng.Now())
 	o.cur.begin(o.generation, term.next())
-	o.fullUntil = o.last.Add(fullFor)
+	o.fullUntil = o.eng.Now().Add(fullFor)
 	o.armed = 0
 	s.log.Warn("engine rebuilt", "index", s.At().Index)
 	s.resets.call()

@@ -97,16 +97,16 @@ func (s *Shard) Do(ctx context.Context, cmd engine.Command) (engine.Effect, inte
 // engine and must not call the shard. When Read returns an error, query may have
 // run or not, but it does not run any more, and what it saw must not be shown.
 func (s *Shard) Read(ctx context.Context, query func(*engine.Engine, engine.Time)) (interlock.At, error) {
-	return s.visit(ctx, func(o *owner, now engine.Time) { query(o.eng, now) })
+	return s.visit(ctx, func(o *owner) { query(o.eng, o.eng.Now()) })
 }
 
 // Drain stops granting: new sessions, leases and waits are refused with
 // CodeShuttingDown, and nobody is taken from the line any more. What gives
 // something back still works. It returns when that is in force.
 func (s *Shard) Drain(ctx context.Context) error {
-	_, err := s.visit(ctx, func(o *owner, now engine.Time) {
+	_, err := s.visit(ctx, func(o *owner) {
 		o.draining = true
-		o.setLimit(o.limit.LowSpace, now)
+		o.setLimit(o.limit.LowSpace, o.eng.Now())
 	})
 	return err
 }
