@@ -33,8 +33,8 @@ const (
 	EvEnded EventKind = 9
 	// EvLeft: a request left the line. Num, Reason; Cycle for a deadlock's victim.
 	EvLeft EventKind = 10
-	// EvAnswered: a request id was answered. RequestID or Seq, Fingerprint, and the answer:
-	// Answer, Code, Num.
+	// EvAnswered: a command with a request id was answered and changed nothing else.
+	// Scope, RequestID or Seq, Acked, Fingerprint, Answer, Code, Message, ID.
 	EvAnswered EventKind = 11
 
 	// The kinds from here on stand in snapshots only.
@@ -47,6 +47,8 @@ const (
 	EvNoted EventKind = 66
 	// EvHolds: the observed hold time of a class of keys.
 	EvHolds EventKind = 67
+	// EvGone: a session that is over and still remembered. ID, Reason.
+	EvGone EventKind = 68
 )
 
 // Reason says why something ended. The numbers are in journals.
@@ -110,11 +112,14 @@ type Event struct {
 	Waited  time.Duration
 	Held    time.Duration
 	Cycle   []interlock.CycleStep
+	Changed bool // somebody who could write held one of the keys while the request waited
 
 	// EvOpened.
 	Epoch interlock.Epoch
 
-	// EvAnswered.
+	// EvAnswered, and every event that carries out a command with a request id.
+	// Scope is the session in which the id counts, 0 for the namespace.
+	Scope       uint64
 	RequestID   string
 	Seq         uint64
 	Acked       uint64
@@ -122,12 +127,16 @@ type Event struct {
 	Answer      Outcome
 	Code        interlock.Code
 	Message     string
+
+	// What decide had in hand, so that evolve need not look it up; nil on replay.
+	req  *request
+	sess *session
 }
 
 var eventNames = map[EventKind]string{
 	EvOpened: "opened", EvSessionOpened: "session_opened", EvSessionEnded: "session_ended", EvQueued: "queued",
 	EvGranted: "granted", EvAdmitted: "admitted", EvClaimed: "claimed", EvGrace: "grace", EvEnded: "ended",
-	EvLeft: "left", EvAnswered: "answered", EvCounters: "counters", EvTomb: "tomb", EvNoted: "noted", EvHolds: "holds",
+	EvLeft: "left", EvAnswered: "answered", EvCounters: "counters", EvTomb: "tomb", EvNoted: "noted", EvHolds: "holds", EvGone: "gone",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -67,11 +67,13 @@ type WaitEdge struct {
 	Waited  time.Duration
 }
 
-// Party is somebody in the wait-for graph.
+// Party is somebody in the wait-for graph. Request tells anonymous ones apart: the
+// number of the request with which it holds or waits here.
 type Party struct {
 	Agent   string
 	Session string
 	Flow    string
+	Request uint64
 }
 
 // HotKey is a key with much traffic.

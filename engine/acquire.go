@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/interlockdev/interlock"
+)
+
+// acquire decides on a request: it is granted as a whole, stands in line as a
+// whole, or is refused and leaves nothing behind.
+func (e *Engine) acquire(c *Acquire) {
+	sess, ok := e.caller()
+	if !ok {
+		return
+	}
+	if code, problem := checkAcquire(c); code != "" {
+		eff := e.refuse(code, problem)
+		if code == interlock.CodeInvalidKey {
+			eff.Conflict = &Conflict{Key: badKey(c)}
+		}
+		return
+	}
+	if code, problem := e.closedFor(); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	r := e.asked(c, sess)
+	if lease := r.coveredBy(); lease != nil {
+		e.discard(r)
+		eff := e.reply(Granted)
+		eff.Lease = e.lease(lease)
+		eff.Lease.Reused = true
+		return
+	}
+	if s := r.space; s.leases+s.waiters >= interlock.MaxLeases {
+		e.discard(r)
+		e.refuse(interlock.CodeTooManyLeases, fmt.Sprintf(
+			"namespace %q holds %d leases, which is its limit: release some first", s.name, interlock.MaxLeases))
+		return
+	}
+	blocked := r.blocker()
+	if blocked < 0 {
+		e.grant(c, r)
+		return
+	}
+	switch c.OnConflict {
+	case interlock.Wait:
+		e.queue(c, r)
+	case interlock.Skip:
+		conflict := e.conflict(r, blocked)
+		e.discard(r)
+		e.reply(Skipped).Conflict = conflict
+	default:
+		conflict := e.conflict(r, blocked)
+		e.discard(r)
+		eff := e.refuse(interlock.CodeHeld, fmt.Sprintf("key %s is held", conflict.Key))
+		eff.Conflict = conflict
+	}
+}
+
+// asked turns a command into a request that is in no list yet.
+func (e *Engine) asked(c *Acquire, sess *session) *request {
+	r := e.newRequest()
+	r.id, r.num, r.space = c.ID, e.num+1, e.space(c.Namespace)
+	r.ttl, r.agent = c.TTL, c.Agent
+	if sess != nil {
+		name := c.Flow
+		if name == "" {
+			name = "main"
+		}
+		r.flow, r.agent = sess.flow(name), ""
+		if r.ttl == 0 || r.ttl > sess.ttl {
+			r.ttl = sess.ttl // it ends with its session at the latest
+		}
+	} else if r.ttl == 0 {
+		r.ttl = interlock.DefaultTTL
+	}
+	switch c.Grace {
+	case 0:
+		r.grace = interlock.DefaultGrace
+	case NoGrace:
+		r.grace = 0
+	default:
+		r.grace = c.Grace
+	}
+	r.purpose, r.trace, r.claims, r.maxHold, r.priority = c.Purpose, c.Trace, c.Claims, c.MaxHold, int32(c.Priority)
+	r.granted = e.now
+	e.trial = wait{arrived: e.now, score: e.now - Time(c.Priority)*Time(interlock.PriorityBoost), req: r}
+	r.wait = &e.trial
+	r.need()
+	return r
+}
+
+func (e *Engine) grant(c *Acquire, r *request) {
+	r.wait = nil
+	ev := e.describe(EvGranted, r)
+	ev.Fence = e.fence + 1
+	e.tag(ev, Granted)
+	e.emit(ev)
+	e.arm(r)
+	e.reply(Granted).Lease = e.lease(r)
+	e.heldMore(r)
+}
+
+func (e *Engine) queue(c *Acquire, r *request) {
+	s := r.space
+	full := s.waiters >= interlock.MaxWaiters
+	for i := range r.needs {
+		full = full || r.needs[i].claimed && r.needs[i].node.line.length() >= interlock.MaxWaitersPerKey
+	}
+	if full {
+		e.discard(r)
+		e.refuse(interlock.CodeTooManyWaiters, fmt.Sprintf(
+			"the line is full (%d waiters for a key, %d in a namespace): work on something else, or come back later",
+			interlock.MaxWaitersPerKey, interlock.MaxWaiters))
+		return
+	}
+	ev := e.describe(EvQueued, r)
+	e.tag(ev, Queued)
+	e.emit(ev)
+	if c.Attach {
+		r.wait.caller, r.wait.link = c.From, c.Link
+	}
+	e.watchAnywhere(r)
+	e.arm(r)
+	e.replyQueued(r)
+	e.suspect(r.flow, r)
+}
+
+// replyQueued tells the caller of its place in line.
+func (e *Engine) replyQueued(r *request) {
+	eff := e.reply(Queued)
+	eff.Ticket = e.ticket(r)
+	if i := r.blocker(); i >= 0 {
+		eff.Conflict = e.conflict(r, i)
+	}
+}
+
+// describe fills the scratch event with everything about a new request.
+func (e *Engine) describe(kind EventKind, r *request) *Event {
+	ev := e.event(kind, r)
+	ev.Purpose, ev.Trace = r.purpose, r.trace
+	ev.TTL, ev.Grace, ev.MaxHold, ev.Priority = r.ttl, r.grace, r.maxHold, int(r.priority)
+	return ev
+}
+
+// closedFor reports why nothing new is admitted now, or "".
+func (e *Engine) closedFor() (interlock.Code, string) {
+	switch {
+	case e.draining:
+		return interlock.CodeShuttingDown, "the server is shutting down: repeat the request in a moment"
+	case e.lowSpace:
+		return interlock.CodeNoSpace, "the journal's disk is nearly full: no new leases until an operator makes room; releases still work"
+	}
+	return "", ""
+}
+
+// coveredBy gives the lease of r's own flow that already gives all that r wants,
+// or nil.
+func (r *request) coveredBy() *request {
+	if r.flow == nil || len(r.flow.leases) == 0 {
+		return nil
+	}
+	any := false
+	for i := range r.needs {
+		any = any || r.needs[i].node.first != nil
+	}
+	if !any {
+		return nil
+	}
+	var best *request
+	for _, l := range r.flow.leases {
+		if l.phase == held && l.gives(r.claims) && (best == nil || l.num < best.num) {
+			best = l
+		}
+	}
+	return best
+}
+
+// gives reports whether r's claims are as good as those.
+func (r *request) gives(claims []interlock.Claim) bool {
+	for _, want := range claims {
+		good := false
+		for _, have := range r.claims {
+			good = good || have.Key == want.Key && covers(have.Mode, want.Mode) ||
+				isBelow(string(want.Key), string(have.Key)) && below(have.Mode) != 0 && covers(below(have.Mode), want.Mode)
+		}
+		if !good {
+			return false
+		}
+	}
+	return true
+}
+
+// checkAcquire normalises c and says what is wrong with it, or "".
+func checkAcquire(c *Acquire) (interlock.Code, string) {
+	if len(c.Claims) == 0 || len(c.Claims) > interlock.MaxClaims {
+		return interlock.CodeTooManyClaims, fmt.Sprintf("%d claims: a request has 1 to %d", len(c.Claims), interlock.MaxClaims)
+	}
+	if problem := checkNamespace(c.Namespace); problem != "" {
+		return interlock.CodeInvalidNamespace, problem
+	}
+	for i := range c.Claims {
+		claim := &c.Claims[i]
+		if problem := keyProblem(string(claim.Key)); problem != "" {
+			return interlock.CodeInvalidKey, fmt.Sprintf("key %q %s", clip(string(claim.Key), 64), problem)
+		}
+		if claim.Mode == 0 {
+			claim.Mode = interlock.Exclusive
+		}
+		if claim.Mode > interlock.Exclusive {
+			return interlock.CodeInvalidMode, fmt.Sprintf("claim %d on %s has mode %d, which does not exist", i+1, claim.Key, claim.Mode)
+		}
+		for _, other := range c.Claims[:i] {
+			if other.Key == claim.Key {
+				return interlock.CodeDuplicateClaim, fmt.Sprintf("key %s is claimed twice: claim it once, with the stronger mode", claim.Key)
+			}
+		}
+	}
+	if c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority {
+		return interlock.CodeInvalidPriority, fmt.Sprintf("priority %d is not between -%d and %d", c.Priority, interlock.MaxPriority, interlock.MaxPriority)
+	}
+	if code, problem := checkTexts(
+		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes},
+		text{"purpose", c.Purpose, interlock.MaxPurposeBytes}, text{"trace", c.Trace, interlock.MaxNameBytes},
+	); code != "" {
+		return code, problem
+	}
+	return checkTimes(c)
+}
+
+func checkTimes(c *Acquire) (interlock.Code, string) {
+	switch {
+	case c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL):
+		return interlock.CodeInvalidTTL, fmt.Sprintf("ttl %v is not between %v and %v", c.TTL, interlock.MinTTL, interlock.MaxTTL)
+	case c.Grace != NoGrace && (c.Grace < 0 || c.Grace > interlock.MaxGrace):
+		return interlock.CodeInvalidTTL, fmt.Sprintf("grace %v is not between 0 and %v", c.Grace, interlock.MaxGrace)
+	case c.MaxHold < 0 || c.MaxHold > interlock.MaxMaxHold:
+		return interlock.CodeInvalidTTL, fmt.Sprintf("max_hold %v is not between 0 and %v", c.MaxHold, interlock.MaxMaxHold)
+	}
+	return "", ""
+}
+
+func badKey(c *Acquire) interlock.Key {
+	for _, claim := range c.Claims {
+		if keyProblem(string(claim.Key)) != "" {
+			return interlock.Key(clip(string(claim.Key), 64))
+		}
+	}
+	return ""
+}
+
+// text is something that a caller wrote, with its limit.
+type text struct {
+	name  string
+	value string
+	limit int
+}
+
+func checkTexts(texts ...text) (interlock.Code, string) {
+	for _, t := range texts {
+		if len(t.value) > t.limit {
+			return interlock.CodeTooLong, fmt.Sprintf("%s has %d bytes: at most %d are kept, so shorten it", t.name, len(t.value), t.limit)
+		}
+		if !utf8.ValidString(t.value) {
+			return interlock.CodeInvalidRequest, t.name + " is not valid UTF-8"
+		}
+	}
+	return "", ""
+}
+
+func checkNamespace(ns interlock.Namespace) string {
+	if ns == "" || len(ns) > interlock.MaxNamespaceBytes {
+		return fmt.Sprintf("namespace %q: a namespace has 1 to %d bytes", clip(string(ns), 64), interlock.MaxNamespaceBytes)
+	}
+	for _, b := range []byte(ns) {
+		if b <= ' ' || b >= 0x7f || b == '/' {
+			return fmt.Sprintf("namespace %q: a namespace has visible ASCII characters other than '/'", clip(string(ns), 64))
+		}
+	}
+	return ""
+}
+
+// softAt is the part of a term after which its holder is warned.
+func softAt(term time.Duration) time.Duration { return term / 3 * 2 }

@@ -1,0 +1,385 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// An entry of the journal is the events of one step:
+//
+//	┌─────────┬────────────┬───────┬───────┬─
+//	│ version │ time       │ event │ event │ ...
+//	│ 1 byte  │ 8 bytes LE │       │       │
+//	└─────────┴────────────┴───────┴───────┴─
+//
+// and an event is its kind, a mask that says which fields follow, and those
+// fields in the order of the mask's bits:
+//
+//	┌────────┬─────────┬─────────┬─────────┬─
+//	│ kind   │ mask    │ field   │ field   │ ...
+//	│ 1 byte │ uvarint │         │         │
+//	└────────┴─────────┴─────────┴─────────┴─
+//
+// Numbers and durations are uvarints, signed numbers zigzag varints, text is its
+// length as a uvarint and its bytes. A field that is zero is left out. New
+// versions may add kinds and bits at the end; an older binary that meets one
+// says that the journal is newer than itself.
+
+const entryVersion = 1
+
+const entryHead = 9
+
+// The mask's bits. Their order is the order of the fields; it never changes.
+const (
+	hasNamespace = 1 << iota
+	hasSession
+	hasAgent
+	hasFlow
+	hasClaims
+	hasActor
+	hasNum
+	hasID
+	hasPurpose
+	hasTrace
+	hasTTL
+	hasGrace
+	hasMaxHold
+	hasPriority
+	hasFence
+	hasOffer
+	hasReason
+	hasOutcome
+	hasNote
+	hasWaited
+	hasHeld
+	hasCycle
+	hasEpoch
+	hasRequestID
+	hasSeq
+	hasAcked
+	hasFingerprint
+	hasAnswer
+	hasCode
+	hasMessage
+	hasScope
+	hasChanged
+
+	knownFields = 1<<iota - 1
+)
+
+var (
+	errTruncated = errors.New("engine: entry is cut short")
+	// ErrNewer says that a newer version of Interlock wrote the entry.
+	ErrNewer = errors.New("engine: entry was written by a newer version of Interlock; start that version or a later one")
+)
+
+func appendHead(b []byte, at Time) []byte {
+	b = append(b, entryVersion)
+	return binary.LittleEndian.AppendUint64(b, uint64(at))
+}
+
+func appendText(b []byte, s string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+func maskOf(ev *Event) (mask uint64) {
+	set := func(bit uint64, present bool) {
+		if present {
+			mask |= bit
+		}
+	}
+	set(hasNamespace, ev.Namespace != "")
+	set(hasSession, ev.Session != 0)
+	set(hasAgent, ev.Agent != "")
+	set(hasFlow, ev.Flow != "")
+	set(hasClaims, len(ev.Claims) > 0)
+	set(hasActor, ev.Actor != "")
+	set(hasNum, ev.Num != 0)
+	set(hasID, ev.ID != [16]byte{})
+	set(hasPurpose, ev.Purpose != "")
+	set(hasTrace, ev.Trace != "")
+	set(hasTTL, ev.TTL != 0)
+	set(hasGrace, ev.Grace != 0)
+	set(hasMaxHold, ev.MaxHold != 0)
+	set(hasPriority, ev.Priority != 0)
+	set(hasFence, ev.Fence != 0)
+	set(hasOffer, ev.Offer)
+	set(hasReason, ev.Reason != 0)
+	set(hasOutcome, ev.Outcome != "")
+	set(hasNote, ev.Note != "")
+	set(hasWaited, ev.Waited != 0)
+	set(hasHeld, ev.Held != 0)
+	set(hasCycle, len(ev.Cycle) > 0)
+	set(hasEpoch, ev.Epoch != 0)
+	set(hasRequestID, ev.RequestID != "")
+	set(hasSeq, ev.Seq != 0)
+	set(hasAcked, ev.Acked != 0)
+	set(hasFingerprint, ev.Fingerprint != 0)
+	set(hasAnswer, ev.Answer != 0)
+	set(hasCode, ev.Code != "")
+	set(hasMessage, ev.Message != "")
+	set(hasScope, ev.Scope != 0)
+	set(hasChanged, ev.Changed)
+	return mask
+}
+
+func appendEvent(b []byte, ev *Event) []byte {
+	mask := maskOf(ev)
+	b = append(b, byte(ev.Kind))
+	b = binary.AppendUvarint(b, mask)
+	number := func(bit, v uint64) {
+		if mask&bit != 0 {
+			b = binary.AppendUvarint(b, v)
+		}
+	}
+	text := func(bit uint64, s string) {
+		if mask&bit != 0 {
+			b = appendText(b, s)
+		}
+	}
+	text(hasNamespace, string(ev.Namespace))
+	number(hasSession, ev.Session)
+	text(hasAgent, ev.Agent)
+	text(hasFlow, ev.Flow)
+	if mask&hasClaims != 0 {
+		b = binary.AppendUvarint(b, uint64(len(ev.Claims)))
+		for _, c := range ev.Claims {
+			b = append(b, byte(c.Mode))
+			b = appendText(b, string(c.Key))
+		}
+	}
+	text(hasActor, ev.Actor)
+	number(hasNum, ev.Num)
+	if mask&hasID != 0 {
+		b = append(b, ev.ID[:]...)
+	}
+	text(hasPurpose, ev.Purpose)
+	text(hasTrace, ev.Trace)
+	number(hasTTL, uint64(ev.TTL))
+	number(hasGrace, uint64(ev.Grace))
+	number(hasMaxHold, uint64(ev.MaxHold))
+	if mask&hasPriority != 0 {
+		b = binary.AppendVarint(b, int64(ev.Priority))
+	}
+	number(hasFence, uint64(ev.Fence))
+	number(hasReason, uint64(ev.Reason))
+	text(hasOutcome, ev.Outcome)
+	text(hasNote, ev.Note)
+	number(hasWaited, uint64(ev.Waited))
+	number(hasHeld, uint64(ev.Held))
+	if mask&hasCycle != 0 {
+		b = binary.AppendUvarint(b, uint64(len(ev.Cycle)))
+		for _, c := range ev.Cycle {
+			b = appendText(appendText(appendText(b, c.Agent), c.Session), c.Flow)
+			b = appendText(b, string(c.Key))
+			victim := byte(0)
+			if c.Victim {
+				victim = 1
+			}
+			b = append(b, byte(c.Mode), victim)
+		}
+	}
+	number(hasEpoch, uint64(ev.Epoch))
+	text(hasRequestID, ev.RequestID)
+	number(hasSeq, ev.Seq)
+	number(hasAcked, ev.Acked)
+	if mask&hasFingerprint != 0 {
+		b = binary.LittleEndian.AppendUint64(b, ev.Fingerprint)
+	}
+	number(hasAnswer, uint64(ev.Answer))
+	text(hasCode, string(ev.Code))
+	text(hasMessage, ev.Message)
+	number(hasScope, ev.Scope)
+	return b
+}
+
+// decoder reads fields from b and remembers the first failure.
+type decoder struct {
+	b      []byte
+	failed bool
+}
+
+func (d *decoder) number() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.failed, d.b = true, nil
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) signed() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.failed, d.b = true, nil
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) bytes(n uint64) []byte {
+	if n > uint64(len(d.b)) {
+		d.failed, d.b = true, nil
+		return nil
+	}
+	v := d.b[:n]
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) text() string { return string(d.bytes(d.number())) }
+
+func (d *decoder) byte() byte {
+	if v := d.bytes(1); len(v) == 1 {
+		return v[0]
+	}
+	return 0
+}
+
+// count reads the length of a list whose elements take at least size bytes, so
+// that a damaged number cannot ask for more memory than the entry has bytes.
+func (d *decoder) count(size int) int {
+	n := d.number()
+	if n > uint64(len(d.b)/size) {
+		d.failed, d.b = true, nil
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) event(ev *Event) error {
+	*ev = Event{Kind: EventKind(d.byte()), At: ev.At}
+	mask := d.number()
+	if d.failed {
+		return errTruncated
+	}
+	if _, known := eventNames[ev.Kind]; !known || mask&^knownFields != 0 {
+		return ErrNewer
+	}
+	for bit := uint64(1); bit <= mask && !d.failed; bit <<= 1 {
+		if mask&bit != 0 {
+			d.field(bit, ev)
+		}
+	}
+	if d.failed {
+		return errTruncated
+	}
+	return nil
+}
+
+func (d *decoder) field(bit uint64, ev *Event) {
+	switch bit {
+	case hasNamespace:
+		ev.Namespace = interlock.Namespace(d.text())
+	case hasSession:
+		ev.Session = d.number()
+	case hasAgent:
+		ev.Agent = d.text()
+	case hasFlow:
+		ev.Flow = d.text()
+	case hasClaims:
+		ev.Claims = make([]interlock.Claim, d.count(2))
+		for i := range ev.Claims {
+			ev.Claims[i].Mode = interlock.Mode(d.byte())
+			ev.Claims[i].Key = interlock.Key(d.text())
+			if m := ev.Claims[i].Mode; m == 0 || m > interlock.Exclusive {
+				d.failed, d.b = true, nil
+			}
+		}
+	case hasActor:
+		ev.Actor = d.text()
+	case hasNum:
+		ev.Num = d.number()
+	case hasID:
+		copy(ev.ID[:], d.bytes(16))
+	case hasPurpose:
+		ev.Purpose = d.text()
+	case hasTrace:
+		ev.Trace = d.text()
+	case hasTTL:
+		ev.TTL = time.Duration(d.number())
+	case hasGrace:
+		ev.Grace = time.Duration(d.number())
+	case hasMaxHold:
+		ev.MaxHold = time.Duration(d.number())
+	case hasPriority:
+		ev.Priority = int(d.signed())
+	case hasFence:
+		ev.Fence = interlock.Fence(d.number())
+	case hasOffer:
+		ev.Offer = true
+	case hasReason:
+		ev.Reason = Reason(d.number())
+	case hasOutcome:
+		ev.Outcome = d.text()
+	case hasNote:
+		ev.Note = d.text()
+	case hasWaited:
+		ev.Waited = time.Duration(d.number())
+	case hasHeld:
+		ev.Held = time.Duration(d.number())
+	case hasCycle:
+		ev.Cycle = make([]interlock.CycleStep, d.count(6))
+		for i := range ev.Cycle {
+			c := &ev.Cycle[i]
+			c.Agent, c.Session, c.Flow = d.text(), d.text(), d.text()
+			c.Key = interlock.Key(d.text())
+			c.Mode = interlock.Mode(d.byte())
+			c.Victim = d.byte() == 1
+		}
+	case hasEpoch:
+		ev.Epoch = interlock.Epoch(d.number())
+	case hasRequestID:
+		ev.RequestID = d.text()
+	case hasSeq:
+		ev.Seq = d.number()
+	case hasAcked:
+		ev.Acked = d.number()
+	case hasFingerprint:
+		if b := d.bytes(8); len(b) == 8 {
+			ev.Fingerprint = binary.LittleEndian.Uint64(b)
+		}
+	case hasAnswer:
+		ev.Answer = Outcome(d.number())
+	case hasCode:
+		ev.Code = interlock.Code(d.text())
+	case hasMessage:
+		ev.Message = d.text()
+	case hasScope:
+		ev.Scope = d.number()
+	case hasChanged:
+		ev.Changed = true
+	}
+}
+
+// DecodeEntry calls visit for each event of an entry, in order. The event is
+// valid during the call; what it points to may be kept.
+func DecodeEntry(entry []byte, visit func(*Event) error) error {
+	if len(entry) < entryHead {
+		return errTruncated
+	}
+	if entry[0] > entryVersion {
+		return ErrNewer
+	}
+	if entry[0] != entryVersion {
+		return fmt.Errorf("engine: entry has version %d, which never existed", entry[0])
+	}
+	ev := Event{At: Time(binary.LittleEndian.Uint64(entry[1:]))}
+	d := decoder{b: entry[entryHead:]}
+	for len(d.b) > 0 {
+		if err := d.event(&ev); err != nil {
+			return err
+		}
+		if err := visit(&ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What a refused or waiting caller is told of those in its way, and how long it
+// will probably take.
+
+// conflict describes what blocks r at its need with index i.
+func (e *Engine) conflict(r *request, i int) *Conflict {
+	m := &r.needs[i]
+	key := r.claimAt(i).Key
+	c := &Conflict{Key: key, Kind: interlock.OtherAgent}
+	against := conflicts[m.mode]
+	v := viewer{e: e, limit: MaxShownHolders, except: r.flow}
+	v.at(m.node, against)
+	switch {
+	case len(v.found) > 0:
+		if !m.claimed {
+			c.Kind = interlock.AncestorHeld
+		} else if v.found[0].flow != nil && r.flow != nil && v.found[0].flow.sess == r.flow.sess {
+			c.Kind = interlock.SameAgentOtherFlow
+		}
+	case m.claimed:
+		if v.below(m.node, against); len(v.found) > 0 {
+			c.Kind = interlock.DescendantHeld
+		}
+	}
+	c.Holders, c.More = v.holders(), v.more
+	line := r.claimNode(i).line
+	c.Queue.Length = line.length()
+	c.Queue.ETA = e.eta(r, m, c.Queue.Length)
+	return c
+}
+
+// claimNode gives the node of the claim for which need i exists.
+func (r *request) claimNode(i int) *node { return r.space.nodes[string(r.claimAt(i).Key)] }
+
+// viewer collects holders for showing, at most limit of them.
+type viewer struct {
+	e      *Engine
+	limit  int
+	except *flow
+	found  []*request
+	via    []*need
+	more   int
+	visits int
+}
+
+func (v *viewer) add(m *need) {
+	if v.except != nil && m.req.flow == v.except {
+		return
+	}
+	if len(v.found) == v.limit {
+		v.more++
+		return
+	}
+	v.found, v.via = append(v.found, m.req), append(v.via, m)
+}
+
+// at adds those who claim n itself in one of modes.
+func (v *viewer) at(n *node, modes modeSet) {
+	for h := n.first; h != nil; h = h.next {
+		if modes.has(h.mode) {
+			v.add(h)
+		}
+	}
+}
+
+// above adds those who claim an ancestor of n in a mode that reaches down.
+func (v *viewer) above(n *node) {
+	for p := n.parent(); p != nil; p = p.parent() {
+		v.at(p, setOf(sh, six, ex))
+	}
+}
+
+// below adds those who claim a descendant of n and whose intent at n is one of
+// modes. It looks at a bounded number of keys.
+func (v *viewer) below(n *node, modes modeSet) {
+	if n.kin == nil {
+		return
+	}
+	for c := n.kin.child; c != nil && v.visits < 1000 && len(v.found) < v.limit; c = c.kin.next {
+		v.visits++
+		for h := c.first; h != nil; h = h.next {
+			if modes.has(intent(h.mode)) {
+				v.add(h)
+			}
+		}
+		if c.modes != 0 {
+			v.below(c, modes)
+		}
+	}
+}
+
+func (v *viewer) holders() []interlock.Holder {
+	list := make([]interlock.Holder, 0, len(v.found))
+	for i, r := range v.found {
+		list = append(list, v.e.holder(r, v.via[i].node.key, v.via[i].mode))
+	}
+	slices.SortFunc(list, func(a, b interlock.Holder) int { return cmp.Compare(a.Fence, b.Fence) })
+	return list
+}
+
+// holder describes r's holder as others see it.
+func (e *Engine) holder(r *request, key string, mode interlock.Mode) interlock.Holder {
+	h := interlock.Holder{
+		Agent: r.agentName(), Flow: r.flowName(), Purpose: r.purpose, Key: interlock.Key(key), Mode: mode,
+		Fence: r.fence, Held: e.now.Sub(r.granted), ExpiresIn: max(0, e.endOf(r).Sub(e.now)),
+	}
+	beat := r.renewed
+	if s := r.session(); s != nil {
+		h.Session, h.Progress = s.name, s.progress
+		beat = s.renewed
+	}
+	h.HeartbeatAge = max(0, e.now.Sub(beat))
+	switch {
+	case r.phase == inGrace:
+		h.Liveness = interlock.LiveGrace
+	case r.phase == offered:
+		h.Liveness = interlock.Offered
+	case h.HeartbeatAge >= softAt(r.ttl):
+		h.Liveness = interlock.Suspect
+	case e.stateOf(r) == interlock.Soft:
+		h.Liveness = interlock.LiveSoft
+	default:
+		h.Liveness = interlock.Live
+	}
+	return h
+}
+
+// ticket describes r's place in line: where it has most waiters ahead of it that
+// it conflicts with.
+func (e *Engine) ticket(r *request) interlock.Ticket {
+	t := interlock.Ticket{ID: r.id, Position: 1}
+	at := 0
+	for i := range r.needs {
+		m := &r.needs[i]
+		if !m.claimed {
+			continue
+		}
+		if p := 1 + m.node.line.conflictsBefore(r, m.mode); p > t.Position || t.Length == 0 {
+			t.Position, t.Length, at = p, m.node.line.length(), i
+		}
+	}
+	t.ETA = e.eta(r, &r.needs[at], t.Position-1)
+	return t
+}
+
+// conflictsBefore counts the waiters before r that exclude a mode.
+func (l *line) conflictsBefore(r *request, mode interlock.Mode) (n int) {
+	if l == nil {
+		return 0
+	}
+	for m := is; m <= ex; m++ {
+		if conflicts[mode].has(m) {
+			n += l.trees[m].countBefore(r)
+		}
+	}
+	return n
+}
+
+// eta estimates how long r will wait at m when ahead waiters go first: what is
+// left of the present holder's usual time, and the usual time for each of those
+// ahead. Where nothing was observed, a holder's ttl stands for the usual time.
+func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
+	usual := r.space.holds[classOf(m.node.key)]
+	var left time.Duration
+	for h, n := m.node.first, 0; h != nil && n < MaxShownHolders; h, n = h.next, n+1 {
+		if !conflicts[m.mode].has(h.mode) {
+			continue
+		}
+		if usual == 0 {
+			usual = h.req.ttl
+		}
+		left = max(left, usual-e.now.Sub(h.req.granted), usual/8)
+	}
+	if usual == 0 {
+		usual = interlock.DefaultTTL
+	}
+	if left == 0 && m.node.modes&conflicts[m.mode] != 0 {
+		left = usual
+	}
+	return left + time.Duration(ahead)*usual
+}
+
+// maxClasses bounds the classes of keys whose hold times are kept apart.
+const maxClasses = 1024
+
+// observe learns from a hold that ended: an average in which the last eight
+// weigh most.
+func (s *space) observe(key interlock.Key, hold time.Duration) {
+	class := classOf(string(key))
+	old, known := s.holds[class]
+	switch {
+	case known:
+		s.holds[class] = max(1, old+(hold-old)/8)
+	case len(s.holds) < maxClasses:
+		s.holds[class] = max(1, hold)
+	}
+}

@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Engine is one shard's kernel. It is not safe for concurrent use: one goroutine
+// owns it. Make one with New or ReadSnapshot, fold the journal into it with
+// Apply, begin with a Recover command, and from then on call Step.
+type Engine struct {
+	now    Time
+	epoch  interlock.Epoch
+	fence  interlock.Fence // the highest given out
+	num    uint64          // the highest number of a request
+	snum   uint64          // the highest number of a session
+	writes uint64          // leases that could write and have ended
+	spaces map[interlock.Namespace]*space
+	byNum  map[uint64]*session
+
+	// All below is volatile: it is made anew by Recover.
+
+	live     bool // between Recover and the end; during a replay nothing is watched
+	lowSpace bool
+	draining bool
+	timers   timers
+	ready    readyHeap  // watched waiters that a change may have helped
+	suspects []suspect  // whose new edges may have closed a cycle
+	dying    []*session // ended sessions with leases or waits left
+	search   uint64     // number of the last deadlock search
+	searched []*wait    // its queue, reused
+	free     []*request
+
+	// The step that is being carried out.
+	out     *Output
+	head    *Head
+	start   int    // length of out.Entry when the step began
+	tagged  bool   // its request id is remembered by one of its events
+	replied int    // index in out.Effects of the answer to its caller; -1 before
+	print   uint64 // its fingerprint
+	trial   wait   // of a request that is not in line yet
+	ev      Event
+}
+
+// New makes an empty engine.
+func New() *Engine {
+	return &Engine{spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{}}
+}
+
+// stepBytes bounds the events of one step, so that an entry fits any journal.
+// What does not fit is done by the next Tick, which is then due at once.
+const stepBytes = 256 << 10
+
+// Step carries out one command: it changes the state and appends to out what is
+// to be made durable and what is to be told afterwards. It never fails; a
+// refusal is an effect like any other.
+//
+// Whatever the command is, what is due by its time ends first. So an answer
+// never shows a lease beyond its end, whether a Tick came in time or not.
+func (e *Engine) Step(cmd Command, out *Output) {
+	h := cmd.head()
+	e.out, e.head, e.start, e.tagged, e.replied = out, h, len(out.Entry), false, -1
+	e.now = max(e.now, h.At)
+	if e.live {
+		e.expire()
+	}
+	if !e.repeat(cmd) {
+		e.decide(cmd)
+		e.remember(cmd)
+	}
+	e.settle()
+	e.out, e.head = nil, nil
+}
+
+func (e *Engine) decide(cmd Command) {
+	switch c := cmd.(type) {
+	case *Acquire:
+		e.acquire(c)
+	case *Release:
+		e.release(c)
+	case *Heartbeat:
+		e.heartbeat(c)
+	case *Poll:
+		e.poll(c)
+	case *Leave:
+		e.leave(c)
+	case *Renew:
+		e.renew(c)
+	case *GetLease:
+		e.getLease(c)
+	case *OpenSession:
+		e.openSession(c)
+	case *CloseSession:
+		e.closeSession(c)
+	case *Attach:
+		e.attach(c)
+	case *Detach:
+		e.detach(c)
+	case *Revoke:
+		e.revoke(c)
+	case *CheckFence:
+		e.checkFence(c)
+	case *Limit:
+		e.lowSpace, e.draining = c.LowSpace, c.Draining
+	case *Recover:
+		e.recover(c)
+	case *Tick:
+	default:
+		panic("engine: unknown command")
+	}
+}
+
+// NextTimer says when the next Tick is due; ok is false when none is.
+func (e *Engine) NextTimer() (at Time, ok bool) {
+	if len(e.ready) > 0 && !e.draining || len(e.suspects) > 0 || len(e.dying) > 0 {
+		return e.now, true
+	}
+	if t := e.timers.first(); t != nil {
+		return t.at, true
+	}
+	return 0, false
+}
+
+// Now is the time of the last command or entry.
+func (e *Engine) Now() Time { return e.now }
+
+// Apply folds one entry of the journal into the state. It is for replays, before
+// Recover. After an error the engine is of no use.
+func (e *Engine) Apply(entry []byte) error {
+	return DecodeEntry(entry, func(ev *Event) error {
+		e.now = max(e.now, ev.At)
+		return e.evolve(ev)
+	})
+}
+
+// full reports that the step has decided enough.
+func (e *Engine) full() bool { return len(e.out.Entry)-e.start > stepBytes }
+
+// emit makes ev part of the step's entry and folds it into the state.
+func (e *Engine) emit(ev *Event) {
+	ev.At = e.now
+	if len(e.out.Entry) == e.start {
+		e.out.Entry = appendHead(e.out.Entry, e.now)
+	}
+	e.out.Entry = appendEvent(e.out.Entry, ev)
+	e.out.Events = append(e.out.Events, *ev)
+	if err := e.evolve(ev); err != nil {
+		panic("engine: own event does not apply: " + err.Error())
+	}
+}
+
+// event gives the engine's scratch event, with what concerns r filled in: who
+// and what. The caller adds the rest and emits it before it asks for another.
+func (e *Engine) event(kind EventKind, r *request) *Event {
+	e.ev = Event{Kind: kind, Namespace: r.space.name, Num: r.num, ID: r.id, Claims: r.claims, Agent: r.agentName(), req: r}
+	if f := r.flow; f != nil {
+		e.ev.Session, e.ev.Flow = f.sess.num, f.name
+	}
+	return &e.ev
+}
+
+// effect appends an effect, empty but for its receiver and outcome. The pointer
+// is good until the next one.
+func (e *Engine) effect(to Caller, outcome Outcome) *Effect {
+	e.out.Effects = append(e.out.Effects, Effect{To: to, Outcome: outcome})
+	return &e.out.Effects[len(e.out.Effects)-1]
+}
+
+// reply answers the command's caller.
+func (e *Engine) reply(outcome Outcome) *Effect {
+	e.replied = len(e.out.Effects)
+	return e.effect(e.head.From, outcome)
+}
+
+// refuse answers the command's caller with a refusal.
+func (e *Engine) refuse(code interlock.Code, message string) *Effect {
+	eff := e.reply(Refused)
+	eff.Code, eff.Message = code, message
+	return eff
+}
+
+// Counts gives the sizes of things.
+func (e *Engine) Counts() (c Counts) {
+	c.Namespaces = len(e.spaces)
+	c.Sessions = len(e.byNum)
+	for _, s := range e.sorted() {
+		c.Keys += len(s.nodes)
+		c.Leases += s.leases
+		c.Waiters += s.waiters
+	}
+	return c
+}
+
+// recover begins a term: see Recover.
+func (e *Engine) recover(c *Recover) {
+	e.ev = Event{Kind: EvOpened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump)}
+	e.emit(&e.ev)
+	e.live, e.lowSpace, e.draining = true, false, false
+	e.timers, e.ready, e.suspects, e.dying = timers{}, nil, nil, nil
+	for _, s := range e.sorted() {
+		for _, sess := range s.sortedSessions() {
+			sess.caller, sess.link, sess.losses, sess.minTTL = nil, 0, nil, sess.ttl
+			sess.timer = timer{pos: -1, ord: sess.num<<1 | 1, sess: sess}
+			sess.renewed = e.now.Add(spread(sess.num, sess.ttl))
+			if sess.dead {
+				e.doom(sess)
+			} else {
+				e.timers.set(&sess.timer, sess.renewed.Add(softAt(sess.ttl)))
+			}
+		}
+		for _, r := range s.sortedRequests() {
+			r.timer, r.warned = nil, false
+			r.renewed = e.now
+			if r.phase == held && r.flow == nil {
+				r.renewed = e.now.Add(spread(r.num, r.ttl))
+			}
+			if r.phase == waiting {
+				r.wait.caller, r.wait.link, r.wait.asked = nil, 0, e.now
+				e.watchAnywhere(r)
+			}
+			e.arm(r)
+		}
+	}
+	e.reply(Done)
+}
+
+// spread gives one of many that would otherwise end at one moment a delay of up
+// to a quarter of its ttl, the same in every run.
+func spread(num uint64, ttl time.Duration) time.Duration {
+	return ttl / 4 * time.Duration(mix(num)>>16) / (1 << 16)
+}

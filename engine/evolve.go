@@ -1,0 +1,310 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+)
+
+// rememberedEnds is how many leases and tickets that are over a namespace
+// remembers, to tell their holders how they ended, and rememberedSessions how
+// many sessions.
+const (
+	rememberedEnds     = 65_536
+	rememberedSessions = 16_384
+)
+
+var errUnknown = errors.New("engine: event is about something that does not exist")
+
+// evolve folds one event into the state. It decides nothing: the same events
+// give the same state in every version. It fails only on events that no engine
+// can have emitted in this state.
+func (e *Engine) evolve(ev *Event) error {
+	var err error
+	switch ev.Kind {
+	case EvOpened:
+		e.epoch, e.fence = ev.Epoch, max(e.fence, ev.Fence)
+	case EvSessionOpened:
+		err = e.evolveSession(ev)
+	case EvSessionEnded:
+		s := e.sessionOf(ev)
+		if s == nil {
+			return errUnknown
+		}
+		s.dead, s.why = true, ev.Reason
+		e.forgetSession(s)
+	case EvQueued, EvGranted:
+		err = e.evolveRequest(ev)
+	case EvAdmitted, EvClaimed, EvGrace, EvEnded, EvLeft, EvTomb:
+		err = e.evolveProgress(ev)
+	case EvAnswered:
+	case EvCounters:
+		e.num, e.snum, e.fence, e.epoch = ev.Num, ev.Session, ev.Fence, ev.Epoch
+		e.writes = ev.Seq
+		return nil
+	case EvNoted:
+		if len(ev.Claims) != 1 {
+			return errUnknown
+		}
+		e.space(ev.Namespace).leaveNote(string(ev.Claims[0].Key), note{ev.At, ev.Agent, ev.Fence, ev.Outcome, ev.Note})
+		return nil
+	case EvGone:
+		s := e.space(ev.Namespace)
+		s.gone.push(ev.ID)
+		s.goneWhy[ev.ID] = ev.Reason
+		return nil
+	case EvHolds:
+		e.space(ev.Namespace).holds[ev.Purpose] = ev.Held
+		return nil
+	default:
+		return ErrNewer
+	}
+	if err == nil && ev.Answer != 0 {
+		e.evolveAnswer(ev)
+	}
+	return err
+}
+
+func (e *Engine) sessionOf(ev *Event) *session {
+	if ev.sess != nil {
+		return ev.sess
+	}
+	return e.byNum[ev.Session]
+}
+
+func (e *Engine) evolveSession(ev *Event) error {
+	if e.byNum[ev.Session] != nil || ev.Session == 0 {
+		return fmt.Errorf("engine: session %d is opened twice", ev.Session)
+	}
+	id := interlock.SessionID(ev.ID)
+	s := &session{
+		num: ev.Session, id: id, space: e.space(ev.Namespace), agent: ev.Agent, name: publicName(id),
+		ttl: ev.TTL, flows: map[string]*flow{}, opened: ev.At, renewed: ev.At, minTTL: ev.TTL,
+	}
+	s.timer = timer{pos: -1, ord: s.num<<1 | 1, sess: s}
+	s.seqs.floor = ev.Acked
+	s.space.sessions[id] = s
+	e.byNum[s.num] = s
+	e.snum = max(e.snum, s.num)
+	return nil
+}
+
+// forgetSession drops an ended session when nothing of it is left.
+func (e *Engine) forgetSession(s *session) {
+	if !s.dead || s.work > 0 {
+		return
+	}
+	e.timers.clear(&s.timer)
+	delete(s.space.sessions, s.id)
+	delete(e.byNum, s.num)
+	s.space.gone.push(s.id)
+	s.space.goneWhy[s.id] = s.why
+	if s.space.gone.n > rememberedSessions {
+		delete(s.space.goneWhy, s.space.gone.pop())
+	}
+}
+
+// flow finds or makes a flow of the session. Idle ones are dropped when there
+// are many, so an agent that names a new flow each time costs nothing.
+func (s *session) flow(name string) *flow {
+	if f := s.flows[name]; f != nil {
+		return f
+	}
+	if len(s.flows) >= 1024 {
+		s.dropIdleFlows()
+	}
+	f := &flow{sess: s, name: name}
+	s.flows[name] = f
+	return f
+}
+
+// request makes the request that an event of kind EvQueued or EvGranted tells of.
+func (e *Engine) request(ev *Event) (*request, error) {
+	r := e.newRequest()
+	r.id, r.num, r.space = ev.ID, ev.Num, e.space(ev.Namespace)
+	if ev.Session != 0 {
+		s := e.byNum[ev.Session]
+		if s == nil {
+			return nil, errUnknown
+		}
+		r.flow = s.flow(ev.Flow)
+	} else {
+		r.agent = ev.Agent
+	}
+	r.purpose, r.trace, r.claims = ev.Purpose, ev.Trace, ev.Claims
+	r.ttl, r.grace, r.maxHold, r.priority = ev.TTL, ev.Grace, ev.MaxHold, int32(ev.Priority)
+	r.need()
+	return r, nil
+}
+
+func (e *Engine) newRequest() *request {
+	if n := len(e.free); n > 0 {
+		r := e.free[n-1]
+		e.free = e.free[:n-1]
+		return r
+	}
+	return &request{}
+}
+
+// discard gives a request's memory back.
+func (e *Engine) discard(r *request) {
+	r.unneed()
+	needs := r.needs
+	*r = request{needs: needs}
+	e.free = append(e.free, r)
+}
+
+func (e *Engine) evolveRequest(ev *Event) error {
+	r := ev.req
+	if r == nil {
+		if e.space(ev.Namespace).requests[ev.ID] != nil || len(ev.Claims) == 0 {
+			return fmt.Errorf("engine: request %d is made twice or claims nothing", ev.Num)
+		}
+		var err error
+		if r, err = e.request(ev); err != nil {
+			return err
+		}
+	}
+	r.space.requests[r.id] = r
+	r.num = ev.Num
+	e.num = max(e.num, r.num)
+	r.granted, r.renewed, r.changed = ev.At, ev.At, ev.Changed
+	if ev.Kind == EvGranted {
+		r.fence, r.phase, r.waited = ev.Fence, held, ev.Waited
+		if ev.Offer {
+			r.phase = offered
+		}
+		e.fence = max(e.fence, ev.Fence)
+		r.hold()
+		return nil
+	}
+	r.phase = waiting
+	r.wait = &wait{
+		arrived: ev.At, asked: ev.At, writes: e.writes,
+		score: ev.At - Time(ev.Priority)*Time(interlock.PriorityBoost),
+	}
+	r.enline()
+	return nil
+}
+
+// evolveProgress folds what happens to a request after it was made.
+func (e *Engine) evolveProgress(ev *Event) error {
+	r := ev.req
+	if r == nil {
+		if r = e.space(ev.Namespace).requests[ev.ID]; r == nil && ev.Kind != EvTomb {
+			return errUnknown
+		}
+	}
+	switch ev.Kind {
+	case EvAdmitted:
+		if r.phase != waiting {
+			return errUnknown
+		}
+		r.changed = r.sawWrites()
+		r.unline()
+		r.wait, r.fence, r.granted, r.renewed, r.waited, r.phase = nil, ev.Fence, ev.At, ev.At, ev.Waited, held
+		if ev.Offer {
+			r.phase = offered
+		}
+		e.fence = max(e.fence, ev.Fence)
+		r.hold()
+	case EvClaimed:
+		if r.phase != offered {
+			return errUnknown
+		}
+		r.phase, r.renewed = held, ev.At
+	case EvGrace:
+		if r.phase != held {
+			return errUnknown
+		}
+		r.phase, r.reason, r.renewed = inGrace, ev.Reason, ev.At
+	case EvEnded:
+		if r.phase != offered && r.phase != held && r.phase != inGrace {
+			return errUnknown
+		}
+		e.evolveEnd(ev, r)
+	case EvLeft:
+		if r.phase != waiting {
+			return errUnknown
+		}
+		r.unline()
+		e.changed(r)
+		r.wait, r.cycle = nil, ev.Cycle
+		e.bury(r, ev.Reason)
+	case EvTomb:
+		if r != nil {
+			return errUnknown
+		}
+		r = e.newRequest()
+		r.id, r.num, r.space, r.claims, r.fence, r.cycle = ev.ID, ev.Num, e.space(ev.Namespace), ev.Claims, ev.Fence, ev.Cycle
+		r.space.requests[r.id] = r
+		e.bury(r, ev.Reason)
+	}
+	return nil
+}
+
+func (e *Engine) evolveEnd(ev *Event, r *request) {
+	r.unhold()
+	writes := false
+	for i := range r.needs {
+		m := &r.needs[i]
+		writes = writes || m.claimed && writing.has(m.mode)
+	}
+	if writes {
+		e.writes++
+		for i := range r.needs {
+			if l := r.needs[i].node.line; l != nil && writing.has(r.needs[i].mode) {
+				l.wrote = e.writes
+				if r.needs[i].mode == ex {
+					l.wroteAll = e.writes
+				}
+			}
+		}
+	}
+	e.changed(r)
+	if ev.Note != "" {
+		for _, c := range r.claims {
+			r.space.leaveNote(string(c.Key), note{ev.At, ev.Agent, r.fence, ev.Outcome, ev.Note})
+		}
+	}
+	r.space.observe(r.claims[0].Key, ev.Held)
+	e.bury(r, ev.Reason)
+}
+
+// bury turns r into the memory of how it ended, and forgets the oldest such
+// memory when there are enough.
+func (e *Engine) bury(r *request, why Reason) {
+	if r.timer != nil {
+		e.timers.clear(r.timer)
+		r.timer = nil
+	}
+	r.unneed()
+	sess := r.session()
+	r.flow, r.wait, r.phase, r.reason = nil, nil, over, why
+	r.agent, r.purpose, r.trace = "", "", ""
+	r.space.tombs.push(r)
+	if r.space.tombs.n > rememberedEnds {
+		oldest := r.space.tombs.pop()
+		delete(oldest.space.requests, oldest.id)
+		e.discard(oldest)
+	}
+	if sess != nil {
+		e.forgetSession(sess)
+	}
+}
+
+// sawWrites reports whether somebody who could write held one of r's keys, in
+// whole or in part, while r waited.
+func (r *request) sawWrites() bool {
+	if r.changed {
+		return true
+	}
+	for i := range r.needs {
+		l := r.needs[i].node.line
+		if l.wroteAll > r.wait.writes || r.needs[i].claimed && l.wrote > r.wait.writes {
+			return true
+		}
+	}
+	return false
+}

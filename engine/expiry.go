@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// expire ends what is due by now, as much as one step may.
+func (e *Engine) expire() {
+	for {
+		t := e.timers.first()
+		if t == nil || t.at > e.now || e.full() {
+			return
+		}
+		e.fire(t)
+	}
+}
+
+// fire looks at what a timer stands for, does what is due, and sets it anew.
+func (e *Engine) fire(t *timer) {
+	e.timers.clear(t)
+	if t.sess != nil {
+		e.fireSession(t.sess)
+	} else {
+		e.fireRequest(t.req)
+	}
+}
+
+// fireSession warns of a session's leases or ends them when their holder was not
+// heard of for so long, and ends the session when its own ttl has passed.
+func (e *Engine) fireSession(s *session) {
+	if s.dead {
+		return
+	}
+	silent := e.now.Sub(s.renewed)
+	if silent >= s.ttl {
+		e.endSession(s, ByDeath)
+		return
+	}
+	if silent < softAt(s.minTTL) {
+		e.timers.set(&s.timer, s.renewed.Add(softAt(s.minTTL)))
+		return
+	}
+	s.minTTL = s.ttl
+	next := s.renewed.Add(s.ttl)
+	if silent < softAt(s.ttl) {
+		next = s.renewed.Add(softAt(s.ttl))
+	}
+	for _, r := range s.sortedLeases() {
+		if r.phase != held {
+			continue
+		}
+		s.minTTL = min(s.minTTL, r.ttl)
+		switch {
+		case silent >= r.ttl:
+			e.hard(r, ByTTL)
+		case silent >= softAt(r.ttl):
+			if !s.warned {
+				e.warn(r)
+			}
+			next = min(next, s.renewed.Add(r.ttl))
+		default:
+			next = min(next, s.renewed.Add(softAt(r.ttl)))
+		}
+	}
+	s.warned = silent >= softAt(s.minTTL)
+	e.timers.set(&s.timer, max(next, e.now+1))
+}
+
+// fireRequest does what is due for one request.
+func (e *Engine) fireRequest(r *request) {
+	switch r.phase {
+	case waiting:
+		if r.flow == nil && r.wait.caller == nil && e.now >= r.wait.asked.Add(interlock.BareTicketTTL) {
+			e.leaveLine(r, ByLapse)
+			return
+		}
+	case offered:
+		if e.now >= e.endOf(r) {
+			e.end(r, ByLapse)
+			return
+		}
+	case inGrace:
+		if e.now >= e.endOf(r) {
+			e.end(r, r.reason)
+			return
+		}
+	case held:
+		switch {
+		case r.maxHold > 0 && e.now >= r.granted.Add(r.maxHold):
+			e.hard(r, ByMaxHold)
+			return
+		case r.flow == nil && e.now >= r.renewed.Add(r.ttl):
+			e.hard(r, ByTTL)
+			return
+		case r.maxHold > 0 && !r.warned && e.now >= r.granted.Add(softAt(r.maxHold)):
+			r.warned = true
+			e.warn(r)
+		}
+	case over:
+		return
+	}
+	e.arm(r)
+}
+
+// arm sets r's timer for what comes next in its phase. Leases of a session that
+// have no other deadline live by the session's timer.
+func (e *Engine) arm(r *request) {
+	const never = Time(1<<63 - 1)
+	at := never
+	switch r.phase {
+	case waiting:
+		if r.flow == nil && r.wait.caller == nil {
+			at = r.wait.asked.Add(interlock.BareTicketTTL)
+		}
+	case offered, inGrace:
+		at = e.endOf(r)
+	case held:
+		if r.flow == nil {
+			at = r.renewed.Add(r.ttl)
+		} else {
+			e.minTerm(r.flow.sess, r.ttl)
+		}
+		if r.maxHold > 0 {
+			next := r.granted.Add(r.maxHold)
+			if !r.warned {
+				next = r.granted.Add(softAt(r.maxHold))
+			}
+			at = min(at, next)
+		}
+	}
+	if at == never {
+		e.timers.clear(r.timer)
+		return
+	}
+	if r.timer == nil {
+		r.timer = &timer{pos: -1, ord: r.num << 1, req: r}
+	}
+	e.timers.set(r.timer, at)
+}
+
+// hard passes the hard end of a lease: into grace, or to its end.
+func (e *Engine) hard(r *request, why Reason) {
+	if r.grace == 0 {
+		e.end(r, why)
+		return
+	}
+	ev := e.event(EvGrace, r)
+	ev.Fence, ev.Reason, ev.Grace, ev.Held = r.fence, why, r.grace, e.now.Sub(r.granted)
+	e.emit(ev)
+	e.arm(r)
+	if s := r.session(); s != nil {
+		e.lost(s, r, e.lease(r))
+	}
+}
+
+// warn tells a session that a lease is in its soft tier.
+func (e *Engine) warn(r *request) {
+	if s := r.session(); s != nil && s.caller != nil {
+		e.effect(s.caller, Warned).Lease = e.lease(r)
+	}
+}
+
+// offerTTL is how long an offer stays open.
+func (r *request) offerTTL() time.Duration {
+	if r.flow != nil {
+		return interlock.OfferTTL
+	}
+	return interlock.BareOfferTTL
+}
+
+// leaveLine ends a wait that its waiter did not end, and tells who listens.
+func (e *Engine) leaveLine(r *request, why Reason) {
+	caller := r.wait.caller
+	ev := e.event(EvLeft, r)
+	ev.Reason, ev.Waited = why, e.now.Sub(r.wait.arrived)
+	e.emit(ev)
+	if caller != nil {
+		e.refuseGone(caller, r)
+	}
+}

@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/interlockdev/interlock"
+)
+
+// ParseKey checks that s is a key: valid UTF-8 in Unicode's normal form C, at
+// most interlock.MaxKeyBytes bytes and interlock.MaxKeySegments segments, none
+// of them empty, "." or "..", and without characters that a reader cannot see or
+// tell apart: control and format characters (which covers zero-width and
+// bidirectional ones) and spaces other than U+0020. The error is an
+// *interlock.Error with CodeInvalidKey.
+//
+// Two spellings of one entity must not become two keys, so nothing is repaired
+// here: a key that would need repair is refused.
+func ParseKey(s string) (interlock.Key, error) {
+	if problem := keyProblem(s); problem != "" {
+		return "", &interlock.Error{
+			Code:    interlock.CodeInvalidKey,
+			Message: fmt.Sprintf("key %q %s", clip(s, 64), problem),
+			Key:     interlock.Key(clip(s, 64)),
+		}
+	}
+	return interlock.Key(s), nil
+}
+
+// keyProblem says what is wrong with a key, in words that follow its name, or
+// "" when nothing is.
+func keyProblem(s string) string {
+	if s == "" {
+		return "is empty: name what is protected, such as account:12345"
+	}
+	if len(s) > interlock.MaxKeyBytes {
+		return fmt.Sprintf("has %d bytes: a key has at most %d", len(s), interlock.MaxKeyBytes)
+	}
+	ascii, segments, start := true, 1, 0
+	for i := 0; i <= len(s); i++ {
+		if i < len(s) && s[i] != '/' {
+			if s[i] >= utf8.RuneSelf {
+				ascii = false
+			} else if s[i] < ' ' || s[i] == 0x7f {
+				return fmt.Sprintf("has a control character at byte %d: remove it", i)
+			}
+			continue
+		}
+		switch s[start:i] {
+		case "":
+			return "has an empty segment: write single slashes, none at the start or end"
+		case ".", "..":
+			return "has a segment . or ..: write the path without them"
+		}
+		if i < len(s) {
+			segments++
+			start = i + 1
+		}
+	}
+	if segments > interlock.MaxKeySegments {
+		return fmt.Sprintf("has %d segments: a key has at most %d", segments, interlock.MaxKeySegments)
+	}
+	if ascii {
+		return ""
+	}
+	if !utf8.ValidString(s) {
+		return "is not valid UTF-8"
+	}
+	for i, r := range s {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || r != ' ' && unicode.Is(unicode.Zs, r) {
+			return fmt.Sprintf("has the invisible character U+%04X at byte %d: remove it", r, i)
+		}
+	}
+	if !norm.NFC.IsNormalString(s) {
+		return "is not in Unicode normal form C: normalise it, so that one entity has one spelling"
+	}
+	return ""
+}
+
+// clip shortens text for an error message, at a rune's boundary.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "..."
+}
+
+// parentOf gives the key one segment shorter; ok is false at the top.
+func parentOf(key string) (parent string, ok bool) {
+	i := strings.LastIndexByte(key, '/')
+	if i < 0 {
+		return "", false
+	}
+	return key[:i], true
+}
+
+// isBelow reports whether key lies strictly below ancestor.
+func isBelow(key, ancestor string) bool {
+	return len(key) > len(ancestor) && key[len(ancestor)] == '/' && key[:len(ancestor)] == ancestor
+}
+
+// classOf gives the class of keys that a key belongs to, for what is observed of
+// many: its first segment up to and including the first ':', or the first
+// segment of a longer path, or "" for a plain word.
+func classOf(key string) string {
+	for i := range len(key) {
+		switch key[i] {
+		case ':':
+			return key[:i+1]
+		case '/':
+			return key[:i]
+		}
+	}
+	return ""
+}

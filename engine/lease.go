@@ -1,0 +1,329 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+)
+
+// lease describes r as its holder sees it.
+func (e *Engine) lease(r *request) interlock.Lease {
+	l := interlock.Lease{
+		ID: r.id, Fence: r.fence, Claims: r.claims, Agent: r.agentName(), Flow: r.flowName(), Purpose: r.purpose,
+		TTL: r.ttl, Grace: r.grace, State: e.stateOf(r), Changed: r.changed,
+	}
+	if s := r.session(); s != nil {
+		l.Session = s.name
+	}
+	if r.phase != over {
+		l.ExpiresIn = max(0, e.endOf(r).Sub(e.now))
+		if r.maxHold > 0 && r.phase != inGrace {
+			l.MaxHoldIn = max(1, r.granted.Add(r.maxHold).Sub(e.now))
+		}
+		if r.space.notes.n > 0 {
+			for i := range r.needs {
+				if r.needs[i].claimed {
+					l.Notes = e.appendNotes(l.Notes, r.needs[i].node)
+				}
+			}
+		}
+	}
+	return l
+}
+
+// beat is when r's holder was last heard of.
+func (r *request) beat() Time {
+	if r.flow != nil && r.phase == held {
+		return r.flow.sess.renewed
+	}
+	return r.renewed
+}
+
+// endOf is when r's present phase ends if nothing is heard of its holder.
+func (e *Engine) endOf(r *request) Time {
+	switch r.phase {
+	case offered:
+		return r.renewed.Add(r.offerTTL())
+	case inGrace:
+		return r.renewed.Add(r.grace)
+	}
+	end := r.beat().Add(r.ttl)
+	if r.maxHold > 0 {
+		end = min(end, r.granted.Add(r.maxHold))
+	}
+	return end
+}
+
+func (e *Engine) stateOf(r *request) interlock.LeaseState {
+	switch {
+	case r.phase == over:
+		return interlock.Ended
+	case r.phase == inGrace:
+		return interlock.Grace
+	case e.now >= r.beat().Add(softAt(r.ttl)), r.maxHold > 0 && e.now >= r.granted.Add(softAt(r.maxHold)):
+		return interlock.Soft
+	}
+	return interlock.Held
+}
+
+// find looks a request up by the id of its ticket or lease. Another session's is
+// as unknown as one that never was.
+func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
+	s := e.spaces[e.head.Namespace]
+	if s != nil {
+		if r := s.requests[id]; r != nil && (r.flow == nil || e.head.Session.IsZero() || r.flow.sess.id == e.head.Session) {
+			if t := r.timer; t != nil && t.pos >= 0 && t.at <= e.now {
+				e.fire(t)
+			}
+			if sess := r.session(); sess != nil {
+				e.endOverdue(sess)
+			}
+			return r
+		}
+	}
+	e.refuse(unknown, "there is none with this id, or it ended long ago: acquire the key again")
+	return nil
+}
+
+// findHeld is find for a lease that is not over.
+func (e *Engine) findHeld(id interlock.LeaseID) *request {
+	r := e.find(id, interlock.CodeUnknownLease)
+	switch {
+	case r == nil:
+	case r.phase == over:
+		e.refuseGone(e.head.From, r)
+		r = nil
+	case r.phase == waiting:
+		e.refuse(interlock.CodeUnknownLease, "this request still stands in line: follow its ticket until it is granted")
+		r = nil
+	}
+	return r
+}
+
+func (e *Engine) getLease(c *GetLease) {
+	if r := e.findHeld(c.Lease); r != nil {
+		e.reply(Granted).Lease = e.lease(r)
+	}
+}
+
+func (e *Engine) renew(c *Renew) {
+	if code, problem := checkTexts(text{"progress", c.Progress, interlock.MaxProgressBytes}); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	r := e.findHeld(c.Lease)
+	if r == nil {
+		return
+	}
+	if r.phase == inGrace {
+		eff := e.refuse(interlock.CodeInGrace, fmt.Sprintf(
+			"the lease on %s has passed its hard end (%s): commit and release it, then acquire the key again", r.claims[0].Key, r.reason))
+		eff.Lease = e.lease(r)
+		return
+	}
+	e.claim(r)
+	if s := r.session(); s != nil {
+		e.beat(s, c.Progress)
+	} else {
+		r.renewed = e.now
+		e.arm(r)
+	}
+	e.reply(Granted).Lease = e.lease(r)
+}
+
+func (e *Engine) release(c *Release) {
+	if code, problem := checkTexts(
+		text{"outcome", c.Outcome, interlock.MaxNameBytes}, text{"note", c.Note, interlock.MaxNoteBytes},
+	); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	r := e.findHeld(c.Lease)
+	if r == nil {
+		return
+	}
+	ev := e.ending(r, ByRelease)
+	ev.Outcome, ev.Note, ev.Actor = c.Outcome, c.Note, c.Actor
+	e.tag(ev, Done)
+	e.emit(ev)
+	e.reply(Done)
+}
+
+// ending fills the scratch event for the end of a lease.
+func (e *Engine) ending(r *request, why Reason) *Event {
+	ev := e.event(EvEnded, r)
+	ev.Fence, ev.Reason, ev.Held, ev.Purpose, ev.Trace = r.fence, why, e.now.Sub(r.granted), r.purpose, r.trace
+	return ev
+}
+
+// end ends a lease without its holder's doing, and tells it.
+func (e *Engine) end(r *request, why Reason) {
+	told := r.phase == inGrace
+	sess := r.session()
+	lease := e.lease(r)
+	e.emit(e.ending(r, why))
+	if sess != nil && !told && why != BySession {
+		e.lost(sess, r, lease)
+	}
+}
+
+// lost tells a session that a lease of it is gone, or past its hard end.
+func (e *Engine) lost(s *session, r *request, lease interlock.Lease) {
+	lease.State, lease.Notes = e.stateOf(r), nil
+	code := goneCode(r)
+	if len(s.losses) < maxLosses {
+		s.losses = append(s.losses, Loss{lease, code})
+	}
+	if s.caller != nil {
+		eff := e.effect(s.caller, Lost)
+		eff.Lease, eff.Code, eff.Message = lease, code, "the lease on "+string(r.claims[0].Key)+" "+lostWords[r.reason]
+	}
+}
+
+// maxLosses bounds what a session that sends no heartbeat can make us keep.
+const maxLosses = 1024
+
+func (e *Engine) revoke(c *Revoke) {
+	if code, problem := checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes}); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	r := e.holderOf(c.Key, c.Fence, false)
+	if r == nil {
+		e.refuseFence(c.Key, c.Fence)
+		return
+	}
+	sess, lease := r.session(), e.lease(r)
+	ev := e.ending(r, ByRevocation)
+	ev.Note, ev.Outcome, ev.Actor = "", c.Reason, c.Actor
+	e.tag(ev, Done)
+	e.emit(ev)
+	if sess != nil {
+		e.lost(sess, r, lease)
+	}
+	e.reply(Done)
+}
+
+func (e *Engine) checkFence(c *CheckFence) {
+	if e.holderOf(c.Key, c.Fence, true) == nil {
+		e.refuseFence(c.Key, c.Fence)
+		return
+	}
+	e.reply(Done)
+}
+
+// holderOf gives the lease with a fence that claims a key, or, if covering is
+// set, an ancestor of it in a mode that reaches down.
+func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, covering bool) *request {
+	s := e.spaces[e.head.Namespace]
+	if s == nil {
+		return nil
+	}
+	for at := string(key); ; {
+		if n := s.nodes[at]; n != nil {
+			for h := n.first; h != nil; h = h.next {
+				if h.req.fence == fence && h.req.phase != offered && (at == string(key) || below(h.mode) != 0) {
+					return h.req
+				}
+			}
+		}
+		parent, ok := parentOf(at)
+		if !covering || !ok {
+			return nil
+		}
+		at = parent
+	}
+}
+
+func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
+	if problem := keyProblem(string(key)); problem != "" {
+		e.refuse(interlock.CodeInvalidKey, fmt.Sprintf("key %q %s", clip(string(key), 64), problem))
+		return
+	}
+	eff := e.refuse(interlock.CodeFenced, fmt.Sprintf(
+		"fence %d is not that of a live lease on %s: do not write; acquire the key again and read its state anew", fence, key))
+	c := &Conflict{Key: key, Kind: interlock.FencedOff}
+	if s := e.spaces[e.head.Namespace]; s != nil {
+		if n := s.nodes[string(key)]; n != nil {
+			v := viewer{e: e, limit: MaxShownHolders}
+			v.at(n, setOf(is, ix, sh, six, ex))
+			v.above(n)
+			c.Holders, c.More, c.Queue.Length = v.holders(), v.more, n.line.length()
+		}
+	}
+	eff.Conflict = c
+}
+
+// goneCode says in one word how a request that is over came to its end.
+func goneCode(r *request) interlock.Code {
+	switch r.reason {
+	case ByRelease:
+		return interlock.CodeReleased
+	case ByRevocation:
+		return interlock.CodeRevoked
+	case BySession:
+		return interlock.CodeSessionEnded
+	case ByDeadlock:
+		return interlock.CodeDeadlock
+	case ByLeaving:
+		return interlock.CodeLeft
+	case ByLapse:
+		return interlock.CodeOfferLapsed
+	}
+	if r.fence == 0 {
+		return interlock.CodeSessionEnded // a waiter whose session died
+	}
+	for _, c := range r.claims {
+		if n := r.space.nodes[string(c.Key)]; n != nil && n.first != nil && n.first.req != r {
+			return interlock.CodeTaken
+		}
+	}
+	return interlock.CodeExpired
+}
+
+// lostWords say what happened to a lease, and what to do.
+var lostWords = [...]string{
+	0:            "is gone",
+	ByRelease:    "was released by its holder",
+	ByTTL:        "expired: no heartbeat came within its ttl",
+	ByMaxHold:    "ended: it was held for as long as it may be",
+	ByStall:      "ended: heartbeats came, but no progress",
+	ByRevocation: "was revoked by an operator",
+	BySession:    "ended with its session, which was closed",
+	ByDeath:      "ended: its session sent no heartbeat within its ttl",
+	ByLapse:      "was offered, but nobody came for it in time",
+	ByLeaving:    "was given up: its ticket left the line",
+	ByDeadlock:   "was not granted: waiting for it would have been a deadlock",
+}
+
+// refuseGone tells a caller how a request came to its end.
+func (e *Engine) refuseGone(to Caller, r *request) {
+	code := goneCode(r)
+	eff := e.effect(to, Refused)
+	eff.Code = code
+	key := r.claims[0].Key
+	words := lostWords[0]
+	if int(r.reason) < len(lostWords) {
+		words = lostWords[r.reason]
+	}
+	eff.Message = "the lease on " + string(key) + " " + words + adviceAfter(code)
+	c := &Conflict{Key: key, Cycle: r.cycle}
+	if n := r.space.nodes[string(key)]; n != nil {
+		v := viewer{e: e, limit: MaxShownHolders}
+		v.at(n, setOf(is, ix, sh, six, ex))
+		c.Holders, c.More, c.Queue.Length = v.holders(), v.more, n.line.length()
+	}
+	eff.Conflict = c
+}
+
+func adviceAfter(code interlock.Code) string {
+	switch code {
+	case interlock.CodeTaken:
+		return "; somebody else holds the key now, so do not write: acquire it again and read its state anew"
+	case interlock.CodeExpired:
+		return "; the key is free: acquire it again and read its state anew before you write"
+	case interlock.CodeDeadlock:
+		return "; release what you hold, then acquire all keys in one request"
+	}
+	return ""
+}

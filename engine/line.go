@@ -1,0 +1,258 @@
+package engine
+
+import "github.com/interlockdev/interlock"
+
+// A line is who waits at one key: for each mode a tree of places in score order.
+// It exists while anybody waits there, ancestors of wanted keys included.
+//
+// A waiter stands in the line of every key that it needs, because that decides
+// who may pass whom. It is *watched* at exactly one of them, one at which it is
+// blocked, so that a change at a key looks only at waiters that it may help: see
+// wake.go.
+type line struct {
+	trees [modeCount]tree
+	modes modeSet  // trees that are not empty
+	own   []*place // watched places of waiters whose flow holds something at this very key
+
+	// wrote and wroteAll are the values that Engine.writes had when a lease that
+	// may write this key or below it, or that had this key exclusively, last ended.
+	wrote, wroteAll uint64
+
+	// For the deadlock search: how far each tree was walked in the search with this mark.
+	mark uint64
+	upto [modeCount]*place
+}
+
+// length counts the waiters at the key.
+func (l *line) length() (n int) {
+	if l == nil {
+		return 0
+	}
+	for m := range l.trees {
+		n += l.trees[m].len()
+	}
+	return n
+}
+
+// place is one waiter's place in the line of one key. It is a node of a treap: a
+// binary search tree by score that is a heap by a hash of the request's number,
+// which keeps it shallow without randomness. size and watched count the subtree,
+// so positions and first watchers are found in O(log n).
+type place struct {
+	req             *request
+	need            int32 // index in req.needs
+	left, right, up *place
+	prio            uint32
+	size            int32
+	watched         int32
+	mode            interlock.Mode
+	watching        bool // a change at this key looks at this waiter
+	own             bool // watched one by one, not by the head of its tree
+	ready           bool // stands in Engine.ready
+}
+
+// before reports whether request a stands before b in every line: the order of
+// their scores, then of their numbers.
+func before(a, b *request) bool {
+	if a.wait.score != b.wait.score {
+		return a.wait.score < b.wait.score
+	}
+	return a.num < b.num
+}
+
+type tree struct{ root *place }
+
+func (t *tree) len() int {
+	if t.root == nil {
+		return 0
+	}
+	return int(t.root.size)
+}
+
+func (p *place) update() {
+	p.size, p.watched = 1, 0
+	if p.watching && !p.own {
+		p.watched = 1
+	}
+	if l := p.left; l != nil {
+		p.size += l.size
+		p.watched += l.watched
+	}
+	if r := p.right; r != nil {
+		p.size += r.size
+		p.watched += r.watched
+	}
+}
+
+// fix updates the counts from p to the root.
+func (p *place) fix() {
+	for ; p != nil; p = p.up {
+		p.update()
+	}
+}
+
+// replace puts child where p hangs.
+func (t *tree) replace(p, child *place) {
+	switch up := p.up; {
+	case up == nil:
+		t.root = child
+	case up.left == p:
+		up.left = child
+	default:
+		up.right = child
+	}
+	if child != nil {
+		child.up = p.up
+	}
+}
+
+// rotate lifts child above its parent p.
+func (t *tree) rotate(p, child *place) {
+	t.replace(p, child)
+	if p.left == child {
+		p.left = child.right
+		if p.left != nil {
+			p.left.up = p
+		}
+		child.right = p
+	} else {
+		p.right = child.left
+		if p.right != nil {
+			p.right.up = p
+		}
+		child.left = p
+	}
+	p.up = child
+	p.update()
+	child.update()
+}
+
+func (t *tree) insert(p *place) {
+	p.left, p.right, p.up = nil, nil, nil
+	p.prio = mix(p.req.num)
+	at := &t.root
+	for *at != nil {
+		p.up = *at
+		if before(p.req, (*at).req) {
+			at = &(*at).left
+		} else {
+			at = &(*at).right
+		}
+	}
+	*at = p
+	p.fix()
+	for p.up != nil && p.up.prio < p.prio {
+		t.rotate(p.up, p)
+	}
+}
+
+func (t *tree) remove(p *place) {
+	for p.left != nil || p.right != nil {
+		child := p.left
+		if child == nil || p.right != nil && p.right.prio > child.prio {
+			child = p.right
+		}
+		t.rotate(p, child)
+	}
+	up := p.up
+	t.replace(p, nil)
+	p.up = nil
+	up.fix()
+}
+
+// first gives the place at the head, or nil.
+func (t *tree) first() *place {
+	p := t.root
+	for p != nil && p.left != nil {
+		p = p.left
+	}
+	return p
+}
+
+// last gives the place at the end, or nil.
+func (t *tree) last() *place {
+	p := t.root
+	for p != nil && p.right != nil {
+		p = p.right
+	}
+	return p
+}
+
+// next gives the place after p, or nil.
+func (p *place) next() *place {
+	if p.right != nil {
+		p = p.right
+		for p.left != nil {
+			p = p.left
+		}
+		return p
+	}
+	for p.up != nil && p.up.right == p {
+		p = p.up
+	}
+	return p.up
+}
+
+// firstWatched gives the first place that is watched here, or nil.
+func (t *tree) firstWatched() *place {
+	p := t.root
+	if p == nil || p.watched == 0 {
+		return nil
+	}
+	for {
+		switch {
+		case p.left != nil && p.left.watched > 0:
+			p = p.left
+		case p.watching && !p.own:
+			return p
+		default:
+			p = p.right
+		}
+	}
+}
+
+// countBefore counts the places before request r, which need not be in the tree.
+func (t *tree) countBefore(r *request) (n int) {
+	for p := t.root; p != nil; {
+		if before(p.req, r) {
+			n++
+			if p.left != nil {
+				n += int(p.left.size)
+			}
+			p = p.right
+		} else {
+			p = p.left
+		}
+	}
+	return n
+}
+
+// setWatching starts or ends the watch over p at its key.
+func (l *line) setWatching(p *place, watching bool) {
+	if p.watching == watching {
+		return
+	}
+	p.watching = watching
+	if !p.own {
+		p.fix()
+		return
+	}
+	if watching {
+		l.own = append(l.own, p)
+		return
+	}
+	for i, q := range l.own {
+		if q == p {
+			l.own = append(l.own[:i], l.own[i+1:]...)
+			return
+		}
+	}
+}
+
+// mix spreads a number's bits (the finaliser of splitmix64).
+func mix(x uint64) uint32 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return uint32((x ^ x>>31) >> 32)
+}

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"github.com/interlockdev/interlock"
+)
+
+// Limits on what is kept of notes.
+const (
+	notesPerKey = 8       // the last ones
+	maxNoted    = 100_000 // keys of a namespace with notes; the one noted longest ago loses its own first
+)
+
+// note is what a holder left for the next.
+type note struct {
+	at      Time
+	agent   string
+	fence   interlock.Fence
+	outcome string
+	text    string
+}
+
+// noteBook holds a key's last notes, oldest first.
+type noteBook struct {
+	node       *node
+	notes      []note
+	prev, next *noteBook
+}
+
+// noteList is the books of a namespace, the one written longest ago first.
+type noteList struct {
+	first, last *noteBook
+	n           int
+}
+
+func (l *noteList) push(b *noteBook) {
+	b.prev, b.next = l.last, nil
+	if l.last != nil {
+		l.last.next = b
+	} else {
+		l.first = b
+	}
+	l.last = b
+	l.n++
+}
+
+func (l *noteList) remove(b *noteBook) {
+	if b.prev != nil {
+		b.prev.next = b.next
+	} else {
+		l.first = b.next
+	}
+	if b.next != nil {
+		b.next.prev = b.prev
+	} else {
+		l.last = b.prev
+	}
+	l.n--
+}
+
+// leaveNote keeps a note at a key.
+func (s *space) leaveNote(key string, t note) {
+	n := s.node(key)
+	if n.notes == nil {
+		n.notes = &noteBook{node: n}
+		n.refs++
+	} else {
+		s.notes.remove(n.notes)
+	}
+	b := n.notes
+	if len(b.notes) == notesPerKey {
+		copy(b.notes, b.notes[1:])
+		b.notes = b.notes[:notesPerKey-1]
+	}
+	b.notes = append(b.notes, t)
+	s.notes.push(b)
+	if s.notes.n > maxNoted {
+		oldest := s.notes.first
+		s.notes.remove(oldest)
+		oldest.node.notes = nil
+		oldest.node.drop()
+	}
+}
+
+// appendNotes adds the notes kept at n to list.
+func (e *Engine) appendNotes(list []interlock.Note, n *node) []interlock.Note {
+	if n == nil || n.notes == nil {
+		return list
+	}
+	for _, t := range n.notes.notes {
+		list = append(list, interlock.Note{
+			Key: interlock.Key(n.key), Agent: t.agent, Fence: t.fence,
+			Outcome: t.outcome, Text: t.text, Age: e.now.Sub(t.at),
+		})
+	}
+	return list
+}

@@ -1,0 +1,290 @@
+package engine
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Request ids: the same id gets the same answer, so a client that lost an answer
+// can ask again and nothing happens twice.
+
+// idKey is a request id in its scope: the number of a session, 0 for none.
+type idKey struct {
+	scope uint64
+	id    string
+}
+
+// answered is what is remembered of a command that was carried out.
+type answered struct {
+	at          Time
+	fingerprint uint64
+	id          [16]byte // of the request or session that it made
+	outcome     Outcome
+	code        interlock.Code
+	message     string
+}
+
+// seqWindow remembers the answers to a session's numbered commands: those above
+// floor. It is a ring indexed by the number, which grows as far as needed.
+type seqWindow struct {
+	floor uint64
+	ring  []seqAnswer
+}
+
+type seqAnswer struct {
+	seq uint64
+	answered
+}
+
+// maxWindow bounds how many answers a stream's session keeps when its client does
+// not say what it has seen.
+const maxWindow = 4096
+
+func (w *seqWindow) get(seq uint64) (a *answered, tooOld bool) {
+	if seq <= w.floor {
+		return nil, true
+	}
+	if len(w.ring) > 0 {
+		if slot := &w.ring[seq%uint64(len(w.ring))]; slot.seq == seq {
+			return &slot.answered, false
+		}
+	}
+	return nil, false
+}
+
+func (w *seqWindow) put(seq, acked uint64, a answered) {
+	w.floor = max(w.floor, min(acked, seq-1))
+	for seq-w.floor > uint64(len(w.ring)) {
+		if len(w.ring) == maxWindow {
+			w.floor = seq - maxWindow
+			break
+		}
+		grown := make([]seqAnswer, max(8, 2*len(w.ring)))
+		for _, slot := range w.ring {
+			if slot.seq > w.floor {
+				grown[slot.seq%uint64(len(grown))] = slot
+			}
+		}
+		w.ring = grown
+	}
+	w.ring[seq%uint64(len(w.ring))] = seqAnswer{seq, a}
+}
+
+// tag makes an event carry the command's request id, so that it is remembered
+// with what it did.
+func (e *Engine) tag(ev *Event, answer Outcome) {
+	h := e.head
+	s := e.scope()
+	switch {
+	case h.Seq != 0 && s != nil:
+		ev.Seq, ev.Acked = h.Seq, h.Acked
+	case h.Seq == 0 && h.RequestID != "":
+		ev.RequestID = h.RequestID
+	default:
+		return
+	}
+	e.tagged = true
+	ev.Answer, ev.Fingerprint = answer, e.print
+	if s != nil {
+		ev.Scope = s.num
+	}
+}
+
+// scope is the session in which the command's request id counts, or nil.
+func (e *Engine) scope() *session {
+	if space := e.spaces[e.head.Namespace]; space != nil && !e.head.Session.IsZero() {
+		return space.sessions[e.head.Session]
+	}
+	return nil
+}
+
+// evolveAnswer remembers an answer.
+func (e *Engine) evolveAnswer(ev *Event) {
+	a := answered{ev.At, ev.Fingerprint, ev.ID, ev.Answer, ev.Code, ev.Message}
+	if ev.Seq != 0 {
+		if s := e.byNum[ev.Scope]; s != nil {
+			s.seqs.put(ev.Seq, ev.Acked, a)
+		}
+		return
+	}
+	s := e.space(ev.Namespace)
+	for s.idOrder.n > 0 {
+		oldest := s.idOrder.at(0)
+		if s.idOrder.n < interlock.MaxRequestIDs && ev.At.Sub(s.ids[oldest].at) < interlock.RequestIDWindow {
+			break
+		}
+		delete(s.ids, s.idOrder.pop())
+	}
+	key := idKey{ev.Scope, ev.RequestID}
+	if _, known := s.ids[key]; !known {
+		s.idOrder.push(key)
+	}
+	s.ids[key] = a
+}
+
+// repeat answers a command whose request id was answered before, and reports
+// whether it did.
+func (e *Engine) repeat(cmd Command) bool {
+	h := e.head
+	if h.RequestID == "" && h.Seq == 0 || !repeatable(cmd) {
+		return false
+	}
+	if len(h.RequestID) > interlock.MaxRequestIDBytes {
+		code, problem := checkTexts(text{"request id", h.RequestID, interlock.MaxRequestIDBytes})
+		e.refuse(code, problem)
+		return true
+	}
+	e.print = fingerprint(cmd)
+	var known *answered
+	s := e.scope()
+	if h.Seq != 0 {
+		if s == nil {
+			return false // decide refuses it for want of a session
+		}
+		var tooOld bool
+		if known, tooOld = s.seqs.get(h.Seq); tooOld {
+			e.refuse(interlock.CodeRequestTooOld, "this number was answered and the answer acknowledged: number new commands higher")
+			return true
+		}
+	} else if space := e.spaces[h.Namespace]; space != nil {
+		key := idKey{id: h.RequestID}
+		if s != nil {
+			key.scope = s.num
+		}
+		if a, ok := space.ids[key]; ok && e.now.Sub(a.at) < interlock.RequestIDWindow {
+			known = &a
+		}
+	}
+	if known == nil {
+		return false
+	}
+	if known.fingerprint != e.print {
+		e.refuse(interlock.CodeRequestIDReused, "this request id was used for another request: use a new id for each request")
+		return true
+	}
+	e.again(cmd, known)
+	return true
+}
+
+// again gives the answer that was given before, with what has become of it since.
+func (e *Engine) again(cmd Command, a *answered) {
+	switch c := cmd.(type) {
+	case *Acquire:
+		if a.outcome != Granted && a.outcome != Queued {
+			break
+		}
+		if r := e.find(a.id, interlock.CodeUnknownLease); r != nil {
+			e.follow(r, c.Attach)
+		}
+		return
+	case *OpenSession:
+		e.head.Session = interlock.SessionID(a.id)
+		if s, ok := e.caller(); ok {
+			e.reply(Done).Session = e.show(s)
+		}
+		return
+	}
+	eff := e.reply(a.outcome)
+	eff.Code, eff.Message = a.code, a.message
+}
+
+// remember emits what is to be remembered of a command that no event of its own
+// speaks of.
+func (e *Engine) remember(cmd Command) {
+	h := e.head
+	if e.tagged || h.RequestID == "" && h.Seq == 0 || !repeatable(cmd) {
+		return
+	}
+	if e.replied < 0 {
+		return
+	}
+	eff := &e.out.Effects[e.replied]
+	if eff.Outcome == Refused && eff.Code != interlock.CodeHeld {
+		return
+	}
+	e.ev = Event{Kind: EvAnswered, Namespace: h.Namespace, ID: eff.Lease.ID, Code: eff.Code, Message: eff.Message, Actor: h.Actor}
+	if e.tag(&e.ev, eff.Outcome); e.tagged {
+		e.emit(&e.ev)
+	}
+}
+
+// repeatable are the commands that must not happen twice. The others can: they
+// change nothing, or the same thing again.
+func repeatable(cmd Command) bool {
+	switch cmd.(type) {
+	case *Acquire, *Release, *Leave, *Revoke, *OpenSession:
+		return true
+	}
+	return false
+}
+
+// fingerprint tells bodies under one request id apart. It is in journals, so it
+// must never change.
+func fingerprint(cmd Command) uint64 {
+	var p print
+	switch c := cmd.(type) {
+	case *Acquire:
+		p.number(1)
+		p.text(c.Agent)
+		p.text(c.Flow)
+		p.text(c.Purpose)
+		for i := range c.Claims {
+			p.text(string(c.Claims[i].Key))
+			p.number(uint64(max(c.Claims[i].Mode, 0)))
+		}
+		p.number(uint64(c.TTL))
+		p.number(uint64(c.Grace))
+		p.number(uint64(c.MaxHold))
+		p.number(uint64(c.Priority))
+		p.number(uint64(c.OnConflict))
+	case *Release:
+		p.number(2)
+		p.bytes(c.Lease[:])
+		p.text(c.Outcome)
+		p.text(c.Note)
+	case *Leave:
+		p.number(3)
+		p.bytes(c.Ticket[:])
+	case *Revoke:
+		p.number(4)
+		p.text(string(c.Key))
+		p.number(uint64(c.Fence))
+		p.text(c.Reason)
+	case *OpenSession:
+		p.number(5)
+		p.text(c.Agent)
+		p.number(uint64(c.TTL))
+	}
+	return uint64(p)
+}
+
+// print is a running hash.
+type print uint64
+
+func (p *print) number(v uint64) {
+	hi, lo := bits.Mul64(uint64(*p)^v^0xa0761d6478bd642f, 0xe7037ed1a0b428db)
+	*p = print(hi ^ lo)
+}
+
+func (p *print) text(s string) {
+	p.number(uint64(len(s)))
+	for len(s) >= 8 {
+		p.number(uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56)
+		s = s[8:]
+	}
+	var rest uint64
+	for i := range len(s) {
+		rest |= uint64(s[i]) << (8 * i)
+	}
+	p.number(rest)
+}
+
+func (p *print) bytes(b []byte) {
+	for len(b) >= 8 {
+		p.number(binary.LittleEndian.Uint64(b))
+		b = b[8:]
+	}
+}

@@ -1,0 +1,300 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// caller gives the session in whose name the command comes, nil for none. If it
+// is not alive, the command is refused and ok is false.
+func (e *Engine) caller() (sess *session, ok bool) {
+	id := e.head.Session
+	if id.IsZero() {
+		return nil, true
+	}
+	sess = e.alive(id)
+	if sess != nil {
+		return sess, true
+	}
+	space := e.spaces[e.head.Namespace]
+	if space != nil {
+		why, ended := space.goneWhy[id]
+		if s := space.sessions[id]; s != nil {
+			why, ended = s.why, true
+		}
+		if ended {
+			words := "was closed"
+			if why == ByDeath {
+				words = "sent no heartbeat within its ttl and ended"
+			}
+			e.refuse(interlock.CodeSessionEnded, "the session "+words+", and its leases and waits with it: open a new one and acquire again")
+			return nil, false
+		}
+	}
+	e.refuse(interlock.CodeUnknownSession, "there is no session with this id: open one first")
+	return nil, false
+}
+
+// alive gives a session that has not ended, or nil.
+func (e *Engine) alive(id interlock.SessionID) *session {
+	space := e.spaces[e.head.Namespace]
+	if space == nil {
+		return nil
+	}
+	s := space.sessions[id]
+	if s == nil {
+		return nil
+	}
+	if e.endOverdue(s); s.dead {
+		return nil
+	}
+	return s
+}
+
+// endOverdue ends what of a session is due by now and was not reached yet.
+func (e *Engine) endOverdue(s *session) {
+	if s.timer.pos >= 0 && s.timer.at <= e.now {
+		e.fire(&s.timer)
+	}
+}
+
+func (e *Engine) openSession(c *OpenSession) {
+	if problem := checkNamespace(c.Namespace); problem != "" {
+		e.refuse(interlock.CodeInvalidNamespace, problem)
+		return
+	}
+	if code, problem := checkTexts(text{"agent", c.Agent, interlock.MaxNameBytes}); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	ttl := c.TTL
+	if ttl == 0 {
+		ttl = interlock.DefaultTTL
+	}
+	if ttl < interlock.MinTTL || ttl > interlock.MaxTTL {
+		e.refuse(interlock.CodeInvalidTTL, fmt.Sprintf("ttl %v is not between %v and %v", ttl, interlock.MinTTL, interlock.MaxTTL))
+		return
+	}
+	if code, problem := e.closedFor(); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	space := e.space(c.Namespace)
+	if len(space.sessions) >= interlock.MaxSessions {
+		e.refuse(interlock.CodeTooManySessions, fmt.Sprintf(
+			"namespace %q has %d sessions, which is its limit: close some first", c.Namespace, interlock.MaxSessions))
+		return
+	}
+	e.ev = Event{
+		Kind: EvSessionOpened, Namespace: c.Namespace, Session: e.snum + 1, ID: c.ID, Agent: c.Agent, TTL: ttl, Actor: c.Actor,
+	}
+	e.tag(&e.ev, Done)
+	e.emit(&e.ev)
+	s := space.sessions[c.ID]
+	e.timers.set(&s.timer, e.now.Add(softAt(ttl)))
+	e.reply(Done).Session = e.show(s)
+}
+
+// show describes a session to its client.
+func (e *Engine) show(s *session) Session {
+	return Session{ID: s.id, Name: s.name, Agent: s.agent, TTL: s.ttl, ExpiresIn: max(0, s.renewed.Add(s.ttl).Sub(e.now))}
+}
+
+func (e *Engine) heartbeat(c *Heartbeat) {
+	if code, problem := checkTexts(text{"progress", c.Progress, interlock.MaxProgressBytes}); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	s, ok := e.needSession()
+	if !ok {
+		return
+	}
+	losses := s.losses
+	s.losses = nil
+	e.beat(s, c.Progress)
+	if s.capped > 0 {
+		losses = e.appendSoft(losses, s)
+	}
+	eff := e.reply(Done)
+	eff.Session, eff.Losses = e.show(s), losses
+}
+
+// needSession is caller for commands that make no sense without a session.
+func (e *Engine) needSession() (*session, bool) {
+	s, ok := e.caller()
+	if ok && s == nil {
+		e.refuse(interlock.CodeUnknownSession, "this needs a session: open one first")
+		return nil, false
+	}
+	return s, ok
+}
+
+// beat renews a session. The session's timer stays: when it fires it looks at
+// s.renewed and is set anew, so a heartbeat costs the same however many leases
+// the session has.
+func (e *Engine) beat(s *session, progress string) {
+	s.renewed, s.warned = max(s.renewed, e.now), false
+	if progress != "" {
+		s.progress = progress
+	}
+}
+
+// appendSoft adds the leases of s that come near their max_hold.
+func (e *Engine) appendSoft(list []Loss, s *session) []Loss {
+	for _, r := range s.sortedLeases() {
+		if e.stateOf(r) == interlock.Soft && len(list) < maxLosses {
+			list = append(list, Loss{Lease: e.lease(r)})
+		}
+	}
+	return list
+}
+
+func (e *Engine) attach(c *Attach) {
+	s, ok := e.needSession()
+	if !ok {
+		return
+	}
+	e.beat(s, "")
+	s.caller, s.link = c.From, c.Link
+	losses := s.losses
+	s.losses = nil
+	eff := e.reply(Done)
+	eff.Session, eff.Losses = e.show(s), losses
+}
+
+func (e *Engine) detach(c *Detach) {
+	space := e.spaces[c.Namespace]
+	if space == nil {
+		return
+	}
+	ignore := func(r *request) {
+		if r != nil && r.phase == waiting && r.wait.caller != nil && r.wait.link == c.Link {
+			r.wait.caller, r.wait.asked = nil, e.now
+			e.arm(r)
+		}
+	}
+	if !c.Ticket.IsZero() {
+		ignore(space.requests[c.Ticket])
+		return
+	}
+	s := space.sessions[c.Session]
+	if s == nil {
+		return
+	}
+	if s.link == c.Link {
+		s.caller = nil
+	}
+	for _, f := range s.sortedFlows() {
+		for _, r := range f.waits {
+			ignore(r)
+		}
+	}
+}
+
+func (e *Engine) closeSession(c *CloseSession) {
+	if space := e.spaces[c.Namespace]; space != nil && space.goneWhy[c.Session] == BySession {
+		e.reply(Done)
+		return
+	}
+	s, ok := e.needSession()
+	if !ok {
+		return
+	}
+	e.endSession(s, BySession)
+	e.reply(Done)
+}
+
+// endSession ends a session; reap ends its waits and leases.
+func (e *Engine) endSession(s *session, why Reason) {
+	e.ev = Event{Kind: EvSessionEnded, Namespace: s.space.name, Session: s.num, Agent: s.agent, Reason: why, Actor: e.head.Actor, sess: s}
+	if s.work > 0 {
+		e.doom(s)
+	}
+	e.emit(&e.ev)
+}
+
+// doom has a session's leases and waits ended by reap.
+func (e *Engine) doom(s *session) {
+	if !s.dying {
+		s.dying = true
+		e.dying = append(e.dying, s)
+	}
+}
+
+// reap ends waits and leases of an ended session: those of a closed one at once,
+// those of one that died after their grace.
+func (e *Engine) reap() {
+	s := e.dying[0]
+	for _, f := range s.sortedFlows() {
+		for len(f.waits) > 0 {
+			if e.full() {
+				return
+			}
+			e.leaveLine(f.waits[0], s.why)
+		}
+	}
+	for _, r := range s.sortedLeases() {
+		if e.full() {
+			return
+		}
+		switch {
+		case s.why == ByDeath && r.phase == held:
+			e.hard(r, ByDeath)
+		case s.why == ByDeath && r.phase == inGrace:
+		default:
+			e.end(r, s.why)
+		}
+	}
+	s.dying = false
+	e.dying = append(e.dying[:0], e.dying[1:]...)
+}
+
+// dropIdleFlows forgets the flows that neither hold nor wait.
+func (s *session) dropIdleFlows() {
+	maps.DeleteFunc(s.flows, func(_ string, f *flow) bool { return len(f.leases) == 0 && len(f.waits) == 0 })
+}
+
+func (s *session) sortedFlows() []*flow {
+	return slices.SortedFunc(maps.Values(s.flows), func(a, b *flow) int { return strings.Compare(a.name, b.name) })
+}
+
+// sortedLeases gives what the session holds, in the order of the fences.
+func (s *session) sortedLeases() (list []*request) {
+	for _, f := range s.sortedFlows() {
+		list = append(list, f.leases...)
+	}
+	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(a.fence, b.fence) })
+	return list
+}
+
+func (e *Engine) sorted() []*space {
+	return slices.SortedFunc(maps.Values(e.spaces), func(a, b *space) int { return strings.Compare(string(a.name), string(b.name)) })
+}
+
+func (s *space) sortedSessions() []*session {
+	return slices.SortedFunc(maps.Values(s.sessions), func(a, b *session) int { return cmp.Compare(a.num, b.num) })
+}
+
+// sortedRequests gives the requests that are not over, in the order of their
+// numbers.
+func (s *space) sortedRequests() []*request {
+	list := slices.DeleteFunc(slices.Collect(maps.Values(s.requests)), func(r *request) bool { return r.phase == over })
+	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
+	return list
+}
+
+// minTerm notes that a lease with this ttl lives by the session's heartbeats.
+func (e *Engine) minTerm(s *session, ttl time.Duration) {
+	if ttl < s.minTTL {
+		s.minTTL = ttl
+		if at := s.renewed.Add(softAt(ttl)); s.timer.pos >= 0 && at < s.timer.at {
+			e.timers.set(&s.timer, at)
+		}
+	}
+}

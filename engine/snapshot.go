@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"bufio"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// A snapshot is a shorter journal: a list of entries, each with its length before
+// it, whose events make the state anew. So there is one format and one fold.
+// Equal states write equal snapshots.
+
+// WriteSnapshot writes all that the journal promises. What Recover makes anew is
+// not in it.
+func (e *Engine) WriteSnapshot(w io.Writer) error {
+	s := &snapshotter{e: e, w: bufio.NewWriterSize(w, 1<<16)}
+	for _, space := range e.sorted() {
+		s.space(space)
+	}
+	s.event(e.now, &Event{
+		Kind: EvCounters, Num: e.num, Session: e.snum, Fence: e.fence, Epoch: e.epoch, Seq: e.writes,
+	})
+	if s.err != nil {
+		return s.err
+	}
+	return s.w.Flush()
+}
+
+type snapshotter struct {
+	e     *Engine
+	w     *bufio.Writer
+	entry []byte
+	err   error
+}
+
+func (s *snapshotter) event(at Time, ev *Event) {
+	s.entry = append(s.entry[:0], 0, 0, 0, 0)
+	s.entry = appendEvent(appendHead(s.entry, at), ev)
+	binary.LittleEndian.PutUint32(s.entry, uint32(len(s.entry)-4))
+	if _, err := s.w.Write(s.entry); err != nil && s.err == nil {
+		s.err = err
+	}
+}
+
+func (s *snapshotter) space(sp *space) {
+	sessions := sp.sortedSessions()
+	for _, x := range sessions {
+		s.event(x.opened, &Event{
+			Kind: EvSessionOpened, Namespace: sp.name, Session: x.num, ID: x.id, Agent: x.agent, TTL: x.ttl, Acked: x.seqs.floor,
+		})
+	}
+	requests := sp.sortedRequests()
+	slices.SortFunc(requests, func(a, b *request) int {
+		return cmp.Or(cmp.Compare(a.fence, b.fence), cmp.Compare(a.num, b.num))
+	})
+	for _, r := range requests {
+		s.request(r)
+	}
+	for _, x := range sessions {
+		if x.dead {
+			s.event(0, &Event{Kind: EvSessionEnded, Namespace: sp.name, Session: x.num, Reason: x.why})
+		}
+	}
+	for i := range sp.gone.n {
+		id := sp.gone.at(i)
+		s.event(0, &Event{Kind: EvGone, Namespace: sp.name, ID: id, Reason: sp.goneWhy[id]})
+	}
+	for i := range sp.tombs.n {
+		r := sp.tombs.at(i)
+		s.event(0, &Event{
+			Kind: EvTomb, Namespace: sp.name, Num: r.num, ID: r.id, Claims: r.claims, Fence: r.fence, Reason: r.reason, Cycle: r.cycle,
+		})
+	}
+	for b := sp.notes.first; b != nil; b = b.next {
+		for _, n := range b.notes {
+			s.event(n.at, &Event{
+				Kind: EvNoted, Namespace: sp.name, Claims: []interlock.Claim{{Key: interlock.Key(b.node.key), Mode: ex}},
+				Agent: n.agent, Fence: n.fence, Outcome: n.outcome, Note: n.text,
+			})
+		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(sp.holds)) {
+		s.event(0, &Event{Kind: EvHolds, Namespace: sp.name, Purpose: class, Held: sp.holds[class]})
+	}
+	s.answers(sp, sessions)
+}
+
+func (s *snapshotter) request(r *request) {
+	ev := s.e.describe(EvGranted, r)
+	ev.req = nil
+	if r.phase == waiting {
+		ev.Kind, ev.Changed = EvQueued, r.sawWrites()
+		s.event(r.granted, ev)
+		return
+	}
+	ev.Fence, ev.Waited, ev.Offer, ev.Changed = r.fence, r.waited, r.phase == offered, r.changed
+	s.event(r.granted, ev)
+	if r.phase == inGrace {
+		s.event(0, &Event{Kind: EvGrace, Namespace: r.space.name, ID: r.id, Reason: r.reason})
+	}
+}
+
+func (s *snapshotter) answers(sp *space, sessions []*session) {
+	for i := range sp.idOrder.n {
+		key := sp.idOrder.at(i)
+		s.answer(sp, key.scope, key.id, 0, sp.ids[key])
+	}
+	for _, x := range sessions {
+		ring := slices.DeleteFunc(slices.Clone(x.seqs.ring), func(a seqAnswer) bool { return a.seq <= x.seqs.floor })
+		slices.SortFunc(ring, func(a, b seqAnswer) int { return cmp.Compare(a.seq, b.seq) })
+		for _, a := range ring {
+			s.answer(sp, x.num, "", a.seq, a.answered)
+		}
+	}
+}
+
+func (s *snapshotter) answer(sp *space, scope uint64, id string, seq uint64, a answered) {
+	s.event(a.at, &Event{
+		Kind: EvAnswered, Namespace: sp.name, Scope: scope, RequestID: id, Seq: seq,
+		Fingerprint: a.fingerprint, ID: a.id, Answer: a.outcome, Code: a.code, Message: a.message,
+	})
+}
+
+// ReadSnapshot makes an engine from what WriteSnapshot wrote.
+func ReadSnapshot(r io.Reader) (*Engine, error) {
+	e := New()
+	br := bufio.NewReaderSize(r, 1<<16)
+	var head [4]byte
+	var entry []byte
+	for {
+		if _, err := io.ReadFull(br, head[:]); err == io.EOF {
+			return e, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("engine: snapshot: %w", err)
+		}
+		n := binary.LittleEndian.Uint32(head[:])
+		if n > maxSnapshotEntry {
+			return nil, errors.New("engine: snapshot: an entry is longer than any can be")
+		}
+		if cap(entry) < int(n) {
+			entry = make([]byte, n)
+		}
+		entry = entry[:n]
+		if _, err := io.ReadFull(br, entry); err != nil {
+			return nil, fmt.Errorf("engine: snapshot: %w", err)
+		}
+		if err := e.Apply(entry); err != nil {
+			return nil, err
+		}
+	}
+}
+
+const maxSnapshotEntry = 1 << 20
+
+// Hash is equal for equal states.
+func (e *Engine) Hash() (sum [32]byte) {
+	h := sha256.New()
+	if err := e.WriteSnapshot(h); err != nil {
+		panic("engine: hash: " + err.Error())
+	}
+	copy(sum[:], h.Sum(nil))
+	return sum
+}

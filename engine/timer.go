@@ -1,0 +1,91 @@
+package engine
+
+// timers is a binary heap of what is due when. A timer may be due earlier than
+// what it stands for, because renewals do not touch it: firing it looks at the
+// truth and sets it anew.
+type timers struct{ heap []*timer }
+
+// timer is due at a time for a request or for a session. Ties go by ord, so the
+// order never depends on the heap's history.
+type timer struct {
+	at   Time
+	ord  uint64
+	pos  int // in the heap; -1 when not set
+	req  *request
+	sess *session
+}
+
+func (t *timer) less(u *timer) bool {
+	if t.at != u.at {
+		return t.at < u.at
+	}
+	return t.ord < u.ord
+}
+
+// set makes t due at a time, whether it was set before or not.
+func (h *timers) set(t *timer, at Time) {
+	t.at = at
+	if t.pos < 0 {
+		t.pos = len(h.heap)
+		h.heap = append(h.heap, t)
+	}
+	h.up(t.pos)
+	h.down(t.pos)
+}
+
+// clear takes t out.
+func (h *timers) clear(t *timer) {
+	if t == nil || t.pos < 0 {
+		return
+	}
+	i, last := t.pos, len(h.heap)-1
+	h.swap(i, last)
+	h.heap[last] = nil
+	h.heap = h.heap[:last]
+	t.pos = -1
+	if i < last {
+		h.up(i)
+		h.down(i)
+	}
+}
+
+// first gives the timer that is due next, or nil.
+func (h *timers) first() *timer {
+	if len(h.heap) == 0 {
+		return nil
+	}
+	return h.heap[0]
+}
+
+func (h *timers) swap(i, j int) {
+	h.heap[i], h.heap[j] = h.heap[j], h.heap[i]
+	h.heap[i].pos, h.heap[j].pos = i, j
+}
+
+func (h *timers) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !h.heap[i].less(h.heap[parent]) {
+			return
+		}
+		h.swap(i, parent)
+		i = parent
+	}
+}
+
+func (h *timers) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(h.heap) {
+			return
+		}
+		if r := child + 1; r < len(h.heap) && h.heap[r].less(h.heap[child]) {
+			child = r
+		}
+		if !h.heap[child].less(h.heap[i]) {
+			return
+		}
+		h.swap(i, child)
+		i = child
+	}
+}

@@ -1,0 +1,262 @@
+package engine
+
+import "github.com/interlockdev/interlock"
+
+// Who is granted when something is given back.
+//
+// A waiter is watched at one key at which it is blocked. When a key changes for
+// the better (a holder ends, a waiter leaves), only the first watched waiter of
+// each mode there is looked at. If it is still blocked at this key, so is
+// everyone behind it in that mode, because the same holders and the same earlier
+// waiters are in their way. If it is blocked at another key, its watch moves
+// there. If nothing blocks it, it is granted. In the last two cases the next one
+// of its mode is looked at. So a release costs as much as it grants, however
+// long the line is.
+//
+// Granting never helps anybody else: who was behind a waiter is now behind a
+// holder. That is why only ends and departures call changed.
+//
+// A waiter whose flow itself holds something at a key is not blocked by what
+// blocks the others of its mode, so it is watched one by one (place.own).
+
+// candidate is a watched waiter that a change may have helped.
+type candidate struct {
+	score Time
+	num   uint64
+	place *place
+}
+
+// readyHeap orders candidates as they stand in line, so that grants of one step
+// get their fences in that order.
+type readyHeap []candidate
+
+func (h readyHeap) less(i, j int) bool {
+	if h[i].score != h[j].score {
+		return h[i].score < h[j].score
+	}
+	return h[i].num < h[j].num
+}
+
+func (h *readyHeap) push(p *place) {
+	if p == nil || p.ready {
+		return
+	}
+	p.ready = true
+	*h = append(*h, candidate{p.req.wait.score, p.req.num, p})
+	for i := len(*h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h.less(i, up) {
+			break
+		}
+		(*h)[i], (*h)[up] = (*h)[up], (*h)[i]
+		i = up
+	}
+}
+
+func (h *readyHeap) pop() candidate {
+	old := *h
+	top, n := old[0], len(old)-1
+	old[0] = old[n]
+	old[n] = candidate{}
+	*h = old[:n]
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= n {
+			break
+		}
+		if child+1 < n && h.less(child+1, child) {
+			child++
+		}
+		if !h.less(child, i) {
+			break
+		}
+		(*h)[i], (*h)[child] = (*h)[child], (*h)[i]
+		i = child
+	}
+	return top
+}
+
+// changed marks those ready that the end of r, or its leaving the line, may have
+// helped.
+func (e *Engine) changed(r *request) {
+	if !e.live {
+		return
+	}
+	for i := range r.needs {
+		m := &r.needs[i]
+		l := m.node.line
+		if l == nil {
+			continue
+		}
+		for mode := is; mode <= ex; mode++ {
+			if conflicts[m.mode].has(mode) && l.modes.has(mode) {
+				e.ready.push(l.trees[mode].firstWatched())
+			}
+		}
+		for _, p := range l.own {
+			e.ready.push(p)
+		}
+	}
+}
+
+// settle grants whom it can and breaks every cycle that this closes, until
+// nothing is left to do or the step has decided enough.
+func (e *Engine) settle() {
+	if !e.live {
+		return
+	}
+	for !e.full() {
+		switch {
+		case len(e.suspects) > 0:
+			e.breakCycle()
+		case len(e.dying) > 0:
+			e.reap()
+		case len(e.ready) > 0 && !e.draining:
+			e.consider(e.ready.pop())
+		default:
+			return
+		}
+	}
+}
+
+// consider looks at one candidate.
+func (e *Engine) consider(c candidate) {
+	p := c.place
+	p.ready = false
+	r := p.req
+	if r.num != c.num || r.phase != waiting || !p.watching {
+		return
+	}
+	m := &r.needs[p.need]
+	if r.blockedAt(m) {
+		return
+	}
+	l := m.node.line
+	if b := r.blocker(); b >= 0 {
+		e.watch(r, b)
+	} else {
+		l.setWatching(p, false)
+		e.admit(r)
+	}
+	if !p.own && m.node != nil && m.node.line != nil {
+		e.ready.push(m.node.line.trees[p.mode].firstWatched())
+	}
+}
+
+// blocker gives the index of the first need at which r is blocked, or -1.
+func (r *request) blocker() int {
+	for i := range r.needs {
+		if r.blockedAt(&r.needs[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// blockedAt reports whether a holder or an earlier waiter stands in r's way at
+// one of its needs.
+func (r *request) blockedAt(m *need) bool {
+	n := m.node
+	against := conflicts[m.mode]
+	if against&n.modes != 0 && r.flow.blockedByOthers(n, against) {
+		return true
+	}
+	l := n.line
+	if l == nil || l.modes&against == 0 {
+		return false
+	}
+	for mode := is; mode <= ex; mode++ {
+		if against.has(mode) && l.modes.has(mode) {
+			if p := l.trees[mode].first(); p.req != r && before(p.req, r) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// blockedByOthers reports whether others than the flow hold n in one of modes.
+func (f *flow) blockedByOthers(n *node, modes modeSet) bool {
+	for mode := is; mode <= ex; mode++ {
+		if modes.has(mode) && n.granted[mode] > f.grantedAt(n, mode) {
+			return true
+		}
+	}
+	return false
+}
+
+// grantedAt counts what the flow itself holds at n in a mode.
+func (f *flow) grantedAt(n *node, mode interlock.Mode) (count uint32) {
+	if f == nil {
+		return 0
+	}
+	for _, l := range f.leases {
+		for i := range l.needs {
+			if l.needs[i].node == n && l.needs[i].mode == mode {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// watch watches r at the need with index i, and nowhere else.
+func (e *Engine) watch(r *request, i int) {
+	for j := range r.wait.places {
+		r.needs[j].node.line.setWatching(&r.wait.places[j], j == i)
+	}
+}
+
+// watchAnywhere puts a waiter's watch where it is blocked, or makes it ready when
+// nothing blocks it.
+func (e *Engine) watchAnywhere(r *request) {
+	i := r.blocker()
+	e.watch(r, max(i, 0))
+	if i < 0 {
+		e.ready.push(&r.wait.places[0])
+	}
+}
+
+// admit grants a waiter, or offers it the grant when nobody listens.
+func (e *Engine) admit(r *request) {
+	caller := r.wait.caller
+	if s := r.session(); caller == nil && s != nil {
+		caller = s.caller
+	}
+	arrived := r.wait.arrived
+	ev := e.event(EvAdmitted, r)
+	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(arrived), caller == nil
+	e.emit(ev)
+	e.arm(r)
+	if caller != nil {
+		e.effect(caller, Granted).Lease = e.lease(r)
+	}
+	e.heldMore(r)
+}
+
+// heldMore does what a new lease may ask for when its flow also waits: its other
+// waits may overlap with what it now holds, and its new edges may close a cycle.
+func (e *Engine) heldMore(r *request) {
+	f := r.flow
+	if f == nil || len(f.waits) == 0 {
+		return
+	}
+	for _, w := range f.waits {
+		for i := range w.wait.places {
+			p, n := &w.wait.places[i], w.needs[i].node
+			if p.own || !f.holdsAt(n) {
+				continue
+			}
+			watching := p.watching
+			n.line.setWatching(p, false)
+			p.own = true
+			n.line.setWatching(p, watching)
+		}
+		for i := range w.wait.places {
+			if w.wait.places[i].watching {
+				e.ready.push(&w.wait.places[i])
+			}
+		}
+	}
+	e.suspect(f, nil)
+}
