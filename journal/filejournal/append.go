@@ -47,7 +47,7 @@ func (j *Journal) write(entries [][]byte) error {
 		size += len(e)
 	}
 	length := frameLength(size)
-	if j.active == nil || j.off+length > j.header.capacity {
+	if j.off+length > j.header.capacity {
 		if err := j.rotate(length); err != nil {
 			return err
 		}
@@ -74,14 +74,19 @@ func (j *Journal) write(entries [][]byte) error {
 	return nil
 }
 
-// rotate goes on in a new segment with room for a frame of this length. Its header
-// is durable before it gets its name, and its name before a frame is written. The
-// caller holds writing.
+// rotate goes on in a new segment with room for a frame of this length. The caller
+// holds writing.
 func (j *Journal) rotate(length int64) error {
-	next, err := j.pool.take(segmentHeaderSize + length)
-	if err != nil {
+	if err := j.pool.take(segmentHeaderSize+length, j.begin); err != nil {
 		return err
 	}
+	j.pool.refill()
+	return nil
+}
+
+// begin makes a prepared file the segment being written. Its header is durable
+// before it gets its name, and its name before a frame is written.
+func (j *Journal) begin(next *prepared) error {
 	h := segmentHeader{
 		first:    j.at.index + 1,
 		epoch:    j.at.epoch,
@@ -89,22 +94,21 @@ func (j *Journal) rotate(length int64) error {
 		prev:     j.at.chain,
 		salt:     rand.Uint32(),
 	}
-	if _, err := next.WriteAt(h.encode(), 0); err != nil {
-		next.Close()
-		return j.fail("writing the header of a segment", err)
-	}
-	if err := next.Sync(); err != nil {
-		next.Close()
-		return j.fail("syncing the header of a segment", err)
-	}
 	name := indexName(h.first, logSuffix)
-	if err := j.dir.Rename(next.name, name); err != nil {
-		next.Close()
-		return j.fail("naming a segment", err)
+	doing := "writing the header of a segment"
+	_, err := next.WriteAt(h.encode(), 0)
+	if err == nil {
+		doing, err = "syncing the header of a segment", next.Sync()
 	}
-	if err := j.dir.Sync(); err != nil {
+	if err == nil {
+		doing, err = "naming a segment", j.dir.Rename(next.name, name)
+	}
+	if err == nil {
+		doing, err = "syncing the directory", j.dir.Sync()
+	}
+	if err != nil {
 		next.Close()
-		return j.fail("syncing the directory", err)
+		return j.fail(doing, err)
 	}
 	j.closeActive() // nothing in it waits for a sync
 	j.active, j.header, j.off = next.file, h, segmentHeaderSize
@@ -112,7 +116,6 @@ func (j *Journal) rotate(length int64) error {
 	j.mu.Lock()
 	j.segments = append(j.segments, segment{name, h.first})
 	j.mu.Unlock()
-	j.pool.refill()
 	return nil
 }
 

@@ -22,7 +22,6 @@ type inspection struct {
 	snapshots []interlock.Index // that check, oldest first
 	spoiled   []error           // snapshots that do not check: *journal.DamageError
 	temps     []string
-	bytes     int64 // of the segments
 	entries   uint64
 
 	identity bool // there is a file of that name

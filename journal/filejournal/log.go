@@ -57,6 +57,7 @@ type walker struct {
 	off    int64 // behind the last good frame of the segment
 	start  int64 // of the last good frame of the segment, or 0
 	torn   int64 // end of what is not zero behind off, or 0
+	bytes  int64 // of all segments so far
 	win    window
 }
 
@@ -87,9 +88,7 @@ func (w *walker) segment(ctx context.Context, segs []segment, i int, visit func(
 		return failedOpening(err)
 	}
 	defer f.Close()
-	w.win.f, w.win.name = f, seg.name
-	w.win.forget()
-	if err := w.begin(seg, i == 0); err != nil {
+	if err := w.begin(f, seg, i == 0); err != nil {
 		return err
 	}
 	for {
@@ -143,7 +142,13 @@ func (w *walker) segment(ctx context.Context, segs []segment, i int, visit func(
 }
 
 // begin reads the segment's header and checks that it continues the log.
-func (w *walker) begin(seg segment, isFirst bool) error {
+func (w *walker) begin(f file, seg segment, isFirst bool) error {
+	size, err := f.Size()
+	if err != nil {
+		return fmt.Errorf("%w: %w", journal.ErrFailed, err)
+	}
+	w.win.f, w.win.name, w.win.size = f, seg.name, size
+	w.win.forget()
 	b, err := w.win.at(0, segmentHeaderSize)
 	if err != nil {
 		return err
@@ -154,10 +159,6 @@ func (w *walker) begin(seg segment, isFirst bool) error {
 	}
 	if err != nil {
 		return w.damage(seg.name, 0, err.Error())
-	}
-	size, err := w.win.f.Size()
-	if err != nil {
-		return fmt.Errorf("%w: %w", journal.ErrFailed, err)
 	}
 	if isFirst {
 		w.at = position{h.first - 1, h.epoch, h.prev}
@@ -172,6 +173,7 @@ func (w *walker) begin(seg segment, isFirst bool) error {
 	}
 	w.at.chain = h.crc
 	w.header, w.off, w.start, w.torn = h, segmentHeaderSize, 0, 0
+	w.bytes += h.capacity
 	return nil
 }
 

@@ -133,20 +133,30 @@ func open(ctx context.Context, dir directory, path string, opts Options) (*Journ
 		return nil, err
 	}
 	j.pool = newPool(dir, opts, in, j.fail)
-	if err := j.write(nil); err != nil {
+	if err := j.enter(in); err != nil {
 		j.pool.close()
 		j.closeActive()
 		return nil, err
 	}
-	if in.copied && !j.copied.Load() {
-		if err := j.writeIdentity(); err != nil {
-			j.pool.close()
-			j.closeActive()
-			return nil, err
-		}
-	}
 	j.pool.start()
 	return j, nil
+}
+
+// enter writes the epoch record. A directory without entries gets its first segment
+// and its identity before, so that an identity that is missing beside entries
+// always means a copy.
+func (j *Journal) enter(in *inspection) error {
+	if j.active == nil {
+		if err := j.rotate(frameLength(4)); err != nil {
+			return err
+		}
+	}
+	if in.copied && j.at.index == 0 {
+		if err := j.writeIdentity(); err != nil {
+			return err
+		}
+	}
+	return j.write(nil)
 }
 
 // settle makes durable what was read, and erases what was not.

@@ -77,17 +77,16 @@ func (p *pool) start() {
 // run fills when it is asked to, and while space is low again and again.
 func (p *pool) run() {
 	defer close(p.done)
-	tick := time.NewTicker(retryEvery)
-	defer tick.Stop()
 	for {
+		var retry <-chan time.Time
+		if p.low.Load() {
+			retry = time.After(retryEvery)
+		}
 		select {
 		case <-p.stop:
 			return
 		case <-p.kick:
-		case <-tick.C:
-			if !p.low.Load() {
-				continue
-			}
+		case <-retry:
 		}
 		p.fill()
 	}
@@ -151,28 +150,28 @@ func (p *pool) ensure(s *slot) error {
 	return err
 }
 
-// take gives away a file with at least this many bytes, for good.
-func (p *pool) take(bytes int64) (*prepared, error) {
+// take gives away a file with at least this many bytes. use must give it its new
+// name before it returns; until then nothing else is prepared, because a new file of
+// the old name would take its place in the directory.
+func (p *pool) take(bytes int64, use func(*prepared) error) error {
 	p.filling.Lock()
 	defer p.filling.Unlock()
-	var err error
-	if bytes > p.spare.size {
+	s := &p.spare
+	if bytes > s.size {
 		// A frame that is larger than a segment gets one of its own size.
-		own := slot{name: "large" + tempSuffix, size: bytes}
-		if err = p.ensure(&own); err == nil {
-			return own.ready, nil
-		}
-	} else if err = p.ensure(&p.spare); err == nil {
-		return p.spare.give(), nil
+		s = &slot{name: "large" + tempSuffix, size: bytes}
 	}
-	if !noSpace(err) {
-		return nil, err
+	err := p.ensure(s)
+	if noSpace(err) && bytes <= p.reserve.size && p.ensure(&p.reserve) == nil {
+		s, err = &p.reserve, nil
 	}
-	// The reserve of an earlier owner may wait to be looked at.
-	if bytes <= p.reserve.size && p.ensure(&p.reserve) == nil {
-		return p.reserve.give(), nil
+	switch {
+	case err == nil:
+		return use(s.give())
+	case noSpace(err):
+		return fmt.Errorf("%w: free some on the journal's disk: %w", journal.ErrNoSpace, err)
 	}
-	return nil, fmt.Errorf("%w: free some on the journal's disk: %w", journal.ErrNoSpace, err)
+	return err
 }
 
 func (s *slot) give() *prepared {
@@ -267,7 +266,7 @@ func zeroed(f file, size int64) (bool, error) {
 	if got, err := f.Size(); err != nil || got != size {
 		return false, err
 	}
-	b := make([]byte, windowSize)
+	b := make([]byte, min(windowSize, size))
 	for off := int64(segmentHeaderSize); off < size; {
 		n, err := f.ReadAt(b[:min(int64(len(b)), size-off)], off)
 		if n == 0 && err != nil {

@@ -111,7 +111,7 @@ func writeSnapshot(ctx context.Context, dir directory, name string, at interlock
 		return true, err
 	}
 	defer f.Close()
-	w := &snapshotWriter{ctx: ctx, f: f, buf: make([]byte, 0, windowSize)}
+	w := &snapshotWriter{ctx: ctx, f: f, buf: make([]byte, 0, 64<<10)}
 	header := make([]byte, snapshotHeaderSize)
 	putPreamble(header, snapshotMagic)
 	order.PutUint64(header[16:], uint64(at))
@@ -292,7 +292,7 @@ func checkSnapshot(ctx context.Context, dir directory, path string, at interlock
 		return err
 	}
 	defer r.Close()
-	b := make([]byte, windowSize)
+	b := make([]byte, max(1, min(windowSize, r.end-r.off)))
 	for {
 		if err := ctx.Err(); err != nil {
 			return err

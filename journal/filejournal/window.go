@@ -13,6 +13,7 @@ type window struct {
 	name string
 	buf  []byte
 	off  int64 // of buf in the file
+	size int64 // of the file; no more is read at once
 }
 
 const windowSize = 256 << 10
@@ -21,7 +22,7 @@ const windowSize = 256 << 10
 // are valid until the next call.
 func (w *window) at(off int64, n int) ([]byte, error) {
 	if off < w.off || off+int64(n) > w.off+int64(len(w.buf)) {
-		if want := max(n, windowSize); cap(w.buf) < want {
+		if want := max(n, int(min(windowSize, w.size))); cap(w.buf) < want {
 			w.buf = make([]byte, want)
 		}
 		w.off = off

@@ -1,0 +1,335 @@
+package filejournal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/journal"
+)
+
+// smallJournal builds a journal of three segments and two snapshots, and returns its disk
+// and its entries. closed says whether it was closed in order.
+func smallJournal(t *testing.T, closed bool) (*forgetful, []string) {
+	t.Helper()
+	d, led := newForgetful(), new(ledger)
+	j, err := led.open(d)
+	for _, step := range []func() error{
+		func() error { return err },
+		func() error { return led.append(j, 2, 50) },
+		func() error { return led.append(j, 1, 3800) },
+		func() error { return led.save(j, 2) },
+		func() error { return led.append(j, 3, 20) },
+		func() error { return led.save(j, 5) },
+		func() error { return led.append(j, 1, 3800) },
+		func() error { return led.append(j, 1, 30) },
+		func() error { return led.append(j, 2, 10) },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if closed {
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(j.segments); n != 3 {
+		t.Fatalf("%d segments", n)
+	}
+	return d, led.known
+}
+
+// contents opens a disk and returns its entries but the new epoch record, after
+// checking that the snapshot can be trusted.
+func contents(d *forgetful) ([]string, error) {
+	j, err := open(context.Background(), d, "", crashOptions)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	err = j.Read(context.Background(), j.First(), func(e journal.Entry) error {
+		if e.Index < j.Tail() {
+			out = append(out, string(e.Data))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read after a good start: %w", err)
+	}
+	at, r, err := j.Snapshot(context.Background())
+	if err != nil {
+		return nil, fmt.Errorf("snapshot after a good start: %w", err)
+	}
+	if r != nil {
+		if state, err := io.ReadAll(r); err != nil || string(state) != stateAt(at) {
+			return nil, fmt.Errorf("snapshot of %d is %.30q, %w", at, state, err)
+		}
+	}
+	return out, j.Close()
+}
+
+// refusal checks that a start was refused well: it says where, and changed nothing.
+func refusal(err error, file string, before, after *forgetful) error {
+	var damage *journal.DamageError
+	if !errors.As(err, &damage) {
+		return fmt.Errorf("not a damage error: %w", err)
+	}
+	if damage.File != file {
+		return fmt.Errorf("the damage is in %s, the error says: %w", file, err)
+	}
+	if !same(before, after) {
+		return fmt.Errorf("a refused start changed the directory")
+	}
+	return nil
+}
+
+// Every byte of a journal that was closed in order is changed. The next start sees
+// the same entries, or refuses and says where.
+func TestFlipEveryByte(t *testing.T) {
+	clean, want := smallJournal(t, true)
+	rng := rand.New(rand.NewPCG(3, 3))
+	refused := 0
+	for _, name := range slices.Sorted(maps.Keys(clean.names)) {
+		for off := range clean.names[name].data {
+			d := clean.clone()
+			d.names[name].data[off] ^= 1 << rng.IntN(8)
+			before := d.clone()
+			got, err := contents(d)
+			if err == nil {
+				if !slices.Equal(got, want) {
+					t.Fatalf("%s byte %d: entries changed from %d to %d", name, off, len(want), len(got))
+				}
+				continue
+			}
+			refused++
+			if err := refusal(err, name, before, d); err != nil {
+				t.Fatalf("%s byte %d: %v", name, off, err)
+			}
+			var damage *journal.DamageError
+			if errors.As(err, &damage); damage.Offset > int64(off) || damage.Offset < int64(off)-4000 {
+				t.Fatalf("%s byte %d: said to be at byte %d", name, off, damage.Offset)
+			}
+		}
+	}
+	if refused < 8000 {
+		t.Errorf("only %d flips were refused", refused)
+	}
+}
+
+// The same without an orderly close: only a flip in the very last frame can pass
+// for a torn write, and then exactly that frame is gone.
+func TestFlipAfterKill(t *testing.T) {
+	killed, want := smallJournal(t, false)
+	in, err := inspect(t.Context(), killed.clone(), "", false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, seg := range in.segments {
+		for off := range killed.names[seg.name].data {
+			d := killed.clone()
+			d.names[seg.name].data[off] ^= 0xff
+			before := d.clone()
+			got, err := contents(d)
+			inLast := seg.name == in.lastName() && int64(off) >= in.log.start && int64(off) < in.log.off
+			switch {
+			case err != nil && !inLast:
+				if err := refusal(err, seg.name, before, d); err != nil {
+					t.Fatalf("%s byte %d: %v", seg.name, off, err)
+				}
+			case err != nil:
+				t.Fatalf("%s byte %d of the last frame: %v", seg.name, off, err)
+			case !slices.Equal(got, want) && (!inLast || !slices.Equal(got, want[:len(want)-2])):
+				t.Fatalf("%s byte %d: entries changed from %d to %d", seg.name, off, len(want), len(got))
+			}
+		}
+	}
+}
+
+func TestDamagedDirectory(t *testing.T) {
+	clean, want := smallJournal(t, true)
+	segs := segments(slices.Collect(maps.Keys(clean.names)))
+	first, second, last := segs[0].name, segs[1].name, segs[2].name
+	older, newest := indexName(2, snapshotSuffix), indexName(5, snapshotSuffix)
+	for _, c := range []struct {
+		name   string
+		change func(d *forgetful)
+		file   string // where the refusal says that the damage is; "-": no refusal
+	}{
+		{"first segment missing", func(d *forgetful) { delete(d.names, first); delete(d.names, newest) }, second},
+		{"middle segment missing", func(d *forgetful) { delete(d.names, second) }, first},
+		{"last segment missing", func(d *forgetful) { delete(d.names, last) }, second},
+		{"all segments missing", func(d *forgetful) { delete(d.names, first); delete(d.names, second); delete(d.names, last) }, ""},
+		{"segments exchanged", func(d *forgetful) { d.names[first], d.names[second] = d.names[second], d.names[first] }, first},
+		{"segment cut", func(d *forgetful) { n := d.names[second]; n.data = n.data[:2000] }, second},
+		{"segment longer", func(d *forgetful) { n := d.names[second]; n.data = append(n.data, 0) }, second},
+		{"segment empty", func(d *forgetful) { d.names[last].data = nil }, last},
+		{"segment zeroed", func(d *forgetful) { clear(d.names[last].data) }, last},
+		{"last frame zeroed", func(d *forgetful) { clear(d.names[last].data[4000:]) }, last},
+		{"first frame written over the second", func(d *forgetful) {
+			n := d.names[first].data
+			copy(n[segmentHeaderSize+48:], n[segmentHeaderSize:segmentHeaderSize+48])
+		}, first},
+		{"newest snapshot missing", func(d *forgetful) { delete(d.names, newest) }, "-"},
+		{"newest snapshot empty", func(d *forgetful) { d.names[newest].data = nil }, "-"},
+		{"both snapshots cut", func(d *forgetful) {
+			for _, name := range []string{older, newest} {
+				d.names[name].data = d.names[name].data[:100]
+			}
+		}, "-"},
+		{"snapshot of a later index", func(d *forgetful) {
+			led := &ledger{known: make([]string, 100)}
+			j := &Journal{dir: d, tail: 100, pool: newPool(d, crashOptions, &inspection{}, nil), snapshots: []interlock.Index{5}}
+			if err := led.save(j, 99); err != nil {
+				t.Fatal(err)
+			}
+		}, last},
+		{"foreign files", func(d *forgetful) { d.names["README"] = &inode{}; d.names["1.log"] = &inode{} }, "-"},
+		{"spare full of garbage", func(d *forgetful) { d.names[spareName].data = bytes.Repeat([]byte("x"), 4096) }, "-"},
+		{"reserve of another size", func(d *forgetful) { d.names[reserveName].data = make([]byte, 100) }, "-"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := clean.clone()
+			c.change(d)
+			before := d.clone()
+			got, err := contents(d)
+			if c.file == "-" {
+				if err != nil || !slices.Equal(got, want) {
+					t.Fatalf("%d entries, want %d: %v", len(got), len(want), err)
+				}
+				if again, err := contents(d); err != nil || len(again) != len(want)+1 {
+					t.Fatalf("second start: %d entries: %v", len(again), err)
+				}
+				return
+			}
+			if err := refusal(err, c.file, before, d); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// A damaged newest snapshot is passed over when the entries since the older one are
+// there, and stops the start when they are not.
+func TestSpoiledSnapshot(t *testing.T) {
+	d, led := newForgetful(), new(ledger)
+	j, err := led.open(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		if err := errors.Join(led.append(j, 1, 3500), led.save(j, led.tail()), led.truncateBefore(j, led.tail()+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if j.First() == 1 || len(j.snapshots) != 2 {
+		t.Fatalf("first %d, snapshots %v", j.First(), j.snapshots)
+	}
+	older, newest := j.snapshots[0], j.snapshots[1]
+	d.names[indexName(newest, snapshotSuffix)].data[100] ^= 1
+	led.opening = true
+
+	one := d.clone()
+	led.snapshot = older
+	if j, err = led.check(one); err != nil {
+		t.Fatal(err)
+	}
+	if err := led.save(j, led.tail()); err != nil {
+		t.Fatal(err)
+	}
+	if one.names[indexName(newest, snapshotSuffix)] != nil {
+		t.Error("the spoiled snapshot was kept, in place of one that checks")
+	}
+
+	two := d.clone()
+	two.names[indexName(older, snapshotSuffix)].data[0] ^= 1
+	before := two.clone()
+	_, err = contents(two)
+	if err := refusal(err, indexName(newest, snapshotSuffix), before, two); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A snapshot that rots while the journal is open fails before io.EOF.
+func TestSnapshotRots(t *testing.T) {
+	d, _ := smallJournal(t, true)
+	j, err := open(t.Context(), d, "", crashOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.names[indexName(5, snapshotSuffix)].data[60] ^= 1
+	_, r, err := j.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var damage *journal.DamageError
+	if _, err := io.ReadAll(r); !errors.As(err, &damage) {
+		t.Errorf("read: %v", err)
+	}
+}
+
+// An entry that rots while the journal is open is found by Read.
+func TestEntryRots(t *testing.T) {
+	d, _ := smallJournal(t, true)
+	j, err := open(t.Context(), d, "", crashOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.names[j.segments[2].name].data[segmentHeaderSize+frameHeaderSize+5] ^= 1
+	var damage *journal.DamageError
+	err = j.Read(t.Context(), 1, func(journal.Entry) error { return nil })
+	if !errors.As(err, &damage) || damage.Index == 0 {
+		t.Errorf("read: %v", err)
+	}
+}
+
+// A directory of a newer version is refused as such, whatever file says so, and is
+// not changed.
+func TestNewer(t *testing.T) {
+	clean, _ := smallJournal(t, true)
+	for name := range clean.names {
+		if name == spareName || name == reserveName {
+			continue
+		}
+		d := clean.clone()
+		b := d.names[name].data
+		order.PutUint32(b[8:], version+1)
+		order.PutUint32(b[12:], checksum(b[:12]))
+		clear(b[16:]) // the rest may be anything
+		before := d.clone()
+		_, err := contents(d)
+		if !errors.Is(err, journal.ErrNewer) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !same(before, d) {
+			t.Errorf("%s: the directory was changed", name)
+		}
+	}
+}
+
+// What a client stored cannot pass for a frame, although it is one, byte for byte.
+func TestForgedFrame(t *testing.T) {
+	d, led := newForgetful(), new(ledger)
+	j, err := led.open(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := make([]byte, frameLength(4+100))
+	encodeFrame(forged, j.epoch, [][]byte{bytes.Repeat([]byte("f"), 100)}, 12345, j.at)
+	entry := append(make([]byte, 4), bytes.Repeat(forged, 5)...) // aligned to 8 in the file
+	if err := j.Append(t.Context(), 2, [][]byte{entry}); err != nil {
+		t.Fatal(err)
+	}
+	clear(d.names[j.segments[0].name].data[j.off-frameLength(4+len(entry)):][:64]) // the frame is torn
+	if got, err := contents(d); err != nil || len(got) != 1 {
+		t.Errorf("%d entries: %v", len(got), err)
+	}
+}
