@@ -145,6 +145,8 @@ func (e *Engine) emit(ev *Event) {
 	}
 	e.out.Entry = appendEvent(e.out.Entry, ev)
 	e.out.Events = append(e.out.Events, *ev)
+	told := &e.out.Events[len(e.out.Events)-1]
+	told.req, told.sess = nil, nil
 	if err := e.evolve(ev); err != nil {
 		panic("engine: own event does not apply: " + err.Error())
 	}
