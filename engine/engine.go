@@ -219,6 +219,7 @@ func (e *Engine) recover(c *Recover) {
 			}
 			if r.phase == waiting {
 				r.wait.caller, r.wait.link, r.wait.asked = nil, 0, e.now
+				r.refile()
 				e.watchAnywhere(r)
 			}
 			e.arm(r)

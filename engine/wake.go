@@ -242,16 +242,7 @@ func (e *Engine) heldMore(r *request) {
 		return
 	}
 	for _, w := range f.waits {
-		for i := range w.wait.places {
-			p, n := &w.wait.places[i], w.needs[i].node
-			if p.own || !f.holdsAt(n) {
-				continue
-			}
-			watching := p.watching
-			n.line.setWatching(p, false)
-			p.own = true
-			n.line.setWatching(p, watching)
-		}
+		w.refile()
 		for i := range w.wait.places {
 			if w.wait.places[i].watching {
 				e.ready.push(&w.wait.places[i])
@@ -259,4 +250,18 @@ func (e *Engine) heldMore(r *request) {
 		}
 	}
 	e.suspect(f, nil)
+}
+
+// refile marks the places of a waiter at keys where its flow holds something.
+func (r *request) refile() {
+	for i := range r.wait.places {
+		p, n := &r.wait.places[i], r.needs[i].node
+		if p.own || !r.flow.holdsAt(n) {
+			continue
+		}
+		watching := p.watching
+		n.line.setWatching(p, false)
+		p.own = true
+		n.line.setWatching(p, watching)
+	}
 }
