@@ -61,7 +61,7 @@ type Op struct {
 	Note      string
 	Progress  string
 
-	Claims  []interlock.Claim // whoever receives the frame owns the slice
+	Claims  []interlock.Claim
 	TTL     time.Duration
 	Grace   time.Duration
 	MaxHold time.Duration

@@ -13,7 +13,8 @@ import (
 type Link[Out, In any] interface {
 	// Send hands a frame over. It may take the frame's memory and leave other
 	// memory in its place, so the caller resets the frame before it fills it
-	// again. It blocks while the other side does not read. That it returned nil
+	// again. What the frame's elements point to is shared from then on: neither
+	// side changes it. It blocks while the other side does not read. That it returned nil
 	// does not say that the frame arrived.
 	Send(*Out) error
 
@@ -23,7 +24,7 @@ type Link[Out, In any] interface {
 
 	// Close ends the link: blocked calls return, and the other side's Recv gives
 	// reason, or io.EOF when it is nil, possibly before it has read everything
-	// that was sent.
+	// that was sent. It does not block.
 	Close(reason *interlock.Error)
 }
 

@@ -26,7 +26,7 @@ func (p *pipeEnd[Out, In]) Recv(f *In) error  { return p.in.recv(f) }
 // Close ends both directions. A frame that waits to be read may still be read.
 func (p *pipeEnd[Out, In]) Close(reason *interlock.Error) {
 	p.out.close(reason)
-	p.in.close(nil)
+	p.in.close(reason)
 }
 
 // half is one direction: a box for one frame.

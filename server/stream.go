@@ -3,11 +3,11 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"errors"
+	"fmt"
+	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -16,7 +16,8 @@ type StreamConfig struct {
 	// MaxStreams bounds the streams of the server. 0 means 10,000.
 	MaxStreams int
 	// MaxOutgoing is how many answers may wait for a client that does not read.
-	// Above it the stream is cut. 0 means 65,536.
+	// Above it the stream is cut; at half of it the server stops reading from the
+	// client. 0 means 32,768.
 	MaxOutgoing int
 	// WriteTimeout is how long a client may leave written bytes unread before the
 	// stream is cut. 0 means 30 seconds.
@@ -26,17 +27,86 @@ type StreamConfig struct {
 }
 
 // Streams is the door for session streams: over gRPC, and within the process.
-type Streams struct{}
+type Streams struct {
+	s   *Server
+	cfg StreamConfig
 
-// NewStreams makes the door of a server. Server.Drain tells its clients to go
-// away.
-func NewStreams(s *Server, cfg StreamConfig) *Streams { return &Streams{} }
+	mu   sync.Mutex
+	open map[*stream]struct{}
+}
 
-// GRPCServer is a grpc.Server with the session service, its limits, its
-// keepalive and cfg.TLS. The caller serves it on a listener and stops it.
-func (st *Streams) GRPCServer() *grpc.Server { return nil }
+// NewStreams makes the door of a server. Server.Drain tells its clients to come
+// back later, and leaves them connected: releases still work.
+func NewStreams(s *Server, cfg StreamConfig) *Streams {
+	if cfg.MaxStreams <= 0 {
+		cfg.MaxStreams = 10_000
+	}
+	if cfg.MaxOutgoing <= 0 {
+		cfg.MaxOutgoing = 32_768
+	}
+	if cfg.WriteTimeout <= 0 {
+		cfg.WriteTimeout = 30 * time.Second
+	}
+	d := &Streams{s: s, cfg: cfg, open: map[*stream]struct{}{}}
+	if shard, ok := s.shard.(interface{ OnReset(func()) }); ok {
+		shard.OnReset(func() {
+			d.Cut(&interlock.Error{Code: interlock.CodeOutcomeUnknown,
+				Message: "the server began anew: connect again and repeat what was not answered"})
+		})
+	}
+	return d
+}
 
 // Dial connects a client in the same process. It is a client.Dialer.
-func (st *Streams) Dial(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {
-	return nil, errors.New("server: no session layer")
+func (d *Streams) Dial(_ context.Context, hello proto.Hello) (proto.ClientLink, error) {
+	theirs, ours := proto.Pipe()
+	st, err := d.begin(ours, hello)
+	if err != nil {
+		return nil, err
+	}
+	go d.serve(st)
+	return theirs, nil
+}
+
+// Cut ends all streams. The clients connect again at once.
+func (d *Streams) Cut(reason *interlock.Error) {
+	d.mu.Lock()
+	all := make([]*stream, 0, len(d.open))
+	for st := range d.open {
+		all = append(all, st)
+	}
+	d.mu.Unlock()
+	for _, st := range all {
+		st.cut(reason)
+	}
+}
+
+// begin finds out who a client is and admits its stream; the caller serves it.
+func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*stream, error) {
+	principal, err := d.s.Authenticate(hello.Credential)
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := principal.Resolve(string(hello.Namespace))
+	if err != nil {
+		return nil, err
+	}
+	st := newStream(d, link, namespace, principal.Name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.open) >= d.cfg.MaxStreams {
+		return nil, &interlock.Error{Code: interlock.CodeTooManyStreams,
+			Message: fmt.Sprintf("the server has %d streams, which is its limit: share one stream among the agents of a process, or connect again later", d.cfg.MaxStreams)}
+	}
+	d.open[st] = struct{}{}
+	return st, nil
+}
+
+func (d *Streams) serve(st *stream) *interlock.Error {
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.open, st)
+	}()
+	return st.run()
 }

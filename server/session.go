@@ -1,0 +1,278 @@
+package server
+
+import (
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// stream is one client's session stream, over whatever link. Three goroutines
+// meet in it:
+//
+//	reader     link.Recv ─► commands ─► one shard.Submit a frame
+//	committer  operation.Deliver ─► out            (of the shard; never blocks)
+//	writer     out ─► replies ─► link.Send
+//
+// The reader stops reading while too much is unanswered or unsent, so a client
+// that sends faster than it reads is held back by its own link. What comes
+// anyway (pushes, the ends of waits) is bounded too: beyond that the stream is
+// cut, and the client finds everything again when it comes back.
+type stream struct {
+	d         *Streams
+	link      proto.ServerLink
+	number    uint64 // engine.Head.Link
+	namespace interlock.Namespace
+	actor     string
+
+	// Only the reader uses these.
+	acked  map[uint32]uint64 // by slot
+	cmds   []engine.Command
+	random entropy
+	last   uint32 // the slot of the last look-up, and its session
+	lastID interlock.SessionID
+
+	wake chan struct{} // something is in out
+	done chan struct{} // closed by cut
+
+	mu      sync.Mutex
+	room    sync.Cond // the reader may go on
+	slots   map[uint32]interlock.SessionID
+	out     []delivered
+	pending int // operations without a first answer
+	reason  *interlock.Error
+	ended   bool
+}
+
+// delivered is an effect on its way to the client.
+type delivered struct {
+	eff  engine.Effect
+	at   interlock.At
+	slot uint32
+	seq  uint64
+}
+
+func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace, actor string) *stream {
+	st := &stream{
+		d: d, link: link, number: d.s.nextLink(), namespace: namespace, actor: actor,
+		acked: map[uint32]uint64{}, slots: map[uint32]interlock.SessionID{},
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	st.room.L = &st.mu
+	return st
+}
+
+// run serves the stream until it ends, and says why.
+func (st *stream) run() *interlock.Error {
+	wrote := make(chan struct{})
+	go func() {
+		defer close(wrote)
+		st.write()
+	}()
+	st.cut(st.read())
+	<-wrote
+	st.detach()
+	return st.reason
+}
+
+// cut ends the stream. Only the first reason counts; nil means that the client
+// left.
+func (st *stream) cut(reason *interlock.Error) {
+	st.mu.Lock()
+	first := !st.ended
+	if first {
+		st.ended, st.reason, st.out = true, reason, nil
+		close(st.done)
+		st.room.Broadcast()
+	}
+	st.mu.Unlock()
+	if first {
+		st.link.Close(reason)
+	}
+}
+
+// read carries out what the client sends. It returns why it stopped.
+func (st *stream) read() *interlock.Error {
+	var frame proto.ClientFrame
+	for {
+		if err := st.link.Recv(&frame); err != nil {
+			if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+				return refusal
+			}
+			return nil
+		}
+		if len(frame.Ops) == 0 {
+			continue
+		}
+		if !st.waitForRoom(len(frame.Ops)) {
+			return nil
+		}
+		st.cmds = st.cmds[:0]
+		for i := range frame.Ops {
+			if refusal := st.command(&frame.Ops[i]); refusal != nil {
+				return refusal
+			}
+		}
+		frame.Reset()
+		if refusal := st.submit(); refusal != nil {
+			return refusal
+		}
+	}
+}
+
+// waitForRoom waits until n more operations may be on their way; ok is false when
+// the stream has ended.
+func (st *stream) waitForRoom(n int) (ok bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for !st.ended && (st.pending > maxPending || len(st.out) > st.d.cfg.MaxOutgoing/2) {
+		st.room.Wait()
+	}
+	st.pending += n
+	return !st.ended
+}
+
+// submit hands a frame's commands over. While the shard has too much to do the
+// stream is simply not read on: the client notices that its frames do not get
+// through, instead of being told to send them again.
+func (st *stream) submit() *interlock.Error {
+	if len(st.cmds) == 0 {
+		return nil
+	}
+	pause := time.Millisecond
+	for {
+		err := st.d.s.shard.Submit(st.cmds...)
+		if err == nil {
+			clear(st.cmds)
+			return nil
+		}
+		refusal, ok := errors.AsType[*interlock.Error](err)
+		if !ok {
+			refusal = &interlock.Error{Code: interlock.CodeInternal, Message: err.Error()}
+		}
+		if refusal.Code != interlock.CodeOverloaded {
+			return refusal
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-st.done:
+			timer.Stop()
+			return nil
+		}
+		pause = min(2*pause, 100*time.Millisecond)
+	}
+}
+
+// detach tells the engine that nobody listens on this link any more. It insists:
+// without it a wait would be granted to nobody.
+func (st *stream) detach() {
+	pause := time.Millisecond
+	for slot, id := range st.slots {
+		for {
+			err := st.d.s.shard.Submit(&engine.Detach{Head: st.head(slot, id)})
+			if refusal, ok := errors.AsType[*interlock.Error](err); !ok || refusal.Code != interlock.CodeOverloaded {
+				break // done, or the shard is gone and forgets all of us
+			}
+			<-time.After(pause)
+			pause = min(2*pause, 100*time.Millisecond)
+		}
+	}
+}
+
+func (st *stream) head(slot uint32, id interlock.SessionID) engine.Head {
+	return engine.Head{Namespace: st.namespace, Link: st.number, Session: id, Actor: st.actor}
+}
+
+// session finds the session of a slot.
+func (st *stream) session(slot uint32) (id interlock.SessionID, ok bool) {
+	if slot == 0 {
+		return id, true
+	}
+	if slot == st.last {
+		return st.lastID, true
+	}
+	st.mu.Lock()
+	id, ok = st.slots[slot]
+	st.mu.Unlock()
+	if ok {
+		st.last, st.lastID = slot, id
+	}
+	return id, ok
+}
+
+// bind gives a slot to a session, once.
+func (st *stream) bind(slot uint32, id interlock.SessionID) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if have, taken := st.slots[slot]; taken {
+		return have == id
+	}
+	if slot == 0 || len(st.slots) >= maxSlots {
+		return false
+	}
+	st.slots[slot] = id
+	return true
+}
+
+const (
+	// maxPending is how many operations may be unanswered before the stream is not
+	// read on.
+	maxPending = 8192
+	// maxSlots is how many sessions one stream may carry.
+	maxSlots = 1024
+	// maxReplies bounds the replies of one frame, so that also the largest of them
+	// together stay far below what a client accepts.
+	maxReplies = 1024
+)
+
+// deliver queues an effect for the client. The shard's committer calls it.
+func (st *stream) deliver(eff *engine.Effect, at interlock.At, slot uint32, seq uint64, first bool) {
+	st.mu.Lock()
+	if first {
+		st.pending--
+		if st.pending == maxPending {
+			st.room.Signal()
+		}
+	}
+	if st.ended {
+		st.mu.Unlock()
+		return
+	}
+	st.out = append(st.out, delivered{*eff, at, slot, seq})
+	n := len(st.out)
+	st.mu.Unlock()
+	switch {
+	case n > st.d.cfg.MaxOutgoing:
+		st.cut(slowReader(n))
+	case n == 1:
+		st.ring()
+	}
+}
+
+func (st *stream) ring() {
+	select {
+	case st.wake <- struct{}{}:
+	default:
+	}
+}
+
+// entropy gives random ids out of one larger read.
+type entropy struct {
+	buf  [512]byte
+	left int
+}
+
+func (e *entropy) id() (id [16]byte) {
+	if e.left < len(id) {
+		_, _ = rand.Read(e.buf[:])
+		e.left = len(e.buf)
+	}
+	copy(id[:], e.buf[len(e.buf)-e.left:])
+	e.left -= len(id)
+	return id
+}

@@ -1,0 +1,151 @@
+package server
+
+import (
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// operation is whom the answers to one command are for: a shard.Receiver. It
+// lives in the same piece of memory as its command.
+type operation struct {
+	st       *stream
+	cmd      engine.Command
+	slot     uint32
+	seq      uint64
+	answered bool // Deliver is called by one goroutine
+}
+
+// Deliver takes an answer, or for an attached session a push.
+func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
+	st, seq, first := o.st, o.seq, !o.answered
+	if first {
+		o.answered = true
+		st.d.s.obs.Answered(o.cmd, eff)
+		if eff.Outcome == engine.Refused {
+			switch eff.Code {
+			case interlock.CodeOutcomeUnknown, interlock.CodeNotOwner:
+				// Nothing is known about this command, so it gets no answer: the client
+				// repeats it, under the same number, on its next stream.
+				st.cut(&interlock.Error{Code: eff.Code, Message: eff.Message, At: at})
+				return
+			}
+		}
+		switch o.cmd.(type) {
+		case *engine.OpenSession:
+			if eff.Outcome == engine.Done && !st.bind(o.slot, eff.Session.ID) {
+				refusal := engine.Effect{Outcome: engine.Refused, Code: interlock.CodeInvalidRequest,
+					Message: "the slot is taken or there are too many: use another number, or another stream"}
+				eff = &refusal
+			}
+		}
+	} else if _, pushes := o.cmd.(*engine.Attach); pushes {
+		seq = 0
+	}
+	st.deliver(eff, at, o.slot, seq, first)
+}
+
+// The commands together with whom they are answered to.
+type (
+	acquireOp struct {
+		engine.Acquire
+		operation
+	}
+	releaseOp struct {
+		engine.Release
+		operation
+	}
+	heartbeatOp struct {
+		engine.Heartbeat
+		operation
+	}
+)
+
+// command turns one operation into a command and appends it to st.cmds, or answers
+// it here when it makes no sense. A refusal that it returns ends the stream.
+func (st *stream) command(o *proto.Op) *interlock.Error {
+	var id interlock.SessionID
+	if o.Kind != proto.OpOpen && o.Kind != proto.OpAttach {
+		var ok bool
+		if id, ok = st.session(o.Slot); !ok {
+			st.refuse(o, interlock.CodeUnknownSession, "no session is bound to this slot: open or attach one, and wait for the answer to an open")
+			return nil
+		}
+	}
+	h := engine.Head{Namespace: st.namespace, Link: st.number, Session: id, Actor: st.actor}
+	if o.Slot != 0 {
+		if acked := st.acked[o.Slot]; o.Acked > acked {
+			st.acked[o.Slot] = o.Acked
+		} else {
+			o.Acked = acked
+		}
+		h.Seq, h.Acked = o.Seq, o.Acked
+	}
+	var who *operation
+	var cmd engine.Command
+	switch o.Kind {
+	case proto.OpAcquire:
+		c := &acquireOp{Acquire: engine.Acquire{
+			Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, Trace: o.Trace, Claims: o.Claims,
+			TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Priority: int(o.Priority), OnConflict: o.OnConflict, Attach: true,
+		}}
+		c.Acquire.From, who, cmd = &c.operation, &c.operation, &c.Acquire
+	case proto.OpRelease:
+		c := &releaseOp{Release: engine.Release{Head: h, Lease: o.ID, Outcome: o.Outcome, Note: o.Note}}
+		c.Release.From, who, cmd = &c.operation, &c.operation, &c.Release
+	case proto.OpHeartbeat:
+		h.Seq, h.Acked = 0, 0
+		c := &heartbeatOp{Heartbeat: engine.Heartbeat{Head: h, Progress: o.Progress}}
+		c.Heartbeat.From, who, cmd = &c.operation, &c.operation, &c.Heartbeat
+	default:
+		who = new(operation)
+		h.From = who
+		if cmd = st.rareCommand(o, h); cmd == nil {
+			return nil
+		}
+	}
+	who.st, who.cmd, who.slot, who.seq = st, cmd, o.Slot, o.Seq
+	st.cmds = append(st.cmds, cmd)
+	return nil
+}
+
+// rareCommand is command for those of which there are few. nil means that it was
+// refused.
+func (st *stream) rareCommand(o *proto.Op, h engine.Head) engine.Command {
+	seq := h.Seq
+	acked := h.Acked
+	h.Seq, h.Acked = 0, 0
+	switch o.Kind {
+	case proto.OpOpen:
+		h.RequestID = o.RequestID
+		return &engine.OpenSession{Head: h, ID: st.random.id(), Agent: o.Agent, TTL: o.TTL}
+	case proto.OpAttach:
+		if !st.bind(o.Slot, o.ID) {
+			st.refuse(o, interlock.CodeInvalidRequest, "the slot is taken or there are too many: use another number, or another stream")
+			return nil
+		}
+		h.Session = o.ID
+		return &engine.Attach{Head: h}
+	case proto.OpClose:
+		return &engine.CloseSession{Head: h}
+	case proto.OpPoll:
+		return &engine.Poll{Head: h, Ticket: o.ID, Attach: true}
+	case proto.OpLeave:
+		h.Seq, h.Acked = seq, acked
+		return &engine.Leave{Head: h, Ticket: o.ID}
+	case proto.OpGetLease:
+		return &engine.GetLease{Head: h, Lease: o.ID}
+	case proto.OpRenew:
+		return &engine.Renew{Head: h, Lease: o.ID, Progress: o.Progress}
+	case proto.OpCheckFence:
+		return &engine.CheckFence{Head: h, Key: o.Key, Fence: o.Fence}
+	}
+	st.refuse(o, interlock.CodeUnsupported, "this server does not know the operation: use a newer server, or an older client")
+	return nil
+}
+
+// refuse answers an operation without the shard.
+func (st *stream) refuse(o *proto.Op, code interlock.Code, message string) {
+	eff := engine.Effect{Outcome: engine.Refused, Code: code, Message: message}
+	st.deliver(&eff, st.d.s.shard.At(), o.Slot, o.Seq, true)
+}

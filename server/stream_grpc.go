@@ -1,0 +1,140 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	grpccodes "google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
+	"github.com/interlockdev/interlock/proto/sessionpb"
+)
+
+// GRPCServer is a grpc.Server with the session service, its limits, its
+// keepalive and StreamConfig.TLS. The caller serves it on a listener and stops it.
+// After Drain, clients stay until they are cut: call Cut, then Stop.
+func (d *Streams) GRPCServer() *grpc.Server {
+	options := []grpc.ServerOption{
+		grpc.ForceServerCodecV2(proto.Codec{}),
+		grpc.MaxRecvMsgSize(proto.MaxFrameBytes),
+		grpc.MaxHeaderListSize(16 << 10),
+		grpc.MaxConcurrentStreams(128), // a connection
+		grpc.ConnectionTimeout(10 * time.Second),
+		grpc.InitialWindowSize(1 << 20),
+		grpc.InitialConnWindowSize(4 << 20),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time:    20 * time.Second, // of silence, after which the server asks whether anybody is there
+			Timeout: 10 * time.Second,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime: 5 * time.Second, PermitWithoutStream: true,
+		}),
+	}
+	if d.cfg.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(d.cfg.TLS)))
+	}
+	server := grpc.NewServer(options...)
+	description := sessionpb.Sessions_ServiceDesc
+	description.HandlerType = (*any)(nil)
+	description.Streams = []grpc.StreamDesc{{
+		StreamName: "Stream", ServerStreams: true, ClientStreams: true,
+		Handler: func(_ any, stream grpc.ServerStream) error { return d.handle(stream) },
+	}}
+	server.RegisterService(&description, d)
+	return server
+}
+
+// handle serves one gRPC stream. It returns as soon as the stream is cut, because
+// that is what makes gRPC's blocked calls return.
+func (d *Streams) handle(stream grpc.ServerStream) error {
+	link := &grpcLink{stream: stream, cut: make(chan *interlock.Error, 1)}
+	st, err := d.begin(link, helloOf(stream.Context()))
+	if err != nil {
+		return grpcError(stream, err)
+	}
+	go d.serve(st)
+	select {
+	case reason := <-link.cut:
+		if reason == nil {
+			return nil
+		}
+		return grpcError(stream, reason)
+	case <-stream.Context().Done():
+		return nil
+	}
+}
+
+func helloOf(ctx context.Context) (hello proto.Hello) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if v := md.Get("authorization"); len(v) == 1 {
+		hello.Credential = bearerOf(v[0])
+	}
+	if v := md.Get("interlock-namespace"); len(v) == 1 {
+		hello.Namespace = interlock.Namespace(v[0])
+	}
+	return hello
+}
+
+// grpcLink is a proto.ServerLink over a gRPC stream.
+type grpcLink struct {
+	stream grpc.ServerStream
+	cut    chan *interlock.Error
+}
+
+func (l *grpcLink) Send(f *proto.ServerFrame) error { return l.stream.SendMsg(f) }
+
+func (l *grpcLink) Recv(f *proto.ClientFrame) error {
+	err := l.stream.RecvMsg(f)
+	if err == nil || errors.Is(err, io.EOF) || l.stream.Context().Err() != nil {
+		return err
+	}
+	switch status.Code(err) {
+	case grpccodes.ResourceExhausted:
+		return &interlock.Error{Code: interlock.CodeBodyTooLarge,
+			Message: "a frame has more than 1048576 bytes: send its operations in several"}
+	case grpccodes.Internal:
+		return &interlock.Error{Code: interlock.CodeInvalidRequest,
+			Message: "that is no frame of the session stream (proto/session.proto): " + status.Convert(err).Message()}
+	}
+	return err
+}
+
+// Close lets the handler return, once.
+func (l *grpcLink) Close(reason *interlock.Error) {
+	select {
+	case l.cut <- reason:
+	default:
+	}
+}
+
+// grpcError ends a stream with a refusal: its code stands in the trailer, where
+// any client can read it.
+func grpcError(stream grpc.ServerStream, err error) error {
+	refusal, ok := errors.AsType[*interlock.Error](err)
+	if !ok {
+		return status.Error(grpccodes.Internal, err.Error())
+	}
+	stream.SetTrailer(metadata.Pairs("interlock-code", string(refusal.Code)))
+	code := grpccodes.Unavailable
+	switch refusal.Code {
+	case interlock.CodeUnauthenticated:
+		code = grpccodes.Unauthenticated
+	case interlock.CodeForbidden:
+		code = grpccodes.PermissionDenied
+	case interlock.CodeTooManyStreams:
+		code = grpccodes.ResourceExhausted
+	case interlock.CodeInvalidRequest, interlock.CodeInvalidNamespace, interlock.CodeBodyTooLarge:
+		code = grpccodes.InvalidArgument
+	case interlock.CodeInternal:
+		code = grpccodes.Internal
+	}
+	return status.Error(code, refusal.Message)
+}
