@@ -1,10 +1,353 @@
 package server
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
 )
+
+// events is GET /v1/events: the journal's events of the caller's namespace, as
+// JSON lines, or as server-sent events where Accept asks for text/event-stream.
+// Lines end at the newest event unless follow=true is given; server-sent events go
+// on unless follow=false is.
+//
+// The journal is read at the reader's pace and nothing is held back for it, so one
+// that stands still costs a connection and blocks nobody. One that has read
+// nothing for writeTimeout is cut off; it comes back with Last-Event-ID, or with
+// from.
+func (c *call) events() {
+	sse := acceptsSSE(c.r.Header.Values("Accept"))
+	follow := sse
+	switch c.query.Get("follow") {
+	case "":
+	case "true":
+		follow = true
+	case "false":
+		follow = false
+	default:
+		c.refuse(interlock.CodeInvalidRequest, "parameter follow: want true or false")
+		return
+	}
+	from, ok := c.eventsFrom()
+	if !ok {
+		return
+	}
+	if c.s.isDraining() {
+		c.refuse(interlock.CodeShuttingDown, "the server is shutting down: ask again in a moment")
+		return
+	}
+	if first := c.s.shard.First(); from != 0 && from < first {
+		c.refuse(interlock.CodeHistoryTrimmed, fmt.Sprintf("event %d is no longer kept: the oldest is %d", from, first))
+		return
+	}
+	leave, ok := c.s.streams.enter(c.namespace)
+	if !ok {
+		c.refuse(interlock.CodeTooManyStreams, fmt.Sprintf("namespace %s has %d readers of events, which is its limit", c.namespace, c.s.streams.max))
+		return
+	}
+	defer leave()
+	c.s.obs.figures.streams.Inc()
+	defer c.s.obs.figures.streams.Dec()
+
+	c.answered = true
+	out := newEventOut(c.w, sse)
+	h := c.w.Header()
+	h["Content-Type"] = []string{"application/x-ndjson"}
+	if sse {
+		h["Content-Type"] = []string{"text/event-stream"}
+	}
+	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = noSniff
+	c.w.WriteHeader(http.StatusOK)
+	c.streamEvents(out, from, follow)
+}
+
+// eventsFrom is the index to begin at; 0 means the oldest that is kept.
+func (c *call) eventsFrom() (interlock.Index, bool) {
+	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
+		index, err := parseDecimal(last)
+		if err != nil {
+			c.refuse(interlock.CodeInvalidRequest, "the header Last-Event-ID is not an index as this server gives it")
+			return 0, false
+		}
+		return interlock.Index(index) + 1, true
+	}
+	text := c.query.Get("from")
+	if text == "" {
+		return 0, true
+	}
+	index, err := parseDecimal(text)
+	if err != nil {
+		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter from: want an index such as 1041, found %q", clipped(text)))
+		return 0, false
+	}
+	return interlock.Index(index), true
+}
+
+func acceptsSSE(accept []string) bool {
+	for _, a := range accept {
+		if strings.Contains(a, "text/event-stream") {
+			return true
+		}
+	}
+	return false
+}
+
+var errEnough = errors.New("server: everything up to the newest event was sent")
+
+func (c *call) streamEvents(out *eventOut, from interlock.Index, follow bool) {
+	newest := c.s.shard.At().Index
+	if !follow && from > newest {
+		return
+	}
+	ctx, cancel := context.WithCancel(c.r.Context())
+	defer cancel()
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer cancel()
+	helpers.Go(func() {
+		keepAlive := time.NewTicker(keepAliveEvery)
+		defer keepAlive.Stop()
+		for {
+			select {
+			case <-keepAlive.C:
+				if out.keepAlive() != nil {
+					cancel()
+				}
+			case <-c.s.draining:
+				cancel()
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	err := out.flush() // the headers, so that a reader knows that it is connected
+	if err == nil {
+		err = c.s.shard.Follow(ctx, from, func(index interlock.Index, epoch interlock.Epoch, entry []byte) error {
+			if err := out.entry(c.namespace, index, epoch, entry); err != nil {
+				return err
+			}
+			if !follow && index >= newest {
+				return errEnough
+			}
+			if index >= c.s.shard.At().Index {
+				return out.flush()
+			}
+			return nil
+		})
+	}
+	var e *interlock.Error
+	switch {
+	case c.s.isDraining():
+		out.end(&interlock.Error{Code: interlock.CodeShuttingDown, Message: "the server is shutting down: connect again in a moment"})
+	case errors.As(err, &e):
+		out.end(e)
+	case errors.Is(err, errEnough):
+		_ = out.flush()
+	}
+}
+
+const (
+	keepAliveEvery = 15 * time.Second
+	flushAbove     = 32 << 10
+)
+
+// eventOut writes events for one reader. The keep-alive comes from another
+// goroutine, hence the lock.
+type eventOut struct {
+	sse bool
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+
+	mu   sync.Mutex
+	json jsonOut
+	last interlock.Index // the newest index that was looked at
+	err  error
+}
+
+func newEventOut(w http.ResponseWriter, sse bool) *eventOut {
+	return &eventOut{sse: sse, w: w, rc: http.NewResponseController(w)}
+}
+
+// entry writes those events of an entry that belong to ns. In server-sent events
+// the id stands at the last event of an entry, so that a reader that was cut off
+// in its middle gets all of it again.
+func (o *eventOut) entry(ns interlock.Namespace, index interlock.Index, epoch interlock.Epoch, entry []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := len(o.json.b)
+	err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
+		if ev.Namespace != ns && ev.Namespace != "" || !shown(ev.Kind) {
+			return nil
+		}
+		if o.sse {
+			o.json.b = append(o.json.b, "event: "...)
+			o.json.b = append(o.json.b, ev.Kind.String()...)
+			o.json.b = append(o.json.b, "\ndata: "...)
+		}
+		writeEvent(&o.json, ev, index, epoch)
+		o.json.b = append(o.json.b, '\n')
+		if o.sse {
+			o.json.b = append(o.json.b, '\n')
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	o.last = index
+	if o.sse && len(o.json.b) > before {
+		o.json.b = o.json.b[:len(o.json.b)-1]
+		o.writeID()
+	}
+	if len(o.json.b) > flushAbove {
+		return o.send()
+	}
+	return nil
+}
+
+func (o *eventOut) writeID() {
+	o.json.b = append(o.json.b, "id: "...)
+	o.json.b = append(o.json.b, o.last.String()...)
+	o.json.b = append(o.json.b, '\n', '\n')
+}
+
+// shown leaves out the records about request ids, which are their callers' own,
+// and what stands in snapshots only.
+func shown(k engine.EventKind) bool { return k != engine.EvAnswered && k < engine.EvCounters }
+
+func (o *eventOut) flush() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.send()
+}
+
+// send gives what was collected to the reader, and a time limit to take it.
+func (o *eventOut) send() error {
+	if o.err != nil {
+		return o.err
+	}
+	_ = o.rc.SetReadDeadline(time.Time{})
+	_ = o.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if len(o.json.b) > 0 {
+		if _, o.err = o.w.Write(o.json.b); o.err != nil {
+			return o.err
+		}
+		o.json.b = o.json.b[:0]
+	}
+	o.err = o.rc.Flush()
+	return o.err
+}
+
+// keepAlive lets a reader and what stands between see that the connection lives,
+// and tells how far the journal was looked through.
+func (o *eventOut) keepAlive() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.sse && o.last > 0:
+		// An id without data moves the reader's Last-Event-ID and is no event.
+		o.writeID()
+	case o.sse:
+		o.json.b = append(o.json.b, ":\n\n"...)
+	default:
+		o.json.open("")
+		o.json.str("event", "keep_alive")
+		o.json.decimal("index", uint64(o.last))
+		o.json.close()
+		o.json.b = append(o.json.b, '\n')
+	}
+	return o.send()
+}
+
+// end is the last thing a reader is told when the stream ends on our side.
+func (o *eventOut) end(e *interlock.Error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sse {
+		o.json.b = append(o.json.b, "event: end\ndata: "...)
+	}
+	o.json.open("")
+	o.json.str("event", "end")
+	o.json.str("code", string(e.Code))
+	o.json.text("detail", e.Message)
+	o.json.bool("retryable", e.Code.Retryable())
+	writeAdvice(&o.json, adviceForCode(e.Code))
+	o.json.close()
+	o.json.b = append(o.json.b, '\n')
+	if o.sse {
+		o.json.b = append(o.json.b, '\n')
+	}
+	_ = o.send()
+}
+
+// writeEvent writes one event. No id and no request id is in it: it says who did
+// what to which keys, and numbers that tell requests and sessions apart.
+func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch interlock.Epoch) {
+	j.open("")
+	j.str("event", ev.Kind.String())
+	j.decimal("index", uint64(index))
+	j.decimal("epoch", uint64(epoch))
+	j.timestamp("time", time.Unix(0, int64(ev.At)))
+	text := func(name, s string) {
+		if s != "" {
+			j.text(name, s)
+		}
+	}
+	number := func(name string, n uint64) {
+		if n != 0 {
+			j.decimal(name, n)
+		}
+	}
+	duration := func(name string, d time.Duration) {
+		if d > 0 {
+			j.ms(name, d)
+		}
+	}
+	number("request", ev.Num)
+	number("session_number", ev.Session)
+	text("agent", ev.Agent)
+	text("flow", ev.Flow)
+	if len(ev.Claims) > 0 {
+		writeClaims(j, ev.Claims)
+	}
+	number("fence", uint64(ev.Fence))
+	text("actor", ev.Actor)
+	text("purpose", ev.Purpose)
+	text("trace", ev.Trace)
+	duration("ttl_ms", ev.TTL)
+	duration("grace_ms", ev.Grace)
+	duration("max_hold_ms", ev.MaxHold)
+	if ev.Priority != 0 {
+		j.int("priority", int64(ev.Priority))
+	}
+	if ev.Offer {
+		j.bool("offer", true)
+	}
+	text("reason", ev.Reason.String())
+	text("outcome", ev.Outcome)
+	if ev.Note != "" {
+		j.note("note", ev.Note)
+	}
+	duration("waited_ms", ev.Waited)
+	duration("held_ms", ev.Held)
+	if len(ev.Cycle) > 0 {
+		j.openArray("cycle")
+		for i := range ev.Cycle {
+			writeCycleStep(j, &ev.Cycle[i])
+		}
+		j.closeArray()
+	}
+	j.close()
+}
 
 // streamLimit counts the readers of events of each namespace.
 type streamLimit struct {

@@ -1,30 +1,182 @@
 package server
 
 import (
+	"context"
 	"log/slog"
+	"sync"
 	"time"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 )
 
-// Observer counts what happens and writes one log line per ended lease. Give the
-// same one to the shard (it implements shard.Observer) and to Config.
+// Observer counts what happens, and writes one log line per ended lease. Give the
+// same one to the shard (it implements shard.Observer) and to Config, and Close
+// it after the shard.
+//
+// No label of a metric is ever a key, an agent or a namespace: their number has
+// no bound. Which keys are busy is told by GET /v1/hot.
 type Observer struct {
-	log *slog.Logger
+	figures *figures
+	log     *slog.Logger
+	lines   chan endedLease
+	stop    chan struct{}
+	stopped chan struct{}
+	once    sync.Once
+	watched sync.Once
 }
 
-// NewObserver makes one. The log lines go to logger; nil means slog.Default.
-func NewObserver(logger *slog.Logger) *Observer { return &Observer{log: logger} }
+// logBacklog is how many lines may wait for whoever takes the log. The shard must
+// not wait for it, so above this lines are dropped, and counted.
+const logBacklog = 4096
 
-// Committed, Appended and Lag are what the shard calls.
-func (o *Observer) Committed(events []engine.Event)                  {}
-func (o *Observer) Appended(d time.Duration, entries int, bytes int) {}
-func (o *Observer) Lag(d time.Duration)                              {}
+// endedLease is a copy of what the log line says: events are valid during the call
+// only.
+type endedLease struct {
+	at                             time.Time
+	namespace, agent, flow, actor  string
+	purpose, reason, outcome, mode string
+	keys                           []string
+	more                           int
+	fence                          interlock.Fence
+	held                           time.Duration
+	trace                          string
+}
 
-// Answered counts the first answer to a command. Both doors call it.
-func (o *Observer) Answered(cmd engine.Command, eff *engine.Effect) {}
+// NewObserver makes one. Log lines go to logger; nil means that there are none.
+func NewObserver(logger *slog.Logger) *Observer {
+	o := &Observer{figures: newFigures(), log: logger}
+	if logger != nil {
+		o.lines = make(chan endedLease, logBacklog)
+		o.stop, o.stopped = make(chan struct{}), make(chan struct{})
+		go o.writeLines()
+	}
+	return o
+}
 
-// Close writes what is still to be logged.
-func (o *Observer) Close() {}
+// Close writes what is still to be logged and ends. Figures go on being counted.
+func (o *Observer) Close() {
+	if o.log == nil {
+		return
+	}
+	o.once.Do(func() { close(o.stop) })
+	<-o.stopped
+}
 
-func (o *Observer) watch(shard Shard, version string) {}
+// Committed is called by the shard for each durable group of events.
+func (o *Observer) Committed(events []engine.Event) {
+	logs := o.log != nil && o.log.Enabled(context.Background(), slog.LevelInfo)
+	for i := range events {
+		ev := &events[i]
+		o.figures.event(ev)
+		if ev.Kind == engine.EvEnded && logs {
+			o.enqueue(ev)
+		}
+	}
+}
+
+// Appended is called by the shard after each append to the journal.
+func (o *Observer) Appended(d time.Duration, entries, bytes int) {
+	o.figures.appendSeconds.Observe(d.Seconds())
+	o.figures.batchEntries.Observe(float64(entries))
+	o.figures.batchBytes.Observe(float64(bytes))
+}
+
+// Lag is called by the shard with how long the oldest command of a group waited.
+func (o *Observer) Lag(d time.Duration) { o.figures.lag.Observe(d.Seconds()) }
+
+// Answered counts the first answer to a command; both doors call it. For a push
+// (Warned, Lost) cmd is nil.
+func (o *Observer) Answered(cmd engine.Command, eff *engine.Effect) {
+	switch {
+	case eff.Outcome == engine.Warned:
+		o.figures.expiries[tierSoft].Inc()
+	case eff.Code == interlock.CodeFenced:
+		o.figures.fenceRefusals.Inc()
+	}
+	if _, ok := cmd.(*engine.Acquire); ok {
+		o.figures.acquired(eff)
+	}
+}
+
+// maxLoggedKeys bounds a log line.
+const maxLoggedKeys = 8
+
+func (o *Observer) enqueue(ev *engine.Event) {
+	line := endedLease{
+		at: time.Unix(0, int64(ev.At)), namespace: string(ev.Namespace), agent: ev.Agent, flow: ev.Flow, actor: ev.Actor,
+		purpose: ev.Purpose, reason: ev.Reason.String(), outcome: ev.Outcome, fence: ev.Fence, held: ev.Held, trace: ev.Trace,
+		mode: strongest(ev.Claims).String(),
+	}
+	for i := range ev.Claims {
+		if i == maxLoggedKeys {
+			line.more = len(ev.Claims) - i
+			break
+		}
+		line.keys = append(line.keys, string(ev.Claims[i].Key))
+	}
+	select {
+	case o.lines <- line:
+	default:
+		o.figures.droppedLines.Inc()
+	}
+}
+
+func (o *Observer) writeLines() {
+	defer close(o.stopped)
+	for {
+		select {
+		case line := <-o.lines:
+			o.write(&line)
+		case <-o.stop:
+			for {
+				select {
+				case line := <-o.lines:
+					o.write(&line)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// write logs an ended lease. Neither the lease's id nor its session's is in it.
+func (o *Observer) write(l *endedLease) {
+	attrs := make([]slog.Attr, 0, 16)
+	add := func(name, text string) {
+		if text != "" {
+			attrs = append(attrs, slog.String(name, cleanText(text)))
+		}
+	}
+	add("namespace", l.namespace)
+	attrs = append(attrs, slog.Any("keys", l.keys))
+	if l.more > 0 {
+		attrs = append(attrs, slog.Int("more_keys", l.more))
+	}
+	add("mode", l.mode)
+	attrs = append(attrs, slog.Uint64("fence", uint64(l.fence)))
+	add("agent", l.agent)
+	add("flow", l.flow)
+	add("purpose", l.purpose)
+	add("reason", l.reason)
+	add("outcome", l.outcome)
+	attrs = append(attrs, slog.Int64("held_ms", l.held.Milliseconds()))
+	add("actor", l.actor)
+	if traceparent(l.trace) != "" {
+		add("trace_id", l.trace[3:35])
+		add("span_id", l.trace[36:52])
+	}
+	ctx := context.Background()
+	record := slog.NewRecord(l.at, slog.LevelInfo, "lease ended", 0)
+	record.AddAttrs(attrs...)
+	_ = o.log.Handler().Handle(ctx, record) // a log that fails has nobody to tell
+}
+
+// strongest gives the mode under which a request is counted.
+func strongest(claims []interlock.Claim) (m interlock.Mode) {
+	for i := range claims {
+		m = max(m, claims[i].Mode)
+	}
+	return m
+}

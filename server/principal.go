@@ -47,7 +47,7 @@ func (p Principal) Resolve(requested string) (interlock.Namespace, error) {
 	}
 	if !validNamespace(requested) {
 		return "", &interlock.Error{Code: interlock.CodeInvalidNamespace,
-			Message: "a namespace has 1 to 128 bytes: letters, digits, '.', '_', ':' and '-'"}
+			Message: "a namespace has 1 to 128 visible ASCII characters other than '/'"}
 	}
 	return interlock.Namespace(requested), nil
 }

@@ -1,6 +1,199 @@
 package server
 
-import "net/http"
+import (
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// A route is one path with the methods it takes. The paths are as in
+// openapi.json, to which a test compares this table.
+//
+// They are matched by hand, and on the path as it was sent: http.ServeMux would
+// clean "//" and ".." out of a key and answer for another one, and a path such as
+// /v1%2Frevocations would get past a proxy that guards /v1/revocations.
+type route struct {
+	path    string
+	methods []method
+}
+
+type method struct {
+	name   string
+	handle func(*call)
+	query  []string // the parameters it knows; others are refused
+}
+
+// openRoutes need no credential: they show nothing of any tenant.
+var openRoutes = []route{
+	{"/healthz", []method{{"GET", (*call).healthz, nil}}},
+	{"/readyz", []method{{"GET", (*call).readyz, nil}}},
+	{"/openapi.json", []method{{"GET", (*call).openAPI, nil}}},
+}
+
+var routes = []route{
+	{"/metrics", []method{{"GET", (*call).metrics, nil}}},
+
+	{"/v1/leases", []method{{"POST", (*call).acquire, nil}}},
+	{"/v1/leases/{id}", []method{{"GET", (*call).getLease, nil}}},
+	{"/v1/leases/{id}/renew", []method{{"POST", (*call).renew, nil}}},
+	{"/v1/leases/{id}/release", []method{{"POST", (*call).release, nil}}},
+	{"/v1/tickets/{id}", []method{
+		{"GET", (*call).followTicket, []string{"wait_ms"}},
+		{"DELETE", (*call).leave, nil},
+	}},
+
+	{"/v1/sessions", []method{{"POST", (*call).openSession, nil}}},
+	{"/v1/sessions/{id}", []method{{"DELETE", (*call).closeSession, nil}}},
+	{"/v1/sessions/{id}/heartbeat", []method{{"POST", (*call).heartbeat, nil}}},
+
+	{"/v1/keys", []method{{"GET", (*call).listKeys, []string{"prefix", "state", "cursor", "limit"}}}},
+	{"/v1/keys/{key}", []method{{"GET", (*call).showKey, nil}}},
+	{"/v1/waits", []method{{"GET", (*call).waits, nil}}},
+	{"/v1/why", []method{{"GET", (*call).why, []string{"key", "agent"}}}},
+	{"/v1/hot", []method{{"GET", (*call).hot, []string{"limit"}}}},
+	{"/v1/events", []method{{"GET", (*call).events, []string{"from", "follow"}}}},
+
+	{"/v1/fences/check", []method{{"POST", (*call).checkFence, nil}}},
+	{"/v1/revocations", []method{{"POST", (*call).revoke, nil}}},
+}
+
+// laterPaths are documented, and not built in this version. Saying so is of more
+// help than "no such path".
+var laterPaths = map[string]string{
+	"/v1/leases/{id}/convert": "converting a lease",
+	"/v1/leases/{id}/park":    "parking a lease",
+	"/v1/leases/{id}/resume":  "resuming a parked lease",
+	"/v1/patterns":            "key patterns",
+	"/v1/patterns/{id}":       "key patterns",
+}
+
+var (
+	openByPath = indexRoutes(openRoutes)
+	byPath     = indexRoutes(routes)
+)
+
+func indexRoutes(routes []route) map[string]*route {
+	index := map[string]*route{}
+	for i := range routes {
+		index[routes[i].path] = &routes[i]
+	}
+	return index
+}
+
+// matchPath finds the pattern that an escaped path fits, and its variable part.
+func matchPath(path string) (pattern, variable string) {
+	if rest, ok := strings.CutPrefix(path, "/v1/keys/"); ok {
+		return "/v1/keys/{key}", rest
+	}
+	if path == "/v1/fences/check" {
+		return path, ""
+	}
+	rest, ok := strings.CutPrefix(path, "/v1/")
+	if !ok {
+		return path, ""
+	}
+	collection, rest, deep := strings.Cut(rest, "/")
+	if !deep {
+		return path, ""
+	}
+	variable, action, deep := strings.Cut(rest, "/")
+	// The two commonest are spelled out so that they cost no memory.
+	switch {
+	case !deep && collection == "tickets":
+		return "/v1/tickets/{id}", variable
+	case !deep:
+		return "/v1/" + collection + "/{id}", variable
+	case collection == "leases" && action == "release":
+		return "/v1/leases/{id}/release", variable
+	}
+	return "/v1/" + collection + "/{id}/" + action, variable
+}
 
 // HTTPHandler is the HTTP/JSON door.
-func (s *Server) HTTPHandler() http.Handler { return http.NotFoundHandler() }
+func (s *Server) HTTPHandler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
+
+func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{s: s, w: w, r: r, status: http.StatusOK}
+	defer func() {
+		if v := recover(); v != nil {
+			if v == http.ErrAbortHandler {
+				panic(v)
+			}
+			s.log.Error("a call failed by a mistake of the server", "route", c.route, "panic", v, "stack", string(debug.Stack()))
+			if !c.answered {
+				c.refuse(interlock.CodeInternal, "the server made a mistake in this call: look at its log")
+			}
+		}
+		s.obs.httpCall(c.route, c.status)
+	}()
+	if err := s.hosts.check(r); err != nil {
+		c.fail(err)
+		return
+	}
+	path := r.URL.EscapedPath()
+	if rt, ok := openByPath[path]; ok {
+		c.dispatch(rt)
+		return
+	}
+	if !c.identify() {
+		return
+	}
+	pattern, variable := matchPath(path)
+	if rt, ok := byPath[pattern]; ok {
+		c.variable = variable
+		c.dispatch(rt)
+		return
+	}
+	if what, ok := laterPaths[pattern]; ok {
+		c.statusOverride = http.StatusNotFound
+		c.refuse(interlock.CodeUnsupported, what+" is not part of this version: look at /openapi.json for what is")
+		return
+	}
+	c.refuse(interlock.CodeNotFound, "no such path: look at /openapi.json for the paths that there are")
+}
+
+// identify finds out who calls, for which namespace.
+func (c *call) identify() bool {
+	p, err := c.s.Authenticate(bearerOf(c.r.Header.Get("Authorization")))
+	if err == nil {
+		c.principal = p
+		c.namespace, err = p.Resolve(c.r.Header.Get("Interlock-Namespace"))
+	}
+	if err != nil {
+		c.failWith(err)
+		return false
+	}
+	return true
+}
+
+func (c *call) dispatch(rt *route) {
+	c.route = rt.path
+	name := c.r.Method
+	if name == http.MethodHead {
+		// Except where looking may change something, or never ends.
+		if rt.path != "/v1/tickets/{id}" && rt.path != "/v1/events" {
+			name = http.MethodGet
+		}
+	}
+	for i := range rt.methods {
+		m := &rt.methods[i]
+		if m.name != name {
+			continue
+		}
+		if c.r.URL.RawQuery != "" && !c.parseQuery(m.query) {
+			return
+		}
+		m.handle(c)
+		return
+	}
+	allow := make([]string, len(rt.methods))
+	for i := range rt.methods {
+		allow[i] = rt.methods[i].name
+	}
+	slices.Sort(allow)
+	c.w.Header().Set("Allow", strings.Join(allow, ", "))
+	c.refuse(interlock.CodeMethodNotAllowed, "this path takes "+strings.Join(allow, " and ")+" only")
+}

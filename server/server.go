@@ -25,6 +25,9 @@ type Shard interface {
 	// visitor's own pace, until ctx ends or visit returns an error.
 	Follow(ctx context.Context, from interlock.Index,
 		visit func(index interlock.Index, epoch interlock.Epoch, entry []byte) error) error
+	// OnReset registers what to call when the engine was made anew and forgot who
+	// listens.
+	OnReset(f func())
 	// At is the last durable state, First the oldest entry that is still kept.
 	At() interlock.At
 	First() interlock.Index
@@ -78,6 +81,7 @@ type Server struct {
 	log         *slog.Logger
 
 	links    atomic.Uint64 // the last number given to a connection or a call
+	resets   broadcast     // when the engine forgot who listens
 	draining chan struct{} // closed by Drain
 	drain    sync.Once
 	openapi  []byte
@@ -102,7 +106,7 @@ func New(cfg Config) (*Server, error) {
 		s.log = slog.Default()
 	}
 	if s.obs == nil {
-		s.obs = NewObserver(s.log)
+		s.obs = NewObserver(nil)
 	}
 	if s.version == "" {
 		s.version = "dev"
@@ -118,6 +122,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.obs.watch(s.shard, s.version)
+	s.shard.OnReset(s.resets.all)
 	return s, nil
 }
 
@@ -131,6 +136,15 @@ func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
 
 // Draining is closed when Drain was called.
 func (s *Server) Draining() <-chan struct{} { return s.draining }
+
+func (s *Server) isDraining() bool {
+	select {
+	case <-s.draining:
+		return true
+	default:
+		return false
+	}
+}
 
 // nextLink numbers a connection or a call, for engine.Head.Link.
 func (s *Server) nextLink() uint64 { return s.links.Add(1) }

@@ -1,0 +1,281 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// call is one HTTP request on its way through.
+type call struct {
+	s         *Server
+	w         http.ResponseWriter
+	r         *http.Request
+	route     string // the pattern, "" when no path fitted
+	principal Principal
+	namespace interlock.Namespace
+	variable  string // the escaped part of the path that the pattern leaves open
+	query     url.Values
+
+	status         int
+	statusOverride int // for a refusal that has another status here than elsewhere
+	answered       bool
+}
+
+// head is what the command of this call begins with.
+func (c *call) head() engine.Head {
+	return engine.Head{Namespace: c.namespace, Actor: c.principal.Name}
+}
+
+// mutating is head for a command that changes something: it can be repeated under
+// an Idempotency-Key. ok is false when the call was already answered.
+func (c *call) mutating() (h engine.Head, ok bool) {
+	h = c.head()
+	keys := c.r.Header.Values("Idempotency-Key")
+	switch {
+	case len(keys) == 0:
+		return h, true
+	case len(keys) > 1 || keys[0] == "":
+		c.refuse(interlock.CodeInvalidRequest, "the header Idempotency-Key must stand once, and not be empty")
+	case len(keys[0]) > interlock.MaxRequestIDBytes:
+		c.refuse(interlock.CodeTooLong, fmt.Sprintf("the header Idempotency-Key has %d bytes: at most %d", len(keys[0]), interlock.MaxRequestIDBytes))
+	default:
+		h.RequestID = keys[0]
+		return h, true
+	}
+	return h, false
+}
+
+// do has one command carried out. ok is false when the call was answered, or its
+// caller has gone.
+func (c *call) do(cmd engine.Command) (eff engine.Effect, at interlock.At, ok bool) {
+	eff, at, err := c.s.shard.Do(c.r.Context(), cmd)
+	if err != nil {
+		c.failWith(err)
+		return eff, at, false
+	}
+	c.s.obs.Answered(cmd, &eff)
+	if eff.Outcome == engine.Refused {
+		c.refused(&eff, at)
+		return eff, at, false
+	}
+	return eff, at, true
+}
+
+// read runs a query. ok as for do.
+func (c *call) read(query func(*engine.Engine, engine.Time)) (at interlock.At, ok bool) {
+	at, err := c.s.shard.Read(c.r.Context(), query)
+	if err != nil {
+		c.failWith(err)
+		return at, false
+	}
+	return at, true
+}
+
+// body reads what was sent and gives it to decode. ok is false when the call was
+// answered. An empty body stands for {}.
+func (c *call) body(decode func(*jsonIn)) (ok bool) {
+	content, ok := c.content()
+	if !ok {
+		return false
+	}
+	if len(content) == 0 {
+		content = []byte("{}")
+	}
+	d := jsonIn{b: content}
+	decode(&d)
+	if d.err == nil {
+		d.end()
+	}
+	if d.err != nil {
+		c.fail(d.err)
+		return false
+	}
+	return true
+}
+
+func (c *call) content() ([]byte, bool) {
+	if c.r.ContentLength > interlock.MaxBodyBytes {
+		c.tooLarge()
+		return nil, false
+	}
+	if c.r.ContentLength == 0 {
+		return nil, true
+	}
+	var content []byte
+	var err error
+	if n := c.r.ContentLength; n > 0 {
+		content = make([]byte, n)
+		_, err = io.ReadFull(c.r.Body, content)
+	} else {
+		content, err = io.ReadAll(io.LimitReader(c.r.Body, interlock.MaxBodyBytes+1))
+	}
+	if err != nil {
+		// The client has gone, or sends too slowly; the connection ends either way.
+		c.w.Header().Set("Connection", "close")
+		c.refuse(interlock.CodeInvalidRequest, "the body did not arrive whole within "+readTimeout.String())
+		return nil, false
+	}
+	if len(content) > interlock.MaxBodyBytes {
+		c.tooLarge()
+		return nil, false
+	}
+	if len(content) == 0 {
+		return nil, true
+	}
+	return content, c.isJSON()
+}
+
+// isJSON insists on the content type: a form in a page of another site can send
+// text/plain and form data without asking, but not this.
+func (c *call) isJSON() bool {
+	value := c.r.Header.Get("Content-Type")
+	if value == "application/json" {
+		return true
+	}
+	if kind, params, err := mime.ParseMediaType(value); err == nil && kind == "application/json" {
+		if charset, given := params["charset"]; !given || strings.EqualFold(charset, "utf-8") {
+			return true
+		}
+	}
+	c.statusOverride = http.StatusUnsupportedMediaType
+	c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("content type %q: send the header Content-Type: application/json", clipped(value)))
+	return false
+}
+
+func (c *call) tooLarge() {
+	// What is left of the body is not read, so the connection cannot be used again.
+	c.w.Header().Set("Connection", "close")
+	c.refuse(interlock.CodeBodyTooLarge, fmt.Sprintf("the body has more than %d bytes", interlock.MaxBodyBytes))
+}
+
+// parseQuery keeps the parameters, each of which must be known and stand once.
+func (c *call) parseQuery(known []string) bool {
+	values, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		c.refuse(interlock.CodeInvalidRequest, "the query cannot be read: write each parameter as name=value, percent-encoded")
+		return false
+	}
+	for name, list := range values {
+		switch {
+		case !slices.Contains(known, name) && len(known) == 0:
+			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("unknown parameter %q: this call takes none", clipped(name)))
+			return false
+		case !slices.Contains(known, name):
+			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("unknown parameter %q: known are %s", clipped(name), strings.Join(known, ", ")))
+			return false
+		case len(list) > 1:
+			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s stands twice", name))
+			return false
+		}
+	}
+	c.query = values
+	return true
+}
+
+// intParam reads a parameter from min to max; fallback when it is not there.
+func (c *call) intParam(name string, fallback, least, most int64) (v int64, ok bool) {
+	text := c.query.Get(name)
+	if text == "" {
+		return fallback, true
+	}
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v < least || v > most {
+		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s: want a whole number from %d to %d, found %q", name, least, most, clipped(text)))
+		return 0, false
+	}
+	return v, true
+}
+
+// The ids of the path. One that has not the form of an id is refused with
+// invalid_id; one that is somebody else's is as unknown as one that never was.
+
+func (c *call) leaseID() (interlock.LeaseID, bool) {
+	id, err := interlock.ParseLeaseID(c.variable)
+	return id, c.idIsGood(err, "lease", "l_")
+}
+
+func (c *call) ticketID() (interlock.TicketID, bool) {
+	id, err := interlock.ParseTicketID(c.variable)
+	return id, c.idIsGood(err, "ticket", "t_")
+}
+
+func (c *call) sessionID() (interlock.SessionID, bool) {
+	id, err := interlock.ParseSessionID(c.variable)
+	return id, c.idIsGood(err, "session", "s_")
+}
+
+func (c *call) idIsGood(err error, what, prefix string) bool {
+	if err != nil {
+		c.fail(badID(what, prefix))
+	}
+	return err == nil
+}
+
+func badID(what, prefix string) *interlock.Error {
+	return &interlock.Error{Code: interlock.CodeInvalidID,
+		Message: fmt.Sprintf("that is not the id of a %s: it is %s and 32 hexadecimal digits, as the server gave it", what, prefix)}
+}
+
+// freshID is 128 random bits. crypto/rand never fails.
+func freshID() (id [16]byte) {
+	_, _ = rand.Read(id[:])
+	return id
+}
+
+// gone reports whether err means that the caller no longer listens.
+func gone(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// The header values that nearly every answer shares.
+var (
+	jsonType    = []string{"application/json"}
+	problemType = []string{"application/problem+json"}
+	noStore     = []string{"no-store"}
+	noSniff     = []string{"nosniff"}
+)
+
+// reply begins an answer of JSON; send ends it.
+func (c *call) reply() *jsonOut {
+	j := newJSON()
+	j.open("")
+	return j
+}
+
+// send adds what every answer has and writes it.
+func (c *call) send(status int, j *jsonOut, at interlock.At) { c.sendAs(status, jsonType, j, at) }
+
+func (c *call) sendAs(status int, contentType []string, j *jsonOut, at interlock.At) {
+	j.at(at)
+	j.serverTime()
+	j.close()
+	j.b = append(j.b, '\n')
+	c.answered, c.status = true, status
+	h := c.w.Header()
+	h["Content-Type"] = contentType
+	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = noSniff
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(j.b) // a caller that has gone is nobody's business
+	j.free()
+}
+
+// retryAfter sets the header, in whole seconds rounded up.
+func (c *call) retryAfter(d time.Duration) {
+	if d > 0 {
+		c.w.Header().Set("Retry-After", strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10))
+	}
+}

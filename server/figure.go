@@ -1,0 +1,247 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// figures are the metrics. docs/operations.md says what each is good for.
+//
+// What is counted for each lease is looked up in arrays made at the start rather
+// than by label: the committer of the shard does the counting.
+type figures struct {
+	registry *prometheus.Registry
+	handler  http.Handler
+
+	wait, hold    [modes][reasons]prometheus.Observer
+	acquires      map[string]prometheus.Counter
+	expiries      [tiers]prometheus.Counter
+	fenceRefusals prometheus.Counter
+	deadlocks     prometheus.Counter
+	droppedLines  prometheus.Counter
+
+	appendSeconds, batchEntries, batchBytes, lag prometheus.Histogram
+
+	calls   *prometheus.CounterVec
+	byRoute sync.Map // of routeStatus to prometheus.Counter
+	streams prometheus.Gauge
+}
+
+const (
+	modes   = int(interlock.Exclusive) + 1
+	reasons = int(engine.ByDeadlock) + 1
+)
+
+// The tiers of expiry: a holder was warned, its lease reached its hard end, its key
+// went to the next.
+const (
+	tierSoft = iota
+	tierGrace
+	tierEnded
+	tiers
+)
+
+type routeStatus struct {
+	route  string
+	status int
+}
+
+// histogram has classic buckets for those who want them, and the native form of
+// Prometheus, which is finer.
+func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: buckets,
+		NativeHistogramBucketFactor:     1.1,
+		NativeHistogramMaxBucketNumber:  100,
+		NativeHistogramMinResetDuration: time.Hour,
+	}
+}
+
+var (
+	thinkBuckets   = []float64{.001, .01, .1, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600}
+	storageBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1}
+	countBuckets   = prometheus.ExponentialBuckets(1, 2, 13)
+	byteBuckets    = prometheus.ExponentialBuckets(64, 4, 8)
+)
+
+func newFigures() *figures {
+	f := &figures{registry: prometheus.NewRegistry(), acquires: map[string]prometheus.Counter{}}
+	wait := prometheus.NewHistogramVec(histogram("interlock_wait_seconds",
+		"How long requests waited until they were granted, or left the line.", thinkBuckets), []string{"mode", "outcome"})
+	hold := prometheus.NewHistogramVec(histogram("interlock_hold_seconds",
+		"How long leases were held, by how they ended.", thinkBuckets), []string{"mode", "outcome"})
+	for m := interlock.IntentShared; m <= interlock.Exclusive; m++ {
+		f.wait[m][0] = wait.WithLabelValues(m.String(), "granted")
+		for r := engine.ByRelease; r <= engine.ByDeadlock; r++ {
+			if r != engine.ByRelease {
+				f.wait[m][r] = wait.WithLabelValues(m.String(), r.String())
+			}
+			f.hold[m][r] = hold.WithLabelValues(m.String(), r.String())
+		}
+	}
+	acquires := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "interlock_acquires_total",
+		Help: "Requests for a lease, by their first answer: granted, queued, skipped, or the code of a refusal."}, []string{"outcome"})
+	for _, outcome := range []engine.Outcome{engine.Granted, engine.Queued, engine.Skipped} {
+		f.acquires[outcome.String()] = acquires.WithLabelValues(outcome.String())
+	}
+	for code := range codes {
+		f.acquires[string(code)] = acquires.WithLabelValues(string(code))
+	}
+	expiries := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "interlock_expiries_total",
+		Help: "Tiers of expiry that leases reached: soft (the holder was warned), grace (the hard end), ended (the key went on)."}, []string{"tier"})
+	for tier, name := range [tiers]string{"soft", "grace", "ended"} {
+		f.expiries[tier] = expiries.WithLabelValues(name)
+	}
+	f.fenceRefusals = prometheus.NewCounter(prometheus.CounterOpts{Name: "interlock_fence_refusals_total",
+		Help: "Fence checks and revocations that named a fence which is no live lease's."})
+	f.deadlocks = prometheus.NewCounter(prometheus.CounterOpts{Name: "interlock_deadlocks_total",
+		Help: "Waits that were ended because they closed a cycle."})
+	f.droppedLines = prometheus.NewCounter(prometheus.CounterOpts{Name: "interlock_log_lines_dropped_total",
+		Help: "Log lines of ended leases that were dropped because the log was too slow."})
+	f.appendSeconds = prometheus.NewHistogram(histogram("interlock_journal_append_seconds",
+		"How long one durable append to the journal took.", storageBuckets))
+	f.batchEntries = prometheus.NewHistogram(histogram("interlock_journal_batch_entries",
+		"How many entries one append made durable.", countBuckets))
+	f.batchBytes = prometheus.NewHistogram(histogram("interlock_journal_batch_bytes",
+		"How many bytes one append made durable.", byteBuckets))
+	f.lag = prometheus.NewHistogram(histogram("interlock_engine_lag_seconds",
+		"How long the oldest command of a group waited before the engine took it.", storageBuckets))
+	f.calls = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "interlock_http_requests_total",
+		Help: "HTTP calls by route and status; 499 means that the caller left before its answer."}, []string{"route", "status"})
+	f.streams = prometheus.NewGauge(prometheus.GaugeOpts{Name: "interlock_event_streams",
+		Help: "Readers of /v1/events at this moment."})
+	f.registry.MustRegister(wait, hold, acquires, expiries, f.fenceRefusals, f.deadlocks, f.droppedLines, f.appendSeconds,
+		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	f.handler = promhttp.HandlerFor(f.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	return f
+}
+
+// event counts one event. It is called for each, so it is short.
+func (f *figures) event(ev *engine.Event) {
+	switch ev.Kind {
+	case engine.EvGranted:
+		if h := f.wait[strongest(ev.Claims)][0]; h != nil {
+			h.Observe(0)
+		}
+	case engine.EvAdmitted:
+		if h := f.wait[strongest(ev.Claims)][0]; h != nil {
+			h.Observe(ev.Waited.Seconds())
+		}
+	case engine.EvLeft:
+		if h := at(&f.wait, ev); h != nil {
+			h.Observe(ev.Waited.Seconds())
+		}
+		if ev.Reason == engine.ByDeadlock {
+			f.deadlocks.Inc()
+		}
+	case engine.EvGrace:
+		f.expiries[tierGrace].Inc()
+	case engine.EvEnded:
+		if h := at(&f.hold, ev); h != nil {
+			h.Observe(ev.Held.Seconds())
+		}
+		switch ev.Reason {
+		case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath:
+			f.expiries[tierEnded].Inc()
+		}
+	}
+}
+
+// at finds the histogram for an event, or nil for a reason that it does not know.
+func at(h *[modes][reasons]prometheus.Observer, ev *engine.Event) prometheus.Observer {
+	if int(ev.Reason) >= reasons {
+		return nil
+	}
+	return h[strongest(ev.Claims)][ev.Reason]
+}
+
+func (f *figures) acquired(eff *engine.Effect) {
+	name := eff.Outcome.String()
+	if eff.Outcome == engine.Refused {
+		name = string(eff.Code)
+	}
+	if counter, ok := f.acquires[name]; ok {
+		counter.Inc()
+	}
+}
+
+// httpCall counts one call.
+func (o *Observer) httpCall(route string, status int) {
+	key := routeStatus{route, status}
+	if counter, ok := o.figures.byRoute.Load(key); ok {
+		counter.(prometheus.Counter).Inc()
+		return
+	}
+	name := route
+	if name == "" {
+		name = "other"
+	}
+	counter := o.figures.calls.WithLabelValues(name, strconv.Itoa(status))
+	o.figures.byRoute.Store(key, counter)
+	counter.Inc()
+}
+
+// watch adds what is read from the shard whenever somebody looks.
+func (o *Observer) watch(shard Shard, version string) {
+	o.watched.Do(func() {
+		o.figures.registry.MustRegister(&sizes{shard: shard}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "interlock_build_info", Help: "Always 1; the label says which version runs.",
+			ConstLabels: prometheus.Labels{"version": version}}, func() float64 { return 1 }))
+	})
+}
+
+// sizes asks the shard how much there is.
+type sizes struct{ shard Shard }
+
+var (
+	sizeLeases     = prometheus.NewDesc("interlock_leases", "Leases that are held now.", nil, nil)
+	sizeWaiters    = prometheus.NewDesc("interlock_waiters", "Requests that stand in line now.", nil, nil)
+	sizeSessions   = prometheus.NewDesc("interlock_sessions", "Sessions that live now.", nil, nil)
+	sizeKeys       = prometheus.NewDesc("interlock_keys", "Keys that are kept in memory now.", nil, nil)
+	sizeNamespaces = prometheus.NewDesc("interlock_namespaces", "Namespaces that are kept in memory now.", nil, nil)
+	sizeIndex      = prometheus.NewDesc("interlock_journal_index", "The newest durable index.", nil, nil)
+	sizeEpoch      = prometheus.NewDesc("interlock_epoch", "The epoch of this server's ownership.", nil, nil)
+)
+
+func (s *sizes) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{sizeLeases, sizeWaiters, sizeSessions, sizeKeys, sizeNamespaces, sizeIndex, sizeEpoch} {
+		ch <- d
+	}
+}
+
+// Collect leaves out what a failed or stuck shard cannot tell.
+func (s *sizes) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64) { ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
+	at := s.shard.At()
+	gauge(sizeIndex, float64(at.Index))
+	gauge(sizeEpoch, float64(at.Epoch))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	var n engine.Counts
+	if _, err := s.shard.Read(ctx, func(e *engine.Engine, _ engine.Time) { n = e.Counts() }); err != nil {
+		return
+	}
+	gauge(sizeLeases, float64(n.Leases))
+	gauge(sizeWaiters, float64(n.Waiters))
+	gauge(sizeSessions, float64(n.Sessions))
+	gauge(sizeKeys, float64(n.Keys))
+	gauge(sizeNamespaces, float64(n.Namespaces))
+}
+
+// metrics is GET /metrics. With credentials it wants one, because the sums are
+// those of all tenants.
+func (c *call) metrics() {
+	c.answered = true
+	c.s.obs.figures.handler.ServeHTTP(c.w, c.r)
+}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// openSession is POST /v1/sessions.
+func (c *call) openSession() {
+	h, ok := c.mutating()
+	if !ok {
+		return
+	}
+	cmd := &engine.OpenSession{Head: h, ID: freshID()}
+	if !c.body(func(d *jsonIn) { decodeOpenSession(d, cmd) }) {
+		return
+	}
+	if eff, at, ok := c.do(cmd); ok {
+		j := c.reply()
+		writeSession(j, &eff.Session)
+		c.send(http.StatusOK, j, at)
+	}
+}
+
+// heartbeat is POST /v1/sessions/{id}/heartbeat.
+func (c *call) heartbeat() {
+	id, ok := c.sessionID()
+	if !ok {
+		return
+	}
+	cmd := &engine.Heartbeat{Head: c.head()}
+	cmd.Session = id
+	if !c.body(func(d *jsonIn) { decodeProgress(d, &cmd.Progress) }) {
+		return
+	}
+	eff, at, ok := c.do(cmd)
+	if !ok {
+		return
+	}
+	j := c.reply()
+	writeSession(j, &eff.Session)
+	// A warning is about a lease that can still be saved or finished, a loss about
+	// one under which nothing new may be begun.
+	j.openArray("warnings")
+	for i := range eff.Losses {
+		if l := &eff.Losses[i]; l.Lease.State == interlock.Soft {
+			j.open("")
+			writeLease(j, "lease", &l.Lease)
+			writeAdvice(j, warnedAdvice(&l.Lease))
+			j.close()
+		}
+	}
+	j.closeArray()
+	j.openArray("losses")
+	for i := range eff.Losses {
+		if l := &eff.Losses[i]; l.Lease.State != interlock.Soft {
+			j.open("")
+			writeLease(j, "lease", &l.Lease)
+			if l.Code != "" {
+				j.str("code", string(l.Code))
+			}
+			writeAdvice(j, lostAdvice(&l.Lease, l.Code))
+			j.close()
+		}
+	}
+	j.closeArray()
+	c.send(http.StatusOK, j, at)
+}
+
+// closeSession is DELETE /v1/sessions/{id}.
+func (c *call) closeSession() {
+	h, ok := c.mutating()
+	if !ok {
+		return
+	}
+	id, ok := c.sessionID()
+	if !ok {
+		return
+	}
+	h.Session = id
+	if _, at, ok := c.do(&engine.CloseSession{Head: h}); ok {
+		c.done("closed", at)
+	}
+}

@@ -1,0 +1,409 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/interlockdev/interlock"
+)
+
+// jsonIn reads a body strictly. encoding/json is too forgiving for a lock
+// service: it takes names in any case, lets the last of two equal names win, and
+// turns bytes that are not UTF-8 into U+FFFD, so that two different keys become
+// one. Here every name must be known and stand once, and every text must be what
+// it says.
+//
+// The first problem is kept in err, and every later read does nothing.
+type jsonIn struct {
+	b    []byte
+	i    int
+	path string // the field that is being read, for messages
+	err  *interlock.Error
+}
+
+// maxJSONDepth bounds nesting where a body may hold any value.
+const maxJSONDepth = 16
+
+func (d *jsonIn) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = &interlock.Error{Code: interlock.CodeInvalidRequest, Message: fmt.Sprintf(format, args...)}
+	}
+}
+
+// want fails with what should be at this place.
+func (d *jsonIn) want(what string) {
+	found := "the end of the body"
+	if d.i < len(d.b) {
+		switch c := d.b[d.i]; {
+		case c == '"':
+			found = "a string"
+		case c == '-' || c >= '0' && c <= '9':
+			found = "a number"
+		case c == '{':
+			found = "an object"
+		case c == '[':
+			found = "an array"
+		case c == 't' || c == 'f':
+			found = "true or false"
+		case c == 'n':
+			found = "null: leave the field out instead"
+		default:
+			found = strconv.QuoteRuneToASCII(rune(c))
+		}
+	}
+	where := "the body"
+	if d.path != "" {
+		where = "field " + d.path
+	}
+	d.fail("%s: want %s at byte %d, found %s", where, what, d.i, found)
+}
+
+func (d *jsonIn) space() {
+	for d.i < len(d.b) {
+		switch d.b[d.i] {
+		case ' ', '\t', '\n', '\r':
+			d.i++
+		default:
+			return
+		}
+	}
+}
+
+// eat takes c when it comes next.
+func (d *jsonIn) eat(c byte) bool {
+	d.space()
+	if d.err == nil && d.i < len(d.b) && d.b[d.i] == c {
+		d.i++
+		return true
+	}
+	return false
+}
+
+// end fails when anything but space is left.
+func (d *jsonIn) end() {
+	d.space()
+	if d.i < len(d.b) {
+		d.path = ""
+		d.want("nothing more")
+	}
+}
+
+// object reads an object whose members have some of names, each at most once.
+// read is called with the position of the name in names, and must read the value.
+func (d *jsonIn) object(names []string, read func(field int)) {
+	outer := d.path
+	defer func() { d.path = outer }()
+	if !d.eat('{') {
+		d.want("an object")
+		return
+	}
+	if d.eat('}') {
+		return
+	}
+	var seen uint64
+	for d.err == nil {
+		d.space()
+		name := d.str()
+		field := -1
+		for i, n := range names {
+			if n == name {
+				field = i
+			}
+		}
+		switch {
+		case d.err != nil:
+			return
+		case field < 0:
+			d.fail("unknown field %s: known are %s", join(outer, strconv.Quote(clipped(name))), strings.Join(names, ", "))
+			return
+		case seen&(1<<field) != 0:
+			d.fail("field %s stands twice", join(outer, name))
+			return
+		}
+		seen |= 1 << field
+		if !d.eat(':') {
+			d.want("':'")
+			return
+		}
+		d.path = join(outer, name)
+		d.space()
+		read(field)
+		d.path = outer
+		if d.eat(',') {
+			continue
+		}
+		if !d.eat('}') {
+			d.want("',' or '}'")
+		}
+		return
+	}
+}
+
+// array reads an array; read must read one element. It stops at limit elements
+// with what tooMany returns.
+func (d *jsonIn) array(limit int, tooMany func() *interlock.Error, read func()) {
+	outer := d.path
+	defer func() { d.path = outer }()
+	if !d.eat('[') {
+		d.want("an array")
+		return
+	}
+	if d.eat(']') {
+		return
+	}
+	for n := 0; d.err == nil; n++ {
+		if n == limit {
+			d.err = tooMany()
+			return
+		}
+		d.path = outer + "[" + strconv.Itoa(n) + "]"
+		d.space()
+		read()
+		if d.eat(',') {
+			continue
+		}
+		if !d.eat(']') {
+			d.want("',' or ']'")
+		}
+		return
+	}
+}
+
+// str reads a string.
+func (d *jsonIn) str() string {
+	if d.err != nil || d.i >= len(d.b) || d.b[d.i] != '"' {
+		d.want("a string")
+		return ""
+	}
+	d.i++
+	start := d.i
+	for d.i < len(d.b) {
+		c := d.b[d.i]
+		switch {
+		case c == '"':
+			s := d.b[start:d.i]
+			d.i++
+			if !utf8.Valid(s) {
+				d.fail("field %s: not valid UTF-8", d.path)
+				return ""
+			}
+			return string(s)
+		case c == '\\':
+			return d.escaped(start)
+		case c < ' ':
+			d.want("a control character written as \\u00" + string([]byte{hexDigits[c>>4], hexDigits[c&15]}))
+			return ""
+		}
+		d.i++
+	}
+	d.want(`'"'`)
+	return ""
+}
+
+// escaped goes on with a string at its first backslash.
+func (d *jsonIn) escaped(start int) string {
+	s := append([]byte(nil), d.b[start:d.i]...)
+	for d.i < len(d.b) {
+		c := d.b[d.i]
+		d.i++
+		switch {
+		case c == '"':
+			if !utf8.Valid(s) {
+				d.fail("field %s: not valid UTF-8", d.path)
+				return ""
+			}
+			return string(s)
+		case c < ' ':
+			d.i--
+			d.want("a control character written with a backslash")
+			return ""
+		case c != '\\':
+			s = append(s, c)
+			continue
+		}
+		if d.i == len(d.b) {
+			break
+		}
+		c = d.b[d.i]
+		d.i++
+		switch c {
+		case '"', '\\', '/':
+			s = append(s, c)
+		case 'b':
+			s = append(s, '\b')
+		case 'f':
+			s = append(s, '\f')
+		case 'n':
+			s = append(s, '\n')
+		case 'r':
+			s = append(s, '\r')
+		case 't':
+			s = append(s, '\t')
+		case 'u':
+			r := d.hex4()
+			if utf16.IsSurrogate(r) && d.err == nil {
+				if d.i+1 < len(d.b) && d.b[d.i] == '\\' && d.b[d.i+1] == 'u' {
+					d.i += 2
+					r = utf16.DecodeRune(r, d.hex4())
+				} else {
+					r = utf8.RuneError
+				}
+				if r == utf8.RuneError {
+					d.fail("field %s: half of a surrogate pair before byte %d", d.path, d.i)
+				}
+			}
+			if d.err != nil {
+				return ""
+			}
+			s = utf8.AppendRune(s, r)
+		default:
+			d.i--
+			d.want("one of the letters that may follow a backslash")
+			return ""
+		}
+	}
+	d.want(`'"'`)
+	return ""
+}
+
+func (d *jsonIn) hex4() rune {
+	if d.i+4 <= len(d.b) {
+		if v, err := strconv.ParseUint(string(d.b[d.i:d.i+4]), 16, 16); err == nil {
+			d.i += 4
+			return rune(v)
+		}
+	}
+	d.want("four hexadecimal digits")
+	return utf8.RuneError
+}
+
+// int reads a whole number.
+func (d *jsonIn) int() int64 {
+	digits := d.number()
+	if digits == nil {
+		d.want("a whole number")
+		return 0
+	}
+	v, err := strconv.ParseInt(string(digits), 10, 64)
+	if err != nil {
+		d.fail("field %s: want a whole number within 64 bits, found %s", d.path, clipped(string(digits)))
+	}
+	return v
+}
+
+// number takes what JSON calls a number; nil when there is none.
+func (d *jsonIn) number() []byte {
+	if d.err != nil {
+		return nil
+	}
+	start, i := d.i, d.i
+	digits := func() bool {
+		from := i
+		for i < len(d.b) && d.b[i] >= '0' && d.b[i] <= '9' {
+			i++
+		}
+		return i > from
+	}
+	if i < len(d.b) && d.b[i] == '-' {
+		i++
+	}
+	if i < len(d.b) && d.b[i] == '0' {
+		i++
+	} else if !digits() {
+		return nil
+	}
+	if i < len(d.b) && d.b[i] == '.' {
+		i++
+		if !digits() {
+			return nil
+		}
+	}
+	if i < len(d.b) && (d.b[i] == 'e' || d.b[i] == 'E') {
+		i++
+		if i < len(d.b) && (d.b[i] == '+' || d.b[i] == '-') {
+			i++
+		}
+		if !digits() {
+			return nil
+		}
+	}
+	d.i = i
+	return d.b[start:i]
+}
+
+// any skips one value of any kind and returns its bytes.
+func (d *jsonIn) any(depth int) []byte {
+	d.space()
+	start := d.i
+	switch {
+	case d.err != nil:
+		return nil
+	case depth > maxJSONDepth:
+		d.fail("field %s: nested deeper than %d", d.path, maxJSONDepth)
+	case d.i >= len(d.b):
+		d.want("a value")
+	case d.b[d.i] == '{':
+		d.i++
+		for first := true; d.err == nil && !d.eat('}'); first = false {
+			if !first && !d.eat(',') {
+				d.want("',' or '}'")
+			}
+			d.space()
+			d.str()
+			if d.err == nil && !d.eat(':') {
+				d.want("':'")
+			}
+			d.any(depth + 1)
+		}
+	case d.b[d.i] == '[':
+		d.i++
+		for first := true; d.err == nil && !d.eat(']'); first = false {
+			if !first && !d.eat(',') {
+				d.want("',' or ']'")
+			}
+			d.any(depth + 1)
+		}
+	case d.b[d.i] == '"':
+		d.str()
+	case d.word("true"), d.word("false"), d.word("null"):
+	default:
+		if d.number() == nil {
+			d.want("a value")
+		}
+	}
+	if d.err != nil {
+		return nil
+	}
+	return d.b[start:d.i]
+}
+
+func (d *jsonIn) word(w string) bool {
+	if strings.HasPrefix(string(d.b[d.i:min(len(d.b), d.i+len(w))]), w) {
+		d.i += len(w)
+		return true
+	}
+	return false
+}
+
+func join(outer, name string) string {
+	if outer == "" {
+		return name
+	}
+	return outer + "." + name
+}
+
+// clipped shortens what a caller sent before it goes into a message.
+func clipped(s string) string {
+	const limit = 64
+	if len(s) <= limit {
+		return s
+	}
+	n := limit
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "..."
+}

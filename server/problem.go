@@ -1,0 +1,112 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// problemBase is where a problem's type leads: the section of docs/errors.md.
+const problemBase = "https://github.com/interlockdev/interlock/blob/main/docs/errors.md#"
+
+// refused answers with what the engine refused.
+func (c *call) refused(eff *engine.Effect, at interlock.At) {
+	advice := adviceFor(eff)
+	j, status := c.problem(eff.Code, eff.Message, advice)
+	if x := eff.Conflict; x != nil {
+		if x.Key != "" {
+			j.text("key", string(x.Key)) // in a refusal it may be no key at all
+		}
+		if x.Kind != "" {
+			j.str("conflict_kind", string(x.Kind))
+		}
+		if x.Kind != "" || len(x.Holders) > 0 || x.Queue.Length > 0 {
+			writeHolders(j, x.Holders, x.More)
+			j.open("queue")
+			j.int("length", int64(x.Queue.Length))
+			j.ms("eta_ms", x.Queue.ETA)
+			j.close()
+		}
+		if len(x.Cycle) > 0 {
+			j.openArray("cycle")
+			for i := range x.Cycle {
+				writeCycleStep(j, &x.Cycle[i])
+			}
+			j.closeArray()
+		}
+	}
+	c.sendAs(status, problemType, j, at)
+}
+
+// fail answers with a refusal of the door itself.
+func (c *call) fail(err *interlock.Error) {
+	at := err.At
+	if at == (interlock.At{}) {
+		at = c.s.shard.At()
+	}
+	advice := err.Advice
+	if advice == (interlock.Advice{}) {
+		advice = adviceForCode(err.Code)
+	}
+	j, status := c.problem(err.Code, err.Message, advice)
+	if err.Key != "" {
+		j.text("key", string(err.Key))
+	}
+	c.sendAs(status, problemType, j, at)
+}
+
+func (c *call) refuse(code interlock.Code, message string) {
+	c.fail(&interlock.Error{Code: code, Message: message})
+}
+
+// failWith answers with any error of the shard.
+func (c *call) failWith(err error) {
+	var e *interlock.Error
+	switch {
+	case errors.As(err, &e):
+		c.fail(e)
+	case gone(err):
+		c.status = statusClientGone
+	default:
+		c.s.log.Error("a call failed", "route", c.route, "error", err)
+		c.refuse(interlock.CodeInternal, "the server failed in this call: look at its log")
+	}
+}
+
+// statusClientGone is counted, never sent: the caller left before its answer.
+const statusClientGone = 499
+
+// problem begins a problem document (RFC 9457).
+func (c *call) problem(code interlock.Code, message string, advice interlock.Advice) (*jsonOut, int) {
+	info := infoOf(code)
+	status := info.status
+	if c.statusOverride != 0 {
+		status = c.statusOverride
+	}
+	if status == http.StatusUnauthorized {
+		c.w.Header().Set("WWW-Authenticate", `Bearer realm="interlock"`)
+	}
+	c.retryAfter(advice.RetryAfter)
+	j := c.reply()
+	j.str("type", problemBase+string(code))
+	j.str("title", info.title)
+	j.int("status", int64(status))
+	j.str("code", string(code))
+	j.text("detail", message)
+	j.bool("retryable", code.Retryable())
+	writeAdvice(j, advice)
+	return j, status
+}
+
+func writeAdvice(j *jsonOut, a interlock.Advice) {
+	if a == (interlock.Advice{}) {
+		return
+	}
+	j.open("advice")
+	j.str("action", string(a.Action))
+	j.ms("retry_after_ms", a.RetryAfter)
+	j.text("message", a.Message)
+	j.close()
+}

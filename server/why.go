@@ -1,0 +1,291 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// maxChain bounds how far why follows who waits for whom.
+const maxChain = 16
+
+// link is one step of the chain that why shows: somebody holds a key or waits for
+// one.
+type link struct {
+	engine.Party
+	key      interlock.Key
+	mode     interlock.Mode
+	holds    bool
+	liveness interlock.Liveness // of a holder
+	since    time.Duration      // held or waited for
+}
+
+// why is GET /v1/why?key= and ?agent=: one paragraph, the chain down to whoever
+// everybody waits for in the end, and what to do.
+func (c *call) why() {
+	keyText, agent := c.query.Get("key"), c.query.Get("agent")
+	if (keyText == "") == (agent == "") {
+		c.refuse(interlock.CodeInvalidRequest, "ask after one key, or after one agent: ?key=account:12345 or ?agent=billing-7")
+		return
+	}
+	if agent != "" {
+		c.whyAgent(agent)
+		return
+	}
+	key, ok := c.key(keyText)
+	if !ok {
+		return
+	}
+	c.whyKey(key)
+}
+
+func (c *call) whyKey(key interlock.Key) {
+	var view engine.KeyView
+	var edges []engine.WaitEdge
+	var err error
+	at, ok := c.read(func(e *engine.Engine, _ engine.Time) {
+		if view, err = e.Key(c.namespace, key); err == nil && len(view.Holders)+view.Length > 0 {
+			edges = e.Waits(c.namespace)
+		}
+	})
+	if !ok {
+		return
+	}
+	if err != nil {
+		c.failWith(err)
+		return
+	}
+	text, chain, advice := explainKey(&view, edges)
+	c.tellWhy("key", string(view.Key), text, chain, advice, at)
+}
+
+// explainKey says why a key is as it is.
+func explainKey(view *engine.KeyView, edges []engine.WaitEdge) (string, []link, interlock.Advice) {
+	key := cleanText(string(view.Key))
+	if len(view.Holders) == 0 && view.Length == 0 {
+		return key + " is free: nobody holds it or anything above or below it that would stand in the way, and nobody waits for it.",
+			nil, interlock.Advice{Action: interlock.ActRetry, Message: "acquire it"}
+	}
+	var b strings.Builder
+	var chain []link
+	if len(view.Holders) > 0 {
+		h := &view.Holders[0]
+		b.WriteString(situation(&engine.Conflict{Key: view.Key, Kind: kindOf(view.Key, h.Key), Holders: view.Holders, More: view.More}))
+		b.WriteString(". ")
+		chain = append(chain, link{engine.Party{Agent: h.Agent, Session: h.Session, Flow: h.Flow}, h.Key, h.Mode, true, h.Liveness, h.Held})
+	} else {
+		fmt.Fprintf(&b, "Nobody holds %s at this moment. ", key)
+	}
+	if view.Length > 0 {
+		fmt.Fprintf(&b, "%s in line%s. ", count(view.Length, "waiter is", "waiters are"), firstWaiters(view.Waiters))
+	} else {
+		b.WriteString("Nobody waits for it. ")
+	}
+	if view.HoldTime > 0 {
+		fmt.Fprintf(&b, "Keys like it are usually held for %s. ", short(view.HoldTime))
+	}
+	if len(chain) > 0 {
+		chain = follow(chain, edges)
+		b.WriteString(chainText(chain))
+	}
+	return strings.TrimSpace(b.String()), chain, keyAdvice(view, chain)
+}
+
+func kindOf(asked, held interlock.Key) interlock.ConflictKind {
+	if len(held) < len(asked) {
+		return interlock.AncestorHeld
+	}
+	return interlock.DescendantHeld
+}
+
+func keyAdvice(view *engine.KeyView, chain []link) interlock.Advice {
+	if len(view.Holders) == 0 {
+		return interlock.Advice{Action: interlock.ActWait, RetryAfter: time.Second, Message: "the key goes to the first in line: stand in line with on_conflict wait"}
+	}
+	h := &view.Holders[0]
+	last := chain[len(chain)-1]
+	switch {
+	case h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace:
+		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(h.ExpiresIn), Message: fmt.Sprintf(
+			"%s is silent; the key goes on in %s at the latest: stand in line with on_conflict wait", agentName(h.Agent), short(h.ExpiresIn))}
+	case len(chain) > 1:
+		return interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
+			"what everybody waits for in the end is %s with %s: if that cannot finish, an operator may revoke it", agentName(last.Agent), cleanText(string(last.key)))}
+	case h.Held > time.Hour:
+		return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
+			"%s lives, and has held it for %s: ask whoever runs it, or revoke fence %s", agentName(h.Agent), short(h.Held), h.Fence)}
+	}
+	return interlock.Advice{Action: interlock.ActWait, RetryAfter: infoOf(interlock.CodeHeld).after,
+		Message: "stand in line with on_conflict wait, or work on something else"}
+}
+
+func (c *call) whyAgent(agent string) {
+	var holds []interlock.Holder
+	var edges []engine.WaitEdge
+	at, ok := c.read(func(e *engine.Engine, _ engine.Time) {
+		holds = e.AgentHolds(c.namespace, agent)
+		edges = e.Waits(c.namespace)
+	})
+	if !ok {
+		return
+	}
+	text, chain, advice := explainAgent(agent, holds, edges)
+	c.tellWhy("agent", agent, text, chain, advice, at)
+}
+
+// explainAgent says what an agent has and waits for.
+func explainAgent(agent string, holds []interlock.Holder, edges []engine.WaitEdge) (string, []link, interlock.Advice) {
+	name := agentName(agent)
+	var b strings.Builder
+	switch len(holds) {
+	case 0:
+		fmt.Fprintf(&b, "%s holds nothing. ", name)
+	case 1:
+		fmt.Fprintf(&b, "%s holds %s (%s) for %s. ", name, cleanText(string(holds[0].Key)), holds[0].Mode, short(holds[0].Held))
+	default:
+		fmt.Fprintf(&b, "%s holds %d keys, the first of them %s for %s. ", name, len(holds), cleanText(string(holds[0].Key)), short(holds[0].Held))
+	}
+	waits, waitedFor := 0, map[engine.Party]bool{}
+	var first *engine.WaitEdge
+	for i := range edges {
+		e := &edges[i]
+		if e.Waiter.Agent == agent {
+			waits++
+			// A holder in the way explains more than a waiter ahead.
+			if first == nil || first.Ahead && !e.Ahead {
+				first = e
+			}
+		}
+		if e.Blocker.Agent == agent && e.Waiter.Agent != agent {
+			waitedFor[flowOf(e.Waiter)] = true
+		}
+	}
+	if n := len(waitedFor); n > 0 {
+		fmt.Fprintf(&b, "%s for it. ", count(n, "other waits", "others wait"))
+	}
+	if waits == 0 {
+		b.WriteString("It waits for nothing.")
+		if len(holds) == 0 {
+			return b.String(), nil, interlock.Advice{Action: interlock.ActRetry, Message: "nothing stands in its way: if it seems stuck, look at the agent itself"}
+		}
+		h := &holds[0]
+		if h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace {
+			return b.String(), nil, interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(h.ExpiresIn),
+				Message: fmt.Sprintf("it is silent and loses what it holds in %s at the latest, unless it comes back", short(h.ExpiresIn))}
+		}
+		return b.String(), nil, interlock.Advice{Action: interlock.ActWait, Message: "it is at work: let it finish"}
+	}
+	chain := follow([]link{{first.Waiter, first.Key, first.Mode, false, 0, first.Waited}}, edges)
+	b.WriteString(chainText(chain))
+	last := chain[len(chain)-1]
+	return strings.TrimSpace(b.String()), chain, interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
+		"everything hangs on %s: when that releases, the line moves", agentName(last.Agent))}
+}
+
+// follow goes from the last of the chain to whom that one waits for, and so on.
+// It prefers a holder to a waiter ahead.
+func follow(chain []link, edges []engine.WaitEdge) []link {
+	next := map[engine.Party]*engine.WaitEdge{}
+	for i := range edges {
+		e := &edges[i]
+		if have := next[flowOf(e.Waiter)]; have == nil || have.Ahead && !e.Ahead {
+			next[flowOf(e.Waiter)] = e
+		}
+	}
+	seen := map[engine.Party]bool{}
+	for len(chain) < maxChain {
+		at := chain[len(chain)-1]
+		e := next[flowOf(at.Party)]
+		if e == nil || seen[flowOf(at.Party)] {
+			break
+		}
+		seen[flowOf(at.Party)] = true
+		if at.holds {
+			chain = append(chain, link{at.Party, e.Key, e.Mode, false, 0, e.Waited})
+		}
+		chain = append(chain, link{e.Blocker, e.Key, e.Mode, !e.Ahead, 0, 0})
+	}
+	return chain
+}
+
+// flowOf makes all requests of one flow the same party. Those without a session
+// stay apart, by the number of their request.
+func flowOf(p engine.Party) engine.Party {
+	if p.Session != "" {
+		p.Request = 0
+	}
+	return p
+}
+
+// chainText reads: billing-7 waits for org:acme, which support-2 holds; support-2
+// itself waits for account:1, behind audit-1 in line.
+func chainText(chain []link) string {
+	var b strings.Builder
+	for i := range chain {
+		name, key := agentName(chain[i].Agent), cleanText(string(chain[i].key))
+		switch {
+		case i == 0 && chain[i].holds:
+			// It was described before.
+		case i == 0 || chain[i-1].holds && b.Len() == 0:
+			fmt.Fprintf(&b, "%s waits for %s", name, key)
+		case chain[i].holds:
+			fmt.Fprintf(&b, ", which %s holds", name)
+		case chain[i-1].holds:
+			fmt.Fprintf(&b, "; %s itself waits for %s", name, key)
+		default:
+			fmt.Fprintf(&b, ", behind %s in line", name)
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return b.String() + "."
+}
+
+func firstWaiters(waiters []engine.WaiterView) string {
+	if len(waiters) == 0 {
+		return ""
+	}
+	w := &waiters[0]
+	return fmt.Sprintf(", first %s for %s", agentName(w.Agent), short(w.Waited))
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func (c *call) tellWhy(what, name, text string, chain []link, advice interlock.Advice, at interlock.At) {
+	j := c.reply()
+	j.text(what, name)
+	j.text("text", text)
+	j.openArray("chain")
+	for i := range chain {
+		l := &chain[i]
+		j.open("")
+		writeParty(j, l.Agent, l.Session, l.Flow)
+		if l.holds {
+			j.str("does", "holds")
+		} else {
+			j.str("does", "waits")
+		}
+		j.str("key", string(l.key))
+		j.str("mode", l.mode.String())
+		if l.since > 0 {
+			j.ms("since_ms", l.since)
+		}
+		if l.liveness != 0 {
+			j.str("liveness", l.liveness.String())
+		}
+		j.close()
+	}
+	j.closeArray()
+	writeAdvice(j, advice)
+	c.send(http.StatusOK, j, at)
+}
