@@ -2,9 +2,9 @@ package launch
 
 import "syscall"
 
-// attributes puts the server into a process group of its own, so that Ctrl-C
-// reaches the caller alone, which then stops the server in order; and lets the
-// kernel end the server when the caller dies without doing so.
-func attributes() *syscall.SysProcAttr {
+// Attributes puts a child process into a process group of its own, so that Ctrl-C
+// reaches the caller alone, which then stops the child in order; and lets the
+// kernel end the child when the caller dies without doing so.
+func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

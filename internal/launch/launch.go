@@ -67,7 +67,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s.cmd = exec.Command(args[0], args[1:]...)
 	s.cmd.Env = environment(os.Environ())
 	s.cmd.Stderr = s.log
-	s.cmd.SysProcAttr = attributes()
+	s.cmd.SysProcAttr = Attributes()
 	stdout, err := s.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
