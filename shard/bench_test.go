@@ -1,0 +1,164 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/filejournal"
+	"github.com/interlockdev/interlock/journal/memjournal"
+)
+
+// Durable throughput: one operation is an acquire and a release, each with its own
+// answer, by callers that wait for it.
+func BenchmarkDurable(b *testing.B) {
+	for _, callers := range []int{1, 64, 256} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			j, err := filejournal.Open(b.Context(), b.TempDir(), filejournal.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			benchmarkCycles(b, j, callers)
+		})
+	}
+}
+
+// The same without a disk: what the shard and the engine cost.
+func BenchmarkInMemory(b *testing.B) {
+	for _, callers := range []int{1, 64, 256} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			benchmarkCycles(b, newNullJournal(b), callers)
+		})
+	}
+}
+
+func benchmarkCycles(b *testing.B, j journal.Journal, callers int) {
+	seen := new(sums)
+	s, err := Open(b.Context(), Config{Journal: j, SnapshotBytes: -1, Observer: seen})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close(background)
+	b.ReportAllocs()
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for c := range callers {
+		rounds := b.N / callers
+		if c < b.N%callers {
+			rounds++
+		}
+		wg.Go(func() {
+			got := make(single, 1)
+			claims := []interlock.Claim{{Key: interlock.Key(keyNumber(c)), Mode: interlock.Exclusive}}
+			for range rounds {
+				h := engine.Head{Namespace: "bench", From: got}
+				if err := s.Submit(&engine.Acquire{Head: h, ID: newID(), Agent: "bench", Claims: claims}); err != nil {
+					b.Error(err)
+					return
+				}
+				lease := <-got
+				if err := s.Submit(&engine.Release{Head: h, Lease: lease}); err != nil {
+					b.Error(err)
+					return
+				}
+				<-got
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+	if n := seen.appends; n > 0 {
+		b.ReportMetric(float64(seen.entries)/float64(n), "entries/append")
+		b.ReportMetric(float64(seen.took.Microseconds())/float64(n), "us/append")
+	}
+}
+
+// What a mailbox carries: heartbeats, many at once, as a stream submits them.
+func BenchmarkHeartbeats(b *testing.B) {
+	s, err := Open(b.Context(), Config{Journal: newNullJournal(b), SnapshotBytes: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close(background)
+	var id interlock.SessionID
+	id[0] = 1
+	eff, _, err := s.Do(b.Context(), &engine.OpenSession{Head: engine.Head{Namespace: "bench"}, ID: id, Agent: "bench", TTL: time.Hour})
+	if err != nil || eff.Outcome != engine.Done {
+		b.Fatal(err, eff.Message)
+	}
+	const inFlight = 256
+	answers := make(counter, 2*inFlight)
+	cmds := make([]engine.Command, inFlight)
+	beats := make([]engine.Heartbeat, inFlight)
+	for i := range beats {
+		beats[i].Head = engine.Head{Namespace: "bench", Session: id, From: answers}
+		cmds[i] = &beats[i]
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for done := 0; done < b.N; done += inFlight {
+		if err := s.Submit(cmds...); err != nil {
+			b.Fatal(err)
+		}
+		for range inFlight {
+			<-answers
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "commands/s")
+}
+
+type single chan interlock.LeaseID
+
+func (c single) Deliver(eff *engine.Effect, _ interlock.At) {
+	if eff.Outcome == engine.Refused {
+		panic(eff.Message)
+	}
+	c <- eff.Lease.ID
+}
+
+type counter chan struct{}
+
+func (c counter) Deliver(*engine.Effect, interlock.At) { c <- struct{}{} }
+
+type sums struct {
+	appends, entries int
+	took             time.Duration
+}
+
+func (s *sums) Committed([]engine.Event) {}
+func (s *sums) Lag(time.Duration)        {}
+func (s *sums) Appended(d time.Duration, entries, _ int) {
+	s.appends++
+	s.entries += entries
+	s.took += d
+}
+
+// nullJournal forgets what is appended, so that a benchmark of millions of
+// commands measures the shard and not the memory.
+type nullJournal struct {
+	journal.Journal
+	tail interlock.Index
+}
+
+func newNullJournal(tb testing.TB) *nullJournal {
+	j, err := new(memjournal.Store).Open(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &nullJournal{Journal: j, tail: j.Tail()}
+}
+
+func (j *nullJournal) Append(_ context.Context, first interlock.Index, entries [][]byte) error {
+	if first != j.tail+1 {
+		return journal.ErrMisuse
+	}
+	j.tail += interlock.Index(len(entries))
+	return nil
+}

@@ -1,0 +1,159 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/journal"
+)
+
+// A follower sees every entry once and in order, old and new ones, however slow
+// it is and however fast the shard writes.
+func TestFollow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		const n = 500
+		for i := range n {
+			r.expect(engine.Granted, acquire(nil, keyNumber(i)))
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		var fast, slow follower
+		done := make(chan error, 2)
+		go func() { done <- r.shard.Follow(ctx, 0, fast.visit) }()
+		slow.pace = time.Millisecond
+		go func() { done <- r.shard.Follow(ctx, 100, slow.visit) }()
+		for i := range n {
+			r.expect(engine.Granted, acquire(nil, keyNumber(n+i)))
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		tail := r.shard.At().Index
+		if fast.last != tail || slow.last != tail {
+			t.Errorf("they have seen up to %d and %d, want %d", fast.last, slow.last, tail)
+		}
+		if slow.first != 100 {
+			t.Errorf("the slow one began at %d, want 100", slow.first)
+		}
+		var stored int
+		if err := r.shard.journal.Read(ctx, 1, func(e journal.Entry) error {
+			if len(e.Data) > 0 {
+				stored++
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if fast.seen != stored {
+			t.Errorf("the fast one saw %d entries, the journal has %d", fast.seen, stored)
+		}
+		cancel()
+		for range 2 {
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Errorf("Follow: %v", err)
+			}
+		}
+		for _, f := range []*follower{&fast, &slow} {
+			if f.wrong != "" {
+				t.Error(f.wrong)
+			}
+		}
+	})
+}
+
+type follower struct {
+	pace        time.Duration
+	first, last interlock.Index
+	seen        int
+	wrong       string
+}
+
+func (f *follower) visit(index interlock.Index, epoch interlock.Epoch, entry []byte) error {
+	if f.pace > 0 {
+		<-time.After(f.pace)
+	}
+	switch {
+	case f.first == 0:
+		f.first = index
+	case index != f.last+1:
+		f.wrong = "an entry was left out, repeated or came out of order"
+	}
+	if epoch != 1 {
+		f.wrong = "an entry of another epoch"
+	}
+	f.last = index
+	f.seen++
+	return engine.DecodeEntry(entry, func(*engine.Event) error { return nil })
+}
+
+// A follower may begin above the tail: it waits for that entry.
+func TestFollowTheFuture(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		from := r.shard.At().Index + 3
+		got := make(chan interlock.Index, 10)
+		go r.shard.Follow(r.Context(), from, func(i interlock.Index, _ interlock.Epoch, _ []byte) error {
+			got <- i
+			return nil
+		})
+		for i := range 3 {
+			synctest.Wait()
+			if len(got) != 0 {
+				t.Fatalf("visited %d, and asked from %d", <-got, from)
+			}
+			r.expect(engine.Granted, acquire(nil, keyNumber(i)))
+		}
+		if i := <-got; i != from {
+			t.Errorf("visited %d, want %d", i, from)
+		}
+	})
+}
+
+func TestFollowEnds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		stop := errors.New("enough")
+		if err := r.shard.Follow(r.Context(), 0, func(interlock.Index, interlock.Epoch, []byte) error { return stop }); err != stop {
+			t.Errorf("the visitor's error came back as %v", err)
+		}
+		done := make(chan error)
+		nothing := func(interlock.Index, interlock.Epoch, []byte) error { return nil }
+		go func() { done <- r.shard.Follow(r.Context(), 0, nothing) }()
+		synctest.Wait()
+		go r.shard.Close(r.Context())
+		shutting := &interlock.Error{Code: interlock.CodeShuttingDown}
+		if err := <-done; !errors.Is(err, shutting) {
+			t.Errorf("Follow while the shard closes: %v", err)
+		}
+		if err := r.shard.Follow(r.Context(), 0, nothing); !errors.Is(err, shutting) {
+			t.Errorf("Follow of a closed shard: %v", err)
+		}
+	})
+}
+
+func TestFollowTrimmed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.SnapshotBytes, c.KeepBytes = 1000, -1 })
+		for i := range 200 {
+			r.expect(engine.Granted, acquire(nil, keyNumber(i)))
+		}
+		synctest.Wait()
+		if r.shard.First() == 1 {
+			t.Fatal("nothing was truncated")
+		}
+		visit := func(interlock.Index, interlock.Epoch, []byte) error { return nil }
+		if err := r.shard.Follow(r.Context(), 1, visit); !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}) {
+			t.Errorf("Follow from 1: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
+		var f follower
+		if err := r.shard.Follow(ctx, 0, f.visit); !errors.Is(err, context.DeadlineExceeded) || f.last != r.shard.At().Index {
+			t.Errorf("Follow from what is kept: %v, up to %d", err, f.last)
+		}
+	})
+}

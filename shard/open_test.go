@@ -1,0 +1,306 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/filejournal"
+	"github.com/interlockdev/interlock/journal/memjournal"
+)
+
+// traffic has some agents acquire, wait, heartbeat and release at random, each
+// with commands in flight.
+func (r *rig) traffic(agents, rounds int) {
+	r.Helper()
+	var wg sync.WaitGroup
+	for a := range agents {
+		h := r.openSession(time.Hour)
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(1, uint64(a)))
+			in := newInbox()
+			h.From = in
+			ask := func(cmd engine.Command) answer {
+				if err := r.shard.Submit(cmd); err != nil {
+					r.Error("Submit:", err)
+				}
+				return <-in.c
+			}
+			for range rounds {
+				c := acquire(in, fmt.Sprintf("dir:%d/file:%d", rnd.IntN(3), rnd.IntN(4)))
+				c.Head, c.Agent = h, ""
+				c.OnConflict, c.Attach = interlock.Wait, true
+				if rnd.IntN(2) == 0 {
+					c.Claims[0].Mode = interlock.Shared
+				}
+				got := ask(c)
+				if got.Outcome == engine.Queued {
+					got = <-in.c
+				}
+				if got.Outcome != engine.Granted {
+					r.Errorf("%v %s", got.Outcome, got.Message)
+					return
+				}
+				ask(&engine.Heartbeat{Head: h})
+				if got := ask(&engine.Release{Head: h, Lease: got.Lease.ID, Note: "from traffic"}); got.Outcome != engine.Done {
+					r.Errorf("release: %v %s", got.Outcome, got.Message)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A restart gives the state that the journal says, which is the one that was
+// live, and nobody loses a lease or a place in line by it.
+func TestRestart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		r.traffic(8, 100)
+		h := r.openSession(10 * time.Second)
+		held := r.expect(engine.Granted, in(h, acquire(nil, "kept"))).Lease
+		waiting := r.expect(engine.Queued, queue(nil, "kept")).Ticket
+		if live, replayed := r.hash(), replayedHash(t, r.shard.journal); live != replayed {
+			t.Fatal("the live engine is not what the journal says")
+		}
+		<-time.After(9 * time.Second)
+		r.close()
+		<-time.After(time.Hour) // the server is down for long
+
+		r.open()
+		if live, replayed := r.hash(), replayedHash(t, r.shard.journal); live != replayed {
+			t.Fatal("after the restart the live engine is not what the journal says")
+		}
+		<-time.After(9 * time.Second) // a full new ttl
+		got := r.expect(engine.Granted, &engine.GetLease{Head: h, Lease: held.ID}).Lease
+		if got.Fence != held.Fence {
+			t.Errorf("fence %d, was %d", got.Fence, held.Fence)
+		}
+		if p := r.expect(engine.Queued, &engine.Poll{Head: head(nil), Ticket: waiting.ID}).Ticket.Position; p != 1 {
+			t.Errorf("position %d, want 1", p)
+		}
+		if next := r.expect(engine.Granted, acquire(nil, "new")).Lease; next.Fence <= held.Fence {
+			t.Errorf("fence %d after %d", next.Fence, held.Fence)
+		}
+	})
+}
+
+func TestFenceJump(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		first := r.expect(engine.Granted, acquire(nil, "a")).Lease.Fence
+		r.close()
+		r.open(func(c *Config) { c.FenceJump = 1 << 40 })
+		if next := r.expect(engine.Granted, acquire(nil, "b")).Lease.Fence; next <= first+1<<40 {
+			t.Errorf("fence %d, want above %d", next, first+1<<40)
+		}
+	})
+}
+
+// Snapshots are made while agents work, and a snapshot with the entries after it
+// is the same state as all the entries.
+func TestSnapshotsUnderLoad(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.SnapshotBytes = 20_000 })
+		r.traffic(8, 300)
+		synctest.Wait()
+		at, snapshot, err := r.shard.journal.Snapshot(r.Context())
+		if err != nil || at == 0 {
+			t.Fatalf("snapshot at %d: %v", at, err)
+		}
+		snapshot.Close()
+		made, err := r.shard.replay(r.Context(), r.shard.At().Index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made.snapshot == 0 || made.entries == 0 {
+			t.Errorf("replayed %d entries from a snapshot at %d, want both", made.entries, made.snapshot)
+		}
+		if made.engine.Hash() != replayedHash(t, r.shard.journal) {
+			t.Error("the snapshot and its tail are not what the whole journal says")
+		}
+		live := r.hash()
+		if made.engine.Hash() != live {
+			t.Error("the snapshot and its tail are not the live state")
+		}
+		tail := r.shard.At().Index
+		r.close()
+
+		r.open()
+		if got := interlock.Index(r.shard.snapshotAt.Load()); got != tail {
+			t.Errorf("started from a snapshot at %d, want the last one at %d", got, tail)
+		}
+	})
+}
+
+// A journal that keeps little stays small, and can be opened all the same.
+func TestTruncation(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		small := func(c *Config) { c.SnapshotBytes, c.KeepBytes = 10_000, 20_000 }
+		r := newRig(t, small)
+		held := r.expect(engine.Granted, acquire(nil, "kept")).Lease
+		r.traffic(4, 500)
+		synctest.Wait()
+		first, tail := r.shard.First(), r.shard.At().Index
+		if first < tail/2 {
+			t.Errorf("the journal goes from %d to %d", first, tail)
+		}
+		if mean := r.shard.size.mean(); (tail-first)*interlock.Index(mean) < 20_000/2 {
+			t.Errorf("%d entries of %d bytes are kept, want about 20000 bytes", tail-first, mean)
+		}
+		r.close()
+		r.open(small)
+		r.expect(engine.Granted, &engine.Renew{Head: head(nil), Lease: held.ID})
+	})
+}
+
+// A snapshot that cannot be stored costs nothing but a warning.
+func TestSnapshotFailure(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) {
+			c.SnapshotBytes = 1000
+			c.Journal = noSnapshots{c.Journal}
+		})
+		r.traffic(2, 100)
+		synctest.Wait()
+		r.close()
+		r.open()
+		r.expect(engine.Granted, acquire(nil, "a"))
+	})
+}
+
+type noSnapshots struct{ journal.Journal }
+
+func (noSnapshots) SaveSnapshot(context.Context, interlock.Index, func(io.Writer) error) error {
+	return errors.New("no snapshot today")
+}
+
+// What cannot be replayed stops the start, and says where.
+func TestUnreadableEntry(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := new(memjournal.Store)
+		j, err := store.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Append(t.Context(), 2, [][]byte{[]byte("not an entry")}); err != nil {
+			t.Fatal(err)
+		}
+		_, err = Open(t.Context(), Config{Journal: j})
+		if err == nil || !strings.Contains(err.Error(), "entry 2") {
+			t.Errorf("Open: %v", err)
+		}
+	})
+}
+
+// Close answers all that was submitted before, and no more.
+func TestClose(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		in := newInbox()
+		const n = 10_000
+		for i := range n {
+			r.submit(acquire(in, keyNumber(i)))
+		}
+		r.close()
+		got := in.all()
+		if len(got) != n {
+			t.Fatalf("%d answers, want %d", len(got), n)
+		}
+		for _, a := range got {
+			if a.Outcome != engine.Granted {
+				t.Fatalf("%v %s", a.Outcome, a.Message)
+			}
+		}
+		if err := r.shard.Close(r.Context()); err != nil {
+			t.Errorf("a second Close: %v", err)
+		}
+		r.open()
+		if _, err := r.shard.Read(r.Context(), func(e *engine.Engine, _ engine.Time) {
+			if c := e.Counts().Leases; c != n {
+				t.Errorf("%d leases after the restart, want %d", c, n)
+			}
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A Close whose patience ends leaves nobody without an answer.
+func TestCloseGivesUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		in := newInbox()
+		hold := r.store.Hold()
+		r.submit(acquire(in, "a"))
+		<-hold.Reached
+		r.submit(acquire(in, "b"))
+		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+		defer cancel()
+		if err := r.shard.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close: %v", err)
+		}
+		synctest.Wait()
+		got := in.all()
+		if len(got) != 2 {
+			t.Fatalf("%d answers, want 2", len(got))
+		}
+		for _, a := range got {
+			if a.Code != interlock.CodeOutcomeUnknown {
+				t.Errorf("%v %s, want outcome_unknown", a.Outcome, a.Code)
+			}
+		}
+		hold.Release()
+	})
+}
+
+// The same on real files: work, restart from the snapshot, and the same without
+// one, as after a kill.
+func TestOnFiles(t *testing.T) {
+	dir := t.TempDir()
+	open := func(change func(*Config)) *rig {
+		j, err := filejournal.Open(t.Context(), dir, filejournal.Options{SegmentBytes: 64 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := Config{Journal: j, SnapshotBytes: 20_000}
+		change(&cfg)
+		s, err := Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &rig{T: t, shard: s}
+	}
+	r := open(func(*Config) {})
+	held := r.expect(engine.Granted, acquire(nil, "kept")).Lease
+	r.traffic(4, 50)
+	r.expect(engine.Granted, acquire(nil, "last")) // so that its time is in the journal
+	r.close()
+
+	r = open(func(c *Config) { c.SnapshotBytes = -1 })
+	r.traffic(4, 50)
+	r.expect(engine.Granted, &engine.Renew{Head: head(nil), Lease: held.ID})
+	made, err := r.shard.replay(t.Context(), r.shard.At().Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.snapshot == 0 || made.engine.Hash() != replayedHash(t, r.shard.journal) {
+		t.Errorf("the snapshot at %d and its tail are not what the whole journal says", made.snapshot)
+	}
+	r.close()
+
+	r = open(func(*Config) {})
+	r.expect(engine.Granted, &engine.Renew{Head: head(nil), Lease: held.ID})
+	r.close()
+}

@@ -1,0 +1,165 @@
+package shard
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/memjournal"
+)
+
+// When an append finds no space, its callers are told, nothing of it has
+// happened, and what gives something back works afterwards.
+func TestNoSpace(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		held := r.expect(engine.Granted, acquire(nil, "a")).Lease
+		resets := 0
+		r.shard.OnReset(func() { resets++ })
+
+		r.store.Inject(memjournal.NoSpace)
+		r.refused(interlock.CodeNoSpace, acquire(nil, "b"))
+		synctest.Wait()
+		if resets != 1 {
+			t.Errorf("%d resets, want 1", resets)
+		}
+		r.refused(interlock.CodeNoSpace, acquire(nil, "c")) // the engine itself says so now
+		r.expect(engine.Granted, &engine.Renew{Head: head(nil), Lease: held.ID})
+		r.expect(engine.Done, release(nil, held.ID))
+
+		<-time.After(fullFor) // and then it is tried again
+		r.expect(engine.Granted, acquire(nil, "b"))
+		if live, replayed := r.hash(), replayedHash(t, r.shard.journal); live != replayed {
+			t.Errorf("the live engine is not what the journal says")
+		}
+	})
+}
+
+// A waiter that would have been granted by the group that failed must not hear of
+// it. Its place is kept, and it hears when it asks again.
+func TestNoSpaceDoesNotTellTheNext(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		held := r.expect(engine.Granted, acquire(nil, "a")).Lease
+		waiter := newInbox()
+		r.submit(queue(waiter, "a"))
+		ticket := (<-waiter.c).Ticket.ID
+		r.store.Inject(memjournal.NoSpace)
+		r.refused(interlock.CodeNoSpace, release(nil, held.ID))
+		synctest.Wait()
+		if got := waiter.all(); len(got) != 1 {
+			t.Fatalf("the waiter was told of a grant that never was: %+v", got[1:])
+		}
+		r.expect(engine.Queued, &engine.Poll{Head: head(nil), Ticket: ticket})
+		again := newInbox()
+		r.submit(&engine.Poll{Head: head(again), Ticket: ticket, Attach: true})
+		if a := <-again.c; a.Outcome != engine.Queued {
+			t.Fatalf("%v, want queued", a.Outcome)
+		}
+		r.expect(engine.Done, release(nil, held.ID))
+		if a := <-again.c; a.Outcome != engine.Granted {
+			t.Fatalf("%v, want granted", a.Outcome)
+		}
+	})
+}
+
+// What was stepped behind a group that failed rests on decisions that were never
+// written: it must fail too, although its own append would have found room.
+func TestNoSpaceTakesWhatWasSteppedAhead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		in := newInbox()
+		hold := r.store.Hold()
+		r.submit(acquire(in, "a"))
+		<-hold.Reached
+		r.submit(acquire(in, "a"), acquire(in, "b"), &engine.CheckFence{Head: head(in), Key: "a", Fence: 1})
+		synctest.Wait()
+		r.store.Inject(memjournal.NoSpace)
+		hold.Release()
+		synctest.Wait()
+		got := in.all()
+		if len(got) != 4 {
+			t.Fatalf("%d answers, want 4", len(got))
+		}
+		for i, a := range got {
+			if a.Outcome != engine.Refused || a.Code != interlock.CodeNoSpace {
+				t.Errorf("answer %d: %v %s, want no_space", i, a.Outcome, a.Code)
+			}
+		}
+		r.refused(interlock.CodeFenced, &engine.CheckFence{Head: head(nil), Key: "a", Fence: 1})
+	})
+}
+
+// While not even the engine's new beginning finds room, everything is refused
+// and time stands still, so nobody loses a lease for not being heard.
+func TestParked(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		const rounds = 100
+		held := r.expect(engine.Granted, acquire(nil, "a")).Lease // ttl 30 s
+		r.store.Inject(slices.Repeat([]memjournal.Fault{memjournal.NoSpace}, 1+rounds)...)
+		r.refused(interlock.CodeNoSpace, acquire(nil, "b"))
+		<-time.After(rounds / 2 * parkedFor)
+		r.refused(interlock.CodeNoSpace, &engine.Renew{Head: head(nil), Lease: held.ID})
+		if _, err := r.shard.Read(r.Context(), func(*engine.Engine, engine.Time) {}); !errors.Is(err, &interlock.Error{Code: interlock.CodeNoSpace}) {
+			t.Errorf("Read: %v", err)
+		}
+		<-time.After(rounds/2*parkedFor + time.Second)
+		lease := r.expect(engine.Granted, &engine.GetLease{Head: head(nil), Lease: held.ID}).Lease
+		if lease.ExpiresIn < 25*time.Second {
+			t.Errorf("after %v without space the lease has %v left, want nearly all of its ttl", rounds*parkedFor, lease.ExpiresIn)
+		}
+		r.expect(engine.Done, release(nil, held.ID))
+	})
+}
+
+func TestCloseWhileParked(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		held := r.expect(engine.Granted, acquire(nil, "a")).Lease
+		r.store.Inject(memjournal.NoSpace, memjournal.NoSpace)
+		r.refused(interlock.CodeNoSpace, acquire(nil, "b"))
+		synctest.Wait()
+		if err := r.shard.Close(r.Context()); err == nil {
+			t.Error("Close says nothing of what it could not write")
+		}
+		r.open()
+		r.expect(engine.Granted, &engine.GetLease{Head: head(nil), Lease: held.ID})
+	})
+}
+
+// Low space is told to the engine before the next command, both ways.
+func TestLow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		held := r.expect(engine.Granted, acquire(nil, "a")).Lease
+		r.store.SetLow(true)
+		r.refused(interlock.CodeNoSpace, acquire(nil, "b"))
+		r.expect(engine.Done, release(nil, held.ID))
+		r.store.SetLow(false)
+		r.expect(engine.Granted, acquire(nil, "b"))
+	})
+}
+
+// An open that finds no space says so and leaves the journal to its caller.
+func TestOpenWithoutSpace(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := new(memjournal.Store)
+		j, err := store.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Inject(memjournal.NoSpace)
+		if _, err := Open(t.Context(), Config{Journal: j}); !errors.Is(err, journal.ErrNoSpace) {
+			t.Errorf("Open: %v", err)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
