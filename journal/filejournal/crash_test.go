@@ -179,14 +179,17 @@ func (l *ledger) check(d *forgetful) (*Journal, error) {
 	return j, nil
 }
 
-// checkTwice also appends, closes, and looks again after a second, total loss.
+// checkTwice also appends until the segment that was recovered is no longer the
+// last one, closes, and looks again after a second, total loss.
 func (l *ledger) checkTwice(d *forgetful) error {
 	j, err := l.check(d)
 	if err != nil {
 		return err
 	}
-	if err := l.append(j, 2, 500); err != nil {
-		return fmt.Errorf("append after recovery: %w", err)
+	for range 2 {
+		if err := l.append(j, 1, 2500); err != nil {
+			return fmt.Errorf("append after recovery: %w", err)
+		}
 	}
 	if err := j.Close(); err != nil {
 		return fmt.Errorf("close after recovery: %w", err)

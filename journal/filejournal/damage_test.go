@@ -226,7 +226,7 @@ func TestSpoiledSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 6 {
-		if err := errors.Join(led.append(j, 1, 3500), led.save(j, led.tail()), led.truncateBefore(j, led.tail()+1)); err != nil {
+		if err := errors.Join(led.append(j, 1, 3500), led.append(j, 1, 3500), led.save(j, led.tail()), led.truncateBefore(j, led.tail()+1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -312,6 +312,41 @@ func TestNewer(t *testing.T) {
 		if !same(before, d) {
 			t.Errorf("%s: the directory was changed", name)
 		}
+	}
+}
+
+// Two histories of the same indexes and epoch: a frame of the one is refused in the
+// other.
+func TestSplicedFrame(t *testing.T) {
+	d, led := newForgetful(), new(ledger)
+	if _, err := led.open(d); err != nil {
+		t.Fatal(err)
+	}
+	var segment [2][]byte
+	var last [2]int64
+	for i, letter := range []string{"a", "b"} {
+		d := d.clone()
+		j, err := open(t.Context(), d, "", crashOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			last[i] = j.off
+			if err := j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte(letter)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		segment[i] = d.names[j.segments[0].name].data
+	}
+	if last[0] != last[1] {
+		t.Fatal("the histories do not fit each other")
+	}
+	copy(segment[0][last[0]:], segment[1][last[0]:])
+	d.names[indexName(1, logSuffix)].data = segment[0]
+	before := d.clone()
+	_, err := contents(d)
+	if err := refusal(err, indexName(1, logSuffix), before, d); err != nil {
+		t.Fatal(err)
 	}
 }
 

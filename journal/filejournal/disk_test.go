@@ -299,6 +299,52 @@ func TestVerifyBesideServer(t *testing.T) {
 	}
 }
 
+// lagging shows a file without its last two frames to the first reader.
+type lagging struct {
+	*forgetful
+	reads   int
+	missing int64 // what is behind it cannot be seen at first
+}
+
+type laggingFile struct {
+	file
+	d *lagging
+}
+
+func (d *lagging) Open(name string, flag int) (file, error) {
+	f, err := d.forgetful.Open(name, flag)
+	return &laggingFile{f, d}, err
+}
+
+func (f *laggingFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.file.ReadAt(p, off)
+	if f.d.reads++; f.d.reads == 2 { // the first read is that of the identity
+		clear(p[f.d.missing-off : n])
+	}
+	return n, err
+}
+
+// A reader without a lock that sees the next frame before the current one looks
+// again.
+func TestVerifyLooksAgain(t *testing.T) {
+	d := &lagging{forgetful: newForgetful()}
+	j, err := open(t.Context(), d.forgetful, "", crashOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, j, "a")
+	d.missing = j.off
+	mustAppend(t, j, "b")
+	mustAppend(t, j, "c")
+	r, err := verify(t.Context(), d, "", nil)
+	if err != nil || r.Tail != 4 || r.Unfinished {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if d.reads < 3 {
+		t.Errorf("%d reads", d.reads)
+	}
+}
+
 // A file system that loses nothing and is not the local disk is refused only where
 // it is known; the directories of tests are local.
 func TestNetworkFileSystem(t *testing.T) {
