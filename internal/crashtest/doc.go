@@ -1,0 +1,14 @@
+// Package crashtest holds the tests that kill the real server, take its disk away
+// or start it on a journal that it must refuse. It has no code but tests.
+//
+// The clients of these tests write down what the server acknowledged (history_test.go)
+// and, after each restart, ask for all of it again: no acknowledged grant, release
+// or note may be lost, no fence may be given out twice, and the line must stand as
+// it stood. What was under way when the server died is repeated under the same
+// request id, so afterwards everything is known and nothing is open.
+//
+// Package crashtest must never accept "probably": an answer that is neither the
+// promised one nor a broken connection fails the test.
+//
+// Start reading at kill_test.go, then worker_test.go.
+package crashtest

@@ -1,0 +1,58 @@
+package crashtest
+
+import (
+	"math/rand/v2"
+	"os/exec"
+	"testing"
+
+	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/launch/launchtest"
+)
+
+// cycles is how often the server is killed.
+const cycles = 50
+
+// Fifteen clients work until the server is killed in the middle of it, fifty
+// times over.
+func TestKillUnderLoad(t *testing.T) {
+	ctx := t.Context()
+	dir := t.TempDir()
+	crew := newCrew(t, 1, cycles)
+	random := rand.New(rand.NewPCG(1, 1))
+	for range cycles {
+		server := launchtest.Start(t, launch.Config{DataDir: dir})
+		crew.settle(ctx, server)
+		crew.work(ctx, server, 20+random.IntN(400), server.Kill)
+	}
+	server := launchtest.Start(t, launch.Config{DataDir: dir})
+	crew.settle(ctx, server)
+	if err := server.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+	if out, err := exec.Command(launchtest.Binary(t), "journal", "verify", dir).CombinedOutput(); err != nil {
+		t.Errorf("journal verify: %v\n%s", err, out)
+	}
+	t.Logf("%d cycles, %d acknowledgements, %d fences, %d leases held to the end, %d places in line checked",
+		cycles, crew.site.acks.Load(), len(crew.history.fences), len(crew.history.held), crew.line.seen)
+	if crew.line.seen == 0 || len(crew.history.fences) < cycles {
+		t.Error("too little happened for this test to mean anything")
+	}
+}
+
+// A server that is asked to stop stops, whatever its clients do, and the next one
+// goes on.
+func TestStopUnderLoad(t *testing.T) {
+	ctx := t.Context()
+	dir := t.TempDir()
+	crew := newCrew(t, 2, 10)
+	for range 3 {
+		server := launchtest.Start(t, launch.Config{DataDir: dir})
+		crew.settle(ctx, server)
+		crew.work(ctx, server, 200, func() {
+			if err := server.Stop(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	crew.settle(ctx, launchtest.Start(t, launch.Config{DataDir: dir}))
+}
