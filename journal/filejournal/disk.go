@@ -120,7 +120,7 @@ func (f *diskFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-func (f *diskFile) Sync() error               { return syncData(f.fd) }
+func (f *diskFile) Sync() error               { return syncData(f.File, f.fd) }
 func (f *diskFile) Allocate(size int64) error { return allocate(f.fd, size) }
 func (f *diskFile) ID() (device, inode uint64, err error) {
 	return fileID(f.fd)

@@ -51,7 +51,7 @@ func allocate(fd int, size int64) error {
 }
 
 // syncData does not write the file's times, which is one device flush less.
-func syncData(fd int) error {
+func syncData(_ *os.File, fd int) error {
 	for {
 		if err := unix.Fdatasync(fd); err != unix.EINTR {
 			return err

@@ -180,9 +180,8 @@ func (in *inspection) readSnapshots(ctx context.Context, names []string) error {
 			in.snapshots = append(in.snapshots, at)
 		case errors.As(err, &damage):
 			in.spoiled = append(in.spoiled, err)
-		case in.log.live && errors.Is(err, fs.ErrNotExist):
 		default:
-			return err
+			return err // also when it was removed meanwhile: see verify
 		}
 	}
 	return nil

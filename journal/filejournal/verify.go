@@ -47,9 +47,10 @@ func Verify(ctx context.Context, dir string, progress func(checked int64)) (Repo
 	return verify(ctx, d, dir, progress)
 }
 
-// attempts bounds how often a reader begins again because a segment that it was
-// about to read was truncated.
-const attempts = 10
+// attempts bounds how often a reader begins again because a segment or a snapshot
+// that it was about to read was removed. A server truncates now and then and not all
+// the time, so that one or two are enough.
+const attempts = 100
 
 func verify(ctx context.Context, d directory, dir string, progress func(checked int64)) (Report, error) {
 	const step = 1 << 20

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/journal"
@@ -95,8 +96,10 @@ func oldOwnerIsFenced(b *trial) {
 func takeoverDuringAppends(b *trial) {
 	for range 5 {
 		old := b.own()
-		reached, result := make(chan struct{}), make(chan interlock.Index)
+		reached, result := make(chan struct{}), make(chan interlock.Index, 1)
 		go func() {
+			going := sync.OnceFunc(func() { close(reached) })
+			defer going()
 			for i := 0; ; i++ {
 				first := old.Tail() + 1
 				if err := old.Append(b.Context(), first, raw(fmt.Sprint(first))); err != nil {
@@ -104,7 +107,7 @@ func takeoverDuringAppends(b *trial) {
 					return
 				}
 				if i == 3 {
-					close(reached)
+					going()
 				}
 			}
 		}()

@@ -1,0 +1,53 @@
+package filejournal
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/journal"
+)
+
+// Truncate implements journal.Journal. It removes whole segments, never the one
+// being written, and none that the older kept snapshot needs.
+func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
+	j.upkeep.Lock()
+	defer j.upkeep.Unlock()
+	if err := j.usable(); err != nil {
+		return err
+	}
+	if newest := j.newestSnapshot(); before > newest+1 {
+		return fmt.Errorf("%w: truncate before %d, the snapshot is at %d", journal.ErrMisuse, before, newest)
+	}
+	for ctx.Err() == nil {
+		name := j.dropSegment(before)
+		if name == "" {
+			break
+		}
+		// Each removal is durable before the next, so that a crash leaves no gap.
+		if err := j.dir.Remove(name); err != nil {
+			return j.fail("removing a segment", err)
+		}
+		if err := j.dir.Sync(); err != nil {
+			return j.fail("syncing the directory", err)
+		}
+		j.pool.refill()
+	}
+	return ctx.Err()
+}
+
+// dropSegment takes the oldest segment out of the list when it can go.
+func (j *Journal) dropSegment(before interlock.Index) (name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.snapshots) < snapshotKeep {
+		return ""
+	}
+	before = min(before, j.snapshots[0]+1)
+	if len(j.segments) < 2 || j.segments[1].first > before {
+		return ""
+	}
+	name = j.segments[0].name
+	j.segments = j.segments[1:]
+	return name
+}
