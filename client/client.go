@@ -2,49 +2,245 @@ package client
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
 )
 
 // Client is one session with a server, shared by any number of goroutines.
-type Client struct{}
+//
+// One mutex guards all that is shared. Four goroutines live as long as the
+// Client or its link: run connects, its reader takes answers, a writer sends what
+// is ready, keep sends heartbeats and watches the clock.
+type Client struct {
+	cfg  Config
+	dial Dialer
+
+	ctx    context.Context // of the goroutines
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+	flows  atomic.Uint64
+	kick   chan struct{} // keep must look again
+
+	mu       sync.Mutex
+	sess     *session
+	slot     uint32
+	conn     *conn // nil while there is no link
+	front    []*call
+	queue    []*call
+	progress string
+	outage   time.Time // since when there is no link; zero when there is one
+	refusal  *interlock.Error
+	openID   string        // the request id of the session to be opened
+	goAway   time.Duration // when the server said that it stops: how long to stay away
+	closed   error         // ErrClosed once Close was called
+}
 
 // Dial connects to the first of cfg.Addrs that answers and opens a session. It
-// returns an error when none answers before ctx ends, or when the server refuses.
-func Dial(ctx context.Context, cfg Config) (*Client, error) { return nil, ErrUnreachable }
+// tries each address once, or goes on for cfg.RetryFor. The error is an
+// *interlock.Error when a server refused, and else wraps ErrUnreachable.
+func Dial(ctx context.Context, cfg Config) (*Client, error) {
+	dialer, err := grpcDialer(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return New(ctx, dialer, cfg)
+}
 
 // New does the same over any Dialer, such as that of a server in this process.
 func New(ctx context.Context, dialer Dialer, cfg Config) (*Client, error) {
-	return nil, ErrUnreachable
+	if cfg.SessionTTL == 0 {
+		cfg.SessionTTL = interlock.DefaultTTL
+	}
+	c := &Client{cfg: cfg, dial: dialer, kick: make(chan struct{}, 1)}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	first, err := c.first(ctx)
+	if err != nil {
+		c.cancel()
+		return nil, err
+	}
+	c.ended.Go(func() { c.run(first) })
+	c.ended.Go(c.keep)
+	return c, nil
 }
 
-// Acquire asks for a lease and returns it, or why not:
-//
-//   - *interlock.Error with CodeHeld or CodeDeadlock and the rest of the server's
-//     refusals; with CodeOutcomeUnknown when ctx ended before the answer came. The
-//     request is then given up in the background.
-//   - an error that is ErrSkipped, when Request.OnConflict is interlock.Skip and
-//     somebody else already does it.
-//   - the context's cause, wrapped, when it ended while the request stood in line. The
-//     place in line is left, so nothing is granted later to nobody.
-//   - ErrUnreachable, wrapped, when it was never sent; ErrClosed after Close.
-func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
-	return nil, ErrUnreachable
+// first makes the first link and opens the session.
+func (c *Client) first(ctx context.Context) (*conn, error) {
+	began := time.Now()
+	for attempt := 0; ; attempt++ {
+		link, err := c.connect(ctx)
+		if err == nil {
+			return link, nil
+		}
+		if refusal, ok := errors.AsType[*interlock.Error](err); ok && !refusal.Code.Retryable() {
+			return nil, refusal
+		}
+		if ctx.Err() != nil || time.Since(began) >= c.cfg.RetryFor {
+			if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+				return nil, refusal
+			}
+			return nil, c.unreachable(err)
+		}
+		if pause(ctx, backoff(attempt)) != nil {
+			return nil, c.unreachable(err)
+		}
+	}
+}
+
+func (c *Client) unreachable(err error) error {
+	where := ""
+	if len(c.cfg.Addrs) > 0 {
+		where = " at " + strings.Join(c.cfg.Addrs, ", ")
+	}
+	if err == nil {
+		return fmt.Errorf("%w%s", ErrUnreachable, where)
+	}
+	return fmt.Errorf("%w%s: %w", ErrUnreachable, where, err)
 }
 
 // CheckFence asks whether a write under fence to key may go ahead. nil means yes;
 // an *interlock.Error with CodeFenced means no.
 func (c *Client) CheckFence(ctx context.Context, key interlock.Key, fence interlock.Fence) error {
-	return ErrUnreachable
+	k := newCall(proto.OpCheckFence)
+	k.op.Key, k.op.Fence = key, fence
+	return c.do(ctx, k, "the check of "+string(key))
+}
+
+// do carries out a call that has no other answer than done or refused.
+func (c *Client) do(ctx context.Context, k *call, what string) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if err := c.usable(); err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	c.submit(k)
+	c.mu.Unlock()
+	select {
+	case <-k.news:
+	case <-ctx.Done():
+		switch c.forget(k) {
+		case ready:
+			return fmt.Errorf("%w: %w", c.unreachable(nil), context.Cause(ctx))
+		case sent:
+			return unknown(ctx, what)
+		}
+	}
+	err := k.err
+	k.free()
+	return err
+}
+
+// usable says why nothing can be asked for, or nil. mu is held.
+func (c *Client) usable() error {
+	switch {
+	case c.closed != nil:
+		return c.closed
+	case c.refusal != nil:
+		return c.refusal
+	}
+	return nil
+}
+
+// unknown is what a caller is told whose context ended before an answer came.
+func unknown(ctx context.Context, what string) error {
+	cause := context.Cause(ctx)
+	return fmt.Errorf("%w: %w", &interlock.Error{Code: interlock.CodeOutcomeUnknown,
+		Message: what + " was sent, and no answer came in time: it may or may not have happened"}, cause)
 }
 
 // SetProgress is what the next heartbeats tell others of this session, such as
-// "3/5 files".
-func (c *Client) SetProgress(text string) {}
+// "3/5 files". What is longer than interlock.MaxProgressBytes is cut off.
+func (c *Client) SetProgress(text string) {
+	if len(text) > interlock.MaxProgressBytes {
+		text = text[:interlock.MaxProgressBytes]
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.progress = strings.ToValidUTF8(text, "")
+}
 
-// SessionName is the public name of the session, as other agents see it.
-func (c *Client) SessionName() string { return "" }
+// SessionName is the public name of the session, as other agents see it. A client
+// whose session ended gets a new one with another name.
+func (c *Client) SessionName() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sess == nil {
+		return ""
+	}
+	return c.sess.name
+}
 
 // Close ends the session: its leases are released, its waits end. When ctx ends
-// before the server has confirmed it, the session ends by its ttl.
-func (c *Client) Close(ctx context.Context) error { return nil }
+// before the server has confirmed it, or no server answers within the session's
+// ttl, the session ends by that ttl.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	if c.closed != nil {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = ErrClosed
+	sess := c.sess
+	for _, k := range c.everything() {
+		k.finish(nil, ErrClosed)
+	}
+	c.front, c.queue = nil, nil
+	var k *call
+	if sess != nil {
+		why := &interlock.Error{Code: interlock.CodeSessionEnded, Message: "the client was closed, and its leases with it"}
+		for _, g := range sess.leases {
+			sess.lost(g, why, true)
+		}
+		sess.waits, sess.tickets, sess.window = map[uint64]*call{}, map[interlock.TicketID]*call{}, window{last: sess.window.last, low: sess.window.last}
+		k = newCall(proto.OpClose)
+		c.submit(k)
+	}
+	c.mu.Unlock()
+	var err error
+	if k != nil {
+		limit, stop := context.WithTimeout(ctx, sess.ttl)
+		select {
+		case <-k.news:
+			if err = k.err; sessionGone(err) {
+				err = nil
+			}
+		case <-limit.Done():
+			err = unknown(limit, "the end of the session")
+		}
+		stop()
+	}
+	c.cancel()
+	c.mu.Lock()
+	if c.conn != nil {
+		c.conn.link.Close(nil)
+	}
+	c.mu.Unlock()
+	c.ended.Wait()
+	return err
+}
+
+// everything gives all calls for which somebody may wait. mu is held.
+func (c *Client) everything() (list []*call) {
+	for _, k := range c.front {
+		if k.op.Seq == 0 { // else it stands in the window too
+			list = append(list, k)
+		}
+	}
+	list = append(list, c.queue...)
+	if c.sess != nil {
+		list = append(list, c.sess.window.all()...)
+		for _, k := range c.sess.tickets {
+			list = append(list, k)
+		}
+	}
+	return list
+}

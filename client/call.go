@@ -1,0 +1,152 @@
+package client
+
+import (
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// call is one operation on its way. Client.mu guards it from send until its
+// phase is done, and whoever waits for it owns it afterwards.
+type call struct {
+	op    proto.Op
+	phase phase
+	// forgotten says that nobody waits for it: what it brings is given back.
+	forgotten bool
+	// since is when it was made, for heartbeats: what they confirm counts from then.
+	since time.Time
+	// target is the acquire for which a poll goes back to the line.
+	target *call
+
+	// news has a value when phase or ticket changed.
+	news chan struct{}
+
+	ticket  interlock.Ticket // with phase standing
+	holders []interlock.Holder
+	grant   *grant // with phase done; at most one of grant and err is set
+	err     error
+}
+
+// phase is how far a call has come.
+//
+//	ready ──► sent ──► done
+//	            │        ▲
+//	            └► standing (in line)
+//
+// A call goes back to ready when its session has ended and it may be asked again
+// in the next one.
+type phase uint8
+
+const (
+	ready phase = iota
+	sent
+	standing
+	done
+)
+
+var calls = sync.Pool{New: func() any { return &call{news: make(chan struct{}, 1)} }}
+
+func newCall(kind proto.OpKind) *call {
+	k := calls.Get().(*call)
+	k.op.Kind = kind
+	return k
+}
+
+// free gives a done call back. Nobody else may know it any more.
+func (k *call) free() {
+	select {
+	case <-k.news:
+	default:
+	}
+	*k = call{news: k.news}
+	calls.Put(k)
+}
+
+// tell wakes whoever waits for the call.
+func (k *call) tell() {
+	select {
+	case k.news <- struct{}{}:
+	default:
+	}
+}
+
+// finish ends a call.
+func (k *call) finish(g *grant, err error) {
+	k.phase, k.grant, k.err = done, g, err
+	k.tell()
+}
+
+// check refuses what a server could not even read: it would end the stream of
+// every other agent of this process.
+func (k *call) check() error {
+	o := &k.op
+	if o.Size() > proto.MaxFrameBytes/2 {
+		return &interlock.Error{Code: interlock.CodeBodyTooLarge, Message: "the request is larger than half a frame of 1 MiB: shorten its texts, or claim fewer keys"}
+	}
+	for _, s := range [...]string{o.Agent, o.Flow, o.Purpose, o.Trace, string(o.Key), o.Outcome, o.Note, o.RequestID} {
+		if !utf8.ValidString(s) {
+			return errNotUTF8
+		}
+	}
+	for i := range o.Claims {
+		if !utf8.ValidString(string(o.Claims[i].Key)) {
+			return errNotUTF8
+		}
+	}
+	return nil
+}
+
+var errNotUTF8 = &interlock.Error{Code: interlock.CodeInvalidRequest, Message: "a key or a text of the request is not valid UTF-8"}
+
+// window holds the calls of a session that were sent and have no first answer,
+// by their numbers. It says up to which number everything was answered.
+type window struct {
+	ring [windowSize]*call
+	last uint64 // the highest number given out
+	low  uint64 // everything up to here was answered
+}
+
+const (
+	// windowSize is what the server remembers of a session's answers: beyond that a
+	// repeated request would be refused.
+	windowSize = 4096
+	// windowLimit leaves room for heartbeats, polls and leaves, which do not wait.
+	windowLimit = windowSize / 2
+)
+
+func (w *window) open() uint64 { return w.last - w.low }
+
+// add gives a call its number.
+func (w *window) add(k *call) {
+	w.last++
+	k.op.Seq = w.last
+	w.ring[w.last%windowSize] = k
+}
+
+func (w *window) get(seq uint64) *call {
+	if seq <= w.low || seq > w.last {
+		return nil
+	}
+	return w.ring[seq%windowSize]
+}
+
+// remove says that a call's first answer has come.
+func (w *window) remove(seq uint64) {
+	w.ring[seq%windowSize] = nil
+	for w.low < w.last && w.ring[(w.low+1)%windowSize] == nil {
+		w.low++
+	}
+}
+
+// all gives what is not answered, in order.
+func (w *window) all() (list []*call) {
+	for seq := w.low + 1; seq <= w.last; seq++ {
+		if k := w.ring[seq%windowSize]; k != nil {
+			list = append(list, k)
+		}
+	}
+	return list
+}

@@ -1,0 +1,392 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	mathrand "math/rand/v2"
+	"runtime"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// conn is one link to a server, with a session bound to it.
+type conn struct {
+	link  proto.ClientLink
+	wake  chan struct{} // something is ready to be sent
+	acked uint64        // what the server was told last
+	dead  bool          // guarded by Client.mu
+}
+
+func (n *conn) ring() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps the client connected until it is closed.
+func (c *Client) run(n *conn) {
+	for {
+		if n != nil {
+			c.serve(n)
+		}
+		attempt := 0
+		for n = nil; n == nil; attempt++ {
+			wait := backoff(attempt)
+			c.mu.Lock()
+			if c.goAway > 0 {
+				wait, c.goAway = mathrand.N(2*c.goAway), 0
+			}
+			c.mu.Unlock()
+			if pause(c.ctx, wait) != nil {
+				return
+			}
+			limit, stop := context.WithTimeout(c.ctx, connectTimeout)
+			var err error
+			n, err = c.connect(limit)
+			stop()
+			if err != nil {
+				n = nil
+				c.failed(err)
+			}
+		}
+	}
+}
+
+const (
+	connectTimeout = 10 * time.Second
+	backoffBase    = 100 * time.Millisecond
+	backoffMost    = 5 * time.Second
+)
+
+// backoff grows exponentially, with full jitter: clients that were cut off
+// together do not come back together.
+func backoff(attempt int) time.Duration {
+	return mathrand.N(min(backoffMost, backoffBase<<min(attempt, 10)) + 1)
+}
+
+// pause waits for d, or returns why ctx ended.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// failed takes note of an attempt to connect that did not succeed, and ends the
+// calls that have waited long enough.
+func (c *Client) failed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	refusal, refused := errors.AsType[*interlock.Error](err)
+	switch {
+	case refused && !refusal.Code.Retryable():
+		c.refusal = refusal
+	case c.cfg.RetryFor > 0 && time.Since(c.outage) >= c.cfg.RetryFor:
+	default:
+		return
+	}
+	for _, k := range c.everything() {
+		if k.forgotten || k.target != nil || k.op.Kind == proto.OpHeartbeat || k.op.Kind == proto.OpClose {
+			continue
+		}
+		switch {
+		case k.phase == ready && c.refusal != nil:
+			c.fail(k, c.refusal)
+		case k.phase == ready:
+			c.fail(k, c.unreachable(err))
+		default:
+			c.fail(k, &interlock.Error{Code: interlock.CodeOutcomeUnknown,
+				Message: "the connection broke before the answer came, and no server has answered since: it may or may not have happened"})
+		}
+	}
+}
+
+// fail ends a call without the server: whoever waits gets err, and what the call
+// may still bring is given back. mu is held.
+func (c *Client) fail(k *call, err error) {
+	if k.phase == ready {
+		c.unqueue(k)
+		k.finish(nil, err)
+		return
+	}
+	// The call itself goes on, so its place is taken by another for the waiter.
+	heir := *k
+	heir.forgotten = true
+	heir.news = make(chan struct{}, 1)
+	c.replace(k, &heir)
+	k.finish(nil, err)
+}
+
+// connect makes a link and binds the session to it: the one that there is, or a
+// new one.
+func (c *Client) connect(ctx context.Context) (*conn, error) {
+	link, err := c.dial(ctx, proto.Hello{Namespace: c.cfg.Namespace, Credential: c.cfg.Credential})
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { link.Close(nil) })
+	defer stop()
+	n := &conn{link: link, wake: make(chan struct{}, 1)}
+	if err := c.handshake(n); err != nil {
+		link.Close(nil)
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, err
+	}
+	return n, nil
+}
+
+// handshake attaches the session, or opens one first. Nothing else is on the link
+// before it is done.
+func (c *Client) handshake(n *conn) error {
+	c.mu.Lock()
+	sess := c.sess
+	c.mu.Unlock()
+	if sess != nil {
+		err := c.attach(n, sess)
+		if !sessionGone(err) {
+			return err
+		}
+		refusal, _ := errors.AsType[*interlock.Error](err)
+		c.mu.Lock()
+		c.sessionOver(sess, refusal)
+		closing := c.closed != nil
+		c.mu.Unlock()
+		if closing {
+			return refusal
+		}
+	}
+	since := c.now()
+	c.mu.Lock()
+	c.slot++
+	slot := c.slot
+	if c.openID == "" {
+		c.openID = requestID()
+	}
+	id := c.openID
+	c.mu.Unlock()
+	reply, err := c.ask(n, proto.Op{Kind: proto.OpOpen, Slot: slot, Seq: 1, RequestID: id, Agent: c.cfg.Agent, TTL: c.cfg.SessionTTL})
+	if err != nil {
+		return err
+	}
+	if reply.Session == nil {
+		return errors.New("the server opened no session")
+	}
+	c.mu.Lock()
+	c.openID = ""
+	c.mu.Unlock()
+	return c.attach(n, newSession(reply.Session, slot, since))
+}
+
+// sessionGone says whether err is the server's word that there is no such session.
+func sessionGone(err error) bool {
+	refusal, ok := errors.AsType[*interlock.Error](err)
+	return ok && (refusal.Code == interlock.CodeSessionEnded || refusal.Code == interlock.CodeUnknownSession)
+}
+
+// attach resumes a session on a link: its pushes come here, what was not answered
+// is asked again under the same numbers, and waits go back to their places.
+func (c *Client) attach(n *conn, s *session) error {
+	since := c.now()
+	reply, err := c.ask(n, proto.Op{Kind: proto.OpAttach, Slot: s.slot, Seq: 1, ID: s.id})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.confirmed(since)
+	s.beatSent = s.beatAt
+	s.nextBeat = s.beatAt.Add(beatAfter(s.shortest))
+	c.sess, c.conn, c.outage, c.refusal = s, n, time.Time{}, nil
+	c.losses(s, &reply)
+	c.resume(s)
+	n.ring()
+	c.look()
+	return nil
+}
+
+// resume makes ready again what was on its way on an earlier link. mu is held.
+func (c *Client) resume(s *session) {
+	var front []*call
+	for _, k := range s.tickets {
+		poll := newCall(proto.OpPoll)
+		poll.op.ID, poll.target = k.ticket.ID, k
+		front = append(front, poll)
+	}
+	clear(s.waits)
+	for _, k := range s.window.all() {
+		if k.op.Kind == proto.OpHeartbeat || k.op.Kind == proto.OpPoll {
+			s.window.remove(k.op.Seq)
+			continue
+		}
+		front = append(front, k)
+	}
+	for _, k := range c.front {
+		if k.op.Kind != proto.OpHeartbeat && k.op.Kind != proto.OpPoll && k.op.Seq == 0 {
+			front = append(front, k)
+		}
+	}
+	c.front = front
+}
+
+// ask sends one operation of a handshake and waits for its answer.
+func (c *Client) ask(n *conn, op proto.Op) (reply proto.Reply, err error) {
+	if err := n.link.Send(&proto.ClientFrame{Ops: []proto.Op{op}}); err != nil {
+		return reply, c.because(n, err)
+	}
+	var frame proto.ServerFrame
+	for {
+		if err := n.link.Recv(&frame); err != nil {
+			return reply, err
+		}
+		for i := range frame.Replies {
+			r := &frame.Replies[i]
+			if r.Slot != op.Slot || r.Seq != op.Seq {
+				continue // pushes of the session come again with the answer to attach
+			}
+			if r.Outcome == proto.Refused {
+				return reply, r.Error(frame.Shard, frame.Epoch)
+			}
+			return *r, nil
+		}
+	}
+}
+
+// because finds out why a Send failed: the reason is what Recv gives.
+func (c *Client) because(n *conn, err error) error {
+	var frame proto.ServerFrame
+	for {
+		if why := n.link.Recv(&frame); why != nil {
+			return why
+		}
+	}
+}
+
+func requestID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// serve sends and receives on a link until it breaks.
+func (c *Client) serve(n *conn) {
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		c.write(n)
+	}()
+	var frame proto.ServerFrame
+	for {
+		if err := n.link.Recv(&frame); err != nil {
+			break
+		}
+		c.mu.Lock()
+		c.dispatch(n, &frame)
+		c.mu.Unlock()
+	}
+	n.link.Close(nil)
+	c.mu.Lock()
+	n.dead = true
+	if c.conn == n {
+		c.conn, c.outage = nil, time.Now()
+	}
+	c.mu.Unlock()
+	n.ring()
+	<-stopped
+}
+
+// write sends what is ready, as much as there is in each frame.
+func (c *Client) write(n *conn) {
+	var frame proto.ClientFrame
+	for range n.wake {
+		// Whoever made the call that woke us is rarely alone: let the others that
+		// can run add theirs to the frame.
+		runtime.Gosched()
+		for {
+			frame.Reset()
+			c.mu.Lock()
+			dead := n.dead
+			if !dead {
+				c.fill(n, &frame)
+			}
+			c.mu.Unlock()
+			if dead {
+				return
+			}
+			if len(frame.Ops) == 0 {
+				break
+			}
+			if n.link.Send(&frame) != nil {
+				n.link.Close(nil) // the reader learns why
+			}
+		}
+	}
+}
+
+// fill moves calls into a frame. mu is held.
+func (c *Client) fill(n *conn, frame *proto.ClientFrame) {
+	s, size := c.sess, 0
+	if c.conn != n || s == nil {
+		return
+	}
+	var add func(k *call) bool
+	add = func(k *call) bool {
+		if size += k.op.Size(); size > proto.MaxFrameBytes || len(frame.Ops) == proto.MaxFrameOps {
+			return false
+		}
+		if k.op.Kind == proto.OpAcquire && k.op.TTL > 0 && s.want(k.op.TTL, c.now) {
+			c.look()
+			add(c.newBeat(s)) // there is room: heartbeats are not counted here
+		}
+		if k.op.Seq == 0 {
+			s.window.add(k)
+		}
+		k.phase = max(k.phase, sent)
+		k.op.Slot, k.op.Acked = s.slot, 0
+		if s.window.low > n.acked {
+			n.acked = s.window.low
+			k.op.Acked = n.acked
+		}
+		frame.Ops = append(frame.Ops, k.op)
+		return true
+	}
+	for len(c.front) > 0 && s.window.open() < windowSize-1 {
+		if !add(c.front[0]) {
+			return
+		}
+		c.front = c.front[1:]
+	}
+	moved := 0
+	for moved < len(c.queue) && s.window.open() < windowLimit && add(c.queue[moved]) {
+		moved++
+	}
+	rest := copy(c.queue, c.queue[moved:])
+	clear(c.queue[rest:])
+	c.queue = c.queue[:rest]
+}
+
+// submit makes a call ready to be sent. mu is held.
+func (c *Client) submit(k *call) {
+	c.queue = append(c.queue, k)
+	if c.conn != nil && len(c.queue) == 1 {
+		c.conn.ring()
+	}
+}
+
+// submitFirst is submit for what must not wait behind the others.
+func (c *Client) submitFirst(k *call) {
+	c.front = append(c.front, k)
+	if c.conn != nil {
+		c.conn.ring()
+	}
+}

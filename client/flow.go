@@ -1,0 +1,31 @@
+package client
+
+import (
+	"context"
+	"strconv"
+)
+
+// SharedFlow is a flow for a process that is one agent with one thread of
+// control, whatever goroutines it has: what one of them holds is granted to the
+// others too.
+const SharedFlow = "main"
+
+type flowKey struct{}
+
+// WithFlow names the thread of control that requests under ctx belong to. A
+// subagent or a parallel tool call is a flow of its own; nested steps of one
+// thread share one. At most interlock.MaxNameBytes bytes.
+func WithFlow(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, flowKey{}, name)
+}
+
+// flow says to which flow a request belongs.
+func (c *Client) flow(ctx context.Context, req *Request) string {
+	if req.Flow != "" {
+		return req.Flow
+	}
+	if name, ok := ctx.Value(flowKey{}).(string); ok && name != "" {
+		return name
+	}
+	return "flow-" + strconv.FormatUint(c.flows.Add(1), 10)
+}

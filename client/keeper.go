@@ -1,0 +1,95 @@
+package client
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/interlockdev/interlock/proto"
+)
+
+// beatAfter is when the next heartbeat is due for a ttl: after a third of it or
+// somewhat less, so that many clients do not fall into step.
+func beatAfter(ttl time.Duration) time.Duration {
+	third := ttl / 3
+	return third - rand.N(third/5+1)
+}
+
+// now is a clock that does not go back, and that goes on while the machine
+// sleeps: Go's own stands still then, and a lease would seem alive after a night
+// in a closed laptop.
+func (c *Client) now() time.Time { return time.Now().Add(slept()) }
+
+// look makes keep look again at what is due.
+func (c *Client) look() {
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+// keep sends heartbeats and gives up leases that are over by this machine's
+// clock, until the client is closed.
+func (c *Client) keep() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-c.kick:
+		case <-timer.C:
+		}
+		timer.Reset(c.due())
+	}
+}
+
+// due does what is due and says when to look again: at least once a second while
+// there is something to lose, because a timer stands still while the machine
+// sleeps.
+func (c *Client) due() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sess
+	if s == nil {
+		return time.Minute // a new session looks again
+	}
+	now := c.now()
+	if !now.Before(s.check) {
+		for _, g := range s.overdue(now) {
+			s.lost(g, expiredHere(g, now.Sub(s.beatAt)), true)
+			c.drop(s, g) // the server may still think that it is held
+		}
+	}
+	if !now.Before(s.nextBeat) && c.conn != nil {
+		silent := s.beatSent.Sub(s.beatAt)
+		if silent > s.shortest/2 {
+			// Two heartbeats without an answer: the link is dead, whatever it says.
+			c.conn.link.Close(nil)
+			s.nextBeat = now.Add(beatAfter(s.shortest))
+		} else {
+			c.sendBeat(s)
+		}
+	}
+	next := s.check.Sub(now)
+	if c.conn != nil {
+		next = min(next, s.nextBeat.Sub(now))
+	}
+	if len(s.leases) > 0 {
+		next = min(next, time.Second)
+	}
+	return max(next, time.Millisecond)
+}
+
+// sendBeat makes a heartbeat ready. mu is held.
+func (c *Client) sendBeat(s *session) { c.submitFirst(c.newBeat(s)) }
+
+func (c *Client) newBeat(s *session) *call {
+	now := c.now()
+	s.beatSent, s.nextBeat = now, now.Add(beatAfter(s.shortest))
+	k := newCall(proto.OpHeartbeat)
+	k.since = now
+	if c.progress != s.told {
+		k.op.Progress, s.told = c.progress, c.progress
+	}
+	return k
+}

@@ -1,0 +1,146 @@
+package client
+
+import (
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// session is a session with the server, over any number of links. Client.mu
+// guards it.
+type session struct {
+	id   interlock.SessionID
+	name string
+	ttl  time.Duration
+	slot uint32
+
+	window  window
+	waits   map[uint64]*call             // by the number whose second answer ends the wait
+	tickets map[interlock.TicketID]*call // the same calls by their place in line
+	leases  map[interlock.LeaseID]*grant
+	leaving map[interlock.LeaseID]struct{} // a release is on its way
+
+	beatAt   time.Time     // when the last confirmed heartbeat was made
+	beatSent time.Time     // when the last one was made
+	nextBeat time.Time     // when the next is due
+	shortest time.Duration // the shortest ttl of any lease or wait
+	check    time.Time     // no lease is over by our own clock before; zero for never
+	told     string        // the progress that the server knows
+}
+
+func newSession(s *proto.Session, slot uint32, since time.Time) *session {
+	return &session{
+		id: s.ID, name: s.Name, ttl: s.TTL, slot: slot,
+		waits: map[uint64]*call{}, tickets: map[interlock.TicketID]*call{},
+		leases: map[interlock.LeaseID]*grant{}, leaving: map[interlock.LeaseID]struct{}{},
+		beatAt: since, beatSent: since, shortest: s.TTL, check: since.Add(s.TTL), nextBeat: since.Add(beatAfter(s.TTL)),
+	}
+}
+
+// confirmed takes note of a heartbeat that was answered and had been made at
+// since. The server counts from when it arrived, which was later.
+func (s *session) confirmed(since time.Time) {
+	if since.After(s.beatAt) {
+		s.beatAt = since
+	}
+}
+
+// want makes sure that heartbeats come often enough for a lease with this ttl.
+// It reports whether one must be sent before the lease is asked for: a session's
+// leases live from its last heartbeat, not from their grant.
+func (s *session) want(ttl time.Duration, now func() time.Time) (beat bool) {
+	if ttl <= 0 || ttl >= s.ttl {
+		return false
+	}
+	t := now()
+	if ttl < s.shortest {
+		s.shortest = ttl
+	}
+	if at := t.Add(beatAfter(ttl)); at.Before(s.nextBeat) {
+		s.nextBeat = at
+	}
+	s.checkAt(t.Add(beatAfter(ttl)))
+	return t.Sub(s.beatSent) > ttl/4
+}
+
+// checkAt has the leases looked at no later than t.
+func (s *session) checkAt(t time.Time) {
+	if t.Before(s.check) {
+		s.check = t
+	}
+}
+
+// add registers a granted lease and gives its handle-to-be.
+func (s *session) add(c *Client, r *proto.Reply, at interlock.At) *grant {
+	g := &grant{c: c, s: s, info: r.Lease, at: at, refs: 1}
+	s.leases[g.info.ID] = g
+	if g.info.TTL < s.ttl {
+		s.checkAt(s.beatAt.Add(g.info.TTL))
+		c.look()
+	}
+	if g.info.MaxHoldIn > 0 {
+		g.capAt = c.now().Add(g.info.MaxHoldIn)
+		s.checkAt(g.capAt)
+		c.look()
+	}
+	return g
+}
+
+// lost tells a lease's holder that it is gone. ended says that nothing is left to
+// be released.
+func (s *session) lost(g *grant, why *interlock.Error, ended bool) {
+	delete(s.leases, g.info.ID)
+	g.lose(why)
+	g.ended = g.ended || ended
+}
+
+// overdue gives up what is over by this machine's clock, and says when to look
+// again.
+func (s *session) overdue(now time.Time) (gone []*grant) {
+	shortest, check := s.ttl, s.beatAt.Add(s.ttl)
+	for _, g := range s.leases {
+		end := s.beatAt.Add(g.info.TTL)
+		if !g.capAt.IsZero() && g.capAt.Before(end) {
+			end = g.capAt
+		}
+		if !now.Before(end) {
+			gone = append(gone, g)
+			continue
+		}
+		shortest = min(shortest, g.info.TTL)
+		if end.Before(check) {
+			check = end
+		}
+	}
+	for _, k := range s.tickets {
+		if k.op.TTL > 0 {
+			shortest = min(shortest, k.op.TTL)
+		}
+	}
+	for seq := s.window.low + 1; seq <= s.window.last; seq++ {
+		if k := s.window.get(seq); k != nil && k.op.Kind == proto.OpAcquire && k.op.TTL > 0 {
+			shortest = min(shortest, k.op.TTL)
+		}
+	}
+	if !check.After(now) {
+		check = now.Add(beatAfter(shortest))
+	}
+	s.shortest, s.check = shortest, check
+	return gone
+}
+
+// expiredHere is what a holder is told whose lease ended by this machine's clock.
+func expiredHere(g *grant, silent time.Duration) *interlock.Error {
+	e := &interlock.Error{
+		Code: interlock.CodeExpired, Key: g.key(),
+		Message: "the lease on " + string(g.key()) + " counts as lost: no server confirmed a heartbeat for " + silent.Round(time.Millisecond).String() +
+			"; write nothing more under it, and acquire again when the server can be reached",
+		Advice: interlock.Advice{Action: interlock.ActReRead, Message: "write nothing more under the lease; acquire again and read again"},
+		At:     g.at,
+	}
+	if !g.capAt.IsZero() && silent < g.info.TTL {
+		e.Message = "the lease on " + string(g.key()) + " was held for as long as it may be; write nothing more under it"
+	}
+	return e
+}
