@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -100,7 +101,7 @@ func TestFullDisk(t *testing.T) {
 	ctx := t.Context()
 	dir, crew := prepared(t, 4)
 	// Without its spare segment the server needs space at once, and gets none.
-	if err := os.Remove(filepath.Join(dir, "spare")); err != nil {
+	if err := os.Remove(filepath.Join(dir, "spare")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
 	server := launchtest.Start(t, launch.Config{DataDir: dir, Wrap: strace(t, "fallocate:error=ENOSPC")})
@@ -116,7 +117,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("%v\n%s", err, server.Log())
 		case a.Code == interlock.CodeNoSpace:
 			refused = true
-			if !strings.Contains(a.Detail, "space") {
+			if !strings.Contains(a.Detail, "releases still work") {
 				t.Errorf("the refusal does not say what to do: %s", a)
 			}
 		case a.Outcome != "granted":
@@ -165,7 +166,11 @@ func TestRefusedStarts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir, _ := prepared(t, 5)
 			tt.spoil(t, dir)
-			before := contents(t, dir)
+			alone := tt.code != exitLocked
+			var before map[string][]byte
+			if alone {
+				before = contents(t, dir)
+			}
 			_, err := launchtest.TryStart(t, launch.Config{DataDir: dir})
 			var exit *launch.ExitError
 			if !errors.As(err, &exit) {
@@ -174,7 +179,7 @@ func TestRefusedStarts(t *testing.T) {
 			if exit.Code != tt.code || !strings.Contains(exit.Log, tt.says) {
 				t.Errorf("exit code %d, want %d and %q:\n%s", exit.Code, tt.code, tt.says, exit.Log)
 			}
-			if tt.code != exitLocked && !maps.EqualFunc(before, contents(t, dir), bytes.Equal) {
+			if alone && !maps.EqualFunc(before, contents(t, dir), bytes.Equal) {
 				t.Error("the refused start has changed the directory")
 			}
 		})

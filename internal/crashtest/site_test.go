@@ -119,9 +119,10 @@ func (s *site) do(ctx context.Context, c call) (a answer, err error) {
 		return a, err
 	}
 	a.Status = res.StatusCode
-	// These two say themselves that the outcome is unknown, or that nothing was
-	// decided: the server is on its way out.
-	if a.Code == interlock.CodeOutcomeUnknown || a.Code == interlock.CodeShuttingDown {
+	switch a.Code {
+	case interlock.CodeOutcomeUnknown, interlock.CodeShuttingDown, interlock.CodeNotOwner:
+		// They say that the server is on its way out: the call is to be repeated with
+		// the next one.
 		return a, fmt.Errorf("%s", a)
 	}
 	if s.acks.Add(1) == s.goal.Load() {
