@@ -23,7 +23,7 @@ func BenchmarkDurable(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			benchmarkCycles(b, j, callers)
+			benchmarkCycles(b, j, callers, nil, nil)
 		})
 	}
 }
@@ -32,18 +32,25 @@ func BenchmarkDurable(b *testing.B) {
 func BenchmarkInMemory(b *testing.B) {
 	for _, callers := range []int{1, 64, 256} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			benchmarkCycles(b, newNullJournal(b), callers)
+			benchmarkCycles(b, newNullJournal(b), callers, nil, nil)
 		})
 	}
 }
 
-func benchmarkCycles(b *testing.B, j journal.Journal, callers int) {
+func benchmarkCycles(b *testing.B, j journal.Journal, callers int, change func(*Config), beside func(*Shard)) {
 	seen := new(sums)
-	s, err := Open(b.Context(), Config{Journal: j, SnapshotBytes: -1, Observer: seen})
+	cfg := Config{Journal: j, SnapshotBytes: -1, Observer: seen}
+	if change != nil {
+		change(&cfg)
+	}
+	s, err := Open(b.Context(), cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer s.Close(background)
+	if beside != nil {
+		go beside(s)
+	}
 	b.ReportAllocs()
 	b.ResetTimer()
 	var wg sync.WaitGroup
@@ -77,6 +84,26 @@ func benchmarkCycles(b *testing.B, j journal.Journal, callers int) {
 		b.ReportMetric(float64(seen.entries)/float64(n), "entries/append")
 		b.ReportMetric(float64(seen.took.Microseconds())/float64(n), "us/append")
 	}
+}
+
+// The same with somebody who follows the journal, and with a snapshot every
+// 8 MiB: what others pay for it.
+func BenchmarkFollowed(b *testing.B) {
+	benchmarkWith(b, func(c *Config) {}, func(s *Shard) {
+		s.Follow(b.Context(), 0, func(interlock.Index, interlock.Epoch, []byte) error { return nil })
+	})
+}
+
+func BenchmarkSnapshots(b *testing.B) {
+	benchmarkWith(b, func(c *Config) { c.SnapshotBytes = 8 << 20 }, func(*Shard) {})
+}
+
+func benchmarkWith(b *testing.B, change func(*Config), beside func(*Shard)) {
+	j, err := filejournal.Open(b.Context(), b.TempDir(), filejournal.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	benchmarkCycles(b, j, 256, change, beside)
 }
 
 // What a mailbox carries: heartbeats, many at once, as a stream submits them.

@@ -108,7 +108,7 @@ func (s *Shard) append(g *group) error {
 	}
 	s.size.add(len(g.ends), int64(len(g.out.Entry)))
 	s.sinceSnapshot += int64(len(g.out.Entry))
-	s.setDurable(g.next() - 1)
+	s.grow(g)
 	return nil
 }
 

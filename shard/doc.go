@@ -13,17 +13,27 @@
 // never runs further ahead than one group. Refusals and reads wait for the same
 // durability as grants, so no answer ever shows state above the durable index.
 //
-// If an append fails, the engine holds decisions that nobody may ever hear of.
-// The shard is then finished: it answers what it had not answered with "outcome
-// unknown" (or "not owner"), and its process opens the journal anew or ends.
-// There is no rollback.
+// If an append fails, the engine holds decisions that nobody may ever hear of:
+// not the callers of the group, not those of the one stepped behind it, and not
+// a waiter whom one of its steps would have granted. What happens then depends on
+// the journal's word, and there is no rollback in any case:
+//
+//	no space      nothing was written: the callers are told so, the engine is thrown
+//	              away and made anew from the journal, and the shard goes on, with
+//	              releases first (rebuild.go)
+//	fenced        another server owns the shard: finished, "not owner"
+//	anything else nobody knows what was written: finished, "outcome unknown"
+//
+// A finished shard answers what it had not answered; its process opens the
+// journal anew or ends.
 //
 // This is the place where time enters: the shard's clock is wall time when the
 // shard is opened and monotonic from then on, never goes back over a restart,
-// and leaves out gaps in which the process was paused.
+// and leaves out gaps in which the process was paused. A command's time is that
+// of its arrival, so a heartbeat that had to wait counts as if it had not.
 //
 // Package shard must never decide anything about leases, and never let an
 // effect out early.
 //
-// Start reading at shard.go.
+// Start reading at shard.go, then owner.go and commit.go.
 package shard

@@ -3,6 +3,8 @@ package shard
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +113,65 @@ func TestFollowTheFuture(t *testing.T) {
 			t.Errorf("visited %d, want %d", i, from)
 		}
 	})
+}
+
+// A follower that has caught up is fed from memory: finding the end of a journal
+// can be expensive.
+func TestFollowingReadsTheJournalOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var reads atomic.Int32
+		r := newRig(t, func(c *Config) { c.Journal = countedReads{c.Journal, &reads} })
+		before := reads.Load()
+		var f follower
+		go r.shard.Follow(r.Context(), 0, f.visit)
+		synctest.Wait()
+		for i := range 100 {
+			r.expect(engine.Granted, acquire(nil, keyNumber(i)))
+		}
+		synctest.Wait()
+		if f.last != r.shard.At().Index || f.wrong != "" {
+			t.Errorf("followed up to %d of %d %s", f.last, r.shard.At().Index, f.wrong)
+		}
+		if n := reads.Load() - before; n != 1 {
+			t.Errorf("the journal was read %d times, want once", n)
+		}
+	})
+}
+
+// A follower slower than what is kept in memory goes back to the journal.
+func TestFollowFarBehind(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		let := make(chan struct{})
+		var f follower
+		go r.shard.Follow(r.Context(), 0, func(i interlock.Index, e interlock.Epoch, entry []byte) error {
+			<-let
+			return f.visit(i, e, entry)
+		})
+		synctest.Wait()
+		long := strings.Repeat("x", interlock.MaxPurposeBytes)
+		for i := 0; r.shard.followers.pieces == nil || r.shard.followers.pieces[0].first < 100; i++ {
+			c := acquire(nil, keyNumber(i))
+			c.Purpose = long
+			r.expect(engine.Granted, c)
+			synctest.Wait()
+		}
+		close(let)
+		synctest.Wait()
+		if f.last != r.shard.At().Index || f.wrong != "" {
+			t.Errorf("followed up to %d of %d %s", f.last, r.shard.At().Index, f.wrong)
+		}
+	})
+}
+
+type countedReads struct {
+	journal.Journal
+	n *atomic.Int32
+}
+
+func (j countedReads) Read(ctx context.Context, from interlock.Index, visit func(journal.Entry) error) error {
+	j.n.Add(1)
+	return j.Journal.Read(ctx, from, visit)
 }
 
 func TestFollowEnds(t *testing.T) {

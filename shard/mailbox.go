@@ -77,6 +77,9 @@ func (m *mailbox) clockTime(at engine.Time) engine.Time {
 
 // put takes all of cmds or none of them.
 func (m *mailbox) put(cmds []engine.Command) error {
+	if len(cmds) == 0 {
+		return nil
+	}
 	m.mu.Lock()
 	if m.closed != nil {
 		err := *m.closed

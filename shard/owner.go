@@ -189,8 +189,11 @@ func (o *owner) admit(now engine.Time) {
 	if low == o.limit.LowSpace && o.draining == o.limit.Draining {
 		return
 	}
-	if low != o.limit.LowSpace {
-		o.s.log.Warn("journal space", "low", low)
+	switch {
+	case low && !o.limit.LowSpace:
+		o.s.log.Warn("journal runs out of space: nothing new is admitted, releases still work")
+	case !low && o.limit.LowSpace:
+		o.s.log.Info("journal has space again")
 	}
 	o.setLimit(low, now)
 }

@@ -79,6 +79,9 @@ func (s *Shard) Do(ctx context.Context, cmd engine.Command) (engine.Effect, inte
 	if !answered {
 		panic(fmt.Sprintf("shard: Do with a %T, which has no answer", cmd))
 	}
+	if err := ctx.Err(); err != nil {
+		return engine.Effect{}, interlock.At{}, err
+	}
 	c := &call{done: make(chan struct{})}
 	h.From = c
 	if err := s.mail.put([]engine.Command{cmd}); err != nil {
@@ -114,12 +117,6 @@ func (s *Shard) Drain(ctx context.Context) error {
 // At is the newest durable state.
 func (s *Shard) At() interlock.At {
 	return interlock.At{Shard: s.number, Epoch: s.epoch, Index: interlock.Index(s.durable.Load())}
-}
-
-// setDurable is called before any answer of that state leaves.
-func (s *Shard) setDurable(index interlock.Index) {
-	s.durable.Store(uint64(index))
-	s.followers.grow()
 }
 
 // First is the oldest index that Follow can begin at.
