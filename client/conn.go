@@ -346,7 +346,10 @@ func (c *Client) fill(n *conn, frame *proto.ClientFrame) {
 		}
 		if k.op.Kind == proto.OpAcquire && k.op.TTL > 0 && s.want(k.op.TTL, c.now) {
 			c.look()
-			add(c.newBeat(s)) // there is room: heartbeats are not counted here
+			if beat := c.newBeat(s); !add(beat) {
+				c.front = append([]*call{beat}, c.front...)
+				return false
+			}
 		}
 		if k.op.Seq == 0 {
 			s.window.add(k)

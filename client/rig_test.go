@@ -1,0 +1,233 @@
+package client_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/filejournal"
+	"github.com/interlockdev/interlock/journal/memjournal"
+	"github.com/interlockdev/interlock/proto"
+	"github.com/interlockdev/interlock/server"
+	"github.com/interlockdev/interlock/shard"
+)
+
+// world is a whole server with its journal, which outlives it.
+type world struct {
+	t       testing.TB
+	open    func(context.Context) (journal.Journal, error)
+	streams server.StreamConfig
+
+	shard *shard.Shard
+	srv   *server.Server
+	door  *server.Streams
+	rpc   *grpc.Server
+	addr  string // of the gRPC door, once it listens; a restart keeps it
+}
+
+// inMemory is a world with a journal in memory.
+func inMemory(t testing.TB) *world {
+	store := &memjournal.Store{}
+	return begin(t, func(ctx context.Context) (journal.Journal, error) { return store.Open(ctx) }, server.StreamConfig{})
+}
+
+// onDisk is a world with a journal in files.
+func onDisk(t testing.TB) *world {
+	dir := t.TempDir()
+	return begin(t, func(ctx context.Context) (journal.Journal, error) {
+		return filejournal.Open(ctx, dir, filejournal.Options{})
+	}, server.StreamConfig{})
+}
+
+func begin(t testing.TB, open func(context.Context) (journal.Journal, error), streams server.StreamConfig) *world {
+	w := &world{t: t, open: open, streams: streams}
+	w.start()
+	t.Cleanup(w.stop)
+	return w
+}
+
+func (w *world) start() {
+	w.t.Helper()
+	j, err := w.open(context.Background())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	if w.shard, err = shard.Open(context.Background(), shard.Config{Journal: j}); err != nil {
+		w.t.Fatal(err)
+	}
+	if w.srv, err = server.New(server.Config{Shard: w.shard, Logger: quiet}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.door = server.NewStreams(w.srv, w.streams)
+	if w.addr != "" {
+		w.listen()
+	}
+}
+
+// listen opens the gRPC door.
+func (w *world) listen() string {
+	w.t.Helper()
+	at := w.addr
+	if at == "" {
+		at = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.addr = l.Addr().String()
+	w.rpc = w.door.GRPCServer()
+	go func() { _ = w.rpc.Serve(l) }()
+	return w.addr
+}
+
+// stop ends the server as its process would.
+func (w *world) stop() {
+	if w.shard == nil {
+		return
+	}
+	w.srv.Drain()
+	if err := w.shard.Drain(context.Background()); err != nil {
+		w.t.Error(err)
+	}
+	w.door.Cut(&interlock.Error{Code: interlock.CodeShuttingDown, Message: "the server stops"})
+	if w.rpc != nil {
+		w.rpc.Stop()
+	}
+	if err := w.shard.Close(context.Background()); err != nil {
+		w.t.Error(err)
+	}
+	w.shard, w.rpc = nil, nil
+}
+
+func (w *world) restart() {
+	w.t.Helper()
+	w.stop()
+	w.start()
+}
+
+// dial connects a client over the in-process pipe; the dialer finds the server
+// that runs at that moment.
+func (w *world) dial(cfg client.Config) *client.Client {
+	w.t.Helper()
+	return w.connect(func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) { return w.door.Dial(ctx, hello) }, cfg)
+}
+
+func (w *world) connect(dialer client.Dialer, cfg client.Config) *client.Client {
+	w.t.Helper()
+	c, err := client.New(context.Background(), dialer, cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { closeClient(w.t, c) })
+	return c
+}
+
+func closeClient(t testing.TB, c *client.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := c.Close(ctx); err != nil {
+		t.Error("close:", err)
+	}
+}
+
+// breaker is a dialer whose links can be cut, and whose frames can be lost.
+type breaker struct {
+	dial client.Dialer
+
+	mu    sync.Mutex
+	links []*brokenLink
+	// lose looks at each frame from the server; when it says so, the link breaks
+	// instead of delivering it.
+	lose func(*proto.ServerFrame) bool
+	down chan struct{} // not nil: dialing waits until it is closed
+}
+
+func (b *breaker) Dial(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {
+	b.mu.Lock()
+	down := b.down
+	b.mu.Unlock()
+	if down != nil {
+		select {
+		case <-down:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	link, err := b.dial(ctx, hello)
+	if err != nil {
+		return nil, err
+	}
+	l := &brokenLink{ClientLink: link, b: b}
+	b.mu.Lock()
+	b.links = append(b.links, l)
+	b.mu.Unlock()
+	return l, nil
+}
+
+// cut breaks all links.
+func (b *breaker) cut() {
+	b.mu.Lock()
+	links := b.links
+	b.links = nil
+	b.mu.Unlock()
+	for _, l := range links {
+		l.Close(nil)
+	}
+}
+
+// block makes dialing wait; the function that it returns ends that.
+func (b *breaker) block() (unblock func()) {
+	ch := make(chan struct{})
+	b.mu.Lock()
+	b.down = ch
+	b.mu.Unlock()
+	return func() {
+		b.mu.Lock()
+		b.down = nil
+		b.mu.Unlock()
+		close(ch)
+	}
+}
+
+func (b *breaker) setLose(lose func(*proto.ServerFrame) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lose = lose
+}
+
+type brokenLink struct {
+	proto.ClientLink
+	b *breaker
+}
+
+func (l *brokenLink) Recv(f *proto.ServerFrame) error {
+	if err := l.ClientLink.Recv(f); err != nil {
+		return err
+	}
+	l.b.mu.Lock()
+	lost := l.b.lose != nil && l.b.lose(f)
+	if lost {
+		l.b.lose = nil
+	}
+	l.b.mu.Unlock()
+	if lost {
+		l.Close(nil)
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+func exclusively(keys ...interlock.Key) client.Request {
+	return client.Request{Keys: keys, OnConflict: interlock.Wait}
+}
