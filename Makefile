@@ -53,11 +53,12 @@ format: ## Format all Go files.
 
 .PHONY: generate
 generate: ## Write the generated files anew.
-	@scripts/generate.sh .
+	proto/generate.sh
 
 .PHONY: fresh
 fresh: ## Check that the generated files are what their sources say.
-	@scripts/fresh.sh
+	@proto/check.sh
+	@echo "fresh: the generated files are what their sources say"
 
 .PHONY: unit
 unit: bin/suite ## Run the Go tests, except those of the targets race, fuzz and crash.
