@@ -123,6 +123,11 @@ func (e *Engine) queue(c *Acquire, r *request) {
 	if c.Attach {
 		r.wait.caller, r.wait.link = c.From, c.Link
 	}
+	if r.flow != nil {
+		for _, w := range r.flow.waits {
+			w.refile()
+		}
+	}
 	e.watchAnywhere(r)
 	e.arm(r)
 	e.replyQueued(r)

@@ -113,10 +113,10 @@ func (e *Engine) holder(r *request, key string, mode interlock.Mode) interlock.H
 		Agent: r.agentName(), Flow: r.flowName(), Purpose: r.purpose, Key: interlock.Key(key), Mode: mode,
 		Fence: r.fence, Held: e.now.Sub(r.granted), ExpiresIn: max(0, e.endOf(r).Sub(e.now)),
 	}
-	beat := r.renewed
+	beat := r.beat()
 	if s := r.session(); s != nil {
 		h.Session, h.Progress = s.name, s.progress
-		beat = s.renewed
+		beat = max(beat, s.renewed)
 	}
 	h.HeartbeatAge = max(0, e.now.Sub(beat))
 	switch {
@@ -152,7 +152,7 @@ func (e *Engine) ticket(r *request) interlock.Ticket {
 	return t
 }
 
-// conflictsBefore counts the waiters before r that exclude a mode.
+// conflictsBefore counts the waiters before r that exclude a mode of it here.
 func (l *line) conflictsBefore(r *request, mode interlock.Mode) (n int) {
 	if l == nil {
 		return 0
@@ -160,6 +160,16 @@ func (l *line) conflictsBefore(r *request, mode interlock.Mode) (n int) {
 	for m := is; m <= ex; m++ {
 		if conflicts[mode].has(m) {
 			n += l.trees[m].countBefore(r)
+		}
+	}
+	if r.flow != nil {
+		for _, w := range r.flow.waits {
+			if w == r || !before(w, r) {
+				continue
+			}
+			if i := slices.IndexFunc(w.needs, func(m need) bool { return m.node.line == l }); i >= 0 && conflicts[mode].has(w.needs[i].mode) {
+				n--
+			}
 		}
 	}
 	return n

@@ -248,11 +248,8 @@ func (e *Engine) eachAhead(m *need, s suspect, visit func(*request) bool) bool {
 // one of modes.
 func (f *flow) intentAt(n *node, modes modeSet) bool {
 	for _, l := range f.leases {
-		for i := range l.needs {
-			m := &l.needs[i]
-			if m.node == n && !m.claimed && modes.has(m.mode) {
-				return true
-			}
+		if m := l.needAt(n); m != nil && !m.claimed && modes.has(m.mode) {
+			return true
 		}
 	}
 	return false

@@ -11,6 +11,7 @@ import (
 // Apply, begin with a Recover command, and from then on call Step.
 type Engine struct {
 	now    Time
+	last   Time // of the last event
 	epoch  interlock.Epoch
 	fence  interlock.Fence // the highest given out
 	num    uint64          // the highest number of a request
@@ -64,6 +65,7 @@ func (e *Engine) Step(cmd Command, out *Output) {
 	e.now = max(e.now, h.At)
 	if e.live {
 		e.expire()
+		e.settle()
 	}
 	if !e.repeat(cmd) {
 		e.decide(cmd)
@@ -212,7 +214,7 @@ func (e *Engine) recover(c *Recover) {
 			}
 		}
 		for _, r := range s.sortedRequests() {
-			r.timer, r.warned = nil, false
+			r.timer, r.warned, r.told = nil, false, 0
 			r.renewed = e.now
 			if r.phase == held && r.flow == nil {
 				r.renewed = e.now.Add(spread(r.num, r.ttl))

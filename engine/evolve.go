@@ -22,6 +22,7 @@ var errUnknown = errors.New("engine: event is about something that does not exis
 // can have emitted in this state.
 func (e *Engine) evolve(ev *Event) error {
 	var err error
+	e.last = max(e.last, ev.At)
 	switch ev.Kind {
 	case EvOpened:
 		e.epoch, e.fence = ev.Epoch, max(e.fence, ev.Fence)
@@ -213,7 +214,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		if r.phase != offered {
 			return errUnknown
 		}
-		r.phase, r.renewed = held, ev.At
+		r.phase, r.granted, r.renewed = held, ev.At, ev.At
 	case EvGrace:
 		if r.phase != held {
 			return errUnknown

@@ -51,20 +51,23 @@ func (e *Engine) fireSession(s *session) {
 		if r.phase != held {
 			continue
 		}
-		s.minTTL = min(s.minTTL, r.ttl)
-		switch {
-		case silent >= r.ttl:
+		beat := r.beat()
+		if e.now < beat.Add(r.ttl) {
+			s.minTTL = min(s.minTTL, r.ttl)
+		}
+		switch soft, end := beat.Add(softAt(r.ttl)), beat.Add(r.ttl); {
+		case e.now >= end:
 			e.hard(r, ByTTL)
-		case silent >= softAt(r.ttl):
-			if !s.warned {
+		case e.now >= soft:
+			if r.told != beat+1 {
+				r.told = beat + 1
 				e.warn(r)
 			}
-			next = min(next, s.renewed.Add(r.ttl))
+			next = min(next, end)
 		default:
-			next = min(next, s.renewed.Add(softAt(r.ttl)))
+			next = min(next, soft)
 		}
 	}
-	s.warned = silent >= softAt(s.minTTL)
 	e.timers.set(&s.timer, max(next, e.now+1))
 }
 
@@ -120,7 +123,7 @@ func (e *Engine) arm(r *request) {
 		if r.flow == nil {
 			at = r.renewed.Add(r.ttl)
 		} else {
-			e.minTerm(r.flow.sess, r.ttl)
+			e.minTerm(r.flow.sess, r)
 		}
 		if r.maxHold > 0 {
 			next := r.granted.Add(r.maxHold)

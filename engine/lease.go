@@ -31,10 +31,10 @@ func (e *Engine) lease(r *request) interlock.Lease {
 	return l
 }
 
-// beat is when r's holder was last heard of.
+// beat is when r's holder was last heard of: at the grant, or by a heartbeat since.
 func (r *request) beat() Time {
 	if r.flow != nil && r.phase == held {
-		return r.flow.sess.renewed
+		return max(r.renewed, r.flow.sess.renewed)
 	}
 	return r.renewed
 }
@@ -76,7 +76,9 @@ func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 				e.fire(t)
 			}
 			if sess := r.session(); sess != nil {
-				e.endOverdue(sess)
+				if e.endOverdue(sess); sess.dead && r.phase != over && r.phase != waiting {
+					e.reapLease(sess, r)
+				}
 			}
 			return r
 		}
@@ -158,11 +160,10 @@ func (e *Engine) ending(r *request, why Reason) *Event {
 
 // end ends a lease without its holder's doing, and tells it.
 func (e *Engine) end(r *request, why Reason) {
-	told := r.phase == inGrace
 	sess := r.session()
 	lease := e.lease(r)
 	e.emit(e.ending(r, why))
-	if sess != nil && !told && why != BySession {
+	if sess != nil && why != BySession {
 		e.lost(sess, r, lease)
 	}
 }

@@ -232,7 +232,11 @@ func fingerprint(cmd Command) uint64 {
 		p.text(c.Purpose)
 		for i := range c.Claims {
 			p.text(string(c.Claims[i].Key))
-			p.number(uint64(max(c.Claims[i].Mode, 0)))
+			mode := c.Claims[i].Mode
+			if mode == 0 {
+				mode = interlock.Exclusive
+			}
+			p.number(uint64(mode))
 		}
 		p.number(uint64(c.TTL))
 		p.number(uint64(c.Grace))

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/interlockdev/interlock"
 )
@@ -139,7 +138,10 @@ func (e *Engine) needSession() (*session, bool) {
 // s.renewed and is set anew, so a heartbeat costs the same however many leases
 // the session has.
 func (e *Engine) beat(s *session, progress string) {
-	s.renewed, s.warned = max(s.renewed, e.now), false
+	if s.renewed > e.now && !s.dead { // it had more than its ttl after a restart
+		e.timers.set(&s.timer, e.now.Add(softAt(s.minTTL)))
+	}
+	s.renewed = e.now
 	if progress != "" {
 		s.progress = progress
 	}
@@ -243,16 +245,21 @@ func (e *Engine) reap() {
 		if e.full() {
 			return
 		}
-		switch {
-		case s.why == ByDeath && r.phase == held:
-			e.hard(r, ByDeath)
-		case s.why == ByDeath && r.phase == inGrace:
-		default:
-			e.end(r, s.why)
-		}
+		e.reapLease(s, r)
 	}
 	s.dying = false
 	e.dying = append(e.dying[:0], e.dying[1:]...)
+}
+
+// reapLease ends a lease of an ended session, or passes its hard end.
+func (e *Engine) reapLease(s *session, r *request) {
+	switch {
+	case s.why == ByDeath && r.phase == held:
+		e.hard(r, ByDeath)
+	case s.why == ByDeath && r.phase == inGrace:
+	default:
+		e.end(r, s.why)
+	}
 }
 
 // dropIdleFlows forgets the flows that neither hold nor wait.
@@ -289,12 +296,10 @@ func (s *space) sortedRequests() []*request {
 	return list
 }
 
-// minTerm notes that a lease with this ttl lives by the session's heartbeats.
-func (e *Engine) minTerm(s *session, ttl time.Duration) {
-	if ttl < s.minTTL {
-		s.minTTL = ttl
-		if at := s.renewed.Add(softAt(ttl)); s.timer.pos >= 0 && at < s.timer.at {
-			e.timers.set(&s.timer, at)
-		}
+// minTerm notes that r lives by the session's heartbeats.
+func (e *Engine) minTerm(s *session, r *request) {
+	s.minTTL = min(s.minTTL, r.ttl)
+	if at := r.beat().Add(softAt(r.ttl)); s.timer.pos >= 0 && at < s.timer.at {
+		e.timers.set(&s.timer, at)
 	}
 }

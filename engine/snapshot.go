@@ -25,7 +25,7 @@ func (e *Engine) WriteSnapshot(w io.Writer) error {
 	for _, space := range e.sorted() {
 		s.space(space)
 	}
-	s.event(e.now, &Event{
+	s.event(e.last, &Event{
 		Kind: EvCounters, Num: e.num, Session: e.snum, Fence: e.fence, Epoch: e.epoch, Seq: e.writes,
 	})
 	if s.err != nil {

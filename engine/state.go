@@ -92,15 +92,16 @@ type request struct {
 
 	ttl, grace, maxHold time.Duration
 
-	granted Time // when it was granted, or when it arrived while it waits
+	granted Time // when it was granted (an offer: taken up), or when it arrived while it waits
 	renewed Time // volatile: last renewal of an anonymous lease, offer or start of grace
+	told    Time // volatile: the beat since which it was warned of its ttl, plus one
 	waited  time.Duration
 
 	priority int32
 	pos      int32 // in flow.leases
 	phase    phase
 	reason   Reason // why it is over, or in grace
-	warned   bool   // volatile: told of max_hold, or of the ttl since the last heartbeat
+	warned   bool   // volatile: told of max_hold
 	changed  bool   // somebody who could write held one of its keys while it waited
 }
 
@@ -148,7 +149,6 @@ type session struct {
 	link     uint64
 	losses   []Loss
 	capped   int  // leases with a max_hold
-	warned   bool // of the silence since the last heartbeat
 	dying    bool // stands in Engine.dying
 }
 
@@ -385,7 +385,6 @@ func (r *request) enline() {
 		if m.node.line == nil {
 			m.node.line = &line{}
 		}
-		p.own = r.flow.holdsAt(m.node)
 		m.node.line.trees[m.mode].insert(p)
 		m.node.line.modes |= 1 << m.mode
 	}
@@ -445,10 +444,8 @@ func (f *flow) holdsAt(n *node) bool {
 		return false
 	}
 	for _, l := range f.leases {
-		for i := range l.needs {
-			if l.needs[i].node == n {
-				return true
-			}
+		if l.needAt(n) != nil {
+			return true
 		}
 	}
 	return false

@@ -3,9 +3,6 @@ package engine
 import "github.com/interlockdev/interlock"
 
 func (e *Engine) poll(c *Poll) {
-	if _, ok := e.caller(); !ok {
-		return
-	}
 	if r := e.find(c.Ticket, interlock.CodeUnknownTicket); r != nil {
 		e.follow(r, c.Attach)
 	}

@@ -16,8 +16,9 @@ import "github.com/interlockdev/interlock"
 // Granting never helps anybody else: who was behind a waiter is now behind a
 // holder. That is why only ends and departures call changed.
 //
-// A waiter whose flow itself holds something at a key is not blocked by what
-// blocks the others of its mode, so it is watched one by one (place.own).
+// A waiter whose flow itself holds something at a key, or waits there a second
+// time, is not blocked by what blocks the others of its mode, so it is watched
+// one by one (place.own).
 
 // candidate is a watched waiter that a change may have helped.
 type candidate struct {
@@ -166,13 +167,24 @@ func (r *request) blockedAt(m *need) bool {
 		return false
 	}
 	for mode := is; mode <= ex; mode++ {
-		if against.has(mode) && l.modes.has(mode) {
-			if p := l.trees[mode].first(); p.req != r && before(p.req, r) {
-				return true
-			}
+		if !against.has(mode) || !l.modes.has(mode) {
+			continue
+		}
+		p := l.trees[mode].first()
+		for p != nil && p.req.sameFlow(r) {
+			p = p.next()
+		}
+		if p != nil && before(p.req, r) {
+			return true
 		}
 	}
 	return false
+}
+
+// sameFlow reports whether two requests, or a request and itself, have the same
+// holder, so that neither is ever in the other's way.
+func (r *request) sameFlow(other *request) bool {
+	return r == other || r.flow != nil && r.flow == other.flow
 }
 
 // blockedByOthers reports whether others than the flow hold n in one of modes.
@@ -191,10 +203,8 @@ func (f *flow) grantedAt(n *node, mode interlock.Mode) (count uint32) {
 		return 0
 	}
 	for _, l := range f.leases {
-		for i := range l.needs {
-			if l.needs[i].node == n && l.needs[i].mode == mode {
-				count++
-			}
+		if m := l.needAt(n); m != nil && m.mode == mode {
+			count++
 		}
 	}
 	return count
@@ -252,11 +262,15 @@ func (e *Engine) heldMore(r *request) {
 	e.suspect(f, nil)
 }
 
-// refile marks the places of a waiter at keys where its flow holds something.
+// refile marks the places of a waiter at keys where its flow holds something or
+// waits with another request.
 func (r *request) refile() {
+	if r.flow == nil {
+		return
+	}
 	for i := range r.wait.places {
 		p, n := &r.wait.places[i], r.needs[i].node
-		if p.own || !r.flow.holdsAt(n) {
+		if p.own || !r.flow.holdsAt(n) && !r.flow.waitsAt(n, r) {
 			continue
 		}
 		watching := p.watching
@@ -264,4 +278,24 @@ func (r *request) refile() {
 		p.own = true
 		n.line.setWatching(p, watching)
 	}
+}
+
+// waitsAt reports whether the flow waits at n with another request than r.
+func (f *flow) waitsAt(n *node, r *request) bool {
+	for _, w := range f.waits {
+		if w != r && w.needAt(n) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// needAt gives r's need on n, or nil.
+func (r *request) needAt(n *node) *need {
+	for i := range r.needs {
+		if r.needs[i].node == n {
+			return &r.needs[i]
+		}
+	}
+	return nil
 }
