@@ -29,6 +29,7 @@ type report struct {
 	builds   map[string][]string // the compiler's output by import path
 	lost     []string            // what was no event, or came at the wrong time
 	passed   int
+	failed   int
 	failures []failure
 	last     time.Time // of the newest event
 }
@@ -76,7 +77,7 @@ func (r *report) add(line []byte) {
 		return
 	}
 	p := r.packages[e.Package]
-	if p == nil {
+	if p == nil || p.done { // several runs of one package may follow each other
 		p = &pkg{name: e.Package, tests: map[string]*test{}}
 		r.packages[e.Package] = p
 	}
@@ -137,9 +138,6 @@ func (r *report) packageEvent(p *pkg, e *event) {
 
 // close ends a package. Tests that are still open were running when it died.
 func (r *report) close(p *pkg, failed bool, seconds float64) {
-	if p.done {
-		return
-	}
 	p.done = true
 	for _, name := range slices.Sorted(maps.Keys(p.tests)) {
 		r.fail(p, name+" did not end", p.tests[name])
@@ -149,6 +147,7 @@ func (r *report) close(p *pkg, failed bool, seconds float64) {
 		r.failures = append(r.failures, failure{title: p.name, output: append(r.buildOutput(p.name), p.output...)})
 	}
 	r.passed += p.passed
+	r.failed += p.failed
 	switch {
 	case p.failed > 0:
 		fmt.Fprintf(r.out, "FAIL  %-44s %5d of %d failed\n", short(p.name), p.failed, p.passed+p.failed)
@@ -212,16 +211,12 @@ func (r *report) finish(name string) bool {
 			r.close(p, true, 0)
 		}
 	}
-	failed := 0
-	for _, p := range r.packages {
-		failed += p.failed
-	}
 	if len(r.lost) > 0 {
-		failed++
+		r.failed++
 		r.failures = append(r.failures, failure{title: "unexpected output", output: r.lost})
 	}
-	if failed == 0 && r.passed == 0 {
-		failed++
+	if r.failed == 0 && r.passed == 0 {
+		r.failed++
 		r.failures = append(r.failures, failure{title: "no test ran"})
 	}
 	for _, f := range r.failures {
@@ -230,8 +225,8 @@ func (r *report) finish(name string) bool {
 	if len(r.failures) > 0 {
 		fmt.Fprintln(r.out)
 	}
-	fmt.Fprintf(r.out, "%s: %d passed, %d failed\n", name, r.passed, failed)
-	return failed == 0
+	fmt.Fprintf(r.out, "%s: %d passed, %d failed\n", name, r.passed, r.failed)
+	return r.failed == 0
 }
 
 // short cuts the module's name off a package path.

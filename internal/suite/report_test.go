@@ -76,6 +76,22 @@ func TestReport(t *testing.T) {
 				"--- github.com/interlockdev/interlock/engine TestA was skipped\nno strace\n\nunit: 0 passed, 1 failed\n",
 		},
 		{
+			name: "two runs of one package",
+			in: []string{
+				`{"Action":"run",` + p + `,"Test":"FuzzA"}`,
+				`{"Action":"fail",` + p + `,"Test":"FuzzA"}`,
+				`{"Action":"fail",` + p + `,"Elapsed":5}`,
+				`{"Action":"start",` + p + `}`,
+				`{"Action":"run",` + p + `,"Test":"FuzzB"}`,
+				`{"Action":"skip",` + p + `,"Test":"FuzzB/seed"}`,
+				`{"Action":"pass",` + p + `,"Test":"FuzzB"}`,
+				`{"Action":"pass",` + p + `,"Elapsed":5}`,
+			},
+			want: "FAIL  engine                                           1 of 1 failed\n" +
+				"ok    engine                                           1 passed     5.0s\n\n" +
+				"--- github.com/interlockdev/interlock/engine FuzzA\n\nunit: 1 passed, 1 failed\n",
+		},
+		{
 			name: "input that is cut off",
 			in: []string{
 				`{"Action":"run",` + p + `,"Test":"TestA"}`,
