@@ -58,9 +58,7 @@ func (c *call) heartbeat() {
 		if l := &eff.Losses[i]; l.Lease.State != interlock.Soft {
 			j.open("")
 			writeLease(j, "lease", &l.Lease)
-			if l.Code != "" {
-				j.str("code", string(l.Code))
-			}
+			j.str("code", string(l.Code))
 			writeAdvice(j, lostAdvice(&l.Lease, l.Code))
 			j.close()
 		}
@@ -69,16 +67,14 @@ func (c *call) heartbeat() {
 	c.send(http.StatusOK, j, at)
 }
 
-// closeSession is DELETE /v1/sessions/{id}.
+// closeSession is DELETE /v1/sessions/{id}. It needs no Idempotency-Key: a session
+// that was closed is closed.
 func (c *call) closeSession() {
-	h, ok := c.mutating()
-	if !ok {
-		return
-	}
 	id, ok := c.sessionID()
 	if !ok {
 		return
 	}
+	h := c.head()
 	h.Session = id
 	if _, at, ok := c.do(&engine.CloseSession{Head: h}); ok {
 		c.done("closed", at)

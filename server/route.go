@@ -100,6 +100,9 @@ func matchPath(path string) (pattern, variable string) {
 		return path, ""
 	}
 	variable, action, deep := strings.Cut(rest, "/")
+	if variable == "" {
+		return path, ""
+	}
 	// The two commonest are spelled out so that they cost no memory.
 	switch {
 	case !deep && collection == "tickets":

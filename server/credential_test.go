@@ -1,0 +1,144 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock"
+)
+
+// credentialsFile writes lines into a file and loads it.
+func credentialsFile(t testing.TB, lines ...string) *Credentials {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "credentials")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := LoadCredentials(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func newSecret(t testing.TB, name string, ns interlock.Namespace) (secret, line string) {
+	t.Helper()
+	secret, line, err := NewCredential(name, ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret, line
+}
+
+// reopenWithCredentials makes a door that asks for a credential, and gives one for
+// the namespace acme.
+func (d *door) reopenWithCredentials() (secret string) {
+	d.Helper()
+	secret, line := newSecret(d, "billing-swarm", "acme")
+	c := credentialsFile(d, line)
+	d.reopen(func(cfg *Config) { cfg.Credentials = c })
+	return secret
+}
+
+func TestCredentialDecidesNamespace(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		secret := d.reopenWithCredentials()
+		bearer := "Bearer " + secret
+		d.get("/v1/keys").want(401, "unauthenticated").says("detail", "Authorization: Bearer")
+		d.get("/v1/keys", "Authorization", bearer+"0").want(401).says("detail", "not known")
+		d.get("/v1/keys", "Authorization", "Basic "+secret).want(401)
+		d.get("/v1/keys", "Authorization", bearer, "Interlock-Namespace", "other").want(403, "forbidden")
+		d.get("/v1/keys", "Authorization", "bearer "+secret, "Interlock-Namespace", "acme").want(200)
+		d.get("/metrics").want(401)
+		d.get("/metrics", "Authorization", bearer).want(200)
+		d.get("/healthz").want(200)
+		d.post("/v1/leases", `{"claims":[{"key":"a"}]}`, "Authorization", bearer).want(200)
+		if events := d.get("/v1/events", "Authorization", bearer).raw; !strings.Contains(events, `"granted"`) {
+			t.Errorf("the lease is not in the credential's namespace: %s", events)
+		}
+		if got := d.get("/v1/keys").header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer") {
+			t.Errorf("WWW-Authenticate is %q", got)
+		}
+	})
+}
+
+func TestCredentialReload(t *testing.T) {
+	old, oldLine := newSecret(t, "ops", "acme")
+	fresh, freshLine := newSecret(t, "ops", "acme")
+	c := credentialsFile(t, "# two may share a name", "", oldLine)
+	path := c.path
+	if p, ok := c.lookup(old); !ok || p != (Principal{"ops", "acme"}) {
+		t.Fatalf("%v %v", p, ok)
+	}
+	if _, ok := c.lookup(fresh); ok {
+		t.Fatal("known before it was added")
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(oldLine + "\n" + freshLine + "\n")
+	if err := c.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.lookup(fresh); !ok {
+		t.Error("unknown after the reload")
+	}
+	write("nonsense\n")
+	if err := c.Reload(); err == nil || !strings.Contains(err.Error(), "line 1") {
+		t.Errorf("a broken file: %v", err)
+	}
+	if _, ok := c.lookup(old); !ok {
+		t.Error("a broken file took the credentials away")
+	}
+}
+
+func TestCredentialFileMistakes(t *testing.T) {
+	_, line := newSecret(t, "a", "b")
+	for text, want := range map[string]string{
+		"":                                    "names nobody",
+		"# only this":                         "names nobody",
+		"a b":                                 "line 1: want three words",
+		"a b c d":                             "line 1: want three words",
+		"a b sha256:1234":                     "64 hexadecimal digits",
+		"a b md5:" + line[len(line)-64:]:      "sha256:",
+		"a b/c sha256:" + line[len(line)-64:]: "cannot be a namespace",
+		strings.Repeat("x", 200) + " b sha256:" + line[len(line)-64:]: "more than 128 bytes",
+		line + "\n" + line: "line 2: another line has the same hash",
+	} {
+		if _, err := parseCredentials([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := LoadCredentials(filepath.Join(t.TempDir(), "absent")); err == nil {
+		t.Error("an absent file was loaded")
+	}
+	for _, bad := range []struct {
+		name string
+		ns   interlock.Namespace
+	}{{"", "a"}, {"a b", "a"}, {"a", ""}, {"a", "b c"}, {"#a", "b"}} {
+		if _, _, err := NewCredential(bad.name, bad.ns); err == nil {
+			t.Errorf("%v was accepted", bad)
+		}
+	}
+}
+
+// The file must be of no use to whoever reads it.
+func TestCredentialIsHashedAtRest(t *testing.T) {
+	secret, line := newSecret(t, "a", "b")
+	if strings.Contains(line, secret) || strings.Contains(line, strings.TrimPrefix(secret, credentialPrefix)) {
+		t.Fatalf("the line %q holds the secret", line)
+	}
+	c := credentialsFile(t, line)
+	if _, ok := c.lookup(line[strings.Index(line, credentialHash):]); ok {
+		t.Error("the hash opens the door")
+	}
+	if _, ok := c.lookup(strings.Repeat("x", 1<<20)); ok {
+		t.Error("a very long secret opens the door")
+	}
+}
