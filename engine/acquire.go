@@ -11,6 +11,10 @@ import (
 // acquire decides on a request: it is granted as a whole, stands in line as a
 // whole, or is refused and leaves nothing behind.
 func (e *Engine) acquire(c *Acquire) {
+	if e.draining {
+		e.refuse(e.closedFor())
+		return
+	}
 	sess, ok := e.caller()
 	if !ok {
 		return
@@ -22,16 +26,17 @@ func (e *Engine) acquire(c *Acquire) {
 		}
 		return
 	}
-	if code, problem := e.closedFor(); code != "" {
-		e.refuse(code, problem)
-		return
-	}
 	r := e.asked(c, sess)
 	if lease := r.coveredBy(); lease != nil {
 		e.discard(r)
 		eff := e.reply(Granted)
 		eff.Lease = e.lease(lease)
 		eff.Lease.Reused = true
+		return
+	}
+	if code, problem := e.closedFor(); code != "" {
+		e.discard(r)
+		e.refuse(code, problem)
 		return
 	}
 	if s := r.space; s.leases+s.waiters >= interlock.MaxLeases {
@@ -120,18 +125,31 @@ func (e *Engine) queue(c *Acquire, r *request) {
 	ev := e.describe(EvQueued, r)
 	e.tag(ev, Queued)
 	e.emit(ev)
-	if c.Attach {
-		r.wait.caller, r.wait.link = c.From, c.Link
-	}
 	if r.flow != nil {
 		for _, w := range r.flow.waits {
 			w.refile()
 		}
 	}
 	e.watchAnywhere(r)
-	e.arm(r)
-	e.replyQueued(r)
 	e.suspect(r.flow, r)
+
+	// The wait may close a cycle. Its caller hears how that came out, not that it
+	// stands in line; until then it counts as listening.
+	e.asking = r
+	e.settle()
+	e.asking = nil
+	switch r.phase {
+	case waiting:
+		if c.Attach {
+			r.wait.caller, r.wait.link = c.From, c.Link
+		}
+		e.arm(r)
+		e.replyQueued(r)
+	case over:
+		e.replyGone(r)
+	default:
+		e.reply(Granted).Lease = e.lease(r)
+	}
 }
 
 // replyQueued tells the caller of its place in line.
@@ -140,6 +158,7 @@ func (e *Engine) replyQueued(r *request) {
 	eff.Ticket = e.ticket(r)
 	if i := r.blocker(); i >= 0 {
 		eff.Conflict = e.conflict(r, i)
+		eff.Conflict.Queue.ETA = eff.Ticket.ETA
 	}
 }
 

@@ -93,8 +93,11 @@ type Detach struct {
 const NoGrace = time.Duration(-1)
 
 // Acquire asks for Claims, all or nothing. Its first answer comes from this very
-// step: Granted, Queued, Skipped or Refused. If it is Queued and Attach is set,
-// a second one follows when the wait is over: Granted, or Refused.
+// step: Granted, Queued, Skipped or Refused, as it stands when the step is over:
+// a wait that would have closed a cycle, and whose request is the victim, is
+// Refused and was never Queued. Within the step its caller counts as listening.
+// If the answer is Queued and Attach is set, a second one follows when the wait is
+// over: Granted, or Refused.
 type Acquire struct {
 	Head
 	ID      [16]byte // fresh random bits; the ticket's and the lease's id

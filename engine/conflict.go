@@ -176,27 +176,30 @@ func (l *line) conflictsBefore(r *request, mode interlock.Mode) (n int) {
 }
 
 // eta estimates how long r will wait at m when ahead waiters go first: what is
-// left of the present holder's usual time, and the usual time for each of those
+// left of the present holders' usual time, and the usual time for each of those
 // ahead. Where nothing was observed, a holder's ttl stands for the usual time.
 func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
+	v := viewer{e: e, limit: MaxShownHolders, except: r.flow}
+	v.at(m.node, conflicts[m.mode])
+	if len(v.found) == 0 && m.claimed {
+		v.below(m.node, conflicts[m.mode])
+	}
 	usual := r.space.holds[classOf(m.node.key)]
 	var left time.Duration
-	for h, n := m.node.first, 0; h != nil && n < MaxShownHolders; h, n = h.next, n+1 {
-		if !conflicts[m.mode].has(h.mode) {
-			continue
-		}
+	for _, h := range v.found {
 		if usual == 0 {
-			usual = h.req.ttl
+			usual = h.ttl
 		}
-		left = max(left, usual-e.now.Sub(h.req.granted), usual/8)
+		if h.phase == inGrace {
+			left = max(left, e.endOf(h).Sub(e.now))
+		} else {
+			left = max(left, usual-e.now.Sub(h.granted), usual/8)
+		}
 	}
 	if usual == 0 {
 		usual = interlock.DefaultTTL
 	}
-	if left == 0 && m.node.modes&conflicts[m.mode] != 0 {
-		left = usual
-	}
-	return left + time.Duration(ahead)*usual
+	return max(0, left) + time.Duration(ahead)*usual
 }
 
 // maxClasses bounds the classes of keys whose hold times are kept apart.

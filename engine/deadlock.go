@@ -52,23 +52,24 @@ func (e *Engine) sacrifice(cycle []*wait) {
 			victim = i
 		}
 	}
+	cycle = slices.Concat(cycle[victim:], cycle[:victim])
 	steps := make([]interlock.CycleStep, len(cycle))
 	for i, w := range cycle {
 		r := w.req
 		c := r.claimAt(w.via)
 		steps[i] = interlock.CycleStep{
-			Agent: r.agentName(), Flow: r.flowName(), Key: c.Key, Mode: c.Mode, Victim: i == victim,
+			Agent: r.agentName(), Flow: r.flowName(), Key: c.Key, Mode: c.Mode, Victim: i == 0,
 		}
 		if s := r.session(); s != nil {
 			steps[i].Session = s.name
 		}
 	}
-	r := cycle[victim].req
+	r := cycle[0].req
 	caller := r.wait.caller
 	ev := e.event(EvLeft, r)
 	ev.Reason, ev.Cycle, ev.Waited = ByDeadlock, steps, e.now.Sub(r.wait.arrived)
 	e.emit(ev)
-	if caller != nil {
+	if caller != nil && r != e.asking {
 		e.refuseGone(caller, r)
 	}
 }

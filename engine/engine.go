@@ -36,11 +36,12 @@ type Engine struct {
 	// The step that is being carried out.
 	out     *Output
 	head    *Head
-	start   int    // length of out.Entry when the step began
-	tagged  bool   // its request id is remembered by one of its events
-	replied int    // index in out.Effects of the answer to its caller; -1 before
-	print   uint64 // its fingerprint
-	trial   wait   // of a request that is not in line yet
+	start   int      // length of out.Entry when the step began
+	tagged  bool     // its request id is remembered by one of its events
+	replied int      // index in out.Effects of the answer to its caller; -1 before
+	print   uint64   // its fingerprint
+	asking  *request // a wait that began in this step and whose caller still listens
+	trial   wait     // of a request that is not in line yet
 	ev      Event
 }
 
@@ -206,19 +207,16 @@ func (e *Engine) recover(c *Recover) {
 		for _, sess := range s.sortedSessions() {
 			sess.caller, sess.link, sess.losses, sess.minTTL = nil, 0, nil, sess.ttl
 			sess.timer = timer{pos: -1, ord: sess.num<<1 | 1, sess: sess}
-			sess.renewed = e.now.Add(spread(sess.num, sess.ttl))
+			sess.renewed, sess.spared = e.now, true
 			if sess.dead {
 				e.doom(sess)
 			} else {
-				e.timers.set(&sess.timer, sess.renewed.Add(softAt(sess.ttl)))
+				e.timers.set(&sess.timer, e.now.Add(softAt(sess.ttl)))
 			}
 		}
 		for _, r := range s.sortedRequests() {
 			r.timer, r.warned, r.told = nil, false, 0
-			r.renewed = e.now
-			if r.phase == held && r.flow == nil {
-				r.renewed = e.now.Add(spread(r.num, r.ttl))
-			}
+			r.renewed, r.spared = e.now, r.phase == held
 			if r.phase == waiting {
 				r.wait.caller, r.wait.link, r.wait.asked = nil, 0, e.now
 				r.refile()

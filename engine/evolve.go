@@ -214,7 +214,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		if r.phase != offered {
 			return errUnknown
 		}
-		r.phase, r.granted, r.renewed = held, ev.At, ev.At
+		r.phase, r.granted, r.renewed, r.spared = held, ev.At, ev.At, false
 	case EvGrace:
 		if r.phase != held {
 			return errUnknown

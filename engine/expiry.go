@@ -33,29 +33,29 @@ func (e *Engine) fireSession(s *session) {
 	if s.dead {
 		return
 	}
-	silent := e.now.Sub(s.renewed)
-	if silent >= s.ttl {
+	if e.now >= s.end() {
 		e.endSession(s, ByDeath)
 		return
 	}
-	if silent < softAt(s.minTTL) {
-		e.timers.set(&s.timer, s.renewed.Add(softAt(s.minTTL)))
+	if soft := s.renewed.Add(softAt(s.minTTL)); e.now < soft {
+		e.timers.set(&s.timer, soft)
 		return
 	}
 	s.minTTL = s.ttl
-	next := s.renewed.Add(s.ttl)
-	if silent < softAt(s.ttl) {
-		next = s.renewed.Add(softAt(s.ttl))
+	next := s.end()
+	if soft := s.renewed.Add(softAt(s.ttl)); e.now < soft {
+		next = soft
 	}
 	for _, r := range s.sortedLeases() {
 		if r.phase != held {
 			continue
 		}
 		beat := r.beat()
-		if e.now < beat.Add(r.ttl) {
+		soft, end := beat.Add(softAt(r.ttl)), r.ttlEnd()
+		if e.now < end {
 			s.minTTL = min(s.minTTL, r.ttl)
 		}
-		switch soft, end := beat.Add(softAt(r.ttl)), beat.Add(r.ttl); {
+		switch {
 		case e.now >= end:
 			e.hard(r, ByTTL)
 		case e.now >= soft:
@@ -94,7 +94,7 @@ func (e *Engine) fireRequest(r *request) {
 		case r.maxHold > 0 && e.now >= r.granted.Add(r.maxHold):
 			e.hard(r, ByMaxHold)
 			return
-		case r.flow == nil && e.now >= r.renewed.Add(r.ttl):
+		case r.flow == nil && e.now >= r.ttlEnd():
 			e.hard(r, ByTTL)
 			return
 		case r.maxHold > 0 && !r.warned && e.now >= r.granted.Add(softAt(r.maxHold)):
@@ -121,7 +121,7 @@ func (e *Engine) arm(r *request) {
 		at = e.endOf(r)
 	case held:
 		if r.flow == nil {
-			at = r.renewed.Add(r.ttl)
+			at = r.ttlEnd()
 		} else {
 			e.minTerm(r.flow.sess, r)
 		}

@@ -47,9 +47,18 @@ func (e *Engine) endOf(r *request) Time {
 	case inGrace:
 		return r.renewed.Add(r.grace)
 	}
-	end := r.beat().Add(r.ttl)
+	end := r.ttlEnd()
 	if r.maxHold > 0 {
 		end = min(end, r.granted.Add(r.maxHold))
+	}
+	return end
+}
+
+// ttlEnd is when a held lease ends if no heartbeat comes.
+func (r *request) ttlEnd() Time {
+	end := r.beat().Add(r.ttl)
+	if r.spared && (r.flow == nil || r.flow.sess.spared) {
+		end = end.Add(spread(r.num, r.ttl))
 	}
 	return end
 }
@@ -93,7 +102,7 @@ func (e *Engine) findHeld(id interlock.LeaseID) *request {
 	switch {
 	case r == nil:
 	case r.phase == over:
-		e.refuseGone(e.head.From, r)
+		e.replyGone(r)
 		r = nil
 	case r.phase == waiting:
 		e.refuse(interlock.CodeUnknownLease, "this request still stands in line: follow its ticket until it is granted")
@@ -127,7 +136,7 @@ func (e *Engine) renew(c *Renew) {
 	if s := r.session(); s != nil {
 		e.beat(s, c.Progress)
 	} else {
-		r.renewed = e.now
+		r.renewed, r.spared = e.now, false
 		e.arm(r)
 	}
 	e.reply(Granted).Lease = e.lease(r)
@@ -295,6 +304,12 @@ var lostWords = [...]string{
 	ByLapse:      "was offered, but nobody came for it in time",
 	ByLeaving:    "was given up: its ticket left the line",
 	ByDeadlock:   "was not granted: waiting for it would have been a deadlock",
+}
+
+// replyGone is refuseGone for the command's caller.
+func (e *Engine) replyGone(r *request) {
+	e.replied = len(e.out.Effects)
+	e.refuseGone(e.head.From, r)
 }
 
 // refuseGone tells a caller how a request came to its end.

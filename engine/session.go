@@ -100,9 +100,18 @@ func (e *Engine) openSession(c *OpenSession) {
 	e.reply(Done).Session = e.show(s)
 }
 
+// end is when the session ends if nothing is heard of it.
+func (s *session) end() Time {
+	end := s.renewed.Add(s.ttl)
+	if s.spared {
+		end = end.Add(spread(s.num, s.ttl))
+	}
+	return end
+}
+
 // show describes a session to its client.
 func (e *Engine) show(s *session) Session {
-	return Session{ID: s.id, Name: s.name, Agent: s.agent, TTL: s.ttl, ExpiresIn: max(0, s.renewed.Add(s.ttl).Sub(e.now))}
+	return Session{ID: s.id, Name: s.name, Agent: s.agent, TTL: s.ttl, ExpiresIn: max(0, s.end().Sub(e.now))}
 }
 
 func (e *Engine) heartbeat(c *Heartbeat) {
@@ -114,14 +123,25 @@ func (e *Engine) heartbeat(c *Heartbeat) {
 	if !ok {
 		return
 	}
-	losses := s.losses
-	s.losses = nil
+	losses := e.takeLosses(s)
 	e.beat(s, c.Progress)
 	if s.capped > 0 {
 		losses = e.appendSoft(losses, s)
 	}
 	eff := e.reply(Done)
 	eff.Session, eff.Losses = e.show(s), losses
+}
+
+// takeLosses gives what the session was not told yet, as it stands by now.
+func (e *Engine) takeLosses(s *session) []Loss {
+	losses := s.losses
+	s.losses = nil
+	for i := range losses {
+		if r := s.space.requests[losses[i].Lease.ID]; r != nil {
+			losses[i].Code, losses[i].Lease.State = goneCode(r), e.stateOf(r)
+		}
+	}
+	return losses
 }
 
 // needSession is caller for commands that make no sense without a session.
@@ -138,10 +158,7 @@ func (e *Engine) needSession() (*session, bool) {
 // s.renewed and is set anew, so a heartbeat costs the same however many leases
 // the session has.
 func (e *Engine) beat(s *session, progress string) {
-	if s.renewed > e.now && !s.dead { // it had more than its ttl after a restart
-		e.timers.set(&s.timer, e.now.Add(softAt(s.minTTL)))
-	}
-	s.renewed = e.now
+	s.renewed, s.spared = e.now, false
 	if progress != "" {
 		s.progress = progress
 	}
@@ -164,8 +181,7 @@ func (e *Engine) attach(c *Attach) {
 	}
 	e.beat(s, "")
 	s.caller, s.link = c.From, c.Link
-	losses := s.losses
-	s.losses = nil
+	losses := e.takeLosses(s)
 	eff := e.reply(Done)
 	eff.Session, eff.Losses = e.show(s), losses
 }

@@ -102,6 +102,7 @@ type request struct {
 	phase    phase
 	reason   Reason // why it is over, or in grace
 	warned   bool   // volatile: told of max_hold
+	spared   bool   // volatile: not heard of since Recover, so it gets a little longer
 	changed  bool   // somebody who could write held one of its keys while it waited
 }
 
@@ -149,6 +150,7 @@ type session struct {
 	link     uint64
 	losses   []Loss
 	capped   int  // leases with a max_hold
+	spared   bool // not heard of since Recover
 	dying    bool // stands in Engine.dying
 }
 

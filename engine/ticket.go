@@ -22,7 +22,7 @@ func (e *Engine) follow(r *request, attach bool) {
 		e.arm(r)
 		e.replyQueued(r)
 	case over:
-		e.refuseGone(e.head.From, r)
+		e.replyGone(r)
 	default:
 		e.claim(r)
 		e.reply(Granted).Lease = e.lease(r)

@@ -233,9 +233,11 @@ func (e *Engine) admit(r *request) {
 	if s := r.session(); caller == nil && s != nil {
 		caller = s.caller
 	}
-	arrived := r.wait.arrived
+	if r == e.asking {
+		caller = nil
+	}
 	ev := e.event(EvAdmitted, r)
-	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(arrived), caller == nil
+	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(r.wait.arrived), caller == nil && r != e.asking
 	e.emit(ev)
 	e.arm(r)
 	if caller != nil {
