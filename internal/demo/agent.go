@@ -30,11 +30,11 @@ type worker struct {
 
 // step is one line of an agent's life. Processes send it as JSON.
 type step struct {
-	Event  string          `json:"event"` // acquired, refused, lost, written
+	Event  string          `json:"event"` // thinking, refused, lost, written
 	Agent  string          `json:"agent"`
 	Fence  interlock.Fence `json:"fence,string"`
 	Higher interlock.Fence `json:"highest_fence,string"` // for refused
-	WaitMS int64           `json:"wait_ms"`              // for acquired
+	WaitMS int64           `json:"wait_ms"`              // for thinking: in line
 	Reason string          `json:"reason,omitempty"`     // for lost
 }
 
@@ -69,13 +69,12 @@ func (w *worker) attempt(ctx context.Context) error {
 	if err != nil {
 		return w.failed(err)
 	}
-	fence := lease.Fence()
-	w.tell(step{Event: "acquired", Agent: w.update.Agent, Fence: fence, WaitMS: time.Since(asked).Milliseconds()})
-
+	fence, waited := lease.Fence(), time.Since(asked)
 	a, err := w.ledger.readFenced(w.update.Account, fence)
 	if err != nil {
 		return w.failed(err)
 	}
+	w.tell(step{Event: "thinking", Agent: w.update.Agent, Fence: fence, WaitMS: waited.Milliseconds()})
 	if err := w.answer(ctx, lease.Context()); err != nil {
 		return w.failed(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
 
-// The whole scene with real processes, ten times faster than a person sees it.
+// The whole scene with real processes, much faster than a person sees it.
 func TestRace(t *testing.T) {
 	var out bytes.Buffer
 	dir := filepath.Join(t.TempDir(), "race")
@@ -177,7 +177,7 @@ func TestPlan(t *testing.T) {
 	for _, task := range one.tasks {
 		perAccount[task.update.Account]++
 		names[task.update.Agent] = true
-		if task.update.Amount == 0 || task.think != task.real/10 {
+		if task.update.Amount == 0 || task.think != task.real/6 {
 			t.Errorf("task %+v", task)
 		}
 	}

@@ -30,7 +30,7 @@ type update struct {
 }
 
 func (u update) String() string {
-	return fmt.Sprintf("%s's %s of %s", u.Agent, u.What, u.Amount.abs())
+	return fmt.Sprintf("%s's %s of $%s", u.Agent, u.What, u.Amount.abs())
 }
 
 // with is the account after one more update.

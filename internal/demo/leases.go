@@ -90,7 +90,7 @@ func (f *field) play(ctx context.Context) error {
 	defer cancel(nil)
 	frozen, killed := f.plan.tasks[f.plan.frozen], f.plan.tasks[f.plan.killed]
 	behindFrozen := f.watch("written", frozen.update.Account)
-	behindKilled := f.watch("acquired", killed.update.Account)
+	behindKilled := f.watch("thinking", killed.update.Account)
 
 	f.story.start()
 	began := time.Now()
@@ -154,7 +154,7 @@ func (f *field) tell(t task, s step) {
 		}
 	}
 	switch s.Event {
-	case "acquired":
+	case "thinking":
 		f.waited(s)
 	case "written":
 		f.story.written()
@@ -198,8 +198,8 @@ func (w *watcher) wait(ctx context.Context) (step, error) {
 	}
 }
 
-// start starts the process of an agent that will fail, and returns when it holds
-// its account.
+// start starts the process of an agent that will fail, and returns when it thinks:
+// it then holds its account and has read it.
 func (f *field) start(ctx context.Context, t task) (*process, step, error) {
 	o := f.order
 	o.Update, o.TTLMS = t.update, shortTTL.Milliseconds()
@@ -207,7 +207,7 @@ func (f *field) start(ctx context.Context, t task) (*process, step, error) {
 	if err != nil {
 		return nil, step{}, err
 	}
-	s, err := p.next(ctx, "acquired")
+	s, err := p.next(ctx, "thinking")
 	f.waited(s)
 	return p, s, err
 }
@@ -256,7 +256,7 @@ func (f *field) freeze(ctx context.Context, t task, holds func(), behind *watche
 	f.story.say("%s woke up after %.1f s and wrote under fence %s: refused, the file has seen %s. It starts over.",
 		t.update.Agent, frozen.Seconds(), refused.Fence, refused.Higher)
 
-	again, err := p.next(ctx, "acquired")
+	again, err := p.next(ctx, "thinking")
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ type Config struct {
 
 	Agents   int    // 0 means 50; from 8 to 500
 	Accounts int    // 0 means 6; from 2 to Agents/4
-	Speed    int    // 0 means 10: every time of the trace is divided by it
+	Speed    int    // 0 means 6: every time of the trace is divided by it
 	Seed     uint64 // 0 means 1; other seeds replay other minutes of the trace
 }
 
@@ -57,7 +57,7 @@ func (cfg Config) complete() (Config, error) {
 	}
 	cfg.Agents = orDefault(cfg.Agents, 50)
 	cfg.Accounts = orDefault(cfg.Accounts, 6)
-	cfg.Speed = orDefault(cfg.Speed, 10)
+	cfg.Speed = orDefault(cfg.Speed, 6)
 	cfg.Seed = orDefault(cfg.Seed, 1)
 	switch {
 	case cfg.Agents < 8 || cfg.Agents > 500:
@@ -137,7 +137,12 @@ func Race(ctx context.Context, cfg Config) error {
 // makeDir makes the directory of a race, or checks that it is empty.
 func makeDir(dir string) (string, error) {
 	if dir == "" {
-		return os.MkdirTemp("", "interlock-race-")
+		dir, err := os.MkdirTemp("", "interlock-race-")
+		if err != nil {
+			return "", err
+		}
+		// Anybody may look. What is secret in it is the server's, in its own directory.
+		return dir, os.Chmod(dir, 0o755)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err

@@ -96,7 +96,7 @@ func (s *story) destroyed(o *outcome) {
 		s.say("%d updates written, none was lost", len(s.plan.tasks))
 		return
 	}
-	s.say("%d updates written, %d of them destroyed; %d of %d balances are wrong, by %s together",
+	s.say("%d updates written, %d of them destroyed; %d of %d balances are wrong, by $%s together",
 		len(s.plan.tasks), len(o.Destroyed), o.Wrong, len(o.Accounts), o.Off)
 	for i, l := range o.Destroyed {
 		if i == shownLosses {
@@ -140,7 +140,7 @@ func (s *story) closing(r *result) error {
 	}
 	row("updates destroyed", func(c *runResult) string { return fmt.Sprintf("%d of %d", len(c.Destroyed), c.Updates) })
 	row("balances wrong", func(c *runResult) string { return fmt.Sprintf("%d of %d", c.WrongBalances, len(c.Balances)) })
-	row("money off", func(c *runResult) string { return c.Off.String() })
+	row("money off", func(c *runResult) string { return "$" + c.Off.String() })
 	row("late writes refused", func(c *runResult) string { return fmt.Sprint(len(c.Refused)) })
 	row("thinking thrown away", func(c *runResult) string { return seconds(c.ThrownMS) + " *" })
 	row("time in line, mean", func(c *runResult) string { return seconds(c.WaitMeanMS) })
