@@ -74,7 +74,7 @@ func askAgain(err error) bool {
 }
 
 func (c *Client) tryAcquire(ctx context.Context, req *Request, flow string) (*grant, error) {
-	k := newCall(proto.OpAcquire)
+	k := c.newCall(proto.OpAcquire)
 	o := &k.op
 	o.Claims = claimsOf(req)
 	o.Flow, o.Purpose, o.Trace = flow, req.Purpose, req.Trace
@@ -121,7 +121,7 @@ func (c *Client) await(ctx context.Context, k *call, req *Request) (*grant, erro
 		switch phase {
 		case done:
 			g, err := k.grant, k.err
-			k.free()
+			c.free(k)
 			return g, err
 		case standing:
 			if req.OnQueued != nil {
@@ -144,7 +144,7 @@ func (c *Client) forget(k *call) phase {
 			break
 		}
 		c.unqueue(k)
-		k.free()
+		c.free(k)
 	case sent:
 		k.forgotten = true
 	case standing:

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -47,22 +46,26 @@ const (
 	done
 )
 
-var calls = sync.Pool{New: func() any { return &call{news: make(chan struct{}, 1)} }}
-
-func newCall(kind proto.OpKind) *call {
-	k := calls.Get().(*call)
+// newCall makes a call, out of one that is done where there is one. They are kept
+// per client, because a client in a test with a clock of its own must not share
+// channels with others.
+func (c *Client) newCall(kind proto.OpKind) *call {
+	k, ok := c.calls.Get().(*call)
+	if !ok {
+		k = &call{news: make(chan struct{}, 1)}
+	}
 	k.op.Kind = kind
 	return k
 }
 
 // free gives a done call back. Nobody else may know it any more.
-func (k *call) free() {
+func (c *Client) free(k *call) {
 	select {
 	case <-k.news:
 	default:
 	}
 	*k = call{news: k.news}
-	calls.Put(k)
+	c.calls.Put(k)
 }
 
 // tell wakes whoever waits for the call.

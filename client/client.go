@@ -26,6 +26,7 @@ type Client struct {
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 	flows  atomic.Uint64
+	calls  sync.Pool
 	kick   chan struct{} // keep must look again
 
 	mu       sync.Mutex
@@ -107,7 +108,7 @@ func (c *Client) unreachable(err error) error {
 // CheckFence asks whether a write under fence to key may go ahead. nil means yes;
 // an *interlock.Error with CodeFenced means no.
 func (c *Client) CheckFence(ctx context.Context, key interlock.Key, fence interlock.Fence) error {
-	k := newCall(proto.OpCheckFence)
+	k := c.newCall(proto.OpCheckFence)
 	k.op.Key, k.op.Fence = key, fence
 	return c.do(ctx, k, "the check of "+string(key))
 }
@@ -135,7 +136,7 @@ func (c *Client) do(ctx context.Context, k *call, what string) error {
 		}
 	}
 	err := k.err
-	k.free()
+	c.free(k)
 	return err
 }
 
@@ -201,7 +202,7 @@ func (c *Client) Close(ctx context.Context) error {
 			sess.lost(g, why, true)
 		}
 		sess.waits, sess.tickets, sess.window = map[uint64]*call{}, map[interlock.TicketID]*call{}, window{last: sess.window.last, low: sess.window.last}
-		k = newCall(proto.OpClose)
+		k = c.newCall(proto.OpClose)
 		c.submit(k)
 	}
 	c.mu.Unlock()

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +14,13 @@ func slept() time.Duration {
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &all) != nil {
 		return 0
 	}
-	// The two readings are some time apart: what is below a second is noise.
-	return time.Duration(all.Nano() - awake.Nano()).Truncate(time.Second)
+	// The readings are some time apart, so small differences mean nothing.
+	last, d := lastSlept.Load(), all.Nano()-awake.Nano()
+	if d < last+int64(time.Second/2) {
+		return time.Duration(last)
+	}
+	lastSlept.Store(d)
+	return time.Duration(d)
 }
+
+var lastSlept atomic.Int64

@@ -219,7 +219,7 @@ func (c *Client) attach(n *conn, s *session) error {
 func (c *Client) resume(s *session) {
 	var front []*call
 	for _, k := range s.tickets {
-		poll := newCall(proto.OpPoll)
+		poll := c.newCall(proto.OpPoll)
 		poll.op.ID, poll.target = k.ticket.ID, k
 		front = append(front, poll)
 	}

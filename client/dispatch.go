@@ -61,7 +61,7 @@ func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) 
 		err = r.Error(uint32(at.Shard), at.Epoch)
 	}
 	if k.forgotten {
-		k.free()
+		c.free(k)
 		return
 	}
 	k.finish(nil, err)
@@ -71,7 +71,7 @@ func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) 
 func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
 	if poll := k; poll.target != nil {
 		k = poll.target
-		poll.free()
+		c.free(poll)
 		if k.phase == done {
 			return
 		}
@@ -80,7 +80,7 @@ func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
 		if k.forgotten {
 			delete(s.tickets, r.Ticket.ID)
 			c.leave(r.Ticket.ID)
-			k.free()
+			c.free(k)
 			return
 		}
 		k.phase, k.ticket, k.holders = standing, *r.Ticket, nil
@@ -104,7 +104,7 @@ func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
 			c.drop(s, g)
 		}
 	}
-	k.free()
+	c.free(k)
 }
 
 // outcome turns the last answer to an acquire into a lease or a refusal.
@@ -138,14 +138,14 @@ func (c *Client) outcome(s *session, k *call, r *proto.Reply, at interlock.At) (
 func (c *Client) drop(s *session, g *grant) {
 	delete(s.leases, g.info.ID)
 	s.leaving[g.info.ID] = struct{}{}
-	k := newCall(proto.OpRelease)
+	k := c.newCall(proto.OpRelease)
 	k.op.ID, k.forgotten = g.info.ID, true
 	c.submit(k)
 }
 
 // leave gives up a place in line.
 func (c *Client) leave(id interlock.TicketID) {
-	k := newCall(proto.OpLeave)
+	k := c.newCall(proto.OpLeave)
 	k.op.ID, k.forgotten = id, true
 	c.submit(k)
 }
@@ -153,7 +153,7 @@ func (c *Client) leave(id interlock.TicketID) {
 // beat takes the answer to a heartbeat.
 func (c *Client) beat(s *session, k *call, r *proto.Reply, at interlock.At) {
 	since := k.since
-	k.free()
+	c.free(k)
 	if r.Outcome != proto.Refused {
 		s.confirmed(since)
 		c.losses(s, r)
@@ -243,7 +243,7 @@ func (c *Client) sessionOver(s *session, why *interlock.Error) {
 			k.op.Claims = slices.Clone(k.op.Claims)
 			c.queue = append(c.queue, k)
 		case k.forgotten || k.target != nil || k.op.Kind == proto.OpHeartbeat:
-			k.free()
+			c.free(k)
 		case k.op.Kind == proto.OpClose:
 			k.finish(nil, nil)
 		default:

@@ -86,7 +86,7 @@ func (c *Client) sendBeat(s *session) { c.submitFirst(c.newBeat(s)) }
 func (c *Client) newBeat(s *session) *call {
 	now := c.now()
 	s.beatSent, s.nextBeat = now, now.Add(beatAfter(s.shortest))
-	k := newCall(proto.OpHeartbeat)
+	k := c.newCall(proto.OpHeartbeat)
 	k.since = now
 	if c.progress != s.told {
 		k.op.Progress, s.told = c.progress, c.progress

@@ -168,7 +168,7 @@ func (l *Lease) Release(ctx context.Context, out Outcome) error {
 
 func (l *Lease) release(ctx context.Context, out Outcome) error {
 	c, g := l.g.c, l.g
-	k := newCall(proto.OpRelease)
+	k := c.newCall(proto.OpRelease)
 	k.op.ID, k.op.Outcome, k.op.Note = g.info.ID, out.Outcome, out.Note
 	invalid := k.check()
 	if invalid != nil {
@@ -192,7 +192,7 @@ func (l *Lease) release(ctx context.Context, out Outcome) error {
 	}
 	if over != nil {
 		c.mu.Unlock()
-		k.free()
+		c.free(k)
 		if over == errStillHeld {
 			return invalid
 		}
@@ -210,7 +210,7 @@ func (l *Lease) release(ctx context.Context, out Outcome) error {
 		}
 	}
 	err := k.err
-	k.free()
+	c.free(k)
 	if err == nil {
 		err = invalid
 	}

@@ -3,13 +3,14 @@ package server
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -23,8 +24,8 @@ import (
 // After Drain, clients stay until they are cut: call Cut, then Stop.
 func (d *Streams) GRPCServer() *grpc.Server {
 	options := []grpc.ServerOption{
-		grpc.ForceServerCodecV2(proto.Codec{}),
-		grpc.MaxRecvMsgSize(proto.MaxFrameBytes),
+		grpc.ForceServerCodecV2(frameCodec{}),
+		grpc.MaxRecvMsgSize(2 * proto.MaxFrameBytes), // what is above 1 MiB is refused by frameCodec, in our words
 		grpc.MaxHeaderListSize(16 << 10),
 		grpc.MaxConcurrentStreams(128), // a connection
 		grpc.ConnectionTimeout(10 * time.Second),
@@ -92,19 +93,38 @@ type grpcLink struct {
 func (l *grpcLink) Send(f *proto.ServerFrame) error { return l.stream.SendMsg(f) }
 
 func (l *grpcLink) Recv(f *proto.ClientFrame) error {
-	err := l.stream.RecvMsg(f)
-	if err == nil || errors.Is(err, io.EOF) || l.stream.Context().Err() != nil {
+	in := received{frame: f}
+	if err := l.stream.RecvMsg(&in); err != nil {
 		return err
 	}
-	switch status.Code(err) {
-	case grpccodes.ResourceExhausted:
-		return &interlock.Error{Code: interlock.CodeBodyTooLarge,
-			Message: "a frame has more than 1048576 bytes: send its operations in several"}
-	case grpccodes.Internal:
-		return &interlock.Error{Code: interlock.CodeInvalidRequest,
-			Message: "that is no frame of the session stream (proto/session.proto): " + status.Convert(err).Message()}
+	if in.refusal != nil {
+		return in.refusal
 	}
-	return err
+	return nil
+}
+
+// received is a frame, or why it is none.
+type received struct {
+	frame   *proto.ClientFrame
+	refusal *interlock.Error
+}
+
+// frameCodec finds bad frames without telling gRPC of them: it would end the
+// stream itself, without the trailer that names the code.
+type frameCodec struct{ proto.Codec }
+
+func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	in, ok := v.(*received)
+	if !ok {
+		return c.Codec.Unmarshal(data, v)
+	}
+	if n := data.Len(); n > proto.MaxFrameBytes {
+		in.refusal = &interlock.Error{Code: interlock.CodeBodyTooLarge,
+			Message: fmt.Sprintf("a frame has %d bytes, and at most %d are read: send its operations in several", n, proto.MaxFrameBytes)}
+	} else if err := c.Codec.Unmarshal(data, in.frame); err != nil {
+		in.refusal = &interlock.Error{Code: interlock.CodeInvalidRequest, Message: err.Error() + ": see proto/session.proto"}
+	}
+	return nil
 }
 
 // Close lets the handler return, once.

@@ -1,0 +1,158 @@
+package client_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/server"
+)
+
+func TestNobodyListens(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	_, err = client.Dial(context.Background(), client.Config{Addrs: []string{addr}})
+	if !errors.Is(err, client.ErrUnreachable) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("got %v", err)
+	}
+	// Another address that answers is enough.
+	w := inMemory(t)
+	c, err := client.Dial(context.Background(), client.Config{Addrs: []string{addr, w.listen()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeClient(t, c)
+	if _, err := client.Dial(context.Background(), client.Config{}); err == nil {
+		t.Error("dialled without an address")
+	}
+}
+
+// A listener that accepts and never says a word does not hold up a caller whose
+// context ends.
+func TestSilentListener(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := client.Dial(ctx, client.Config{Addrs: []string{l.Addr().String()}}); !errors.Is(err, client.ErrUnreachable) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCredentialsAndTLS(t *testing.T) {
+	secret, line, err := server.NewCredential("swarm", "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "credentials")
+	if err := os.WriteFile(file, []byte(line+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	credentials, err := server.LoadCredentials(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := inMemory(t)
+	certificate, roots := certificateFor(t, "127.0.0.1")
+	if w.srv, err = server.New(server.Config{Shard: w.shard, Credentials: credentials, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}); err != nil {
+		t.Fatal(err)
+	}
+	w.door = server.NewStreams(w.srv, server.StreamConfig{TLS: &tls.Config{Certificates: []tls.Certificate{certificate}}})
+	good := client.Config{Addrs: []string{w.listen()}, TLS: &tls.Config{RootCAs: roots}, Credential: secret, Namespace: "acme", Agent: "a"}
+
+	c, err := client.Dial(context.Background(), good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeClient(t, c)
+	s := &stage{t: t, w: w, ctx: context.Background()}
+	s.acquire(c, exclusively("k"))
+
+	// The namespace is the credential's when none is named; it is the same one.
+	unnamed := good
+	unnamed.Namespace = ""
+	other, err := client.Dial(context.Background(), unnamed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeClient(t, other)
+	if _, err := other.Acquire(s.ctx, client.Request{Keys: []interlock.Key{"k"}}); !isCode(err, interlock.CodeHeld) {
+		t.Errorf("got %v", err)
+	}
+
+	for name, refused := range map[string]struct {
+		change func(*client.Config)
+		code   interlock.Code
+	}{
+		"no credential":         {func(cfg *client.Config) { cfg.Credential = "" }, interlock.CodeUnauthenticated},
+		"an unknown credential": {func(cfg *client.Config) { cfg.Credential = "ilk_wrong" }, interlock.CodeUnauthenticated},
+		"another's namespace":   {func(cfg *client.Config) { cfg.Namespace = "other" }, interlock.CodeForbidden},
+	} {
+		cfg := good
+		refused.change(&cfg)
+		if _, err := client.Dial(context.Background(), cfg); !isCode(err, refused.code) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		cfg.Addrs = nil
+		if _, err := client.New(context.Background(), w.door.Dial, cfg); !isCode(err, refused.code) {
+			t.Errorf("%s, embedded: got %v", name, err)
+		}
+	}
+	plain := good
+	plain.TLS = nil
+	if _, err := client.Dial(context.Background(), plain); !errors.Is(err, client.ErrUnreachable) {
+		t.Errorf("plain text: got %v", err)
+	}
+	stranger := good
+	stranger.TLS = &tls.Config{RootCAs: x509.NewCertPool()}
+	if _, err := client.Dial(context.Background(), stranger); !errors.Is(err, client.ErrUnreachable) {
+		t.Errorf("a certificate that nobody vouches for: got %v", err)
+	}
+}
+
+func certificateFor(t *testing.T, ip string) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "interlock test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.ParseIP(ip)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
+}
