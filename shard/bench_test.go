@@ -106,6 +106,44 @@ func benchmarkWith(b *testing.B, change func(*Config), beside func(*Shard)) {
 	benchmarkCycles(b, j, 256, change, beside)
 }
 
+// How fast a start is: one operation is one entry, half of them grants and half
+// releases.
+func BenchmarkReplay(b *testing.B) {
+	j, err := filejournal.Open(b.Context(), b.TempDir(), filejournal.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := Open(b.Context(), Config{Journal: j, SnapshotBytes: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close(background)
+	const burst = 1000
+	got := make(single, 2*burst)
+	claims := []interlock.Claim{{Key: "account:12345", Mode: interlock.Exclusive}}
+	for n := 0; n < b.N; n += 2 * burst {
+		for range burst {
+			h := engine.Head{Namespace: "bench", From: got}
+			id := newID()
+			if err := s.Submit(&engine.Acquire{Head: h, ID: id, Agent: "bench", Claims: claims}, &engine.Release{Head: h, Lease: id}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for range 2 * burst {
+			<-got
+		}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	r, err := s.replay(b.Context(), s.At().Index)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(r.entries)/b.Elapsed().Seconds(), "entries/s")
+	b.ReportMetric(float64(r.bytes)/b.Elapsed().Seconds()/1e6, "MB/s")
+}
+
 // What a mailbox carries: heartbeats, many at once, as a stream submits them.
 func BenchmarkHeartbeats(b *testing.B) {
 	s, err := Open(b.Context(), Config{Journal: newNullJournal(b), SnapshotBytes: -1})

@@ -120,6 +120,9 @@ func TestSnapshotsUnderLoad(t *testing.T) {
 			t.Fatalf("snapshot at %d: %v", at, err)
 		}
 		snapshot.Close()
+		r.expect(engine.Granted, acquire(nil, "one more"))
+		synctest.Wait() // if that called for a snapshot, the next one does not
+		r.expect(engine.Granted, acquire(nil, "and one"))
 		made, err := r.shard.replay(r.Context(), r.shard.At().Index)
 		if err != nil {
 			t.Fatal(err)
@@ -150,8 +153,11 @@ func TestTruncation(t *testing.T) {
 		small := func(c *Config) { c.SnapshotBytes, c.KeepBytes = 10_000, 20_000 }
 		r := newRig(t, small)
 		held := r.expect(engine.Granted, acquire(nil, "kept")).Lease
-		r.traffic(4, 500)
-		synctest.Wait()
+		for range 1000 {
+			lease := r.expect(engine.Granted, acquire(nil, "a")).Lease
+			r.expect(engine.Done, release(nil, lease.ID))
+			synctest.Wait() // for the snapshot, if it is time for one
+		}
 		first, tail := r.shard.First(), r.shard.At().Index
 		if first < tail/2 {
 			t.Errorf("the journal goes from %d to %d", first, tail)
