@@ -237,3 +237,5 @@ func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
+
+func contains(s, part string) bool { return strings.Contains(s, part) }
