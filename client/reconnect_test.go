@@ -3,7 +3,6 @@ package client_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +15,7 @@ import (
 
 // broken is a world whose client's links can be cut.
 func broken(t *testing.T, w *world, cfg client.Config) (*stage, *breaker, *client.Client) {
-	b := &breaker{dial: func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) { return w.door.Dial(ctx, hello) }}
+	b := &breaker{dial: w.inside}
 	s := &stage{t: t, w: w, ctx: context.Background(), client: func(agent string) *client.Client {
 		return w.dial(client.Config{Agent: agent})
 	}}
@@ -384,22 +383,12 @@ func (l *stallingLink) Close(reason *interlock.Error) {
 
 func TestRetryForBoundsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := inMemory(t)
-		up := true
-		var link proto.ClientLink
-		c := w.connect(func(ctx context.Context, hello proto.Hello) (l proto.ClientLink, err error) {
-			if !up {
-				return nil, fmt.Errorf("connection refused")
-			}
-			link, err = w.door.Dial(ctx, hello)
-			return link, err
-		}, client.Config{Agent: "a", RetryFor: 3 * time.Second, SessionTTL: time.Hour})
-		s := &stage{t: t, w: w, ctx: context.Background()}
+		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a", RetryFor: 3 * time.Second, SessionTTL: time.Hour})
 		lease := s.acquire(c, exclusively("other"))
 		place := s.wait(c, exclusively("other"))
 		place.queued()
-		up = false
-		link.Close(nil)
+		b.refuse(errors.New("connection refused"))
+		b.cut()
 		synctest.Wait()
 		began := time.Now()
 		_, err := c.Acquire(s.ctx, exclusively("k"))
@@ -412,7 +401,7 @@ func TestRetryForBoundsAnOutage(t *testing.T) {
 		if err := c.CheckFence(s.ctx, "k", 1); !errors.Is(err, client.ErrUnreachable) {
 			t.Errorf("check: %v", err)
 		}
-		up = true
+		b.refuse(nil)
 		// The place in line that was given up is left: nobody is granted by the release.
 		s.acquire(c, exclusively("k"))
 		s.release(lease, "")

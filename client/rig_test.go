@@ -29,6 +29,7 @@ type world struct {
 
 	shard *shard.Shard
 	srv   *server.Server
+	mu    sync.Mutex // of door, which clients dial while it is replaced
 	door  *server.Streams
 	rpc   *grpc.Server
 	addr  string // of the gRPC door, once it listens; a restart keeps it
@@ -68,7 +69,10 @@ func (w *world) start() {
 	if w.srv, err = server.New(server.Config{Shard: w.shard, Logger: quiet}); err != nil {
 		w.t.Fatal(err)
 	}
-	w.door = server.NewStreams(w.srv, w.streams)
+	door := server.NewStreams(w.srv, w.streams)
+	w.mu.Lock()
+	w.door = door
+	w.mu.Unlock()
 	if w.addr != "" {
 		w.listen()
 	}
@@ -120,7 +124,15 @@ func (w *world) restart() {
 // that runs at that moment.
 func (w *world) dial(cfg client.Config) *client.Client {
 	w.t.Helper()
-	return w.connect(func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) { return w.door.Dial(ctx, hello) }, cfg)
+	return w.connect(w.inside, cfg)
+}
+
+// inside is the dialer of the server that runs at that moment.
+func (w *world) inside(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {
+	w.mu.Lock()
+	door := w.door
+	w.mu.Unlock()
+	return door.Dial(ctx, hello)
 }
 
 func (w *world) connect(dialer client.Dialer, cfg client.Config) *client.Client {
@@ -151,12 +163,16 @@ type breaker struct {
 	// instead of delivering it.
 	lose func(*proto.ServerFrame) bool
 	down chan struct{} // not nil: dialing waits until it is closed
+	deny error         // not nil: what dialing returns
 }
 
 func (b *breaker) Dial(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {
 	b.mu.Lock()
-	down := b.down
+	down, deny := b.down, b.deny
 	b.mu.Unlock()
+	if deny != nil {
+		return nil, deny
+	}
 	if down != nil {
 		select {
 		case <-down:
@@ -184,6 +200,13 @@ func (b *breaker) cut() {
 	for _, l := range links {
 		l.Close(nil)
 	}
+}
+
+// refuse makes dialing fail, or with nil succeed again.
+func (b *breaker) refuse(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deny = err
 }
 
 // block makes dialing wait; the function that it returns ends that.
