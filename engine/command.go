@@ -117,7 +117,8 @@ type Acquire struct {
 
 // Poll asks after a place in line: Queued, Granted (an offer is claimed by it),
 // or Refused when it is gone. With Attach, a Queued answer is followed by
-// another when the wait is over; without, an earlier attachment ends.
+// another when the wait is over; without, an earlier attachment over the same
+// Link ends.
 type Poll struct {
 	Head
 	Ticket interlock.TicketID

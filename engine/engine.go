@@ -193,6 +193,7 @@ func (e *Engine) Counts() (c Counts) {
 		c.Keys += len(s.nodes)
 		c.Leases += s.leases
 		c.Waiters += s.waiters
+		c.Sessions -= s.lingering
 	}
 	return c
 }

@@ -33,6 +33,9 @@ func (e *Engine) evolve(ev *Event) error {
 		if s == nil {
 			return errUnknown
 		}
+		if !s.dead {
+			s.space.lingering++
+		}
 		s.dead, s.why = true, ev.Reason
 		e.forgetSession(s)
 	case EvQueued, EvGranted:
@@ -97,6 +100,7 @@ func (e *Engine) forgetSession(s *session) {
 		return
 	}
 	e.timers.clear(&s.timer)
+	s.space.lingering--
 	delete(s.space.sessions, s.id)
 	delete(e.byNum, s.num)
 	s.space.gone.push(s.id)

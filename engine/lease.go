@@ -222,8 +222,9 @@ func (e *Engine) checkFence(c *CheckFence) {
 	e.reply(Done)
 }
 
-// holderOf gives the lease with a fence that claims a key, or, if covering is
-// set, an ancestor of it in a mode that reaches down.
+// holderOf gives the lease or offer with a fence that claims a key. If covering is
+// set, it may claim an ancestor instead, in a mode that reaches down, but must be
+// in its holder's hands.
 func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, covering bool) *request {
 	s := e.spaces[e.head.Namespace]
 	if s == nil {
@@ -232,7 +233,7 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, covering boo
 	for at := string(key); ; {
 		if n := s.nodes[at]; n != nil {
 			for h := n.first; h != nil; h = h.next {
-				if h.req.fence == fence && h.req.phase != offered && (at == string(key) || below(h.mode) != 0) {
+				if h.req.fence == fence && (!covering || h.req.phase != offered) && (at == string(key) || below(h.mode) != 0) {
 					return h.req
 				}
 			}

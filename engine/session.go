@@ -85,7 +85,7 @@ func (e *Engine) openSession(c *OpenSession) {
 		return
 	}
 	space := e.space(c.Namespace)
-	if len(space.sessions) >= interlock.MaxSessions {
+	if len(space.sessions)-space.lingering >= interlock.MaxSessions {
 		e.refuse(interlock.CodeTooManySessions, fmt.Sprintf(
 			"namespace %q has %d sessions, which is its limit: close some first", c.Namespace, interlock.MaxSessions))
 		return

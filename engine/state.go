@@ -27,6 +27,8 @@ type space struct {
 	torn     []*flow // flows that hold and wait, in the order of their sessions and names
 	leases   int
 	waiters  int
+
+	lingering int // sessions that are over and still have leases or waits
 }
 
 // node is one key that somebody holds, waits for or left a note at, or an

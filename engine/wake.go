@@ -20,11 +20,14 @@ import "github.com/interlockdev/interlock"
 // time, is not blocked by what blocks the others of its mode, so it is watched
 // one by one (place.own).
 
-// candidate is a watched waiter that a change may have helped.
+// candidate is a watched waiter that a change may have helped, and the tree whose
+// first watched one it was. Whoever looks at it and does not find it still
+// blocked there passes the change on to the next of that tree.
 type candidate struct {
 	score Time
 	num   uint64
 	place *place
+	node  *node
 }
 
 // readyHeap orders candidates as they stand in line, so that grants of one step
@@ -43,7 +46,7 @@ func (h *readyHeap) push(p *place) {
 		return
 	}
 	p.ready = true
-	*h = append(*h, candidate{p.req.wait.score, p.req.num, p})
+	*h = append(*h, candidate{p.req.wait.score, p.req.num, p, p.req.needs[p.need].node})
 	for i := len(*h) - 1; i > 0; {
 		up := (i - 1) / 2
 		if !h.less(i, up) {
@@ -124,23 +127,20 @@ func (e *Engine) settle() {
 func (e *Engine) consider(c candidate) {
 	p := c.place
 	p.ready = false
-	r := p.req
-	if r.num != c.num || r.phase != waiting || !p.watching {
-		return
+	if r := p.req; r.num == c.num && r.phase == waiting && p.watching {
+		if r.blockedAt(&r.needs[p.need]) {
+			if !p.own {
+				return
+			}
+		} else if b := r.blocker(); b >= 0 {
+			e.watch(r, b)
+		} else {
+			c.node.line.setWatching(p, false)
+			e.admit(r)
+		}
 	}
-	m := &r.needs[p.need]
-	if r.blockedAt(m) {
-		return
-	}
-	l := m.node.line
-	if b := r.blocker(); b >= 0 {
-		e.watch(r, b)
-	} else {
-		l.setWatching(p, false)
-		e.admit(r)
-	}
-	if !p.own && m.node != nil && m.node.line != nil {
-		e.ready.push(m.node.line.trees[p.mode].firstWatched())
+	if l := c.node.line; l != nil {
+		e.ready.push(l.trees[p.mode].firstWatched())
 	}
 }
 
