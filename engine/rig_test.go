@@ -1,0 +1,368 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// begin is when every test's clock starts.
+const begin = engine.Time(1_800_000_000_000_000_000)
+
+// since gives the time passed in a test.
+func since(t engine.Time) time.Duration { return t.Sub(begin) }
+
+// listener stands for a connection: effects for it carry its name.
+type listener struct{ name string }
+
+func (l *listener) String() string { return l.name }
+
+// counted makes an id from a counter, so that runs can be repeated.
+func counted(n uint64) (id [16]byte) {
+	binary.BigEndian.PutUint64(id[:8], 0xc0de)
+	binary.BigEndian.PutUint64(id[8:], n)
+	return id
+}
+
+// rig drives an engine, keeps its journal, and has the model look at every step.
+type rig struct {
+	e       *engine.Engine
+	m       *model
+	now     engine.Time
+	epoch   interlock.Epoch
+	ids     uint64
+	journal [][]byte
+	trace   []string
+
+	last   engine.Output // of the last step
+	ticked func()        // is called after each Tick of advance
+	blind  bool          // the model does not look: the script is about what it leaves out
+
+	// snapshot is the state after the first snapAt entries.
+	snapshot []byte
+	snapAt   int
+
+	// views compares what can be looked at, too, after every command.
+	namespaces []interlock.Namespace
+	keys       []interlock.Key
+}
+
+func newRig() *rig {
+	g := &rig{e: engine.New(), m: &model{}, now: begin, epoch: 1}
+	g.m.now = begin
+	return g
+}
+
+// start begins the first term.
+func (g *rig) start() error {
+	return g.step(&engine.Recover{Epoch: g.epoch})
+}
+
+func (g *rig) id() [16]byte {
+	g.ids++
+	return counted(g.ids)
+}
+
+// step carries out cmd now and checks everything.
+func (g *rig) step(cmd engine.Command) error {
+	head := headOf(cmd)
+	head.At = g.now
+	g.trace = append(g.trace, commandText(cmd))
+	switch cmd.(type) {
+	case *engine.Tick, *engine.Recover, *engine.Limit:
+	default:
+		if head.From == nil {
+			head.From = &listener{fmt.Sprintf("caller %d", len(g.trace))}
+		}
+	}
+	var out engine.Output
+	g.e.Step(cmd, &out)
+	g.last = out
+	for i := range out.Events {
+		g.trace = append(g.trace, "        "+eventText(&out.Events[i]))
+	}
+	for i := range out.Effects {
+		g.trace = append(g.trace, fmt.Sprintf("        -> %v: %s", out.Effects[i].To, effectText(&out.Effects[i])))
+	}
+	if len(out.Entry) > 0 {
+		g.journal = append(g.journal, bytes.Clone(out.Entry))
+	}
+	if err := sameEvents(out.Entry, out.Events); err != nil {
+		return err
+	}
+	if g.e.Now() < g.now && len(out.Entry) > 0 {
+		return fmt.Errorf("the engine's time is %d after a command at %d", g.e.Now(), g.now)
+	}
+	if g.blind {
+		return nil
+	}
+	if err := g.m.observe(cmd, &out); err != nil {
+		return err
+	}
+	return g.m.between(false)
+}
+
+// sameEvents checks that the entry says what was decided.
+func sameEvents(entry []byte, events []engine.Event) error {
+	if len(entry) == 0 {
+		if len(events) > 0 {
+			return fmt.Errorf("%d events without an entry", len(events))
+		}
+		return nil
+	}
+	i := 0
+	err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
+		if i >= len(events) {
+			return errors.New("the entry has more events than the step")
+		}
+		if got := *ev; !reflect.DeepEqual(journaled(got), journaled(events[i])) {
+			return fmt.Errorf("event %d reads back as\n%+v, was\n%+v", i, got, events[i])
+		}
+		i++
+		return nil
+	})
+	if err == nil && i != len(events) {
+		err = fmt.Errorf("%d of %d events are in the entry", i, len(events))
+	}
+	return err
+}
+
+// journaled is what of an event must be the same after it was read back: an
+// empty list is as good as none.
+func journaled(ev engine.Event) engine.Event {
+	if len(ev.Claims) == 0 {
+		ev.Claims = nil
+	}
+	if len(ev.Cycle) == 0 {
+		ev.Cycle = nil
+	}
+	return ev
+}
+
+// pace says how the clock of a rig moves on.
+type pace int
+
+const (
+	everyTimer pace = iota // a Tick at every timer on the way
+	atOnce                 // Ticks at the new time only, as after a pause
+	noTick                 // none: commands get there before the Tick
+)
+
+// advance lets time pass.
+func (g *rig) advance(to engine.Time, how pace) error {
+	g.trace = append(g.trace, fmt.Sprintf("[%v] advance to %v", since(g.now), since(to)))
+	if how == noTick {
+		g.now = to
+		return nil
+	}
+	for range 100_000 {
+		timer, ok := g.e.NextTimer()
+		if !ok || timer > to {
+			g.now = to
+			if g.e.Now() < to {
+				// The views show the time of the last command.
+				if err := g.step(&engine.Tick{}); err != nil {
+					return err
+				}
+			}
+			if g.blind {
+				return nil
+			}
+			return g.m.settled(to)
+		}
+		if how == everyTimer {
+			g.now = max(g.now, timer)
+		} else {
+			g.now = to
+		}
+		if err := g.step(&engine.Tick{}); err != nil {
+			return err
+		}
+		if g.ticked != nil {
+			g.ticked()
+		}
+	}
+	return errors.New("the timer never comes to an end")
+}
+
+// settled: every timer up to now was served.
+func (m *model) settled(now engine.Time) error {
+	m.now = now
+	return m.between(true)
+}
+
+// restart throws the engine away, as a crash does, makes another one from the
+// journal, and begins its term.
+func (g *rig) restart(jump uint64) error {
+	replayed, err := g.replay()
+	if err != nil {
+		return err
+	}
+	if err := g.sameState(replayed); err != nil {
+		return err
+	}
+	g.e = replayed
+	g.epoch++
+	return g.step(&engine.Recover{Epoch: g.epoch, FenceJump: jump})
+}
+
+// sameState compares what the journal gives with the engine that wrote it.
+func (g *rig) sameState(replayed *engine.Engine) error {
+	if replayed.Hash() != g.e.Hash() {
+		return errors.New("the state after replay has another hash (I17)")
+	}
+	return nil
+}
+
+// replay makes an engine from the journal, and another one from the snapshot and
+// what came after it; they must be equal.
+func (g *rig) replay() (*engine.Engine, error) {
+	fresh := engine.New()
+	for i, entry := range g.journal {
+		if err := fresh.Apply(entry); err != nil {
+			return nil, fmt.Errorf("entry %d: %w", i, err)
+		}
+	}
+	if g.snapshot == nil {
+		return fresh, nil
+	}
+	short, err := engine.ReadSnapshot(bytes.NewReader(g.snapshot))
+	if err != nil {
+		return nil, fmt.Errorf("snapshot after entry %d: %w", g.snapAt, err)
+	}
+	for i, entry := range g.journal[g.snapAt:] {
+		if err := short.Apply(entry); err != nil {
+			return nil, fmt.Errorf("entry %d after a snapshot: %w", g.snapAt+i, err)
+		}
+	}
+	if short.Hash() != fresh.Hash() {
+		return nil, fmt.Errorf("snapshot(%d) + rest has another hash than the whole journal (I17)", g.snapAt)
+	}
+	return short, nil
+}
+
+// snap takes a snapshot.
+func (g *rig) snap() error {
+	var buf bytes.Buffer
+	if err := g.e.WriteSnapshot(&buf); err != nil {
+		return err
+	}
+	again, err := engine.ReadSnapshot(bytes.NewReader(buf.Bytes()))
+	if err != nil {
+		return fmt.Errorf("a fresh snapshot cannot be read: %w", err)
+	}
+	if again.Hash() != g.e.Hash() {
+		return errors.New("a snapshot reads back with another hash (I17)")
+	}
+	var twice bytes.Buffer
+	if err := again.WriteSnapshot(&twice); err != nil {
+		return err
+	}
+	if !bytes.Equal(buf.Bytes(), twice.Bytes()) {
+		return errors.New("a snapshot of what was read from a snapshot has other bytes")
+	}
+	g.snapshot, g.snapAt = buf.Bytes(), len(g.journal)
+	return nil
+}
+
+// commandText writes a command in the words of the scripts, as far as that goes.
+func commandText(cmd engine.Command) string {
+	head := headOf(cmd)
+	name := strings.ToLower(reflect.TypeOf(cmd).Elem().Name())
+	parts := []string{fmt.Sprintf("[%v] %s", since(head.At), name)}
+	add := func(key string, value any) {
+		if v := reflect.ValueOf(value); v.IsValid() && !v.IsZero() {
+			parts = append(parts, fmt.Sprintf("%s=%v", key, value))
+		}
+	}
+	add("ns", head.Namespace)
+	add("session", shortID(head.Session))
+	add("request", head.RequestID)
+	add("seq", head.Seq)
+	add("link", head.Link)
+	switch c := cmd.(type) {
+	case *engine.OpenSession:
+		add("id", shortID(c.ID))
+		add("agent", c.Agent)
+		add("ttl", c.TTL)
+	case *engine.Acquire:
+		add("id", shortID(c.ID))
+		add("agent", c.Agent)
+		add("flow", c.Flow)
+		add("claims", claimsText(c.Claims))
+		add("ttl", c.TTL)
+		add("grace", c.Grace)
+		add("max_hold", c.MaxHold)
+		add("priority", c.Priority)
+		add("on_conflict", c.OnConflict.String())
+		add("attach", c.Attach)
+	case *engine.Poll:
+		add("ticket", shortID(c.Ticket))
+		add("attach", c.Attach)
+	case *engine.Leave:
+		add("ticket", shortID(c.Ticket))
+	case *engine.Detach:
+		add("ticket", shortID(c.Ticket))
+	case *engine.GetLease:
+		add("lease", shortID(c.Lease))
+	case *engine.Renew:
+		add("lease", shortID(c.Lease))
+	case *engine.Release:
+		add("lease", shortID(c.Lease))
+	case *engine.Revoke:
+		add("key", c.Key)
+		add("fence", c.Fence)
+	case *engine.CheckFence:
+		add("key", c.Key)
+		add("fence", c.Fence)
+	case *engine.Recover:
+		add("epoch", c.Epoch)
+		add("jump", c.FenceJump)
+	}
+	return strings.Join(parts, " ")
+}
+
+// shortID is the counter in a counted id.
+func shortID[T ~[16]byte](id T) string {
+	if id == (T{}) {
+		return ""
+	}
+	return fmt.Sprintf("#%d", binary.BigEndian.Uint64(id[8:]))
+}
+
+func eventText(ev *engine.Event) string {
+	text := fmt.Sprintf("%v", ev.Kind)
+	if ev.Num > 0 {
+		text += fmt.Sprintf(" request=%d", ev.Num)
+	}
+	if ev.Session > 0 {
+		text += fmt.Sprintf(" session=%d", ev.Session)
+	}
+	if ev.Fence > 0 {
+		text += fmt.Sprintf(" fence=%d", ev.Fence)
+	}
+	if ev.Offer {
+		text += " offer"
+	}
+	if ev.Reason > 0 {
+		text += " by " + ev.Reason.String()
+	}
+	if len(ev.Cycle) > 0 {
+		var steps []string
+		for _, s := range ev.Cycle {
+			steps = append(steps, fmt.Sprintf("%s/%s at %s victim=%v", s.Agent, s.Flow, s.Key, s.Victim))
+		}
+		text += " cycle: " + strings.Join(steps, "; ")
+	}
+	if ev.Kind == engine.EvAnswered {
+		text += fmt.Sprintf(" id=%s answer=%v %v", ev.RequestID, ev.Answer, ev.Code)
+	}
+	return text
+}

@@ -1,0 +1,301 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// pushed begins the name of a listener that is a session's receiver.
+const pushed = "push:"
+
+func (s *script) printf(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if s.target > s.now {
+		text = fmt.Sprintf("%v: %s", since(s.now), text)
+	}
+	s.lines = append(s.lines, strings.TrimRight(text, " "))
+}
+
+// afterTick writes what came of one Tick of an advance.
+func (s *script) afterTick() { s.print(nil) }
+
+// print writes what came of the last step: first what was decided, then what was
+// told. What both say is written once.
+func (s *script) print(cmd engine.Command) {
+	before := len(s.lines)
+	told := map[[16]byte]bool{}
+	for i := range s.last.Effects {
+		if e := &s.last.Effects[i]; e.Outcome == engine.Granted {
+			told[e.Lease.ID] = true
+		}
+	}
+	for i := range s.last.Events {
+		s.learn(cmd, &s.last.Events[i])
+		s.printEvent(&s.last.Events[i], told)
+	}
+	for i := range s.last.Effects {
+		if e := &s.last.Effects[i]; e.To != nil {
+			s.printEffect(cmd, e, len(s.lines) == before)
+		}
+	}
+}
+
+// learn notes the names of a new request or grant.
+func (s *script) learn(cmd engine.Command, ev *engine.Event) {
+	switch ev.Kind {
+	case engine.EvQueued, engine.EvGranted:
+		l := &lease{id: ev.ID, ns: ev.Namespace, claims: claimsText(ev.Claims), who: ev.Agent}
+		for _, a := range s.actors {
+			if a.num == ev.Session && ev.Session != 0 {
+				l.actor, l.who = a, a.name
+			}
+		}
+		if ask, ok := cmd.(*engine.Acquire); ok && ask.Flow != "" && ask.Flow != "main" {
+			l.who += "/" + ask.Flow
+		}
+		s.nums[ev.Num] = l
+		if ev.Kind == engine.EvQueued {
+			s.ticket(l.id)
+		}
+	}
+	if l := s.nums[ev.Num]; l != nil && (ev.Kind == engine.EvGranted || ev.Kind == engine.EvAdmitted) {
+		l.fence = ev.Fence
+		s.leases[ev.Fence] = l
+	}
+}
+
+func (s *script) ticket(id [16]byte) string {
+	if s.tickets[id] == "" {
+		s.tickets[id] = fmt.Sprintf("t%d", len(s.tickets)+1)
+	}
+	return s.tickets[id]
+}
+
+var endings = map[engine.Reason]string{
+	engine.ByRelease: "released", engine.ByTTL: "expired", engine.ByRevocation: "revoked", engine.ByLapse: "lapsed",
+}
+
+func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
+	l := s.nums[ev.Num]
+	if l == nil {
+		l = &lease{}
+	}
+	switch ev.Kind {
+	case engine.EvOpened:
+		s.printf("term epoch=%d fence=%d", ev.Epoch, ev.Fence)
+	case engine.EvSessionOpened:
+		s.printf("opened %s", ev.Agent)
+	case engine.EvSessionEnded:
+		name := "?"
+		for _, a := range s.actors {
+			if a.num == ev.Session {
+				name = a.name
+			}
+		}
+		s.printf("session of %s over (%v)", name, ev.Reason)
+	case engine.EvAdmitted:
+		switch {
+		case ev.Offer:
+			s.printf("offered %s to %s fence=%d", l.claims, l.who, ev.Fence)
+		case !told[l.id]:
+			s.printf("granted %s to %s fence=%d, and nobody was told", l.claims, l.who, ev.Fence)
+		}
+	case engine.EvClaimed:
+		s.printf("claimed %s %s fence=%d", l.claims, l.who, l.fence)
+	case engine.EvGrace:
+		s.printf("grace %s %s fence=%d (%v)", l.claims, l.who, l.fence, ev.Reason)
+	case engine.EvEnded:
+		if word := endings[ev.Reason]; word != "" {
+			s.printf("%s %s %s fence=%d", word, l.claims, l.who, l.fence)
+		} else {
+			s.printf("ended %s %s fence=%d (%v)", l.claims, l.who, l.fence, ev.Reason)
+		}
+	case engine.EvLeft:
+		s.printf("left %s %s ticket=%s (%v)", l.claims, l.who, s.ticket(l.id), ev.Reason)
+	}
+}
+
+func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
+	who, push := strings.CutPrefix(fmt.Sprint(e.To), pushed)
+	name := who
+	if l := s.leases[e.Lease.Fence]; l != nil && e.Lease.Fence > 0 {
+		name = l.who
+	}
+	suffix := ""
+	if push && (cmd == nil || e.To != headOf(cmd).From) {
+		suffix = " (pushed)"
+	}
+	switch e.Outcome {
+	case engine.Granted:
+		text := fmt.Sprintf("granted %s to %s fence=%d until=%v", claimsText(e.Lease.Claims), name, e.Lease.Fence, since(s.now.Add(e.Lease.ExpiresIn)))
+		if e.Lease.State != interlock.Held {
+			text += fmt.Sprintf(" state=%v", e.Lease.State)
+		}
+		if e.Lease.MaxHoldIn > 0 {
+			text += fmt.Sprintf(" max_hold=%v", since(s.now.Add(e.Lease.MaxHoldIn)))
+		}
+		if e.Lease.Reused {
+			text += " reused"
+		}
+		if e.Lease.Changed && s.changed {
+			text += " changed"
+		}
+		s.printf("%s%s", text, suffix)
+		for _, n := range e.Lease.Notes {
+			s.printf("  note at %s by %s fence=%d outcome=%q %q age=%v", n.Key, n.Agent, n.Fence, n.Outcome, n.Text, n.Age)
+		}
+	case engine.Queued:
+		text := ""
+		for _, l := range s.nums {
+			if l.id == [16]byte(e.Ticket.ID) {
+				text = l.claims + " " + l.who
+			}
+		}
+		s.printf("queued %s ticket=%s position=%d%s", text, s.ticket(e.Ticket.ID), e.Ticket.Position, suffix)
+	case engine.Skipped:
+		s.printf("skipped %s %s", askedText(cmd), who)
+	case engine.Done:
+		switch cmd.(type) {
+		case *engine.Heartbeat, *engine.Attach:
+			s.printf("alive %s until=%v", who, since(s.now.Add(e.Session.ExpiresIn)))
+		default:
+			if alone {
+				s.printf("ok")
+			}
+		}
+	case engine.Refused:
+		if asked := askedText(cmd); asked != "" && e.To == headOf(cmd).From {
+			s.printf("refused %s %s %s", asked, who, e.Code)
+		} else {
+			s.printf("%s%s", strings.Join(strings.Fields("refused "+who+" "+string(e.Code)), " "), suffix)
+		}
+		if e.Conflict != nil {
+			for i, c := range e.Conflict.Cycle {
+				next := e.Conflict.Cycle[(i+1)%len(e.Conflict.Cycle)]
+				mark := ""
+				if c.Victim {
+					mark = " (victim)"
+				}
+				s.printf("  %s waits for %s at %s%s", flowName(c.Agent, c.Flow), flowName(next.Agent, next.Flow),
+					claimsText([]interlock.Claim{{Key: c.Key, Mode: c.Mode}}), mark)
+			}
+		}
+	case engine.Warned:
+		s.printf("warned %s fence=%d until=%v%s", name, e.Lease.Fence, since(s.now.Add(e.Lease.ExpiresIn)), suffix)
+	case engine.Lost:
+		s.printf("lost %s fence=%d %s%s", name, e.Lease.Fence, e.Code, suffix)
+	}
+	for _, l := range e.Losses {
+		s.printf("  %s fence=%d %v %s", claimsText(l.Lease.Claims), l.Lease.Fence, l.Lease.State, l.Code)
+	}
+}
+
+// askedText is what an Acquire asked for, "" for other commands.
+func askedText(cmd engine.Command) string {
+	if c, ok := cmd.(*engine.Acquire); ok {
+		return claimsText(c.Claims)
+	}
+	return ""
+}
+
+func flowName(agent, flow string) string {
+	if flow == "" || flow == "main" {
+		return agent
+	}
+	return agent + "/" + flow
+}
+
+// explain writes what stood in a request's way.
+func (s *script) explain(c *engine.Conflict) {
+	s.printf("  %s at %s, line of %d, eta=%v", c.Kind, c.Key, c.Queue.Length, c.Queue.ETA)
+	for i := range c.Holders {
+		s.printHolder(&c.Holders[i])
+	}
+	if c.More > 0 {
+		s.printf("  and %d more", c.More)
+	}
+}
+
+func (s *script) printHolder(h *interlock.Holder) {
+	text := fmt.Sprintf("  held by %s %s fence=%d %v held=%v until=%v", flowName(h.Agent, h.Flow),
+		claimsText([]interlock.Claim{{Key: h.Key, Mode: h.Mode}}), h.Fence, h.Liveness, h.Held, since(s.now.Add(h.ExpiresIn)))
+	if h.Progress != "" {
+		text += fmt.Sprintf(" progress=%q", h.Progress)
+	}
+	if h.Purpose != "" {
+		text += fmt.Sprintf(" purpose=%q", h.Purpose)
+	}
+	s.printf("%s", text)
+}
+
+// show writes what anybody may look at.
+func (s *script) show(w *words) error {
+	ns := s.head(w).Namespace
+	s.target = s.now
+	switch {
+	case w.has("key"):
+		v, err := s.e.Key(ns, interlock.Key(w.get("key")))
+		if err != nil {
+			s.printf("refused: %v", err)
+			return nil
+		}
+		s.printf("%s", v.Key)
+		for i := range v.Holders {
+			s.printHolder(&v.Holders[i])
+		}
+		for _, x := range v.Waiters {
+			text := fmt.Sprintf("  %d. %s waits %s waited=%v eta=%v", x.Position, flowName(x.Agent, x.Flow), x.Mode, x.Waited, x.ETA)
+			if x.Priority != 0 {
+				text += fmt.Sprintf(" priority=%d", x.Priority)
+			}
+			if x.Offered {
+				text += " offered"
+			}
+			s.printf("%s", text)
+		}
+		for _, n := range v.Notes {
+			s.printf("  note by %s fence=%d outcome=%q %q age=%v", n.Agent, n.Fence, n.Outcome, n.Text, n.Age)
+		}
+		if v.HoldTime >= time.Millisecond {
+			s.printf("  usually held %v", v.HoldTime.Round(time.Millisecond))
+		}
+	case w.has("waits"):
+		for _, e := range s.e.Waits(ns) {
+			text := fmt.Sprintf("%s waits for %s at %s", flowName(e.Waiter.Agent, e.Waiter.Flow), flowName(e.Blocker.Agent, e.Blocker.Flow),
+				claimsText([]interlock.Claim{{Key: e.Key, Mode: e.Mode}}))
+			if e.Ahead {
+				text += " (ahead in line)"
+			}
+			s.printf("%s", text)
+		}
+	case w.has("state"):
+		c := s.e.Counts()
+		s.printf("keys=%d leases=%d waiters=%d sessions=%d", c.Keys, c.Leases, c.Waiters, c.Sessions)
+	case w.has("keys"):
+		rows, more := s.e.Keys(ns, engine.KeyFilter{
+			Prefix: w.get("prefix"), Held: w.has("held"), Waiting: w.has("waiting"),
+			After: interlock.Key(w.get("after")), Limit: int(w.number("limit")),
+		})
+		for _, r := range rows {
+			s.printf("%s holders=%d waiters=%d", r.Key, len(r.Holders)+r.More, r.Length)
+		}
+		if more {
+			s.printf("and more")
+		}
+	case w.has("agent"):
+		for _, h := range s.e.AgentHolds(ns, w.get("agent")) {
+			s.printHolder(&h)
+		}
+	case w.has("hot"):
+		for _, h := range s.e.Hot(ns, 10) {
+			s.printf("%s holders=%d waiters=%d", h.Key, h.Holders, h.Length)
+		}
+	default:
+		return fmt.Errorf("show what?")
+	}
+	return nil
+}

@@ -1,0 +1,518 @@
+package engine_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+var update = flag.Bool("update", false, "write what the engine does into the scripts")
+
+// TestScripts runs the scripts in testdata/<feature>/*.txt, which are the
+// engine's specification. A script is a row of commands; below each group of
+// commands and a line of dashes stands what must come of it. Blank lines
+// separate groups, and '#' begins a comment.
+//
+// The commands and their words:
+//
+//	acquire key=K [mode=X|S|IX|IS|SIX] [key=K ...] holder=NAME [flow=F] [wait|skip] [detached]
+//	        [ttl=D] [grace=D] [max_hold=D] [priority=N] [id=REQUEST] [seq=N] [acked=N] [explain]
+//	        (NAME gets a session of a day the first time it is used; with session=none it is
+//	        anonymous. A mode belongs to the key before it. No grace unless it is given.
+//	        explain also shows what stood in the way.)
+//	release fence=N [note="..."] [outcome=W] [id=R]   renew fence=N [progress=W]   get fence=N
+//	poll ticket=tN [detached]   leave ticket=tN
+//	        (all of them in the name of the lease's holder, unless as=NAME, or as=nobody)
+//	open holder=NAME [ttl=D]   close   heartbeat   attach   detach holder=NAME [link=N] or ticket=tN
+//	revoke key=K fence=N [reason=W]   check key=K fence=N
+//	advance D     time passes, with a Tick at every timer on the way
+//	pass D        time passes, and no Tick yet
+//	tick          one Tick
+//	recover [down=D] [jump=N]   the process dies; another one replays the journal
+//	snapshot      one is taken; the next recover starts from it
+//	limit draining|low_space|none
+//	show key=K | waits | state | keys [prefix=P] | agent=A | hot
+//
+// Every command takes ns=NAMESPACE. Names of tickets, t1, t2, ..., are given in
+// the order in which the script sees them. All times count from its beginning.
+//
+// The model of this package watches every step, too, except in a script with the
+// line "unmodelled", which is for what the model leaves out. With the line "with
+// changed" a grant also says when somebody who could write held a key meanwhile.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "testdata/"), ".txt"), func(t *testing.T) {
+			runScript(t, file)
+		})
+	}
+}
+
+func runScript(t *testing.T, file string) {
+	old, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &script{rig: newRig(), actors: map[string]*actor{}, tickets: map[[16]byte]string{}, leases: map[interlock.Fence]*lease{}, nums: map[uint64]*lease{}}
+	s.ticked = s.afterTick
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	var fresh bytes.Buffer
+	lines := strings.Split(strings.TrimRight(string(old), "\n"), "\n")
+	for i := 0; i < len(lines); {
+		line := lines[i]
+		fresh.WriteString(line + "\n")
+		i++
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if line == "unmodelled" || line == "with changed" {
+			s.blind, s.changed = s.blind || line == "unmodelled", s.changed || line == "with changed"
+			continue
+		}
+		if line != "----" {
+			if err := s.do(line); err != nil {
+				t.Fatalf("%s:%d: %s\n%v\nwhat happened so far:\n%s", file, i, line, err, strings.Join(s.trace, "\n"))
+			}
+			continue
+		}
+		var want []string
+		first := i
+		for i < len(lines) && lines[i] != "" {
+			want = append(want, lines[i])
+			i++
+		}
+		got := s.lines
+		s.lines = nil
+		for _, l := range got {
+			fresh.WriteString(l + "\n")
+		}
+		if !*update && strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("%s:%d: want\n\t%s\ngot\n\t%s", file, first+1, strings.Join(want, "\n\t"), strings.Join(got, "\n\t"))
+		}
+	}
+	if len(s.lines) > 0 {
+		t.Errorf("%s: there is no expectation for\n\t%s", file, strings.Join(s.lines, "\n\t"))
+	}
+	if replayed, err := s.replay(); err != nil {
+		t.Errorf("%s: %v", file, err)
+	} else if err := s.sameState(replayed); err != nil {
+		t.Errorf("%s: %v", file, err)
+	}
+	if *update && !bytes.Equal(old, fresh.Bytes()) {
+		if err := os.WriteFile(file, fresh.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// script is a script as it runs.
+type script struct {
+	*rig
+	lines   []string // what came of the commands since the last expectation
+	actors  map[string]*actor
+	tickets map[[16]byte]string
+	leases  map[interlock.Fence]*lease
+	nums    map[uint64]*lease
+	changed bool
+	target  engine.Time // of the advance that is under way
+}
+
+// actor is somebody with a session.
+type actor struct {
+	name string
+	ns   interlock.Namespace
+	id   interlock.SessionID
+	num  uint64
+	link uint64
+}
+
+// lease is a request with the names that the script uses for it.
+type lease struct {
+	id     [16]byte
+	ns     interlock.Namespace
+	who    string
+	actor  *actor
+	claims string
+	fence  interlock.Fence
+}
+
+// words are the arguments of a command.
+type words struct {
+	list []word
+	used map[string]bool
+}
+
+type word struct{ key, value string }
+
+func (w *words) get(key string) string {
+	w.used[key] = true
+	for _, x := range w.list {
+		if x.key == key {
+			return x.value
+		}
+	}
+	return ""
+}
+
+func (w *words) has(key string) bool {
+	w.used[key] = true
+	for _, x := range w.list {
+		if x.key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// number reads a number; what is missing is 0.
+func (w *words) number(key string) int64 {
+	text := w.get(key)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic(fmt.Errorf("%s: %w", key, err))
+	}
+	return n
+}
+
+func (w *words) duration(key string) time.Duration {
+	if w.get(key) == "" {
+		return 0
+	}
+	return parseDuration(w.get(key))
+}
+
+func parseDuration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// split reads words separated by spaces; quotes keep spaces.
+func split(line string) *words {
+	w := &words{used: map[string]bool{}}
+	for line = strings.TrimSpace(line); line != ""; line = strings.TrimSpace(line) {
+		end := strings.IndexAny(line, " =")
+		if end < 0 {
+			end = len(line)
+		}
+		x := word{key: line[:end]}
+		line = line[end:]
+		if strings.HasPrefix(line, "=") {
+			line = line[1:]
+			if strings.HasPrefix(line, `"`) {
+				quoted, err := strconv.QuotedPrefix(line)
+				if err != nil {
+					panic(fmt.Errorf("%s: %w", line, err))
+				}
+				x.value, _ = strconv.Unquote(quoted)
+				line = line[len(quoted):]
+			} else {
+				end := strings.IndexByte(line+" ", ' ')
+				x.value, line = line[:end], line[end:]
+			}
+		}
+		w.list = append(w.list, x)
+	}
+	return w
+}
+
+// do carries out one line.
+func (s *script) do(line string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if e, ok := p.(error); ok {
+				err = e
+				return
+			}
+			panic(p)
+		}
+	}()
+	w := split(line)
+	name := w.list[0].key
+	w.list = w.list[1:]
+	switch name {
+	case "acquire":
+		err = s.acquire(w)
+	case "open":
+		err = s.open(w)
+	case "close":
+		err = s.tell(&engine.CloseSession{Head: s.actorHead(w)})
+	case "heartbeat":
+		err = s.tell(&engine.Heartbeat{Head: s.actorHead(w), Progress: w.get("progress")})
+	case "attach":
+		head := s.actorHead(w)
+		head.From = &listener{pushed + w.get("holder")}
+		err = s.tell(&engine.Attach{Head: head})
+	case "detach":
+		if w.has("ticket") {
+			head, id := s.byTicket(w)
+			err = s.tell(&engine.Detach{Head: head, Ticket: id})
+		} else {
+			err = s.tell(&engine.Detach{Head: s.actorHead(w)})
+		}
+	case "poll":
+		head, id := s.byTicket(w)
+		err = s.tellMore(&engine.Poll{Head: head, Ticket: id, Attach: !w.has("detached")}, w)
+	case "leave":
+		head, id := s.byTicket(w)
+		err = s.tell(&engine.Leave{Head: head, Ticket: id})
+	case "release":
+		head, id := s.byFence(w)
+		err = s.tell(&engine.Release{Head: head, Lease: id, Outcome: w.get("outcome"), Note: w.get("note")})
+	case "renew":
+		head, id := s.byFence(w)
+		err = s.tell(&engine.Renew{Head: head, Lease: id, Progress: w.get("progress")})
+	case "get":
+		head, id := s.byFence(w)
+		err = s.tell(&engine.GetLease{Head: head, Lease: id})
+	case "revoke":
+		err = s.tell(&engine.Revoke{Head: s.head(w), Key: interlock.Key(w.get("key")), Fence: interlock.Fence(w.number("fence")), Reason: w.get("reason")})
+	case "check":
+		err = s.tell(&engine.CheckFence{Head: s.head(w), Key: interlock.Key(w.get("key")), Fence: interlock.Fence(w.number("fence"))})
+	case "advance", "pass":
+		how := everyTimer
+		if name == "pass" {
+			how = noTick
+		}
+		d := w.list[0].key
+		w.used[d] = true
+		s.target = s.now.Add(parseDuration(d))
+		err = s.advance(s.target, how)
+	case "tick":
+		s.target = s.now
+		if err = s.step(&engine.Tick{}); err == nil {
+			s.afterTick()
+		}
+	case "snapshot":
+		err = s.snap()
+	case "recover":
+		s.now = s.now.Add(w.duration("down"))
+		err = s.restart(uint64(w.number("jump")))
+		s.print(nil)
+	case "limit":
+		err = s.tell(&engine.Limit{LowSpace: w.has("low_space"), Draining: w.has("draining")})
+		w.used["none"] = true
+	case "show":
+		err = s.show(w)
+	default:
+		return fmt.Errorf("no command %q", name)
+	}
+	for _, x := range w.list {
+		if !w.used[x.key] && err == nil {
+			err = fmt.Errorf("%s takes no %q", name, x.key)
+		}
+	}
+	return err
+}
+
+// tell carries out a command and writes what came of it.
+func (s *script) tell(cmd engine.Command) error {
+	err := s.step(cmd)
+	s.print(cmd)
+	return err
+}
+
+// tellMore also writes what stood in the way, when asked to.
+func (s *script) tellMore(cmd engine.Command, w *words) error {
+	err := s.tell(cmd)
+	if w.has("explain") {
+		for i := range s.last.Effects {
+			if c := s.last.Effects[i].Conflict; c != nil {
+				s.explain(c)
+			}
+		}
+	}
+	return err
+}
+
+func (s *script) head(w *words) engine.Head {
+	head := engine.Head{
+		Namespace: interlock.DefaultNamespace, RequestID: w.get("id"),
+		Seq: uint64(w.number("seq")), Acked: uint64(w.number("acked")), Actor: w.get("actor"),
+	}
+	if w.has("ns") {
+		head.Namespace = interlock.Namespace(w.get("ns"))
+	}
+	head.From = &listener{""}
+	return head
+}
+
+// actorHead is the head of a command in the name of holder=.
+func (s *script) actorHead(w *words) engine.Head {
+	head := s.head(w)
+	a := s.actor(head.Namespace, w.get("holder"))
+	head.Session, head.Link = a.id, a.link
+	if w.has("link") {
+		head.Link = uint64(w.number("link"))
+	}
+	head.From = &listener{a.name}
+	return head
+}
+
+// actor finds the session with a name, or opens it.
+func (s *script) actor(ns interlock.Namespace, name string) *actor {
+	a := s.actors[string(ns)+" "+name]
+	if a == nil {
+		a = s.newActor(ns, name)
+		if err := s.step(&engine.OpenSession{Head: engine.Head{Namespace: ns}, ID: a.id, Agent: name, TTL: 24 * time.Hour}); err != nil {
+			panic(err)
+		}
+		s.meet(a)
+	}
+	return a
+}
+
+func (s *script) newActor(ns interlock.Namespace, name string) *actor {
+	if name == "" {
+		panic(fmt.Errorf("who? holder= is missing"))
+	}
+	a := &actor{name: name, ns: ns, id: interlock.SessionID(s.id()), link: uint64(len(s.actors) + 1)}
+	s.actors[string(ns)+" "+name] = a
+	return a
+}
+
+// meet learns the number of a session that the last step opened.
+func (s *script) meet(a *actor) {
+	for i := range s.last.Events {
+		if ev := &s.last.Events[i]; ev.Kind == engine.EvSessionOpened {
+			a.num = ev.Session
+		}
+	}
+}
+
+func (s *script) open(w *words) error {
+	head := s.head(w)
+	a := s.newActor(head.Namespace, w.get("holder"))
+	head.From = &listener{a.name}
+	err := s.step(&engine.OpenSession{Head: head, ID: a.id, Agent: a.name, TTL: w.duration("ttl")})
+	s.meet(a)
+	s.print(&engine.OpenSession{})
+	return err
+}
+
+// as gives the head the session of who acts.
+func (s *script) as(head *engine.Head, w *words, l *lease) {
+	switch name := w.get("as"); {
+	case name == "nobody":
+	case name != "":
+		head.Session = s.actor(head.Namespace, name).id
+	case l.actor != nil:
+		head.Session, head.Link = l.actor.id, l.actor.link
+	default:
+		head.Link = bareLink
+	}
+	if w.has("link") {
+		head.Link = uint64(w.number("link"))
+	}
+	head.From = &listener{l.who}
+	if !w.has("ns") {
+		head.Namespace = l.ns
+	}
+}
+
+func (s *script) byFence(w *words) (engine.Head, interlock.LeaseID) {
+	head := s.head(w)
+	l := s.leases[interlock.Fence(w.number("fence"))]
+	if w.has("ticket") {
+		l = s.named(w.get("ticket"))
+	}
+	if l == nil {
+		l = &lease{id: counted(999_999), ns: head.Namespace, who: "somebody"}
+	}
+	s.as(&head, w, l)
+	return head, interlock.LeaseID(l.id)
+}
+
+func (s *script) byTicket(w *words) (engine.Head, interlock.TicketID) {
+	head := s.head(w)
+	l := s.named(w.get("ticket"))
+	if l == nil {
+		l = &lease{id: counted(999_999), ns: head.Namespace, who: "somebody"}
+	}
+	s.as(&head, w, l)
+	return head, interlock.TicketID(l.id)
+}
+
+func (s *script) named(ticket string) *lease {
+	for _, l := range s.nums {
+		if s.tickets[l.id] == ticket {
+			return l
+		}
+	}
+	return nil
+}
+
+// bareLink is the link of those without a session.
+const bareLink = 1000
+
+var modes = map[string]interlock.Mode{
+	"X": interlock.Exclusive, "S": interlock.Shared, "IX": interlock.IntentExclusive, "IS": interlock.IntentShared,
+	"SIX": interlock.SharedIntentExclusive,
+}
+
+func (s *script) acquire(w *words) error {
+	c := &engine.Acquire{
+		Head: s.head(w), ID: s.id(), Flow: w.get("flow"), Purpose: w.get("purpose"),
+		TTL: w.duration("ttl"), Grace: engine.NoGrace, MaxHold: w.duration("max_hold"), Priority: int(w.number("priority")),
+		Attach: !w.has("detached"),
+	}
+	switch {
+	case w.has("wait"):
+		c.OnConflict = interlock.Wait
+	case w.has("skip"):
+		c.OnConflict = interlock.Skip
+	}
+	if w.has("grace") {
+		c.Grace = w.duration("grace")
+	}
+	if w.get("session") == "none" {
+		c.Agent = w.get("holder")
+		c.Link = bareLink
+	} else if w.has("holder") {
+		a := s.actor(c.Namespace, w.get("holder"))
+		c.Session, c.Link = a.id, a.link
+	}
+	if w.has("link") {
+		c.Link = uint64(w.number("link"))
+	}
+	c.From = &listener{w.get("holder")}
+	for _, x := range w.list {
+		switch x.key {
+		case "key":
+			for _, key := range strings.Split(x.value, ",") {
+				c.Claims = append(c.Claims, interlock.Claim{Key: interlock.Key(key), Mode: interlock.Exclusive})
+			}
+		case "mode":
+			mode, ok := modes[x.value]
+			if !ok {
+				n, err := strconv.Atoi(x.value)
+				if err != nil {
+					return fmt.Errorf("no mode %q", x.value)
+				}
+				mode = interlock.Mode(n)
+			}
+			c.Claims[len(c.Claims)-1].Mode = mode
+		}
+	}
+	w.used["key"], w.used["mode"] = true, true
+	return s.tellMore(c, w)
+}
