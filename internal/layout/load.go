@@ -46,7 +46,7 @@ func checkPurity(root string, sources map[string]string) ([]string, error) {
 	var files []*ast.File
 	imports := map[string]bool{}
 	for _, name := range sortedKeys(sources) {
-		file, err := parser.ParseFile(fset, name, sources[name], parser.SkipObjectResolution)
+		file, err := parser.ParseFile(fset, name, sources[name], parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return nil, err
 		}

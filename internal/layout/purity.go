@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 	"strconv"
 )
@@ -43,7 +44,7 @@ var pureImports = map[string][]string{
 
 	"fmt":  {"Append", "Appendf", "Appendln", "Errorf", "Fprint", "Fprintf", "Fprintln", "Sprint", "Sprintf", "Sprintln", "Stringer"},
 	"io":   {"ByteReader", "ByteWriter", "EOF", "ErrUnexpectedEOF", "ReadAll", "ReadFull", "Reader", "StringWriter", "WriteString", "Writer"},
-	"maps": {"Clone", "Copy", "Equal", "EqualFunc", "Keys", "Values"},
+	"maps": {"Clone", "Copy", "DeleteFunc", "Equal", "EqualFunc", "Keys", "Values"},
 	"time": {"Duration", "Hour", "Microsecond", "Millisecond", "Minute", "Nanosecond", "Second"},
 }
 
@@ -57,10 +58,21 @@ func Purity(fset *token.FileSet, files []*ast.File, info *types.Info) []string {
 				c.refuse(spec, "imports %s", spec.Path.Value)
 			}
 		}
-		ast.Inspect(file, c.visit)
+		for _, decl := range file.Decls {
+			c.reasoned = false
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Doc != nil {
+				c.reasoned = anyOrder.MatchString(f.Doc.Text())
+			}
+			ast.Inspect(decl, c.visit)
+		}
 	}
 	return c.problems
 }
+
+// anyOrder is how a function's comment claims an exception from the rule about
+// maps: it says that the order does not matter, and why. A selection of the
+// smallest few of a million entries, for one, would cost far more sorted.
+var anyOrder = regexp.MustCompile(`does\s+not\s+depend\s+on\s+the\s+order\s+of\s+the\s+map,\s+because\s+\w`)
 
 func pureImport(name string) bool {
 	_, ok := pureImports[name]
@@ -71,9 +83,13 @@ type purity struct {
 	fset     *token.FileSet
 	info     *types.Info
 	problems []string
-	// sorted marks the calls of maps.Keys and maps.Values that stand directly in
-	// slices.Sorted: there the map's order is lost before anybody sees it.
+	// sorted marks the calls of maps.Keys and maps.Values whose order is lost before
+	// anybody sees it: those directly in slices.Sorted, and those that are collected
+	// by a statement after which the next one sorts.
 	sorted map[ast.Node]bool
+	// reasoned says that the comment of the function being visited gives a reason
+	// why it may walk a map.
+	reasoned bool
 	// floats is the end of the last expression refused for its type, so that 2*1.5
 	// is reported once and not three times.
 	floats token.Pos
@@ -95,7 +111,7 @@ func (c *purity) visit(n ast.Node) bool {
 	case *ast.ChanType:
 		c.refuse(n, "has a channel")
 	case *ast.RangeStmt:
-		if c.overMap(n.X) {
+		if c.overMap(n.X) && !c.reasoned {
 			c.refuse(n, "walks a map in its own order: walk slices.Sorted(maps.Keys(m))")
 		}
 	case *ast.AssignStmt:
@@ -106,6 +122,8 @@ func (c *purity) visit(n ast.Node) bool {
 		}
 	case *ast.IncDecStmt:
 		c.global(n.X)
+	case *ast.BlockStmt:
+		c.block(n)
 	case *ast.CallExpr:
 		c.call(n)
 	case *ast.SelectorExpr:
@@ -149,11 +167,66 @@ func (c *purity) call(call *ast.CallExpr) {
 			c.refuse(call, "prints")
 		}
 	}
-	if path, name := c.imported(call.Fun); path == "slices" && slices.Contains([]string{"Sorted", "SortedFunc", "SortedStableFunc"}, name) && len(call.Args) > 0 {
+	path, name := c.imported(call.Fun)
+	switch {
+	case path == "slices" && slices.Contains([]string{"Sorted", "SortedFunc", "SortedStableFunc"}, name) && len(call.Args) > 0:
 		if inner, ok := call.Args[0].(*ast.CallExpr); ok {
 			c.sorted[inner.Fun] = true
 		}
+	case path == "maps" && name == "DeleteFunc" && len(call.Args) == 2 && !isExpression(call.Args[1]):
+		c.refuse(call, "deletes from a map by more than one expression, so the order may show: write func(...) bool { return ... }")
 	}
+}
+
+// isExpression reports whether f is a function literal that only returns.
+func isExpression(f ast.Expr) bool {
+	lit, ok := f.(*ast.FuncLit)
+	if !ok || len(lit.Body.List) != 1 {
+		return false
+	}
+	_, ok = lit.Body.List[0].(*ast.ReturnStmt)
+	return ok
+}
+
+// block remembers what is collected from a map by one statement and sorted by the
+// next.
+func (c *purity) block(b *ast.BlockStmt) {
+	for i := 0; i+1 < len(b.List); i++ {
+		assign, ok := b.List[i].(*ast.AssignStmt)
+		if !ok || len(assign.Lhs) != 1 {
+			continue
+		}
+		list, ok := assign.Lhs[0].(*ast.Ident)
+		if !ok || !c.sorts(b.List[i+1], list) {
+			continue
+		}
+		ast.Inspect(assign.Rhs[0], func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 1 {
+				if path, name := c.imported(call.Fun); path == "slices" && name == "Collect" {
+					if inner, ok := call.Args[0].(*ast.CallExpr); ok {
+						c.sorted[inner.Fun] = true
+					}
+				}
+			}
+			return true
+		})
+	}
+}
+
+// sorts reports whether a statement is a sort of list and nothing else.
+func (c *purity) sorts(s ast.Stmt, list *ast.Ident) bool {
+	expr, ok := s.(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	call, ok := expr.X.(*ast.CallExpr)
+	if !ok || len(call.Args) == 0 {
+		return false
+	}
+	path, name := c.imported(call.Fun)
+	id, ok := call.Args[0].(*ast.Ident)
+	return ok && path == "slices" && slices.Contains([]string{"Sort", "SortFunc", "SortStableFunc"}, name) &&
+		c.info.ObjectOf(id) != nil && c.info.ObjectOf(id) == c.info.ObjectOf(list)
 }
 
 func (c *purity) selector(sel *ast.SelectorExpr) {
@@ -161,7 +234,7 @@ func (c *purity) selector(sel *ast.SelectorExpr) {
 	switch {
 	case path == "":
 	case path == "maps" && (name == "Keys" || name == "Values"):
-		if !c.sorted[sel] {
+		if !c.sorted[sel] && !c.reasoned {
 			c.refuse(sel, "walks a map in its own order: sort it at once, slices.Sorted(maps.%s(m))", name)
 		}
 	case pureImports[path] != nil && !slices.Contains(pureImports[path], name):

@@ -47,7 +47,10 @@ var table = []rule{
 		folder: "server", local: []string{".", "engine", "shard", "proto"},
 		remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/prometheus/client_golang"},
 	},
-	{folder: "client", local: []string{".", "proto"}, remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
+	{
+		folder: "client", local: []string{".", "proto"},
+		remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sys/unix"},
+	},
 	{
 		folder: "cmd", local: []string{".", "engine", "journal", "shard", "proto", "server", "client", "internal"},
 		remote: []string{"google.golang.org/grpc", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},

@@ -22,9 +22,14 @@ const MaxLines = 800
 
 // Tree checks what every package, file and page must have.
 func Tree(root string) (problems []string, err error) {
-	t := &tree{root: root, documented: map[string]bool{}}
+	t := &tree{root: root, documented: map[string]bool{}, tests: map[string]bool{}}
 	if err := walk(root, t.file); err != nil {
 		return nil, err
+	}
+	for _, c := range t.cited {
+		if !t.tests[c.test] {
+			t.refuse(c.page, "names %s, which does not exist", c.test)
+		}
 	}
 	for _, folder := range sortedKeys(t.documented) {
 		if !t.documented[folder] {
@@ -37,8 +42,13 @@ func Tree(root string) (problems []string, err error) {
 type tree struct {
 	root       string
 	documented map[string]bool // by folder with Go files that are not tests
+	tests      map[string]bool // names of tests and fuzz targets
+	cited      []citation
 	problems   []string
 }
+
+// citation is a test's name on a page.
+type citation struct{ page, test string }
 
 func (t *tree) refuse(name, format string, args ...any) {
 	t.problems = append(t.problems, name+": "+fmt.Sprintf(format, args...))
@@ -100,30 +110,45 @@ func (t *tree) goFile(name string, text []byte) error {
 // The words are put together so that this file may be checked too.
 var unfinished = regexp.MustCompile(`\b(` + "TO" + `DO|` + "FIX" + `ME|` + "XX" + `X)\b`)
 
-// testFile refuses sleeping: a test that sleeps is slow on a fast machine and
-// wrong on a slow one.
+// testFile notes the tests' names and refuses sleeping: a test that sleeps is slow
+// on a fast machine and wrong on a slow one. In the bubble of testing/synctest
+// sleeping is how time passes, so there it is right.
 func (t *tree) testFile(name string, fset *token.FileSet, file *ast.File) {
-	ast.Inspect(file, func(n ast.Node) bool {
-		sel, ok := n.(*ast.SelectorExpr)
-		if !ok || sel.Sel.Name != "Sleep" {
-			return true
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+			t.tests[f.Name.Name] = true
 		}
-		if id, ok := sel.X.(*ast.Ident); ok && id.Name == "time" {
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && isSelector(call.Fun, "synctest", "Test") {
+			return false
+		}
+		if e, ok := n.(ast.Expr); ok && isSelector(e, "time", "Sleep") {
 			t.refuse(fmt.Sprintf("%s:%d", name, fset.Position(n.Pos()).Line), "sleeps: wait for the event, or use testing/synctest")
 		}
 		return true
 	})
 }
 
+func isSelector(e ast.Expr, pkg, name string) bool {
+	sel, ok := e.(*ast.SelectorExpr)
+	if !ok || sel.Sel.Name != name {
+		return false
+	}
+	id, ok := sel.X.(*ast.Ident)
+	return ok && id.Name == pkg
+}
+
 var (
 	fence    = regexp.MustCompile("(?ms)^```.*?^```$")
 	link     = regexp.MustCompile(`\]\(([^()\s]+)\)`)
-	makeWord = regexp.MustCompile(`\bmake ([a-z][a-z-]*)`)
+	makeWord = regexp.MustCompile("(?m)^`?\\s*make ([a-z][a-z-]*)")
+	testName = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*`)
 	target   = regexp.MustCompile(`(?m)^([a-z][a-z-]*):.*## `)
 )
 
-// page checks that a page's links lead somewhere and that the make targets in
-// its examples exist.
+// page checks that a page's links lead somewhere, and that the make targets and
+// the tests that it names exist.
 func (t *tree) page(name string, text []byte) error {
 	prose := fence.ReplaceAll(text, nil)
 	for _, m := range link.FindAllSubmatch(prose, -1) {
@@ -148,6 +173,9 @@ func (t *tree) page(name string, text []byte) error {
 		targets[string(m[1])] = true
 	}
 	for _, code := range examples(text) {
+		for _, test := range testName.FindAllString(code, -1) {
+			t.cited = append(t.cited, citation{name, test})
+		}
 		for _, m := range makeWord.FindAllStringSubmatch(code, -1) {
 			if !targets[m[1]] {
 				t.refuse(name, "says make %s, which the Makefile does not have", m[1])
