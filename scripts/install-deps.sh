@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the build and the tests need on a fresh Debian machine, and only what is missing:
-# Go, a C compiler (the race detector needs it), protoc (the generated files are checked) and strace
-# (it lets the disk of the real server fail).
+# Go, a C compiler (the race detector needs it), protoc (the generated files are checked), strace (it lets
+# the disk of the real server fail) and curl (an example uses it).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,6 +11,7 @@ need() { # command package...
 }
 need go golang-go
 need git git
+need curl curl
 need gcc gcc libc6-dev
 need protoc protobuf-compiler
 need strace strace

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/interlockdev/interlock/internal/demo"
+)
+
+func newDemo(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "See what Interlock is for",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newDemoRace(a), newDemoAgent(a))
+	return cmd
+}
+
+func newDemoRace(a *app) *cobra.Command {
+	var cfg demo.Config
+	cmd := &cobra.Command{
+		Use:   "race",
+		Short: "50 agents on 6 accounts, first without leases, then with them",
+		Long: `Fifty agents charge fees and give credits on six accounts, which are plain files.
+First they read, think and write as if they were alone. Then they do the same
+under leases, while one of them is frozen and one is killed. Both runs are shown
+side by side, and the command fails if a balance is wrong under leases.
+
+It starts a server of its own for the time of the race. Give --url or --grpc-addr
+on the command line to use another one; its keys account:1001 and so on are held
+meanwhile.`,
+		Example: `  interlock demo race
+  interlock demo race --dir ./race --speed 3
+  interlock demo race -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.namesServer(cmd) {
+				if a.server.tls != nil {
+					return usage("demo race does not speak TLS: leave the server out, and it starts one of its own")
+				}
+				cfg.Server, cfg.Namespace, cfg.Credential = a.server.GRPC, a.server.Namespace, a.server.Credential
+			}
+			cfg.Out, cfg.JSON = a.out, a.output == "json"
+			if term.IsTerminal(int(os.Stderr.Fd())) {
+				cfg.Progress = a.err
+			}
+			// Whoever interrupts the race wants the server and the agents gone too.
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return demo.Race(ctx, cfg)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&cfg.Dir, "dir", "", "an empty or new `directory` for the accounts (default: a temporary one, which stays)")
+	flags.IntVar(&cfg.Agents, "agents", 50, "how many agents, from 8 to 500")
+	flags.IntVar(&cfg.Accounts, "accounts", 6, "how many accounts, from 2 to a quarter of the agents")
+	flags.IntVar(&cfg.Speed, "speed", 6, "how many times faster than life")
+	flags.Uint64Var(&cfg.Seed, "seed", 1, "which minutes of the recorded requests are replayed")
+	return cmd
+}
+
+// namesServer reports whether the command line itself names a server. A variable in
+// the environment is not enough: a demonstration must not land by accident where
+// real agents work.
+func (a *app) namesServer(cmd *cobra.Command) bool {
+	for _, name := range []string{"url", "grpc-addr"} {
+		if f := cmd.Flag(name); f != nil && f.Changed && !given(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// newDemoAgent is an agent of the race in a process of its own, because it will be
+// frozen or killed.
+func newDemoAgent(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:         "agent",
+		Short:       "One agent of the race",
+		Hidden:      true,
+		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		Args:        noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return demo.Agent(cmd.Context(), a.in, a.out)
+		},
+	}
+}
