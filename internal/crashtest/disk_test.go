@@ -66,7 +66,8 @@ func TestFailingSync(t *testing.T) {
 	dir, crew := prepared(t, 3)
 	// strace counts for each thread by itself, so the failure comes when one of them
 	// has made so many syncs.
-	for _, when := range []int{1, 2, 3, 5, 8, 13, 21, 34} {
+	underLoad := 0
+	for _, when := range []int{1, 2, 3, 5, 8, 13, 21, 34, 55, 89} {
 		t.Run(fmt.Sprintf("from number %d on", when), func(t *testing.T) {
 			crew.t, crew.site.t = t, t
 			server, err := launchtest.TryStart(t, launch.Config{
@@ -81,6 +82,7 @@ func TestFailingSync(t *testing.T) {
 			case err != nil:
 				t.Fatal(err)
 			default:
+				underLoad++
 				crew.site.connect(server.HTTP)
 				crew.work(t.Context(), server, 1<<20, func() { t.Error("the disk never failed") })
 				if code := server.ExitCode(); code != exitDisk {
@@ -94,6 +96,10 @@ func TestFailingSync(t *testing.T) {
 			}
 		})
 	}
+	if underLoad < 3 {
+		t.Errorf("the disk failed under load %d times only, else at the start", underLoad)
+	}
+	t.Logf("the disk failed under load %d times", underLoad)
 }
 
 // On a full disk nothing new is admitted, and what is held can be given back.
@@ -104,7 +110,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "spare")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	server := launchtest.Start(t, launch.Config{DataDir: dir, Wrap: strace(t, "fallocate:error=ENOSPC")})
+	server := launchtest.Start(t, launch.Config{DataDir: dir, Wrap: strace(t, "fallocate:error=ENOSPC"), Args: tiny})
 	crew.site.connect(server.HTTP)
 
 	refused := false

@@ -12,6 +12,10 @@ import (
 // cycles is how often the server is killed.
 const cycles = 50
 
+// tiny makes the journal's files so small that every cycle fills some, takes
+// snapshots and truncates.
+var tiny = []string{"--segment-bytes=16384", "--snapshot-bytes=32768", "--keep-bytes=-1"}
+
 // Fifteen clients work until the server is killed in the middle of it, fifty
 // times over.
 func TestKillUnderLoad(t *testing.T) {
@@ -19,8 +23,12 @@ func TestKillUnderLoad(t *testing.T) {
 	dir := t.TempDir()
 	crew := newCrew(t, 1, cycles)
 	random := rand.New(rand.NewPCG(1, 1))
-	for range cycles {
-		server := launchtest.Start(t, launch.Config{DataDir: dir})
+	for i := range cycles {
+		cfg := launch.Config{DataDir: dir}
+		if i%5 != 0 {
+			cfg.Args = tiny
+		}
+		server := launchtest.Start(t, cfg)
 		crew.settle(ctx, server)
 		crew.work(ctx, server, 20+random.IntN(400), server.Kill)
 	}
