@@ -107,7 +107,7 @@ func (d *door) send(r *http.Request) *reply {
 	w := httptest.NewRecorder()
 	d.handler.ServeHTTP(w, r)
 	out := &reply{TB: d.TB, what: r.Method + " " + r.URL.String(), status: w.Code, header: w.Header(), raw: w.Body.String()}
-	if strings.HasSuffix(w.Header().Get("Content-Type"), "json") {
+	if kind := w.Header().Get("Content-Type"); kind == "application/json" || kind == "application/problem+json" {
 		dec := json.NewDecoder(strings.NewReader(out.raw))
 		dec.UseNumber()
 		if err := dec.Decode(&out.body); err != nil {

@@ -248,9 +248,12 @@ func (o *eventOut) send() error {
 }
 
 // keepAlive lets a reader and what stands between see that the connection lives,
-// and tells how far the journal was looked through.
+// and tells how far the journal was looked through. A stream that is being written
+// needs none.
 func (o *eventOut) keepAlive() error {
-	o.mu.Lock()
+	if !o.mu.TryLock() {
+		return nil
+	}
 	defer o.mu.Unlock()
 	switch {
 	case o.sse && o.last > 0:

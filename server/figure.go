@@ -17,13 +17,14 @@ import (
 
 // figures are the metrics. docs/operations.md says what each is good for.
 //
-// What is counted for each lease is looked up in arrays made at the start rather
-// than by label: the committer of the shard does the counting.
+// What is counted for each lease is looked up in arrays rather than by label: the
+// committer of the shard does the counting, and it alone touches the arrays. A
+// series is made when it is first used, so that a scrape is not mostly zeros.
 type figures struct {
 	registry *prometheus.Registry
 	handler  http.Handler
 
-	wait, hold    [modes][reasons]prometheus.Observer
+	wait, hold    byModeAndReason
 	acquires      map[string]prometheus.Counter
 	expiries      [tiers]prometheus.Counter
 	fenceRefusals prometheus.Counter
@@ -80,15 +81,7 @@ func newFigures() *figures {
 		"How long requests waited until they were granted, or left the line.", thinkBuckets), []string{"mode", "outcome"})
 	hold := prometheus.NewHistogramVec(histogram("interlock_hold_seconds",
 		"How long leases were held, by how they ended.", thinkBuckets), []string{"mode", "outcome"})
-	for m := interlock.IntentShared; m <= interlock.Exclusive; m++ {
-		f.wait[m][0] = wait.WithLabelValues(m.String(), "granted")
-		for r := engine.ByRelease; r <= engine.ByDeadlock; r++ {
-			if r != engine.ByRelease {
-				f.wait[m][r] = wait.WithLabelValues(m.String(), r.String())
-			}
-			f.hold[m][r] = hold.WithLabelValues(m.String(), r.String())
-		}
-	}
+	f.wait.vec, f.hold.vec = wait, hold
 	acquires := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "interlock_acquires_total",
 		Help: "Requests for a lease, by their first answer: granted, queued, skipped, or the code of a refusal."}, []string{"outcome"})
 	for _, outcome := range []engine.Outcome{engine.Granted, engine.Queued, engine.Skipped} {
@@ -131,26 +124,18 @@ func newFigures() *figures {
 func (f *figures) event(ev *engine.Event) {
 	switch ev.Kind {
 	case engine.EvGranted:
-		if h := f.wait[strongest(ev.Claims)][0]; h != nil {
-			h.Observe(0)
-		}
+		f.wait.observe(ev.Claims, 0, 0)
 	case engine.EvAdmitted:
-		if h := f.wait[strongest(ev.Claims)][0]; h != nil {
-			h.Observe(ev.Waited.Seconds())
-		}
+		f.wait.observe(ev.Claims, 0, ev.Waited)
 	case engine.EvLeft:
-		if h := at(&f.wait, ev); h != nil {
-			h.Observe(ev.Waited.Seconds())
-		}
+		f.wait.observe(ev.Claims, ev.Reason, ev.Waited)
 		if ev.Reason == engine.ByDeadlock {
 			f.deadlocks.Inc()
 		}
 	case engine.EvGrace:
 		f.expiries[tierGrace].Inc()
 	case engine.EvEnded:
-		if h := at(&f.hold, ev); h != nil {
-			h.Observe(ev.Held.Seconds())
-		}
+		f.hold.observe(ev.Claims, ev.Reason, ev.Held)
 		switch ev.Reason {
 		case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath:
 			f.expiries[tierEnded].Inc()
@@ -158,12 +143,27 @@ func (f *figures) event(ev *engine.Event) {
 	}
 }
 
-// at finds the histogram for an event, or nil for a reason that it does not know.
-func at(h *[modes][reasons]prometheus.Observer, ev *engine.Event) prometheus.Observer {
-	if int(ev.Reason) >= reasons {
-		return nil
+// byModeAndReason is a histogram by the strongest mode of a request and by how it
+// ended; without a reason it was granted.
+type byModeAndReason struct {
+	vec   *prometheus.HistogramVec
+	known [modes][reasons]prometheus.Observer
+}
+
+func (h *byModeAndReason) observe(claims []interlock.Claim, why engine.Reason, d time.Duration) {
+	mode := strongest(claims)
+	if int(mode) >= modes || int(why) >= reasons {
+		return
 	}
-	return h[strongest(ev.Claims)][ev.Reason]
+	series := &h.known[mode][why]
+	if *series == nil {
+		outcome := why.String()
+		if why == 0 {
+			outcome = "granted"
+		}
+		*series = h.vec.WithLabelValues(mode.String(), outcome)
+	}
+	(*series).Observe(d.Seconds())
 }
 
 func (f *figures) acquired(eff *engine.Effect) {

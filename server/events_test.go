@@ -1,0 +1,132 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lines decodes JSON lines.
+func lines(t *testing.T, text string) (list []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		var v map[string]any
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+func kinds(list []map[string]any) string {
+	var names []string
+	for _, v := range list {
+		names = append(names, fmt.Sprint(v["event"]))
+	}
+	return strings.Join(names, " ")
+}
+
+func TestEventsTellTheStory(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		s := d.session("worker")
+		first := d.post("/v1/leases", `{"session":"`+s+`","purpose":"audit","claims":[{"key":"k"}]}`).want(200)
+		ticket := d.post("/v1/leases", `{"agent":"next","on_conflict":"wait","claims":[{"key":"k"}]}`).want(202).str("ticket.id")
+		pass(2 * time.Second)
+		d.post("/v1/leases/"+first.str("lease.id")+"/release", `{"outcome":"done","note":"all good"}`).want(200)
+		d.get("/v1/tickets/" + ticket).want(200)
+		pass(time.Hour)
+		got := lines(t, d.get("/v1/events").want(200).raw)
+		if story := kinds(got); story != "opened session_opened granted queued ended admitted claimed session_ended grace ended" {
+			t.Fatal(story)
+		}
+		ended := got[4]
+		for name, want := range map[string]any{
+			"agent": "worker", "fence": "1", "reason": "released", "outcome": "done", "note": "all good", "held_ms": 2000.0, "session_number": "1",
+		} {
+			if ended[name] != want {
+				t.Errorf("%s is %v, want %v", name, ended[name], want)
+			}
+		}
+		if got[5]["waited_ms"] != 2000.0 || got[5]["request"] != got[3]["request"] || got[9]["reason"] != "ttl" {
+			t.Errorf("%v\n%v", got[5], got[9])
+		}
+	})
+}
+
+// Nothing by which one could act on another's lease is in the events, in the
+// listings, in the metrics or in the log.
+func TestSecretsStayWithTheirHolder(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		session := d.session("worker")
+		lease := d.post("/v1/leases", `{"session":"`+session+`","claims":[{"key":"k"}]}`, "Idempotency-Key", "request-secret").str("lease.id")
+		ticket := d.post("/v1/leases", `{"agent":"next","on_conflict":"wait","claims":[{"key":"k"}]}`, "Idempotency-Key", "request-secret").str("ticket.id")
+		var seen strings.Builder
+		for _, path := range []string{"/v1/events", "/v1/keys", "/v1/keys/k", "/v1/waits", "/v1/why?key=k", "/v1/why?agent=next", "/v1/hot", "/metrics"} {
+			seen.WriteString(d.get(path).want(200).raw)
+		}
+		seen.WriteString(d.post("/v1/leases", `{"claims":[{"key":"k"}]}`).want(409).raw)
+		seen.WriteString(d.post("/v1/leases", `{"on_conflict":"skip","claims":[{"key":"k"}]}`).want(200).raw)
+		for _, secret := range []string{lease[2:], ticket[2:], session[2:], "request-secret"} {
+			if len(secret) < 10 || strings.Contains(seen.String(), secret) {
+				t.Errorf("%s can be seen by others", secret)
+			}
+		}
+	})
+}
+
+func TestEventsGoOnWhereTheyStopped(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		for i := range 5 {
+			d.acquire("a", fmt.Sprint("k", i))
+		}
+		finite := d.get("/v1/events?follow=false", "Accept", "text/event-stream").want(200)
+		if kind := finite.header.Get("Content-Type"); kind != "text/event-stream" {
+			t.Error(kind)
+		}
+		blocks := strings.Split(strings.TrimSuffix(finite.raw, "\n\n"), "\n\n")
+		if len(blocks) != 6 {
+			t.Fatalf("%d blocks in %q", len(blocks), finite.raw)
+		}
+		var last string
+		for i, b := range blocks[:3] {
+			rows := strings.Split(b, "\n")
+			if len(rows) != 3 || !strings.HasPrefix(rows[0], "event: ") || !strings.HasPrefix(rows[1], "data: {") || !strings.HasPrefix(rows[2], "id: ") {
+				t.Fatalf("block %d is %q", i, b)
+			}
+			last = strings.TrimPrefix(rows[2], "id: ")
+		}
+		rest := d.get("/v1/events?follow=false", "Accept", "text/event-stream", "Last-Event-ID", last).raw
+		if want := strings.Join(blocks[3:], "\n\n") + "\n\n"; rest != want {
+			t.Errorf("after %s: %q, want %q", last, rest, want)
+		}
+		if got := kinds(lines(t, d.get("/v1/events?from="+last).raw)); got != "granted granted granted granted" {
+			t.Errorf("from=%s: %s", last, got)
+		}
+		if got := d.get("/v1/events?from=1000000").want(200).raw; got != "" {
+			t.Errorf("the future holds %q", got)
+		}
+		for _, bad := range []string{"?from=x", "?from=-1", "?from=01", "?follow=maybe", "?from=1&from=2"} {
+			d.get("/v1/events"+bad).want(400, "invalid_request")
+		}
+		d.get("/v1/events", "Last-Event-ID", "x").want(400, "invalid_request")
+	})
+}
+
+func TestEventsStayInTheirNamespace(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		for _, ns := range []string{"acme", "globex"} {
+			d.post("/v1/leases", `{"agent":"`+ns+`-agent","claims":[{"key":"k"}]}`, "Interlock-Namespace", ns).want(200)
+		}
+		got := d.get("/v1/events", "Interlock-Namespace", "acme").raw
+		if !strings.Contains(got, "acme-agent") || strings.Contains(got, "globex") {
+			t.Error(got)
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/shard"
+)
+
+// figure finds one sample of /metrics.
+func (d *door) figure(name string) string {
+	d.Helper()
+	for line := range strings.Lines(d.get("/metrics").want(200).raw) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "absent"
+}
+
+func TestMetrics(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		s := d.session("secret-agent")
+		lease := d.post("/v1/leases", `{"session":"`+s+`","claims":[{"key":"secret-key"}]}`).str("lease.id")
+		d.post("/v1/leases", `{"claims":[{"key":"secret-key","mode":"shared"}]}`).want(409)
+		ticket := d.post("/v1/leases", `{"agent":"secret-agent","on_conflict":"wait","claims":[{"key":"secret-key","mode":"shared"}]}`).str("ticket.id")
+		for name, want := range map[string]string{"interlock_leases": "1", "interlock_waiters": "1", "interlock_sessions": "1", "interlock_namespaces": "1"} {
+			if got := d.figure(name); got != want {
+				t.Errorf("%s is %s, want %s", name, got, want)
+			}
+		}
+		pass(7 * time.Second)
+		d.post("/v1/leases/"+lease+"/release", "").want(200)
+		d.get("/v1/tickets/" + ticket).want(200)
+		d.post("/v1/fences/check", `{"key":"secret-key","fence":"999"}`).want(409)
+		pass(interlock.DefaultTTL + interlock.DefaultGrace)
+		for name, want := range map[string]string{
+			`interlock_wait_seconds_sum{mode="shared",outcome="granted"}`:                "7",
+			`interlock_wait_seconds_count{mode="exclusive",outcome="granted"}`:           "1",
+			`interlock_hold_seconds_sum{mode="exclusive",outcome="released"}`:            "7",
+			`interlock_hold_seconds_count{mode="shared",outcome="ttl"}`:                  "1",
+			`interlock_hold_seconds_bucket{mode="exclusive",outcome="released",le="10"}`: "1",
+			`interlock_acquires_total{outcome="granted"}`:                                "1",
+			`interlock_acquires_total{outcome="queued"}`:                                 "1",
+			`interlock_acquires_total{outcome="held"}`:                                   "1",
+			`interlock_expiries_total{tier="grace"}`:                                     "1",
+			`interlock_expiries_total{tier="ended"}`:                                     "1",
+			`interlock_fence_refusals_total`:                                             "1",
+			`interlock_deadlocks_total`:                                                  "0",
+			`interlock_leases`:                                                           "0",
+			`interlock_http_requests_total{route="/v1/leases",status="200"}`:             "1",
+			`interlock_http_requests_total{route="/v1/leases",status="202"}`:             "1",
+			`interlock_http_requests_total{route="/v1/fences/check",status="409"}`:       "1",
+		} {
+			if got := d.figure(name); got != want {
+				t.Errorf("%s is %s, want %s", name, got, want)
+			}
+		}
+		for _, name := range []string{"interlock_journal_append_seconds_count", "interlock_journal_batch_entries_count", "interlock_engine_lag_seconds_count"} {
+			if got := d.figure(name); got == "absent" || got == "0" {
+				t.Errorf("%s is %s", name, got)
+			}
+		}
+		if text := d.get("/metrics").raw; strings.Contains(text, "secret") {
+			t.Error("a key or an agent is in the metrics")
+		}
+		// The native form of a histogram is there for those who ask for it.
+		native := d.get("/metrics", "Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
+		if kind := native.header.Get("Content-Type"); !strings.HasPrefix(kind, "application/vnd.google.protobuf") {
+			t.Errorf("content type %s", kind)
+		}
+	})
+}
+
+func TestDeadlocksAreCounted(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		one, two := d.session("one"), d.session("two")
+		d.post("/v1/leases", `{"session":"`+one+`","claims":[{"key":"a"}]}`).want(200)
+		d.post("/v1/leases", `{"session":"`+two+`","claims":[{"key":"b"}]}`).want(200)
+		d.post("/v1/leases", `{"session":"`+one+`","on_conflict":"wait","claims":[{"key":"b"}]}`).want(202)
+		d.post("/v1/leases", `{"session":"`+two+`","on_conflict":"wait","claims":[{"key":"a"}]}`).want(409, "deadlock")
+		if got := d.figure("interlock_deadlocks_total"); got != "1" {
+			t.Errorf("%s deadlocks", got)
+		}
+	})
+}
+
+// Each ended lease is one line, with the trace of the request that acquired it and
+// without any id.
+func TestEndedLeaseIsLogged(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		var log bytes.Buffer
+		obs := NewObserver(slog.New(slog.NewJSONHandler(&log, nil)))
+		if err := d.shard.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		j, err := d.store.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sh, err := shard.Open(t.Context(), shard.Config{Journal: j, Observer: obs, SnapshotBytes: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.server, err = New(Config{Shard: sh, Observer: obs}); err != nil {
+			t.Fatal(err)
+		}
+		d.handler = d.server.HTTPHandler()
+		const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		lease := d.post("/v1/leases", `{"agent":"billing-7","purpose":"fee\u001b[31m","claims":[{"key":"account:1"},{"key":"org:acme","mode":"intent-shared"}]}`, "Traceparent", trace)
+		pass(3 * time.Second)
+		d.post("/v1/leases/"+lease.str("lease.id")+"/release", `{"outcome":"done"}`).want(200)
+		d.post("/v1/leases", `{"claims":[{"key":"b"}]}`, "Traceparent", "nonsense").want(200)
+		if err := sh.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		obs.Close()
+		obs.Close()
+		var line map[string]any
+		if err := json.Unmarshal(log.Bytes(), &line); err != nil {
+			t.Fatalf("%v in %s", err, log.String())
+		}
+		for name, want := range map[string]any{
+			"msg": "lease ended", "namespace": "default", "agent": "billing-7", "purpose": "fee [31m", "reason": "released", "outcome": "done",
+			"held_ms": 3000.0, "fence": 1.0, "mode": "exclusive", "trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "b7ad6b7169203331",
+		} {
+			if line[name] != want {
+				t.Errorf("%s is %v, want %v", name, line[name], want)
+			}
+		}
+		if keys, ok := line["keys"].([]any); !ok || len(keys) != 2 || keys[0] != "account:1" {
+			t.Errorf("keys are %v", line["keys"])
+		}
+		if strings.Contains(log.String(), lease.str("lease.id")[2:]) {
+			t.Error("the lease's id is in the log")
+		}
+	})
+}
+
+// stuckLog is a log that nobody takes.
+type stuckLog struct{ taken, release chan struct{} }
+
+func (s stuckLog) Write(b []byte) (int, error) {
+	s.taken <- struct{}{}
+	<-s.release
+	return len(b), nil
+}
+
+// A log that stands still must not hold up the shard: lines are dropped, and
+// counted.
+func TestStuckLogHoldsUpNobody(t *testing.T) {
+	stuck := stuckLog{make(chan struct{}), make(chan struct{})}
+	obs := NewObserver(slog.New(slog.NewTextHandler(io.Writer(stuck), nil)))
+	ended := []engine.Event{{Kind: engine.EvEnded, Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}, Reason: engine.ByRelease}}
+	obs.Committed(ended)
+	<-stuck.taken
+	for range logBacklog + 10 {
+		obs.Committed(ended)
+	}
+	go func() {
+		for range stuck.taken {
+		}
+	}()
+	close(stuck.release)
+	obs.Close()
+	close(stuck.taken)
+	d := newDoor(t, func(c *Config) { c.Observer = obs })
+	if got := d.figure("interlock_log_lines_dropped_total"); got != "10" {
+		t.Errorf("%s lines were dropped", got)
+	}
+}
+
+func TestTraceparent(t *testing.T) {
+	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for s, want := range map[string]string{
+		good: good, "": "", good + "-x": "", strings.ToUpper(good): "", "ff" + good[2:]: "", good[:54]: "", strings.Replace(good, "-", "_", 1): "",
+		strings.Replace(good, "a", "\x1b", 1): "",
+	} {
+		if got := traceparent(s); got != want {
+			t.Errorf("%q: %q", s, got)
+		}
+	}
+}

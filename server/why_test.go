@@ -1,0 +1,49 @@
+package server
+
+import (
+	"testing"
+	"time"
+)
+
+func TestWhy(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		d.get("/v1/why?key=account:1").want(200).is("text", "account:1 is free: nobody holds it or anything above or below it that would stand in the way, and nobody waits for it.")
+		d.get("/v1/why?agent=billing-7").want(200).is("text", "billing-7 holds nothing. It waits for nothing.")
+
+		// support-2 waits for billing-7, which waits for audit-1, which thinks.
+		sessions := map[string]string{}
+		for _, agent := range []string{"audit-1", "billing-7", "support-2"} {
+			sessions[agent] = d.session(agent)
+		}
+		take := func(agent, key, purpose string, want int) {
+			t.Helper()
+			d.post("/v1/leases", `{"session":"`+sessions[agent]+`","on_conflict":"wait","purpose":"`+purpose+`","claims":[{"key":"`+key+`"}]}`).want(want)
+		}
+		take("audit-1", "org:acme", "yearly audit", 200)
+		take("billing-7", "account:1", "late fee", 200)
+		take("billing-7", "org:acme/books", "", 202)
+		take("support-2", "account:1", "", 202)
+		pass(12 * time.Second)
+
+		key := d.get("/v1/why?key=account:1").want(200)
+		key.is("text", `account:1 is held by billing-7 (live, "late fee") for 12 s. 1 waiter is in line, first support-2 for 12 s. billing-7 waits for org:acme/books, which audit-1 holds.`)
+		key.says("advice.message", "what everybody waits for in the end is audit-1 with org:acme")
+		key.is("chain.0.agent", "billing-7").is("chain.0.does", "holds").is("chain.1.does", "waits").is("chain.2.agent", "audit-1").is("chain.2.does", "holds")
+
+		agent := d.get("/v1/why?agent=support-2").want(200)
+		agent.is("text", `support-2 holds nothing. support-2 waits for account:1, which billing-7 holds; billing-7 itself waits for org:acme/books, which audit-1 holds.`)
+		agent.says("advice.message", "everything hangs on audit-1")
+		d.get("/v1/why?agent=billing-7").want(200).says("text", "billing-7 holds account:1 (exclusive) for 12 s. 1 other waits for it. billing-7 waits for org:acme/books, which audit-1 holds.")
+		d.get("/v1/why?agent=audit-1").want(200).is("text", "audit-1 holds org:acme (exclusive) for 12 s. 1 other waits for it. It waits for nothing.").is("advice.message", "it is at work: let it finish")
+
+		pass(10 * time.Second)
+		d.get("/v1/why?key=account:1").says("text", "billing-7 (no heartbeat for 22 s").says("advice.message", "is silent; the key goes on in 8 s at the latest")
+		d.get("/v1/why?agent=audit-1").says("advice.message", "loses what it holds in 8 s at the latest")
+
+		for _, bad := range []string{"", "?key=", "?key=a&agent=b"} {
+			d.get("/v1/why"+bad).want(400, "invalid_request")
+		}
+		d.get("/v1/why?key=a//b").want(400, "invalid_key")
+	})
+}
