@@ -268,6 +268,10 @@ func (c *call) sendAs(status int, contentType []string, j *jsonOut, at interlock
 	h["Content-Type"] = contentType
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
+	if len(j.b) > 2000 {
+		// Shorter ones are measured by net/http; longer ones would go in chunks.
+		h["Content-Length"] = []string{strconv.Itoa(len(j.b))}
+	}
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(j.b) // a caller that has gone is nobody's business
 	j.free()
