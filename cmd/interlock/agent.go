@@ -1,0 +1,26 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+
+	"github.com/interlockdev/interlock"
+)
+
+// ownName is who asks when nobody said: user@host:pid.
+func ownName() string {
+	name := "somebody"
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	full := fmt.Sprintf("%s@%s:%d", name, host, os.Getpid())
+	if len(full) > interlock.MaxNameBytes {
+		full = full[len(full)-interlock.MaxNameBytes:]
+	}
+	return full
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// noArgs, oneArg and someArgs say in one sentence what is wrong with a command
+// line.
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no arguments, and was given %s", cmd.CommandPath(), quote(clean(args[0])))
+	}
+	return nil
+}
+
+// noCommand is for commands that only have others below them.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := "there is no command " + quote(clean(args[0])) + " in " + cmd.CommandPath()
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usage("%s", text)
+}
+
+func oneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return usage("name %s: %s", what, useLine(cmd))
+		case len(args) > 1:
+			return usage("one %s at a time: %s", strings.TrimPrefix(strings.TrimPrefix(what, "a "), "the "), useLine(cmd))
+		}
+		return nil
+	}
+}
+
+func someArgs(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usage("name %s: %s", what, useLine(cmd))
+		}
+		return nil
+	}
+}
+
+func atMostOneArg(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usage("too many arguments: %s", useLine(cmd))
+	}
+	return nil
+}
+
+// useLine is how a command is typed.
+func useLine(cmd *cobra.Command) string {
+	parent := ""
+	if cmd.HasParent() {
+		parent = cmd.Parent().CommandPath() + " "
+	}
+	return parent + cmd.Use
+}

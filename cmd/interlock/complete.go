@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// completeTimeout is how long a person at a shell waits for the Tab key.
+const completeTimeout = time.Second
+
+// completeKeys completes up to most keys (-1: any number) from those that are held
+// or waited for. Whatever goes wrong, there are simply no proposals.
+func (a *app) completeKeys(most int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if cmd.ArgsLenAtDash() >= 0 {
+			return nil, cobra.ShellCompDirectiveDefault // what follows is a command of the shell
+		}
+		if most >= 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		if fromEnvironment(cmd.Flags()) != nil || a.server.complete() != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
+		defer cancel()
+		_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: "/v1/keys", query: url.Values{"prefix": {prefix}}})
+		var page keysAnswer
+		if err != nil || json.Unmarshal(answer, &page) != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var keys []string
+		for i := range page.Keys {
+			k := &page.Keys[i]
+			key := string(k.Key)
+			if clean(key) != key || strings.ContainsAny(key, "\t\n") {
+				continue
+			}
+			if len(k.Holders) > 0 {
+				key += "\t" + clean(k.Holders[0].Mode) + ", " + k.Holders[0].name()
+			}
+			keys = append(keys, key)
+		}
+		return keys, cobra.ShellCompDirectiveNoFileComp
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/server"
+)
+
+func newCredential(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:         "credential",
+		Short:       "Make credentials for a server",
+		Args:        noCommand,
+		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newCredentialNew(a))
+	return cmd
+}
+
+func newCredentialNew(a *app) *cobra.Command {
+	var space, file string
+	cmd := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Make a credential and its line for the credentials file",
+		Long: `Make a credential of 256 random bits. It is printed once and stored nowhere: give
+it to whom it is for, who sets INTERLOCK_CREDENTIAL or keeps it in a file. The server
+gets a line with its hash; --file appends that line to the file that serve was given,
+and SIGHUP makes a running server read it.`,
+		Example: `  interlock credential new billing-swarm --for acme --file credentials.txt`,
+		Args:    oneArg("the credential"),
+		Annotations: map[string]string{
+			offline: "true",
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			secret, line, err := server.NewCredential(args[0], interlock.Namespace(space))
+			if err != nil {
+				return exitWith(exitUsage, err)
+			}
+			if file != "" {
+				if err := appendLine(file, line); err != nil {
+					return err
+				}
+			}
+			if a.json() {
+				return a.print(struct {
+					Name       string `json:"name"`
+					Namespace  string `json:"namespace"`
+					Credential string `json:"credential"`
+					Line       string `json:"line"`
+					File       string `json:"file,omitempty"`
+				}{args[0], space, secret, line, file})
+			}
+			a.say("%s\n", secret)
+			if file != "" {
+				a.complain("its line was added to %s; a running server reads it on SIGHUP", file)
+				return nil
+			}
+			a.complain("add this line to the file that serve --credentials names:")
+			fmt.Fprintln(a.err, line)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&space, "for", string(interlock.DefaultNamespace), "the `namespace` that it is good for")
+	cmd.Flags().StringVar(&file, "file", "", "append its line to this `file`, which is made when it is missing")
+	return cmd
+}
+
+// appendLine adds a line to a file that only its owner may read.
+func appendLine(file, line string) (err error) {
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	// The last line may lack its end.
+	if n := info.Size(); n > 0 {
+		var last [1]byte
+		if _, err := f.ReadAt(last[:], n-1); err != nil {
+			return err
+		}
+		if last[0] != '\n' {
+			line = "\n" + line
+		}
+	}
+	if _, err := f.WriteString(line + "\n"); err != nil {
+		return err
+	}
+	return f.Sync()
+}

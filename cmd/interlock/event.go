@@ -1,0 +1,171 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// event is one event as GET /v1/events has it. journal dump writes the same form,
+// with the namespace besides, and never an id: whoever knows a lease's id may act on
+// it.
+type event struct {
+	Event         string          `json:"event"`
+	Index         interlock.Index `json:"index,string"`
+	Epoch         interlock.Epoch `json:"epoch,string"`
+	Time          time.Time       `json:"time"`
+	Namespace     string          `json:"namespace,omitempty"`
+	Request       uint64          `json:"request,string,omitempty"`
+	SessionNumber uint64          `json:"session_number,string,omitempty"`
+	Agent         string          `json:"agent,omitempty"`
+	Flow          string          `json:"flow,omitempty"`
+	Claims        []claim         `json:"claims,omitempty"`
+	Fence         interlock.Fence `json:"fence,string,omitempty"`
+	Actor         string          `json:"actor,omitempty"`
+	Purpose       string          `json:"purpose,omitempty"`
+	Trace         string          `json:"trace,omitempty"`
+	TTL           int64           `json:"ttl_ms,omitempty"`
+	Grace         int64           `json:"grace_ms,omitempty"`
+	MaxHold       int64           `json:"max_hold_ms,omitempty"`
+	Priority      int             `json:"priority,omitempty"`
+	Offer         bool            `json:"offer,omitempty"`
+	Reason        string          `json:"reason,omitempty"`
+	Outcome       string          `json:"outcome,omitempty"`
+	Note          string          `json:"note,omitempty"`
+	Waited        int64           `json:"waited_ms,omitempty"`
+	Held          int64           `json:"held_ms,omitempty"`
+	Cycle         []cycleStep     `json:"cycle,omitempty"`
+
+	// Of the last line of a stream.
+	Code      interlock.Code `json:"code,omitempty"`
+	Detail    string         `json:"detail,omitempty"`
+	Retryable bool           `json:"retryable,omitempty"`
+}
+
+// eventOf is an event of the journal in that form.
+func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) event {
+	e := event{
+		Event: ev.Kind.String(), Index: index, Epoch: epoch, Time: time.Unix(0, int64(ev.At)).UTC(),
+		Namespace: string(ev.Namespace), Request: ev.Num, SessionNumber: ev.Session,
+		Agent: clean(ev.Agent), Flow: clean(ev.Flow), Fence: ev.Fence, Actor: clean(ev.Actor),
+		Purpose: clean(ev.Purpose), Trace: clean(ev.Trace),
+		TTL: ev.TTL.Milliseconds(), Grace: max(ev.Grace, 0).Milliseconds(), MaxHold: ev.MaxHold.Milliseconds(),
+		Priority: ev.Priority, Offer: ev.Offer, Reason: ev.Reason.String(), Outcome: clean(ev.Outcome), Note: cleanLines(ev.Note),
+		Waited: ev.Waited.Milliseconds(), Held: ev.Held.Milliseconds(), Code: ev.Code,
+	}
+	for _, c := range ev.Claims {
+		e.Claims = append(e.Claims, claim{Key: c.Key, Mode: c.Mode.String()})
+	}
+	for _, c := range ev.Cycle {
+		e.Cycle = append(e.Cycle, cycleStep{party{clean(c.Agent), c.Session, clean(c.Flow)}, c.Key, c.Mode.String(), c.Victim})
+	}
+	return e
+}
+
+// line is an event on one line, for people:
+//
+//	1041  12:03:07.512  granted   billing-7  account:12345  fence 17 exclusive "apply late fee"
+func (e *event) line(a *app) string {
+	var b strings.Builder
+	stamp := e.Time.Local().Format("15:04:05.000")
+	fmt.Fprintf(&b, "%6s  %s  %s", e.Index, a.tint(dim, stamp), a.tint(eventColour(e), fmt.Sprintf("%-14s", clean(e.Event))))
+	if e.Namespace != "" {
+		fmt.Fprintf(&b, "  %s", clean(e.Namespace))
+	}
+	if who := e.who(); who != "" {
+		fmt.Fprintf(&b, "  %s", a.tint(bold, who))
+	}
+	if len(e.Claims) > 0 {
+		fmt.Fprintf(&b, "  %s", e.keys())
+	}
+	for _, fact := range e.facts() {
+		fmt.Fprintf(&b, "  %s", fact)
+	}
+	return b.String()
+}
+
+// who is the agent, or what else tells one from another.
+func (e *event) who() string {
+	switch {
+	case e.Agent != "":
+		return clean(e.Agent)
+	case e.SessionNumber != 0:
+		return "session " + strconv.FormatUint(e.SessionNumber, 10)
+	case e.Request != 0:
+		return "(anonymous)"
+	}
+	return ""
+}
+
+// keys are the claims; exclusive is not worth a word.
+func (e *event) keys() string {
+	const most = 3
+	var list []string
+	for _, c := range e.Claims[:min(most, len(e.Claims))] {
+		text := clean(string(c.Key))
+		if c.Mode != interlock.Exclusive.String() {
+			text += " (" + clean(c.Mode) + ")"
+		}
+		list = append(list, text)
+	}
+	if more := len(e.Claims) - most; more > 0 {
+		list = append(list, "and "+strconv.Itoa(more)+" more")
+	}
+	return strings.Join(list, ", ")
+}
+
+func (e *event) facts() (facts []string) {
+	add := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
+	if e.Fence != 0 {
+		add("fence %s", e.Fence)
+	}
+	if e.Event == "opened" {
+		add("epoch %s", e.Epoch)
+	}
+	if e.Offer {
+		add("offered")
+	}
+	if e.Reason != "" {
+		add("%s", clean(e.Reason))
+	}
+	if e.Actor != "" {
+		add("by %s", clean(e.Actor))
+	}
+	if e.Waited > 0 {
+		add("waited %s", short(ms(e.Waited)))
+	}
+	if e.Held > 0 {
+		add("held %s", short(ms(e.Held)))
+	}
+	if e.Outcome != "" {
+		add("%s", clean(e.Outcome))
+	}
+	if e.Purpose != "" && e.Event != "ended" {
+		add("%q", clean(e.Purpose)) // once is enough
+	}
+	if e.Note != "" {
+		add("note %q", clean(e.Note))
+	}
+	if n := len(e.Cycle); n > 0 {
+		add("cycle of %d", n)
+	}
+	return facts
+}
+
+func eventColour(e *event) colour {
+	switch e.Event {
+	case "granted", "admitted", "claimed":
+		return green
+	case "queued", "grace":
+		return yellow
+	case "ended", "left":
+		if e.Reason != "released" && e.Reason != "left" && e.Reason != "session_closed" {
+			return red
+		}
+	}
+	return plain
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+)
+
+func newEvents(a *app) *cobra.Command {
+	var follow bool
+	var from string
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "Show what happened, or follow what happens",
+		Long: `Show the events of the journal, oldest first: who asked for what, who got it, how
+each lease ended. With --follow it begins now and goes on until it is interrupted,
+also when the server is started again meanwhile; nothing is left out.
+
+With -o json each event is one line of JSON.`,
+		Example: `  interlock events --follow
+  interlock events --from 1041
+  interlock events -o json | jq 'select(.event == "ended" and .reason == "ttl")'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			r := &eventReader{a: a, api: a.api(), follow: follow}
+			if err := r.start(ctx, from); err != nil {
+				return err
+			}
+			return r.run(ctx)
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens")
+	cmd.Flags().StringVar(&from, "from", "", "the `index` to begin at, oldest, or now (default: oldest, with --follow now)")
+	return cmd
+}
+
+// eventReader reads events, connection after connection.
+type eventReader struct {
+	a      *app
+	api    *api
+	follow bool
+	next   interlock.Index // where to go on; 0: the oldest that is kept
+	// An entry can hold several events and a connection can end between them, so the
+	// last entry is asked for again, and as many of its events passed over.
+	seen, skip int
+}
+
+func (r *eventReader) start(ctx context.Context, from string) error {
+	if from == "" {
+		from = "oldest"
+		if r.follow {
+			from = "now"
+		}
+	}
+	switch from {
+	case "oldest":
+		return nil
+	case "now":
+		_, answer, err := r.api.do(ctx, request{method: http.MethodGet, path: "/healthz"})
+		if err != nil {
+			return err
+		}
+		var health struct{ At at }
+		if err := json.Unmarshal(answer, &health); err != nil {
+			return fmt.Errorf("the answer cannot be read: %w", err)
+		}
+		r.next = health.At.Index + 1
+		return nil
+	}
+	index, err := strconv.ParseUint(from, 10, 64)
+	if err != nil || index == 0 {
+		return usage("--from %s: want an index such as 1041, oldest, or now", clean(from))
+	}
+	r.next = interlock.Index(index)
+	return nil
+}
+
+// errAgain says that the stream ended and can be taken up again.
+var errAgain = errors.New("the stream of events ended")
+
+// run reads until the end, or with --follow until ctx ends.
+func (r *eventReader) run(ctx context.Context) error {
+	pause := time.Duration(0)
+	for {
+		before, seen := r.next, r.seen
+		err := r.read(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil // interrupted, as asked
+		case err == nil && !r.follow:
+			return nil
+		case err != nil && !errors.Is(err, errAgain) && !comesBack(err):
+			return err
+		case err != nil && !r.follow:
+			return err
+		}
+		if r.next != before || r.seen != seen {
+			pause = 0
+		}
+		if pause == 0 {
+			r.a.complain("the connection ended, connecting again")
+		}
+		pause = min(max(2*pause, 250*time.Millisecond), 10*time.Second)
+		timer := time.NewTimer(rand.N(pause) + 1)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		}
+	}
+}
+
+// comesBack reports whether a server may be there again in a moment.
+func comesBack(err error) bool {
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+		return refusal.Code.Retryable()
+	}
+	return exitCode(err) == exitUnreachable
+}
+
+// read reads one stream.
+func (r *eventReader) read(ctx context.Context) error {
+	query := url.Values{"follow": {strconv.FormatBool(r.follow)}}
+	if r.next > 0 {
+		query.Set("from", r.next.String())
+	}
+	r.skip = r.seen
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	req := request{method: http.MethodGet, path: "/v1/events", query: query, header: http.Header{"Accept": {"application/x-ndjson"}}}
+	res, err := r.api.send(ctx, req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		_, _, err := r.api.do(ctx, req) // once more, to read the refusal whole
+		if err == nil {
+			err = errAgain
+		}
+		return err
+	}
+	// The server says something every 15 s. Who hears nothing for much longer has
+	// lost it.
+	silence := time.AfterFunc(45*time.Second, cancel)
+	defer silence.Stop()
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(make([]byte, 64<<10), 4<<20)
+	for lines.Scan() {
+		silence.Reset(45 * time.Second)
+		if err := r.line(lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	if lines.Err() != nil || r.follow {
+		return errAgain
+	}
+	return nil
+}
+
+func (r *eventReader) line(line []byte) error {
+	var e event
+	if err := json.Unmarshal(line, &e); err != nil {
+		return fmt.Errorf("an event cannot be read (%w): is this client older than the server?", err)
+	}
+	switch e.Event {
+	case "keep_alive":
+		if e.Index >= r.next {
+			r.next, r.seen = e.Index+1, 0
+		}
+		return nil
+	case "end":
+		if e.Retryable {
+			return errAgain
+		}
+		return &interlock.Error{Code: e.Code, Message: e.Detail}
+	}
+	if e.Index == r.next && r.skip > 0 {
+		r.skip--
+		return nil
+	}
+	if e.Index != r.next {
+		r.next, r.seen, r.skip = e.Index, 0, 0
+	}
+	r.seen++
+	if r.a.json() {
+		_, err := r.a.out.Write(append(line, '\n'))
+		return err
+	}
+	_, err := fmt.Fprintln(r.a.out, e.line(r.a))
+	return err
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/journal"
+)
+
+// The exit codes. Scripts rely on them, so a number keeps its meaning; those above
+// 63 are, where one fits, the ones of sysexits.h.
+const (
+	exitOK      = 0
+	exitFailure = 1 // anything that has no number of its own
+	exitUsage   = 2 // the command line or the request is wrong; repeating it cannot help
+
+	// Of serve and of journal.
+	exitDamaged = 3  // the journal is damaged
+	exitLocked  = 4  // another server holds the journal, or has taken it over
+	exitNewer   = 5  // a newer version wrote the journal
+	exitDisk    = 70 // the disk failed, or has no room for so much as the start
+
+	// Of run and of the other commands that talk to a server.
+	exitConflict    = 65 // version conflict or stale fence
+	exitUnreachable = 69 // no server answered
+	exitDeadlock    = 73 // chosen as the victim of a deadlock
+	exitNotAcquired = 75 // not acquired in time, or a limit was met
+	exitForbidden   = 77 // no credential, or the wrong one
+	exitLost        = 79 // the lease was lost
+
+	// As a shell has them.
+	exitCannotRun = 126
+	exitNotFound  = 127
+	exitSignal    = 128 // plus the number of the signal
+)
+
+// exitError is an error with an exit code of its own.
+type exitError struct {
+	code int
+	err  error // nil: there is nothing more to be said
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// exitWith gives err an exit code.
+func exitWith(code int, err error) error { return &exitError{code: code, err: err} }
+
+// usage is an error in how the command was typed.
+func usage(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// exitCode says with which code the process ends.
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if own, ok := errors.AsType[*exitError](err); ok {
+		return own.code
+	}
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+		return exitForCode(refusal.Code)
+	}
+	var damage *journal.DamageError
+	switch {
+	case errors.As(err, &damage):
+		return exitDamaged
+	case errors.Is(err, journal.ErrLocked), errors.Is(err, journal.ErrFenced):
+		return exitLocked
+	case errors.Is(err, journal.ErrNewer), errors.Is(err, engine.ErrNewer):
+		return exitNewer
+	case errors.Is(err, journal.ErrFailed), errors.Is(err, journal.ErrNoSpace):
+		return exitDisk
+	case errors.Is(err, client.ErrUnreachable):
+		return exitUnreachable
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitNotAcquired
+	}
+	return exitFailure
+}
+
+// exitForCode says which exit code a refusal has.
+func exitForCode(code interlock.Code) int {
+	switch code {
+	case interlock.CodeFenced:
+		return exitConflict
+	case interlock.CodeDeadlock:
+		return exitDeadlock
+	case interlock.CodeHeld, interlock.CodeLeft, interlock.CodeOfferLapsed, interlock.CodeUnknownTicket,
+		interlock.CodeTooManyWaiters, interlock.CodeTooManySessions, interlock.CodeTooManyLeases, interlock.CodeTooManyStreams,
+		interlock.CodeNoSpace:
+		return exitNotAcquired
+	case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost:
+		return exitForbidden
+	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodeReleased, interlock.CodeSessionEnded,
+		interlock.CodeUnknownLease, interlock.CodeUnknownSession, interlock.CodeInGrace:
+		return exitLost
+	case interlock.CodeNotOwner, interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeOutcomeUnknown:
+		return exitUnreachable
+	case interlock.CodeInternal, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed:
+		return exitFailure
+	}
+	return exitUsage
+}

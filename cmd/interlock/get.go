@@ -1,0 +1,130 @@
+package main
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newGet(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get KEY",
+		Short: "Show a key: its holders, its line, its notes",
+		Long: `Show a key: who holds it or something above or below it, who waits for it and
+for how long probably, and the notes that earlier holders left.`,
+		Example:           "  interlock get account:12345",
+		Args:              oneArg("a key"),
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var key keyAnswer
+			return a.get(cmd.Context(), keyPath(args[0]), nil, &key, func() error { return a.showKey(&key) })
+		},
+	}
+}
+
+func (a *app) showKey(k *keyAnswer) error {
+	facts := []string{clean(k.State)}
+	if k.Length > 0 {
+		facts = append(facts, count(k.Length, "waiter", "waiters"))
+	}
+	if k.HoldTime > 0 {
+		facts = append(facts, "keys like it are usually held for "+short(ms(k.HoldTime)))
+	}
+	if k.FenceFloor > 0 {
+		facts = append(facts, "lowest fence in force "+k.FenceFloor.String())
+	}
+	a.say("%s  %s\n", a.tint(bold, clean(string(k.Key))), strings.Join(facts, ", "))
+
+	if len(k.Holders) > 0 {
+		a.say("\n")
+		t := a.table("HOLDER", "KEY", "MODE", "FENCE", "LIVENESS", "HELD", "EXPIRES", "PURPOSE")
+		for i := range k.Holders {
+			h := &k.Holders[i]
+			purpose := clean(h.Purpose)
+			if progress := clean(h.Progress); progress != "" {
+				purpose = strings.TrimSpace(purpose + " [" + progress + "]")
+			}
+			t.row(h.full(), clean(string(h.Key)), clean(h.Mode), h.Fence, cell{clean(h.Liveness), livenessColour(h.Liveness)},
+				short(ms(h.Held)), short(ms(h.ExpiresIn)), orDash(purpose))
+		}
+		if err := t.write(a.out); err != nil {
+			return err
+		}
+		if k.More > 0 {
+			a.say("and %d more\n", k.More)
+		}
+	}
+	if len(k.Line) > 0 {
+		a.say("\n")
+		t := a.table("PLACE", "WAITER", "MODE", "PRIORITY", "WAITED", "EXPECTED", "PURPOSE")
+		for i := range k.Line {
+			w := &k.Line[i]
+			expected := "-"
+			switch {
+			case w.Offered:
+				expected = "offered"
+			case w.ETA > 0:
+				expected = short(ms(w.ETA))
+			}
+			t.row(w.Position, w.full(), clean(w.Mode), w.Priority, short(ms(w.Waited)), expected, orDash(clean(w.Purpose)))
+		}
+		if err := t.write(a.out); err != nil {
+			return err
+		}
+		if more := k.Length - len(k.Line); more > 0 {
+			a.say("and %d more\n", more)
+		}
+	}
+	if len(k.Notes) > 0 {
+		a.say("\n%s\n", a.tint(bold, "NOTES"))
+		a.showNotes(k.Notes)
+	}
+	return nil
+}
+
+// showNotes prints what earlier holders left, oldest first. It is other agents'
+// text, so it is set off from ours.
+func (a *app) showNotes(notes []note) {
+	for i := range notes {
+		n := &notes[i]
+		head := party{Agent: n.Agent}.name() + ", " + short(ms(n.Age)) + " ago, fence " + n.Fence.String()
+		if outcome := clean(n.Outcome); outcome != "" {
+			head += ", " + outcome
+		}
+		a.say("%s\n", a.tint(dim, head))
+		if n.Text == "" {
+			continue
+		}
+		for line := range strings.SplitSeq(strings.TrimRight(cleanLines(n.Text), "\n"), "\n") {
+			a.say("  | %s\n", line)
+		}
+	}
+}
+
+func newHot(a *app) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "hot",
+		Short: "List the busiest keys",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var hot hotAnswer
+			query := url.Values{"limit": {strconv.Itoa(limit)}}
+			return a.get(cmd.Context(), "/v1/hot", query, &hot, func() error {
+				if len(hot.Keys) == 0 {
+					a.complain("no key is busy")
+					return nil
+				}
+				t := a.table("KEY", "HOLDERS", "WAITING")
+				for _, k := range hot.Keys {
+					t.row(clean(string(k.Key)), k.Holders, k.Length)
+				}
+				return t.write(a.out)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many keys to list at most, up to 100")
+	return cmd
+}

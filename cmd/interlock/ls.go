@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+const pageSize = 1000 // as many as the server gives at once
+
+func newLs(a *app) *cobra.Command {
+	var held, waiting bool
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "ls [PREFIX]",
+		Short: "List the keys that are held or waited for",
+		Long: `List the keys that are held or waited for, with their holders: all of them, or
+those that begin with PREFIX.
+
+LIVENESS comes from heartbeats, never from the age of a lease: live, suspect
+(heartbeats are missing), soft (max_hold comes near), grace (over, about to pass on),
+offered (to a waiter that has not answered yet).`,
+		Example: `  interlock ls
+  interlock ls account: --waiting
+  interlock ls -o json | jq -r '.keys[].key'`,
+		Args:              atMostOneArg,
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if held && waiting {
+				return usage("--held and --waiting: give one of them")
+			}
+			if limit < 1 {
+				return usage("--limit %d: want at least 1", limit)
+			}
+			query := url.Values{}
+			if len(args) == 1 {
+				query.Set("prefix", args[0])
+			}
+			switch {
+			case held:
+				query.Set("state", "held")
+			case waiting:
+				query.Set("state", "waiting")
+			}
+			return a.ls(cmd.Context(), query, limit)
+		},
+	}
+	cmd.Flags().BoolVar(&held, "held", false, "only keys that somebody holds")
+	cmd.Flags().BoolVar(&waiting, "waiting", false, "only keys that somebody waits for")
+	cmd.Flags().IntVar(&limit, "limit", 10_000, "how many keys to list at most")
+	return cmd
+}
+
+// ls reads page after page. With -o json each page is printed as it came.
+func (a *app) ls(ctx context.Context, query url.Values, limit int) error {
+	t := a.table("KEY", "MODE", "HOLDER", "LIVENESS", "HELD", "EXPIRES", "WAITING")
+	client, shown, more := a.api(), 0, true
+	for shown < limit && more {
+		query.Set("limit", strconv.Itoa(min(pageSize, limit-shown)))
+		_, answer, err := client.do(ctx, request{method: http.MethodGet, path: "/v1/keys", query: query})
+		if a.json() && answer != nil {
+			if printed := a.raw(answer); printed != nil && err == nil {
+				err = printed
+			}
+		}
+		if err != nil {
+			return err
+		}
+		var page keysAnswer
+		if err := json.Unmarshal(answer, &page); err != nil {
+			return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+		}
+		t.keys(&page)
+		shown += len(page.Keys)
+		query.Set("cursor", page.Cursor)
+		more = page.Cursor != ""
+	}
+	if a.json() {
+		return nil
+	}
+	if shown == 0 {
+		a.complain("nothing is held or waited for%s", beginning(query.Get("prefix")))
+		return nil
+	}
+	if err := t.write(a.out); err != nil {
+		return err
+	}
+	if more {
+		a.complain("there are more than %d keys: narrow the prefix, or raise --limit", shown)
+	}
+	return nil
+}
+
+func beginning(prefix string) string {
+	if prefix == "" {
+		return ""
+	}
+	return " that begins with " + quote(clean(prefix))
+}
+
+// keys adds a page: a line for each holder, and the key on the first of them.
+func (t *table) keys(page *keysAnswer) {
+	for i := range page.Keys {
+		k := &page.Keys[i]
+		key, waiting := clean(string(k.Key)), "-"
+		if k.Length > 0 {
+			waiting = strconv.Itoa(k.Length)
+		}
+		if len(k.Holders) == 0 {
+			t.row(key, "-", "-", "-", "-", "-", waiting)
+		}
+		for j := range k.Holders {
+			h := &k.Holders[j]
+			t.row(key, clean(h.Mode), h.name(), cell{clean(h.Liveness), livenessColour(h.Liveness)}, short(ms(h.Held)), short(ms(h.ExpiresIn)), waiting)
+			key, waiting = "", ""
+		}
+		if k.More > 0 {
+			t.row("", "", fmt.Sprintf("and %d more", k.More))
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+)
+
+// What was asked for goes to standard output; everything else, which is errors,
+// progress and whatever is said while a command waits, goes to standard error. With
+// -o json standard output has the server's answers as they came, one a line, also
+// when an answer is a refusal.
+
+// json reports whether -o json was given.
+func (a *app) json() bool { return a.output == "json" }
+
+// raw prints an answer of the server as one line.
+func (a *app) raw(answer []byte) error {
+	var line bytes.Buffer
+	if err := json.Compact(&line, answer); err != nil {
+		return fmt.Errorf("the server's answer is no JSON: %w", err)
+	}
+	line.WriteByte('\n')
+	_, err := a.out.Write(line.Bytes())
+	return err
+}
+
+// print writes a value of our own as one line of JSON.
+func (a *app) print(v any) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+func (a *app) say(format string, args ...any) { fmt.Fprintf(a.out, format, args...) }
+
+// sentence is an error as a person reads it: what is wrong, and the next step.
+func (a *app) sentence(err error) string {
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+		return refusalText(refusal)
+	}
+	if own, ok := errors.AsType[*exitError](err); ok && own.err == nil {
+		return ""
+	}
+	if errors.Is(err, client.ErrUnreachable) && a.server.base != nil {
+		return a.server.unreachable(a.server.GRPC, errors.New(reason(err))).Error()
+	}
+	return clean(err.Error())
+}
+
+// reason is why nobody answered, without the words that each layer below has put
+// around it.
+func reason(err error) string {
+	text := clean(err.Error())
+	if _, after, ok := strings.Cut(text, `desc = "`); ok {
+		text = strings.TrimRight(after, `"`)
+	}
+	if i := strings.LastIndex(text, ": "); i >= 0 {
+		text = text[i+2:]
+	}
+	return text
+}
+
+// refusalText is what the server said. Its advice is the next step, except where
+// the request itself is wrong: then the message says how it should be.
+func refusalText(e *interlock.Error) string {
+	text, next := clean(e.Message), clean(e.Advice.Message)
+	switch {
+	case text == "" && next == "":
+		return "refused: " + string(e.Code)
+	case text == "":
+		return next
+	case next == "" || strings.Contains(text, next) || exitForCode(e.Code) == exitUsage:
+		return text
+	case e.Key != "" && strings.HasPrefix(next, clean(string(e.Key))), strings.HasPrefix(next, text):
+		return next // it says all of it
+	}
+	return text + ": " + next
+}
+
+// A colour is that of a word in a table.
+type colour string
+
+const (
+	plain  colour = ""
+	bold   colour = "1"
+	dim    colour = "2"
+	red    colour = "31"
+	green  colour = "32"
+	yellow colour = "33"
+)
+
+// tint paints text when colours are wanted.
+func (a *app) tint(c colour, text string) string {
+	if !a.paint || c == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+}
+
+// livenessColour is what a holder's liveness looks like.
+func livenessColour(liveness string) colour {
+	switch liveness {
+	case interlock.Live.String():
+		return green
+	case interlock.Suspect.String(), interlock.LiveSoft.String(), interlock.Offered.String():
+		return yellow
+	case interlock.LiveGrace.String():
+		return red
+	}
+	return plain
+}
+
+// table aligns columns by what is seen of them. (text/tabwriter would count the
+// bytes of a colour.)
+type table struct {
+	a    *app
+	rows [][]cell
+}
+
+type cell struct {
+	text   string
+	colour colour
+}
+
+func (a *app) table(headings ...string) *table {
+	t := &table{a: a}
+	row := make([]cell, len(headings))
+	for i, h := range headings {
+		row[i] = cell{h, bold}
+	}
+	t.rows = append(t.rows, row)
+	return t
+}
+
+// row takes strings and cells.
+func (t *table) row(values ...any) {
+	row := make([]cell, len(values))
+	for i, v := range values {
+		switch v := v.(type) {
+		case cell:
+			row[i] = v
+		case string:
+			row[i] = cell{text: v}
+		default:
+			row[i] = cell{text: fmt.Sprint(v)}
+		}
+	}
+	t.rows = append(t.rows, row)
+}
+
+func (t *table) write(w io.Writer) error {
+	var widths []int
+	for _, row := range t.rows {
+		for i, c := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
+		}
+	}
+	var b strings.Builder
+	for _, row := range t.rows {
+		gap := 0 // spaces are written only when something follows
+		for i, c := range row {
+			if c.text != "" {
+				b.WriteString(strings.Repeat(" ", gap))
+				gap = 0
+				b.WriteString(t.a.tint(c.colour, c.text))
+			}
+			gap += widths[i] - utf8.RuneCountInString(c.text) + 2
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// orDash stands for what is not there, so that columns can be cut by a script.
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/user"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/interlockdev/interlock"
+)
+
+func newRevoke(a *app) *cobra.Command {
+	var fence uint64
+	var reason string
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "revoke KEY",
+		Short: "Take a lease back from its holder",
+		Long: `Take a lease back from its holder. The fence says which lease is meant, so that
+nobody else's is hit when the key passes on in the meantime; without --fence it is the
+present holder's, if there is only one. The holder is told, and every guard refuses
+what it still writes.
+
+On a terminal you are asked first, unless you say -y.`,
+		Example: `  interlock revoke account:12345 --reason "stuck since noon"
+  interlock revoke account:12345 --fence 17 -y`,
+		Args:              oneArg("a key"),
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key := args[0]
+			asks := !yes && term.IsTerminal(int(a.in.Fd()))
+			if !asks && !yes {
+				return usage("nobody can be asked here: say -y to revoke without a question")
+			}
+			meant, err := a.meant(cmd.Context(), key, interlock.Fence(fence))
+			if err != nil {
+				return err
+			}
+			if asks {
+				if err := a.confirm(cmd.Context(), meant); err != nil {
+					return err
+				}
+			}
+			body := map[string]string{"key": string(meant.Key), "fence": meant.Fence.String(), "reason": reason}
+			return a.call(cmd.Context(), request{method: http.MethodPost, path: "/v1/revocations", body: body, id: freshID()}, &struct{}{}, func() error {
+				a.say("revoked: %s no longer holds %s (fence %s)\n", meant.name(), clean(string(meant.Key)), meant.Fence)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().Uint64Var(&fence, "fence", 0, "the `fence` of the lease that is meant")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for its holder and for the history (default: who did it)")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.PreRun = func(*cobra.Command, []string) {
+		if reason == "" {
+			reason = "revoked by " + whoami()
+		}
+	}
+	return cmd
+}
+
+// meant finds the holder whose lease is to be revoked.
+func (a *app) meant(ctx context.Context, key string, fence interlock.Fence) (*holder, error) {
+	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: keyPath(key)})
+	if err != nil {
+		return nil, err
+	}
+	var k keyAnswer
+	if err := json.Unmarshal(answer, &k); err != nil {
+		return nil, fmt.Errorf("the answer cannot be read: %w", err)
+	}
+	var list []string
+	for i := range k.Holders {
+		h := &k.Holders[i]
+		if h.Fence == fence {
+			return h, nil
+		}
+		list = append(list, fmt.Sprintf("%s with fence %s", h.name(), h.Fence))
+	}
+	switch {
+	case fence != 0 && k.More > 0:
+		return &holder{Key: interlock.Key(key), Fence: fence}, nil
+	case fence != 0 && len(list) == 0:
+		return nil, exitWith(exitConflict, fmt.Errorf("fence %s holds nothing at %s any more: the key is free", fence, clean(key)))
+	case fence != 0:
+		return nil, exitWith(exitConflict, fmt.Errorf("fence %s holds nothing at %s: its holders are %s", fence, clean(key), strings.Join(list, ", ")))
+	case len(list) == 0:
+		return nil, fmt.Errorf("nobody holds %s: there is nothing to revoke", clean(key))
+	case len(list) > 1 || k.More > 0:
+		return nil, usage("%s has %d holders: say which with --fence: %s", clean(key), len(list)+k.More, strings.Join(list, ", "))
+	}
+	return &k.Holders[0], nil
+}
+
+var errNotConfirmed = errors.New("nothing was revoked")
+
+// confirm asks the person at the terminal.
+func (a *app) confirm(ctx context.Context, h *holder) error {
+	fmt.Fprintf(a.err, "%s holds %s (fence %s).\nTake it back? It loses the work that it has not written yet. [y/N] ", h.line(), clean(string(h.Key)), h.Fence)
+	answers := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(a.in).ReadString('\n')
+		answers <- line
+	}()
+	select {
+	case answer := <-answers:
+		switch strings.ToLower(strings.TrimSpace(answer)) {
+		case "y", "yes":
+			return nil
+		}
+		return errNotConfirmed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// whoami is the person at the keyboard, for the history.
+func whoami() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return "an operator"
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+)
+
+// app is what the commands of one process share.
+type app struct {
+	in  *os.File
+	out io.Writer
+	err io.Writer
+
+	// paint says that standard output is a terminal that shows colours.
+	paint bool
+	// started says that the command line was understood and the command runs.
+	started bool
+
+	server target
+	output string // -o
+}
+
+func newApp() *app {
+	return &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, paint: colourful(os.Stdout)}
+}
+
+// colourful reports whether colours may be written to f (see no-color.org).
+func colourful(f *os.File) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// complain writes a line to standard error.
+func (a *app) complain(format string, args ...any) {
+	fmt.Fprintln(a.err, "interlock: "+fmt.Sprintf(format, args...))
+}
+
+// Kinds of commands, in the order of the help text.
+const (
+	groupHold  = "hold"
+	groupLook  = "look"
+	groupServe = "serve"
+)
+
+// Annotations of commands.
+const (
+	offline  = "offline"  // it talks to no server: the flags that name one are not shown, and refused
+	textOnly = "textOnly" // it has no -o json
+)
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "interlock",
+		Short: "Traffic control for swarms of AI agents",
+		Long: `Interlock is traffic control for swarms of AI agents: leases on what they work
+on, a fair and durable line for those who wait, and a fence that refuses late
+writers.
+
+  interlock serve --data-dir DIR              start a server on this machine
+  interlock run account:12345 -- ./charge     run a command while holding a lease
+  interlock why account:12345                 who has it, who waits, what to do`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          noCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnvironment(cmd.Flags()); err != nil {
+				return err
+			}
+			if err := a.checkGlobals(cmd); err != nil {
+				return err
+			}
+			a.started = true
+			return nil
+		},
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.AddGroup(
+		&cobra.Group{ID: groupHold, Title: "Hold leases:"},
+		&cobra.Group{ID: groupLook, Title: "Look:"},
+		&cobra.Group{ID: groupServe, Title: "Run a server:"},
+	)
+	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help is enough
+	a.server.flags(root.PersistentFlags())
+	root.PersistentFlags().StringVarP(&a.output, "output", "o", "text", "the `form` of what is printed: text, or json for the server's own answers")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
+	cobra.AddTemplateFunc("shared", func(cmd *cobra.Command) string { return sharedFlags(cmd).FlagUsagesWrapped(helpWidth) })
+	cobra.AddTemplateFunc("own", func(cmd *cobra.Command) string { return cmd.LocalFlags().FlagUsagesWrapped(helpWidth) })
+	root.SetUsageTemplate(usageTemplate)
+
+	for _, group := range []struct {
+		id       string
+		commands []*cobra.Command
+	}{
+		{groupHold, []*cobra.Command{newRun(a), newLock(a), newRenew(a), newRelease(a)}},
+		{groupLook, []*cobra.Command{newLs(a), newGet(a), newWhy(a), newWaits(a), newHot(a), newEvents(a), newRevoke(a)}},
+		{groupServe, []*cobra.Command{newServe(a), newJournal(a), newCredential(a), newBench(a), newDemo(a)}},
+		{"", []*cobra.Command{newVersion(a)}},
+	} {
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.id
+			root.AddCommand(cmd)
+		}
+	}
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+// checkGlobals refuses what a command would silently ignore.
+func (a *app) checkGlobals(cmd *cobra.Command) error {
+	switch a.output {
+	case "text", "json":
+	default:
+		return usage("-o %s: want text or json", a.output)
+	}
+	var ignored []string
+	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && hidden(cmd, f.Name) && !given(f) {
+			ignored = append(ignored, "--"+f.Name)
+		}
+	})
+	if len(ignored) > 0 {
+		return usage("%s does not take %s", cmd.CommandPath(), strings.Join(ignored, ", "))
+	}
+	if annotated(cmd, offline) {
+		return nil
+	}
+	return a.server.complete()
+}
+
+// hidden reports whether a shared flag means nothing to a command.
+func hidden(cmd *cobra.Command, flag string) bool {
+	if flag == "output" {
+		return annotated(cmd, textOnly)
+	}
+	return annotated(cmd, offline)
+}
+
+func annotated(cmd *cobra.Command, key string) bool { return cmd.Annotations[key] != "" }
+
+func sharedFlags(cmd *cobra.Command) *pflag.FlagSet {
+	shown := pflag.NewFlagSet("", pflag.ContinueOnError)
+	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if !hidden(cmd, f.Name) {
+			shown.AddFlag(f)
+		}
+	})
+	return shown
+}
+
+// helpWidth is fixed, so that the help text is the same everywhere.
+const helpWidth = 100
+
+const usageTemplate = `Usage:{{if not .HasAvailableSubCommands}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} COMMAND{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}{{$cmds := .Commands}}{{range $group := .Groups}}
+
+{{.Title}}{{range $cmds}}{{if (and (eq .GroupID $group.ID) .IsAvailableCommand)}}
+  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{if .Groups}}
+
+Also:{{else}}
+
+Commands:{{end}}{{range $cmds}}{{if (and (eq .GroupID "") .IsAvailableCommand)}}
+  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{own . | trimTrailingWhitespaces}}{{end}}{{with shared .}}
+
+Flags of every command:
+{{. | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+
+{{.CommandPath}} COMMAND --help says more about a command.{{end}}
+`

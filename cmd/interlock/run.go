@@ -1,0 +1,516 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+)
+
+// running is one use of run.
+type running struct {
+	a    *app
+	q    asking
+	keys []string
+	argv []string
+	path string // of the command
+
+	skip      bool
+	note      string
+	killAfter time.Duration
+	quiet     bool
+	pass      []string // variables for the command that repeat flags
+
+	signals chan os.Signal // those that end a wait, and are passed on to the command later
+}
+
+func newRun(a *app) *cobra.Command {
+	r := &running{a: a}
+	cmd := &cobra.Command{
+		Use:                   "run [FLAGS] KEY... -- COMMAND [ARGUMENT...]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Run a command while holding a lease",
+		Long: `Take a lease on all of the keys, run the command, and give the lease back when it
+has ended. Heartbeats run meanwhile. When the lease is lost, because the server
+cannot be reached for longer than --ttl, or somebody revoked it, or --max-hold has
+passed, the command and all of its process group get SIGTERM, and after --kill-after
+SIGKILL. What the command leaves behind in its group is ended too, before the lease
+is given back; a daemon that is to live on leaves the group by setsid.
+
+Signals are passed on to the command, and on a terminal it has the terminal. It finds
+in its environment
+
+  INTERLOCK_LEASE   the lease's id, which is a secret
+  INTERLOCK_FENCE   the fence: pass it along wherever the command writes
+  INTERLOCK_KEYS    the keys, one a line
+  INTERLOCK_URL     the server
+
+Exit codes: the command's own, 128+n when it was ended by signal n, 126 or 127 when
+it cannot be run, and of run itself: 65 version conflict or stale fence, 69 no server
+answered, 73 victim of a deadlock, 75 not acquired in time, 77 not allowed, 79 the
+lease was lost (and the command was ended), 2 wrong flags or keys.`,
+		Example: `  interlock run account:12345 -- ./charge --late-fee
+  interlock run --wait 30s repo:web/src repo:web/test -- make test
+  interlock run --shared --purpose "nightly report" ledger:2026 -- ./report
+  interlock run --skip job:backup -- ./backup`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			switch {
+			case dash < 0:
+				return usage("put -- between the keys and the command: %s", useLine(cmd))
+			case dash == 0:
+				return usage("name one key or more before the --: %s", useLine(cmd))
+			case dash == len(args):
+				return usage("name a command after the --: %s", useLine(cmd))
+			}
+			r.keys, r.argv = args[:dash], args[dash:]
+			return nil
+		},
+		Annotations:       map[string]string{textOnly: "true"},
+		ValidArgsFunction: a.completeKeys(-1),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := r.q.check(); err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("kill-after") {
+				r.killAfter = r.q.Grace
+			}
+			if r.killAfter < 0 {
+				return usage("--kill-after %s: want a duration of 0 or more", r.killAfter)
+			}
+			if r.skip && cmd.Flags().Changed("wait") && r.q.Wait != 0 {
+				return usage("--skip and --wait: give one of them")
+			}
+			r.pass = repeated(cmd.InheritedFlags())
+			return r.run(cmd.Context())
+		},
+	}
+	r.q.flags(cmd, interlock.DefaultTTL)
+	f := cmd.Flags()
+	f.BoolVar(&r.skip, "skip", false, "when somebody holds the keys already, do nothing and exit with 0")
+	f.StringVar(&r.note, "note", "", "what the next holder should know")
+	f.DurationVar(&r.killAfter, "kill-after", 0, "time between SIGTERM and SIGKILL when the lease is lost (default: --grace)")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "say nothing but what went wrong")
+	return cmd
+}
+
+// repeated are the flags that say which server is meant, as variables for the
+// command. A credential is none of them: it would be seen by whoever can see the
+// command's environment although it was given to us alone.
+func repeated(flags *pflag.FlagSet) (env []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if name := f.Annotations[envMark]; name != nil && f.Changed && !given(f) && f.Name != "credential" {
+			env = append(env, name[0]+"="+f.Value.String())
+		}
+	})
+	return env
+}
+
+func (r *running) run(ctx context.Context) error {
+	if err := r.find(); err != nil {
+		return err
+	}
+	// From here on no signal gets lost between the wait and the command.
+	r.signals = make(chan os.Signal, 16)
+	notify(r.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(r.signals)
+	c, err := r.dial(ctx)
+	if err != nil {
+		return err
+	}
+	lease, err := r.acquire(ctx, c)
+	if err != nil {
+		r.hangUp(c)
+		if errors.Is(err, client.ErrSkipped) {
+			r.say("%s", skippedText(err))
+			return nil
+		}
+		return err
+	}
+	result, err := r.work(lease)
+	if err != nil {
+		r.giveBack(lease, "not run")
+		r.hangUp(c)
+		return cannotRun(r.argv[0], err)
+	}
+	return r.finish(c, lease, result)
+}
+
+// find makes sure that there is such a command before anybody has to wait for it.
+func (r *running) find() (err error) {
+	if r.path, err = exec.LookPath(r.argv[0]); err != nil {
+		return cannotRun(r.argv[0], err)
+	}
+	return nil
+}
+
+func cannotRun(name string, err error) error {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return exitWith(exitNotFound, fmt.Errorf("%s: there is no such command", clean(name)))
+	}
+	var wrapped *exec.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return exitWith(exitCannotRun, fmt.Errorf("%s cannot be run: %w", clean(name), err))
+}
+
+const (
+	dialTimeout  = 10 * time.Second
+	leaveTimeout = 5 * time.Second // to give back a lease or a place in line
+)
+
+func (r *running) dial(ctx context.Context) (*client.Client, error) {
+	agent := r.q.Agent
+	if agent == "" {
+		agent = ownName()
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return client.Dial(ctx, client.Config{
+		Addrs: []string{r.a.server.GRPC}, TLS: r.a.server.tls, Credential: r.a.server.Credential, Namespace: r.a.server.namespace(),
+		Agent: agent, SessionTTL: r.q.TTL,
+	})
+}
+
+// acquire stands in line until the lease is there, the time is over, or somebody
+// interrupts.
+func (r *running) acquire(ctx context.Context, c *client.Client) (*client.Lease, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	taken := cancelBySignal(r.signals, cancel)
+	defer taken()
+
+	req := client.Request{
+		Mode: r.q.mode(), OnConflict: interlock.Wait, Flow: client.SharedFlow, Purpose: r.q.Purpose, Trace: os.Getenv("TRACEPARENT"),
+		TTL: r.q.TTL, Grace: r.q.Grace, MaxHold: r.q.MaxHold, Priority: r.q.Priority,
+	}
+	if req.Grace == 0 {
+		req.Grace = client.NoGrace
+	}
+	if req.Purpose == "" {
+		// The arguments may hold what is nobody else's business.
+		req.Purpose = "run " + filepath.Base(r.argv[0])
+	}
+	for _, key := range r.keys {
+		req.Keys = append(req.Keys, interlock.Key(key))
+	}
+	var deadline time.Time
+	switch {
+	case r.skip:
+		req.OnConflict = interlock.Skip
+	case r.q.Wait == 0:
+		req.OnConflict = interlock.Fail
+	case r.q.Wait != forever:
+		deadline = time.Now().Add(time.Duration(r.q.Wait))
+		var done context.CancelFunc
+		ctx, done = context.WithDeadlineCause(ctx, deadline, errInTime)
+		defer done()
+	}
+	line := &inLine{r: r, c: c, deadline: deadline, cancel: cancel}
+	defer line.end()
+	req.OnQueued = line.queued
+	began := time.Now()
+	lease, err := c.Acquire(ctx, req)
+	line.end()
+	if err != nil {
+		return nil, r.notAcquired(ctx, err, line)
+	}
+	if s := taken(); s != nil {
+		r.signals <- s // it came too late to end the wait: the command gets it
+	}
+	info := lease.Info()
+	if line.shown != nil {
+		r.say("granted after %s under fence %s", short(time.Since(began)), info.Fence)
+	}
+	if !r.quiet {
+		r.a.tellNotes(info.Changed, notesOf(info.Notes))
+	}
+	return lease, nil
+}
+
+// notAcquired says why there is no lease.
+func (r *running) notAcquired(ctx context.Context, err error, line *inLine) error {
+	cause := context.Cause(ctx)
+	var by *signalError
+	switch {
+	case errors.As(cause, &by):
+		return exitWith(exitSignal+int(by.signal), errors.New("interrupted: the place in line was given up"))
+	case errors.Is(cause, errOwnLease):
+		return exitWith(exitDeadlock, cause)
+	case errors.Is(err, client.ErrUnreachable):
+		return err
+	case errors.Is(cause, errInTime):
+		return exitWith(exitNotAcquired, fmt.Errorf("%s was not free within %s%s", clean(strings.Join(r.keys, ", ")), time.Duration(r.q.Wait), heldBy(line.holders())))
+	}
+	return err
+}
+
+// work runs the command under the lease.
+func (r *running) work(lease *client.Lease) (jobResult, error) {
+	j := &job{
+		path: r.path, argv: r.argv, env: r.environment(lease), files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		killAfter: r.killAfter, lost: lease.Context().Done(), ttl: r.q.TTL,
+		tell: r.a.complain, signals: r.signals,
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		select {
+		case <-lease.Context().Done():
+			r.a.complain("%s: the command is ended", lostText(lease))
+		case <-ended:
+		}
+	}()
+	return j.run()
+}
+
+// environment is ours with what the command should know.
+func (r *running) environment(lease *client.Lease) []string {
+	own := append([]string{
+		"INTERLOCK_LEASE=" + lease.ID().String(),
+		"INTERLOCK_FENCE=" + lease.Fence().String(),
+		"INTERLOCK_KEYS=" + strings.Join(r.keys, "\n"),
+		"INTERLOCK_URL=" + r.a.server.base.String(),
+	}, r.pass...)
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+	})
+	return append(env, own...)
+}
+
+// finish gives the lease back and says how the whole ended.
+func (r *running) finish(c *client.Client, lease *client.Lease, result jobResult) error {
+	if result.ended {
+		r.hangUp(c)
+		return exitWith(exitLost, nil) // the reason was told when it happened
+	}
+	outcome := "done"
+	switch code := result.code(); {
+	case result.status.Signaled():
+		outcome = "ended by " + signalName(result.status.Signal())
+	case code != 0:
+		outcome = fmt.Sprintf("exit code %d", code)
+	}
+	err := r.giveBack(lease, outcome)
+	r.hangUp(c)
+	refusal, refused := errors.AsType[*interlock.Error](err)
+	switch {
+	case refused && exitForCode(refusal.Code) == exitLost:
+		return exitWith(exitLost, fmt.Errorf("the command ended (%s) after its lease was lost, so somebody else may have worked on the keys: %s", outcome, refusalText(refusal)))
+	case err != nil:
+		r.say("the lease could not be given back and ends by itself within %s: %v", r.q.TTL, err)
+	}
+	if code := result.code(); code != 0 {
+		return exitWith(code, nil)
+	}
+	return nil
+}
+
+func (r *running) giveBack(lease *client.Lease, outcome string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	return lease.Release(ctx, client.Outcome{Outcome: outcome, Note: r.note})
+}
+
+// hangUp ends the session, and with it what it still holds or waits for. If nobody
+// answers, it ends by its ttl.
+func (r *running) hangUp(c *client.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	_ = c.Close(ctx)
+}
+
+func (r *running) say(format string, args ...any) {
+	if !r.quiet {
+		r.a.complain(format, args...)
+	}
+}
+
+// inLine shows how a request stands in line, asking now and then.
+type inLine struct {
+	r        *running
+	c        *client.Client
+	deadline time.Time
+	cancel   context.CancelCauseFunc
+
+	shown   *waitLine
+	stopAsk context.CancelFunc
+	done    chan struct{}
+}
+
+var errOwnLease = errors.New("waiting would never end")
+
+// queued is called by the client when the request has a place.
+func (l *inLine) queued(ticket interlock.Ticket, holders []interlock.Holder) {
+	if own := ownHolder(holders); own != nil {
+		l.cancel(fmt.Errorf("%w: %s is held by the lease under which this command runs (fence %s in INTERLOCK_FENCE): run it without a lease of its own, or on other keys",
+			errOwnLease, clean(string(own.Key)), own.Fence))
+		return
+	}
+	if l.r.quiet {
+		return
+	}
+	list := make([]holder, len(holders))
+	for i := range holders {
+		list[i] = holderOf(&holders[i])
+	}
+	first := l.shown == nil
+	if first {
+		l.shown = l.r.a.waitLine(strings.Join(l.r.keys, ", "), l.deadline)
+	}
+	l.shown.queued(ticket.Position, ticket.Length, ticket.ETA, list)
+	if first {
+		var ctx context.Context
+		ctx, l.stopAsk = context.WithCancel(context.Background())
+		l.done = make(chan struct{})
+		go func() {
+			defer close(l.done)
+			l.ask(ctx)
+		}()
+	}
+}
+
+// ownHolder finds the lease of a command that runs this one.
+func ownHolder(holders []interlock.Holder) *interlock.Holder {
+	fence, keys := os.Getenv("INTERLOCK_FENCE"), strings.Split(os.Getenv("INTERLOCK_KEYS"), "\n")
+	for i := range holders {
+		if h := &holders[i]; h.Fence.String() == fence && slices.Contains(keys, string(h.Key)) {
+			return h
+		}
+	}
+	return nil
+}
+
+// ask looks at the keys until ctx ends: the stream tells of the end of the wait
+// only. Without an answer the line stays as it was.
+func (l *inLine) ask(ctx context.Context) {
+	every := 5 * time.Second
+	if l.shown.live {
+		every = time.Second
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	api := l.r.a.api()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		var place *waiter
+		var at keyAnswer
+		for _, key := range l.r.keys[:min(len(l.r.keys), 8)] {
+			_, answer, err := api.do(ctx, request{method: http.MethodGet, path: keyPath(key)})
+			var k keyAnswer
+			if err != nil || json.Unmarshal(answer, &k) != nil {
+				continue
+			}
+			i := slices.IndexFunc(k.Line, func(w waiter) bool { return w.Session == l.c.SessionName() })
+			if i >= 0 && (place == nil || k.Line[i].ETA > place.ETA) {
+				place, at = &k.Line[i], k
+			}
+		}
+		if place != nil {
+			l.shown.queued(place.Position, at.Length, ms(place.ETA), at.Holders)
+		}
+	}
+}
+
+func (l *inLine) holders() []holder {
+	if l.shown == nil {
+		return nil
+	}
+	l.shown.mu.Lock()
+	defer l.shown.mu.Unlock()
+	return l.shown.holders
+}
+
+// end takes what is shown away. It may be called more than once.
+func (l *inLine) end() {
+	if l.stopAsk != nil {
+		l.stopAsk()
+		<-l.done
+	}
+	if l.shown != nil {
+		l.shown.end()
+	}
+}
+
+// signalError is the cause of a wait that a signal ended.
+type signalError struct{ signal syscall.Signal }
+
+func (e *signalError) Error() string { return "ended by " + signalName(e.signal) }
+
+// cancelBySignal lets a signal end a wait. taken ends that, and returns the signal
+// that was taken, if any.
+func cancelBySignal(signals <-chan os.Signal, cancel context.CancelCauseFunc) (taken func() os.Signal) {
+	stop, done := make(chan struct{}), make(chan os.Signal, 1)
+	go func() {
+		select {
+		case s := <-signals:
+			cancel(&signalError{s.(syscall.Signal)})
+			done <- s
+		case <-stop:
+			done <- nil
+		}
+	}()
+	return sync.OnceValue(func() os.Signal {
+		close(stop)
+		return <-done
+	})
+}
+
+// notify asks for signals. One that was ignored when we began stays ignored, here
+// and in the command.
+func notify(ch chan<- os.Signal, signals ...os.Signal) {
+	for _, s := range signals {
+		if !signal.Ignored(s) {
+			signal.Notify(ch, s)
+		}
+	}
+}
+
+func notesOf(notes []interlock.Note) []note {
+	list := make([]note, len(notes))
+	for i, n := range notes {
+		list[i] = note{Key: n.Key, Agent: n.Agent, Fence: n.Fence, Outcome: n.Outcome, Text: n.Text, Age: n.Age.Milliseconds()}
+	}
+	return list
+}
+
+// lostText says why a lease is lost.
+func lostText(lease *client.Lease) string {
+	if refusal, ok := errors.AsType[*interlock.Error](lease.Err()); ok {
+		return "the lease is lost: " + refusalText(refusal)
+	}
+	return "the lease is lost"
+}
+
+func skippedText(err error) string {
+	text := "skipped: somebody else already does it"
+	var skipped *client.SkippedError
+	if errors.As(err, &skipped) && len(skipped.Holders) > 0 {
+		h := holderOf(&skipped.Holders[0])
+		text = fmt.Sprintf("skipped: %s is held by %s", clean(string(skipped.Key)), h.line())
+	}
+	return text
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/server"
+)
+
+// serveConfig is the flags of serve.
+type serveConfig struct {
+	DataDir, Journal       string
+	HTTP, GRPC             string
+	Credentials            string
+	TLSCert, TLSKey        string
+	Insecure               bool
+	Hosts                  []string
+	LogFormat, LogLevel    string
+	SnapshotBytes          int64
+	KeepBytes              int64
+	SegmentBytes           int64
+	Restored               bool
+	ShutdownTimeout        time.Duration
+	MaxStreams, MaxWaiting int
+	MaxEventStreams        int
+}
+
+func newServe(a *app) *cobra.Command {
+	var cfg serveConfig
+	cmd := &cobra.Command{
+		Use:   "serve --data-dir DIR",
+		Short: "Start a server",
+		Long: `Start a server. It keeps its journal in DIR, which is made when it is missing,
+and serves HTTP/JSON and the gRPC session stream. When it is ready it prints one line
+on standard output, "ready http=ADDR grpc=ADDR"; logs go to standard error.
+
+Without credentials it listens on loopback only. Make a credential with
+"interlock credential new".
+
+SIGTERM and SIGINT stop it in order: it grants nothing more, tells its clients to
+come back, writes everything and exits with 0; a second one ends it at once. Leases
+and places in line are kept either way. SIGHUP reads the credentials and the
+certificate again.
+
+Exit codes: 0 stopped as asked, 2 wrong flags or configuration, 3 the journal is
+damaged, 4 another server holds the journal, 5 a newer version wrote the journal,
+70 the disk failed, 1 anything else, such as an address that is in use.`,
+		Example: `  interlock serve --data-dir data
+  interlock serve --data-dir data --http 0.0.0.0:7420 --grpc 0.0.0.0:7421 \
+      --credentials credentials.txt --tls-cert cert.pem --tls-key key.pem`,
+		Args:        noArgs,
+		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cfg.check(); err != nil {
+				return err
+			}
+			return serve(cmd.Context(), a, &cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.DataDir, "data-dir", "", "the `directory` of the journal; made when it is missing")
+	f.StringVar(&cfg.Journal, "journal", "", "the journal as a `URL`, in place of --data-dir: file:DIR")
+	f.StringVar(&cfg.HTTP, "http", defaultHTTP, "`address` of the HTTP/JSON door; port 0 picks a free one")
+	f.StringVar(&cfg.GRPC, "grpc", defaultGRPC, "`address` of the gRPC door; port 0 picks a free one")
+	f.StringVar(&cfg.Credentials, "credentials", "", "`file` that says who may come in, made by interlock credential new")
+	f.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate (PEM); both doors then speak TLS only")
+	f.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with the certificate's key (PEM)")
+	f.BoolVar(&cfg.Insecure, "insecure", false, "listen on public addresses without credentials: everybody may do everything")
+	f.StringSliceVar(&cfg.Hosts, "host", nil, "further `names` by which the server may be addressed, such as interlock.example.com")
+	f.StringVar(&cfg.LogFormat, "log-format", "text", "`form` of the logs: text or json")
+	f.StringVar(&cfg.LogLevel, "log-level", "info", "the least `level` that is logged: debug, info, warn or error")
+	f.Int64Var(&cfg.SnapshotBytes, "snapshot-bytes", 0, "`bytes` of journal after which a snapshot is made; bounds how long a start takes (default 64 MiB)")
+	f.Int64Var(&cfg.KeepBytes, "keep-bytes", 0, "about how many `bytes` of journal are kept as history (default 1 GiB; -1: no more than a restart needs)")
+	f.Int64Var(&cfg.SegmentBytes, "segment-bytes", 0, "size of one file of the journal in `bytes` (default 64 MiB)")
+	f.BoolVar(&cfg.Restored, "restored", false, "the journal was restored from a backup: fences begin far above all that may have been given out")
+	f.DurationVar(&cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long stopping in order may take")
+	f.IntVar(&cfg.MaxStreams, "max-streams", 0, "session streams at a time (default 10,000)")
+	f.IntVar(&cfg.MaxEventStreams, "max-event-streams", 0, "readers of events at a time, a namespace (default 64)")
+	f.IntVar(&cfg.MaxWaiting, "max-waiting", 0, "commands that may wait for the engine before more are refused (default 65,536)")
+	bindAll(f)
+	return cmd
+}
+
+// check makes sense of the flags before anything is touched.
+func (c *serveConfig) check() error {
+	switch {
+	case c.DataDir != "" && c.Journal != "":
+		return usage("--journal and --data-dir both say where the journal is: give one of them")
+	case c.Journal != "":
+		dir, err := journalDir(c.Journal)
+		if err != nil {
+			return err
+		}
+		c.DataDir = dir
+	case c.DataDir == "":
+		return usage("say where the journal is kept: interlock serve --data-dir DIR")
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return usage("--tls-cert and --tls-key belong together: give both, or neither")
+	}
+	for flag, addr := range map[string]string{"--http": c.HTTP, "--grpc": c.GRPC} {
+		if err := server.CheckListen(addr, c.Credentials != "", c.Insecure); err != nil {
+			return usage("%s: %w", flag, err)
+		}
+	}
+	if c.ShutdownTimeout <= 0 {
+		return usage("--shutdown-timeout: want a duration above zero, such as 10s")
+	}
+	if c.MaxStreams < 0 || c.MaxEventStreams < 0 || c.MaxWaiting < 0 || c.SegmentBytes < 0 {
+		return usage("--max-streams, --max-event-streams, --max-waiting and --segment-bytes cannot be negative")
+	}
+	if _, err := c.logger(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// journalDir reads a journal's URL.
+func journalDir(text string) (string, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme == "":
+		return "", usage("--journal %s: want a URL such as file:/var/lib/interlock, or use --data-dir DIR", clean(text))
+	case u.Scheme != "file":
+		return "", usage("--journal %s: this version keeps journals in directories only: use file:DIR or --data-dir DIR", clean(text))
+	case u.Host != "":
+		return "", usage("--journal %s: a file URL has no host: write file:DIR or file:///DIR", clean(text))
+	case u.Opaque != "":
+		return u.Opaque, nil
+	case u.Path != "":
+		return u.Path, nil
+	}
+	return "", usage("--journal %s: it names no directory", clean(text))
+}
+
+func (c *serveConfig) logger() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil || strings.ContainsAny(c.LogLevel, "+-") {
+		return nil, usage("--log-level %s: want debug, info, warn or error", clean(c.LogLevel))
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch c.LogFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(os.Stderr, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(os.Stderr, options)), nil
+	}
+	return nil, usage("--log-format %s: want text or json", clean(c.LogFormat))
+}
+
+// serve runs a server until it is told to stop, or fails.
+func serve(ctx context.Context, a *app, cfg *serveConfig) error {
+	log, err := cfg.logger()
+	if err != nil {
+		return err
+	}
+	signals := watchSignals()
+	defer signals.stop()
+
+	p, err := startSite(signals.context(ctx), cfg, log)
+	if err != nil {
+		if signals.asked() {
+			log.Info("stopped before the server was ready")
+			return nil
+		}
+		return err
+	}
+	fmt.Fprintf(a.out, "ready http=%s grpc=%s\n", p.http.Addr(), p.grpc.Addr())
+	log.Info("ready", "http", p.http.Addr().String(), "grpc", p.grpc.Addr().String(), "journal", cfg.DataDir,
+		"credentials", cfg.Credentials != "", "tls", cfg.TLSCert != "", "version", version())
+
+	for {
+		select {
+		case <-signals.stopping():
+			log.Info("stopping: nothing is granted any more, a second signal ends the server at once", "signal", signals.name())
+			return p.shutdown(ctx, cfg.ShutdownTimeout)
+		case <-signals.reload:
+			if !p.reload() {
+				// There is nothing to be read again, so it is the terminal that hung up.
+				signals.stopNow("SIGHUP")
+			}
+		case err := <-p.failed:
+			// A door that fails by itself leaves a server that nobody can use.
+			return errors.Join(fmt.Errorf("a listener failed: %w", err), p.shutdown(ctx, cfg.ShutdownTimeout))
+		case <-p.shard.Failed():
+			err := p.shard.Err()
+			p.abandon()
+			return shardFailed(err)
+		}
+	}
+}

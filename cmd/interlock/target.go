@@ -1,0 +1,131 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/interlockdev/interlock"
+)
+
+// target is the server that a command talks to.
+type target struct {
+	URL            string
+	GRPC           string
+	Namespace      string
+	Credential     string
+	CredentialFile string
+	CAFile         string
+
+	base *url.URL
+	tls  *tls.Config // nil without TLS
+}
+
+const (
+	defaultHTTP = "127.0.0.1:7420"
+	defaultGRPC = "127.0.0.1:7421"
+)
+
+func (t *target) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&t.URL, "url", "http://"+defaultHTTP, "the server's HTTP `address`; https turns on TLS")
+	flags.StringVar(&t.GRPC, "grpc-addr", "", "the server's gRPC `address` (default: the host of --url and the port after its own)")
+	flags.StringVar(&t.Namespace, "namespace", "", "the `namespace` to work in (default: the credential's, else \"default\")")
+	flags.StringVar(&t.Credential, "credential", "", "the `credential`; other users can see a command line, so better use the variable or a file")
+	flags.StringVar(&t.CredentialFile, "credential-file", "", "a `file` with the credential")
+	flags.StringVar(&t.CAFile, "tls-ca", "", "a `file` of certificates (PEM) to trust besides the system's")
+	bind(flags, "url", "")
+	bind(flags, "grpc-addr", "INTERLOCK_GRPC")
+	bind(flags, "namespace", "")
+	bind(flags, "credential", "")
+	bind(flags, "credential-file", "")
+	bind(flags, "tls-ca", "")
+}
+
+// complete checks what was given and works out the rest.
+func (t *target) complete() error {
+	text := strings.TrimRight(t.URL, "/")
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	base, err := url.Parse(text)
+	if err != nil || base.Host == "" || base.Path != "" || base.User != nil || (base.Scheme != "http" && base.Scheme != "https") {
+		return usage("--url %s: want an address such as http://%s", clean(t.URL), defaultHTTP)
+	}
+	t.base = base
+	if t.GRPC == "" {
+		if t.GRPC, err = grpcBeside(base); err != nil {
+			return err
+		}
+	}
+	if _, _, err := net.SplitHostPort(t.GRPC); err != nil {
+		return usage("--grpc-addr %s: want host:port, such as %s", clean(t.GRPC), defaultGRPC)
+	}
+	if t.Credential == "" && t.CredentialFile != "" {
+		content, err := os.ReadFile(t.CredentialFile)
+		if err != nil {
+			return usage("--credential-file: %w", err)
+		}
+		t.Credential = strings.TrimSpace(string(content))
+		if t.Credential == "" {
+			return usage("--credential-file: %s is empty", t.CredentialFile)
+		}
+	}
+	if strings.ContainsFunc(t.Credential, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return usage("the credential has characters that no credential has: use it exactly as `interlock credential new` printed it")
+	}
+	if base.Scheme == "https" {
+		t.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+		if t.CAFile != "" {
+			if t.tls.RootCAs, err = trusted(t.CAFile); err != nil {
+				return usage("--tls-ca: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// grpcBeside is where the gRPC door is when nobody says: on the next port.
+func grpcBeside(base *url.URL) (string, error) {
+	_, normal, _ := net.SplitHostPort(defaultGRPC)
+	if base.Port() == "" {
+		return net.JoinHostPort(base.Hostname(), normal), nil
+	}
+	port, err := strconv.ParseUint(base.Port(), 10, 16)
+	if err != nil || port == 65535 {
+		return "", usage("--url %s: there is no port after that one, so give --grpc-addr too", base)
+	}
+	return net.JoinHostPort(base.Hostname(), strconv.FormatUint(port+1, 10)), nil
+}
+
+func trusted(file string) (*x509.CertPool, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM form", file)
+	}
+	return pool, nil
+}
+
+func (t *target) namespace() interlock.Namespace { return interlock.Namespace(t.Namespace) }
+
+// unreachable is what a person is told when nobody answers at addr.
+func (t *target) unreachable(addr string, err error) error {
+	hint := "start one with `interlock serve --data-dir DIR`, or set INTERLOCK_URL"
+	if t.base != nil && addr != t.base.Host {
+		hint += " (and INTERLOCK_GRPC where it is not on the next port)"
+	}
+	return exitWith(exitUnreachable, fmt.Errorf("cannot reach a server at %s (%w): %s", addr, err, hint))
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// terminal is the controlling terminal of this process. A nil one may be closed.
+type terminal struct {
+	fd    int
+	own   int // our process group
+	state *term.State
+}
+
+// openTerminal returns nil when there is none: in a service, in CI, over ssh
+// without -t.
+func openTerminal() *terminal {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	t := &terminal{fd: fd, own: unix.Getpgrp()}
+	t.state, _ = term.GetState(fd)
+	return t
+}
+
+func (t *terminal) close() {
+	if t != nil {
+		_ = unix.Close(t.fd)
+	}
+}
+
+// foreground is the group that the terminal belongs to, -1 when it is nobody's.
+func (t *terminal) foreground() int {
+	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	if err != nil {
+		return -1
+	}
+	return group
+}
+
+// give makes the terminal another group's. Who does so from the background is
+// stopped by SIGTTOU, unless that is ignored.
+func (t *terminal) give(group int) {
+	signal.Ignore(syscall.SIGTTOU)
+	defer signal.Reset(syscall.SIGTTOU)
+	// It fails when the group has just ended, and then there is nobody to give it to.
+	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
+}
+
+// restore brings back the modes that the terminal had at first.
+func (t *terminal) restore() {
+	if t.state == nil {
+		return
+	}
+	signal.Ignore(syscall.SIGTTOU)
+	defer signal.Reset(syscall.SIGTTOU)
+	_ = term.Restore(t.fd, t.state)
+}
+
+func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }

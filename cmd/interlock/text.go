@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// clean makes text of other agents safe for a terminal, on one line. The server
+// has done so already; journals have not been through it, and what answers at an
+// address need not be our server.
+func clean(s string) string { return strip(s, false) }
+
+// cleanLines is clean for text that may have lines.
+func cleanLines(s string) string { return strip(s, true) }
+
+func strip(s string, lines bool) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case lines && r == '\n':
+			return r
+		case unicode.IsControl(r), unicode.In(r, unicode.Zl, unicode.Zp):
+			return ' '
+		case unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs):
+			return -1 // invisible, or changes the direction of reading
+		}
+		return r
+	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
+}
+
+// short is a duration for people: two units at most, no false precision.
+func short(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "-" + short(-d)
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
+	case d < time.Minute:
+		return strconv.FormatFloat(d.Seconds(), 'f', 0, 64) + "s"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// quote makes one word for a POSIX shell.
+func quote(s string) string {
+	plain := s != ""
+	for _, r := range s {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:@%+=,", r)) {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// count is "1 waiter" or "3 waiters".
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// bytesText is a number of bytes for people.
+func bytesText(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	f, i := float64(n)/unit, 0
+	for f >= unit && i < 4 {
+		f, i = f/unit, i+1
+	}
+	return fmt.Sprintf("%.1f %ciB", f, "KMGTP"[i])
+}
+
+// signalName is SIGTERM rather than "terminated".
+func signalName(s syscall.Signal) string {
+	if name := unix.SignalName(s); name != "" {
+		return name
+	}
+	return "signal " + strconv.Itoa(int(s))
+}

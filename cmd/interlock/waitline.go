@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// waitLine tells a person that a command stands in line: on a terminal by one line
+// that is written over and over, elsewhere by a line whenever something changed.
+type waitLine struct {
+	w        io.Writer
+	live     bool
+	width    func() int
+	key      string
+	deadline time.Time // zero: for ever
+	began    time.Time
+
+	mu       sync.Mutex
+	position int
+	length   int
+	eta      time.Duration
+	etaAt    time.Time
+	holders  []holder
+	last     string
+	shown    bool
+	ended    bool
+	stop     chan struct{}
+	stopped  sync.WaitGroup
+}
+
+// waitLine begins to tell. end must be called.
+func (a *app) waitLine(key string, deadline time.Time) *waitLine {
+	l := &waitLine{w: a.err, key: clean(key), deadline: deadline, began: time.Now(), stop: make(chan struct{})}
+	if f, ok := a.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+		l.live = true
+		l.width = func() int {
+			width, _, err := term.GetSize(int(f.Fd()))
+			if err != nil || width < 20 {
+				return 80
+			}
+			return width
+		}
+		l.stopped.Go(l.tick)
+	}
+	return l
+}
+
+// tick keeps the times in the line right.
+func (l *waitLine) tick() {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			l.mu.Lock()
+			l.draw()
+			l.mu.Unlock()
+		case <-l.stop:
+			return
+		}
+	}
+}
+
+// queued takes note of a place in line. length may be 0 when it is not known.
+func (l *waitLine) queued(position, length int, eta time.Duration, holders []holder) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
+	l.position, l.length, l.eta, l.etaAt = position, max(length, position), eta, time.Now()
+	if len(holders) > 0 {
+		l.holders = holders
+	}
+	if l.live {
+		l.draw()
+		return
+	}
+	// What changes by itself, the times, is no news.
+	if news := l.text(false); news != l.last {
+		l.last = news
+		fmt.Fprintln(l.w, "interlock: "+l.text(true))
+	}
+}
+
+// say writes a line of its own, above the one that is written over.
+func (l *waitLine) say(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wipe()
+	fmt.Fprintln(l.w, "interlock: "+text)
+}
+
+func (l *waitLine) draw() {
+	if l.position == 0 {
+		return
+	}
+	text := "interlock: " + l.text(true)
+	runes := []rune(text)
+	if width := l.width(); len(runes) >= width {
+		runes = append(runes[:width-2], '…')
+	}
+	l.shown = true
+	fmt.Fprint(l.w, "\r\x1b[K"+string(runes))
+}
+
+func (l *waitLine) wipe() {
+	if l.shown {
+		fmt.Fprint(l.w, "\r\x1b[K")
+		l.shown = false
+	}
+}
+
+// text is the line; without times it tells whether something happened.
+func (l *waitLine) text(times bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "waiting for %s: place %d of %d", l.key, l.position, l.length)
+	if times {
+		if left := l.eta - time.Since(l.etaAt); l.eta > 0 && left > 0 {
+			fmt.Fprintf(&b, ", about %s", short(left))
+		}
+		if !l.deadline.IsZero() {
+			fmt.Fprintf(&b, ", giving up in %s", short(max(time.Until(l.deadline), 0)))
+		}
+	}
+	for i := range min(len(l.holders), 1) {
+		h := &l.holders[i]
+		fmt.Fprintf(&b, "; held by %s", h.name())
+		if times {
+			fmt.Fprintf(&b, " for %s (%s)", short(ms(h.Held)+time.Since(l.etaAt)), orDash(clean(h.Liveness)))
+		}
+		if purpose := clean(h.Purpose); purpose != "" {
+			fmt.Fprintf(&b, ": %s", purpose)
+		}
+	}
+	if more := len(l.holders) - 1; more > 0 {
+		fmt.Fprintf(&b, ", and %d more", more)
+	}
+	return b.String()
+}
+
+// end takes the line away. It may be called more than once.
+func (l *waitLine) end() {
+	l.mu.Lock()
+	first := !l.ended
+	l.ended = true
+	l.wipe()
+	l.mu.Unlock()
+	if first {
+		close(l.stop)
+	}
+	l.stopped.Wait()
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+func newWaits(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "waits",
+		Short: "Show who waits for whom, as a tree",
+		Long: `Show who waits for whom, as a tree: at the left those who hold something and
+wait for nobody, below each the ones who wait for it, and so on.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var answer struct {
+				Edges []edge `json:"edges"`
+			}
+			return a.get(cmd.Context(), "/v1/waits", nil, &answer, func() error {
+				if len(answer.Edges) == 0 {
+					a.complain("nobody waits for anybody")
+					return nil
+				}
+				newForest(answer.Edges).show(a)
+				return nil
+			})
+		},
+	}
+}
+
+// forest is the wait-for graph made readable. In the graph each waiter has an edge
+// to everybody ahead of it in line too; here it stands below those who hold the key,
+// and below somebody ahead of it only when no holder is in its way.
+type forest struct {
+	roots []party
+	below map[party][]edge // by who is waited for
+}
+
+func newForest(edges []edge) *forest {
+	direct := map[party]bool{} // waits for a holder
+	for _, e := range edges {
+		if !e.Ahead {
+			direct[e.Waiter] = true
+		}
+	}
+	f := &forest{below: map[party][]edge{}}
+	waits := map[party]bool{}
+	for _, e := range edges {
+		waits[e.Waiter] = true
+		if e.Ahead && direct[e.Waiter] || slices.Contains(f.below[e.Blocker], e) {
+			continue
+		}
+		f.below[e.Blocker] = append(f.below[e.Blocker], e)
+	}
+	for blocker, list := range f.below {
+		slices.SortStableFunc(list, func(a, b edge) int {
+			return cmp.Or(cmp.Compare(b.Waited, a.Waited), cmp.Compare(a.Key, b.Key), compareParties(a.Waiter, b.Waiter))
+		})
+		if !waits[blocker] {
+			f.roots = append(f.roots, blocker)
+		}
+	}
+	slices.SortFunc(f.roots, compareParties)
+	return f
+}
+
+func compareParties(a, b party) int {
+	return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Session, b.Session), cmp.Compare(a.Flow, b.Flow))
+}
+
+func (f *forest) show(a *app) {
+	// Between anonymous agents of one name the answer does not tell, so there can be
+	// what looks like a circle. Whoever was shown is not opened a second time.
+	shown := map[party]bool{}
+	for _, root := range f.roots {
+		a.say("%s\n", a.tint(bold, root.full()))
+		f.branch(a, root, "", shown)
+	}
+	for blocker := range f.below {
+		if !shown[blocker] {
+			a.say("%s\n", a.tint(bold, blocker.full()))
+			f.branch(a, blocker, "", shown)
+		}
+	}
+}
+
+func (f *forest) branch(a *app, of party, indent string, shown map[party]bool) {
+	shown[of] = true
+	list := f.below[of]
+	for i, e := range list {
+		joint, next := "├─ ", "│  "
+		if i == len(list)-1 {
+			joint, next = "└─ ", "   "
+		}
+		how := "waits for"
+		if e.Ahead {
+			how = "waits behind it for"
+		}
+		again := shown[e.Waiter] && len(f.below[e.Waiter]) > 0
+		suffix := ""
+		if again {
+			suffix = ", see above"
+		}
+		a.say("%s%s%s %s %s (%s) %s%s\n", indent, joint, a.tint(bold, e.Waiter.full()), how, clean(string(e.Key)), clean(e.Mode), short(ms(e.Waited)), suffix)
+		if !again {
+			f.branch(a, e.Waiter, indent+next, shown)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"net/url"
+
+	"github.com/spf13/cobra"
+)
+
+func newWhy(a *app) *cobra.Command {
+	var agent string
+	cmd := &cobra.Command{
+		Use:   "why KEY | --agent AGENT",
+		Short: "Explain why a key or an agent is stuck, and what to do",
+		Example: `  interlock why account:12345
+  interlock why --agent billing-7`,
+		Args:              atMostOneArg,
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 1) == cmd.Flags().Changed("agent") {
+				return usage("ask after one key, or after one agent: %s", useLine(cmd))
+			}
+			query := url.Values{}
+			if len(args) == 1 {
+				query.Set("key", args[0])
+			} else {
+				query.Set("agent", agent)
+			}
+			var why whyAnswer
+			return a.get(cmd.Context(), "/v1/why", query, &why, func() error { return a.showWhy(&why) })
+		},
+	}
+	cmd.Flags().StringVar(&agent, "agent", "", "ask after an `agent`")
+	return cmd
+}
+
+func (a *app) showWhy(why *whyAnswer) error {
+	a.say("%s\n", clean(why.Text))
+	if len(why.Chain) > 1 {
+		a.say("\n")
+		for i, link := range why.Chain {
+			state := ""
+			if link.Since > 0 {
+				state = " for " + short(ms(link.Since))
+			}
+			verb := "waits for"
+			if link.Does == "holds" {
+				verb = "holds"
+			}
+			if liveness := clean(link.Liveness); liveness != "" {
+				state += ", " + a.tint(livenessColour(link.Liveness), liveness)
+			}
+			a.say("%*s%s %s %s (%s)%s\n", 2*(i+1), "", a.tint(bold, link.name()), verb, clean(string(link.Key)), clean(link.Mode), state)
+		}
+	}
+	if next := clean(why.Advice.Message); next != "" {
+		a.say("\n%s %s\n", a.tint(bold, "Next:"), next)
+	}
+	return nil
+}
