@@ -25,7 +25,8 @@ type figures struct {
 	handler  http.Handler
 
 	wait, hold    byModeAndReason
-	acquires      map[string]prometheus.Counter
+	acquires      *prometheus.CounterVec
+	common        map[string]prometheus.Counter // of acquires
 	expiries      [tiers]prometheus.Counter
 	fenceRefusals prometheus.Counter
 	deadlocks     prometheus.Counter
@@ -76,19 +77,16 @@ var (
 )
 
 func newFigures() *figures {
-	f := &figures{registry: prometheus.NewRegistry(), acquires: map[string]prometheus.Counter{}}
+	f := &figures{registry: prometheus.NewRegistry(), common: map[string]prometheus.Counter{}}
 	wait := prometheus.NewHistogramVec(histogram("interlock_wait_seconds",
 		"How long requests waited until they were granted, or left the line.", thinkBuckets), []string{"mode", "outcome"})
 	hold := prometheus.NewHistogramVec(histogram("interlock_hold_seconds",
 		"How long leases were held, by how they ended.", thinkBuckets), []string{"mode", "outcome"})
 	f.wait.vec, f.hold.vec = wait, hold
-	acquires := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "interlock_acquires_total",
+	f.acquires = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "interlock_acquires_total",
 		Help: "Requests for a lease, by their first answer: granted, queued, skipped, or the code of a refusal."}, []string{"outcome"})
-	for _, outcome := range []engine.Outcome{engine.Granted, engine.Queued, engine.Skipped} {
-		f.acquires[outcome.String()] = acquires.WithLabelValues(outcome.String())
-	}
-	for code := range codes {
-		f.acquires[string(code)] = acquires.WithLabelValues(string(code))
+	for _, outcome := range []string{"granted", "queued", "skipped", "held", "deadlock", "too_many_waiters", "no_space", "shutting_down"} {
+		f.common[outcome] = f.acquires.WithLabelValues(outcome)
 	}
 	expiries := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "interlock_expiries_total",
 		Help: "Tiers of expiry that leases reached: soft (the holder was warned), grace (the hard end), ended (the key went on)."}, []string{"tier"})
@@ -113,7 +111,7 @@ func newFigures() *figures {
 		Help: "HTTP calls by route and status; 499 means that the caller left before its answer."}, []string{"route", "status"})
 	f.streams = prometheus.NewGauge(prometheus.GaugeOpts{Name: "interlock_event_streams",
 		Help: "Readers of /v1/events at this moment."})
-	f.registry.MustRegister(wait, hold, acquires, expiries, f.fenceRefusals, f.deadlocks, f.droppedLines, f.appendSeconds,
+	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.droppedLines, f.appendSeconds,
 		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f.handler = promhttp.HandlerFor(f.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
@@ -171,8 +169,10 @@ func (f *figures) acquired(eff *engine.Effect) {
 	if eff.Outcome == engine.Refused {
 		name = string(eff.Code)
 	}
-	if counter, ok := f.acquires[name]; ok {
+	if counter, ok := f.common[name]; ok {
 		counter.Inc()
+	} else {
+		f.acquires.WithLabelValues(name).Inc() // a code: the list is closed
 	}
 }
 
