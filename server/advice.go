@@ -48,10 +48,12 @@ func grantedAdvice(l *interlock.Lease) interlock.Advice {
 	switch {
 	case l.State == interlock.Grace:
 		return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
-			"the hard end has passed: begin nothing new; commit what is finished and release within %s", short(l.ExpiresIn))}
+			"the hard end has passed: begin nothing new; commit what is finished and release within %s", short(l.ExpiresIn),
+		)}
 	case l.Changed:
 		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(
-			"somebody who could write held %s while you waited: read it again before you decide", claimed(l.Claims))}
+			"somebody who could write held %s while you waited: read it again before you decide", claimed(l.Claims),
+		)}
 	case l.State == interlock.Soft:
 		return warnedAdvice(l)
 	}
@@ -80,10 +82,12 @@ func queuedAdvice(t *interlock.Ticket, c *engine.Conflict) interlock.Advice {
 func warnedAdvice(l *interlock.Lease) interlock.Advice {
 	if l.MaxHoldIn > 0 && l.MaxHoldIn <= l.ExpiresIn {
 		return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
-			"%s may be held for another %s and no longer, whatever heartbeats come: finish, write and release", claimed(l.Claims), short(l.MaxHoldIn))}
+			"%s may be held for another %s and no longer, whatever heartbeats come: finish, write and release", claimed(l.Claims), short(l.MaxHoldIn),
+		)}
 	}
 	return interlock.Advice{Action: interlock.ActRetry, Message: fmt.Sprintf(
-		"the lease on %s ends in %s without a heartbeat: renew it now, or finish and release", claimed(l.Claims), short(l.ExpiresIn))}
+		"the lease on %s ends in %s without a heartbeat: renew it now, or finish and release", claimed(l.Claims), short(l.ExpiresIn),
+	)}
 }
 
 func lostAdvice(l *interlock.Lease, code interlock.Code) interlock.Advice {
@@ -92,7 +96,8 @@ func lostAdvice(l *interlock.Lease, code interlock.Code) interlock.Advice {
 	}
 	info := infoOf(code)
 	return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: fmt.Sprintf(
-		"the lease on %s is lost (%s): %s", claimed(l.Claims), code, info.next)}
+		"the lease on %s is lost (%s): %s", claimed(l.Claims), code, info.next,
+	)}
 }
 
 func refusedAdvice(eff *engine.Effect) interlock.Advice {
@@ -103,11 +108,13 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 	case eff.Code == interlock.CodeDeadlock && c != nil && len(c.Cycle) > 0:
 		info := infoOf(eff.Code)
 		return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: fmt.Sprintf(
-			"waiting would never end, because %s: %s", cycleText(c.Cycle), info.next)}
+			"waiting would never end, because %s: %s", cycleText(c.Cycle), info.next,
+		)}
 	case eff.Code == interlock.CodeTaken && c != nil:
 		info := infoOf(eff.Code)
 		return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: fmt.Sprintf(
-			"%s: write nothing more under the old lease; acquire again to stand in line, then read again", situation(c))}
+			"%s: write nothing more under the old lease; acquire again to stand in line, then read again", situation(c),
+		)}
 	}
 	return adviceForCode(eff.Code)
 }
@@ -135,13 +142,16 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 	switch {
 	case eta > worthWaiting:
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: eta, Message: fmt.Sprintf(
-			"%s%s: do not wait (%s), work on something else", what, line, short(eta))}
+			"%s%s: do not wait (%s), work on something else", what, line, short(eta),
+		)}
 	case eta > 0:
 		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta), Message: fmt.Sprintf(
-			"%s%s: expected wait %s; ask again with on_conflict wait to stand in line, or work on something else", what, line, short(eta))}
+			"%s%s: expected wait %s; ask again with on_conflict wait to stand in line, or work on something else", what, line, short(eta),
+		)}
 	}
 	return interlock.Advice{Action: interlock.ActWait, RetryAfter: infoOf(interlock.CodeHeld).after, Message: fmt.Sprintf(
-		"%s%s: expected wait unknown; ask again with on_conflict wait to stand in line, or work on something else", what, line)}
+		"%s%s: expected wait unknown; ask again with on_conflict wait to stand in line, or work on something else", what, line,
+	)}
 }
 
 // situation says who stands in the way, as the beginning of a sentence.

@@ -225,8 +225,10 @@ func (c *call) idIsGood(err error, what, prefix string) bool {
 }
 
 func badID(what, prefix string) *interlock.Error {
-	return &interlock.Error{Code: interlock.CodeInvalidID,
-		Message: fmt.Sprintf("that is not the id of a %s: it is %s and 32 hexadecimal digits, as the server gave it", what, prefix)}
+	return &interlock.Error{
+		Code:    interlock.CodeInvalidID,
+		Message: fmt.Sprintf("that is not the id of a %s: it is %s and 32 hexadecimal digits, as the server gave it", what, prefix),
+	}
 }
 
 // freshID is 128 random bits. crypto/rand never fails.

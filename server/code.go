@@ -20,100 +20,188 @@ type codeInfo struct {
 // codes has an entry for every code of the root package, and docs/errors.md a
 // section; tests compare the three.
 var codes = map[interlock.Code]codeInfo{
-	interlock.CodeInvalidRequest: {400, "The request is malformed", interlock.ActStop, 0,
-		"correct what the message names and send the request again"},
-	interlock.CodeInvalidKey: {400, "That cannot be a key", interlock.ActStop, 0,
-		"write the key as the message says; do not invent another spelling for the same thing"},
-	interlock.CodeInvalidMode: {400, "No such mode", interlock.ActStop, 0,
-		"use exclusive, shared, intent-exclusive or intent-shared"},
-	interlock.CodeInvalidNamespace: {400, "That cannot be a namespace", interlock.ActStop, 0,
-		"use the namespace that you were given"},
-	interlock.CodeInvalidID: {400, "That is not an id", interlock.ActStop, 0,
-		"use the id exactly as the server gave it"},
-	interlock.CodeInvalidTTL: {400, "A duration is out of its range", interlock.ActStop, 0,
-		"choose a duration within the range that the message names"},
-	interlock.CodeInvalidPriority: {400, "The priority is out of its range", interlock.ActStop, 0,
-		"choose a priority from -100 to 100"},
-	interlock.CodeTooManyClaims: {400, "Too many claims, or none", interlock.ActStop, 0,
-		"claim between 1 and 64 keys, or one common ancestor of them"},
-	interlock.CodeDuplicateClaim: {400, "A key is claimed twice", interlock.ActStop, 0,
-		"claim each key once, in the stronger mode"},
-	interlock.CodeTooLong: {400, "A text is too long", interlock.ActStop, 0,
-		"shorten what the message names"},
-	interlock.CodeBodyTooLarge: {413, "The body is too large", interlock.ActStop, 0,
-		"send at most 1 MiB"},
-	interlock.CodeUnsupported: {400, "Not supported by this version", interlock.ActStop, 0,
-		"leave it out, or ask for a newer server"},
-	interlock.CodeNotFound: {404, "No such path", interlock.ActStop, 0,
-		"look at /openapi.json for the paths that there are"},
-	interlock.CodeMethodNotAllowed: {405, "This path does not take that method", interlock.ActStop, 0,
-		"use a method that the Allow header names"},
+	interlock.CodeInvalidRequest: {
+		400, "The request is malformed", interlock.ActStop, 0,
+		"correct what the message names and send the request again",
+	},
+	interlock.CodeInvalidKey: {
+		400, "That cannot be a key", interlock.ActStop, 0,
+		"write the key as the message says; do not invent another spelling for the same thing",
+	},
+	interlock.CodeInvalidMode: {
+		400, "No such mode", interlock.ActStop, 0,
+		"use exclusive, shared, intent-exclusive or intent-shared",
+	},
+	interlock.CodeInvalidNamespace: {
+		400, "That cannot be a namespace", interlock.ActStop, 0,
+		"use the namespace that you were given",
+	},
+	interlock.CodeInvalidID: {
+		400, "That is not an id", interlock.ActStop, 0,
+		"use the id exactly as the server gave it",
+	},
+	interlock.CodeInvalidTTL: {
+		400, "A duration is out of its range", interlock.ActStop, 0,
+		"choose a duration within the range that the message names",
+	},
+	interlock.CodeInvalidPriority: {
+		400, "The priority is out of its range", interlock.ActStop, 0,
+		"choose a priority from -100 to 100",
+	},
+	interlock.CodeTooManyClaims: {
+		400, "Too many claims, or none", interlock.ActStop, 0,
+		"claim between 1 and 64 keys, or one common ancestor of them",
+	},
+	interlock.CodeDuplicateClaim: {
+		400, "A key is claimed twice", interlock.ActStop, 0,
+		"claim each key once, in the stronger mode",
+	},
+	interlock.CodeTooLong: {
+		400, "A text is too long", interlock.ActStop, 0,
+		"shorten what the message names",
+	},
+	interlock.CodeBodyTooLarge: {
+		413, "The body is too large", interlock.ActStop, 0,
+		"send at most 1 MiB",
+	},
+	interlock.CodeUnsupported: {
+		400, "Not supported by this version", interlock.ActStop, 0,
+		"leave it out, or ask for a newer server",
+	},
+	interlock.CodeNotFound: {
+		404, "No such path", interlock.ActStop, 0,
+		"look at /openapi.json for the paths that there are",
+	},
+	interlock.CodeMethodNotAllowed: {
+		405, "This path does not take that method", interlock.ActStop, 0,
+		"use a method that the Allow header names",
+	},
 
-	interlock.CodeHeld: {409, "Key is held", interlock.ActWait, 5 * time.Second,
-		"ask again later, or ask with on_conflict wait to stand in line"},
-	interlock.CodeDeadlock: {409, "Deadlock", interlock.ActRetry, time.Second,
-		"release what you hold in the cycle, then ask again for all keys in one request"},
-	interlock.CodeFenced: {409, "The fence is not that of a live lease", interlock.ActStop, 0,
-		"do not write: this lease is over. Acquire again, read again, then decide again"},
+	interlock.CodeHeld: {
+		409, "Key is held", interlock.ActWait, 5 * time.Second,
+		"ask again later, or ask with on_conflict wait to stand in line",
+	},
+	interlock.CodeDeadlock: {
+		409, "Deadlock", interlock.ActRetry, time.Second,
+		"release what you hold in the cycle, then ask again for all keys in one request",
+	},
+	interlock.CodeFenced: {
+		409, "The fence is not that of a live lease", interlock.ActStop, 0,
+		"do not write: this lease is over. Acquire again, read again, then decide again",
+	},
 
-	interlock.CodeExpired: {410, "The lease has expired", interlock.ActReRead, 0,
-		"write nothing more under it; the key is free now: acquire again and read again before you go on"},
-	interlock.CodeTaken: {410, "The lease has expired, and the key is taken", interlock.ActStop, 0,
-		"write nothing more under it: somebody else holds the key and works on it. Acquire again to stand in line, then read again"},
-	interlock.CodeRevoked: {410, "The lease was revoked", interlock.ActAskHuman, 0,
-		"write nothing more under it; it was taken back on purpose: ask who did it before you acquire again"},
-	interlock.CodeReleased: {410, "The lease was released", interlock.ActStop, 0,
-		"nothing is left to do with it; acquire again if there is more to do"},
-	interlock.CodeLeft: {410, "The ticket left the line", interlock.ActStop, 0,
-		"acquire again to stand in line again"},
-	interlock.CodeOfferLapsed: {410, "Nobody came for the offer", interlock.ActRetry, 0,
-		"the key was offered to this ticket and passed on: acquire again, and keep asking after the ticket"},
-	interlock.CodeSessionEnded: {410, "The session is over", interlock.ActReRead, 0,
-		"its leases and waits ended with it: open a session, acquire again and read again"},
-	interlock.CodeUnknownLease: {404, "No such lease", interlock.ActStop, 0,
-		"check the id; if it was right, the lease ended long ago: write nothing under it, acquire again"},
-	interlock.CodeUnknownTicket: {404, "No such ticket", interlock.ActStop, 0,
-		"check the id; if it was right, the wait ended long ago: acquire again"},
-	interlock.CodeUnknownSession: {404, "No such session", interlock.ActStop, 0,
-		"check the id; if it was right, the session ended long ago: open another"},
-	interlock.CodeInGrace: {409, "The lease is in its grace period", interlock.ActStop, 0,
-		"it can no longer be renewed: begin nothing new, commit what is finished, release it, then acquire again"},
+	interlock.CodeExpired: {
+		410, "The lease has expired", interlock.ActReRead, 0,
+		"write nothing more under it; the key is free now: acquire again and read again before you go on",
+	},
+	interlock.CodeTaken: {
+		410, "The lease has expired, and the key is taken", interlock.ActStop, 0,
+		"write nothing more under it: somebody else holds the key and works on it. Acquire again to stand in line, then read again",
+	},
+	interlock.CodeRevoked: {
+		410, "The lease was revoked", interlock.ActAskHuman, 0,
+		"write nothing more under it; it was taken back on purpose: ask who did it before you acquire again",
+	},
+	interlock.CodeReleased: {
+		410, "The lease was released", interlock.ActStop, 0,
+		"nothing is left to do with it; acquire again if there is more to do",
+	},
+	interlock.CodeLeft: {
+		410, "The ticket left the line", interlock.ActStop, 0,
+		"acquire again to stand in line again",
+	},
+	interlock.CodeOfferLapsed: {
+		410, "Nobody came for the offer", interlock.ActRetry, 0,
+		"the key was offered to this ticket and passed on: acquire again, and keep asking after the ticket",
+	},
+	interlock.CodeSessionEnded: {
+		410, "The session is over", interlock.ActReRead, 0,
+		"its leases and waits ended with it: open a session, acquire again and read again",
+	},
+	interlock.CodeUnknownLease: {
+		404, "No such lease", interlock.ActStop, 0,
+		"check the id; if it was right, the lease ended long ago: write nothing under it, acquire again",
+	},
+	interlock.CodeUnknownTicket: {
+		404, "No such ticket", interlock.ActStop, 0,
+		"check the id; if it was right, the wait ended long ago: acquire again",
+	},
+	interlock.CodeUnknownSession: {
+		404, "No such session", interlock.ActStop, 0,
+		"check the id; if it was right, the session ended long ago: open another",
+	},
+	interlock.CodeInGrace: {
+		409, "The lease is in its grace period", interlock.ActStop, 0,
+		"it can no longer be renewed: begin nothing new, commit what is finished, release it, then acquire again",
+	},
 
-	interlock.CodeRequestIDReused: {422, "The request id was used for another request", interlock.ActStop, 0,
-		"use a fresh id for a new request, and the same id only to repeat the same one"},
-	interlock.CodeRequestTooOld: {422, "The request id is too old", interlock.ActReRead, 0,
-		"its answer is no longer remembered and it was not carried out again: look at the state, then use a fresh id"},
+	interlock.CodeRequestIDReused: {
+		422, "The request id was used for another request", interlock.ActStop, 0,
+		"use a fresh id for a new request, and the same id only to repeat the same one",
+	},
+	interlock.CodeRequestTooOld: {
+		422, "The request id is too old", interlock.ActReRead, 0,
+		"its answer is no longer remembered and it was not carried out again: look at the state, then use a fresh id",
+	},
 
-	interlock.CodeTooManyWaiters: {429, "The line is full", interlock.ActWorkElsewhere, 30 * time.Second,
-		"do something else first, then ask again"},
-	interlock.CodeTooManySessions: {429, "Too many sessions", interlock.ActRetry, 30 * time.Second,
-		"close sessions that are no longer needed, or ask again later"},
-	interlock.CodeTooManyLeases: {429, "Too many leases", interlock.ActRetry, 30 * time.Second,
-		"release leases that are no longer needed, or ask again later"},
-	interlock.CodeTooManyStreams: {429, "Too many streams", interlock.ActRetry, 10 * time.Second,
-		"close streams that nobody reads, or connect again later"},
-	interlock.CodeHistoryTrimmed: {410, "That part of the history is no longer kept", interlock.ActReRead, 0,
-		"read the present state, then follow the events from the index of that answer"},
+	interlock.CodeTooManyWaiters: {
+		429, "The line is full", interlock.ActWorkElsewhere, 30 * time.Second,
+		"do something else first, then ask again",
+	},
+	interlock.CodeTooManySessions: {
+		429, "Too many sessions", interlock.ActRetry, 30 * time.Second,
+		"close sessions that are no longer needed, or ask again later",
+	},
+	interlock.CodeTooManyLeases: {
+		429, "Too many leases", interlock.ActRetry, 30 * time.Second,
+		"release leases that are no longer needed, or ask again later",
+	},
+	interlock.CodeTooManyStreams: {
+		429, "Too many streams", interlock.ActRetry, 10 * time.Second,
+		"close streams that nobody reads, or connect again later",
+	},
+	interlock.CodeHistoryTrimmed: {
+		410, "That part of the history is no longer kept", interlock.ActReRead, 0,
+		"read the present state, then follow the events from the index of that answer",
+	},
 
-	interlock.CodeUnauthenticated: {401, "No credential, or an unknown one", interlock.ActAskHuman, 0,
-		"send the header Authorization: Bearer CREDENTIAL, or ask the operator for a credential"},
-	interlock.CodeForbidden: {403, "Not allowed with this credential", interlock.ActAskHuman, 0,
-		"work in the namespace that the credential is for, or ask the operator for another credential"},
-	interlock.CodeForeignHost: {403, "Addressed by a foreign name", interlock.ActStop, 0,
-		"address the server by one of its own names"},
+	interlock.CodeUnauthenticated: {
+		401, "No credential, or an unknown one", interlock.ActAskHuman, 0,
+		"send the header Authorization: Bearer CREDENTIAL, or ask the operator for a credential",
+	},
+	interlock.CodeForbidden: {
+		403, "Not allowed with this credential", interlock.ActAskHuman, 0,
+		"work in the namespace that the credential is for, or ask the operator for another credential",
+	},
+	interlock.CodeForeignHost: {
+		403, "Addressed by a foreign name", interlock.ActStop, 0,
+		"address the server by one of its own names",
+	},
 
-	interlock.CodeNoSpace: {503, "The journal's disk is full", interlock.ActAskHuman, 30 * time.Second,
-		"no new leases can be given; those that are held stay, and releasing still works. Tell the operator to make room"},
-	interlock.CodeNotOwner: {503, "Another server owns the shard", interlock.ActRetry, time.Second,
-		"connect again and repeat the request with the same request id"},
-	interlock.CodeShuttingDown: {503, "The server is shutting down", interlock.ActRetry, 2 * time.Second,
-		"repeat the request in a moment with the same request id: leases and places in line are kept"},
-	interlock.CodeOverloaded: {503, "The server has too much to do", interlock.ActRetry, time.Second,
-		"repeat the request a little later with the same request id"},
-	interlock.CodeOutcomeUnknown: {503, "It is not known whether it was carried out", interlock.ActRetry, time.Second,
-		"repeat the request with the same request id: it is carried out once at most"},
-	interlock.CodeInternal: {500, "A mistake in the server", interlock.ActAskHuman, 0,
-		"do not rely on what was asked; tell the operator to look at the server's log"},
+	interlock.CodeNoSpace: {
+		503, "The journal's disk is full", interlock.ActAskHuman, 30 * time.Second,
+		"no new leases can be given; those that are held stay, and releasing still works. Tell the operator to make room",
+	},
+	interlock.CodeNotOwner: {
+		503, "Another server owns the shard", interlock.ActRetry, time.Second,
+		"connect again and repeat the request with the same request id",
+	},
+	interlock.CodeShuttingDown: {
+		503, "The server is shutting down", interlock.ActRetry, 2 * time.Second,
+		"repeat the request in a moment with the same request id: leases and places in line are kept",
+	},
+	interlock.CodeOverloaded: {
+		503, "The server has too much to do", interlock.ActRetry, time.Second,
+		"repeat the request a little later with the same request id",
+	},
+	interlock.CodeOutcomeUnknown: {
+		503, "It is not known whether it was carried out", interlock.ActRetry, time.Second,
+		"repeat the request with the same request id: it is carried out once at most",
+	},
+	interlock.CodeInternal: {
+		500, "A mistake in the server", interlock.ActAskHuman, 0,
+		"do not rely on what was asked; tell the operator to look at the server's log",
+	},
 }
 
 // infoOf never fails: a code without an entry is our mistake, and is shown as one.

@@ -111,8 +111,10 @@ func parseCredentials(content []byte) (credentialTable, error) {
 				return nil, fmt.Errorf("line %d: another line has the same hash", n)
 			}
 		}
-		table[bucket] = append(table[bucket], credentialLine{digest: digest,
-			principal: Principal{Name: name, Namespace: interlock.Namespace(namespace)}})
+		table[bucket] = append(table[bucket], credentialLine{
+			digest:    digest,
+			principal: Principal{Name: name, Namespace: interlock.Namespace(namespace)},
+		})
 		count++
 	}
 	if err := lines.Err(); err != nil {

@@ -83,22 +83,32 @@ func newFigures() *figures {
 	hold := prometheus.NewHistogramVec(histogram("interlock_hold_seconds",
 		"How long leases were held, by how they ended.", thinkBuckets), []string{"mode", "outcome"})
 	f.wait.vec, f.hold.vec = wait, hold
-	f.acquires = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "interlock_acquires_total",
-		Help: "Requests for a lease, by their first answer: granted, queued, skipped, or the code of a refusal."}, []string{"outcome"})
+	f.acquires = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "interlock_acquires_total",
+		Help: "Requests for a lease, by their first answer: granted, queued, skipped, or the code of a refusal.",
+	}, []string{"outcome"})
 	for _, outcome := range []string{"granted", "queued", "skipped", "held", "deadlock", "too_many_waiters", "no_space", "shutting_down"} {
 		f.common[outcome] = f.acquires.WithLabelValues(outcome)
 	}
-	expiries := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "interlock_expiries_total",
-		Help: "Tiers of expiry that leases reached: soft (the holder was warned), grace (the hard end), ended (the key went on)."}, []string{"tier"})
+	expiries := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "interlock_expiries_total",
+		Help: "Tiers of expiry that leases reached: soft (the holder was warned), grace (the hard end), ended (the key went on).",
+	}, []string{"tier"})
 	for tier, name := range [tiers]string{"soft", "grace", "ended"} {
 		f.expiries[tier] = expiries.WithLabelValues(name)
 	}
-	f.fenceRefusals = prometheus.NewCounter(prometheus.CounterOpts{Name: "interlock_fence_refusals_total",
-		Help: "Fence checks and revocations that named a fence which is no live lease's."})
-	f.deadlocks = prometheus.NewCounter(prometheus.CounterOpts{Name: "interlock_deadlocks_total",
-		Help: "Waits that were ended because they closed a cycle."})
-	f.droppedLines = prometheus.NewCounter(prometheus.CounterOpts{Name: "interlock_log_lines_dropped_total",
-		Help: "Log lines of ended leases that were dropped because the log was too slow."})
+	f.fenceRefusals = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "interlock_fence_refusals_total",
+		Help: "Fence checks and revocations that named a fence which is no live lease's.",
+	})
+	f.deadlocks = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "interlock_deadlocks_total",
+		Help: "Waits that were ended because they closed a cycle.",
+	})
+	f.droppedLines = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "interlock_log_lines_dropped_total",
+		Help: "Log lines of ended leases that were dropped because the log was too slow.",
+	})
 	f.appendSeconds = prometheus.NewHistogram(histogram("interlock_journal_append_seconds",
 		"How long one durable append to the journal took.", storageBuckets))
 	f.batchEntries = prometheus.NewHistogram(histogram("interlock_journal_batch_entries",
@@ -107,10 +117,14 @@ func newFigures() *figures {
 		"How many bytes one append made durable.", byteBuckets))
 	f.lag = prometheus.NewHistogram(histogram("interlock_engine_lag_seconds",
 		"How long the oldest command of a group waited before the engine took it.", storageBuckets))
-	f.calls = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "interlock_http_requests_total",
-		Help: "HTTP calls by route and status; 499 means that the caller left before its answer."}, []string{"route", "status"})
-	f.streams = prometheus.NewGauge(prometheus.GaugeOpts{Name: "interlock_event_streams",
-		Help: "Readers of /v1/events at this moment."})
+	f.calls = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "interlock_http_requests_total",
+		Help: "HTTP calls by route and status; 499 means that the caller left before its answer.",
+	}, []string{"route", "status"})
+	f.streams = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "interlock_event_streams",
+		Help: "Readers of /v1/events at this moment.",
+	})
 	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.droppedLines, f.appendSeconds,
 		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -197,7 +211,8 @@ func (o *Observer) watch(shard Shard, version string) {
 	o.watched.Do(func() {
 		o.figures.registry.MustRegister(&sizes{shard: shard}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "interlock_build_info", Help: "Always 1; the label says which version runs.",
-			ConstLabels: prometheus.Labels{"version": version}}, func() float64 { return 1 }))
+			ConstLabels: prometheus.Labels{"version": version},
+		}, func() float64 { return 1 }))
 	})
 }
 

@@ -96,8 +96,10 @@ func TestLookingChangesNothing(t *testing.T) {
 		d := newDoor(t)
 		lease := d.acquire("a", "k")
 		before := d.shard.At()
-		for _, path := range []string{"/v1/leases/" + lease, "/v1/keys", "/v1/keys/k", "/v1/keys/unknown:1/x", "/v1/waits", "/v1/why?key=k", "/v1/why?agent=a", "/v1/hot",
-			"/v1/events", "/healthz", "/readyz", "/metrics", "/openapi.json"} {
+		for _, path := range []string{
+			"/v1/leases/" + lease, "/v1/keys", "/v1/keys/k", "/v1/keys/unknown:1/x", "/v1/waits", "/v1/why?key=k", "/v1/why?agent=a", "/v1/hot",
+			"/v1/events", "/healthz", "/readyz", "/metrics", "/openapi.json",
+		} {
 			d.get(path, "Interlock-Namespace", "default").want(200)
 		}
 		d.get("/v1/keys", "Interlock-Namespace", "never-used").want(200)
@@ -116,11 +118,20 @@ func TestCheckListen(t *testing.T) {
 		credentials, insecure bool
 		ok                    bool
 	}{
-		{"127.0.0.1:7420", false, false, true}, {"localhost:0", false, false, true}, {"[::1]:1", false, false, true},
-		{"127.0.0.2:1", false, false, true}, {"[::ffff:127.0.0.1]:1", false, false, true},
-		{":7420", false, false, false}, {"0.0.0.0:7420", false, false, false}, {"[::]:7420", false, false, false},
-		{"10.0.0.1:7420", false, false, false}, {"example.com:7420", false, false, false}, {"localhost.example.com:1", false, false, false},
-		{"0.0.0.0:7420", true, false, true}, {"0.0.0.0:7420", false, true, true}, {"127.0.0.1", true, true, false},
+		{"127.0.0.1:7420", false, false, true},
+		{"localhost:0", false, false, true},
+		{"[::1]:1", false, false, true},
+		{"127.0.0.2:1", false, false, true},
+		{"[::ffff:127.0.0.1]:1", false, false, true},
+		{":7420", false, false, false},
+		{"0.0.0.0:7420", false, false, false},
+		{"[::]:7420", false, false, false},
+		{"10.0.0.1:7420", false, false, false},
+		{"example.com:7420", false, false, false},
+		{"localhost.example.com:1", false, false, false},
+		{"0.0.0.0:7420", true, false, true},
+		{"0.0.0.0:7420", false, true, true},
+		{"127.0.0.1", true, true, false},
 	} {
 		if err := CheckListen(c.addr, c.credentials, c.insecure); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)

@@ -274,8 +274,10 @@ func TestKeysOfAllShapes(t *testing.T) {
 			d.post("/v1/leases", fmt.Sprintf(`{"claims":[{"key":%q}]}`, key)).want(200)
 			d.get("/v1/keys/"+path).want(200).is("key", key).is("state", "held")
 		}
-		for _, path := range []string{"", "a//b", "a/../b", "a/.", "../a", "a%00", "a%2F%2Fb", "%2E%2E/a", "a%E2%80%8Bb", "a%FF", "/a", "a/",
-			strings.Repeat("x", 513), strings.Repeat("x/", 16) + "x"} {
+		for _, path := range []string{
+			"", "a//b", "a/../b", "a/.", "../a", "a%00", "a%2F%2Fb", "%2E%2E/a", "a%E2%80%8Bb", "a%FF", "/a", "a/",
+			strings.Repeat("x", 513), strings.Repeat("x/", 16) + "x",
+		} {
 			d.get("/v1/keys/"+path).want(400, "invalid_key")
 		}
 	})

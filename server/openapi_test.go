@@ -401,7 +401,9 @@ func tourLeases(d *door) {
 	d.post("/v1/leases/"+id+"/renew", ``).want(409, "in_grace")
 	d.post("/v1/sessions", `{"agent":"first"}`, "Idempotency-Key", "one").want(200)
 	for _, call := range []struct{ path, body string }{
-		{"/v1/leases", `{"claims":[{"key":"b"}]}`}, {"/v1/sessions", `{"agent":"second"}`}, {"/v1/leases/" + id + "/release", `{}`},
+		{"/v1/leases", `{"claims":[{"key":"b"}]}`},
+		{"/v1/sessions", `{"agent":"second"}`},
+		{"/v1/leases/" + id + "/release", `{}`},
 		{"/v1/revocations", `{"key":"a","fence":"1"}`},
 	} {
 		d.post(call.path, call.body, "Idempotency-Key", "one").want(422, "request_id_reused")
@@ -614,8 +616,10 @@ func TestOpenAPIServesItsVersion(t *testing.T) {
 func TestUndocumentedPathsAreUnknown(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
-		for _, path := range []string{"/", "/v1", "/v1/", "/v2/leases", "/v1/lease", "/v1/leases/", "/v1/leases//renew", "/v1/leases/x/y/z",
-			"/v1/LEASES", "/v1%2Fkeys", "/healthz/", "//healthz", "/v1/../healthz", "/v1/keys"[:7], "/v1/fences/", "/debug/pprof/", "/favicon.ico"} {
+		for _, path := range []string{
+			"/", "/v1", "/v1/", "/v2/leases", "/v1/lease", "/v1/leases/", "/v1/leases//renew", "/v1/leases/x/y/z",
+			"/v1/LEASES", "/v1%2Fkeys", "/healthz/", "//healthz", "/v1/../healthz", "/v1/keys"[:7], "/v1/fences/", "/debug/pprof/", "/favicon.ico",
+		} {
 			r := d.request("GET", "http://localhost/", "")
 			u, err := r.URL.Parse("http://localhost/")
 			if err != nil {

@@ -42,12 +42,16 @@ func (p Principal) Resolve(requested string) (interlock.Namespace, error) {
 	case requested == "":
 		return interlock.DefaultNamespace, nil
 	case p.Namespace != "" && interlock.Namespace(requested) != p.Namespace:
-		return "", &interlock.Error{Code: interlock.CodeForbidden,
-			Message: "this credential is for another namespace than the one asked for: leave the header out, or use the credential of that namespace"}
+		return "", &interlock.Error{
+			Code:    interlock.CodeForbidden,
+			Message: "this credential is for another namespace than the one asked for: leave the header out, or use the credential of that namespace",
+		}
 	}
 	if !validNamespace(requested) {
-		return "", &interlock.Error{Code: interlock.CodeInvalidNamespace,
-			Message: "a namespace has 1 to 128 visible ASCII characters other than '/'"}
+		return "", &interlock.Error{
+			Code:    interlock.CodeInvalidNamespace,
+			Message: "a namespace has 1 to 128 visible ASCII characters other than '/'",
+		}
 	}
 	return interlock.Namespace(requested), nil
 }

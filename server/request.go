@@ -72,8 +72,10 @@ func decodeAcquire(d *jsonIn, cmd *engine.Acquire) (wait time.Duration) {
 }
 
 func tooManyClaims() *interlock.Error {
-	return &interlock.Error{Code: interlock.CodeTooManyClaims,
-		Message: fmt.Sprintf("more than %d claims: claim a common ancestor of the keys instead", interlock.MaxClaims)}
+	return &interlock.Error{
+		Code:    interlock.CodeTooManyClaims,
+		Message: fmt.Sprintf("more than %d claims: claim a common ancestor of the keys instead", interlock.MaxClaims),
+	}
 }
 
 var claimFields = []string{"key", "mode", "permits"}
@@ -97,7 +99,8 @@ func (d *jsonIn) mode() interlock.Mode {
 	m, ok := interlock.ParseMode(name)
 	if !ok && d.err == nil {
 		d.err = &interlock.Error{Code: interlock.CodeInvalidMode, Message: fmt.Sprintf(
-			"field %s: no mode %q: use exclusive, shared, intent-exclusive or intent-shared", d.path, clipped(name))}
+			"field %s: no mode %q: use exclusive, shared, intent-exclusive or intent-shared", d.path, clipped(name),
+		)}
 	}
 	return m
 }
@@ -117,8 +120,10 @@ func (d *jsonIn) onConflict() interlock.OnConflict {
 
 func (d *jsonIn) unsupported(what, instead string) {
 	if d.err == nil {
-		d.err = &interlock.Error{Code: interlock.CodeUnsupported,
-			Message: what + " is not part of this version: " + instead}
+		d.err = &interlock.Error{
+			Code:    interlock.CodeUnsupported,
+			Message: what + " is not part of this version: " + instead,
+		}
 	}
 }
 
@@ -142,7 +147,8 @@ func (d *jsonIn) priority() int {
 	v := d.int()
 	if (v < -interlock.MaxPriority || v > interlock.MaxPriority) && d.err == nil {
 		d.err = &interlock.Error{Code: interlock.CodeInvalidPriority, Message: fmt.Sprintf(
-			"field %s: a priority is from %d to %d", d.path, -interlock.MaxPriority, interlock.MaxPriority)}
+			"field %s: a priority is from %d to %d", d.path, -interlock.MaxPriority, interlock.MaxPriority,
+		)}
 	}
 	return int(v)
 }

@@ -111,16 +111,21 @@ func keyAdvice(view *engine.KeyView, chain []link) interlock.Advice {
 	switch {
 	case h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace:
 		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(h.ExpiresIn), Message: fmt.Sprintf(
-			"%s is silent; the key goes on in %s at the latest: stand in line with on_conflict wait", agentName(h.Agent), short(h.ExpiresIn))}
+			"%s is silent; the key goes on in %s at the latest: stand in line with on_conflict wait", agentName(h.Agent), short(h.ExpiresIn),
+		)}
 	case len(chain) > 1:
 		return interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
-			"what everybody waits for in the end is %s with %s: if that cannot finish, an operator may revoke it", agentName(last.Agent), cleanText(string(last.key)))}
+			"what everybody waits for in the end is %s with %s: if that cannot finish, an operator may revoke it", agentName(last.Agent), cleanText(string(last.key)),
+		)}
 	case h.Held > time.Hour:
 		return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
-			"%s lives, and has held it for %s: ask whoever runs it, or revoke fence %s", agentName(h.Agent), short(h.Held), h.Fence)}
+			"%s lives, and has held it for %s: ask whoever runs it, or revoke fence %s", agentName(h.Agent), short(h.Held), h.Fence,
+		)}
 	}
-	return interlock.Advice{Action: interlock.ActWait, RetryAfter: infoOf(interlock.CodeHeld).after,
-		Message: "stand in line with on_conflict wait, or work on something else"}
+	return interlock.Advice{
+		Action: interlock.ActWait, RetryAfter: infoOf(interlock.CodeHeld).after,
+		Message: "stand in line with on_conflict wait, or work on something else",
+	}
 }
 
 func (c *call) whyAgent(agent string) {
@@ -174,8 +179,10 @@ func explainAgent(agent string, holds []interlock.Holder, edges []engine.WaitEdg
 		}
 		h := &holds[0]
 		if h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace {
-			return b.String(), nil, interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(h.ExpiresIn),
-				Message: fmt.Sprintf("it is silent and loses what it holds in %s at the latest, unless it comes back", short(h.ExpiresIn))}
+			return b.String(), nil, interlock.Advice{
+				Action: interlock.ActWait, RetryAfter: atLeastASecond(h.ExpiresIn),
+				Message: fmt.Sprintf("it is silent and loses what it holds in %s at the latest, unless it comes back", short(h.ExpiresIn)),
+			}
 		}
 		return b.String(), nil, interlock.Advice{Action: interlock.ActWait, Message: "it is at work: let it finish"}
 	}
@@ -183,7 +190,8 @@ func explainAgent(agent string, holds []interlock.Holder, edges []engine.WaitEdg
 	b.WriteString(chainText(chain))
 	last := chain[len(chain)-1]
 	return strings.TrimSpace(b.String()), chain, interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
-		"everything hangs on %s: when that releases, the line moves", agentName(last.Agent))}
+		"everything hangs on %s: when that releases, the line moves", agentName(last.Agent),
+	)}
 }
 
 // follow goes from the last of the chain to whom that one waits for, and so on.
