@@ -1,0 +1,206 @@
+package engine_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// The benchmarks drive the engine alone: no journal, no goroutine but one.
+// ns/op is the time of one pass of the loop; commands/s counts commands.
+
+// stand is an engine with an Output that is used again and again, as a shard
+// does.
+type stand struct {
+	e   *engine.Engine
+	out engine.Output
+	now engine.Time
+	ids uint64
+}
+
+func newStand() *stand {
+	s := &stand{e: engine.New(), now: begin}
+	s.step(&engine.Recover{Head: engine.Head{At: s.now}, Epoch: 1})
+	return s
+}
+
+func (s *stand) step(cmd engine.Command) {
+	s.out.Entry, s.out.Events, s.out.Effects = s.out.Entry[:0], s.out.Events[:0], s.out.Effects[:0]
+	s.e.Step(cmd, &s.out)
+}
+
+func (s *stand) head(id interlock.SessionID) engine.Head {
+	return engine.Head{At: s.now, Namespace: "bench", Session: id, From: s}
+}
+
+func (s *stand) id() [16]byte {
+	s.ids++
+	return counted(s.ids)
+}
+
+func (s *stand) session(tb testing.TB) interlock.SessionID {
+	id := interlock.SessionID(s.id())
+	s.step(&engine.OpenSession{Head: s.head(interlock.SessionID{}), ID: id, Agent: "agent", TTL: interlock.MaxTTL})
+	s.want(tb, engine.Done)
+	return id
+}
+
+func (s *stand) want(tb testing.TB, outcome engine.Outcome) {
+	if len(s.out.Effects) == 0 || s.out.Effects[0].Outcome != outcome {
+		tb.Fatalf("want %v, got %+v", outcome, s.out.Effects)
+	}
+}
+
+// acquire asks for an exclusive key and gives the request's id.
+func (s *stand) acquire(session interlock.SessionID, key interlock.Key) [16]byte {
+	c := &engine.Acquire{
+		Head: s.head(session), ID: s.id(), Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}},
+		TTL: interlock.MaxTTL, OnConflict: interlock.Wait, Attach: true,
+	}
+	s.step(c)
+	return c.ID
+}
+
+func (s *stand) release(session interlock.SessionID, id [16]byte) {
+	s.step(&engine.Release{Head: s.head(session), Lease: interlock.LeaseID(id)})
+}
+
+func perSecond(b *testing.B, commands int) {
+	b.ReportMetric(float64(commands)/b.Elapsed().Seconds(), "commands/s")
+}
+
+// BenchmarkAcquireRelease takes and gives back one key after the other while
+// others are held.
+func BenchmarkAcquireRelease(b *testing.B) {
+	for _, resident := range []int{1_000, 1_000_000} {
+		b.Run(fmt.Sprintf("resident=%d", resident), func(b *testing.B) {
+			s := newStand()
+			id := s.session(b)
+			// One lease less than a namespace may have.
+			for i := range resident - 1 {
+				s.acquire(id, interlock.Key(fmt.Sprintf("account:%d/balance", i)))
+				s.want(b, engine.Granted)
+			}
+			keys := make([]interlock.Key, 1024)
+			for i := range keys {
+				keys[i] = interlock.Key(fmt.Sprintf("order:%d/lines", i))
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				lease := s.acquire(id, keys[i%len(keys)])
+				s.release(id, lease)
+			}
+			s.want(b, engine.Done)
+			perSecond(b, 2*b.N)
+		})
+	}
+}
+
+// BenchmarkHandOff gives a key back to the first of a line, and the former holder
+// stands in line again.
+func BenchmarkHandOff(b *testing.B) {
+	for _, waiters := range []int{1, 10, 1_000} {
+		b.Run(fmt.Sprintf("waiters=%d", waiters), func(b *testing.B) {
+			s := newStand()
+			type place struct {
+				session interlock.SessionID
+				lease   [16]byte
+			}
+			line := make([]place, waiters+1)
+			for i := range line {
+				line[i].session = s.session(b)
+				line[i].lease = s.acquire(line[i].session, "account:1/balance")
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				p := &line[i%len(line)]
+				s.release(p.session, p.lease)
+				p.lease = s.acquire(p.session, "account:1/balance")
+			}
+			s.want(b, engine.Queued)
+			perSecond(b, 2*b.N)
+		})
+	}
+}
+
+// BenchmarkHeartbeat keeps 100,000 leases of 1,000 sessions alive.
+func BenchmarkHeartbeat(b *testing.B) {
+	s := newStand()
+	sessions := make([]interlock.SessionID, 1_000)
+	for i := range sessions {
+		sessions[i] = s.session(b)
+		for k := range 100 {
+			s.acquire(sessions[i], interlock.Key(fmt.Sprintf("file:%d/%d", i, k)))
+		}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		s.now += engine.Time(time.Millisecond)
+		s.step(&engine.Heartbeat{Head: s.head(sessions[i%len(sessions)])})
+		if len(s.out.Entry) > 0 {
+			b.Fatal("a heartbeat was journaled")
+		}
+	}
+	perSecond(b, b.N)
+}
+
+// BenchmarkMemoryPerLease reports what one held lease on a key of its own costs,
+// BenchmarkMemoryPerWaiter what one waiter for a common key costs.
+func BenchmarkMemoryPerLease(b *testing.B) {
+	const leases = 200_000
+	for range b.N {
+		s := newStand()
+		id := s.session(b)
+		before := heap()
+		for i := range leases {
+			s.acquire(id, interlock.Key(fmt.Sprintf("account:%d", i)))
+		}
+		s.want(b, engine.Granted)
+		b.ReportMetric(float64(heap()-before)/leases, "B/lease")
+		runtime.KeepAlive(s)
+	}
+}
+
+func BenchmarkMemoryPerWaiter(b *testing.B) {
+	const waiters = 50_000 // of a thousand sessions, in ten lines
+	for range b.N {
+		s := newStand()
+		sessions := make([]interlock.SessionID, 1_000)
+		for i := range sessions {
+			sessions[i] = s.session(b)
+		}
+		holder := s.session(b)
+		keys := make([]interlock.Key, 10)
+		for i := range keys {
+			keys[i] = interlock.Key(fmt.Sprintf("account:%d", i))
+			s.acquire(holder, keys[i])
+		}
+		before := heap()
+		for i := range waiters {
+			// Each waits with a flow of its own.
+			c := &engine.Acquire{
+				Head: s.head(sessions[i%len(sessions)]), ID: s.id(), Flow: fmt.Sprintf("flow-%d", i/len(sessions)),
+				Claims: []interlock.Claim{{Key: keys[i%len(keys)], Mode: interlock.Exclusive}}, OnConflict: interlock.Wait, Attach: true,
+			}
+			s.step(c)
+		}
+		s.want(b, engine.Queued)
+		b.ReportMetric(float64(heap()-before)/waiters, "B/waiter")
+		runtime.KeepAlive(s)
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

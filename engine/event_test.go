@@ -1,0 +1,103 @@
+package engine_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"testing"
+
+	"github.com/interlockdev/interlock/engine"
+)
+
+// TestNumbersStay holds the numbers that are in journals. A line here is never
+// changed, only added.
+func TestNumbersStay(t *testing.T) {
+	kinds := map[engine.EventKind]int{
+		engine.EvOpened: 1, engine.EvSessionOpened: 2, engine.EvSessionEnded: 3, engine.EvQueued: 4, engine.EvGranted: 5,
+		engine.EvAdmitted: 6, engine.EvClaimed: 7, engine.EvGrace: 8, engine.EvEnded: 9, engine.EvLeft: 10, engine.EvAnswered: 11,
+		engine.EvCounters: 64, engine.EvTomb: 65, engine.EvNoted: 66, engine.EvHolds: 67,
+	}
+	for kind, number := range kinds {
+		if int(kind) != number {
+			t.Errorf("%v is %d, was %d in journals", kind, kind, number)
+		}
+	}
+	reasons := map[engine.Reason]int{
+		engine.ByRelease: 1, engine.ByTTL: 2, engine.ByMaxHold: 3, engine.ByStall: 4, engine.ByRevocation: 5, engine.BySession: 6,
+		engine.ByDeath: 7, engine.ByLapse: 8, engine.ByLeaving: 9, engine.ByDeadlock: 10,
+	}
+	for reason, number := range reasons {
+		if int(reason) != number {
+			t.Errorf("%v is %d, was %d in journals", reason, reason, number)
+		}
+	}
+	outcomes := map[engine.Outcome]int{
+		engine.Granted: 1, engine.Queued: 2, engine.Skipped: 3, engine.Done: 4, engine.Refused: 5,
+	}
+	for outcome, number := range outcomes {
+		if int(outcome) != number {
+			t.Errorf("%v is %d, was %d in journals", outcome, outcome, number)
+		}
+	}
+}
+
+// TestNamesComplete reads the constants from the source, so that a new one
+// without a name is found, and two with the same one.
+func TestNamesComplete(t *testing.T) {
+	seen := map[string]int{}
+	check := func(typ, constant, name string) {
+		seen[typ]++
+		switch {
+		case name == "":
+			t.Errorf("%s %s has no name", typ, constant)
+		case seen[typ+" "+name] > 0:
+			t.Errorf("%s %s has the name %q, which another one has, too", typ, constant, name)
+		}
+		seen[typ+" "+name]++
+	}
+	for _, file := range []string{"event.go", "effect.go"} {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range parsed.Decls {
+			group, ok := decl.(*ast.GenDecl)
+			if !ok || group.Tok != token.CONST {
+				continue
+			}
+			var typ string
+			for i, spec := range group.Specs {
+				value := spec.(*ast.ValueSpec)
+				if id, ok := value.Type.(*ast.Ident); ok {
+					typ = id.Name
+				}
+				number := i + 1 // of an iota that begins with 1
+				if len(value.Values) == 1 {
+					if lit, ok := value.Values[0].(*ast.BasicLit); ok {
+						number = atoi(lit.Value)
+					}
+				}
+				switch typ {
+				case "EventKind":
+					check(typ, value.Names[0].Name, engine.EventKind(number).String())
+				case "Reason":
+					check(typ, value.Names[0].Name, engine.Reason(number).String())
+				case "Outcome":
+					check(typ, value.Names[0].Name, engine.Outcome(number).String())
+				}
+			}
+		}
+	}
+	for typ, least := range map[string]int{"EventKind": 15, "Reason": 10, "Outcome": 7} {
+		if seen[typ] < least {
+			t.Errorf("found %d constants of %s, want %d at least", seen[typ], typ, least)
+		}
+	}
+}
+
+func atoi(s string) (n int) {
+	for _, c := range s {
+		n = 10*n + int(c-'0')
+	}
+	return n
+}
