@@ -25,6 +25,7 @@ var errLeaving = errors.New("the lease is being released")
 //     The place in line is left, so nothing is granted later to nobody.
 //   - ErrUnreachable, wrapped, when it was never sent; ErrClosed after Close.
 //
+// When it is granted in the very moment in which ctx ends, the lease is returned.
 // A server that is shutting down or has too much to do is asked again, with
 // growing, jittered pauses, until ctx ends or Config.RetryFor has passed.
 func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {

@@ -155,7 +155,7 @@ func (c *Client) usable() error {
 func unknown(ctx context.Context, what string) error {
 	cause := context.Cause(ctx)
 	return fmt.Errorf("%w: %w", &interlock.Error{Code: interlock.CodeOutcomeUnknown,
-		Message: what + " was sent, and no answer came in time: it may or may not have happened"}, cause)
+		Message: what + " was not answered in time: it may or may not have happened"}, cause)
 }
 
 // SetProgress is what the next heartbeats tell others of this session, such as

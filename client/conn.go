@@ -113,12 +113,12 @@ func (c *Client) failed(err error) {
 // fail ends a call without the server: whoever waits gets err, and what the call
 // may still bring is given back. mu is held.
 func (c *Client) fail(k *call, err error) {
-	if k.phase == ready {
+	if k.phase == ready && k.op.Kind != proto.OpRelease {
 		c.unqueue(k)
 		k.finish(nil, err)
 		return
 	}
-	// The call itself goes on, so its place is taken by another for the waiter.
+	// The call itself goes on, so that nothing stays behind: another takes its place.
 	heir := *k
 	heir.forgotten = true
 	heir.news = make(chan struct{}, 1)

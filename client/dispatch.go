@@ -259,9 +259,16 @@ func (c *Client) unqueue(k *call) {
 	c.queue = slices.DeleteFunc(c.queue, same)
 }
 
-// replace puts another call in the place of one that was sent.
+// replace puts another call in the place of one that is under way.
 func (c *Client) replace(k, by *call) {
+	if i := slices.Index(c.queue, k); i >= 0 {
+		c.queue[i] = by
+		return
+	}
 	s := c.sess
+	if s == nil {
+		return
+	}
 	if s.window.get(k.op.Seq) == k {
 		s.window.ring[k.op.Seq%windowSize] = by
 	}

@@ -381,6 +381,57 @@ func (l *stallingLink) Close(reason *interlock.Error) {
 	l.ClientLink.Close(reason)
 }
 
+// A release that nobody could be told of is not forgotten.
+func TestReleaseDuringAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a", RetryFor: time.Second, SessionTTL: time.Hour})
+		first, second := s.acquire(c, exclusively("one")), s.acquire(c, exclusively("two"))
+		b.refuse(errors.New("connection refused"))
+		b.cut()
+		synctest.Wait()
+		if err := first.Release(s.ctx, client.Outcome{}); !errors.Is(err, client.ErrUnreachable) {
+			t.Errorf("first: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, time.Millisecond)
+		defer cancel()
+		if err := second.Release(ctx, client.Outcome{}); !isCode(err, interlock.CodeOutcomeUnknown) {
+			t.Errorf("second: %v", err)
+		}
+		b.refuse(nil)
+		s.acquire(s.client("b"), exclusively("one", "two"))
+	})
+}
+
+func TestProgressIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _, c := broken(t, inMemory(t), client.Config{Agent: "a"})
+		s.acquire(c, exclusively("k"))
+		c.SetProgress("3/5 files")
+		<-time.After(15 * time.Second)
+		_, err := s.client("b").Acquire(s.ctx, client.Request{Keys: []interlock.Key{"k"}})
+		refusal, ok := errors.AsType[*interlock.Error](err)
+		if !ok || len(refusal.Holders) != 1 || refusal.Holders[0].Progress != "3/5 files" || refusal.Holders[0].Liveness != interlock.Live {
+			t.Errorf("got %+v", err)
+		}
+	})
+}
+
+// A client whose credential is no longer good says so at once, and not that
+// nobody answers.
+func TestRefusedWhileRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
+		b.refuse(&interlock.Error{Code: interlock.CodeUnauthenticated, Message: "unknown credential"})
+		b.cut()
+		if _, err := c.Acquire(s.ctx, exclusively("k")); !isCode(err, interlock.CodeUnauthenticated) {
+			t.Errorf("got %v", err)
+		}
+		b.refuse(nil)
+		<-time.After(10 * time.Second)
+		s.acquire(c, exclusively("k"))
+	})
+}
+
 func TestRetryForBoundsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a", RetryFor: 3 * time.Second, SessionTTL: time.Hour})

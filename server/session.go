@@ -136,19 +136,18 @@ func (st *stream) waitForRoom(n int) (ok bool) {
 	return !st.ended
 }
 
-// submit hands a frame's commands over. While the shard has too much to do the
-// stream is simply not read on: the client notices that its frames do not get
-// through, instead of being told to send them again.
+// submit hands a frame's commands over, all at once unless the shard has too much
+// to do. Then they go in smaller pieces, and the stream is simply not read on: the
+// client notices that its frames do not get through, instead of being told to send
+// them again.
 func (st *stream) submit() *interlock.Error {
-	if len(st.cmds) == 0 {
-		return nil
-	}
-	pause := time.Millisecond
-	for {
-		err := st.d.s.shard.Submit(st.cmds...)
+	cmds, piece, pause := st.cmds, len(st.cmds), time.Millisecond
+	for len(cmds) > 0 {
+		n := min(len(cmds), piece)
+		err := st.d.s.shard.Submit(cmds[:n]...)
 		if err == nil {
-			clear(st.cmds)
-			return nil
+			cmds, pause = cmds[n:], time.Millisecond
+			continue
 		}
 		refusal, ok := errors.AsType[*interlock.Error](err)
 		if !ok {
@@ -164,8 +163,10 @@ func (st *stream) submit() *interlock.Error {
 			timer.Stop()
 			return nil
 		}
-		pause = min(2*pause, 100*time.Millisecond)
+		piece, pause = max(1, n/2), min(2*pause, 100*time.Millisecond)
 	}
+	clear(st.cmds)
+	return nil
 }
 
 // detach tells the engine that nobody listens on this link any more. It insists:

@@ -22,6 +22,9 @@ import (
 // GRPCServer is a grpc.Server with the session service, its limits, its
 // keepalive and StreamConfig.TLS. The caller serves it on a listener and stops it.
 // After Drain, clients stay until they are cut: call Cut, then Stop.
+//
+// Of a stream that was cut because nobody read from it, gRPC keeps at most 64 KiB
+// until its connection ends, and counts it among the connection's 128.
 func (d *Streams) GRPCServer() *grpc.Server {
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(frameCodec{}),

@@ -35,14 +35,14 @@ type streamDoor struct {
 	*server.Streams
 }
 
-func newStreamDoor(t *testing.T, cfg server.StreamConfig) *streamDoor {
+func newStreamDoor(t *testing.T, cfg server.StreamConfig, maxWaiting ...int) *streamDoor {
 	t.Helper()
 	j, err := (&memjournal.Store{}).Open(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &streamDoor{t: t}
-	if d.shard, err = shard.Open(context.Background(), shard.Config{Journal: j}); err != nil {
+	if d.shard, err = shard.Open(context.Background(), shard.Config{Journal: j, MaxWaiting: append(maxWaiting, 0)[0]}); err != nil {
 		t.Fatal(err)
 	}
 	if d.srv, err = server.New(server.Config{Shard: d.shard, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}); err != nil {
@@ -312,6 +312,63 @@ func TestOutgoingIsBounded(t *testing.T) {
 	})
 }
 
+// More than the shard takes at once arrives nevertheless, by and by.
+func TestOverloadHoldsTheStreamUp(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{}, 4)
+	f := d.dial()
+	f.open(1)
+	frame := proto.ClientFrame{}
+	const n = 100
+	for i := range n {
+		frame.Ops = append(frame.Ops, proto.Op{Kind: proto.OpHeartbeat, Slot: 1, Seq: uint64(3 + i)})
+	}
+	f.send(frame.Ops...)
+	for i := range n {
+		f.want(uint64(3+i), proto.Done, "")
+	}
+}
+
+// The same over gRPC, where a client that neither reads nor hears that it was cut
+// costs one stream of its own connection and nothing of the server's.
+func TestClientThatNeverReadsOverGRPC(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{WriteTimeout: 100 * time.Millisecond, MaxStreams: 1})
+	stream, conn := d.overGRPC(nil)
+	frame := &sessionpb.ClientFrame{}
+	for i := range 1000 {
+		frame.Ops = append(frame.Ops, &sessionpb.Op{Seq: uint64(i + 1), Body: &sessionpb.Op_CheckFence{CheckFence: &sessionpb.CheckFence{Key: "k", Fence: 1}}})
+	}
+	if err := stream.Send(&sessionpb.ClientFrame{Ops: frame.Ops[:1]}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil { // the stream has been admitted
+		t.Fatal(err)
+	}
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for stream.Send(frame) == nil {
+		}
+	}()
+	for { // until the server has room for another
+		link, err := d.Dial(context.Background(), proto.Hello{})
+		if err == nil {
+			link.Close(nil)
+			break
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	for {
+		if _, err := stream.Recv(); err != nil {
+			if code := strings.Join(stream.Trailer().Get("interlock-code"), ""); code != string(interlock.CodeOverloaded) {
+				t.Errorf("cut with %v and code %q", err, code)
+			}
+			break
+		}
+	}
+	_ = conn.Close()
+	<-sent
+}
+
 func TestTooManyStreams(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{MaxStreams: 2})
 	d.dial()
@@ -325,6 +382,7 @@ func TestTooManyStreams(t *testing.T) {
 			link.Close(nil)
 			break
 		}
+		<-time.After(time.Millisecond)
 	}
 }
 
