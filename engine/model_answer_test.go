@@ -73,9 +73,6 @@ func (m *model) expect(cmd engine.Command) answer {
 	case *engine.Release:
 		return m.withLease(head, c.Lease, func(*request) answer { return answer{outcome: engine.Done} })
 	case *engine.Revoke:
-		if r := m.leaseAt(c.Namespace, c.Fence, func(interlock.Claim) bool { return true }); r != nil && r.phase == offered {
-			return answer{} // B9
-		}
 		if m.leaseAt(c.Namespace, c.Fence, func(have interlock.Claim) bool { return have.Key == c.Key }) == nil {
 			return refused(interlock.CodeFenced)
 		}
