@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
 )
 
 // credentialsFile writes lines into a file and loads it.
@@ -140,5 +141,23 @@ func TestCredentialIsHashedAtRest(t *testing.T) {
 	}
 	if _, ok := c.lookup(strings.Repeat("x", 1<<20)); ok {
 		t.Error("a very long secret opens the door")
+	}
+}
+
+// What only reads must be refused the same namespaces as what acquires.
+func TestNamespaceRuleIsTheEngines(t *testing.T) {
+	d := newDoor(t)
+	names := []string{"", strings.Repeat("x", interlock.MaxNamespaceBytes), strings.Repeat("x", interlock.MaxNamespaceBytes+1)}
+	for b := range 256 {
+		names = append(names, "a"+string([]byte{byte(b)})+"b")
+	}
+	for _, name := range names {
+		eff, _, err := d.shard.Do(t.Context(), &engine.OpenSession{Head: engine.Head{Namespace: interlock.Namespace(name)}, ID: freshID()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if valid := eff.Code != interlock.CodeInvalidNamespace; valid != validNamespace(name) {
+			t.Errorf("%q: the engine says %v, the door %v", name, valid, !valid)
+		}
 	}
 }

@@ -46,6 +46,7 @@ func (c *call) heartbeat() {
 	j.openArray("warnings")
 	for i := range eff.Losses {
 		if l := &eff.Losses[i]; l.Lease.State == interlock.Soft {
+			c.s.obs.Answered(nil, &engine.Effect{Outcome: engine.Warned})
 			j.open("")
 			writeLease(j, "lease", &l.Lease)
 			writeAdvice(j, warnedAdvice(&l.Lease))

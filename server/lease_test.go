@@ -253,6 +253,7 @@ func TestTenantsDoNotMeet(t *testing.T) {
 			}
 		}
 		d.get("/v1/leases/"+lease, acme...).want(200)
+		d.get("/v1/keys", "Interlock-Namespace", "acme", "Interlock-Namespace", "other").want(400, "invalid_namespace")
 		for _, bad := range []string{"a b", "a/b", "ä", strings.Repeat("x", 129)} {
 			d.get("/v1/keys", "Interlock-Namespace", bad).want(400, "invalid_namespace")
 		}

@@ -80,6 +80,19 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
+func TestWarningsAreCounted(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		s := d.session("worker")
+		d.post("/v1/leases", `{"session":"`+s+`","max_hold_ms":10000,"claims":[{"key":"a"}]}`).want(200)
+		pass(8 * time.Second)
+		d.post("/v1/sessions/"+s+"/heartbeat", "").want(200).is("warnings.0.advice.action", "stop")
+		if got := d.figure(`interlock_expiries_total{tier="soft"}`); got != "1" {
+			t.Errorf("%s warnings", got)
+		}
+	})
+}
+
 func TestDeadlocksAreCounted(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

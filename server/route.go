@@ -160,10 +160,15 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 
 // identify finds out who calls, for which namespace.
 func (c *call) identify() bool {
+	asked := c.r.Header.Values("Interlock-Namespace")
+	if len(asked) > 1 {
+		c.refuse(interlock.CodeInvalidNamespace, "the header Interlock-Namespace stands twice")
+		return false
+	}
 	p, err := c.s.Authenticate(bearerOf(c.r.Header.Get("Authorization")))
 	if err == nil {
 		c.principal = p
-		c.namespace, err = p.Resolve(c.r.Header.Get("Interlock-Namespace"))
+		c.namespace, err = p.Resolve(strings.Join(asked, ""))
 	}
 	if err != nil {
 		c.failWith(err)
