@@ -133,7 +133,7 @@ func (d *delivered) reply(r *proto.Reply) {
 		r.Conflict = conflictOf(c)
 	}
 	if advice := adviceFor(eff); advice != (interlock.Advice{}) {
-		r.Advice = &advice
+		r.Advice = &interlock.Advice{Action: advice.Action, RetryAfter: advice.RetryAfter, Message: advice.Message}
 	}
 }
 
