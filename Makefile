@@ -62,11 +62,11 @@ fresh: ## Check that the generated files are what their sources say.
 
 .PHONY: unit
 unit: bin/suite ## Run the Go tests, except those of the targets race, fuzz and crash.
-	@go test -json $$(go list ./... | grep -v /internal/crashtest) | bin/suite unit
+	@go test -json -timeout=5m $$(go list ./... | grep -v /internal/crashtest) | bin/suite unit
 
 .PHONY: race
 race: bin/suite ## Run the tests of what has goroutines under the race detector.
-	@go test -json -race -short $(RACE) | bin/suite race
+	@go test -json -timeout=5m -race -short $(RACE) | bin/suite race
 
 .PHONY: fuzz
 fuzz: bin/suite ## Fuzz each target for FUZZ_TIME (5s).

@@ -57,6 +57,7 @@ var table = []rule{
 	},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client"}},
 
+	{folder: "internal/bench", local: []string{".", "client"}},
 	{folder: "internal/crashtest", local: []string{"."}},
 	{folder: "internal/demo", local: []string{".", "client", "internal/launch", "internal/trace"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "internal/launch"},
