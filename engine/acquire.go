@@ -125,11 +125,7 @@ func (e *Engine) queue(c *Acquire, r *request) {
 	ev := e.describe(EvQueued, r)
 	e.tag(ev, Queued)
 	e.emit(ev)
-	if r.flow != nil {
-		for _, w := range r.flow.waits {
-			w.refile()
-		}
-	}
+	r.refile()
 	e.watchAnywhere(r)
 	e.suspect(r.flow, r)
 
@@ -187,11 +183,12 @@ func (r *request) coveredBy() *request {
 	if r.flow == nil || len(r.flow.leases) == 0 {
 		return nil
 	}
-	any := false
+	mine := false
 	for i := range r.needs {
-		any = any || r.needs[i].node.first != nil
+		n := r.needs[i].node
+		mine = mine || n.first != nil && r.flow.at(n).holds()
 	}
-	if !any {
+	if !mine {
 		return nil
 	}
 	var best *request

@@ -144,7 +144,7 @@ func (e *Engine) ticket(r *request) interlock.Ticket {
 		if !m.claimed {
 			continue
 		}
-		if p := 1 + m.node.line.conflictsBefore(r, m.mode); p > t.Position || t.Length == 0 {
+		if p := 1 + m.node.conflictsBefore(r, m.mode); p > t.Position || t.Length == 0 {
 			t.Position, t.Length, at = p, m.node.line.length(), i
 		}
 	}
@@ -152,8 +152,9 @@ func (e *Engine) ticket(r *request) interlock.Ticket {
 	return t
 }
 
-// conflictsBefore counts the waiters before r that exclude a mode of it here.
-func (l *line) conflictsBefore(r *request, mode interlock.Mode) (n int) {
+// conflictsBefore counts others' waiters before r that exclude a mode at this key.
+func (at *node) conflictsBefore(r *request, mode interlock.Mode) (n int) {
+	l := at.line
 	if l == nil {
 		return 0
 	}
@@ -162,14 +163,12 @@ func (l *line) conflictsBefore(r *request, mode interlock.Mode) (n int) {
 			n += l.trees[m].countBefore(r)
 		}
 	}
-	if r.flow != nil {
-		for _, w := range r.flow.waits {
-			if w == r || !before(w, r) {
-				continue
-			}
-			if i := slices.IndexFunc(w.needs, func(m need) bool { return m.node.line == l }); i >= 0 && conflicts[mode].has(w.needs[i].mode) {
-				n--
-			}
+	if r.flow.at(at).waits < 2 {
+		return n
+	}
+	for _, w := range r.flow.waits {
+		if m := w.needAt(at); m != nil && w != r && before(w, r) && conflicts[mode].has(m.mode) {
+			n--
 		}
 	}
 	return n

@@ -204,7 +204,7 @@ func (e *Engine) eachBlocker(r *request, s suspect, visit func(need int, f *flow
 			// Only flows that hold and wait can be on a cycle, and there are few, so they
 			// are looked through instead of everything below the key.
 			for _, f := range r.space.torn {
-				if f.intentAt(n, against) && visit(i, f, nil) {
+				if f.shows(n, against) && visit(i, f, nil) {
 					return true
 				}
 			}
@@ -245,11 +245,12 @@ func (e *Engine) eachAhead(m *need, s suspect, visit func(*request) bool) bool {
 	return false
 }
 
-// intentAt reports whether the flow holds something below n that shows there as
-// one of modes.
-func (f *flow) intentAt(n *node, modes modeSet) bool {
-	for _, l := range f.leases {
-		if m := l.needAt(n); m != nil && !m.claimed && modes.has(m.mode) {
+// shows reports whether the flow holds one of modes at n, by a claim or for
+// something below.
+func (f *flow) shows(n *node, modes modeSet) bool {
+	own := f.at(n)
+	for mode := is; mode <= ex; mode++ {
+		if modes.has(mode) && own.granted[mode] > 0 {
 			return true
 		}
 	}

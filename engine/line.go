@@ -249,6 +249,17 @@ func (l *line) setWatching(p *place, watching bool) {
 	}
 }
 
+// setApart has p watched one by one, and no longer by the head of its tree.
+func (l *line) setApart(p *place) {
+	if p.own {
+		return
+	}
+	watching := p.watching
+	l.setWatching(p, false)
+	p.own = true
+	l.setWatching(p, watching)
+}
+
 // mix spreads a number's bits (the finaliser of splitmix64).
 func mix(x uint64) uint32 {
 	x += 0x9e3779b97f4a7c15

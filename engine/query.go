@@ -83,7 +83,7 @@ func (e *Engine) waitersAt(n *node) (list []WaiterView) {
 		p := heads[best]
 		heads[best] = p.next()
 		w := e.waiter(p.req, p.mode)
-		ahead := n.line.conflictsBefore(p.req, p.mode)
+		ahead := n.conflictsBefore(p.req, p.mode)
 		w.Position, w.ETA = ahead+1, e.eta(p.req, &p.req.needs[p.need], ahead)
 		list = append(list, w)
 	}

@@ -16,7 +16,8 @@ import (
 
 // A snapshot is a shorter journal: a list of entries, each with its length before
 // it, whose events make the state anew. So there is one format and one fold.
-// Equal states write equal snapshots.
+// Equal states write equal snapshots. The last entry has the counters, so one that
+// was cut short is known by their absence.
 
 // WriteSnapshot writes all that the journal promises. What Recover makes anew is
 // not in it.
@@ -135,8 +136,8 @@ func ReadSnapshot(r io.Reader) (*Engine, error) {
 	br := bufio.NewReaderSize(r, 1<<16)
 	var head [4]byte
 	var entry []byte
-	for {
-		if _, err := io.ReadFull(br, head[:]); err == io.EOF {
+	for complete := false; ; {
+		if _, err := io.ReadFull(br, head[:]); err == io.EOF && complete {
 			return e, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("engine: snapshot: %w", err)
@@ -152,9 +153,13 @@ func ReadSnapshot(r io.Reader) (*Engine, error) {
 		if _, err := io.ReadFull(br, entry); err != nil {
 			return nil, fmt.Errorf("engine: snapshot: %w", err)
 		}
+		if complete {
+			return nil, errors.New("engine: snapshot: it goes on after its end")
+		}
 		if err := e.Apply(entry); err != nil {
 			return nil, err
 		}
+		complete = n > entryHead && EventKind(entry[entryHead]) == EvCounters
 	}
 }
 

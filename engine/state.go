@@ -161,9 +161,10 @@ type session struct {
 type flow struct {
 	sess   *session
 	name   string
-	leases []*request // in no order
-	waits  []*request // in the order of their numbers
-	torn   bool       // stands in space.torn
+	leases []*request      // in no order
+	waits  []*request      // in the order of their numbers
+	torn   bool            // stands in space.torn
+	index  map[*node]tally // what it has where; nil while it has few requests
 }
 
 // publicName derives what others may see of a session from its secret id.
@@ -331,11 +332,10 @@ func (r *request) hold() {
 	if f := r.flow; f != nil {
 		r.pos = int32(len(f.leases))
 		f.leases = append(f.leases, r)
-		f.sess.work++
 		if r.maxHold > 0 {
 			f.sess.capped++
 		}
-		f.tear()
+		f.joined(r, false)
 	}
 }
 
@@ -368,11 +368,10 @@ func (r *request) unhold() {
 		f.leases[r.pos].pos = r.pos
 		f.leases[last] = nil
 		f.leases = f.leases[:last]
-		f.sess.work--
 		if r.maxHold > 0 {
 			f.sess.capped--
 		}
-		f.tear()
+		f.parted(r, false)
 	}
 }
 
@@ -395,8 +394,7 @@ func (r *request) enline() {
 	r.space.waiters++
 	if f := r.flow; f != nil {
 		f.waits = append(f.waits, r)
-		f.sess.work++
-		f.tear()
+		f.joined(r, true)
 	}
 }
 
@@ -419,8 +417,7 @@ func (r *request) unline() {
 	if f := r.flow; f != nil {
 		i := slices.Index(f.waits, r)
 		f.waits = slices.Delete(f.waits, i, i+1)
-		f.sess.work--
-		f.tear()
+		f.parted(r, true)
 	}
 }
 
@@ -442,17 +439,98 @@ func (f *flow) tear() {
 	}
 }
 
-// holdsAt reports whether the flow has any mode at n.
-func (f *flow) holdsAt(n *node) bool {
-	if f == nil || n.modes == 0 {
-		return false
+// tally is what a flow has at one key: holdings by mode, and places in line.
+type tally struct {
+	granted [modeCount]uint32
+	waits   uint32
+}
+
+// A flow has an index of its tallies from manyRequests on, and none below
+// fewRequests: most flows have one request at a time, and looking through few
+// costs less than keeping an index.
+const (
+	manyRequests = 16
+	fewRequests  = 8
+)
+
+// at gives what the flow has at n.
+func (f *flow) at(n *node) (t tally) {
+	if f == nil {
+		return t
 	}
-	for _, l := range f.leases {
-		if l.needAt(n) != nil {
-			return true
+	if f.index != nil {
+		return f.index[n]
+	}
+	for _, r := range f.leases {
+		if m := r.needAt(n); m != nil {
+			t.granted[m.mode]++
 		}
 	}
-	return false
+	for _, r := range f.waits {
+		if r.needAt(n) != nil {
+			t.waits++
+		}
+	}
+	return t
+}
+
+// holds reports whether t has any holding.
+func (t tally) holds() bool { return t.granted != [modeCount]uint32{} }
+
+// add counts r's needs, held or waited for, in the index.
+func (f *flow) add(r *request, waits bool, by uint32) {
+	for i := range r.needs {
+		m := &r.needs[i]
+		t := f.index[m.node]
+		if waits {
+			t.waits += by
+		} else {
+			t.granted[m.mode] += by
+		}
+		if t == (tally{}) {
+			delete(f.index, m.node)
+		} else {
+			f.index[m.node] = t
+		}
+	}
+}
+
+// joined and parted keep what depends on a flow's requests. They are called after
+// r was put in f.leases or f.waits, or taken out.
+func (f *flow) joined(r *request, waits bool) {
+	f.sess.work++
+	f.tear()
+	if f.index != nil {
+		f.add(r, waits, 1)
+	} else if len(f.leases)+len(f.waits) >= manyRequests {
+		f.index = map[*node]tally{}
+		for _, l := range f.leases {
+			f.add(l, false, 1)
+		}
+		for _, w := range f.waits {
+			f.add(w, true, 1)
+		}
+	}
+}
+
+func (f *flow) parted(r *request, waits bool) {
+	f.sess.work--
+	f.tear()
+	if len(f.leases)+len(f.waits) < fewRequests {
+		f.index = nil
+	} else if f.index != nil {
+		f.add(r, waits, ^uint32(0))
+	}
+}
+
+// needAt gives r's need on n, or nil.
+func (r *request) needAt(n *node) *need {
+	for i := range r.needs {
+		if r.needs[i].node == n {
+			return &r.needs[i]
+		}
+	}
+	return nil
 }
 
 // ring is a first-in, first-out list on a growing array.

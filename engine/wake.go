@@ -1,7 +1,5 @@
 package engine
 
-import "github.com/interlockdev/interlock"
-
 // Who is granted when something is given back.
 //
 // A waiter is watched at one key at which it is blocked. When a key changes for
@@ -189,25 +187,13 @@ func (r *request) sameFlow(other *request) bool {
 
 // blockedByOthers reports whether others than the flow hold n in one of modes.
 func (f *flow) blockedByOthers(n *node, modes modeSet) bool {
+	own := f.at(n)
 	for mode := is; mode <= ex; mode++ {
-		if modes.has(mode) && n.granted[mode] > f.grantedAt(n, mode) {
+		if modes.has(mode) && n.granted[mode] > own.granted[mode] {
 			return true
 		}
 	}
 	return false
-}
-
-// grantedAt counts what the flow itself holds at n in a mode.
-func (f *flow) grantedAt(n *node, mode interlock.Mode) (count uint32) {
-	if f == nil {
-		return 0
-	}
-	for _, l := range f.leases {
-		if m := l.needAt(n); m != nil && m.mode == mode {
-			count++
-		}
-	}
-	return count
 }
 
 // watch watches r at the need with index i, and nowhere else.
@@ -246,57 +232,51 @@ func (e *Engine) admit(r *request) {
 	e.heldMore(r)
 }
 
-// heldMore does what a new lease may ask for when its flow also waits: its other
-// waits may overlap with what it now holds, and its new edges may close a cycle.
+// heldMore does what a new lease may ask for when its flow also waits: its new
+// edges may close a cycle, and where it also waits, it is no longer like others.
 func (e *Engine) heldMore(r *request) {
 	f := r.flow
 	if f == nil || len(f.waits) == 0 {
 		return
 	}
-	for _, w := range f.waits {
-		w.refile()
-		for i := range w.wait.places {
-			if w.wait.places[i].watching {
-				e.ready.push(&w.wait.places[i])
-			}
+	for i := range r.needs {
+		if n := r.needs[i].node; f.at(n).waits > 0 {
+			f.setApart(n)
 		}
 	}
 	e.suspect(f, nil)
 }
 
-// refile marks the places of a waiter at keys where its flow holds something or
-// waits with another request.
-func (r *request) refile() {
-	if r.flow == nil {
+// setApart has the flow's places at n watched one by one. Once it has two places
+// there, or holds something there, all of them are, so it looks for one at most.
+func (f *flow) setApart(n *node) {
+	if t := f.at(n); t.waits > 2 {
 		return
 	}
-	for i := range r.wait.places {
-		p, n := &r.wait.places[i], r.needs[i].node
-		if p.own || !r.flow.holdsAt(n) && !r.flow.waitsAt(n, r) {
-			continue
-		}
-		watching := p.watching
-		n.line.setWatching(p, false)
-		p.own = true
-		n.line.setWatching(p, watching)
-	}
-}
-
-// waitsAt reports whether the flow waits at n with another request than r.
-func (f *flow) waitsAt(n *node, r *request) bool {
 	for _, w := range f.waits {
-		if w != r && w.needAt(n) != nil {
-			return true
+		if m := w.needAt(n); m != nil {
+			n.line.setApart(w.placeOf(m))
 		}
 	}
-	return false
 }
 
-// needAt gives r's need on n, or nil.
-func (r *request) needAt(n *node) *need {
+// refile has those of r's places watched one by one at which its flow holds
+// something or waits a second time.
+func (r *request) refile() {
+	for i := range r.wait.places {
+		n := r.needs[i].node
+		if t := r.flow.at(n); t.holds() || t.waits > 1 {
+			n.line.setApart(&r.wait.places[i])
+			r.flow.setApart(n)
+		}
+	}
+}
+
+// placeOf gives the place that belongs to one of r's needs.
+func (r *request) placeOf(m *need) *place {
 	for i := range r.needs {
-		if r.needs[i].node == n {
-			return &r.needs[i]
+		if &r.needs[i] == m {
+			return &r.wait.places[i]
 		}
 	}
 	return nil
