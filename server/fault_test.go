@@ -52,6 +52,7 @@ func TestFailedJournal(t *testing.T) {
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("told after %v", took)
 		}
+		<-d.shard.Failed()
 		if got := d.get("/healthz"); got.status != 503 {
 			t.Errorf("health: %d %s", got.status, got.raw)
 		}
@@ -77,6 +78,7 @@ func TestNotTheOwnerAnyMore(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.post("/v1/leases", `{"claims":[{"key":"k"}]}`).want(503, "not_owner")
+		<-d.shard.Failed()
 		d.get("/healthz").want(503, "not_owner")
 		d.get("/v1/keys").want(503, "not_owner")
 	})
