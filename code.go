@@ -65,8 +65,10 @@ const (
 	CodeInternal       Code = "internal"        // our mistake
 )
 
-// Retryable reports whether repeating the same request, with the same request
-// id, can lead to another outcome without anybody changing the request.
+// Retryable reports whether asking for the same again can lead to another outcome.
+// A refusal with CodeHeld is remembered under its request id, so who asks again
+// after it does so under a new one; after the others the id stays, so that
+// nothing can happen twice.
 func (c Code) Retryable() bool {
 	switch c {
 	case CodeHeld, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeDeadlock,
