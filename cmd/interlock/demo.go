@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -53,7 +54,11 @@ meanwhile.`,
 			// Whoever interrupts the race wants the server and the agents gone too.
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return demo.Race(ctx, cfg)
+			err := demo.Race(ctx, cfg)
+			if err != nil && ctx.Err() != nil {
+				return exitWith(exitSignal+int(syscall.SIGINT), errors.New("the race was interrupted; its server and agents have ended"))
+			}
+			return err
 		},
 	}
 	flags := cmd.Flags()

@@ -1,6 +1,7 @@
 // Package shell holds examples for those who have a shell and no library: a
-// lease's life with curl. The test runs them against a real server, so
-// what they print is what a reader sees.
+// lease's life with curl (lease.sh), and shells that take turns by "interlock run"
+// and check the fence where they write (counter.sh). The test runs them against a
+// real server, so what they print is what a reader sees.
 //
-// The package has no Go code but the test. Start reading at lease.sh.
+// The package must never have Go code but its test. Start reading at lease.sh.
 package shell

@@ -1,7 +1,9 @@
 package shell
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/launch"
@@ -22,15 +24,29 @@ billing-7: released
 support-2: released
 `
 
-func TestLease(t *testing.T) {
-	server := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
-	cmd := exec.CommandContext(t.Context(), "./lease.sh")
-	cmd.Env = append(cmd.Environ(), "INTERLOCK_URL=http://"+server.HTTP)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if string(out) != lease {
-		t.Errorf("it printed\n%s\nwant\n%s", out, lease)
+const counter = `ten shells, and the counter says 10
+fence 1 is stale, the counter has seen 10
+a late shell is refused with exit code 65
+`
+
+func TestExamples(t *testing.T) {
+	for _, tt := range []struct{ script, want string }{
+		{"./lease.sh", lease},
+		{"./counter.sh", counter},
+	} {
+		t.Run(tt.script, func(t *testing.T) {
+			server := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
+			cmd := exec.CommandContext(t.Context(), tt.script)
+			cmd.Env = append(cmd.Environ(),
+				"PATH="+filepath.Dir(launchtest.Binary(t))+":"+os.Getenv("PATH"),
+				"INTERLOCK_URL=http://"+server.HTTP, "INTERLOCK_GRPC="+server.GRPC)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if string(out) != tt.want {
+				t.Errorf("it printed\n%s\nwant\n%s", out, tt.want)
+			}
+		})
 	}
 }
