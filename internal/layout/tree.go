@@ -143,8 +143,10 @@ var (
 	fence    = regexp.MustCompile("(?ms)^```.*?^```$")
 	link     = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	makeWord = regexp.MustCompile("(?m)^`?\\s*make ([a-z][a-z-]*)")
-	testName = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*`)
-	target   = regexp.MustCompile(`(?m)^([a-z][a-z-]*):.*## `)
+	// scriptName is a script as docs/guarantees.md names it: its folder, its name.
+	scriptName = regexp.MustCompile("^`([a-z]+/[a-z]+(?:_[a-z]+)*)`$")
+	testName   = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*`)
+	target     = regexp.MustCompile(`(?m)^([a-z][a-z-]*):.*## `)
 )
 
 // page checks that a page's links lead somewhere, and that the make targets and
@@ -175,6 +177,14 @@ func (t *tree) page(name string, text []byte) error {
 	for _, code := range examples(text) {
 		for _, test := range testName.FindAllString(code, -1) {
 			t.cited = append(t.cited, citation{name, test})
+		}
+		if m := scriptName.FindStringSubmatch(code); m != nil {
+			script := "engine/testdata/" + m[1] + ".txt"
+			_, noFolder := os.Stat(filepath.Join(t.root, path.Dir(script)))
+			_, noScript := os.Stat(filepath.Join(t.root, script))
+			if noFolder == nil && noScript != nil {
+				t.refuse(name, "names the script %s, which does not exist", script)
+			}
 		}
 		for _, m := range makeWord.FindAllStringSubmatch(code, -1) {
 			if !targets[m[1]] {
