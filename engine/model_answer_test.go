@@ -427,6 +427,22 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 	case got.TTL != r.ttl() || got.Grace != r.ask.Grace:
 		return bad("ttl and grace", r.ttl(), got.TTL)
 	}
+	if got.Changed != r.changed {
+		return bad("changed", r.changed, got.Changed)
+	}
+	var notes []interlock.Fence
+	for i, n := range got.Notes {
+		if i > 0 && n.Key == got.Notes[i-1].Key && n.Age > got.Notes[i-1].Age {
+			return bad("notes", "the oldest first", got.Notes)
+		}
+		notes = append(notes, n.Fence)
+	}
+	want := m.notesAt(r.ns, r.ask.Claims)
+	slices.Sort(notes)
+	slices.Sort(want)
+	if !slices.Equal(notes, want) {
+		return bad("notes", want, notes)
+	}
 	end := r.hardEnd()
 	if r.phase == inGrace {
 		end = r.graceTo

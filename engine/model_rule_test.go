@@ -376,6 +376,7 @@ func normal(claims []interlock.Claim) []interlock.Claim {
 
 // fold takes ev into the state.
 func (m *model) fold(cmd engine.Command, ev *engine.Event) {
+	m.events++
 	switch ev.Kind {
 	case engine.EvOpened:
 		m.epoch, m.fence = ev.Epoch, ev.Fence
@@ -396,10 +397,11 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 			m.hand(r, held, ev.Fence)
 			break
 		}
-		r.phase, r.lapse = waiting, at(m.now.Add(interlock.BareTicketTTL))
+		r.phase, r.lapse, r.queuedAt = waiting, at(m.now.Add(interlock.BareTicketTTL)), m.events
 		r.attached, r.link = r.ask.From, r.ask.Link // within this step its caller listens
 	case engine.EvAdmitted:
 		r := m.byNum(ev.Num)
+		r.changed = m.changedMeanwhile(r)
 		if !ev.Offer {
 			m.hand(r, held, ev.Fence)
 			break
@@ -424,6 +426,14 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		r := m.byNum(ev.Num)
 		if r.active() && slices.Contains([]engine.Reason{engine.ByTTL, engine.ByMaxHold, engine.ByRevocation}, ev.Reason) {
 			m.lose(r)
+		}
+		if r.active() {
+			r.endedAt = m.events
+		}
+		if ev.Note != "" {
+			for _, c := range r.ask.Claims {
+				m.notes = append(m.notes, note{r.ns, c.Key, r.fence})
+			}
 		}
 		r.phase, r.why, r.ended, r.attached = over, ev.Reason, m.now, nil
 	}

@@ -94,6 +94,10 @@ type request struct {
 	graceTo span
 	lapse   span // of an offer or of a bare ticket
 
+	changed  bool // somebody who could write one of its keys held it meanwhile
+	queuedAt int  // how many events there were before it stood in line
+	endedAt  int  // likewise, when its keys were given back
+
 	attached engine.Caller // who waits for the answer
 	link     uint64
 }
@@ -158,6 +162,8 @@ type model struct {
 	sessions []*session
 	requests []*request
 	answers  []*remembered
+	notes    []note
+	events   int // how many there were
 	fence    interlock.Fence
 	epoch    interlock.Epoch
 }
@@ -331,6 +337,56 @@ func (m *model) blockers(r *request) (list []*request) {
 		}
 	}
 	return list
+}
+
+// mayHaveWritten reports whether who holds a may have changed what b is about.
+func mayHaveWritten(a, b interlock.Claim) bool {
+	switch {
+	case a.Key == b.Key, above(b.Key, a.Key):
+		return writesBelow(a.Mode)
+	case above(a.Key, b.Key):
+		return a.Mode == interlock.Exclusive
+	}
+	return false
+}
+
+// changedMeanwhile reports whether a lease that may have written one of r's keys
+// ended while r stood in line.
+func (m *model) changedMeanwhile(r *request) bool {
+	for _, q := range m.requests {
+		if q.ns != r.ns || q.endedAt <= r.queuedAt {
+			continue
+		}
+		for _, a := range q.ask.Claims {
+			for _, b := range r.ask.Claims {
+				if mayHaveWritten(a, b) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// note is what somebody left at a key.
+type note struct {
+	ns    interlock.Namespace
+	key   interlock.Key
+	fence interlock.Fence
+}
+
+// notesAt gives the fences of the last eight notes of each claimed key.
+func (m *model) notesAt(ns interlock.Namespace, claims []interlock.Claim) (fences []interlock.Fence) {
+	for _, c := range claims {
+		var here []interlock.Fence
+		for _, n := range m.notes {
+			if n.ns == ns && n.key == c.Key {
+				here = append(here, n.fence)
+			}
+		}
+		fences = append(fences, here[max(0, len(here)-8):]...)
+	}
+	return fences
 }
 
 // The wait-for graph.
