@@ -154,8 +154,10 @@ func (c *Client) usable() error {
 // unknown is what a caller is told whose context ended before an answer came.
 func unknown(ctx context.Context, what string) error {
 	cause := context.Cause(ctx)
-	return fmt.Errorf("%w: %w", &interlock.Error{Code: interlock.CodeOutcomeUnknown,
-		Message: what + " was not answered in time: it may or may not have happened"}, cause)
+	return fmt.Errorf("%w: %w", &interlock.Error{
+		Code:    interlock.CodeOutcomeUnknown,
+		Message: what + " was not answered in time: it may or may not have happened",
+	}, cause)
 }
 
 // SetProgress is what the next heartbeats tell others of this session, such as

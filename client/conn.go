@@ -104,8 +104,10 @@ func (c *Client) failed(err error) {
 		case k.phase == ready:
 			c.fail(k, c.unreachable(err))
 		default:
-			c.fail(k, &interlock.Error{Code: interlock.CodeOutcomeUnknown,
-				Message: "the connection broke before the answer came, and no server has answered since: it may or may not have happened"})
+			c.fail(k, &interlock.Error{
+				Code:    interlock.CodeOutcomeUnknown,
+				Message: "the connection broke before the answer came, and no server has answered since: it may or may not have happened",
+			})
 		}
 	}
 }

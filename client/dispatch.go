@@ -179,7 +179,8 @@ func (c *Client) losses(s *session, r *proto.Reply) {
 			if code == "" {
 				code = interlock.CodeExpired
 			}
-			s.lost(g, &interlock.Error{Code: code, Key: g.key(), At: g.at,
+			s.lost(g, &interlock.Error{
+				Code: code, Key: g.key(), At: g.at,
 				Message: "the lease on " + string(g.key()) + " is lost (" + string(code) + "): write nothing more under it",
 				Advice:  interlock.Advice{Action: interlock.ActReRead, Message: "write nothing more under the lease; acquire again and read again"},
 			}, loss.Lease.State == interlock.Ended)

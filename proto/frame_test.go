@@ -219,9 +219,12 @@ func TestClaimsAreBounded(t *testing.T) {
 
 func FuzzClientFrame(f *testing.F) {
 	for _, o := range []Op{
-		{Kind: OpOpen, RequestID: "r", Agent: "a", TTL: 1}, {Kind: OpPoll, Slot: 1, Seq: 300, Acked: 2, ID: [16]byte{1}},
+		{Kind: OpOpen, RequestID: "r", Agent: "a", TTL: 1},
+		{Kind: OpPoll, Slot: 1, Seq: 300, Acked: 2, ID: [16]byte{1}},
 		{Kind: OpAcquire, Claims: []interlock.Claim{{Key: "k", Mode: 3}, {Key: "é"}}, Flow: "f", Grace: -1, Priority: -7, OnConflict: 1},
-		{Kind: OpRelease, ID: [16]byte{2}, Outcome: "done", Note: "n"}, {Kind: OpCheckFence, Key: "k", Fence: 1 << 60}, {Kind: OpClose},
+		{Kind: OpRelease, ID: [16]byte{2}, Outcome: "done", Note: "n"},
+		{Kind: OpCheckFence, Key: "k", Fence: 1 << 60},
+		{Kind: OpClose},
 	} {
 		f.Add((&ClientFrame{Ops: []Op{o, {Kind: OpHeartbeat, Progress: "p"}}}).AppendTo(nil))
 	}
@@ -259,8 +262,10 @@ func FuzzServerFrame(f *testing.F) {
 func BenchmarkAcquireFrame(b *testing.B) {
 	f := &ClientFrame{}
 	for i := range 256 {
-		f.Ops = append(f.Ops, Op{Kind: OpAcquire, Slot: 1, Seq: uint64(i + 1000), Flow: "agent-17",
-			Claims: []interlock.Claim{{Key: "account:123456", Mode: interlock.Exclusive}}})
+		f.Ops = append(f.Ops, Op{
+			Kind: OpAcquire, Slot: 1, Seq: uint64(i + 1000), Flow: "agent-17",
+			Claims: []interlock.Claim{{Key: "account:123456", Mode: interlock.Exclusive}},
+		})
 	}
 	var buf []byte
 	var got ClientFrame
@@ -277,10 +282,14 @@ func BenchmarkAcquireFrame(b *testing.B) {
 func BenchmarkGrantFrame(b *testing.B) {
 	f := &ServerFrame{Epoch: 1}
 	for i := range 256 {
-		f.Replies = append(f.Replies, Reply{Slot: 1, Seq: uint64(i + 1000), Outcome: Granted, Index: 1_000_000,
-			Lease: interlock.Lease{ID: [16]byte{1}, Fence: 1_000_000, Claims: []interlock.Claim{{Key: "account:123456", Mode: interlock.Exclusive}},
+		f.Replies = append(f.Replies, Reply{
+			Slot: 1, Seq: uint64(i + 1000), Outcome: Granted, Index: 1_000_000,
+			Lease: interlock.Lease{
+				ID: [16]byte{1}, Fence: 1_000_000, Claims: []interlock.Claim{{Key: "account:123456", Mode: interlock.Exclusive}},
 				Agent: "billing", Session: "brave-otter", Flow: "agent-17", TTL: 30 * time.Second, Grace: 5 * time.Second,
-				ExpiresIn: 30 * time.Second, State: interlock.Held}})
+				ExpiresIn: 30 * time.Second, State: interlock.Held,
+			},
+		})
 	}
 	var buf []byte
 	var got ServerFrame
@@ -298,10 +307,14 @@ func BenchmarkGrantFrame(b *testing.B) {
 func BenchmarkGrantFrameByProtoc(b *testing.B) {
 	f := &ServerFrame{Epoch: 1}
 	for i := range 256 {
-		f.Replies = append(f.Replies, Reply{Slot: 1, Seq: uint64(i + 1000), Outcome: Granted, Index: 1_000_000,
-			Lease: interlock.Lease{ID: [16]byte{1}, Fence: 1_000_000, Claims: []interlock.Claim{{Key: "account:123456", Mode: interlock.Exclusive}},
+		f.Replies = append(f.Replies, Reply{
+			Slot: 1, Seq: uint64(i + 1000), Outcome: Granted, Index: 1_000_000,
+			Lease: interlock.Lease{
+				ID: [16]byte{1}, Fence: 1_000_000, Claims: []interlock.Claim{{Key: "account:123456", Mode: interlock.Exclusive}},
 				Agent: "billing", Session: "brave-otter", Flow: "agent-17", TTL: 30 * time.Second, Grace: 5 * time.Second,
-				ExpiresIn: 30 * time.Second, State: interlock.Held}})
+				ExpiresIn: 30 * time.Second, State: interlock.Held,
+			},
+		})
 	}
 	buf := f.AppendTo(nil)
 	b.ReportAllocs()

@@ -50,8 +50,10 @@ func NewStreams(s *Server, cfg StreamConfig) *Streams {
 	d := &Streams{s: s, cfg: cfg, open: map[*stream]struct{}{}}
 	if shard, ok := s.shard.(interface{ OnReset(func()) }); ok {
 		shard.OnReset(func() {
-			d.Cut(&interlock.Error{Code: interlock.CodeOutcomeUnknown,
-				Message: "the server began anew: connect again and repeat what was not answered"})
+			d.Cut(&interlock.Error{
+				Code:    interlock.CodeOutcomeUnknown,
+				Message: "the server began anew: connect again and repeat what was not answered",
+			})
 		})
 	}
 	return d
@@ -95,8 +97,10 @@ func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*stream, erro
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.open) >= d.cfg.MaxStreams {
-		return nil, &interlock.Error{Code: interlock.CodeTooManyStreams,
-			Message: fmt.Sprintf("the server has %d streams, which is its limit: share one stream among the agents of a process, or connect again later", d.cfg.MaxStreams)}
+		return nil, &interlock.Error{
+			Code:    interlock.CodeTooManyStreams,
+			Message: fmt.Sprintf("the server has %d streams, which is its limit: share one stream among the agents of a process, or connect again later", d.cfg.MaxStreams),
+		}
 	}
 	d.open[st] = struct{}{}
 	return st, nil

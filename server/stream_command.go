@@ -34,8 +34,10 @@ func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
 		switch o.cmd.(type) {
 		case *engine.OpenSession:
 			if eff.Outcome == engine.Done && !st.bind(o.slot, eff.Session.ID) {
-				refusal := engine.Effect{Outcome: engine.Refused, Code: interlock.CodeInvalidRequest,
-					Message: "the slot is taken or there are too many: use another number, or another stream"}
+				refusal := engine.Effect{
+					Outcome: engine.Refused, Code: interlock.CodeInvalidRequest,
+					Message: "the slot is taken or there are too many: use another number, or another stream",
+				}
 				eff = &refusal
 			}
 		}

@@ -122,8 +122,10 @@ func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 		return c.Codec.Unmarshal(data, v)
 	}
 	if n := data.Len(); n > proto.MaxFrameBytes {
-		in.refusal = &interlock.Error{Code: interlock.CodeBodyTooLarge,
-			Message: fmt.Sprintf("a frame has %d bytes, and at most %d are read: send its operations in several", n, proto.MaxFrameBytes)}
+		in.refusal = &interlock.Error{
+			Code:    interlock.CodeBodyTooLarge,
+			Message: fmt.Sprintf("a frame has %d bytes, and at most %d are read: send its operations in several", n, proto.MaxFrameBytes),
+		}
 	} else if err := c.Codec.Unmarshal(data, in.frame); err != nil {
 		in.refusal = &interlock.Error{Code: interlock.CodeInvalidRequest, Message: err.Error() + ": see proto/session.proto"}
 	}

@@ -89,13 +89,17 @@ func (st *stream) take(empty []delivered) []delivered {
 }
 
 func slowReader(n int) *interlock.Error {
-	return &interlock.Error{Code: interlock.CodeOverloaded,
-		Message: fmt.Sprintf("%d answers wait to be read: read faster, or use more streams; nothing is lost, connect again and attach", n)}
+	return &interlock.Error{
+		Code:    interlock.CodeOverloaded,
+		Message: fmt.Sprintf("%d answers wait to be read: read faster, or use more streams; nothing is lost, connect again and attach", n),
+	}
 }
 
 func unread(d time.Duration) *interlock.Error {
-	return &interlock.Error{Code: interlock.CodeOverloaded,
-		Message: fmt.Sprintf("nothing was read from this stream for %v: nothing is lost, connect again and attach", d)}
+	return &interlock.Error{
+		Code:    interlock.CodeOverloaded,
+		Message: fmt.Sprintf("nothing was read from this stream for %v: nothing is lost, connect again and attach", d),
+	}
 }
 
 func shardFailed(err error) *interlock.Error {

@@ -120,8 +120,10 @@ func (f *frames) open(slot uint32) interlock.SessionID {
 }
 
 func acquireOp(slot uint32, seq uint64, key interlock.Key) proto.Op {
-	return proto.Op{Kind: proto.OpAcquire, Slot: slot, Seq: seq, OnConflict: interlock.Wait,
-		Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}}}
+	return proto.Op{
+		Kind: proto.OpAcquire, Slot: slot, Seq: seq, OnConflict: interlock.Wait,
+		Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}},
+	}
 }
 
 func TestSeveralSessionsOnOneStream(t *testing.T) {
@@ -481,9 +483,11 @@ func TestBadFramesEndTheStream(t *testing.T) {
 		grpc  grpccodes.Code
 	}{
 		"too large": {&sessionpb.ClientFrame{Ops: []*sessionpb.Op{{Seq: 1, Body: &sessionpb.Op_Heartbeat{
-			Heartbeat: &sessionpb.Heartbeat{Progress: strings.Repeat("x", proto.MaxFrameBytes)}}}}}, nil, interlock.CodeBodyTooLarge, grpccodes.InvalidArgument},
+			Heartbeat: &sessionpb.Heartbeat{Progress: strings.Repeat("x", proto.MaxFrameBytes)},
+		}}}}, nil, interlock.CodeBodyTooLarge, grpccodes.InvalidArgument},
 		"an id that is none": {&sessionpb.ClientFrame{Ops: []*sessionpb.Op{{Seq: 1, Body: &sessionpb.Op_Poll{
-			Poll: &sessionpb.Poll{Ticket: []byte("short")}}}}}, nil, interlock.CodeInvalidRequest, grpccodes.InvalidArgument},
+			Poll: &sessionpb.Poll{Ticket: []byte("short")},
+		}}}}, nil, interlock.CodeInvalidRequest, grpccodes.InvalidArgument},
 		"a bad namespace": {&sessionpb.ClientFrame{}, metadata.Pairs("interlock-namespace", "a b"), interlock.CodeInvalidNamespace, grpccodes.InvalidArgument},
 	} {
 		stream, _ := d.overGRPC(bad.md)
