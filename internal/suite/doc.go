@@ -9,8 +9,8 @@
 //	unit: 512 passed, 0 failed
 //
 // A test is a leaf: a test with subtests is not counted beside them. A test that
-// was skipped did not show anything, so it counts as failed; only fuzz targets
-// may pass over an input. A package that fails without a failing test (it did not
+// was skipped did not show anything, so it counts as failed, unless the run was
+// asked to be short (-short); fuzz targets may pass over an input. A package that fails without a failing test (it did not
 // compile, it panicked, it ran out of time) counts as one failure.
 //
 // Command suite must never turn a failure into success: no test at all, input

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -13,17 +14,21 @@ import (
 const reassure = 30 * time.Second
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: go test -json ... | suite NAME")
+	brief := flag.Bool("short", false, "the tests run with -short and may leave themselves out")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: go test -json ... | suite [-short] NAME")
 		os.Exit(2)
 	}
-	if !run(os.Args[1], os.Stdin, os.Stdout, time.Tick(reassure)) {
+	r := newReport(os.Stdout)
+	r.short = *brief
+	if !run(r, flag.Arg(0), os.Stdin, time.Tick(reassure)) {
 		os.Exit(1)
 	}
 }
 
 // run reads events until in ends and reports whether the suite passed.
-func run(name string, in io.Reader, out io.Writer, quiet <-chan time.Time) bool {
+func run(r *report, name string, in io.Reader, quiet <-chan time.Time) bool {
 	lines := make(chan []byte)
 	failed := make(chan error, 1)
 	go func() {
@@ -36,7 +41,6 @@ func run(name string, in io.Reader, out io.Writer, quiet <-chan time.Time) bool 
 		failed <- s.Err()
 	}()
 
-	r := newReport(out)
 	for {
 		select {
 		case line, more := <-lines:

@@ -9,10 +9,11 @@ import (
 func TestReport(t *testing.T) {
 	const p = `"Package":"github.com/interlockdev/interlock/engine"`
 	tests := []struct {
-		name string
-		in   []string
-		want string
-		ok   bool
+		name  string
+		in    []string
+		want  string
+		ok    bool
+		short bool
 	}{
 		{
 			name: "passing tests are counted by their leaves",
@@ -76,6 +77,20 @@ func TestReport(t *testing.T) {
 				"--- github.com/interlockdev/interlock/engine TestA was skipped\nno strace\n\nunit: 0 passed, 1 failed\n",
 		},
 		{
+			name: "a test that is left out of a short run",
+			in: []string{
+				`{"Action":"run",` + p + `,"Test":"TestA"}`,
+				`{"Action":"run",` + p + `,"Test":"TestB"}`,
+				`{"Action":"skip",` + p + `,"Test":"TestA"}`,
+				`{"Action":"pass",` + p + `,"Test":"TestB"}`,
+				`{"Action":"pass",` + p + `,"Elapsed":2}`,
+			},
+			want: "...   engine TestA is left out of a short run\n" +
+				"ok    engine                                           1 passed     2.0s\nunit: 1 passed, 0 failed\n",
+			ok:    true,
+			short: true,
+		},
+		{
 			name: "two runs of one package",
 			in: []string{
 				`{"Action":"run",` + p + `,"Test":"FuzzA"}`,
@@ -120,7 +135,9 @@ func TestReport(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
-			ok := run("unit", strings.NewReader(strings.Join(tt.in, "\n")), &out, nil)
+			r := newReport(&out)
+			r.short = tt.short
+			ok := run(r, "unit", strings.NewReader(strings.Join(tt.in, "\n")), nil)
 			if ok != tt.ok || out.String() != tt.want {
 				t.Errorf("ok = %t, output:\n%s\nwant %t:\n%s", ok, out.String(), tt.ok, tt.want)
 			}
