@@ -142,6 +142,7 @@ func (j *job) sweep(r *jobResult, kill *time.Timer) {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	lost := j.lost
+	var giveUp <-chan time.Time
 	for j.left() {
 		select {
 		case <-look.C:
@@ -151,9 +152,17 @@ func (j *job) sweep(r *jobResult, kill *time.Timer) {
 			j.pass(s.(syscall.Signal))
 		case <-kill.C:
 			j.kill(unix.SIGKILL)
+			giveUp = time.After(killedWithin)
+		case <-giveUp:
+			// Nothing of it runs any more: these are dead ones that the first process of
+			// this machine does not bury, as in some containers.
+			return
 		}
 	}
 }
+
+// killedWithin is how long the kernel may take to end what was killed.
+const killedWithin = 2 * time.Second
 
 // left reports whether the group has members.
 func (j *job) left() bool { return unix.Kill(-j.group, 0) == nil }
@@ -183,12 +192,16 @@ func (j *job) stopped(by syscall.Signal) {
 		return // by somebody who will let it go on again
 	}
 	front := j.tty.foreground()
-	if (by == unix.SIGTTIN || by == unix.SIGTTOU) && front == j.tty.own {
+	if (by == unix.SIGTTIN || by == unix.SIGTTOU) && (front == j.tty.own || front == j.group) {
+		// It has asked for the terminal, perhaps just before it got it.
 		j.tty.give(j.group)
 		j.kill(unix.SIGCONT)
 		return
 	}
-	// A shell waits for us, so we stop too. From here on there are no heartbeats.
+	if !shellWaits() {
+		return
+	}
+	// The shell waits for us, so we stop too. From here on there are no heartbeats.
 	j.had = front == j.group
 	if j.had {
 		j.tty.give(j.tty.own)
@@ -197,22 +210,35 @@ func (j *job) stopped(by syscall.Signal) {
 		j.say("stopped: the lease ends in %s unless the command goes on", short(j.ttl))
 	}
 	j.suspended = time.Now()
-	signal.Reset(syscall.SIGTSTP)
-	// The default action of SIGTSTP does nothing to a group without a shell that could
-	// let it go on, which is what we want. It goes to our group, because the other
-	// commands of a pipeline belong to the job.
+	// The other commands of a pipeline belong to the job.
+	signal.Ignore(syscall.SIGTSTP)
 	_ = unix.Kill(0, unix.SIGTSTP)
+	_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+}
+
+// shellWaits reports whether somebody is there who notices that we stop and can let
+// us go on: a parent of our session that is not of our group.
+func shellWaits() bool {
+	parent := unix.Getppid()
+	theirs, err := unix.Getsid(parent)
+	if err != nil {
+		return false
+	}
+	ours, err := unix.Getsid(0)
+	if err != nil || theirs != ours {
+		return false
+	}
+	group, err := unix.Getpgid(parent)
+	return err == nil && group != unix.Getpgrp()
 }
 
 // resumed is called when somebody let us go on.
 func (j *job) resumed() {
-	if !signal.Ignored(syscall.SIGTSTP) {
-		signal.Notify(j.signals, syscall.SIGTSTP)
-	}
 	if j.suspended.IsZero() {
 		j.kill(unix.SIGCONT)
 		return
 	}
+	signal.Notify(j.signals, syscall.SIGTSTP)
 	if slept := time.Since(j.suspended); j.ttl > 0 && slept >= j.ttl {
 		// The lease is over; the command must not wake up before it is told.
 		select {

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/launch/launchtest"
+)
+
+func TestMain(m *testing.M) { launchtest.Main(m) }
+
+// patience is how long a test waits for an event before it says that there is none.
+// Test machines are slow.
+const patience = 30 * time.Second
+
+// rig is a server, and the commands that use it.
+type rig struct {
+	t      *testing.T
+	server *launch.Server
+	dir    string
+	env    []string
+}
+
+func newRig(t *testing.T, args ...string) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: t.TempDir()}
+	r.server = launchtest.Start(t, launch.Config{DataDir: r.dir, Args: args})
+	r.env = r.environment()
+	return r
+}
+
+func (r *rig) environment() []string {
+	return append(cleanEnvironment(), "INTERLOCK_URL=http://"+r.server.HTTP, "INTERLOCK_GRPC="+r.server.GRPC)
+}
+
+// cleanEnvironment is ours without what would configure a command.
+func cleanEnvironment() (env []string) {
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "INTERLOCK_") {
+			env = append(env, v)
+		}
+	}
+	return append(env, "NO_COLOR=1", "TZ=UTC", "LC_ALL=C.UTF-8")
+}
+
+// restart starts the server again on the same addresses and journal.
+func (r *rig) restart() {
+	r.t.Helper()
+	r.server = launchtest.Start(r.t, launch.Config{DataDir: r.dir, Args: []string{"--http", r.server.HTTP, "--grpc", r.server.GRPC}})
+}
+
+// do runs a command to its end.
+func (r *rig) do(args ...string) (out string, code int) {
+	r.t.Helper()
+	p := r.start(args...)
+	p.in.Close()
+	return p.end()
+}
+
+// must is do for commands that have to succeed.
+func (r *rig) must(args ...string) string {
+	r.t.Helper()
+	out, code := r.do(args...)
+	if code != 0 {
+		r.t.Fatalf("interlock %s: exit code %d\n%s", strings.Join(args, " "), code, out)
+	}
+	return out
+}
+
+// start starts a command.
+func (r *rig) start(args ...string) *proc {
+	r.t.Helper()
+	return startProc(r.t, r.env, args...)
+}
+
+// proc is a command that runs. What it writes, to either output, is read line by
+// line.
+type proc struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string // closed at the end
+	all   strings.Builder
+}
+
+func startProc(t *testing.T, env []string, args ...string) *proc {
+	t.Helper()
+	p := &proc{t: t, cmd: exec.Command(launchtest.Binary(t), args...), lines: make(chan string, 1024)}
+	p.cmd.Env = env
+	// Ctrl-C in the terminal of go test is not for the commands that it tests.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = write, write
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	go func() {
+		defer close(p.lines)
+		scan := bufio.NewScanner(out)
+		for scan.Scan() {
+			p.lines <- scan.Text()
+		}
+		out.Close()
+	}()
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			p.cmd.Process.Kill()
+			p.cmd.Wait()
+		}
+	})
+	return p
+}
+
+// expect reads lines until one contains text, and returns it.
+func (p *proc) expect(text string) string {
+	p.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case line, more := <-p.lines:
+			if !more {
+				p.t.Fatalf("%s ended without saying %q; it said:\n%s", strings.Join(p.cmd.Args[1:], " "), text, p.all.String())
+			}
+			p.all.WriteString(line + "\n")
+			if strings.Contains(line, text) {
+				return line
+			}
+		case <-timeout:
+			p.t.Fatalf("%s does not say %q; it said:\n%s", strings.Join(p.cmd.Args[1:], " "), text, p.all.String())
+		}
+	}
+}
+
+// end waits for the end and gives what the command wrote, and its exit code; 128+n
+// after a signal.
+func (p *proc) end() (out string, code int) {
+	p.t.Helper()
+	timeout := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
+	for line := range p.lines {
+		p.all.WriteString(line + "\n")
+	}
+	p.cmd.Wait()
+	if !timeout.Stop() {
+		p.t.Fatalf("%s does not end; it said:\n%s", strings.Join(p.cmd.Args[1:], " "), p.all.String())
+	}
+	status := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		return p.all.String(), exitSignal + int(status.Signal())
+	}
+	return p.all.String(), status.ExitStatus()
+}
+
+// ends waits for the end and checks the exit code.
+func (p *proc) ends(want int) string {
+	p.t.Helper()
+	out, code := p.end()
+	if code != want {
+		p.t.Errorf("%s: exit code %d, want %d; it said:\n%s", strings.Join(p.cmd.Args[1:], " "), code, want, out)
+	}
+	return out
+}
+
+func (p *proc) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// get asks the server over plain HTTP.
+func (r *rig) get(path string) string {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.server.HTTP+path, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(body)
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/interlockdev/interlock/internal/launch/launchtest"
+)
+
+// screen is a shell on a terminal of its own, with a person who types.
+type screen struct {
+	t      *testing.T
+	master *os.File
+
+	mu   sync.Mutex
+	text strings.Builder
+	from int // what was looked at
+	more chan struct{}
+}
+
+func newScreen(t *testing.T, env []string, name string, args ...string) *screen {
+	t.Helper()
+	master, slave := openPTY(t)
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(env, "TERM=xterm", "PS1=$ ")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	s := &screen{t: t, master: master, more: make(chan struct{}, 1)}
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			s.mu.Lock()
+			s.text.Write(buf[:n])
+			s.mu.Unlock()
+			select {
+			case s.more <- struct{}{}:
+			default:
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		master.Close() // hangs up: what still runs gets SIGHUP
+	})
+	return s
+}
+
+func openPTY(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	control, err := master.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var number int
+	failed := control.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+			number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	})
+	if failed != nil || err != nil {
+		t.Fatal(failed, err)
+	}
+	// Wide enough that nothing is cut off.
+	failed = control.Control(func(fd uintptr) {
+		err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 250})
+	})
+	if failed != nil || err != nil {
+		t.Fatal(failed, err)
+	}
+	if slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
+}
+
+func (s *screen) types(text string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.master, text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// sees waits until text has appeared behind what was seen before.
+func (s *screen) sees(text string) {
+	s.t.Helper()
+	timeout := time.After(patience)
+	for {
+		s.mu.Lock()
+		all := s.text.String()
+		i := strings.Index(all[s.from:], text)
+		if i >= 0 {
+			s.from += i + len(text)
+		}
+		s.mu.Unlock()
+		if i >= 0 {
+			return
+		}
+		select {
+		case <-s.more:
+		case <-timeout:
+			s.t.Fatalf("the screen does not show %q behind byte %d; it shows:\n%s", text, s.from, all)
+		}
+	}
+}
+
+const (
+	ctrlC = "\x03"
+	ctrlZ = "\x1a"
+)
+
+// On a terminal the command has the terminal: it reads what is typed, Ctrl-C
+// reaches it, and Ctrl-Z stops it together with interlock, until fg.
+func TestRunOnATerminal(t *testing.T) {
+	r := newRig(t)
+	binary := launchtest.Binary(t)
+	s := newScreen(t, r.env, "bash", "--norc", "--noprofile", "--noediting", "-i")
+	s.sees("$ ")
+	s.types("stty -echo; interlock() { " + binary + " \"$@\"; }\n")
+	s.sees("$ ")
+
+	s.types("interlock run k -- sh -c 'read x; echo \"it read <$x>\"'; echo \"code <$?>\"\n")
+	s.types("some words\n")
+	s.sees("it read <some words>")
+	s.sees("code <0>")
+
+	s.types("interlock run k -- sh -c 'echo rea''dy; exec cat'; echo \"code <$?>\"\n")
+	s.sees("ready")
+	s.types(ctrlC)
+	s.sees("code <130>")
+
+	s.types("interlock run k -- sh -c 'echo rea''dy; exec cat'\n")
+	s.sees("ready")
+	s.types("first\n")
+	s.sees("first") // so it has the terminal
+	s.types(ctrlZ)
+	s.sees("stopped: the lease ends in 30s")
+	s.sees("Stopped")
+	s.types("interlock ls\n")
+	s.sees("exclusive")
+	s.types("fg\n")
+	s.types("hello\n")
+	s.sees("hello")
+	s.types("\x04") // the end of its input
+	s.types("echo \"code <$?>\"\n")
+	s.sees("code <0>")
+}
+
+// Behind a pipe the terminal is the other command's to read; the first one gets it
+// when it asks for it.
+func TestRunInAPipeline(t *testing.T) {
+	r := newRig(t)
+	s := newScreen(t, r.env, "bash", "--norc", "--noprofile", "--noediting", "-i")
+	s.sees("$ ")
+	s.types("stty -echo\n")
+	s.sees("$ ")
+	s.types(launchtest.Binary(t) + " run k -- sh -c 'read x; echo \"it read <$x>\"' | sed 's/^/through sed: /'\n")
+	s.types("some words\n")
+	s.sees("through sed: it read <some words>")
+	s.sees("$ ")
+}
+
+// A lease that ended while everything was stopped ends the command before it can
+// go on.
+func TestRunStoppedForTooLong(t *testing.T) {
+	r := newRig(t)
+	s := newScreen(t, r.env, "bash", "--norc", "--noprofile", "--noediting", "-i")
+	s.sees("$ ")
+	s.types("stty -echo\n")
+	s.sees("$ ")
+	s.types(launchtest.Binary(t) + " run --ttl 1s --grace 0 k -- sh -c 'trap \"echo tidied up; exit\" TERM; echo rea''dy; while :; do read x && echo \"read <$x>\"; done'\n")
+	s.sees("ready")
+	s.types("first\n")
+	s.sees("read <first>") // so it has the terminal
+	s.types(ctrlZ)
+	s.sees("Stopped")
+	other := r.start("run", "k", "--", "sh", "-c", "echo its turn; read x")
+	other.expect("its turn")
+	s.types("fg\n")
+	s.sees("the lease is lost")
+	s.types("echo \"code <$?>\"\n")
+	s.sees("code <79>")
+	other.in.Write([]byte("\n"))
+	other.ends(0)
+}
+
+// While it waits on a terminal there is one line, which is written over.
+func TestWaitingOnATerminal(t *testing.T) {
+	r := newRig(t)
+	holder := r.start("run", "--agent", "billing-7", "--purpose", "apply\x1b[31m late fee", "k", "--", "sh", "-c", "echo ready; read x")
+	holder.expect("ready")
+	s := newScreen(t, r.env, launchtest.Binary(t), "run", "k", "--", "echo", "my turn")
+	s.sees("\r\x1b[K")
+	s.sees("waiting for k: place 1 of 1")
+	s.sees("held by billing-7")
+	s.sees(": apply") // and not its colour
+	s.sees("\r\x1b[Kinterlock: waiting for k")
+	holder.in.Write([]byte("\n"))
+	holder.ends(0)
+	s.sees("granted after")
+	s.sees("my turn")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.Contains(s.text.String(), "[31m") && strings.Contains(s.text.String(), "\x1b[31m") {
+		t.Errorf("another agent's colour is on the screen:\n%q", s.text.String())
+	}
+}
