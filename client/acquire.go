@@ -149,16 +149,13 @@ func (c *Client) forget(k *call) phase {
 	case sent:
 		k.forgotten = true
 	case standing:
-		k.forgotten = true
-		s := c.sess
-		delete(s.tickets, k.ticket.ID)
-		for seq, other := range s.waits {
-			if other == k {
-				delete(s.waits, seq)
-			}
+		k.untie()
+		delete(c.sess.tickets, k.ticket.ID)
+		if c.sess.waits[k.second] == k {
+			delete(c.sess.waits, k.second)
 		}
 		c.leave(k.ticket.ID)
-		// A poll for it may be under way, so its memory is not used again.
+		c.free(k)
 	}
 	return was
 }

@@ -17,13 +17,16 @@ type call struct {
 	forgotten bool
 	// since is when it was made, for heartbeats: what they confirm counts from then.
 	since time.Time
-	// target is the acquire for which a poll goes back to the line.
-	target *call
+	// target is the acquire for which a poll goes back to the line, and poll the
+	// other direction. Whichever ends first cuts the tie: a call that is done may
+	// soon be another one.
+	target, poll *call
 
 	// news has a value when phase or ticket changed.
 	news chan struct{}
 
 	ticket  interlock.Ticket // with phase standing
+	second  uint64           // the number whose second answer ends the wait
 	holders []interlock.Holder
 	grant   *grant // with phase done; at most one of grant and err is set
 	err     error
@@ -60,12 +63,20 @@ func (c *Client) newCall(kind proto.OpKind) *call {
 
 // free gives a done call back. Nobody else may know it any more.
 func (c *Client) free(k *call) {
+	k.untie()
 	select {
 	case <-k.news:
 	default:
 	}
 	*k = call{news: k.news}
 	c.calls.Put(k)
+}
+
+// untie lets a wait end without its poll, whose answer then means nothing.
+func (k *call) untie() {
+	if k.poll != nil {
+		k.poll.target, k.poll = nil, nil
+	}
 }
 
 // tell wakes whoever waits for the call.
@@ -78,6 +89,7 @@ func (k *call) tell() {
 
 // finish ends a call.
 func (k *call) finish(g *grant, err error) {
+	k.untie()
 	k.phase, k.grant, k.err = done, g, err
 	k.tell()
 }

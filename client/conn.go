@@ -95,7 +95,7 @@ func (c *Client) failed(err error) {
 		return
 	}
 	for _, k := range c.everything() {
-		if k.forgotten || k.target != nil || k.op.Kind == proto.OpHeartbeat || k.op.Kind == proto.OpClose {
+		if k.forgotten || k.op.Kind == proto.OpPoll || k.op.Kind == proto.OpHeartbeat || k.op.Kind == proto.OpClose {
 			continue
 		}
 		switch {
@@ -124,6 +124,9 @@ func (c *Client) fail(k *call, err error) {
 	heir := *k
 	heir.forgotten = true
 	heir.news = make(chan struct{}, 1)
+	if k.poll != nil {
+		k.poll.target, k.poll = &heir, nil
+	}
 	c.replace(k, &heir)
 	k.finish(nil, err)
 }
@@ -222,7 +225,8 @@ func (c *Client) resume(s *session) {
 	var front []*call
 	for _, k := range s.tickets {
 		poll := c.newCall(proto.OpPoll)
-		poll.op.ID, poll.target = k.ticket.ID, k
+		k.untie()
+		poll.op.ID, poll.target, k.poll = k.ticket.ID, k, poll
 		front = append(front, poll)
 	}
 	clear(s.waits)

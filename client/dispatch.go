@@ -69,13 +69,16 @@ func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) 
 
 // ends takes an answer to an acquire, or to a poll for one.
 func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
-	if poll := k; poll.target != nil {
-		k = poll.target
+	if poll := k; poll.op.Kind == proto.OpPoll {
+		if k = poll.target; k != nil {
+			k.poll = nil
+		}
 		c.free(poll)
-		if k.phase == done {
-			return
+		if k == nil {
+			return // the wait ended, or was given up, in the meantime
 		}
 	}
+	k.untie()
 	if r.Outcome == proto.Queued && r.Ticket != nil {
 		if k.forgotten {
 			delete(s.tickets, r.Ticket.ID)
@@ -87,7 +90,8 @@ func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
 		if r.Conflict != nil {
 			k.holders = r.Conflict.Holders
 		}
-		s.waits[r.Seq], s.tickets[k.ticket.ID] = k, k
+		k.second = r.Seq
+		s.waits[k.second], s.tickets[k.ticket.ID] = k, k
 		k.tell()
 		return
 	}
@@ -243,7 +247,12 @@ func (c *Client) sessionOver(s *session, why *interlock.Error) {
 			k.phase, k.op.Seq = ready, 0
 			k.op.Claims = slices.Clone(k.op.Claims)
 			c.queue = append(c.queue, k)
-		case k.forgotten || k.target != nil || k.op.Kind == proto.OpHeartbeat:
+		case k.op.Kind == proto.OpPoll:
+			if k.target != nil {
+				k.target.poll = nil
+			}
+			c.free(k)
+		case k.forgotten || k.op.Kind == proto.OpHeartbeat:
 			c.free(k)
 		case k.op.Kind == proto.OpClose:
 			k.finish(nil, nil)
@@ -273,27 +282,13 @@ func (c *Client) replace(k, by *call) {
 	if s.window.get(k.op.Seq) == k {
 		s.window.ring[k.op.Seq%windowSize] = by
 	}
-	for seq, other := range s.waits {
-		if other == k {
-			s.waits[seq] = by
-		}
+	if s.waits[k.second] == k {
+		s.waits[k.second] = by
 	}
-	for id, other := range s.tickets {
-		if other == k {
-			s.tickets[id] = by
-		}
+	if s.tickets[k.ticket.ID] == k {
+		s.tickets[k.ticket.ID] = by
 	}
-	for i, other := range c.front {
-		switch {
-		case other == k:
-			c.front[i] = by
-		case other.target == k:
-			other.target = by
-		}
-	}
-	for _, other := range s.window.all() {
-		if other.target == k {
-			other.target = by
-		}
+	if i := slices.Index(c.front, k); i >= 0 {
+		c.front[i] = by
 	}
 }
