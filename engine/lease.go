@@ -21,11 +21,7 @@ func (e *Engine) lease(r *request) interlock.Lease {
 			l.MaxHoldIn = max(1, r.granted.Add(r.maxHold).Sub(e.now))
 		}
 		if r.space.notes.n > 0 {
-			for i := range r.needs {
-				if r.needs[i].claimed {
-					l.Notes = e.appendNotes(l.Notes, r.needs[i].node)
-				}
-			}
+			l.Notes = e.notesFor(r)
 		}
 	}
 	return l

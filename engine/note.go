@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/interlockdev/interlock"
 )
 
@@ -8,6 +11,7 @@ import (
 const (
 	notesPerKey = 8       // the last ones
 	maxNoted    = 100_000 // keys of a namespace with notes; the one noted longest ago loses its own first
+	shownNotes  = 16      // the newest of all keys of a lease
 )
 
 // note is what a holder left for the next.
@@ -93,4 +97,15 @@ func (e *Engine) appendNotes(list []interlock.Note, n *node) []interlock.Note {
 		})
 	}
 	return list
+}
+
+// notesFor gives the newest notes at the keys that r claims, oldest first.
+func (e *Engine) notesFor(r *request) (list []interlock.Note) {
+	for i := range r.needs {
+		if r.needs[i].claimed {
+			list = e.appendNotes(list, r.needs[i].node)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b interlock.Note) int { return cmp.Compare(b.Age, a.Age) })
+	return list[max(0, len(list)-shownNotes):]
 }
