@@ -15,7 +15,7 @@ func TestNumbersStay(t *testing.T) {
 	kinds := map[engine.EventKind]int{
 		engine.EvOpened: 1, engine.EvSessionOpened: 2, engine.EvSessionEnded: 3, engine.EvQueued: 4, engine.EvGranted: 5,
 		engine.EvAdmitted: 6, engine.EvClaimed: 7, engine.EvGrace: 8, engine.EvEnded: 9, engine.EvLeft: 10, engine.EvAnswered: 11,
-		engine.EvCounters: 64, engine.EvTomb: 65, engine.EvNoted: 66, engine.EvHolds: 67,
+		engine.EvCounters: 64, engine.EvTomb: 65, engine.EvNoted: 66, engine.EvHolds: 67, engine.EvGone: 68,
 	}
 	for kind, number := range kinds {
 		if int(kind) != number {

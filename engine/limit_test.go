@@ -196,6 +196,29 @@ func TestHerd(t *testing.T) {
 	}
 }
 
+// TestManyWaitsOfOneFlow: a flow may have thousands of waits. A grant to it costs a
+// search through them, but nothing looks at each of them for each of them;
+// otherwise this test would not come to an end.
+func TestManyWaitsOfOneFlow(t *testing.T) {
+	const waits = 3_000
+	s := newStand()
+	holder, waiter := s.session(t), s.session(t)
+	var leases [][16]byte
+	for i := range waits {
+		key := interlock.Key(fmt.Sprintf("k%d", i))
+		leases = append(leases, s.acquire(holder, key))
+		s.acquire(waiter, key)
+		s.want(t, engine.Queued)
+	}
+	for _, lease := range leases {
+		s.release(holder, lease)
+		s.want(t, engine.Done)
+	}
+	if c := s.e.Counts(); c.Leases != waits || c.Waiters != 0 {
+		t.Errorf("want %d leases and no waiter, got %+v", waits, c)
+	}
+}
+
 // TestManyEndTogether: ten thousand leases that are due at once end in steps, each
 // of which fits a journal's append, and their keys go on to those who wait.
 func TestManyEndTogether(t *testing.T) {

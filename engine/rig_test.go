@@ -162,7 +162,7 @@ func (g *rig) advance(to engine.Time, how pace) error {
 		g.now = to
 		return nil
 	}
-	for range 100_000 {
+	for range 2_000 {
 		timer, ok := g.e.NextTimer()
 		if !ok || timer > to {
 			g.now = to
