@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	mathrand "math/rand/v2"
-	"runtime"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -45,12 +44,8 @@ func (c *Client) run(n *conn) {
 			if pause(c.ctx, wait) != nil {
 				return
 			}
-			limit, stop := context.WithTimeout(c.ctx, connectTimeout)
 			var err error
-			n, err = c.connect(limit)
-			stop()
-			if err != nil {
-				n = nil
+			if n, err = c.connect(c.ctx); err != nil {
 				c.failed(err)
 			}
 		}
@@ -58,9 +53,10 @@ func (c *Client) run(n *conn) {
 }
 
 const (
-	connectTimeout = 10 * time.Second
-	backoffBase    = 100 * time.Millisecond
-	backoffMost    = 5 * time.Second
+	dialTimeout   = 5 * time.Second  // of one address
+	attachTimeout = 10 * time.Second // of opening or resuming the session on a link
+	backoffBase   = 100 * time.Millisecond
+	backoffMost   = 5 * time.Second
 )
 
 // backoff grows exponentially, with full jitter: clients that were cut off
@@ -138,12 +134,14 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, attachTimeout, errors.New("the server says nothing"))
+	defer cancel()
 	stop := context.AfterFunc(ctx, func() { link.Close(nil) })
 	defer stop()
 	n := &conn{link: link, wake: make(chan struct{}, 1)}
 	if err := c.handshake(n); err != nil {
 		link.Close(nil)
-		if ctx.Err() != nil {
+		if _, refused := errors.AsType[*interlock.Error](err); !refused && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		return nil, err
@@ -210,7 +208,8 @@ func (c *Client) attach(n *conn, s *session) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.confirmed(since)
-	s.beatSent = s.beatAt
+	clear(s.gaveUp)
+	s.beatSent, s.told = s.beatAt, ""
 	s.nextBeat = s.beatAt.Add(beatAfter(s.shortest))
 	c.sess, c.conn, c.outage, c.refusal = s, n, time.Time{}, nil
 	c.losses(s, &reply)
@@ -309,93 +308,4 @@ func (c *Client) serve(n *conn) {
 	c.mu.Unlock()
 	n.ring()
 	<-stopped
-}
-
-// write sends what is ready, as much as there is in each frame.
-func (c *Client) write(n *conn) {
-	var frame proto.ClientFrame
-	for range n.wake {
-		// Whoever made the call that woke us is rarely alone: let the others that
-		// can run add theirs to the frame.
-		runtime.Gosched()
-		for {
-			frame.Reset()
-			c.mu.Lock()
-			dead := n.dead
-			if !dead {
-				c.fill(n, &frame)
-			}
-			c.mu.Unlock()
-			if dead {
-				return
-			}
-			if len(frame.Ops) == 0 {
-				break
-			}
-			if n.link.Send(&frame) != nil {
-				n.link.Close(nil) // the reader learns why
-			}
-		}
-	}
-}
-
-// fill moves calls into a frame. mu is held.
-func (c *Client) fill(n *conn, frame *proto.ClientFrame) {
-	s, size := c.sess, 0
-	if c.conn != n || s == nil {
-		return
-	}
-	var add func(k *call) bool
-	add = func(k *call) bool {
-		if size += k.op.Size(); size > proto.MaxFrameBytes || len(frame.Ops) == proto.MaxFrameOps {
-			return false
-		}
-		if k.op.Kind == proto.OpAcquire && k.op.TTL > 0 && s.want(k.op.TTL, c.now) {
-			c.look()
-			if beat := c.newBeat(s); !add(beat) {
-				c.front = append([]*call{beat}, c.front...)
-				return false
-			}
-		}
-		if k.op.Seq == 0 {
-			s.window.add(k)
-		}
-		k.phase = max(k.phase, sent)
-		k.op.Slot, k.op.Acked = s.slot, 0
-		if s.window.low > n.acked {
-			n.acked = s.window.low
-			k.op.Acked = n.acked
-		}
-		frame.Ops = append(frame.Ops, k.op)
-		return true
-	}
-	for len(c.front) > 0 && s.window.open() < windowSize-1 {
-		if !add(c.front[0]) {
-			return
-		}
-		c.front = c.front[1:]
-	}
-	moved := 0
-	for moved < len(c.queue) && s.window.open() < windowLimit && add(c.queue[moved]) {
-		moved++
-	}
-	rest := copy(c.queue, c.queue[moved:])
-	clear(c.queue[rest:])
-	c.queue = c.queue[:rest]
-}
-
-// submit makes a call ready to be sent. mu is held.
-func (c *Client) submit(k *call) {
-	c.queue = append(c.queue, k)
-	if c.conn != nil && len(c.queue) == 1 {
-		c.conn.ring()
-	}
-}
-
-// submitFirst is submit for what must not wait behind the others.
-func (c *Client) submitFirst(k *call) {
-	c.front = append(c.front, k)
-	if c.conn != nil {
-		c.conn.ring()
-	}
 }

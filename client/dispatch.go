@@ -33,7 +33,7 @@ func (c *Client) dispatch(n *conn, frame *proto.ServerFrame) {
 		if k := s.window.get(r.Seq); k != nil {
 			full := s.window.open() >= windowLimit
 			s.window.remove(r.Seq)
-			if full && len(c.queue) > 0 {
+			if full && len(c.queue)+len(c.front) > 0 {
 				n.ring()
 			}
 			c.answered(s, k, r, at)
@@ -224,7 +224,7 @@ func (c *Client) sessionOver(s *session, why *interlock.Error) {
 	if c.sess != s {
 		return
 	}
-	lost := map[string]bool{}
+	lost := s.gaveUp
 	for _, g := range s.leases {
 		lost[g.info.Flow] = true
 		e := *why

@@ -45,7 +45,9 @@ func grpcDialer(cfg Config) (Dialer, error) {
 		var errs []error
 		for range cfg.Addrs {
 			addr := cfg.Addrs[int(start.Load())%len(cfg.Addrs)]
-			link, err := dialGRPC(ctx, addr, hello, options, func() { start.Add(1) })
+			limit, cancel := context.WithTimeoutCause(ctx, dialTimeout, errors.New(addr+" says nothing"))
+			link, err := dialGRPC(limit, addr, hello, options, func() { start.Add(1) })
+			cancel()
 			if err == nil {
 				return link, nil
 			}
@@ -79,13 +81,16 @@ func dialGRPC(ctx context.Context, addr string, hello proto.Hello, options []grp
 	stop := context.AfterFunc(ctx, cancel)
 	stream, err := conn.NewStream(own, &grpc.StreamDesc{StreamName: "Stream", ServerStreams: true, ClientStreams: true},
 		sessionpb.Sessions_Stream_FullMethodName)
-	if !stop() && err == nil {
+	if err != nil {
+		err = errors.New(status.Convert(err).Message())
+	}
+	if stop(); ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		cancel()
 		_ = conn.Close()
-		return nil, errors.New(status.Convert(err).Message())
+		return nil, err
 	}
 	return &grpcLink{conn: conn, stream: stream, cancel: cancel, failed: failed}, nil
 }

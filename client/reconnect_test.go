@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +73,38 @@ func TestWaitSurvivesReconnectInItsPlace(t *testing.T) {
 	lease := mine.granted()
 	s.release(lease, "")
 	other.granted()
+}
+
+// More waits than may be under way at once go back to the line nevertheless.
+func TestManyWaitsSurviveReconnect(t *testing.T) {
+	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
+	first := s.acquire(s.client("holder"), exclusively("k"))
+	const waiters = 6000
+	queued, granted := make(chan struct{}, 2*waiters), make(chan *client.Lease, waiters)
+	ctx, cancel := context.WithCancel(s.ctx)
+	var all sync.WaitGroup
+	for range waiters {
+		all.Go(func() {
+			req := exclusively("k")
+			req.OnQueued = func(interlock.Ticket, []interlock.Holder) { queued <- struct{}{} }
+			if lease, err := c.Acquire(ctx, req); err == nil {
+				granted <- lease
+			}
+		})
+	}
+	for range waiters {
+		<-queued
+	}
+	b.cut()
+	for range waiters {
+		<-queued
+	}
+	s.release(first, "")
+	lease := <-granted
+	cancel()
+	all.Wait()
+	s.release(lease, "")
+	s.acquire(s.client("b"), exclusively("k"))
 }
 
 // A wait may be granted while its client is away, and found when it comes back.
@@ -275,6 +308,28 @@ func TestShortLeaseInALongSession(t *testing.T) {
 	})
 }
 
+// A flow that lost its lease by the client's own clock is told so too.
+func TestWaitOfAFlowThatGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a", SessionTTL: 6 * time.Second})
+		s.acquire(s.client("b"), exclusively("x"))
+		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Flow: "one"})
+		mine := s.wait(c, client.Request{Keys: []interlock.Key{"x"}, Flow: "one", OnConflict: interlock.Wait})
+		mine.queued()
+		other := s.wait(c, client.Request{Keys: []interlock.Key{"x"}, Flow: "two", OnConflict: interlock.Wait})
+		other.queued()
+		unblock := b.block()
+		b.cut()
+		<-lease.Context().Done()
+		<-time.After(time.Minute)
+		unblock()
+		if err := mine.refused(); !isCode(err, interlock.CodeSessionEnded) {
+			t.Errorf("got %v", err)
+		}
+		other.queued()
+	})
+}
+
 // Without a confirmed heartbeat the client gives the lease up by its own clock,
 // and before the server gives it to the next.
 func TestClientGivesUpNoLaterThanTheServer(t *testing.T) {
@@ -289,6 +344,7 @@ func TestClientGivesUpNoLaterThanTheServer(t *testing.T) {
 		context.AfterFunc(lease.Context(), func() { gaveUp <- time.Now() })
 		next := place.granted()
 		granted := time.Now()
+		synctest.Wait() // nothing takes time here, so both may do it in the same moment
 		select {
 		case at := <-gaveUp:
 			if at.After(granted) {

@@ -27,13 +27,16 @@ type session struct {
 	shortest time.Duration // the shortest ttl of any lease or wait
 	check    time.Time     // no lease is over by our own clock before; zero for never
 	told     string        // the progress that the server knows
+	// gaveUp are the flows that lost a lease by our own clock since the session was
+	// last known to live.
+	gaveUp map[string]bool
 }
 
 func newSession(s *proto.Session, slot uint32, since time.Time) *session {
 	return &session{
 		id: s.ID, name: s.Name, ttl: s.TTL, slot: slot,
 		waits: map[uint64]*call{}, tickets: map[interlock.TicketID]*call{},
-		leases: map[interlock.LeaseID]*grant{}, leaving: map[interlock.LeaseID]struct{}{},
+		leases: map[interlock.LeaseID]*grant{}, leaving: map[interlock.LeaseID]struct{}{}, gaveUp: map[string]bool{},
 		beatAt: since, beatSent: since, shortest: s.TTL, check: since.Add(s.TTL), nextBeat: since.Add(beatAfter(s.TTL)),
 	}
 }

@@ -75,7 +75,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		}
 	}
 	h := engine.Head{Namespace: st.namespace, Link: st.number, Session: id, Actor: st.actor}
-	if o.Slot != 0 {
+	if o.Slot != 0 && o.Kind != proto.OpOpen && o.Kind != proto.OpAttach {
 		if acked := st.acked[o.Slot]; o.Acked > acked {
 			st.acked[o.Slot] = o.Acked
 		} else {
