@@ -1,0 +1,65 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/journal/memjournal"
+	"github.com/interlockdev/interlock/server"
+	"github.com/interlockdev/interlock/shard"
+)
+
+// Two flows of one process want the same key.
+func Example() {
+	ctx := context.Background()
+	c, end := inThisProcess(ctx)
+	defer end()
+
+	lease, err := c.Acquire(ctx, client.Request{Keys: []interlock.Key{"repo:web/src"}, Purpose: "refactor"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// What is done under the lease's context belongs to its flow, so it may ask
+	// again for what it holds.
+	again, err := c.Acquire(lease.Context(), client.Request{Keys: []interlock.Key{"repo:web/src/auth.ts"}})
+	fmt.Println("the same flow:", err, again.ID() == lease.ID())
+
+	_, err = c.Acquire(ctx, client.Request{Keys: []interlock.Key{"repo:web/src/auth.ts"}})
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+		fmt.Println("another flow:", refusal.Code, refusal.ConflictKind, refusal.Holders[0].Purpose)
+	}
+
+	_ = again.Release(ctx, client.Outcome{})
+	fmt.Println("after one of two releases:", lease.Err())
+	fmt.Println(lease.Release(ctx, client.Outcome{Outcome: "done"}), context.Cause(lease.Context()))
+	// Output:
+	// the same flow: <nil> true
+	// another flow: held ancestor refactor
+	// after one of two releases: <nil>
+	// <nil> released: the lease on repo:web/src was released
+}
+
+func inThisProcess(ctx context.Context) (*client.Client, func()) {
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	j, err := (&memjournal.Store{}).Open(ctx)
+	must(err)
+	s, err := shard.Open(ctx, shard.Config{Journal: j})
+	must(err)
+	srv, err := server.New(server.Config{Shard: s, Logger: slog.New(slog.DiscardHandler)})
+	must(err)
+	c, err := client.New(ctx, server.NewStreams(srv, server.StreamConfig{}).Dial, client.Config{Agent: "web-1"})
+	must(err)
+	return c, func() {
+		must(c.Close(ctx))
+		must(s.Close(ctx))
+	}
+}
