@@ -136,14 +136,15 @@ func (c *api) broken(r request, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	if strings.Contains(err.Error(), "malformed HTTP") {
+	if text := err.Error(); strings.Contains(text, "malformed HTTP") || strings.Contains(text, "readLoopPeekFailLocked") {
 		return exitWith(exitUnreachable, fmt.Errorf("what answers at %s does not speak HTTP: check --url or INTERLOCK_URL, which is not the gRPC address", c.target.base.Host))
 	}
 	if r.method == http.MethodGet {
 		return c.target.unreachable(c.target.base.Host, err)
 	}
 	return &interlock.Error{Code: interlock.CodeOutcomeUnknown, Message: fmt.Sprintf(
-		"%s was asked, and no whole answer came (%v): it may or may not have happened", c.target.base.Host, err)}
+		"%s was asked, and no whole answer came (%v): it may or may not have happened", c.target.base.Host, err,
+	)}
 }
 
 // problem reads a problem document.

@@ -22,6 +22,7 @@ func noCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	text := "there is no command " + quote(clean(args[0])) + " in " + cmd.CommandPath()
+	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		text += "; did you mean " + strings.Join(near, " or ") + "?"
 	}

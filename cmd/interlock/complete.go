@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,9 @@ const completeTimeout = time.Second
 // or waited for. Whatever goes wrong, there are simply no proposals.
 func (a *app) completeKeys(most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		if cmd.ArgsLenAtDash() >= 0 {
+		// Cobra parses the words with a -- of its own behind them, so only the words
+		// themselves tell whether there was one.
+		if slices.Contains(a.args[:max(len(a.args)-1, 0)], "--") {
 			return nil, cobra.ShellCompDirectiveDefault // what follows is a command of the shell
 		}
 		if most >= 0 && len(args) >= most {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 	"strings"
 )
@@ -10,7 +12,10 @@ func main() { os.Exit(execute(context.Background(), os.Args[1:])) }
 
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string) int {
-	a := newApp()
+	// Package net/http has things to say there that no person wants to read. What is
+	// worth knowing goes to slog, in serve, or to standard error.
+	log.SetOutput(io.Discard)
+	a := newApp(args)
 	root := newRoot(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

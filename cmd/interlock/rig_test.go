@@ -2,9 +2,7 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -182,25 +180,4 @@ func (p *proc) signal(s syscall.Signal) {
 	if err := p.cmd.Process.Signal(s); err != nil {
 		p.t.Fatal(err)
 	}
-}
-
-// get asks the server over plain HTTP.
-func (r *rig) get(path string) string {
-	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.server.HTTP+path, nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return string(body)
 }

@@ -13,9 +13,10 @@ import (
 
 // app is what the commands of one process share.
 type app struct {
-	in  *os.File
-	out io.Writer
-	err io.Writer
+	args []string // the command line
+	in   *os.File
+	out  io.Writer
+	err  io.Writer
 
 	// paint says that standard output is a terminal that shows colours.
 	paint bool
@@ -26,8 +27,8 @@ type app struct {
 	output string // -o
 }
 
-func newApp() *app {
-	return &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, paint: colourful(os.Stdout)}
+func newApp(args []string) *app {
+	return &app{args: args, in: os.Stdin, out: os.Stdout, err: os.Stderr, paint: colourful(os.Stdout)}
 }
 
 // colourful reports whether colours may be written to f (see no-color.org).

@@ -20,7 +20,8 @@ func TestRunHandsOver(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	job := func(name string) *proc {
 		return r.start("run", "--agent", name, "account:1", "--", "sh", "-c", fmt.Sprintf(
-			`echo "begin %s" >> %s; echo "%s has fence $INTERLOCK_FENCE"; read x; echo "end %s" >> %s`, name, log, name, name, log))
+			`echo "begin %s" >> %s; echo "%s has fence $INTERLOCK_FENCE"; read x; echo "end %s" >> %s`, name, log, name, name, log,
+		))
 	}
 	a := job("a")
 	first := a.expect("a has fence")
@@ -210,7 +211,8 @@ func TestRunEndsWhatIsLeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := r.start("run", "k", "--", "sh", "-c", fmt.Sprintf(
-		`sh -c 'trap "echo tidied up; exit" TERM; echo ready > %s; sleep 1000 & wait' & cat %s`, fifo, fifo))
+		`sh -c 'trap "echo tidied up; exit" TERM; echo ready > %s; sleep 1000 & wait' & cat %s`, fifo, fifo,
+	))
 	p.expect("ready")
 	p.expect("left processes behind")
 	p.expect("tidied up")

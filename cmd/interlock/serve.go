@@ -114,14 +114,20 @@ func (c *serveConfig) check() error {
 	if c.ShutdownTimeout <= 0 {
 		return usage("--shutdown-timeout: want a duration above zero, such as 10s")
 	}
-	if c.MaxStreams < 0 || c.MaxEventStreams < 0 || c.MaxWaiting < 0 || c.SegmentBytes < 0 {
-		return usage("--max-streams, --max-event-streams, --max-waiting and --segment-bytes cannot be negative")
+	if c.MaxStreams < 0 || c.MaxEventStreams < 0 || c.MaxWaiting < 0 {
+		return usage("--max-streams, --max-event-streams and --max-waiting cannot be negative")
+	}
+	if c.SegmentBytes != 0 && c.SegmentBytes < leastSegment {
+		return usage("--segment-bytes %d: want at least %d", c.SegmentBytes, leastSegment)
 	}
 	if _, err := c.logger(); err != nil {
 		return err
 	}
 	return nil
 }
+
+// leastSegment is the smallest file of a journal that is accepted.
+const leastSegment = 4 << 10
 
 // journalDir reads a journal's URL.
 func journalDir(text string) (string, error) {

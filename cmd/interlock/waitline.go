@@ -89,14 +89,6 @@ func (l *waitLine) queued(position, length int, eta time.Duration, holders []hol
 	}
 }
 
-// say writes a line of its own, above the one that is written over.
-func (l *waitLine) say(text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.wipe()
-	fmt.Fprintln(l.w, "interlock: "+text)
-}
-
 func (l *waitLine) draw() {
 	if l.position == 0 {
 		return

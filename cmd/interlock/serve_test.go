@@ -1,0 +1,300 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/launch/launchtest"
+)
+
+// serving starts serve as it is typed, with free ports.
+func serving(t *testing.T, env []string, args ...string) *proc {
+	t.Helper()
+	return startProc(t, append(cleanEnvironment(), env...), append([]string{"serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"}, args...)...)
+}
+
+// ready waits for the ready line and gives its addresses.
+func (p *proc) ready() (http, grpc string) {
+	p.t.Helper()
+	line := p.expect("ready http=")
+	if _, err := fmt.Sscanf(line, "ready http=%s grpc=%s", &http, &grpc); err != nil {
+		p.t.Fatalf("%q: %v", line, err)
+	}
+	return http, grpc
+}
+
+func TestServeStops(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		dir := t.TempDir()
+		p := serving(t, nil, "--data-dir", dir)
+		p.ready()
+		p.signal(s)
+		if out := p.ends(exitOK); !strings.Contains(out, "msg=stopped") {
+			t.Errorf("%s: it said:\n%s", signalName(s), out)
+		}
+		if out, code := startProc(t, cleanEnvironment(), "journal", "verify", dir).end(); code != 0 || !strings.Contains(out, "closed in order") {
+			t.Errorf("%s left this behind: exit code %d\n%s", signalName(s), code, out)
+		}
+	}
+}
+
+// Waiting calls and streams are told to come back before the server ends, and their
+// places are kept.
+func TestServeStopsWithClients(t *testing.T) {
+	r := newRig(t)
+	holder := r.start("run", "k", "--", "sh", "-c", "echo ready; read x")
+	holder.expect("ready")
+	byStream := r.start("run", "k", "--", "echo", "its turn")
+	byStream.expect("place 1 of 1")
+	byHTTP := r.start("lock", "k")
+	byHTTP.expect("place 2 of 2")
+	events := r.start("events", "--follow", "--from", "oldest", "-o", "json")
+	events.expect(`"event":"granted"`)
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := r.server.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.restart()
+	holder.in.Write([]byte("\n"))
+	holder.ends(0)
+	byStream.expect("its turn")
+	byStream.ends(0)
+	byHTTP.expect("INTERLOCK_LEASE=l_")
+	byHTTP.ends(0)
+	events.expect(`"event":"admitted"`)
+	events.signal(syscall.SIGINT)
+	events.ends(0)
+}
+
+// A second signal ends the server at once, whatever it waits for.
+func TestServeSecondSignal(t *testing.T) {
+	p := serving(t, nil, "--data-dir", t.TempDir(), "--shutdown-timeout", "10m")
+	address, _ := p.ready()
+	// A caller that has sent half of its request holds up a stop in order.
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+	// One that is answered on the same listener shows that the first was accepted.
+	res, err := http.Get("http://" + address + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	p.signal(syscall.SIGTERM)
+	p.expect("stopping")
+	p.signal(syscall.SIGTERM)
+	p.ends(exitSignal + int(syscall.SIGTERM))
+}
+
+func TestServeRefusals(t *testing.T) {
+	dir := t.TempDir()
+	r := &rig{t: t, dir: dir, server: launchtest.Start(t, launch.Config{DataDir: dir})}
+	missing := filepath.Join(t.TempDir(), "missing")
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, []byte("# nobody\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{nil, exitUsage, "say where the journal is kept"},
+		{[]string{"--data-dir", dir}, exitLocked, "stop that server or choose another directory"},
+		{[]string{"--data-dir", t.TempDir(), "--http", r.server.HTTP}, exitFailure, "address already in use"},
+		{[]string{"--data-dir", t.TempDir(), "--http", "0.0.0.0:0"}, exitUsage, "no credentials are set"},
+		{[]string{"--data-dir", t.TempDir(), "--grpc", "[::]:0"}, exitUsage, "no credentials are set"},
+		{[]string{"--data-dir", t.TempDir(), "--http", "7420"}, exitUsage, "want host:port"},
+		{[]string{"--data-dir", t.TempDir(), "--credentials", missing}, exitUsage, "no such file"},
+		{[]string{"--data-dir", t.TempDir(), "--credentials", empty}, exitUsage, "it names nobody"},
+		{[]string{"--data-dir", t.TempDir(), "--tls-cert", missing}, exitUsage, "belong together"},
+		{[]string{"--data-dir", t.TempDir(), "--tls-cert", missing, "--tls-key", missing}, exitUsage, "no such file"},
+		{[]string{"--data-dir", t.TempDir(), "--log-level", "loud"}, exitUsage, "want debug, info, warn or error"},
+		{[]string{"--data-dir", t.TempDir(), "--log-format", "xml"}, exitUsage, "want text or json"},
+		{[]string{"--data-dir", t.TempDir(), "--host", "http://example.com"}, exitUsage, "without a scheme"},
+		{[]string{"--data-dir", t.TempDir(), "--journal", "file:" + dir}, exitUsage, "give one of them"},
+		{[]string{"--journal", "etcd://127.0.0.1"}, exitUsage, "directories only"},
+		{[]string{"--journal", "file:" + dir}, exitLocked, "another server holds it"},
+		{[]string{"--data-dir", filepath.Join(empty, "below")}, exitFailure, "not a directory"},
+		{[]string{"--data-dir", t.TempDir(), "--segment-bytes", "1"}, exitUsage, "at least"},
+		{[]string{"--data-dir", t.TempDir(), "--shutdown-timeout", "-1s"}, exitUsage, "above zero"},
+	} {
+		out, code := serving(t, nil, tt.args...).end()
+		if code != tt.code || !strings.Contains(out, tt.says) || strings.Contains(out, "ready http") {
+			t.Errorf("serve %s: exit code %d, want %d and %q; it said:\n%s", strings.Join(tt.args, " "), code, tt.code, tt.says, out)
+		}
+	}
+}
+
+// Every flag has a variable, and a flag on the command line wins over it.
+func TestServeEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	env := append(cleanEnvironment(), "INTERLOCK_DATA_DIR="+dir, "INTERLOCK_HTTP=127.0.0.1:0", "INTERLOCK_GRPC=127.0.0.1:0",
+		"INTERLOCK_LOG_FORMAT=json", "INTERLOCK_LOG_LEVEL=debug", "INTERLOCK_SNAPSHOT_BYTES=4096")
+	p := startProc(t, env, "serve", "--log-format", "text")
+	p.ready()
+	p.expect("level=INFO msg=ready")
+	p.signal(syscall.SIGTERM)
+	p.ends(0)
+	if _, err := os.Stat(filepath.Join(dir, "identity")); err != nil {
+		t.Error(err)
+	}
+	p = startProc(t, env, "serve")
+	p.ready()
+	p.expect(`"level":"INFO","msg":"ready"`)
+	p.signal(syscall.SIGTERM)
+	p.ends(0)
+
+	if out := startProc(t, append(env, "INTERLOCK_SNAPSHOT_BYTES=many"), "serve").ends(exitUsage); !strings.Contains(out, "INTERLOCK_SNAPSHOT_BYTES: ") {
+		t.Error(out)
+	}
+	if out := startProc(t, append(env, "INTERLOCK_INSECURE=perhaps"), "serve").ends(exitUsage); !strings.Contains(out, "INTERLOCK_INSECURE: ") {
+		t.Error(out)
+	}
+}
+
+// Credentials and the certificate are read again on SIGHUP, and both doors speak TLS.
+func TestServeReloads(t *testing.T) {
+	dir := t.TempDir()
+	cert, key, file := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "credentials")
+	writeCertificate(t, cert, key, 1)
+	credential := func(name string) string {
+		out, code := startProc(t, cleanEnvironment(), "credential", "new", name, "--file", file).end()
+		if code != 0 {
+			t.Fatal(out)
+		}
+		secret, _, _ := strings.Cut(out, "\n")
+		return secret
+	}
+	first := credential("first")
+	p := serving(t, nil, "--data-dir", t.TempDir(), "--credentials", file, "--tls-cert", cert, "--tls-key", key)
+	address, grpc := p.ready()
+	try := func(secret string, want int) {
+		t.Helper()
+		env := append(cleanEnvironment(), "INTERLOCK_URL=https://"+address, "INTERLOCK_GRPC="+grpc, "INTERLOCK_TLS_CA="+cert, "INTERLOCK_CREDENTIAL="+secret)
+		startProc(t, env, "ls").ends(want)
+		startProc(t, env, "run", "k", "--", "true").ends(want)
+	}
+	try(first, 0)
+	try("ilk_unknown", exitForbidden)
+
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	second := credential("second")
+	writeCertificate(t, cert, key, 2)
+	try(first, exitUnreachable) // the client trusts the new certificate only
+	p.signal(syscall.SIGHUP)
+	p.expect("credentials were read again")
+	p.expect("certificate was read again")
+	try(first, exitForbidden)
+	try(second, 0)
+
+	// What cannot be used changes nothing.
+	for _, name := range []string{file, key} {
+		if err := os.WriteFile(name, []byte("nonsense\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.signal(syscall.SIGHUP)
+	p.expect("credentials stay as they were")
+	p.expect("certificate stays as it was")
+	try(second, 0)
+	p.signal(syscall.SIGTERM)
+	p.ends(0)
+}
+
+// writeCertificate makes a certificate for 127.0.0.1 that trusts itself.
+func writeCertificate(t *testing.T, certFile, keyFile string, serial int64) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "interlock test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A copied data directory gives out fences far above those of its original, once;
+// --restored does so whenever it is said.
+func TestServeCopiedJournal(t *testing.T) {
+	original := t.TempDir()
+	fence := func(dir string, args ...string) (fence uint64) {
+		t.Helper()
+		r := &rig{t: t, dir: dir, server: launchtest.Start(t, launch.Config{DataDir: dir, Args: args})}
+		r.env = r.environment()
+		out := r.must("run", "k", "--", "sh", "-c", `echo "fence=$INTERLOCK_FENCE"`)
+		i := strings.Index(out, "fence=")
+		if i < 0 {
+			t.Fatal(out)
+		}
+		if _, err := fmt.Sscanf(out[i:], "fence=%d", &fence); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if err := r.server.Stop(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return fence
+	}
+	if got := fence(original); got != 1 {
+		t.Errorf("the first fence is %d", got)
+	}
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(copied, os.DirFS(original)); err != nil && !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
+	jumped := fence(copied)
+	if jumped <= fenceJump {
+		t.Errorf("the copy's fence is %d", jumped)
+	}
+	if got := fence(copied); got != jumped+1 {
+		t.Errorf("the adopted copy's fence is %d, want %d", got, jumped+1)
+	}
+	if got := fence(copied, "--restored"); got <= jumped+fenceJump {
+		t.Errorf("the restored journal's fence is %d", got)
+	}
+	if got := fence(original); got != 2 {
+		t.Errorf("the original's second fence is %d", got)
+	}
+}
