@@ -42,7 +42,8 @@ func (e *Engine) acquire(c *Acquire) {
 	if s := r.space; s.leases+s.waiters >= interlock.MaxLeases {
 		e.discard(r)
 		e.refuse(interlock.CodeTooManyLeases, fmt.Sprintf(
-			"namespace %q holds %d leases, which is its limit: release some first", s.name, interlock.MaxLeases))
+			"namespace %q holds %d leases, which is its limit: release some first", s.name, interlock.MaxLeases,
+		))
 		return
 	}
 	blocked := r.blocker()
@@ -119,7 +120,8 @@ func (e *Engine) queue(c *Acquire, r *request) {
 		e.discard(r)
 		e.refuse(interlock.CodeTooManyWaiters, fmt.Sprintf(
 			"the line is full (%d waiters for a key, %d in a namespace): work on something else, or come back later",
-			interlock.MaxWaitersPerKey, interlock.MaxWaiters))
+			interlock.MaxWaitersPerKey, interlock.MaxWaiters,
+		))
 		return
 	}
 	ev := e.describe(EvQueued, r)

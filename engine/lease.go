@@ -124,7 +124,8 @@ func (e *Engine) renew(c *Renew) {
 	}
 	if r.phase == inGrace {
 		eff := e.refuse(interlock.CodeInGrace, fmt.Sprintf(
-			"the lease on %s has passed its hard end (%s): commit and release it, then acquire the key again", r.claims[0].Key, r.reason))
+			"the lease on %s has passed its hard end (%s): commit and release it, then acquire the key again", r.claims[0].Key, r.reason,
+		))
 		eff.Lease = e.lease(r)
 		return
 	}
@@ -248,7 +249,8 @@ func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
 		return
 	}
 	eff := e.refuse(interlock.CodeFenced, fmt.Sprintf(
-		"fence %d is not that of a live lease on %s: do not write; acquire the key again and read its state anew", fence, key))
+		"fence %d is not that of a live lease on %s: do not write; acquire the key again and read its state anew", fence, key,
+	))
 	c := &Conflict{Key: key, Kind: interlock.FencedOff}
 	if s := e.spaces[e.head.Namespace]; s != nil {
 		if n := s.nodes[string(key)]; n != nil {

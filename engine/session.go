@@ -87,7 +87,8 @@ func (e *Engine) openSession(c *OpenSession) {
 	space := e.space(c.Namespace)
 	if len(space.sessions)-space.lingering >= interlock.MaxSessions {
 		e.refuse(interlock.CodeTooManySessions, fmt.Sprintf(
-			"namespace %q has %d sessions, which is its limit: close some first", c.Namespace, interlock.MaxSessions))
+			"namespace %q has %d sessions, which is its limit: close some first", c.Namespace, interlock.MaxSessions,
+		))
 		return
 	}
 	e.ev = Event{

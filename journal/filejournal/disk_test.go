@@ -259,7 +259,8 @@ func TestVerifyBesideServer(t *testing.T) {
 				err := errors.Join(
 					j.SaveSnapshot(ctx, first-1, text("older")),
 					j.SaveSnapshot(ctx, first, text("newer")),
-					j.Truncate(ctx, first))
+					j.Truncate(ctx, first),
+				)
 				if err != nil {
 					done <- err
 					return
