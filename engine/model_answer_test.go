@@ -432,7 +432,7 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 	}
 	var notes []interlock.Fence
 	for i, n := range got.Notes {
-		if i > 0 && n.Key == got.Notes[i-1].Key && n.Age > got.Notes[i-1].Age {
+		if i > 0 && n.Age > got.Notes[i-1].Age {
 			return bad("notes", "the oldest first", got.Notes)
 		}
 		notes = append(notes, n.Fence)

@@ -375,18 +375,22 @@ type note struct {
 	fence interlock.Fence
 }
 
-// notesAt gives the fences of the last eight notes of each claimed key.
+// notesAt gives the fences of the notes that a holder is handed: of the last eight
+// at each claimed key the sixteen newest, oldest first.
 func (m *model) notesAt(ns interlock.Namespace, claims []interlock.Claim) (fences []interlock.Fence) {
-	for _, c := range claims {
-		var here []interlock.Fence
-		for _, n := range m.notes {
-			if n.ns == ns && n.key == c.Key {
-				here = append(here, n.fence)
+	for i, n := range m.notes {
+		later := 0
+		for _, other := range m.notes[i+1:] {
+			if other.ns == n.ns && other.key == n.key {
+				later++
 			}
 		}
-		fences = append(fences, here[max(0, len(here)-8):]...)
+		claimed := slices.ContainsFunc(claims, func(c interlock.Claim) bool { return c.Key == n.key })
+		if n.ns == ns && claimed && later < 8 {
+			fences = append(fences, n.fence)
+		}
 	}
-	return fences
+	return fences[max(0, len(fences)-16):]
 }
 
 // The wait-for graph.
