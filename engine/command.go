@@ -168,8 +168,9 @@ type Revoke struct {
 }
 
 // CheckFence asks whether a write under Fence to Key may go ahead: whether Fence
-// is that of a live lease (grace included) that covers Key. Done, or Refused with
-// CodeFenced.
+// is that of a live lease (grace included) with an exclusive claim on Key or an
+// ancestor of it. A lease that only reads does not let its holder write. Done, or
+// Refused with CodeFenced.
 type CheckFence struct {
 	Head
 	Key   interlock.Key

@@ -219,10 +219,10 @@ func (e *Engine) checkFence(c *CheckFence) {
 	e.reply(Done)
 }
 
-// holderOf gives the lease or offer with a fence that claims a key. If covering is
-// set, it may claim an ancestor instead, in a mode that reaches down, but must be
-// in its holder's hands.
-func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, covering bool) *request {
+// holderOf gives the lease or offer with a fence that claims a key. If writing is
+// set, it must be a lease in its holder's hands that may write the key: its claim
+// on it, or on an ancestor, is exclusive.
+func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool) *request {
 	s := e.spaces[e.head.Namespace]
 	if s == nil {
 		return nil
@@ -230,13 +230,13 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, covering boo
 	for at := string(key); ; {
 		if n := s.nodes[at]; n != nil {
 			for h := n.first; h != nil; h = h.next {
-				if h.req.fence == fence && (!covering || h.req.phase != offered) && (at == string(key) || below(h.mode) != 0) {
+				if h.req.fence == fence && (!writing || h.mode == ex && h.req.phase != offered) {
 					return h.req
 				}
 			}
 		}
 		parent, ok := parentOf(at)
-		if !covering || !ok {
+		if !writing || !ok {
 			return nil
 		}
 		at = parent

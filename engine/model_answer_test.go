@@ -85,10 +85,6 @@ func (m *model) expect(cmd engine.Command) answer {
 		if m.leaseAt(c.Namespace, c.Fence, func(have interlock.Claim) bool { return covers(have, write) }) != nil {
 			return answer{outcome: engine.Done}
 		}
-		read := interlock.Claim{Key: c.Key, Mode: interlock.IntentShared}
-		if m.leaseAt(c.Namespace, c.Fence, func(have interlock.Claim) bool { return covers(have, read) }) != nil {
-			return answer{} // a lease that does not write: see the script fences/shared.txt
-		}
 		return refused(interlock.CodeFenced)
 	}
 	return answer{none: true}
