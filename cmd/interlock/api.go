@@ -58,6 +58,7 @@ type request struct {
 	query  url.Values
 	body   any
 	id     string        // Idempotency-Key
+	again  bool          // it may be repeated, see insist
 	wait   time.Duration // how long the server may take on purpose
 	header http.Header
 }
@@ -191,7 +192,11 @@ func (a *app) get(ctx context.Context, path string, query url.Values, v any, sho
 // call makes a call; show prints v, which holds the answer, unless -o json asks for
 // the answer itself.
 func (a *app) call(ctx context.Context, r request, v any, show func() error) error {
-	_, answer, err := a.api().do(ctx, r)
+	do := a.api().do
+	if r.again {
+		do = func(ctx context.Context, r request) (int, []byte, error) { return a.api().insist(ctx, r, false) }
+	}
+	_, answer, err := do(ctx, r)
 	if a.json() && answer != nil {
 		if printed := a.raw(answer); printed != nil && err == nil {
 			err = printed

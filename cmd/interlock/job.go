@@ -79,6 +79,7 @@ func (j *job) run() (r jobResult, err error) {
 	notify(j.signals, passedOn...)
 	defer signal.Stop(j.signals)
 
+	adoptOrphans()
 	process, err := os.StartProcess(j.path, j.argv, &os.ProcAttr{Env: j.env, Files: j.files, Sys: jobAttributes()})
 	if err != nil {
 		return r, err
@@ -93,7 +94,7 @@ func (j *job) run() (r jobResult, err error) {
 	states := make(chan unix.WaitStatus)
 	go waitStates(j.group, states)
 	r, kill := j.watch(states)
-	j.sweep(&r, kill)
+	j.sweep(states, kill)
 	return r, nil
 }
 
@@ -104,7 +105,10 @@ func (j *job) watch(states <-chan unix.WaitStatus) (r jobResult, kill *time.Time
 	var killNow <-chan time.Time
 	for {
 		select {
-		case status := <-states:
+		case status, known := <-states:
+			if !known {
+				status = exitFailure << 8 // somebody else has waited for it
+			}
 			if !status.Stopped() {
 				r.status = status
 				return r, kill
@@ -128,7 +132,7 @@ func (j *job) watch(states <-chan unix.WaitStatus) (r jobResult, kill *time.Time
 // sweep ends what the command left behind in its group. What runs on without the
 // lease could write at the same time as its next holder; a daemon leaves the group
 // by setsid.
-func (j *job) sweep(r *jobResult, kill *time.Timer) {
+func (j *job) sweep(states <-chan unix.WaitStatus, kill *time.Timer) {
 	if !j.left() {
 		return
 	}
@@ -138,16 +142,15 @@ func (j *job) sweep(r *jobResult, kill *time.Timer) {
 		kill = time.NewTimer(j.killAfter)
 	}
 	defer kill.Stop()
-	// There is no event for the end of somebody else's child.
+	// Where orphans are not ours to wait for, there is no event for their end.
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	lost := j.lost
 	var giveUp <-chan time.Time
 	for j.left() {
 		select {
+		case <-states:
+			states = nil // closed: all that were ours have ended
 		case <-look.C:
-		case <-lost:
-			lost = nil // it is being ended already
 		case s := <-j.signals:
 			j.pass(s.(syscall.Signal))
 		case <-kill.C:
@@ -273,18 +276,20 @@ func (j *job) say(format string, args ...any) {
 	}
 }
 
-// waitStates tells each stop of a process, and its end. It is the one who waits for
-// it, so its number is not given to another process before.
+// waitStates tells each stop of a process, and its end. It waits for the orphans of
+// its group too, and closes states when there is nobody left to wait for. It is the
+// only one who waits, so the group's number is not given to others before.
 func waitStates(pid int, states chan<- unix.WaitStatus) {
+	defer close(states)
 	for {
 		var status unix.WaitStatus
-		_, err := unix.Wait4(pid, &status, unix.WUNTRACED, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		states <- status
-		if err != nil || !status.Stopped() {
+		who, err := unix.Wait4(-pid, &status, unix.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
 			return
+		case who == pid:
+			states <- status
 		}
 	}
 }

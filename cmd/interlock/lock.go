@@ -43,8 +43,13 @@ answered, 77 not allowed, 2 wrong flags or keys.`,
 			if err := q.check(); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-			defer stop()
+			ctx, cancel := context.WithCancelCause(cmd.Context())
+			defer cancel(nil)
+			signals := make(chan os.Signal, 1)
+			notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+			defer signal.Stop(signals)
+			taken := cancelBySignal(signals, cancel)
+			defer taken()
 			return a.lock(ctx, args, &q)
 		},
 	}
@@ -75,7 +80,8 @@ func (a *app) lock(ctx context.Context, keys []string, q *asking) error {
 		}
 	}
 	client := a.api()
-	_, answer, err := client.insist(ctx, request{method: http.MethodPost, path: "/v1/leases", body: body, id: freshID()})
+	ask := request{method: http.MethodPost, path: "/v1/leases", body: body, id: freshID()}
+	_, answer, err := client.insist(ctx, ask, false)
 	var got leaseAnswer
 	var shown *waitLine
 	for {
@@ -95,12 +101,13 @@ func (a *app) lock(ctx context.Context, keys []string, q *asking) error {
 	if shown != nil {
 		shown.end()
 	}
+	var by *signalError
 	switch {
-	case errors.Is(err, errInTime), ctx.Err() != nil:
-		client.leave(got.Ticket.ID)
-		if ctx.Err() != nil {
-			return exitWith(exitSignal+int(syscall.SIGINT), errors.New("interrupted: the place in line was given up"))
-		}
+	case errors.As(context.Cause(ctx), &by):
+		client.undo(ask, &got)
+		return exitWith(exitSignal+int(by.signal), errors.New("interrupted: the place in line was given up"))
+	case errors.Is(err, errInTime):
+		client.undo(ask, &got)
 		return exitWith(exitNotAcquired, fmt.Errorf("%s was not free within %s%s", clean(got.Key), time.Duration(q.Wait), heldBy(got.Holders)))
 	case err != nil:
 		if a.json() && answer != nil {
@@ -170,36 +177,61 @@ func (c *api) follow(ctx context.Context, ticket string, deadline time.Time) (an
 		if left = min(left, time.Until(deadline)); left <= 0 {
 			return nil, errInTime
 		}
+		// The server's answer comes first; this is for when there is no server.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(time.Second))
+		defer cancel()
 	}
 	_, answer, err = c.insist(ctx, request{
 		method: http.MethodGet, path: "/v1/tickets/" + url.PathEscape(ticket), wait: left,
 		query: url.Values{"wait_ms": {strconv.FormatInt(max(left.Milliseconds(), 1), 10)}},
-	})
+	}, true)
+	if err != nil && ctx.Err() != nil && !deadline.IsZero() {
+		err = errInTime
+	}
 	return answer, err
 }
 
-// leave gives a place in line up. If it fails, the ticket ends by itself when nobody
-// asks after it.
-func (c *api) leave(ticket string) {
-	if ticket == "" {
-		return
+// undo gives back what a request has got, when nobody wants it any more. An answer
+// may have been lost, so a request without one is repeated, and a ticket is tried as
+// the lease that it may have become: they share their digits. What cannot be given
+// back ends by itself.
+func (c *api) undo(ask request, got *leaseAnswer) {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	if got.Outcome == "" {
+		_, answer, err := c.do(ctx, ask)
+		if err != nil || json.Unmarshal(answer, got) != nil {
+			return
+		}
 	}
-	_, _, _ = c.do(context.Background(), request{method: http.MethodDelete, path: "/v1/tickets/" + url.PathEscape(ticket), id: freshID()})
+	id := got.Lease.ID
+	if digits, ok := strings.CutPrefix(got.Ticket.ID, "t_"); ok {
+		_, _, err := c.do(ctx, request{method: http.MethodDelete, path: "/v1/tickets/" + url.PathEscape(got.Ticket.ID), id: freshID()})
+		if err == nil {
+			return
+		}
+		id = "l_" + digits
+	}
+	if id != "" {
+		_, _, _ = c.do(ctx, request{method: http.MethodPost, path: "/v1/leases/" + url.PathEscape(id) + "/release", body: struct{}{}, id: freshID()})
+	}
 }
 
 // insist repeats a call under its id while it is not known what became of it, or
 // while the server is on its way out: what was carried out is not carried out again.
-func (c *api) insist(ctx context.Context, r request) (status int, answer []byte, err error) {
+// A server that is not there at all ends it at once, unless the call is about a place
+// in line: that is kept for a while.
+func (c *api) insist(ctx context.Context, r request, inLine bool) (status int, answer []byte, err error) {
+	const tries = 8 // 25 s of pauses
+	began := time.Now()
 	pause := 100 * time.Millisecond
-	for range 8 {
+	for try := 1; ; try++ {
 		status, answer, err = c.do(ctx, r)
-		refusal, ok := errors.AsType[*interlock.Error](err)
-		if !ok {
+		switch {
+		case err == nil || !worthRepeating(err, inLine):
 			return status, answer, err
-		}
-		switch refusal.Code {
-		case interlock.CodeOutcomeUnknown, interlock.CodeShuttingDown, interlock.CodeNotOwner, interlock.CodeOverloaded:
-		default:
+		case try >= tries && !(inLine && time.Since(began) < interlock.BareTicketTTL):
 			return status, answer, err
 		}
 		timer := time.NewTimer(pause)
@@ -209,9 +241,19 @@ func (c *api) insist(ctx context.Context, r request) (status int, answer []byte,
 			timer.Stop()
 			return status, answer, err
 		}
-		pause *= 2
+		pause = min(2*pause, 12*time.Second)
 	}
-	return status, answer, err
+}
+
+func worthRepeating(err error, inLine bool) bool {
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+		switch refusal.Code {
+		case interlock.CodeOutcomeUnknown, interlock.CodeShuttingDown, interlock.CodeNotOwner, interlock.CodeOverloaded:
+			return true
+		}
+		return false
+	}
+	return inLine && exitCode(err) == exitUnreachable
 }
 
 func newRenew(a *app) *cobra.Command {
@@ -228,7 +270,7 @@ $INTERLOCK_LEASE. Exit code 79 says that the lease is lost: write nothing more.`
 				return err
 			}
 			var got leaseAnswer
-			r := request{method: http.MethodPost, path: "/v1/leases/" + id + "/renew", body: map[string]string{"progress": progress}}
+			r := request{method: http.MethodPost, path: "/v1/leases/" + id + "/renew", body: map[string]string{"progress": progress}, again: true}
 			return a.call(cmd.Context(), r, &got, func() error {
 				a.say("renewed: fence %s ends in %s\n", got.Lease.Fence, short(ms(got.Lease.ExpiresIn)))
 				if next := clean(got.Advice.Message); next != "" {
@@ -255,7 +297,7 @@ that it was lost before, so that somebody else may have worked on the keys.`,
 			if err != nil {
 				return err
 			}
-			r := request{method: http.MethodPost, path: "/v1/leases/" + id + "/release", body: map[string]string{"outcome": outcome, "note": note}, id: freshID()}
+			r := request{method: http.MethodPost, path: "/v1/leases/" + id + "/release", body: map[string]string{"outcome": outcome, "note": note}, id: freshID(), again: true}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("released\n")
 				return nil

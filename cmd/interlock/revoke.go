@@ -49,7 +49,7 @@ On a terminal you are asked first, unless you say -y.`,
 				}
 			}
 			body := map[string]string{"key": string(meant.Key), "fence": meant.Fence.String(), "reason": reason}
-			return a.call(cmd.Context(), request{method: http.MethodPost, path: "/v1/revocations", body: body, id: freshID()}, &struct{}{}, func() error {
+			return a.call(cmd.Context(), request{method: http.MethodPost, path: "/v1/revocations", body: body, id: freshID(), again: true}, &struct{}{}, func() error {
 				a.say("revoked: %s no longer holds %s (fence %s)\n", meant.name(), clean(string(meant.Key)), meant.Fence)
 				return nil
 			})
@@ -103,7 +103,7 @@ var errNotConfirmed = errors.New("nothing was revoked")
 
 // confirm asks the person at the terminal.
 func (a *app) confirm(ctx context.Context, h *holder) error {
-	fmt.Fprintf(a.err, "%s holds %s (fence %s).\nTake it back? It loses the work that it has not written yet. [y/N] ", h.line(), clean(string(h.Key)), h.Fence)
+	fmt.Fprintf(a.err, "%s is held by %s\nTake it back (fence %s)? What its holder has not written yet is lost. [y/N] ", clean(string(h.Key)), h.line(), h.Fence)
 	answers := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(a.in).ReadString('\n')

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -342,116 +340,6 @@ func (r *running) hangUp(c *client.Client) {
 func (r *running) say(format string, args ...any) {
 	if !r.quiet {
 		r.a.complain(format, args...)
-	}
-}
-
-// inLine shows how a request stands in line, asking now and then.
-type inLine struct {
-	r        *running
-	c        *client.Client
-	deadline time.Time
-	cancel   context.CancelCauseFunc
-
-	shown   *waitLine
-	stopAsk context.CancelFunc
-	done    chan struct{}
-}
-
-var errOwnLease = errors.New("waiting would never end")
-
-// queued is called by the client when the request has a place.
-func (l *inLine) queued(ticket interlock.Ticket, holders []interlock.Holder) {
-	if own := ownHolder(holders); own != nil {
-		l.cancel(fmt.Errorf("%w: %s is held by the lease under which this command runs (fence %s in INTERLOCK_FENCE): run it without a lease of its own, or on other keys",
-			errOwnLease, clean(string(own.Key)), own.Fence))
-		return
-	}
-	if l.r.quiet {
-		return
-	}
-	list := make([]holder, len(holders))
-	for i := range holders {
-		list[i] = holderOf(&holders[i])
-	}
-	first := l.shown == nil
-	if first {
-		l.shown = l.r.a.waitLine(strings.Join(l.r.keys, ", "), l.deadline)
-	}
-	l.shown.queued(ticket.Position, ticket.Length, ticket.ETA, list)
-	if first {
-		var ctx context.Context
-		ctx, l.stopAsk = context.WithCancel(context.Background())
-		l.done = make(chan struct{})
-		go func() {
-			defer close(l.done)
-			l.ask(ctx)
-		}()
-	}
-}
-
-// ownHolder finds the lease of a command that runs this one.
-func ownHolder(holders []interlock.Holder) *interlock.Holder {
-	fence, keys := os.Getenv("INTERLOCK_FENCE"), strings.Split(os.Getenv("INTERLOCK_KEYS"), "\n")
-	for i := range holders {
-		if h := &holders[i]; h.Fence.String() == fence && slices.Contains(keys, string(h.Key)) {
-			return h
-		}
-	}
-	return nil
-}
-
-// ask looks at the keys until ctx ends: the stream tells of the end of the wait
-// only. Without an answer the line stays as it was.
-func (l *inLine) ask(ctx context.Context) {
-	every := 5 * time.Second
-	if l.shown.live {
-		every = time.Second
-	}
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	api := l.r.a.api()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-		var place *waiter
-		var at keyAnswer
-		for _, key := range l.r.keys[:min(len(l.r.keys), 8)] {
-			_, answer, err := api.do(ctx, request{method: http.MethodGet, path: keyPath(key)})
-			var k keyAnswer
-			if err != nil || json.Unmarshal(answer, &k) != nil {
-				continue
-			}
-			i := slices.IndexFunc(k.Line, func(w waiter) bool { return w.Session == l.c.SessionName() })
-			if i >= 0 && (place == nil || k.Line[i].ETA > place.ETA) {
-				place, at = &k.Line[i], k
-			}
-		}
-		if place != nil {
-			l.shown.queued(place.Position, at.Length, ms(place.ETA), at.Holders)
-		}
-	}
-}
-
-func (l *inLine) holders() []holder {
-	if l.shown == nil {
-		return nil
-	}
-	l.shown.mu.Lock()
-	defer l.shown.mu.Unlock()
-	return l.shown.holders
-}
-
-// end takes what is shown away. It may be called more than once.
-func (l *inLine) end() {
-	if l.stopAsk != nil {
-		l.stopAsk()
-		<-l.done
-	}
-	if l.shown != nil {
-		l.shown.end()
 	}
 }
 

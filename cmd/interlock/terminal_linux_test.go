@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -225,4 +226,46 @@ func TestWaitingOnATerminal(t *testing.T) {
 	if strings.Contains(s.text.String(), "[31m") && strings.Contains(s.text.String(), "\x1b[31m") {
 		t.Errorf("another agent's colour is on the screen:\n%q", s.text.String())
 	}
+}
+
+// On a terminal revoke asks first, and takes no answer for an answer of no.
+func TestRevokeAsks(t *testing.T) {
+	r := newRig(t)
+	r.must("lock", "k", "--agent", "billing-7", "--purpose", "apply late fee")
+	for _, answer := range []string{"\n", "n\n", "\x04"} {
+		s := newScreen(t, r.env, launchtest.Binary(t), "revoke", "k")
+		s.sees("k is held by billing-7 (held for ")
+		s.sees("apply late fee")
+		s.sees("(fence 1)")
+		s.sees("[y/N]")
+		s.types(answer)
+		s.sees("nothing was revoked")
+	}
+	s := newScreen(t, r.env, launchtest.Binary(t), "revoke", "k")
+	s.sees("[y/N]")
+	s.types("y\n")
+	s.sees("revoked: billing-7 no longer holds k (fence 1)")
+}
+
+// Colours are for terminals, and NO_COLOR turns them off there too.
+func TestColours(t *testing.T) {
+	r := newRig(t)
+	r.must("lock", "k")
+	s := newScreen(t, r.env, launchtest.Binary(t), "ls")
+	s.sees("KEY  MODE")
+	env := slices.DeleteFunc(slices.Clone(r.env), func(v string) bool { return v == "NO_COLOR=1" })
+	s = newScreen(t, env, launchtest.Binary(t), "ls")
+	s.sees("\x1b[1mKEY\x1b[0m")
+	s.sees("\x1b[32mlive\x1b[0m")
+}
+
+// When interlock itself is killed, nobody renews the lease, and the kernel asks the
+// command to end.
+func TestRunKilled(t *testing.T) {
+	r := newRig(t)
+	p := r.start("run", "k", "--", "sh", "-c", "trap 'echo got TERM; exit' TERM; echo ready; while :; do read x; done")
+	p.expect("ready")
+	p.signal(syscall.SIGKILL)
+	p.expect("got TERM")
+	p.ends(exitSignal + int(syscall.SIGKILL))
 }
