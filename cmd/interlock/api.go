@@ -166,6 +166,9 @@ func problem(base *url.URL, res *http.Response, body []byte) error {
 		At     at
 	}
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "application/problem+json") || json.Unmarshal(body, &p) != nil || p.Code == "" {
+		if bytes.Contains(body, []byte("HTTP request to an HTTPS server")) {
+			return exitWith(exitUnreachable, fmt.Errorf("the server at %s speaks TLS: use https://%s", base.Host, base.Host))
+		}
 		return exitWith(exitUnreachable, fmt.Errorf("what answers at %s is no Interlock server (%s): check --url or INTERLOCK_URL", base, clean(res.Status)))
 	}
 	if p.Detail == "" {

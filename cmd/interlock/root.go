@@ -133,6 +133,9 @@ func (a *app) checkGlobals(cmd *cobra.Command) error {
 	if annotated(cmd, offline) {
 		return nil
 	}
+	if url, grpc := cmd.Flag("url"), cmd.Flag("grpc-addr"); url.Changed && !given(url) && given(grpc) {
+		a.server.GRPC = "" // the variable is about another server than the flag
+	}
 	return a.server.complete()
 }
 

@@ -109,12 +109,12 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 	return cmd
 }
 
-// repeated are the flags that say which server is meant, as variables for the
-// command. A credential is none of them: it would be seen by whoever can see the
+// repeated are the flags that say how the server is spoken to, as variables for the
+// command; where it is, the command is told anyway. A credential is none of them: it would be seen by whoever can see the
 // command's environment although it was given to us alone.
 func repeated(flags *pflag.FlagSet) (env []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		if name := f.Annotations[envMark]; name != nil && f.Changed && !given(f) && f.Name != "credential" {
+		if name := f.Annotations[envMark]; name != nil && f.Changed && !given(f) && !slices.Contains([]string{"credential", "url", "grpc-addr"}, f.Name) {
 			env = append(env, name[0]+"="+f.Value.String())
 		}
 	})
@@ -171,8 +171,9 @@ func cannotRun(name string, err error) error {
 }
 
 const (
-	dialTimeout  = 10 * time.Second
-	leaveTimeout = 5 * time.Second // to give back a lease or a place in line
+	dialTimeout   = 10 * time.Second
+	leaveTimeout  = 5 * time.Second // to give back a lease or a place in line
+	hangUpTimeout = time.Second
 )
 
 func (r *running) dial(ctx context.Context) (*client.Client, error) {
@@ -287,6 +288,7 @@ func (r *running) environment(lease *client.Lease) []string {
 		"INTERLOCK_FENCE=" + lease.Fence().String(),
 		"INTERLOCK_KEYS=" + strings.Join(r.keys, "\n"),
 		"INTERLOCK_URL=" + r.a.server.base.String(),
+		"INTERLOCK_GRPC=" + r.a.server.GRPC,
 	}, r.pass...)
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -332,7 +334,7 @@ func (r *running) giveBack(lease *client.Lease, outcome string) error {
 // hangUp ends the session, and with it what it still holds or waits for. If nobody
 // answers, it ends by its ttl.
 func (r *running) hangUp(c *client.Client) {
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), hangUpTimeout)
 	defer cancel()
 	_ = c.Close(ctx)
 }

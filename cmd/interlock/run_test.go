@@ -235,7 +235,11 @@ func TestRunTellsNotesAndChanges(t *testing.T) {
 // means the same one; the credential does not.
 func TestRunEnvironment(t *testing.T) {
 	r := newRig(t)
-	r.env = cleanEnvironment()
+	// A variable that is about another server does not mix with a flag.
+	r.env = append(cleanEnvironment(), "INTERLOCK_URL=http://127.0.0.1:1", "INTERLOCK_GRPC=127.0.0.1:1")
+	if out, code := r.do("run", "--url", "http://127.0.0.1:2", "k", "--", "true"); code != exitUnreachable || !strings.Contains(out, "127.0.0.1:3 ") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
 	out := r.must("run", "--url", "http://"+r.server.HTTP, "--grpc-addr", r.server.GRPC, "--namespace", "acme", "--credential", "ilk_secret",
 		"a", "b c", "--", "env")
 	for _, want := range []string{
