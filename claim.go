@@ -113,6 +113,7 @@ const (
 	MaxKeySegments = 16  // depth of a key
 	MaxClaims      = 64  // claims of one request
 
+	MaxNamespaces     = 10_000 // of a shard
 	MaxNamespaceBytes = 128
 	MaxNameBytes      = 128 // an agent's or a flow's name
 	MaxPurposeBytes   = 512
@@ -153,4 +154,12 @@ const (
 	// MaxRequestIDs how many a namespace remembers at most, whichever ends first.
 	RequestIDWindow = 24 * time.Hour
 	MaxRequestIDs   = 1_000_000
+
+	// A session remembers at least the last MinSessionRequestIDs, however old, and at
+	// most the last MaxSessionRequestIDs.
+	MinSessionRequestIDs = 1024
+	MaxSessionRequestIDs = 16_384
+
+	// MaxCycleSteps bounds the steps of a deadlock that are told; the victim's is first.
+	MaxCycleSteps = 64
 )

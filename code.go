@@ -45,11 +45,12 @@ const (
 	CodeRequestTooOld   Code = "request_too_old"   // the id is older than what is remembered
 
 	// A limit. The text names it.
-	CodeTooManyWaiters  Code = "too_many_waiters"
-	CodeTooManySessions Code = "too_many_sessions"
-	CodeTooManyLeases   Code = "too_many_leases"
-	CodeTooManyStreams  Code = "too_many_streams"
-	CodeHistoryTrimmed  Code = "history_trimmed" // the journal no longer reaches back so far
+	CodeTooManyWaiters    Code = "too_many_waiters"
+	CodeTooManySessions   Code = "too_many_sessions"
+	CodeTooManyLeases     Code = "too_many_leases"
+	CodeTooManyStreams    Code = "too_many_streams"
+	CodeTooManyNamespaces Code = "too_many_namespaces"
+	CodeHistoryTrimmed    Code = "history_trimmed" // the journal no longer reaches back so far
 
 	// The door.
 	CodeUnauthenticated Code = "unauthenticated"
@@ -71,7 +72,7 @@ const (
 // nothing can happen twice.
 func (c Code) Retryable() bool {
 	switch c {
-	case CodeHeld, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeDeadlock,
+	case CodeHeld, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeTooManyNamespaces, CodeDeadlock,
 		CodeNoSpace, CodeNotOwner, CodeShuttingDown, CodeOverloaded, CodeOutcomeUnknown:
 		return true
 	}

@@ -7,7 +7,8 @@ import (
 
 // A LeaseID, TicketID or SessionID is 128 random bits. It is its holder's
 // secret: whoever knows it may act on the lease, the place in line or the
-// session. It is never shown to anybody else; see [PublicName] for what is.
+// session. It is never shown to anybody else; others see a short
+// public name derived from a session's id.
 //
 // A ticket and the lease that it becomes share their bits and differ in their
 // prefix only, so a client that lost the answer which told it of its lease can

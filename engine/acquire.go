@@ -11,7 +11,7 @@ import (
 // acquire decides on a request: it is granted as a whole, stands in line as a
 // whole, or is refused and leaves nothing behind.
 func (e *Engine) acquire(c *Acquire) {
-	if e.draining {
+	if e.draining { // low space is looked at later: what is held already needs none
 		e.refuse(e.closedFor())
 		return
 	}
@@ -24,6 +24,10 @@ func (e *Engine) acquire(c *Acquire) {
 		if code == interlock.CodeInvalidKey {
 			eff.Conflict = &Conflict{Key: badKey(c)}
 		}
+		return
+	}
+	if problem := e.noRoomFor(c.Namespace); problem != "" {
+		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
 	r := e.asked(c, sess)
@@ -42,7 +46,7 @@ func (e *Engine) acquire(c *Acquire) {
 	if s := r.space; s.leases+s.waiters >= interlock.MaxLeases {
 		e.discard(r)
 		e.refuse(interlock.CodeTooManyLeases, fmt.Sprintf(
-			"namespace %q holds %d leases, which is its limit: release some first", s.name, interlock.MaxLeases,
+			"namespace %q has %d leases and waiters, which is its limit: release some first", s.name, interlock.MaxLeases,
 		))
 		return
 	}
@@ -102,7 +106,7 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 func (e *Engine) grant(c *Acquire, r *request) {
 	r.wait = nil
 	ev := e.describe(EvGranted, r)
-	ev.Fence = e.fence + 1
+	ev.Fence, ev.Actor = e.fence+1, c.Actor
 	e.tag(ev, Granted)
 	e.emit(ev)
 	e.arm(r)
@@ -125,6 +129,7 @@ func (e *Engine) queue(c *Acquire, r *request) {
 		return
 	}
 	ev := e.describe(EvQueued, r)
+	ev.Actor = c.Actor
 	e.tag(ev, Queued)
 	e.emit(ev)
 	r.refile()

@@ -25,7 +25,8 @@ import (
 //	└────────┴─────────┴─────────┴─────────┴─
 //
 // Numbers and durations are uvarints, signed numbers zigzag varints, text is its
-// length as a uvarint and its bytes. A field that is zero is left out. New
+// length as a uvarint and its bytes, an id its 16 bytes, a fingerprint 8 bytes LE; of
+// a flag the mask's bit is all. A field that is zero is left out. New
 // versions may add kinds and bits at the end; an older binary that meets one
 // says that the journal is newer than itself.
 
@@ -67,6 +68,7 @@ const (
 	hasMessage
 	hasScope
 	hasChanged
+	hasWrites
 
 	knownFields = 1<<iota - 1
 )
@@ -125,6 +127,7 @@ func maskOf(ev *Event) (mask uint64) {
 	set(hasMessage, ev.Message != "")
 	set(hasScope, ev.Scope != 0)
 	set(hasChanged, ev.Changed)
+	set(hasWrites, ev.Writes != 0)
 	return mask
 }
 
@@ -195,6 +198,7 @@ func appendEvent(b []byte, ev *Event) []byte {
 	text(hasCode, string(ev.Code))
 	text(hasMessage, ev.Message)
 	number(hasScope, ev.Scope)
+	number(hasWrites, ev.Writes)
 	return b
 }
 
@@ -286,6 +290,9 @@ func (d *decoder) field(bit uint64, ev *Event) {
 		ev.Flow = d.text()
 	case hasClaims:
 		ev.Claims = make([]interlock.Claim, d.count(2))
+		if len(ev.Claims) > interlock.MaxClaims {
+			d.failed, d.b = true, nil
+		}
 		for i := range ev.Claims {
 			ev.Claims[i].Mode = interlock.Mode(d.byte())
 			ev.Claims[i].Key = interlock.Key(d.text())
@@ -356,6 +363,8 @@ func (d *decoder) field(bit uint64, ev *Event) {
 		ev.Scope = d.number()
 	case hasChanged:
 		ev.Changed = true
+	case hasWrites:
+		ev.Writes = d.number()
 	}
 }
 

@@ -65,12 +65,19 @@ func (v *viewer) add(m *need) {
 
 // at adds those who claim n itself in one of modes.
 func (v *viewer) at(n *node, modes modeSet) {
-	for h := n.first; h != nil; h = h.next {
+	for h := n.first; h != nil && v.more < maxMore; h = h.next {
 		if modes.has(h.mode) {
 			v.add(h)
 		}
 	}
 }
+
+// maxMore is where the count of holders not shown stops, and maxVisits how many
+// keys below one are looked at for them.
+const (
+	maxMore   = 1000
+	maxVisits = 1000
+)
 
 // above adds those who claim an ancestor of n in a mode that reaches down.
 func (v *viewer) above(n *node) {
@@ -85,16 +92,20 @@ func (v *viewer) below(n *node, modes modeSet) {
 	if n.kin == nil {
 		return
 	}
-	for c := n.kin.child; c != nil && v.visits < 1000 && len(v.found) < v.limit; c = c.kin.next {
+	for c, idle := n.kin.child, 0; c != nil && v.visits < maxVisits && len(v.found) < v.limit; c = c.kin.next {
+		if c.modes == 0 { // kept for its notes, or waited for
+			if idle++; idle > 100*maxVisits {
+				return
+			}
+			continue
+		}
 		v.visits++
 		for h := c.first; h != nil; h = h.next {
 			if modes.has(intent(h.mode)) {
 				v.add(h)
 			}
 		}
-		if c.modes != 0 {
-			v.below(c, modes)
-		}
+		v.below(c, modes)
 	}
 }
 
@@ -174,6 +185,9 @@ func (at *node) conflictsBefore(r *request, mode interlock.Mode) (n int) {
 	return n
 }
 
+// maxETA is as far as an estimate goes.
+const maxETA = 365 * 24 * time.Hour
+
 // eta estimates how long r will wait at m when ahead waiters go first: what is
 // left of the present holders' usual time, and the usual time for each of those
 // ahead. Where nothing was observed, a holder's ttl stands for the usual time.
@@ -198,7 +212,8 @@ func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
 	if usual == 0 {
 		usual = interlock.DefaultTTL
 	}
-	return max(0, left) + time.Duration(ahead)*usual
+	usual = min(usual, maxETA/time.Duration(max(1, ahead)))
+	return min(maxETA, max(0, left)+time.Duration(ahead)*usual)
 }
 
 // maxClasses bounds the classes of keys whose hold times are kept apart.

@@ -53,8 +53,8 @@ func (e *Engine) sacrifice(cycle []*wait) {
 		}
 	}
 	cycle = slices.Concat(cycle[victim:], cycle[:victim])
-	steps := make([]interlock.CycleStep, len(cycle))
-	for i, w := range cycle {
+	steps := make([]interlock.CycleStep, min(len(cycle), interlock.MaxCycleSteps))
+	for i, w := range cycle[:len(steps)] {
 		r := w.req
 		c := r.claimAt(w.via)
 		steps[i] = interlock.CycleStep{
@@ -203,7 +203,7 @@ func (e *Engine) eachBlocker(r *request, s suspect, visit func(need int, f *flow
 			}
 			// Only flows that hold and wait can be on a cycle, and there are few, so they
 			// are looked through instead of everything below the key.
-			for _, f := range r.space.torn {
+			for _, f := range r.space.tornBelow(n, against) {
 				if f.shows(n, against) && visit(i, f, nil) {
 					return true
 				}
@@ -216,27 +216,36 @@ func (e *Engine) eachBlocker(r *request, s suspect, visit func(need int, f *flow
 	return false
 }
 
+// tornBelow gives the flows to look through for holders of something below n.
+func (s *space) tornBelow(n *node, against modeSet) []*flow {
+	if against&n.modes&setOf(is, ix) == 0 || n.kin == nil || n.kin.child == nil {
+		return nil
+	}
+	return s.torn
+}
+
 // eachAhead calls visit for the conflicting waiters before m's request at m's key.
-// What a search has met there it need not meet again, save for the waits of the
-// party that it began with: those skip each other.
+// What a search has met there it need not meet again. The waits of the party that
+// it began with skip each other, so what they have met is kept apart.
 func (e *Engine) eachAhead(m *need, s suspect, visit func(*request) bool) bool {
 	l := m.node.line
-	own := s.flow != nil && m.req.flow == s.flow
 	if l.mark != e.search {
-		l.mark, l.upto = e.search, [modeCount]*place{}
+		l.mark, l.upto = e.search, [2][modeCount]*place{}
+	}
+	upto := &l.upto[0]
+	if s.flow != nil && m.req.flow == s.flow {
+		upto = &l.upto[1]
 	}
 	for mode := is; mode <= ex; mode++ {
 		if !conflicts[m.mode].has(mode) || !l.modes.has(mode) {
 			continue
 		}
 		p := l.trees[mode].first()
-		if met := l.upto[mode]; met != nil && !own {
+		if met := upto[mode]; met != nil {
 			p = met.next()
 		}
 		for ; p != nil && before(p.req, m.req); p = p.next() {
-			if !own {
-				l.upto[mode] = p
-			}
+			upto[mode] = p
 			if visit(p.req) {
 				return true
 			}

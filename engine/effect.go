@@ -12,10 +12,9 @@ type Outcome uint8
 const (
 	// Granted: Lease is set.
 	Granted Outcome = 1 + iota
-	// Queued: Ticket, Holders and the rest of the conflict are set. Another answer
-	// follows if the wait is attached.
+	// Queued: Ticket and Conflict are set. Another answer follows if the wait is attached.
 	Queued
-	// Skipped: somebody already does it; Holders is set.
+	// Skipped: somebody already does it; Conflict is set.
 	Skipped
 	// Done: it was carried out. Session is set for the commands about sessions.
 	Done
@@ -34,7 +33,12 @@ var outcomeNames = [...]string{
 	Refused: "refused", Warned: "warned", Lost: "lost",
 }
 
-func (o Outcome) String() string { return outcomeNames[o] }
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return ""
+}
 
 // Effect is what somebody must be told. It may leave only when the entry of its
 // step, and all before it, are durable.

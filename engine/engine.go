@@ -26,11 +26,11 @@ type Engine struct {
 	lowSpace bool
 	draining bool
 	timers   timers
-	ready    readyHeap  // watched waiters that a change may have helped
-	suspects []suspect  // whose new edges may have closed a cycle
-	dying    []*session // ended sessions with leases or waits left
-	search   uint64     // number of the last deadlock search
-	searched []*wait    // its queue, reused
+	ready    readyHeap      // watched waiters that a change may have helped
+	suspects []suspect      // whose new edges may have closed a cycle
+	dying    ring[*session] // ended sessions with leases or waits left
+	search   uint64         // number of the last deadlock search
+	searched []*wait        // its queue, reused
 	free     []*request
 
 	// The step that is being carried out.
@@ -73,6 +73,7 @@ func (e *Engine) Step(cmd Command, out *Output) {
 		e.remember(cmd)
 	}
 	e.settle()
+	e.prune(h.Namespace)
 	e.out, e.head = nil, nil
 }
 
@@ -116,7 +117,7 @@ func (e *Engine) decide(cmd Command) {
 
 // NextTimer says when the next Tick is due; ok is false when none is.
 func (e *Engine) NextTimer() (at Time, ok bool) {
-	if len(e.ready) > 0 && !e.draining || len(e.suspects) > 0 || len(e.dying) > 0 {
+	if len(e.ready) > 0 && !e.draining || len(e.suspects) > 0 || e.dying.n > 0 {
 		return e.now, true
 	}
 	if t := e.timers.first(); t != nil {
@@ -203,7 +204,10 @@ func (e *Engine) recover(c *Recover) {
 	e.ev = Event{Kind: EvOpened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump)}
 	e.emit(&e.ev)
 	e.live, e.lowSpace, e.draining = true, false, false
-	e.timers, e.ready, e.suspects, e.dying = timers{}, nil, nil, nil
+	for _, c := range e.ready {
+		c.place.ready = false
+	}
+	e.timers, e.ready, e.suspects, e.dying = timers{}, nil, nil, ring[*session]{}
 	for _, s := range e.sorted() {
 		for _, sess := range s.sortedSessions() {
 			sess.caller, sess.link, sess.losses, sess.minTTL = nil, 0, nil, sess.ttl
@@ -224,6 +228,9 @@ func (e *Engine) recover(c *Recover) {
 				e.watchAnywhere(r)
 			}
 			e.arm(r)
+		}
+		for _, f := range s.torn {
+			e.suspect(f, nil) // the last term may have ended before it looked
 		}
 	}
 	e.reply(Done)

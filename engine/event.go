@@ -14,13 +14,16 @@ const (
 	// EvOpened: an owner's term begins. Epoch, and Fence: the highest given out or
 	// skipped so far.
 	EvOpened EventKind = 1
-	// EvSessionOpened: Session, SessionID, Agent, TTL.
+	// EvSessionOpened: Session, ID, Agent, TTL; in a snapshot Acked, the floor of its
+	// numbered commands.
 	EvSessionOpened EventKind = 2
 	// EvSessionEnded: Session, Reason (closed, expired).
 	EvSessionEnded EventKind = 3
-	// EvQueued: a request stands in line. All fields of a request.
+	// EvQueued: a request stands in line. All fields of a request; in a snapshot
+	// Changed.
 	EvQueued EventKind = 4
-	// EvGranted: a request was granted at once. All fields of a request, and Fence.
+	// EvGranted: a request was granted at once. All fields of a request, and Fence; in
+	// a snapshot Waited, Offer and Changed.
 	EvGranted EventKind = 5
 	// EvAdmitted: a waiting request was granted. Num, Fence, Waited; Offer if nobody
 	// listened at that moment.
@@ -34,18 +37,19 @@ const (
 	// EvLeft: a request left the line. Num, Reason; Cycle for a deadlock's victim.
 	EvLeft EventKind = 10
 	// EvAnswered: a command with a request id was answered and changed nothing else.
-	// Scope, RequestID or Seq, Acked, Fingerprint, Answer, Code, Message, ID.
+	// Scope, RequestID or Seq, Acked, Fingerprint, Answer, Code, Message, ID; Offer if
+	// the answer was a lease that was held already.
 	EvAnswered EventKind = 11
 
 	// The kinds from here on stand in snapshots only.
 
-	// EvCounters: Num, Session, Fence are the highest ones given out.
+	// EvCounters: Num, Session, Fence are the highest ones given out; Epoch; Writes.
 	EvCounters EventKind = 64
 	// EvTomb: a lease or ticket that is over and still remembered.
 	EvTomb EventKind = 65
-	// EvNoted: a note kept at a key.
+	// EvNoted: a note kept at a key. Claims (one, for the key), Agent, Fence, Outcome, Note.
 	EvNoted EventKind = 66
-	// EvHolds: the observed hold time of a class of keys.
+	// EvHolds: the observed hold time of a class of keys. Purpose (the class), Held.
 	EvHolds EventKind = 67
 	// EvGone: a session that is over and still remembered. ID, Reason.
 	EvGone EventKind = 68
@@ -114,8 +118,9 @@ type Event struct {
 	Cycle   []interlock.CycleStep
 	Changed bool // somebody who could write held one of the keys while the request waited
 
-	// EvOpened.
-	Epoch interlock.Epoch
+	// EvOpened, EvCounters.
+	Epoch  interlock.Epoch
+	Writes uint64 // leases that could write and have ended
 
 	// EvAnswered, and every event that carries out a command with a request id.
 	// Scope is the session in which the id counts, 0 for the namespace.

@@ -45,7 +45,7 @@ func (e *Engine) evolve(ev *Event) error {
 	case EvAnswered:
 	case EvCounters:
 		e.num, e.snum, e.fence, e.epoch = ev.Num, ev.Session, ev.Fence, ev.Epoch
-		e.writes = ev.Seq
+		e.writes = ev.Writes
 		return nil
 	case EvNoted:
 		if len(ev.Claims) != 1 {
@@ -116,7 +116,7 @@ func (s *session) flow(name string) *flow {
 	if f := s.flows[name]; f != nil {
 		return f
 	}
-	if len(s.flows) >= 1024 {
+	if len(s.flows) >= max(1024, 2*s.busy) {
 		s.dropIdleFlows()
 	}
 	f := &flow{sess: s, name: name}
@@ -152,12 +152,17 @@ func (e *Engine) newRequest() *request {
 	return &request{}
 }
 
+// maxFree bounds the requests that are kept for reuse.
+const maxFree = 4096
+
 // discard gives a request's memory back.
 func (e *Engine) discard(r *request) {
 	r.unneed()
 	needs := r.needs
 	*r = request{needs: needs}
-	e.free = append(e.free, r)
+	if len(e.free) < maxFree {
+		e.free = append(e.free, r)
+	}
 }
 
 func (e *Engine) evolveRequest(ev *Event) error {
@@ -238,7 +243,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		r.wait, r.cycle = nil, ev.Cycle
 		e.bury(r, ev.Reason)
 	case EvTomb:
-		if r != nil {
+		if r != nil || len(ev.Claims) == 0 {
 			return errUnknown
 		}
 		r = e.newRequest()

@@ -41,6 +41,7 @@ func (e *Engine) fireSession(s *session) {
 		e.timers.set(&s.timer, soft)
 		return
 	}
+	least := s.minTTL
 	s.minTTL = s.ttl
 	next := s.end()
 	if soft := s.renewed.Add(softAt(s.ttl)); e.now < soft {
@@ -49,6 +50,11 @@ func (e *Engine) fireSession(s *session) {
 	for _, r := range s.sortedLeases() {
 		if r.phase != held {
 			continue
+		}
+		if e.full() { // the rest is due at once
+			s.minTTL = least
+			e.timers.set(&s.timer, e.now)
+			return
 		}
 		beat := r.beat()
 		soft, end := beat.Add(softAt(r.ttl)), r.ttlEnd()
@@ -68,8 +74,15 @@ func (e *Engine) fireSession(s *session) {
 			next = min(next, soft)
 		}
 	}
+	if s.work > crowded { // not for each of very many by itself
+		next = max(next, e.now.Add(time.Duration(s.work)*10*time.Microsecond))
+	}
 	e.timers.set(&s.timer, max(next, e.now+1))
 }
+
+// crowded is how many leases and waits a session may have before the ends of its
+// leases are gathered: each may then be up to 10 us late for each of them.
+const crowded = 1000
 
 // fireRequest does what is due for one request.
 func (e *Engine) fireRequest(r *request) {
@@ -126,6 +139,11 @@ func (e *Engine) arm(r *request) {
 			e.minTerm(r.flow.sess, r)
 		}
 		if r.maxHold > 0 {
+			if s := r.session(); s != nil {
+				if soft := r.granted.Add(softAt(r.maxHold)); s.capped == 1 || soft < s.capSoft {
+					s.capSoft = soft
+				}
+			}
 			next := r.granted.Add(r.maxHold)
 			if !r.warned {
 				next = r.granted.Add(softAt(r.maxHold))

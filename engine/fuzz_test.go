@@ -68,10 +68,16 @@ func keyRule(s string) string {
 		if seg == "" || seg == "." || seg == ".." {
 			return "has the segment " + seg
 		}
+		if seg != strings.Trim(seg, " ") {
+			return "has a segment with a space at an end"
+		}
 	}
 	for _, r := range s {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune("\u200b\u200c\u200d\u2060\ufeff", r) {
 			return "has a control, bidirectional or zero-width character"
+		}
+		if unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) || r == '\u2800' {
+			return "has a character that nobody sees"
 		}
 	}
 	return ""

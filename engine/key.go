@@ -14,8 +14,9 @@ import (
 // ParseKey checks that s is a key: valid UTF-8 in Unicode's normal form C, at
 // most interlock.MaxKeyBytes bytes and interlock.MaxKeySegments segments, none
 // of them empty, "." or "..", and without characters that a reader cannot see or
-// tell apart: control and format characters (which covers zero-width and
-// bidirectional ones) and spaces other than U+0020. The error is an
+// tell apart: control, format and ignorable characters (which covers zero-width
+// and bidirectional ones and variation selectors), spaces other than U+0020, and
+// spaces at either end of a segment. The error is an
 // *interlock.Error with CodeInvalidKey.
 //
 // Two spellings of one entity must not become two keys, so nothing is repaired
@@ -56,6 +57,9 @@ func keyProblem(s string) string {
 		case ".", "..":
 			return "has a segment . or ..: write the path without them"
 		}
+		if s[start] == ' ' || s[i-1] == ' ' {
+			return "has a segment that begins or ends with a space: remove it"
+		}
 		if i < len(s) {
 			segments++
 			start = i + 1
@@ -71,7 +75,7 @@ func keyProblem(s string) string {
 		return "is not valid UTF-8"
 	}
 	for i, r := range s {
-		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || r != ' ' && unicode.Is(unicode.Zs, r) {
+		if unicode.In(r, invisible...) || r == brailleBlank || r != ' ' && unicode.Is(unicode.Zs, r) {
 			return fmt.Sprintf("has the invisible character U+%04X at byte %d: remove it", r, i)
 		}
 	}
@@ -80,6 +84,16 @@ func keyProblem(s string) string {
 	}
 	return ""
 }
+
+// invisible are the characters that a reader cannot see: controls, formats,
+// separators, variation selectors, and those that Unicode says to ignore where a
+// font has no picture for them.
+var invisible = []*unicode.RangeTable{
+	unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point,
+}
+
+// brailleBlank is a picture of nothing.
+const brailleBlank = '\u2800'
 
 // clip shortens text for an error message, at a rune's boundary.
 func clip(s string, n int) string {

@@ -54,7 +54,11 @@ func (e *Engine) endOf(r *request) Time {
 func (r *request) ttlEnd() Time {
 	end := r.beat().Add(r.ttl)
 	if r.spared && (r.flow == nil || r.flow.sess.spared) {
-		end = end.Add(spread(r.num, r.ttl))
+		num := r.num
+		if r.flow != nil {
+			num = r.flow.sess.num // all of a session together, so that it is looked through once
+		}
+		end = end.Add(spread(num, r.ttl))
 	}
 	return end
 }
@@ -71,8 +75,8 @@ func (e *Engine) stateOf(r *request) interlock.LeaseState {
 	return interlock.Held
 }
 
-// find looks a request up by the id of its ticket or lease. Another session's is
-// as unknown as one that never was.
+// find looks a request up by the id of its ticket or lease. While it lives, another
+// session's is as unknown as one that never was.
 func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 	s := e.spaces[e.head.Namespace]
 	if s != nil {
@@ -83,6 +87,8 @@ func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 			if sess := r.session(); sess != nil {
 				if e.endOverdue(sess); sess.dead && r.phase != over && r.phase != waiting {
 					e.reapLease(sess, r)
+				} else if r.phase == held && e.now >= r.ttlEnd() {
+					e.hard(r, ByTTL) // its turn had not come yet
 				}
 			}
 			return r
@@ -178,7 +184,8 @@ func (e *Engine) end(r *request, why Reason) {
 func (e *Engine) lost(s *session, r *request, lease interlock.Lease) {
 	lease.State, lease.Notes = e.stateOf(r), nil
 	code := goneCode(r)
-	if len(s.losses) < maxLosses {
+	if !r.listed && len(s.losses) < maxLosses {
+		r.listed = true
 		s.losses = append(s.losses, Loss{lease, code})
 	}
 	if s.caller != nil {
@@ -229,7 +236,7 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool
 	}
 	for at := string(key); ; {
 		if n := s.nodes[at]; n != nil {
-			for h := n.first; h != nil; h = h.next {
+			for h := n.first; h != nil && h.req.fence <= fence; h = h.next {
 				if h.req.fence == fence && (!writing || h.mode == ex && h.req.phase != offered) {
 					return h.req
 				}
@@ -282,12 +289,29 @@ func goneCode(r *request) interlock.Code {
 	if r.fence == 0 {
 		return interlock.CodeSessionEnded // a waiter whose session died
 	}
-	for _, c := range r.claims {
-		if n := r.space.nodes[string(c.Key)]; n != nil && n.first != nil && n.first.req != r {
-			return interlock.CodeTaken
+	if r.phase == over {
+		for _, c := range r.claims {
+			if r.space.heldAgainst(string(c.Key), c.Mode) {
+				return interlock.CodeTaken
+			}
 		}
 	}
 	return interlock.CodeExpired
+}
+
+// heldAgainst reports whether a holder excludes a mode on a key, which it may do
+// at the key, below it or above it.
+func (s *space) heldAgainst(key string, mode interlock.Mode) bool {
+	for {
+		if n := s.nodes[key]; n != nil && n.modes&conflicts[mode] != 0 {
+			return true
+		}
+		parent, ok := parentOf(key)
+		if !ok {
+			return false
+		}
+		key, mode = parent, intent(mode)
+	}
 }
 
 // lostWords say what happened to a lease, and what to do.
@@ -334,7 +358,7 @@ func (e *Engine) refuseGone(to Caller, r *request) {
 func adviceAfter(code interlock.Code) string {
 	switch code {
 	case interlock.CodeTaken:
-		return "; somebody else holds the key now, so do not write: acquire it again and read its state anew"
+		return "; the key is held under another fence now, so do not write: acquire it again and read its state anew"
 	case interlock.CodeExpired:
 		return "; the key is free: acquire it again and read its state anew before you write"
 	case interlock.CodeDeadlock:

@@ -12,7 +12,7 @@ import "github.com/interlockdev/interlock"
 type line struct {
 	trees [modeCount]tree
 	modes modeSet  // trees that are not empty
-	own   []*place // watched places of waiters whose flow holds something at this very key
+	apart []*place // watched places of waiters whose flow holds something at this very key
 
 	// wrote and wroteAll are the values that Engine.writes had when a lease that
 	// may write this key or below it, or that had this key exclusively, last ended.
@@ -20,7 +20,7 @@ type line struct {
 
 	// For the deadlock search: how far each tree was walked in the search with this mark.
 	mark uint64
-	upto [modeCount]*place
+	upto [2][modeCount]*place // by others, and by the party that the search began with
 }
 
 // length counts the waiters at the key.
@@ -47,7 +47,7 @@ type place struct {
 	watched         int32
 	mode            interlock.Mode
 	watching        bool // a change at this key looks at this waiter
-	own             bool // watched one by one, not by the head of its tree
+	apart           bool // watched one by one, not by the head of its tree
 	ready           bool // stands in Engine.ready
 }
 
@@ -71,7 +71,7 @@ func (t *tree) len() int {
 
 func (p *place) update() {
 	p.size, p.watched = 1, 0
-	if p.watching && !p.own {
+	if p.watching && !p.apart {
 		p.watched = 1
 	}
 	if l := p.left; l != nil {
@@ -203,7 +203,7 @@ func (t *tree) firstWatched() *place {
 		switch {
 		case p.left != nil && p.left.watched > 0:
 			p = p.left
-		case p.watching && !p.own:
+		case p.watching && !p.apart:
 			return p
 		default:
 			p = p.right
@@ -233,17 +233,17 @@ func (l *line) setWatching(p *place, watching bool) {
 		return
 	}
 	p.watching = watching
-	if !p.own {
+	if !p.apart {
 		p.fix()
 		return
 	}
 	if watching {
-		l.own = append(l.own, p)
+		l.apart = append(l.apart, p)
 		return
 	}
-	for i, q := range l.own {
+	for i, q := range l.apart {
 		if q == p {
-			l.own = append(l.own[:i], l.own[i+1:]...)
+			l.apart = append(l.apart[:i], l.apart[i+1:]...)
 			return
 		}
 	}
@@ -251,12 +251,12 @@ func (l *line) setWatching(p *place, watching bool) {
 
 // setApart has p watched one by one, and no longer by the head of its tree.
 func (l *line) setApart(p *place) {
-	if p.own {
+	if p.apart {
 		return
 	}
 	watching := p.watching
 	l.setWatching(p, false)
-	p.own = true
+	p.apart = true
 	l.setWatching(p, watching)
 }
 

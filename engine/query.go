@@ -36,10 +36,31 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 		view.above(up)
 	}
 	v.Holders, v.More = view.holders(), view.more
-	if len(v.Holders) > 0 {
-		v.FenceFloor = v.Holders[0].Fence
-	}
+	v.FenceFloor = s.fenceFloor(string(key))
 	return v, nil
+}
+
+// fenceFloor gives the lowest fence of those who claim a key, or an ancestor of it
+// in a mode that reaches down.
+func (s *space) fenceFloor(key string) (floor interlock.Fence) {
+	modes := ^modeSet(0)
+	for {
+		if n := s.nodes[key]; n != nil {
+			for h := n.first; h != nil; h = h.next {
+				if modes.has(h.mode) {
+					if floor == 0 || h.req.fence < floor {
+						floor = h.req.fence
+					}
+					break // they are in the order of their fences
+				}
+			}
+		}
+		parent, ok := parentOf(key)
+		if !ok {
+			return floor
+		}
+		key, modes = parent, setOf(sh, six, ex)
+	}
 }
 
 // nearest gives the closest ancestor of key that has a node, or nil.
@@ -259,10 +280,11 @@ func (e *Engine) AgentHolds(ns interlock.Namespace, agent string) (list []interl
 	if s == nil {
 		return nil
 	}
-	for _, r := range s.sortedRequests() {
-		if r.phase == waiting || r.agentName() != agent {
-			continue
-		}
+	mine := slices.DeleteFunc(slices.Collect(maps.Values(s.requests)), func(r *request) bool {
+		return r.phase == waiting || r.phase == over || r.agentName() != agent
+	})
+	slices.SortFunc(mine, func(a, b *request) int { return cmp.Compare(a.fence, b.fence) })
+	for _, r := range mine {
 		for _, c := range r.claims {
 			if len(list) < 1000 {
 				list = append(list, e.holder(r, string(c.Key), c.Mode))

@@ -10,20 +10,37 @@ import (
 // Request ids: the same id gets the same answer, so a client that lost an answer
 // can ask again and nothing happens twice.
 
-// idKey is a request id in its scope: the number of a session, 0 for none.
-type idKey struct {
-	scope uint64
-	id    string
-}
-
 // answered is what is remembered of a command that was carried out.
 type answered struct {
 	at          Time
 	fingerprint uint64
 	id          [16]byte // of the request or session that it made
 	outcome     Outcome
+	reused      bool
 	code        interlock.Code
 	message     string
+}
+
+// idWindow remembers the answers to the request ids of a session, or of all in a
+// namespace that have none.
+type idWindow struct {
+	known map[string]answered
+	order ring[string] // oldest first
+}
+
+// put remembers one more, and forgets the oldest: all above limit, and those that
+// are older than the window, but not the last keep.
+func (w *idWindow) put(id string, a answered, limit, keep int) {
+	if w.known == nil {
+		w.known = map[string]answered{}
+	}
+	if _, known := w.known[id]; !known {
+		w.order.push(id)
+	}
+	w.known[id] = a
+	for w.order.n > limit || w.order.n > keep && a.at.Sub(w.known[w.order.at(0)].at) >= interlock.RequestIDWindow {
+		delete(w.known, w.order.pop())
+	}
 }
 
 // seqWindow remembers the answers to a session's numbered commands: those above
@@ -80,7 +97,7 @@ func (e *Engine) tag(ev *Event, answer Outcome) {
 	switch {
 	case h.Seq != 0 && s != nil:
 		ev.Seq, ev.Acked = h.Seq, h.Acked
-	case h.Seq == 0 && h.RequestID != "":
+	case h.Seq == 0 && h.RequestID != "" && (s != nil || h.Session.IsZero()):
 		ev.RequestID = h.RequestID
 	default:
 		return
@@ -102,26 +119,21 @@ func (e *Engine) scope() *session {
 
 // evolveAnswer remembers an answer.
 func (e *Engine) evolveAnswer(ev *Event) {
-	a := answered{ev.At, ev.Fingerprint, ev.ID, ev.Answer, ev.Code, ev.Message}
+	a := answered{
+		at: ev.At, fingerprint: ev.Fingerprint, id: ev.ID, outcome: ev.Answer, code: ev.Code, message: ev.Message,
+		reused: ev.Kind == EvAnswered && ev.Offer,
+	}
 	if ev.Seq != 0 {
 		if s := e.byNum[ev.Scope]; s != nil {
 			s.seqs.put(ev.Seq, ev.Acked, a)
 		}
 		return
 	}
-	s := e.space(ev.Namespace)
-	for s.idOrder.n > 0 {
-		oldest := s.idOrder.at(0)
-		if s.idOrder.n < interlock.MaxRequestIDs && ev.At.Sub(s.ids[oldest].at) < interlock.RequestIDWindow {
-			break
-		}
-		delete(s.ids, s.idOrder.pop())
+	if ev.Scope == 0 {
+		e.space(ev.Namespace).ids.put(ev.RequestID, a, interlock.MaxRequestIDs, 0)
+	} else if s := e.byNum[ev.Scope]; s != nil {
+		s.ids.put(ev.RequestID, a, interlock.MaxSessionRequestIDs, interlock.MinSessionRequestIDs)
 	}
-	key := idKey{ev.Scope, ev.RequestID}
-	if _, known := s.ids[key]; !known {
-		s.idOrder.push(key)
-	}
-	s.ids[key] = a
 }
 
 // repeat answers a command whose request id was answered before, and reports
@@ -139,21 +151,22 @@ func (e *Engine) repeat(cmd Command) bool {
 	e.print = fingerprint(cmd)
 	var known *answered
 	s := e.scope()
-	if h.Seq != 0 {
-		if s == nil {
-			return false // decide refuses it for want of a session
-		}
+	if s == nil && (h.Seq != 0 || !h.Session.IsZero()) {
+		return false // its scope is gone, and what was remembered in it
+	}
+	switch space := e.spaces[h.Namespace]; {
+	case h.Seq != 0:
 		var tooOld bool
 		if known, tooOld = s.seqs.get(h.Seq); tooOld {
 			e.refuse(interlock.CodeRequestTooOld, "this number was answered and the answer acknowledged: number new commands higher")
 			return true
 		}
-	} else if space := e.spaces[h.Namespace]; space != nil {
-		key := idKey{id: h.RequestID}
-		if s != nil {
-			key.scope = s.num
+	case s != nil:
+		if a, ok := s.ids.known[h.RequestID]; ok {
+			known = &a
 		}
-		if a, ok := space.ids[key]; ok && e.now.Sub(a.at) < interlock.RequestIDWindow {
+	case space != nil:
+		if a, ok := space.ids.known[h.RequestID]; ok && e.now.Sub(a.at) < interlock.RequestIDWindow {
 			known = &a
 		}
 	}
@@ -172,12 +185,16 @@ func (e *Engine) repeat(cmd Command) bool {
 func (e *Engine) again(cmd Command, a *answered) {
 	switch c := cmd.(type) {
 	case *Acquire:
-		if a.outcome != Granted && a.outcome != Queued {
-			break
+		if a.outcome == Granted || a.outcome == Queued {
+			if r := e.find(a.id, interlock.CodeUnknownLease); r != nil {
+				e.follow(r, c.Attach)
+				e.out.Effects[e.replied].Lease.Reused = a.reused
+			}
+			return
 		}
-		if r := e.find(a.id, interlock.CodeUnknownLease); r != nil {
-			e.follow(r, c.Attach)
-		}
+		eff := e.reply(a.outcome)
+		eff.Code, eff.Message = a.code, a.message
+		e.addConflict(c)
 		return
 	case *OpenSession:
 		e.head.Session = interlock.SessionID(a.id)
@@ -188,6 +205,20 @@ func (e *Engine) again(cmd Command, a *answered) {
 	}
 	eff := e.reply(a.outcome)
 	eff.Code, eff.Message = a.code, a.message
+}
+
+// addConflict adds to the answer what stands in the way of a request by now.
+func (e *Engine) addConflict(c *Acquire) {
+	if code, _ := checkAcquire(c); code != "" {
+		return
+	}
+	r := e.asked(c, e.scope())
+	conflict := &Conflict{Key: c.Claims[0].Key}
+	if i := r.blocker(); i >= 0 {
+		conflict = e.conflict(r, i)
+	}
+	e.discard(r)
+	e.out.Effects[e.replied].Conflict = conflict
 }
 
 // remember emits what is to be remembered of a command that no event of its own
@@ -204,7 +235,7 @@ func (e *Engine) remember(cmd Command) {
 	if eff.Outcome == Refused && eff.Code != interlock.CodeHeld {
 		return
 	}
-	e.ev = Event{Kind: EvAnswered, Namespace: h.Namespace, ID: eff.Lease.ID, Code: eff.Code, Message: eff.Message, Actor: h.Actor}
+	e.ev = Event{Kind: EvAnswered, Namespace: h.Namespace, ID: eff.Lease.ID, Code: eff.Code, Message: eff.Message, Offer: eff.Lease.Reused, Actor: h.Actor}
 	if e.tag(&e.ev, eff.Outcome); e.tagged {
 		e.emit(&e.ev)
 	}

@@ -84,6 +84,10 @@ func (e *Engine) openSession(c *OpenSession) {
 		e.refuse(code, problem)
 		return
 	}
+	if problem := e.noRoomFor(c.Namespace); problem != "" {
+		e.refuse(interlock.CodeTooManyNamespaces, problem)
+		return
+	}
 	space := e.space(c.Namespace)
 	if len(space.sessions)-space.lingering >= interlock.MaxSessions {
 		e.refuse(interlock.CodeTooManySessions, fmt.Sprintf(
@@ -126,7 +130,7 @@ func (e *Engine) heartbeat(c *Heartbeat) {
 	}
 	losses := e.takeLosses(s)
 	e.beat(s, c.Progress)
-	if s.capped > 0 {
+	if s.capped > 0 && e.now >= s.capSoft {
 		losses = e.appendSoft(losses, s)
 	}
 	eff := e.reply(Done)
@@ -139,6 +143,7 @@ func (e *Engine) takeLosses(s *session) []Loss {
 	s.losses = nil
 	for i := range losses {
 		if r := s.space.requests[losses[i].Lease.ID]; r != nil {
+			r.listed = false
 			losses[i].Code, losses[i].Lease.State = goneCode(r), e.stateOf(r)
 		}
 	}
@@ -231,7 +236,10 @@ func (e *Engine) closeSession(c *CloseSession) {
 
 // endSession ends a session; reap ends its waits and leases.
 func (e *Engine) endSession(s *session, why Reason) {
-	e.ev = Event{Kind: EvSessionEnded, Namespace: s.space.name, Session: s.num, Agent: s.agent, Reason: why, Actor: e.head.Actor, sess: s}
+	e.ev = Event{Kind: EvSessionEnded, Namespace: s.space.name, Session: s.num, Agent: s.agent, Reason: why, sess: s}
+	if why == BySession {
+		e.ev.Actor = e.head.Actor
+	}
 	if s.work > 0 {
 		e.doom(s)
 	}
@@ -242,14 +250,14 @@ func (e *Engine) endSession(s *session, why Reason) {
 func (e *Engine) doom(s *session) {
 	if !s.dying {
 		s.dying = true
-		e.dying = append(e.dying, s)
+		e.dying.push(s)
 	}
 }
 
 // reap ends waits and leases of an ended session: those of a closed one at once,
 // those of one that died after their grace.
 func (e *Engine) reap() {
-	s := e.dying[0]
+	s := e.dying.at(0)
 	for _, f := range s.sortedFlows() {
 		for len(f.waits) > 0 {
 			if e.full() {
@@ -265,7 +273,7 @@ func (e *Engine) reap() {
 		e.reapLease(s, r)
 	}
 	s.dying = false
-	e.dying = append(e.dying[:0], e.dying[1:]...)
+	e.dying.pop()
 }
 
 // reapLease ends a lease of an ended session, or passes its hard end.
@@ -282,6 +290,7 @@ func (e *Engine) reapLease(s *session, r *request) {
 // dropIdleFlows forgets the flows that neither hold nor wait.
 func (s *session) dropIdleFlows() {
 	maps.DeleteFunc(s.flows, func(_ string, f *flow) bool { return len(f.leases) == 0 && len(f.waits) == 0 })
+	s.busy = len(s.flows)
 }
 
 func (s *session) sortedFlows() []*flow {

@@ -27,7 +27,7 @@ func (e *Engine) WriteSnapshot(w io.Writer) error {
 		s.space(space)
 	}
 	s.event(e.last, &Event{
-		Kind: EvCounters, Num: e.num, Session: e.snum, Fence: e.fence, Epoch: e.epoch, Seq: e.writes,
+		Kind: EvCounters, Num: e.num, Session: e.snum, Fence: e.fence, Epoch: e.epoch, Writes: e.writes,
 	})
 	if s.err != nil {
 		return s.err
@@ -110,11 +110,9 @@ func (s *snapshotter) request(r *request) {
 }
 
 func (s *snapshotter) answers(sp *space, sessions []*session) {
-	for i := range sp.idOrder.n {
-		key := sp.idOrder.at(i)
-		s.answer(sp, key.scope, key.id, 0, sp.ids[key])
-	}
+	s.ids(sp, 0, &sp.ids)
 	for _, x := range sessions {
+		s.ids(sp, x.num, &x.ids)
 		ring := slices.DeleteFunc(slices.Clone(x.seqs.ring), func(a seqAnswer) bool { return a.seq <= x.seqs.floor })
 		slices.SortFunc(ring, func(a, b seqAnswer) int { return cmp.Compare(a.seq, b.seq) })
 		for _, a := range ring {
@@ -123,10 +121,17 @@ func (s *snapshotter) answers(sp *space, sessions []*session) {
 	}
 }
 
+func (s *snapshotter) ids(sp *space, scope uint64, w *idWindow) {
+	for i := range w.order.n {
+		id := w.order.at(i)
+		s.answer(sp, scope, id, 0, w.known[id])
+	}
+}
+
 func (s *snapshotter) answer(sp *space, scope uint64, id string, seq uint64, a answered) {
 	s.event(a.at, &Event{
 		Kind: EvAnswered, Namespace: sp.name, Scope: scope, RequestID: id, Seq: seq,
-		Fingerprint: a.fingerprint, ID: a.id, Answer: a.outcome, Code: a.code, Message: a.message,
+		Fingerprint: a.fingerprint, ID: a.id, Answer: a.outcome, Offer: a.reused, Code: a.code, Message: a.message,
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -21,8 +22,7 @@ type space struct {
 	gone     ring[interlock.SessionID] // sessions that are over, oldest first
 	goneWhy  map[interlock.SessionID]Reason
 	notes    noteList
-	ids      map[idKey]answered
-	idOrder  ring[idKey] // the keys of ids, oldest first
+	ids      idWindow // of those who have no session
 	holds    map[string]time.Duration
 	torn     []*flow // flows that hold and wait, in the order of their sessions and names
 	leases   int
@@ -105,6 +105,7 @@ type request struct {
 	reason   Reason // why it is over, or in grace
 	warned   bool   // volatile: told of max_hold
 	spared   bool   // volatile: not heard of since Recover, so it gets a little longer
+	listed   bool   // volatile: stands in its session's losses
 	changed  bool   // somebody who could write held one of its keys while it waited
 }
 
@@ -142,6 +143,7 @@ type session struct {
 	dead   bool // over; it stays until its last lease and wait have ended
 	why    Reason
 	seqs   seqWindow
+	ids    idWindow
 
 	// Volatile.
 	renewed  Time
@@ -152,6 +154,8 @@ type session struct {
 	link     uint64
 	losses   []Loss
 	capped   int  // leases with a max_hold
+	capSoft  Time // not after the first of them is in its soft tier
+	busy     int  // flows that were left when the idle ones were last dropped
 	spared   bool // not heard of since Recover
 	dying    bool // stands in Engine.dying
 }
@@ -170,7 +174,7 @@ type flow struct {
 // publicName derives what others may see of a session from its secret id.
 func publicName(id interlock.SessionID) string {
 	sum := sha256.Sum256(id[:])
-	return "s-" + hex.EncodeToString(sum[:4])
+	return "s-" + hex.EncodeToString(sum[:6])
 }
 
 func (r *request) session() *session {
@@ -194,6 +198,23 @@ func (r *request) flowName() string {
 	return r.flow.name
 }
 
+// prune forgets a namespace of which nothing is left, such as one whose only
+// request was refused.
+func (e *Engine) prune(name interlock.Namespace) {
+	s := e.spaces[name]
+	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds) == 0 {
+		delete(e.spaces, name)
+	}
+}
+
+// noRoomFor says why a namespace cannot be made, or "".
+func (e *Engine) noRoomFor(name interlock.Namespace) string {
+	if e.spaces[name] != nil || len(e.spaces) < interlock.MaxNamespaces {
+		return ""
+	}
+	return fmt.Sprintf("the server has %d namespaces, which is its limit: use one of those", interlock.MaxNamespaces)
+}
+
 func (e *Engine) space(name interlock.Namespace) *space {
 	s := e.spaces[name]
 	if s == nil {
@@ -203,7 +224,6 @@ func (e *Engine) space(name interlock.Namespace) *space {
 			requests: map[[16]byte]*request{},
 			sessions: map[interlock.SessionID]*session{},
 			goneWhy:  map[interlock.SessionID]Reason{},
-			ids:      map[idKey]answered{},
 			holds:    map[string]time.Duration{},
 		}
 		e.spaces[name] = s

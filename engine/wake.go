@@ -16,7 +16,7 @@ package engine
 //
 // A waiter whose flow itself holds something at a key, or waits there a second
 // time, is not blocked by what blocks the others of its mode, so it is watched
-// one by one (place.own).
+// one by one (place.apart).
 
 // candidate is a watched waiter that a change may have helped, and the tree whose
 // first watched one it was. Whoever looks at it and does not find it still
@@ -95,7 +95,7 @@ func (e *Engine) changed(r *request) {
 				e.ready.push(l.trees[mode].firstWatched())
 			}
 		}
-		for _, p := range l.own {
+		for _, p := range l.apart {
 			e.ready.push(p)
 		}
 	}
@@ -111,7 +111,7 @@ func (e *Engine) settle() {
 		switch {
 		case len(e.suspects) > 0:
 			e.breakCycle()
-		case len(e.dying) > 0:
+		case e.dying.n > 0:
 			e.reap()
 		case len(e.ready) > 0 && !e.draining:
 			e.consider(e.ready.pop())
@@ -127,7 +127,7 @@ func (e *Engine) consider(c candidate) {
 	p.ready = false
 	if r := p.req; r.num == c.num && r.phase == waiting && p.watching {
 		if r.blockedAt(&r.needs[p.need]) {
-			if !p.own {
+			if !p.apart {
 				return
 			}
 		} else if b := r.blocker(); b >= 0 {
