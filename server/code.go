@@ -160,6 +160,10 @@ var codes = map[interlock.Code]codeInfo{
 		429, "Too many streams", interlock.ActRetry, 10 * time.Second,
 		"close streams that nobody reads, or connect again later",
 	},
+	interlock.CodeTooManyNamespaces: {
+		429, "Too many namespaces", interlock.ActAskHuman, 0,
+		"use a namespace that is there already, or ask the operator: the server makes no more of them",
+	},
 	interlock.CodeHistoryTrimmed: {
 		410, "That part of the history is no longer kept", interlock.ActReRead, 0,
 		"read the present state, then follow the events from the index of that answer",

@@ -122,9 +122,9 @@ func (c *call) await(cmd engine.Command, h *engine.Head, wait time.Duration) {
 			c.status = statusClientGone
 			base.From = nil
 			if findable {
-				_ = c.s.shard.Submit(&engine.Detach{Head: base, Ticket: ticket})
+				c.s.insist(&engine.Detach{Head: base, Ticket: ticket})
 			} else {
-				_ = c.s.shard.Submit(&engine.Leave{Head: base, Ticket: ticket})
+				c.s.insist(&engine.Leave{Head: base, Ticket: ticket})
 			}
 			return
 		}

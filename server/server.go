@@ -149,6 +149,18 @@ func (s *Server) isDraining() bool {
 // nextLink numbers a connection or a call, for engine.Head.Link.
 func (s *Server) nextLink() uint64 { return s.links.Add(1) }
 
+// insist submits what must not get lost when the shard is overloaded: that
+// somebody does not listen any more. Without it a wait would be granted to nobody.
+func (s *Server) insist(cmd engine.Command) {
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		err := s.shard.Submit(cmd)
+		if refusal, ok := errors.AsType[*interlock.Error](err); !ok || refusal.Code != interlock.CodeOverloaded {
+			return // done, or the shard is gone and forgets everybody
+		}
+		<-time.After(pause)
+	}
+}
+
 // HTTPServer is an http.Server around HTTPHandler with the timeouts that a public
 // door needs: a client that sends or reads slowly, or never, costs one connection
 // and is cut off. The caller sets TLSConfig when it wants TLS, and serves.

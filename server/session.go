@@ -169,19 +169,10 @@ func (st *stream) submit() *interlock.Error {
 	return nil
 }
 
-// detach tells the engine that nobody listens on this link any more. It insists:
-// without it a wait would be granted to nobody.
+// detach tells the engine that nobody listens on this link any more.
 func (st *stream) detach() {
-	pause := time.Millisecond
 	for slot, id := range st.slots {
-		for {
-			err := st.d.s.shard.Submit(&engine.Detach{Head: st.head(slot, id)})
-			if refusal, ok := errors.AsType[*interlock.Error](err); !ok || refusal.Code != interlock.CodeOverloaded {
-				break // done, or the shard is gone and forgets all of us
-			}
-			<-time.After(pause)
-			pause = min(2*pause, 100*time.Millisecond)
-		}
+		st.d.s.insist(&engine.Detach{Head: st.head(slot, id)})
 	}
 }
 

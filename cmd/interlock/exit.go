@@ -99,7 +99,7 @@ func exitForCode(code interlock.Code) int {
 		return exitDeadlock
 	case interlock.CodeHeld, interlock.CodeLeft, interlock.CodeOfferLapsed, interlock.CodeUnknownTicket,
 		interlock.CodeTooManyWaiters, interlock.CodeTooManySessions, interlock.CodeTooManyLeases, interlock.CodeTooManyStreams,
-		interlock.CodeNoSpace:
+		interlock.CodeTooManyNamespaces, interlock.CodeNoSpace:
 		return exitNotAcquired
 	case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost:
 		return exitForbidden
