@@ -197,9 +197,14 @@ func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
 	if len(v.found) == 0 && m.claimed {
 		v.below(m.node, conflicts[m.mode])
 	}
-	usual := r.space.holds[classOf(m.node.key)]
+	return e.expect(m.node, v.found, ahead)
+}
+
+// expect is eta for a key that is in given hands.
+func (e *Engine) expect(n *node, holders []*request, ahead int) time.Duration {
+	usual := n.space.holds[classOf(n.key)]
 	var left time.Duration
-	for _, h := range v.found {
+	for _, h := range holders {
 		if usual == 0 {
 			usual = h.ttl
 		}

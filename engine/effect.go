@@ -51,6 +51,9 @@ type Effect struct {
 	Session Session
 	Losses  []Loss
 
+	// Repeated says that this is the answer that was given to the request id before.
+	Repeated bool
+
 	// Code and Message say why not; Code is also set for Lost.
 	Code    interlock.Code
 	Message string
@@ -72,8 +75,9 @@ type Session struct {
 // Loss is a lease about which its session must know something: it is gone (Code
 // says why), or it is in its soft tier or in grace (State).
 type Loss struct {
-	Lease interlock.Lease
-	Code  interlock.Code
+	Lease   interlock.Lease
+	Code    interlock.Code
+	Message string // what happened
 }
 
 // Conflict is what stands in a request's way: at the first of its keys that is

@@ -45,7 +45,8 @@ const (
 
 	// EvCounters: Num, Session, Fence are the highest ones given out; Epoch; Writes.
 	EvCounters EventKind = 64
-	// EvTomb: a lease or ticket that is over and still remembered.
+	// EvTomb: a lease or ticket that is over and still remembered. Num, Fence, Reason;
+	// Cycle, or Actor and Outcome, as at its end.
 	EvTomb EventKind = 65
 	// EvNoted: a note kept at a key. Claims (one, for the key), Agent, Fence, Outcome, Note.
 	EvNoted EventKind = 66

@@ -240,22 +240,35 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		}
 		r.unline()
 		e.changed(r)
-		r.wait, r.cycle = nil, ev.Cycle
+		r.wait, r.ending = nil, endingOf(ev)
 		e.bury(r, ev.Reason)
 	case EvTomb:
 		if r != nil || len(ev.Claims) == 0 {
 			return errUnknown
 		}
 		r = e.newRequest()
-		r.id, r.num, r.space, r.claims, r.fence, r.cycle = ev.ID, ev.Num, e.space(ev.Namespace), ev.Claims, ev.Fence, ev.Cycle
+		r.id, r.num, r.space, r.claims, r.fence, r.ending = ev.ID, ev.Num, e.space(ev.Namespace), ev.Claims, ev.Fence, endingOf(ev)
 		r.space.requests[r.id] = r
 		e.bury(r, ev.Reason)
 	}
 	return nil
 }
 
+// endingOf keeps what is told of an end later: the cycle of a deadlock, and who
+// revoked a lease and why.
+func endingOf(ev *Event) *ending {
+	switch {
+	case len(ev.Cycle) > 0:
+		return &ending{cycle: ev.Cycle}
+	case ev.Reason == ByRevocation:
+		return &ending{actor: ev.Actor, words: ev.Outcome}
+	}
+	return nil
+}
+
 func (e *Engine) evolveEnd(ev *Event, r *request) {
 	r.unhold()
+	r.ending = endingOf(ev)
 	writes := false
 	for i := range r.needs {
 		m := &r.needs[i]

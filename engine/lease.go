@@ -132,7 +132,7 @@ func (e *Engine) renew(c *Renew) {
 		eff := e.refuse(interlock.CodeInGrace, fmt.Sprintf(
 			"the lease on %s has passed its hard end (%s): commit and release it, then acquire the key again", r.claims[0].Key, r.reason,
 		))
-		eff.Lease = e.lease(r)
+		eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.claims[0].Key}
 		return
 	}
 	e.claim(r)
@@ -183,14 +183,17 @@ func (e *Engine) end(r *request, why Reason) {
 // lost tells a session that a lease of it is gone, or past its hard end.
 func (e *Engine) lost(s *session, r *request, lease interlock.Lease) {
 	lease.State, lease.Notes = e.stateOf(r), nil
+	if r.phase == over {
+		lease.ExpiresIn, lease.MaxHoldIn = 0, 0
+	}
 	code := goneCode(r)
 	if !r.listed && len(s.losses) < maxLosses {
 		r.listed = true
-		s.losses = append(s.losses, Loss{lease, code})
+		s.losses = append(s.losses, Loss{lease, code, r.endWords()})
 	}
 	if s.caller != nil {
 		eff := e.effect(s.caller, Lost)
-		eff.Lease, eff.Code, eff.Message = lease, code, "the lease on "+string(r.claims[0].Key)+" "+lostWords[r.reason]
+		eff.Lease, eff.Code, eff.Message = lease, code, r.endWords()
 	}
 }
 
@@ -205,6 +208,11 @@ func (e *Engine) revoke(c *Revoke) {
 	r := e.holderOf(c.Key, c.Fence, false)
 	if r == nil {
 		e.refuseFence(c.Key, c.Fence)
+		eff := &e.out.Effects[e.replied]
+		if eff.Code == interlock.CodeFenced {
+			eff.Message = fmt.Sprintf("no lease on %s has fence %d, so there is nothing to revoke: look up the fence of its present holder", c.Key, c.Fence)
+			eff.Conflict.Kind = ""
+		}
 		return
 	}
 	sess, lease := r.session(), e.lease(r)
@@ -258,16 +266,8 @@ func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
 	eff := e.refuse(interlock.CodeFenced, fmt.Sprintf(
 		"fence %d is not that of a live lease on %s: do not write; acquire the key again and read its state anew", fence, key,
 	))
-	c := &Conflict{Key: key, Kind: interlock.FencedOff}
-	if s := e.spaces[e.head.Namespace]; s != nil {
-		if n := s.nodes[string(key)]; n != nil {
-			v := viewer{e: e, limit: MaxShownHolders}
-			v.at(n, setOf(is, ix, sh, six, ex))
-			v.above(n)
-			c.Holders, c.More, c.Queue.Length = v.holders(), v.more, n.line.length()
-		}
-	}
-	eff.Conflict = c
+	eff.Conflict = e.situation(e.spaces[e.head.Namespace], key)
+	eff.Conflict.Kind = interlock.FencedOff
 }
 
 // goneCode says in one word how a request that is over came to its end.
@@ -288,6 +288,9 @@ func goneCode(r *request) interlock.Code {
 	}
 	if r.fence == 0 {
 		return interlock.CodeSessionEnded // a waiter whose session died
+	}
+	if r.phase == inGrace {
+		return interlock.CodeInGrace
 	}
 	if r.phase == over {
 		for _, c := range r.claims {
@@ -340,19 +343,49 @@ func (e *Engine) refuseGone(to Caller, r *request) {
 	code := goneCode(r)
 	eff := e.effect(to, Refused)
 	eff.Code = code
-	key := r.claims[0].Key
+	eff.Message = r.endWords() + adviceAfter(code)
+	c := e.situation(r.space, r.claims[0].Key)
+	if r.ending != nil {
+		c.Cycle = r.ending.cycle
+	}
+	eff.Conflict = c
+}
+
+// endWords say what happened to a lease.
+func (r *request) endWords() string {
 	words := lostWords[0]
 	if int(r.reason) < len(lostWords) {
 		words = lostWords[r.reason]
 	}
-	eff.Message = "the lease on " + string(key) + " " + words + adviceAfter(code)
-	c := &Conflict{Key: key, Cycle: r.cycle}
-	if n := r.space.nodes[string(key)]; n != nil {
-		v := viewer{e: e, limit: MaxShownHolders}
-		v.at(n, setOf(is, ix, sh, six, ex))
-		c.Holders, c.More, c.Queue.Length = v.holders(), v.more, n.line.length()
+	words = "the lease on " + string(r.claims[0].Key) + " " + words
+	if end := r.ending; end != nil && r.reason == ByRevocation {
+		if end.actor != "" {
+			words += fmt.Sprintf(" (%q)", end.actor)
+		}
+		if end.words != "" {
+			words += fmt.Sprintf(", who wrote: %q", end.words)
+		}
 	}
-	eff.Conflict = c
+	return words
+}
+
+// situation describes a key to somebody who is told no for another reason than a
+// holder in the way.
+func (e *Engine) situation(s *space, key interlock.Key) *Conflict {
+	c := &Conflict{Key: key}
+	if s == nil {
+		return c
+	}
+	if n := s.nodes[string(key)]; n != nil {
+		v := viewer{e: e, limit: MaxShownHolders}
+		v.at(n, ^modeSet(0))
+		v.above(n)
+		c.Holders, c.More, c.Queue.Length = v.holders(), v.more, n.line.length()
+		if len(v.found) > 0 {
+			c.Queue.ETA = e.expect(n, v.found, c.Queue.Length)
+		}
+	}
+	return c
 }
 
 func adviceAfter(code interlock.Code) string {

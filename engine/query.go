@@ -14,7 +14,7 @@ const maxWaitEdges = 10_000
 
 // Key describes one key. The error is ParseKey's.
 func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error) {
-	v := KeyView{Key: key}
+	v := KeyView{Key: key, FenceFloor: e.fence + 1}
 	if _, err := ParseKey(string(key)); err != nil {
 		return v, err
 	}
@@ -36,12 +36,14 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 		view.above(up)
 	}
 	v.Holders, v.More = view.holders(), view.more
-	v.FenceFloor = s.fenceFloor(string(key))
+	if floor := s.fenceFloor(string(key)); floor > 0 {
+		v.FenceFloor = floor
+	}
 	return v, nil
 }
 
 // fenceFloor gives the lowest fence of those who claim a key, or an ancestor of it
-// in a mode that reaches down.
+// in a mode that reaches down; 0 when nobody does.
 func (s *space) fenceFloor(key string) (floor interlock.Fence) {
 	modes := ^modeSet(0)
 	for {

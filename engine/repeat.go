@@ -178,6 +178,7 @@ func (e *Engine) repeat(cmd Command) bool {
 		return true
 	}
 	e.again(cmd, known)
+	e.out.Effects[e.replied].Repeated = true
 	return true
 }
 

@@ -144,7 +144,12 @@ func (e *Engine) takeLosses(s *session) []Loss {
 	for i := range losses {
 		if r := s.space.requests[losses[i].Lease.ID]; r != nil {
 			r.listed = false
-			losses[i].Code, losses[i].Lease.State = goneCode(r), e.stateOf(r)
+			losses[i].Code, losses[i].Lease.State, losses[i].Message = goneCode(r), e.stateOf(r), r.endWords()
+			if r.phase == over {
+				losses[i].Lease.ExpiresIn, losses[i].Lease.MaxHoldIn = 0, 0
+			} else {
+				losses[i].Lease.ExpiresIn = max(0, e.endOf(r).Sub(e.now))
+			}
 		}
 	}
 	return losses

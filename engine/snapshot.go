@@ -76,9 +76,11 @@ func (s *snapshotter) space(sp *space) {
 	}
 	for i := range sp.tombs.n {
 		r := sp.tombs.at(i)
-		s.event(0, &Event{
-			Kind: EvTomb, Namespace: sp.name, Num: r.num, ID: r.id, Claims: r.claims, Fence: r.fence, Reason: r.reason, Cycle: r.cycle,
-		})
+		ev := Event{Kind: EvTomb, Namespace: sp.name, Num: r.num, ID: r.id, Claims: r.claims, Fence: r.fence, Reason: r.reason}
+		if end := r.ending; end != nil {
+			ev.Cycle, ev.Actor, ev.Outcome = end.cycle, end.actor, end.words
+		}
+		s.event(0, &ev)
 	}
 	for b := sp.notes.first; b != nil; b = b.next {
 		for _, n := range b.notes {

@@ -65,6 +65,13 @@ type need struct {
 	claim      int16 // index of the first claim that asks for it
 }
 
+// ending is what is told of an end beyond its reason.
+type ending struct {
+	cycle []interlock.CycleStep // of a deadlock
+	actor string                // who revoked it
+	words string                // and why, in that one's words
+}
+
 type phase uint8
 
 const (
@@ -88,9 +95,9 @@ type request struct {
 	trace   string
 	claims  []interlock.Claim
 	needs   []need
-	wait    *wait  // while waiting
-	timer   *timer // what the session's timer does not cover
-	cycle   []interlock.CycleStep
+	wait    *wait   // while waiting
+	timer   *timer  // what the session's timer does not cover
+	ending  *ending // more about how it ended, where there is more to say
 
 	ttl, grace, maxHold time.Duration
 

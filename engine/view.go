@@ -17,7 +17,7 @@ type KeyView struct {
 	More       int                // holders not shown
 	Waiters    []WaiterView       // at most MaxShownWaiters, in the order of the line
 	Length     int                // of the line
-	FenceFloor interlock.Fence    // the lowest fence that a guard may still accept; 0 when the key is free and unknown
+	FenceFloor interlock.Fence    // the lowest fence that a guard may still accept: of a free key, the next that is given out
 	Notes      []interlock.Note
 	HoldTime   time.Duration // how long keys like this one are usually held; 0 when never seen
 }

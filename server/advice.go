@@ -103,6 +103,11 @@ func lostAdvice(l *interlock.Lease, code interlock.Code) interlock.Advice {
 func refusedAdvice(eff *engine.Effect) interlock.Advice {
 	c := eff.Conflict
 	switch {
+	case eff.Code == interlock.CodeHeld && eff.Repeated:
+		return interlock.Advice{Action: interlock.ActRetry, RetryAfter: atLeastASecond(0), Message: "this is the earlier answer to this request id, " +
+			"and stays so: ask again under a fresh one, with on_conflict wait to stand in line"}
+	case eff.Code == interlock.CodeFenced && c != nil && c.Kind == "":
+		return interlock.Advice{Action: interlock.ActReRead, Message: "look at the key and name the fence of its present holder, if there still is one to revoke"}
 	case eff.Code == interlock.CodeHeld && c != nil:
 		return heldAdvice(c)
 	case eff.Code == interlock.CodeDeadlock && c != nil && len(c.Cycle) > 0:

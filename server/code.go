@@ -161,7 +161,7 @@ var codes = map[interlock.Code]codeInfo{
 		"close streams that nobody reads, or connect again later",
 	},
 	interlock.CodeTooManyNamespaces: {
-		429, "Too many namespaces", interlock.ActAskHuman, 0,
+		429, "Too many namespaces", interlock.ActAskHuman, time.Minute,
 		"use a namespace that is there already, or ask the operator: the server makes no more of them",
 	},
 	interlock.CodeHistoryTrimmed: {

@@ -60,6 +60,7 @@ func (c *call) heartbeat() {
 			j.open("")
 			writeLease(j, "lease", &l.Lease)
 			j.str("code", string(l.Code))
+			j.text("detail", l.Message)
 			writeAdvice(j, lostAdvice(&l.Lease, l.Code))
 			j.close()
 		}
