@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs each fuzz target for a given time and prints what "go test -json" prints.
-# usage: fuzz.sh 5s [package...]
+# Runs each fuzz target for a number of inputs, or a time, and prints what "go test -json" prints.
+# usage: fuzz.sh 5000x|5s [package...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=$1

@@ -79,6 +79,21 @@ func (a *app) verify(ctx context.Context, dir string) error {
 		return errors.Join(a.print(reportJSON(dir, &report, err)), err)
 	}
 	a.say("journal    %s\n", dir)
+	if err != nil {
+		// What else the report says is of the part before the place where it stopped.
+		a.say("files      %s, %s\n", count(report.Segments, "segment", "segments"), bytesText(report.Bytes))
+		var damage *journal.DamageError
+		switch {
+		case exitCode(err) == exitNewer:
+			a.say("result     %s\n", a.tint(yellow, "written by a newer version: nothing is known to be wrong"))
+		case errors.As(err, &damage):
+			a.say("good       up to entry %s\n", damage.Index)
+			a.say("result     %s\n", a.tint(red, "damaged"))
+		default:
+			a.say("result     %s\n", a.tint(red, "could not be checked"))
+		}
+		return verifyFailed(err)
+	}
 	a.say("entries    %d, from index %s to %s, epoch %s\n", report.Entries, report.First, report.Tail, report.Epoch)
 	a.say("files      %s, %s\n", count(report.Segments, "segment", "segments"), bytesText(report.Bytes))
 	switch n := len(report.Snapshots); n {
@@ -100,10 +115,6 @@ func (a *app) verify(ctx context.Context, dir string) error {
 	}
 	if report.Copied {
 		a.say("copy       yes: at the next start fences jump ahead\n")
-	}
-	if err != nil {
-		a.say("result     %s\n", a.tint(red, "damaged"))
-		return verifyFailed(err)
 	}
 	a.say("result     %s\n", a.tint(green, "nothing is wrong"))
 	return nil

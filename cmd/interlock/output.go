@@ -72,6 +72,10 @@ func reason(err error) string {
 // the request itself is wrong: then the message says how it should be.
 func refusalText(e *interlock.Error) string {
 	text, next := clean(e.Message), clean(e.Advice.Message)
+	if own, ok := nextSteps[e.Code]; ok {
+		return text + ": " + own
+	}
+	next = strings.ReplaceAll(next, "ask again with on_conflict wait to stand in line", "use --wait 30s to stand in line")
 	switch {
 	case text == "" && next == "":
 		return "refused: " + string(e.Code)
@@ -83,6 +87,17 @@ func refusalText(e *interlock.Error) string {
 		return next // it says all of it
 	}
 	return text + ": " + next
+}
+
+// nextSteps are for those refusals of which the server's advice speaks of HTTP, or
+// says what its message has said already.
+var nextSteps = map[interlock.Code]string{
+	interlock.CodeUnauthenticated: "set INTERLOCK_CREDENTIAL, or give --credential-file",
+	interlock.CodeForbidden:       "leave --namespace out, or use a credential for it",
+	interlock.CodeNoSpace:         "try again when there is room on the server's disk",
+	interlock.CodeRevoked:         "write nothing more under it, and ask before you acquire again",
+	interlock.CodeExpired:         "write nothing more under it",
+	interlock.CodeTaken:           "write nothing more under it",
 }
 
 // A colour is that of a word in a table.

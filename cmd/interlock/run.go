@@ -60,6 +60,9 @@ in its environment
   INTERLOCK_KEYS    the keys, one a line
   INTERLOCK_URL     the server
 
+A run inside another run has a session of its own. If two such pairs wait for each
+other, no deadlock is seen: take all keys with the outer run, or give --wait.
+
 Exit codes: the command's own, 128+n when it was ended by signal n, 126 or 127 when
 it cannot be run, and of run itself: 65 version conflict or stale fence, 69 no server
 answered, 73 victim of a deadlock, 75 not acquired in time, 77 not allowed, 79 the
@@ -226,6 +229,18 @@ func (r *running) acquire(ctx context.Context, c *client.Client) (*client.Lease,
 	line := &inLine{r: r, c: c, deadline: deadline, cancel: cancel}
 	defer line.end()
 	req.OnQueued = line.queued
+	if os.Getenv("INTERLOCK_LEASE") != "" && r.q.Wait == forever {
+		var once sync.Once
+		req.OnQueued = func(ticket interlock.Ticket, holders []interlock.Holder) {
+			line.queued(ticket, holders)
+			if ctx.Err() != nil {
+				return
+			}
+			once.Do(func() {
+				r.say("this run is inside another one, and each is a session of its own: nobody notices if they wait for each other, so give --wait")
+			})
+		}
+	}
 	began := time.Now()
 	lease, err := c.Acquire(ctx, req)
 	line.end()

@@ -48,7 +48,8 @@ Without credentials it listens on loopback only. Make a credential with
 SIGTERM and SIGINT stop it in order: it grants nothing more, tells its clients to
 come back, writes everything and exits with 0; a second one ends it at once. Leases
 and places in line are kept either way. SIGHUP reads the credentials and the
-certificate again.
+certificate again; without either it stops a server that was started on a terminal,
+which has gone then, and changes nothing for any other.
 
 Exit codes: 0 stopped as asked, 2 wrong flags or configuration, 3 the journal is
 damaged, 4 another server holds the journal, 5 a newer version wrote the journal,
@@ -189,9 +190,12 @@ func serve(ctx context.Context, a *app, cfg *serveConfig) error {
 			log.Info("stopping: nothing is granted any more, a second signal ends the server at once", "signal", signals.name())
 			return p.shutdown(ctx, cfg.ShutdownTimeout)
 		case <-signals.reload:
-			if !p.reload() {
-				// There is nothing to be read again, so it is the terminal that hung up.
+			switch {
+			case p.reload():
+			case signals.hangup:
 				signals.stopNow("SIGHUP")
+			default:
+				log.Info("SIGHUP: there are neither credentials nor certificates to read again; going on")
 			}
 		case err := <-p.failed:
 			// A door that fails by itself leaves a server that nobody can use.

@@ -7,12 +7,18 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+
+	"golang.org/x/term"
 )
 
 // signals turns the signals of a server into two wishes: to stop, and to read its
 // files again. After the first wish to stop they have their ordinary effect again,
 // so that a second one ends the process at once.
 type signals struct {
+	// hangup is set when SIGHUP can mean that the terminal has gone: the server was
+	// started on one, and not under nohup.
+	hangup bool
+
 	reload chan os.Signal
 	stopCh chan os.Signal
 	done   chan struct{}
@@ -26,6 +32,7 @@ var errAsked = errors.New("stopped by a signal")
 
 func watchSignals() *signals {
 	s := &signals{reload: make(chan os.Signal, 1), stopCh: make(chan os.Signal, 1), done: make(chan struct{})}
+	s.hangup = !signal.Ignored(syscall.SIGHUP) && term.IsTerminal(int(os.Stdin.Fd()))
 	signal.Notify(s.reload, syscall.SIGHUP)
 	signal.Notify(s.stopCh, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
