@@ -42,14 +42,15 @@ func (a *app) showWhy(why *whyAnswer) error {
 			if link.Since > 0 {
 				state = " for " + short(ms(link.Since))
 			}
-			verb := "waits for"
+			verb, mode := "waits for", " ("+clean(link.Mode)+")"
 			if link.Does == "holds" {
-				verb = "holds"
+				// The mode of such a link is the one that its waiter asked for.
+				verb, mode = "holds", ""
 			}
 			if liveness := clean(link.Liveness); liveness != "" {
 				state += ", " + a.tint(livenessColour(link.Liveness), liveness)
 			}
-			a.say("%*s%s %s %s (%s)%s\n", 2*(i+1), "", a.tint(bold, link.name()), verb, clean(string(link.Key)), clean(link.Mode), state)
+			a.say("%*s%s %s %s%s%s\n", 2*(i+1), "", a.tint(bold, link.name()), verb, clean(string(link.Key)), mode, state)
 		}
 	}
 	if next := clean(why.Advice.Message); next != "" {
