@@ -129,6 +129,9 @@ func (e *Engine) holder(r *request, key string, mode interlock.Mode) interlock.H
 		h.Session, h.Progress = s.name, s.progress
 		beat = max(beat, s.renewed)
 	}
+	if r.progress != nil {
+		h.Progress = *r.progress
+	}
 	h.HeartbeatAge = max(0, e.now.Sub(beat))
 	switch {
 	case r.phase == inGrace:

@@ -305,7 +305,7 @@ func (e *Engine) bury(r *request, why Reason) {
 	r.unneed()
 	sess := r.session()
 	r.flow, r.wait, r.phase, r.reason = nil, nil, over, why
-	r.agent, r.purpose, r.trace = "", "", ""
+	r.agent, r.purpose, r.trace, r.progress = "", "", "", nil
 	r.space.tombs.push(r)
 	if r.space.tombs.n > rememberedEnds {
 		oldest := r.space.tombs.pop()

@@ -140,6 +140,9 @@ func (e *Engine) renew(c *Renew) {
 		e.beat(s, c.Progress)
 	} else {
 		r.renewed, r.spared = e.now, false
+		if c.Progress != "" {
+			r.progress = &c.Progress
+		}
 		e.arm(r)
 	}
 	e.reply(Granted).Lease = e.lease(r)

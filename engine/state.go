@@ -85,19 +85,20 @@ const (
 // request is what was asked for together, from its arrival to the end of its
 // lease, and a while beyond so that its end can be told.
 type request struct {
-	id      [16]byte
-	num     uint64
-	fence   interlock.Fence
-	space   *space
-	flow    *flow // nil for an anonymous holder
-	agent   string
-	purpose string
-	trace   string
-	claims  []interlock.Claim
-	needs   []need
-	wait    *wait   // while waiting
-	timer   *timer  // what the session's timer does not cover
-	ending  *ending // more about how it ended, where there is more to say
+	id       [16]byte
+	num      uint64
+	fence    interlock.Fence
+	space    *space
+	flow     *flow // nil for an anonymous holder
+	agent    string
+	purpose  string
+	trace    string
+	claims   []interlock.Claim
+	needs    []need
+	wait     *wait   // while waiting
+	timer    *timer  // what the session's timer does not cover
+	ending   *ending // more about how it ended, where there is more to say
+	progress *string // volatile: what the holder of an anonymous lease last said of it
 
 	ttl, grace, maxHold time.Duration
 

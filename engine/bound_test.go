@@ -1,0 +1,289 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// Whatever a client does, one step's events stay far below what a journal takes at
+// once, and what a step leaves undone is done by the next, also after a restart.
+
+// largestEntry is the bound of one step and one more event of the largest kind.
+const largestEntry = 512 << 10
+
+// load drives an engine without a model, for cases too large for one.
+type load struct {
+	t   *testing.T
+	e   *engine.Engine
+	now engine.Time
+	ids uint64
+	out engine.Output
+	log [][]byte
+}
+
+func newLoad(t *testing.T) *load {
+	l := &load{t: t, e: engine.New(), now: engine.Time(1_700_000_000) * engine.Time(time.Second)}
+	l.step(&engine.Recover{Head: engine.Head{At: l.now}, Epoch: 1})
+	return l
+}
+
+func (l *load) id() (id [16]byte) {
+	l.ids++
+	binary.BigEndian.PutUint64(id[8:], l.ids)
+	return id
+}
+
+func (l *load) head(session interlock.SessionID) engine.Head {
+	return engine.Head{At: l.now, Namespace: "default", Session: session, From: "me"}
+}
+
+// step gives the answer to the command's caller, if there is one.
+func (l *load) step(cmd engine.Command) *engine.Effect {
+	l.t.Helper()
+	l.out = engine.Output{}
+	l.e.Step(cmd, &l.out)
+	if n := len(l.out.Entry); n > largestEntry {
+		l.t.Fatalf("the entry of a %T has %d bytes", cmd, n)
+	} else if n > 0 {
+		l.log = append(l.log, bytes.Clone(l.out.Entry))
+	}
+	for i := range l.out.Effects {
+		if l.out.Effects[i].To == "me" {
+			return &l.out.Effects[i]
+		}
+	}
+	return nil
+}
+
+func (l *load) open(ttl time.Duration) interlock.SessionID {
+	id := interlock.SessionID(l.id())
+	l.step(&engine.OpenSession{Head: l.head(interlock.SessionID{}), ID: id, Agent: "a", TTL: ttl})
+	return id
+}
+
+func (l *load) acquire(session interlock.SessionID, flow string, ttl time.Duration, keys ...string) (interlock.LeaseID, *engine.Effect) {
+	l.t.Helper()
+	c := &engine.Acquire{Head: l.head(session), ID: l.id(), Flow: flow, TTL: ttl, OnConflict: interlock.Wait, Attach: true}
+	for _, key := range keys {
+		c.Claims = append(c.Claims, interlock.Claim{Key: interlock.Key(key)})
+	}
+	return c.ID, l.step(c)
+}
+
+// pass lets time pass and ends what is due. It gives the number of steps.
+func (l *load) pass(d time.Duration) (steps int) {
+	l.t.Helper()
+	l.now = l.now.Add(d)
+	for {
+		at, ok := l.e.NextTimer()
+		if !ok || at > l.now {
+			return steps
+		}
+		if steps++; steps > 100_000 {
+			l.t.Fatal("it does not come to an end")
+		}
+		l.step(&engine.Tick{Head: engine.Head{At: l.now}})
+	}
+}
+
+func TestOneSessionsEndsAreBounded(t *testing.T) {
+	l := newLoad(t)
+	s := l.open(time.Minute)
+	long := strings.Repeat("k", 500)
+	for i := range 32 {
+		keys := make([]string, interlock.MaxClaims)
+		for j := range keys {
+			keys[j] = fmt.Sprintf("%s%d-%d", long, i, j)
+		}
+		l.acquire(s, "", time.Second, keys...)
+	}
+	for i := range 15_000 {
+		l.acquire(s, "", time.Second, fmt.Sprintf("k%d", i))
+	}
+	l.pass(2 * time.Second)
+	l.pass(10 * time.Second)
+	if n := l.e.Counts().Leases; n != 0 {
+		t.Errorf("%d leases are left", n)
+	}
+}
+
+func TestLongCycleIsCut(t *testing.T) {
+	l := newLoad(t)
+	s := l.open(time.Minute)
+	const n = 1300
+	key := func(i int) string { return fmt.Sprintf("%s%d", strings.Repeat("k", 500), i%n) }
+	flow := func(i int) string { return fmt.Sprintf("%s%d", strings.Repeat("f", 120), i%n) }
+	for i := range n {
+		l.acquire(s, flow(i), 0, key(i))
+	}
+	var last *engine.Effect
+	for i := range n {
+		_, last = l.acquire(s, flow(i), 0, key(i+1))
+	}
+	if last.Code != interlock.CodeDeadlock || len(last.Conflict.Cycle) != interlock.MaxCycleSteps || !last.Conflict.Cycle[0].Victim {
+		t.Errorf("%v %s with a cycle of %d steps", last.Outcome, last.Code, len(last.Conflict.Cycle))
+	}
+}
+
+func TestDeadlockIsFoundAfterRestart(t *testing.T) {
+	l := newLoad(t)
+	bulk, s := l.open(time.Hour), l.open(time.Hour)
+	for i := range 6000 {
+		l.acquire(bulk, "", 10*time.Second, fmt.Sprintf("bulk%d", i))
+	}
+	l.acquire(s, "one", time.Hour, "k1")
+	l.acquire(s, "two", time.Hour, "k2")
+	l.acquire(s, "one", time.Hour, "k2")
+	l.now = l.now.Add(10 * time.Second)
+	// This closes the cycle in a step that is full with the ends of the others.
+	if _, eff := l.acquire(s, "two", time.Hour, "k1"); eff.Outcome != engine.Queued {
+		t.Fatalf("the cycle was found at once (%v), so this test shows nothing", eff.Outcome)
+	}
+	l.e = engine.New()
+	for _, entry := range l.log {
+		if err := l.e.Apply(entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.step(&engine.Recover{Head: engine.Head{At: l.now}, Epoch: 2})
+	l.pass(0)
+	if edges := l.e.Waits("default"); len(edges) != 1 {
+		t.Errorf("%d edges are left of the two that made a cycle", len(edges))
+	}
+}
+
+func TestSessionTimersAreGathered(t *testing.T) {
+	l := newLoad(t)
+	s := l.open(time.Hour)
+	for i := range 4000 {
+		l.acquire(s, "", time.Minute, fmt.Sprintf("k%d", i))
+		l.now = l.now.Add(time.Millisecond)
+	}
+	if steps := l.pass(2*time.Minute) + l.pass(10*time.Second); steps > 1000 {
+		t.Errorf("%d steps for 4,000 leases", steps)
+	}
+	if n := l.e.Counts().Leases; n != 0 {
+		t.Errorf("%d leases are left", n)
+	}
+}
+
+func TestRefusedNamespacesAreForgotten(t *testing.T) {
+	l := newLoad(t)
+	l.step(&engine.Limit{Head: engine.Head{At: l.now}, LowSpace: true})
+	for i := range 100 {
+		c := &engine.Acquire{Head: l.head(interlock.SessionID{}), ID: l.id(), Claims: []interlock.Claim{{Key: "k"}}}
+		c.Namespace = interlock.Namespace(fmt.Sprintf("tenant%d", i))
+		if eff := l.step(c); eff.Code != interlock.CodeNoSpace {
+			t.Fatal(eff.Code)
+		}
+	}
+	if n := l.e.Counts().Namespaces; n != 0 {
+		t.Errorf("%d namespaces are left", n)
+	}
+}
+
+func TestNamespaceLimit(t *testing.T) {
+	l := newLoad(t)
+	open := func(i int) interlock.Code {
+		c := &engine.OpenSession{Head: l.head(interlock.SessionID{}), ID: interlock.SessionID(l.id()), Agent: "a"}
+		c.Namespace = interlock.Namespace(fmt.Sprintf("tenant%d", i))
+		return l.step(c).Code
+	}
+	for i := range interlock.MaxNamespaces {
+		if code := open(i); code != "" {
+			t.Fatal(code)
+		}
+	}
+	if code := open(interlock.MaxNamespaces); code != interlock.CodeTooManyNamespaces {
+		t.Errorf("one more: %q", code)
+	}
+	if code := open(7); code != "" {
+		t.Errorf("one that is there: %q", code)
+	}
+}
+
+func TestRepeatedAnswerIsWhole(t *testing.T) {
+	l := newLoad(t)
+	s, other := l.open(time.Hour), l.open(time.Hour)
+	l.acquire(s, "", 0, "k")
+	again := &engine.Acquire{Head: l.head(s), ID: l.id(), Claims: []interlock.Claim{{Key: "k"}}}
+	again.Seq = 1
+	refused := &engine.Acquire{Head: l.head(other), ID: l.id(), Claims: []interlock.Claim{{Key: "k"}}}
+	refused.Seq = 1
+	for range 2 {
+		if eff := l.step(again); eff.Outcome != engine.Granted || !eff.Lease.Reused {
+			t.Errorf("%v, reused %v", eff.Outcome, eff.Lease.Reused)
+		}
+		if eff := l.step(refused); eff.Code != interlock.CodeHeld || len(eff.Conflict.Holders) != 1 {
+			t.Errorf("%v %s", eff.Outcome, eff.Code)
+		}
+	}
+}
+
+func TestWhoActed(t *testing.T) {
+	l := newLoad(t)
+	l.open(time.Second)
+	l.now = l.now.Add(time.Minute)
+	c := &engine.Acquire{Head: l.head(interlock.SessionID{}), ID: l.id(), Claims: []interlock.Claim{{Key: "k"}}}
+	c.Actor = "alice"
+	l.step(c)
+	for _, ev := range l.out.Events {
+		if want := map[engine.EventKind]string{engine.EvGranted: "alice"}[ev.Kind]; ev.Actor != want {
+			t.Errorf("%v by %q, want %q", ev.Kind, ev.Actor, want)
+		}
+	}
+}
+
+func TestRevocationIsExplained(t *testing.T) {
+	l := newLoad(t)
+	lease, eff := l.acquire(interlock.SessionID{}, "", 0, "k")
+	c := &engine.Revoke{Head: l.head(interlock.SessionID{}), Key: "k", Fence: eff.Lease.Fence, Reason: "stuck since noon"}
+	c.Actor = "ops"
+	l.step(c)
+	eff = l.step(&engine.Renew{Head: l.head(interlock.SessionID{}), Lease: lease})
+	if eff.Code != interlock.CodeRevoked || !strings.Contains(eff.Message, `("ops")`) || !strings.Contains(eff.Message, `"stuck since noon"`) {
+		t.Errorf("%s: %s", eff.Code, eff.Message)
+	}
+}
+
+func TestTakenMeansTaken(t *testing.T) {
+	l := newLoad(t)
+	s := l.open(time.Hour)
+	lease, _ := l.acquire(s, "", time.Second, "dir/file")
+	l.pass(time.Minute)
+	l.pass(10 * time.Second) // its grace
+	renew := &engine.Renew{Head: l.head(s), Lease: lease}
+	if eff := l.step(renew); eff.Code != interlock.CodeExpired {
+		t.Errorf("free: %s", eff.Code)
+	}
+	l.acquire(l.open(time.Hour), "", time.Hour, "dir")
+	if eff := l.step(renew); eff.Code != interlock.CodeTaken {
+		t.Errorf("the directory is held: %s", eff.Code)
+	}
+}
+
+func TestEstimatesHaveAnEnd(t *testing.T) {
+	l := newLoad(t)
+	var nobody interlock.SessionID
+	lease, _ := l.acquire(nobody, "", 24*time.Hour, "x:k")
+	for range 14 {
+		l.now = l.now.Add(23 * time.Hour)
+		l.step(&engine.Renew{Head: l.head(nobody), Lease: lease})
+	}
+	l.step(&engine.Release{Head: l.head(nobody), Lease: lease})
+	l.acquire(nobody, "", 24*time.Hour, "x:k")
+	var eff *engine.Effect
+	for range 5000 {
+		_, eff = l.acquire(nobody, "", 0, "x:k")
+	}
+	if eta := eff.Ticket.ETA; eta <= 0 || eta > 365*24*time.Hour {
+		t.Errorf("%v", eta)
+	}
+}
