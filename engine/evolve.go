@@ -152,7 +152,7 @@ func (e *Engine) newRequest() *request {
 	return &request{}
 }
 
-// maxFree bounds the requests that are kept for reuse.
+// maxFree bounds what is kept for reuse, of each kind.
 const maxFree = 4096
 
 // discard gives a request's memory back.

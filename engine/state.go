@@ -28,6 +28,8 @@ type space struct {
 	leases   int
 	waiters  int
 
+	idleNodes []*node // for reuse
+	idleKin   []*kin
 	lingering int // sessions that are over and still have leases or waits
 }
 
@@ -245,15 +247,21 @@ func (s *space) node(key string) *node {
 	if n != nil {
 		return n
 	}
-	n = &node{key: key, space: s}
+	if i := len(s.idleNodes) - 1; i >= 0 {
+		n, s.idleNodes = s.idleNodes[i], s.idleNodes[:i]
+	} else {
+		n = &node{}
+	}
+	n.key, n.space = key, s
 	s.nodes[key] = n
 	if p, ok := parentOf(key); ok {
 		parent := s.node(p)
 		parent.refs++
 		if parent.kin == nil {
-			parent.kin = &kin{}
+			parent.kin = s.newKin()
 		}
-		n.kin = &kin{parent: parent, next: parent.kin.child}
+		n.kin = s.newKin()
+		n.kin.parent, n.kin.next = parent, parent.kin.child
 		if n.kin.next != nil {
 			n.kin.next.kin.prev = n
 		}
@@ -280,20 +288,43 @@ func (n *node) free() {
 	if n.refs > 0 {
 		return
 	}
-	delete(n.space.nodes, n.key)
-	p := n.parent()
-	if p == nil {
+	s, k := n.space, n.kin
+	delete(s.nodes, n.key)
+	*n = node{}
+	if len(s.idleNodes) < maxFree {
+		s.idleNodes = append(s.idleNodes, n)
+	}
+	if k == nil {
 		return
 	}
-	if n.kin.prev != nil {
-		n.kin.prev.kin.next = n.kin.next
-	} else {
-		p.kin.child = n.kin.next
+	p := k.parent
+	if p != nil {
+		if k.prev != nil {
+			k.prev.kin.next = k.next
+		} else {
+			p.kin.child = k.next
+		}
+		if k.next != nil {
+			k.next.kin.prev = k.prev
+		}
 	}
-	if n.kin.next != nil {
-		n.kin.next.kin.prev = n.kin.prev
+	*k = kin{}
+	if len(s.idleKin) < maxFree {
+		s.idleKin = append(s.idleKin, k)
 	}
-	p.drop()
+	if p != nil {
+		p.drop()
+	}
+}
+
+func (s *space) newKin() *kin {
+	i := len(s.idleKin) - 1
+	if i < 0 {
+		return &kin{}
+	}
+	k := s.idleKin[i]
+	s.idleKin = s.idleKin[:i]
+	return k
 }
 
 // need resolves r.claims into r.needs: for each claim the intents on its
