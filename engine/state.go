@@ -1,12 +1,10 @@
 package engine
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -31,40 +29,6 @@ type space struct {
 	idleNodes []*node // for reuse
 	idleKin   []*kin
 	lingering int // sessions that are over and still have leases or waits
-}
-
-// node is one key that somebody holds, waits for or left a note at, or an
-// ancestor of one. refs counts who needs it to exist.
-type node struct {
-	key     string
-	space   *space
-	kin     *kin // its relatives; nil for a top-level key without descendants
-	granted [modeCount]uint32
-	modes   modeSet // those with granted > 0
-	refs    int32
-	first   *need // holders that claim this very key, in the order of their fences
-	last    *need
-	line    *line
-	notes   *noteBook
-}
-
-// kin are a node's relatives. It is apart because most keys have none.
-type kin struct {
-	parent     *node
-	child      *node // the first one
-	prev, next *node // siblings
-}
-
-// need is a mode on a key that a request must have: one for each claim, and an
-// intent for each ancestor. Needs of one request on one key are merged.
-type need struct {
-	node       *node
-	req        *request
-	prev, next *need // in node's holders, if claimed and held
-	mode       interlock.Mode
-	claimed    bool // the key itself is claimed, not only something below it
-	listed     bool
-	claim      int16 // index of the first claim that asks for it
 }
 
 // ending is what is told of an end beyond its reason.
@@ -170,17 +134,6 @@ type session struct {
 	dying    bool // stands in Engine.dying
 }
 
-// flow is one thread of control inside a session. It is the unit that holds and
-// waits, so what one flow holds is never in its own way.
-type flow struct {
-	sess   *session
-	name   string
-	leases []*request      // in no order
-	waits  []*request      // in the order of their numbers
-	torn   bool            // stands in space.torn
-	index  map[*node]tally // what it has where; nil while it has few requests
-}
-
 // publicName derives what others may see of a session from its secret id.
 func publicName(id interlock.SessionID) string {
 	sum := sha256.Sum256(id[:])
@@ -239,135 +192,6 @@ func (e *Engine) space(name interlock.Namespace) *space {
 		e.spaces[name] = s
 	}
 	return s
-}
-
-// node finds or makes the node of a key, and its ancestors'.
-func (s *space) node(key string) *node {
-	n := s.nodes[key]
-	if n != nil {
-		return n
-	}
-	if i := len(s.idleNodes) - 1; i >= 0 {
-		n, s.idleNodes = s.idleNodes[i], s.idleNodes[:i]
-	} else {
-		n = &node{}
-	}
-	n.key, n.space = key, s
-	s.nodes[key] = n
-	if p, ok := parentOf(key); ok {
-		parent := s.node(p)
-		parent.refs++
-		if parent.kin == nil {
-			parent.kin = s.newKin()
-		}
-		n.kin = s.newKin()
-		n.kin.parent, n.kin.next = parent, parent.kin.child
-		if n.kin.next != nil {
-			n.kin.next.kin.prev = n
-		}
-		parent.kin.child = n
-	}
-	return n
-}
-
-func (n *node) parent() *node {
-	if n.kin == nil {
-		return nil
-	}
-	return n.kin.parent
-}
-
-// drop takes one reference away, and the node with the last.
-func (n *node) drop() {
-	n.refs--
-	n.free()
-}
-
-// free forgets a node that nobody needs.
-func (n *node) free() {
-	if n.refs > 0 {
-		return
-	}
-	s, k := n.space, n.kin
-	delete(s.nodes, n.key)
-	*n = node{}
-	if len(s.idleNodes) < maxFree {
-		s.idleNodes = append(s.idleNodes, n)
-	}
-	if k == nil {
-		return
-	}
-	p := k.parent
-	if p != nil {
-		if k.prev != nil {
-			k.prev.kin.next = k.next
-		} else {
-			p.kin.child = k.next
-		}
-		if k.next != nil {
-			k.next.kin.prev = k.prev
-		}
-	}
-	*k = kin{}
-	if len(s.idleKin) < maxFree {
-		s.idleKin = append(s.idleKin, k)
-	}
-	if p != nil {
-		p.drop()
-	}
-}
-
-func (s *space) newKin() *kin {
-	i := len(s.idleKin) - 1
-	if i < 0 {
-		return &kin{}
-	}
-	k := s.idleKin[i]
-	s.idleKin = s.idleKin[:i]
-	return k
-}
-
-// need resolves r.claims into r.needs: for each claim the intents on its
-// ancestors, from the top down, and the key itself.
-func (r *request) need() {
-	r.needs = r.needs[:0]
-	for i, c := range r.claims {
-		key := string(c.Key)
-		for at := 0; at < len(key); at++ {
-			if key[at] == '/' {
-				r.addNeed(key[:at], intent(c.Mode), i, false)
-			}
-		}
-		r.addNeed(key, c.Mode, i, true)
-	}
-	for i := range r.needs {
-		r.needs[i].node.refs++
-	}
-}
-
-func (r *request) addNeed(key string, mode interlock.Mode, claim int, claimed bool) {
-	n := r.space.node(key)
-	if len(r.claims) > 1 {
-		for i := range r.needs {
-			if m := &r.needs[i]; m.node == n {
-				m.mode = lub(m.mode, mode)
-				if claimed && !m.claimed {
-					m.claimed, m.claim = true, int16(claim)
-				}
-				return
-			}
-		}
-	}
-	r.needs = append(r.needs, need{node: n, req: r, mode: mode, claim: int16(claim), claimed: claimed})
-}
-
-// unneed lets go of the nodes.
-func (r *request) unneed() {
-	for i := len(r.needs) - 1; i >= 0; i-- {
-		r.needs[i].node.drop()
-	}
-	clear(r.needs)
-	r.needs = r.needs[:0]
 }
 
 // hold gives r all its needs.
@@ -479,144 +303,3 @@ func (r *request) unline() {
 		f.parted(r, true)
 	}
 }
-
-// tear keeps the namespace's list of flows that hold and wait.
-func (f *flow) tear() {
-	torn := len(f.leases) > 0 && len(f.waits) > 0
-	if torn == f.torn {
-		return
-	}
-	f.torn = torn
-	s := f.sess.space
-	i, _ := slices.BinarySearchFunc(s.torn, f, func(a, b *flow) int {
-		return cmp.Or(cmp.Compare(a.sess.num, b.sess.num), strings.Compare(a.name, b.name))
-	})
-	if torn {
-		s.torn = slices.Insert(s.torn, i, f)
-	} else {
-		s.torn = slices.Delete(s.torn, i, i+1)
-	}
-}
-
-// tally is what a flow has at one key: holdings by mode, and places in line.
-type tally struct {
-	granted [modeCount]uint32
-	waits   uint32
-}
-
-// A flow has an index of its tallies from manyRequests on, and none below
-// fewRequests: most flows have one request at a time, and looking through few
-// costs less than keeping an index.
-const (
-	manyRequests = 16
-	fewRequests  = 8
-)
-
-// at gives what the flow has at n.
-func (f *flow) at(n *node) (t tally) {
-	if f == nil {
-		return t
-	}
-	if f.index != nil {
-		return f.index[n]
-	}
-	for _, r := range f.leases {
-		if m := r.needAt(n); m != nil {
-			t.granted[m.mode]++
-		}
-	}
-	for _, r := range f.waits {
-		if r.needAt(n) != nil {
-			t.waits++
-		}
-	}
-	return t
-}
-
-// holds reports whether t has any holding.
-func (t tally) holds() bool { return t.granted != [modeCount]uint32{} }
-
-// add counts r's needs, held or waited for, in the index.
-func (f *flow) add(r *request, waits bool, by uint32) {
-	for i := range r.needs {
-		m := &r.needs[i]
-		t := f.index[m.node]
-		if waits {
-			t.waits += by
-		} else {
-			t.granted[m.mode] += by
-		}
-		if t == (tally{}) {
-			delete(f.index, m.node)
-		} else {
-			f.index[m.node] = t
-		}
-	}
-}
-
-// joined and parted keep what depends on a flow's requests. They are called after
-// r was put in f.leases or f.waits, or taken out.
-func (f *flow) joined(r *request, waits bool) {
-	f.sess.work++
-	f.tear()
-	if f.index != nil {
-		f.add(r, waits, 1)
-	} else if len(f.leases)+len(f.waits) >= manyRequests {
-		f.index = map[*node]tally{}
-		for _, l := range f.leases {
-			f.add(l, false, 1)
-		}
-		for _, w := range f.waits {
-			f.add(w, true, 1)
-		}
-	}
-}
-
-func (f *flow) parted(r *request, waits bool) {
-	f.sess.work--
-	f.tear()
-	if len(f.leases)+len(f.waits) < fewRequests {
-		f.index = nil
-	} else if f.index != nil {
-		f.add(r, waits, ^uint32(0))
-	}
-}
-
-// needAt gives r's need on n, or nil.
-func (r *request) needAt(n *node) *need {
-	for i := range r.needs {
-		if r.needs[i].node == n {
-			return &r.needs[i]
-		}
-	}
-	return nil
-}
-
-// ring is a first-in, first-out list on a growing array.
-type ring[T any] struct {
-	buf  []T
-	head int
-	n    int
-}
-
-func (q *ring[T]) push(v T) {
-	if q.n == len(q.buf) {
-		grown := make([]T, max(8, 2*len(q.buf)))
-		for i := range q.n {
-			grown[i] = q.at(i)
-		}
-		q.buf, q.head = grown, 0
-	}
-	q.buf[(q.head+q.n)%len(q.buf)] = v
-	q.n++
-}
-
-func (q *ring[T]) pop() (v T) {
-	var zero T
-	v, q.buf[q.head] = q.buf[q.head], zero
-	q.head = (q.head + 1) % len(q.buf)
-	q.n--
-	return v
-}
-
-func (q *ring[T]) at(i int) T { return q.buf[(q.head+i)%len(q.buf)] }

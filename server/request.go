@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// The bodies of the calls, field by field as api.md names them. What a later
+// The bodies of the calls, field by field as openapi.json names them. What a later
 // version will know is refused with unsupported, never ignored: an agent that
 // asks for two permits must not get an exclusive lease.
 

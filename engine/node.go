@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"github.com/interlockdev/interlock"
+)
+
+// node is one key that somebody holds, waits for or left a note at, or an
+// ancestor of one. refs counts who needs it to exist.
+type node struct {
+	key     string
+	space   *space
+	kin     *kin // its relatives; nil for a top-level key without descendants
+	granted [modeCount]uint32
+	modes   modeSet // those with granted > 0
+	refs    int32
+	first   *need // holders that claim this very key, in the order of their fences
+	last    *need
+	line    *line
+	notes   *noteBook
+}
+
+// kin are a node's relatives. It is apart because most keys have none.
+type kin struct {
+	parent     *node
+	child      *node // the first one
+	prev, next *node // siblings
+}
+
+// need is a mode on a key that a request must have: one for each claim, and an
+// intent for each ancestor. Needs of one request on one key are merged.
+type need struct {
+	node       *node
+	req        *request
+	prev, next *need // in node's holders, if claimed and held
+	mode       interlock.Mode
+	claimed    bool // the key itself is claimed, not only something below it
+	listed     bool
+	claim      int16 // index of the first claim that asks for it
+}
+
+// node finds or makes the node of a key, and its ancestors'.
+func (s *space) node(key string) *node {
+	n := s.nodes[key]
+	if n != nil {
+		return n
+	}
+	if i := len(s.idleNodes) - 1; i >= 0 {
+		n, s.idleNodes = s.idleNodes[i], s.idleNodes[:i]
+	} else {
+		n = &node{}
+	}
+	n.key, n.space = key, s
+	s.nodes[key] = n
+	if p, ok := parentOf(key); ok {
+		parent := s.node(p)
+		parent.refs++
+		if parent.kin == nil {
+			parent.kin = s.newKin()
+		}
+		n.kin = s.newKin()
+		n.kin.parent, n.kin.next = parent, parent.kin.child
+		if n.kin.next != nil {
+			n.kin.next.kin.prev = n
+		}
+		parent.kin.child = n
+	}
+	return n
+}
+
+func (n *node) parent() *node {
+	if n.kin == nil {
+		return nil
+	}
+	return n.kin.parent
+}
+
+// drop takes one reference away, and the node with the last.
+func (n *node) drop() {
+	n.refs--
+	n.free()
+}
+
+// free forgets a node that nobody needs.
+func (n *node) free() {
+	if n.refs > 0 {
+		return
+	}
+	s, k := n.space, n.kin
+	delete(s.nodes, n.key)
+	*n = node{}
+	if len(s.idleNodes) < maxFree {
+		s.idleNodes = append(s.idleNodes, n)
+	}
+	if k == nil {
+		return
+	}
+	p := k.parent
+	if p != nil {
+		if k.prev != nil {
+			k.prev.kin.next = k.next
+		} else {
+			p.kin.child = k.next
+		}
+		if k.next != nil {
+			k.next.kin.prev = k.prev
+		}
+	}
+	*k = kin{}
+	if len(s.idleKin) < maxFree {
+		s.idleKin = append(s.idleKin, k)
+	}
+	if p != nil {
+		p.drop()
+	}
+}
+
+func (s *space) newKin() *kin {
+	i := len(s.idleKin) - 1
+	if i < 0 {
+		return &kin{}
+	}
+	k := s.idleKin[i]
+	s.idleKin = s.idleKin[:i]
+	return k
+}
+
+// need resolves r.claims into r.needs: for each claim the intents on its
+// ancestors, from the top down, and the key itself.
+func (r *request) need() {
+	r.needs = r.needs[:0]
+	for i, c := range r.claims {
+		key := string(c.Key)
+		for at := 0; at < len(key); at++ {
+			if key[at] == '/' {
+				r.addNeed(key[:at], intent(c.Mode), i, false)
+			}
+		}
+		r.addNeed(key, c.Mode, i, true)
+	}
+	for i := range r.needs {
+		r.needs[i].node.refs++
+	}
+}
+
+func (r *request) addNeed(key string, mode interlock.Mode, claim int, claimed bool) {
+	n := r.space.node(key)
+	if len(r.claims) > 1 {
+		for i := range r.needs {
+			if m := &r.needs[i]; m.node == n {
+				m.mode = lub(m.mode, mode)
+				if claimed && !m.claimed {
+					m.claimed, m.claim = true, int16(claim)
+				}
+				return
+			}
+		}
+	}
+	r.needs = append(r.needs, need{node: n, req: r, mode: mode, claim: int16(claim), claimed: claimed})
+}
+
+// unneed lets go of the nodes.
+func (r *request) unneed() {
+	for i := len(r.needs) - 1; i >= 0; i-- {
+		r.needs[i].node.drop()
+	}
+	clear(r.needs)
+	r.needs = r.needs[:0]
+}
+
+// needAt gives r's need on n, or nil.
+func (r *request) needAt(n *node) *need {
+	for i := range r.needs {
+		if r.needs[i].node == n {
+			return &r.needs[i]
+		}
+	}
+	return nil
+}
