@@ -60,6 +60,10 @@ func grantedAdvice(l *interlock.Lease) interlock.Advice {
 	return interlock.Advice{}
 }
 
+// howToWait is for those who come in by HTTP; the clients of the stream wait by
+// themselves and show their own words.
+const howToWait = " (GET /v1/tickets/{id}?wait_ms=55000, and again at least every two minutes)"
+
 func queuedAdvice(t *interlock.Ticket, c *engine.Conflict) interlock.Advice {
 	var b strings.Builder
 	if c != nil {
@@ -72,9 +76,9 @@ func queuedAdvice(t *interlock.Ticket, c *engine.Conflict) interlock.Advice {
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: time.Minute, Message: b.String()}
 	}
 	if t.ETA > 0 {
-		fmt.Fprintf(&b, "expected wait %s: wait on the ticket", short(t.ETA))
+		fmt.Fprintf(&b, "expected wait %s: wait on the ticket%s", short(t.ETA), howToWait)
 	} else {
-		b.WriteString("expected wait unknown: wait on the ticket")
+		b.WriteString("expected wait unknown: wait on the ticket" + howToWait)
 	}
 	return interlock.Advice{Action: interlock.ActWait, Message: b.String()}
 }
@@ -201,13 +205,27 @@ func who(h *interlock.Holder) string {
 }
 
 func cycleText(cycle []interlock.CycleStep) string {
+	agents := map[string]int{}
+	for i := range cycle {
+		agents[cycle[i].Agent]++
+	}
+	name := func(c *interlock.CycleStep) string {
+		text := agentName(c.Agent)
+		if agents[c.Agent] > 1 && c.Flow != "" {
+			text += "/" + quoteUnlessPlain(cleanText(c.Flow))
+		}
+		if c.Victim {
+			text += " (you)"
+		}
+		return text
+	}
 	steps := make([]string, 0, len(cycle))
 	for i := range cycle {
-		name := agentName(cycle[i].Agent)
-		if cycle[i].Victim {
-			name += " (you)"
+		text := fmt.Sprintf("%s waits for %s", name(&cycle[i]), cleanText(string(cycle[i].Key)))
+		if next := i + 1; next < len(cycle) || next < interlock.MaxCycleSteps {
+			text += " behind " + name(&cycle[next%len(cycle)])
 		}
-		steps = append(steps, fmt.Sprintf("%s waits for %s", name, cleanText(string(cycle[i].Key))))
+		steps = append(steps, text)
 	}
 	return strings.Join(steps, ", ")
 }

@@ -49,7 +49,7 @@ func TestAdviceSentences(t *testing.T) {
 		{
 			engine.Effect{Outcome: engine.Queued, Ticket: interlock.Ticket{Position: 2, Length: 3, ETA: 40 * time.Second}, Conflict: &plain},
 			"wait", 0,
-			`account:12345 is held by billing-7 (live, "apply late fee") for 12 s; you are 2nd of 3 in line, expected wait 40 s: wait on the ticket`,
+			`account:12345 is held by billing-7 (live, "apply late fee") for 12 s; you are 2nd of 3 in line, expected wait 40 s: wait on the ticket` + howToWait,
 		},
 		{
 			engine.Effect{Outcome: engine.Queued, Ticket: interlock.Ticket{Position: 11, Length: 11, ETA: 59 * time.Minute}, Conflict: &plain},
@@ -59,7 +59,7 @@ func TestAdviceSentences(t *testing.T) {
 		{
 			engine.Effect{Outcome: engine.Queued, Ticket: interlock.Ticket{Position: 1, Length: 1}},
 			"wait", 0,
-			`you are 1st of 1 in line, expected wait unknown: wait on the ticket`,
+			`you are 1st of 1 in line, expected wait unknown: wait on the ticket` + howToWait,
 		},
 		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeHeld, Conflict: &plain},

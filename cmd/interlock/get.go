@@ -32,8 +32,11 @@ func (a *app) showKey(k *keyAnswer) error {
 	if k.HoldTime > 0 {
 		facts = append(facts, "keys like it are usually held for "+short(ms(k.HoldTime)))
 	}
-	if k.FenceFloor > 0 {
+	switch {
+	case len(k.Holders) > 0:
 		facts = append(facts, "lowest fence in force "+k.FenceFloor.String())
+	default:
+		facts = append(facts, "no fence below "+k.FenceFloor.String()+" is good any more")
 	}
 	a.say("%s  %s\n", a.tint(bold, clean(string(k.Key))), strings.Join(facts, ", "))
 
