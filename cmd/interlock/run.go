@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,6 +37,8 @@ type running struct {
 	quiet     bool
 	pass      []string // variables for the command that repeat flags
 
+	granted time.Time
+	waited  time.Duration
 	signals chan os.Signal // those that end a wait, and are passed on to the command later
 }
 
@@ -51,6 +54,9 @@ cannot be reached for longer than --ttl, or somebody revoked it, or --max-hold h
 passed, the command and all of its process group get SIGTERM, and after --kill-after
 SIGKILL. What the command leaves behind in its group is ended too, before the lease
 is given back; a daemon that is to live on leaves the group by setsid.
+
+With -o json the last line on standard error says how it went; standard output is the
+command's.
 
 Signals are passed on to the command, and on a terminal it has the terminal. It finds
 in its environment
@@ -84,7 +90,6 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 			r.keys, r.argv = args[:dash], args[dash:]
 			return nil
 		},
-		Annotations:       map[string]string{textOnly: "true"},
 		ValidArgsFunction: a.completeKeys(-1),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := r.q.check(); err != nil {
@@ -151,7 +156,25 @@ func (r *running) run(ctx context.Context) error {
 		r.hangUp(c)
 		return cannotRun(r.argv[0], err)
 	}
-	return r.finish(c, lease, result)
+	err = r.finish(c, lease, result)
+	if r.a.json() {
+		err = errors.Join(err, r.report(lease, err))
+	}
+	return err
+}
+
+// report says in one line on standard error how it went: standard output is the
+// command's.
+func (r *running) report(lease *client.Lease, result error) error {
+	code := exitCode(result)
+	return json.NewEncoder(r.a.err).Encode(struct {
+		Keys     []string        `json:"keys"`
+		Fence    interlock.Fence `json:"fence,string"`
+		Waited   int64           `json:"waited_ms"`
+		Held     int64           `json:"held_ms"`
+		Lost     bool            `json:"lost"`
+		ExitCode int             `json:"exit_code"`
+	}{r.keys, lease.Fence(), r.waited.Milliseconds(), time.Since(r.granted).Milliseconds(), code == exitLost, code})
 }
 
 // find makes sure that there is such a command before anybody has to wait for it.
@@ -250,6 +273,8 @@ func (r *running) acquire(ctx context.Context, c *client.Client) (*client.Lease,
 	if s := taken(); s != nil {
 		r.signals <- s // it came too late to end the wait: the command gets it
 	}
+	r.granted = time.Now()
+	r.waited = r.granted.Sub(began)
 	info := lease.Info()
 	if line.shown != nil {
 		r.say("granted after %s under fence %s", short(time.Since(began)), info.Fence)

@@ -40,7 +40,8 @@ func newServe(a *app) *cobra.Command {
 		Short: "Start a server",
 		Long: `Start a server. It keeps its journal in DIR, which is made when it is missing,
 and serves HTTP/JSON and the gRPC session stream. When it is ready it prints one line
-on standard output, "ready http=ADDR grpc=ADDR"; logs go to standard error.
+on standard output, "ready http=ADDR grpc=ADDR" or with -o json the same as an object;
+logs go to standard error.
 
 Without credentials it listens on loopback only. Make a credential with
 "interlock credential new".
@@ -58,7 +59,7 @@ damaged, 4 another server holds the journal, 5 a newer version wrote the journal
   interlock serve --data-dir data --http 0.0.0.0:7420 --grpc 0.0.0.0:7421 \
       --credentials credentials.txt --tls-cert cert.pem --tls-key key.pem`,
 		Args:        noArgs,
-		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		Annotations: map[string]string{offline: "true"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cfg.check(); err != nil {
 				return err
@@ -180,7 +181,18 @@ func serve(ctx context.Context, a *app, cfg *serveConfig) error {
 		}
 		return err
 	}
-	fmt.Fprintf(a.out, "ready http=%s grpc=%s\n", p.http.Addr(), p.grpc.Addr())
+	if a.json() {
+		err = a.print(struct {
+			Ready bool   `json:"ready"`
+			HTTP  string `json:"http"`
+			GRPC  string `json:"grpc"`
+		}{true, p.http.Addr().String(), p.grpc.Addr().String()})
+	} else {
+		_, err = fmt.Fprintf(a.out, "ready http=%s grpc=%s\n", p.http.Addr(), p.grpc.Addr())
+	}
+	if err != nil {
+		log.Warn("nobody reads standard output", "error", err)
+	}
 	log.Info("ready", "http", p.http.Addr().String(), "grpc", p.grpc.Addr().String(), "journal", cfg.DataDir,
 		"credentials", cfg.Credentials != "", "tls", cfg.TLSCert != "", "version", version())
 
