@@ -34,7 +34,7 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 	c.Holders, c.More = v.holders(), v.more
 	line := r.claimNode(i).line
 	c.Queue.Length = line.length()
-	c.Queue.ETA = e.eta(r, m, c.Queue.Length)
+	c.Queue.ETA = e.expect(m.node, v.found, c.Queue.Length)
 	return c
 }
 
@@ -100,7 +100,7 @@ func (v *viewer) below(n *node, modes modeSet) {
 			continue
 		}
 		v.visits++
-		for h := c.first; h != nil; h = h.next {
+		for h := c.first; h != nil && v.more < maxMore; h = h.next {
 			if modes.has(intent(h.mode)) {
 				v.add(h)
 			}

@@ -295,11 +295,9 @@ func goneCode(r *request) interlock.Code {
 	if r.phase == inGrace {
 		return interlock.CodeInGrace
 	}
-	if r.phase == over {
-		for _, c := range r.claims {
-			if r.space.heldAgainst(string(c.Key), c.Mode) {
-				return interlock.CodeTaken
-			}
+	for _, c := range r.claims {
+		if r.space.heldAgainst(string(c.Key), c.Mode) {
+			return interlock.CodeTaken
 		}
 	}
 	return interlock.CodeExpired

@@ -56,11 +56,9 @@ func covers(a, b interlock.Mode) bool {
 	case six:
 		return b != ex
 	case sh, ix:
-		return b == a || b == is || b == 0
-	case is:
-		return b == is || b == 0
+		return b == a || b == is
 	}
-	return b == 0
+	return a == b
 }
 
 // intent is the mode that a claim needs on every ancestor of its key.

@@ -251,7 +251,9 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 	if against&m.node.modes != 0 {
 		v := viewer{e: e, limit: maxWaitEdges}
 		v.at(m.node, against)
-		v.below(m.node, against)
+		if m.claimed { // an intent conflicts with nothing below
+			v.below(m.node, against)
+		}
 		for _, h := range v.found {
 			add(h, false)
 		}

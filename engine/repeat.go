@@ -140,7 +140,7 @@ func (e *Engine) evolveAnswer(ev *Event) {
 // whether it did.
 func (e *Engine) repeat(cmd Command) bool {
 	h := e.head
-	if h.RequestID == "" && h.Seq == 0 || !repeatable(cmd) {
+	if !h.repeatable(cmd) {
 		return false
 	}
 	if len(h.RequestID) > interlock.MaxRequestIDBytes {
@@ -193,19 +193,17 @@ func (e *Engine) again(cmd Command, a *answered) {
 			}
 			return
 		}
-		eff := e.reply(a.outcome)
-		eff.Code, eff.Message = a.code, a.message
-		e.addConflict(c)
-		return
 	case *OpenSession:
-		e.head.Session = interlock.SessionID(a.id)
-		if s, ok := e.caller(); ok {
+		if s, ok := e.living(a.id); ok {
 			e.reply(Done).Session = e.show(s)
 		}
 		return
 	}
 	eff := e.reply(a.outcome)
 	eff.Code, eff.Message = a.code, a.message
+	if c, ok := cmd.(*Acquire); ok {
+		e.addConflict(c)
+	}
 }
 
 // addConflict adds to the answer what stands in the way of a request by now.
@@ -226,10 +224,7 @@ func (e *Engine) addConflict(c *Acquire) {
 // speaks of.
 func (e *Engine) remember(cmd Command) {
 	h := e.head
-	if e.tagged || h.RequestID == "" && h.Seq == 0 || !repeatable(cmd) {
-		return
-	}
-	if e.replied < 0 {
+	if e.tagged || e.replied < 0 || !h.repeatable(cmd) {
 		return
 	}
 	eff := &e.out.Effects[e.replied]
@@ -242,12 +237,13 @@ func (e *Engine) remember(cmd Command) {
 	}
 }
 
-// repeatable are the commands that must not happen twice. The others can: they
-// change nothing, or the same thing again.
-func repeatable(cmd Command) bool {
+// repeatable reports whether the command has an id under which its answer is
+// remembered: that of a command that must not happen twice. The others can, since
+// they change nothing, or the same thing again.
+func (h *Head) repeatable(cmd Command) bool {
 	switch cmd.(type) {
 	case *Acquire, *Release, *Leave, *Revoke, *OpenSession:
-		return true
+		return h.RequestID != "" || h.Seq != 0
 	}
 	return false
 }
@@ -277,12 +273,12 @@ func fingerprint(cmd Command) uint64 {
 		p.number(uint64(c.OnConflict))
 	case *Release:
 		p.number(2)
-		p.bytes(c.Lease[:])
+		p.id(c.Lease)
 		p.text(c.Outcome)
 		p.text(c.Note)
 	case *Leave:
 		p.number(3)
-		p.bytes(c.Ticket[:])
+		p.id(c.Ticket)
 	case *Revoke:
 		p.number(4)
 		p.text(string(c.Key))
@@ -318,9 +314,7 @@ func (p *print) text(s string) {
 	p.number(rest)
 }
 
-func (p *print) bytes(b []byte) {
-	for len(b) >= 8 {
-		p.number(binary.LittleEndian.Uint64(b))
-		b = b[8:]
-	}
+func (p *print) id(id [16]byte) {
+	p.number(binary.LittleEndian.Uint64(id[:8]))
+	p.number(binary.LittleEndian.Uint64(id[8:]))
 }

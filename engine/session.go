@@ -13,12 +13,16 @@ import (
 // caller gives the session in whose name the command comes, nil for none. If it
 // is not alive, the command is refused and ok is false.
 func (e *Engine) caller() (sess *session, ok bool) {
-	id := e.head.Session
-	if id.IsZero() {
+	if e.head.Session.IsZero() {
 		return nil, true
 	}
-	sess = e.alive(id)
-	if sess != nil {
+	return e.living(e.head.Session)
+}
+
+// living gives a session that has not ended. If it has, or never was, the command
+// is refused and ok is false.
+func (e *Engine) living(id interlock.SessionID) (sess *session, ok bool) {
+	if sess = e.alive(id); sess != nil {
 		return sess, true
 	}
 	space := e.spaces[e.head.Namespace]
