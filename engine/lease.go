@@ -267,7 +267,7 @@ func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
 		return
 	}
 	eff := e.refuse(interlock.CodeFenced, fmt.Sprintf(
-		"fence %d is not that of a live lease on %s: do not write; acquire the key again and read its state anew", fence, key,
+		"fence %d is not that of a live lease that may write %s: do not write; acquire the key, exclusively, and read its state anew", fence, key,
 	))
 	eff.Conflict = e.situation(e.spaces[e.head.Namespace], key)
 	eff.Conflict.Kind = interlock.FencedOff
