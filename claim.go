@@ -38,6 +38,19 @@ const (
 	SharedIntentExclusive
 	// Exclusive changes the key and everything below it.
 	Exclusive
+
+	// The claims from here on come with a count. Towards other claims each counts as
+	// IntentExclusive: it shares the key with its like and with intents, and neither
+	// with readers nor with writers of the whole key.
+
+	// Permits takes Claim.Count permits of a key whose pattern has a capacity, or as
+	// many tokens of one whose pattern has a rate, or both.
+	Permits
+	// Barrier arrives at a barrier of Claim.Count parties, which are granted together
+	// once all of them are there.
+	Barrier
+	// Member joins the group that shares out the Claim.Count parts of a key.
+	Member
 )
 
 var modeNames = [...]string{
@@ -46,7 +59,13 @@ var modeNames = [...]string{
 	Shared:                "shared",
 	SharedIntentExclusive: "shared+intent-exclusive",
 	Exclusive:             "exclusive",
+	Permits:               "permits",
+	Barrier:               "barrier",
+	Member:                "member",
 }
+
+// Counts reports whether a claim in this mode has a count.
+func (m Mode) Counts() bool { return m >= Permits }
 
 // String gives the name that the HTTP API uses, or "" for the zero Mode.
 func (m Mode) String() string {
@@ -69,8 +88,9 @@ func ParseMode(s string) (m Mode, ok bool) {
 // Claim is one key with what is wanted of it. A request is a set of claims; it
 // is granted as a whole or not at all. The zero Mode means Exclusive.
 type Claim struct {
-	Key  Key
-	Mode Mode
+	Key   Key
+	Mode  Mode
+	Count uint32 // permits, parties or parts, for the modes that have a count; else 0
 }
 
 // OnConflict says what to do with a request that cannot be granted at once.
@@ -84,9 +104,12 @@ const (
 	// Skip answers that somebody already does it. Unlike Fail it is a success:
 	// the caller has nothing to do.
 	Skip
+	// Preempt puts the request in line and asks the holders in its way to yield.
+	// Where the pattern of the key allows it, they lose the key after their grace.
+	Preempt
 )
 
-var onConflictNames = [...]string{Fail: "fail", Wait: "wait", Skip: "skip"}
+var onConflictNames = [...]string{Fail: "fail", Wait: "wait", Skip: "skip", Preempt: "preempt"}
 
 // String gives the name that the HTTP API uses.
 func (c OnConflict) String() string {
@@ -113,6 +136,15 @@ const (
 	MaxKeySegments = 16  // depth of a key
 	MaxClaims      = 64  // claims of one request
 
+	MaxAlternatives = 1024    // claims of a request for any one of them
+	MaxCount        = 1 << 30 // permits, parties or parts of one claim
+	MaxParties      = 1024    // of a barrier
+	MaxParts        = 4096    // of a shared-out key
+	MaxPatterns     = 1000    // of a namespace
+	MaxMembers      = 1024    // keys that a pattern lists
+	MaxGroups       = 64      // claimant groups of a pattern
+	MaxShapeBytes   = 512     // of a pattern's shape or alias
+
 	MaxNamespaces     = 10_000 // of a shard
 	MaxNamespaceBytes = 128
 	MaxNameBytes      = 128 // an agent's or a flow's name
@@ -134,6 +166,11 @@ const (
 	DefaultGrace = 5 * time.Second
 	MaxGrace     = time.Hour
 	MaxMaxHold   = 30 * 24 * time.Hour
+	MaxStall     = 24 * time.Hour
+	MaxLockDelay = time.Hour
+	MaxMaxWait   = 30 * 24 * time.Hour
+	MaxPark      = 30 * 24 * time.Hour
+	DefaultPark  = 24 * time.Hour // how long a parked lease waits to be resumed
 
 	// MaxLongPoll bounds how long one HTTP call waits; the place in line lives on.
 	MaxLongPoll = 55 * time.Second

@@ -7,25 +7,36 @@ type Code string
 
 const (
 	// The request itself is wrong. Repeating it unchanged cannot succeed.
-	CodeInvalidRequest   Code = "invalid_request"   // malformed body, unknown field, bad value
-	CodeInvalidKey       Code = "invalid_key"       // a key breaks the rules for keys
-	CodeInvalidMode      Code = "invalid_mode"      // no such mode
-	CodeInvalidNamespace Code = "invalid_namespace" // a namespace breaks the rules for names
-	CodeInvalidID        Code = "invalid_id"        // not the form of a lease, ticket or session id
-	CodeInvalidTTL       Code = "invalid_ttl"       // ttl, grace or max_hold out of its range
-	CodeInvalidPriority  Code = "invalid_priority"  // priority out of its range
-	CodeTooManyClaims    Code = "too_many_claims"   // none, or more than MaxClaims
-	CodeDuplicateClaim   Code = "duplicate_claim"   // one key claimed twice in a request
-	CodeTooLong          Code = "too_long"          // a name, purpose, note or id above its limit
-	CodeBodyTooLarge     Code = "body_too_large"    // more than MaxBodyBytes
-	CodeUnsupported      Code = "unsupported"       // a documented feature that this version lacks
-	CodeNotFound         Code = "not_found"         // no such path
+	CodeInvalidRequest   Code = "invalid_request"     // malformed body, unknown field, bad value
+	CodeInvalidKey       Code = "invalid_key"         // a key breaks the rules for keys
+	CodeInvalidMode      Code = "invalid_mode"        // no such mode
+	CodeInvalidNamespace Code = "invalid_namespace"   // a namespace breaks the rules for names
+	CodeInvalidID        Code = "invalid_id"          // not the form of a lease, ticket or session id
+	CodeInvalidTTL       Code = "invalid_ttl"         // ttl, grace or max_hold out of its range
+	CodeInvalidPriority  Code = "invalid_priority"    // priority out of its range
+	CodeTooManyClaims    Code = "too_many_claims"     // none, or more than MaxClaims
+	CodeDuplicateClaim   Code = "duplicate_claim"     // one key claimed twice in a request
+	CodeTooLong          Code = "too_long"            // a name, purpose, note or id above its limit
+	CodeBodyTooLarge     Code = "body_too_large"      // more than MaxBodyBytes
+	CodeUnsupported      Code = "unsupported"         // a documented feature that this version lacks
+	CodeUnknownPattern   Code = "unknown_key_pattern" // the key fits none of the namespace's patterns
+	CodeInvalidPattern   Code = "invalid_pattern"     // a pattern or a setting contradicts itself or its limits
+	CodeNoSuchPattern    Code = "no_such_pattern"     // there is no pattern with this name
+	CodeNoCapacity       Code = "no_capacity"         // permits are asked of a key that has neither capacity nor rate
+	CodeTooManyPermits   Code = "too_many_permits"    // more than the key will ever have
+	CodeModeForbidden    Code = "mode_forbidden"      // the pattern does not let this caller claim the key so
+	CodeMismatch         Code = "mismatch"            // the barrier or the shared-out key was begun with other numbers
+	CodeKeyOrder         Code = "key_order"           // the namespace demands ascending order of keys
+	CodeNotFound         Code = "not_found"           // no such path
 	CodeMethodNotAllowed Code = "method_not_allowed"
 
 	// Somebody else is in the way.
-	CodeHeld     Code = "held"     // the key is held, and the request did not want to wait
-	CodeDeadlock Code = "deadlock" // waiting would never end: this request was the victim
-	CodeFenced   Code = "fenced"   // the fence is not that of a live lease on the key
+	CodeHeld        Code = "held"           // the key is held, and the request did not want to wait
+	CodeDeadlock    Code = "deadlock"       // waiting would never end: this request was the victim
+	CodeFenced      Code = "fenced"         // the fence is not that of a live lease on the key
+	CodeAtCapacity  Code = "at_capacity"    // all permits are taken, and the request did not want to wait
+	CodeRateLimited Code = "rate_limited"   // no tokens are left for now, and the request did not want to wait
+	CodeBroken      Code = "barrier_broken" // a party of the barrier died or left before all were there
 
 	// A lease, ticket or session is gone.
 	CodeExpired        Code = "expired"         // time ended it, and the key is free now
@@ -34,6 +45,10 @@ const (
 	CodeReleased       Code = "released"        // its holder gave it back
 	CodeLeft           Code = "left"            // the ticket left the line
 	CodeOfferLapsed    Code = "offer_lapsed"    // granted, but nobody came for it in time
+	CodeWaitLimit      Code = "wait_limit"      // the request stood in line for as long as it may
+	CodePreempted      Code = "preempted"       // it went to a request that asked its holder to yield
+	CodeParked         Code = "parked"          // the lease is parked: resume it first
+	CodeNotParked      Code = "not_parked"      // the lease is not parked, so there is nothing to resume
 	CodeSessionEnded   Code = "session_ended"   // the session is over, and its leases and waits with it
 	CodeUnknownLease   Code = "unknown_lease"   // never existed here, or is forgotten
 	CodeUnknownTicket  Code = "unknown_ticket"  // likewise
@@ -50,6 +65,9 @@ const (
 	CodeTooManyLeases     Code = "too_many_leases"
 	CodeTooManyStreams    Code = "too_many_streams"
 	CodeTooManyNamespaces Code = "too_many_namespaces"
+	CodeTooManyKeys       Code = "too_many_keys"
+	CodeTooManyPatterns   Code = "too_many_patterns"
+	CodeQuota             Code = "quota_exceeded"  // the namespace or the principal has used up its quota
 	CodeHistoryTrimmed    Code = "history_trimmed" // the journal no longer reaches back so far
 
 	// The door.
@@ -72,7 +90,7 @@ const (
 // nothing can happen twice.
 func (c Code) Retryable() bool {
 	switch c {
-	case CodeHeld, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeTooManyNamespaces, CodeDeadlock,
+	case CodeHeld, CodeAtCapacity, CodeRateLimited, CodeBroken, CodeWaitLimit, CodeTooManyKeys, CodeQuota, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeTooManyNamespaces, CodeDeadlock,
 		CodeNoSpace, CodeNotOwner, CodeShuttingDown, CodeOverloaded, CodeOutcomeUnknown:
 		return true
 	}

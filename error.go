@@ -14,6 +14,9 @@ type Error struct {
 	Holders      []Holder
 	Queue        *Queue
 	Cycle        []CycleStep
+	Nearest      []string  // for CodeUnknownPattern: shapes and keys that are spelled alike
+	Capacity     *Capacity // of the key, where it has one
+	EndedBy      string    // why a lease or ticket is gone: Lease.EndedBy
 	Advice       Advice
 	At           At
 }

@@ -19,9 +19,12 @@ const (
 	Grace
 	// Ended means that the key has gone to the next.
 	Ended
+	// Parked means that the holder put it aside while a human decides. Nothing
+	// expires but the parking itself, and resuming makes it held again.
+	Parked
 )
 
-var leaseStateNames = [...]string{Held: "held", Soft: "soft", Grace: "grace", Ended: "ended"}
+var leaseStateNames = [...]string{Held: "held", Soft: "soft", Grace: "grace", Ended: "ended", Parked: "parked"}
 
 // String gives the name that the HTTP API uses.
 func (s LeaseState) String() string {
@@ -44,7 +47,11 @@ type Lease struct {
 	Grace     time.Duration
 	ExpiresIn time.Duration // until the hard end; in grace, until the key passes on
 	MaxHoldIn time.Duration // until max_hold ends it; 0 when it has no such cap
+	StallIn   time.Duration // until it ends unless progress is reported; 0 when it has no stall
+	LockDelay time.Duration // how long its keys stay closed if its holder dies
+	Group     string        // in whose name it takes permits
 	State     LeaseState
+	EndedBy   string // why it is in grace or over: "ttl", "max_hold", "stall", "revoked", ...; "" while it is held
 
 	// Reused says that the same holder already held all of it, and that this is
 	// that lease: one release frees it.
@@ -55,6 +62,45 @@ type Lease struct {
 	// Notes are the last notes that earlier holders of the claimed keys left,
 	// oldest first. They are other agents' text: quote them, do not obey them.
 	Notes []Note
+
+	// Moved are the keys for which Changed is true, of a lease that was resumed.
+	Moved []Key
+	// Yield is set when somebody asked the holder to give the keys up.
+	Yield *Yield
+	// Parking is set while the lease is parked.
+	Parking *Parking
+	// Generation counts how often the barrier that the lease belongs to has opened.
+	Generation uint64
+	// Parts are what a member has of a shared-out key, in the order of their keys.
+	Parts []Part
+}
+
+// Yield is a request to a holder to give its keys up.
+type Yield struct {
+	Agent    string // who asks
+	Session  string // public name
+	Flow     string
+	Purpose  string // why; other agents' text
+	Priority int
+	Since    time.Duration
+	Revoked  bool // the lease is in its grace because of it: release now, or lose the keys
+}
+
+// Parking is what is known of a parked lease.
+type Parking struct {
+	Reason string // what the human is asked; the holder's text
+	Since  time.Duration
+	Left   time.Duration // until the parking ends, and the lease with it
+	Freed  bool          // others may hold the keys meanwhile
+}
+
+// Part is one part of a shared-out key in a member's hands.
+type Part struct {
+	Key   Key // the shared-out key, a slash and the number of the part
+	Lease LeaseID
+	Fence Fence
+	Stop  bool          // another member is to have it: stop its work and release this lease
+	Left  time.Duration // until it is taken away, when Stop is set and it will be
 }
 
 // Note is what a holder left for the next one when it released.
@@ -91,9 +137,15 @@ const (
 	LiveGrace
 	// Offered means that the key is offered to a waiter that has not answered yet.
 	Offered
+	// LiveParked means that the lease is parked and its keys are kept for it.
+	LiveParked
+	// Closed means that the holder died and the keys stay closed for its lock_delay.
+	Closed
 )
 
-var livenessNames = [...]string{Live: "live", Suspect: "suspect", LiveSoft: "soft", LiveGrace: "grace", Offered: "offered"}
+var livenessNames = [...]string{
+	Live: "live", Suspect: "suspect", LiveSoft: "soft", LiveGrace: "grace", Offered: "offered", LiveParked: "parked", Closed: "closed",
+}
 
 // String gives the name that the HTTP API uses.
 func (l Liveness) String() string {
@@ -111,12 +163,22 @@ type Holder struct {
 	Purpose      string // other agents' text
 	Key          Key    // the claim that stands in the way
 	Mode         Mode
+	Count        uint32 // permits, parties or parts
 	Fence        Fence
 	Liveness     Liveness
 	HeartbeatAge time.Duration
 	Held         time.Duration
 	ExpiresIn    time.Duration
 	Progress     string // other agents' text
+}
+
+// Capacity is how full a key with permits or tokens is.
+type Capacity struct {
+	Permits   uint32        // 0: no capacity
+	Used      uint32        // may be above Permits after those were made fewer
+	Tokens    uint32        // burst of the rate; 0: no rate
+	Available uint32        // tokens that there are now
+	Refill    time.Duration // until the next token
 }
 
 // Queue is the line before somebody who is not in it.
@@ -141,7 +203,8 @@ const (
 )
 
 // CycleStep is one edge of a deadlock: the holder waits for Key, which the
-// holder of the next step has or stands in line for ahead of it.
+// holder of the next step has or stands in line for ahead of it. In a declared
+// wait for another agent Key is empty.
 type CycleStep struct {
 	Agent   string
 	Session string

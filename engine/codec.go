@@ -69,6 +69,23 @@ const (
 	hasScope
 	hasChanged
 	hasWrites
+	hasAny
+	hasGroup
+	hasStall
+	hasLockDelay
+	hasMaxWait
+	hasDivision
+	hasLead
+	hasBase
+	hasPart
+	hasTarget
+	hasTargetFlow
+	hasBy
+	hasGeneration
+	hasFreed
+	hasQueued
+	hasArrived
+	hasBlob
 
 	knownFields = 1<<iota - 1
 )
@@ -128,6 +145,23 @@ func maskOf(ev *Event) (mask uint64) {
 	set(hasScope, ev.Scope != 0)
 	set(hasChanged, ev.Changed)
 	set(hasWrites, ev.Writes != 0)
+	set(hasAny, ev.Any)
+	set(hasGroup, ev.Group != "")
+	set(hasStall, ev.Stall != 0)
+	set(hasLockDelay, ev.LockDelay != 0)
+	set(hasMaxWait, ev.MaxWait != 0)
+	set(hasDivision, ev.Division != 0)
+	set(hasLead, ev.Lead)
+	set(hasBase, ev.Base != 0)
+	set(hasPart, ev.Part)
+	set(hasTarget, ev.Target != 0)
+	set(hasTargetFlow, ev.TargetFlow != "")
+	set(hasBy, ev.By != 0)
+	set(hasGeneration, ev.Generation != 0)
+	set(hasFreed, ev.Freed)
+	set(hasQueued, ev.Queued)
+	set(hasArrived, ev.Arrived != 0)
+	set(hasBlob, len(ev.Blob) > 0)
 	return mask
 }
 
@@ -154,6 +188,9 @@ func appendEvent(b []byte, ev *Event) []byte {
 		for _, c := range ev.Claims {
 			b = append(b, byte(c.Mode))
 			b = appendText(b, string(c.Key))
+			if c.Mode.Counts() {
+				b = binary.AppendUvarint(b, uint64(c.Count))
+			}
 		}
 	}
 	text(hasActor, ev.Actor)
@@ -199,6 +236,18 @@ func appendEvent(b []byte, ev *Event) []byte {
 	text(hasMessage, ev.Message)
 	number(hasScope, ev.Scope)
 	number(hasWrites, ev.Writes)
+	text(hasGroup, ev.Group)
+	number(hasStall, uint64(ev.Stall))
+	number(hasLockDelay, uint64(ev.LockDelay))
+	number(hasMaxWait, uint64(ev.MaxWait))
+	number(hasDivision, uint64(ev.Division))
+	number(hasBase, ev.Base)
+	number(hasTarget, ev.Target)
+	text(hasTargetFlow, ev.TargetFlow)
+	number(hasBy, ev.By)
+	number(hasGeneration, ev.Generation)
+	number(hasArrived, uint64(ev.Arrived))
+	text(hasBlob, string(ev.Blob))
 	return b
 }
 
@@ -290,14 +339,18 @@ func (d *decoder) field(bit uint64, ev *Event) {
 		ev.Flow = d.text()
 	case hasClaims:
 		ev.Claims = make([]interlock.Claim, d.count(2))
-		if len(ev.Claims) > interlock.MaxClaims {
+		if len(ev.Claims) > interlock.MaxAlternatives {
 			d.failed, d.b = true, nil
 		}
 		for i := range ev.Claims {
 			ev.Claims[i].Mode = interlock.Mode(d.byte())
 			ev.Claims[i].Key = interlock.Key(d.text())
-			if m := ev.Claims[i].Mode; m == 0 || m > interlock.Exclusive {
+			m := ev.Claims[i].Mode
+			if m == 0 || m > interlock.Member {
 				d.failed, d.b = true, nil
+			}
+			if m.Counts() {
+				ev.Claims[i].Count = uint32(min(d.number(), interlock.MaxCount))
 			}
 		}
 	case hasActor:
@@ -365,6 +418,40 @@ func (d *decoder) field(bit uint64, ev *Event) {
 		ev.Changed = true
 	case hasWrites:
 		ev.Writes = d.number()
+	case hasAny:
+		ev.Any = true
+	case hasGroup:
+		ev.Group = d.text()
+	case hasStall:
+		ev.Stall = time.Duration(d.number())
+	case hasLockDelay:
+		ev.LockDelay = time.Duration(d.number())
+	case hasMaxWait:
+		ev.MaxWait = time.Duration(d.number())
+	case hasDivision:
+		ev.Division = interlock.Division(d.number())
+	case hasLead:
+		ev.Lead = true
+	case hasBase:
+		ev.Base = d.number()
+	case hasPart:
+		ev.Part = true
+	case hasTarget:
+		ev.Target = d.number()
+	case hasTargetFlow:
+		ev.TargetFlow = d.text()
+	case hasBy:
+		ev.By = d.number()
+	case hasGeneration:
+		ev.Generation = d.number()
+	case hasFreed:
+		ev.Freed = true
+	case hasQueued:
+		ev.Queued = true
+	case hasArrived:
+		ev.Arrived = time.Duration(d.number())
+	case hasBlob:
+		ev.Blob = []byte(d.text())
 	}
 }
 

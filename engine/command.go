@@ -106,13 +106,115 @@ type Acquire struct {
 	Purpose string
 	Trace   string // W3C traceparent, for the log line of the ended lease
 
-	Claims     []interlock.Claim // the engine keeps the slice
-	TTL        time.Duration     // 0: the session's, else interlock.DefaultTTL
-	Grace      time.Duration     // 0: interlock.DefaultGrace; NoGrace: none
-	MaxHold    time.Duration     // 0: none
+	Claims []interlock.Claim // the engine keeps the slice
+	// Any makes Claims alternatives: exactly one of them is granted, the first that
+	// is free or becomes free. Prefix stands for all members of the namespace's
+	// patterns that begin with it, claimed exclusively; Claims is then empty.
+	Any    bool
+	Prefix string
+	// Group is the claimant group for permits.
+	Group string
+	// Division says how a Member claim's key is shared out; its first member decides.
+	Division interlock.Division
+
+	// A duration of 0 is the pattern's; what follows stands where no pattern says.
+	TTL        time.Duration // the session's, else interlock.DefaultTTL
+	Grace      time.Duration // interlock.DefaultGrace; NoGrace: none
+	MaxHold    time.Duration // none
+	Stall      time.Duration // none
+	LockDelay  time.Duration // none
+	MaxWait    time.Duration // none: how long it may stand in line at all
 	Priority   int
 	OnConflict interlock.OnConflict
 	Attach     bool
+}
+
+// Convert changes what a held lease claims to exactly Claims, which are of modes
+// without a count or of Permits. What only gives up is granted at once. What also
+// asks for more waits, with the lease as it is meanwhile; it is ahead of new
+// requests if the lease claims all those keys already, and in line by its arrival
+// if it adds keys. A conversion brings a new fence. Answered like Acquire; ID is
+// that of the ticket, the lease keeps its own.
+type Convert struct {
+	Head
+	Lease      interlock.LeaseID
+	ID         [16]byte
+	Claims     []interlock.Claim // the engine keeps the slice
+	MaxWait    time.Duration
+	OnConflict interlock.OnConflict // Fail, Wait or Preempt
+	Attach     bool
+}
+
+// Arrive says that the holder of a barrier's lease has come to the barrier again,
+// and waits for the other parties. Answered like a Convert that waits; the lease
+// then has a new fence and the next generation.
+type Arrive struct {
+	Head
+	Lease   interlock.LeaseID
+	ID      [16]byte // of the ticket
+	MaxWait time.Duration
+	Attach  bool
+}
+
+// Park puts a held lease aside while a human decides. It no longer needs
+// heartbeats, nor its session: whoever has its id may resume it, within For. With
+// Free, others may hold its keys meanwhile. Answered by Done with Lease.
+type Park struct {
+	Head
+	Lease  interlock.LeaseID
+	Free   bool
+	Keep   bool          // neither: as the pattern says, else the keys are kept
+	For    time.Duration // 0: the pattern's, else interlock.DefaultPark
+	Reason string
+}
+
+// Resume makes a parked lease held again, by Head.Session and Flow, or without a
+// session if there is none. If its keys were freed it stands in line at its old
+// place; the answer then is like Acquire's, under the lease's id as a ticket.
+// Lease.Changed and Lease.Moved say what others may have written meanwhile.
+type Resume struct {
+	Head
+	Lease      interlock.LeaseID
+	Flow       string
+	MaxWait    time.Duration
+	OnConflict interlock.OnConflict // Fail leaves it parked
+	Attach     bool
+}
+
+// Declare says that a flow waits for another agent, which Interlock cannot see by
+// itself: an answer, a result, a tool call. Deadlocks through it are found.
+// Answered by Queued, or Refused if it would close a cycle and is the victim. It
+// ends by Leave, or when the other's session ends (Refused with
+// CodeSessionEnded).
+type Declare struct {
+	Head
+	ID      [16]byte // of the ticket
+	Agent   string   // for a caller without a session
+	Flow    string
+	Purpose string
+	On      Party // by public session name; if it is "", by the name of an agent with one session
+	MaxWait time.Duration
+	Attach  bool
+}
+
+// SetPattern registers a key pattern, or replaces the one with its name. Answered
+// by Done. Leases keep the times that they were given; capacity and rate count at
+// once.
+type SetPattern struct {
+	Head
+	Pattern interlock.Pattern
+}
+
+// DropPattern forgets a key pattern. Answered by Done.
+type DropPattern struct {
+	Head
+	Name string
+}
+
+// Configure replaces the namespace's settings. Answered by Done.
+type Configure struct {
+	Head
+	Settings interlock.Settings
 }
 
 // Poll asks after a place in line: Queued, Granted (an offer is claimed by it),

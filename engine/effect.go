@@ -26,11 +26,14 @@ const (
 	// Lost is a push: Lease went on into grace or ended without its holder's
 	// doing; Code says why.
 	Lost
+	// Asked is a push: somebody asks the holder of Lease to yield; Lease.Yield says
+	// who and why, and whether the lease is in its grace because of it.
+	Asked
 )
 
 var outcomeNames = [...]string{
 	Granted: "granted", Queued: "queued", Skipped: "skipped", Done: "done",
-	Refused: "refused", Warned: "warned", Lost: "lost",
+	Refused: "refused", Warned: "warned", Lost: "lost", Asked: "asked",
 }
 
 func (o Outcome) String() string {
@@ -57,6 +60,9 @@ type Effect struct {
 	// Code and Message say why not; Code is also set for Lost.
 	Code    interlock.Code
 	Message string
+
+	// Warnings are about what was asked: a key that is spelled almost like another.
+	Warnings []string
 
 	// Conflict is what stood in the way, for Queued, Skipped and Refused; nil when
 	// nothing did. Several effects never share one.
@@ -89,6 +95,9 @@ type Conflict struct {
 	More    int                // holders not shown
 	Queue   interlock.Queue    // the line as a newcomer would find it
 	Cycle   []interlock.CycleStep
+
+	Capacity *interlock.Capacity // of Key, where it has one
+	Nearest  []string            // for CodeUnknownPattern
 }
 
 // MaxShownHolders bounds the holders listed in one answer.

@@ -105,6 +105,8 @@ func (e *Engine) decide(cmd Command) {
 		e.revoke(c)
 	case *CheckFence:
 		e.checkFence(c)
+	case *Convert, *Arrive, *Park, *Resume, *Declare, *SetPattern, *DropPattern, *Configure:
+		e.refuse(interlock.CodeUnsupported, "this is not part of this version")
 	case *Limit:
 		e.lowSpace, e.draining = c.LowSpace, c.Draining
 	case *Recover:

@@ -40,6 +40,25 @@ const (
 	// Scope, RequestID or Seq, Acked, Fingerprint, Answer, Code, Message, ID; Offer if
 	// the answer was a lease that was held already.
 	EvAnswered EventKind = 11
+	// EvConverted: a lease was converted at once. Num, Claims (all it has now), Fence.
+	EvConverted EventKind = 12
+	// EvAsked: somebody asks a holder to yield. Num; Actor, Target, TargetFlow, Purpose
+	// and Priority of who asks; By, the number of that request.
+	EvAsked EventKind = 13
+	// EvClosed: a lease is over by its holder's death, and its keys stay closed for a
+	// while. Num, Fence, Reason, Held, LockDelay.
+	EvClosed EventKind = 14
+	// EvParked: a lease was put aside. Num, Freed, TTL (for how long), Note (why).
+	EvParked EventKind = 15
+	// EvResumed: a parked lease is held again, or stands in line again. Num, Session,
+	// Flow, Agent; Fence if it is held under a new one, Queued if it stands in line.
+	EvResumed EventKind = 16
+	// EvPattern: a pattern was registered. Purpose (its name), Blob.
+	EvPattern EventKind = 17
+	// EvPatternDropped: Purpose (its name).
+	EvPatternDropped EventKind = 18
+	// EvConfigured: the namespace's settings. Blob.
+	EvConfigured EventKind = 19
 
 	// The kinds from here on stand in snapshots only.
 
@@ -54,6 +73,9 @@ const (
 	EvHolds EventKind = 67
 	// EvGone: a session that is over and still remembered. ID, Reason.
 	EvGone EventKind = 68
+	// EvBucket: a key's bucket of tokens that is not full. Claims (one, for the key),
+	// Waited: how long after At it will be full.
+	EvBucket EventKind = 69
 )
 
 // Reason says why something ended. The numbers are in journals.
@@ -70,11 +92,19 @@ const (
 	ByLapse      Reason = 8  // nobody came for the offer, or asked after the ticket
 	ByLeaving    Reason = 9  // its waiter left the line
 	ByDeadlock   Reason = 10 // it was the victim of a cycle
+	ByWaitLimit  Reason = 11 // it stood in line for as long as it may
+	ByPreemption Reason = 12 // another request asked for its keys, and the pattern let it
+	ByBreak      Reason = 13 // a party of its barrier died or left
+	ByConversion Reason = 14 // the conversion was granted: it is part of its lease now
+	ByBase       Reason = 15 // the lease that it would have changed or belongs to is over
+	ByParking    Reason = 16 // it was parked for as long as it may be
 )
 
 var reasonNames = [...]string{
 	ByRelease: "released", ByTTL: "ttl", ByMaxHold: "max_hold", ByStall: "stall", ByRevocation: "revoked",
 	BySession: "session_closed", ByDeath: "session_expired", ByLapse: "lapsed", ByLeaving: "left", ByDeadlock: "deadlock",
+	ByWaitLimit: "wait_limit", ByPreemption: "preempted", ByBreak: "barrier_broken", ByConversion: "converted",
+	ByBase: "lease_ended", ByParking: "park_limit",
 }
 
 func (r Reason) String() string {
@@ -119,6 +149,28 @@ type Event struct {
 	Cycle   []interlock.CycleStep
 	Changed bool // somebody who could write held one of the keys while the request waited
 
+	// More of a request.
+	Any       bool // Claims are alternatives
+	Group     string
+	Stall     time.Duration
+	LockDelay time.Duration
+	MaxWait   time.Duration
+	Division  interlock.Division
+	Lead      bool   // it is ahead of new requests
+	Base      uint64 // the number of the lease that it converts, or whose part it is
+	Part      bool   // it is a part of a shared-out key, of the member with number Base
+
+	// EvAsked: who asks; of EvQueued, when it is a declared wait, for whom.
+	Target     uint64 // number of the session
+	TargetFlow string
+	By         uint64
+
+	Generation uint64        // of a barrier: EvAdmitted, EvConverted
+	Freed      bool          // EvParked
+	Queued     bool          // EvResumed
+	Arrived    time.Duration // in a snapshot: how long before At a waiting or resumed request arrived
+	Blob       []byte        // EvPattern, EvConfigured
+
 	// EvOpened, EvCounters.
 	Epoch  interlock.Epoch
 	Writes uint64 // leases that could write and have ended
@@ -143,6 +195,8 @@ var eventNames = map[EventKind]string{
 	EvOpened: "opened", EvSessionOpened: "session_opened", EvSessionEnded: "session_ended", EvQueued: "queued",
 	EvGranted: "granted", EvAdmitted: "admitted", EvClaimed: "claimed", EvGrace: "grace", EvEnded: "ended",
 	EvLeft: "left", EvAnswered: "answered", EvCounters: "counters", EvTomb: "tomb", EvNoted: "noted", EvHolds: "holds", EvGone: "gone",
+	EvConverted: "converted", EvAsked: "asked", EvClosed: "closed", EvParked: "parked", EvResumed: "resumed",
+	EvPattern: "pattern_set", EvPatternDropped: "pattern_dropped", EvConfigured: "configured", EvBucket: "bucket",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -20,6 +20,9 @@ type KeyView struct {
 	FenceFloor interlock.Fence    // the lowest fence that a guard may still accept: of a free key, the next that is given out
 	Notes      []interlock.Note
 	HoldTime   time.Duration // how long keys like this one are usually held; 0 when never seen
+	Pattern    string        // name of the pattern that it fits, "" for none
+	Capacity   *interlock.Capacity
+	Generation uint64 // of the barrier that its holders belong to
 }
 
 // WaiterView is a waiter as others see it.

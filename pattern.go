@@ -1,0 +1,191 @@
+package interlock
+
+import "time"
+
+// Pattern is what holds for all keys of one shape in a namespace. Where a request
+// leaves a duration out, the pattern's is taken; where it asks for more than the
+// pattern's maximum, it gets the maximum.
+type Pattern struct {
+	Name string // its name for operators, up to MaxNameBytes
+
+	// Shape says which keys it is for: literal text with variables between. A
+	// variable is at least one character without a slash:
+	//
+	//	account:{id}              any text
+	//	ticket:{id:int}           a decimal number; leading zeros are dropped
+	//	host:{name:lower}         any text; upper case is made lower case
+	//	repo:{name}/{path...}     the last one: any number of segments, also none
+	//
+	// Where several fit a key, the one with most literal text counts, and of those
+	// the first by name.
+	Shape string
+	// Aliases are other spellings of the same keys: a key that fits one is taken for
+	// the key that Shape makes of the same variables, before anything else is looked
+	// at. So acct-{id} and account:{id} are one thing.
+	Aliases []string
+	// Members lists the keys of a pool, from which a request may ask for any one by
+	// prefix. gpu:{0..7} stands for eight keys.
+	Members []string
+
+	// Capacity is how many permits each key has; 0: none. Making it smaller takes
+	// nothing from those who hold.
+	Capacity uint32
+	// Rate tokens come back every Per, up to Burst (0: Rate). A grant takes them for
+	// good. Rate 0: none.
+	Rate  uint32
+	Per   time.Duration // 0: a second
+	Burst uint32
+	// Groups share the capacity out among claimant groups. A group that is not
+	// listed has no minimum and no maximum.
+	Groups []Group
+
+	TTL       time.Duration // default of a lease without a session
+	MaxTTL    time.Duration
+	Grace     time.Duration
+	MaxGrace  time.Duration
+	MaxHold   time.Duration // default and maximum
+	Stall     time.Duration // default and maximum
+	LockDelay time.Duration // default and minimum
+	MaxWait   time.Duration // default and maximum
+	// MaxWaiters bounds the line of each key; 0: MaxWaitersPerKey.
+	MaxWaiters int
+
+	// Allow says who may claim which modes; the first rule that names the principal
+	// counts. Empty: everybody may claim everything.
+	Allow []Rule
+
+	Preempt    PreemptPolicy
+	Park       ParkPolicy
+	MaxPark    time.Duration // 0: DefaultPark
+	OnDeadlock DeadlockPolicy
+}
+
+// Group is the share of a claimant group in a key's capacity.
+type Group struct {
+	Name string // "" is of those who name none
+	Min  uint32 // kept free for it
+	Max  uint32 // as many as it gets at most; 0: no bound but the capacity
+}
+
+// Rule lets a principal claim modes.
+type Rule struct {
+	Principal string // "*" is everybody
+	Modes     []Mode // empty: all
+}
+
+// PreemptPolicy says what a request with Preempt may do to a holder.
+type PreemptPolicy uint8
+
+const (
+	// PreemptAsk tells the holder who asks and why, and leaves it to the holder.
+	PreemptAsk PreemptPolicy = iota
+	// PreemptRevoke ends the lease after its grace, if the request's priority is not
+	// lower than the lease's.
+	PreemptRevoke
+	// PreemptNever makes Preempt the same as Wait.
+	PreemptNever
+)
+
+// ParkPolicy says what becomes of the keys of a parked lease.
+type ParkPolicy uint8
+
+const (
+	// ParkChoice leaves it to the holder.
+	ParkChoice ParkPolicy = iota
+	// ParkKeep keeps the keys from others.
+	ParkKeep
+	// ParkFree lets others have them meanwhile.
+	ParkFree
+	// ParkNever refuses parking.
+	ParkNever
+)
+
+// DeadlockPolicy says what becomes of a deadlock victim's leases that the others
+// of the cycle wait for.
+type DeadlockPolicy uint8
+
+const (
+	// DeadlockRefuse ends the victim's wait and no more.
+	DeadlockRefuse DeadlockPolicy = iota
+	// DeadlockRevoke also ends those leases after their grace.
+	DeadlockRevoke
+)
+
+var (
+	preemptNames  = [...]string{PreemptAsk: "ask", PreemptRevoke: "revoke", PreemptNever: "never"}
+	parkNames     = [...]string{ParkChoice: "choice", ParkKeep: "keep", ParkFree: "free", ParkNever: "never"}
+	deadlockNames = [...]string{DeadlockRefuse: "refuse", DeadlockRevoke: "revoke"}
+	divisionNames = [...]string{ByHash: "hash", ByRange: "range", ByLoad: "load"}
+)
+
+// The names that the HTTP API uses.
+func (p PreemptPolicy) String() string  { return nameOf(preemptNames[:], p) }
+func (p ParkPolicy) String() string     { return nameOf(parkNames[:], p) }
+func (p DeadlockPolicy) String() string { return nameOf(deadlockNames[:], p) }
+func (d Division) String() string       { return nameOf(divisionNames[:], d) }
+
+// The functions that read what String wrote; ok is false for any other text.
+func ParsePreemptPolicy(s string) (PreemptPolicy, bool) {
+	return parseName[PreemptPolicy](preemptNames[:], s)
+}
+func ParseParkPolicy(s string) (ParkPolicy, bool) { return parseName[ParkPolicy](parkNames[:], s) }
+func ParseDeadlockPolicy(s string) (DeadlockPolicy, bool) {
+	return parseName[DeadlockPolicy](deadlockNames[:], s)
+}
+func ParseDivision(s string) (Division, bool) { return parseName[Division](divisionNames[:], s) }
+
+func nameOf[T ~uint8](names []string, v T) string {
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return ""
+}
+
+func parseName[T ~uint8](names []string, s string) (T, bool) {
+	for i, name := range names {
+		if name == s {
+			return T(i), true
+		}
+	}
+	return 0, false
+}
+
+// Division says how the parts of a shared-out key are given to its members.
+type Division uint8
+
+const (
+	// ByHash gives each part to the member that hashes highest with it, no member
+	// more than its even share: few parts move when a member comes or goes.
+	ByHash Division = iota
+	// ByRange gives each member neighbouring parts.
+	ByRange
+	// ByLoad evens out how much was observed to happen below each part, and moves
+	// few parts for it.
+	ByLoad
+)
+
+// Settings are what an operator says of a whole namespace.
+type Settings struct {
+	// StrictOrder demands that a flow asks for keys in ascending order: a key that
+	// does not come after all that the flow holds is refused, so that no deadlock can
+	// arise.
+	StrictOrder bool
+	// OpenKeys admits keys that fit no pattern, although the namespace has patterns.
+	OpenKeys bool
+	// NearMisses warns of a new key that is spelled almost like a live one.
+	NearMisses bool
+
+	// Quota bounds the namespace, PrincipalQuota each of its principals.
+	Quota          Quota
+	PrincipalQuota Quota
+}
+
+// Quota bounds what one tenant may take. 0 means the limit of the version.
+type Quota struct {
+	Keys     int // keys that somebody holds or waits for
+	Leases   int
+	Waiters  int
+	Sessions int
+	Requests int // a second, at the door
+	Bytes    int // of request bodies and stream frames, a second, at the door
+}
