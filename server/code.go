@@ -30,7 +30,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeInvalidMode: {
 		400, "No such mode", interlock.ActStop, 0,
-		"use exclusive, shared, intent-exclusive or intent-shared",
+		"use exclusive, shared, intent-exclusive, intent-shared or shared+intent-exclusive; or give permits, parties or parts instead of a mode",
 	},
 	interlock.CodeInvalidNamespace: {
 		400, "That cannot be a namespace", interlock.ActStop, 0,
@@ -68,6 +68,38 @@ var codes = map[interlock.Code]codeInfo{
 		400, "Not supported by this version", interlock.ActStop, 0,
 		"leave it out, or ask for a newer server",
 	},
+	interlock.CodeUnknownPattern: {
+		400, "The key fits no pattern of the namespace", interlock.ActStop, 0,
+		"spell the key like one of the nearest patterns or keys; a spelling of your own would exclude nobody",
+	},
+	interlock.CodeInvalidPattern: {
+		400, "The pattern or the setting contradicts itself or its limits", interlock.ActStop, 0,
+		"correct what the message names; nothing was changed",
+	},
+	interlock.CodeNoSuchPattern: {
+		404, "No such pattern", interlock.ActStop, 0,
+		"look at GET /v1/patterns for the names that there are",
+	},
+	interlock.CodeNoCapacity: {
+		400, "The key has neither capacity nor rate", interlock.ActStop, 0,
+		"claim the key in a mode instead, or have the operator give its pattern a capacity or a rate",
+	},
+	interlock.CodeTooManyPermits: {
+		400, "More permits than the key will ever have", interlock.ActStop, 0,
+		"ask for fewer: waiting cannot help",
+	},
+	interlock.CodeModeForbidden: {
+		403, "The pattern does not let this caller claim the key so", interlock.ActAskHuman, 0,
+		"claim it in a mode that is allowed, or ask the operator to allow this one",
+	},
+	interlock.CodeMismatch: {
+		409, "Others began it with another number", interlock.ActStop, 0,
+		"use the number that the others use, or another key",
+	},
+	interlock.CodeKeyOrder: {
+		409, "The keys are asked for out of order", interlock.ActStop, 0,
+		"release what comes after the key and ask for all keys in one request, or in ascending order",
+	},
 	interlock.CodeNotFound: {
 		404, "No such path", interlock.ActStop, 0,
 		"look at /openapi.json for the paths that there are",
@@ -88,6 +120,18 @@ var codes = map[interlock.Code]codeInfo{
 	interlock.CodeFenced: {
 		409, "The fence is not that of a live lease", interlock.ActStop, 0,
 		"do not write: this lease is over. Acquire again, read again, then decide again",
+	},
+	interlock.CodeAtCapacity: {
+		429, "All permits are taken", interlock.ActWait, 5 * time.Second,
+		"ask again later, or ask with on_conflict wait to stand in line",
+	},
+	interlock.CodeRateLimited: {
+		429, "No tokens are left for now", interlock.ActWait, time.Second,
+		"ask again later, or ask with on_conflict wait to stand in line",
+	},
+	interlock.CodeBroken: {
+		409, "The barrier is broken", interlock.ActRetry, time.Second,
+		"a party died or left before all were there: release what is left of this round, then begin the barrier anew together with the others",
 	},
 
 	interlock.CodeExpired: {
@@ -113,6 +157,22 @@ var codes = map[interlock.Code]codeInfo{
 	interlock.CodeOfferLapsed: {
 		410, "Nobody came for the offer", interlock.ActRetry, 0,
 		"the key was offered to this ticket and passed on: acquire again, and keep asking after the ticket",
+	},
+	interlock.CodeWaitLimit: {
+		410, "The request stood in line for as long as it may", interlock.ActWorkElsewhere, 30 * time.Second,
+		"work on something else, then acquire again to stand in line again",
+	},
+	interlock.CodePreempted: {
+		410, "The lease went to a request that asked its holder to yield", interlock.ActReRead, 0,
+		"write nothing more under it; acquire again to stand in line, then read again before you go on",
+	},
+	interlock.CodeParked: {
+		409, "The lease is parked", interlock.ActAskHuman, 0,
+		"nothing may be done under it until the human has decided: then resume it",
+	},
+	interlock.CodeNotParked: {
+		409, "The lease is not parked", interlock.ActStop, 0,
+		"go on with it as it is: there is nothing to resume",
 	},
 	interlock.CodeSessionEnded: {
 		410, "The session is over", interlock.ActReRead, 0,
@@ -163,6 +223,18 @@ var codes = map[interlock.Code]codeInfo{
 	interlock.CodeTooManyNamespaces: {
 		429, "Too many namespaces", interlock.ActAskHuman, time.Minute,
 		"use a namespace that is there already, or ask the operator: the server makes no more of them",
+	},
+	interlock.CodeTooManyKeys: {
+		429, "Too many keys in use", interlock.ActRetry, 30 * time.Second,
+		"release leases and leave lines that are no longer needed, or ask again later",
+	},
+	interlock.CodeTooManyPatterns: {
+		429, "Too many patterns", interlock.ActStop, 0,
+		"delete patterns that are no longer used, or let one shape cover several",
+	},
+	interlock.CodeQuota: {
+		429, "The quota is used up", interlock.ActRetry, time.Second,
+		"do less at once, then ask again; what the quota is, GET /v1/namespace says",
 	},
 	interlock.CodeHistoryTrimmed: {
 		410, "That part of the history is no longer kept", interlock.ActReRead, 0,

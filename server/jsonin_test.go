@@ -56,7 +56,7 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 		head + `"stall_ms":0}`:                 "",
 		head + `"stall_ms":5}`:                 "unsupported: stall_ms",
 		head + `"preempt":true}`:               `unknown field "preempt"`,
-		head + `"on_conflict":"preempt"}`:      "unsupported: on_conflict preempt",
+		head + `"on_conflict":"preempt"}`:      "",
 		head + `"session":"s_1"}`:              "invalid_id: that is not the id of a session",
 		head + `"session":"s_00000000000000000000000000000000"}`:             "invalid_id",
 		head + `"session":"l_00000000000000000000000000000001"}`:             "invalid_id",

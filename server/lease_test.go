@@ -75,7 +75,7 @@ func TestOnConflictDefaults(t *testing.T) {
 		for body, want := range map[string]int{
 			`{}`: 409, `{"wait_ms":0}`: 202, `{"on_conflict":"wait"}`: 202, `{"on_conflict":"wait","wait_ms":0}`: 202,
 			`{"on_conflict":"fail"}`: 409, `{"on_conflict":"fail","wait_ms":0}`: 409, `{"on_conflict":"fail","wait_ms":1}`: 400,
-			`{"on_conflict":"skip"}`: 200, `{"on_conflict":"preempt"}`: 400, `{"wait_ms":1}`: 202, `{"on_conflict":"maybe"}`: 400,
+			`{"on_conflict":"skip"}`: 200, `{"wait_ms":1}`: 202, `{"on_conflict":"maybe"}`: 400,
 		} {
 			start := time.Now()
 			got := d.post("/v1/leases", strings.TrimSuffix(strings.Replace(body, "{", `{"claims":[{"key":"k"}],`, 1), ",}")+closing(body))

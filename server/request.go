@@ -65,8 +65,8 @@ func decodeAcquire(d *jsonIn, cmd *engine.Acquire) (wait time.Duration) {
 		d.fail("field claims is missing: name what is wanted, such as {\"claims\": [{\"key\": \"account:12345\"}]}")
 	case waitGiven && !conflictGiven:
 		cmd.OnConflict = interlock.Wait
-	case wait > 0 && cmd.OnConflict != interlock.Wait:
-		d.fail("field wait_ms: only a request with on_conflict wait waits: leave one of the two out")
+	case wait > 0 && cmd.OnConflict != interlock.Wait && cmd.OnConflict != interlock.Preempt:
+		d.fail("field wait_ms: only a request with on_conflict wait or preempt waits: leave one of the two out")
 	}
 	return min(wait, interlock.MaxLongPoll)
 }
@@ -108,12 +108,8 @@ func (d *jsonIn) mode() interlock.Mode {
 func (d *jsonIn) onConflict() interlock.OnConflict {
 	name := d.str()
 	c, ok := interlock.ParseOnConflict(name)
-	switch {
-	case ok || d.err != nil:
-	case name == "preempt":
-		d.unsupported("on_conflict preempt", "use wait, and revoke the holder if that is right")
-	default:
-		d.fail("field %s: want wait, fail or skip, found %q", d.path, clipped(name))
+	if !ok && d.err == nil {
+		d.fail("field %s: want wait, fail, skip or preempt, found %q", d.path, clipped(name))
 	}
 	return c
 }
