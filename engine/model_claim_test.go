@@ -1,0 +1,115 @@
+package engine_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Which claims conflict, said without intents: who reads or writes what.
+
+// above reports whether a is a proper ancestor of b.
+func above(a, b interlock.Key) bool { return strings.HasPrefix(string(b), string(a)+"/") }
+
+// modeClash is the standard matrix for one and the same key.
+func modeClash(a, b interlock.Mode) bool {
+	const (
+		IS, IX, S, SIX, X = interlock.IntentShared, interlock.IntentExclusive, interlock.Shared, interlock.SharedIntentExclusive, interlock.Exclusive
+	)
+	compatible := map[[2]interlock.Mode]bool{
+		{IS, IS}: true, {IS, IX}: true, {IS, S}: true, {IS, SIX}: true,
+		{IX, IS}: true, {IX, IX}: true,
+		{S, IS}: true, {S, S}: true,
+		{SIX, IS}: true,
+	}
+	return !compatible[[2]interlock.Mode{a, b}]
+}
+
+func writesBelow(m interlock.Mode) bool {
+	return m == interlock.IntentExclusive || m == interlock.SharedIntentExclusive || m == interlock.Exclusive
+}
+
+// clash reports whether two claims of different parties may not be held at once.
+func clash(a, b interlock.Claim) bool {
+	if above(b.Key, a.Key) {
+		a, b = b, a
+	}
+	switch {
+	case a.Key == b.Key:
+		return modeClash(a.Mode, b.Mode)
+	case !above(a.Key, b.Key):
+		return false
+	case a.Mode == interlock.Exclusive:
+		return true // it changes everything below
+	case a.Mode == interlock.Shared || a.Mode == interlock.SharedIntentExclusive:
+		return writesBelow(b.Mode) // it reads everything below
+	}
+	return false // an intent claims nothing below by itself
+}
+
+// conflict reports whether two requests exclude each other.
+func conflict(a, b *request) bool {
+	if a.ns != b.ns || a.party() == b.party() {
+		return false
+	}
+	for _, x := range a.ask.Claims {
+		for _, y := range b.ask.Claims {
+			if clash(x, y) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// coversMode reports whether a is as good as b at the same key.
+func coversMode(a, b interlock.Mode) bool {
+	switch a {
+	case interlock.Exclusive:
+		return true
+	case interlock.SharedIntentExclusive:
+		return b != interlock.Exclusive
+	case interlock.Shared, interlock.IntentExclusive:
+		return b == a || b == interlock.IntentShared
+	}
+	return b == a
+}
+
+// covers reports whether who has a needs no b.
+func covers(a, b interlock.Claim) bool {
+	if a.Key == b.Key {
+		return coversMode(a.Mode, b.Mode)
+	}
+	if !above(a.Key, b.Key) {
+		return false
+	}
+	reads := b.Mode == interlock.Shared || b.Mode == interlock.IntentShared
+	return a.Mode == interlock.Exclusive || reads && (a.Mode == interlock.Shared || a.Mode == interlock.SharedIntentExclusive)
+}
+
+func coversAll(a, b []interlock.Claim) bool {
+	for _, want := range b {
+		if !slices.ContainsFunc(a, func(have interlock.Claim) bool { return covers(have, want) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func claimsText(claims []interlock.Claim) string {
+	short := map[interlock.Mode]string{
+		interlock.IntentShared: "(IS)", interlock.IntentExclusive: "(IX)", interlock.Shared: "(S)",
+		interlock.SharedIntentExclusive: "(SIX)",
+	}
+	var parts []string
+	for _, c := range claims {
+		key := string(c.Key)
+		if quoted := strconv.Quote(key); quoted != `"`+key+`"` {
+			key = quoted
+		}
+		parts = append(parts, key+short[c.Mode])
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,131 @@
+package engine_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+func (m *model) permitGrace(ev *engine.Event) error {
+	r := m.byNum(ev.Num)
+	if r == nil || r.phase != held {
+		return fmt.Errorf("it is not held: %v", r)
+	}
+	if r.ask.Grace <= 0 {
+		return fmt.Errorf("%v has no grace", r)
+	}
+	return m.permitHardEnd(r, ev.Reason)
+}
+
+// permitHardEnd: a lease comes to its hard end for a reason that time gives.
+func (m *model) permitHardEnd(r *request, why engine.Reason) error {
+	var end span
+	switch why {
+	case engine.ByTTL:
+		end = r.ttlEnd()
+	case engine.ByMaxHold:
+		limit, ok := r.capEnd()
+		if !ok {
+			return fmt.Errorf("%v has no max_hold", r)
+		}
+		end = limit
+	case engine.ByDeath:
+		if r.session == nil {
+			return fmt.Errorf("%v has no session", r)
+		}
+		if r.session.ended {
+			return nil
+		}
+		end = r.session.deadline()
+	default:
+		return fmt.Errorf("%v is no reason for a hard end", why)
+	}
+	if !end.mayBeDue(m.now) {
+		return fmt.Errorf("%v ends at %v at the earliest, and it is %d (I8)", r, time.Duration(end.lo), m.now)
+	}
+	return nil
+}
+
+func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
+	r := m.byNum(ev.Num)
+	if r == nil || !r.active() {
+		return fmt.Errorf("it is no lease: %v", r)
+	}
+	if ev.Fence != r.fence {
+		return fmt.Errorf("%v: fence %d", r, ev.Fence)
+	}
+	wrong := fmt.Errorf("%v: nobody gave a reason to end it by %v", r, ev.Reason)
+	switch ev.Reason {
+	case engine.ByRelease, engine.ByLeaving:
+		switch c := cmd.(type) {
+		case *engine.Release:
+			if c.Lease == interlock.LeaseID(r.ask.ID) && c.Namespace == r.ns {
+				return nil
+			}
+		case *engine.Leave:
+			if c.Ticket == interlock.TicketID(r.ask.ID) && c.Namespace == r.ns {
+				return nil
+			}
+		}
+		return wrong
+	case engine.ByRevocation:
+		if c, ok := cmd.(*engine.Revoke); !ok || c.Fence != r.fence || c.Namespace != r.ns {
+			return wrong
+		}
+	case engine.BySession:
+		if c, ok := cmd.(*engine.CloseSession); !ok || r.session == nil || c.Session != r.session.id {
+			return wrong
+		}
+	case engine.ByLapse:
+		if r.phase != offered || !r.lapse.mayBeDue(m.now) {
+			return wrong
+		}
+	case engine.ByTTL, engine.ByMaxHold, engine.ByDeath:
+		switch {
+		case r.phase == inGrace:
+			if ev.Reason != r.why || !r.graceTo.mayBeDue(m.now) {
+				return fmt.Errorf("%v is in grace by %v until %v, and it is %d (I8)", r, r.why, r.graceTo, m.now)
+			}
+		case r.ask.Grace > 0 && r.phase == held:
+			return fmt.Errorf("%v ends without its grace", r)
+		default:
+			return m.permitHardEnd(r, ev.Reason)
+		}
+	default:
+		return wrong
+	}
+	return nil
+}
+
+func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
+	r := m.byNum(ev.Num)
+	if r == nil || r.phase != waiting {
+		return fmt.Errorf("it does not wait: %v", r)
+	}
+	wrong := fmt.Errorf("%v: nobody gave a reason to leave by %v", r, ev.Reason)
+	switch ev.Reason {
+	case engine.ByLeaving:
+		if c, ok := cmd.(*engine.Leave); !ok || c.Ticket != interlock.TicketID(r.ask.ID) || c.Namespace != r.ns {
+			return wrong
+		}
+	case engine.BySession:
+		if c, ok := cmd.(*engine.CloseSession); !ok || r.session == nil || c.Session != r.session.id {
+			return wrong
+		}
+	case engine.ByDeath:
+		if r.session == nil || !r.session.ended && !r.session.deadline().mayBeDue(m.now) {
+			return wrong
+		}
+	case engine.ByLapse:
+		if r.session != nil || r.attached != nil || !r.lapse.mayBeDue(m.now) {
+			return wrong
+		}
+	case engine.ByDeadlock:
+		return m.permitVictim(r, ev.Cycle)
+	default:
+		return wrong
+	}
+	return nil
+}

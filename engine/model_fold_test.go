@@ -1,0 +1,87 @@
+package engine_test
+
+import (
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// fold takes ev into the state.
+func (m *model) fold(cmd engine.Command, ev *engine.Event) {
+	m.events++
+	switch ev.Kind {
+	case engine.EvOpened:
+		m.epoch, m.fence = ev.Epoch, ev.Fence
+	case engine.EvSessionOpened:
+		open := cmd.(*engine.OpenSession)
+		s := &session{num: ev.Session, ns: open.Namespace, id: open.ID, agent: open.Agent, ttl: open.TTL, beat: at(m.now)}
+		if s.ttl == 0 {
+			s.ttl = interlock.DefaultTTL
+		}
+		m.sessions = append(m.sessions, s)
+	case engine.EvSessionEnded:
+		s := m.sessionByNum(ev.Session)
+		s.ended, s.why = true, ev.Reason
+	case engine.EvQueued, engine.EvGranted:
+		r := m.newRequest(cmd.(*engine.Acquire), ev.Num)
+		m.requests = append(m.requests, r)
+		if ev.Kind == engine.EvGranted {
+			m.hand(r, held, ev.Fence)
+			break
+		}
+		r.phase, r.lapse, r.queuedAt = waiting, at(m.now.Add(interlock.BareTicketTTL)), m.events
+		r.attached, r.link = r.ask.From, r.ask.Link // within this step its caller listens
+	case engine.EvAdmitted:
+		r := m.byNum(ev.Num)
+		r.changed = m.changedMeanwhile(r)
+		if !ev.Offer {
+			m.hand(r, held, ev.Fence)
+			break
+		}
+		m.hand(r, offered, ev.Fence)
+		r.lapse = at(m.now.Add(interlock.OfferTTL))
+		if r.session == nil {
+			r.lapse = at(m.now.Add(interlock.BareOfferTTL))
+		}
+	case engine.EvClaimed:
+		r := m.byNum(ev.Num)
+		r.phase, r.granted, r.beat = held, m.now, at(m.now)
+	case engine.EvGrace:
+		r := m.byNum(ev.Num)
+		r.graceTo = span{r.hardEnd().lo.Add(r.ask.Grace), m.now.Add(r.ask.Grace)}
+		if ev.Reason == engine.ByDeath {
+			r.graceTo.lo = min(r.graceTo.lo, r.session.deadline().lo.Add(r.ask.Grace))
+		}
+		r.phase, r.why, r.ended = inGrace, ev.Reason, m.now
+		m.lose(r)
+	case engine.EvEnded, engine.EvLeft:
+		r := m.byNum(ev.Num)
+		if r.active() && slices.Contains([]engine.Reason{engine.ByTTL, engine.ByMaxHold, engine.ByRevocation}, ev.Reason) {
+			m.lose(r)
+		}
+		if r.active() {
+			r.endedAt = m.events
+		}
+		if ev.Note != "" {
+			for _, c := range r.ask.Claims {
+				m.notes = append(m.notes, note{r.ns, c.Key, r.fence})
+			}
+		}
+		r.phase, r.why, r.ended, r.attached = over, ev.Reason, m.now, nil
+	}
+	if ev.RequestID != "" {
+		m.remember(cmd, ev)
+	}
+}
+
+func (m *model) hand(r *request, to phase, fence interlock.Fence) {
+	r.phase, r.fence, r.granted, r.beat, r.attached = to, fence, m.now, at(m.now), nil
+	m.fence = fence
+}
+
+func (m *model) lose(r *request) {
+	if r.session != nil && !r.session.ended && !slices.Contains(r.session.losses, r) {
+		r.session.losses = append(r.session.losses, r)
+	}
+}

@@ -1,0 +1,128 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// heard takes in what is not journaled: that somebody was heard of, or listens.
+func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
+	head := headOf(cmd)
+	s := m.sessionByID(head.Namespace, head.Session)
+	switch c := cmd.(type) {
+	case *engine.Heartbeat, *engine.Attach:
+		if got.Outcome != engine.Done {
+			break
+		}
+		s.beat = at(m.now)
+		if _, ok := c.(*engine.Attach); ok {
+			s.receiver, s.link = head.From, head.Link
+		}
+		if got.Session.ExpiresIn != s.ttl || got.Session.ID != s.id {
+			return fmt.Errorf("a heartbeat gives a full ttl, and not %v", got.Session.ExpiresIn)
+		}
+		return m.checkLosses(s, got.Losses)
+	case *engine.Renew:
+		if got.Outcome != engine.Granted {
+			break
+		}
+		r := m.byID(head.Namespace, c.Lease)
+		if r == nil {
+			return errors.New("a lease was renewed that does not exist")
+		}
+		if r.session != nil {
+			r.session.beat = at(m.now)
+		} else {
+			r.beat = at(m.now)
+		}
+	case *engine.Poll:
+		if r := m.byID(head.Namespace, c.Ticket); r != nil && got.Outcome == engine.Queued {
+			m.attach(r, head, c.Attach)
+		}
+	case *engine.Acquire:
+		if r := m.byID(head.Namespace, c.ID); r != nil && !c.Attach {
+			r.attached = nil
+		}
+		if known := m.answerTo(head); known != nil && got.Outcome == engine.Queued {
+			if r := m.byNum(known.num); r != nil && r.phase == waiting {
+				m.attach(r, head, c.Attach)
+			}
+		}
+	}
+	return nil
+}
+
+// checkLosses: a heartbeat tells of every lease that was lost since the last one.
+func (m *model) checkLosses(s *session, losses []engine.Loss) error {
+	for _, r := range s.losses {
+		if !slices.ContainsFunc(losses, func(l engine.Loss) bool { return l.Lease.Fence == r.fence }) {
+			return fmt.Errorf("the heartbeat does not tell of the loss of %v", r)
+		}
+	}
+	for _, l := range losses {
+		if r := m.byID(s.ns, l.Lease.ID); r == nil || r.session != s {
+			return fmt.Errorf("the heartbeat tells of a loss of somebody else: %+v", l)
+		}
+	}
+	s.losses = nil
+	return nil
+}
+
+func (m *model) attach(r *request, head *engine.Head, on bool) {
+	r.lapse = at(m.now.Add(interlock.BareTicketTTL))
+	switch {
+	case on:
+		r.attached, r.link = head.From, head.Link
+	case r.link == head.Link: // a look from elsewhere takes the answer away from nobody
+		r.attached = nil
+	}
+}
+
+// forget takes in who no longer listens.
+func (m *model) forget(cmd engine.Command) {
+	switch c := cmd.(type) {
+	case *engine.Detach:
+		for _, r := range m.requests {
+			meant := r.session != nil && r.session.id == c.Session
+			if !c.Ticket.IsZero() {
+				meant = interlock.TicketID(r.ask.ID) == c.Ticket
+			}
+			if r.ns == c.Namespace && meant && r.attached != nil && r.link == c.Link {
+				r.attached, r.lapse = nil, at(m.now.Add(interlock.BareTicketTTL))
+			}
+		}
+		if s := m.sessionByID(c.Namespace, c.Session); s != nil && c.Ticket.IsZero() && s.link == c.Link {
+			s.receiver = nil
+		}
+	case *engine.Recover:
+		for _, s := range m.sessions {
+			s.receiver, s.losses, s.beat = nil, nil, m.anew(s.ttl).add(-s.ttl)
+		}
+		for _, r := range m.requests {
+			r.attached = nil
+			switch r.phase {
+			case waiting:
+				r.lapse = m.anew(interlock.BareTicketTTL)
+			case offered:
+				wait := interlock.OfferTTL
+				if r.session == nil {
+					wait = interlock.BareOfferTTL
+				}
+				r.lapse = span{min(r.lapse.lo, m.now.Add(wait)), m.anew(wait).hi}
+			case held:
+				r.beat = m.anew(r.ttl()).add(-r.ttl())
+			case inGrace:
+				r.graceTo = span{r.graceTo.lo, max(r.graceTo.hi, m.anew(r.ask.Grace).hi)}
+			}
+		}
+	}
+}
+
+// anew is a deadline that a restart gave: d from now, and up to a quarter of it
+// later.
+func (m *model) anew(d time.Duration) span { return span{m.now.Add(d), m.now.Add(d + d/4)} }

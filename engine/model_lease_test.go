@@ -1,0 +1,91 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+func (m *model) checkTicket(r *request, got *interlock.Ticket) error {
+	if got.ID != interlock.TicketID(r.ask.ID) {
+		return fmt.Errorf("the ticket is not that of %v", r)
+	}
+	if got.Position < 1 || got.Length < got.Position {
+		return fmt.Errorf("%v: position %d of %d", r, got.Position, got.Length)
+	}
+	return nil
+}
+
+// checkLease compares a lease as its holder sees it with the model.
+func (m *model) checkLease(r *request, got *interlock.Lease) error {
+	bad := func(what string, want, have any) error {
+		return fmt.Errorf("%v: %s: want %v, got %v", r, what, want, have)
+	}
+	switch {
+	case got.ID != interlock.LeaseID(r.ask.ID):
+		return bad("id", r.ask.ID, got.ID)
+	case got.Fence != r.fence:
+		return bad("fence", r.fence, got.Fence)
+	case !slices.Equal(got.Claims, r.ask.Claims):
+		return bad("claims", r.ask.Claims, got.Claims)
+	case got.Flow != r.ask.Flow || got.Purpose != r.ask.Purpose:
+		return bad("flow and purpose", r.ask.Flow, got.Flow)
+	case got.TTL != r.ttl() || got.Grace != r.ask.Grace:
+		return bad("ttl and grace", r.ttl(), got.TTL)
+	}
+	if got.Changed != r.changed {
+		return bad("changed", r.changed, got.Changed)
+	}
+	var notes []interlock.Fence
+	for i, n := range got.Notes {
+		if i > 0 && n.Age > got.Notes[i-1].Age {
+			return bad("notes", "the oldest first", got.Notes)
+		}
+		notes = append(notes, n.Fence)
+	}
+	want := m.notesAt(r.ns, r.ask.Claims)
+	slices.Sort(notes)
+	slices.Sort(want)
+	if !slices.Equal(notes, want) {
+		return bad("notes", want, notes)
+	}
+	end := r.hardEnd()
+	if r.phase == inGrace {
+		end = r.graceTo
+	}
+	end = later(end, at(m.now)) // what is overdue ends now
+	if e := m.now.Add(got.ExpiresIn); e < end.lo || e > end.hi {
+		return bad("hard end", end, e)
+	}
+	state := interlock.Held
+	soft := r.ttlEnd().add(-r.ttl() / 3)
+	switch {
+	case r.phase == inGrace:
+		state = interlock.Grace
+	case r.ask.MaxHold > 0 || soft.lo != soft.hi:
+		state = got.State
+	case soft.mustBeDue(m.now):
+		state = interlock.Soft
+	}
+	if got.State != state {
+		return bad("state", state, got.State)
+	}
+	return nil
+}
+
+func effectText(e *engine.Effect) string {
+	text := fmt.Sprintf("%v", e.Outcome)
+	if e.Code != "" {
+		text += fmt.Sprintf(" %v (%s)", e.Code, e.Message)
+	}
+	if !e.Lease.ID.IsZero() {
+		text += fmt.Sprintf(" %s fence=%d %v until +%v", claimsText(e.Lease.Claims), e.Lease.Fence, e.Lease.State, time.Duration(e.Lease.ExpiresIn))
+	}
+	if !e.Ticket.ID.IsZero() {
+		text += fmt.Sprintf(" position %d of %d", e.Ticket.Position, e.Ticket.Length)
+	}
+	return text
+}

@@ -1,0 +1,117 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// remembered is the answer to a request id.
+type remembered struct {
+	ns      interlock.Namespace
+	session interlock.SessionID
+	id      string
+	body    string
+	outcome engine.Outcome
+	code    interlock.Code
+	num     uint64 // the request that it is about; 0 for none
+	at      engine.Time
+}
+
+// Request ids.
+
+// repeatable are the commands for which a request id counts: the others change
+// nothing, or may happen twice.
+func repeatable(cmd engine.Command) bool {
+	switch cmd.(type) {
+	case *engine.Acquire, *engine.Release, *engine.Leave, *engine.Revoke, *engine.OpenSession:
+		return true
+	}
+	return false
+}
+
+func (m *model) answerTo(head *engine.Head) *remembered {
+	if head.RequestID == "" {
+		return nil
+	}
+	for _, a := range m.answers {
+		if a.ns == head.Namespace && a.session == head.Session && a.id == head.RequestID && m.now.Sub(a.at) < interlock.RequestIDWindow {
+			return a
+		}
+	}
+	return nil
+}
+
+// bodyOf is everything of a command that must be the same when its request id is
+// repeated.
+func bodyOf(cmd engine.Command) string {
+	if c, ok := cmd.(*engine.Acquire); ok {
+		plain := *c
+		plain.Head, plain.ID, plain.Attach = engine.Head{}, [16]byte{}, false
+		return fmt.Sprintf("%+v", plain)
+	}
+	plain := reflect.New(reflect.TypeOf(cmd).Elem())
+	plain.Elem().Set(reflect.ValueOf(cmd).Elem())
+	plain.Elem().FieldByName("Head").SetZero()
+	return fmt.Sprintf("%T%+v", cmd, plain.Elem().Interface())
+}
+
+func (m *model) remember(cmd engine.Command, ev *engine.Event) {
+	head := headOf(cmd)
+	if m.answerTo(head) != nil {
+		return
+	}
+	a := &remembered{
+		ns: head.Namespace, session: head.Session, id: head.RequestID, body: bodyOf(cmd),
+		outcome: ev.Answer, code: ev.Code, num: ev.Num, at: m.now,
+	}
+	if r := m.byID(head.Namespace, ev.ID); a.num == 0 && r != nil {
+		a.num = r.num // a lease that the holder had already
+	}
+	m.answers = append(m.answers, a)
+}
+
+// expectRepeated: same id, same answer, with the request's state of today;
+// another body is refused.
+func (m *model) expectRepeated(cmd engine.Command, known *remembered) answer {
+	if known.body != bodyOf(cmd) {
+		return refused(interlock.CodeRequestIDReused)
+	}
+	r := m.byNum(known.num)
+	switch {
+	case known.outcome == engine.Refused:
+		return refused(known.code)
+	case (known.outcome == engine.Granted || known.outcome == engine.Queued) && r != nil:
+		return m.showRequest(r)
+	}
+	return answer{outcome: known.outcome}
+}
+
+// checkRemembered: an answer with a request id is remembered once, unless it is a
+// refusal that another attempt may be spared.
+func (m *model) checkRemembered(cmd engine.Command, before bool, out *engine.Output) error {
+	n := 0
+	for i := range out.Events {
+		if out.Events[i].RequestID != "" {
+			n++
+		}
+	}
+	head := headOf(cmd)
+	if !repeatable(cmd) || head.RequestID == "" {
+		return nil
+	}
+	switch {
+	case before && n > 0, n > 1:
+		return fmt.Errorf("the request id is remembered %d times more", n)
+	case !before && n == 0:
+		for i := range out.Effects {
+			if e := &out.Effects[i]; e.To == head.From && (e.Outcome != engine.Refused || e.Code == interlock.CodeHeld) {
+				return errors.New("the answer to the request id is not remembered")
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package engine_test
+
+import (
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// newRequest is the request that ask would make.
+func (m *model) newRequest(ask *engine.Acquire, num uint64) *request {
+	r := &request{num: num, ns: ask.Namespace, ask: *ask, arrived: m.now}
+	if !ask.Session.IsZero() {
+		r.session = m.sessionByID(ask.Namespace, ask.Session)
+	}
+	r.ask.Claims = normal(ask.Claims)
+	switch {
+	case r.session == nil:
+		r.ask.Flow = "" // flows are a session's
+	case ask.Flow == "":
+		r.ask.Flow = "main"
+	}
+	if ask.TTL == 0 {
+		r.ask.TTL = interlock.DefaultTTL
+		if r.session != nil {
+			r.ask.TTL = r.session.ttl
+		}
+	}
+	switch ask.Grace {
+	case 0:
+		r.ask.Grace = interlock.DefaultGrace
+	case engine.NoGrace:
+		r.ask.Grace = 0
+	}
+	return r
+}
+
+// normal spells out the zero Mode, and puts the claims into the order in which
+// the engine keeps them.
+func normal(claims []interlock.Claim) []interlock.Claim {
+	list := slices.Clone(claims)
+	for i := range list {
+		if list[i].Mode == 0 {
+			list[i].Mode = interlock.Exclusive
+		}
+	}
+	return list
+}
+
+// wrongWith names the rule that a request breaks. The random runs break at most
+// one at a time.
+func wrongWith(c *engine.Acquire) interlock.Code {
+	if len(c.Claims) == 0 || len(c.Claims) > interlock.MaxClaims {
+		return interlock.CodeTooManyClaims
+	}
+	for i, claim := range c.Claims {
+		if _, err := engine.ParseKey(string(claim.Key)); err != nil {
+			return interlock.CodeInvalidKey
+		}
+		if slices.ContainsFunc(c.Claims[:i], func(other interlock.Claim) bool { return other.Key == claim.Key }) {
+			return interlock.CodeDuplicateClaim
+		}
+	}
+	switch {
+	case slices.ContainsFunc(c.Claims, func(claim interlock.Claim) bool { return claim.Mode > interlock.Exclusive }):
+		return interlock.CodeInvalidMode
+	case c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL),
+		c.Grace != engine.NoGrace && (c.Grace < 0 || c.Grace > interlock.MaxGrace),
+		c.MaxHold < 0 || c.MaxHold > interlock.MaxMaxHold:
+		return interlock.CodeInvalidTTL
+	case c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority:
+		return interlock.CodeInvalidPriority
+	}
+	return ""
+}
+
+// covering gives the leases of the same flow each of which has all that r asks
+// for. One in grace does no new work, and of an offer the holder does not know yet, so
+// they are not among them.
+func (m *model) covering(r *request) (list []*request) {
+	if r.session == nil {
+		return nil
+	}
+	for _, q := range m.requests {
+		if q.phase == held && q.party() == r.party() && coversAll(q.ask.Claims, r.ask.Claims) {
+			list = append(list, q)
+		}
+	}
+	return list
+}
+
+func (m *model) highestNum() (num uint64) {
+	for _, r := range m.requests {
+		num = max(num, r.num)
+	}
+	return num
+}

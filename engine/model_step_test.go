@@ -1,0 +1,184 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// push is an effect that somebody other than the caller is told, or the caller
+// a second time.
+type push struct {
+	to      engine.Caller
+	outcome engine.Outcome
+	about   *request
+	must    bool // otherwise it may also be left out
+	told    bool
+}
+
+// observe follows one step of the engine: it judges every event by the state in
+// which it happened, then the answer and the pushes, then what must hold between
+// steps. What is due by the time of a command ends before the command is carried
+// out, so its answer is expected from the state after that.
+func (m *model) observe(cmd engine.Command, out *engine.Output) error {
+	head := headOf(cmd)
+	m.now = head.At
+	var want answer
+	var known, expected bool
+	var pushes []*push
+	for i := range out.Events {
+		ev := &out.Events[i]
+		if !byTime(ev) && !expected {
+			want, known, expected = m.expect(cmd), m.answerTo(head) != nil, true
+		}
+		if err := m.permit(cmd, ev); err != nil {
+			return fmt.Errorf("event %v of request %d, session %d: %w", ev.Kind, ev.Num, ev.Session, err)
+		}
+		pushes = append(pushes, m.pushesFor(cmd, ev)...)
+		m.fold(cmd, ev)
+	}
+	if !expected {
+		want, known = m.expect(cmd), m.answerTo(head) != nil
+	}
+	if err := m.checkRemembered(cmd, known, out); err != nil {
+		return err
+	}
+	effects := slices.DeleteFunc(slices.Clone(out.Effects), func(e engine.Effect) bool { return e.Outcome == engine.Warned })
+	for i := range out.Effects {
+		if e := &out.Effects[i]; e.Outcome == engine.Warned {
+			if err := m.checkWarning(e); err != nil {
+				return err
+			}
+		}
+	}
+	var first *engine.Effect
+	if head.From != nil && !want.none {
+		i := slices.IndexFunc(effects, func(e engine.Effect) bool {
+			return e.To == head.From && e.Outcome != engine.Lost
+		})
+		if i < 0 {
+			return errors.New("the caller got no answer")
+		}
+		told := effects[i]
+		first, effects = &told, slices.Delete(effects, i, i+1)
+	}
+	if first != nil {
+		if err := m.heard(cmd, first); err != nil {
+			return err
+		}
+		if err := m.checkAnswer(cmd, want, first); err != nil {
+			return err
+		}
+	}
+	m.forget(cmd)
+	for _, p := range pushes {
+		// A wait that was over in its own step needs one answer only.
+		if first != nil && p.to == head.From && p.outcome == first.Outcome && p.outcome != engine.Lost {
+			p.told = true
+		}
+	}
+	return m.checkPushes(pushes, effects)
+}
+
+// byTime reports whether time alone brought ev about.
+func byTime(ev *engine.Event) bool {
+	switch ev.Reason {
+	case engine.ByTTL, engine.ByMaxHold, engine.ByDeath, engine.ByLapse:
+		return ev.RequestID == ""
+	}
+	return false
+}
+
+// pushesFor gives the pushes that ev brings with it, from the state before it.
+func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
+	r := m.byNum(ev.Num)
+	if r == nil {
+		return nil
+	}
+	switch ev.Kind {
+	case engine.EvAdmitted:
+		if to := m.listener(r); to != nil {
+			list = append(list, &push{to: to, outcome: engine.Granted, about: r, must: true})
+		}
+	case engine.EvQueued:
+	case engine.EvClaimed:
+		if _, ok := cmd.(*engine.Attach); ok {
+			list = append(list, &push{to: headOf(cmd).From, outcome: engine.Granted, about: r, must: true})
+		}
+	case engine.EvLeft:
+		if r.attached != nil {
+			// The victim of its own request may get the refusal as its only answer.
+			own := r.attached == headOf(cmd).From && ev.Reason == engine.ByDeadlock
+			list = append(list, &push{to: r.attached, outcome: engine.Refused, about: r, must: !own})
+		} else if r.session != nil && r.session.receiver != nil {
+			list = append(list, &push{to: r.session.receiver, outcome: engine.Refused, about: r})
+		}
+	case engine.EvGrace, engine.EvEnded:
+		if r.session == nil || r.session.receiver == nil {
+			break
+		}
+		switch ev.Reason {
+		case engine.ByTTL, engine.ByMaxHold, engine.ByRevocation:
+			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r, must: true})
+		case engine.ByDeath, engine.ByLapse, engine.BySession:
+			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r})
+		}
+	}
+	return list
+}
+
+func (m *model) checkPushes(due []*push, effects []engine.Effect) error {
+	for i := range effects {
+		got := &effects[i]
+		if got.To == nil {
+			continue
+		}
+		k := slices.IndexFunc(due, func(p *push) bool {
+			id := got.Ticket.ID
+			if got.Outcome != engine.Refused {
+				id = interlock.TicketID(got.Lease.ID)
+			}
+			return !p.told && p.to == got.To && p.outcome == got.Outcome && (id == interlock.TicketID(p.about.ask.ID) || id.IsZero())
+		})
+		if k < 0 {
+			return fmt.Errorf("%v was told %s, which does not concern it", got.To, effectText(got))
+		}
+		due[k].told = true
+		if got.Outcome == engine.Granted && due[k].about.phase == held {
+			if err := m.checkLease(due[k].about, &got.Lease); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range due {
+		if p.must && !p.told {
+			return fmt.Errorf("%v was not told %v about %v", p.to, p.outcome, p.about)
+		}
+	}
+	return nil
+}
+
+// checkWarning: a warning goes to the receiver of a lease of which at most a
+// third of the time is left.
+func (m *model) checkWarning(got *engine.Effect) error {
+	for _, r := range m.requests {
+		if interlock.LeaseID(r.ask.ID) != got.Lease.ID || r.fence == 0 {
+			continue
+		}
+		if r.phase != held && r.ended == m.now {
+			return nil // its soft and its hard end were due at once
+		}
+		soft := r.ttlEnd().add(-r.ttl() / 3)
+		if r.ask.MaxHold > 0 {
+			soft = earlier(soft, at(r.granted.Add(r.ask.MaxHold-r.ask.MaxHold/3)))
+		}
+		if r.session == nil || r.session.receiver != got.To || !soft.mayBeDue(m.now) {
+			return fmt.Errorf("a warning without reason for %v: %v", r, effectText(got))
+		}
+		return nil
+	}
+	return fmt.Errorf("a warning for what is not held: %v", effectText(got))
+}

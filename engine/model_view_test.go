@@ -1,0 +1,145 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// checkViews compares what anybody may look at with the model.
+func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, keys []interlock.Key) error {
+	var live, lingering int // an ended session stays for as long as a lease of it is in grace
+	for _, s := range m.sessions {
+		switch {
+		case !s.ended:
+			live++
+		case slices.ContainsFunc(m.inPhase(inGrace), func(r *request) bool { return r.session == s }):
+			lingering++
+		}
+	}
+	c := e.Counts()
+	active, offers, line := len(m.inPhase(offered, held, inGrace)), len(m.inPhase(offered)), len(m.inPhase(waiting))
+	if c.Sessions < live || c.Sessions > live+lingering || c.Waiters != line || c.Leases < active-offers || c.Leases > active {
+		return fmt.Errorf("the engine counts %+v, the model %d sessions, %d leases with %d offers, %d waiters", c, live, active, offers, line)
+	}
+	if what, end := m.nextDue(); what != nil {
+		if timer, ok := e.NextTimer(); !ok || timer > end {
+			return fmt.Errorf("%v is due at %d, but the next timer is at %d (%v)", what, end, timer, ok)
+		}
+	}
+	for _, ns := range namespaces {
+		for _, key := range keys {
+			if err := m.checkKey(e, ns, key); err != nil {
+				return fmt.Errorf("Key(%s, %s): %w", ns, key, err)
+			}
+		}
+		if err := m.checkWaits(e.Waits(ns), ns); err != nil {
+			return fmt.Errorf("Waits(%s): %w", ns, err)
+		}
+	}
+	return nil
+}
+
+func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock.Key) error {
+	view, err := e.Key(ns, key)
+	if err != nil {
+		return err
+	}
+	var fences, got []interlock.Fence
+	for _, r := range m.inPhase(offered, held, inGrace) {
+		// An intent above says nothing about this key.
+		touches := func(c interlock.Claim) bool {
+			return c.Key == key || above(key, c.Key) || above(c.Key, key) && c.Mode >= interlock.Shared
+		}
+		if r.ns == ns && slices.ContainsFunc(r.ask.Claims, touches) {
+			fences = append(fences, r.fence)
+		}
+	}
+	for _, h := range view.Holders {
+		got = append(got, h.Fence)
+		if err := m.checkHolder(ns, &h); err != nil {
+			return err
+		}
+	}
+	slices.Sort(fences)
+	slices.Sort(got)
+	if got = slices.Compact(got); !slices.Equal(fences, got) && view.More == 0 {
+		return fmt.Errorf("holders with the fences %v, want %v", got, fences)
+	}
+	var line []*request
+	for _, r := range m.inPhase(waiting) {
+		// Who waits for something below stands in line here for an intent.
+		touches := func(c interlock.Claim) bool { return c.Key == key || above(key, c.Key) }
+		if r.ns == ns && slices.ContainsFunc(r.ask.Claims, touches) {
+			line = append(line, r)
+		}
+	}
+	slices.SortFunc(line, func(a, b *request) int {
+		if aheadOf(a, b) {
+			return -1
+		}
+		return 1
+	})
+	shown := slices.DeleteFunc(slices.Clone(view.Waiters), func(w engine.WaiterView) bool { return w.Offered })
+	if len(shown) != len(line) {
+		return fmt.Errorf("a line of %d, want %d", len(shown), len(line))
+	}
+	for i, w := range shown {
+		r := line[i]
+		if w.Flow != r.ask.Flow || w.Agent != m.agentOf(r) || w.Priority != r.ask.Priority || w.Waited != m.now.Sub(r.arrived) {
+			return fmt.Errorf("waiter %d is %+v, want %v", i+1, w, r)
+		}
+	}
+	return nil
+}
+
+func (m *model) checkHolder(ns interlock.Namespace, h *interlock.Holder) error {
+	for _, r := range m.inPhase(offered, held, inGrace) {
+		if r.fence != h.Fence {
+			continue
+		}
+		// The mode shown may be stronger than the claim's: intents for claims below come on top.
+		shown := func(c interlock.Claim) bool { return c.Key == h.Key && coversMode(h.Mode, c.Mode) }
+		if r.ns != ns || h.Agent != m.agentOf(r) || h.Flow != r.ask.Flow || !slices.ContainsFunc(r.ask.Claims, shown) {
+			return fmt.Errorf("the holder %+v is not %v", h, r)
+		}
+		if h.Held != m.now.Sub(r.granted) || (r.phase == offered) != (h.Liveness == interlock.Offered) || (r.phase == inGrace) != (h.Liveness == interlock.LiveGrace) {
+			return fmt.Errorf("the holder %+v is not %v", h, r)
+		}
+		return nil
+	}
+	return fmt.Errorf("nobody holds it with the fence %d", h.Fence)
+}
+
+// checkWaits compares the edges of the wait-for graph, by who waits for whom.
+func (m *model) checkWaits(edges []engine.WaitEdge, ns interlock.Namespace) error {
+	type pair struct {
+		waiter, blocker string
+		ahead           bool
+	}
+	name := func(agent, flow string) string { return agent + "/" + flow }
+	want, got := map[pair]bool{}, map[pair]bool{}
+	for _, r := range m.inPhase(waiting) {
+		for _, b := range m.blockers(r) {
+			if r.ns == ns {
+				want[pair{name(m.agentOf(r), r.ask.Flow), name(m.agentOf(b), b.ask.Flow), b.phase == waiting}] = true
+			}
+		}
+	}
+	for _, e := range edges {
+		got[pair{name(e.Waiter.Agent, e.Waiter.Flow), name(e.Blocker.Agent, e.Blocker.Flow), e.Ahead}] = true
+	}
+	for p := range want {
+		if !got[p] {
+			return fmt.Errorf("the edge %+v is missing", p)
+		}
+	}
+	for p := range got {
+		if !want[p] {
+			return fmt.Errorf("there is no edge %+v", p)
+		}
+	}
+	return nil
+}
