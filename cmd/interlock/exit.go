@@ -28,8 +28,8 @@ const (
 	exitConflict    = 65 // version conflict or stale fence
 	exitUnreachable = 69 // no server answered
 	exitDeadlock    = 73 // chosen as the victim of a deadlock
-	exitNotAcquired = 75 // not acquired in time, or a limit was met
-	exitForbidden   = 77 // no credential, or the wrong one
+	exitNotAcquired = 75 // not acquired in time, or a limit or a quota was met
+	exitForbidden   = 77 // no credential, the wrong one, or one that may not claim the key so
 	exitLost        = 79 // the lease was lost
 
 	// As a shell has them.
@@ -97,18 +97,19 @@ func exitForCode(code interlock.Code) int {
 		return exitConflict
 	case interlock.CodeDeadlock:
 		return exitDeadlock
-	case interlock.CodeHeld, interlock.CodeLeft, interlock.CodeOfferLapsed, interlock.CodeUnknownTicket,
+	case interlock.CodeHeld, interlock.CodeAtCapacity, interlock.CodeRateLimited, interlock.CodeBroken, interlock.CodeWaitLimit,
+		interlock.CodeLeft, interlock.CodeOfferLapsed, interlock.CodeUnknownTicket,
 		interlock.CodeTooManyWaiters, interlock.CodeTooManySessions, interlock.CodeTooManyLeases, interlock.CodeTooManyStreams,
-		interlock.CodeTooManyNamespaces, interlock.CodeNoSpace:
+		interlock.CodeTooManyNamespaces, interlock.CodeTooManyKeys, interlock.CodeTooManyPatterns, interlock.CodeQuota, interlock.CodeNoSpace:
 		return exitNotAcquired
-	case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost:
+	case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost, interlock.CodeModeForbidden:
 		return exitForbidden
-	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodeReleased, interlock.CodeSessionEnded,
+	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodePreempted, interlock.CodeReleased, interlock.CodeSessionEnded,
 		interlock.CodeUnknownLease, interlock.CodeUnknownSession, interlock.CodeInGrace:
 		return exitLost
 	case interlock.CodeNotOwner, interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeOutcomeUnknown:
 		return exitUnreachable
-	case interlock.CodeInternal, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed:
+	case interlock.CodeInternal, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeNoSuchPattern:
 		return exitFailure
 	}
 	return exitUsage

@@ -194,6 +194,10 @@ func TestExitCodesOfRefusals(t *testing.T) {
 		interlock.CodeFenced: exitConflict, interlock.CodeDeadlock: exitDeadlock, interlock.CodeHeld: exitNotAcquired,
 		interlock.CodeForbidden: exitForbidden, interlock.CodeUnauthenticated: exitForbidden, interlock.CodeTaken: exitLost,
 		interlock.CodeExpired: exitLost, interlock.CodeRevoked: exitLost, interlock.CodeShuttingDown: exitUnreachable,
+		interlock.CodeAtCapacity: exitNotAcquired, interlock.CodeRateLimited: exitNotAcquired, interlock.CodeQuota: exitNotAcquired,
+		interlock.CodeWaitLimit: exitNotAcquired, interlock.CodeBroken: exitNotAcquired, interlock.CodePreempted: exitLost,
+		interlock.CodeModeForbidden: exitForbidden, interlock.CodeKeyOrder: exitUsage, interlock.CodeNoCapacity: exitUsage,
+		interlock.CodeTooManyPermits: exitUsage, interlock.CodeUnknownPattern: exitUsage, interlock.CodeNoSuchPattern: exitFailure,
 		interlock.CodeInvalidKey: exitUsage, interlock.CodeTooManyClaims: exitUsage, interlock.CodeInternal: exitFailure,
 	} {
 		if got := exitCode(fmt.Errorf("wrapped: %w", &interlock.Error{Code: code})); got != want {
