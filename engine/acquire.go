@@ -96,6 +96,7 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 		r.grace = c.Grace
 	}
 	r.purpose, r.trace, r.claims, r.maxHold, r.priority = c.Purpose, c.Trace, c.Claims, c.MaxHold, int32(c.Priority)
+	r.setTerms(terms{group: c.Group, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait})
 	r.granted = e.now
 	e.trial = wait{arrived: e.now, score: e.now - Time(c.Priority)*Time(interlock.PriorityBoost), req: r}
 	r.wait = &e.trial
@@ -170,6 +171,9 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 	ev := e.event(kind, r)
 	ev.Purpose, ev.Trace = r.purpose, r.trace
 	ev.TTL, ev.Grace, ev.MaxHold, ev.Priority = r.ttl, r.grace, r.maxHold, int(r.priority)
+	if t := r.terms; t != nil {
+		ev.Group, ev.Stall, ev.LockDelay, ev.MaxWait = t.group, t.stall, t.lockDelay, t.maxWait
+	}
 	return ev
 }
 

@@ -112,7 +112,7 @@ func (v *viewer) below(n *node, modes modeSet) {
 func (v *viewer) holders() []interlock.Holder {
 	list := make([]interlock.Holder, 0, len(v.found))
 	for i, r := range v.found {
-		list = append(list, v.e.holder(r, v.via[i].node.key, v.via[i].mode))
+		list = append(list, v.e.holder(r, v.via[i].node.key, v.via[i].modeOf()))
 	}
 	slices.SortFunc(list, func(a, b interlock.Holder) int { return cmp.Compare(a.Fence, b.Fence) })
 	return list
@@ -172,9 +172,9 @@ func (at *node) conflictsBefore(r *request, mode interlock.Mode) (n int) {
 	if l == nil {
 		return 0
 	}
-	for m := is; m <= ex; m++ {
-		if conflicts[mode].has(m) {
-			n += l.trees[m].countBefore(r)
+	for c := l.first; c != nil; c = c.next {
+		if conflicts[mode].has(c.mode) {
+			n += c.countBefore(r)
 		}
 	}
 	if r.flow.at(at).waits < 2 {

@@ -175,10 +175,9 @@ func (f *flow) isWaitedFor() bool {
 // hasFollower reports whether a conflicting waiter stands behind r.
 func (r *request) hasFollower() bool {
 	for i := range r.needs {
-		l := r.needs[i].node.line
-		against := conflicts[r.needs[i].mode] & l.modes
-		for mode := is; mode <= ex; mode++ {
-			if against.has(mode) && before(r, l.trees[mode].last().req) {
+		against := conflicts[r.needs[i].mode]
+		for c := r.needs[i].node.line.first; c != nil; c = c.next {
+			if against.has(c.mode) && before(r, c.last().req) {
 				return true
 			}
 		}
@@ -230,22 +229,25 @@ func (s *space) tornBelow(n *node, against modeSet) []*flow {
 func (e *Engine) eachAhead(m *need, s suspect, visit func(*request) bool) bool {
 	l := m.node.line
 	if l.mark != e.search {
-		l.mark, l.upto = e.search, [2][modeCount]*place{}
+		l.mark = e.search
+		for c := l.first; c != nil; c = c.next {
+			c.upto = [2]*place{}
+		}
 	}
-	upto := &l.upto[0]
+	who := 0
 	if s.flow != nil && m.req.flow == s.flow {
-		upto = &l.upto[1]
+		who = 1
 	}
-	for mode := is; mode <= ex; mode++ {
-		if !conflicts[m.mode].has(mode) || !l.modes.has(mode) {
+	for c := l.first; c != nil; c = c.next {
+		if !conflicts[m.mode].has(c.mode) {
 			continue
 		}
-		p := l.trees[mode].first()
-		if met := upto[mode]; met != nil {
+		p := c.first()
+		if met := c.upto[who]; met != nil {
 			p = met.next()
 		}
 		for ; p != nil && before(p.req, m.req); p = p.next() {
-			upto[mode] = p
+			c.upto[who] = p
 			if visit(p.req) {
 				return true
 			}

@@ -139,6 +139,7 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	}
 	r.purpose, r.trace, r.claims = ev.Purpose, ev.Trace, ev.Claims
 	r.ttl, r.grace, r.maxHold, r.priority = ev.TTL, ev.Grace, ev.MaxHold, int32(ev.Priority)
+	r.setTerms(terms{group: ev.Group, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait})
 	r.need()
 	return r, nil
 }
@@ -272,7 +273,7 @@ func (e *Engine) evolveEnd(ev *Event, r *request) {
 	writes := false
 	for i := range r.needs {
 		m := &r.needs[i]
-		writes = writes || m.claimed && writing.has(m.mode)
+		writes = writes || m.claimed && m.counts == 0 && writing.has(m.mode)
 	}
 	if writes {
 		e.writes++
@@ -305,7 +306,7 @@ func (e *Engine) bury(r *request, why Reason) {
 	r.unneed()
 	sess := r.session()
 	r.flow, r.wait, r.phase, r.reason = nil, nil, over, why
-	r.agent, r.purpose, r.trace, r.progress = "", "", "", nil
+	r.agent, r.purpose, r.trace, r.progress, r.terms = "", "", "", nil, nil
 	r.space.tombs.push(r)
 	if r.space.tombs.n > rememberedEnds {
 		oldest := r.space.tombs.pop()

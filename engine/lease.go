@@ -296,7 +296,7 @@ func goneCode(r *request) interlock.Code {
 		return interlock.CodeInGrace
 	}
 	for _, c := range r.claims {
-		if r.space.heldAgainst(string(c.Key), c.Mode) {
+		if r.space.heldAgainst(string(c.Key), lockOf(c.Mode)) {
 			return interlock.CodeTaken
 		}
 	}

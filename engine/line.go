@@ -2,25 +2,73 @@ package engine
 
 import "github.com/interlockdev/interlock"
 
-// A line is who waits at one key: for each mode a tree of places in score order.
-// It exists while anybody waits there, ancestors of wanted keys included.
+// A line is who waits at one key: for each class of waiters a tree of places in
+// score order. It exists while anybody waits there, ancestors of wanted keys
+// included.
 //
 // A waiter stands in the line of every key that it needs, because that decides
 // who may pass whom. It is *watched* at exactly one of them, one at which it is
 // blocked, so that a change at a key looks only at waiters that it may help: see
 // wake.go.
 type line struct {
-	trees [modeCount]tree
-	modes modeSet  // trees that are not empty
-	apart []*place // watched places of waiters whose flow holds something at this very key
+	first *class // in the order of class.less
+	modes modeSet
 
 	// wrote and wroteAll are the values that Engine.writes had when a lease that
 	// may write this key or below it, or that had this key exclusively, last ended.
 	wrote, wroteAll uint64
 
-	// For the deadlock search: how far each tree was walked in the search with this mark.
-	mark uint64
-	upto [2][modeCount]*place // by others, and by the party that the search began with
+	mark uint64 // the deadlock search to which class.upto belongs
+}
+
+// class is those waiters at a key of whom none can go while the first cannot:
+// all in one mode, or all who want permits for one claimant group.
+type class struct {
+	tree
+	mode   interlock.Mode // towards others
+	counts interlock.Mode // Permits and the like; 0 for a plain mode
+	group  string
+	next   *class
+	apart  []*place  // watched places of waiters whose flow holds something at this very key
+	upto   [2]*place // how far the deadlock search came: from others, and from the party that it began with
+}
+
+func (c *class) less(mode, counts interlock.Mode, group string) bool {
+	if c.mode != mode {
+		return c.mode < mode
+	}
+	if c.counts != counts {
+		return c.counts < counts
+	}
+	return c.group < group
+}
+
+// class finds or makes the class of waiters with these properties.
+func (l *line) class(mode, counts interlock.Mode, group string) *class {
+	at := &l.first
+	for *at != nil && (*at).less(mode, counts, group) {
+		at = &(*at).next
+	}
+	if c := *at; c != nil && c.mode == mode && c.counts == counts && c.group == group {
+		return c
+	}
+	*at = &class{mode: mode, counts: counts, group: group, next: *at}
+	l.modes |= 1 << mode
+	return *at
+}
+
+// drop takes an empty class out.
+func (l *line) drop(c *class) {
+	for at := &l.first; *at != nil; at = &(*at).next {
+		if *at == c {
+			*at = c.next
+			break
+		}
+	}
+	l.modes = 0
+	for o := l.first; o != nil; o = o.next {
+		l.modes |= 1 << o.mode
+	}
 }
 
 // length counts the waiters at the key.
@@ -28,16 +76,17 @@ func (l *line) length() (n int) {
 	if l == nil {
 		return 0
 	}
-	for m := range l.trees {
-		n += l.trees[m].len()
+	for c := l.first; c != nil; c = c.next {
+		n += c.len()
 	}
 	return n
 }
 
 // place is one waiter's place in the line of one key. It is a node of a treap: a
 // binary search tree by score that is a heap by a hash of the request's number,
-// which keeps it shallow without randomness. size and watched count the subtree,
-// so positions and first watchers are found in O(log n).
+// which keeps it shallow without randomness. size, watched and sum count the
+// subtree, so positions, first watchers and what those ahead want are found in
+// O(log n).
 type place struct {
 	req             *request
 	need            int32 // index in req.needs
@@ -45,10 +94,12 @@ type place struct {
 	prio            uint32
 	size            int32
 	watched         int32
-	mode            interlock.Mode
-	watching        bool // a change at this key looks at this waiter
-	apart           bool // watched one by one, not by the head of its tree
-	ready           bool // stands in Engine.ready
+	count           uint32 // permits that it wants, in a class that counts
+	watching        bool   // a change at this key looks at this waiter
+	apart           bool   // watched one by one, not by the head of its tree
+	ready           bool   // stands in Engine.ready
+	sum             uint64 // of the counts of the subtree
+	class           *class
 }
 
 // before reports whether request a stands before b in every line: the order of
@@ -70,17 +121,19 @@ func (t *tree) len() int {
 }
 
 func (p *place) update() {
-	p.size, p.watched = 1, 0
+	p.size, p.watched, p.sum = 1, 0, uint64(p.count)
 	if p.watching && !p.apart {
 		p.watched = 1
 	}
 	if l := p.left; l != nil {
 		p.size += l.size
 		p.watched += l.watched
+		p.sum += l.sum
 	}
 	if r := p.right; r != nil {
 		p.size += r.size
 		p.watched += r.watched
+		p.sum += r.sum
 	}
 }
 
@@ -227,8 +280,24 @@ func (t *tree) countBefore(r *request) (n int) {
 	return n
 }
 
+// sumBefore adds up what the places before request r want.
+func (t *tree) sumBefore(r *request) (sum uint64) {
+	for p := t.root; p != nil; {
+		if before(p.req, r) {
+			sum += uint64(p.count)
+			if p.left != nil {
+				sum += p.left.sum
+			}
+			p = p.right
+		} else {
+			p = p.left
+		}
+	}
+	return sum
+}
+
 // setWatching starts or ends the watch over p at its key.
-func (l *line) setWatching(p *place, watching bool) {
+func (p *place) setWatching(watching bool) {
 	if p.watching == watching {
 		return
 	}
@@ -237,27 +306,28 @@ func (l *line) setWatching(p *place, watching bool) {
 		p.fix()
 		return
 	}
+	c := p.class
 	if watching {
-		l.apart = append(l.apart, p)
+		c.apart = append(c.apart, p)
 		return
 	}
-	for i, q := range l.apart {
+	for i, q := range c.apart {
 		if q == p {
-			l.apart = append(l.apart[:i], l.apart[i+1:]...)
+			c.apart = append(c.apart[:i], c.apart[i+1:]...)
 			return
 		}
 	}
 }
 
 // setApart has p watched one by one, and no longer by the head of its tree.
-func (l *line) setApart(p *place) {
+func (p *place) setApart() {
 	if p.apart {
 		return
 	}
 	watching := p.watching
-	l.setWatching(p, false)
+	p.setWatching(false)
 	p.apart = true
-	l.setWatching(p, watching)
+	p.setWatching(watching)
 }
 
 // mix spreads a number's bits (the finaliser of splitmix64).

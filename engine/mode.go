@@ -48,6 +48,14 @@ func lub(a, b interlock.Mode) interlock.Mode {
 	return six // the only two incomparable modes are shared and intent-exclusive
 }
 
+// lockOf is what a claim's mode is towards other claims on the same key.
+func lockOf(m interlock.Mode) interlock.Mode {
+	if m.Counts() {
+		return ix
+	}
+	return m
+}
+
 // covers reports whether holding a is as good as holding b, on the same key.
 func covers(a, b interlock.Mode) bool {
 	switch a {
@@ -63,7 +71,7 @@ func covers(a, b interlock.Mode) bool {
 
 // intent is the mode that a claim needs on every ancestor of its key.
 func intent(m interlock.Mode) interlock.Mode {
-	if writing.has(m) {
+	if writing.has(lockOf(m)) {
 		return ix
 	}
 	return is

@@ -33,7 +33,8 @@ type need struct {
 	req        *request
 	prev, next *need // in node's holders, if claimed and held
 	mode       interlock.Mode
-	claimed    bool // the key itself is claimed, not only something below it
+	counts     interlock.Mode // Permits and the like, if the claim has a count; else 0
+	claimed    bool           // the key itself is claimed, not only something below it
 	listed     bool
 	claim      int16 // index of the first claim that asks for it
 }
@@ -135,7 +136,10 @@ func (r *request) need() {
 				r.addNeed(key[:at], intent(c.Mode), i, false)
 			}
 		}
-		r.addNeed(key, c.Mode, i, true)
+		r.addNeed(key, lockOf(c.Mode), i, true)
+		if c.Mode.Counts() {
+			r.needAt(r.space.nodes[key]).counts = c.Mode
+		}
 	}
 	for i := range r.needs {
 		r.needs[i].node.refs++
@@ -156,6 +160,30 @@ func (r *request) addNeed(key string, mode interlock.Mode, claim int, claimed bo
 		}
 	}
 	r.needs = append(r.needs, need{node: n, req: r, mode: mode, claim: int16(claim), claimed: claimed})
+}
+
+// classOf gives the properties of the class in which r waits for one of its needs.
+func (r *request) classOf(m *need) (mode, counts interlock.Mode, group string) {
+	if m.counts == interlock.Permits {
+		group = r.terms.groupName()
+	}
+	return m.mode, m.counts, group
+}
+
+// countOf is the count of the claim that a need is for, 0 if it has none.
+func (r *request) countOf(m *need) uint32 {
+	if m.counts == 0 {
+		return 0
+	}
+	return r.claims[m.claim].Count
+}
+
+// modeOf is how the mode of one of r's needs is told: as it was claimed.
+func (m *need) modeOf() interlock.Mode {
+	if m.counts != 0 {
+		return m.counts
+	}
+	return m.mode
 }
 
 // unneed lets go of the nodes.

@@ -89,15 +89,15 @@ func (e *Engine) waitersAt(n *node) (list []WaiterView) {
 	if n.line == nil {
 		return list
 	}
-	var heads [modeCount]*place
-	for mode := range n.line.trees {
-		heads[mode] = n.line.trees[mode].first()
+	var heads []*place
+	for c := n.line.first; c != nil; c = c.next {
+		heads = append(heads, c.first())
 	}
 	for len(list) < MaxShownWaiters {
 		best := -1
-		for mode, p := range heads {
+		for i, p := range heads {
 			if p != nil && (best < 0 || before(p.req, heads[best].req)) {
-				best = mode
+				best = i
 			}
 		}
 		if best < 0 {
@@ -105,8 +105,8 @@ func (e *Engine) waitersAt(n *node) (list []WaiterView) {
 		}
 		p := heads[best]
 		heads[best] = p.next()
-		w := e.waiter(p.req, p.mode)
-		ahead := n.conflictsBefore(p.req, p.mode)
+		w := e.waiter(p.req, p.class.mode)
+		ahead := n.conflictsBefore(p.req, p.class.mode)
 		w.Position, w.ETA = ahead+1, e.eta(p.req, &p.req.needs[p.need], ahead)
 		list = append(list, w)
 	}
@@ -162,8 +162,8 @@ func (n *node) used() bool {
 	if n.line == nil {
 		return false
 	}
-	for mode := range n.line.trees {
-		for p := n.line.trees[mode].first(); p != nil; p = p.next() {
+	for c := n.line.first; c != nil; c = c.next {
+		for p := c.first(); p != nil; p = p.next() {
 			if p.req.needs[p.need].claimed {
 				return true
 			}
@@ -258,11 +258,11 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 			add(h, false)
 		}
 	}
-	for mode := is; mode <= ex; mode++ {
-		if !against.has(mode) {
+	for c := m.node.line.first; c != nil; c = c.next {
+		if !against.has(c.mode) {
 			continue
 		}
-		for p := m.node.line.trees[mode].first(); p != nil && before(p.req, r) && len(edges) < maxWaitEdges; p = p.next() {
+		for p := c.first(); p != nil && before(p.req, r) && len(edges) < maxWaitEdges; p = p.next() {
 			add(p.req, true)
 		}
 	}

@@ -271,6 +271,7 @@ func fingerprint(cmd Command) uint64 {
 		p.number(uint64(c.MaxHold))
 		p.number(uint64(c.Priority))
 		p.number(uint64(c.OnConflict))
+		c.printMore(&p)
 	case *Release:
 		p.number(2)
 		p.id(c.Lease)
@@ -290,6 +291,35 @@ func fingerprint(cmd Command) uint64 {
 		p.number(uint64(c.TTL))
 	}
 	return uint64(p)
+}
+
+// printMore adds what requests of the first version did not have, so that a body
+// without any of it keeps its fingerprint.
+func (c *Acquire) printMore(p *print) {
+	extra := func(field, v uint64) {
+		if v != 0 {
+			p.number(field)
+			p.number(v)
+		}
+	}
+	for i := range c.Claims {
+		extra(1, uint64(c.Claims[i].Count))
+	}
+	if c.Any {
+		extra(2, 1)
+	}
+	if c.Prefix != "" {
+		extra(3, 1)
+		p.text(c.Prefix)
+	}
+	if c.Group != "" {
+		extra(4, 1)
+		p.text(c.Group)
+	}
+	extra(5, uint64(c.Division))
+	extra(6, uint64(c.Stall))
+	extra(7, uint64(c.LockDelay))
+	extra(8, uint64(c.MaxWait))
 }
 
 // print is a running hash.

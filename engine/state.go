@@ -64,6 +64,7 @@ type request struct {
 	wait     *wait   // while waiting
 	timer    *timer  // what the session's timer does not cover
 	ending   *ending // more about how it ended, where there is more to say
+	terms    *terms  // what few requests ask for
 	progress *string // volatile: what the holder of an anonymous lease last said of it
 
 	ttl, grace, maxHold time.Duration
@@ -81,6 +82,29 @@ type request struct {
 	spared   bool   // volatile: not heard of since Recover, so it gets a little longer
 	listed   bool   // volatile: stands in its session's losses
 	changed  bool   // somebody who could write held one of its keys while it waited
+}
+
+// terms are the conditions of a request that few requests name; nil for none.
+type terms struct {
+	group     string // claimant group
+	stall     time.Duration
+	lockDelay time.Duration
+	maxWait   time.Duration
+}
+
+func (t *terms) groupName() string {
+	if t == nil {
+		return ""
+	}
+	return t.group
+}
+
+// setTerms keeps t, unless there is nothing in it.
+func (r *request) setTerms(t terms) {
+	r.terms = nil
+	if t != (terms{}) {
+		r.terms = &t
+	}
 }
 
 // wait is what only a waiter has.
@@ -267,12 +291,13 @@ func (r *request) enline() {
 	r.wait.req = r
 	for i := range r.needs {
 		m, p := &r.needs[i], &r.wait.places[i]
-		*p = place{req: r, need: int32(i), mode: m.mode}
+		*p = place{req: r, need: int32(i)}
 		if m.node.line == nil {
 			m.node.line = &line{}
 		}
-		m.node.line.trees[m.mode].insert(p)
-		m.node.line.modes |= 1 << m.mode
+		p.class = m.node.line.class(r.classOf(m))
+		p.count = r.countOf(m)
+		p.class.insert(p)
 	}
 	r.space.waiters++
 	if f := r.flow; f != nil {
@@ -286,12 +311,11 @@ func (r *request) unline() {
 	for i := range r.wait.places {
 		p := &r.wait.places[i]
 		n := r.needs[i].node
-		n.line.setWatching(p, false)
-		t := &n.line.trees[p.mode]
-		t.remove(p)
-		if t.root == nil {
-			n.line.modes &^= 1 << p.mode
-			if n.line.modes == 0 {
+		p.setWatching(false)
+		p.class.remove(p)
+		if p.class.root == nil {
+			n.line.drop(p.class)
+			if n.line.first == nil {
 				n.line = nil
 			}
 		}

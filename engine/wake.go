@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/interlockdev/interlock"
+
 // Who is granted when something is given back.
 //
 // A waiter is watched at one key at which it is blocked. When a key changes for
@@ -90,14 +92,19 @@ func (e *Engine) changed(r *request) {
 		if l == nil {
 			continue
 		}
-		for mode := is; mode <= ex; mode++ {
-			if conflicts[m.mode].has(mode) && l.modes.has(mode) {
-				e.ready.push(l.trees[mode].firstWatched())
+		for c := l.first; c != nil; c = c.next {
+			if conflicts[m.mode].has(c.mode) || m.counts == interlock.Permits && c.counts == interlock.Permits {
+				e.readyClass(c)
 			}
 		}
-		for _, p := range l.apart {
-			e.ready.push(p)
-		}
+	}
+}
+
+// readyClass marks those of a class ready whom a change at its key may have helped.
+func (e *Engine) readyClass(c *class) {
+	e.ready.push(c.firstWatched())
+	for _, p := range c.apart {
+		e.ready.push(p)
 	}
 }
 
@@ -133,13 +140,11 @@ func (e *Engine) consider(c candidate) {
 		} else if b := r.blocker(); b >= 0 {
 			e.watch(r, b)
 		} else {
-			c.node.line.setWatching(p, false)
+			p.setWatching(false)
 			e.admit(r)
 		}
 	}
-	if l := c.node.line; l != nil {
-		e.ready.push(l.trees[p.mode].firstWatched())
-	}
+	e.ready.push(p.class.firstWatched())
 }
 
 // blocker gives the index of the first need at which r is blocked, or -1.
@@ -164,11 +169,11 @@ func (r *request) blockedAt(m *need) bool {
 	if l == nil || l.modes&against == 0 {
 		return false
 	}
-	for mode := is; mode <= ex; mode++ {
-		if !against.has(mode) || !l.modes.has(mode) {
+	for c := l.first; c != nil; c = c.next {
+		if !against.has(c.mode) {
 			continue
 		}
-		p := l.trees[mode].first()
+		p := c.first()
 		for p != nil && p.req.sameFlow(r) {
 			p = p.next()
 		}
@@ -199,7 +204,7 @@ func (f *flow) blockedByOthers(n *node, modes modeSet) bool {
 // watch watches r at the need with index i, and nowhere else.
 func (e *Engine) watch(r *request, i int) {
 	for j := range r.wait.places {
-		r.needs[j].node.line.setWatching(&r.wait.places[j], j == i)
+		r.wait.places[j].setWatching(j == i)
 	}
 }
 
@@ -255,7 +260,7 @@ func (f *flow) setApart(n *node) {
 	}
 	for _, w := range f.waits {
 		if m := w.needAt(n); m != nil {
-			n.line.setApart(w.placeOf(m))
+			w.placeOf(m).setApart()
 		}
 	}
 }
@@ -266,7 +271,7 @@ func (r *request) refile() {
 	for i := range r.wait.places {
 		n := r.needs[i].node
 		if t := r.flow.at(n); t.holds() || t.waits > 1 {
-			n.line.setApart(&r.wait.places[i])
+			r.wait.places[i].setApart()
 			r.flow.setApart(n)
 		}
 	}
