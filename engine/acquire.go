@@ -80,7 +80,8 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 		if name == "" {
 			name = "main"
 		}
-		r.flow, r.agent = sess.flow(name), ""
+		r.agent = ""
+		r.join(sess.flow(name))
 		if r.ttl == 0 || r.ttl > sess.ttl {
 			r.ttl = sess.ttl // it ends with its session at the latest
 		}
@@ -135,7 +136,7 @@ func (e *Engine) queue(c *Acquire, r *request) {
 	e.emit(ev)
 	r.refile()
 	e.watchAnywhere(r)
-	e.suspect(r.flow, r)
+	e.suspect(r.party, r)
 
 	// The wait may close a cycle. Its caller hears how that came out, not that it
 	// stands in line; until then it counts as listening.
@@ -197,7 +198,7 @@ func (r *request) coveredBy() *request {
 	mine := false
 	for i := range r.needs {
 		n := r.needs[i].node
-		mine = mine || n.first != nil && r.flow.at(n).holds()
+		mine = mine || n.first != nil && r.party.at(n).holds()
 	}
 	if !mine {
 		return nil

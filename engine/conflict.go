@@ -17,7 +17,7 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 	key := r.claimAt(i).Key
 	c := &Conflict{Key: key, Kind: interlock.OtherAgent}
 	against := conflicts[m.mode]
-	v := viewer{e: e, limit: MaxShownHolders, except: r.flow}
+	v := viewer{e: e, limit: MaxShownHolders, except: r}
 	v.at(m.node, against)
 	switch {
 	case len(v.found) > 0:
@@ -45,7 +45,7 @@ func (r *request) claimNode(i int) *node { return r.space.nodes[string(r.claimAt
 type viewer struct {
 	e      *Engine
 	limit  int
-	except *flow
+	except *request // and what is of its party
 	found  []*request
 	via    []*need
 	more   int
@@ -53,7 +53,7 @@ type viewer struct {
 }
 
 func (v *viewer) add(m *need) {
-	if v.except != nil && m.req.flow == v.except {
+	if v.except != nil && m.req.sameParty(v.except) {
 		return
 	}
 	if len(v.found) == v.limit {
@@ -177,10 +177,10 @@ func (at *node) conflictsBefore(r *request, mode interlock.Mode) (n int) {
 			n += c.countBefore(r)
 		}
 	}
-	if r.flow.at(at).waits < 2 {
+	if r.party.at(at).waits < 2 {
 		return n
 	}
-	for _, w := range r.flow.waits {
+	for _, w := range r.party.waits {
 		if m := w.needAt(at); m != nil && w != r && before(w, r) && conflicts[mode].has(m.mode) {
 			n--
 		}
@@ -195,7 +195,7 @@ const maxETA = 365 * 24 * time.Hour
 // left of the present holders' usual time, and the usual time for each of those
 // ahead. Where nothing was observed, a holder's ttl stands for the usual time.
 func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
-	v := viewer{e: e, limit: MaxShownHolders, except: r.flow}
+	v := viewer{e: e, limit: MaxShownHolders, except: r}
 	v.at(m.node, conflicts[m.mode])
 	if len(v.found) == 0 && m.claimed {
 		v.below(m.node, conflicts[m.mode])

@@ -8,25 +8,25 @@ import (
 
 // The wait-for graph.
 //
-// Its vertices are parties: flows, and each anonymous waiter by itself. A waiting
+// Its vertices are parties, and each request without one by itself. A waiting
 // party points to each party that holds a conflicting mode at one of its keys,
 // and to each conflicting waiter that stands before it. The graph is never
 // stored. After a step that adds an edge, a search starts from the party that
-// the new edges begin or end at: a queued request, or a flow that was granted
+// the new edges begin or end at: a queued request, or a party that was granted
 // something while it waits elsewhere. A party that waits for nothing has no
 // outgoing edge, so most grants need no search, and a newcomer at the end of a
 // line that holds nothing has no incoming one, so most waits need none either.
 
 // suspect is a party whose new edges may have closed a cycle.
 type suspect struct {
-	flow *flow
-	req  *request // for an anonymous waiter
-	num  uint64   // req's number when it was suspected
+	party *party
+	req   *request // for a waiter without a party
+	num   uint64   // req's number when it was suspected
 }
 
-func (e *Engine) suspect(f *flow, r *request) {
-	s := suspect{flow: f}
-	if f == nil {
+func (e *Engine) suspect(p *party, r *request) {
+	s := suspect{party: p}
+	if p == nil {
 		s.req, s.num = r, r.num
 	}
 	e.suspects = append(e.suspects, s)
@@ -79,17 +79,17 @@ func worse(a, b *request) bool {
 	if a.priority != b.priority {
 		return a.priority < b.priority
 	}
-	if la, lb := a.flow.leaseCount(), b.flow.leaseCount(); la != lb {
+	if la, lb := a.party.leaseCount(), b.party.leaseCount(); la != lb {
 		return la < lb
 	}
 	return a.num > b.num
 }
 
-func (f *flow) leaseCount() int {
-	if f == nil {
+func (p *party) leaseCount() int {
+	if p == nil {
 		return 0
 	}
-	return len(f.leases)
+	return len(p.leases)
 }
 
 // claimAt gives the claim of r for which need i exists.
@@ -108,23 +108,23 @@ func (e *Engine) findCycle(s suspect) []*wait {
 		}
 	}
 	switch {
-	case s.flow != nil && s.flow.isWaitedFor():
-		for _, r := range s.flow.waits {
+	case s.party != nil && s.party.isWaitedFor():
+		for _, r := range s.party.waits {
 			visit(r, nil, 0)
 		}
-	case s.flow == nil && s.req.num == s.num && s.req.phase == waiting && s.req.hasFollower():
+	case s.party == nil && s.req.num == s.num && s.req.phase == waiting && s.req.hasFollower():
 		visit(s.req, nil, 0)
 	}
 	for next := 0; next < len(queue); next++ {
 		w := queue[next]
-		closed := e.eachBlocker(w.req, s, func(need int, f *flow, r *request) bool {
+		closed := e.eachBlocker(w.req, s, func(need int, p *party, r *request) bool {
 			switch {
-			case f != nil && f == w.req.flow:
-			case f != nil && f == s.flow, f == nil && r == s.req:
+			case p != nil && p == w.req.party:
+			case p != nil && p == s.party, p == nil && r == s.req:
 				w.via = need
 				return true
-			case f != nil:
-				for _, other := range f.waits {
+			case p != nil:
+				for _, other := range p.waits {
 					visit(other, w, need)
 				}
 			default:
@@ -151,20 +151,20 @@ func cycleTo(w *wait) (cycle []*wait) {
 	return cycle
 }
 
-// isWaitedFor is false when nobody can be waiting for the flow: it holds nothing
+// isWaitedFor is false when nobody can be waiting for the party: it holds nothing
 // that is wanted, and nobody stands behind it.
-func (f *flow) isWaitedFor() bool {
-	if len(f.leases) > 64 {
+func (p *party) isWaitedFor() bool {
+	if len(p.leases) > 64 {
 		return true // looking through them would cost more than the search
 	}
-	for _, r := range f.leases {
+	for _, r := range p.leases {
 		for i := range r.needs {
 			if l := r.needs[i].node.line; l != nil && l.modes&conflicts[r.needs[i].mode] != 0 {
 				return true
 			}
 		}
 	}
-	for _, r := range f.waits {
+	for _, r := range p.waits {
 		if r.hasFollower() {
 			return true
 		}
@@ -185,38 +185,38 @@ func (r *request) hasFollower() bool {
 	return false
 }
 
-// eachBlocker calls visit for the parties that r waits for, each a flow or an
-// anonymous waiter. Parties that cannot be on a cycle may be left out, and so are
+// eachBlocker calls visit for those that r waits for, each a party or a waiter
+// without one. Parties that cannot be on a cycle may be left out, and so are
 // waiters ahead that the search which began at s has met at the same key before.
 // It stops when visit returns true, and returns that.
-func (e *Engine) eachBlocker(r *request, s suspect, visit func(need int, f *flow, r *request) bool) bool {
+func (e *Engine) eachBlocker(r *request, s suspect, visit func(need int, p *party, r *request) bool) bool {
 	for i := range r.needs {
 		m := &r.needs[i]
 		n := m.node
 		against := conflicts[m.mode]
 		if against&n.modes != 0 {
 			for h := n.first; h != nil; h = h.next {
-				if f := h.req.flow; f != nil && len(f.waits) > 0 && against.has(h.mode) && visit(i, f, nil) {
+				if p := h.req.party; p != nil && len(p.waits) > 0 && against.has(h.mode) && visit(i, p, nil) {
 					return true
 				}
 			}
-			// Only flows that hold and wait can be on a cycle, and there are few, so they
+			// Only parties that hold and wait can be on a cycle, and there are few, so they
 			// are looked through instead of everything below the key.
-			for _, f := range r.space.tornBelow(n, against) {
-				if f.shows(n, against) && visit(i, f, nil) {
+			for _, p := range r.space.tornBelow(n, against) {
+				if p.shows(n, against) && visit(i, p, nil) {
 					return true
 				}
 			}
 		}
-		if e.eachAhead(m, s, func(w *request) bool { return visit(i, w.flow, w) }) {
+		if e.eachAhead(m, s, func(w *request) bool { return visit(i, w.party, w) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// tornBelow gives the flows to look through for holders of something below n.
-func (s *space) tornBelow(n *node, against modeSet) []*flow {
+// tornBelow gives the parties to look through for holders of something below n.
+func (s *space) tornBelow(n *node, against modeSet) []*party {
 	if against&n.modes&setOf(is, ix) == 0 || n.kin == nil || n.kin.child == nil {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (e *Engine) eachAhead(m *need, s suspect, visit func(*request) bool) bool {
 		}
 	}
 	who := 0
-	if s.flow != nil && m.req.flow == s.flow {
+	if s.party != nil && m.req.party == s.party {
 		who = 1
 	}
 	for c := l.first; c != nil; c = c.next {
@@ -256,10 +256,10 @@ func (e *Engine) eachAhead(m *need, s suspect, visit func(*request) bool) bool {
 	return false
 }
 
-// shows reports whether the flow holds one of modes at n, by a claim or for
+// shows reports whether the party holds one of modes at n, by a claim or for
 // something below.
-func (f *flow) shows(n *node, modes modeSet) bool {
-	own := f.at(n)
+func (p *party) shows(n *node, modes modeSet) bool {
+	own := p.at(n)
 	for mode := is; mode <= ex; mode++ {
 		if modes.has(mode) && own.granted[mode] > 0 {
 			return true

@@ -231,8 +231,8 @@ func (e *Engine) recover(c *Recover) {
 			}
 			e.arm(r)
 		}
-		for _, f := range s.torn {
-			e.suspect(f, nil) // the last term may have ended before it looked
+		for _, p := range s.torn {
+			e.suspect(p, nil) // the last term may have ended before it looked
 		}
 	}
 	e.reply(Done)

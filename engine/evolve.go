@@ -120,6 +120,7 @@ func (s *session) flow(name string) *flow {
 		s.dropIdleFlows()
 	}
 	f := &flow{sess: s, name: name}
+	f.party.space, f.party.flow = s.space, f
 	s.flows[name] = f
 	return f
 }
@@ -133,7 +134,7 @@ func (e *Engine) request(ev *Event) (*request, error) {
 		if s == nil {
 			return nil, errUnknown
 		}
-		r.flow = s.flow(ev.Flow)
+		r.join(s.flow(ev.Flow))
 	} else {
 		r.agent = ev.Agent
 	}
@@ -305,7 +306,7 @@ func (e *Engine) bury(r *request, why Reason) {
 	}
 	r.unneed()
 	sess := r.session()
-	r.flow, r.wait, r.phase, r.reason = nil, nil, over, why
+	r.flow, r.party, r.wait, r.phase, r.reason = nil, nil, nil, over, why
 	r.agent, r.purpose, r.trace, r.progress, r.terms = "", "", "", nil, nil
 	r.space.tombs.push(r)
 	if r.space.tombs.n > rememberedEnds {

@@ -6,63 +6,85 @@ import (
 	"strings"
 )
 
-// flow is one thread of control inside a session. It is the unit that holds and
-// waits, so what one flow holds is never in its own way.
+// flow is one thread of control inside a session.
 type flow struct {
-	sess   *session
-	name   string
+	party
+	sess *session
+	name string
+}
+
+// party is the unit that holds and waits: what it has is never in its own way. It
+// is a flow, or a lease without a session together with its conversion. Other
+// requests without a session are alone and have none.
+type party struct {
+	space  *space
+	flow   *flow           // nil for that of a lease without a session
+	num    uint64          // of that lease; 0 for a flow
 	leases []*request      // in no order
 	waits  []*request      // in the order of their numbers
 	torn   bool            // stands in space.torn
 	index  map[*node]tally // what it has where; nil while it has few requests
 }
 
-// tear keeps the namespace's list of flows that hold and wait.
-func (f *flow) tear() {
-	torn := len(f.leases) > 0 && len(f.waits) > 0
-	if torn == f.torn {
+// join makes r a request of a flow.
+func (r *request) join(f *flow) { r.flow, r.party = f, &f.party }
+
+// compare orders parties: flows by their sessions and names, then leases by their
+// numbers.
+func (p *party) compare(q *party) int {
+	switch {
+	case p.flow == nil || q.flow == nil:
+		return cmp.Compare(p.num, q.num)
+	case p.flow.sess != q.flow.sess:
+		return cmp.Compare(p.flow.sess.num, q.flow.sess.num)
+	}
+	return strings.Compare(p.flow.name, q.flow.name)
+}
+
+// tear keeps the namespace's list of parties that hold and wait.
+func (p *party) tear() {
+	torn := len(p.leases) > 0 && len(p.waits) > 0
+	if torn == p.torn {
 		return
 	}
-	f.torn = torn
-	s := f.sess.space
-	i, _ := slices.BinarySearchFunc(s.torn, f, func(a, b *flow) int {
-		return cmp.Or(cmp.Compare(a.sess.num, b.sess.num), strings.Compare(a.name, b.name))
-	})
+	p.torn = torn
+	s := p.space
+	i, _ := slices.BinarySearchFunc(s.torn, p, (*party).compare)
 	if torn {
-		s.torn = slices.Insert(s.torn, i, f)
+		s.torn = slices.Insert(s.torn, i, p)
 	} else {
 		s.torn = slices.Delete(s.torn, i, i+1)
 	}
 }
 
-// tally is what a flow has at one key: holdings by mode, and places in line.
+// tally is what a party has at one key: holdings by mode, and places in line.
 type tally struct {
 	granted [modeCount]uint32
 	waits   uint32
 }
 
-// A flow has an index of its tallies from manyRequests on, and none below
-// fewRequests: most flows have one request at a time, and looking through few
+// A party has an index of its tallies from manyRequests on, and none below
+// fewRequests: most have one request at a time, and looking through few
 // costs less than keeping an index.
 const (
 	manyRequests = 16
 	fewRequests  = 8
 )
 
-// at gives what the flow has at n.
-func (f *flow) at(n *node) (t tally) {
-	if f == nil {
+// at gives what the party has at n.
+func (p *party) at(n *node) (t tally) {
+	if p == nil {
 		return t
 	}
-	if f.index != nil {
-		return f.index[n]
+	if p.index != nil {
+		return p.index[n]
 	}
-	for _, r := range f.leases {
+	for _, r := range p.leases {
 		if m := r.needAt(n); m != nil {
 			t.granted[m.mode]++
 		}
 	}
-	for _, r := range f.waits {
+	for _, r := range p.waits {
 		if r.needAt(n) != nil {
 			t.waits++
 		}
@@ -74,47 +96,51 @@ func (f *flow) at(n *node) (t tally) {
 func (t tally) holds() bool { return t.granted != [modeCount]uint32{} }
 
 // add counts r's needs, held or waited for, in the index.
-func (f *flow) add(r *request, waits bool, by uint32) {
+func (p *party) add(r *request, waits bool, by uint32) {
 	for i := range r.needs {
 		m := &r.needs[i]
-		t := f.index[m.node]
+		t := p.index[m.node]
 		if waits {
 			t.waits += by
 		} else {
 			t.granted[m.mode] += by
 		}
 		if t == (tally{}) {
-			delete(f.index, m.node)
+			delete(p.index, m.node)
 		} else {
-			f.index[m.node] = t
+			p.index[m.node] = t
 		}
 	}
 }
 
-// joined and parted keep what depends on a flow's requests. They are called after
-// r was put in f.leases or f.waits, or taken out.
-func (f *flow) joined(r *request, waits bool) {
-	f.sess.work++
-	f.tear()
-	if f.index != nil {
-		f.add(r, waits, 1)
-	} else if len(f.leases)+len(f.waits) >= manyRequests {
-		f.index = map[*node]tally{}
-		for _, l := range f.leases {
-			f.add(l, false, 1)
+// joined and parted keep what depends on a party's requests. They are called after
+// r was put in leases or waits, or taken out.
+func (p *party) joined(r *request, waits bool) {
+	if p.flow != nil {
+		p.flow.sess.work++
+	}
+	p.tear()
+	if p.index != nil {
+		p.add(r, waits, 1)
+	} else if len(p.leases)+len(p.waits) >= manyRequests {
+		p.index = map[*node]tally{}
+		for _, l := range p.leases {
+			p.add(l, false, 1)
 		}
-		for _, w := range f.waits {
-			f.add(w, true, 1)
+		for _, w := range p.waits {
+			p.add(w, true, 1)
 		}
 	}
 }
 
-func (f *flow) parted(r *request, waits bool) {
-	f.sess.work--
-	f.tear()
-	if len(f.leases)+len(f.waits) < fewRequests {
-		f.index = nil
-	} else if f.index != nil {
-		f.add(r, waits, ^uint32(0))
+func (p *party) parted(r *request, waits bool) {
+	if p.flow != nil {
+		p.flow.sess.work--
+	}
+	p.tear()
+	if len(p.leases)+len(p.waits) < fewRequests {
+		p.index = nil
+	} else if p.index != nil {
+		p.add(r, waits, ^uint32(0))
 	}
 }

@@ -29,7 +29,7 @@ type class struct {
 	counts interlock.Mode // Permits and the like; 0 for a plain mode
 	group  string
 	next   *class
-	apart  []*place  // watched places of waiters whose flow holds something at this very key
+	apart  []*place  // watched places of waiters whose party holds something at this very key
 	upto   [2]*place // how far the deadlock search came: from others, and from the party that it began with
 }
 

@@ -237,11 +237,11 @@ func (e *Engine) Waits(ns interlock.Namespace) (edges []WaitEdge) {
 
 func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 	add := func(other *request, ahead bool) {
-		if other.flow != nil && other.flow == r.flow {
+		if other.sameParty(r) {
 			return
 		}
 		edge := WaitEdge{
-			Waiter: party(r), Blocker: party(other), Key: r.claims[m.claim].Key, Mode: r.claims[m.claim].Mode,
+			Waiter: partyOf(r), Blocker: partyOf(other), Key: r.claims[m.claim].Key, Mode: r.claims[m.claim].Mode,
 			Ahead: ahead, Waited: e.now.Sub(r.wait.arrived),
 		}
 		edge.Waiter.Request, edge.Blocker.Request = r.num, other.num
@@ -269,7 +269,7 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 	return edges
 }
 
-func party(r *request) Party {
+func partyOf(r *request) Party {
 	p := Party{Agent: r.agentName(), Flow: r.flowName()}
 	if s := r.session(); s != nil {
 		p.Session = s.name

@@ -22,7 +22,7 @@ type space struct {
 	notes    noteList
 	ids      idWindow // of those who have no session
 	holds    map[string]time.Duration
-	torn     []*flow // flows that hold and wait, in the order of their sessions and names
+	torn     []*party // those that hold and wait, in the order of party.compare
 	leases   int
 	waiters  int
 
@@ -55,7 +55,8 @@ type request struct {
 	num      uint64
 	fence    interlock.Fence
 	space    *space
-	flow     *flow // nil for an anonymous holder
+	flow     *flow  // nil for an anonymous holder
+	party    *party // with what else it holds and waits; nil for an anonymous request that is alone
 	agent    string
 	purpose  string
 	trace    string
@@ -75,7 +76,7 @@ type request struct {
 	waited  time.Duration
 
 	priority int32
-	pos      int32 // in flow.leases
+	pos      int32 // in party.leases
 	phase    phase
 	reason   Reason // why it is over, or in grace
 	warned   bool   // volatile: told of max_hold
@@ -236,13 +237,13 @@ func (r *request) hold() {
 		}
 	}
 	r.space.leases++
-	if f := r.flow; f != nil {
-		r.pos = int32(len(f.leases))
-		f.leases = append(f.leases, r)
-		if r.maxHold > 0 {
-			f.sess.capped++
-		}
-		f.joined(r, false)
+	if r.flow != nil && r.maxHold > 0 {
+		r.flow.sess.capped++
+	}
+	if p := r.party; p != nil {
+		r.pos = int32(len(p.leases))
+		p.leases = append(p.leases, r)
+		p.joined(r, false)
 	}
 }
 
@@ -269,16 +270,16 @@ func (r *request) unhold() {
 		}
 	}
 	r.space.leases--
-	if f := r.flow; f != nil {
-		last := int32(len(f.leases) - 1)
-		f.leases[r.pos] = f.leases[last]
-		f.leases[r.pos].pos = r.pos
-		f.leases[last] = nil
-		f.leases = f.leases[:last]
-		if r.maxHold > 0 {
-			f.sess.capped--
-		}
-		f.parted(r, false)
+	if r.flow != nil && r.maxHold > 0 {
+		r.flow.sess.capped--
+	}
+	if p := r.party; p != nil {
+		last := int32(len(p.leases) - 1)
+		p.leases[r.pos] = p.leases[last]
+		p.leases[r.pos].pos = r.pos
+		p.leases[last] = nil
+		p.leases = p.leases[:last]
+		p.parted(r, false)
 	}
 }
 
@@ -300,9 +301,9 @@ func (r *request) enline() {
 		p.class.insert(p)
 	}
 	r.space.waiters++
-	if f := r.flow; f != nil {
-		f.waits = append(f.waits, r)
-		f.joined(r, true)
+	if p := r.party; p != nil {
+		p.waits = append(p.waits, r)
+		p.joined(r, true)
 	}
 }
 
@@ -321,9 +322,9 @@ func (r *request) unline() {
 		}
 	}
 	r.space.waiters--
-	if f := r.flow; f != nil {
-		i := slices.Index(f.waits, r)
-		f.waits = slices.Delete(f.waits, i, i+1)
-		f.parted(r, true)
+	if p := r.party; p != nil {
+		i := slices.Index(p.waits, r)
+		p.waits = slices.Delete(p.waits, i, i+1)
+		p.parted(r, true)
 	}
 }

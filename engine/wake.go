@@ -16,7 +16,7 @@ import "github.com/interlockdev/interlock"
 // Granting never helps anybody else: who was behind a waiter is now behind a
 // holder. That is why only ends and departures call changed.
 //
-// A waiter whose flow itself holds something at a key, or waits there a second
+// A waiter whose party itself holds something at a key, or waits there a second
 // time, is not blocked by what blocks the others of its mode, so it is watched
 // one by one (place.apart).
 
@@ -162,7 +162,7 @@ func (r *request) blocker() int {
 func (r *request) blockedAt(m *need) bool {
 	n := m.node
 	against := conflicts[m.mode]
-	if against&n.modes != 0 && r.flow.blockedByOthers(n, against) {
+	if against&n.modes != 0 && r.party.blockedByOthers(n, against) {
 		return true
 	}
 	l := n.line
@@ -174,7 +174,7 @@ func (r *request) blockedAt(m *need) bool {
 			continue
 		}
 		p := c.first()
-		for p != nil && p.req.sameFlow(r) {
+		for p != nil && p.req.sameParty(r) {
 			p = p.next()
 		}
 		if p != nil && before(p.req, r) {
@@ -184,15 +184,15 @@ func (r *request) blockedAt(m *need) bool {
 	return false
 }
 
-// sameFlow reports whether two requests, or a request and itself, have the same
-// holder, so that neither is ever in the other's way.
-func (r *request) sameFlow(other *request) bool {
-	return r == other || r.flow != nil && r.flow == other.flow
+// sameParty reports whether two requests, or a request and itself, are of one
+// party, so that neither is ever in the other's way.
+func (r *request) sameParty(other *request) bool {
+	return r == other || r.party != nil && r.party == other.party
 }
 
-// blockedByOthers reports whether others than the flow hold n in one of modes.
-func (f *flow) blockedByOthers(n *node, modes modeSet) bool {
-	own := f.at(n)
+// blockedByOthers reports whether others than the party hold n in one of modes.
+func (p *party) blockedByOthers(n *node, modes modeSet) bool {
+	own := p.at(n)
 	for mode := is; mode <= ex; mode++ {
 		if modes.has(mode) && n.granted[mode] > own.granted[mode] {
 			return true
@@ -237,42 +237,42 @@ func (e *Engine) admit(r *request) {
 	e.heldMore(r)
 }
 
-// heldMore does what a new lease may ask for when its flow also waits: its new
+// heldMore does what a new lease may ask for when its party also waits: its new
 // edges may close a cycle, and where it also waits, it is no longer like others.
 func (e *Engine) heldMore(r *request) {
-	f := r.flow
-	if f == nil || len(f.waits) == 0 {
+	p := r.party
+	if p == nil || len(p.waits) == 0 {
 		return
 	}
 	for i := range r.needs {
-		if n := r.needs[i].node; f.at(n).waits > 0 {
-			f.setApart(n)
+		if n := r.needs[i].node; p.at(n).waits > 0 {
+			p.setApart(n)
 		}
 	}
-	e.suspect(f, nil)
+	e.suspect(p, nil)
 }
 
-// setApart has the flow's places at n watched one by one. Once it has two places
+// setApart has the party's places at n watched one by one. Once it has two places
 // there, or holds something there, all of them are, so it looks for one at most.
-func (f *flow) setApart(n *node) {
-	if t := f.at(n); t.waits > 2 {
+func (p *party) setApart(n *node) {
+	if t := p.at(n); t.waits > 2 {
 		return
 	}
-	for _, w := range f.waits {
+	for _, w := range p.waits {
 		if m := w.needAt(n); m != nil {
 			w.placeOf(m).setApart()
 		}
 	}
 }
 
-// refile has those of r's places watched one by one at which its flow holds
+// refile has those of r's places watched one by one at which its party holds
 // something or waits a second time.
 func (r *request) refile() {
 	for i := range r.wait.places {
 		n := r.needs[i].node
-		if t := r.flow.at(n); t.holds() || t.waits > 1 {
+		if t := r.party.at(n); t.holds() || t.waits > 1 {
 			r.wait.places[i].setApart()
-			r.flow.setApart(n)
+			r.party.setApart(n)
 		}
 	}
 }
