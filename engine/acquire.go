@@ -99,9 +99,11 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	r.purpose, r.trace, r.claims, r.maxHold, r.priority = c.Purpose, c.Trace, c.Claims, c.MaxHold, int32(c.Priority)
 	r.setTerms(terms{group: c.Group, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait})
 	r.granted = e.now
-	e.trial = wait{arrived: e.now, score: e.now - Time(c.Priority)*Time(interlock.PriorityBoost), req: r}
-	r.wait = &e.trial
 	r.need()
+	r.lead = r.leads()
+	e.trial = wait{arrived: e.now, req: r}
+	r.wait = &e.trial
+	r.setScore()
 	return r
 }
 
@@ -171,7 +173,7 @@ func (e *Engine) replyQueued(r *request) {
 func (e *Engine) describe(kind EventKind, r *request) *Event {
 	ev := e.event(kind, r)
 	ev.Purpose, ev.Trace = r.purpose, r.trace
-	ev.TTL, ev.Grace, ev.MaxHold, ev.Priority = r.ttl, r.grace, r.maxHold, int(r.priority)
+	ev.TTL, ev.Grace, ev.MaxHold, ev.Priority, ev.Lead = r.ttl, r.grace, r.maxHold, int(r.priority), r.lead
 	if t := r.terms; t != nil {
 		ev.Group, ev.Stall, ev.LockDelay, ev.MaxWait = t.group, t.stall, t.lockDelay, t.maxWait
 	}

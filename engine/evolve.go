@@ -139,7 +139,7 @@ func (e *Engine) request(ev *Event) (*request, error) {
 		r.agent = ev.Agent
 	}
 	r.purpose, r.trace, r.claims = ev.Purpose, ev.Trace, ev.Claims
-	r.ttl, r.grace, r.maxHold, r.priority = ev.TTL, ev.Grace, ev.MaxHold, int32(ev.Priority)
+	r.ttl, r.grace, r.maxHold, r.priority, r.lead = ev.TTL, ev.Grace, ev.MaxHold, int32(ev.Priority), ev.Lead
 	r.setTerms(terms{group: ev.Group, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait})
 	r.need()
 	return r, nil
@@ -192,10 +192,8 @@ func (e *Engine) evolveRequest(ev *Event) error {
 		return nil
 	}
 	r.phase = waiting
-	r.wait = &wait{
-		arrived: ev.At, asked: ev.At, writes: e.writes,
-		score: ev.At - Time(ev.Priority)*Time(interlock.PriorityBoost),
-	}
+	r.wait = &wait{arrived: ev.At, asked: ev.At, writes: e.writes}
+	r.setScore()
 	r.enline()
 	return nil
 }

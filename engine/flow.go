@@ -95,6 +95,17 @@ func (p *party) at(n *node) (t tally) {
 // holds reports whether t has any holding.
 func (t tally) holds() bool { return t.granted != [modeCount]uint32{} }
 
+// claims reports whether a lease of the party in full force claims this very key.
+func (p *party) claims(n *node) bool {
+	if !p.at(n).holds() {
+		return false
+	}
+	return slices.ContainsFunc(p.leases, func(l *request) bool {
+		m := l.needAt(n)
+		return m != nil && m.claimed && l.phase == held
+	})
+}
+
 // add counts r's needs, held or waited for, in the index.
 func (p *party) add(r *request, waits bool, by uint32) {
 	for i := range r.needs {

@@ -102,6 +102,32 @@ type place struct {
 	class           *class
 }
 
+// leading is how much earlier a request that leads counts: more than any arrival.
+const leading = Time(1) << 62
+
+// setScore works out r's place in line.
+func (r *request) setScore() {
+	r.wait.score = r.wait.arrived - Time(r.priority)*Time(interlock.PriorityBoost)
+	if r.lead {
+		r.wait.score -= leading
+	}
+}
+
+// leads reports whether r asks for more only of keys that its party's leases claim
+// already. Whoever waits for those waits for that party, so letting r wait behind
+// them would be a deadlock. Permits and the like are different: others may give them back.
+func (r *request) leads() bool {
+	if r.party == nil || len(r.party.leases) == 0 {
+		return false
+	}
+	for i := range r.needs {
+		if m := &r.needs[i]; m.claimed && (m.counts != 0 || !r.party.claims(m.node)) {
+			return false
+		}
+	}
+	return true
+}
+
 // before reports whether request a stands before b in every line: the order of
 // their scores, then of their numbers.
 func before(a, b *request) bool {

@@ -15,6 +15,9 @@ func (r *request) score() engine.Time {
 }
 
 func aheadOf(a, b *request) bool {
+	if a.lead != b.lead {
+		return a.lead
+	}
 	if a.score() != b.score() {
 		return a.score() < b.score()
 	}

@@ -32,7 +32,25 @@ func (m *model) newRequest(ask *engine.Acquire, num uint64) *request {
 	case engine.NoGrace:
 		r.ask.Grace = 0
 	}
+	r.lead = m.leads(r)
 	return r
+}
+
+// leads reports whether leases of r's own flow claim all its keys already.
+func (m *model) leads(r *request) bool {
+	if r.session == nil {
+		return false
+	}
+	for _, want := range r.ask.Claims {
+		claims := func(q *request) bool {
+			return q.phase == held && q.party() == r.party() &&
+				slices.ContainsFunc(q.ask.Claims, func(have interlock.Claim) bool { return have.Key == want.Key })
+		}
+		if !slices.ContainsFunc(m.requests, claims) {
+			return false
+		}
+	}
+	return true
 }
 
 // normal spells out the zero Mode, and puts the claims into the order in which

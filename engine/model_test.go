@@ -92,6 +92,7 @@ type request struct {
 	graceTo span
 	lapse   span // of an offer or of a bare ticket
 
+	lead     bool // its party claims all its keys already: it stands before those of whom that is not true
 	changed  bool // somebody who could write one of its keys held it meanwhile
 	queuedAt int  // how many events there were before it stood in line
 	endedAt  int  // likewise, when its keys were given back

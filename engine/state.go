@@ -83,6 +83,7 @@ type request struct {
 	spared   bool   // volatile: not heard of since Recover, so it gets a little longer
 	listed   bool   // volatile: stands in its session's losses
 	changed  bool   // somebody who could write held one of its keys while it waited
+	lead     bool   // it stands before all requests that do not lead
 }
 
 // terms are the conditions of a request that few requests name; nil for none.
