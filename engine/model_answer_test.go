@@ -141,7 +141,7 @@ func (m *model) withLease(head *engine.Head, id interlock.LeaseID, then func(*re
 
 func (m *model) leaseAt(ns interlock.Namespace, fence interlock.Fence, fits func(interlock.Claim) bool) *request {
 	for _, r := range m.requests {
-		if r.ns == ns && r.active() && r.fence == fence && slices.ContainsFunc(r.ask.Claims, fits) {
+		if r.ns == ns && r.active() && r.fence == fence && slices.ContainsFunc(r.claims, fits) {
 			return r
 		}
 	}
@@ -196,7 +196,7 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 		return answer{outcome: engine.Granted, reused: covering}
 	}
 	switch {
-	case len(m.blockers(r)) == 0:
+	case m.free(r):
 		return answer{outcome: engine.Granted, fresh: true}
 	case c.OnConflict == interlock.Fail:
 		return refused(interlock.CodeHeld)

@@ -10,23 +10,24 @@ import (
 // served up to now.
 func (m *model) between(settled bool) error {
 	active := m.inPhase(offered, held, inGrace)
-	for i, a := range active {
-		for _, b := range active[:i] {
+	holding := m.inPhase(offered, held, inGrace, closed)
+	for i, a := range holding {
+		for _, b := range holding[:i] {
 			if conflict(a, b) {
 				return fmt.Errorf("%v and %v exclude each other (I1)", a, b)
 			}
 		}
 	}
 	for _, r := range m.inPhase(waiting) {
-		if len(m.blockers(r)) == 0 {
+		if m.free(r) {
 			return fmt.Errorf("%v was left waiting, and nothing blocks it (I4)", r)
-		}
-		if m.onCycle(r, func(*request) bool { return true }) {
-			return fmt.Errorf("%v waits for itself (I6)", r)
 		}
 		if r.session != nil && r.session.ended {
 			return fmt.Errorf("%v is of a session that has ended", r)
 		}
+	}
+	if stuck := m.stuck(); len(stuck) > 0 {
+		return fmt.Errorf("nothing can ever serve %v (I6)", stuck)
 	}
 	for _, r := range active {
 		if r.session != nil && r.session.ended && r.phase != inGrace {

@@ -13,6 +13,15 @@ import (
 // above reports whether a is a proper ancestor of b.
 func above(a, b interlock.Key) bool { return strings.HasPrefix(string(b), string(a)+"/") }
 
+// plain is how a mode counts towards other claims: those with a count are like an
+// intent to write.
+func plain(m interlock.Mode) interlock.Mode {
+	if m.Counts() {
+		return interlock.IntentExclusive
+	}
+	return m
+}
+
 // modeClash is the standard matrix for one and the same key.
 func modeClash(a, b interlock.Mode) bool {
 	const (
@@ -24,10 +33,11 @@ func modeClash(a, b interlock.Mode) bool {
 		{S, IS}: true, {S, S}: true,
 		{SIX, IS}: true,
 	}
-	return !compatible[[2]interlock.Mode{a, b}]
+	return !compatible[[2]interlock.Mode{plain(a), plain(b)}]
 }
 
 func writesBelow(m interlock.Mode) bool {
+	m = plain(m)
 	return m == interlock.IntentExclusive || m == interlock.SharedIntentExclusive || m == interlock.Exclusive
 }
 
@@ -54,8 +64,12 @@ func conflict(a, b *request) bool {
 	if a.ns != b.ns || a.party() == b.party() {
 		return false
 	}
-	for _, x := range a.ask.Claims {
-		for _, y := range b.ask.Claims {
+	return anyClash(a.wants(), b.wants())
+}
+
+func anyClash(a, b []interlock.Claim) bool {
+	for _, x := range a {
+		for _, y := range b {
 			if clash(x, y) {
 				return true
 			}
@@ -79,6 +93,9 @@ func coversMode(a, b interlock.Mode) bool {
 
 // covers reports whether who has a needs no b.
 func covers(a, b interlock.Claim) bool {
+	if a.Mode.Counts() || b.Mode.Counts() {
+		return a.Key == b.Key && a.Mode == b.Mode && a.Count >= b.Count
+	}
 	if a.Key == b.Key {
 		return coversMode(a.Mode, b.Mode)
 	}

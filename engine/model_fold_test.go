@@ -60,11 +60,11 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		if r.active() && slices.Contains([]engine.Reason{engine.ByTTL, engine.ByMaxHold, engine.ByRevocation}, ev.Reason) {
 			m.lose(r)
 		}
-		if r.active() {
-			r.endedAt = m.events
+		if r.holds() {
+			m.writes = append(m.writes, write{r.ns, r.claims, m.events})
 		}
 		if ev.Note != "" {
-			for _, c := range r.ask.Claims {
+			for _, c := range r.claims {
 				m.notes = append(m.notes, note{r.ns, c.Key, r.fence})
 			}
 		}

@@ -29,8 +29,8 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 		return bad("id", r.ask.ID, got.ID)
 	case got.Fence != r.fence:
 		return bad("fence", r.fence, got.Fence)
-	case !slices.Equal(got.Claims, r.ask.Claims):
-		return bad("claims", r.ask.Claims, got.Claims)
+	case !slices.Equal(got.Claims, r.claims):
+		return bad("claims", r.claims, got.Claims)
 	case got.Flow != r.ask.Flow || got.Purpose != r.ask.Purpose:
 		return bad("flow and purpose", r.ask.Flow, got.Flow)
 	case got.TTL != r.ttl() || got.Grace != r.ask.Grace:
@@ -46,7 +46,7 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 		}
 		notes = append(notes, n.Fence)
 	}
-	want := m.notesAt(r.ns, r.ask.Claims)
+	want := m.notesAt(r.ns, r.claims)
 	slices.Sort(notes)
 	slices.Sort(want)
 	if !slices.Equal(notes, want) {

@@ -10,29 +10,111 @@ import (
 
 // The line.
 
-func (r *request) score() engine.Time {
-	return r.arrived.Add(-time.Duration(r.ask.Priority) * interlock.PriorityBoost)
+// wants are the claims that r brings to its keys: a conversion only what its lease
+// does not have already.
+func (r *request) wants() []interlock.Claim {
+	if r.base == nil {
+		return r.claims
+	}
+	return without(r.claims, r.base.claims)
 }
 
-func aheadOf(a, b *request) bool {
+// without gives the claims of a for which b is not enough.
+func without(a, b []interlock.Claim) (list []interlock.Claim) {
+	for _, c := range a {
+		if !coversAll(b, []interlock.Claim{c}) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// score is a place in line; a smaller one is further ahead.
+func (m *model) score(r *request) engine.Time {
+	return r.arrived.Add(-time.Duration(m.priority(r)) * interlock.PriorityBoost)
+}
+
+func (m *model) aheadOf(a, b *request) bool {
 	if a.lead != b.lead {
 		return a.lead
 	}
-	if a.score() != b.score() {
-		return a.score() < b.score()
+	if x, y := m.score(a), m.score(b); x != y {
+		return x < y
 	}
 	return a.num < b.num
 }
 
-// blockers are all that r has to wait for: conflicting holders, and conflicting
-// waiters ahead.
+// priority is the highest one among r itself and all that wait for what its flow
+// holds, which have theirs in the same way.
+func (m *model) priority(r *request) int {
+	if lacking[inheritance] {
+		return r.ask.Priority
+	}
+	m.rank()
+	return m.inherited(r)
+}
+
+// rank works out the priorities of all waiters: the least fixpoint.
+func (m *model) rank() {
+	if m.ranks != nil && m.rankedAt == m.events {
+		return
+	}
+	m.ranks, m.rankedAt = map[*request]int{}, m.events
+	list := m.inPhase(waiting)
+	for _, r := range list {
+		m.ranks[r] = r.ask.Priority
+	}
+	for again := true; again; {
+		again = false
+		for _, r := range list {
+			if p := m.inherited(r); p > m.ranks[r] {
+				m.ranks[r], again = p, true
+			}
+		}
+	}
+}
+
+// inherited is r's priority if that of everybody else is what was found so far.
+func (m *model) inherited(r *request) int {
+	p := max(r.ask.Priority, m.ranks[r])
+	for q, other := range m.ranks {
+		waitsForIt := func(h *request) bool { return h.holds() && h.party() == r.party() && conflict(h, q) }
+		if other > p && slices.ContainsFunc(m.requests, waitsForIt) {
+			p = other
+		}
+	}
+	return p
+}
+
+// blockers are all that r has to wait for, or for one of which it has to.
 func (m *model) blockers(r *request) (list []*request) {
 	for _, q := range m.requests {
-		if q != r && conflict(q, r) && (q.active() || q.phase == waiting && aheadOf(q, r)) {
+		if r.target != nil && q.phase == waiting && q.party() == *r.target || r.target == nil && m.inTheWay(q, r, r.wants()) {
 			list = append(list, q)
 		}
 	}
 	return list
+}
+
+// inTheWay reports whether q keeps r from some of the claims: by a conflict, as a
+// holder or ahead in line, or because it has or awaits permits that r is short of.
+func (m *model) inTheWay(q, r *request, claims []interlock.Claim) bool {
+	if q == r || q.ns != r.ns || !q.holds() && (q.phase != waiting || !m.aheadOf(q, r)) {
+		return false
+	}
+	return q.party() != r.party() && anyClash(q.wants(), claims)
+}
+
+// free reports whether r may have its keys now.
+func (m *model) free(r *request) bool {
+	if r.target != nil {
+		return m.hopeful && len(m.blockers(r)) == 0
+	}
+	return m.freeFor(r, r.wants())
+}
+
+func (m *model) freeFor(r *request, claims []interlock.Claim) bool {
+	return !slices.ContainsFunc(m.requests, func(q *request) bool { return m.inTheWay(q, r, claims) })
 }
 
 // mayHaveWritten reports whether who holds a may have changed what b is about.
@@ -46,18 +128,29 @@ func mayHaveWritten(a, b interlock.Claim) bool {
 	return false
 }
 
-// changedMeanwhile reports whether a lease that may have written one of r's keys
-// ended while r stood in line.
+// write is what somebody gave up who may have written.
+type write struct {
+	ns     interlock.Namespace
+	claims []interlock.Claim
+	at     int // after how many events
+}
+
+// changedMeanwhile reports whether somebody who may have written one of r's keys
+// gave it up while r stood in line.
 func (m *model) changedMeanwhile(r *request) bool {
-	for _, q := range m.requests {
-		if q.ns != r.ns || q.endedAt <= r.queuedAt {
-			continue
+	for _, w := range m.writes {
+		if w.ns == r.ns && w.at > r.queuedAt && mayHaveWrittenOne(w.claims, r.claims) {
+			return true
 		}
-		for _, a := range q.ask.Claims {
-			for _, b := range r.ask.Claims {
-				if mayHaveWritten(a, b) {
-					return true
-				}
+	}
+	return false
+}
+
+func mayHaveWrittenOne(a, b []interlock.Claim) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if mayHaveWritten(x, y) {
+				return true
 			}
 		}
 	}

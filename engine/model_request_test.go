@@ -13,7 +13,7 @@ func (m *model) newRequest(ask *engine.Acquire, num uint64) *request {
 	if !ask.Session.IsZero() {
 		r.session = m.sessionByID(ask.Namespace, ask.Session)
 	}
-	r.ask.Claims = normal(ask.Claims)
+	r.claims = normal(ask.Claims)
 	switch {
 	case r.session == nil:
 		r.ask.Flow = "" // flows are a session's
@@ -41,10 +41,10 @@ func (m *model) leads(r *request) bool {
 	if r.session == nil {
 		return false
 	}
-	for _, want := range r.ask.Claims {
+	for _, want := range r.claims {
 		claims := func(q *request) bool {
 			return q.phase == held && q.party() == r.party() &&
-				slices.ContainsFunc(q.ask.Claims, func(have interlock.Claim) bool { return have.Key == want.Key })
+				slices.ContainsFunc(q.claims, func(have interlock.Claim) bool { return have.Key == want.Key })
 		}
 		if !slices.ContainsFunc(m.requests, claims) {
 			return false
@@ -100,7 +100,7 @@ func (m *model) covering(r *request) (list []*request) {
 		return nil
 	}
 	for _, q := range m.requests {
-		if q.phase == held && q.party() == r.party() && coversAll(q.ask.Claims, r.ask.Claims) {
+		if q.phase == held && q.party() == r.party() && coversAll(q.claims, r.claims) {
 			list = append(list, q)
 		}
 	}

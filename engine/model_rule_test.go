@@ -96,17 +96,16 @@ func (m *model) permitRequest(cmd engine.Command, ev *engine.Event) error {
 	if ev.ID != ask.ID || !slices.Equal(ev.Claims, normal(ask.Claims)) || ev.Priority != ask.Priority {
 		return fmt.Errorf("it does not say what was asked for: %+v", ev)
 	}
-	blockers := m.blockers(m.newRequest(ask, ev.Num))
-	if ev.Kind == engine.EvQueued {
-		if len(blockers) == 0 {
-			return errors.New("nothing stands in its way")
-		}
-		return nil
+	r := m.newRequest(ask, ev.Num)
+	switch free := m.free(r); {
+	case free && ev.Kind == engine.EvQueued:
+		return errors.New("nothing stands in its way")
+	case !free && ev.Kind == engine.EvGranted:
+		return fmt.Errorf("it is not free: %v", m.blockers(r))
+	case ev.Kind == engine.EvGranted:
+		return m.permitFence(ev.Fence)
 	}
-	if len(blockers) > 0 {
-		return fmt.Errorf("it is not free: %v", blockers[0])
-	}
-	return m.permitFence(ev.Fence)
+	return nil
 }
 
 func (m *model) permitFence(f interlock.Fence) error {
@@ -121,8 +120,8 @@ func (m *model) permitAdmission(ev *engine.Event) error {
 	if r == nil || r.phase != waiting {
 		return fmt.Errorf("it does not wait: %v", r)
 	}
-	if blockers := m.blockers(r); len(blockers) > 0 {
-		return fmt.Errorf("%v is blocked by %v (I1, I5)", r, blockers[0])
+	if !m.free(r) {
+		return fmt.Errorf("%v is blocked by %v (I1, I5)", r, m.blockers(r))
 	}
 	if r.session != nil && r.session.ended {
 		return fmt.Errorf("%v is of a session that has ended (I4)", r)

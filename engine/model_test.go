@@ -28,11 +28,13 @@ const (
 	offered
 	held
 	inGrace
+	closed // over for its holder, while its lock_delay keeps the keys shut
+	parked
 	over
 )
 
 func (p phase) String() string {
-	return [...]string{"", "waiting", "offered", "held", "grace", "over"}[p]
+	return [...]string{"", "waiting", "offered", "held", "grace", "closed", "parked", "over"}[p]
 }
 
 // span is a moment of which only the bounds are known: after a restart the
@@ -74,12 +76,16 @@ type session struct {
 
 func (s *session) deadline() span { return s.beat.add(s.ttl) }
 
-// request is a request from its Acquire to its end.
+// request is a request from its beginning to its end. A conversion is one of its
+// own, whose base is the lease that it changes.
 type request struct {
 	num     uint64
 	ns      interlock.Namespace
-	session *session // nil for a bare one
-	ask     engine.Acquire
+	session *session       // nil for a bare one
+	ask     engine.Acquire // with what was left out filled in
+	claims  []interlock.Claim
+	base    *request // the lease that it converts
+	target  *party   // for whom it waits, in a declared wait
 	arrived engine.Time
 
 	phase phase
@@ -90,12 +96,12 @@ type request struct {
 	granted engine.Time // when it was given the keys
 	beat    span        // since when its ttl counts; for a bare lease renewed by Renew
 	graceTo span
+	opening span // when the lock_delay of a closed lease is over
 	lapse   span // of an offer or of a bare ticket
 
 	lead     bool // its party claims all its keys already: it stands before those of whom that is not true
 	changed  bool // somebody who could write one of its keys held it meanwhile
 	queuedAt int  // how many events there were before it stood in line
-	endedAt  int  // likewise, when its keys were given back
 
 	attached engine.Caller // who waits for the answer
 	link     uint64
@@ -106,10 +112,14 @@ func (r *request) String() string {
 	if r.session != nil {
 		who = r.session.agent + "/" + r.ask.Flow
 	}
-	return fmt.Sprintf("request %d of %s %s fence=%d %s", r.num, who, claimsText(r.ask.Claims), r.fence, r.phase)
+	return fmt.Sprintf("request %d of %s %s fence=%d %s", r.num, who, claimsText(r.claims), r.fence, r.phase)
 }
 
+// active reports whether r is a lease that its holder may still use.
 func (r *request) active() bool { return r.phase == offered || r.phase == held || r.phase == inGrace }
+
+// holds reports whether r keeps its keys from others.
+func (r *request) holds() bool { return r.active() || r.phase == closed }
 
 func (r *request) ttl() time.Duration {
 	if r.session != nil {
@@ -149,10 +159,13 @@ type party struct {
 }
 
 func (r *request) party() party {
-	if r.session == nil {
-		return party{ns: r.ns, bare: r.num}
+	switch {
+	case r.session != nil:
+		return party{ns: r.ns, session: r.session.num, flow: r.ask.Flow}
+	case r.base != nil:
+		return r.base.party()
 	}
-	return party{ns: r.ns, session: r.session.num, flow: r.ask.Flow}
+	return party{ns: r.ns, bare: r.num}
 }
 
 // model is everything that the engine should know.
@@ -162,6 +175,10 @@ type model struct {
 	requests []*request
 	answers  []*remembered
 	notes    []note
+	writes   []write
+	hopeful  bool             // see only
+	ranks    map[*request]int // priorities of the waiters, as they were after rankedAt events
+	rankedAt int
 	events   int // how many there were
 	fence    interlock.Fence
 	epoch    interlock.Epoch
@@ -217,4 +234,16 @@ func (m *model) agentOf(r *request) string {
 		return r.session.agent
 	}
 	return r.ask.Agent
+}
+
+// feature is something that the engine does or does not do yet.
+type feature string
+
+const (
+	inheritance feature = "priority inheritance"
+)
+
+// lacking are the features that the model knows and the engine does not have.
+var lacking = map[feature]bool{
+	inheritance: true,
 }

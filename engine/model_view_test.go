@@ -53,7 +53,7 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 		touches := func(c interlock.Claim) bool {
 			return c.Key == key || above(key, c.Key) || above(c.Key, key) && c.Mode >= interlock.Shared
 		}
-		if r.ns == ns && slices.ContainsFunc(r.ask.Claims, touches) {
+		if r.ns == ns && slices.ContainsFunc(r.claims, touches) {
 			fences = append(fences, r.fence)
 		}
 	}
@@ -72,12 +72,12 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 	for _, r := range m.inPhase(waiting) {
 		// Who waits for something below stands in line here for an intent.
 		touches := func(c interlock.Claim) bool { return c.Key == key || above(key, c.Key) }
-		if r.ns == ns && slices.ContainsFunc(r.ask.Claims, touches) {
+		if r.ns == ns && slices.ContainsFunc(r.claims, touches) {
 			line = append(line, r)
 		}
 	}
 	slices.SortFunc(line, func(a, b *request) int {
-		if aheadOf(a, b) {
+		if m.aheadOf(a, b) {
 			return -1
 		}
 		return 1
@@ -102,7 +102,7 @@ func (m *model) checkHolder(ns interlock.Namespace, h *interlock.Holder) error {
 		}
 		// The mode shown may be stronger than the claim's: intents for claims below come on top.
 		shown := func(c interlock.Claim) bool { return c.Key == h.Key && coversMode(h.Mode, c.Mode) }
-		if r.ns != ns || h.Agent != m.agentOf(r) || h.Flow != r.ask.Flow || !slices.ContainsFunc(r.ask.Claims, shown) {
+		if r.ns != ns || h.Agent != m.agentOf(r) || h.Flow != r.ask.Flow || !slices.ContainsFunc(r.claims, shown) {
 			return fmt.Errorf("the holder %+v is not %v", h, r)
 		}
 		if h.Held != m.now.Sub(r.granted) || (r.phase == offered) != (h.Liveness == interlock.Offered) || (r.phase == inGrace) != (h.Liveness == interlock.LiveGrace) {

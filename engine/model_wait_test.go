@@ -9,8 +9,8 @@ import (
 
 // The wait-for graph.
 
-// waitsOn gives the waits that must end before that of r can: those of everybody
-// who blocks it.
+// waitsOn gives the waits that must end before that of r can, or one of which must:
+// those of everybody who blocks it.
 func (m *model) waitsOn(r *request) (list []*request) {
 	blockers := m.blockers(r)
 	for _, q := range m.inPhase(waiting) {
@@ -43,6 +43,33 @@ func (m *model) onCycle(r *request, within func(*request) bool) bool {
 	return visit(r)
 }
 
+// stuck gives the waits that can never end by themselves. Whoever waits for nothing
+// goes away one day; so does a party all of whose waits are served when those that
+// can go away have gone; and so on. Who is left is deadlocked.
+func (m *model) stuck() []*request {
+	left := m.inPhase(waiting)
+	for {
+		rest := m.only(left)
+		next := slices.DeleteFunc(slices.Clone(left), rest.free)
+		if len(next) == len(left) {
+			return left
+		}
+		left = next
+	}
+}
+
+// only gives the state without the parties that have no wait among the given ones,
+// in the best of times: tokens have come back, and parties have come to barriers.
+func (m *model) only(waits []*request) *model {
+	m.rank() // the line's order stays as it is
+	rest := *m
+	rest.hopeful = true
+	rest.requests = slices.DeleteFunc(slices.Clone(m.requests), func(r *request) bool {
+		return !slices.ContainsFunc(waits, func(w *request) bool { return w.party() == r.party() })
+	})
+	return &rest
+}
+
 // leases counts what a party holds.
 func (m *model) leases(p party) (n int) {
 	for _, r := range m.requests {
@@ -65,19 +92,18 @@ func (m *model) ratherVictim(a, b *request) bool {
 	return a.num > b.num
 }
 
-// rightVictim reports whether there is a cycle of which v is the member that the
-// rule chooses.
-func (m *model) rightVictim(v *request) bool {
-	return m.onCycle(v, func(q *request) bool { return m.ratherVictim(v, q) })
-}
-
-// permitVictim holds the rule for victims (I6): on a real cycle, and the one of
-// its members that the rule chooses; and the cycle that is spelled out is real.
+// permitVictim holds the rule for victims (I6): on a real cycle of those who are
+// stuck, and the one of its members that the rule chooses; and the cycle that is
+// spelled out is real.
 func (m *model) permitVictim(r *request, cycle []interlock.CycleStep) error {
-	if !m.onCycle(r, func(*request) bool { return true }) {
+	stuck := m.stuck()
+	if !slices.Contains(stuck, r) {
+		return fmt.Errorf("%v can still be served", r)
+	}
+	if !m.onCycle(r, func(q *request) bool { return slices.Contains(stuck, q) }) {
 		return fmt.Errorf("%v is on no cycle", r)
 	}
-	if !m.rightVictim(r) {
+	if !m.onCycle(r, func(q *request) bool { return slices.Contains(stuck, q) && m.ratherVictim(r, q) }) {
 		return fmt.Errorf("%v: on each of its cycles somebody else is to be the victim", r)
 	}
 	return m.realCycle(r, cycle)
@@ -91,10 +117,7 @@ func (m *model) realCycle(victim *request, cycle []interlock.CycleStep) error {
 		next := cycle[(i+1)%len(cycle)]
 		var real bool
 		for _, q := range m.inPhase(waiting) {
-			if !m.isStep(q, step) || !slices.Contains(q.ask.Claims, interlock.Claim{Key: step.Key, Mode: step.Mode}) {
-				continue
-			}
-			if step.Victim && q != victim {
+			if !m.isStep(q, step) || !isWait(q, step) || step.Victim && q != victim {
 				continue
 			}
 			for _, b := range m.blockers(q) {
@@ -114,9 +137,18 @@ func (m *model) realCycle(victim *request, cycle []interlock.CycleStep) error {
 	return nil
 }
 
+// isStep reports whether a step of a cycle is r's party.
 func (m *model) isStep(r *request, step interlock.CycleStep) bool {
 	if r.session == nil {
 		return step.Session == "" && step.Agent == r.ask.Agent && step.Flow == r.ask.Flow
 	}
 	return step.Session != "" && step.Agent == r.session.agent && step.Flow == r.ask.Flow
+}
+
+// isWait reports whether a step of a cycle tells what r waits for.
+func isWait(r *request, step interlock.CycleStep) bool {
+	if r.target != nil {
+		return step.Key == "" && step.Mode == 0
+	}
+	return slices.ContainsFunc(r.claims, func(c interlock.Claim) bool { return c.Key == step.Key && c.Mode == step.Mode })
 }

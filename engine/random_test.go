@@ -351,7 +351,7 @@ func (p *player) fenced(o *op) error {
 	}
 	key := p.keys[int(o.r[2])%len(p.keys)]
 	if o.r[3]%2 == 0 {
-		key = r.ask.Claims[0].Key
+		key = r.claims[0].Key
 	}
 	head := engine.Head{Namespace: r.ns}
 	if o.kind == opRevoke {
