@@ -38,6 +38,22 @@ func headOf(cmd engine.Command) (h *engine.Head, answered bool) {
 		return &c.Head, true
 	case *engine.Revoke:
 		return &c.Head, true
+	case *engine.Convert:
+		return &c.Head, true
+	case *engine.Arrive:
+		return &c.Head, true
+	case *engine.Park:
+		return &c.Head, true
+	case *engine.Resume:
+		return &c.Head, true
+	case *engine.Declare:
+		return &c.Head, true
+	case *engine.SetPattern:
+		return &c.Head, true
+	case *engine.DropPattern:
+		return &c.Head, true
+	case *engine.Configure:
+		return &c.Head, true
 	case *engine.Detach:
 		return &c.Head, false
 	case *engine.Tick:
