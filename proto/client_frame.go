@@ -1,8 +1,6 @@
 package proto
 
 import (
-	"time"
-
 	"github.com/interlockdev/interlock"
 )
 
@@ -47,6 +45,13 @@ func (o *Op) appendTo(b []byte) []byte {
 		b = appendDuration(b, 7, o.MaxHold)
 		b = appendSint(b, 8, o.Priority)
 		b = appendUint(b, 9, uint64(o.OnConflict))
+		b = appendBool(b, 10, o.Any)
+		b = appendString(b, 11, o.Prefix)
+		b = appendString(b, 12, o.Group)
+		b = appendUint(b, 13, uint64(o.Division))
+		b = appendDuration(b, 14, o.Stall)
+		b = appendDuration(b, 15, o.LockDelay)
+		b = appendDuration(b, 16, o.MaxWait)
 	case OpRenew:
 		b = appendID(b, 1, &o.ID)
 		b = appendString(b, 2, o.Progress)
@@ -57,9 +62,56 @@ func (o *Op) appendTo(b []byte) []byte {
 	case OpCheckFence:
 		b = appendString(b, 1, o.Key)
 		b = appendUint(b, 2, uint64(o.Fence))
+	case OpConvert:
+		b = appendID(b, 1, &o.ID)
+		b = appendClaims(b, 2, o.Claims)
+		b = appendUint(b, 3, uint64(o.OnConflict))
+		b = appendDuration(b, 4, o.MaxWait)
+	case OpArrive:
+		b = appendID(b, 1, &o.ID)
+		b = appendDuration(b, 2, o.MaxWait)
+	case OpPark:
+		b = appendID(b, 1, &o.ID)
+		b = appendBool(b, 2, o.Free)
+		b = appendBool(b, 3, o.Keep)
+		b = appendDuration(b, 4, o.TTL)
+		b = appendString(b, 5, o.Note)
+	case OpResume:
+		b = appendID(b, 1, &o.ID)
+		b = appendString(b, 2, o.Flow)
+		b = appendUint(b, 3, uint64(o.OnConflict))
+		b = appendDuration(b, 4, o.MaxWait)
+	case OpDeclare:
+		b = appendString(b, 1, o.Flow)
+		b = appendString(b, 2, o.Purpose)
+		b = o.On.appendTo(b, 3)
+		b = appendDuration(b, 4, o.MaxWait)
+	case OpSetPattern:
+		if o.Pattern != nil {
+			b = appendPattern(b, 1, o.Pattern)
+		}
+	case OpDropPattern, OpListPatterns:
+		b = appendString(b, 1, o.Name)
+	case OpConfigure:
+		if o.Settings != nil {
+			b = appendSettings(b, 1, o.Settings)
+		}
+	case OpGetSettings:
 	default:
 		panic("proto: an operation without a kind")
 	}
+	return closeMessage(b, start)
+}
+
+func (p *Party) appendTo(b []byte, num byte) []byte {
+	if p == nil {
+		return b
+	}
+	b = openMessage(b, num)
+	start := len(b)
+	b = appendString(b, 1, p.Session)
+	b = appendString(b, 2, p.Agent)
+	b = appendString(b, 3, p.Flow)
 	return closeMessage(b, start)
 }
 
@@ -69,6 +121,7 @@ func appendClaims(b []byte, num byte, claims []interlock.Claim) []byte {
 		start := len(b)
 		b = appendString(b, 1, claims[i].Key)
 		b = appendUint(b, 2, uint64(claims[i].Mode))
+		b = appendUint(b, 3, uint64(claims[i].Count))
 		b = closeMessage(b, start)
 	}
 	return b
@@ -76,10 +129,19 @@ func appendClaims(b []byte, num byte, claims []interlock.Claim) []byte {
 
 // Size is an upper bound of the operation's encoded length.
 func (o *Op) Size() int {
-	n := 128 + len(o.RequestID) + len(o.Agent) + len(o.Flow) + len(o.Purpose) + len(o.Trace) +
-		len(o.Key) + len(o.Outcome) + len(o.Note) + len(o.Progress)
+	n := 160 + len(o.RequestID) + len(o.Agent) + len(o.Flow) + len(o.Purpose) + len(o.Trace) + len(o.Prefix) + len(o.Group) +
+		len(o.Key) + len(o.Outcome) + len(o.Note) + len(o.Progress) + len(o.Name)
 	for i := range o.Claims {
-		n += 16 + len(o.Claims[i].Key)
+		n += 24 + len(o.Claims[i].Key)
+	}
+	if o.On != nil {
+		n += 32 + len(o.On.Session) + len(o.On.Agent) + len(o.On.Flow)
+	}
+	if o.Pattern != nil {
+		n += PatternSize(o.Pattern)
+	}
+	if o.Settings != nil {
+		n += 256
 	}
 	return n
 }
@@ -125,7 +187,7 @@ func (o *Op) decode(s string) error {
 		case 3<<3 | wireVarint:
 			o.Acked = f.v
 		default:
-			if num := f.tag >> 3; f.tag&7 == wireBytes && num >= uint64(OpOpen) && num <= uint64(OpCheckFence) {
+			if num := f.tag >> 3; f.tag&7 == wireBytes && num >= uint64(OpOpen) && num <= uint64(lastOp) {
 				if o.Kind != 0 {
 					return badFrame("an operation has two bodies")
 				}
@@ -134,111 +196,4 @@ func (o *Op) decode(s string) error {
 		}
 	}
 	return o.decodeBody(body)
-}
-
-// The number of each field is shared by kinds that use it for the same thing, so
-// the tables below are per kind.
-func (o *Op) decodeBody(s string) error {
-	for s != "" {
-		f, rest, err := nextField(s)
-		if err != nil {
-			return err
-		}
-		s = rest
-		if o.Kind == OpAcquire {
-			err = o.acquireField(&f)
-		} else {
-			err = o.otherField(&f)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (o *Op) acquireField(f *field[string]) error {
-	switch f.tag {
-	case 1<<3 | wireBytes:
-		if len(o.Claims) > interlock.MaxClaims {
-			return nil // one too many is enough to be refused
-		}
-		return decodeClaim(&o.Claims, f.s)
-	case 2<<3 | wireBytes:
-		return text(&o.Flow, f.s)
-	case 3<<3 | wireBytes:
-		return text(&o.Purpose, f.s)
-	case 4<<3 | wireBytes:
-		return text(&o.Trace, f.s)
-	case 5<<3 | wireVarint:
-		o.TTL = time.Duration(f.v)
-	case 6<<3 | wireVarint:
-		o.Grace = time.Duration(f.v)
-	case 7<<3 | wireVarint:
-		o.MaxHold = time.Duration(f.v)
-	case 8<<3 | wireVarint:
-		o.Priority = unzigzag(f.v)
-	case 9<<3 | wireVarint:
-		o.OnConflict = interlock.OnConflict(min(f.v, 255))
-	}
-	return nil
-}
-
-func (o *Op) otherField(f *field[string]) error {
-	switch f.tag {
-	case 1<<3 | wireBytes:
-		switch o.Kind {
-		case OpAttach, OpPoll, OpLeave, OpGetLease, OpRenew, OpRelease:
-			return id(&o.ID, f.s)
-		case OpOpen:
-			return text(&o.RequestID, f.s)
-		case OpHeartbeat:
-			return text(&o.Progress, f.s)
-		case OpCheckFence:
-			return text(&o.Key, f.s)
-		}
-	case 2<<3 | wireBytes:
-		switch o.Kind {
-		case OpOpen:
-			return text(&o.Agent, f.s)
-		case OpRenew:
-			return text(&o.Progress, f.s)
-		case OpRelease:
-			return text(&o.Outcome, f.s)
-		}
-	case 2<<3 | wireVarint:
-		if o.Kind == OpCheckFence {
-			o.Fence = interlock.Fence(f.v)
-		}
-	case 3<<3 | wireBytes:
-		if o.Kind == OpRelease {
-			return text(&o.Note, f.s)
-		}
-	case 3<<3 | wireVarint:
-		if o.Kind == OpOpen {
-			o.TTL = time.Duration(f.v)
-		}
-	}
-	return nil
-}
-
-func decodeClaim(into *[]interlock.Claim, s string) error {
-	var c interlock.Claim
-	for s != "" {
-		f, rest, err := nextField(s)
-		if err != nil {
-			return err
-		}
-		s = rest
-		switch f.tag {
-		case 1<<3 | wireBytes:
-			if err := text(&c.Key, f.s); err != nil {
-				return err
-			}
-		case 2<<3 | wireVarint:
-			c.Mode = interlock.Mode(min(f.v, 255))
-		}
-	}
-	*into = append(*into, c)
-	return nil
 }

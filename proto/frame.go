@@ -26,17 +26,29 @@ func (f *ClientFrame) Reset() {
 type OpKind uint8
 
 const (
-	OpOpen       OpKind = 4
-	OpAttach     OpKind = 5
-	OpHeartbeat  OpKind = 6
-	OpClose      OpKind = 7
-	OpAcquire    OpKind = 8
-	OpPoll       OpKind = 9
-	OpLeave      OpKind = 10
-	OpGetLease   OpKind = 11
-	OpRenew      OpKind = 12
-	OpRelease    OpKind = 13
-	OpCheckFence OpKind = 14
+	OpOpen         OpKind = 4
+	OpAttach       OpKind = 5
+	OpHeartbeat    OpKind = 6
+	OpClose        OpKind = 7
+	OpAcquire      OpKind = 8
+	OpPoll         OpKind = 9
+	OpLeave        OpKind = 10
+	OpGetLease     OpKind = 11
+	OpRenew        OpKind = 12
+	OpRelease      OpKind = 13
+	OpCheckFence   OpKind = 14
+	OpConvert      OpKind = 15
+	OpArrive       OpKind = 16
+	OpPark         OpKind = 17
+	OpResume       OpKind = 18
+	OpDeclare      OpKind = 19
+	OpSetPattern   OpKind = 20
+	OpDropPattern  OpKind = 21
+	OpListPatterns OpKind = 22
+	OpConfigure    OpKind = 23
+	OpGetSettings  OpKind = 24
+
+	lastOp = OpGetSettings
 )
 
 // Op is one operation. It is a union: session.proto says which fields each Kind
@@ -44,6 +56,10 @@ const (
 type Op struct {
 	Kind       OpKind
 	OnConflict interlock.OnConflict
+	Division   interlock.Division
+	Any        bool
+	Free       bool
+	Keep       bool
 	Slot       uint32
 	Priority   int32
 	Seq        uint64
@@ -55,16 +71,34 @@ type Op struct {
 	Flow      string
 	Purpose   string
 	Trace     string
+	Prefix    string
+	Group     string
 	Key       interlock.Key
 	Fence     interlock.Fence
 	Outcome   string
-	Note      string
+	Note      string // of a release; of parking, the reason
 	Progress  string
+	Name      string // of a pattern
 
-	Claims  []interlock.Claim
-	TTL     time.Duration
-	Grace   time.Duration
-	MaxHold time.Duration
+	Claims    []interlock.Claim
+	TTL       time.Duration // of parking, for how long
+	Grace     time.Duration
+	MaxHold   time.Duration
+	Stall     time.Duration
+	LockDelay time.Duration
+	MaxWait   time.Duration
+
+	On       *Party
+	Pattern  *interlock.Pattern
+	Settings *interlock.Settings
+}
+
+// Party is whom a declared wait is for: by the public name of its session, or by
+// the name of an agent that has one session.
+type Party struct {
+	Session string
+	Agent   string
+	Flow    string
 }
 
 // ServerFrame is what a server sends.
@@ -99,6 +133,7 @@ const (
 	Refused
 	Warned
 	Lost
+	Asked
 )
 
 // Reply is an answer, or with Seq 0 a push.
@@ -108,15 +143,21 @@ type Reply struct {
 	Seq     uint64
 	Index   interlock.Index
 
-	Lease   interlock.Lease // with Granted, Warned and Lost
+	Lease   interlock.Lease // where it has an id
 	Ticket  *interlock.Ticket
 	Session *Session
 	Losses  []Loss
 
 	Code     interlock.Code
 	Message  string
+	EndedBy  string
 	Conflict *Conflict
 	Advice   *interlock.Advice
+	Warnings []string
+
+	Patterns []interlock.Pattern
+	More     bool // there are more patterns after these
+	Settings *interlock.Settings
 }
 
 // Session is a session as its client sees it.
@@ -131,8 +172,9 @@ type Session struct {
 // Loss is a lease about which its session must know something: it is gone (Code
 // says why), or it is in its soft tier or in grace (State).
 type Loss struct {
-	Lease interlock.Lease
-	Code  interlock.Code
+	Lease   interlock.Lease
+	Code    interlock.Code
+	Message string // what happened
 }
 
 // Conflict is what stands in a request's way.
@@ -143,16 +185,20 @@ type Conflict struct {
 	More    int // holders not shown
 	Queue   interlock.Queue
 	Cycle   []interlock.CycleStep
+
+	Capacity *interlock.Capacity
+	Nearest  []string
 }
 
 // Error makes an *interlock.Error of a refusal. epoch and shard are the frame's.
 func (r *Reply) Error(shard uint32, epoch interlock.Epoch) *interlock.Error {
-	e := &interlock.Error{Code: r.Code, Message: r.Message, At: interlock.At{Shard: int(shard), Epoch: epoch, Index: r.Index}}
+	e := &interlock.Error{Code: r.Code, Message: r.Message, EndedBy: r.EndedBy, At: interlock.At{Shard: int(shard), Epoch: epoch, Index: r.Index}}
 	if r.Advice != nil {
 		e.Advice = *r.Advice
 	}
 	if c := r.Conflict; c != nil {
 		e.Key, e.ConflictKind, e.Holders, e.Cycle = c.Key, c.Kind, c.Holders, c.Cycle
+		e.Nearest, e.Capacity = c.Nearest, c.Capacity
 		queue := c.Queue
 		e.Queue = &queue
 	}

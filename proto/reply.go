@@ -41,7 +41,7 @@ func (r *Reply) decode(s string) error {
 		case 2<<3 | wireVarint:
 			r.Seq = f.v
 		case 3<<3 | wireVarint:
-			r.Outcome = Outcome(min(f.v, 255))
+			r.Outcome = enum[Outcome](f.v)
 		case 4<<3 | wireVarint:
 			r.Index = interlock.Index(f.v)
 		case 5<<3 | wireBytes:
@@ -64,78 +64,23 @@ func (r *Reply) decode(s string) error {
 		case 12<<3 | wireBytes:
 			r.Advice = &interlock.Advice{}
 			err = decodeAdvice(r.Advice, f.s)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func decodeLease(l *interlock.Lease, s string) error {
-	for s != "" {
-		f, rest, err := nextField(s)
-		if err != nil {
-			return err
-		}
-		s = rest
-		switch f.tag {
-		case 1<<3 | wireBytes:
-			err = id(&l.ID, f.s)
-		case 2<<3 | wireVarint:
-			l.Fence = interlock.Fence(f.v)
-		case 3<<3 | wireBytes:
-			err = decodeClaim(&l.Claims, f.s)
-		case 4<<3 | wireBytes:
-			err = text(&l.Agent, f.s)
-		case 5<<3 | wireBytes:
-			err = text(&l.Session, f.s)
-		case 6<<3 | wireBytes:
-			err = text(&l.Flow, f.s)
-		case 7<<3 | wireBytes:
-			err = text(&l.Purpose, f.s)
-		case 8<<3 | wireVarint:
-			l.TTL = time.Duration(f.v)
-		case 9<<3 | wireVarint:
-			l.Grace = time.Duration(f.v)
-		case 10<<3 | wireVarint:
-			l.ExpiresIn = time.Duration(f.v)
-		case 11<<3 | wireVarint:
-			l.MaxHoldIn = time.Duration(f.v)
-		case 12<<3 | wireVarint:
-			l.State = interlock.LeaseState(min(f.v, 255))
-		case 13<<3 | wireVarint:
-			l.Reused = f.v != 0
-		case 14<<3 | wireVarint:
-			l.Changed = f.v != 0
+		case 13<<3 | wireBytes:
+			err = text(grow(&r.Warnings), f.s)
+		case 14<<3 | wireBytes:
+			err = text(&r.EndedBy, f.s)
 		case 15<<3 | wireBytes:
-			err = decodeNote(grow(&l.Notes), f.s)
+			err = decodePattern(grow(&r.Patterns), f.s)
+		case 16<<3 | wireVarint:
+			r.More = f.v != 0
+		case 17<<3 | wireBytes:
+			r.Settings = &interlock.Settings{}
+			err = decodeSettings(r.Settings, f.s)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func decodeNote(n *interlock.Note, s string) error {
-	return eachField(s, func(f *field[string]) error {
-		switch f.tag {
-		case 1<<3 | wireBytes:
-			return text(&n.Key, f.s)
-		case 2<<3 | wireBytes:
-			return text(&n.Agent, f.s)
-		case 3<<3 | wireVarint:
-			n.Fence = interlock.Fence(f.v)
-		case 4<<3 | wireBytes:
-			return text(&n.Outcome, f.s)
-		case 5<<3 | wireBytes:
-			return text(&n.Text, f.s)
-		case 6<<3 | wireVarint:
-			n.Age = time.Duration(f.v)
-		}
-		return nil
-	})
 }
 
 func decodeTicket(t *interlock.Ticket, s string) error {
@@ -179,6 +124,8 @@ func (x *Loss) decode(s string) error {
 			return decodeLease(&x.Lease, f.s)
 		case 2<<3 | wireBytes:
 			return text(&x.Code, f.s)
+		case 3<<3 | wireBytes:
+			return text(&x.Message, f.s)
 		}
 		return nil
 	})
@@ -201,6 +148,11 @@ func (c *Conflict) decode(s string) error {
 			c.Queue.ETA = time.Duration(f.v)
 		case 7<<3 | wireBytes:
 			return decodeStep(grow(&c.Cycle), f.s)
+		case 8<<3 | wireBytes:
+			c.Capacity = &interlock.Capacity{}
+			return decodeCapacity(c.Capacity, f.s)
+		case 9<<3 | wireBytes:
+			return text(grow(&c.Nearest), f.s)
 		}
 		return nil
 	})
@@ -220,11 +172,11 @@ func decodeHolder(h *interlock.Holder, s string) error {
 		case 5<<3 | wireBytes:
 			return text(&h.Key, f.s)
 		case 6<<3 | wireVarint:
-			h.Mode = interlock.Mode(min(f.v, 255))
+			h.Mode = enum[interlock.Mode](f.v)
 		case 7<<3 | wireVarint:
 			h.Fence = interlock.Fence(f.v)
 		case 8<<3 | wireVarint:
-			h.Liveness = interlock.Liveness(min(f.v, 255))
+			h.Liveness = enum[interlock.Liveness](f.v)
 		case 9<<3 | wireVarint:
 			h.HeartbeatAge = time.Duration(f.v)
 		case 10<<3 | wireVarint:
@@ -233,6 +185,26 @@ func decodeHolder(h *interlock.Holder, s string) error {
 			h.ExpiresIn = time.Duration(f.v)
 		case 12<<3 | wireBytes:
 			return text(&h.Progress, f.s)
+		case 13<<3 | wireVarint:
+			h.Count = count(f.v)
+		}
+		return nil
+	})
+}
+
+func decodeCapacity(c *interlock.Capacity, s string) error {
+	return eachField(s, func(f *field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireVarint:
+			c.Permits = count(f.v)
+		case 2<<3 | wireVarint:
+			c.Used = count(f.v)
+		case 3<<3 | wireVarint:
+			c.Tokens = count(f.v)
+		case 4<<3 | wireVarint:
+			c.Available = count(f.v)
+		case 5<<3 | wireVarint:
+			c.Refill = time.Duration(f.v)
 		}
 		return nil
 	})
@@ -250,7 +222,7 @@ func decodeStep(c *interlock.CycleStep, s string) error {
 		case 4<<3 | wireBytes:
 			return text(&c.Key, f.s)
 		case 5<<3 | wireVarint:
-			c.Mode = interlock.Mode(min(f.v, 255))
+			c.Mode = enum[interlock.Mode](f.v)
 		case 6<<3 | wireVarint:
 			c.Victim = f.v != 0
 		}

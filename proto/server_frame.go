@@ -26,17 +26,12 @@ func (f *ServerFrame) AppendTo(b []byte) []byte {
 	return b
 }
 
-// hasLease says for which outcomes the Lease of a reply means something.
-func (r *Reply) hasLease() bool {
-	return r.Outcome == Granted || r.Outcome == Warned || r.Outcome == Lost
-}
-
 func (r *Reply) appendTo(b []byte) []byte {
 	b = appendUint(b, 1, uint64(r.Slot))
 	b = appendUint(b, 2, r.Seq)
 	b = appendUint(b, 3, uint64(r.Outcome))
 	b = appendUint(b, 4, uint64(r.Index))
-	if r.hasLease() {
+	if !r.Lease.ID.IsZero() {
 		b = openMessage(b, 5)
 		start := len(b)
 		b = appendLease(b, &r.Lease)
@@ -69,6 +64,7 @@ func (r *Reply) appendTo(b []byte) []byte {
 		b = appendLease(b, &r.Losses[i].Lease)
 		b = closeMessage(b, inner)
 		b = appendString(b, 2, r.Losses[i].Code)
+		b = appendString(b, 3, r.Losses[i].Message)
 		b = closeMessage(b, start)
 	}
 	b = appendString(b, 9, r.Code)
@@ -87,35 +83,14 @@ func (r *Reply) appendTo(b []byte) []byte {
 		b = appendString(b, 3, a.Message)
 		b = closeMessage(b, start)
 	}
-	return b
-}
-
-func appendLease(b []byte, l *interlock.Lease) []byte {
-	b = appendID(b, 1, (*[16]byte)(&l.ID))
-	b = appendUint(b, 2, uint64(l.Fence))
-	b = appendClaims(b, 3, l.Claims)
-	b = appendString(b, 4, l.Agent)
-	b = appendString(b, 5, l.Session)
-	b = appendString(b, 6, l.Flow)
-	b = appendString(b, 7, l.Purpose)
-	b = appendDuration(b, 8, l.TTL)
-	b = appendDuration(b, 9, l.Grace)
-	b = appendDuration(b, 10, l.ExpiresIn)
-	b = appendDuration(b, 11, l.MaxHoldIn)
-	b = appendUint(b, 12, uint64(l.State))
-	b = appendBool(b, 13, l.Reused)
-	b = appendBool(b, 14, l.Changed)
-	for i := range l.Notes {
-		n := &l.Notes[i]
-		b = openMessage(b, 15)
-		start := len(b)
-		b = appendString(b, 1, n.Key)
-		b = appendString(b, 2, n.Agent)
-		b = appendUint(b, 3, uint64(n.Fence))
-		b = appendString(b, 4, n.Outcome)
-		b = appendString(b, 5, n.Text)
-		b = appendDuration(b, 6, n.Age)
-		b = closeMessage(b, start)
+	b = appendTexts(b, 13, r.Warnings)
+	b = appendString(b, 14, r.EndedBy)
+	for i := range r.Patterns {
+		b = appendPattern(b, 15, &r.Patterns[i])
+	}
+	b = appendBool(b, 16, r.More)
+	if r.Settings != nil {
+		b = appendSettings(b, 17, r.Settings)
 	}
 	return b
 }
@@ -139,6 +114,7 @@ func (c *Conflict) appendTo(b []byte) []byte {
 		b = appendDuration(b, 10, h.Held)
 		b = appendDuration(b, 11, h.ExpiresIn)
 		b = appendString(b, 12, h.Progress)
+		b = appendUint(b, 13, uint64(h.Count))
 		b = closeMessage(b, start)
 	}
 	b = appendUint(b, 4, uint64(uint32(c.More)))
@@ -156,7 +132,17 @@ func (c *Conflict) appendTo(b []byte) []byte {
 		b = appendBool(b, 6, s.Victim)
 		b = closeMessage(b, start)
 	}
-	return b
+	if x := c.Capacity; x != nil {
+		b = openMessage(b, 8)
+		start := len(b)
+		b = appendUint(b, 1, uint64(x.Permits))
+		b = appendUint(b, 2, uint64(x.Used))
+		b = appendUint(b, 3, uint64(x.Tokens))
+		b = appendUint(b, 4, uint64(x.Available))
+		b = appendDuration(b, 5, x.Refill)
+		b = closeMessage(b, start)
+	}
+	return appendTexts(b, 9, c.Nearest)
 }
 
 // Decode replaces the frame's content by what b says. Nothing of b is kept.

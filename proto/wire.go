@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"time"
 	"unicode/utf8"
+
+	"github.com/interlockdev/interlock"
 )
 
 // The wire types of protocol buffers that session.proto uses. Fields of other
@@ -32,13 +34,19 @@ func appendVarint(b []byte, v uint64) []byte {
 	return append(b, byte(v))
 }
 
-// All numbers of fields are below 16, so that a tag is one byte.
+// appendTag begins a field. Numbers below 16 take one byte.
+func appendTag(b []byte, num, wire byte) []byte {
+	if num < 16 {
+		return append(b, num<<3|wire)
+	}
+	return append(b, num<<3|wire|0x80, num>>4)
+}
 
 func appendUint(b []byte, num byte, v uint64) []byte {
 	if v == 0 {
 		return b
 	}
-	return appendVarint(append(b, num<<3|wireVarint), v)
+	return appendVarint(appendTag(b, num, wireVarint), v)
 }
 
 func appendDuration(b []byte, num byte, d time.Duration) []byte {
@@ -53,29 +61,41 @@ func appendBool(b []byte, num byte, v bool) []byte {
 	if !v {
 		return b
 	}
-	return append(b, num<<3|wireVarint, 1)
+	return append(appendTag(b, num, wireVarint), 1)
 }
 
 func appendString[S ~string](b []byte, num byte, s S) []byte {
 	if s == "" {
 		return b
 	}
-	b = appendVarint(append(b, num<<3|wireBytes), uint64(len(s)))
+	return appendText(b, num, s)
+}
+
+// appendText writes a string also when it is empty, as the element of a list.
+func appendText[S ~string](b []byte, num byte, s S) []byte {
+	b = appendVarint(appendTag(b, num, wireBytes), uint64(len(s)))
 	return append(b, s...)
+}
+
+func appendTexts[S ~string](b []byte, num byte, list []S) []byte {
+	for _, s := range list {
+		b = appendText(b, num, s)
+	}
+	return b
 }
 
 func appendID(b []byte, num byte, id *[16]byte) []byte {
 	if *id == ([16]byte{}) {
 		return b
 	}
-	b = append(b, num<<3|wireBytes, 16)
+	b = append(appendTag(b, num, wireBytes), 16)
 	return append(b, id[:]...)
 }
 
 // openMessage begins an embedded message; closeMessage, with the length that b
 // had after openMessage, ends it. One byte is kept for the length, which is
 // enough for most; a longer message is moved.
-func openMessage(b []byte, num byte) []byte { return append(b, num<<3|wireBytes, 0) }
+func openMessage(b []byte, num byte) []byte { return append(appendTag(b, num, wireBytes), 0) }
 
 func closeMessage(b []byte, start int) []byte {
 	size := len(b) - start
@@ -164,6 +184,19 @@ func text[S ~string](into *S, s string) error {
 	*into = S(s)
 	return nil
 }
+
+// texts adds one to a list. Of more than MaxListed the rest is left out: one too
+// many is enough to be refused.
+func texts[S ~string](into *[]S, s string) error {
+	if len(*into) > MaxListed {
+		return nil
+	}
+	return text(grow(into), s)
+}
+
+// MaxListed bounds the lists in a client's operation, because an empty element is
+// much smaller on the wire than in memory. No request may have longer ones.
+const MaxListed = max(interlock.MaxClaims, interlock.MaxAlternatives, interlock.MaxMembers)
 
 // id checks what the .proto calls an id.
 func id[T ~[16]byte](into *T, s string) error {

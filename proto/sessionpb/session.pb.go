@@ -36,6 +36,9 @@ const (
 	Mode_MODE_SHARED                  Mode = 3
 	Mode_MODE_SHARED_INTENT_EXCLUSIVE Mode = 4
 	Mode_MODE_EXCLUSIVE               Mode = 5
+	Mode_MODE_PERMITS                 Mode = 6
+	Mode_MODE_BARRIER                 Mode = 7
+	Mode_MODE_MEMBER                  Mode = 8
 )
 
 // Enum value maps for Mode.
@@ -47,6 +50,9 @@ var (
 		3: "MODE_SHARED",
 		4: "MODE_SHARED_INTENT_EXCLUSIVE",
 		5: "MODE_EXCLUSIVE",
+		6: "MODE_PERMITS",
+		7: "MODE_BARRIER",
+		8: "MODE_MEMBER",
 	}
 	Mode_value = map[string]int32{
 		"MODE_UNSPECIFIED":             0,
@@ -55,6 +61,9 @@ var (
 		"MODE_SHARED":                  3,
 		"MODE_SHARED_INTENT_EXCLUSIVE": 4,
 		"MODE_EXCLUSIVE":               5,
+		"MODE_PERMITS":                 6,
+		"MODE_BARRIER":                 7,
+		"MODE_MEMBER":                  8,
 	}
 )
 
@@ -88,9 +97,10 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 type OnConflict int32
 
 const (
-	OnConflict_ON_CONFLICT_FAIL OnConflict = 0
-	OnConflict_ON_CONFLICT_WAIT OnConflict = 1
-	OnConflict_ON_CONFLICT_SKIP OnConflict = 2
+	OnConflict_ON_CONFLICT_FAIL    OnConflict = 0
+	OnConflict_ON_CONFLICT_WAIT    OnConflict = 1
+	OnConflict_ON_CONFLICT_SKIP    OnConflict = 2
+	OnConflict_ON_CONFLICT_PREEMPT OnConflict = 3
 )
 
 // Enum value maps for OnConflict.
@@ -99,11 +109,13 @@ var (
 		0: "ON_CONFLICT_FAIL",
 		1: "ON_CONFLICT_WAIT",
 		2: "ON_CONFLICT_SKIP",
+		3: "ON_CONFLICT_PREEMPT",
 	}
 	OnConflict_value = map[string]int32{
-		"ON_CONFLICT_FAIL": 0,
-		"ON_CONFLICT_WAIT": 1,
-		"ON_CONFLICT_SKIP": 2,
+		"ON_CONFLICT_FAIL":    0,
+		"ON_CONFLICT_WAIT":    1,
+		"ON_CONFLICT_SKIP":    2,
+		"ON_CONFLICT_PREEMPT": 3,
 	}
 )
 
@@ -134,6 +146,202 @@ func (OnConflict) EnumDescriptor() ([]byte, []int) {
 	return file_session_proto_rawDescGZIP(), []int{1}
 }
 
+type Division int32
+
+const (
+	Division_DIVISION_HASH  Division = 0
+	Division_DIVISION_RANGE Division = 1
+	Division_DIVISION_LOAD  Division = 2
+)
+
+// Enum value maps for Division.
+var (
+	Division_name = map[int32]string{
+		0: "DIVISION_HASH",
+		1: "DIVISION_RANGE",
+		2: "DIVISION_LOAD",
+	}
+	Division_value = map[string]int32{
+		"DIVISION_HASH":  0,
+		"DIVISION_RANGE": 1,
+		"DIVISION_LOAD":  2,
+	}
+)
+
+func (x Division) Enum() *Division {
+	p := new(Division)
+	*p = x
+	return p
+}
+
+func (x Division) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Division) Descriptor() protoreflect.EnumDescriptor {
+	return file_session_proto_enumTypes[2].Descriptor()
+}
+
+func (Division) Type() protoreflect.EnumType {
+	return &file_session_proto_enumTypes[2]
+}
+
+func (x Division) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Division.Descriptor instead.
+func (Division) EnumDescriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{2}
+}
+
+type PreemptPolicy int32
+
+const (
+	PreemptPolicy_PREEMPT_POLICY_ASK    PreemptPolicy = 0
+	PreemptPolicy_PREEMPT_POLICY_REVOKE PreemptPolicy = 1
+	PreemptPolicy_PREEMPT_POLICY_NEVER  PreemptPolicy = 2
+)
+
+// Enum value maps for PreemptPolicy.
+var (
+	PreemptPolicy_name = map[int32]string{
+		0: "PREEMPT_POLICY_ASK",
+		1: "PREEMPT_POLICY_REVOKE",
+		2: "PREEMPT_POLICY_NEVER",
+	}
+	PreemptPolicy_value = map[string]int32{
+		"PREEMPT_POLICY_ASK":    0,
+		"PREEMPT_POLICY_REVOKE": 1,
+		"PREEMPT_POLICY_NEVER":  2,
+	}
+)
+
+func (x PreemptPolicy) Enum() *PreemptPolicy {
+	p := new(PreemptPolicy)
+	*p = x
+	return p
+}
+
+func (x PreemptPolicy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PreemptPolicy) Descriptor() protoreflect.EnumDescriptor {
+	return file_session_proto_enumTypes[3].Descriptor()
+}
+
+func (PreemptPolicy) Type() protoreflect.EnumType {
+	return &file_session_proto_enumTypes[3]
+}
+
+func (x PreemptPolicy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PreemptPolicy.Descriptor instead.
+func (PreemptPolicy) EnumDescriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{3}
+}
+
+type ParkPolicy int32
+
+const (
+	ParkPolicy_PARK_POLICY_CHOICE ParkPolicy = 0
+	ParkPolicy_PARK_POLICY_KEEP   ParkPolicy = 1
+	ParkPolicy_PARK_POLICY_FREE   ParkPolicy = 2
+	ParkPolicy_PARK_POLICY_NEVER  ParkPolicy = 3
+)
+
+// Enum value maps for ParkPolicy.
+var (
+	ParkPolicy_name = map[int32]string{
+		0: "PARK_POLICY_CHOICE",
+		1: "PARK_POLICY_KEEP",
+		2: "PARK_POLICY_FREE",
+		3: "PARK_POLICY_NEVER",
+	}
+	ParkPolicy_value = map[string]int32{
+		"PARK_POLICY_CHOICE": 0,
+		"PARK_POLICY_KEEP":   1,
+		"PARK_POLICY_FREE":   2,
+		"PARK_POLICY_NEVER":  3,
+	}
+)
+
+func (x ParkPolicy) Enum() *ParkPolicy {
+	p := new(ParkPolicy)
+	*p = x
+	return p
+}
+
+func (x ParkPolicy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ParkPolicy) Descriptor() protoreflect.EnumDescriptor {
+	return file_session_proto_enumTypes[4].Descriptor()
+}
+
+func (ParkPolicy) Type() protoreflect.EnumType {
+	return &file_session_proto_enumTypes[4]
+}
+
+func (x ParkPolicy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ParkPolicy.Descriptor instead.
+func (ParkPolicy) EnumDescriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{4}
+}
+
+type DeadlockPolicy int32
+
+const (
+	DeadlockPolicy_DEADLOCK_POLICY_REFUSE DeadlockPolicy = 0
+	DeadlockPolicy_DEADLOCK_POLICY_REVOKE DeadlockPolicy = 1
+)
+
+// Enum value maps for DeadlockPolicy.
+var (
+	DeadlockPolicy_name = map[int32]string{
+		0: "DEADLOCK_POLICY_REFUSE",
+		1: "DEADLOCK_POLICY_REVOKE",
+	}
+	DeadlockPolicy_value = map[string]int32{
+		"DEADLOCK_POLICY_REFUSE": 0,
+		"DEADLOCK_POLICY_REVOKE": 1,
+	}
+)
+
+func (x DeadlockPolicy) Enum() *DeadlockPolicy {
+	p := new(DeadlockPolicy)
+	*p = x
+	return p
+}
+
+func (x DeadlockPolicy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DeadlockPolicy) Descriptor() protoreflect.EnumDescriptor {
+	return file_session_proto_enumTypes[5].Descriptor()
+}
+
+func (DeadlockPolicy) Type() protoreflect.EnumType {
+	return &file_session_proto_enumTypes[5]
+}
+
+func (x DeadlockPolicy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DeadlockPolicy.Descriptor instead.
+func (DeadlockPolicy) EnumDescriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{5}
+}
+
 type Outcome int32
 
 const (
@@ -145,6 +353,7 @@ const (
 	Outcome_OUTCOME_REFUSED     Outcome = 5
 	Outcome_OUTCOME_WARNED      Outcome = 6
 	Outcome_OUTCOME_LOST        Outcome = 7
+	Outcome_OUTCOME_ASKED       Outcome = 8
 )
 
 // Enum value maps for Outcome.
@@ -158,6 +367,7 @@ var (
 		5: "OUTCOME_REFUSED",
 		6: "OUTCOME_WARNED",
 		7: "OUTCOME_LOST",
+		8: "OUTCOME_ASKED",
 	}
 	Outcome_value = map[string]int32{
 		"OUTCOME_UNSPECIFIED": 0,
@@ -168,6 +378,7 @@ var (
 		"OUTCOME_REFUSED":     5,
 		"OUTCOME_WARNED":      6,
 		"OUTCOME_LOST":        7,
+		"OUTCOME_ASKED":       8,
 	}
 )
 
@@ -182,11 +393,11 @@ func (x Outcome) String() string {
 }
 
 func (Outcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[2].Descriptor()
+	return file_session_proto_enumTypes[6].Descriptor()
 }
 
 func (Outcome) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[2]
+	return &file_session_proto_enumTypes[6]
 }
 
 func (x Outcome) Number() protoreflect.EnumNumber {
@@ -195,7 +406,7 @@ func (x Outcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Outcome.Descriptor instead.
 func (Outcome) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{2}
+	return file_session_proto_rawDescGZIP(), []int{6}
 }
 
 type LeaseState int32
@@ -206,6 +417,7 @@ const (
 	LeaseState_LEASE_STATE_SOFT        LeaseState = 2
 	LeaseState_LEASE_STATE_GRACE       LeaseState = 3
 	LeaseState_LEASE_STATE_ENDED       LeaseState = 4
+	LeaseState_LEASE_STATE_PARKED      LeaseState = 5
 )
 
 // Enum value maps for LeaseState.
@@ -216,6 +428,7 @@ var (
 		2: "LEASE_STATE_SOFT",
 		3: "LEASE_STATE_GRACE",
 		4: "LEASE_STATE_ENDED",
+		5: "LEASE_STATE_PARKED",
 	}
 	LeaseState_value = map[string]int32{
 		"LEASE_STATE_UNSPECIFIED": 0,
@@ -223,6 +436,7 @@ var (
 		"LEASE_STATE_SOFT":        2,
 		"LEASE_STATE_GRACE":       3,
 		"LEASE_STATE_ENDED":       4,
+		"LEASE_STATE_PARKED":      5,
 	}
 )
 
@@ -237,11 +451,11 @@ func (x LeaseState) String() string {
 }
 
 func (LeaseState) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[3].Descriptor()
+	return file_session_proto_enumTypes[7].Descriptor()
 }
 
 func (LeaseState) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[3]
+	return &file_session_proto_enumTypes[7]
 }
 
 func (x LeaseState) Number() protoreflect.EnumNumber {
@@ -250,7 +464,7 @@ func (x LeaseState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use LeaseState.Descriptor instead.
 func (LeaseState) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{3}
+	return file_session_proto_rawDescGZIP(), []int{7}
 }
 
 type Liveness int32
@@ -262,6 +476,8 @@ const (
 	Liveness_LIVENESS_SOFT        Liveness = 3
 	Liveness_LIVENESS_GRACE       Liveness = 4
 	Liveness_LIVENESS_OFFERED     Liveness = 5
+	Liveness_LIVENESS_PARKED      Liveness = 6
+	Liveness_LIVENESS_CLOSED      Liveness = 7
 )
 
 // Enum value maps for Liveness.
@@ -273,6 +489,8 @@ var (
 		3: "LIVENESS_SOFT",
 		4: "LIVENESS_GRACE",
 		5: "LIVENESS_OFFERED",
+		6: "LIVENESS_PARKED",
+		7: "LIVENESS_CLOSED",
 	}
 	Liveness_value = map[string]int32{
 		"LIVENESS_UNSPECIFIED": 0,
@@ -281,6 +499,8 @@ var (
 		"LIVENESS_SOFT":        3,
 		"LIVENESS_GRACE":       4,
 		"LIVENESS_OFFERED":     5,
+		"LIVENESS_PARKED":      6,
+		"LIVENESS_CLOSED":      7,
 	}
 )
 
@@ -295,11 +515,11 @@ func (x Liveness) String() string {
 }
 
 func (Liveness) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[4].Descriptor()
+	return file_session_proto_enumTypes[8].Descriptor()
 }
 
 func (Liveness) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[4]
+	return &file_session_proto_enumTypes[8]
 }
 
 func (x Liveness) Number() protoreflect.EnumNumber {
@@ -308,7 +528,7 @@ func (x Liveness) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Liveness.Descriptor instead.
 func (Liveness) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{4}
+	return file_session_proto_rawDescGZIP(), []int{8}
 }
 
 // ClientFrame is at most 1 MiB.
@@ -361,7 +581,7 @@ type Op struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// slot is the client's own small number for a session on this stream. It is
 	// bound by open and attach. 0 means no session: get_lease, renew, release, poll,
-	// leave and check_fence work without one.
+	// leave, check_fence and what concerns patterns and settings work without one.
 	Slot uint32 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
 	// seq correlates the answer. Within a session it also makes the operation
 	// happen once: 1, 2, 3, ... over the session's whole life, also over several
@@ -385,6 +605,16 @@ type Op struct {
 	//	*Op_Renew
 	//	*Op_Release
 	//	*Op_CheckFence
+	//	*Op_Convert
+	//	*Op_Arrive
+	//	*Op_Park
+	//	*Op_Resume
+	//	*Op_Declare
+	//	*Op_SetPattern
+	//	*Op_DropPattern
+	//	*Op_ListPatterns
+	//	*Op_Configure
+	//	*Op_GetSettings
 	Body          isOp_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -547,6 +777,96 @@ func (x *Op) GetCheckFence() *CheckFence {
 	return nil
 }
 
+func (x *Op) GetConvert() *Convert {
+	if x != nil {
+		if x, ok := x.Body.(*Op_Convert); ok {
+			return x.Convert
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetArrive() *Arrive {
+	if x != nil {
+		if x, ok := x.Body.(*Op_Arrive); ok {
+			return x.Arrive
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetPark() *Park {
+	if x != nil {
+		if x, ok := x.Body.(*Op_Park); ok {
+			return x.Park
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetResume() *Resume {
+	if x != nil {
+		if x, ok := x.Body.(*Op_Resume); ok {
+			return x.Resume
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetDeclare() *Declare {
+	if x != nil {
+		if x, ok := x.Body.(*Op_Declare); ok {
+			return x.Declare
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetSetPattern() *SetPattern {
+	if x != nil {
+		if x, ok := x.Body.(*Op_SetPattern); ok {
+			return x.SetPattern
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetDropPattern() *DropPattern {
+	if x != nil {
+		if x, ok := x.Body.(*Op_DropPattern); ok {
+			return x.DropPattern
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetListPatterns() *ListPatterns {
+	if x != nil {
+		if x, ok := x.Body.(*Op_ListPatterns); ok {
+			return x.ListPatterns
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetConfigure() *Configure {
+	if x != nil {
+		if x, ok := x.Body.(*Op_Configure); ok {
+			return x.Configure
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetGetSettings() *GetSettings {
+	if x != nil {
+		if x, ok := x.Body.(*Op_GetSettings); ok {
+			return x.GetSettings
+		}
+	}
+	return nil
+}
+
 type isOp_Body interface {
 	isOp_Body()
 }
@@ -595,6 +915,46 @@ type Op_CheckFence struct {
 	CheckFence *CheckFence `protobuf:"bytes,14,opt,name=check_fence,json=checkFence,proto3,oneof"`
 }
 
+type Op_Convert struct {
+	Convert *Convert `protobuf:"bytes,15,opt,name=convert,proto3,oneof"`
+}
+
+type Op_Arrive struct {
+	Arrive *Arrive `protobuf:"bytes,16,opt,name=arrive,proto3,oneof"`
+}
+
+type Op_Park struct {
+	Park *Park `protobuf:"bytes,17,opt,name=park,proto3,oneof"`
+}
+
+type Op_Resume struct {
+	Resume *Resume `protobuf:"bytes,18,opt,name=resume,proto3,oneof"`
+}
+
+type Op_Declare struct {
+	Declare *Declare `protobuf:"bytes,19,opt,name=declare,proto3,oneof"`
+}
+
+type Op_SetPattern struct {
+	SetPattern *SetPattern `protobuf:"bytes,20,opt,name=set_pattern,json=setPattern,proto3,oneof"`
+}
+
+type Op_DropPattern struct {
+	DropPattern *DropPattern `protobuf:"bytes,21,opt,name=drop_pattern,json=dropPattern,proto3,oneof"`
+}
+
+type Op_ListPatterns struct {
+	ListPatterns *ListPatterns `protobuf:"bytes,22,opt,name=list_patterns,json=listPatterns,proto3,oneof"`
+}
+
+type Op_Configure struct {
+	Configure *Configure `protobuf:"bytes,23,opt,name=configure,proto3,oneof"`
+}
+
+type Op_GetSettings struct {
+	GetSettings *GetSettings `protobuf:"bytes,24,opt,name=get_settings,json=getSettings,proto3,oneof"`
+}
+
 func (*Op_Open) isOp_Body() {}
 
 func (*Op_Attach) isOp_Body() {}
@@ -616,6 +976,26 @@ func (*Op_Renew) isOp_Body() {}
 func (*Op_Release) isOp_Body() {}
 
 func (*Op_CheckFence) isOp_Body() {}
+
+func (*Op_Convert) isOp_Body() {}
+
+func (*Op_Arrive) isOp_Body() {}
+
+func (*Op_Park) isOp_Body() {}
+
+func (*Op_Resume) isOp_Body() {}
+
+func (*Op_Declare) isOp_Body() {}
+
+func (*Op_SetPattern) isOp_Body() {}
+
+func (*Op_DropPattern) isOp_Body() {}
+
+func (*Op_ListPatterns) isOp_Body() {}
+
+func (*Op_Configure) isOp_Body() {}
+
+func (*Op_GetSettings) isOp_Body() {}
 
 // Open starts a session and binds it to the slot once the answer has arrived. The
 // request id makes it repeatable; choose 128 random bits.
@@ -820,6 +1200,13 @@ type Acquire struct {
 	MaxHold       int64                  `protobuf:"varint,7,opt,name=max_hold,json=maxHold,proto3" json:"max_hold,omitempty"`
 	Priority      int32                  `protobuf:"zigzag32,8,opt,name=priority,proto3" json:"priority,omitempty"`
 	OnConflict    OnConflict             `protobuf:"varint,9,opt,name=on_conflict,json=onConflict,proto3,enum=interlock.v1.OnConflict" json:"on_conflict,omitempty"`
+	Any           bool                   `protobuf:"varint,10,opt,name=any,proto3" json:"any,omitempty"`      // the claims are alternatives: exactly one of them is granted
+	Prefix        string                 `protobuf:"bytes,11,opt,name=prefix,proto3" json:"prefix,omitempty"` // instead of claims: any member of the pools under it
+	Group         string                 `protobuf:"bytes,12,opt,name=group,proto3" json:"group,omitempty"`   // the claimant group, for permits
+	Division      Division               `protobuf:"varint,13,opt,name=division,proto3,enum=interlock.v1.Division" json:"division,omitempty"`
+	Stall         int64                  `protobuf:"varint,14,opt,name=stall,proto3" json:"stall,omitempty"`
+	LockDelay     int64                  `protobuf:"varint,15,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
+	MaxWait       int64                  `protobuf:"varint,16,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"` // how long it may stand in line at all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -917,6 +1304,678 @@ func (x *Acquire) GetOnConflict() OnConflict {
 	return OnConflict_ON_CONFLICT_FAIL
 }
 
+func (x *Acquire) GetAny() bool {
+	if x != nil {
+		return x.Any
+	}
+	return false
+}
+
+func (x *Acquire) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *Acquire) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *Acquire) GetDivision() Division {
+	if x != nil {
+		return x.Division
+	}
+	return Division_DIVISION_HASH
+}
+
+func (x *Acquire) GetStall() int64 {
+	if x != nil {
+		return x.Stall
+	}
+	return 0
+}
+
+func (x *Acquire) GetLockDelay() int64 {
+	if x != nil {
+		return x.LockDelay
+	}
+	return 0
+}
+
+func (x *Acquire) GetMaxWait() int64 {
+	if x != nil {
+		return x.MaxWait
+	}
+	return 0
+}
+
+// Convert changes what a held lease claims to exactly these claims. Answered like
+// acquire: granted has the lease with its new fence, the ticket of a conversion
+// that waits is its own.
+type Convert struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lease         []byte                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	Claims        []*Claim               `protobuf:"bytes,2,rep,name=claims,proto3" json:"claims,omitempty"`
+	OnConflict    OnConflict             `protobuf:"varint,3,opt,name=on_conflict,json=onConflict,proto3,enum=interlock.v1.OnConflict" json:"on_conflict,omitempty"`
+	MaxWait       int64                  `protobuf:"varint,4,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Convert) Reset() {
+	*x = Convert{}
+	mi := &file_session_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Convert) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Convert) ProtoMessage() {}
+
+func (x *Convert) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Convert.ProtoReflect.Descriptor instead.
+func (*Convert) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Convert) GetLease() []byte {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *Convert) GetClaims() []*Claim {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+func (x *Convert) GetOnConflict() OnConflict {
+	if x != nil {
+		return x.OnConflict
+	}
+	return OnConflict_ON_CONFLICT_FAIL
+}
+
+func (x *Convert) GetMaxWait() int64 {
+	if x != nil {
+		return x.MaxWait
+	}
+	return 0
+}
+
+// Arrive says that the holder of a barrier's lease has come to it again. Answered
+// like an acquire that waits.
+type Arrive struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lease         []byte                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	MaxWait       int64                  `protobuf:"varint,2,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Arrive) Reset() {
+	*x = Arrive{}
+	mi := &file_session_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Arrive) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Arrive) ProtoMessage() {}
+
+func (x *Arrive) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Arrive.ProtoReflect.Descriptor instead.
+func (*Arrive) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Arrive) GetLease() []byte {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *Arrive) GetMaxWait() int64 {
+	if x != nil {
+		return x.MaxWait
+	}
+	return 0
+}
+
+// Park puts a lease aside while a human decides. It then needs neither heartbeats
+// nor its session. Answered by done with the lease.
+type Park struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lease         []byte                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	Free          bool                   `protobuf:"varint,2,opt,name=free,proto3" json:"free,omitempty"` // others may hold the keys meanwhile
+	Keep          bool                   `protobuf:"varint,3,opt,name=keep,proto3" json:"keep,omitempty"` // neither: as the pattern says
+	For           int64                  `protobuf:"varint,4,opt,name=for,proto3" json:"for,omitempty"`   // how long it waits to be resumed
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Park) Reset() {
+	*x = Park{}
+	mi := &file_session_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Park) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Park) ProtoMessage() {}
+
+func (x *Park) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Park.ProtoReflect.Descriptor instead.
+func (*Park) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Park) GetLease() []byte {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *Park) GetFree() bool {
+	if x != nil {
+		return x.Free
+	}
+	return false
+}
+
+func (x *Park) GetKeep() bool {
+	if x != nil {
+		return x.Keep
+	}
+	return false
+}
+
+func (x *Park) GetFor() int64 {
+	if x != nil {
+		return x.For
+	}
+	return 0
+}
+
+func (x *Park) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// Resume makes a parked lease held again, by this session. Answered like acquire,
+// with the lease's id as the ticket's.
+type Resume struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lease         []byte                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	Flow          string                 `protobuf:"bytes,2,opt,name=flow,proto3" json:"flow,omitempty"`
+	OnConflict    OnConflict             `protobuf:"varint,3,opt,name=on_conflict,json=onConflict,proto3,enum=interlock.v1.OnConflict" json:"on_conflict,omitempty"` // fail leaves it parked
+	MaxWait       int64                  `protobuf:"varint,4,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resume) Reset() {
+	*x = Resume{}
+	mi := &file_session_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resume) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resume) ProtoMessage() {}
+
+func (x *Resume) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resume.ProtoReflect.Descriptor instead.
+func (*Resume) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Resume) GetLease() []byte {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *Resume) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+func (x *Resume) GetOnConflict() OnConflict {
+	if x != nil {
+		return x.OnConflict
+	}
+	return OnConflict_ON_CONFLICT_FAIL
+}
+
+func (x *Resume) GetMaxWait() int64 {
+	if x != nil {
+		return x.MaxWait
+	}
+	return 0
+}
+
+// Declare says that a flow waits for another agent. Answered by queued; leave ends
+// it. A second answer, refused, says that there is nothing to wait for any more.
+type Declare struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Flow          string                 `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	Purpose       string                 `protobuf:"bytes,2,opt,name=purpose,proto3" json:"purpose,omitempty"`
+	On            *Party                 `protobuf:"bytes,3,opt,name=on,proto3" json:"on,omitempty"`
+	MaxWait       int64                  `protobuf:"varint,4,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Declare) Reset() {
+	*x = Declare{}
+	mi := &file_session_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Declare) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Declare) ProtoMessage() {}
+
+func (x *Declare) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Declare.ProtoReflect.Descriptor instead.
+func (*Declare) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Declare) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+func (x *Declare) GetPurpose() string {
+	if x != nil {
+		return x.Purpose
+	}
+	return ""
+}
+
+func (x *Declare) GetOn() *Party {
+	if x != nil {
+		return x.On
+	}
+	return nil
+}
+
+func (x *Declare) GetMaxWait() int64 {
+	if x != nil {
+		return x.MaxWait
+	}
+	return 0
+}
+
+// Party is whom a declared wait is for: by the public name of its session, or by
+// the name of an agent that has one session.
+type Party struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Agent         string                 `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
+	Flow          string                 `protobuf:"bytes,3,opt,name=flow,proto3" json:"flow,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Party) Reset() {
+	*x = Party{}
+	mi := &file_session_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Party) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Party) ProtoMessage() {}
+
+func (x *Party) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Party.ProtoReflect.Descriptor instead.
+func (*Party) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Party) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *Party) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *Party) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+// SetPattern registers a key pattern, or replaces the one with its name.
+type SetPattern struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pattern       *Pattern               `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPattern) Reset() {
+	*x = SetPattern{}
+	mi := &file_session_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPattern) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPattern) ProtoMessage() {}
+
+func (x *SetPattern) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPattern.ProtoReflect.Descriptor instead.
+func (*SetPattern) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *SetPattern) GetPattern() *Pattern {
+	if x != nil {
+		return x.Pattern
+	}
+	return nil
+}
+
+// DropPattern forgets a key pattern.
+type DropPattern struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DropPattern) Reset() {
+	*x = DropPattern{}
+	mi := &file_session_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DropPattern) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DropPattern) ProtoMessage() {}
+
+func (x *DropPattern) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DropPattern.ProtoReflect.Descriptor instead.
+func (*DropPattern) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DropPattern) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// ListPatterns asks for the patterns whose names come after this one. Answered by
+// done with as many as fit, in the order of their names, and whether there are more.
+type ListPatterns struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	After         string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPatterns) Reset() {
+	*x = ListPatterns{}
+	mi := &file_session_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPatterns) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPatterns) ProtoMessage() {}
+
+func (x *ListPatterns) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPatterns.ProtoReflect.Descriptor instead.
+func (*ListPatterns) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListPatterns) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+// Configure replaces the namespace's settings.
+type Configure struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Settings      *Settings              `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Configure) Reset() {
+	*x = Configure{}
+	mi := &file_session_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Configure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Configure) ProtoMessage() {}
+
+func (x *Configure) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Configure.ProtoReflect.Descriptor instead.
+func (*Configure) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Configure) GetSettings() *Settings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+// GetSettings asks for them. Answered by done with the settings.
+type GetSettings struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSettings) Reset() {
+	*x = GetSettings{}
+	mi := &file_session_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSettings) ProtoMessage() {}
+
+func (x *GetSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSettings.ProtoReflect.Descriptor instead.
+func (*GetSettings) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{17}
+}
+
 // Poll goes back to a place in line, after a reconnect. After queued another
 // answer follows when the wait is over.
 type Poll struct {
@@ -928,7 +1987,7 @@ type Poll struct {
 
 func (x *Poll) Reset() {
 	*x = Poll{}
-	mi := &file_session_proto_msgTypes[7]
+	mi := &file_session_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1999,7 @@ func (x *Poll) String() string {
 func (*Poll) ProtoMessage() {}
 
 func (x *Poll) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[7]
+	mi := &file_session_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +2012,7 @@ func (x *Poll) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Poll.ProtoReflect.Descriptor instead.
 func (*Poll) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{7}
+	return file_session_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Poll) GetTicket() []byte {
@@ -974,7 +2033,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_session_proto_msgTypes[8]
+	mi := &file_session_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -986,7 +2045,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[8]
+	mi := &file_session_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -999,7 +2058,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{8}
+	return file_session_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Leave) GetTicket() []byte {
@@ -1019,7 +2078,7 @@ type GetLease struct {
 
 func (x *GetLease) Reset() {
 	*x = GetLease{}
-	mi := &file_session_proto_msgTypes[9]
+	mi := &file_session_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +2090,7 @@ func (x *GetLease) String() string {
 func (*GetLease) ProtoMessage() {}
 
 func (x *GetLease) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[9]
+	mi := &file_session_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +2103,7 @@ func (x *GetLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLease.ProtoReflect.Descriptor instead.
 func (*GetLease) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{9}
+	return file_session_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetLease) GetLease() []byte {
@@ -1065,7 +2124,7 @@ type Renew struct {
 
 func (x *Renew) Reset() {
 	*x = Renew{}
-	mi := &file_session_proto_msgTypes[10]
+	mi := &file_session_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +2136,7 @@ func (x *Renew) String() string {
 func (*Renew) ProtoMessage() {}
 
 func (x *Renew) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[10]
+	mi := &file_session_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +2149,7 @@ func (x *Renew) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renew.ProtoReflect.Descriptor instead.
 func (*Renew) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{10}
+	return file_session_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Renew) GetLease() []byte {
@@ -1119,7 +2178,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_session_proto_msgTypes[11]
+	mi := &file_session_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +2190,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[11]
+	mi := &file_session_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1144,7 +2203,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{11}
+	return file_session_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Release) GetLease() []byte {
@@ -1179,7 +2238,7 @@ type CheckFence struct {
 
 func (x *CheckFence) Reset() {
 	*x = CheckFence{}
-	mi := &file_session_proto_msgTypes[12]
+	mi := &file_session_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +2250,7 @@ func (x *CheckFence) String() string {
 func (*CheckFence) ProtoMessage() {}
 
 func (x *CheckFence) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[12]
+	mi := &file_session_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +2263,7 @@ func (x *CheckFence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFence.ProtoReflect.Descriptor instead.
 func (*CheckFence) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{12}
+	return file_session_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CheckFence) GetKey() string {
@@ -1225,13 +2284,14 @@ type Claim struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Mode          Mode                   `protobuf:"varint,2,opt,name=mode,proto3,enum=interlock.v1.Mode" json:"mode,omitempty"`
+	Count         uint32                 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"` // permits, parties or parts
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_session_proto_msgTypes[13]
+	mi := &file_session_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1243,7 +2303,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[13]
+	mi := &file_session_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1256,7 +2316,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{13}
+	return file_session_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Claim) GetKey() string {
@@ -1271,6 +2331,508 @@ func (x *Claim) GetMode() Mode {
 		return x.Mode
 	}
 	return Mode_MODE_UNSPECIFIED
+}
+
+func (x *Claim) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+// Pattern is what holds for all keys of one shape. What its fields mean is written
+// in pattern.go, at the type of the same name.
+type Pattern struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Shape         string                 `protobuf:"bytes,2,opt,name=shape,proto3" json:"shape,omitempty"`
+	Aliases       []string               `protobuf:"bytes,3,rep,name=aliases,proto3" json:"aliases,omitempty"`
+	Members       []string               `protobuf:"bytes,4,rep,name=members,proto3" json:"members,omitempty"`
+	Capacity      uint32                 `protobuf:"varint,5,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	Rate          uint32                 `protobuf:"varint,6,opt,name=rate,proto3" json:"rate,omitempty"`
+	Per           int64                  `protobuf:"varint,7,opt,name=per,proto3" json:"per,omitempty"`
+	Burst         uint32                 `protobuf:"varint,8,opt,name=burst,proto3" json:"burst,omitempty"`
+	Groups        []*Group               `protobuf:"bytes,9,rep,name=groups,proto3" json:"groups,omitempty"`
+	Ttl           int64                  `protobuf:"varint,10,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	MaxTtl        int64                  `protobuf:"varint,11,opt,name=max_ttl,json=maxTtl,proto3" json:"max_ttl,omitempty"`
+	Grace         int64                  `protobuf:"varint,12,opt,name=grace,proto3" json:"grace,omitempty"`
+	MaxGrace      int64                  `protobuf:"varint,13,opt,name=max_grace,json=maxGrace,proto3" json:"max_grace,omitempty"`
+	MaxHold       int64                  `protobuf:"varint,14,opt,name=max_hold,json=maxHold,proto3" json:"max_hold,omitempty"`
+	Stall         int64                  `protobuf:"varint,15,opt,name=stall,proto3" json:"stall,omitempty"`
+	LockDelay     int64                  `protobuf:"varint,16,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
+	MaxWait       int64                  `protobuf:"varint,17,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"`
+	MaxWaiters    int64                  `protobuf:"varint,18,opt,name=max_waiters,json=maxWaiters,proto3" json:"max_waiters,omitempty"`
+	Allow         []*Rule                `protobuf:"bytes,19,rep,name=allow,proto3" json:"allow,omitempty"`
+	Preempt       PreemptPolicy          `protobuf:"varint,20,opt,name=preempt,proto3,enum=interlock.v1.PreemptPolicy" json:"preempt,omitempty"`
+	Park          ParkPolicy             `protobuf:"varint,21,opt,name=park,proto3,enum=interlock.v1.ParkPolicy" json:"park,omitempty"`
+	MaxPark       int64                  `protobuf:"varint,22,opt,name=max_park,json=maxPark,proto3" json:"max_park,omitempty"`
+	OnDeadlock    DeadlockPolicy         `protobuf:"varint,23,opt,name=on_deadlock,json=onDeadlock,proto3,enum=interlock.v1.DeadlockPolicy" json:"on_deadlock,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pattern) Reset() {
+	*x = Pattern{}
+	mi := &file_session_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pattern) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pattern) ProtoMessage() {}
+
+func (x *Pattern) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pattern.ProtoReflect.Descriptor instead.
+func (*Pattern) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Pattern) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Pattern) GetShape() string {
+	if x != nil {
+		return x.Shape
+	}
+	return ""
+}
+
+func (x *Pattern) GetAliases() []string {
+	if x != nil {
+		return x.Aliases
+	}
+	return nil
+}
+
+func (x *Pattern) GetMembers() []string {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *Pattern) GetCapacity() uint32 {
+	if x != nil {
+		return x.Capacity
+	}
+	return 0
+}
+
+func (x *Pattern) GetRate() uint32 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *Pattern) GetPer() int64 {
+	if x != nil {
+		return x.Per
+	}
+	return 0
+}
+
+func (x *Pattern) GetBurst() uint32 {
+	if x != nil {
+		return x.Burst
+	}
+	return 0
+}
+
+func (x *Pattern) GetGroups() []*Group {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *Pattern) GetTtl() int64 {
+	if x != nil {
+		return x.Ttl
+	}
+	return 0
+}
+
+func (x *Pattern) GetMaxTtl() int64 {
+	if x != nil {
+		return x.MaxTtl
+	}
+	return 0
+}
+
+func (x *Pattern) GetGrace() int64 {
+	if x != nil {
+		return x.Grace
+	}
+	return 0
+}
+
+func (x *Pattern) GetMaxGrace() int64 {
+	if x != nil {
+		return x.MaxGrace
+	}
+	return 0
+}
+
+func (x *Pattern) GetMaxHold() int64 {
+	if x != nil {
+		return x.MaxHold
+	}
+	return 0
+}
+
+func (x *Pattern) GetStall() int64 {
+	if x != nil {
+		return x.Stall
+	}
+	return 0
+}
+
+func (x *Pattern) GetLockDelay() int64 {
+	if x != nil {
+		return x.LockDelay
+	}
+	return 0
+}
+
+func (x *Pattern) GetMaxWait() int64 {
+	if x != nil {
+		return x.MaxWait
+	}
+	return 0
+}
+
+func (x *Pattern) GetMaxWaiters() int64 {
+	if x != nil {
+		return x.MaxWaiters
+	}
+	return 0
+}
+
+func (x *Pattern) GetAllow() []*Rule {
+	if x != nil {
+		return x.Allow
+	}
+	return nil
+}
+
+func (x *Pattern) GetPreempt() PreemptPolicy {
+	if x != nil {
+		return x.Preempt
+	}
+	return PreemptPolicy_PREEMPT_POLICY_ASK
+}
+
+func (x *Pattern) GetPark() ParkPolicy {
+	if x != nil {
+		return x.Park
+	}
+	return ParkPolicy_PARK_POLICY_CHOICE
+}
+
+func (x *Pattern) GetMaxPark() int64 {
+	if x != nil {
+		return x.MaxPark
+	}
+	return 0
+}
+
+func (x *Pattern) GetOnDeadlock() DeadlockPolicy {
+	if x != nil {
+		return x.OnDeadlock
+	}
+	return DeadlockPolicy_DEADLOCK_POLICY_REFUSE
+}
+
+type Group struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Min           uint32                 `protobuf:"varint,2,opt,name=min,proto3" json:"min,omitempty"`
+	Max           uint32                 `protobuf:"varint,3,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Group) Reset() {
+	*x = Group{}
+	mi := &file_session_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Group) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Group) ProtoMessage() {}
+
+func (x *Group) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Group.ProtoReflect.Descriptor instead.
+func (*Group) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Group) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Group) GetMin() uint32 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+func (x *Group) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+type Rule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Principal     string                 `protobuf:"bytes,1,opt,name=principal,proto3" json:"principal,omitempty"`
+	Modes         []Mode                 `protobuf:"varint,2,rep,packed,name=modes,proto3,enum=interlock.v1.Mode" json:"modes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rule) Reset() {
+	*x = Rule{}
+	mi := &file_session_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rule) ProtoMessage() {}
+
+func (x *Rule) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rule.ProtoReflect.Descriptor instead.
+func (*Rule) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Rule) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *Rule) GetModes() []Mode {
+	if x != nil {
+		return x.Modes
+	}
+	return nil
+}
+
+// Settings are what holds for a whole namespace.
+type Settings struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	StrictOrder    bool                   `protobuf:"varint,1,opt,name=strict_order,json=strictOrder,proto3" json:"strict_order,omitempty"`
+	OpenKeys       bool                   `protobuf:"varint,2,opt,name=open_keys,json=openKeys,proto3" json:"open_keys,omitempty"`
+	NearMisses     bool                   `protobuf:"varint,3,opt,name=near_misses,json=nearMisses,proto3" json:"near_misses,omitempty"`
+	Quota          *Quota                 `protobuf:"bytes,4,opt,name=quota,proto3" json:"quota,omitempty"`
+	PrincipalQuota *Quota                 `protobuf:"bytes,5,opt,name=principal_quota,json=principalQuota,proto3" json:"principal_quota,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Settings) Reset() {
+	*x = Settings{}
+	mi := &file_session_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Settings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Settings) ProtoMessage() {}
+
+func (x *Settings) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Settings.ProtoReflect.Descriptor instead.
+func (*Settings) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Settings) GetStrictOrder() bool {
+	if x != nil {
+		return x.StrictOrder
+	}
+	return false
+}
+
+func (x *Settings) GetOpenKeys() bool {
+	if x != nil {
+		return x.OpenKeys
+	}
+	return false
+}
+
+func (x *Settings) GetNearMisses() bool {
+	if x != nil {
+		return x.NearMisses
+	}
+	return false
+}
+
+func (x *Settings) GetQuota() *Quota {
+	if x != nil {
+		return x.Quota
+	}
+	return nil
+}
+
+func (x *Settings) GetPrincipalQuota() *Quota {
+	if x != nil {
+		return x.PrincipalQuota
+	}
+	return nil
+}
+
+type Quota struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          int64                  `protobuf:"varint,1,opt,name=keys,proto3" json:"keys,omitempty"`
+	Leases        int64                  `protobuf:"varint,2,opt,name=leases,proto3" json:"leases,omitempty"`
+	Waiters       int64                  `protobuf:"varint,3,opt,name=waiters,proto3" json:"waiters,omitempty"`
+	Sessions      int64                  `protobuf:"varint,4,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	Requests      int64                  `protobuf:"varint,5,opt,name=requests,proto3" json:"requests,omitempty"` // a second
+	Bytes         int64                  `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`       // a second
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Quota) Reset() {
+	*x = Quota{}
+	mi := &file_session_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Quota) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Quota) ProtoMessage() {}
+
+func (x *Quota) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Quota.ProtoReflect.Descriptor instead.
+func (*Quota) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *Quota) GetKeys() int64 {
+	if x != nil {
+		return x.Keys
+	}
+	return 0
+}
+
+func (x *Quota) GetLeases() int64 {
+	if x != nil {
+		return x.Leases
+	}
+	return 0
+}
+
+func (x *Quota) GetWaiters() int64 {
+	if x != nil {
+		return x.Waiters
+	}
+	return 0
+}
+
+func (x *Quota) GetSessions() int64 {
+	if x != nil {
+		return x.Sessions
+	}
+	return 0
+}
+
+func (x *Quota) GetRequests() int64 {
+	if x != nil {
+		return x.Requests
+	}
+	return 0
+}
+
+func (x *Quota) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
 }
 
 // ServerFrame carries answers and pushes in the order of the shard's decisions.
@@ -1289,7 +2851,7 @@ type ServerFrame struct {
 
 func (x *ServerFrame) Reset() {
 	*x = ServerFrame{}
-	mi := &file_session_proto_msgTypes[14]
+	mi := &file_session_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +2863,7 @@ func (x *ServerFrame) String() string {
 func (*ServerFrame) ProtoMessage() {}
 
 func (x *ServerFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[14]
+	mi := &file_session_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +2876,7 @@ func (x *ServerFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerFrame.ProtoReflect.Descriptor instead.
 func (*ServerFrame) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{14}
+	return file_session_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ServerFrame) GetShard() uint32 {
@@ -1355,7 +2917,7 @@ type GoAway struct {
 
 func (x *GoAway) Reset() {
 	*x = GoAway{}
-	mi := &file_session_proto_msgTypes[15]
+	mi := &file_session_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1367,7 +2929,7 @@ func (x *GoAway) String() string {
 func (*GoAway) ProtoMessage() {}
 
 func (x *GoAway) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[15]
+	mi := &file_session_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1380,7 +2942,7 @@ func (x *GoAway) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GoAway.ProtoReflect.Descriptor instead.
 func (*GoAway) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{15}
+	return file_session_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GoAway) GetRetryAfter() int64 {
@@ -1397,30 +2959,36 @@ func (x *GoAway) GetMessage() string {
 	return ""
 }
 
-// Reply is an answer, or with seq 0 a push: warned and lost about a lease,
-// granted for a wait that nobody was attached to.
+// Reply is an answer, or with seq 0 a push: warned, asked and lost about a lease,
+// granted for a wait that nobody was attached to, and for a part of a shared-out
+// key.
 type Reply struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Slot    uint32                 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
 	Seq     uint64                 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
 	Outcome Outcome                `protobuf:"varint,3,opt,name=outcome,proto3,enum=interlock.v1.Outcome" json:"outcome,omitempty"`
 	// index is the position in the shard's journal of which the answer speaks.
-	Index         uint64    `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`
-	Lease         *Lease    `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
-	Ticket        *Ticket   `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"`
-	Session       *Session  `protobuf:"bytes,7,opt,name=session,proto3" json:"session,omitempty"`
-	Losses        []*Loss   `protobuf:"bytes,8,rep,name=losses,proto3" json:"losses,omitempty"`
-	Code          string    `protobuf:"bytes,9,opt,name=code,proto3" json:"code,omitempty"`
-	Message       string    `protobuf:"bytes,10,opt,name=message,proto3" json:"message,omitempty"`
-	Conflict      *Conflict `protobuf:"bytes,11,opt,name=conflict,proto3" json:"conflict,omitempty"`
-	Advice        *Advice   `protobuf:"bytes,12,opt,name=advice,proto3" json:"advice,omitempty"`
+	Index         uint64     `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`
+	Lease         *Lease     `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
+	Ticket        *Ticket    `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Session       *Session   `protobuf:"bytes,7,opt,name=session,proto3" json:"session,omitempty"`
+	Losses        []*Loss    `protobuf:"bytes,8,rep,name=losses,proto3" json:"losses,omitempty"`
+	Code          string     `protobuf:"bytes,9,opt,name=code,proto3" json:"code,omitempty"`
+	Message       string     `protobuf:"bytes,10,opt,name=message,proto3" json:"message,omitempty"`
+	Conflict      *Conflict  `protobuf:"bytes,11,opt,name=conflict,proto3" json:"conflict,omitempty"`
+	Advice        *Advice    `protobuf:"bytes,12,opt,name=advice,proto3" json:"advice,omitempty"`
+	Warnings      []string   `protobuf:"bytes,13,rep,name=warnings,proto3" json:"warnings,omitempty"`              // about what was asked, such as a key that is spelled almost like another
+	EndedBy       string     `protobuf:"bytes,14,opt,name=ended_by,json=endedBy,proto3" json:"ended_by,omitempty"` // with refused: why the lease or the ticket is gone
+	Patterns      []*Pattern `protobuf:"bytes,15,rep,name=patterns,proto3" json:"patterns,omitempty"`
+	More          bool       `protobuf:"varint,16,opt,name=more,proto3" json:"more,omitempty"` // there are more patterns after these
+	Settings      *Settings  `protobuf:"bytes,17,opt,name=settings,proto3" json:"settings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_session_proto_msgTypes[16]
+	mi := &file_session_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1432,7 +3000,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[16]
+	mi := &file_session_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1445,7 +3013,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{16}
+	return file_session_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Reply) GetSlot() uint32 {
@@ -1532,6 +3100,41 @@ func (x *Reply) GetAdvice() *Advice {
 	return nil
 }
 
+func (x *Reply) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *Reply) GetEndedBy() string {
+	if x != nil {
+		return x.EndedBy
+	}
+	return ""
+}
+
+func (x *Reply) GetPatterns() []*Pattern {
+	if x != nil {
+		return x.Patterns
+	}
+	return nil
+}
+
+func (x *Reply) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *Reply) GetSettings() *Settings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
 type Lease struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1549,13 +3152,22 @@ type Lease struct {
 	Reused        bool                   `protobuf:"varint,13,opt,name=reused,proto3" json:"reused,omitempty"`
 	Changed       bool                   `protobuf:"varint,14,opt,name=changed,proto3" json:"changed,omitempty"`
 	Notes         []*Note                `protobuf:"bytes,15,rep,name=notes,proto3" json:"notes,omitempty"`
+	StallIn       int64                  `protobuf:"varint,16,opt,name=stall_in,json=stallIn,proto3" json:"stall_in,omitempty"`
+	LockDelay     int64                  `protobuf:"varint,17,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
+	Group         string                 `protobuf:"bytes,18,opt,name=group,proto3" json:"group,omitempty"`
+	EndedBy       string                 `protobuf:"bytes,19,opt,name=ended_by,json=endedBy,proto3" json:"ended_by,omitempty"`
+	Moved         []string               `protobuf:"bytes,20,rep,name=moved,proto3" json:"moved,omitempty"`
+	Yield         *Yield                 `protobuf:"bytes,21,opt,name=yield,proto3" json:"yield,omitempty"`
+	Parking       *Parking               `protobuf:"bytes,22,opt,name=parking,proto3" json:"parking,omitempty"`
+	Generation    uint64                 `protobuf:"varint,23,opt,name=generation,proto3" json:"generation,omitempty"`
+	Parts         []*Part                `protobuf:"bytes,24,rep,name=parts,proto3" json:"parts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_session_proto_msgTypes[17]
+	mi := &file_session_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +3179,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[17]
+	mi := &file_session_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +3192,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{17}
+	return file_session_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Lease) GetId() []byte {
@@ -1688,6 +3300,307 @@ func (x *Lease) GetNotes() []*Note {
 	return nil
 }
 
+func (x *Lease) GetStallIn() int64 {
+	if x != nil {
+		return x.StallIn
+	}
+	return 0
+}
+
+func (x *Lease) GetLockDelay() int64 {
+	if x != nil {
+		return x.LockDelay
+	}
+	return 0
+}
+
+func (x *Lease) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *Lease) GetEndedBy() string {
+	if x != nil {
+		return x.EndedBy
+	}
+	return ""
+}
+
+func (x *Lease) GetMoved() []string {
+	if x != nil {
+		return x.Moved
+	}
+	return nil
+}
+
+func (x *Lease) GetYield() *Yield {
+	if x != nil {
+		return x.Yield
+	}
+	return nil
+}
+
+func (x *Lease) GetParking() *Parking {
+	if x != nil {
+		return x.Parking
+	}
+	return nil
+}
+
+func (x *Lease) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *Lease) GetParts() []*Part {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+// Yield says who asks the holder to give the keys up.
+type Yield struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	Session       string                 `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
+	Flow          string                 `protobuf:"bytes,3,opt,name=flow,proto3" json:"flow,omitempty"`
+	Purpose       string                 `protobuf:"bytes,4,opt,name=purpose,proto3" json:"purpose,omitempty"`
+	Priority      int32                  `protobuf:"zigzag32,5,opt,name=priority,proto3" json:"priority,omitempty"`
+	Since         int64                  `protobuf:"varint,6,opt,name=since,proto3" json:"since,omitempty"`
+	Revoked       bool                   `protobuf:"varint,7,opt,name=revoked,proto3" json:"revoked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Yield) Reset() {
+	*x = Yield{}
+	mi := &file_session_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Yield) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Yield) ProtoMessage() {}
+
+func (x *Yield) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Yield.ProtoReflect.Descriptor instead.
+func (*Yield) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Yield) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *Yield) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *Yield) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+func (x *Yield) GetPurpose() string {
+	if x != nil {
+		return x.Purpose
+	}
+	return ""
+}
+
+func (x *Yield) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *Yield) GetSince() int64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+func (x *Yield) GetRevoked() bool {
+	if x != nil {
+		return x.Revoked
+	}
+	return false
+}
+
+type Parking struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	Since         int64                  `protobuf:"varint,2,opt,name=since,proto3" json:"since,omitempty"`
+	Left          int64                  `protobuf:"varint,3,opt,name=left,proto3" json:"left,omitempty"`
+	Freed         bool                   `protobuf:"varint,4,opt,name=freed,proto3" json:"freed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Parking) Reset() {
+	*x = Parking{}
+	mi := &file_session_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Parking) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Parking) ProtoMessage() {}
+
+func (x *Parking) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Parking.ProtoReflect.Descriptor instead.
+func (*Parking) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *Parking) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Parking) GetSince() int64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+func (x *Parking) GetLeft() int64 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *Parking) GetFreed() bool {
+	if x != nil {
+		return x.Freed
+	}
+	return false
+}
+
+// Part is a part of a shared-out key in a member's hands.
+type Part struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Lease         []byte                 `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`
+	Fence         uint64                 `protobuf:"varint,3,opt,name=fence,proto3" json:"fence,omitempty"`
+	Stop          bool                   `protobuf:"varint,4,opt,name=stop,proto3" json:"stop,omitempty"`
+	Left          int64                  `protobuf:"varint,5,opt,name=left,proto3" json:"left,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Part) Reset() {
+	*x = Part{}
+	mi := &file_session_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Part) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Part) ProtoMessage() {}
+
+func (x *Part) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Part.ProtoReflect.Descriptor instead.
+func (*Part) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *Part) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Part) GetLease() []byte {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *Part) GetFence() uint64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
+func (x *Part) GetStop() bool {
+	if x != nil {
+		return x.Stop
+	}
+	return false
+}
+
+func (x *Part) GetLeft() int64 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
 type Note struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -1702,7 +3615,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_session_proto_msgTypes[18]
+	mi := &file_session_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1714,7 +3627,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[18]
+	mi := &file_session_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1727,7 +3640,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{18}
+	return file_session_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Note) GetKey() string {
@@ -1784,7 +3697,7 @@ type Ticket struct {
 
 func (x *Ticket) Reset() {
 	*x = Ticket{}
-	mi := &file_session_proto_msgTypes[19]
+	mi := &file_session_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +3709,7 @@ func (x *Ticket) String() string {
 func (*Ticket) ProtoMessage() {}
 
 func (x *Ticket) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[19]
+	mi := &file_session_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +3722,7 @@ func (x *Ticket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ticket.ProtoReflect.Descriptor instead.
 func (*Ticket) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{19}
+	return file_session_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Ticket) GetId() []byte {
@@ -1853,7 +3766,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_session_proto_msgTypes[20]
+	mi := &file_session_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1865,7 +3778,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[20]
+	mi := &file_session_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1878,7 +3791,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{20}
+	return file_session_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Session) GetId() []byte {
@@ -1920,13 +3833,14 @@ type Loss struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lease         *Lease                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
 	Code          string                 `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
+	Message       string                 `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Loss) Reset() {
 	*x = Loss{}
-	mi := &file_session_proto_msgTypes[21]
+	mi := &file_session_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1938,7 +3852,7 @@ func (x *Loss) String() string {
 func (*Loss) ProtoMessage() {}
 
 func (x *Loss) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[21]
+	mi := &file_session_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1951,7 +3865,7 @@ func (x *Loss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loss.ProtoReflect.Descriptor instead.
 func (*Loss) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{21}
+	return file_session_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Loss) GetLease() *Lease {
@@ -1968,6 +3882,13 @@ func (x *Loss) GetCode() string {
 	return ""
 }
 
+func (x *Loss) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 type Conflict struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -1977,13 +3898,15 @@ type Conflict struct {
 	QueueLength   uint32                 `protobuf:"varint,5,opt,name=queue_length,json=queueLength,proto3" json:"queue_length,omitempty"`
 	QueueEta      int64                  `protobuf:"varint,6,opt,name=queue_eta,json=queueEta,proto3" json:"queue_eta,omitempty"`
 	Cycle         []*CycleStep           `protobuf:"bytes,7,rep,name=cycle,proto3" json:"cycle,omitempty"`
+	Capacity      *Capacity              `protobuf:"bytes,8,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	Nearest       []string               `protobuf:"bytes,9,rep,name=nearest,proto3" json:"nearest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Conflict) Reset() {
 	*x = Conflict{}
-	mi := &file_session_proto_msgTypes[22]
+	mi := &file_session_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1995,7 +3918,7 @@ func (x *Conflict) String() string {
 func (*Conflict) ProtoMessage() {}
 
 func (x *Conflict) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[22]
+	mi := &file_session_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2008,7 +3931,7 @@ func (x *Conflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conflict.ProtoReflect.Descriptor instead.
 func (*Conflict) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{22}
+	return file_session_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Conflict) GetKey() string {
@@ -2060,6 +3983,97 @@ func (x *Conflict) GetCycle() []*CycleStep {
 	return nil
 }
 
+func (x *Conflict) GetCapacity() *Capacity {
+	if x != nil {
+		return x.Capacity
+	}
+	return nil
+}
+
+func (x *Conflict) GetNearest() []string {
+	if x != nil {
+		return x.Nearest
+	}
+	return nil
+}
+
+// Capacity is how full a key with permits or tokens is.
+type Capacity struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Permits       uint32                 `protobuf:"varint,1,opt,name=permits,proto3" json:"permits,omitempty"`
+	Used          uint32                 `protobuf:"varint,2,opt,name=used,proto3" json:"used,omitempty"`
+	Tokens        uint32                 `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	Available     uint32                 `protobuf:"varint,4,opt,name=available,proto3" json:"available,omitempty"`
+	Refill        int64                  `protobuf:"varint,5,opt,name=refill,proto3" json:"refill,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Capacity) Reset() {
+	*x = Capacity{}
+	mi := &file_session_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Capacity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Capacity) ProtoMessage() {}
+
+func (x *Capacity) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Capacity.ProtoReflect.Descriptor instead.
+func (*Capacity) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *Capacity) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+func (x *Capacity) GetUsed() uint32 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *Capacity) GetTokens() uint32 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *Capacity) GetAvailable() uint32 {
+	if x != nil {
+		return x.Available
+	}
+	return 0
+}
+
+func (x *Capacity) GetRefill() int64 {
+	if x != nil {
+		return x.Refill
+	}
+	return 0
+}
+
 type Holder struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
@@ -2074,13 +4088,14 @@ type Holder struct {
 	Held          int64                  `protobuf:"varint,10,opt,name=held,proto3" json:"held,omitempty"`
 	ExpiresIn     int64                  `protobuf:"varint,11,opt,name=expires_in,json=expiresIn,proto3" json:"expires_in,omitempty"`
 	Progress      string                 `protobuf:"bytes,12,opt,name=progress,proto3" json:"progress,omitempty"`
+	Count         uint32                 `protobuf:"varint,13,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Holder) Reset() {
 	*x = Holder{}
-	mi := &file_session_proto_msgTypes[23]
+	mi := &file_session_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2092,7 +4107,7 @@ func (x *Holder) String() string {
 func (*Holder) ProtoMessage() {}
 
 func (x *Holder) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[23]
+	mi := &file_session_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2105,7 +4120,7 @@ func (x *Holder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holder.ProtoReflect.Descriptor instead.
 func (*Holder) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{23}
+	return file_session_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Holder) GetAgent() string {
@@ -2192,6 +4207,13 @@ func (x *Holder) GetProgress() string {
 	return ""
 }
 
+func (x *Holder) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 type CycleStep struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
@@ -2206,7 +4228,7 @@ type CycleStep struct {
 
 func (x *CycleStep) Reset() {
 	*x = CycleStep{}
-	mi := &file_session_proto_msgTypes[24]
+	mi := &file_session_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +4240,7 @@ func (x *CycleStep) String() string {
 func (*CycleStep) ProtoMessage() {}
 
 func (x *CycleStep) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[24]
+	mi := &file_session_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,7 +4253,7 @@ func (x *CycleStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CycleStep.ProtoReflect.Descriptor instead.
 func (*CycleStep) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{24}
+	return file_session_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CycleStep) GetAgent() string {
@@ -2287,7 +4309,7 @@ type Advice struct {
 
 func (x *Advice) Reset() {
 	*x = Advice{}
-	mi := &file_session_proto_msgTypes[25]
+	mi := &file_session_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2299,7 +4321,7 @@ func (x *Advice) String() string {
 func (*Advice) ProtoMessage() {}
 
 func (x *Advice) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[25]
+	mi := &file_session_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2312,7 +4334,7 @@ func (x *Advice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advice.ProtoReflect.Descriptor instead.
 func (*Advice) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{25}
+	return file_session_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Advice) GetAction() string {
@@ -2342,7 +4364,7 @@ const file_session_proto_rawDesc = "" +
 	"\n" +
 	"\rsession.proto\x12\finterlock.v1\"1\n" +
 	"\vClientFrame\x12\"\n" +
-	"\x03ops\x18\x01 \x03(\v2\x10.interlock.v1.OpR\x03ops\"\xe6\x04\n" +
+	"\x03ops\x18\x01 \x03(\v2\x10.interlock.v1.OpR\x03ops\"\x8f\t\n" +
 	"\x02Op\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -2359,7 +4381,18 @@ const file_session_proto_rawDesc = "" +
 	"\x05renew\x18\f \x01(\v2\x13.interlock.v1.RenewH\x00R\x05renew\x121\n" +
 	"\arelease\x18\r \x01(\v2\x15.interlock.v1.ReleaseH\x00R\arelease\x12;\n" +
 	"\vcheck_fence\x18\x0e \x01(\v2\x18.interlock.v1.CheckFenceH\x00R\n" +
-	"checkFenceB\x06\n" +
+	"checkFence\x121\n" +
+	"\aconvert\x18\x0f \x01(\v2\x15.interlock.v1.ConvertH\x00R\aconvert\x12.\n" +
+	"\x06arrive\x18\x10 \x01(\v2\x14.interlock.v1.ArriveH\x00R\x06arrive\x12(\n" +
+	"\x04park\x18\x11 \x01(\v2\x12.interlock.v1.ParkH\x00R\x04park\x12.\n" +
+	"\x06resume\x18\x12 \x01(\v2\x14.interlock.v1.ResumeH\x00R\x06resume\x121\n" +
+	"\adeclare\x18\x13 \x01(\v2\x15.interlock.v1.DeclareH\x00R\adeclare\x12;\n" +
+	"\vset_pattern\x18\x14 \x01(\v2\x18.interlock.v1.SetPatternH\x00R\n" +
+	"setPattern\x12>\n" +
+	"\fdrop_pattern\x18\x15 \x01(\v2\x19.interlock.v1.DropPatternH\x00R\vdropPattern\x12A\n" +
+	"\rlist_patterns\x18\x16 \x01(\v2\x1a.interlock.v1.ListPatternsH\x00R\flistPatterns\x127\n" +
+	"\tconfigure\x18\x17 \x01(\v2\x17.interlock.v1.ConfigureH\x00R\tconfigure\x12>\n" +
+	"\fget_settings\x18\x18 \x01(\v2\x19.interlock.v1.GetSettingsH\x00R\vgetSettingsB\x06\n" +
 	"\x04body\"M\n" +
 	"\x04Open\x12\x1d\n" +
 	"\n" +
@@ -2370,7 +4403,7 @@ const file_session_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\fR\asession\"'\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bprogress\x18\x01 \x01(\tR\bprogress\"\a\n" +
-	"\x05Close\"\x94\x02\n" +
+	"\x05Close\"\xd8\x03\n" +
 	"\aAcquire\x12+\n" +
 	"\x06claims\x18\x01 \x03(\v2\x13.interlock.v1.ClaimR\x06claims\x12\x12\n" +
 	"\x04flow\x18\x02 \x01(\tR\x04flow\x12\x18\n" +
@@ -2381,7 +4414,56 @@ const file_session_proto_rawDesc = "" +
 	"\bmax_hold\x18\a \x01(\x03R\amaxHold\x12\x1a\n" +
 	"\bpriority\x18\b \x01(\x11R\bpriority\x129\n" +
 	"\von_conflict\x18\t \x01(\x0e2\x18.interlock.v1.OnConflictR\n" +
-	"onConflict\"\x1e\n" +
+	"onConflict\x12\x10\n" +
+	"\x03any\x18\n" +
+	" \x01(\bR\x03any\x12\x16\n" +
+	"\x06prefix\x18\v \x01(\tR\x06prefix\x12\x14\n" +
+	"\x05group\x18\f \x01(\tR\x05group\x122\n" +
+	"\bdivision\x18\r \x01(\x0e2\x16.interlock.v1.DivisionR\bdivision\x12\x14\n" +
+	"\x05stall\x18\x0e \x01(\x03R\x05stall\x12\x1d\n" +
+	"\n" +
+	"lock_delay\x18\x0f \x01(\x03R\tlockDelay\x12\x19\n" +
+	"\bmax_wait\x18\x10 \x01(\x03R\amaxWait\"\xa2\x01\n" +
+	"\aConvert\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\fR\x05lease\x12+\n" +
+	"\x06claims\x18\x02 \x03(\v2\x13.interlock.v1.ClaimR\x06claims\x129\n" +
+	"\von_conflict\x18\x03 \x01(\x0e2\x18.interlock.v1.OnConflictR\n" +
+	"onConflict\x12\x19\n" +
+	"\bmax_wait\x18\x04 \x01(\x03R\amaxWait\"9\n" +
+	"\x06Arrive\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\fR\x05lease\x12\x19\n" +
+	"\bmax_wait\x18\x02 \x01(\x03R\amaxWait\"n\n" +
+	"\x04Park\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\fR\x05lease\x12\x12\n" +
+	"\x04free\x18\x02 \x01(\bR\x04free\x12\x12\n" +
+	"\x04keep\x18\x03 \x01(\bR\x04keep\x12\x10\n" +
+	"\x03for\x18\x04 \x01(\x03R\x03for\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"\x88\x01\n" +
+	"\x06Resume\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\fR\x05lease\x12\x12\n" +
+	"\x04flow\x18\x02 \x01(\tR\x04flow\x129\n" +
+	"\von_conflict\x18\x03 \x01(\x0e2\x18.interlock.v1.OnConflictR\n" +
+	"onConflict\x12\x19\n" +
+	"\bmax_wait\x18\x04 \x01(\x03R\amaxWait\"w\n" +
+	"\aDeclare\x12\x12\n" +
+	"\x04flow\x18\x01 \x01(\tR\x04flow\x12\x18\n" +
+	"\apurpose\x18\x02 \x01(\tR\apurpose\x12#\n" +
+	"\x02on\x18\x03 \x01(\v2\x13.interlock.v1.PartyR\x02on\x12\x19\n" +
+	"\bmax_wait\x18\x04 \x01(\x03R\amaxWait\"K\n" +
+	"\x05Party\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x14\n" +
+	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x12\n" +
+	"\x04flow\x18\x03 \x01(\tR\x04flow\"=\n" +
+	"\n" +
+	"SetPattern\x12/\n" +
+	"\apattern\x18\x01 \x01(\v2\x15.interlock.v1.PatternR\apattern\"!\n" +
+	"\vDropPattern\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"$\n" +
+	"\fListPatterns\x12\x14\n" +
+	"\x05after\x18\x01 \x01(\tR\x05after\"?\n" +
+	"\tConfigure\x122\n" +
+	"\bsettings\x18\x01 \x01(\v2\x16.interlock.v1.SettingsR\bsettings\"\r\n" +
+	"\vGetSettings\"\x1e\n" +
 	"\x04Poll\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\fR\x06ticket\"\x1f\n" +
 	"\x05Leave\x12\x16\n" +
@@ -2398,10 +4480,60 @@ const file_session_proto_rawDesc = "" +
 	"\n" +
 	"CheckFence\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05fence\x18\x02 \x01(\x04R\x05fence\"A\n" +
+	"\x05fence\x18\x02 \x01(\x04R\x05fence\"W\n" +
 	"\x05Claim\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
-	"\x04mode\x18\x02 \x01(\x0e2\x12.interlock.v1.ModeR\x04mode\"\x97\x01\n" +
+	"\x04mode\x18\x02 \x01(\x0e2\x12.interlock.v1.ModeR\x04mode\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\rR\x05count\"\xbf\x05\n" +
+	"\aPattern\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05shape\x18\x02 \x01(\tR\x05shape\x12\x18\n" +
+	"\aaliases\x18\x03 \x03(\tR\aaliases\x12\x18\n" +
+	"\amembers\x18\x04 \x03(\tR\amembers\x12\x1a\n" +
+	"\bcapacity\x18\x05 \x01(\rR\bcapacity\x12\x12\n" +
+	"\x04rate\x18\x06 \x01(\rR\x04rate\x12\x10\n" +
+	"\x03per\x18\a \x01(\x03R\x03per\x12\x14\n" +
+	"\x05burst\x18\b \x01(\rR\x05burst\x12+\n" +
+	"\x06groups\x18\t \x03(\v2\x13.interlock.v1.GroupR\x06groups\x12\x10\n" +
+	"\x03ttl\x18\n" +
+	" \x01(\x03R\x03ttl\x12\x17\n" +
+	"\amax_ttl\x18\v \x01(\x03R\x06maxTtl\x12\x14\n" +
+	"\x05grace\x18\f \x01(\x03R\x05grace\x12\x1b\n" +
+	"\tmax_grace\x18\r \x01(\x03R\bmaxGrace\x12\x19\n" +
+	"\bmax_hold\x18\x0e \x01(\x03R\amaxHold\x12\x14\n" +
+	"\x05stall\x18\x0f \x01(\x03R\x05stall\x12\x1d\n" +
+	"\n" +
+	"lock_delay\x18\x10 \x01(\x03R\tlockDelay\x12\x19\n" +
+	"\bmax_wait\x18\x11 \x01(\x03R\amaxWait\x12\x1f\n" +
+	"\vmax_waiters\x18\x12 \x01(\x03R\n" +
+	"maxWaiters\x12(\n" +
+	"\x05allow\x18\x13 \x03(\v2\x12.interlock.v1.RuleR\x05allow\x125\n" +
+	"\apreempt\x18\x14 \x01(\x0e2\x1b.interlock.v1.PreemptPolicyR\apreempt\x12,\n" +
+	"\x04park\x18\x15 \x01(\x0e2\x18.interlock.v1.ParkPolicyR\x04park\x12\x19\n" +
+	"\bmax_park\x18\x16 \x01(\x03R\amaxPark\x12=\n" +
+	"\von_deadlock\x18\x17 \x01(\x0e2\x1c.interlock.v1.DeadlockPolicyR\n" +
+	"onDeadlock\"?\n" +
+	"\x05Group\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03min\x18\x02 \x01(\rR\x03min\x12\x10\n" +
+	"\x03max\x18\x03 \x01(\rR\x03max\"N\n" +
+	"\x04Rule\x12\x1c\n" +
+	"\tprincipal\x18\x01 \x01(\tR\tprincipal\x12(\n" +
+	"\x05modes\x18\x02 \x03(\x0e2\x12.interlock.v1.ModeR\x05modes\"\xd4\x01\n" +
+	"\bSettings\x12!\n" +
+	"\fstrict_order\x18\x01 \x01(\bR\vstrictOrder\x12\x1b\n" +
+	"\topen_keys\x18\x02 \x01(\bR\bopenKeys\x12\x1f\n" +
+	"\vnear_misses\x18\x03 \x01(\bR\n" +
+	"nearMisses\x12)\n" +
+	"\x05quota\x18\x04 \x01(\v2\x13.interlock.v1.QuotaR\x05quota\x12<\n" +
+	"\x0fprincipal_quota\x18\x05 \x01(\v2\x13.interlock.v1.QuotaR\x0eprincipalQuota\"\x9b\x01\n" +
+	"\x05Quota\x12\x12\n" +
+	"\x04keys\x18\x01 \x01(\x03R\x04keys\x12\x16\n" +
+	"\x06leases\x18\x02 \x01(\x03R\x06leases\x12\x18\n" +
+	"\awaiters\x18\x03 \x01(\x03R\awaiters\x12\x1a\n" +
+	"\bsessions\x18\x04 \x01(\x03R\bsessions\x12\x1a\n" +
+	"\brequests\x18\x05 \x01(\x03R\brequests\x12\x14\n" +
+	"\x05bytes\x18\x06 \x01(\x03R\x05bytes\"\x97\x01\n" +
 	"\vServerFrame\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12-\n" +
@@ -2410,7 +4542,7 @@ const file_session_proto_rawDesc = "" +
 	"\x06GoAway\x12\x1f\n" +
 	"\vretry_after\x18\x01 \x01(\x03R\n" +
 	"retryAfter\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xba\x03\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xec\x04\n" +
 	"\x05Reply\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12/\n" +
@@ -2424,7 +4556,12 @@ const file_session_proto_rawDesc = "" +
 	"\amessage\x18\n" +
 	" \x01(\tR\amessage\x122\n" +
 	"\bconflict\x18\v \x01(\v2\x16.interlock.v1.ConflictR\bconflict\x12,\n" +
-	"\x06advice\x18\f \x01(\v2\x14.interlock.v1.AdviceR\x06advice\"\xab\x03\n" +
+	"\x06advice\x18\f \x01(\v2\x14.interlock.v1.AdviceR\x06advice\x12\x1a\n" +
+	"\bwarnings\x18\r \x03(\tR\bwarnings\x12\x19\n" +
+	"\bended_by\x18\x0e \x01(\tR\aendedBy\x121\n" +
+	"\bpatterns\x18\x0f \x03(\v2\x15.interlock.v1.PatternR\bpatterns\x12\x12\n" +
+	"\x04more\x18\x10 \x01(\bR\x04more\x122\n" +
+	"\bsettings\x18\x11 \x01(\v2\x16.interlock.v1.SettingsR\bsettings\"\xd2\x05\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
 	"\x05fence\x18\x02 \x01(\x04R\x05fence\x12+\n" +
@@ -2442,7 +4579,38 @@ const file_session_proto_rawDesc = "" +
 	"\x05state\x18\f \x01(\x0e2\x18.interlock.v1.LeaseStateR\x05state\x12\x16\n" +
 	"\x06reused\x18\r \x01(\bR\x06reused\x12\x18\n" +
 	"\achanged\x18\x0e \x01(\bR\achanged\x12(\n" +
-	"\x05notes\x18\x0f \x03(\v2\x12.interlock.v1.NoteR\x05notes\"\x84\x01\n" +
+	"\x05notes\x18\x0f \x03(\v2\x12.interlock.v1.NoteR\x05notes\x12\x19\n" +
+	"\bstall_in\x18\x10 \x01(\x03R\astallIn\x12\x1d\n" +
+	"\n" +
+	"lock_delay\x18\x11 \x01(\x03R\tlockDelay\x12\x14\n" +
+	"\x05group\x18\x12 \x01(\tR\x05group\x12\x19\n" +
+	"\bended_by\x18\x13 \x01(\tR\aendedBy\x12\x14\n" +
+	"\x05moved\x18\x14 \x03(\tR\x05moved\x12)\n" +
+	"\x05yield\x18\x15 \x01(\v2\x13.interlock.v1.YieldR\x05yield\x12/\n" +
+	"\aparking\x18\x16 \x01(\v2\x15.interlock.v1.ParkingR\aparking\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x17 \x01(\x04R\n" +
+	"generation\x12(\n" +
+	"\x05parts\x18\x18 \x03(\v2\x12.interlock.v1.PartR\x05parts\"\xb1\x01\n" +
+	"\x05Yield\x12\x14\n" +
+	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
+	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
+	"\x04flow\x18\x03 \x01(\tR\x04flow\x12\x18\n" +
+	"\apurpose\x18\x04 \x01(\tR\apurpose\x12\x1a\n" +
+	"\bpriority\x18\x05 \x01(\x11R\bpriority\x12\x14\n" +
+	"\x05since\x18\x06 \x01(\x03R\x05since\x12\x18\n" +
+	"\arevoked\x18\a \x01(\bR\arevoked\"a\n" +
+	"\aParking\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05since\x18\x02 \x01(\x03R\x05since\x12\x12\n" +
+	"\x04left\x18\x03 \x01(\x03R\x04left\x12\x14\n" +
+	"\x05freed\x18\x04 \x01(\bR\x05freed\"l\n" +
+	"\x04Part\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05lease\x18\x02 \x01(\fR\x05lease\x12\x14\n" +
+	"\x05fence\x18\x03 \x01(\x04R\x05fence\x12\x12\n" +
+	"\x04stop\x18\x04 \x01(\bR\x04stop\x12\x12\n" +
+	"\x04left\x18\x05 \x01(\x03R\x04left\"\x84\x01\n" +
 	"\x04Note\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x14\n" +
@@ -2461,10 +4629,11 @@ const file_session_proto_rawDesc = "" +
 	"\x05agent\x18\x03 \x01(\tR\x05agent\x12\x10\n" +
 	"\x03ttl\x18\x04 \x01(\x03R\x03ttl\x12\x1d\n" +
 	"\n" +
-	"expires_in\x18\x05 \x01(\x03R\texpiresIn\"E\n" +
+	"expires_in\x18\x05 \x01(\x03R\texpiresIn\"_\n" +
 	"\x04Loss\x12)\n" +
 	"\x05lease\x18\x01 \x01(\v2\x13.interlock.v1.LeaseR\x05lease\x12\x12\n" +
-	"\x04code\x18\x02 \x01(\tR\x04code\"\xe3\x01\n" +
+	"\x04code\x18\x02 \x01(\tR\x04code\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\xb1\x02\n" +
 	"\bConflict\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12.\n" +
@@ -2472,7 +4641,15 @@ const file_session_proto_rawDesc = "" +
 	"\x04more\x18\x04 \x01(\rR\x04more\x12!\n" +
 	"\fqueue_length\x18\x05 \x01(\rR\vqueueLength\x12\x1b\n" +
 	"\tqueue_eta\x18\x06 \x01(\x03R\bqueueEta\x12-\n" +
-	"\x05cycle\x18\a \x03(\v2\x17.interlock.v1.CycleStepR\x05cycle\"\xde\x02\n" +
+	"\x05cycle\x18\a \x03(\v2\x17.interlock.v1.CycleStepR\x05cycle\x122\n" +
+	"\bcapacity\x18\b \x01(\v2\x16.interlock.v1.CapacityR\bcapacity\x12\x18\n" +
+	"\anearest\x18\t \x03(\tR\anearest\"\x86\x01\n" +
+	"\bCapacity\x12\x18\n" +
+	"\apermits\x18\x01 \x01(\rR\apermits\x12\x12\n" +
+	"\x04used\x18\x02 \x01(\rR\x04used\x12\x16\n" +
+	"\x06tokens\x18\x03 \x01(\rR\x06tokens\x12\x1c\n" +
+	"\tavailable\x18\x04 \x01(\rR\tavailable\x12\x16\n" +
+	"\x06refill\x18\x05 \x01(\x03R\x06refill\"\xf4\x02\n" +
 	"\x06Holder\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
@@ -2487,7 +4664,8 @@ const file_session_proto_rawDesc = "" +
 	" \x01(\x03R\x04held\x12\x1d\n" +
 	"\n" +
 	"expires_in\x18\v \x01(\x03R\texpiresIn\x12\x1a\n" +
-	"\bprogress\x18\f \x01(\tR\bprogress\"\xa1\x01\n" +
+	"\bprogress\x18\f \x01(\tR\bprogress\x12\x14\n" +
+	"\x05count\x18\r \x01(\rR\x05count\"\xa1\x01\n" +
 	"\tCycleStep\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
@@ -2499,19 +4677,40 @@ const file_session_proto_rawDesc = "" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x1f\n" +
 	"\vretry_after\x18\x02 \x01(\x03R\n" +
 	"retryAfter\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage*\x96\x01\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage*\xcb\x01\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12MODE_INTENT_SHARED\x10\x01\x12\x19\n" +
 	"\x15MODE_INTENT_EXCLUSIVE\x10\x02\x12\x0f\n" +
 	"\vMODE_SHARED\x10\x03\x12 \n" +
 	"\x1cMODE_SHARED_INTENT_EXCLUSIVE\x10\x04\x12\x12\n" +
-	"\x0eMODE_EXCLUSIVE\x10\x05*N\n" +
+	"\x0eMODE_EXCLUSIVE\x10\x05\x12\x10\n" +
+	"\fMODE_PERMITS\x10\x06\x12\x10\n" +
+	"\fMODE_BARRIER\x10\a\x12\x0f\n" +
+	"\vMODE_MEMBER\x10\b*g\n" +
 	"\n" +
 	"OnConflict\x12\x14\n" +
 	"\x10ON_CONFLICT_FAIL\x10\x00\x12\x14\n" +
 	"\x10ON_CONFLICT_WAIT\x10\x01\x12\x14\n" +
-	"\x10ON_CONFLICT_SKIP\x10\x02*\xad\x01\n" +
+	"\x10ON_CONFLICT_SKIP\x10\x02\x12\x17\n" +
+	"\x13ON_CONFLICT_PREEMPT\x10\x03*D\n" +
+	"\bDivision\x12\x11\n" +
+	"\rDIVISION_HASH\x10\x00\x12\x12\n" +
+	"\x0eDIVISION_RANGE\x10\x01\x12\x11\n" +
+	"\rDIVISION_LOAD\x10\x02*\\\n" +
+	"\rPreemptPolicy\x12\x16\n" +
+	"\x12PREEMPT_POLICY_ASK\x10\x00\x12\x19\n" +
+	"\x15PREEMPT_POLICY_REVOKE\x10\x01\x12\x18\n" +
+	"\x14PREEMPT_POLICY_NEVER\x10\x02*g\n" +
+	"\n" +
+	"ParkPolicy\x12\x16\n" +
+	"\x12PARK_POLICY_CHOICE\x10\x00\x12\x14\n" +
+	"\x10PARK_POLICY_KEEP\x10\x01\x12\x14\n" +
+	"\x10PARK_POLICY_FREE\x10\x02\x12\x15\n" +
+	"\x11PARK_POLICY_NEVER\x10\x03*H\n" +
+	"\x0eDeadlockPolicy\x12\x1a\n" +
+	"\x16DEADLOCK_POLICY_REFUSE\x10\x00\x12\x1a\n" +
+	"\x16DEADLOCK_POLICY_REVOKE\x10\x01*\xc0\x01\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fOUTCOME_GRANTED\x10\x01\x12\x12\n" +
@@ -2520,21 +4719,25 @@ const file_session_proto_rawDesc = "" +
 	"\fOUTCOME_DONE\x10\x04\x12\x13\n" +
 	"\x0fOUTCOME_REFUSED\x10\x05\x12\x12\n" +
 	"\x0eOUTCOME_WARNED\x10\x06\x12\x10\n" +
-	"\fOUTCOME_LOST\x10\a*\x83\x01\n" +
+	"\fOUTCOME_LOST\x10\a\x12\x11\n" +
+	"\rOUTCOME_ASKED\x10\b*\x9b\x01\n" +
 	"\n" +
 	"LeaseState\x12\x1b\n" +
 	"\x17LEASE_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10LEASE_STATE_HELD\x10\x01\x12\x14\n" +
 	"\x10LEASE_STATE_SOFT\x10\x02\x12\x15\n" +
 	"\x11LEASE_STATE_GRACE\x10\x03\x12\x15\n" +
-	"\x11LEASE_STATE_ENDED\x10\x04*\x8a\x01\n" +
+	"\x11LEASE_STATE_ENDED\x10\x04\x12\x16\n" +
+	"\x12LEASE_STATE_PARKED\x10\x05*\xb4\x01\n" +
 	"\bLiveness\x12\x18\n" +
 	"\x14LIVENESS_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rLIVENESS_LIVE\x10\x01\x12\x14\n" +
 	"\x10LIVENESS_SUSPECT\x10\x02\x12\x11\n" +
 	"\rLIVENESS_SOFT\x10\x03\x12\x12\n" +
 	"\x0eLIVENESS_GRACE\x10\x04\x12\x14\n" +
-	"\x10LIVENESS_OFFERED\x10\x052N\n" +
+	"\x10LIVENESS_OFFERED\x10\x05\x12\x13\n" +
+	"\x0fLIVENESS_PARKED\x10\x06\x12\x13\n" +
+	"\x0fLIVENESS_CLOSED\x10\a2N\n" +
 	"\bSessions\x12B\n" +
 	"\x06Stream\x12\x19.interlock.v1.ClientFrame\x1a\x19.interlock.v1.ServerFrame(\x010\x01B=Z;github.com/interlockdev/interlock/proto/sessionpb;sessionpbb\x06proto3"
 
@@ -2550,82 +4753,137 @@ func file_session_proto_rawDescGZIP() []byte {
 	return file_session_proto_rawDescData
 }
 
-var file_session_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_session_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_session_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_session_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_session_proto_goTypes = []any{
-	(Mode)(0),           // 0: interlock.v1.Mode
-	(OnConflict)(0),     // 1: interlock.v1.OnConflict
-	(Outcome)(0),        // 2: interlock.v1.Outcome
-	(LeaseState)(0),     // 3: interlock.v1.LeaseState
-	(Liveness)(0),       // 4: interlock.v1.Liveness
-	(*ClientFrame)(nil), // 5: interlock.v1.ClientFrame
-	(*Op)(nil),          // 6: interlock.v1.Op
-	(*Open)(nil),        // 7: interlock.v1.Open
-	(*Attach)(nil),      // 8: interlock.v1.Attach
-	(*Heartbeat)(nil),   // 9: interlock.v1.Heartbeat
-	(*Close)(nil),       // 10: interlock.v1.Close
-	(*Acquire)(nil),     // 11: interlock.v1.Acquire
-	(*Poll)(nil),        // 12: interlock.v1.Poll
-	(*Leave)(nil),       // 13: interlock.v1.Leave
-	(*GetLease)(nil),    // 14: interlock.v1.GetLease
-	(*Renew)(nil),       // 15: interlock.v1.Renew
-	(*Release)(nil),     // 16: interlock.v1.Release
-	(*CheckFence)(nil),  // 17: interlock.v1.CheckFence
-	(*Claim)(nil),       // 18: interlock.v1.Claim
-	(*ServerFrame)(nil), // 19: interlock.v1.ServerFrame
-	(*GoAway)(nil),      // 20: interlock.v1.GoAway
-	(*Reply)(nil),       // 21: interlock.v1.Reply
-	(*Lease)(nil),       // 22: interlock.v1.Lease
-	(*Note)(nil),        // 23: interlock.v1.Note
-	(*Ticket)(nil),      // 24: interlock.v1.Ticket
-	(*Session)(nil),     // 25: interlock.v1.Session
-	(*Loss)(nil),        // 26: interlock.v1.Loss
-	(*Conflict)(nil),    // 27: interlock.v1.Conflict
-	(*Holder)(nil),      // 28: interlock.v1.Holder
-	(*CycleStep)(nil),   // 29: interlock.v1.CycleStep
-	(*Advice)(nil),      // 30: interlock.v1.Advice
+	(Mode)(0),            // 0: interlock.v1.Mode
+	(OnConflict)(0),      // 1: interlock.v1.OnConflict
+	(Division)(0),        // 2: interlock.v1.Division
+	(PreemptPolicy)(0),   // 3: interlock.v1.PreemptPolicy
+	(ParkPolicy)(0),      // 4: interlock.v1.ParkPolicy
+	(DeadlockPolicy)(0),  // 5: interlock.v1.DeadlockPolicy
+	(Outcome)(0),         // 6: interlock.v1.Outcome
+	(LeaseState)(0),      // 7: interlock.v1.LeaseState
+	(Liveness)(0),        // 8: interlock.v1.Liveness
+	(*ClientFrame)(nil),  // 9: interlock.v1.ClientFrame
+	(*Op)(nil),           // 10: interlock.v1.Op
+	(*Open)(nil),         // 11: interlock.v1.Open
+	(*Attach)(nil),       // 12: interlock.v1.Attach
+	(*Heartbeat)(nil),    // 13: interlock.v1.Heartbeat
+	(*Close)(nil),        // 14: interlock.v1.Close
+	(*Acquire)(nil),      // 15: interlock.v1.Acquire
+	(*Convert)(nil),      // 16: interlock.v1.Convert
+	(*Arrive)(nil),       // 17: interlock.v1.Arrive
+	(*Park)(nil),         // 18: interlock.v1.Park
+	(*Resume)(nil),       // 19: interlock.v1.Resume
+	(*Declare)(nil),      // 20: interlock.v1.Declare
+	(*Party)(nil),        // 21: interlock.v1.Party
+	(*SetPattern)(nil),   // 22: interlock.v1.SetPattern
+	(*DropPattern)(nil),  // 23: interlock.v1.DropPattern
+	(*ListPatterns)(nil), // 24: interlock.v1.ListPatterns
+	(*Configure)(nil),    // 25: interlock.v1.Configure
+	(*GetSettings)(nil),  // 26: interlock.v1.GetSettings
+	(*Poll)(nil),         // 27: interlock.v1.Poll
+	(*Leave)(nil),        // 28: interlock.v1.Leave
+	(*GetLease)(nil),     // 29: interlock.v1.GetLease
+	(*Renew)(nil),        // 30: interlock.v1.Renew
+	(*Release)(nil),      // 31: interlock.v1.Release
+	(*CheckFence)(nil),   // 32: interlock.v1.CheckFence
+	(*Claim)(nil),        // 33: interlock.v1.Claim
+	(*Pattern)(nil),      // 34: interlock.v1.Pattern
+	(*Group)(nil),        // 35: interlock.v1.Group
+	(*Rule)(nil),         // 36: interlock.v1.Rule
+	(*Settings)(nil),     // 37: interlock.v1.Settings
+	(*Quota)(nil),        // 38: interlock.v1.Quota
+	(*ServerFrame)(nil),  // 39: interlock.v1.ServerFrame
+	(*GoAway)(nil),       // 40: interlock.v1.GoAway
+	(*Reply)(nil),        // 41: interlock.v1.Reply
+	(*Lease)(nil),        // 42: interlock.v1.Lease
+	(*Yield)(nil),        // 43: interlock.v1.Yield
+	(*Parking)(nil),      // 44: interlock.v1.Parking
+	(*Part)(nil),         // 45: interlock.v1.Part
+	(*Note)(nil),         // 46: interlock.v1.Note
+	(*Ticket)(nil),       // 47: interlock.v1.Ticket
+	(*Session)(nil),      // 48: interlock.v1.Session
+	(*Loss)(nil),         // 49: interlock.v1.Loss
+	(*Conflict)(nil),     // 50: interlock.v1.Conflict
+	(*Capacity)(nil),     // 51: interlock.v1.Capacity
+	(*Holder)(nil),       // 52: interlock.v1.Holder
+	(*CycleStep)(nil),    // 53: interlock.v1.CycleStep
+	(*Advice)(nil),       // 54: interlock.v1.Advice
 }
 var file_session_proto_depIdxs = []int32{
-	6,  // 0: interlock.v1.ClientFrame.ops:type_name -> interlock.v1.Op
-	7,  // 1: interlock.v1.Op.open:type_name -> interlock.v1.Open
-	8,  // 2: interlock.v1.Op.attach:type_name -> interlock.v1.Attach
-	9,  // 3: interlock.v1.Op.heartbeat:type_name -> interlock.v1.Heartbeat
-	10, // 4: interlock.v1.Op.close:type_name -> interlock.v1.Close
-	11, // 5: interlock.v1.Op.acquire:type_name -> interlock.v1.Acquire
-	12, // 6: interlock.v1.Op.poll:type_name -> interlock.v1.Poll
-	13, // 7: interlock.v1.Op.leave:type_name -> interlock.v1.Leave
-	14, // 8: interlock.v1.Op.get_lease:type_name -> interlock.v1.GetLease
-	15, // 9: interlock.v1.Op.renew:type_name -> interlock.v1.Renew
-	16, // 10: interlock.v1.Op.release:type_name -> interlock.v1.Release
-	17, // 11: interlock.v1.Op.check_fence:type_name -> interlock.v1.CheckFence
-	18, // 12: interlock.v1.Acquire.claims:type_name -> interlock.v1.Claim
-	1,  // 13: interlock.v1.Acquire.on_conflict:type_name -> interlock.v1.OnConflict
-	0,  // 14: interlock.v1.Claim.mode:type_name -> interlock.v1.Mode
-	21, // 15: interlock.v1.ServerFrame.replies:type_name -> interlock.v1.Reply
-	20, // 16: interlock.v1.ServerFrame.go_away:type_name -> interlock.v1.GoAway
-	2,  // 17: interlock.v1.Reply.outcome:type_name -> interlock.v1.Outcome
-	22, // 18: interlock.v1.Reply.lease:type_name -> interlock.v1.Lease
-	24, // 19: interlock.v1.Reply.ticket:type_name -> interlock.v1.Ticket
-	25, // 20: interlock.v1.Reply.session:type_name -> interlock.v1.Session
-	26, // 21: interlock.v1.Reply.losses:type_name -> interlock.v1.Loss
-	27, // 22: interlock.v1.Reply.conflict:type_name -> interlock.v1.Conflict
-	30, // 23: interlock.v1.Reply.advice:type_name -> interlock.v1.Advice
-	18, // 24: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
-	3,  // 25: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
-	23, // 26: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
-	22, // 27: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
-	28, // 28: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
-	29, // 29: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
-	0,  // 30: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
-	4,  // 31: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
-	0,  // 32: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
-	5,  // 33: interlock.v1.Sessions.Stream:input_type -> interlock.v1.ClientFrame
-	19, // 34: interlock.v1.Sessions.Stream:output_type -> interlock.v1.ServerFrame
-	34, // [34:35] is the sub-list for method output_type
-	33, // [33:34] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	10, // 0: interlock.v1.ClientFrame.ops:type_name -> interlock.v1.Op
+	11, // 1: interlock.v1.Op.open:type_name -> interlock.v1.Open
+	12, // 2: interlock.v1.Op.attach:type_name -> interlock.v1.Attach
+	13, // 3: interlock.v1.Op.heartbeat:type_name -> interlock.v1.Heartbeat
+	14, // 4: interlock.v1.Op.close:type_name -> interlock.v1.Close
+	15, // 5: interlock.v1.Op.acquire:type_name -> interlock.v1.Acquire
+	27, // 6: interlock.v1.Op.poll:type_name -> interlock.v1.Poll
+	28, // 7: interlock.v1.Op.leave:type_name -> interlock.v1.Leave
+	29, // 8: interlock.v1.Op.get_lease:type_name -> interlock.v1.GetLease
+	30, // 9: interlock.v1.Op.renew:type_name -> interlock.v1.Renew
+	31, // 10: interlock.v1.Op.release:type_name -> interlock.v1.Release
+	32, // 11: interlock.v1.Op.check_fence:type_name -> interlock.v1.CheckFence
+	16, // 12: interlock.v1.Op.convert:type_name -> interlock.v1.Convert
+	17, // 13: interlock.v1.Op.arrive:type_name -> interlock.v1.Arrive
+	18, // 14: interlock.v1.Op.park:type_name -> interlock.v1.Park
+	19, // 15: interlock.v1.Op.resume:type_name -> interlock.v1.Resume
+	20, // 16: interlock.v1.Op.declare:type_name -> interlock.v1.Declare
+	22, // 17: interlock.v1.Op.set_pattern:type_name -> interlock.v1.SetPattern
+	23, // 18: interlock.v1.Op.drop_pattern:type_name -> interlock.v1.DropPattern
+	24, // 19: interlock.v1.Op.list_patterns:type_name -> interlock.v1.ListPatterns
+	25, // 20: interlock.v1.Op.configure:type_name -> interlock.v1.Configure
+	26, // 21: interlock.v1.Op.get_settings:type_name -> interlock.v1.GetSettings
+	33, // 22: interlock.v1.Acquire.claims:type_name -> interlock.v1.Claim
+	1,  // 23: interlock.v1.Acquire.on_conflict:type_name -> interlock.v1.OnConflict
+	2,  // 24: interlock.v1.Acquire.division:type_name -> interlock.v1.Division
+	33, // 25: interlock.v1.Convert.claims:type_name -> interlock.v1.Claim
+	1,  // 26: interlock.v1.Convert.on_conflict:type_name -> interlock.v1.OnConflict
+	1,  // 27: interlock.v1.Resume.on_conflict:type_name -> interlock.v1.OnConflict
+	21, // 28: interlock.v1.Declare.on:type_name -> interlock.v1.Party
+	34, // 29: interlock.v1.SetPattern.pattern:type_name -> interlock.v1.Pattern
+	37, // 30: interlock.v1.Configure.settings:type_name -> interlock.v1.Settings
+	0,  // 31: interlock.v1.Claim.mode:type_name -> interlock.v1.Mode
+	35, // 32: interlock.v1.Pattern.groups:type_name -> interlock.v1.Group
+	36, // 33: interlock.v1.Pattern.allow:type_name -> interlock.v1.Rule
+	3,  // 34: interlock.v1.Pattern.preempt:type_name -> interlock.v1.PreemptPolicy
+	4,  // 35: interlock.v1.Pattern.park:type_name -> interlock.v1.ParkPolicy
+	5,  // 36: interlock.v1.Pattern.on_deadlock:type_name -> interlock.v1.DeadlockPolicy
+	0,  // 37: interlock.v1.Rule.modes:type_name -> interlock.v1.Mode
+	38, // 38: interlock.v1.Settings.quota:type_name -> interlock.v1.Quota
+	38, // 39: interlock.v1.Settings.principal_quota:type_name -> interlock.v1.Quota
+	41, // 40: interlock.v1.ServerFrame.replies:type_name -> interlock.v1.Reply
+	40, // 41: interlock.v1.ServerFrame.go_away:type_name -> interlock.v1.GoAway
+	6,  // 42: interlock.v1.Reply.outcome:type_name -> interlock.v1.Outcome
+	42, // 43: interlock.v1.Reply.lease:type_name -> interlock.v1.Lease
+	47, // 44: interlock.v1.Reply.ticket:type_name -> interlock.v1.Ticket
+	48, // 45: interlock.v1.Reply.session:type_name -> interlock.v1.Session
+	49, // 46: interlock.v1.Reply.losses:type_name -> interlock.v1.Loss
+	50, // 47: interlock.v1.Reply.conflict:type_name -> interlock.v1.Conflict
+	54, // 48: interlock.v1.Reply.advice:type_name -> interlock.v1.Advice
+	34, // 49: interlock.v1.Reply.patterns:type_name -> interlock.v1.Pattern
+	37, // 50: interlock.v1.Reply.settings:type_name -> interlock.v1.Settings
+	33, // 51: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
+	7,  // 52: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
+	46, // 53: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
+	43, // 54: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
+	44, // 55: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
+	45, // 56: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
+	42, // 57: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
+	52, // 58: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
+	53, // 59: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
+	51, // 60: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
+	0,  // 61: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
+	8,  // 62: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
+	0,  // 63: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
+	9,  // 64: interlock.v1.Sessions.Stream:input_type -> interlock.v1.ClientFrame
+	39, // 65: interlock.v1.Sessions.Stream:output_type -> interlock.v1.ServerFrame
+	65, // [65:66] is the sub-list for method output_type
+	64, // [64:65] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_session_proto_init() }
@@ -2645,14 +4903,24 @@ func file_session_proto_init() {
 		(*Op_Renew)(nil),
 		(*Op_Release)(nil),
 		(*Op_CheckFence)(nil),
+		(*Op_Convert)(nil),
+		(*Op_Arrive)(nil),
+		(*Op_Park)(nil),
+		(*Op_Resume)(nil),
+		(*Op_Declare)(nil),
+		(*Op_SetPattern)(nil),
+		(*Op_DropPattern)(nil),
+		(*Op_ListPatterns)(nil),
+		(*Op_Configure)(nil),
+		(*Op_GetSettings)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_session_proto_rawDesc), len(file_session_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   26,
+			NumEnums:      9,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,264 @@
+package proto
+
+import (
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// The bodies of operations. Their fields have numbers of their own, so each kind
+// has its own table.
+
+func (o *Op) decodeBody(s string) error {
+	read := bodies[o.Kind]
+	if read == nil {
+		return nil
+	}
+	for s != "" {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		if err := read(o, &f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var bodies = [lastOp + 1]func(*Op, *field[string]) error{
+	OpOpen:         (*Op).openField,
+	OpAttach:       (*Op).idField,
+	OpHeartbeat:    (*Op).heartbeatField,
+	OpAcquire:      (*Op).acquireField,
+	OpPoll:         (*Op).idField,
+	OpLeave:        (*Op).idField,
+	OpGetLease:     (*Op).idField,
+	OpRenew:        (*Op).renewField,
+	OpRelease:      (*Op).releaseField,
+	OpCheckFence:   (*Op).checkFenceField,
+	OpConvert:      (*Op).convertField,
+	OpArrive:       (*Op).arriveField,
+	OpPark:         (*Op).parkField,
+	OpResume:       (*Op).resumeField,
+	OpDeclare:      (*Op).declareField,
+	OpSetPattern:   (*Op).setPatternField,
+	OpDropPattern:  (*Op).nameField,
+	OpListPatterns: (*Op).nameField,
+	OpConfigure:    (*Op).configureField,
+}
+
+func (o *Op) openField(f *field[string]) error {
+	switch f.tag {
+	case 1<<3 | wireBytes:
+		return text(&o.RequestID, f.s)
+	case 2<<3 | wireBytes:
+		return text(&o.Agent, f.s)
+	case 3<<3 | wireVarint:
+		o.TTL = time.Duration(f.v)
+	}
+	return nil
+}
+
+func (o *Op) idField(f *field[string]) error {
+	if f.tag == 1<<3|wireBytes {
+		return id(&o.ID, f.s)
+	}
+	return nil
+}
+
+func (o *Op) nameField(f *field[string]) error {
+	if f.tag == 1<<3|wireBytes {
+		return text(&o.Name, f.s)
+	}
+	return nil
+}
+
+func (o *Op) heartbeatField(f *field[string]) error {
+	if f.tag == 1<<3|wireBytes {
+		return text(&o.Progress, f.s)
+	}
+	return nil
+}
+
+func (o *Op) acquireField(f *field[string]) error {
+	switch f.tag {
+	case 1<<3 | wireBytes:
+		return decodeClaim(&o.Claims, f.s)
+	case 2<<3 | wireBytes:
+		return text(&o.Flow, f.s)
+	case 3<<3 | wireBytes:
+		return text(&o.Purpose, f.s)
+	case 4<<3 | wireBytes:
+		return text(&o.Trace, f.s)
+	case 5<<3 | wireVarint:
+		o.TTL = time.Duration(f.v)
+	case 6<<3 | wireVarint:
+		o.Grace = time.Duration(f.v)
+	case 7<<3 | wireVarint:
+		o.MaxHold = time.Duration(f.v)
+	case 8<<3 | wireVarint:
+		o.Priority = unzigzag(f.v)
+	case 9<<3 | wireVarint:
+		o.OnConflict = enum[interlock.OnConflict](f.v)
+	case 10<<3 | wireVarint:
+		o.Any = f.v != 0
+	case 11<<3 | wireBytes:
+		return text(&o.Prefix, f.s)
+	case 12<<3 | wireBytes:
+		return text(&o.Group, f.s)
+	case 13<<3 | wireVarint:
+		o.Division = enum[interlock.Division](f.v)
+	case 14<<3 | wireVarint:
+		o.Stall = time.Duration(f.v)
+	case 15<<3 | wireVarint:
+		o.LockDelay = time.Duration(f.v)
+	case 16<<3 | wireVarint:
+		o.MaxWait = time.Duration(f.v)
+	}
+	return nil
+}
+
+func (o *Op) renewField(f *field[string]) error {
+	if f.tag == 2<<3|wireBytes {
+		return text(&o.Progress, f.s)
+	}
+	return o.idField(f)
+}
+
+func (o *Op) releaseField(f *field[string]) error {
+	switch f.tag {
+	case 2<<3 | wireBytes:
+		return text(&o.Outcome, f.s)
+	case 3<<3 | wireBytes:
+		return text(&o.Note, f.s)
+	}
+	return o.idField(f)
+}
+
+func (o *Op) checkFenceField(f *field[string]) error {
+	switch f.tag {
+	case 1<<3 | wireBytes:
+		return text(&o.Key, f.s)
+	case 2<<3 | wireVarint:
+		o.Fence = interlock.Fence(f.v)
+	}
+	return nil
+}
+
+func (o *Op) convertField(f *field[string]) error {
+	switch f.tag {
+	case 2<<3 | wireBytes:
+		return decodeClaim(&o.Claims, f.s)
+	case 3<<3 | wireVarint:
+		o.OnConflict = enum[interlock.OnConflict](f.v)
+	case 4<<3 | wireVarint:
+		o.MaxWait = time.Duration(f.v)
+	}
+	return o.idField(f)
+}
+
+func (o *Op) arriveField(f *field[string]) error {
+	if f.tag == 2<<3|wireVarint {
+		o.MaxWait = time.Duration(f.v)
+	}
+	return o.idField(f)
+}
+
+func (o *Op) parkField(f *field[string]) error {
+	switch f.tag {
+	case 2<<3 | wireVarint:
+		o.Free = f.v != 0
+	case 3<<3 | wireVarint:
+		o.Keep = f.v != 0
+	case 4<<3 | wireVarint:
+		o.TTL = time.Duration(f.v)
+	case 5<<3 | wireBytes:
+		return text(&o.Note, f.s)
+	}
+	return o.idField(f)
+}
+
+func (o *Op) resumeField(f *field[string]) error {
+	switch f.tag {
+	case 2<<3 | wireBytes:
+		return text(&o.Flow, f.s)
+	case 3<<3 | wireVarint:
+		o.OnConflict = enum[interlock.OnConflict](f.v)
+	case 4<<3 | wireVarint:
+		o.MaxWait = time.Duration(f.v)
+	}
+	return o.idField(f)
+}
+
+func (o *Op) declareField(f *field[string]) error {
+	switch f.tag {
+	case 1<<3 | wireBytes:
+		return text(&o.Flow, f.s)
+	case 2<<3 | wireBytes:
+		return text(&o.Purpose, f.s)
+	case 3<<3 | wireBytes:
+		o.On = &Party{}
+		return o.On.decode(f.s)
+	case 4<<3 | wireVarint:
+		o.MaxWait = time.Duration(f.v)
+	}
+	return nil
+}
+
+func (p *Party) decode(s string) error {
+	return eachField(s, func(f *field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			return text(&p.Session, f.s)
+		case 2<<3 | wireBytes:
+			return text(&p.Agent, f.s)
+		case 3<<3 | wireBytes:
+			return text(&p.Flow, f.s)
+		}
+		return nil
+	})
+}
+
+func (o *Op) setPatternField(f *field[string]) error {
+	if f.tag != 1<<3|wireBytes {
+		return nil
+	}
+	o.Pattern = &interlock.Pattern{}
+	return decodePattern(o.Pattern, f.s)
+}
+
+func (o *Op) configureField(f *field[string]) error {
+	if f.tag != 1<<3|wireBytes {
+		return nil
+	}
+	o.Settings = &interlock.Settings{}
+	return decodeSettings(o.Settings, f.s)
+}
+
+func decodeClaim(into *[]interlock.Claim, s string) error {
+	if len(*into) > MaxListed {
+		return nil // one too many is enough to be refused
+	}
+	var c interlock.Claim
+	for s != "" {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			if err := text(&c.Key, f.s); err != nil {
+				return err
+			}
+		case 2<<3 | wireVarint:
+			c.Mode = enum[interlock.Mode](f.v)
+		case 3<<3 | wireVarint:
+			c.Count = count(f.v)
+		}
+	}
+	*into = append(*into, c)
+	return nil
+}
