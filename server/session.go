@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"sync"
@@ -36,8 +37,9 @@ type stream struct {
 	last   uint32 // the slot of the last look-up, and its session
 	lastID interlock.SessionID
 
-	wake chan struct{} // something is in out
-	done chan struct{} // closed by cut
+	wake chan struct{}   // something is in out
+	life context.Context // until cut
+	end  context.CancelFunc
 
 	mu      sync.Mutex
 	room    sync.Cond // the reader may go on
@@ -54,14 +56,16 @@ type delivered struct {
 	at   interlock.At
 	slot uint32
 	seq  uint64
+	read *reading // what a query adds
 }
 
 func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace, actor string) *stream {
 	st := &stream{
 		d: d, link: link, number: d.s.nextLink(), namespace: namespace, actor: actor,
 		acked: map[uint32]uint64{}, slots: map[uint32]interlock.SessionID{},
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		wake: make(chan struct{}, 1),
 	}
+	st.life, st.end = context.WithCancel(context.Background())
 	st.room.L = &st.mu
 	return st
 }
@@ -86,7 +90,7 @@ func (st *stream) cut(reason *interlock.Error) {
 	first := !st.ended
 	if first {
 		st.ended, st.reason, st.out = true, reason, nil
-		close(st.done)
+		st.end()
 		st.room.Broadcast()
 	}
 	st.mu.Unlock()
@@ -159,7 +163,7 @@ func (st *stream) submit() *interlock.Error {
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-		case <-st.done:
+		case <-st.life.Done():
 			timer.Stop()
 			return nil
 		}
@@ -222,8 +226,9 @@ const (
 	maxReplies = 1024
 )
 
-// deliver queues an effect for the client. The shard's committer calls it.
-func (st *stream) deliver(eff *engine.Effect, at interlock.At, slot uint32, seq uint64, first bool) {
+// deliver queues an effect for the client. It never blocks: the shard's committer
+// calls it.
+func (st *stream) deliver(d *delivered, first bool) {
 	st.mu.Lock()
 	if first {
 		st.pending--
@@ -235,7 +240,7 @@ func (st *stream) deliver(eff *engine.Effect, at interlock.At, slot uint32, seq 
 		st.mu.Unlock()
 		return
 	}
-	st.out = append(st.out, delivered{*eff, at, slot, seq})
+	st.out = append(st.out, *d)
 	n := len(st.out)
 	st.mu.Unlock()
 	switch {

@@ -44,7 +44,7 @@ func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
 	} else if _, pushes := o.cmd.(*engine.Attach); pushes {
 		seq = 0
 	}
-	st.deliver(eff, at, o.slot, seq, first)
+	st.deliver(&delivered{eff: *eff, at: at, slot: o.slot, seq: seq}, first)
 }
 
 // The commands together with whom they are answered to.
@@ -88,8 +88,10 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 	switch o.Kind {
 	case proto.OpAcquire:
 		c := &acquireOp{Acquire: engine.Acquire{
-			Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, Trace: o.Trace, Claims: o.Claims,
-			TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Priority: int(o.Priority), OnConflict: o.OnConflict, Attach: true,
+			Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, Trace: o.Trace,
+			Claims: o.Claims, Any: o.Any, Prefix: o.Prefix, Group: o.Group, Division: o.Division,
+			TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Stall: o.Stall, LockDelay: o.LockDelay, MaxWait: o.MaxWait,
+			Priority: int(o.Priority), OnConflict: o.OnConflict, Attach: true,
 		}}
 		c.Acquire.From, who, cmd = &c.operation, &c.operation, &c.Acquire
 	case proto.OpRelease:
@@ -99,6 +101,8 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		h.Seq, h.Acked = 0, 0
 		c := &heartbeatOp{Heartbeat: engine.Heartbeat{Head: h, Progress: o.Progress}}
 		c.Heartbeat.From, who, cmd = &c.operation, &c.operation, &c.Heartbeat
+	case proto.OpListPatterns, proto.OpGetSettings:
+		return st.query(o)
 	default:
 		who = new(operation)
 		h.From = who
@@ -111,43 +115,8 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 	return nil
 }
 
-// rareCommand is command for those of which there are few. nil means that it was
-// refused.
-func (st *stream) rareCommand(o *proto.Op, h engine.Head) engine.Command {
-	seq := h.Seq
-	acked := h.Acked
-	h.Seq, h.Acked = 0, 0
-	switch o.Kind {
-	case proto.OpOpen:
-		h.RequestID = o.RequestID
-		return &engine.OpenSession{Head: h, ID: st.random.id(), Agent: o.Agent, TTL: o.TTL}
-	case proto.OpAttach:
-		if !st.bind(o.Slot, o.ID) {
-			st.refuse(o, interlock.CodeInvalidRequest, "the slot is taken or there are too many: use another number, or another stream")
-			return nil
-		}
-		h.Session = o.ID
-		return &engine.Attach{Head: h}
-	case proto.OpClose:
-		return &engine.CloseSession{Head: h}
-	case proto.OpPoll:
-		return &engine.Poll{Head: h, Ticket: o.ID, Attach: true}
-	case proto.OpLeave:
-		h.Seq, h.Acked = seq, acked
-		return &engine.Leave{Head: h, Ticket: o.ID}
-	case proto.OpGetLease:
-		return &engine.GetLease{Head: h, Lease: o.ID}
-	case proto.OpRenew:
-		return &engine.Renew{Head: h, Lease: o.ID, Progress: o.Progress}
-	case proto.OpCheckFence:
-		return &engine.CheckFence{Head: h, Key: o.Key, Fence: o.Fence}
-	}
-	st.refuse(o, interlock.CodeUnsupported, "this server does not know the operation: use a newer server, or an older client")
-	return nil
-}
-
 // refuse answers an operation without the shard.
 func (st *stream) refuse(o *proto.Op, code interlock.Code, message string) {
 	eff := engine.Effect{Outcome: engine.Refused, Code: code, Message: message}
-	st.deliver(&eff, st.d.s.shard.At(), o.Slot, o.Seq, true)
+	st.deliver(&delivered{eff: eff, at: st.d.s.shard.At(), slot: o.Slot, seq: o.Seq}, true)
 }

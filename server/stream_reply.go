@@ -39,7 +39,7 @@ func (st *stream) write() {
 			draining, goAway = nil, true
 		case <-st.d.s.shard.Failed():
 			st.cut(shardFailed(st.d.s.shard.Err()))
-		case <-st.done:
+		case <-st.life.Done():
 		}
 		if batch = st.take(batch); batch == nil {
 			return
@@ -117,18 +117,22 @@ func (d *delivered) reply(r *proto.Reply) {
 	r.Outcome, r.Slot, r.Seq, r.Index = proto.Outcome(eff.Outcome), d.slot, d.seq, d.at.Index
 	r.Code, r.Message = eff.Code, cleanText(eff.Message)
 	switch eff.Outcome {
-	case engine.Granted, engine.Warned, engine.Lost:
+	case engine.Granted, engine.Warned, engine.Lost, engine.Asked:
 		r.Lease = eff.Lease
 		cleanLease(&r.Lease)
+	case engine.Refused:
+		r.EndedBy = eff.Lease.EndedBy
 	case engine.Queued:
 		ticket := eff.Ticket
 		r.Ticket = &ticket
 	case engine.Done:
+		r.Lease = eff.Lease
+		cleanLease(&r.Lease)
 		if s := &eff.Session; !s.ID.IsZero() {
 			r.Session = &proto.Session{ID: s.ID, Name: s.Name, Agent: cleanText(s.Agent), TTL: s.TTL, ExpiresIn: s.ExpiresIn}
 		}
 		for i := range eff.Losses {
-			loss := proto.Loss{Lease: eff.Losses[i].Lease, Code: eff.Losses[i].Code}
+			loss := proto.Loss{Lease: eff.Losses[i].Lease, Code: eff.Losses[i].Code, Message: cleanText(eff.Losses[i].Message)}
 			cleanLease(&loss.Lease)
 			r.Losses = append(r.Losses, loss)
 		}
@@ -136,13 +140,27 @@ func (d *delivered) reply(r *proto.Reply) {
 	if c := eff.Conflict; c != nil {
 		r.Conflict = conflictOf(c)
 	}
+	r.Warnings = cleanTexts(eff.Warnings)
+	if d.read != nil {
+		r.Patterns, r.More, r.Settings = d.read.patterns, d.read.more, d.read.settings
+	}
 	if advice := adviceFor(eff); advice != (interlock.Advice{}) {
 		r.Advice = &interlock.Advice{Action: advice.Action, RetryAfter: advice.RetryAfter, Message: advice.Message}
 	}
 }
 
 func cleanLease(l *interlock.Lease) {
-	l.Agent, l.Flow, l.Purpose = cleanText(l.Agent), cleanText(l.Flow), cleanText(l.Purpose)
+	l.Agent, l.Flow, l.Purpose, l.Group = cleanText(l.Agent), cleanText(l.Flow), cleanText(l.Purpose), cleanText(l.Group)
+	if y := l.Yield; y != nil {
+		clean := *y
+		clean.Agent, clean.Flow, clean.Purpose = cleanText(y.Agent), cleanText(y.Flow), cleanText(y.Purpose)
+		l.Yield = &clean
+	}
+	if p := l.Parking; p != nil {
+		clean := *p
+		clean.Reason = cleanText(p.Reason)
+		l.Parking = &clean
+	}
 	if len(l.Notes) == 0 {
 		return
 	}
@@ -155,7 +173,7 @@ func cleanLease(l *interlock.Lease) {
 }
 
 func conflictOf(c *engine.Conflict) *proto.Conflict {
-	p := &proto.Conflict{Key: c.Key, Kind: c.Kind, More: c.More, Queue: c.Queue}
+	p := &proto.Conflict{Key: c.Key, Kind: c.Kind, More: c.More, Queue: c.Queue, Capacity: c.Capacity, Nearest: cleanTexts(c.Nearest)}
 	for _, h := range c.Holders {
 		h.Agent, h.Flow, h.Purpose, h.Progress = cleanText(h.Agent), cleanText(h.Flow), cleanText(h.Purpose), cleanText(h.Progress)
 		p.Holders = append(p.Holders, h)
@@ -165,4 +183,11 @@ func conflictOf(c *engine.Conflict) *proto.Conflict {
 		p.Cycle = append(p.Cycle, step)
 	}
 	return p
+}
+
+func cleanTexts(list []string) (clean []string) {
+	for _, s := range list {
+		clean = append(clean, cleanText(s))
+	}
+	return clean
 }

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// rareCommand is command for those of which there are few. nil means that it was
+// refused.
+func (st *stream) rareCommand(o *proto.Op, h engine.Head) engine.Command {
+	if numbered := st.numberedCommand(o, h); numbered != nil {
+		return numbered
+	}
+	h.Seq, h.Acked = 0, 0 // the others may happen twice
+	switch o.Kind {
+	case proto.OpOpen:
+		h.RequestID = o.RequestID
+		return &engine.OpenSession{Head: h, ID: st.random.id(), Agent: o.Agent, TTL: o.TTL}
+	case proto.OpAttach:
+		if !st.bind(o.Slot, o.ID) {
+			st.refuse(o, interlock.CodeInvalidRequest, "the slot is taken or there are too many: use another number, or another stream")
+			return nil
+		}
+		h.Session = o.ID
+		return &engine.Attach{Head: h}
+	case proto.OpClose:
+		return &engine.CloseSession{Head: h}
+	case proto.OpPoll:
+		return &engine.Poll{Head: h, Ticket: o.ID, Attach: true}
+	case proto.OpGetLease:
+		return &engine.GetLease{Head: h, Lease: o.ID}
+	case proto.OpRenew:
+		return &engine.Renew{Head: h, Lease: o.ID, Progress: o.Progress}
+	case proto.OpCheckFence:
+		return &engine.CheckFence{Head: h, Key: o.Key, Fence: o.Fence}
+	}
+	st.refuse(o, interlock.CodeUnsupported, "this server does not know the operation: use a newer server, or an older client")
+	return nil
+}
+
+// numberedCommand makes the commands that must happen once, and so keep the number
+// of their operation. nil means that it is none of them.
+func (st *stream) numberedCommand(o *proto.Op, h engine.Head) engine.Command {
+	switch o.Kind {
+	case proto.OpLeave:
+		return &engine.Leave{Head: h, Ticket: o.ID}
+	case proto.OpConvert:
+		return &engine.Convert{
+			Head: h, Lease: o.ID, ID: st.random.id(), Claims: o.Claims, MaxWait: o.MaxWait, OnConflict: o.OnConflict, Attach: true,
+		}
+	case proto.OpArrive:
+		return &engine.Arrive{Head: h, Lease: o.ID, ID: st.random.id(), MaxWait: o.MaxWait, Attach: true}
+	case proto.OpPark:
+		return &engine.Park{Head: h, Lease: o.ID, Free: o.Free, Keep: o.Keep, For: o.TTL, Reason: o.Note}
+	case proto.OpResume:
+		return &engine.Resume{Head: h, Lease: o.ID, Flow: o.Flow, MaxWait: o.MaxWait, OnConflict: o.OnConflict, Attach: true}
+	case proto.OpDeclare:
+		c := &engine.Declare{Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, MaxWait: o.MaxWait, Attach: true}
+		if o.On != nil {
+			c.On = engine.Party{Session: o.On.Session, Agent: o.On.Agent, Flow: o.On.Flow}
+		}
+		return c
+	case proto.OpSetPattern:
+		c := &engine.SetPattern{Head: h}
+		if o.Pattern != nil {
+			c.Pattern = *o.Pattern
+		}
+		return c
+	case proto.OpDropPattern:
+		return &engine.DropPattern{Head: h, Name: o.Name}
+	case proto.OpConfigure:
+		c := &engine.Configure{Head: h}
+		if o.Settings != nil {
+			c.Settings = *o.Settings
+		}
+		return c
+	}
+	return nil
+}
