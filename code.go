@@ -12,7 +12,7 @@ const (
 	CodeInvalidMode      Code = "invalid_mode"        // no such mode
 	CodeInvalidNamespace Code = "invalid_namespace"   // a namespace breaks the rules for names
 	CodeInvalidID        Code = "invalid_id"          // not the form of a lease, ticket or session id
-	CodeInvalidTTL       Code = "invalid_ttl"         // ttl, grace or max_hold out of its range
+	CodeInvalidTTL       Code = "invalid_ttl"         // a duration out of its range
 	CodeInvalidPriority  Code = "invalid_priority"    // priority out of its range
 	CodeTooManyClaims    Code = "too_many_claims"     // none, or more than MaxClaims
 	CodeDuplicateClaim   Code = "duplicate_claim"     // one key claimed twice in a request

@@ -274,6 +274,12 @@ func checkTimes(c *Acquire) (interlock.Code, string) {
 		return interlock.CodeInvalidTTL, fmt.Sprintf("grace %v is not between 0 and %v", c.Grace, interlock.MaxGrace)
 	case c.MaxHold < 0 || c.MaxHold > interlock.MaxMaxHold:
 		return interlock.CodeInvalidTTL, fmt.Sprintf("max_hold %v is not between 0 and %v", c.MaxHold, interlock.MaxMaxHold)
+	case c.Stall < 0 || c.Stall > interlock.MaxStall:
+		return interlock.CodeInvalidTTL, fmt.Sprintf("stall %v is not between 0 and %v", c.Stall, interlock.MaxStall)
+	case c.LockDelay < 0 || c.LockDelay > interlock.MaxLockDelay:
+		return interlock.CodeInvalidTTL, fmt.Sprintf("lock_delay %v is not between 0 and %v", c.LockDelay, interlock.MaxLockDelay)
+	case c.MaxWait < 0 || c.MaxWait > interlock.MaxMaxWait:
+		return interlock.CodeInvalidTTL, fmt.Sprintf("max_wait %v is not between 0 and %v", c.MaxWait, interlock.MaxMaxWait)
 	}
 	return "", ""
 }

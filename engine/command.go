@@ -65,7 +65,8 @@ type OpenSession struct {
 }
 
 // Heartbeat says that Head.Session lives and renews all its leases. Progress,
-// when not empty, replaces what is shown of it. Answered by Done with Session,
+// when not empty, replaces what is shown of it; if it is new, it begins the stall
+// terms of all its leases anew. Answered by Done with Session,
 // and Losses: the leases that ended other than by the session's own will since
 // the last heartbeat, and those in their soft tier. Not journaled.
 type Heartbeat struct {
@@ -241,7 +242,7 @@ type GetLease struct {
 }
 
 // Renew is a heartbeat for one anonymous lease; for a session's lease it is the
-// session's heartbeat. Answered by Granted with the lease as it is now, or
+// session's heartbeat, but Progress is of that lease alone. Answered by Granted with the lease as it is now, or
 // Refused when it is gone or in grace. Not journaled.
 type Renew struct {
 	Head

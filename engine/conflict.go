@@ -126,12 +126,10 @@ func (e *Engine) holder(r *request, key string, mode interlock.Mode) interlock.H
 	}
 	beat := r.beat()
 	if s := r.session(); s != nil {
-		h.Session, h.Progress = s.name, s.progress
+		h.Session = s.name
 		beat = max(beat, s.renewed)
 	}
-	if r.progress != nil {
-		h.Progress = *r.progress
-	}
+	h.Progress, _ = r.lastProgress()
 	h.HeartbeatAge = max(0, e.now.Sub(beat))
 	switch {
 	case r.phase == inGrace:

@@ -22,6 +22,7 @@ type Engine struct {
 
 	// All below is volatile: it is made anew by Recover.
 
+	began    Time // this owner's term
 	live     bool // between Recover and the end; during a replay nothing is watched
 	lowSpace bool
 	draining bool
@@ -205,7 +206,7 @@ func (e *Engine) Counts() (c Counts) {
 func (e *Engine) recover(c *Recover) {
 	e.ev = Event{Kind: EvOpened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump)}
 	e.emit(&e.ev)
-	e.live, e.lowSpace, e.draining = true, false, false
+	e.began, e.live, e.lowSpace, e.draining = e.now, true, false, false
 	for _, c := range e.ready {
 		c.place.ready = false
 	}

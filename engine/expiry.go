@@ -92,6 +92,10 @@ func (e *Engine) fireRequest(r *request) {
 			e.leaveLine(r, ByLapse)
 			return
 		}
+		if e.now >= r.waitEnd() {
+			e.leaveLine(r, ByWaitLimit)
+			return
+		}
 	case offered:
 		if e.now >= e.endOf(r) {
 			e.end(r, ByLapse)
@@ -103,17 +107,15 @@ func (e *Engine) fireRequest(r *request) {
 			return
 		}
 	case held:
-		switch {
-		case r.maxHold > 0 && e.now >= r.granted.Add(r.maxHold):
-			e.hard(r, ByMaxHold)
-			return
-		case r.flow == nil && e.now >= r.ttlEnd():
-			e.hard(r, ByTTL)
-			return
-		case r.maxHold > 0 && !r.warned && e.now >= r.granted.Add(softAt(r.maxHold)):
-			r.warned = true
-			e.warn(r)
+		why := e.overdue(r)
+		if why == 0 && r.flow == nil && e.now >= r.ttlEnd() {
+			why = ByTTL
 		}
+		if why != 0 {
+			e.hard(r, why)
+			return
+		}
+		e.warnTimed(r)
 	case over:
 		return
 	}
@@ -123,12 +125,12 @@ func (e *Engine) fireRequest(r *request) {
 // arm sets r's timer for what comes next in its phase. Leases of a session that
 // have no other deadline live by the session's timer.
 func (e *Engine) arm(r *request) {
-	const never = Time(1<<63 - 1)
 	at := never
 	switch r.phase {
 	case waiting:
+		at = r.waitEnd()
 		if r.flow == nil && r.wait.caller == nil {
-			at = r.wait.asked.Add(interlock.BareTicketTTL)
+			at = min(at, r.wait.asked.Add(interlock.BareTicketTTL))
 		}
 	case offered, inGrace:
 		at = e.endOf(r)
@@ -138,17 +140,13 @@ func (e *Engine) arm(r *request) {
 		} else {
 			e.minTerm(r.flow.sess, r)
 		}
-		if r.maxHold > 0 {
+		if r.isTimed() {
 			if s := r.session(); s != nil {
-				if soft := r.granted.Add(softAt(r.maxHold)); s.capped == 1 || soft < s.capSoft {
-					s.capSoft = soft
+				if soft := e.timedSoft(r); s.timed == 1 || soft < s.timedAt {
+					s.timedAt = soft
 				}
 			}
-			next := r.granted.Add(r.maxHold)
-			if !r.warned {
-				next = r.granted.Add(softAt(r.maxHold))
-			}
-			at = min(at, next)
+			at = min(at, e.timedNext(r))
 		}
 	}
 	if at == never {
@@ -189,6 +187,14 @@ func (r *request) offerTTL() time.Duration {
 		return interlock.OfferTTL
 	}
 	return interlock.BareOfferTTL
+}
+
+// waitEnd is when r must leave the line, never when it may wait for ever.
+func (r *request) waitEnd() Time {
+	if r.terms == nil || r.terms.maxWait == 0 {
+		return never
+	}
+	return r.wait.arrived.Add(r.terms.maxWait)
 }
 
 // leaveLine ends a wait that its waiter did not end, and tells who listens.

@@ -15,10 +15,19 @@ func (e *Engine) lease(r *request) interlock.Lease {
 	if s := r.session(); s != nil {
 		l.Session = s.name
 	}
+	if t := r.terms; t != nil {
+		l.LockDelay, l.Group = t.lockDelay, t.group
+	}
+	if r.phase == inGrace || r.phase == over {
+		l.EndedBy = r.reason.String()
+	}
 	if r.phase != over {
 		l.ExpiresIn = max(0, e.endOf(r).Sub(e.now))
 		if r.maxHold > 0 && r.phase != inGrace {
 			l.MaxHoldIn = max(1, r.granted.Add(r.maxHold).Sub(e.now))
+		}
+		if d := r.stall(); d > 0 && r.phase != inGrace {
+			l.StallIn = max(1, e.stallSince(r).Add(d).Sub(e.now))
 		}
 		if r.space.notes.n > 0 {
 			l.Notes = e.notesFor(r)
@@ -43,11 +52,7 @@ func (e *Engine) endOf(r *request) Time {
 	case inGrace:
 		return r.renewed.Add(r.grace)
 	}
-	end := r.ttlEnd()
-	if r.maxHold > 0 {
-		end = min(end, r.granted.Add(r.maxHold))
-	}
-	return end
+	return min(r.ttlEnd(), e.timedEnd(r))
 }
 
 // ttlEnd is when a held lease ends if no heartbeat comes.
@@ -69,7 +74,7 @@ func (e *Engine) stateOf(r *request) interlock.LeaseState {
 		return interlock.Ended
 	case r.phase == inGrace:
 		return interlock.Grace
-	case e.now >= r.beat().Add(softAt(r.ttl)), r.maxHold > 0 && e.now >= r.granted.Add(softAt(r.maxHold)):
+	case e.now >= r.beat().Add(softAt(r.ttl)), e.now >= e.timedSoft(r):
 		return interlock.Soft
 	}
 	return interlock.Held
@@ -137,14 +142,12 @@ func (e *Engine) renew(c *Renew) {
 	}
 	e.claim(r)
 	if s := r.session(); s != nil {
-		e.beat(s, c.Progress)
+		e.beat(s, "")
 	} else {
 		r.renewed, r.spared = e.now, false
-		if c.Progress != "" {
-			r.progress = &c.Progress
-		}
-		e.arm(r)
 	}
+	r.report(c.Progress, e.now)
+	e.arm(r)
 	e.reply(Granted).Lease = e.lease(r)
 }
 
@@ -185,9 +188,9 @@ func (e *Engine) end(r *request, why Reason) {
 
 // lost tells a session that a lease of it is gone, or past its hard end.
 func (e *Engine) lost(s *session, r *request, lease interlock.Lease) {
-	lease.State, lease.Notes = e.stateOf(r), nil
+	lease.State, lease.EndedBy, lease.Notes = e.stateOf(r), r.reason.String(), nil
 	if r.phase == over {
-		lease.ExpiresIn, lease.MaxHoldIn = 0, 0
+		lease.ExpiresIn, lease.MaxHoldIn, lease.StallIn = 0, 0, 0
 	}
 	code := goneCode(r)
 	if !r.listed && len(s.losses) < maxLosses {
@@ -288,6 +291,8 @@ func goneCode(r *request) interlock.Code {
 		return interlock.CodeLeft
 	case ByLapse:
 		return interlock.CodeOfferLapsed
+	case ByWaitLimit:
+		return interlock.CodeWaitLimit
 	}
 	if r.fence == 0 {
 		return interlock.CodeSessionEnded // a waiter whose session died
@@ -331,6 +336,7 @@ var lostWords = [...]string{
 	ByLapse:      "was offered, but nobody came for it in time",
 	ByLeaving:    "was given up: its ticket left the line",
 	ByDeadlock:   "was not granted: waiting for it would have been a deadlock",
+	ByWaitLimit:  "was not granted: its request stood in line for as long as it may",
 }
 
 // replyGone is refuseGone for the command's caller.
@@ -343,7 +349,7 @@ func (e *Engine) replyGone(r *request) {
 func (e *Engine) refuseGone(to Caller, r *request) {
 	code := goneCode(r)
 	eff := e.effect(to, Refused)
-	eff.Code = code
+	eff.Code, eff.Lease = code, e.lease(r)
 	eff.Message = r.endWords() + adviceAfter(code)
 	c := e.situation(r.space, r.claims[0].Key)
 	if r.ending != nil {

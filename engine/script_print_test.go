@@ -138,9 +138,13 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		if e.Lease.MaxHoldIn > 0 {
 			text += fmt.Sprintf(" max_hold=%v", since(s.now.Add(e.Lease.MaxHoldIn)))
 		}
+		if e.Lease.StallIn > 0 {
+			text += fmt.Sprintf(" stall=%v", since(s.now.Add(e.Lease.StallIn)))
+		}
 		if e.Lease.Reused {
 			text += " reused"
 		}
+		text += s.endedBy(&e.Lease)
 		if e.Lease.Changed && s.changed {
 			text += " changed"
 		}
@@ -169,9 +173,9 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		}
 	case engine.Refused:
 		if asked := askedText(cmd); asked != "" && e.To == headOf(cmd).From {
-			s.printf("refused %s %s %s", asked, who, e.Code)
+			s.printf("refused %s %s %s%s", asked, who, e.Code, s.endedBy(&e.Lease))
 		} else {
-			s.printf("%s%s", strings.Join(strings.Fields("refused "+who+" "+string(e.Code)), " "), suffix)
+			s.printf("%s%s", strings.Join(strings.Fields("refused "+who+" "+string(e.Code)+s.endedBy(&e.Lease)), " "), suffix)
 		}
 		if e.Conflict != nil {
 			for i, c := range e.Conflict.Cycle {
@@ -185,13 +189,26 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 			}
 		}
 	case engine.Warned:
-		s.printf("warned %s fence=%d until=%v%s", name, e.Lease.Fence, since(s.now.Add(e.Lease.ExpiresIn)), suffix)
+		text := fmt.Sprintf("warned %s fence=%d until=%v", name, e.Lease.Fence, since(s.now.Add(e.Lease.ExpiresIn)))
+		if e.Lease.StallIn > 0 {
+			text += fmt.Sprintf(" stall=%v", since(s.now.Add(e.Lease.StallIn)))
+		}
+		s.printf("%s%s", text, suffix)
 	case engine.Lost:
-		s.printf("lost %s fence=%d %s%s", name, e.Lease.Fence, e.Code, suffix)
+		s.printf("lost %s fence=%d %s%s%s", name, e.Lease.Fence, e.Code, s.endedBy(&e.Lease), suffix)
 	}
-	for _, l := range e.Losses {
-		s.printf("  %s fence=%d %v %s", claimsText(l.Lease.Claims), l.Lease.Fence, l.Lease.State, l.Code)
+	for i := range e.Losses {
+		l := &e.Losses[i]
+		s.printf("  %s fence=%d %v %s%s", claimsText(l.Lease.Claims), l.Lease.Fence, l.Lease.State, l.Code, s.endedBy(&l.Lease))
 	}
+}
+
+// endedBy says what brought a lease to its end, in a script that wants to know.
+func (s *script) endedBy(l *interlock.Lease) string {
+	if !s.ends || l.EndedBy == "" {
+		return ""
+	}
+	return " by " + l.EndedBy
 }
 
 // askedText is what an Acquire asked for, "" for other commands.

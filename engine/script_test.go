@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 // The commands and their words:
 //
 //	acquire key=K [mode=X|S|IX|IS|SIX] [key=K ...] holder=NAME [flow=F] [wait|skip] [detached]
-//	        [ttl=D] [grace=D] [max_hold=D] [priority=N] [id=REQUEST] [seq=N] [acked=N] [explain]
+//	        [ttl=D] [grace=D] [max_hold=D] [stall=D] [lock_delay=D] [max_wait=D] [priority=N] [id=REQUEST] [seq=N] [acked=N] [explain]
 //	        (NAME gets a session of a day the first time it is used; with session=none it is
 //	        anonymous. A mode belongs to the key before it. No grace unless it is given.
 //	        explain also shows what stood in the way.)
@@ -47,7 +47,8 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //
 // The model of this package watches every step, too, except in a script with the
 // line "unmodelled", which is for what the model leaves out. With the line "with
-// changed" a grant also says when somebody who could write held a key meanwhile.
+// changed" a grant also says when somebody who could write held a key meanwhile;
+// with "with ends" it is also said what brought a lease to its end.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.txt")
 	if err != nil || len(files) == 0 {
@@ -79,8 +80,15 @@ func runScript(t *testing.T, file string) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if line == "unmodelled" || line == "with changed" {
-			s.blind, s.changed = s.blind || line == "unmodelled", s.changed || line == "with changed"
+		switch line {
+		case "unmodelled":
+			s.blind = true
+			continue
+		case "with changed":
+			s.changed = true
+			continue
+		case "with ends":
+			s.ends = true
 			continue
 		}
 		if line != "----" {
@@ -128,6 +136,7 @@ type script struct {
 	leases  map[interlock.Fence]*lease
 	nums    map[uint64]*lease
 	changed bool
+	ends    bool
 	target  engine.Time // of the advance that is under way
 }
 
@@ -472,7 +481,8 @@ var modes = map[string]interlock.Mode{
 func (s *script) acquire(w *words) error {
 	c := &engine.Acquire{
 		Head: s.head(w), ID: s.id(), Flow: w.get("flow"), Purpose: w.get("purpose"),
-		TTL: w.duration("ttl"), Grace: engine.NoGrace, MaxHold: w.duration("max_hold"), Priority: int(w.number("priority")),
+		TTL: w.duration("ttl"), Grace: engine.NoGrace, MaxHold: w.duration("max_hold"),
+		Stall: w.duration("stall"), LockDelay: w.duration("lock_delay"), MaxWait: w.duration("max_wait"), Priority: int(w.number("priority")),
 		Attach: !w.has("detached"),
 	}
 	switch {

@@ -134,7 +134,7 @@ func (e *Engine) heartbeat(c *Heartbeat) {
 	}
 	losses := e.takeLosses(s)
 	e.beat(s, c.Progress)
-	if s.capped > 0 && e.now >= s.capSoft {
+	if s.timed > 0 && e.now >= s.timedAt {
 		losses = e.appendSoft(losses, s)
 	}
 	eff := e.reply(Done)
@@ -148,9 +148,10 @@ func (e *Engine) takeLosses(s *session) []Loss {
 	for i := range losses {
 		if r := s.space.requests[losses[i].Lease.ID]; r != nil {
 			r.listed = false
-			losses[i].Code, losses[i].Lease.State, losses[i].Message = goneCode(r), e.stateOf(r), r.endWords()
+			losses[i].Code, losses[i].Message = goneCode(r), r.endWords()
+			losses[i].Lease.State, losses[i].Lease.EndedBy = e.stateOf(r), r.reason.String()
 			if r.phase == over {
-				losses[i].Lease.ExpiresIn, losses[i].Lease.MaxHoldIn = 0, 0
+				losses[i].Lease.ExpiresIn, losses[i].Lease.MaxHoldIn, losses[i].Lease.StallIn = 0, 0, 0
 			} else {
 				losses[i].Lease.ExpiresIn = max(0, e.endOf(r).Sub(e.now))
 			}
@@ -174,14 +175,17 @@ func (e *Engine) needSession() (*session, bool) {
 // the session has.
 func (e *Engine) beat(s *session, progress string) {
 	s.renewed, s.spared = e.now, false
-	if progress != "" {
-		s.progress = progress
-	}
+	s.progress.report(progress, e.now)
 }
 
-// appendSoft adds the leases of s that come near their max_hold.
+// appendSoft adds the leases of s that come near their max_hold or their stall,
+// and notes when it is worth to look again.
 func (e *Engine) appendSoft(list []Loss, s *session) []Loss {
+	s.timedAt = never
 	for _, r := range s.sortedLeases() {
+		if r.phase == held {
+			s.timedAt = min(s.timedAt, e.timedSoft(r))
+		}
 		if e.stateOf(r) == interlock.Soft && len(list) < maxLosses {
 			list = append(list, Loss{Lease: e.lease(r)})
 		}

@@ -62,11 +62,11 @@ type request struct {
 	trace    string
 	claims   []interlock.Claim
 	needs    []need
-	wait     *wait   // while waiting
-	timer    *timer  // what the session's timer does not cover
-	ending   *ending // more about how it ended, where there is more to say
-	terms    *terms  // what few requests ask for
-	progress *string // volatile: what the holder of an anonymous lease last said of it
+	wait     *wait     // while waiting
+	timer    *timer    // what the session's timer does not cover
+	ending   *ending   // more about how it ended, where there is more to say
+	terms    *terms    // what few requests ask for
+	progress *progress // volatile: what its holder last said of it alone
 
 	ttl, grace, maxHold time.Duration
 
@@ -147,14 +147,14 @@ type session struct {
 
 	// Volatile.
 	renewed  Time
-	progress string
+	progress progress
 	minTTL   time.Duration // at most the smallest ttl of its leases
 	timer    timer
 	caller   Caller
 	link     uint64
 	losses   []Loss
-	capped   int  // leases with a max_hold
-	capSoft  Time // not after the first of them is in its soft tier
+	timed    int  // leases with a max_hold or a stall
+	timedAt  Time // not after the first of them is in its soft tier for it
 	busy     int  // flows that were left when the idle ones were last dropped
 	spared   bool // not heard of since Recover
 	dying    bool // stands in Engine.dying
@@ -238,8 +238,8 @@ func (r *request) hold() {
 		}
 	}
 	r.space.leases++
-	if r.flow != nil && r.maxHold > 0 {
-		r.flow.sess.capped++
+	if r.flow != nil && r.isTimed() {
+		r.flow.sess.timed++
 	}
 	if p := r.party; p != nil {
 		r.pos = int32(len(p.leases))
@@ -271,8 +271,8 @@ func (r *request) unhold() {
 		}
 	}
 	r.space.leases--
-	if r.flow != nil && r.maxHold > 0 {
-		r.flow.sess.capped--
+	if r.flow != nil && r.isTimed() {
+		r.flow.sess.timed--
 	}
 	if p := r.party; p != nil {
 		last := int32(len(p.leases) - 1)

@@ -1,5 +1,8 @@
 package engine
 
+// never is a time that does not come.
+const never = Time(1<<63 - 1)
+
 // timers is a binary heap of what is due when. A timer may be due earlier than
 // what it stands for, because renewals do not touch it: firing it looks at the
 // truth and sets it anew.

@@ -1,0 +1,137 @@
+package engine
+
+import "time"
+
+// A lease with a stall term ends when its holder reports no progress for so long,
+// however lively its heartbeats are: an agent that goes round in circles sends
+// them, too. What it says with a heartbeat counts for all leases of its session,
+// what it says with a renewal for that one lease. To say again what it said last
+// is no progress.
+
+// progress is what a holder last said of its work. All of it is volatile.
+type progress struct {
+	text   string
+	at     Time // when it began to say so
+	warned Time // the begin of the stall term in which a lease was warned, plus one
+}
+
+// report takes in what a session says of its work.
+func (p *progress) report(text string, now Time) {
+	if text != "" && text != p.text {
+		p.text, p.at = text, now
+	}
+}
+
+// report takes in what the holder of r says of this lease alone.
+func (r *request) report(text string, now Time) {
+	if said, _ := r.lastProgress(); text != "" && text != said {
+		p := r.ownProgress()
+		p.text, p.at = text, now
+	}
+}
+
+func (r *request) ownProgress() *progress {
+	if r.progress == nil {
+		r.progress = &progress{}
+	}
+	return r.progress
+}
+
+// lastProgress is what the holder of r last said of its work, here or for its
+// whole session, and since when.
+func (r *request) lastProgress() (text string, at Time) {
+	if p := r.progress; p != nil {
+		text, at = p.text, p.at
+	}
+	if s := r.session(); s != nil && s.progress.at >= at {
+		text, at = s.progress.text, s.progress.at
+	}
+	return text, at
+}
+
+// stall is how long r may go without progress; 0 when it may do so for ever.
+func (r *request) stall() time.Duration {
+	if r.terms == nil {
+		return 0
+	}
+	return r.terms.stall
+}
+
+// stallSince is when r's stall term began: with the last progress, but not before
+// the grant, nor before this owner's term, which knows of no earlier progress.
+func (e *Engine) stallSince(r *request) Time {
+	_, at := r.lastProgress()
+	return max(at, r.granted, e.began)
+}
+
+// The deadlines of a lease that no heartbeat puts off: max_hold and stall. They
+// have the request's own timer, so leases without them cost nothing.
+
+// isTimed reports whether r has such a deadline.
+func (r *request) isTimed() bool { return r.maxHold > 0 || r.stall() > 0 }
+
+// overdue gives the reason for which such a deadline has passed, or 0.
+func (e *Engine) overdue(r *request) Reason {
+	switch {
+	case r.maxHold > 0 && e.now >= r.granted.Add(r.maxHold):
+		return ByMaxHold
+	case r.stall() > 0 && e.now >= e.stallSince(r).Add(r.stall()):
+		return ByStall
+	}
+	return 0
+}
+
+// timedEnd is the first of these deadlines, and timedSoft when the holder is
+// warned of one; never when there is none.
+func (e *Engine) timedEnd(r *request) Time {
+	end := never
+	if r.maxHold > 0 {
+		end = r.granted.Add(r.maxHold)
+	}
+	if d := r.stall(); d > 0 {
+		end = min(end, e.stallSince(r).Add(d))
+	}
+	return end
+}
+
+func (e *Engine) timedSoft(r *request) Time {
+	soft := never
+	if r.maxHold > 0 {
+		soft = r.granted.Add(softAt(r.maxHold))
+	}
+	if d := r.stall(); d > 0 {
+		soft = min(soft, e.stallSince(r).Add(softAt(d)))
+	}
+	return soft
+}
+
+// timedNext is when there is something to do about these deadlines: a warning
+// that was not given yet, or an end.
+func (e *Engine) timedNext(r *request) Time {
+	next := e.timedEnd(r)
+	if r.maxHold > 0 && !r.warned {
+		next = min(next, r.granted.Add(softAt(r.maxHold)))
+	}
+	if d := r.stall(); d > 0 && !e.warnedOfStall(r) {
+		next = min(next, e.stallSince(r).Add(softAt(d)))
+	}
+	return next
+}
+
+func (e *Engine) warnedOfStall(r *request) bool {
+	return r.progress != nil && r.progress.warned == e.stallSince(r)+1
+}
+
+// warnTimed warns of each of these deadlines that comes near, once.
+func (e *Engine) warnTimed(r *request) {
+	due := false
+	if r.maxHold > 0 && !r.warned && e.now >= r.granted.Add(softAt(r.maxHold)) {
+		r.warned, due = true, true
+	}
+	if d := r.stall(); d > 0 && !e.warnedOfStall(r) && e.now >= e.stallSince(r).Add(softAt(d)) {
+		r.ownProgress().warned, due = e.stallSince(r)+1, true
+	}
+	if due {
+		e.warn(r)
+	}
+}
