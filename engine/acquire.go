@@ -19,7 +19,11 @@ func (e *Engine) acquire(c *Acquire) {
 	if !ok {
 		return
 	}
-	if code, problem := checkAcquire(c); code != "" {
+	code, problem := e.expand(c)
+	if code == "" {
+		code, problem = checkAcquire(c)
+	}
+	if code != "" {
 		eff := e.refuse(code, problem)
 		if code == interlock.CodeInvalidKey {
 			eff.Conflict = &Conflict{Key: badKey(c)}
@@ -31,7 +35,7 @@ func (e *Engine) acquire(c *Acquire) {
 		return
 	}
 	r := e.asked(c, sess)
-	if lease := r.coveredBy(); lease != nil {
+	if lease := r.covered(); lease != nil {
 		e.discard(r)
 		eff := e.reply(Granted)
 		eff.Lease = e.lease(lease)
@@ -50,8 +54,8 @@ func (e *Engine) acquire(c *Acquire) {
 		))
 		return
 	}
-	blocked := r.blocker()
-	if blocked < 0 {
+	if way := r.freeWay(); way != nil {
+		e.narrow(r, way)
 		e.grant(c, r)
 		return
 	}
@@ -59,11 +63,11 @@ func (e *Engine) acquire(c *Acquire) {
 	case interlock.Wait:
 		e.queue(c, r)
 	case interlock.Skip:
-		conflict := e.conflict(r, blocked)
+		conflict := e.inTheWay(r)
 		e.discard(r)
 		e.reply(Skipped).Conflict = conflict
 	default:
-		conflict := e.conflict(r, blocked)
+		conflict := e.inTheWay(r)
 		e.discard(r)
 		eff := e.refuse(interlock.CodeHeld, fmt.Sprintf("key %s is held", conflict.Key))
 		eff.Conflict = conflict
@@ -97,12 +101,13 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 		r.grace = c.Grace
 	}
 	r.purpose, r.trace, r.claims, r.maxHold, r.priority = c.Purpose, c.Trace, c.Claims, c.MaxHold, int32(c.Priority)
+	r.any = c.Any
 	r.setTerms(terms{group: c.Group, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait})
 	r.granted = e.now
-	r.need()
-	r.lead = r.leads()
 	e.trial = wait{arrived: e.now, req: r}
 	r.wait = &e.trial
+	e.resolve(r)
+	r.lead = r.leads()
 	r.setScore()
 	return r
 }
@@ -120,9 +125,11 @@ func (e *Engine) grant(c *Acquire, r *request) {
 
 func (e *Engine) queue(c *Acquire, r *request) {
 	s := r.space
-	full := s.waiters >= interlock.MaxWaiters
-	for i := range r.needs {
-		full = full || r.needs[i].claimed && r.needs[i].node.line.length() >= interlock.MaxWaitersPerKey
+	full := s.waiters+s.branches >= interlock.MaxWaiters
+	for way := range r.ways {
+		for i := range way.needs {
+			full = full || way.needs[i].claimed && way.needs[i].node.line.length() >= interlock.MaxWaitersPerKey
+		}
 	}
 	if full {
 		e.discard(r)
@@ -162,9 +169,10 @@ func (e *Engine) queue(c *Acquire, r *request) {
 // replyQueued tells the caller of its place in line.
 func (e *Engine) replyQueued(r *request) {
 	eff := e.reply(Queued)
-	eff.Ticket = e.ticket(r)
-	if i := r.blocker(); i >= 0 {
-		eff.Conflict = e.conflict(r, i)
+	way := e.soonest(r)
+	eff.Ticket = e.ticket(way)
+	if i := way.blocker(); i >= 0 {
+		eff.Conflict = e.conflict(way, i)
 		eff.Conflict.Queue.ETA = eff.Ticket.ETA
 	}
 }
@@ -174,6 +182,7 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 	ev := e.event(kind, r)
 	ev.Purpose, ev.Trace = r.purpose, r.trace
 	ev.TTL, ev.Grace, ev.MaxHold, ev.Priority, ev.Lead = r.ttl, r.grace, r.maxHold, int(r.priority), r.lead
+	ev.Any = r.any
 	if t := r.terms; t != nil {
 		ev.Group, ev.Stall, ev.LockDelay, ev.MaxWait = t.group, t.stall, t.lockDelay, t.maxWait
 	}
@@ -231,8 +240,8 @@ func (r *request) gives(claims []interlock.Claim) bool {
 
 // checkAcquire normalises c and says what is wrong with it, or "".
 func checkAcquire(c *Acquire) (interlock.Code, string) {
-	if len(c.Claims) == 0 || len(c.Claims) > interlock.MaxClaims {
-		return interlock.CodeTooManyClaims, fmt.Sprintf("%d claims: a request has 1 to %d", len(c.Claims), interlock.MaxClaims)
+	if code, problem := checkSize(c); code != "" {
+		return code, problem
 	}
 	if problem := checkNamespace(c.Namespace); problem != "" {
 		return interlock.CodeInvalidNamespace, problem

@@ -161,6 +161,10 @@ func (e *Engine) ticket(r *request) interlock.Ticket {
 		}
 	}
 	t.ETA = e.eta(r, &r.needs[at], t.Position-1)
+	if b := r.blocker(); b >= 0 && !r.needs[b].claimed { // an ancestor is in the way first
+		m := &r.needs[b]
+		t.ETA = max(t.ETA, e.eta(r, m, m.node.conflictsBefore(r, m.mode)))
+	}
 	return t
 }
 
@@ -175,12 +179,12 @@ func (at *node) conflictsBefore(r *request, mode interlock.Mode) (n int) {
 			n += c.countBefore(r)
 		}
 	}
-	if r.party.at(at).waits < 2 {
+	if t := r.party.at(at); t.waiting() < 2 {
 		return n
 	}
 	for _, w := range r.party.waits {
 		if m := w.needAt(at); m != nil && w != r && before(w, r) && conflicts[mode].has(m.mode) {
-			n--
+			n -= int(w.placeOf(m).heads())
 		}
 	}
 	return n

@@ -64,7 +64,7 @@ func (e *Engine) sacrifice(cycle []*wait) {
 			steps[i].Session = s.name
 		}
 	}
-	r := cycle[0].req
+	r := cycle[0].req.whole()
 	caller := r.wait.caller
 	ev := e.event(EvLeft, r)
 	ev.Reason, ev.Cycle, ev.Waited = ByDeadlock, steps, e.now.Sub(r.wait.arrived)

@@ -141,7 +141,8 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	r.purpose, r.trace, r.claims = ev.Purpose, ev.Trace, ev.Claims
 	r.ttl, r.grace, r.maxHold, r.priority, r.lead = ev.TTL, ev.Grace, ev.MaxHold, int32(ev.Priority), ev.Lead
 	r.setTerms(terms{group: ev.Group, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait})
-	r.need()
+	r.any = ev.Any
+	e.resolve(r)
 	return r, nil
 }
 
@@ -159,6 +160,7 @@ const maxFree = 4096
 
 // discard gives a request's memory back.
 func (e *Engine) discard(r *request) {
+	e.fell(r)
 	r.unneed()
 	needs := r.needs
 	*r = request{needs: needs}
@@ -192,7 +194,11 @@ func (e *Engine) evolveRequest(ev *Event) error {
 		return nil
 	}
 	r.phase = waiting
-	r.wait = &wait{arrived: ev.At, asked: ev.At, writes: e.writes}
+	var branches []*request
+	if r.any {
+		branches = r.wait.branches
+	}
+	r.wait = &wait{branches: branches, arrived: ev.At, asked: ev.At, writes: e.writes}
 	r.setScore()
 	r.enline()
 	return nil
@@ -211,8 +217,18 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		if r.phase != waiting {
 			return errUnknown
 		}
+		way := r.wayTo(ev.Claims)
+		if way == nil {
+			return errUnknown
+		}
 		r.changed = r.sawWrites()
 		r.unline()
+		for other := range r.ways {
+			if other != way {
+				e.changed(other)
+			}
+		}
+		e.narrow(r, way)
 		r.wait, r.fence, r.granted, r.renewed, r.waited, r.phase = nil, ev.Fence, ev.At, ev.At, ev.Waited, held
 		if ev.Offer {
 			r.phase = offered
@@ -240,7 +256,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		}
 		r.unline()
 		e.changed(r)
-		r.wait, r.ending = nil, endingOf(ev)
+		r.ending = endingOf(ev)
 		e.bury(r, ev.Reason)
 	case EvTomb:
 		if r != nil || len(ev.Claims) == 0 {
@@ -302,6 +318,7 @@ func (e *Engine) bury(r *request, why Reason) {
 		e.timers.clear(r.timer)
 		r.timer = nil
 	}
+	e.fell(r)
 	r.unneed()
 	sess := r.session()
 	r.flow, r.party, r.wait, r.phase, r.reason = nil, nil, nil, over, why
@@ -323,10 +340,12 @@ func (r *request) sawWrites() bool {
 	if r.changed {
 		return true
 	}
-	for i := range r.needs {
-		l := r.needs[i].node.line
-		if l.wroteAll > r.wait.writes || r.needs[i].claimed && l.wrote > r.wait.writes {
-			return true
+	for way := range r.ways {
+		for i := range way.needs {
+			l := way.needs[i].node.line
+			if l.wroteAll > r.wait.writes || way.needs[i].claimed && l.wrote > r.wait.writes {
+				return true
+			}
 		}
 	}
 	return false

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/interlockdev/interlock"
 )
 
 // flow is one thread of control inside a session.
@@ -21,7 +23,7 @@ type party struct {
 	flow   *flow           // nil for that of a lease without a session
 	num    uint64          // of that lease; 0 for a flow
 	leases []*request      // in no order
-	waits  []*request      // in the order of their numbers
+	waits  []*request      // in the order of their numbers; of a request for any of several its branches
 	torn   bool            // stands in space.torn
 	index  map[*node]tally // what it has where; nil while it has few requests
 }
@@ -57,10 +59,20 @@ func (p *party) tear() {
 	}
 }
 
-// tally is what a party has at one key: holdings by mode, and places in line.
+// tally is what a party has at one key, by mode: holdings, and places in line.
 type tally struct {
 	granted [modeCount]uint32
-	waits   uint32
+	waits   [modeCount]uint32
+}
+
+// against counts what of t would exclude a mode in other hands.
+func (t *tally) against(mode interlock.Mode) (n int) {
+	for m := is; m <= ex; m++ {
+		if conflicts[mode].has(m) {
+			n += int(t.granted[m] + t.waits[m])
+		}
+	}
+	return n
 }
 
 // A party has an index of its tallies from manyRequests on, and none below
@@ -85,8 +97,8 @@ func (p *party) at(n *node) (t tally) {
 		}
 	}
 	for _, r := range p.waits {
-		if r.needAt(n) != nil {
-			t.waits++
+		if m := r.needAt(n); m != nil {
+			t.waits[m.mode]++
 		}
 	}
 	return t
@@ -106,13 +118,21 @@ func (p *party) claims(n *node) bool {
 	})
 }
 
+// waiting counts the places in line.
+func (t *tally) waiting() (n int) {
+	for _, w := range t.waits {
+		n += int(w)
+	}
+	return n
+}
+
 // add counts r's needs, held or waited for, in the index.
 func (p *party) add(r *request, waits bool, by uint32) {
 	for i := range r.needs {
 		m := &r.needs[i]
 		t := p.index[m.node]
 		if waits {
-			t.waits += by
+			t.waits[m.mode] += by
 		} else {
 			t.granted[m.mode] += by
 		}

@@ -98,6 +98,7 @@ type place struct {
 	watching        bool   // a change at this key looks at this waiter
 	apart           bool   // watched one by one, not by the head of its tree
 	ready           bool   // stands in Engine.ready
+	twin            bool   // another branch of its request was here before, so it does not count
 	sum             uint64 // of the counts of the subtree
 	class           *class
 }
@@ -117,7 +118,7 @@ func (r *request) setScore() {
 // already. Whoever waits for those waits for that party, so letting r wait behind
 // them would be a deadlock. Permits and the like are different: others may give them back.
 func (r *request) leads() bool {
-	if r.party == nil || len(r.party.leases) == 0 {
+	if r.party == nil || len(r.party.leases) == 0 || r.any {
 		return false
 	}
 	for i := range r.needs {
@@ -147,7 +148,7 @@ func (t *tree) len() int {
 }
 
 func (p *place) update() {
-	p.size, p.watched, p.sum = 1, 0, uint64(p.count)
+	p.size, p.watched, p.sum = p.heads(), 0, uint64(p.count)
 	if p.watching && !p.apart {
 		p.watched = 1
 	}
@@ -161,6 +162,14 @@ func (p *place) update() {
 		p.watched += r.watched
 		p.sum += r.sum
 	}
+}
+
+// heads is how much the place itself adds to the length of the line.
+func (p *place) heads() int32 {
+	if p.twin {
+		return 0
+	}
+	return 1
 }
 
 // fix updates the counts from p to the root.
@@ -209,6 +218,9 @@ func (t *tree) rotate(p, child *place) {
 func (t *tree) insert(p *place) {
 	p.left, p.right, p.up = nil, nil, nil
 	p.prio = mix(p.req.num)
+	if p.req.trunk != nil {
+		p.prio ^= mix(uint64(p.req.pos))
+	}
 	at := &t.root
 	for *at != nil {
 		p.up = *at
@@ -237,6 +249,21 @@ func (t *tree) remove(p *place) {
 	t.replace(p, nil)
 	p.up = nil
 	up.fix()
+}
+
+// has reports whether a branch of r's request has a place in the tree.
+func (t *tree) has(r *request) bool {
+	for p := t.root; p != nil; {
+		switch {
+		case before(p.req, r):
+			p = p.right
+		case before(r, p.req):
+			p = p.left
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // first gives the place at the head, or nil.
@@ -294,7 +321,7 @@ func (t *tree) firstWatched() *place {
 func (t *tree) countBefore(r *request) (n int) {
 	for p := t.root; p != nil; {
 		if before(p.req, r) {
-			n++
+			n += int(p.heads())
 			if p.left != nil {
 				n += int(p.left.size)
 			}

@@ -105,6 +105,9 @@ func (e *Engine) waitersAt(n *node) (list []WaiterView) {
 		}
 		p := heads[best]
 		heads[best] = p.next()
+		if p.twin {
+			continue
+		}
 		w := e.waiter(p.req, p.class.mode)
 		ahead := n.conflictsBefore(p.req, p.class.mode)
 		w.Position, w.ETA = ahead+1, e.eta(p.req, &p.req.needs[p.need], ahead)
@@ -225,11 +228,13 @@ func (e *Engine) Waits(ns interlock.Namespace) (edges []WaitEdge) {
 		if r.phase != waiting {
 			continue
 		}
-		for i := range r.needs {
-			if len(edges) >= maxWaitEdges {
-				return edges
+		for way := range r.ways {
+			for i := range way.needs {
+				if len(edges) >= maxWaitEdges {
+					return edges
+				}
+				edges = e.appendEdges(edges, way, &way.needs[i])
 			}
-			edges = e.appendEdges(edges, r, &r.needs[i])
 		}
 	}
 	return edges
@@ -263,7 +268,9 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 			continue
 		}
 		for p := c.first(); p != nil && before(p.req, r) && len(edges) < maxWaitEdges; p = p.next() {
-			add(p.req, true)
+			if !p.twin {
+				add(p.req, true)
+			}
 		}
 	}
 	return edges

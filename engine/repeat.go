@@ -208,13 +208,16 @@ func (e *Engine) again(cmd Command, a *answered) {
 
 // addConflict adds to the answer what stands in the way of a request by now.
 func (e *Engine) addConflict(c *Acquire) {
+	if code, _ := e.expand(c); code != "" {
+		return
+	}
 	if code, _ := checkAcquire(c); code != "" {
 		return
 	}
 	r := e.asked(c, e.scope())
-	conflict := &Conflict{Key: c.Claims[0].Key}
-	if i := r.blocker(); i >= 0 {
-		conflict = e.conflict(r, i)
+	conflict := e.inTheWay(r)
+	if conflict == nil {
+		conflict = &Conflict{Key: c.Claims[0].Key}
 	}
 	e.discard(r)
 	e.out.Effects[e.replied].Conflict = conflict

@@ -48,7 +48,7 @@ func (s *script) print(cmd engine.Command) {
 func (s *script) learn(cmd engine.Command, ev *engine.Event) {
 	switch ev.Kind {
 	case engine.EvQueued, engine.EvGranted:
-		l := &lease{id: ev.ID, ns: ev.Namespace, claims: claimsText(ev.Claims), who: ev.Agent}
+		l := &lease{id: ev.ID, ns: ev.Namespace, claims: anyText(ev.Any) + claimsText(ev.Claims), who: ev.Agent}
 		for _, a := range s.actors {
 			if a.num == ev.Session && ev.Session != 0 {
 				l.actor, l.who = a, a.name
@@ -63,7 +63,7 @@ func (s *script) learn(cmd engine.Command, ev *engine.Event) {
 		}
 	}
 	if l := s.nums[ev.Num]; l != nil && (ev.Kind == engine.EvGranted || ev.Kind == engine.EvAdmitted) {
-		l.fence = ev.Fence
+		l.fence, l.claims = ev.Fence, claimsText(ev.Claims)
 		s.leases[ev.Fence] = l
 	}
 }
@@ -214,7 +214,14 @@ func (s *script) endedBy(l *interlock.Lease) string {
 // askedText is what an Acquire asked for, "" for other commands.
 func askedText(cmd engine.Command) string {
 	if c, ok := cmd.(*engine.Acquire); ok {
-		return claimsText(c.Claims)
+		return anyText(c.Any) + claimsText(c.Claims)
+	}
+	return ""
+}
+
+func anyText(any bool) string {
+	if any {
+		return "any of "
 	}
 	return ""
 }

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //
 // The commands and their words:
 //
-//	acquire key=K [mode=X|S|IX|IS|SIX] [key=K ...] holder=NAME [flow=F] [wait|skip] [detached]
+//	acquire key=K [mode=X|S|IX|IS|SIX] [key=K ...] [any] [prefix=P] holder=NAME [flow=F] [wait|skip] [detached]
 //	        [ttl=D] [grace=D] [max_hold=D] [stall=D] [lock_delay=D] [max_wait=D] [priority=N] [id=REQUEST] [seq=N] [acked=N] [explain]
 //	        (NAME gets a session of a day the first time it is used; with session=none it is
 //	        anonymous. A mode belongs to the key before it. No grace unless it is given.
@@ -483,7 +483,7 @@ func (s *script) acquire(w *words) error {
 		Head: s.head(w), ID: s.id(), Flow: w.get("flow"), Purpose: w.get("purpose"),
 		TTL: w.duration("ttl"), Grace: engine.NoGrace, MaxHold: w.duration("max_hold"),
 		Stall: w.duration("stall"), LockDelay: w.duration("lock_delay"), MaxWait: w.duration("max_wait"), Priority: int(w.number("priority")),
-		Attach: !w.has("detached"),
+		Attach: !w.has("detached"), Any: w.has("any"), Prefix: w.get("prefix"),
 	}
 	switch {
 	case w.has("wait"):

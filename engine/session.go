@@ -229,7 +229,7 @@ func (e *Engine) detach(c *Detach) {
 	}
 	for _, f := range s.sortedFlows() {
 		for _, r := range f.waits {
-			ignore(r)
+			ignore(r.whole())
 		}
 	}
 }
@@ -276,7 +276,7 @@ func (e *Engine) reap() {
 			if e.full() {
 				return
 			}
-			e.leaveLine(f.waits[0], s.why)
+			e.leaveLine(f.waits[0].whole(), s.why)
 		}
 	}
 	for _, r := range s.sortedLeases() {

@@ -25,6 +25,7 @@ type space struct {
 	torn     []*party // those that hold and wait, in the order of party.compare
 	leases   int
 	waiters  int
+	branches int // of those who wait for any of several
 
 	idleNodes []*node // for reuse
 	idleKin   []*kin
@@ -63,6 +64,7 @@ type request struct {
 	claims   []interlock.Claim
 	needs    []need
 	wait     *wait     // while waiting
+	trunk    *request  // of a branch: the request that it belongs to
 	timer    *timer    // what the session's timer does not cover
 	ending   *ending   // more about how it ended, where there is more to say
 	terms    *terms    // what few requests ask for
@@ -76,7 +78,7 @@ type request struct {
 	waited  time.Duration
 
 	priority int32
-	pos      int32 // in party.leases
+	pos      int32 // in party.leases; of a branch, among those of its trunk
 	phase    phase
 	reason   Reason // why it is over, or in grace
 	warned   bool   // volatile: told of max_hold
@@ -84,6 +86,7 @@ type request struct {
 	listed   bool   // volatile: stands in its session's losses
 	changed  bool   // somebody who could write held one of its keys while it waited
 	lead     bool   // it stands before all requests that do not lead
+	any      bool   // claims are alternatives, of which it is to get one
 }
 
 // terms are the conditions of a request that few requests name; nil for none.
@@ -111,12 +114,13 @@ func (r *request) setTerms(t terms) {
 
 // wait is what only a waiter has.
 type wait struct {
-	arrived Time
-	score   Time
-	writes  uint64 // Engine.writes when it arrived
-	places  []place
-	mark    uint64 // the deadlock search that has seen it
-	req     *request
+	branches []*request // of a request for any of several: see any.go
+	arrived  Time
+	score    Time
+	writes   uint64 // Engine.writes when it arrived
+	places   []place
+	mark     uint64 // the deadlock search that has seen it
+	req      *request
 
 	// How that search came here, and the need by which it goes on.
 	from     *wait
@@ -286,6 +290,18 @@ func (r *request) unhold() {
 
 // enline puts r in the line of every key it needs.
 func (r *request) enline() {
+	for way := range r.ways {
+		if way != r {
+			r.space.branches++
+			way.phase, way.wait = waiting, &wait{arrived: r.wait.arrived, score: r.wait.score, writes: r.wait.writes}
+		}
+		way.enter()
+	}
+	r.space.waiters++
+}
+
+// enter takes r's places in the lines.
+func (r *request) enter() {
 	if cap(r.wait.places) < len(r.needs) {
 		r.wait.places = make([]place, len(r.needs))
 	}
@@ -299,9 +315,9 @@ func (r *request) enline() {
 		}
 		p.class = m.node.line.class(r.classOf(m))
 		p.count = r.countOf(m)
+		p.twin = r.trunk != nil && p.class.has(r)
 		p.class.insert(p)
 	}
-	r.space.waiters++
 	if p := r.party; p != nil {
 		p.waits = append(p.waits, r)
 		p.joined(r, true)
@@ -310,6 +326,17 @@ func (r *request) enline() {
 
 // unline takes r out of every line.
 func (r *request) unline() {
+	for way := range r.ways {
+		if way != r {
+			r.space.branches--
+		}
+		way.exit()
+	}
+	r.space.waiters--
+}
+
+// exit gives r's places up.
+func (r *request) exit() {
 	for i := range r.wait.places {
 		p := &r.wait.places[i]
 		n := r.needs[i].node
@@ -322,7 +349,6 @@ func (r *request) unline() {
 			}
 		}
 	}
-	r.space.waiters--
 	if p := r.party; p != nil {
 		i := slices.Index(p.waits, r)
 		p.waits = slices.Delete(p.waits, i, i+1)

@@ -16,9 +16,9 @@ import "github.com/interlockdev/interlock"
 // Granting never helps anybody else: who was behind a waiter is now behind a
 // holder. That is why only ends and departures call changed.
 //
-// A waiter whose party itself holds something at a key, or waits there a second
-// time, is not blocked by what blocks the others of its mode, so it is watched
-// one by one (place.apart).
+// A waiter whose party itself has something at the key that would block it in other
+// hands, be it held or waited for, is not blocked by what blocks the others of its
+// mode, so it is watched one by one (place.apart).
 
 // candidate is a watched waiter that a change may have helped, and the tree whose
 // first watched one it was. Whoever looks at it and does not find it still
@@ -86,8 +86,16 @@ func (e *Engine) changed(r *request) {
 	if !e.live {
 		return
 	}
-	for i := range r.needs {
-		m := &r.needs[i]
+	for way := range r.ways {
+		e.changedAt(way.needs)
+	}
+}
+
+// changedAt marks those ready whom it may have helped that somebody's needs are
+// met no more.
+func (e *Engine) changedAt(needs []need) {
+	for i := range needs {
+		m := &needs[i]
 		l := m.node.line
 		if l == nil {
 			continue
@@ -141,7 +149,7 @@ func (e *Engine) consider(c candidate) {
 			e.watch(r, b)
 		} else {
 			p.setWatching(false)
-			e.admit(r)
+			e.admit(r.whole().freeWay())
 		}
 	}
 	e.ready.push(p.class.firstWatched())
@@ -211,15 +219,19 @@ func (e *Engine) watch(r *request, i int) {
 // watchAnywhere puts a waiter's watch where it is blocked, or makes it ready when
 // nothing blocks it.
 func (e *Engine) watchAnywhere(r *request) {
-	i := r.blocker()
-	e.watch(r, max(i, 0))
-	if i < 0 {
-		e.ready.push(&r.wait.places[0])
+	for way := range r.ways {
+		i := way.blocker()
+		e.watch(way, max(i, 0))
+		if i < 0 {
+			e.ready.push(&way.wait.places[0])
+		}
 	}
 }
 
-// admit grants a waiter, or offers it the grant when nobody listens.
-func (e *Engine) admit(r *request) {
+// admit grants a waiter by one of its ways, or offers it the grant when nobody
+// listens.
+func (e *Engine) admit(way *request) {
+	r := way.whole()
 	caller := r.wait.caller
 	if s := r.session(); caller == nil && s != nil {
 		caller = s.caller
@@ -228,6 +240,7 @@ func (e *Engine) admit(r *request) {
 		caller = nil
 	}
 	ev := e.event(EvAdmitted, r)
+	ev.Claims = way.claims
 	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(r.wait.arrived), caller == nil && r != e.asking
 	e.emit(ev)
 	e.arm(r)
@@ -245,34 +258,53 @@ func (e *Engine) heldMore(r *request) {
 		return
 	}
 	for i := range r.needs {
-		if n := r.needs[i].node; p.at(n).waits > 0 {
-			p.setApart(n)
-		}
+		p.setApart(r, &r.needs[i])
 	}
 	e.suspect(p, nil)
 }
 
-// setApart has the party's places at n watched one by one. Once it has two places
-// there, or holds something there, all of them are, so it looks for one at most.
-func (p *party) setApart(n *node) {
-	if t := p.at(n); t.waits > 2 {
-		return
-	}
-	for _, w := range p.waits {
-		if m := w.needAt(n); m != nil {
-			w.placeOf(m).setApart()
+// setApart has those of the party's places watched one by one that r, which is new
+// there, would block in other hands by one of its needs. Those that something else
+// of the party would block are so already.
+func (p *party) setApart(r *request, m *need) {
+	t := p.at(m.node)
+	for w := is; w <= ex; w++ {
+		if t.waits[w] == 0 || !conflicts[w].has(m.mode) {
+			continue
+		}
+		other := t.against(w) - r.timesAt(m)
+		if conflicts[w].has(w) {
+			other-- // the place itself
+		}
+		if other > 0 {
+			continue
+		}
+		for _, x := range p.waits {
+			if o := x.needAt(m.node); o != nil && o.mode == w {
+				x.placeOf(o).setApart()
+			}
 		}
 	}
 }
 
-// refile has those of r's places watched one by one at which its party holds
-// something or waits a second time.
+// refile has those of r's places watched one by one at which its party has
+// something else that would block it in other hands, and those of the party's
+// other places that r would block.
 func (r *request) refile() {
-	for i := range r.wait.places {
-		n := r.needs[i].node
-		if t := r.party.at(n); t.holds() || t.waits > 1 {
-			r.wait.places[i].setApart()
-			r.party.setApart(n)
+	for way := range r.ways {
+		for i := range way.wait.places {
+			p, m := &way.wait.places[i], &way.needs[i]
+			t := r.party.at(m.node)
+			own := 0
+			if conflicts[m.mode].has(m.mode) {
+				own = 1
+			}
+			if t.against(m.mode) > own {
+				p.setApart()
+			}
+			if r.party != nil && !p.twin {
+				r.party.setApart(r, m)
+			}
 		}
 	}
 }

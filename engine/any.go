@@ -1,0 +1,220 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// A request for any one of several claims.
+//
+// When it arrives, it gets the first alternative that is free. If none is, it
+// stands in line for all of them: for each by a branch, which is a request of its
+// own in the lines and among its party's waits, and nowhere else. All branches
+// have the number and the score of their trunk, so none is before another, and
+// none blocks another. The first one that nothing blocks has the trunk admitted
+// with its claim. All of them leave the lines then, which may help others.
+//
+//	             ┌ branch: a ── line of a
+//	request ─────┼ branch: b ── line of b ── free first: the request gets b
+//	(the trunk)  └ branch: c ── line of c
+//
+// The journal knows the trunk alone: EvQueued has all alternatives, EvAdmitted the
+// one that it got.
+
+// maxAnyBytes bounds the keys of alternatives together, because events list them.
+const maxAnyBytes = 64 << 10
+
+// ways gives what of r stands in line, or would: its branches, or r itself. It is
+// granted when nothing blocks one of them.
+func (r *request) ways(yield func(*request) bool) {
+	if !r.any {
+		yield(r)
+		return
+	}
+	for _, b := range r.wait.branches {
+		if !yield(b) {
+			return
+		}
+	}
+}
+
+// whole is the request that r is a branch of, or r itself.
+func (r *request) whole() *request {
+	if r.trunk != nil {
+		return r.trunk
+	}
+	return r
+}
+
+// resolve finds out what r needs, for any of several claims by a branch for each.
+func (e *Engine) resolve(r *request) {
+	if !r.any {
+		r.need()
+		return
+	}
+	if r.wait == nil {
+		r.wait = &wait{}
+	}
+	if r.party == nil {
+		r.party = &party{space: r.space, num: r.num}
+	}
+	r.wait.branches = make([]*request, len(r.claims))
+	for i := range r.claims {
+		b := e.newRequest()
+		needs := b.needs
+		*b = *r
+		b.trunk, b.any, b.pos, b.claims, b.needs = r, false, int32(i), r.claims[i:i+1:i+1], needs
+		b.need()
+		r.wait.branches[i] = b
+	}
+}
+
+// narrow makes r a request for the claim of one of its ways alone.
+func (e *Engine) narrow(r, way *request) {
+	if way == r {
+		return
+	}
+	r.needs, way.needs = way.needs, r.needs
+	for i := range r.needs {
+		r.needs[i].req = r
+	}
+	r.claims = slices.Clone(way.claims)
+	e.fell(r)
+}
+
+// fell gives the branches of r up. What it remembers of them is the first claim.
+func (e *Engine) fell(r *request) {
+	if !r.any {
+		return
+	}
+	for _, b := range r.wait.branches {
+		e.discard(b)
+	}
+	r.any, r.wait.branches = false, nil
+	if r.flow == nil {
+		r.party = nil
+	}
+	r.claims = slices.Clone(r.claims[:1])
+}
+
+// freeWay gives the first of r's ways that nothing blocks, or nil.
+func (r *request) freeWay() *request {
+	for way := range r.ways {
+		if way.blocker() < 0 {
+			return way
+		}
+	}
+	return nil
+}
+
+// wayTo gives the way by which r gets exactly claims, or nil.
+func (r *request) wayTo(claims []interlock.Claim) *request {
+	for way := range r.ways {
+		if slices.Equal(way.claims, claims) {
+			return way
+		}
+	}
+	return nil
+}
+
+// covered gives the lease of r's own flow that already gives what r asks for by one
+// of its ways, or nil.
+func (r *request) covered() *request {
+	for way := range r.ways {
+		if lease := way.coveredBy(); lease != nil {
+			return lease
+		}
+	}
+	return nil
+}
+
+// timesAt counts by how many of its ways r has what a need of one of them says.
+func (r *request) timesAt(m *need) (n int) {
+	if !r.any || conflicts[m.mode].has(m.mode) { // that is only wanted of a claimed key
+		return 1
+	}
+	for _, b := range r.wait.branches {
+		if o := b.needAt(m.node); o != nil && o.mode == m.mode {
+			n++
+		}
+	}
+	return n
+}
+
+// soonest gives that of r's first MaxClaims ways by which it will probably be
+// granted first.
+func (e *Engine) soonest(r *request) (best *request) {
+	if !r.any {
+		return r
+	}
+	var least time.Duration
+	for _, b := range r.wait.branches[:min(len(r.wait.branches), interlock.MaxClaims)] {
+		if eta := e.ticket(b).ETA; best == nil || eta < least {
+			best, least = b, eta
+		}
+	}
+	return best
+}
+
+// inTheWay describes what blocks r where it will probably be free first; nil when
+// nothing does.
+func (e *Engine) inTheWay(r *request) *Conflict {
+	way := e.soonest(r)
+	if i := way.blocker(); i >= 0 {
+		return e.conflict(way, i)
+	}
+	return nil
+}
+
+// expand puts the keys that a prefix stands for in its place.
+func (e *Engine) expand(c *Acquire) (interlock.Code, string) {
+	if c.Prefix == "" {
+		return "", ""
+	}
+	if len(c.Claims) > 0 {
+		return interlock.CodeInvalidRequest, "a request names claims or a prefix, not both"
+	}
+	if code, problem := checkTexts(text{"prefix", c.Prefix, interlock.MaxKeyBytes}); code != "" {
+		return code, problem
+	}
+	for _, key := range e.spaces[c.Namespace].membersWith(c.Prefix) {
+		c.Claims = append(c.Claims, interlock.Claim{Key: key, Mode: interlock.Exclusive})
+	}
+	if len(c.Claims) == 0 {
+		return interlock.CodeUnknownPattern, fmt.Sprintf("no pattern of namespace %q lists a member that begins with %q", c.Namespace, c.Prefix)
+	}
+	c.Any = true
+	return "", ""
+}
+
+// checkSize says what is wrong with how much c asks for, or "".
+func checkSize(c *Acquire) (interlock.Code, string) {
+	n := len(c.Claims)
+	if !c.Any {
+		if n == 0 || n > interlock.MaxClaims {
+			return interlock.CodeTooManyClaims, fmt.Sprintf("%d claims: a request has 1 to %d", n, interlock.MaxClaims)
+		}
+		return "", ""
+	}
+	if n == 0 || n == 1 && c.Prefix == "" || n > interlock.MaxAlternatives {
+		return interlock.CodeTooManyClaims, fmt.Sprintf("%d alternatives: a request for any one of several has 2 to %d", n, interlock.MaxAlternatives)
+	}
+	bytes := 0
+	for i := range c.Claims {
+		if m := c.Claims[i].Mode; m > interlock.Permits {
+			return interlock.CodeInvalidMode, fmt.Sprintf("claim %d on %s is of mode %s, which is never one of several alternatives", i+1, c.Claims[i].Key, m)
+		}
+		bytes += len(c.Claims[i].Key)
+	}
+	if bytes > maxAnyBytes {
+		return interlock.CodeTooManyClaims, fmt.Sprintf("the keys of the alternatives have %d bytes together: at most %d", bytes, maxAnyBytes)
+	}
+	return "", ""
+}
+
+// membersWith lists the members of the namespace's patterns that begin with a
+// prefix, in their order.
+func (s *space) membersWith(prefix string) []interlock.Key { return nil }
