@@ -25,7 +25,7 @@ type Command interface{ head() *Head }
 
 // Head is what all commands share.
 type Head struct {
-	At        Time // never before an earlier command's
+	At        Time // never before an earlier command's of the same namespace
 	From      Caller
 	Namespace interlock.Namespace
 
@@ -280,8 +280,9 @@ type CheckFence struct {
 	Fence interlock.Fence
 }
 
-// Tick lets time pass: it ends what is due at Head.At. It ends a bounded number
-// of things a step, so the caller asks NextTimer again.
+// Tick lets time pass: it ends what is due at Head.At in its namespace, or in all of
+// them if it names none. It ends a bounded number of things a step, so the caller
+// asks NextTimer again.
 type Tick struct{ Head }
 
 // Recover begins an owner's term after a replay. Every live session and anonymous

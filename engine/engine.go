@@ -10,7 +10,6 @@ import (
 // owns it. Make one with New or ReadSnapshot, fold the journal into it with
 // Apply, begin with a Recover command, and from then on call Step.
 type Engine struct {
-	now    Time
 	last   Time // of the last event
 	epoch  interlock.Epoch
 	fence  interlock.Fence // the highest given out
@@ -26,12 +25,13 @@ type Engine struct {
 	live     bool // between Recover and the end; during a replay nothing is watched
 	lowSpace bool
 	draining bool
-	timers   timers
-	ready    readyHeap      // watched waiters that a change may have helped
-	suspects []suspect      // whose new edges may have closed a cycle
-	dying    ring[*session] // ended sessions with leases or waits left
-	search   uint64         // number of the last deadlock search
-	searched []*wait        // its queue, reused
+	newest   Time    // of the last command or entry, whatever its namespace
+	*agenda          // of the namespace that the step is about
+	whole    agenda  // for commands that are about no namespace
+	agendas  uint64  // how many were made
+	alarms   timers  // one for each agenda: when something is due in it
+	search   uint64  // number of the last deadlock search
+	searched []*wait // its queue, reused
 	free     []*request
 
 	// The step that is being carried out.
@@ -48,7 +48,9 @@ type Engine struct {
 
 // New makes an empty engine.
 func New() *Engine {
-	return &Engine{spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{}}
+	e := &Engine{spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{}}
+	e.agenda = &e.whole
+	return e
 }
 
 // stepBytes bounds the events of one step, so that an entry fits any journal.
@@ -59,21 +61,18 @@ const stepBytes = 256 << 10
 // to be made durable and what is to be told afterwards. It never fails; a
 // refusal is an effect like any other.
 //
-// Whatever the command is, what is due by its time ends first. So an answer
-// never shows a lease beyond its end, whether a Tick came in time or not.
+// Whatever the command is, what is due in its namespace by its time ends first. So
+// an answer never shows a lease beyond its end, whether a Tick came in time or not.
+// A command without a namespace is about all of them.
 func (e *Engine) Step(cmd Command, out *Output) {
 	h := cmd.head()
 	e.out, e.head, e.start, e.tagged, e.replied = out, h, len(out.Entry), false, -1
-	e.now = max(e.now, h.At)
-	if e.live {
-		e.expire()
-		e.settle()
-	}
+	e.begin(h)
 	if !e.repeat(cmd) {
 		e.decide(cmd)
 		e.remember(cmd)
 	}
-	e.settle()
+	e.finish()
 	e.prune(h.Namespace)
 	e.out, e.head = nil, nil
 }
@@ -109,7 +108,7 @@ func (e *Engine) decide(cmd Command) {
 	case *Convert, *Arrive, *Park, *Resume, *Declare, *SetPattern, *DropPattern, *Configure:
 		e.refuse(interlock.CodeUnsupported, "this is not part of this version")
 	case *Limit:
-		e.lowSpace, e.draining = c.LowSpace, c.Draining
+		e.limit(c)
 	case *Recover:
 		e.recover(c)
 	case *Tick:
@@ -118,25 +117,14 @@ func (e *Engine) decide(cmd Command) {
 	}
 }
 
-// NextTimer says when the next Tick is due; ok is false when none is.
-func (e *Engine) NextTimer() (at Time, ok bool) {
-	if len(e.ready) > 0 && !e.draining || len(e.suspects) > 0 || e.dying.n > 0 {
-		return e.now, true
-	}
-	if t := e.timers.first(); t != nil {
-		return t.at, true
-	}
-	return 0, false
-}
-
 // Now is the time of the last command or entry.
-func (e *Engine) Now() Time { return e.now }
+func (e *Engine) Now() Time { return e.newest }
 
 // Apply folds one entry of the journal into the state. It is for replays, before
 // Recover. After an error the engine is of no use.
 func (e *Engine) Apply(entry []byte) error {
 	return DecodeEntry(entry, func(ev *Event) error {
-		e.now = max(e.now, ev.At)
+		e.newest = max(e.newest, ev.At)
 		return e.evolve(ev)
 	})
 }
@@ -206,12 +194,15 @@ func (e *Engine) Counts() (c Counts) {
 func (e *Engine) recover(c *Recover) {
 	e.ev = Event{Kind: EvOpened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump)}
 	e.emit(&e.ev)
+	e.reply(Done)
 	e.began, e.live, e.lowSpace, e.draining = e.now, true, false, false
-	for _, c := range e.ready {
-		c.place.ready = false
-	}
-	e.timers, e.ready, e.suspects, e.dying = timers{}, nil, nil, ring[*session]{}
+	e.alarms, e.agendas = timers{}, 0
 	for _, s := range e.sorted() {
+		for _, c := range s.agenda.ready {
+			c.place.ready = false
+		}
+		s.agenda = e.newAgenda(s)
+		e.enter(s.agenda, e.whole.now)
 		for _, sess := range s.sortedSessions() {
 			sess.caller, sess.link, sess.losses, sess.minTTL = nil, 0, nil, sess.ttl
 			sess.timer = timer{pos: -1, ord: sess.num<<1 | 1, sess: sess}
@@ -235,8 +226,20 @@ func (e *Engine) recover(c *Recover) {
 		for _, p := range s.torn {
 			e.suspect(p, nil) // the last term may have ended before it looked
 		}
+		e.settle()
+		e.rearm()
 	}
-	e.reply(Done)
+	e.agenda = &e.whole
+}
+
+// limit changes what is admitted. What waited for the end of a drain is due again.
+func (e *Engine) limit(c *Limit) {
+	e.lowSpace, e.draining = c.LowSpace, c.Draining
+	for _, s := range e.sorted() {
+		e.agenda = s.agenda
+		e.rearm()
+	}
+	e.agenda = &e.whole
 }
 
 // spread gives one of many that would otherwise end at one moment a delay of up

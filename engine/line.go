@@ -97,7 +97,7 @@ type place struct {
 	count           uint32 // permits that it wants, in a class that counts
 	watching        bool   // a change at this key looks at this waiter
 	apart           bool   // watched one by one, not by the head of its tree
-	ready           bool   // stands in Engine.ready
+	ready           bool   // stands in agenda.ready
 	twin            bool   // another branch of its request was here before, so it does not count
 	sum             uint64 // of the counts of the subtree
 	class           *class

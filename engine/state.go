@@ -30,6 +30,8 @@ type space struct {
 	idleNodes []*node // for reuse
 	idleKin   []*kin
 	lingering int // sessions that are over and still have leases or waits
+
+	agenda *agenda // volatile
 }
 
 // ending is what is told of an end beyond its reason.
@@ -161,7 +163,7 @@ type session struct {
 	timedAt  Time // not after the first of them is in its soft tier for it
 	busy     int  // flows that were left when the idle ones were last dropped
 	spared   bool // not heard of since Recover
-	dying    bool // stands in Engine.dying
+	dying    bool // stands in agenda.dying
 }
 
 // publicName derives what others may see of a session from its secret id.
@@ -196,6 +198,7 @@ func (r *request) flowName() string {
 func (e *Engine) prune(name interlock.Namespace) {
 	s := e.spaces[name]
 	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds) == 0 {
+		e.alarms.clear(&s.agenda.alarm)
 		delete(e.spaces, name)
 	}
 }
@@ -220,6 +223,7 @@ func (e *Engine) space(name interlock.Namespace) *space {
 			holds:    map[string]time.Duration{},
 		}
 		e.spaces[name] = s
+		s.agenda = e.adopt(s)
 	}
 	return s
 }

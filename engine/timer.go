@@ -8,14 +8,15 @@ const never = Time(1<<63 - 1)
 // truth and sets it anew.
 type timers struct{ heap []*timer }
 
-// timer is due at a time for a request or for a session. Ties go by ord, so the
+// timer is due at a time for a request, a session, or all of a namespace. Ties go by ord, so the
 // order never depends on the heap's history.
 type timer struct {
-	at   Time
-	ord  uint64
-	pos  int // in the heap; -1 when not set
-	req  *request
-	sess *session
+	at     Time
+	ord    uint64
+	pos    int // in the heap; -1 when not set
+	req    *request
+	sess   *session
+	agenda *agenda
 }
 
 func (t *timer) less(u *timer) bool {
@@ -58,6 +59,15 @@ func (h *timers) first() *timer {
 		return nil
 	}
 	return h.heap[0]
+}
+
+// until visits those that are due by a time, from the one at i in the heap down.
+func (h *timers) until(at Time, i int, visit func(*timer)) {
+	if i < len(h.heap) && h.heap[i].at <= at {
+		visit(h.heap[i])
+		h.until(at, 2*i+1, visit)
+		h.until(at, 2*i+2, visit)
+	}
 }
 
 func (h *timers) swap(i, j int) {

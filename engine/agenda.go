@@ -1,0 +1,141 @@
+package engine
+
+import "github.com/interlockdev/interlock"
+
+// agenda is what is still to be done in one namespace: what is due when, and what
+// a step has left over because it had decided enough. Whatever a step may leave
+// over belongs in here.
+//
+// Each namespace has its own because nothing crosses namespaces. Its time is that
+// of its own commands, so that a shard may carry out the commands of namespaces in
+// any order as long as each keeps its own: a heartbeat that has to wait while
+// others have their turn is in time all the same. And a step works on one agenda
+// only, so nobody's command carries work of another tenant.
+//
+// It is volatile. The engine embeds the one that it works on.
+type agenda struct {
+	space    *space // nil when there is none yet
+	now      Time   // of the last command in the namespace
+	timers   timers
+	ready    readyHeap      // watched waiters that a change may have helped
+	suspects []suspect      // whose new edges may have closed a cycle
+	dying    ring[*session] // ended sessions with leases or waits left
+	alarm    timer          // in Engine.alarms: when the first of all this is due
+}
+
+func (e *Engine) newAgenda(s *space) *agenda {
+	e.agendas++
+	a := &agenda{space: s}
+	a.alarm = timer{pos: -1, ord: e.agendas, agenda: a}
+	return a
+}
+
+// adopt gives a new namespace the agenda of the step that makes it. In a replay
+// it gets one of its own.
+func (e *Engine) adopt(s *space) *agenda {
+	if a := e.agenda; a != &e.whole && a.space == nil {
+		a.space = s
+		return a
+	}
+	return e.newAgenda(s)
+}
+
+// agendaOf gives the agenda on which a command in a namespace works.
+func (e *Engine) agendaOf(name interlock.Namespace) *agenda {
+	if name == "" {
+		return &e.whole
+	}
+	if s := e.spaces[name]; s != nil {
+		return s.agenda
+	}
+	return e.newAgenda(nil)
+}
+
+// begin turns to what a command is about, and ends what is due by its time.
+func (e *Engine) begin(h *Head) {
+	if h.Namespace == "" {
+		e.enter(&e.whole, max(h.At, e.newest))
+		e.pass(h.At)
+		return
+	}
+	e.enter(e.agendaOf(h.Namespace), h.At)
+	if e.live {
+		e.expire()
+		e.settle()
+	}
+}
+
+// finish does what a command has made possible.
+func (e *Engine) finish() {
+	if e.agenda != &e.whole {
+		e.settle()
+		e.rearm()
+	}
+}
+
+// pass ends what is due by a time in any namespace, as much as one step may.
+func (e *Engine) pass(at Time) {
+	for e.live && !e.full() {
+		alarm := e.alarms.first()
+		if alarm == nil || alarm.at > at {
+			break
+		}
+		e.enter(alarm.agenda, e.whole.now)
+		e.expire()
+		e.settle()
+		e.rearm()
+	}
+	e.agenda = &e.whole
+}
+
+// enter turns to an agenda, at a time.
+func (e *Engine) enter(a *agenda, at Time) {
+	e.agenda = a
+	a.now = max(a.now, at)
+	e.newest = max(e.newest, a.now)
+}
+
+// rearm sets the agenda's alarm for what is left in it.
+func (e *Engine) rearm() {
+	at, ok := e.agenda.due(e.draining)
+	switch alarm := &e.agenda.alarm; {
+	case !ok:
+		e.alarms.clear(alarm)
+	case alarm.pos < 0 || alarm.at != at:
+		e.alarms.set(alarm, at)
+	}
+}
+
+// due says when something is to be done.
+func (a *agenda) due(draining bool) (at Time, ok bool) {
+	if len(a.ready) > 0 && !draining || len(a.suspects) > 0 || a.dying.n > 0 {
+		return a.now, true
+	}
+	if t := a.timers.first(); t != nil {
+		return t.at, true
+	}
+	return 0, false
+}
+
+// NextTimer says when the next Tick is due in any namespace; ok is false when none
+// is.
+func (e *Engine) NextTimer() (at Time, ok bool) {
+	if t := e.alarms.first(); t != nil {
+		return t.at, true
+	}
+	return 0, false
+}
+
+// DueBy calls visit for each namespace in which something is due by a time. The
+// order is no promise.
+func (e *Engine) DueBy(at Time, visit func(interlock.Namespace)) {
+	e.alarms.until(at, 0, func(t *timer) { visit(t.agenda.space.name) })
+}
+
+// Due says when the next Tick is due in a namespace; ok is false when none is.
+func (e *Engine) Due(name interlock.Namespace) (at Time, ok bool) {
+	if s := e.spaces[name]; s != nil && s.agenda.alarm.pos >= 0 {
+		return s.agenda.alarm.at, true
+	}
+	return 0, false
+}
