@@ -242,8 +242,9 @@ type GetLease struct {
 }
 
 // Renew is a heartbeat for one anonymous lease; for a session's lease it is the
-// session's heartbeat, but Progress is of that lease alone. Answered by Granted with the lease as it is now, or
-// Refused when it is gone or in grace. Not journaled.
+// session's heartbeat, but Progress is of that lease alone. Answered by Granted
+// with the lease as it is now, or Refused when it is gone or in grace. Not
+// journaled.
 type Renew struct {
 	Head
 	Lease    interlock.LeaseID

@@ -31,6 +31,9 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 			c.Kind = interlock.DescendantHeld
 		}
 	}
+	if len(v.found) > 0 && v.found[0].phase == closed {
+		c.Kind = interlock.LockDelayed
+	}
 	c.Holders, c.More = v.holders(), v.more
 	line := r.claimNode(i).line
 	c.Queue.Length = line.length()
@@ -132,6 +135,8 @@ func (e *Engine) holder(r *request, key string, mode interlock.Mode) interlock.H
 	h.Progress, _ = r.lastProgress()
 	h.HeartbeatAge = max(0, e.now.Sub(beat))
 	switch {
+	case r.phase == closed:
+		h.Liveness = interlock.Closed
 	case r.phase == inGrace:
 		h.Liveness = interlock.LiveGrace
 	case r.phase == offered:
@@ -213,7 +218,7 @@ func (e *Engine) expect(n *node, holders []*request, ahead int) time.Duration {
 		if usual == 0 {
 			usual = h.ttl
 		}
-		if h.phase == inGrace {
+		if h.phase == inGrace || h.phase == closed {
 			left = max(left, e.endOf(h).Sub(e.now))
 		} else {
 			left = max(left, usual-e.now.Sub(h.granted), usual/8)

@@ -40,7 +40,7 @@ func (e *Engine) evolve(ev *Event) error {
 		e.forgetSession(s)
 	case EvQueued, EvGranted:
 		err = e.evolveRequest(ev)
-	case EvAdmitted, EvClaimed, EvGrace, EvEnded, EvLeft, EvTomb:
+	case EvAdmitted, EvClaimed, EvGrace, EvClosed, EvEnded, EvLeft, EvTomb:
 		err = e.evolveProgress(ev)
 	case EvAnswered:
 	case EvCounters:
@@ -245,8 +245,13 @@ func (e *Engine) evolveProgress(ev *Event) error {
 			return errUnknown
 		}
 		r.phase, r.reason, r.renewed = inGrace, ev.Reason, ev.At
+	case EvClosed:
+		if r.phase != held && r.phase != inGrace {
+			return errUnknown
+		}
+		e.evolveClosed(ev, r)
 	case EvEnded:
-		if r.phase != offered && r.phase != held && r.phase != inGrace {
+		if r.phase == waiting || r.phase == over {
 			return errUnknown
 		}
 		e.evolveEnd(ev, r)

@@ -101,7 +101,7 @@ func (e *Engine) fireRequest(r *request) {
 			e.end(r, ByLapse)
 			return
 		}
-	case inGrace:
+	case inGrace, closed:
 		if e.now >= e.endOf(r) {
 			e.end(r, r.reason)
 			return
@@ -132,7 +132,7 @@ func (e *Engine) arm(r *request) {
 		if r.flow == nil && r.wait.caller == nil {
 			at = min(at, r.wait.asked.Add(interlock.BareTicketTTL))
 		}
-	case offered, inGrace:
+	case offered, inGrace, closed:
 		at = e.endOf(r)
 	case held:
 		if r.flow == nil {

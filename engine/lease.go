@@ -18,10 +18,10 @@ func (e *Engine) lease(r *request) interlock.Lease {
 	if t := r.terms; t != nil {
 		l.LockDelay, l.Group = t.lockDelay, t.group
 	}
-	if r.phase == inGrace || r.phase == over {
+	if r.phase == inGrace || r.isOver() {
 		l.EndedBy = r.reason.String()
 	}
-	if r.phase != over {
+	if !r.isOver() {
 		l.ExpiresIn = max(0, e.endOf(r).Sub(e.now))
 		if r.maxHold > 0 && r.phase != inGrace {
 			l.MaxHoldIn = max(1, r.granted.Add(r.maxHold).Sub(e.now))
@@ -51,6 +51,8 @@ func (e *Engine) endOf(r *request) Time {
 		return r.renewed.Add(r.offerTTL())
 	case inGrace:
 		return r.renewed.Add(r.grace)
+	case closed:
+		return r.renewed.Add(r.terms.lockDelay)
 	}
 	return min(r.ttlEnd(), e.timedEnd(r))
 }
@@ -70,7 +72,7 @@ func (r *request) ttlEnd() Time {
 
 func (e *Engine) stateOf(r *request) interlock.LeaseState {
 	switch {
-	case r.phase == over:
+	case r.isOver():
 		return interlock.Ended
 	case r.phase == inGrace:
 		return interlock.Grace
@@ -108,7 +110,7 @@ func (e *Engine) findHeld(id interlock.LeaseID) *request {
 	r := e.find(id, interlock.CodeUnknownLease)
 	switch {
 	case r == nil:
-	case r.phase == over:
+	case r.isOver():
 		e.replyGone(r)
 		r = nil
 	case r.phase == waiting:
@@ -178,6 +180,10 @@ func (e *Engine) ending(r *request, why Reason) *Event {
 
 // end ends a lease without its holder's doing, and tells it.
 func (e *Engine) end(r *request, why Reason) {
+	if r.closes(why) {
+		e.shut(r, why)
+		return
+	}
 	sess := r.session()
 	lease := e.lease(r)
 	e.emit(e.ending(r, why))
@@ -189,7 +195,7 @@ func (e *Engine) end(r *request, why Reason) {
 // lost tells a session that a lease of it is gone, or past its hard end.
 func (e *Engine) lost(s *session, r *request, lease interlock.Lease) {
 	lease.State, lease.EndedBy, lease.Notes = e.stateOf(r), r.reason.String(), nil
-	if r.phase == over {
+	if r.isOver() {
 		lease.ExpiresIn, lease.MaxHoldIn, lease.StallIn = 0, 0, 0
 	}
 	code := goneCode(r)
@@ -251,7 +257,7 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool
 	for at := string(key); ; {
 		if n := s.nodes[at]; n != nil {
 			for h := n.first; h != nil && h.req.fence <= fence; h = h.next {
-				if h.req.fence == fence && (!writing || h.mode == ex && h.req.phase != offered) {
+				if h.req.fence == fence && (!writing || h.mode == ex && h.req.mayWrite()) {
 					return h.req
 				}
 			}
@@ -263,6 +269,9 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool
 		at = parent
 	}
 }
+
+// mayWrite reports whether a lease is in its holder's hands.
+func (r *request) mayWrite() bool { return r.phase == held || r.phase == inGrace }
 
 func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
 	if problem := keyProblem(string(key)); problem != "" {
@@ -297,8 +306,11 @@ func goneCode(r *request) interlock.Code {
 	if r.fence == 0 {
 		return interlock.CodeSessionEnded // a waiter whose session died
 	}
-	if r.phase == inGrace {
+	switch r.phase {
+	case inGrace:
 		return interlock.CodeInGrace
+	case closed:
+		return interlock.CodeExpired
 	}
 	for _, c := range r.claims {
 		if r.space.heldAgainst(string(c.Key), lockOf(c.Mode)) {
@@ -350,7 +362,7 @@ func (e *Engine) refuseGone(to Caller, r *request) {
 	code := goneCode(r)
 	eff := e.effect(to, Refused)
 	eff.Code, eff.Lease = code, e.lease(r)
-	eff.Message = r.endWords() + adviceAfter(code)
+	eff.Message = r.endWords() + r.adviceAfter(code)
 	c := e.situation(r.space, r.claims[0].Key)
 	if r.ending != nil {
 		c.Cycle = r.ending.cycle
@@ -365,6 +377,9 @@ func (r *request) endWords() string {
 		words = lostWords[r.reason]
 	}
 	words = "the lease on " + string(r.claims[0].Key) + " " + words
+	if r.phase == closed {
+		words += r.closedWords()
+	}
 	if end := r.ending; end != nil && r.reason == ByRevocation {
 		if end.actor != "" {
 			words += fmt.Sprintf(" (%q)", end.actor)
@@ -395,11 +410,14 @@ func (e *Engine) situation(s *space, key interlock.Key) *Conflict {
 	return c
 }
 
-func adviceAfter(code interlock.Code) string {
+func (r *request) adviceAfter(code interlock.Code) string {
 	switch code {
 	case interlock.CodeTaken:
 		return "; the key is held under another fence now, so do not write: acquire it again and read its state anew"
 	case interlock.CodeExpired:
+		if r.phase == closed {
+			return "; do not write: acquire it again, with waiting, and read its state anew"
+		}
 		return "; the key is free: acquire it again and read its state anew before you write"
 	case interlock.CodeDeadlock:
 		return "; release what you hold, then acquire all keys in one request"

@@ -108,6 +108,8 @@ func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 		s.printf("claimed %s %s fence=%d", l.claims, l.who, l.fence)
 	case engine.EvGrace:
 		s.printf("grace %s %s fence=%d (%v)", l.claims, l.who, l.fence, ev.Reason)
+	case engine.EvClosed:
+		s.printf("closed %s %s fence=%d for %v (%v)", l.claims, l.who, l.fence, ev.LockDelay, ev.Reason)
 	case engine.EvEnded:
 		if word := endings[ev.Reason]; word != "" {
 			s.printf("%s %s %s fence=%d", word, l.claims, l.who, l.fence)

@@ -150,7 +150,7 @@ func (e *Engine) takeLosses(s *session) []Loss {
 			r.listed = false
 			losses[i].Code, losses[i].Message = goneCode(r), r.endWords()
 			losses[i].Lease.State, losses[i].Lease.EndedBy = e.stateOf(r), r.reason.String()
-			if r.phase == over {
+			if r.isOver() {
 				losses[i].Lease.ExpiresIn, losses[i].Lease.MaxHoldIn, losses[i].Lease.StallIn = 0, 0, 0
 			} else {
 				losses[i].Lease.ExpiresIn = max(0, e.endOf(r).Sub(e.now))

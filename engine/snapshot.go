@@ -106,7 +106,10 @@ func (s *snapshotter) request(r *request) {
 	}
 	ev.Fence, ev.Waited, ev.Offer, ev.Changed = r.fence, r.waited, r.phase == offered, r.changed
 	s.event(r.granted, ev)
-	if r.phase == inGrace {
+	switch r.phase {
+	case closed:
+		s.event(0, &Event{Kind: EvClosed, Namespace: r.space.name, ID: r.id, Reason: r.reason})
+	case inGrace:
 		s.event(0, &Event{Kind: EvGrace, Namespace: r.space.name, ID: r.id, Reason: r.reason})
 	}
 }

@@ -48,7 +48,8 @@ const (
 	offered
 	held
 	inGrace
-	over // remembered for a while, holds nothing
+	closed // over for its holder, but its keys stay closed for its lock_delay
+	over   // remembered for a while, holds nothing
 )
 
 // request is what was asked for together, from its arrival to the end of its
@@ -172,6 +173,9 @@ func publicName(id interlock.SessionID) string {
 	return "s-" + hex.EncodeToString(sum[:6])
 }
 
+// isOver reports whether r is over for its holder, or its waiter.
+func (r *request) isOver() bool { return r.phase == closed || r.phase == over }
+
 func (r *request) session() *session {
 	if r.flow == nil {
 		return nil
@@ -246,6 +250,11 @@ func (r *request) hold() {
 		}
 	}
 	r.space.leases++
+	r.joinParty()
+}
+
+// joinParty makes r one of the leases of its party, if it has one.
+func (r *request) joinParty() {
 	if r.flow != nil && r.isTimed() {
 		r.flow.sess.timed++
 	}
@@ -279,6 +288,11 @@ func (r *request) unhold() {
 		}
 	}
 	r.space.leases--
+	r.leaveParty()
+}
+
+// leaveParty takes r out of the leases of its party.
+func (r *request) leaveParty() {
 	if r.flow != nil && r.isTimed() {
 		r.flow.sess.timed--
 	}

@@ -21,7 +21,7 @@ func (e *Engine) follow(r *request, attach bool) {
 		}
 		e.arm(r)
 		e.replyQueued(r)
-	case over:
+	case closed, over:
 		e.replyGone(r)
 	default:
 		e.claim(r)
@@ -52,7 +52,7 @@ func (e *Engine) leave(c *Leave) {
 		if caller != nil {
 			e.refuseGone(caller, r)
 		}
-	case over:
+	case closed, over:
 	default:
 		ev := e.ending(r, ByLeaving)
 		ev.Actor = c.Actor

@@ -1,0 +1,55 @@
+package engine
+
+import "fmt"
+
+// A holder that died may have a write under way that nobody can call back. A
+// lease with a lock_delay therefore does not open its keys at once when it ends by
+// death: it is closed first. For its holder it is over. It belongs to no flow any
+// more, so it stands in everybody's way until the delay has passed, or an operator
+// revokes it.
+
+// closes reports whether r is closed before it ends for a reason.
+func (r *request) closes(why Reason) bool {
+	if r.terms == nil || r.terms.lockDelay == 0 || r.phase != held && r.phase != inGrace {
+		return false
+	}
+	switch why {
+	case ByTTL, ByMaxHold, ByStall, ByDeath:
+		return true
+	}
+	return false
+}
+
+// shut closes r and tells its holder that it is over.
+func (e *Engine) shut(r *request, why Reason) {
+	sess, lease := r.session(), e.lease(r)
+	ev := e.ending(r, why)
+	ev.Kind, ev.LockDelay = EvClosed, r.terms.lockDelay
+	e.emit(ev)
+	e.arm(r)
+	if sess != nil {
+		e.lost(sess, r, lease)
+	}
+}
+
+func (e *Engine) evolveClosed(ev *Event, r *request) {
+	e.orphan(r)
+	r.phase, r.reason, r.renewed = closed, ev.Reason, ev.At
+}
+
+// orphan takes a lease out of its session. What is known of its holder from then
+// on is the agent's name.
+func (e *Engine) orphan(r *request) {
+	sess := r.session()
+	r.agent = r.agentName()
+	r.leaveParty()
+	r.flow, r.party = nil, nil
+	if sess != nil {
+		e.forgetSession(sess)
+	}
+}
+
+// closedWords say of a closed lease how long its keys stay so.
+func (r *request) closedWords() string {
+	return fmt.Sprintf("; its keys stay closed for %v from then on, because a late write may still be under way", r.terms.lockDelay)
+}
