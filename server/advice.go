@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,9 +15,9 @@ import (
 const worthWaiting = 5 * time.Minute
 
 // adviceFor says what the reader of an answer should do next, in words that a
-// model or a person can act on. It is the only place where such a sentence is
-// made; both doors put it into their answers. A plain success needs none and
-// gets the zero Advice.
+// model or a person can act on. This file is the only place where such a sentence
+// is made (words.go has its parts); both doors put it into their answers. A plain
+// success needs none and gets the zero Advice.
 //
 // Names, purposes and notes in it are other agents' text: they are cleaned, and
 // quoted unless they are plain words.
@@ -34,8 +33,8 @@ func adviceFor(eff *engine.Effect) interlock.Advice {
 			message = situation(c) + ": it is being done already, go on with something else"
 		}
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, Message: message}
-	case engine.Warned:
-		return warnedAdvice(&eff.Lease)
+	case engine.Warned, engine.Asked, engine.Done:
+		return noticeAdvice(&eff.Lease)
 	case engine.Lost:
 		return lostAdvice(&eff.Lease, eff.Code)
 	case engine.Refused:
@@ -44,20 +43,74 @@ func adviceFor(eff *engine.Effect) interlock.Advice {
 	return interlock.Advice{}
 }
 
+// grantedAdvice is for a holder that looks at its lease: what is urgent comes first,
+// then that it must read again, then what can still be put right.
 func grantedAdvice(l *interlock.Lease) interlock.Advice {
 	switch {
-	case l.State == interlock.Grace:
-		return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
-			"the hard end has passed: begin nothing new; commit what is finished and release within %s", short(l.ExpiresIn),
+	case l.State == interlock.Grace || l.Yield != nil || stops(l) != nil:
+	case len(l.Moved) > 0:
+		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(
+			"others may have written %s while the lease was parked: read it again, and decide again if it moved", several(l.Moved),
 		)}
 	case l.Changed:
 		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(
 			"somebody who could write held %s while you waited: read it again before you decide", claimed(l.Claims),
 		)}
-	case l.State == interlock.Soft:
+	}
+	return noticeAdvice(l)
+}
+
+// noticeAdvice is for a holder that must know something of a lease that is not over.
+func noticeAdvice(l *interlock.Lease) interlock.Advice {
+	switch {
+	case l.State == interlock.Grace:
+		return graceAdvice(l)
+	case l.State == interlock.Parked:
+		return parkedAdvice(l)
+	case l.Yield != nil:
+		return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
+			"%s asks for %s: finish what cannot be left half done, release it with a note, then acquire again; or go on if your work is the more urgent, which nobody else can judge",
+			asker(l.Yield), claimed(l.Claims),
+		)}
+	}
+	if parts := stops(l); parts != nil {
+		message := fmt.Sprintf("another member is to have %s: stop work on it and release its lease", several(parts))
+		if left := soonest(l.Parts); left > 0 {
+			message += fmt.Sprintf(" within %s, when it is taken away", short(left))
+		}
+		return interlock.Advice{Action: interlock.ActStop, Message: message + "; go on with the other parts"}
+	}
+	if l.State == interlock.Soft {
 		return warnedAdvice(l)
 	}
 	return interlock.Advice{}
+}
+
+func graceAdvice(l *interlock.Lease) interlock.Advice {
+	if l.Yield != nil && l.Yield.Revoked {
+		return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
+			"%s asks for %s and gets it in %s: begin nothing new; commit what is finished and release it before",
+			asker(l.Yield), claimed(l.Claims), short(l.ExpiresIn),
+		)}
+	}
+	return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
+		"the hard end has passed%s: begin nothing new; commit what is finished and release within %s", because(l.EndedBy), short(l.ExpiresIn),
+	)}
+}
+
+func parkedAdvice(l *interlock.Lease) interlock.Advice {
+	p := l.Parking
+	if p == nil {
+		return adviceForCode(interlock.CodeParked)
+	}
+	keys := "is kept for it"
+	if p.Freed {
+		keys = "is free for others meanwhile, and its place in line is kept"
+	}
+	return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
+		"%s %s: have the human decide, and resume the lease by its id within %s, or release it; it needs no heartbeat until then",
+		claimed(l.Claims), keys, short(p.Left),
+	)}
 }
 
 // howToWait is for those who come in by HTTP; the clients of the stream wait by
@@ -84,6 +137,12 @@ func queuedAdvice(t *interlock.Ticket, c *engine.Conflict) interlock.Advice {
 }
 
 func warnedAdvice(l *interlock.Lease) interlock.Advice {
+	if l.StallIn > 0 && l.StallIn <= l.ExpiresIn {
+		return interlock.Advice{Action: interlock.ActRetry, Message: fmt.Sprintf(
+			"the lease on %s ends in %s unless progress is reported, whatever heartbeats come: report how far the work is, in other words than last time, or finish and release",
+			claimed(l.Claims), short(l.StallIn),
+		)}
+	}
 	if l.MaxHoldIn > 0 && l.MaxHoldIn <= l.ExpiresIn {
 		return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
 			"%s may be held for another %s and no longer, whatever heartbeats come: finish, write and release", claimed(l.Claims), short(l.MaxHoldIn),
@@ -96,34 +155,51 @@ func warnedAdvice(l *interlock.Lease) interlock.Advice {
 
 func lostAdvice(l *interlock.Lease, code interlock.Code) interlock.Advice {
 	if l.State == interlock.Grace {
-		return grantedAdvice(l)
+		return graceAdvice(l)
 	}
 	info := infoOf(code)
 	return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: fmt.Sprintf(
-		"the lease on %s is lost (%s): %s", claimed(l.Claims), code, info.next,
+		"the lease on %s is lost (%s)%s: %s", claimed(l.Claims), code, because(l.EndedBy), info.next,
 	)}
 }
 
 func refusedAdvice(eff *engine.Effect) interlock.Advice {
-	c := eff.Conflict
-	switch {
-	case eff.Code == interlock.CodeHeld && eff.Repeated:
-		return interlock.Advice{Action: interlock.ActRetry, RetryAfter: atLeastASecond(0), Message: "this is the earlier answer to this request id, " +
-			"and stays so: ask again under a fresh one, with on_conflict wait to stand in line"}
-	case eff.Code == interlock.CodeFenced && c != nil && c.Kind == "":
-		return interlock.Advice{Action: interlock.ActReRead, Message: "look at the key and name the fence of its present holder, if there still is one to revoke"}
-	case eff.Code == interlock.CodeHeld && c != nil:
-		return heldAdvice(c)
-	case eff.Code == interlock.CodeDeadlock && c != nil && len(c.Cycle) > 0:
-		info := infoOf(eff.Code)
-		return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: fmt.Sprintf(
-			"waiting would never end, because %s: %s", cycleText(c.Cycle), info.next,
-		)}
-	case eff.Code == interlock.CodeTaken && c != nil:
-		info := infoOf(eff.Code)
-		return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: fmt.Sprintf(
-			"%s: write nothing more under the old lease; acquire again to stand in line, then read again", situation(c),
-		)}
+	c, info := eff.Conflict, infoOf(eff.Code)
+	say := func(format string, args ...any) interlock.Advice {
+		return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: fmt.Sprintf(format, args...)}
+	}
+	switch eff.Code {
+	case interlock.CodeHeld, interlock.CodeAtCapacity, interlock.CodeRateLimited:
+		if eff.Repeated {
+			return interlock.Advice{Action: interlock.ActRetry, RetryAfter: atLeastASecond(0), Message: "this is the earlier answer to this request id, " +
+				"and stays so: ask again under a fresh one, with on_conflict wait to stand in line"}
+		}
+		if c != nil {
+			return heldAdvice(c)
+		}
+	case interlock.CodeFenced:
+		if c != nil && c.Kind == "" {
+			return interlock.Advice{Action: interlock.ActReRead, Message: "look at the key and name the fence of its present holder, if there still is one to revoke"}
+		}
+	case interlock.CodeDeadlock:
+		if c != nil && len(c.Cycle) > 0 {
+			return say("waiting would never end, because %s: %s", cycleText(c.Cycle), info.next)
+		}
+	case interlock.CodeTaken:
+		if c != nil {
+			return say("%s: write nothing more under the old lease; acquire again to stand in line, then read again", situation(c))
+		}
+	case interlock.CodeUnknownPattern:
+		if c != nil && len(c.Nearest) > 0 {
+			return say("spell the key like one of %s; a spelling of your own would exclude nobody", quotedList(c.Nearest))
+		}
+	case interlock.CodeTooManyPermits:
+		if c != nil && c.Capacity != nil {
+			return say("%s: ask for fewer, waiting cannot help", capacityText(c.Capacity))
+		}
+	}
+	if reason := because(eff.Lease.EndedBy); reason != "" {
+		return say("it ended%s: %s", reason, info.next)
 	}
 	return adviceForCode(eff.Code)
 }
@@ -134,12 +210,9 @@ func adviceForCode(code interlock.Code) interlock.Advice {
 	return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: info.next}
 }
 
+// heldAdvice is for who did not want to wait.
 func heldAdvice(c *engine.Conflict) interlock.Advice {
 	what, eta := situation(c), c.Queue.ETA
-	if c.Kind == interlock.SameAgentOtherFlow {
-		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta), Message: what +
-			": that is another flow of your own session; let it finish and release, do not wait for it while it waits for you"}
-	}
 	line := ""
 	switch c.Queue.Length {
 	case 0:
@@ -149,6 +222,18 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 		line = fmt.Sprintf(" and %d wait in line", c.Queue.Length)
 	}
 	switch {
+	case c.Kind == interlock.SameAgentOtherFlow:
+		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta), Message: what +
+			": that is another flow of your own session; let it finish and release, do not wait for it while it waits for you"}
+	case isParked(c):
+		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: atLeastASecond(max(eta, worthWaiting)), Message: fmt.Sprintf(
+			"%s%s: nobody knows how long a human takes; work on something else, or ask that human", what, line,
+		)}
+	case c.Kind == interlock.RateUsed && eta <= worthWaiting:
+		after := atLeastASecond(max(eta, refill(c)))
+		return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
+			"%s%s: ask again in %s, not before and not at a fixed beat, or ask with on_conflict wait to stand in line", what, line, short(after),
+		)}
 	case eta > worthWaiting:
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: eta, Message: fmt.Sprintf(
 			"%s%s: do not wait (%s), work on something else", what, line, short(eta),
@@ -162,132 +247,3 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 		"%s%s: expected wait unknown; ask again with on_conflict wait to stand in line, or work on something else", what, line,
 	)}
 }
-
-// situation says who stands in the way, as the beginning of a sentence.
-func situation(c *engine.Conflict) string {
-	key := cleanText(string(c.Key))
-	if len(c.Holders) == 0 {
-		switch {
-		case c.Kind == interlock.LockDelayed:
-			return key + " stays closed for a while, because its last holder died"
-		case c.Queue.Length > 0:
-			return fmt.Sprintf("%s has %d in line ahead", key, c.Queue.Length)
-		}
-		return key + " is not free"
-	}
-	h := &c.Holders[0]
-	var b strings.Builder
-	switch {
-	case h.Key == c.Key || h.Key == "":
-		fmt.Fprintf(&b, "%s is held by %s", key, who(h))
-	case c.Kind == interlock.AncestorHeld:
-		fmt.Fprintf(&b, "%s lies under %s, which is held by %s", key, cleanText(string(h.Key)), who(h))
-	default:
-		fmt.Fprintf(&b, "%s covers %s, which is held by %s", key, cleanText(string(h.Key)), who(h))
-	}
-	fmt.Fprintf(&b, " for %s", short(h.Held))
-	if n := len(c.Holders) - 1 + c.More; n > 0 {
-		fmt.Fprintf(&b, " and %d more", n)
-	}
-	return b.String()
-}
-
-// who names a holder with what is known of it: billing-7 (live, "apply late fee").
-func who(h *interlock.Holder) string {
-	state := h.Liveness.String()
-	if h.Liveness == interlock.Suspect {
-		state = "no heartbeat for " + short(h.HeartbeatAge) + ", gone in " + short(h.ExpiresIn) + " at the latest"
-	}
-	if purpose := cleanText(h.Purpose); purpose != "" {
-		return fmt.Sprintf("%s (%s, %q)", agentName(h.Agent), state, purpose)
-	}
-	return fmt.Sprintf("%s (%s)", agentName(h.Agent), state)
-}
-
-func cycleText(cycle []interlock.CycleStep) string {
-	agents := map[string]int{}
-	for i := range cycle {
-		agents[cycle[i].Agent]++
-	}
-	name := func(c *interlock.CycleStep) string {
-		text := agentName(c.Agent)
-		if agents[c.Agent] > 1 && c.Flow != "" {
-			text += "/" + quoteUnlessPlain(cleanText(c.Flow))
-		}
-		if c.Victim {
-			text += " (you)"
-		}
-		return text
-	}
-	steps := make([]string, 0, len(cycle))
-	for i := range cycle {
-		text := fmt.Sprintf("%s waits for %s", name(&cycle[i]), cleanText(string(cycle[i].Key)))
-		if next := i + 1; next < len(cycle) || next < interlock.MaxCycleSteps {
-			text += " behind " + name(&cycle[next%len(cycle)])
-		}
-		steps = append(steps, text)
-	}
-	return strings.Join(steps, ", ")
-}
-
-func agentName(name string) string {
-	if name = cleanText(name); name != "" {
-		return quoteUnlessPlain(name)
-	}
-	return "an agent without a name"
-}
-
-// quoteUnlessPlain leaves plain words as they are and puts everything else, which
-// might read like an instruction or like our own text, between quotation marks.
-func quoteUnlessPlain(s string) string {
-	for _, r := range s {
-		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._:@/#-", r) {
-			continue
-		}
-		return strconv.Quote(s)
-	}
-	return s
-}
-
-// claimed names what a lease is about: one key, or the first and how many more.
-func claimed(claims []interlock.Claim) string {
-	switch len(claims) {
-	case 0:
-		return "its keys"
-	case 1:
-		return cleanText(string(claims[0].Key))
-	}
-	return fmt.Sprintf("%s and %d more", cleanText(string(claims[0].Key)), len(claims)-1)
-}
-
-// short writes a duration as people say it: 40 s, 59 min, 3 h.
-func short(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return "less than 1 s"
-	case d < 100*time.Second:
-		return fmt.Sprintf("%d s", (d+time.Second/2)/time.Second)
-	case d < 100*time.Minute:
-		return fmt.Sprintf("%d min", (d+time.Minute/2)/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", (d+time.Hour/2)/time.Hour)
-	}
-	return fmt.Sprintf("%d days", (d+12*time.Hour)/(24*time.Hour))
-}
-
-func ordinal(n int) string {
-	suffix := "th"
-	if n%100 < 11 || n%100 > 13 {
-		switch n % 10 {
-		case 1:
-			suffix = "st"
-		case 2:
-			suffix = "nd"
-		case 3:
-			suffix = "rd"
-		}
-	}
-	return strconv.Itoa(n) + suffix
-}
-
-func atLeastASecond(d time.Duration) time.Duration { return max(d, time.Second) }

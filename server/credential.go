@@ -19,7 +19,11 @@ import (
 //
 //	# the name of the credential, its namespace, the hash of the secret
 //	billing-swarm   acme      sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
-//	ops             acme      sha256:60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752
+//	ops             acme      sha256:60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752 operator
+//
+// The word operator at the end of a line lets its owner change key patterns and
+// settings, which bind everybody in the namespace. Everything else, revoking
+// included, whoever may come in may do.
 //
 // Blank lines and lines that begin with '#' mean nothing. A name may stand in
 // several lines, so that a secret can be replaced without an interruption.
@@ -46,6 +50,7 @@ type credentialLine struct {
 const (
 	credentialPrefix  = "ilk_" // so that scanners for leaked secrets can find one
 	credentialHash    = "sha256:"
+	operatorWord      = "operator"
 	maxCredentialFile = 16 << 20
 	maxBearerBytes    = 512
 )
@@ -88,10 +93,10 @@ func parseCredentials(content []byte) (credentialTable, error) {
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
-		if len(fields) != 3 {
-			return nil, fmt.Errorf("line %d: want three words: name, namespace and %shash", n, credentialHash)
+		if len(fields) != 3 && (len(fields) != 4 || fields[3] != operatorWord) {
+			return nil, fmt.Errorf("line %d: want three words, name, namespace and %shash, and %s as a fourth for an operator", n, credentialHash, operatorWord)
 		}
-		name, namespace, hash := fields[0], fields[1], fields[2]
+		name, namespace, hash, operator := fields[0], fields[1], fields[2], len(fields) == 4
 		if len(name) > interlock.MaxNameBytes || cleanText(name) != name {
 			return nil, fmt.Errorf("line %d: the name has more than %d bytes or characters that cannot be printed", n, interlock.MaxNameBytes)
 		}
@@ -113,7 +118,7 @@ func parseCredentials(content []byte) (credentialTable, error) {
 		}
 		table[bucket] = append(table[bucket], credentialLine{
 			digest:    digest,
-			principal: Principal{Name: name, Namespace: interlock.Namespace(namespace)},
+			principal: Principal{Name: name, Namespace: interlock.Namespace(namespace), Operator: operator},
 		})
 		count++
 	}

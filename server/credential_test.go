@@ -71,7 +71,7 @@ func TestCredentialReload(t *testing.T) {
 	fresh, freshLine := newSecret(t, "ops", "acme")
 	c := credentialsFile(t, "# two may share a name", "", oldLine)
 	path := c.path
-	if p, ok := c.lookup(old); !ok || p != (Principal{"ops", "acme"}) {
+	if p, ok := c.lookup(old); !ok || p != (Principal{Name: "ops", Namespace: "acme"}) {
 		t.Fatalf("%v %v", p, ok)
 	}
 	if _, ok := c.lookup(fresh); ok {

@@ -292,66 +292,6 @@ func (o *eventOut) end(e *interlock.Error) {
 	_ = o.send()
 }
 
-// writeEvent writes one event. No id and no request id is in it: it says who did
-// what to which keys, and numbers that tell requests and sessions apart.
-func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch interlock.Epoch) {
-	j.open("")
-	j.str("event", ev.Kind.String())
-	j.decimal("index", uint64(index))
-	j.decimal("epoch", uint64(epoch))
-	j.timestamp("time", time.Unix(0, int64(ev.At)))
-	text := func(name, s string) {
-		if s != "" {
-			j.text(name, s)
-		}
-	}
-	number := func(name string, n uint64) {
-		if n != 0 {
-			j.decimal(name, n)
-		}
-	}
-	duration := func(name string, d time.Duration) {
-		if d > 0 {
-			j.ms(name, d)
-		}
-	}
-	number("request", ev.Num)
-	number("session_number", ev.Session)
-	text("agent", ev.Agent)
-	text("flow", ev.Flow)
-	if len(ev.Claims) > 0 {
-		writeClaims(j, ev.Claims)
-	}
-	number("fence", uint64(ev.Fence))
-	text("actor", ev.Actor)
-	text("purpose", ev.Purpose)
-	text("trace", ev.Trace)
-	duration("ttl_ms", ev.TTL)
-	duration("grace_ms", ev.Grace)
-	duration("max_hold_ms", ev.MaxHold)
-	if ev.Priority != 0 {
-		j.int("priority", int64(ev.Priority))
-	}
-	if ev.Offer {
-		j.bool("offer", true)
-	}
-	text("reason", ev.Reason.String())
-	text("outcome", ev.Outcome)
-	if ev.Note != "" {
-		j.note("note", ev.Note)
-	}
-	duration("waited_ms", ev.Waited)
-	duration("held_ms", ev.Held)
-	if len(ev.Cycle) > 0 {
-		j.openArray("cycle")
-		for i := range ev.Cycle {
-			writeCycleStep(j, &ev.Cycle[i])
-		}
-		j.closeArray()
-	}
-	j.close()
-}
-
 // streamLimit counts the readers of events of each namespace.
 type streamLimit struct {
 	max  int

@@ -40,8 +40,8 @@ type figures struct {
 }
 
 const (
-	modes   = int(interlock.Exclusive) + 1
-	reasons = int(engine.ByDeadlock) + 1
+	modes   = int(interlock.Member) + 1
+	reasons = int(engine.ByParking) + 1
 )
 
 // The tiers of expiry: a holder was warned, its lease reached its hard end, its key
@@ -87,7 +87,7 @@ func newFigures() *figures {
 		Name: "interlock_acquires_total",
 		Help: "Requests for a lease, by their first answer: granted, queued, skipped, or the code of a refusal.",
 	}, []string{"outcome"})
-	for _, outcome := range []string{"granted", "queued", "skipped", "held", "deadlock", "too_many_waiters", "no_space", "shutting_down"} {
+	for _, outcome := range []string{"granted", "queued", "skipped", "held", "at_capacity", "rate_limited", "deadlock", "too_many_waiters", "no_space", "shutting_down"} {
 		f.common[outcome] = f.acquires.WithLabelValues(outcome)
 	}
 	expiries := prometheus.NewCounterVec(prometheus.CounterOpts{

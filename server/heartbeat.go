@@ -41,33 +41,50 @@ func (c *call) heartbeat() {
 	}
 	j := c.reply()
 	writeSession(j, &eff.Session)
-	// A warning is about a lease that can still be saved or finished, a loss about
-	// one under which nothing new may be begun.
-	j.openArray("warnings")
-	for i := range eff.Losses {
-		if l := &eff.Losses[i]; l.Lease.State == interlock.Soft {
-			c.s.obs.Answered(nil, &engine.Effect{Outcome: engine.Warned})
-			j.open("")
-			writeLease(j, "lease", &l.Lease)
-			writeAdvice(j, warnedAdvice(&l.Lease))
-			j.close()
-		}
-	}
-	j.closeArray()
-	j.openArray("losses")
-	for i := range eff.Losses {
-		if l := &eff.Losses[i]; l.Lease.State != interlock.Soft {
-			j.open("")
-			writeLease(j, "lease", &l.Lease)
-			j.str("code", string(l.Code))
-			j.text("detail", l.Message)
-			writeAdvice(j, lostAdvice(&l.Lease, l.Code))
-			j.close()
-		}
-	}
-	j.closeArray()
+	writeWarnings(j, eff.Losses, c.s.obs)
+	writeLosses(j, eff.Losses)
 	c.send(http.StatusOK, j, at)
 }
+
+// A warning is about a lease that is still in force: it can be saved or finished,
+// or somebody asks for it. A loss is about one under which nothing new may be begun.
+
+func writeWarnings(j *jsonOut, losses []engine.Loss, obs *Observer) {
+	j.openArray("warnings")
+	for i := range losses {
+		l := &losses[i]
+		if isOver(l.Lease.State) {
+			continue
+		}
+		if l.Lease.State == interlock.Soft {
+			obs.Answered(nil, &engine.Effect{Outcome: engine.Warned})
+		}
+		j.open("")
+		writeLease(j, "lease", &l.Lease)
+		writeAdvice(j, noticeAdvice(&l.Lease))
+		j.close()
+	}
+	j.closeArray()
+}
+
+func writeLosses(j *jsonOut, losses []engine.Loss) {
+	j.openArray("losses")
+	for i := range losses {
+		l := &losses[i]
+		if !isOver(l.Lease.State) {
+			continue
+		}
+		j.open("")
+		writeLease(j, "lease", &l.Lease)
+		j.str("code", string(l.Code))
+		j.text("detail", l.Message)
+		writeAdvice(j, lostAdvice(&l.Lease, l.Code))
+		j.close()
+	}
+	j.closeArray()
+}
+
+func isOver(s interlock.LeaseState) bool { return s == interlock.Grace || s == interlock.Ended }
 
 // closeSession is DELETE /v1/sessions/{id}. It needs no Idempotency-Key: a session
 // that was closed is closed.

@@ -172,6 +172,15 @@ func (d *jsonIn) array(limit int, tooMany func() *interlock.Error, read func()) 
 	}
 }
 
+// tooLong is for arrays that nothing more can be said of: it names the one that is
+// being read.
+func (d *jsonIn) tooLong(limit int) func() *interlock.Error {
+	path := d.path
+	return func() *interlock.Error {
+		return &interlock.Error{Code: interlock.CodeInvalidRequest, Message: fmt.Sprintf("field %s: more than %d elements", path, limit)}
+	}
+}
+
 // str reads a string.
 func (d *jsonIn) str() string {
 	if d.err != nil || d.i >= len(d.b) || d.b[d.i] != '"' {

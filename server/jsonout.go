@@ -88,6 +88,28 @@ func (j *jsonOut) ms(name string, d time.Duration) {
 	j.int(name, int64(ms))
 }
 
+// duration is ms, left out when there is none.
+func (j *jsonOut) duration(name string, d time.Duration) {
+	if d > 0 {
+		j.ms(name, d)
+	}
+}
+
+// count is a number that is left out when it is zero.
+func (j *jsonOut) count(name string, n uint64) {
+	if n != 0 {
+		j.name(name)
+		j.b = strconv.AppendUint(j.b, n, 10)
+	}
+}
+
+// said is text, left out when it is empty.
+func (j *jsonOut) said(name, value string) {
+	if value != "" {
+		j.text(name, value)
+	}
+}
+
 // decimal is a counter: a string, because JSON numbers lose precision above 2^53.
 func (j *jsonOut) decimal(name string, value uint64) {
 	j.name(name)

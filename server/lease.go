@@ -20,172 +20,79 @@ func (c *call) acquire() {
 	if !c.body(func(d *jsonIn) { wait = decodeAcquire(d, cmd) }) {
 		return
 	}
-	if wait > 0 {
-		cmd.Attach = true
-		c.await(cmd, &cmd.Head, wait)
-		return
-	}
-	if eff, at, ok := c.do(cmd); ok {
-		c.tell(&eff, at)
-	}
+	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait)
 }
 
-// followTicket is GET /v1/tickets/{id}. Asking after a ticket keeps it alive and
-// takes up an offer, which no other GET of this door does. The reasons why it may:
-// the caller names a secret that only the waiter has; what it changes is what the
-// caller stood in line for; and an agent that must ask, see "offered", and then
-// send a second call to accept would lose offers between the two. A page of
-// another site cannot make a browser do it, because host.go refuses it first.
-func (c *call) followTicket() {
-	id, ok := c.ticketID()
+// ofLease is what a call that changes a lease begins with.
+func (c *call) ofLease() (h engine.Head, id interlock.LeaseID, ok bool) {
+	if h, ok = c.mutating(); !ok {
+		return h, id, false
+	}
+	id, ok = c.leaseID()
+	return h, id, ok
+}
+
+// convert is POST /v1/leases/{id}/convert.
+func (c *call) convert() {
+	h, id, ok := c.ofLease()
 	if !ok {
 		return
 	}
-	wait, ok := c.intParam("wait_ms", 0, 0, 1<<40)
+	cmd := &engine.Convert{Head: h, Lease: id, ID: freshID()}
+	var wait time.Duration
+	if !c.body(func(d *jsonIn) { wait = decodeConvert(d, cmd) }) {
+		return
+	}
+	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait)
+}
+
+// arrive is POST /v1/leases/{id}/arrive.
+func (c *call) arrive() {
+	h, id, ok := c.ofLease()
 	if !ok {
 		return
 	}
-	cmd := &engine.Poll{Head: c.head(), Ticket: id}
-	if wait > 0 {
-		cmd.Attach = true
-		c.await(cmd, &cmd.Head, min(time.Duration(wait)*time.Millisecond, interlock.MaxLongPoll))
+	cmd := &engine.Arrive{Head: h, Lease: id, ID: freshID()}
+	var wait time.Duration
+	if !c.body(func(d *jsonIn) { wait = decodeArrive(d, cmd) }) {
 		return
 	}
-	if eff, at, ok := c.do(cmd); ok {
-		c.tell(&eff, at)
-	}
+	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait)
 }
 
-// await carries out a command that may be queued, and waits within the call for
-// the end of the wait. It ends in one of these ways:
-//
-//	answered            granted, or refused for good (200, 409, 410)
-//	time is up          queued: the place lives on under its ticket (202)
-//	the caller leaves   the place lives on if the caller can find it again, by its
-//	                    ticket or its request id; else it is given up
-//	the server drains   a new request is told its ticket (202); who asked after a
-//	                    ticket is told to ask again in a moment (503)
-func (c *call) await(cmd engine.Command, h *engine.Head, wait time.Duration) {
-	in := make(inbox, inboxSize)
-	reset := c.s.resets.next()
-	h.From, h.Link = in, c.s.nextLink()
-	base := engine.Head{Namespace: h.Namespace, Session: h.Session, Actor: h.Actor, From: in, Link: h.Link}
-	acquire, isAcquire := cmd.(*engine.Acquire)
-	// The engine owns the command once it is submitted.
-	findable := !isAcquire || acquire.RequestID != ""
-	if err := c.s.shard.Submit(cmd); err != nil {
-		c.failWith(err)
-		return
-	}
-	last, ok := c.next(in) // the first answer comes at once, whatever it is
+// park is POST /v1/leases/{id}/park.
+func (c *call) park() {
+	h, id, ok := c.ofLease()
 	if !ok {
 		return
 	}
-	c.s.obs.Answered(cmd, &last.eff)
-	if last.eff.Outcome != engine.Queued {
-		c.tell(&last.eff, last.at)
+	cmd := &engine.Park{Head: h, Lease: id}
+	if !c.body(func(d *jsonIn) { decodePark(d, cmd) }) {
 		return
 	}
-	ticket := last.eff.Ticket.ID
-	poll := func(attach bool) bool {
-		if err := c.s.shard.Submit(&engine.Poll{Head: base, Ticket: ticket, Attach: attach}); err != nil {
-			c.failWith(err)
-			return false
-		}
-		return true
-	}
-
-	c.allow(wait)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	for waiting := true; waiting; {
-		select {
-		case last = <-in:
-			if last.eff.Outcome != engine.Queued {
-				c.tell(&last.eff, last.at)
-				return
-			}
-		case <-reset:
-			// The engine was made anew and forgot that this call listens.
-			reset = c.s.resets.next()
-			if !poll(true) {
-				return
-			}
-		case <-timer.C:
-			waiting = false
-		case <-c.s.shard.Failed():
-			c.failed()
-			return
-		case <-c.s.draining:
-			waiting = false
-		case <-c.r.Context().Done():
-			c.status = statusClientGone
-			base.From = nil
-			if findable {
-				c.s.insist(&engine.Detach{Head: base, Ticket: ticket})
-			} else {
-				c.s.insist(&engine.Leave{Head: base, Ticket: ticket})
-			}
-			return
-		}
-	}
-	// Nobody listens from here on. What was granted in the meantime comes first.
-	if !poll(false) {
+	eff, at, ok := c.do(cmd)
+	if !ok {
 		return
 	}
-	if last, ok = c.next(in); !ok {
+	j := c.reply()
+	j.str("outcome", "parked")
+	writeLease(j, "lease", &eff.Lease)
+	writeAdvice(j, adviceFor(&eff))
+	c.send(http.StatusOK, j, at)
+}
+
+// resume is POST /v1/leases/{id}/resume.
+func (c *call) resume() {
+	h, id, ok := c.ofLease()
+	if !ok {
 		return
 	}
-	if last.eff.Outcome == engine.Queued && !isAcquire && c.s.isDraining() {
-		c.refuse(interlock.CodeShuttingDown, "the server is shutting down: the ticket keeps its place, ask again in a moment")
+	cmd := &engine.Resume{Head: h, Lease: id}
+	var wait time.Duration
+	if !c.body(func(d *jsonIn) { wait = decodeResume(d, cmd) }) {
 		return
 	}
-	c.tell(&last.eff, last.at)
-}
-
-// inbox receives the answers of one call that waits.
-type inbox chan answer
-
-type answer struct {
-	eff engine.Effect
-	at  interlock.At
-}
-
-// inboxSize is more than a call can get: the first answer, the end of the wait,
-// and one for each Poll, of which a call has one under way.
-const inboxSize = 16
-
-// Deliver implements shard.Receiver: it never blocks.
-func (in inbox) Deliver(eff *engine.Effect, at interlock.At) {
-	select {
-	case in <- answer{*eff, at}:
-	default:
-	}
-}
-
-// next takes the answer that is under way. ok is false when the shard ended before
-// it gave one; the call is answered then.
-func (c *call) next(in inbox) (a answer, ok bool) {
-	select {
-	case a = <-in:
-		return a, true
-	case <-c.s.shard.Failed():
-	}
-	select {
-	case a = <-in:
-		return a, true
-	default:
-		c.refuse(interlock.CodeOutcomeUnknown, "the server lost its journal before it could answer: repeat the request with the same request id")
-		return a, false
-	}
-}
-
-// allow lifts the connection's deadlines for a call that takes its time.
-func (c *call) allow(d time.Duration) {
-	rc := http.NewResponseController(c.w)
-	// A recorder in a test has no deadlines.
-	_ = rc.SetReadDeadline(time.Time{})
-	_ = rc.SetWriteDeadline(time.Now().Add(d + writeTimeout))
+	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait)
 }
 
 // tell answers with what became of a request for a lease.
@@ -207,6 +114,7 @@ func (c *call) granted(eff *engine.Effect, at interlock.At) {
 	j.bool("changed", eff.Lease.Changed)
 	j.bool("reused", eff.Lease.Reused)
 	writeNotes(j, eff.Lease.Notes)
+	writeTexts(j, "warnings", eff.Warnings)
 	writeAdvice(j, adviceFor(eff))
 	c.send(http.StatusOK, j, at)
 }
@@ -224,31 +132,14 @@ func (c *call) conflict(eff *engine.Effect, at interlock.At) {
 		c.retryAfter(advice.RetryAfter)
 	}
 	if x := eff.Conflict; x != nil {
-		j.str("key", string(x.Key))
-		if x.Kind != "" {
-			j.str("conflict_kind", string(x.Kind))
-		}
+		writeConflict(j, x)
 		writeHolders(j, x.Holders, x.More)
 	} else {
 		writeHolders(j, nil, 0)
 	}
+	writeTexts(j, "warnings", eff.Warnings)
 	writeAdvice(j, advice)
 	c.send(status, j, at)
-}
-
-// leave is DELETE /v1/tickets/{id}.
-func (c *call) leave() {
-	h, ok := c.mutating()
-	if !ok {
-		return
-	}
-	id, ok := c.ticketID()
-	if !ok {
-		return
-	}
-	if _, at, ok := c.do(&engine.Leave{Head: h, Ticket: id}); ok {
-		c.done("left", at)
-	}
 }
 
 // getLease is GET /v1/leases/{id}.
@@ -280,11 +171,7 @@ func (c *call) renew() {
 
 // release is POST /v1/leases/{id}/release.
 func (c *call) release() {
-	h, ok := c.mutating()
-	if !ok {
-		return
-	}
-	id, ok := c.leaseID()
+	h, id, ok := c.ofLease()
 	if !ok {
 		return
 	}

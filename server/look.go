@@ -44,9 +44,12 @@ func (c *call) showKey() {
 	j.int("length", int64(view.Length))
 	j.decimal("fence_floor", uint64(view.FenceFloor))
 	writeNotes(j, view.Notes)
-	if view.HoldTime > 0 {
-		j.ms("hold_time_ms", view.HoldTime)
+	j.duration("hold_time_ms", view.HoldTime)
+	j.said("pattern", view.Pattern)
+	if view.Capacity != nil {
+		writeCapacity(j, view.Capacity)
 	}
+	j.count("generation", view.Generation)
 	c.send(http.StatusOK, j, at)
 }
 
@@ -155,34 +158,6 @@ func (c *call) openCursor(cursor string, f engine.KeyFilter) (interlock.Key, boo
 	}
 	key, err := engine.ParseKey(string(b[8:]))
 	return key, err == nil
-}
-
-// waits is GET /v1/waits.
-func (c *call) waits() {
-	var edges []engine.WaitEdge
-	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { edges = e.Waits(c.namespace) })
-	if !ok {
-		return
-	}
-	j := c.reply()
-	j.openArray("edges")
-	for i := range edges {
-		w := &edges[i]
-		j.open("")
-		j.open("waiter")
-		writeParty(j, w.Waiter.Agent, w.Waiter.Session, w.Waiter.Flow)
-		j.close()
-		j.open("blocker")
-		writeParty(j, w.Blocker.Agent, w.Blocker.Session, w.Blocker.Flow)
-		j.close()
-		j.str("key", string(w.Key))
-		j.str("mode", w.Mode.String())
-		j.bool("ahead", w.Ahead)
-		j.ms("waited_ms", w.Waited)
-		j.close()
-	}
-	j.closeArray()
-	c.send(http.StatusOK, j, at)
 }
 
 // hot is GET /v1/hot.

@@ -13,14 +13,17 @@ type Principal struct {
 	Name string
 	// Namespace is the only one the caller may touch; "" means any.
 	Namespace interlock.Namespace
+	// Operator says that the caller may change what holds for its whole namespace:
+	// key patterns and settings.
+	Operator bool
 }
 
 // Authenticate finds out who sent bearer, the credential without the word
-// "Bearer". A server without credentials takes everybody. The error is an
+// "Bearer". A server without credentials takes everybody for an operator. The error is an
 // *interlock.Error with CodeUnauthenticated.
 func (s *Server) Authenticate(bearer string) (Principal, error) {
 	if s.credentials == nil {
-		return Principal{}, nil
+		return Principal{Operator: true}, nil
 	}
 	if p, ok := s.credentials.lookup(bearer); ok {
 		return p, nil

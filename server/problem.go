@@ -16,12 +16,8 @@ func (c *call) refused(eff *engine.Effect, at interlock.At) {
 	advice := adviceFor(eff)
 	j, status := c.problem(eff.Code, eff.Message, advice)
 	if x := eff.Conflict; x != nil {
-		if x.Key != "" {
-			j.text("key", string(x.Key)) // in a refusal it may be no key at all
-		}
-		if x.Kind != "" {
-			j.str("conflict_kind", string(x.Kind))
-		}
+		writeConflict(j, x)
+		writeTexts(j, "nearest", x.Nearest)
 		if x.Kind != "" || len(x.Holders) > 0 || x.Queue.Length > 0 {
 			writeHolders(j, x.Holders, x.More)
 			j.open("queue")
@@ -37,6 +33,7 @@ func (c *call) refused(eff *engine.Effect, at interlock.At) {
 			j.closeArray()
 		}
 	}
+	j.said("ended_by", eff.Lease.EndedBy)
 	c.sendAs(status, problemType, j, at)
 }
 

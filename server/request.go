@@ -10,117 +10,41 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// The bodies of the calls, field by field as openapi.json names them. What a later
-// version will know is refused with unsupported, never ignored: an agent that
-// asks for two permits must not get an exclusive lease.
+// The bodies of the calls, field by field as openapi.json names them: here what
+// several of them have, and the small ones; those about leases are in
+// request_lease.go, those for operators in request_pattern.go. What a field says is
+// checked here as far as it can be said without the state: its kind, its range, and
+// whether it goes together with the others.
 
-var acquireFields = []string{
-	"agent", "session", "flow", "purpose", "claims", "ttl_ms", "grace_ms", "max_hold_ms", "stall_ms",
-	"priority", "wait_ms", "on_conflict",
+// whole reads a number from least to most, such as a count.
+func (d *jsonIn) whole(least, most int64) int64 {
+	v := d.int()
+	if (v < least || v > most) && d.err == nil {
+		d.fail("field %s: want a whole number from %d to %d, found %d", d.path, least, most, v)
+	}
+	return v
 }
 
-// decodeAcquire reads the body of POST /v1/leases. wait is how long the caller
-// wants to wait within the call.
-func decodeAcquire(d *jsonIn, cmd *engine.Acquire) (wait time.Duration) {
-	var waitGiven, conflictGiven, claimsGiven bool
-	d.object(acquireFields, func(field int) {
-		switch acquireFields[field] {
-		case "agent":
-			cmd.Agent = d.str()
-		case "session":
-			cmd.Session = d.sessionID()
-		case "flow":
-			cmd.Flow = d.str()
-		case "purpose":
-			cmd.Purpose = d.str()
-		case "claims":
-			claimsGiven = true
-			d.array(interlock.MaxClaims, tooManyClaims, func() { cmd.Claims = append(cmd.Claims, d.claim()) })
-		case "ttl_ms":
-			cmd.TTL = d.ms()
-		case "grace_ms":
-			if cmd.Grace = d.ms(); cmd.Grace == 0 {
-				cmd.Grace = engine.NoGrace
-			}
-		case "max_hold_ms":
-			cmd.MaxHold = d.ms()
-		case "stall_ms":
-			if d.ms() != 0 {
-				d.unsupported("stall_ms", "leave it out, and bound the lease by max_hold_ms")
-			}
-		case "priority":
-			cmd.Priority = d.priority()
-		case "wait_ms":
-			waitGiven = true
-			wait = d.ms()
-		case "on_conflict":
-			conflictGiven = true
-			cmd.OnConflict = d.onConflict()
-		}
-	})
+// yes reads true or false.
+func (d *jsonIn) yes() bool {
 	switch {
 	case d.err != nil:
-		return 0
-	case !claimsGiven:
-		d.fail("field claims is missing: name what is wanted, such as {\"claims\": [{\"key\": \"account:12345\"}]}")
-	case waitGiven && !conflictGiven:
-		cmd.OnConflict = interlock.Wait
-	case wait > 0 && cmd.OnConflict != interlock.Wait && cmd.OnConflict != interlock.Preempt:
-		d.fail("field wait_ms: only a request with on_conflict wait or preempt waits: leave one of the two out")
+	case d.word("true"):
+		return true
+	case !d.word("false"):
+		d.want("true or false")
 	}
-	return min(wait, interlock.MaxLongPoll)
+	return false
 }
 
-func tooManyClaims() *interlock.Error {
-	return &interlock.Error{
-		Code:    interlock.CodeTooManyClaims,
-		Message: fmt.Sprintf("more than %d claims: claim a common ancestor of the keys instead", interlock.MaxClaims),
-	}
-}
-
-var claimFields = []string{"key", "mode", "permits"}
-
-func (d *jsonIn) claim() (c interlock.Claim) {
-	d.object(claimFields, func(field int) {
-		switch claimFields[field] {
-		case "key":
-			c.Key = interlock.Key(d.str())
-		case "mode":
-			c.Mode = d.mode()
-		case "permits":
-			d.unsupported("permits", "claim the key in a mode instead")
-		}
-	})
-	return c
-}
-
-func (d *jsonIn) mode() interlock.Mode {
+// named reads a name that parse knows; known lists the names for the message.
+func named[T any](d *jsonIn, known string, parse func(string) (T, bool)) T {
 	name := d.str()
-	m, ok := interlock.ParseMode(name)
+	v, ok := parse(name)
 	if !ok && d.err == nil {
-		d.err = &interlock.Error{Code: interlock.CodeInvalidMode, Message: fmt.Sprintf(
-			"field %s: no mode %q: use exclusive, shared, intent-exclusive or intent-shared", d.path, clipped(name),
-		)}
+		d.fail("field %s: want %s, found %q", d.path, known, clipped(name))
 	}
-	return m
-}
-
-func (d *jsonIn) onConflict() interlock.OnConflict {
-	name := d.str()
-	c, ok := interlock.ParseOnConflict(name)
-	if !ok && d.err == nil {
-		d.fail("field %s: want wait, fail, skip or preempt, found %q", d.path, clipped(name))
-	}
-	return c
-}
-
-func (d *jsonIn) unsupported(what, instead string) {
-	if d.err == nil {
-		d.err = &interlock.Error{
-			Code:    interlock.CodeUnsupported,
-			Message: what + " is not part of this version: " + instead,
-		}
-	}
+	return v
 }
 
 // ms reads a duration. What is too long for a duration becomes the longest one,
@@ -188,19 +112,6 @@ func (d *jsonIn) progress() string {
 		return string(d.any(1))
 	}
 	return d.str()
-}
-
-var releaseFields = []string{"outcome", "note"}
-
-func decodeRelease(d *jsonIn, cmd *engine.Release) {
-	d.object(releaseFields, func(field int) {
-		switch releaseFields[field] {
-		case "outcome":
-			cmd.Outcome = d.str()
-		case "note":
-			cmd.Note = d.str()
-		}
-	})
 }
 
 var progressFields = []string{"progress"}

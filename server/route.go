@@ -40,6 +40,10 @@ var routes = []route{
 	{"/v1/leases/{id}", []method{{"GET", (*call).getLease, nil}}},
 	{"/v1/leases/{id}/renew", []method{{"POST", (*call).renew, nil}}},
 	{"/v1/leases/{id}/release", []method{{"POST", (*call).release, nil}}},
+	{"/v1/leases/{id}/convert", []method{{"POST", (*call).convert, nil}}},
+	{"/v1/leases/{id}/arrive", []method{{"POST", (*call).arrive, nil}}},
+	{"/v1/leases/{id}/park", []method{{"POST", (*call).park, nil}}},
+	{"/v1/leases/{id}/resume", []method{{"POST", (*call).resume, nil}}},
 	{"/v1/tickets/{id}", []method{
 		{"GET", (*call).followTicket, []string{"wait_ms"}},
 		{"DELETE", (*call).leave, nil},
@@ -51,23 +55,20 @@ var routes = []route{
 
 	{"/v1/keys", []method{{"GET", (*call).listKeys, []string{"prefix", "state", "cursor", "limit"}}}},
 	{"/v1/keys/{key}", []method{{"GET", (*call).showKey, nil}}},
-	{"/v1/waits", []method{{"GET", (*call).waits, nil}}},
+	{"/v1/waits", []method{{"GET", (*call).waits, nil}, {"POST", (*call).declare, nil}}},
 	{"/v1/why", []method{{"GET", (*call).why, []string{"key", "agent"}}}},
 	{"/v1/hot", []method{{"GET", (*call).hot, []string{"limit"}}}},
 	{"/v1/events", []method{{"GET", (*call).events, []string{"from", "follow"}}}},
 
 	{"/v1/fences/check", []method{{"POST", (*call).checkFence, nil}}},
 	{"/v1/revocations", []method{{"POST", (*call).revoke, nil}}},
-}
-
-// laterPaths are documented, and not built in this version. Saying so is of more
-// help than "no such path".
-var laterPaths = map[string]string{
-	"/v1/leases/{id}/convert": "converting a lease",
-	"/v1/leases/{id}/park":    "parking a lease",
-	"/v1/leases/{id}/resume":  "resuming a parked lease",
-	"/v1/patterns":            "key patterns",
-	"/v1/patterns/{id}":       "key patterns",
+	{"/v1/patterns", []method{{"GET", (*call).listPatterns, nil}}},
+	{"/v1/patterns/{name}", []method{
+		{"GET", (*call).showPattern, nil},
+		{"PUT", (*call).setPattern, nil},
+		{"DELETE", (*call).dropPattern, nil},
+	}},
+	{"/v1/namespace", []method{{"GET", (*call).showSettings, nil}, {"PUT", (*call).configure, nil}}},
 }
 
 var (
@@ -107,6 +108,8 @@ func matchPath(path string) (pattern, variable string) {
 	switch {
 	case !deep && collection == "tickets":
 		return "/v1/tickets/{id}", variable
+	case !deep && collection == "patterns":
+		return "/v1/patterns/{name}", variable
 	case !deep:
 		return "/v1/" + collection + "/{id}", variable
 	case collection == "leases" && action == "release":
@@ -148,11 +151,6 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if rt, ok := byPath[pattern]; ok {
 		c.variable = variable
 		c.dispatch(rt)
-		return
-	}
-	if what, ok := laterPaths[pattern]; ok {
-		c.statusOverride = http.StatusNotFound
-		c.refuse(interlock.CodeUnsupported, what+" is not part of this version: look at /openapi.json for what is")
 		return
 	}
 	c.refuse(interlock.CodeNotFound, "no such path: look at /openapi.json for the paths that there are")

@@ -262,13 +262,6 @@ func firstWaiters(waiters []engine.WaiterView) string {
 	return fmt.Sprintf(", first %s for %s", agentName(w.Agent), short(w.Waited))
 }
 
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 func (c *call) tellWhy(what, name, text string, chain []link, advice interlock.Advice, at interlock.At) {
 	j := c.reply()
 	j.text(what, name)

@@ -23,10 +23,67 @@ func writeLease(j *jsonOut, name string, l *interlock.Lease) {
 	j.ms("ttl_ms", l.TTL)
 	j.ms("grace_ms", max(l.Grace, 0))
 	j.ms("expires_in_ms", l.ExpiresIn)
-	if l.MaxHoldIn > 0 {
-		j.ms("max_hold_in_ms", l.MaxHoldIn)
-	}
+	j.duration("max_hold_in_ms", l.MaxHoldIn)
+	j.duration("stall_in_ms", l.StallIn)
+	j.duration("lock_delay_ms", l.LockDelay)
+	j.said("group", l.Group)
 	j.str("state", l.State.String())
+	j.said("ended_by", l.EndedBy)
+	if len(l.Moved) > 0 {
+		j.openArray("moved")
+		for _, key := range l.Moved {
+			j.str("", string(key))
+		}
+		j.closeArray()
+	}
+	if l.Yield != nil {
+		writeYield(j, l.Yield)
+	}
+	if l.Parking != nil {
+		writeParking(j, l.Parking)
+	}
+	j.count("generation", l.Generation)
+	if len(l.Parts) > 0 {
+		j.openArray("parts")
+		for i := range l.Parts {
+			writePart(j, &l.Parts[i])
+		}
+		j.closeArray()
+	}
+	j.close()
+}
+
+// writeYield says who asks the holder to yield.
+func writeYield(j *jsonOut, y *interlock.Yield) {
+	j.open("yield")
+	writeParty(j, y.Agent, y.Session, y.Flow)
+	j.text("purpose", y.Purpose)
+	j.int("priority", int64(y.Priority))
+	j.ms("since_ms", y.Since)
+	j.bool("revoked", y.Revoked)
+	j.close()
+}
+
+func writeParking(j *jsonOut, p *interlock.Parking) {
+	j.open("parking")
+	j.text("reason", p.Reason)
+	j.ms("since_ms", p.Since)
+	j.ms("left_ms", p.Left)
+	if p.Freed {
+		j.str("keys", "freed")
+	} else {
+		j.str("keys", "kept")
+	}
+	j.close()
+}
+
+func writePart(j *jsonOut, p *interlock.Part) {
+	j.open("")
+	j.str("key", string(p.Key))
+	j.str("lease", p.Lease.String())
+	j.decimal("fence", uint64(p.Fence))
+	j.bool("stop", p.Stop)
+	j.duration("left_ms", p.Left)
 	j.close()
 }
 
@@ -35,10 +92,18 @@ func writeClaims(j *jsonOut, claims []interlock.Claim) {
 	for i := range claims {
 		j.open("")
 		j.str("key", string(claims[i].Key))
-		j.str("mode", claims[i].Mode.String())
+		writeMode(j, claims[i].Mode, claims[i].Count)
 		j.close()
 	}
 	j.closeArray()
+}
+
+// writeMode writes a mode, and the count that goes with it.
+func writeMode(j *jsonOut, m interlock.Mode, count uint32) {
+	j.str("mode", m.String())
+	if m.Counts() && count > 0 {
+		j.int(countField(m), int64(count))
+	}
 }
 
 func writeNotes(j *jsonOut, notes []interlock.Note) {
@@ -92,7 +157,7 @@ func writeHolder(j *jsonOut, h *interlock.Holder) {
 	writeParty(j, h.Agent, h.Session, h.Flow)
 	j.text("purpose", h.Purpose)
 	j.str("key", string(h.Key))
-	j.str("mode", h.Mode.String())
+	writeMode(j, h.Mode, h.Count)
 	j.decimal("fence", uint64(h.Fence))
 	j.str("liveness", h.Liveness.String())
 	j.ms("heartbeat_age_ms", h.HeartbeatAge)
@@ -108,6 +173,34 @@ func writeParty(j *jsonOut, agent, session, flow string) {
 	j.text("agent", agent)
 	j.str("session", session)
 	j.text("flow", flow)
+}
+
+func writeCapacity(j *jsonOut, c *interlock.Capacity) {
+	j.open("capacity")
+	if c.Permits > 0 {
+		j.int("permits", int64(c.Permits))
+		j.int("used", int64(c.Used))
+	}
+	if c.Tokens > 0 {
+		j.int("tokens", int64(c.Tokens))
+		j.int("available", int64(c.Available))
+		j.duration("refill_ms", c.Refill)
+	}
+	j.close()
+}
+
+// writeConflict writes what both a refusal and an answer to somebody in line tell of
+// those in the way.
+func writeConflict(j *jsonOut, c *engine.Conflict) {
+	if c.Key != "" {
+		j.text("key", string(c.Key)) // in a refusal it may be no key at all
+	}
+	if c.Kind != "" {
+		j.str("conflict_kind", string(c.Kind))
+	}
+	if c.Capacity != nil {
+		writeCapacity(j, c.Capacity)
+	}
 }
 
 func writeCycleStep(j *jsonOut, c *interlock.CycleStep) {

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// writeEvent writes one event of the journal. No id and no request id is in it: it
+// says who did what to which keys, and numbers that tell requests and sessions
+// apart. What an event does not have is left out.
+func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch interlock.Epoch) {
+	number := func(name string, n uint64) {
+		if n != 0 {
+			j.decimal(name, n)
+		}
+	}
+	flag := func(name string, on bool) {
+		if on {
+			j.bool(name, true)
+		}
+	}
+	j.open("")
+	j.str("event", ev.Kind.String())
+	j.decimal("index", uint64(index))
+	j.decimal("epoch", uint64(epoch))
+	j.timestamp("time", time.Unix(0, int64(ev.At)))
+
+	// Whose and what.
+	number("request", ev.Num)
+	number("session_number", ev.Session)
+	j.said("agent", ev.Agent)
+	j.said("flow", ev.Flow)
+	if len(ev.Claims) > 0 {
+		writeClaims(j, ev.Claims)
+	}
+	number("fence", uint64(ev.Fence))
+	j.said("actor", ev.Actor)
+	switch ev.Kind {
+	case engine.EvPattern, engine.EvPatternDropped:
+		j.said("pattern", ev.Purpose)
+	default:
+		j.said("purpose", ev.Purpose)
+	}
+
+	// What was asked for.
+	j.said("trace", ev.Trace)
+	j.duration("ttl_ms", ev.TTL)
+	j.duration("grace_ms", ev.Grace)
+	j.duration("max_hold_ms", ev.MaxHold)
+	j.duration("stall_ms", ev.Stall)
+	j.duration("lock_delay_ms", ev.LockDelay)
+	j.duration("max_wait_ms", ev.MaxWait)
+	if ev.Priority != 0 {
+		j.int("priority", int64(ev.Priority))
+	}
+	flag("any", ev.Any)
+	j.said("group", ev.Group)
+	if len(ev.Claims) > 0 && ev.Claims[0].Mode == interlock.Member {
+		j.str("divide", ev.Division.String())
+	}
+	flag("lead", ev.Lead)
+	number("base", ev.Base)
+	flag("part", ev.Part)
+	number("target_session", ev.Target)
+	j.said("target_flow", ev.TargetFlow)
+	number("by", ev.By)
+
+	// What became of it.
+	flag("offer", ev.Offer)
+	j.said("reason", ev.Reason.String())
+	j.said("outcome", ev.Outcome)
+	if ev.Note != "" {
+		j.note("note", ev.Note)
+	}
+	j.duration("waited_ms", ev.Waited)
+	j.duration("held_ms", ev.Held)
+	j.count("generation", ev.Generation)
+	flag("freed", ev.Freed)
+	flag("queued", ev.Queued)
+	if len(ev.Cycle) > 0 {
+		j.openArray("cycle")
+		for i := range ev.Cycle {
+			writeCycleStep(j, &ev.Cycle[i])
+		}
+		j.closeArray()
+	}
+	j.close()
+}

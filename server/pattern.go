@@ -1,0 +1,225 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// setPattern is PUT /v1/patterns/{name}.
+func (c *call) setPattern() {
+	h, name, ok := c.ofPattern()
+	if !ok {
+		return
+	}
+	cmd := &engine.SetPattern{Head: h, Pattern: interlock.Pattern{Name: name}}
+	if !c.body(func(d *jsonIn) { decodePattern(d, &cmd.Pattern) }) {
+		return
+	}
+	if _, at, ok := c.do(cmd); ok {
+		c.done("set", at)
+	}
+}
+
+// dropPattern is DELETE /v1/patterns/{name}.
+func (c *call) dropPattern() {
+	h, name, ok := c.ofPattern()
+	if !ok {
+		return
+	}
+	if _, at, ok := c.do(&engine.DropPattern{Head: h, Name: name}); ok {
+		c.done("deleted", at)
+	}
+}
+
+// ofPattern is what a call that changes a pattern begins with.
+func (c *call) ofPattern() (h engine.Head, name string, ok bool) {
+	if !c.operates() {
+		return h, "", false
+	}
+	if h, ok = c.mutating(); !ok {
+		return h, "", false
+	}
+	name, ok = c.patternName()
+	return h, name, ok
+}
+
+// patternName is the name in the path.
+func (c *call) patternName() (string, bool) {
+	name, err := url.PathUnescape(c.variable)
+	if err != nil {
+		c.refuse(interlock.CodeInvalidRequest, "the path is not percent-encoded as it should be: write % as %25")
+		return "", false
+	}
+	return name, true
+}
+
+// showPattern is GET /v1/patterns/{name}.
+func (c *call) showPattern() {
+	name, ok := c.patternName()
+	if !ok {
+		return
+	}
+	list, at, ok := c.patterns()
+	if !ok {
+		return
+	}
+	i := slices.IndexFunc(list, func(p interlock.Pattern) bool { return p.Name == name })
+	if i < 0 {
+		c.refuse(interlock.CodeNoSuchPattern, fmt.Sprintf("no pattern of namespace %s has the name %q", c.namespace, clipped(name)))
+		return
+	}
+	j := c.reply()
+	writePattern(j, &list[i])
+	c.send(http.StatusOK, j, at)
+}
+
+// listPatterns is GET /v1/patterns.
+func (c *call) listPatterns() {
+	list, at, ok := c.patterns()
+	if !ok {
+		return
+	}
+	j := c.reply()
+	j.openArray("patterns")
+	for i := range list {
+		j.open("")
+		writePattern(j, &list[i])
+		j.close()
+	}
+	j.closeArray()
+	c.send(http.StatusOK, j, at)
+}
+
+// patterns gives the namespace's patterns in the order of their names.
+func (c *call) patterns() (list []interlock.Pattern, at interlock.At, ok bool) {
+	at, ok = c.read(func(e *engine.Engine, _ engine.Time) { list = slices.Clone(e.Patterns(c.namespace)) })
+	slices.SortFunc(list, func(a, b interlock.Pattern) int { return strings.Compare(a.Name, b.Name) })
+	return list, at, ok
+}
+
+// configure is PUT /v1/namespace.
+func (c *call) configure() {
+	if !c.operates() {
+		return
+	}
+	h, ok := c.mutating()
+	if !ok {
+		return
+	}
+	cmd := &engine.Configure{Head: h}
+	if !c.body(func(d *jsonIn) { decodeSettings(d, &cmd.Settings) }) {
+		return
+	}
+	if _, at, ok := c.do(cmd); ok {
+		c.done("set", at)
+	}
+}
+
+// showSettings is GET /v1/namespace.
+func (c *call) showSettings() {
+	var s interlock.Settings
+	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { s = e.Settings(c.namespace) })
+	if !ok {
+		return
+	}
+	j := c.reply()
+	writeSettings(j, &s)
+	c.send(http.StatusOK, j, at)
+}
+
+// operates refuses a caller that may not say what holds for its whole namespace.
+func (c *call) operates() bool {
+	if c.principal.Operator {
+		return true
+	}
+	c.refuse(interlock.CodeForbidden, "this credential may not change patterns and settings: the operator's may")
+	return false
+}
+
+// writePattern writes what PUT takes, and the name. What is not set is left out.
+func writePattern(j *jsonOut, p *interlock.Pattern) {
+	j.text("name", p.Name)
+	j.text("pattern", p.Shape)
+	writeTexts(j, "aliases", p.Aliases)
+	writeTexts(j, "members", p.Members)
+	j.count("capacity", uint64(p.Capacity))
+	j.count("rate", uint64(p.Rate))
+	j.duration("per_ms", p.Per)
+	j.count("burst", uint64(p.Burst))
+	if len(p.Groups) > 0 {
+		j.openArray("groups")
+		for _, g := range p.Groups {
+			j.open("")
+			j.text("name", g.Name)
+			j.count("min", uint64(g.Min))
+			j.count("max", uint64(g.Max))
+			j.close()
+		}
+		j.closeArray()
+	}
+	j.duration("ttl_ms", p.TTL)
+	j.duration("max_ttl_ms", p.MaxTTL)
+	j.duration("grace_ms", p.Grace)
+	j.duration("max_grace_ms", p.MaxGrace)
+	j.duration("max_hold_ms", p.MaxHold)
+	j.duration("stall_ms", p.Stall)
+	j.duration("lock_delay_ms", p.LockDelay)
+	j.duration("max_wait_ms", p.MaxWait)
+	j.count("max_waiters", uint64(p.MaxWaiters))
+	if len(p.Allow) > 0 {
+		j.openArray("allow")
+		for _, r := range p.Allow {
+			j.open("")
+			j.text("principal", r.Principal)
+			if len(r.Modes) > 0 {
+				j.openArray("modes")
+				for _, m := range r.Modes {
+					j.str("", m.String())
+				}
+				j.closeArray()
+			}
+			j.close()
+		}
+		j.closeArray()
+	}
+	j.str("preempt", p.Preempt.String())
+	j.str("park", p.Park.String())
+	j.duration("max_park_ms", p.MaxPark)
+	j.str("on_deadlock", p.OnDeadlock.String())
+}
+
+func writeTexts(j *jsonOut, name string, list []string) {
+	if len(list) == 0 {
+		return
+	}
+	j.openArray(name)
+	for _, s := range list {
+		j.text("", s)
+	}
+	j.closeArray()
+}
+
+func writeSettings(j *jsonOut, s *interlock.Settings) {
+	j.bool("strict_order", s.StrictOrder)
+	j.bool("open_keys", s.OpenKeys)
+	j.bool("near_misses", s.NearMisses)
+	writeQuota(j, "quota", &s.Quota)
+	writeQuota(j, "principal_quota", &s.PrincipalQuota)
+}
+
+func writeQuota(j *jsonOut, name string, q *interlock.Quota) {
+	j.open(name)
+	j.count("keys", uint64(q.Keys))
+	j.count("leases", uint64(q.Leases))
+	j.count("waiters", uint64(q.Waiters))
+	j.count("sessions", uint64(q.Sessions))
+	j.count("requests_per_s", uint64(q.Requests))
+	j.count("bytes_per_s", uint64(q.Bytes))
+	j.close()
+}

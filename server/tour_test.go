@@ -1,0 +1,167 @@
+package server
+
+import (
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// tourRefusals has a shard refuse each operation with each status that it documents.
+func tourRefusals(d *door, healthy Shard) {
+	refusals := map[int]interlock.Code{
+		404: interlock.CodeUnknownLease, 409: interlock.CodeParked, 410: interlock.CodeSessionEnded, 422: interlock.CodeRequestIDReused,
+	}
+	for _, c := range samples() {
+		r := d.request(c.method, c.path, c.body)
+		op, _, err := operationOf(r)
+		if err != nil {
+			d.Fatal(err)
+		}
+		for status, code := range refusals {
+			if c.method == "GET" && !strings.HasPrefix(c.path, "/v1/leases/") || op.Responses.Status(status) == nil {
+				continue
+			}
+			d.server.shard = faulty{healthy, nil, &engine.Effect{Outcome: engine.Refused, Code: code, Message: "as it is"}}
+			d.send(d.request(c.method, c.path, c.body)).want(status, string(code))
+		}
+	}
+	d.server.shard = healthy
+}
+
+// fullLease has everything that a lease can have.
+func fullLease() interlock.Lease {
+	return interlock.Lease{
+		ID: interlock.LeaseID{1}, Fence: 7, Agent: "billing-7", Session: "quiet-otter", Flow: "main", Purpose: "late fee",
+		Claims: []interlock.Claim{
+			{Key: "account:1", Mode: interlock.Exclusive},
+			{Key: "gpu:pool", Mode: interlock.Permits, Count: 2},
+			{Key: "gate", Mode: interlock.Barrier, Count: 3},
+			{Key: "queue:orders", Mode: interlock.Member, Count: 16},
+		},
+		TTL: 30 * time.Second, Grace: 5 * time.Second, ExpiresIn: 3 * time.Second, MaxHoldIn: time.Minute, StallIn: 10 * time.Second,
+		LockDelay: time.Second, Group: "batch", State: interlock.Grace, EndedBy: "preempted", Changed: true,
+		Moved:      []interlock.Key{"account:1"},
+		Yield:      &interlock.Yield{Agent: "support-2", Session: "loud-owl", Flow: "main", Purpose: "fix the outage", Priority: 10, Since: 2 * time.Second, Revoked: true},
+		Parking:    &interlock.Parking{Reason: "may I pay 900?", Since: time.Minute, Left: time.Hour, Freed: true},
+		Generation: 4,
+		Parts:      []interlock.Part{{Key: "queue:orders/3", Lease: interlock.LeaseID{2}, Fence: 9, Stop: true, Left: 4 * time.Second}},
+	}
+}
+
+// fullConflict has everything that a conflict can have.
+func fullConflict() *engine.Conflict {
+	return &engine.Conflict{
+		Key: "gpu:pool", Kind: interlock.CapacityUsed,
+		Holders: []interlock.Holder{
+			{Agent: "a", Key: "gpu:pool", Mode: interlock.Permits, Count: 2, Fence: 1, Liveness: interlock.Live, Held: time.Second, ExpiresIn: time.Second},
+			{Agent: "b", Key: "gate", Mode: interlock.Barrier, Count: 3, Fence: 2, Liveness: interlock.LiveParked},
+			{Agent: "c", Key: "queue:orders", Mode: interlock.Member, Count: 16, Fence: 3, Liveness: interlock.Closed},
+		},
+		More: 1, Queue: interlock.Queue{Length: 2, ETA: 40 * time.Second},
+		Cycle:    []interlock.CycleStep{{Agent: "a", Session: "s", Flow: "main", Victim: true}, {Agent: "b", Flow: "main", Key: "k", Mode: interlock.Exclusive}},
+		Capacity: &interlock.Capacity{Permits: 2, Used: 2, Tokens: 10, Available: 3, Refill: 1500 * time.Millisecond},
+		Nearest:  []string{"gpu:{name}", "gpu:pool"},
+	}
+}
+
+// tourEffects has a shard give each answer that it may give, with all that it may
+// have, and looks for it on the wire.
+func tourEffects(d *door, healthy Shard) {
+	lease, ticket := fullLease(), interlock.Ticket{ID: interlock.TicketID{1}, Position: 2, Length: 2, ETA: 40 * time.Second}
+	parked := lease
+	parked.State, parked.Parking = interlock.Parked, &interlock.Parking{Reason: "may I?", Left: time.Hour}
+	warnings := []string{"key account:1 is spelled almost like the live key acct:1"}
+	effects := map[string]engine.Effect{
+		"granted": {Outcome: engine.Granted, Lease: lease, Warnings: warnings},
+		"queued":  {Outcome: engine.Queued, Ticket: ticket, Conflict: fullConflict(), Warnings: warnings},
+		"skipped": {Outcome: engine.Skipped, Conflict: fullConflict(), Warnings: warnings},
+		"parked":  {Outcome: engine.Done, Lease: parked},
+		"beat":    {Outcome: engine.Done, Losses: []engine.Loss{{Lease: parked}, {Lease: lease, Code: interlock.CodePreempted, Message: "asked for"}}},
+		"refused": {Outcome: engine.Refused, Code: interlock.CodeAtCapacity, Message: "all permits of gpu:pool are taken", Conflict: fullConflict()},
+		"gone":    {Outcome: engine.Refused, Code: interlock.CodePreempted, Message: "gone", Lease: lease},
+		"limit":   {Outcome: engine.Refused, Code: interlock.CodeWaitLimit, Message: "gone", Lease: interlock.Lease{EndedBy: "wait_limit"}},
+		"done":    {Outcome: engine.Done},
+	}
+	send := func(method, path, effect string, status int) *reply {
+		d.Helper()
+		eff := effects[effect]
+		d.server.shard = faulty{healthy, nil, &eff}
+		defer func() { d.server.shard = healthy }()
+		for _, c := range samples() {
+			if p, _ := matchPath(strings.Split(c.path, "?")[0]); c.method == method && p == path {
+				return d.send(d.request(c.method, c.path, c.body)).want(status)
+			}
+		}
+		d.Fatalf("no sample of %s %s", method, path)
+		return nil
+	}
+	for _, path := range []string{"/v1/leases", "/v1/leases/{id}/convert", "/v1/leases/{id}/arrive", "/v1/leases/{id}/resume"} {
+		granted := send("POST", path, "granted", 200)
+		granted.is("lease.claims.1.mode", "permits").is("lease.group", "batch").is("lease.ended_by", "preempted").is("lease.moved.0", "account:1")
+		granted.is("lease.yield.agent", "support-2").is("lease.yield.purpose", "fix the outage").is("lease.parking.keys", "freed")
+		granted.is("lease.parts.0.key", "queue:orders/3").is("lease.parts.0.lease", interlock.LeaseID{2}.String()).is("lease.parts.0.fence", "9")
+		granted.is("warnings.0", warnings[0]).is("advice.action", "stop")
+		for name, want := range map[string]int64{
+			"lease.claims.1.permits": 2, "lease.claims.2.parties": 3, "lease.claims.3.parts": 16, "lease.stall_in_ms": 10_000, "lease.lock_delay_ms": 1000,
+			"lease.generation": 4, "lease.yield.since_ms": 2000, "lease.parking.left_ms": 3_600_000, "lease.parts.0.left_ms": 4000,
+		} {
+			if got := granted.num(name); got != want {
+				d.Errorf("%s: %s is %d, want %d", path, name, got, want)
+			}
+		}
+		queued := send("POST", path, "queued", 202).is("ticket.id", ticket.ID.String()).is("warnings.0", warnings[0])
+		queued.is("conflict_kind", "capacity").is("holders.0.mode", "permits").is("holders.1.liveness", "parked").is("holders.2.liveness", "closed")
+		if queued.num("holders.0.permits") != 2 || queued.num("holders.1.parties") != 3 || queued.num("holders.2.parts") != 16 || queued.num("capacity.refill_ms") != 1500 {
+			d.Error(queued.raw)
+		}
+		refused := send("POST", path, "refused", 429).is("code", "at_capacity").is("nearest.1", "gpu:pool").is("conflict_kind", "capacity")
+		if refused.num("capacity.used") != 2 || refused.num("capacity.available") != 3 || refused.num("queue.eta_ms") != 40_000 {
+			d.Error(refused.raw)
+		}
+		if after := refused.header.Get("Retry-After"); after != "40" {
+			d.Errorf("Retry-After is %q", after)
+		}
+		gone := send("POST", path, "gone", 410).is("code", "preempted").is("ended_by", "preempted")
+		gone.says("advice.message", "because another request asked for its keys")
+		if after := send("POST", path, "limit", 410).header.Get("Retry-After"); after != "30" {
+			d.Errorf("Retry-After is %q", after)
+		}
+	}
+	send("POST", "/v1/leases", "skipped", 200).is("capacity", "")
+	send("POST", "/v1/waits", "queued", 202)
+	send("POST", "/v1/leases/{id}/park", "parked", 200).is("outcome", "parked").is("lease.parking.keys", "kept").is("advice.action", "ask_human")
+	send("POST", "/v1/leases/{id}/renew", "granted", 200).is("lease.yield.agent", "support-2")
+	beat := send("POST", "/v1/sessions/{id}/heartbeat", "beat", 200)
+	beat.is("warnings.0.lease.state", "parked").is("losses.0.code", "preempted").is("losses.0.lease.yield.agent", "support-2")
+	send("PUT", "/v1/patterns/{name}", "done", 200).is("outcome", "set")
+	send("DELETE", "/v1/patterns/{name}", "done", 200).is("outcome", "deleted")
+	send("PUT", "/v1/namespace", "done", 200).is("outcome", "set")
+}
+
+// tourEventFields writes an event that has everything.
+func tourEventFields(d *door) {
+	doc, err := spec()
+	if err != nil {
+		d.Fatal(err)
+	}
+	full := engine.Event{
+		Kind: engine.EvQueued, Namespace: "default", Session: 1, Agent: "a", Flow: "main", Claims: fullLease().Claims[3:], Actor: "ops", Num: 2,
+		Purpose: "why", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", TTL: 1, Grace: 1, MaxHold: 1, Priority: 1, Fence: 3, Offer: true,
+		Reason: engine.ByStall, Outcome: "done", Note: "n", Waited: 1, Held: 1, Cycle: fullConflict().Cycle, Any: true, Group: "batch", Stall: 1,
+		LockDelay: 1, MaxWait: 1, Division: interlock.ByLoad, Lead: true, Base: 4, Part: true, Target: 5, TargetFlow: "main", By: 6, Generation: 7,
+		Freed: true, Queued: true,
+	}
+	named := engine.Event{Kind: engine.EvPattern, Namespace: "default", Purpose: "account"}
+	for want, ev := range map[string]*engine.Event{`"by":"6"`: &full, `"pattern":"account"`: &named} {
+		var j jsonOut
+		writeEvent(&j, ev, 8, 9)
+		if !strings.Contains(string(j.b), want) {
+			d.Errorf("%s lacks %s", j.b, want)
+		}
+		if err := compareJSON(doc.Components.Schemas["Event"], string(j.b), d.seen); err != nil {
+			d.Errorf("%s: %v", j.b, err)
+		}
+	}
+}

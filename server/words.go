@@ -1,0 +1,299 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// The parts of the sentences of advice.go and why.go.
+
+// situation says who stands in the way, as the beginning of a sentence.
+func situation(c *engine.Conflict) string {
+	key := cleanText(string(c.Key))
+	switch {
+	case c.Kind == interlock.RateUsed && c.Capacity != nil:
+		return fmt.Sprintf("%s has %s", key, tokensText(c.Capacity))
+	case c.Kind == interlock.CapacityUsed && c.Capacity != nil:
+		return fmt.Sprintf("%s has %s", key, permitsText(c.Capacity)) + heldBy(c)
+	case len(c.Holders) == 0 && c.Kind == interlock.LockDelayed:
+		return key + " stays closed for a while, because its last holder died"
+	case len(c.Holders) == 0 && c.Queue.Length > 0:
+		return fmt.Sprintf("%s has %d in line ahead", key, c.Queue.Length)
+	case len(c.Holders) == 0:
+		return key + " is not free"
+	}
+	h := &c.Holders[0]
+	if h.Liveness == interlock.Closed {
+		return fmt.Sprintf("%s stays closed for another %s, because its last holder %s died", key, short(h.ExpiresIn), agentName(h.Agent))
+	}
+	var b strings.Builder
+	switch {
+	case h.Key == c.Key || h.Key == "":
+		fmt.Fprintf(&b, "%s is held by %s", key, who(h))
+	case c.Kind == interlock.AncestorHeld:
+		fmt.Fprintf(&b, "%s lies under %s, which is held by %s", key, cleanText(string(h.Key)), who(h))
+	default:
+		fmt.Fprintf(&b, "%s covers %s, which is held by %s", key, cleanText(string(h.Key)), who(h))
+	}
+	fmt.Fprintf(&b, " for %s", short(h.Held))
+	b.WriteString(andMore(c))
+	return b.String()
+}
+
+// heldBy names the first of those who have the permits of a key.
+func heldBy(c *engine.Conflict) string {
+	if len(c.Holders) == 0 {
+		return ""
+	}
+	return " by " + who(&c.Holders[0]) + andMore(c)
+}
+
+func andMore(c *engine.Conflict) string {
+	if n := len(c.Holders) - 1 + c.More; n > 0 {
+		return fmt.Sprintf(" and %d more", n)
+	}
+	return ""
+}
+
+// permitsText reads: 2 of 2 permits taken.
+func permitsText(c *interlock.Capacity) string {
+	return fmt.Sprintf("%d of %s taken", c.Used, count(int(c.Permits), "permit", "permits"))
+}
+
+// tokensText reads: 0 of 10 tokens left, the next in 3 s.
+func tokensText(c *interlock.Capacity) string {
+	text := fmt.Sprintf("%d of %s left", c.Available, count(int(c.Tokens), "token", "tokens"))
+	if c.Refill > 0 {
+		text += ", the next in " + short(c.Refill)
+	}
+	return text
+}
+
+// capacityText is what a key has at most.
+func capacityText(c *interlock.Capacity) string {
+	switch {
+	case c.Permits > 0 && c.Tokens > 0:
+		return fmt.Sprintf("the key has %s and %s at most", count(int(c.Permits), "permit", "permits"), count(int(c.Tokens), "token", "tokens"))
+	case c.Tokens > 0:
+		return fmt.Sprintf("the key has %s at most", count(int(c.Tokens), "token", "tokens"))
+	}
+	return fmt.Sprintf("the key has %s at most", count(int(c.Permits), "permit", "permits"))
+}
+
+// refill is when the next token of a conflict's key comes.
+func refill(c *engine.Conflict) time.Duration {
+	if c.Capacity == nil {
+		return 0
+	}
+	return c.Capacity.Refill
+}
+
+// isParked reports whether what is in the way is kept for a parked lease.
+func isParked(c *engine.Conflict) bool {
+	return len(c.Holders) > 0 && c.Holders[0].Liveness == interlock.LiveParked
+}
+
+// who names a holder with what is known of it: billing-7 (live, "apply late fee").
+func who(h *interlock.Holder) string {
+	state := h.Liveness.String()
+	switch h.Liveness {
+	case interlock.Suspect:
+		state = "no heartbeat for " + short(h.HeartbeatAge) + ", gone in " + short(h.ExpiresIn) + " at the latest"
+	case interlock.LiveParked:
+		state = "parked while a human decides, for " + short(h.ExpiresIn) + " at the longest"
+	}
+	if h.Mode.Counts() && h.Count > 0 {
+		state = counted(h.Mode, h.Count) + ", " + state
+	}
+	if purpose := cleanText(h.Purpose); purpose != "" {
+		return fmt.Sprintf("%s (%s, %q)", agentName(h.Agent), state, purpose)
+	}
+	return fmt.Sprintf("%s (%s)", agentName(h.Agent), state)
+}
+
+func cycleText(cycle []interlock.CycleStep) string {
+	agents := map[string]int{}
+	for i := range cycle {
+		agents[cycle[i].Agent]++
+	}
+	name := func(c *interlock.CycleStep) string {
+		text := agentName(c.Agent)
+		if agents[c.Agent] > 1 && c.Flow != "" {
+			text += "/" + quoteUnlessPlain(cleanText(c.Flow))
+		}
+		if c.Victim {
+			text += " (you)"
+		}
+		return text
+	}
+	steps := make([]string, 0, len(cycle))
+	for i := range cycle {
+		next, behind := "", i+1 < len(cycle) || i+1 < interlock.MaxCycleSteps
+		if behind {
+			next = name(&cycle[(i+1)%len(cycle)])
+		}
+		text := name(&cycle[i]) + " waits for "
+		switch {
+		case cycle[i].Key == "" && behind: // a declared wait
+			text += next
+		case cycle[i].Key == "":
+			text += "another"
+		case behind:
+			text += cleanText(string(cycle[i].Key)) + " behind " + next
+		default:
+			text += cleanText(string(cycle[i].Key))
+		}
+		steps = append(steps, text)
+	}
+	return strings.Join(steps, ", ")
+}
+
+func agentName(name string) string {
+	if name = cleanText(name); name != "" {
+		return quoteUnlessPlain(name)
+	}
+	return "an agent without a name"
+}
+
+// quoteUnlessPlain leaves plain words as they are and puts everything else, which
+// might read like an instruction or like our own text, between quotation marks.
+func quoteUnlessPlain(s string) string {
+	for _, r := range s {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._:@/#-", r) {
+			continue
+		}
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// claimed names what a lease is about.
+func claimed(claims []interlock.Claim) string {
+	keys := make([]interlock.Key, len(claims))
+	for i := range claims {
+		keys[i] = claims[i].Key
+	}
+	return several(keys)
+}
+
+// several names one key, or the first and how many more.
+func several(keys []interlock.Key) string {
+	switch len(keys) {
+	case 0:
+		return "its keys"
+	case 1:
+		return cleanText(string(keys[0]))
+	}
+	return fmt.Sprintf("%s and %d more", cleanText(string(keys[0])), len(keys)-1)
+}
+
+// stops gives the parts that their member must stop, nil for none.
+func stops(l *interlock.Lease) (keys []interlock.Key) {
+	for i := range l.Parts {
+		if l.Parts[i].Stop {
+			keys = append(keys, l.Parts[i].Key)
+		}
+	}
+	return keys
+}
+
+// soonest is when the first of the parts to stop is taken away; 0 when none is.
+func soonest(parts []interlock.Part) (left time.Duration) {
+	for i := range parts {
+		if p := &parts[i]; p.Stop && p.Left > 0 && (left == 0 || p.Left < left) {
+			left = p.Left
+		}
+	}
+	return left
+}
+
+// asker names who asks a holder to yield: support-2 ("fix the outage").
+func asker(y *interlock.Yield) string {
+	if purpose := cleanText(y.Purpose); purpose != "" {
+		return fmt.Sprintf("%s (%q)", agentName(y.Agent), purpose)
+	}
+	return agentName(y.Agent)
+}
+
+// because says why a lease is over, as a clause to put behind; "" for what the code
+// says already.
+func because(endedBy string) string {
+	if clause := endings[endedBy]; clause != "" {
+		return ", because " + clause
+	}
+	return ""
+}
+
+// endings are the values of Lease.EndedBy, which are engine.Reason's names.
+var endings = map[string]string{
+	engine.ByTTL.String():        "no heartbeat came within its ttl",
+	engine.ByMaxHold.String():    "it was held for as long as it may be",
+	engine.ByStall.String():      "no progress was reported for too long",
+	engine.ByDeath.String():      "its session went silent",
+	engine.BySession.String():    "its session was closed",
+	engine.ByDeadlock.String():   "it stood in a circle of waits that had to be broken",
+	engine.ByPreemption.String(): "another request asked for its keys",
+	engine.ByBase.String():       "the lease to which it belonged is over",
+	engine.ByParking.String():    "it was parked for as long as it may be",
+}
+
+// counted reads: 2 permits.
+func counted(m interlock.Mode, n uint32) string {
+	one := map[interlock.Mode]string{interlock.Permits: "permit", interlock.Barrier: "party", interlock.Member: "part"}
+	return count(int(n), one[m], countField(m))
+}
+
+// quotedList names up to four of a list, each quoted unless it is plain.
+func quotedList(list []string) string {
+	const most = 4
+	var names []string
+	for _, s := range list[:min(len(list), most)] {
+		names = append(names, quoteUnlessPlain(cleanText(s)))
+	}
+	return strings.Join(names, ", ")
+}
+
+// short writes a duration as people say it: 40 s, 59 min, 3 h.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "less than 1 s"
+	case d < 100*time.Second:
+		return fmt.Sprintf("%d s", (d+time.Second/2)/time.Second)
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%d min", (d+time.Minute/2)/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", (d+time.Hour/2)/time.Hour)
+	}
+	return fmt.Sprintf("%d days", (d+12*time.Hour)/(24*time.Hour))
+}
+
+func ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return strconv.Itoa(n) + suffix
+}
+
+func atLeastASecond(d time.Duration) time.Duration { return max(d, time.Second) }
+
+// count reads: 1 waiter, 2 waiters.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
