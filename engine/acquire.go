@@ -257,11 +257,9 @@ func checkAcquire(c *Acquire) (interlock.Code, string) {
 		if claim.Mode > interlock.Exclusive {
 			return interlock.CodeInvalidMode, fmt.Sprintf("claim %d on %s has mode %d, which does not exist", i+1, claim.Key, claim.Mode)
 		}
-		for _, other := range c.Claims[:i] {
-			if other.Key == claim.Key {
-				return interlock.CodeDuplicateClaim, fmt.Sprintf("key %s is claimed twice: claim it once, with the stronger mode", claim.Key)
-			}
-		}
+	}
+	if key, twice := duplicate(c.Claims); twice {
+		return interlock.CodeDuplicateClaim, fmt.Sprintf("key %s is claimed twice: claim it once, with the stronger mode", key)
 	}
 	if c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority {
 		return interlock.CodeInvalidPriority, fmt.Sprintf("priority %d is not between -%d and %d", c.Priority, interlock.MaxPriority, interlock.MaxPriority)
@@ -273,6 +271,21 @@ func checkAcquire(c *Acquire) (interlock.Code, string) {
 		return code, problem
 	}
 	return checkTimes(c)
+}
+
+// duplicate gives a key that is claimed twice, if there is one.
+func duplicate(claims []interlock.Claim) (key interlock.Key, twice bool) {
+	if len(claims) == 1 {
+		return "", false
+	}
+	seen := make(map[interlock.Key]bool, len(claims))
+	for _, c := range claims {
+		if seen[c.Key] {
+			return c.Key, true
+		}
+		seen[c.Key] = true
+	}
+	return "", false
 }
 
 func checkTimes(c *Acquire) (interlock.Code, string) {

@@ -276,7 +276,7 @@ func (p *party) setApart(r *request, m *need) {
 		if conflicts[w].has(w) {
 			other-- // the place itself
 		}
-		if other > 0 {
+		if other != 0 { // below 0: it is all there is
 			continue
 		}
 		for _, x := range p.waits {
