@@ -34,6 +34,13 @@ func (e *Engine) acquire(c *Acquire) {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
+	if no := e.checkClaims(c.Claims, c.Group); no != nil {
+		e.refuseFor(no)
+		return
+	}
+	space := e.spaces[c.Namespace]
+	space.bound(c, sess == nil)
+	defer func() { e.out.Effects[e.replied].Warnings = space.warnings(c.Claims) }()
 	r := e.asked(c, sess)
 	if lease := r.covered(); lease != nil {
 		e.discard(r)
@@ -47,11 +54,9 @@ func (e *Engine) acquire(c *Acquire) {
 		e.refuse(code, problem)
 		return
 	}
-	if s := r.space; s.leases+s.waiters >= interlock.MaxLeases {
+	if no := r.overQuota(c.Actor); no != nil {
 		e.discard(r)
-		e.refuse(interlock.CodeTooManyLeases, fmt.Sprintf(
-			"namespace %q has %d leases and waiters, which is its limit: release some first", s.name, interlock.MaxLeases,
-		))
+		e.refuseFor(no)
 		return
 	}
 	if way := r.freeWay(); way != nil {
@@ -69,9 +74,21 @@ func (e *Engine) acquire(c *Acquire) {
 	default:
 		conflict := e.inTheWay(r)
 		e.discard(r)
-		eff := e.refuse(interlock.CodeHeld, fmt.Sprintf("key %s is held", conflict.Key))
+		eff := e.refuse(heldCode(conflict))
 		eff.Conflict = conflict
 	}
+}
+
+// heldCode says in one word, and in a sentence, why a request that does not want
+// to wait is refused.
+func heldCode(c *Conflict) (interlock.Code, string) {
+	switch c.Kind {
+	case interlock.CapacityUsed:
+		return interlock.CodeAtCapacity, fmt.Sprintf("the permits of key %s are taken", c.Key)
+	case interlock.RateUsed:
+		return interlock.CodeRateLimited, fmt.Sprintf("key %s has no tokens left for now", c.Key)
+	}
+	return interlock.CodeHeld, fmt.Sprintf("key %s is held", c.Key)
 }
 
 // asked turns a command into a request that is in no list yet.
@@ -102,7 +119,11 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	}
 	r.purpose, r.trace, r.claims, r.maxHold, r.priority = c.Purpose, c.Trace, c.Claims, c.MaxHold, int32(c.Priority)
 	r.any = c.Any
-	r.setTerms(terms{group: c.Group, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait})
+	t := terms{group: c.Group, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait}
+	if sess == nil {
+		t.owner = c.Actor
+	}
+	r.setTerms(t)
 	r.granted = e.now
 	e.trial = wait{arrived: e.now, req: r}
 	r.wait = &e.trial
@@ -124,19 +145,9 @@ func (e *Engine) grant(c *Acquire, r *request) {
 }
 
 func (e *Engine) queue(c *Acquire, r *request) {
-	s := r.space
-	full := s.waiters+s.branches >= interlock.MaxWaiters
-	for way := range r.ways {
-		for i := range way.needs {
-			full = full || way.needs[i].claimed && way.needs[i].node.line.length() >= interlock.MaxWaitersPerKey
-		}
-	}
-	if full {
+	if no := r.lineFull(c.Actor); no != nil {
 		e.discard(r)
-		e.refuse(interlock.CodeTooManyWaiters, fmt.Sprintf(
-			"the line is full (%d waiters for a key, %d in a namespace): work on something else, or come back later",
-			interlock.MaxWaitersPerKey, interlock.MaxWaiters,
-		))
+		e.refuseFor(no)
 		return
 	}
 	ev := e.describe(EvQueued, r)
@@ -184,7 +195,7 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 	ev.TTL, ev.Grace, ev.MaxHold, ev.Priority, ev.Lead = r.ttl, r.grace, r.maxHold, int(r.priority), r.lead
 	ev.Any = r.any
 	if t := r.terms; t != nil {
-		ev.Group, ev.Stall, ev.LockDelay, ev.MaxWait = t.group, t.stall, t.lockDelay, t.maxWait
+		ev.Group, ev.Stall, ev.LockDelay, ev.MaxWait, ev.Actor = t.group, t.stall, t.lockDelay, t.maxWait, t.owner
 	}
 	return ev
 }
@@ -228,14 +239,29 @@ func (r *request) gives(claims []interlock.Claim) bool {
 	for _, want := range claims {
 		good := false
 		for _, have := range r.claims {
-			good = good || have.Key == want.Key && covers(have.Mode, want.Mode) ||
-				isBelow(string(want.Key), string(have.Key)) && below(have.Mode) != 0 && covers(below(have.Mode), want.Mode)
+			good = good || have.Key == want.Key && r.space.coversClaim(have, want) ||
+				isBelow(string(want.Key), string(have.Key)) && below(have.Mode) != 0 && covers(below(have.Mode), lockOf(want.Mode)) && !want.Mode.Counts()
 		}
 		if !good {
 			return false
 		}
 	}
 	return true
+}
+
+// coversClaim reports whether who has one claim on a key needs no other of it.
+// Tokens are gone once they are taken, so a claim on a rate never covers another.
+func (s *space) coversClaim(have, want interlock.Claim) bool {
+	switch {
+	case !want.Mode.Counts():
+		return covers(lockOf(have.Mode), want.Mode)
+	case have.Mode != want.Mode || want.Mode == interlock.Barrier:
+		return false
+	case want.Mode == interlock.Permits:
+		p := s.policyAt(string(want.Key))
+		return have.Count >= want.Count && (p == nil || p.Rate == 0)
+	}
+	return have.Count == want.Count
 }
 
 // checkAcquire normalises c and says what is wrong with it, or "".
@@ -254,8 +280,14 @@ func checkAcquire(c *Acquire) (interlock.Code, string) {
 		if claim.Mode == 0 {
 			claim.Mode = interlock.Exclusive
 		}
-		if claim.Mode > interlock.Exclusive {
+		if claim.Mode > interlock.Member {
 			return interlock.CodeInvalidMode, fmt.Sprintf("claim %d on %s has mode %d, which does not exist", i+1, claim.Key, claim.Mode)
+		}
+		if claim.Mode > interlock.Permits {
+			return interlock.CodeUnsupported, fmt.Sprintf("claim %d on %s: %s is not part of this version", i+1, claim.Key, claim.Mode)
+		}
+		if claim.Mode.Counts() != (claim.Count > 0) || claim.Count > interlock.MaxCount {
+			return interlock.CodeInvalidRequest, fmt.Sprintf("claim %d on %s: %s with a count of %d: from 1 to %d with permits, none with a mode", i+1, claim.Key, claim.Mode, claim.Count, interlock.MaxCount)
 		}
 	}
 	if key, twice := duplicate(c.Claims); twice {
@@ -267,6 +299,7 @@ func checkAcquire(c *Acquire) (interlock.Code, string) {
 	if code, problem := checkTexts(
 		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes},
 		text{"purpose", c.Purpose, interlock.MaxPurposeBytes}, text{"trace", c.Trace, interlock.MaxNameBytes},
+		text{"group", c.Group, interlock.MaxNameBytes},
 	); code != "" {
 		return code, problem
 	}

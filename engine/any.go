@@ -214,7 +214,3 @@ func checkSize(c *Acquire) (interlock.Code, string) {
 	}
 	return "", ""
 }
-
-// membersWith lists the members of the namespace's patterns that begin with a
-// prefix, in their order.
-func (s *space) membersWith(prefix string) []interlock.Key { return nil }

@@ -34,11 +34,34 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 	if len(v.found) > 0 && v.found[0].phase == closed {
 		c.Kind = interlock.LockDelayed
 	}
-	c.Holders, c.More = v.holders(), v.more
 	line := r.claimNode(i).line
 	c.Queue.Length = line.length()
 	c.Queue.ETA = e.expect(m.node, v.found, c.Queue.Length)
+	if len(v.found) == 0 && m.counts == interlock.Permits {
+		e.shortConflict(c, r, m, &v)
+	}
+	c.Holders, c.More = v.holders(), v.more
 	return c
+}
+
+// shortConflict describes what r lacks of a key's permits or tokens, if it does.
+func (e *Engine) shortConflict(c *Conflict, r *request, m *need, v *viewer) {
+	c.Capacity = r.space.capacity(m.node.key, e.now)
+	switch r.short(m) {
+	case shortOfPermits:
+		c.Kind = interlock.CapacityUsed
+	case shortOfTokens:
+		c.Kind = interlock.RateUsed
+	default:
+		return
+	}
+	v.except = nil
+	for h := m.node.first; h != nil && c.Kind == interlock.CapacityUsed && v.more < maxMore; h = h.next {
+		if h.counts == interlock.Permits {
+			v.add(h)
+		}
+	}
+	c.Queue.ETA = e.expectPermits(r, m)
 }
 
 // claimNode gives the node of the claim for which need i exists.
@@ -115,16 +138,16 @@ func (v *viewer) below(n *node, modes modeSet) {
 func (v *viewer) holders() []interlock.Holder {
 	list := make([]interlock.Holder, 0, len(v.found))
 	for i, r := range v.found {
-		list = append(list, v.e.holder(r, v.via[i].node.key, v.via[i].modeOf()))
+		list = append(list, v.e.holder(r, v.via[i].shown()))
 	}
 	slices.SortFunc(list, func(a, b interlock.Holder) int { return cmp.Compare(a.Fence, b.Fence) })
 	return list
 }
 
 // holder describes r's holder as others see it.
-func (e *Engine) holder(r *request, key string, mode interlock.Mode) interlock.Holder {
+func (e *Engine) holder(r *request, c interlock.Claim) interlock.Holder {
 	h := interlock.Holder{
-		Agent: r.agentName(), Flow: r.flowName(), Purpose: r.purpose, Key: interlock.Key(key), Mode: mode,
+		Agent: r.agentName(), Flow: r.flowName(), Purpose: r.purpose, Key: c.Key, Mode: c.Mode, Count: c.Count,
 		Fence: r.fence, Held: e.now.Sub(r.granted), ExpiresIn: max(0, e.endOf(r).Sub(e.now)),
 	}
 	beat := r.beat()
@@ -161,35 +184,35 @@ func (e *Engine) ticket(r *request) interlock.Ticket {
 		if !m.claimed {
 			continue
 		}
-		if p := 1 + m.node.conflictsBefore(r, m.mode); p > t.Position || t.Length == 0 {
+		if p := 1 + m.before(); p > t.Position || t.Length == 0 {
 			t.Position, t.Length, at = p, m.node.line.length(), i
 		}
 	}
 	t.ETA = e.eta(r, &r.needs[at], t.Position-1)
 	if b := r.blocker(); b >= 0 && !r.needs[b].claimed { // an ancestor is in the way first
 		m := &r.needs[b]
-		t.ETA = max(t.ETA, e.eta(r, m, m.node.conflictsBefore(r, m.mode)))
+		t.ETA = max(t.ETA, e.eta(r, m, m.before()))
 	}
 	return t
 }
 
-// conflictsBefore counts others' waiters before r that exclude a mode at this key.
-func (at *node) conflictsBefore(r *request, mode interlock.Mode) (n int) {
-	l := at.line
+// before counts others' waiters ahead of m's request who may be in its way there.
+func (m *need) before() (n int) {
+	r, l := m.req, m.node.line
 	if l == nil {
 		return 0
 	}
 	for c := l.first; c != nil; c = c.next {
-		if conflicts[mode].has(c.mode) {
+		if c.against(m.mode, m.counts) {
 			n += c.countBefore(r)
 		}
 	}
-	if t := r.party.at(at); t.waiting() < 2 {
+	if t := r.party.at(m.node); t.waiting() < 2 {
 		return n
 	}
 	for _, w := range r.party.waits {
-		if m := w.needAt(at); m != nil && w != r && before(w, r) && conflicts[mode].has(m.mode) {
-			n -= int(w.placeOf(m).heads())
+		if o := w.needAt(m.node); o != nil && w != r && before(w, r) && conflicts[m.mode].has(o.mode) {
+			n -= int(w.placeOf(o).heads())
 		}
 	}
 	return n
@@ -206,6 +229,9 @@ func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
 	v.at(m.node, conflicts[m.mode])
 	if len(v.found) == 0 && m.claimed {
 		v.below(m.node, conflicts[m.mode])
+	}
+	if len(v.found) == 0 && m.counts == interlock.Permits {
+		return e.expectPermits(r, m)
 	}
 	return e.expect(m.node, v.found, ahead)
 }
@@ -229,6 +255,36 @@ func (e *Engine) expect(n *node, holders []*request, ahead int) time.Duration {
 	}
 	usual = min(usual, maxETA/time.Duration(max(1, ahead)))
 	return min(maxETA, max(0, left)+time.Duration(ahead)*usual)
+}
+
+// expectPermits estimates when r will have its permits and tokens: those of a
+// capacity come back evenly over the usual time of a hold, tokens at their rate.
+func (e *Engine) expectPermits(r *request, m *need) (eta time.Duration) {
+	p := m.node.pool
+	if p.policy == nil {
+		return 0
+	}
+	wanted := int64(min(p.ahead(r)+uint64(r.countOf(m)), interlock.MaxCount))
+	if capacity := int64(p.policy.Capacity); capacity > 0 {
+		usual := m.node.space.holds[classOf(m.node.key)]
+		for h := m.node.first; h != nil && usual == 0; h = h.next {
+			if h.counts == interlock.Permits {
+				usual = h.req.ttl
+			}
+		}
+		if usual == 0 {
+			usual = interlock.DefaultTTL
+		}
+		if missing := int64(min(p.used, interlock.MaxCount)) + wanted - capacity; missing > 0 {
+			eta = min(maxETA, max(usual/8, usual/time.Duration(capacity)*time.Duration(min(missing, int64(maxETA)/int64(usual)))))
+		}
+	}
+	if p.policy.Rate > 0 {
+		tick := p.policy.tick()
+		wait := max(0, p.full.Sub(e.now)) + tick*time.Duration(min(wanted, int64(maxETA/tick))-int64(p.policy.burst()))
+		eta = max(eta, wait)
+	}
+	return min(maxETA, eta)
 }
 
 // maxClasses bounds the classes of keys whose hold times are kept apart.

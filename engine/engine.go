@@ -105,7 +105,13 @@ func (e *Engine) decide(cmd Command) {
 		e.revoke(c)
 	case *CheckFence:
 		e.checkFence(c)
-	case *Convert, *Arrive, *Park, *Resume, *Declare, *SetPattern, *DropPattern, *Configure:
+	case *SetPattern:
+		e.setPattern(c)
+	case *DropPattern:
+		e.dropPattern(c)
+	case *Configure:
+		e.configure(c)
+	case *Convert, *Arrive, *Park, *Resume, *Declare:
 		e.refuse(interlock.CodeUnsupported, "this is not part of this version")
 	case *Limit:
 		e.limit(c)
@@ -222,6 +228,10 @@ func (e *Engine) recover(c *Recover) {
 				e.watchAnywhere(r)
 			}
 			e.arm(r)
+		}
+		for _, p := range s.pools {
+			p.timer = nil
+			e.armPool(p)
 		}
 		for _, p := range s.torn {
 			e.suspect(p, nil) // the last term may have ended before it looked

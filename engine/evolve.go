@@ -35,6 +35,7 @@ func (e *Engine) evolve(ev *Event) error {
 		}
 		if !s.dead {
 			s.space.lingering++
+			s.space.count(s.owner, taken{sessions: -1})
 		}
 		s.dead, s.why = true, ev.Reason
 		e.forgetSession(s)
@@ -58,6 +59,12 @@ func (e *Engine) evolve(ev *Event) error {
 		s.gone.push(ev.ID)
 		s.goneWhy[ev.ID] = ev.Reason
 		return nil
+	case EvPattern, EvPatternDropped:
+		err = e.evolvePattern(ev)
+	case EvConfigured:
+		err = e.evolveSettings(ev)
+	case EvBucket:
+		return e.evolveBucket(ev)
 	case EvHolds:
 		e.space(ev.Namespace).holds[ev.Purpose] = ev.Held
 		return nil
@@ -88,6 +95,8 @@ func (e *Engine) evolveSession(ev *Event) error {
 	}
 	s.timer = timer{pos: -1, ord: s.num<<1 | 1, sess: s}
 	s.seqs.floor = ev.Acked
+	s.owner = ev.Actor
+	s.space.count(s.owner, taken{sessions: 1})
 	s.space.sessions[id] = s
 	e.byNum[s.num] = s
 	e.snum = max(e.snum, s.num)
@@ -140,7 +149,11 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	}
 	r.purpose, r.trace, r.claims = ev.Purpose, ev.Trace, ev.Claims
 	r.ttl, r.grace, r.maxHold, r.priority, r.lead = ev.TTL, ev.Grace, ev.MaxHold, int32(ev.Priority), ev.Lead
-	r.setTerms(terms{group: ev.Group, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait})
+	t := terms{group: ev.Group, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait}
+	if ev.Session == 0 {
+		t.owner = ev.Actor
+	}
+	r.setTerms(t)
 	r.any = ev.Any
 	e.resolve(r)
 	return r, nil
@@ -191,6 +204,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 		}
 		e.fence = max(e.fence, ev.Fence)
 		r.hold()
+		r.spend(ev.At)
 		return nil
 	}
 	r.phase = waiting
@@ -235,6 +249,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		}
 		e.fence = max(e.fence, ev.Fence)
 		r.hold()
+		r.spend(ev.At)
 	case EvClaimed:
 		if r.phase != offered {
 			return errUnknown

@@ -20,9 +20,12 @@ func (e *Engine) expire() {
 // fire looks at what a timer stands for, does what is due, and sets it anew.
 func (e *Engine) fire(t *timer) {
 	e.timers.clear(t)
-	if t.sess != nil {
+	switch {
+	case t.sess != nil:
 		e.fireSession(t.sess)
-	} else {
+	case t.pool != nil:
+		e.firePool(t.pool)
+	default:
 		e.fireRequest(t.req)
 	}
 }

@@ -217,6 +217,7 @@ func (e *Engine) revoke(c *Revoke) {
 		e.refuse(code, problem)
 		return
 	}
+	_, c.Key = e.spaces[c.Namespace].fit(c.Key)
 	r := e.holderOf(c.Key, c.Fence, false)
 	if r == nil {
 		e.refuseFence(c.Key, c.Fence)
@@ -239,6 +240,7 @@ func (e *Engine) revoke(c *Revoke) {
 }
 
 func (e *Engine) checkFence(c *CheckFence) {
+	_, c.Key = e.spaces[c.Namespace].fit(c.Key)
 	if e.holderOf(c.Key, c.Fence, true) == nil {
 		e.refuseFence(c.Key, c.Fence)
 		return

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,7 +127,11 @@ func claimsText(claims []interlock.Claim) string {
 		if quoted := strconv.Quote(key); quoted != `"`+key+`"` {
 			key = quoted
 		}
-		parts = append(parts, key+short[c.Mode])
+		mode := short[c.Mode]
+		if c.Mode.Counts() {
+			mode = fmt.Sprintf("(%v %d)", c.Mode, c.Count)
+		}
+		parts = append(parts, key+mode)
 	}
 	return strings.Join(parts, ",")
 }

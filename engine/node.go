@@ -17,6 +17,7 @@ type node struct {
 	last    *need
 	line    *line
 	notes   *noteBook
+	pool    *pool
 }
 
 // kin are a node's relatives. It is apart because most keys have none.
@@ -52,6 +53,7 @@ func (s *space) node(key string) *node {
 	}
 	n.key, n.space = key, s
 	s.nodes[key] = n
+	s.spelled(n, true)
 	if p, ok := parentOf(key); ok {
 		parent := s.node(p)
 		parent.refs++
@@ -88,6 +90,10 @@ func (n *node) free() {
 	}
 	s, k := n.space, n.kin
 	delete(s.nodes, n.key)
+	s.spelled(n, false)
+	if n.pool != nil {
+		n.pool.drop()
+	}
 	*n = node{}
 	if len(s.idleNodes) < maxFree {
 		s.idleNodes = append(s.idleNodes, n)
@@ -138,7 +144,11 @@ func (r *request) need() {
 		}
 		r.addNeed(key, lockOf(c.Mode), i, true)
 		if c.Mode.Counts() {
-			r.needAt(r.space.nodes[key]).counts = c.Mode
+			n := r.space.nodes[key]
+			r.needAt(n).counts = c.Mode
+			if c.Mode == interlock.Permits {
+				r.space.pool(n)
+			}
 		}
 	}
 	for i := range r.needs {
@@ -184,6 +194,11 @@ func (m *need) modeOf() interlock.Mode {
 		return m.counts
 	}
 	return m.mode
+}
+
+// shown is a need as a claim, for those who look.
+func (m *need) shown() interlock.Claim {
+	return interlock.Claim{Key: interlock.Key(m.node.key), Mode: m.modeOf(), Count: m.req.countOf(m)}
 }
 
 // unneed lets go of the nodes.

@@ -1,9 +1,330 @@
 package engine
 
-import "github.com/interlockdev/interlock"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// A namespace's key patterns, and what they say about a request.
+
+// policy is a registered pattern, ready for use.
+type policy struct {
+	interlock.Pattern
+	shape   shape
+	aliases []shape
+	members []interlock.Key
+}
+
+// compile checks a pattern and makes a policy of it, or says what is wrong.
+func compile(p interlock.Pattern) (*policy, string) {
+	pol := &policy{Pattern: p}
+	var problem string
+	if p.Name == "" || len(p.Name) > interlock.MaxNameBytes || keyProblem(p.Name) != "" || strings.Contains(p.Name, "/") {
+		return nil, fmt.Sprintf("a pattern's name has 1 to %d visible characters and no slash", interlock.MaxNameBytes)
+	}
+	if pol.shape, problem = parseShape(p.Shape); problem != "" {
+		return nil, fmt.Sprintf("shape %q: %s", clip(p.Shape, 64), problem)
+	}
+	names := slices.Sorted(slices.Values(pol.shape.names()))
+	if len(p.Aliases) > maxVariables {
+		return nil, fmt.Sprintf("a pattern has at most %d aliases", maxVariables)
+	}
+	for _, text := range p.Aliases {
+		alias, problem := parseShape(text)
+		if problem != "" {
+			return nil, fmt.Sprintf("alias %q: %s", clip(text, 64), problem)
+		}
+		if !slices.Equal(names, slices.Sorted(slices.Values(alias.names()))) {
+			return nil, fmt.Sprintf("alias %q must have the same variables as %s", clip(text, 64), p.Shape)
+		}
+		pol.aliases = append(pol.aliases, alias)
+	}
+	for _, text := range p.Members {
+		if problem := pol.addMembers(text); problem != "" {
+			return nil, problem
+		}
+	}
+	if problem := pol.numbers(); problem != "" {
+		return nil, problem
+	}
+	return pol, ""
+}
+
+// addMembers adds the keys that an entry of Members stands for.
+func (p *policy) addMembers(text string) string {
+	first, last, head, tail := uint64(0), uint64(0), text, ""
+	open, end := strings.IndexByte(text, '{'), strings.IndexByte(text, '}')
+	ranged := open >= 0 && end > open
+	if ranged {
+		from, to, ok := strings.Cut(text[open+1:end], "..")
+		var err1, err2 error
+		first, err1 = strconv.ParseUint(from, 10, 32)
+		last, err2 = strconv.ParseUint(to, 10, 32)
+		if !ok || err1 != nil || err2 != nil || last < first {
+			return fmt.Sprintf("member %q: write a key, or a range of numbers such as gpu:{0..7}", clip(text, 64))
+		}
+		head, tail = text[:open], text[end+1:]
+	}
+	for i := first; i <= last; i++ {
+		key := head + tail
+		if ranged {
+			key = head + strconv.FormatUint(i, 10) + tail
+		}
+		if problem := keyProblem(key); problem != "" {
+			return fmt.Sprintf("member %q %s", clip(key, 64), problem)
+		}
+		canonical, ok := p.canonical(key)
+		if !ok || canonical != key {
+			return fmt.Sprintf("member %q does not fit the shape %s", clip(key, 64), p.Shape)
+		}
+		if p.members = append(p.members, interlock.Key(key)); len(p.members) > interlock.MaxMembers {
+			return fmt.Sprintf("more than %d members", interlock.MaxMembers)
+		}
+	}
+	return ""
+}
+
+// numbers says what is wrong with the pattern's numbers, or "".
+func (p *policy) numbers() string {
+	switch {
+	case p.Capacity > interlock.MaxCount || p.Rate > interlock.MaxCount || p.Burst > interlock.MaxCount:
+		return fmt.Sprintf("capacity, rate and burst are at most %d", interlock.MaxCount)
+	case p.Rate == 0 && (p.Burst != 0 || p.Per != 0):
+		return "burst and per mean nothing without a rate"
+	case p.Rate > 0 && (p.Per < 0 || p.Per > interlock.MaxTTL):
+		return fmt.Sprintf("per %v is not between 0 and %v", p.Per, interlock.MaxTTL)
+	case p.Rate > 0 && p.tick() < minTick:
+		return fmt.Sprintf("a rate is at most one token in %v", minTick)
+	case p.Rate > 0 && p.tick() > maxFill/time.Duration(p.burst()):
+		return fmt.Sprintf("a full bucket of %d tokens would take longer than %v to come back", p.burst(), maxFill)
+	case p.MaxWaiters < 0 || p.MaxWaiters > interlock.MaxWaitersPerKey:
+		return fmt.Sprintf("max_waiters %d is not between 0 and %d", p.MaxWaiters, interlock.MaxWaitersPerKey)
+	case len(p.Groups) > interlock.MaxGroups:
+		return fmt.Sprintf("%d groups: a pattern has at most %d", len(p.Groups), interlock.MaxGroups)
+	case len(p.Groups) > 0 && p.Capacity == 0:
+		return "groups share out a capacity: give one"
+	case p.Preempt > interlock.PreemptNever || p.Park > interlock.ParkNever || p.OnDeadlock > interlock.DeadlockRevoke:
+		return "preempt, park or on_deadlock has a value that does not exist"
+	}
+	for _, d := range []struct {
+		name     string
+		value    time.Duration
+		min, max time.Duration
+	}{
+		{"ttl", p.TTL, interlock.MinTTL, interlock.MaxTTL},
+		{"max_ttl", p.MaxTTL, interlock.MinTTL, interlock.MaxTTL},
+		{"grace", p.Grace, 0, interlock.MaxGrace},
+		{"max_grace", p.MaxGrace, 0, interlock.MaxGrace},
+		{"max_hold", p.MaxHold, 0, interlock.MaxMaxHold},
+		{"stall", p.Stall, 0, interlock.MaxStall},
+		{"lock_delay", p.LockDelay, 0, interlock.MaxLockDelay},
+		{"max_wait", p.MaxWait, 0, interlock.MaxMaxWait},
+		{"max_park", p.MaxPark, 0, interlock.MaxPark},
+	} {
+		if d.value != 0 && (d.value < d.min || d.value > d.max) {
+			return fmt.Sprintf("%s %v is not between %v and %v", d.name, d.value, d.min, d.max)
+		}
+	}
+	if p.TTL > 0 && p.MaxTTL > 0 && p.TTL > p.MaxTTL || p.Grace > 0 && p.MaxGrace > 0 && p.Grace > p.MaxGrace {
+		return "a default is above its maximum"
+	}
+	var reserved uint64
+	for i, g := range p.Groups {
+		if len(g.Name) > interlock.MaxNameBytes || g.Max > 0 && g.Min > g.Max || g.Max > p.Capacity {
+			return fmt.Sprintf("group %q: its name is too long, or its numbers are not min <= max <= capacity", clip(g.Name, 64))
+		}
+		if slices.ContainsFunc(p.Groups[:i], func(o interlock.Group) bool { return o.Name == g.Name }) {
+			return fmt.Sprintf("group %q stands twice", g.Name)
+		}
+		reserved += uint64(g.Min)
+	}
+	if reserved > uint64(p.Capacity) {
+		return fmt.Sprintf("the groups' minimums add up to %d, and the capacity is %d", reserved, p.Capacity)
+	}
+	for _, r := range p.Allow {
+		if r.Principal == "" || len(r.Principal) > interlock.MaxNameBytes || len(p.Allow) > interlock.MaxGroups {
+			return fmt.Sprintf("allow: at most %d rules, each with a principal or *", interlock.MaxGroups)
+		}
+		for _, m := range r.Modes {
+			if m == 0 || m > interlock.Member {
+				return "allow: a mode does not exist"
+			}
+		}
+	}
+	return ""
+}
+
+// canonical gives the one spelling of a key that fits the shape or an alias.
+func (p *policy) canonical(key string) (string, bool) {
+	if values, ok := p.shape.match(key); ok {
+		return p.shape.with(values), true
+	}
+	for i := range p.aliases {
+		if values, ok := p.aliases[i].match(key); ok {
+			return p.shape.with(values), true
+		}
+	}
+	return "", false
+}
+
+// fit finds the pattern of a key, and the key's one spelling. Without patterns, or
+// where none fits, that is the key itself.
+func (s *space) fit(key interlock.Key) (*policy, interlock.Key) {
+	if s != nil {
+		for _, p := range s.patterns {
+			if canonical, ok := p.canonical(string(key)); ok && keyProblem(canonical) == "" {
+				return p, interlock.Key(canonical)
+			}
+		}
+	}
+	return nil, key
+}
+
+// policyAt gives the pattern of a key in its one spelling; nil for none.
+func (s *space) policyAt(key string) *policy {
+	p, _ := s.fit(interlock.Key(key))
+	return p
+}
+
+func (e *Engine) setPattern(c *SetPattern) {
+	if !e.configurable() {
+		return
+	}
+	if _, problem := compile(c.Pattern); problem != "" {
+		e.refuse(interlock.CodeInvalidPattern, problem)
+		return
+	}
+	space := e.space(c.Namespace)
+	if space.pattern(c.Pattern.Name) == nil && len(space.patterns) >= interlock.MaxPatterns {
+		e.refuse(interlock.CodeTooManyPatterns, fmt.Sprintf("namespace %q has %d patterns, which is its limit: drop one first", c.Namespace, interlock.MaxPatterns))
+		return
+	}
+	e.ev = Event{Kind: EvPattern, Namespace: c.Namespace, Purpose: c.Pattern.Name, Blob: appendPattern(nil, &c.Pattern), Actor: c.Actor}
+	e.tag(&e.ev, Done)
+	e.emit(&e.ev)
+	e.reply(Done)
+}
+
+func (e *Engine) dropPattern(c *DropPattern) {
+	if space := e.spaces[c.Namespace]; space == nil || space.pattern(c.Name) == nil {
+		e.refuse(interlock.CodeNoSuchPattern, fmt.Sprintf("there is no pattern %q: list the patterns to see their names", clip(c.Name, 64)))
+		return
+	}
+	e.ev = Event{Kind: EvPatternDropped, Namespace: c.Namespace, Purpose: c.Name, Actor: c.Actor}
+	e.tag(&e.ev, Done)
+	e.emit(&e.ev)
+	e.reply(Done)
+}
+
+func (e *Engine) configure(c *Configure) {
+	if !e.configurable() {
+		return
+	}
+	for _, q := range []interlock.Quota{c.Settings.Quota, c.Settings.PrincipalQuota} {
+		if min(q.Keys, q.Leases, q.Waiters, q.Sessions, q.Requests, q.Bytes) < 0 {
+			e.refuse(interlock.CodeInvalidPattern, "a quota is a number that is not negative; 0 means the limit of the version")
+			return
+		}
+	}
+	e.ev = Event{Kind: EvConfigured, Namespace: c.Namespace, Blob: appendSettings(nil, &c.Settings), Actor: c.Actor}
+	e.tag(&e.ev, Done)
+	e.emit(&e.ev)
+	e.reply(Done)
+}
+
+// configurable refuses a command about a namespace that cannot be, or not now.
+func (e *Engine) configurable() bool {
+	if problem := checkNamespace(e.head.Namespace); problem != "" {
+		e.refuse(interlock.CodeInvalidNamespace, problem)
+	} else if problem := e.noRoomFor(e.head.Namespace); problem != "" {
+		e.refuse(interlock.CodeTooManyNamespaces, problem)
+	} else if code, problem := e.closedFor(); code != "" {
+		e.refuse(code, problem)
+	} else {
+		return true
+	}
+	return false
+}
+
+// pattern finds a pattern by its name, or gives nil.
+func (s *space) pattern(name string) *policy {
+	for _, p := range s.patterns {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// evolvePattern folds EvPattern and EvPatternDropped.
+func (e *Engine) evolvePattern(ev *Event) error {
+	s := e.space(ev.Namespace)
+	s.patterns = slices.DeleteFunc(slices.Clone(s.patterns), func(p *policy) bool { return p.Name == ev.Purpose })
+	if ev.Kind == EvPattern {
+		pattern, err := decodePattern(ev.Blob)
+		if err != nil {
+			return err
+		}
+		p, problem := compile(pattern)
+		if problem != "" {
+			return fmt.Errorf("engine: pattern %q: %s", ev.Purpose, problem)
+		}
+		i, _ := slices.BinarySearchFunc(s.patterns, p, func(a, b *policy) int {
+			return cmp.Or(cmp.Compare(b.shape.literal(), a.shape.literal()), strings.Compare(a.Name, b.Name))
+		})
+		s.patterns = slices.Insert(s.patterns, i, p)
+	}
+	e.repool(s, ev.At)
+	return nil
+}
+
+// evolveSettings folds EvConfigured.
+func (e *Engine) evolveSettings(ev *Event) (err error) {
+	s := e.space(ev.Namespace)
+	if s.settings, err = decodeSettings(ev.Blob); err == nil {
+		s.watchSpelling()
+	}
+	return err
+}
 
 // Patterns lists a namespace's key patterns by their names.
-func (e *Engine) Patterns(ns interlock.Namespace) []interlock.Pattern { return nil }
+func (e *Engine) Patterns(ns interlock.Namespace) (list []interlock.Pattern) {
+	if s := e.spaces[ns]; s != nil {
+		for _, p := range s.patterns {
+			list = append(list, p.Pattern)
+		}
+	}
+	slices.SortFunc(list, func(a, b interlock.Pattern) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
 
 // Settings gives a namespace's settings.
-func (e *Engine) Settings(ns interlock.Namespace) interlock.Settings { return interlock.Settings{} }
+func (e *Engine) Settings(ns interlock.Namespace) interlock.Settings {
+	if s := e.spaces[ns]; s != nil {
+		return s.settings
+	}
+	return interlock.Settings{}
+}
+
+// membersWith lists the members of the namespace's patterns that begin with a
+// prefix, in the order of the patterns' names and then as they are listed.
+func (s *space) membersWith(prefix string) (keys []interlock.Key) {
+	if s == nil {
+		return nil
+	}
+	byName := slices.SortedFunc(slices.Values(s.patterns), func(a, b *policy) int { return strings.Compare(a.Name, b.Name) })
+	for _, p := range byName {
+		for _, key := range p.members {
+			if strings.HasPrefix(string(key), prefix) && len(keys) < interlock.MaxAlternatives {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}

@@ -22,6 +22,10 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 	if s == nil {
 		return v, nil
 	}
+	if p, canonical := s.fit(key); p != nil {
+		key, v.Key, v.Pattern = canonical, canonical, p.Name
+		v.Capacity = s.capacity(string(key), e.now)
+	}
 	v.HoldTime = s.holds[classOf(string(key))]
 	view := viewer{e: e, limit: MaxShownHolders}
 	n := s.nodes[string(key)]
@@ -83,7 +87,9 @@ func (s *space) nearest(key string) *node {
 func (e *Engine) waitersAt(n *node) (list []WaiterView) {
 	for h := n.first; h != nil && len(list) < MaxShownWaiters; h = h.next {
 		if h.req.phase == offered {
-			list = append(list, e.waiter(h.req, h.mode))
+			w := e.waiter(h.req, h.modeOf())
+			w.Count = h.req.countOf(h)
+			list = append(list, w)
 		}
 	}
 	if n.line == nil {
@@ -108,9 +114,11 @@ func (e *Engine) waitersAt(n *node) (list []WaiterView) {
 		if p.twin {
 			continue
 		}
-		w := e.waiter(p.req, p.class.mode)
-		ahead := n.conflictsBefore(p.req, p.class.mode)
-		w.Position, w.ETA = ahead+1, e.eta(p.req, &p.req.needs[p.need], ahead)
+		m := &p.req.needs[p.need]
+		w := e.waiter(p.req, m.modeOf())
+		w.Count = p.count
+		ahead := m.before()
+		w.Position, w.ETA = ahead+1, e.eta(p.req, m, ahead)
 		list = append(list, w)
 	}
 	return list
@@ -298,7 +306,7 @@ func (e *Engine) AgentHolds(ns interlock.Namespace, agent string) (list []interl
 	for _, r := range mine {
 		for _, c := range r.claims {
 			if len(list) < 1000 {
-				list = append(list, e.holder(r, string(c.Key), c.Mode))
+				list = append(list, e.holder(r, c))
 			}
 		}
 	}

@@ -245,7 +245,7 @@ func (e *Engine) remember(cmd Command) {
 // they change nothing, or the same thing again.
 func (h *Head) repeatable(cmd Command) bool {
 	switch cmd.(type) {
-	case *Acquire, *Release, *Leave, *Revoke, *OpenSession:
+	case *Acquire, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure:
 		return h.RequestID != "" || h.Seq != 0
 	}
 	return false
@@ -292,6 +292,15 @@ func fingerprint(cmd Command) uint64 {
 		p.number(5)
 		p.text(c.Agent)
 		p.number(uint64(c.TTL))
+	case *SetPattern:
+		p.number(11)
+		p.text(string(appendPattern(nil, &c.Pattern)))
+	case *DropPattern:
+		p.number(12)
+		p.text(c.Name)
+	case *Configure:
+		p.number(13)
+		p.text(string(appendSettings(nil, &c.Settings)))
 	}
 	return uint64(p)
 }

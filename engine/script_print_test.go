@@ -180,6 +180,9 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 			s.printf("%s%s", strings.Join(strings.Fields("refused "+who+" "+string(e.Code)+s.endedBy(&e.Lease)), " "), suffix)
 		}
 		if e.Conflict != nil {
+			for _, near := range e.Conflict.Nearest {
+				s.printf("  near: %s", near)
+			}
 			for i, c := range e.Conflict.Cycle {
 				next := e.Conflict.Cycle[(i+1)%len(e.Conflict.Cycle)]
 				mark := ""
@@ -198,6 +201,9 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		s.printf("%s%s", text, suffix)
 	case engine.Lost:
 		s.printf("lost %s fence=%d %s%s%s", name, e.Lease.Fence, e.Code, s.endedBy(&e.Lease), suffix)
+	}
+	for _, text := range e.Warnings {
+		s.printf("  warning: %s", text)
 	}
 	for i := range e.Losses {
 		l := &e.Losses[i]
@@ -244,11 +250,29 @@ func (s *script) explain(c *engine.Conflict) {
 	if c.More > 0 {
 		s.printf("  and %d more", c.More)
 	}
+	s.printCapacity(c.Capacity)
+}
+
+func (s *script) printCapacity(c *interlock.Capacity) {
+	if c == nil {
+		return
+	}
+	text := ""
+	if c.Permits > 0 {
+		text += fmt.Sprintf(" %d of %d permits taken", c.Used, c.Permits)
+	}
+	if c.Tokens > 0 {
+		text += fmt.Sprintf(" %d of %d tokens there", c.Available, c.Tokens)
+	}
+	if c.Refill > 0 {
+		text += fmt.Sprintf(", the next in %v", c.Refill)
+	}
+	s.printf(" %s", text)
 }
 
 func (s *script) printHolder(h *interlock.Holder) {
 	text := fmt.Sprintf("  held by %s %s fence=%d %v held=%v until=%v", flowName(h.Agent, h.Flow),
-		claimsText([]interlock.Claim{{Key: h.Key, Mode: h.Mode}}), h.Fence, h.Liveness, h.Held, since(s.now.Add(h.ExpiresIn)))
+		claimsText([]interlock.Claim{{Key: h.Key, Mode: h.Mode, Count: h.Count}}), h.Fence, h.Liveness, h.Held, since(s.now.Add(h.ExpiresIn)))
 	if h.Progress != "" {
 		text += fmt.Sprintf(" progress=%q", h.Progress)
 	}
@@ -274,6 +298,9 @@ func (s *script) show(w *words) error {
 			s.printHolder(&v.Holders[i])
 		}
 		for _, x := range v.Waiters {
+			if x.Mode.Counts() {
+				x.Agent += fmt.Sprintf(" (%d)", x.Count)
+			}
 			text := fmt.Sprintf("  %d. %s waits %s waited=%v eta=%v", x.Position, flowName(x.Agent, x.Flow), x.Mode, x.Waited, x.ETA)
 			if x.Priority != 0 {
 				text += fmt.Sprintf(" priority=%d", x.Priority)
@@ -285,6 +312,10 @@ func (s *script) show(w *words) error {
 		}
 		for _, n := range v.Notes {
 			s.printf("  note by %s fence=%d outcome=%q %q age=%v", n.Agent, n.Fence, n.Outcome, n.Text, n.Age)
+		}
+		s.printCapacity(v.Capacity)
+		if v.Pattern != "" {
+			s.printf("  pattern %s", v.Pattern)
 		}
 		if v.HoldTime >= time.Millisecond {
 			s.printf("  usually held %v", v.HoldTime.Round(time.Millisecond))

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //
 // The commands and their words:
 //
-//	acquire key=K [mode=X|S|IX|IS|SIX] [key=K ...] [any] [prefix=P] holder=NAME [flow=F] [wait|skip] [detached]
+//	acquire key=K [mode=X|S|IX|IS|SIX|permits=N] [key=K ...] [any] [prefix=P] holder=NAME [flow=F] [wait|skip] [detached]
 //	        [ttl=D] [grace=D] [max_hold=D] [stall=D] [lock_delay=D] [max_wait=D] [priority=N] [id=REQUEST] [seq=N] [acked=N] [explain]
 //	        (NAME gets a session of a day the first time it is used; with session=none it is
 //	        anonymous. A mode belongs to the key before it. No grace unless it is given.
@@ -40,6 +40,10 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	recover [down=D] [jump=N]   the process dies; another one replays the journal
 //	snapshot      one is taken; the next recover starts from it
 //	limit draining|low_space|none
+//	pattern name=N shape=S [alias=S ...] [member=K ...] [capacity=N] [rate=N per=D burst=N]
+//	        [group=NAME:MIN:MAX ...] [ttl=D] [max_ttl=D] [grace=D] ... [allow=WHO:MODE,MODE ...]
+//	        [preempt=ask|revoke|never] [park=choice|keep|free|never] [on_deadlock=refuse|revoke]
+//	drop pattern=N     settings [strict_order] [open_keys] [near_misses] [keys=N] [leases=N] ... [each_leases=N] ...
 //	show key=K | waits | state | keys [prefix=P] | agent=A | hot
 //
 // Every command takes ns=NAMESPACE. Names of tickets, t1, t2, ..., are given in
@@ -322,6 +326,12 @@ func (s *script) do(line string) (err error) {
 		w.used["none"] = true
 	case "show":
 		err = s.show(w)
+	case "pattern":
+		err = s.tell(&engine.SetPattern{Head: s.head(w), Pattern: patternOf(w)})
+	case "drop":
+		err = s.tell(&engine.DropPattern{Head: s.head(w), Name: w.get("pattern")})
+	case "settings":
+		err = s.tell(&engine.Configure{Head: s.head(w), Settings: settingsOf(w)})
 	default:
 		return fmt.Errorf("no command %q", name)
 	}
@@ -483,7 +493,7 @@ func (s *script) acquire(w *words) error {
 		Head: s.head(w), ID: s.id(), Flow: w.get("flow"), Purpose: w.get("purpose"),
 		TTL: w.duration("ttl"), Grace: engine.NoGrace, MaxHold: w.duration("max_hold"),
 		Stall: w.duration("stall"), LockDelay: w.duration("lock_delay"), MaxWait: w.duration("max_wait"), Priority: int(w.number("priority")),
-		Attach: !w.has("detached"), Any: w.has("any"), Prefix: w.get("prefix"),
+		Attach: !w.has("detached"), Any: w.has("any"), Prefix: w.get("prefix"), Group: w.get("group"),
 	}
 	switch {
 	case w.has("wait"):
@@ -521,8 +531,11 @@ func (s *script) acquire(w *words) error {
 				mode = interlock.Mode(n)
 			}
 			c.Claims[len(c.Claims)-1].Mode = mode
+		case "permits":
+			claim := &c.Claims[len(c.Claims)-1]
+			claim.Mode, claim.Count = interlock.Permits, uint32(parseNumber(x.value))
 		}
 	}
-	w.used["key"], w.used["mode"] = true, true
+	w.used["key"], w.used["mode"], w.used["permits"] = true, true, true
 	return s.tellMore(c, w)
 }

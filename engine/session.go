@@ -93,10 +93,8 @@ func (e *Engine) openSession(c *OpenSession) {
 		return
 	}
 	space := e.space(c.Namespace)
-	if len(space.sessions)-space.lingering >= interlock.MaxSessions {
-		e.refuse(interlock.CodeTooManySessions, fmt.Sprintf(
-			"namespace %q has %d sessions, which is its limit: close some first", c.Namespace, interlock.MaxSessions,
-		))
+	if problem := space.tooManySessions(c.Actor); problem != "" {
+		e.refuse(interlock.CodeTooManySessions, problem)
 		return
 	}
 	e.ev = Event{
@@ -333,6 +331,10 @@ func (s *space) sortedRequests() []*request {
 	list := slices.DeleteFunc(slices.Collect(maps.Values(s.requests)), func(r *request) bool { return r.phase == over })
 	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
 	return list
+}
+
+func (s *space) sortedNodes() []*node {
+	return slices.SortedFunc(maps.Values(s.nodes), func(a, b *node) int { return strings.Compare(a.key, b.key) })
 }
 
 // minTerm notes that r lives by the session's heartbeats.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/interlockdev/interlock"
 )
@@ -52,10 +53,17 @@ func (s *snapshotter) event(at Time, ev *Event) {
 }
 
 func (s *snapshotter) space(sp *space) {
+	if sp.settings != (interlock.Settings{}) {
+		s.event(0, &Event{Kind: EvConfigured, Namespace: sp.name, Blob: appendSettings(nil, &sp.settings)})
+	}
+	for _, p := range sp.patterns {
+		s.event(0, &Event{Kind: EvPattern, Namespace: sp.name, Purpose: p.Name, Blob: appendPattern(nil, &p.Pattern)})
+	}
 	sessions := sp.sortedSessions()
 	for _, x := range sessions {
 		s.event(x.opened, &Event{
 			Kind: EvSessionOpened, Namespace: sp.name, Session: x.num, ID: x.id, Agent: x.agent, TTL: x.ttl, Acked: x.seqs.floor,
+			Actor: x.owner,
 		})
 	}
 	requests := sp.sortedRequests()
@@ -87,6 +95,14 @@ func (s *snapshotter) space(sp *space) {
 			s.event(n.at, &Event{
 				Kind: EvNoted, Namespace: sp.name, Claims: []interlock.Claim{{Key: interlock.Key(b.node.key), Mode: ex}},
 				Agent: n.agent, Fence: n.fence, Outcome: n.outcome, Note: n.text,
+			})
+		}
+	}
+	for _, p := range slices.SortedFunc(slices.Values(sp.pools), func(a, b *pool) int { return strings.Compare(a.node.key, b.node.key) }) {
+		if left := p.full.Sub(s.e.last); p.policy != nil && p.policy.Rate > 0 && (left > 0 || p.used > 0) {
+			s.event(s.e.last, &Event{
+				Kind: EvBucket, Namespace: sp.name, Waited: max(0, left),
+				Claims: []interlock.Claim{{Key: interlock.Key(p.node.key), Mode: interlock.Permits}},
 			})
 		}
 	}

@@ -27,6 +27,13 @@ type space struct {
 	waiters  int
 	branches int // of those who wait for any of several
 
+	taken    map[string]taken // by principal; of those who have anything
+	settings interlock.Settings
+	patterns []*policy // the most specific first
+	pools    []*pool   // in no order
+	cooling  ring[*pool]
+	alike    map[string][]*node // by their skeletons, if the settings ask for it
+
 	idleNodes []*node // for reuse
 	idleKin   []*kin
 	lingering int // sessions that are over and still have leases or waits
@@ -98,6 +105,7 @@ type terms struct {
 	stall     time.Duration
 	lockDelay time.Duration
 	maxWait   time.Duration
+	owner     string // the principal of a request without a session
 }
 
 func (t *terms) groupName() string {
@@ -142,6 +150,7 @@ type session struct {
 	id     interlock.SessionID
 	space  *space
 	agent  string
+	owner  string // the principal who opened it
 	name   string // public
 	ttl    time.Duration
 	opened Time
@@ -201,7 +210,8 @@ func (r *request) flowName() string {
 // request was refused.
 func (e *Engine) prune(name interlock.Namespace) {
 	s := e.spaces[name]
-	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds) == 0 {
+	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.patterns) == 0 &&
+		s.settings == (interlock.Settings{}) {
 		e.alarms.clear(&s.agenda.alarm)
 		delete(e.spaces, name)
 	}
@@ -225,6 +235,7 @@ func (e *Engine) space(name interlock.Namespace) *space {
 			sessions: map[interlock.SessionID]*session{},
 			goneWhy:  map[interlock.SessionID]Reason{},
 			holds:    map[string]time.Duration{},
+			taken:    map[string]taken{},
 		}
 		e.spaces[name] = s
 		s.agenda = e.adopt(s)
@@ -248,8 +259,12 @@ func (r *request) hold() {
 			}
 			n.last = m
 		}
+		if m.counts == interlock.Permits {
+			n.pool.take(r.terms.groupName(), uint64(r.countOf(m)))
+		}
 	}
 	r.space.leases++
+	r.space.count(r.owner(), taken{leases: 1})
 	r.joinParty()
 }
 
@@ -286,8 +301,12 @@ func (r *request) unhold() {
 			}
 			m.listed = false
 		}
+		if m.counts == interlock.Permits {
+			n.pool.give(r.terms.groupName(), uint64(r.countOf(m)))
+		}
 	}
 	r.space.leases--
+	r.space.count(r.owner(), taken{leases: -1})
 	r.leaveParty()
 }
 
@@ -316,6 +335,7 @@ func (r *request) enline() {
 		way.enter()
 	}
 	r.space.waiters++
+	r.space.count(r.owner(), taken{waiters: 1})
 }
 
 // enter takes r's places in the lines.
@@ -351,6 +371,7 @@ func (r *request) unline() {
 		way.exit()
 	}
 	r.space.waiters--
+	r.space.count(r.owner(), taken{waiters: -1})
 }
 
 // exit gives r's places up.

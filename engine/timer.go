@@ -8,14 +8,15 @@ const never = Time(1<<63 - 1)
 // truth and sets it anew.
 type timers struct{ heap []*timer }
 
-// timer is due at a time for a request, a session, or all of a namespace. Ties go by ord, so the
-// order never depends on the heap's history.
+// timer is due at a time for a request, a session, a bucket of tokens, or all of a
+// namespace. Ties go by ord, so the order never depends on the heap's history.
 type timer struct {
 	at     Time
 	ord    uint64
 	pos    int // in the heap; -1 when not set
 	req    *request
 	sess   *session
+	pool   *pool
 	agenda *agenda
 }
 

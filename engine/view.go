@@ -31,6 +31,7 @@ type WaiterView struct {
 	Session  string
 	Flow     string
 	Purpose  string
+	Count    uint32 // permits, parties or parts
 	Mode     interlock.Mode
 	Priority int
 	Position int

@@ -101,11 +101,17 @@ func (e *Engine) changedAt(needs []need) {
 			continue
 		}
 		for c := l.first; c != nil; c = c.next {
-			if conflicts[m.mode].has(c.mode) || m.counts == interlock.Permits && c.counts == interlock.Permits {
+			if c.against(m.mode, m.counts) {
 				e.readyClass(c)
 			}
 		}
 	}
+}
+
+// against reports whether the waiters of the class and somebody with these modes,
+// holder or waiter, may be in each other's way.
+func (c *class) against(mode, counts interlock.Mode) bool {
+	return conflicts[mode].has(c.mode) || counts == interlock.Permits && c.counts == interlock.Permits
 }
 
 // readyClass marks those of a class ready whom a change at its key may have helped.
@@ -143,6 +149,7 @@ func (e *Engine) consider(c candidate) {
 	if r := p.req; r.num == c.num && r.phase == waiting && p.watching {
 		if r.blockedAt(&r.needs[p.need]) {
 			if !p.apart {
+				e.armPool(c.node.pool)
 				return
 			}
 		} else if b := r.blocker(); b >= 0 {
@@ -171,6 +178,9 @@ func (r *request) blockedAt(m *need) bool {
 	n := m.node
 	against := conflicts[m.mode]
 	if against&n.modes != 0 && r.party.blockedByOthers(n, against) {
+		return true
+	}
+	if m.counts == interlock.Permits && r.short(m) != enough {
 		return true
 	}
 	l := n.line
@@ -214,6 +224,7 @@ func (e *Engine) watch(r *request, i int) {
 	for j := range r.wait.places {
 		r.wait.places[j].setWatching(j == i)
 	}
+	e.armPool(r.needs[i].node.pool)
 }
 
 // watchAnywhere puts a waiter's watch where it is blocked, or makes it ready when

@@ -1,0 +1,263 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// refusal is why claims are not admitted, whoever holds what.
+type refusal struct {
+	code    interlock.Code
+	message string
+	key     interlock.Key
+	nearest []string
+}
+
+// refuseFor answers the command's caller with it.
+func (e *Engine) refuseFor(no *refusal) {
+	eff := e.refuse(no.code, no.message)
+	eff.Conflict = &Conflict{Key: no.key, Nearest: no.nearest}
+}
+
+// checkClaims gives the claims' keys their one spelling and says why a pattern
+// does not admit one of them, or nil.
+func (e *Engine) checkClaims(claims []interlock.Claim, group string) *refusal {
+	s := e.spaces[e.head.Namespace]
+	for i := range claims {
+		c := &claims[i]
+		p, key := s.fit(c.Key)
+		if p == nil && s.closed() {
+			return s.unknownKey(c.Key)
+		}
+		c.Key = key
+		if no := p.forbids(*c, e.head.Actor, group); no != nil {
+			no.key = key
+			return no
+		}
+	}
+	if key, twice := duplicate(claims); twice {
+		return &refusal{
+			code: interlock.CodeDuplicateClaim, key: key,
+			message: fmt.Sprintf("key %s is claimed twice, under two spellings: claim it once, with the stronger mode", key),
+		}
+	}
+	return nil
+}
+
+// closed reports whether keys that fit no pattern are refused.
+func (s *space) closed() bool { return s != nil && len(s.patterns) > 0 && !s.settings.OpenKeys }
+
+// forbids says why a claim is not admitted under the pattern, nil for none.
+func (p *policy) forbids(c interlock.Claim, principal, group string) *refusal {
+	if p != nil && !p.allows(principal, c.Mode) {
+		return &refusal{code: interlock.CodeModeForbidden, message: fmt.Sprintf(
+			"pattern %q does not let %s claim %s in mode %s: ask for a mode that it allows, or ask an operator", p.Name, nameOrNobody(principal), c.Key, c.Mode,
+		)}
+	}
+	if c.Mode != interlock.Permits {
+		return nil
+	}
+	if p == nil || p.Capacity == 0 && p.Rate == 0 {
+		return &refusal{code: interlock.CodeNoCapacity, message: fmt.Sprintf(
+			"%s has neither a capacity nor a rate: claim it in a mode, or have an operator give its pattern a capacity", c.Key,
+		)}
+	}
+	if most := p.most(group); c.Count > most {
+		return &refusal{code: interlock.CodeTooManyPermits, message: fmt.Sprintf(
+			"%d permits of %s: one request gets at most %d, so ask for fewer", c.Count, c.Key, most,
+		)}
+	}
+	return nil
+}
+
+func nameOrNobody(principal string) string {
+	if principal == "" {
+		return "a caller without a name"
+	}
+	return fmt.Sprintf("%q", principal)
+}
+
+// allows reports whether the pattern lets a principal claim a mode.
+func (p *policy) allows(principal string, mode interlock.Mode) bool {
+	for _, r := range p.Allow {
+		if r.Principal == "*" || r.Principal == principal {
+			return len(r.Modes) == 0 || slices.Contains(r.Modes, mode)
+		}
+	}
+	return len(p.Allow) == 0
+}
+
+// most is how many permits one request of a group can ever get.
+func (p *policy) most(group string) uint32 {
+	most := uint32(interlock.MaxCount)
+	if p.Capacity > 0 {
+		most = p.Capacity
+		for _, g := range p.Groups {
+			if g.Name != group {
+				most -= g.Min
+			}
+		}
+		if g := p.group(group); g != nil {
+			most = max(most, g.Min)
+			if g.Max > 0 {
+				most = min(most, g.Max)
+			}
+		}
+	}
+	if p.Rate > 0 {
+		most = min(most, p.burst())
+	}
+	return most
+}
+
+// group gives the share of a claimant group, nil when it has none of its own.
+func (p *policy) group(name string) *interlock.Group {
+	for i := range p.Groups {
+		if p.Groups[i].Name == name {
+			return &p.Groups[i]
+		}
+	}
+	return nil
+}
+
+// bound gives an admitted request the times of its keys' patterns: their defaults
+// where it names none, and their limits.
+func (s *space) bound(c *Acquire, bare bool) {
+	if s == nil || len(s.patterns) == 0 {
+		return
+	}
+	found := make([]*policy, 0, 4)
+	for _, claim := range c.Claims {
+		if p := s.policyAt(string(claim.Key)); p != nil && !slices.Contains(found, p) {
+			found = append(found, p)
+		}
+	}
+	for _, p := range found {
+		if bare {
+			c.TTL = cmp.Or(c.TTL, p.TTL)
+		}
+		if c.Grace == 0 {
+			c.Grace = p.Grace
+		}
+	}
+	for _, p := range found {
+		if p.MaxTTL > 0 && (c.TTL > p.MaxTTL || c.TTL == 0 && (!bare || interlock.DefaultTTL > p.MaxTTL)) {
+			c.TTL = p.MaxTTL
+		}
+		if p.MaxGrace > 0 && c.Grace != NoGrace && cmp.Or(c.Grace, interlock.DefaultGrace) > p.MaxGrace {
+			c.Grace = p.MaxGrace
+		}
+		c.MaxHold = tighter(c.MaxHold, p.MaxHold)
+		c.Stall = tighter(c.Stall, p.Stall)
+		c.MaxWait = tighter(c.MaxWait, p.MaxWait)
+		c.LockDelay = max(c.LockDelay, p.LockDelay)
+	}
+}
+
+// tighter gives the smaller of two bounds, of which 0 is none.
+func tighter(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// unknownKey refuses a key that fits no pattern, with what its caller may have
+// meant: the key as the nearest patterns would spell it, and their shapes.
+func (s *space) unknownKey(key interlock.Key) *refusal {
+	first := firstWord(string(key))
+	// What stands after it, in the parts that a variable may take.
+	rest := strings.TrimLeft(string(key)[min(len(key), strings.Index(string(key), first)+len(first)):], separators)
+	words := strings.FieldsFunc(rest, func(r rune) bool { return r == ':' || r == '/' })
+	type near struct {
+		policy   *policy
+		distance int
+	}
+	var found []near
+	for _, p := range s.patterns {
+		if len(p.shape.parts) > 0 {
+			want := firstWord(p.shape.parts[0].text)
+			found = append(found, near{p, distance(strings.ToLower(first), strings.ToLower(want))})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b near) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), strings.Compare(a.policy.Name, b.policy.Name))
+	})
+	no := &refusal{code: interlock.CodeUnknownPattern, key: key}
+	var shapes []string
+	for _, f := range found[:min(3, len(found))] {
+		if f.distance <= 2 {
+			if meant, ok := f.policy.respell(words); ok {
+				no.nearest = append(no.nearest, meant)
+			}
+		}
+		shapes = append(shapes, f.policy.Shape)
+	}
+	no.nearest = append(no.nearest, shapes...)
+	no.message = fmt.Sprintf("key %s fits none of the namespace's patterns, so it would exclude nobody: use a key such as %s", key, no.nearest[0])
+	return no
+}
+
+// respell makes a key of the shape with words for its variables.
+func (p *policy) respell(words []string) (string, bool) {
+	values := map[string]string{}
+	for _, part := range p.shape.parts {
+		if part.name == "" {
+			continue
+		}
+		if len(words) == 0 {
+			return "", false
+		}
+		values[part.name], words = words[0], words[1:]
+	}
+	if p.shape.rest != "" {
+		values[p.shape.rest], words = strings.Join(words, "/"), nil
+	}
+	if len(words) > 0 {
+		return "", false
+	}
+	return p.canonical(p.shape.with(values))
+}
+
+// separators are what people put between the parts of a name.
+const separators = ":/ _-.#="
+
+// wordsOf splits a key at them.
+func wordsOf(key string) []string {
+	return strings.FieldsFunc(key, func(r rune) bool { return strings.ContainsRune(separators, r) })
+}
+
+// firstWord is the text before the first separator.
+func firstWord(s string) string {
+	if words := wordsOf(s); len(words) > 0 {
+		return words[0]
+	}
+	return s
+}
+
+// distance counts the letters to insert, remove or change to make b of a (the
+// Levenshtein distance).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := corner
+			if a[i] != b[j] {
+				change++
+			}
+			corner = row[j+1]
+			row[j+1] = min(change, row[j]+1, corner+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,370 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Permits and tokens.
+//
+// A key whose pattern has a capacity counts the permits that are taken; one whose
+// pattern has a rate has a bucket of tokens, which a grant takes for good. A
+// claim of permits is free to go when they are there for it and for all who
+// stand in line before it and want some: a waiter counts as if it had its own
+// already. So a large claim cannot be starved by small ones, and if the first of
+// a class cannot go, nobody behind it can.
+//
+// Groups share a capacity out. What of a group's minimum is not taken is kept free
+// for it, and nobody of a group goes beyond its maximum; such a group, waiting at
+// its maximum, keeps nothing from others that it could not have itself.
+
+// pool is what is taken of a key with a capacity or a rate. It exists while
+// somebody has or wants permits of the key, and until its bucket is full.
+type pool struct {
+	node   *node
+	policy *policy // of the key; nil when its pattern was dropped: then nothing is bounded
+	pos    int     // in space.pools
+	used   uint64
+	groups []usage // that have any, in no order
+
+	// full is when the bucket of tokens is or was full. Each token takes it further
+	// by the time in which one comes back, so no count can drift.
+	full    Time
+	cooling bool   // stands in space.cooling, which keeps the node
+	timer   *timer // volatile: when the first in line has its tokens
+}
+
+type usage struct {
+	group string
+	used  uint64
+}
+
+// pool finds or makes the pool of a node.
+func (s *space) pool(n *node) *pool {
+	if n.pool == nil {
+		n.pool = &pool{node: n, policy: s.policyAt(n.key), pos: len(s.pools)}
+		s.pools = append(s.pools, n.pool)
+	}
+	return n.pool
+}
+
+// drop forgets the pool of a node that nobody needs.
+func (p *pool) drop() {
+	s := p.node.space
+	last := s.pools[len(s.pools)-1]
+	s.pools[p.pos], last.pos = last, p.pos
+	s.pools[len(s.pools)-1] = nil
+	s.pools = s.pools[:len(s.pools)-1]
+	p.node = nil
+}
+
+// burst is the size of the bucket.
+func (p *policy) burst() uint32 {
+	if p.Burst == 0 {
+		return p.Rate
+	}
+	return p.Burst
+}
+
+// tick is the time in which one token comes back, rounded up, so that what is
+// taken never exceeds the rate.
+func (p *policy) tick() time.Duration {
+	per := p.Per
+	if per == 0 {
+		per = time.Second
+	}
+	return (per + time.Duration(p.Rate) - 1) / time.Duration(p.Rate)
+}
+
+// minTick keeps the rounding of a tick below one part in a hundred, and maxFill
+// the times in which buckets fill within what a Time can hold.
+const (
+	minTick = 100 * time.Nanosecond
+	maxFill = 10 * 365 * 24 * time.Hour
+)
+
+// tokens is how many there are at a time.
+func (p *pool) tokens(now Time) uint32 {
+	missing := max(0, p.full.Sub(now))
+	tick := p.policy.tick()
+	return p.policy.burst() - uint32(min(uint64(p.policy.burst()), uint64((missing+tick-1)/tick)))
+}
+
+// tokensAt is when n tokens will be there if nobody takes any. n is at most the
+// burst.
+func (p *pool) tokensAt(n uint64) Time {
+	return p.full.Add(time.Duration(n)*p.policy.tick() - time.Duration(p.policy.burst())*p.policy.tick())
+}
+
+// take counts permits of a group in, or out again.
+func (p *pool) take(group string, count uint64) {
+	p.used += count
+	for i := range p.groups {
+		if g := &p.groups[i]; g.group == group {
+			if g.used += count; g.used == 0 {
+				p.groups[i] = p.groups[len(p.groups)-1]
+				p.groups = p.groups[:len(p.groups)-1]
+			}
+			return
+		}
+	}
+	p.groups = append(p.groups, usage{group, count})
+}
+
+func (p *pool) give(group string, count uint64) { p.take(group, -count) }
+
+func (p *pool) usedBy(group string) uint64 {
+	for _, g := range p.groups {
+		if g.group == group {
+			return g.used
+		}
+	}
+	return 0
+}
+
+// spend takes tokens at a time.
+func (p *pool) spend(now Time, count uint64) {
+	if p.policy == nil || p.policy.Rate == 0 {
+		return
+	}
+	p.full = max(p.full, now).Add(time.Duration(count) * p.policy.tick())
+	s := p.node.space
+	if !p.cooling {
+		p.cooling = true
+		p.node.refs++
+		s.cooling.push(p)
+	}
+	// Whoever takes tokens looks after two who took some, so that full buckets go.
+	for range min(2, s.cooling.n) {
+		c := s.cooling.pop()
+		if c.full > now {
+			s.cooling.push(c)
+			continue
+		}
+		c.cooling = false
+		c.node.drop()
+	}
+}
+
+// spend takes the tokens of a request that was granted.
+func (r *request) spend(now Time) {
+	for i := range r.needs {
+		if m := &r.needs[i]; m.counts == interlock.Permits {
+			m.node.pool.spend(now, uint64(r.countOf(m)))
+		}
+	}
+}
+
+// evolveBucket sets a bucket as a snapshot has it.
+func (e *Engine) evolveBucket(ev *Event) error {
+	if len(ev.Claims) != 1 {
+		return errUnknown
+	}
+	s := e.space(ev.Namespace)
+	p := s.pool(s.node(string(ev.Claims[0].Key)))
+	p.full = ev.At.Add(ev.Waited)
+	if !p.cooling {
+		p.cooling = true
+		p.node.refs++
+		s.cooling.push(p)
+	}
+	return nil
+}
+
+// shortage says what of a pool a request must wait for.
+type shortage uint8
+
+const (
+	enough shortage = iota
+	shortOfPermits
+	shortOfTokens
+)
+
+// short reports whether r must wait for permits or tokens at one of its needs.
+func (r *request) short(m *need) shortage {
+	p := m.node.pool
+	if p == nil || p.policy == nil {
+		return enough
+	}
+	n := uint64(r.countOf(m))
+	if p.policy.Capacity > 0 && !p.fits(r, n) {
+		return shortOfPermits
+	}
+	if p.policy.Rate > 0 {
+		if n += p.ahead(r); n > uint64(p.policy.burst()) || p.tokensAt(n) > r.space.agenda.now {
+			return shortOfTokens
+		}
+	}
+	return enough
+}
+
+// ahead adds up what the waiters before r want.
+func (p *pool) ahead(r *request) (sum uint64) {
+	if p.node.line != nil {
+		for c := p.node.line.first; c != nil; c = c.next {
+			if c.counts == interlock.Permits {
+				sum += c.sumBefore(r)
+			}
+		}
+	}
+	return sum
+}
+
+// fits reports whether n permits more are there for r.
+func (p *pool) fits(r *request, n uint64) bool {
+	capacity := uint64(p.policy.Capacity)
+	if p.used+n > capacity {
+		return false
+	}
+	if len(p.policy.Groups) == 0 {
+		return p.used+p.ahead(r)+n <= capacity
+	}
+	mine := r.terms.groupName()
+	own := p.usedBy(mine) + p.aheadIn(mine, r) + n
+	share := p.policy.group(mine)
+	if share != nil {
+		if share.Max > 0 && own > uint64(share.Max) {
+			return false
+		}
+		if own <= uint64(share.Min) {
+			return true // kept free for it
+		}
+	}
+	total := own
+	for i := range p.policy.Groups {
+		g := &p.policy.Groups[i]
+		if g.Name == mine {
+			continue
+		}
+		theirs := p.usedBy(g.Name) + p.aheadIn(g.Name, r)
+		if g.Max > 0 {
+			theirs = max(p.usedBy(g.Name), min(theirs, uint64(g.Max)))
+		}
+		total += max(theirs, uint64(g.Min))
+	}
+	for _, g := range p.groups {
+		if p.policy.group(g.group) == nil && g.group != mine {
+			total += g.used
+		}
+	}
+	if p.node.line != nil {
+		for c := p.node.line.first; c != nil; c = c.next {
+			if c.counts == interlock.Permits && c.group != mine && p.policy.group(c.group) == nil {
+				total += c.sumBefore(r)
+			}
+		}
+	}
+	return total <= capacity
+}
+
+// aheadIn adds up what the waiters of one group before r want.
+func (p *pool) aheadIn(group string, r *request) uint64 {
+	if p.node.line != nil {
+		for c := p.node.line.first; c != nil; c = c.next {
+			if c.counts == interlock.Permits && c.group == group {
+				return c.sumBefore(r)
+			}
+		}
+	}
+	return 0
+}
+
+// capacity describes how full a key is; nil when it has no bound.
+func (s *space) capacity(key string, now Time) *interlock.Capacity {
+	if s == nil {
+		return nil
+	}
+	pol := s.policyAt(key)
+	if pol == nil || pol.Capacity == 0 && pol.Rate == 0 {
+		return nil
+	}
+	c := &interlock.Capacity{Permits: pol.Capacity}
+	var p *pool
+	if n := s.nodes[key]; n != nil && n.pool != nil {
+		p = n.pool
+		c.Used = uint32(min(p.used, interlock.MaxCount))
+	}
+	if pol.Rate > 0 {
+		c.Tokens, c.Available = pol.burst(), pol.burst()
+		if p != nil {
+			c.Available = p.tokens(now)
+			if c.Available < c.Tokens {
+				c.Refill = max(1, p.tokensAt(uint64(c.Available)+1).Sub(now))
+			}
+		}
+	}
+	return c
+}
+
+// repool gives the pools of a namespace what its patterns now say. It takes
+// nothing from anybody who has permits, and lets those go who now may.
+func (e *Engine) repool(s *space, now Time) {
+	for _, p := range s.pools {
+		old := p.policy
+		p.policy = s.policyAt(p.node.key)
+		p.refill(old, now)
+		if e.live && p.node.line != nil {
+			for c := p.node.line.first; c != nil; c = c.next {
+				if c.counts == interlock.Permits {
+					e.readyClass(c)
+				}
+			}
+		}
+	}
+}
+
+// refill carries what is missing in the bucket over to another rate.
+func (p *pool) refill(old *policy, now Time) {
+	if old == nil || old.Rate == 0 || p.full <= now || p.policy == nil || p.policy.Rate == 0 {
+		p.full = min(p.full, now)
+		return
+	}
+	missing := (p.full.Sub(now) + old.tick() - 1) / old.tick()
+	p.full = now.Add(min(missing, time.Duration(p.policy.burst())) * p.policy.tick())
+}
+
+// armPool has the first in line looked at when its tokens are there.
+func (e *Engine) armPool(p *pool) {
+	if p == nil || p.policy == nil || p.policy.Rate == 0 || p.node.line == nil {
+		return
+	}
+	var next Time
+	for c := p.node.line.first; c != nil; c = c.next {
+		if c.counts != interlock.Permits {
+			continue
+		}
+		if w := c.firstWatched(); w != nil {
+			n := p.ahead(w.req) + uint64(w.count)
+			if n > uint64(p.policy.burst()) {
+				continue // it waits for those ahead
+			}
+			if at := p.tokensAt(n); at > e.now && (next == 0 || at < next) {
+				next = at
+			}
+		}
+	}
+	if next == 0 {
+		e.timers.clear(p.timer)
+		return
+	}
+	if p.timer == nil {
+		var ord print
+		ord.text(p.node.key)
+		p.timer = &timer{pos: -1, ord: uint64(ord), pool: p}
+	}
+	e.timers.set(p.timer, next)
+}
+
+// firePool looks at those who wait for tokens.
+func (e *Engine) firePool(p *pool) {
+	if p.node == nil || p.node.line == nil {
+		return
+	}
+	for c := p.node.line.first; c != nil; c = c.next {
+		if c.counts == interlock.Permits {
+			e.readyClass(c)
+		}
+	}
+	e.armPool(p)
+}

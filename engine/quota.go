@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Quotas: what a namespace and each of its principals may take. The limits of the
+// version hold for the namespace besides.
+
+// taken counts what a principal has.
+type taken struct{ leases, waiters, sessions int }
+
+// owner is the principal to whom r is counted, "" for nobody.
+func (r *request) owner() string {
+	switch {
+	case r.flow != nil:
+		return r.flow.sess.owner
+	case r.terms != nil:
+		return r.terms.owner
+	}
+	return ""
+}
+
+// count adds to what a principal has.
+func (s *space) count(owner string, by taken) {
+	if owner == "" {
+		return
+	}
+	t := s.taken[owner]
+	t.leases += by.leases
+	t.waiters += by.waiters
+	t.sessions += by.sessions
+	if t == (taken{}) {
+		delete(s.taken, owner)
+	} else {
+		s.taken[owner] = t
+	}
+}
+
+// within gives the smaller of a limit of the version and a quota, of which 0 is
+// none.
+func within(limit, quota int) int {
+	if quota > 0 {
+		return min(limit, quota)
+	}
+	return limit
+}
+
+// overQuota says why a new request has no room, or nil.
+func (r *request) overQuota(actor string) *refusal {
+	s := r.space
+	q, each := s.settings.Quota, s.settings.PrincipalQuota
+	switch {
+	case s.leases+s.waiters >= interlock.MaxLeases:
+		return &refusal{code: interlock.CodeTooManyLeases, message: fmt.Sprintf(
+			"namespace %q has %d leases and waiters, which is its limit: release some first", s.name, interlock.MaxLeases,
+		)}
+	case q.Leases > 0 && s.leases >= q.Leases:
+		return &refusal{code: interlock.CodeTooManyLeases, message: fmt.Sprintf(
+			"namespace %q has %d leases, which is its quota: release some first", s.name, s.leases,
+		)}
+	case q.Keys > 0 && len(s.nodes) > q.Keys && r.isNew():
+		return &refusal{code: interlock.CodeTooManyKeys, message: fmt.Sprintf(
+			"namespace %q has %d keys in use, which is its quota: release some first", s.name, q.Keys,
+		)}
+	}
+	if t := s.taken[actor]; actor != "" && each.Leases > 0 && t.leases >= each.Leases {
+		return &refusal{code: interlock.CodeTooManyLeases, message: fmt.Sprintf(
+			"principal %q has %d leases, which is its quota: release some first", actor, t.leases,
+		)}
+	}
+	return nil
+}
+
+// isNew reports whether nobody but r needs one of its keys to exist.
+func (r *request) isNew() bool {
+	for way := range r.ways {
+		for i := range way.needs {
+			if way.needs[i].node.refs == 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lineFull says why r cannot stand in line, or nil.
+func (r *request) lineFull(actor string) *refusal {
+	s := r.space
+	full := func(what string, limit int) *refusal {
+		return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
+			"%s has %d waiters, which is its limit: work on something else, or come back later", what, limit,
+		)}
+	}
+	if limit := within(interlock.MaxWaiters, s.settings.Quota.Waiters); s.waiters+s.branches >= limit {
+		return full(fmt.Sprintf("namespace %q", s.name), limit)
+	}
+	if limit := s.settings.PrincipalQuota.Waiters; actor != "" && limit > 0 && s.taken[actor].waiters >= limit {
+		return full(fmt.Sprintf("principal %q", actor), limit)
+	}
+	for way := range r.ways {
+		for i := range way.needs {
+			m := &way.needs[i]
+			if !m.claimed {
+				continue
+			}
+			limit := interlock.MaxWaitersPerKey
+			if p := s.policyAt(m.node.key); p != nil {
+				limit = within(limit, p.MaxWaiters)
+			}
+			if m.node.line.length() >= limit {
+				return full("the line of "+m.node.key, limit)
+			}
+		}
+	}
+	return nil
+}
+
+// tooManySessions says why a principal cannot open another session, or "".
+func (s *space) tooManySessions(actor string) string {
+	if limit := within(interlock.MaxSessions, s.settings.Quota.Sessions); len(s.sessions)-s.lingering >= limit {
+		return fmt.Sprintf("namespace %q has %d sessions, which is its limit: close some first", s.name, limit)
+	}
+	if limit := s.settings.PrincipalQuota.Sessions; actor != "" && limit > 0 && s.taken[actor].sessions >= limit {
+		return fmt.Sprintf("principal %q has %d sessions, which is its quota: close some first", actor, limit)
+	}
+	return ""
+}

@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// shape is the parsed form of a pattern's shape: see interlock.Pattern. A variable
+// ends at the first place where the text after it stands, so a key fits in one
+// way or not at all, and matching costs one pass.
+type shape struct {
+	parts []part
+	rest  string // name of the variable for the remaining segments; "" for none
+}
+
+// part is literal text, then a variable. The last one may have no variable.
+type part struct {
+	text string
+	name string
+	kind varKind
+}
+
+type varKind uint8
+
+const (
+	anyText varKind = iota
+	decimal         // leading zeros are dropped
+	lowered         // upper case is made lower case
+)
+
+// maxVariables bounds the variables of a shape.
+const maxVariables = 16
+
+// parseShape reads a shape, or says what is wrong with it.
+func parseShape(s string) (sh shape, problem string) {
+	if s == "" || len(s) > interlock.MaxShapeBytes {
+		return sh, fmt.Sprintf("a shape has 1 to %d bytes, such as account:{id}", interlock.MaxShapeBytes)
+	}
+	seen := map[string]bool{}
+	for left := s; left != ""; {
+		open := strings.IndexByte(left, '{')
+		if open < 0 {
+			open = len(left)
+		}
+		p := part{text: left[:open]}
+		if strings.ContainsRune(p.text, '}') {
+			return sh, "a } stands without its {"
+		}
+		if left = left[open:]; left == "" {
+			sh.parts = append(sh.parts, p)
+			break
+		}
+		end := strings.IndexByte(left, '}')
+		if end < 0 {
+			return sh, "a { stands without its }"
+		}
+		variable := left[1:end]
+		left = left[end+1:]
+		name, kind, _ := strings.Cut(variable, ":")
+		if name, ok := strings.CutSuffix(variable, "..."); ok {
+			if left != "" || !strings.HasSuffix(p.text, "/") {
+				return sh, "a variable {" + variable + "} stands last, after a slash"
+			}
+			if !isWord(name) || seen[name] {
+				return sh, "{" + variable + "}: a variable has a name of its own in small letters, such as {id}"
+			}
+			sh.rest = name
+			if p.text = strings.TrimSuffix(p.text, "/"); p.text != "" || len(sh.parts) == 0 {
+				sh.parts = append(sh.parts, p)
+			}
+			break
+		}
+		if !isWord(name) || seen[name] {
+			return sh, "{" + variable + "}: a variable has a name of its own in small letters, such as {id}"
+		}
+		seen[name] = true
+		switch kind {
+		case "":
+		case "int":
+			p.kind = decimal
+		case "lower":
+			p.kind = lowered
+		default:
+			return sh, "{" + variable + "}: a variable is plain, int or lower"
+		}
+		if p.text == "" && len(sh.parts) > 0 {
+			return sh, "two variables need text between them, to tell where the first ends"
+		}
+		if p.name = name; len(seen) > maxVariables {
+			return sh, fmt.Sprintf("a shape has at most %d variables", maxVariables)
+		}
+		sh.parts = append(sh.parts, p)
+	}
+	// What the shape makes of harmless values must be a key, or nothing ever fits it.
+	if problem := keyProblem(sh.fill(func(part) string { return "1" }, "")); problem != "" {
+		return sh, "no key can fit it: it " + problem
+	}
+	return sh, ""
+}
+
+// isWord reports whether s is a name for a variable.
+func isWord(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && c != '_' && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 32
+}
+
+// literal counts the bytes of literal text: how specific the shape is.
+func (sh *shape) literal() (n int) {
+	for _, p := range sh.parts {
+		n += len(p.text)
+	}
+	return n
+}
+
+// names lists the variables, the last one included, in the order of the text.
+func (sh *shape) names() (names []string) {
+	for _, p := range sh.parts {
+		if p.name != "" {
+			names = append(names, p.name)
+		}
+	}
+	if sh.rest != "" {
+		names = append(names, sh.rest)
+	}
+	return names
+}
+
+// match gives the values of the variables in a key that fits, by their names.
+func (sh *shape) match(key string) (values map[string]string, ok bool) {
+	for i, p := range sh.parts {
+		rest, fits := strings.CutPrefix(key, p.text)
+		if !fits {
+			return nil, false
+		}
+		if key = rest; p.name == "" {
+			continue
+		}
+		end := strings.IndexByte(key, '/')
+		if end < 0 {
+			end = len(key)
+		}
+		if i+1 < len(sh.parts) && sh.parts[i+1].text != "" && end > 0 {
+			next := strings.Index(key[1:], sh.parts[i+1].text)
+			if next < 0 || next+1 > end {
+				return nil, false
+			}
+			end = next + 1
+		}
+		value, fits := p.kind.canonical(key[:end])
+		if !fits {
+			return nil, false
+		}
+		if values == nil {
+			values = map[string]string{}
+		}
+		values[p.name], key = value, key[end:]
+	}
+	switch {
+	case sh.rest == "":
+		return values, key == ""
+	case key != "" && key[0] != '/':
+		return nil, false
+	}
+	if values == nil {
+		values = map[string]string{}
+	}
+	values[sh.rest] = strings.TrimPrefix(key, "/")
+	return values, true
+}
+
+// canonical gives the one spelling of a variable's value.
+func (k varKind) canonical(s string) (string, bool) {
+	switch k {
+	case decimal:
+		if strings.Trim(s, "0123456789") != "" {
+			return "", false
+		}
+		if trimmed := strings.TrimLeft(s, "0"); trimmed != "" || s == "" {
+			return trimmed, s != ""
+		}
+		return "0", true
+	case lowered:
+		s = strings.ToLower(s)
+	}
+	return s, s != ""
+}
+
+// fill writes the shape with values for its variables.
+func (sh *shape) fill(value func(part) string, rest string) string {
+	var b strings.Builder
+	for _, p := range sh.parts {
+		b.WriteString(p.text)
+		if p.name != "" {
+			b.WriteString(value(p))
+		}
+	}
+	if rest != "" {
+		b.WriteString("/" + rest)
+	}
+	return b.String()
+}
+
+// with is fill with values by name.
+func (sh *shape) with(values map[string]string) string {
+	return sh.fill(func(p part) string { return values[p.name] }, values[sh.rest])
+}

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Keys that are spelled almost alike. Two agents that mean one account and write
+// account:123 and Account-0123 exclude each other nowhere. Where a namespace asks
+// for it (Settings.NearMisses), its live keys are also kept by what is left of
+// them without case, separators, leading zeros and plurals.
+
+// skeleton is what two spellings of one thing have in common.
+func skeleton(key string) string {
+	words := wordsOf(strings.ToLower(key))
+	for i, w := range words {
+		switch {
+		case strings.Trim(w, "0123456789") == "":
+			words[i] = strings.TrimLeft(w, "0")
+		case len(w) > 3:
+			words[i] = strings.TrimSuffix(w, "s")
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// spelled notes that a key is live, or no longer.
+func (s *space) spelled(n *node, live bool) {
+	if s.alike == nil {
+		return
+	}
+	k := skeleton(n.key)
+	if live {
+		s.alike[k] = append(s.alike[k], n)
+		return
+	}
+	if list := slices.DeleteFunc(s.alike[k], func(o *node) bool { return o == n }); len(list) > 0 {
+		s.alike[k] = list
+	} else {
+		delete(s.alike, k)
+	}
+}
+
+// watchSpelling begins or ends the watch, as the settings say.
+func (s *space) watchSpelling() {
+	if s.settings.NearMisses == (s.alike != nil) {
+		return
+	}
+	s.alike = nil
+	if !s.settings.NearMisses {
+		return
+	}
+	s.alike = map[string][]*node{}
+	for _, n := range s.sortedNodes() {
+		s.spelled(n, true)
+	}
+}
+
+// warnings are about claims whose keys look like other live ones.
+func (s *space) warnings(claims []interlock.Claim) (list []string) {
+	if s == nil || s.alike == nil {
+		return nil
+	}
+	for _, c := range claims {
+		var other string
+		for _, n := range s.alike[skeleton(string(c.Key))] {
+			if n.key != string(c.Key) && n.used() && (other == "" || n.key < other) {
+				other = n.key
+			}
+		}
+		if other != "" {
+			list = append(list, fmt.Sprintf("key %s is spelled almost like %s, which is in use: if they are one thing, use one key for it", c.Key, other))
+		}
+	}
+	return list
+}
