@@ -29,15 +29,39 @@ var errLeaving = errors.New("the lease is being released")
 // A server that is shutting down or has too much to do is asked again, with
 // growing, jittered pauses, until ctx ends or Config.RetryFor has passed.
 func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
-	flow := c.flow(ctx, &req)
+	flow := c.flow(ctx, req.Flow)
+	return c.obtain(ctx, req.OnQueued, func() *call {
+		k := c.newCall(proto.OpAcquire)
+		o := &k.op
+		o.Claims = claimsOf(&req)
+		o.Any, o.Prefix, o.Group, o.Division = req.Any, req.Prefix, req.Group, req.division
+		o.Flow, o.Purpose, o.Trace = flow, req.Purpose, req.Trace
+		o.TTL, o.Grace, o.MaxHold = req.TTL, req.Grace, req.MaxHold
+		o.Stall, o.LockDelay, o.MaxWait = req.Stall, req.LockDelay, req.MaxWait
+		o.OnConflict = req.OnConflict
+		o.Priority = int32(max(min(req.Priority, 1<<20), -1<<20)) // the server refuses what is out of range
+		return k
+	})
+}
+
+// obtain gets a lease by an operation that brings one.
+func (c *Client) obtain(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call) (*Lease, error) {
+	g, err := c.insist(ctx, queued, prepare)
+	if err != nil {
+		return nil, err
+	}
+	return &Lease{g: g, ctx: ctx}, nil
+}
+
+// insist carries out an operation that may stand in line, and asks again while
+// nobody but the server is in the way.
+func (c *Client) insist(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call) (*grant, error) {
 	var began time.Time
-	for attempt := 0; ; attempt++ {
-		g, err := c.tryAcquire(ctx, &req, flow)
-		if err == nil {
-			return &Lease{g: g, ctx: ctx}, nil
-		}
-		if !askAgain(err) {
-			return nil, err
+	pace := Backoff{Most: reconnectMost}
+	for {
+		g, err := c.attempt(ctx, prepare(), queued)
+		if err == nil || !askAgain(err) {
+			return g, err
 		}
 		if began.IsZero() {
 			began = time.Now()
@@ -48,7 +72,11 @@ func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
 		if err == errLeaving {
 			continue
 		}
-		if cause := pause(ctx, backoff(attempt)); cause != nil {
+		var estimate time.Duration
+		if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+			estimate = refusal.Advice.RetryAfter
+		}
+		if cause := pace.Wait(ctx, estimate); cause != nil {
 			return nil, fmt.Errorf("%w (%w)", err, cause)
 		}
 	}
@@ -74,19 +102,12 @@ func askAgain(err error) bool {
 	return false
 }
 
-func (c *Client) tryAcquire(ctx context.Context, req *Request, flow string) (*grant, error) {
-	k := c.newCall(proto.OpAcquire)
-	o := &k.op
-	o.Claims = claimsOf(req)
-	o.Flow, o.Purpose, o.Trace = flow, req.Purpose, req.Trace
-	o.TTL, o.Grace, o.MaxHold = req.TTL, req.Grace, req.MaxHold
-	o.OnConflict = req.OnConflict
-	o.Priority = int32(max(min(req.Priority, 1<<20), -1<<20)) // the server refuses what is out of range
+func (c *Client) attempt(ctx context.Context, k *call, queued func(interlock.Ticket, []interlock.Holder)) (*grant, error) {
 	if err := k.check(); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("acquiring %s: %w", keyOf(o), context.Cause(ctx))
+		return nil, fmt.Errorf("asking for %s: %w", k.what(), context.Cause(ctx))
 	}
 	c.mu.Lock()
 	if err := c.usable(); err != nil {
@@ -95,24 +116,23 @@ func (c *Client) tryAcquire(ctx context.Context, req *Request, flow string) (*gr
 	}
 	c.submit(k)
 	c.mu.Unlock()
-	return c.await(ctx, k, req)
+	return c.await(ctx, k, queued)
 }
 
-// await waits for the end of an acquire.
-func (c *Client) await(ctx context.Context, k *call, req *Request) (*grant, error) {
-	end := ctx.Done()
+// await waits for the end of an operation that may stand in line.
+func (c *Client) await(ctx context.Context, k *call, queued func(interlock.Ticket, []interlock.Holder)) (*grant, error) {
+	end, what := ctx.Done(), k.what()
 	for {
 		select {
 		case <-k.news:
 		case <-end:
-			key := keyOf(&k.op)
 			switch c.forget(k) {
 			case standing:
-				return nil, fmt.Errorf("waiting for %s: %w", key, context.Cause(ctx))
+				return nil, fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
 			case ready:
 				return nil, fmt.Errorf("%w: %w", c.unreachable(nil), context.Cause(ctx))
 			case sent:
-				return nil, unknown(ctx, "the request for "+string(key))
+				return nil, unknown(ctx, "the request for "+what)
 			}
 			end = nil // it was decided just now
 		}
@@ -125,8 +145,8 @@ func (c *Client) await(ctx context.Context, k *call, req *Request) (*grant, erro
 			c.free(k)
 			return g, err
 		case standing:
-			if req.OnQueued != nil {
-				req.OnQueued(ticket, holders)
+			if queued != nil {
+				queued(ticket, holders)
 			}
 		}
 	}
@@ -142,7 +162,7 @@ func (c *Client) forget(k *call) phase {
 	case ready:
 		if k.op.Kind == proto.OpRelease {
 			k.forgotten = true // it is sent when there is a server again
-			break
+			return sent
 		}
 		c.unqueue(k)
 		c.free(k)
@@ -154,7 +174,7 @@ func (c *Client) forget(k *call) phase {
 		if c.sess.waits[k.second] == k {
 			delete(c.sess.waits, k.second)
 		}
-		c.leave(k.ticket.ID)
+		c.leave(k)
 		c.free(k)
 	}
 	return was
@@ -165,18 +185,15 @@ func claimsOf(req *Request) []interlock.Claim {
 	for _, key := range req.Keys {
 		claims = append(claims, interlock.Claim{Key: key, Mode: req.Mode})
 	}
-	claims = append(claims, req.Claims...)
+	return explicit(append(claims, req.Claims...))
+}
+
+// explicit names the mode of claims that leave it out.
+func explicit(claims []interlock.Claim) []interlock.Claim {
 	for i := range claims {
 		if claims[i].Mode == 0 {
 			claims[i].Mode = interlock.Exclusive
 		}
 	}
 	return claims
-}
-
-func keyOf(o *proto.Op) interlock.Key {
-	if len(o.Claims) == 0 {
-		return "nothing"
-	}
-	return o.Claims[0].Key
 }

@@ -25,11 +25,79 @@ type call struct {
 	// news has a value when phase or ticket changed.
 	news chan struct{}
 
-	ticket  interlock.Ticket // with phase standing
-	second  uint64           // the number whose second answer ends the wait
-	holders []interlock.Holder
-	grant   *grant // with phase done; at most one of grant and err is set
-	err     error
+	ticket   interlock.Ticket // with phase standing
+	second   uint64           // the number whose second answer ends the wait
+	holders  []interlock.Holder
+	warnings []string
+	grant    *grant // with phase done; at most one of grant and err is set
+	err      error
+	read     *proto.Reply       // what a query found
+	lease    *interlock.LeaseID // of a leave: look at this lease afterwards
+}
+
+// stands reports whether the operation may stand in line.
+func (k *call) stands() bool {
+	switch k.op.Kind {
+	case proto.OpAcquire, proto.OpConvert, proto.OpArrive, proto.OpResume, proto.OpDeclare:
+		return true
+	}
+	return false
+}
+
+// ofLease is the lease that an operation changes by standing in line, if it does.
+func (k *call) ofLease() (id interlock.LeaseID, ok bool) {
+	switch k.op.Kind {
+	case proto.OpConvert, proto.OpArrive:
+		return k.op.ID, true
+	}
+	return id, false
+}
+
+// outlives reports whether an operation that is under way when its session ends is
+// asked again in the next one. lost are the flows that lost a lease with the
+// session: what they were going to do next may rest on it.
+func (k *call) outlives(lost map[string]bool) bool {
+	switch k.op.Kind {
+	case proto.OpAcquire, proto.OpResume, proto.OpDeclare:
+		return !lost[k.op.Flow]
+	case proto.OpCheckFence, proto.OpListPatterns, proto.OpGetSettings:
+		return true
+	case proto.OpSetPattern, proto.OpDropPattern, proto.OpConfigure:
+		return k.phase == ready
+	}
+	return false
+}
+
+// changesMore reports whether the operation changes what outlives the session, so
+// that it must not be asked a second time under another number.
+func (k *call) changesMore() bool {
+	switch k.op.Kind {
+	case proto.OpPark, proto.OpSetPattern, proto.OpDropPattern, proto.OpConfigure:
+		return true
+	}
+	return false
+}
+
+// what names an operation for whoever gave it up.
+func (k *call) what() string {
+	o := &k.op
+	switch o.Kind {
+	case proto.OpConvert:
+		return "the conversion"
+	case proto.OpArrive:
+		return "the other parties of the barrier"
+	case proto.OpResume:
+		return "the parked lease"
+	case proto.OpDeclare:
+		return "another agent"
+	}
+	switch {
+	case o.Prefix != "":
+		return "any of " + o.Prefix
+	case len(o.Claims) == 0:
+		return "nothing"
+	}
+	return string(o.Claims[0].Key)
 }
 
 // phase is how far a call has come.
@@ -101,7 +169,20 @@ func (k *call) check() error {
 	if o.Size() > proto.MaxFrameBytes/2 {
 		return &interlock.Error{Code: interlock.CodeBodyTooLarge, Message: "the request is larger than half a frame of 1 MiB: shorten its texts, or claim fewer keys"}
 	}
-	for _, s := range [...]string{o.Agent, o.Flow, o.Purpose, o.Trace, string(o.Key), o.Outcome, o.Note, o.RequestID} {
+	texts := []string{o.Agent, o.Flow, o.Purpose, o.Trace, o.Prefix, o.Group, string(o.Key), o.Outcome, o.Note, o.RequestID, o.Name}
+	if o.On != nil {
+		texts = append(texts, o.On.Session, o.On.Agent, o.On.Flow)
+	}
+	if p := o.Pattern; p != nil {
+		texts = append(append(append(texts, p.Name, p.Shape), p.Aliases...), p.Members...)
+		for i := range p.Groups {
+			texts = append(texts, p.Groups[i].Name)
+		}
+		for i := range p.Allow {
+			texts = append(texts, p.Allow[i].Principal)
+		}
+	}
+	for _, s := range texts {
 		if !utf8.ValidString(s) {
 			return errNotUTF8
 		}

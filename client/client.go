@@ -73,8 +73,8 @@ func New(ctx context.Context, dialer Dialer, cfg Config) (*Client, error) {
 
 // first makes the first link and opens the session.
 func (c *Client) first(ctx context.Context) (*conn, error) {
-	began := time.Now()
-	for attempt := 0; ; attempt++ {
+	began, pace := time.Now(), Backoff{Most: reconnectMost}
+	for {
 		link, err := c.connect(ctx)
 		if err == nil {
 			return link, nil
@@ -88,7 +88,7 @@ func (c *Client) first(ctx context.Context) (*conn, error) {
 			}
 			return nil, c.unreachable(err)
 		}
-		if pause(ctx, backoff(attempt)) != nil {
+		if pace.Wait(ctx, 0) != nil {
 			return nil, c.unreachable(err)
 		}
 	}
@@ -110,18 +110,20 @@ func (c *Client) unreachable(err error) error {
 func (c *Client) CheckFence(ctx context.Context, key interlock.Key, fence interlock.Fence) error {
 	k := c.newCall(proto.OpCheckFence)
 	k.op.Key, k.op.Fence = key, fence
-	return c.do(ctx, k, "the check of "+string(key))
+	_, err := c.do(ctx, k, "the check of "+string(key))
+	return err
 }
 
-// do carries out a call that has no other answer than done or refused.
-func (c *Client) do(ctx context.Context, k *call, what string) error {
+// do carries out an operation that never stands in line. found is what a query
+// found.
+func (c *Client) do(ctx context.Context, k *call, what string) (found *proto.Reply, err error) {
 	if err := k.check(); err != nil {
-		return err
+		return nil, err
 	}
 	c.mu.Lock()
 	if err := c.usable(); err != nil {
 		c.mu.Unlock()
-		return err
+		return nil, err
 	}
 	c.submit(k)
 	c.mu.Unlock()
@@ -130,14 +132,14 @@ func (c *Client) do(ctx context.Context, k *call, what string) error {
 	case <-ctx.Done():
 		switch c.forget(k) {
 		case ready:
-			return fmt.Errorf("%w: %w", c.unreachable(nil), context.Cause(ctx))
+			return nil, fmt.Errorf("%w: %w", c.unreachable(nil), context.Cause(ctx))
 		case sent:
-			return unknown(ctx, what)
+			return nil, unknown(ctx, what)
 		}
 	}
-	err := k.err
+	found, err = k.read, k.err
 	c.free(k)
-	return err
+	return found, err
 }
 
 // usable says why nothing can be asked for, or nil. mu is held.
@@ -160,8 +162,10 @@ func unknown(ctx context.Context, what string) error {
 	}, cause)
 }
 
-// SetProgress is what the next heartbeats tell others of this session, such as
-// "3/5 files". What is longer than interlock.MaxProgressBytes is cut off.
+// SetProgress is what the next heartbeat tells others of this session, such as
+// "3/5 files". What is longer than interlock.MaxProgressBytes is cut off. A text
+// that differs from the one before keeps the leases that have a stall; they make
+// it be told soon.
 func (c *Client) SetProgress(text string) {
 	if len(text) > interlock.MaxProgressBytes {
 		text = text[:interlock.MaxProgressBytes]
@@ -169,6 +173,9 @@ func (c *Client) SetProgress(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.progress = strings.ToValidUTF8(text, "")
+	if c.sess != nil && c.sess.hurry(c.progress) {
+		c.look()
+	}
 }
 
 // SessionName is the public name of the session, as other agents see it. A client

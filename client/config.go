@@ -48,30 +48,50 @@ type Config struct {
 // answered and refused, and any other error when none did.
 type Dialer func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error)
 
-// Request is what Acquire asks for. Keys or Claims is required.
+// Request is what Acquire asks for. One of Keys, Claims and Prefix is required.
 type Request struct {
 	// Keys are claimed in Mode (zero: exclusive), all or nothing.
 	Keys []interlock.Key
 	Mode interlock.Mode
-	// Claims are claimed as they are, together with Keys.
+	// Claims are claimed as they are, together with Keys. Those of permits, barriers
+	// and members have a count: interlock.Claim{Key: "model:opus", Mode:
+	// interlock.Permits, Count: 3}.
 	Claims []interlock.Claim
 
+	// Any makes Keys and Claims alternatives: exactly one of them is granted, the
+	// first that is free or becomes free. Lease.Key says which.
+	Any bool
+	// Prefix asks for any one key of the pools whose keys begin with it, such as
+	// "gpu:", exclusively. Keys and Claims are then empty.
+	Prefix string
+	// Group is in whose name permits are taken, where the key's pattern shares its
+	// capacity out.
+	Group string
+
 	// OnConflict says what to do when it cannot be granted at once. The zero
-	// value refuses with code "held". With interlock.Wait the context bounds the
-	// wait; with interlock.Skip Acquire returns ErrSkipped.
+	// value refuses with code "held". With interlock.Wait and interlock.Preempt the
+	// context bounds the wait; the latter also asks the holders to yield. With
+	// interlock.Skip Acquire returns ErrSkipped.
 	OnConflict interlock.OnConflict
 
-	Flow     string        // "": see the package's text about flows
-	Purpose  string        // for people and other agents, at most interlock.MaxPurposeBytes
-	Trace    string        // W3C traceparent
-	TTL      time.Duration // 0: the session's
-	Grace    time.Duration // 0: interlock.DefaultGrace; NoGrace: none
-	MaxHold  time.Duration // 0: no cap
-	Priority int           // from -interlock.MaxPriority to interlock.MaxPriority
+	Flow    string // "": see the package's text about flows
+	Purpose string // for people and other agents, at most interlock.MaxPurposeBytes
+	Trace   string // W3C traceparent
+
+	// A duration of 0 is the pattern's; what follows stands where no pattern says.
+	TTL       time.Duration // the session's
+	Grace     time.Duration // interlock.DefaultGrace; NoGrace: none
+	MaxHold   time.Duration // no cap
+	Stall     time.Duration // none; else it ends when SetProgress says nothing new for so long
+	LockDelay time.Duration // none; else the keys stay closed for so long if this process dies
+	MaxWait   time.Duration // none; else it leaves the line after so long, with code "wait_limit"
+	Priority  int           // from -interlock.MaxPriority to interlock.MaxPriority
 
 	// OnQueued is called when the request stands in line, with the place and
 	// whoever is in the way, and again after a reconnect. It must not block.
 	OnQueued func(ticket interlock.Ticket, holders []interlock.Holder)
+
+	division interlock.Division // of a member's claim: see Join
 }
 
 // NoGrace asks for a lease without a grace period.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -33,15 +32,13 @@ func (c *Client) run(n *conn) {
 		if n != nil {
 			c.serve(n)
 		}
-		attempt := 0
-		for n = nil; n == nil; attempt++ {
-			wait := backoff(attempt)
+		pace := Backoff{Most: reconnectMost}
+		for n = nil; n == nil; {
 			c.mu.Lock()
-			if c.goAway > 0 {
-				wait, c.goAway = mathrand.N(2*c.goAway), 0
-			}
+			away := c.goAway
+			c.goAway = 0
 			c.mu.Unlock()
-			if pause(c.ctx, wait) != nil {
+			if pace.Wait(c.ctx, away) != nil {
 				return
 			}
 			var err error
@@ -55,27 +52,8 @@ func (c *Client) run(n *conn) {
 const (
 	dialTimeout   = 5 * time.Second  // of one address
 	attachTimeout = 10 * time.Second // of opening or resuming the session on a link
-	backoffBase   = 100 * time.Millisecond
-	backoffMost   = 5 * time.Second
+	reconnectMost = 5 * time.Second  // between two attempts to connect
 )
-
-// backoff grows exponentially, with full jitter: clients that were cut off
-// together do not come back together.
-func backoff(attempt int) time.Duration {
-	return mathrand.N(min(backoffMost, backoffBase<<min(attempt, 10)) + 1)
-}
-
-// pause waits for d, or returns why ctx ended.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
 
 // failed takes note of an attempt to connect that did not succeed, and ends the
 // calls that have waited long enough.

@@ -46,15 +46,31 @@ func (c *Client) dispatch(n *conn, frame *proto.ServerFrame) {
 
 // answered takes the first answer to a call.
 func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) {
-	switch k.op.Kind {
-	case proto.OpAcquire, proto.OpPoll:
+	if k.stands() || k.op.Kind == proto.OpPoll {
 		c.ends(s, k, r, at)
 		return
+	}
+	switch k.op.Kind {
 	case proto.OpHeartbeat:
 		c.beat(s, k, r, at)
 		return
 	case proto.OpRelease:
 		delete(s.leaving, k.op.ID)
+	case proto.OpPark:
+		if g := s.leases[k.op.ID]; g != nil && r.Outcome == proto.Done {
+			s.lost(g, parkedHere(g), true)
+		}
+	case proto.OpLeave:
+		if k.lease != nil {
+			c.refresh(k.lease)
+		}
+	case proto.OpGetLease:
+		if g := s.leases[k.op.ID]; g != nil && r.Outcome == proto.Granted {
+			g.update(r, at)
+		}
+	case proto.OpListPatterns, proto.OpGetSettings:
+		found := *r // the frame is used again
+		k.read = &found
 	}
 	var err error
 	if r.Outcome == proto.Refused {
@@ -67,7 +83,7 @@ func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) 
 	k.finish(nil, err)
 }
 
-// ends takes an answer to an acquire, or to a poll for one.
+// ends takes an answer to an operation that may stand in line, or to a poll for one.
 func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
 	if poll := k; poll.op.Kind == proto.OpPoll {
 		if k = poll.target; k != nil {
@@ -82,11 +98,13 @@ func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
 	if r.Outcome == proto.Queued && r.Ticket != nil {
 		if k.forgotten {
 			delete(s.tickets, r.Ticket.ID)
-			c.leave(r.Ticket.ID)
+			k.ticket = *r.Ticket
+			c.leave(k)
 			c.free(k)
 			return
 		}
 		k.phase, k.ticket, k.holders = standing, *r.Ticket, nil
+		k.warnings = append(k.warnings, r.Warnings...)
 		if r.Conflict != nil {
 			k.holders = r.Conflict.Holders
 		}
@@ -103,7 +121,7 @@ func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
 		k.finish(g, err)
 		return
 	}
-	if g != nil {
+	if _, changes := k.ofLease(); g != nil && !changes {
 		if g.refs--; g.refs == 0 {
 			c.drop(s, g)
 		}
@@ -111,18 +129,30 @@ func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
 	c.free(k)
 }
 
-// outcome turns the last answer to an acquire into a lease or a refusal.
+// outcome turns the last answer to an operation that may stand in line into a lease
+// or a refusal.
 func (c *Client) outcome(s *session, k *call, r *proto.Reply, at interlock.At) (*grant, error) {
 	switch r.Outcome {
 	case proto.Granted:
-		if g := s.leases[r.Lease.ID]; g != nil {
-			g.refs++
+		g := s.leases[r.Lease.ID]
+		_, leaving := s.leaving[r.Lease.ID]
+		if _, changes := k.ofLease(); changes {
+			if g == nil {
+				return nil, goneHere(r, at)
+			}
+			g.update(r, at)
 			return g, nil
 		}
-		if _, leaving := s.leaving[r.Lease.ID]; leaving {
+		switch {
+		case g != nil:
+			g.refs++
+		case leaving:
 			return nil, errLeaving
+		default:
+			g = s.add(c, r, at)
+			g.warnings = append(k.warnings, r.Warnings...)
 		}
-		return s.add(c, r, at), nil
+		return g, nil
 	case proto.Skipped:
 		skipped := &SkippedError{}
 		if r.Conflict != nil {
@@ -135,31 +165,57 @@ func (c *Client) outcome(s *session, k *call, r *proto.Reply, at interlock.At) (
 	case proto.Refused:
 		return nil, r.Error(uint32(at.Shard), at.Epoch)
 	}
-	return nil, &interlock.Error{Code: interlock.CodeInternal, Message: fmt.Sprintf("the server answered an acquire with outcome %d", r.Outcome), At: at}
+	return nil, &interlock.Error{
+		Code: interlock.CodeInternal, At: at,
+		Message: fmt.Sprintf("the server answered operation %d with outcome %d", k.op.Kind, r.Outcome),
+	}
+}
+
+// goneHere is for a lease that changed after this client had given it back, or
+// had lost it.
+func goneHere(r *proto.Reply, at interlock.At) *interlock.Error {
+	key := keyOf(&r.Lease)
+	return &interlock.Error{Code: interlock.CodeReleased, Key: key, At: at, Message: "the lease on " + string(key) + " is not held here any more"}
 }
 
 // drop gives a lease back that nobody has.
 func (c *Client) drop(s *session, g *grant) {
-	delete(s.leases, g.info.ID)
-	s.leaving[g.info.ID] = struct{}{}
+	delete(s.leases, g.id)
+	s.leaving[g.id] = struct{}{}
 	k := c.newCall(proto.OpRelease)
-	k.op.ID, k.forgotten = g.info.ID, true
+	k.op.ID, k.forgotten = g.id, true
 	c.submit(k)
 }
 
-// leave gives up a place in line.
-func (c *Client) leave(id interlock.TicketID) {
+// leave gives up a place in line. It may have come to its end before that, which
+// for a lease that was to be changed is found out afterwards.
+func (c *Client) leave(standing *call) {
 	k := c.newCall(proto.OpLeave)
-	k.op.ID, k.forgotten = id, true
+	k.op.ID, k.forgotten = standing.ticket.ID, true
+	if id, changes := standing.ofLease(); changes {
+		k.lease = &id
+	}
+	c.submit(k)
+}
+
+// refresh asks how a lease stands.
+func (c *Client) refresh(id *interlock.LeaseID) {
+	k := c.newCall(proto.OpGetLease)
+	k.op.ID, k.forgotten = *id, true
 	c.submit(k)
 }
 
 // beat takes the answer to a heartbeat.
 func (c *Client) beat(s *session, k *call, r *proto.Reply, at interlock.At) {
-	since := k.since
+	since, progress := k.since, k.op.Progress
 	c.free(k)
 	if r.Outcome != proto.Refused {
 		s.confirmed(since)
+		if progress != "" {
+			for _, g := range s.leases {
+				g.progressed(since)
+			}
+		}
 		c.losses(s, r)
 		return
 	}
@@ -177,44 +233,72 @@ func (c *Client) losses(s *session, r *proto.Reply) {
 		if g == nil {
 			continue
 		}
+		g.asked(loss.Lease.Yield)
 		switch {
 		case loss.Code != "" || loss.Lease.State == interlock.Grace || loss.Lease.State == interlock.Ended:
-			code := loss.Code
-			if code == "" {
-				code = interlock.CodeExpired
-			}
-			s.lost(g, &interlock.Error{
-				Code: code, Key: g.key(), At: g.at,
-				Message: "the lease on " + string(g.key()) + " is lost (" + string(code) + "): write nothing more under it",
-				Advice:  interlock.Advice{Action: interlock.ActReRead, Message: "write nothing more under the lease; acquire again and read again"},
-			}, loss.Lease.State == interlock.Ended)
+			s.lost(g, lossOf(g, loss), loss.Lease.State == interlock.Ended)
 		case loss.Lease.State == interlock.Soft:
-			g.warn()
+			g.warned(&loss.Lease)
 		}
+	}
+}
+
+func lossOf(g *grant, loss *proto.Loss) *interlock.Error {
+	code, message := loss.Code, loss.Message
+	if code == "" {
+		code = interlock.CodeExpired
+	}
+	if message == "" {
+		message = "the lease on " + string(g.key()) + " is lost (" + string(code) + "): write nothing more under it"
+	}
+	return &interlock.Error{
+		Code: code, Message: message, Key: g.key(), EndedBy: loss.Lease.EndedBy, At: g.at,
+		Advice: interlock.Advice{Action: interlock.ActReRead, Message: "write nothing more under the lease; acquire again and read again"},
 	}
 }
 
 // pushed takes what the server says unasked.
 func (c *Client) pushed(s *session, r *proto.Reply, at interlock.At) {
+	if r.Outcome == proto.Granted {
+		c.granted(s, r, at)
+		return
+	}
+	g := s.leases[r.Lease.ID]
+	if g == nil {
+		return
+	}
 	switch r.Outcome {
 	case proto.Warned:
-		if g := s.leases[r.Lease.ID]; g != nil {
-			g.warn()
-		}
+		g.warned(&r.Lease)
+	case proto.Asked:
+		g.asked(r.Lease.Yield)
 	case proto.Lost:
-		if g := s.leases[r.Lease.ID]; g != nil {
-			why := r.Error(uint32(at.Shard), at.Epoch)
-			why.Key = g.key()
-			s.lost(g, why, r.Lease.State == interlock.Ended)
-		}
-	case proto.Granted:
-		// A wait to which nobody was attached at that moment was granted.
-		if k := s.tickets[interlock.TicketID(r.Lease.ID)]; k != nil {
+		why := r.Error(uint32(at.Shard), at.Epoch)
+		why.Key, why.EndedBy = g.key(), r.Lease.EndedBy
+		s.lost(g, why, r.Lease.State == interlock.Ended)
+	}
+}
+
+// granted takes a lease that came unasked: a wait to which nobody was attached at
+// that moment was granted.
+func (c *Client) granted(s *session, r *proto.Reply, at interlock.At) {
+	id := r.Lease.ID
+	if k := s.tickets[interlock.TicketID(id)]; k != nil {
+		c.ends(s, k, r, at)
+		return
+	}
+	g := s.leases[id]
+	if g == nil {
+		c.drop(s, s.add(c, r, at))
+		return
+	}
+	for _, k := range s.tickets {
+		if of, changes := k.ofLease(); changes && of == id {
 			c.ends(s, k, r, at)
-		} else if s.leases[r.Lease.ID] == nil {
-			c.drop(s, s.add(c, r, at))
+			return
 		}
 	}
+	g.update(r, at)
 }
 
 // sessionOver ends a session that the server has ended. Its leases are lost. A
@@ -226,7 +310,7 @@ func (c *Client) sessionOver(s *session, why *interlock.Error) {
 	}
 	lost := s.gaveUp
 	for _, g := range s.leases {
-		lost[g.info.Flow] = true
+		lost[g.flow] = true
 		e := *why
 		e.Key = g.key()
 		s.lost(g, &e, true)
@@ -235,13 +319,7 @@ func (c *Client) sessionOver(s *session, why *interlock.Error) {
 	slices.SortStableFunc(all, func(a, b *call) int { return cmp.Compare(a.op.Seq-1, b.op.Seq-1) }) // 0, not sent, is last
 	c.sess, c.front, c.queue = nil, nil, nil
 	for _, k := range all {
-		again := false
-		switch k.op.Kind {
-		case proto.OpAcquire:
-			again = !k.forgotten && !lost[k.op.Flow]
-		case proto.OpCheckFence:
-			again = true
-		}
+		again := !k.forgotten && k.outlives(lost)
 		switch {
 		case again:
 			k.phase, k.op.Seq = ready, 0
@@ -256,6 +334,11 @@ func (c *Client) sessionOver(s *session, why *interlock.Error) {
 			c.free(k)
 		case k.op.Kind == proto.OpClose:
 			k.finish(nil, nil)
+		case k.phase == sent && k.changesMore():
+			k.finish(nil, &interlock.Error{
+				Code: interlock.CodeOutcomeUnknown, At: why.At,
+				Message: "the session ended before the answer came: it may or may not have happened; look before you ask again",
+			})
 		default:
 			k.finish(nil, why)
 		}

@@ -40,6 +40,21 @@
 // Request.Flow overrides both. A request that names none is a flow by itself:
 // two goroutines that forget to say who they are exclude each other.
 //
+// # More than a lock
+//
+// A claim may be for permits of a key with a capacity or a rate, for a barrier of
+// several parties, or for any one of several keys ([Request]). A held lease may
+// change what it claims ([Lease.Convert]), come to its barrier again
+// ([Lease.Arrive]) or be put aside until a human has decided ([Lease.Park],
+// [Client.Resume]). A holder learns that its time runs out ([Lease.Warned]) and
+// that somebody asks it to yield ([Lease.Asked]). [Client.WaitFor] tells the server
+// of a wait that it cannot see.
+//
+// # Waiting
+//
+// Acquire asks once. If it has to wait, it stands in line and the grant is pushed:
+// nobody polls. Whoever can only poll does it with [Backoff].
+//
 // # Embedded
 //
 // [New] takes any [Dialer]. A server in the same process has one, so the same

@@ -19,10 +19,10 @@ func WithFlow(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, flowKey{}, name)
 }
 
-// flow says to which flow a request belongs.
-func (c *Client) flow(ctx context.Context, req *Request) string {
-	if req.Flow != "" {
-		return req.Flow
+// flow says to which flow a request belongs that names one, or none.
+func (c *Client) flow(ctx context.Context, named string) string {
+	if named != "" {
+		return named
 	}
 	if name, ok := ctx.Value(flowKey{}).(string); ok && name != "" {
 		return name

@@ -56,7 +56,7 @@ func (c *Client) due() time.Duration {
 	now := c.now()
 	if !now.Before(s.check) {
 		for _, g := range s.overdue(now) {
-			s.gaveUp[g.info.Flow] = true
+			s.gaveUp[g.flow] = true
 			s.lost(g, expiredHere(g, now.Sub(s.beatAt)), true)
 			c.drop(s, g) // the server may still think that it is held
 		}

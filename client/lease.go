@@ -31,23 +31,88 @@ type Lease struct {
 type grant struct {
 	c    *Client
 	s    *session
-	info interlock.Lease
-	at   interlock.At
+	id   interlock.LeaseID
+	flow string
 
-	capAt   time.Time // when max_hold ends it; zero for never
-	refs    int       // handles that were not released
-	handles []*Lease  // those whose Context was asked for
+	info     interlock.Lease // as the server showed it last
+	at       interlock.At
+	warnings []string
+
+	capAt   time.Time     // when max_hold ends it; zero for never
+	stallAt time.Time     // when it ends unless progress is reported; zero for never
+	stall   time.Duration // how long it may be without progress; 0 for ever
+
+	refs    int      // handles that were not released
+	handles []*Lease // those whose Context was asked for
 	why     *interlock.Error
 	ended   bool // the server said that nothing is left of it
-	warned  chan struct{}
-	warning bool
+	soft    signal
+	yield   signal
 }
 
-func (g *grant) key() interlock.Key {
-	if len(g.info.Claims) == 0 {
+// update takes what the server says of the lease now.
+func (g *grant) update(r *proto.Reply, at interlock.At) {
+	notes, yield := g.info.Notes, g.info.Yield
+	g.info, g.at = r.Lease, at
+	if g.info.Notes == nil {
+		g.info.Notes = notes
+	}
+	if g.info.Yield == nil {
+		g.info.Yield = yield
+	}
+	g.stall = max(g.stall, g.info.StallIn)
+	g.capAt, g.stallAt = time.Time{}, time.Time{}
+	g.limits(&g.info)
+	if g.info.TTL < g.s.ttl {
+		g.s.checkAt(g.s.beatAt.Add(g.info.TTL))
+		g.c.look()
+	}
+}
+
+// limits takes note of when max_hold and stall end the lease.
+func (g *grant) limits(l *interlock.Lease) {
+	if l.MaxHoldIn <= 0 && l.StallIn <= 0 {
+		return
+	}
+	now := g.c.now()
+	if l.MaxHoldIn > 0 {
+		g.capAt = now.Add(l.MaxHoldIn)
+		g.s.checkAt(g.capAt)
+	}
+	if l.StallIn > 0 {
+		g.stallAt = now.Add(l.StallIn)
+		g.s.checkAt(g.stallAt)
+	}
+	g.c.look()
+}
+
+// progressed takes note of a progress report that the server has confirmed and
+// that was made at since.
+func (g *grant) progressed(since time.Time) {
+	if at := since.Add(g.stall); g.stall > 0 && at.After(g.stallAt) {
+		g.stallAt = at
+	}
+}
+
+// end is when the lease is over by this machine's clock, if nothing is heard of
+// the server.
+func (g *grant) end() time.Time {
+	end := g.s.beatAt.Add(g.info.TTL)
+	for _, t := range [...]time.Time{g.capAt, g.stallAt} {
+		if !t.IsZero() && t.Before(end) {
+			end = t
+		}
+	}
+	return end
+}
+
+func (g *grant) key() interlock.Key { return keyOf(&g.info) }
+
+func keyOf(l *interlock.Lease) interlock.Key {
+	if len(l.Claims) == 0 {
 		return ""
 	}
-	return g.info.Claims[0].Key
+	return l.Claims[0].Key
 }
 
 // lose tells the holder, once.
@@ -62,13 +127,49 @@ func (g *grant) lose(why *interlock.Error) {
 	g.handles = nil
 }
 
-func (g *grant) warn() {
-	g.warning = true
-	if g.warned != nil {
-		close(g.warned)
-		g.warned = nil
+// warned tells the holder that the lease is in its soft tier.
+func (g *grant) warned(l *interlock.Lease) {
+	g.info.State = interlock.Soft
+	g.limits(l)
+	g.soft.give()
+}
+
+// asked tells the holder that somebody asks it to yield.
+func (g *grant) asked(y *interlock.Yield) {
+	if y != nil {
+		g.info.Yield = y
+		g.yield.give()
 	}
 }
+
+// signal is given once, to all who wait for it. Client.mu guards it.
+type signal struct {
+	ch    chan struct{}
+	given bool
+}
+
+func (s *signal) give() {
+	if s.ch != nil && !s.given {
+		close(s.ch)
+	}
+	s.given = true
+}
+
+func (s *signal) channel() <-chan struct{} {
+	switch {
+	case s.ch == nil && s.given:
+		return closedChannel
+	case s.ch == nil:
+		s.ch = make(chan struct{})
+	}
+	return s.ch
+}
+
+var closedChannel = func() chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}()
 
 // Context is cancelled when the lease is lost or released; context.Cause then
 // gives an *interlock.Error with the reason. It has the values of the context
@@ -77,7 +178,7 @@ func (l *Lease) Context() context.Context {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()
 	if l.own == nil {
-		l.own, l.cancel = context.WithCancelCause(WithFlow(context.WithoutCancel(l.ctx), l.g.info.Flow))
+		l.own, l.cancel = context.WithCancelCause(WithFlow(context.WithoutCancel(l.ctx), l.g.flow))
 		switch {
 		case l.g.why != nil:
 			l.cancel(l.g.why)
@@ -90,54 +191,101 @@ func (l *Lease) Context() context.Context {
 	return l.own
 }
 
-// Fence is the number to pass along wherever the agent writes.
-func (l *Lease) Fence() interlock.Fence { return l.g.info.Fence }
+// look gives what is known of the lease now. Its slices are shared.
+func (l *Lease) look() interlock.Lease {
+	l.g.c.mu.Lock()
+	defer l.g.c.mu.Unlock()
+	return l.g.info
+}
+
+// Fence is the number to pass along wherever the agent writes. Convert, Arrive and
+// Resume change it.
+func (l *Lease) Fence() interlock.Fence { return l.look().Fence }
 
 // ID is the lease's id: a secret of its holder.
-func (l *Lease) ID() interlock.LeaseID { return l.g.info.ID }
+func (l *Lease) ID() interlock.LeaseID { return l.g.id }
 
 // Claims are what the lease covers.
-func (l *Lease) Claims() []interlock.Claim { return slices.Clone(l.g.info.Claims) }
+func (l *Lease) Claims() []interlock.Claim { return slices.Clone(l.look().Claims) }
+
+// Key is the first key that the lease covers: of a request for any one, the one
+// that it got.
+func (l *Lease) Key() interlock.Key {
+	info := l.look()
+	return keyOf(&info)
+}
 
 // Flow is the flow that holds the lease.
-func (l *Lease) Flow() string { return l.g.info.Flow }
+func (l *Lease) Flow() string { return l.g.flow }
 
 // Notes are what earlier holders left, oldest first: other agents' text.
-func (l *Lease) Notes() []interlock.Note { return slices.Clone(l.g.info.Notes) }
+func (l *Lease) Notes() []interlock.Note { return slices.Clone(l.look().Notes) }
 
 // Changed says that somebody who could write held a claimed key while this
-// request waited: read again before thinking.
-func (l *Lease) Changed() bool { return l.g.info.Changed }
+// request waited, or while the lease was parked: read again before thinking.
+func (l *Lease) Changed() bool { return l.look().Changed }
 
-// Info is the lease as the server granted it, times included.
+// Moved are the keys for which Changed is true, of a lease that was resumed.
+func (l *Lease) Moved() []interlock.Key { return slices.Clone(l.look().Moved) }
+
+// Generation counts how often the lease's barrier has opened.
+func (l *Lease) Generation() uint64 { return l.look().Generation }
+
+// Info is the lease as the server showed it last, times included.
 func (l *Lease) Info() interlock.Lease {
-	info := l.g.info
-	info.Claims, info.Notes = slices.Clone(info.Claims), slices.Clone(info.Notes)
+	info := l.look()
+	info.Claims, info.Notes, info.Moved = slices.Clone(info.Claims), slices.Clone(info.Notes), slices.Clone(info.Moved)
+	info.Parts = slices.Clone(info.Parts)
 	return info
 }
 
-// At says at which index of the journal the lease was granted or found.
-func (l *Lease) At() interlock.At { return l.g.at }
+// At says at which index of the journal the lease was granted, found or changed
+// last.
+func (l *Lease) At() interlock.At {
+	l.g.c.mu.Lock()
+	defer l.g.c.mu.Unlock()
+	return l.g.at
+}
+
+// Warnings are what the server had to say about the request besides its answer,
+// such as that a key is spelled almost like another one.
+func (l *Lease) Warnings() []string { return slices.Clone(l.g.warnings) }
 
 // Warned is closed when the server says that the lease is in its soft tier: a
-// third of its time is left and heartbeats did not arrive, or max_hold comes near.
+// third of its time is left and heartbeats did not arrive, or progress was not
+// reported, or max_hold comes near. Left says how long there is.
 func (l *Lease) Warned() <-chan struct{} {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()
-	if l.g.warning {
-		return closedChannel
-	}
-	if l.g.warned == nil {
-		l.g.warned = make(chan struct{})
-	}
-	return l.g.warned
+	return l.g.soft.channel()
 }
 
-var closedChannel = func() chan struct{} {
-	ch := make(chan struct{})
-	close(ch)
-	return ch
-}()
+// Left is how long the lease lives on by this machine's clock, if nothing more is
+// heard of the server and no progress is reported.
+func (l *Lease) Left() time.Duration {
+	l.g.c.mu.Lock()
+	defer l.g.c.mu.Unlock()
+	return max(0, l.g.end().Sub(l.g.c.now()))
+}
+
+// Asked is closed when somebody asks the holder to yield: to finish and release,
+// or to convert to less. Yield says who and why. Where the key's pattern lets the
+// other one take the key, the lease is in its grace then and its Context is over.
+func (l *Lease) Asked() <-chan struct{} {
+	l.g.c.mu.Lock()
+	defer l.g.c.mu.Unlock()
+	return l.g.yield.channel()
+}
+
+// Yield is who asked last, or nil. Its purpose is another agent's text.
+func (l *Lease) Yield() *interlock.Yield {
+	y := l.look().Yield
+	if y == nil {
+		return nil
+	}
+	clone := *y
+	return &clone
+}
 
 // Err is nil while the lease is held, as far as this client can tell, and then
 // the *interlock.Error that says why it is not.
@@ -169,7 +317,7 @@ func (l *Lease) Release(ctx context.Context, out Outcome) error {
 func (l *Lease) release(ctx context.Context, out Outcome) error {
 	c, g := l.g.c, l.g
 	k := c.newCall(proto.OpRelease)
-	k.op.ID, k.op.Outcome, k.op.Note = g.info.ID, out.Outcome, out.Note
+	k.op.ID, k.op.Outcome, k.op.Note = g.id, out.Outcome, out.Note
 	invalid := k.check()
 	if invalid != nil {
 		k.op.Outcome, k.op.Note = "", "" // the lease is freed nevertheless
@@ -198,15 +346,16 @@ func (l *Lease) release(ctx context.Context, out Outcome) error {
 		}
 		return over
 	}
-	delete(g.s.leases, g.info.ID)
-	g.s.leaving[g.info.ID] = struct{}{}
+	delete(g.s.leases, g.id)
+	g.s.leaving[g.id] = struct{}{}
+	what := "the release of " + string(g.key())
 	c.submit(k)
 	c.mu.Unlock()
 	select {
 	case <-k.news:
 	case <-ctx.Done():
 		if c.forget(k) != done {
-			return unknown(ctx, "the release of "+string(g.key()))
+			return unknown(ctx, what)
 		}
 	}
 	err := k.err

@@ -67,6 +67,25 @@ func (s *session) want(ttl time.Duration, now func() time.Time) (beat bool) {
 	return t.Sub(s.beatSent) > ttl/4
 }
 
+// hurry makes the next heartbeat come soon if it has progress to tell on which a
+// lease depends: within an eighth of the shortest stall after the last one, so that
+// an agent may report as often as it likes. It reports whether that is so.
+func (s *session) hurry(progress string) bool {
+	var stall time.Duration
+	for _, g := range s.leases {
+		if g.stall > 0 && (stall == 0 || g.stall < stall) {
+			stall = g.stall
+		}
+	}
+	if stall == 0 || progress == s.told {
+		return false
+	}
+	if at := s.beatSent.Add(stall / 8); at.Before(s.nextBeat) {
+		s.nextBeat = at
+	}
+	return true
+}
+
 // checkAt has the leases looked at no later than t.
 func (s *session) checkAt(t time.Time) {
 	if t.Before(s.check) {
@@ -76,24 +95,17 @@ func (s *session) checkAt(t time.Time) {
 
 // add registers a granted lease and gives its handle-to-be.
 func (s *session) add(c *Client, r *proto.Reply, at interlock.At) *grant {
-	g := &grant{c: c, s: s, info: r.Lease, at: at, refs: 1}
-	s.leases[g.info.ID] = g
-	if g.info.TTL < s.ttl {
-		s.checkAt(s.beatAt.Add(g.info.TTL))
-		c.look()
-	}
-	if g.info.MaxHoldIn > 0 {
-		g.capAt = c.now().Add(g.info.MaxHoldIn)
-		s.checkAt(g.capAt)
-		c.look()
-	}
+	g := &grant{c: c, s: s, id: r.Lease.ID, flow: r.Lease.Flow, refs: 1}
+	s.leases[g.id] = g
+	g.update(r, at)
+	g.asked(r.Lease.Yield)
 	return g
 }
 
 // lost tells a lease's holder that it is gone. ended says that nothing is left to
 // be released.
 func (s *session) lost(g *grant, why *interlock.Error, ended bool) {
-	delete(s.leases, g.info.ID)
+	delete(s.leases, g.id)
 	g.lose(why)
 	g.ended = g.ended || ended
 }
@@ -103,10 +115,7 @@ func (s *session) lost(g *grant, why *interlock.Error, ended bool) {
 func (s *session) overdue(now time.Time) (gone []*grant) {
 	shortest, check := s.ttl, s.beatAt.Add(s.ttl)
 	for _, g := range s.leases {
-		end := s.beatAt.Add(g.info.TTL)
-		if !g.capAt.IsZero() && g.capAt.Before(end) {
-			end = g.capAt
-		}
+		end := g.end()
 		if !now.Before(end) {
 			gone = append(gone, g)
 			continue
@@ -139,11 +148,16 @@ func expiredHere(g *grant, silent time.Duration) *interlock.Error {
 		Code: interlock.CodeExpired, Key: g.key(),
 		Message: "the lease on " + string(g.key()) + " counts as lost: no server confirmed a heartbeat for " + silent.Round(time.Millisecond).String() +
 			"; write nothing more under it, and acquire again when the server can be reached",
-		Advice: interlock.Advice{Action: interlock.ActReRead, Message: "write nothing more under the lease; acquire again and read again"},
-		At:     g.at,
+		Advice:  interlock.Advice{Action: interlock.ActReRead, Message: "write nothing more under the lease; acquire again and read again"},
+		EndedBy: "ttl",
+		At:      g.at,
 	}
-	if !g.capAt.IsZero() && silent < g.info.TTL {
-		e.Message = "the lease on " + string(g.key()) + " was held for as long as it may be; write nothing more under it"
+	switch now := g.c.now(); {
+	case silent >= g.info.TTL:
+	case !g.capAt.IsZero() && !now.Before(g.capAt):
+		e.EndedBy, e.Message = "max_hold", "the lease on "+string(g.key())+" was held for as long as it may be; write nothing more under it"
+	default:
+		e.EndedBy, e.Message = "stall", "no progress was reported for so long that the lease on "+string(g.key())+" counts as stalled; write nothing more under it"
 	}
 	return e
 }

@@ -1,0 +1,76 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// Parking says how a lease is put aside.
+type Parking struct {
+	// Keys says whether others may have the keys meanwhile: interlock.ParkKeep or
+	// interlock.ParkFree. The zero value leaves it to the keys' pattern, which keeps
+	// them if it says nothing.
+	Keys   interlock.ParkPolicy
+	For    time.Duration // how long it waits to be resumed; 0: as the pattern says
+	Reason string        // what the human is asked, at most interlock.MaxReasonBytes
+}
+
+// Park puts the lease aside while a human decides, which may take hours. It then
+// needs neither heartbeats nor this session, and whoever has its ID may resume it,
+// from any process. This handle and the lease's others are over: their contexts end
+// with code "parked".
+func (l *Lease) Park(ctx context.Context, p Parking) error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	k := l.g.c.newCall(proto.OpPark)
+	k.op.ID, k.op.TTL, k.op.Note = l.g.id, p.For, p.Reason
+	k.op.Keep, k.op.Free = p.Keys == interlock.ParkKeep, p.Keys == interlock.ParkFree
+	_, err := l.g.c.do(ctx, k, "the parking of the lease")
+	return err
+}
+
+func parkedHere(g *grant) *interlock.Error {
+	return &interlock.Error{
+		Code: interlock.CodeParked, Key: g.key(), At: g.at,
+		Message: "the lease on " + string(g.key()) + " is parked: resume it before you go on",
+		Advice:  interlock.Advice{Action: interlock.ActAskHuman, Message: "wait for the decision, then resume the lease and read again what has moved"},
+	}
+}
+
+// Resumption says how a parked lease is taken up again.
+type Resumption struct {
+	Flow string // that is to hold it; as in Request
+
+	// OnConflict says what to do when others have its keys: leave it parked (the
+	// zero value), wait, or wait and ask them to yield. It stands in line at the
+	// place that it would have if it had never been granted.
+	OnConflict interlock.OnConflict
+	MaxWait    time.Duration // how long it may stand in line; 0: as the pattern says
+
+	// OnQueued is as in Request.
+	OnQueued func(ticket interlock.Ticket, holders []interlock.Holder)
+}
+
+// Resume makes a parked lease held again, by this client. Lease.Changed and
+// Lease.Moved say what others may have written meanwhile: read that again. The
+// errors are those of Acquire.
+func (c *Client) Resume(ctx context.Context, id interlock.LeaseID, as Resumption) (*Lease, error) {
+	flow := c.flow(ctx, as.Flow)
+	return c.obtain(ctx, as.OnQueued, func() *call {
+		k := c.newCall(proto.OpResume)
+		k.op.ID, k.op.Flow, k.op.OnConflict, k.op.MaxWait = id, flow, as.OnConflict, as.MaxWait
+		return k
+	})
+}
+
+// Discard gives a parked lease back without resuming it: the human said no.
+func (c *Client) Discard(ctx context.Context, id interlock.LeaseID, out Outcome) error {
+	k := c.newCall(proto.OpRelease)
+	k.op.ID, k.op.Outcome, k.op.Note = id, out.Outcome, out.Note
+	_, err := c.do(ctx, k, "the release of the parked lease")
+	return err
+}
