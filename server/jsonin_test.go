@@ -127,6 +127,10 @@ var bodySeeds = []string{
 	``, `{}`, `null`, `[]`, `"`, `{"`, `{"claims":[{"key":"account:1","mode":"shared"}],"wait_ms":0}`,
 	`{"agent":"a\u00e9\ud83d\ude00","claims":[{"key":"a"}],"ttl_ms":30000,"grace_ms":5000,"priority":-3}`,
 	`{"outcome":"done","note":"line\nline"}`, `{"progress":{"a":[1,2,{"b":null}]}}`, `{"key":"a","fence":"18446744073709551615"}`,
+	`{"any":true,"claims":[{"key":"gpu:1","permits":2},{"key":"gpu:2","mode":"permits","permits":1}],"group":"batch"}`, `{"any_prefix":"gpu:"}`,
+	`{"claims":[{"key":"q","parts":16}],"divide":"load","stall_ms":5,"lock_delay_ms":5,"max_wait_ms":5}`, `{"keys":"free","for_ms":5,"reason":"?"}`,
+	`{"on":{"session":"s-1","flow":"main"},"wait_ms":5}`, `{"pattern":"a:{id}","groups":[{"name":"x","min":1}],"allow":[{"principal":"*","modes":["shared"]}]}`,
+	`{"strict_order":true,"quota":{"keys":5}}`,
 	`{"key":"a","fence":"1","reason":"\u001b[31m"}`, `{"agent":"a","ttl_ms":1000}`, "{\"agent\":\"\xff\"}", `{"agent":"\ud800"}`, `{"a":{"a":{"a":{}}}}`,
 }
 
@@ -154,15 +158,24 @@ func FuzzAcquireBody(f *testing.F) {
 		}
 		var std struct {
 			Agent, Flow, Purpose string
-			Claims               []struct{ Key, Mode string }
-			TTL                  int64 `json:"ttl_ms"`
-			Priority             int
-			Session              string
-			Grace                *int64 `json:"grace_ms"`
-			MaxHold              int64  `json:"max_hold_ms"`
-			Stall                int64  `json:"stall_ms"`
-			Wait                 *int64 `json:"wait_ms"`
-			OnConflict           string `json:"on_conflict"`
+			Claims               []struct {
+				Key, Mode               string
+				Permits, Parties, Parts uint32
+			}
+			Any        *bool
+			Prefix     *string `json:"any_prefix"`
+			Group      string
+			Divide     string
+			TTL        int64 `json:"ttl_ms"`
+			Priority   int
+			Session    string
+			Grace      *int64 `json:"grace_ms"`
+			MaxHold    int64  `json:"max_hold_ms"`
+			Stall      int64  `json:"stall_ms"`
+			LockDelay  int64  `json:"lock_delay_ms"`
+			MaxWait    int64  `json:"max_wait_ms"`
+			Wait       *int64 `json:"wait_ms"`
+			OnConflict string `json:"on_conflict"`
 		}
 		dec := json.NewDecoder(bytes.NewReader(body))
 		dec.DisallowUnknownFields()
@@ -173,9 +186,13 @@ func FuzzAcquireBody(f *testing.F) {
 			t.Fatalf("%q: %+v, encoding/json has %+v", body, cmd, std)
 		}
 		for i, c := range std.Claims {
-			if c.Key != string(cmd.Claims[i].Key) || c.Mode != cmd.Claims[i].Mode.String() {
+			have := cmd.Claims[i]
+			if c.Key != string(have.Key) || c.Mode != "" && c.Mode != have.Mode.String() || c.Permits+c.Parties+c.Parts != have.Count {
 				t.Fatalf("%q: claim %+v, encoding/json has %+v", body, cmd.Claims[i], c)
 			}
+		}
+		if any := std.Any != nil && *std.Any || std.Prefix != nil; any != cmd.Any || std.Group != cmd.Group {
+			t.Fatalf("%q: any %v, group %q", body, cmd.Any, cmd.Group)
 		}
 		if std.TTL < math.MaxInt64/1_000_000 && time.Duration(std.TTL)*time.Millisecond != cmd.TTL {
 			t.Fatalf("%q: ttl %v", body, cmd.TTL)
@@ -195,6 +212,13 @@ func FuzzOtherBodies(f *testing.F) {
 			"session": func(d *jsonIn) { decodeOpenSession(d, &engine.OpenSession{}) },
 			"check":   func(d *jsonIn) { decodeCheckFence(d, &engine.CheckFence{}) },
 			"revoke":  func(d *jsonIn) { decodeRevoke(d, &engine.Revoke{}) },
+			"convert": func(d *jsonIn) { decodeConvert(d, &engine.Convert{}) },
+			"arrive":  func(d *jsonIn) { decodeArrive(d, &engine.Arrive{}) },
+			"park":    func(d *jsonIn) { decodePark(d, &engine.Park{}) },
+			"resume":  func(d *jsonIn) { decodeResume(d, &engine.Resume{}) },
+			"declare": func(d *jsonIn) { decodeDeclare(d, &engine.Declare{}) },
+			"pattern": func(d *jsonIn) { decodePattern(d, &interlock.Pattern{}) },
+			"setting": func(d *jsonIn) { decodeSettings(d, &interlock.Settings{}) },
 		} {
 			d := jsonIn{b: body}
 			if decode(&d); d.err == nil {
