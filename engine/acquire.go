@@ -67,6 +67,9 @@ func (e *Engine) acquire(c *Acquire) {
 	switch c.OnConflict {
 	case interlock.Wait:
 		e.queue(c, r)
+	case interlock.Preempt:
+		e.queue(c, r)
+		e.preempt(r)
 	case interlock.Skip:
 		conflict := e.inTheWay(r)
 		e.discard(r)

@@ -86,6 +86,7 @@ const (
 	hasQueued
 	hasArrived
 	hasBlob
+	hasByID
 
 	knownFields = 1<<iota - 1
 )
@@ -162,6 +163,7 @@ func maskOf(ev *Event) (mask uint64) {
 	set(hasQueued, ev.Queued)
 	set(hasArrived, ev.Arrived != 0)
 	set(hasBlob, len(ev.Blob) > 0)
+	set(hasByID, ev.ByID != [16]byte{})
 	return mask
 }
 
@@ -248,6 +250,9 @@ func appendEvent(b []byte, ev *Event) []byte {
 	number(hasGeneration, ev.Generation)
 	number(hasArrived, uint64(ev.Arrived))
 	text(hasBlob, string(ev.Blob))
+	if mask&hasByID != 0 {
+		b = append(b, ev.ByID[:]...)
+	}
 	return b
 }
 
@@ -452,6 +457,8 @@ func (d *decoder) field(bit uint64, ev *Event) {
 		ev.Arrived = time.Duration(d.number())
 	case hasBlob:
 		ev.Blob = []byte(d.text())
+	case hasByID:
+		copy(ev.ByID[:], d.bytes(16))
 	}
 }
 

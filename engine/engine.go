@@ -226,6 +226,8 @@ func (e *Engine) recover(c *Recover) {
 				r.wait.caller, r.wait.link, r.wait.asked = nil, 0, e.now
 				r.refile()
 				e.watchAnywhere(r)
+			} else if s := r.session(); s != nil && r.asker() != nil {
+				s.note(r, Loss{Lease: e.lease(r), Message: r.yieldWords()})
 			}
 			e.arm(r)
 		}

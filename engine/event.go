@@ -43,7 +43,7 @@ const (
 	// EvConverted: a lease was converted at once. Num, Claims (all it has now), Fence.
 	EvConverted EventKind = 12
 	// EvAsked: somebody asks a holder to yield. Num; Actor, Target, TargetFlow, Purpose
-	// and Priority of who asks; By, the number of that request.
+	// and Priority of who asks; By and ByID, of that request.
 	EvAsked EventKind = 13
 	// EvClosed: a lease is over by its holder's death, and its keys stay closed for a
 	// while. Num, Fence, Reason, Held, LockDelay.
@@ -164,6 +164,7 @@ type Event struct {
 	Target     uint64 // number of the session
 	TargetFlow string
 	By         uint64
+	ByID       [16]byte // of that request
 
 	Generation uint64        // of a barrier: EvAdmitted, EvConverted
 	Freed      bool          // EvParked

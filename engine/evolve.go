@@ -41,7 +41,7 @@ func (e *Engine) evolve(ev *Event) error {
 		e.forgetSession(s)
 	case EvQueued, EvGranted:
 		err = e.evolveRequest(ev)
-	case EvAdmitted, EvClaimed, EvGrace, EvClosed, EvEnded, EvLeft, EvTomb:
+	case EvAdmitted, EvClaimed, EvAsked, EvGrace, EvClosed, EvEnded, EvLeft, EvTomb:
 		err = e.evolveProgress(ev)
 	case EvAnswered:
 	case EvCounters:
@@ -243,6 +243,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 			}
 		}
 		e.narrow(r, way)
+		r.unask()
 		r.wait, r.fence, r.granted, r.renewed, r.waited, r.phase = nil, ev.Fence, ev.At, ev.At, ev.Waited, held
 		if ev.Offer {
 			r.phase = offered
@@ -255,11 +256,13 @@ func (e *Engine) evolveProgress(ev *Event) error {
 			return errUnknown
 		}
 		r.phase, r.granted, r.renewed, r.spared = held, ev.At, ev.At, false
+	case EvAsked:
+		return e.evolveAsked(ev, r)
 	case EvGrace:
 		if r.phase != held {
 			return errUnknown
 		}
-		r.phase, r.reason, r.renewed = inGrace, ev.Reason, ev.At
+		r.phase, r.reason, r.renewed, r.ending = inGrace, ev.Reason, ev.At, endingOf(ev)
 	case EvClosed:
 		if r.phase != held && r.phase != inGrace {
 			return errUnknown
@@ -290,14 +293,16 @@ func (e *Engine) evolveProgress(ev *Event) error {
 	return nil
 }
 
-// endingOf keeps what is told of an end later: the cycle of a deadlock, and who
-// revoked a lease and why.
+// endingOf keeps what is told of an end later: the cycle of a deadlock, who
+// revoked a lease and why, and for whom it was taken.
 func endingOf(ev *Event) *ending {
 	switch {
 	case len(ev.Cycle) > 0:
 		return &ending{cycle: ev.Cycle}
 	case ev.Reason == ByRevocation:
 		return &ending{actor: ev.Actor, words: ev.Outcome}
+	case ev.Reason == ByPreemption:
+		return &ending{actor: ev.Actor}
 	}
 	return nil
 }
@@ -340,9 +345,10 @@ func (e *Engine) bury(r *request, why Reason) {
 	}
 	e.fell(r)
 	r.unneed()
+	r.unask()
 	sess := r.session()
 	r.flow, r.party, r.wait, r.phase, r.reason = nil, nil, nil, over, why
-	r.agent, r.purpose, r.trace, r.progress, r.terms = "", "", "", nil, nil
+	r.agent, r.purpose, r.trace, r.progress, r.terms, r.dealings = "", "", "", nil, nil, nil
 	r.space.tombs.push(r)
 	if r.space.tombs.n > rememberedEnds {
 		oldest := r.space.tombs.pop()

@@ -170,6 +170,9 @@ func (e *Engine) hard(r *request, why Reason) {
 	}
 	ev := e.event(EvGrace, r)
 	ev.Fence, ev.Reason, ev.Grace, ev.Held = r.fence, why, r.grace, e.now.Sub(r.granted)
+	if why == ByPreemption {
+		ev.Actor = r.preemptor()
+	}
 	e.emit(ev)
 	e.arm(r)
 	if s := r.session(); s != nil {

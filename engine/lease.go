@@ -29,6 +29,7 @@ func (e *Engine) lease(r *request) interlock.Lease {
 		if d := r.stall(); d > 0 && r.phase != inGrace {
 			l.StallIn = max(1, e.stallSince(r).Add(d).Sub(e.now))
 		}
+		l.Yield = e.yield(r)
 		if r.space.notes.n > 0 {
 			l.Notes = e.notesFor(r)
 		}
@@ -175,6 +176,9 @@ func (e *Engine) release(c *Release) {
 func (e *Engine) ending(r *request, why Reason) *Event {
 	ev := e.event(EvEnded, r)
 	ev.Fence, ev.Reason, ev.Held, ev.Purpose, ev.Trace = r.fence, why, e.now.Sub(r.granted), r.purpose, r.trace
+	if why == ByPreemption {
+		ev.Actor = r.preemptor()
+	}
 	return ev
 }
 
@@ -199,13 +203,18 @@ func (e *Engine) lost(s *session, r *request, lease interlock.Lease) {
 		lease.ExpiresIn, lease.MaxHoldIn, lease.StallIn = 0, 0, 0
 	}
 	code := goneCode(r)
-	if !r.listed && len(s.losses) < maxLosses {
-		r.listed = true
-		s.losses = append(s.losses, Loss{lease, code, r.endWords()})
-	}
+	s.note(r, Loss{lease, code, r.endWords()})
 	if s.caller != nil {
 		eff := e.effect(s.caller, Lost)
 		eff.Lease, eff.Code, eff.Message = lease, code, r.endWords()
+	}
+}
+
+// note keeps what the next heartbeat is told of r.
+func (s *session) note(r *request, l Loss) {
+	if !r.listed && len(s.losses) < maxLosses {
+		r.listed = true
+		s.losses = append(s.losses, l)
 	}
 }
 
@@ -304,6 +313,10 @@ func goneCode(r *request) interlock.Code {
 		return interlock.CodeOfferLapsed
 	case ByWaitLimit:
 		return interlock.CodeWaitLimit
+	case ByPreemption:
+		if r.phase == over {
+			return interlock.CodePreempted
+		}
 	}
 	if r.fence == 0 {
 		return interlock.CodeSessionEnded // a waiter whose session died
@@ -351,6 +364,7 @@ var lostWords = [...]string{
 	ByLeaving:    "was given up: its ticket left the line",
 	ByDeadlock:   "was not granted: waiting for it would have been a deadlock",
 	ByWaitLimit:  "was not granted: its request stood in line for as long as it may",
+	ByPreemption: "was taken for a request that asked its holder to yield",
 }
 
 // replyGone is refuseGone for the command's caller.
@@ -382,7 +396,7 @@ func (r *request) endWords() string {
 	if r.phase == closed {
 		words += r.closedWords()
 	}
-	if end := r.ending; end != nil && r.reason == ByRevocation {
+	if end := r.ending; end != nil && (r.reason == ByRevocation || r.reason == ByPreemption) {
 		if end.actor != "" {
 			words += fmt.Sprintf(" (%q)", end.actor)
 		}

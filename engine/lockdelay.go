@@ -34,6 +34,7 @@ func (e *Engine) shut(r *request, why Reason) {
 
 func (e *Engine) evolveClosed(ev *Event, r *request) {
 	e.orphan(r)
+	r.unask()
 	r.phase, r.reason, r.renewed = closed, ev.Reason, ev.At
 }
 

@@ -108,6 +108,8 @@ func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 		s.printf("claimed %s %s fence=%d", l.claims, l.who, l.fence)
 	case engine.EvGrace:
 		s.printf("grace %s %s fence=%d (%v)", l.claims, l.who, l.fence, ev.Reason)
+	case engine.EvAsked:
+		s.printf("asked %s %s fence=%d by %s ticket=%s", l.claims, l.who, l.fence, ev.Actor, s.ticket(ev.ByID))
 	case engine.EvClosed:
 		s.printf("closed %s %s fence=%d for %v (%v)", l.claims, l.who, l.fence, ev.LockDelay, ev.Reason)
 	case engine.EvEnded:
@@ -143,6 +145,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		if e.Lease.StallIn > 0 {
 			text += fmt.Sprintf(" stall=%v", since(s.now.Add(e.Lease.StallIn)))
 		}
+		text += yieldText(&e.Lease)
 		if e.Lease.Reused {
 			text += " reused"
 		}
@@ -199,6 +202,8 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 			text += fmt.Sprintf(" stall=%v", since(s.now.Add(e.Lease.StallIn)))
 		}
 		s.printf("%s%s", text, suffix)
+	case engine.Asked:
+		s.printf("told %s fence=%d%s%s", name, e.Lease.Fence, yieldText(&e.Lease), suffix)
 	case engine.Lost:
 		s.printf("lost %s fence=%d %s%s%s", name, e.Lease.Fence, e.Code, s.endedBy(&e.Lease), suffix)
 	}
@@ -207,8 +212,28 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 	}
 	for i := range e.Losses {
 		l := &e.Losses[i]
-		s.printf("  %s fence=%d %v %s%s", claimsText(l.Lease.Claims), l.Lease.Fence, l.Lease.State, l.Code, s.endedBy(&l.Lease))
+		s.printf("  %s fence=%d %v %s%s%s", claimsText(l.Lease.Claims), l.Lease.Fence, l.Lease.State, l.Code, s.endedBy(&l.Lease), yieldText(&l.Lease))
 	}
+}
+
+// yieldText says who asks for a lease.
+func yieldText(l *interlock.Lease) string {
+	y := l.Yield
+	if y == nil {
+		return ""
+	}
+	text := " yield to " + flowName(y.Agent, y.Flow)
+	if y.Purpose != "" {
+		text += fmt.Sprintf(" purpose=%q", y.Purpose)
+	}
+	if y.Priority != 0 {
+		text += fmt.Sprintf(" priority=%d", y.Priority)
+	}
+	text += fmt.Sprintf(" since=%v", y.Since)
+	if y.Revoked {
+		text += " revoked"
+	}
+	return text
 }
 
 // endedBy says what brought a lease to its end, in a script that wants to know.

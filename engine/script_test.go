@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //
 // The commands and their words:
 //
-//	acquire key=K [mode=X|S|IX|IS|SIX|permits=N] [key=K ...] [any] [prefix=P] holder=NAME [flow=F] [wait|skip] [detached]
+//	acquire key=K [mode=X|S|IX|IS|SIX|permits=N] [key=K ...] [any] [prefix=P] holder=NAME [flow=F] [wait|preempt|skip] [detached]
 //	        [ttl=D] [grace=D] [max_hold=D] [stall=D] [lock_delay=D] [max_wait=D] [priority=N] [id=REQUEST] [seq=N] [acked=N] [explain]
 //	        (NAME gets a session of a day the first time it is used; with session=none it is
 //	        anonymous. A mode belongs to the key before it. No grace unless it is given.
@@ -498,6 +498,8 @@ func (s *script) acquire(w *words) error {
 	switch {
 	case w.has("wait"):
 		c.OnConflict = interlock.Wait
+	case w.has("preempt"):
+		c.OnConflict = interlock.Preempt
 	case w.has("skip"):
 		c.OnConflict = interlock.Skip
 	}

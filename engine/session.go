@@ -141,20 +141,28 @@ func (e *Engine) heartbeat(c *Heartbeat) {
 
 // takeLosses gives what the session was not told yet, as it stands by now.
 func (e *Engine) takeLosses(s *session) []Loss {
-	losses := s.losses
-	s.losses = nil
-	for i := range losses {
-		if r := s.space.requests[losses[i].Lease.ID]; r != nil {
+	losses := s.losses[:0]
+	for _, l := range s.losses {
+		r := s.space.requests[l.Lease.ID]
+		if r != nil {
 			r.listed = false
-			losses[i].Code, losses[i].Message = goneCode(r), r.endWords()
-			losses[i].Lease.State, losses[i].Lease.EndedBy = e.stateOf(r), r.reason.String()
-			if r.isOver() {
-				losses[i].Lease.ExpiresIn, losses[i].Lease.MaxHoldIn, losses[i].Lease.StallIn = 0, 0, 0
-			} else {
-				losses[i].Lease.ExpiresIn = max(0, e.endOf(r).Sub(e.now))
+			switch {
+			case r.isOver():
+				l.Lease.State, l.Lease.EndedBy = interlock.Ended, r.reason.String()
+				l.Lease.ExpiresIn, l.Lease.MaxHoldIn, l.Lease.StallIn, l.Lease.Yield = 0, 0, 0, nil
+				l.Code, l.Message = goneCode(r), r.endWords()
+			case r.phase == inGrace:
+				l = Loss{e.lease(r), goneCode(r), r.endWords()}
+			case r.asker() != nil && r.session() == s:
+				l = Loss{Lease: e.lease(r), Message: r.yieldWords()}
+			default: // who asked for it has left
+				continue
 			}
+			l.Lease.Notes = nil
 		}
+		losses = append(losses, l)
 	}
+	s.losses = nil
 	return losses
 }
 

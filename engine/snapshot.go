@@ -73,6 +73,9 @@ func (s *snapshotter) space(sp *space) {
 	for _, r := range requests {
 		s.request(r)
 	}
+	for _, r := range requests {
+		s.asks(r)
+	}
 	for _, x := range sessions {
 		if x.dead {
 			s.event(0, &Event{Kind: EvSessionEnded, Namespace: sp.name, Session: x.num, Reason: x.why})
@@ -126,7 +129,21 @@ func (s *snapshotter) request(r *request) {
 	case closed:
 		s.event(0, &Event{Kind: EvClosed, Namespace: r.space.name, ID: r.id, Reason: r.reason})
 	case inGrace:
-		s.event(0, &Event{Kind: EvGrace, Namespace: r.space.name, ID: r.id, Reason: r.reason})
+		ev := Event{Kind: EvGrace, Namespace: r.space.name, ID: r.id, Reason: r.reason}
+		if r.ending != nil {
+			ev.Actor = r.ending.actor
+		}
+		s.event(0, &ev)
+	}
+}
+
+// asks writes which requests ask the holder of r to yield.
+func (s *snapshotter) asks(r *request) {
+	if r.dealings == nil {
+		return
+	}
+	for _, x := range r.dealings.askers {
+		s.event(0, &Event{Kind: EvAsked, Namespace: r.space.name, ID: r.id, By: x.num, ByID: x.id})
 	}
 }
 

@@ -44,7 +44,7 @@ type space struct {
 // ending is what is told of an end beyond its reason.
 type ending struct {
 	cycle []interlock.CycleStep // of a deadlock
-	actor string                // who revoked it
+	actor string                // who revoked it, or for whom it was taken
 	words string                // and why, in that one's words
 }
 
@@ -78,6 +78,7 @@ type request struct {
 	timer    *timer    // what the session's timer does not cover
 	ending   *ending   // more about how it ended, where there is more to say
 	terms    *terms    // what few requests ask for
+	dealings *dealings // asks to yield
 	progress *progress // volatile: what its holder last said of it alone
 
 	ttl, grace, maxHold time.Duration

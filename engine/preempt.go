@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// A request with Preempt stands in line like any other, and the holders that are
+// in its way when it arrives are asked to yield. They hear of it by a push, and
+// with each answer about their lease, for as long as the request waits. Where the
+// pattern of the contested key says so, and the request's priority is not lower than
+// the lease's, they lose the lease after its grace; the key then goes on by the line.
+//
+// A lease may be asked for by several requests. Its holder is shown the one with
+// the highest priority, of equals the first; when that leaves, the next.
+
+// maxAsked bounds the holders that one request asks.
+const maxAsked = 64
+
+// dealings are what only few requests have to do with others.
+type dealings struct {
+	askers []*request // of a lease: the requests that ask its holder to yield, in the order of asking
+	asked  []*request // of a request: the leases whose holders it asked
+}
+
+func (r *request) deal() *dealings {
+	if r.dealings == nil {
+		r.dealings = &dealings{}
+	}
+	return r.dealings
+}
+
+// preempt asks those who are in the way of a new waiter to yield. Of several
+// alternatives it asks for the one that will probably be free first.
+func (e *Engine) preempt(r *request) {
+	if r.phase != waiting {
+		return
+	}
+	way := e.soonest(r)
+	v := viewer{e: e, limit: maxAsked, except: way}
+	for i := range way.needs {
+		m := &way.needs[i]
+		v.at(m.node, conflicts[m.mode])
+		if m.claimed {
+			v.below(m.node, conflicts[m.mode])
+		}
+	}
+	for i, l := range v.found {
+		if l.phase == inGrace || l.phase == closed || slices.Contains(v.found[:i], l) {
+			continue
+		}
+		if policy := e.preemptPolicy(l, v.via[i:]); policy != interlock.PreemptNever {
+			e.ask(r, l, policy)
+		}
+	}
+}
+
+// preemptPolicy gives the strongest that the patterns of the keys say, of those
+// among via by which l is in the way.
+func (e *Engine) preemptPolicy(l *request, via []*need) interlock.PreemptPolicy {
+	policy := interlock.PreemptNever
+	for _, m := range via {
+		if m.req != l {
+			continue
+		}
+		switch e.preemptPolicyOf(m.node) {
+		case interlock.PreemptRevoke:
+			return interlock.PreemptRevoke
+		case interlock.PreemptAsk:
+			policy = interlock.PreemptAsk
+		}
+	}
+	return policy
+}
+
+// ask asks the holder of l to yield to r, and ends l after its grace if the policy
+// and the priorities say so.
+func (e *Engine) ask(r, l *request, policy interlock.PreemptPolicy) {
+	ev := e.event(EvAsked, l)
+	ev.Fence, ev.Actor, ev.Purpose, ev.Priority = l.fence, r.agentName(), r.purpose, int(r.priority)
+	if s := r.session(); s != nil {
+		ev.Target, ev.TargetFlow = s.num, r.flow.name
+	}
+	ev.By, ev.ByID = r.num, r.id
+	e.emit(ev)
+	shown := l.asker() == r
+	if policy == interlock.PreemptRevoke && l.phase == held && r.priority >= l.priority {
+		e.hard(l, ByPreemption)
+	}
+	if shown && l.phase != over {
+		e.tellAsked(l)
+	}
+}
+
+func (e *Engine) evolveAsked(ev *Event, l *request) error {
+	r := l.space.requests[ev.ByID]
+	if l.phase == waiting || l.isOver() || r == nil || r.num != ev.By || r.phase != waiting {
+		return errUnknown
+	}
+	l.deal().askers = append(l.dealings.askers, r)
+	r.deal().asked = append(r.dealings.asked, l)
+	return nil
+}
+
+// unask ends what r has asked of others, and others of r: one of both is over.
+func (r *request) unask() {
+	d := r.dealings
+	if d == nil {
+		return
+	}
+	for _, l := range d.asked {
+		l.dealings.askers = slices.DeleteFunc(l.dealings.askers, func(x *request) bool { return x == r })
+	}
+	for _, w := range d.askers {
+		w.dealings.asked = slices.DeleteFunc(w.dealings.asked, func(x *request) bool { return x == r })
+	}
+	d.asked, d.askers = nil, nil
+}
+
+// asker is the request to which the holder of r is to yield, nil for none.
+func (r *request) asker() (best *request) {
+	if r.dealings == nil {
+		return nil
+	}
+	for _, x := range r.dealings.askers {
+		if best == nil || x.priority > best.priority {
+			best = x
+		}
+	}
+	return best
+}
+
+// yield tells the holder of r who asks for it, or nil.
+func (e *Engine) yield(r *request) *interlock.Yield {
+	x := r.asker()
+	if x == nil {
+		return nil
+	}
+	y := &interlock.Yield{
+		Agent: x.agentName(), Flow: x.flowName(), Purpose: x.purpose, Priority: int(x.priority),
+		Since: e.now.Sub(x.wait.arrived), Revoked: r.phase == inGrace && r.reason == ByPreemption,
+	}
+	if s := x.session(); s != nil {
+		y.Session = s.name
+	}
+	return y
+}
+
+// tellAsked tells a session that somebody asks for a lease of it: by a push if
+// somebody listens, and with the next heartbeat.
+func (e *Engine) tellAsked(r *request) {
+	s := r.session()
+	if s == nil {
+		return
+	}
+	lease := e.lease(r)
+	s.note(r, Loss{Lease: lease, Message: r.yieldWords()})
+	if s.caller != nil {
+		eff := e.effect(s.caller, Asked)
+		eff.Lease, eff.Message = lease, r.yieldWords()
+	}
+}
+
+// yieldWords say what is asked of the holder of r.
+func (r *request) yieldWords() string {
+	words := fmt.Sprintf("%q asks for %s", r.asker().agentName(), r.claims[0].Key)
+	if r.phase == inGrace {
+		return words + ", and the lease ends after its grace: commit and release it now"
+	}
+	return words + ": commit and release it as soon as you can"
+}
+
+// preemptor is the agent for whose request r was taken, or is.
+func (r *request) preemptor() string {
+	if r.ending != nil {
+		return r.ending.actor
+	}
+	if x := r.asker(); x != nil {
+		return x.agentName()
+	}
+	return ""
+}
+
+// preemptPolicyOf is what the pattern of a contested key says.
+func (e *Engine) preemptPolicyOf(*node) interlock.PreemptPolicy { return interlock.PreemptAsk }
