@@ -56,6 +56,12 @@ func eachField(b []byte, visit func(id, number uint64, text string) bool) error 
 	return nil
 }
 
+// Pattern gives what an EvPattern registered.
+func (ev *Event) Pattern() (interlock.Pattern, error) { return decodePattern(ev.Blob) }
+
+// Settings gives what an EvConfigured set.
+func (ev *Event) Settings() (interlock.Settings, error) { return decodeSettings(ev.Blob) }
+
 func appendPattern(b []byte, p *interlock.Pattern) []byte {
 	f := fields{b}
 	f.text(1, p.Name)
