@@ -2,6 +2,8 @@ package client_test
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -249,6 +251,14 @@ func (l *brokenLink) Recv(f *proto.ServerFrame) error {
 		return io.ErrUnexpectedEOF
 	}
 	return nil
+}
+
+// errStopped is why a test's agent was stopped.
+var errStopped = errors.New("the agent was stopped")
+
+func freshID() (id [16]byte) {
+	_, _ = rand.Read(id[:])
+	return id
 }
 
 func exclusively(keys ...interlock.Key) client.Request {
