@@ -161,9 +161,12 @@ func problem(base *url.URL, res *http.Response, body []byte) error {
 			Length int
 			ETA    int64 `json:"eta_ms"`
 		}
-		Cycle  []cycleStep
-		Advice advice
-		At     at
+		Cycle    []cycleStep
+		Nearest  []string
+		Capacity *capacity
+		EndedBy  string `json:"ended_by"`
+		Advice   advice
+		At       at
 	}
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "application/problem+json") || json.Unmarshal(body, &p) != nil || p.Code == "" {
 		if bytes.Contains(body, []byte("HTTP request to an HTTPS server")) {
@@ -174,7 +177,10 @@ func problem(base *url.URL, res *http.Response, body []byte) error {
 	if p.Detail == "" {
 		p.Detail = p.Title
 	}
-	e := &interlock.Error{Code: p.Code, Message: p.Detail, Key: p.Key, ConflictKind: p.ConflictKind, Advice: p.Advice.word(), At: p.At.word()}
+	e := &interlock.Error{
+		Code: p.Code, Message: p.Detail, Key: p.Key, ConflictKind: p.ConflictKind,
+		Nearest: p.Nearest, Capacity: p.Capacity.word(), EndedBy: p.EndedBy, Advice: p.Advice.word(), At: p.At.word(),
+	}
 	for i := range p.Holders {
 		e.Holders = append(e.Holders, p.Holders[i].word())
 	}

@@ -27,14 +27,8 @@ func (a *app) completeKeys(most int) cobra.CompletionFunc {
 		if most >= 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		if fromEnvironment(cmd.Flags()) != nil || a.server.complete() != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
-		defer cancel()
-		_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: "/v1/keys", query: url.Values{"prefix": {prefix}}})
 		var page keysAnswer
-		if err != nil || json.Unmarshal(answer, &page) != nil {
+		if !a.lookUp(cmd, "/v1/keys", url.Values{"prefix": {prefix}}, &page) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var keys []string
@@ -45,10 +39,39 @@ func (a *app) completeKeys(most int) cobra.CompletionFunc {
 				continue
 			}
 			if len(k.Holders) > 0 {
-				key += "\t" + clean(k.Holders[0].Mode) + ", " + k.Holders[0].name()
+				key += "\t" + k.Holders[0].what(k.Holders[0].Mode) + ", " + k.Holders[0].name()
 			}
 			keys = append(keys, key)
 		}
 		return keys, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// completePatterns completes the name of a key pattern.
+func (a *app) completePatterns(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	var answer struct {
+		Patterns []patternAnswer `json:"patterns"`
+	}
+	if len(args) > 0 || !a.lookUp(cmd, "/v1/patterns", nil, &answer) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for i := range answer.Patterns {
+		name := answer.Patterns[i].Name
+		if clean(name) == name && strings.HasPrefix(name, prefix) {
+			names = append(names, name+"\t"+clean(answer.Patterns[i].Shape))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// lookUp asks the server for what can be proposed; ok is false when it cannot tell.
+func (a *app) lookUp(cmd *cobra.Command, path string, query url.Values, v any) (ok bool) {
+	if fromEnvironment(cmd.Flags()) != nil || a.server.complete() != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
+	defer cancel()
+	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: path, query: query})
+	return err == nil && json.Unmarshal(answer, v) == nil
 }

@@ -25,15 +25,20 @@ func newCredential(a *app) *cobra.Command {
 
 func newCredentialNew(a *app) *cobra.Command {
 	var space, file string
+	var operator bool
 	cmd := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Make a credential and its line for the credentials file",
 		Long: `Make a credential of 256 random bits. It is printed once and stored nowhere: give
 it to whom it is for, who sets INTERLOCK_CREDENTIAL or keeps it in a file. The server
 gets a line with its hash; --file appends that line to the file that serve was given,
-and SIGHUP makes a running server read it.`,
-		Example: `  interlock credential new billing-swarm --for acme --file credentials.txt`,
-		Args:    oneArg("the credential"),
+and SIGHUP makes a running server read it.
+
+Everybody who may come in may hold, look and revoke. Key patterns and settings bind
+the whole namespace, so only those made with --operator may change them.`,
+		Example: `  interlock credential new billing-swarm --for acme --file credentials.txt
+  interlock credential new ops --for acme --operator --file credentials.txt`,
+		Args: oneArg("the credential"),
 		Annotations: map[string]string{
 			offline: "true",
 		},
@@ -41,6 +46,9 @@ and SIGHUP makes a running server read it.`,
 			secret, line, err := server.NewCredential(args[0], interlock.Namespace(space))
 			if err != nil {
 				return exitWith(exitUsage, err)
+			}
+			if operator {
+				line += " operator" // the fourth word of such a line, see docs/operations.md
 			}
 			if file != "" {
 				if err := appendLine(file, line); err != nil {
@@ -67,6 +75,7 @@ and SIGHUP makes a running server read it.`,
 		},
 	}
 	cmd.Flags().StringVar(&space, "for", string(interlock.DefaultNamespace), "the `namespace` that it is good for")
+	cmd.Flags().BoolVar(&operator, "operator", false, "it may change the namespace's key patterns and settings")
 	cmd.Flags().StringVar(&file, "file", "", "append its line to this `file`, which is made when it is missing")
 	return cmd
 }

@@ -26,18 +26,34 @@ type event struct {
 	Claims        []claim         `json:"claims,omitempty"`
 	Fence         interlock.Fence `json:"fence,string,omitempty"`
 	Actor         string          `json:"actor,omitempty"`
+	Pattern       string          `json:"pattern,omitempty"`
 	Purpose       string          `json:"purpose,omitempty"`
 	Trace         string          `json:"trace,omitempty"`
 	TTL           int64           `json:"ttl_ms,omitempty"`
 	Grace         int64           `json:"grace_ms,omitempty"`
 	MaxHold       int64           `json:"max_hold_ms,omitempty"`
+	Stall         int64           `json:"stall_ms,omitempty"`
+	LockDelay     int64           `json:"lock_delay_ms,omitempty"`
+	MaxWait       int64           `json:"max_wait_ms,omitempty"`
 	Priority      int             `json:"priority,omitempty"`
+	Any           bool            `json:"any,omitempty"`
+	Group         string          `json:"group,omitempty"`
+	Divide        string          `json:"divide,omitempty"`
+	Lead          bool            `json:"lead,omitempty"`
+	Base          uint64          `json:"base,string,omitempty"`
+	Part          bool            `json:"part,omitempty"`
+	TargetSession uint64          `json:"target_session,string,omitempty"`
+	TargetFlow    string          `json:"target_flow,omitempty"`
+	By            uint64          `json:"by,string,omitempty"`
 	Offer         bool            `json:"offer,omitempty"`
 	Reason        string          `json:"reason,omitempty"`
 	Outcome       string          `json:"outcome,omitempty"`
 	Note          string          `json:"note,omitempty"`
 	Waited        int64           `json:"waited_ms,omitempty"`
 	Held          int64           `json:"held_ms,omitempty"`
+	Generation    uint64          `json:"generation,omitempty"`
+	Freed         bool            `json:"freed,omitempty"`
+	Queued        bool            `json:"queued,omitempty"`
 	Cycle         []cycleStep     `json:"cycle,omitempty"`
 
 	// Of the last line of a stream.
@@ -56,9 +72,20 @@ func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) eve
 		TTL: ev.TTL.Milliseconds(), Grace: max(ev.Grace, 0).Milliseconds(), MaxHold: ev.MaxHold.Milliseconds(),
 		Priority: ev.Priority, Offer: ev.Offer, Reason: ev.Reason.String(), Outcome: clean(ev.Outcome), Note: cleanLines(ev.Note),
 		Waited: ev.Waited.Milliseconds(), Held: ev.Held.Milliseconds(), Code: ev.Code,
+		Stall: ev.Stall.Milliseconds(), LockDelay: ev.LockDelay.Milliseconds(), MaxWait: ev.MaxWait.Milliseconds(),
+		Any: ev.Any, Group: clean(ev.Group), Lead: ev.Lead, Base: ev.Base, Part: ev.Part,
+		TargetSession: ev.Target, TargetFlow: clean(ev.TargetFlow), By: ev.By,
+		Generation: ev.Generation, Freed: ev.Freed, Queued: ev.Queued,
+	}
+	switch ev.Kind {
+	case engine.EvPattern, engine.EvPatternDropped:
+		e.Pattern, e.Purpose = e.Purpose, ""
+	}
+	if len(ev.Claims) > 0 && ev.Claims[0].Mode == interlock.Member {
+		e.Divide = ev.Division.String()
 	}
 	for _, c := range ev.Claims {
-		e.Claims = append(e.Claims, claim{Key: c.Key, Mode: c.Mode.String()})
+		e.Claims = append(e.Claims, claimOf(c))
 	}
 	for _, c := range ev.Cycle {
 		e.Cycle = append(e.Cycle, cycleStep{party{clean(c.Agent), c.Session, clean(c.Flow)}, c.Key, c.Mode.String(), c.Victim})
@@ -108,12 +135,15 @@ func (e *event) keys() string {
 	for _, c := range e.Claims[:min(most, len(e.Claims))] {
 		text := clean(string(c.Key))
 		if c.Mode != interlock.Exclusive.String() {
-			text += " (" + clean(c.Mode) + ")"
+			text += " (" + c.what() + ")"
 		}
 		list = append(list, text)
 	}
 	if more := len(e.Claims) - most; more > 0 {
 		list = append(list, "and "+strconv.Itoa(more)+" more")
+	}
+	if e.Any {
+		return "one of " + strings.Join(list, ", ")
 	}
 	return strings.Join(list, ", ")
 }
@@ -126,8 +156,23 @@ func (e *event) facts() (facts []string) {
 	if e.Event == "opened" {
 		add("epoch %s", e.Epoch)
 	}
+	if e.Pattern != "" {
+		add("%s", clean(e.Pattern))
+	}
+	if e.Base != 0 {
+		add("of request %d", e.Base)
+	}
+	if e.Generation != 0 {
+		add("generation %d", e.Generation)
+	}
 	if e.Offer {
 		add("offered")
+	}
+	if e.Freed {
+		add("keys freed")
+	}
+	if e.Queued {
+		add("in line again")
 	}
 	if e.Reason != "" {
 		add("%s", clean(e.Reason))
@@ -158,12 +203,16 @@ func (e *event) facts() (facts []string) {
 
 func eventColour(e *event) colour {
 	switch e.Event {
-	case "granted", "admitted", "claimed":
+	case "granted", "admitted", "claimed", "converted", "resumed":
 		return green
-	case "queued", "grace":
+	case "queued", "grace", "asked", "parked":
 		return yellow
+	case "closed":
+		return red
 	case "ended", "left":
-		if e.Reason != "released" && e.Reason != "left" && e.Reason != "session_closed" {
+		switch e.Reason {
+		case "released", "left", "session_closed", "converted":
+		default:
 			return red
 		}
 	}

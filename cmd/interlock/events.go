@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
 )
 
 func newEvents(a *app) *cobra.Command {
@@ -96,7 +96,7 @@ var errAgain = errors.New("the stream of events ended")
 
 // run reads until the end, or with --follow until ctx ends.
 func (r *eventReader) run(ctx context.Context) error {
-	pause := time.Duration(0)
+	var pace *client.Backoff
 	for {
 		before, seen := r.next, r.seen
 		err := r.read(ctx)
@@ -110,18 +110,11 @@ func (r *eventReader) run(ctx context.Context) error {
 		case err != nil && !r.follow:
 			return err
 		}
-		if r.next != before || r.seen != seen {
-			pause = 0
-		}
-		if pause == 0 {
+		if pace == nil || r.next != before || r.seen != seen {
+			pace = &client.Backoff{Least: 250 * time.Millisecond}
 			r.a.complain("the connection ended, connecting again")
 		}
-		pause = min(max(2*pause, 250*time.Millisecond), 10*time.Second)
-		timer := time.NewTimer(rand.N(pause) + 1)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if pace.Wait(ctx, estimate(err)) != nil {
 			return nil
 		}
 	}

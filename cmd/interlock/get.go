@@ -13,7 +13,10 @@ func newGet(a *app) *cobra.Command {
 		Use:   "get KEY",
 		Short: "Show a key: its holders, its line, its notes",
 		Long: `Show a key: who holds it or something above or below it, who waits for it and
-for how long probably, and the notes that earlier holders left.`,
+for how long probably, the notes that earlier holders left, and by its key pattern
+how many permits are taken and tokens left. Holders that are parked keep the key for a
+human's decision; behind those that are closed nobody lives any more, and the key opens
+when their lock_delay is over.`,
 		Example:           "  interlock get account:12345",
 		Args:              oneArg("a key"),
 		ValidArgsFunction: a.completeKeys(1),
@@ -28,6 +31,15 @@ func (a *app) showKey(k *keyAnswer) error {
 	facts := []string{clean(k.State)}
 	if k.Length > 0 {
 		facts = append(facts, count(k.Length, "waiter", "waiters"))
+	}
+	if k.Pattern != "" {
+		facts = append(facts, "pattern "+clean(k.Pattern))
+	}
+	if k.Capacity != nil {
+		facts = append(facts, k.Capacity.text())
+	}
+	if k.Generation > 0 {
+		facts = append(facts, "generation "+strconv.FormatUint(k.Generation, 10)+" of a barrier")
 	}
 	if k.HoldTime > 0 {
 		facts = append(facts, "keys like it are usually held for "+short(ms(k.HoldTime)))
@@ -49,7 +61,7 @@ func (a *app) showKey(k *keyAnswer) error {
 			if progress := clean(h.Progress); progress != "" {
 				purpose = strings.TrimSpace(purpose + " [" + progress + "]")
 			}
-			t.row(h.full(), clean(string(h.Key)), clean(h.Mode), h.Fence, cell{clean(h.Liveness), livenessColour(h.Liveness)},
+			t.row(h.full(), clean(string(h.Key)), h.what(h.Mode), h.Fence, cell{clean(h.Liveness), livenessColour(h.Liveness)},
 				short(ms(h.Held)), short(ms(h.ExpiresIn)), orDash(purpose))
 		}
 		if err := t.write(a.out); err != nil {
@@ -71,7 +83,7 @@ func (a *app) showKey(k *keyAnswer) error {
 			case w.ETA > 0:
 				expected = short(ms(w.ETA))
 			}
-			t.row(w.Position, w.full(), clean(w.Mode), w.Priority, short(ms(w.Waited)), expected, orDash(clean(w.Purpose)))
+			t.row(w.Position, w.full(), w.what(w.Mode), w.Priority, short(ms(w.Waited)), expected, orDash(clean(w.Purpose)))
 		}
 		if err := t.write(a.out); err != nil {
 			return err

@@ -30,7 +30,7 @@ func TestLockUndo(t *testing.T) {
 	}
 	c := newAPI(target)
 	ask := func(id string) request {
-		return request{method: "POST", path: "/v1/leases", id: id, body: map[string]any{"claims": claims([]string{"k"}, 5), "on_conflict": "wait"}}
+		return request{method: "POST", path: "/v1/leases", id: id, body: map[string]any{"claims": []claim{{Key: "k", Mode: "exclusive"}}, "on_conflict": "wait"}}
 	}
 	if _, _, err := c.do(t.Context(), ask("first")); err != nil {
 		t.Fatal(err)
@@ -39,11 +39,11 @@ func TestLockUndo(t *testing.T) {
 	if err != nil || status != 202 {
 		t.Fatal(status, err)
 	}
-	c.undo(ask("second"), &leaseAnswer{})
+	undoAcquire(c, ask("second"), &leaseAnswer{})
 	if out := r.must("get", "k"); strings.Contains(out, "WAITER") {
 		t.Errorf("the place in line is still there:\n%s", out)
 	}
-	c.undo(ask("first"), &leaseAnswer{})
+	undoAcquire(c, ask("first"), &leaseAnswer{})
 	if out := r.must("get", "k"); !strings.Contains(out, "k  free") {
 		t.Errorf("the lease is still there:\n%s", out)
 	}

@@ -24,7 +24,8 @@ those that begin with PREFIX.
 
 LIVENESS comes from heartbeats, never from the age of a lease: live, suspect
 (heartbeats are missing), soft (max_hold comes near), grace (over, about to pass on),
-offered (to a waiter that has not answered yet).`,
+offered (to a waiter that has not answered yet), parked (kept while a human decides),
+closed (its holder died, and the key opens when the lock_delay is over).`,
 		Example: `  interlock ls
   interlock ls account: --waiting
   interlock ls -o json | jq -r '.keys[].key'`,
@@ -116,7 +117,7 @@ func (t *table) keys(page *keysAnswer) {
 		}
 		for j := range k.Holders {
 			h := &k.Holders[j]
-			t.row(key, clean(h.Mode), h.name(), cell{clean(h.Liveness), livenessColour(h.Liveness)}, short(ms(h.Held)), short(ms(h.ExpiresIn)), waiting)
+			t.row(key, h.what(h.Mode), h.name(), cell{clean(h.Liveness), livenessColour(h.Liveness)}, short(ms(h.Held)), short(ms(h.ExpiresIn)), waiting)
 			key, waiting = "", ""
 		}
 		if k.More > 0 {

@@ -72,6 +72,9 @@ func reason(err error) string {
 // the request itself is wrong: then the message says how it should be.
 func refusalText(e *interlock.Error) string {
 	text, next := clean(e.Message), clean(e.Advice.Message)
+	if near := clean(strings.Join(e.Nearest, ", ")); near != "" && !strings.Contains(text, clean(e.Nearest[0])) {
+		text += "; spelled alike: " + near
+	}
 	if own, ok := nextSteps[e.Code]; ok {
 		return text + ": " + own
 	}
@@ -98,6 +101,8 @@ var nextSteps = map[interlock.Code]string{
 	interlock.CodeRevoked:         "write nothing more under it, and ask before you acquire again",
 	interlock.CodeExpired:         "write nothing more under it",
 	interlock.CodeTaken:           "write nothing more under it",
+	interlock.CodePreempted:       "write nothing more under it",
+	interlock.CodeParked:          "take it up again with `interlock resume`",
 }
 
 // A colour is that of a word in a table.
@@ -125,9 +130,9 @@ func livenessColour(liveness string) colour {
 	switch liveness {
 	case interlock.Live.String():
 		return green
-	case interlock.Suspect.String(), interlock.LiveSoft.String(), interlock.Offered.String():
+	case interlock.Suspect.String(), interlock.LiveSoft.String(), interlock.Offered.String(), interlock.LiveParked.String():
 		return yellow
-	case interlock.LiveGrace.String():
+	case interlock.LiveGrace.String(), interlock.Closed.String():
 		return red
 	}
 	return plain

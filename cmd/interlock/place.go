@@ -45,7 +45,7 @@ func (l *inLine) queued(ticket interlock.Ticket, holders []interlock.Holder) {
 	}
 	first := l.shown == nil
 	if first {
-		l.shown = l.r.a.waitLine(strings.Join(l.r.keys, ", "), l.deadline)
+		l.shown = l.r.a.waitLine(l.r.wanted(), l.deadline)
 	}
 	l.shown.queued(ticket.Position, ticket.Length, ticket.ETA, list)
 	if first {
@@ -73,23 +73,16 @@ func ownHolder(holders []interlock.Holder) *interlock.Holder {
 // ask looks at the keys until ctx ends: the stream tells of the end of the wait
 // only. Without an answer the line stays as it was.
 func (l *inLine) ask(ctx context.Context) {
-	every := 5 * time.Second
+	pace := client.Backoff{Least: 2 * time.Second, Most: 30 * time.Second}
 	if l.shown.live {
-		every = time.Second
+		pace.Least, pace.Most = 500*time.Millisecond, 5*time.Second
 	}
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
 	api := l.r.a.api()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
+	for eta := time.Duration(0); pace.Wait(ctx, eta) == nil; {
 		var place *waiter
 		var at keyAnswer
-		for _, key := range l.r.keys[:min(len(l.r.keys), 8)] {
-			_, answer, err := api.do(ctx, request{method: http.MethodGet, path: keyPath(key)})
+		for _, c := range l.r.claims[:min(len(l.r.claims), 8)] {
+			_, answer, err := api.do(ctx, request{method: http.MethodGet, path: keyPath(string(c.Key))})
 			var k keyAnswer
 			if err != nil || json.Unmarshal(answer, &k) != nil {
 				continue
@@ -100,7 +93,8 @@ func (l *inLine) ask(ctx context.Context) {
 			}
 		}
 		if place != nil {
-			l.shown.queued(place.Position, at.Length, ms(place.ETA), at.Holders)
+			eta = ms(place.ETA)
+			l.shown.queued(place.Position, at.Length, eta, at.Holders)
 		}
 	}
 }

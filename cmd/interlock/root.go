@@ -45,6 +45,7 @@ func (a *app) complain(format string, args ...any) {
 const (
 	groupHold  = "hold"
 	groupLook  = "look"
+	groupRule  = "rule"
 	groupServe = "serve"
 )
 
@@ -86,6 +87,7 @@ writers.
 	root.AddGroup(
 		&cobra.Group{ID: groupHold, Title: "Hold leases:"},
 		&cobra.Group{ID: groupLook, Title: "Look:"},
+		&cobra.Group{ID: groupRule, Title: "Rule a namespace:"},
 		&cobra.Group{ID: groupServe, Title: "Run a server:"},
 	)
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help is enough
@@ -100,8 +102,11 @@ writers.
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupHold, []*cobra.Command{newRun(a), newLock(a), newRenew(a), newRelease(a)}},
-		{groupLook, []*cobra.Command{newLs(a), newGet(a), newWhy(a), newWaits(a), newHot(a), newEvents(a), newRevoke(a)}},
+		{groupHold, []*cobra.Command{
+			newRun(a), newLock(a), newRenew(a), newRelease(a), newConvert(a), newArrive(a), newPark(a), newResume(a), newWaitFor(a),
+		}},
+		{groupLook, []*cobra.Command{newLs(a), newGet(a), newShow(a), newWhy(a), newWaits(a), newHot(a), newEvents(a)}},
+		{groupRule, []*cobra.Command{newPattern(a), newNamespace(a), newRevoke(a)}},
 		{groupServe, []*cobra.Command{newServe(a), newJournal(a), newCredential(a), newBench(a), newDemo(a)}},
 		{"", []*cobra.Command{newVersion(a)}},
 	} {

@@ -25,17 +25,19 @@ import (
 
 // running is one use of run.
 type running struct {
-	a    *app
-	q    asking
-	keys []string
-	argv []string
-	path string // of the command
+	a      *app
+	q      asking
+	claims []interlock.Claim // empty with --any-prefix
+	argv   []string
+	path   string // of the command
 
 	skip      bool
 	note      string
 	killAfter time.Duration
 	quiet     bool
 	pass      []string // variables for the command that repeat flags
+
+	killAsGrace bool // the lease's grace is the time between SIGTERM and SIGKILL
 
 	granted time.Time
 	waited  time.Duration
@@ -82,27 +84,29 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 			switch {
 			case dash < 0:
 				return usage("put -- between the keys and the command: %s", useLine(cmd))
-			case dash == 0:
+			case dash == 0 && len(r.q.Claims) == 0 && r.q.AnyPrefix == "":
 				return usage("name one key or more before the --: %s", useLine(cmd))
 			case dash == len(args):
 				return usage("name a command after the --: %s", useLine(cmd))
 			}
-			r.keys, r.argv = args[:dash], args[dash:]
 			return nil
 		},
 		ValidArgsFunction: a.completeKeys(-1),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := r.q.check(); err != nil {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := r.q.check(cmd); err != nil {
 				return err
 			}
-			if !cmd.Flags().Changed("kill-after") {
-				r.killAfter = r.q.Grace
+			dash := cmd.ArgsLenAtDash()
+			if r.claims, err = r.q.claims(args[:dash]); err != nil {
+				return err
 			}
+			r.argv = args[dash:]
+			r.killAsGrace = !cmd.Flags().Changed("kill-after")
 			if r.killAfter < 0 {
 				return usage("--kill-after %s: want a duration of 0 or more", r.killAfter)
 			}
-			if r.skip && cmd.Flags().Changed("wait") && r.q.Wait != 0 {
-				return usage("--skip and --wait: give one of them")
+			if r.skip && (r.q.Preempt || cmd.Flags().Changed("wait") && r.q.Wait != 0) {
+				return usage("--skip leaves the keys to whoever has them: leave --wait and --preempt out")
 			}
 			r.pass = repeated(cmd.InheritedFlags())
 			return r.run(cmd.Context())
@@ -112,7 +116,7 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 	f := cmd.Flags()
 	f.BoolVar(&r.skip, "skip", false, "when somebody holds the keys already, do nothing and exit with 0")
 	f.StringVar(&r.note, "note", "", "what the next holder should know")
-	f.DurationVar(&r.killAfter, "kill-after", 0, "time between SIGTERM and SIGKILL when the lease is lost (default: --grace)")
+	f.DurationVar(&r.killAfter, "kill-after", 0, "time between SIGTERM and SIGKILL when the lease is lost (default: the lease's grace)")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "say nothing but what went wrong")
 	return cmd
 }
@@ -168,13 +172,14 @@ func (r *running) run(ctx context.Context) error {
 func (r *running) report(lease *client.Lease, result error) error {
 	code := exitCode(result)
 	return json.NewEncoder(r.a.err).Encode(struct {
-		Keys     []string        `json:"keys"`
+		Keys     []interlock.Key `json:"keys"`
 		Fence    interlock.Fence `json:"fence,string"`
 		Waited   int64           `json:"waited_ms"`
 		Held     int64           `json:"held_ms"`
 		Lost     bool            `json:"lost"`
+		EndedBy  string          `json:"ended_by,omitempty"`
 		ExitCode int             `json:"exit_code"`
-	}{r.keys, lease.Fence(), r.waited.Milliseconds(), time.Since(r.granted).Milliseconds(), code == exitLost, code})
+	}{keysOf(lease.Claims()), lease.Fence(), r.waited.Milliseconds(), time.Since(r.granted).Milliseconds(), code == exitLost, endedBy(lease), code})
 }
 
 // find makes sure that there is such a command before anybody has to wait for it.
@@ -223,28 +228,9 @@ func (r *running) acquire(ctx context.Context, c *client.Client) (*client.Lease,
 	taken := cancelBySignal(r.signals, cancel)
 	defer taken()
 
-	req := client.Request{
-		Mode: r.q.mode(), OnConflict: interlock.Wait, Flow: client.SharedFlow, Purpose: r.q.Purpose, Trace: os.Getenv("TRACEPARENT"),
-		TTL: r.q.TTL, Grace: r.q.Grace, MaxHold: r.q.MaxHold, Priority: r.q.Priority,
-	}
-	if req.Grace == 0 {
-		req.Grace = client.NoGrace
-	}
-	if req.Purpose == "" {
-		// The arguments may hold what is nobody else's business.
-		req.Purpose = "run " + filepath.Base(r.argv[0])
-	}
-	for _, key := range r.keys {
-		req.Keys = append(req.Keys, interlock.Key(key))
-	}
-	var deadline time.Time
-	switch {
-	case r.skip:
-		req.OnConflict = interlock.Skip
-	case r.q.Wait == 0:
-		req.OnConflict = interlock.Fail
-	case r.q.Wait != forever:
-		deadline = time.Now().Add(time.Duration(r.q.Wait))
+	req := r.request()
+	deadline := r.q.Wait.deadline()
+	if !deadline.IsZero() {
 		var done context.CancelFunc
 		ctx, done = context.WithDeadlineCause(ctx, deadline, errInTime)
 		defer done()
@@ -279,10 +265,44 @@ func (r *running) acquire(ctx context.Context, c *client.Client) (*client.Lease,
 	if line.shown != nil {
 		r.say("granted after %s under fence %s", short(time.Since(began)), info.Fence)
 	}
+	r.a.warn(lease.Warnings())
 	if !r.quiet {
 		r.a.tellNotes(info.Changed, notesOf(info.Notes))
 	}
 	return lease, nil
+}
+
+// request is what the server is asked for.
+func (r *running) request() client.Request {
+	req := client.Request{
+		Claims: r.claims, Any: r.q.Any, Prefix: r.q.AnyPrefix, Group: r.q.Group, OnConflict: r.q.onConflict(),
+		Flow: client.SharedFlow, Purpose: r.q.Purpose, Trace: os.Getenv("TRACEPARENT"),
+		TTL: r.q.TTL, Grace: r.q.Grace, MaxHold: r.q.MaxHold, Stall: r.q.Stall, LockDelay: r.q.LockDelay, MaxWait: r.q.MaxWait,
+		Priority: r.q.Priority,
+	}
+	if r.q.graceGiven && req.Grace == 0 {
+		req.Grace = client.NoGrace
+	}
+	if r.skip {
+		req.OnConflict = interlock.Skip
+	}
+	if req.Purpose == "" {
+		// The arguments may hold what is nobody else's business.
+		req.Purpose = "run " + filepath.Base(r.argv[0])
+	}
+	return req
+}
+
+// wanted is what is asked for, in words.
+func (r *running) wanted() string {
+	switch keys := clean(joinKeys(keysOf(r.claims), ", ")); {
+	case r.q.AnyPrefix != "":
+		return "one of " + clean(r.q.AnyPrefix)
+	case r.q.Any:
+		return "one of " + keys
+	default:
+		return keys
+	}
 }
 
 // notAcquired says why there is no lease.
@@ -297,13 +317,16 @@ func (r *running) notAcquired(ctx context.Context, err error, line *inLine) erro
 	case errors.Is(err, client.ErrUnreachable):
 		return err
 	case errors.Is(cause, errInTime):
-		return exitWith(exitNotAcquired, fmt.Errorf("%s was not free within %s%s", clean(strings.Join(r.keys, ", ")), time.Duration(r.q.Wait), heldBy(line.holders())))
+		return exitWith(exitNotAcquired, fmt.Errorf("%s was not free within %s%s", r.wanted(), time.Duration(r.q.Wait), heldBy(line.holders())))
 	}
 	return err
 }
 
 // work runs the command under the lease.
 func (r *running) work(lease *client.Lease) (jobResult, error) {
+	if r.killAsGrace {
+		r.killAfter = max(lease.Info().Grace, 0)
+	}
 	j := &job{
 		path: r.path, argv: r.argv, env: r.environment(lease), files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		killAfter: r.killAfter, lost: lease.Context().Done(), ttl: r.q.TTL,
@@ -311,14 +334,30 @@ func (r *running) work(lease *client.Lease) (jobResult, error) {
 	}
 	ended := make(chan struct{})
 	defer close(ended)
-	go func() {
+	go r.watch(lease, ended)
+	return j.run()
+}
+
+// watch tells what the holder of the lease should know while the command runs.
+func (r *running) watch(lease *client.Lease, ended <-chan struct{}) {
+	asked, warned := lease.Asked(), lease.Warned()
+	for {
 		select {
+		case <-asked:
+			asked = nil
+			if y := lease.Yield(); y != nil {
+				r.a.complain("%s", yieldingOf(y).text(joinKeys(keysOf(lease.Claims()), ", ")))
+			}
+		case <-warned:
+			warned = nil
+			r.a.complain("the lease is about to end: %s left", short(lease.Left()))
 		case <-lease.Context().Done():
 			r.a.complain("%s: the command is ended", lostText(lease))
+			return
 		case <-ended:
+			return
 		}
-	}()
-	return j.run()
+	}
 }
 
 // environment is ours with what the command should know.
@@ -326,7 +365,7 @@ func (r *running) environment(lease *client.Lease) []string {
 	own := append([]string{
 		"INTERLOCK_LEASE=" + lease.ID().String(),
 		"INTERLOCK_FENCE=" + lease.Fence().String(),
-		"INTERLOCK_KEYS=" + strings.Join(r.keys, "\n"),
+		"INTERLOCK_KEYS=" + joinKeys(keysOf(lease.Claims()), "\n"),
 		"INTERLOCK_URL=" + r.a.server.base.String(),
 		"INTERLOCK_GRPC=" + r.a.server.GRPC,
 	}, r.pass...)
@@ -427,12 +466,25 @@ func notesOf(notes []interlock.Note) []note {
 	return list
 }
 
+// endedBy says on which tier a lease was lost, or nothing while it is not.
+func endedBy(lease *client.Lease) string {
+	refusal, _ := errors.AsType[*interlock.Error](lease.Err())
+	if refusal == nil {
+		return ""
+	}
+	return refusal.EndedBy
+}
+
 // lostText says why a lease is lost.
 func lostText(lease *client.Lease) string {
-	if refusal, ok := errors.AsType[*interlock.Error](lease.Err()); ok {
-		return "the lease is lost: " + refusalText(refusal)
+	refusal, ok := errors.AsType[*interlock.Error](lease.Err())
+	switch {
+	case !ok:
+		return "the lease is lost"
+	case refusal.EndedBy != "":
+		return "the lease is lost (" + clean(refusal.EndedBy) + "): " + refusalText(refusal)
 	}
-	return "the lease is lost"
+	return "the lease is lost: " + refusalText(refusal)
 }
 
 func skippedText(err error) string {

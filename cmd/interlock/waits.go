@@ -94,16 +94,19 @@ func (f *forest) branch(a *app, of party, indent string, shown map[party]bool) {
 		if i == len(list)-1 {
 			joint, next = "└─ ", "   "
 		}
-		how := "waits for"
-		if e.Ahead {
-			how = "waits behind it for"
+		how := "waits for " + clean(string(e.Key)) + " (" + clean(e.Mode) + ")"
+		switch {
+		case e.Key == "":
+			how = "waits for it, as it declared"
+		case e.Ahead:
+			how = "waits behind it for " + clean(string(e.Key)) + " (" + clean(e.Mode) + ")"
 		}
 		again := shown[e.Waiter] && len(f.below[e.Waiter]) > 0
 		suffix := ""
 		if again {
 			suffix = ", see above"
 		}
-		a.say("%s%s%s %s %s (%s) %s%s\n", indent, joint, a.tint(bold, e.Waiter.full()), how, clean(string(e.Key)), clean(e.Mode), short(ms(e.Waited)), suffix)
+		a.say("%s%s%s %s %s%s\n", indent, joint, a.tint(bold, e.Waiter.full()), how, short(ms(e.Waited)), suffix)
 		if !again {
 			f.branch(a, e.Waiter, indent+next, shown)
 		}

@@ -42,15 +42,20 @@ func (a *app) showWhy(why *whyAnswer) error {
 			if link.Since > 0 {
 				state = " for " + short(ms(link.Since))
 			}
-			verb, mode := "waits for", " ("+clean(link.Mode)+")"
-			if link.Does == "holds" {
+			what := "waits for " + clean(string(link.Key)) + " (" + clean(link.Mode) + ")"
+			switch {
+			case link.Does == "holds" && link.Key == "":
+				what = "is waited for, as that one declared"
+			case link.Does == "holds":
 				// The mode of such a link is the one that its waiter asked for.
-				verb, mode = "holds", ""
+				what = "holds " + clean(string(link.Key))
+			case link.Key == "":
+				what = "waits for somebody, as it declared"
 			}
 			if liveness := clean(link.Liveness); liveness != "" {
 				state += ", " + a.tint(livenessColour(link.Liveness), liveness)
 			}
-			a.say("%*s%s %s %s%s%s\n", 2*(i+1), "", a.tint(bold, link.name()), verb, clean(string(link.Key)), mode, state)
+			a.say("%*s%s %s%s\n", 2*(i+1), "", a.tint(bold, link.name()), what, state)
 		}
 	}
 	if next := clean(why.Advice.Message); next != "" {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -58,9 +61,10 @@ func (p party) full() string {
 
 type holder struct {
 	party
-	Purpose      string          `json:"purpose"`
-	Key          interlock.Key   `json:"key"`
-	Mode         string          `json:"mode"`
+	Purpose string        `json:"purpose"`
+	Key     interlock.Key `json:"key"`
+	Mode    string        `json:"mode"`
+	amount
 	Fence        interlock.Fence `json:"fence,string"`
 	Liveness     string          `json:"liveness"`
 	HeartbeatAge int64           `json:"heartbeat_age_ms"`
@@ -72,7 +76,7 @@ type holder struct {
 func (h *holder) word() interlock.Holder {
 	mode, _ := interlock.ParseMode(h.Mode)
 	w := interlock.Holder{
-		Agent: h.Agent, Session: h.Session, Flow: h.Flow, Purpose: h.Purpose, Key: h.Key, Mode: mode, Fence: h.Fence,
+		Agent: h.Agent, Session: h.Session, Flow: h.Flow, Purpose: h.Purpose, Key: h.Key, Mode: mode, Count: h.number(), Fence: h.Fence,
 		HeartbeatAge: ms(h.HeartbeatAge), Held: ms(h.Held), ExpiresIn: ms(h.ExpiresIn), Progress: h.Progress,
 	}
 	for l := interlock.Live; l.String() != ""; l++ {
@@ -86,7 +90,8 @@ func (h *holder) word() interlock.Holder {
 // holderOf is the other way round.
 func holderOf(w *interlock.Holder) holder {
 	return holder{
-		party: party{w.Agent, w.Session, w.Flow}, Purpose: w.Purpose, Key: w.Key, Mode: w.Mode.String(), Fence: w.Fence,
+		party: party{w.Agent, w.Session, w.Flow}, Purpose: w.Purpose, Key: w.Key, Mode: w.Mode.String(),
+		amount: amountOf(w.Mode, w.Count), Fence: w.Fence,
 		Liveness: w.Liveness.String(), HeartbeatAge: w.HeartbeatAge.Milliseconds(), Held: w.Held.Milliseconds(),
 		ExpiresIn: w.ExpiresIn.Milliseconds(), Progress: w.Progress,
 	}
@@ -114,11 +119,6 @@ func (c *cycleStep) word() interlock.CycleStep {
 	return interlock.CycleStep{Agent: c.Agent, Session: c.Session, Flow: c.Flow, Key: c.Key, Mode: mode, Victim: c.Victim}
 }
 
-type claim struct {
-	Key  interlock.Key `json:"key"`
-	Mode string        `json:"mode,omitempty"`
-}
-
 type note struct {
 	Key     interlock.Key   `json:"key"`
 	Agent   string          `json:"agent"`
@@ -129,14 +129,76 @@ type note struct {
 }
 
 type lease struct {
-	ID        string          `json:"id"`
-	Fence     interlock.Fence `json:"fence,string"`
-	Claims    []claim         `json:"claims"`
-	TTL       int64           `json:"ttl_ms"`
-	Grace     int64           `json:"grace_ms"`
-	ExpiresIn int64           `json:"expires_in_ms"`
-	MaxHoldIn int64           `json:"max_hold_in_ms"`
-	State     string          `json:"state"`
+	ID         string          `json:"id"`
+	Fence      interlock.Fence `json:"fence,string"`
+	Claims     []claim         `json:"claims"`
+	Holder     party           `json:"holder"`
+	Purpose    string          `json:"purpose"`
+	TTL        int64           `json:"ttl_ms"`
+	Grace      int64           `json:"grace_ms"`
+	ExpiresIn  int64           `json:"expires_in_ms"`
+	MaxHoldIn  int64           `json:"max_hold_in_ms"`
+	StallIn    int64           `json:"stall_in_ms"`
+	LockDelay  int64           `json:"lock_delay_ms"`
+	Group      string          `json:"group"`
+	State      string          `json:"state"`
+	EndedBy    string          `json:"ended_by"`
+	Moved      []interlock.Key `json:"moved"`
+	Yield      *yielding       `json:"yield"`
+	Parking    *parking        `json:"parking"`
+	Generation uint64          `json:"generation"`
+	Parts      []part          `json:"parts"`
+}
+
+// yielding is somebody's request to a holder to give its keys up.
+type yielding struct {
+	party
+	Purpose  string `json:"purpose"`
+	Priority int    `json:"priority"`
+	Since    int64  `json:"since_ms"`
+	Revoked  bool   `json:"revoked"`
+}
+
+func yieldingOf(y *interlock.Yield) *yielding {
+	return &yielding{party{y.Agent, y.Session, y.Flow}, y.Purpose, y.Priority, y.Since.Milliseconds(), y.Revoked}
+}
+
+// text is the request as its holder should read it; what is of which keys.
+func (y *yielding) text(what string) string {
+	text := y.name() + " asks you to yield " + what
+	if y.Revoked {
+		text = y.name() + " has asked for " + what + ", and it is being taken from you: finish now"
+	}
+	if purpose := clean(y.Purpose); purpose != "" {
+		text += ": " + strconv.Quote(purpose)
+	}
+	return text
+}
+
+// what are the keys of a lease.
+func (l *lease) what() string {
+	keys := make([]string, len(l.Claims))
+	for i, c := range l.Claims {
+		keys[i] = clean(string(c.Key))
+	}
+	return strings.Join(keys, ", ")
+}
+
+// parking is what is known of a parked lease.
+type parking struct {
+	Reason string `json:"reason"`
+	Since  int64  `json:"since_ms"`
+	Left   int64  `json:"left_ms"`
+	Keys   string `json:"keys"` // kept or freed
+}
+
+// part is one part of a shared-out key in a member's hands.
+type part struct {
+	Key   interlock.Key   `json:"key"`
+	Lease string          `json:"lease"`
+	Fence interlock.Fence `json:"fence,string"`
+	Stop  bool            `json:"stop"`
+	Left  int64           `json:"left_ms"`
 }
 
 type ticket struct {
@@ -150,25 +212,27 @@ func (t *ticket) eta() time.Duration { return ms(t.ETA) }
 
 // leaseAnswer is what a request for a lease comes to.
 type leaseAnswer struct {
-	Outcome string   `json:"outcome"`
-	Lease   lease    `json:"lease"`
-	Changed bool     `json:"changed"`
-	Notes   []note   `json:"notes"`
-	Ticket  ticket   `json:"ticket"`
-	Key     string   `json:"key"`
-	Holders []holder `json:"holders"`
-	Advice  advice   `json:"advice"`
+	Outcome  string   `json:"outcome"`
+	Lease    lease    `json:"lease"`
+	Changed  bool     `json:"changed"`
+	Notes    []note   `json:"notes"`
+	Ticket   ticket   `json:"ticket"`
+	Key      string   `json:"key"`
+	Holders  []holder `json:"holders"`
+	Advice   advice   `json:"advice"`
+	Warnings []string `json:"warnings"`
 }
 
 type waiter struct {
 	party
-	Purpose  string `json:"purpose"`
-	Mode     string `json:"mode"`
-	Priority int    `json:"priority"`
-	Position int    `json:"position"`
-	Waited   int64  `json:"waited_ms"`
-	ETA      int64  `json:"eta_ms"`
-	Offered  bool   `json:"offered"`
+	Purpose string `json:"purpose"`
+	Mode    string `json:"mode"`
+	amount
+	Priority int   `json:"priority"`
+	Position int   `json:"position"`
+	Waited   int64 `json:"waited_ms"`
+	ETA      int64 `json:"eta_ms"`
+	Offered  bool  `json:"offered"`
 }
 
 type keyAnswer struct {
@@ -181,6 +245,42 @@ type keyAnswer struct {
 	FenceFloor interlock.Fence `json:"fence_floor,string"`
 	Notes      []note          `json:"notes"`
 	HoldTime   int64           `json:"hold_time_ms"`
+	Pattern    string          `json:"pattern"`
+	Capacity   *capacity       `json:"capacity"`
+	Generation uint64          `json:"generation"`
+}
+
+// capacity is how full a key with permits or tokens is.
+type capacity struct {
+	Permits   uint32 `json:"permits"`
+	Used      uint32 `json:"used"`
+	Tokens    uint32 `json:"tokens"`
+	Available uint32 `json:"available"`
+	Refill    int64  `json:"refill_ms"`
+}
+
+// word is nil for a key that has no capacity.
+func (c *capacity) word() *interlock.Capacity {
+	if c == nil {
+		return nil
+	}
+	return &interlock.Capacity{Permits: c.Permits, Used: c.Used, Tokens: c.Tokens, Available: c.Available, Refill: ms(c.Refill)}
+}
+
+// text is a capacity in half a sentence: "2 of 3 permits taken, 5 of 10 tokens left".
+func (c *capacity) text() string {
+	var facts []string
+	if c.Permits > 0 {
+		facts = append(facts, fmt.Sprintf("%d of %s taken", c.Used, count(int(c.Permits), "permit", "permits")))
+	}
+	if c.Tokens > 0 {
+		tokens := fmt.Sprintf("%d of %s left", c.Available, count(int(c.Tokens), "token", "tokens"))
+		if c.Refill > 0 && c.Available < c.Tokens {
+			tokens += ", the next in " + short(ms(c.Refill))
+		}
+		facts = append(facts, tokens)
+	}
+	return strings.Join(facts, ", ")
 }
 
 type keysAnswer struct {

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"net/http"
+
+	"github.com/spf13/cobra"
+)
+
+func newConvert(a *app) *cobra.Command {
+	var q wanting
+	var held string
+	cmd := &cobra.Command{
+		Use:   "convert KEY...",
+		Short: "Change what a lease claims: upgrade, downgrade, add or drop keys",
+		Long: `Change what the lease in $INTERLOCK_LEASE claims to exactly these keys. What only
+gives something up happens at once. What asks for more waits in line and leaves the
+lease as it is meanwhile: an upgrade is ahead of all new requests, keys that come
+anew are waited for like any others. When two readers upgrade, the second is told at
+once that it would wait for ever.
+
+The lease keeps its id and gets a new fence, so the variables are printed again, as
+by "interlock lock". When the wait is given up, the lease stays as it was.
+
+Exit codes: 0 converted, 73 victim of a deadlock, 75 not in time, 79 the lease is
+lost, 69 no server answered, 77 not allowed, 2 wrong flags or keys.`,
+		Example: `  eval "$(interlock lock --shared ledger:2026)"
+  eval "$(interlock convert ledger:2026 --wait 30s)"            # upgrade to write
+  eval "$(interlock convert --shared ledger:2026)"              # downgrade again
+  eval "$(interlock convert ledger:2026 --claim org:acme/runs=2)"`,
+		ValidArgsFunction: a.completeKeys(-1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := leaseFlag(held)
+			if err != nil {
+				return err
+			}
+			if err := q.check(); err != nil {
+				return err
+			}
+			list, err := q.claims(args)
+			if err != nil {
+				return err
+			}
+			body := map[string]any{"claims": claimsOf(list)}
+			q.fields(body)
+			s := &standing{
+				a: a, api: a.api(), wait: q.Wait, undo: undoTurn, late: lateFor,
+				ask: request{method: http.MethodPost, path: leasePath(id, "convert"), body: body, id: freshID()},
+			}
+			return s.stand(cmd.Context(), a.tellLease)
+		},
+	}
+	q.flags(cmd)
+	cmd.Flags().StringVar(&held, "lease", "", "the `lease` (default: $INTERLOCK_LEASE)")
+	return cmd
+}
+
+func newArrive(a *app) *cobra.Command {
+	var q waiting
+	cmd := &cobra.Command{
+		Use:   "arrive [LEASE]",
+		Short: "Come to a barrier again, and wait for the other parties",
+		Long: `Say that this party has come to its barrier again, and wait until all others have;
+without LEASE it is the one in $INTERLOCK_LEASE, which "interlock run --parties" or
+"interlock lock --parties" gave. Then the barrier opens for the next generation, and
+the lease has a new fence: the variables are printed again.
+
+When a party dies, leaves or gives up, the barrier is broken and can never open again.
+Everybody who waits is told at once: release the lease, and begin anew together.
+
+Exit codes: 0 open, 75 broken or not in time, 79 the lease is lost, 69 no server
+answered.`,
+		Example: `  interlock run --parties 3 build:42 -- ./phases
+  # in ./phases, between one phase and the next
+  eval "$(interlock arrive --wait 10m)" || exit`,
+		Args: atMostOneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := leaseArg(args)
+			if err != nil {
+				return err
+			}
+			if err := q.check(); err != nil {
+				return err
+			}
+			if q.Wait == 0 {
+				return usage("--wait 0: who comes to a barrier waits for the others")
+			}
+			body := map[string]any{"wait_ms": 0}
+			milliseconds(body, "max_wait_ms", q.MaxWait)
+			s := &standing{
+				a: a, api: a.api(), wait: q.Wait, undo: undoTurn,
+				late: func(got *leaseAnswer) string { return "not all parties came to " + clean(got.Key) },
+				ask:  request{method: http.MethodPost, path: leasePath(id, "arrive"), body: body, id: freshID()},
+			}
+			return s.stand(cmd.Context(), a.tellLease)
+		},
+	}
+	q.flags(cmd)
+	return cmd
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func newNamespace(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "namespace",
+		Short: "Say what holds for a whole namespace: order of keys, quotas",
+		Args:  noCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newNamespaceGet(a), newNamespaceSet(a))
+	return cmd
+}
+
+// settings is the flags of a namespace's settings.
+type settings struct {
+	strict, open, near bool
+	quota, own         quotaFlag
+}
+
+func (s *settings) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVar(&s.strict, "strict-order", false, "demand that whoever holds keys asks only for later ones, in the order of their bytes")
+	f.BoolVar(&s.open, "open-keys", false, "admit keys that fit none of the key patterns")
+	f.BoolVar(&s.near, "near-misses", false, "warn of a new key that is spelled almost like a live one")
+	f.Var(&s.quota, "quota", "what the namespace may take, `WHAT=N`, of "+strings.Join(quotaNames, ", ")+"; 0 is the server's own limit; may be repeated")
+	f.Var(&s.own, "principal-quota", "the same for each of its principals, `WHAT=N`")
+}
+
+// given reports whether any of them was on the command line.
+func (s *settings) given(f *pflag.FlagSet) bool {
+	for _, flag := range []string{"strict-order", "open-keys", "near-misses", "quota", "principal-quota"} {
+		if f.Changed(flag) {
+			return true
+		}
+	}
+	return false
+}
+
+// quotaNames are the fields of a quota.
+var quotaNames = []string{"keys", "leases", "waiters", "sessions", "requests_per_s", "bytes_per_s"}
+
+// quotaFlag collects WHAT=N.
+type quotaFlag map[string]uint64
+
+func (q *quotaFlag) Set(s string) error {
+	for part := range strings.SplitSeq(s, ",") {
+		what, text, _ := strings.Cut(part, "=")
+		known := false
+		for _, name := range quotaNames {
+			known = known || name == what
+		}
+		n, err := strconv.ParseUint(text, 10, 31)
+		if !known || err != nil {
+			return usage("want WHAT=N, such as waiters=1000, where WHAT is one of %s", strings.Join(quotaNames, ", "))
+		}
+		if *q == nil {
+			*q = quotaFlag{}
+		}
+		(*q)[what] = n
+	}
+	return nil
+}
+
+func (q *quotaFlag) String() string {
+	var list []string
+	for _, name := range quotaNames {
+		if n, ok := (*q)[name]; ok {
+			list = append(list, name+"="+strconv.FormatUint(n, 10))
+		}
+	}
+	return strings.Join(list, ",")
+}
+
+func (q *quotaFlag) Type() string { return "quota" }
+
+// change puts what the flags say into the settings as the door has them. Of a quota,
+// what no flag names stays as it is.
+func (s *settings) change(fields map[string]any, f *pflag.FlagSet) {
+	for _, b := range []struct {
+		flag, field string
+		value       bool
+	}{{"strict-order", "strict_order", s.strict}, {"open-keys", "open_keys", s.open}, {"near-misses", "near_misses", s.near}} {
+		if f.Changed(b.flag) {
+			fields[b.field] = b.value
+		}
+	}
+	for field, changes := range map[string]quotaFlag{"quota": s.quota, "principal_quota": s.own} {
+		quota, _ := fields[field].(map[string]any)
+		if quota == nil {
+			quota = map[string]any{}
+		}
+		for name, n := range changes {
+			quota[name] = n
+		}
+		if len(changes) > 0 {
+			fields[field] = quota
+		}
+	}
+}
+
+func newNamespaceSet(a *app) *cobra.Command {
+	var s settings
+	var file string
+	cmd := &cobra.Command{
+		Use:   "set",
+		Short: "Change a namespace's settings",
+		Long: `Change the settings of the namespace that --namespace names. What no flag says stays as
+it is. With --file the settings are those of the file, as "interlock namespace get -o
+json" prints them, and what is in neither has its default.`,
+		Example: `  interlock namespace set --strict-order
+  interlock namespace set --near-misses --open-keys=false
+  interlock namespace set --quota waiters=1000,requests_per_s=200 --principal-quota sessions=50
+  interlock namespace get -o json > settings.json && interlock namespace set --file settings.json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var fields map[string]any
+			if file != "" {
+				list, err := readObjects(a.in, file, "")
+				if err != nil {
+					return err
+				}
+				if len(list) != 1 {
+					return usage("--file %s: want one object", clean(file))
+				}
+				fields = list[0]
+			} else {
+				if !s.given(cmd.Flags()) {
+					return usage("say what to change: %s", useLine(cmd))
+				}
+				old, err := a.oldFields(cmd.Context(), "/v1/namespace")
+				if err != nil {
+					return err
+				}
+				fields = old
+			}
+			s.change(fields, cmd.Flags())
+			r := request{method: http.MethodPut, path: "/v1/namespace", body: fields, id: freshID(), again: true}
+			return a.call(cmd.Context(), r, &struct{}{}, func() error {
+				a.say("set\n")
+				return nil
+			})
+		},
+	}
+	s.flags(cmd)
+	cmd.Flags().StringVarP(&file, "file", "f", "", "read the settings from this `file` of JSON")
+	return cmd
+}
+
+func newNamespaceGet(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get",
+		Short: "Show a namespace's settings",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var s struct {
+				StrictOrder    bool      `json:"strict_order"`
+				OpenKeys       bool      `json:"open_keys"`
+				NearMisses     bool      `json:"near_misses"`
+				Quota          quotaFlag `json:"quota"`
+				PrincipalQuota quotaFlag `json:"principal_quota"`
+			}
+			return a.get(cmd.Context(), "/v1/namespace", nil, &s, func() error {
+				t := a.table("SETTING", "VALUE")
+				for _, b := range []struct {
+					name string
+					on   bool
+				}{{"strict-order", s.StrictOrder}, {"open-keys", s.OpenKeys}, {"near-misses", s.NearMisses}} {
+					value := "no"
+					if b.on {
+						value = "yes"
+					}
+					t.row(b.name, value)
+				}
+				t.row("quota", orDash(s.Quota.String()))
+				t.row("principal-quota", orDash(s.PrincipalQuota.String()))
+				return t.write(a.out)
+			})
+		},
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+)
+
+func newPark(a *app) *cobra.Command {
+	var keep, free bool
+	var limit time.Duration
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "park [LEASE]",
+		Short: "Put a lease aside while a human decides",
+		Long: `Put a lease aside while a human decides; without LEASE the one in $INTERLOCK_LEASE.
+It needs no renewal any more and belongs to nobody's session: whoever knows its id may
+resume it, within --for. With --free others may hold the keys meanwhile; with --keep
+nobody may. Without either it is as the key pattern says, else the keys are kept.
+
+"interlock resume" takes it up again and says what may have changed.`,
+		Example: `  interlock park --free --for 8h --reason "refund of 1200.00: approve?"
+  ... a human decides ...
+  eval "$(interlock resume --wait 10m)" || exit`,
+		Args: atMostOneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := leaseArg(args)
+			if err != nil {
+				return err
+			}
+			if keep && free {
+				return usage("--keep and --free: give one of them")
+			}
+			if err := checkDurations(duration{"--for", limit, 0, interlock.MaxPark}); err != nil {
+				return err
+			}
+			body := map[string]any{}
+			switch {
+			case keep:
+				body["keys"] = "keep"
+			case free:
+				body["keys"] = "free"
+			}
+			if reason != "" {
+				body["reason"] = reason
+			}
+			milliseconds(body, "for_ms", limit)
+			var got leaseAnswer
+			r := request{method: http.MethodPost, path: leasePath(id, "park"), body: body, id: freshID(), again: true}
+			return a.call(cmd.Context(), r, &got, func() error {
+				a.say("parked %s\n", got.Lease.Parking.text())
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&keep, "keep", false, "nobody else may hold the keys meanwhile")
+	f.BoolVar(&free, "free", false, "others may hold the keys meanwhile")
+	f.DurationVar(&limit, "for", 0, "how long it may be parked before it ends (default: the key pattern's, else "+interlock.DefaultPark.String()+")")
+	f.StringVar(&reason, "reason", "", "what the human is asked, for others to read")
+	return cmd
+}
+
+// text is what is known of a parked lease in half a sentence.
+func (p *parking) text() string {
+	if p == nil {
+		return "" // an answer without it would be a server's mistake
+	}
+	text := "for at most " + short(ms(p.Left))
+	switch p.Keys {
+	case "kept":
+		text += ", its keys are kept"
+	case "freed":
+		text += ", its keys are free meanwhile"
+	}
+	if reason := clean(p.Reason); reason != "" {
+		text += ": " + reason
+	}
+	return text
+}
+
+func newResume(a *app) *cobra.Command {
+	var q waiting
+	var preempt bool
+	cmd := &cobra.Command{
+		Use:   "resume [LEASE]",
+		Short: "Take a parked lease up again",
+		Long: `Take a parked lease up again; without LEASE the one in $INTERLOCK_LEASE. If its keys
+were freed it stands in line at its old place. The variables are printed again, since
+the fence may be a new one, and you are told which keys others may have changed
+meanwhile: read those again before you act on what was decided.
+
+Exit codes: 0 held again, 75 not in time, 79 the lease is lost, 69 no server answered,
+2 it is not parked.`,
+		Example: `  eval "$(interlock resume --wait 10m)" || exit
+  interlock resume l_0123456789abcdef0123456789abcdef -o json | jq .lease.moved`,
+		Args: atMostOneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := leaseArg(args)
+			if err != nil {
+				return err
+			}
+			w := wanting{waiting: q, Preempt: preempt}
+			if err := w.check(); err != nil {
+				return err
+			}
+			body := map[string]any{}
+			w.fields(body)
+			s := &standing{
+				a: a, api: a.api(), wait: q.Wait, undo: undoTurn, late: lateFor,
+				ask: request{method: http.MethodPost, path: leasePath(id, "resume"), body: body, id: freshID()},
+			}
+			return s.stand(cmd.Context(), a.tellLease)
+		},
+	}
+	q.flags(cmd)
+	cmd.Flags().BoolVar(&preempt, "preempt", false, "ask those who hold the keys now to yield")
+	return cmd
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// standing is a request over HTTP that may have to stand in line: for a lease, for
+// its conversion, at a barrier.
+type standing struct {
+	a    *app
+	api  *api
+	ask  request
+	wait wait
+	// undo gives back what was got when nobody wants it any more.
+	undo func(c *api, ask request, got *leaseAnswer)
+	// late is what a person is told whose time was over, before who holds it.
+	late func(got *leaseAnswer) string
+}
+
+// stand carries the request to its end: granted, refused, or nobody wants it any
+// more. show prints what was granted, unless -o json asks for the answer itself.
+func (s *standing) stand(ctx context.Context, show func(*leaseAnswer)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	signals := make(chan os.Signal, 1)
+	notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	taken := cancelBySignal(signals, cancel)
+	defer taken()
+
+	got, answer, err := s.follow(ctx)
+	var by *signalError
+	switch {
+	case errors.As(context.Cause(ctx), &by):
+		s.undo(s.api, s.ask, got)
+		return exitWith(exitSignal+int(by.signal), errors.New("interrupted: the place in line was given up"))
+	case errors.Is(err, errInTime):
+		s.undo(s.api, s.ask, got)
+		return exitWith(exitNotAcquired, fmt.Errorf("%s within %s%s", s.late(got), time.Duration(s.wait), heldBy(got.Holders)))
+	case err != nil:
+		if s.a.json() && answer != nil {
+			return errors.Join(err, s.a.raw(answer))
+		}
+		return err
+	case s.a.json():
+		return s.a.raw(answer)
+	}
+	show(got)
+	return nil
+}
+
+// follow asks, and goes on asking while the request stands in line.
+func (s *standing) follow(ctx context.Context) (got *leaseAnswer, answer []byte, err error) {
+	deadline := s.wait.deadline()
+	got = &leaseAnswer{}
+	_, answer, err = s.api.insist(ctx, s.ask, false)
+	var shown *waitLine
+	for {
+		if err == nil {
+			*got = leaseAnswer{}
+			err = json.Unmarshal(answer, got)
+		}
+		if err != nil || got.Outcome != "queued" {
+			break
+		}
+		if shown == nil {
+			s.a.warn(got.Warnings)
+			shown = s.a.waitLine(got.Key, deadline)
+			defer shown.end()
+		}
+		shown.queued(got.Ticket.Position, got.Ticket.Length, got.Ticket.eta(), got.Holders)
+		answer, err = s.api.follow(ctx, got.Ticket.ID, deadline)
+	}
+	return got, answer, err
+}
+
+// warn passes on what the server found odd about a request.
+func (a *app) warn(warnings []string) {
+	for _, w := range warnings {
+		a.complain("%s", clean(w))
+	}
+}
+
+func heldBy(holders []holder) string {
+	if len(holders) == 0 {
+		return ""
+	}
+	text := ": held by " + holders[0].name()
+	if purpose := clean(holders[0].Purpose); purpose != "" {
+		text += " (" + purpose + ")"
+	}
+	return text
+}
+
+// errInTime says that the time for waiting is over.
+var errInTime = errors.New("not in time")
+
+// follow asks after a ticket until there is news, or until deadline (zero: for ever).
+func (c *api) follow(ctx context.Context, ticket string, deadline time.Time) (answer []byte, err error) {
+	const poll = 20 * time.Second // so that what is shown does not get old
+	left := poll
+	if !deadline.IsZero() {
+		if left = min(left, time.Until(deadline)); left <= 0 {
+			return nil, errInTime
+		}
+		// The server's answer comes first; this is for when there is no server.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(time.Second))
+		defer cancel()
+	}
+	_, answer, err = c.insist(ctx, request{
+		method: http.MethodGet, path: "/v1/tickets/" + url.PathEscape(ticket), wait: left,
+		query: url.Values{"wait_ms": {strconv.FormatInt(max(left.Milliseconds(), 1), 10)}},
+	}, true)
+	if err != nil && ctx.Err() != nil && !deadline.IsZero() {
+		err = errInTime
+	}
+	return answer, err
+}
+
+// undoAcquire gives back what a request for a lease has got. An answer may have been
+// lost, so a request without one is repeated, and a ticket is tried as the lease that
+// it may have become: they share their digits. What cannot be given back ends by
+// itself.
+func undoAcquire(c *api, ask request, got *leaseAnswer) {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	if !c.found(ctx, ask, got) || c.leave(ctx, got) {
+		return
+	}
+	id := got.Lease.ID
+	if digits, ok := strings.CutPrefix(got.Ticket.ID, "t_"); ok {
+		id = "l_" + digits
+	}
+	if id != "" {
+		_, _, _ = c.do(ctx, request{method: http.MethodPost, path: leasePath(id, "release"), body: struct{}{}, id: freshID()})
+	}
+}
+
+// undoTurn leaves the line and touches nothing else: the lease was there before.
+func undoTurn(c *api, ask request, got *leaseAnswer) {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	if c.found(ctx, ask, got) {
+		c.leave(ctx, got)
+	}
+}
+
+// found makes sure that it is known what a request has got.
+func (c *api) found(ctx context.Context, ask request, got *leaseAnswer) bool {
+	if got.Outcome != "" {
+		return true
+	}
+	_, answer, err := c.do(ctx, ask)
+	return err == nil && json.Unmarshal(answer, got) == nil
+}
+
+func (c *api) leave(ctx context.Context, got *leaseAnswer) (left bool) {
+	if got.Ticket.ID == "" {
+		return false
+	}
+	_, _, err := c.do(ctx, request{method: http.MethodDelete, path: "/v1/tickets/" + url.PathEscape(got.Ticket.ID), id: freshID()})
+	return err == nil
+}
+
+// leasePath is where something is done with a lease, or without an action the lease.
+func leasePath(id, action string) string {
+	path := "/v1/leases/" + url.PathEscape(id)
+	if action != "" {
+		path += "/" + action
+	}
+	return path
+}
+
+// lateFor is what is said when the keys of an answer were not free in time.
+func lateFor(got *leaseAnswer) string { return clean(got.Key) + " was not free" }

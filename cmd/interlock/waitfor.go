@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+)
+
+// declared is one use of wait-for.
+type declared struct {
+	a    *app
+	on   party // who is waited for
+	self party // who waits; Session is a secret id here
+	argv []string
+	path string
+	why  string
+	q    waiting
+}
+
+func newWaitFor(a *app) *cobra.Command {
+	d := &declared{a: a}
+	cmd := &cobra.Command{
+		Use:                   "wait-for [FLAGS] AGENT [-- COMMAND [ARGUMENT...]]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Tell the server that you wait for another agent",
+		Long: `Tell the server that you wait for another agent: for an answer, a result, a tool call
+that it serves. The server cannot see such a wait by itself. Once it knows of it, a
+deadlock through it is found: whoever would wait in a circle is told so, with the
+circle, instead of waiting for ever.
+
+With a COMMAND the wait lasts as long as the command, which is ended when the wait can
+never end. Without one it lasts until the other's session is over, or --wait is.
+
+You wait with what you hold, so say in whose name: inside "interlock run" that is its
+session, elsewhere --session names one. AGENT is the other's name; where several have
+it, --on-session says which by the public name that "interlock get" shows.
+
+Exit codes: 0 the other is gone, or the command's own; 73 the wait would never end (and
+the command was ended); 75 not in time; 69 no server answered; 2 wrong flags.`,
+		Example: `  interlock run account:12345 -- sh -c 'interlock wait-for auditor -- ./ask-auditor 12345'
+  interlock wait-for --wait 10m migrator`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			names := args
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+				names, d.argv = args[:dash], args[dash:]
+				if len(d.argv) == 0 {
+					return usage("name a command after the --: %s", useLine(cmd))
+				}
+			}
+			switch {
+			case len(names) > 1:
+				return usage("one agent at a time, and -- before the command: %s", useLine(cmd))
+			case len(names) == 1:
+				d.on.Agent = names[0]
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case (d.on.Agent == "") == (d.on.Session == ""):
+				return usage("say whom you wait for, by its name or by --on-session: %s", useLine(cmd))
+			case d.q.Wait == 0:
+				return usage("--wait 0: to wait for somebody takes a while")
+			case d.self.Session != "":
+				if _, err := interlock.ParseSessionID(d.self.Session); err != nil {
+					return usage("--session: that is no session: want s_ and 32 hexadecimal digits, as `interlock run` gives its command in INTERLOCK_SESSION")
+				}
+			}
+			if err := d.q.check(); err != nil {
+				return err
+			}
+			return d.run(cmd.Context())
+		},
+	}
+	d.q.flags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&d.on.Session, "on-session", "", "the public `name` of the session that is waited for, in place of AGENT")
+	f.StringVar(&d.on.Flow, "on-flow", "", "the `flow` of it, when only that one is meant")
+	f.StringVar(&d.self.Session, "session", "", "the `session` in whose name you wait")
+	bind(f, "session", "")
+	f.StringVar(&d.self.Flow, "flow", "", "the `flow` of that session which waits (default: its first)")
+	f.StringVar(&d.self.Agent, "agent", "", "your `name` when you have no session (default: user@host:pid)")
+	bind(f, "agent", "")
+	f.StringVar(&d.why, "purpose", "", "what you wait for, for others to read")
+	return cmd
+}
+
+// name is whom the wait is for.
+func (d *declared) name() string { return d.on.name() }
+
+func (d *declared) body() map[string]any {
+	on := map[string]string{}
+	for field, value := range map[string]string{"agent": d.on.Agent, "session": d.on.Session, "flow": d.on.Flow} {
+		if value != "" {
+			on[field] = value
+		}
+	}
+	body := map[string]any{"on": on, "wait_ms": 0, "purpose": d.why}
+	switch {
+	case d.self.Session != "":
+		body["session"] = d.self.Session
+	case d.self.Agent != "":
+		body["agent"] = d.self.Agent
+	default:
+		body["agent"] = ownName()
+	}
+	if d.self.Flow != "" {
+		body["flow"] = d.self.Flow
+	}
+	if d.why == "" && len(d.argv) > 0 {
+		body["purpose"] = "run " + filepath.Base(d.argv[0])
+	}
+	milliseconds(body, "max_wait_ms", d.q.MaxWait)
+	return body
+}
+
+func (d *declared) run(ctx context.Context) (err error) {
+	if len(d.argv) > 0 {
+		if d.path, err = exec.LookPath(d.argv[0]); err != nil {
+			return cannotRun(d.argv[0], err)
+		}
+	}
+	signals := make(chan os.Signal, 16)
+	notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	api := d.a.api()
+	ask := request{method: http.MethodPost, path: "/v1/waits", body: d.body(), id: freshID()}
+	deadline := d.q.Wait.deadline()
+	_, answer, err := api.insist(ctx, ask, false)
+	var got leaseAnswer
+	if err == nil {
+		err = json.Unmarshal(answer, &got)
+	}
+	if err != nil {
+		return errors.Join(err, d.rawIfJSON(answer))
+	}
+	defer undoTurn(api, ask, &got)
+	d.a.warn(got.Warnings)
+	if len(d.argv) > 0 {
+		return d.work(ctx, api, got.Ticket.ID, deadline, signals)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	taken := cancelBySignal(signals, cancel)
+	defer taken()
+	d.a.complain("waiting for %s", d.name())
+	answer, err = d.follow(ctx, api, got.Ticket.ID, deadline)
+	var by *signalError
+	if errors.As(context.Cause(ctx), &by) {
+		return exitWith(exitSignal+int(by.signal), errors.New("interrupted: nobody waits any more"))
+	}
+	return errors.Join(d.over(err), d.rawIfJSON(answer))
+}
+
+// rawIfJSON prints an answer with -o json.
+func (d *declared) rawIfJSON(answer []byte) error {
+	if !d.a.json() || answer == nil {
+		return nil
+	}
+	return d.a.raw(answer)
+}
+
+// follow waits for the end of the wait. It always ends with an error: nobody is ever
+// granted anything.
+func (d *declared) follow(ctx context.Context, api *api, ticket string, deadline time.Time) (answer []byte, err error) {
+	for err == nil {
+		answer, err = api.follow(ctx, ticket, deadline)
+	}
+	return answer, err
+}
+
+// over says what the end of the wait means: nothing is wrong when the other is gone.
+func (d *declared) over(err error) error {
+	refusal, refused := errors.AsType[*interlock.Error](err)
+	switch {
+	case errors.Is(err, errInTime):
+		return exitWith(exitNotAcquired, fmt.Errorf("%s was not done within %s", d.name(), time.Duration(d.q.Wait)))
+	case refused && refusal.Code == interlock.CodeSessionEnded:
+		d.a.complain("%s is gone: its session is over", d.name())
+		return nil
+	}
+	return err
+}
+
+// work runs the command while the server knows of the wait.
+func (d *declared) work(ctx context.Context, api *api, ticket string, deadline time.Time, signals chan os.Signal) error {
+	ctx, cancel := context.WithCancel(ctx)
+	lost, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := d.follow(ctx, api, ticket, deadline)
+		switch {
+		case ctx.Err() != nil:
+			err = nil
+		case exitCode(err) == exitUnreachable:
+			d.a.complain("%s: the command goes on, and no deadlock through it will be found", d.a.sentence(err))
+			err = nil
+		}
+		if err = d.over(err); err != nil {
+			d.a.complain("%s: the command is ended", d.a.sentence(err))
+			close(lost)
+		}
+		done <- err
+	}()
+	j := &job{
+		path: d.path, argv: d.argv, env: os.Environ(), files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		killAfter: interlock.DefaultGrace, lost: lost, tell: d.a.complain, signals: signals,
+	}
+	result, err := j.run()
+	cancel()
+	never := <-done
+	switch {
+	case err != nil:
+		return cannotRun(d.argv[0], err)
+	case result.ended:
+		return exitWith(exitCode(never), nil) // the reason was told when it happened
+	case result.code() != 0:
+		return exitWith(result.code(), nil)
+	}
+	return nil
+}
