@@ -5,31 +5,48 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 )
 
-var update = flag.Bool("update", false, "write docs/cli.md anew")
+var update = flag.Bool("update", false, "write the reference of the command line anew")
 
-const reference = "../../docs/cli.md"
+// references are the pages of the reference, with the groups of commands that each
+// has; the last one has the rest.
+var references = []struct {
+	file, begins string
+	groups       []string
+}{
+	{"../../docs/cli.md", `# The command line
 
-// docs/cli.md is the help text of every command. go test ./cmd/interlock -run
-// Reference -update writes it anew.
-func TestReference(t *testing.T) {
-	var doc bytes.Buffer
-	doc.WriteString(`# The command line
-
-This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `.
+This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands with which leases are
+held and looked at; those for operators and servers are in [cli-operator.md](cli-operator.md).
 
 What was asked for goes to standard output, everything else to standard error. With ` + "`-o json`" + ` standard output has the server's own
 answers, one a line, also when an answer is a refusal. A flag that names a variable in square brackets can be set by that variable; the flag
 wins. Colours are for terminals only, and ` + "`NO_COLOR`" + ` turns them off.
-`)
-	root := newRoot(newApp(nil))
-	var visit func(*cobra.Command)
-	visit = func(cmd *cobra.Command) {
+
+The flags of every command stand here once, at ` + "`interlock`" + `. Those that say which server is meant are not for commands that talk to none.
+`, []string{groupHold, groupLook}},
+	{"../../docs/cli-operator.md", `# The command line of operators
+
+This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. How output and flags work is said in
+[cli.md](cli.md).
+`, nil},
+}
+
+// The reference is the help text of every command. go test ./cmd/interlock -run
+// Reference -update writes it anew.
+func TestReference(t *testing.T) {
+	pages := make([]bytes.Buffer, len(references))
+	for i := range references {
+		pages[i].WriteString(references[i].begins)
+	}
+	var visit func(*cobra.Command, *bytes.Buffer)
+	visit = func(cmd *cobra.Command, page *bytes.Buffer) {
 		if cmd.Hidden || cmd.Name() == "completion" {
 			return
 		}
@@ -39,28 +56,54 @@ wins. Colours are for terminals only, and ` + "`NO_COLOR`" + ` turns them off.
 		if err := cmd.Help(); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&doc, "\n## %s\n\n```text\n%s\n```\n", cmd.CommandPath(), strings.TrimSpace(trimLines(help.String())))
+		fmt.Fprintf(page, "\n## %s\n\n```text\n%s\n```\n", cmd.CommandPath(), strings.TrimSpace(withoutShared(trimLines(help.String()))))
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
 			t.Errorf("%s: %q is no short text", cmd.CommandPath(), cmd.Short)
 		}
 		for _, sub := range cmd.Commands() {
-			visit(sub)
+			if !cmd.HasParent() {
+				page = &pages[pageOf(sub)]
+			}
+			visit(sub, page)
 		}
 	}
-	visit(root)
-	if *update {
-		if err := os.WriteFile(reference, doc.Bytes(), 0o644); err != nil {
+	visit(newRoot(newApp(nil)), &pages[0])
+	for i := range references {
+		file, want := references[i].file, pages[i].Bytes()
+		if *update {
+			if err := os.WriteFile(file, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		have, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return
+		if !bytes.Equal(have, want) {
+			t.Errorf("%s is not what --help says: go test ./cmd/interlock -run Reference -update writes it anew", file)
+		}
 	}
-	have, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
+}
+
+// pageOf is on which page a command stands.
+func pageOf(cmd *cobra.Command) int {
+	for i := range references {
+		if slices.Contains(references[i].groups, cmd.GroupID) {
+			return i
+		}
 	}
-	if !bytes.Equal(have, doc.Bytes()) {
-		t.Errorf("docs/cli.md is not what --help says: go test ./cmd/interlock -run Reference -update writes it anew")
+	return len(references) - 1
+}
+
+// withoutShared leaves out the flags of every command.
+func withoutShared(s string) string {
+	before, shared, found := strings.Cut(s, "\n\nFlags of every command:\n")
+	if !found {
+		return s
 	}
+	_, after, _ := strings.Cut(shared, "\n\n")
+	return before + "\n\n" + after
 }
 
 func trimLines(s string) string {

@@ -29,10 +29,23 @@ fence 1 is stale, the counter has seen 10
 a late shell is refused with exit code 65
 `
 
+const permits = `set: pattern runs
+admitted: 2, refused with 75: 8
+released
+released
+both permits are free again
+`
+
+const items = `set: pattern item
+items taken: 40, taken twice: 0
+`
+
 func TestExamples(t *testing.T) {
 	for _, tt := range []struct{ script, want string }{
 		{"./lease.sh", lease},
 		{"./counter.sh", counter},
+		{"./permits.sh", permits},
+		{"./items.sh", items},
 	} {
 		t.Run(tt.script, func(t *testing.T) {
 			server := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
