@@ -40,9 +40,11 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	switch ev.Kind {
 	case engine.EvPattern, engine.EvPatternDropped:
 		j.said("pattern", ev.Purpose)
+	case engine.EvConfigured:
 	default:
 		j.said("purpose", ev.Purpose)
 	}
+	writePolicy(j, ev)
 
 	// What was asked for.
 	j.said("trace", ev.Trace)
@@ -87,4 +89,23 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 		j.closeArray()
 	}
 	j.close()
+}
+
+// writePolicy writes what an operator set, if that is what happened. What cannot be
+// read here was refused when the journal was replayed.
+func writePolicy(j *jsonOut, ev *engine.Event) {
+	switch ev.Kind {
+	case engine.EvPattern:
+		if p, err := ev.Pattern(); err == nil {
+			j.open("policy")
+			writePattern(j, &p)
+			j.close()
+		}
+	case engine.EvConfigured:
+		if s, err := ev.Settings(); err == nil {
+			j.open("settings")
+			writeSettings(j, &s)
+			j.close()
+		}
+	}
 }

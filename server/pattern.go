@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -98,8 +97,7 @@ func (c *call) listPatterns() {
 
 // patterns gives the namespace's patterns in the order of their names.
 func (c *call) patterns() (list []interlock.Pattern, at interlock.At, ok bool) {
-	at, ok = c.read(func(e *engine.Engine, _ engine.Time) { list = slices.Clone(e.Patterns(c.namespace)) })
-	slices.SortFunc(list, func(a, b interlock.Pattern) int { return strings.Compare(a.Name, b.Name) })
+	at, ok = c.read(func(e *engine.Engine, _ engine.Time) { list = e.Patterns(c.namespace) })
 	return list, at, ok
 }
 

@@ -21,7 +21,7 @@ func decodePattern(d *jsonIn, p *interlock.Pattern) {
 		case "pattern":
 			p.Shape = d.str()
 		case "aliases":
-			p.Aliases = d.texts(interlock.MaxMembers)
+			p.Aliases = d.texts(maxAliases)
 		case "members":
 			p.Members = d.texts(interlock.MaxMembers)
 		case "capacity":
@@ -148,7 +148,11 @@ func (d *jsonIn) quota() (q interlock.Quota) {
 // permits reads how many permits or tokens; 0 stands for none.
 func (d *jsonIn) permits() uint32 { return uint32(d.whole(0, interlock.MaxCount)) }
 
-// limit reads a limit of any size; 0 stands for the version's own.
+// maxAliases is the engine's limit, here only so that a body of nothing but aliases
+// ends early.
+const maxAliases = 16
+
+// limit reads a limit; 0 stands for the version's own.
 func (d *jsonIn) limit() int { return int(d.whole(0, math.MaxInt32)) }
 
 // texts reads a list of at most limit texts.
