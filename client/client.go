@@ -189,6 +189,18 @@ func (c *Client) SessionName() string {
 	return c.sess.name
 }
 
+// SessionID is the id of the session, for a process that acts in its name, such as
+// a command that declares a wait. It is a secret: whoever knows it may end the
+// session. A client whose session ended gets a new one with another id.
+func (c *Client) SessionID() interlock.SessionID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sess == nil {
+		return interlock.SessionID{}
+	}
+	return c.sess.id
+}
+
 // Close ends the session: its leases are released, its waits end. When ctx ends
 // before the server has confirmed it, or no server answers within the session's
 // ttl, the session ends by that ttl.
