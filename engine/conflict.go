@@ -56,10 +56,8 @@ func (e *Engine) shortConflict(c *Conflict, r *request, m *need, v *viewer) {
 		return
 	}
 	v.except = nil
-	for h := m.node.first; h != nil && c.Kind == interlock.CapacityUsed && v.more < maxMore; h = h.next {
-		if h.counts == interlock.Permits {
-			v.add(h)
-		}
+	if c.Kind == interlock.CapacityUsed {
+		v.permits(m.node)
 	}
 	c.Queue.ETA = e.expectPermits(r, m)
 }
@@ -93,6 +91,15 @@ func (v *viewer) add(m *need) {
 func (v *viewer) at(n *node, modes modeSet) {
 	for h := n.first; h != nil && v.more < maxMore; h = h.next {
 		if modes.has(h.mode) {
+			v.add(h)
+		}
+	}
+}
+
+// permits adds those who hold permits of n.
+func (v *viewer) permits(n *node) {
+	for h := n.first; h != nil && v.more < maxMore; h = h.next {
+		if h.counts == interlock.Permits {
 			v.add(h)
 		}
 	}

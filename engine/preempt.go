@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -11,7 +12,8 @@ import (
 // in its way when it arrives are asked to yield. They hear of it by a push, and
 // with each answer about their lease, for as long as the request waits. Where the
 // pattern of the contested key says so, and the request's priority is not lower than
-// the lease's, they lose the lease after its grace; the key then goes on by the line.
+// the lease's, they lose the lease after its grace; the key then goes on by the
+// line. Of those who hold permits, as many are asked as it takes.
 //
 // A lease may be asked for by several requests. Its holder is shown the one with
 // the highest priority, of equals the first; when that leaves, the next.
@@ -46,30 +48,54 @@ func (e *Engine) preempt(r *request) {
 		if m.claimed {
 			v.below(m.node, conflicts[m.mode])
 		}
+		if m.counts == interlock.Permits && way.short(m) == shortOfPermits {
+			v.cheapest(m)
+		}
 	}
 	for i, l := range v.found {
 		if l.phase == inGrace || l.phase == closed || slices.Contains(v.found[:i], l) {
 			continue
 		}
-		if policy := e.preemptPolicy(l, v.via[i:]); policy != interlock.PreemptNever {
+		if policy := preemptPolicy(l, v.via[i:]); policy != interlock.PreemptNever {
 			e.ask(r, l, policy)
+		}
+	}
+}
+
+// cheapest adds holders of as many permits as m lacks: those with the lowest
+// priority, of equals the youngest.
+func (v *viewer) cheapest(m *need) {
+	all := viewer{e: v.e, limit: maxMore, except: v.except}
+	all.permits(m.node)
+	slices.SortFunc(all.via, func(a, b *need) int {
+		return cmp.Or(cmp.Compare(a.req.priority, b.req.priority), cmp.Compare(b.req.fence, a.req.fence))
+	})
+	pool, want := m.node.pool, int64(m.req.countOf(m))
+	lacks := int64(pool.used) + int64(pool.ahead(m.req)) + want - int64(pool.policy.Capacity)
+	if lacks <= 0 { // it is its group that lacks them
+		lacks = want
+	}
+	for _, h := range all.via {
+		if lacks > 0 {
+			lacks -= int64(h.req.countOf(h))
+			v.add(h)
 		}
 	}
 }
 
 // preemptPolicy gives the strongest that the patterns of the keys say, of those
 // among via by which l is in the way.
-func (e *Engine) preemptPolicy(l *request, via []*need) interlock.PreemptPolicy {
+func preemptPolicy(l *request, via []*need) interlock.PreemptPolicy {
 	policy := interlock.PreemptNever
 	for _, m := range via {
 		if m.req != l {
 			continue
 		}
-		switch e.preemptPolicyOf(m.node) {
-		case interlock.PreemptRevoke:
-			return interlock.PreemptRevoke
-		case interlock.PreemptAsk:
+		switch p := l.space.policyAt(m.node.key); {
+		case p == nil || p.Preempt == interlock.PreemptAsk:
 			policy = interlock.PreemptAsk
+		case p.Preempt == interlock.PreemptRevoke:
+			return interlock.PreemptRevoke
 		}
 	}
 	return policy
@@ -182,6 +208,3 @@ func (r *request) preemptor() string {
 	}
 	return ""
 }
-
-// preemptPolicyOf is what the pattern of a contested key says.
-func (e *Engine) preemptPolicyOf(*node) interlock.PreemptPolicy { return interlock.PreemptAsk }
