@@ -26,7 +26,7 @@ func (e *Engine) acquire(c *Acquire) {
 	if code != "" {
 		eff := e.refuse(code, problem)
 		if code == interlock.CodeInvalidKey {
-			eff.Conflict = &Conflict{Key: badKey(c)}
+			eff.Conflict = &Conflict{Key: badKey(c.Claims)}
 		}
 		return
 	}
@@ -66,20 +66,25 @@ func (e *Engine) acquire(c *Acquire) {
 	}
 	switch c.OnConflict {
 	case interlock.Wait:
-		e.queue(c, r)
+		e.queue(r, c.Attach)
 	case interlock.Preempt:
-		e.queue(c, r)
+		e.queue(r, c.Attach)
 		e.preempt(r)
 	case interlock.Skip:
 		conflict := e.inTheWay(r)
 		e.discard(r)
 		e.reply(Skipped).Conflict = conflict
 	default:
-		conflict := e.inTheWay(r)
-		e.discard(r)
-		eff := e.refuse(heldCode(conflict))
-		eff.Conflict = conflict
+		e.refuseHeld(r)
 	}
+}
+
+// refuseHeld refuses a request that did not want to wait, and drops it.
+func (e *Engine) refuseHeld(r *request) {
+	conflict := e.inTheWay(r)
+	e.discard(r)
+	eff := e.refuse(heldCode(conflict))
+	eff.Conflict = conflict
 }
 
 // heldCode says in one word, and in a sentence, why a request that does not want
@@ -127,13 +132,20 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 		t.owner = c.Actor
 	}
 	r.setTerms(t)
+	e.try(r)
+	r.lead = r.leads()
+	r.setScore()
+	return r
+}
+
+// try has a new request stand as if at the end of the line, so that it can be seen
+// what would block it.
+func (e *Engine) try(r *request) {
 	r.granted = e.now
 	e.trial = wait{arrived: e.now, req: r}
 	r.wait = &e.trial
 	e.resolve(r)
-	r.lead = r.leads()
 	r.setScore()
-	return r
 }
 
 func (e *Engine) grant(c *Acquire, r *request) {
@@ -147,14 +159,16 @@ func (e *Engine) grant(c *Acquire, r *request) {
 	e.heldMore(r)
 }
 
-func (e *Engine) queue(c *Acquire, r *request) {
-	if no := r.lineFull(c.Actor); no != nil {
+// queue puts a new request in line and answers how that came out. With attach, the
+// command's caller listens for what follows.
+func (e *Engine) queue(r *request, attach bool) {
+	if no := r.lineFull(e.head.Actor); no != nil {
 		e.discard(r)
 		e.refuseFor(no)
 		return
 	}
 	ev := e.describe(EvQueued, r)
-	ev.Actor = c.Actor
+	ev.Actor = e.head.Actor
 	e.tag(ev, Queued)
 	e.emit(ev)
 	r.refile()
@@ -168,13 +182,13 @@ func (e *Engine) queue(c *Acquire, r *request) {
 	e.asking = nil
 	switch r.phase {
 	case waiting:
-		if c.Attach {
-			r.wait.caller, r.wait.link = c.From, c.Link
+		if attach {
+			r.wait.caller, r.wait.link = e.head.From, e.head.Link
 		}
 		e.arm(r)
 		e.replyQueued(r)
 	case over:
-		e.replyGone(r)
+		e.replyOver(r)
 	default:
 		e.reply(Granted).Lease = e.lease(r)
 	}
@@ -275,8 +289,27 @@ func checkAcquire(c *Acquire) (interlock.Code, string) {
 	if problem := checkNamespace(c.Namespace); problem != "" {
 		return interlock.CodeInvalidNamespace, problem
 	}
-	for i := range c.Claims {
-		claim := &c.Claims[i]
+	if code, problem := checkForm(c.Claims); code != "" {
+		return code, problem
+	}
+	if c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority {
+		return interlock.CodeInvalidPriority, fmt.Sprintf("priority %d is not between -%d and %d", c.Priority, interlock.MaxPriority, interlock.MaxPriority)
+	}
+	if code, problem := checkTexts(
+		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes},
+		text{"purpose", c.Purpose, interlock.MaxPurposeBytes}, text{"trace", c.Trace, interlock.MaxNameBytes},
+		text{"group", c.Group, interlock.MaxNameBytes},
+	); code != "" {
+		return code, problem
+	}
+	return checkTimes(c)
+}
+
+// checkForm normalises claims and says what is wrong with how they are written, or
+// "".
+func checkForm(claims []interlock.Claim) (interlock.Code, string) {
+	for i := range claims {
+		claim := &claims[i]
 		if problem := keyProblem(string(claim.Key)); problem != "" {
 			return interlock.CodeInvalidKey, fmt.Sprintf("key %q %s", clip(string(claim.Key), 64), problem)
 		}
@@ -293,20 +326,10 @@ func checkAcquire(c *Acquire) (interlock.Code, string) {
 			return interlock.CodeInvalidRequest, fmt.Sprintf("claim %d on %s: %s with a count of %d: from 1 to %d with permits, none with a mode", i+1, claim.Key, claim.Mode, claim.Count, interlock.MaxCount)
 		}
 	}
-	if key, twice := duplicate(c.Claims); twice {
+	if key, twice := duplicate(claims); twice {
 		return interlock.CodeDuplicateClaim, fmt.Sprintf("key %s is claimed twice: claim it once, with the stronger mode", key)
 	}
-	if c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority {
-		return interlock.CodeInvalidPriority, fmt.Sprintf("priority %d is not between -%d and %d", c.Priority, interlock.MaxPriority, interlock.MaxPriority)
-	}
-	if code, problem := checkTexts(
-		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes},
-		text{"purpose", c.Purpose, interlock.MaxPurposeBytes}, text{"trace", c.Trace, interlock.MaxNameBytes},
-		text{"group", c.Group, interlock.MaxNameBytes},
-	); code != "" {
-		return code, problem
-	}
-	return checkTimes(c)
+	return "", ""
 }
 
 // duplicate gives a key that is claimed twice, if there is one.
@@ -342,8 +365,8 @@ func checkTimes(c *Acquire) (interlock.Code, string) {
 	return "", ""
 }
 
-func badKey(c *Acquire) interlock.Key {
-	for _, claim := range c.Claims {
+func badKey(claims []interlock.Claim) interlock.Key {
+	for _, claim := range claims {
 		if keyProblem(string(claim.Key)) != "" {
 			return interlock.Key(clip(string(claim.Key), 64))
 		}

@@ -87,6 +87,7 @@ const (
 	hasArrived
 	hasBlob
 	hasByID
+	hasBaseID
 
 	knownFields = 1<<iota - 1
 )
@@ -164,6 +165,7 @@ func maskOf(ev *Event) (mask uint64) {
 	set(hasArrived, ev.Arrived != 0)
 	set(hasBlob, len(ev.Blob) > 0)
 	set(hasByID, ev.ByID != [16]byte{})
+	set(hasBaseID, ev.BaseID != [16]byte{})
 	return mask
 }
 
@@ -252,6 +254,9 @@ func appendEvent(b []byte, ev *Event) []byte {
 	text(hasBlob, string(ev.Blob))
 	if mask&hasByID != 0 {
 		b = append(b, ev.ByID[:]...)
+	}
+	if mask&hasBaseID != 0 {
+		b = append(b, ev.BaseID[:]...)
 	}
 	return b
 }
@@ -459,6 +464,8 @@ func (d *decoder) field(bit uint64, ev *Event) {
 		ev.Blob = []byte(d.text())
 	case hasByID:
 		copy(ev.ByID[:], d.bytes(16))
+	case hasBaseID:
+		copy(ev.BaseID[:], d.bytes(16))
 	}
 }
 

@@ -111,7 +111,9 @@ func (e *Engine) decide(cmd Command) {
 		e.dropPattern(c)
 	case *Configure:
 		e.configure(c)
-	case *Convert, *Arrive, *Park, *Resume, *Declare:
+	case *Convert:
+		e.convert(c)
+	case *Arrive, *Park, *Resume, *Declare:
 		e.refuse(interlock.CodeUnsupported, "this is not part of this version")
 	case *Limit:
 		e.limit(c)
@@ -148,8 +150,12 @@ func (e *Engine) emit(ev *Event) {
 	e.out.Events = append(e.out.Events, *ev)
 	told := &e.out.Events[len(e.out.Events)-1]
 	told.req, told.sess = nil, nil
+	r := ev.req
 	if err := e.evolve(ev); err != nil {
 		panic("engine: own event does not apply: " + err.Error())
+	}
+	if r != nil && r.conversion != nil && r.phase != held {
+		e.dropConversion(r, ByBase)
 	}
 }
 
@@ -159,6 +165,9 @@ func (e *Engine) event(kind EventKind, r *request) *Event {
 	e.ev = Event{Kind: kind, Namespace: r.space.name, Num: r.num, ID: r.id, Claims: r.claims, Agent: r.agentName(), req: r}
 	if f := r.flow; f != nil {
 		e.ev.Session, e.ev.Flow = f.sess.num, f.name
+	}
+	if b := r.base; b != nil {
+		e.ev.Base, e.ev.BaseID = b.num, b.id
 	}
 	return &e.ev
 }

@@ -65,7 +65,7 @@ const (
 	// EvCounters: Num, Session, Fence are the highest ones given out; Epoch; Writes.
 	EvCounters EventKind = 64
 	// EvTomb: a lease or ticket that is over and still remembered. Num, Fence, Reason;
-	// Cycle, or Actor and Outcome, as at its end.
+	// Cycle, or Actor and Outcome, or Base and BaseID, as at its end.
 	EvTomb EventKind = 65
 	// EvNoted: a note kept at a key. Claims (one, for the key), Agent, Fence, Outcome, Note.
 	EvNoted EventKind = 66
@@ -156,9 +156,10 @@ type Event struct {
 	LockDelay time.Duration
 	MaxWait   time.Duration
 	Division  interlock.Division
-	Lead      bool   // it is ahead of new requests
-	Base      uint64 // the number of the lease that it converts, or whose part it is
-	Part      bool   // it is a part of a shared-out key, of the member with number Base
+	Lead      bool     // it is ahead of new requests
+	Base      uint64   // the number of the lease that it converts, or whose part it is
+	BaseID    [16]byte // the id of that lease
+	Part      bool     // it is a part of a shared-out key, of the member with number Base
 
 	// EvAsked: who asks; of EvQueued, when it is a declared wait, for whom.
 	Target     uint64 // number of the session

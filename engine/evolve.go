@@ -41,7 +41,7 @@ func (e *Engine) evolve(ev *Event) error {
 		e.forgetSession(s)
 	case EvQueued, EvGranted:
 		err = e.evolveRequest(ev)
-	case EvAdmitted, EvClaimed, EvAsked, EvGrace, EvClosed, EvEnded, EvLeft, EvTomb:
+	case EvAdmitted, EvClaimed, EvAsked, EvGrace, EvClosed, EvEnded, EvLeft, EvConverted, EvTomb:
 		err = e.evolveProgress(ev)
 	case EvAnswered:
 	case EvCounters:
@@ -155,6 +155,11 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	}
 	r.setTerms(t)
 	r.any = ev.Any
+	if ev.Base != 0 {
+		if err := r.converts(ev); err != nil {
+			return nil, err
+		}
+	}
 	e.resolve(r)
 	return r, nil
 }
@@ -215,6 +220,9 @@ func (e *Engine) evolveRequest(ev *Event) error {
 	r.wait = &wait{branches: branches, arrived: ev.At, asked: ev.At, writes: e.writes}
 	r.setScore()
 	r.enline()
+	if r.base != nil {
+		r.base.conversion = r
+	}
 	return nil
 }
 
@@ -235,6 +243,9 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		if way == nil {
 			return errUnknown
 		}
+		if r.base != nil {
+			return e.evolveConversion(ev, r)
+		}
 		r.changed = r.sawWrites()
 		r.unline()
 		for other := range r.ways {
@@ -251,6 +262,11 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		e.fence = max(e.fence, ev.Fence)
 		r.hold()
 		r.spend(ev.At)
+	case EvConverted:
+		if r.phase != held || len(ev.Claims) == 0 {
+			return errUnknown
+		}
+		e.changeClaims(r, ev, false)
 	case EvClaimed:
 		if r.phase != offered {
 			return errUnknown
@@ -279,6 +295,9 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		}
 		r.unline()
 		e.changed(r)
+		if r.base != nil {
+			r.base.conversion = nil
+		}
 		r.ending = endingOf(ev)
 		e.bury(r, ev.Reason)
 	case EvTomb:
@@ -303,6 +322,8 @@ func endingOf(ev *Event) *ending {
 		return &ending{actor: ev.Actor, words: ev.Outcome}
 	case ev.Reason == ByPreemption:
 		return &ending{actor: ev.Actor}
+	case ev.Reason == ByConversion || ev.Reason == ByBase:
+		return &ending{base: ev.Base, baseID: ev.BaseID}
 	}
 	return nil
 }
@@ -347,7 +368,7 @@ func (e *Engine) bury(r *request, why Reason) {
 	r.unneed()
 	r.unask()
 	sess := r.session()
-	r.flow, r.party, r.wait, r.phase, r.reason = nil, nil, nil, over, why
+	r.flow, r.party, r.base, r.wait, r.phase, r.reason = nil, nil, nil, nil, over, why
 	r.agent, r.purpose, r.trace, r.progress, r.terms, r.dealings = "", "", "", nil, nil, nil
 	r.space.tombs.push(r)
 	if r.space.tombs.n > rememberedEnds {

@@ -31,6 +31,16 @@ type party struct {
 // join makes r a request of a flow.
 func (r *request) join(f *flow) { r.flow, r.party = f, &f.party }
 
+// asParty gives the party of a lease. One without a session becomes one, for it and
+// its conversion.
+func (r *request) asParty() *party {
+	if r.party == nil {
+		r.party = &party{space: r.space, num: r.num, leases: []*request{r}}
+		r.pos = 0
+	}
+	return r.party
+}
+
 // compare orders parties: flows by their sessions and names, then leases by their
 // numbers.
 func (p *party) compare(q *party) int {

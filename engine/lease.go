@@ -111,6 +111,9 @@ func (e *Engine) findHeld(id interlock.LeaseID) *request {
 	r := e.find(id, interlock.CodeUnknownLease)
 	switch {
 	case r == nil:
+	case r.phase == over && r.reason == ByConversion:
+		e.refuse(interlock.CodeUnknownLease, "this is the ticket of a conversion that was granted: its lease keeps its own id")
+		r = nil
 	case r.isOver():
 		e.replyGone(r)
 		r = nil
@@ -137,10 +140,7 @@ func (e *Engine) renew(c *Renew) {
 		return
 	}
 	if r.phase == inGrace {
-		eff := e.refuse(interlock.CodeInGrace, fmt.Sprintf(
-			"the lease on %s has passed its hard end (%s): commit and release it, then acquire the key again", r.claims[0].Key, r.reason,
-		))
-		eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.claims[0].Key}
+		e.refuseInGrace(r)
 		return
 	}
 	e.claim(r)
@@ -152,6 +152,13 @@ func (e *Engine) renew(c *Renew) {
 	r.report(c.Progress, e.now)
 	e.arm(r)
 	e.reply(Granted).Lease = e.lease(r)
+}
+
+func (e *Engine) refuseInGrace(r *request) {
+	eff := e.refuse(interlock.CodeInGrace, fmt.Sprintf(
+		"the lease on %s has passed its hard end (%s): commit and release it, then acquire the key again", r.claims[0].Key, r.reason,
+	))
+	eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.claims[0].Key}
 }
 
 func (e *Engine) release(c *Release) {
@@ -307,7 +314,7 @@ func goneCode(r *request) interlock.Code {
 		return interlock.CodeSessionEnded
 	case ByDeadlock:
 		return interlock.CodeDeadlock
-	case ByLeaving:
+	case ByLeaving, ByConversion, ByBase:
 		return interlock.CodeLeft
 	case ByLapse:
 		return interlock.CodeOfferLapsed
@@ -363,8 +370,18 @@ var lostWords = [...]string{
 	ByLapse:      "was offered, but nobody came for it in time",
 	ByLeaving:    "was given up: its ticket left the line",
 	ByDeadlock:   "was not granted: waiting for it would have been a deadlock",
+	ByConversion: "was converted",
+	ByBase:       "was not converted: it came to its end before",
 	ByWaitLimit:  "was not granted: its request stood in line for as long as it may",
 	ByPreemption: "was taken for a request that asked its holder to yield",
+}
+
+// replyOver answers how a request came out that is over: that of a conversion with
+// its lease.
+func (e *Engine) replyOver(r *request) {
+	if !e.followBase(r) {
+		e.replyGone(r)
+	}
 }
 
 // replyGone is refuseGone for the command's caller.
@@ -375,6 +392,11 @@ func (e *Engine) replyGone(r *request) {
 
 // refuseGone tells a caller how a request came to its end.
 func (e *Engine) refuseGone(to Caller, r *request) {
+	if r.reason == ByBase && r.ending != nil {
+		if l := r.space.requests[r.ending.baseID]; l != nil {
+			r = l
+		}
+	}
 	code := goneCode(r)
 	eff := e.effect(to, Refused)
 	eff.Code, eff.Lease = code, e.lease(r)

@@ -132,10 +132,14 @@ func (s *space) newKin() *kin {
 }
 
 // need resolves r.claims into r.needs: for each claim the intents on its
-// ancestors, from the top down, and the key itself.
+// ancestors, from the top down, and the key itself. A conversion needs nothing for
+// the claims that its lease gives it already.
 func (r *request) need() {
 	r.needs = r.needs[:0]
 	for i, c := range r.claims {
+		if r.base != nil && r.base.has(c) {
+			continue
+		}
 		key := string(c.Key)
 		for at := 0; at < len(key); at++ {
 			if key[at] == '/' {
@@ -185,7 +189,11 @@ func (r *request) countOf(m *need) uint32 {
 	if m.counts == 0 {
 		return 0
 	}
-	return r.claims[m.claim].Count
+	c := r.claims[m.claim]
+	if r.base != nil {
+		return c.Count - countIn(r.base.claims, c)
+	}
+	return c.Count
 }
 
 // modeOf is how the mode of one of r's needs is told: as it was claimed.

@@ -61,14 +61,24 @@ func (r *request) overQuota(actor string) *refusal {
 		return &refusal{code: interlock.CodeTooManyLeases, message: fmt.Sprintf(
 			"namespace %q has %d leases, which is its quota: release some first", s.name, s.leases,
 		)}
-	case q.Keys > 0 && len(s.nodes) > q.Keys && r.isNew():
-		return &refusal{code: interlock.CodeTooManyKeys, message: fmt.Sprintf(
-			"namespace %q has %d keys in use, which is its quota: release some first", s.name, q.Keys,
-		)}
+	}
+	if no := r.tooManyKeys(); no != nil {
+		return no
 	}
 	if t := s.taken[actor]; actor != "" && each.Leases > 0 && t.leases >= each.Leases {
 		return &refusal{code: interlock.CodeTooManyLeases, message: fmt.Sprintf(
 			"principal %q has %d leases, which is its quota: release some first", actor, t.leases,
+		)}
+	}
+	return nil
+}
+
+// tooManyKeys says why a request cannot have a key that nobody had before, or nil.
+func (r *request) tooManyKeys() *refusal {
+	s := r.space
+	if limit := s.settings.Quota.Keys; limit > 0 && len(s.nodes) > limit && r.isNew() {
+		return &refusal{code: interlock.CodeTooManyKeys, message: fmt.Sprintf(
+			"namespace %q has %d keys in use, which is its quota: release some first", s.name, limit,
 		)}
 	}
 	return nil

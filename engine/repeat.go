@@ -187,10 +187,12 @@ func (e *Engine) again(cmd Command, a *answered) {
 	switch c := cmd.(type) {
 	case *Acquire:
 		if a.outcome == Granted || a.outcome == Queued {
-			if r := e.find(a.id, interlock.CodeUnknownLease); r != nil {
-				e.follow(r, c.Attach)
-				e.out.Effects[e.replied].Lease.Reused = a.reused
-			}
+			e.followAgain(a, c.Attach)
+			return
+		}
+	case *Convert:
+		if a.outcome == Granted || a.outcome == Queued {
+			e.followAgain(a, c.Attach)
 			return
 		}
 	case *OpenSession:
@@ -201,8 +203,23 @@ func (e *Engine) again(cmd Command, a *answered) {
 	}
 	eff := e.reply(a.outcome)
 	eff.Code, eff.Message = a.code, a.message
-	if c, ok := cmd.(*Acquire); ok {
+	switch c := cmd.(type) {
+	case *Acquire:
 		e.addConflict(c)
+	case *Convert:
+		if l := e.spaces[c.Namespace].requests[c.Lease]; l != nil && l.phase == held {
+			r := e.conversion(c, l)
+			eff.Conflict = e.inTheWay(r)
+			e.discard(r)
+		}
+	}
+}
+
+// followAgain answers how a request that was answered before stands by now.
+func (e *Engine) followAgain(a *answered, attach bool) {
+	if r := e.find(a.id, interlock.CodeUnknownLease); r != nil {
+		e.follow(r, attach)
+		e.out.Effects[e.replied].Lease.Reused = a.reused
 	}
 }
 
@@ -234,7 +251,11 @@ func (e *Engine) remember(cmd Command) {
 	if eff.Outcome == Refused && eff.Code != interlock.CodeHeld {
 		return
 	}
-	e.ev = Event{Kind: EvAnswered, Namespace: h.Namespace, ID: eff.Lease.ID, Code: eff.Code, Message: eff.Message, Offer: eff.Lease.Reused, Actor: h.Actor}
+	id := [16]byte(eff.Lease.ID)
+	if eff.Outcome == Queued {
+		id = eff.Ticket.ID // an earlier request's
+	}
+	e.ev = Event{Kind: EvAnswered, Namespace: h.Namespace, ID: id, Code: eff.Code, Message: eff.Message, Offer: eff.Lease.Reused, Actor: h.Actor}
 	if e.tag(&e.ev, eff.Outcome); e.tagged {
 		e.emit(&e.ev)
 	}
@@ -245,7 +266,7 @@ func (e *Engine) remember(cmd Command) {
 // they change nothing, or the same thing again.
 func (h *Head) repeatable(cmd Command) bool {
 	switch cmd.(type) {
-	case *Acquire, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure:
+	case *Acquire, *Convert, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure:
 		return h.RequestID != "" || h.Seq != 0
 	}
 	return false
@@ -292,6 +313,12 @@ func fingerprint(cmd Command) uint64 {
 		p.number(5)
 		p.text(c.Agent)
 		p.number(uint64(c.TTL))
+	case *Convert:
+		p.number(6)
+		p.id(c.Lease)
+		p.claims(c.Claims)
+		p.number(uint64(c.MaxWait))
+		p.number(uint64(c.OnConflict))
 	case *SetPattern:
 		p.number(11)
 		p.text(string(appendPattern(nil, &c.Pattern)))
@@ -332,6 +359,19 @@ func (c *Acquire) printMore(p *print) {
 	extra(6, uint64(c.Stall))
 	extra(7, uint64(c.LockDelay))
 	extra(8, uint64(c.MaxWait))
+}
+
+// claims adds a list of claims, with the zero Mode spelled out.
+func (p *print) claims(list []interlock.Claim) {
+	p.number(uint64(len(list)))
+	for _, c := range list {
+		if c.Mode == 0 {
+			c.Mode = ex
+		}
+		p.text(string(c.Key))
+		p.number(uint64(c.Mode))
+		p.number(uint64(c.Count))
+	}
 }
 
 // print is a running hash.

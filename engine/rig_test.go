@@ -303,6 +303,12 @@ func commandText(cmd engine.Command) string {
 		add("priority", c.Priority)
 		add("on_conflict", c.OnConflict.String())
 		add("attach", c.Attach)
+	case *engine.Convert:
+		add("lease", shortID(c.Lease))
+		add("id", shortID(c.ID))
+		add("claims", claimsText(c.Claims))
+		add("on_conflict", c.OnConflict.String())
+		add("attach", c.Attach)
 	case *engine.Poll:
 		add("ticket", shortID(c.Ticket))
 		add("attach", c.Attach)

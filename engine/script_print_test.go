@@ -57,12 +57,19 @@ func (s *script) learn(cmd engine.Command, ev *engine.Event) {
 		if ask, ok := cmd.(*engine.Acquire); ok && ask.Flow != "" && ask.Flow != "main" {
 			l.who += "/" + ask.Flow
 		}
+		if base := s.nums[ev.Base]; base != nil {
+			l.actor, l.who = base.actor, base.who
+		}
 		s.nums[ev.Num] = l
 		if ev.Kind == engine.EvQueued {
 			s.ticket(l.id)
 		}
 	}
-	if l := s.nums[ev.Num]; l != nil && (ev.Kind == engine.EvGranted || ev.Kind == engine.EvAdmitted) {
+	num := ev.Num
+	if ev.Kind == engine.EvAdmitted && ev.Base != 0 {
+		num = ev.Base // the lease takes over what its conversion asked for
+	}
+	if l := s.nums[num]; l != nil && (ev.Kind == engine.EvGranted || ev.Kind == engine.EvAdmitted || ev.Kind == engine.EvConverted) {
 		l.fence, l.claims = ev.Fence, claimsText(ev.Claims)
 		s.leases[ev.Fence] = l
 	}
@@ -81,6 +88,9 @@ var endings = map[engine.Reason]string{
 
 func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 	l := s.nums[ev.Num]
+	if ev.Kind == engine.EvAdmitted && ev.Base != 0 {
+		l = s.nums[ev.Base]
+	}
 	if l == nil {
 		l = &lease{}
 	}
@@ -246,7 +256,10 @@ func (s *script) endedBy(l *interlock.Lease) string {
 
 // askedText is what an Acquire asked for, "" for other commands.
 func askedText(cmd engine.Command) string {
-	if c, ok := cmd.(*engine.Acquire); ok {
+	switch c := cmd.(type) {
+	case *engine.Convert:
+		return claimsText(c.Claims)
+	case *engine.Acquire:
 		return anyText(c.Any) + claimsText(c.Claims)
 	}
 	return ""

@@ -29,6 +29,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	        (NAME gets a session of a day the first time it is used; with session=none it is
 //	        anonymous. A mode belongs to the key before it. No grace unless it is given.
 //	        explain also shows what stood in the way.)
+//	convert fence=N key=K [mode=M] [key=K ...] [wait|preempt] [detached] [max_wait=D] [id=R] [explain]
 //	release fence=N [note="..."] [outcome=W] [id=R]   renew fence=N [progress=W]   get fence=N
 //	poll ticket=tN [detached]   leave ticket=tN
 //	        (all of them in the name of the lease's holder, unless as=NAME, or as=nobody)
@@ -265,6 +266,8 @@ func (s *script) do(line string) (err error) {
 	switch name {
 	case "acquire":
 		err = s.acquire(w)
+	case "convert":
+		err = s.convert(w)
 	case "open":
 		err = s.open(w)
 	case "close":
@@ -517,27 +520,53 @@ func (s *script) acquire(w *words) error {
 		c.Link = uint64(w.number("link"))
 	}
 	c.From = &listener{w.get("holder")}
+	var err error
+	if c.Claims, err = claimsIn(w); err != nil {
+		return err
+	}
+	return s.tellMore(c, w)
+}
+
+// convert changes what the lease with fence= claims.
+func (s *script) convert(w *words) error {
+	head, id := s.byFence(w)
+	c := &engine.Convert{Head: head, Lease: id, ID: s.id(), MaxWait: w.duration("max_wait"), Attach: !w.has("detached")}
+	switch {
+	case w.has("wait"):
+		c.OnConflict = interlock.Wait
+	case w.has("preempt"):
+		c.OnConflict = interlock.Preempt
+	}
+	var err error
+	if c.Claims, err = claimsIn(w); err != nil {
+		return err
+	}
+	return s.tellMore(c, w)
+}
+
+// claimsIn reads the words about keys.
+func claimsIn(w *words) (claims []interlock.Claim, err error) {
 	for _, x := range w.list {
 		switch x.key {
 		case "key":
 			for _, key := range strings.Split(x.value, ",") {
-				c.Claims = append(c.Claims, interlock.Claim{Key: interlock.Key(key), Mode: interlock.Exclusive})
+				claims = append(claims, interlock.Claim{Key: interlock.Key(key), Mode: interlock.Exclusive})
 			}
 		case "mode":
 			mode, ok := modes[x.value]
 			if !ok {
 				n, err := strconv.Atoi(x.value)
 				if err != nil {
-					return fmt.Errorf("no mode %q", x.value)
+					return nil, fmt.Errorf("no mode %q", x.value)
 				}
 				mode = interlock.Mode(n)
 			}
-			c.Claims[len(c.Claims)-1].Mode = mode
+			claims[len(claims)-1].Mode = mode
 		case "permits":
-			claim := &c.Claims[len(c.Claims)-1]
+			claim := &claims[len(claims)-1]
 			claim.Mode, claim.Count = interlock.Permits, uint32(parseNumber(x.value))
 		}
 	}
 	w.used["key"], w.used["mode"], w.used["permits"] = true, true, true
-	return s.tellMore(c, w)
+	return claims, nil
 }

@@ -68,6 +68,12 @@ func (s *snapshotter) space(sp *space) {
 	}
 	requests := sp.sortedRequests()
 	slices.SortFunc(requests, func(a, b *request) int {
+		switch { // a conversion after its lease
+		case a.base == nil && b.base != nil:
+			return -1
+		case a.base != nil && b.base == nil:
+			return 1
+		}
 		return cmp.Or(cmp.Compare(a.fence, b.fence), cmp.Compare(a.num, b.num))
 	})
 	for _, r := range requests {
@@ -89,7 +95,7 @@ func (s *snapshotter) space(sp *space) {
 		r := sp.tombs.at(i)
 		ev := Event{Kind: EvTomb, Namespace: sp.name, Num: r.num, ID: r.id, Claims: r.claims, Fence: r.fence, Reason: r.reason}
 		if end := r.ending; end != nil {
-			ev.Cycle, ev.Actor, ev.Outcome = end.cycle, end.actor, end.words
+			ev.Cycle, ev.Actor, ev.Outcome, ev.Base, ev.BaseID = end.cycle, end.actor, end.words, end.base, end.baseID
 		}
 		s.event(0, &ev)
 	}

@@ -43,9 +43,11 @@ type space struct {
 
 // ending is what is told of an end beyond its reason.
 type ending struct {
-	cycle []interlock.CycleStep // of a deadlock
-	actor string                // who revoked it, or for whom it was taken
-	words string                // and why, in that one's words
+	cycle  []interlock.CycleStep // of a deadlock
+	actor  string                // who revoked it, or for whom it was taken
+	words  string                // and why, in that one's words
+	base   uint64                // of a conversion: the number of its lease
+	baseID [16]byte
 }
 
 type phase uint8
@@ -62,24 +64,26 @@ const (
 // request is what was asked for together, from its arrival to the end of its
 // lease, and a while beyond so that its end can be told.
 type request struct {
-	id       [16]byte
-	num      uint64
-	fence    interlock.Fence
-	space    *space
-	flow     *flow  // nil for an anonymous holder
-	party    *party // with what else it holds and waits; nil for an anonymous request that is alone
-	agent    string
-	purpose  string
-	trace    string
-	claims   []interlock.Claim
-	needs    []need
-	wait     *wait     // while waiting
-	trunk    *request  // of a branch: the request that it belongs to
-	timer    *timer    // what the session's timer does not cover
-	ending   *ending   // more about how it ended, where there is more to say
-	terms    *terms    // what few requests ask for
-	dealings *dealings // asks to yield
-	progress *progress // volatile: what its holder last said of it alone
+	id         [16]byte
+	num        uint64
+	fence      interlock.Fence
+	space      *space
+	flow       *flow    // nil for an anonymous holder
+	base       *request // of a conversion: the lease that it is to change
+	conversion *request // of a lease: the one of it that stands in line
+	party      *party   // with what else it holds and waits; nil for an anonymous request that is alone
+	agent      string
+	purpose    string
+	trace      string
+	claims     []interlock.Claim
+	needs      []need
+	wait       *wait     // while waiting
+	trunk      *request  // of a branch: the request that it belongs to
+	timer      *timer    // what the session's timer does not cover
+	ending     *ending   // more about how it ended, where there is more to say
+	terms      *terms    // what few requests ask for
+	dealings   *dealings // asks to yield
+	progress   *progress // volatile: what its holder last said of it alone
 
 	ttl, grace, maxHold time.Duration
 
@@ -246,6 +250,26 @@ func (e *Engine) space(name interlock.Namespace) *space {
 
 // hold gives r all its needs.
 func (r *request) hold() {
+	r.take()
+	r.space.leases++
+	r.space.count(r.owner(), taken{leases: 1})
+	r.joinParty()
+}
+
+// joinParty makes r one of the leases of its party, if it has one.
+func (r *request) joinParty() {
+	if r.flow != nil && r.isTimed() {
+		r.flow.sess.timed++
+	}
+	if p := r.party; p != nil {
+		r.pos = int32(len(p.leases))
+		p.leases = append(p.leases, r)
+		p.joined(r, false)
+	}
+}
+
+// take enters r's needs at their keys.
+func (r *request) take() {
 	for i := range r.needs {
 		m := &r.needs[i]
 		n := m.node
@@ -264,25 +288,33 @@ func (r *request) hold() {
 			n.pool.take(r.terms.groupName(), uint64(r.countOf(m)))
 		}
 	}
-	r.space.leases++
-	r.space.count(r.owner(), taken{leases: 1})
-	r.joinParty()
-}
-
-// joinParty makes r one of the leases of its party, if it has one.
-func (r *request) joinParty() {
-	if r.flow != nil && r.isTimed() {
-		r.flow.sess.timed++
-	}
-	if p := r.party; p != nil {
-		r.pos = int32(len(p.leases))
-		p.leases = append(p.leases, r)
-		p.joined(r, false)
-	}
 }
 
 // unhold takes all of r's needs back. The nodes stay until unneed.
 func (r *request) unhold() {
+	r.letGo()
+	r.space.leases--
+	r.space.count(r.owner(), taken{leases: -1})
+	r.leaveParty()
+}
+
+// leaveParty takes r out of the leases of its party.
+func (r *request) leaveParty() {
+	if r.flow != nil && r.isTimed() {
+		r.flow.sess.timed--
+	}
+	if p := r.party; p != nil {
+		last := int32(len(p.leases) - 1)
+		p.leases[r.pos] = p.leases[last]
+		p.leases[r.pos].pos = r.pos
+		p.leases[last] = nil
+		p.leases = p.leases[:last]
+		p.parted(r, false)
+	}
+}
+
+// letGo strikes r's needs out at their keys.
+func (r *request) letGo() {
 	for i := range r.needs {
 		m := &r.needs[i]
 		n := m.node
@@ -305,24 +337,6 @@ func (r *request) unhold() {
 		if m.counts == interlock.Permits {
 			n.pool.give(r.terms.groupName(), uint64(r.countOf(m)))
 		}
-	}
-	r.space.leases--
-	r.space.count(r.owner(), taken{leases: -1})
-	r.leaveParty()
-}
-
-// leaveParty takes r out of the leases of its party.
-func (r *request) leaveParty() {
-	if r.flow != nil && r.isTimed() {
-		r.flow.sess.timed--
-	}
-	if p := r.party; p != nil {
-		last := int32(len(p.leases) - 1)
-		p.leases[r.pos] = p.leases[last]
-		p.leases[r.pos].pos = r.pos
-		p.leases[last] = nil
-		p.leases = p.leases[:last]
-		p.parted(r, false)
 	}
 }
 
@@ -358,7 +372,11 @@ func (r *request) enter() {
 		p.class.insert(p)
 	}
 	if p := r.party; p != nil {
-		p.waits = append(p.waits, r)
+		i := len(p.waits)
+		for i > 0 && p.waits[i-1].num > r.num { // a snapshot tells of conversions last
+			i--
+		}
+		p.waits = slices.Insert(p.waits, i, r)
 		p.joined(r, true)
 	}
 }

@@ -22,7 +22,7 @@ func (e *Engine) follow(r *request, attach bool) {
 		e.arm(r)
 		e.replyQueued(r)
 	case closed, over:
-		e.replyGone(r)
+		e.replyOver(r)
 	default:
 		e.claim(r)
 		e.reply(Granted).Lease = e.lease(r)

@@ -83,9 +83,6 @@ func (h *readyHeap) pop() candidate {
 // changed marks those ready that the end of r, or its leaving the line, may have
 // helped.
 func (e *Engine) changed(r *request) {
-	if !e.live {
-		return
-	}
 	for way := range r.ways {
 		e.changedAt(way.needs)
 	}
@@ -94,6 +91,9 @@ func (e *Engine) changed(r *request) {
 // changedAt marks those ready whom it may have helped that somebody's needs are
 // met no more.
 func (e *Engine) changedAt(needs []need) {
+	if !e.live {
+		return
+	}
 	for i := range needs {
 		m := &needs[i]
 		l := m.node.line
@@ -243,6 +243,7 @@ func (e *Engine) watchAnywhere(r *request) {
 // listens.
 func (e *Engine) admit(way *request) {
 	r := way.whole()
+	lease := r.becomes()
 	caller := r.wait.caller
 	if s := r.session(); caller == nil && s != nil {
 		caller = s.caller
@@ -252,13 +253,13 @@ func (e *Engine) admit(way *request) {
 	}
 	ev := e.event(EvAdmitted, r)
 	ev.Claims = way.claims
-	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(r.wait.arrived), caller == nil && r != e.asking
+	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(r.wait.arrived), caller == nil && r != e.asking && lease == r
 	e.emit(ev)
-	e.arm(r)
+	e.arm(lease)
 	if caller != nil {
-		e.effect(caller, Granted).Lease = e.lease(r)
+		e.effect(caller, Granted).Lease = e.lease(lease)
 	}
-	e.heldMore(r)
+	e.heldMore(lease)
 }
 
 // heldMore does what a new lease may ask for when its party also waits: its new

@@ -1,0 +1,289 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Conversions: a lease's claims become others, and it gets a new fence.
+//
+// What a lease has already it never waits for. A conversion that wants nothing
+// else is carried out at once. One that does is a request of its own, of the
+// lease's holder, with the lease as its base; its needs are those of the claims that the
+// base does not give, and until it is granted the lease stays as it is. Then the
+// lease takes its claims over, and its ticket answers with the lease.
+//
+// A lease has one conversion in line at most. Asking for the same again follows
+// it, asking for something else takes its place, and it leaves the line with its
+// lease.
+
+func (e *Engine) convert(c *Convert) {
+	if code, problem := checkConvert(c); code != "" {
+		eff := e.refuse(code, problem)
+		if code == interlock.CodeInvalidKey {
+			eff.Conflict = &Conflict{Key: badKey(c.Claims)}
+		}
+		return
+	}
+	l := e.findHeld(c.Lease)
+	if l == nil {
+		return
+	}
+	if no := e.checkClaims(c.Claims, l.terms.groupName()); no != nil {
+		e.refuseFor(no)
+		return
+	}
+	switch {
+	case l.phase == inGrace:
+		e.refuseInGrace(l)
+		return
+	case l.phase != held:
+		e.refuse(interlock.CodeUnknownLease, "this lease is only offered: take it up by its ticket first")
+		return
+	case l.conversion != nil && sameClaims(l.conversion.claims, c.Claims):
+		e.follow(l.conversion, c.Attach)
+		return
+	case sameClaims(l.claims, c.Claims):
+		e.dropConversion(l, ByLeaving)
+		eff := e.reply(Granted)
+		eff.Lease = e.lease(l)
+		eff.Lease.Reused = true
+		return
+	}
+	r := e.conversion(c, l)
+	if len(r.needs) > 0 {
+		if code, problem := e.closedFor(); code != "" {
+			e.discard(r)
+			e.refuse(code, problem)
+			return
+		}
+		if no := r.tooManyKeys(); no != nil {
+			e.discard(r)
+			e.refuseFor(no)
+			return
+		}
+	}
+	switch {
+	case r.blocker() < 0:
+		e.discard(r)
+		e.dropConversion(l, ByLeaving)
+		e.convertNow(l, c.Claims)
+	case c.OnConflict == interlock.Fail:
+		e.refuseHeld(r)
+	default:
+		e.dropConversion(l, ByLeaving)
+		e.queue(r, c.Attach)
+		if c.OnConflict == interlock.Preempt {
+			e.preempt(r)
+		}
+	}
+}
+
+// conversion turns a command into a request that is in no list yet.
+func (e *Engine) conversion(c *Convert, l *request) *request {
+	r := e.newRequest()
+	r.id, r.num, r.space, r.flow, r.agent, r.purpose, r.trace = c.ID, e.num+1, l.space, l.flow, l.agent, l.purpose, l.trace
+	r.base, r.party, r.claims = l, l.asParty(), c.Claims
+	r.ttl, r.grace, r.maxHold, r.priority = l.ttl, l.grace, l.maxHold, l.priority
+	t := terms{group: l.terms.groupName(), maxWait: c.MaxWait}
+	for _, claim := range c.Claims {
+		if p := l.space.policyAt(string(claim.Key)); p != nil {
+			t.maxWait = tighter(t.maxWait, p.MaxWait)
+		}
+	}
+	if l.flow == nil {
+		t.owner = e.head.Actor
+	}
+	r.setTerms(t)
+	r.lead = l.claimsAll(c.Claims)
+	e.try(r)
+	return r
+}
+
+// becomes gives the lease that r is when it is granted.
+func (r *request) becomes() *request {
+	if r.base != nil {
+		return r.base
+	}
+	return r
+}
+
+// convertNow gives a lease other claims.
+func (e *Engine) convertNow(l *request, claims []interlock.Claim) {
+	ev := e.event(EvConverted, l)
+	ev.Claims, ev.Fence, ev.Actor = claims, e.fence+1, e.head.Actor
+	e.tag(ev, Granted)
+	e.emit(ev)
+	e.reply(Granted).Lease = e.lease(l)
+	e.heldMore(l)
+}
+
+// dropConversion ends the wait of a lease's conversion, if there is one.
+func (e *Engine) dropConversion(l *request, why Reason) {
+	if w := l.conversion; w != nil {
+		e.leaveLine(w, why)
+	}
+}
+
+// has reports whether one claim is among what a lease's claims give. Of permits it
+// has those that it took, and no tokens are taken for them again.
+func (r *request) has(want interlock.Claim) bool {
+	if want.Mode.Counts() {
+		return countIn(r.claims, want) >= want.Count
+	}
+	return r.gives([]interlock.Claim{want})
+}
+
+// countIn is the count of the claim on the same key in the same mode, 0 for none.
+func countIn(claims []interlock.Claim, want interlock.Claim) uint32 {
+	for _, have := range claims {
+		if have.Key == want.Key && have.Mode == want.Mode {
+			return have.Count
+		}
+	}
+	return 0
+}
+
+// claimsAll reports whether r claims all these keys, in whatever mode.
+func (r *request) claimsAll(claims []interlock.Claim) bool {
+	for _, want := range claims {
+		if !slices.ContainsFunc(r.claims, func(have interlock.Claim) bool { return have.Key == want.Key }) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameClaims reports whether two lists have the same claims, in whatever order.
+func sameClaims(a, b []interlock.Claim) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, c := range a {
+		if !slices.Contains(b, c) {
+			return false
+		}
+	}
+	return true
+}
+
+// changeClaims gives a lease the claims and the fence that ev says, and lets others
+// have what it no longer claims.
+func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
+	r.fence, r.changed = ev.Fence, changed
+	e.fence = max(e.fence, ev.Fence)
+	indexed := r.party != nil && r.party.index != nil
+	if indexed {
+		r.party.add(r, false, ^uint32(0))
+	}
+	r.letGo()
+	gone, before := r.needs, r.claims
+	r.needs, r.claims = nil, ev.Claims
+	r.need()
+	r.take()
+	if indexed {
+		r.party.add(r, false, 1)
+	}
+	for i := range r.needs {
+		if m := &r.needs[i]; m.counts == interlock.Permits {
+			if now, had := r.countOf(m), countIn(before, r.claims[m.claim]); now > had {
+				m.node.pool.spend(ev.At, uint64(now-had))
+			}
+		}
+	}
+	e.gaveUp(r.space, slices.DeleteFunc(slices.Clone(before), r.has))
+	e.changedAt(gone)
+	for i := len(gone) - 1; i >= 0; i-- {
+		gone[i].node.drop()
+	}
+}
+
+// gaveUp notes for those who wait that somebody who could write no longer can.
+func (e *Engine) gaveUp(s *space, claims []interlock.Claim) {
+	claims = slices.DeleteFunc(claims, func(c interlock.Claim) bool { return !writing.has(c.Mode) })
+	if len(claims) == 0 {
+		return
+	}
+	e.writes++
+	for _, c := range claims {
+		for key, ok := string(c.Key), true; ok; key, ok = parentOf(key) {
+			if n := s.nodes[key]; n != nil && n.line != nil {
+				n.line.wrote = e.writes
+			}
+		}
+		if n := s.nodes[string(c.Key)]; c.Mode == ex && n.line != nil {
+			n.line.wroteAll = e.writes
+		}
+	}
+}
+
+// evolveConversion has a lease take the claims of its conversion, which was granted.
+func (e *Engine) evolveConversion(ev *Event, r *request) error {
+	l := r.base
+	if l.phase != held || l.conversion != r {
+		return errUnknown
+	}
+	changed := r.sawWrites()
+	r.unline()
+	l.conversion = nil
+	e.changeClaims(l, ev, changed)
+	r.fence, r.ending = ev.Fence, &ending{base: l.num, baseID: l.id}
+	e.bury(r, ByConversion)
+	return nil
+}
+
+// converts makes r, which an event tells of, the conversion of a lease.
+func (r *request) converts(ev *Event) error {
+	l := r.space.requests[ev.BaseID]
+	if ev.Kind != EvQueued || l == nil || l.num != ev.Base || l.phase != held || l.conversion != nil || l.flow != r.flow {
+		return errUnknown
+	}
+	r.base, r.party = l, l.asParty()
+	return nil
+}
+
+// followBase answers a ticket whose conversion is part of its lease now, or ended
+// with it: how that lease stands. It reports false for other tickets.
+func (e *Engine) followBase(r *request) bool {
+	if r.reason != ByConversion && r.reason != ByBase || r.ending == nil {
+		return false
+	}
+	l := e.find(r.ending.baseID, interlock.CodeUnknownTicket)
+	switch {
+	case l == nil:
+	case r.reason == ByBase && l.phase == inGrace:
+		e.refuseInGrace(l)
+	default:
+		e.follow(l, false)
+	}
+	return true
+}
+
+// checkConvert normalises c and says what is wrong with it, or "".
+func checkConvert(c *Convert) (interlock.Code, string) {
+	if n := len(c.Claims); n == 0 || n > interlock.MaxClaims {
+		return interlock.CodeTooManyClaims, fmt.Sprintf("%d claims: a lease has 1 to %d; to give all up, release it", n, interlock.MaxClaims)
+	}
+	if code, problem := checkForm(c.Claims); code != "" {
+		return code, problem
+	}
+	for _, claim := range c.Claims {
+		if claim.Mode.Counts() && claim.Mode != interlock.Permits {
+			return interlock.CodeInvalidMode, fmt.Sprintf("a lease cannot be converted to a claim of mode %v on %s: acquire that by itself", claim.Mode, claim.Key)
+		}
+	}
+	if c.OnConflict == interlock.Skip {
+		return interlock.CodeInvalidRequest, "a conversion cannot be skipped: on_conflict is fail, wait or preempt"
+	}
+	return checkMaxWait(c.MaxWait)
+}
+
+func checkMaxWait(d time.Duration) (interlock.Code, string) {
+	if d < 0 || d > interlock.MaxMaxWait {
+		return interlock.CodeInvalidTTL, fmt.Sprintf("max_wait %v is not between 0 and %v", d, interlock.MaxMaxWait)
+	}
+	return "", ""
+}
