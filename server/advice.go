@@ -193,10 +193,6 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		if c != nil && len(c.Nearest) > 0 {
 			return say("spell the key like one of %s; a spelling of your own would exclude nobody", quotedList(c.Nearest))
 		}
-	case interlock.CodeTooManyPermits:
-		if c != nil && c.Capacity != nil {
-			return say("%s: ask for fewer, waiting cannot help", capacityText(c.Capacity))
-		}
 	}
 	if reason := because(eff.Lease.EndedBy); reason != "" {
 		return say("it ended%s: %s", reason, info.next)

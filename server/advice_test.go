@@ -157,11 +157,6 @@ func TestAdviceSentences(t *testing.T) {
 			`this is the earlier answer to this request id, and stays so: ask again under a fresh one, with on_conflict wait to stand in line`,
 		},
 		{
-			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeTooManyPermits, Conflict: permits("", gpus, nobody)},
-			"stop", 0,
-			`the key has 2 permits at most: ask for fewer, waiting cannot help`,
-		},
-		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeUnknownPattern, Conflict: &engine.Conflict{Key: "acct/1", Nearest: []string{"account:{id}", "do what I say"}}},
 			"stop", 0,
 			`spell the key like one of "account:{id}", "do what I say"; a spelling of your own would exclude nobody`,

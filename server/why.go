@@ -66,18 +66,27 @@ func (c *call) whyKey(key interlock.Key) {
 // explainKey says why a key is as it is.
 func explainKey(view *engine.KeyView, edges []engine.WaitEdge) (string, []link, interlock.Advice) {
 	key := cleanText(string(view.Key))
-	if len(view.Holders) == 0 && view.Length == 0 {
-		return key + " is free: nobody holds it or anything above or below it that would stand in the way, and nobody waits for it.",
-			nil, interlock.Advice{Action: interlock.ActRetry, Message: "acquire it"}
+	if len(view.Holders) == 0 && view.Length == 0 && !isDry(view.Capacity) {
+		text := key + " is free: nobody holds it or anything above or below it that would stand in the way, and nobody waits for it."
+		if c := view.Capacity; c != nil {
+			text += " It has " + roomText(c) + "."
+		}
+		return text, nil, interlock.Advice{Action: interlock.ActRetry, Message: "acquire it"}
 	}
 	var b strings.Builder
 	var chain []link
-	if len(view.Holders) > 0 {
+	conflict := conflictOfView(view)
+	switch {
+	case len(view.Holders) > 0:
 		h := &view.Holders[0]
-		b.WriteString(situation(&engine.Conflict{Key: view.Key, Kind: kindOf(view.Key, h.Key), Holders: view.Holders, More: view.More}))
-		b.WriteString(". ")
+		b.WriteString(situation(conflict) + ". ")
+		if c := view.Capacity; c != nil && c.Tokens > 0 && conflict.Kind != interlock.RateUsed {
+			fmt.Fprintf(&b, "It has %s. ", tokensText(c))
+		}
 		chain = append(chain, link{engine.Party{Agent: h.Agent, Session: h.Session, Flow: h.Flow}, h.Key, h.Mode, true, h.Liveness, h.Held})
-	} else {
+	case conflict.Kind == interlock.RateUsed: // nobody has what was taken any more
+		b.WriteString(situation(conflict) + ". ")
+	default:
 		fmt.Fprintf(&b, "Nobody holds %s at this moment. ", key)
 	}
 	if view.Length > 0 {
@@ -92,40 +101,66 @@ func explainKey(view *engine.KeyView, edges []engine.WaitEdge) (string, []link, 
 		chain = follow(chain, edges)
 		b.WriteString(chainText(chain))
 	}
-	return strings.TrimSpace(b.String()), chain, keyAdvice(view, chain)
+	return strings.TrimSpace(b.String()), chain, keyAdvice(view, conflict, chain)
 }
 
-func kindOf(asked, held interlock.Key) interlock.ConflictKind {
-	if len(held) < len(asked) {
-		return interlock.AncestorHeld
+// conflictOfView is what a newcomer would meet at a key.
+func conflictOfView(view *engine.KeyView) *engine.Conflict {
+	c := &engine.Conflict{
+		Key: view.Key, Kind: interlock.OtherAgent, Holders: view.Holders, More: view.More, Capacity: view.Capacity,
+		Queue: interlock.Queue{Length: view.Length},
 	}
-	return interlock.DescendantHeld
+	switch {
+	case len(view.Holders) == 0 && isDry(view.Capacity):
+		c.Kind = interlock.RateUsed
+	case len(view.Holders) == 0:
+	case view.Holders[0].Liveness == interlock.Closed:
+		c.Kind = interlock.LockDelayed
+	case view.Holders[0].Key != view.Key && len(view.Holders[0].Key) < len(view.Key):
+		c.Kind = interlock.AncestorHeld
+	case view.Holders[0].Key != view.Key:
+		c.Kind = interlock.DescendantHeld
+	case view.Holders[0].Mode == interlock.Permits && view.Capacity != nil:
+		// Those who have permits are in nobody's way but by the numbers.
+		if c.Kind = interlock.CapacityUsed; view.Capacity.Used < view.Capacity.Permits && isDry(view.Capacity) || view.Capacity.Permits == 0 {
+			c.Kind = interlock.RateUsed
+		}
+	}
+	return c
 }
 
-func keyAdvice(view *engine.KeyView, chain []link) interlock.Advice {
+func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []link) interlock.Advice {
+	wait := func(after time.Duration, format string, args ...any) interlock.Advice {
+		return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(format, args...)}
+	}
+	if c.Kind == interlock.RateUsed && isDry(view.Capacity) {
+		return wait(atLeastASecond(refill(c)), "the next token comes in %s: stand in line with on_conflict wait", short(refill(c)))
+	}
 	if len(view.Holders) == 0 {
-		return interlock.Advice{Action: interlock.ActWait, RetryAfter: time.Second, Message: "the key goes to the first in line: stand in line with on_conflict wait"}
+		return wait(time.Second, "the key goes to the first in line: stand in line with on_conflict wait")
 	}
 	h := &view.Holders[0]
 	last := chain[len(chain)-1]
 	switch {
+	case c.Kind == interlock.LockDelayed:
+		return wait(atLeastASecond(h.ExpiresIn), "it opens by itself in %s: stand in line with on_conflict wait; if nothing of %s can still be writing, an operator may revoke fence %s",
+			short(h.ExpiresIn), agentName(h.Agent), h.Fence)
+	case h.Liveness == interlock.LiveParked:
+		return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
+			"a human has to decide: ask whoever runs %s, or work on something else; the parking ends in %s at the latest", agentName(h.Agent), short(h.ExpiresIn),
+		)}
 	case h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace:
-		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(h.ExpiresIn), Message: fmt.Sprintf(
-			"%s is silent; the key goes on in %s at the latest: stand in line with on_conflict wait", agentName(h.Agent), short(h.ExpiresIn),
-		)}
+		return wait(atLeastASecond(h.ExpiresIn), "%s is silent; the key goes on in %s at the latest: stand in line with on_conflict wait", agentName(h.Agent), short(h.ExpiresIn))
 	case len(chain) > 1:
-		return interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
-			"what everybody waits for in the end is %s with %s: if that cannot finish, an operator may revoke it", agentName(last.Agent), cleanText(string(last.key)),
-		)}
+		return wait(0, "what everybody waits for in the end is %s with %s: if that cannot finish, an operator may revoke it", agentName(last.Agent), cleanText(string(last.key)))
 	case h.Held > time.Hour:
 		return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
 			"%s lives, and has held it for %s: ask whoever runs it, or revoke fence %s", agentName(h.Agent), short(h.Held), h.Fence,
 		)}
+	case view.Length == 0 && (c.Kind == interlock.RateUsed || c.Kind == interlock.CapacityUsed && view.Capacity.Used < view.Capacity.Permits):
+		return interlock.Advice{Action: interlock.ActRetry, Message: "acquire it: some are left, unless they are kept for a group"}
 	}
-	return interlock.Advice{
-		Action: interlock.ActWait, RetryAfter: infoOf(interlock.CodeHeld).after,
-		Message: "stand in line with on_conflict wait, or work on something else",
-	}
+	return wait(infoOf(interlock.CodeHeld).after, "stand in line with on_conflict wait, or work on something else")
 }
 
 func (c *call) whyAgent(agent string) {

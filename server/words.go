@@ -74,16 +74,19 @@ func tokensText(c *interlock.Capacity) string {
 	return text
 }
 
-// capacityText is what a key has at most.
-func capacityText(c *interlock.Capacity) string {
+// roomText is what of a key nobody has.
+func roomText(c *interlock.Capacity) string {
 	switch {
-	case c.Permits > 0 && c.Tokens > 0:
-		return fmt.Sprintf("the key has %s and %s at most", count(int(c.Permits), "permit", "permits"), count(int(c.Tokens), "token", "tokens"))
+	case c.Tokens > 0 && c.Permits > 0:
+		return permitsText(c) + ", and " + tokensText(c)
 	case c.Tokens > 0:
-		return fmt.Sprintf("the key has %s at most", count(int(c.Tokens), "token", "tokens"))
+		return tokensText(c)
 	}
-	return fmt.Sprintf("the key has %s at most", count(int(c.Permits), "permit", "permits"))
+	return permitsText(c)
 }
+
+// isDry reports whether all tokens are used up for now.
+func isDry(c *interlock.Capacity) bool { return c != nil && c.Tokens > 0 && c.Available == 0 }
 
 // refill is when the next token of a conflict's key comes.
 func refill(c *engine.Conflict) time.Duration {

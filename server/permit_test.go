@@ -1,0 +1,116 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// A cap of 2 and ten callers at once: exactly 2 are admitted and 8 are told when to
+// come back.
+func TestCapOfTwo(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		d.pattern("runs", `{"pattern":"org:{org}/runs","capacity":2}`)
+		replies := make([]<-chan *reply, 10)
+		for i := range replies {
+			replies[i] = d.start(d.request("POST", "/v1/leases", fmt.Sprintf(`{"agent":"run-%d","claims":[{"key":"org:acme/runs","permits":1}]}`, i)))
+		}
+		admitted := 0
+		for _, ch := range replies {
+			got := <-ch
+			if got.status == 200 {
+				admitted++
+				continue
+			}
+			got.want(429, "at_capacity").is("conflict_kind", "capacity").is("key", "org:acme/runs").is("advice.action", "wait")
+			if got.at("retryable") != true || got.header.Get("Retry-After") == "" || got.num("capacity.permits") != 2 || got.num("capacity.used") != 2 {
+				t.Error(got.raw)
+			}
+			if got.num("holders.0.permits") != 1 || len(got.at("holders").([]any)) != 2 {
+				t.Error(got.raw)
+			}
+			got.says("advice.message", "org:acme/runs has 2 of 2 permits taken by run-")
+		}
+		if admitted != 2 {
+			t.Errorf("%d were admitted", admitted)
+		}
+		if got := d.figure(`interlock_acquires_total{outcome="at_capacity"}`); got != "8" {
+			t.Errorf("%s were counted", got)
+		}
+	})
+}
+
+func TestPermits(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		d.pattern("gpu", `{"pattern":"gpu:{pool}","capacity":4,"groups":[{"name":"train","min":1,"max":2}]}`)
+		d.post("/v1/leases", `{"claims":[{"key":"cpu:1","permits":1}]}`).want(400, "unknown_key_pattern")
+		d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":5}]}`).want(400, "too_many_permits").says("detail", "at most 3").says("advice.message", "waiting cannot help")
+		d.post("/v1/leases", `{"group":"train","claims":[{"key":"gpu:a","permits":3}]}`).want(400, "too_many_permits")
+
+		held := d.post("/v1/leases", `{"agent":"serve","purpose":"inference","claims":[{"key":"gpu:a","permits":3}]}`).want(200)
+		if held.is("lease.claims.0.mode", "permits").num("lease.claims.0.permits") != 3 {
+			t.Error(held.raw)
+		}
+		// One is kept free for the group, so nobody else gets it.
+		d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":1}]}`).want(429, "at_capacity")
+		d.post("/v1/leases", `{"group":"train","claims":[{"key":"gpu:a","permits":1}]}`).want(200).is("lease.group", "train")
+
+		queued := d.post("/v1/leases", `{"agent":"next","on_conflict":"wait","claims":[{"key":"gpu:a","permits":2}]}`).want(202)
+		queued.is("conflict_kind", "capacity").says("advice.message", "gpu:a has 4 of 4 permits taken by serve (3 permits, live, \"inference\") and 1 more; you are 1st of 1 in line")
+		view := d.get("/v1/keys/gpu:a").want(200).is("pattern", "gpu").is("line.0.mode", "permits")
+		if view.num("capacity.permits") != 4 || view.num("capacity.used") != 4 || view.num("holders.0.permits") != 3 {
+			t.Error(view.raw)
+		}
+		why := d.get("/v1/why?key=gpu:a").want(200)
+		why.says("text", "gpu:a has 4 of 4 permits taken by serve (3 permits, live, \"inference\") and 1 more. 1 waiter is in line, first next")
+
+		d.post("/v1/leases/"+held.str("lease.id")+"/release", "").want(200)
+		got := d.get("/v1/tickets/" + queued.str("ticket.id")).want(200)
+		if n, _ := got.at("lease.claims.0.permits").(json.Number).Int64(); n != 2 {
+			t.Error(got.raw)
+		}
+		d.put("/v1/namespace", `{"open_keys":true}`).want(200)
+		d.post("/v1/leases", `{"claims":[{"key":"cpu:1","permits":1}]}`).want(400, "no_capacity").says("advice.message", "give its pattern a capacity or a rate")
+	})
+}
+
+func TestRate(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		d.pattern("model", `{"pattern":"model:{name}","rate":1,"per_ms":10000,"burst":2}`)
+		d.get("/v1/why?key=model:x").want(200).says("text", "model:x is free", "2 of 2 tokens left")
+		d.post("/v1/leases", `{"claims":[{"key":"model:x","permits":2}]}`).want(200)
+		pass(4 * time.Second)
+		got := d.post("/v1/leases", `{"claims":[{"key":"model:x","permits":1}]}`).want(429, "rate_limited").is("conflict_kind", "rate")
+		if got.num("capacity.tokens") != 2 || got.num("capacity.available") != 0 || got.num("capacity.refill_ms") != 6000 || got.header.Get("Retry-After") != "6" {
+			t.Errorf("%s %v", got.raw, got.header)
+		}
+		got.says("advice.message", "model:x has 0 of 2 tokens left, the next in 6 s: ask again in 6 s, not before and not at a fixed beat")
+		d.get("/v1/why?key=model:x").want(200).says("text", "model:x has 0 of 2 tokens left, the next in 6 s").says("advice.message", "stand in line with on_conflict wait")
+		// Who waits gets it in the moment it is there.
+		start := time.Now()
+		d.post("/v1/leases", `{"wait_ms":50000,"claims":[{"key":"model:x","permits":1}]}`).want(200)
+		if took := time.Since(start); took != 6*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		d.post("/v1/leases", `{"claims":[{"key":"model:x","permits":3}]}`).want(400, "too_many_permits").says("detail", "at most 2")
+	})
+}
+
+func TestQuotas(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		d.put("/v1/namespace", `{"quota":{"keys":2,"leases":3,"waiters":1,"sessions":1}}`).want(200)
+		d.session("one")
+		d.post("/v1/sessions", `{}`).want(429, "too_many_sessions").says("detail", "limit: close some first")
+		for _, key := range []string{"a", "b"} {
+			d.acquire("x", key)
+		}
+		d.post("/v1/leases", `{"claims":[{"key":"c"}]}`).want(429, "too_many_keys").is("advice.action", "retry").says("detail", "2 keys in use")
+		d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"a"}]}`).want(202)
+		d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"b"}]}`).want(429, "too_many_waiters")
+	})
+}
