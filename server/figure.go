@@ -30,6 +30,7 @@ type figures struct {
 	expiries      [tiers]prometheus.Counter
 	fenceRefusals prometheus.Counter
 	deadlocks     prometheus.Counter
+	yields        prometheus.Counter
 	droppedLines  prometheus.Counter
 
 	appendSeconds, batchEntries, batchBytes, lag prometheus.Histogram
@@ -105,6 +106,10 @@ func newFigures() *figures {
 		Name: "interlock_deadlocks_total",
 		Help: "Waits that were ended because they closed a cycle.",
 	})
+	f.yields = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "interlock_yields_asked_total",
+		Help: "Times that a holder was asked to yield.",
+	})
 	f.droppedLines = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "interlock_log_lines_dropped_total",
 		Help: "Log lines of ended leases that were dropped because the log was too slow.",
@@ -125,7 +130,7 @@ func newFigures() *figures {
 		Name: "interlock_event_streams",
 		Help: "Readers of /v1/events at this moment.",
 	})
-	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.droppedLines, f.appendSeconds,
+	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines, f.appendSeconds,
 		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f.handler = promhttp.HandlerFor(f.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
@@ -144,6 +149,8 @@ func (f *figures) event(ev *engine.Event) {
 		if ev.Reason == engine.ByDeadlock {
 			f.deadlocks.Inc()
 		}
+	case engine.EvAsked:
+		f.yields.Inc()
 	case engine.EvGrace:
 		f.expiries[tierGrace].Inc()
 	case engine.EvEnded:

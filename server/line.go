@@ -105,10 +105,10 @@ func (c *call) inLine(cmd engine.Command, h *engine.Head, attach *bool, wait tim
 // same id.
 func findable(cmd engine.Command, h *engine.Head) bool {
 	switch cmd.(type) {
-	case *engine.Poll, *engine.Resume:
-		return true
+	case *engine.Acquire, *engine.Declare:
+		return h.RequestID != ""
 	}
-	return h.RequestID != ""
+	return true
 }
 
 // await carries out a command that may be queued, and waits within the call for

@@ -1,0 +1,69 @@
+package server
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Who is asked to yield learns by whom and why, at the next heartbeat or renewal.
+func TestAskedToYield(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		s := d.session("billing-7")
+		lease := d.post("/v1/leases", `{"session":"`+s+`","claims":[{"key":"account:1"}]}`).want(200).str("lease.id")
+		bare := d.acquire("solo", "account:2")
+		asker := d.session("support-2")
+		for _, key := range []string{"account:1", "account:2"} {
+			d.post("/v1/leases", `{"session":"`+asker+`","flow":"`+key+`","purpose":"fix the outage","priority":3,"on_conflict":"preempt","claims":[{"key":"`+key+`"}]}`).want(202)
+		}
+		pass(4 * time.Second)
+		beat := d.post("/v1/sessions/"+s+"/heartbeat", "").want(200)
+		beat.is("warnings.0.lease.id", lease).is("warnings.0.lease.yield.agent", "support-2").is("warnings.0.lease.yield.purpose", "fix the outage")
+		beat.is("warnings.0.lease.yield.flow", "account:1").is("warnings.0.advice.action", "stop")
+		beat.says("warnings.0.advice.message", `support-2 ("fix the outage") asks for account:1`, "release it with a note")
+		if beat.num("warnings.0.lease.yield.priority") != 3 || beat.num("warnings.0.lease.yield.since_ms") != 4000 || beat.at("warnings.0.lease.yield.revoked") != false {
+			t.Error(beat.raw)
+		}
+		if strings.Contains(beat.raw, asker) {
+			t.Error("the id of the asker's session is shown")
+		}
+		d.post("/v1/leases/"+bare+"/renew", "").want(200).is("lease.yield.agent", "support-2").is("advice.action", "stop")
+		if n := d.figure("interlock_yields_asked_total"); n != "2" {
+			t.Errorf("%s were counted", n)
+		}
+		asked := lines(t, d.get("/v1/events").raw)
+		for _, ev := range asked {
+			if ev["event"] == "asked" && (ev["actor"] != "support-2" || ev["purpose"] != "fix the outage" || ev["priority"] != 3.0 || ev["by"] == nil || ev["target_session"] != "2") {
+				t.Error(ev)
+			}
+		}
+		start := time.Now()
+		waiting := d.start(d.request("POST", "/v1/leases", `{"wait_ms":20000,"on_conflict":"preempt","claims":[{"key":"account:2"}]}`))
+		pass(time.Second)
+		d.post("/v1/leases/"+lease+"/release", "").want(200)
+		if (<-waiting).want(202); time.Since(start) != 20*time.Second {
+			t.Error("preempt does not wait within the call")
+		}
+	})
+}
+
+// Where the pattern says so, the holder has its grace and no more.
+func TestPreempted(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		d.pattern("account", `{"pattern":"account:{id}","preempt":"revoke"}`)
+		s := d.session("billing-7")
+		lease := d.post("/v1/leases", `{"session":"`+s+`","claims":[{"key":"account:1"}]}`).want(200).str("lease.id")
+		next := d.start(d.request("POST", "/v1/leases", `{"agent":"support-2","wait_ms":20000,"on_conflict":"preempt","claims":[{"key":"account:1"}]}`))
+		pass(time.Second)
+		beat := d.post("/v1/sessions/"+s+"/heartbeat", "").want(200).is("losses.0.lease.state", "grace").is("losses.0.lease.ended_by", "preempted")
+		beat.says("losses.0.advice.message", "support-2 asks for account:1 and gets it in 4 s: begin nothing new")
+		if beat.at("losses.0.lease.yield.revoked") != true {
+			t.Error(beat.raw)
+		}
+		(<-next).want(200)
+		got := d.get("/v1/leases/"+lease).want(410, "preempted").is("ended_by", "preempted").is("advice.action", "re_read")
+		got.says("detail", "support-2")
+	})
+}
