@@ -16,9 +16,16 @@ import (
 // policy is a registered pattern, ready for use.
 type policy struct {
 	interlock.Pattern
-	shape   shape
-	aliases []shape
-	members []interlock.Key
+	shape    shape
+	respells bool // the shape admits several spellings
+	aliases  []alias
+	members  []interlock.Key
+}
+
+// alias is another shape of the same keys.
+type alias struct {
+	shape
+	order []int // for each of its variables, which one of the pattern's shape it is
 }
 
 // compile checks a pattern and makes a policy of it, or says what is wrong.
@@ -31,19 +38,24 @@ func compile(p interlock.Pattern) (*policy, string) {
 	if pol.shape, problem = parseShape(p.Shape); problem != "" {
 		return nil, fmt.Sprintf("shape %q: %s", clip(p.Shape, 64), problem)
 	}
-	names := slices.Sorted(slices.Values(pol.shape.names()))
+	pol.respells = pol.shape.respells()
+	names := pol.shape.names()
 	if len(p.Aliases) > maxVariables {
 		return nil, fmt.Sprintf("a pattern has at most %d aliases", maxVariables)
 	}
 	for _, text := range p.Aliases {
-		alias, problem := parseShape(text)
+		sh, problem := parseShape(text)
 		if problem != "" {
 			return nil, fmt.Sprintf("alias %q: %s", clip(text, 64), problem)
 		}
-		if !slices.Equal(names, slices.Sorted(slices.Values(alias.names()))) {
+		a := alias{shape: sh}
+		for _, name := range sh.names() {
+			a.order = append(a.order, slices.Index(names, name))
+		}
+		if len(a.order) != len(names) || slices.Contains(a.order, -1) {
 			return nil, fmt.Sprintf("alias %q must have the same variables as %s", clip(text, 64), p.Shape)
 		}
-		pol.aliases = append(pol.aliases, alias)
+		pol.aliases = append(pol.aliases, a)
 	}
 	for _, text := range p.Members {
 		if problem := pol.addMembers(text); problem != "" {
@@ -162,12 +174,24 @@ func (p *policy) numbers() string {
 
 // canonical gives the one spelling of a key that fits the shape or an alias.
 func (p *policy) canonical(key string) (string, bool) {
-	if values, ok := p.shape.match(key); ok {
-		return p.shape.with(values), true
+	var room [maxVariables + 1]string
+	if values, ok := p.shape.match(room[:0], key); ok {
+		if !p.respells {
+			return key, true
+		}
+		return p.shape.fill(values), true
 	}
 	for i := range p.aliases {
-		if values, ok := p.aliases[i].match(key); ok {
-			return p.shape.with(values), true
+		a := &p.aliases[i]
+		if values, ok := a.match(room[:0], key); ok {
+			ordered := make([]string, len(values))
+			for j, v := range values {
+				ordered[a.order[j]] = v
+			}
+			// The shape decides how its variables are spelled.
+			if values, ok := p.shape.match(room[:0], p.shape.fill(ordered)); ok {
+				return p.shape.fill(values), true
+			}
 		}
 	}
 	return "", false

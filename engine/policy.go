@@ -205,23 +205,17 @@ func (s *space) unknownKey(key interlock.Key) *refusal {
 
 // respell makes a key of the shape with words for its variables.
 func (p *policy) respell(words []string) (string, bool) {
-	values := map[string]string{}
-	for _, part := range p.shape.parts {
-		if part.name == "" {
-			continue
-		}
-		if len(words) == 0 {
+	n := len(p.shape.names())
+	if p.shape.rest != "" {
+		if len(words) < n-1 {
 			return "", false
 		}
-		values[part.name], words = words[0], words[1:]
+		words = append(slices.Clone(words[:n-1]), strings.Join(words[n-1:], "/"))
 	}
-	if p.shape.rest != "" {
-		values[p.shape.rest], words = strings.Join(words, "/"), nil
-	}
-	if len(words) > 0 {
+	if len(words) != n {
 		return "", false
 	}
-	return p.canonical(p.shape.with(values))
+	return p.canonical(p.shape.fill(words))
 }
 
 // separators are what people put between the parts of a name.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/interlockdev/interlock"
@@ -94,7 +95,7 @@ func parseShape(s string) (sh shape, problem string) {
 		sh.parts = append(sh.parts, p)
 	}
 	// What the shape makes of harmless values must be a key, or nothing ever fits it.
-	if problem := keyProblem(sh.fill(func(part) string { return "1" }, "")); problem != "" {
+	if problem := keyProblem(sh.fill(slices.Repeat([]string{"1"}, len(sh.names())))); problem != "" {
 		return sh, "no key can fit it: it " + problem
 	}
 	return sh, ""
@@ -131,8 +132,9 @@ func (sh *shape) names() (names []string) {
 	return names
 }
 
-// match gives the values of the variables in a key that fits, by their names.
-func (sh *shape) match(key string) (values map[string]string, ok bool) {
+// match appends the values of the variables in a key that fits, in the order of
+// names.
+func (sh *shape) match(values []string, key string) (_ []string, ok bool) {
 	for i, p := range sh.parts {
 		rest, fits := strings.CutPrefix(key, p.text)
 		if !fits {
@@ -156,10 +158,7 @@ func (sh *shape) match(key string) (values map[string]string, ok bool) {
 		if !fits {
 			return nil, false
 		}
-		if values == nil {
-			values = map[string]string{}
-		}
-		values[p.name], key = value, key[end:]
+		values, key = append(values, value), key[end:]
 	}
 	switch {
 	case sh.rest == "":
@@ -167,11 +166,7 @@ func (sh *shape) match(key string) (values map[string]string, ok bool) {
 	case key != "" && key[0] != '/':
 		return nil, false
 	}
-	if values == nil {
-		values = map[string]string{}
-	}
-	values[sh.rest] = strings.TrimPrefix(key, "/")
-	return values, true
+	return append(values, strings.TrimPrefix(key, "/")), true
 }
 
 // canonical gives the one spelling of a variable's value.
@@ -191,22 +186,23 @@ func (k varKind) canonical(s string) (string, bool) {
 	return s, s != ""
 }
 
-// fill writes the shape with values for its variables.
-func (sh *shape) fill(value func(part) string, rest string) string {
+// fill writes the shape with values for its variables, in the order of names.
+func (sh *shape) fill(values []string) string {
 	var b strings.Builder
 	for _, p := range sh.parts {
 		b.WriteString(p.text)
 		if p.name != "" {
-			b.WriteString(value(p))
+			b.WriteString(values[0])
+			values = values[1:]
 		}
 	}
-	if rest != "" {
-		b.WriteString("/" + rest)
+	if sh.rest != "" && values[0] != "" {
+		b.WriteString("/" + values[0])
 	}
 	return b.String()
 }
 
-// with is fill with values by name.
-func (sh *shape) with(values map[string]string) string {
-	return sh.fill(func(p part) string { return values[p.name] }, values[sh.rest])
+// respells reports whether a key that fits may have another spelling.
+func (sh *shape) respells() bool {
+	return slices.ContainsFunc(sh.parts, func(p part) bool { return p.kind != anyText })
 }
