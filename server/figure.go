@@ -17,8 +17,8 @@ import (
 
 // figures are the metrics. docs/operations.md says what each is good for.
 //
-// What is counted for each lease is looked up in arrays rather than by label: the
-// committer of the shard does the counting, and it alone touches the arrays. A
+// What is counted for each lease is looked up by small numbers rather than by label:
+// the committer of the shard does the counting, and it alone touches those maps. A
 // series is made when it is first used, so that a scrape is not mostly zeros.
 type figures struct {
 	registry *prometheus.Registry
@@ -39,11 +39,6 @@ type figures struct {
 	byRoute sync.Map // of routeStatus to prometheus.Counter
 	streams prometheus.Gauge
 }
-
-const (
-	modes   = int(interlock.Member) + 1
-	reasons = int(engine.ByParking) + 1
-)
 
 // The tiers of expiry: a holder was warned, its lease reached its hard end, its key
 // went to the next.
@@ -83,7 +78,8 @@ func newFigures() *figures {
 		"How long requests waited until they were granted, or left the line.", thinkBuckets), []string{"mode", "outcome"})
 	hold := prometheus.NewHistogramVec(histogram("interlock_hold_seconds",
 		"How long leases were held, by how they ended.", thinkBuckets), []string{"mode", "outcome"})
-	f.wait.vec, f.hold.vec = wait, hold
+	f.wait = byModeAndReason{wait, map[modeAndReason]prometheus.Observer{}}
+	f.hold = byModeAndReason{hold, map[modeAndReason]prometheus.Observer{}}
 	f.acquires = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "interlock_acquires_total",
 		Help: "Requests for a lease, by their first answer: granted, queued, skipped, or the code of a refusal.",
@@ -166,23 +162,29 @@ func (f *figures) event(ev *engine.Event) {
 // ended; without a reason it was granted.
 type byModeAndReason struct {
 	vec   *prometheus.HistogramVec
-	known [modes][reasons]prometheus.Observer
+	known map[modeAndReason]prometheus.Observer
+}
+
+type modeAndReason struct {
+	mode interlock.Mode
+	why  engine.Reason
 }
 
 func (h *byModeAndReason) observe(claims []interlock.Claim, why engine.Reason, d time.Duration) {
-	mode := strongest(claims)
-	if int(mode) >= modes || int(why) >= reasons {
-		return
+	if len(claims) == 0 {
+		return // a declared wait is for no lease
 	}
-	series := &h.known[mode][why]
-	if *series == nil {
+	at := modeAndReason{strongest(claims), why}
+	series := h.known[at]
+	if series == nil {
 		outcome := why.String()
 		if why == 0 {
 			outcome = "granted"
 		}
-		*series = h.vec.WithLabelValues(mode.String(), outcome)
+		series = h.vec.WithLabelValues(at.mode.String(), outcome)
+		h.known[at] = series
 	}
-	(*series).Observe(d.Seconds())
+	series.Observe(d.Seconds())
 }
 
 func (f *figures) acquired(eff *engine.Effect) {

@@ -316,6 +316,72 @@ func TestOpenAPIHasTheCodes(t *testing.T) {
 	}
 }
 
+// namesFrom lists what a function gives for 1, 2, 3, ... up to the first empty name.
+func namesFrom(name func(int) string) (list []any) {
+	for i := 1; name(i) != ""; i++ {
+		list = append(list, name(i))
+	}
+	return list
+}
+
+// The closed lists of the engine and of the root package, and their limits, are those
+// of openapi.json.
+func TestOpenAPIHasTheListsAndLimits(t *testing.T) {
+	doc, err := spec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	property := func(schema, name string) *openapi3.Schema {
+		return doc.Components.Schemas[schema].Value.Properties[name].Value
+	}
+	for name, c := range map[string]struct{ documented, have []any }{
+		"modes":    {doc.Components.Schemas["Mode"].Value.Enum, namesFrom(func(i int) string { return interlock.Mode(i).String() })},
+		"liveness": {property("Holder", "liveness").Enum, namesFrom(func(i int) string { return interlock.Liveness(i).String() })},
+		"states":   {property("Lease", "state").Enum, namesFrom(func(i int) string { return interlock.LeaseState(i).String() })},
+		"reasons":  {property("Event", "reason").Enum, namesFrom(func(i int) string { return engine.Reason(i).String() })},
+		"events": {property("Event", "event").Enum, slices.DeleteFunc(namesFrom(func(i int) string { return engine.EventKind(i).String() }), func(name any) bool {
+			return name == engine.EvAnswered.String()
+		})},
+	} {
+		missing := slices.DeleteFunc(slices.Clone(c.have), func(v any) bool { return slices.Contains(c.documented, v) })
+		if len(missing) > 0 || len(c.documented) != len(c.have) {
+			t.Errorf("%s: documented %v, there are %v", name, c.documented, c.have)
+		}
+	}
+	for name, c := range map[string]struct {
+		documented *float64
+		have       float64
+	}{
+		"permits":     {property("ClaimRequest", "permits").Max, interlock.MaxCount},
+		"parties":     {property("ClaimRequest", "parties").Max, interlock.MaxParties},
+		"parts":       {property("ClaimRequest", "parts").Max, interlock.MaxParts},
+		"stall":       {property("AcquireRequest", "stall_ms").Max, float64(interlock.MaxStall.Milliseconds())},
+		"lock_delay":  {property("AcquireRequest", "lock_delay_ms").Max, float64(interlock.MaxLockDelay.Milliseconds())},
+		"max_wait":    {property("AcquireRequest", "max_wait_ms").Max, float64(interlock.MaxMaxWait.Milliseconds())},
+		"max_hold":    {property("AcquireRequest", "max_hold_ms").Max, float64(interlock.MaxMaxHold.Milliseconds())},
+		"for":         {property("ParkRequest", "for_ms").Max, float64(interlock.MaxPark.Milliseconds())},
+		"capacity":    {property("PatternRequest", "capacity").Max, interlock.MaxCount},
+		"max_waiters": {property("PatternRequest", "max_waiters").Max, interlock.MaxWaitersPerKey},
+	} {
+		if c.documented == nil || *c.documented != c.have {
+			t.Errorf("%s: documented %v, it is %v", name, c.documented, c.have)
+		}
+	}
+	for name, c := range map[string]struct {
+		documented *uint64
+		have       uint64
+	}{
+		"claims":  {property("AcquireRequest", "claims").MaxItems, interlock.MaxAlternatives},
+		"members": {property("PatternRequest", "members").MaxItems, interlock.MaxMembers},
+		"groups":  {property("PatternRequest", "groups").MaxItems, interlock.MaxGroups},
+		"aliases": {property("PatternRequest", "aliases").MaxItems, maxAliases},
+	} {
+		if c.documented == nil || *c.documented != c.have {
+			t.Errorf("%s: documented %v, it is %v", name, c.documented, c.have)
+		}
+	}
+}
+
 // TestOpenAPI drives every operation into every documented status, compares each
 // answer, and at the end asks for each documented field whether it was ever seen.
 func TestOpenAPI(t *testing.T) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestBadFields(t *testing.T) {
 			{`{"claims":[{"key":"a","permits":-1}]}`, "invalid_request", "found -1"},
 			{`{"claims":[{"key":"a","permits":"2"}]}`, "invalid_request", "want a whole number"},
 			{`{"claims":[{"key":"a","permits":1.5}]}`, "invalid_request", "want a whole number"},
-			{`{"claims":[{"key":"a","parties":1025}]}`, "invalid_request", "from 1 to 1024"},
+			{`{"claims":[{"key":"a","parties":1000000}]}`, "invalid_request", fmt.Sprint("from 1 to ", interlock.MaxParties)},
 			{`{"claims":[{"key":"a","parts":4097}]}`, "invalid_request", "from 1 to 4096"},
 			{`{"claims":[{"key":"a","parts":true}]}`, "invalid_request", "found true or false"},
 			{`{"claims":[{"key":"a","mode":"permits"}]}`, "invalid_request", "mode permits comes with a number: give the claim the field permits"},
