@@ -138,7 +138,7 @@ const (
 
 	MaxAlternatives = 1024    // claims of a request for any one of them
 	MaxCount        = 1 << 30 // permits, parties or parts of one claim
-	MaxParties      = 1024    // of a barrier
+	MaxParties      = 256     // of a barrier: all of a generation stand in one entry of the journal
 	MaxParts        = 4096    // of a shared-out key
 	MaxPatterns     = 1000    // of a namespace
 	MaxMembers      = 1024    // keys that a pattern lists

@@ -49,6 +49,9 @@ func (e *Engine) acquire(c *Acquire) {
 		eff.Lease.Reused = true
 		return
 	}
+	if e.meet(c, r) {
+		return
+	}
 	if code, problem := e.closedFor(); code != "" {
 		e.discard(r)
 		e.refuse(code, problem)
@@ -59,18 +62,18 @@ func (e *Engine) acquire(c *Acquire) {
 		e.refuseFor(no)
 		return
 	}
-	if way := r.freeWay(); way != nil {
+	if way := r.freeWay(); way != nil && r.barrier() == nil {
 		e.narrow(r, way)
 		e.grant(c, r)
 		return
 	}
-	switch c.OnConflict {
-	case interlock.Wait:
+	switch {
+	case c.OnConflict == interlock.Wait, r.opens():
 		e.queue(r, c.Attach)
-	case interlock.Preempt:
+	case c.OnConflict == interlock.Preempt:
 		e.queue(r, c.Attach)
 		e.preempt(r)
-	case interlock.Skip:
+	case c.OnConflict == interlock.Skip:
 		conflict := e.inTheWay(r)
 		e.discard(r)
 		e.reply(Skipped).Conflict = conflict
@@ -178,6 +181,9 @@ func (e *Engine) queue(r *request, attach bool) {
 	// The wait may close a cycle. Its caller hears how that came out, not that it
 	// stands in line; until then it counts as listening.
 	e.asking = r
+	if r.barrier() != nil && r.blocker() < 0 {
+		e.open(r)
+	}
 	e.settle()
 	e.asking = nil
 	switch r.phase {
@@ -213,6 +219,7 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 	ev.Any = r.any
 	if t := r.terms; t != nil {
 		ev.Group, ev.Stall, ev.LockDelay, ev.MaxWait, ev.Actor = t.group, t.stall, t.lockDelay, t.maxWait, t.owner
+		ev.Generation = t.generation
 	}
 	return ev
 }
@@ -319,12 +326,15 @@ func checkForm(claims []interlock.Claim) (interlock.Code, string) {
 		if claim.Mode > interlock.Member {
 			return interlock.CodeInvalidMode, fmt.Sprintf("claim %d on %s has mode %d, which does not exist", i+1, claim.Key, claim.Mode)
 		}
-		if claim.Mode > interlock.Permits {
+		if claim.Mode > interlock.Barrier {
 			return interlock.CodeUnsupported, fmt.Sprintf("claim %d on %s: %s is not part of this version", i+1, claim.Key, claim.Mode)
 		}
 		if claim.Mode.Counts() != (claim.Count > 0) || claim.Count > interlock.MaxCount {
 			return interlock.CodeInvalidRequest, fmt.Sprintf("claim %d on %s: %s with a count of %d: from 1 to %d with permits, none with a mode", i+1, claim.Key, claim.Mode, claim.Count, interlock.MaxCount)
 		}
+	}
+	if code, problem := checkBarrier(claims); code != "" {
+		return code, problem
 	}
 	if key, twice := duplicate(claims); twice {
 		return interlock.CodeDuplicateClaim, fmt.Sprintf("key %s is claimed twice: claim it once, with the stronger mode", key)

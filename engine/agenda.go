@@ -20,6 +20,7 @@ type agenda struct {
 	ready    readyHeap      // watched waiters that a change may have helped
 	suspects []suspect      // whose new edges may have closed a cycle
 	dying    ring[*session] // ended sessions with leases or waits left
+	broken   []*request     // whose barrier was broken; never left over
 	alarm    timer          // in Engine.alarms: when the first of all this is due
 }
 

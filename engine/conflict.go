@@ -40,6 +40,11 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 	if len(v.found) == 0 && m.counts == interlock.Permits {
 		e.shortConflict(c, r, m, &v)
 	}
+	if len(v.found) == 0 {
+		for _, x := range r.absent(m) {
+			v.add(x.barrier())
+		}
+	}
 	c.Holders, c.More = v.holders(), v.more
 	return c
 }
@@ -239,6 +244,9 @@ func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
 	}
 	if len(v.found) == 0 && m.counts == interlock.Permits {
 		return e.expectPermits(r, m)
+	}
+	if m.counts == interlock.Barrier {
+		v.found, ahead = append(v.found, r.absent(m)...), 0
 	}
 	return e.expect(m.node, v.found, ahead)
 }

@@ -32,6 +32,10 @@ func (e *Engine) convert(c *Convert) {
 	if l == nil {
 		return
 	}
+	if l.barrier() != nil {
+		e.refuse(interlock.CodeInvalidMode, fmt.Sprintf("a party of the barrier at %s claims nothing else: arrive, or release the lease", l.claims[0].Key))
+		return
+	}
 	if no := e.checkClaims(c.Claims, l.terms.groupName()); no != nil {
 		e.refuseFor(no)
 		return
@@ -229,6 +233,7 @@ func (e *Engine) evolveConversion(ev *Event, r *request) error {
 	changed := r.sawWrites()
 	r.unline()
 	l.conversion = nil
+	l.setGeneration(ev.Generation)
 	e.changeClaims(l, ev, changed)
 	r.fence, r.ending = ev.Fence, &ending{base: l.num, baseID: l.id}
 	e.bury(r, ByConversion)

@@ -158,6 +158,9 @@ func (p *party) isWaitedFor() bool {
 		return true // looking through them would cost more than the search
 	}
 	for _, r := range p.leases {
+		if m := r.barrier(); m != nil && m.node.parties() != nil {
+			return true
+		}
 		for i := range r.needs {
 			if l := r.needs[i].node.line; l != nil && l.modes&conflicts[r.needs[i].mode] != 0 {
 				return true
@@ -165,7 +168,7 @@ func (p *party) isWaitedFor() bool {
 		}
 	}
 	for _, r := range p.waits {
-		if r.hasFollower() {
+		if r.hasFollower() || r.barrier() != nil {
 			return true
 		}
 	}
@@ -190,6 +193,12 @@ func (r *request) hasFollower() bool {
 // waiters ahead that the search which began at s has met at the same key before.
 // It stops when visit returns true, and returns that.
 func (e *Engine) eachBlocker(r *request, s suspect, visit func(need int, p *party, r *request) bool) bool {
+	return e.eachInTheWay(r, s, visit) || e.eachAbsent(r, s, visit)
+}
+
+// eachInTheWay is eachBlocker for the holders and the waiters ahead that r
+// conflicts with.
+func (e *Engine) eachInTheWay(r *request, s suspect, visit func(need int, p *party, r *request) bool) bool {
 	for i := range r.needs {
 		m := &r.needs[i]
 		n := m.node

@@ -113,7 +113,9 @@ func (e *Engine) decide(cmd Command) {
 		e.configure(c)
 	case *Convert:
 		e.convert(c)
-	case *Arrive, *Park, *Resume, *Declare:
+	case *Arrive:
+		e.arrive(c)
+	case *Park, *Resume, *Declare:
 		e.refuse(interlock.CodeUnsupported, "this is not part of this version")
 	case *Limit:
 		e.limit(c)
@@ -138,7 +140,9 @@ func (e *Engine) Apply(entry []byte) error {
 }
 
 // full reports that the step has decided enough.
-func (e *Engine) full() bool { return len(e.out.Entry)-e.start > stepBytes }
+func (e *Engine) full() bool {
+	return len(e.out.Entry)-e.start+len(e.broken)*partyBytes > stepBytes
+}
 
 // emit makes ev part of the step's entry and folds it into the state.
 func (e *Engine) emit(ev *Event) {
@@ -151,6 +155,7 @@ func (e *Engine) emit(ev *Event) {
 	told := &e.out.Events[len(e.out.Events)-1]
 	told.req, told.sess = nil, nil
 	r := ev.req
+	e.breakUp(ev)
 	if err := e.evolve(ev); err != nil {
 		panic("engine: own event does not apply: " + err.Error())
 	}

@@ -167,7 +167,7 @@ type Event struct {
 	By         uint64
 	ByID       [16]byte // of that request
 
-	Generation uint64        // of a barrier: EvAdmitted, EvConverted
+	Generation uint64        // of a barrier: EvAdmitted; in a snapshot EvGranted
 	Freed      bool          // EvParked
 	Queued     bool          // EvResumed
 	Arrived    time.Duration // in a snapshot: how long before At a waiting or resumed request arrived

@@ -204,6 +204,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 	r.granted, r.renewed, r.changed = ev.At, ev.At, ev.Changed
 	if ev.Kind == EvGranted {
 		r.fence, r.phase, r.waited = ev.Fence, held, ev.Waited
+		r.setGeneration(ev.Generation)
 		if ev.Offer {
 			r.phase = offered
 		}
@@ -254,6 +255,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 			}
 		}
 		e.narrow(r, way)
+		r.setGeneration(ev.Generation)
 		r.unask()
 		r.wait, r.fence, r.granted, r.renewed, r.waited, r.phase = nil, ev.Fence, ev.At, ev.At, ev.Waited, held
 		if ev.Offer {

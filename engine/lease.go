@@ -16,7 +16,7 @@ func (e *Engine) lease(r *request) interlock.Lease {
 		l.Session = s.name
 	}
 	if t := r.terms; t != nil {
-		l.LockDelay, l.Group = t.lockDelay, t.group
+		l.LockDelay, l.Group, l.Generation = t.lockDelay, t.group, t.generation
 	}
 	if r.phase == inGrace || r.isOver() {
 		l.EndedBy = r.reason.String()
@@ -324,6 +324,8 @@ func goneCode(r *request) interlock.Code {
 		if r.phase == over {
 			return interlock.CodePreempted
 		}
+	case ByBreak:
+		return interlock.CodeBroken
 	}
 	if r.fence == 0 {
 		return interlock.CodeSessionEnded // a waiter whose session died
@@ -373,6 +375,7 @@ var lostWords = [...]string{
 	ByConversion: "was converted",
 	ByBase:       "was not converted: it came to its end before",
 	ByWaitLimit:  "was not granted: its request stood in line for as long as it may",
+	ByBreak:      "was not granted: a party of the barrier died or left before all were there",
 	ByPreemption: "was taken for a request that asked its holder to yield",
 }
 
@@ -459,6 +462,8 @@ func (r *request) adviceAfter(code interlock.Code) string {
 		return "; the key is free: acquire it again and read its state anew before you write"
 	case interlock.CodeDeadlock:
 		return "; release what you hold, then acquire all keys in one request"
+	case interlock.CodeBroken:
+		return "; come to it again to gather anew"
 	}
 	return ""
 }

@@ -284,6 +284,26 @@ func (t *tree) last() *place {
 	return p
 }
 
+// nth gives the place with i places before it.
+func (t *tree) nth(i int) *place {
+	p := t.root
+	for {
+		left := 0
+		if p.left != nil {
+			left = int(p.left.size)
+		}
+		switch {
+		case i < left:
+			p = p.left
+		case i < left+int(p.heads()):
+			return p
+		default:
+			i -= left + int(p.heads())
+			p = p.right
+		}
+	}
+}
+
 // next gives the place after p, or nil.
 func (p *place) next() *place {
 	if p.right != nil {

@@ -131,6 +131,9 @@ func claimsText(claims []interlock.Claim) string {
 		if c.Mode.Counts() {
 			mode = fmt.Sprintf("(%v %d)", c.Mode, c.Count)
 		}
+		if c.Mode == interlock.Barrier && c.Count == 0 { // in a cycle or an edge
+			mode = fmt.Sprintf("(%v)", c.Mode)
+		}
 		parts = append(parts, key+mode)
 	}
 	return strings.Join(parts, ",")

@@ -13,6 +13,7 @@ type node struct {
 	granted [modeCount]uint32
 	modes   modeSet // those with granted > 0
 	refs    int32
+	gang    int32 // leases of a barrier
 	first   *need // holders that claim this very key, in the order of their fences
 	last    *need
 	line    *line
@@ -137,7 +138,7 @@ func (s *space) newKin() *kin {
 func (r *request) need() {
 	r.needs = r.needs[:0]
 	for i, c := range r.claims {
-		if r.base != nil && r.base.has(c) {
+		if r.base != nil && r.base.has(c) && c.Mode != interlock.Barrier { // to arrive is to stand in line again
 			continue
 		}
 		key := string(c.Key)
@@ -190,7 +191,7 @@ func (r *request) countOf(m *need) uint32 {
 		return 0
 	}
 	c := r.claims[m.claim]
-	if r.base != nil {
+	if r.base != nil && m.counts == interlock.Permits {
 		return c.Count - countIn(r.base.claims, c)
 	}
 	return c.Count

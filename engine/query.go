@@ -40,6 +40,7 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 		view.above(up)
 	}
 	v.Holders, v.More = view.holders(), view.more
+	v.Generation = n.generation()
 	if floor := s.fenceFloor(string(key)); floor > 0 {
 		v.FenceFloor = floor
 	}
@@ -270,6 +271,9 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 		for _, h := range v.found {
 			add(h, false)
 		}
+	}
+	for _, x := range r.absent(m) {
+		add(x, false)
 	}
 	for c := m.node.line.first; c != nil; c = c.next {
 		if !against.has(c.mode) {

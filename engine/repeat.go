@@ -195,6 +195,9 @@ func (e *Engine) again(cmd Command, a *answered) {
 			e.followAgain(a, c.Attach)
 			return
 		}
+	case *Arrive:
+		e.followAgain(a, c.Attach)
+		return
 	case *OpenSession:
 		if s, ok := e.living(a.id); ok {
 			e.reply(Done).Session = e.show(s)
@@ -266,7 +269,7 @@ func (e *Engine) remember(cmd Command) {
 // they change nothing, or the same thing again.
 func (h *Head) repeatable(cmd Command) bool {
 	switch cmd.(type) {
-	case *Acquire, *Convert, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure:
+	case *Acquire, *Convert, *Arrive, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure:
 		return h.RequestID != "" || h.Seq != 0
 	}
 	return false
@@ -313,6 +316,10 @@ func fingerprint(cmd Command) uint64 {
 		p.number(5)
 		p.text(c.Agent)
 		p.number(uint64(c.TTL))
+	case *Arrive:
+		p.number(7)
+		p.id(c.Lease)
+		p.number(uint64(c.MaxWait))
 	case *Convert:
 		p.number(6)
 		p.id(c.Lease)

@@ -152,6 +152,9 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		if e.Lease.MaxHoldIn > 0 {
 			text += fmt.Sprintf(" max_hold=%v", since(s.now.Add(e.Lease.MaxHoldIn)))
 		}
+		if e.Lease.Generation > 0 {
+			text += fmt.Sprintf(" generation=%d", e.Lease.Generation)
+		}
 		if e.Lease.StallIn > 0 {
 			text += fmt.Sprintf(" stall=%v", since(s.now.Add(e.Lease.StallIn)))
 		}
@@ -331,7 +334,11 @@ func (s *script) show(w *words) error {
 			s.printf("refused: %v", err)
 			return nil
 		}
-		s.printf("%s", v.Key)
+		text := string(v.Key)
+		if v.Generation > 0 {
+			text += fmt.Sprintf(" generation=%d", v.Generation)
+		}
+		s.printf("%s", text)
 		for i := range v.Holders {
 			s.printHolder(&v.Holders[i])
 		}

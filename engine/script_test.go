@@ -24,12 +24,13 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //
 // The commands and their words:
 //
-//	acquire key=K [mode=X|S|IX|IS|SIX|permits=N] [key=K ...] [any] [prefix=P] holder=NAME [flow=F] [wait|preempt|skip] [detached]
+//	acquire key=K [mode=X|S|IX|IS|SIX|permits=N|parties=N] [key=K ...] [any] [prefix=P] holder=NAME [flow=F] [wait|preempt|skip] [detached]
 //	        [ttl=D] [grace=D] [max_hold=D] [stall=D] [lock_delay=D] [max_wait=D] [priority=N] [id=REQUEST] [seq=N] [acked=N] [explain]
 //	        (NAME gets a session of a day the first time it is used; with session=none it is
 //	        anonymous. A mode belongs to the key before it. No grace unless it is given.
 //	        explain also shows what stood in the way.)
 //	convert fence=N key=K [mode=M] [key=K ...] [wait|preempt] [detached] [max_wait=D] [id=R] [explain]
+//	arrive fence=N [max_wait=D] [detached] [id=R]
 //	release fence=N [note="..."] [outcome=W] [id=R]   renew fence=N [progress=W]   get fence=N
 //	poll ticket=tN [detached]   leave ticket=tN
 //	        (all of them in the name of the lease's holder, unless as=NAME, or as=nobody)
@@ -268,6 +269,9 @@ func (s *script) do(line string) (err error) {
 		err = s.acquire(w)
 	case "convert":
 		err = s.convert(w)
+	case "arrive":
+		head, id := s.byFence(w)
+		err = s.tellMore(&engine.Arrive{Head: head, Lease: id, ID: s.id(), MaxWait: w.duration("max_wait"), Attach: !w.has("detached")}, w)
 	case "open":
 		err = s.open(w)
 	case "close":
@@ -565,8 +569,11 @@ func claimsIn(w *words) (claims []interlock.Claim, err error) {
 		case "permits":
 			claim := &claims[len(claims)-1]
 			claim.Mode, claim.Count = interlock.Permits, uint32(parseNumber(x.value))
+		case "parties":
+			claim := &claims[len(claims)-1]
+			claim.Mode, claim.Count = interlock.Barrier, uint32(parseNumber(x.value))
 		}
 	}
-	w.used["key"], w.used["mode"], w.used["permits"] = true, true, true
+	w.used["key"], w.used["mode"], w.used["permits"], w.used["parties"] = true, true, true, true
 	return claims, nil
 }

@@ -111,6 +111,8 @@ type terms struct {
 	lockDelay time.Duration
 	maxWait   time.Duration
 	owner     string // the principal of a request without a session
+
+	generation uint64 // of the barrier that it is a party of
 }
 
 func (t *terms) groupName() string {
@@ -284,8 +286,11 @@ func (r *request) take() {
 			}
 			n.last = m
 		}
-		if m.counts == interlock.Permits {
+		switch m.counts {
+		case interlock.Permits:
 			n.pool.take(r.terms.groupName(), uint64(r.countOf(m)))
+		case interlock.Barrier:
+			n.gang++
 		}
 	}
 }
@@ -334,8 +339,11 @@ func (r *request) letGo() {
 			}
 			m.listed = false
 		}
-		if m.counts == interlock.Permits {
+		switch m.counts {
+		case interlock.Permits:
 			n.pool.give(r.terms.groupName(), uint64(r.countOf(m)))
+		case interlock.Barrier:
+			n.gang--
 		}
 	}
 }

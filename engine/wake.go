@@ -111,7 +111,7 @@ func (e *Engine) changedAt(needs []need) {
 // against reports whether the waiters of the class and somebody with these modes,
 // holder or waiter, may be in each other's way.
 func (c *class) against(mode, counts interlock.Mode) bool {
-	return conflicts[mode].has(c.mode) || counts == interlock.Permits && c.counts == interlock.Permits
+	return conflicts[mode].has(c.mode) || counts != 0 && counts == c.counts
 }
 
 // readyClass marks those of a class ready whom a change at its key may have helped.
@@ -128,8 +128,12 @@ func (e *Engine) settle() {
 	if !e.live {
 		return
 	}
-	for !e.full() {
+	for {
 		switch {
+		case len(e.broken) > 0:
+			e.dismiss()
+		case e.full():
+			return
 		case len(e.suspects) > 0:
 			e.breakCycle()
 		case e.dying.n > 0:
@@ -154,9 +158,11 @@ func (e *Engine) consider(c candidate) {
 			}
 		} else if b := r.blocker(); b >= 0 {
 			e.watch(r, b)
-		} else {
+		} else if r.barrier() == nil {
 			p.setWatching(false)
 			e.admit(r.whole().freeWay())
+		} else if !e.open(r) && p.watching {
+			return // the others of the class wait for the same
 		}
 	}
 	e.ready.push(p.class.firstWatched())
@@ -172,15 +178,27 @@ func (r *request) blocker() int {
 	return -1
 }
 
-// blockedAt reports whether a holder or an earlier waiter stands in r's way at
-// one of its needs.
+// blockedAt reports whether r must wait at one of its needs.
 func (r *request) blockedAt(m *need) bool {
+	switch m.counts {
+	case interlock.Permits:
+		if r.short(m) != enough {
+			return true
+		}
+	case interlock.Barrier:
+		if !r.gathered(m) {
+			return true
+		}
+	}
+	return r.lockedOutAt(m)
+}
+
+// lockedOutAt reports whether a holder or an earlier waiter stands in r's way at
+// one of its needs.
+func (r *request) lockedOutAt(m *need) bool {
 	n := m.node
 	against := conflicts[m.mode]
 	if against&n.modes != 0 && r.party.blockedByOthers(n, against) {
-		return true
-	}
-	if m.counts == interlock.Permits && r.short(m) != enough {
 		return true
 	}
 	l := n.line
@@ -254,6 +272,7 @@ func (e *Engine) admit(way *request) {
 	ev := e.event(EvAdmitted, r)
 	ev.Claims = way.claims
 	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(r.wait.arrived), caller == nil && r != e.asking && lease == r
+	ev.Generation = r.nextGeneration()
 	e.emit(ev)
 	e.arm(lease)
 	if caller != nil {

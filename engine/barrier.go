@@ -1,0 +1,378 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// A barrier: parties that wait for each other.
+//
+// The requests for a barrier stand in one class of the key's line. When as many as
+// it has parties are there, nobody holds a lease of an earlier set, and nothing
+// else is in the way of any of them, the first of them are admitted together, in
+// one step and so in one entry of the journal. That is a generation, and their
+// leases are its set. A holder who arrives again stands in line once more, ahead of
+// newcomers; when all of the set do, the next generation opens.
+//
+//	Acquire ─┐                              ┌─ Arrive ─┐
+//	Acquire ─┼─► generation 1: three leases ┼─ Arrive ─┼─► generation 2: the same leases ...
+//	Acquire ─┘                              └─ Arrive ─┘
+//
+// A generation that loses a party before it opens is broken: the others who stand
+// in line for it are told, in the same step. A set that has lost a lease cannot
+// open again. Newcomers wait until the last lease of a set is over.
+//
+// What a barrier waits for is no holder and no waiter, but somebody who is not
+// there. So a waiter whom only that blocks is watched at the key, and the one who
+// comes last opens it. If something else is in the way of one of the generation,
+// that one is watched there.
+
+// partyBytes bounds the event that admits or dismisses one party, so that a whole
+// generation is sure to fit in a step: MaxParties of them are less than stepBytes.
+const partyBytes = stepBytes / interlock.MaxParties
+
+// barrier gives r's need of a barrier, or nil.
+func (r *request) barrier() *need {
+	if n := len(r.needs); n > 0 && r.needs[n-1].counts == interlock.Barrier {
+		return &r.needs[n-1] // it is the only claim
+	}
+	return nil
+}
+
+// parties gives the class of those who wait for the barrier at n, or nil.
+func (n *node) parties() *class {
+	if n.line == nil {
+		return nil
+	}
+	for c := n.line.first; c != nil; c = c.next {
+		if c.counts == interlock.Barrier {
+			return c
+		}
+	}
+	return nil
+}
+
+// barrierSize is of how many parties the barrier at n is; 0 when there is none.
+func (n *node) barrierSize() uint32 {
+	if c := n.parties(); c != nil {
+		return c.first().count
+	}
+	for h := n.first; h != nil && n.gang > 0; h = h.next {
+		if h.counts == interlock.Barrier {
+			return h.req.countOf(h)
+		}
+	}
+	return 0
+}
+
+// gathered reports whether the generation to which r would belong is complete. r
+// may be on trial and not in line yet.
+func (r *request) gathered(m *need) bool {
+	size, c := int(r.countOf(m)), m.node.parties()
+	if r.base != nil {
+		return c != nil && c.len() >= size && c.nth(size-1).req.base != nil
+	}
+	if m.node.gang > 0 {
+		return false
+	}
+	there, ahead := 0, 0
+	if c != nil {
+		there, ahead = c.len(), c.countBefore(r)
+	}
+	if r.phase != waiting {
+		there++
+	}
+	return there >= size && ahead < size
+}
+
+// generation gives those in line whose generation is that of r: of one who is in
+// line, or is to be, the first newcomers, if it is one of them; of a lease, or of
+// one who arrives again, those of its set who have arrived.
+func (r *request) generation(m *need) (list []*request) {
+	c := m.node.parties()
+	if c == nil {
+		return nil
+	}
+	size, again := int(r.countOf(m)), r.base != nil || r.phase > waiting
+	if r.phase < waiting {
+		size--
+	}
+	for p := c.first(); p != nil && len(list) < size; p = p.next() {
+		if (p.req.base != nil) == again {
+			list = append(list, p.req)
+		}
+	}
+	if r.phase == waiting && !slices.Contains(list, r) {
+		return nil
+	}
+	return list
+}
+
+// lockedOut gives the index of the first need at which something else than the
+// absence of others is in r's way, or -1.
+func (r *request) lockedOut() int {
+	for i := range r.needs {
+		if r.lockedOutAt(&r.needs[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// open admits the generation that r completes, unless something else is in the way
+// of one of them, who is then watched there.
+func (e *Engine) open(r *request) bool {
+	list := r.generation(r.barrier())
+	for _, w := range list {
+		if i := w.lockedOut(); i >= 0 {
+			e.watch(r, len(r.needs)-1)
+			e.watch(w, i)
+			return false
+		}
+	}
+	for _, w := range list {
+		e.admit(w)
+	}
+	return true
+}
+
+// opens reports whether r, which is not in line yet, is the last party that its
+// barrier waits for, and nothing else is in the way.
+func (r *request) opens() bool {
+	m := r.barrier()
+	if m == nil || r.blocker() >= 0 {
+		return false
+	}
+	for _, w := range r.generation(m) {
+		if w.lockedOut() >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// breakUp notes who stands in line for the same generation as one whom an event
+// takes away.
+func (e *Engine) breakUp(ev *Event) {
+	switch ev.Kind {
+	case EvLeft, EvGrace, EvClosed, EvEnded, EvParked:
+	default:
+		return
+	}
+	if ev.req == nil || ev.Reason == ByBreak {
+		return
+	}
+	if m := ev.req.barrier(); m != nil {
+		for _, w := range ev.req.generation(m) {
+			if w != ev.req {
+				e.broken = append(e.broken, w)
+			}
+		}
+	}
+}
+
+// dismiss tells those whose generation was broken.
+func (e *Engine) dismiss() {
+	for _, w := range e.broken {
+		if w.phase == waiting {
+			e.leaveLine(w, ByBreak)
+		}
+	}
+	clear(e.broken)
+	e.broken = e.broken[:0]
+}
+
+// absent gives the leases for whose holders r waits at a barrier, as far as that is
+// known: those of its set who have not arrived again, or of an earlier set. In
+// another place than a barrier there are none.
+func (r *request) absent(m *need) (list []*request) {
+	if m.counts != interlock.Barrier {
+		return nil
+	}
+	for h := m.node.first; h != nil && m.node.gang > 0; h = h.next {
+		if h.counts == interlock.Barrier && (r.base == nil || h.req.conversion == nil) {
+			list = append(list, h.req)
+		}
+	}
+	return list
+}
+
+// eachAbsent is eachBlocker for those that r waits for at a barrier: the holders that
+// absent gives, and whoever is in the way of one of its generation, once all are
+// there. If r itself is, then it waits for the one that it locks out.
+func (e *Engine) eachAbsent(r *request, s suspect, visit func(need int, p *party, r *request) bool) bool {
+	m := r.barrier()
+	if m == nil {
+		return false
+	}
+	at := len(r.needs) - 1
+	for _, x := range r.absent(m) {
+		if p := x.party; p != nil && len(p.waits) > 0 && visit(at, p, nil) {
+			return true
+		}
+	}
+	if !r.gathered(m) {
+		return false
+	}
+	for _, w := range r.generation(m) {
+		if w == r || w.lockedOut() < 0 {
+			continue
+		}
+		closed := e.eachInTheWay(w, s, func(_ int, p *party, x *request) bool {
+			if p != nil && p == r.party {
+				p, x = w.party, w
+			}
+			return visit(at, p, x)
+		})
+		if closed {
+			return true
+		}
+	}
+	return false
+}
+
+// generation is how often the barrier has opened whose set holds n; 0 if none does.
+func (n *node) generation() uint64 {
+	if n == nil || n.gang == 0 {
+		return 0
+	}
+	h := n.first
+	for h.counts != interlock.Barrier {
+		h = h.next
+	}
+	return h.req.generationNow()
+}
+
+// nextGeneration numbers the generation in which a waiting party is admitted; 0 for
+// what is no party of a barrier.
+func (r *request) nextGeneration() uint64 {
+	switch {
+	case r.barrier() == nil:
+		return 0
+	case r.base != nil:
+		return r.base.generationNow() + 1
+	}
+	return 1
+}
+
+// generationNow is the generation of the barrier of which r is a party, or 0.
+func (r *request) generationNow() uint64 {
+	if r.terms == nil {
+		return 0
+	}
+	return r.terms.generation
+}
+
+// setGeneration notes with which generation r was admitted, if it is a party.
+func (r *request) setGeneration(generation uint64) {
+	if generation == 0 {
+		return
+	}
+	var t terms
+	if r.terms != nil {
+		t = *r.terms
+	}
+	t.generation = generation
+	r.setTerms(t)
+}
+
+// there gives the lease or the wait with which r's party is at the barrier already,
+// or nil.
+func (r *request) there(m *need) *request {
+	if r.party.at(m.node) == (tally{}) {
+		return nil
+	}
+	for _, list := range [][]*request{r.party.leases, r.party.waits} {
+		for _, x := range list {
+			if o := x.barrier(); o != nil && o.node == m.node && x.phase != inGrace {
+				return x
+			}
+		}
+	}
+	return nil
+}
+
+// meet answers an Acquire for a barrier of another size, or at which its party is
+// already, so that none is counted twice. It reports whether it did.
+func (e *Engine) meet(c *Acquire, r *request) bool {
+	m := r.barrier()
+	if m == nil {
+		return false
+	}
+	if size := m.node.barrierSize(); size != 0 && size != r.countOf(m) {
+		e.discard(r)
+		e.refuse(interlock.CodeMismatch, fmt.Sprintf("the barrier at %s is of %d parties: come to it with the same number", c.Claims[0].Key, size))
+		return true
+	}
+	x := r.there(m)
+	if x == nil {
+		return false
+	}
+	e.discard(r)
+	e.follow(x, c.Attach)
+	e.out.Effects[e.replied].Lease.Reused = x.phase != waiting
+	return true
+}
+
+// arrive has the holder of a party's lease stand in line for the next generation.
+func (e *Engine) arrive(c *Arrive) {
+	if code, problem := checkMaxWait(c.MaxWait); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	l := e.findHeld(c.Lease)
+	if l == nil {
+		return
+	}
+	m := l.barrier()
+	switch {
+	case m == nil:
+		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("the lease on %s is not that of a party of a barrier", l.claims[0].Key))
+		return
+	case l.phase == inGrace:
+		e.refuseInGrace(l)
+		return
+	case l.phase != held:
+		e.refuse(interlock.CodeUnknownLease, "this lease is only offered: take it up by its ticket first")
+		return
+	case l.conversion != nil:
+		e.follow(l.conversion, c.Attach)
+		return
+	case m.node.membersLeft() < l.countOf(m):
+		e.refuse(interlock.CodeBroken, fmt.Sprintf(
+			"the barrier at %s has lost a party and will not open again: release the lease, and come to it anew", l.claims[0].Key,
+		))
+		return
+	}
+	if code, problem := e.closedFor(); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	e.queue(e.conversion(&Convert{Head: c.Head, ID: c.ID, Claims: l.claims, MaxWait: c.MaxWait}, l), c.Attach)
+}
+
+// membersLeft counts the leases of the set at n that are in their holders' hands.
+func (n *node) membersLeft() (count uint32) {
+	for h := n.first; h != nil; h = h.next {
+		if h.counts == interlock.Barrier && h.req.phase != inGrace && h.req.phase != closed {
+			count++
+		}
+	}
+	return count
+}
+
+// checkBarrier says what is wrong with the barriers of a request, or "".
+func checkBarrier(claims []interlock.Claim) (interlock.Code, string) {
+	for i, c := range claims {
+		switch {
+		case c.Mode != interlock.Barrier:
+		case len(claims) > 1:
+			return interlock.CodeInvalidRequest, fmt.Sprintf("claim %d on %s: a barrier is the only claim of its request", i+1, c.Key)
+		case c.Count < 2 || c.Count > interlock.MaxParties:
+			return interlock.CodeInvalidRequest, fmt.Sprintf("a barrier of %d parties: it has 2 to %d", c.Count, interlock.MaxParties)
+		}
+	}
+	return "", ""
+}
