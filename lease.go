@@ -198,6 +198,7 @@ const (
 	CapacityUsed       ConflictKind = "capacity"
 	RateUsed           ConflictKind = "rate"
 	LockDelayed        ConflictKind = "lock_delay"
+	PartiesMissing     ConflictKind = "barrier"
 	VersionMoved       ConflictKind = "version"
 	FencedOff          ConflictKind = "fenced"
 )

@@ -40,7 +40,8 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 	if len(v.found) == 0 && m.counts == interlock.Permits {
 		e.shortConflict(c, r, m, &v)
 	}
-	if len(v.found) == 0 {
+	if len(v.found) == 0 && m.counts == interlock.Barrier {
+		c.Kind = interlock.PartiesMissing
 		for _, x := range r.absent(m) {
 			v.add(x.barrier())
 		}
