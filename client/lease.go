@@ -106,6 +106,27 @@ func (g *grant) end() time.Time {
 	return end
 }
 
+// giveUpAt is when this machine counts the lease as lost by itself. Whether there
+// was progress only the server knows, since others may report it in this one's name,
+// so a stall counts here only when the server does not answer.
+func (g *grant) giveUpAt() time.Time {
+	end := g.s.beatAt.Add(g.info.TTL)
+	if !g.capAt.IsZero() && g.capAt.Before(end) {
+		end = g.capAt
+	}
+	if g.stallAt.IsZero() {
+		return end
+	}
+	at := g.s.beatAt.Add(g.info.TTL / 2) // a heartbeat is missing
+	if at.Before(g.stallAt) {
+		at = g.stallAt
+	}
+	if at.Before(end) {
+		return at
+	}
+	return end
+}
+
 func (g *grant) key() interlock.Key { return keyOf(&g.info) }
 
 func keyOf(l *interlock.Lease) interlock.Key {

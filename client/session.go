@@ -115,7 +115,7 @@ func (s *session) lost(g *grant, why *interlock.Error, ended bool) {
 func (s *session) overdue(now time.Time) (gone []*grant) {
 	shortest, check := s.ttl, s.beatAt.Add(s.ttl)
 	for _, g := range s.leases {
-		end := g.end()
+		end := g.giveUpAt()
 		if !now.Before(end) {
 			gone = append(gone, g)
 			continue
