@@ -63,10 +63,15 @@ command's.
 Signals are passed on to the command, and on a terminal it has the terminal. It finds
 in its environment
 
-  INTERLOCK_LEASE   the lease's id, which is a secret
-  INTERLOCK_FENCE   the fence: pass it along wherever the command writes
-  INTERLOCK_KEYS    the keys, one a line
-  INTERLOCK_URL     the server
+  INTERLOCK_LEASE    the lease's id, which is a secret
+  INTERLOCK_FENCE    the fence: pass it along wherever the command writes
+  INTERLOCK_KEYS     the keys, one a line
+  INTERLOCK_SESSION  the session's id, a secret too: interlock wait-for waits in its name
+  INTERLOCK_URL      the server
+
+You are told on standard error when somebody asks for the keys, when the lease is about
+to end, and what ended it. With --stall the command must report its progress, by
+"interlock renew --progress TEXT".
 
 A run inside another run has a session of its own. If two such pairs wait for each
 other, no deadlock is seen: take all keys with the outer run, or give --wait.
@@ -78,7 +83,11 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 		Example: `  interlock run account:12345 -- ./charge --late-fee
   interlock run --wait 30s repo:web/src repo:web/test -- make test
   interlock run --shared --purpose "nightly report" ledger:2026 -- ./report
-  interlock run --skip job:backup -- ./backup`,
+  interlock run --skip job:backup -- ./backup
+  interlock run --permits 2 --group batch org:acme/runs -- ./train
+  interlock run --any-prefix gpu: -- sh -c './train --device "$INTERLOCK_KEYS"'
+  interlock run --preempt --priority 10 --purpose "hotfix" repo:web -- ./deploy
+  interlock run --parties 3 build:42 -- ./step`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			switch {
@@ -154,7 +163,7 @@ func (r *running) run(ctx context.Context) error {
 		}
 		return err
 	}
-	result, err := r.work(lease)
+	result, err := r.work(c, lease)
 	if err != nil {
 		r.giveBack(lease, "not run")
 		r.hangUp(c)
@@ -323,12 +332,12 @@ func (r *running) notAcquired(ctx context.Context, err error, line *inLine) erro
 }
 
 // work runs the command under the lease.
-func (r *running) work(lease *client.Lease) (jobResult, error) {
+func (r *running) work(c *client.Client, lease *client.Lease) (jobResult, error) {
 	if r.killAsGrace {
 		r.killAfter = max(lease.Info().Grace, 0)
 	}
 	j := &job{
-		path: r.path, argv: r.argv, env: r.environment(lease), files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		path: r.path, argv: r.argv, env: r.environment(c, lease), files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		killAfter: r.killAfter, lost: lease.Context().Done(), ttl: r.q.TTL,
 		tell: r.a.complain, signals: r.signals,
 	}
@@ -361,10 +370,11 @@ func (r *running) watch(lease *client.Lease, ended <-chan struct{}) {
 }
 
 // environment is ours with what the command should know.
-func (r *running) environment(lease *client.Lease) []string {
+func (r *running) environment(c *client.Client, lease *client.Lease) []string {
 	own := append([]string{
 		"INTERLOCK_LEASE=" + lease.ID().String(),
 		"INTERLOCK_FENCE=" + lease.Fence().String(),
+		"INTERLOCK_SESSION=" + c.SessionID().String(),
 		"INTERLOCK_KEYS=" + joinKeys(keysOf(lease.Claims()), "\n"),
 		"INTERLOCK_URL=" + r.a.server.base.String(),
 		"INTERLOCK_GRPC=" + r.a.server.GRPC,
