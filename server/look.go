@@ -77,7 +77,7 @@ func writeWaiter(j *jsonOut, w *engine.WaiterView) {
 	j.open("")
 	writeParty(j, w.Agent, w.Session, w.Flow)
 	j.text("purpose", w.Purpose)
-	j.str("mode", w.Mode.String())
+	writeMode(j, w.Mode, w.Count)
 	j.int("priority", int64(w.Priority))
 	j.int("position", int64(w.Position))
 	j.ms("waited_ms", w.Waited)

@@ -140,6 +140,18 @@ func tourEffects(d *door, healthy Shard) {
 	send("PUT", "/v1/namespace", "done", 200).is("outcome", "set")
 }
 
+func tourBarrier(d *door) {
+	for _, agent := range []string{"ann", "ben"} {
+		ticket := d.post("/v1/leases", `{"agent":"`+agent+`","on_conflict":"wait","claims":[{"key":"gate","parties":2}]}`)
+		if agent == "ann" {
+			d.get("/v1/keys/gate").want(200).num("line.0.parties")
+			continue
+		}
+		d.get("/v1/keys/gate").want(200).num("generation")
+		d.post("/v1/leases/"+ticket.want(200).str("lease.id")+"/release", "").want(200)
+	}
+}
+
 // tourEventFields writes an event that has everything.
 func tourEventFields(d *door) {
 	doc, err := spec()
@@ -185,6 +197,9 @@ func tourOperators(d *door) {
 		}
 	}
 	d.get("/v1/keys/gpu-03", ns...).want(200).is("key", "gpu:3").is("pattern", "gpu").num("capacity.permits")
+	d.post("/v1/leases", `{"claims":[{"key":"gpu:3","permits":3}]}`, ns...).want(200)
+	d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"gpu:3","permits":2}]}`, ns...).want(202)
+	d.get("/v1/keys/gpu:3", ns...).want(200).num("line.0.permits")
 	put("/v1/namespace", "{"+fullSettings+"}").want(200).is("outcome", "set")
 	if got := d.get("/v1/namespace", ns...).want(200).raw; !strings.Contains(got, fullSettings) {
 		d.Errorf("the settings are %s, want %s", got, fullSettings)

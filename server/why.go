@@ -13,16 +13,21 @@ import (
 // maxChain bounds how far why follows who waits for whom.
 const maxChain = 16
 
-// link is one step of the chain that why shows: somebody holds a key or waits for
-// one.
+// link is one step of the chain that why shows: what somebody does with a key.
 type link struct {
 	engine.Party
+	does     string // holds, waits, or awaited: another says that it waits for it
 	key      interlock.Key
 	mode     interlock.Mode
-	holds    bool
 	liveness interlock.Liveness // of a holder
 	since    time.Duration      // held or waited for
 }
+
+const (
+	holds   = "holds"
+	waits   = "waits"
+	awaited = "awaited"
+)
 
 // why is GET /v1/why?key= and ?agent=: one paragraph, the chain down to whoever
 // everybody waits for in the end, and what to do.
@@ -76,22 +81,27 @@ func explainKey(view *engine.KeyView, edges []engine.WaitEdge) (string, []link, 
 	var b strings.Builder
 	var chain []link
 	conflict := conflictOfView(view)
+	gate := gather(view)
 	switch {
+	case gate != nil:
+		b.WriteString(gate.text(key) + ". ")
 	case len(view.Holders) > 0:
 		h := &view.Holders[0]
 		b.WriteString(situation(conflict) + ". ")
 		if c := view.Capacity; c != nil && c.Tokens > 0 && conflict.Kind != interlock.RateUsed {
 			fmt.Fprintf(&b, "It has %s. ", tokensText(c))
 		}
-		chain = append(chain, link{engine.Party{Agent: h.Agent, Session: h.Session, Flow: h.Flow}, h.Key, h.Mode, true, h.Liveness, h.Held})
+		chain = append(chain, link{engine.Party{Agent: h.Agent, Session: h.Session, Flow: h.Flow}, holds, h.Key, h.Mode, h.Liveness, h.Held})
 	case conflict.Kind == interlock.RateUsed: // nobody has what was taken any more
 		b.WriteString(situation(conflict) + ". ")
 	default:
 		fmt.Fprintf(&b, "Nobody holds %s at this moment. ", key)
 	}
-	if view.Length > 0 {
+	switch {
+	case gate != nil:
+	case view.Length > 0:
 		fmt.Fprintf(&b, "%s in line%s. ", count(view.Length, "waiter is", "waiters are"), firstWaiters(view.Waiters))
-	} else {
+	default:
 		b.WriteString("Nobody waits for it. ")
 	}
 	if view.HoldTime > 0 {
@@ -100,6 +110,9 @@ func explainKey(view *engine.KeyView, edges []engine.WaitEdge) (string, []link, 
 	if len(chain) > 0 {
 		chain = follow(chain, edges)
 		b.WriteString(chainText(chain))
+	}
+	if gate != nil {
+		return strings.TrimSpace(b.String()), chain, gate.advice()
 	}
 	return strings.TrimSpace(b.String()), chain, keyAdvice(view, conflict, chain)
 }
@@ -152,6 +165,9 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []link) interlock
 	case h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace:
 		return wait(atLeastASecond(h.ExpiresIn), "%s is silent; the key goes on in %s at the latest: stand in line with on_conflict wait", agentName(h.Agent), short(h.ExpiresIn))
 	case len(chain) > 1:
+		if last.key == "" {
+			return wait(0, "what everybody waits for in the end is %s: look at that agent", agentName(last.Agent))
+		}
 		return wait(0, "what everybody waits for in the end is %s with %s: if that cannot finish, an operator may revoke it", agentName(last.Agent), cleanText(string(last.key)))
 	case h.Held > time.Hour:
 		return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
@@ -164,37 +180,40 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []link) interlock
 }
 
 func (c *call) whyAgent(agent string) {
-	var holds []interlock.Holder
+	var held []interlock.Holder
 	var edges []engine.WaitEdge
 	at, ok := c.read(func(e *engine.Engine, _ engine.Time) {
-		holds = e.AgentHolds(c.namespace, agent)
+		held = e.AgentHolds(c.namespace, agent)
 		edges = e.Waits(c.namespace)
 	})
 	if !ok {
 		return
 	}
-	text, chain, advice := explainAgent(agent, holds, edges)
+	text, chain, advice := explainAgent(agent, held, edges)
 	c.tellWhy("agent", agent, text, chain, advice, at)
 }
 
 // explainAgent says what an agent has and waits for.
-func explainAgent(agent string, holds []interlock.Holder, edges []engine.WaitEdge) (string, []link, interlock.Advice) {
+func explainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge) (string, []link, interlock.Advice) {
 	name := agentName(agent)
 	var b strings.Builder
-	switch len(holds) {
+	switch len(held) {
 	case 0:
 		fmt.Fprintf(&b, "%s holds nothing. ", name)
 	case 1:
-		fmt.Fprintf(&b, "%s holds %s (%s) for %s. ", name, cleanText(string(holds[0].Key)), holds[0].Mode, short(holds[0].Held))
+		fmt.Fprintf(&b, "%s holds %s (%s) for %s. ", name, cleanText(string(held[0].Key)), modeText(&held[0]), short(held[0].Held))
 	default:
-		fmt.Fprintf(&b, "%s holds %d keys, the first of them %s for %s. ", name, len(holds), cleanText(string(holds[0].Key)), short(holds[0].Held))
+		fmt.Fprintf(&b, "%s holds %d keys, the first of them %s for %s. ", name, len(held), cleanText(string(held[0].Key)), short(held[0].Held))
 	}
-	waits, waitedFor := 0, map[engine.Party]bool{}
+	if n := parkedAmong(held); n > 0 {
+		fmt.Fprintf(&b, "%s parked while a human decides. ", count(n, "of them is", "of them are"))
+	}
+	waiting, waitedFor := 0, map[engine.Party]bool{}
 	var first *engine.WaitEdge
 	for i := range edges {
 		e := &edges[i]
 		if e.Waiter.Agent == agent {
-			waits++
+			waiting++
 			// A holder in the way explains more than a waiter ahead.
 			if first == nil || first.Ahead && !e.Ahead {
 				first = e
@@ -207,21 +226,24 @@ func explainAgent(agent string, holds []interlock.Holder, edges []engine.WaitEdg
 	if n := len(waitedFor); n > 0 {
 		fmt.Fprintf(&b, "%s for it. ", count(n, "other waits", "others wait"))
 	}
-	if waits == 0 {
+	if waiting == 0 {
 		b.WriteString("It waits for nothing.")
-		if len(holds) == 0 {
+		if len(held) == 0 {
 			return b.String(), nil, interlock.Advice{Action: interlock.ActRetry, Message: "nothing stands in its way: if it seems stuck, look at the agent itself"}
 		}
-		h := &holds[0]
+		h := &held[0]
 		if h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace {
 			return b.String(), nil, interlock.Advice{
 				Action: interlock.ActWait, RetryAfter: atLeastASecond(h.ExpiresIn),
 				Message: fmt.Sprintf("it is silent and loses what it holds in %s at the latest, unless it comes back", short(h.ExpiresIn)),
 			}
 		}
+		if parkedAmong(held) == len(held) {
+			return b.String(), nil, interlock.Advice{Action: interlock.ActAskHuman, Message: "it waits for a human's decision: ask who has to decide"}
+		}
 		return b.String(), nil, interlock.Advice{Action: interlock.ActWait, Message: "it is at work: let it finish"}
 	}
-	chain := follow([]link{{first.Waiter, first.Key, first.Mode, false, 0, first.Waited}}, edges)
+	chain := follow([]link{{first.Waiter, waits, first.Key, first.Mode, 0, first.Waited}}, edges)
 	b.WriteString(chainText(chain))
 	last := chain[len(chain)-1]
 	return strings.TrimSpace(b.String()), chain, interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
@@ -247,10 +269,17 @@ func follow(chain []link, edges []engine.WaitEdge) []link {
 			break
 		}
 		seen[flowOf(at.Party)] = true
-		if at.holds {
-			chain = append(chain, link{at.Party, e.Key, e.Mode, false, 0, e.Waited})
+		if at.does != waits || at.key != e.Key {
+			chain = append(chain, link{at.Party, waits, e.Key, e.Mode, 0, e.Waited})
 		}
-		chain = append(chain, link{e.Blocker, e.Key, e.Mode, !e.Ahead, 0, 0})
+		does := holds
+		switch {
+		case e.Key == "":
+			does = awaited
+		case e.Ahead:
+			does = waits
+		}
+		chain = append(chain, link{e.Blocker, does, e.Key, e.Mode, 0, 0})
 	}
 	return chain
 }
@@ -265,20 +294,26 @@ func flowOf(p engine.Party) engine.Party {
 }
 
 // chainText reads: billing-7 waits for org:acme, which support-2 holds; support-2
-// itself waits for account:1, behind audit-1 in line.
+// itself waits for account:1, behind audit-1 in line; audit-1 itself says that it
+// waits for review-3.
 func chainText(chain []link) string {
 	var b strings.Builder
 	for i := range chain {
-		name, key := agentName(chain[i].Agent), cleanText(string(chain[i].key))
-		switch {
-		case i == 0 && chain[i].holds:
+		name, what := agentName(chain[i].Agent), "waits for "+cleanText(string(chain[i].key))
+		if chain[i].key == "" {
+			what = "says that it waits"
+		}
+		switch does := chain[i].does; {
+		case i == 0 && does != waits:
 			// It was described before.
-		case i == 0 || chain[i-1].holds && b.Len() == 0:
-			fmt.Fprintf(&b, "%s waits for %s", name, key)
-		case chain[i].holds:
+		case does == holds:
 			fmt.Fprintf(&b, ", which %s holds", name)
-		case chain[i-1].holds:
-			fmt.Fprintf(&b, "; %s itself waits for %s", name, key)
+		case does == awaited:
+			fmt.Fprintf(&b, " for %s", name)
+		case b.Len() == 0:
+			fmt.Fprintf(&b, "%s %s", name, what)
+		case flowOf(chain[i-1].Party) == flowOf(chain[i].Party):
+			fmt.Fprintf(&b, "; %s itself %s", name, what)
 		default:
 			fmt.Fprintf(&b, ", behind %s in line", name)
 		}
@@ -287,6 +322,16 @@ func chainText(chain []link) string {
 		return ""
 	}
 	return b.String() + "."
+}
+
+// parkedAmong counts those of a list of holds that are parked.
+func parkedAmong(held []interlock.Holder) (n int) {
+	for i := range held {
+		if held[i].Liveness == interlock.LiveParked {
+			n++
+		}
+	}
+	return n
 }
 
 func firstWaiters(waiters []engine.WaiterView) string {
@@ -306,11 +351,7 @@ func (c *call) tellWhy(what, name, text string, chain []link, advice interlock.A
 		l := &chain[i]
 		j.open("")
 		writeParty(j, l.Agent, l.Session, l.Flow)
-		if l.holds {
-			j.str("does", "holds")
-		} else {
-			j.str("does", "waits")
-		}
+		j.str("does", l.does)
 		j.str("key", string(l.key))
 		j.str("mode", l.mode.String())
 		if l.since > 0 {

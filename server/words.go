@@ -20,6 +20,10 @@ func situation(c *engine.Conflict) string {
 		return fmt.Sprintf("%s has %s", key, tokensText(c.Capacity))
 	case c.Kind == interlock.CapacityUsed && c.Capacity != nil:
 		return fmt.Sprintf("%s has %s", key, permitsText(c.Capacity)) + heldBy(c)
+	case c.Kind == interlock.PartiesMissing && len(c.Holders) > 0:
+		return fmt.Sprintf("%s is a barrier that waits for %s%s", key, agentName(c.Holders[0].Agent), andMore(c))
+	case c.Kind == interlock.PartiesMissing:
+		return key + " is a barrier whose other parties are not there yet"
 	case len(c.Holders) == 0 && c.Kind == interlock.LockDelayed:
 		return key + " stays closed for a while, because its last holder died"
 	case len(c.Holders) == 0 && c.Queue.Length > 0:
@@ -243,6 +247,14 @@ var endings = map[string]string{
 	engine.ByPreemption.String(): "another request asked for its keys",
 	engine.ByBase.String():       "the lease to which it belonged is over",
 	engine.ByParking.String():    "it was parked for as long as it may be",
+}
+
+// modeText is how a holder claims a key: exclusive, or 2 permits.
+func modeText(h *interlock.Holder) string {
+	if h.Mode.Counts() && h.Count > 0 {
+		return counted(h.Mode, h.Count)
+	}
+	return h.Mode.String()
 }
 
 // counted reads: 2 permits.

@@ -1,0 +1,67 @@
+package server
+
+import (
+	"testing"
+	"time"
+)
+
+func TestBarrier(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		agents := []string{"ann", "ben", "cleo"}
+		waiting := map[string]<-chan *reply{}
+		sessions := map[string]string{}
+		for i, agent := range agents {
+			sessions[agent] = d.session(agent)
+			waiting[agent] = d.start(d.request("POST", "/v1/leases", `{"session":"`+sessions[agent]+`","wait_ms":50000,"claims":[{"key":"phase","parties":3}]}`))
+			pass(time.Second)
+			switch i {
+			case 0:
+				why := d.get("/v1/why?key=phase").want(200).says("text", "phase is a barrier of 3 parties; 1 is there (ann), 2 are missing.")
+				why.says("advice.message", "the parties that are missing have to come")
+				d.post("/v1/leases", `{"claims":[{"key":"phase","parties":2}]}`).want(409, "mismatch").says("detail", "of 3 parties")
+			case 1:
+				d.get("/v1/keys/phase").want(200).is("line.1.agent", "ben").is("line.1.mode", "barrier").num("line.1.parties")
+			}
+		}
+		leases := map[string]string{}
+		for _, agent := range agents {
+			got := (<-waiting[agent]).want(200).is("lease.claims.0.mode", "barrier")
+			if got.num("lease.generation") != 1 || got.num("lease.claims.0.parties") != 3 {
+				t.Error(got.raw)
+			}
+			leases[agent] = got.str("lease.id")
+		}
+
+		// The next phase: all come again.
+		arrive := func(agent, body string) *reply { return d.post("/v1/leases/"+leases[agent]+"/arrive", body) }
+		queued := arrive("ann", `{}`).want(202).is("conflict_kind", "barrier").is("holders.0.agent", "ben")
+		queued.says("advice.message", "phase is a barrier that waits for ben and 1 more; you are 1st of 1 in line")
+		arrive("ben", `{}`).want(202)
+		view := d.get("/v1/keys/phase").want(200)
+		if view.num("generation") != 1 {
+			t.Error(view.raw)
+		}
+		why := d.get("/v1/why?key=phase").want(200)
+		why.says("text", "phase is a barrier of 3 parties that has opened 1 time; 2 are there again (ann, ben), still missing: cleo.").says("advice.message", "waits for cleo")
+		if got := arrive("cleo", `{"wait_ms":1000}`).want(200); got.num("lease.generation") != 2 {
+			t.Error(got.raw)
+		}
+		if got := d.get("/v1/tickets/" + queued.str("ticket.id")).want(200); got.num("lease.generation") != 2 {
+			t.Error(got.raw)
+		}
+
+		// A party leaves: those who wait for it are told at once, and the set is done for.
+		late := d.start(d.request("POST", "/v1/leases/"+leases["ann"]+"/arrive", `{"wait_ms":50000}`))
+		pass(time.Second)
+		d.delete("/v1/sessions/" + sessions["cleo"]).want(200)
+		broken := (<-late).want(409, "barrier_broken").is("advice.action", "retry")
+		if broken.at("retryable") != true || broken.header.Get("Retry-After") == "" {
+			t.Error(broken.raw)
+		}
+		arrive("ben", `{}`).want(409, "barrier_broken")
+		d.get("/v1/why?key=phase").want(200).says("text", "nobody of its set has come again: ann, ben")
+		plain := d.acquire("solo", "other")
+		d.post("/v1/leases/"+plain+"/arrive", "").want(400, "invalid_request").says("detail", "not that of a party")
+	})
+}

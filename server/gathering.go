@@ -1,0 +1,99 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// gathering is what a look at a barrier's key tells of its parties.
+type gathering struct {
+	size       uint32
+	generation uint64
+	there      []string // who has come, for the first time or again
+	missing    []string // of a set that has opened before: who has not come again
+	newcomers  int      // who waits for such a set to be over
+}
+
+// gather is nil for a key that nobody uses as a barrier.
+func gather(view *engine.KeyView) *gathering {
+	g := &gathering{generation: view.Generation}
+	came := map[engine.Party]bool{}
+	for i := range view.Waiters {
+		if w := &view.Waiters[i]; w.Mode == interlock.Barrier {
+			g.size = max(g.size, w.Count)
+			came[engine.Party{Agent: w.Agent, Session: w.Session, Flow: w.Flow}] = true
+		}
+	}
+	for i := range view.Holders {
+		h := &view.Holders[i]
+		if h.Mode != interlock.Barrier || h.Key != view.Key {
+			continue
+		}
+		g.size = max(g.size, h.Count)
+		party := engine.Party{Agent: h.Agent, Session: h.Session, Flow: h.Flow}
+		if came[party] {
+			delete(came, party)
+			g.there = append(g.there, agentName(h.Agent))
+		} else {
+			g.missing = append(g.missing, agentName(h.Agent))
+		}
+	}
+	if len(g.there)+len(g.missing) > 0 {
+		g.newcomers = len(came)
+		return g
+	}
+	for i := range view.Waiters {
+		if w := &view.Waiters[i]; w.Mode == interlock.Barrier {
+			g.there = append(g.there, agentName(w.Agent))
+		}
+	}
+	if len(g.there) == 0 {
+		return nil
+	}
+	return g
+}
+
+// text reads: gate is a barrier of 3 parties; 2 are there (a, b), 1 is missing.
+func (g *gathering) text(key string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s is a barrier of %d parties", key, g.size)
+	if g.generation > 0 {
+		fmt.Fprintf(&b, " that has opened %s", count(int(g.generation), "time", "times"))
+	}
+	switch {
+	case len(g.there) == 0:
+		fmt.Fprintf(&b, "; nobody of its set has come again: %s", names(g.missing))
+	case g.generation == 0:
+		fmt.Fprintf(&b, "; %s there (%s), %s missing", count(len(g.there), "is", "are"), names(g.there), count(int(g.size)-len(g.there), "is", "are"))
+	default:
+		fmt.Fprintf(&b, "; %s there again (%s), still missing: %s", count(len(g.there), "is", "are"), names(g.there), names(g.missing))
+	}
+	if g.newcomers > 0 {
+		fmt.Fprintf(&b, "; %s until that set is over", count(g.newcomers, "newcomer waits", "newcomers wait"))
+	}
+	return b.String()
+}
+
+func (g *gathering) advice() interlock.Advice {
+	switch {
+	case len(g.missing) > 0:
+		return interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
+			"the barrier waits for %s: ask why that one does not come; if it dies or releases, the barrier is broken and all who wait are told", g.missing[0],
+		)}
+	case g.generation > 0:
+		return interlock.Advice{Action: interlock.ActWait, Message: "the set has lost a party and cannot open again: release what is left of it, and begin anew"}
+	}
+	return interlock.Advice{Action: interlock.ActWait, Message: "the parties that are missing have to come: start them, or have those who wait leave the line"}
+}
+
+// names lists the first few of many.
+func names(list []string) string {
+	const most = 8
+	if len(list) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+	}
+	return strings.Join(list, ", ")
+}
