@@ -341,9 +341,10 @@ func (e *Engine) evolveEnd(ev *Event, r *request) {
 	if writes {
 		e.writes++
 		for i := range r.needs {
-			if l := r.needs[i].node.line; l != nil && writing.has(r.needs[i].mode) {
+			m := &r.needs[i]
+			if l := m.node.line; l != nil && m.counts == 0 && writing.has(m.mode) {
 				l.wrote = e.writes
-				if r.needs[i].mode == ex {
+				if m.mode == ex {
 					l.wroteAll = e.writes
 				}
 			}

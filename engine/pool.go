@@ -324,27 +324,34 @@ func (p *pool) refill(old *policy, now Time) {
 	p.full = now.Add(min(missing, time.Duration(p.policy.burst())) * p.policy.tick())
 }
 
-// armPool has the first in line looked at when its tokens are there.
+// armPool has those looked at who wait for tokens when they are there: the first
+// watched one of each class, and those that are watched one by one.
 func (e *Engine) armPool(p *pool) {
 	if p == nil || p.policy == nil || p.policy.Rate == 0 || p.node.line == nil {
 		return
 	}
-	var next Time
+	next := never
+	consider := func(w *place) {
+		n := p.ahead(w.req) + uint64(w.count)
+		if n > uint64(p.policy.burst()) {
+			return // it waits for those ahead
+		}
+		if at := p.tokensAt(n); at > e.now {
+			next = min(next, at)
+		}
+	}
 	for c := p.node.line.first; c != nil; c = c.next {
 		if c.counts != interlock.Permits {
 			continue
 		}
 		if w := c.firstWatched(); w != nil {
-			n := p.ahead(w.req) + uint64(w.count)
-			if n > uint64(p.policy.burst()) {
-				continue // it waits for those ahead
-			}
-			if at := p.tokensAt(n); at > e.now && (next == 0 || at < next) {
-				next = at
-			}
+			consider(w)
+		}
+		for _, w := range c.apart {
+			consider(w)
 		}
 	}
-	if next == 0 {
+	if next == never {
 		e.timers.clear(p.timer)
 		return
 	}

@@ -152,8 +152,8 @@ func (e *Engine) consider(c candidate) {
 	p.ready = false
 	if r := p.req; r.num == c.num && r.phase == waiting && p.watching {
 		if r.blockedAt(&r.needs[p.need]) {
+			e.armPool(c.node.pool)
 			if !p.apart {
-				e.armPool(c.node.pool)
 				return
 			}
 		} else if b := r.blocker(); b >= 0 {
