@@ -108,12 +108,8 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	r.id, r.num, r.space = c.ID, e.num+1, e.space(c.Namespace)
 	r.ttl, r.agent = c.TTL, c.Agent
 	if sess != nil {
-		name := c.Flow
-		if name == "" {
-			name = "main"
-		}
 		r.agent = ""
-		r.join(sess.flow(name))
+		r.join(sess.flow(flowOr(c.Flow)))
 		if r.ttl == 0 || r.ttl > sess.ttl {
 			r.ttl = sess.ttl // it ends with its session at the latest
 		}
@@ -139,6 +135,14 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	r.lead = r.leads()
 	r.setScore()
 	return r
+}
+
+// flowOr gives the name of a flow, where "" means main.
+func flowOr(name string) string {
+	if name == "" {
+		return "main"
+	}
+	return name
 }
 
 // try has a new request stand as if at the end of the line, so that it can be seen
@@ -217,6 +221,9 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 	ev.Purpose, ev.Trace = r.purpose, r.trace
 	ev.TTL, ev.Grace, ev.MaxHold, ev.Priority, ev.Lead = r.ttl, r.grace, r.maxHold, int(r.priority), r.lead
 	ev.Any = r.any
+	if r.target != nil {
+		ev.Target, ev.TargetFlow = r.target.num, r.targetFlow
+	}
 	if t := r.terms; t != nil {
 		ev.Group, ev.Stall, ev.LockDelay, ev.MaxWait, ev.Actor = t.group, t.stall, t.lockDelay, t.maxWait, t.owner
 		ev.Generation = t.generation

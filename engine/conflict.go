@@ -191,6 +191,10 @@ func (e *Engine) holder(r *request, c interlock.Claim) interlock.Holder {
 // it conflicts with.
 func (e *Engine) ticket(r *request) interlock.Ticket {
 	t := interlock.Ticket{ID: r.id, Position: 1}
+	if r.target != nil {
+		t.Length = 1 // nobody stands in its way but the one for whom it waits
+		return t
+	}
 	at := 0
 	for i := range r.needs {
 		m := &r.needs[i]

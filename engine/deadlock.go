@@ -56,9 +56,10 @@ func (e *Engine) sacrifice(cycle []*wait) {
 	steps := make([]interlock.CycleStep, min(len(cycle), interlock.MaxCycleSteps))
 	for i, w := range cycle[:len(steps)] {
 		r := w.req
-		c := r.claimAt(w.via)
-		steps[i] = interlock.CycleStep{
-			Agent: r.agentName(), Flow: r.flowName(), Key: c.Key, Mode: c.Mode, Victim: i == 0,
+		steps[i] = interlock.CycleStep{Agent: r.agentName(), Flow: r.flowName(), Victim: i == 0}
+		if w.via != noNeed {
+			c := r.claimAt(w.via)
+			steps[i].Key, steps[i].Mode = c.Key, c.Mode
 		}
 		if s := r.session(); s != nil {
 			steps[i].Session = s.name
@@ -154,7 +155,7 @@ func cycleTo(w *wait) (cycle []*wait) {
 // isWaitedFor is false when nobody can be waiting for the party: it holds nothing
 // that is wanted, and nobody stands behind it.
 func (p *party) isWaitedFor() bool {
-	if len(p.leases) > 64 {
+	if len(p.leases) > 64 || p.flow != nil && len(p.flow.sess.awaiting) > 0 {
 		return true // looking through them would cost more than the search
 	}
 	for _, r := range p.leases {
@@ -193,6 +194,9 @@ func (r *request) hasFollower() bool {
 // waiters ahead that the search which began at s has met at the same key before.
 // It stops when visit returns true, and returns that.
 func (e *Engine) eachBlocker(r *request, s suspect, visit func(need int, p *party, r *request) bool) bool {
+	if r.target != nil {
+		return r.eachTarget(visit)
+	}
 	return e.eachInTheWay(r, s, visit) || e.eachAbsent(r, s, visit)
 }
 

@@ -115,7 +115,9 @@ func (e *Engine) decide(cmd Command) {
 		e.convert(c)
 	case *Arrive:
 		e.arrive(c)
-	case *Park, *Resume, *Declare:
+	case *Declare:
+		e.declare(c)
+	case *Park, *Resume:
 		e.refuse(interlock.CodeUnsupported, "this is not part of this version")
 	case *Limit:
 		e.limit(c)
@@ -240,6 +242,9 @@ func (e *Engine) recover(c *Recover) {
 				r.wait.caller, r.wait.link, r.wait.asked = nil, 0, e.now
 				r.refile()
 				e.watchAnywhere(r)
+				if r.target != nil {
+					e.suspect(r.party, r)
+				}
 			} else if s := r.session(); s != nil && r.asker() != nil {
 				s.note(r, Loss{Lease: e.lease(r), Message: r.yieldWords()})
 			}

@@ -98,13 +98,14 @@ const (
 	ByConversion Reason = 14 // the conversion was granted: it is part of its lease now
 	ByBase       Reason = 15 // the lease that it would have changed or belongs to is over
 	ByParking    Reason = 16 // it was parked for as long as it may be
+	ByTarget     Reason = 17 // the session for which it waited is over
 )
 
 var reasonNames = [...]string{
 	ByRelease: "released", ByTTL: "ttl", ByMaxHold: "max_hold", ByStall: "stall", ByRevocation: "revoked",
 	BySession: "session_closed", ByDeath: "session_expired", ByLapse: "lapsed", ByLeaving: "left", ByDeadlock: "deadlock",
 	ByWaitLimit: "wait_limit", ByPreemption: "preempted", ByBreak: "barrier_broken", ByConversion: "converted",
-	ByBase: "lease_ended", ByParking: "park_limit",
+	ByBase: "lease_ended", ByParking: "park_limit", ByTarget: "target_ended",
 }
 
 func (r Reason) String() string {

@@ -34,6 +34,7 @@ func (e *Engine) evolve(ev *Event) error {
 			return errUnknown
 		}
 		if !s.dead {
+			s.space.roll.remove(s)
 			s.space.lingering++
 			s.space.count(s.owner, taken{sessions: -1})
 		}
@@ -98,6 +99,7 @@ func (e *Engine) evolveSession(ev *Event) error {
 	s.owner = ev.Actor
 	s.space.count(s.owner, taken{sessions: 1})
 	s.space.sessions[id] = s
+	s.space.roll.add(s)
 	e.byNum[s.num] = s
 	e.snum = max(e.snum, s.num)
 	return nil
@@ -105,7 +107,7 @@ func (e *Engine) evolveSession(ev *Event) error {
 
 // forgetSession drops an ended session when nothing of it is left.
 func (e *Engine) forgetSession(s *session) {
-	if !s.dead || s.work > 0 {
+	if !s.dead || s.work > 0 || len(s.awaiting) > 0 {
 		return
 	}
 	e.timers.clear(&s.timer)
@@ -160,6 +162,12 @@ func (e *Engine) request(ev *Event) (*request, error) {
 			return nil, err
 		}
 	}
+	if ev.Target != 0 {
+		r.target, r.targetFlow = e.byNum[ev.Target], ev.TargetFlow
+		if r.target == nil || r.target.space != r.space || ev.Kind != EvQueued || len(ev.Claims) > 0 {
+			return nil, errUnknown
+		}
+	}
 	e.resolve(r)
 	return r, nil
 }
@@ -190,7 +198,7 @@ func (e *Engine) discard(r *request) {
 func (e *Engine) evolveRequest(ev *Event) error {
 	r := ev.req
 	if r == nil {
-		if e.space(ev.Namespace).requests[ev.ID] != nil || len(ev.Claims) == 0 {
+		if e.space(ev.Namespace).requests[ev.ID] != nil || len(ev.Claims) == 0 && ev.Target == 0 {
 			return fmt.Errorf("engine: request %d is made twice or claims nothing", ev.Num)
 		}
 		var err error
@@ -223,6 +231,9 @@ func (e *Engine) evolveRequest(ev *Event) error {
 	r.enline()
 	if r.base != nil {
 		r.base.conversion = r
+	}
+	if r.target != nil {
+		r.await()
 	}
 	return nil
 }
@@ -300,10 +311,17 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		if r.base != nil {
 			r.base.conversion = nil
 		}
+		target := r.target
+		if target != nil {
+			r.unawait()
+		}
 		r.ending = endingOf(ev)
 		e.bury(r, ev.Reason)
+		if target != nil {
+			e.forgetSession(target)
+		}
 	case EvTomb:
-		if r != nil || len(ev.Claims) == 0 {
+		if r != nil || len(ev.Claims) == 0 && ev.Fence != 0 {
 			return errUnknown
 		}
 		r = e.newRequest()
@@ -371,7 +389,7 @@ func (e *Engine) bury(r *request, why Reason) {
 	r.unneed()
 	r.unask()
 	sess := r.session()
-	r.flow, r.party, r.base, r.wait, r.phase, r.reason = nil, nil, nil, nil, over, why
+	r.flow, r.party, r.base, r.target, r.wait, r.phase, r.reason = nil, nil, nil, nil, nil, over, why
 	r.agent, r.purpose, r.trace, r.progress, r.terms, r.dealings = "", "", "", nil, nil, nil
 	r.space.tombs.push(r)
 	if r.space.tombs.n > rememberedEnds {

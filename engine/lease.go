@@ -310,7 +310,7 @@ func goneCode(r *request) interlock.Code {
 		return interlock.CodeReleased
 	case ByRevocation:
 		return interlock.CodeRevoked
-	case BySession:
+	case BySession, ByTarget:
 		return interlock.CodeSessionEnded
 	case ByDeadlock:
 		return interlock.CodeDeadlock
@@ -374,6 +374,7 @@ var lostWords = [...]string{
 	ByDeadlock:   "was not granted: waiting for it would have been a deadlock",
 	ByConversion: "was converted",
 	ByBase:       "was not converted: it came to its end before",
+	ByTarget:     "is over: the session for which it waited has ended",
 	ByWaitLimit:  "was not granted: its request stood in line for as long as it may",
 	ByBreak:      "was not granted: a party of the barrier died or left before all were there",
 	ByPreemption: "was taken for a request that asked its holder to yield",
@@ -404,11 +405,20 @@ func (e *Engine) refuseGone(to Caller, r *request) {
 	eff := e.effect(to, Refused)
 	eff.Code, eff.Lease = code, e.lease(r)
 	eff.Message = r.endWords() + r.adviceAfter(code)
-	c := e.situation(r.space, r.claims[0].Key)
+	c := e.situation(r.space, r.firstKey())
 	if r.ending != nil {
 		c.Cycle = r.ending.cycle
 	}
 	eff.Conflict = c
+}
+
+// firstKey is the key that stands for r where there is room for one only; "" for a
+// request that claims none.
+func (r *request) firstKey() interlock.Key {
+	if len(r.claims) == 0 {
+		return ""
+	}
+	return r.claims[0].Key
 }
 
 // endWords say what happened to a lease.
@@ -417,7 +427,11 @@ func (r *request) endWords() string {
 	if int(r.reason) < len(lostWords) {
 		words = lostWords[r.reason]
 	}
-	words = "the lease on " + string(r.claims[0].Key) + " " + words
+	if len(r.claims) == 0 {
+		words = "the declared wait " + words
+	} else {
+		words = "the lease on " + string(r.claims[0].Key) + " " + words
+	}
 	if r.phase == closed {
 		words += r.closedWords()
 	}

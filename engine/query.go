@@ -237,6 +237,12 @@ func (e *Engine) Waits(ns interlock.Namespace) (edges []WaitEdge) {
 		if r.phase != waiting {
 			continue
 		}
+		if r.target != nil && len(edges) < maxWaitEdges {
+			edges = append(edges, WaitEdge{
+				Waiter: partyOf(r), Blocker: Party{Agent: r.target.agent, Session: r.target.name, Flow: r.targetFlow},
+				Waited: e.now.Sub(r.wait.arrived),
+			})
+		}
 		for way := range r.ways {
 			for i := range way.needs {
 				if len(edges) >= maxWaitEdges {

@@ -198,6 +198,9 @@ func (e *Engine) again(cmd Command, a *answered) {
 	case *Arrive:
 		e.followAgain(a, c.Attach)
 		return
+	case *Declare:
+		e.followAgain(a, c.Attach)
+		return
 	case *OpenSession:
 		if s, ok := e.living(a.id); ok {
 			e.reply(Done).Session = e.show(s)
@@ -269,7 +272,7 @@ func (e *Engine) remember(cmd Command) {
 // they change nothing, or the same thing again.
 func (h *Head) repeatable(cmd Command) bool {
 	switch cmd.(type) {
-	case *Acquire, *Convert, *Arrive, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure:
+	case *Acquire, *Convert, *Arrive, *Declare, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure:
 		return h.RequestID != "" || h.Seq != 0
 	}
 	return false
@@ -326,6 +329,12 @@ func fingerprint(cmd Command) uint64 {
 		p.claims(c.Claims)
 		p.number(uint64(c.MaxWait))
 		p.number(uint64(c.OnConflict))
+	case *Declare:
+		p.number(10)
+		for _, s := range []string{c.Agent, c.Flow, c.Purpose, c.On.Session, c.On.Agent, c.On.Flow} {
+			p.text(s)
+		}
+		p.number(uint64(c.MaxWait))
 	case *SetPattern:
 		p.number(11)
 		p.text(string(appendPattern(nil, &c.Pattern)))

@@ -54,8 +54,11 @@ func (s *script) learn(cmd engine.Command, ev *engine.Event) {
 				l.actor, l.who = a, a.name
 			}
 		}
-		if ask, ok := cmd.(*engine.Acquire); ok && ask.Flow != "" && ask.Flow != "main" {
-			l.who += "/" + ask.Flow
+		l.who = flowName(l.who, ev.Flow)
+		for _, a := range s.actors {
+			if a.num == ev.Target && ev.Target != 0 {
+				l.claims = "wait for " + flowName(a.name, ev.TargetFlow)
+			}
 		}
 		if base := s.nums[ev.Base]; base != nil {
 			l.actor, l.who = base.actor, base.who
@@ -205,8 +208,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 				if c.Victim {
 					mark = " (victim)"
 				}
-				s.printf("  %s waits for %s at %s%s", flowName(c.Agent, c.Flow), flowName(next.Agent, next.Flow),
-					claimsText([]interlock.Claim{{Key: c.Key, Mode: c.Mode}}), mark)
+				s.printf("  %s waits for %s%s%s", flowName(c.Agent, c.Flow), flowName(next.Agent, next.Flow), atText(c.Key, c.Mode), mark)
 			}
 		}
 	case engine.Warned:
@@ -273,6 +275,14 @@ func anyText(any bool) string {
 		return "any of "
 	}
 	return ""
+}
+
+// atText says at which key somebody waits; nothing of a declared wait.
+func atText(key interlock.Key, mode interlock.Mode) string {
+	if key == "" {
+		return ""
+	}
+	return " at " + claimsText([]interlock.Claim{{Key: key, Mode: mode}})
 }
 
 func flowName(agent, flow string) string {
@@ -367,8 +377,7 @@ func (s *script) show(w *words) error {
 		}
 	case w.has("waits"):
 		for _, e := range s.e.Waits(ns) {
-			text := fmt.Sprintf("%s waits for %s at %s", flowName(e.Waiter.Agent, e.Waiter.Flow), flowName(e.Blocker.Agent, e.Blocker.Flow),
-				claimsText([]interlock.Claim{{Key: e.Key, Mode: e.Mode}}))
+			text := fmt.Sprintf("%s waits for %s%s", flowName(e.Waiter.Agent, e.Waiter.Flow), flowName(e.Blocker.Agent, e.Blocker.Flow), atText(e.Key, e.Mode))
 			if e.Ahead {
 				text += " (ahead in line)"
 			}

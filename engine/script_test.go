@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -31,10 +32,11 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	        explain also shows what stood in the way.)
 //	convert fence=N key=K [mode=M] [key=K ...] [wait|preempt] [detached] [max_wait=D] [id=R] [explain]
 //	arrive fence=N [max_wait=D] [detached] [id=R]
+//	declare holder=NAME [flow=F] on=AGENT | on_session=NAME [on_flow=F] [detached] [max_wait=D] [id=R]
 //	release fence=N [note="..."] [outcome=W] [id=R]   renew fence=N [progress=W]   get fence=N
 //	poll ticket=tN [detached]   leave ticket=tN
 //	        (all of them in the name of the lease's holder, unless as=NAME, or as=nobody)
-//	open holder=NAME [ttl=D]   close   heartbeat   attach   detach holder=NAME [link=N] or ticket=tN
+//	open holder=NAME [agent=NAME] [ttl=D]   close   heartbeat   attach   detach holder=NAME [link=N] or ticket=tN
 //	revoke key=K fence=N [reason=W]   check key=K fence=N
 //	advance D     time passes, with a Tick at every timer on the way
 //	pass D        time passes, and no Tick yet
@@ -153,6 +155,8 @@ type actor struct {
 	id   interlock.SessionID
 	num  uint64
 	link uint64
+
+	public string // name of the session
 }
 
 // lease is a request with the names that the script uses for it.
@@ -272,6 +276,8 @@ func (s *script) do(line string) (err error) {
 	case "arrive":
 		head, id := s.byFence(w)
 		err = s.tellMore(&engine.Arrive{Head: head, Lease: id, ID: s.id(), MaxWait: w.duration("max_wait"), Attach: !w.has("detached")}, w)
+	case "declare":
+		err = s.declare(w)
 	case "open":
 		err = s.open(w)
 	case "close":
@@ -423,13 +429,18 @@ func (s *script) meet(a *actor) {
 			a.num = ev.Session
 		}
 	}
+	for i := range s.last.Effects {
+		if e := &s.last.Effects[i]; e.Session.ID == a.id {
+			a.public = e.Session.Name
+		}
+	}
 }
 
 func (s *script) open(w *words) error {
 	head := s.head(w)
 	a := s.newActor(head.Namespace, w.get("holder"))
 	head.From = &listener{a.name}
-	err := s.step(&engine.OpenSession{Head: head, ID: a.id, Agent: a.name, TTL: w.duration("ttl")})
+	err := s.step(&engine.OpenSession{Head: head, ID: a.id, Agent: cmp.Or(w.get("agent"), a.name), TTL: w.duration("ttl")})
 	s.meet(a)
 	s.print(&engine.OpenSession{})
 	return err
@@ -513,22 +524,27 @@ func (s *script) acquire(w *words) error {
 	if w.has("grace") {
 		c.Grace = w.duration("grace")
 	}
-	if w.get("session") == "none" {
-		c.Agent = w.get("holder")
-		c.Link = bareLink
-	} else if w.has("holder") {
-		a := s.actor(c.Namespace, w.get("holder"))
-		c.Session, c.Link = a.id, a.link
-	}
-	if w.has("link") {
-		c.Link = uint64(w.number("link"))
-	}
-	c.From = &listener{w.get("holder")}
+	s.asker(&c.Head, &c.Agent, w)
 	var err error
 	if c.Claims, err = claimsIn(w); err != nil {
 		return err
 	}
 	return s.tellMore(c, w)
+}
+
+// asker makes holder= the one who asks.
+func (s *script) asker(head *engine.Head, agent *string, w *words) {
+	if w.get("session") == "none" {
+		*agent = w.get("holder")
+		head.Link = bareLink
+	} else if w.has("holder") {
+		a := s.actor(head.Namespace, w.get("holder"))
+		head.Session, head.Link = a.id, a.link
+	}
+	if w.has("link") {
+		head.Link = uint64(w.number("link"))
+	}
+	head.From = &listener{w.get("holder")}
 }
 
 // convert changes what the lease with fence= claims.
@@ -546,6 +562,19 @@ func (s *script) convert(w *words) error {
 		return err
 	}
 	return s.tellMore(c, w)
+}
+
+// declare says that one flow waits for another.
+func (s *script) declare(w *words) error {
+	c := &engine.Declare{
+		Head: s.head(w), ID: s.id(), Flow: w.get("flow"), Purpose: w.get("purpose"),
+		On: engine.Party{Agent: w.get("on"), Flow: w.get("on_flow")}, MaxWait: w.duration("max_wait"), Attach: !w.has("detached"),
+	}
+	if w.has("on_session") {
+		c.On.Session = s.actor(c.Namespace, w.get("on_session")).public
+	}
+	s.asker(&c.Head, &c.Agent, w)
+	return s.tell(c)
 }
 
 // claimsIn reads the words about keys.

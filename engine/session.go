@@ -259,7 +259,7 @@ func (e *Engine) endSession(s *session, why Reason) {
 	if why == BySession {
 		e.ev.Actor = e.head.Actor
 	}
-	if s.work > 0 {
+	if s.work > 0 || len(s.awaiting) > 0 {
 		e.doom(s)
 	}
 	e.emit(&e.ev)
@@ -277,6 +277,9 @@ func (e *Engine) doom(s *session) {
 // those of one that died after their grace.
 func (e *Engine) reap() {
 	s := e.dying.at(0)
+	if !e.endAwaiting(s) {
+		return
+	}
 	for _, f := range s.sortedFlows() {
 		for len(f.waits) > 0 {
 			if e.full() {

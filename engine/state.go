@@ -16,6 +16,7 @@ type space struct {
 	nodes    map[string]*node
 	requests map[[16]byte]*request // waiting, holding, and remembered ones
 	sessions map[interlock.SessionID]*session
+	roll     roll
 	tombs    ring[*request]            // requests that are over, oldest first
 	gone     ring[interlock.SessionID] // sessions that are over, oldest first
 	goneWhy  map[interlock.SessionID]Reason
@@ -78,6 +79,8 @@ type request struct {
 	claims     []interlock.Claim
 	needs      []need
 	wait       *wait     // while waiting
+	target     *session  // of a declared wait: for whom it waits
+	targetFlow string    // and for which flow, "" for all
 	trunk      *request  // of a branch: the request that it belongs to
 	timer      *timer    // what the session's timer does not cover
 	ending     *ending   // more about how it ended, where there is more to say
@@ -93,7 +96,7 @@ type request struct {
 	waited  time.Duration
 
 	priority int32
-	pos      int32 // in party.leases; of a branch, among those of its trunk
+	pos      int32 // in party.leases; of a branch, among those of its trunk; of a declared wait, in session.awaiting
 	phase    phase
 	reason   Reason // why it is over, or in grace
 	warned   bool   // volatile: told of max_hold
@@ -153,34 +156,36 @@ type wait struct {
 
 // session is one live process or conversation.
 type session struct {
-	num    uint64
-	id     interlock.SessionID
-	space  *space
-	agent  string
-	owner  string // the principal who opened it
-	name   string // public
-	ttl    time.Duration
-	opened Time
-	flows  map[string]*flow
-	work   int  // leases and waits
-	dead   bool // over; it stays until its last lease and wait have ended
-	why    Reason
-	seqs   seqWindow
-	ids    idWindow
+	num      uint64
+	id       interlock.SessionID
+	space    *space
+	agent    string
+	owner    string // the principal who opened it
+	name     string // public
+	ttl      time.Duration
+	opened   Time
+	flows    map[string]*flow
+	awaiting []*request // declared waits for it, in no order
+	work     int        // leases and waits
+	dead     bool       // over; it stays until its last lease and wait have ended
+	why      Reason
+	seqs     seqWindow
+	ids      idWindow
 
 	// Volatile.
-	renewed  Time
-	progress progress
-	minTTL   time.Duration // at most the smallest ttl of its leases
-	timer    timer
-	caller   Caller
-	link     uint64
-	losses   []Loss
-	timed    int  // leases with a max_hold or a stall
-	timedAt  Time // not after the first of them is in its soft tier for it
-	busy     int  // flows that were left when the idle ones were last dropped
-	spared   bool // not heard of since Recover
-	dying    bool // stands in agenda.dying
+	renewed                    Time
+	progress                   progress
+	minTTL                     time.Duration // at most the smallest ttl of its leases
+	timer                      timer
+	caller                     Caller
+	link                       uint64
+	losses                     []Loss
+	timed                      int      // leases with a max_hold or a stall
+	timedAt                    Time     // not after the first of them is in its soft tier for it
+	busy                       int      // flows that were left when the idle ones were last dropped
+	spared                     bool     // not heard of since Recover
+	sameAgent, sameAgentBefore *session // in the list of its agent's in space.roll
+	dying                      bool     // stands in agenda.dying
 }
 
 // publicName derives what others may see of a session from its secret id.

@@ -248,6 +248,9 @@ func (e *Engine) watch(r *request, i int) {
 // watchAnywhere puts a waiter's watch where it is blocked, or makes it ready when
 // nothing blocks it.
 func (e *Engine) watchAnywhere(r *request) {
+	if r.target != nil {
+		return // no key can help it
+	}
 	for way := range r.ways {
 		i := way.blocker()
 		e.watch(way, max(i, 0))

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Declared waits: a flow says that it waits for another, which Interlock cannot
+// see by itself. Such a wait is a request that claims nothing, so it stands in no
+// line and is never granted. It is there for the deadlocks that go through it. It
+// ends like any wait, and when the session for which it waits is over.
+
+func (e *Engine) declare(c *Declare) {
+	if code, problem := e.closedFor(); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	sess, ok := e.caller()
+	if !ok {
+		return
+	}
+	if code, problem := checkDeclare(c); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	target, ok := e.party(c.On)
+	if !ok {
+		return
+	}
+	r := e.newRequest()
+	r.id, r.num, r.space, r.agent, r.purpose = c.ID, e.num+1, target.space, c.Agent, c.Purpose
+	r.target, r.targetFlow = target, c.On.Flow
+	t := terms{maxWait: c.MaxWait}
+	if sess != nil {
+		r.agent = ""
+		r.join(sess.flow(flowOr(c.Flow)))
+	} else {
+		t.owner = c.Actor
+	}
+	r.setTerms(t)
+	if sess == target && r.targetFlow == r.flow.name {
+		e.discard(r)
+		e.refuse(interlock.CodeInvalidRequest, "a flow cannot wait for itself")
+		return
+	}
+	e.try(r)
+	e.queue(r, c.Attach)
+}
+
+// party finds the live session that somebody means by its public name, or by the
+// name of its agent. If there is none, or are several, the command is refused and
+// ok is false.
+func (e *Engine) party(on Party) (s *session, ok bool) {
+	if space := e.spaces[e.head.Namespace]; space != nil {
+		if on.Session != "" {
+			s = space.roll.byName[on.Session]
+		} else {
+			s = space.roll.byAgent[on.Agent]
+		}
+	}
+	switch {
+	case s == nil:
+		e.refuse(interlock.CodeUnknownSession, fmt.Sprintf("there is no live session of %q to wait for", cmp.Or(on.Session, on.Agent)))
+	case on.Session == "" && s.sameAgent != nil:
+		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("agent %q has several sessions: say for which of them, by its public name", on.Agent))
+	default:
+		return s, true
+	}
+	return nil, false
+}
+
+func checkDeclare(c *Declare) (interlock.Code, string) {
+	if problem := checkNamespace(c.Namespace); problem != "" {
+		return interlock.CodeInvalidNamespace, problem
+	}
+	if c.On.Session == "" && c.On.Agent == "" {
+		return interlock.CodeInvalidRequest, "for whom? name a session, or an agent that has one"
+	}
+	if code, problem := checkTexts(
+		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes}, text{"purpose", c.Purpose, interlock.MaxPurposeBytes},
+		text{"session to wait for", c.On.Session, interlock.MaxNameBytes}, text{"agent to wait for", c.On.Agent, interlock.MaxNameBytes},
+		text{"flow to wait for", c.On.Flow, interlock.MaxNameBytes},
+	); code != "" {
+		return code, problem
+	}
+	return checkMaxWait(c.MaxWait)
+}
+
+// await puts a declared wait on the list of the session for which it waits.
+func (r *request) await() {
+	r.pos = int32(len(r.target.awaiting))
+	r.target.awaiting = append(r.target.awaiting, r)
+}
+
+// unawait takes it off again.
+func (r *request) unawait() {
+	list := r.target.awaiting
+	last := len(list) - 1
+	list[r.pos] = list[last]
+	list[r.pos].pos = r.pos
+	list[last] = nil
+	r.target.awaiting = list[:last]
+}
+
+// endAwaiting ends the waits for a session that is over, and reports whether the
+// step had room for all.
+func (e *Engine) endAwaiting(s *session) bool {
+	if len(s.awaiting) == 0 {
+		return true
+	}
+	list := slices.SortedFunc(slices.Values(s.awaiting), func(a, b *request) int { return cmp.Compare(a.num, b.num) })
+	for _, r := range list {
+		if e.full() {
+			return false
+		}
+		e.leaveLine(r, ByTarget)
+	}
+	return true
+}
+
+// eachTarget calls visit for the parties for which a declared wait waits, as
+// eachBlocker does for other waits.
+func (r *request) eachTarget(visit func(need int, p *party, r *request) bool) bool {
+	if r.targetFlow != "" {
+		f := r.target.flows[r.targetFlow]
+		return f != nil && visit(noNeed, &f.party, nil)
+	}
+	for _, f := range r.target.sortedFlows() {
+		if visit(noNeed, &f.party, nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// noNeed stands for the index of a need in a wait that has none.
+const noNeed = -1
+
+// roll lists the live sessions of a namespace by what others know of them.
+type roll struct {
+	byName  map[string]*session // by public name
+	byAgent map[string]*session // the latest one of each agent; the others follow it
+}
+
+func (l *roll) add(s *session) {
+	if l.byName == nil {
+		l.byName, l.byAgent = map[string]*session{}, map[string]*session{}
+	}
+	l.byName[s.name] = s
+	if s.sameAgent = l.byAgent[s.agent]; s.sameAgent != nil {
+		s.sameAgent.sameAgentBefore = s
+	}
+	l.byAgent[s.agent] = s
+}
+
+func (l *roll) remove(s *session) {
+	delete(l.byName, s.name)
+	next, before := s.sameAgent, s.sameAgentBefore
+	if next != nil {
+		next.sameAgentBefore = before
+	}
+	switch {
+	case before != nil:
+		before.sameAgent = next
+	case next != nil:
+		l.byAgent[s.agent] = next
+	default:
+		delete(l.byAgent, s.agent)
+	}
+	s.sameAgent, s.sameAgentBefore = nil, nil
+}
