@@ -293,7 +293,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		}
 		r.phase, r.reason, r.renewed, r.ending = inGrace, ev.Reason, ev.At, endingOf(ev)
 	case EvClosed:
-		if r.phase != held && r.phase != inGrace {
+		if r.phase != held && r.phase != inGrace || r.terms == nil || r.terms.lockDelay == 0 {
 			return errUnknown
 		}
 		e.evolveClosed(ev, r)
