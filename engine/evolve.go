@@ -142,7 +142,7 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	r.id, r.num, r.space = ev.ID, ev.Num, e.space(ev.Namespace)
 	if ev.Session != 0 {
 		s := e.byNum[ev.Session]
-		if s == nil {
+		if s == nil || s.space != r.space {
 			return nil, errUnknown
 		}
 		r.join(s.flow(ev.Flow))
