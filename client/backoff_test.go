@@ -26,23 +26,28 @@ func TestBackoff(t *testing.T) {
 		want      []time.Duration
 	}{
 		"nothing is known: it doubles up to its bound": {
-			client.Backoff{}, make([]time.Duration, 10),
+			client.Backoff{},
+			make([]time.Duration, 10),
 			[]time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 10 * s, 10 * s, 10 * s},
 		},
 		"the line moves as estimated: it stays with the estimate": {
-			client.Backoff{}, []time.Duration{4 * s, 3 * s, 2 * s, 1 * s, 10 * ms},
+			client.Backoff{},
+			[]time.Duration{4 * s, 3 * s, 2 * s, 1 * s, 10 * ms},
 			[]time.Duration{8 * s, 6 * s, 4 * s, 2 * s, 100 * ms},
 		},
 		"the estimate does not get shorter: it doubles around it": {
-			client.Backoff{}, []time.Duration{s, s, s, s, s},
+			client.Backoff{},
+			[]time.Duration{s, s, s, s, s},
 			[]time.Duration{2 * s, 4 * s, 8 * s, 10 * s, 10 * s},
 		},
 		"it moves again": {
-			client.Backoff{}, []time.Duration{s, s, s, 900 * ms, 800 * ms},
+			client.Backoff{},
+			[]time.Duration{s, s, s, 900 * ms, 800 * ms},
 			[]time.Duration{2 * s, 4 * s, 8 * s, 1800 * ms, 1600 * ms},
 		},
 		"bounds of one's own": {
-			client.Backoff{Least: s, Most: 3 * s}, []time.Duration{0, 0, time.Hour, 0},
+			client.Backoff{Least: s, Most: 3 * s},
+			[]time.Duration{0, 0, time.Hour, 0},
 			[]time.Duration{2 * s, 3 * s, 3 * s, 3 * s},
 		},
 	} {

@@ -267,11 +267,10 @@ func (c *Client) pushed(s *session, r *proto.Reply, at interlock.At) {
 	if g == nil {
 		return
 	}
+	g.asked(r.Lease.Yield)
 	switch r.Outcome {
 	case proto.Warned:
 		g.warned(&r.Lease)
-	case proto.Asked:
-		g.asked(r.Lease.Yield)
 	case proto.Lost:
 		why := r.Error(uint32(at.Shard), at.Epoch)
 		why.Key, why.EndedBy = g.key(), r.Lease.EndedBy

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,11 +13,13 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// The scenarios hold whatever is between client and server.
-var scenarios = []struct {
+// A scenario holds whatever is between client and server.
+type scenario struct {
 	name string
 	run  func(t *testing.T, s *stage)
-}{
+}
+
+var basicScenarios = []scenario{
 	{"a granted lease, and its release", func(t *testing.T, s *stage) {
 		c := s.client("billing")
 		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"account:1"}, Purpose: "late fee", TTL: 20 * time.Second, Grace: client.NoGrace, MaxHold: time.Hour})
@@ -244,7 +247,7 @@ var scenarios = []struct {
 }
 
 func TestScenarios(t *testing.T) {
-	for _, sc := range scenarios {
+	for _, sc := range slices.Concat(basicScenarios, limitScenarios, changeScenarios) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Run("embedded", func(t *testing.T) {
 				w := inMemory(t)
