@@ -46,7 +46,7 @@ lost, 69 no server answered, 77 not allowed, 2 wrong flags or keys.`,
 				a: a, api: a.api(), wait: q.Wait, undo: undoTurn, late: lateFor,
 				ask: request{method: http.MethodPost, path: leasePath(id, "convert"), body: body, id: freshID()},
 			}
-			return s.stand(cmd.Context(), a.tellLease)
+			return s.stand(cmd.Context(), "converted")
 		},
 	}
 	q.flags(cmd)
@@ -91,7 +91,7 @@ answered.`,
 				late: func(got *leaseAnswer) string { return "not all parties came to " + clean(got.Key) },
 				ask:  request{method: http.MethodPost, path: leasePath(id, "arrive"), body: body, id: freshID()},
 			}
-			return s.stand(cmd.Context(), a.tellLease)
+			return s.stand(cmd.Context(), "arrived")
 		},
 	}
 	q.flags(cmd)

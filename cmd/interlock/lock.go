@@ -56,19 +56,19 @@ func (a *app) lock(ctx context.Context, keys []string, q *asking) error {
 		a: a, api: a.api(), wait: q.Wait, undo: undoAcquire, late: lateFor,
 		ask: request{method: http.MethodPost, path: "/v1/leases", body: body, id: freshID()},
 	}
-	return s.stand(ctx, a.tellLease)
+	return s.stand(ctx, "granted")
 }
 
 // tellLease prints a lease so that a shell can read it, and what its holder should
-// know besides on standard error.
-func (a *app) tellLease(got *leaseAnswer) {
+// know besides on standard error. how says what has become of it.
+func (a *app) tellLease(how string, got *leaseAnswer) {
 	keys := make([]interlock.Key, len(got.Lease.Claims))
 	for i, c := range got.Lease.Claims {
 		keys[i] = c.Key
 	}
 	a.say("export INTERLOCK_LEASE=%s\nexport INTERLOCK_FENCE=%s\nexport INTERLOCK_KEYS=%s\n",
 		quote(got.Lease.ID), got.Lease.Fence, quote(joinKeys(keys, "\n")))
-	a.complain("granted under fence %s; it ends in %s unless it is renewed", got.Lease.Fence, short(ms(got.Lease.ExpiresIn)))
+	a.complain("%s under fence %s; it ends in %s unless it is renewed", how, got.Lease.Fence, short(ms(got.Lease.ExpiresIn)))
 	if got.Lease.Generation > 0 {
 		a.complain("all parties are there: generation %d of the barrier", got.Lease.Generation)
 	}

@@ -113,7 +113,7 @@ Exit codes: 0 held again, 75 not in time, 79 the lease is lost, 69 no server ans
 				a: a, api: a.api(), wait: q.Wait, undo: undoTurn, late: lateFor,
 				ask: request{method: http.MethodPost, path: leasePath(id, "resume"), body: body, id: freshID()},
 			}
-			return s.stand(cmd.Context(), a.tellLease)
+			return s.stand(cmd.Context(), "resumed")
 		},
 	}
 	q.flags(cmd)

@@ -29,8 +29,8 @@ type standing struct {
 }
 
 // stand carries the request to its end: granted, refused, or nobody wants it any
-// more. show prints what was granted, unless -o json asks for the answer itself.
-func (s *standing) stand(ctx context.Context, show func(*leaseAnswer)) error {
+// more. how says in a word what it means to be granted.
+func (s *standing) stand(ctx context.Context, how string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
@@ -56,7 +56,7 @@ func (s *standing) stand(ctx context.Context, show func(*leaseAnswer)) error {
 	case s.a.json():
 		return s.a.raw(answer)
 	}
-	show(got)
+	s.a.tellLease(how, got)
 	return nil
 }
 
