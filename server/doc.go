@@ -16,8 +16,9 @@
 // name as the label of a metric, pass text of agents on without removing its
 // control characters (text.go), or let a slow reader hold up anybody else.
 //
-// Start reading at server.go, then route.go (which path is what), lease.go (the
-// life of a lease over HTTP), problem.go (how a refusal looks) and advice.go
-// (what it tells the reader to do next). openapi.json describes the HTTP door;
-// a test holds it equal to what is answered.
+// Start reading at server.go, then route.go (which path is what), request_lease.go
+// (what can be asked for), lease.go and line.go (the life of a lease, and of a wait
+// for one, over HTTP), problem.go (how a refusal looks) and advice.go (what it tells
+// the reader to do next). openapi.json describes the HTTP door; a test holds it
+// equal to what is answered.
 package server
