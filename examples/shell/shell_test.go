@@ -40,12 +40,17 @@ const items = `set: pattern item
 items taken: 40, taken twice: 0
 `
 
+const phases = `3 first
+3 second
+`
+
 func TestExamples(t *testing.T) {
 	for _, tt := range []struct{ script, want string }{
 		{"./lease.sh", lease},
 		{"./counter.sh", counter},
 		{"./permits.sh", permits},
 		{"./items.sh", items},
+		{"./phases.sh", phases},
 	} {
 		t.Run(tt.script, func(t *testing.T) {
 			server := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
