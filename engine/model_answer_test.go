@@ -48,6 +48,8 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.withSession(head, func(s *session) answer { return answer{outcome: engine.Done, session: s} })
 	case *engine.Acquire:
 		return m.expectAcquire(c)
+	case *engine.Convert:
+		return m.expectConvert(c)
 	case *engine.Poll:
 		return m.withTicket(head, c.Ticket, m.showRequest)
 	case *engine.Leave:
@@ -60,19 +62,11 @@ func (m *model) expect(cmd engine.Command) answer {
 	case *engine.GetLease:
 		return m.withLease(head, c.Lease, func(r *request) answer { return answer{outcome: engine.Granted, about: r} })
 	case *engine.Renew:
-		return m.withLease(head, c.Lease, func(r *request) answer {
-			switch {
-			case r.phase == inGrace, r.hardEnd().mustBeDue(m.now) && r.ask.Grace > 0:
-				return refused(interlock.CodeInGrace)
-			case r.hardEnd().mustBeDue(m.now):
-				return refused(interlock.CodeExpired, interlock.CodeTaken)
-			}
-			return answer{outcome: engine.Granted, about: r}
-		})
+		return m.withHeld(head, c.Lease, func(r *request) answer { return answer{outcome: engine.Granted, about: r} })
 	case *engine.Release:
 		return m.withLease(head, c.Lease, func(*request) answer { return answer{outcome: engine.Done} })
 	case *engine.Revoke:
-		if m.leaseAt(c.Namespace, c.Fence, func(have interlock.Claim) bool { return have.Key == c.Key }) == nil {
+		if !slices.ContainsFunc(m.requests, func(r *request) bool { return r.revokedBy(c) }) {
 			return refused(interlock.CodeFenced)
 		}
 		return answer{outcome: engine.Done}
@@ -131,7 +125,7 @@ func ended(head *engine.Head, r *request, unknown interlock.Code) []interlock.Co
 func (m *model) withLease(head *engine.Head, id interlock.LeaseID, then func(*request) answer) answer {
 	r := m.byID(head.Namespace, id)
 	switch {
-	case r != nil && r.phase == over:
+	case r != nil && (r.phase == over || r.phase == closed):
 		return refused(ended(head, r, interlock.CodeUnknownLease)...)
 	case r == nil || !mine(head, r) || r.phase == waiting:
 		return refused(interlock.CodeUnknownLease)
@@ -148,9 +142,16 @@ func (m *model) leaseAt(ns interlock.Namespace, fence interlock.Fence, fits func
 	return nil
 }
 
+func (r *request) revokedBy(c *engine.Revoke) bool {
+	return r.ns == c.Namespace && r.holds() && r.fence == c.Fence &&
+		slices.ContainsFunc(r.claims, func(have interlock.Claim) bool { return have.Key == c.Key })
+}
+
 // gone gives the codes that may say why r is over.
 func gone(r *request) []interlock.Code {
 	switch r.why {
+	case engine.ByWaitLimit:
+		return []interlock.Code{interlock.CodeWaitLimit}
 	case engine.ByRelease:
 		return []interlock.Code{interlock.CodeReleased}
 	case engine.ByRevocation:
@@ -171,10 +172,11 @@ func gone(r *request) []interlock.Code {
 
 // showRequest is the answer to who asks how its request stands.
 func (m *model) showRequest(r *request) answer {
+	r = r.subject()
 	switch r.phase {
 	case waiting:
 		return answer{outcome: engine.Queued, about: r}
-	case over:
+	case over, closed:
 		return refused(gone(r)...)
 	}
 	return answer{outcome: engine.Granted, about: r}
@@ -188,22 +190,30 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 			return refused(interlock.CodeSessionEnded)
 		}
 	}
-	if code := wrongWith(c); code != "" {
+	if code := m.wrongWith(c); code != "" {
 		return refused(code)
 	}
 	r := m.newRequest(c, m.highestNum()+1)
 	if covering := m.covering(r); len(covering) > 0 {
 		return answer{outcome: engine.Granted, reused: covering}
 	}
+	if code := m.outOfOrder(r); code != "" {
+		return refused(code)
+	}
 	switch {
 	case m.free(r):
 		return answer{outcome: engine.Granted, fresh: true}
 	case c.OnConflict == interlock.Fail:
-		return refused(interlock.CodeHeld)
+		return refused(m.refusals(r)...)
 	case c.OnConflict == interlock.Skip:
 		return answer{outcome: engine.Skipped}
 	}
 	return answer{outcome: engine.Queued, fresh: true}
+}
+
+// refusals gives the codes that may say why r cannot be had at once.
+func (m *model) refusals(r *request) []interlock.Code {
+	return []interlock.Code{interlock.CodeHeld}
 }
 
 // checkAnswer compares the first answer with the expectation, after the step.
@@ -211,13 +221,14 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 	if want.outcome == 0 {
 		return nil
 	}
-	if ask, ok := cmd.(*engine.Acquire); ok && want.fresh {
-		r := m.byID(ask.Namespace, ask.ID)
+	if want.fresh {
+		id, _ := idOf(cmd)
+		r := m.byID(headOf(cmd).Namespace, id)
 		if r == nil || r.why == engine.ByDeadlock {
-			return m.checkVictimAnswer(ask, r, want, got)
+			return m.checkVictimAnswer(cmd, r, want, got)
 		}
-		want.about = r
-		if got.Outcome == engine.Granted && r.phase == held {
+		want.about = r.subject()
+		if got.Outcome == engine.Granted && want.about.phase == held {
 			want.outcome = engine.Granted // somebody else left in the same step
 		}
 	}
@@ -251,7 +262,7 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 }
 
 // checkVictimAnswer: the new request closed a cycle and was its victim.
-func (m *model) checkVictimAnswer(ask *engine.Acquire, r *request, want answer, got *engine.Effect) error {
+func (m *model) checkVictimAnswer(cmd engine.Command, r *request, want answer, got *engine.Effect) error {
 	if want.outcome != engine.Queued {
 		return fmt.Errorf("want %v, but the request is nowhere: %v", want.outcome, effectText(got))
 	}
@@ -260,7 +271,7 @@ func (m *model) checkVictimAnswer(ask *engine.Acquire, r *request, want answer, 
 			return nil
 		}
 	} else {
-		r = m.newRequest(ask, m.highestNum()+1)
+		r = m.made(cmd, m.highestNum()+1)
 		r.phase = waiting
 		m.requests = append(m.requests, r)
 		defer func() { m.requests = m.requests[:len(m.requests)-1] }()

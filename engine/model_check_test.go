@@ -25,6 +25,9 @@ func (m *model) between(settled bool) error {
 		if r.session != nil && r.session.ended {
 			return fmt.Errorf("%v is of a session that has ended", r)
 		}
+		if r.base != nil && r.base.phase != held {
+			return fmt.Errorf("%v was left waiting, and its lease is no longer held", r)
+		}
 	}
 	if stuck := m.stuck(); len(stuck) > 0 {
 		return fmt.Errorf("nothing can ever serve %v (I6)", stuck)
@@ -60,8 +63,13 @@ func (m *model) nextDue() (what any, end engine.Time) {
 			note(r, r.hardEnd())
 		case r.phase == inGrace:
 			note(r, r.graceTo)
+		case r.phase == closed:
+			note(r, r.opening)
 		case r.phase == offered, r.phase == waiting && r.session == nil && r.attached == nil:
 			note(r, r.lapse)
+		}
+		if limit, ok := r.waitEnd(); ok && r.phase == waiting {
+			note(r, limit)
 		}
 	}
 	return what, end

@@ -31,6 +31,12 @@ func (m *model) permitHardEnd(r *request, why engine.Reason) error {
 			return fmt.Errorf("%v has no max_hold", r)
 		}
 		end = limit
+	case engine.ByStall:
+		limit, ok := r.stallEnd()
+		if !ok {
+			return fmt.Errorf("%v has no stall", r)
+		}
+		end = limit
 	case engine.ByDeath:
 		if r.session == nil {
 			return fmt.Errorf("%v has no session", r)
@@ -50,7 +56,7 @@ func (m *model) permitHardEnd(r *request, why engine.Reason) error {
 
 func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 	r := m.byNum(ev.Num)
-	if r == nil || !r.active() {
+	if r == nil || !r.holds() {
 		return fmt.Errorf("it is no lease: %v", r)
 	}
 	if ev.Fence != r.fence {
@@ -71,7 +77,7 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 		}
 		return wrong
 	case engine.ByRevocation:
-		if c, ok := cmd.(*engine.Revoke); !ok || c.Fence != r.fence || c.Namespace != r.ns {
+		if c, ok := cmd.(*engine.Revoke); !ok || !r.revokedBy(c) {
 			return wrong
 		}
 	case engine.BySession:
@@ -82,8 +88,14 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 		if r.phase != offered || !r.lapse.mayBeDue(m.now) {
 			return wrong
 		}
-	case engine.ByTTL, engine.ByMaxHold, engine.ByDeath:
+	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath:
 		switch {
+		case r.phase == closed:
+			if ev.Reason != r.why || !r.opening.mayBeDue(m.now) {
+				return fmt.Errorf("%v is closed by %v until %v, and it is %d", r, r.why, r.opening, m.now)
+			}
+		case r.ask.LockDelay > 0 && ev.Kind == engine.EvEnded:
+			return fmt.Errorf("%v ends without its lock_delay", r)
 		case r.phase == inGrace:
 			if ev.Reason != r.why || !r.graceTo.mayBeDue(m.now) {
 				return fmt.Errorf("%v is in grace by %v until %v, and it is %d (I8)", r, r.why, r.graceTo, m.now)
@@ -97,6 +109,26 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 		return wrong
 	}
 	return nil
+}
+
+// permitClose: a lease is over by its holder's death, and its keys stay shut.
+func (m *model) permitClose(cmd engine.Command, ev *engine.Event) error {
+	r := m.byNum(ev.Num)
+	switch {
+	case r == nil || r.phase == closed:
+		return fmt.Errorf("it is no lease: %v", r)
+	case r.ask.LockDelay == 0 || ev.LockDelay != r.ask.LockDelay:
+		return fmt.Errorf("%v has a lock_delay of %v", r, r.ask.LockDelay)
+	case !isDeath(ev.Reason):
+		return fmt.Errorf("%v is no death", ev.Reason)
+	}
+	return m.permitEnd(cmd, ev)
+}
+
+// isDeath reports whether a lease ends because its holder gave no sign of life, or
+// none of progress.
+func isDeath(why engine.Reason) bool {
+	return why == engine.ByTTL || why == engine.ByMaxHold || why == engine.ByStall || why == engine.ByDeath
 }
 
 func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
@@ -124,6 +156,14 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 		}
 	case engine.ByDeadlock:
 		return m.permitVictim(r, ev.Cycle)
+	case engine.ByWaitLimit:
+		if limit, ok := r.waitEnd(); !ok || !limit.mayBeDue(m.now) {
+			return wrong
+		}
+	case engine.ByBase:
+		if r.base == nil || r.base.phase == held {
+			return wrong
+		}
 	default:
 		return wrong
 	}

@@ -24,7 +24,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		s := m.sessionByNum(ev.Session)
 		s.ended, s.why = true, ev.Reason
 	case engine.EvQueued, engine.EvGranted:
-		r := m.newRequest(cmd.(*engine.Acquire), ev.Num)
+		r := m.made(cmd, ev.Num)
 		m.requests = append(m.requests, r)
 		if ev.Kind == engine.EvGranted {
 			m.hand(r, held, ev.Fence)
@@ -35,6 +35,11 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	case engine.EvAdmitted:
 		r := m.byNum(ev.Num)
 		r.changed = m.changedMeanwhile(r)
+		if r.base != nil {
+			m.convert(r.base, r.claims, ev.Fence)
+			r.phase, r.why, r.attached = over, engine.ByConversion, nil
+			break
+		}
 		if !ev.Offer {
 			m.hand(r, held, ev.Fence)
 			break
@@ -44,9 +49,17 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		if r.session == nil {
 			r.lapse = at(m.now.Add(interlock.BareOfferTTL))
 		}
+	case engine.EvConverted:
+		m.convert(m.byNum(ev.Num), ev.Claims, ev.Fence)
+	case engine.EvClosed:
+		r := m.byNum(ev.Num)
+		if r.phase != inGrace {
+			m.lose(r)
+		}
+		r.phase, r.why, r.ended, r.opening = closed, ev.Reason, m.now, at(m.now.Add(ev.LockDelay))
 	case engine.EvClaimed:
 		r := m.byNum(ev.Num)
-		r.phase, r.granted, r.beat = held, m.now, at(m.now)
+		r.phase, r.granted, r.beat, r.progress = held, m.now, at(m.now), at(m.now)
 	case engine.EvGrace:
 		r := m.byNum(ev.Num)
 		r.graceTo = span{r.hardEnd().lo.Add(r.ask.Grace), m.now.Add(r.ask.Grace)}
@@ -57,7 +70,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		m.lose(r)
 	case engine.EvEnded, engine.EvLeft:
 		r := m.byNum(ev.Num)
-		if r.active() && slices.Contains([]engine.Reason{engine.ByTTL, engine.ByMaxHold, engine.ByRevocation}, ev.Reason) {
+		if r.active() && slices.Contains([]engine.Reason{engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByRevocation}, ev.Reason) {
 			m.lose(r)
 		}
 		if r.holds() {
@@ -76,7 +89,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 }
 
 func (m *model) hand(r *request, to phase, fence interlock.Fence) {
-	r.phase, r.fence, r.granted, r.beat, r.attached = to, fence, m.now, at(m.now), nil
+	r.phase, r.fence, r.granted, r.beat, r.progress, r.attached = to, fence, m.now, at(m.now), at(m.now), nil
 	m.fence = fence
 }
 

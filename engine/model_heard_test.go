@@ -20,6 +20,9 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 			break
 		}
 		s.beat = at(m.now)
+		if b, ok := c.(*engine.Heartbeat); ok {
+			m.report(&s.said, &s.progress, b.Progress)
+		}
 		if _, ok := c.(*engine.Attach); ok {
 			s.receiver, s.link = head.From, head.Link
 		}
@@ -37,24 +40,33 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 		}
 		if r.session != nil {
 			r.session.beat = at(m.now)
+			m.report(&r.session.said, &r.session.progress, c.Progress)
 		} else {
 			r.beat = at(m.now)
+			m.report(&r.said, &r.progress, c.Progress)
 		}
 	case *engine.Poll:
 		if r := m.byID(head.Namespace, c.Ticket); r != nil && got.Outcome == engine.Queued {
 			m.attach(r, head, c.Attach)
 		}
-	case *engine.Acquire:
-		if r := m.byID(head.Namespace, c.ID); r != nil && !c.Attach {
-			r.attached = nil
-		}
-		if known := m.answerTo(head); known != nil && got.Outcome == engine.Queued {
-			if r := m.byNum(known.num); r != nil && r.phase == waiting {
-				m.attach(r, head, c.Attach)
-			}
+	}
+	id, attach := idOf(cmd)
+	if r := m.byID(head.Namespace, id); r != nil && !attach {
+		r.attached = nil
+	}
+	if known := m.answerTo(head); known != nil && repeatable(cmd) && got.Outcome == engine.Queued {
+		if r := m.byNum(known.num); r != nil && r.phase == waiting {
+			m.attach(r, head, attach)
 		}
 	}
 	return nil
+}
+
+// report takes in a progress text: what was said before is no progress.
+func (m *model) report(said *string, when *span, text string) {
+	if text != "" && text != *said {
+		*said, *when = text, at(m.now)
+	}
 }
 
 // checkLosses: a heartbeat tells of every lease that was lost since the last one.
@@ -102,6 +114,7 @@ func (m *model) forget(cmd engine.Command) {
 	case *engine.Recover:
 		for _, s := range m.sessions {
 			s.receiver, s.losses, s.beat = nil, nil, m.anew(s.ttl).add(-s.ttl)
+			s.said = ""
 		}
 		for _, r := range m.requests {
 			r.attached = nil
@@ -116,8 +129,11 @@ func (m *model) forget(cmd engine.Command) {
 				r.lapse = span{min(r.lapse.lo, m.now.Add(wait)), m.anew(wait).hi}
 			case held:
 				r.beat = m.anew(r.ttl()).add(-r.ttl())
+				r.progress = m.anew(r.ask.Stall).add(-r.ask.Stall)
 			case inGrace:
 				r.graceTo = span{r.graceTo.lo, max(r.graceTo.hi, m.anew(r.ask.Grace).hi)}
+			case closed:
+				r.opening = span{r.opening.lo, max(r.opening.hi, m.anew(r.ask.LockDelay).hi)}
 			}
 		}
 	}

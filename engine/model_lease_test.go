@@ -65,7 +65,7 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 	switch {
 	case r.phase == inGrace:
 		state = interlock.Grace
-	case r.ask.MaxHold > 0 || soft.lo != soft.hi:
+	case r.ask.MaxHold > 0 || r.ask.Stall > 0 || soft.lo != soft.hi:
 		state = got.State
 	case soft.mustBeDue(m.now):
 		state = interlock.Soft

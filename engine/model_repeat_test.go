@@ -27,7 +27,9 @@ type remembered struct {
 // nothing, or may happen twice.
 func repeatable(cmd engine.Command) bool {
 	switch cmd.(type) {
-	case *engine.Acquire, *engine.Release, *engine.Leave, *engine.Revoke, *engine.OpenSession:
+	case *engine.Acquire, *engine.Release, *engine.Leave, *engine.Revoke, *engine.OpenSession,
+		*engine.Convert, *engine.Arrive, *engine.Park, *engine.Resume, *engine.Declare,
+		*engine.SetPattern, *engine.DropPattern, *engine.Configure:
 		return true
 	}
 	return false
@@ -48,15 +50,16 @@ func (m *model) answerTo(head *engine.Head) *remembered {
 // bodyOf is everything of a command that must be the same when its request id is
 // repeated.
 func bodyOf(cmd engine.Command) string {
-	if c, ok := cmd.(*engine.Acquire); ok {
-		plain := *c
-		plain.Head, plain.ID, plain.Attach = engine.Head{}, [16]byte{}, false
-		return fmt.Sprintf("%+v", plain)
+	plain := reflect.New(reflect.TypeOf(cmd).Elem()).Elem()
+	plain.Set(reflect.ValueOf(cmd).Elem())
+	plain.FieldByName("Head").SetZero()
+	if attach := plain.FieldByName("Attach"); attach.IsValid() { // a request may come again with another id
+		attach.SetZero()
+		if id := plain.FieldByName("ID"); id.IsValid() {
+			id.SetZero()
+		}
 	}
-	plain := reflect.New(reflect.TypeOf(cmd).Elem())
-	plain.Elem().Set(reflect.ValueOf(cmd).Elem())
-	plain.Elem().FieldByName("Head").SetZero()
-	return fmt.Sprintf("%T%+v", cmd, plain.Elem().Interface())
+	return fmt.Sprintf("%T%+v", cmd, plain.Interface())
 }
 
 func (m *model) remember(cmd engine.Command, ev *engine.Event) {

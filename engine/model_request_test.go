@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"slices"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -67,27 +68,41 @@ func normal(claims []interlock.Claim) []interlock.Claim {
 
 // wrongWith names the rule that a request breaks. The random runs break at most
 // one at a time.
-func wrongWith(c *engine.Acquire) interlock.Code {
-	if len(c.Claims) == 0 || len(c.Claims) > interlock.MaxClaims {
-		return interlock.CodeTooManyClaims
+func (m *model) wrongWith(c *engine.Acquire) interlock.Code {
+	if code := m.wrongClaims(c.Namespace, c.Claims); code != "" {
+		return code
 	}
-	for i, claim := range c.Claims {
-		if _, err := engine.ParseKey(string(claim.Key)); err != nil {
-			return interlock.CodeInvalidKey
-		}
-		if slices.ContainsFunc(c.Claims[:i], func(other interlock.Claim) bool { return other.Key == claim.Key }) {
-			return interlock.CodeDuplicateClaim
-		}
-	}
+	out := func(d, most time.Duration) bool { return d < 0 || d > most }
 	switch {
-	case slices.ContainsFunc(c.Claims, func(claim interlock.Claim) bool { return claim.Mode > interlock.Exclusive }):
-		return interlock.CodeInvalidMode
 	case c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL),
-		c.Grace != engine.NoGrace && (c.Grace < 0 || c.Grace > interlock.MaxGrace),
-		c.MaxHold < 0 || c.MaxHold > interlock.MaxMaxHold:
+		c.Grace != engine.NoGrace && out(c.Grace, interlock.MaxGrace),
+		out(c.MaxHold, interlock.MaxMaxHold), out(c.Stall, interlock.MaxStall),
+		out(c.LockDelay, interlock.MaxLockDelay), out(c.MaxWait, interlock.MaxMaxWait):
 		return interlock.CodeInvalidTTL
 	case c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority:
 		return interlock.CodeInvalidPriority
+	}
+	return ""
+}
+
+// wrongClaims names the rule that claims break. Of the modes with a count only
+// those given may be asked for.
+func (m *model) wrongClaims(ns interlock.Namespace, claims []interlock.Claim, counted ...interlock.Mode) interlock.Code {
+	if len(claims) == 0 || len(claims) > interlock.MaxClaims {
+		return interlock.CodeTooManyClaims
+	}
+	for i, claim := range claims {
+		if _, err := engine.ParseKey(string(claim.Key)); err != nil {
+			return interlock.CodeInvalidKey
+		}
+		if slices.ContainsFunc(claims[:i], func(other interlock.Claim) bool { return other.Key == claim.Key }) {
+			return interlock.CodeDuplicateClaim
+		}
+	}
+	for _, claim := range claims {
+		if claim.Mode > interlock.Exclusive && !slices.Contains(counted, claim.Mode) {
+			return interlock.CodeInvalidMode
+		}
 	}
 	return ""
 }
@@ -112,4 +127,26 @@ func (m *model) highestNum() (num uint64) {
 		num = max(num, r.num)
 	}
 	return num
+}
+
+// made is the request that cmd would make, nil when it makes none.
+func (m *model) made(cmd engine.Command, num uint64) *request {
+	switch c := cmd.(type) {
+	case *engine.Acquire:
+		return m.newRequest(c, num)
+	case *engine.Convert:
+		return m.newConversion(c, num)
+	}
+	return nil
+}
+
+// idOf is the id that a command brings for the request that it makes.
+func idOf(cmd engine.Command) (id [16]byte, attach bool) {
+	switch c := cmd.(type) {
+	case *engine.Acquire:
+		return c.ID, c.Attach
+	case *engine.Convert:
+		return c.ID, c.Attach
+	}
+	return id, false
 }

@@ -52,8 +52,12 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		return m.permitGrace(ev)
 	case engine.EvEnded:
 		return m.permitEnd(cmd, ev)
+	case engine.EvClosed:
+		return m.permitClose(cmd, ev)
 	case engine.EvLeft:
 		return m.permitLeaving(cmd, ev)
+	case engine.EvConverted:
+		return m.permitConversion(cmd, ev)
 	case engine.EvAnswered:
 		if headOf(cmd).RequestID == "" && headOf(cmd).Seq == 0 {
 			return errors.New("the command has no request id")
@@ -86,24 +90,41 @@ func (m *model) permitSessionEnd(cmd engine.Command, ev *engine.Event) error {
 // permitRequest: a new request stands in line or is granted at once, whichever
 // the holders and the line demand.
 func (m *model) permitRequest(cmd engine.Command, ev *engine.Event) error {
-	ask, ok := cmd.(*engine.Acquire)
-	if !ok {
+	r := m.made(cmd, ev.Num)
+	if r == nil {
 		return errors.New("nobody asked for it")
 	}
 	if m.byNum(ev.Num) != nil {
 		return fmt.Errorf("the number %d was used before", ev.Num)
 	}
-	if ev.ID != ask.ID || !slices.Equal(ev.Claims, normal(ask.Claims)) || ev.Priority != ask.Priority {
-		return fmt.Errorf("it does not say what was asked for: %+v", ev)
+	if err := says(ev, r); err != nil {
+		return err
 	}
-	r := m.newRequest(ask, ev.Num)
 	switch free := m.free(r); {
+	case r.base != nil && ev.Kind == engine.EvGranted:
+		return errors.New("what changes a lease makes no other one")
 	case free && ev.Kind == engine.EvQueued:
 		return errors.New("nothing stands in its way")
 	case !free && ev.Kind == engine.EvGranted:
 		return fmt.Errorf("it is not free: %v", m.blockers(r))
 	case ev.Kind == engine.EvGranted:
 		return m.permitFence(ev.Fence)
+	}
+	return nil
+}
+
+// says checks that ev says what was asked for.
+func says(ev *engine.Event, r *request) error {
+	var base uint64
+	if r.base != nil {
+		base = r.base.num
+	}
+	a := &r.ask
+	same := ev.ID == a.ID && slices.Equal(ev.Claims, r.claims) && ev.Priority == a.Priority && ev.Base == base &&
+		ev.TTL == r.ttl() && ev.Grace == a.Grace && ev.MaxHold == a.MaxHold && ev.Stall == a.Stall && ev.LockDelay == a.LockDelay &&
+		ev.MaxWait == a.MaxWait && ev.Purpose == a.Purpose && ev.Group == a.Group && ev.Any == a.Any
+	if !same {
+		return fmt.Errorf("it does not say what was asked for by %v: %+v", r, ev)
 	}
 	return nil
 }
@@ -126,7 +147,7 @@ func (m *model) permitAdmission(ev *engine.Event) error {
 	if r.session != nil && r.session.ended {
 		return fmt.Errorf("%v is of a session that has ended (I4)", r)
 	}
-	if listens := m.listener(r) != nil; ev.Offer == listens {
+	if listens := m.listener(r) != nil || r.base != nil; ev.Offer == listens {
 		return fmt.Errorf("%v: offer=%v, somebody listens=%v", r, ev.Offer, listens)
 	}
 	if ev.Waited != m.now.Sub(r.arrived) {

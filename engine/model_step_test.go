@@ -86,7 +86,7 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 // byTime reports whether time alone brought ev about.
 func byTime(ev *engine.Event) bool {
 	switch ev.Reason {
-	case engine.ByTTL, engine.ByMaxHold, engine.ByDeath, engine.ByLapse:
+	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByLapse, engine.ByWaitLimit, engine.ByParking, engine.ByBase:
 		return ev.RequestID == ""
 	}
 	return false
@@ -101,7 +101,11 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 	switch ev.Kind {
 	case engine.EvAdmitted:
 		if to := m.listener(r); to != nil {
-			list = append(list, &push{to: to, outcome: engine.Granted, about: r, must: true})
+			about := r
+			if r.base != nil {
+				about = r.base
+			}
+			list = append(list, &push{to: to, outcome: engine.Granted, about: about, must: true})
 		}
 	case engine.EvQueued:
 	case engine.EvClaimed:
@@ -116,13 +120,13 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 		} else if r.session != nil && r.session.receiver != nil {
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Refused, about: r})
 		}
-	case engine.EvGrace, engine.EvEnded:
+	case engine.EvGrace, engine.EvClosed, engine.EvEnded:
 		if r.session == nil || r.session.receiver == nil {
 			break
 		}
 		switch ev.Reason {
-		case engine.ByTTL, engine.ByMaxHold, engine.ByRevocation:
-			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r, must: true})
+		case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByRevocation:
+			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r, must: r.phase != closed})
 		case engine.ByDeath, engine.ByLapse, engine.BySession:
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r})
 		}
@@ -174,6 +178,9 @@ func (m *model) checkWarning(got *engine.Effect) error {
 		soft := r.ttlEnd().add(-r.ttl() / 3)
 		if r.ask.MaxHold > 0 {
 			soft = earlier(soft, at(r.granted.Add(r.ask.MaxHold-r.ask.MaxHold/3)))
+		}
+		if end, ok := r.stallEnd(); ok {
+			soft = earlier(soft, end.add(-r.ask.Stall/3))
 		}
 		if r.session == nil || r.session.receiver != got.To || !soft.mayBeDue(m.now) {
 			return fmt.Errorf("a warning without reason for %v: %v", r, effectText(got))

@@ -69,6 +69,9 @@ type session struct {
 	ended bool
 	why   engine.Reason
 
+	said     string // the last progress that it reported
+	progress span   // and when
+
 	receiver engine.Caller // of pushes
 	link     uint64
 	losses   []*request // ended without its doing since the last heartbeat
@@ -96,8 +99,11 @@ type request struct {
 	granted engine.Time // when it was given the keys
 	beat    span        // since when its ttl counts; for a bare lease renewed by Renew
 	graceTo span
-	opening span // when the lock_delay of a closed lease is over
-	lapse   span // of an offer or of a bare ticket
+
+	said     string // the last progress reported of a bare lease
+	progress span   // since when its stall counts
+	opening  span   // when the lock_delay of a closed lease is over
+	lapse    span   // of an offer or of a bare ticket
 
 	lead     bool // its party claims all its keys already: it stands before those of whom that is not true
 	changed  bool // somebody who could write one of its keys held it meanwhile
@@ -142,12 +148,29 @@ func (r *request) capEnd() (end span, ok bool) {
 	return at(r.granted.Add(r.ask.MaxHold)), r.ask.MaxHold > 0
 }
 
+// stallEnd is the hard end that only progress puts off.
+func (r *request) stallEnd() (end span, ok bool) {
+	last := r.progress
+	if r.session != nil {
+		last = later(last, r.session.progress)
+	}
+	return last.add(r.ask.Stall), r.ask.Stall > 0
+}
+
 func (r *request) hardEnd() span {
 	end := r.ttlEnd()
 	if hold, ok := r.capEnd(); ok {
 		end = earlier(end, hold)
 	}
+	if stall, ok := r.stallEnd(); ok {
+		end = earlier(end, stall)
+	}
 	return end
+}
+
+// waitEnd is when r has stood in line for as long as it may.
+func (r *request) waitEnd() (end span, ok bool) {
+	return at(r.arrived.Add(r.ask.MaxWait)), r.ask.MaxWait > 0
 }
 
 // party is somebody who waits or is waited for: a flow, or a bare request.
@@ -176,6 +199,7 @@ type model struct {
 	answers  []*remembered
 	notes    []note
 	writes   []write
+	settings map[interlock.Namespace]interlock.Settings
 	hopeful  bool             // see only
 	ranks    map[*request]int // priorities of the waiters, as they were after rankedAt events
 	rankedAt int

@@ -1,0 +1,101 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// newConversion is the request that c makes for its lease: in the name of the
+// lease's holder, and with the lease's priority. It leads if it adds no key.
+func (m *model) newConversion(c *engine.Convert, num uint64) *request {
+	lease := m.byID(c.Namespace, c.Lease)
+	if lease == nil {
+		return nil
+	}
+	r := m.about(lease, num)
+	r.ask.Head, r.ask.ID, r.ask.MaxWait, r.ask.OnConflict, r.ask.Attach = c.Head, c.ID, c.MaxWait, c.OnConflict, c.Attach
+	r.claims, r.lead = normal(c.Claims), true
+	for _, claim := range r.claims {
+		has := slices.ContainsFunc(lease.claims, func(have interlock.Claim) bool { return have.Key == claim.Key })
+		r.lead = r.lead && has
+	}
+	return r
+}
+
+// about is a request that changes a lease.
+func (m *model) about(lease *request, num uint64) *request {
+	r := &request{num: num, ns: lease.ns, session: lease.session, base: lease, arrived: m.now}
+	r.ask.Agent, r.ask.Flow, r.ask.Priority = lease.ask.Agent, lease.ask.Flow, lease.ask.Priority
+	return r
+}
+
+// subject is what r is about: of a conversion that was granted, its lease.
+func (r *request) subject() *request {
+	if r.phase == over && r.why == engine.ByConversion {
+		return r.base.subject()
+	}
+	return r
+}
+
+func (m *model) expectConvert(c *engine.Convert) answer {
+	return m.withHeld(&c.Head, c.Lease, func(lease *request) answer {
+		if code := m.wrongClaims(c.Namespace, c.Claims, interlock.Permits); code != "" {
+			return refused(code)
+		}
+		r := m.newConversion(c, m.highestNum()+1)
+		if code := m.outOfOrder(r); code != "" {
+			return refused(code)
+		}
+		switch {
+		case m.free(r):
+			return answer{outcome: engine.Granted, about: lease}
+		case c.OnConflict == interlock.Fail:
+			return refused(m.refusals(r)...)
+		}
+		return answer{outcome: engine.Queued, fresh: true}
+	})
+}
+
+// withHeld leads to a lease that can still be worked with.
+func (m *model) withHeld(head *engine.Head, id interlock.LeaseID, then func(*request) answer) answer {
+	return m.withLease(head, id, func(r *request) answer {
+		switch {
+		case r.phase == inGrace, r.hardEnd().mustBeDue(m.now) && r.ask.Grace > 0:
+			return refused(interlock.CodeInGrace)
+		case r.hardEnd().mustBeDue(m.now):
+			return refused(interlock.CodeExpired, interlock.CodeTaken)
+		}
+		return then(r)
+	})
+}
+
+// permitConversion: a lease has other claims at once.
+func (m *model) permitConversion(cmd engine.Command, ev *engine.Event) error {
+	r := m.made(cmd, m.highestNum()+1)
+	if r == nil || r.base == nil {
+		return errors.New("nobody asked for it")
+	}
+	switch {
+	case r.base.num != ev.Num:
+		return fmt.Errorf("it was asked of %v", r.base)
+	case r.base.phase != held:
+		return fmt.Errorf("%v is not held", r.base)
+	case !slices.Equal(ev.Claims, r.claims):
+		return fmt.Errorf("it was to have %s, not %s", claimsText(r.claims), claimsText(ev.Claims))
+	case !m.free(r):
+		return fmt.Errorf("%v is blocked by %v (I1)", r, m.blockers(r))
+	}
+	return m.permitFence(ev.Fence)
+}
+
+// convert gives a lease other claims.
+func (m *model) convert(lease *request, claims []interlock.Claim, fence interlock.Fence) {
+	if up := without(lease.claims, claims); len(up) > 0 {
+		m.writes = append(m.writes, write{lease.ns, up, m.events})
+	}
+	lease.claims, lease.fence, m.fence = claims, fence, fence
+}
