@@ -27,6 +27,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		r := m.made(cmd, ev.Num)
 		m.requests = append(m.requests, r)
 		if ev.Kind == engine.EvGranted {
+			r.claims, r.ask.Any = ev.Claims, false
 			m.hand(r, held, ev.Fence)
 			break
 		}
@@ -34,6 +35,9 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		r.attached, r.link = r.ask.From, r.ask.Link // within this step its caller listens
 	case engine.EvAdmitted:
 		r := m.byNum(ev.Num)
+		if r.ask.Any {
+			r.claims, r.ask.Any = ev.Claims, false
+		}
 		r.changed = m.changedMeanwhile(r)
 		if r.base != nil {
 			m.convert(r.base, r.claims, ev.Fence)
@@ -89,6 +93,9 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 }
 
 func (m *model) hand(r *request, to phase, fence interlock.Fence) {
+	if r.session != nil {
+		r.said = r.session.said
+	}
 	r.phase, r.fence, r.granted, r.beat, r.progress, r.attached = to, fence, m.now, at(m.now), at(m.now), nil
 	m.fence = fence
 }

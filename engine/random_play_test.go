@@ -1,0 +1,343 @@
+package engine_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// player turns ops into commands.
+type player struct {
+	*rig
+	asked []engine.Acquire // those with a request id
+}
+
+func pick[T any](r uint32, list []T) (one T, ok bool) {
+	if len(list) == 0 {
+		return one, false
+	}
+	return list[int(r)%len(list)], true
+}
+
+// among picks one of a few by weight.
+func among[T any](r uint32, list ...T) T { return list[int(r)%len(list)] }
+
+func (p *player) play(o *op) error {
+	switch o.kind {
+	case opAcquire:
+		return p.acquire(o)
+	case opRepeat:
+		return p.repeat(o)
+	case opOpen:
+		return p.step(&engine.OpenSession{
+			Head: engine.Head{Namespace: among(o.r[0], interlock.Namespace("one"), "one", "one", "two")},
+			ID:   p.id(), Agent: fmt.Sprintf("agent-%d", p.ids), TTL: among(o.r[1], 0, 9*time.Second, 30*time.Second, 5*time.Minute, time.Hour),
+		})
+	case opClose:
+		if s := p.session(o.r[0], o.r[1]); s != nil {
+			return p.step(&engine.CloseSession{Head: p.in(s)})
+		}
+	case opHeartbeat:
+		if s := p.session(o.r[0], o.r[1]); s != nil {
+			return p.step(&engine.Heartbeat{Head: p.in(s), Progress: progress(o.r[2])})
+		}
+	case opAttach:
+		if s := p.session(o.r[0], o.r[1]); s != nil {
+			head := p.in(s)
+			head.Link = uint64(1 + o.r[2]%3)
+			return p.step(&engine.Attach{Head: head})
+		}
+	case opDetach:
+		return p.detach(o)
+	case opPoll, opLeave:
+		return p.ticket(o)
+	case opGetLease, opRenew, opRelease:
+		return p.lease(o)
+	case opRevoke, opCheck:
+		return p.fenced(o)
+	case opAdvance:
+		return p.advance(p.moment(o), among(o.r[2], everyTimer, everyTimer, atOnce))
+	case opRace:
+		return p.race(o)
+	case opConvert:
+		return p.convert(o)
+	case opSnapshot:
+		return p.snap()
+	case opRestart:
+		p.now = p.now.Add(among(o.r[0], 0, time.Second, time.Minute))
+		if err := p.restart(uint64(among(o.r[1], 0, 0, 1000))); err != nil {
+			return err
+		}
+		return p.advance(p.now, atOnce)
+	}
+	return nil
+}
+
+func progress(r uint32) string { return among(r, "", "", "", "one", "two") }
+
+func (p *player) in(s *session) engine.Head {
+	return engine.Head{Namespace: s.ns, Session: s.id}
+}
+
+// session picks a session, mostly a live one.
+func (p *player) session(r, odd uint32) *session {
+	var live []*session
+	for _, s := range p.m.sessions {
+		if !s.ended {
+			live = append(live, s)
+		}
+	}
+	if odd%20 == 0 {
+		live = p.m.sessions
+	}
+	s, _ := pick(r, live)
+	return s
+}
+
+func (p *player) acquire(o *op) error {
+	id := p.id()
+	c := &engine.Acquire{
+		ID:         id,
+		Flow:       among(o.r[1]>>4, "main", "main", "sub"),
+		TTL:        among(o.r[2], 0, 0, 3*time.Second, 9*time.Second, 30*time.Second, 90*time.Second),
+		Grace:      among(o.r[2]>>8, 0, engine.NoGrace, 2*time.Second),
+		MaxHold:    among(o.r[2]>>16, 0, 0, 0, 12*time.Second),
+		Priority:   among(o.r[3], 0, 0, 0, 0, 1, -1, 5),
+		OnConflict: among(o.r[3]>>8, interlock.Wait, interlock.Wait, interlock.Wait, interlock.Wait, interlock.Fail, interlock.Skip),
+		Attach:     o.r[3]>>16%5 < 3,
+	}
+	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]%7 > 0 {
+		c.Head = p.in(s)
+	} else {
+		c.Namespace, c.Agent = among(o.r[0], interlock.Namespace("one"), "one", "two"), fmt.Sprintf("bare-%d", p.ids)
+	}
+	if o.r[8]%4 == 0 {
+		c.Stall = among(o.r[8]>>4, 0, 4*time.Second, 11*time.Second, time.Minute)
+		c.MaxWait = among(o.r[8]>>8, 0, time.Nanosecond, 3*time.Second, 8*time.Second)
+	}
+	if o.r[8]%4 == 0 && !lacking[lockDelay] {
+		c.LockDelay = among(o.r[8]>>12, 0, 2*time.Second, 10*time.Second)
+	}
+	c.Any = o.r[9]%6 == 0
+	c.Link = uint64(1 + o.r[1]>>12%3)
+	c.Claims = p.claims(o)
+	if o.r[4]>>8%4 == 0 {
+		c.RequestID = fmt.Sprintf("r%d", p.ids)
+		p.asked = append(p.asked, *c)
+	}
+	if o.r[7]%40 == 0 {
+		p.spoil(c, o.r[7])
+	} else if c.RequestID == "" && o.r[4]>>8%4 == 1 {
+		c.Claims = dedupe(c.Claims)
+	}
+	return p.step(c)
+}
+
+// claims chooses what to ask for.
+func (p *player) claims(o *op) (list []interlock.Claim) {
+	n := 1 + int(among(o.r[4], 0, 0, 0, 1, 1, 2))
+	for i := range n {
+		key := p.keys[int(o.r[5]>>(4*i))%len(p.keys)]
+		list = append(list, interlock.Claim{Key: key, Mode: among(o.r[6]>>(6*i)%64,
+			interlock.Exclusive, interlock.Exclusive, interlock.Exclusive, 0, interlock.Shared, interlock.Shared, interlock.Shared,
+			interlock.IntentExclusive, interlock.IntentShared, interlock.SharedIntentExclusive)})
+	}
+	return list
+}
+
+func dedupe(claims []interlock.Claim) (list []interlock.Claim) {
+	seen := map[interlock.Key]bool{}
+	for _, c := range claims {
+		if !seen[c.Key] {
+			list = append(list, c)
+		}
+		seen[c.Key] = true
+	}
+	return list
+}
+
+// spoil breaks one rule.
+func (p *player) spoil(c *engine.Acquire, r uint32) {
+	c.Claims = dedupe(c.Claims)
+	switch r >> 8 % 6 {
+	case 0:
+		c.Claims = nil
+	case 1:
+		c.Claims[0].Key = "a//b"
+	case 2:
+		c.TTL = time.Millisecond
+	case 3:
+		c.Priority = 1000
+	case 4:
+		c.Claims = append(c.Claims, c.Claims[0])
+	case 5:
+		c.Session = interlock.SessionID{1, 2, 3}
+	}
+	c.RequestID = ""
+}
+
+// repeat sends a request with an id again, sometimes changed.
+func (p *player) repeat(o *op) error {
+	c, ok := pick(o.r[0], p.asked)
+	if !ok {
+		return nil
+	}
+	if s := p.m.sessionByID(c.Namespace, c.Session); s != nil && s.ended {
+		return nil
+	}
+	c.ID, c.From = p.id(), nil
+	c.Attach = o.r[2]%2 == 0
+	if o.r[1]%4 == 0 {
+		c.Purpose = "something else"
+	}
+	return p.step(&c)
+}
+
+func (p *player) detach(o *op) error {
+	if o.r[0]%2 == 0 {
+		if s := p.session(o.r[1], 1); s != nil {
+			head := p.in(s)
+			head.Link = uint64(1 + o.r[2]%3)
+			return p.step(&engine.Detach{Head: head})
+		}
+		return nil
+	}
+	r, ok := pick(o.r[1], p.m.inPhase(waiting))
+	if !ok {
+		return nil
+	}
+	head := engine.Head{Namespace: r.ns, Link: r.link}
+	if r.session != nil {
+		head.Session = r.session.id
+	}
+	return p.step(&engine.Detach{Head: head, Ticket: interlock.TicketID(r.ask.ID)})
+}
+
+// head makes a head for who asks about r: its session, nobody, or, seldom,
+// somebody who should not.
+func (p *player) head(r *request, odd uint32) engine.Head {
+	head := engine.Head{Namespace: r.ns}
+	if r.session != nil && odd%4 > 0 {
+		head.Session = r.session.id
+	}
+	switch odd % 24 {
+	case 0:
+		head.Namespace = among(odd>>8, interlock.Namespace("one"), "two")
+		if head.Namespace != r.ns {
+			head.Session = interlock.SessionID{}
+		}
+	case 1:
+		if s := p.session(odd>>8, 1); s != nil && s.ns == r.ns {
+			head.Session = s.id
+		}
+	}
+	return head
+}
+
+func (p *player) ticket(o *op) error {
+	list := p.m.inPhase(waiting, offered)
+	if o.r[1]%5 == 0 {
+		list = p.m.requests
+	}
+	r, ok := pick(o.r[0], list)
+	if !ok {
+		return nil
+	}
+	if o.kind == opLeave {
+		return p.step(&engine.Leave{Head: p.head(r, o.r[2]), Ticket: interlock.TicketID(r.ask.ID)})
+	}
+	head := p.head(r, o.r[2])
+	head.Link = uint64(1 + o.r[3]%3)
+	return p.step(&engine.Poll{Head: head, Ticket: interlock.TicketID(r.ask.ID), Attach: o.r[4]%2 == 0})
+}
+
+func (p *player) lease(o *op) error {
+	list := p.m.inPhase(held, inGrace)
+	if o.r[1]%8 == 0 && o.kind == opRelease {
+		list = p.m.inPhase(held, inGrace, offered)
+	}
+	if o.r[1]%8 == 1 {
+		list = p.m.inPhase(held, inGrace, over)
+	}
+	r, ok := pick(o.r[0], list)
+	if !ok {
+		return nil
+	}
+	head := p.head(r, o.r[2])
+	id := interlock.LeaseID(r.ask.ID)
+	switch o.kind {
+	case opGetLease:
+		return p.step(&engine.GetLease{Head: head, Lease: id})
+	case opRenew:
+		return p.step(&engine.Renew{Head: head, Lease: id, Progress: progress(o.r[3])})
+	}
+	return p.step(&engine.Release{Head: head, Lease: id, Outcome: "done", Note: among(o.r[3], "", "a note")})
+}
+
+func (p *player) fenced(o *op) error {
+	list := p.m.inPhase(held, inGrace)
+	if o.r[1]%4 == 0 {
+		list = p.m.requests
+	}
+	r, ok := pick(o.r[0], list)
+	if !ok || r.fence == 0 {
+		return nil
+	}
+	key := p.keys[int(o.r[2])%len(p.keys)]
+	if o.r[3]%2 == 0 {
+		key = r.claims[0].Key
+	}
+	head := engine.Head{Namespace: r.ns}
+	if o.kind == opRevoke {
+		return p.step(&engine.Revoke{Head: head, Key: key, Fence: r.fence, Reason: "test"})
+	}
+	return p.step(&engine.CheckFence{Head: head, Key: key, Fence: r.fence})
+}
+
+// moment chooses how far to go: a little, far, or to the next deadline, just
+// before it or just after it.
+func (p *player) moment(o *op) engine.Time {
+	what, end := p.m.nextDue()
+	switch {
+	case o.r[0]%3 == 0 && what != nil && end > p.now:
+		return max(p.now, end+engine.Time(int(o.r[1]%3)-1))
+	case o.r[0]%3 == 1:
+		return p.now.Add(time.Duration(o.r[1]%5) * time.Second)
+	}
+	return p.now.Add(among(o.r[1], time.Nanosecond, time.Millisecond, time.Second, 7*time.Second, 10*time.Second, 40*time.Second))
+}
+
+// race lets a renewal or a heartbeat arrive after the deadline passed and before
+// the Tick that says so.
+func (p *player) race(o *op) error {
+	r, ok := pick(o.r[0], p.m.inPhase(held))
+	if !ok {
+		return nil
+	}
+	end := r.hardEnd().hi
+	if what, first := p.m.nextDue(); what != nil && first < end {
+		if err := p.advance(max(p.now, end-2), everyTimer); err != nil {
+			return err
+		}
+		if r.phase != held || r.hardEnd().hi != end {
+			return nil
+		}
+	}
+	if err := p.advance(max(p.now, end+engine.Time(int(o.r[1]%3)-1)), noTick); err != nil {
+		return err
+	}
+	head := engine.Head{Namespace: r.ns}
+	var err error
+	if r.session != nil && o.r[2]%2 == 0 {
+		head.Session = r.session.id
+		err = p.step(&engine.Heartbeat{Head: head})
+	} else {
+		err = p.step(&engine.Renew{Head: head, Lease: interlock.LeaseID(r.ask.ID)})
+	}
+	if err != nil {
+		return err
+	}
+	return p.advance(p.now, atOnce)
+}
