@@ -13,7 +13,7 @@ func (m *model) between(settled bool) error {
 	holding := m.inPhase(offered, held, inGrace, closed)
 	for i, a := range holding {
 		for _, b := range holding[:i] {
-			if conflict(a, b) {
+			if conflict(a, b) && a.holder() != b.holder() {
 				return fmt.Errorf("%v and %v exclude each other (I1)", a, b)
 			}
 		}

@@ -36,6 +36,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	case engine.EvAdmitted:
 		r := m.byNum(ev.Num)
 		if r.ask.Any {
+			r.unsure = m.changedMeanwhile(r)
 			r.claims, r.ask.Any = ev.Claims, false
 		}
 		r.changed = m.changedMeanwhile(r)

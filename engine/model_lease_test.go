@@ -36,7 +36,7 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 	case got.TTL != r.ttl() || got.Grace != r.ask.Grace:
 		return bad("ttl and grace", r.ttl(), got.TTL)
 	}
-	if got.Changed != r.changed {
+	if got.Changed != r.changed && !r.unsure {
 		return bad("changed", r.changed, got.Changed)
 	}
 	var notes []interlock.Fence
@@ -61,11 +61,11 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 		return bad("hard end", end, e)
 	}
 	state := interlock.Held
-	soft := r.ttlEnd().add(-r.ttl() / 3)
+	soft := r.softFrom()
 	switch {
 	case r.phase == inGrace:
 		state = interlock.Grace
-	case r.ask.MaxHold > 0 || r.ask.Stall > 0 || soft.lo != soft.hi:
+	case soft.mayBeDue(m.now) && !soft.mustBeDue(m.now):
 		state = got.State
 	case soft.mustBeDue(m.now):
 		state = interlock.Soft

@@ -178,13 +178,7 @@ func (m *model) checkWarning(got *engine.Effect) error {
 		if r.phase != held && r.ended == m.now {
 			return nil // its soft and its hard end were due at once
 		}
-		soft := r.ttlEnd().add(-r.ttl() / 3)
-		if r.ask.MaxHold > 0 {
-			soft = earlier(soft, at(r.granted.Add(r.ask.MaxHold-r.ask.MaxHold/3)))
-		}
-		if end, ok := r.stallEnd(); ok {
-			soft = earlier(soft, end.add(-r.ask.Stall/3))
-		}
+		soft := r.softFrom()
 		if r.session == nil || r.session.receiver != got.To || !soft.mayBeDue(m.now) {
 			return fmt.Errorf("a warning without reason for %v: %v", r, effectText(got))
 		}

@@ -106,6 +106,7 @@ type request struct {
 
 	lead     bool // its party claims all its keys already: it stands before those of whom that is not true
 	changed  bool // somebody who could write one of its keys held it meanwhile
+	unsure   bool // one of the alternatives that it did not get changed so
 	queuedAt int  // how many events there were before it stood in line
 
 	attached engine.Caller // who waits for the answer
@@ -163,6 +164,19 @@ func (r *request) hardEnd() span {
 	return end
 }
 
+// softFrom is when at most a third is left until one of its hard ends.
+func (r *request) softFrom() span {
+	left := func(end span, term time.Duration) span { return end.add(term/3*2 - term) }
+	soft := left(r.ttlEnd(), r.ttl())
+	if hold, ok := r.capEnd(); ok {
+		soft = earlier(soft, left(hold, r.ask.MaxHold))
+	}
+	if stall, ok := r.stallEnd(); ok {
+		soft = earlier(soft, left(stall, r.ask.Stall))
+	}
+	return soft
+}
+
 // waitEnd is when r has stood in line for as long as it may.
 func (r *request) waitEnd() (end span, ok bool) {
 	return at(r.arrived.Add(r.ask.MaxWait)), r.ask.MaxWait > 0
@@ -177,6 +191,14 @@ type party struct {
 }
 
 func (r *request) party() party {
+	if r.phase == closed { // nobody can tell what its holder still has under way
+		return party{ns: r.ns, bare: r.num}
+	}
+	return r.holder()
+}
+
+// holder is who got the keys of r, even if they are no longer in anybody's hands.
+func (r *request) holder() party {
 	switch {
 	case r.session != nil:
 		return party{ns: r.ns, session: r.session.num, flow: r.ask.Flow}
@@ -248,6 +270,14 @@ func (m *model) inPhase(phases ...phase) (list []*request) {
 	return list
 }
 
+// flow is the flow that r belongs to: of a closed lease nobody's any more.
+func (r *request) flow() string {
+	if r.phase == closed {
+		return ""
+	}
+	return r.ask.Flow
+}
+
 func (m *model) agentOf(r *request) string {
 	if r.session != nil {
 		return r.session.agent
@@ -261,10 +291,11 @@ type feature string
 const (
 	inheritance feature = "priority inheritance"
 	lockDelay   feature = "lock_delay"
+	orWaits     feature = "deadlocks only where no alternative is left"
 )
 
 // lacking are the features that the model knows and the engine does not have.
 var lacking = map[feature]bool{
 	inheritance: true,
-	lockDelay:   true,
+	orWaits:     true,
 }

@@ -15,12 +15,12 @@ func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, k
 		switch {
 		case !s.ended:
 			live++
-		case slices.ContainsFunc(m.inPhase(inGrace), func(r *request) bool { return r.session == s }):
+		case slices.ContainsFunc(m.inPhase(inGrace, closed), func(r *request) bool { return r.session == s }):
 			lingering++
 		}
 	}
 	c := e.Counts()
-	active, offers, line := len(m.inPhase(offered, held, inGrace)), len(m.inPhase(offered)), len(m.inPhase(waiting))
+	active, offers, line := len(m.inPhase(offered, held, inGrace, closed)), len(m.inPhase(offered)), len(m.inPhase(waiting))
 	if c.Sessions < live || c.Sessions > live+lingering || c.Waiters != line || c.Leases < active-offers || c.Leases > active {
 		return fmt.Errorf("the engine counts %+v, the model %d sessions, %d leases with %d offers, %d waiters", c, live, active, offers, line)
 	}
@@ -48,7 +48,7 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 		return err
 	}
 	var fences, got []interlock.Fence
-	for _, r := range m.inPhase(offered, held, inGrace) {
+	for _, r := range m.inPhase(offered, held, inGrace, closed) {
 		// An intent above says nothing about this key.
 		touches := func(c interlock.Claim) bool {
 			return c.Key == key || above(key, c.Key) || above(c.Key, key) && c.Mode >= interlock.Shared
@@ -83,29 +83,42 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 		return 1
 	})
 	shown := slices.DeleteFunc(slices.Clone(view.Waiters), func(w engine.WaiterView) bool { return w.Offered })
-	if len(shown) != len(line) {
-		return fmt.Errorf("a line of %d, want %d", len(shown), len(line))
-	}
-	for i, w := range shown {
-		r := line[i]
-		if w.Flow != r.ask.Flow || w.Agent != m.agentOf(r) || w.Priority != r.ask.Priority || w.Waited != m.now.Sub(r.arrived) {
-			return fmt.Errorf("waiter %d is %+v, want %v", i+1, w, r)
+	// Who waits for any one of several may stand here more than once.
+	var any *request
+	i := 0
+	for _, w := range shown {
+		is := func(r *request) bool {
+			return w.Flow == r.flow() && w.Agent == m.agentOf(r) && w.Priority == m.priority(r) && w.Waited == m.now.Sub(r.arrived)
 		}
+		if any != nil && is(any) && (i >= len(line) || !is(line[i])) {
+			continue
+		}
+		if i >= len(line) || !is(line[i]) {
+			return fmt.Errorf("waiter %+v is not in its place in the line %v", w, line)
+		}
+		if line[i].ask.Any {
+			any = line[i]
+		}
+		i++
+	}
+	if i < len(line) {
+		return fmt.Errorf("%v is missing in the line", line[i])
 	}
 	return nil
 }
 
 func (m *model) checkHolder(ns interlock.Namespace, h *interlock.Holder) error {
-	for _, r := range m.inPhase(offered, held, inGrace) {
+	for _, r := range m.inPhase(offered, held, inGrace, closed) {
 		if r.fence != h.Fence {
 			continue
 		}
 		// The mode shown may be stronger than the claim's: intents for claims below come on top.
 		shown := func(c interlock.Claim) bool { return c.Key == h.Key && coversMode(h.Mode, c.Mode) }
-		if r.ns != ns || h.Agent != m.agentOf(r) || h.Flow != r.ask.Flow || !slices.ContainsFunc(r.claims, shown) {
+		if r.ns != ns || h.Agent != m.agentOf(r) || h.Flow != r.flow() || !slices.ContainsFunc(r.claims, shown) {
 			return fmt.Errorf("the holder %+v is not %v", h, r)
 		}
-		if h.Held != m.now.Sub(r.granted) || (r.phase == offered) != (h.Liveness == interlock.Offered) || (r.phase == inGrace) != (h.Liveness == interlock.LiveGrace) {
+		if h.Held != m.now.Sub(r.granted) || (r.phase == offered) != (h.Liveness == interlock.Offered) || (r.phase == inGrace) != (h.Liveness == interlock.LiveGrace) ||
+			(r.phase == closed) != (h.Liveness == interlock.Closed) {
 			return fmt.Errorf("the holder %+v is not %v", h, r)
 		}
 		return nil
@@ -124,7 +137,7 @@ func (m *model) checkWaits(edges []engine.WaitEdge, ns interlock.Namespace) erro
 	for _, r := range m.inPhase(waiting) {
 		for _, b := range m.blockers(r) {
 			if r.ns == ns {
-				want[pair{name(m.agentOf(r), r.ask.Flow), name(m.agentOf(b), b.ask.Flow), b.phase == waiting}] = true
+				want[pair{name(m.agentOf(r), r.flow()), name(m.agentOf(b), b.flow()), b.phase == waiting}] = true
 			}
 		}
 	}

@@ -120,9 +120,11 @@ func (p *player) acquire(o *op) error {
 	if o.r[8]%4 == 0 && !lacking[lockDelay] {
 		c.LockDelay = among(o.r[8]>>12, 0, 2*time.Second, 10*time.Second)
 	}
-	c.Any = o.r[9]%6 == 0
 	c.Link = uint64(1 + o.r[1]>>12%3)
 	c.Claims = p.claims(o)
+	if len(c.Claims) > 1 && o.r[9]%4 == 0 {
+		c.Claims, c.Any = dedupe(c.Claims), true
+	}
 	if o.r[4]>>8%4 == 0 {
 		c.RequestID = fmt.Sprintf("r%d", p.ids)
 		p.asked = append(p.asked, *c)
@@ -160,7 +162,7 @@ func dedupe(claims []interlock.Claim) (list []interlock.Claim) {
 
 // spoil breaks one rule.
 func (p *player) spoil(c *engine.Acquire, r uint32) {
-	c.Claims = dedupe(c.Claims)
+	c.Claims, c.Any = dedupe(c.Claims), false
 	switch r >> 8 % 6 {
 	case 0:
 		c.Claims = nil

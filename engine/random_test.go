@@ -119,7 +119,7 @@ func TestModelMeets(t *testing.T) {
 		"opened", "session_opened", "session_ended session_closed", "session_ended session_expired", "queued", "granted", "admitted", "offer", "claimed",
 		"grace ttl", "grace max_hold", "grace session_expired", "ended released", "ended ttl", "ended max_hold", "ended session_closed",
 		"ended session_expired", "ended lapsed", "ended left", "ended revoked", "left left", "left deadlock", "left session_closed",
-		"left session_expired", "left lapsed", "answered",
+		"left session_expired", "left lapsed", "answered", "left wait_limit", "grace stall", "ended stall", "closed ttl", "closed stall",
 	} {
 		if met[what] == 0 {
 			t.Errorf("no run met %q", what)
