@@ -50,6 +50,13 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.expectAcquire(c)
 	case *engine.Convert:
 		return m.expectConvert(c)
+	case *engine.SetPattern, *engine.Configure:
+		return refused(interlock.CodeInvalidPattern, "") // or Done: what is wrong with it the scripts say
+	case *engine.DropPattern:
+		if !slices.ContainsFunc(m.patterns[head.Namespace], func(p *interlock.Pattern) bool { return p.Name == c.Name }) {
+			return refused(interlock.CodeNoSuchPattern)
+		}
+		return answer{outcome: engine.Done}
 	case *engine.Poll:
 		return m.withTicket(head, c.Ticket, m.showRequest)
 	case *engine.Leave:
@@ -66,7 +73,7 @@ func (m *model) expect(cmd engine.Command) answer {
 	case *engine.Release:
 		return m.withLease(head, c.Lease, func(*request) answer { return answer{outcome: engine.Done} })
 	case *engine.Revoke:
-		if !slices.ContainsFunc(m.requests, func(r *request) bool { return r.revokedBy(c) }) {
+		if !slices.ContainsFunc(m.requests, func(r *request) bool { return m.revokedBy(c, r) }) {
 			return refused(interlock.CodeFenced)
 		}
 		return answer{outcome: engine.Done}
@@ -74,7 +81,7 @@ func (m *model) expect(cmd engine.Command) answer {
 		if r := m.leaseAt(c.Namespace, c.Fence, func(interlock.Claim) bool { return true }); r != nil && r.phase == offered {
 			return answer{} // nobody can know that fence yet
 		}
-		write := interlock.Claim{Key: c.Key, Mode: interlock.Exclusive}
+		write := interlock.Claim{Key: m.spell(c.Namespace, c.Key), Mode: interlock.Exclusive}
 		if m.leaseAt(c.Namespace, c.Fence, func(have interlock.Claim) bool { return covers(have, write) }) != nil {
 			return answer{outcome: engine.Done}
 		}
@@ -142,9 +149,10 @@ func (m *model) leaseAt(ns interlock.Namespace, fence interlock.Fence, fits func
 	return nil
 }
 
-func (r *request) revokedBy(c *engine.Revoke) bool {
+// revokedBy reports whether c takes back r.
+func (m *model) revokedBy(c *engine.Revoke, r *request) bool {
 	return r.ns == c.Namespace && r.holds() && r.fence == c.Fence &&
-		slices.ContainsFunc(r.claims, func(have interlock.Claim) bool { return have.Key == c.Key })
+		slices.ContainsFunc(r.claims, func(have interlock.Claim) bool { return have.Key == m.spell(c.Namespace, c.Key) })
 }
 
 // gone gives the codes that may say why r is over.
@@ -213,7 +221,11 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 
 // refusals gives the codes that may say why r cannot be had at once.
 func (m *model) refusals(r *request) []interlock.Code {
-	return []interlock.Code{interlock.CodeHeld}
+	codes, _ := m.short(r, r.wants())
+	if slices.ContainsFunc(m.requests, func(q *request) bool { return m.inTheWay(q, r, r.wants()) }) {
+		codes = append(codes, interlock.CodeHeld)
+	}
+	return codes
 }
 
 // checkAnswer compares the first answer with the expectation, after the step.

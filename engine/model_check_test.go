@@ -18,6 +18,9 @@ func (m *model) between(settled bool) error {
 			}
 		}
 	}
+	if err := m.checkPermits(); err != nil {
+		return err
+	}
 	for _, r := range m.inPhase(waiting) {
 		if m.free(r) {
 			return fmt.Errorf("%v was left waiting, and nothing blocks it (I4)", r)

@@ -18,7 +18,7 @@ func (m *model) newConversion(c *engine.Convert, num uint64) *request {
 	}
 	r := m.about(lease, num)
 	r.ask.Head, r.ask.ID, r.ask.MaxWait, r.ask.OnConflict, r.ask.Attach = c.Head, c.ID, c.MaxWait, c.OnConflict, c.Attach
-	r.claims, r.lead = normal(c.Claims), true
+	r.claims, r.lead = m.normal(c.Namespace, c.Claims), true
 	for _, claim := range r.claims {
 		has := slices.ContainsFunc(lease.claims, func(have interlock.Claim) bool { return have.Key == claim.Key })
 		r.lead = r.lead && has
@@ -29,7 +29,7 @@ func (m *model) newConversion(c *engine.Convert, num uint64) *request {
 // about is a request that changes a lease.
 func (m *model) about(lease *request, num uint64) *request {
 	r := &request{num: num, ns: lease.ns, session: lease.session, base: lease, arrived: m.now}
-	r.ask.Agent, r.ask.Flow, r.ask.Priority = lease.ask.Agent, lease.ask.Flow, lease.ask.Priority
+	r.ask.Agent, r.ask.Flow, r.ask.Group, r.ask.Priority = lease.ask.Agent, lease.ask.Flow, lease.ask.Group, lease.ask.Priority
 	return r
 }
 
@@ -43,7 +43,7 @@ func (r *request) subject() *request {
 
 func (m *model) expectConvert(c *engine.Convert) answer {
 	return m.withHeld(&c.Head, c.Lease, func(lease *request) answer {
-		if code := m.wrongClaims(c.Namespace, c.Claims, interlock.Permits); code != "" {
+		if code := m.wrongClaims(&c.Head, c.Claims, lease.ask.Group, interlock.Permits); code != "" {
 			return refused(code)
 		}
 		r := m.newConversion(c, m.highestNum()+1)
@@ -96,6 +96,11 @@ func (m *model) permitConversion(cmd engine.Command, ev *engine.Event) error {
 func (m *model) convert(lease *request, claims []interlock.Claim, fence interlock.Fence) {
 	if up := without(lease.claims, claims); len(up) > 0 {
 		m.writes = append(m.writes, write{lease.ns, up, m.events})
+	}
+	for _, c := range claims {
+		if c.Mode == interlock.Permits {
+			m.spend(lease.ns, c.Key, max(0, int(c.Count)-permits(lease.claims, c.Key)))
+		}
 	}
 	lease.claims, lease.fence, m.fence = claims, fence, fence
 }

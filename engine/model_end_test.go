@@ -77,7 +77,7 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 		}
 		return wrong
 	case engine.ByRevocation:
-		if c, ok := cmd.(*engine.Revoke); !ok || !r.revokedBy(c) {
+		if c, ok := cmd.(*engine.Revoke); !ok || !m.revokedBy(c, r) {
 			return wrong
 		}
 	case engine.BySession:

@@ -54,6 +54,8 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		if r.session == nil {
 			r.lapse = at(m.now.Add(interlock.BareOfferTTL))
 		}
+	case engine.EvPattern, engine.EvPatternDropped, engine.EvConfigured:
+		m.foldRules(cmd)
 	case engine.EvConverted:
 		m.convert(m.byNum(ev.Num), ev.Claims, ev.Fence)
 	case engine.EvClosed:
@@ -94,6 +96,11 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 }
 
 func (m *model) hand(r *request, to phase, fence interlock.Fence) {
+	for _, c := range r.claims {
+		if c.Mode == interlock.Permits {
+			m.spend(r.ns, c.Key, int(c.Count))
+		}
+	}
 	if r.session != nil {
 		r.said = r.session.said
 	}

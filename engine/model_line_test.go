@@ -93,11 +93,17 @@ func (m *model) blockers(r *request) (list []*request) {
 			list = append(list, q)
 		}
 	}
+	_, by := m.short(r, r.wants())
+	for _, q := range by {
+		if !slices.Contains(list, q) {
+			list = append(list, q)
+		}
+	}
 	return list
 }
 
-// inTheWay reports whether q keeps r from some of the claims: by a conflict, as a
-// holder or ahead in line, or because it has or awaits permits that r is short of.
+// inTheWay reports whether q keeps r from some of the claims by a conflict, as a
+// holder or ahead in line.
 func (m *model) inTheWay(q, r *request, claims []interlock.Claim) bool {
 	if q == r || q.ns != r.ns || !q.holds() && (q.phase != waiting || !m.aheadOf(q, r)) {
 		return false
@@ -127,12 +133,16 @@ func (m *model) freeOnes(r *request) (list []interlock.Claim) {
 }
 
 func (m *model) freeFor(r *request, claims []interlock.Claim) bool {
-	return !slices.ContainsFunc(m.requests, func(q *request) bool { return m.inTheWay(q, r, claims) })
+	codes, _ := m.short(r, claims)
+	return len(codes) == 0 && !slices.ContainsFunc(m.requests, func(q *request) bool { return m.inTheWay(q, r, claims) })
 }
 
-// mayHaveWritten reports whether who holds a may have changed what b is about.
+// mayHaveWritten reports whether who holds a may have changed what b is about. What
+// is only counted is not written.
 func mayHaveWritten(a, b interlock.Claim) bool {
 	switch {
+	case a.Mode.Counts():
+		return false
 	case a.Key == b.Key, above(b.Key, a.Key):
 		return writesBelow(a.Mode)
 	case above(a.Key, b.Key):

@@ -14,25 +14,14 @@ func (m *model) newRequest(ask *engine.Acquire, num uint64) *request {
 	if !ask.Session.IsZero() {
 		r.session = m.sessionByID(ask.Namespace, ask.Session)
 	}
-	r.claims = normal(ask.Claims)
+	r.claims = m.normal(ask.Namespace, ask.Claims)
 	switch {
 	case r.session == nil:
 		r.ask.Flow = "" // flows are a session's
 	case ask.Flow == "":
 		r.ask.Flow = "main"
 	}
-	if ask.TTL == 0 {
-		r.ask.TTL = interlock.DefaultTTL
-		if r.session != nil {
-			r.ask.TTL = r.session.ttl
-		}
-	}
-	switch ask.Grace {
-	case 0:
-		r.ask.Grace = interlock.DefaultGrace
-	case engine.NoGrace:
-		r.ask.Grace = 0
-	}
+	m.terms(r)
 	r.lead = m.leads(r)
 	return r
 }
@@ -54,11 +43,11 @@ func (m *model) leads(r *request) bool {
 	return true
 }
 
-// normal spells out the zero Mode, and puts the claims into the order in which
-// the engine keeps them.
-func normal(claims []interlock.Claim) []interlock.Claim {
+// normal spells out the zero Mode, and each key in its one spelling.
+func (m *model) normal(ns interlock.Namespace, claims []interlock.Claim) []interlock.Claim {
 	list := slices.Clone(claims)
 	for i := range list {
+		list[i].Key = m.spell(ns, list[i].Key)
 		if list[i].Mode == 0 {
 			list[i].Mode = interlock.Exclusive
 		}
@@ -75,7 +64,7 @@ func (m *model) wrongWith(c *engine.Acquire) interlock.Code {
 	if c.Prefix != "" && len(m.members(c.Namespace, c.Prefix)) == 0 {
 		return interlock.CodeUnknownPattern
 	}
-	if code := m.wrongClaims(c.Namespace, c.Claims); code != "" && !(c.Any && code == interlock.CodeTooManyClaims) {
+	if code := m.wrongClaims(&c.Head, c.Claims, c.Group, interlock.Permits); code != "" && !(c.Any && code == interlock.CodeTooManyClaims) {
 		return code
 	}
 	if n := len(c.Claims); c.Any && (n < 2 || n > interlock.MaxAlternatives) {
@@ -96,7 +85,8 @@ func (m *model) wrongWith(c *engine.Acquire) interlock.Code {
 
 // wrongClaims names the rule that claims break. Of the modes with a count only
 // those given may be asked for.
-func (m *model) wrongClaims(ns interlock.Namespace, claims []interlock.Claim, counted ...interlock.Mode) interlock.Code {
+func (m *model) wrongClaims(head *engine.Head, asked []interlock.Claim, group string, counted ...interlock.Mode) interlock.Code {
+	claims := m.normal(head.Namespace, asked)
 	if len(claims) == 0 || len(claims) > interlock.MaxClaims {
 		return interlock.CodeTooManyClaims
 	}
@@ -113,7 +103,7 @@ func (m *model) wrongClaims(ns interlock.Namespace, claims []interlock.Claim, co
 			return interlock.CodeInvalidMode
 		}
 	}
-	return ""
+	return m.wrongWithPatterns(head.Namespace, claims, head.Actor, group)
 }
 
 // covering gives the leases of the same flow each of which has all that r asks
@@ -161,6 +151,3 @@ func idOf(cmd engine.Command) (id [16]byte, attach bool) {
 	}
 	return id, false
 }
-
-// members are the keys that patterns list and that begin with prefix.
-func (m *model) members(ns interlock.Namespace, prefix string) []interlock.Key { return nil }

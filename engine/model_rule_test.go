@@ -56,6 +56,8 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		return m.permitClose(cmd, ev)
 	case engine.EvLeft:
 		return m.permitLeaving(cmd, ev)
+	case engine.EvPattern, engine.EvPatternDropped, engine.EvConfigured:
+		return m.permitRules(cmd, ev)
 	case engine.EvConverted:
 		return m.permitConversion(cmd, ev)
 	case engine.EvAnswered:

@@ -216,7 +216,10 @@ type model struct {
 	answers  []*remembered
 	notes    []note
 	writes   []write
+	patterns map[interlock.Namespace][]*interlock.Pattern
 	settings map[interlock.Namespace]interlock.Settings
+	buckets  map[place]*bucket
+	inUse    map[place]int    // permits, after the last step
 	hopeful  bool             // see only
 	ranks    map[*request]int // priorities of the waiters, as they were after rankedAt events
 	rankedAt int

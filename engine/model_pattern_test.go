@@ -1,0 +1,228 @@
+package engine_test
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// variable is one in a pattern's shape.
+var variable = regexp.MustCompile(`\{([a-z_]+)(:[a-z]+|\.\.\.)?\}`)
+
+// shaped makes a regular expression of a shape: a group with the variable's name
+// for each variable.
+func shaped(shape string) *regexp.Regexp {
+	var b strings.Builder
+	for shape != "" {
+		at := variable.FindStringSubmatchIndex(shape)
+		if at == nil {
+			b.WriteString(regexp.QuoteMeta(shape))
+			break
+		}
+		literal, name, kind := shape[:at[0]], shape[at[2]:at[3]], ""
+		if at[4] >= 0 {
+			kind = shape[at[4]:at[5]]
+		}
+		switch kind {
+		case "...": // with the slash before it, for there may be no segment
+			b.WriteString(regexp.QuoteMeta(strings.TrimSuffix(literal, "/")) + "(?:/(?P<" + name + ">.+))?")
+		case ":int":
+			b.WriteString(regexp.QuoteMeta(literal) + "(?P<" + name + ">[0-9]+)")
+		default:
+			b.WriteString(regexp.QuoteMeta(literal) + "(?P<" + name + ">[^/]+)")
+		}
+		shape = shape[at[1]:]
+	}
+	return regexp.MustCompile("^" + b.String() + "$")
+}
+
+// spelled writes key, which fits the shape from, as the shape to has it; ok is false
+// when it does not fit.
+func spelled(from, to, key string) (text string, ok bool) {
+	parts := shaped(from).FindStringSubmatch(key)
+	if parts == nil {
+		return "", false
+	}
+	text = variable.ReplaceAllStringFunc(to, func(v string) string {
+		name := variable.FindStringSubmatch(v)
+		value := parts[shaped(from).SubexpIndex(name[1])]
+		switch name[2] {
+		case ":int":
+			value = strings.TrimLeft(value, "0")
+			if value == "" {
+				value = "0"
+			}
+		case ":lower":
+			value = strings.ToLower(value)
+		}
+		return value
+	})
+	return strings.TrimSuffix(text, "/"), true
+}
+
+// spell gives the one spelling of a key: that of an alias is the shape's.
+func (m *model) spell(ns interlock.Namespace, key interlock.Key) interlock.Key {
+	for _, p := range m.patterns[ns] {
+		for _, alias := range p.Aliases {
+			if text, ok := spelled(alias, p.Shape, string(key)); ok {
+				return interlock.Key(text)
+			}
+		}
+	}
+	if p := m.pattern(ns, key); p != nil {
+		text, _ := spelled(p.Shape, p.Shape, string(key))
+		return interlock.Key(text)
+	}
+	return key
+}
+
+// pattern is the one that counts for a key: of those that fit, the one with most
+// literal text, and of those the first by name.
+func (m *model) pattern(ns interlock.Namespace, key interlock.Key) (best *interlock.Pattern) {
+	literal := func(p *interlock.Pattern) int { return len(variable.ReplaceAllString(p.Shape, "")) }
+	for _, p := range m.patterns[ns] {
+		if _, ok := spelled(p.Shape, p.Shape, string(key)); !ok {
+			continue
+		}
+		if best == nil || literal(p) > literal(best) || literal(p) == literal(best) && p.Name < best.Name {
+			best = p
+		}
+	}
+	return best
+}
+
+// wrongWithPatterns names the rule of its namespace's patterns that a request
+// breaks.
+func (m *model) wrongWithPatterns(ns interlock.Namespace, claims []interlock.Claim, actor, group string) interlock.Code {
+	for _, c := range claims {
+		p := m.pattern(ns, c.Key)
+		switch {
+		case p == nil && len(m.patterns[ns]) > 0 && !m.settings[ns].OpenKeys:
+			return interlock.CodeUnknownPattern
+		case c.Mode == interlock.Permits && c.Count == 0:
+			return interlock.CodeInvalidRequest
+		case c.Mode == interlock.Permits && (p == nil || p.Capacity == 0 && p.Rate == 0):
+			return interlock.CodeNoCapacity
+		case c.Mode == interlock.Permits && c.Count > mostPermits(p, group):
+			return interlock.CodeTooManyPermits
+		case p != nil && !allowed(p, actor, c.Mode):
+			return interlock.CodeModeForbidden
+		}
+	}
+	return ""
+}
+
+// allowed reports whether the first rule that names the principal has the mode.
+func allowed(p *interlock.Pattern, principal string, mode interlock.Mode) bool {
+	for _, rule := range p.Allow {
+		if rule.Principal == principal || rule.Principal == "*" {
+			return len(rule.Modes) == 0 || slices.Contains(rule.Modes, mode)
+		}
+	}
+	return len(p.Allow) == 0
+}
+
+// terms fills in what a request leaves out from the patterns of its keys, and
+// bounds what it asks for. Of several patterns the strictest counts.
+func (m *model) terms(r *request) {
+	a := &r.ask
+	shortest := func(d *time.Duration, of func(*interlock.Pattern) time.Duration, always bool) {
+		unset := *d == 0
+		for _, c := range r.claims {
+			p := m.pattern(r.ns, c.Key)
+			if p == nil || of(p) == 0 || !unset && !always {
+				continue
+			}
+			if *d == 0 || *d > of(p) {
+				*d = of(p)
+			}
+		}
+	}
+	if r.session == nil {
+		shortest(&a.TTL, func(p *interlock.Pattern) time.Duration { return p.TTL }, false)
+	}
+	shortest(&a.Grace, func(p *interlock.Pattern) time.Duration { return p.Grace }, false)
+	shortest(&a.MaxHold, func(p *interlock.Pattern) time.Duration { return p.MaxHold }, true)
+	shortest(&a.Stall, func(p *interlock.Pattern) time.Duration { return p.Stall }, true)
+	shortest(&a.MaxWait, func(p *interlock.Pattern) time.Duration { return p.MaxWait }, true)
+	switch {
+	case a.TTL == 0 && r.session != nil:
+		a.TTL = r.session.ttl
+	case a.TTL == 0:
+		a.TTL = interlock.DefaultTTL
+	}
+	switch a.Grace {
+	case 0:
+		a.Grace = interlock.DefaultGrace
+	case engine.NoGrace:
+		a.Grace = 0
+	}
+	for _, c := range r.claims {
+		p := m.pattern(r.ns, c.Key)
+		if p == nil {
+			continue
+		}
+		if p.MaxTTL > 0 {
+			a.TTL = min(a.TTL, p.MaxTTL)
+		}
+		if p.MaxGrace > 0 {
+			a.Grace = min(a.Grace, p.MaxGrace)
+		}
+		a.LockDelay = max(a.LockDelay, p.LockDelay)
+	}
+}
+
+// permitRules: a pattern or the settings are what was sent.
+func (m *model) permitRules(cmd engine.Command, ev *engine.Event) error {
+	var name string
+	var kind engine.EventKind
+	switch c := cmd.(type) {
+	case *engine.SetPattern:
+		name, kind = c.Pattern.Name, engine.EvPattern
+	case *engine.DropPattern:
+		name, kind = c.Name, engine.EvPatternDropped
+	case *engine.Configure:
+		kind = engine.EvConfigured
+	}
+	if kind != ev.Kind || ev.Purpose != name {
+		return errors.New("nobody asked for it")
+	}
+	return nil
+}
+
+// foldRules takes in a pattern or the settings.
+func (m *model) foldRules(cmd engine.Command) {
+	ns := headOf(cmd).Namespace
+	m.refill()
+	named := func(name string) func(*interlock.Pattern) bool {
+		return func(p *interlock.Pattern) bool { return p.Name == name }
+	}
+	if m.patterns == nil {
+		m.patterns, m.settings = map[interlock.Namespace][]*interlock.Pattern{}, map[interlock.Namespace]interlock.Settings{}
+	}
+	switch c := cmd.(type) {
+	case *engine.SetPattern:
+		m.patterns[ns] = append(slices.DeleteFunc(m.patterns[ns], named(c.Pattern.Name)), &c.Pattern)
+	case *engine.DropPattern:
+		m.patterns[ns] = slices.DeleteFunc(m.patterns[ns], named(c.Name))
+	case *engine.Configure:
+		m.settings[ns] = c.Settings
+	}
+}
+
+// members are the keys that patterns list and that begin with prefix.
+func (m *model) members(ns interlock.Namespace, prefix string) (keys []interlock.Key) {
+	for _, p := range m.patterns[ns] {
+		for _, member := range p.Members {
+			if strings.HasPrefix(member, prefix) {
+				keys = append(keys, interlock.Key(member))
+			}
+		}
+	}
+	return keys
+}

@@ -1,0 +1,247 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// place is a key in its namespace.
+type place struct {
+	ns  interlock.Namespace
+	key interlock.Key
+}
+
+// permits gives how many permits of a key the claims ask for.
+func permits(claims []interlock.Claim, key interlock.Key) (n int) {
+	for _, c := range claims {
+		if c.Key == key && c.Mode == interlock.Permits {
+			n += int(c.Count)
+		}
+	}
+	return n
+}
+
+// needs is how many permits of a key r would take besides those it has.
+func (r *request) needs(key interlock.Key) int {
+	n := permits(r.claims, key)
+	if r.base != nil {
+		n = max(0, n-permits(r.base.claims, key))
+	}
+	return n
+}
+
+// groupOf gives the share of a claimant group; of one that is not listed, none.
+func groupOf(p *interlock.Pattern, name string) interlock.Group {
+	for _, g := range p.Groups {
+		if g.Name == name {
+			return g
+		}
+	}
+	return interlock.Group{Name: name}
+}
+
+// mostPermits is as many as a group could ever have of a key.
+func mostPermits(p *interlock.Pattern, group string) uint32 {
+	most := uint32(interlock.MaxCount)
+	if p.Capacity > 0 {
+		most = p.Capacity
+		for _, g := range p.Groups {
+			if g.Name != group {
+				most -= g.Min
+			}
+		}
+		if g := groupOf(p, group); g.Max > 0 {
+			most = min(most, g.Max)
+		}
+	}
+	if p.Rate > 0 {
+		most = min(most, burst(p))
+	}
+	return most
+}
+
+func burst(p *interlock.Pattern) uint32 {
+	if p.Burst > 0 {
+		return p.Burst
+	}
+	return p.Rate
+}
+
+func per(p *interlock.Pattern) time.Duration {
+	if p.Per > 0 {
+		return p.Per
+	}
+	return time.Second
+}
+
+// share is what of a key's permits and tokens is spoken for, as r finds it: by the
+// holders, and by the waiters ahead, who count as if they had theirs. A group that
+// waits at its maximum keeps nothing from the others.
+type share struct {
+	held   map[string]int // by holders, of each group
+	used   map[string]int // with the waiters ahead
+	tokens int            // that waiters ahead will take
+	ahead  []*request
+}
+
+func (m *model) shareBefore(r *request, key interlock.Key, p *interlock.Pattern) *share {
+	x := &share{held: map[string]int{}, used: map[string]int{}}
+	for _, q := range m.requests {
+		if q.ns == r.ns && q.holds() {
+			x.held[q.ask.Group] += permits(q.claims, key)
+			x.used[q.ask.Group] += permits(q.claims, key)
+		}
+	}
+	for _, q := range m.inPhase(waiting) {
+		if q.ns == r.ns && q != r && q.needs(key) > 0 && m.aheadOf(q, r) {
+			x.ahead = append(x.ahead, q)
+		}
+	}
+	slices.SortFunc(x.ahead, func(a, b *request) int {
+		if m.aheadOf(a, b) {
+			return -1
+		}
+		return 1
+	})
+	x.ahead = slices.DeleteFunc(x.ahead, func(q *request) bool {
+		g := groupOf(p, q.ask.Group)
+		if p.Capacity > 0 && g.Max > 0 && x.used[g.Name]+q.needs(key) > int(g.Max) {
+			return true
+		}
+		x.used[g.Name] += q.needs(key)
+		x.tokens += q.needs(key)
+		return false
+	})
+	return x
+}
+
+// permitsLeft reports whether n permits more would fit for a group. What is kept
+// free for it no waiter of another group can take.
+func (x *share) permitsLeft(p *interlock.Pattern, group string, n int) bool {
+	if p.Capacity == 0 {
+		return true
+	}
+	g, others := groupOf(p, group), x.used
+	if x.used[group]+n <= int(g.Min) {
+		others = x.held
+	}
+	total := x.used[group] + n
+	for name, used := range others {
+		if name != group {
+			total += max(used, int(groupOf(p, name).Min))
+		}
+	}
+	for _, h := range p.Groups {
+		if _, seen := others[h.Name]; !seen && h.Name != group {
+			total += int(h.Min)
+		}
+	}
+	return total <= int(p.Capacity) && (g.Max == 0 || x.used[group]+n <= int(g.Max))
+}
+
+// bucket is what is missing in a key's bucket of tokens.
+type bucket struct {
+	missing *big.Rat
+	at      time.Duration
+}
+
+// missing gives how many tokens of a key are missing now.
+func (m *model) missing(ns interlock.Namespace, key interlock.Key, p *interlock.Pattern) *big.Rat {
+	b := m.buckets[place{ns, key}]
+	if b == nil || m.hopeful {
+		return new(big.Rat)
+	}
+	back := new(big.Rat).SetFrac64(int64(m.now.Sub(begin)-b.at), int64(per(p)))
+	back.Mul(back, new(big.Rat).SetInt64(int64(p.Rate)))
+	left := new(big.Rat).Sub(b.missing, back)
+	if left.Sign() < 0 {
+		return new(big.Rat)
+	}
+	return left
+}
+
+// refill brings all buckets up to date.
+func (m *model) refill() {
+	for pl, b := range m.buckets {
+		if p := m.pattern(pl.ns, pl.key); p != nil {
+			b.missing, b.at = m.missing(pl.ns, pl.key, p), m.now.Sub(begin)
+		}
+	}
+}
+
+// spend takes the tokens that a grant takes.
+func (m *model) spend(ns interlock.Namespace, key interlock.Key, n int) {
+	p := m.pattern(ns, key)
+	if p == nil || p.Rate == 0 || n == 0 {
+		return
+	}
+	if m.buckets == nil {
+		m.buckets = map[place]*bucket{}
+	}
+	left := m.missing(ns, key, p)
+	m.buckets[place{ns, key}] = &bucket{left.Add(left, new(big.Rat).SetInt64(int64(n))), m.now.Sub(begin)}
+}
+
+// tokensLeft reports whether n tokens are there besides those that waiters ahead
+// will take.
+func (m *model) tokensLeft(x *share, r *request, key interlock.Key, p *interlock.Pattern) bool {
+	if p.Rate == 0 {
+		return true
+	}
+	have := new(big.Rat).SetInt64(int64(burst(p)) - int64(x.tokens) - int64(r.needs(key)))
+	return have.Cmp(m.missing(r.ns, key, p)) >= 0
+}
+
+// short reports of which keys r is short of permits or of tokens, and who has or
+// awaits the permits.
+func (m *model) short(r *request, claims []interlock.Claim) (codes []interlock.Code, by []*request) {
+	for _, c := range claims {
+		p := m.pattern(r.ns, c.Key)
+		if c.Mode != interlock.Permits || p == nil {
+			continue
+		}
+		x := m.shareBefore(r, c.Key, p)
+		if !x.permitsLeft(p, r.ask.Group, r.needs(c.Key)) {
+			codes = append(codes, interlock.CodeAtCapacity)
+			for _, q := range m.requests {
+				if q.ns == r.ns && q.holds() && permits(q.claims, c.Key) > 0 && q.party() != r.party() {
+					by = append(by, q)
+				}
+			}
+			by = append(by, x.ahead...)
+		}
+		if !m.tokensLeft(x, r, c.Key, p) {
+			codes = append(codes, interlock.CodeRateLimited)
+			by = append(by, x.ahead...)
+		}
+	}
+	return codes, by
+}
+
+// checkPermits: as many permits are in use as the key has, unless they were made
+// fewer since (I9, I13).
+func (m *model) checkPermits() error {
+	used := map[place]int{}
+	for _, r := range m.requests {
+		if !r.holds() {
+			continue
+		}
+		for _, c := range r.claims {
+			if c.Mode == interlock.Permits {
+				used[place{r.ns, c.Key}] += int(c.Count)
+			}
+		}
+	}
+	for pl, n := range used {
+		p := m.pattern(pl.ns, pl.key)
+		if p != nil && p.Capacity > 0 && n > int(p.Capacity) && n > m.inUse[pl] {
+			return fmt.Errorf("%d of the %d permits of %s are in use (I9)", n, p.Capacity, pl.key)
+		}
+	}
+	m.inUse = used
+	return nil
+}
