@@ -198,8 +198,8 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 			return refused(interlock.CodeSessionEnded)
 		}
 	}
-	if code := m.wrongWith(c); code != "" {
-		return refused(code)
+	if codes := m.wrongWith(c); len(codes) > 0 {
+		return refused(codes...)
 	}
 	r := m.newRequest(c, m.highestNum()+1)
 	if covering := m.covering(r); len(covering) > 0 {

@@ -43,8 +43,8 @@ func (r *request) subject() *request {
 
 func (m *model) expectConvert(c *engine.Convert) answer {
 	return m.withHeld(&c.Head, c.Lease, func(lease *request) answer {
-		if code := m.wrongClaims(&c.Head, c.Claims, lease.ask.Group, interlock.Permits); code != "" {
-			return refused(code)
+		if codes := m.wrongClaims(&c.Head, c.Claims, lease.ask.Group, interlock.Permits); len(codes) > 0 {
+			return refused(codes...)
 		}
 		r := m.newConversion(c, m.highestNum()+1)
 		if code := m.outOfOrder(r); code != "" {

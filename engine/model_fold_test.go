@@ -36,10 +36,11 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	case engine.EvAdmitted:
 		r := m.byNum(ev.Num)
 		if r.ask.Any {
-			r.unsure = m.changedMeanwhile(r)
+			r.unsure = m.changedMeanwhile(r, false)
 			r.claims, r.ask.Any = ev.Claims, false
 		}
-		r.changed = m.changedMeanwhile(r)
+		r.changed = m.changedMeanwhile(r, false)
+		r.unsure = r.unsure || m.changedMeanwhile(r, true)
 		if r.base != nil {
 			m.convert(r.base, r.claims, ev.Fence)
 			r.phase, r.why, r.attached = over, engine.ByConversion, nil

@@ -138,10 +138,10 @@ func (m *model) freeFor(r *request, claims []interlock.Claim) bool {
 }
 
 // mayHaveWritten reports whether who holds a may have changed what b is about. What
-// is only counted is not written.
-func mayHaveWritten(a, b interlock.Claim) bool {
+// is only counted is not written, unless counted says so.
+func mayHaveWritten(a, b interlock.Claim, counted bool) bool {
 	switch {
-	case a.Mode.Counts():
+	case a.Mode.Counts() && !counted:
 		return false
 	case a.Key == b.Key, above(b.Key, a.Key):
 		return writesBelow(a.Mode)
@@ -160,19 +160,19 @@ type write struct {
 
 // changedMeanwhile reports whether somebody who may have written one of r's keys
 // gave it up while r stood in line.
-func (m *model) changedMeanwhile(r *request) bool {
+func (m *model) changedMeanwhile(r *request, counted bool) bool {
 	for _, w := range m.writes {
-		if w.ns == r.ns && w.at > r.queuedAt && mayHaveWrittenOne(w.claims, r.claims) {
+		if w.ns == r.ns && w.at > r.queuedAt && mayHaveWrittenOne(w.claims, r.claims, counted) {
 			return true
 		}
 	}
 	return false
 }
 
-func mayHaveWrittenOne(a, b []interlock.Claim) bool {
+func mayHaveWrittenOne(a, b []interlock.Claim, counted bool) bool {
 	for _, x := range a {
 		for _, y := range b {
-			if mayHaveWritten(x, y) {
+			if mayHaveWritten(x, y, counted) {
 				return true
 			}
 		}

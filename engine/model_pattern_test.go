@@ -14,9 +14,16 @@ import (
 // variable is one in a pattern's shape.
 var variable = regexp.MustCompile(`\{([a-z_]+)(:[a-z]+|\.\.\.)?\}`)
 
+// shapes are those that were read before.
+var shapes = map[string]*regexp.Regexp{}
+
 // shaped makes a regular expression of a shape: a group with the variable's name
 // for each variable.
-func shaped(shape string) *regexp.Regexp {
+func shaped(shape string) (re *regexp.Regexp) {
+	if known := shapes[shape]; known != nil {
+		return known
+	}
+	defer func(whole string) { shapes[whole] = re }(shape)
 	var b strings.Builder
 	for shape != "" {
 		at := variable.FindStringSubmatchIndex(shape)
@@ -96,25 +103,26 @@ func (m *model) pattern(ns interlock.Namespace, key interlock.Key) (best *interl
 	return best
 }
 
-// wrongWithPatterns names the rule of its namespace's patterns that a request
-// breaks.
-func (m *model) wrongWithPatterns(ns interlock.Namespace, claims []interlock.Claim, actor, group string) interlock.Code {
-	for _, c := range claims {
-		p := m.pattern(ns, c.Key)
+// wrongWithPattern names the rules of its key's pattern that a claim breaks.
+func (m *model) wrongWithPattern(head *engine.Head, c interlock.Claim, group string) (codes []interlock.Code) {
+	p := m.pattern(head.Namespace, c.Key)
+	if p == nil && len(m.patterns[head.Namespace]) > 0 && !m.settings[head.Namespace].OpenKeys {
+		codes = append(codes, interlock.CodeUnknownPattern)
+	}
+	if c.Mode == interlock.Permits {
 		switch {
-		case p == nil && len(m.patterns[ns]) > 0 && !m.settings[ns].OpenKeys:
-			return interlock.CodeUnknownPattern
-		case c.Mode == interlock.Permits && c.Count == 0:
-			return interlock.CodeInvalidRequest
-		case c.Mode == interlock.Permits && (p == nil || p.Capacity == 0 && p.Rate == 0):
-			return interlock.CodeNoCapacity
-		case c.Mode == interlock.Permits && c.Count > mostPermits(p, group):
-			return interlock.CodeTooManyPermits
-		case p != nil && !allowed(p, actor, c.Mode):
-			return interlock.CodeModeForbidden
+		case c.Count == 0:
+			codes = append(codes, interlock.CodeInvalidRequest)
+		case p == nil || p.Capacity == 0 && p.Rate == 0:
+			codes = append(codes, interlock.CodeNoCapacity)
+		case c.Count > mostPermits(p, group):
+			codes = append(codes, interlock.CodeTooManyPermits)
 		}
 	}
-	return ""
+	if p != nil && !allowed(p, head.Actor, c.Mode) {
+		codes = append(codes, interlock.CodeModeForbidden)
+	}
+	return codes
 }
 
 // allowed reports whether the first rule that names the principal has the mode.

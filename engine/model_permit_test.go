@@ -91,7 +91,7 @@ type share struct {
 func (m *model) shareBefore(r *request, key interlock.Key, p *interlock.Pattern) *share {
 	x := &share{held: map[string]int{}, used: map[string]int{}}
 	for _, q := range m.requests {
-		if q.ns == r.ns && q.holds() {
+		if q.ns == r.ns && q.holds() && !(m.hopeful && q.party() == r.party()) { // it can give its own back
 			x.held[q.ask.Group] += permits(q.claims, key)
 			x.used[q.ask.Group] += permits(q.claims, key)
 		}
@@ -199,6 +199,12 @@ func (m *model) tokensLeft(x *share, r *request, key interlock.Key, p *interlock
 // short reports of which keys r is short of permits or of tokens, and who has or
 // awaits the permits.
 func (m *model) short(r *request, claims []interlock.Claim) (codes []interlock.Code, by []*request) {
+	if lacking[orWaits] {
+		defer func() { by = nil }()
+		if m.hopeful {
+			return nil, nil
+		}
+	}
 	for _, c := range claims {
 		p := m.pattern(r.ns, c.Key)
 		if c.Mode != interlock.Permits || p == nil {

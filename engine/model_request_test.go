@@ -55,55 +55,56 @@ func (m *model) normal(ns interlock.Namespace, claims []interlock.Claim) []inter
 	return list
 }
 
-// wrongWith names the rule that a request breaks. The random runs break at most
-// one at a time.
-func (m *model) wrongWith(c *engine.Acquire) interlock.Code {
-	if c.Prefix != "" && len(c.Claims) > 0 {
-		return interlock.CodeInvalidRequest
+// wrongWith names the rules that a request breaks.
+func (m *model) wrongWith(c *engine.Acquire) (codes []interlock.Code) {
+	if c.Prefix != "" {
+		if len(c.Claims) > 0 {
+			codes = append(codes, interlock.CodeInvalidRequest)
+		}
+		if len(m.members(c.Namespace, c.Prefix)) == 0 {
+			codes = append(codes, interlock.CodeUnknownPattern)
+		}
 	}
-	if c.Prefix != "" && len(m.members(c.Namespace, c.Prefix)) == 0 {
-		return interlock.CodeUnknownPattern
-	}
-	if code := m.wrongClaims(&c.Head, c.Claims, c.Group, interlock.Permits); code != "" && !(c.Any && code == interlock.CodeTooManyClaims) {
-		return code
-	}
-	if n := len(c.Claims); c.Any && (n < 2 || n > interlock.MaxAlternatives) {
-		return interlock.CodeTooManyClaims
+	codes = append(codes, m.wrongClaims(&c.Head, c.Claims, c.Group, interlock.Permits)...)
+	if c.Any {
+		codes = slices.DeleteFunc(codes, func(code interlock.Code) bool { return code == interlock.CodeTooManyClaims })
+		if n := len(c.Claims); n < 2 || n > interlock.MaxAlternatives {
+			codes = append(codes, interlock.CodeTooManyClaims)
+		}
 	}
 	out := func(d, most time.Duration) bool { return d < 0 || d > most }
-	switch {
-	case c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL),
-		c.Grace != engine.NoGrace && out(c.Grace, interlock.MaxGrace),
-		out(c.MaxHold, interlock.MaxMaxHold), out(c.Stall, interlock.MaxStall),
-		out(c.LockDelay, interlock.MaxLockDelay), out(c.MaxWait, interlock.MaxMaxWait):
-		return interlock.CodeInvalidTTL
-	case c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority:
-		return interlock.CodeInvalidPriority
+	if c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL) ||
+		c.Grace != engine.NoGrace && out(c.Grace, interlock.MaxGrace) ||
+		out(c.MaxHold, interlock.MaxMaxHold) || out(c.Stall, interlock.MaxStall) ||
+		out(c.LockDelay, interlock.MaxLockDelay) || out(c.MaxWait, interlock.MaxMaxWait) {
+		codes = append(codes, interlock.CodeInvalidTTL)
 	}
-	return ""
+	if c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority {
+		codes = append(codes, interlock.CodeInvalidPriority)
+	}
+	return codes
 }
 
-// wrongClaims names the rule that claims break. Of the modes with a count only
+// wrongClaims names the rules that claims break. Of the modes with a count only
 // those given may be asked for.
-func (m *model) wrongClaims(head *engine.Head, asked []interlock.Claim, group string, counted ...interlock.Mode) interlock.Code {
+func (m *model) wrongClaims(head *engine.Head, asked []interlock.Claim, group string, counted ...interlock.Mode) (codes []interlock.Code) {
 	claims := m.normal(head.Namespace, asked)
 	if len(claims) == 0 || len(claims) > interlock.MaxClaims {
-		return interlock.CodeTooManyClaims
+		codes = append(codes, interlock.CodeTooManyClaims)
 	}
 	for i, claim := range claims {
 		if _, err := engine.ParseKey(string(claim.Key)); err != nil {
-			return interlock.CodeInvalidKey
+			return append(codes, interlock.CodeInvalidKey)
 		}
 		if slices.ContainsFunc(claims[:i], func(other interlock.Claim) bool { return other.Key == claim.Key }) {
-			return interlock.CodeDuplicateClaim
+			codes = append(codes, interlock.CodeDuplicateClaim)
 		}
-	}
-	for _, claim := range claims {
 		if claim.Mode > interlock.Exclusive && !slices.Contains(counted, claim.Mode) {
-			return interlock.CodeInvalidMode
+			codes = append(codes, interlock.CodeInvalidMode)
 		}
+		codes = append(codes, m.wrongWithPattern(head, claim, group)...)
 	}
-	return m.wrongWithPatterns(head.Namespace, claims, head.Actor, group)
+	return codes
 }
 
 // covering gives the leases of the same flow each of which has all that r asks
@@ -114,13 +115,20 @@ func (m *model) covering(r *request) (list []*request) {
 		return nil
 	}
 	for _, q := range m.requests {
-		has := func(c interlock.Claim) bool { return coversAll(q.claims, []interlock.Claim{c}) }
-		enough := coversAll(q.claims, r.claims) || r.ask.Any && slices.ContainsFunc(r.claims, has)
+		lacks := func(c interlock.Claim) bool { return !coversAll(q.claims, []interlock.Claim{c}) || m.spends(r.ns, c) }
+		some := slices.ContainsFunc(r.claims, func(c interlock.Claim) bool { return !lacks(c) })
+		enough := !slices.ContainsFunc(r.claims, lacks) || r.ask.Any && some
 		if q.phase == held && q.party() == r.party() && enough {
 			list = append(list, q)
 		}
 	}
 	return list
+}
+
+// spends reports whether a claim takes tokens, which every new request does anew.
+func (m *model) spends(ns interlock.Namespace, c interlock.Claim) bool {
+	p := m.pattern(ns, c.Key)
+	return c.Mode == interlock.Permits && p != nil && p.Rate > 0
 }
 
 func (m *model) highestNum() (num uint64) {

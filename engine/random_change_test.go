@@ -46,3 +46,33 @@ func (p *player) convert(o *op) error {
 	}
 	return p.step(c)
 }
+
+// pattern sets or drops a pattern, or changes the settings. The first in a namespace
+// is one that all keys fit, mostly.
+func (p *player) pattern(o *op) error {
+	head := engine.Head{Namespace: among(o.r[0], interlock.Namespace("one"), "one", "one", "two")}
+	all := interlock.Pattern{Name: "zz", Shape: "{name}/{path...}"}
+	if len(p.m.patterns[head.Namespace]) == 0 && o.r[1]%8 > 0 {
+		if err := p.step(&engine.SetPattern{Head: head, Pattern: all}); err != nil {
+			return err
+		}
+	}
+	n := among(o.r[2], uint32(2), 3, 4)
+	one := among(o.r[3], all,
+		interlock.Pattern{Name: "p", Shape: "p", Capacity: n},
+		interlock.Pattern{Name: "p", Shape: "p", Capacity: n, Groups: []interlock.Group{{Name: "x", Min: 1}, {Name: "y", Max: 2}}},
+		interlock.Pattern{Name: "g", Shape: "g:{id:int}", Aliases: []string{"gg-{id:int}"}, Capacity: n},
+		interlock.Pattern{Name: "t", Shape: "t", Rate: 2, Per: among(o.r[4], 2*time.Second, 10*time.Second), Burst: 3},
+		interlock.Pattern{Name: "t", Shape: "t", Rate: 2, Per: 4 * time.Second, Burst: 3, Capacity: 3},
+		interlock.Pattern{Name: "b", Shape: "b", TTL: 20 * time.Second, MaxTTL: 40 * time.Second, MaxHold: 30 * time.Second, LockDelay: 3 * time.Second},
+		interlock.Pattern{Name: "c", Shape: "c", Grace: 3 * time.Second, MaxGrace: 4 * time.Second, Stall: 20 * time.Second, MaxWait: 15 * time.Second},
+		interlock.Pattern{Name: "b", Shape: "b", Allow: []interlock.Rule{{Principal: "web"}, {Principal: "*", Modes: []interlock.Mode{interlock.Shared}}}},
+	)
+	switch o.r[5] % 12 {
+	case 0:
+		return p.step(&engine.DropPattern{Head: head, Name: among(o.r[6], "b", "c", "zz", "none")})
+	case 1:
+		return p.step(&engine.Configure{Head: head, Settings: interlock.Settings{OpenKeys: o.r[6]%2 == 0}})
+	}
+	return p.step(&engine.SetPattern{Head: head, Pattern: one})
+}

@@ -61,6 +61,8 @@ func (p *player) play(o *op) error {
 		return p.advance(p.moment(o), among(o.r[2], everyTimer, everyTimer, atOnce))
 	case opRace:
 		return p.race(o)
+	case opPattern:
+		return p.pattern(o)
 	case opConvert:
 		return p.convert(o)
 	case opSnapshot:
@@ -121,6 +123,8 @@ func (p *player) acquire(o *op) error {
 		c.LockDelay = among(o.r[8]>>12, 0, 2*time.Second, 10*time.Second)
 	}
 	c.Link = uint64(1 + o.r[1]>>12%3)
+	c.Group = among(o.r[9]>>20, "", "", "x", "y")
+	c.Actor = among(o.r[9]>>24, "", "", "web")
 	c.Claims = p.claims(o)
 	if len(c.Claims) > 1 && o.r[9]%4 == 0 {
 		c.Claims, c.Any = dedupe(c.Claims), true
@@ -141,7 +145,14 @@ func (p *player) acquire(o *op) error {
 func (p *player) claims(o *op) (list []interlock.Claim) {
 	n := 1 + int(among(o.r[4], 0, 0, 0, 1, 1, 2))
 	for i := range n {
-		key := p.keys[int(o.r[5]>>(4*i))%len(p.keys)]
+		if o.r[9]>>(8+4*i)%4 == 0 && len(p.m.patterns["one"]) > 0 {
+			list = append(list, interlock.Claim{
+				Key: among(o.r[5]>>(4*i), interlock.Key("p"), "p", "p", "g:1", "g:01", "gg-1", "t", "t"), Mode: interlock.Permits,
+				Count: among(o.r[6]>>(6*i), uint32(1), 1, 1, 2, 2, 3),
+			})
+			continue
+		}
+		key := p.plain[int(o.r[5]>>(4*i))%len(p.plain)]
 		list = append(list, interlock.Claim{Key: key, Mode: among(o.r[6]>>(6*i)%64,
 			interlock.Exclusive, interlock.Exclusive, interlock.Exclusive, 0, interlock.Shared, interlock.Shared, interlock.Shared,
 			interlock.IntentExclusive, interlock.IntentShared, interlock.SharedIntentExclusive)})

@@ -50,18 +50,20 @@ const (
 	opSnapshot
 	opRestart
 	opConvert
+	opPattern
+	opLast
 )
 
 var weights = map[opKind]int{
 	opAcquire: 40, opRepeat: 4, opOpen: 5, opClose: 1, opHeartbeat: 10, opAttach: 3, opDetach: 3, opPoll: 5, opLeave: 3,
 	opGetLease: 2, opRenew: 5, opRelease: 22, opRevoke: 1, opCheck: 3, opAdvance: 22, opRace: 4, opSnapshot: 1, opRestart: 1,
-	opConvert: 10,
+	opConvert: 10, opPattern: 3,
 }
 
 func program(seed uint64, n int) []op {
 	rng := rand.New(rand.NewPCG(seed, 0x1e7e1))
 	var deck []opKind
-	for kind := opAcquire; kind <= opConvert; kind++ {
+	for kind := opAcquire; kind < opLast; kind++ {
 		for range weights[kind] {
 			deck = append(deck, kind)
 		}
@@ -80,7 +82,8 @@ func program(seed uint64, n int) []op {
 func run(ops []op) (*rig, error) {
 	g := newRig()
 	g.namespaces = []interlock.Namespace{"one", "two"}
-	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c"}
+	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t"}
+	g.plain = g.keys[:6]
 	p := &player{rig: g}
 	err := g.start()
 	for i := 0; i < len(ops) && err == nil; i++ {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +53,7 @@ type rig struct {
 	// views compares what can be looked at, too, after every command.
 	namespaces []interlock.Namespace
 	keys       []interlock.Key
+	plain      []interlock.Key // those of them to which no pattern gives permits
 }
 
 func newRig() *rig {
@@ -83,7 +85,7 @@ func (g *rig) step(cmd engine.Command) error {
 		}
 	}
 	var out engine.Output
-	g.e.Step(cmd, &out)
+	g.e.Step(given(cmd), &out)
 	g.last = out
 	for i := range out.Events {
 		g.trace = append(g.trace, "        "+eventText(&out.Events[i]))
@@ -107,6 +109,17 @@ func (g *rig) step(cmd engine.Command) error {
 		return err
 	}
 	return g.m.between(false)
+}
+
+// given is a command for the engine, which keeps the claims of those that it is
+// given and may write to them.
+func given(cmd engine.Command) engine.Command {
+	own := reflect.New(reflect.TypeOf(cmd).Elem())
+	own.Elem().Set(reflect.ValueOf(cmd).Elem())
+	if claims := own.Elem().FieldByName("Claims"); claims.IsValid() {
+		claims.Set(reflect.ValueOf(slices.Clone(claims.Interface().([]interlock.Claim))))
+	}
+	return own.Interface().(engine.Command)
 }
 
 // sameEvents checks that the entry says what was decided.
@@ -287,50 +300,27 @@ func commandText(cmd engine.Command) string {
 	add("request", head.RequestID)
 	add("seq", head.Seq)
 	add("link", head.Link)
-	switch c := cmd.(type) {
-	case *engine.OpenSession:
-		add("id", shortID(c.ID))
-		add("agent", c.Agent)
-		add("ttl", c.TTL)
-	case *engine.Acquire:
-		add("id", shortID(c.ID))
-		add("agent", c.Agent)
-		add("flow", c.Flow)
-		add("claims", claimsText(c.Claims))
-		add("ttl", c.TTL)
-		add("grace", c.Grace)
-		add("max_hold", c.MaxHold)
-		add("priority", c.Priority)
-		add("on_conflict", c.OnConflict.String())
-		add("attach", c.Attach)
-	case *engine.Convert:
-		add("lease", shortID(c.Lease))
-		add("id", shortID(c.ID))
-		add("claims", claimsText(c.Claims))
-		add("on_conflict", c.OnConflict.String())
-		add("attach", c.Attach)
-	case *engine.Poll:
-		add("ticket", shortID(c.Ticket))
-		add("attach", c.Attach)
-	case *engine.Leave:
-		add("ticket", shortID(c.Ticket))
-	case *engine.Detach:
-		add("ticket", shortID(c.Ticket))
-	case *engine.GetLease:
-		add("lease", shortID(c.Lease))
-	case *engine.Renew:
-		add("lease", shortID(c.Lease))
-	case *engine.Release:
-		add("lease", shortID(c.Lease))
-	case *engine.Revoke:
-		add("key", c.Key)
-		add("fence", c.Fence)
-	case *engine.CheckFence:
-		add("key", c.Key)
-		add("fence", c.Fence)
-	case *engine.Recover:
-		add("epoch", c.Epoch)
-		add("jump", c.FenceJump)
+	add("actor", head.Actor)
+	v := reflect.ValueOf(cmd).Elem()
+	for i := range v.NumField() {
+		name := strings.ToLower(v.Type().Field(i).Name)
+		switch field := v.Field(i).Interface().(type) {
+		case engine.Head:
+		case [16]byte:
+			add(name, shortID(field))
+		case interlock.SessionID:
+			add(name, shortID(field))
+		case interlock.TicketID:
+			add(name, shortID(field))
+		case interlock.LeaseID:
+			add(name, shortID(field))
+		case []interlock.Claim:
+			add(name, claimsText(field))
+		case interlock.Pattern:
+			add(name, fmt.Sprintf("%+v", field))
+		default:
+			add(name, field)
+		}
 	}
 	return strings.Join(parts, " ")
 }
