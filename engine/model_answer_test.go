@@ -61,7 +61,10 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.withTicket(head, c.Ticket, m.showRequest)
 	case *engine.Leave:
 		return m.withTicket(head, c.Ticket, func(r *request) answer {
-			if r.phase == over {
+			if r.subject() != r {
+				return answer{outcome: engine.Done} // the lease stays as it is
+			}
+			if r.phase == over || r.phase == closed {
 				return answer{outcome: engine.Refused, codes: append(gone(r), "")} // or Done: it is what was wanted
 			}
 			return answer{outcome: engine.Done}
@@ -132,6 +135,8 @@ func ended(head *engine.Head, r *request, unknown interlock.Code) []interlock.Co
 func (m *model) withLease(head *engine.Head, id interlock.LeaseID, then func(*request) answer) answer {
 	r := m.byID(head.Namespace, id)
 	switch {
+	case r != nil && r.base != nil:
+		return refused(interlock.CodeUnknownLease) // it has a ticket only
 	case r != nil && (r.phase == over || r.phase == closed):
 		return refused(ended(head, r, interlock.CodeUnknownLease)...)
 	case r == nil || !mine(head, r) || r.phase == waiting:
@@ -158,8 +163,15 @@ func (m *model) revokedBy(c *engine.Revoke, r *request) bool {
 // gone gives the codes that may say why r is over.
 func gone(r *request) []interlock.Code {
 	switch r.why {
+	case engine.ByPreemption:
+		return []interlock.Code{interlock.CodePreempted}
 	case engine.ByWaitLimit:
 		return []interlock.Code{interlock.CodeWaitLimit}
+	case engine.ByBase:
+		if r.base.phase == inGrace {
+			return []interlock.Code{interlock.CodeInGrace}
+		}
+		return gone(r.base)
 	case engine.ByRelease:
 		return []interlock.Code{interlock.CodeReleased}
 	case engine.ByRevocation:

@@ -41,12 +41,41 @@ func (r *request) subject() *request {
 	return r
 }
 
+// converting is the conversion for which a lease waits, nil when there is none.
+func (m *model) converting(lease *request) *request {
+	for _, r := range m.inPhase(waiting) {
+		if r.base == lease {
+			return r
+		}
+	}
+	return nil
+}
+
+func sameClaims(a, b []interlock.Claim) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(c interlock.Claim) bool { return !slices.Contains(b, c) })
+}
+
+// expectConvert: asking for what the lease has changes nothing; for what it waits
+// for already, it goes on waiting; anything else takes the place of that.
 func (m *model) expectConvert(c *engine.Convert) answer {
 	return m.withHeld(&c.Head, c.Lease, func(lease *request) answer {
-		if codes := m.wrongClaims(&c.Head, c.Claims, lease.ask.Group, interlock.Permits); len(codes) > 0 {
+		if lease.phase == offered {
+			return refused(interlock.CodeUnknownLease)
+		}
+		codes := m.wrongClaims(&c.Head, c.Claims, lease.ask.Group, interlock.Permits)
+		if c.MaxWait < 0 || c.MaxWait > interlock.MaxMaxWait {
+			codes = append(codes, interlock.CodeInvalidTTL)
+		}
+		if len(codes) > 0 {
 			return refused(codes...)
 		}
 		r := m.newConversion(c, m.highestNum()+1)
+		if sameClaims(r.claims, lease.claims) {
+			return answer{outcome: engine.Granted, reused: []*request{lease}}
+		}
+		if earlier := m.converting(lease); earlier != nil && sameClaims(earlier.claims, r.claims) {
+			return answer{outcome: engine.Queued, about: earlier}
+		}
 		if code := m.outOfOrder(r); code != "" {
 			return refused(code)
 		}
@@ -102,5 +131,5 @@ func (m *model) convert(lease *request, claims []interlock.Claim, fence interloc
 			m.spend(lease.ns, c.Key, max(0, int(c.Count)-permits(lease.claims, c.Key)))
 		}
 	}
-	lease.claims, lease.fence, m.fence = claims, fence, fence
+	lease.claims, lease.fence, lease.changed, m.fence = claims, fence, false, fence
 }

@@ -16,6 +16,9 @@ func (m *model) permitGrace(ev *engine.Event) error {
 	if r.ask.Grace <= 0 {
 		return fmt.Errorf("%v has no grace", r)
 	}
+	if ev.Reason == engine.ByPreemption {
+		return m.permitPreemption(r)
+	}
 	return m.permitHardEnd(r, ev.Reason)
 }
 
@@ -88,13 +91,13 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 		if r.phase != offered || !r.lapse.mayBeDue(m.now) {
 			return wrong
 		}
-	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath:
+	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByPreemption:
 		switch {
 		case r.phase == closed:
 			if ev.Reason != r.why || !r.opening.mayBeDue(m.now) {
 				return fmt.Errorf("%v is closed by %v until %v, and it is %d", r, r.why, r.opening, m.now)
 			}
-		case r.ask.LockDelay > 0 && ev.Kind == engine.EvEnded:
+		case r.ask.LockDelay > 0 && ev.Kind == engine.EvEnded && isDeath(ev.Reason):
 			return fmt.Errorf("%v ends without its lock_delay", r)
 		case r.phase == inGrace:
 			if ev.Reason != r.why || !r.graceTo.mayBeDue(m.now) {
@@ -102,6 +105,8 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 			}
 		case r.ask.Grace > 0 && r.phase == held:
 			return fmt.Errorf("%v ends without its grace", r)
+		case ev.Reason == engine.ByPreemption:
+			return m.permitPreemption(r)
 		default:
 			return m.permitHardEnd(r, ev.Reason)
 		}
@@ -139,9 +144,17 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 	wrong := fmt.Errorf("%v: nobody gave a reason to leave by %v", r, ev.Reason)
 	switch ev.Reason {
 	case engine.ByLeaving:
-		if c, ok := cmd.(*engine.Leave); !ok || c.Ticket != interlock.TicketID(r.ask.ID) || c.Namespace != r.ns {
-			return wrong
+		switch c := cmd.(type) {
+		case *engine.Leave:
+			if c.Ticket == interlock.TicketID(r.ask.ID) && c.Namespace == r.ns {
+				return nil
+			}
+		case *engine.Convert: // another conversion takes its place
+			if r.base != nil && c.Lease == interlock.LeaseID(r.base.ask.ID) && c.Namespace == r.ns {
+				return nil
+			}
 		}
+		return wrong
 	case engine.BySession:
 		if c, ok := cmd.(*engine.CloseSession); !ok || r.session == nil || c.Session != r.session.id {
 			return wrong

@@ -33,6 +33,9 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		}
 		r.phase, r.lapse, r.queuedAt = waiting, at(m.now.Add(interlock.BareTicketTTL)), m.events
 		r.attached, r.link = r.ask.From, r.ask.Link // within this step its caller listens
+		for _, q := range m.mustAsk(r) {
+			m.due = append(m.due, asked{q, r})
+		}
 	case engine.EvAdmitted:
 		r := m.byNum(ev.Num)
 		if r.ask.Any {
@@ -43,6 +46,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		r.unsure = r.unsure || m.changedMeanwhile(r, true)
 		if r.base != nil {
 			m.convert(r.base, r.claims, ev.Fence)
+			r.base.changed, r.base.unsure = r.changed, r.unsure
 			r.phase, r.why, r.attached = over, engine.ByConversion, nil
 			break
 		}
@@ -55,6 +59,8 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		if r.session == nil {
 			r.lapse = at(m.now.Add(interlock.BareOfferTTL))
 		}
+	case engine.EvAsked:
+		m.asks = append(m.asks, asked{m.byNum(ev.Num), m.byNum(ev.By)})
 	case engine.EvPattern, engine.EvPatternDropped, engine.EvConfigured:
 		m.foldRules(cmd)
 	case engine.EvConverted:
@@ -71,14 +77,17 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	case engine.EvGrace:
 		r := m.byNum(ev.Num)
 		r.graceTo = span{r.hardEnd().lo.Add(r.ask.Grace), m.now.Add(r.ask.Grace)}
-		if ev.Reason == engine.ByDeath {
+		switch ev.Reason {
+		case engine.ByPreemption, engine.ByDeadlock:
+			r.graceTo = at(m.now.Add(r.ask.Grace))
+		case engine.ByDeath:
 			r.graceTo.lo = min(r.graceTo.lo, r.session.deadline().lo.Add(r.ask.Grace))
 		}
 		r.phase, r.why, r.ended = inGrace, ev.Reason, m.now
 		m.lose(r)
 	case engine.EvEnded, engine.EvLeft:
 		r := m.byNum(ev.Num)
-		if r.active() && slices.Contains([]engine.Reason{engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByRevocation}, ev.Reason) {
+		if r.active() && slices.Contains([]engine.Reason{engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByRevocation, engine.ByPreemption}, ev.Reason) {
 			m.lose(r)
 		}
 		if r.holds() {

@@ -49,6 +49,12 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 			m.attach(r, head, c.Attach)
 		}
 	}
+	if c, ok := cmd.(*engine.Convert); ok && got.Outcome == engine.Queued {
+		r := m.byID(head.Namespace, got.Ticket.ID)
+		if r != nil && r.ask.ID != c.ID { // it follows the one that waited already
+			m.attach(r, head, c.Attach)
+		}
+	}
 	id, attach := idOf(cmd)
 	if r := m.byID(head.Namespace, id); r != nil && !attach {
 		r.attached = nil

@@ -39,6 +39,9 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 	if got.Changed != r.changed && !r.unsure {
 		return bad("changed", r.changed, got.Changed)
 	}
+	if err := m.checkYield(r, got.Yield); err != nil {
+		return err
+	}
 	var notes []interlock.Fence
 	for i, n := range got.Notes {
 		if i > 0 && n.Age > got.Notes[i-1].Age {

@@ -52,6 +52,8 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		return m.permitGrace(ev)
 	case engine.EvEnded:
 		return m.permitEnd(cmd, ev)
+	case engine.EvAsked:
+		return m.permitAsking(cmd, ev)
 	case engine.EvClosed:
 		return m.permitClose(cmd, ev)
 	case engine.EvLeft:
@@ -126,8 +128,11 @@ func says(ev *engine.Event, r *request) error {
 	a := &r.ask
 	one := a.Any && ev.Kind == engine.EvGranted // of the alternatives, the one that it gets
 	same := ev.ID == a.ID && (one || slices.Equal(ev.Claims, r.claims) && ev.Any == a.Any) && ev.Priority == a.Priority && ev.Base == base &&
-		ev.TTL == r.ttl() && ev.Grace == a.Grace && ev.MaxHold == a.MaxHold && ev.Stall == a.Stall && ev.LockDelay == a.LockDelay &&
-		ev.MaxWait == a.MaxWait && ev.Purpose == a.Purpose && ev.Group == a.Group
+		ev.MaxWait == a.MaxWait && (ev.Kind == engine.EvGranted || ev.Lead == r.lead)
+	if r.base == nil {
+		same = same && ev.TTL == r.ttl() && ev.Grace == a.Grace && ev.MaxHold == a.MaxHold && ev.Stall == a.Stall &&
+			ev.LockDelay == a.LockDelay && ev.Purpose == a.Purpose && ev.Group == a.Group
+	}
 	if !same {
 		return fmt.Errorf("it does not say what was asked for by %v: %+v", r, ev)
 	}

@@ -31,7 +31,7 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 	var pushes []*push
 	for i := range out.Events {
 		ev := &out.Events[i]
-		if !byTime(ev) && !expected {
+		if !m.byTime(ev) && !expected {
 			want, known, expected = m.expect(cmd), m.answerTo(head) != nil, true
 		}
 		if err := m.permit(cmd, ev); err != nil {
@@ -43,6 +43,12 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 	if !expected {
 		want, known = m.expect(cmd), m.answerTo(head) != nil
 	}
+	for _, d := range m.due {
+		if d.by.phase == waiting && d.lease.phase == held && !slices.Contains(m.asks, d) {
+			return fmt.Errorf("%v was not asked to yield to %v", d.lease, d.by)
+		}
+	}
+	m.due = nil
 	if err := m.checkRemembered(cmd, known, out); err != nil {
 		return err
 	}
@@ -87,8 +93,11 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 }
 
 // byTime reports whether time alone brought ev about.
-func byTime(ev *engine.Event) bool {
+func (m *model) byTime(ev *engine.Event) bool {
 	switch ev.Reason {
+	case engine.ByPreemption, engine.ByDeadlock:
+		r := m.byNum(ev.Num)
+		return r != nil && r.phase == inGrace
 	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByLapse, engine.ByWaitLimit, engine.ByParking, engine.ByBase:
 		return ev.RequestID == ""
 	}
@@ -110,6 +119,12 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 			}
 			list = append(list, &push{to: to, outcome: engine.Granted, about: about, must: true})
 		}
+	case engine.EvAsked:
+		first, by := m.yield(r), m.byNum(ev.By)
+		if by != nil && r.session != nil && r.session.receiver != nil {
+			news := first == nil || by.ask.Priority > first.ask.Priority
+			list = append(list, &push{to: r.session.receiver, outcome: engine.Asked, about: r, must: news})
+		}
 	case engine.EvQueued:
 	case engine.EvClaimed:
 		if _, ok := cmd.(*engine.Attach); ok {
@@ -128,7 +143,7 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 			break
 		}
 		switch ev.Reason {
-		case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByRevocation:
+		case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByRevocation, engine.ByPreemption:
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r, must: r.phase != closed})
 		case engine.ByDeath, engine.ByLapse, engine.BySession:
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r})
@@ -161,6 +176,9 @@ func (m *model) checkPushes(due []*push, effects []engine.Effect) error {
 		}
 	}
 	for _, p := range due {
+		if p.outcome == engine.Asked && p.about.phase != held { // its loss, or its grace, is told instead
+			continue
+		}
 		if p.must && !p.told {
 			return fmt.Errorf("%v was not told %v about %v", p.to, p.outcome, p.about)
 		}

@@ -216,6 +216,8 @@ type model struct {
 	answers  []*remembered
 	notes    []note
 	writes   []write
+	asks     []asked
+	due      []asked // to come in this step
 	patterns map[interlock.Namespace][]*interlock.Pattern
 	settings map[interlock.Namespace]interlock.Settings
 	buckets  map[place]*bucket

@@ -1,0 +1,113 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// asked is a request to a holder to yield.
+type asked struct {
+	lease *request
+	by    *request
+}
+
+// contested gives what the patterns say about preempting, of the keys at which r
+// meets a holder.
+func (m *model) contested(lease, r *request) (policies []interlock.PreemptPolicy) {
+	for _, have := range lease.claims {
+		for _, want := range r.wants() {
+			meet := clash(have, want) || have.Key == want.Key && have.Mode == interlock.Permits && want.Mode == interlock.Permits
+			if !meet {
+				continue
+			}
+			for _, key := range []interlock.Key{have.Key, want.Key} {
+				policy := interlock.PreemptAsk
+				if p := m.pattern(r.ns, key); p != nil {
+					policy = p.Preempt
+				}
+				policies = append(policies, policy)
+			}
+		}
+	}
+	return policies
+}
+
+// permitAsking: a request that preempts asks those who stand in its way when it
+// arrives.
+func (m *model) permitAsking(cmd engine.Command, ev *engine.Event) error {
+	lease, by := m.byNum(ev.Num), m.byNum(ev.By)
+	if lease == nil || lease.phase != held || by == nil || by.phase != waiting {
+		return fmt.Errorf("%v is asked by %v", lease, by)
+	}
+	id, _ := idOf(cmd)
+	switch {
+	case by.ask.ID != id || by.ask.OnConflict != interlock.Preempt:
+		return fmt.Errorf("%v does not preempt, or has not just come", by)
+	case lease.ns != by.ns || lease.party() == by.party():
+		return errors.New("nobody is asked to yield to himself")
+	case !slices.ContainsFunc(m.contested(lease, by), func(p interlock.PreemptPolicy) bool { return p != interlock.PreemptNever }):
+		return fmt.Errorf("%v is not in the way of %v, or may not be asked", lease, by)
+	case ev.Priority != by.ask.Priority || ev.Purpose != by.ask.Purpose:
+		return fmt.Errorf("it does not say who asks: %+v", ev)
+	}
+	return nil
+}
+
+// mustAsk gives the leases that r must ask when it begins to wait: all that keep it
+// from a key, where no pattern has a word in it. Of those with permits it asks as
+// many as it takes.
+func (m *model) mustAsk(r *request) (list []*request) {
+	if r.ask.OnConflict != interlock.Preempt {
+		return nil
+	}
+	for _, q := range m.inPhase(held) {
+		never := slices.Contains(m.contested(q, r), interlock.PreemptNever)
+		if m.inTheWay(q, r, r.wants()) && !never && !r.ask.Any {
+			list = append(list, q)
+		}
+	}
+	return list
+}
+
+// permitPreemption: whoever was asked in this step loses the lease, if a pattern
+// lets the asker revoke and its priority is not lower.
+func (m *model) permitPreemption(r *request) error {
+	for _, a := range m.asks {
+		if a.lease != r || a.by.arrived != m.now || a.by.ask.Priority < r.ask.Priority {
+			continue
+		}
+		if slices.Contains(m.contested(r, a.by), interlock.PreemptRevoke) {
+			return nil
+		}
+	}
+	return fmt.Errorf("nobody may take %v away", r)
+}
+
+// yield is the one to whom a holder is asked to yield: with the highest priority, and
+// of equals the first; nil when nobody asks any more.
+func (m *model) yield(lease *request) (best *request) {
+	for _, a := range m.asks {
+		if a.lease == lease && a.by.phase == waiting && (best == nil || a.by.ask.Priority > best.ask.Priority) {
+			best = a.by
+		}
+	}
+	return best
+}
+
+func (m *model) checkYield(lease *request, got *interlock.Yield) error {
+	by := m.yield(lease)
+	switch {
+	case by == nil && got == nil:
+		return nil
+	case by == nil || got == nil:
+		return fmt.Errorf("%v is to yield to %v, and is told %+v", lease, by, got)
+	case got.Agent != m.agentOf(by) || got.Flow != by.flow() || got.Priority != by.ask.Priority || got.Since != m.now.Sub(by.arrived) ||
+		got.Revoked != (lease.phase == inGrace && lease.why == engine.ByPreemption):
+		return fmt.Errorf("%v is to yield to %v, and is told %+v", lease, by, got)
+	}
+	return nil
+}
