@@ -23,6 +23,7 @@ func (m *model) newConversion(c *engine.Convert, num uint64) *request {
 		has := slices.ContainsFunc(lease.claims, func(have interlock.Claim) bool { return have.Key == claim.Key })
 		r.lead = r.lead && has
 	}
+	m.boundWait(r)
 	return r
 }
 
@@ -58,16 +59,20 @@ func sameClaims(a, b []interlock.Claim) bool {
 // expectConvert: asking for what the lease has changes nothing; for what it waits
 // for already, it goes on waiting; anything else takes the place of that.
 func (m *model) expectConvert(c *engine.Convert) answer {
-	return m.withHeld(&c.Head, c.Lease, func(lease *request) answer {
+	var group string
+	if lease := m.byID(c.Namespace, c.Lease); lease != nil {
+		group = lease.ask.Group
+	}
+	wrong := m.wrongClaims(&c.Head, c.Claims, group, interlock.Permits)
+	if c.MaxWait < 0 || c.MaxWait > interlock.MaxMaxWait {
+		wrong = append(wrong, interlock.CodeInvalidTTL)
+	}
+	want := m.withHeld(&c.Head, c.Lease, func(lease *request) answer {
 		if lease.phase == offered {
 			return refused(interlock.CodeUnknownLease)
 		}
-		codes := m.wrongClaims(&c.Head, c.Claims, lease.ask.Group, interlock.Permits)
-		if c.MaxWait < 0 || c.MaxWait > interlock.MaxMaxWait {
-			codes = append(codes, interlock.CodeInvalidTTL)
-		}
-		if len(codes) > 0 {
-			return refused(codes...)
+		if len(wrong) > 0 {
+			return refused()
 		}
 		r := m.newConversion(c, m.highestNum()+1)
 		if sameClaims(r.claims, lease.claims) {
@@ -87,6 +92,10 @@ func (m *model) expectConvert(c *engine.Convert) answer {
 		}
 		return answer{outcome: engine.Queued, fresh: true}
 	})
+	if want.outcome == engine.Refused {
+		want.codes = append(want.codes, wrong...) // whichever is looked at first
+	}
+	return want
 }
 
 // withHeld leads to a lease that can still be worked with.

@@ -135,29 +135,36 @@ func allowed(p *interlock.Pattern, principal string, mode interlock.Mode) bool {
 	return len(p.Allow) == 0
 }
 
-// terms fills in what a request leaves out from the patterns of its keys, and
-// bounds what it asks for. Of several patterns the strictest counts.
-func (m *model) terms(r *request) {
-	a := &r.ask
-	shortest := func(d *time.Duration, of func(*interlock.Pattern) time.Duration, always bool) {
-		unset := *d == 0
-		for _, c := range r.claims {
-			p := m.pattern(r.ns, c.Key)
-			if p == nil || of(p) == 0 || !unset && !always {
-				continue
-			}
-			if *d == 0 || *d > of(p) {
-				*d = of(p)
-			}
+// bound fills in a duration that r leaves out from the patterns of its keys, or, with
+// always, also shortens one that is longer. Of several patterns the strictest counts.
+func (m *model) bound(r *request, d *time.Duration, of func(*interlock.Pattern) time.Duration, always bool) {
+	unset := *d == 0
+	for _, c := range r.claims {
+		p := m.pattern(r.ns, c.Key)
+		if p == nil || of(p) == 0 || !unset && !always {
+			continue
+		}
+		if *d == 0 || *d > of(p) {
+			*d = of(p)
 		}
 	}
+}
+
+// boundWait bounds how long r may stand in line.
+func (m *model) boundWait(r *request) {
+	m.bound(r, &r.ask.MaxWait, func(p *interlock.Pattern) time.Duration { return p.MaxWait }, true)
+}
+
+// terms fills in what a request leaves out.
+func (m *model) terms(r *request) {
+	a := &r.ask
 	if r.session == nil {
-		shortest(&a.TTL, func(p *interlock.Pattern) time.Duration { return p.TTL }, false)
+		m.bound(r, &a.TTL, func(p *interlock.Pattern) time.Duration { return p.TTL }, false)
 	}
-	shortest(&a.Grace, func(p *interlock.Pattern) time.Duration { return p.Grace }, false)
-	shortest(&a.MaxHold, func(p *interlock.Pattern) time.Duration { return p.MaxHold }, true)
-	shortest(&a.Stall, func(p *interlock.Pattern) time.Duration { return p.Stall }, true)
-	shortest(&a.MaxWait, func(p *interlock.Pattern) time.Duration { return p.MaxWait }, true)
+	m.bound(r, &a.Grace, func(p *interlock.Pattern) time.Duration { return p.Grace }, false)
+	m.bound(r, &a.MaxHold, func(p *interlock.Pattern) time.Duration { return p.MaxHold }, true)
+	m.bound(r, &a.Stall, func(p *interlock.Pattern) time.Duration { return p.Stall }, true)
+	m.boundWait(r)
 	switch {
 	case a.TTL == 0 && r.session != nil:
 		a.TTL = r.session.ttl

@@ -26,7 +26,8 @@ func (m *model) newRequest(ask *engine.Acquire, num uint64) *request {
 	return r
 }
 
-// leads reports whether leases of r's own flow claim all its keys already.
+// leads reports whether leases of r's own flow claim all its keys already, so that
+// whoever waits for those waits for that flow. Permits others may give back, too.
 func (m *model) leads(r *request) bool {
 	if r.session == nil {
 		return false
@@ -36,7 +37,7 @@ func (m *model) leads(r *request) bool {
 			return q.phase == held && q.party() == r.party() &&
 				slices.ContainsFunc(q.claims, func(have interlock.Claim) bool { return have.Key == want.Key })
 		}
-		if !slices.ContainsFunc(m.requests, claims) {
+		if want.Mode.Counts() || !slices.ContainsFunc(m.requests, claims) {
 			return false
 		}
 	}

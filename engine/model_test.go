@@ -296,11 +296,14 @@ type feature string
 const (
 	inheritance feature = "priority inheritance"
 	lockDelay   feature = "lock_delay"
-	orWaits     feature = "deadlocks only where no alternative is left"
+	// A waiter for tokens is not woken behind one who waits for the whole key.
+	tokensBehind feature = "tokens behind a blocked waiter"
+	orWaits      feature = "deadlocks only where no alternative is left"
 )
 
 // lacking are the features that the model knows and the engine does not have.
 var lacking = map[feature]bool{
-	inheritance: true,
-	orWaits:     true,
+	inheritance:  true,
+	orWaits:      true,
+	tokensBehind: true,
 }

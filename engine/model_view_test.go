@@ -72,7 +72,7 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 	for _, r := range m.inPhase(waiting) {
 		// Who waits for something below stands in line here for an intent.
 		touches := func(c interlock.Claim) bool { return c.Key == key || above(key, c.Key) }
-		if r.ns == ns && slices.ContainsFunc(r.claims, touches) {
+		if r.ns == ns && slices.ContainsFunc(r.wants(), touches) {
 			line = append(line, r)
 		}
 	}

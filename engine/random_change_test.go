@@ -31,7 +31,16 @@ func (p *player) convert(o *op) error {
 		case 0: // it is dropped
 		case 1, 2:
 			c.Claims = append(c.Claims, claim)
+		case 3, 4:
+			if claim.Mode == interlock.Permits {
+				c.Claims = append(c.Claims, interlock.Claim{Key: claim.Key, Mode: claim.Mode, Count: 1 + o.r[7]>>20%3})
+				continue
+			}
+			fallthrough
 		default:
+			if claim.Key == "t" && lacking[tokensBehind] {
+				continue
+			}
 			c.Claims = append(c.Claims, interlock.Claim{Key: claim.Key, Mode: among(o.r[7]>>(3*i+8), interlock.Exclusive, interlock.Exclusive, interlock.Shared, interlock.IntentExclusive)})
 		}
 	}
