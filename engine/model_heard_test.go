@@ -89,7 +89,10 @@ func (r *request) report(now engine.Time, text string) {
 // checkLosses: a heartbeat tells of every lease that was lost since the last one.
 func (m *model) checkLosses(s *session, losses []engine.Loss) error {
 	for _, r := range s.losses {
-		if !slices.ContainsFunc(losses, func(l engine.Loss) bool { return l.Lease.Fence == r.fence }) {
+		told := func(l engine.Loss) bool {
+			return l.Lease.ID == interlock.LeaseID(r.ask.ID) && (l.Lease.Fence == r.fence || lacking[freshLosses])
+		}
+		if !slices.ContainsFunc(losses, told) {
 			return fmt.Errorf("the heartbeat does not tell of the loss of %v", r)
 		}
 	}

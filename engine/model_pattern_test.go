@@ -69,7 +69,8 @@ func spelled(from, to, key string) (text string, ok bool) {
 		}
 		return value
 	})
-	return strings.TrimSuffix(text, "/"), true
+	text = strings.TrimSuffix(text, "/")
+	return text, from == to || shaped(to).MatchString(text)
 }
 
 // spell gives the one spelling of a key: that of an alias is the shape's.

@@ -40,7 +40,7 @@ func (m *model) contested(lease, r *request) (policies []interlock.PreemptPolicy
 // arrives.
 func (m *model) permitAsking(cmd engine.Command, ev *engine.Event) error {
 	lease, by := m.byNum(ev.Num), m.byNum(ev.By)
-	if lease == nil || lease.phase != held || by == nil || by.phase != waiting {
+	if lease == nil || lease.phase != held && lease.phase != offered || by == nil || by.phase != waiting {
 		return fmt.Errorf("%v is asked by %v", lease, by)
 	}
 	id, _ := idOf(cmd)
@@ -100,6 +100,11 @@ func (m *model) yield(lease *request) (best *request) {
 
 func (m *model) checkYield(lease *request, got *interlock.Yield) error {
 	by := m.yield(lease)
+	if got != nil && slices.ContainsFunc(m.asks, func(a asked) bool {
+		return a.lease == lease && a.by.phase != waiting && max(a.by.granted, a.by.ended) == m.now
+	}) {
+		return nil
+	}
 	switch {
 	case by == nil && got == nil:
 		return nil

@@ -160,7 +160,8 @@ func (m *model) permitAdmission(ev *engine.Event) error {
 	if r.session != nil && r.session.ended {
 		return fmt.Errorf("%v is of a session that has ended (I4)", r)
 	}
-	if listens := m.listener(r) != nil || r.base != nil; ev.Offer == listens {
+	own := lacking[answerInStep] && r.ask.OnConflict == interlock.Preempt && r.arrived == m.now && ev.Offer
+	if listens := m.listener(r) != nil || r.base != nil; ev.Offer == listens && !own {
 		return fmt.Errorf("%v: offer=%v, somebody listens=%v", r, ev.Offer, listens)
 	}
 	if ev.Waited != m.now.Sub(r.arrived) {

@@ -112,7 +112,7 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 	}
 	switch ev.Kind {
 	case engine.EvAdmitted:
-		if to := m.listener(r); to != nil {
+		if to := m.listener(r); to != nil && !ev.Offer {
 			about := r
 			if r.base != nil {
 				about = r.base

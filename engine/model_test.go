@@ -296,9 +296,13 @@ type feature string
 const (
 	inheritance feature = "priority inheritance"
 	lockDelay   feature = "lock_delay"
+	orWaits     feature = "deadlocks only where no alternative is left"
 	// A waiter for tokens is not woken behind one who waits for the whole key.
 	tokensBehind feature = "tokens behind a blocked waiter"
-	orWaits      feature = "deadlocks only where no alternative is left"
+	// Who preempts a lease without grace is told in the same step that it has the key.
+	// A lease that was asked to yield and then converted is lost with its newest fence.
+	freshLosses  feature = "losses with the fence of the conversion"
+	answerInStep feature = "the answer is that of the end of the step"
 )
 
 // lacking are the features that the model knows and the engine does not have.
@@ -306,4 +310,6 @@ var lacking = map[feature]bool{
 	inheritance:  true,
 	orWaits:      true,
 	tokensBehind: true,
+	answerInStep: true,
+	freshLosses:  true,
 }

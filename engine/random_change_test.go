@@ -21,7 +21,7 @@ func (p *player) convert(o *op) error {
 	c := &engine.Convert{
 		Head: p.head(r, o.r[2]), Lease: interlock.LeaseID(r.ask.ID), ID: p.id(),
 		MaxWait:    among(o.r[3], 0, 0, 0, 5*time.Second),
-		OnConflict: among(o.r[3]>>8, interlock.Wait, interlock.Wait, interlock.Wait, interlock.Fail),
+		OnConflict: among(o.r[3]>>8, interlock.Wait, interlock.Wait, interlock.Preempt, interlock.Fail),
 		Attach:     o.r[3]>>16%5 < 3,
 	}
 	c.Link = uint64(1 + o.r[3]>>20%3)
@@ -83,5 +83,6 @@ func (p *player) pattern(o *op) error {
 	case 1:
 		return p.step(&engine.Configure{Head: head, Settings: interlock.Settings{OpenKeys: o.r[6]%2 == 0}})
 	}
+	one.Preempt = among(o.r[6]>>8, interlock.PreemptAsk, interlock.PreemptAsk, interlock.PreemptRevoke, interlock.PreemptNever)
 	return p.step(&engine.SetPattern{Head: head, Pattern: one})
 }

@@ -107,7 +107,7 @@ func (p *player) acquire(o *op) error {
 		Grace:      among(o.r[2]>>8, 0, engine.NoGrace, 2*time.Second),
 		MaxHold:    among(o.r[2]>>16, 0, 0, 0, 12*time.Second),
 		Priority:   among(o.r[3], 0, 0, 0, 0, 1, -1, 5),
-		OnConflict: among(o.r[3]>>8, interlock.Wait, interlock.Wait, interlock.Wait, interlock.Wait, interlock.Fail, interlock.Skip),
+		OnConflict: among(o.r[3]>>8, interlock.Wait, interlock.Wait, interlock.Wait, interlock.Preempt, interlock.Wait, interlock.Fail, interlock.Skip),
 		Attach:     o.r[3]>>16%5 < 3,
 	}
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]%7 > 0 {

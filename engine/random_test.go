@@ -99,7 +99,7 @@ func run(ops []op) (*rig, error) {
 // model has a rule for: a check that never happens finds nothing.
 func TestModelMeets(t *testing.T) {
 	met := map[string]int{}
-	for seed := uint64(1); seed <= 60; seed++ {
+	for seed := uint64(1); seed <= 120; seed++ {
 		g, err := run(program(seed, *steps))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -123,6 +123,7 @@ func TestModelMeets(t *testing.T) {
 		"grace ttl", "grace max_hold", "grace session_expired", "ended released", "ended ttl", "ended max_hold", "ended session_closed",
 		"ended session_expired", "ended lapsed", "ended left", "ended revoked", "left left", "left deadlock", "left session_closed",
 		"left session_expired", "left lapsed", "answered", "left wait_limit", "grace stall", "ended stall", "closed ttl", "closed stall",
+		"converted", "left lease_ended", "asked", "grace preempted", "ended preempted", "pattern_set", "pattern_dropped", "configured",
 	} {
 		if met[what] == 0 {
 			t.Errorf("no run met %q", what)
