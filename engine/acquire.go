@@ -178,6 +178,12 @@ func (e *Engine) queue(r *request, attach bool) {
 	ev.Actor = e.head.Actor
 	e.tag(ev, Queued)
 	e.emit(ev)
+	e.stand(r, attach)
+}
+
+// stand does what there is to do for somebody new in line, and answers how that
+// came out.
+func (e *Engine) stand(r *request, attach bool) {
 	r.refile()
 	e.watchAnywhere(r)
 	e.suspect(r.party, r)

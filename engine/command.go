@@ -171,7 +171,8 @@ type Park struct {
 
 // Resume makes a parked lease held again, by Head.Session and Flow, or without a
 // session if there is none. If its keys were freed it stands in line at its old
-// place; the answer then is like Acquire's, under the lease's id as a ticket.
+// place; the answer then is like Acquire's, under the lease's id as a ticket. The
+// lease has a new fence in any case, since its holder may be another one.
 // Lease.Changed and Lease.Moved say what others may have written meanwhile.
 type Resume struct {
 	Head

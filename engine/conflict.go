@@ -171,6 +171,8 @@ func (e *Engine) holder(r *request, c interlock.Claim) interlock.Holder {
 	h.Progress, _ = r.lastProgress()
 	h.HeartbeatAge = max(0, e.now.Sub(beat))
 	switch {
+	case r.phase == parked:
+		h.Liveness = interlock.LiveParked
 	case r.phase == closed:
 		h.Liveness = interlock.Closed
 	case r.phase == inGrace:

@@ -28,7 +28,7 @@ func (e *Engine) convert(c *Convert) {
 		}
 		return
 	}
-	l := e.findHeld(c.Lease)
+	l := e.findUsable(c.Lease)
 	if l == nil {
 		return
 	}
@@ -41,9 +41,6 @@ func (e *Engine) convert(c *Convert) {
 		return
 	}
 	switch {
-	case l.phase == inGrace:
-		e.refuseInGrace(l)
-		return
 	case l.phase != held:
 		e.refuse(interlock.CodeUnknownLease, "this lease is only offered: take it up by its ticket first")
 		return

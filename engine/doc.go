@@ -29,6 +29,10 @@
 //	   └─────────────────────┼─ granted at once        │
 //	          left the line, or the offer lapsed ──────┘
 //
+// A held lease may be parked, with or without its keys, and be resumed: see
+// park.go. One with a lock_delay is closed for a while before it is ended: see
+// lockdelay.go.
+//
 // Package engine must never wait, never answer before its caller made the
 // entry durable (that is package shard's work), and never trust the text that
 // agents send.

@@ -117,8 +117,10 @@ func (e *Engine) decide(cmd Command) {
 		e.arrive(c)
 	case *Declare:
 		e.declare(c)
-	case *Park, *Resume:
-		e.refuse(interlock.CodeUnsupported, "this is not part of this version")
+	case *Park:
+		e.park(c)
+	case *Resume:
+		e.resume(c)
 	case *Limit:
 		e.limit(c)
 	case *Recover:

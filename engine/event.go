@@ -23,7 +23,7 @@ const (
 	// Changed.
 	EvQueued EventKind = 4
 	// EvGranted: a request was granted at once. All fields of a request, and Fence; in
-	// a snapshot Waited, Offer and Changed.
+	// a snapshot Waited, Offer, Changed, and Freed for one that is parked without its keys.
 	EvGranted EventKind = 5
 	// EvAdmitted: a waiting request was granted. Num, Fence, Waited; Offer if nobody
 	// listened at that moment.
@@ -48,10 +48,12 @@ const (
 	// EvClosed: a lease is over by its holder's death, and its keys stay closed for a
 	// while. Num, Fence, Reason, Held, LockDelay.
 	EvClosed EventKind = 14
-	// EvParked: a lease was put aside. Num, Freed, TTL (for how long), Note (why).
+	// EvParked: a lease was put aside. Num, Fence, Held, Freed, TTL (for how long),
+	// Note (why).
 	EvParked EventKind = 15
 	// EvResumed: a parked lease is held again, or stands in line again. Num, Session,
-	// Flow, Agent; Fence if it is held under a new one, Queued if it stands in line.
+	// Flow, Agent; Fence, a new one, if it is held, or Queued and MaxWait if it stands
+	// in line; Lead.
 	EvResumed EventKind = 16
 	// EvPattern: a pattern was registered. Purpose (its name), Blob.
 	EvPattern EventKind = 17
@@ -76,6 +78,9 @@ const (
 	// EvBucket: a key's bucket of tokens that is not full. Claims (one, for the key),
 	// Waited: how long after At it will be full.
 	EvBucket EventKind = 69
+	// EvMoved: keys of a lease that was parked which others may have written
+	// meanwhile. ID, Claims.
+	EvMoved EventKind = 70
 )
 
 // Reason says why something ended. The numbers are in journals.
@@ -199,7 +204,7 @@ var eventNames = map[EventKind]string{
 	EvGranted: "granted", EvAdmitted: "admitted", EvClaimed: "claimed", EvGrace: "grace", EvEnded: "ended",
 	EvLeft: "left", EvAnswered: "answered", EvCounters: "counters", EvTomb: "tomb", EvNoted: "noted", EvHolds: "holds", EvGone: "gone",
 	EvConverted: "converted", EvAsked: "asked", EvClosed: "closed", EvParked: "parked", EvResumed: "resumed",
-	EvPattern: "pattern_set", EvPatternDropped: "pattern_dropped", EvConfigured: "configured", EvBucket: "bucket",
+	EvPattern: "pattern_set", EvPatternDropped: "pattern_dropped", EvConfigured: "configured", EvBucket: "bucket", EvMoved: "moved",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -42,7 +42,7 @@ func (e *Engine) evolve(ev *Event) error {
 		e.forgetSession(s)
 	case EvQueued, EvGranted:
 		err = e.evolveRequest(ev)
-	case EvAdmitted, EvClaimed, EvAsked, EvGrace, EvClosed, EvEnded, EvLeft, EvConverted, EvTomb:
+	case EvAdmitted, EvClaimed, EvAsked, EvParked, EvResumed, EvMoved, EvGrace, EvClosed, EvEnded, EvLeft, EvConverted, EvTomb:
 		err = e.evolveProgress(ev)
 	case EvAnswered:
 	case EvCounters:
@@ -210,6 +210,9 @@ func (e *Engine) evolveRequest(ev *Event) error {
 	r.num = ev.Num
 	e.num = max(e.num, r.num)
 	r.granted, r.renewed, r.changed = ev.At, ev.At, ev.Changed
+	if ev.Arrived > 0 {
+		r.deal().arrived = ev.At.Add(-ev.Arrived)
+	}
 	if ev.Kind == EvGranted {
 		r.fence, r.phase, r.waited = ev.Fence, held, ev.Waited
 		r.setGeneration(ev.Generation)
@@ -217,6 +220,10 @@ func (e *Engine) evolveRequest(ev *Event) error {
 			r.phase = offered
 		}
 		e.fence = max(e.fence, ev.Fence)
+		if ev.Freed {
+			r.goAway()
+			return nil
+		}
 		r.hold()
 		r.spend(ev.At)
 		return nil
@@ -259,6 +266,9 @@ func (e *Engine) evolveProgress(ev *Event) error {
 			return e.evolveConversion(ev, r)
 		}
 		r.changed = r.sawWrites()
+		if d := r.dealings; d != nil && d.arrived != 0 {
+			d.moved = r.movedKeys(r.wait.writes)
+		}
 		r.unline()
 		for other := range r.ways {
 			if other != way {
@@ -287,6 +297,15 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		r.phase, r.granted, r.renewed, r.spared = held, ev.At, ev.At, false
 	case EvAsked:
 		return e.evolveAsked(ev, r)
+	case EvParked:
+		return e.evolveParked(ev, r)
+	case EvResumed:
+		return e.evolveResumed(ev, r)
+	case EvMoved:
+		r.deal().moved = nil
+		for _, c := range ev.Claims {
+			r.dealings.moved = append(r.dealings.moved, c.Key)
+		}
 	case EvGrace:
 		if r.phase != held {
 			return errUnknown
@@ -349,8 +368,25 @@ func endingOf(ev *Event) *ending {
 }
 
 func (e *Engine) evolveEnd(ev *Event, r *request) {
-	r.unhold()
 	r.ending = endingOf(ev)
+	if r.isParked() {
+		r.endParking()
+	}
+	if r.phase != away {
+		e.giveBack(r)
+	}
+	if ev.Note != "" {
+		for _, c := range r.claims {
+			r.space.leaveNote(string(c.Key), note{ev.At, ev.Agent, r.fence, ev.Outcome, ev.Note})
+		}
+	}
+	r.space.observe(r.claims[0].Key, ev.Held)
+	e.bury(r, ev.Reason)
+}
+
+// giveBack gives the keys of r back to the others.
+func (e *Engine) giveBack(r *request) {
+	r.unhold()
 	writes := false
 	for i := range r.needs {
 		m := &r.needs[i]
@@ -369,13 +405,6 @@ func (e *Engine) evolveEnd(ev *Event, r *request) {
 		}
 	}
 	e.changed(r)
-	if ev.Note != "" {
-		for _, c := range r.claims {
-			r.space.leaveNote(string(c.Key), note{ev.At, ev.Agent, r.fence, ev.Outcome, ev.Note})
-		}
-	}
-	r.space.observe(r.claims[0].Key, ev.Held)
-	e.bury(r, ev.Reason)
 }
 
 // bury turns r into the memory of how it ended, and forgets the oldest such

@@ -104,6 +104,11 @@ func (e *Engine) fireRequest(r *request) {
 			e.end(r, ByLapse)
 			return
 		}
+	case parked, away:
+		if e.now >= e.endOf(r) {
+			e.end(r, ByParking)
+			return
+		}
 	case inGrace, closed:
 		if e.now >= e.endOf(r) {
 			e.end(r, r.reason)
@@ -135,7 +140,7 @@ func (e *Engine) arm(r *request) {
 		if r.flow == nil && r.wait.caller == nil {
 			at = min(at, r.wait.asked.Add(interlock.BareTicketTTL))
 		}
-	case offered, inGrace, closed:
+	case offered, inGrace, parked, away, closed:
 		at = e.endOf(r)
 	case held:
 		if r.flow == nil {

@@ -22,20 +22,26 @@ func (e *Engine) lease(r *request) interlock.Lease {
 		l.EndedBy = r.reason.String()
 	}
 	if !r.isOver() {
-		l.ExpiresIn = max(0, e.endOf(r).Sub(e.now))
-		if r.maxHold > 0 && r.phase != inGrace {
+		l.ExpiresIn, l.Parking = max(0, e.endOf(r).Sub(e.now)), e.parking(r)
+		if r.maxHold > 0 && r.isRunning() {
 			l.MaxHoldIn = max(1, r.granted.Add(r.maxHold).Sub(e.now))
 		}
-		if d := r.stall(); d > 0 && r.phase != inGrace {
+		if d := r.stall(); d > 0 && r.isRunning() {
 			l.StallIn = max(1, e.stallSince(r).Add(d).Sub(e.now))
 		}
 		l.Yield = e.yield(r)
+		if d := r.dealings; d != nil && !r.isParked() {
+			l.Moved = d.moved
+		}
 		if r.space.notes.n > 0 {
 			l.Notes = e.notesFor(r)
 		}
 	}
 	return l
 }
+
+// isRunning reports whether the time of r runs: it was granted, and has not ended.
+func (r *request) isRunning() bool { return r.phase == offered || r.phase == held }
 
 // beat is when r's holder was last heard of: at the grant, or by a heartbeat since.
 func (r *request) beat() Time {
@@ -54,6 +60,8 @@ func (e *Engine) endOf(r *request) Time {
 		return r.renewed.Add(r.grace)
 	case closed:
 		return r.renewed.Add(r.terms.lockDelay)
+	case parked, away:
+		return r.dealings.parking.until
 	}
 	return min(r.ttlEnd(), e.timedEnd(r))
 }
@@ -77,6 +85,8 @@ func (e *Engine) stateOf(r *request) interlock.LeaseState {
 		return interlock.Ended
 	case r.phase == inGrace:
 		return interlock.Grace
+	case r.isParked():
+		return interlock.Parked
 	case e.now >= r.beat().Add(softAt(r.ttl)), e.now >= e.timedSoft(r):
 		return interlock.Soft
 	}
@@ -124,6 +134,22 @@ func (e *Engine) findHeld(id interlock.LeaseID) *request {
 	return r
 }
 
+// findUsable is findHeld for a lease that is neither in grace nor parked.
+func (e *Engine) findUsable(id interlock.LeaseID) *request {
+	r := e.findHeld(id)
+	switch {
+	case r == nil:
+		return nil
+	case r.phase == inGrace:
+		e.refuseInGrace(r)
+		return nil
+	case r.isParked():
+		e.refuseParked(r)
+		return nil
+	}
+	return r
+}
+
 func (e *Engine) getLease(c *GetLease) {
 	if r := e.findHeld(c.Lease); r != nil {
 		e.reply(Granted).Lease = e.lease(r)
@@ -135,12 +161,8 @@ func (e *Engine) renew(c *Renew) {
 		e.refuse(code, problem)
 		return
 	}
-	r := e.findHeld(c.Lease)
+	r := e.findUsable(c.Lease)
 	if r == nil {
-		return
-	}
-	if r.phase == inGrace {
-		e.refuseInGrace(r)
 		return
 	}
 	e.claim(r)
@@ -183,6 +205,9 @@ func (e *Engine) release(c *Release) {
 func (e *Engine) ending(r *request, why Reason) *Event {
 	ev := e.event(EvEnded, r)
 	ev.Fence, ev.Reason, ev.Held, ev.Purpose, ev.Trace = r.fence, why, e.now.Sub(r.granted), r.purpose, r.trace
+	if r.isParked() {
+		ev.Held = r.dealings.parking.held
+	}
 	if why == ByPreemption {
 		ev.Actor = r.preemptor()
 	}
@@ -375,6 +400,7 @@ var lostWords = [...]string{
 	ByConversion: "was converted",
 	ByBase:       "was not converted: it came to its end before",
 	ByTarget:     "is over: the session for which it waited has ended",
+	ByParking:    "ended: it was parked for as long as it may be",
 	ByWaitLimit:  "was not granted: its request stood in line for as long as it may",
 	ByBreak:      "was not granted: a party of the barrier died or left before all were there",
 	ByPreemption: "was taken for a request that asked its holder to yield",

@@ -18,6 +18,8 @@ type line struct {
 	// may write this key or below it, or that had this key exclusively, last ended.
 	wrote, wroteAll uint64
 
+	expected int32 // parked requests that will come back here
+
 	mark uint64 // the deadlock search to which class.upto belongs
 }
 
@@ -71,6 +73,27 @@ func (l *line) drop(c *class) {
 	}
 }
 
+// expect keeps the line of n for a parked request, so that it is known what was
+// written while that was away.
+func (n *node) expect() {
+	if n.line == nil {
+		n.line = &line{}
+	}
+	n.line.expected++
+}
+
+func (n *node) expectNoMore() {
+	n.line.expected--
+	n.dropLine()
+}
+
+// dropLine drops the line of n if it is of no use any more.
+func (n *node) dropLine() {
+	if n.line.first == nil && n.line.expected == 0 {
+		n.line = nil
+	}
+}
+
 // length counts the waiters at the key.
 func (l *line) length() (n int) {
 	if l == nil {
@@ -108,7 +131,11 @@ const leading = Time(1) << 62
 
 // setScore works out r's place in line.
 func (r *request) setScore() {
-	r.wait.score = r.wait.arrived - Time(r.priority)*Time(interlock.PriorityBoost)
+	arrived := r.wait.arrived
+	if d := r.dealings; d != nil && d.arrived != 0 {
+		arrived = d.arrived
+	}
+	r.wait.score = arrived - Time(r.priority)*Time(interlock.PriorityBoost)
 	if r.lead {
 		r.wait.score -= leading
 	}

@@ -42,9 +42,12 @@ func (e *Engine) evolveClosed(ev *Event, r *request) {
 // on is the agent's name.
 func (e *Engine) orphan(r *request) {
 	sess := r.session()
+	t := r.terms.copy()
+	t.owner = r.owner()
 	r.agent = r.agentName()
 	r.leaveParty()
 	r.flow, r.party = nil, nil
+	r.setTerms(t)
 	if sess != nil {
 		e.forgetSession(sess)
 	}

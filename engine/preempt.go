@@ -21,10 +21,14 @@ import (
 // maxAsked bounds the holders that one request asks.
 const maxAsked = 64
 
-// dealings are what only few requests have to do with others.
+// dealings are what happens to few requests: to be asked for, and to be parked.
 type dealings struct {
 	askers []*request // of a lease: the requests that ask its holder to yield, in the order of asking
 	asked  []*request // of a request: the leases whose holders it asked
+
+	parking *parking        // while it is put aside
+	arrived Time            // of a lease that was put aside once: when its request first arrived
+	moved   []interlock.Key // and which of its keys others may have written meanwhile
 }
 
 func (r *request) deal() *dealings {

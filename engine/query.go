@@ -153,7 +153,7 @@ func (e *Engine) Keys(ns interlock.Namespace, f KeyFilter) (rows []KeyRow, more 
 	wanted := func(n *node) bool {
 		key := n.key
 		return strings.HasPrefix(key, f.Prefix) && key > string(f.After) && n.used() &&
-			(!f.Held || n.first != nil) && (!f.Waiting || n.line != nil)
+			(!f.Held || n.first != nil) && (!f.Waiting || n.line.length() > 0)
 	}
 	for _, n := range smallest(s.nodes, limit+1, wanted, func(a, b *node) int { return strings.Compare(a.key, b.key) }) {
 		if len(rows) == limit {

@@ -53,7 +53,7 @@ func (r *request) overQuota(actor string) *refusal {
 	s := r.space
 	q, each := s.settings.Quota, s.settings.PrincipalQuota
 	switch {
-	case s.leases+s.waiters >= interlock.MaxLeases:
+	case s.leases+s.waiters+s.away >= interlock.MaxLeases && r.phase != away:
 		return &refusal{code: interlock.CodeTooManyLeases, message: fmt.Sprintf(
 			"namespace %q has %d leases and waiters, which is its limit: release some first", s.name, interlock.MaxLeases,
 		)}

@@ -201,6 +201,18 @@ func (e *Engine) again(cmd Command, a *answered) {
 	case *Declare:
 		e.followAgain(a, c.Attach)
 		return
+	case *Resume:
+		if a.outcome == Granted || a.outcome == Queued {
+			e.followAgain(a, c.Attach)
+			return
+		}
+	case *Park:
+		if a.outcome == Done {
+			if r := e.findHeld(c.Lease); r != nil {
+				e.reply(Done).Lease = e.lease(r)
+			}
+			return
+		}
 	case *OpenSession:
 		if s, ok := e.living(a.id); ok {
 			e.reply(Done).Session = e.show(s)
@@ -217,6 +229,10 @@ func (e *Engine) again(cmd Command, a *answered) {
 			r := e.conversion(c, l)
 			eff.Conflict = e.inTheWay(r)
 			e.discard(r)
+		}
+	case *Resume:
+		if r := e.spaces[c.Namespace].requests[c.Lease]; r != nil && r.phase == away {
+			eff.Conflict = e.inTheWay(e.returning(c, r, e.scope()))
 		}
 	}
 }
@@ -272,7 +288,7 @@ func (e *Engine) remember(cmd Command) {
 // they change nothing, or the same thing again.
 func (h *Head) repeatable(cmd Command) bool {
 	switch cmd.(type) {
-	case *Acquire, *Convert, *Arrive, *Declare, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure:
+	case *Acquire, *Convert, *Arrive, *Declare, *Park, *Resume, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure:
 		return h.RequestID != "" || h.Seq != 0
 	}
 	return false
@@ -335,6 +351,18 @@ func fingerprint(cmd Command) uint64 {
 			p.text(s)
 		}
 		p.number(uint64(c.MaxWait))
+	case *Park:
+		p.number(9)
+		p.id(c.Lease)
+		p.flags(c.Free, c.Keep)
+		p.number(uint64(c.For))
+		p.text(c.Reason)
+	case *Resume:
+		p.number(8)
+		p.id(c.Lease)
+		p.text(c.Flow)
+		p.number(uint64(c.MaxWait))
+		p.number(uint64(c.OnConflict))
 	case *SetPattern:
 		p.number(11)
 		p.text(string(appendPattern(nil, &c.Pattern)))
@@ -410,6 +438,16 @@ func (p *print) text(s string) {
 		rest |= uint64(s[i]) << (8 * i)
 	}
 	p.number(rest)
+}
+
+func (p *print) flags(list ...bool) {
+	var bits uint64
+	for i, set := range list {
+		if set {
+			bits |= 1 << i
+		}
+	}
+	p.number(bits)
 }
 
 func (p *print) id(id [16]byte) {

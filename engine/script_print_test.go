@@ -68,6 +68,9 @@ func (s *script) learn(cmd engine.Command, ev *engine.Event) {
 			s.ticket(l.id)
 		}
 	}
+	if l := s.nums[ev.Num]; l != nil && ev.Kind == engine.EvResumed {
+		s.learnHolder(l, ev)
+	}
 	num := ev.Num
 	if ev.Kind == engine.EvAdmitted && ev.Base != 0 {
 		num = ev.Base // the lease takes over what its conversion asked for
@@ -76,6 +79,22 @@ func (s *script) learn(cmd engine.Command, ev *engine.Event) {
 		l.fence, l.claims = ev.Fence, claimsText(ev.Claims)
 		s.leases[ev.Fence] = l
 	}
+}
+
+// learnHolder notes who has a lease since it was resumed.
+func (s *script) learnHolder(l *lease, ev *engine.Event) {
+	l.actor, l.who = nil, ev.Agent
+	for _, a := range s.actors {
+		if a.num == ev.Session && ev.Session != 0 {
+			l.actor, l.who = a, flowName(a.name, ev.Flow)
+		}
+	}
+	if ev.Queued {
+		s.ticket(l.id)
+		return
+	}
+	l.fence = ev.Fence
+	s.leases[ev.Fence] = l
 }
 
 func (s *script) ticket(id [16]byte) string {
@@ -123,6 +142,19 @@ func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 		s.printf("grace %s %s fence=%d (%v)", l.claims, l.who, l.fence, ev.Reason)
 	case engine.EvAsked:
 		s.printf("asked %s %s fence=%d by %s ticket=%s", l.claims, l.who, l.fence, ev.Actor, s.ticket(ev.ByID))
+	case engine.EvParked:
+		how := "keeps its keys"
+		if ev.Freed {
+			how = "frees its keys"
+		}
+		s.printf("parked %s %s fence=%d for %v, %s", l.claims, l.who, l.fence, ev.TTL, how)
+		l.actor = nil
+	case engine.EvResumed:
+		if ev.Queued {
+			s.printf("resumed %s %s, in line", l.claims, l.who)
+		} else if !told[l.id] {
+			s.printf("resumed %s %s fence=%d, and nobody was told", l.claims, l.who, ev.Fence)
+		}
 	case engine.EvClosed:
 		s.printf("closed %s %s fence=%d for %v (%v)", l.claims, l.who, l.fence, ev.LockDelay, ev.Reason)
 	case engine.EvEnded:
@@ -160,6 +192,12 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		}
 		if e.Lease.StallIn > 0 {
 			text += fmt.Sprintf(" stall=%v", since(s.now.Add(e.Lease.StallIn)))
+		}
+		if p := e.Lease.Parking; p != nil {
+			text += fmt.Sprintf(" since=%v left=%v freed=%v reason=%q", p.Since, p.Left, p.Freed, p.Reason)
+		}
+		if len(e.Lease.Moved) > 0 {
+			text += fmt.Sprintf(" moved=%v", e.Lease.Moved)
 		}
 		text += yieldText(&e.Lease)
 		if e.Lease.Reused {

@@ -36,6 +36,9 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	release fence=N [note="..."] [outcome=W] [id=R]   renew fence=N [progress=W]   get fence=N
 //	poll ticket=tN [detached]   leave ticket=tN
 //	        (all of them in the name of the lease's holder, unless as=NAME, or as=nobody)
+//	park fence=N [keep|free] [for=D] [reason="..."]
+//	resume fence=N holder=NAME [session=none] [flow=F] [wait|preempt] [max_wait=D] [detached] [explain]
+//	        (fence is the one that the lease had when it was parked)
 //	open holder=NAME [agent=NAME] [ttl=D]   close   heartbeat   attach   detach holder=NAME [link=N] or ticket=tN
 //	revoke key=K fence=N [reason=W]   check key=K fence=N
 //	advance D     time passes, with a Tick at every timer on the way
@@ -310,6 +313,11 @@ func (s *script) do(line string) (err error) {
 	case "get":
 		head, id := s.byFence(w)
 		err = s.tell(&engine.GetLease{Head: head, Lease: id})
+	case "park":
+		head, id := s.byFence(w)
+		err = s.tell(&engine.Park{Head: head, Lease: id, Free: w.has("free"), Keep: w.has("keep"), For: w.duration("for"), Reason: w.get("reason")})
+	case "resume":
+		err = s.resume(w)
 	case "revoke":
 		err = s.tell(&engine.Revoke{Head: s.head(w), Key: interlock.Key(w.get("key")), Fence: interlock.Fence(w.number("fence")), Reason: w.get("reason")})
 	case "check":
@@ -504,6 +512,31 @@ const bareLink = 1000
 var modes = map[string]interlock.Mode{
 	"X": interlock.Exclusive, "S": interlock.Shared, "IX": interlock.IntentExclusive, "IS": interlock.IntentShared,
 	"SIX": interlock.SharedIntentExclusive,
+}
+
+// resume is in the name of holder=, or of nobody with session=none.
+func (s *script) resume(w *words) error {
+	c := &engine.Resume{Flow: w.get("flow"), MaxWait: w.duration("max_wait"), Attach: !w.has("detached")}
+	name := w.get("holder")
+	l := s.leases[interlock.Fence(w.number("fence"))]
+	if l == nil {
+		l = &lease{id: counted(999_999)}
+	}
+	c.Head, c.Lease = s.head(w), interlock.LeaseID(l.id)
+	if w.get("session") == "none" {
+		c.Link = bareLink
+	} else {
+		a := s.actor(c.Namespace, name)
+		c.Session, c.Link = a.id, a.link
+	}
+	c.From = &listener{name}
+	switch {
+	case w.has("wait"):
+		c.OnConflict = interlock.Wait
+	case w.has("preempt"):
+		c.OnConflict = interlock.Preempt
+	}
+	return s.tellMore(c, w)
 }
 
 func (s *script) acquire(w *words) error {

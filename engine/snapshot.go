@@ -124,14 +124,23 @@ func (s *snapshotter) space(sp *space) {
 func (s *snapshotter) request(r *request) {
 	ev := s.e.describe(EvGranted, r)
 	ev.req = nil
+	if d := r.dealings; d != nil && d.arrived != 0 {
+		ev.Arrived = r.granted.Sub(d.arrived)
+	}
 	if r.phase == waiting {
 		ev.Kind, ev.Changed = EvQueued, r.sawWrites()
 		s.event(r.granted, ev)
+		s.moved(r)
 		return
 	}
-	ev.Fence, ev.Waited, ev.Offer, ev.Changed = r.fence, r.waited, r.phase == offered, r.changed
+	ev.Fence, ev.Waited, ev.Offer, ev.Changed, ev.Freed = r.fence, r.waited, r.phase == offered, r.changed, r.phase == away
 	s.event(r.granted, ev)
 	switch r.phase {
+	case parked, away:
+		p := r.dealings.parking
+		s.event(p.since, &Event{
+			Kind: EvParked, Namespace: r.space.name, ID: r.id, TTL: p.until.Sub(p.since), Note: p.reason, Freed: r.phase == away,
+		})
 	case closed:
 		s.event(0, &Event{Kind: EvClosed, Namespace: r.space.name, ID: r.id, Reason: r.reason})
 	case inGrace:
@@ -141,6 +150,30 @@ func (s *snapshotter) request(r *request) {
 		}
 		s.event(0, &ev)
 	}
+	s.moved(r)
+}
+
+// moved writes which keys of a lease that was parked others may have written.
+func (s *snapshotter) moved(r *request) {
+	d := r.dealings
+	if d == nil || d.arrived == 0 {
+		return
+	}
+	keys := d.moved
+	switch {
+	case d.parking != nil:
+		keys = r.movedKeys(d.parking.writes)
+	case r.phase == waiting:
+		keys = r.movedKeys(r.wait.writes)
+	}
+	if len(keys) == 0 {
+		return
+	}
+	ev := Event{Kind: EvMoved, Namespace: r.space.name, ID: r.id}
+	for _, key := range keys {
+		ev.Claims = append(ev.Claims, interlock.Claim{Key: key, Mode: ex})
+	}
+	s.event(0, &ev)
 }
 
 // asks writes which requests ask the holder of r to yield.

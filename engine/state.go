@@ -26,6 +26,7 @@ type space struct {
 	torn     []*party // those that hold and wait, in the order of party.compare
 	leases   int
 	waiters  int
+	away     int // parked leases that hold nothing
 	branches int // of those who wait for any of several
 
 	taken    map[string]taken // by principal; of those who have anything
@@ -58,6 +59,8 @@ const (
 	offered
 	held
 	inGrace
+	parked // put aside by its holder, who has left, and keeping its keys
+	away   // put aside, and holding nothing
 	closed // over for its holder, but its keys stay closed for its lock_delay
 	over   // remembered for a while, holds nothing
 )
@@ -123,6 +126,13 @@ func (t *terms) groupName() string {
 		return ""
 	}
 	return t.group
+}
+
+func (t *terms) copy() terms {
+	if t == nil {
+		return terms{}
+	}
+	return *t
 }
 
 // setTerms keeps t, unless there is nothing in it.
@@ -415,9 +425,7 @@ func (r *request) exit() {
 		p.class.remove(p)
 		if p.class.root == nil {
 			n.line.drop(p.class)
-			if n.line.first == nil {
-				n.line = nil
-			}
+			n.dropLine()
 		}
 	}
 	if p := r.party; p != nil {

@@ -1,0 +1,339 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Parking: a holder puts its lease aside while a human decides. That may take
+// longer than its process lives, so a parked lease belongs to no session; whoever
+// has its id may resume it, as a holder of its own.
+//
+//	held ──► parked: keeps its keys ──────────────► held, under a new fence
+//	   └───► away: others may have them ──► waiting ──► held, under a new fence
+//	                                   └────────────────▲ free
+//
+// Who resumes a lease that is away stands in line by its first arrival, so that
+// nobody who came later is before it. In both cases it is told which of its keys
+// others may have written in between.
+
+// parking is what is remembered of a lease that was put aside.
+type parking struct {
+	since, until Time
+	reason       string
+	writes       uint64        // Engine.writes when it was put aside
+	held         time.Duration // for how long it had been held before
+}
+
+// isParked reports whether r is put aside.
+func (r *request) isParked() bool { return r.phase == parked || r.phase == away }
+
+func (e *Engine) park(c *Park) {
+	if code, problem := checkPark(c); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	r := e.findUsable(c.Lease)
+	if r == nil {
+		return
+	}
+	for _, claim := range r.claims {
+		if claim.Mode > interlock.Permits {
+			e.refuse(interlock.CodeInvalidMode, fmt.Sprintf("a lease of %s in mode %s cannot be parked: release it instead", claim.Key, claim.Mode))
+			return
+		}
+	}
+	free, limit, problem := r.parkPolicy(c)
+	if problem != "" {
+		e.refuse(interlock.CodeForbidden, problem)
+		return
+	}
+	e.claim(r)
+	ev := e.event(EvParked, r)
+	ev.Fence, ev.Freed, ev.TTL, ev.Note, ev.Held, ev.Actor = r.fence, free, limit, c.Reason, e.now.Sub(r.granted), c.Actor
+	e.tag(ev, Done)
+	e.emit(ev)
+	e.arm(r)
+	e.reply(Done).Lease = e.lease(r)
+}
+
+// parkPolicy says whether the keys of r are freed while it is parked and for how
+// long it may be, or why not.
+func (r *request) parkPolicy(c *Park) (free bool, limit time.Duration, problem string) {
+	free, limit = c.Free, cmp.Or(c.For, interlock.DefaultPark)
+	keep := c.Keep
+	for _, claim := range r.claims {
+		p := r.space.policyAt(string(claim.Key))
+		if p == nil {
+			continue
+		}
+		most := cmp.Or(p.MaxPark, interlock.DefaultPark)
+		limit = min(limit, most)
+		if c.For == 0 && len(r.claims) == 1 {
+			limit = most
+		}
+		switch p.Park {
+		case interlock.ParkNever:
+			return false, 0, fmt.Sprintf("pattern %q does not let %s be parked: release it, and acquire it again later", p.Name, claim.Key)
+		case interlock.ParkKeep:
+			if c.Free {
+				return false, 0, fmt.Sprintf("pattern %q keeps %s from others while it is parked: park it without freeing its keys", p.Name, claim.Key)
+			}
+			keep = true
+		case interlock.ParkFree:
+			if c.Keep {
+				return false, 0, fmt.Sprintf("pattern %q frees %s while it is parked: park it without keeping its keys", p.Name, claim.Key)
+			}
+			free = true
+		}
+	}
+	return free && !keep, limit, ""
+}
+
+func checkPark(c *Park) (interlock.Code, string) {
+	switch {
+	case c.Free && c.Keep:
+		return interlock.CodeInvalidRequest, "the keys of a parked lease are either kept or freed: ask for one of both"
+	case c.For < 0 || c.For > interlock.MaxPark:
+		return interlock.CodeInvalidTTL, fmt.Sprintf("a lease is parked for 0 to %v, not for %v", interlock.MaxPark, c.For)
+	}
+	return checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes})
+}
+
+// refuseParked tells a caller that a lease must be resumed first.
+func (e *Engine) refuseParked(r *request) {
+	eff := e.refuse(interlock.CodeParked, fmt.Sprintf("the lease on %s is parked: resume it first", r.claims[0].Key))
+	eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.claims[0].Key}
+}
+
+func (e *Engine) resume(c *Resume) {
+	if e.draining {
+		e.refuse(e.closedFor())
+		return
+	}
+	sess, ok := e.caller()
+	if !ok {
+		return
+	}
+	code, problem := checkMaxWait(c.MaxWait)
+	if code == "" {
+		code, problem = checkTexts(text{"flow", c.Flow, interlock.MaxNameBytes})
+	}
+	if code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	r := e.find(c.Lease, interlock.CodeUnknownLease)
+	switch {
+	case r == nil:
+		return
+	case r.isOver():
+		e.replyOver(r)
+		return
+	case !r.isParked():
+		eff := e.refuse(interlock.CodeNotParked, fmt.Sprintf("the lease on %s is not parked, so there is nothing to resume", r.claims[0].Key))
+		eff.Lease = e.lease(r)
+		return
+	}
+	t := e.returning(c, r, sess)
+	if r.phase == away {
+		if no := t.overQuota(c.Actor); no != nil {
+			e.refuseFor(no)
+			return
+		}
+		if code, problem := e.closedFor(); code != "" {
+			e.refuse(code, problem)
+			return
+		}
+		if t.blocker() >= 0 {
+			e.resumeInLine(c, r, t)
+			return
+		}
+	}
+	ev := e.resumed(r, t)
+	ev.Fence = e.fence + 1
+	e.tag(ev, Granted)
+	e.emit(ev)
+	e.arm(r)
+	e.reply(Granted).Lease = e.lease(r)
+	e.heldMore(r)
+	if p := r.party; p != nil {
+		for _, w := range p.waits { // which it was in the way of, as a stranger's
+			e.watchAnywhere(w)
+		}
+	}
+}
+
+// returning is r as it would come back, in no list yet.
+func (e *Engine) returning(c *Resume, r *request, sess *session) *request {
+	t := *r
+	t.wait = &e.trial
+	e.trial = wait{arrived: e.now, req: &t}
+	if sess != nil {
+		t.join(sess.flow(cmp.Or(c.Flow, "main")))
+	}
+	x := r.terms.copy()
+	x.maxWait = c.MaxWait
+	for _, claim := range r.claims {
+		if p := r.space.policyAt(string(claim.Key)); p != nil {
+			x.maxWait = tighter(x.maxWait, p.MaxWait)
+		}
+	}
+	t.setTerms(x)
+	t.lead = t.leads()
+	t.setScore()
+	return &t
+}
+
+// resumed fills the scratch event for r's coming back as t.
+func (e *Engine) resumed(r, t *request) *Event {
+	ev := e.event(EvResumed, r)
+	ev.Agent, ev.Actor, ev.Lead = t.agentName(), e.head.Actor, t.lead
+	if f := t.flow; f != nil {
+		ev.Session, ev.Flow = f.sess.num, f.name
+	}
+	if t.terms != nil {
+		ev.MaxWait = t.terms.maxWait
+	}
+	return ev
+}
+
+// resumeInLine has a lease stand in line that is away and whose keys are not free.
+func (e *Engine) resumeInLine(c *Resume, r, t *request) {
+	if c.OnConflict != interlock.Wait && c.OnConflict != interlock.Preempt {
+		conflict := e.inTheWay(t)
+		eff := e.refuse(heldCode(conflict))
+		eff.Conflict = conflict
+		return
+	}
+	if no := t.lineFull(c.Actor); no != nil {
+		e.refuseFor(no)
+		return
+	}
+	ev := e.resumed(r, t)
+	ev.Queued = true
+	e.tag(ev, Queued)
+	e.emit(ev)
+	e.stand(r, c.Attach)
+	if c.OnConflict == interlock.Preempt {
+		e.preempt(r)
+	}
+}
+
+// evolveParked puts a lease aside. In a snapshot one that is away never had its
+// keys.
+func (e *Engine) evolveParked(ev *Event, r *request) error {
+	if r.phase != held && r.phase != away {
+		return errUnknown
+	}
+	d := r.deal()
+	if d.arrived == 0 {
+		d.arrived = r.granted.Add(-r.waited)
+	}
+	if r.phase == held {
+		e.orphan(r)
+		if r.phase = parked; ev.Freed {
+			r.unask()
+			e.giveBack(r)
+			r.goAway()
+		}
+	}
+	d.moved = nil
+	d.parking = &parking{since: ev.At, until: ev.At.Add(ev.TTL), reason: ev.Note, writes: e.writes, held: ev.At.Sub(r.granted)}
+	for i := range r.needs {
+		r.needs[i].node.expect()
+	}
+	return nil
+}
+
+// evolveResumed brings a lease back, into its holder's hands or into the line.
+func (e *Engine) evolveResumed(ev *Event, r *request) error {
+	if !r.isParked() || ev.Queued && r.phase != away {
+		return errUnknown
+	}
+	if r.phase == parked {
+		r.unhold()
+	}
+	t := r.terms.copy()
+	t.owner, t.maxWait = ev.Actor, ev.MaxWait
+	if ev.Session != 0 {
+		s := e.byNum[ev.Session]
+		if s == nil {
+			return errUnknown
+		}
+		t.owner = ""
+		r.join(s.flow(ev.Flow))
+		r.agent, r.ttl = "", min(r.ttl, s.ttl)
+	}
+	r.setTerms(t)
+	r.lead, r.renewed, r.told, r.warned, r.spared = ev.Lead, ev.At, 0, false, false
+	if r.maxHold > 0 { // what is left of it
+		r.maxHold = max(1, r.maxHold-r.dealings.parking.held)
+	}
+	r.dealings.moved = r.movedKeys(r.dealings.parking.writes)
+	r.changed = len(r.dealings.moved) > 0
+	if ev.Queued {
+		r.wait = &wait{arrived: ev.At, asked: ev.At, writes: e.writes}
+		r.setScore()
+		r.enline()
+		r.endParking()
+		r.phase, r.fence, r.granted = waiting, 0, ev.At
+		return nil
+	}
+	r.fence, r.granted = ev.Fence, ev.At
+	e.fence = max(e.fence, ev.Fence)
+	if r.phase == away {
+		r.spend(ev.At)
+	}
+	r.endParking()
+	r.phase = held
+	r.hold()
+	return nil
+}
+
+func (r *request) goAway() {
+	r.phase = away
+	r.space.away++
+}
+
+// endParking forgets that r was put aside.
+func (r *request) endParking() {
+	if r.phase == away {
+		r.space.away--
+	}
+	for i := range r.needs {
+		r.needs[i].node.expectNoMore()
+	}
+	r.dealings.parking = nil
+}
+
+// movedKeys gives the keys of r that others may have written since Engine.writes
+// had a value, with those that are known to have been.
+func (r *request) movedKeys(since uint64) (moved []interlock.Key) {
+	for _, c := range r.claims {
+		n := r.space.nodes[string(c.Key)]
+		saw := slices.Contains(r.dealings.moved, c.Key) || n.line.wrote > since
+		for ; n != nil && !saw; n = n.parent() {
+			saw = n.line.wroteAll > since
+		}
+		if saw {
+			moved = append(moved, c.Key)
+		}
+	}
+	return moved
+}
+
+// parking describes a parked lease to whoever has its id; nil for others.
+func (e *Engine) parking(r *request) *interlock.Parking {
+	if !r.isParked() {
+		return nil
+	}
+	p := r.dealings.parking
+	return &interlock.Parking{
+		Reason: p.reason, Since: e.now.Sub(p.since), Left: max(0, p.until.Sub(e.now)), Freed: r.phase == away,
+	}
+}
