@@ -44,6 +44,18 @@ func (k *call) stands() bool {
 	return false
 }
 
+// ttl is the shortest that a lease which the operation brings may have; 0 for the
+// session's. What a parked lease has is known only when it is back.
+func (k *call) ttl() time.Duration {
+	switch k.op.Kind {
+	case proto.OpAcquire:
+		return k.op.TTL
+	case proto.OpResume:
+		return interlock.MinTTL
+	}
+	return 0
+}
+
 // ofLease is the lease that an operation changes by standing in line, if it does.
 func (k *call) ofLease() (id interlock.LeaseID, ok bool) {
 	switch k.op.Kind {

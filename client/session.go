@@ -126,13 +126,13 @@ func (s *session) overdue(now time.Time) (gone []*grant) {
 		}
 	}
 	for _, k := range s.tickets {
-		if k.op.TTL > 0 {
-			shortest = min(shortest, k.op.TTL)
+		if ttl := k.ttl(); ttl > 0 {
+			shortest = min(shortest, ttl)
 		}
 	}
 	for seq := s.window.low + 1; seq <= s.window.last; seq++ {
-		if k := s.window.get(seq); k != nil && k.op.Kind == proto.OpAcquire && k.op.TTL > 0 {
-			shortest = min(shortest, k.op.TTL)
+		if k := s.window.get(seq); k != nil && k.ttl() > 0 {
+			shortest = min(shortest, k.ttl())
 		}
 	}
 	if !check.After(now) {

@@ -45,7 +45,7 @@ func (c *Client) fill(n *conn, frame *proto.ClientFrame) {
 		if size += k.op.Size(); size > proto.MaxFrameBytes || len(frame.Ops) == proto.MaxFrameOps {
 			return false
 		}
-		if k.op.Kind == proto.OpAcquire && k.op.TTL > 0 && s.want(k.op.TTL, c.now) {
+		if ttl := k.ttl(); ttl > 0 && s.want(ttl, c.now) {
 			c.look()
 			if beat := c.newBeat(s); !add(beat) {
 				c.front = append([]*call{beat}, c.front...)
