@@ -247,7 +247,7 @@ var basicScenarios = []scenario{
 }
 
 func TestScenarios(t *testing.T) {
-	for _, sc := range slices.Concat(basicScenarios, limitScenarios, changeScenarios) {
+	for _, sc := range slices.Concat(basicScenarios, limitScenarios, changeScenarios, parkScenarios, declareScenarios) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Run("embedded", func(t *testing.T) {
 				w := inMemory(t)
@@ -295,7 +295,7 @@ func (s *stage) release(lease *client.Lease, note string) {
 	}
 }
 
-// place is an acquire that stands in line.
+// place is a request that stands in line.
 type place struct {
 	t       *testing.T
 	tickets chan interlock.Ticket
@@ -304,11 +304,18 @@ type place struct {
 }
 
 func (s *stage) wait(c *client.Client, req client.Request) *place {
+	return s.stand(func(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder)) (*client.Lease, error) {
+		req.OnQueued = queued
+		return c.Acquire(ctx, req)
+	})
+}
+
+// stand does what may stand in line.
+func (s *stage) stand(do func(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder)) (*client.Lease, error)) *place {
 	p := &place{t: s.t, tickets: make(chan interlock.Ticket, 16), leases: make(chan *client.Lease, 1), errs: make(chan error, 1)}
-	req.OnQueued = func(ticket interlock.Ticket, _ []interlock.Holder) { p.tickets <- ticket }
 	ctx := s.ctx
 	go func() {
-		lease, err := c.Acquire(ctx, req)
+		lease, err := do(ctx, func(ticket interlock.Ticket, _ []interlock.Holder) { p.tickets <- ticket })
 		if err != nil {
 			p.errs <- err
 			return

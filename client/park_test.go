@@ -1,0 +1,221 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/proto"
+)
+
+var parkScenarios = []scenario{
+	{"a parked lease keeps its keys, and another process resumes it", func(t *testing.T, s *stage) {
+		before := s.client("before")
+		lease := s.acquire(before, client.Request{Keys: []interlock.Key{"k"}, Purpose: "refund"})
+		ctx := lease.Context()
+		s.park(lease, client.Parking{Keys: interlock.ParkKeep, Reason: "refund 900.00?"})
+		if !isCode(context.Cause(ctx), interlock.CodeParked) || !isCode(lease.Err(), interlock.CodeParked) {
+			t.Errorf("cause %v, err %v", context.Cause(ctx), lease.Err())
+		}
+		if err := lease.Release(s.ctx, client.Outcome{}); !isCode(err, interlock.CodeParked) {
+			t.Errorf("release of a parked one: %v", err)
+		}
+		if err := before.Close(s.ctx); err != nil {
+			t.Error(err)
+		}
+		after := s.client("after")
+		_, err := after.Acquire(s.ctx, client.Request{Keys: []interlock.Key{"k"}})
+		refusal, ok := errors.AsType[*interlock.Error](err)
+		if !ok || len(refusal.Holders) != 1 || refusal.Holders[0].Liveness != interlock.LiveParked {
+			t.Errorf("meanwhile: %+v", err)
+		}
+		again, err := after.Resume(s.ctx, lease.ID(), client.Resumption{Flow: "two"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := again.Info()
+		if info.ID != lease.ID() || again.Fence() <= lease.Fence() || again.Flow() != "two" || again.Changed() || info.Session != after.SessionName() || info.State != interlock.Held {
+			t.Errorf("resumed as %+v", info)
+		}
+		if err := after.CheckFence(s.ctx, "k", again.Fence()); err != nil {
+			t.Error(err)
+		}
+		if _, err := after.Resume(s.ctx, lease.ID(), client.Resumption{}); !isCode(err, interlock.CodeNotParked) {
+			t.Errorf("resumed twice: %v", err)
+		}
+		s.release(again, "")
+	}},
+	{"who resumes what was freed is told what moved", func(t *testing.T, s *stage) {
+		a, b := s.client("a"), s.client("b")
+		lease := s.acquire(a, exclusively("k", "l"))
+		s.park(lease, client.Parking{Keys: interlock.ParkFree})
+		other := s.acquire(b, client.Request{Keys: []interlock.Key{"k"}})
+		if _, err := a.Resume(s.ctx, lease.ID(), client.Resumption{}); !isCode(err, interlock.CodeHeld) {
+			t.Errorf("while another has it: %v", err)
+		}
+		late := s.wait(s.client("late"), exclusively("k"))
+		late.queued()
+		back := s.resuming(a, lease.ID())
+		if ticket := back.queued(); ticket.Position != 1 {
+			t.Errorf("it is not at its old place: %+v", ticket)
+		}
+		s.release(other, "rewritten")
+		again := back.granted()
+		if !again.Changed() || !slices.Equal(again.Moved(), []interlock.Key{"k"}) {
+			t.Errorf("changed %v, moved %v", again.Changed(), again.Moved())
+		}
+		s.release(again, "")
+		late.granted()
+	}},
+	{"a resumption that is given up in line ends the lease", func(t *testing.T, s *stage) {
+		a, b := s.client("a"), s.client("b")
+		lease := s.acquire(a, exclusively("k"))
+		s.park(lease, client.Parking{Keys: interlock.ParkFree})
+		other := s.acquire(b, exclusively("k"))
+		ctx, cancel := context.WithCancelCause(s.ctx)
+		s.ctx = ctx
+		back := s.resuming(a, lease.ID())
+		back.queued()
+		cancel(errStopped)
+		if err := back.refused(); !errors.Is(err, errStopped) {
+			t.Errorf("got %v", err)
+		}
+		s.ctx = context.Background()
+		_ = a.CheckFence(s.ctx, "k", 1) // its answer comes after the line was left
+		s.release(other, "")
+		if _, err := b.Resume(s.ctx, lease.ID(), client.Resumption{}); !isCode(err, interlock.CodeLeft) {
+			t.Errorf("resumed after that: %v", err)
+		}
+	}},
+	{"a parked lease is given back when the human says no", func(t *testing.T, s *stage) {
+		c := s.client("a")
+		lease := s.acquire(c, exclusively("k"))
+		s.park(lease, client.Parking{})
+		if err := c.Discard(s.ctx, lease.ID(), client.Outcome{Outcome: "denied", Note: "not without a receipt"}); err != nil {
+			t.Fatal(err)
+		}
+		next := s.acquire(s.client("b"), client.Request{Keys: []interlock.Key{"k"}})
+		if notes := next.Notes(); len(notes) != 1 || notes[0].Outcome != "denied" {
+			t.Errorf("notes %+v", notes)
+		}
+		if _, err := c.Resume(s.ctx, lease.ID(), client.Resumption{}); !isCode(err, interlock.CodeReleased) {
+			t.Errorf("resumed after that: %v", err)
+		}
+	}},
+	{"what cannot be parked is said, and stays held", func(t *testing.T, s *stage) {
+		s.pattern(interlock.Pattern{Name: "k", Shape: "k", Park: interlock.ParkNever})
+		lease := s.acquire(s.client("a"), exclusively("k"))
+		if err := lease.Park(s.ctx, client.Parking{}); !isCode(err, interlock.CodeForbidden) {
+			t.Errorf("got %v", err)
+		}
+		if lease.Err() != nil {
+			t.Error(lease.Err())
+		}
+		s.release(lease, "")
+	}},
+}
+
+func (s *stage) park(lease *client.Lease, p client.Parking) {
+	s.t.Helper()
+	if err := lease.Park(s.ctx, p); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// resuming waits for a parked lease.
+func (s *stage) resuming(c *client.Client, id interlock.LeaseID) *place {
+	return s.stand(func(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder)) (*client.Lease, error) {
+		return c.Resume(ctx, id, client.Resumption{OnConflict: interlock.Wait, OnQueued: queued})
+	})
+}
+
+// The session of the one who parked dies; the lease does not.
+func TestParkedLeaseOutlivesItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a", SessionTTL: 6 * time.Second})
+		parked := s.acquire(c, exclusively("k"))
+		held := s.acquire(c, exclusively("l"))
+		s.park(parked, client.Parking{Keys: interlock.ParkKeep, For: time.Hour})
+		unblock := b.block()
+		b.cut()
+		<-time.After(10 * time.Minute)
+		unblock()
+		if held.Err() == nil {
+			t.Error("the other lease outlived its session too")
+		}
+		again, err := c.Resume(s.ctx, parked.ID(), client.Resumption{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(10 * time.Minute)
+		if again.Err() != nil {
+			t.Error(again.Err())
+		}
+		s.release(again, "")
+	})
+}
+
+// A lease with a ttl much shorter than its session's is good when it is resumed,
+// at once and after a wait.
+func TestResumedLeaseWithAShortTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _, c := broken(t, inMemory(t), client.Config{Agent: "a", SessionTTL: time.Hour})
+		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, TTL: time.Second})
+		s.park(lease, client.Parking{Keys: interlock.ParkFree})
+		<-time.After(15 * time.Minute)
+		lease, err := c.Resume(s.ctx, lease.ID(), client.Resumption{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Minute)
+		if lease.Err() != nil {
+			t.Fatal(lease.Err())
+		}
+		s.park(lease, client.Parking{Keys: interlock.ParkFree})
+		other := s.acquire(s.client("b"), exclusively("k"))
+		back := s.resuming(c, lease.ID())
+		back.queued()
+		<-time.After(time.Hour)
+		s.release(other, "")
+		lease = back.granted()
+		<-time.After(time.Minute)
+		if lease.Err() != nil {
+			t.Error(lease.Err())
+		}
+		s.release(lease, "")
+	})
+}
+
+func TestLostParkingHappensOnce(t *testing.T) {
+	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
+	lease := s.acquire(c, exclusively("k"))
+	b.setLose(answers(proto.Done, func(r *proto.Reply) bool { return r.Session == nil }))
+	s.park(lease, client.Parking{Reason: "may I?"})
+	var lost interlock.Lease
+	b.setLose(answers(proto.Granted, func(r *proto.Reply) bool { lost = r.Lease; return true }))
+	again, err := c.Resume(s.ctx, lease.ID(), client.Resumption{})
+	if err != nil || again.Fence() != lost.Fence || lost.Fence == 0 {
+		t.Fatalf("%v: resumed under fence %d, the lost answer had %d", err, again.Fence(), lost.Fence)
+	}
+	s.release(again, "")
+}
+
+func TestResumptionSurvivesReconnectInItsPlace(t *testing.T) {
+	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
+	lease := s.acquire(c, exclusively("k"))
+	s.park(lease, client.Parking{Keys: interlock.ParkFree})
+	other := s.acquire(s.client("b"), exclusively("k"))
+	back := s.resuming(c, lease.ID())
+	ticket := back.queued()
+	b.cut()
+	if again := back.queued(); again.ID != ticket.ID || again.Position != 1 {
+		t.Errorf("first %+v, then %+v", ticket, again)
+	}
+	s.release(other, "")
+	s.release(back.granted(), "")
+}
