@@ -76,7 +76,7 @@ func (c *call) do(cmd engine.Command) (eff engine.Effect, at interlock.At, ok bo
 
 // read runs a query. ok as for do.
 func (c *call) read(query func(*engine.Engine, engine.Time)) (at interlock.At, ok bool) {
-	at, err := c.s.shard.Read(c.r.Context(), query)
+	at, err := c.s.shard.Read(c.r.Context(), c.namespace, query)
 	if err != nil {
 		c.failWith(err)
 		return at, false

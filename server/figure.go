@@ -253,7 +253,7 @@ func (s *sizes) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	var n engine.Counts
-	if _, err := s.shard.Read(ctx, func(e *engine.Engine, _ engine.Time) { n = e.Counts() }); err != nil {
+	if _, err := s.shard.Read(ctx, "", func(e *engine.Engine, _ engine.Time) { n = e.Counts() }); err != nil {
 		return
 	}
 	gauge(sizeLeases, float64(n.Leases))

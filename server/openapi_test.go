@@ -676,7 +676,7 @@ func (f faulty) Do(context.Context, engine.Command) (engine.Effect, interlock.At
 	return engine.Effect{}, interlock.At{}, f.err
 }
 func (f faulty) Submit(...engine.Command) error { return f.err }
-func (f faulty) Read(context.Context, func(*engine.Engine, engine.Time)) (interlock.At, error) {
+func (f faulty) Read(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time)) (interlock.At, error) {
 	return interlock.At{}, f.err
 }
 func (f faulty) Failed() <-chan struct{} { return closedChannel }

@@ -19,8 +19,9 @@ type Shard interface {
 	Submit(cmds ...engine.Command) error
 	// Do submits one command and returns its first answer.
 	Do(ctx context.Context, cmd engine.Command) (engine.Effect, interlock.At, error)
-	// Read runs a query between two steps and returns when what it saw is durable.
-	Read(ctx context.Context, query func(*engine.Engine, engine.Time)) (interlock.At, error)
+	// Read runs a query between two steps, in the turn of a namespace (or "" for the
+	// whole shard), and returns when what it saw is durable.
+	Read(ctx context.Context, namespace interlock.Namespace, query func(*engine.Engine, engine.Time)) (interlock.At, error)
 	// Follow visits the journal's entries from index from, and then new ones, at the
 	// visitor's own pace, until ctx ends or visit returns an error.
 	Follow(ctx context.Context, from interlock.Index,

@@ -25,7 +25,7 @@ func (st *stream) query(o *proto.Op) *interlock.Error {
 	}
 	st.cmds = st.cmds[:0]
 	read := &reading{}
-	at, err := st.d.s.shard.Read(st.life, func(e *engine.Engine, _ engine.Time) {
+	at, err := st.d.s.shard.Read(st.life, st.namespace, func(e *engine.Engine, _ engine.Time) {
 		if o.Kind == proto.OpListPatterns {
 			read.patterns, read.more = patternsAfter(e.Patterns(st.namespace), o.Name)
 			return

@@ -3,7 +3,9 @@ package shard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,6 +144,84 @@ func BenchmarkReplay(b *testing.B) {
 	b.StopTimer()
 	b.ReportMetric(float64(r.entries)/b.Elapsed().Seconds(), "entries/s")
 	b.ReportMetric(float64(r.bytes)/b.Elapsed().Seconds()/1e6, "MB/s")
+}
+
+// What a call of one tenant takes, alone and beside another that floods the shard
+// through 256 goroutines, each with 16 commands on their way: one operation is an
+// acquire and a release.
+func BenchmarkBeside(b *testing.B) {
+	for _, noise := range []int{0, 256} {
+		name := "alone"
+		if noise > 0 {
+			name = "beside"
+		}
+		b.Run(name+"/in-memory", func(b *testing.B) { benchmarkBeside(b, newNullJournal(b), noise) })
+		b.Run(name+"/durable", func(b *testing.B) {
+			j, err := filejournal.Open(b.Context(), b.TempDir(), filejournal.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			benchmarkBeside(b, j, noise)
+		})
+	}
+}
+
+func benchmarkBeside(b *testing.B, j journal.Journal, noise int) {
+	s, err := Open(b.Context(), Config{Journal: j, SnapshotBytes: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close(background)
+	var stop atomic.Bool
+	var noisy sync.WaitGroup
+	var others atomic.Int64
+	for n := range noise {
+		noisy.Go(func() {
+			const window = 16
+			answers := make(counter, 2*window)
+			cmds := make([]engine.Command, 0, 2*window)
+			for !stop.Load() {
+				cmds = cmds[:0]
+				for k := range window {
+					h := engine.Head{Namespace: "noisy", From: answers}
+					id := newID()
+					claims := []interlock.Claim{{Key: interlock.Key(keyNumber(n*window + k)), Mode: interlock.Exclusive}}
+					cmds = append(cmds, &engine.Acquire{Head: h, ID: id, Agent: "bench", Claims: claims}, &engine.Release{Head: h, Lease: id})
+				}
+				if err := s.Submit(cmds...); err != nil {
+					b.Error(err)
+					return
+				}
+				for range cmds {
+					<-answers
+				}
+				others.Add(window)
+			}
+		})
+	}
+	got := make(single, 1)
+	claims := []interlock.Claim{{Key: "account:12345", Mode: interlock.Exclusive}}
+	took := make([]time.Duration, 0, b.N)
+	b.ResetTimer()
+	for range b.N {
+		began := time.Now()
+		h := engine.Head{Namespace: "quiet", From: got}
+		if err := s.Submit(&engine.Acquire{Head: h, ID: newID(), Agent: "bench", Claims: claims}); err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Submit(&engine.Release{Head: h, Lease: <-got}); err != nil {
+			b.Fatal(err)
+		}
+		<-got
+		took = append(took, time.Since(began))
+	}
+	b.StopTimer()
+	stop.Store(true)
+	noisy.Wait()
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+	b.ReportMetric(float64(others.Load())/b.Elapsed().Seconds(), "others/s")
 }
 
 // What a mailbox carries: heartbeats, many at once, as a stream submits them.

@@ -82,7 +82,7 @@ func receiverOf(cmd engine.Command) Receiver {
 // finished when all that it can have seen is durable.
 type visit struct {
 	engine.Head // makes it a Command
-	run         func(o *owner)
+	run         func(o *owner, now engine.Time)
 	tick        engine.Tick
 
 	mu        sync.Mutex // held while run runs, so that giving up waits for it
@@ -96,7 +96,7 @@ func (v *visit) step(o *owner) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.abandoned {
-		v.run(o)
+		v.run(o, v.At)
 	}
 }
 
@@ -107,11 +107,11 @@ func (v *visit) finish(at interlock.At, err error) {
 
 // visit has run called by the owner goroutine and returns when all that it can
 // have seen is durable.
-func (s *Shard) visit(ctx context.Context, run func(o *owner)) (interlock.At, error) {
+func (s *Shard) visit(ctx context.Context, namespace interlock.Namespace, run func(o *owner, now engine.Time)) (interlock.At, error) {
 	if err := ctx.Err(); err != nil {
 		return interlock.At{}, err
 	}
-	v := &visit{run: run, done: make(chan error, 1)}
+	v := &visit{Head: engine.Head{Namespace: namespace}, run: run, done: make(chan error, 1)}
 	if err := s.mail.put([]engine.Command{v}); err != nil {
 		return interlock.At{}, err
 	}

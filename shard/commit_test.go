@@ -32,7 +32,7 @@ func TestNothingBeforeDurable(t *testing.T) {
 		go func() {
 			defer close(done)
 			var err error
-			if read, err = r.shard.Read(r.Context(), func(e *engine.Engine, _ engine.Time) {}); err != nil {
+			if read, err = r.shard.Read(r.Context(), "test", func(e *engine.Engine, _ engine.Time) {}); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -150,7 +150,7 @@ func TestFenced(t *testing.T) {
 		if err := r.shard.Submit(acquire(nil, "b")); !errors.Is(err, notOwner) {
 			t.Errorf("Submit: %v", err)
 		}
-		if _, err := r.shard.Read(r.Context(), func(*engine.Engine, engine.Time) {}); !errors.Is(err, notOwner) {
+		if _, err := r.shard.Read(r.Context(), "test", func(*engine.Engine, engine.Time) {}); !errors.Is(err, notOwner) {
 			t.Errorf("Read: %v", err)
 		}
 		if err := r.shard.Follow(r.Context(), 0, nil); !errors.Is(err, notOwner) {
@@ -259,31 +259,6 @@ func TestRepeatAfterUnknownOutcome(t *testing.T) {
 	})
 }
 
-func TestOverloaded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t, func(c *Config) { c.MaxWaiting = 2 })
-		let, stuck := make(chan struct{}), make(chan struct{})
-		go r.shard.Read(r.Context(), func(*engine.Engine, engine.Time) { close(stuck); <-let })
-		<-stuck
-		in := newInbox()
-		r.submit(acquire(in, "a"))
-		overloaded := &interlock.Error{Code: interlock.CodeOverloaded}
-		if err := r.shard.Submit(acquire(in, "b"), acquire(in, "c")); !errors.Is(err, overloaded) {
-			t.Errorf("three of two: %v", err)
-		}
-		r.submit(acquire(in, "d"))
-		if err := r.shard.Submit(acquire(in, "e")); !errors.Is(err, overloaded) {
-			t.Errorf("one more: %v", err)
-		}
-		close(let)
-		synctest.Wait()
-		if got := in.all(); len(got) != 2 {
-			t.Errorf("%d answers, want those of the two that were taken", len(got))
-		}
-		r.expect(engine.Granted, acquire(nil, "f"))
-	})
-}
-
 // A caller that gives up gets its goroutine back at once, and its query is not
 // run behind its back.
 func TestGivingUp(t *testing.T) {
@@ -298,7 +273,7 @@ func TestGivingUp(t *testing.T) {
 			t.Errorf("Do: %v", err)
 		}
 		ran := false
-		if _, err := r.shard.Read(ctx, func(*engine.Engine, engine.Time) { ran = true }); !errors.Is(err, context.DeadlineExceeded) || ran {
+		if _, err := r.shard.Read(ctx, "test", func(*engine.Engine, engine.Time) { ran = true }); !errors.Is(err, context.DeadlineExceeded) || ran {
 			t.Errorf("Read with a context that has ended: %v, query run: %v", err, ran)
 		}
 		hold.Release()

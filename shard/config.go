@@ -28,8 +28,9 @@ type Config struct {
 	// Observer is told what was committed, for metrics and logs; nil means nobody.
 	Observer Observer
 
-	// MaxWaiting bounds the commands that wait to be stepped. Above it Submit
-	// refuses with CodeOverloaded. 0 means 65,536.
+	// MaxWaiting bounds the commands that wait to be stepped. Submit refuses with
+	// CodeOverloaded what would leave less room than its namespace then uses: so one
+	// tenant alone gets half of it, and others still find room. 0 means 65,536.
 	MaxWaiting int
 
 	// SnapshotBytes is how many bytes of entries may follow a snapshot before the

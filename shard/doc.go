@@ -3,11 +3,27 @@
 // then lets the answers go.
 //
 //	Submit ─► mailbox ─► step ─► step ─► step ─┐ entries of the group
-//	                                           ▼
+//	          (a backlog for each namespace)   ▼
 //	               committer goroutine: journal.Append (one write for all)
 //	                                           │ durable
 //	                                           ▼
 //	               effects, in order ─► Receiver.Deliver
+//
+// Namespaces are tenants, and none can slow another beyond a bound: the owner gives
+// them turns (turn.go). From Submit to its step a command waits
+//
+//   - for the commands of its own namespace that came before it,
+//   - for the turn that is under way, and for one turn of each other namespace in
+//     which something waits or is due: a turn is 64 commands or 96 µs of the owner's
+//     time, whichever comes first, and is overrun by 8 commands, one query or one
+//     step of what is due at most,
+//   - and, when the group is full, for the append that is under way.
+//
+// From its step to its answer it waits for that append and for its own, of 1,024
+// commands and 256 KiB of entries at most. What a turn is overrun by is taken from
+// the same namespace's next turns. A tenant that submits faster than it is served is
+// told so (CodeOverloaded) while others still find room: it may have as much waiting
+// as room is left.
 //
 // While the committer writes one group, the owner goroutine steps the next; it
 // never runs further ahead than one group. Refusals and reads wait for the same

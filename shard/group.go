@@ -12,7 +12,7 @@ import (
 const (
 	// groupCommands bounds the commands of one group, and with them its buffers and
 	// how long its first answer waits for its last step.
-	groupCommands = 4096
+	groupCommands = 1024
 
 	// groupBytes is how many bytes of entries close a group. What is left up to
 	// journal.MaxAppendBytes is room for the entry of its last step.
@@ -44,7 +44,8 @@ type group struct {
 	// stepped.
 	refusal *interlock.Error
 
-	lag time.Duration
+	lag  time.Duration // how long the command that waited longest had waited
+	work time.Duration // what its steps took
 
 	entries [][]byte // the entries, cut for Append
 }
@@ -66,7 +67,7 @@ func (g *group) begin(generation int, first interlock.Index) {
 	g.out.Events = g.out.Events[:0]
 	g.cmds, g.marks, g.ends = g.cmds[:0], g.marks[:0], g.ends[:0]
 	g.refusal = nil
-	g.lag = 0
+	g.lag, g.work = 0, 0
 }
 
 func (g *group) empty() bool { return len(g.cmds) == 0 }

@@ -233,7 +233,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("a second Close: %v", err)
 		}
 		r.open()
-		if _, err := r.shard.Read(r.Context(), func(e *engine.Engine, _ engine.Time) {
+		if _, err := r.shard.Read(r.Context(), "test", func(e *engine.Engine, _ engine.Time) {
 			if c := e.Counts().Leases; c != n {
 				t.Errorf("%d leases after the restart, want %d", c, n)
 			}

@@ -19,11 +19,16 @@ type owner struct {
 	s   *Shard
 	eng *engine.Engine
 
-	generation int              // of the engine: how often it was rebuilt
-	cur        *group           // what is being filled
-	spare      []engine.Command // to swap with the mailbox's
-	armed      engine.Time      // when the alarm is set for, in the clock's time; 0 when it is not
+	generation int         // of the engine: how often it was rebuilt
+	cur        *group      // what is being filled
+	armed      engine.Time // when the alarm is set for, in the clock's time; 0 when it is not
 	tick       engine.Tick
+
+	ring   ring        // the namespaces that wait for their turn
+	found  []*backlog  // reused
+	left   int         // turns until the ring has gone round
+	now    engine.Time // when the ring was last added to
+	closed bool        // nothing more can come
 
 	limit     *engine.Limit // what the engine was last told
 	draining  bool
@@ -32,47 +37,66 @@ type owner struct {
 
 // run steps what waits until the mailbox is closed and empty, or the journal is
 // not usable any more.
+//
+// The committer can be slower than the commands come. While it is busy, the group
+// here grows: that is the whole of group commit.
 func (o *owner) run() {
 	s := o.s
 	defer close(s.work)
 	for {
-		// The committer can be slower than the commands come. While it is busy, the
-		// group here grows: that is the whole of group commit.
 		var send chan *group
 		if !o.cur.empty() {
 			send = s.work
 		}
-		wake, alarm := s.mail.wake, s.clock.Alarm()
-		if o.cur.full() {
-			wake, alarm = nil, nil
-		}
-		select {
-		case err := <-s.broken:
-			if !o.broken(err) {
-				return
-			}
-		case send <- o.cur:
-			o.turn()
-		case <-wake:
-			if o.rounds() {
-				o.quiesce()
-				select {
-				case err := <-s.broken: // the last group failed
-					s.fail(err)
-				default:
+		switch {
+		case o.cur.full():
+			select {
+			case err := <-s.broken:
+				if !o.broken(err) {
+					return
 				}
-				return
+			case send <- o.cur:
+				o.change()
 			}
-		case <-alarm:
-			o.armed = 0
-			o.rounds()
+		case o.ring.n > 0:
+			select {
+			case err := <-s.broken:
+				if !o.broken(err) {
+					return
+				}
+			default:
+				o.turn()
+			}
+		case o.closed:
+			o.quiesce()
+			select {
+			case err := <-s.broken: // the last group failed
+				s.fail(err)
+			default:
+			}
+			return
+		default:
+			o.arm()
+			select {
+			case err := <-s.broken:
+				if !o.broken(err) {
+					return
+				}
+			case send <- o.cur:
+				o.change()
+			case <-s.mail.wake:
+				o.gather()
+			case <-s.clock.Alarm():
+				o.armed = 0
+				o.gather()
+			}
 		}
 	}
 }
 
-// turn takes the group that the committer is done with. It never waits: of the
+// change takes the group that the committer is done with. It never waits: of the
 // two groups one is with the committer at most.
-func (o *owner) turn() {
+func (o *owner) change() {
 	next := o.cur.next()
 	o.cur = <-o.s.free
 	o.cur.begin(o.generation, next)
@@ -81,7 +105,7 @@ func (o *owner) turn() {
 // hand gives the group to the committer as soon as it is ready for it.
 func (o *owner) hand() {
 	o.s.work <- o.cur
-	o.turn()
+	o.change()
 }
 
 // offer gives the group to the committer if it is ready for it now.
@@ -91,7 +115,7 @@ func (o *owner) offer() {
 	}
 	select {
 	case o.s.work <- o.cur:
-		o.turn()
+		o.change()
 	default:
 	}
 }
@@ -105,67 +129,22 @@ func (o *owner) quiesce() {
 	o.s.free <- g
 }
 
-// rounds lets everything happen that waits or is due. It reports whether the
-// mailbox was closed and is empty.
-func (o *owner) rounds() (ended bool) {
-	for {
-		due, closed := o.round()
-		if !due {
-			o.arm()
-			return closed
-		}
-		o.offer()
-	}
-}
-
-// round steps what is in the mailbox and then, if something is due, lets time end
-// a bounded number of things. The tick has the time at which the mailbox was
-// emptied, so every heartbeat that came before has been stepped: also after a
-// pause, when many wait and everything seems to be due.
-func (o *owner) round() (due, closed bool) {
-	b := o.s.mail.swap(o.spare[:0])
-	lag := time.Since(b.since)
-	if len(b.cmds) > 0 {
-		h, _ := headOf(b.cmds[0])
-		o.admit(h.At)
-	}
-	for _, cmd := range b.cmds {
-		if o.cur.full() {
-			o.hand()
-			lag = time.Since(b.since)
-		}
-		o.cur.lag = max(o.cur.lag, lag)
-		o.step(cmd)
-	}
-	clear(b.cmds)
-	o.spare = b.cmds
-
-	if at, ok := o.eng.NextTimer(); !ok || at > b.now {
-		return false, b.closed
-	}
-	if o.cur.full() {
-		o.hand()
-	}
-	o.tick = engine.Tick{Head: engine.Head{At: b.now}}
-	o.cur.step(o.eng, &o.tick)
-	at, ok := o.eng.NextTimer()
-	return ok && at <= b.now, b.closed
-}
-
-// step carries one command out.
-func (o *owner) step(cmd engine.Command) {
+// step carries one command out. It reports whether that was a visit, of which
+// nobody knows what it costs.
+func (o *owner) step(cmd engine.Command) (visited bool) {
 	v, ok := cmd.(*visit)
 	if !ok {
 		o.cur.step(o.eng, cmd)
-		return
+		return false
 	}
-	if o.eng.Now() < v.At {
-		// A query sees the state as of its own time.
-		v.tick.At = v.At
+	if v.Namespace != "" {
+		// A query sees its namespace as of its own time.
+		v.tick.At, v.tick.Namespace = v.At, v.Namespace
 		o.cur.step(o.eng, &v.tick)
 	}
 	v.step(o)
 	o.cur.mark(cmd, len(o.cur.out.Entry))
+	return true
 }
 
 // arm sets the alarm for the next thing to end. An alarm that would ring too
@@ -184,8 +163,8 @@ func (o *owner) arm() {
 }
 
 // admit tells the engine what it may admit, when that has changed.
-func (o *owner) admit(now engine.Time) {
-	low := now < o.fullUntil || o.s.journal.Low()
+func (o *owner) admit() {
+	low := o.now < o.fullUntil || o.s.journal.Low()
 	if low == o.limit.LowSpace && o.draining == o.limit.Draining {
 		return
 	}
@@ -195,15 +174,16 @@ func (o *owner) admit(now engine.Time) {
 	case !low && o.limit.LowSpace:
 		o.s.log.Info("journal has space again")
 	}
-	o.setLimit(low, now)
+	o.setLimit(low)
 }
 
-// setLimit steps a Limit.
-func (o *owner) setLimit(low bool, now engine.Time) {
+// setLimit steps a Limit. It lets no time pass: in each namespace that is left to
+// its own commands.
+func (o *owner) setLimit(low bool) {
 	if o.cur.full() {
 		o.hand()
 	}
-	o.limit = &engine.Limit{Head: engine.Head{At: now}, LowSpace: low, Draining: o.draining}
+	o.limit = &engine.Limit{LowSpace: low, Draining: o.draining}
 	o.cur.step(o.eng, o.limit)
 }
 
@@ -221,22 +201,25 @@ func (o *owner) broken(err error) bool {
 	return false
 }
 
-// refuseWaiting answers all that is in the mailbox without stepping it, and
-// returns when that is done. It reports whether nothing more can come.
+// refuseWaiting answers all that waits without stepping it, and returns when that
+// is done. It reports whether nothing more can come.
 func (o *owner) refuseWaiting(why *interlock.Error) (closed bool) {
 	if !o.cur.empty() {
 		o.hand()
 	}
-	b := o.s.mail.swap(o.spare[:0])
-	for _, cmd := range b.cmds {
-		if o.cur.full() {
-			o.hand()
+	o.gather()
+	for o.ring.n > 0 {
+		q := o.ring.pop()
+		for listed := true; listed; _, listed = o.s.mail.take(q, never) {
+			for q.taken() > 0 {
+				if o.cur.full() {
+					o.hand()
+				}
+				o.cur.refusal = why
+				o.cur.mark(q.pop(), 0)
+			}
 		}
-		o.cur.refusal = why
-		o.cur.mark(cmd, 0)
 	}
-	clear(b.cmds)
-	o.spare = b.cmds
 	o.quiesce()
-	return b.closed
+	return o.closed
 }

@@ -96,7 +96,7 @@ func (r *rig) submit(cmds ...engine.Command) {
 // hash asks the live engine.
 func (r *rig) hash() (h [32]byte) {
 	r.Helper()
-	if _, err := r.shard.Read(r.Context(), func(e *engine.Engine, _ engine.Time) { h = e.Hash() }); err != nil {
+	if _, err := r.shard.Read(r.Context(), "test", func(e *engine.Engine, _ engine.Time) { h = e.Hash() }); err != nil {
 		r.Fatal("Read:", err)
 	}
 	return h

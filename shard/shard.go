@@ -52,14 +52,20 @@ type Shard struct {
 	closeErr  error
 }
 
-// Submit hands commands over, to be carried out in this order. The shard sets
-// Head.At; Head.From must be a [Receiver] or nil and gets the answers. The shard
+// Submit hands commands of one namespace over, to be carried out in this order. The
+// shard sets Head.At; Head.From must be a [Receiver] or nil and gets the answers. The shard
 // keeps the commands (not the slice), so the caller must not touch them again.
 // Either all of them are taken, or none and the error is an *interlock.Error with
 // CodeShuttingDown, CodeOverloaded or CodeNotOwner.
 func (s *Shard) Submit(cmds ...engine.Command) error {
+	var first *engine.Head
 	for _, cmd := range cmds {
 		h, _ := headOf(cmd)
+		if first == nil {
+			first = h
+		} else if h.Namespace != first.Namespace {
+			panic(fmt.Sprintf("shard: commands of %q and %q in one Submit", first.Namespace, h.Namespace))
+		}
 		if h.From == nil {
 			continue
 		}
@@ -96,20 +102,22 @@ func (s *Shard) Do(ctx context.Context, cmd engine.Command) (engine.Effect, inte
 }
 
 // Read runs query in the goroutine that owns the engine, and returns when all
-// that it can have seen is durable. query must be quick, must not keep the
-// engine and must not call the shard. When Read returns an error, query may have
+// that it can have seen is durable. It takes its place among the commands of the
+// namespace, and sees it as of now, which query is told; with "" it is about the
+// whole shard, and sees each namespace as of its last command. query must be quick,
+// must not keep the engine and must not call the shard. When Read returns an error, query may have
 // run or not, but it does not run any more, and what it saw must not be shown.
-func (s *Shard) Read(ctx context.Context, query func(*engine.Engine, engine.Time)) (interlock.At, error) {
-	return s.visit(ctx, func(o *owner) { query(o.eng, o.eng.Now()) })
+func (s *Shard) Read(ctx context.Context, namespace interlock.Namespace, query func(*engine.Engine, engine.Time)) (interlock.At, error) {
+	return s.visit(ctx, namespace, func(o *owner, now engine.Time) { query(o.eng, now) })
 }
 
 // Drain stops granting: new sessions, leases and waits are refused with
 // CodeShuttingDown, and nobody is taken from the line any more. What gives
 // something back still works. It returns when that is in force.
 func (s *Shard) Drain(ctx context.Context) error {
-	_, err := s.visit(ctx, func(o *owner) {
+	_, err := s.visit(ctx, "", func(o *owner, _ engine.Time) {
 		o.draining = true
-		o.setLimit(o.limit.LowSpace, o.eng.Now())
+		o.setLimit(o.limit.LowSpace)
 	})
 	return err
 }

@@ -106,7 +106,7 @@ func TestParked(t *testing.T) {
 		r.refused(interlock.CodeNoSpace, acquire(nil, "b"))
 		<-time.After(rounds / 2 * parkedFor)
 		r.refused(interlock.CodeNoSpace, &engine.Renew{Head: head(nil), Lease: held.ID})
-		if _, err := r.shard.Read(r.Context(), func(*engine.Engine, engine.Time) {}); !errors.Is(err, &interlock.Error{Code: interlock.CodeNoSpace}) {
+		if _, err := r.shard.Read(r.Context(), "test", func(*engine.Engine, engine.Time) {}); !errors.Is(err, &interlock.Error{Code: interlock.CodeNoSpace}) {
 			t.Errorf("Read: %v", err)
 		}
 		<-time.After(rounds/2*parkedFor + time.Second)

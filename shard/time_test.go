@@ -77,7 +77,7 @@ func TestMassExpiry(t *testing.T) {
 		synctest.Wait()
 		clock.advance(time.Hour)
 		synctest.Wait()
-		if _, err := r.shard.Read(r.Context(), func(e *engine.Engine, _ engine.Time) {
+		if _, err := r.shard.Read(r.Context(), "test", func(e *engine.Engine, _ engine.Time) {
 			if c := e.Counts(); c.Leases != 0 {
 				t.Errorf("%d leases are left", c.Leases)
 			}
@@ -98,7 +98,7 @@ func TestQueuedHeartbeatBeatsExpiry(t *testing.T) {
 		r.expect(engine.Granted, in(silent, acquire(nil, "lost")))
 
 		let, stuck := make(chan struct{}), make(chan struct{})
-		go r.shard.Read(r.Context(), func(*engine.Engine, engine.Time) { close(stuck); <-let })
+		go r.shard.Read(r.Context(), "test", func(*engine.Engine, engine.Time) { close(stuck); <-let })
 		<-stuck
 		clock.advance(9 * time.Second)
 		beat := &engine.Heartbeat{Head: alive}
@@ -180,7 +180,7 @@ func TestTimeNeverGoesBack(t *testing.T) {
 
 func (r *rig) now() (now engine.Time) {
 	r.Helper()
-	if _, err := r.shard.Read(r.Context(), func(_ *engine.Engine, t engine.Time) { now = t }); err != nil {
+	if _, err := r.shard.Read(r.Context(), "test", func(_ *engine.Engine, t engine.Time) { now = t }); err != nil {
 		r.Fatal(err)
 	}
 	return now

@@ -1,0 +1,161 @@
+package shard
+
+import (
+	"math"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// The order in which the owner carries out what waits.
+//
+// The namespaces in which something waits or is due stand in a ring, and each gets
+// a turn when it has come to the front: so much time of the owner, and then it is
+// at the end again, behind those that have come meanwhile. What a turn overruns by,
+// because nobody knows what a command costs before it is carried out, is taken
+// from the namespace's next turns.
+//
+//	front                                                          end
+//	  b: 1 command   c: 40 commands   d: a tick   a: 30,000 commands
+//
+// So a command waits for those of its own namespace that came before it, and
+// otherwise for the turn that is under way and one turn of each namespace that
+// stands in the ring, whatever they have sent and however much. The ring has gone
+// round then, and so on: of n namespaces that always have work, each gets one n-th
+// of the owner's time. A namespace that has the shard to itself pays for nothing.
+//
+// A turn is turnCommands commands or turnTime, whichever comes first, and overruns
+// by at most a stretch of commands, or a query, or a tick.
+const (
+	// turnCommands bounds the commands of a turn.
+	turnCommands = 64
+
+	// leastTime is what a command counts for at least.
+	leastTime = 1500 * time.Nanosecond
+
+	// turnTime is what a turn is worth: 96 µs.
+	turnTime = turnCommands * leastTime
+
+	// stretch is after how many commands of a turn the clock is looked at; after a
+	// query or a tick it always is.
+	stretch = 8
+)
+
+// never is a time that does not come.
+const never = engine.Time(math.MaxInt64)
+
+// turn gives the namespace at the front of the ring its turn.
+func (o *owner) turn() {
+	if o.admit(); o.cur.full() {
+		return
+	}
+	q := o.ring.pop()
+	q.credit = min(q.credit+turnTime, turnTime)
+	if o.ring.n == 0 {
+		q.credit = turnTime
+	}
+	began := time.Now()
+	if q.taken() > 0 {
+		o.cur.lag = max(o.cur.lag, began.Sub(q.waited))
+	}
+	listed := true
+	for listed && q.credit > 0 && !o.cur.full() {
+		var steps int
+		steps, listed = o.advance(q)
+		now := time.Now()
+		spent := now.Sub(began)
+		began = now
+		o.cur.work += spent
+		q.credit -= max(spent, time.Duration(steps)*leastTime)
+	}
+	o.gather() // newcomers go ahead of it
+	if listed {
+		o.ring.push(q)
+	}
+	if o.cur.work >= turnTime || len(o.cur.cmds) >= turnCommands {
+		o.offer() // although more could be stepped into it
+	}
+}
+
+// advance carries out a stretch of a namespace's commands, or if none waits a
+// bounded part of what is due in it. If there is neither, the namespace is listed
+// no more.
+//
+// A tick has the time at which the namespace was seen to have nothing waiting, so
+// every heartbeat that came before was stepped: also after a pause, when many wait
+// and everything seems to be due.
+func (o *owner) advance(q *backlog) (steps int, listed bool) {
+	if q.taken() == 0 {
+		due, ok := o.eng.Due(q.namespace)
+		if !ok {
+			due = never
+		}
+		now, listed := o.s.mail.take(q, due)
+		if !listed {
+			return 0, false
+		}
+		if q.taken() == 0 {
+			o.tick = engine.Tick{Head: engine.Head{At: now, Namespace: q.namespace}}
+			o.cur.step(o.eng, &o.tick)
+			return 1, true
+		}
+	}
+	for steps < stretch && q.taken() > 0 && !o.cur.full() {
+		steps++
+		if o.step(q.pop()) {
+			break
+		}
+	}
+	return steps, true
+}
+
+// gather puts into the ring what has come since, and, whenever the ring has gone
+// round, what is due.
+func (o *owner) gather() {
+	o.found, o.now, o.closed = o.s.mail.collect(o.found[:0])
+	for i, q := range o.found {
+		o.ring.push(q)
+		o.found[i] = nil
+	}
+	if o.left--; o.left > 0 && o.ring.n > 0 {
+		return
+	}
+	if at, ok := o.eng.NextTimer(); ok && at <= o.now {
+		o.eng.DueBy(o.now, o.remind)
+	}
+	o.left = o.ring.n
+}
+
+// remind lists a namespace in which something is due.
+func (o *owner) remind(namespace interlock.Namespace) {
+	if q := o.s.mail.list(namespace); q != nil {
+		o.ring.push(q)
+	}
+}
+
+// ring is a first-in, first-out list.
+type ring struct {
+	buf  []*backlog
+	head int
+	n    int
+}
+
+func (r *ring) push(q *backlog) {
+	if r.n == len(r.buf) {
+		grown := make([]*backlog, max(8, 2*r.n))
+		n := copy(grown, r.buf[r.head:])
+		copy(grown[n:], r.buf[:r.head])
+		r.buf, r.head = grown, 0
+	}
+	r.buf[(r.head+r.n)%len(r.buf)] = q
+	r.n++
+}
+
+func (r *ring) pop() *backlog {
+	q := r.buf[r.head]
+	r.buf[r.head] = nil
+	r.head = (r.head + 1) % len(r.buf)
+	r.n--
+	return q
+}
