@@ -48,7 +48,8 @@ session, elsewhere --session names one. AGENT is the other's name; where several
 it, --on-session says which by the public name that "interlock get" shows.
 
 Exit codes: 0 the other is gone, or the command's own; 73 the wait would never end (and
-the command was ended); 75 not in time; 69 no server answered; 2 wrong flags.`,
+the command was ended); 75 not in time; 1 there is nobody of that name; 69 no server
+answered; 2 wrong flags.`,
 		Example: `  interlock run account:12345 -- sh -c 'interlock wait-for auditor -- ./ask-auditor 12345'
   interlock wait-for --wait 10m migrator`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -144,7 +145,7 @@ func (d *declared) run(ctx context.Context) (err error) {
 		err = json.Unmarshal(answer, &got)
 	}
 	if err != nil {
-		return errors.Join(err, d.rawIfJSON(answer))
+		return errors.Join(nobody(err), d.rawIfJSON(answer))
 	}
 	defer undoTurn(api, ask, &got)
 	d.a.warn(got.Warnings)
@@ -170,6 +171,14 @@ func (d *declared) rawIfJSON(answer []byte) error {
 		return nil
 	}
 	return d.a.raw(answer)
+}
+
+// nobody says that there is nobody to wait for, which is no lease that was lost.
+func nobody(err error) error {
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeUnknownSession {
+		return exitWith(exitFailure, err)
+	}
+	return err
 }
 
 // follow waits for the end of the wait. It always ends with an error: nobody is ever

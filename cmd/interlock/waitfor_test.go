@@ -1,0 +1,55 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock/internal/launch/launchtest"
+)
+
+// Two agents wait for each other's answer, each holding what is its own: the second
+// is told that it would wait for ever, and that is how the first gets on.
+func TestWaitForFindsADeadlock(t *testing.T) {
+	r := newRig(t)
+	self := launchtest.Binary(t)
+	a := r.start("run", "--agent", "a", "x", "--", "sh", "-c", self+` wait-for b -- sh -c 'echo a asks; read answer; echo a has its answer'`)
+	// Nobody of that name is there yet.
+	if out := a.ends(exitFailure); strings.Contains(out, "asks") {
+		t.Error(out)
+	}
+
+	b := r.start("run", "--agent", "b", "y", "--", "sh", "-c", `echo b is there; read go; exec `+self+` wait-for a -- echo never`)
+	b.expect("b is there")
+	a = r.start("run", "--agent", "a", "x", "--", "sh", "-c", self+` wait-for b -- sh -c 'echo a asks; read answer; echo a has its answer'`)
+	a.expect("a asks")
+	if out := r.must("waits"); !strings.Contains(out, "waits for it, as it declared") {
+		t.Errorf("waits shows\n%s", out)
+	}
+	b.in.Write([]byte("\n"))
+	if out := b.ends(exitDeadlock); !strings.Contains(out, "waiting would never end") || strings.Contains(out, "never\n") {
+		t.Error(out)
+	}
+	a.expect("b is gone: its session is over")
+	a.in.Write([]byte("\n"))
+	a.expect("a has its answer")
+	a.ends(0)
+}
+
+// Without a command the wait ends with the other's session, or when its time is over.
+func TestWaitForTheEnd(t *testing.T) {
+	r := newRig(t)
+	b := r.start("run", "--agent", "b", "y", "--", "sh", "-c", "echo ready; read x")
+	b.expect("ready")
+	if out, code := r.do("wait-for", "--wait", "100ms", "b"); code != exitNotAcquired || !strings.Contains(out, "b was not done within 100ms") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+	p := r.start("wait-for", "b")
+	p.expect("waiting for b")
+	b.in.Write([]byte("\n"))
+	b.ends(0)
+	p.expect("b is gone")
+	p.ends(0)
+	if out := r.must("waits"); !strings.Contains(out, "nobody waits for anybody") {
+		t.Errorf("a wait was left behind:\n%s", out)
+	}
+}
