@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,8 +94,11 @@ were freed it stands in line at its old place. The variables are printed again, 
 the fence may be a new one, and you are told which keys others may have changed
 meanwhile: read those again before you act on what was decided.
 
-Exit codes: 0 held again, 75 not in time, 79 the lease is lost, 69 no server answered,
-2 it is not parked.`,
+When --wait is over or you are interrupted, the place in line is kept for two minutes,
+in which another resume goes on waiting. With --wait 0 the lease stays parked. A lease
+that is held already is simply shown.
+
+Exit codes: 0 held again, 75 not in time, 79 the lease is lost, 69 no server answered.`,
 		Example: `  eval "$(interlock resume --wait 10m)" || exit
   interlock resume l_0123456789abcdef0123456789abcdef -o json | jq .lease.moved`,
 		Args: atMostOneArg,
@@ -110,7 +114,7 @@ Exit codes: 0 held again, 75 not in time, 79 the lease is lost, 69 no server ans
 			body := map[string]any{}
 			w.fields(body)
 			s := &standing{
-				a: a, api: a.api(), wait: q.Wait, undo: undoTurn, late: lateFor,
+				a: a, api: a.api(), wait: q.Wait, ticket: "t_" + strings.TrimPrefix(id, "l_"), again: "interlock resume", late: lateFor,
 				ask: request{method: http.MethodPost, path: leasePath(id, "resume"), body: body, id: freshID()},
 			}
 			return s.stand(cmd.Context(), "resumed")

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/interlockdev/interlock"
 )
 
 // standing is a request over HTTP that may have to stand in line: for a lease, for
@@ -22,8 +24,12 @@ type standing struct {
 	api  *api
 	ask  request
 	wait wait
-	// undo gives back what was got when nobody wants it any more.
-	undo func(c *api, ask request, got *leaseAnswer)
+	// ticket is that of a lease which may stand in line to be resumed.
+	ticket string
+	// undo gives back what was got when nobody wants it any more. nil: the place in
+	// line stays, and the command that takes it up again is named by again.
+	undo  func(c *api, ask request, got *leaseAnswer)
+	again string
 	// late is what a person is told whose time was over, before who holds it.
 	late func(got *leaseAnswer) string
 }
@@ -43,11 +49,13 @@ func (s *standing) stand(ctx context.Context, how string) error {
 	var by *signalError
 	switch {
 	case errors.As(context.Cause(ctx), &by):
-		s.undo(s.api, s.ask, got)
-		return exitWith(exitSignal+int(by.signal), errors.New("interrupted: the place in line was given up"))
+		return exitWith(exitSignal+int(by.signal), errors.New("interrupted: "+s.giveUp(got)))
 	case errors.Is(err, errInTime):
-		s.undo(s.api, s.ask, got)
-		return exitWith(exitNotAcquired, fmt.Errorf("%s within %s%s", s.late(got), time.Duration(s.wait), heldBy(got.Holders)))
+		text := fmt.Sprintf("%s within %s%s", s.late(got), time.Duration(s.wait), heldBy(got.Holders))
+		if kept := s.giveUp(got); s.undo == nil {
+			text += "; " + kept
+		}
+		return exitWith(exitNotAcquired, errors.New(text))
 	case err != nil:
 		if s.a.json() && answer != nil {
 			return errors.Join(err, s.a.raw(answer))
@@ -60,11 +68,21 @@ func (s *standing) stand(ctx context.Context, how string) error {
 	return nil
 }
 
+// giveUp ends a request that nobody waits for any more, and says what has become of
+// its place in line.
+func (s *standing) giveUp(got *leaseAnswer) string {
+	if s.undo == nil {
+		return "the place in line is kept for " + short(interlock.BareTicketTTL) + ": " + s.again + " goes on waiting"
+	}
+	s.undo(s.api, s.ask, got)
+	return "the place in line was given up"
+}
+
 // follow asks, and goes on asking while the request stands in line.
 func (s *standing) follow(ctx context.Context) (got *leaseAnswer, answer []byte, err error) {
 	deadline := s.wait.deadline()
 	got = &leaseAnswer{}
-	_, answer, err = s.api.insist(ctx, s.ask, false)
+	_, answer, err = s.begin(ctx)
 	var shown *waitLine
 	for {
 		if err == nil {
@@ -83,6 +101,19 @@ func (s *standing) follow(ctx context.Context) (got *leaseAnswer, answer []byte,
 		answer, err = s.api.follow(ctx, got.Ticket.ID, deadline)
 	}
 	return got, answer, err
+}
+
+// begin makes the request, or takes it up again where it stands in line already.
+func (s *standing) begin(ctx context.Context) (status int, answer []byte, err error) {
+	status, answer, err = s.api.insist(ctx, s.ask, false)
+	refusal, refused := errors.AsType[*interlock.Error](err)
+	if refused && refusal.Code == interlock.CodeNotParked {
+		r := request{method: http.MethodGet, path: "/v1/tickets/" + url.PathEscape(s.ticket)}
+		if status, standing, failed := s.api.insist(ctx, r, true); failed == nil {
+			return status, standing, nil
+		}
+	}
+	return status, answer, err
 }
 
 // warn passes on what the server found odd about a request.

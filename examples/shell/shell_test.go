@@ -40,6 +40,13 @@ const items = `set: pattern item
 items taken: 40, taken twice: 0
 `
 
+const approval = `refunds-1 reads 1200
+parked for at most 8h00m, its keys are free meanwhile: refund 1200?
+read it again before you act
+refunds-1 reads 1165
+released
+`
+
 const phases = `3 first
 3 second
 `
@@ -50,6 +57,7 @@ func TestExamples(t *testing.T) {
 		{"./counter.sh", counter},
 		{"./permits.sh", permits},
 		{"./items.sh", items},
+		{"./approval.sh", approval},
 		{"./phases.sh", phases},
 	} {
 		t.Run(tt.script, func(t *testing.T) {

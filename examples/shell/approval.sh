@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# An agent wants to refund a large amount, which a human must approve. Meanwhile it
+# parks its lease, so that the account is free for others. When it resumes, it is told
+# that the account was written to, and reads it again before it acts.
+#
+# Start a server first: interlock serve --data-dir data
+set -euo pipefail
+account=$(mktemp)
+said=$(mktemp)
+trap 'rm -f "$account" "$said"' EXIT
+echo 1200 >"$account"
+
+eval "$(interlock lock account:12345 --agent refunds-1 --purpose "refund" 2>/dev/null)"
+echo "refunds-1 reads $(<"$account")"
+interlock park --free --for 8h --reason "refund 1200?"
+
+# Another agent takes its turn.
+interlock run --quiet --agent fees-2 account:12345 -- sh -c 'echo 1165 >"$0"' "$account"
+
+# The human has approved. The lease is taken up under a new fence.
+eval "$(interlock resume --wait 1m 2>"$said")"
+grep -o 'read it again.*' "$said"
+echo "refunds-1 reads $(<"$account")"
+interlock release --note "refunded"
