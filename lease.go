@@ -117,7 +117,7 @@ type Note struct {
 type Ticket struct {
 	ID       TicketID
 	Position int           // 1 is the next to be granted
-	Length   int           // waiters in this line
+	Length   int           // waiters in this line; 0 of a declared wait, which stands in none
 	ETA      time.Duration // expected wait from now
 }
 

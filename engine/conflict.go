@@ -194,8 +194,7 @@ func (e *Engine) holder(r *request, c interlock.Claim) interlock.Holder {
 func (e *Engine) ticket(r *request) interlock.Ticket {
 	t := interlock.Ticket{ID: r.id, Position: 1}
 	if r.target != nil {
-		t.Length = 1 // nobody stands in its way but the one for whom it waits
-		return t
+		return t // it stands in no line
 	}
 	at := 0
 	for i := range r.needs {
