@@ -118,6 +118,10 @@ func parkedAdvice(l *interlock.Lease) interlock.Advice {
 const howToWait = " (GET /v1/tickets/{id}?wait_ms=55000, and again at least every two minutes)"
 
 func queuedAdvice(t *interlock.Ticket, c *engine.Conflict) interlock.Advice {
+	if t.Length == 0 {
+		return interlock.Advice{Action: interlock.ActWait, Message: "it counts as a wait from now on, also in the search for deadlocks: " +
+			"end it (DELETE /v1/tickets/{id}) as soon as what it is for has come; GET /v1/tickets/{id}?wait_ms=55000 tells when the other is over, and keeps it alive"}
+	}
 	var b strings.Builder
 	if c != nil {
 		b.WriteString(situation(c))
@@ -193,6 +197,9 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		if c != nil && len(c.Nearest) > 0 {
 			return say("spell the key like one of %s; a spelling of your own would exclude nobody", quotedList(c.Nearest))
 		}
+	}
+	if eff.Lease.EndedBy == engine.ByTarget.String() {
+		return interlock.Advice{Action: interlock.ActReRead, Message: "the one for whom you waited is over and will not answer any more: go on without it, or find out who has taken its work over"}
 	}
 	if reason := because(eff.Lease.EndedBy); reason != "" {
 		return say("it ended%s: %s", reason, info.next)

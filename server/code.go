@@ -176,7 +176,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeSessionEnded: {
 		410, "The session is over", interlock.ActReRead, 0,
-		"if it was yours, its leases and waits ended with it: open a session, acquire again and read again; if you waited for it, it will not answer any more: go on without it",
+		"its leases and waits ended with it: open a session, acquire again and read again",
 	},
 	interlock.CodeUnknownLease: {
 		404, "No such lease", interlock.ActStop, 0,

@@ -247,6 +247,7 @@ var endings = map[string]string{
 	engine.ByPreemption.String(): "another request asked for its keys",
 	engine.ByBase.String():       "the lease to which it belonged is over",
 	engine.ByParking.String():    "it was parked for as long as it may be",
+	engine.ByTarget.String():     "the session for which it waited is over",
 }
 
 // modeText is how a holder claims a key: exclusive, or 2 permits.
