@@ -3,9 +3,13 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
 )
 
 // lines decodes JSON lines.
@@ -55,6 +59,55 @@ func TestEventsTellTheStory(t *testing.T) {
 			t.Errorf("%v\n%v", got[5], got[9])
 		}
 	})
+}
+
+// Whatever an event has is shown, but for secrets, for what stands in snapshots
+// only, and for what request ids need.
+func TestEventsShowAllTheyHave(t *testing.T) {
+	hidden := map[string]bool{
+		"ID": true, "BaseID": true, "ByID": true, "Scope": true, "RequestID": true, "Seq": true, "Acked": true, "Fingerprint": true, "Answer": true,
+		"Code": true, "Message": true, "Changed": true, "Arrived": true, "Writes": true, "Namespace": true, "Epoch": true,
+	}
+	show := func(ev *engine.Event) string {
+		var j jsonOut
+		writeEvent(&j, ev, 1, 1)
+		return string(j.b)
+	}
+	fields := reflect.TypeFor[engine.Event]()
+	for i := range fields.NumField() {
+		f := fields.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		ev := engine.Event{Kind: engine.EvQueued, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Member, Count: 2}}}
+		before := show(&ev)
+		switch v := reflect.ValueOf(&ev).Elem().Field(i); v.Kind() {
+		case reflect.Bool:
+			v.SetBool(true)
+		case reflect.Int, reflect.Int64:
+			v.SetInt(int64(time.Second))
+		case reflect.Uint8, reflect.Uint64:
+			v.SetUint(2)
+		case reflect.String:
+			v.SetString("text")
+		case reflect.Array:
+			v.Index(0).SetUint(1)
+		default:
+			switch f.Name {
+			case "Claims":
+				ev.Claims = nil
+			case "Cycle":
+				ev.Cycle = fullConflict().Cycle
+			case "Blob":
+				continue // of patterns and settings: see tourOperators
+			default:
+				t.Fatalf("what is %s?", f.Name)
+			}
+		}
+		if shows := show(&ev) != before; shows == hidden[f.Name] {
+			t.Errorf("%s: it is shown: %v", f.Name, shows)
+		}
+	}
 }
 
 // Nothing by which one could act on another's lease is in the events, in the
