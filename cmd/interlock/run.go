@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -399,6 +400,11 @@ func (r *running) finish(c *client.Client, lease *client.Lease, result jobResult
 	case code != 0:
 		outcome = fmt.Sprintf("exit code %d", code)
 	}
+	if r.isParked(lease) {
+		r.hangUp(c)
+		r.say("the command has parked the lease: interlock resume takes it up again, by the id that the command had in INTERLOCK_LEASE")
+		return exitAs(result)
+	}
 	err := r.giveBack(lease, outcome)
 	r.hangUp(c)
 	refusal, refused := errors.AsType[*interlock.Error](err)
@@ -408,10 +414,25 @@ func (r *running) finish(c *client.Client, lease *client.Lease, result jobResult
 	case err != nil:
 		r.say("the lease could not be given back and ends by itself within %s: %v", r.q.TTL, err)
 	}
+	return exitAs(result)
+}
+
+// exitAs ends with the command's own exit code.
+func exitAs(result jobResult) error {
 	if code := result.code(); code != 0 {
 		return exitWith(code, nil)
 	}
 	return nil
+}
+
+// isParked reports whether the command has parked the lease, which must then not be
+// given back. The command does so over HTTP, and the stream is not told.
+func (r *running) isParked(lease *client.Lease) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	_, answer, err := r.a.api().do(ctx, request{method: http.MethodGet, path: leasePath(lease.ID().String(), "")})
+	var got leaseAnswer
+	return err == nil && json.Unmarshal(answer, &got) == nil && got.Lease.Parking != nil
 }
 
 func (r *running) giveBack(lease *client.Lease, outcome string) error {
