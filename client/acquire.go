@@ -35,6 +35,7 @@ func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
 		o := &k.op
 		o.Claims = claimsOf(&req)
 		o.Any, o.Prefix, o.Group, o.Division = req.Any, req.Prefix, req.Group, req.division
+		k.member = req.member
 		o.Flow, o.Purpose, o.Trace = flow, req.Purpose, req.Trace
 		o.TTL, o.Grace, o.MaxHold = req.TTL, req.Grace, req.MaxHold
 		o.Stall, o.LockDelay, o.MaxWait = req.Stall, req.LockDelay, req.MaxWait

@@ -33,6 +33,7 @@ type call struct {
 	err      error
 	read     *proto.Reply       // what a query found
 	lease    *interlock.LeaseID // of a leave: look at this lease afterwards
+	member   *Member            // of an acquire that joins
 }
 
 // stands reports whether the operation may stand in line.

@@ -92,6 +92,7 @@ type Request struct {
 	OnQueued func(ticket interlock.Ticket, holders []interlock.Holder)
 
 	division interlock.Division // of a member's claim: see Join
+	member   *Member
 }
 
 // NoGrace asks for a lease without a grace period.

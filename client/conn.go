@@ -192,6 +192,11 @@ func (c *Client) attach(n *conn, s *session) error {
 	c.sess, c.conn, c.outage, c.refusal = s, n, time.Time{}, nil
 	c.losses(s, &reply)
 	c.resume(s)
+	for _, g := range s.leases {
+		if g.isMember() {
+			c.refresh(&g.id) // its parts may have changed meanwhile
+		}
+	}
 	n.ring()
 	c.look()
 	return nil

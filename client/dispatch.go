@@ -67,6 +67,7 @@ func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) 
 	case proto.OpGetLease:
 		if g := s.leases[k.op.ID]; g != nil && r.Outcome == proto.Granted {
 			g.update(r, at)
+			s.review(c, g)
 		}
 	case proto.OpListPatterns, proto.OpGetSettings:
 		found := *r // the frame is used again
@@ -150,7 +151,8 @@ func (c *Client) outcome(s *session, k *call, r *proto.Reply, at interlock.At) (
 			return nil, errLeaving
 		default:
 			g = s.add(c, r, at)
-			g.warnings = append(k.warnings, r.Warnings...)
+			g.warnings, g.member = append(k.warnings, r.Warnings...), k.member
+			s.review(c, g)
 		}
 		return g, nil
 	case proto.Skipped:
@@ -278,8 +280,8 @@ func (c *Client) pushed(s *session, r *proto.Reply, at interlock.At) {
 	}
 }
 
-// granted takes a lease that came unasked: a wait to which nobody was attached at
-// that moment was granted.
+// granted takes a lease that came unasked: a part of a shared-out key, or that of a
+// wait to which nobody was attached at that moment.
 func (c *Client) granted(s *session, r *proto.Reply, at interlock.At) {
 	id := r.Lease.ID
 	if k := s.tickets[interlock.TicketID(id)]; k != nil {
@@ -288,7 +290,12 @@ func (c *Client) granted(s *session, r *proto.Reply, at interlock.At) {
 	}
 	g := s.leases[id]
 	if g == nil {
-		c.drop(s, s.add(c, r, at))
+		switch of, joining := s.memberOf(&r.Lease); {
+		case of != nil:
+			s.adopt(c, of, r.Lease, at)
+		case !joining:
+			c.drop(s, s.add(c, r, at))
+		}
 		return
 	}
 	for _, k := range s.tickets {

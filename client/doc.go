@@ -48,7 +48,8 @@
 // ([Lease.Arrive]) or be put aside until a human has decided ([Lease.Park],
 // [Client.Resume]). A holder learns that its time runs out ([Lease.Warned]) and
 // that somebody asks it to yield ([Lease.Asked]). [Client.WaitFor] tells the server
-// of a wait that it cannot see.
+// of a wait that it cannot see, and [Client.Join] makes this process one of those
+// who share out the parts of a key.
 //
 // # Waiting
 //

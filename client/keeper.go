@@ -58,7 +58,9 @@ func (c *Client) due() time.Duration {
 		for _, g := range s.overdue(now) {
 			s.gaveUp[g.flow] = true
 			s.lost(g, expiredHere(g, now.Sub(s.beatAt)), true)
-			c.drop(s, g) // the server may still think that it is held
+			if g.of == nil { // a part goes with its membership
+				c.drop(s, g) // the server may still think that it is held
+			}
 		}
 	}
 	if !now.Before(s.nextBeat) && c.conn != nil {

@@ -33,7 +33,9 @@ type grant struct {
 	s    *session
 	id   interlock.LeaseID
 	flow string
+	of   *grant // the membership whose part it is
 
+	member   *Member         // whose lease it is, when it is a membership by Join
 	info     interlock.Lease // as the server showed it last
 	at       interlock.At
 	warnings []string
@@ -368,6 +370,7 @@ func (l *Lease) release(ctx context.Context, out Outcome) error {
 		return over
 	}
 	delete(g.s.leases, g.id)
+	g.s.disown(g, releasedHere(g), true)
 	g.s.leaving[g.id] = struct{}{}
 	what := "the release of " + string(g.key())
 	c.submit(k)
