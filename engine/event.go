@@ -175,8 +175,8 @@ type Event struct {
 
 	Generation uint64        // of a barrier: EvAdmitted; in a snapshot EvGranted
 	Freed      bool          // EvParked
-	Queued     bool          // EvResumed
-	Arrived    time.Duration // in a snapshot: how long before At a waiting or resumed request arrived
+	Queued     bool          // EvResumed; in a snapshot: the request was parked once, so Arrived counts
+	Arrived    time.Duration // in a snapshot: how long before At a request arrived that was parked once
 	Blob       []byte        // EvPattern, EvConfigured
 
 	// EvOpened, EvCounters.

@@ -210,7 +210,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 	r.num = ev.Num
 	e.num = max(e.num, r.num)
 	r.granted, r.renewed, r.changed = ev.At, ev.At, ev.Changed
-	if ev.Arrived > 0 {
+	if ev.Queued {
 		r.deal().arrived = ev.At.Add(-ev.Arrived)
 	}
 	if ev.Kind == EvGranted {

@@ -52,6 +52,12 @@ func (e *Engine) park(c *Park) {
 		e.refuse(interlock.CodeForbidden, problem)
 		return
 	}
+	if !free && r.isShared() {
+		e.refuse(interlock.CodeHeld, fmt.Sprintf(
+			"another lease of the same flow is on %s, too, and would be in its way: release that first, or park this one without keeping its keys", r.claims[0].Key,
+		)).Conflict = &Conflict{Key: r.claims[0].Key}
+		return
+	}
 	e.claim(r)
 	ev := e.event(EvParked, r)
 	ev.Fence, ev.Freed, ev.TTL, ev.Note, ev.Held, ev.Actor = r.fence, free, limit, c.Reason, e.now.Sub(r.granted), c.Actor
@@ -59,6 +65,24 @@ func (e *Engine) park(c *Park) {
 	e.emit(ev)
 	e.arm(r)
 	e.reply(Done).Lease = e.lease(r)
+}
+
+// isShared reports whether somebody holds what r would exclude in other hands: its
+// own party does, or did.
+func (r *request) isShared() bool {
+	for i := range r.needs {
+		m := &r.needs[i]
+		for mode := is; mode <= ex; mode++ {
+			others := m.node.granted[mode]
+			if mode == m.mode {
+				others--
+			}
+			if others > 0 && conflicts[m.mode].has(mode) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // parkPolicy says whether the keys of r are freed while it is parked and for how

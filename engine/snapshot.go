@@ -125,7 +125,7 @@ func (s *snapshotter) request(r *request) {
 	ev := s.e.describe(EvGranted, r)
 	ev.req = nil
 	if d := r.dealings; d != nil && d.arrived != 0 {
-		ev.Arrived = r.granted.Sub(d.arrived)
+		ev.Queued, ev.Arrived = true, r.granted.Sub(d.arrived)
 	}
 	if r.phase == waiting {
 		ev.Kind, ev.Changed = EvQueued, r.sawWrites()
