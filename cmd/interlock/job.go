@@ -40,6 +40,8 @@ type job struct {
 	tell func(format string, args ...any)
 	// signals may bring signals from before.
 	signals chan os.Signal
+	// background keeps the terminal and the signals from it: it is one of several.
+	background bool
 
 	group     int
 	tty       *terminal // nil without one
@@ -74,10 +76,12 @@ func (j *job) run() (r jobResult, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	j.tty = openTerminal()
-	defer j.tty.close()
-	notify(j.signals, passedOn...)
-	defer signal.Stop(j.signals)
+	if !j.background {
+		j.tty = openTerminal()
+		defer j.tty.close()
+		notify(j.signals, passedOn...)
+		defer signal.Stop(j.signals)
+	}
 
 	adoptOrphans()
 	process, err := os.StartProcess(j.path, j.argv, &os.ProcAttr{Env: j.env, Files: j.files, Sys: jobAttributes()})

@@ -80,7 +80,9 @@ func TestRunBarrier(t *testing.T) {
 func TestRunAnyOfAPool(t *testing.T) {
 	r := newRig(t)
 	r.must("pattern", "set", "gpu", "gpu:{n:int}", "--member", "gpu:{0..1}")
-	worker := func() *proc { return r.start("run", "--any-prefix", "gpu:", "--", "sh", "-c", `echo "has $INTERLOCK_KEYS"; read x`) }
+	worker := func() *proc {
+		return r.start("run", "--any-prefix", "gpu:", "--", "sh", "-c", `echo "has $INTERLOCK_KEYS"; read x`)
+	}
 	a, b := worker(), worker()
 	first, second := a.expect("has gpu:"), b.expect("has gpu:")
 	if first == second {

@@ -11,14 +11,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
@@ -131,18 +128,6 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 	return cmd
 }
 
-// repeated are the flags that say how the server is spoken to, as variables for the
-// command; where it is, the command is told anyway. A credential is none of them: it would be seen by whoever can see the
-// command's environment although it was given to us alone.
-func repeated(flags *pflag.FlagSet) (env []string) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if name := f.Annotations[envMark]; name != nil && f.Changed && !given(f) && !slices.Contains([]string{"credential", "url", "grpc-addr"}, f.Name) {
-			env = append(env, name[0]+"="+f.Value.String())
-		}
-	})
-	return env
-}
-
 func (r *running) run(ctx context.Context) error {
 	if err := r.find(); err != nil {
 		return err
@@ -151,13 +136,13 @@ func (r *running) run(ctx context.Context) error {
 	r.signals = make(chan os.Signal, 16)
 	notify(r.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(r.signals)
-	c, err := r.dial(ctx)
+	c, err := r.a.dial(ctx, r.q.Agent, r.q.TTL)
 	if err != nil {
 		return err
 	}
 	lease, err := r.acquire(ctx, c)
 	if err != nil {
-		r.hangUp(c)
+		hangUp(c)
 		if errors.Is(err, client.ErrSkipped) {
 			r.say("%s", skippedText(err))
 			return nil
@@ -167,7 +152,7 @@ func (r *running) run(ctx context.Context) error {
 	result, err := r.work(c, lease)
 	if err != nil {
 		r.giveBack(lease, "not run")
-		r.hangUp(c)
+		hangUp(c)
 		return cannotRun(r.argv[0], err)
 	}
 	err = r.finish(c, lease, result)
@@ -209,25 +194,6 @@ func cannotRun(name string, err error) error {
 		err = wrapped.Err
 	}
 	return exitWith(exitCannotRun, fmt.Errorf("%s cannot be run: %w", clean(name), err))
-}
-
-const (
-	dialTimeout   = 10 * time.Second
-	leaveTimeout  = 5 * time.Second // to give back a lease or a place in line
-	hangUpTimeout = time.Second
-)
-
-func (r *running) dial(ctx context.Context) (*client.Client, error) {
-	agent := r.q.Agent
-	if agent == "" {
-		agent = ownName()
-	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	return client.Dial(ctx, client.Config{
-		Addrs: []string{r.a.server.GRPC}, TLS: r.a.server.tls, Credential: r.a.server.Credential, Namespace: r.a.server.namespace(),
-		Agent: agent, SessionTTL: r.q.TTL,
-	})
 }
 
 // acquire stands in line until the lease is there, the time is over, or somebody
@@ -337,8 +303,10 @@ func (r *running) work(c *client.Client, lease *client.Lease) (jobResult, error)
 	if r.killAsGrace {
 		r.killAfter = max(lease.Info().Grace, 0)
 	}
+	env := r.a.environment(c, r.pass,
+		"INTERLOCK_LEASE="+lease.ID().String(), "INTERLOCK_FENCE="+lease.Fence().String(), "INTERLOCK_KEYS="+joinKeys(keysOf(lease.Claims()), "\n"))
 	j := &job{
-		path: r.path, argv: r.argv, env: r.environment(c, lease), files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		path: r.path, argv: r.argv, env: env, files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		killAfter: r.killAfter, lost: lease.Context().Done(), ttl: r.q.TTL,
 		tell: r.a.complain, signals: r.signals,
 	}
@@ -348,49 +316,10 @@ func (r *running) work(c *client.Client, lease *client.Lease) (jobResult, error)
 	return j.run()
 }
 
-// watch tells what the holder of the lease should know while the command runs.
-func (r *running) watch(lease *client.Lease, ended <-chan struct{}) {
-	asked, warned := lease.Asked(), lease.Warned()
-	for {
-		select {
-		case <-asked:
-			asked = nil
-			if y := lease.Yield(); y != nil {
-				r.a.complain("%s", yieldingOf(y).text(joinKeys(keysOf(lease.Claims()), ", ")))
-			}
-		case <-warned:
-			warned = nil
-			r.a.complain("the lease is about to end: %s left", short(lease.Left()))
-		case <-lease.Context().Done():
-			r.a.complain("%s: the command is ended", lostText(lease))
-			return
-		case <-ended:
-			return
-		}
-	}
-}
-
-// environment is ours with what the command should know.
-func (r *running) environment(c *client.Client, lease *client.Lease) []string {
-	own := append([]string{
-		"INTERLOCK_LEASE=" + lease.ID().String(),
-		"INTERLOCK_FENCE=" + lease.Fence().String(),
-		"INTERLOCK_SESSION=" + c.SessionID().String(),
-		"INTERLOCK_KEYS=" + joinKeys(keysOf(lease.Claims()), "\n"),
-		"INTERLOCK_URL=" + r.a.server.base.String(),
-		"INTERLOCK_GRPC=" + r.a.server.GRPC,
-	}, r.pass...)
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
-	})
-	return append(env, own...)
-}
-
 // finish gives the lease back and says how the whole ended.
 func (r *running) finish(c *client.Client, lease *client.Lease, result jobResult) error {
 	if result.ended {
-		r.hangUp(c)
+		hangUp(c)
 		return exitWith(exitLost, nil) // the reason was told when it happened
 	}
 	outcome := "done"
@@ -401,12 +330,12 @@ func (r *running) finish(c *client.Client, lease *client.Lease, result jobResult
 		outcome = fmt.Sprintf("exit code %d", code)
 	}
 	if r.isParked(lease) {
-		r.hangUp(c)
+		hangUp(c)
 		r.say("the command has parked the lease: interlock resume takes it up again, by the id that the command had in INTERLOCK_LEASE")
 		return exitAs(result)
 	}
 	err := r.giveBack(lease, outcome)
-	r.hangUp(c)
+	hangUp(c)
 	refusal, refused := errors.AsType[*interlock.Error](err)
 	switch {
 	case refused && exitForCode(refusal.Code) == exitLost:
@@ -441,89 +370,8 @@ func (r *running) giveBack(lease *client.Lease, outcome string) error {
 	return lease.Release(ctx, client.Outcome{Outcome: outcome, Note: r.note})
 }
 
-// hangUp ends the session, and with it what it still holds or waits for. If nobody
-// answers, it ends by its ttl.
-func (r *running) hangUp(c *client.Client) {
-	ctx, cancel := context.WithTimeout(context.Background(), hangUpTimeout)
-	defer cancel()
-	_ = c.Close(ctx)
-}
-
 func (r *running) say(format string, args ...any) {
 	if !r.quiet {
 		r.a.complain(format, args...)
 	}
-}
-
-// signalError is the cause of a wait that a signal ended.
-type signalError struct{ signal syscall.Signal }
-
-func (e *signalError) Error() string { return "ended by " + signalName(e.signal) }
-
-// cancelBySignal lets a signal end a wait. taken ends that, and returns the signal
-// that was taken, if any.
-func cancelBySignal(signals <-chan os.Signal, cancel context.CancelCauseFunc) (taken func() os.Signal) {
-	stop, done := make(chan struct{}), make(chan os.Signal, 1)
-	go func() {
-		select {
-		case s := <-signals:
-			cancel(&signalError{s.(syscall.Signal)})
-			done <- s
-		case <-stop:
-			done <- nil
-		}
-	}()
-	return sync.OnceValue(func() os.Signal {
-		close(stop)
-		return <-done
-	})
-}
-
-// notify asks for signals. One that was ignored when we began stays ignored, here
-// and in the command.
-func notify(ch chan<- os.Signal, signals ...os.Signal) {
-	for _, s := range signals {
-		if !signal.Ignored(s) {
-			signal.Notify(ch, s)
-		}
-	}
-}
-
-func notesOf(notes []interlock.Note) []note {
-	list := make([]note, len(notes))
-	for i, n := range notes {
-		list[i] = note{Key: n.Key, Agent: n.Agent, Fence: n.Fence, Outcome: n.Outcome, Text: n.Text, Age: n.Age.Milliseconds()}
-	}
-	return list
-}
-
-// endedBy says on which tier a lease was lost, or nothing while it is not.
-func endedBy(lease *client.Lease) string {
-	refusal, _ := errors.AsType[*interlock.Error](lease.Err())
-	if refusal == nil {
-		return ""
-	}
-	return refusal.EndedBy
-}
-
-// lostText says why a lease is lost.
-func lostText(lease *client.Lease) string {
-	refusal, ok := errors.AsType[*interlock.Error](lease.Err())
-	switch {
-	case !ok:
-		return "the lease is lost"
-	case refusal.EndedBy != "":
-		return "the lease is lost (" + clean(refusal.EndedBy) + "): " + refusalText(refusal)
-	}
-	return "the lease is lost: " + refusalText(refusal)
-}
-
-func skippedText(err error) string {
-	text := "skipped: somebody else already does it"
-	var skipped *client.SkippedError
-	if errors.As(err, &skipped) && len(skipped.Holders) > 0 {
-		h := holderOf(&skipped.Holders[0])
-		text = fmt.Sprintf("skipped: %s is held by %s", clean(string(skipped.Key)), h.line())
-	}
-	return text
 }

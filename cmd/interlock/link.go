@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/interlockdev/interlock/client"
+)
+
+const (
+	dialTimeout   = 10 * time.Second
+	leaveTimeout  = 5 * time.Second // to give back a lease or a place in line
+	hangUpTimeout = time.Second
+)
+
+// dial opens a session.
+func (a *app) dial(ctx context.Context, agent string, ttl time.Duration) (*client.Client, error) {
+	if agent == "" {
+		agent = ownName()
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return client.Dial(ctx, client.Config{
+		Addrs: []string{a.server.GRPC}, TLS: a.server.tls, Credential: a.server.Credential, Namespace: a.server.namespace(),
+		Agent: agent, SessionTTL: ttl,
+	})
+}
+
+// hangUp ends the session, and with it what it still holds or waits for. If nobody
+// answers, it ends by its ttl.
+func hangUp(c *client.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), hangUpTimeout)
+	defer cancel()
+	_ = c.Close(ctx)
+}
+
+// environment is ours with what a command should know that works under a session of
+// c; own is what it should know of its lease, and pass the flags as variables.
+func (a *app) environment(c *client.Client, pass []string, own ...string) []string {
+	own = append(append(own,
+		"INTERLOCK_SESSION="+c.SessionID().String(),
+		"INTERLOCK_URL="+a.server.base.String(),
+		"INTERLOCK_GRPC="+a.server.GRPC,
+	), pass...)
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+	})
+	return append(env, own...)
+}
+
+// repeated are the flags that say how the server is spoken to, as variables for the
+// command; where it is, the command is told anyway. A credential is none of them: it
+// would be seen by whoever can see the command's environment although it was given to
+// us alone.
+func repeated(flags *pflag.FlagSet) (env []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if name := f.Annotations[envMark]; name != nil && f.Changed && !given(f) && !slices.Contains([]string{"credential", "url", "grpc-addr"}, f.Name) {
+			env = append(env, name[0]+"="+f.Value.String())
+		}
+	})
+	return env
+}

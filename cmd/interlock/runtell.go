@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+)
+
+// watch tells what the holder of the lease should know while the command runs.
+func (r *running) watch(lease *client.Lease, ended <-chan struct{}) {
+	asked, warned := lease.Asked(), lease.Warned()
+	for {
+		select {
+		case <-asked:
+			asked = nil
+			if y := lease.Yield(); y != nil {
+				r.a.complain("%s", yieldingOf(y).text(clean(joinKeys(keysOf(lease.Claims()), ", "))))
+			}
+		case <-warned:
+			warned = nil
+			r.a.complain("the lease is about to end: %s left", short(lease.Left()))
+		case <-lease.Context().Done():
+			r.a.complain("%s: the command is ended", lostText(lease))
+			return
+		case <-ended:
+			return
+		}
+	}
+}
+
+func notesOf(notes []interlock.Note) []note {
+	list := make([]note, len(notes))
+	for i, n := range notes {
+		list[i] = note{Key: n.Key, Agent: n.Agent, Fence: n.Fence, Outcome: n.Outcome, Text: n.Text, Age: n.Age.Milliseconds()}
+	}
+	return list
+}
+
+// endedBy says on which tier a lease was lost, or nothing while it is not.
+func endedBy(lease *client.Lease) string {
+	refusal, _ := errors.AsType[*interlock.Error](lease.Err())
+	if refusal == nil {
+		return ""
+	}
+	return refusal.EndedBy
+}
+
+// lostText says why a lease is lost.
+func lostText(lease *client.Lease) string {
+	refusal, ok := errors.AsType[*interlock.Error](lease.Err())
+	switch {
+	case !ok:
+		return "the lease is lost"
+	case refusal.EndedBy != "":
+		return "the lease is lost (" + clean(refusal.EndedBy) + "): " + refusalText(refusal)
+	}
+	return "the lease is lost: " + refusalText(refusal)
+}
+
+func skippedText(err error) string {
+	text := "skipped: somebody else already does it"
+	var skipped *client.SkippedError
+	if errors.As(err, &skipped) && len(skipped.Holders) > 0 {
+		h := holderOf(&skipped.Holders[0])
+		text = fmt.Sprintf("skipped: %s is held by %s", clean(string(skipped.Key)), h.line())
+	}
+	return text
+}
