@@ -126,7 +126,7 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	}
 	r.purpose, r.trace, r.claims, r.maxHold, r.priority = c.Purpose, c.Trace, c.Claims, c.MaxHold, int32(c.Priority)
 	r.any = c.Any
-	t := terms{group: c.Group, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait}
+	t := terms{group: c.Group, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait, division: c.Division}
 	if sess == nil {
 		t.owner = c.Actor
 	}
@@ -162,6 +162,7 @@ func (e *Engine) grant(c *Acquire, r *request) {
 	e.tag(ev, Granted)
 	e.emit(ev)
 	e.arm(r)
+	e.shareNow(r)
 	e.reply(Granted).Lease = e.lease(r)
 	e.heldMore(r)
 }
@@ -232,7 +233,7 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 	}
 	if t := r.terms; t != nil {
 		ev.Group, ev.Stall, ev.LockDelay, ev.MaxWait, ev.Actor = t.group, t.stall, t.lockDelay, t.maxWait, t.owner
-		ev.Generation = t.generation
+		ev.Generation, ev.Division = t.generation, t.division
 	}
 	return ev
 }
@@ -264,7 +265,7 @@ func (r *request) coveredBy() *request {
 	}
 	var best *request
 	for _, l := range r.flow.leases {
-		if l.phase == held && l.gives(r.claims) && (best == nil || l.num < best.num) {
+		if l.phase == held && l.share == nil && l.gives(r.claims) && (best == nil || l.num < best.num) {
 			best = l
 		}
 	}
@@ -339,14 +340,14 @@ func checkForm(claims []interlock.Claim) (interlock.Code, string) {
 		if claim.Mode > interlock.Member {
 			return interlock.CodeInvalidMode, fmt.Sprintf("claim %d on %s has mode %d, which does not exist", i+1, claim.Key, claim.Mode)
 		}
-		if claim.Mode > interlock.Barrier {
-			return interlock.CodeUnsupported, fmt.Sprintf("claim %d on %s: %s is not part of this version", i+1, claim.Key, claim.Mode)
-		}
 		if claim.Mode.Counts() != (claim.Count > 0) || claim.Count > interlock.MaxCount {
 			return interlock.CodeInvalidRequest, fmt.Sprintf("claim %d on %s: %s with a count of %d: from 1 to %d with permits, none with a mode", i+1, claim.Key, claim.Mode, claim.Count, interlock.MaxCount)
 		}
 	}
 	if code, problem := checkBarrier(claims); code != "" {
+		return code, problem
+	}
+	if code, problem := checkMember(claims); code != "" {
 		return code, problem
 	}
 	if key, twice := duplicate(claims); twice {

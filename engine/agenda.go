@@ -20,6 +20,7 @@ type agenda struct {
 	ready    readyHeap      // watched waiters that a change may have helped
 	suspects []suspect      // whose new edges may have closed a cycle
 	dying    ring[*session] // ended sessions with leases or waits left
+	uneven   []*divided     // shared-out keys whose division is to be looked at
 	broken   []*request     // whose barrier was broken; never left over
 	alarm    timer          // in Engine.alarms: when the first of all this is due
 }
@@ -109,7 +110,7 @@ func (e *Engine) rearm() {
 
 // due says when something is to be done.
 func (a *agenda) due(draining bool) (at Time, ok bool) {
-	if len(a.ready) > 0 && !draining || len(a.suspects) > 0 || a.dying.n > 0 {
+	if (len(a.ready) > 0 || len(a.uneven) > 0) && !draining || len(a.suspects) > 0 || a.dying.n > 0 {
 		return a.now, true
 	}
 	if t := a.timers.first(); t != nil {

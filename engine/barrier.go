@@ -33,10 +33,19 @@ import (
 // generation is sure to fit in a step: MaxParties of them are less than stepBytes.
 const partyBytes = stepBytes / interlock.MaxParties
 
+// gathering gives r's need of a key at which it is one of several together, as a
+// party of a barrier or a member; or nil.
+func (r *request) gathering() *need {
+	if n := len(r.needs); n > 0 && r.needs[n-1].counts > interlock.Permits {
+		return &r.needs[n-1] // it is the only claim
+	}
+	return nil
+}
+
 // barrier gives r's need of a barrier, or nil.
 func (r *request) barrier() *need {
-	if n := len(r.needs); n > 0 && r.needs[n-1].counts == interlock.Barrier {
-		return &r.needs[n-1] // it is the only claim
+	if m := r.gathering(); m != nil && m.counts == interlock.Barrier {
+		return m
 	}
 	return nil
 }
@@ -54,13 +63,18 @@ func (n *node) parties() *class {
 	return nil
 }
 
-// barrierSize is of how many parties the barrier at n is; 0 when there is none.
-func (n *node) barrierSize() uint32 {
-	if c := n.parties(); c != nil {
-		return c.first().count
+// sizeOf is of how many parties the barrier at n is, or into how many parts n is
+// divided; 0 when nobody has begun with that.
+func (n *node) sizeOf(mode interlock.Mode) uint32 {
+	if n.line != nil {
+		for c := n.line.first; c != nil; c = c.next {
+			if c.counts == mode {
+				return c.first().count
+			}
+		}
 	}
-	for h := n.first; h != nil && n.gang > 0; h = h.next {
-		if h.counts == interlock.Barrier {
+	for h := n.first; h != nil && (n.gang > 0 || n.divided != nil); h = h.next {
+		if h.counts == mode {
 			return h.req.countOf(h)
 		}
 	}
@@ -267,26 +281,20 @@ func (r *request) generationNow() uint64 {
 
 // setGeneration notes with which generation r was admitted, if it is a party.
 func (r *request) setGeneration(generation uint64) {
-	if generation == 0 {
-		return
+	if generation != 0 {
+		r.amend(func(t *terms) { t.generation = generation })
 	}
-	var t terms
-	if r.terms != nil {
-		t = *r.terms
-	}
-	t.generation = generation
-	r.setTerms(t)
 }
 
-// there gives the lease or the wait with which r's party is at the barrier already,
-// or nil.
+// there gives the lease or the wait with which r's party is a party or a member there
+// already, or nil.
 func (r *request) there(m *need) *request {
 	if r.party.at(m.node) == (tally{}) {
 		return nil
 	}
 	for _, list := range [][]*request{r.party.leases, r.party.waits} {
 		for _, x := range list {
-			if o := x.barrier(); o != nil && o.node == m.node && x.phase != inGrace {
+			if o := x.gathering(); o != nil && o.node == m.node && o.counts == m.counts && x.phase != inGrace {
 				return x
 			}
 		}
@@ -294,16 +302,17 @@ func (r *request) there(m *need) *request {
 	return nil
 }
 
-// meet answers an Acquire for a barrier of another size, or at which its party is
-// already, so that none is counted twice. It reports whether it did.
+// meet answers an Acquire for a barrier at which its party is already, so that none
+// is counted twice, and one for a barrier or a membership that was begun with
+// another number. It reports whether it did.
 func (e *Engine) meet(c *Acquire, r *request) bool {
-	m := r.barrier()
+	m := r.gathering()
 	if m == nil {
 		return false
 	}
-	if size := m.node.barrierSize(); size != 0 && size != r.countOf(m) {
+	if size := m.node.sizeOf(m.counts); size != 0 && size != r.countOf(m) {
 		e.discard(r)
-		e.refuse(interlock.CodeMismatch, fmt.Sprintf("the barrier at %s is of %d parties: come to it with the same number", c.Claims[0].Key, size))
+		e.refuse(interlock.CodeMismatch, fmt.Sprintf("%s was begun as a %v of %d: come to it with the same number", c.Claims[0].Key, m.modeOf(), size))
 		return true
 	}
 	x := r.there(m)

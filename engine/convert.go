@@ -32,8 +32,10 @@ func (e *Engine) convert(c *Convert) {
 	if l == nil {
 		return
 	}
-	if l.barrier() != nil {
-		e.refuse(interlock.CodeInvalidMode, fmt.Sprintf("a party of the barrier at %s claims nothing else: arrive, or release the lease", l.claims[0].Key))
+	if l.gathering() != nil || l.share != nil {
+		e.refuse(interlock.CodeInvalidMode, fmt.Sprintf(
+			"the lease on %s is that of a party or a member, or a part: its claim stays as it is", l.claims[0].Key,
+		))
 		return
 	}
 	if no := e.checkClaims(c.Claims, l.terms.groupName()); no != nil {

@@ -103,7 +103,7 @@ func (e *Engine) findCycle(s suspect) []*wait {
 	queue := e.searched[:0]
 	defer func() { clear(queue); e.searched = queue[:0] }()
 	visit := func(r *request, from *wait, need int) {
-		if r.wait.mark != e.search {
+		if r.wait.mark != e.search && r.share == nil { // nobody stands still for a part
 			r.wait.mark, r.wait.from, r.wait.fromNeed = e.search, from, need
 			queue = append(queue, r.wait)
 		}

@@ -178,6 +178,12 @@ func (e *Engine) event(kind EventKind, r *request) *Event {
 	if b := r.base; b != nil {
 		e.ev.Base, e.ev.BaseID = b.num, b.id
 	}
+	if p := r.share; p != nil {
+		e.ev.Part = true
+		if p.member != nil {
+			e.ev.Base, e.ev.BaseID = p.member.num, p.member.id
+		}
+	}
 	return &e.ev
 }
 
@@ -255,6 +261,10 @@ func (e *Engine) recover(c *Recover) {
 		for _, p := range s.pools {
 			p.timer = nil
 			e.armPool(p)
+		}
+		for _, d := range s.shared {
+			d.uneven = false
+			d.touch()
 		}
 		for _, p := range s.torn {
 			e.suspect(p, nil) // the last term may have ended before it looked

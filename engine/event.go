@@ -81,6 +81,9 @@ const (
 	// EvMoved: keys of a lease that was parked which others may have written
 	// meanwhile. ID, Claims.
 	EvMoved EventKind = 70
+	// EvDivided: how a key is shared out. Claims (one, for the key, with the number of
+	// parts), Division, Num: the grants since loads were last halved, Blob: the loads.
+	EvDivided EventKind = 71
 )
 
 // Reason says why something ended. The numbers are in journals.
@@ -205,6 +208,7 @@ var eventNames = map[EventKind]string{
 	EvLeft: "left", EvAnswered: "answered", EvCounters: "counters", EvTomb: "tomb", EvNoted: "noted", EvHolds: "holds", EvGone: "gone",
 	EvConverted: "converted", EvAsked: "asked", EvClosed: "closed", EvParked: "parked", EvResumed: "resumed",
 	EvPattern: "pattern_set", EvPatternDropped: "pattern_dropped", EvConfigured: "configured", EvBucket: "bucket", EvMoved: "moved",
+	EvDivided: "divided",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

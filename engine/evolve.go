@@ -66,6 +66,8 @@ func (e *Engine) evolve(ev *Event) error {
 		err = e.evolveSettings(ev)
 	case EvBucket:
 		return e.evolveBucket(ev)
+	case EvDivided:
+		return e.space(ev.Namespace).readDivision(ev)
 	case EvHolds:
 		e.space(ev.Namespace).holds[ev.Purpose] = ev.Held
 		return nil
@@ -151,13 +153,17 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	}
 	r.purpose, r.trace, r.claims = ev.Purpose, ev.Trace, ev.Claims
 	r.ttl, r.grace, r.maxHold, r.priority, r.lead = ev.TTL, ev.Grace, ev.MaxHold, int32(ev.Priority), ev.Lead
-	t := terms{group: ev.Group, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait}
+	t := terms{group: ev.Group, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait, division: ev.Division}
 	if ev.Session == 0 {
 		t.owner = ev.Actor
 	}
 	r.setTerms(t)
 	r.any = ev.Any
-	if ev.Base != 0 {
+	if ev.Part {
+		if err := r.belongs(ev); err != nil {
+			return nil, err
+		}
+	} else if ev.Base != 0 {
 		if err := r.converts(ev); err != nil {
 			return nil, err
 		}
@@ -226,6 +232,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 		}
 		r.hold()
 		r.spend(ev.At)
+		r.observe()
 		return nil
 	}
 	r.phase = waiting
@@ -285,6 +292,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		e.fence = max(e.fence, ev.Fence)
 		r.hold()
 		r.spend(ev.At)
+		r.observe()
 	case EvConverted:
 		if r.phase != held || len(ev.Claims) == 0 {
 			return errUnknown
@@ -295,6 +303,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 			return errUnknown
 		}
 		r.phase, r.granted, r.renewed, r.spared = held, ev.At, ev.At, false
+		r.memberChanged()
 	case EvAsked:
 		return e.evolveAsked(ev, r)
 	case EvParked:
@@ -361,7 +370,7 @@ func endingOf(ev *Event) *ending {
 		return &ending{actor: ev.Actor, words: ev.Outcome}
 	case ev.Reason == ByPreemption:
 		return &ending{actor: ev.Actor}
-	case ev.Reason == ByConversion || ev.Reason == ByBase:
+	case (ev.Reason == ByConversion || ev.Reason == ByBase) && !ev.Part:
 		return &ending{base: ev.Base, baseID: ev.BaseID}
 	}
 	return nil
@@ -380,7 +389,9 @@ func (e *Engine) evolveEnd(ev *Event, r *request) {
 			r.space.leaveNote(string(c.Key), note{ev.At, ev.Agent, r.fence, ev.Outcome, ev.Note})
 		}
 	}
-	r.space.observe(r.claims[0].Key, ev.Held)
+	if r.share == nil {
+		r.space.observe(r.claims[0].Key, ev.Held)
+	}
 	e.bury(r, ev.Reason)
 }
 

@@ -51,7 +51,7 @@ func (e *Engine) fireSession(s *session) {
 		next = soft
 	}
 	for _, r := range s.sortedLeases() {
-		if r.phase != held {
+		if r.phase != held || r.share != nil {
 			continue
 		}
 		if e.full() { // the rest is due at once
@@ -91,7 +91,7 @@ const crowded = 1000
 func (e *Engine) fireRequest(r *request) {
 	switch r.phase {
 	case waiting:
-		if r.flow == nil && r.wait.caller == nil && e.now >= r.wait.asked.Add(interlock.BareTicketTTL) {
+		if r.isBare() && e.now >= r.wait.asked.Add(interlock.BareTicketTTL) {
 			e.leaveLine(r, ByLapse)
 			return
 		}
@@ -137,7 +137,7 @@ func (e *Engine) arm(r *request) {
 	switch r.phase {
 	case waiting:
 		at = r.waitEnd()
-		if r.flow == nil && r.wait.caller == nil {
+		if r.isBare() {
 			at = min(at, r.wait.asked.Add(interlock.BareTicketTTL))
 		}
 	case offered, inGrace, parked, away, closed:
@@ -145,7 +145,7 @@ func (e *Engine) arm(r *request) {
 	case held:
 		if r.flow == nil {
 			at = r.ttlEnd()
-		} else {
+		} else if r.share == nil {
 			e.minTerm(r.flow.sess, r)
 		}
 		if r.isTimed() {
@@ -191,6 +191,10 @@ func (e *Engine) warn(r *request) {
 		e.effect(s.caller, Warned).Lease = e.lease(r)
 	}
 }
+
+// isBare reports whether r, which waits, has nothing but a ticket that shows that
+// somebody still wants it.
+func (r *request) isBare() bool { return r.flow == nil && r.wait.caller == nil && r.share == nil }
 
 // offerTTL is how long an offer stays open.
 func (r *request) offerTTL() time.Duration {

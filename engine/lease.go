@@ -29,7 +29,7 @@ func (e *Engine) lease(r *request) interlock.Lease {
 		if d := r.stall(); d > 0 && r.isRunning() {
 			l.StallIn = max(1, e.stallSince(r).Add(d).Sub(e.now))
 		}
-		l.Yield = e.yield(r)
+		l.Yield, l.Parts = e.yield(r), e.partsOf(r)
 		if d := r.dealings; d != nil && !r.isParked() {
 			l.Moved = d.moved
 		}
@@ -45,6 +45,9 @@ func (r *request) isRunning() bool { return r.phase == offered || r.phase == hel
 
 // beat is when r's holder was last heard of: at the grant, or by a heartbeat since.
 func (r *request) beat() Time {
+	if r.holdsOn() {
+		return r.share.member.beat()
+	}
 	if r.flow != nil && r.phase == held {
 		return max(r.renewed, r.flow.sess.renewed)
 	}
@@ -63,11 +66,17 @@ func (e *Engine) endOf(r *request) Time {
 	case parked, away:
 		return r.dealings.parking.until
 	}
+	if r.holdsOn() {
+		return e.endOf(r.share.member)
+	}
 	return min(r.ttlEnd(), e.timedEnd(r))
 }
 
 // ttlEnd is when a held lease ends if no heartbeat comes.
 func (r *request) ttlEnd() Time {
+	if r.share != nil { // it ends with its member's lease
+		return never
+	}
 	end := r.beat().Add(r.ttl)
 	if r.spared && (r.flow == nil || r.flow.sess.spared) {
 		num := r.num
@@ -169,7 +178,12 @@ func (e *Engine) renew(c *Renew) {
 	if s := r.session(); s != nil {
 		e.beat(s, "")
 	} else {
-		r.renewed, r.spared = e.now, false
+		x := r
+		if r.holdsOn() {
+			x = r.share.member
+		}
+		x.renewed, x.spared = e.now, false
+		e.arm(x)
 	}
 	r.report(c.Progress, e.now)
 	e.arm(r)

@@ -36,6 +36,7 @@ func (e *Engine) evolveClosed(ev *Event, r *request) {
 	e.orphan(r)
 	r.unask()
 	r.phase, r.reason, r.renewed = closed, ev.Reason, ev.At
+	r.memberChanged()
 }
 
 // orphan takes a lease out of its session. What is known of its holder from then

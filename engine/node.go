@@ -19,6 +19,7 @@ type node struct {
 	line    *line
 	notes   *noteBook
 	pool    *pool
+	divided *divided
 }
 
 // kin are a node's relatives. It is apart because most keys have none.

@@ -42,7 +42,7 @@ func (e *Engine) park(c *Park) {
 		return
 	}
 	for _, claim := range r.claims {
-		if claim.Mode > interlock.Permits {
+		if claim.Mode > interlock.Permits || r.share != nil {
 			e.refuse(interlock.CodeInvalidMode, fmt.Sprintf("a lease of %s in mode %s cannot be parked: release it instead", claim.Key, claim.Mode))
 			return
 		}

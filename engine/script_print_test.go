@@ -72,7 +72,7 @@ func (s *script) learn(cmd engine.Command, ev *engine.Event) {
 		s.learnHolder(l, ev)
 	}
 	num := ev.Num
-	if ev.Kind == engine.EvAdmitted && ev.Base != 0 {
+	if ev.Kind == engine.EvAdmitted && ev.Base != 0 && !ev.Part {
 		num = ev.Base // the lease takes over what its conversion asked for
 	}
 	if l := s.nums[num]; l != nil && (ev.Kind == engine.EvGranted || ev.Kind == engine.EvAdmitted || ev.Kind == engine.EvConverted) {
@@ -110,7 +110,7 @@ var endings = map[engine.Reason]string{
 
 func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 	l := s.nums[ev.Num]
-	if ev.Kind == engine.EvAdmitted && ev.Base != 0 {
+	if ev.Kind == engine.EvAdmitted && ev.Base != 0 && !ev.Part {
 		l = s.nums[ev.Base]
 	}
 	if l == nil {
@@ -129,6 +129,14 @@ func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 			}
 		}
 		s.printf("session of %s over (%v)", name, ev.Reason)
+	case engine.EvGranted:
+		if ev.Part && !told[l.id] {
+			s.printf("part %s to %s fence=%d", l.claims, l.who, ev.Fence)
+		}
+	case engine.EvQueued:
+		if ev.Part {
+			s.printf("part %s is to go to %s ticket=%s", l.claims, l.who, s.ticket(ev.ID))
+		}
 	case engine.EvAdmitted:
 		switch {
 		case ev.Offer:
@@ -208,6 +216,13 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 			text += " changed"
 		}
 		s.printf("%s%s", text, suffix)
+		for _, p := range e.Lease.Parts {
+			text := fmt.Sprintf("  part %s fence=%d", p.Key, p.Fence)
+			if p.Stop {
+				text += fmt.Sprintf(" stop left=%v", p.Left)
+			}
+			s.printf("%s", text)
+		}
 		for _, n := range e.Lease.Notes {
 			s.printf("  note at %s by %s fence=%d outcome=%q %q age=%v", n.Key, n.Agent, n.Fence, n.Outcome, n.Text, n.Age)
 		}

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //
 // The commands and their words:
 //
-//	acquire key=K [mode=X|S|IX|IS|SIX|permits=N|parties=N] [key=K ...] [any] [prefix=P] holder=NAME [flow=F] [wait|preempt|skip] [detached]
+//	acquire key=K [mode=X|S|IX|IS|SIX|permits=N|parties=N|parts=N] [key=K ...] [any] [prefix=P] [divide=range|load] holder=NAME [flow=F] [wait|preempt|skip] [detached]
 //	        [ttl=D] [grace=D] [max_hold=D] [stall=D] [lock_delay=D] [max_wait=D] [priority=N] [id=REQUEST] [seq=N] [acked=N] [explain]
 //	        (NAME gets a session of a day the first time it is used; with session=none it is
 //	        anonymous. A mode belongs to the key before it. No grace unless it is given.
@@ -546,6 +546,9 @@ func (s *script) acquire(w *words) error {
 		Stall: w.duration("stall"), LockDelay: w.duration("lock_delay"), MaxWait: w.duration("max_wait"), Priority: int(w.number("priority")),
 		Attach: !w.has("detached"), Any: w.has("any"), Prefix: w.get("prefix"), Group: w.get("group"),
 	}
+	if w.has("divide") {
+		c.Division, _ = interlock.ParseDivision(w.get("divide"))
+	}
 	switch {
 	case w.has("wait"):
 		c.OnConflict = interlock.Wait
@@ -634,8 +637,11 @@ func claimsIn(w *words) (claims []interlock.Claim, err error) {
 		case "parties":
 			claim := &claims[len(claims)-1]
 			claim.Mode, claim.Count = interlock.Barrier, uint32(parseNumber(x.value))
+		case "parts":
+			claim := &claims[len(claims)-1]
+			claim.Mode, claim.Count = interlock.Member, uint32(parseNumber(x.value))
 		}
 	}
-	w.used["key"], w.used["mode"], w.used["permits"], w.used["parties"] = true, true, true, true
+	w.used["key"], w.used["mode"], w.used["permits"], w.used["parties"], w.used["parts"] = true, true, true, true, true
 	return claims, nil
 }

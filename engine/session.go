@@ -301,6 +301,7 @@ func (e *Engine) reap() {
 // reapLease ends a lease of an ended session, or passes its hard end.
 func (e *Engine) reapLease(s *session, r *request) {
 	switch {
+	case r.holdsOn():
 	case s.why == ByDeath && r.phase == held:
 		e.hard(r, ByDeath)
 	case s.why == ByDeath && r.phase == inGrace:

@@ -68,13 +68,7 @@ func (s *snapshotter) space(sp *space) {
 	}
 	requests := sp.sortedRequests()
 	slices.SortFunc(requests, func(a, b *request) int {
-		switch { // a conversion after its lease
-		case a.base == nil && b.base != nil:
-			return -1
-		case a.base != nil && b.base == nil:
-			return 1
-		}
-		return cmp.Or(cmp.Compare(a.fence, b.fence), cmp.Compare(a.num, b.num))
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.fence, b.fence), cmp.Compare(a.num, b.num))
 	})
 	for _, r := range requests {
 		s.request(r)
@@ -115,10 +109,21 @@ func (s *snapshotter) space(sp *space) {
 			})
 		}
 	}
+	for _, d := range slices.SortedFunc(slices.Values(sp.shared), func(a, b *divided) int { return strings.Compare(a.node.key, b.node.key) }) {
+		s.event(0, d.describe())
+	}
 	for _, class := range slices.Sorted(maps.Keys(sp.holds)) {
 		s.event(0, &Event{Kind: EvHolds, Namespace: sp.name, Purpose: class, Held: sp.holds[class]})
 	}
 	s.answers(sp, sessions)
+}
+
+// rank puts those who wait for something that belongs to a lease after all leases.
+func (r *request) rank() int {
+	if r.base != nil || r.share != nil && r.phase == waiting {
+		return 1
+	}
+	return 0
 }
 
 func (s *snapshotter) request(r *request) {

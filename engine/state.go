@@ -26,8 +26,9 @@ type space struct {
 	torn     []*party // those that hold and wait, in the order of party.compare
 	leases   int
 	waiters  int
-	away     int // parked leases that hold nothing
-	branches int // of those who wait for any of several
+	away     int        // parked leases that hold nothing
+	branches int        // of those who wait for any of several
+	shared   []*divided // shared-out keys, in no order
 
 	taken    map[string]taken // by principal; of those who have anything
 	settings interlock.Settings
@@ -74,6 +75,7 @@ type request struct {
 	space      *space
 	flow       *flow    // nil for an anonymous holder
 	base       *request // of a conversion: the lease that it is to change
+	share      *share   // what it is of a shared-out key
 	conversion *request // of a lease: the one of it that stands in line
 	party      *party   // with what else it holds and waits; nil for an anonymous request that is alone
 	agent      string
@@ -119,6 +121,14 @@ type terms struct {
 	owner     string // the principal of a request without a session
 
 	generation uint64 // of the barrier that it is a party of
+	division   interlock.Division
+}
+
+func (t *terms) divisionOf() interlock.Division {
+	if t == nil {
+		return 0
+	}
+	return t.division
 }
 
 func (t *terms) groupName() string {
@@ -133,6 +143,13 @@ func (t *terms) copy() terms {
 		return terms{}
 	}
 	return *t
+}
+
+// amend changes r's terms.
+func (r *request) amend(change func(*terms)) {
+	t := r.terms.copy()
+	change(&t)
+	r.setTerms(t)
 }
 
 // setTerms keeps t, unless there is nothing in it.
@@ -306,8 +323,11 @@ func (r *request) take() {
 			n.pool.take(r.terms.groupName(), uint64(r.countOf(m)))
 		case interlock.Barrier:
 			n.gang++
+		case interlock.Member:
+			r.space.divided(n).enroll(r, r.countOf(m))
 		}
 	}
+	r.holdPart()
 }
 
 // unhold takes all of r's needs back. The nodes stay until unneed.
@@ -359,8 +379,11 @@ func (r *request) letGo() {
 			n.pool.give(r.terms.groupName(), uint64(r.countOf(m)))
 		case interlock.Barrier:
 			n.gang--
+		case interlock.Member:
+			n.divided.expel(r)
 		}
 	}
+	r.losePart()
 }
 
 // enline puts r in the line of every key it needs.
@@ -374,6 +397,7 @@ func (r *request) enline() {
 	}
 	r.space.waiters++
 	r.space.count(r.owner(), taken{waiters: 1})
+	r.awaitPart()
 }
 
 // enter takes r's places in the lines.
@@ -413,6 +437,7 @@ func (r *request) unline() {
 		way.exit()
 	}
 	r.space.waiters--
+	r.forgoPart()
 	r.space.count(r.owner(), taken{waiters: -1})
 }
 

@@ -34,6 +34,7 @@ func (e *Engine) claim(r *request) {
 	if r.phase == offered {
 		e.emit(e.event(EvClaimed, r))
 		e.arm(r)
+		e.shareNow(r)
 	}
 }
 

@@ -138,6 +138,8 @@ func (e *Engine) settle() {
 			e.breakCycle()
 		case e.dying.n > 0:
 			e.reap()
+		case len(e.uneven) > 0 && !e.draining:
+			e.shareOut()
 		case len(e.ready) > 0 && !e.draining:
 			e.consider(e.ready.pop())
 		default:
@@ -274,7 +276,7 @@ func (e *Engine) admit(way *request) {
 	}
 	ev := e.event(EvAdmitted, r)
 	ev.Claims = way.claims
-	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(r.wait.arrived), caller == nil && r != e.asking && lease == r
+	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(r.wait.arrived), caller == nil && r != e.asking && lease == r && r.share == nil
 	ev.Generation = r.nextGeneration()
 	e.emit(ev)
 	e.arm(lease)

@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// How the parts of a shared-out key are divided among its members. These functions
+// know nothing of leases: members are numbers, and of each part they are told who
+// has it now, as an index into members, or -1 for nobody. They tell who is to have
+// it. The same arguments give the same result on every machine.
+
+// sharing is what a division is made from.
+type sharing struct {
+	members []uint64 // their numbers, ascending, at least one
+	now     []int    // who has each part
+	load    []uint32 // what was observed below each part
+}
+
+// divide gives for each part the index of the member that is to have it.
+func (s *sharing) divide(how interlock.Division) []int {
+	switch how {
+	case interlock.ByRange:
+		return s.byRange()
+	case interlock.ByLoad:
+		return s.byLoad()
+	}
+	return s.byHash()
+}
+
+// byHash moves as few parts as an even division allows. Who has more than its
+// share gives up those with which it hashes lowest, and each part without a member
+// goes to the one of those with room that hashes highest with it: rendezvous
+// hashing (Thaler and Ravishankar, 1998), with a bound on each member.
+func (s *sharing) byHash() []int {
+	want := slices.Clone(s.now)
+	room := s.shares()
+	for _, m := range want {
+		if m >= 0 {
+			room[m]--
+		}
+	}
+	for m, n := range room {
+		if n < 0 {
+			s.shed(want, m, -n)
+			room[m] = 0
+		}
+	}
+	for part, m := range want {
+		if m >= 0 {
+			continue
+		}
+		for other := range s.members {
+			if room[other] > 0 && (m < 0 || s.hash(part, other) > s.hash(part, m)) {
+				m = other
+			}
+		}
+		want[part] = m
+		room[m]--
+	}
+	return want
+}
+
+// shares gives how many parts each member is to have. Where the parts do not come
+// out even, those who have most already have one more, then the older ones.
+func (s *sharing) shares() []int {
+	has := make([]int, len(s.members))
+	for _, m := range s.now {
+		if m >= 0 {
+			has[m]++
+		}
+	}
+	order := make([]int, len(s.members))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(has[b], has[a]) })
+	share := make([]int, len(s.members))
+	for i, m := range order {
+		share[m] = len(s.now) / len(s.members)
+		if i < len(s.now)%len(s.members) {
+			share[m]++
+		}
+	}
+	return share
+}
+
+// shed takes count parts from a member: those with which it hashes lowest.
+func (s *sharing) shed(want []int, member, count int) {
+	var has []int
+	for part, m := range want {
+		if m == member {
+			has = append(has, part)
+		}
+	}
+	slices.SortStableFunc(has, func(a, b int) int { return cmp.Compare(s.hash(a, member), s.hash(b, member)) })
+	for _, part := range has[:count] {
+		want[part] = -1
+	}
+}
+
+func (s *sharing) hash(part, member int) uint32 {
+	return mix(s.members[member]*interlock.MaxParts + uint64(part))
+}
+
+// byRange gives the members neighbouring parts, in the order of their numbers.
+func (s *sharing) byRange() []int {
+	want := make([]int, len(s.now))
+	for part := range want {
+		want[part] = part * len(s.members) / len(want)
+	}
+	return want
+}
+
+// byLoad leaves each part where it is, gives those without a member to whoever has
+// the least load, the heaviest first, and then moves parts from the most loaded
+// member to the least loaded one for as long as that brings the two nearer by more
+// than an eighth of what each would have on average. A part counts for one more
+// than was observed below it, so that idle parts are divided, too.
+func (s *sharing) byLoad() []int {
+	want := slices.Clone(s.now)
+	sums := make([]uint64, len(s.members))
+	var total uint64
+	var free []int
+	for part, m := range want {
+		total += s.weight(part)
+		if m >= 0 {
+			sums[m] += s.weight(part)
+		} else {
+			free = append(free, part)
+		}
+	}
+	slices.SortStableFunc(free, func(a, b int) int { return cmp.Compare(s.weight(b), s.weight(a)) })
+	for _, part := range free {
+		m := extreme(sums, -1)
+		want[part] = m
+		sums[m] += s.weight(part)
+	}
+	even := total / uint64(len(s.members)) / 8
+	for range len(want)/len(s.members) + 1 {
+		high, low := extreme(sums, 1), extreme(sums, -1)
+		gap := sums[high] - sums[low]
+		best := -1
+		for part, m := range want {
+			if w := s.weight(part); m == high && 2*w <= gap && (best < 0 || w > s.weight(best)) {
+				best = part
+			}
+		}
+		if best < 0 || gap <= even {
+			break
+		}
+		want[best] = low
+		sums[high] -= s.weight(best)
+		sums[low] += s.weight(best)
+	}
+	return want
+}
+
+func (s *sharing) weight(part int) uint64 { return 1 + uint64(s.load[part]) }
+
+// extreme gives the first index of the largest sum, with sign 1, or of the smallest,
+// with sign -1.
+func extreme(sums []uint64, sign int) (at int) {
+	for i, sum := range sums {
+		if sign*cmp.Compare(sum, sums[at]) > 0 {
+			at = i
+		}
+	}
+	return at
+}

@@ -1,0 +1,469 @@
+package engine
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/interlockdev/interlock"
+)
+
+// A key that is shared out among members.
+//
+// Who claims membership has a lease like any other, and for each part that a
+// division gives it (division.go) a lease on that part, which the engine asks for in its
+// name: an exclusive one, in its session and flow. So that no two members ever have
+// one part is the promise of the exclusive lock itself. When members come or go,
+// the division is made anew. A part that is to pass on is asked for, like with
+// Preempt: its holder is told, and loses it after its grace.
+//
+//	Acquire jobs parts=4 ──► lease on jobs (member), and on jobs/0, jobs/1, jobs/2, jobs/3
+//	another one          ──► lease on jobs (member), and in line for jobs/1, jobs/3
+//	                         jobs/1, jobs/3: asked for, in grace, over ──► the other's
+//
+// A part's lease lives and dies with its member's: it has no deadline of its own
+// but the grace in which it passes on.
+//
+// Only what is done is in the journal. What is left to do follows from it: who is a
+// member, who has which part and who stands in line for which. So a step may stop
+// anywhere, and a restart goes on.
+
+// divided is a key that is shared out. It exists while there are members or parts.
+type divided struct {
+	node    *node
+	pos     int // in space.divided
+	how     interlock.Division
+	members []*request // their leases, in the order of their numbers
+	parts   []slot
+	busy    int    // leases on parts, and those in line for one
+	seen    uint32 // grants below parts since loads were last halved
+	uneven  bool   // volatile: stands in agenda.uneven
+}
+
+// slot is one part.
+type slot struct {
+	held *request // the lease on it
+	next *request // who stands in line for it in a member's name
+	load uint32   // grants below it, the older ones halved again and again
+}
+
+// share is what a request is that the engine made for a member.
+type share struct {
+	divided *divided
+	index   int
+	member  *request // nil when its lease is over
+}
+
+// loadWindow is how many grants there are for each part before loads are halved
+// and, in a division by load, looked at again.
+const loadWindow = 64
+
+// divided finds or makes the shared-out key at n.
+func (s *space) divided(n *node) *divided {
+	if n.divided == nil {
+		n.divided = &divided{node: n, pos: len(s.shared)}
+		s.shared = append(s.shared, n.divided)
+	}
+	return n.divided
+}
+
+// free forgets a shared-out key without members and parts.
+func (d *divided) free() {
+	if len(d.members) > 0 || d.busy > 0 {
+		return
+	}
+	s := d.node.space
+	last := s.shared[len(s.shared)-1]
+	s.shared[d.pos], last.pos = last, d.pos
+	s.shared[len(s.shared)-1] = nil
+	s.shared = s.shared[:len(s.shared)-1]
+	d.node.divided = nil
+}
+
+// touch has the division looked at.
+func (d *divided) touch() {
+	if !d.uneven {
+		d.uneven = true
+		a := d.node.space.agenda
+		a.uneven = append(a.uneven, d)
+	}
+}
+
+// membership gives r's need as a member of a shared-out key, or nil.
+func (r *request) membership() *need {
+	if m := r.gathering(); m != nil && m.counts == interlock.Member {
+		return m
+	}
+	return nil
+}
+
+// memberChanged has the division looked at that r is a member of, if it is one.
+func (r *request) memberChanged() {
+	if m := r.membership(); m != nil && m.node.divided != nil {
+		m.node.divided.touch()
+	}
+}
+
+// enroll makes r, which holds, a member. The first one says how parts are divided.
+func (d *divided) enroll(r *request, parts uint32) {
+	if len(d.members) == 0 && d.busy == 0 {
+		d.how = r.terms.divisionOf()
+	}
+	d.grow(int(parts))
+	if r.terms.divisionOf() != d.how {
+		r.amend(func(t *terms) { t.division = d.how })
+	}
+	i, _ := slices.BinarySearchFunc(d.members, r, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
+	d.members = slices.Insert(d.members, i, r)
+	d.touch()
+}
+
+// expel ends r's membership. Its parts are nobody's from then on.
+func (d *divided) expel(r *request) {
+	d.members = slices.DeleteFunc(d.members, func(m *request) bool { return m == r })
+	for i := range d.parts {
+		for _, x := range []*request{d.parts[i].held, d.parts[i].next} {
+			if x != nil && x.share.member == r {
+				x.share.member = nil
+			}
+		}
+	}
+	d.touch()
+	d.free()
+}
+
+func (d *divided) grow(n int) {
+	if n = min(n, interlock.MaxParts); n > len(d.parts) {
+		d.parts = append(d.parts, make([]slot, n-len(d.parts))...)
+	}
+}
+
+// The lists of who has a part and who stands in line for one. Each is called for
+// every request that holds, or waits, and does nothing for one that is no part.
+
+func (r *request) holdPart() {
+	if p := r.share; p != nil {
+		p.divided.parts[p.index].held = r
+		p.divided.busy++
+	}
+}
+
+func (r *request) losePart() {
+	if p := r.share; p != nil {
+		p.divided.parts[p.index].held = nil
+		p.divided.leavePart()
+	}
+}
+
+func (r *request) awaitPart() {
+	if p := r.share; p != nil {
+		p.divided.parts[p.index].next = r
+		p.divided.busy++
+	}
+}
+
+func (r *request) forgoPart() {
+	if p := r.share; p != nil {
+		p.divided.parts[p.index].next = nil
+		p.divided.leavePart()
+	}
+}
+
+func (d *divided) leavePart() {
+	d.busy--
+	d.touch()
+	d.free()
+}
+
+// belongs makes r, which an event tells of, a part of a shared-out key.
+func (r *request) belongs(ev *Event) error {
+	key, ok := parentOf(string(ev.Claims[0].Key))
+	if !ok {
+		return errUnknown
+	}
+	index, err := strconv.Atoi(string(ev.Claims[0].Key[len(key)+1:]))
+	if err != nil || index < 0 || index >= interlock.MaxParts {
+		return errUnknown
+	}
+	var member *request
+	if ev.Base != 0 {
+		member = r.space.requests[ev.BaseID]
+		if member == nil || member.num != ev.Base || member.membership() == nil {
+			return errUnknown
+		}
+	}
+	d := r.space.divided(r.space.node(key))
+	d.grow(index + 1)
+	r.share = &share{d, index, member}
+	return nil
+}
+
+// observe counts a grant of r's claims at the parts that they lie in.
+func (r *request) observe() {
+	if r.share != nil || len(r.space.shared) == 0 {
+		return
+	}
+	for i := range r.needs {
+		d := r.needs[i].node.divided
+		if d == nil {
+			continue
+		}
+		for _, c := range r.claims {
+			if index := d.partOf(string(c.Key)); index >= 0 {
+				d.count(index)
+			}
+		}
+	}
+}
+
+// partOf gives the index of the part that a key is, or lies in; -1 for none.
+func (d *divided) partOf(key string) int {
+	if !isBelow(key, d.node.key) {
+		return -1
+	}
+	rest := key[len(d.node.key)+1:]
+	for i := range len(rest) {
+		if rest[i] == '/' {
+			rest = rest[:i]
+			break
+		}
+	}
+	index, err := strconv.Atoi(rest)
+	if err != nil || index < 0 || index >= len(d.parts) || strconv.Itoa(index) != rest {
+		return -1
+	}
+	return index
+}
+
+func (d *divided) count(index int) {
+	d.parts[index].load++
+	if d.seen++; d.seen < loadWindow*uint32(len(d.parts)) {
+		return
+	}
+	d.seen = 0
+	for i := range d.parts {
+		d.parts[i].load /= 2
+	}
+	if d.how == interlock.ByLoad {
+		d.touch()
+	}
+}
+
+// describe tells of d what its members' leases and those on its parts do not.
+func (d *divided) describe() *Event {
+	ev := &Event{
+		Kind: EvDivided, Namespace: d.node.space.name, Division: d.how, Num: uint64(d.seen),
+		Claims: []interlock.Claim{{Key: interlock.Key(d.node.key), Mode: interlock.Member, Count: uint32(len(d.parts))}},
+	}
+	for i := range d.parts {
+		ev.Blob = binary.AppendUvarint(ev.Blob, uint64(d.parts[i].load))
+	}
+	return ev
+}
+
+// readDivision takes in what describe told.
+func (s *space) readDivision(ev *Event) error {
+	if len(ev.Claims) != 1 || ev.Claims[0].Count > interlock.MaxParts {
+		return errUnknown
+	}
+	n := s.nodes[string(ev.Claims[0].Key)]
+	if n == nil || n.divided == nil {
+		return errUnknown
+	}
+	d := n.divided
+	d.how, d.seen = ev.Division, uint32(ev.Num)
+	d.grow(int(ev.Claims[0].Count))
+	b := decoder{b: ev.Blob}
+	for i := range d.parts {
+		d.parts[i].load = uint32(b.number())
+	}
+	if b.failed {
+		return errTruncated
+	}
+	return nil
+}
+
+// active reports whether r, a member's lease, is to have parts.
+func (r *request) active() bool { return r.phase == held && (r.flow == nil || !r.flow.sess.dead) }
+
+// shareOut looks at the first division that may be uneven. What does not fit in the
+// step is left for the next.
+func (e *Engine) shareOut() {
+	d := e.uneven[0]
+	e.uneven = slices.Delete(e.uneven, 0, 1)
+	d.uneven = false
+	if !e.dismissParts(d) || !e.assignParts(d) {
+		d.touch()
+	}
+}
+
+// shareNow does at once what a step would do at its end, so that the answer to a new
+// member shows its parts.
+func (e *Engine) shareNow(r *request) {
+	for r.membership() != nil && len(e.uneven) > 0 && !e.full() {
+		e.shareOut()
+	}
+}
+
+// dismissParts ends what members that are over have left. It reports whether it
+// came to the end.
+func (e *Engine) dismissParts(d *divided) bool {
+	for i := range d.parts {
+		if e.full() {
+			return false
+		}
+		s := &d.parts[i]
+		if w := s.next; w != nil && (w.share.member == nil || !w.share.member.active()) {
+			e.leaveLine(w, ByBase)
+		}
+		if l := s.held; l != nil && l.share.member == nil {
+			e.emit(e.ending(l, ByBase))
+		}
+	}
+	return true
+}
+
+// assignParts has each part asked for in the name of the member that is to have it.
+// It reports whether it came to the end.
+func (e *Engine) assignParts(d *divided) bool {
+	members := slices.DeleteFunc(slices.Clone(d.members), func(r *request) bool { return !r.active() })
+	if len(members) == 0 {
+		return true
+	}
+	for i, m := range d.divide(members) {
+		if e.full() {
+			return false
+		}
+		s, owner := &d.parts[i], members[m]
+		if s.next != nil {
+			if s.next.share.member == owner {
+				continue
+			}
+			e.leaveLine(s.next, ByLeaving)
+		}
+		switch l := s.held; {
+		case l == nil:
+		case l.phase == held && l.share.member == owner:
+			continue
+		case l.party != nil && l.party == owner.party:
+			continue // its own former lease: it gets the part again when that is over
+		}
+		e.assign(d, i, owner)
+	}
+	return true
+}
+
+// divide gives for each part the index of the member that is to have it.
+func (d *divided) divide(members []*request) []int {
+	s := sharing{now: make([]int, len(d.parts)), load: make([]uint32, len(d.parts))}
+	index := map[*request]int{}
+	for i, r := range members {
+		s.members = append(s.members, r.num)
+		index[r] = i
+	}
+	for i := range d.parts {
+		p := &d.parts[i]
+		s.now[i], s.load[i] = -1, p.load
+		r := p.next
+		if r == nil && p.held != nil && p.held.phase == held {
+			r = p.held
+		}
+		if r != nil && r.share.member != nil {
+			if m, ok := index[r.share.member]; ok {
+				s.now[i] = m
+			}
+		}
+	}
+	return s.divide(d.how)
+}
+
+// assign asks for a part in the name of a member, and has who holds it give it up.
+func (e *Engine) assign(d *divided, index int, owner *request) {
+	r := e.newRequest()
+	r.num, r.space = e.num+1, d.node.space
+	r.id = partID(owner, r.num)
+	if owner.flow != nil {
+		r.join(owner.flow)
+	} else {
+		r.agent = owner.agent
+	}
+	r.purpose, r.ttl, r.grace = owner.purpose, owner.ttl, owner.grace
+	r.claims = []interlock.Claim{{Key: interlock.Key(d.node.key + "/" + strconv.Itoa(index)), Mode: ex}}
+	r.share = &share{d, index, owner}
+	e.try(r)
+	if r.blocker() < 0 {
+		r.wait = nil
+		ev := e.describe(EvGranted, r)
+		ev.Fence = e.fence + 1
+		e.emit(ev)
+		e.arm(r)
+		if s := r.session(); s != nil && s.caller != nil {
+			e.effect(s.caller, Granted).Lease = e.lease(r)
+		}
+		e.heldMore(r)
+		return
+	}
+	e.emit(e.describe(EvQueued, r))
+	r.refile()
+	e.watchAnywhere(r)
+	if l := d.parts[index].held; l != nil && l.phase == held {
+		e.ask(r, l, interlock.PreemptRevoke)
+	}
+}
+
+// holdsOn reports whether r ends with another lease: that of the member whose part
+// it is.
+func (r *request) holdsOn() bool { return r.share != nil && r.share.member != nil }
+
+// partID makes an id for a part's lease. It is as secret as its member's.
+func partID(member *request, num uint64) (id [16]byte) {
+	var b [24]byte
+	copy(b[:], member.id[:])
+	binary.BigEndian.PutUint64(b[16:], num)
+	sum := sha256.Sum256(b[:])
+	copy(id[:], sum[:])
+	return id
+}
+
+// partsOf lists what a member has of its shared-out key.
+func (e *Engine) partsOf(r *request) (list []interlock.Part) {
+	m := r.membership()
+	if m == nil || m.node.divided == nil || r.isOver() {
+		return nil
+	}
+	for i := range m.node.divided.parts {
+		s := &m.node.divided.parts[i]
+		l := s.held
+		if l == nil || l.share.member != r {
+			continue
+		}
+		p := interlock.Part{Key: l.claims[0].Key, Lease: l.id, Fence: l.fence, Stop: l.phase == inGrace || s.next != nil}
+		if l.phase == inGrace {
+			p.Left = max(0, e.endOf(l).Sub(e.now))
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// checkMember says what is wrong with a claim of membership, or "".
+func checkMember(claims []interlock.Claim) (interlock.Code, string) {
+	for i, c := range claims {
+		switch {
+		case c.Mode != interlock.Member:
+		case len(claims) > 1:
+			return interlock.CodeInvalidRequest, fmt.Sprintf("claim %d on %s: a membership is the only claim of its request", i+1, c.Key)
+		case c.Count < 1 || c.Count > interlock.MaxParts:
+			return interlock.CodeInvalidRequest, fmt.Sprintf("%d parts of %s: a key has 1 to %d", c.Count, c.Key, interlock.MaxParts)
+		default:
+			last := string(c.Key) + "/" + strconv.Itoa(int(c.Count-1))
+			if problem := keyProblem(last); problem != "" {
+				return interlock.CodeInvalidKey, fmt.Sprintf("the part %q %s", clip(last, 64), problem)
+			}
+		}
+	}
+	return "", ""
+}
