@@ -353,7 +353,11 @@ func goneCode(r *request) interlock.Code {
 		return interlock.CodeSessionEnded
 	case ByDeadlock:
 		return interlock.CodeDeadlock
-	case ByLeaving, ByConversion, ByBase:
+	case ByBase:
+		if r.fence == 0 {
+			return interlock.CodeLeft
+		}
+	case ByLeaving, ByConversion:
 		return interlock.CodeLeft
 	case ByLapse:
 		return interlock.CodeOfferLapsed
@@ -466,6 +470,9 @@ func (r *request) endWords() string {
 	words := lostWords[0]
 	if int(r.reason) < len(lostWords) {
 		words = lostWords[r.reason]
+	}
+	if r.reason == ByBase && r.fence > 0 {
+		words = "ended with that of its member"
 	}
 	if len(r.claims) == 0 {
 		words = "the declared wait " + words
