@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+)
+
+// partition is one use of the command: a member of those who share a key out.
+type partition struct {
+	a    *app
+	key  string
+	argv []string
+	path string // of the command
+
+	parts     counted
+	divide    choice
+	ttl       time.Duration
+	grace     time.Duration
+	purpose   string
+	agent     string
+	quiet     bool
+	pass      []string // variables for the command that repeat flags
+	c         *client.Client
+	null      *os.File
+	failed    chan error // the first command that failed
+	reporting sync.Mutex
+}
+
+func newPartition(a *app) *cobra.Command {
+	p := &partition{a: a, failed: make(chan error, 1)}
+	cmd := &cobra.Command{
+		Use:                   "partition [FLAGS] KEY --parts N -- COMMAND [ARGUMENT...]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Share a key out among members, and run a command for each own part",
+		Long: `Become one of the members that share out the parts KEY/0, KEY/1, ... of a key, and run
+the command once for each part that falls to this member. Parts move when members
+come, leave or die. The command of a part that is to go to another member gets SIGTERM,
+and four fifths of --grace later SIGKILL; only when nothing of it is left is the part
+given away, so no two members ever work on one part. What comes and goes is told on
+standard error, with -o json as lines of JSON.
+
+A command that ends with exit code 0 is not started again, and its part stays with this
+member. When one fails, the member leaves, so that others get its parts, and ends with
+that exit code. SIGINT, SIGTERM and SIGHUP make it leave in order.
+
+Each command has an empty standard input, and finds in its environment
+
+  INTERLOCK_PART     the part's number, from 0
+  INTERLOCK_KEYS     the part's key
+  INTERLOCK_FENCE    its fence: pass it along wherever the command writes
+
+and besides what "interlock run" gives to its command, except a lease.
+
+Exit codes: 128+n after signal n, a failed command's own, 126 or 127 when it cannot be
+run, 69 no server answered, 77 not allowed, 79 the membership was lost, 2 wrong flags,
+or others share the key out into another number of parts.`,
+		Example: `  interlock partition queue:orders --parts 16 -- ./consume
+  interlock partition logs --parts 8 --divide range -- sh -c './index --shard "$INTERLOCK_PART"'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch dash := cmd.ArgsLenAtDash(); {
+			case dash < 0:
+				return usage("put -- between the key and the command: %s", useLine(cmd))
+			case dash != 1:
+				return usage("name one key before the --: %s", useLine(cmd))
+			case len(args) == 1:
+				return usage("name a command after the --: %s", useLine(cmd))
+			}
+			p.key, p.argv = args[0], args[1:]
+			return nil
+		},
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if p.parts < 1 || p.parts > interlock.MaxParts {
+				return usage("say with --parts into how many parts the key is shared out: a number from 1 to %d, the same for all members", interlock.MaxParts)
+			}
+			if err := checkDurations(
+				duration{"--ttl", p.ttl, interlock.MinTTL, interlock.MaxTTL},
+				duration{"--grace", p.grace, 0, interlock.MaxGrace},
+			); err != nil {
+				return err
+			}
+			p.pass = repeated(cmd.InheritedFlags())
+			return p.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.Var(&p.parts, "parts", "the `number` of parts into which the key is shared out")
+	p.divide.among(cmd, "divide", "how they are given to members; the first member decides", words[interlock.Division]()...)
+	f.DurationVar(&p.ttl, "ttl", interlock.DefaultTTL, "how long the membership outlives the last sign of life")
+	f.DurationVar(&p.grace, "grace", interlock.DefaultGrace, "how long stopping the command of a part may take")
+	f.StringVar(&p.purpose, "purpose", "", "what it is for, for others to read")
+	f.StringVar(&p.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
+	bind(f, "agent", "")
+	f.BoolVarP(&p.quiet, "quiet", "q", false, "say nothing but what went wrong")
+	return cmd
+}
+
+func (p *partition) run(ctx context.Context) (err error) {
+	if p.path, err = exec.LookPath(p.argv[0]); err != nil {
+		return cannotRun(p.argv[0], err)
+	}
+	if p.null, err = os.Open(os.DevNull); err != nil {
+		return err
+	}
+	defer p.null.Close()
+	signals := make(chan os.Signal, 1)
+	notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer cancelBySignal(signals, cancel)()
+
+	if p.c, err = p.a.dial(ctx, p.agent, p.ttl); err != nil {
+		return err
+	}
+	defer hangUp(p.c)
+	m, err := p.c.Join(ctx, p.membership())
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	p.say("a member of %s", clean(p.key))
+	select {
+	case <-ctx.Done():
+		err = interrupted(ctx, nil)
+	case err = <-p.failed:
+	case <-m.Context().Done():
+		err = exitWith(exitLost, fmt.Errorf("the membership of %s is lost: %s", clean(p.key), p.a.sentence(context.Cause(m.Context()))))
+	}
+	// Whatever runs on is killed after the grace, so it cannot take much longer.
+	limit, stop := context.WithTimeout(context.Background(), p.grace+killedWithin+leaveTimeout)
+	defer stop()
+	if left := m.Leave(limit); left != nil && exitCode(err) != exitLost {
+		p.a.complain("the parts could not be given back and go on by themselves within %s: %s", p.ttl, p.a.sentence(left))
+	}
+	return err
+}
+
+// interrupted is how a command ends that a signal has ended; else with err.
+func interrupted(ctx context.Context, err error) error {
+	var by *signalError
+	if errors.As(context.Cause(ctx), &by) {
+		return exitWith(exitSignal+int(by.signal), nil)
+	}
+	return err
+}
+
+func (p *partition) membership() client.Membership {
+	division, _ := interlock.ParseDivision(p.divide.value) // without the flag: by hash
+	as := client.Membership{
+		Key: interlock.Key(p.key), Parts: int(p.parts), Division: division, Flow: client.SharedFlow,
+		Purpose: p.purpose, Grace: p.grace, Work: p.work,
+	}
+	if as.Grace == 0 {
+		as.Grace = client.NoGrace
+	}
+	if as.Purpose == "" {
+		as.Purpose = "run " + filepath.Base(p.argv[0])
+	}
+	return as
+}
+
+// work runs the command for a part, until the part must be given away.
+func (p *partition) work(ctx context.Context, part client.Part) {
+	p.report(part, "begun", "")
+	name := clean(string(part.Key))
+	j := &job{
+		path: p.path, argv: p.argv, files: []*os.File{p.null, os.Stdout, os.Stderr}, background: true,
+		env: p.a.environment(p.c, p.pass,
+			"INTERLOCK_PART="+strconv.Itoa(part.Index), "INTERLOCK_KEYS="+string(part.Key), "INTERLOCK_FENCE="+part.Fence.String(), "INTERLOCK_LEASE="),
+		killAfter: p.grace - p.grace/5, lost: ctx.Done(),
+		tell: func(format string, args ...any) { p.a.complain("%s: "+format, append([]any{name}, args...)...) },
+	}
+	result, err := j.run()
+	switch {
+	case err != nil:
+		p.fail(cannotRun(p.argv[0], err))
+	case result.ended:
+		p.report(part, "stopped", "")
+	case result.code() != 0:
+		p.report(part, "failed", fmt.Sprintf("exit code %d", result.code()))
+		p.fail(exitWith(result.code(), fmt.Errorf("the command for %s failed (exit code %d): this member leaves", name, result.code())))
+	default:
+		p.report(part, "done", "")
+	}
+}
+
+// fail makes the member leave; the first reason counts.
+func (p *partition) fail(err error) {
+	select {
+	case p.failed <- err:
+	default:
+	}
+}
+
+// report tells of a part that comes or goes.
+func (p *partition) report(part client.Part, event, detail string) {
+	if !p.a.json() {
+		text := clean(string(part.Key)) + ": " + event + ", fence " + part.Fence.String()
+		if detail != "" {
+			text += ", " + detail
+		}
+		p.say("%s", text)
+		return
+	}
+	p.reporting.Lock()
+	defer p.reporting.Unlock()
+	_ = json.NewEncoder(p.a.err).Encode(struct {
+		Event  string          `json:"event"`
+		Key    interlock.Key   `json:"key"`
+		Part   int             `json:"part"`
+		Fence  interlock.Fence `json:"fence,string"`
+		Detail string          `json:"detail,omitempty"`
+	}{event, part.Key, part.Index, part.Fence, detail})
+}
+
+func (p *partition) say(format string, args ...any) {
+	if !p.quiet && !p.a.json() {
+		p.a.complain(format, args...)
+	}
+}
