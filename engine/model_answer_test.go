@@ -50,6 +50,8 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.expectAcquire(c)
 	case *engine.Convert:
 		return m.expectConvert(c)
+	case *engine.Arrive:
+		return m.expectArrive(c)
 	case *engine.SetPattern, *engine.Configure:
 		return refused(interlock.CodeInvalidPattern, "") // or Done: what is wrong with it the scripts say
 	case *engine.DropPattern:
@@ -163,6 +165,8 @@ func (m *model) revokedBy(c *engine.Revoke, r *request) bool {
 // gone gives the codes that may say why r is over.
 func gone(r *request) []interlock.Code {
 	switch r.why {
+	case engine.ByBreak:
+		return []interlock.Code{interlock.CodeBroken}
 	case engine.ByPreemption:
 		return []interlock.Code{interlock.CodePreempted}
 	case engine.ByWaitLimit:
@@ -213,12 +217,28 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 	if codes := m.wrongWith(c); len(codes) > 0 {
 		return refused(codes...)
 	}
-	r := m.newRequest(c, m.highestNum()+1)
+	r := m.made(c, m.highestNum()+1)
 	if covering := m.covering(r); len(covering) > 0 {
 		return answer{outcome: engine.Granted, reused: covering}
 	}
 	if code := m.outOfOrder(r); code != "" {
 		return refused(code)
+	}
+	if c, ok := r.barrier(); ok {
+		for _, q := range m.atBarrier(r.ns, c.Key, waiting, offered, held, inGrace, closed) {
+			if other, _ := q.barrier(); other.Count != c.Count {
+				return refused(interlock.CodeMismatch)
+			}
+			if r.session == nil || q.base != nil || q.party() != r.party() {
+				continue
+			}
+			switch q.phase { // each party counts once
+			case waiting:
+				return answer{outcome: engine.Queued, about: q}
+			case offered:
+				return answer{outcome: engine.Granted, about: q}
+			}
+		}
 	}
 	switch {
 	case m.free(r):
@@ -235,6 +255,9 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 func (m *model) refusals(r *request) []interlock.Code {
 	codes, _ := m.short(r, r.wants())
 	if slices.ContainsFunc(m.requests, func(q *request) bool { return m.inTheWay(q, r, r.wants()) }) {
+		codes = append(codes, interlock.CodeHeld)
+	}
+	if _, ok := r.barrier(); ok {
 		codes = append(codes, interlock.CodeHeld)
 	}
 	return codes

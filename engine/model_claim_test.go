@@ -95,7 +95,7 @@ func coversMode(a, b interlock.Mode) bool {
 // covers reports whether who has a needs no b.
 func covers(a, b interlock.Claim) bool {
 	if a.Mode.Counts() || b.Mode.Counts() {
-		return a.Key == b.Key && a.Mode == b.Mode && a.Count >= b.Count
+		return a.Key == b.Key && a.Mode == b.Mode && (a.Count == b.Count || a.Mode == interlock.Permits && a.Count > b.Count)
 	}
 	if a.Key == b.Key {
 		return coversMode(a.Mode, b.Mode)

@@ -67,9 +67,9 @@ func (m *model) expectConvert(c *engine.Convert) answer {
 	if c.MaxWait < 0 || c.MaxWait > interlock.MaxMaxWait {
 		wrong = append(wrong, interlock.CodeInvalidTTL)
 	}
-	want := m.withHeld(&c.Head, c.Lease, func(lease *request) answer {
-		if lease.phase == offered {
-			return refused(interlock.CodeUnknownLease)
+	want := m.withTaken(&c.Head, c.Lease, func(lease *request) answer {
+		if lease.set != nil {
+			return refused(interlock.CodeInvalidMode)
 		}
 		if len(wrong) > 0 {
 			return refused()
@@ -109,6 +109,14 @@ func (m *model) withHeld(head *engine.Head, id interlock.LeaseID, then func(*req
 		}
 		return then(r)
 	})
+}
+
+// withTaken leads to a lease that its holder knows of, and can still work with.
+func (m *model) withTaken(head *engine.Head, id interlock.LeaseID, then func(*request) answer) answer {
+	if r := m.byID(head.Namespace, id); r != nil && r.phase == offered {
+		return refused(interlock.CodeUnknownLease)
+	}
+	return m.withHeld(head, id, then)
 }
 
 // permitConversion: a lease has other claims at once.

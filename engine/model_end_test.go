@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -97,7 +98,7 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 			if ev.Reason != r.why || !r.opening.mayBeDue(m.now) {
 				return fmt.Errorf("%v is closed by %v until %v, and it is %d", r, r.why, r.opening, m.now)
 			}
-		case r.ask.LockDelay > 0 && ev.Kind == engine.EvEnded && isDeath(ev.Reason):
+		case r.ask.LockDelay > 0 && r.phase != offered && ev.Kind == engine.EvEnded && isDeath(ev.Reason):
 			return fmt.Errorf("%v ends without its lock_delay", r)
 		case r.phase == inGrace:
 			if ev.Reason != r.why || !r.graceTo.mayBeDue(m.now) {
@@ -120,7 +121,7 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 func (m *model) permitClose(cmd engine.Command, ev *engine.Event) error {
 	r := m.byNum(ev.Num)
 	switch {
-	case r == nil || r.phase == closed:
+	case r == nil || r.phase == closed || r.phase == offered: // nobody knew of an offer
 		return fmt.Errorf("it is no lease: %v", r)
 	case r.ask.LockDelay == 0 || ev.LockDelay != r.ask.LockDelay:
 		return fmt.Errorf("%v has a lock_delay of %v", r, r.ask.LockDelay)
@@ -171,6 +172,10 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 		return m.permitVictim(r, ev.Cycle)
 	case engine.ByWaitLimit:
 		if limit, ok := r.waitEnd(); !ok || !limit.mayBeDue(m.now) {
+			return wrong
+		}
+	case engine.ByBreak:
+		if !slices.Contains(m.broken, r) {
 			return wrong
 		}
 	case engine.ByBase:

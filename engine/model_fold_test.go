@@ -25,6 +25,9 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		s.ended, s.why = true, ev.Reason
 	case engine.EvQueued, engine.EvGranted:
 		r := m.made(cmd, ev.Num)
+		if ev.Kind == engine.EvGranted {
+			m.open(r)
+		}
 		m.requests = append(m.requests, r)
 		if ev.Kind == engine.EvGranted {
 			r.claims, r.ask.Any = ev.Claims, false
@@ -38,6 +41,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		}
 	case engine.EvAdmitted:
 		r := m.byNum(ev.Num)
+		m.open(r)
 		if r.ask.Any {
 			r.unsure = m.changedMeanwhile(r, false)
 			r.claims, r.ask.Any = ev.Claims, false
@@ -64,9 +68,11 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	case engine.EvPattern, engine.EvPatternDropped, engine.EvConfigured:
 		m.foldRules(cmd)
 	case engine.EvConverted:
+		m.open(m.made(cmd, 0))
 		m.convert(m.byNum(ev.Num), ev.Claims, ev.Fence)
 	case engine.EvClosed:
 		r := m.byNum(ev.Num)
+		m.breaks(r, ev.Reason)
 		if r.phase != inGrace {
 			m.lose(r)
 		}
@@ -76,6 +82,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		r.phase, r.granted, r.beat, r.progress = held, m.now, at(m.now), at(m.now)
 	case engine.EvGrace:
 		r := m.byNum(ev.Num)
+		m.breaks(r, ev.Reason)
 		r.graceTo = span{r.hardEnd().lo.Add(r.ask.Grace), m.now.Add(r.ask.Grace)}
 		switch ev.Reason {
 		case engine.ByPreemption, engine.ByDeadlock:
@@ -87,6 +94,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		m.lose(r)
 	case engine.EvEnded, engine.EvLeft:
 		r := m.byNum(ev.Num)
+		m.breaks(r, ev.Reason)
 		if r.active() && slices.Contains([]engine.Reason{engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByRevocation, engine.ByPreemption}, ev.Reason) {
 			m.lose(r)
 		}

@@ -49,20 +49,12 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 			m.attach(r, head, c.Attach)
 		}
 	}
-	if c, ok := cmd.(*engine.Convert); ok && got.Outcome == engine.Queued {
-		r := m.byID(head.Namespace, got.Ticket.ID)
-		if r != nil && r.ask.ID != c.ID { // it follows the one that waited already
-			m.attach(r, head, c.Attach)
-		}
-	}
 	id, attach := idOf(cmd)
+	if r := m.byID(head.Namespace, got.Ticket.ID); r != nil && r.ask.ID != id && id != [16]byte{} {
+		m.attach(r, head, attach) // it follows one that waited already
+	}
 	if r := m.byID(head.Namespace, id); r != nil && !attach {
 		r.attached = nil
-	}
-	if known := m.answerTo(head); known != nil && repeatable(cmd) && got.Outcome == engine.Queued {
-		if r := m.byNum(known.num); r != nil && r.phase == waiting {
-			m.attach(r, head, attach)
-		}
 	}
 	return nil
 }

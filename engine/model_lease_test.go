@@ -39,6 +39,9 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 	if got.Changed != r.changed && !r.unsure {
 		return bad("changed", r.changed, got.Changed)
 	}
+	if r.set != nil && got.Generation != r.set.generation {
+		return bad("generation", r.set.generation, got.Generation)
+	}
 	if err := m.checkYield(r, got.Yield); err != nil {
 		return err
 	}

@@ -19,10 +19,14 @@ func (r *request) wants() []interlock.Claim {
 	return without(r.claims, r.base.claims)
 }
 
-// without gives the claims of a for which b is not enough.
+// without gives the claims of a for which b is not enough. What is counted is as good
+// as an intent.
 func without(a, b []interlock.Claim) (list []interlock.Claim) {
 	for _, c := range a {
-		if !coversAll(b, []interlock.Claim{c}) {
+		enough := func(have interlock.Claim) bool {
+			return covers(have, c) || !c.Mode.Counts() && covers(interlock.Claim{Key: have.Key, Mode: plain(have.Mode)}, c)
+		}
+		if !slices.ContainsFunc(b, enough) {
 			list = append(list, c)
 		}
 	}
@@ -94,7 +98,7 @@ func (m *model) blockers(r *request) (list []*request) {
 		}
 	}
 	_, by := m.short(r, r.wants())
-	for _, q := range by {
+	for _, q := range append(by, m.barrierBlockers(r)...) {
 		if !slices.Contains(list, q) {
 			list = append(list, q)
 		}
@@ -118,6 +122,9 @@ func (m *model) free(r *request) bool {
 	}
 	if r.ask.Any {
 		return len(m.freeOnes(r)) > 0
+	}
+	if _, ok := r.barrier(); ok {
+		return m.opens(r)
 	}
 	return m.freeFor(r, r.wants())
 }

@@ -66,7 +66,11 @@ func (m *model) wrongWith(c *engine.Acquire) (codes []interlock.Code) {
 			codes = append(codes, interlock.CodeUnknownPattern)
 		}
 	}
-	codes = append(codes, m.wrongClaims(&c.Head, c.Claims, c.Group, interlock.Permits)...)
+	counted := []interlock.Mode{interlock.Permits}
+	if !c.Any {
+		counted = append(counted, interlock.Barrier)
+	}
+	codes = append(codes, m.wrongClaims(&c.Head, c.Claims, c.Group, counted...)...)
 	if c.Any {
 		codes = slices.DeleteFunc(codes, func(code interlock.Code) bool { return code == interlock.CodeTooManyClaims })
 		if n := len(c.Claims); n < 2 || n > interlock.MaxAlternatives {
@@ -102,6 +106,9 @@ func (m *model) wrongClaims(head *engine.Head, asked []interlock.Claim, group st
 		}
 		if claim.Mode > interlock.Exclusive && !slices.Contains(counted, claim.Mode) {
 			codes = append(codes, interlock.CodeInvalidMode)
+		}
+		if claim.Mode == interlock.Barrier && (len(claims) > 1 || claim.Count < 2 || claim.Count > interlock.MaxParties) {
+			codes = append(codes, interlock.CodeInvalidRequest)
 		}
 		codes = append(codes, m.wrongWithPattern(head, claim, group)...)
 	}
@@ -141,11 +148,17 @@ func (m *model) highestNum() (num uint64) {
 
 // made is the request that cmd would make, nil when it makes none.
 func (m *model) made(cmd engine.Command, num uint64) *request {
+	if m.coming != nil {
+		m.coming.num = num
+		return m.coming
+	}
 	switch c := cmd.(type) {
 	case *engine.Acquire:
 		return m.newRequest(c, num)
 	case *engine.Convert:
 		return m.newConversion(c, num)
+	case *engine.Arrive:
+		return m.newArrival(c, num)
 	}
 	return nil
 }
@@ -156,6 +169,8 @@ func idOf(cmd engine.Command) (id [16]byte, attach bool) {
 	case *engine.Acquire:
 		return c.ID, c.Attach
 	case *engine.Convert:
+		return c.ID, c.Attach
+	case *engine.Arrive:
 		return c.ID, c.Attach
 	}
 	return id, false

@@ -104,7 +104,10 @@ func (m *model) permitRequest(cmd engine.Command, ev *engine.Event) error {
 	if err := says(ev, r); err != nil {
 		return err
 	}
+	_, party := r.barrier() // the last one stands in line, too, before all are admitted
 	switch free := m.free(r); {
+	case free && party && ev.Kind == engine.EvQueued:
+		return nil
 	case r.base != nil && ev.Kind == engine.EvGranted:
 		return errors.New("what changes a lease makes no other one")
 	case free && ev.Kind == engine.EvQueued:
@@ -164,6 +167,9 @@ func (m *model) permitAdmission(ev *engine.Event) error {
 	if listens := m.listener(r) != nil || r.base != nil; ev.Offer == listens && !own {
 		return fmt.Errorf("%v: offer=%v, somebody listens=%v", r, ev.Offer, listens)
 	}
+	if g := m.generation(r); ev.Generation != g {
+		return fmt.Errorf("%v: generation %d, not %d", r, ev.Generation, g)
+	}
 	if ev.Waited != m.now.Sub(r.arrived) {
 		return fmt.Errorf("%v waited %v, not %v", r, m.now.Sub(r.arrived), ev.Waited)
 	}
@@ -188,7 +194,9 @@ func (m *model) asksFor(cmd engine.Command, r *request) bool {
 		return c.Ticket == interlock.TicketID(r.ask.ID)
 	case *engine.Acquire:
 		known := m.answerTo(&c.Head)
-		return known != nil && known.num == r.num
+		again := m.made(c, 0) // a party of the same barrier
+		_, party := r.barrier()
+		return known != nil && known.num == r.num || party && again.party() == r.party() && sameClaims(again.claims, r.claims)
 	case *engine.Attach:
 		return r.session != nil && c.Session == r.session.id
 	}

@@ -25,7 +25,13 @@ type push struct {
 // out, so its answer is expected from the state after that.
 func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 	head := headOf(cmd)
-	m.now = head.At
+	m.now, m.coming = head.At, nil
+	if r := m.made(cmd, m.highestNum()+1); r != nil {
+		if _, ok := r.barrier(); ok {
+			m.coming = r
+		}
+	}
+	defer func() { m.coming = nil }()
 	var want answer
 	var known, expected bool
 	var pushes []*push
@@ -49,6 +55,9 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 		}
 	}
 	m.due = nil
+	if err := m.checkBarriers(); err != nil {
+		return err
+	}
 	if err := m.checkRemembered(cmd, known, out); err != nil {
 		return err
 	}
@@ -98,7 +107,7 @@ func (m *model) byTime(ev *engine.Event) bool {
 	case engine.ByPreemption, engine.ByDeadlock:
 		r := m.byNum(ev.Num)
 		return r != nil && r.phase == inGrace
-	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByLapse, engine.ByWaitLimit, engine.ByParking, engine.ByBase:
+	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByLapse, engine.ByWaitLimit, engine.ByParking, engine.ByBase, engine.ByBreak:
 		return ev.RequestID == ""
 	}
 	return false

@@ -86,8 +86,9 @@ type request struct {
 	session *session       // nil for a bare one
 	ask     engine.Acquire // with what was left out filled in
 	claims  []interlock.Claim
-	base    *request // the lease that it converts
-	target  *party   // for whom it waits, in a declared wait
+	base    *request   // the lease that it converts
+	target  *party     // for whom it waits, in a declared wait
+	set     *gathering // of a lease for which a barrier has opened
 	arrived engine.Time
 
 	phase phase
@@ -217,7 +218,10 @@ type model struct {
 	notes    []note
 	writes   []write
 	asks     []asked
-	due      []asked // to come in this step
+	due      []asked    // to come in this step
+	coming   *request   // what the command makes, if it is a party of a barrier
+	opening  []*request // the parties of the barrier that opens in this step
+	broken   []*request // those for whom one breaks
 	patterns map[interlock.Namespace][]*interlock.Pattern
 	settings map[interlock.Namespace]interlock.Settings
 	buckets  map[place]*bucket
@@ -300,6 +304,8 @@ const (
 	// A waiter for tokens is not woken behind one who waits for the whole key.
 	tokensBehind feature = "tokens behind a blocked waiter"
 	// Who preempts a lease without grace is told in the same step that it has the key.
+	// A barrier whose last party is kept away by somebody in line behind the first.
+	barrierLine feature = "circles through a barrier and the line"
 	// A lease that was asked to yield and then converted is lost with its newest fence.
 	freshLosses  feature = "losses with the fence of the conversion"
 	answerInStep feature = "the answer is that of the end of the step"
@@ -312,4 +318,5 @@ var lacking = map[feature]bool{
 	tokensBehind: true,
 	answerInStep: true,
 	freshLosses:  true,
+	barrierLine:  true,
 }

@@ -72,7 +72,8 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 	for _, r := range m.inPhase(waiting) {
 		// Who waits for something below stands in line here for an intent.
 		touches := func(c interlock.Claim) bool { return c.Key == key || above(key, c.Key) }
-		if r.ns == ns && slices.ContainsFunc(r.wants(), touches) {
+		_, party := r.barrier() // one that arrives again stands there, too
+		if r.ns == ns && (slices.ContainsFunc(r.wants(), touches) || party && slices.ContainsFunc(r.claims, touches)) {
 			line = append(line, r)
 		}
 	}

@@ -86,3 +86,30 @@ func (p *player) pattern(o *op) error {
 	one.Preempt = among(o.r[6]>>8, interlock.PreemptAsk, interlock.PreemptAsk, interlock.PreemptRevoke, interlock.PreemptNever)
 	return p.step(&engine.SetPattern{Head: head, Pattern: one})
 }
+
+// arrive lets a party of a barrier come to it again.
+func (p *player) arrive(o *op) error {
+	list := p.m.inPhase(held)
+	if o.r[1]%16 == 0 {
+		list = p.m.inPhase(offered, held, inGrace, closed, over)
+	}
+	var parties []*request
+	for _, r := range list {
+		if r.set != nil {
+			parties = append(parties, r)
+		}
+	}
+	r, ok := pick(o.r[0], parties)
+	if !ok {
+		return nil
+	}
+	c := &engine.Arrive{
+		Head: p.head(r, o.r[2]), Lease: interlock.LeaseID(r.ask.ID), ID: p.id(),
+		MaxWait: among(o.r[3], 0, 0, 0, 5*time.Second), Attach: o.r[3]>>16%5 < 3,
+	}
+	c.Link = uint64(1 + o.r[3]>>20%3)
+	if o.r[4]%4 == 0 {
+		c.RequestID = fmt.Sprintf("r%d", p.ids)
+	}
+	return p.step(c)
+}

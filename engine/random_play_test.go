@@ -26,7 +26,7 @@ func among[T any](r uint32, list ...T) T { return list[int(r)%len(list)] }
 
 func (p *player) play(o *op) error {
 	switch o.kind {
-	case opAcquire:
+	case opAcquire, opBarrier:
 		return p.acquire(o)
 	case opRepeat:
 		return p.repeat(o)
@@ -63,6 +63,8 @@ func (p *player) play(o *op) error {
 		return p.race(o)
 	case opPattern:
 		return p.pattern(o)
+	case opArrive:
+		return p.arrive(o)
 	case opConvert:
 		return p.convert(o)
 	case opSnapshot:
@@ -128,6 +130,21 @@ func (p *player) acquire(o *op) error {
 	c.Claims = p.claims(o)
 	if len(c.Claims) > 1 && o.r[9]%4 == 0 {
 		c.Claims, c.Any = dedupe(c.Claims), true
+	}
+	if o.kind == opBarrier {
+		c.Claims, c.Any = []interlock.Claim{among(o.r[9]>>8,
+			interlock.Claim{Key: "bar", Mode: interlock.Barrier, Count: 2},
+			interlock.Claim{Key: "bar", Mode: interlock.Barrier, Count: 2},
+			interlock.Claim{Key: "c/bar", Mode: interlock.Barrier, Count: 3})}, false
+		if lacking[barrierLine] {
+			c.Claims[0].Key = "bar"
+		}
+		if o.r[9]%24 == 0 {
+			c.Claims[0].Count = among(o.r[9]>>4, uint32(1), 2, 3)
+		}
+		if o.r[9]>>16%8 > 0 {
+			c.OnConflict = interlock.Wait
+		}
 	}
 	if o.r[4]>>8%4 == 0 {
 		c.RequestID = fmt.Sprintf("r%d", p.ids)

@@ -51,13 +51,15 @@ const (
 	opRestart
 	opConvert
 	opPattern
+	opBarrier
+	opArrive
 	opLast
 )
 
 var weights = map[opKind]int{
 	opAcquire: 40, opRepeat: 4, opOpen: 5, opClose: 1, opHeartbeat: 10, opAttach: 3, opDetach: 3, opPoll: 5, opLeave: 3,
 	opGetLease: 2, opRenew: 5, opRelease: 22, opRevoke: 1, opCheck: 3, opAdvance: 22, opRace: 4, opSnapshot: 1, opRestart: 1,
-	opConvert: 10, opPattern: 3,
+	opConvert: 10, opPattern: 3, opBarrier: 10, opArrive: 8,
 }
 
 func program(seed uint64, n int) []op {
@@ -82,7 +84,7 @@ func program(seed uint64, n int) []op {
 func run(ops []op) (*rig, error) {
 	g := newRig()
 	g.namespaces = []interlock.Namespace{"one", "two"}
-	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t"}
+	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar"}
 	g.plain = g.keys[:6]
 	p := &player{rig: g}
 	err := g.start()
@@ -123,7 +125,7 @@ func TestModelMeets(t *testing.T) {
 		"grace ttl", "grace max_hold", "grace session_expired", "ended released", "ended ttl", "ended max_hold", "ended session_closed",
 		"ended session_expired", "ended lapsed", "ended left", "ended revoked", "left left", "left deadlock", "left session_closed",
 		"left session_expired", "left lapsed", "answered", "left wait_limit", "grace stall", "ended stall", "closed ttl", "closed stall",
-		"converted", "left lease_ended", "asked", "grace preempted", "ended preempted", "pattern_set", "pattern_dropped", "configured",
+		"converted", "left lease_ended", "asked", "grace preempted", "ended preempted", "pattern_set", "pattern_dropped", "configured", "left barrier_broken",
 	} {
 		if met[what] == 0 {
 			t.Errorf("no run met %q", what)
