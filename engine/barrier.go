@@ -312,7 +312,7 @@ func (e *Engine) meet(c *Acquire, r *request) bool {
 	}
 	if size := m.node.sizeOf(m.counts); size != 0 && size != r.countOf(m) {
 		e.discard(r)
-		e.refuse(interlock.CodeMismatch, fmt.Sprintf("%s was begun as a %v of %d: come to it with the same number", c.Claims[0].Key, m.modeOf(), size))
+		e.refuse(interlock.CodeMismatch, fmt.Sprintf("%s was begun as a %v of %d: come to it with the same number", c.Claims[0].Key, c.Claims[0].Mode, size))
 		return true
 	}
 	x := r.there(m)
