@@ -19,7 +19,7 @@ func TestBarrier(t *testing.T) {
 			case 0:
 				why := d.get("/v1/why?key=phase").want(200).says("text", "phase is a barrier of 3 parties; 1 is there (ann), 2 are missing.")
 				why.says("advice.message", "the parties that are missing have to come")
-				d.post("/v1/leases", `{"claims":[{"key":"phase","parties":2}]}`).want(409, "mismatch").says("detail", "of 3 parties")
+				d.post("/v1/leases", `{"claims":[{"key":"phase","parties":2}]}`).want(409, "mismatch").says("detail", "barrier of 3")
 			case 1:
 				d.get("/v1/keys/phase").want(200).is("line.1.agent", "ben").is("line.1.mode", "barrier").num("line.1.parties")
 			}

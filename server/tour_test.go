@@ -152,6 +152,13 @@ func tourBarrier(d *door) {
 	}
 }
 
+func tourParts(d *door) {
+	lease := d.acquire("migration", "jobs")
+	d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"jobs","parts":2}]}`).want(202)
+	d.get("/v1/keys/jobs").want(200).num("line.0.parts")
+	d.post("/v1/leases/"+lease+"/release", "").want(200)
+}
+
 // tourEventFields writes an event that has everything.
 func tourEventFields(d *door) {
 	doc, err := spec()
