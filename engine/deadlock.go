@@ -32,6 +32,19 @@ func (e *Engine) suspect(p *party, r *request) {
 	e.suspects = append(e.suspects, s)
 }
 
+// suspectAll suspects whoever may be on a cycle in a namespace. Waits by the order
+// of the lines alone cannot close one.
+func (e *Engine) suspectAll(s *space) {
+	for _, p := range s.torn {
+		e.suspect(p, nil)
+	}
+	for _, sess := range s.sortedSessions() {
+		for _, r := range sess.awaiting {
+			e.suspect(r.party, r)
+		}
+	}
+}
+
 // breakCycle looks at the oldest suspect. If a cycle goes through it, the victim's
 // wait ends and the suspect stays one, for there may be another.
 func (e *Engine) breakCycle() {
@@ -43,85 +56,55 @@ func (e *Engine) breakCycle() {
 	e.suspects = append(e.suspects[:0], e.suspects[1:]...)
 }
 
-// sacrifice ends the wait of a cycle's victim: the lowest base priority, then the
-// fewest leases, then the youngest wait.
-func (e *Engine) sacrifice(cycle []*wait) {
-	victim := 0
-	for i := 1; i < len(cycle); i++ {
-		if worse(cycle[i].req, cycle[victim].req) {
-			victim = i
-		}
-	}
-	cycle = slices.Concat(cycle[victim:], cycle[:victim])
-	steps := make([]interlock.CycleStep, min(len(cycle), interlock.MaxCycleSteps))
-	for i, w := range cycle[:len(steps)] {
-		r := w.req
-		steps[i] = interlock.CycleStep{Agent: r.agentName(), Flow: r.flowName(), Victim: i == 0}
-		if w.via != noNeed {
-			c := r.claimAt(w.via)
-			steps[i].Key, steps[i].Mode = c.Key, c.Mode
-		}
-		if s := r.session(); s != nil {
-			steps[i].Session = s.name
-		}
-	}
-	r := cycle[0].req.whole()
-	caller := r.wait.caller
-	ev := e.event(EvLeft, r)
-	ev.Reason, ev.Cycle, ev.Waited = ByDeadlock, steps, e.now.Sub(r.wait.arrived)
-	e.emit(ev)
-	if caller != nil && r != e.asking {
-		e.refuseGone(caller, r)
-	}
-}
-
-// worse reports whether a is rather to be sacrificed than b.
-func worse(a, b *request) bool {
-	if a.priority != b.priority {
-		return a.priority < b.priority
-	}
-	if la, lb := a.party.leaseCount(), b.party.leaseCount(); la != lb {
-		return la < lb
-	}
-	return a.num > b.num
-}
-
-func (p *party) leaseCount() int {
-	if p == nil {
-		return 0
-	}
-	return len(p.leases)
-}
-
 // claimAt gives the claim of r for which need i exists.
 func (r *request) claimAt(i int) interlock.Claim { return r.claims[r.needs[i].claim] }
 
-// findCycle gives a shortest cycle through the suspect, as the waits on it in the
-// order of its edges, or nil.
+// findCycle gives a shortest cycle through the suspect that is a deadlock, as the
+// waits on it in the order of its edges, or nil.
 func (e *Engine) findCycle(s suspect) []*wait {
+	if !s.isWaitedFor() {
+		return nil
+	}
+	defer func() { clear(e.searched) }()
+	_, last := e.walk(s, 0, true)
+	cycle := cycleTo(last)
+	if hasAlternatives(cycle) {
+		_, last = e.walk(s, e.reduce(s), true)
+		cycle = cycleTo(last)
+	}
+	return cycle
+}
+
+// walk visits the waits that the suspect waits for, by itself or through others,
+// nearest first, and begins with its own. If within is not 0, only waits with this
+// mark count. With closing, it ends at the first one that waits for the suspect, and
+// gives it. What it visited is good until the next walk.
+func (e *Engine) walk(s suspect, within uint64, closing bool) (visited []*wait, last *wait) {
 	e.search++
 	queue := e.searched[:0]
-	defer func() { clear(queue); e.searched = queue[:0] }()
+	defer func() { e.searched = queue }()
 	visit := func(r *request, from *wait, need int) {
-		if r.wait.mark != e.search && r.share == nil { // nobody stands still for a part
-			r.wait.mark, r.wait.from, r.wait.fromNeed = e.search, from, need
-			queue = append(queue, r.wait)
+		if r.share != nil {
+			return // nobody stands still for a part
+		}
+		if w := r.wait; w.mark != e.search && (within == 0 || w.stuck == within) {
+			w.mark, w.from, w.fromNeed = e.search, from, need
+			queue = append(queue, w)
 		}
 	}
-	switch {
-	case s.party != nil && s.party.isWaitedFor():
+	if s.party == nil {
+		visit(s.req, nil, 0)
+	} else {
 		for _, r := range s.party.waits {
 			visit(r, nil, 0)
 		}
-	case s.party == nil && s.req.num == s.num && s.req.phase == waiting && s.req.hasFollower():
-		visit(s.req, nil, 0)
 	}
 	for next := 0; next < len(queue); next++ {
 		w := queue[next]
 		closed := e.eachBlocker(w.req, s, func(need int, p *party, r *request) bool {
 			switch {
 			case p != nil && p == w.req.party:
-			case p != nil && p == s.party, p == nil && r == s.req:
+			case closing && (p != nil && p == s.party || p == nil && r == s.req):
 				w.via = need
 				return true
 			case p != nil:
@@ -134,10 +117,10 @@ func (e *Engine) findCycle(s suspect) []*wait {
 			return false
 		})
 		if closed {
-			return cycleTo(w)
+			return queue, w
 		}
 	}
-	return nil
+	return queue, nil
 }
 
 // cycleTo walks back from the wait that closed the cycle.
@@ -152,6 +135,15 @@ func cycleTo(w *wait) (cycle []*wait) {
 	return cycle
 }
 
+// isWaitedFor is false when nobody can be waiting for the suspect, or it waits for
+// nothing any more.
+func (s suspect) isWaitedFor() bool {
+	if s.party != nil {
+		return s.party.isWaitedFor()
+	}
+	return s.req.num == s.num && s.req.phase == waiting && s.req.hasFollower()
+}
+
 // isWaitedFor is false when nobody can be waiting for the party: it holds nothing
 // that is wanted, and nobody stands behind it.
 func (p *party) isWaitedFor() bool {
@@ -163,7 +155,7 @@ func (p *party) isWaitedFor() bool {
 			return true
 		}
 		for i := range r.needs {
-			if l := r.needs[i].node.line; l != nil && l.modes&conflicts[r.needs[i].mode] != 0 {
+			if m := &r.needs[i]; m.node.line.hasAgainst(m) {
 				return true
 			}
 		}
@@ -179,9 +171,9 @@ func (p *party) isWaitedFor() bool {
 // hasFollower reports whether a conflicting waiter stands behind r.
 func (r *request) hasFollower() bool {
 	for i := range r.needs {
-		against := conflicts[r.needs[i].mode]
-		for c := r.needs[i].node.line.first; c != nil; c = c.next {
-			if against.has(c.mode) && before(r, c.last().req) {
+		m := &r.needs[i]
+		for c := m.node.line.first; c != nil; c = c.next {
+			if c.against(m.mode, m.counts) && before(r, c.last().req) {
 				return true
 			}
 		}
@@ -221,7 +213,15 @@ func (e *Engine) eachInTheWay(r *request, s suspect, visit func(need int, p *par
 				}
 			}
 		}
-		if e.eachAhead(m, s, func(w *request) bool { return visit(i, w.party, w) }) {
+		counts := r.countsAgainst(m)
+		if counts == shortOfPermits {
+			for h := n.first; h != nil; h = h.next {
+				if p := h.req.party; h.counts == interlock.Permits && p != nil && len(p.waits) > 0 && visit(i, p, nil) {
+					return true
+				}
+			}
+		}
+		if e.eachAhead(m, counts != enough, s, func(w *request) bool { return visit(i, w.party, w) }) {
 			return true
 		}
 	}
@@ -236,10 +236,11 @@ func (s *space) tornBelow(n *node, against modeSet) []*party {
 	return s.torn
 }
 
-// eachAhead calls visit for the conflicting waiters before m's request at m's key.
+// eachAhead calls visit for the conflicting waiters before m's request at m's key,
+// and for those who want permits if it is short of them.
 // What a search has met there it need not meet again. The waits of the party that
 // it began with skip each other, so what they have met is kept apart.
-func (e *Engine) eachAhead(m *need, s suspect, visit func(*request) bool) bool {
+func (e *Engine) eachAhead(m *need, short bool, s suspect, visit func(*request) bool) bool {
 	l := m.node.line
 	if l.mark != e.search {
 		l.mark = e.search
@@ -252,7 +253,7 @@ func (e *Engine) eachAhead(m *need, s suspect, visit func(*request) bool) bool {
 		who = 1
 	}
 	for c := l.first; c != nil; c = c.next {
-		if !conflicts[m.mode].has(c.mode) {
+		if !conflicts[m.mode].has(c.mode) && !(short && c.counts == interlock.Permits) {
 			continue
 		}
 		p := c.first()

@@ -250,9 +250,6 @@ func (e *Engine) recover(c *Recover) {
 				r.wait.caller, r.wait.link, r.wait.asked = nil, 0, e.now
 				r.refile()
 				e.watchAnywhere(r)
-				if r.target != nil {
-					e.suspect(r.party, r)
-				}
 			} else if s := r.session(); s != nil && r.asker() != nil {
 				s.note(r, Loss{Lease: e.lease(r), Message: r.yieldWords()})
 			}
@@ -266,9 +263,7 @@ func (e *Engine) recover(c *Recover) {
 			d.uneven = false
 			d.touch()
 		}
-		for _, p := range s.torn {
-			e.suspect(p, nil) // the last term may have ended before it looked
-		}
+		e.suspectAll(s) // the last term may have ended before it looked
 		e.settle()
 		e.rearm()
 	}

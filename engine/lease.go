@@ -352,7 +352,9 @@ func goneCode(r *request) interlock.Code {
 	case BySession, ByTarget:
 		return interlock.CodeSessionEnded
 	case ByDeadlock:
-		return interlock.CodeDeadlock
+		if r.phase == over {
+			return interlock.CodeDeadlock
+		}
 	case ByBase:
 		if r.fence == 0 {
 			return interlock.CodeLeft
@@ -471,8 +473,11 @@ func (r *request) endWords() string {
 	if int(r.reason) < len(lostWords) {
 		words = lostWords[r.reason]
 	}
-	if r.reason == ByBase && r.fence > 0 {
+	switch {
+	case r.reason == ByBase && r.fence > 0:
 		words = "ended with that of its member"
+	case r.reason == ByDeadlock && r.fence > 0:
+		words = "ended: its holder was the victim of a deadlock, and others wait for it"
 	}
 	if len(r.claims) == 0 {
 		words = "the declared wait " + words

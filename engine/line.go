@@ -94,6 +94,19 @@ func (n *node) dropLine() {
 	}
 }
 
+// hasAgainst reports whether somebody waits with whom a need may be in conflict.
+func (l *line) hasAgainst(m *need) bool {
+	if l == nil {
+		return false
+	}
+	for c := l.first; c != nil; c = c.next {
+		if c.against(m.mode, m.counts) {
+			return true
+		}
+	}
+	return false
+}
+
 // length counts the waiters at the key.
 func (l *line) length() (n int) {
 	if l == nil {

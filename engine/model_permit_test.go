@@ -97,7 +97,7 @@ func (m *model) shareBefore(r *request, key interlock.Key, p *interlock.Pattern)
 		}
 	}
 	for _, q := range m.inPhase(waiting) {
-		if q.ns == r.ns && q != r && q.needs(key) > 0 && m.aheadOf(q, r) {
+		if q.ns == r.ns && q != r && q.needs(key) > 0 && m.aheadOf(q, r) && !(m.hopeful && q.party() == r.party()) {
 			x.ahead = append(x.ahead, q)
 		}
 	}
@@ -214,7 +214,7 @@ func (m *model) short(r *request, claims []interlock.Claim) (codes []interlock.C
 		if !x.permitsLeft(p, r.ask.Group, r.needs(c.Key)) {
 			codes = append(codes, interlock.CodeAtCapacity)
 			for _, q := range m.requests {
-				if q.ns == r.ns && q.holds() && permits(q.claims, c.Key) > 0 && q.party() != r.party() {
+				if q.ns == r.ns && q.holds() && permits(q.claims, c.Key) > 0 {
 					by = append(by, q)
 				}
 			}
@@ -225,6 +225,7 @@ func (m *model) short(r *request, claims []interlock.Claim) (codes []interlock.C
 			by = append(by, x.ahead...)
 		}
 	}
+	by = slices.DeleteFunc(by, func(q *request) bool { return q.party() == r.party() })
 	return codes, by
 }
 

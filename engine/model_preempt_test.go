@@ -108,6 +108,8 @@ func (m *model) checkYield(lease *request, got *interlock.Yield) error {
 	switch {
 	case by == nil && got == nil:
 		return nil
+	case by != nil && got == nil && by.arrived == m.now:
+		return nil // that one asked after the lease was told of, in the same step
 	case by == nil || got == nil:
 		return fmt.Errorf("%v is to yield to %v, and is told %+v", lease, by, got)
 	case got.Agent != m.agentOf(by) || got.Flow != by.flow() || got.Priority != by.ask.Priority || got.Since != m.now.Sub(by.arrived) ||

@@ -314,7 +314,6 @@ const (
 // lacking are the features that the model knows and the engine does not have.
 var lacking = map[feature]bool{
 	inheritance:  true,
-	orWaits:      true,
 	tokensBehind: true,
 	answerInStep: true,
 	freshLosses:  true,

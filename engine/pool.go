@@ -199,6 +199,20 @@ func (r *request) short(m *need) shortage {
 	return enough
 }
 
+// countsAgainst says for what of a pool r has to wait for others at one of its
+// needs. Tokens come back by themselves, unless those ahead want too many for the
+// bucket to have enough for r as well.
+func (r *request) countsAgainst(m *need) shortage {
+	if m.counts != interlock.Permits {
+		return enough
+	}
+	short := r.short(m)
+	if p := m.node.pool; short == shortOfTokens && p.ahead(r)+uint64(r.countOf(m)) <= uint64(p.policy.burst()) {
+		return enough
+	}
+	return short
+}
+
 // ahead adds up what the waiters before r want.
 func (p *pool) ahead(r *request) (sum uint64) {
 	if p.node.line != nil {
@@ -213,17 +227,24 @@ func (p *pool) ahead(r *request) (sum uint64) {
 
 // fits reports whether n permits more are there for r.
 func (p *pool) fits(r *request, n uint64) bool {
-	capacity := uint64(p.policy.Capacity)
-	if p.used+n > capacity {
+	if p.used+n > uint64(p.policy.Capacity) {
 		return false
 	}
-	if len(p.policy.Groups) == 0 {
-		return p.used+p.ahead(r)+n <= capacity
+	return p.policy.fits(r.terms.groupName(), n, p.used, p.ahead(r), func(group string) (used, ahead uint64) {
+		return p.usedBy(group), p.aheadIn(group, r)
+	})
+}
+
+// fits reports whether n permits more are there for somebody of a group, when used
+// permits are taken and those ahead in line want some, in all and of each group.
+func (p *policy) fits(mine string, n, used, ahead uint64, of func(group string) (used, ahead uint64)) bool {
+	capacity := uint64(p.Capacity)
+	if len(p.Groups) == 0 || used+n > capacity {
+		return used+ahead+n <= capacity
 	}
-	mine := r.terms.groupName()
-	own := p.usedBy(mine) + p.aheadIn(mine, r) + n
-	share := p.policy.group(mine)
-	if share != nil {
+	taken, wanted := of(mine)
+	own, rest := taken+wanted+n, used+ahead-taken-wanted
+	if share := p.group(mine); share != nil {
 		if share.Max > 0 && own > uint64(share.Max) {
 			return false
 		}
@@ -232,30 +253,20 @@ func (p *pool) fits(r *request, n uint64) bool {
 		}
 	}
 	total := own
-	for i := range p.policy.Groups {
-		g := &p.policy.Groups[i]
+	for i := range p.Groups {
+		g := &p.Groups[i]
 		if g.Name == mine {
 			continue
 		}
-		theirs := p.usedBy(g.Name) + p.aheadIn(g.Name, r)
+		taken, wanted := of(g.Name)
+		theirs := taken + wanted
+		rest -= theirs
 		if g.Max > 0 {
-			theirs = max(p.usedBy(g.Name), min(theirs, uint64(g.Max)))
+			theirs = max(taken, min(theirs, uint64(g.Max)))
 		}
 		total += max(theirs, uint64(g.Min))
 	}
-	for _, g := range p.groups {
-		if p.policy.group(g.group) == nil && g.group != mine {
-			total += g.used
-		}
-	}
-	if p.node.line != nil {
-		for c := p.node.line.first; c != nil; c = c.next {
-			if c.counts == interlock.Permits && c.group != mine && p.policy.group(c.group) == nil {
-				total += c.sumBefore(r)
-			}
-		}
-	}
-	return total <= capacity
+	return total+rest <= capacity
 }
 
 // aheadIn adds up what the waiters of one group before r want.
@@ -300,6 +311,9 @@ func (s *space) capacity(key string, now Time) *interlock.Capacity {
 // repool gives the pools of a namespace what its patterns now say. It takes
 // nothing from anybody who has permits, and lets those go who now may.
 func (e *Engine) repool(s *space, now Time) {
+	if e.live {
+		e.suspectAll(s) // with fewer permits a wait may have lost its alternatives
+	}
 	for _, p := range s.pools {
 		old := p.policy
 		p.policy = s.policyAt(p.node.key)

@@ -281,8 +281,19 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 	for _, x := range r.absent(m) {
 		add(x, false)
 	}
+	short := enough
+	if m.counts == interlock.Permits {
+		short = r.short(m)
+	}
+	if short == shortOfPermits {
+		for h := m.node.first; h != nil && len(edges) < maxWaitEdges; h = h.next {
+			if h.counts == interlock.Permits {
+				add(h.req, false)
+			}
+		}
+	}
 	for c := m.node.line.first; c != nil; c = c.next {
-		if !against.has(c.mode) {
+		if !against.has(c.mode) && (short == enough || c.counts != interlock.Permits) {
 			continue
 		}
 		for p := c.first(); p != nil && before(p.req, r) && len(edges) < maxWaitEdges; p = p.next() {

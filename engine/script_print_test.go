@@ -335,6 +335,9 @@ func atText(key interlock.Key, mode interlock.Mode) string {
 	if key == "" {
 		return ""
 	}
+	if mode.Counts() {
+		return fmt.Sprintf(" at %s(%v)", key, mode)
+	}
 	return " at " + claimsText([]interlock.Claim{{Key: key, Mode: mode}})
 }
 

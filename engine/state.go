@@ -168,6 +168,7 @@ type wait struct {
 	writes   uint64 // Engine.writes when it arrived
 	places   []place
 	mark     uint64 // the deadlock search that has seen it
+	stuck    uint64 // the reduction that found that it can never be served
 	req      *request
 
 	// How that search came here, and the need by which it goes on.

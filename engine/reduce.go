@@ -1,0 +1,243 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Which waits can never be served.
+//
+// Who waits for locks needs all that block it to go away, so a cycle of such waits
+// is a deadlock. Who waits for permits needs only some to be given back, and who
+// waits for any one of several claims only one of them to be free. A cycle through
+// such a wait may be none, because somebody outside of it can help. That is found
+// out by reduction: whoever waits for nothing goes away one day, and so does a
+// party all of whose waits can be served without those that remain, and so on. What
+// remains in the end is deadlocked. Plain locks never come here.
+
+// reduction is about the waits that can be reached from a suspect.
+type reduction struct {
+	e     *Engine
+	waits []*request        // in the order of the line; whole requests
+	stuck map[*request]bool // those of them that remain
+	left  map[*party]int    // and how many remain of each party
+	keys  map[*node]*residue
+}
+
+// residue is what the parties that remain have and want at one key. Of what they
+// want, it is that which stands before the wait that is looked at.
+type residue struct {
+	tally
+	permits []permitResidue // of each group
+}
+
+type permitResidue struct {
+	group       string
+	used, ahead uint64
+}
+
+// hasAlternatives reports whether a wait on the cycle could be served by others
+// than those of the cycle.
+func hasAlternatives(cycle []*wait) bool {
+	return slices.ContainsFunc(cycle, func(w *wait) bool {
+		return w.req.trunk != nil || w.via != noNeed && w.req.needs[w.via].counts == interlock.Permits
+	})
+}
+
+// reduce marks the waits that can be reached from s and never be served, and
+// gives the mark.
+func (e *Engine) reduce(s suspect) uint64 {
+	d := &reduction{e: e, stuck: map[*request]bool{}, left: map[*party]int{}}
+	visited, _ := e.walk(s, 0, false)
+	for _, w := range visited {
+		if w.req.trunk != nil && w.req.pos > 0 {
+			continue // its first branch stands for it
+		}
+		r := w.req.whole()
+		d.waits = append(d.waits, r)
+		d.stuck[r] = true
+		if r.party != nil {
+			d.left[r.party]++
+		}
+	}
+	slices.SortFunc(d.waits, func(a, b *request) int {
+		if before(a, b) {
+			return -1
+		}
+		return 1
+	})
+	for d.round() {
+	}
+	e.search++
+	for _, r := range d.waits {
+		if d.stuck[r] {
+			for way := range r.ways {
+				way.wait.stuck = e.search
+			}
+		}
+	}
+	return e.search
+}
+
+// round looks at every wait that remains, and reports whether one can be served.
+func (d *reduction) round() (progress bool) {
+	d.keys = map[*node]*residue{}
+	seen := map[*party]bool{}
+	for _, r := range d.waits {
+		if p := r.party; p != nil && !seen[p] && !d.gone(p, r) {
+			seen[p] = true
+			for _, l := range p.leases {
+				d.add(l, false)
+			}
+		}
+	}
+	for _, r := range d.waits {
+		if d.stuck[r] && d.servable(r) {
+			progress = true
+			delete(d.stuck, r)
+			if r.party != nil {
+				d.left[r.party]--
+			}
+		}
+		if !d.gone(r.party, r) {
+			for way := range r.ways {
+				d.add(way, true)
+			}
+		}
+	}
+	return progress
+}
+
+// gone reports whether a party, or a wait without one, is not among those that
+// remain.
+func (d *reduction) gone(p *party, r *request) bool {
+	if p != nil {
+		return d.left[p] == 0
+	}
+	return !d.stuck[r]
+}
+
+// add counts what r has, or waits for, among what remains.
+func (d *reduction) add(r *request, waits bool) {
+	for i := range r.needs {
+		m := &r.needs[i]
+		x := d.keys[m.node]
+		if x == nil {
+			x = &residue{}
+			d.keys[m.node] = x
+		}
+		x.add(r, m, waits)
+	}
+}
+
+func (x *residue) add(r *request, m *need, waits bool) {
+	if waits {
+		x.waits[m.mode]++
+	} else {
+		x.granted[m.mode]++
+	}
+	if m.counts != interlock.Permits {
+		return
+	}
+	group, count := r.terms.groupName(), uint64(r.countOf(m))
+	i := slices.IndexFunc(x.permits, func(g permitResidue) bool { return g.group == group })
+	if i < 0 {
+		i = len(x.permits)
+		x.permits = append(x.permits, permitResidue{group: group})
+	}
+	if waits {
+		x.permits[i].ahead += count
+	} else {
+		x.permits[i].used += count
+	}
+}
+
+// of gives the permits that those of a group have, and want.
+func (x *residue) of(group string) (used, ahead uint64) {
+	for _, g := range x.permits {
+		if g.group == group {
+			return g.used, g.ahead
+		}
+	}
+	return 0, 0
+}
+
+// servable reports whether r can be served without those that remain.
+func (d *reduction) servable(r *request) bool {
+	for way := range r.ways {
+		if d.free(way) {
+			return true
+		}
+	}
+	return false
+}
+
+// free reports whether nobody of those that remain is in the way of r. What its own
+// party has it can give back, so that is not.
+func (d *reduction) free(r *request) bool {
+	for i := range r.needs {
+		m := &r.needs[i]
+		x := d.keys[m.node]
+		if x == nil {
+			continue
+		}
+		own := d.ownAt(r, m.node)
+		for mode := is; mode <= ex; mode++ {
+			if conflicts[m.mode].has(mode) && (x.granted[mode] > own.granted[mode] || x.waits[mode] > own.waits[mode]) {
+				return false
+			}
+		}
+		if m.counts == interlock.Permits && !x.spares(r, m, own) {
+			return false
+		}
+	}
+	blocks := func(_ int, p *party, other *request) bool {
+		return (p == nil || p != r.party) && !d.gone(p, other)
+	}
+	if r.target != nil {
+		return !r.eachTarget(blocks)
+	}
+	d.e.search++ // each looks at the whole line
+	return !d.e.eachAbsent(r, suspect{}, blocks)
+}
+
+// ownAt gives what r's own party has at a key, and wants before r.
+func (d *reduction) ownAt(r *request, n *node) *residue {
+	x := &residue{}
+	if r.party == nil {
+		return x
+	}
+	for _, l := range r.party.leases {
+		if m := l.needAt(n); m != nil {
+			x.add(l, m, false)
+		}
+	}
+	for _, w := range r.party.waits {
+		if m := w.needAt(n); m != nil && before(w, r) {
+			x.add(w, m, true)
+		}
+	}
+	return x
+}
+
+// spares reports whether there are permits for r besides those that others of x
+// have, or want before it, and tokens, once they have come back.
+func (x *residue) spares(r *request, m *need, own *residue) bool {
+	p := m.node.pool.policy
+	if p == nil {
+		return true
+	}
+	of := func(group string) (used, ahead uint64) {
+		used, ahead = x.of(group)
+		ownUsed, ownAhead := own.of(group)
+		return used - ownUsed, ahead - ownAhead
+	}
+	var used, ahead uint64
+	for _, g := range x.permits {
+		u, a := of(g.group)
+		used, ahead = used+u, ahead+a
+	}
+	n := uint64(r.countOf(m))
+	return (p.Capacity == 0 || p.fits(r.terms.groupName(), n, used, ahead, of)) && (p.Rate == 0 || ahead+n <= uint64(p.burst()))
+}

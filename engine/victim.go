@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// sacrifice ends the wait of a cycle's victim: the lowest base priority, then the
+// fewest leases, then the youngest wait. Where the patterns of the contested keys
+// say so, the leases that it is waited for go as well, after their grace.
+func (e *Engine) sacrifice(cycle []*wait) {
+	victim := 0
+	for i := 1; i < len(cycle); i++ {
+		if worse(cycle[i].req, cycle[victim].req) {
+			victim = i
+		}
+	}
+	cycle = slices.Concat(cycle[victim:], cycle[:victim])
+	steps := make([]interlock.CycleStep, min(len(cycle), interlock.MaxCycleSteps))
+	for i, w := range cycle[:len(steps)] {
+		r := w.req
+		steps[i] = interlock.CycleStep{Agent: r.agentName(), Flow: r.flowName(), Victim: i == 0}
+		if w.via != noNeed {
+			c := r.claimAt(w.via)
+			steps[i].Key, steps[i].Mode = c.Key, c.Mode
+		}
+		if s := r.session(); s != nil {
+			steps[i].Session = s.name
+		}
+	}
+	r := cycle[0].req.whole()
+	forfeit := r.party.forfeit(cycle[len(cycle)-1])
+	caller := r.wait.caller
+	ev := e.event(EvLeft, r)
+	ev.Reason, ev.Cycle, ev.Waited = ByDeadlock, steps, e.now.Sub(r.wait.arrived)
+	e.emit(ev)
+	if caller != nil && r != e.asking {
+		e.refuseGone(caller, r)
+	}
+	for _, l := range forfeit {
+		e.hard(l, ByDeadlock)
+	}
+}
+
+// worse reports whether a is rather to be sacrificed than b.
+func worse(a, b *request) bool {
+	if a.priority != b.priority {
+		return a.priority < b.priority
+	}
+	if la, lb := a.party.leaseCount(), b.party.leaseCount(); la != lb {
+		return la < lb
+	}
+	return a.num > b.num
+}
+
+func (p *party) leaseCount() int {
+	if p == nil {
+		return 0
+	}
+	return len(p.leases)
+}
+
+// forfeit gives the party's leases for which the wait before it in a cycle waits,
+// and which it loses as the victim, in the order of their fences.
+func (p *party) forfeit(w *wait) (list []*request) {
+	if p == nil || w.via == noNeed {
+		return nil
+	}
+	m := &w.req.needs[w.via]
+	for _, l := range p.leases {
+		if l.phase == held && l.revokedFor(m) {
+			list = append(list, l)
+		}
+	}
+	slices.SortFunc(list, func(a, b *request) int {
+		if a.fence < b.fence {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// revokedFor reports whether r claims something that is in the way of a need, on a
+// key whose pattern takes it from a deadlock's victim.
+func (r *request) revokedFor(m *need) bool {
+	for _, c := range r.claims {
+		mode := lockOf(c.Mode)
+		if isBelow(string(c.Key), m.node.key) {
+			mode = intent(c.Mode)
+		} else if string(c.Key) != m.node.key {
+			continue
+		}
+		if !conflicts[m.mode].has(mode) && !(c.Mode == interlock.Permits && m.counts == interlock.Permits) {
+			continue
+		}
+		if p := r.space.policyAt(string(c.Key)); p != nil && p.OnDeadlock == interlock.DeadlockRevoke {
+			return true
+		}
+	}
+	return false
+}
