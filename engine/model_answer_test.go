@@ -52,6 +52,8 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.expectConvert(c)
 	case *engine.Arrive:
 		return m.expectArrive(c)
+	case *engine.Declare:
+		return m.expectDeclare(c)
 	case *engine.SetPattern, *engine.Configure:
 		return refused(interlock.CodeInvalidPattern, "") // or Done: what is wrong with it the scripts say
 	case *engine.DropPattern:
@@ -115,7 +117,7 @@ func mine(head *engine.Head, r *request) bool {
 func (m *model) withTicket(head *engine.Head, id interlock.TicketID, then func(*request) answer) answer {
 	r := m.byID(head.Namespace, id)
 	switch {
-	case r != nil && r.phase == over && !mine(head, r):
+	case r != nil && (r.phase == over || r.phase == closed) && !mine(head, r):
 		return refused(append(ended(head, r, interlock.CodeUnknownTicket), "")...)
 	case r == nil || !mine(head, r):
 		return refused(interlock.CodeUnknownTicket)
@@ -165,6 +167,8 @@ func (m *model) revokedBy(c *engine.Revoke, r *request) bool {
 // gone gives the codes that may say why r is over.
 func gone(r *request) []interlock.Code {
 	switch r.why {
+	case engine.ByTarget:
+		return []interlock.Code{interlock.CodeSessionEnded}
 	case engine.ByBreak:
 		return []interlock.Code{interlock.CodeBroken}
 	case engine.ByPreemption:

@@ -28,6 +28,9 @@ func (m *model) between(settled bool) error {
 		if r.session != nil && r.session.ended {
 			return fmt.Errorf("%v is of a session that has ended", r)
 		}
+		if r.target != nil && r.target.session.ended {
+			return fmt.Errorf("%v was left waiting for a session that has ended", r)
+		}
 		if r.base != nil && r.base.phase != held {
 			return fmt.Errorf("%v was left waiting, and its lease is no longer held", r)
 		}

@@ -174,6 +174,10 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 		if limit, ok := r.waitEnd(); !ok || !limit.mayBeDue(m.now) {
 			return wrong
 		}
+	case engine.ByTarget:
+		if r.target == nil || !r.target.session.ended {
+			return wrong
+		}
 	case engine.ByBreak:
 		if !slices.Contains(m.broken, r) {
 			return wrong

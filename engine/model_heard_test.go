@@ -44,6 +44,10 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 			r.beat = at(m.now)
 		}
 		r.report(m.now, c.Progress)
+	case *engine.OpenSession:
+		if opened := m.sessionByID(head.Namespace, c.ID); opened != nil {
+			opened.name = got.Session.Name
+		}
 	case *engine.Poll:
 		if r := m.byID(head.Namespace, c.Ticket); r != nil && got.Outcome == engine.Queued {
 			m.attach(r, head, c.Attach)

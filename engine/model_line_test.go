@@ -93,7 +93,7 @@ func (m *model) inherited(r *request) int {
 // blockers are all that r has to wait for, or for one of which it has to.
 func (m *model) blockers(r *request) (list []*request) {
 	for _, q := range m.requests {
-		if r.target != nil && q.phase == waiting && q.party() == *r.target || r.target == nil && m.inTheWay(q, r, r.wants()) {
+		if r.target != nil && q.phase == waiting && r.target.meets(q, r) || r.target == nil && m.inTheWay(q, r, r.wants()) {
 			list = append(list, q)
 		}
 	}

@@ -159,6 +159,10 @@ func (m *model) made(cmd engine.Command, num uint64) *request {
 		return m.newConversion(c, num)
 	case *engine.Arrive:
 		return m.newArrival(c, num)
+	case *engine.Declare:
+		if r := m.newDeclared(c, num); r != nil {
+			return r
+		}
 	}
 	return nil
 }
@@ -171,6 +175,8 @@ func idOf(cmd engine.Command) (id [16]byte, attach bool) {
 	case *engine.Convert:
 		return c.ID, c.Attach
 	case *engine.Arrive:
+		return c.ID, c.Attach
+	case *engine.Declare:
 		return c.ID, c.Attach
 	}
 	return id, false

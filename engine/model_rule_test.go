@@ -129,6 +129,12 @@ func says(ev *engine.Event, r *request) error {
 		base = r.base.num
 	}
 	a := &r.ask
+	if r.target != nil {
+		if ev.ID != a.ID || ev.Target != r.target.session.num || ev.TargetFlow != r.target.flow || ev.MaxWait != a.MaxWait || ev.Purpose != a.Purpose {
+			return fmt.Errorf("it does not say what was declared by %v: %+v", r, ev)
+		}
+		return nil
+	}
 	one := a.Any && ev.Kind == engine.EvGranted // of the alternatives, the one that it gets
 	same := ev.ID == a.ID && (one || slices.Equal(ev.Claims, r.claims) && ev.Any == a.Any) && ev.Priority == a.Priority && ev.Base == base &&
 		ev.MaxWait == a.MaxWait && (ev.Kind == engine.EvGranted || ev.Lead == r.lead)

@@ -26,6 +26,14 @@ type push struct {
 func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 	head := headOf(cmd)
 	m.now, m.coming = head.At, nil
+	if _, ok := cmd.(*engine.Recover); ok { // nobody listens in a new term
+		for _, s := range m.sessions {
+			s.receiver = nil
+		}
+		for _, r := range m.requests {
+			r.attached = nil
+		}
+	}
 	if r := m.made(cmd, m.highestNum()+1); r != nil {
 		if _, ok := r.barrier(); ok {
 			m.coming = r
@@ -107,7 +115,7 @@ func (m *model) byTime(ev *engine.Event) bool {
 	case engine.ByPreemption, engine.ByDeadlock:
 		r := m.byNum(ev.Num)
 		return r != nil && r.phase == inGrace
-	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByLapse, engine.ByWaitLimit, engine.ByParking, engine.ByBase, engine.ByBreak:
+	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByLapse, engine.ByWaitLimit, engine.ByParking, engine.ByBase, engine.ByBreak, engine.ByTarget:
 		return ev.RequestID == ""
 	}
 	return false

@@ -64,6 +64,7 @@ type session struct {
 	ns    interlock.Namespace
 	id    interlock.SessionID
 	agent string
+	name  string // the public one
 	ttl   time.Duration
 	beat  span // its last heartbeat
 	ended bool
@@ -87,7 +88,7 @@ type request struct {
 	ask     engine.Acquire // with what was left out filled in
 	claims  []interlock.Claim
 	base    *request   // the lease that it converts
-	target  *party     // for whom it waits, in a declared wait
+	target  *target    // for whom it waits, in a declared wait
 	set     *gathering // of a lease for which a barrier has opened
 	arrived engine.Time
 
@@ -306,6 +307,8 @@ const (
 	// Who preempts a lease without grace is told in the same step that it has the key.
 	// A barrier whose last party is kept away by somebody in line behind the first.
 	barrierLine feature = "circles through a barrier and the line"
+	// A session that waits for a flow of its own is forgotten when it ends.
+	ownSession feature = "declared waits within a session"
 	// A lease that was asked to yield and then converted is lost with its newest fence.
 	freshLosses  feature = "losses with the fence of the conversion"
 	answerInStep feature = "the answer is that of the end of the step"
@@ -318,4 +321,5 @@ var lacking = map[feature]bool{
 	answerInStep: true,
 	freshLosses:  true,
 	barrierLine:  true,
+	ownSession:   true,
 }

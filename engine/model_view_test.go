@@ -136,6 +136,10 @@ func (m *model) checkWaits(edges []engine.WaitEdge, ns interlock.Namespace) erro
 	name := func(agent, flow string) string { return agent + "/" + flow }
 	want, got := map[pair]bool{}, map[pair]bool{}
 	for _, r := range m.inPhase(waiting) {
+		if r.target != nil && r.ns == ns {
+			want[pair{name(m.agentOf(r), r.flow()), name(r.target.session.agent, r.target.flow), false}] = true
+			continue
+		}
 		for _, b := range m.blockers(r) {
 			if r.ns == ns {
 				want[pair{name(m.agentOf(r), r.flow()), name(m.agentOf(b), b.flow()), b.phase == waiting}] = true

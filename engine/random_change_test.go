@@ -113,3 +113,27 @@ func (p *player) arrive(o *op) error {
 	}
 	return p.step(c)
 }
+
+// declare declares a wait for another session.
+func (p *player) declare(o *op) error {
+	on, by := p.session(o.r[0], o.r[1]), p.session(o.r[2], 1)
+	if on == nil || by == nil || on == by && lacking[ownSession] {
+		return nil
+	}
+	c := &engine.Declare{
+		Head: p.in(by), ID: p.id(), Flow: among(o.r[3], "main", "main", "sub"),
+		On:      engine.Party{Session: on.name, Flow: among(o.r[4], "", "main", "sub")},
+		MaxWait: among(o.r[5], 0, 0, 10*time.Second), Attach: o.r[6]%2 == 0,
+	}
+	if o.r[4]>>8%3 == 0 {
+		c.On.Session, c.On.Agent = "", on.agent
+	}
+	if o.r[5]>>8%8 == 0 {
+		c.Session, c.Agent = interlock.SessionID{}, fmt.Sprintf("bare-%d", p.ids)
+	}
+	if o.r[6]>>8%4 == 0 {
+		c.RequestID = fmt.Sprintf("r%d", p.ids)
+	}
+	c.Link = uint64(1 + o.r[7]%3)
+	return p.step(c)
+}

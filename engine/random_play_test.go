@@ -65,6 +65,8 @@ func (p *player) play(o *op) error {
 		return p.pattern(o)
 	case opArrive:
 		return p.arrive(o)
+	case opDeclare:
+		return p.declare(o)
 	case opConvert:
 		return p.convert(o)
 	case opSnapshot:

@@ -1,0 +1,81 @@
+package engine_test
+
+import (
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// target is for whom a declared wait is: a session, or one flow of it.
+type target struct {
+	session *session
+	flow    string // "" for any
+}
+
+// meets reports whether q is of those for whom r waits.
+func (t *target) meets(q *request, r *request) bool {
+	return q.session == t.session && (t.flow == "" || q.ask.Flow == t.flow) && q.party() != r.party()
+}
+
+// newDeclared is the wait that c declares; nil if it cannot be.
+func (m *model) newDeclared(c *engine.Declare, num uint64) *request {
+	on, codes := m.declaredOn(c)
+	if len(codes) > 0 {
+		return nil
+	}
+	ask := engine.Acquire{Head: c.Head, ID: c.ID, Agent: c.Agent, Flow: c.Flow, Purpose: c.Purpose, MaxWait: c.MaxWait, OnConflict: interlock.Wait, Attach: c.Attach}
+	r := &request{num: num, ns: c.Namespace, ask: ask, arrived: m.now, target: on}
+	r.session = m.sessionByID(c.Namespace, c.Session)
+	switch {
+	case r.session == nil:
+		r.ask.Flow = ""
+	case c.Flow == "":
+		r.ask.Flow = "main"
+	}
+	return r
+}
+
+// declaredOn finds for whom c waits: a session by its public name, or by the name of
+// an agent that has one only.
+func (m *model) declaredOn(c *engine.Declare) (*target, []interlock.Code) {
+	var live, over []*session
+	for _, s := range m.sessions {
+		if s.ns != c.Namespace || c.On.Session == "" && s.agent != c.On.Agent || c.On.Session != "" && s.name != c.On.Session {
+			continue
+		}
+		if s.ended {
+			over = append(over, s)
+		} else {
+			live = append(live, s)
+		}
+	}
+	self := m.sessionByID(c.Namespace, c.Session)
+	flow := c.Flow
+	if flow == "" {
+		flow = "main"
+	}
+	switch {
+	case c.On.Session == "" && c.On.Agent == "" || len(live) > 1 || c.MaxWait < 0:
+		return nil, []interlock.Code{interlock.CodeInvalidRequest, interlock.CodeInvalidTTL}
+	case len(live) == 0 && len(over) > 0:
+		return nil, []interlock.Code{interlock.CodeSessionEnded, interlock.CodeUnknownSession}
+	case len(live) == 0:
+		return nil, []interlock.Code{interlock.CodeUnknownSession}
+	case live[0] == self && c.On.Flow == flow:
+		return nil, []interlock.Code{interlock.CodeInvalidRequest}
+	}
+	return &target{live[0], c.On.Flow}, nil
+}
+
+func (m *model) expectDeclare(c *engine.Declare) answer {
+	if !c.Session.IsZero() {
+		if s := m.sessionByID(c.Namespace, c.Session); s == nil {
+			return refused(interlock.CodeUnknownSession)
+		} else if s.ended {
+			return refused(interlock.CodeSessionEnded)
+		}
+	}
+	if _, codes := m.declaredOn(c); len(codes) > 0 {
+		return refused(codes...)
+	}
+	return answer{outcome: engine.Queued, fresh: true}
+}
