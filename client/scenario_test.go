@@ -247,7 +247,7 @@ var basicScenarios = []scenario{
 }
 
 func TestScenarios(t *testing.T) {
-	for _, sc := range slices.Concat(basicScenarios, limitScenarios, changeScenarios, parkScenarios, declareScenarios) {
+	for _, sc := range slices.Concat(basicScenarios, limitScenarios, changeScenarios, parkScenarios, declareScenarios, memberScenarios) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Run("embedded", func(t *testing.T) {
 				w := inMemory(t)
