@@ -127,11 +127,11 @@ func (c *Client) await(ctx context.Context, k *call, queued func(interlock.Ticke
 		select {
 		case <-k.news:
 		case <-end:
-			switch c.forget(k) {
+			switch was, refusal := c.forget(k); was {
 			case standing:
 				return nil, fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
 			case ready:
-				return nil, fmt.Errorf("%w: %w", c.unreachable(nil), context.Cause(ctx))
+				return nil, c.notSent(ctx, refusal)
 			case sent:
 				return nil, unknown(ctx, "the request for "+what)
 			}
@@ -153,18 +153,20 @@ func (c *Client) await(ctx context.Context, k *call, queued func(interlock.Ticke
 	}
 }
 
-// forget gives up a call whose waiter goes away, and says how far it had come. If
-// it was done it is still the waiter's, else it is not.
-func (c *Client) forget(k *call) phase {
+// forget gives up a call whose waiter goes away, and says how far it had come, and
+// why not further if it was held back. If it was done it is still the waiter's,
+// else it is not.
+func (c *Client) forget(k *call) (was phase, refusal error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	was := k.phase
+	was = k.phase
 	switch was {
 	case ready:
 		if k.op.Kind == proto.OpRelease {
 			k.forgotten = true // it is sent when there is a server again
-			return sent
+			return sent, nil
 		}
+		refusal = k.err
 		c.unqueue(k)
 		c.free(k)
 	case sent:
@@ -178,7 +180,7 @@ func (c *Client) forget(k *call) phase {
 		c.leave(k)
 		c.free(k)
 	}
-	return was
+	return was, refusal
 }
 
 func claimsOf(req *Request) []interlock.Claim {

@@ -34,6 +34,10 @@ type call struct {
 	read     *proto.Reply       // what a query found
 	lease    *interlock.LeaseID // of a leave: look at this lease afterwards
 	member   *Member            // of an acquire that joins
+
+	repeated bool        // it was sent over an earlier link too, so it may have been carried out
+	later    *time.Timer // not nil while it is held back, see postpone.go
+	pace     *Backoff
 }
 
 // stands reports whether the operation may stand in line.

@@ -35,6 +35,7 @@ type Client struct {
 	conn     *conn // nil while there is no link
 	front    []*call
 	queue    []*call
+	late     []*call // held back, and to be sent as new
 	progress string
 	outage   time.Time // since when there is no link; zero when there is one
 	refusal  *interlock.Error
@@ -130,9 +131,9 @@ func (c *Client) do(ctx context.Context, k *call, what string) (found *proto.Rep
 	select {
 	case <-k.news:
 	case <-ctx.Done():
-		switch c.forget(k) {
+		switch was, refusal := c.forget(k); was {
 		case ready:
-			return nil, fmt.Errorf("%w: %w", c.unreachable(nil), context.Cause(ctx))
+			return nil, c.notSent(ctx, refusal)
 		case sent:
 			return nil, unknown(ctx, what)
 		}
@@ -140,6 +141,15 @@ func (c *Client) do(ctx context.Context, k *call, what string) (found *proto.Rep
 	found, err = k.read, k.err
 	c.free(k)
 	return found, err
+}
+
+// notSent is what a caller is told whose context ended before the server took the
+// request: it was refused so far, or there was no server.
+func (c *Client) notSent(ctx context.Context, refusal error) error {
+	if refusal == nil {
+		refusal = c.unreachable(nil)
+	}
+	return fmt.Errorf("%w: %w", refusal, context.Cause(ctx))
 }
 
 // usable says why nothing can be asked for, or nil. mu is held.
@@ -213,9 +223,10 @@ func (c *Client) Close(ctx context.Context) error {
 	c.closed = ErrClosed
 	sess := c.sess
 	for _, k := range c.everything() {
+		c.dismiss(k)
 		k.finish(nil, ErrClosed)
 	}
-	c.front, c.queue = nil, nil
+	c.front, c.queue, c.late = nil, nil, nil
 	var k *call
 	if sess != nil {
 		why := &interlock.Error{Code: interlock.CodeSessionEnded, Message: "the client was closed, and its leases with it"}
@@ -257,7 +268,7 @@ func (c *Client) everything() (list []*call) {
 			list = append(list, k)
 		}
 	}
-	list = append(list, c.queue...)
+	list = append(append(list, c.queue...), c.late...)
 	if c.sess != nil {
 		list = append(list, c.sess.window.all()...)
 		for _, k := range c.sess.tickets {

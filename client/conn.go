@@ -217,6 +217,8 @@ func (c *Client) resume(s *session) {
 			s.window.remove(k.op.Seq)
 			continue
 		}
+		c.dismiss(k)
+		k.repeated = true
 		front = append(front, k)
 	}
 	for _, k := range c.front {

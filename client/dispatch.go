@@ -32,11 +32,16 @@ func (c *Client) dispatch(n *conn, frame *proto.ServerFrame) {
 		}
 		if k := s.window.get(r.Seq); k != nil {
 			full := s.window.open() >= windowLimit
-			s.window.remove(r.Seq)
+			late := c.postpone(s, k, r, at)
+			if !late {
+				s.window.remove(r.Seq)
+			}
 			if full && len(c.queue)+len(c.front) > 0 {
 				n.ring()
 			}
-			c.answered(s, k, r, at)
+			if !late {
+				c.answered(s, k, r, at)
+			}
 		} else if k := s.waits[r.Seq]; k != nil {
 			delete(s.waits, r.Seq)
 			c.ends(s, k, r, at)
@@ -325,10 +330,11 @@ func (c *Client) sessionOver(s *session, why *interlock.Error) {
 	slices.SortStableFunc(all, func(a, b *call) int { return cmp.Compare(a.op.Seq-1, b.op.Seq-1) }) // 0, not sent, is last
 	c.sess, c.front, c.queue = nil, nil, nil
 	for _, k := range all {
+		c.dismiss(k)
 		again := !k.forgotten && k.outlives(lost)
 		switch {
 		case again:
-			k.phase, k.op.Seq = ready, 0
+			k.phase, k.op.Seq, k.repeated, k.warnings = ready, 0, false, nil
 			k.op.Claims = slices.Clone(k.op.Claims)
 			c.queue = append(c.queue, k)
 		case k.op.Kind == proto.OpPoll:
@@ -353,6 +359,7 @@ func (c *Client) sessionOver(s *session, why *interlock.Error) {
 
 // unqueue takes a call that was not sent out of the queue.
 func (c *Client) unqueue(k *call) {
+	c.dismiss(k)
 	same := func(other *call) bool { return other == k }
 	c.front = slices.DeleteFunc(c.front, same)
 	c.queue = slices.DeleteFunc(c.queue, same)
@@ -360,6 +367,7 @@ func (c *Client) unqueue(k *call) {
 
 // replace puts another call in the place of one that is under way.
 func (c *Client) replace(k, by *call) {
+	c.dismiss(k)
 	if i := slices.Index(c.queue, k); i >= 0 {
 		c.queue[i] = by
 		return

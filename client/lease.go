@@ -378,7 +378,7 @@ func (l *Lease) release(ctx context.Context, out Outcome) error {
 	select {
 	case <-k.news:
 	case <-ctx.Done():
-		if c.forget(k) != done {
+		if was, _ := c.forget(k); was != done {
 			return unknown(ctx, what)
 		}
 	}

@@ -24,8 +24,24 @@ func (s *script) Dial(context.Context, proto.Hello) (proto.ClientLink, error) {
 	return theirs, nil
 }
 
-// next gives the client's next operation, which must be of this kind.
+// next gives the client's next operation, which must be of this kind. Heartbeats
+// before it are answered.
 func (s *script) next(kind proto.OpKind) proto.Op {
+	s.t.Helper()
+	for {
+		op := s.read()
+		if op.Kind == proto.OpHeartbeat && kind != proto.OpHeartbeat {
+			s.answer(op)
+			continue
+		}
+		if op.Kind != kind {
+			s.t.Errorf("operation %d came instead of %d: %+v", op.Kind, kind, op)
+		}
+		return op
+	}
+}
+
+func (s *script) read() proto.Op {
 	s.t.Helper()
 	for len(s.ops) == 0 {
 		if s.link == nil {
@@ -40,9 +56,6 @@ func (s *script) next(kind proto.OpKind) proto.Op {
 	}
 	op := s.ops[0]
 	s.ops = s.ops[1:]
-	if op.Kind != kind {
-		s.t.Errorf("operation %d came instead of %d: %+v", op.Kind, kind, op)
-	}
 	return op
 }
 
