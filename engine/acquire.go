@@ -68,11 +68,8 @@ func (e *Engine) acquire(c *Acquire) {
 		return
 	}
 	switch {
-	case c.OnConflict == interlock.Wait, r.opens():
-		e.queue(r, c.Attach)
-	case c.OnConflict == interlock.Preempt:
-		e.queue(r, c.Attach)
-		e.preempt(r)
+	case c.OnConflict == interlock.Wait, c.OnConflict == interlock.Preempt, r.opens():
+		e.queue(r, c.OnConflict, c.Attach)
 	case c.OnConflict == interlock.Skip:
 		conflict := e.inTheWay(r)
 		e.discard(r)
@@ -169,7 +166,7 @@ func (e *Engine) grant(c *Acquire, r *request) {
 
 // queue puts a new request in line and answers how that came out. With attach, the
 // command's caller listens for what follows.
-func (e *Engine) queue(r *request, attach bool) {
+func (e *Engine) queue(r *request, how interlock.OnConflict, attach bool) {
 	if no := r.lineFull(e.head.Actor); no != nil {
 		e.discard(r)
 		e.refuseFor(no)
@@ -179,12 +176,12 @@ func (e *Engine) queue(r *request, attach bool) {
 	ev.Actor = e.head.Actor
 	e.tag(ev, Queued)
 	e.emit(ev)
-	e.stand(r, attach)
+	e.stand(r, how, attach)
 }
 
 // stand does what there is to do for somebody new in line, and answers how that
 // came out.
-func (e *Engine) stand(r *request, attach bool) {
+func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
 	r.refile()
 	e.watchAnywhere(r)
 	e.suspect(r.party, r)
@@ -196,6 +193,10 @@ func (e *Engine) stand(r *request, attach bool) {
 		e.open(r)
 	}
 	e.settle()
+	if how == interlock.Preempt && r.phase == waiting {
+		e.preempt(r)
+		e.settle()
+	}
 	e.asking = nil
 	switch r.phase {
 	case waiting:

@@ -359,7 +359,7 @@ func (e *Engine) arrive(c *Arrive) {
 		e.refuse(code, problem)
 		return
 	}
-	e.queue(e.conversion(&Convert{Head: c.Head, ID: c.ID, Claims: l.claims, MaxWait: c.MaxWait}, l), c.Attach)
+	e.queue(e.conversion(&Convert{Head: c.Head, ID: c.ID, Claims: l.claims, MaxWait: c.MaxWait}, l), interlock.Wait, c.Attach)
 }
 
 // membersLeft counts the leases of the set at n that are in their holders' hands.

@@ -78,10 +78,7 @@ func (e *Engine) convert(c *Convert) {
 		e.refuseHeld(r)
 	default:
 		e.dropConversion(l, ByLeaving)
-		e.queue(r, c.Attach)
-		if c.OnConflict == interlock.Preempt {
-			e.preempt(r)
-		}
+		e.queue(r, c.OnConflict, c.Attach)
 	}
 }
 

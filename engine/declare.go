@@ -47,7 +47,7 @@ func (e *Engine) declare(c *Declare) {
 		return
 	}
 	e.try(r)
-	e.queue(r, c.Attach)
+	e.queue(r, interlock.Wait, c.Attach)
 }
 
 // party finds the live session that somebody means by its public name, or by the

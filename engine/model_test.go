@@ -318,7 +318,6 @@ const (
 var lacking = map[feature]bool{
 	inheritance:  true,
 	tokensBehind: true,
-	answerInStep: true,
 	freshLosses:  true,
 	barrierLine:  true,
 	ownSession:   true,

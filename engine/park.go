@@ -242,10 +242,7 @@ func (e *Engine) resumeInLine(c *Resume, r, t *request) {
 	ev.Queued = true
 	e.tag(ev, Queued)
 	e.emit(ev)
-	e.stand(r, c.Attach)
-	if c.OnConflict == interlock.Preempt {
-		e.preempt(r)
-	}
+	e.stand(r, c.OnConflict, c.Attach)
 }
 
 // evolveParked puts a lease aside. In a snapshot one that is away never had its

@@ -203,9 +203,17 @@ func (s *space) unknownKey(key interlock.Key) *refusal {
 	return no
 }
 
-// respell makes a key of the shape with words for its variables.
+// respell makes a key of the shape with words for its variables. Words that stand in
+// the shape itself are for none of them.
 func (p *policy) respell(words []string) (string, bool) {
 	n := len(p.shape.names())
+	for _, part := range p.shape.parts[1:] {
+		for _, w := range wordsOf(part.text) {
+			if i := slices.Index(words, w); i >= 0 {
+				words = slices.Delete(slices.Clone(words), i, i+1)
+			}
+		}
+	}
 	if p.shape.rest != "" {
 		if len(words) < n-1 {
 			return "", false
