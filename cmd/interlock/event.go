@@ -27,6 +27,8 @@ type event struct {
 	Fence         interlock.Fence `json:"fence,string,omitempty"`
 	Actor         string          `json:"actor,omitempty"`
 	Pattern       string          `json:"pattern,omitempty"`
+	Policy        *patternAnswer  `json:"policy,omitempty"`
+	Settings      *settingsAnswer `json:"settings,omitempty"`
 	Purpose       string          `json:"purpose,omitempty"`
 	Trace         string          `json:"trace,omitempty"`
 	TTL           int64           `json:"ttl_ms,omitempty"`
@@ -80,6 +82,13 @@ func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) eve
 	switch ev.Kind {
 	case engine.EvPattern, engine.EvPatternDropped:
 		e.Pattern, e.Purpose = e.Purpose, ""
+	}
+	// What cannot be read here was refused when the journal was replayed.
+	if p, err := ev.Pattern(); ev.Kind == engine.EvPattern && err == nil {
+		e.Policy = patternOf(&p)
+	}
+	if s, err := ev.Settings(); ev.Kind == engine.EvConfigured && err == nil {
+		e.Settings = settingsOf(&s)
 	}
 	if len(ev.Claims) > 0 && ev.Claims[0].Mode == interlock.Member {
 		e.Divide = ev.Division.String()
@@ -158,6 +167,17 @@ func (e *event) facts() (facts []string) {
 	}
 	if e.Pattern != "" {
 		add("%s", clean(e.Pattern))
+	}
+	if e.Policy != nil {
+		add("%s", clean(e.Policy.Shape))
+		add("%s", e.Policy.line())
+	}
+	if e.Settings != nil {
+		for _, fact := range e.Settings.facts() {
+			if fact[1] != "no" && fact[1] != "" {
+				add("%s %s", fact[0], fact[1])
+			}
+		}
 	}
 	if e.Base != 0 {
 		add("of request %d", e.Base)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/interlockdev/interlock"
 )
 
 func newNamespace(a *app) *cobra.Command {
@@ -162,29 +164,51 @@ func newNamespaceGet(a *app) *cobra.Command {
 		Short: "Show a namespace's settings",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var s struct {
-				StrictOrder    bool      `json:"strict_order"`
-				OpenKeys       bool      `json:"open_keys"`
-				NearMisses     bool      `json:"near_misses"`
-				Quota          quotaFlag `json:"quota"`
-				PrincipalQuota quotaFlag `json:"principal_quota"`
-			}
+			var s settingsAnswer
 			return a.get(cmd.Context(), "/v1/namespace", nil, &s, func() error {
 				t := a.table("SETTING", "VALUE")
-				for _, b := range []struct {
-					name string
-					on   bool
-				}{{"strict-order", s.StrictOrder}, {"open-keys", s.OpenKeys}, {"near-misses", s.NearMisses}} {
-					value := "no"
-					if b.on {
-						value = "yes"
-					}
-					t.row(b.name, value)
+				for _, fact := range s.facts() {
+					t.row(fact[0], orDash(fact[1]))
 				}
-				t.row("quota", orDash(s.Quota.String()))
-				t.row("principal-quota", orDash(s.PrincipalQuota.String()))
 				return t.write(a.out)
 			})
 		},
+	}
+}
+
+// settingsAnswer is a namespace's settings as the door has them.
+type settingsAnswer struct {
+	StrictOrder    bool      `json:"strict_order"`
+	OpenKeys       bool      `json:"open_keys"`
+	NearMisses     bool      `json:"near_misses"`
+	Quota          quotaFlag `json:"quota"`
+	PrincipalQuota quotaFlag `json:"principal_quota"`
+}
+
+// settingsOf is settings of a journal in that form.
+func settingsOf(s *interlock.Settings) *settingsAnswer {
+	quota := func(q interlock.Quota) quotaFlag {
+		f := quotaFlag{}
+		for i, n := range []int{q.Keys, q.Leases, q.Waiters, q.Sessions, q.Requests, q.Bytes} {
+			if n > 0 {
+				f[quotaNames[i]] = uint64(n)
+			}
+		}
+		return f
+	}
+	return &settingsAnswer{s.StrictOrder, s.OpenKeys, s.NearMisses, quota(s.Quota), quota(s.PrincipalQuota)}
+}
+
+// facts are the settings, each with the name of its flag.
+func (s *settingsAnswer) facts() [][2]string {
+	yes := func(on bool) string {
+		if on {
+			return "yes"
+		}
+		return "no"
+	}
+	return [][2]string{
+		{"strict-order", yes(s.StrictOrder)}, {"open-keys", yes(s.OpenKeys)}, {"near-misses", yes(s.NearMisses)},
+		{"quota", s.Quota.String()}, {"principal-quota", s.PrincipalQuota.String()},
 	}
 }

@@ -101,6 +101,7 @@ var nextSteps = map[interlock.Code]string{
 	interlock.CodeRevoked:         "write nothing more under it, and ask before you acquire again",
 	interlock.CodeExpired:         "write nothing more under it",
 	interlock.CodeTaken:           "write nothing more under it",
+	interlock.CodeNoSuchPattern:   "`interlock pattern ls` lists those that there are",
 	interlock.CodePreempted:       "write nothing more under it",
 	interlock.CodeParked:          "take it up again with `interlock resume`",
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -130,7 +129,7 @@ func (a *app) setPatternFile(ctx context.Context, file string, args []string, ch
 		}
 		if err := a.setPattern(ctx, name, fields); err != nil {
 			if len(list) > 1 {
-				err = fmt.Errorf("pattern %s, after %d of %d: %w", clean(name), i, len(list), err)
+				a.complain("%d of %d were set, pattern %s was not:", i, len(list), clean(name))
 			}
 			return err
 		}
@@ -253,11 +252,7 @@ func newPatternLs(a *app) *cobra.Command {
 				t := a.table("NAME", "SHAPE", "POLICY")
 				for i := range answer.Patterns {
 					p := &answer.Patterns[i]
-					var facts []string
-					for _, fact := range p.facts() {
-						facts = append(facts, fact[0]+" "+fact[1])
-					}
-					t.row(clean(p.Name), clean(p.Shape), orDash(strings.Join(facts, ", ")))
+					t.row(clean(p.Name), clean(p.Shape), orDash(p.line()))
 				}
 				return t.write(a.out)
 			})

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// patternAnswer is a key pattern as the door has it.
+type patternAnswer struct {
+	Name       string    `json:"name"`
+	Shape      string    `json:"pattern"`
+	Aliases    []string  `json:"aliases,omitempty"`
+	Members    []string  `json:"members,omitempty"`
+	Capacity   uint32    `json:"capacity,omitempty"`
+	Rate       uint32    `json:"rate,omitempty"`
+	Per        int64     `json:"per_ms,omitempty"`
+	Burst      uint32    `json:"burst,omitempty"`
+	Groups     []shareOf `json:"groups,omitempty"`
+	TTL        int64     `json:"ttl_ms,omitempty"`
+	MaxTTL     int64     `json:"max_ttl_ms,omitempty"`
+	Grace      int64     `json:"grace_ms,omitempty"`
+	MaxGrace   int64     `json:"max_grace_ms,omitempty"`
+	MaxHold    int64     `json:"max_hold_ms,omitempty"`
+	Stall      int64     `json:"stall_ms,omitempty"`
+	LockDelay  int64     `json:"lock_delay_ms,omitempty"`
+	MaxWait    int64     `json:"max_wait_ms,omitempty"`
+	MaxPark    int64     `json:"max_park_ms,omitempty"`
+	MaxWaiters int       `json:"max_waiters,omitempty"`
+	Allow      []ruleOf  `json:"allow,omitempty"`
+	Preempt    string    `json:"preempt"`
+	Park       string    `json:"park"`
+	OnDeadlock string    `json:"on_deadlock"`
+}
+
+// patternOf is a key pattern of a journal in that form.
+func patternOf(p *interlock.Pattern) *patternAnswer {
+	a := &patternAnswer{
+		Name: p.Name, Shape: p.Shape, Aliases: p.Aliases, Members: p.Members,
+		Capacity: p.Capacity, Rate: p.Rate, Per: p.Per.Milliseconds(), Burst: p.Burst,
+		TTL: p.TTL.Milliseconds(), MaxTTL: p.MaxTTL.Milliseconds(), Grace: p.Grace.Milliseconds(), MaxGrace: p.MaxGrace.Milliseconds(),
+		MaxHold: p.MaxHold.Milliseconds(), Stall: p.Stall.Milliseconds(), LockDelay: p.LockDelay.Milliseconds(),
+		MaxWait: p.MaxWait.Milliseconds(), MaxPark: p.MaxPark.Milliseconds(), MaxWaiters: p.MaxWaiters,
+		Preempt: p.Preempt.String(), Park: p.Park.String(), OnDeadlock: p.OnDeadlock.String(),
+	}
+	for _, g := range p.Groups {
+		a.Groups = append(a.Groups, shareOf(g))
+	}
+	for _, r := range p.Allow {
+		rule := ruleOf{Principal: r.Principal}
+		for _, m := range r.Modes {
+			rule.Modes = append(rule.Modes, m.String())
+		}
+		a.Allow = append(a.Allow, rule)
+	}
+	return a
+}
+
+// line is what is set, on one line.
+func (p *patternAnswer) line() string {
+	var facts []string
+	for _, fact := range p.facts() {
+		facts = append(facts, fact[0]+" "+fact[1])
+	}
+	return strings.Join(facts, ", ")
+}
+
+// facts are what differs from the defaults, each with the name of its flag.
+func (p *patternAnswer) facts() (facts [][2]string) {
+	add := func(flag, value string) {
+		if value != "" {
+			facts = append(facts, [2]string{flag, clean(value)})
+		}
+	}
+	number := func(flag string, n uint32) {
+		if n > 0 {
+			add(flag, strconv.FormatUint(uint64(n), 10))
+		}
+	}
+	for _, alias := range p.Aliases {
+		add("alias", alias)
+	}
+	for _, member := range p.Members {
+		add("member", member)
+	}
+	number("capacity", p.Capacity)
+	if p.Rate > 0 {
+		add("rate", rateText(p.Rate, ms(p.Per)))
+	}
+	number("burst", p.Burst)
+	for _, g := range p.Groups {
+		add("group", g.String())
+	}
+	for i, n := range []int64{p.TTL, p.MaxTTL, p.Grace, p.MaxGrace, p.MaxHold, p.Stall, p.LockDelay, p.MaxWait, p.MaxPark} {
+		if n > 0 {
+			add(patternDurations[i].flag, short(ms(n)))
+		}
+	}
+	number("max-waiters", uint32(p.MaxWaiters))
+	for i := range p.Allow {
+		add("allow", p.Allow[i].String())
+	}
+	for _, c := range []struct{ flag, value, normal string }{
+		{"preempt", p.Preempt, interlock.PreemptAsk.String()},
+		{"park", p.Park, interlock.ParkChoice.String()},
+		{"on-deadlock", p.OnDeadlock, interlock.DeadlockRefuse.String()},
+	} {
+		if c.value != c.normal {
+			add(c.flag, c.value)
+		}
+	}
+	return facts
+}
