@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What is asked about a key and a fence: to take a lease back, and whether a write
+// may go ahead.
+
+func (e *Engine) revoke(c *Revoke) {
+	if code, problem := checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes}); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	_, c.Key = e.spaces[c.Namespace].fit(c.Key)
+	r := e.holderOf(c.Key, c.Fence, false)
+	if r == nil {
+		e.refuseFence(c.Key, c.Fence)
+		eff := &e.out.Effects[e.replied]
+		if eff.Code == interlock.CodeFenced {
+			eff.Message = fmt.Sprintf("no lease on %s has fence %d, so there is nothing to revoke: look up the fence of its present holder", c.Key, c.Fence)
+			eff.Conflict.Kind = ""
+		}
+		return
+	}
+	sess, lease := r.session(), e.lease(r)
+	ev := e.ending(r, ByRevocation)
+	ev.Note, ev.Outcome, ev.Actor = "", c.Reason, c.Actor
+	e.tag(ev, Done)
+	e.emit(ev)
+	if sess != nil {
+		e.lost(sess, r, lease)
+	}
+	e.reply(Done)
+}
+
+func (e *Engine) checkFence(c *CheckFence) {
+	_, c.Key = e.spaces[c.Namespace].fit(c.Key)
+	if e.holderOf(c.Key, c.Fence, true) == nil {
+		e.refuseFence(c.Key, c.Fence)
+		return
+	}
+	e.reply(Done)
+}
+
+// holderOf gives the lease or offer with a fence that claims a key. If writing is
+// set, it must be a lease in its holder's hands that may write the key: its claim
+// on it, or on an ancestor, is exclusive.
+func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool) *request {
+	s := e.spaces[e.head.Namespace]
+	if s == nil {
+		return nil
+	}
+	for at := string(key); ; {
+		if n := s.nodes[at]; n != nil {
+			for h := n.first; h != nil && h.req.fence <= fence; h = h.next {
+				if h.req.fence == fence && (!writing || h.mode == ex && h.req.mayWrite()) {
+					return h.req
+				}
+			}
+		}
+		parent, ok := parentOf(at)
+		if !writing || !ok {
+			return nil
+		}
+		at = parent
+	}
+}
+
+// mayWrite reports whether a lease is in its holder's hands.
+func (r *request) mayWrite() bool { return r.phase == held || r.phase == inGrace }
+
+func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
+	if problem := keyProblem(string(key)); problem != "" {
+		e.refuse(interlock.CodeInvalidKey, fmt.Sprintf("key %q %s", clip(string(key), 64), problem))
+		return
+	}
+	eff := e.refuse(interlock.CodeFenced, fmt.Sprintf(
+		"fence %d is not that of a live lease that may write %s: do not write; acquire the key, exclusively, and read its state anew", fence, key,
+	))
+	eff.Conflict = e.situation(e.spaces[e.head.Namespace], key)
+	eff.Conflict.Kind = interlock.FencedOff
+}

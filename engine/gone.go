@@ -1,0 +1,202 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What is told of a lease or a ticket that is over: why, in one word and in a
+// sentence, and what to do next.
+
+// goneCode says in one word how a request that is over came to its end.
+func goneCode(r *request) interlock.Code {
+	switch r.reason {
+	case ByRelease:
+		return interlock.CodeReleased
+	case ByRevocation:
+		return interlock.CodeRevoked
+	case BySession, ByTarget:
+		return interlock.CodeSessionEnded
+	case ByDeadlock:
+		if r.phase == over {
+			return interlock.CodeDeadlock
+		}
+	case ByBase:
+		if r.fence == 0 {
+			return interlock.CodeLeft
+		}
+	case ByLeaving, ByConversion:
+		return interlock.CodeLeft
+	case ByLapse:
+		return interlock.CodeOfferLapsed
+	case ByWaitLimit:
+		return interlock.CodeWaitLimit
+	case ByPreemption:
+		if r.phase == over {
+			return interlock.CodePreempted
+		}
+	case ByBreak:
+		return interlock.CodeBroken
+	}
+	if r.fence == 0 {
+		return interlock.CodeSessionEnded // a waiter whose session died
+	}
+	switch r.phase {
+	case inGrace:
+		return interlock.CodeInGrace
+	case closed:
+		return interlock.CodeExpired
+	}
+	for _, c := range r.claims {
+		if r.space.heldAgainst(string(c.Key), lockOf(c.Mode)) {
+			return interlock.CodeTaken
+		}
+	}
+	return interlock.CodeExpired
+}
+
+// heldAgainst reports whether a holder excludes a mode on a key, which it may do
+// at the key, below it or above it.
+func (s *space) heldAgainst(key string, mode interlock.Mode) bool {
+	for {
+		if n := s.nodes[key]; n != nil && n.modes&conflicts[mode] != 0 {
+			return true
+		}
+		parent, ok := parentOf(key)
+		if !ok {
+			return false
+		}
+		key, mode = parent, intent(mode)
+	}
+}
+
+// lostWords say what happened to a lease, and what to do.
+var lostWords = [...]string{
+	0:            "is gone",
+	ByRelease:    "was released by its holder",
+	ByTTL:        "expired: no heartbeat came within its ttl",
+	ByMaxHold:    "ended: it was held for as long as it may be",
+	ByStall:      "ended: heartbeats came, but no progress",
+	ByRevocation: "was revoked by an operator",
+	BySession:    "ended with its session, which was closed",
+	ByDeath:      "ended: its session sent no heartbeat within its ttl",
+	ByLapse:      "was offered, but nobody came for it in time",
+	ByLeaving:    "was given up: its ticket left the line",
+	ByDeadlock:   "was not granted: waiting for it would have been a deadlock",
+	ByConversion: "was converted",
+	ByBase:       "was not converted: it came to its end before",
+	ByTarget:     "is over: the session for which it waited has ended",
+	ByParking:    "ended: it was parked for as long as it may be",
+	ByWaitLimit:  "was not granted: its request stood in line for as long as it may",
+	ByBreak:      "was not granted: a party of the barrier died or left before all were there",
+	ByPreemption: "was taken for a request that asked its holder to yield",
+}
+
+// replyOver answers how a request came out that is over: that of a conversion with
+// its lease.
+func (e *Engine) replyOver(r *request) {
+	if !e.followBase(r) {
+		e.replyGone(r)
+	}
+}
+
+// replyGone is refuseGone for the command's caller.
+func (e *Engine) replyGone(r *request) {
+	e.replied = len(e.out.Effects)
+	e.refuseGone(e.head.From, r)
+}
+
+// refuseGone tells a caller how a request came to its end.
+func (e *Engine) refuseGone(to Caller, r *request) {
+	if r.reason == ByBase && r.ending != nil {
+		if l := r.space.requests[r.ending.baseID]; l != nil {
+			r = l
+		}
+	}
+	code := goneCode(r)
+	eff := e.effect(to, Refused)
+	eff.Code, eff.Lease = code, e.lease(r)
+	eff.Message = r.endWords() + r.adviceAfter(code)
+	c := e.situation(r.space, r.firstKey())
+	if r.ending != nil {
+		c.Cycle = r.ending.cycle
+	}
+	eff.Conflict = c
+}
+
+// firstKey is the key that stands for r where there is room for one only; "" for a
+// request that claims none.
+func (r *request) firstKey() interlock.Key {
+	if len(r.claims) == 0 {
+		return ""
+	}
+	return r.claims[0].Key
+}
+
+// endWords say what happened to a lease.
+func (r *request) endWords() string {
+	words := lostWords[0]
+	if int(r.reason) < len(lostWords) {
+		words = lostWords[r.reason]
+	}
+	switch {
+	case r.reason == ByBase && r.fence > 0:
+		words = "ended with that of its member"
+	case r.reason == ByDeadlock && r.fence > 0:
+		words = "ended: its holder was the victim of a deadlock, and others wait for it"
+	}
+	if len(r.claims) == 0 {
+		words = "the declared wait " + words
+	} else {
+		words = "the lease on " + string(r.claims[0].Key) + " " + words
+	}
+	if r.phase == closed {
+		words += r.closedWords()
+	}
+	if end := r.ending; end != nil && (r.reason == ByRevocation || r.reason == ByPreemption) {
+		if end.actor != "" {
+			words += fmt.Sprintf(" (%q)", end.actor)
+		}
+		if end.words != "" {
+			words += fmt.Sprintf(", who wrote: %q", end.words)
+		}
+	}
+	return words
+}
+
+// situation describes a key to somebody who is told no for another reason than a
+// holder in the way.
+func (e *Engine) situation(s *space, key interlock.Key) *Conflict {
+	c := &Conflict{Key: key}
+	if s == nil {
+		return c
+	}
+	if n := s.nodes[string(key)]; n != nil {
+		v := viewer{e: e, limit: MaxShownHolders}
+		v.at(n, ^modeSet(0))
+		v.above(n)
+		c.Holders, c.More, c.Queue.Length = v.holders(), v.more, n.line.length()
+		if len(v.found) > 0 {
+			c.Queue.ETA = e.expect(n, v.found, c.Queue.Length)
+		}
+	}
+	return c
+}
+
+func (r *request) adviceAfter(code interlock.Code) string {
+	switch code {
+	case interlock.CodeTaken:
+		return "; the key is held under another fence now, so do not write: acquire it again and read its state anew"
+	case interlock.CodeExpired:
+		if r.phase == closed {
+			return "; do not write: acquire it again, with waiting, and read its state anew"
+		}
+		return "; the key is free: acquire it again and read its state anew before you write"
+	case interlock.CodeDeadlock:
+		return "; release what you hold, then acquire all keys in one request"
+	case interlock.CodeBroken:
+		return "; come to it again to gather anew"
+	}
+	return ""
+}
