@@ -76,6 +76,9 @@ func refusalText(e *interlock.Error) string {
 		text += "; spelled alike: " + near
 	}
 	if own, ok := nextSteps[e.Code]; ok {
+		if strings.Contains(text, own) {
+			return text
+		}
 		return text + ": " + own
 	}
 	next = strings.ReplaceAll(next, "ask again with on_conflict wait to stand in line", "use --wait 30s to stand in line")
