@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -123,33 +125,169 @@ func (l *load) replay() {
 	l.step(&engine.Recover{Head: engine.Head{At: l.now}, Epoch: interlock.Epoch(len(l.log))})
 }
 
-// Members of many sessions come and die at random; between the steps no part has
-// two owners, and every answer to a member shows parts that are its own.
-func TestPartsHaveOneOwner(t *testing.T) {
-	l := newLoad(t)
-	has, parts := owners{}, map[uint64]engine.Event{}
-	for i := range 60 {
-		s := l.open(time.Duration(5+i%7) * time.Second)
-		l.step(&engine.Acquire{
-			Head: l.head(s), ID: l.id(), Grace: time.Second, OnConflict: interlock.Wait, Attach: true, Flow: fmt.Sprint(i),
-			Claims: []interlock.Claim{{Key: "jobs", Mode: interlock.Member, Count: 32}}, Division: interlock.Division(i / 20),
-		})
-		has.follow(t, &l.out, parts)
-		for range 3 {
-			l.now = l.now.Add(400 * time.Millisecond)
-			for at, ok := l.e.NextTimer(); ok && at <= l.now; at, ok = l.e.NextTimer() {
-				l.step(&engine.Tick{Head: engine.Head{At: l.now}})
-				has.follow(t, &l.out, parts)
-			}
-		}
-		if i%9 == 8 {
-			l.replay()
-			has.follow(t, &l.out, parts)
+// shareRun is one run of TestPartsHaveOneOwner.
+type shareRun struct {
+	*load
+	rnd     *rand.Rand
+	has     owners
+	parts   map[uint64]engine.Event
+	open    []interlock.SessionID
+	leases  []interlock.LeaseID // of members and of others
+	members map[uint64]string   // keys of the members that live, by number
+}
+
+var sharedKeys = []interlock.Key{"jobs", "days/2026", "accounts"}
+
+func (r *shareRun) do(cmd engine.Command) {
+	r.t.Helper()
+	r.load.step(cmd)
+	r.has.follow(r.t, &r.out, r.parts)
+	for i := range r.out.Events {
+		ev := &r.out.Events[i]
+		switch {
+		case len(ev.Claims) != 1 || ev.Claims[0].Mode != interlock.Member:
+		case ev.Kind == engine.EvGranted, ev.Kind == engine.EvAdmitted:
+			r.members[ev.Num] = string(ev.Claims[0].Key)
+		case ev.Kind == engine.EvEnded:
+			delete(r.members, ev.Num)
 		}
 	}
-	l.pass(time.Minute)
-	l.pass(time.Second) // of grace
-	if c := l.e.Counts(); c.Leases != 0 || c.Waiters != 0 {
-		t.Errorf("at the end there are %d leases and %d waiters", c.Leases, c.Waiters)
+}
+
+func (r *shareRun) pass(d time.Duration) {
+	r.t.Helper()
+	r.now = r.now.Add(d)
+	for n := 0; ; n++ {
+		at, ok := r.e.NextTimer()
+		if !ok || at > r.now {
+			return
+		}
+		if n > 10_000 {
+			r.t.Fatal("it does not come to an end")
+		}
+		r.do(&engine.Tick{Head: engine.Head{At: r.now}})
+	}
+}
+
+func (r *shareRun) session() (id interlock.SessionID) {
+	if len(r.open) > 0 && r.rnd.IntN(4) > 0 {
+		id = r.open[r.rnd.IntN(len(r.open))]
+	}
+	return id
+}
+
+func (r *shareRun) random() {
+	key := sharedKeys[r.rnd.IntN(len(sharedKeys))]
+	c := &engine.Acquire{
+		Head: r.head(r.session()), ID: r.id(), Flow: fmt.Sprint(r.rnd.IntN(3)), TTL: time.Duration(3+r.rnd.IntN(20)) * time.Second,
+		Grace: []time.Duration{engine.NoGrace, time.Second}[r.rnd.IntN(2)], OnConflict: interlock.Wait, Attach: r.rnd.IntN(2) == 0,
+		Priority: r.rnd.IntN(3),
+	}
+	switch n := r.rnd.IntN(20); {
+	case n < 5:
+		c.Claims = []interlock.Claim{{Key: key, Mode: interlock.Member, Count: uint32(4 + 3*len(key))}}
+		c.Division = interlock.Division(r.rnd.IntN(3))
+		r.do(c)
+		r.leases = append(r.leases, c.ID)
+	case n < 8: // something below a part, a part, or the whole key
+		below := key + interlock.Key([]string{"", "/3", "/3/x", "/0/y", "/none"}[r.rnd.IntN(5)])
+		c.Claims = []interlock.Claim{{Key: below, Mode: []interlock.Mode{interlock.Exclusive, interlock.Shared}[r.rnd.IntN(2)]}}
+		c.OnConflict = []interlock.OnConflict{interlock.Wait, interlock.Fail, interlock.Preempt}[r.rnd.IntN(3)]
+		r.do(c)
+		r.leases = append(r.leases, c.ID)
+	case n < 12 && len(r.leases) > 0:
+		i := r.rnd.IntN(len(r.leases))
+		r.do(&engine.Leave{Head: r.head(interlock.SessionID{}), Ticket: interlock.TicketID(r.leases[i])})
+		r.leases = append(r.leases[:i], r.leases[i+1:]...)
+	case n == 12 && len(r.leases) > 0: // one of its parts, if it is a member
+		r.do(&engine.GetLease{Head: r.head(interlock.SessionID{}), Lease: r.leases[r.rnd.IntN(len(r.leases))]})
+		for i := range r.out.Effects {
+			if p := r.out.Effects[i].Lease.Parts; len(p) > 0 {
+				r.do(&engine.Release{Head: r.head(interlock.SessionID{}), Lease: p[r.rnd.IntN(len(p))].Lease})
+				break
+			}
+		}
+	case n == 13:
+		id := interlock.SessionID(r.id())
+		r.do(&engine.OpenSession{Head: r.head(interlock.SessionID{}), ID: id, Agent: "a", TTL: time.Duration(2+r.rnd.IntN(20)) * time.Second})
+		r.open = append(r.open, id)
+	case n == 14 && len(r.open) > 0:
+		r.do(&engine.CloseSession{Head: r.head(r.open[r.rnd.IntN(len(r.open))])})
+	case n < 17:
+		r.pass(time.Duration(r.rnd.IntN(3000)) * time.Millisecond)
+	case n == 17:
+		r.replay()
+		r.has.follow(r.t, &r.out, r.parts)
+	case n == 18:
+		r.snapshot()
+	default:
+		r.do(&engine.Heartbeat{Head: r.head(r.session())})
+	}
+}
+
+// snapshot goes on with an engine read from a snapshot.
+func (r *shareRun) snapshot() {
+	r.t.Helper()
+	var b bytes.Buffer
+	if err := r.e.WriteSnapshot(&b); err != nil {
+		r.t.Fatal(err)
+	}
+	again, err := engine.ReadSnapshot(&b)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if again.Hash() != r.e.Hash() {
+		r.t.Fatal("a snapshot reads back with another hash")
+	}
+	r.e = again
+	r.do(&engine.Recover{Head: engine.Head{At: r.now}, Epoch: interlock.Epoch(len(r.log))})
+}
+
+// settled: when nobody else is in the way and all graces are over, the members of
+// each key have all its parts, and in the even divisions their share of them.
+func (r *shareRun) settled() {
+	r.t.Helper()
+	for _, id := range r.leases {
+		r.do(&engine.Poll{Head: r.head(interlock.SessionID{}), Ticket: interlock.TicketID(id)})
+		last := r.out.Effects[len(r.out.Effects)-1]
+		if c := last.Lease.Claims; last.Outcome == engine.Queued || len(c) == 1 && c[0].Mode != interlock.Member {
+			r.do(&engine.Leave{Head: r.head(interlock.SessionID{}), Ticket: interlock.TicketID(id)})
+		}
+	}
+	for range 3 {
+		r.pass(time.Second)
+	}
+	for _, key := range sharedKeys {
+		members, parts := 0, 0
+		for _, k := range r.members {
+			if k == string(key) {
+				members++
+			}
+		}
+		for k, m := range r.has {
+			if strings.HasPrefix(string(k), string(key)+"/") {
+				parts++
+				if r.members[m] != string(key) {
+					r.t.Fatalf("part %s is with %d, who is no member", k, m)
+				}
+			}
+		}
+		if want := 4 + 3*len(key); members > 0 && parts != want || members == 0 && parts != 0 {
+			r.t.Fatalf("%s: %d of %d parts are with %d members", key, parts, want, members)
+		}
+	}
+}
+
+// Members come, go and die at random, others are in the way, and the engine is made
+// anew from its journal or a snapshot. No part ever has two owners.
+func TestPartsHaveOneOwner(t *testing.T) {
+	for seed := range uint64(20) {
+		r := &shareRun{
+			load: newLoad(t), rnd: rand.New(rand.NewPCG(seed, 7)), has: owners{}, parts: map[uint64]engine.Event{}, members: map[uint64]string{},
+		}
+		for range 300 {
+			r.random()
+		}
+		r.settled()
 	}
 }
