@@ -82,8 +82,12 @@ func (e *Engine) acquire(c *Acquire) {
 // refuseHeld refuses a request that did not want to wait, and drops it.
 func (e *Engine) refuseHeld(r *request) {
 	conflict := e.inTheWay(r)
+	code, problem := heldCode(conflict)
+	if r.barrier() != nil && len(conflict.Holders) == 0 {
+		problem = fmt.Sprintf("not all parties of the barrier at %s are there: come to it with waiting", conflict.Key)
+	}
 	e.discard(r)
-	eff := e.refuse(heldCode(conflict))
+	eff := e.refuse(code, problem)
 	eff.Conflict = conflict
 }
 

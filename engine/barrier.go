@@ -302,26 +302,27 @@ func (r *request) there(m *need) *request {
 	return nil
 }
 
-// meet answers an Acquire for a barrier at which its party is already, so that none
-// is counted twice, and one for a barrier or a membership that was begun with
-// another number. It reports whether it did.
+// meet answers an Acquire for a barrier or a membership that its party has already,
+// so that none is counted twice, and one that comes to it with another number or is
+// one too many. It reports whether it did.
 func (e *Engine) meet(c *Acquire, r *request) bool {
 	m := r.gathering()
 	if m == nil {
 		return false
 	}
-	if size := m.node.sizeOf(m.counts); size != 0 && size != r.countOf(m) {
-		e.discard(r)
+	size, x := m.node.sizeOf(m.counts), r.there(m)
+	switch {
+	case size != 0 && size != r.countOf(m):
 		e.refuse(interlock.CodeMismatch, fmt.Sprintf("%s was begun as a %v of %d: come to it with the same number", c.Claims[0].Key, c.Claims[0].Mode, size))
-		return true
-	}
-	x := r.there(m)
-	if x == nil {
+	case x != nil:
+		e.follow(x, c.Attach)
+		e.out.Effects[e.replied].Lease.Reused = x.phase != waiting
+	case m.node.divided != nil && len(m.node.divided.members) >= interlock.MaxParts:
+		e.refuse(interlock.CodeTooManyLeases, fmt.Sprintf("%s has %d members, which is its limit: let some leave first", c.Claims[0].Key, interlock.MaxParts))
+	default:
 		return false
 	}
 	e.discard(r)
-	e.follow(x, c.Attach)
-	e.out.Effects[e.replied].Lease.Reused = x.phase != waiting
 	return true
 }
 

@@ -37,10 +37,11 @@ type divided struct {
 	pos     int // in space.divided
 	how     interlock.Division
 	members []*request // their leases, in the order of their numbers
-	parts   []slot
-	busy    int    // leases on parts, and those in line for one
-	seen    uint32 // grants below parts since loads were last halved
-	uneven  bool   // volatile: stands in agenda.uneven
+	size    int        // number of parts
+	parts   []slot     // of those, and of any that are left of an earlier division
+	busy    int        // leases on parts, and those in line for one
+	seen    uint32     // grants below parts since loads were last halved
+	uneven  bool       // volatile: stands in agenda.uneven
 }
 
 // slot is one part.
@@ -109,10 +110,13 @@ func (r *request) memberChanged() {
 
 // enroll makes r, which holds, a member. The first one says how parts are divided.
 func (d *divided) enroll(r *request, parts uint32) {
-	if len(d.members) == 0 && d.busy == 0 {
-		d.how = r.terms.divisionOf()
+	if len(d.members) == 0 {
+		d.how, d.size, d.seen = r.terms.divisionOf(), int(min(parts, interlock.MaxParts)), 0
+		d.grow(d.size)
+		for i := range d.parts {
+			d.parts[i].load = 0
+		}
 	}
-	d.grow(int(parts))
 	if r.terms.divisionOf() != d.how {
 		r.amend(func(t *terms) { t.division = d.how })
 	}
@@ -136,7 +140,7 @@ func (d *divided) expel(r *request) {
 }
 
 func (d *divided) grow(n int) {
-	if n = min(n, interlock.MaxParts); n > len(d.parts) {
+	if n > len(d.parts) {
 		d.parts = append(d.parts, make([]slot, n-len(d.parts))...)
 	}
 }
@@ -232,7 +236,7 @@ func (d *divided) partOf(key string) int {
 		}
 	}
 	index, err := strconv.Atoi(rest)
-	if err != nil || index < 0 || index >= len(d.parts) || strconv.Itoa(index) != rest {
+	if err != nil || index < 0 || index >= d.size || strconv.Itoa(index) != rest {
 		return -1
 	}
 	return index
@@ -240,7 +244,7 @@ func (d *divided) partOf(key string) int {
 
 func (d *divided) count(index int) {
 	d.parts[index].load++
-	if d.seen++; d.seen < loadWindow*uint32(len(d.parts)) {
+	if d.seen++; d.seen < loadWindow*uint32(d.size) {
 		return
 	}
 	d.seen = 0
@@ -256,9 +260,9 @@ func (d *divided) count(index int) {
 func (d *divided) describe() *Event {
 	ev := &Event{
 		Kind: EvDivided, Namespace: d.node.space.name, Division: d.how, Num: uint64(d.seen),
-		Claims: []interlock.Claim{{Key: interlock.Key(d.node.key), Mode: interlock.Member, Count: uint32(len(d.parts))}},
+		Claims: []interlock.Claim{{Key: interlock.Key(d.node.key), Mode: interlock.Member, Count: uint32(d.size)}},
 	}
-	for i := range d.parts {
+	for i := range d.size {
 		ev.Blob = binary.AppendUvarint(ev.Blob, uint64(d.parts[i].load))
 	}
 	return ev
@@ -274,10 +278,10 @@ func (s *space) readDivision(ev *Event) error {
 		return errUnknown
 	}
 	d := n.divided
-	d.how, d.seen = ev.Division, uint32(ev.Num)
-	d.grow(int(ev.Claims[0].Count))
+	d.how, d.size, d.seen = ev.Division, int(ev.Claims[0].Count), uint32(ev.Num)
+	d.grow(d.size)
 	b := decoder{b: ev.Blob}
-	for i := range d.parts {
+	for i := range d.size {
 		d.parts[i].load = uint32(b.number())
 	}
 	if b.failed {
@@ -358,13 +362,13 @@ func (e *Engine) assignParts(d *divided) bool {
 
 // divide gives for each part the index of the member that is to have it.
 func (d *divided) divide(members []*request) []int {
-	s := sharing{now: make([]int, len(d.parts)), load: make([]uint32, len(d.parts))}
+	s := sharing{now: make([]int, d.size), load: make([]uint32, d.size)}
 	index := map[*request]int{}
 	for i, r := range members {
 		s.members = append(s.members, r.num)
 		index[r] = i
 	}
-	for i := range d.parts {
+	for i := range d.size {
 		p := &d.parts[i]
 		s.now[i], s.load[i] = -1, p.load
 		r := p.next
