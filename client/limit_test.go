@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/proto"
 )
 
 // Patterns and settings, permits and rates, and the limits of leases and waits.
@@ -269,6 +270,24 @@ func TestLockDelayIsShown(t *testing.T) {
 			s.t.Errorf("the key was closed for another %v", waited)
 		}
 	})
+}
+
+// A request for a key under its other spelling is the same request when it is sent
+// again.
+func TestLostGrantOfAnAlias(t *testing.T) {
+	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
+	s.pattern(interlock.Pattern{Name: "account", Shape: "account:{id:int}", Aliases: []string{"acct-{id:int}"}})
+	b.setLose(answers(proto.Granted, nil))
+	lease := s.acquire(c, exclusively("acct-007"))
+	if lease.Key() != "account:7" {
+		t.Errorf("got %s", lease.Key())
+	}
+	b.setLose(answers(proto.Granted, nil))
+	s.convert(lease, interlock.Claim{Key: "acct-7", Mode: interlock.Shared})
+	if lease.Key() != "account:7" || lease.Claims()[0].Mode != interlock.Shared {
+		t.Errorf("converted to %+v", lease.Claims())
+	}
+	s.release(lease, "")
 }
 
 // Who asks while the holder's link is broken is found out when it is back.

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/proto"
@@ -65,6 +67,10 @@ type (
 
 // command turns one operation into a command and appends it to st.cmds, or answers
 // it here when it makes no sense. A refusal that it returns ends the stream.
+//
+// The engine keeps the claims and gives their keys one spelling, while the client
+// of a link within the process may send the same operation again: so it gets a
+// copy.
 func (st *stream) command(o *proto.Op) *interlock.Error {
 	var id interlock.SessionID
 	if o.Kind != proto.OpOpen && o.Kind != proto.OpAttach {
@@ -89,7 +95,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 	case proto.OpAcquire:
 		c := &acquireOp{Acquire: engine.Acquire{
 			Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, Trace: o.Trace,
-			Claims: o.Claims, Any: o.Any, Prefix: o.Prefix, Group: o.Group, Division: o.Division,
+			Claims: slices.Clone(o.Claims), Any: o.Any, Prefix: o.Prefix, Group: o.Group, Division: o.Division,
 			TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Stall: o.Stall, LockDelay: o.LockDelay, MaxWait: o.MaxWait,
 			Priority: int(o.Priority), OnConflict: o.OnConflict, Attach: true,
 		}}

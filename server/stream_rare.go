@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/proto"
@@ -47,7 +49,7 @@ func (st *stream) numberedCommand(o *proto.Op, h engine.Head) engine.Command {
 		return &engine.Leave{Head: h, Ticket: o.ID}
 	case proto.OpConvert:
 		return &engine.Convert{
-			Head: h, Lease: o.ID, ID: st.random.id(), Claims: o.Claims, MaxWait: o.MaxWait, OnConflict: o.OnConflict, Attach: true,
+			Head: h, Lease: o.ID, ID: st.random.id(), Claims: slices.Clone(o.Claims), MaxWait: o.MaxWait, OnConflict: o.OnConflict, Attach: true,
 		}
 	case proto.OpArrive:
 		return &engine.Arrive{Head: h, Lease: o.ID, ID: st.random.id(), MaxWait: o.MaxWait, Attach: true}
