@@ -193,6 +193,11 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		if c != nil {
 			return say("%s: write nothing more under the old lease; acquire again to stand in line, then read again", situation(c))
 		}
+	case interlock.CodeQuota:
+		if c != nil {
+			info.after = atLeastASecond(refill(c))
+			return say("%s", info.next)
+		}
 	case interlock.CodeUnknownPattern:
 		if c != nil && len(c.Nearest) > 0 {
 			return say("spell the key like one of %s; a spelling of your own would exclude nobody", quotedList(c.Nearest))

@@ -135,6 +135,9 @@ func (c *call) content() ([]byte, bool) {
 	if len(content) == 0 {
 		return nil, true
 	}
+	if c.r.ContentLength < 0 && c.refusedFor(amount{bytes: int64(len(content))}, vitalCalls[c.route] == c.r.Method) {
+		return nil, false
+	}
 	return content, c.isJSON()
 }
 

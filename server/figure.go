@@ -216,7 +216,8 @@ func (o *Observer) httpCall(route string, status int) {
 }
 
 // watch adds what is read from the shard whenever somebody looks.
-func (o *Observer) watch(shard Shard, version string) {
+func (o *Observer) watch(shard Shard, version string, l *limiter) {
+	o.limiter.Store(l)
 	o.watched.Do(func() {
 		o.figures.registry.MustRegister(&sizes{shard: shard}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "interlock_build_info", Help: "Always 1; the label says which version runs.",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -24,6 +25,7 @@ type Observer struct {
 	stopped chan struct{}
 	once    sync.Once
 	watched sync.Once
+	limiter atomic.Pointer[limiter] // is told of changed settings
 }
 
 // logBacklog is how many lines may wait for whoever takes the log. The shard must
@@ -69,9 +71,23 @@ func (o *Observer) Committed(events []engine.Event) {
 	for i := range events {
 		ev := &events[i]
 		o.figures.event(ev)
+		if ev.Kind == engine.EvConfigured {
+			o.configured(ev)
+		}
 		if ev.Kind == engine.EvEnded && logs {
 			o.enqueue(ev)
 		}
+	}
+}
+
+// configured passes changed settings on.
+func (o *Observer) configured(ev *engine.Event) {
+	l := o.limiter.Load()
+	if l == nil {
+		return
+	}
+	if s, err := ev.Settings(); err == nil {
+		l.configured(ev.Namespace, &s)
 	}
 }
 

@@ -189,7 +189,7 @@ func (c *call) dispatch(rt *route) {
 		if m.name != name {
 			continue
 		}
-		if c.r.URL.RawQuery != "" && !c.parseQuery(m.query) {
+		if c.overQuota(name) || c.r.URL.RawQuery != "" && !c.parseQuery(m.query) {
 			return
 		}
 		m.handle(c)

@@ -43,8 +43,9 @@ type Config struct {
 	Shard Shard
 
 	// Observer is the one that was given to the shard as its Observer; /metrics
-	// shows what it counts. nil means a fresh one, whose figures about the journal
-	// stay at zero.
+	// shows what it counts, and it learns of changed quotas. nil means a fresh one,
+	// whose figures about the journal stay at zero, and quotas of requests and bytes
+	// stay as they were when a namespace was first used.
 	Observer *Observer
 
 	// Credentials says who may come in. nil means that everybody may, and may
@@ -78,6 +79,7 @@ type Server struct {
 	credentials *Credentials
 	hosts       hostRule
 	streams     streamLimit
+	limiter     *limiter
 	version     string
 	log         *slog.Logger
 
@@ -122,7 +124,8 @@ func New(cfg Config) (*Server, error) {
 	if s.openapi, err = openAPIDocument(s.version); err != nil {
 		return nil, err
 	}
-	s.obs.watch(s.shard, s.version)
+	s.limiter = newLimiter(s.shard)
+	s.obs.watch(s.shard, s.version, s.limiter)
 	s.shard.OnReset(s.resets.all)
 	return s, nil
 }
