@@ -49,6 +49,11 @@ func (e *Engine) acquire(c *Acquire) {
 		eff.Lease.Reused = true
 		return
 	}
+	if no := r.outOfOrder(); no != nil {
+		e.discard(r)
+		e.refuseFor(no)
+		return
+	}
 	if e.meet(c, r) {
 		return
 	}

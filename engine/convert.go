@@ -57,6 +57,11 @@ func (e *Engine) convert(c *Convert) {
 		return
 	}
 	r := e.conversion(c, l)
+	if no := r.outOfOrder(); no != nil {
+		e.discard(r)
+		e.refuseFor(no)
+		return
+	}
 	if len(r.needs) > 0 {
 		if code, problem := e.closedFor(); code != "" {
 			e.discard(r)

@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// outOfOrder says why a request breaks the ascending order of keys, or nil. Where a
+// namespace demands that order, a flow may ask for a key that it does not hold only
+// if that comes after every key that it holds or waits for; then no circle of flows
+// can arise.
+func (r *request) outOfOrder() *refusal {
+	if !r.space.settings.StrictOrder || r.party == nil {
+		return nil
+	}
+	var last interlock.Key
+	for _, list := range [][]*request{r.party.leases, r.party.waits} {
+		for _, x := range list {
+			for _, c := range x.claims {
+				last = max(last, c.Key)
+			}
+		}
+	}
+	for _, want := range r.claims {
+		holds := func(l *request) bool { return l.claimsAll([]interlock.Claim{want}) }
+		if want.Key > last || slices.ContainsFunc(r.party.leases, holds) {
+			continue
+		}
+		return &refusal{code: interlock.CodeKeyOrder, key: want.Key, message: fmt.Sprintf(
+			"key %s does not come after %s, which this flow has or waits for, and namespace %q demands ascending order: "+
+				"ask for %s first, or for all keys in one request, or release %s before",
+			want.Key, last, r.space.name, want.Key, last,
+		)}
+	}
+	return nil
+}
