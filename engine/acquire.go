@@ -157,6 +157,7 @@ func (e *Engine) try(r *request) {
 	r.granted = e.now
 	e.trial = wait{arrived: e.now, req: r}
 	r.wait = &e.trial
+	r.wait.rank = r.standing()
 	e.resolve(r)
 	r.setScore()
 }

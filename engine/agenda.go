@@ -110,7 +110,7 @@ func (e *Engine) rearm() {
 
 // due says when something is to be done.
 func (a *agenda) due(draining bool) (at Time, ok bool) {
-	if (len(a.ready) > 0 || len(a.uneven) > 0) && !draining || len(a.suspects) > 0 || a.dying.n > 0 {
+	if (len(a.ready) > 0 || len(a.uneven) > 0) && !draining || len(a.suspects) > 0 || a.dying.n > 0 || a.space.isUnranked() {
 		return a.now, true
 	}
 	if t := a.timers.first(); t != nil {

@@ -184,6 +184,7 @@ func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
 	if indexed {
 		r.party.add(r, false, ^uint32(0))
 	}
+	r.space.disturb()
 	r.letGo()
 	gone, before := r.needs, r.claims
 	r.needs, r.claims = nil, ev.Claims

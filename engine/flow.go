@@ -19,13 +19,14 @@ type flow struct {
 // is a flow, or a lease without a session together with its conversion. Other
 // requests without a session are alone and have none.
 type party struct {
-	space  *space
-	flow   *flow           // nil for that of a lease without a session
-	num    uint64          // of that lease; 0 for a flow
-	leases []*request      // in no order
-	waits  []*request      // in the order of their numbers; of a request for any of several its branches
-	torn   bool            // stands in space.torn
-	index  map[*node]tally // what it has where; nil while it has few requests
+	space     *space
+	flow      *flow           // nil for that of a lease without a session
+	num       uint64          // of that lease; 0 for a flow
+	leases    []*request      // in no order
+	waits     []*request      // in the order of their numbers; of a request for any of several its branches
+	torn      bool            // stands in space.torn
+	inherited int32           // volatile: the highest rank of those whom it blocks; noRank for none
+	index     map[*node]tally // what it has where; nil while it has few requests
 }
 
 // join makes r a request of a flow.

@@ -130,6 +130,7 @@ type place struct {
 	prio            uint32
 	size            int32
 	watched         int32
+	top             int32  // the highest rank in the subtree
 	count           uint32 // permits that it wants, in a class that counts
 	watching        bool   // a change at this key looks at this waiter
 	apart           bool   // watched one by one, not by the head of its tree
@@ -148,7 +149,10 @@ func (r *request) setScore() {
 	if d := r.dealings; d != nil && d.arrived != 0 {
 		arrived = d.arrived
 	}
-	r.wait.score = arrived - Time(r.priority)*Time(interlock.PriorityBoost)
+	if r.wait.rank == noRank {
+		r.wait.rank = r.ownRank()
+	}
+	r.wait.score = arrived - Time(r.wait.rank-baseRank)*Time(interlock.PriorityBoost)
 	if r.lead {
 		r.wait.score -= leading
 	}
@@ -188,7 +192,7 @@ func (t *tree) len() int {
 }
 
 func (p *place) update() {
-	p.size, p.watched, p.sum = p.heads(), 0, uint64(p.count)
+	p.size, p.watched, p.sum, p.top = p.heads(), 0, uint64(p.count), p.req.wait.rank
 	if p.watching && !p.apart {
 		p.watched = 1
 	}
@@ -196,11 +200,13 @@ func (p *place) update() {
 		p.size += l.size
 		p.watched += l.watched
 		p.sum += l.sum
+		p.top = max(p.top, l.top)
 	}
 	if r := p.right; r != nil {
 		p.size += r.size
 		p.watched += r.watched
 		p.sum += r.sum
+		p.top = max(p.top, r.top)
 	}
 }
 

@@ -80,7 +80,10 @@ func (m *model) rank() {
 
 // inherited is r's priority if that of everybody else is what was found so far.
 func (m *model) inherited(r *request) int {
-	p := max(r.ask.Priority, m.ranks[r])
+	p := r.ask.Priority
+	if rank, found := m.ranks[r]; found {
+		p = max(p, rank)
+	}
 	for q, other := range m.ranks {
 		waitsForIt := func(h *request) bool { return h.holds() && h.party() == r.party() && conflict(h, q) }
 		if other > p && slices.ContainsFunc(m.requests, waitsForIt) {

@@ -316,7 +316,6 @@ const (
 
 // lacking are the features that the model knows and the engine does not have.
 var lacking = map[feature]bool{
-	inheritance:  true,
 	tokensBehind: true,
 	freshLosses:  true,
 	barrierLine:  true,

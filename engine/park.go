@@ -209,6 +209,7 @@ func (e *Engine) returning(c *Resume, r *request, sess *session) *request {
 	}
 	t.setTerms(x)
 	t.lead = t.leads()
+	t.wait.rank = t.standing()
 	t.setScore()
 	return &t
 }

@@ -131,7 +131,7 @@ func (e *Engine) waiter(r *request, mode interlock.Mode) WaiterView {
 		Offered: r.phase == offered, Waited: r.waited,
 	}
 	if r.wait != nil {
-		w.Waited = e.now.Sub(r.wait.arrived)
+		w.Waited, w.Priority = e.now.Sub(r.wait.arrived), int(r.wait.rank-baseRank)
 	}
 	if s := r.session(); s != nil {
 		w.Session = s.name

@@ -27,6 +27,7 @@ type space struct {
 	leases   int
 	waiters  int
 	away     int        // parked leases that hold nothing
+	ranked   int        // waiters with another priority than 0
 	branches int        // of those who wait for any of several
 	shared   []*divided // shared-out keys, in no order
 
@@ -39,7 +40,9 @@ type space struct {
 
 	idleNodes []*node // for reuse
 	idleKin   []*kin
-	lingering int // sessions that are over and still have leases or waits
+	unranked  bool     // volatile: ranks may have changed
+	heirs     []*party // volatile: those that wait with a higher priority than their own
+	lingering int      // sessions that are over and still have leases or waits
 
 	agenda *agenda // volatile
 }
@@ -165,6 +168,7 @@ type wait struct {
 	branches []*request // of a request for any of several: see any.go
 	arrived  Time
 	score    Time
+	rank     int32  // the priority with which it waits: its own, or one that it inherits
 	writes   uint64 // Engine.writes when it arrived
 	places   []place
 	mark     uint64 // the deadlock search that has seen it
@@ -293,6 +297,7 @@ func (r *request) hold() {
 
 // joinParty makes r one of the leases of its party, if it has one.
 func (r *request) joinParty() {
+	r.space.disturb()
 	if r.flow != nil && r.isTimed() {
 		r.flow.sess.timed++
 	}
@@ -341,6 +346,7 @@ func (r *request) unhold() {
 
 // leaveParty takes r out of the leases of its party.
 func (r *request) leaveParty() {
+	r.space.disturb()
 	if r.flow != nil && r.isTimed() {
 		r.flow.sess.timed--
 	}
@@ -392,11 +398,15 @@ func (r *request) enline() {
 	for way := range r.ways {
 		if way != r {
 			r.space.branches++
-			way.phase, way.wait = waiting, &wait{arrived: r.wait.arrived, score: r.wait.score, writes: r.wait.writes}
+			way.phase, way.wait = waiting, &wait{arrived: r.wait.arrived, score: r.wait.score, rank: r.wait.rank, writes: r.wait.writes}
 		}
 		way.enter()
 	}
 	r.space.waiters++
+	if r.priority != 0 {
+		r.space.ranked++
+	}
+	r.space.disturb()
 	r.space.count(r.owner(), taken{waiters: 1})
 	r.awaitPart()
 }
@@ -431,6 +441,10 @@ func (r *request) enter() {
 
 // unline takes r out of every line.
 func (r *request) unline() {
+	r.space.disturb()
+	if r.priority != 0 {
+		r.space.ranked--
+	}
 	for way := range r.ways {
 		if way != r {
 			r.space.branches--

@@ -33,7 +33,7 @@ type WaiterView struct {
 	Purpose  string
 	Count    uint32 // permits, parties or parts
 	Mode     interlock.Mode
-	Priority int
+	Priority int // with which it waits: its own, or one that it inherits
 	Position int
 	Waited   time.Duration
 	ETA      time.Duration

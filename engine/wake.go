@@ -134,6 +134,8 @@ func (e *Engine) settle() {
 			e.dismiss()
 		case e.full():
 			return
+		case e.agenda.space.isUnranked():
+			e.rerank()
 		case len(e.suspects) > 0:
 			e.breakCycle()
 		case e.dying.n > 0:
