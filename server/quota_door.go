@@ -1,5 +1,9 @@
 package server
 
+import (
+	"github.com/interlockdev/interlock/proto"
+)
+
 // vitalCalls are never refused for want of quota: a lease that is not renewed or not
 // given back would cost everybody more than the request.
 var vitalCalls = map[string]string{
@@ -8,6 +12,15 @@ var vitalCalls = map[string]string{
 	"/v1/leases/{id}/release":     "POST",
 	"/v1/tickets/{id}":            "DELETE",
 	"/v1/sessions/{id}":           "DELETE",
+}
+
+// vitalOp names the same of the stream, and OpAttach, which counts as a heartbeat.
+func vitalOp(kind proto.OpKind) bool {
+	switch kind {
+	case proto.OpHeartbeat, proto.OpRenew, proto.OpRelease, proto.OpLeave, proto.OpClose, proto.OpAttach:
+		return true
+	}
+	return false
 }
 
 // overQuota answers a call for which there is no quota left, and reports whether it
@@ -31,5 +44,21 @@ func (c *call) refusedFor(cost amount, vital bool) bool {
 		return false
 	}
 	c.refused(refusal, c.s.shard.At())
+	return true
+}
+
+// overQuota answers an operation for which there is no quota left, and reports
+// whether it did.
+func (st *stream) overQuota(o *proto.Op) bool {
+	l := st.d.s.limiter
+	t := l.limits(st.life, st.namespace)
+	if t == nil {
+		return false
+	}
+	refusal := t.admit(l.now(), st.actor, amount{requests: 1, bytes: int64(o.Size())}, vitalOp(o.Kind))
+	if refusal == nil {
+		return false
+	}
+	st.deliver(&delivered{eff: *refusal, at: st.d.s.shard.At(), slot: o.Slot, seq: o.Seq}, true)
 	return true
 }

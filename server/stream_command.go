@@ -72,6 +72,9 @@ type (
 // of a link within the process may send the same operation again: so it gets a
 // copy.
 func (st *stream) command(o *proto.Op) *interlock.Error {
+	if st.overQuota(o) {
+		return nil
+	}
 	var id interlock.SessionID
 	if o.Kind != proto.OpOpen && o.Kind != proto.OpAttach {
 		var ok bool
