@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// noArgs, oneArg and someArgs say in one sentence what is wrong with a command
+// noArgs, oneArg and atMostOneArg say in one sentence what is wrong with a command
 // line.
 
 func noArgs(cmd *cobra.Command, args []string) error {
@@ -36,15 +36,6 @@ func oneArg(what string) cobra.PositionalArgs {
 			return usage("name %s: %s", what, useLine(cmd))
 		case len(args) > 1:
 			return usage("one %s at a time: %s", strings.TrimPrefix(strings.TrimPrefix(what, "a "), "the "), useLine(cmd))
-		}
-		return nil
-	}
-}
-
-func someArgs(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usage("name %s: %s", what, useLine(cmd))
 		}
 		return nil
 	}

@@ -42,7 +42,8 @@ func hangUp(c *client.Client) {
 // environment is ours with what a command should know that works under a session of
 // c; own is what it should know of its lease, and pass the flags as variables.
 func (a *app) environment(c *client.Client, pass []string, own ...string) []string {
-	own = append(append(own,
+	own = append(append(
+		own,
 		"INTERLOCK_SESSION="+c.SessionID().String(),
 		"INTERLOCK_URL="+a.server.base.String(),
 		"INTERLOCK_GRPC="+a.server.GRPC,

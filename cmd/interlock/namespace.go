@@ -208,7 +208,10 @@ func (s *settingsAnswer) facts() [][2]string {
 		return "no"
 	}
 	return [][2]string{
-		{"strict-order", yes(s.StrictOrder)}, {"open-keys", yes(s.OpenKeys)}, {"near-misses", yes(s.NearMisses)},
-		{"quota", s.Quota.String()}, {"principal-quota", s.PrincipalQuota.String()},
+		{"strict-order", yes(s.StrictOrder)},
+		{"open-keys", yes(s.OpenKeys)},
+		{"near-misses", yes(s.NearMisses)},
+		{"quota", s.Quota.String()},
+		{"principal-quota", s.PrincipalQuota.String()},
 	}
 }

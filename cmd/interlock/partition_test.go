@@ -79,8 +79,11 @@ func TestPartitionFails(t *testing.T) {
 	p.signal(syscall.SIGHUP)
 	p.ends(exitSignal + int(syscall.SIGHUP))
 	for _, args := range [][]string{
-		{"partition", "queue", "--", "true"}, {"partition", "queue", "--parts", "2"}, {"partition", "a", "b", "--parts", "2", "--", "true"},
-		{"partition", "queue", "--parts", "4097", "--", "true"}, {"partition", "queue", "--parts", "2", "--divide", "luck", "--", "true"},
+		{"partition", "queue", "--", "true"},
+		{"partition", "queue", "--parts", "2"},
+		{"partition", "a", "b", "--parts", "2", "--", "true"},
+		{"partition", "queue", "--parts", "4097", "--", "true"},
+		{"partition", "queue", "--parts", "2", "--divide", "luck", "--", "true"},
 	} {
 		if out, code := r.do(args...); code != exitUsage {
 			t.Errorf("%v: exit code %d\n%s", args, code, out)
