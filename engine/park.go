@@ -159,7 +159,7 @@ func (e *Engine) resume(c *Resume) {
 		e.replyOver(r)
 		return
 	case !r.isParked():
-		eff := e.refuse(interlock.CodeNotParked, fmt.Sprintf("the lease on %s is not parked, so there is nothing to resume", r.claims[0].Key))
+		eff := e.refuse(interlock.CodeNotParked, fmt.Sprintf("the lease on %s is not parked, so there is nothing to resume", r.firstKey()))
 		eff.Lease = e.lease(r)
 		return
 	}
