@@ -16,6 +16,7 @@ type answer struct {
 	outcome engine.Outcome
 	codes   []interlock.Code // for Refused: one of them
 	about   *request         // whose ticket or lease is shown
+	again   bool             // about a lease that stands in line again
 	fresh   bool             // about the request that this very command makes
 	reused  []*request       // Granted, and it is one of these
 	session *session
@@ -54,6 +55,10 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.expectArrive(c)
 	case *engine.Declare:
 		return m.expectDeclare(c)
+	case *engine.Park:
+		return m.expectPark(c)
+	case *engine.Resume:
+		return m.expectResume(c)
 	case *engine.SetPattern, *engine.Configure:
 		return refused(interlock.CodeInvalidPattern, "") // or Done: what is wrong with it the scripts say
 	case *engine.DropPattern:
@@ -173,6 +178,8 @@ func gone(r *request) []interlock.Code {
 		return []interlock.Code{interlock.CodeBroken}
 	case engine.ByPreemption:
 		return []interlock.Code{interlock.CodePreempted}
+	case engine.ByParking:
+		return []interlock.Code{interlock.CodeExpired, interlock.CodeTaken}
 	case engine.ByWaitLimit:
 		return []interlock.Code{interlock.CodeWaitLimit}
 	case engine.ByBase:
@@ -271,6 +278,12 @@ func (m *model) refusals(r *request) []interlock.Code {
 func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect) error {
 	if want.outcome == 0 {
 		return nil
+	}
+	if want.again && want.about.why == engine.ByDeadlock && got.Outcome == engine.Refused && got.Code == interlock.CodeDeadlock {
+		return nil
+	}
+	if want.again && got.Outcome == engine.Granted && want.about.phase == held {
+		return m.checkLease(want.about, &got.Lease) // somebody else left in the same step
 	}
 	if want.fresh {
 		id, _ := idOf(cmd)

@@ -10,7 +10,7 @@ import (
 // served up to now.
 func (m *model) between(settled bool) error {
 	active := m.inPhase(offered, held, inGrace)
-	holding := m.inPhase(offered, held, inGrace, closed)
+	holding := m.holding()
 	for i, a := range holding {
 		for _, b := range holding[:i] {
 			if conflict(a, b) && a.holder() != b.holder() {
@@ -69,6 +69,8 @@ func (m *model) nextDue() (what any, end engine.Time) {
 			note(r, r.hardEnd())
 		case r.phase == inGrace:
 			note(r, r.graceTo)
+		case r.phase == parked:
+			note(r, r.parkEnd)
 		case r.phase == closed:
 			note(r, r.opening)
 		case r.phase == offered, r.phase == waiting && r.session == nil && r.attached == nil:

@@ -102,6 +102,8 @@ func (m *model) expectConvert(c *engine.Convert) answer {
 func (m *model) withHeld(head *engine.Head, id interlock.LeaseID, then func(*request) answer) answer {
 	return m.withLease(head, id, func(r *request) answer {
 		switch {
+		case r.phase == parked:
+			return refused(interlock.CodeParked)
 		case r.phase == inGrace, r.hardEnd().mustBeDue(m.now) && r.ask.Grace > 0:
 			return refused(interlock.CodeInGrace)
 		case r.hardEnd().mustBeDue(m.now):

@@ -60,7 +60,7 @@ func (m *model) permitHardEnd(r *request, why engine.Reason) error {
 
 func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 	r := m.byNum(ev.Num)
-	if r == nil || !r.holds() {
+	if r == nil || !r.holds() && r.phase != parked {
 		return fmt.Errorf("it is no lease: %v", r)
 	}
 	if ev.Fence != r.fence {
@@ -86,6 +86,10 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 		}
 	case engine.BySession:
 		if c, ok := cmd.(*engine.CloseSession); !ok || r.session == nil || c.Session != r.session.id {
+			return wrong
+		}
+	case engine.ByParking:
+		if r.phase != parked || !r.parkEnd.mayBeDue(m.now) {
 			return wrong
 		}
 	case engine.ByLapse:

@@ -48,6 +48,9 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		}
 		r.changed = m.changedMeanwhile(r, false)
 		r.unsure = r.unsure || m.changedMeanwhile(r, true)
+		if r.since > 0 {
+			r.moved = m.movedMeanwhile(r)
+		}
 		if r.base != nil {
 			m.convert(r.base, r.claims, ev.Fence)
 			r.base.changed, r.base.unsure = r.changed, r.unsure
@@ -63,6 +66,10 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		if r.session == nil {
 			r.lapse = at(m.now.Add(interlock.BareOfferTTL))
 		}
+	case engine.EvParked:
+		m.park(m.byNum(ev.Num), ev)
+	case engine.EvResumed:
+		m.resume(cmd.(*engine.Resume), ev)
 	case engine.EvAsked:
 		m.asks = append(m.asks, asked{m.byNum(ev.Num), m.byNum(ev.By)})
 	case engine.EvPattern, engine.EvPatternDropped, engine.EvConfigured:
@@ -79,7 +86,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		r.phase, r.why, r.ended, r.opening = closed, ev.Reason, m.now, at(m.now.Add(ev.LockDelay))
 	case engine.EvClaimed:
 		r := m.byNum(ev.Num)
-		r.phase, r.granted, r.beat, r.progress = held, m.now, at(m.now), at(m.now)
+		r.phase, r.granted, r.heldFrom, r.beat, r.progress = held, m.now, m.now, at(m.now), at(m.now)
 	case engine.EvGrace:
 		r := m.byNum(ev.Num)
 		m.breaks(r, ev.Reason)
@@ -122,7 +129,8 @@ func (m *model) hand(r *request, to phase, fence interlock.Fence) {
 	if r.session != nil {
 		r.said = r.session.said
 	}
-	r.phase, r.fence, r.granted, r.beat, r.progress, r.attached = to, fence, m.now, at(m.now), at(m.now), nil
+	r.phase, r.fence, r.granted, r.heldFrom, r.attached = to, fence, m.now, m.now, nil
+	r.beat, r.progress = at(m.now), at(m.now)
 	m.fence = fence
 }
 

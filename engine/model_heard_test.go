@@ -53,6 +53,11 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 			m.attach(r, head, c.Attach)
 		}
 	}
+	if c, ok := cmd.(*engine.Resume); ok {
+		if r := m.byID(head.Namespace, c.Lease); r != nil && r.phase == waiting && got.Outcome == engine.Queued {
+			m.attach(r, head, c.Attach)
+		}
+	}
 	id, attach := idOf(cmd)
 	if r := m.byID(head.Namespace, got.Ticket.ID); r != nil && r.ask.ID != id && id != [16]byte{} {
 		m.attach(r, head, attach) // it follows one that waited already

@@ -62,6 +62,15 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 	if r.phase == inGrace {
 		end = r.graceTo
 	}
+	if r.phase == parked {
+		end = r.parkEnd
+		if got.Parking == nil || got.Parking.Freed != r.freed || m.now.Add(got.Parking.Left) != end.lo {
+			return bad("parking", r.freed, got.Parking)
+		}
+	}
+	if !slices.Equal(got.Moved, r.moved) && r.phase != parked {
+		return bad("moved", r.moved, got.Moved)
+	}
 	end = later(end, at(m.now)) // what is overdue ends now
 	if e := m.now.Add(got.ExpiresIn); e < end.lo || e > end.hi {
 		return bad("hard end", end, e)
@@ -71,7 +80,9 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 	switch {
 	case r.phase == inGrace:
 		state = interlock.Grace
-	case soft.mayBeDue(m.now) && !soft.mustBeDue(m.now):
+	case r.phase == parked:
+		state = interlock.Parked
+	case soft.mayBeDue(m.now) && (!soft.mustBeDue(m.now) || r.heldBefore > 0): // a third of what was left may be meant
 		state = got.State
 	case soft.mustBeDue(m.now):
 		state = interlock.Soft

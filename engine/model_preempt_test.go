@@ -40,12 +40,12 @@ func (m *model) contested(lease, r *request) (policies []interlock.PreemptPolicy
 // arrives.
 func (m *model) permitAsking(cmd engine.Command, ev *engine.Event) error {
 	lease, by := m.byNum(ev.Num), m.byNum(ev.By)
-	if lease == nil || lease.phase != held && lease.phase != offered || by == nil || by.phase != waiting {
+	if lease == nil || lease.phase != held && lease.phase != offered && lease.phase != parked || by == nil || by.phase != waiting {
 		return fmt.Errorf("%v is asked by %v", lease, by)
 	}
 	id, _ := idOf(cmd)
 	switch {
-	case by.ask.ID != id || by.ask.OnConflict != interlock.Preempt:
+	case by.ask.ID != id && (by.since != m.now || by.since == 0) || by.ask.OnConflict != interlock.Preempt:
 		return fmt.Errorf("%v does not preempt, or has not just come", by)
 	case lease.ns != by.ns || lease.party() == by.party():
 		return errors.New("nobody is asked to yield to himself")
@@ -77,7 +77,7 @@ func (m *model) mustAsk(r *request) (list []*request) {
 // lets the asker revoke and its priority is not lower.
 func (m *model) permitPreemption(r *request) error {
 	for _, a := range m.asks {
-		if a.lease != r || a.by.arrived != m.now || a.by.ask.Priority < r.ask.Priority {
+		if a.lease != r || a.by.waitsSince() != m.now || a.by.ask.Priority < r.ask.Priority {
 			continue
 		}
 		if slices.Contains(m.contested(r, a.by), interlock.PreemptRevoke) {
@@ -112,7 +112,7 @@ func (m *model) checkYield(lease *request, got *interlock.Yield) error {
 		return nil // that one asked after the lease was told of, in the same step
 	case by == nil || got == nil:
 		return fmt.Errorf("%v is to yield to %v, and is told %+v", lease, by, got)
-	case got.Agent != m.agentOf(by) || got.Flow != by.flow() || got.Priority != by.ask.Priority || got.Since != m.now.Sub(by.arrived) ||
+	case got.Agent != m.agentOf(by) || got.Flow != by.flow() || got.Priority != by.ask.Priority || got.Since != m.now.Sub(by.waitsSince()) ||
 		got.Revoked != (lease.phase == inGrace && lease.why == engine.ByPreemption):
 		return fmt.Errorf("%v is to yield to %v, and is told %+v", lease, by, got)
 	}

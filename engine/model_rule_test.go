@@ -52,6 +52,10 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		return m.permitGrace(ev)
 	case engine.EvEnded:
 		return m.permitEnd(cmd, ev)
+	case engine.EvParked:
+		return m.permitParking(cmd, ev)
+	case engine.EvResumed:
+		return m.permitResumption(cmd, ev)
 	case engine.EvAsked:
 		return m.permitAsking(cmd, ev)
 	case engine.EvClosed:
@@ -169,15 +173,15 @@ func (m *model) permitAdmission(ev *engine.Event) error {
 	if r.session != nil && r.session.ended {
 		return fmt.Errorf("%v is of a session that has ended (I4)", r)
 	}
-	own := lacking[answerInStep] && r.ask.OnConflict == interlock.Preempt && r.arrived == m.now && ev.Offer
+	own := lacking[answerInStep] && r.ask.OnConflict == interlock.Preempt && r.waitsSince() == m.now && ev.Offer
 	if listens := m.listener(r) != nil || r.base != nil; ev.Offer == listens && !own {
 		return fmt.Errorf("%v: offer=%v, somebody listens=%v", r, ev.Offer, listens)
 	}
 	if g := m.generation(r); ev.Generation != g {
 		return fmt.Errorf("%v: generation %d, not %d", r, ev.Generation, g)
 	}
-	if ev.Waited != m.now.Sub(r.arrived) {
-		return fmt.Errorf("%v waited %v, not %v", r, m.now.Sub(r.arrived), ev.Waited)
+	if ev.Waited != m.now.Sub(r.waitsSince()) {
+		return fmt.Errorf("%v waited %v, not %v", r, m.now.Sub(r.waitsSince()), ev.Waited)
 	}
 	return m.permitFence(ev.Fence)
 }

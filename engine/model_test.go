@@ -101,10 +101,17 @@ type request struct {
 	beat    span        // since when its ttl counts; for a bare lease renewed by Renew
 	graceTo span
 
-	said     string // the last progress reported of it
-	progress span   // since when its stall counts
-	opening  span   // when the lock_delay of a closed lease is over
-	lapse    span   // of an offer or of a bare ticket
+	said       string        // the last progress reported of it
+	progress   span          // since when its stall counts
+	heldFrom   engine.Time   // since when its max_hold counts,
+	heldBefore time.Duration // besides what it was held before it was parked
+	freed      bool          // it is parked, and others may have its keys
+	parkEnd    span
+	since      engine.Time // when it was resumed
+	moved      []interlock.Key
+
+	opening span // when the lock_delay of a closed lease is over
+	lapse   span // of an offer or of a bare ticket
 
 	lead     bool // its party claims all its keys already: it stands before those of whom that is not true
 	changed  bool // somebody who could write one of its keys held it meanwhile
@@ -127,7 +134,13 @@ func (r *request) String() string {
 func (r *request) active() bool { return r.phase == offered || r.phase == held || r.phase == inGrace }
 
 // holds reports whether r keeps its keys from others.
-func (r *request) holds() bool { return r.active() || r.phase == closed }
+func (r *request) holds() bool {
+	return r.active() || r.phase == closed || r.phase == parked && !r.freed
+}
+
+// waitsSince is when r came into the line, which a resumed lease did not when it
+// arrived.
+func (r *request) waitsSince() engine.Time { return max(r.arrived, r.since) }
 
 func (r *request) ttl() time.Duration {
 	if r.session != nil {
@@ -147,7 +160,7 @@ func (r *request) ttlEnd() span {
 
 // capEnd is the hard end that nothing puts off; ok is false when there is none.
 func (r *request) capEnd() (end span, ok bool) {
-	return at(r.granted.Add(r.ask.MaxHold)), r.ask.MaxHold > 0
+	return at(r.heldFrom.Add(r.ask.MaxHold - r.heldBefore)), r.ask.MaxHold > 0
 }
 
 // stallEnd is the hard end that only progress puts off.
@@ -181,7 +194,7 @@ func (r *request) softFrom() span {
 
 // waitEnd is when r has stood in line for as long as it may.
 func (r *request) waitEnd() (end span, ok bool) {
-	return at(r.arrived.Add(r.ask.MaxWait)), r.ask.MaxWait > 0
+	return at(r.waitsSince().Add(r.ask.MaxWait)), r.ask.MaxWait > 0
 }
 
 // party is somebody who waits or is waited for: a flow, or a bare request.
@@ -193,7 +206,7 @@ type party struct {
 }
 
 func (r *request) party() party {
-	if r.phase == closed { // nobody can tell what its holder still has under way
+	if r.phase == closed || r.phase == parked { // nobody can tell what its holder still has under way, or who will be
 		return party{ns: r.ns, bare: r.num}
 	}
 	return r.holder()
@@ -274,6 +287,16 @@ func (m *model) byID(ns interlock.Namespace, id [16]byte) *request {
 func (m *model) inPhase(phases ...phase) (list []*request) {
 	for _, r := range m.requests {
 		if slices.Contains(phases, r.phase) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// holding gives those who keep keys from others.
+func (m *model) holding() (list []*request) {
+	for _, r := range m.requests {
+		if r.holds() {
 			list = append(list, r)
 		}
 	}

@@ -20,8 +20,9 @@ func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, k
 		}
 	}
 	c := e.Counts()
-	active, offers, line := len(m.inPhase(offered, held, inGrace, closed)), len(m.inPhase(offered)), len(m.inPhase(waiting))
-	if c.Sessions < live || c.Sessions > live+lingering || c.Waiters != line || c.Leases < active-offers || c.Leases > active {
+	active, offers, line := len(m.holding()), len(m.inPhase(offered)), len(m.inPhase(waiting))
+	away := len(m.inPhase(parked)) // those that hold nothing may count or not
+	if c.Sessions < live || c.Sessions > live+lingering || c.Waiters != line || c.Leases < active-offers || c.Leases > active+away {
 		return fmt.Errorf("the engine counts %+v, the model %d sessions, %d leases with %d offers, %d waiters", c, live, active, offers, line)
 	}
 	if what, end := m.nextDue(); what != nil {
@@ -48,7 +49,7 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 		return err
 	}
 	var fences, got []interlock.Fence
-	for _, r := range m.inPhase(offered, held, inGrace, closed) {
+	for _, r := range m.holding() {
 		// An intent above says nothing about this key.
 		touches := func(c interlock.Claim) bool {
 			return c.Key == key || above(key, c.Key) || above(c.Key, key) && c.Mode >= interlock.Shared
@@ -89,7 +90,7 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 	i := 0
 	for _, w := range shown {
 		is := func(r *request) bool {
-			return w.Flow == r.flow() && w.Agent == m.agentOf(r) && w.Priority == m.priority(r) && w.Waited == m.now.Sub(r.arrived)
+			return w.Flow == r.flow() && w.Agent == m.agentOf(r) && w.Priority == m.priority(r) && w.Waited == m.now.Sub(r.waitsSince())
 		}
 		if any != nil && is(any) && (i >= len(line) || !is(line[i])) {
 			continue
@@ -109,7 +110,7 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 }
 
 func (m *model) checkHolder(ns interlock.Namespace, h *interlock.Holder) error {
-	for _, r := range m.inPhase(offered, held, inGrace, closed) {
+	for _, r := range m.holding() {
 		if r.fence != h.Fence {
 			continue
 		}
@@ -119,6 +120,7 @@ func (m *model) checkHolder(ns interlock.Namespace, h *interlock.Holder) error {
 			return fmt.Errorf("the holder %+v is not %v", h, r)
 		}
 		if h.Held != m.now.Sub(r.granted) || (r.phase == offered) != (h.Liveness == interlock.Offered) || (r.phase == inGrace) != (h.Liveness == interlock.LiveGrace) ||
+			(r.phase == parked) != (h.Liveness == interlock.LiveParked) ||
 			(r.phase == closed) != (h.Liveness == interlock.Closed) {
 			return fmt.Errorf("the holder %+v is not %v", h, r)
 		}

@@ -67,6 +67,10 @@ func (p *player) play(o *op) error {
 		return p.arrive(o)
 	case opDeclare:
 		return p.declare(o)
+	case opPark:
+		return p.park(o)
+	case opResume:
+		return p.resume(o)
 	case opConvert:
 		return p.convert(o)
 	case opSnapshot:
@@ -286,7 +290,10 @@ func (p *player) ticket(o *op) error {
 }
 
 func (p *player) lease(o *op) error {
-	list := p.m.inPhase(held, inGrace)
+	list := p.m.inPhase(held, held, inGrace)
+	if o.r[1]%8 == 2 {
+		list = p.m.inPhase(parked)
+	}
 	if o.r[1]%8 == 0 && o.kind == opRelease {
 		list = p.m.inPhase(held, inGrace, offered)
 	}

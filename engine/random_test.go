@@ -62,7 +62,7 @@ const (
 var weights = map[opKind]int{
 	opAcquire: 40, opRepeat: 4, opOpen: 5, opClose: 1, opHeartbeat: 10, opAttach: 3, opDetach: 3, opPoll: 5, opLeave: 3,
 	opGetLease: 2, opRenew: 5, opRelease: 22, opRevoke: 1, opCheck: 3, opAdvance: 22, opRace: 4, opSnapshot: 1, opRestart: 1,
-	opConvert: 10, opPattern: 3, opBarrier: 10, opArrive: 8, opDeclare: 6,
+	opConvert: 10, opPattern: 3, opBarrier: 10, opArrive: 8, opDeclare: 6, opPark: 6, opResume: 7,
 }
 
 func program(seed uint64, n int) []op {

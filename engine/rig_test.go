@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -85,7 +86,9 @@ func (g *rig) step(cmd engine.Command) error {
 		}
 	}
 	var out engine.Output
-	g.e.Step(given(cmd), &out)
+	if err := g.survives(cmd, &out); err != nil {
+		return err
+	}
 	g.last = out
 	for i := range out.Events {
 		g.trace = append(g.trace, "        "+eventText(&out.Events[i]))
@@ -109,6 +112,18 @@ func (g *rig) step(cmd engine.Command) error {
 		return err
 	}
 	return g.m.between(false)
+}
+
+// survives carries out cmd, and makes an error of a panic, so that a run that ends so
+// can be shrunk like others.
+func (g *rig) survives(cmd engine.Command, out *engine.Output) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the engine panics: %v\n%s", p, debug.Stack())
+		}
+	}()
+	g.e.Step(given(cmd), out)
+	return nil
 }
 
 // given is a command for the engine, which keeps the claims of those that it is

@@ -1,0 +1,210 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// parkTerms gives how c would park a lease: whether its keys are freed, and for how
+// long; or why not.
+func (m *model) parkTerms(lease *request, c *engine.Park) (freed bool, term time.Duration, codes []interlock.Code) {
+	if c.Free && c.Keep {
+		codes = append(codes, interlock.CodeInvalidRequest)
+	}
+	if c.For < 0 || c.For > interlock.MaxPark {
+		codes = append(codes, interlock.CodeInvalidTTL)
+	}
+	term, freed = c.For, c.Free
+	var free, keep bool
+	var longest time.Duration
+	for _, claim := range lease.claims {
+		p := m.pattern(lease.ns, claim.Key)
+		if p == nil {
+			continue
+		}
+		if p.Park == interlock.ParkNever || p.Park == interlock.ParkKeep && c.Free || p.Park == interlock.ParkFree && c.Keep {
+			codes = append(codes, interlock.CodeForbidden)
+		}
+		free, keep = free || p.Park == interlock.ParkFree, keep || p.Park == interlock.ParkKeep
+		if p.MaxPark > 0 && (longest == 0 || p.MaxPark < longest) {
+			longest = p.MaxPark
+		}
+	}
+	switch {
+	case term == 0 && longest > 0:
+		term = longest
+	case term == 0:
+		term = interlock.DefaultPark
+	case longest > 0:
+		term = min(term, longest)
+	}
+	if !c.Keep && !c.Free {
+		freed = free && !keep
+	}
+	return freed, term, codes
+}
+
+func (m *model) expectPark(c *engine.Park) answer {
+	_, _, plain := m.parkTerms(&request{}, c) // what is wrong with any lease
+	want := m.withTaken(&c.Head, c.Lease, func(lease *request) answer {
+		freed, _, wrong := m.parkTerms(lease, c)
+		// In other hands it would be in the way of what its flow holds besides.
+		for _, q := range m.requests {
+			if q != lease && q.holds() && q.party() == lease.party() && !freed && anyClash(q.claims, lease.claims) {
+				wrong = append(wrong, interlock.CodeHeld)
+			}
+		}
+		if len(wrong) > 0 {
+			return refused(wrong...)
+		}
+		return answer{outcome: engine.Done}
+	})
+	if want.outcome == engine.Refused {
+		want.codes = append(want.codes, plain...) // whichever is looked at first
+	}
+	return want
+}
+
+func (m *model) permitParking(cmd engine.Command, ev *engine.Event) error {
+	c, ok := cmd.(*engine.Park)
+	lease := m.byNum(ev.Num)
+	if !ok || lease == nil || lease.phase != held || c.Lease != interlock.LeaseID(lease.ask.ID) {
+		return fmt.Errorf("nobody parks %v", lease)
+	}
+	freed, term, codes := m.parkTerms(lease, c)
+	if len(codes) > 0 || ev.Freed != freed || ev.TTL != term || ev.Note != c.Reason {
+		return fmt.Errorf("%v is parked with freed=%v for %v, want %v, %v, %v", lease, ev.Freed, ev.TTL, freed, term, codes)
+	}
+	return nil
+}
+
+// park takes a lease out of its session.
+func (m *model) park(r *request, ev *engine.Event) {
+	m.breaks(r, ev.Reason)
+	if ev.Freed {
+		m.writes = append(m.writes, write{r.ns, r.claims, m.events})
+	}
+	r.ask.TTL, r.ask.Agent = r.ttl(), m.agentOf(r)
+	r.session, r.ask.Flow = nil, ""
+	r.phase, r.freed, r.parkEnd = parked, ev.Freed, at(m.now.Add(ev.TTL))
+	r.heldBefore += m.now.Sub(r.heldFrom)
+	r.queuedAt = m.events
+}
+
+// resumed is a parked lease as it would be in the hands of who resumes it.
+func (m *model) resumed(lease *request, c *engine.Resume) *request {
+	r := *lease
+	r.phase, r.ask.OnConflict, r.ask.MaxWait, r.ask.Attach, r.since = 0, c.OnConflict, c.MaxWait, c.Attach, m.now
+	r.session, r.ask.Flow = m.sessionByID(c.Namespace, c.Session), c.Flow
+	switch {
+	case r.session == nil:
+		r.ask.Flow = ""
+	case c.Flow == "":
+		r.ask.Flow = "main"
+	}
+	m.boundWait(&r)
+	return &r
+}
+
+// freeAgain reports whether a parked lease may be held again: its keys were kept, or
+// they are free for it.
+func (m *model) freeAgain(lease, r *request) bool {
+	if !lease.freed {
+		return true
+	}
+	rest := *m
+	rest.requests = slices.DeleteFunc(slices.Clone(m.requests), func(q *request) bool { return q == lease })
+	return rest.free(r)
+}
+
+func (m *model) expectResume(c *engine.Resume) answer {
+	if !c.Session.IsZero() {
+		if s := m.sessionByID(c.Namespace, c.Session); s == nil {
+			return refused(interlock.CodeUnknownSession)
+		} else if s.ended {
+			return refused(interlock.CodeSessionEnded)
+		}
+	}
+	lease := m.byID(c.Namespace, c.Lease)
+	switch {
+	case lease != nil && (lease.phase == over || lease.phase == closed):
+		return refused(append(gone(lease.subject()), interlock.CodeUnknownLease, interlock.CodeNotParked)...)
+	case lease == nil || lease.fence == 0:
+		return refused(interlock.CodeUnknownLease, interlock.CodeNotParked)
+	case lease.phase != parked:
+		return refused(interlock.CodeNotParked, interlock.CodeUnknownLease)
+	case c.MaxWait < 0 || c.MaxWait > interlock.MaxMaxWait:
+		return refused(interlock.CodeInvalidTTL)
+	}
+	r := m.resumed(lease, c)
+	switch {
+	case m.freeAgain(lease, r):
+		return answer{outcome: engine.Granted, about: lease}
+	case c.OnConflict == interlock.Fail:
+		return refused(m.refusals(r)...)
+	}
+	return answer{outcome: engine.Queued, about: lease, again: true}
+}
+
+func (m *model) permitResumption(cmd engine.Command, ev *engine.Event) error {
+	c, ok := cmd.(*engine.Resume)
+	lease := m.byNum(ev.Num)
+	if !ok || lease == nil || lease.phase != parked || c.Lease != interlock.LeaseID(lease.ask.ID) {
+		return fmt.Errorf("nobody resumes %v", lease)
+	}
+	r := m.resumed(lease, c)
+	switch free := m.freeAgain(lease, r); {
+	case free == ev.Queued:
+		return fmt.Errorf("%v resumed: in line %v, free %v", lease, ev.Queued, free)
+	case free:
+		return m.permitFence(ev.Fence)
+	case c.OnConflict == interlock.Fail:
+		return errors.New("it was not to wait")
+	}
+	return nil
+}
+
+// resume takes in that a lease is held again, or stands in line.
+func (m *model) resume(c *engine.Resume, ev *engine.Event) {
+	lease := m.byNum(ev.Num)
+	kept := !lease.freed
+	r := m.resumed(lease, c)
+	*lease = *r
+	lease.freed = false
+	if ev.Queued {
+		lease.phase, lease.lapse = waiting, at(m.now.Add(interlock.BareTicketTTL))
+		lease.attached, lease.link = c.From, c.Link
+		for _, q := range m.mustAsk(lease) {
+			m.due = append(m.due, asked{q, lease})
+		}
+		return
+	}
+	lease.changed, lease.moved = m.changedMeanwhile(lease, false), m.movedMeanwhile(lease)
+	lease.unsure = lease.unsure || m.changedMeanwhile(lease, true)
+	if kept {
+		lease.phase, lease.fence, lease.beat, lease.progress, m.fence = held, ev.Fence, at(m.now), at(m.now), ev.Fence
+		lease.granted, lease.heldFrom, lease.said = m.now, m.now, ""
+		if lease.session != nil {
+			lease.said = lease.session.said
+		}
+		return
+	}
+	m.hand(lease, held, ev.Fence)
+}
+
+// movedMeanwhile gives the keys that somebody may have written while r was away.
+func (m *model) movedMeanwhile(r *request) (keys []interlock.Key) {
+	for _, c := range r.claims {
+		one := *r
+		one.claims = []interlock.Claim{c}
+		if m.changedMeanwhile(&one, false) {
+			keys = append(keys, c.Key)
+		}
+	}
+	return keys
+}
