@@ -32,10 +32,10 @@ var patternDurations = []struct{ flag, usage string }{
 	{"max-ttl", "longest ttl"},
 	{"grace", "grace of leases that ask for none"},
 	{"max-grace", "longest grace"},
-	{"max-hold", "how long a key may be held at all, also for those who ask for less"},
-	{"stall", "how long a lease lives without news of progress"},
-	{"lock-delay", "how long a key stays closed when its holder dies"},
-	{"max-wait", "how long a request may stand in line"},
+	{"max-hold", "how long a key may be held at all, by default and at most"},
+	{"stall", "how long a lease lives without news of progress, by default and at most"},
+	{"lock-delay", "how long a key stays closed when its holder dies, by default and at least"},
+	{"max-wait", "how long a request may stand in line, by default and at most"},
 	{"max-park", "how long a lease may be parked (default " + interlock.DefaultPark.String() + ")"},
 }
 
