@@ -35,6 +35,9 @@ func (e *Engine) rerank() {
 		p.inherit(noRank)
 	}
 	s.heirs = nil
+	for _, p := range s.torn {
+		p.inherited = noRank
+	}
 	for again := true; again; {
 		again = false
 		for _, p := range s.torn {

@@ -9,8 +9,9 @@ import (
 
 // outOfOrder says why a request breaks the ascending order of keys, or nil. Where a
 // namespace demands that order, a flow may ask for a key that it does not hold only
-// if that comes after every key that it holds or waits for; then no circle of flows
-// can arise.
+// if that comes after every key that it holds or waits for. So flows wait for each
+// other in one direction, save for those who ask for more of what they hold, and for
+// keys above and below each other; such circles are found like any other.
 func (r *request) outOfOrder() *refusal {
 	if !r.space.settings.StrictOrder || r.party == nil {
 		return nil
