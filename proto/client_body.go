@@ -10,43 +10,55 @@ import (
 // has its own table.
 
 func (o *Op) decodeBody(s string) error {
-	read := bodies[o.Kind]
-	if read == nil {
-		return nil
-	}
 	for s != "" {
 		f, rest, err := nextField(s)
 		if err != nil {
 			return err
 		}
 		s = rest
-		if err := read(o, &f); err != nil {
+		if err := o.bodyField(&f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-var bodies = [lastOp + 1]func(*Op, *field[string]) error{
-	OpOpen:         (*Op).openField,
-	OpAttach:       (*Op).idField,
-	OpHeartbeat:    (*Op).heartbeatField,
-	OpAcquire:      (*Op).acquireField,
-	OpPoll:         (*Op).idField,
-	OpLeave:        (*Op).idField,
-	OpGetLease:     (*Op).idField,
-	OpRenew:        (*Op).renewField,
-	OpRelease:      (*Op).releaseField,
-	OpCheckFence:   (*Op).checkFenceField,
-	OpConvert:      (*Op).convertField,
-	OpArrive:       (*Op).arriveField,
-	OpPark:         (*Op).parkField,
-	OpResume:       (*Op).resumeField,
-	OpDeclare:      (*Op).declareField,
-	OpSetPattern:   (*Op).setPatternField,
-	OpDropPattern:  (*Op).nameField,
-	OpListPatterns: (*Op).nameField,
-	OpConfigure:    (*Op).configureField,
+// bodyField calls the table of o's kind. It is no map of functions, because a
+// field whose address goes into one costs an allocation.
+func (o *Op) bodyField(f *field[string]) error {
+	switch o.Kind {
+	case OpAcquire:
+		return o.acquireField(f)
+	case OpRelease:
+		return o.releaseField(f)
+	case OpHeartbeat:
+		return o.heartbeatField(f)
+	case OpOpen:
+		return o.openField(f)
+	case OpAttach, OpPoll, OpLeave, OpGetLease:
+		return o.idField(f)
+	case OpRenew:
+		return o.renewField(f)
+	case OpCheckFence:
+		return o.checkFenceField(f)
+	case OpConvert:
+		return o.convertField(f)
+	case OpArrive:
+		return o.arriveField(f)
+	case OpPark:
+		return o.parkField(f)
+	case OpResume:
+		return o.resumeField(f)
+	case OpDeclare:
+		return o.declareField(f)
+	case OpSetPattern:
+		return o.setPatternField(f)
+	case OpDropPattern, OpListPatterns:
+		return o.nameField(f)
+	case OpConfigure:
+		return o.configureField(f)
+	}
+	return nil
 }
 
 func (o *Op) openField(f *field[string]) error {
