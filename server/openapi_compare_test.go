@@ -1,0 +1,234 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// spec is openapi.json, read once.
+var spec = sync.OnceValues(func() (*openapi3.T, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(openAPIFile)
+	if err != nil {
+		return nil, err
+	}
+	if err := doc.Validate(context.Background()); err != nil {
+		return nil, err
+	}
+	for name, schema := range doc.Components.Schemas {
+		schemaNames[schema.Value] = name
+	}
+	// The validator loses track of references within references, so they are
+	// replaced by what they refer to.
+	for _, schema := range doc.Components.Schemas {
+		inline(schema)
+	}
+	for _, item := range doc.Paths.Map() {
+		for _, op := range item.Operations() {
+			for _, answer := range op.Responses.Map() {
+				for _, content := range answer.Value.Content {
+					inline(content.Schema)
+				}
+			}
+		}
+	}
+	return doc, nil
+})
+
+// schemaNames has the names of the schemas that have one.
+var schemaNames = map[*openapi3.Schema]string{}
+
+func inline(schema *openapi3.SchemaRef) {
+	schema.Ref = ""
+	for _, inner := range slices.Concat(schema.Value.OneOf, schema.Value.AllOf) {
+		inline(inner)
+	}
+	for _, property := range schema.Value.Properties {
+		inline(property)
+	}
+	if schema.Value.Items != nil {
+		inline(schema.Value.Items)
+	}
+}
+
+// sightings remembers what of openapi.json was seen.
+type sightings struct {
+	answers map[string]bool // "GET /v1/keys 200"
+	fields  map[string]bool // "Lease.fence", of the named schemas
+}
+
+// operationOf finds what openapi.json says about a request, and its name.
+func operationOf(r *http.Request) (*openapi3.Operation, string, error) {
+	doc, err := spec()
+	if err != nil {
+		return nil, "", err
+	}
+	pattern, _ := matchPath(r.URL.EscapedPath())
+	item := doc.Paths.Value(pattern)
+	if item == nil {
+		return nil, "", nil
+	}
+	return item.GetOperation(r.Method), r.Method + " " + pattern, nil
+}
+
+// compare says how an answer differs from what openapi.json says of it. seen may
+// be nil.
+func compare(r *http.Request, w *http.Response, body string, seen *sightings) error {
+	op, name, err := operationOf(r)
+	if err != nil {
+		return err
+	}
+	if op == nil {
+		if w.StatusCode != http.StatusNotFound && w.StatusCode != http.StatusMethodNotAllowed && w.StatusCode != http.StatusUnauthorized &&
+			w.StatusCode != http.StatusForbidden {
+			return fmt.Errorf("%s %s is not documented", r.Method, r.URL.Path)
+		}
+		return compareProblem(w, body, seen)
+	}
+	answer := op.Responses.Value(strconv.Itoa(w.StatusCode))
+	if answer == nil {
+		return fmt.Errorf("%s: status %d is not documented", name, w.StatusCode)
+	}
+	if seen != nil {
+		seen.answers[name+" "+strconv.Itoa(w.StatusCode)] = true
+	}
+	kind, _, err := mime.ParseMediaType(w.Header.Get("Content-Type"))
+	if err != nil {
+		return err
+	}
+	content := answer.Value.Content[kind]
+	if content == nil {
+		return fmt.Errorf("%s %d: content type %s is not documented", name, w.StatusCode, kind)
+	}
+	for header := range w.Header {
+		switch header {
+		case "Content-Type", "Cache-Control", "X-Content-Type-Options", "Connection", "Content-Length":
+		default:
+			if !documentsHeader(answer.Value, header) && kind != "text/plain" {
+				return fmt.Errorf("%s %d: header %s is not documented", name, w.StatusCode, header)
+			}
+		}
+	}
+	switch kind {
+	case "application/json", "application/problem+json":
+		return compareJSON(content.Schema, body, seen)
+	case "application/x-ndjson":
+		for line := range strings.Lines(body) {
+			if err := compareJSON(content.Schema, line, seen); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func documentsHeader(answer *openapi3.Response, name string) bool {
+	for documented := range answer.Headers {
+		if strings.EqualFold(documented, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// compareProblem is for refusals of what no operation is.
+func compareProblem(w *http.Response, body string, seen *sightings) error {
+	doc, err := spec()
+	if err != nil {
+		return err
+	}
+	if kind := w.Header.Get("Content-Type"); kind != "application/problem+json" {
+		return fmt.Errorf("content type %s", kind)
+	}
+	return compareJSON(doc.Components.Schemas["Problem"], body, seen)
+}
+
+func compareJSON(schema *openapi3.SchemaRef, body string, seen *sightings) error {
+	var value any
+	if err := json.Unmarshal([]byte(body), &value); err != nil {
+		return fmt.Errorf("%w in %q", err, body)
+	}
+	if err := schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
+		return err
+	}
+	if seen != nil {
+		seen.walk(schema, "", value)
+	}
+	return nil
+}
+
+// walk marks the fields of named schemas that a valid value has. name is the
+// nearest named schema and the path below it.
+func (s *sightings) walk(schema *openapi3.SchemaRef, name string, value any) {
+	if known, ok := schemaNames[schema.Value]; ok {
+		name = known
+	}
+	for _, all := range schema.Value.AllOf {
+		s.walk(all, name, value)
+	}
+	for _, one := range schema.Value.OneOf {
+		if one.Value.VisitJSON(value, openapi3.EnableJSONSchema2020()) == nil {
+			s.walk(one, name, value)
+		}
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for field, property := range schema.Value.Properties {
+			if inner, ok := v[field]; ok {
+				s.fields[name+"."+field] = true
+				s.walk(property, name+"."+field, inner)
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if schema.Value.Items != nil {
+				s.walk(schema.Value.Items, name+"[]", element)
+			}
+		}
+	}
+}
+
+// documented lists every answer and every field of an answer that openapi.json
+// has.
+func documented() (*sightings, error) {
+	doc, err := spec()
+	if err != nil {
+		return nil, err
+	}
+	all := &sightings{answers: map[string]bool{}, fields: map[string]bool{}}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			for status, answer := range op.Responses.Map() {
+				all.answers[method+" "+path+" "+status] = true
+				for _, content := range answer.Value.Content {
+					all.collect(content.Schema, "")
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+func (s *sightings) collect(schema *openapi3.SchemaRef, name string) {
+	if known, ok := schemaNames[schema.Value]; ok {
+		name = known
+	}
+	for _, inner := range slices.Concat(schema.Value.OneOf, schema.Value.AllOf) {
+		s.collect(inner, name)
+	}
+	for field, property := range schema.Value.Properties {
+		s.fields[name+"."+field] = true
+		s.collect(property, name+"."+field)
+	}
+	if schema.Value.Items != nil {
+		s.collect(schema.Value.Items, name+"[]")
+	}
+}

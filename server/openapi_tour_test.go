@@ -1,0 +1,213 @@
+package server
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// The tours see to it that everything that openapi.json says is seen; those about
+// the kernel's features are in tour_test.go.
+
+func tourLeases(d *door) {
+	lease := d.post("/v1/leases", `{"agent":"billing-7","purpose":"apply late fee","max_hold_ms":60000,"claims":[{"key":"account:1"}]}`).want(200)
+	id, fence := lease.str("lease.id"), lease.str("lease.fence")
+	d.get("/v1/leases/"+id).want(200).is("lease.holder.agent", "billing-7")
+	d.post("/v1/leases/"+id+"/renew", `{"progress":"1/2"}`).want(200)
+	d.post("/v1/leases", `{"claims":[{"key":"account:1","mode":"shared"}]}`).want(409, "held").is("holders.0.agent", "billing-7")
+	d.post("/v1/leases", `{"on_conflict":"skip","claims":[{"key":"account:1"}]}`).want(200).is("outcome", "skipped")
+	ticket := d.post("/v1/leases", `{"agent":"support-1","wait_ms":1000,"claims":[{"key":"account:1"}]}`).want(202).str("ticket.id")
+	d.get("/v1/tickets/" + ticket).want(202)
+	d.post("/v1/fences/check", `{"key":"account:1","fence":"`+fence+`"}`).want(200).is("outcome", "valid")
+	d.post("/v1/fences/check", `{"key":"account:1","fence":"99"}`).want(409, "fenced").is("conflict_kind", "fenced")
+	d.post("/v1/revocations", `{"key":"account:1","fence":"99"}`).want(409, "fenced")
+	d.post("/v1/leases/"+id+"/release", `{"outcome":"done","note":"charged"}`).want(200).is("outcome", "released")
+	d.post("/v1/leases/"+id+"/release", ``).want(410, "released")
+	d.get("/v1/leases/"+id).want(410, "released")
+	d.post("/v1/leases/"+id+"/renew", ``).want(410, "released")
+	next := d.get("/v1/tickets/" + ticket + "?wait_ms=1000").want(200)
+	next.is("notes.0.text", "charged").is("advice.action", "re_read")
+	d.post("/v1/revocations", `{"key":"account:1","fence":"`+next.str("lease.fence")+`","reason":"stuck"}`).want(200)
+	d.get("/v1/tickets/"+ticket).want(410, "revoked")
+	id = d.acquire("slow", "account:2")
+	pass(interlock.DefaultTTL + 1)
+	d.post("/v1/leases/"+id+"/renew", ``).want(409, "in_grace")
+	d.post("/v1/sessions", `{"agent":"first"}`, "Idempotency-Key", "one").want(200)
+	for _, call := range []struct{ path, body string }{
+		{"/v1/leases", `{"claims":[{"key":"b"}]}`},
+		{"/v1/sessions", `{"agent":"second"}`},
+		{"/v1/leases/" + id + "/release", `{}`},
+		{"/v1/revocations", `{"key":"a","fence":"1"}`},
+	} {
+		d.post(call.path, call.body, "Idempotency-Key", "one").want(422, "request_id_reused")
+	}
+	d.delete("/v1/tickets/"+ticket, "Idempotency-Key", "one").want(422, "request_id_reused")
+	d.delete("/v1/tickets/"+ticket).want(200).is("outcome", "left")
+	pass(interlock.DefaultGrace)
+}
+
+func tourLooking(d *door) {
+	one, two := d.session("agent-one"), d.session("agent-two")
+	for session, key := range map[string]string{one: "org:acme/x", two: "org:acme/y"} {
+		d.post("/v1/sessions/"+session+"/heartbeat", `{"progress":{"step":3}}`).want(200)
+		d.post("/v1/leases", `{"session":"`+session+`","purpose":"audit","claims":[{"key":"`+key+`"}]}`).want(200)
+	}
+	d.post("/v1/leases", `{"session":"`+one+`","on_conflict":"wait","purpose":"then y","claims":[{"key":"org:acme/y"}]}`).want(202)
+	for range engine.MaxShownHolders + 1 {
+		d.post("/v1/leases", `{"agent":"reader","claims":[{"key":"doc:1","mode":"shared"}]}`).want(200)
+	}
+	d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"doc:1"}]}`).want(202).num("more_holders")
+	d.post("/v1/leases", `{"on_conflict":"skip","claims":[{"key":"doc:1"}]}`).want(200).num("more_holders")
+	d.post("/v1/leases", `{"claims":[{"key":"doc:1"}]}`).want(409).num("more_holders")
+	pass(1e9)
+	d.get("/v1/keys/org:acme%2Fy").want(200).is("state", "held").is("line.0.agent", "agent-one")
+	d.get("/v1/keys/account:1").want(200).is("state", "free").num("hold_time_ms")
+	d.get("/v1/keys/doc:1").want(200).num("more_holders")
+	d.get("/v1/keys/account:1").want(200)
+	page := d.get("/v1/keys?limit=1&state=held").want(200).is("keys.0.key", "doc:1")
+	page.num("keys.0.more_holders")
+	d.get("/v1/keys?limit=1&state=held&cursor="+page.str("cursor")).want(200).is("keys.0.key", "org:acme/x")
+	d.get("/v1/keys?cursor="+page.str("cursor")).want(404, "not_found")
+	d.get("/v1/waits").want(200).is("edges.0.waiter.agent", "agent-one")
+	d.get("/v1/why?key=org:acme/y").want(200).is("chain.0.does", "holds")
+	d.get("/v1/why?agent=agent-one").want(200).is("chain.1.agent", "agent-two")
+	d.get("/v1/hot").want(200)
+	// The cycle closes: the younger of two equals is the victim.
+	victim := d.post("/v1/leases", `{"session":"`+two+`","wait_ms":1000,"claims":[{"key":"org:acme/x"}]}`).want(409, "deadlock")
+	victim.says("advice.message", "waits for org:acme").says("cycle.0.key", "org:acme")
+	// Another one, which an agent of higher priority closes: the victim learns of it
+	// when it asks after its ticket.
+	three, four := d.session("agent-three"), d.session("agent-four")
+	for session, key := range map[string]string{three: "org:acme/3", four: "org:acme/4"} {
+		d.post("/v1/leases", `{"session":"`+session+`","claims":[{"key":"`+key+`"}]}`).want(200)
+	}
+	ticket := d.post("/v1/leases", `{"session":"`+three+`","on_conflict":"wait","claims":[{"key":"org:acme/4"}]}`).want(202).str("ticket.id")
+	d.post("/v1/leases", `{"session":"`+four+`","priority":1,"on_conflict":"wait","claims":[{"key":"org:acme/3"}]}`).want(202)
+	d.get("/v1/tickets/"+ticket).want(409, "deadlock")
+}
+
+func tourSessions(d *door) {
+	s := d.session("worker")
+	l := d.post("/v1/leases", `{"session":"`+s+`","ttl_ms":2000,"grace_ms":0,"claims":[{"key":"job:1"}]}`).want(200)
+	d.post("/v1/leases", `{"session":"`+s+`","max_hold_ms":10000,"claims":[{"key":"job:2"}]}`).want(200).num("lease.max_hold_in_ms")
+	d.post("/v1/leases", `{"session":"`+s+`","claims":[{"key":"job:1"}]}`).want(200).is("lease.fence", l.str("lease.fence"))
+	pass(7 * 1e9)
+	beat := d.post("/v1/sessions/"+s+"/heartbeat", `{"progress":"half"}`).want(200)
+	beat.is("losses.0.code", "expired").is("warnings.0.lease.state", "soft").says("warnings.0.advice.message", "job:2")
+	d.delete("/v1/sessions/"+s).want(200).is("outcome", "closed")
+	d.post("/v1/sessions/"+s+"/heartbeat", ``).want(410, "session_ended")
+	d.post("/v1/leases", `{"session":"`+s+`","claims":[{"key":"job:1"}]}`).want(410, "session_ended")
+	gone := d.session("gone")
+	pass(2 * interlock.DefaultTTL)
+	d.delete("/v1/sessions/"+gone).want(410, "session_ended")
+	unknown := "_00000000000000000000000000000001"
+	d.get("/v1/leases/l"+unknown).want(404, "unknown_lease")
+	d.post("/v1/leases/l"+unknown+"/renew", ``).want(404, "unknown_lease")
+	d.post("/v1/leases/l"+unknown+"/release", ``).want(404, "unknown_lease")
+	d.get("/v1/tickets/t"+unknown).want(404, "unknown_ticket")
+	d.delete("/v1/tickets/t"+unknown).want(404, "unknown_ticket")
+	d.post("/v1/sessions/s"+unknown+"/heartbeat", ``).want(404, "unknown_session")
+	d.delete("/v1/sessions/s"+unknown).want(404, "unknown_session")
+	d.post("/v1/leases", `{"session":"s`+unknown+`","claims":[{"key":"a"}]}`).want(404, "unknown_session")
+}
+
+func tourEvents(d *door) {
+	d.post("/v1/leases", `{"claims":[{"key":"with:everything"}],"agent":"a","flow":"f","purpose":"p","priority":3,"max_hold_ms":5000}`,
+		"Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").want(200)
+	if lines := strings.Count(d.get("/v1/events").want(200).raw, "\n"); lines < 20 {
+		d.Fatalf("%d events", lines)
+	}
+	d.get("/v1/events?follow=false", "Accept", "text/event-stream").want(200)
+	// A followed stream is quiet for a while, then the server goes away.
+	r := d.request("GET", "/v1/events?follow=true", "")
+	stream := d.start(r)
+	pass(keepAliveEvery + 1)
+	d.server.Drain()
+	got := <-stream
+	if !strings.Contains(got.raw, `"keep_alive"`) || !strings.HasSuffix(got.raw, "\n") || !strings.Contains(got.raw, `"code":"shutting_down"`) {
+		d.Fatalf("a drained stream ends with %q", got.raw[max(0, len(got.raw)-200):])
+	}
+	d.get("/v1/events").want(503, "shutting_down")
+	d.get("/readyz").want(503, "shutting_down")
+	d.get("/healthz").want(200)
+}
+
+func tourBadRequests(d *door) {
+	for _, c := range samples() {
+		sep := "?"
+		if strings.Contains(c.path, "?") {
+			sep = "&"
+		}
+		d.send(d.request(c.method, c.path+sep+"nonsense=1", c.body)).want(400, "invalid_request").says("detail", "nonsense")
+		d.send(d.request(c.method, c.path, c.body, "Host", "evil.example")).want(403, "foreign_host")
+		if c.method == "POST" || c.method == "PUT" {
+			d.send(d.request(c.method, c.path, strings.Repeat(" ", interlock.MaxBodyBytes+1))).want(413, "body_too_large")
+			r := d.request(c.method, c.path, c.body)
+			r.Header.Set("Content-Type", "text/plain")
+			d.send(r).want(415, "invalid_request")
+			d.send(d.request(c.method, c.path, `{"surprise":1}`)).want(400, "invalid_request").says("detail", "surprise")
+		}
+	}
+}
+
+// tourFaults replaces the shard by one that fails in each way.
+func tourFaults(d *door) {
+	healthy := d.server.shard
+	defer func() { d.server.shard = healthy }()
+	every := func(err error, eff *engine.Effect, status int, code interlock.Code, only ...string) {
+		d.server.shard = faulty{healthy, err, eff}
+		for _, c := range samples() {
+			if len(only) > 0 && !slices.Contains(only, c.method+" "+c.path) {
+				continue
+			}
+			switch c.path {
+			case "/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/events":
+				continue
+			}
+			d.send(d.request(c.method, c.path, c.body)).want(status, string(code))
+		}
+	}
+	every(&interlock.Error{Code: interlock.CodeNotOwner, Message: "gone"}, nil, 503, interlock.CodeNotOwner)
+	every(errors.New("disk on fire"), nil, 500, interlock.CodeInternal)
+	every(&interlock.Error{Code: interlock.CodeQuota, Message: "too many requests a second"}, nil, 429, interlock.CodeQuota)
+	tourRefusals(d, healthy)
+	tourEffects(d, healthy)
+
+	d.server.shard = faulty{healthy, &interlock.Error{Code: interlock.CodeNotOwner, Message: "gone"}, nil}
+	d.get("/healthz").want(503, "not_owner")
+	d.get("/readyz").want(503, "not_owner")
+	d.server.shard = healthy
+	d.get("/healthz").want(200)
+	d.get("/readyz").want(200)
+	d.get("/metrics").want(200)
+	d.get("/openapi.json").want(200)
+	d.server.shard = trimmed{healthy}
+	d.get("/v1/events?from=2").want(410, "history_trimmed")
+	d.server.shard = healthy
+	for range d.server.streams.max {
+		if leave, ok := d.server.streams.enter(interlock.DefaultNamespace); !ok {
+			d.Fatal("no place for a stream")
+		} else {
+			defer leave()
+		}
+	}
+	d.get("/v1/events").want(429, "too_many_streams")
+}
+
+func tourCredentials(d *door) {
+	bearer := "Bearer " + d.reopenWithCredentials()
+	d.post("/v1/sessions", `{}`, "Authorization", bearer).want(200)
+	if events := d.get("/v1/events", "Authorization", bearer).want(200).raw; !strings.Contains(events, `"actor":"billing-swarm"`) {
+		d.Fatalf("no actor in %s", events)
+	}
+	for _, c := range samples() {
+		switch c.path {
+		case "/healthz", "/readyz", "/openapi.json":
+			continue
+		}
+		d.send(d.request(c.method, c.path, c.body)).want(401, "unauthenticated")
+	}
+}
