@@ -65,10 +65,11 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	if w.shard, err = shard.Open(context.Background(), shard.Config{Journal: j}); err != nil {
+	seen := server.NewObserver(nil)
+	if w.shard, err = shard.Open(context.Background(), shard.Config{Journal: j, Observer: seen}); err != nil {
 		w.t.Fatal(err)
 	}
-	if w.srv, err = server.New(server.Config{Shard: w.shard, Logger: quiet}); err != nil {
+	if w.srv, err = server.New(server.Config{Shard: w.shard, Observer: seen, Logger: quiet}); err != nil {
 		w.t.Fatal(err)
 	}
 	door := server.NewStreams(w.srv, w.streams)
