@@ -292,9 +292,6 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 			return m.checkVictimAnswer(cmd, r, want, got)
 		}
 		want.about = r.subject()
-		if lacking[answerInStep] && r.ask.OnConflict == interlock.Preempt && got.Outcome == engine.Queued {
-			return m.checkTicket(r, &got.Ticket)
-		}
 		if got.Outcome == engine.Granted && want.about.phase == held {
 			want.outcome = engine.Granted // somebody else left in the same step
 		}

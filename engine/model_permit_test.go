@@ -199,12 +199,6 @@ func (m *model) tokensLeft(x *share, r *request, key interlock.Key, p *interlock
 // short reports of which keys r is short of permits or of tokens, and who has or
 // awaits the permits.
 func (m *model) short(r *request, claims []interlock.Claim) (codes []interlock.Code, by []*request) {
-	if lacking[orWaits] {
-		defer func() { by = nil }()
-		if m.hopeful {
-			return nil, nil
-		}
-	}
 	for _, c := range claims {
 		p := m.pattern(r.ns, c.Key)
 		if c.Mode != interlock.Permits || p == nil {

@@ -173,8 +173,7 @@ func (m *model) permitAdmission(ev *engine.Event) error {
 	if r.session != nil && r.session.ended {
 		return fmt.Errorf("%v is of a session that has ended (I4)", r)
 	}
-	own := lacking[answerInStep] && r.ask.OnConflict == interlock.Preempt && r.waitsSince() == m.now && ev.Offer
-	if listens := m.listener(r) != nil || r.base != nil; ev.Offer == listens && !own {
+	if listens := m.listener(r) != nil || r.base != nil; ev.Offer == listens {
 		return fmt.Errorf("%v: offer=%v, somebody listens=%v", r, ev.Offer, listens)
 	}
 	if g := m.generation(r); ev.Generation != g {

@@ -134,11 +134,7 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 			if r.base != nil {
 				about = r.base
 			}
-			own := lacking[answerInStep] && r.ask.OnConflict == interlock.Preempt && r.waitsSince() == m.now
-			list = append(list, &push{to: to, outcome: engine.Granted, about: about, must: !own})
-			if own && r.session != nil {
-				list = append(list, &push{to: r.session.receiver, outcome: engine.Granted, about: about})
-			}
+			list = append(list, &push{to: to, outcome: engine.Granted, about: about, must: true})
 		}
 	case engine.EvAsked:
 		first, by := m.yield(r), m.byNum(ev.By)

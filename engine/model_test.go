@@ -323,24 +323,17 @@ type feature string
 
 const (
 	inheritance feature = "priority inheritance"
-	lockDelay   feature = "lock_delay"
-	orWaits     feature = "deadlocks only where no alternative is left"
-	// A waiter for tokens is not woken behind one who waits for the whole key.
-	tokensBehind feature = "tokens behind a blocked waiter"
-	// Who preempts a lease without grace is told in the same step that it has the key.
 	// A barrier whose last party is kept away by somebody in line behind the first.
 	barrierLine feature = "circles through a barrier and the line"
 	// A session that waits for a flow of its own is forgotten when it ends.
 	ownSession feature = "declared waits within a session"
 	// A lease that was asked to yield and then converted is lost with its newest fence.
-	freshLosses  feature = "losses with the fence of the conversion"
-	answerInStep feature = "the answer is that of the end of the step"
+	freshLosses feature = "losses with the fence of the conversion"
 )
 
 // lacking are the features that the model knows and the engine does not have.
 var lacking = map[feature]bool{
-	tokensBehind: true,
-	freshLosses:  true,
-	barrierLine:  true,
-	ownSession:   true,
+	freshLosses: true,
+	barrierLine: true,
+	ownSession:  true,
 }

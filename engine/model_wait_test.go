@@ -97,9 +97,6 @@ func (m *model) ratherVictim(a, b *request) bool {
 // spelled out is real.
 func (m *model) permitVictim(r *request, cycle []interlock.CycleStep) error {
 	stuck := m.stuck()
-	if lacking[orWaits] {
-		stuck = m.inPhase(waiting)
-	}
 	if !slices.Contains(stuck, r) {
 		return fmt.Errorf("%v can still be served", r)
 	}

@@ -38,9 +38,6 @@ func (p *player) convert(o *op) error {
 			}
 			fallthrough
 		default:
-			if claim.Key == "t" && lacking[tokensBehind] {
-				continue
-			}
 			c.Claims = append(c.Claims, interlock.Claim{Key: claim.Key, Mode: among(o.r[7]>>(3*i+8), interlock.Exclusive, interlock.Exclusive, interlock.Shared, interlock.IntentExclusive)})
 		}
 	}

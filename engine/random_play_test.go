@@ -127,7 +127,7 @@ func (p *player) acquire(o *op) error {
 		c.Stall = among(o.r[8]>>4, 0, 4*time.Second, 11*time.Second, time.Minute)
 		c.MaxWait = among(o.r[8]>>8, 0, time.Nanosecond, 3*time.Second, 8*time.Second)
 	}
-	if o.r[8]%4 == 0 && !lacking[lockDelay] {
+	if o.r[8]%4 == 0 {
 		c.LockDelay = among(o.r[8]>>12, 0, 2*time.Second, 10*time.Second)
 	}
 	c.Link = uint64(1 + o.r[1]>>12%3)
