@@ -17,8 +17,11 @@ func (m *model) permitGrace(ev *engine.Event) error {
 	if r.ask.Grace <= 0 {
 		return fmt.Errorf("%v has no grace", r)
 	}
-	if ev.Reason == engine.ByPreemption {
+	switch ev.Reason {
+	case engine.ByPreemption:
 		return m.permitPreemption(r)
+	case engine.ByDeadlock:
+		return m.permitForfeit(r)
 	}
 	return m.permitHardEnd(r, ev.Reason)
 }
@@ -96,7 +99,7 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 		if r.phase != offered || !r.lapse.mayBeDue(m.now) {
 			return wrong
 		}
-	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByPreemption:
+	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByPreemption, engine.ByDeadlock:
 		switch {
 		case r.phase == closed:
 			if ev.Reason != r.why || !r.opening.mayBeDue(m.now) {
@@ -112,6 +115,8 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 			return fmt.Errorf("%v ends without its grace", r)
 		case ev.Reason == engine.ByPreemption:
 			return m.permitPreemption(r)
+		case ev.Reason == engine.ByDeadlock:
+			return m.permitForfeit(r)
 		default:
 			return m.permitHardEnd(r, ev.Reason)
 		}

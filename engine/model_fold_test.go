@@ -102,7 +102,10 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	case engine.EvEnded, engine.EvLeft:
 		r := m.byNum(ev.Num)
 		m.breaks(r, ev.Reason)
-		if r.active() && slices.Contains([]engine.Reason{engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByRevocation, engine.ByPreemption}, ev.Reason) {
+		if ev.Kind == engine.EvLeft && ev.Reason == engine.ByDeadlock {
+			m.victims = append(m.victims, r.party())
+		}
+		if r.active() && slices.Contains([]engine.Reason{engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByRevocation, engine.ByPreemption, engine.ByDeadlock}, ev.Reason) {
 			m.lose(r)
 		}
 		if r.holds() {

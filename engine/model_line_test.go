@@ -51,9 +51,6 @@ func (m *model) aheadOf(a, b *request) bool {
 // priority is the highest one among r itself and all that wait for what its flow
 // holds, which have theirs in the same way.
 func (m *model) priority(r *request) int {
-	if lacking[inheritance] {
-		return r.ask.Priority
-	}
 	m.rank()
 	return m.inherited(r)
 }

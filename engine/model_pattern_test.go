@@ -4,6 +4,7 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -231,14 +232,32 @@ func (m *model) foldRules(cmd engine.Command) {
 	}
 }
 
+// numbers are a span of them in a member, as in gpu:{0..7}.
+var numbers = regexp.MustCompile(`\{([0-9]+)\.\.([0-9]+)\}`)
+
 // members are the keys that patterns list and that begin with prefix.
 func (m *model) members(ns interlock.Namespace, prefix string) (keys []interlock.Key) {
 	for _, p := range m.patterns[ns] {
 		for _, member := range p.Members {
-			if strings.HasPrefix(member, prefix) {
-				keys = append(keys, interlock.Key(member))
+			for _, key := range expanded(member) {
+				if strings.HasPrefix(key, prefix) {
+					keys = append(keys, interlock.Key(key))
+				}
 			}
 		}
+	}
+	return keys
+}
+
+func expanded(member string) (keys []string) {
+	at := numbers.FindStringSubmatch(member)
+	if at == nil {
+		return []string{member}
+	}
+	first, _ := strconv.Atoi(at[1])
+	last, _ := strconv.Atoi(at[2])
+	for n := first; n <= last; n++ {
+		keys = append(keys, strings.Replace(member, at[0], strconv.Itoa(n), 1))
 	}
 	return keys
 }

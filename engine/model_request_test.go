@@ -15,6 +15,11 @@ func (m *model) newRequest(ask *engine.Acquire, num uint64) *request {
 		r.session = m.sessionByID(ask.Namespace, ask.Session)
 	}
 	r.claims = m.normal(ask.Namespace, ask.Claims)
+	for _, key := range m.members(ask.Namespace, ask.Prefix) {
+		if ask.Prefix != "" {
+			r.claims, r.ask.Any = append(r.claims, interlock.Claim{Key: key, Mode: interlock.Exclusive}), true
+		}
+	}
 	switch {
 	case r.session == nil:
 		r.ask.Flow = "" // flows are a session's
@@ -27,9 +32,10 @@ func (m *model) newRequest(ask *engine.Acquire, num uint64) *request {
 }
 
 // leads reports whether leases of r's own flow claim all its keys already, so that
-// whoever waits for those waits for that flow. Permits others may give back, too.
+// whoever waits for those waits for that flow. Permits others may give back, too, and
+// of several alternatives another may be free.
 func (m *model) leads(r *request) bool {
-	if r.session == nil {
+	if r.session == nil || r.ask.Any {
 		return false
 	}
 	for _, want := range r.claims {
@@ -65,6 +71,9 @@ func (m *model) wrongWith(c *engine.Acquire) (codes []interlock.Code) {
 		if len(m.members(c.Namespace, c.Prefix)) == 0 {
 			codes = append(codes, interlock.CodeUnknownPattern)
 		}
+	}
+	if c.Prefix != "" {
+		return codes
 	}
 	counted := []interlock.Mode{interlock.Permits}
 	if !c.Any {

@@ -62,7 +62,7 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 			return fmt.Errorf("%v was not asked to yield to %v", d.lease, d.by)
 		}
 	}
-	m.due = nil
+	m.due, m.victims = nil, nil
 	if err := m.checkBarriers(); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 			break
 		}
 		switch ev.Reason {
-		case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByRevocation, engine.ByPreemption:
+		case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByRevocation, engine.ByPreemption, engine.ByDeadlock:
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r, must: r.phase != closed})
 		case engine.ByDeath, engine.ByLapse, engine.BySession:
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r})

@@ -232,6 +232,7 @@ type model struct {
 	notes    []note
 	writes   []write
 	asks     []asked
+	victims  []party    // of deadlocks, in this step
 	due      []asked    // to come in this step
 	coming   *request   // what the command makes, if it is a party of a barrier
 	opening  []*request // the parties of the barrier that opens in this step
@@ -322,7 +323,6 @@ func (m *model) agentOf(r *request) string {
 type feature string
 
 const (
-	inheritance feature = "priority inheritance"
 	// A barrier whose last party is kept away by somebody in line behind the first.
 	barrierLine feature = "circles through a barrier and the line"
 	// A session that waits for a flow of its own is forgotten when it ends.

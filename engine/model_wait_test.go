@@ -152,3 +152,17 @@ func isWait(r *request, step interlock.CycleStep) bool {
 	}
 	return slices.ContainsFunc(r.claims, func(c interlock.Claim) bool { return c.Key == step.Key && c.Mode == step.Mode })
 }
+
+// permitForfeit: the victim of a deadlock loses what others wait for, where a pattern
+// says so.
+func (m *model) permitForfeit(r *request) error {
+	revokes := func(c interlock.Claim) bool {
+		p := m.pattern(r.ns, c.Key)
+		return p != nil && p.OnDeadlock == interlock.DeadlockRevoke
+	}
+	waited := slices.ContainsFunc(m.inPhase(waiting), func(q *request) bool { return slices.Contains(m.blockers(q), r) })
+	if !slices.Contains(m.victims, r.party()) || !waited || !slices.ContainsFunc(r.claims, revokes) {
+		return fmt.Errorf("%v is not forfeit", r)
+	}
+	return nil
+}

@@ -78,8 +78,9 @@ func (p *player) pattern(o *op) error {
 	case 0:
 		return p.step(&engine.DropPattern{Head: head, Name: among(o.r[6], "b", "c", "zz", "none")})
 	case 1:
-		return p.step(&engine.Configure{Head: head, Settings: interlock.Settings{OpenKeys: o.r[6]%2 == 0}})
+		return p.step(&engine.Configure{Head: head, Settings: interlock.Settings{OpenKeys: o.r[6]%2 == 0, StrictOrder: o.r[6]%4 == 1}})
 	}
+	one.OnDeadlock = among(o.r[6]>>12, interlock.DeadlockRefuse, interlock.DeadlockRevoke)
 	one.Preempt = among(o.r[6]>>8, interlock.PreemptAsk, interlock.PreemptAsk, interlock.PreemptRevoke, interlock.PreemptNever)
 	return p.step(&engine.SetPattern{Head: head, Pattern: one})
 }
