@@ -32,6 +32,7 @@ type Engine struct {
 	alarms   timers  // one for each agenda: when something is due in it
 	search   uint64  // number of the last deadlock search
 	searched []*wait // its queue, reused
+	turns    uint64  // how often a holder said something new
 	free     []*request
 
 	// The step that is being carried out.

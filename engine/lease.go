@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/interlockdev/interlock"
 )
@@ -185,7 +186,7 @@ func (e *Engine) renew(c *Renew) {
 		x.renewed, x.spared = e.now, false
 		e.arm(x)
 	}
-	r.report(c.Progress, e.now)
+	e.reportOf(r, c.Progress)
 	e.arm(r)
 	e.reply(Granted).Lease = e.lease(r)
 }
@@ -256,12 +257,24 @@ func (e *Engine) lost(s *session, r *request, lease interlock.Lease) {
 	}
 }
 
-// note keeps what the next heartbeat is told of r.
+// note keeps what the next heartbeat is told of r, instead of what it was to be
+// told before.
 func (s *session) note(r *request, l Loss) {
-	if !r.listed && len(s.losses) < maxLosses {
+	switch i := s.noted(r); {
+	case i >= 0:
+		s.losses[i] = l
+	case len(s.losses) < maxLosses:
 		r.listed = true
 		s.losses = append(s.losses, l)
 	}
+}
+
+// noted gives the index of what the next heartbeat is told of r, -1 for nothing.
+func (s *session) noted(r *request) int {
+	if !r.listed {
+		return -1
+	}
+	return slices.IndexFunc(s.losses, func(l Loss) bool { return l.Lease.ID == r.id })
 }
 
 // maxLosses bounds what a session that sends no heartbeat can make us keep.

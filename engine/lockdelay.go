@@ -1,6 +1,9 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A holder that died may have a write under way that nobody can call back. A
 // lease with a lock_delay therefore does not open its keys at once when it ends by
@@ -50,6 +53,9 @@ func (e *Engine) orphan(r *request) {
 	r.flow, r.party = nil, nil
 	r.setTerms(t)
 	if sess != nil {
+		if i := sess.noted(r); i >= 0 {
+			r.listed, sess.losses = false, slices.Delete(sess.losses, i, i+1)
+		}
 		e.forgetSession(sess)
 	}
 }

@@ -333,7 +333,6 @@ const (
 
 // lacking are the features that the model knows and the engine does not have.
 var lacking = map[feature]bool{
-	freshLosses: true,
 	barrierLine: true,
 	ownSession:  true,
 }

@@ -186,7 +186,9 @@ func (e *Engine) tellAsked(r *request) {
 		return
 	}
 	lease := e.lease(r)
-	s.note(r, Loss{Lease: lease, Message: r.yieldWords()})
+	if r.phase != inGrace { // else it is noted as a loss
+		s.note(r, Loss{Lease: lease, Message: r.yieldWords()})
+	}
 	if s.caller != nil {
 		eff := e.effect(s.caller, Asked)
 		eff.Lease, eff.Message = lease, r.yieldWords()

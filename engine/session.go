@@ -147,6 +147,8 @@ func (e *Engine) takeLosses(s *session) []Loss {
 		if r != nil {
 			r.listed = false
 			switch {
+			case l.Code == "" && r.isOver(): // it was asked for, and given back
+				continue
 			case r.isOver():
 				l.Lease.State, l.Lease.EndedBy = interlock.Ended, r.reason.String()
 				l.Lease.ExpiresIn, l.Lease.MaxHoldIn, l.Lease.StallIn, l.Lease.Yield = 0, 0, 0, nil
@@ -181,7 +183,7 @@ func (e *Engine) needSession() (*session, bool) {
 // the session has.
 func (e *Engine) beat(s *session, progress string) {
 	s.renewed, s.spared = e.now, false
-	s.progress.report(progress, e.now)
+	e.report(s, progress)
 }
 
 // appendSoft adds the leases of s that come near their max_hold or their stall,

@@ -11,22 +11,29 @@ import "time"
 // progress is what a holder last said of its work. All of it is volatile.
 type progress struct {
 	text   string
-	at     Time // when it began to say so
-	warned Time // the begin of the stall term in which a lease was warned, plus one
+	at     Time   // when it began to say so
+	turn   uint64 // among all that was ever new, to tell what was said in one instant
+	before uint64 // and of what it had said before
+	warned Time   // the begin of the stall term in which a lease was warned, plus one
+}
+
+// say takes in a text that is new.
+func (e *Engine) say(p *progress, text string) {
+	e.turns++
+	p.text, p.at, p.turn, p.before = text, e.now, e.turns, p.turn
 }
 
 // report takes in what a session says of its work.
-func (p *progress) report(text string, now Time) {
-	if text != "" && text != p.text {
-		p.text, p.at = text, now
+func (e *Engine) report(s *session, text string) {
+	if text != "" && text != s.progress.text {
+		e.say(&s.progress, text)
 	}
 }
 
-// report takes in what the holder of r says of this lease alone.
-func (r *request) report(text string, now Time) {
+// reportOf takes in what the holder of r says of this lease alone.
+func (e *Engine) reportOf(r *request, text string) {
 	if said, _ := r.lastProgress(); text != "" && text != said {
-		p := r.ownProgress()
-		p.text, p.at = text, now
+		e.say(r.ownProgress(), text)
 	}
 }
 
@@ -40,13 +47,17 @@ func (r *request) ownProgress() *progress {
 // lastProgress is what the holder of r last said of its work, here or for its
 // whole session, and since when.
 func (r *request) lastProgress() (text string, at Time) {
-	if p := r.progress; p != nil {
-		text, at = p.text, p.at
+	var own, all progress
+	if r.progress != nil {
+		own = *r.progress
 	}
-	if s := r.session(); s != nil && s.progress.at >= at {
-		text, at = s.progress.text, s.progress.at
+	if s := r.session(); s != nil {
+		all = s.progress
 	}
-	return text, at
+	if own.turn > all.turn || own.turn > all.before && own.text == all.text { // its session said nothing new of it
+		return own.text, own.at
+	}
+	return all.text, all.at
 }
 
 // stall is how long r may go without progress; 0 when it may do so for ever.
