@@ -182,7 +182,7 @@ type Settings struct {
 
 // Quota bounds what one tenant may take. 0 means the limit of the version.
 type Quota struct {
-	Keys     int // keys that somebody holds or waits for
+	Keys     int // keys that somebody holds or waits for; of a namespace only
 	Leases   int
 	Waiters  int
 	Sessions int

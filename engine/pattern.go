@@ -256,6 +256,10 @@ func (e *Engine) configure(c *Configure) {
 			return
 		}
 	}
+	if c.Settings.PrincipalQuota.Keys > 0 {
+		e.refuse(interlock.CodeInvalidPattern, "keys are counted for the whole namespace, since principals share them: leave keys out of the principals' quota, and bound their leases")
+		return
+	}
 	e.ev = Event{Kind: EvConfigured, Namespace: c.Namespace, Blob: appendSettings(nil, &c.Settings), Actor: c.Actor}
 	e.tag(&e.ev, Done)
 	e.emit(&e.ev)

@@ -188,7 +188,7 @@ const fullPattern = `"pattern":"gpu:{n:int}","aliases":["gpu-{n:int}"],"members"
 
 const fullSettings = `"strict_order":true,"open_keys":true,"near_misses":true,` +
 	`"quota":{"keys":1,"leases":2,"waiters":3,"sessions":4,"requests_per_s":5,"bytes_per_s":6},` +
-	`"principal_quota":{"keys":7,"leases":8,"waiters":9,"sessions":10,"requests_per_s":11,"bytes_per_s":12}`
+	`"principal_quota":{"leases":8,"waiters":9,"sessions":10,"requests_per_s":11,"bytes_per_s":12}`
 
 // tourOperators sets what can be set, in a namespace of its own, and sees that what
 // was sent comes back.
