@@ -35,7 +35,7 @@ func (s *settings) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.open, "open-keys", false, "admit keys that fit none of the key patterns")
 	f.BoolVar(&s.near, "near-misses", false, "warn of a new key that is spelled almost like a live one")
 	f.Var(&s.quota, "quota", "what the namespace may take, `WHAT=N`, of "+strings.Join(quotaNames, ", ")+"; 0 is the server's own limit; may be repeated")
-	f.Var(&s.own, "principal-quota", "the same for each of its principals, `WHAT=N`")
+	f.Var(&s.own, "principal-quota", "the same for each of its principals, `WHAT=N`, of all but keys")
 }
 
 // given reports whether any of them was on the command line.
