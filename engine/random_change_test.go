@@ -64,7 +64,8 @@ func (p *player) pattern(o *op) error {
 		}
 	}
 	n := among(o.r[2], uint32(2), 3, 4)
-	one := among(o.r[3], all,
+	one := among(
+		o.r[3], all,
 		interlock.Pattern{Name: "p", Shape: "p", Capacity: n},
 		interlock.Pattern{Name: "p", Shape: "p", Capacity: n, Groups: []interlock.Group{{Name: "x", Min: 1}, {Name: "y", Max: 2}}},
 		interlock.Pattern{Name: "g", Shape: "g:{id:int}", Aliases: []string{"gg-{id:int}"}, Capacity: n},
