@@ -142,6 +142,9 @@ func (m *model) expectResume(c *engine.Resume) answer {
 		return refused(interlock.CodeInvalidTTL)
 	}
 	r := m.resumed(lease, c)
+	if code := m.outOfOrder(r); code != "" {
+		return refused(code)
+	}
 	switch {
 	case m.freeAgain(lease, r):
 		return answer{outcome: engine.Granted, about: lease}

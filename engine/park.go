@@ -164,6 +164,10 @@ func (e *Engine) resume(c *Resume) {
 		return
 	}
 	t := e.returning(c, r, sess)
+	if no := t.outOfOrder(); no != nil {
+		e.refuseFor(no)
+		return
+	}
 	if r.phase == away {
 		if no := t.overQuota(c.Actor); no != nil {
 			e.refuseFor(no)
@@ -292,7 +296,7 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 		r.agent, r.ttl = "", min(r.ttl, s.ttl)
 	}
 	r.setTerms(t)
-	r.lead, r.renewed, r.told, r.warned, r.spared = ev.Lead, ev.At, 0, false, false
+	r.lead, r.renewed, r.told, r.warned, r.spared, r.progress = ev.Lead, ev.At, 0, false, false, nil
 	if r.maxHold > 0 { // what is left of it
 		r.maxHold = max(1, r.maxHold-r.dealings.parking.held)
 	}
