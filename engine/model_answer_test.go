@@ -212,6 +212,9 @@ func (m *model) showRequest(r *request) answer {
 	case waiting:
 		return answer{outcome: engine.Queued, about: r}
 	case over, closed:
+		if r.why == engine.ByBase && r.base.away {
+			return answer{} // what is told of a conversion whose lease was parked is open
+		}
 		return refused(gone(r)...)
 	}
 	return answer{outcome: engine.Granted, about: r}

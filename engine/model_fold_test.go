@@ -54,7 +54,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		if r.base != nil {
 			m.convert(r.base, r.claims, ev.Fence)
 			r.base.changed, r.base.unsure = r.changed, r.unsure
-			r.phase, r.why, r.attached = over, engine.ByConversion, nil
+			r.phase, r.why, r.ended, r.attached = over, engine.ByConversion, m.now, nil
 			break
 		}
 		if !ev.Offer {

@@ -98,7 +98,7 @@ func (m *model) checkLosses(s *session, losses []engine.Loss) error {
 		}
 	}
 	for _, l := range losses {
-		if r := m.byID(s.ns, l.Lease.ID); r == nil || r.session != s {
+		if r := m.byID(s.ns, l.Lease.ID); r == nil || r.session != s && r.parkedBy != s {
 			return fmt.Errorf("the heartbeat tells of a loss of somebody else: %+v", l)
 		}
 	}

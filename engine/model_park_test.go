@@ -55,7 +55,7 @@ func (m *model) expectPark(c *engine.Park) answer {
 		freed, _, wrong := m.parkTerms(lease, c)
 		// In other hands it would be in the way of what its flow holds besides.
 		for _, q := range m.requests {
-			if q != lease && q.holds() && q.party() == lease.party() && !freed && anyClash(q.claims, lease.claims) {
+			if q != lease && q.holds() && q.holder() == lease.holder() && !freed && anyClash(q.claims, lease.claims) {
 				wrong = append(wrong, interlock.CodeHeld)
 			}
 		}
@@ -87,10 +87,12 @@ func (m *model) permitParking(cmd engine.Command, ev *engine.Event) error {
 func (m *model) park(r *request, ev *engine.Event) {
 	m.breaks(r, ev.Reason)
 	if ev.Freed {
+		m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return a.lease == r }) // that is done
 		m.writes = append(m.writes, write{r.ns, r.claims, m.events})
 	}
 	r.ask.TTL, r.ask.Agent = r.ttl(), m.agentOf(r)
-	r.session, r.ask.Flow = nil, ""
+	r.session, r.parkedBy, r.ask.Flow = nil, r.session, ""
+	r.away = true
 	r.phase, r.freed, r.parkEnd = parked, ev.Freed, at(m.now.Add(ev.TTL))
 	r.heldBefore += m.now.Sub(r.heldFrom)
 	r.queuedAt = m.events
@@ -99,7 +101,8 @@ func (m *model) park(r *request, ev *engine.Event) {
 // resumed is a parked lease as it would be in the hands of who resumes it.
 func (m *model) resumed(lease *request, c *engine.Resume) *request {
 	r := *lease
-	r.phase, r.ask.OnConflict, r.ask.MaxWait, r.ask.Attach, r.since = 0, c.OnConflict, c.MaxWait, c.Attach, m.now
+	r.phase, r.lead, r.since = 0, false, m.now
+	r.ask.OnConflict, r.ask.MaxWait, r.ask.Attach = c.OnConflict, c.MaxWait, c.Attach
 	r.session, r.ask.Flow = m.sessionByID(c.Namespace, c.Session), c.Flow
 	switch {
 	case r.session == nil:

@@ -106,6 +106,8 @@ type request struct {
 	heldFrom   engine.Time   // since when its max_hold counts,
 	heldBefore time.Duration // besides what it was held before it was parked
 	freed      bool          // it is parked, and others may have its keys
+	away       bool          // it was parked once
+	parkedBy   *session      // whose it was before
 	parkEnd    span
 	since      engine.Time // when it was resumed
 	moved      []interlock.Key

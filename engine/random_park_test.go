@@ -23,7 +23,7 @@ func (p *player) park(o *op) error {
 		Free: o.r[3]%3 == 0, Keep: o.r[3]%5 == 1, For: among(o.r[4], 0, 10*time.Second, time.Minute, time.Hour), Reason: "may I?",
 	}
 	if o.r[5]%4 == 0 {
-		c.RequestID = fmt.Sprintf("p%d", p.id())
+		c.RequestID = fmt.Sprintf("p%d", o.r[6])
 	}
 	return p.step(c)
 }
