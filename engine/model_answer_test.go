@@ -144,6 +144,8 @@ func ended(head *engine.Head, r *request, unknown interlock.Code) []interlock.Co
 func (m *model) withLease(head *engine.Head, id interlock.LeaseID, then func(*request) answer) answer {
 	r := m.byID(head.Namespace, id)
 	switch {
+	case r != nil && r.base != nil && r.why == engine.ByBase && r.base.away:
+		return answer{} // as in showRequest
 	case r != nil && r.base != nil && r.phase == over: // it had a ticket only
 		return refused(append(gone(r.subject()), interlock.CodeUnknownLease)...)
 	case r != nil && (r.phase == over || r.phase == closed):

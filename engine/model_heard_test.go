@@ -90,6 +90,9 @@ func (r *request) report(now engine.Time, text string) {
 // checkLosses: a heartbeat tells of every lease that was lost since the last one.
 func (m *model) checkLosses(s *session, losses []engine.Loss) error {
 	for _, r := range s.losses {
+		if r.away && lacking[parkedNews] {
+			continue
+		}
 		told := func(l engine.Loss) bool {
 			return l.Lease.ID == interlock.LeaseID(r.ask.ID) && (l.Lease.Fence == r.fence || lacking[freshLosses])
 		}

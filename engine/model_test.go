@@ -151,6 +151,15 @@ func (r *request) ttl() time.Duration {
 	return r.ask.TTL
 }
 
+// beatenAt is when r's holder was last heard of: who is told of r in that very step may
+// be told how it stood before.
+func (r *request) beatenAt() engine.Time {
+	if r.session != nil {
+		return r.session.beat.lo
+	}
+	return r.beat.lo
+}
+
 // ttlEnd is the hard end that heartbeats put off.
 func (r *request) ttlEnd() span {
 	beat := r.beat
@@ -327,6 +336,8 @@ type feature string
 const (
 	// A barrier whose last party is kept away by somebody in line behind the first.
 	barrierLine feature = "circles through a barrier and the line"
+	// The loss of a lease that was asked to yield, parked and resumed goes to its holder.
+	parkedNews feature = "losses of resumed leases"
 	// A session that waits for a flow of its own is forgotten when it ends.
 	ownSession feature = "declared waits within a session"
 	// A lease that was asked to yield and then converted is lost with its newest fence.
