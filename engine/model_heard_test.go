@@ -90,9 +90,6 @@ func (r *request) report(now engine.Time, text string) {
 // checkLosses: a heartbeat tells of every lease that was lost since the last one.
 func (m *model) checkLosses(s *session, losses []engine.Loss) error {
 	for _, r := range s.losses {
-		if r.away && lacking[parkedNews] {
-			continue
-		}
 		told := func(l engine.Loss) bool {
 			return l.Lease.ID == interlock.LeaseID(r.ask.ID) && (l.Lease.Fence == r.fence || lacking[freshLosses])
 		}
@@ -101,7 +98,7 @@ func (m *model) checkLosses(s *session, losses []engine.Loss) error {
 		}
 	}
 	for _, l := range losses {
-		if r := m.byID(s.ns, l.Lease.ID); r == nil || r.session != s && r.parkedBy != s {
+		if r := m.byID(s.ns, l.Lease.ID); r == nil || r.session != s {
 			return fmt.Errorf("the heartbeat tells of a loss of somebody else: %+v", l)
 		}
 	}

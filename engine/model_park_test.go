@@ -91,7 +91,7 @@ func (m *model) park(r *request, ev *engine.Event) {
 		m.writes = append(m.writes, write{r.ns, r.claims, m.events})
 	}
 	r.ask.TTL, r.ask.Agent = r.ttl(), m.agentOf(r)
-	r.session, r.parkedBy, r.ask.Flow = nil, r.session, ""
+	r.session, r.ask.Flow = nil, ""
 	r.away = true
 	r.phase, r.freed, r.parkEnd = parked, ev.Freed, at(m.now.Add(ev.TTL))
 	r.heldBefore += m.now.Sub(r.heldFrom)

@@ -88,7 +88,7 @@ func (m *model) expectRepeated(cmd engine.Command, known *remembered) answer {
 	case known.outcome == engine.Refused:
 		return refused(known.code)
 	case r != nil && r.away && !mine(headOf(cmd), r):
-		return refused(interlock.CodeUnknownLease, interlock.CodeUnknownTicket) // it is in other hands since
+		return refused(append(gone(r), interlock.CodeUnknownLease, interlock.CodeUnknownTicket)...) // it is in other hands since
 	case (known.outcome == engine.Granted || known.outcome == engine.Queued) && r != nil:
 		return m.showRequest(r)
 	}

@@ -107,7 +107,6 @@ type request struct {
 	heldBefore time.Duration // besides what it was held before it was parked
 	freed      bool          // it is parked, and others may have its keys
 	away       bool          // it was parked once
-	parkedBy   *session      // whose it was before
 	parkEnd    span
 	since      engine.Time // when it was resumed
 	moved      []interlock.Key
@@ -336,8 +335,6 @@ type feature string
 const (
 	// A barrier whose last party is kept away by somebody in line behind the first.
 	barrierLine feature = "circles through a barrier and the line"
-	// The loss of a lease that was asked to yield, parked and resumed goes to its holder.
-	parkedNews feature = "losses of resumed leases"
 	// A session that waits for a flow of its own is forgotten when it ends.
 	ownSession feature = "declared waits within a session"
 	// A lease that was asked to yield and then converted is lost with its newest fence.
