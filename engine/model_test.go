@@ -335,6 +335,8 @@ type feature string
 const (
 	// A barrier whose last party is kept away by somebody in line behind the first.
 	barrierLine feature = "circles through a barrier and the line"
+	// A waiter for tokens is woken when the one ahead of it was granted.
+	tokensAhead feature = "tokens behind one who gets his"
 	// A session that waits for a flow of its own is forgotten when it ends.
 	ownSession feature = "declared waits within a session"
 	// A lease that was asked to yield and then converted is lost with its newest fence.
@@ -343,6 +345,7 @@ const (
 
 // lacking are the features that the model knows and the engine does not have.
 var lacking = map[feature]bool{
+	tokensAhead: true,
 	barrierLine: true,
 	ownSession:  true,
 }

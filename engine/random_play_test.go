@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -134,6 +135,9 @@ func (p *player) acquire(o *op) error {
 	c.Group = among(o.r[9]>>20, "", "", "x", "y")
 	c.Actor = among(o.r[9]>>24, "", "", "web")
 	c.Claims = p.claims(o)
+	if lacking[tokensAhead] && len(c.Claims) > 1 {
+		c.Claims = slices.DeleteFunc(c.Claims, func(claim interlock.Claim) bool { return claim.Key == "t" })
+	}
 	if len(c.Claims) > 1 && o.r[9]%4 == 0 {
 		c.Claims, c.Any = dedupe(c.Claims), true
 	}
