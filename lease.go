@@ -45,7 +45,7 @@ type Lease struct {
 	Purpose   string
 	TTL       time.Duration
 	Grace     time.Duration
-	ExpiresIn time.Duration // until the hard end; in grace, until the key passes on
+	ExpiresIn time.Duration // until the hard end; in grace, or closed for its lock_delay, until the key passes on
 	MaxHoldIn time.Duration // until max_hold ends it; 0 when it has no such cap
 	StallIn   time.Duration // until it ends unless progress is reported; 0 when it has no stall
 	LockDelay time.Duration // how long its keys stay closed if its holder dies

@@ -22,8 +22,11 @@ func (e *Engine) lease(r *request) interlock.Lease {
 	if r.phase == inGrace || r.isOver() {
 		l.EndedBy = r.reason.String()
 	}
+	if r.phase != over {
+		l.ExpiresIn = max(0, e.endOf(r).Sub(e.now))
+	}
 	if !r.isOver() {
-		l.ExpiresIn, l.Parking = max(0, e.endOf(r).Sub(e.now)), e.parking(r)
+		l.Parking = e.parking(r)
 		if r.maxHold > 0 && r.isRunning() {
 			l.MaxHoldIn = max(1, r.granted.Add(r.maxHold).Sub(e.now))
 		}
@@ -248,6 +251,9 @@ func (e *Engine) lost(s *session, r *request, lease interlock.Lease) {
 	lease.State, lease.EndedBy, lease.Notes = e.stateOf(r), r.reason.String(), nil
 	if r.isOver() {
 		lease.ExpiresIn, lease.MaxHoldIn, lease.StallIn = 0, 0, 0
+	}
+	if r.phase == closed {
+		lease.ExpiresIn = e.endOf(r).Sub(e.now)
 	}
 	code := goneCode(r)
 	s.note(r, Loss{lease, code, r.endWords()})

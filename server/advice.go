@@ -161,9 +161,21 @@ func lostAdvice(l *interlock.Lease, code interlock.Code) interlock.Advice {
 	if l.State == interlock.Grace {
 		return graceAdvice(l)
 	}
+	if l.State == interlock.Ended && l.ExpiresIn > 0 {
+		return closedAdvice(l)
+	}
 	info := infoOf(code)
 	return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: fmt.Sprintf(
 		"the lease on %s is lost (%s)%s: %s", claimed(l.Claims), code, because(l.EndedBy), info.next,
+	)}
+}
+
+// closedAdvice is for the former holder of a lease whose keys stay closed for its
+// lock_delay.
+func closedAdvice(l *interlock.Lease) interlock.Advice {
+	return interlock.Advice{Action: interlock.ActReRead, RetryAfter: l.ExpiresIn, Message: fmt.Sprintf(
+		"the lease on %s ended%s, and its keys stay closed for another %s: write nothing more under it; acquire again with on_conflict wait, and read again before you go on",
+		claimed(l.Claims), because(l.EndedBy), short(l.ExpiresIn),
 	)}
 }
 
@@ -188,6 +200,10 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 	case interlock.CodeDeadlock:
 		if c != nil && len(c.Cycle) > 0 {
 			return say("waiting would never end, because %s: %s", cycleText(c.Cycle), info.next)
+		}
+	case interlock.CodeExpired:
+		if eff.Lease.ExpiresIn > 0 {
+			return closedAdvice(&eff.Lease)
 		}
 	case interlock.CodeTaken:
 		if c != nil {

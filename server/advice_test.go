@@ -182,7 +182,12 @@ func TestAdviceSentences(t *testing.T) {
 			`it ended, because no progress was reported for too long: write nothing more under it; the key is free now: acquire again and read again before you go on`,
 		},
 		{
-			engine.Effect{Outcome: engine.Lost, Code: interlock.CodeExpired, Lease: lease(func(l *interlock.Lease) { l.State, l.EndedBy = interlock.Ended, "ttl" })},
+			engine.Effect{Outcome: engine.Lost, Code: interlock.CodeExpired, Lease: lease(func(l *interlock.Lease) { l.State, l.EndedBy, l.ExpiresIn = interlock.Ended, "ttl", 9*time.Second })},
+			"re_read", 9 * time.Second,
+			`the lease on a ended, because no heartbeat came within its ttl, and its keys stay closed for another 9 s: write nothing more under it; acquire again with on_conflict wait, and read again before you go on`,
+		},
+		{
+			engine.Effect{Outcome: engine.Lost, Code: interlock.CodeExpired, Lease: lease(func(l *interlock.Lease) { l.State, l.EndedBy, l.ExpiresIn = interlock.Ended, "ttl", 0 })},
 			"re_read", 0,
 			`the lease on a is lost (expired), because no heartbeat came within its ttl: write nothing more under it; the key is free now: acquire again and read again before you go on`,
 		},

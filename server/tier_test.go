@@ -55,7 +55,11 @@ func TestLockDelay(t *testing.T) {
 		}
 		why := d.get("/v1/why?key=k").want(200).says("text", "k stays closed for another 15 s, because its last holder careless died")
 		why.says("advice.message", "it opens by itself in 15 s", "may revoke fence 1").is("chain.0.liveness", "closed")
-		d.get("/v1/leases/"+got.str("lease.id")).want(410, "expired").is("ended_by", "session_expired")
+		gone := d.get("/v1/leases/"+got.str("lease.id")).want(410, "expired").is("ended_by", "session_expired").is("advice.action", "re_read")
+		gone.says("advice.message", "its keys stay closed for another 15 s", "on_conflict wait")
+		if gone.num("advice.retry_after_ms") != 15_000 || strings.Contains(gone.raw, "free") {
+			t.Error(gone.raw)
+		}
 		start := time.Now()
 		d.post("/v1/leases", `{"wait_ms":50000,"claims":[{"key":"k"}]}`).want(200)
 		if took := time.Since(start); took != 15*time.Second {
