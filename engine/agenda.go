@@ -56,7 +56,7 @@ func (e *Engine) agendaOf(name interlock.Namespace) *agenda {
 // begin turns to what a command is about, and ends what is due by its time.
 func (e *Engine) begin(h *Head) {
 	if h.Namespace == "" {
-		e.enter(&e.whole, max(h.At, e.newest))
+		e.enter(&e.whole, h.At)
 		e.pass(h.At)
 		return
 	}

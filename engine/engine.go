@@ -223,6 +223,7 @@ func (e *Engine) Counts() (c Counts) {
 
 // recover begins a term: see Recover.
 func (e *Engine) recover(c *Recover) {
+	e.enter(&e.whole, e.newest) // no term begins before what an earlier one has seen
 	e.ev = Event{Kind: EvOpened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump)}
 	e.emit(&e.ev)
 	e.reply(Done)

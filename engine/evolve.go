@@ -213,6 +213,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 		}
 	}
 	r.space.requests[r.id] = r
+	r.space.active.enter(r)
 	r.num = ev.Num
 	e.num = max(e.num, r.num)
 	r.granted, r.renewed, r.changed = ev.At, ev.At, ev.Changed
@@ -431,6 +432,7 @@ func (e *Engine) bury(r *request, why Reason) {
 	sess := r.session()
 	r.flow, r.party, r.base, r.target, r.wait, r.phase, r.reason = nil, nil, nil, nil, nil, over, why
 	r.agent, r.purpose, r.trace, r.progress, r.terms, r.dealings = "", "", "", nil, nil, nil
+	r.space.active.leave(r)
 	r.space.tombs.push(r)
 	if r.space.tombs.n > rememberedEnds {
 		oldest := r.space.tombs.pop()

@@ -18,6 +18,7 @@ type line struct {
 	// may write this key or below it, or that had this key exclusively, last ended.
 	wrote, wroteAll uint64
 
+	claimed  int32 // places of waiters that claim this very key
 	expected int32 // parked requests that will come back here
 
 	mark uint64 // the deadlock search to which class.upto belongs

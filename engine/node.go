@@ -20,6 +20,7 @@ type node struct {
 	notes   *noteBook
 	pool    *pool
 	divided *divided
+	seat    int32 // in space.keys
 }
 
 // kin are a node's relatives. It is apart because most keys have none.
@@ -55,6 +56,7 @@ func (s *space) node(key string) *node {
 	}
 	n.key, n.space = key, s
 	s.nodes[key] = n
+	s.keys.enter(n)
 	s.spelled(n, true)
 	if p, ok := parentOf(key); ok {
 		parent := s.node(p)
@@ -92,6 +94,7 @@ func (n *node) free() {
 	}
 	s, k := n.space, n.kin
 	delete(s.nodes, n.key)
+	s.keys.leave(n)
 	s.spelled(n, false)
 	if n.pool != nil {
 		n.pool.drop()

@@ -1,16 +1,8 @@
 package engine
 
 import (
-	"cmp"
-	"maps"
-	"slices"
-	"strings"
-
 	"github.com/interlockdev/interlock"
 )
-
-// maxWaitEdges bounds an answer about the wait-for graph.
-const maxWaitEdges = 10_000
 
 // Key describes one key. The error is ParseKey's.
 func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error) {
@@ -18,7 +10,7 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 	if _, err := ParseKey(string(key)); err != nil {
 		return v, err
 	}
-	s := e.spaces[ns]
+	s := e.turnTo(ns)
 	if s == nil {
 		return v, nil
 	}
@@ -139,115 +131,20 @@ func (e *Engine) waiter(r *request, mode interlock.Mode) WaiterView {
 	return w
 }
 
-// Keys lists keys in their order.
-func (e *Engine) Keys(ns interlock.Namespace, f KeyFilter) (rows []KeyRow, more bool) {
-	s := e.spaces[ns]
-	if s == nil {
-		return nil, false
-	}
-	limit := f.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	limit = min(limit, 1000)
-	wanted := func(n *node) bool {
-		key := n.key
-		return strings.HasPrefix(key, f.Prefix) && key > string(f.After) && n.used() &&
-			(!f.Held || n.first != nil) && (!f.Waiting || n.line.length() > 0)
-	}
-	for _, n := range smallest(s.nodes, limit+1, wanted, func(a, b *node) int { return strings.Compare(a.key, b.key) }) {
-		if len(rows) == limit {
-			return rows, true
-		}
-		v := viewer{e: e, limit: MaxShownHolders}
-		v.at(n, ^modeSet(0))
-		rows = append(rows, KeyRow{Key: interlock.Key(n.key), Holders: v.holders(), More: v.more, Length: n.line.length()})
-	}
-	return rows, false
-}
-
 // used reports whether somebody claims the very key, or waits to.
-func (n *node) used() bool {
-	if n.first != nil {
-		return true
-	}
-	if n.line == nil {
-		return false
-	}
-	for c := n.line.first; c != nil; c = c.next {
-		for p := c.first(); p != nil; p = p.next() {
-			if p.req.needs[p.need].claimed {
-				return true
-			}
-		}
-	}
-	return false
-}
+func (n *node) used() bool { return n.first != nil || n.line != nil && n.line.claimed > 0 }
 
-// smallest gives the count smallest nodes that are wanted, in order. What it
-// returns does not depend on the order of the map, because less is total.
-func smallest(nodes map[string]*node, count int, wanted func(*node) bool, order func(a, b *node) int) []*node {
-	best := make([]*node, 0, count+1)
-	consider := func(n *node) bool {
-		if !wanted(n) || len(best) == count && order(n, best[count-1]) > 0 {
-			return true
-		}
-		i, _ := slices.BinarySearchFunc(best, n, order)
-		best = slices.Insert(best, i, n)
-		best = best[:min(len(best), count)]
-		return true
+// appendWaits adds the edges of one waiter.
+func (e *Engine) appendWaits(edges []WaitEdge, r *request) []WaitEdge {
+	if r.target != nil {
+		edges = append(edges, WaitEdge{
+			Waiter: partyOf(r), Blocker: Party{Agent: r.target.agent, Session: r.target.name, Flow: r.targetFlow},
+			Waited: e.now.Sub(r.wait.arrived),
+		})
 	}
-	maps.Values(nodes)(consider)
-	return best
-}
-
-// Hot lists the keys with the longest lines, then those with the most holders.
-func (e *Engine) Hot(ns interlock.Namespace, limit int) (list []HotKey) {
-	s := e.spaces[ns]
-	if s == nil {
-		return nil
-	}
-	weight := func(n *node) (line, holders int) {
-		for _, count := range n.granted {
-			holders += int(count)
-		}
-		return n.line.length(), holders
-	}
-	busy := smallest(s.nodes, max(1, min(limit, 100)), (*node).used, func(a, b *node) int {
-		la, ha := weight(a)
-		lb, hb := weight(b)
-		return cmp.Or(cmp.Compare(lb, la), cmp.Compare(hb, ha), strings.Compare(a.key, b.key))
-	})
-	for _, n := range busy {
-		line, holders := weight(n)
-		list = append(list, HotKey{Key: interlock.Key(n.key), Holders: holders, Length: line})
-	}
-	return list
-}
-
-// Waits gives the edges of the namespace's wait-for graph, at most maxWaitEdges,
-// in the order of the waiters' arrival. Anonymous waiters are parties of their own,
-// without a session.
-func (e *Engine) Waits(ns interlock.Namespace) (edges []WaitEdge) {
-	s := e.spaces[ns]
-	if s == nil {
-		return nil
-	}
-	for _, r := range s.sortedRequests() {
-		if r.phase != waiting {
-			continue
-		}
-		if r.target != nil && len(edges) < maxWaitEdges {
-			edges = append(edges, WaitEdge{
-				Waiter: partyOf(r), Blocker: Party{Agent: r.target.agent, Session: r.target.name, Flow: r.targetFlow},
-				Waited: e.now.Sub(r.wait.arrived),
-			})
-		}
-		for way := range r.ways {
-			for i := range way.needs {
-				if len(edges) >= maxWaitEdges {
-					return edges
-				}
+	for way := range r.ways {
+		for i := range way.needs {
+			if len(edges) < maxWaitEdges {
 				edges = e.appendEdges(edges, way, &way.needs[i])
 			}
 		}
@@ -311,25 +208,4 @@ func partyOf(r *request) Party {
 		p.Session = s.name
 	}
 	return p
-}
-
-// AgentHolds lists what an agent holds, over all its sessions, in the order of
-// the fences.
-func (e *Engine) AgentHolds(ns interlock.Namespace, agent string) (list []interlock.Holder) {
-	s := e.spaces[ns]
-	if s == nil {
-		return nil
-	}
-	mine := slices.DeleteFunc(slices.Collect(maps.Values(s.requests)), func(r *request) bool {
-		return r.phase == waiting || r.phase == over || r.agentName() != agent
-	})
-	slices.SortFunc(mine, func(a, b *request) int { return cmp.Compare(a.fence, b.fence) })
-	for _, r := range mine {
-		for _, c := range r.claims {
-			if len(list) < 1000 {
-				list = append(list, e.holder(r, c))
-			}
-		}
-	}
-	return list
 }

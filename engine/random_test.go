@@ -94,6 +94,9 @@ func run(ops []op) (*rig, error) {
 	for i := 0; i < len(ops) && err == nil; i++ {
 		err = p.play(&ops[i])
 		if err == nil && i%4 == 0 && ops[i].kind != opRace {
+			if err = g.step(&engine.Tick{}); err != nil { // a view is as of its namespace's last command
+				break
+			}
 			err = g.m.checkViews(g.e, g.namespaces, g.keys)
 		}
 	}

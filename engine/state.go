@@ -14,7 +14,9 @@ import (
 type space struct {
 	name     interlock.Namespace
 	nodes    map[string]*node
+	keys     roster[*node]
 	requests map[[16]byte]*request // waiting, holding, and remembered ones
+	active   roster[*request]      // those that are not over
 	sessions map[interlock.SessionID]*session
 	roll     roll
 	tombs    ring[*request]            // requests that are over, oldest first
@@ -105,6 +107,7 @@ type request struct {
 
 	priority int32
 	pos      int32 // in party.leases; of a branch, among those of its trunk; of a declared wait, in session.awaiting
+	seat     int32 // in space.active
 	phase    phase
 	reason   Reason // why it is over, or in grace
 	warned   bool   // volatile: told of max_hold
@@ -428,6 +431,9 @@ func (r *request) enter() {
 		p.count = r.countOf(m)
 		p.twin = r.trunk != nil && p.class.has(r)
 		p.class.insert(p)
+		if m.claimed {
+			m.node.line.claimed++
+		}
 	}
 	if p := r.party; p != nil {
 		i := len(p.waits)
@@ -463,6 +469,9 @@ func (r *request) exit() {
 		n := r.needs[i].node
 		p.setWatching(false)
 		p.class.remove(p)
+		if r.needs[i].claimed {
+			n.line.claimed--
+		}
 		if p.class.root == nil {
 			n.line.drop(p.class)
 			n.dropLine()

@@ -1,0 +1,263 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// A Survey is a query that may have to look at all of a namespace. It does so piece
+// by piece, so that whoever owns the engine can do other things between: Look goes
+// on with it, and reports whether all was seen. As long as no command of the
+// namespace is carried out meanwhile it sees one state, whatever happens in others.
+// A Survey is for one engine and asked once.
+type Survey interface {
+	Look(e *Engine) (done bool)
+}
+
+const (
+	// glances is how many keys, requests or rows one Look is about.
+	glances = 256
+
+	// maxWaitEdges bounds an answer about the wait-for graph.
+	maxWaitEdges = 10_000
+
+	// maxHoldings bounds an answer about an agent.
+	maxHoldings = 1000
+)
+
+// turnTo gives a namespace to look at, as of its last command or the last one about
+// all namespaces; nil if there is none.
+func (e *Engine) turnTo(name interlock.Namespace) *space {
+	s := e.spaces[name]
+	if s != nil {
+		e.enter(s.agenda, e.whole.now)
+	}
+	return s
+}
+
+// finish looks until all was seen, for whoever has the engine alone.
+func finish(e *Engine, s Survey) {
+	for !s.Look(e) {
+	}
+}
+
+// first keeps those of many that come first in an order.
+type first[T any] struct {
+	list  []T
+	limit int
+}
+
+func (f *first[T]) add(v T, order func(a, b T) int) {
+	if len(f.list) == f.limit && order(v, f.list[f.limit-1]) > 0 {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(f.list, v, order)
+	f.list = slices.Insert(f.list, i, v)
+	f.list = f.list[:min(len(f.list), f.limit)]
+}
+
+// sift adds the next members of a roster that are wanted, from seat *next on. It
+// reports whether that was all.
+func sift[M member](f *first[M], from roster[M], next *int, wanted func(M) bool, order func(a, b M) int) (all bool) {
+	for range glances {
+		if *next >= len(from) {
+			return true
+		}
+		if m := from[*next]; wanted(m) {
+			f.add(m, order)
+		}
+		*next++
+	}
+	return false
+}
+
+// KeyList lists keys in their order.
+type KeyList struct {
+	Namespace interlock.Namespace
+	Filter    KeyFilter
+
+	Rows []KeyRow
+	More bool // there are more than the filter's limit
+
+	found first[*node]
+	next  int
+}
+
+func (l *KeyList) Look(e *Engine) (done bool) {
+	s := e.turnTo(l.Namespace)
+	if s == nil {
+		return true
+	}
+	limit := l.Filter.Limit
+	if limit <= 0 {
+		limit = 100
+	}
+	limit = min(limit, 1000)
+	l.found.limit = limit + 1
+	if !sift(&l.found, s.keys, &l.next, l.wants, func(a, b *node) int { return strings.Compare(a.key, b.key) }) {
+		return false
+	}
+	for range glances / MaxShownHolders {
+		switch len(l.Rows) {
+		case len(l.found.list):
+			return true
+		case limit:
+			l.More = true
+			return true
+		}
+		n := l.found.list[len(l.Rows)]
+		v := viewer{e: e, limit: MaxShownHolders}
+		v.at(n, ^modeSet(0))
+		l.Rows = append(l.Rows, KeyRow{Key: interlock.Key(n.key), Holders: v.holders(), More: v.more, Length: n.line.length()})
+	}
+	return false
+}
+
+func (l *KeyList) wants(n *node) bool {
+	f := &l.Filter
+	return strings.HasPrefix(n.key, f.Prefix) && n.key > string(f.After) && n.used() &&
+		(!f.Held || n.first != nil) && (!f.Waiting || n.line.length() > 0)
+}
+
+// HotList lists the keys with the longest lines, then those with the most holders.
+type HotList struct {
+	Namespace interlock.Namespace
+	Limit     int
+
+	Keys []HotKey
+
+	found first[*node]
+	next  int
+}
+
+func (l *HotList) Look(e *Engine) (done bool) {
+	s := e.turnTo(l.Namespace)
+	if s == nil {
+		return true
+	}
+	l.found.limit = max(1, min(l.Limit, 100))
+	if !sift(&l.found, s.keys, &l.next, (*node).used, hotter) {
+		return false
+	}
+	for _, n := range l.found.list {
+		line, holders := n.weight()
+		l.Keys = append(l.Keys, HotKey{Key: interlock.Key(n.key), Holders: holders, Length: line})
+	}
+	return true
+}
+
+func hotter(a, b *node) int {
+	la, ha := a.weight()
+	lb, hb := b.weight()
+	return cmp.Or(cmp.Compare(lb, la), cmp.Compare(hb, ha), strings.Compare(a.key, b.key))
+}
+
+func (n *node) weight() (line, holders int) {
+	for _, count := range n.granted {
+		holders += int(count)
+	}
+	return n.line.length(), holders
+}
+
+// WaitGraph gives the edges of the namespace's wait-for graph, in the order of the
+// waiters' arrival and no more than an answer can take. Anonymous waiters are
+// parties of their own, without a session.
+type WaitGraph struct {
+	Namespace interlock.Namespace
+
+	Edges []WaitEdge
+
+	found first[*request]
+	next  int
+	shown int
+}
+
+func (g *WaitGraph) Look(e *Engine) (done bool) {
+	s := e.turnTo(g.Namespace)
+	if s == nil {
+		return true
+	}
+	g.found.limit = maxWaitEdges // each has an edge
+	if !sift(&g.found, s.active, &g.next, (*request).isWaiting, byNumber) {
+		return false
+	}
+	for before := len(g.Edges); len(g.Edges) < before+glances; g.shown++ {
+		if g.shown == len(g.found.list) || len(g.Edges) >= maxWaitEdges {
+			g.Edges = g.Edges[:min(len(g.Edges), maxWaitEdges)]
+			return true
+		}
+		g.Edges = e.appendWaits(g.Edges, g.found.list[g.shown])
+	}
+	return false
+}
+
+func (r *request) isWaiting() bool { return r.phase == waiting }
+
+func byNumber(a, b *request) int { return cmp.Compare(a.num, b.num) }
+
+// Holdings lists what an agent holds, over all its sessions, in the order of the
+// fences.
+type Holdings struct {
+	Namespace interlock.Namespace
+	Agent     string
+
+	Holders []interlock.Holder
+
+	found first[*request]
+	next  int
+}
+
+func (h *Holdings) Look(e *Engine) (done bool) {
+	s := e.turnTo(h.Namespace)
+	if s == nil {
+		return true
+	}
+	h.found.limit = maxHoldings
+	if !sift(&h.found, s.active, &h.next, h.wants, byFence) {
+		return false
+	}
+	for _, r := range h.found.list {
+		for _, c := range r.claims {
+			if len(h.Holders) < maxHoldings {
+				h.Holders = append(h.Holders, e.holder(r, c))
+			}
+		}
+	}
+	return true
+}
+
+func byFence(a, b *request) int {
+	return cmp.Or(cmp.Compare(a.fence, b.fence), cmp.Compare(a.num, b.num))
+}
+
+func (h *Holdings) wants(r *request) bool { return r.phase != waiting && r.agentName() == h.Agent }
+
+// Keys is a KeyList, Hot a HotList, Waits a WaitGraph and AgentHolds Holdings for
+// whoever has the engine alone.
+
+func (e *Engine) Keys(ns interlock.Namespace, f KeyFilter) (rows []KeyRow, more bool) {
+	l := KeyList{Namespace: ns, Filter: f}
+	finish(e, &l)
+	return l.Rows, l.More
+}
+
+func (e *Engine) Hot(ns interlock.Namespace, limit int) []HotKey {
+	l := HotList{Namespace: ns, Limit: limit}
+	finish(e, &l)
+	return l.Keys
+}
+
+func (e *Engine) Waits(ns interlock.Namespace) []WaitEdge {
+	g := WaitGraph{Namespace: ns}
+	finish(e, &g)
+	return g.Edges
+}
+
+func (e *Engine) AgentHolds(ns interlock.Namespace, agent string) []interlock.Holder {
+	h := Holdings{Namespace: ns, Agent: agent}
+	finish(e, &h)
+	return h.Holders
+}
