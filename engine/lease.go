@@ -147,7 +147,8 @@ func (e *Engine) findHeld(id interlock.LeaseID) *request {
 	return r
 }
 
-// findUsable is findHeld for a lease that is neither in grace nor parked.
+// findUsable is findHeld for a lease that is neither in grace, by itself or with its
+// member, nor parked.
 func (e *Engine) findUsable(id interlock.LeaseID) *request {
 	r := e.findHeld(id)
 	switch {
@@ -155,6 +156,9 @@ func (e *Engine) findUsable(id interlock.LeaseID) *request {
 		return nil
 	case r.phase == inGrace:
 		e.refuseInGrace(r)
+		return nil
+	case r.holdsOn() && r.share.member.phase == inGrace:
+		e.refuseInGrace(r.share.member)
 		return nil
 	case r.isParked():
 		e.refuseParked(r)
