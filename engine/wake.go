@@ -14,7 +14,9 @@ import "github.com/interlockdev/interlock"
 // long the line is.
 //
 // Granting never helps anybody else: who was behind a waiter is now behind a
-// holder. That is why only ends and departures call changed.
+// holder. That is why only ends and departures call changed. Tokens are different:
+// who wants more than a bucket holds together with those ahead waits until they
+// have theirs, which are then taken for good.
 //
 // A waiter whose party itself has something at the key that would block it in other
 // hands, be it held or waited for, is not blocked by what blocks the others of its
@@ -282,6 +284,11 @@ func (e *Engine) admit(way *request) {
 	ev.Generation = r.nextGeneration()
 	e.emit(ev)
 	e.arm(lease)
+	for i := range lease.needs {
+		if p := lease.needs[i].node.pool; p != nil && p.policy != nil && p.policy.Rate > 0 {
+			e.firePool(p)
+		}
+	}
 	if caller != nil {
 		e.effect(caller, Granted).Lease = e.lease(lease)
 	}
