@@ -334,8 +334,13 @@ func (p *pool) refill(old *policy, now Time) {
 		p.full = min(p.full, now)
 		return
 	}
+	full := time.Duration(p.policy.burst()) * p.policy.tick()
+	if p.policy.tick() == old.tick() {
+		p.full = min(p.full, now.Add(full))
+		return
+	}
 	missing := (p.full.Sub(now) + old.tick() - 1) / old.tick()
-	p.full = now.Add(min(missing, time.Duration(p.policy.burst())) * p.policy.tick())
+	p.full = now.Add(min(missing*p.policy.tick(), full))
 }
 
 // armPool has those looked at who wait for tokens when they are there: the first
