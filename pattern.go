@@ -56,7 +56,7 @@ type Pattern struct {
 
 	Preempt    PreemptPolicy
 	Park       ParkPolicy
-	MaxPark    time.Duration // 0: DefaultPark
+	MaxPark    time.Duration // default and maximum; 0: DefaultPark, and MaxPark at most
 	OnDeadlock DeadlockPolicy
 }
 

@@ -82,7 +82,7 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 		state = interlock.Grace
 	case r.phase == parked:
 		state = interlock.Parked
-	case soft.mayBeDue(m.now) && (!soft.mustBeDue(m.now) || r.heldBefore > 0): // a third of what was left may be meant
+	case soft.mayBeDue(m.now) && !soft.mustBeDue(m.now):
 		state = got.State
 	case soft.mustBeDue(m.now):
 		state = interlock.Soft

@@ -53,7 +53,7 @@ func (m *model) expectPark(c *engine.Park) answer {
 	_, _, plain := m.parkTerms(&request{}, c) // what is wrong with any lease
 	want := m.withTaken(&c.Head, c.Lease, func(lease *request) answer {
 		freed, _, wrong := m.parkTerms(lease, c)
-		// In other hands it would be in the way of what its flow holds besides.
+		// In other hands it would be in the way of what its flow holds besides, or did.
 		for _, q := range m.requests {
 			if q != lease && q.holds() && q.holder() == lease.holder() && !freed && anyClash(q.claims, lease.claims) {
 				wrong = append(wrong, interlock.CodeHeld)
@@ -111,6 +111,7 @@ func (m *model) resumed(lease *request, c *engine.Resume) *request {
 		r.ask.Flow = "main"
 	}
 	m.boundWait(&r)
+	r.lead = m.leads(&r)
 	return &r
 }
 

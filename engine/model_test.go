@@ -189,12 +189,13 @@ func (r *request) hardEnd() span {
 	return end
 }
 
-// softFrom is when at most a third is left until one of its hard ends.
+// softFrom is when at most a third is left until one of its hard ends: of max_hold, a
+// third of what was left when it was granted or resumed.
 func (r *request) softFrom() span {
 	left := func(end span, term time.Duration) span { return end.add(term/3*2 - term) }
 	soft := left(r.ttlEnd(), r.ttl())
 	if hold, ok := r.capEnd(); ok {
-		soft = earlier(soft, left(hold, r.ask.MaxHold))
+		soft = earlier(soft, left(hold, r.ask.MaxHold-r.heldBefore))
 	}
 	if stall, ok := r.stallEnd(); ok {
 		soft = earlier(soft, left(stall, r.ask.Stall))

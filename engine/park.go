@@ -54,7 +54,7 @@ func (e *Engine) park(c *Park) {
 	}
 	if !free && r.isShared() {
 		e.refuse(interlock.CodeHeld, fmt.Sprintf(
-			"another lease of the same flow is on %s, too, and would be in its way: release that first, or park this one without keeping its keys", r.claims[0].Key,
+			"what the same flow holds besides the lease on %s, or has lost and not yet open, would be in its way: release that first, or park this one without keeping its keys", r.claims[0].Key,
 		)).Conflict = &Conflict{Key: r.claims[0].Key}
 		return
 	}
@@ -87,19 +87,15 @@ func (r *request) isShared() bool {
 
 // parkPolicy says whether the keys of r are freed while it is parked and for how
 // long it may be, or why not.
-func (r *request) parkPolicy(c *Park) (free bool, limit time.Duration, problem string) {
-	free, limit = c.Free, cmp.Or(c.For, interlock.DefaultPark)
-	keep := c.Keep
+func (r *request) parkPolicy(c *Park) (freed bool, limit time.Duration, problem string) {
+	free, keep := c.Free, c.Keep
+	var most time.Duration // 0: no pattern says
 	for _, claim := range r.claims {
 		p := r.space.policyAt(string(claim.Key))
 		if p == nil {
 			continue
 		}
-		most := cmp.Or(p.MaxPark, interlock.DefaultPark)
-		limit = min(limit, most)
-		if c.For == 0 && len(r.claims) == 1 {
-			limit = most
-		}
+		most = tighter(most, p.MaxPark)
 		switch p.Park {
 		case interlock.ParkNever:
 			return false, 0, fmt.Sprintf("pattern %q does not let %s be parked: release it, and acquire it again later", p.Name, claim.Key)
@@ -115,7 +111,7 @@ func (r *request) parkPolicy(c *Park) (free bool, limit time.Duration, problem s
 			free = true
 		}
 	}
-	return free && !keep, limit, ""
+	return free && !keep, tighter(cmp.Or(c.For, most, interlock.DefaultPark), most), ""
 }
 
 func checkPark(c *Park) (interlock.Code, string) {
@@ -187,13 +183,17 @@ func (e *Engine) resume(c *Resume) {
 	e.tag(ev, Granted)
 	e.emit(ev)
 	e.arm(r)
-	e.reply(Granted).Lease = e.lease(r)
 	e.heldMore(r)
 	if p := r.party; p != nil {
 		for _, w := range p.waits { // which it was in the way of, as a stranger's
 			e.watchAnywhere(w)
 		}
 	}
+	if e.settle(); r.isOver() { // a cycle that it closed has cost it
+		e.replyOver(r)
+		return
+	}
+	e.reply(Granted).Lease = e.lease(r)
 }
 
 // returning is r as it would come back, in no list yet.
