@@ -122,6 +122,8 @@ func mine(head *engine.Head, r *request) bool {
 func (m *model) withTicket(head *engine.Head, id interlock.TicketID, then func(*request) answer) answer {
 	r := m.byID(head.Namespace, id)
 	switch {
+	case r != nil && r.member != nil && r.phase == over: // it need not be remembered
+		return refused(append(gone(r), interlock.CodeUnknownTicket, "")...)
 	case r != nil && (r.phase == over || r.phase == closed) && !mine(head, r):
 		return refused(append(ended(head, r, interlock.CodeUnknownTicket), "")...)
 	case r == nil || !mine(head, r):
@@ -144,6 +146,8 @@ func ended(head *engine.Head, r *request, unknown interlock.Code) []interlock.Co
 func (m *model) withLease(head *engine.Head, id interlock.LeaseID, then func(*request) answer) answer {
 	r := m.byID(head.Namespace, id)
 	switch {
+	case r != nil && r.member != nil && r.phase == over: // it need not be remembered
+		return refused(append(gone(r), interlock.CodeUnknownLease)...)
 	case r != nil && r.base != nil && r.why == engine.ByBase && r.base.away:
 		return answer{} // as in showRequest
 	case r != nil && r.base != nil && r.phase == over: // it had a ticket only
@@ -185,6 +189,9 @@ func gone(r *request) []interlock.Code {
 	case engine.ByWaitLimit:
 		return []interlock.Code{interlock.CodeWaitLimit}
 	case engine.ByBase:
+		if r.member != nil {
+			return append(gone(r.member), interlock.CodeExpired, interlock.CodeTaken, interlock.CodeLeft)
+		}
 		if r.base.phase == inGrace {
 			return []interlock.Code{interlock.CodeInGrace}
 		}
@@ -214,7 +221,7 @@ func (m *model) showRequest(r *request) answer {
 	case waiting:
 		return answer{outcome: engine.Queued, about: r}
 	case over, closed:
-		if r.why == engine.ByBase && r.base.away {
+		if r.why == engine.ByBase && r.base != nil && r.base.away {
 			return answer{} // what is told of a conversion whose lease was parked is open
 		}
 		return refused(gone(r)...)
@@ -239,6 +246,13 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 	}
 	if code := m.outOfOrder(r); code != "" {
 		return refused(code)
+	}
+	if c, ok := r.membership(); ok {
+		for _, q := range m.inPhase(waiting, offered, held, inGrace, closed) {
+			if other, ok := q.membership(); ok && q.ns == r.ns && other.Key == c.Key && other.Count != c.Count {
+				return refused(interlock.CodeMismatch)
+			}
+		}
 	}
 	if c, ok := r.barrier(); ok {
 		for _, q := range m.atBarrier(r.ns, c.Key, waiting, offered, held, inGrace, closed) {

@@ -21,6 +21,9 @@ func (m *model) between(settled bool) error {
 	if err := m.checkPermits(); err != nil {
 		return err
 	}
+	if err := m.checkParts(); err != nil {
+		return err
+	}
 	for _, r := range m.inPhase(waiting) {
 		if m.free(r) {
 			return fmt.Errorf("%v was left waiting, and nothing blocks it (I4)", r)
@@ -39,7 +42,7 @@ func (m *model) between(settled bool) error {
 		return fmt.Errorf("nothing can ever serve %v (I6)", stuck)
 	}
 	for _, r := range active {
-		if r.session != nil && r.session.ended && r.phase != inGrace {
+		if r.session != nil && r.session.ended && r.phase != inGrace && r.member == nil {
 			return fmt.Errorf("%v is of a session that has ended", r)
 		}
 	}
@@ -65,7 +68,7 @@ func (m *model) nextDue() (what any, end engine.Time) {
 	}
 	for _, r := range m.requests {
 		switch {
-		case r.phase == held:
+		case r.phase == held && r.member == nil:
 			note(r, r.hardEnd())
 		case r.phase == inGrace:
 			note(r, r.graceTo)
@@ -73,7 +76,7 @@ func (m *model) nextDue() (what any, end engine.Time) {
 			note(r, r.parkEnd)
 		case r.phase == closed:
 			note(r, r.opening)
-		case r.phase == offered, r.phase == waiting && r.session == nil && r.attached == nil:
+		case r.phase == offered, r.phase == waiting && r.session == nil && r.attached == nil && r.member == nil:
 			note(r, r.lapse)
 		}
 		if limit, ok := r.waitEnd(); ok && r.phase == waiting {

@@ -68,7 +68,7 @@ func (m *model) expectConvert(c *engine.Convert) answer {
 		wrong = append(wrong, interlock.CodeInvalidTTL)
 	}
 	want := m.withTaken(&c.Head, c.Lease, func(lease *request) answer {
-		if lease.set != nil {
+		if _, member := lease.membership(); lease.set != nil || lease.member != nil || member {
 			return refused(interlock.CodeInvalidMode)
 		}
 		if len(wrong) > 0 {
@@ -102,6 +102,8 @@ func (m *model) expectConvert(c *engine.Convert) answer {
 func (m *model) withHeld(head *engine.Head, id interlock.LeaseID, then func(*request) answer) answer {
 	return m.withLease(head, id, func(r *request) answer {
 		switch {
+		case r.member != nil && r.phase == held && (r.member.phase == inGrace || r.hardEnd().mustBeDue(m.now)):
+			return answer{} // what is told of a part whose member is in its grace is open
 		case r.phase == parked:
 			return refused(interlock.CodeParked)
 		case r.phase == inGrace, r.hardEnd().mustBeDue(m.now) && r.ask.Grace > 0:

@@ -17,10 +17,15 @@ func (m *model) permitGrace(ev *engine.Event) error {
 	if r.ask.Grace <= 0 {
 		return fmt.Errorf("%v has no grace", r)
 	}
-	switch ev.Reason {
-	case engine.ByPreemption:
+	switch {
+	case ev.Reason == engine.ByPreemption && r.member != nil && m.wanted(r):
+		return nil
+	case ev.Reason == engine.ByPreemption:
 		return m.permitPreemption(r)
-	case engine.ByDeadlock:
+	case r.member != nil:
+		return fmt.Errorf("%v lives by its member", r)
+	}
+	if ev.Reason == engine.ByDeadlock {
 		return m.permitForfeit(r)
 	}
 	return m.permitHardEnd(r, ev.Reason)
@@ -91,6 +96,10 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 		if c, ok := cmd.(*engine.CloseSession); !ok || r.session == nil || c.Session != r.session.id {
 			return wrong
 		}
+	case engine.ByBase:
+		if r.member == nil || r.member.phase == held || r.member.phase == inGrace {
+			return wrong
+		}
 	case engine.ByParking:
 		if r.phase != parked || !r.parkEnd.mayBeDue(m.now) {
 			return wrong
@@ -113,6 +122,7 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 			}
 		case r.ask.Grace > 0 && r.phase == held:
 			return fmt.Errorf("%v ends without its grace", r)
+		case ev.Reason == engine.ByPreemption && r.member != nil && m.wanted(r):
 		case ev.Reason == engine.ByPreemption:
 			return m.permitPreemption(r)
 		case ev.Reason == engine.ByDeadlock:
@@ -152,6 +162,9 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 		return fmt.Errorf("it does not wait: %v", r)
 	}
 	wrong := fmt.Errorf("%v: nobody gave a reason to leave by %v", r, ev.Reason)
+	if r.member != nil {
+		return nil // the part is to go elsewhere; checkParts sees where
+	}
 	switch ev.Reason {
 	case engine.ByLeaving:
 		switch c := cmd.(type) {

@@ -24,6 +24,10 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		s := m.sessionByNum(ev.Session)
 		s.ended, s.why = true, ev.Reason
 	case engine.EvQueued, engine.EvGranted:
+		if ev.Part {
+			m.foldPart(ev)
+			break
+		}
 		r := m.made(cmd, ev.Num)
 		if ev.Kind == engine.EvGranted {
 			m.open(r)
@@ -138,6 +142,9 @@ func (m *model) hand(r *request, to phase, fence interlock.Fence) {
 }
 
 func (m *model) lose(r *request) {
+	if r.member != nil {
+		return
+	}
 	if r.session != nil && !r.session.ended && !slices.Contains(r.session.losses, r) {
 		r.session.losses = append(r.session.losses, r)
 	}

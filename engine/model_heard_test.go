@@ -38,12 +38,16 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 		if r == nil {
 			return errors.New("a lease was renewed that does not exist")
 		}
+		work := r // what is said of the work counts for this lease alone
+		if r.member != nil {
+			r = r.member
+		}
 		if r.session != nil {
 			r.session.beat = at(m.now)
 		} else {
 			r.beat = at(m.now)
 		}
-		r.report(m.now, c.Progress)
+		work.report(m.now, c.Progress)
 	case *engine.OpenSession:
 		if opened := m.sessionByID(head.Namespace, c.ID); opened != nil {
 			opened.name = got.Session.Name

@@ -24,6 +24,12 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 	bad := func(what string, want, have any) error {
 		return fmt.Errorf("%v: %s: want %v, got %v", r, what, want, have)
 	}
+	if r.member != nil && (got.ID != interlock.LeaseID(r.ask.ID) || got.Fence != r.fence || !slices.Equal(got.Claims, r.claims)) {
+		return bad("part", r, *got)
+	}
+	if r.member != nil {
+		return nil // it lives by its member
+	}
 	switch {
 	case got.ID != interlock.LeaseID(r.ask.ID):
 		return bad("id", r.ask.ID, got.ID)

@@ -78,6 +78,9 @@ func (m *model) rank() {
 // inherited is r's priority if that of everybody else is what was found so far.
 func (m *model) inherited(r *request) int {
 	p := r.ask.Priority
+	if r.member != nil && r.session == nil { // nobody lends to a member without a session
+		return p
+	}
 	if rank, found := m.ranks[r]; found {
 		p = max(p, rank)
 	}
@@ -112,7 +115,8 @@ func (m *model) inTheWay(q, r *request, claims []interlock.Claim) bool {
 	if q == r || q.ns != r.ns || !q.holds() && (q.phase != waiting || !m.aheadOf(q, r)) {
 		return false
 	}
-	return q.party() != r.party() && anyClash(q.wants(), claims)
+	other := q.party() != r.party() || q.member != nil && r.member != nil // a part is leased once, also to its own member
+	return other && anyClash(q.wants(), claims)
 }
 
 // free reports whether r may have its keys now.

@@ -53,6 +53,9 @@ func (m *model) expectPark(c *engine.Park) answer {
 	_, _, plain := m.parkTerms(&request{}, c) // what is wrong with any lease
 	want := m.withTaken(&c.Head, c.Lease, func(lease *request) answer {
 		freed, _, wrong := m.parkTerms(lease, c)
+		if _, member := lease.membership(); member || lease.set != nil || lease.member != nil {
+			return refused(interlock.CodeInvalidMode)
+		}
 		// In other hands it would be in the way of what its flow holds besides, or did.
 		for _, q := range m.requests {
 			if q != lease && q.holds() && q.holder() == lease.holder() && !freed && anyClash(q.claims, lease.claims) {

@@ -43,6 +43,12 @@ func (m *model) permitAsking(cmd engine.Command, ev *engine.Event) error {
 	if lease == nil || lease.phase != held && lease.phase != offered && lease.phase != parked || by == nil || by.phase != waiting {
 		return fmt.Errorf("%v is asked by %v", lease, by)
 	}
+	if by.member != nil {
+		if lease.member == nil || lease.claims[0].Key != by.claims[0].Key {
+			return fmt.Errorf("%v does not have the part for which %v waits", lease, by)
+		}
+		return nil
+	}
 	id, _ := idOf(cmd)
 	switch {
 	case by.ask.ID != id && (by.since != m.now || by.since == 0) || by.ask.OnConflict != interlock.Preempt:
@@ -66,7 +72,7 @@ func (m *model) mustAsk(r *request) (list []*request) {
 	}
 	for _, q := range m.inPhase(held) {
 		never := slices.Contains(m.contested(q, r), interlock.PreemptNever)
-		if m.inTheWay(q, r, r.wants()) && !never && !r.ask.Any {
+		if m.inTheWay(q, r, r.wants()) && !never && !r.ask.Any && q.member == nil {
 			list = append(list, q)
 		}
 	}

@@ -77,7 +77,7 @@ func (m *model) wrongWith(c *engine.Acquire) (codes []interlock.Code) {
 	}
 	counted := []interlock.Mode{interlock.Permits}
 	if !c.Any {
-		counted = append(counted, interlock.Barrier)
+		counted = append(counted, interlock.Barrier, interlock.Member)
 	}
 	codes = append(codes, m.wrongClaims(&c.Head, c.Claims, c.Group, counted...)...)
 	if c.Any {
@@ -119,6 +119,12 @@ func (m *model) wrongClaims(head *engine.Head, asked []interlock.Claim, group st
 		if claim.Mode == interlock.Barrier && (len(claims) > 1 || claim.Count < 2 || claim.Count > interlock.MaxParties) {
 			codes = append(codes, interlock.CodeInvalidRequest)
 		}
+		if claim.Mode == interlock.Member && (len(claims) > 1 || claim.Count < 1 || claim.Count > interlock.MaxParts) {
+			codes = append(codes, interlock.CodeInvalidRequest)
+		}
+		if _, err := engine.ParseKey(string(claim.Key) + "/0"); claim.Mode == interlock.Member && err != nil {
+			codes = append(codes, interlock.CodeInvalidKey)
+		}
 		codes = append(codes, m.wrongWithPattern(head, claim, group)...)
 	}
 	return codes
@@ -135,7 +141,7 @@ func (m *model) covering(r *request) (list []*request) {
 		lacks := func(c interlock.Claim) bool { return !coversAll(q.claims, []interlock.Claim{c}) || m.spends(r.ns, c) }
 		some := slices.ContainsFunc(r.claims, func(c interlock.Claim) bool { return !lacks(c) })
 		enough := !slices.ContainsFunc(r.claims, lacks) || r.ask.Any && some
-		if q.phase == held && q.party() == r.party() && enough {
+		if q.phase == held && q.member == nil && q.party() == r.party() && enough {
 			list = append(list, q)
 		}
 	}

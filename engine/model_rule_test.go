@@ -37,6 +37,9 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 	case engine.EvSessionEnded:
 		return m.permitSessionEnd(cmd, ev)
 	case engine.EvQueued, engine.EvGranted:
+		if ev.Part {
+			return m.permitPart(ev)
+		}
 		return m.permitRequest(cmd, ev)
 	case engine.EvAdmitted:
 		return m.permitAdmission(ev)
@@ -173,7 +176,7 @@ func (m *model) permitAdmission(ev *engine.Event) error {
 	if r.session != nil && r.session.ended {
 		return fmt.Errorf("%v is of a session that has ended (I4)", r)
 	}
-	if listens := m.listener(r) != nil || r.base != nil; ev.Offer == listens {
+	if listens := m.listener(r) != nil || r.base != nil || r.member != nil; ev.Offer == listens {
 		return fmt.Errorf("%v: offer=%v, somebody listens=%v", r, ev.Offer, listens)
 	}
 	if g := m.generation(r); ev.Generation != g {

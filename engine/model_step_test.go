@@ -123,9 +123,19 @@ func (m *model) byTime(ev *engine.Event) bool {
 
 // pushesFor gives the pushes that ev brings with it, from the state before it.
 func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
+	if s := m.sessionByNum(ev.Session); ev.Part && ev.Kind == engine.EvGranted && s != nil && s.receiver != nil {
+		return []*push{{to: s.receiver, outcome: engine.Granted, about: m.newPart(ev)}} // a member is told of a new part
+	}
 	r := m.byNum(ev.Num)
 	if r == nil {
 		return nil
+	}
+	if r.member != nil {
+		defer func() {
+			for _, p := range list {
+				p.must = false // what its member must stop the member's lease says, too
+			}
+		}()
 	}
 	switch ev.Kind {
 	case engine.EvAdmitted:

@@ -89,6 +89,7 @@ type request struct {
 	claims  []interlock.Claim
 	base    *request   // the lease that it converts
 	target  *target    // for whom it waits, in a declared wait
+	member  *request   // whose part of a shared-out key it is
 	set     *gathering // of a lease for which a barrier has opened
 	arrived engine.Time
 
@@ -179,6 +180,9 @@ func (r *request) stallEnd() (end span, ok bool) {
 }
 
 func (r *request) hardEnd() span {
+	if r.member != nil { // it lives by its member
+		return r.member.hardEnd()
+	}
 	end := r.ttlEnd()
 	if hold, ok := r.capEnd(); ok {
 		end = earlier(end, hold)
@@ -226,6 +230,8 @@ func (r *request) party() party {
 // holder is who got the keys of r, even if they are no longer in anybody's hands.
 func (r *request) holder() party {
 	switch {
+	case r.member != nil:
+		return r.member.holder()
 	case r.session != nil:
 		return party{ns: r.ns, session: r.session.num, flow: r.ask.Flow}
 	case r.base != nil:
@@ -336,6 +342,10 @@ type feature string
 const (
 	// A barrier whose last party is kept away by somebody in line behind the first.
 	barrierLine feature = "circles through a barrier and the line"
+	// A member's grace is not put off by renewing one of its parts.
+	partGrace feature = "renewing the parts of a member in its grace"
+	// The parts of a dead member stay closed for its lock_delay.
+	closedParts feature = "lock_delay of members"
 	// A waiter for tokens is woken when the one ahead of it was granted.
 	tokensAhead feature = "tokens behind one who gets his"
 	// A session that waits for a flow of its own is forgotten when it ends.
@@ -346,6 +356,8 @@ const (
 
 // lacking are the features that the model knows and the engine does not have.
 var lacking = map[feature]bool{
+	partGrace:   true,
+	closedParts: true,
 	tokensAhead: true,
 	barrierLine: true,
 	ownSession:  true,

@@ -52,7 +52,7 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 	for _, r := range m.holding() {
 		// An intent above says nothing about this key.
 		touches := func(c interlock.Claim) bool {
-			return c.Key == key || above(key, c.Key) || above(c.Key, key) && c.Mode >= interlock.Shared
+			return c.Key == key || above(key, c.Key) || above(c.Key, key) && plain(c.Mode) >= interlock.Shared
 		}
 		if r.ns == ns && slices.ContainsFunc(r.claims, touches) {
 			fences = append(fences, r.fence)

@@ -14,6 +14,9 @@ import (
 func (m *model) waitsOn(r *request) (list []*request) {
 	blockers := m.blockers(r)
 	for _, q := range m.inPhase(waiting) {
+		if q.member != nil {
+			continue // a flow does not stand still for the parts that it will have
+		}
 		if slices.ContainsFunc(blockers, func(b *request) bool { return b.party() == q.party() }) {
 			list = append(list, q)
 		}
@@ -47,7 +50,7 @@ func (m *model) onCycle(r *request, within func(*request) bool) bool {
 // goes away one day; so does a party all of whose waits are served when those that
 // can go away have gone; and so on. Who is left is deadlocked.
 func (m *model) stuck() []*request {
-	left := m.inPhase(waiting)
+	left := slices.DeleteFunc(m.inPhase(waiting), func(r *request) bool { return r.member != nil })
 	for {
 		rest := m.only(left)
 		next := slices.DeleteFunc(slices.Clone(left), rest.free)

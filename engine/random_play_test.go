@@ -27,7 +27,7 @@ func among[T any](r uint32, list ...T) T { return list[int(r)%len(list)] }
 
 func (p *player) play(o *op) error {
 	switch o.kind {
-	case opAcquire, opBarrier:
+	case opAcquire, opBarrier, opMember:
 		return p.acquire(o)
 	case opRepeat:
 		return p.repeat(o)
@@ -140,6 +140,23 @@ func (p *player) acquire(o *op) error {
 	}
 	if len(c.Claims) > 1 && o.r[9]%4 == 0 {
 		c.Claims, c.Any = dedupe(c.Claims), true
+	}
+	if o.kind == opMember {
+		c.Claims, c.Any = []interlock.Claim{{Key: "m", Mode: interlock.Member, Count: 3}}, false
+		switch o.r[9] % 16 {
+		case 0:
+			c.Claims[0].Count = among(o.r[9]>>4, uint32(0), 2, 4)
+		case 1, 2:
+			c.Claims[0] = interlock.Claim{Key: "m/1", Mode: interlock.Exclusive}
+		case 3:
+			c.Claims[0] = interlock.Claim{Key: "m", Mode: interlock.Shared}
+		case 4:
+			c.Claims[0] = interlock.Claim{Key: "m/0/x", Mode: interlock.Exclusive}
+		}
+		if lacking[closedParts] {
+			c.LockDelay = 0
+		}
+		c.Division = among(o.r[9]>>8, interlock.ByHash, interlock.ByHash, interlock.ByRange, interlock.ByLoad)
 	}
 	if o.kind == opBarrier {
 		c.Claims, c.Any = []interlock.Claim{among(o.r[9]>>8,
@@ -314,6 +331,9 @@ func (p *player) lease(o *op) error {
 	case opGetLease:
 		return p.step(&engine.GetLease{Head: head, Lease: id})
 	case opRenew:
+		if r.member != nil && lacking[partGrace] {
+			return nil
+		}
 		return p.step(&engine.Renew{Head: head, Lease: id, Progress: progress(o.r[3])})
 	}
 	return p.step(&engine.Release{Head: head, Lease: id, Outcome: "done", Note: among(o.r[3], "", "a note")})
@@ -356,7 +376,7 @@ func (p *player) moment(o *op) engine.Time {
 // the Tick that says so.
 func (p *player) race(o *op) error {
 	r, ok := pick(o.r[0], p.m.inPhase(held))
-	if !ok {
+	if !ok || r.member != nil {
 		return nil
 	}
 	end := r.hardEnd().hi

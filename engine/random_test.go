@@ -52,6 +52,7 @@ const (
 	opConvert
 	opPattern
 	opBarrier
+	opMember
 	opArrive
 	opDeclare
 	opPark
@@ -62,7 +63,7 @@ const (
 var weights = map[opKind]int{
 	opAcquire: 40, opRepeat: 4, opOpen: 5, opClose: 1, opHeartbeat: 10, opAttach: 3, opDetach: 3, opPoll: 5, opLeave: 3,
 	opGetLease: 2, opRenew: 5, opRelease: 22, opRevoke: 1, opCheck: 3, opAdvance: 22, opRace: 4, opSnapshot: 1, opRestart: 1,
-	opConvert: 10, opPattern: 3, opBarrier: 10, opArrive: 8, opDeclare: 6, opPark: 6, opResume: 7,
+	opConvert: 10, opPattern: 3, opBarrier: 10, opMember: 6, opArrive: 8, opDeclare: 6, opPark: 6, opResume: 7,
 }
 
 func program(seed uint64, n int) []op {
@@ -87,7 +88,7 @@ func program(seed uint64, n int) []op {
 func run(ops []op) (*rig, error) {
 	g := newRig()
 	g.namespaces = []interlock.Namespace{"one", "two"}
-	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar"}
+	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar", "m", "m/1"}
 	g.plain = g.keys[:6]
 	p := &player{rig: g}
 	err := g.start()

@@ -1,0 +1,133 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// membership gives the key of which r shares out the parts.
+func (r *request) membership() (c interlock.Claim, ok bool) {
+	if len(r.claims) == 1 && r.claims[0].Mode == interlock.Member {
+		return r.claims[0], true
+	}
+	return c, false
+}
+
+// newPart is the request on a part of its key that ev makes in a member's name.
+func (m *model) newPart(ev *engine.Event) *request {
+	member := m.byNum(ev.Base)
+	r := &request{num: ev.Num, ns: member.ns, session: member.session, member: member, arrived: m.now, claims: ev.Claims, lead: ev.Lead}
+	r.ask.ID, r.ask.Agent, r.ask.Flow, r.ask.Priority = ev.ID, member.ask.Agent, member.ask.Flow, ev.Priority
+	r.ask.TTL, r.ask.Grace = member.ask.TTL, member.ask.Grace
+	return r
+}
+
+// permitPart: a member is to have a part of its key, and gets it as soon as it is
+// free. Nobody else is to have it.
+func (m *model) permitPart(ev *engine.Event) error {
+	member := m.byNum(ev.Base)
+	if member == nil || member.phase != held {
+		return fmt.Errorf("%v has no parts", member)
+	}
+	c, ok := member.membership()
+	if !ok || len(ev.Claims) != 1 || ev.Claims[0].Mode != interlock.Exclusive || !slices.Contains(partsOf(c), ev.Claims[0].Key) {
+		return fmt.Errorf("%s is no part of what %v shares out", claimsText(ev.Claims), member)
+	}
+	if m.byNum(ev.Num) != nil {
+		return fmt.Errorf("the number %d was used before", ev.Num)
+	}
+	for _, q := range m.inPhase(waiting) {
+		if q.member != nil && q.ns == member.ns && q.claims[0].Key == ev.Claims[0].Key {
+			return fmt.Errorf("%v waits for that part already", q)
+		}
+	}
+	r := m.newPart(ev)
+	if free := m.free(r); free != (ev.Kind == engine.EvGranted) {
+		return fmt.Errorf("%v: free %v, %v", r, free, m.blockers(r))
+	}
+	if ev.Kind == engine.EvGranted {
+		return m.permitFence(ev.Fence)
+	}
+	return nil
+}
+
+// partsOf gives the keys of the parts.
+func partsOf(c interlock.Claim) (keys []interlock.Key) {
+	for i := range int(c.Count) {
+		keys = append(keys, c.Key+"/"+interlock.Key(strconv.Itoa(i)))
+	}
+	return keys
+}
+
+// foldPart takes in a part that a member is to have.
+func (m *model) foldPart(ev *engine.Event) {
+	r := m.newPart(ev)
+	m.requests = append(m.requests, r)
+	if ev.Kind == engine.EvGranted {
+		m.hand(r, held, ev.Fence)
+		return
+	}
+	r.phase, r.queuedAt = waiting, m.events
+}
+
+// wanted reports whether another member is to have the part that r has.
+func (m *model) wanted(r *request) bool {
+	return slices.ContainsFunc(m.inPhase(waiting), func(q *request) bool {
+		return q.member != nil && q.member != r.member && q.ns == r.ns && q.claims[0].Key == r.claims[0].Key
+	})
+}
+
+// checkParts: where a key has members, each part is one member's or on its way to
+// one, and no member is to have more than its even share.
+func (m *model) checkParts() error {
+	divisions := map[place][]*request{}
+	for _, r := range m.inPhase(held) {
+		if c, ok := r.membership(); ok {
+			divisions[place{r.ns, c.Key}] = append(divisions[place{r.ns, c.Key}], r)
+		}
+	}
+	for pl, members := range divisions {
+		c, _ := members[0].membership()
+		share := map[*request]int{}
+		for _, key := range partsOf(c) {
+			var has, next []*request
+			for _, r := range m.requests {
+				if r.member == nil || r.ns != pl.ns || r.claims[0].Key != key {
+					continue
+				}
+				switch {
+				case r.active():
+					has = append(has, r)
+				case r.phase == waiting:
+					next = append(next, r)
+				}
+			}
+			switch {
+			case len(has) > 1 || len(next) > 1:
+				return fmt.Errorf("part %s has %v, and is to go to %v", key, has, next)
+			case len(next) == 1:
+				share[next[0].member]++
+			case len(has) == 1:
+				share[has[0].member]++
+			default:
+				return fmt.Errorf("part %s of %v is nobody's", key, members)
+			}
+		}
+		most := (int(c.Count) + len(members) - 1) / len(members)
+		for _, member := range members {
+			if share[member] > most && member.ask.Division != interlock.ByLoad {
+				return fmt.Errorf("%v is to have %d parts of %d, with %d members", member, share[member], c.Count, len(members))
+			}
+		}
+	}
+	for _, r := range m.requests {
+		if r.member != nil && (r.active() || r.phase == waiting) && r.member.phase != held && r.member.phase != inGrace {
+			return fmt.Errorf("%v outlives its member", r)
+		}
+	}
+	return nil
+}
