@@ -251,6 +251,13 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 		for _, q := range m.inPhase(waiting, offered, held, inGrace, closed) {
 			if other, ok := q.membership(); ok && q.ns == r.ns && other.Key == c.Key && other.Count != c.Count {
 				return refused(interlock.CodeMismatch)
+			} else if ok && q.ns == r.ns && other.Key == c.Key && r.session != nil && q.party() == r.party() {
+				switch q.phase { // a flow is one member
+				case waiting:
+					return answer{outcome: engine.Queued, about: q}
+				case offered:
+					return answer{outcome: engine.Granted, about: q}
+				}
 			}
 		}
 	}

@@ -142,7 +142,7 @@ func (m *model) expectResume(c *engine.Resume) answer {
 	case lease != nil && lease.base != nil && lease.why == engine.ByBase && lease.base.away:
 		return answer{} // as in showRequest
 	case lease != nil && (lease.phase == over || lease.phase == closed):
-		return refused(append(gone(lease.subject()), interlock.CodeUnknownLease, interlock.CodeNotParked)...)
+		return refused(append(gone(lease.subject()), interlock.CodeUnknownLease, interlock.CodeUnknownTicket, interlock.CodeNotParked)...)
 	case lease == nil || lease.fence == 0:
 		return refused(interlock.CodeUnknownLease, interlock.CodeNotParked)
 	case lease.phase != parked:

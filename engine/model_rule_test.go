@@ -208,6 +208,9 @@ func (m *model) asksFor(cmd engine.Command, r *request) bool {
 		known := m.answerTo(&c.Head)
 		again := m.made(c, 0) // a party of the same barrier
 		_, party := r.barrier()
+		if _, member := r.membership(); member {
+			party = true
+		}
 		return known != nil && known.num == r.num || party && again.party() == r.party() && sameClaims(again.claims, r.claims)
 	case *engine.Attach:
 		return r.session != nil && c.Session == r.session.id

@@ -358,7 +358,6 @@ const (
 var lacking = map[feature]bool{
 	partGrace:   true,
 	closedParts: true,
-	tokensAhead: true,
 	barrierLine: true,
 	ownSession:  true,
 }
