@@ -170,6 +170,8 @@ type Holder struct {
 	Held         time.Duration
 	ExpiresIn    time.Duration
 	Progress     string // other agents' text
+	EndedBy      string // why it is in grace or closed, as in Lease; "" for any other
+	Yield        *Yield // who asks it to give the keys up; nil for nobody
 }
 
 // Capacity is how full a key with permits or tokens is.
@@ -179,6 +181,13 @@ type Capacity struct {
 	Tokens    uint32        // burst of the rate; 0: no rate
 	Available uint32        // tokens that there are now
 	Refill    time.Duration // until the next token
+	Groups    []GroupUse    // in the order of the pattern; nil when it lists none
+}
+
+// GroupUse is what of a key's permits a claimant group has.
+type GroupUse struct {
+	Group
+	Used uint32
 }
 
 // Queue is the line before somebody who is not in it.

@@ -125,7 +125,8 @@ var limitScenarios = []scenario{
 		}
 		_, err := c.Acquire(s.ctx, client.Request{Claims: permits("gpu", 2)})
 		refusal, ok := errors.AsType[*interlock.Error](err)
-		if !ok || refusal.Code != interlock.CodeAtCapacity || *refusal.Capacity != (interlock.Capacity{Permits: 4, Used: 3}) || refusal.Holders[0].Count != 3 {
+		full := &interlock.Capacity{Permits: 4, Used: 3, Groups: []interlock.GroupUse{{Group: interlock.Group{Name: "batch", Max: 2}}}}
+		if !ok || refusal.Code != interlock.CodeAtCapacity || !reflect.DeepEqual(refusal.Capacity, full) || refusal.Holders[0].Count != 3 {
 			t.Errorf("got %+v", err)
 		}
 		if _, err := c.Acquire(s.ctx, client.Request{Claims: permits("gpu", 5)}); !isCode(err, interlock.CodeTooManyPermits) {

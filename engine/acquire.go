@@ -40,7 +40,11 @@ func (e *Engine) acquire(c *Acquire) {
 	}
 	space := e.spaces[c.Namespace]
 	space.bound(c, sess == nil)
-	defer func() { e.out.Effects[e.replied].Warnings = space.warnings(c.Claims) }()
+	defer func() {
+		eff := &e.out.Effects[e.replied]
+		eff.Warnings = append(eff.Warnings, space.warnings(c.Claims)...)
+		eff.Warnings = append(eff.Warnings, space.strangers(c.Claims, c.Group)...)
+	}()
 	r := e.asked(c, sess)
 	if lease := r.covered(); lease != nil {
 		e.discard(r)
@@ -101,6 +105,12 @@ func (e *Engine) refuseHeld(r *request) {
 func heldCode(c *Conflict) (interlock.Code, string) {
 	switch c.Kind {
 	case interlock.CapacityUsed:
+		if full := c.Capacity; len(full.Groups) > 0 && full.Used < full.Permits {
+			if c.Group == "" {
+				return interlock.CodeAtCapacity, fmt.Sprintf("the permits of key %s that are left are not for those without a group", c.Key)
+			}
+			return interlock.CodeAtCapacity, fmt.Sprintf("the permits of key %s that are left are not for group %q", c.Key, c.Group)
+		}
 		return interlock.CodeAtCapacity, fmt.Sprintf("the permits of key %s are taken", c.Key)
 	case interlock.RateUsed:
 		return interlock.CodeRateLimited, fmt.Sprintf("key %s has no tokens left for now", c.Key)
@@ -203,8 +213,9 @@ func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
 		e.open(r)
 	}
 	e.settle()
+	var warnings []string
 	if how == interlock.Preempt && r.phase == waiting {
-		e.preempt(r)
+		warnings = e.preempt(r)
 		e.settle()
 	}
 	e.asking = nil
@@ -214,7 +225,7 @@ func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
 			r.wait.caller, r.wait.link = e.head.From, e.head.Link
 		}
 		e.arm(r)
-		e.replyQueued(r)
+		e.replyQueued(r).Warnings = warnings
 	case over:
 		e.replyOver(r)
 	default:
@@ -223,7 +234,7 @@ func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
 }
 
 // replyQueued tells the caller of its place in line.
-func (e *Engine) replyQueued(r *request) {
+func (e *Engine) replyQueued(r *request) *Effect {
 	eff := e.reply(Queued)
 	way := e.soonest(r)
 	eff.Ticket = e.ticket(way)
@@ -231,6 +242,7 @@ func (e *Engine) replyQueued(r *request) {
 		eff.Conflict = e.conflict(way, i)
 		eff.Conflict.Queue.ETA = eff.Ticket.ETA
 	}
+	return eff
 }
 
 // describe fills the scratch event with everything about a new request.

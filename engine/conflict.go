@@ -52,7 +52,7 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 
 // shortConflict describes what r lacks of a key's permits or tokens, if it does.
 func (e *Engine) shortConflict(c *Conflict, r *request, m *need, v *viewer) {
-	c.Capacity = r.space.capacity(m.node.key, e.now)
+	c.Capacity, c.Group = r.space.capacity(m.node.key, e.now), r.terms.groupName()
 	switch r.short(m) {
 	case shortOfPermits:
 		c.Kind = interlock.CapacityUsed
@@ -163,6 +163,10 @@ func (e *Engine) holder(r *request, c interlock.Claim) interlock.Holder {
 		Agent: r.agentName(), Flow: r.flowName(), Purpose: r.purpose, Key: c.Key, Mode: c.Mode, Count: c.Count,
 		Fence: r.fence, Held: e.now.Sub(r.granted), ExpiresIn: max(0, e.endOf(r).Sub(e.now)),
 	}
+	if r.phase == inGrace || r.phase == closed {
+		h.EndedBy = r.reason.String()
+	}
+	h.Yield = e.yield(r)
 	beat := r.beat()
 	if s := r.session(); s != nil {
 		h.Session = s.name

@@ -97,6 +97,7 @@ type Conflict struct {
 	Cycle   []interlock.CycleStep
 
 	Capacity *interlock.Capacity // of Key, where it has one
+	Group    string              // in whose name its permits were asked for
 	Nearest  []string            // for CodeUnknownPattern
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,8 +69,12 @@ func (p *policy) forbids(c interlock.Claim, principal, group string) *refusal {
 		)}
 	}
 	if most := p.most(group); c.Count > most {
+		ofGroup := ""
+		if p.group(group) != nil {
+			ofGroup = fmt.Sprintf(" of group %q", group)
+		}
 		return &refusal{code: interlock.CodeTooManyPermits, message: fmt.Sprintf(
-			"%d permits of %s: one request gets at most %d, so ask for fewer", c.Count, c.Key, most,
+			"%d permits of %s: one request%s gets at most %d, so ask for fewer", c.Count, c.Key, ofGroup, most,
 		)}
 	}
 	return nil
@@ -123,6 +128,26 @@ func (p *policy) group(name string) *interlock.Group {
 		}
 	}
 	return nil
+}
+
+// strangers warns of claims on permits in the name of a group that the pattern does
+// not list, although it lists some: a misspelled group has no share.
+func (s *space) strangers(claims []interlock.Claim, group string) (warnings []string) {
+	if s == nil || group == "" {
+		return nil
+	}
+	for _, c := range claims {
+		p := s.policyAt(string(c.Key))
+		if c.Mode != interlock.Permits || p == nil || len(p.Groups) == 0 || p.group(group) != nil {
+			continue
+		}
+		var names []string
+		for i := range p.Groups {
+			names = append(names, strconv.Quote(p.Groups[i].Name))
+		}
+		warnings = append(warnings, fmt.Sprintf("key %s has no group %q, so none of its permits are kept for it: its groups are %s", c.Key, group, strings.Join(names, ", ")))
+	}
+	return warnings
 }
 
 // bound gives an admitted request the times of its keys' patterns: their defaults

@@ -296,6 +296,13 @@ func (s *space) capacity(key string, now Time) *interlock.Capacity {
 		p = n.pool
 		c.Used = uint32(min(p.used, interlock.MaxCount))
 	}
+	for _, g := range pol.Groups {
+		use := interlock.GroupUse{Group: g}
+		if p != nil {
+			use.Used = uint32(min(p.usedBy(g.Name), interlock.MaxCount))
+		}
+		c.Groups = append(c.Groups, use)
+	}
 	if pol.Rate > 0 {
 		c.Tokens, c.Available = pol.burst(), pol.burst()
 		if p != nil {

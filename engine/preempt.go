@@ -39,11 +39,9 @@ func (r *request) deal() *dealings {
 }
 
 // preempt asks those who are in the way of a new waiter to yield. Of several
-// alternatives it asks for the one that will probably be free first.
-func (e *Engine) preempt(r *request) {
-	if r.phase != waiting {
-		return
-	}
+// alternatives it asks for the one that will probably be free first. It returns what
+// the caller is to be warned of: the first key whose pattern lets nobody be asked.
+func (e *Engine) preempt(r *request) (warnings []string) {
 	way := e.soonest(r)
 	v := viewer{e: e, limit: maxAsked, except: way}
 	for i := range way.needs {
@@ -60,10 +58,14 @@ func (e *Engine) preempt(r *request) {
 		if l.phase == inGrace || l.phase == closed || slices.Contains(v.found[:i], l) {
 			continue
 		}
-		if policy := preemptPolicy(l, v.via[i:]); policy != interlock.PreemptNever {
+		switch policy := preemptPolicy(l, v.via[i:]); {
+		case policy != interlock.PreemptNever:
 			e.ask(r, l, policy)
+		case warnings == nil:
+			warnings = []string{fmt.Sprintf("key %s may not be preempted, as its pattern says: its holder was not asked, and waiting goes on as for everybody", v.via[i].node.key)}
 		}
 	}
+	return warnings
 }
 
 // cheapest adds holders of as many permits as m lacks: those with the lowest

@@ -207,7 +207,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		if len(e.Lease.Moved) > 0 {
 			text += fmt.Sprintf(" moved=%v", e.Lease.Moved)
 		}
-		text += yieldText(&e.Lease)
+		text += yieldText(e.Lease.Yield)
 		if e.Lease.Reused {
 			text += " reused"
 		}
@@ -271,7 +271,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		}
 		s.printf("%s%s", text, suffix)
 	case engine.Asked:
-		s.printf("told %s fence=%d%s%s", name, e.Lease.Fence, yieldText(&e.Lease), suffix)
+		s.printf("told %s fence=%d%s%s", name, e.Lease.Fence, yieldText(e.Lease.Yield), suffix)
 	case engine.Lost:
 		s.printf("lost %s fence=%d %s%s%s", name, e.Lease.Fence, e.Code, s.endedBy(&e.Lease), suffix)
 	}
@@ -280,13 +280,12 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 	}
 	for i := range e.Losses {
 		l := &e.Losses[i]
-		s.printf("  %s fence=%d %v %s%s%s", claimsText(l.Lease.Claims), l.Lease.Fence, l.Lease.State, l.Code, s.endedBy(&l.Lease), yieldText(&l.Lease))
+		s.printf("  %s fence=%d %v %s%s%s", claimsText(l.Lease.Claims), l.Lease.Fence, l.Lease.State, l.Code, s.endedBy(&l.Lease), yieldText(l.Lease.Yield))
 	}
 }
 
 // yieldText says who asks for a lease.
-func yieldText(l *interlock.Lease) string {
-	y := l.Yield
+func yieldText(y *interlock.Yield) string {
 	if y == nil {
 		return ""
 	}
@@ -368,6 +367,9 @@ func (s *script) printCapacity(c *interlock.Capacity) {
 	if c.Permits > 0 {
 		text += fmt.Sprintf(" %d of %d permits taken", c.Used, c.Permits)
 	}
+	for _, g := range c.Groups {
+		text += fmt.Sprintf(", group %s has %d (min %d, max %d)", g.Name, g.Used, g.Min, g.Max)
+	}
 	if c.Tokens > 0 {
 		text += fmt.Sprintf(" %d of %d tokens there", c.Available, c.Tokens)
 	}
@@ -386,7 +388,10 @@ func (s *script) printHolder(h *interlock.Holder) {
 	if h.Purpose != "" {
 		text += fmt.Sprintf(" purpose=%q", h.Purpose)
 	}
-	s.printf("%s", text)
+	if s.ends && h.EndedBy != "" {
+		text += " by " + h.EndedBy
+	}
+	s.printf("%s%s", text, yieldText(h.Yield))
 }
 
 // show writes what anybody may look at.

@@ -39,16 +39,7 @@ func appendLease(b []byte, l *interlock.Lease) []byte {
 	b = appendString(b, 19, l.EndedBy)
 	b = appendTexts(b, 20, l.Moved)
 	if y := l.Yield; y != nil {
-		b = openMessage(b, 21)
-		start := len(b)
-		b = appendString(b, 1, y.Agent)
-		b = appendString(b, 2, y.Session)
-		b = appendString(b, 3, y.Flow)
-		b = appendString(b, 4, y.Purpose)
-		b = appendSint(b, 5, int32(y.Priority))
-		b = appendDuration(b, 6, y.Since)
-		b = appendBool(b, 7, y.Revoked)
-		b = closeMessage(b, start)
+		b = appendYield(b, 21, y)
 	}
 	if p := l.Parking; p != nil {
 		b = openMessage(b, 22)
@@ -158,6 +149,19 @@ func decodeNote(n *interlock.Note, s string) error {
 		}
 		return nil
 	})
+}
+
+func appendYield(b []byte, num byte, y *interlock.Yield) []byte {
+	b = openMessage(b, num)
+	start := len(b)
+	b = appendString(b, 1, y.Agent)
+	b = appendString(b, 2, y.Session)
+	b = appendString(b, 3, y.Flow)
+	b = appendString(b, 4, y.Purpose)
+	b = appendSint(b, 5, int32(y.Priority))
+	b = appendDuration(b, 6, y.Since)
+	b = appendBool(b, 7, y.Revoked)
+	return closeMessage(b, start)
 }
 
 func decodeYield(y *interlock.Yield, s string) error {

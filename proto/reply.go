@@ -187,6 +187,11 @@ func decodeHolder(h *interlock.Holder, s string) error {
 			return text(&h.Progress, f.s)
 		case 13<<3 | wireVarint:
 			h.Count = count(f.v)
+		case 15<<3 | wireBytes:
+			return text(&h.EndedBy, f.s)
+		case 16<<3 | wireBytes:
+			h.Yield = &interlock.Yield{}
+			return decodeYield(h.Yield, f.s)
 		}
 		return nil
 	})
@@ -205,6 +210,24 @@ func decodeCapacity(c *interlock.Capacity, s string) error {
 			c.Available = count(f.v)
 		case 5<<3 | wireVarint:
 			c.Refill = time.Duration(f.v)
+		case 6<<3 | wireBytes:
+			return decodeGroupUse(grow(&c.Groups), f.s)
+		}
+		return nil
+	})
+}
+
+func decodeGroupUse(g *interlock.GroupUse, s string) error {
+	return eachField(s, func(f *field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			return text(&g.Name, f.s)
+		case 2<<3 | wireVarint:
+			g.Min = count(f.v)
+		case 3<<3 | wireVarint:
+			g.Max = count(f.v)
+		case 4<<3 | wireVarint:
+			g.Used = count(f.v)
 		}
 		return nil
 	})

@@ -115,6 +115,10 @@ func (c *Conflict) appendTo(b []byte) []byte {
 		b = appendDuration(b, 11, h.ExpiresIn)
 		b = appendString(b, 12, h.Progress)
 		b = appendUint(b, 13, uint64(h.Count))
+		b = appendString(b, 15, h.EndedBy)
+		if h.Yield != nil {
+			b = appendYield(b, 16, h.Yield)
+		}
 		b = closeMessage(b, start)
 	}
 	b = appendUint(b, 4, uint64(uint32(c.More)))
@@ -140,6 +144,16 @@ func (c *Conflict) appendTo(b []byte) []byte {
 		b = appendUint(b, 3, uint64(x.Tokens))
 		b = appendUint(b, 4, uint64(x.Available))
 		b = appendDuration(b, 5, x.Refill)
+		for i := range x.Groups {
+			g := &x.Groups[i]
+			b = openMessage(b, 6)
+			inner := len(b)
+			b = appendString(b, 1, g.Name)
+			b = appendUint(b, 2, uint64(g.Min))
+			b = appendUint(b, 3, uint64(g.Max))
+			b = appendUint(b, 4, uint64(g.Used))
+			b = closeMessage(b, inner)
+		}
 		b = closeMessage(b, start)
 	}
 	return appendTexts(b, 9, c.Nearest)

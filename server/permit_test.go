@@ -42,20 +42,40 @@ func TestCapOfTwo(t *testing.T) {
 	})
 }
 
+// What keeps the permits that are left from a claimant group is told.
+func TestGroupLimits(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		d.pattern("gpu", `{"pattern":"gpu:{pool}","capacity":4,"groups":[{"name":"prod","min":2},{"name":"batch","max":1}]}`)
+		take := func(group string) *reply {
+			return d.post("/v1/leases", `{"agent":"a","group":"`+group+`","claims":[{"key":"gpu:0","permits":1}]}`)
+		}
+		take("batch").want(200)
+		take("batch").want(429, "at_capacity").says("detail", `that are left are not for group "batch"`).
+			says("advice.message", "gpu:0 has 1 of 4 permits taken by a (1 permit, live), and group batch has 1 of its 1, and 2 free ones are kept for group prod")
+		take("bach").want(200).says("warnings.0", `key gpu:0 has no group "bach"`, `"prod", "batch"`)
+	})
+}
+
 func TestPermits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
 		d.pattern("gpu", `{"pattern":"gpu:{pool}","capacity":4,"groups":[{"name":"train","min":1,"max":2}]}`)
 		d.post("/v1/leases", `{"claims":[{"key":"cpu:1","permits":1}]}`).want(400, "unknown_key_pattern")
 		d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":5}]}`).want(400, "too_many_permits").says("detail", "at most 3").says("advice.message", "waiting cannot help")
-		d.post("/v1/leases", `{"group":"train","claims":[{"key":"gpu:a","permits":3}]}`).want(400, "too_many_permits")
+		d.post("/v1/leases", `{"group":"train","claims":[{"key":"gpu:a","permits":3}]}`).want(400, "too_many_permits").says("detail", `of group "train" gets at most 2`)
 
 		held := d.post("/v1/leases", `{"agent":"serve","purpose":"inference","claims":[{"key":"gpu:a","permits":3}]}`).want(200)
 		if held.is("lease.claims.0.mode", "permits").num("lease.claims.0.permits") != 3 {
 			t.Error(held.raw)
 		}
 		// One is kept free for the group, so nobody else gets it.
-		d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":1}]}`).want(429, "at_capacity")
+		kept := d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":1}]}`).want(429, "at_capacity").says("detail", "are not for those without a group")
+		kept.says("advice.message", `gpu:a has 3 of 4 permits taken by serve (3 permits, live, "inference"), and 1 free one is kept for group train`)
+		if kept.is("capacity.groups.0.name", "train").num("capacity.groups.0.min") != 1 || kept.num("capacity.groups.0.max") != 2 || kept.num("capacity.groups.0.used") != 0 {
+			t.Error(kept.raw)
+		}
+		d.get("/v1/why?key=gpu:a").want(200).says("text", "Of these group train has 0 (min 1, max 2)")
 		d.post("/v1/leases", `{"group":"train","claims":[{"key":"gpu:a","permits":1}]}`).want(200).is("lease.group", "train")
 
 		queued := d.post("/v1/leases", `{"agent":"next","on_conflict":"wait","claims":[{"key":"gpu:a","permits":2}]}`).want(202)
@@ -65,7 +85,7 @@ func TestPermits(t *testing.T) {
 			t.Error(view.raw)
 		}
 		why := d.get("/v1/why?key=gpu:a").want(200)
-		why.says("text", "gpu:a has 4 of 4 permits taken by serve (3 permits, live, \"inference\") and 1 more. 1 waiter is in line, first next")
+		why.says("text", "gpu:a has 4 of 4 permits taken by serve (3 permits, live, \"inference\") and 1 more. Of these group train has 1 (min 1, max 2). 1 waiter is in line, first next")
 
 		d.post("/v1/leases/"+held.str("lease.id")+"/release", "").want(200)
 		got := d.get("/v1/tickets/" + queued.str("ticket.id")).want(200)

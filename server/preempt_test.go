@@ -18,6 +18,11 @@ func TestAskedToYield(t *testing.T) {
 			d.post("/v1/leases", `{"session":"`+asker+`","flow":"`+key+`","purpose":"fix the outage","priority":3,"on_conflict":"preempt","claims":[{"key":"`+key+`"}]}`).want(202)
 		}
 		pass(4 * time.Second)
+		why := d.get("/v1/why?key=account:1").want(200).says("text", "(live, asked by support-2 to yield)", `support-2 ("fix the outage") asked billing-7 to yield 4 s ago. `)
+		if strings.Contains(why.raw, asker) {
+			t.Error(why.raw)
+		}
+		d.get("/v1/keys/account:1").want(200).is("holders.0.yield.agent", "support-2").is("holders.0.yield.purpose", "fix the outage")
 		beat := d.post("/v1/sessions/"+s+"/heartbeat", "").want(200)
 		beat.is("warnings.0.lease.id", lease).is("warnings.0.lease.yield.agent", "support-2").is("warnings.0.lease.yield.purpose", "fix the outage")
 		beat.is("warnings.0.lease.yield.flow", "account:1").is("warnings.0.advice.action", "stop")
@@ -55,8 +60,14 @@ func TestPreempted(t *testing.T) {
 		d.pattern("account", `{"pattern":"account:{id}","preempt":"revoke"}`)
 		s := d.session("billing-7")
 		lease := d.post("/v1/leases", `{"session":"`+s+`","claims":[{"key":"account:1"}]}`).want(200).str("lease.id")
+		d.post("/v1/leases", `{"agent":"urgent","purpose":"now","wait_ms":0,"on_conflict":"preempt","priority":-1,"claims":[{"key":"account:1"}]}`).want(202).
+			says("advice.message", "billing-7 (live, asked by urgent to yield)")
 		next := d.start(d.request("POST", "/v1/leases", `{"agent":"support-2","wait_ms":20000,"on_conflict":"preempt","claims":[{"key":"account:1"}]}`))
 		pass(time.Second)
+		why := d.get("/v1/why?key=account:1").want(200).says("text", "billing-7 (in grace, gone in 4 s at the latest, preempted by support-2)", "support-2 asked billing-7 to yield 1 s ago, and it loses the lease in 4 s at the latest")
+		why.says("advice.message", "billing-7 was preempted for support-2; the key goes on in 4 s at the latest")
+		d.get("/v1/keys/account:1").want(200).is("holders.0.ended_by", "preempted")
+		d.get("/v1/why?agent=billing-7").want(200).is("advice.message", "billing-7 was preempted for support-2, and loses what it holds in 4 s at the latest")
 		beat := d.post("/v1/sessions/"+s+"/heartbeat", "").want(200).is("losses.0.lease.state", "grace").is("losses.0.lease.ended_by", "preempted")
 		beat.says("losses.0.advice.message", "support-2 asks for account:1 and gets it in 4 s: begin nothing new")
 		if beat.at("losses.0.lease.yield.revoked") != true {
@@ -65,5 +76,7 @@ func TestPreempted(t *testing.T) {
 		(<-next).want(200)
 		got := d.get("/v1/leases/"+lease).want(410, "preempted").is("ended_by", "preempted").is("advice.action", "re_read")
 		got.says("detail", "support-2")
+		d.pattern("account", `{"pattern":"account:{id}","preempt":"never"}`)
+		d.post("/v1/leases", `{"wait_ms":0,"on_conflict":"preempt","claims":[{"key":"account:1"}]}`).want(202).says("warnings.0", "key account:1 may not be preempted")
 	})
 }

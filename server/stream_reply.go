@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -151,11 +152,7 @@ func (d *delivered) reply(r *proto.Reply) {
 
 func cleanLease(l *interlock.Lease) {
 	l.Agent, l.Flow, l.Purpose, l.Group = cleanText(l.Agent), cleanText(l.Flow), cleanText(l.Purpose), cleanText(l.Group)
-	if y := l.Yield; y != nil {
-		clean := *y
-		clean.Agent, clean.Flow, clean.Purpose = cleanText(y.Agent), cleanText(y.Flow), cleanText(y.Purpose)
-		l.Yield = &clean
-	}
+	l.Yield = cleanYield(l.Yield)
 	if p := l.Parking; p != nil {
 		clean := *p
 		clean.Reason = cleanText(p.Reason)
@@ -172,10 +169,32 @@ func cleanLease(l *interlock.Lease) {
 	l.Notes = notes
 }
 
+func cleanYield(y *interlock.Yield) *interlock.Yield {
+	if y == nil {
+		return nil
+	}
+	clean := *y
+	clean.Agent, clean.Flow, clean.Purpose = cleanText(y.Agent), cleanText(y.Flow), cleanText(y.Purpose)
+	return &clean
+}
+
+func cleanCapacity(c *interlock.Capacity) *interlock.Capacity {
+	if c == nil || len(c.Groups) == 0 {
+		return c
+	}
+	clean := *c
+	clean.Groups = slices.Clone(c.Groups)
+	for i := range clean.Groups {
+		clean.Groups[i].Name = cleanText(clean.Groups[i].Name)
+	}
+	return &clean
+}
+
 func conflictOf(c *engine.Conflict) *proto.Conflict {
-	p := &proto.Conflict{Key: c.Key, Kind: c.Kind, More: c.More, Queue: c.Queue, Capacity: c.Capacity, Nearest: cleanTexts(c.Nearest)}
+	p := &proto.Conflict{Key: c.Key, Kind: c.Kind, More: c.More, Queue: c.Queue, Capacity: cleanCapacity(c.Capacity), Nearest: cleanTexts(c.Nearest)}
 	for _, h := range c.Holders {
 		h.Agent, h.Flow, h.Purpose, h.Progress = cleanText(h.Agent), cleanText(h.Flow), cleanText(h.Purpose), cleanText(h.Progress)
+		h.Yield = cleanYield(h.Yield)
 		p.Holders = append(p.Holders, h)
 	}
 	for _, step := range c.Cycle {

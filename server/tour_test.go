@@ -55,13 +55,13 @@ func fullConflict() *engine.Conflict {
 	return &engine.Conflict{
 		Key: "gpu:pool", Kind: interlock.CapacityUsed,
 		Holders: []interlock.Holder{
-			{Agent: "a", Key: "gpu:pool", Mode: interlock.Permits, Count: 2, Fence: 1, Liveness: interlock.Live, Held: time.Second, ExpiresIn: time.Second},
+			{Agent: "a", Key: "gpu:pool", Mode: interlock.Permits, Count: 2, Fence: 1, Liveness: interlock.LiveGrace, Held: time.Second, ExpiresIn: time.Second, EndedBy: "preempted", Yield: fullLease().Yield},
 			{Agent: "b", Key: "gate", Mode: interlock.Barrier, Count: 3, Fence: 2, Liveness: interlock.LiveParked},
 			{Agent: "c", Key: "queue:orders", Mode: interlock.Member, Count: 16, Fence: 3, Liveness: interlock.Closed},
 		},
 		More: 1, Queue: interlock.Queue{Length: 2, ETA: 40 * time.Second},
 		Cycle:    []interlock.CycleStep{{Agent: "a", Session: "s", Flow: "main", Victim: true}, {Agent: "b", Flow: "main", Key: "k", Mode: interlock.Exclusive}},
-		Capacity: &interlock.Capacity{Permits: 2, Used: 2, Tokens: 10, Available: 3, Refill: 1500 * time.Millisecond},
+		Capacity: &interlock.Capacity{Permits: 2, Used: 2, Tokens: 10, Available: 3, Refill: 1500 * time.Millisecond, Groups: []interlock.GroupUse{{Group: interlock.Group{Name: "batch", Min: 1, Max: 2}, Used: 2}}},
 		Nearest:  []string{"gpu:{name}", "gpu:pool"},
 	}
 }
@@ -112,6 +112,7 @@ func tourEffects(d *door, healthy Shard) {
 			}
 		}
 		queued := send("POST", path, "queued", 202).is("ticket.id", ticket.ID.String()).is("warnings.0", warnings[0])
+		queued.is("holders.0.ended_by", "preempted").is("holders.0.yield.agent", "support-2").is("capacity.groups.0.name", "batch")
 		queued.is("conflict_kind", "capacity").is("holders.0.mode", "permits").is("holders.1.liveness", "parked").is("holders.2.liveness", "closed")
 		if queued.num("holders.0.permits") != 2 || queued.num("holders.1.parties") != 3 || queued.num("holders.2.parts") != 16 || queued.num("capacity.refill_ms") != 1500 {
 			d.Error(queued.raw)

@@ -75,6 +75,9 @@ func explainKey(view *engine.KeyView, edges []engine.WaitEdge) (string, []link, 
 		text := key + " is free: nobody holds it or anything above or below it that would stand in the way, and nobody waits for it."
 		if c := view.Capacity; c != nil {
 			text += " It has " + roomText(c) + "."
+			if len(c.Groups) > 0 {
+				text += " Of these " + groupsText(c) + "."
+			}
 		}
 		return text, nil, interlock.Advice{Action: interlock.ActRetry, Message: "acquire it"}
 	}
@@ -97,6 +100,10 @@ func explainKey(view *engine.KeyView, edges []engine.WaitEdge) (string, []link, 
 	default:
 		fmt.Fprintf(&b, "Nobody holds %s at this moment. ", key)
 	}
+	if c := view.Capacity; c != nil && len(c.Groups) > 0 {
+		fmt.Fprintf(&b, "Of these %s. ", groupsText(c))
+	}
+	b.WriteString(yields(view.Holders))
 	switch {
 	case gate != nil:
 	case view.Length > 0:
@@ -163,7 +170,7 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []link) interlock
 			"a human has to decide: ask whoever runs %s, or work on something else; the parking ends in %s at the latest", agentName(h.Agent), short(h.ExpiresIn),
 		)}
 	case h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace:
-		return wait(atLeastASecond(h.ExpiresIn), "%s is silent; the key goes on in %s at the latest: stand in line with on_conflict wait", agentName(h.Agent), short(h.ExpiresIn))
+		return wait(atLeastASecond(h.ExpiresIn), "%s; the key goes on in %s at the latest: stand in line with on_conflict wait", over(h), short(h.ExpiresIn))
 	case len(chain) > 1:
 		if last.key == "" {
 			return wait(0, "what everybody waits for in the end is %s: look at that agent", agentName(last.Agent))
@@ -233,10 +240,11 @@ func explainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge
 		}
 		h := &held[0]
 		if h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace {
-			return b.String(), nil, interlock.Advice{
-				Action: interlock.ActWait, RetryAfter: atLeastASecond(h.ExpiresIn),
-				Message: fmt.Sprintf("it is silent and loses what it holds in %s at the latest, unless it comes back", short(h.ExpiresIn)),
+			message := fmt.Sprintf("%s, and loses what it holds in %s at the latest", over(h), short(h.ExpiresIn))
+			if h.Liveness == interlock.Suspect {
+				message += ", unless it comes back"
 			}
+			return b.String(), nil, interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(h.ExpiresIn), Message: message}
 		}
 		if parkedAmong(held) == len(held) {
 			return b.String(), nil, interlock.Advice{Action: interlock.ActAskHuman, Message: "it waits for a human's decision: ask who has to decide"}

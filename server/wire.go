@@ -164,6 +164,10 @@ func writeHolder(j *jsonOut, h *interlock.Holder) {
 	j.ms("held_ms", h.Held)
 	j.ms("expires_in_ms", h.ExpiresIn)
 	j.text("progress", h.Progress)
+	j.said("ended_by", h.EndedBy)
+	if h.Yield != nil {
+		writeYield(j, h.Yield)
+	}
 	j.close()
 }
 
@@ -180,6 +184,19 @@ func writeCapacity(j *jsonOut, c *interlock.Capacity) {
 	if c.Permits > 0 {
 		j.int("permits", int64(c.Permits))
 		j.int("used", int64(c.Used))
+	}
+	if len(c.Groups) > 0 {
+		j.openArray("groups")
+		for i := range c.Groups {
+			g := &c.Groups[i]
+			j.open("")
+			j.text("name", g.Name)
+			j.int("used", int64(g.Used))
+			j.int("min", int64(g.Min))
+			j.count("max", uint64(g.Max))
+			j.close()
+		}
+		j.closeArray()
 	}
 	if c.Tokens > 0 {
 		j.int("tokens", int64(c.Tokens))

@@ -19,7 +19,7 @@ func situation(c *engine.Conflict) string {
 	case c.Kind == interlock.RateUsed && c.Capacity != nil:
 		return fmt.Sprintf("%s has %s", key, tokensText(c.Capacity))
 	case c.Kind == interlock.CapacityUsed && c.Capacity != nil:
-		return fmt.Sprintf("%s has %s", key, permitsText(c.Capacity)) + heldBy(c)
+		return fmt.Sprintf("%s has %s", key, permitsText(c.Capacity)) + heldBy(c) + sharesText(c)
 	case c.Kind == interlock.PartiesMissing && len(c.Holders) > 0:
 		return fmt.Sprintf("%s is a barrier that waits for %s%s", key, agentName(c.Holders[0].Agent), andMore(c))
 	case c.Kind == interlock.PartiesMissing:
@@ -69,6 +69,55 @@ func permitsText(c *interlock.Capacity) string {
 	return fmt.Sprintf("%d of %s taken", c.Used, count(int(c.Permits), "permit", "permits"))
 }
 
+// sharesText says which limits of claimant groups keep the free permits of a key from
+// somebody: , and group batch has 1 of its 1, and 2 free ones are kept for group prod.
+func sharesText(c *engine.Conflict) string {
+	full := c.Capacity
+	if full.Used >= full.Permits {
+		return ""
+	}
+	var b strings.Builder
+	var kept uint32
+	var whose []string
+	for i := range full.Groups {
+		g := &full.Groups[i]
+		switch {
+		case g.Name != c.Group && g.Used < g.Min:
+			kept += g.Min - g.Used
+			whose = append(whose, groupName(g.Name))
+		case g.Name == c.Group && g.Max > 0:
+			fmt.Fprintf(&b, ", and %s has %d of its %d", groupName(g.Name), g.Used, g.Max)
+		}
+	}
+	if kept > 0 {
+		free := full.Permits - full.Used
+		fmt.Fprintf(&b, ", and %s kept for %s", count(int(min(kept, free)), "free one is", "free ones are"), strings.Join(whose, " and "))
+	}
+	return b.String()
+}
+
+// groupsText reads: group prod has 0 (min 2), group batch has 1 (min 0, max 1).
+func groupsText(c *interlock.Capacity) string {
+	var facts []string
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		limits := fmt.Sprintf("min %d", g.Min)
+		if g.Max > 0 {
+			limits += fmt.Sprintf(", max %d", g.Max)
+		}
+		facts = append(facts, fmt.Sprintf("%s has %d (%s)", groupName(g.Name), g.Used, limits))
+	}
+	return strings.Join(facts, ", ")
+}
+
+// groupName names a claimant group.
+func groupName(name string) string {
+	if name = cleanText(name); name != "" {
+		return "group " + quoteUnlessPlain(name)
+	}
+	return "those without a group"
+}
+
 // tokensText reads: 0 of 10 tokens left, the next in 3 s.
 func tokensText(c *interlock.Capacity) string {
 	text := fmt.Sprintf("%d of %s left", c.Available, count(int(c.Tokens), "token", "tokens"))
@@ -113,6 +162,14 @@ func who(h *interlock.Holder) string {
 		state = "no heartbeat for " + short(h.HeartbeatAge) + ", gone in " + short(h.ExpiresIn) + " at the latest"
 	case interlock.LiveParked:
 		state = "parked while a human decides, for " + short(h.ExpiresIn) + " at the longest"
+	case interlock.LiveGrace:
+		state = "in grace, gone in " + short(h.ExpiresIn) + " at the latest"
+	}
+	switch y := h.Yield; {
+	case y != nil && y.Revoked:
+		state += ", preempted by " + agentName(y.Agent)
+	case y != nil:
+		state += ", asked by " + agentName(y.Agent) + " to yield"
 	}
 	if h.Mode.Counts() && h.Count > 0 {
 		state = counted(h.Mode, h.Count) + ", " + state
@@ -121,6 +178,41 @@ func who(h *interlock.Holder) string {
 		return fmt.Sprintf("%s (%s, %q)", agentName(h.Agent), state, purpose)
 	}
 	return fmt.Sprintf("%s (%s)", agentName(h.Agent), state)
+}
+
+// over says how the time of a holder has come to its end: billing-7 is silent.
+func over(h *interlock.Holder) string {
+	name := agentName(h.Agent)
+	switch h.EndedBy {
+	case "", engine.ByTTL.String(), engine.ByDeath.String():
+		return name + " is silent"
+	case engine.ByPreemption.String():
+		if h.Yield != nil {
+			return fmt.Sprintf("%s was preempted for %s", name, asker(h.Yield))
+		}
+		return name + " was preempted"
+	}
+	return fmt.Sprintf("the time of %s is over%s", name, because(h.EndedBy))
+}
+
+// yields tells of the first few holders who was asked to give the keys up: hot ("fix
+// the outage") asked slow to yield 12 s ago.
+func yields(holders []interlock.Holder) string {
+	const most = 3
+	var b strings.Builder
+	for i, told := 0, 0; i < len(holders) && told < most; i++ {
+		h := &holders[i]
+		if h.Yield == nil {
+			continue
+		}
+		told++
+		fmt.Fprintf(&b, "%s asked %s to yield %s ago", asker(h.Yield), agentName(h.Agent), short(h.Yield.Since))
+		if h.Yield.Revoked {
+			fmt.Fprintf(&b, ", and it loses the lease in %s at the latest", short(h.ExpiresIn))
+		}
+		b.WriteString(". ")
+	}
+	return b.String()
 }
 
 func cycleText(cycle []interlock.CycleStep) string {

@@ -70,6 +70,11 @@ func (a *app) showKey(k *keyAnswer) error {
 		if k.More > 0 {
 			a.say("and %d more\n", k.More)
 		}
+		for i := range k.Holders {
+			if h := &k.Holders[i]; h.Yield != nil {
+				a.say("%s\n", h.Yield.told(h.name()))
+			}
+		}
 	}
 	if len(k.Line) > 0 {
 		a.say("\n")

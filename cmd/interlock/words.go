@@ -71,13 +71,20 @@ type holder struct {
 	Held         int64           `json:"held_ms"`
 	ExpiresIn    int64           `json:"expires_in_ms"`
 	Progress     string          `json:"progress"`
+	EndedBy      string          `json:"ended_by,omitempty"`
+	Yield        *yielding       `json:"yield,omitempty"`
 }
 
 func (h *holder) word() interlock.Holder {
 	mode, _ := interlock.ParseMode(h.Mode)
 	w := interlock.Holder{
 		Agent: h.Agent, Session: h.Session, Flow: h.Flow, Purpose: h.Purpose, Key: h.Key, Mode: mode, Count: h.number(), Fence: h.Fence,
-		HeartbeatAge: ms(h.HeartbeatAge), Held: ms(h.Held), ExpiresIn: ms(h.ExpiresIn), Progress: h.Progress,
+		HeartbeatAge: ms(h.HeartbeatAge), Held: ms(h.Held), ExpiresIn: ms(h.ExpiresIn), Progress: h.Progress, EndedBy: h.EndedBy,
+	}
+	if y := h.Yield; y != nil {
+		w.Yield = &interlock.Yield{
+			Agent: y.Agent, Session: y.Session, Flow: y.Flow, Purpose: y.Purpose, Priority: y.Priority, Since: ms(y.Since), Revoked: y.Revoked,
+		}
 	}
 	for l := interlock.Live; l.String() != ""; l++ {
 		if l.String() == h.Liveness {
@@ -89,12 +96,16 @@ func (h *holder) word() interlock.Holder {
 
 // holderOf is the other way round.
 func holderOf(w *interlock.Holder) holder {
-	return holder{
+	h := holder{
 		party: party{w.Agent, w.Session, w.Flow}, Purpose: w.Purpose, Key: w.Key, Mode: w.Mode.String(),
 		amount: amountOf(w.Mode, w.Count), Fence: w.Fence,
 		Liveness: w.Liveness.String(), HeartbeatAge: w.HeartbeatAge.Milliseconds(), Held: w.Held.Milliseconds(),
-		ExpiresIn: w.ExpiresIn.Milliseconds(), Progress: w.Progress,
+		ExpiresIn: w.ExpiresIn.Milliseconds(), Progress: w.Progress, EndedBy: w.EndedBy,
 	}
+	if w.Yield != nil {
+		h.Yield = yieldingOf(w.Yield)
+	}
+	return h
 }
 
 // line is a holder in half a sentence: "billing-7 (held for 12s, live): apply late
@@ -168,6 +179,18 @@ func (y *yielding) text(what string) string {
 	text := y.name() + " asks you to yield " + what
 	if y.Revoked {
 		text = y.name() + " has asked for " + what + ", and it is being taken from you: finish now"
+	}
+	if purpose := clean(y.Purpose); purpose != "" {
+		text += ": " + strconv.Quote(purpose)
+	}
+	return text
+}
+
+// told is the request as others should read it; of whom it is made.
+func (y *yielding) told(holder string) string {
+	text := y.name() + " asked " + holder + " to yield " + short(ms(y.Since)) + " ago"
+	if y.Revoked {
+		text = y.name() + " preempted " + holder + " " + short(ms(y.Since)) + " ago"
 	}
 	if purpose := clean(y.Purpose); purpose != "" {
 		text += ": " + strconv.Quote(purpose)
@@ -257,6 +280,12 @@ type capacity struct {
 	Tokens    uint32 `json:"tokens"`
 	Available uint32 `json:"available"`
 	Refill    int64  `json:"refill_ms"`
+	Groups    []struct {
+		Name string `json:"name"`
+		Used uint32 `json:"used"`
+		Min  uint32 `json:"min"`
+		Max  uint32 `json:"max"`
+	} `json:"groups"`
 }
 
 // word is nil for a key that has no capacity.
@@ -264,14 +293,29 @@ func (c *capacity) word() *interlock.Capacity {
 	if c == nil {
 		return nil
 	}
-	return &interlock.Capacity{Permits: c.Permits, Used: c.Used, Tokens: c.Tokens, Available: c.Available, Refill: ms(c.Refill)}
+	w := &interlock.Capacity{Permits: c.Permits, Used: c.Used, Tokens: c.Tokens, Available: c.Available, Refill: ms(c.Refill)}
+	for _, g := range c.Groups {
+		w.Groups = append(w.Groups, interlock.GroupUse{Group: interlock.Group{Name: g.Name, Min: g.Min, Max: g.Max}, Used: g.Used})
+	}
+	return w
 }
 
-// text is a capacity in half a sentence: "2 of 3 permits taken, 5 of 10 tokens left".
+// text is a capacity in half a sentence: "2 of 3 permits taken, group batch has 1 (max
+// 2), 5 of 10 tokens left".
 func (c *capacity) text() string {
 	var facts []string
 	if c.Permits > 0 {
 		facts = append(facts, fmt.Sprintf("%d of %s taken", c.Used, count(int(c.Permits), "permit", "permits")))
+	}
+	for _, g := range c.Groups {
+		name, limits := "group "+clean(g.Name), fmt.Sprintf("min %d", g.Min)
+		if g.Name == "" {
+			name = "no group"
+		}
+		if g.Max > 0 {
+			limits += fmt.Sprintf(", max %d", g.Max)
+		}
+		facts = append(facts, fmt.Sprintf("%s has %d (%s)", name, g.Used, limits))
 	}
 	if c.Tokens > 0 {
 		tokens := fmt.Sprintf("%d of %s left", c.Available, count(int(c.Tokens), "token", "tokens"))

@@ -4005,6 +4005,7 @@ type Capacity struct {
 	Tokens        uint32                 `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	Available     uint32                 `protobuf:"varint,4,opt,name=available,proto3" json:"available,omitempty"`
 	Refill        int64                  `protobuf:"varint,5,opt,name=refill,proto3" json:"refill,omitempty"`
+	Groups        []*GroupUse            `protobuf:"bytes,6,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4074,6 +4075,82 @@ func (x *Capacity) GetRefill() int64 {
 	return 0
 }
 
+func (x *Capacity) GetGroups() []*GroupUse {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+// GroupUse is what of a key's permits a claimant group has.
+type GroupUse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Min           uint32                 `protobuf:"varint,2,opt,name=min,proto3" json:"min,omitempty"`
+	Max           uint32                 `protobuf:"varint,3,opt,name=max,proto3" json:"max,omitempty"`
+	Used          uint32                 `protobuf:"varint,4,opt,name=used,proto3" json:"used,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupUse) Reset() {
+	*x = GroupUse{}
+	mi := &file_session_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupUse) ProtoMessage() {}
+
+func (x *GroupUse) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupUse.ProtoReflect.Descriptor instead.
+func (*GroupUse) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *GroupUse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GroupUse) GetMin() uint32 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+func (x *GroupUse) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *GroupUse) GetUsed() uint32 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
 type Holder struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
@@ -4089,13 +4166,15 @@ type Holder struct {
 	ExpiresIn     int64                  `protobuf:"varint,11,opt,name=expires_in,json=expiresIn,proto3" json:"expires_in,omitempty"`
 	Progress      string                 `protobuf:"bytes,12,opt,name=progress,proto3" json:"progress,omitempty"`
 	Count         uint32                 `protobuf:"varint,13,opt,name=count,proto3" json:"count,omitempty"`
+	EndedBy       string                 `protobuf:"bytes,15,opt,name=ended_by,json=endedBy,proto3" json:"ended_by,omitempty"` // why it is in grace or closed
+	Yield         *Yield                 `protobuf:"bytes,16,opt,name=yield,proto3" json:"yield,omitempty"`                    // who asks it to give the keys up
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Holder) Reset() {
 	*x = Holder{}
-	mi := &file_session_proto_msgTypes[43]
+	mi := &file_session_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4107,7 +4186,7 @@ func (x *Holder) String() string {
 func (*Holder) ProtoMessage() {}
 
 func (x *Holder) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[43]
+	mi := &file_session_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4120,7 +4199,7 @@ func (x *Holder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holder.ProtoReflect.Descriptor instead.
 func (*Holder) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{43}
+	return file_session_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Holder) GetAgent() string {
@@ -4214,6 +4293,20 @@ func (x *Holder) GetCount() uint32 {
 	return 0
 }
 
+func (x *Holder) GetEndedBy() string {
+	if x != nil {
+		return x.EndedBy
+	}
+	return ""
+}
+
+func (x *Holder) GetYield() *Yield {
+	if x != nil {
+		return x.Yield
+	}
+	return nil
+}
+
 type CycleStep struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
@@ -4228,7 +4321,7 @@ type CycleStep struct {
 
 func (x *CycleStep) Reset() {
 	*x = CycleStep{}
-	mi := &file_session_proto_msgTypes[44]
+	mi := &file_session_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4240,7 +4333,7 @@ func (x *CycleStep) String() string {
 func (*CycleStep) ProtoMessage() {}
 
 func (x *CycleStep) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[44]
+	mi := &file_session_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4253,7 +4346,7 @@ func (x *CycleStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CycleStep.ProtoReflect.Descriptor instead.
 func (*CycleStep) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{44}
+	return file_session_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CycleStep) GetAgent() string {
@@ -4309,7 +4402,7 @@ type Advice struct {
 
 func (x *Advice) Reset() {
 	*x = Advice{}
-	mi := &file_session_proto_msgTypes[45]
+	mi := &file_session_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4321,7 +4414,7 @@ func (x *Advice) String() string {
 func (*Advice) ProtoMessage() {}
 
 func (x *Advice) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[45]
+	mi := &file_session_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4334,7 +4427,7 @@ func (x *Advice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advice.ProtoReflect.Descriptor instead.
 func (*Advice) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{45}
+	return file_session_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Advice) GetAction() string {
@@ -4643,13 +4736,19 @@ const file_session_proto_rawDesc = "" +
 	"\tqueue_eta\x18\x06 \x01(\x03R\bqueueEta\x12-\n" +
 	"\x05cycle\x18\a \x03(\v2\x17.interlock.v1.CycleStepR\x05cycle\x122\n" +
 	"\bcapacity\x18\b \x01(\v2\x16.interlock.v1.CapacityR\bcapacity\x12\x18\n" +
-	"\anearest\x18\t \x03(\tR\anearest\"\x86\x01\n" +
+	"\anearest\x18\t \x03(\tR\anearest\"\xb6\x01\n" +
 	"\bCapacity\x12\x18\n" +
 	"\apermits\x18\x01 \x01(\rR\apermits\x12\x12\n" +
 	"\x04used\x18\x02 \x01(\rR\x04used\x12\x16\n" +
 	"\x06tokens\x18\x03 \x01(\rR\x06tokens\x12\x1c\n" +
 	"\tavailable\x18\x04 \x01(\rR\tavailable\x12\x16\n" +
-	"\x06refill\x18\x05 \x01(\x03R\x06refill\"\xf4\x02\n" +
+	"\x06refill\x18\x05 \x01(\x03R\x06refill\x12.\n" +
+	"\x06groups\x18\x06 \x03(\v2\x16.interlock.v1.GroupUseR\x06groups\"V\n" +
+	"\bGroupUse\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03min\x18\x02 \x01(\rR\x03min\x12\x10\n" +
+	"\x03max\x18\x03 \x01(\rR\x03max\x12\x12\n" +
+	"\x04used\x18\x04 \x01(\rR\x04used\"\xba\x03\n" +
 	"\x06Holder\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
@@ -4665,7 +4764,9 @@ const file_session_proto_rawDesc = "" +
 	"\n" +
 	"expires_in\x18\v \x01(\x03R\texpiresIn\x12\x1a\n" +
 	"\bprogress\x18\f \x01(\tR\bprogress\x12\x14\n" +
-	"\x05count\x18\r \x01(\rR\x05count\"\xa1\x01\n" +
+	"\x05count\x18\r \x01(\rR\x05count\x12\x19\n" +
+	"\bended_by\x18\x0f \x01(\tR\aendedBy\x12)\n" +
+	"\x05yield\x18\x10 \x01(\v2\x13.interlock.v1.YieldR\x05yield\"\xa1\x01\n" +
 	"\tCycleStep\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
@@ -4754,7 +4855,7 @@ func file_session_proto_rawDescGZIP() []byte {
 }
 
 var file_session_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_session_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_session_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_session_proto_goTypes = []any{
 	(Mode)(0),            // 0: interlock.v1.Mode
 	(OnConflict)(0),      // 1: interlock.v1.OnConflict
@@ -4808,9 +4909,10 @@ var file_session_proto_goTypes = []any{
 	(*Loss)(nil),         // 49: interlock.v1.Loss
 	(*Conflict)(nil),     // 50: interlock.v1.Conflict
 	(*Capacity)(nil),     // 51: interlock.v1.Capacity
-	(*Holder)(nil),       // 52: interlock.v1.Holder
-	(*CycleStep)(nil),    // 53: interlock.v1.CycleStep
-	(*Advice)(nil),       // 54: interlock.v1.Advice
+	(*GroupUse)(nil),     // 52: interlock.v1.GroupUse
+	(*Holder)(nil),       // 53: interlock.v1.Holder
+	(*CycleStep)(nil),    // 54: interlock.v1.CycleStep
+	(*Advice)(nil),       // 55: interlock.v1.Advice
 }
 var file_session_proto_depIdxs = []int32{
 	10, // 0: interlock.v1.ClientFrame.ops:type_name -> interlock.v1.Op
@@ -4861,7 +4963,7 @@ var file_session_proto_depIdxs = []int32{
 	48, // 45: interlock.v1.Reply.session:type_name -> interlock.v1.Session
 	49, // 46: interlock.v1.Reply.losses:type_name -> interlock.v1.Loss
 	50, // 47: interlock.v1.Reply.conflict:type_name -> interlock.v1.Conflict
-	54, // 48: interlock.v1.Reply.advice:type_name -> interlock.v1.Advice
+	55, // 48: interlock.v1.Reply.advice:type_name -> interlock.v1.Advice
 	34, // 49: interlock.v1.Reply.patterns:type_name -> interlock.v1.Pattern
 	37, // 50: interlock.v1.Reply.settings:type_name -> interlock.v1.Settings
 	33, // 51: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
@@ -4871,19 +4973,21 @@ var file_session_proto_depIdxs = []int32{
 	44, // 55: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
 	45, // 56: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
 	42, // 57: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
-	52, // 58: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
-	53, // 59: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
+	53, // 58: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
+	54, // 59: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
 	51, // 60: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
-	0,  // 61: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
-	8,  // 62: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
-	0,  // 63: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
-	9,  // 64: interlock.v1.Sessions.Stream:input_type -> interlock.v1.ClientFrame
-	39, // 65: interlock.v1.Sessions.Stream:output_type -> interlock.v1.ServerFrame
-	65, // [65:66] is the sub-list for method output_type
-	64, // [64:65] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	52, // 61: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
+	0,  // 62: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
+	8,  // 63: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
+	43, // 64: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
+	0,  // 65: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
+	9,  // 66: interlock.v1.Sessions.Stream:input_type -> interlock.v1.ClientFrame
+	39, // 67: interlock.v1.Sessions.Stream:output_type -> interlock.v1.ServerFrame
+	67, // [67:68] is the sub-list for method output_type
+	66, // [66:67] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_session_proto_init() }
@@ -4920,7 +5024,7 @@ func file_session_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_session_proto_rawDesc), len(file_session_proto_rawDesc)),
 			NumEnums:      9,
-			NumMessages:   46,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
