@@ -132,6 +132,59 @@ func TestLongCycleIsCut(t *testing.T) {
 	}
 }
 
+// longClaims are claims with the longest keys, as many as a request may have.
+func longClaims(mode interlock.Mode) (claims []interlock.Claim) {
+	for i := range interlock.MaxClaims {
+		claims = append(claims, interlock.Claim{Key: interlock.Key(fmt.Sprintf("%s%d", strings.Repeat("k", 500), i)), Mode: mode})
+	}
+	return claims
+}
+
+// TestAskingIsBounded has a request ask many holders whose leases have the longest
+// lists of claims.
+func TestAskingIsBounded(t *testing.T) {
+	for _, policy := range []interlock.PreemptPolicy{interlock.PreemptAsk, interlock.PreemptRevoke} {
+		l := newLoad(t)
+		l.step(&engine.SetPattern{Head: l.head(interlock.SessionID{}), Pattern: interlock.Pattern{Name: "all", Shape: "{key}", Preempt: policy}})
+		for range 64 {
+			l.step(&engine.Acquire{Head: l.head(interlock.SessionID{}), ID: l.id(), Claims: longClaims(interlock.Shared)})
+		}
+		l.step(&engine.Acquire{
+			Head: l.head(interlock.SessionID{}), ID: l.id(), Claims: longClaims(interlock.Exclusive), OnConflict: interlock.Preempt,
+		})
+		asked := 0
+		for i := range l.out.Events {
+			if l.out.Events[i].Kind == engine.EvAsked {
+				asked++
+			}
+		}
+		if asked == 0 {
+			t.Errorf("with policy %v nobody is asked", policy)
+		}
+	}
+}
+
+// TestForfeitIsBounded has a deadlock's victim lose very many leases.
+func TestForfeitIsBounded(t *testing.T) {
+	l := newLoad(t)
+	l.step(&engine.SetPattern{Head: l.head(interlock.SessionID{}), Pattern: interlock.Pattern{
+		Name: "all", Shape: "d/{key}", OnDeadlock: interlock.DeadlockRevoke,
+	}})
+	l.step(&engine.Configure{Head: l.head(interlock.SessionID{}), Settings: interlock.Settings{OpenKeys: true}})
+	s := l.open(time.Hour)
+	for i := range 10_000 {
+		l.acquire(s, "victim", 0, fmt.Sprintf("d/%d", i))
+	}
+	for i := range 10_001 {
+		l.acquire(s, "other", 0, fmt.Sprintf("k%d", i))
+	}
+	l.acquire(s, "other", 0, "d")
+	if _, eff := l.acquire(s, "victim", 0, "k0"); eff.Code == interlock.CodeDeadlock {
+		return
+	}
+	t.Error("there is no deadlock, or another victim")
+}
+
 func TestDeadlockIsFoundAfterRestart(t *testing.T) {
 	l := newLoad(t)
 	bulk, s := l.open(time.Hour), l.open(time.Hour)

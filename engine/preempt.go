@@ -18,8 +18,12 @@ import (
 // A lease may be asked for by several requests. Its holder is shown the one with
 // the highest priority, of equals the first; when that leaves, the next.
 
-// maxAsked bounds the holders that one request asks.
-const maxAsked = 64
+// maxAsked bounds the holders that one request asks, and maxAskBytes the events of
+// that, as far as there are several. Who is beyond them is only waited for.
+const (
+	maxAsked    = 64
+	maxAskBytes = stepBytes / 4
+)
 
 // dealings are what happens to few requests: to be asked for, and to be parked.
 type dealings struct {
@@ -54,7 +58,11 @@ func (e *Engine) preempt(r *request) (warnings []string) {
 			v.cheapest(m)
 		}
 	}
+	begin := len(e.out.Entry)
 	for i, l := range v.found {
+		if len(e.out.Entry)-begin > maxAskBytes {
+			return
+		}
 		if l.phase == inGrace || l.phase == closed || slices.Contains(v.found[:i], l) {
 			continue
 		}

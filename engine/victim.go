@@ -8,7 +8,8 @@ import (
 
 // sacrifice ends the wait of a cycle's victim: the lowest base priority, then the
 // fewest leases, then the youngest wait. Where the patterns of the contested keys
-// say so, the leases that it is waited for go as well, after their grace.
+// say so, the leases that it is waited for go as well, after their grace: as many
+// as fit in the step.
 func (e *Engine) sacrifice(cycle []*wait) {
 	victim := 0
 	for i := 1; i < len(cycle); i++ {
@@ -39,6 +40,9 @@ func (e *Engine) sacrifice(cycle []*wait) {
 		e.refuseGone(caller, r)
 	}
 	for _, l := range forfeit {
+		if e.full() {
+			return
+		}
 		e.hard(l, ByDeadlock)
 	}
 }
