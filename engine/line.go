@@ -25,18 +25,19 @@ type line struct {
 }
 
 // class is those waiters at a key of whom none can go while the first cannot:
-// all in one mode, or all who want permits for one claimant group.
+// all in one mode, or all who want permits for one claimant group that the key's
+// pattern lists, or for none.
 type class struct {
 	tree
 	mode   interlock.Mode // towards others
 	counts interlock.Mode // Permits and the like; 0 for a plain mode
-	group  string
+	group  int            // of permits: the index of the group in the key's policy
 	next   *class
 	apart  []*place  // watched places of waiters whose party holds something at this very key
 	upto   [2]*place // how far the deadlock search came: from others, and from the party that it began with
 }
 
-func (c *class) less(mode, counts interlock.Mode, group string) bool {
+func (c *class) less(mode, counts interlock.Mode, group int) bool {
 	if c.mode != mode {
 		return c.mode < mode
 	}
@@ -47,7 +48,7 @@ func (c *class) less(mode, counts interlock.Mode, group string) bool {
 }
 
 // class finds or makes the class of waiters with these properties.
-func (l *line) class(mode, counts interlock.Mode, group string) *class {
+func (l *line) class(mode, counts interlock.Mode, group int) *class {
 	at := &l.first
 	for *at != nil && (*at).less(mode, counts, group) {
 		at = &(*at).next
@@ -437,6 +438,19 @@ func (p *place) setWatching(watching bool) {
 			return
 		}
 	}
+}
+
+// move puts p in another class of the same line.
+func (p *place) move(to *class) {
+	watching, from := p.watching, p.class
+	p.setWatching(false)
+	from.remove(p)
+	if from.root == nil {
+		p.req.needs[p.need].node.line.drop(from)
+	}
+	p.class = to
+	to.insert(p)
+	p.setWatching(watching)
 }
 
 // setApart has p watched one by one, and no longer by the head of its tree.

@@ -182,9 +182,9 @@ func (r *request) addNeed(key string, mode interlock.Mode, claim int, claimed bo
 }
 
 // classOf gives the properties of the class in which r waits for one of its needs.
-func (r *request) classOf(m *need) (mode, counts interlock.Mode, group string) {
+func (r *request) classOf(m *need) (mode, counts interlock.Mode, group int) {
 	if m.counts == interlock.Permits {
-		group = r.terms.groupName()
+		group = r.groupAt(m)
 	}
 	return m.mode, m.counts, group
 }

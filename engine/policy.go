@@ -107,7 +107,8 @@ func (p *policy) most(group string) uint32 {
 				most -= g.Min
 			}
 		}
-		if g := p.group(group); g != nil {
+		if i := p.groupIndex(group); i != unlisted {
+			g := &p.Groups[i]
 			most = max(most, g.Min)
 			if g.Max > 0 {
 				most = min(most, g.Max)
@@ -120,14 +121,10 @@ func (p *policy) most(group string) uint32 {
 	return most
 }
 
-// group gives the share of a claimant group, nil when it has none of its own.
-func (p *policy) group(name string) *interlock.Group {
-	for i := range p.Groups {
-		if p.Groups[i].Name == name {
-			return &p.Groups[i]
-		}
-	}
-	return nil
+// groupIndex finds the share of a claimant group; unlisted when it has none of its
+// own.
+func (p *policy) groupIndex(name string) int {
+	return slices.IndexFunc(p.Groups, func(g interlock.Group) bool { return g.Name == name })
 }
 
 // strangers warns of claims on permits in the name of a group that the pattern does

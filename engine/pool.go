@@ -26,7 +26,7 @@ type pool struct {
 	policy *policy // of the key; nil when its pattern was dropped: then nothing is bounded
 	pos    int     // in space.pools
 	used   uint64
-	groups []usage // that have any, in no order
+	groups []uint64 // of that, by each group that the policy lists
 
 	// full is when the bucket of tokens is or was full. Each token takes it further
 	// by the time in which one comes back, so no count can drift.
@@ -35,18 +35,34 @@ type pool struct {
 	timer   *timer // volatile: when the first in line has its tokens
 }
 
-type usage struct {
-	group string
-	used  uint64
+// unlisted stands for the index of a group in a policy that does not list it. Those
+// groups are alike, so they are not counted apart, however many there are.
+const unlisted = -1
+
+// groupAt is the index of r's group in the policy at a need of permits.
+func (r *request) groupAt(m *need) int {
+	if p := m.node.pool.policy; p != nil {
+		return p.groupIndex(r.terms.groupName())
+	}
+	return unlisted
 }
 
 // pool finds or makes the pool of a node.
 func (s *space) pool(n *node) *pool {
 	if n.pool == nil {
-		n.pool = &pool{node: n, policy: s.policyAt(n.key), pos: len(s.pools)}
+		n.pool = &pool{node: n, pos: len(s.pools)}
+		n.pool.follow(s.policyAt(n.key))
 		s.pools = append(s.pools, n.pool)
 	}
 	return n.pool
+}
+
+// follow makes a policy that of the pool. What was taken is to be counted anew.
+func (p *pool) follow(policy *policy) {
+	p.policy, p.used, p.groups = policy, 0, nil
+	if policy != nil && len(policy.Groups) > 0 {
+		p.groups = make([]uint64, len(policy.Groups))
+	}
 }
 
 // drop forgets the pool of a node that nobody needs.
@@ -98,30 +114,14 @@ func (p *pool) tokensAt(n uint64) Time {
 }
 
 // take counts permits of a group in, or out again.
-func (p *pool) take(group string, count uint64) {
+func (p *pool) take(group int, count uint64) {
 	p.used += count
-	for i := range p.groups {
-		if g := &p.groups[i]; g.group == group {
-			if g.used += count; g.used == 0 {
-				p.groups[i] = p.groups[len(p.groups)-1]
-				p.groups = p.groups[:len(p.groups)-1]
-			}
-			return
-		}
+	if group != unlisted {
+		p.groups[group] += count
 	}
-	p.groups = append(p.groups, usage{group, count})
 }
 
-func (p *pool) give(group string, count uint64) { p.take(group, -count) }
-
-func (p *pool) usedBy(group string) uint64 {
-	for _, g := range p.groups {
-		if g.group == group {
-			return g.used
-		}
-	}
-	return 0
-}
+func (p *pool) give(group int, count uint64) { p.take(group, -count) }
 
 // spend takes tokens at a time.
 func (p *pool) spend(now Time, count uint64) {
@@ -187,12 +187,11 @@ func (r *request) short(m *need) shortage {
 	if p == nil || p.policy == nil {
 		return enough
 	}
-	n := uint64(r.countOf(m))
-	if p.policy.Capacity > 0 && !p.fits(r, n) {
+	if p.policy.Capacity > 0 && !p.fits(r, m) {
 		return shortOfPermits
 	}
 	if p.policy.Rate > 0 {
-		if n += p.ahead(r); n > uint64(p.policy.burst()) || p.tokensAt(n) > r.space.agenda.now {
+		if n := uint64(r.countOf(m)) + p.ahead(r); n > uint64(p.policy.burst()) || p.tokensAt(n) > r.space.agenda.now {
 			return shortOfTokens
 		}
 	}
@@ -225,26 +224,30 @@ func (p *pool) ahead(r *request) (sum uint64) {
 	return sum
 }
 
-// fits reports whether n permits more are there for r.
-func (p *pool) fits(r *request, n uint64) bool {
+// fits reports whether the permits of a need are there for r.
+func (p *pool) fits(r *request, m *need) bool {
+	n := uint64(r.countOf(m))
 	if p.used+n > uint64(p.policy.Capacity) {
 		return false
 	}
-	return p.policy.fits(r.terms.groupName(), n, p.used, p.ahead(r), func(group string) (used, ahead uint64) {
-		return p.usedBy(group), p.aheadIn(group, r)
+	return p.policy.fits(r.groupAt(m), n, p.used, p.ahead(r), func(group int) (used, ahead uint64) {
+		return p.groups[group], p.aheadIn(group, r)
 	})
 }
 
 // fits reports whether n permits more are there for somebody of a group, when used
-// permits are taken and those ahead in line want some, in all and of each group.
-func (p *policy) fits(mine string, n, used, ahead uint64, of func(group string) (used, ahead uint64)) bool {
+// permits are taken and those ahead in line want some, in all and of each group that
+// the policy lists.
+func (p *policy) fits(mine int, n, used, ahead uint64, of func(group int) (used, ahead uint64)) bool {
 	capacity := uint64(p.Capacity)
 	if len(p.Groups) == 0 || used+n > capacity {
 		return used+ahead+n <= capacity
 	}
-	taken, wanted := of(mine)
-	own, rest := taken+wanted+n, used+ahead-taken-wanted
-	if share := p.group(mine); share != nil {
+	own, rest := n, used+ahead
+	if mine != unlisted {
+		taken, wanted := of(mine)
+		own, rest = own+taken+wanted, rest-taken-wanted
+		share := &p.Groups[mine]
 		if share.Max > 0 && own > uint64(share.Max) {
 			return false
 		}
@@ -254,11 +257,11 @@ func (p *policy) fits(mine string, n, used, ahead uint64, of func(group string) 
 	}
 	total := own
 	for i := range p.Groups {
-		g := &p.Groups[i]
-		if g.Name == mine {
+		if i == mine {
 			continue
 		}
-		taken, wanted := of(g.Name)
+		g := &p.Groups[i]
+		taken, wanted := of(i)
 		theirs := taken + wanted
 		rest -= theirs
 		if g.Max > 0 {
@@ -270,7 +273,7 @@ func (p *policy) fits(mine string, n, used, ahead uint64, of func(group string) 
 }
 
 // aheadIn adds up what the waiters of one group before r want.
-func (p *pool) aheadIn(group string, r *request) uint64 {
+func (p *pool) aheadIn(group int, r *request) uint64 {
 	if p.node.line != nil {
 		for c := p.node.line.first; c != nil; c = c.next {
 			if c.counts == interlock.Permits && c.group == group {
@@ -323,7 +326,8 @@ func (e *Engine) repool(s *space, now Time) {
 	}
 	for _, p := range s.pools {
 		old := p.policy
-		p.policy = s.policyAt(p.node.key)
+		p.follow(s.policyAt(p.node.key))
+		p.recount()
 		p.refill(old, now)
 		if e.live && p.node.line != nil {
 			for c := p.node.line.first; c != nil; c = c.next {
@@ -331,6 +335,32 @@ func (e *Engine) repool(s *space, now Time) {
 					e.readyClass(c)
 				}
 			}
+		}
+	}
+}
+
+// recount counts those who hold and wait by the groups that the policy now lists.
+func (p *pool) recount() {
+	for h := p.node.first; h != nil; h = h.next {
+		if h.counts == interlock.Permits {
+			p.take(h.req.groupAt(h), uint64(h.req.countOf(h)))
+		}
+	}
+	l := p.node.line
+	if l == nil {
+		return
+	}
+	var waiters []*place
+	for c := l.first; c != nil; c = c.next {
+		if c.counts == interlock.Permits {
+			for x := c.first(); x != nil; x = x.next() {
+				waiters = append(waiters, x)
+			}
+		}
+	}
+	for _, x := range waiters {
+		if group := x.req.groupAt(&x.req.needs[x.need]); group != x.class.group {
+			x.move(l.class(x.class.mode, x.class.counts, group))
 		}
 	}
 }

@@ -33,7 +33,7 @@ type residue struct {
 }
 
 type permitResidue struct {
-	group       string
+	group       int
 	used, ahead uint64
 }
 
@@ -140,7 +140,7 @@ func (x *residue) add(r *request, m *need, waits bool) {
 	if m.counts != interlock.Permits {
 		return
 	}
-	group, count := r.terms.groupName(), uint64(r.countOf(m))
+	group, count := r.groupAt(m), uint64(r.countOf(m))
 	i := slices.IndexFunc(x.permits, func(g permitResidue) bool { return g.group == group })
 	if i < 0 {
 		i = len(x.permits)
@@ -154,7 +154,7 @@ func (x *residue) add(r *request, m *need, waits bool) {
 }
 
 // of gives the permits that those of a group have, and want.
-func (x *residue) of(group string) (used, ahead uint64) {
+func (x *residue) of(group int) (used, ahead uint64) {
 	for _, g := range x.permits {
 		if g.group == group {
 			return g.used, g.ahead
@@ -228,7 +228,7 @@ func (x *residue) spares(r *request, m *need, own *residue) bool {
 	if p == nil {
 		return true
 	}
-	of := func(group string) (used, ahead uint64) {
+	of := func(group int) (used, ahead uint64) {
 		used, ahead = x.of(group)
 		ownUsed, ownAhead := own.of(group)
 		return used - ownUsed, ahead - ownAhead
@@ -239,5 +239,5 @@ func (x *residue) spares(r *request, m *need, own *residue) bool {
 		used, ahead = used+u, ahead+a
 	}
 	n := uint64(r.countOf(m))
-	return (p.Capacity == 0 || p.fits(r.terms.groupName(), n, used, ahead, of)) && (p.Rate == 0 || ahead+n <= uint64(p.burst()))
+	return (p.Capacity == 0 || p.fits(r.groupAt(m), n, used, ahead, of)) && (p.Rate == 0 || ahead+n <= uint64(p.burst()))
 }

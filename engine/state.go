@@ -329,7 +329,7 @@ func (r *request) take() {
 		}
 		switch m.counts {
 		case interlock.Permits:
-			n.pool.take(r.terms.groupName(), uint64(r.countOf(m)))
+			n.pool.take(r.groupAt(m), uint64(r.countOf(m)))
 		case interlock.Barrier:
 			n.gang++
 		case interlock.Member:
@@ -386,7 +386,7 @@ func (r *request) letGo() {
 		}
 		switch m.counts {
 		case interlock.Permits:
-			n.pool.give(r.terms.groupName(), uint64(r.countOf(m)))
+			n.pool.give(r.groupAt(m), uint64(r.countOf(m)))
 		case interlock.Barrier:
 			n.gang--
 		case interlock.Member:
