@@ -69,8 +69,14 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool
 	}
 }
 
-// mayWrite reports whether a lease is in its holder's hands.
-func (r *request) mayWrite() bool { return r.phase == held || r.phase == inGrace }
+// mayWrite reports whether a lease is in its holder's hands. A part is not when its
+// member is over.
+func (r *request) mayWrite() bool {
+	if p := r.share; p != nil && (p.member == nil || p.member.phase == closed) {
+		return false
+	}
+	return r.phase == held || r.phase == inGrace
+}
 
 func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
 	if problem := keyProblem(string(key)); problem != "" {

@@ -352,6 +352,8 @@ func (e *Engine) assignParts(d *divided) bool {
 		case l == nil:
 		case l.phase == held && l.share.member == owner:
 			continue
+		case l.share.member != nil && l.share.member.phase == closed:
+			continue // its keys stay closed with its member's
 		case l.party != nil && l.party == owner.party:
 			continue // its own former lease: it gets the part again when that is over
 		}
