@@ -14,8 +14,12 @@ func (e *Engine) revoke(c *Revoke) {
 		e.refuse(code, problem)
 		return
 	}
+	asked := c.Key
 	_, c.Key = e.spaces[c.Namespace].fit(c.Key)
 	r := e.holderOf(c.Key, c.Fence, false)
+	if r == nil { // it may be older than the pattern by which the key is spelled now
+		r = e.holderOf(asked, c.Fence, false)
+	}
 	if r == nil {
 		e.refuseFence(c.Key, c.Fence)
 		eff := &e.out.Effects[e.replied]

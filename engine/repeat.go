@@ -225,7 +225,7 @@ func (e *Engine) again(cmd Command, a *answered) {
 	case *Acquire:
 		e.addConflict(c)
 	case *Convert:
-		if l := e.spaces[c.Namespace].requests[c.Lease]; l != nil && l.phase == held {
+		if l := e.spaces[c.Namespace].requests[c.Lease]; l != nil && l.phase == held && e.respell(c.Claims) {
 			r := e.conversion(c, l)
 			eff.Conflict = e.inTheWay(r)
 			e.discard(r)
@@ -250,7 +250,7 @@ func (e *Engine) addConflict(c *Acquire) {
 	if code, _ := e.expand(c); code != "" {
 		return
 	}
-	if code, _ := checkAcquire(c); code != "" {
+	if code, _ := checkAcquire(c); code != "" || !e.respell(c.Claims) {
 		return
 	}
 	r := e.asked(c, e.scope())
@@ -260,6 +260,19 @@ func (e *Engine) addConflict(c *Acquire) {
 	}
 	e.discard(r)
 	e.out.Effects[e.replied].Conflict = conflict
+}
+
+// respell gives claims that were admitted once the spelling that their keys have by
+// now, and reports whether they can still be claimed together.
+func (e *Engine) respell(claims []interlock.Claim) bool {
+	if code, _ := checkForm(claims); code != "" {
+		return false
+	}
+	for i := range claims {
+		_, claims[i].Key = e.spaces[e.head.Namespace].fit(claims[i].Key)
+	}
+	_, twice := duplicate(claims)
+	return !twice
 }
 
 // remember emits what is to be remembered of a command that no event of its own
