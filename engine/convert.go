@@ -133,6 +133,15 @@ func (e *Engine) dropConversion(l *request, why Reason) {
 	}
 }
 
+// endOfConversion is why the conversion of a lease leaves the line that is no longer
+// held. Who parks a lease gives the conversion up.
+func (r *request) endOfConversion() Reason {
+	if r.isParked() {
+		return ByLeaving
+	}
+	return ByBase
+}
+
 // has reports whether one claim is among what a lease's claims give. Of permits it
 // has those that it took, and no tokens are taken for them again.
 func (r *request) has(want interlock.Claim) bool {

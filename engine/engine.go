@@ -164,8 +164,8 @@ func (e *Engine) emit(ev *Event) {
 	if err := e.evolve(ev); err != nil {
 		panic("engine: own event does not apply: " + err.Error())
 	}
-	if r != nil && r.conversion != nil && r.phase != held {
-		e.dropConversion(r, ByBase)
+	if r != nil && r.phase != held {
+		e.dropConversion(r, r.endOfConversion())
 	}
 }
 

@@ -172,6 +172,10 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 			if c.Ticket == interlock.TicketID(r.ask.ID) && c.Namespace == r.ns {
 				return nil
 			}
+		case *engine.Park:
+			if r.base != nil && c.Lease == interlock.LeaseID(r.base.ask.ID) && c.Namespace == r.ns {
+				return nil
+			}
 		case *engine.Convert: // another conversion takes its place
 			if r.base != nil && c.Lease == interlock.LeaseID(r.base.ask.ID) && c.Namespace == r.ns {
 				return nil
