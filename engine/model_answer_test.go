@@ -94,7 +94,8 @@ func (m *model) expect(cmd engine.Command) answer {
 			return answer{} // nobody can know that fence yet
 		}
 		write := interlock.Claim{Key: m.spell(c.Namespace, c.Key), Mode: interlock.Exclusive}
-		if m.leaseAt(c.Namespace, c.Fence, func(have interlock.Claim) bool { return covers(have, write) }) != nil {
+		r := m.leaseAt(c.Namespace, c.Fence, func(have interlock.Claim) bool { return covers(have, write) })
+		if r != nil && (r.member == nil || r.member.phase != closed) {
 			return answer{outcome: engine.Done}
 		}
 		return refused(interlock.CodeFenced)

@@ -125,7 +125,10 @@ func (m *model) checkParts() error {
 		}
 	}
 	for _, r := range m.requests {
-		if r.member != nil && (r.active() || r.phase == waiting) && r.member.phase != held && r.member.phase != inGrace {
+		if r.member == nil || r.member.phase == held || r.member.phase == inGrace {
+			continue
+		}
+		if r.phase == waiting || r.active() && r.member.phase != closed { // with its lock_delay it keeps its parts shut
 			return fmt.Errorf("%v outlives its member", r)
 		}
 	}
