@@ -70,7 +70,7 @@ func (p *policy) forbids(c interlock.Claim, principal, group string) *refusal {
 	}
 	if most := p.most(group); c.Count > most {
 		ofGroup := ""
-		if p.group(group) != nil {
+		if p.groupIndex(group) != unlisted {
 			ofGroup = fmt.Sprintf(" of group %q", group)
 		}
 		return &refusal{code: interlock.CodeTooManyPermits, message: fmt.Sprintf(
@@ -135,7 +135,7 @@ func (s *space) strangers(claims []interlock.Claim, group string) (warnings []st
 	}
 	for _, c := range claims {
 		p := s.policyAt(string(c.Key))
-		if c.Mode != interlock.Permits || p == nil || len(p.Groups) == 0 || p.group(group) != nil {
+		if c.Mode != interlock.Permits || p == nil || len(p.Groups) == 0 || p.groupIndex(group) != unlisted {
 			continue
 		}
 		var names []string

@@ -299,10 +299,10 @@ func (s *space) capacity(key string, now Time) *interlock.Capacity {
 		p = n.pool
 		c.Used = uint32(min(p.used, interlock.MaxCount))
 	}
-	for _, g := range pol.Groups {
+	for i, g := range pol.Groups {
 		use := interlock.GroupUse{Group: g}
 		if p != nil {
-			use.Used = uint32(min(p.usedBy(g.Name), interlock.MaxCount))
+			use.Used = uint32(min(p.groups[i], interlock.MaxCount))
 		}
 		c.Groups = append(c.Groups, use)
 	}
