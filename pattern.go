@@ -16,8 +16,9 @@ type Pattern struct {
 	//	host:{name:lower}         any text; upper case is made lower case
 	//	repo:{name}/{path...}     the last one: any number of segments, also none
 	//
-	// Where several fit a key, the one with most literal text counts, and of those
-	// the first by name.
+	// Where several fit a key, the one with most literal text counts; of those, the
+	// one with most variables of a kind; of those, the first by name. Two patterns
+	// for the very same keys are refused.
 	Shape string
 	// Aliases are other spellings of the same keys: a key that fits one is taken for
 	// the key that Shape makes of the same variables, before anything else is looked

@@ -143,8 +143,11 @@ func (p *policy) numbers() string {
 			return fmt.Sprintf("%s %v is not between %v and %v", d.name, d.value, d.min, d.max)
 		}
 	}
-	if p.TTL > 0 && p.MaxTTL > 0 && p.TTL > p.MaxTTL || p.Grace > 0 && p.MaxGrace > 0 && p.Grace > p.MaxGrace {
-		return "a default is above its maximum"
+	if p.MaxTTL > 0 && p.TTL > p.MaxTTL {
+		return fmt.Sprintf("ttl %v is above max_ttl %v", p.TTL, p.MaxTTL)
+	}
+	if p.MaxGrace > 0 && p.Grace > p.MaxGrace {
+		return fmt.Sprintf("grace %v is above max_grace %v", p.Grace, p.MaxGrace)
 	}
 	var reserved uint64
 	for i, g := range p.Groups {
@@ -220,11 +223,16 @@ func (e *Engine) setPattern(c *SetPattern) {
 	if !e.configurable() {
 		return
 	}
-	if _, problem := compile(c.Pattern); problem != "" {
+	p, problem := compile(c.Pattern)
+	if problem != "" {
 		e.refuse(interlock.CodeInvalidPattern, problem)
 		return
 	}
 	space := e.space(c.Namespace)
+	if problem := space.overlap(p); problem != "" {
+		e.refuse(interlock.CodeInvalidPattern, problem)
+		return
+	}
 	if space.pattern(c.Pattern.Name) == nil && len(space.patterns) >= interlock.MaxPatterns {
 		e.refuse(interlock.CodeTooManyPatterns, fmt.Sprintf("namespace %q has %d patterns, which is its limit: drop one first", c.Namespace, interlock.MaxPatterns))
 		return
@@ -233,6 +241,39 @@ func (e *Engine) setPattern(c *SetPattern) {
 	e.tag(&e.ev, Done)
 	e.emit(&e.ev)
 	e.reply(Done)
+}
+
+// overlap says which other pattern is for the same keys as p, or "".
+func (s *space) overlap(p *policy) string {
+	mine := p.forms()
+	for _, other := range s.patterns {
+		if other.Name == p.Name {
+			continue
+		}
+		for i, form := range other.forms() {
+			if j := slices.Index(mine, form); j >= 0 {
+				return fmt.Sprintf("%s is for the same keys as %s of pattern %q: change that one, or drop it first", p.spelling(j), other.spelling(i), other.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// forms lists the forms of the shape and of the aliases.
+func (p *policy) forms() []string {
+	forms := []string{p.shape.form()}
+	for i := range p.aliases {
+		forms = append(forms, p.aliases[i].form())
+	}
+	return forms
+}
+
+// spelling tells which one of forms is meant, in the operator's words.
+func (p *policy) spelling(i int) string {
+	if i == 0 {
+		return "shape " + p.Shape
+	}
+	return "alias " + p.Aliases[i-1]
 }
 
 func (e *Engine) dropPattern(c *DropPattern) {
@@ -304,7 +345,10 @@ func (e *Engine) evolvePattern(ev *Event) error {
 			return fmt.Errorf("engine: pattern %q: %s", ev.Purpose, problem)
 		}
 		i, _ := slices.BinarySearchFunc(s.patterns, p, func(a, b *policy) int {
-			return cmp.Or(cmp.Compare(b.shape.literal(), a.shape.literal()), strings.Compare(a.Name, b.Name))
+			return cmp.Or(
+				cmp.Compare(b.shape.literal(), a.shape.literal()), cmp.Compare(b.shape.typed(), a.shape.typed()),
+				strings.Compare(a.Name, b.Name),
+			)
 		})
 		s.patterns = slices.Insert(s.patterns, i, p)
 	}

@@ -119,6 +119,32 @@ func (sh *shape) literal() (n int) {
 	return n
 }
 
+// typed counts the variables that take not any text.
+func (sh *shape) typed() (n int) {
+	for _, p := range sh.parts {
+		if p.kind != anyText {
+			n++
+		}
+	}
+	return n
+}
+
+// form is the shape without the names of its variables: two shapes of one form fit
+// the same keys.
+func (sh *shape) form() string {
+	var b strings.Builder
+	for _, p := range sh.parts {
+		b.WriteString(p.text)
+		if p.name != "" {
+			b.WriteString([...]string{anyText: "{}", decimal: "{:int}", lowered: "{:lower}"}[p.kind])
+		}
+	}
+	if sh.rest != "" {
+		b.WriteString("/{...}")
+	}
+	return b.String()
+}
+
 // names lists the variables, the last one included, in the order of the text.
 func (sh *shape) names() (names []string) {
 	for _, p := range sh.parts {
