@@ -102,8 +102,8 @@ func (m *model) expectConvert(c *engine.Convert) answer {
 func (m *model) withHeld(head *engine.Head, id interlock.LeaseID, then func(*request) answer) answer {
 	return m.withLease(head, id, func(r *request) answer {
 		switch {
-		case r.member != nil && r.phase == held && (r.member.phase == inGrace || r.hardEnd().mustBeDue(m.now)):
-			return answer{} // what is told of a part whose member is in its grace is open
+		case r.member != nil && r.phase == held && r.member.phase == inGrace:
+			return refused(interlock.CodeInGrace) // a part's grace is its member's
 		case r.phase == parked:
 			return refused(interlock.CodeParked)
 		case r.phase == inGrace, r.hardEnd().mustBeDue(m.now) && r.ask.Grace > 0:

@@ -342,8 +342,6 @@ type feature string
 const (
 	// A barrier whose last party is kept away by somebody in line behind the first.
 	barrierLine feature = "circles through a barrier and the line"
-	// A member's grace is not put off by renewing one of its parts.
-	partGrace feature = "renewing the parts of a member in its grace"
 	// The parts of a dead member stay closed for its lock_delay.
 	closedParts feature = "lock_delay of members"
 	// A waiter for tokens is woken when the one ahead of it was granted.
@@ -356,7 +354,6 @@ const (
 
 // lacking are the features that the model knows and the engine does not have.
 var lacking = map[feature]bool{
-	partGrace:   true,
 	closedParts: true,
 	barrierLine: true,
 	ownSession:  true,

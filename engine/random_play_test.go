@@ -331,9 +331,6 @@ func (p *player) lease(o *op) error {
 	case opGetLease:
 		return p.step(&engine.GetLease{Head: head, Lease: id})
 	case opRenew:
-		if r.member != nil && lacking[partGrace] {
-			return nil
-		}
 		return p.step(&engine.Renew{Head: head, Lease: id, Progress: progress(o.r[3])})
 	}
 	return p.step(&engine.Release{Head: head, Lease: id, Outcome: "done", Note: among(o.r[3], "", "a note")})
@@ -376,7 +373,7 @@ func (p *player) moment(o *op) engine.Time {
 // the Tick that says so.
 func (p *player) race(o *op) error {
 	r, ok := pick(o.r[0], p.m.inPhase(held))
-	if !ok || r.member != nil {
+	if !ok {
 		return nil
 	}
 	end := r.hardEnd().hi

@@ -120,6 +120,9 @@ func TestModelMeets(t *testing.T) {
 				if ev.Offer {
 					met["offer"]++
 				}
+				if ev.Part {
+					met["part"]++
+				}
 				return nil
 			})
 			if err != nil {
@@ -133,6 +136,7 @@ func TestModelMeets(t *testing.T) {
 		"ended session_expired", "ended lapsed", "ended left", "ended revoked", "left left", "left deadlock", "left session_closed",
 		"left session_expired", "left lapsed", "answered", "left wait_limit", "grace stall", "ended stall", "closed ttl", "closed stall",
 		"converted", "left lease_ended", "asked", "grace preempted", "ended preempted", "pattern_set", "pattern_dropped", "configured", "left barrier_broken",
+		"parked", "resumed", "ended park_limit", "left target_ended", "left deadlock", "grace deadlock", "part",
 	} {
 		if met[what] == 0 {
 			t.Errorf("no run met %q", what)
