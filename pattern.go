@@ -168,8 +168,9 @@ const (
 // Settings are what an operator says of a whole namespace.
 type Settings struct {
 	// StrictOrder demands that a flow asks for keys in ascending order: a key that
-	// does not come after all that the flow holds is refused, so that no deadlock can
-	// arise.
+	// does not come after all that the flow holds is refused, so that no deadlock of
+	// exclusive claims can arise. Keys are compared segment by segment, so that a comes
+	// before a/c, and a/c before a!.
 	StrictOrder bool
 	// OpenKeys admits keys that fit no pattern, although the namespace has patterns.
 	OpenKeys bool

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -118,6 +119,23 @@ func parentOf(key string) (parent string, ok bool) {
 // isBelow reports whether key lies strictly below ancestor.
 func isBelow(key, ancestor string) bool {
 	return len(key) > len(ancestor) && key[len(ancestor)] == '/' && key[:len(ancestor)] == ancestor
+}
+
+// compareKeys is the order of keys as paths, segment by segment: a key comes before
+// what lies below it, and all of that before the next key beside it.
+func compareKeys(a, b interlock.Key) int {
+	for i := range min(len(a), len(b)) {
+		switch {
+		case a[i] == b[i]:
+		case a[i] == '/':
+			return -1
+		case b[i] == '/':
+			return 1
+		default:
+			return cmp.Compare(a[i], b[i])
+		}
+	}
+	return cmp.Compare(len(a), len(b))
 }
 
 // classOf gives the class of keys that a key belongs to, for what is observed of

@@ -9,9 +9,14 @@ import (
 
 // outOfOrder says why a request breaks the ascending order of keys, or nil. Where a
 // namespace demands that order, a flow may ask for a key that it does not hold only
-// if that comes after every key that it holds or waits for. So flows wait for each
-// other in one direction, save for those who ask for more of what they hold, and for
-// keys above and below each other; such circles are found like any other.
+// if that comes after every key that it holds or waits for, in the order of paths.
+//
+// So those who claim keys exclusively wait for each other in one direction only, also
+// for keys above and below each other. What lies below a key follows it without a
+// gap: were it the order of bytes, a! would stand between a and a/c, and who holds a!
+// could ask for a/c while the holder of a asks for a!. Those who read may still wait in
+// a circle, when they ask to write what they or others read; such circles are found
+// like any other.
 func (r *request) outOfOrder() *refusal {
 	if !r.space.settings.StrictOrder || r.party == nil {
 		return nil
@@ -20,17 +25,19 @@ func (r *request) outOfOrder() *refusal {
 	for _, list := range [][]*request{r.party.leases, r.party.waits} {
 		for _, x := range list {
 			for _, c := range x.claims {
-				last = max(last, c.Key)
+				if compareKeys(c.Key, last) > 0 {
+					last = c.Key
+				}
 			}
 		}
 	}
 	for _, want := range r.claims {
 		holds := func(l *request) bool { return l.claimsAll([]interlock.Claim{want}) }
-		if want.Key > last || slices.ContainsFunc(r.party.leases, holds) {
+		if compareKeys(want.Key, last) > 0 || slices.ContainsFunc(r.party.leases, holds) {
 			continue
 		}
 		return &refusal{code: interlock.CodeKeyOrder, key: want.Key, message: fmt.Sprintf(
-			"key %s does not come after %s, which this flow has or waits for, and namespace %q demands ascending order: "+
+			"key %s does not come after %s, which this flow has or waits for, and namespace %q demands ascending order, segment by segment: "+
 				"ask for %s first, or for all keys in one request, or release %s before",
 			want.Key, last, r.space.name, want.Key, last,
 		)}

@@ -31,7 +31,7 @@ type settings struct {
 func (s *settings) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&s.strict, "strict-order", false, "demand that whoever holds keys asks only for later ones, in the order of their bytes")
+	f.BoolVar(&s.strict, "strict-order", false, "demand that whoever holds keys asks only for later ones, segment by segment")
 	f.BoolVar(&s.open, "open-keys", false, "admit keys that fit none of the key patterns")
 	f.BoolVar(&s.near, "near-misses", false, "warn of a new key that is spelled almost like a live one")
 	f.Var(&s.quota, "quota", "what the namespace may take, `WHAT=N`, of "+strings.Join(quotaNames, ", ")+"; 0 is the server's own limit; may be repeated")
