@@ -311,9 +311,12 @@ func (r *running) work(c *client.Client, lease *client.Lease) (jobResult, error)
 		tell: r.a.complain, signals: r.signals,
 	}
 	ended := make(chan struct{})
-	defer close(ended)
-	go r.watch(lease, ended)
-	return j.run()
+	var watching sync.WaitGroup
+	watching.Go(func() { r.watch(lease, ended) })
+	result, err := j.run()
+	close(ended)
+	watching.Wait() // what it has to tell comes before what is told of the end
+	return result, err
 }
 
 // finish gives the lease back and says how the whole ended.

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// watch tells what the holder of the lease should know while the command runs.
+// watch tells what the holder of the lease should know, until the command has ended.
 func (r *running) watch(lease *client.Lease, ended <-chan struct{}) {
 	asked, warned := lease.Asked(), lease.Warned()
 	for {
@@ -22,12 +22,19 @@ func (r *running) watch(lease *client.Lease, ended <-chan struct{}) {
 			warned = nil
 			r.a.complain("the lease is about to end: %s left", short(lease.Left()))
 		case <-lease.Context().Done():
-			r.a.complain("%s: the command is ended", lostText(lease))
+			r.tellLost(lease)
 			return
 		case <-ended:
+			if lease.Context().Err() != nil { // both at once: that is why the command ended
+				r.tellLost(lease)
+			}
 			return
 		}
 	}
+}
+
+func (r *running) tellLost(lease *client.Lease) {
+	r.a.complain("%s: the command is ended", lostText(lease))
 }
 
 func notesOf(notes []interlock.Note) []note {
