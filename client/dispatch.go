@@ -66,6 +66,7 @@ func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) 
 			s.lost(g, parkedHere(g), true)
 		}
 	case proto.OpLeave:
+		delete(s.leaving, k.op.ID)
 		if k.lease != nil {
 			c.refresh(k.lease)
 		}
@@ -129,7 +130,11 @@ func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
 	}
 	if _, changes := k.ofLease(); g != nil && !changes {
 		if g.refs--; g.refs == 0 {
-			c.drop(s, g)
+			giveBack := proto.OpRelease
+			if k.op.Kind == proto.OpResume {
+				giveBack = proto.OpLeave // it is parked again
+			}
+			c.drop(s, g, giveBack)
 		}
 	}
 	c.free(k)
@@ -186,10 +191,10 @@ func goneHere(r *proto.Reply, at interlock.At) *interlock.Error {
 }
 
 // drop gives a lease back that nobody has.
-func (c *Client) drop(s *session, g *grant) {
+func (c *Client) drop(s *session, g *grant, how proto.OpKind) {
 	delete(s.leases, g.id)
 	s.leaving[g.id] = struct{}{}
-	k := c.newCall(proto.OpRelease)
+	k := c.newCall(how)
 	k.op.ID, k.forgotten = g.id, true
 	c.submit(k)
 }
@@ -299,7 +304,7 @@ func (c *Client) granted(s *session, r *proto.Reply, at interlock.At) {
 		case of != nil:
 			s.adopt(c, of, r.Lease, at)
 		case !joining:
-			c.drop(s, s.add(c, r, at))
+			c.drop(s, s.add(c, r, at), proto.OpRelease)
 		}
 		return
 	}

@@ -59,7 +59,7 @@ func (c *Client) due() time.Duration {
 			s.gaveUp[g.flow] = true
 			s.lost(g, expiredHere(g, now.Sub(s.beatAt)), true)
 			if g.of == nil { // a part goes with its membership
-				c.drop(s, g) // the server may still think that it is held
+				c.drop(s, g, proto.OpRelease) // the server may still think that it is held
 			}
 		}
 	}

@@ -57,7 +57,9 @@ type Resumption struct {
 
 // Resume makes a parked lease held again, by this client. Lease.Changed and
 // Lease.Moved say what others may have written meanwhile: read that again. The
-// errors are those of Acquire; whoever gives up waiting in line gives up the lease.
+// errors are those of Acquire. Whoever gives up waiting in line, or is made to, gives up
+// the resumption only: the lease is parked as it was, for what is left of its time, and
+// can be resumed again.
 func (c *Client) Resume(ctx context.Context, id interlock.LeaseID, as Resumption) (*Lease, error) {
 	flow := c.flow(ctx, as.Flow)
 	return c.obtain(ctx, as.OnQueued, func() *call {

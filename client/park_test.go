@@ -72,7 +72,7 @@ var parkScenarios = []scenario{
 		s.release(again, "")
 		late.granted()
 	}},
-	{"a resumption that is given up in line ends the lease", func(t *testing.T, s *stage) {
+	{"a resumption that is given up in line leaves the lease parked", func(t *testing.T, s *stage) {
 		a, b := s.client("a"), s.client("b")
 		lease := s.acquire(a, exclusively("k"))
 		s.park(lease, client.Parking{Keys: interlock.ParkFree})
@@ -88,9 +88,11 @@ var parkScenarios = []scenario{
 		s.ctx = context.Background()
 		_ = a.CheckFence(s.ctx, "k", 1) // its answer comes after the line was left
 		s.release(other, "")
-		if _, err := b.Resume(s.ctx, lease.ID(), client.Resumption{}); !isCode(err, interlock.CodeLeft) {
-			t.Errorf("resumed after that: %v", err)
+		again, err := b.Resume(s.ctx, lease.ID(), client.Resumption{})
+		if err != nil || !slices.Equal(again.Moved(), []interlock.Key{"k"}) {
+			t.Fatalf("resumed after that: %+v, %v", again, err)
 		}
+		s.release(again, "")
 	}},
 	{"a parked lease is given back when the human says no", func(t *testing.T, s *stage) {
 		c := s.client("a")

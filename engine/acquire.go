@@ -226,7 +226,7 @@ func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
 		}
 		e.arm(r)
 		e.replyQueued(r).Warnings = warnings
-	case over:
+	case over, away:
 		e.replyOver(r)
 	default:
 		e.reply(Granted).Lease = e.lease(r)

@@ -49,7 +49,9 @@ const (
 	// while. Num, Fence, Reason, Held, LockDelay.
 	EvClosed EventKind = 14
 	// EvParked: a lease was put aside. Num, Fence, Held, Freed, TTL (for how long),
-	// Note (why).
+	// Note (why). With Reason, it is put back because its resumption was given up: TTL
+	// is what is left of its time; Cycle for a deadlock's victim. In a snapshot Queued
+	// for one that was away and is resumed since.
 	EvParked EventKind = 15
 	// EvResumed: a parked lease is held again, or stands in line again. Num, Session,
 	// Flow, Agent; Fence, a new one, if it is held, or Queued and MaxWait if it stands
@@ -178,7 +180,7 @@ type Event struct {
 
 	Generation uint64        // of a barrier: EvAdmitted; in a snapshot EvGranted
 	Freed      bool          // EvParked
-	Queued     bool          // EvResumed; in a snapshot: the request was parked once, so Arrived counts
+	Queued     bool          // EvResumed; in a snapshot EvParked, and of others: the request was parked once, so Arrived counts
 	Arrived    time.Duration // in a snapshot: how long before At a request arrived that was parked once
 	Blob       []byte        // EvPattern, EvConfigured
 

@@ -327,7 +327,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		}
 		e.evolveClosed(ev, r)
 	case EvEnded:
-		if r.phase == waiting || r.phase == over {
+		if r.phase == waiting && !r.goesBack() || r.phase == over {
 			return errUnknown
 		}
 		e.evolveEnd(ev, r)
@@ -382,7 +382,13 @@ func (e *Engine) evolveEnd(ev *Event, r *request) {
 	if r.isParked() {
 		r.endParking()
 	}
-	if r.phase != away {
+	switch r.phase {
+	case away:
+	case waiting: // to be resumed
+		r.fence = ev.Fence
+		r.unline()
+		e.changed(r)
+	default:
 		e.giveBack(r)
 	}
 	if ev.Note != "" {

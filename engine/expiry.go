@@ -214,11 +214,5 @@ func (r *request) waitEnd() Time {
 
 // leaveLine ends a wait that its waiter did not end, and tells who listens.
 func (e *Engine) leaveLine(r *request, why Reason) {
-	caller := r.wait.caller
-	ev := e.event(EvLeft, r)
-	ev.Reason, ev.Waited = why, e.now.Sub(r.wait.arrived)
-	e.emit(ev)
-	if caller != nil {
-		e.refuseGone(caller, r)
-	}
+	e.giveUp(r, e.leaving(r, why))
 }

@@ -114,6 +114,10 @@ func (e *Engine) refuseGone(to Caller, r *request) {
 			r = l
 		}
 	}
+	if r.isParked() {
+		e.refusePutBack(to, r)
+		return
+	}
 	code := goneCode(r)
 	eff := e.effect(to, Refused)
 	eff.Code, eff.Lease = code, e.lease(r)

@@ -34,8 +34,11 @@ func (e *Engine) lease(r *request) interlock.Lease {
 			l.StallIn = max(1, e.stallSince(r).Add(d).Sub(e.now))
 		}
 		l.Yield, l.Parts = e.yield(r), e.partsOf(r)
-		if d := r.dealings; d != nil && !r.isParked() {
+		if d := r.dealings; d != nil && !r.isPutAside() {
 			l.Moved = d.moved
+		}
+		if r.phase == waiting && r.goesBack() {
+			l.Fence = r.dealings.parking.fence
 		}
 		if r.space.notes.n > 0 {
 			l.Notes = e.notesFor(r)
@@ -67,7 +70,8 @@ func (e *Engine) endOf(r *request) Time {
 		return r.renewed.Add(r.grace)
 	case closed:
 		return r.renewed.Add(r.terms.lockDelay)
-	case parked, away:
+	}
+	if r.isPutAside() {
 		return r.dealings.parking.until
 	}
 	if r.holdsOn() {
@@ -98,7 +102,7 @@ func (e *Engine) stateOf(r *request) interlock.LeaseState {
 		return interlock.Ended
 	case r.phase == inGrace:
 		return interlock.Grace
-	case r.isParked():
+	case r.isPutAside():
 		return interlock.Parked
 	case e.now >= r.beat().Add(softAt(r.ttl)), e.now >= e.timedSoft(r):
 		return interlock.Soft
@@ -129,7 +133,8 @@ func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 	return nil
 }
 
-// findHeld is find for a lease that is not over.
+// findHeld is find for a lease that is not over; it may be parked, and stand in line
+// to be resumed.
 func (e *Engine) findHeld(id interlock.LeaseID) *request {
 	r := e.find(id, interlock.CodeUnknownLease)
 	switch {
@@ -140,8 +145,8 @@ func (e *Engine) findHeld(id interlock.LeaseID) *request {
 	case r.isOver():
 		e.replyGone(r)
 		r = nil
-	case r.phase == waiting:
-		e.refuse(interlock.CodeUnknownLease, "this request still stands in line: follow its ticket until it is granted")
+	case r.phase == waiting && !r.goesBack():
+		e.refuse(interlock.CodeUnknownLease, "this request still stands in line: follow its ticket until it is granted").Ticket = e.ticket(e.soonest(r))
 		r = nil
 	}
 	return r
@@ -160,7 +165,7 @@ func (e *Engine) findUsable(id interlock.LeaseID) *request {
 	case r.holdsOn() && r.share.member.phase == inGrace:
 		e.refuseInGrace(r.share.member)
 		return nil
-	case r.isParked():
+	case r.isPutAside():
 		e.refuseParked(r)
 		return nil
 	}
@@ -216,19 +221,26 @@ func (e *Engine) release(c *Release) {
 	if r == nil {
 		return
 	}
+	var caller Caller
+	if r.phase == waiting {
+		caller = r.wait.caller
+	}
 	ev := e.ending(r, ByRelease)
 	ev.Outcome, ev.Note, ev.Actor = c.Outcome, c.Note, c.Actor
 	e.tag(ev, Done)
 	e.emit(ev)
 	e.reply(Done)
+	if caller != nil {
+		e.refuseGone(caller, r)
+	}
 }
 
 // ending fills the scratch event for the end of a lease.
 func (e *Engine) ending(r *request, why Reason) *Event {
 	ev := e.event(EvEnded, r)
 	ev.Fence, ev.Reason, ev.Held, ev.Purpose, ev.Trace = r.fence, why, e.now.Sub(r.granted), r.purpose, r.trace
-	if r.isParked() {
-		ev.Held = r.dealings.parking.held
+	if r.isParked() || r.phase == waiting {
+		ev.Fence, ev.Held = r.dealings.parking.fence, r.dealings.parking.held
 	}
 	if why == ByPreemption {
 		ev.Actor = r.preemptor()
@@ -240,6 +252,10 @@ func (e *Engine) ending(r *request, why Reason) *Event {
 func (e *Engine) end(r *request, why Reason) {
 	if r.closes(why) {
 		e.shut(r, why)
+		return
+	}
+	if r.phase == offered && r.goesBack() {
+		e.giveUp(r, e.leaving(r, why))
 		return
 	}
 	sess := r.session()

@@ -45,11 +45,17 @@ func (e *Engine) evolveClosed(ev *Event, r *request) {
 // orphan takes a lease out of its session. What is known of its holder from then
 // on is the agent's name.
 func (e *Engine) orphan(r *request) {
+	r.leaveParty()
+	e.disown(r)
+}
+
+// disown takes a request that its session neither holds nor waits for any more out
+// of that session.
+func (e *Engine) disown(r *request) {
 	sess := r.session()
 	t := r.terms.copy()
 	t.owner = r.owner()
 	r.agent = r.agentName()
-	r.leaveParty()
 	r.flow, r.party = nil, nil
 	r.setTerms(t)
 	if sess != nil {

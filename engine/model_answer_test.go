@@ -155,7 +155,7 @@ func (m *model) withLease(head *engine.Head, id interlock.LeaseID, then func(*re
 		return refused(append(gone(r.subject()), interlock.CodeUnknownLease)...)
 	case r != nil && (r.phase == over || r.phase == closed):
 		return refused(ended(head, r, interlock.CodeUnknownLease)...)
-	case r == nil || !mine(head, r) || r.phase == waiting:
+	case r == nil || !mine(head, r) || r.phase == waiting && !r.goesBack:
 		return refused(interlock.CodeUnknownLease)
 	}
 	return then(r)
@@ -179,6 +179,9 @@ func (m *model) revokedBy(c *engine.Revoke, r *request) bool {
 
 // gone gives the codes that may say why r is over.
 func gone(r *request) []interlock.Code {
+	if r.phase == parked {
+		return []interlock.Code{interlock.CodeParked}
+	}
 	switch r.why {
 	case engine.ByTarget:
 		return []interlock.Code{interlock.CodeSessionEnded}
@@ -227,6 +230,8 @@ func (m *model) showRequest(r *request) answer {
 			return answer{} // what is told of a conversion whose lease was parked is open
 		}
 		return refused(gone(r)...)
+	case parked:
+		return refused(interlock.CodeParked)
 	}
 	return answer{outcome: engine.Granted, about: r}
 }

@@ -104,7 +104,7 @@ func (m *model) withHeld(head *engine.Head, id interlock.LeaseID, then func(*req
 		switch {
 		case r.member != nil && r.phase == held && r.member.phase == inGrace:
 			return refused(interlock.CodeInGrace) // a part's grace is its member's
-		case r.phase == parked:
+		case r.phase == parked, r.phase == waiting:
 			return refused(interlock.CodeParked)
 		case r.phase == inGrace, r.hardEnd().mustBeDue(m.now) && r.ask.Grace > 0:
 			return refused(interlock.CodeInGrace)
@@ -145,7 +145,7 @@ func (m *model) permitConversion(cmd engine.Command, ev *engine.Event) error {
 // convert gives a lease other claims.
 func (m *model) convert(lease *request, claims []interlock.Claim, fence interlock.Fence) {
 	if up := without(lease.claims, claims); len(up) > 0 {
-		m.writes = append(m.writes, write{lease.ns, up, m.events})
+		m.writes = append(m.writes, write{lease.ns, up, m.events, nil})
 	}
 	for _, c := range claims {
 		if c.Mode == interlock.Permits {

@@ -68,7 +68,7 @@ func (m *model) permitHardEnd(r *request, why engine.Reason) error {
 
 func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 	r := m.byNum(ev.Num)
-	if r == nil || !r.holds() && r.phase != parked {
+	if r == nil || !r.holds() && r.phase != parked && !(r.goesBack && ev.Reason == engine.ByRelease) {
 		return fmt.Errorf("it is no lease: %v", r)
 	}
 	if ev.Fence != r.fence {

@@ -71,7 +71,11 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 			r.lapse = at(m.now.Add(interlock.BareOfferTTL))
 		}
 	case engine.EvParked:
-		m.park(m.byNum(ev.Num), ev)
+		if r := m.byNum(ev.Num); ev.Reason != 0 {
+			m.putBack(r, ev)
+		} else {
+			m.park(r, ev)
+		}
 	case engine.EvResumed:
 		m.resume(cmd.(*engine.Resume), ev)
 	case engine.EvAsked:
@@ -113,7 +117,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 			m.lose(r)
 		}
 		if r.holds() {
-			m.writes = append(m.writes, write{r.ns, r.claims, m.events})
+			m.writes = append(m.writes, write{r.ns, r.claims, m.events, nil})
 		}
 		if ev.Note != "" {
 			for _, c := range r.claims {

@@ -68,13 +68,14 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 	if r.phase == inGrace {
 		end = r.graceTo
 	}
-	if r.phase == parked {
+	inLine := r.phase == waiting // to be resumed
+	if r.phase == parked || inLine {
 		end = r.parkEnd
-		if got.Parking == nil || got.Parking.Freed != r.freed || m.now.Add(got.Parking.Left) != end.lo {
+		if got.Parking == nil || got.Parking.Freed != (r.freed || inLine) || m.now.Add(got.Parking.Left) != end.lo {
 			return bad("parking", r.freed, got.Parking)
 		}
 	}
-	if !slices.Equal(got.Moved, r.moved) && r.phase != parked {
+	if !slices.Equal(got.Moved, r.moved) && r.phase != parked && !inLine {
 		return bad("moved", r.moved, got.Moved)
 	}
 	end = later(end, at(m.now)) // what is overdue ends now
@@ -86,7 +87,7 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 	switch {
 	case r.phase == inGrace:
 		state = interlock.Grace
-	case r.phase == parked:
+	case r.phase == parked, inLine:
 		state = interlock.Parked
 	case soft.mayBeDue(m.now) && !soft.mustBeDue(m.now):
 		state = got.State

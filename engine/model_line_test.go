@@ -167,13 +167,14 @@ type write struct {
 	ns     interlock.Namespace
 	claims []interlock.Claim
 	at     int // after how many events
+	by     *request
 }
 
 // changedMeanwhile reports whether somebody who may have written one of r's keys
 // gave it up while r stood in line.
 func (m *model) changedMeanwhile(r *request, counted bool) bool {
 	for _, w := range m.writes {
-		if w.ns == r.ns && w.at > r.queuedAt && mayHaveWrittenOne(w.claims, r.claims, counted) {
+		if w.ns == r.ns && w.at > r.queuedAt && (w.by == nil || w.by.num != r.num) && mayHaveWrittenOne(w.claims, r.claims, counted) {
 			return true
 		}
 	}

@@ -76,6 +76,9 @@ func (m *model) expectPark(c *engine.Park) answer {
 func (m *model) permitParking(cmd engine.Command, ev *engine.Event) error {
 	c, ok := cmd.(*engine.Park)
 	lease := m.byNum(ev.Num)
+	if ev.Reason != 0 {
+		return m.permitPutBack(cmd, lease, ev)
+	}
 	if !ok || lease == nil || lease.phase != held || c.Lease != interlock.LeaseID(lease.ask.ID) {
 		return fmt.Errorf("nobody parks %v", lease)
 	}
@@ -91,20 +94,54 @@ func (m *model) park(r *request, ev *engine.Event) {
 	m.breaks(r, ev.Reason)
 	if ev.Freed {
 		m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return a.lease == r }) // that is done
-		m.writes = append(m.writes, write{r.ns, r.claims, m.events})
+		m.writes = append(m.writes, write{r.ns, r.claims, m.events, nil})
 	}
 	r.ask.TTL, r.ask.Agent = r.ttl(), m.agentOf(r)
 	r.session, r.ask.Flow = nil, ""
 	r.away = true
-	r.phase, r.freed, r.parkEnd = parked, ev.Freed, at(m.now.Add(ev.TTL))
+	r.phase, r.freed, r.goesBack, r.parkEnd = parked, ev.Freed, false, at(m.now.Add(ev.TTL))
 	r.heldBefore += m.now.Sub(r.heldFrom)
 	r.queuedAt = m.events
+}
+
+// permitPutBack: whoever gives up a resumption, on whatever ground, parks the lease
+// again for what is left of its time.
+func (m *model) permitPutBack(cmd engine.Command, r *request, ev *engine.Event) error {
+	if r == nil || !r.goesBack || !ev.Freed || ev.TTL != max(0, r.parkEnd.lo.Sub(m.now)) {
+		return fmt.Errorf("%v is parked again for %v", r, ev.TTL)
+	}
+	switch r.phase {
+	case waiting:
+		return m.permitLeaving(cmd, ev)
+	case held:
+		if ev.Reason != engine.ByLeaving {
+			return fmt.Errorf("%v is held, and %v is no reason to park it again", r, ev.Reason)
+		}
+	}
+	return m.permitEnd(cmd, ev)
+}
+
+// putBack parks a lease again whose resumption was given up. What it may have
+// written itself does not count as moved.
+func (m *model) putBack(r *request, ev *engine.Event) {
+	if ev.Reason == engine.ByDeadlock {
+		m.victims = append(m.victims, r.party())
+	}
+	if r.holds() {
+		m.writes = append(m.writes, write{r.ns, r.claims, m.events, r})
+	}
+	if r.phase == held {
+		r.heldBefore += m.now.Sub(r.heldFrom)
+	}
+	r.ask.TTL, r.ask.Agent = r.ttl(), m.agentOf(r)
+	r.session, r.ask.Flow, r.attached = nil, "", nil
+	r.phase, r.freed, r.goesBack, r.why = parked, true, false, ev.Reason
 }
 
 // resumed is a parked lease as it would be in the hands of who resumes it.
 func (m *model) resumed(lease *request, c *engine.Resume) *request {
 	r := *lease
-	r.phase, r.lead, r.since = 0, false, m.now
+	r.phase, r.lead, r.since, r.why = 0, false, m.now, 0
 	r.ask.OnConflict, r.ask.MaxWait, r.ask.Attach = c.OnConflict, c.MaxWait, c.Attach
 	r.session, r.ask.Flow = m.sessionByID(c.Namespace, c.Session), c.Flow
 	switch {
@@ -188,7 +225,7 @@ func (m *model) resume(c *engine.Resume, ev *engine.Event) {
 	r := m.resumed(lease, c)
 	*lease = *r
 	lease.freed = false
-	if ev.Queued {
+	if lease.goesBack = !kept; ev.Queued {
 		lease.phase, lease.lapse = waiting, at(m.now.Add(interlock.BareTicketTTL))
 		lease.attached, lease.link = c.From, c.Link
 		for _, q := range m.mustAsk(lease) {

@@ -157,7 +157,10 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 		if _, ok := cmd.(*engine.Attach); ok {
 			list = append(list, &push{to: headOf(cmd).From, outcome: engine.Granted, about: r, must: true})
 		}
-	case engine.EvLeft:
+	case engine.EvLeft, engine.EvParked:
+		if r.phase != waiting {
+			break
+		}
 		if r.attached != nil {
 			// The victim of its own request may get the refusal as its only answer.
 			own := r.attached == headOf(cmd).From && ev.Reason == engine.ByDeadlock
@@ -166,6 +169,9 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Refused, about: r})
 		}
 	case engine.EvGrace, engine.EvClosed, engine.EvEnded:
+		if r.phase == waiting && r.attached != nil {
+			list = append(list, &push{to: r.attached, outcome: engine.Refused, about: r, must: true})
+		}
 		if r.session == nil || r.session.receiver == nil {
 			break
 		}

@@ -110,6 +110,7 @@ type request struct {
 	away       bool          // it was parked once
 	parkEnd    span
 	since      engine.Time // when it was resumed
+	goesBack   bool        // and was away before, so that giving that up parks it again
 	moved      []interlock.Key
 
 	opening span // when the lock_delay of a closed lease is over

@@ -17,6 +17,8 @@ import (
 //	   └───► away: others may have them ──► waiting ──► held, under a new fence
 //	                                   └────────────────▲ free
 //
+// What becomes of a resumption that is given up is in putback.go.
+//
 // Who resumes a lease that is away stands in line by its first arrival, so that
 // nobody who came later is before it. In both cases it is told which of its keys
 // others may have written in between.
@@ -25,12 +27,16 @@ import (
 type parking struct {
 	since, until Time
 	reason       string
-	writes       uint64        // Engine.writes when it was put aside
-	held         time.Duration // for how long it had been held before
+	writes       uint64          // Engine.writes when it was put aside
+	held         time.Duration   // for how long it had been held before
+	fence        interlock.Fence // that it had
 }
 
 // isParked reports whether r is put aside.
 func (r *request) isParked() bool { return r.phase == parked || r.phase == away }
+
+// isPutAside is isParked also for a lease that stands in line to be resumed.
+func (r *request) isPutAside() bool { return r.isParked() || r.phase == waiting && r.goesBack() }
 
 func (e *Engine) park(c *Park) {
 	if code, problem := checkPark(c); code != "" {
@@ -126,8 +132,28 @@ func checkPark(c *Park) (interlock.Code, string) {
 
 // refuseParked tells a caller that a lease must be resumed first.
 func (e *Engine) refuseParked(r *request) {
-	eff := e.refuse(interlock.CodeParked, fmt.Sprintf("the lease on %s is parked: resume it first", r.claims[0].Key))
+	what := "resume it first"
+	if r.phase == waiting {
+		what = "somebody stands in line to resume it, so follow its ticket"
+	}
+	eff := e.refuse(interlock.CodeParked, fmt.Sprintf("the lease on %s is parked: %s", r.claims[0].Key, what))
+	if r.phase == waiting {
+		eff.Ticket = e.ticket(r)
+	}
 	eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.claims[0].Key}
+}
+
+// refuseNotParked tells a caller that there is nothing to resume.
+func (e *Engine) refuseNotParked(r *request) {
+	words := "is not parked, so there is nothing to resume"
+	if r.isPutAside() {
+		words = "stands in line to be resumed already: follow its ticket"
+	}
+	eff := e.refuse(interlock.CodeNotParked, fmt.Sprintf("the lease on %s %s", r.firstKey(), words))
+	eff.Lease = e.lease(r)
+	if r.isPutAside() {
+		eff.Ticket = e.ticket(r)
+	}
 }
 
 func (e *Engine) resume(c *Resume) {
@@ -155,8 +181,7 @@ func (e *Engine) resume(c *Resume) {
 		e.replyOver(r)
 		return
 	case !r.isParked():
-		eff := e.refuse(interlock.CodeNotParked, fmt.Sprintf("the lease on %s is not parked, so there is nothing to resume", r.firstKey()))
-		eff.Lease = e.lease(r)
+		e.refuseNotParked(r)
 		return
 	}
 	t := e.returning(c, r, sess)
@@ -250,13 +275,21 @@ func (e *Engine) resumeInLine(c *Resume, r, t *request) {
 	e.stand(r, c.OnConflict, c.Attach)
 }
 
-// evolveParked puts a lease aside. In a snapshot one that is away never had its
-// keys.
+// evolveParked puts a lease aside, or back. In a snapshot one that is away never
+// had its keys.
 func (e *Engine) evolveParked(ev *Event, r *request) error {
+	if ev.Reason != 0 {
+		return e.evolvePutBack(ev, r)
+	}
+	d := r.deal()
+	p := &parking{since: ev.At, until: ev.At.Add(ev.TTL), reason: ev.Note, held: ev.Held, fence: ev.Fence}
+	if ev.Queued { // it was resumed since
+		d.parking = p
+		return nil
+	}
 	if r.phase != held && r.phase != away {
 		return errUnknown
 	}
-	d := r.deal()
 	if d.arrived == 0 {
 		d.arrived = r.granted.Add(-r.waited)
 	}
@@ -268,8 +301,7 @@ func (e *Engine) evolveParked(ev *Event, r *request) error {
 			r.goAway()
 		}
 	}
-	d.moved = nil
-	d.parking = &parking{since: ev.At, until: ev.At.Add(ev.TTL), reason: ev.Note, writes: e.writes, held: ev.At.Sub(r.granted)}
+	d.moved, d.parking, p.writes = nil, p, e.writes
 	for i := range r.needs {
 		r.needs[i].node.expect()
 	}
@@ -296,6 +328,7 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 		r.agent, r.ttl = "", min(r.ttl, s.ttl)
 	}
 	r.setTerms(t)
+	r.reason, r.ending = 0, nil
 	r.lead, r.renewed, r.told, r.warned, r.spared, r.progress = ev.Lead, ev.At, 0, false, false, nil
 	if r.maxHold > 0 { // what is left of it
 		r.maxHold = max(1, r.maxHold-r.dealings.parking.held)
@@ -306,16 +339,18 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 		r.wait = &wait{arrived: ev.At, asked: ev.At, writes: e.writes}
 		r.setScore()
 		r.enline()
-		r.endParking()
-		r.phase, r.fence, r.granted = waiting, 0, ev.At
+		r.endAbsence()
+		r.phase, r.fence, r.granted, r.waited = waiting, 0, ev.At, 0
 		return nil
 	}
 	r.fence, r.granted = ev.Fence, ev.At
 	e.fence = max(e.fence, ev.Fence)
 	if r.phase == away {
 		r.spend(ev.At)
+		r.endAbsence() // it goes back if Leave crosses the grant
+	} else {
+		r.endParking()
 	}
-	r.endParking()
 	r.phase = held
 	r.hold()
 	return nil
@@ -328,13 +363,18 @@ func (r *request) goAway() {
 
 // endParking forgets that r was put aside.
 func (r *request) endParking() {
+	r.endAbsence()
+	r.dealings.parking = nil
+}
+
+// endAbsence ends that r is put aside.
+func (r *request) endAbsence() {
 	if r.phase == away {
 		r.space.away--
 	}
 	for i := range r.needs {
 		r.needs[i].node.expectNoMore()
 	}
-	r.dealings.parking = nil
 }
 
 // movedKeys gives the keys of r that others may have written since Engine.writes
@@ -353,13 +393,14 @@ func (r *request) movedKeys(since uint64) (moved []interlock.Key) {
 	return moved
 }
 
-// parking describes a parked lease to whoever has its id; nil for others.
+// parking describes a parked lease, also one that stands in line to be resumed; nil
+// for others.
 func (e *Engine) parking(r *request) *interlock.Parking {
-	if !r.isParked() {
+	if !r.isPutAside() {
 		return nil
 	}
 	p := r.dealings.parking
 	return &interlock.Parking{
-		Reason: p.reason, Since: e.now.Sub(p.since), Left: max(0, p.until.Sub(e.now)), Freed: r.phase == away,
+		Reason: p.reason, Since: e.now.Sub(p.since), Left: max(0, p.until.Sub(e.now)), Freed: r.phase != parked,
 	}
 }

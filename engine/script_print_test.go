@@ -155,7 +155,11 @@ func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 		if ev.Freed {
 			how = "frees its keys"
 		}
-		s.printf("parked %s %s fence=%d for %v, %s", l.claims, l.who, l.fence, ev.TTL, how)
+		if ev.Reason != 0 {
+			s.printf("parked again %s %s fence=%d for %v (%v)", l.claims, l.who, l.fence, ev.TTL, ev.Reason)
+		} else {
+			s.printf("parked %s %s fence=%d for %v, %s", l.claims, l.who, l.fence, ev.TTL, how)
+		}
 		l.actor = nil
 	case engine.EvResumed:
 		if ev.Queued {

@@ -135,17 +135,15 @@ func (s *snapshotter) request(r *request) {
 	if r.phase == waiting {
 		ev.Kind, ev.Changed = EvQueued, r.sawWrites()
 		s.event(r.granted, ev)
+		s.parking(r)
 		s.moved(r)
 		return
 	}
 	ev.Fence, ev.Waited, ev.Offer, ev.Changed, ev.Freed = r.fence, r.waited, r.phase == offered, r.changed, r.phase == away
 	s.event(r.granted, ev)
 	switch r.phase {
-	case parked, away:
-		p := r.dealings.parking
-		s.event(p.since, &Event{
-			Kind: EvParked, Namespace: r.space.name, ID: r.id, TTL: p.until.Sub(p.since), Note: p.reason, Freed: r.phase == away,
-		})
+	case parked, away, held, offered:
+		s.parking(r)
 	case closed:
 		s.event(0, &Event{Kind: EvClosed, Namespace: r.space.name, ID: r.id, Reason: r.reason})
 	case inGrace:
@@ -158,6 +156,18 @@ func (s *snapshotter) request(r *request) {
 	s.moved(r)
 }
 
+// parking writes how a lease is parked, or was before it was resumed.
+func (s *snapshotter) parking(r *request) {
+	if !r.isParked() && !r.goesBack() {
+		return
+	}
+	p := r.dealings.parking
+	s.event(p.since, &Event{
+		Kind: EvParked, Namespace: r.space.name, ID: r.id, TTL: p.until.Sub(p.since), Note: p.reason, Freed: r.phase == away,
+		Held: p.held, Fence: p.fence, Queued: r.goesBack(),
+	})
+}
+
 // moved writes which keys of a lease that was parked others may have written.
 func (s *snapshotter) moved(r *request) {
 	d := r.dealings
@@ -166,7 +176,7 @@ func (s *snapshotter) moved(r *request) {
 	}
 	keys := d.moved
 	switch {
-	case d.parking != nil:
+	case r.isParked():
 		keys = r.movedKeys(d.parking.writes)
 	case r.phase == waiting:
 		keys = r.movedKeys(r.wait.writes)

@@ -21,6 +21,8 @@ func (e *Engine) follow(r *request, attach bool) {
 		}
 		e.arm(r)
 		e.replyQueued(r)
+	case parked, away:
+		e.refuseParked(r)
 	case closed, over:
 		e.replyOver(r)
 	default:
@@ -44,17 +46,15 @@ func (e *Engine) leave(c *Leave) {
 		return
 	}
 	switch r.phase {
-	case waiting:
-		caller := r.wait.caller
-		ev := e.event(EvLeft, r)
-		ev.Reason, ev.Waited, ev.Actor = ByLeaving, e.now.Sub(r.wait.arrived), c.Actor
-		e.tag(ev, Done)
-		e.emit(ev)
-		if caller != nil {
-			e.refuseGone(caller, r)
-		}
-	case closed, over:
+	case parked, away, closed, over:
 	default:
+		if r.phase == waiting || r.goesBack() {
+			ev := e.leaving(r, ByLeaving)
+			ev.Actor = c.Actor
+			e.tag(ev, Done)
+			e.giveUp(r, ev)
+			break
+		}
 		ev := e.ending(r, ByLeaving)
 		ev.Actor = c.Actor
 		e.tag(ev, Done)

@@ -32,13 +32,9 @@ func (e *Engine) sacrifice(cycle []*wait) {
 	}
 	r := cycle[0].req.whole()
 	forfeit := r.party.forfeit(cycle[len(cycle)-1])
-	caller := r.wait.caller
-	ev := e.event(EvLeft, r)
-	ev.Reason, ev.Cycle, ev.Waited = ByDeadlock, steps, e.now.Sub(r.wait.arrived)
-	e.emit(ev)
-	if caller != nil && r != e.asking {
-		e.refuseGone(caller, r)
-	}
+	ev := e.leaving(r, ByDeadlock)
+	ev.Cycle = steps
+	e.giveUp(r, ev)
 	for _, l := range forfeit {
 		if e.full() {
 			return

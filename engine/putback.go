@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Giving up a resumption. Whoever leaves the line in which it stands for a parked
+// lease, or dies there, gives up the resumption and not the lease, which a human
+// may have approved by then. The lease is put back as it was: away, with what is
+// left of its time, its first arrival, and what others may have written since.
+//
+//	away ──► waiting ──► offered ──► held     or away ──► held at once
+//	 ▲          │           │          │
+//	 └──────────┴───────────┴──────────┘ Leave; and of the first two a lapse, the end
+//	                                     of the session, a deadlock, the wait limit
+//
+// Leave alone puts back what is held: it may have crossed the grant.
+
+// goesBack reports whether r was away and is being resumed, so that it is put back
+// when that is given up.
+func (r *request) goesBack() bool {
+	switch r.phase {
+	case waiting, offered, held:
+		return r.dealings != nil && r.dealings.parking != nil
+	}
+	return false
+}
+
+// leaving fills the scratch event for a waiter's leaving the line, or for what else
+// puts r back.
+func (e *Engine) leaving(r *request, why Reason) *Event {
+	if !r.goesBack() {
+		ev := e.event(EvLeft, r)
+		ev.Reason, ev.Waited = why, e.now.Sub(r.wait.arrived)
+		return ev
+	}
+	p := r.dealings.parking
+	ev := e.event(EvParked, r)
+	ev.Reason, ev.Freed, ev.TTL, ev.Note, ev.Fence, ev.Held = why, true, max(0, p.until.Sub(e.now)), p.reason, p.fence, p.held
+	switch r.phase {
+	case waiting:
+		ev.Waited = e.now.Sub(r.wait.arrived)
+	case held:
+		ev.Fence, ev.Held = r.fence, p.held+e.now.Sub(r.granted)
+	default:
+		ev.Fence = r.fence
+	}
+	return ev
+}
+
+// giveUp folds ev, which leaving has filled, and tells whoever listened for r's grant.
+func (e *Engine) giveUp(r *request, ev *Event) {
+	var caller Caller
+	if r.phase == waiting && r != e.asking {
+		caller = r.wait.caller
+	}
+	if e.emit(ev); r.isParked() {
+		e.arm(r)
+	}
+	if caller != nil {
+		e.refuseGone(caller, r)
+	}
+}
+
+// evolvePutBack folds that a resumption was given up.
+func (e *Engine) evolvePutBack(ev *Event, r *request) error {
+	if !r.goesBack() {
+		return errUnknown
+	}
+	d := r.dealings
+	p := d.parking
+	for i := range r.needs {
+		r.needs[i].node.expect()
+	}
+	if r.phase == waiting {
+		d.moved = r.movedKeys(r.wait.writes)
+		r.unline()
+		e.changed(r)
+		e.disown(r)
+	} else {
+		e.orphan(r)
+		e.giveBack(r)
+	}
+	r.unask()
+	if r.maxHold > 0 { // resuming takes it off again
+		r.maxHold += p.held
+	}
+	p.held, p.fence, p.writes = ev.Held, ev.Fence, e.writes
+	r.wait, r.fence, r.reason, r.ending = nil, ev.Fence, ev.Reason, endingOf(ev)
+	r.goAway()
+	return nil
+}
+
+// refusePutBack tells whoever listened for the grant of a parked lease why it did
+// not come.
+func (e *Engine) refusePutBack(to Caller, r *request) {
+	eff := e.effect(to, Refused)
+	eff.Code, eff.Lease = putBackCode(r.reason), e.lease(r)
+	eff.Message = fmt.Sprintf("the lease on %s %s; it is parked again, and can be resumed for another %v",
+		r.firstKey(), putBackWords[r.reason], max(0, e.endOf(r).Sub(e.now)))
+	eff.Conflict = e.situation(r.space, r.firstKey())
+	if r.ending != nil {
+		eff.Conflict.Cycle = r.ending.cycle
+	}
+}
+
+// putBackWords say why a parked lease was not resumed.
+var putBackWords = [...]string{
+	ByTarget:    "", // the last there is
+	BySession:   "was not resumed: the session that waited for it was closed",
+	ByDeath:     "was not resumed: the session that waited for it sent no heartbeat within its ttl",
+	ByLapse:     "was not resumed: nobody asked after its ticket in time",
+	ByLeaving:   "was not resumed: its ticket left the line",
+	ByDeadlock:  "was not resumed: waiting for it would have been a deadlock",
+	ByWaitLimit: "was not resumed: it stood in line for as long as it may",
+}
+
+func putBackCode(why Reason) interlock.Code {
+	switch why {
+	case BySession, ByDeath:
+		return interlock.CodeSessionEnded
+	case ByLapse:
+		return interlock.CodeOfferLapsed
+	case ByDeadlock:
+		return interlock.CodeDeadlock
+	case ByWaitLimit:
+		return interlock.CodeWaitLimit
+	}
+	return interlock.CodeLeft
+}
