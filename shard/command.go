@@ -78,11 +78,14 @@ func receiverOf(cmd engine.Command) Receiver {
 }
 
 // visit goes through the mailbox like a command, but is run by the owner
-// goroutine itself: a query, or a change of what the engine admits. It is
-// finished when all that it can have seen is durable.
+// goroutine itself: a query, or a change of what the engine admits. run is called
+// until it reports that it is done, other namespaces have their turns between, and
+// no command of its own does. It is finished when all that it can have seen is
+// durable.
 type visit struct {
 	engine.Head // makes it a Command
-	run         func(o *owner, now engine.Time)
+	run         func(o *owner, now engine.Time) (done bool)
+	generation  int // of the engine with which it began; 0 before
 	tick        engine.Tick
 
 	mu        sync.Mutex // held while run runs, so that giving up waits for it
@@ -91,13 +94,11 @@ type visit struct {
 	at        interlock.At
 }
 
-// step runs the visit, unless its caller has given up.
-func (v *visit) step(o *owner) {
+// step goes on with the visit, unless its caller has given up.
+func (v *visit) step(o *owner) (done bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !v.abandoned {
-		v.run(o, v.At)
-	}
+	return v.abandoned || v.run(o, v.At)
 }
 
 func (v *visit) finish(at interlock.At, err error) {
@@ -107,7 +108,7 @@ func (v *visit) finish(at interlock.At, err error) {
 
 // visit has run called by the owner goroutine and returns when all that it can
 // have seen is durable.
-func (s *Shard) visit(ctx context.Context, namespace interlock.Namespace, run func(o *owner, now engine.Time)) (interlock.At, error) {
+func (s *Shard) visit(ctx context.Context, namespace interlock.Namespace, run func(o *owner, now engine.Time) (done bool)) (interlock.At, error) {
 	if err := ctx.Err(); err != nil {
 		return interlock.At{}, err
 	}

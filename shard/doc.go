@@ -15,8 +15,8 @@
 //   - for the commands of its own namespace that came before it,
 //   - for the turn that is under way, and for one turn of each other namespace in
 //     which something waits or is due: a turn is 64 commands or 96 µs of the owner's
-//     time, whichever comes first, and is overrun by 8 commands, one query or one
-//     step of what is due at most,
+//     time, whichever comes first, and is overrun by 8 commands, one query (or one
+//     look of a survey) or one step of what is due at most,
 //   - and, when the group is full, for the append that is under way.
 //
 // From its step to its answer it waits for that append and for its own, of 1,024

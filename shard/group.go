@@ -45,7 +45,7 @@ type group struct {
 	refusal *interlock.Error
 
 	lag  time.Duration // how long the command that waited longest had waited
-	work time.Duration // what its steps took
+	work time.Duration // what its steps count for
 
 	entries [][]byte // the entries, cut for Append
 }

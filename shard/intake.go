@@ -37,6 +37,12 @@ func (q *backlog) pop() engine.Command {
 	return cmd
 }
 
+// unpop puts the command back that pop gave.
+func (q *backlog) unpop(cmd engine.Command) {
+	q.next--
+	q.out[q.next] = cmd
+}
+
 // taken counts the commands that the owner has taken and not carried out.
 func (q *backlog) taken() int { return len(q.out) - q.next }
 

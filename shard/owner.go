@@ -129,21 +129,28 @@ func (o *owner) quiesce() {
 	o.s.free <- g
 }
 
-// step carries one command out. It reports whether that was a visit, of which
-// nobody knows what it costs.
-func (o *owner) step(cmd engine.Command) (visited bool) {
-	v, ok := cmd.(*visit)
-	if !ok {
-		o.cur.step(o.eng, cmd)
+// visit goes on with a visit. The last piece of it is a step like any other, so that
+// it is finished when all that it has seen is durable.
+func (o *owner) visit(v *visit) (done bool) {
+	switch v.generation {
+	case o.generation:
+	case 0:
+		v.generation = o.generation
+		if v.Namespace != "" {
+			// A query sees its namespace as of its own time.
+			v.tick.At, v.tick.Namespace = v.At, v.Namespace
+			o.cur.step(o.eng, &v.tick)
+		}
+	default: // what it has seen was thrown away with the engine
+		err := *noSpace
+		err.At = o.s.At()
+		v.finish(err.At, &err)
+		return true
+	}
+	if !v.step(o) {
 		return false
 	}
-	if v.Namespace != "" {
-		// A query sees its namespace as of its own time.
-		v.tick.At, v.tick.Namespace = v.At, v.Namespace
-		o.cur.step(o.eng, &v.tick)
-	}
-	v.step(o)
-	o.cur.mark(cmd, len(o.cur.out.Entry))
+	o.cur.mark(v, len(o.cur.out.Entry))
 	return true
 }
 

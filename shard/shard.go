@@ -108,16 +108,28 @@ func (s *Shard) Do(ctx context.Context, cmd engine.Command) (engine.Effect, inte
 // must not keep the engine and must not call the shard. When Read returns an error, query may have
 // run or not, but it does not run any more, and what it saw must not be shown.
 func (s *Shard) Read(ctx context.Context, namespace interlock.Namespace, query func(*engine.Engine, engine.Time)) (interlock.At, error) {
-	return s.visit(ctx, namespace, func(o *owner, now engine.Time) { query(o.eng, now) })
+	return s.Survey(ctx, namespace, func(e *engine.Engine, now engine.Time) bool {
+		query(e, now)
+		return true
+	})
+}
+
+// Survey is Read for a query that looks at much. look is called again and again
+// until it reports that it is done, and should look at little each time: other
+// namespaces have their turns between. It sees one state of its own namespace, of
+// which no command is carried out meanwhile.
+func (s *Shard) Survey(ctx context.Context, namespace interlock.Namespace, look func(*engine.Engine, engine.Time) (done bool)) (interlock.At, error) {
+	return s.visit(ctx, namespace, func(o *owner, now engine.Time) bool { return look(o.eng, now) })
 }
 
 // Drain stops granting: new sessions, leases and waits are refused with
 // CodeShuttingDown, and nobody is taken from the line any more. What gives
 // something back still works. It returns when that is in force.
 func (s *Shard) Drain(ctx context.Context) error {
-	_, err := s.visit(ctx, "", func(o *owner, _ engine.Time) {
+	_, err := s.visit(ctx, "", func(o *owner, _ engine.Time) bool {
 		o.draining = true
 		o.setLimit(o.limit.LowSpace)
+		return true
 	})
 	return err
 }

@@ -64,16 +64,16 @@ func (o *owner) turn() {
 		var steps int
 		steps, listed = o.advance(q)
 		now := time.Now()
-		spent := now.Sub(began)
+		spent := max(now.Sub(began), time.Duration(steps)*leastTime)
 		began = now
 		o.cur.work += spent
-		q.credit -= max(spent, time.Duration(steps)*leastTime)
+		q.credit -= spent
 	}
 	o.gather() // newcomers go ahead of it
 	if listed {
 		o.ring.push(q)
 	}
-	if o.cur.work >= turnTime || len(o.cur.cmds) >= turnCommands {
+	if o.cur.work >= turnTime {
 		o.offer() // although more could be stepped into it
 	}
 }
@@ -103,9 +103,16 @@ func (o *owner) advance(q *backlog) (steps int, listed bool) {
 	}
 	for steps < stretch && q.taken() > 0 && !o.cur.full() {
 		steps++
-		if o.step(q.pop()) {
-			break
+		cmd := q.pop()
+		v, ok := cmd.(*visit)
+		if !ok {
+			o.cur.step(o.eng, cmd)
+			continue
 		}
+		if !o.visit(v) {
+			q.unpop(v)
+		}
+		break // nobody knows what it has cost
 	}
 	return steps, true
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/journal/memjournal"
 )
 
 // stall keeps the owner busy until the returned function is called.
@@ -28,7 +30,7 @@ func (r *rig) visitIn(namespace interlock.Namespace, run func()) (done <-chan er
 	r.Helper()
 	v := &visit{
 		Head: engine.Head{Namespace: namespace}, done: make(chan error, 1),
-		run: func(*owner, engine.Time) { run() },
+		run: func(*owner, engine.Time) bool { run(); return true },
 	}
 	if err := r.shard.mail.put([]engine.Command{v}); err != nil {
 		r.Error("put:", err)
@@ -315,5 +317,86 @@ func TestOneNamespaceInOneSubmit(t *testing.T) {
 		other := acquire(nil, "a")
 		other.Namespace = "other"
 		_ = r.shard.Submit(acquire(nil, "a"), other)
+	})
+}
+
+// A survey looks piece by piece: other namespaces have their turns between, and its
+// own has none, so it sees one state.
+func TestSurvey(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		let := r.stall()
+		const pieces = 1000
+		var between []interlock.Namespace
+		looks, finished := 0, make(chan error, 1)
+		go func() {
+			_, err := r.shard.Survey(r.Context(), "test", func(*engine.Engine, engine.Time) bool {
+				looks++
+				return looks == pieces
+			})
+			finished <- err
+		}()
+		synctest.Wait()
+		for range 2 * pieces {
+			r.visitIn("other", func() {
+				if looks > 0 && looks < pieces {
+					between = append(between, "other")
+				}
+			})
+			r.visitIn("test", func() {
+				if looks != pieces {
+					t.Error("a command of its own namespace came between")
+				}
+			})
+		}
+		let()
+		if err := <-finished; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if looks != pieces {
+			t.Errorf("%d looks, want %d", looks, pieces)
+		}
+		if len(between) < pieces/2 {
+			t.Errorf("%d commands of the other namespace came between %d looks", len(between), pieces)
+		}
+	})
+}
+
+// A survey whose engine is thrown away is refused: what it has seen was never
+// written. One whose caller has gone is not gone on with.
+func TestSurveyThatCannotEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		gone := errors.New("gone")
+		ctx, cancel := context.WithCancelCause(r.Context())
+		began := make(chan struct{}, 1)
+		endless := func(*engine.Engine, engine.Time) bool {
+			select {
+			case began <- struct{}{}:
+			default:
+			}
+			return false
+		}
+		go func() { <-began; cancel(gone) }()
+		if _, err := r.shard.Survey(ctx, "test", endless); !errors.Is(err, context.Canceled) {
+			t.Errorf("a survey whose caller has gone: %v", err)
+		}
+
+		refused := make(chan error, 1)
+		go func() {
+			_, err := r.shard.Survey(r.Context(), "test", endless)
+			refused <- err
+		}()
+		<-began
+		r.store.Inject(memjournal.NoSpace)
+		other := acquire(newInbox(), "a")
+		other.Namespace = "other"
+		r.submit(other)
+		if err := <-refused; !errors.Is(err, &interlock.Error{Code: interlock.CodeNoSpace}) {
+			t.Errorf("a survey over a rebuild: %v", err)
+		}
+		<-time.After(2 * fullFor)
+		r.expect(engine.Granted, acquire(nil, "a"))
 	})
 }
