@@ -343,10 +343,8 @@ type feature string
 const (
 	// A barrier whose last party is kept away by somebody in line behind the first.
 	barrierLine feature = "circles through a barrier and the line"
-	// The parts of a dead member stay closed for its lock_delay.
-	closedParts feature = "lock_delay of members"
-	// A waiter for tokens is woken when the one ahead of it was granted.
-	tokensAhead feature = "tokens behind one who gets his"
+	// What is asked about the parts of a closed member is answered as for any closed lease.
+	closedParts feature = "the parts of closed members"
 	// A session that waits for a flow of its own is forgotten when it ends.
 	ownSession feature = "declared waits within a session"
 	// A lease that was asked to yield and then converted is lost with its newest fence.

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -44,9 +43,6 @@ func (p *player) convert(o *op) error {
 	}
 	if o.r[4]>>16%3 == 0 {
 		c.Claims = append(c.Claims, more...)
-	}
-	if lacking[tokensAhead] {
-		c.Claims = slices.DeleteFunc(c.Claims, func(claim interlock.Claim) bool { return claim.Key == "t" })
 	}
 	if o.r[4]>>20%32 > 0 {
 		c.Claims = dedupe(c.Claims)

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -135,9 +134,6 @@ func (p *player) acquire(o *op) error {
 	c.Group = among(o.r[9]>>20, "", "", "x", "y")
 	c.Actor = among(o.r[9]>>24, "", "", "web")
 	c.Claims = p.claims(o)
-	if lacking[tokensAhead] && len(c.Claims) > 1 {
-		c.Claims = slices.DeleteFunc(c.Claims, func(claim interlock.Claim) bool { return claim.Key == "t" })
-	}
 	if len(c.Claims) > 1 && o.r[9]%4 == 0 {
 		c.Claims, c.Any = dedupe(c.Claims), true
 	}
@@ -152,9 +148,6 @@ func (p *player) acquire(o *op) error {
 			c.Claims[0] = interlock.Claim{Key: "m", Mode: interlock.Shared}
 		case 4:
 			c.Claims[0] = interlock.Claim{Key: "m/0/x", Mode: interlock.Exclusive}
-		}
-		if lacking[closedParts] {
-			c.LockDelay = 0
 		}
 		c.Division = among(o.r[9]>>8, interlock.ByHash, interlock.ByHash, interlock.ByRange, interlock.ByLoad)
 	}
@@ -325,6 +318,9 @@ func (p *player) lease(o *op) error {
 	if !ok {
 		return nil
 	}
+	if p.isClosedPart(r) {
+		return nil
+	}
 	head := p.head(r, o.r[2])
 	id := interlock.LeaseID(r.ask.ID)
 	switch o.kind {
@@ -356,6 +352,11 @@ func (p *player) fenced(o *op) error {
 	return p.step(&engine.CheckFence{Head: head, Key: key, Fence: r.fence})
 }
 
+// isClosedPart reports whether r is a part of a closed member, and not to be asked about.
+func (p *player) isClosedPart(r *request) bool {
+	return lacking[closedParts] && r.member != nil && r.member.phase == closed
+}
+
 // moment chooses how far to go: a little, far, or to the next deadline, just
 // before it or just after it.
 func (p *player) moment(o *op) engine.Time {
@@ -373,7 +374,7 @@ func (p *player) moment(o *op) engine.Time {
 // the Tick that says so.
 func (p *player) race(o *op) error {
 	r, ok := pick(o.r[0], p.m.inPhase(held))
-	if !ok {
+	if !ok || r.member != nil && lacking[closedParts] {
 		return nil
 	}
 	end := r.hardEnd().hi
