@@ -109,6 +109,7 @@ const (
 	ByBase       Reason = 15 // the lease that it would have changed or belongs to is over
 	ByParking    Reason = 16 // it was parked for as long as it may be
 	ByTarget     Reason = 17 // the session for which it waited is over
+	ByPattern    Reason = 18 // its key will never have as many permits, since the pattern changed
 )
 
 var reasonNames = [...]string{
@@ -116,6 +117,7 @@ var reasonNames = [...]string{
 	BySession: "session_closed", ByDeath: "session_expired", ByLapse: "lapsed", ByLeaving: "left", ByDeadlock: "deadlock",
 	ByWaitLimit: "wait_limit", ByPreemption: "preempted", ByBreak: "barrier_broken", ByConversion: "converted",
 	ByBase: "lease_ended", ByParking: "park_limit", ByTarget: "target_ended",
+	ByPattern: "pattern_changed",
 }
 
 func (r Reason) String() string {

@@ -16,6 +16,8 @@ func goneCode(r *request) interlock.Code {
 		return interlock.CodeReleased
 	case ByRevocation:
 		return interlock.CodeRevoked
+	case ByPattern:
+		return interlock.CodeTooManyPermits
 	case BySession, ByTarget:
 		return interlock.CodeSessionEnded
 	case ByDeadlock:
@@ -86,6 +88,7 @@ var lostWords = [...]string{
 	ByDeadlock:   "was not granted: waiting for it would have been a deadlock",
 	ByConversion: "was converted",
 	ByBase:       "was not converted: it came to its end before",
+	ByPattern:    "was not granted: since its pattern changed, the key will never have as many permits",
 	ByTarget:     "is over: the session for which it waited has ended",
 	ByParking:    "ended: it was parked for as long as it may be",
 	ByWaitLimit:  "was not granted: its request stood in line for as long as it may",

@@ -193,6 +193,8 @@ func gone(r *request) []interlock.Code {
 		return []interlock.Code{interlock.CodePreempted}
 	case engine.ByParking:
 		return []interlock.Code{interlock.CodeExpired, interlock.CodeTaken}
+	case engine.ByPattern:
+		return []interlock.Code{interlock.CodeTooManyPermits}
 	case engine.ByWaitLimit:
 		return []interlock.Code{interlock.CodeWaitLimit}
 	case engine.ByBase:

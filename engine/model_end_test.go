@@ -200,6 +200,10 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 		if limit, ok := r.waitEnd(); !ok || !limit.mayBeDue(m.now) {
 			return wrong
 		}
+	case engine.ByPattern:
+		if !m.neverServed(r) {
+			return wrong
+		}
 	case engine.ByTarget:
 		if r.target == nil || !r.target.session.ended {
 			return wrong

@@ -64,6 +64,16 @@ func mostPermits(p *interlock.Pattern, group string) uint32 {
 	return most
 }
 
+// neverServed reports whether r wants more of a key than it can ever have.
+func (m *model) neverServed(r *request) bool {
+	for _, c := range r.claims {
+		if p := m.pattern(r.ns, c.Key); p != nil && c.Mode == interlock.Permits && c.Count > mostPermits(p, r.ask.Group) {
+			return true
+		}
+	}
+	return false
+}
+
 func burst(p *interlock.Pattern) uint32 {
 	if p.Burst > 0 {
 		return p.Burst

@@ -115,7 +115,7 @@ func (m *model) byTime(ev *engine.Event) bool {
 	case engine.ByPreemption, engine.ByDeadlock:
 		r := m.byNum(ev.Num)
 		return r != nil && r.phase == inGrace
-	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByLapse, engine.ByWaitLimit, engine.ByParking, engine.ByBase, engine.ByBreak, engine.ByTarget:
+	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByLapse, engine.ByWaitLimit, engine.ByParking, engine.ByBase, engine.ByBreak, engine.ByTarget, engine.ByPattern:
 		return ev.RequestID == ""
 	}
 	return false

@@ -212,6 +212,14 @@ func (r *request) countsAgainst(m *need) shortage {
 	return short
 }
 
+// hopeless reports whether the key of one of r's needs will never have as many
+// permits as r wants there, because its pattern changed while r stood in line. Who
+// has other ways to be served is not.
+func (r *request) hopeless(m *need) bool {
+	return m.counts == interlock.Permits && r.trunk == nil && m.node.pool.policy != nil &&
+		r.countOf(m) > m.node.pool.policy.most(r.terms.groupName())
+}
+
 // ahead adds up what the waiters before r want.
 func (p *pool) ahead(r *request) (sum uint64) {
 	if p.node.line != nil {

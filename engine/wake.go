@@ -157,12 +157,16 @@ func (e *Engine) consider(c candidate) {
 	p := c.place
 	p.ready = false
 	if r := p.req; r.num == c.num && r.phase == waiting && p.watching {
-		if r.blockedAt(&r.needs[p.need]) {
+		if m := &r.needs[p.need]; r.blockedAt(m) {
 			e.armPool(c.node.pool)
-			if !p.apart {
+			if r.hopeless(m) {
+				e.leaveLine(r, ByPattern)
+			} else if !p.apart {
 				return
 			}
-		} else if b := r.blocker(); b >= 0 {
+		} else if b := r.blocker(); b >= 0 && r.hopeless(&r.needs[b]) {
+			e.leaveLine(r, ByPattern)
+		} else if b >= 0 {
 			e.watch(r, b)
 		} else if r.barrier() == nil {
 			p.setWatching(false)
