@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -57,8 +58,10 @@ func (c *Client) due() time.Duration {
 	if !now.Before(s.check) {
 		for _, g := range s.overdue(now) {
 			s.gaveUp[g.flow] = true
-			s.lost(g, expiredHere(g, now.Sub(s.beatAt)), true)
-			if g.of == nil { // a part goes with its membership
+			why := endedHere(g, now)
+			over := why.Code != interlock.CodeInGrace
+			s.lost(g, why, over)
+			if over && g.of == nil { // a part goes with its membership
 				c.drop(s, g, proto.OpRelease) // the server may still think that it is held
 			}
 		}

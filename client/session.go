@@ -143,22 +143,28 @@ func (s *session) overdue(now time.Time) (gone []*grant) {
 	return gone
 }
 
-// expiredHere is what a holder is told whose lease ended by this machine's clock.
-func expiredHere(g *grant, silent time.Duration) *interlock.Error {
+// endedHere is what a holder is told whose lease ended by this machine's clock. Of
+// the times that end a lease, max_hold is the one whose end both sides know
+// beforehand, so the grace after it counts here too.
+func endedHere(g *grant, now time.Time) *interlock.Error {
 	e := &interlock.Error{
-		Code: interlock.CodeExpired, Key: g.key(),
-		Message: "the lease on " + string(g.key()) + " counts as lost: no server confirmed a heartbeat for " + silent.Round(time.Millisecond).String() +
-			"; write nothing more under it, and acquire again when the server can be reached",
-		Advice:  interlock.Advice{Action: interlock.ActReRead, Message: "write nothing more under the lease; acquire again and read again"},
-		EndedBy: "ttl",
-		At:      g.at,
+		Code: interlock.CodeExpired, Key: g.key(), At: g.at,
+		Advice: interlock.Advice{Action: interlock.ActReRead, Message: "write nothing more under the lease; acquire again and read again"},
 	}
-	switch now := g.c.now(); {
+	lease, silent := "the lease on "+string(g.key()), now.Sub(g.s.beatAt)
+	capped := !g.capAt.IsZero() && !now.Before(g.capAt)
+	grace := g.capAt.Add(g.info.Grace).Sub(now).Round(time.Millisecond)
+	switch {
 	case silent >= g.info.TTL:
-	case !g.capAt.IsZero() && !now.Before(g.capAt):
-		e.EndedBy, e.Message = "max_hold", "the lease on "+string(g.key())+" was held for as long as it may be; write nothing more under it"
+		e.EndedBy, e.Message = "ttl", lease+" counts as lost: no server confirmed a heartbeat for "+silent.Round(time.Millisecond).String()+
+			"; write nothing more under it, and acquire again when the server can be reached"
+	case capped && grace > 0:
+		e.Code, e.EndedBy, e.Message = interlock.CodeInGrace, "max_hold", lease+" was held for as long as it may be; commit what is finished and release it within "+grace.String()
+		e.Advice = interlock.Advice{Action: interlock.ActStop, Message: "begin nothing new; commit what is finished and release within " + grace.String()}
+	case capped:
+		e.EndedBy, e.Message = "max_hold", lease+" was held for as long as it may be; write nothing more under it"
 	default:
-		e.EndedBy, e.Message = "stall", "no progress was reported for so long that the lease on "+string(g.key())+" counts as stalled; write nothing more under it"
+		e.EndedBy, e.Message = "stall", "no progress was reported for so long that "+lease+" counts as stalled; write nothing more under it"
 	}
 	return e
 }
