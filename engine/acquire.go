@@ -25,8 +25,11 @@ func (e *Engine) acquire(c *Acquire) {
 	}
 	if code != "" {
 		eff := e.refuse(code, problem)
-		if code == interlock.CodeInvalidKey {
+		switch code {
+		case interlock.CodeInvalidKey:
 			eff.Conflict = &Conflict{Key: badKey(c.Claims)}
+		case interlock.CodeUnknownPattern:
+			eff.Conflict = &Conflict{Nearest: e.spaces[c.Namespace].memberLists()}
 		}
 		return
 	}
@@ -330,6 +333,7 @@ func checkAcquire(c *Acquire) (interlock.Code, string) {
 	if code, problem := checkSize(c); code != "" {
 		return code, problem
 	}
+	c.Any = c.Any && len(c.Claims) > 1 // one alternative is an ordinary claim
 	if problem := checkNamespace(c.Namespace); problem != "" {
 		return interlock.CodeInvalidNamespace, problem
 	}

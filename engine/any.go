@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -190,6 +191,22 @@ func (e *Engine) expand(c *Acquire) (interlock.Code, string) {
 	return "", ""
 }
 
+// memberLists gives what the patterns that list members say of them, of the first few
+// patterns by name.
+func (s *space) memberLists() (list []string) {
+	const most = 8
+	if s == nil {
+		return nil
+	}
+	byName := slices.SortedFunc(slices.Values(s.patterns), func(a, b *policy) int { return strings.Compare(a.Name, b.Name) })
+	for _, p := range byName {
+		if len(p.Members) > 0 && len(list) < most {
+			list = append(list, p.Members[0])
+		}
+	}
+	return list
+}
+
 // checkSize says what is wrong with how much c asks for, or "".
 func checkSize(c *Acquire) (interlock.Code, string) {
 	n := len(c.Claims)
@@ -199,8 +216,8 @@ func checkSize(c *Acquire) (interlock.Code, string) {
 		}
 		return "", ""
 	}
-	if n == 0 || n == 1 && c.Prefix == "" || n > interlock.MaxAlternatives {
-		return interlock.CodeTooManyClaims, fmt.Sprintf("%d alternatives: a request for any one of several has 2 to %d", n, interlock.MaxAlternatives)
+	if n == 0 || n > interlock.MaxAlternatives {
+		return interlock.CodeTooManyClaims, fmt.Sprintf("%d alternatives: a request for any one of several has 1 to %d", n, interlock.MaxAlternatives)
 	}
 	bytes := 0
 	for i := range c.Claims {

@@ -41,9 +41,9 @@ func (e *Engine) declare(c *Declare) {
 		t.owner = c.Actor
 	}
 	r.setTerms(t)
-	if sess == target && r.targetFlow == r.flow.name {
+	if sess == target && (r.targetFlow == "" || r.targetFlow == r.flow.name) {
 		e.discard(r)
-		e.refuse(interlock.CodeInvalidRequest, "a flow cannot wait for itself")
+		e.refuse(interlock.CodeInvalidRequest, "a flow cannot wait for itself, nor for the whole session that it belongs to: name another flow")
 		return
 	}
 	e.try(r)

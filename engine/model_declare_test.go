@@ -60,7 +60,7 @@ func (m *model) declaredOn(c *engine.Declare) (*target, []interlock.Code) {
 		return nil, []interlock.Code{interlock.CodeSessionEnded, interlock.CodeUnknownSession}
 	case len(live) == 0:
 		return nil, []interlock.Code{interlock.CodeUnknownSession}
-	case live[0] == self && c.On.Flow == flow:
+	case live[0] == self && (c.On.Flow == flow || c.On.Flow == ""):
 		return nil, []interlock.Code{interlock.CodeInvalidRequest}
 	}
 	return &target{live[0], c.On.Flow}, nil

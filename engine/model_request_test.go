@@ -20,6 +20,7 @@ func (m *model) newRequest(ask *engine.Acquire, num uint64) *request {
 			r.claims, r.ask.Any = append(r.claims, interlock.Claim{Key: key, Mode: interlock.Exclusive}), true
 		}
 	}
+	r.ask.Any = r.ask.Any && len(r.claims) > 1
 	switch {
 	case r.session == nil:
 		r.ask.Flow = "" // flows are a session's
@@ -82,7 +83,7 @@ func (m *model) wrongWith(c *engine.Acquire) (codes []interlock.Code) {
 	codes = append(codes, m.wrongClaims(&c.Head, c.Claims, c.Group, counted...)...)
 	if c.Any {
 		codes = slices.DeleteFunc(codes, func(code interlock.Code) bool { return code == interlock.CodeTooManyClaims })
-		if n := len(c.Claims); n < 2 || n > interlock.MaxAlternatives {
+		if n := len(c.Claims); n < 1 || n > interlock.MaxAlternatives {
 			codes = append(codes, interlock.CodeTooManyClaims)
 		}
 	}

@@ -218,6 +218,7 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		if c != nil && len(c.Nearest) > 0 {
 			return say("spell the key like one of %s; a spelling of your own would exclude nobody", quotedList(c.Nearest))
 		}
+		return interlock.Advice{Action: interlock.ActAskHuman, Message: "no pattern of the namespace lists members: have an operator set one that does, or name the keys"}
 	}
 	if eff.Lease.EndedBy == engine.ByTarget.String() {
 		return interlock.Advice{Action: interlock.ActReRead, Message: "the one for whom you waited is over and will not answer any more: go on without it, or find out who has taken its work over"}

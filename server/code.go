@@ -50,7 +50,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeTooManyClaims: {
 		400, "Too many claims, or none", interlock.ActStop, 0,
-		"claim between 1 and 64 keys, or one common ancestor of them",
+		"name as many as the message allows: for all of a set one common ancestor will do, for any of a pool any_prefix",
 	},
 	interlock.CodeDuplicateClaim: {
 		400, "A key is claimed twice", interlock.ActStop, 0,

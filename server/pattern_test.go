@@ -47,7 +47,7 @@ func TestBadPatterns(t *testing.T) {
 			`{"pattern":"a:{id"}`:                                                                                  `shape "a:{id"`,
 			`{"pattern":"a:{id}","burst":3}`:                                                                       "without a rate",
 			`{"pattern":"a:{id}","ttl_ms":999}`:                                                                    "ttl",
-			`{"pattern":"a:{id}","ttl_ms":20000,"max_ttl_ms":10000}`:                                               "a default is above its maximum",
+			`{"pattern":"a:{id}","ttl_ms":20000,"max_ttl_ms":10000}`:                                               "ttl 20s is above max_ttl 10s",
 			`{"pattern":"a:{id}","members":["b:1"]}`:                                                               "does not fit the shape",
 			`{"pattern":"a:{id}","groups":[{"name":"x","min":1}]}`:                                                 "groups share out a capacity",
 			`{"pattern":"a:{id}","capacity":4,"groups":[{"name":"x","min":3,"max":2}]}`:                            "min <= max <= capacity",
@@ -140,7 +140,9 @@ func TestPatternTimes(t *testing.T) {
 func TestAnyOfAPool(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
+		d.post("/v1/leases", `{"any_prefix":"gpu:"}`).want(400, "unknown_key_pattern").says("advice.message", "have an operator set one")
 		d.pattern("gpu", `{"pattern":"gpu:{n:int}","members":["gpu:{0..1}"]}`)
+		d.post("/v1/leases", `{"any_prefix":"tpu:"}`).want(400, "unknown_key_pattern").is("nearest.0", "gpu:{0..1}").says("advice.message", `like one of "gpu:{0..1}"`)
 		first := d.post("/v1/leases", `{"any_prefix":"gpu:"}`).want(200).is("lease.claims.0.key", "gpu:0")
 		d.post("/v1/leases", `{"any":true,"claims":[{"key":"gpu:0"},{"key":"gpu:1"}]}`).want(200).is("lease.claims.0.key", "gpu:1")
 		d.post("/v1/leases", `{"any_prefix":"gpu:"}`).want(409, "held")
@@ -154,6 +156,6 @@ func TestAnyOfAPool(t *testing.T) {
 		if events := d.get("/v1/events").raw; !strings.Contains(events, `"any":true`) {
 			t.Error(events)
 		}
-		d.post("/v1/leases", `{"any":true,"claims":[{"key":"gpu:0"}]}`).want(400, "too_many_claims")
+		d.post("/v1/leases", `{"any":true,"claims":[{"key":"gpu:0"}]}`).want(409, "held")
 	})
 }
