@@ -38,12 +38,6 @@ func (e *Engine) turnTo(name interlock.Namespace) *space {
 	return s
 }
 
-// finish looks until all was seen, for whoever has the engine alone.
-func finish(e *Engine, s Survey) {
-	for !s.Look(e) {
-	}
-}
-
 // first keeps those of many that come first in an order.
 type first[T any] struct {
 	list  []T
@@ -234,30 +228,3 @@ func byFence(a, b *request) int {
 }
 
 func (h *Holdings) wants(r *request) bool { return r.phase != waiting && r.agentName() == h.Agent }
-
-// Keys is a KeyList, Hot a HotList, Waits a WaitGraph and AgentHolds Holdings for
-// whoever has the engine alone.
-
-func (e *Engine) Keys(ns interlock.Namespace, f KeyFilter) (rows []KeyRow, more bool) {
-	l := KeyList{Namespace: ns, Filter: f}
-	finish(e, &l)
-	return l.Rows, l.More
-}
-
-func (e *Engine) Hot(ns interlock.Namespace, limit int) []HotKey {
-	l := HotList{Namespace: ns, Limit: limit}
-	finish(e, &l)
-	return l.Keys
-}
-
-func (e *Engine) Waits(ns interlock.Namespace) []WaitEdge {
-	g := WaitGraph{Namespace: ns}
-	finish(e, &g)
-	return g.Edges
-}
-
-func (e *Engine) AgentHolds(ns interlock.Namespace, agent string) []interlock.Holder {
-	h := Holdings{Namespace: ns, Agent: agent}
-	finish(e, &h)
-	return h.Holders
-}

@@ -84,6 +84,27 @@ func (c *call) read(query func(*engine.Engine, engine.Time)) (at interlock.At, o
 	return at, true
 }
 
+// survey asks surveys, one after the other, of one state of the namespace. ok as for
+// do.
+func (c *call) survey(all ...engine.Survey) (at interlock.At, ok bool) {
+	return c.look(func(e *engine.Engine) (done bool) {
+		if len(all) > 0 && all[0].Look(e) {
+			all = all[1:]
+		}
+		return len(all) == 0
+	})
+}
+
+// look runs a query that looks at much, piece by piece. ok as for do.
+func (c *call) look(look func(*engine.Engine) (done bool)) (at interlock.At, ok bool) {
+	at, err := c.s.shard.Survey(c.r.Context(), c.namespace, func(e *engine.Engine, _ engine.Time) bool { return look(e) })
+	if err != nil {
+		c.failWith(err)
+		return at, false
+	}
+	return at, true
+}
+
 // body reads what was sent and gives it to decode. ok is false when the call was
 // answered. An empty body stands for {}.
 func (c *call) body(decode func(*jsonIn)) (ok bool) {

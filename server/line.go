@@ -61,15 +61,15 @@ func (c *call) declare() {
 
 // waits is GET /v1/waits.
 func (c *call) waits() {
-	var edges []engine.WaitEdge
-	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { edges = e.Waits(c.namespace) })
+	graph := engine.WaitGraph{Namespace: c.namespace}
+	at, ok := c.survey(&graph)
 	if !ok {
 		return
 	}
 	j := c.reply()
 	j.openArray("edges")
-	for i := range edges {
-		w := &edges[i]
+	for i := range graph.Edges {
+		w := &graph.Edges[i]
 		j.open("")
 		j.open("waiter")
 		writeParty(j, w.Waiter.Agent, w.Waiter.Session, w.Waiter.Flow)

@@ -114,16 +114,15 @@ func (c *call) listKeys() {
 			return
 		}
 	}
-	var rows []engine.KeyRow
-	var more bool
-	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { rows, more = e.Keys(c.namespace, filter) })
+	list := engine.KeyList{Namespace: c.namespace, Filter: filter}
+	at, ok := c.survey(&list)
 	if !ok {
 		return
 	}
 	j := c.reply()
 	j.openArray("keys")
-	for i := range rows {
-		row := &rows[i]
+	for i := range list.Rows {
+		row := &list.Rows[i]
 		j.open("")
 		j.str("key", string(row.Key))
 		j.str("state", keyState(len(row.Holders)+row.More, row.Length))
@@ -132,8 +131,8 @@ func (c *call) listKeys() {
 		j.close()
 	}
 	j.closeArray()
-	if more && len(rows) > 0 {
-		j.str("cursor", c.makeCursor(rows[len(rows)-1].Key, filter))
+	if n := len(list.Rows); list.More && n > 0 {
+		j.str("cursor", c.makeCursor(list.Rows[n-1].Key, filter))
 	}
 	c.send(http.StatusOK, j, at)
 }
@@ -166,18 +165,18 @@ func (c *call) hot() {
 	if !ok {
 		return
 	}
-	var keys []engine.HotKey
-	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { keys = e.Hot(c.namespace, int(limit)) })
+	list := engine.HotList{Namespace: c.namespace, Limit: int(limit)}
+	at, ok := c.survey(&list)
 	if !ok {
 		return
 	}
 	j := c.reply()
 	j.openArray("keys")
-	for i := range keys {
+	for i := range list.Keys {
 		j.open("")
-		j.str("key", string(keys[i].Key))
-		j.int("holders", int64(keys[i].Holders))
-		j.int("length", int64(keys[i].Length))
+		j.str("key", string(list.Keys[i].Key))
+		j.int("holders", int64(list.Keys[i].Holders))
+		j.int("length", int64(list.Keys[i].Length))
 		j.close()
 	}
 	j.closeArray()

@@ -251,6 +251,10 @@ func (f faulty) Submit(...engine.Command) error { return f.err }
 func (f faulty) Read(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time)) (interlock.At, error) {
 	return interlock.At{}, f.err
 }
+
+func (f faulty) Survey(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool) (interlock.At, error) {
+	return interlock.At{}, f.err
+}
 func (f faulty) Failed() <-chan struct{} { return closedChannel }
 func (f faulty) Err() error              { return f.err }
 

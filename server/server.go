@@ -22,6 +22,9 @@ type Shard interface {
 	// Read runs a query between two steps, in the turn of a namespace (or "" for the
 	// whole shard), and returns when what it saw is durable.
 	Read(ctx context.Context, namespace interlock.Namespace, query func(*engine.Engine, engine.Time)) (interlock.At, error)
+	// Survey is Read for a query that looks at much: it is called until it is done,
+	// and other namespaces have their turns between.
+	Survey(ctx context.Context, namespace interlock.Namespace, look func(*engine.Engine, engine.Time) (done bool)) (interlock.At, error)
 	// Follow visits the journal's entries from index from, and then new ones, at the
 	// visitor's own pace, until ctx ends or visit returns an error.
 	Follow(ctx context.Context, from interlock.Index,

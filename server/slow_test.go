@@ -208,6 +208,6 @@ func TestPanicIsAnAnswer(t *testing.T) {
 
 type panicking struct{ Shard }
 
-func (panicking) Read(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time)) (interlock.At, error) {
+func (panicking) Survey(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool) (interlock.At, error) {
 	panic("an invariant is broken")
 }

@@ -50,12 +50,14 @@ func (c *call) why() {
 
 func (c *call) whyKey(key interlock.Key) {
 	var view engine.KeyView
-	var edges []engine.WaitEdge
 	var err error
-	at, ok := c.read(func(e *engine.Engine, _ engine.Time) {
-		if view, err = e.Key(c.namespace, key); err == nil && len(view.Holders)+view.Length > 0 {
-			edges = e.Waits(c.namespace)
+	graph, seen := engine.WaitGraph{Namespace: c.namespace}, false
+	at, ok := c.look(func(e *engine.Engine) bool {
+		if !seen {
+			view, err = e.Key(c.namespace, key)
+			seen = true
 		}
+		return len(view.Holders)+view.Length == 0 || graph.Look(e)
 	})
 	if !ok {
 		return
@@ -64,7 +66,7 @@ func (c *call) whyKey(key interlock.Key) {
 		c.failWith(err)
 		return
 	}
-	text, chain, advice := explainKey(&view, edges)
+	text, chain, advice := explainKey(&view, graph.Edges)
 	c.tellWhy("key", string(view.Key), text, chain, advice, at)
 }
 
@@ -187,16 +189,13 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []link) interlock
 }
 
 func (c *call) whyAgent(agent string) {
-	var held []interlock.Holder
-	var edges []engine.WaitEdge
-	at, ok := c.read(func(e *engine.Engine, _ engine.Time) {
-		held = e.AgentHolds(c.namespace, agent)
-		edges = e.Waits(c.namespace)
-	})
+	held := engine.Holdings{Namespace: c.namespace, Agent: agent}
+	graph := engine.WaitGraph{Namespace: c.namespace}
+	at, ok := c.survey(&held, &graph)
 	if !ok {
 		return
 	}
-	text, chain, advice := explainAgent(agent, held, edges)
+	text, chain, advice := explainAgent(agent, held.Holders, graph.Edges)
 	c.tellWhy("agent", agent, text, chain, advice, at)
 }
 

@@ -1,0 +1,34 @@
+package engine
+
+import "github.com/interlockdev/interlock"
+
+// Surveys for tests, which have the engine alone.
+
+func all(e *Engine, s Survey) {
+	for !s.Look(e) {
+	}
+}
+
+func (e *Engine) Keys(ns interlock.Namespace, f KeyFilter) (rows []KeyRow, more bool) {
+	l := KeyList{Namespace: ns, Filter: f}
+	all(e, &l)
+	return l.Rows, l.More
+}
+
+func (e *Engine) Hot(ns interlock.Namespace, limit int) []HotKey {
+	l := HotList{Namespace: ns, Limit: limit}
+	all(e, &l)
+	return l.Keys
+}
+
+func (e *Engine) Waits(ns interlock.Namespace) []WaitEdge {
+	g := WaitGraph{Namespace: ns}
+	all(e, &g)
+	return g.Edges
+}
+
+func (e *Engine) AgentHolds(ns interlock.Namespace, agent string) []interlock.Holder {
+	h := Holdings{Namespace: ns, Agent: agent}
+	all(e, &h)
+	return h.Holders
+}
