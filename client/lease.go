@@ -152,7 +152,7 @@ func (g *grant) lose(why *interlock.Error) {
 
 // warned tells the holder that the lease is in its soft tier.
 func (g *grant) warned(l *interlock.Lease) {
-	g.info.State = interlock.Soft
+	g.info.State, g.info.ExpiresIn, g.info.MaxHoldIn, g.info.StallIn = interlock.Soft, l.ExpiresIn, l.MaxHoldIn, l.StallIn
 	g.limits(l)
 	g.soft.give()
 }
@@ -276,7 +276,8 @@ func (l *Lease) Warnings() []string { return slices.Clone(l.g.warnings) }
 
 // Warned is closed when the server says that the lease is in its soft tier: a
 // third of its time is left and heartbeats did not arrive, or progress was not
-// reported, or max_hold comes near. Left says how long there is.
+// reported, or max_hold comes near. Left says how long there is, and the times of
+// Info which of these it is.
 func (l *Lease) Warned() <-chan struct{} {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()

@@ -53,7 +53,7 @@ func (a *app) lock(ctx context.Context, keys []string, q *asking) error {
 		body["claims"] = claimsOf(list)
 	}
 	s := &standing{
-		a: a, api: a.api(), wait: q.Wait, undo: undoAcquire, late: lateFor,
+		a: a, api: a.api(), wait: q.Wait, parties: q.Parties, undo: undoAcquire, late: lateFor,
 		ask: request{method: http.MethodPost, path: "/v1/leases", body: body, id: freshID()},
 	}
 	return s.stand(ctx, "granted")

@@ -45,7 +45,7 @@ func (l *inLine) queued(ticket interlock.Ticket, holders []interlock.Holder) {
 	}
 	first := l.shown == nil
 	if first {
-		l.shown = l.r.a.waitLine(l.r.wanted(), l.deadline)
+		l.shown = l.r.a.waitLine(l.r.wanted(), l.r.q.Parties, l.deadline)
 	}
 	l.shown.queued(ticket.Position, ticket.Length, ticket.ETA, list)
 	if first {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
@@ -20,7 +21,8 @@ func (r *running) watch(lease *client.Lease, ended <-chan struct{}) {
 			}
 		case <-warned:
 			warned = nil
-			r.a.complain("the lease is about to end: %s left", short(lease.Left()))
+			info := lease.Info()
+			r.a.complain("%s", warnedText(&info, lease.Left()))
 		case <-lease.Context().Done():
 			r.tellLost(lease)
 			return
@@ -35,6 +37,17 @@ func (r *running) watch(lease *client.Lease, ended <-chan struct{}) {
 
 func (r *running) tellLost(lease *client.Lease) {
 	r.a.complain("%s: the command is ended", lostText(lease))
+}
+
+// warnedText says which end of a lease comes near, and what keeps it off.
+func warnedText(l *interlock.Lease, left time.Duration) string {
+	switch {
+	case l.StallIn > 0 && l.StallIn <= l.ExpiresIn:
+		return "the lease ends in " + short(left) + " unless the command reports progress (interlock renew --progress), in other words than last time"
+	case l.MaxHoldIn > 0 && l.MaxHoldIn <= l.ExpiresIn:
+		return "the lease ends in " + short(left) + ": it may not be held for longer (max_hold)"
+	}
+	return "the lease ends in " + short(left) + " unless a heartbeat arrives"
 }
 
 func notesOf(notes []interlock.Note) []note {

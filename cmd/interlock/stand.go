@@ -24,6 +24,8 @@ type standing struct {
 	api  *api
 	ask  request
 	wait wait
+	// parties are how many a barrier waits for that a lease is asked for at.
+	parties counted
 	// ticket is that of a lease which may stand in line to be resumed.
 	ticket string
 	// undo gives back what was got when nobody wants it any more. nil: the place in
@@ -94,7 +96,7 @@ func (s *standing) follow(ctx context.Context) (got *leaseAnswer, answer []byte,
 		}
 		if shown == nil {
 			s.a.warn(got.Warnings)
-			shown = s.a.waitLine(got.Key, deadline)
+			shown = s.a.waitLine(got.Key, s.parties, deadline)
 			defer shown.end()
 		}
 		shown.queued(got.Ticket.Position, got.Ticket.Length, got.Ticket.eta(), got.Holders)

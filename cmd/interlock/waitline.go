@@ -18,6 +18,7 @@ type waitLine struct {
 	live     bool
 	width    func() int
 	key      string
+	parties  int       // of the barrier that is waited at; 0: it is none
 	deadline time.Time // zero: for ever
 	began    time.Time
 
@@ -34,9 +35,10 @@ type waitLine struct {
 	stopped  sync.WaitGroup
 }
 
-// waitLine begins to tell. end must be called.
-func (a *app) waitLine(key string, deadline time.Time) *waitLine {
-	l := &waitLine{w: a.err, key: clean(key), deadline: deadline, began: time.Now(), stop: make(chan struct{})}
+// waitLine begins to tell; parties is 0 unless the key is a barrier. end must be
+// called.
+func (a *app) waitLine(key string, parties counted, deadline time.Time) *waitLine {
+	l := &waitLine{w: a.err, key: clean(key), parties: int(parties), deadline: deadline, began: time.Now(), stop: make(chan struct{})}
 	if f, ok := a.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		l.live = true
 		l.width = func() int {
@@ -112,7 +114,11 @@ func (l *waitLine) wipe() {
 // text is the line; without times it tells whether something happened.
 func (l *waitLine) text(times bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "waiting for %s: place %d of %d", l.key, l.position, l.length)
+	if l.position <= l.parties {
+		fmt.Fprintf(&b, "waiting for %s: %d of %d parties are there", l.key, min(l.length, l.parties), l.parties)
+	} else {
+		fmt.Fprintf(&b, "waiting for %s: place %d of %d", l.key, l.position, l.length)
+	}
 	if times {
 		if left := l.eta - time.Since(l.etaAt); l.eta > 0 && left > 0 {
 			fmt.Fprintf(&b, ", about %s", short(left))
