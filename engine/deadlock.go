@@ -82,7 +82,10 @@ func (e *Engine) findCycle(s suspect) []*wait {
 func (e *Engine) walk(s suspect, within uint64, closing bool) (visited []*wait, last *wait) {
 	e.search++
 	queue := e.searched[:0]
-	defer func() { e.searched = queue }()
+	defer func() {
+		e.searched = queue
+		e.visits += len(queue)
+	}()
 	visit := func(r *request, from *wait, need int) {
 		if r.share != nil {
 			return // nobody stands still for a part

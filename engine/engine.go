@@ -39,6 +39,7 @@ type Engine struct {
 	out     *Output
 	head    *Head
 	start   int      // length of out.Entry when the step began
+	visits  int      // waits that searches have looked at
 	tagged  bool     // its request id is remembered by one of its events
 	replied int      // index in out.Effects of the answer to its caller; -1 before
 	print   uint64   // its fingerprint
@@ -67,7 +68,7 @@ const stepBytes = 256 << 10
 // A command without a namespace is about all of them.
 func (e *Engine) Step(cmd Command, out *Output) {
 	h := cmd.head()
-	e.out, e.head, e.start, e.tagged, e.replied = out, h, len(out.Entry), false, -1
+	e.out, e.head, e.start, e.visits, e.tagged, e.replied = out, h, len(out.Entry), 0, false, -1
 	e.begin(h)
 	if !e.repeat(cmd) {
 		e.decide(cmd)
@@ -144,9 +145,13 @@ func (e *Engine) Apply(entry []byte) error {
 	})
 }
 
-// full reports that the step has decided enough.
+// stepVisits bounds the waits that the searches of one step look at, so that no
+// graph, however large, keeps a step from coming to its end.
+const stepVisits = 50_000
+
+// full reports that the step has decided, or looked for, enough.
 func (e *Engine) full() bool {
-	return len(e.out.Entry)-e.start+len(e.broken)*partyBytes > stepBytes
+	return len(e.out.Entry)-e.start+len(e.broken)*partyBytes > stepBytes || e.visits > stepVisits
 }
 
 // emit makes ev part of the step's entry and folds it into the state.

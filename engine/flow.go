@@ -26,6 +26,7 @@ type party struct {
 	waits     []*request      // in the order of their numbers; of a request for any of several its branches
 	torn      bool            // stands in space.torn
 	inherited int32           // volatile: the highest rank of those whom it blocks; noRank for none
+	heir      bool            // while ranks are found anew: it waits with another's, or did
 	index     map[*node]tally // what it has where; nil while it has few requests
 }
 

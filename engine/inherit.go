@@ -38,26 +38,52 @@ func (e *Engine) rerank() {
 	for _, p := range s.torn {
 		p.inherited = noRank
 	}
-	for again := true; again; {
-		again = false
-		for _, p := range s.torn {
-			if rank := p.lent(); rank > p.inherited {
-				p.inherit(rank)
-				again = true
-			}
+	for _, p := range heirs {
+		p.heir = true
+	}
+	// Who waits with a higher rank than before lends it to those who hold what it
+	// waits for.
+	for raised := slices.Clone(s.torn); len(raised) > 0; raised = raised[1:] {
+		if p := raised[0]; p.lent() > p.inherited {
+			p.inherit(p.lent())
+			raised = p.appendHolders(raised)
 		}
 	}
 	for _, p := range s.torn {
 		if p.inherited != noRank && p.raises() {
-			s.heirs = append(s.heirs, p)
-			if !slices.Contains(heirs, p) {
-				heirs = append(heirs, p)
+			if s.heirs = append(s.heirs, p); !p.heir {
+				heirs, p.heir = append(heirs, p), true
 			}
 		}
 	}
 	for _, p := range heirs {
+		p.heir = false
 		e.replace(p)
 	}
+}
+
+// appendHolders adds those who hold and wait and are as holders in the way of the
+// party's waits.
+func (p *party) appendHolders(list []*party) []*party {
+	for _, w := range p.waits {
+		for i := range w.needs {
+			n, against := w.needs[i].node, conflicts[w.needs[i].mode]
+			if against&n.modes == 0 {
+				continue
+			}
+			for h := n.first; h != nil; h = h.next {
+				if q := h.req.party; q != nil && q != p && q.torn && against.has(h.mode) {
+					list = append(list, q)
+				}
+			}
+			for _, q := range p.space.tornBelow(n, against) {
+				if q != p && q.shows(n, against) {
+					list = append(list, q)
+				}
+			}
+		}
+	}
+	return list
 }
 
 // inherit gives the waits of a party their ranks.
