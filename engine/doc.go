@@ -17,21 +17,29 @@
 // evolve alone, so a newer version may decide differently without changing what
 // has happened.
 //
-// Three things are not in the journal and are rebuilt by Recover: when each
-// session was last heard of (renewals are too many to write), who listens for
-// which answer, and at which key a waiter is watched (a cache, see wake.go).
+// Some things are not in the journal and are rebuilt by Recover: when each session
+// was last heard of and what progress it reported (renewals are too many to
+// write), who listens for which answer, at which key a waiter is watched (a cache,
+// see wake.go), and the priorities that waiters inherit. What is due and what is
+// left to do is kept for each namespace apart (agenda.go).
 //
-// A request lives through these states, and keeps its number and its 128-bit id:
+// A request lives through these phases, and keeps its number and its 128-bit id:
 //
-//	Acquire ─► waiting ─► offered ─► held ─► grace ─► ended
-//	   │          │          │        ▲ │              ▲
-//	   │          └──────────┼────────┘ └──────────────┤
-//	   └─────────────────────┼─ granted at once        │
-//	          left the line, or the offer lapsed ──────┘
+//	Acquire ─┬─► waiting ─┬─► offered ─┬─► held ─► grace ─► closed ─► over
+//	         │            └────────────┤
+//	         └─────────────────────────┘
 //
-// A held lease may be parked, with or without its keys, and be resumed: see
-// park.go. One with a lock_delay is closed for a while before it is ended: see
-// lockdelay.go.
+//	held ── Park ─► parked ── Resume ─► held       the keys are kept
+//	held ── Park ─► away ── Resume ─► waiting      the keys are freed
+//
+// It may go over from any of them, and is closed only after a death, if the lease
+// has a lock_delay. Convert and Arrive make a second request, whose base is the lease: when it is
+// granted, the lease takes its claims, and the request is over.
+//
+// Every claim stands in the same lines and is granted by the same rule. What is
+// special about each kind is in one file: pool.go (permits and tokens), any.go,
+// barrier.go, partition.go, convert.go, preempt.go, park.go, lockdelay.go,
+// declare.go, inherit.go, order.go. policy.go says what key patterns admit.
 //
 // Package engine must never wait, never answer before its caller made the
 // entry durable (that is package shard's work), and never trust the text that
