@@ -33,7 +33,7 @@ func (e *Engine) convert(c *Convert) {
 		return
 	}
 	if l.gathering() != nil || l.share != nil {
-		e.refuse(interlock.CodeInvalidMode, fmt.Sprintf(
+		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf(
 			"the lease on %s is that of a party or a member, or a part: its claim stays as it is", l.claims[0].Key,
 		))
 		return

@@ -154,7 +154,7 @@ func (m *model) withLease(head *engine.Head, id interlock.LeaseID, then func(*re
 	case r != nil && r.base != nil && r.phase == over: // it had a ticket only
 		return refused(append(gone(r.subject()), interlock.CodeUnknownLease)...)
 	case r != nil && r.member != nil && r.member.phase == closed:
-		return refused(interlock.CodeExpired, interlock.CodeTaken, interlock.CodeInvalidMode)
+		return refused(interlock.CodeExpired, interlock.CodeTaken, interlock.CodeInvalidMode, interlock.CodeInvalidRequest)
 	case r != nil && (r.phase == over || r.phase == closed):
 		return refused(ended(head, r, interlock.CodeUnknownLease)...)
 	case r == nil || !mine(head, r) || r.phase == waiting && !r.goesBack:

@@ -69,7 +69,7 @@ func (m *model) expectConvert(c *engine.Convert) answer {
 	}
 	want := m.withTaken(&c.Head, c.Lease, func(lease *request) answer {
 		if _, member := lease.membership(); lease.set != nil || lease.member != nil || member {
-			return refused(interlock.CodeInvalidMode)
+			return refused(interlock.CodeInvalidRequest)
 		}
 		if len(wrong) > 0 {
 			return refused()

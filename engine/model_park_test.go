@@ -28,7 +28,7 @@ func (m *model) parkTerms(lease *request, c *engine.Park) (freed bool, term time
 			continue
 		}
 		if p.Park == interlock.ParkNever || p.Park == interlock.ParkKeep && c.Free || p.Park == interlock.ParkFree && c.Keep {
-			codes = append(codes, interlock.CodeForbidden)
+			codes = append(codes, interlock.CodeInvalidRequest)
 		}
 		free, keep = free || p.Park == interlock.ParkFree, keep || p.Park == interlock.ParkKeep
 		if p.MaxPark > 0 && (longest == 0 || p.MaxPark < longest) {
@@ -54,7 +54,7 @@ func (m *model) expectPark(c *engine.Park) answer {
 	want := m.withTaken(&c.Head, c.Lease, func(lease *request) answer {
 		freed, _, wrong := m.parkTerms(lease, c)
 		if _, member := lease.membership(); member || lease.set != nil || lease.member != nil {
-			return refused(interlock.CodeInvalidMode)
+			return refused(interlock.CodeInvalidRequest)
 		}
 		// In other hands it would be in the way of what its flow holds besides, or did.
 		for _, q := range m.requests {

@@ -49,13 +49,13 @@ func (e *Engine) park(c *Park) {
 	}
 	for _, claim := range r.claims {
 		if claim.Mode > interlock.Permits || r.share != nil {
-			e.refuse(interlock.CodeInvalidMode, fmt.Sprintf("a lease of %s in mode %s cannot be parked: release it instead", claim.Key, claim.Mode))
+			e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("a lease of %s in mode %s cannot be parked: release it instead", claim.Key, claim.Mode))
 			return
 		}
 	}
 	free, limit, problem := r.parkPolicy(c)
 	if problem != "" {
-		e.refuse(interlock.CodeForbidden, problem)
+		e.refuse(interlock.CodeInvalidRequest, problem)
 		return
 	}
 	if !free && r.isShared() {
