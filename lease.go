@@ -169,9 +169,10 @@ type Holder struct {
 	HeartbeatAge time.Duration
 	Held         time.Duration
 	ExpiresIn    time.Duration
-	Progress     string // other agents' text
-	EndedBy      string // why it is in grace or closed, as in Lease; "" for any other
-	Yield        *Yield // who asks it to give the keys up; nil for nobody
+	Progress     string   // other agents' text
+	EndedBy      string   // why it is in grace or closed, as in Lease; "" for any other
+	Yield        *Yield   // who asks it to give the keys up; nil for nobody
+	Parking      *Parking // of one that is parked and keeps its keys; its Reason is other agents' text
 }
 
 // Capacity is how full a key with permits or tokens is.

@@ -31,7 +31,7 @@ var parkScenarios = []scenario{
 		after := s.client("after")
 		_, err := after.Acquire(s.ctx, client.Request{Keys: []interlock.Key{"k"}})
 		refusal, ok := errors.AsType[*interlock.Error](err)
-		if !ok || len(refusal.Holders) != 1 || refusal.Holders[0].Liveness != interlock.LiveParked {
+		if !ok || len(refusal.Holders) != 1 || refusal.Holders[0].Liveness != interlock.LiveParked || refusal.Holders[0].Parking == nil || refusal.Holders[0].Parking.Reason != "refund 900.00?" {
 			t.Errorf("meanwhile: %+v", err)
 		}
 		again, err := after.Resume(s.ctx, lease.ID(), client.Resumption{Flow: "two"})

@@ -174,6 +174,7 @@ func (e *Engine) holder(r *request, c interlock.Claim) interlock.Holder {
 	}
 	h.Progress, _ = r.lastProgress()
 	h.HeartbeatAge = max(0, e.now.Sub(beat))
+	h.Parking = e.parking(r)
 	switch {
 	case r.phase == parked:
 		h.Liveness = interlock.LiveParked

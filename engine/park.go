@@ -393,8 +393,8 @@ func (r *request) movedKeys(since uint64) (moved []interlock.Key) {
 	return moved
 }
 
-// parking describes a parked lease, also one that stands in line to be resumed; nil
-// for others.
+// parking describes how a lease is parked, also one that stands in line to be
+// resumed; nil for others.
 func (e *Engine) parking(r *request) *interlock.Parking {
 	if !r.isPutAside() {
 		return nil

@@ -42,13 +42,7 @@ func appendLease(b []byte, l *interlock.Lease) []byte {
 		b = appendYield(b, 21, y)
 	}
 	if p := l.Parking; p != nil {
-		b = openMessage(b, 22)
-		start := len(b)
-		b = appendString(b, 1, p.Reason)
-		b = appendDuration(b, 2, p.Since)
-		b = appendDuration(b, 3, p.Left)
-		b = appendBool(b, 4, p.Freed)
-		b = closeMessage(b, start)
+		b = appendParking(b, 22, p)
 	}
 	b = appendUint(b, 23, l.Generation)
 	for i := range l.Parts {
@@ -184,6 +178,16 @@ func decodeYield(y *interlock.Yield, s string) error {
 		}
 		return nil
 	})
+}
+
+func appendParking(b []byte, num byte, p *interlock.Parking) []byte {
+	b = openMessage(b, num)
+	start := len(b)
+	b = appendString(b, 1, p.Reason)
+	b = appendDuration(b, 2, p.Since)
+	b = appendDuration(b, 3, p.Left)
+	b = appendBool(b, 4, p.Freed)
+	return closeMessage(b, start)
 }
 
 func decodeParking(p *interlock.Parking, s string) error {

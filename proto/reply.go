@@ -187,6 +187,9 @@ func decodeHolder(h *interlock.Holder, s string) error {
 			return text(&h.Progress, f.s)
 		case 13<<3 | wireVarint:
 			h.Count = count(f.v)
+		case 14<<3 | wireBytes:
+			h.Parking = &interlock.Parking{}
+			return decodeParking(h.Parking, f.s)
 		case 15<<3 | wireBytes:
 			return text(&h.EndedBy, f.s)
 		case 16<<3 | wireBytes:

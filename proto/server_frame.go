@@ -115,6 +115,9 @@ func (c *Conflict) appendTo(b []byte) []byte {
 		b = appendDuration(b, 11, h.ExpiresIn)
 		b = appendString(b, 12, h.Progress)
 		b = appendUint(b, 13, uint64(h.Count))
+		if h.Parking != nil {
+			b = appendParking(b, 14, h.Parking)
+		}
 		b = appendString(b, 15, h.EndedBy)
 		if h.Yield != nil {
 			b = appendYield(b, 16, h.Yield)

@@ -53,7 +53,10 @@ func TestAdviceSentences(t *testing.T) {
 	nobody := func(x *engine.Conflict) { x.Holders, x.Queue = nil, interlock.Queue{} }
 	closed := holder(func(h *interlock.Holder) { h.Liveness, h.ExpiresIn = interlock.Closed, 9*time.Second })
 	closed.Kind, closed.Queue = interlock.LockDelayed, interlock.Queue{ETA: 9 * time.Second}
-	parked := holder(func(h *interlock.Holder) { h.Liveness, h.ExpiresIn = interlock.LiveParked, 3*time.Hour })
+	parked := holder(func(h *interlock.Holder) {
+		h.Liveness, h.ExpiresIn = interlock.LiveParked, 3*time.Hour
+		h.Parking = &interlock.Parking{Reason: "refund\x1b[2J \"900\"?"}
+	})
 	parked.Queue = interlock.Queue{}
 	hurt := engine.Conflict{Cycle: []interlock.CycleStep{{Agent: "a", Victim: true}, {Agent: "b", Key: "k"}, {Agent: "c"}}}
 	asks := &interlock.Yield{Agent: "support-2", Purpose: "fix the outage"}
@@ -169,7 +172,7 @@ func TestAdviceSentences(t *testing.T) {
 		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeHeld, Conflict: &parked},
 			"work_elsewhere", worthWaiting,
-			`account:12345 is held by billing-7 (parked while a human decides, for 3 h at the longest, "apply late fee") for 12 s: nobody knows how long a human takes; work on something else, or ask that human`,
+			`account:12345 is held by billing-7 (parked while a human decides on "refund [2J \"900\"?", for 3 h at the longest, "apply late fee") for 12 s: nobody knows how long a human takes; work on something else, or ask that human`,
 		},
 		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeDeadlock, Conflict: &hurt},

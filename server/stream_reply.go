@@ -153,11 +153,7 @@ func (d *delivered) reply(r *proto.Reply) {
 func cleanLease(l *interlock.Lease) {
 	l.Agent, l.Flow, l.Purpose, l.Group = cleanText(l.Agent), cleanText(l.Flow), cleanText(l.Purpose), cleanText(l.Group)
 	l.Yield = cleanYield(l.Yield)
-	if p := l.Parking; p != nil {
-		clean := *p
-		clean.Reason = cleanText(p.Reason)
-		l.Parking = &clean
-	}
+	l.Parking = cleanParking(l.Parking)
 	if len(l.Notes) == 0 {
 		return
 	}
@@ -178,6 +174,15 @@ func cleanYield(y *interlock.Yield) *interlock.Yield {
 	return &clean
 }
 
+func cleanParking(p *interlock.Parking) *interlock.Parking {
+	if p == nil {
+		return nil
+	}
+	clean := *p
+	clean.Reason = cleanText(p.Reason)
+	return &clean
+}
+
 func cleanCapacity(c *interlock.Capacity) *interlock.Capacity {
 	if c == nil || len(c.Groups) == 0 {
 		return c
@@ -194,7 +199,7 @@ func conflictOf(c *engine.Conflict) *proto.Conflict {
 	p := &proto.Conflict{Key: c.Key, Kind: c.Kind, More: c.More, Queue: c.Queue, Capacity: cleanCapacity(c.Capacity), Nearest: cleanTexts(c.Nearest)}
 	for _, h := range c.Holders {
 		h.Agent, h.Flow, h.Purpose, h.Progress = cleanText(h.Agent), cleanText(h.Flow), cleanText(h.Purpose), cleanText(h.Progress)
-		h.Yield = cleanYield(h.Yield)
+		h.Yield, h.Parking = cleanYield(h.Yield), cleanParking(h.Parking)
 		p.Holders = append(p.Holders, h)
 	}
 	for _, step := range c.Cycle {

@@ -56,7 +56,7 @@ func fullConflict() *engine.Conflict {
 		Key: "gpu:pool", Kind: interlock.CapacityUsed,
 		Holders: []interlock.Holder{
 			{Agent: "a", Key: "gpu:pool", Mode: interlock.Permits, Count: 2, Fence: 1, Liveness: interlock.LiveGrace, Held: time.Second, ExpiresIn: time.Second, EndedBy: "preempted", Yield: fullLease().Yield},
-			{Agent: "b", Key: "gate", Mode: interlock.Barrier, Count: 3, Fence: 2, Liveness: interlock.LiveParked},
+			{Agent: "b", Key: "gate", Mode: interlock.Barrier, Count: 3, Fence: 2, Liveness: interlock.LiveParked, Parking: &interlock.Parking{Reason: "may I?", Left: time.Hour}},
 			{Agent: "c", Key: "queue:orders", Mode: interlock.Member, Count: 16, Fence: 3, Liveness: interlock.Closed},
 		},
 		More: 1, Queue: interlock.Queue{Length: 2, ETA: 40 * time.Second},
@@ -113,7 +113,7 @@ func tourEffects(d *door, healthy Shard) {
 		}
 		queued := send("POST", path, "queued", 202).is("ticket.id", ticket.ID.String()).is("warnings.0", warnings[0])
 		queued.is("holders.0.ended_by", "preempted").is("holders.0.yield.agent", "support-2").is("capacity.groups.0.name", "batch")
-		queued.is("conflict_kind", "capacity").is("holders.0.mode", "permits").is("holders.1.liveness", "parked").is("holders.2.liveness", "closed")
+		queued.is("conflict_kind", "capacity").is("holders.0.mode", "permits").is("holders.1.liveness", "parked").is("holders.1.parking.reason", "may I?").is("holders.2.liveness", "closed")
 		if queued.num("holders.0.permits") != 2 || queued.num("holders.1.parties") != 3 || queued.num("holders.2.parts") != 16 || queued.num("capacity.refill_ms") != 1500 {
 			d.Error(queued.raw)
 		}

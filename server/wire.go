@@ -168,6 +168,9 @@ func writeHolder(j *jsonOut, h *interlock.Holder) {
 	if h.Yield != nil {
 		writeYield(j, h.Yield)
 	}
+	if h.Parking != nil {
+		writeParking(j, h.Parking)
+	}
 	j.close()
 }
 

@@ -161,7 +161,7 @@ func who(h *interlock.Holder) string {
 	case interlock.Suspect:
 		state = "no heartbeat for " + short(h.HeartbeatAge) + ", gone in " + short(h.ExpiresIn) + " at the latest"
 	case interlock.LiveParked:
-		state = "parked while a human decides, for " + short(h.ExpiresIn) + " at the longest"
+		state = "parked while a human decides" + asks(h) + ", for " + short(h.ExpiresIn) + " at the longest"
 	case interlock.LiveGrace:
 		state = "in grace, gone in " + short(h.ExpiresIn) + " at the latest"
 	}
@@ -178,6 +178,17 @@ func who(h *interlock.Holder) string {
 		return fmt.Sprintf("%s (%s, %q)", agentName(h.Agent), state, purpose)
 	}
 	return fmt.Sprintf("%s (%s)", agentName(h.Agent), state)
+}
+
+// asks quotes what the human is asked who has to decide about a parked lease.
+func asks(h *interlock.Holder) string {
+	if h.Parking == nil {
+		return ""
+	}
+	if reason := cleanText(h.Parking.Reason); reason != "" {
+		return fmt.Sprintf(" on %q", reason)
+	}
+	return ""
 }
 
 // over says how the time of a holder has come to its end: billing-7 is silent.

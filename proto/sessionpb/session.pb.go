@@ -4166,6 +4166,7 @@ type Holder struct {
 	ExpiresIn     int64                  `protobuf:"varint,11,opt,name=expires_in,json=expiresIn,proto3" json:"expires_in,omitempty"`
 	Progress      string                 `protobuf:"bytes,12,opt,name=progress,proto3" json:"progress,omitempty"`
 	Count         uint32                 `protobuf:"varint,13,opt,name=count,proto3" json:"count,omitempty"`
+	Parking       *Parking               `protobuf:"bytes,14,opt,name=parking,proto3" json:"parking,omitempty"`                // of one that is parked and keeps its keys
 	EndedBy       string                 `protobuf:"bytes,15,opt,name=ended_by,json=endedBy,proto3" json:"ended_by,omitempty"` // why it is in grace or closed
 	Yield         *Yield                 `protobuf:"bytes,16,opt,name=yield,proto3" json:"yield,omitempty"`                    // who asks it to give the keys up
 	unknownFields protoimpl.UnknownFields
@@ -4291,6 +4292,13 @@ func (x *Holder) GetCount() uint32 {
 		return x.Count
 	}
 	return 0
+}
+
+func (x *Holder) GetParking() *Parking {
+	if x != nil {
+		return x.Parking
+	}
+	return nil
 }
 
 func (x *Holder) GetEndedBy() string {
@@ -4748,7 +4756,7 @@ const file_session_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\rR\x03min\x12\x10\n" +
 	"\x03max\x18\x03 \x01(\rR\x03max\x12\x12\n" +
-	"\x04used\x18\x04 \x01(\rR\x04used\"\xba\x03\n" +
+	"\x04used\x18\x04 \x01(\rR\x04used\"\xeb\x03\n" +
 	"\x06Holder\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
@@ -4764,7 +4772,8 @@ const file_session_proto_rawDesc = "" +
 	"\n" +
 	"expires_in\x18\v \x01(\x03R\texpiresIn\x12\x1a\n" +
 	"\bprogress\x18\f \x01(\tR\bprogress\x12\x14\n" +
-	"\x05count\x18\r \x01(\rR\x05count\x12\x19\n" +
+	"\x05count\x18\r \x01(\rR\x05count\x12/\n" +
+	"\aparking\x18\x0e \x01(\v2\x15.interlock.v1.ParkingR\aparking\x12\x19\n" +
 	"\bended_by\x18\x0f \x01(\tR\aendedBy\x12)\n" +
 	"\x05yield\x18\x10 \x01(\v2\x13.interlock.v1.YieldR\x05yield\"\xa1\x01\n" +
 	"\tCycleStep\x12\x14\n" +
@@ -4979,15 +4988,16 @@ var file_session_proto_depIdxs = []int32{
 	52, // 61: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
 	0,  // 62: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
 	8,  // 63: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
-	43, // 64: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
-	0,  // 65: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
-	9,  // 66: interlock.v1.Sessions.Stream:input_type -> interlock.v1.ClientFrame
-	39, // 67: interlock.v1.Sessions.Stream:output_type -> interlock.v1.ServerFrame
-	67, // [67:68] is the sub-list for method output_type
-	66, // [66:67] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	44, // 64: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
+	43, // 65: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
+	0,  // 66: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
+	9,  // 67: interlock.v1.Sessions.Stream:input_type -> interlock.v1.ClientFrame
+	39, // 68: interlock.v1.Sessions.Stream:output_type -> interlock.v1.ServerFrame
+	68, // [68:69] is the sub-list for method output_type
+	67, // [67:68] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_session_proto_init() }
