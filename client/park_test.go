@@ -112,7 +112,7 @@ var parkScenarios = []scenario{
 	{"what cannot be parked is said, and stays held", func(t *testing.T, s *stage) {
 		s.pattern(interlock.Pattern{Name: "k", Shape: "k", Park: interlock.ParkNever})
 		lease := s.acquire(s.client("a"), exclusively("k"))
-		if err := lease.Park(s.ctx, client.Parking{}); !isCode(err, interlock.CodeForbidden) {
+		if err := lease.Park(s.ctx, client.Parking{}); !isCode(err, interlock.CodeInvalidRequest) {
 			t.Errorf("got %v", err)
 		}
 		if lease.Err() != nil {
