@@ -88,7 +88,7 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 		r.maxHold += p.held
 	}
 	p.held, p.fence, p.writes = ev.Held, ev.Fence, e.writes
-	r.wait, r.fence, r.reason, r.ending = nil, ev.Fence, ev.Reason, endingOf(ev)
+	r.wait, r.fence, r.reason, r.ending, r.changed = nil, ev.Fence, ev.Reason, endingOf(ev), false
 	r.goAway()
 	return nil
 }
