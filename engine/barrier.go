@@ -252,11 +252,26 @@ func (n *node) generation() uint64 {
 	if n == nil || n.gang == 0 {
 		return 0
 	}
+	return n.ofSet().req.generationNow()
+}
+
+// broken reports whether the set that holds the barrier at n has lost a party. Then
+// it can never open again.
+func (n *node) broken() bool {
+	if n == nil || n.gang == 0 {
+		return false
+	}
+	h := n.ofSet()
+	return n.membersLeft() < h.req.countOf(h)
+}
+
+// ofSet gives a claim of the set that holds the barrier at n; there is one.
+func (n *node) ofSet() *need {
 	h := n.first
 	for h.counts != interlock.Barrier {
 		h = h.next
 	}
-	return h.req.generationNow()
+	return h
 }
 
 // nextGeneration numbers the generation in which a waiting party is admitted; 0 for
@@ -350,7 +365,7 @@ func (e *Engine) arrive(c *Arrive) {
 	case l.conversion != nil:
 		e.follow(l.conversion, c.Attach)
 		return
-	case m.node.membersLeft() < l.countOf(m):
+	case m.node.broken():
 		e.refuse(interlock.CodeBroken, fmt.Sprintf(
 			"the barrier at %s has lost a party and will not open again: release the lease, and come to it anew", l.claims[0].Key,
 		))

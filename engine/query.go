@@ -32,7 +32,7 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 		view.above(up)
 	}
 	v.Holders, v.More = view.holders(), view.more
-	v.Generation = n.generation()
+	v.Generation, v.Broken = n.generation(), n.broken()
 	if floor := s.fenceFloor(string(key)); floor > 0 {
 		v.FenceFloor = floor
 	}

@@ -413,6 +413,9 @@ func (s *script) show(w *words) error {
 		if v.Generation > 0 {
 			text += fmt.Sprintf(" generation=%d", v.Generation)
 		}
+		if v.Broken {
+			text += " broken"
+		}
 		s.printf("%s", text)
 		for i := range v.Holders {
 			s.printHolder(&v.Holders[i])

@@ -23,6 +23,7 @@ type KeyView struct {
 	Pattern    string        // name of the pattern that it fits, "" for none
 	Capacity   *interlock.Capacity
 	Generation uint64 // of the barrier that its holders belong to
+	Broken     bool   // the barrier has lost a party: it cannot open again, and is free when its holders have released
 }
 
 // WaiterView is a waiter as others see it.

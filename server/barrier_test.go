@@ -39,7 +39,7 @@ func TestBarrier(t *testing.T) {
 		queued.says("advice.message", "phase is a barrier that waits for ben and 1 more; you are 1st of 1 in line")
 		arrive("ben", `{}`).want(202)
 		view := d.get("/v1/keys/phase").want(200)
-		if view.num("generation") != 1 {
+		if view.num("generation") != 1 || view.at("broken") != nil {
 			t.Error(view.raw)
 		}
 		why := d.get("/v1/why?key=phase").want(200)
@@ -60,8 +60,26 @@ func TestBarrier(t *testing.T) {
 			t.Error(broken.raw)
 		}
 		arrive("ben", `{}`).want(409, "barrier_broken")
-		d.get("/v1/why?key=phase").want(200).says("text", "nobody of its set has come again: ann, ben")
+		if view := d.get("/v1/keys/phase").want(200); view.at("broken") != true {
+			t.Error(view.raw)
+		}
+		why = d.get("/v1/why?key=phase").want(200).says("text", "that has opened 2 times and is broken: it has lost a party and cannot open again; left of its set: ann, ben.")
+		why.says("advice.message", "it cannot open again: ann, ben must release")
 		plain := d.acquire("solo", "other")
 		d.post("/v1/leases/"+plain+"/arrive", "").want(400, "invalid_request").says("detail", "not that of a party")
+	})
+}
+
+// A place that was offered and not taken up yet is no arrival for the next phase.
+func TestBarrierOffered(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		for _, agent := range []string{"ann", "ben", "cleo"} {
+			body := `{"session":"` + d.session(agent) + `","wait_ms":0,"on_conflict":"wait","claims":[{"key":"phase","parties":3}]}`
+			d.post("/v1/leases", body)
+			pass(time.Second)
+		}
+		d.get("/v1/keys/phase").want(200).is("line.0.agent", "ann")
+		d.get("/v1/why?key=phase").want(200).says("text", "opened 1 time; nobody of its set has come again: ann, ben, cleo.")
 	})
 }

@@ -12,6 +12,7 @@ import (
 type gathering struct {
 	size       uint32
 	generation uint64
+	broken     bool     // the set has lost a party: those missing are what is left of it
 	there      []string // who has come, for the first time or again
 	missing    []string // of a set that has opened before: who has not come again
 	newcomers  int      // who waits for such a set to be over
@@ -19,10 +20,12 @@ type gathering struct {
 
 // gather is nil for a key that nobody uses as a barrier.
 func gather(view *engine.KeyView) *gathering {
-	g := &gathering{generation: view.Generation}
+	g := &gathering{generation: view.Generation, broken: view.Broken}
 	came := map[engine.Party]bool{}
 	for i := range view.Waiters {
-		if w := &view.Waiters[i]; w.Mode == interlock.Barrier {
+		// One who has not taken up the place that was offered is a holder already, and
+		// has not come again.
+		if w := &view.Waiters[i]; w.Mode == interlock.Barrier && !w.Offered {
 			g.size = max(g.size, w.Count)
 			came[engine.Party{Agent: w.Agent, Session: w.Session, Flow: w.Flow}] = true
 		}
@@ -64,6 +67,8 @@ func (g *gathering) text(key string) string {
 		fmt.Fprintf(&b, " that has opened %s", count(int(g.generation), "time", "times"))
 	}
 	switch {
+	case g.broken:
+		fmt.Fprintf(&b, " and is broken: it has lost a party and cannot open again; left of its set: %s", names(g.missing))
 	case len(g.there) == 0:
 		fmt.Fprintf(&b, "; nobody of its set has come again: %s", names(g.missing))
 	case g.generation == 0:
@@ -79,12 +84,14 @@ func (g *gathering) text(key string) string {
 
 func (g *gathering) advice() interlock.Advice {
 	switch {
+	case g.broken:
+		return interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
+			"it cannot open again: %s must release; then all can come to it anew", names(g.missing),
+		)}
 	case len(g.missing) > 0:
 		return interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
 			"the barrier waits for %s: ask why that one does not come; if it dies or releases, the barrier is broken and all who wait are told", g.missing[0],
 		)}
-	case g.generation > 0:
-		return interlock.Advice{Action: interlock.ActWait, Message: "the set has lost a party and cannot open again: release what is left of it, and begin anew"}
 	}
 	return interlock.Advice{Action: interlock.ActWait, Message: "the parties that are missing have to come: start them, or have those who wait leave the line"}
 }

@@ -50,6 +50,9 @@ func (c *call) showKey() {
 		writeCapacity(j, view.Capacity)
 	}
 	j.count("generation", view.Generation)
+	if view.Broken {
+		j.bool("broken", true)
+	}
 	c.send(http.StatusOK, j, at)
 }
 

@@ -41,6 +41,9 @@ func (a *app) showKey(k *keyAnswer) error {
 	if k.Generation > 0 {
 		facts = append(facts, "generation "+strconv.FormatUint(k.Generation, 10)+" of a barrier")
 	}
+	if k.Broken {
+		facts = append(facts, "broken: it cannot open again until its holders have released")
+	}
 	if k.HoldTime > 0 {
 		facts = append(facts, "keys like it are usually held for "+short(ms(k.HoldTime)))
 	}

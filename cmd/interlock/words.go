@@ -271,6 +271,7 @@ type keyAnswer struct {
 	Pattern    string          `json:"pattern"`
 	Capacity   *capacity       `json:"capacity"`
 	Generation uint64          `json:"generation"`
+	Broken     bool            `json:"broken"`
 }
 
 // capacity is how full a key with permits or tokens is.
