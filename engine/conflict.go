@@ -41,7 +41,7 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 		e.shortConflict(c, r, m, &v)
 	}
 	if len(v.found) == 0 && m.counts == interlock.Barrier {
-		c.Kind = interlock.PartiesMissing
+		c.Kind, c.Queue.ETA = interlock.PartiesMissing, 0
 		for _, x := range r.absent(m) {
 			v.add(x.barrier())
 		}
@@ -246,7 +246,8 @@ const maxETA = 365 * 24 * time.Hour
 
 // eta estimates how long r will wait at m when ahead waiters go first: what is
 // left of the present holders' usual time, and the usual time for each of those
-// ahead. Where nothing was observed, a holder's ttl stands for the usual time.
+// ahead. Where nothing was observed, a holder's ttl stands for the usual time. When
+// the parties come for whom r waits at a barrier is not known: that is 0.
 func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
 	v := viewer{e: e, limit: MaxShownHolders, except: r}
 	v.at(m.node, conflicts[m.mode])
@@ -257,7 +258,10 @@ func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
 		return e.expectPermits(r, m)
 	}
 	if m.counts == interlock.Barrier {
-		v.found, ahead = append(v.found, r.absent(m)...), 0
+		if len(v.found) == 0 {
+			return 0
+		}
+		ahead = 0
 	}
 	return e.expect(m.node, v.found, ahead)
 }

@@ -36,7 +36,8 @@ func TestBarrier(t *testing.T) {
 		// The next phase: all come again.
 		arrive := func(agent, body string) *reply { return d.post("/v1/leases/"+leases[agent]+"/arrive", body) }
 		queued := arrive("ann", `{}`).want(202).is("conflict_kind", "barrier").is("holders.0.agent", "ben")
-		queued.says("advice.message", "phase is a barrier that waits for ben and 1 more; you are 1st of 1 in line")
+		queued.says("advice.message", "phase is a barrier that waits for ben and 1 more; you are 1st of 1 in line, expected wait unknown: wait on the ticket")
+		queued.is("advice.action", "wait")
 		arrive("ben", `{}`).want(202)
 		view := d.get("/v1/keys/phase").want(200)
 		if view.num("generation") != 1 || view.at("broken") != nil {

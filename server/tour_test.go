@@ -150,6 +150,9 @@ func tourBarrier(d *door) {
 		}
 		d.get("/v1/keys/gate").want(200).num("generation")
 		d.post("/v1/leases/"+ticket.want(200).str("lease.id")+"/release", "").want(200)
+		if got := d.get("/v1/keys/gate").want(200); got.at("broken") != true {
+			d.Error(got.raw)
+		}
 	}
 }
 
