@@ -153,7 +153,7 @@ func (m *model) withLease(head *engine.Head, id interlock.LeaseID, then func(*re
 		return answer{} // as in showRequest
 	case r != nil && r.base != nil && r.phase == over: // it had a ticket only
 		return refused(append(gone(r.subject()), interlock.CodeUnknownLease)...)
-	case r != nil && r.member != nil && r.member.phase == closed:
+	case r != nil && r.member != nil && r.member.phase == closed && mine(head, r):
 		return refused(interlock.CodeExpired, interlock.CodeTaken, interlock.CodeInvalidMode, interlock.CodeInvalidRequest)
 	case r != nil && (r.phase == over || r.phase == closed):
 		return refused(ended(head, r, interlock.CodeUnknownLease)...)

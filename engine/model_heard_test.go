@@ -74,6 +74,9 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 
 // report takes in the progress of all that a session works at.
 func (m *model) report(s *session, text string) {
+	if text == s.said {
+		return
+	}
 	for _, r := range m.inPhase(offered, held) {
 		if r.session == s {
 			r.report(m.now, text)

@@ -176,8 +176,8 @@ func (m *model) expectResume(c *engine.Resume) answer {
 	}
 	lease := m.byID(c.Namespace, c.Lease)
 	switch {
-	case lease != nil && lease.base != nil && lease.why == engine.ByBase && lease.base.away:
-		return answer{} // as in showRequest
+	case lease != nil && lease.base != nil && lease.phase == over:
+		return answer{} // what is told of the ticket of a conversion is open
 	case lease != nil && (lease.phase == over || lease.phase == closed):
 		return refused(append(gone(lease.subject()), interlock.CodeUnknownLease, interlock.CodeUnknownTicket, interlock.CodeNotParked)...)
 	case lease == nil || lease.fence == 0:

@@ -214,6 +214,9 @@ func (m *model) short(r *request, claims []interlock.Claim) (codes []interlock.C
 		if c.Mode != interlock.Permits || p == nil {
 			continue
 		}
+		if m.hopeful && uint32(r.needs(c.Key)) > mostPermits(p, r.ask.Group) {
+			continue // there may be more of them one day
+		}
 		x := m.shareBefore(r, c.Key, p)
 		if !x.permitsLeft(p, r.ask.Group, r.needs(c.Key)) {
 			codes = append(codes, interlock.CodeAtCapacity)
