@@ -22,11 +22,10 @@ func (m *model) permitGrace(ev *engine.Event) error {
 		return nil
 	case ev.Reason == engine.ByPreemption:
 		return m.permitPreemption(r)
+	case ev.Reason == engine.ByDeadlock:
+		return m.permitForfeit(r)
 	case r.member != nil && (ev.Reason != engine.ByDeath || r.member.phase != over): // else it ends in the same step
 		return fmt.Errorf("%v lives by its member", r)
-	}
-	if ev.Reason == engine.ByDeadlock {
-		return m.permitForfeit(r)
 	}
 	return m.permitHardEnd(r, ev.Reason)
 }

@@ -55,6 +55,20 @@ func (m *model) permitPart(ev *engine.Event) error {
 	return nil
 }
 
+// join takes in a new member: the first one of a key has decided how it is divided.
+func (m *model) join(r *request) {
+	c, ok := r.membership()
+	if !ok {
+		return
+	}
+	r.division = r.ask.Division
+	for _, q := range m.holding() {
+		if other, ok := q.membership(); ok && q != r && q.ns == r.ns && other.Key == c.Key {
+			r.division = q.division
+		}
+	}
+}
+
 // partsOf gives the keys of the parts.
 func partsOf(c interlock.Claim) (keys []interlock.Key) {
 	for i := range int(c.Count) {
@@ -119,7 +133,7 @@ func (m *model) checkParts() error {
 		}
 		most := (int(c.Count) + len(members) - 1) / len(members)
 		for _, member := range members {
-			if share[member] > most && member.ask.Division != interlock.ByLoad {
+			if share[member] > most && member.division != interlock.ByLoad {
 				return fmt.Errorf("%v is to have %d parts of %d, with %d members", member, share[member], c.Count, len(members))
 			}
 		}

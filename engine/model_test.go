@@ -82,16 +82,17 @@ func (s *session) deadline() span { return s.beat.add(s.ttl) }
 // request is a request from its beginning to its end. A conversion is one of its
 // own, whose base is the lease that it changes.
 type request struct {
-	num     uint64
-	ns      interlock.Namespace
-	session *session       // nil for a bare one
-	ask     engine.Acquire // with what was left out filled in
-	claims  []interlock.Claim
-	base    *request   // the lease that it converts
-	target  *target    // for whom it waits, in a declared wait
-	member  *request   // whose part of a shared-out key it is
-	set     *gathering // of a lease for which a barrier has opened
-	arrived engine.Time
+	num      uint64
+	ns       interlock.Namespace
+	session  *session       // nil for a bare one
+	ask      engine.Acquire // with what was left out filled in
+	claims   []interlock.Claim
+	base     *request           // the lease that it converts
+	target   *target            // for whom it waits, in a declared wait
+	member   *request           // whose part of a shared-out key it is
+	division interlock.Division // how the key that it is a member of is shared out
+	set      *gathering         // of a lease for which a barrier has opened
+	arrived  engine.Time
 
 	phase phase
 	why   engine.Reason
