@@ -230,6 +230,7 @@ func (m *model) foldRules(cmd engine.Command) {
 	case *engine.Configure:
 		m.settings[ns] = c.Settings
 	}
+	m.carry()
 }
 
 // numbers are a span of them in a member, as in gpu:{0..7}.

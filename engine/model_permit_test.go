@@ -156,6 +156,7 @@ func (x *share) permitsLeft(p *interlock.Pattern, group string, n int) bool {
 // bucket is what is missing in a key's bucket of tokens.
 type bucket struct {
 	missing *big.Rat
+	rate    *big.Rat // with which it filled until the rules changed
 	at      time.Duration
 }
 
@@ -179,9 +180,24 @@ func (m *model) refill() {
 	for pl, b := range m.buckets {
 		if p := m.pattern(pl.ns, pl.key); p != nil {
 			b.missing, b.at = m.missing(pl.ns, pl.key, p), m.now.Sub(begin)
+			b.rate = rate(p)
 		}
 	}
 }
+
+// carry takes over what is missing from one rate to another: a token that has come
+// back in part is missing still.
+func (m *model) carry() {
+	for pl, b := range m.buckets {
+		if p := m.pattern(pl.ns, pl.key); p != nil && b.rate != nil && b.rate.Cmp(rate(p)) != 0 && !b.missing.IsInt() {
+			whole := new(big.Int).Quo(b.missing.Num(), b.missing.Denom())
+			b.missing = new(big.Rat).SetInt(whole.Add(whole, big.NewInt(1)))
+		}
+	}
+}
+
+// rate is how many tokens come back in a nanosecond.
+func rate(p *interlock.Pattern) *big.Rat { return big.NewRat(int64(p.Rate), int64(per(p))) }
 
 // spend takes the tokens that a grant takes.
 func (m *model) spend(ns interlock.Namespace, key interlock.Key, n int) {
@@ -193,7 +209,7 @@ func (m *model) spend(ns interlock.Namespace, key interlock.Key, n int) {
 		m.buckets = map[place]*bucket{}
 	}
 	left := m.missing(ns, key, p)
-	m.buckets[place{ns, key}] = &bucket{left.Add(left, new(big.Rat).SetInt64(int64(n))), m.now.Sub(begin)}
+	m.buckets[place{ns, key}] = &bucket{missing: left.Add(left, new(big.Rat).SetInt64(int64(n))), at: m.now.Sub(begin)}
 }
 
 // tokensLeft reports whether n tokens are there besides those that waiters ahead

@@ -346,6 +346,8 @@ const (
 	barrierLine feature = "circles through a barrier and the line"
 	// What is asked about the parts of a closed member is answered as for any closed lease.
 	closedParts feature = "the parts of closed members"
+	// A snapshot keeps what moved while a resumed lease stands in line.
+	resumedSnapshot feature = "snapshots of resumed leases in line"
 	// A session that waits for a flow of its own is forgotten when it ends.
 	ownSession feature = "declared waits within a session"
 	// A lease that was asked to yield and then converted is lost with its newest fence.
@@ -354,7 +356,8 @@ const (
 
 // lacking are the features that the model knows and the engine does not have.
 var lacking = map[feature]bool{
-	closedParts: true,
-	barrierLine: true,
-	ownSession:  true,
+	resumedSnapshot: true,
+	closedParts:     true,
+	barrierLine:     true,
+	ownSession:      true,
 }
