@@ -91,6 +91,7 @@ func (m *model) permitParking(cmd engine.Command, ev *engine.Event) error {
 
 // park takes a lease out of its session.
 func (m *model) park(r *request, ev *engine.Event) {
+	m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return a.by == r }) // it asks no more
 	m.breaks(r, ev.Reason)
 	if ev.Freed {
 		m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return a.lease == r }) // that is done
