@@ -107,9 +107,9 @@ func (e *Engine) evolveSession(ev *Event) error {
 	return nil
 }
 
-// forgetSession drops an ended session when nothing of it is left.
+// forgetSession drops an ended session when nothing of it is left, once.
 func (e *Engine) forgetSession(s *session) {
-	if !s.dead || s.work > 0 || len(s.awaiting) > 0 {
+	if !s.dead || s.work > 0 || len(s.awaiting) > 0 || e.byNum[s.num] != s {
 		return
 	}
 	e.timers.clear(&s.timer)

@@ -98,7 +98,7 @@ func (r *request) report(now engine.Time, text string) {
 func (m *model) checkLosses(s *session, losses []engine.Loss) error {
 	for _, r := range s.losses {
 		told := func(l engine.Loss) bool {
-			return l.Lease.ID == interlock.LeaseID(r.ask.ID) && (l.Lease.Fence == r.fence || lacking[freshLosses])
+			return l.Lease.ID == interlock.LeaseID(r.ask.ID) && l.Lease.Fence == r.fence
 		}
 		if !slices.ContainsFunc(losses, told) {
 			return fmt.Errorf("the heartbeat does not tell of the loss of %v", r)

@@ -346,18 +346,10 @@ const (
 	barrierLine feature = "circles through a barrier and the line"
 	// What is asked about the parts of a closed member is answered as for any closed lease.
 	closedParts feature = "the parts of closed members"
-	// A snapshot keeps what moved while a resumed lease stands in line.
-	resumedSnapshot feature = "snapshots of resumed leases in line"
-	// A session that waits for a flow of its own is forgotten when it ends.
-	ownSession feature = "declared waits within a session"
-	// A lease that was asked to yield and then converted is lost with its newest fence.
-	freshLosses feature = "losses with the fence of the conversion"
 )
 
 // lacking are the features that the model knows and the engine does not have.
 var lacking = map[feature]bool{
-	resumedSnapshot: true,
-	closedParts:     true,
-	barrierLine:     true,
-	ownSession:      true,
+	closedParts: true,
+	barrierLine: true,
 }

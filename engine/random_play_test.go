@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -75,10 +74,6 @@ func (p *player) play(o *op) error {
 	case opConvert:
 		return p.convert(o)
 	case opSnapshot:
-		resumed := func(r *request) bool { return r.since > 0 }
-		if lacking[resumedSnapshot] && slices.ContainsFunc(p.m.inPhase(waiting), resumed) {
-			return nil
-		}
 		return p.snap()
 	case opRestart:
 		p.now = p.now.Add(among(o.r[0], 0, time.Second, time.Minute))
