@@ -370,25 +370,30 @@ func TestSurveyThatCannotEnd(t *testing.T) {
 		r := newRig(t)
 		gone := errors.New("gone")
 		ctx, cancel := context.WithCancelCause(r.Context())
-		began := make(chan struct{}, 1)
-		endless := func(*engine.Engine, engine.Time) bool {
-			select {
-			case began <- struct{}{}:
-			default:
-			}
-			return false
+		// Each survey says for itself that it has begun.
+		endless := func() (look func(*engine.Engine, engine.Time) bool, began chan struct{}) {
+			began = make(chan struct{}, 1)
+			return func(*engine.Engine, engine.Time) bool {
+				select {
+				case began <- struct{}{}:
+				default:
+				}
+				return false
+			}, began
 		}
+		look, began := endless()
 		go func() { <-began; cancel(gone) }()
-		if _, err := r.shard.Survey(ctx, "test", endless); !errors.Is(err, context.Canceled) {
+		if _, err := r.shard.Survey(ctx, "test", look); !errors.Is(err, context.Canceled) {
 			t.Errorf("a survey whose caller has gone: %v", err)
 		}
 
 		refused := make(chan error, 1)
+		again, begun := endless()
 		go func() {
-			_, err := r.shard.Survey(r.Context(), "test", endless)
+			_, err := r.shard.Survey(r.Context(), "test", again)
 			refused <- err
 		}()
-		<-began
+		<-begun
 		r.store.Inject(memjournal.NoSpace)
 		other := acquire(newInbox(), "a")
 		other.Namespace = "other"
