@@ -169,12 +169,24 @@ func (m *model) checkBarriers() error {
 		}
 	}
 	for _, r := range m.broken {
-		if r.phase == waiting {
+		// Who goes with whom may be looked at before or after priorities that were lent
+		// went back in this step.
+		if r.phase == waiting && !m.reranked(r) {
 			return fmt.Errorf("%v was not told that the barrier is broken (I10)", r)
 		}
 	}
 	m.opening, m.broken = nil, nil
 	return nil
+}
+
+// reranked reports whether a priority has changed in this step of somebody who waits
+// at r's barrier.
+func (m *model) reranked(r *request) bool {
+	c, _ := r.barrier()
+	return slices.ContainsFunc(m.atBarrier(r.ns, c.Key, waiting), func(q *request) bool {
+		before, waited := m.ranked[q]
+		return waited && before != m.priority(q)
+	})
 }
 
 // newArrival is the request of a lease that comes to its barrier again.

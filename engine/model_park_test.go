@@ -91,7 +91,6 @@ func (m *model) permitParking(cmd engine.Command, ev *engine.Event) error {
 
 // park takes a lease out of its session.
 func (m *model) park(r *request, ev *engine.Event) {
-	m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return a.by == r }) // it asks no more
 	m.breaks(r, ev.Reason)
 	if ev.Freed {
 		m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return a.lease == r }) // that is done
@@ -125,6 +124,7 @@ func (m *model) permitPutBack(cmd engine.Command, r *request, ev *engine.Event) 
 // putBack parks a lease again whose resumption was given up. What it may have
 // written itself does not count as moved.
 func (m *model) putBack(r *request, ev *engine.Event) {
+	m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return a.by == r }) // it asks no more
 	if ev.Reason == engine.ByDeadlock {
 		m.victims = append(m.victims, r.party())
 	}

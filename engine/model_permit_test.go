@@ -119,7 +119,7 @@ func (m *model) shareBefore(r *request, key interlock.Key, p *interlock.Pattern)
 	})
 	x.ahead = slices.DeleteFunc(x.ahead, func(q *request) bool {
 		g := groupOf(p, q.ask.Group)
-		if p.Capacity > 0 && g.Max > 0 && x.used[g.Name]+q.needs(key) > int(g.Max) {
+		if p.Capacity > 0 && g.Name != r.ask.Group && g.Max > 0 && x.used[g.Name]+q.needs(key) > int(g.Max) {
 			return true
 		}
 		x.used[g.Name] += q.needs(key)

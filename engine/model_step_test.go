@@ -26,6 +26,8 @@ type push struct {
 func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 	head := headOf(cmd)
 	m.now, m.coming = head.At, nil
+	m.rank()
+	m.ranked = m.ranks
 	if _, ok := cmd.(*engine.Recover); ok { // nobody listens in a new term
 		for _, s := range m.sessions {
 			s.receiver = nil

@@ -263,7 +263,8 @@ type model struct {
 	hopeful  bool             // see only
 	ranks    map[*request]int // priorities of the waiters, as they were after rankedAt events
 	rankedAt int
-	events   int // how many there were
+	ranked   map[*request]int // priorities when the step began
+	events   int              // how many there were
 	fence    interlock.Fence
 	epoch    interlock.Epoch
 }

@@ -137,7 +137,15 @@ func (m *model) checkWaits(edges []engine.WaitEdge, ns interlock.Namespace) erro
 	}
 	name := func(agent, flow string) string { return agent + "/" + flow }
 	want, got := map[pair]bool{}, map[pair]bool{}
+	permitted := map[pair]bool{} // to waiters ahead of a group that is at its maximum
 	for _, r := range m.inPhase(waiting) {
+		for _, c := range r.claims {
+			for _, q := range m.inPhase(waiting) {
+				if c.Mode == interlock.Permits && q.needs(c.Key) > 0 && m.aheadOf(q, r) {
+					permitted[pair{name(m.agentOf(r), r.flow()), name(m.agentOf(q), q.flow()), true}] = true
+				}
+			}
+		}
 		if r.target != nil && r.ns == ns {
 			want[pair{name(m.agentOf(r), r.flow()), name(r.target.session.agent, r.target.flow), false}] = true
 			continue
@@ -157,7 +165,7 @@ func (m *model) checkWaits(edges []engine.WaitEdge, ns interlock.Namespace) erro
 		}
 	}
 	for p := range got {
-		if !want[p] {
+		if !want[p] && !permitted[p] {
 			return fmt.Errorf("there is no edge %+v", p)
 		}
 	}
