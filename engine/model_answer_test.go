@@ -325,16 +325,16 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 	if want.fresh {
 		id, _ := idOf(cmd)
 		r := m.byID(headOf(cmd).Namespace, id)
-		if r != nil && r.why == engine.ByDeadlock && r.fence > 0 && got.Outcome == engine.Granted {
-			return nil // it was granted, and forfeited in the same step
-		}
-		if r == nil || r.why == engine.ByDeadlock {
+		if r == nil || r.why == engine.ByDeadlock && r.fence == 0 {
 			return m.checkVictimAnswer(cmd, r, want, got)
 		}
 		want.about = r.subject()
 		if got.Outcome == engine.Granted && want.about.phase == held {
 			want.outcome = engine.Granted // somebody else left in the same step
 		}
+	}
+	if r := want.about; want.outcome == engine.Granted && r != nil && r.phase == over && r.why == engine.ByDeadlock && r.ended == m.now {
+		want = refused(interlock.CodeDeadlock) // it was granted, and forfeited in the same step
 	}
 	if got.Outcome != want.outcome {
 		if want.outcome == engine.Refused && slices.Contains(want.codes, "") && got.Outcome == engine.Done {

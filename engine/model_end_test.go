@@ -166,6 +166,9 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 	}
 	switch ev.Reason {
 	case engine.ByLeaving:
+		if r.base != nil && r.base.phase == parked {
+			return nil // its lease was put back in this step
+		}
 		switch c := cmd.(type) {
 		case *engine.Leave:
 			if c.Ticket == interlock.TicketID(r.ask.ID) && c.Namespace == r.ns {

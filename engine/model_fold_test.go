@@ -133,6 +133,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 
 func (m *model) hand(r *request, to phase, fence interlock.Fence) {
 	m.join(r)
+	r.handedAt = m.events
 	for _, c := range r.claims {
 		if c.Mode == interlock.Permits {
 			m.spend(r.ns, c.Key, int(c.Count))

@@ -129,6 +129,11 @@ func (m *model) putBack(r *request, ev *engine.Event) {
 		m.victims = append(m.victims, r.party())
 	}
 	if r.holds() {
+		for i := range m.writes { // while it held them, nobody but its own flow wrote its keys
+			if m.writes[i].at > r.handedAt {
+				m.writes[i].by = r
+			}
+		}
 		m.writes = append(m.writes, write{r.ns, r.claims, m.events, r})
 	}
 	if r.phase == held {

@@ -120,6 +120,7 @@ type request struct {
 	lead     bool // its party claims all its keys already: it stands before those of whom that is not true
 	changed  bool // somebody who could write one of its keys held it meanwhile
 	unsure   bool // one of the alternatives that it did not get changed so
+	handedAt int  // how many events there were when it was given the keys
 	queuedAt int  // how many events there were before it stood in line
 
 	attached engine.Caller // who waits for the answer
