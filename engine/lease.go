@@ -165,6 +165,9 @@ func (e *Engine) findUsable(id interlock.LeaseID) *request {
 	case r.holdsOn() && r.share.member.phase == inGrace:
 		e.refuseInGrace(r.share.member)
 		return nil
+	case r.holdsOn() && r.share.member.phase == closed:
+		e.replyGone(r.share.member)
+		return nil
 	case r.isPutAside():
 		e.refuseParked(r)
 		return nil
