@@ -184,28 +184,18 @@ func (e *Engine) repeat(cmd Command) bool {
 
 // again gives the answer that was given before, with what has become of it since.
 func (e *Engine) again(cmd Command, a *answered) {
+	var attach bool
 	switch c := cmd.(type) {
 	case *Acquire:
-		if a.outcome == Granted || a.outcome == Queued {
-			e.followAgain(a, c.Attach)
-			return
-		}
+		attach = c.Attach
 	case *Convert:
-		if a.outcome == Granted || a.outcome == Queued {
-			e.followAgain(a, c.Attach)
-			return
-		}
+		attach = c.Attach
 	case *Arrive:
-		e.followAgain(a, c.Attach)
-		return
+		attach = c.Attach
 	case *Declare:
-		e.followAgain(a, c.Attach)
-		return
+		attach = c.Attach
 	case *Resume:
-		if a.outcome == Granted || a.outcome == Queued {
-			e.followAgain(a, c.Attach)
-			return
-		}
+		attach = c.Attach
 	case *Park:
 		if a.outcome == Done {
 			if r := e.findHeld(c.Lease); r != nil {
@@ -217,6 +207,10 @@ func (e *Engine) again(cmd Command, a *answered) {
 		if s, ok := e.living(a.id); ok {
 			e.reply(Done).Session = e.show(s)
 		}
+		return
+	}
+	if a.outcome == Granted || a.outcome == Queued {
+		e.followAgain(a, attach)
 		return
 	}
 	eff := e.reply(a.outcome)
