@@ -179,9 +179,12 @@ func (e *Engine) consider(c candidate) {
 }
 
 // blocker gives the index of the first need at which r is blocked, or -1.
-func (r *request) blocker() int {
+func (r *request) blocker() int { return r.firstNeed((*request).blockedAt) }
+
+// firstNeed gives the index of the first of r's needs for which holds says yes, or -1.
+func (r *request) firstNeed(holds func(*request, *need) bool) int {
 	for i := range r.needs {
-		if r.blockedAt(&r.needs[i]) {
+		if holds(r, &r.needs[i]) {
 			return i
 		}
 	}
