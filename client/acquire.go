@@ -110,13 +110,9 @@ func (c *Client) attempt(ctx context.Context, k *call, queued func(interlock.Tic
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("asking for %s: %w", k.what(), context.Cause(ctx))
 	}
-	c.mu.Lock()
-	if err := c.usable(); err != nil {
-		c.mu.Unlock()
+	if err := c.begin(k); err != nil {
 		return nil, err
 	}
-	c.submit(k)
-	c.mu.Unlock()
 	return c.await(ctx, k, queued)
 }
 

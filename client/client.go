@@ -115,19 +115,26 @@ func (c *Client) CheckFence(ctx context.Context, key interlock.Key, fence interl
 	return err
 }
 
+// begin submits an operation, unless the client can do nothing more.
+func (c *Client) begin(k *call) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(); err != nil {
+		return err
+	}
+	c.submit(k)
+	return nil
+}
+
 // do carries out an operation that never stands in line. found is what a query
 // found.
 func (c *Client) do(ctx context.Context, k *call, what string) (found *proto.Reply, err error) {
 	if err := k.check(); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	if err := c.usable(); err != nil {
-		c.mu.Unlock()
+	if err := c.begin(k); err != nil {
 		return nil, err
 	}
-	c.submit(k)
-	c.mu.Unlock()
 	select {
 	case <-k.news:
 	case <-ctx.Done():
