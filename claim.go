@@ -160,6 +160,27 @@ const (
 	MaxSessions       = 100_000   // a namespace
 	MaxLeases         = 1_000_000 // a namespace
 
+	MaxDocumentBytes     = 1 << 20 // of one document
+	MaxCommitBytes       = 1 << 20 // of all bodies of one commit
+	MaxReads             = 256     // keys that a commit or a snapshot read names
+	MaxWrites            = 256     // of a commit
+	MaxReadBytes         = 4 << 20 // of all bodies in one answer
+	MaxContentTypeBytes  = 128
+	MaxDocuments         = 1_000_000 // a namespace
+	MaxStateBytes        = 256 << 20 // a namespace, of the newest versions
+	MaxTombstones        = 100_000   // deletions that a namespace remembers by key
+	MaxVersions          = 32        // earlier versions kept of a key
+	MaxVersionBytes      = 1 << 20   // of the earlier versions of a key
+	MaxSpaceVersionBytes = 64 << 20  // of the earlier versions of a namespace; the oldest go first
+	MaxStale             = 16        // documents that one answer tells about as stale
+
+	MaxActionBytes   = 16 << 10            // of a canonical action
+	MaxResultBytes   = 64 << 10            // of an effect's result
+	MaxEffects       = 100_000             // a namespace remembers
+	EffectWindow     = 30 * 24 * time.Hour // how long a done effect is remembered
+	DefaultEffectTTL = time.Minute         // of a claim with neither a session nor a lease
+	MaxEffectTTL     = 24 * time.Hour
+
 	DefaultTTL   = 30 * time.Second
 	MinTTL       = time.Second
 	MaxTTL       = 24 * time.Hour

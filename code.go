@@ -27,6 +27,17 @@ const (
 	CodeModeForbidden    Code = "mode_forbidden"      // the pattern does not let this caller claim the key so
 	CodeMismatch         Code = "mismatch"            // the barrier or the shared-out key was begun with other numbers
 	CodeKeyOrder         Code = "key_order"           // the namespace demands ascending order of keys
+	CodeFutureVersion    Code = "future_version"      // a version or an index that was never given out
+	CodeVersionRequired  Code = "version_required"    // the pattern demands that a commit names the version that it read
+	CodeLeaseRequired    Code = "lease_required"      // the pattern demands an exclusive lease on the key that is written
+	CodeWriterOnly       Code = "writer_only"         // only the pattern's writer may commit to the key
+	CodeBadPatch         Code = "bad_patch"           // the patch is not JSON, or what it is for is not
+	CodeNotACounter      Code = "not_a_counter"       // the document is not an integer of 64 bits
+	CodeInvalidStatement Code = "invalid_statement"   // a signed fence that is malformed, expired or not signed by a known key
+	CodeForeignFence     Code = "foreign_fence"       // a signed fence of another namespace, or for other keys
+	CodeInvalidPath      Code = "invalid_path"        // a path that leaves its root, or names no regular file
+	CodeNoSuchFile       Code = "no_such_file"        // there is no file at the path
+	CodeNoSuchDocument   Code = "no_such_document"    // there is nothing at the key
 	CodeNotFound         Code = "not_found"           // no such path
 	CodeMethodNotAllowed Code = "method_not_allowed"
 
@@ -36,6 +47,8 @@ const (
 	CodeFenced      Code = "fenced"         // the fence is not that of a live lease on the key
 	CodeAtCapacity  Code = "at_capacity"    // all permits are taken, and the request did not want to wait
 	CodeRateLimited Code = "rate_limited"   // no tokens are left for now, and the request did not want to wait
+	CodeStale       Code = "stale"          // what was read has changed since: the answer says how
+	CodeOutOfBounds Code = "out_of_bounds"  // the counter would cross a bound
 	CodeBroken      Code = "barrier_broken" // a party of the barrier died or left before all were there
 
 	// A lease, ticket or session is gone.
@@ -55,6 +68,12 @@ const (
 	CodeUnknownSession Code = "unknown_session" // likewise
 	CodeInGrace        Code = "in_grace"        // past the hard end: commit and release, but no renewal
 
+	// An effect in the world outside.
+	CodeEffectClaimed Code = "effect_claimed" // somebody is about to do it
+	CodeEffectUnknown Code = "effect_unknown" // it may have happened: find out, and reconcile
+	CodeUnknownEffect Code = "unknown_effect" // never claimed, or forgotten
+	CodeEffectDone    Code = "effect_done"    // it is settled already, otherwise
+
 	// Repetition.
 	CodeRequestIDReused Code = "request_id_reused" // same id, another body
 	CodeRequestTooOld   Code = "request_too_old"   // the id is older than what is remembered
@@ -67,8 +86,11 @@ const (
 	CodeTooManyNamespaces Code = "too_many_namespaces"
 	CodeTooManyKeys       Code = "too_many_keys"
 	CodeTooManyPatterns   Code = "too_many_patterns"
+	CodeTooManyDocuments  Code = "too_many_documents"
+	CodeTooMuchState      Code = "too_much_state"
+	CodeTooManyEffects    Code = "too_many_effects"
 	CodeQuota             Code = "quota_exceeded"  // the namespace or the principal has used up its quota
-	CodeHistoryTrimmed    Code = "history_trimmed" // the journal no longer reaches back so far
+	CodeHistoryTrimmed    Code = "history_trimmed" // the journal, or a document's history, no longer reaches back so far
 
 	// The door.
 	CodeUnauthenticated Code = "unauthenticated"
@@ -90,7 +112,7 @@ const (
 // nothing can happen twice.
 func (c Code) Retryable() bool {
 	switch c {
-	case CodeHeld, CodeAtCapacity, CodeRateLimited, CodeBroken, CodeWaitLimit, CodeTooManyKeys, CodeQuota, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeTooManyNamespaces, CodeDeadlock,
+	case CodeHeld, CodeOutOfBounds, CodeEffectClaimed, CodeTooManyDocuments, CodeTooMuchState, CodeTooManyEffects, CodeAtCapacity, CodeRateLimited, CodeBroken, CodeWaitLimit, CodeTooManyKeys, CodeQuota, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeTooManyNamespaces, CodeDeadlock,
 		CodeNoSpace, CodeNotOwner, CodeShuttingDown, CodeOverloaded, CodeOutcomeUnknown:
 		return true
 	}

@@ -17,22 +17,27 @@ type (
 	LeaseID   [16]byte
 	TicketID  [16]byte
 	SessionID [16]byte
+	// An EffectID is the secret of who claimed an effect.
+	EffectID [16]byte
 )
 
 const (
 	leasePrefix   = "l_"
 	ticketPrefix  = "t_"
 	sessionPrefix = "s_"
+	effectPrefix  = "e_"
 )
 
 func (id LeaseID) String() string   { return leasePrefix + hex.EncodeToString(id[:]) }
 func (id TicketID) String() string  { return ticketPrefix + hex.EncodeToString(id[:]) }
 func (id SessionID) String() string { return sessionPrefix + hex.EncodeToString(id[:]) }
+func (id EffectID) String() string  { return effectPrefix + hex.EncodeToString(id[:]) }
 
 // IsZero reports whether the id names nothing.
 func (id LeaseID) IsZero() bool   { return id == LeaseID{} }
 func (id TicketID) IsZero() bool  { return id == TicketID{} }
 func (id SessionID) IsZero() bool { return id == SessionID{} }
+func (id EffectID) IsZero() bool  { return id == EffectID{} }
 
 var errBadID = errors.New("not an id: want a prefix and 32 hexadecimal digits")
 
@@ -52,6 +57,12 @@ func ParseTicketID(s string) (TicketID, error) {
 func ParseSessionID(s string) (SessionID, error) {
 	b, err := parseID(s, sessionPrefix)
 	return SessionID(b), err
+}
+
+// ParseEffectID reads what EffectID.String wrote.
+func ParseEffectID(s string) (EffectID, error) {
+	b, err := parseID(s, effectPrefix)
+	return EffectID(b), err
 }
 
 func parseID(s, prefix string) (id [16]byte, err error) {

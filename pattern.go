@@ -59,6 +59,11 @@ type Pattern struct {
 	Park       ParkPolicy
 	MaxPark    time.Duration // default and maximum; 0: DefaultPark, and MaxPark at most
 	OnDeadlock DeadlockPolicy
+
+	// Write says who may commit to the keys, and how; Writer is the principal who may
+	// with WriteSingle.
+	Write  WritePolicy
+	Writer string
 }
 
 // Group is the share of a claimant group in a key's capacity.
@@ -184,10 +189,12 @@ type Settings struct {
 
 // Quota bounds what one tenant may take. 0 means the limit of the version.
 type Quota struct {
-	Keys     int // keys that somebody holds or waits for; of a namespace only
-	Leases   int
-	Waiters  int
-	Sessions int
-	Requests int // a second, at the door
-	Bytes    int // of request bodies and stream frames, a second, at the door
+	Keys      int // keys that somebody holds or waits for; of a namespace only
+	Leases    int
+	Waiters   int
+	Sessions  int
+	Documents int // of a namespace only
+	State     int // bytes of documents; of a namespace only
+	Requests  int // a second, at the door
+	Bytes     int // of request bodies and stream frames, a second, at the door
 }

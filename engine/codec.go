@@ -88,6 +88,10 @@ const (
 	hasBlob
 	hasByID
 	hasBaseID
+	hasVersion
+	hasAsOf
+	hasContentType
+	hasOp
 
 	knownFields = 1<<iota - 1
 )
@@ -166,6 +170,10 @@ func maskOf(ev *Event) (mask uint64) {
 	set(hasBlob, len(ev.Blob) > 0)
 	set(hasByID, ev.ByID != [16]byte{})
 	set(hasBaseID, ev.BaseID != [16]byte{})
+	set(hasVersion, ev.Version != 0)
+	set(hasAsOf, ev.AsOf != 0)
+	set(hasContentType, ev.ContentType != "")
+	set(hasOp, ev.Op != 0)
 	return mask
 }
 
@@ -258,6 +266,10 @@ func appendEvent(b []byte, ev *Event) []byte {
 	if mask&hasBaseID != 0 {
 		b = append(b, ev.BaseID[:]...)
 	}
+	number(hasVersion, uint64(ev.Version))
+	number(hasAsOf, uint64(ev.AsOf))
+	text(hasContentType, ev.ContentType)
+	number(hasOp, uint64(ev.Op))
 	return b
 }
 
@@ -466,6 +478,14 @@ func (d *decoder) field(bit uint64, ev *Event) {
 		copy(ev.ByID[:], d.bytes(16))
 	case hasBaseID:
 		copy(ev.BaseID[:], d.bytes(16))
+	case hasVersion:
+		ev.Version = interlock.Version(d.number())
+	case hasAsOf:
+		ev.AsOf = interlock.Version(d.number())
+	case hasContentType:
+		ev.ContentType = d.text()
+	case hasOp:
+		ev.Op = uint8(d.number())
 	}
 }
 

@@ -128,6 +128,10 @@ type Acquire struct {
 	Priority   int
 	OnConflict interlock.OnConflict
 	Attach     bool
+
+	// AsOf is the version of the namespace's state as of which the caller has read
+	// what is guarded at its keys: see Lease.Stale. 0: as of the request's arrival.
+	AsOf interlock.Version
 }
 
 // Convert changes what a held lease claims to exactly Claims, which are of modes
@@ -217,6 +221,54 @@ type DropPattern struct {
 type Configure struct {
 	Head
 	Settings interlock.Settings
+}
+
+// Commit changes documents, all that it names or none. It is refused with CodeStale
+// if what it read is not current, and says how that changed: every key of Reads must
+// have its version still, and with AsOf set no key of Reads or Writes may have been
+// written after that version (counters that are only added to excepted). The
+// policies of the keys' patterns are checked, and that Leases are in their holder's
+// hands. Answered by Done with Version and Documents: what it wrote, without bodies
+// but of counters.
+type Commit struct {
+	Head
+	Agent  string // for a caller without a session
+	Flow   string
+	Reads  []interlock.Read
+	AsOf   interlock.Version
+	Writes []interlock.Write   // the engine keeps the bodies; no key twice
+	Leases []interlock.LeaseID // in whose name: each must be held or in its grace
+	Note   string              // why, for those who are told of the change
+}
+
+// ClaimEffect sets out to do something in the world outside that must not happen
+// twice. Answered by Done with Effect: claimed, with its ID, or done already, with
+// its result; or Refused with CodeEffectClaimed or CodeEffectUnknown. A claim lives
+// as long as Lease if there is one, else as Head.Session, else TTL; then it counts as
+// unknown. Who repeats its own living claim (of the same session and flow) gets it
+// again.
+type ClaimEffect struct {
+	Head
+	ID     [16]byte // fresh random bits
+	Agent  string   // for a caller without a session
+	Flow   string
+	Action string // canonical
+	Lease  interlock.LeaseID
+	TTL    time.Duration // 0: interlock.DefaultEffectTTL
+}
+
+// SettleEffect says what became of an effect: EffectDone with Result, EffectUnknown
+// with Reason, or, with State 0, that it was not done, which frees it. Its claimer
+// names it by ID. With Digest instead, anybody settles one that is unknown, having
+// found out what happened. Answered by Done with Effect. Settling it once more in
+// the same way changes nothing.
+type SettleEffect struct {
+	Head
+	ID     interlock.EffectID
+	Digest [32]byte
+	State  interlock.EffectState
+	Result string
+	Reason string
 }
 
 // Poll asks after a place in line: Queued, Granted (an offer is claimed by it),

@@ -54,6 +54,17 @@ type Effect struct {
 	Session Session
 	Losses  []Loss
 
+	// Of a commit: what it made, or what had changed under it.
+	Version   interlock.Version
+	Documents []interlock.Document
+	Stale     []interlock.Stale // at most interlock.MaxStale
+	StaleMore bool
+	// Contention is how commits and leases fare at the keys in question; nil when there
+	// is nothing to advise from.
+	Contention *interlock.Contention
+
+	Effect *interlock.Effect
+
 	// Repeated says that this is the answer that was given to the request id before.
 	Repeated bool
 

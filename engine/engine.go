@@ -123,6 +123,12 @@ func (e *Engine) decide(cmd Command) {
 		e.park(c)
 	case *Resume:
 		e.resume(c)
+	case *Commit:
+		e.commit(c)
+	case *ClaimEffect:
+		e.claimEffect(c)
+	case *SettleEffect:
+		e.settleEffect(c)
 	case *Limit:
 		e.limit(c)
 	case *Recover:

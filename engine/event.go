@@ -63,6 +63,14 @@ const (
 	EvPatternDropped EventKind = 18
 	// EvConfigured: the namespace's settings. Blob.
 	EvConfigured EventKind = 19
+	// EvWritten: a document was written, or deleted. Claims (one, for the key), Version,
+	// Op, ContentType, Blob (its body); Agent, Session, Flow, Actor, Fence and Note of who
+	// wrote it. All writes of a commit stand in one entry.
+	EvWritten EventKind = 20
+	// EvEffect: an effect was claimed, with ID and Blob (the canonical action), TTL or
+	// BaseID (its lease), Agent, Session, Flow and Actor; or the one with ID was settled:
+	// Op (the state, 0 for free), Note (its result, or the reason), Actor.
+	EvEffect EventKind = 21
 
 	// The kinds from here on stand in snapshots only.
 
@@ -86,6 +94,9 @@ const (
 	// EvDivided: how a key is shared out. Claims (one, for the key, with the number of
 	// parts), Division, Num: the grants since loads were last halved, Blob: the loads.
 	EvDivided EventKind = 71
+	// EvVersions: a namespace's guarded state. Version: of its last commit, AsOf: the
+	// highest version of a deletion that is forgotten.
+	EvVersions EventKind = 72
 )
 
 // Reason says why something ended. The numbers are in journals.
@@ -184,7 +195,12 @@ type Event struct {
 	Freed      bool          // EvParked
 	Queued     bool          // EvResumed; in a snapshot EvParked, and of others: the request was parked once, so Arrived counts
 	Arrived    time.Duration // in a snapshot: how long before At a request arrived that was parked once
-	Blob       []byte        // EvPattern, EvConfigured
+	Blob       []byte        // EvPattern, EvConfigured, EvWritten, EvEffect
+
+	Version     interlock.Version // of an event that answers a commit, too
+	AsOf        interlock.Version // a request's: see Acquire; 0 where the namespace had no state
+	ContentType string
+	Op          uint8 // EvWritten: interlock.WriteOp; EvEffect: interlock.EffectState
 
 	// EvOpened, EvCounters.
 	Epoch  interlock.Epoch
@@ -212,7 +228,7 @@ var eventNames = map[EventKind]string{
 	EvLeft: "left", EvAnswered: "answered", EvCounters: "counters", EvTomb: "tomb", EvNoted: "noted", EvHolds: "holds", EvGone: "gone",
 	EvConverted: "converted", EvAsked: "asked", EvClosed: "closed", EvParked: "parked", EvResumed: "resumed",
 	EvPattern: "pattern_set", EvPatternDropped: "pattern_dropped", EvConfigured: "configured", EvBucket: "bucket", EvMoved: "moved",
-	EvDivided: "divided",
+	EvDivided: "divided", EvWritten: "written", EvEffect: "effect", EvVersions: "versions",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -54,6 +54,12 @@ func headOf(cmd engine.Command) (h *engine.Head, answered bool) {
 		return &c.Head, true
 	case *engine.Configure:
 		return &c.Head, true
+	case *engine.Commit:
+		return &c.Head, true
+	case *engine.ClaimEffect:
+		return &c.Head, true
+	case *engine.SettleEffect:
+		return &c.Head, true
 	case *engine.Detach:
 		return &c.Head, false
 	case *engine.Tick:

@@ -1,0 +1,181 @@
+package interlock
+
+import "time"
+
+// Document is the guarded state of a key: a JSON value or bytes, with the version
+// that it got when it was last written. Versions count a namespace's commits: all
+// writes of one commit carry one version, and a later commit's is higher, whatever
+// its keys. So a version also names a moment: the state of the whole namespace
+// after that commit.
+type Document struct {
+	Key Key
+	// Version is that of the commit that wrote it, or deleted it. Of a key that was
+	// never written it is 0, or the highest version of a deletion that is forgotten.
+	Version Version
+	// Absent says that there is nothing: never written, or deleted.
+	Absent bool
+
+	ContentType string
+	Body        []byte // never changed; nil when it was not asked for
+	Size        int    // of Body
+
+	// Who wrote it, how and when. Agent, Flow and Note are other agents' text.
+	Op        WriteOp
+	Agent     string
+	Session   string // public name
+	Flow      string
+	Principal string
+	Fence     Fence // of the lease in whose name; 0 for none
+	Note      string
+	Age       time.Duration
+}
+
+// JSONType is the content type of JSON documents. Those whose type ends in +json are
+// JSON, too; only they can be merged and compared member by member.
+const JSONType = "application/json"
+
+// Read is a version that a commit depends on: it is refused if the key's state has
+// another one by now.
+type Read struct {
+	Key     Key
+	Version Version // 0 means Absent
+	Absent  bool    // there must be nothing, whatever version a deletion has left behind
+}
+
+// WriteOp is what a write does to a document. The numbers are in journals.
+type WriteOp uint8
+
+const (
+	// Put replaces the document by Body.
+	Put WriteOp = 1 + iota
+	// Delete removes it. Its version stays behind.
+	Delete
+	// Merge applies Body, a JSON merge patch (RFC 7396), to a JSON document; an absent one
+	// counts as null.
+	Merge
+	// Add adds Delta to a counter: a JSON document that is an integer of 64 bits; an
+	// absent one is 0. Additions commute, so they need neither a version nor a lease to
+	// be right, and two of them are never in conflict.
+	Add
+)
+
+var writeOpNames = [...]string{Put: "put", Delete: "delete", Merge: "merge", Add: "add"}
+
+// String gives the name that the HTTP API uses.
+func (o WriteOp) String() string { return nameOf(writeOpNames[:], o) }
+
+// ParseWriteOp reads what WriteOp.String wrote.
+func ParseWriteOp(s string) (WriteOp, bool) {
+	if s == "" {
+		return 0, false
+	}
+	return parseName[WriteOp](writeOpNames[:], s)
+}
+
+// Write is one change of a commit.
+type Write struct {
+	Key         Key
+	Op          WriteOp
+	ContentType string // of Put; "" means JSONType
+	Body        []byte // of Put and Merge
+
+	Delta    int64  // of Add
+	Min, Max *int64 // of Add: the bounds within which the sum must be; nil for none
+}
+
+// Stale is a document that is not as it was read.
+type Stale struct {
+	Then   Document // as it was read: at least its Key and Version; with Body if that version is still kept
+	Known  bool     // Then is known in full
+	Now    Document // as it is
+	Writes int      // how many commits wrote it since, as far as they are kept
+}
+
+// WritePolicy says who may commit to the keys of a pattern, and how.
+type WritePolicy uint8
+
+const (
+	// WriteOpen lets everybody commit; only the versions that a commit names are checked.
+	WriteOpen WritePolicy = iota
+	// WriteVersion demands that a commit names the version that it read of each key
+	// that it puts, deletes or merges.
+	WriteVersion
+	// WriteLease demands that a commit names a lease that claims the key, or an
+	// ancestor of it, exclusively. That the lease still lives is checked in the step
+	// that writes.
+	WriteLease
+	// WriteSingle lets only Pattern.Writer commit.
+	WriteSingle
+)
+
+var writePolicyNames = [...]string{WriteOpen: "open", WriteVersion: "version", WriteLease: "lease", WriteSingle: "single-writer"}
+
+// String gives the name that the HTTP API uses.
+func (p WritePolicy) String() string { return nameOf(writePolicyNames[:], p) }
+
+// ParseWritePolicy reads what WritePolicy.String wrote.
+func ParseWritePolicy(s string) (WritePolicy, bool) {
+	return parseName[WritePolicy](writePolicyNames[:], s)
+}
+
+// Contention counts, for the keys of one pattern (or of one class of keys that fit
+// none), how the two strategies fare: since the server began its term, the older
+// counts fading.
+type Contention struct {
+	Pattern   string // its name, or the class
+	Commits   uint64 // that went through and wrote without a lease
+	Conflicts uint64 // that were refused as stale
+	Retries   uint64 // that went through after a refusal of the same caller
+	Leased    uint64 // that went through in the name of a lease
+	Leases    uint64 // grants of leases that may write
+	Waited    uint64 // of those, how many had to wait
+}
+
+// EffectState says what is known of an effect.
+type EffectState uint8
+
+const (
+	// EffectClaimed means that somebody set out to do it and still lives.
+	EffectClaimed EffectState = 1 + iota
+	// EffectDone means that it was done; its result is kept.
+	EffectDone
+	// EffectUnknown means that who set out to do it died, or could not tell: find out at
+	// the target whether it happened, and reconcile.
+	EffectUnknown
+)
+
+var effectStateNames = [...]string{EffectClaimed: "claimed", EffectDone: "done", EffectUnknown: "unknown"}
+
+// String gives the name that the HTTP API uses.
+func (s EffectState) String() string { return nameOf(effectStateNames[:], s) }
+
+// ParseEffectState reads what EffectState.String wrote.
+func ParseEffectState(s string) (EffectState, bool) {
+	if s == "" {
+		return 0, false
+	}
+	return parseName[EffectState](effectStateNames[:], s)
+}
+
+// Effect is something done in the world outside Interlock that must not happen
+// twice, such as a charge. It is known by what is done, not by who asks: the same
+// canonical action is the same effect, whoever plans it again.
+type Effect struct {
+	Digest [32]byte // SHA-256 of Action
+	Action string   // the canonical form (RFC 8785) of tool, target and arguments; the first claimer's text
+	ID     EffectID // its claimer's secret; zero for everybody else
+	State  EffectState
+
+	// Who claimed it, and when. These are other agents' text.
+	Agent     string
+	Session   string // public name
+	Flow      string
+	Principal string
+	Age       time.Duration // since it was claimed
+	ExpiresIn time.Duration // until a claim without a session or a lease counts as unknown
+	Attempt   int           // 1, and one more after each reconciliation that found it undone
+
+	Result  string        // of a done one: JSON; its claimer's text
+	Reason  string        // of an unknown one: what is known
+	Settled time.Duration // since it is done or unknown
+}
