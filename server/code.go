@@ -62,7 +62,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeBodyTooLarge: {
 		413, "The body is too large", interlock.ActStop, 0,
-		"send at most 1 MiB",
+		"send no more than the message allows",
 	},
 	interlock.CodeUnsupported: {
 		400, "Not supported by this version", interlock.ActStop, 0,
@@ -100,6 +100,50 @@ var codes = map[interlock.Code]codeInfo{
 		409, "The keys are asked for out of order", interlock.ActStop, 0,
 		"release what comes after the key and ask for all keys in one request, or in ascending order",
 	},
+	interlock.CodeFutureVersion: {
+		400, "That version was never given out", interlock.ActReRead, 0,
+		"use a version that an answer of this namespace gave, and read again if you are not sure",
+	},
+	interlock.CodeVersionRequired: {
+		428, "The version that was read must be named", interlock.ActReRead, 0,
+		"read the document and commit again with its version in reads, or in If-Match",
+	},
+	interlock.CodeLeaseRequired: {
+		428, "The key must be leased for this", interlock.ActStop, 0,
+		"acquire the key exclusively, read it again, then commit in the name of that lease",
+	},
+	interlock.CodeWriterOnly: {
+		403, "Only one writer may commit to this key", interlock.ActAskHuman, 0,
+		"leave the key to its writer, or ask the operator to change the pattern",
+	},
+	interlock.CodeBadPatch: {
+		422, "The patch does not apply", interlock.ActReRead, 0,
+		"look at the document: only JSON can be merged, and the patch must be JSON",
+	},
+	interlock.CodeNotACounter: {
+		409, "The document is not a counter", interlock.ActReRead, 0,
+		"look at the document: only a whole number of 64 bits can be added to",
+	},
+	interlock.CodeInvalidStatement: {
+		401, "The statement proves nothing", interlock.ActStop, 0,
+		"do not write: get a fresh statement for a lease that is held",
+	},
+	interlock.CodeForeignFence: {
+		403, "The fence is for something else", interlock.ActStop, 0,
+		"do not write: acquire the key that is written, in this namespace",
+	},
+	interlock.CodeInvalidPath: {
+		400, "That cannot be a path", interlock.ActStop, 0,
+		"name a regular file below the shared directory, without leaving it",
+	},
+	interlock.CodeNoSuchFile: {
+		404, "No such file", interlock.ActStop, 0,
+		"check the path; to make the file, write it with an empty base",
+	},
+	interlock.CodeNoSuchDocument: {
+		404, "There is nothing at the key", interlock.ActStop, 0,
+		"check the key; to make the document, commit on the condition that it is absent",
+	},
 	interlock.CodeNotFound: {
 		404, "No such path", interlock.ActStop, 0,
 		"look at /openapi.json for the paths that there are",
@@ -128,6 +172,14 @@ var codes = map[interlock.Code]codeInfo{
 	interlock.CodeRateLimited: {
 		429, "No tokens are left for now", interlock.ActWait, time.Second,
 		"ask again later, or ask with on_conflict wait to stand in line",
+	},
+	interlock.CodeStale: {
+		412, "What was read has changed since", interlock.ActReRead, 0,
+		"nothing was written: look at what changed, decide again, then commit with the new versions",
+	},
+	interlock.CodeOutOfBounds: {
+		409, "The counter would cross a bound", interlock.ActRetry, 5 * time.Second,
+		"nothing was added: add less, or try again when others have given back",
 	},
 	interlock.CodeBroken: {
 		409, "The barrier is broken", interlock.ActRetry, time.Second,
@@ -195,6 +247,23 @@ var codes = map[interlock.Code]codeInfo{
 		"it can no longer be renewed: begin nothing new, commit what is finished, release it, then acquire again",
 	},
 
+	interlock.CodeEffectClaimed: {
+		409, "Somebody is about to do it", interlock.ActWait, 5 * time.Second,
+		"do not do it too: wait until it is settled and use its result",
+	},
+	interlock.CodeEffectUnknown: {
+		409, "It may have been done", interlock.ActAskHuman, 0,
+		"do not do it again: find out at the target whether it happened, then reconcile",
+	},
+	interlock.CodeUnknownEffect: {
+		404, "No such effect", interlock.ActStop, 0,
+		"check the id; if it was right, the effect is forgotten or was freed: claim it again",
+	},
+	interlock.CodeEffectDone: {
+		409, "It is settled already", interlock.ActReRead, 0,
+		"look at the effect: what was said first stands",
+	},
+
 	interlock.CodeRequestIDReused: {
 		422, "The request id was used for another request", interlock.ActStop, 0,
 		"use a fresh id for a new request, and the same id only to repeat the same one",
@@ -232,13 +301,25 @@ var codes = map[interlock.Code]codeInfo{
 		429, "Too many patterns", interlock.ActStop, 0,
 		"delete patterns that are no longer used, or let one shape cover several",
 	},
+	interlock.CodeTooManyDocuments: {
+		429, "Too many documents", interlock.ActRetry, 30 * time.Second,
+		"delete documents that are no longer needed, or ask the operator for a larger quota",
+	},
+	interlock.CodeTooMuchState: {
+		429, "Too much state", interlock.ActRetry, 30 * time.Second,
+		"delete or shorten documents that are no longer needed, or ask the operator for a larger quota",
+	},
+	interlock.CodeTooManyEffects: {
+		429, "Too many effects", interlock.ActRetry, 30 * time.Second,
+		"settle and reconcile those that are open; done ones are forgotten with time",
+	},
 	interlock.CodeQuota: {
 		429, "The quota is used up", interlock.ActRetry, time.Second,
 		"do less at once, then ask again; what the quota is, GET /v1/namespace says",
 	},
 	interlock.CodeHistoryTrimmed: {
 		410, "That part of the history is no longer kept", interlock.ActReRead, 0,
-		"read the present state, then follow the events from the index of that answer",
+		"read the present state, then follow what happens from the index of that answer",
 	},
 
 	interlock.CodeUnauthenticated: {

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -9,7 +11,8 @@ import (
 
 // writeEvent writes one event of the journal. No id and no request id is in it: it
 // says who did what to which keys, and numbers that tell requests and sessions
-// apart. What an event does not have is left out.
+// apart. Nor is the body of a document or the result of an effect: who may read
+// them asks for them. What an event does not have is left out.
 func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch interlock.Epoch) {
 	number := func(name string, n uint64) {
 		if n != 0 {
@@ -73,7 +76,7 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	flag("offer", ev.Offer)
 	j.said("reason", ev.Reason.String())
 	j.said("outcome", ev.Outcome)
-	if ev.Note != "" {
+	if ev.Note != "" && !isResult(ev) {
 		j.note("note", ev.Note)
 	}
 	j.duration("waited_ms", ev.Waited)
@@ -81,6 +84,15 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	j.count("generation", ev.Generation)
 	flag("freed", ev.Freed)
 	flag("queued", ev.Queued)
+	number("version", uint64(ev.Version))
+	number("as_of", uint64(ev.AsOf))
+	j.said("content_type", ev.ContentType)
+	switch ev.Kind {
+	case engine.EvWritten:
+		j.str("op", interlock.WriteOp(ev.Op).String())
+	case engine.EvEffect:
+		writeSettled(j, ev)
+	}
 	if len(ev.Cycle) > 0 {
 		j.openArray("cycle")
 		for i := range ev.Cycle {
@@ -107,5 +119,24 @@ func writePolicy(j *jsonOut, ev *engine.Event) {
 			writeSettings(j, &s)
 			j.close()
 		}
+	}
+}
+
+// isResult reports whether the note of an event is the result of an effect.
+func isResult(ev *engine.Event) bool {
+	return ev.Kind == engine.EvEffect && interlock.EffectState(ev.Op) == interlock.EffectDone
+}
+
+// writeSettled writes what an effect came to: free, when it was found not done. Only
+// who claims it says which one it is; the others name it by its secret.
+func writeSettled(j *jsonOut, ev *engine.Event) {
+	state := interlock.EffectState(ev.Op).String()
+	if state == "" {
+		state = "free"
+	}
+	j.str("state", state)
+	if len(ev.Blob) > 0 {
+		digest := sha256.Sum256(ev.Blob)
+		j.str("action", hex.EncodeToString(digest[:]))
 	}
 }

@@ -80,6 +80,9 @@ func TestEventsShowAllTheyHave(t *testing.T) {
 			continue
 		}
 		ev := engine.Event{Kind: engine.EvQueued, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Member, Count: 2}}}
+		if f.Name == "Op" {
+			ev.Kind = engine.EvWritten
+		}
 		before := show(&ev)
 		switch v := reflect.ValueOf(&ev).Elem().Field(i); v.Kind() {
 		case reflect.Bool:
@@ -182,4 +185,20 @@ func TestEventsStayInTheirNamespace(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+// Events say that a document was written or an effect settled, and not what with.
+func TestEventsShowNoBodies(t *testing.T) {
+	for _, ev := range []engine.Event{
+		{Kind: engine.EvWritten, Op: uint8(interlock.Put), Blob: []byte("body-secret")},
+		{Kind: engine.EvEffect, Op: uint8(interlock.EffectClaimed), Blob: []byte("body-secret")},
+		{Kind: engine.EvEffect, Op: uint8(interlock.EffectDone), Note: "body-secret", ID: [16]byte{0xab, 0xcd, 0xef}},
+		{Kind: engine.EvEffect, Op: 0, Note: "not done", ID: [16]byte{0xab, 0xcd, 0xef}},
+	} {
+		var j jsonOut
+		writeEvent(&j, &ev, 1, 1)
+		if got := string(j.b); strings.Contains(got, "body-secret") || strings.Contains(got, "abcdef") {
+			t.Errorf("%s", got)
+		}
+	}
 }

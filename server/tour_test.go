@@ -174,12 +174,17 @@ func tourEventFields(d *door) {
 		Purpose: "why", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", TTL: 1, Grace: 1, MaxHold: 1, Priority: 1, Fence: 3, Offer: true,
 		Reason: engine.ByStall, Outcome: "done", Note: "n", Waited: 1, Held: 1, Cycle: fullConflict().Cycle, Any: true, Group: "batch", Stall: 1,
 		LockDelay: 1, MaxWait: 1, Division: interlock.ByLoad, Lead: true, Base: 4, Part: true, Target: 5, TargetFlow: "main", By: 6, Generation: 7,
-		Freed: true, Queued: true,
+		Freed: true, Queued: true, Version: 10, AsOf: 11, ContentType: "text/plain", Op: uint8(interlock.Merge),
 	}
-	var j jsonOut
-	writeEvent(&j, &full, 8, 9)
-	if err := compareJSON(doc.Components.Schemas["Event"], string(j.b), d.seen); err != nil {
-		d.Errorf("%s: %v", j.b, err)
+	effect := engine.Event{Kind: engine.EvEffect, Op: uint8(interlock.EffectClaimed), Blob: []byte("{}")}
+	written := full
+	written.Kind = engine.EvWritten
+	for _, ev := range []*engine.Event{&full, &written, &effect} {
+		var j jsonOut
+		writeEvent(&j, ev, 8, 9)
+		if err := compareJSON(doc.Components.Schemas["Event"], string(j.b), d.seen); err != nil {
+			d.Errorf("%s: %v", j.b, err)
+		}
 	}
 }
 
