@@ -1,0 +1,48 @@
+package interlock
+
+// Packet tells whose commit was refused as stale, or who was granted a lease after
+// the state had moved, what changed meanwhile: enough to decide again without
+// reading everything again. Its size is bounded.
+type Packet struct {
+	Changes []Change // at most MaxStale
+	More    bool     // there were more
+	// Message says the same in words, ready for a model's prompt. What other agents
+	// wrote is quoted in it as data.
+	Message string
+}
+
+// Change is how a document differs from what was read.
+type Change struct {
+	Then   Document // as it was read, without its body: Key and Version, and the rest if Known
+	Known  bool
+	Now    Document // as it is, without its body
+	Writes int      // how many commits wrote it since, as far as they are kept
+	Diff   Difference
+}
+
+// Difference is what changed in a document's body.
+type Difference struct {
+	Kind DifferenceKind
+	Text string // of a patch
+	Cut  bool   // Text would have been too long, and this is its beginning
+}
+
+// DifferenceKind says how a difference is told.
+type DifferenceKind uint8
+
+const (
+	// DifferenceUnknown means that the version that was read is not kept any more.
+	DifferenceUnknown DifferenceKind = iota
+	// JSONPatch is a JSON patch (RFC 6902) from the JSON document that was read to the
+	// present one.
+	JSONPatch
+	// UnifiedDiff is a unified diff of two texts.
+	UnifiedDiff
+	// SizesOnly is for bytes that are neither: only the sizes are told.
+	SizesOnly
+)
+
+var differenceKindNames = [...]string{DifferenceUnknown: "unknown", JSONPatch: "json_patch", UnifiedDiff: "unified", SizesOnly: "sizes"}
+
+// String gives the name that the HTTP API uses.
+func (k DifferenceKind) String() string { return nameOf(differenceKindNames[:], k) }
