@@ -93,23 +93,26 @@ func exitCode(err error) int {
 // exitForCode says which exit code a refusal has.
 func exitForCode(code interlock.Code) int {
 	switch code {
-	case interlock.CodeFenced:
+	case interlock.CodeFenced, interlock.CodeStale, interlock.CodeEffectUnknown, interlock.CodeEffectDone:
 		return exitConflict
 	case interlock.CodeDeadlock:
 		return exitDeadlock
 	case interlock.CodeHeld, interlock.CodeAtCapacity, interlock.CodeRateLimited, interlock.CodeBroken, interlock.CodeWaitLimit,
 		interlock.CodeLeft, interlock.CodeOfferLapsed, interlock.CodeUnknownTicket,
 		interlock.CodeTooManyWaiters, interlock.CodeTooManySessions, interlock.CodeTooManyLeases, interlock.CodeTooManyStreams,
-		interlock.CodeTooManyNamespaces, interlock.CodeTooManyKeys, interlock.CodeTooManyPatterns, interlock.CodeQuota, interlock.CodeNoSpace:
+		interlock.CodeTooManyNamespaces, interlock.CodeTooManyKeys, interlock.CodeTooManyPatterns, interlock.CodeQuota, interlock.CodeNoSpace,
+		interlock.CodeOutOfBounds, interlock.CodeEffectClaimed, interlock.CodeTooManyDocuments, interlock.CodeTooMuchState, interlock.CodeTooManyEffects:
 		return exitNotAcquired
-	case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost, interlock.CodeModeForbidden:
+	case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost, interlock.CodeModeForbidden,
+		interlock.CodeWriterOnly, interlock.CodeLeaseRequired, interlock.CodeForeignFence, interlock.CodeInvalidStatement:
 		return exitForbidden
 	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodePreempted, interlock.CodeReleased, interlock.CodeSessionEnded,
 		interlock.CodeUnknownLease, interlock.CodeUnknownSession, interlock.CodeInGrace:
 		return exitLost
 	case interlock.CodeNotOwner, interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeOutcomeUnknown:
 		return exitUnreachable
-	case interlock.CodeInternal, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeNoSuchPattern:
+	case interlock.CodeInternal, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeNoSuchPattern,
+		interlock.CodeNoSuchDocument, interlock.CodeNoSuchFile, interlock.CodeUnknownEffect:
 		return exitFailure
 	}
 	return exitUsage

@@ -23,6 +23,8 @@ type policy struct {
 	allow            rulesFlag
 	preempt, park    choice
 	onDeadlock       choice
+	write            choice
+	writer           string
 }
 
 // patternDurations are the flags of durations with their usage; the field of each is
@@ -57,6 +59,8 @@ func (p *policy) flags(cmd *cobra.Command) {
 	p.preempt.among(cmd, "preempt", "what --preempt does to a holder", words[interlock.PreemptPolicy]()...)
 	p.park.among(cmd, "park", "what becomes of the keys of a parked lease", words[interlock.ParkPolicy]()...)
 	p.onDeadlock.among(cmd, "on-deadlock", "what becomes of a deadlock victim's leases that others wait for", words[interlock.DeadlockPolicy]()...)
+	p.write.among(cmd, "write", "who may commit documents at the keys", words[interlock.WritePolicy]()...)
+	f.StringVar(&p.writer, "writer", "", "the `principal` who may, with --write single-writer")
 }
 
 // fields are what the flags that were given say, as the door has it.
@@ -82,6 +86,8 @@ func (p *policy) fields(f *pflag.FlagSet) map[string]any {
 	set("preempt", "preempt", p.preempt.value)
 	set("park", "park", p.park.value)
 	set("on-deadlock", "on_deadlock", p.onDeadlock.value)
+	set("write", "write", p.write.value)
+	set("writer", "writer", p.writer)
 	return fields
 }
 

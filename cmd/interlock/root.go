@@ -44,6 +44,7 @@ func (a *app) complain(format string, args ...any) {
 // Kinds of commands, in the order of the help text.
 const (
 	groupHold  = "hold"
+	groupState = "state"
 	groupLook  = "look"
 	groupRule  = "rule"
 	groupServe = "serve"
@@ -86,6 +87,7 @@ writers.
 	root.SetErr(a.err)
 	root.AddGroup(
 		&cobra.Group{ID: groupHold, Title: "Hold leases:"},
+		&cobra.Group{ID: groupState, Title: "Change what is guarded:"},
 		&cobra.Group{ID: groupLook, Title: "Look:"},
 		&cobra.Group{ID: groupRule, Title: "Rule a namespace:"},
 		&cobra.Group{ID: groupServe, Title: "Run a server:"},
@@ -105,7 +107,8 @@ writers.
 		{groupHold, []*cobra.Command{
 			newRun(a), newLock(a), newRenew(a), newRelease(a), newConvert(a), newArrive(a), newPark(a), newResume(a), newWaitFor(a), newPartition(a),
 		}},
-		{groupLook, []*cobra.Command{newLs(a), newGet(a), newShow(a), newWhy(a), newWaits(a), newHot(a), newEvents(a)}},
+		{groupState, []*cobra.Command{newState(a), newCommit(a), newEffect(a)}},
+		{groupLook, []*cobra.Command{newLs(a), newGet(a), newShow(a), newWhy(a), newWaits(a), newHot(a), newContention(a), newEvents(a)}},
 		{groupRule, []*cobra.Command{newPattern(a), newNamespace(a), newRevoke(a)}},
 		{groupServe, []*cobra.Command{newServe(a), newJournal(a), newCredential(a), newBench(a), newDemo(a)}},
 		{"", []*cobra.Command{newVersion(a)}},

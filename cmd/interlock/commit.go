@@ -1,0 +1,343 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/interlockdev/interlock"
+)
+
+// committing is the flags of what changes documents.
+type committing struct {
+	ifVersion string
+	ifAbsent  bool
+	asOf      string
+	leases    []string
+	note      string
+	agent     string
+}
+
+const commitExits = `Exit codes: 0 written, 65 the document has changed since it was read, 75 a limit was
+met, 77 not allowed, 79 the lease is lost, 69 no server answered.`
+
+// flags adds the flags of a change of one key.
+func (c *committing) flags(f *pflag.FlagSet) {
+	f.StringVar(&c.ifVersion, "if-version", "", "write only if the document still has this `version`")
+	f.BoolVar(&c.ifAbsent, "if-absent", false, "write only if there is nothing at the key")
+	c.shared(f)
+}
+
+// shared adds those of any commit.
+func (c *committing) shared(f *pflag.FlagSet) {
+	f.StringVar(&c.asOf, "as-of", "", "write only if none of the keys was written after this `version` of the namespace")
+	f.StringArrayVar(&c.leases, "lease", nil, "a `lease` in whose name it is written; may be repeated (default: $INTERLOCK_LEASE)")
+	f.StringVar(&c.note, "note", "", "why, for those who are told of the change")
+	f.StringVar(&c.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
+	bind(f, "agent", "")
+}
+
+// complete adds to a commit's body what the flags say.
+func (c *committing) complete(body map[string]any) error {
+	if len(c.leases) == 0 {
+		if id, err := leaseFlag(""); err == nil {
+			c.leases = []string{id}
+		}
+	}
+	for _, id := range c.leases {
+		if _, err := leaseFlag(id); err != nil {
+			return err
+		}
+	}
+	set := func(field, value string) {
+		if value != "" {
+			body[field] = value
+		}
+	}
+	set("note", c.note)
+	set("as_of", c.asOf)
+	set("agent", c.agent)
+	if body["agent"] == nil && body["session"] == nil {
+		body["agent"] = ownName()
+	}
+	if len(c.leases) > 0 {
+		body["leases"] = c.leases
+	}
+	return nil
+}
+
+// one commits a change of one key.
+func (a *app) one(ctx context.Context, c *committing, key string, write map[string]any) error {
+	if c.ifVersion != "" && c.ifAbsent {
+		return usage("--if-version and --if-absent: give one of them")
+	}
+	write["key"] = key
+	body := map[string]any{"writes": []any{write}}
+	switch {
+	case c.ifAbsent:
+		body["reads"] = []any{map[string]any{"key": key, "absent": true}}
+	case c.ifVersion != "":
+		body["reads"] = []any{map[string]any{"key": key, "version": c.ifVersion}}
+	}
+	if err := c.complete(body); err != nil {
+		return err
+	}
+	return a.commit(ctx, body)
+}
+
+// commit sends a commit and tells what came of it. One that is refused because
+// something has changed says how, in words that are ready for a prompt.
+func (a *app) commit(ctx context.Context, body any) error {
+	r := request{method: http.MethodPost, path: "/v1/commits", body: body, id: freshID(), again: true}
+	_, answer, err := a.api().insist(ctx, r, false)
+	if a.json() && answer != nil {
+		if printed := a.raw(answer); printed != nil && err == nil {
+			err = printed
+		}
+		return err
+	}
+	if err != nil {
+		var problem struct{ Packet struct{ Message string } }
+		if json.Unmarshal(answer, &problem) == nil && problem.Packet.Message != "" {
+			fmt.Fprintln(a.err, cleanLines(problem.Packet.Message))
+			return exitWith(exitCode(err), nil)
+		}
+		return err
+	}
+	var got struct {
+		Version   interlock.Version `json:"version,string"`
+		Documents []document
+		Advice    advice
+		Warnings  []string
+	}
+	if err := json.Unmarshal(answer, &got); err != nil {
+		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+	}
+	a.say("version %s\n", got.Version)
+	for i := range got.Documents {
+		if d := &got.Documents[i]; len(d.Value) > 0 {
+			a.say("%s is %s\n", clean(string(d.Key)), clean(string(d.Value)))
+		}
+	}
+	a.warn(got.Warnings)
+	if next := clean(got.Advice.Message); next != "" {
+		a.complain("%s", next)
+	}
+	return nil
+}
+
+func newStatePut(a *app) *cobra.Command {
+	var c committing
+	var kind string
+	var file string
+	cmd := &cobra.Command{
+		Use:   "put KEY [VALUE]",
+		Short: "Write a document",
+		Long: `Write the document at KEY: VALUE, or what stands in --file, or standard input. It is
+JSON unless --type says otherwise.
+
+` + commitExits,
+		Example: `  interlock state put account:12345 '{"balance": 100}' --if-absent
+  interlock state put account:12345 --if-version 41 --note "late fee" < new.json
+  interlock state put page:home --type text/markdown --file home.md`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usage("name the key: %s", useLine(cmd))
+			case len(args) > 2:
+				return usage("too many arguments: %s", useLine(cmd))
+			case len(args) == 2 && file != "":
+				return usage("a value and --file: give one of them")
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			value := []byte(nil)
+			if len(args) == 2 {
+				value = []byte(args[1])
+			} else {
+				var err error
+				if value, err = readAll(a.in, orStdin(file)); err != nil {
+					return err
+				}
+			}
+			write, err := putting(value, kind)
+			if err != nil {
+				return err
+			}
+			return a.one(cmd.Context(), &c, args[0], write)
+		},
+	}
+	c.flags(cmd.Flags())
+	cmd.Flags().StringVar(&kind, "type", interlock.JSONType, "the content `type`")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "read the document from this `file`; - is standard input")
+	return cmd
+}
+
+func orStdin(file string) string {
+	if file == "" {
+		return "-"
+	}
+	return file
+}
+
+// putting is a write of bytes as the door takes it.
+func putting(value []byte, kind string) (map[string]any, error) {
+	write := map[string]any{}
+	switch base, _, _ := strings.Cut(kind, ";"); {
+	case base == interlock.JSONType:
+		if !json.Valid(value) {
+			return nil, usage("the document is not JSON: correct it, or give its --type")
+		}
+		write["put"] = json.RawMessage(bytes.TrimSpace(value))
+	case utf8.Valid(value):
+		write["text"] = string(value)
+	default:
+		write["base64"] = base64.StdEncoding.EncodeToString(value)
+	}
+	if kind != interlock.JSONType {
+		write["content_type"] = kind
+	}
+	return write, nil
+}
+
+func newStateMerge(a *app) *cobra.Command {
+	var c committing
+	cmd := &cobra.Command{
+		Use:   "merge KEY PATCH",
+		Short: "Change members of a JSON document",
+		Long: `Change the JSON document at KEY by a merge patch (RFC 7396): members of PATCH replace
+those of the document, null removes them, all others stay.
+
+` + commitExits,
+		Example:           `  interlock state merge account:12345 '{"status": "closed", "hold": null}' --if-version 41`,
+		Args:              keyAnd("a patch"),
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !json.Valid([]byte(args[1])) {
+				return usage("the patch is not JSON")
+			}
+			return a.one(cmd.Context(), &c, args[0], map[string]any{"merge": json.RawMessage(args[1])})
+		},
+	}
+	c.flags(cmd.Flags())
+	return cmd
+}
+
+func newStateAdd(a *app) *cobra.Command {
+	var c committing
+	var least, most string
+	cmd := &cobra.Command{
+		Use:   "add KEY N",
+		Short: "Add to a counter, within bounds",
+		Long: `Add N, which may be negative, to the counter at KEY; one that is not there is 0.
+Additions commute, so they need neither a version nor a lease, and two agents that
+add are never in each other's way. With --min or --max nothing is written if the sum
+would be below or above.
+
+` + commitExits,
+		Example: `  interlock state add balance:12345 250
+  interlock state add balance:12345 --min 0 -- -1200`,
+		Args:              keyAnd("a number"),
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			write := map[string]any{}
+			for _, n := range []struct{ what, field, text string }{{"N", "add", args[1]}, {"--min", "min", least}, {"--max", "max", most}} {
+				if n.text == "" {
+					continue
+				}
+				v, err := strconv.ParseInt(n.text, 10, 64)
+				if err != nil {
+					return usage("%s %s: want an integer of 64 bits", n.what, clean(n.text))
+				}
+				write[n.field] = json.Number(strconv.FormatInt(v, 10))
+			}
+			return a.one(cmd.Context(), &c, args[0], write)
+		},
+	}
+	c.shared(cmd.Flags())
+	cmd.Flags().StringVar(&least, "min", "", "the least `sum`")
+	cmd.Flags().StringVar(&most, "max", "", "the greatest `sum`")
+	return cmd
+}
+
+func newStateRm(a *app) *cobra.Command {
+	var c committing
+	cmd := &cobra.Command{
+		Use:   "rm KEY",
+		Short: "Delete a document; its version is never used again",
+		Long: `Delete the document at KEY. Its history stays as long as it would have, and its
+version stays behind: a document that is written there later has a higher one.
+
+` + commitExits,
+		Args:              oneArg("a key"),
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.one(cmd.Context(), &c, args[0], map[string]any{"delete": true})
+		},
+	}
+	c.flags(cmd.Flags())
+	return cmd
+}
+
+// keyAnd is for commands with a key and one thing more.
+func keyAnd(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < 2:
+			return usage("name a key and %s: %s", what, useLine(cmd))
+		case len(args) > 2:
+			return usage("too many arguments: %s", useLine(cmd))
+		}
+		return nil
+	}
+}
+
+func newCommit(a *app) *cobra.Command {
+	var c committing
+	var file string
+	cmd := &cobra.Command{
+		Use:   "commit",
+		Short: "Change several documents at once, all or none",
+		Long: `Commit what stands in --file, or on standard input: an object with reads, the
+versions that the decision was taken on, and writes. If any of those documents has
+changed since, nothing is written, and you are told what changed.
+
+  {"reads":  [{"key": "account:1", "version": "41"}, {"key": "order:7", "absent": true}],
+   "writes": [{"key": "account:1", "merge": {"status": "billed"}},
+              {"key": "order:7", "put": {"total": 1200}},
+              {"key": "balance:1", "add": -1200, "min": 0},
+              {"key": "draft:7", "delete": true}]}
+
+` + commitExits,
+		Example: `  interlock commit --note "order 7" < change.json`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			content, err := readAll(a.in, orStdin(file))
+			if err != nil {
+				return err
+			}
+			body := map[string]any{}
+			if err := decodeNumbers(content, &body); err != nil {
+				return usage("the commit cannot be read as JSON: %w", err)
+			}
+			if err := c.complete(body); err != nil {
+				return err
+			}
+			return a.commit(cmd.Context(), body)
+		},
+	}
+	c.shared(cmd.Flags())
+	cmd.Flags().StringVarP(&file, "file", "f", "", "read the commit from this `file` of JSON; - is standard input")
+	return cmd
+}

@@ -1,0 +1,350 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+)
+
+func newEffect(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "effect",
+		Short: "Do something in the world outside once, whoever plans it again",
+		Long: `An effect is something done outside of Interlock that must not happen twice, such as
+a charge. It is known by what is done: tool, target and the arguments that matter. Who
+plans the same again, under whatever idempotency key, gets the first one's result, or
+is told to find out what happened; never a second go.
+
+  claim ──► done (result)
+    │
+    └─────► unknown ── reconcile ──► done, or free again
+
+"interlock effect run" does all of it around a command.`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newEffectClaim(a), newEffectDone(a), newEffectUnknown(a), newEffectCancel(a), newEffectReconcile(a), newEffectGet(a), newEffectLs(a))
+	return cmd
+}
+
+// effect is an effect as the door shows it.
+type effect struct {
+	ID        string `json:"id"`
+	Action    string `json:"action"`
+	Canonical string `json:"canonical"`
+	State     string `json:"state"`
+	party
+	Principal string          `json:"principal"`
+	Age       int64           `json:"age_ms"`
+	ExpiresIn int64           `json:"expires_in_ms"`
+	Attempt   int             `json:"attempt"`
+	Result    json.RawMessage `json:"result"`
+	Reason    string          `json:"reason"`
+	Settled   int64           `json:"settled_ms"`
+}
+
+type effectAnswer struct {
+	Outcome string
+	Effect  effect
+}
+
+// text is what is known of it in half a sentence.
+func (e *effect) text() string {
+	text := clean(e.State) + ", claimed by " + e.name() + " " + short(ms(e.Age)) + " ago"
+	if e.Attempt > 1 {
+		text += fmt.Sprintf(" (attempt %d)", e.Attempt)
+	}
+	switch {
+	case e.State == interlock.EffectClaimed.String() && e.ExpiresIn > 0:
+		text += ", for " + short(ms(e.ExpiresIn)) + " more"
+	case len(e.Result) > 0:
+		text += ", result " + clean(string(e.Result))
+	}
+	if reason := clean(e.Reason); reason != "" {
+		text += ": " + reason
+	}
+	return text
+}
+
+// acting is what an effect is known by.
+type acting struct {
+	tool, target, arguments string
+}
+
+func (x *acting) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&x.tool, "tool", "", "what does it, such as stripe.charge")
+	f.StringVar(&x.target, "target", "", "what it is done to, such as customer:12")
+	f.StringVar(&x.arguments, "args", "{}", "the arguments that matter, a `JSON` object; leave out what differs between two plans of the same, such as time stamps")
+}
+
+// fields is the action as the door takes it.
+func (x *acting) fields() (map[string]any, error) {
+	if x.tool == "" || x.target == "" {
+		return nil, usage("--tool and --target say what is done, and to what: give both")
+	}
+	var arguments map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(x.arguments), &arguments); err != nil || arguments == nil {
+		return nil, usage("--args %s: want a JSON object", clean(x.arguments))
+	}
+	return map[string]any{"tool": x.tool, "target": x.target, "arguments": json.RawMessage(x.arguments)}, nil
+}
+
+func newEffectClaim(a *app) *cobra.Command {
+	var x acting
+	var ttl, wait time.Duration
+	var lease, agent string
+	cmd := &cobra.Command{
+		Use:   "claim",
+		Short: "Set out to do something once",
+		Long: `Claim an effect before it is done. The answer is printed as variables for a shell:
+
+  INTERLOCK_EFFECT_STATE=claimed   do it now, then say "interlock effect done"
+  INTERLOCK_EFFECT_STATE=done      it was done; INTERLOCK_EFFECT_RESULT has its result
+
+Exit codes: 0 either of these, 75 somebody else is about to do it, 65 it is not known
+whether it was done: find out, and reconcile.`,
+		Example: `  eval "$(interlock effect claim --tool stripe.charge --target customer:12 --args '{"invoice": 7, "amount": 1200}')" || exit
+  if [ "$INTERLOCK_EFFECT_STATE" = claimed ]; then
+    interlock effect done "$(./charge --idempotency-key "$INTERLOCK_EFFECT_ACTION")" || exit
+  fi`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkDurations(duration{"--ttl", ttl, time.Second, interlock.MaxEffectTTL}, duration{"--wait", wait, 0, 24 * time.Hour}); err != nil {
+				return err
+			}
+			body, err := x.fields()
+			if err != nil {
+				return err
+			}
+			if body["agent"] = agent; agent == "" {
+				body["agent"] = ownName()
+			}
+			if lease == "" {
+				lease, _ = leaseFlag("")
+			}
+			if lease != "" {
+				body["lease"] = lease
+			}
+			milliseconds(body, "ttl_ms", ttl)
+			return a.claim(cmd.Context(), body, wait)
+		},
+	}
+	x.flags(cmd)
+	f := cmd.Flags()
+	f.DurationVar(&ttl, "ttl", interlock.DefaultEffectTTL, "how long the claim lives without a lease; then it counts as unknown")
+	f.DurationVar(&wait, "wait", 0, "how long to wait for somebody else who is about to do it")
+	f.StringVar(&lease, "lease", "", "the `lease` as long as which the claim lives (default: $INTERLOCK_LEASE)")
+	f.StringVar(&agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
+	bind(f, "agent", "")
+	return cmd
+}
+
+// claim claims an effect, for as long as it may wait one call after another.
+func (a *app) claim(ctx context.Context, body map[string]any, wait time.Duration) error {
+	deadline := time.Now().Add(wait)
+	r := request{method: http.MethodPost, path: "/v1/effects", body: body, id: freshID(), again: true}
+	for {
+		left := min(max(0, time.Until(deadline)), interlock.MaxLongPoll)
+		delete(body, "wait_ms")
+		milliseconds(body, "wait_ms", left)
+		r.wait = left
+		var got effectAnswer
+		err := a.call(ctx, r, &got, func() error {
+			e := &got.Effect
+			a.say("export INTERLOCK_EFFECT=%s\nexport INTERLOCK_EFFECT_STATE=%s\nexport INTERLOCK_EFFECT_ACTION=%s\nexport INTERLOCK_EFFECT_RESULT=%s\n",
+				quote(e.ID), quote(clean(e.State)), quote(clean(e.Action)), quote(string(e.Result)))
+			a.complain("%s", e.text())
+			return nil
+		})
+		refusal, ok := errors.AsType[*interlock.Error](err)
+		if !ok || refusal.Code != interlock.CodeEffectClaimed || time.Until(deadline) <= 0 || a.json() {
+			return err
+		}
+		r.id = freshID()
+	}
+}
+
+func newEffectDone(a *app) *cobra.Command {
+	return a.settling("done [RESULT]", "Say that the claimed effect was done", `Say that the effect in $INTERLOCK_EFFECT was done. RESULT is what others who plan the
+same will get: JSON, or text.`, func(args []string) (string, map[string]any, error) {
+		if len(args) == 0 {
+			return "done", map[string]any{}, nil
+		}
+		result := json.RawMessage(bytes.TrimSpace([]byte(args[0])))
+		if !json.Valid(result) {
+			text, err := json.Marshal(args[0])
+			if err != nil {
+				return "", nil, err
+			}
+			result = text
+		}
+		return "done", map[string]any{"result": result}, nil
+	})
+}
+
+func newEffectUnknown(a *app) *cobra.Command {
+	return a.settling("unknown [REASON]", "Say that it is not known whether the claimed effect was done",
+		`Say that it cannot be told whether the effect in $INTERLOCK_EFFECT was done, such as
+after a time-out. Nobody gets another go before somebody has found out.`, reasoned("unknown"))
+}
+
+func newEffectCancel(a *app) *cobra.Command {
+	return a.settling("cancel [REASON]", "Say that the claimed effect was not done, and will not be",
+		`Say that the effect in $INTERLOCK_EFFECT was certainly not done. Whoever plans it next
+may do it.`, reasoned("cancel"))
+}
+
+func reasoned(how string) func(args []string) (string, map[string]any, error) {
+	return func(args []string) (string, map[string]any, error) {
+		if len(args) == 0 {
+			return how, map[string]any{}, nil
+		}
+		return how, map[string]any{"reason": args[0]}, nil
+	}
+}
+
+// settling makes a command by which the claimer of an effect says what became of it.
+func (a *app) settling(use, short, long string, read func(args []string) (how string, body map[string]any, err error)) *cobra.Command {
+	var id string
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: atMostOneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := interlock.ParseEffectID(id); err != nil {
+				// The text is a secret if it is nearly right, so it is not repeated.
+				return usage("name the claim: --id, or INTERLOCK_EFFECT as `interlock effect claim` prints it")
+			}
+			how, body, err := read(args)
+			if err != nil {
+				return err
+			}
+			r := request{method: http.MethodPost, path: "/v1/effects/" + url.PathEscape(id) + "/" + how, body: body, id: freshID(), again: true}
+			return a.settle(cmd.Context(), r)
+		},
+	}
+	cmd.Flags().StringVar(&id, "id", "", "the claim's `id`")
+	bind(cmd.Flags(), "id", "INTERLOCK_EFFECT")
+	return cmd
+}
+
+func (a *app) settle(ctx context.Context, r request) error {
+	var got effectAnswer
+	return a.call(ctx, r, &got, func() error {
+		if got.Effect.State == "" || got.Effect.State == "free" {
+			a.say("free: whoever plans it next may do it\n")
+			return nil
+		}
+		a.say("%s\n", got.Effect.text())
+		return nil
+	})
+}
+
+func newEffectReconcile(a *app) *cobra.Command {
+	var happened, not bool
+	var result, reason string
+	cmd := &cobra.Command{
+		Use:   "reconcile ACTION",
+		Short: "Say what was found out about an effect that is unknown",
+		Long: `Say what was found out at the target about the effect with the digest ACTION, whose
+claimer died or could not tell. With --happened it counts as done; with --did-not-happen
+it is free, and whoever plans it next may do it.`,
+		Example: `  interlock effect ls --state unknown
+  interlock effect reconcile 5f3c... --happened --result '{"charge": "ch_1"}' --reason "seen in the ledger"`,
+		Args: oneArg("the digest of an action"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if happened == not {
+				return usage("--happened or --did-not-happen: give one of them")
+			}
+			body := map[string]any{"happened": happened}
+			if reason != "" {
+				body["reason"] = reason
+			}
+			if result != "" {
+				if not {
+					return usage("--result is of something that happened")
+				}
+				if !json.Valid([]byte(result)) {
+					return usage("--result: want JSON")
+				}
+				body["result"] = json.RawMessage(result)
+			}
+			r := request{method: http.MethodPost, path: "/v1/effects/" + url.PathEscape(args[0]) + "/reconcile", body: body, id: freshID(), again: true}
+			return a.settle(cmd.Context(), r)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&happened, "happened", false, "it was done")
+	f.BoolVar(&not, "did-not-happen", false, "it was not done")
+	f.StringVar(&result, "result", "", "its result, `JSON`, for those who plan it again")
+	f.StringVar(&reason, "reason", "", "how that was found out")
+	return cmd
+}
+
+func newEffectGet(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get ACTION",
+		Short: "Show an effect",
+		Args:  oneArg("the digest of an action"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var got effectAnswer
+			return a.get(cmd.Context(), "/v1/effects/"+url.PathEscape(args[0]), nil, &got, func() error {
+				a.say("%s\n%s\n", clean(got.Effect.Canonical), got.Effect.text())
+				return nil
+			})
+		},
+	}
+}
+
+func newEffectLs(a *app) *cobra.Command {
+	var state string
+	var limit int
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Short:   "List effects",
+		Example: `  interlock effect ls --state unknown`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 {
+				return usage("--limit %d: want at least 1", limit)
+			}
+			query := url.Values{}
+			if state != "" {
+				if _, ok := interlock.ParseEffectState(state); !ok {
+					return usage("--state %s: want claimed, done or unknown", clean(state))
+				}
+				query.Set("state", state)
+			}
+			t := a.table("ACTION", "STATE", "BY", "AGE", "WHAT")
+			err := a.pages(cmd.Context(), "/v1/effects", query, limit, func(answer []byte) (int, string, error) {
+				var page struct {
+					Effects []effect
+					Cursor  string
+				}
+				if err := json.Unmarshal(answer, &page); err != nil {
+					return 0, "", err
+				}
+				for i := range page.Effects {
+					e := &page.Effects[i]
+					t.row(clean(e.Action), clean(e.State), e.name(), short(ms(e.Age)), clean(e.Canonical))
+				}
+				return len(page.Effects), page.Cursor, nil
+			})
+			if err != nil || a.json() {
+				return err
+			}
+			return t.write(a.out)
+		},
+	}
+	cmd.Flags().StringVar(&state, "state", "", "only those that are claimed, done or unknown")
+	cmd.Flags().IntVar(&limit, "limit", 10_000, "how many to list at most")
+	return cmd
+}

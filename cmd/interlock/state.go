@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+)
+
+func newState(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "state",
+		Short: "Read and change what is guarded at keys, by version",
+		Long: `The guarded state of a key is a document, JSON or any bytes, with a version. A
+change names the version that was read: if the document has changed since, nothing is
+written, and the answer says who changed what, in words for a prompt.
+
+"interlock commit" changes several keys at once, all or none.`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newStateGet(a), newStateVersion(a), newStateLs(a), newStateHistory(a),
+		newStatePut(a), newStateMerge(a), newStateAdd(a), newStateRm(a),
+	)
+	return cmd
+}
+
+// document is guarded state as the door shows it.
+type document struct {
+	Key     interlock.Key     `json:"key"`
+	Version interlock.Version `json:"version,string"`
+	Absent  bool              `json:"absent"`
+	Type    string            `json:"content_type"`
+	Size    int64             `json:"size"`
+	Value   json.RawMessage   `json:"value"`
+	Text    *string           `json:"text"`
+	Base64  *string           `json:"base64"`
+	party
+	Principal string          `json:"principal"`
+	Fence     interlock.Fence `json:"fence,string"`
+	Note      string          `json:"note"`
+	Age       int64           `json:"age_ms"`
+	Op        string          `json:"op"`
+}
+
+// body gives the document's bytes.
+func (d *document) body() ([]byte, error) {
+	switch {
+	case d.Text != nil:
+		return []byte(*d.Text), nil
+	case d.Base64 != nil:
+		return base64.StdEncoding.DecodeString(*d.Base64)
+	}
+	return d.Value, nil
+}
+
+// writer is who wrote it and why, in half a sentence.
+func (d *document) writer() string {
+	name := d.name()
+	if d.Agent == "" && d.Session == "" && d.Principal != "" {
+		name = clean(d.Principal)
+	}
+	text := "by " + name + " " + short(ms(d.Age)) + " ago"
+	if d.Fence > 0 {
+		text += " under fence " + d.Fence.String()
+	}
+	if note := clean(d.Note); note != "" {
+		text += ": " + note
+	}
+	return text
+}
+
+type documentsAnswer struct {
+	Documents []document        `json:"documents"`
+	AsOf      interlock.Version `json:"as_of,string"`
+	Cursor    string            `json:"cursor"`
+}
+
+// documents reads some keys as of one moment.
+func (a *app) documents(ctx context.Context, keys []string, query url.Values, show func(*documentsAnswer) error) error {
+	query["key"] = keys
+	var got documentsAnswer
+	return a.get(ctx, "/v1/state", query, &got, func() error { return show(&got) })
+}
+
+func newStateGet(a *app) *cobra.Command {
+	var version string
+	cmd := &cobra.Command{
+		Use:   "get KEY",
+		Short: "Print a document",
+		Long: `Print the document at KEY, byte for byte as it is, on standard output; its version
+and who wrote it stand on standard error. --version prints an earlier one, as far as
+the history is kept.
+
+Exit code 1 says that there is nothing at the key.`,
+		Example: `  interlock state get account:12345 > account.json
+  interlock state get account:12345 -o json | jq -r '.documents[0].version'`,
+		Args:              oneArg("a key"),
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if version != "" {
+				return a.earlier(cmd.Context(), args[0], version)
+			}
+			return a.documents(cmd.Context(), args, url.Values{"values": {"true"}}, func(got *documentsAnswer) error {
+				if len(got.Documents) == 0 || got.Documents[0].Absent {
+					return &interlock.Error{Code: interlock.CodeNoSuchDocument, Message: "there is nothing at " + clean(args[0])}
+				}
+				d := &got.Documents[0]
+				body, err := d.body()
+				if err != nil {
+					return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+				}
+				a.complain("version %s %s", d.Version, d.writer())
+				_, err = a.out.Write(body)
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&version, "version", "", "print the document as it was at this `version` of the namespace")
+	return cmd
+}
+
+// earlier prints a document as it was.
+func (a *app) earlier(ctx context.Context, key, version string) error {
+	if a.json() {
+		return usage("--version prints the document itself: leave -o json out, or read `interlock state history %s -o json`", quote(clean(key)))
+	}
+	query := url.Values{"version": {version}}
+	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: statePath(key), query: query})
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write(answer)
+	return err
+}
+
+// statePath is the path of a key's document.
+func statePath(key string) string { return "/v1/state" + strings.TrimPrefix(keyPath(key), "/v1/keys") }
+
+func newStateVersion(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version KEY",
+		Short: "Print the version of a document, and nothing else",
+		Long: `Print the version of the document at KEY, for --if-version. Read it before the
+document, so that a change between the two is noticed.`,
+		Example: `  v=$(interlock state version account:12345)
+  interlock state get account:12345 | ./think > new.json
+  interlock state put account:12345 --if-version "$v" < new.json`,
+		Args:              oneArg("a key"),
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.documents(cmd.Context(), args, url.Values{}, func(got *documentsAnswer) error {
+				var v interlock.Version
+				if len(got.Documents) > 0 {
+					v = got.Documents[0].Version
+				}
+				a.say("%s\n", v)
+				return nil
+			})
+		},
+	}
+}
+
+func newStateLs(a *app) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "ls [PREFIX]",
+		Short: "List the documents with their versions",
+		Example: `  interlock state ls account:
+  interlock state ls -o json | jq -r '.documents[].key'`,
+		Args: atMostOneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 {
+				return usage("--limit %d: want at least 1", limit)
+			}
+			query := url.Values{"prefix": {""}}
+			if len(args) == 1 {
+				query.Set("prefix", args[0])
+			}
+			t := a.table("KEY", "VERSION", "TYPE", "SIZE", "CHANGED", "BY", "NOTE")
+			err := a.pages(cmd.Context(), "/v1/state", query, limit, func(answer []byte) (shown int, cursor string, err error) {
+				var page documentsAnswer
+				if err := json.Unmarshal(answer, &page); err != nil {
+					return 0, "", err
+				}
+				for i := range page.Documents {
+					d := &page.Documents[i]
+					t.row(clean(string(d.Key)), d.Version.String(), orDash(clean(d.Type)), bytesText(d.Size), short(ms(d.Age))+" ago", d.name(), clean(d.Note))
+				}
+				return len(page.Documents), page.Cursor, nil
+			})
+			if err != nil || a.json() {
+				return err
+			}
+			return t.write(a.out)
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 10_000, "how many documents to list at most")
+	return cmd
+}
+
+// pages reads a listing page after page. With -o json each page is printed as it came.
+func (a *app) pages(ctx context.Context, path string, query url.Values, limit int, read func(answer []byte) (shown int, cursor string, err error)) error {
+	client := a.api()
+	for left := limit; left > 0; {
+		query.Set("limit", strconv.Itoa(min(pageSize, left)))
+		_, answer, err := client.do(ctx, request{method: http.MethodGet, path: path, query: query})
+		if a.json() && answer != nil {
+			if printed := a.raw(answer); printed != nil && err == nil {
+				err = printed
+			}
+		}
+		if err != nil {
+			return err
+		}
+		shown, cursor, err := read(answer)
+		if err != nil {
+			return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+		}
+		if left -= shown; cursor == "" || shown == 0 {
+			return nil
+		}
+		query.Set("cursor", cursor)
+	}
+	a.complain("there are more: --limit lists them")
+	return nil
+}
+
+func newStateHistory(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "history KEY",
+		Short: "List the versions of a document that are kept, the newest first",
+		Example: `  interlock state history account:12345
+  interlock state get account:12345 --version 41`,
+		Args:              oneArg("a key"),
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var got struct {
+				Versions []document
+				Trimmed  bool
+			}
+			path := "/v1/history" + strings.TrimPrefix(keyPath(args[0]), "/v1/keys")
+			return a.get(cmd.Context(), path, nil, &got, func() error {
+				t := a.table("VERSION", "WHAT", "TYPE", "SIZE", "WHEN", "BY", "NOTE")
+				for i := range got.Versions {
+					d := &got.Versions[i]
+					t.row(d.Version.String(), orDash(clean(d.Op)), orDash(clean(d.Type)), bytesText(d.Size), short(ms(d.Age))+" ago", d.name(), clean(d.Note))
+				}
+				if err := t.write(a.out); err != nil {
+					return err
+				}
+				if got.Trimmed {
+					a.complain("what came before is no longer kept")
+				}
+				return nil
+			})
+		},
+	}
+}
