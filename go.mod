@@ -3,7 +3,9 @@ module github.com/interlockdev/interlock
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/getkin/kin-openapi v0.151.0
+	github.com/gowebpki/jcs v1.0.2
 	github.com/prometheus/client_golang v1.24.1
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/sys v0.48.0
