@@ -44,7 +44,7 @@ var table = []rule{
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	{
-		folder: "server", local: []string{".", "engine", "shard", "proto"},
+		folder: "server", local: []string{".", "engine", "shard", "proto", "internal/action", "internal/packet"},
 		remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/prometheus/client_golang"},
 	},
 	{
@@ -57,6 +57,7 @@ var table = []rule{
 	},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client"}},
 
+	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
 	{folder: "internal/bench", local: []string{".", "client"}},
 	{folder: "internal/crashtest", local: []string{"."}},
 	{folder: "internal/demo", local: []string{".", "client", "internal/launch", "internal/trace"}, remote: []string{"golang.org/x/sys/unix"}},
