@@ -110,7 +110,7 @@ writers.
 		{groupState, []*cobra.Command{newState(a), newCommit(a), newEffect(a)}},
 		{groupLook, []*cobra.Command{newLs(a), newGet(a), newShow(a), newWhy(a), newWaits(a), newHot(a), newContention(a), newEvents(a)}},
 		{groupRule, []*cobra.Command{newPattern(a), newNamespace(a), newRevoke(a)}},
-		{groupServe, []*cobra.Command{newServe(a), newJournal(a), newCredential(a), newBench(a), newDemo(a)}},
+		{groupServe, []*cobra.Command{newServe(a), newGuard(a), newJournal(a), newCredential(a), newBench(a), newDemo(a)}},
 		{"", []*cobra.Command{newVersion(a)}},
 	} {
 		for _, cmd := range group.commands {

@@ -52,9 +52,11 @@ var table = []rule{
 		remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sys/unix"},
 	},
 	{
-		folder: "cmd", local: []string{".", "engine", "journal", "shard", "proto", "server", "client", "internal"},
+		folder: "cmd", local: []string{".", "engine", "journal", "shard", "proto", "server", "client", "guard", "internal"},
 		remote: []string{"google.golang.org/grpc", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 	},
+	{folder: "guard"},
+	{folder: "guard/postgres"},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client"}},
 
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
