@@ -102,6 +102,7 @@ const (
 	CodeNotOwner       Code = "not_owner"       // another server owns the shard now
 	CodeShuttingDown   Code = "shutting_down"   // come back in a moment
 	CodeOverloaded     Code = "overloaded"      // more waiting work than the server accepts
+	CodeUnreachable    Code = "unreachable"     // a guard cannot reach Interlock, or what it guards: nothing was done
 	CodeOutcomeUnknown Code = "outcome_unknown" // the request may or may not have happened: repeat it with the same id
 	CodeInternal       Code = "internal"        // our mistake
 )
@@ -113,7 +114,7 @@ const (
 func (c Code) Retryable() bool {
 	switch c {
 	case CodeHeld, CodeOutOfBounds, CodeEffectClaimed, CodeTooManyDocuments, CodeTooMuchState, CodeTooManyEffects, CodeAtCapacity, CodeRateLimited, CodeBroken, CodeWaitLimit, CodeTooManyKeys, CodeQuota, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeTooManyNamespaces, CodeDeadlock,
-		CodeNoSpace, CodeNotOwner, CodeShuttingDown, CodeOverloaded, CodeOutcomeUnknown:
+		CodeNoSpace, CodeNotOwner, CodeShuttingDown, CodeOverloaded, CodeUnreachable, CodeOutcomeUnknown:
 		return true
 	}
 	return false

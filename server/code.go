@@ -351,6 +351,10 @@ var codes = map[interlock.Code]codeInfo{
 		503, "The server has too much to do", interlock.ActRetry, time.Second,
 		"repeat the request a little later with the same request id",
 	},
+	interlock.CodeUnreachable: {
+		503, "A guard cannot reach what it needs", interlock.ActRetry, 2 * time.Second,
+		"nothing was done: repeat the request a little later, and tell the operator of the guard if it stays so",
+	},
 	interlock.CodeOutcomeUnknown: {
 		503, "It is not known whether it was carried out", interlock.ActRetry, time.Second,
 		"repeat the request with the same request id: it is carried out once at most",

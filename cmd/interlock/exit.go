@@ -109,7 +109,7 @@ func exitForCode(code interlock.Code) int {
 	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodePreempted, interlock.CodeReleased, interlock.CodeSessionEnded,
 		interlock.CodeUnknownLease, interlock.CodeUnknownSession, interlock.CodeInGrace:
 		return exitLost
-	case interlock.CodeNotOwner, interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeOutcomeUnknown:
+	case interlock.CodeNotOwner, interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeUnreachable, interlock.CodeOutcomeUnknown:
 		return exitUnreachable
 	case interlock.CodeInternal, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeNoSuchPattern,
 		interlock.CodeNoSuchDocument, interlock.CodeNoSuchFile, interlock.CodeUnknownEffect:
