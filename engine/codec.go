@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -259,7 +260,10 @@ func appendEvent(b []byte, ev *Event) []byte {
 	number(hasBy, ev.By)
 	number(hasGeneration, ev.Generation)
 	number(hasArrived, uint64(ev.Arrived))
-	text(hasBlob, string(ev.Blob))
+	if mask&hasBlob != 0 {
+		b = binary.AppendUvarint(b, uint64(len(ev.Blob)))
+		b = append(b, ev.Blob...)
+	}
 	if mask&hasByID != 0 {
 		b = append(b, ev.ByID[:]...)
 	}
@@ -473,7 +477,7 @@ func (d *decoder) field(bit uint64, ev *Event) {
 	case hasArrived:
 		ev.Arrived = time.Duration(d.number())
 	case hasBlob:
-		ev.Blob = []byte(d.text())
+		ev.Blob = bytes.Clone(d.bytes(d.number()))
 	case hasByID:
 		copy(ev.ByID[:], d.bytes(16))
 	case hasBaseID:

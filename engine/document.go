@@ -4,39 +4,165 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Documents gives the state of several keys at one moment, and the version of the
-// namespace's last commit; with bodies only if they are asked for.
-func (e *Engine) Documents(ns interlock.Namespace, keys []interlock.Key, bodies bool) (list []interlock.Document, asOf interlock.Version, err error) {
-	return nil, 0, nil
+// The guarded state of a namespace: a document at each key where something was
+// written, and some of what stood there before (history.go). It is changed by
+// Commit (commit.go) and read by the queries in reading.go.
+
+// documents are all of a namespace.
+type documents struct {
+	version interlock.Version // of the last commit
+	floor   interlock.Version // the highest of a deletion that is forgotten
+
+	known   map[interlock.Key]*document // also those whose deletion is remembered
+	recent  chain[*document]            // all known, in the order of their last write
+	tombs   chain[*document]            // the deleted ones, in the order of their deletion
+	present roster[*document]           // the others
+	bytes   int                         // that these take
+
+	past      chain[*edition] // earlier editions, in the order in which they were replaced
+	pastBytes int
 }
 
-// DocumentAt gives the state that a key had with a version of the namespace: what was
-// written last at or before it. The error has CodeHistoryTrimmed or CodeFutureVersion.
-func (e *Engine) DocumentAt(ns interlock.Namespace, key interlock.Key, version interlock.Version) (interlock.Document, error) {
-	return interlock.Document{}, nil
+// document is what is known of a key's state.
+type document struct {
+	key     interlock.Key
+	now     *edition   // as it was written last; that may have deleted it
+	earlier []*edition // oldest first
+	bytes   int        // of the bodies of the earlier ones
+	// since is the version from which on nothing is missing: what was written before
+	// may be forgotten.
+	since interlock.Version
+
+	recent, tomb link[*document]
+	seat         int32 // in documents.present
 }
 
-// Versions gives what is kept of a key's history, the newest first, and whether there
-// was more.
-func (e *Engine) Versions(ns interlock.Namespace, key interlock.Key) (list []interlock.Document, trimmed bool, err error) {
-	return nil, false, nil
+func (d *document) seatOf() *int32 { return &d.seat }
+
+// edition is what one commit wrote at a key. It never changes.
+type edition struct {
+	doc     *document
+	version interlock.Version
+	at      Time
+	op      interlock.WriteOp
+
+	contentType string
+	body        []byte
+
+	agent, session, flow, principal, note string // session is a public name
+	fence                                 interlock.Fence
+
+	past link[*edition]
 }
 
-// DocumentList lists the documents of a namespace in the order of their keys.
-type DocumentList struct {
-	Namespace interlock.Namespace
-	Prefix    string
-	After     interlock.Key // begin after this key
-	Limit     int           // 0: 100
-	Bodies    bool
+// weight is what of the namespace's state a document takes.
+func (x *edition) weight() int { return len(x.body) + len(x.note) }
 
-	Rows []interlock.Document // those that are not absent
-	More bool
-	AsOf interlock.Version
+// isAbsent reports whether there is nothing.
+func (d *document) isAbsent() bool { return d == nil || d.now == nil || d.now.op == interlock.Delete }
+
+// versionAt gives the version of a key's state.
+func (s *documents) versionAt(key interlock.Key) interlock.Version {
+	if d := s.known[key]; d != nil && d.now != nil {
+		return d.now.version
+	}
+	return s.floor
 }
 
-func (l *DocumentList) Look(e *Engine) (done bool) { return true }
+// document finds what is known of a key, or begins to know it.
+func (s *documents) document(key interlock.Key, since interlock.Version) *document {
+	d := s.known[key]
+	if d == nil {
+		if s.known == nil {
+			s.known = map[interlock.Key]*document{}
+		}
+		d = &document{key: key, since: max(s.floor, since)}
+		d.recent.of, d.tomb.of = d, d
+		s.known[key] = d
+	}
+	return d
+}
 
-func (e *Engine) commit(c *Commit) {
-	e.refuse(interlock.CodeUnsupported, "commits are not carried out yet")
+// evolveWritten folds EvWritten.
+func (e *Engine) evolveWritten(ev *Event) error {
+	op := interlock.WriteOp(ev.Op)
+	if len(ev.Claims) != 1 || op < interlock.Put || op > interlock.Add {
+		return errUnknown
+	}
+	s := &e.space(ev.Namespace).docs
+	d := s.document(ev.Claims[0].Key, ev.AsOf)
+	if d.now != nil && (ev.Changed || ev.Version <= d.now.version) || ev.Version < d.since {
+		return errUnknown
+	}
+	if n := len(d.earlier); n > 0 && ev.Version <= d.earlier[n-1].version {
+		return errUnknown
+	}
+	x := &edition{
+		doc: d, version: ev.Version, at: ev.At, op: op, contentType: ev.ContentType, body: ev.Blob,
+		agent: ev.Agent, session: ev.Purpose, flow: ev.Flow, principal: ev.Actor, note: ev.Note, fence: ev.Fence,
+	}
+	x.past.of = x
+	if ev.Changed {
+		s.keep(x)
+	} else {
+		s.write(x)
+	}
+	return nil
+}
+
+// write makes x what stands at its key.
+func (s *documents) write(x *edition) {
+	d, old := x.doc, x.doc.now
+	if old != nil {
+		s.recent.remove(&d.recent)
+		if old.op == interlock.Delete {
+			s.tombs.remove(&d.tomb)
+		} else {
+			s.present.leave(d)
+			s.bytes -= old.weight()
+		}
+	}
+	d.now = x
+	s.recent.push(&d.recent)
+	s.version = max(s.version, x.version)
+	if x.op == interlock.Delete {
+		s.tombs.push(&d.tomb)
+	} else {
+		s.present.enter(d)
+		s.bytes += x.weight()
+	}
+	if old != nil {
+		s.keep(old)
+	}
+	for s.tombs.n > interlock.MaxTombstones {
+		s.forget(s.tombs.first.of)
+	}
+}
+
+// forget drops a deleted document. Its version goes on to count for all keys of which
+// nothing is known, so that none of them ever has an older one.
+func (s *documents) forget(d *document) {
+	s.floor = max(s.floor, d.now.version)
+	for len(d.earlier) > 0 {
+		s.trim(d)
+	}
+	s.recent.remove(&d.recent)
+	s.tombs.remove(&d.tomb)
+	delete(s.known, d.key)
+}
+
+// showDocument gives what x says of a key, as of the present moment; nil is nothing.
+func (e *Engine) showDocument(key interlock.Key, x *edition, bodies bool) interlock.Document {
+	if x == nil {
+		return interlock.Document{Key: key, Absent: true}
+	}
+	doc := interlock.Document{
+		Key: key, Version: x.version, Absent: x.op == interlock.Delete, ContentType: x.contentType, Size: len(x.body),
+		Op: x.op, Agent: x.agent, Session: x.session, Flow: x.flow, Principal: x.principal, Fence: x.fence, Note: x.note,
+		Age: e.now.Sub(x.at),
+	}
+	if bodies {
+		doc.Body = x.body
+	}
+	return doc
 }

@@ -64,8 +64,10 @@ const (
 	// EvConfigured: the namespace's settings. Blob.
 	EvConfigured EventKind = 19
 	// EvWritten: a document was written, or deleted. Claims (one, for the key), Version,
-	// Op, ContentType, Blob (its body); Agent, Session, Flow, Actor, Fence and Note of who
-	// wrote it. All writes of a commit stand in one entry.
+	// Op, ContentType, Blob (its body as it is now); Agent, Session, Purpose (the public
+	// name of the session), Flow, Actor, Fence and Note of who wrote it. All writes of a
+	// commit stand in one entry. In a snapshot Changed for an earlier edition, and with
+	// the first one of a document AsOf: since when all is known of it.
 	EvWritten EventKind = 20
 	// EvEffect: an effect was claimed, with ID and Blob (the canonical action), TTL or
 	// BaseID (its lease), Agent, Session, Flow and Actor; or the one with ID was settled:

@@ -64,6 +64,12 @@ func (e *Engine) evolve(ev *Event) error {
 		err = e.evolvePattern(ev)
 	case EvConfigured:
 		err = e.evolveSettings(ev)
+	case EvWritten:
+		err = e.evolveWritten(ev)
+	case EvVersions:
+		s := &e.space(ev.Namespace).docs
+		s.version, s.floor = max(s.version, ev.Version), max(s.floor, ev.AsOf)
+		return nil
 	case EvBucket:
 		return e.evolveBucket(ev)
 	case EvDivided:

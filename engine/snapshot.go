@@ -115,7 +115,36 @@ func (s *snapshotter) space(sp *space) {
 	for _, class := range slices.Sorted(maps.Keys(sp.holds)) {
 		s.event(0, &Event{Kind: EvHolds, Namespace: sp.name, Purpose: class, Held: sp.holds[class]})
 	}
+	s.documents(sp)
 	s.answers(sp, sessions)
+}
+
+// documents writes the guarded state: the earlier editions in the order in which they
+// were replaced, then what stands now in the order of the writes. So both orders come
+// out of the fold as they are here.
+func (s *snapshotter) documents(sp *space) {
+	if sp.docs.version == 0 {
+		return
+	}
+	for x := range sp.docs.past.all {
+		s.edition(sp, x)
+	}
+	for d := range sp.docs.recent.all {
+		s.edition(sp, d.now)
+	}
+	s.event(0, &Event{Kind: EvVersions, Namespace: sp.name, Version: sp.docs.version, AsOf: sp.docs.floor})
+}
+
+func (s *snapshotter) edition(sp *space, x *edition) {
+	ev := Event{
+		Kind: EvWritten, Namespace: sp.name, Claims: []interlock.Claim{{Key: x.doc.key, Mode: ex}}, Version: x.version,
+		Op: uint8(x.op), ContentType: x.contentType, Blob: x.body, Agent: x.agent, Purpose: x.session, Flow: x.flow,
+		Actor: x.principal, Fence: x.fence, Note: x.note, Changed: x != x.doc.now,
+	}
+	if x == x.doc.oldest() {
+		ev.AsOf = x.doc.since
+	}
+	s.event(x.at, &ev)
 }
 
 // rank puts those who wait for something that belongs to a lease after all leases.
@@ -260,7 +289,9 @@ func ReadSnapshot(r io.Reader) (*Engine, error) {
 	}
 }
 
-const maxSnapshotEntry = 1 << 20
+// maxSnapshotEntry bounds an entry of a snapshot, which is one event. The largest is
+// that of a document.
+const maxSnapshotEntry = interlock.MaxDocumentBytes + 1<<20
 
 // Hash is equal for equal states.
 func (e *Engine) Hash() (sum [32]byte) {

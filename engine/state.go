@@ -40,6 +40,8 @@ type space struct {
 	cooling  ring[*pool]
 	alike    map[string][]*node // by their skeletons, if the settings ask for it
 
+	docs documents
+
 	idleNodes []*node // for reuse
 	idleKin   []*kin
 	unranked  bool     // volatile: ranks may have changed
@@ -258,7 +260,7 @@ func (r *request) flowName() string {
 func (e *Engine) prune(name interlock.Namespace) {
 	s := e.spaces[name]
 	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.patterns) == 0 &&
-		s.settings == (interlock.Settings{}) {
+		s.docs.version == 0 && s.settings == (interlock.Settings{}) {
 		e.alarms.clear(&s.agenda.alarm)
 		delete(e.spaces, name)
 	}

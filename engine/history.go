@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What stood at a key before is kept as far as there is room: for each key up to
+// interlock.MaxVersions editions with interlock.MaxVersionBytes of bodies, and in a
+// namespace interlock.MaxSpaceVersionBytes in all. What was replaced longest ago goes
+// first, so the earlier editions that are kept of a key are always its last ones.
+
+// editionBytes is what an edition takes besides its texts and its body.
+const editionBytes = 256
+
+// cost is what of the namespace's history an edition takes.
+func (x *edition) cost() int {
+	return editionBytes + len(x.body) + len(x.note) + len(x.contentType) + len(x.agent) + len(x.flow) + len(x.principal)
+}
+
+// keep makes x one of the earlier editions of its document.
+func (s *documents) keep(x *edition) {
+	d := x.doc
+	d.earlier = append(d.earlier, x)
+	d.bytes += len(x.body)
+	s.past.push(&x.past)
+	s.pastBytes += x.cost()
+	for len(d.earlier) > interlock.MaxVersions || d.bytes > interlock.MaxVersionBytes {
+		s.trim(d)
+	}
+	for s.pastBytes > interlock.MaxSpaceVersionBytes {
+		s.trim(s.past.first.of.doc)
+	}
+}
+
+// trim drops the oldest edition that is kept of a document.
+func (s *documents) trim(d *document) {
+	x := d.earlier[0]
+	d.earlier = slices.Delete(d.earlier, 0, 1)
+	d.bytes -= len(x.body)
+	s.past.remove(&x.past)
+	s.pastBytes -= x.cost()
+	if next := d.oldest(); next != nil {
+		d.since = next.version
+	}
+}
+
+// asOf gives what stood at the key with a version of the namespace, nil for nothing.
+// It is known only if nothing is missing since.
+func (d *document) asOf(v interlock.Version) (x *edition, known bool) {
+	if v < d.since {
+		return nil, false
+	}
+	if d.now != nil && d.now.version <= v {
+		return d.now, true
+	}
+	i, found := slices.BinarySearchFunc(d.earlier, v, func(x *edition, v interlock.Version) int { return cmp.Compare(x.version, v) })
+	if found {
+		return d.earlier[i], true
+	}
+	if i == 0 {
+		return nil, true
+	}
+	return d.earlier[i-1], true
+}
+
+// written gives the edition with exactly that version, or nil.
+func (d *document) written(v interlock.Version) *edition {
+	if x, _ := d.asOf(v); x != nil && x.version == v {
+		return x
+	}
+	return nil
+}
+
+// writes counts the editions after a version, as far as they are kept.
+func (d *document) writes(v interlock.Version) (n int) {
+	for _, x := range d.earlier {
+		if x.version > v {
+			n++
+		}
+	}
+	if d.now != nil && d.now.version > v {
+		n++
+	}
+	return n
+}
+
+// isTrimmed reports whether editions of the document were dropped. The one that
+// follows the last of them is then the first of which all is known.
+func (d *document) isTrimmed() bool {
+	x := d.oldest()
+	return x != nil && x.version == d.since
+}
+
+// oldest gives the first edition that is kept of a document.
+func (d *document) oldest() *edition {
+	if len(d.earlier) > 0 {
+		return d.earlier[0]
+	}
+	return d.now
+}
