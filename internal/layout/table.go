@@ -57,6 +57,9 @@ var table = []rule{
 	},
 	{folder: "guard"},
 	{folder: "guard/postgres"},
+	{folder: "guard/door", local: []string{"."}},
+	{folder: "guard/git", local: []string{".", "guard/door"}},
+	{folder: "guard/proxy", local: []string{".", "guard/door"}},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client"}},
 
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
@@ -66,6 +69,7 @@ var table = []rule{
 	{folder: "internal/exampletest", local: []string{"journal", "server", "shard"}},
 	{folder: "internal/launch"},
 	{folder: "internal/layout"},
+	{folder: "internal/packet", local: []string{"."}, remote: []string{"github.com/aymanbagabas/go-udiff"}},
 	{folder: "internal/suite"},
 	{folder: "internal/trace"},
 }

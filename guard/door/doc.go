@@ -1,0 +1,10 @@
+// Package door is how guards ask an Interlock server: a small client of its
+// HTTP/JSON door with the few questions that a guard has.
+//
+// It must never take a missing answer for a yes: every method returns an error
+// unless the server said so itself. The server's refusals are [*Refusal], with the
+// problem document as it came, so that a guard can hand it on; where no answer came
+// the error is [ErrUnreachable].
+//
+// Start reading at door.go.
+package door

@@ -1,0 +1,156 @@
+package door
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Lease is what a guard needs to know of a lease.
+type Lease struct {
+	ID        interlock.LeaseID
+	Fence     interlock.Fence
+	Agent     string
+	Session   string // public name
+	ExpiresIn time.Duration
+}
+
+// Holder is who holds a key, or something above or below it.
+type Holder struct {
+	Agent   string
+	Session string // public name
+	Purpose string // other agents' text
+	Key     interlock.Key
+	Mode    interlock.Mode
+	Fence   interlock.Fence
+	Held    time.Duration
+	Left    time.Duration
+}
+
+// Held is a key with those who hold the very key.
+type Held struct {
+	Key     interlock.Key
+	Holders []Holder
+	More    int // holders that are not shown
+}
+
+// Lease looks a lease up with its holder's eyes; it renews nothing. One that is over
+// is a refusal.
+func (d *Door) Lease(ctx context.Context, id interlock.LeaseID) (Lease, error) {
+	var answer struct{ Lease leaseWire }
+	err := d.ask(ctx, http.MethodGet, "/v1/leases/"+id.String(), nil, nil, &answer)
+	return answer.Lease.word(id), err
+}
+
+// CheckFence asks whether a write under fence may go ahead at key: nil says that the
+// fence is that of a live lease that claims the key, or an ancestor, exclusively.
+func (d *Door) CheckFence(ctx context.Context, key interlock.Key, fence interlock.Fence) error {
+	var answer struct{}
+	return d.ask(ctx, http.MethodPost, "/v1/fences/check", nil, map[string]string{"key": string(key), "fence": decimal(fence)}, &answer)
+}
+
+// Holders lists who stands in the way of a writer of key: those at it, those below
+// it, and those above it whose mode reaches down. There may be more than are listed.
+func (d *Door) Holders(ctx context.Context, key interlock.Key) (list []Holder, more int, err error) {
+	segments := strings.Split(string(key), "/")
+	for i := range segments {
+		segments[i] = url.PathEscape(segments[i])
+	}
+	var answer heldWire
+	if err := d.ask(ctx, http.MethodGet, "/v1/keys/"+strings.Join(segments, "/"), nil, nil, &answer); err != nil {
+		return nil, 0, err
+	}
+	held := answer.word()
+	return held.Holders, held.More, nil
+}
+
+// List lists the keys that begin with prefix and are held, in their order, and says
+// with which cursor the listing goes on, "" at its end.
+func (d *Door) List(ctx context.Context, prefix, cursor string, limit int) (list []Held, next string, err error) {
+	query := url.Values{"prefix": {prefix}, "state": {"held"}, "limit": {strconv.Itoa(limit)}}
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	var answer struct {
+		Keys   []heldWire
+		Cursor string
+	}
+	if err := d.ask(ctx, http.MethodGet, "/v1/keys", query, nil, &answer); err != nil {
+		return nil, "", err
+	}
+	for i := range answer.Keys {
+		list = append(list, answer.Keys[i].word())
+	}
+	return list, answer.Cursor, nil
+}
+
+// Acquire takes a key exclusively for agent, at once or not at all, in nobody's
+// session and without grace: the lease lives for ttl and no longer.
+func (d *Door) Acquire(ctx context.Context, agent, purpose string, key interlock.Key, ttl time.Duration) (Lease, error) {
+	body := map[string]any{
+		"agent": agent, "purpose": purpose, "claims": []map[string]string{{"key": string(key)}},
+		"ttl_ms": ttl.Milliseconds(), "grace_ms": 0, "on_conflict": "fail",
+	}
+	var answer struct{ Lease leaseWire }
+	if err := d.ask(ctx, http.MethodPost, "/v1/leases", nil, body, &answer); err != nil {
+		return Lease{}, err
+	}
+	id, err := interlock.ParseLeaseID(answer.Lease.ID)
+	return answer.Lease.word(id), err
+}
+
+// Revoke takes the lease with a fence back from whoever holds key under it.
+func (d *Door) Revoke(ctx context.Context, key interlock.Key, fence interlock.Fence, reason string) error {
+	var answer struct{}
+	return d.ask(ctx, http.MethodPost, "/v1/revocations", nil, map[string]string{"key": string(key), "fence": decimal(fence), "reason": reason}, &answer)
+}
+
+func decimal(fence interlock.Fence) string { return strconv.FormatUint(uint64(fence), 10) }
+
+// How the words look in JSON.
+type (
+	leaseWire struct {
+		ID        string
+		Fence     uint64 `json:",string"`
+		Holder    struct{ Agent, Session string }
+		ExpiresIn int64 `json:"expires_in_ms"`
+	}
+	holderWire struct {
+		Agent, Session, Purpose string
+		Key                     interlock.Key
+		Mode                    string
+		Fence                   uint64 `json:",string"`
+		Held                    int64  `json:"held_ms"`
+		ExpiresIn               int64  `json:"expires_in_ms"`
+	}
+	heldWire struct {
+		Key     interlock.Key
+		Holders []holderWire
+		More    int `json:"more_holders"`
+	}
+)
+
+func (w *leaseWire) word(id interlock.LeaseID) Lease {
+	return Lease{
+		ID: id, Fence: interlock.Fence(w.Fence), Agent: w.Holder.Agent, Session: w.Holder.Session, ExpiresIn: milliseconds(w.ExpiresIn),
+	}
+}
+
+func (w *heldWire) word() Held {
+	held := Held{Key: w.Key, More: w.More}
+	for _, h := range w.Holders {
+		mode, _ := interlock.ParseMode(h.Mode) // of a later version: none that this one knows
+		held.Holders = append(held.Holders, Holder{
+			Agent: h.Agent, Session: h.Session, Purpose: h.Purpose, Key: h.Key, Mode: mode,
+			Fence: interlock.Fence(h.Fence), Held: milliseconds(h.Held), Left: milliseconds(h.ExpiresIn),
+		})
+	}
+	return held
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
