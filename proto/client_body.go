@@ -10,6 +10,14 @@ import (
 // has its own table.
 
 func (o *Op) decodeBody(s string) error {
+	switch o.Kind {
+	case OpCommit:
+		o.Commit = &Commit{}
+	case OpReadState:
+		o.State = &StateQuery{}
+	case OpClaimEffect, OpSettleEffect, OpGetEffect, OpListEffects:
+		o.Effect = &EffectOp{}
+	}
 	for s != "" {
 		f, rest, err := nextField(s)
 		if err != nil {
@@ -57,6 +65,14 @@ func (o *Op) bodyField(f *field[string]) error {
 		return o.nameField(f)
 	case OpConfigure:
 		return o.configureField(f)
+	case OpCommit:
+		return o.commitField(f)
+	case OpReadState:
+		return o.readStateField(f)
+	case OpReadHistory:
+		return o.readHistoryField(f)
+	case OpClaimEffect, OpSettleEffect, OpGetEffect, OpListEffects:
+		return o.effectField(f)
 	}
 	return nil
 }
@@ -128,6 +144,8 @@ func (o *Op) acquireField(f *field[string]) error {
 		o.LockDelay = time.Duration(f.v)
 	case 16<<3 | wireVarint:
 		o.MaxWait = time.Duration(f.v)
+	case 17<<3 | wireVarint:
+		o.AsOf = interlock.Version(f.v)
 	}
 	return nil
 }

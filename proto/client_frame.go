@@ -52,6 +52,7 @@ func (o *Op) appendTo(b []byte) []byte {
 		b = appendDuration(b, 14, o.Stall)
 		b = appendDuration(b, 15, o.LockDelay)
 		b = appendDuration(b, 16, o.MaxWait)
+		b = appendUint(b, 17, uint64(o.AsOf))
 	case OpRenew:
 		b = appendID(b, 1, &o.ID)
 		b = appendString(b, 2, o.Progress)
@@ -96,7 +97,16 @@ func (o *Op) appendTo(b []byte) []byte {
 		if o.Settings != nil {
 			b = appendSettings(b, 1, o.Settings)
 		}
-	case OpGetSettings:
+	case OpCommit:
+		b = o.appendCommit(b)
+	case OpReadState:
+		b = o.appendReadState(b)
+	case OpReadHistory:
+		b = appendString(b, 1, o.Key)
+		b = appendBool(b, 2, o.Bodies)
+	case OpClaimEffect, OpSettleEffect, OpGetEffect, OpListEffects:
+		b = o.appendEffect(b)
+	case OpGetSettings, OpContention:
 	default:
 		panic("proto: an operation without a kind")
 	}
@@ -129,7 +139,7 @@ func appendClaims(b []byte, num byte, claims []interlock.Claim) []byte {
 
 // Size is an upper bound of the operation's encoded length.
 func (o *Op) Size() int {
-	n := 160 + len(o.RequestID) + len(o.Agent) + len(o.Flow) + len(o.Purpose) + len(o.Trace) + len(o.Prefix) + len(o.Group) +
+	n := 176 + len(o.RequestID) + len(o.Agent) + len(o.Flow) + len(o.Purpose) + len(o.Trace) + len(o.Prefix) + len(o.Group) +
 		len(o.Key) + len(o.Outcome) + len(o.Note) + len(o.Progress) + len(o.Name)
 	for i := range o.Claims {
 		n += 24 + len(o.Claims[i].Key)
@@ -141,7 +151,16 @@ func (o *Op) Size() int {
 		n += PatternSize(o.Pattern)
 	}
 	if o.Settings != nil {
-		n += 256
+		n += 320
+	}
+	if o.Commit != nil {
+		n += o.Commit.size()
+	}
+	if o.State != nil {
+		n += o.State.size()
+	}
+	if o.Effect != nil {
+		n += o.Effect.size()
 	}
 	return n
 }

@@ -6,9 +6,26 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// MaxFrameBytes bounds a client's frame, encoded. A server answers a larger one
-// by ending the stream.
-const MaxFrameBytes = interlock.MaxBodyBytes
+// A stream is one line, so what is large in it delays what comes behind it. So a
+// client sends at most one bulky operation in a frame, as the last one, and a server
+// ends a frame behind a bulky reply: whatever becomes ready meanwhile goes next.
+// Nothing then waits for more than one document's worth of somebody else's.
+const (
+	// MaxOpBytes bounds an operation, encoded: a commit of interlock.MaxCommitBytes
+	// with as many keys as it may have, and some more, so that what is too much is
+	// refused by the server with a code and not by ending the stream.
+	MaxOpBytes = interlock.MaxCommitBytes + 1<<20
+
+	// BulkBytes is above what an operation is bulky.
+	BulkBytes = 64 << 10
+
+	// MaxFrameBytes bounds a client's frame, encoded: a bulky operation behind 1 MiB of
+	// others. A server answers a larger one by ending the stream.
+	MaxFrameBytes = MaxOpBytes + 1<<20
+
+	// FullFrameBytes is at how many bytes a server ends a frame.
+	FullFrameBytes = 1 << 20
+)
 
 // ClientFrame is what a client sends.
 type ClientFrame struct {
@@ -47,8 +64,16 @@ const (
 	OpListPatterns OpKind = 22
 	OpConfigure    OpKind = 23
 	OpGetSettings  OpKind = 24
+	OpCommit       OpKind = 25
+	OpReadState    OpKind = 26
+	OpReadHistory  OpKind = 27
+	OpClaimEffect  OpKind = 28
+	OpSettleEffect OpKind = 29
+	OpGetEffect    OpKind = 30
+	OpListEffects  OpKind = 31
+	OpContention   OpKind = 32
 
-	lastOp = OpGetSettings
+	lastOp = OpContention
 )
 
 // Op is one operation. It is a union: session.proto says which fields each Kind
@@ -60,12 +85,13 @@ type Op struct {
 	Any        bool
 	Free       bool
 	Keep       bool
+	Bodies     bool
 	Slot       uint32
 	Priority   int32
 	Seq        uint64
 	Acked      uint64
 
-	ID        [16]byte // the session, ticket or lease
+	ID        [16]byte // the session, ticket, lease or effect
 	RequestID string
 	Agent     string
 	Flow      string
@@ -76,7 +102,7 @@ type Op struct {
 	Key       interlock.Key
 	Fence     interlock.Fence
 	Outcome   string
-	Note      string // of a release; of parking, the reason
+	Note      string // of a release or a commit; of parking, the reason
 	Progress  string
 	Name      string // of a pattern
 
@@ -87,10 +113,14 @@ type Op struct {
 	Stall     time.Duration
 	LockDelay time.Duration
 	MaxWait   time.Duration
+	AsOf      interlock.Version
 
 	On       *Party
 	Pattern  *interlock.Pattern
 	Settings *interlock.Settings
+	Commit   *Commit     // never nil for OpCommit
+	State    *StateQuery // never nil for OpReadState
+	Effect   *EffectOp   // never nil for operations about effects
 }
 
 // Party is whom a declared wait is for: by the public name of its session, or by
@@ -143,7 +173,7 @@ type Reply struct {
 	Seq     uint64
 	Index   interlock.Index
 
-	Lease   interlock.Lease // where it has an id
+	Lease   interlock.Lease // where it has an id; its Stale stands in Packet
 	Ticket  *interlock.Ticket
 	Session *Session
 	Losses  []Loss
@@ -156,8 +186,34 @@ type Reply struct {
 	Warnings []string
 
 	Patterns []interlock.Pattern
-	More     bool // there are more patterns after these
+	More     bool // there are more of what was listed
 	Settings *interlock.Settings
+
+	Version    interlock.Version
+	Documents  []interlock.Document
+	Packet     *interlock.Packet
+	Effects    []interlock.Effect
+	Contention []Contention
+}
+
+// Bulk is about how many bytes of the reply can be large.
+func (r *Reply) Bulk() (n int) {
+	for i := range r.Documents {
+		n += 256 + len(r.Documents[i].Body)
+	}
+	if r.Packet != nil {
+		n += len(r.Packet.Message)
+		for i := range r.Packet.Changes {
+			n += 512 + len(r.Packet.Changes[i].Diff.Text)
+		}
+	}
+	for i := range r.Effects {
+		n += 256 + len(r.Effects[i].Action) + len(r.Effects[i].Result)
+	}
+	for i := range r.Patterns {
+		n += PatternSize(&r.Patterns[i])
+	}
+	return n
 }
 
 // Session is a session as its client sees it.

@@ -77,7 +77,7 @@ func randomClientFrame(r *rand.Rand) *ClientFrame {
 			kept.TTL, kept.Grace, kept.MaxHold = o.TTL, o.Grace, o.MaxHold
 			kept.Priority, kept.OnConflict = o.Priority, o.OnConflict
 			kept.Any, kept.Prefix, kept.Group, kept.Division = o.Any, o.Prefix, o.Group, o.Division
-			kept.Stall, kept.LockDelay, kept.MaxWait = o.Stall, o.LockDelay, o.MaxWait
+			kept.Stall, kept.LockDelay, kept.MaxWait, kept.AsOf = o.Stall, o.LockDelay, o.MaxWait, o.AsOf
 		case OpRenew:
 			kept.ID, kept.Progress = o.ID, o.Progress
 		case OpRelease:
@@ -100,18 +100,53 @@ func randomClientFrame(r *rand.Rand) *ClientFrame {
 			kept.Name = o.Name
 		case OpConfigure:
 			kept.Settings = o.Settings
+		case OpCommit:
+			kept.Flow, kept.Note, kept.AsOf = o.Flow, o.Note, o.AsOf
+			kept.Commit = &Commit{}
+			random(r, reflect.ValueOf(kept.Commit).Elem())
+		case OpReadState:
+			kept.AsOf, kept.Prefix, kept.Bodies = o.AsOf, o.Prefix, o.Bodies
+			kept.State = &StateQuery{}
+			random(r, reflect.ValueOf(kept.State).Elem())
+		case OpReadHistory:
+			kept.Key, kept.Bodies = o.Key, o.Bodies
+		case OpClaimEffect:
+			kept.Flow, kept.ID, kept.TTL = o.Flow, o.ID, o.TTL
+			e := randomEffectOp(r)
+			kept.Effect = &EffectOp{Tool: e.Tool, Target: e.Target, Arguments: e.Arguments}
+		case OpSettleEffect:
+			e := randomEffectOp(r)
+			kept.ID = o.ID
+			kept.Effect = &EffectOp{Digest: e.Digest, State: e.State, Result: e.Result, Reason: e.Reason}
+		case OpGetEffect:
+			kept.Effect = &EffectOp{Digest: randomEffectOp(r).Digest}
+		case OpListEffects:
+			e := randomEffectOp(r)
+			kept.Effect = &EffectOp{State: e.State, Digest: e.Digest, Limit: e.Limit}
 		}
 		f.Ops = append(f.Ops, kept)
 	}
 	return f
 }
 
+func randomEffectOp(r *rand.Rand) *EffectOp {
+	e := &EffectOp{}
+	random(r, reflect.ValueOf(e).Elem())
+	return e
+}
+
 func randomServerFrame(r *rand.Rand) *ServerFrame {
 	f := &ServerFrame{}
 	random(r, reflect.ValueOf(f).Elem())
+	unstale := func(l *interlock.Lease) { l.Stale, l.StaleMore = nil, false } // told by Reply.Packet
 	for i := range f.Replies {
+		reply := &f.Replies[i]
+		unstale(&reply.Lease)
+		for j := range reply.Losses {
+			unstale(&reply.Losses[j].Lease)
+		}
 		if r.IntN(2) == 0 {
-			f.Replies[i].Lease = interlock.Lease{} // without an id it is not sent
+			reply.Lease = interlock.Lease{} // without an id it is not sent
 		}
 	}
 	return f
@@ -230,16 +265,21 @@ func TestListsAreBounded(t *testing.T) {
 			Aliases: make([]string, many), Members: make([]string, many), Groups: make([]interlock.Group, many), Allow: make([]interlock.Rule, many),
 		}},
 		{Kind: OpSetPattern, Pattern: &interlock.Pattern{Allow: []interlock.Rule{{Modes: make([]interlock.Mode, many)}}}},
+		{Kind: OpCommit, Commit: &Commit{
+			Reads: make([]interlock.Read, many), Writes: make([]interlock.Write, many), Leases: make([]interlock.LeaseID, many),
+		}},
+		{Kind: OpReadState, State: &StateQuery{Keys: make([]interlock.Key, many)}},
 	}}
 	var again ClientFrame
 	if err := again.Decode(f.AppendTo(nil)); err != nil {
 		t.Fatal(err)
 	}
-	p := again.Ops[2].Pattern
+	p, c := again.Ops[2].Pattern, again.Ops[4].Commit
 	for what, n := range map[string]int{
 		"claims": len(again.Ops[0].Claims), "claims of a conversion": len(again.Ops[1].Claims),
 		"aliases": len(p.Aliases), "members": len(p.Members), "groups": len(p.Groups), "rules": len(p.Allow),
 		"modes": len(again.Ops[3].Pattern.Allow[0].Modes),
+		"reads": len(c.Reads), "writes": len(c.Writes), "leases of a commit": len(c.Leases), "keys": len(again.Ops[5].State.Keys),
 	} {
 		if n != MaxListed+1 {
 			t.Errorf("%d %s", n, what)
@@ -268,6 +308,21 @@ func FuzzClientFrame(f *testing.F) {
 		{Kind: OpListPatterns, Name: "n"},
 		{Kind: OpConfigure, Settings: &interlock.Settings{StrictOrder: true, Quota: interlock.Quota{Keys: 5}}},
 		{Kind: OpGetSettings},
+		{Kind: OpCommit, AsOf: 3, Note: "n", Commit: &Commit{
+			Reads: []interlock.Read{{Key: "k", Version: 2}, {Key: "l", Absent: true}},
+			Writes: []interlock.Write{
+				{Key: "k", Op: interlock.Put, ContentType: "text/plain", Body: []byte("b")},
+				{Key: "c", Op: interlock.Add, Delta: -1, Min: new(int64(0)), Max: new(int64(9))},
+			},
+			Leases: []interlock.LeaseID{{1}},
+		}},
+		{Kind: OpReadState, AsOf: 2, Bodies: true, State: &StateQuery{Keys: []interlock.Key{"k"}}},
+		{Kind: OpReadState, Prefix: "p", State: &StateQuery{After: "a", Limit: 5}},
+		{Kind: OpReadHistory, Key: "k", Bodies: true},
+		{Kind: OpClaimEffect, TTL: 1, Effect: &EffectOp{Tool: "t", Target: "x", Arguments: []byte("{}")}},
+		{Kind: OpSettleEffect, ID: [16]byte{7}, Effect: &EffectOp{State: interlock.EffectDone, Result: []byte("1")}},
+		{Kind: OpListEffects, Effect: &EffectOp{Digest: [32]byte{1}, State: interlock.EffectUnknown}},
+		{Kind: OpContention},
 	} {
 		f.Add((&ClientFrame{Ops: []Op{o, {Kind: OpHeartbeat, Progress: "p"}}}).AppendTo(nil))
 	}
@@ -296,6 +351,10 @@ func FuzzServerFrame(f *testing.F) {
 		{Outcome: Queued, Ticket: &interlock.Ticket{ID: [16]byte{1}, Position: 1}, Conflict: &Conflict{Holders: []interlock.Holder{{Agent: "a", EndedBy: "preempted", Yield: &interlock.Yield{Agent: "b", Revoked: true}, Parking: &interlock.Parking{Reason: "r"}}}, Capacity: &interlock.Capacity{Groups: []interlock.GroupUse{{Used: 1}}}, Cycle: []interlock.CycleStep{{Victim: true}}}},
 		{Outcome: Asked, Lease: interlock.Lease{ID: [16]byte{1}, Yield: &interlock.Yield{Priority: -3}, Parts: []interlock.Part{{Key: "k/1", Stop: true}}}},
 		{Outcome: Done, Patterns: []interlock.Pattern{{Name: "n"}}, More: true, Settings: &interlock.Settings{}},
+		{Outcome: Refused, Code: "stale", Version: 4, Documents: []interlock.Document{{Key: "k", Body: []byte{}, Op: interlock.Put}}, Packet: &interlock.Packet{
+			Changes: []interlock.Change{{Known: true, Writes: 2, Diff: interlock.Difference{Kind: interlock.UnifiedDiff, Text: "@@", Cut: true}}}, Message: "m",
+		}},
+		{Outcome: Done, Effects: []interlock.Effect{{ID: [16]byte{1}, Result: "1"}}, Contention: []Contention{{Advice: &interlock.Advice{}}}},
 		{Outcome: Done, Session: &Session{Name: "n"}, Losses: []Loss{{Code: "expired"}}, Advice: &interlock.Advice{Action: "wait"}},
 	}}).AppendTo(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -11,7 +11,7 @@ import (
 
 // PatternSize is an upper bound of a pattern's encoded length.
 func PatternSize(p *interlock.Pattern) int {
-	n := 256 + len(p.Name) + len(p.Shape)
+	n := 264 + len(p.Name) + len(p.Shape) + len(p.Writer)
 	for _, list := range [...][]string{p.Aliases, p.Members} {
 		for _, s := range list {
 			n += 8 + len(s)
@@ -74,6 +74,8 @@ func appendPattern(b []byte, num byte, p *interlock.Pattern) []byte {
 	b = appendUint(b, 21, uint64(p.Park))
 	b = appendDuration(b, 22, p.MaxPark)
 	b = appendUint(b, 23, uint64(p.OnDeadlock))
+	b = appendUint(b, 24, uint64(p.Write))
+	b = appendString(b, 25, p.Writer)
 	return closeMessage(b, start)
 }
 
@@ -132,6 +134,10 @@ func decodePattern(p *interlock.Pattern, s string) error {
 			p.MaxPark = time.Duration(f.v)
 		case 23<<3 | wireVarint:
 			p.OnDeadlock = enum[interlock.DeadlockPolicy](f.v)
+		case 24<<3 | wireVarint:
+			p.Write = enum[interlock.WritePolicy](f.v)
+		case 25<<3 | wireBytes:
+			return text(&p.Writer, f.s)
 		}
 		return nil
 	})
@@ -194,6 +200,8 @@ func appendQuota(b []byte, num byte, q *interlock.Quota) []byte {
 	b = appendInt(b, 4, q.Sessions)
 	b = appendInt(b, 5, q.Requests)
 	b = appendInt(b, 6, q.Bytes)
+	b = appendInt(b, 7, q.Documents)
+	b = appendInt(b, 8, q.State)
 	return closeMessage(b, start)
 }
 
@@ -230,6 +238,10 @@ func decodeQuota(q *interlock.Quota, s string) error {
 			q.Requests = int(f.v)
 		case 6<<3 | wireVarint:
 			q.Bytes = int(f.v)
+		case 7<<3 | wireVarint:
+			q.Documents = int(f.v)
+		case 8<<3 | wireVarint:
+			q.State = int(f.v)
 		}
 		return nil
 	})

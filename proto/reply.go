@@ -75,6 +75,17 @@ func (r *Reply) decode(s string) error {
 		case 17<<3 | wireBytes:
 			r.Settings = &interlock.Settings{}
 			err = decodeSettings(r.Settings, f.s)
+		case 18<<3 | wireVarint:
+			r.Version = interlock.Version(f.v)
+		case 19<<3 | wireBytes:
+			err = decodeDocument(grow(&r.Documents), f.s)
+		case 20<<3 | wireBytes:
+			r.Packet = &interlock.Packet{}
+			err = decodePacket(r.Packet, f.s)
+		case 21<<3 | wireBytes:
+			err = decodeEffect(grow(&r.Effects), f.s)
+		case 22<<3 | wireBytes:
+			err = grow(&r.Contention).decode(f.s)
 		}
 		if err != nil {
 			return err

@@ -75,13 +75,8 @@ func (r *Reply) appendTo(b []byte) []byte {
 		b = r.Conflict.appendTo(b)
 		b = closeMessage(b, start)
 	}
-	if a := r.Advice; a != nil {
-		b = openMessage(b, 12)
-		start := len(b)
-		b = appendString(b, 1, a.Action)
-		b = appendDuration(b, 2, a.RetryAfter)
-		b = appendString(b, 3, a.Message)
-		b = closeMessage(b, start)
+	if r.Advice != nil {
+		b = appendAdvice(b, 12, r.Advice)
 	}
 	b = appendTexts(b, 13, r.Warnings)
 	b = appendString(b, 14, r.EndedBy)
@@ -92,7 +87,29 @@ func (r *Reply) appendTo(b []byte) []byte {
 	if r.Settings != nil {
 		b = appendSettings(b, 17, r.Settings)
 	}
+	b = appendUint(b, 18, uint64(r.Version))
+	for i := range r.Documents {
+		b = appendDocument(b, 19, &r.Documents[i])
+	}
+	if r.Packet != nil {
+		b = appendPacket(b, 20, r.Packet)
+	}
+	for i := range r.Effects {
+		b = appendEffect(b, 21, &r.Effects[i])
+	}
+	for i := range r.Contention {
+		b = r.Contention[i].appendTo(b, 22)
+	}
 	return b
+}
+
+func appendAdvice(b []byte, num byte, a *interlock.Advice) []byte {
+	b = openMessage(b, num)
+	start := len(b)
+	b = appendString(b, 1, a.Action)
+	b = appendDuration(b, 2, a.RetryAfter)
+	b = appendString(b, 3, a.Message)
+	return closeMessage(b, start)
 }
 
 func (c *Conflict) appendTo(b []byte) []byte {

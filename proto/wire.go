@@ -57,6 +57,10 @@ func appendSint(b []byte, num byte, v int32) []byte {
 	return appendUint(b, num, uint64(uint32(v)<<1^uint32(v>>31)))
 }
 
+func appendSint64(b []byte, num byte, v int64) []byte {
+	return appendVarint(appendTag(b, num, wireVarint), uint64(v)<<1^uint64(v>>63))
+}
+
 func appendBool(b []byte, num byte, v bool) []byte {
 	if !v {
 		return b
@@ -71,8 +75,15 @@ func appendString[S ~string](b []byte, num byte, s S) []byte {
 	return appendText(b, num, s)
 }
 
+func appendBytes(b []byte, num byte, s []byte) []byte {
+	if len(s) == 0 {
+		return b
+	}
+	return appendText(b, num, s)
+}
+
 // appendText writes a string also when it is empty, as the element of a list.
-func appendText[S ~string](b []byte, num byte, s S) []byte {
+func appendText[S ~string | ~[]byte](b []byte, num byte, s S) []byte {
 	b = appendVarint(appendTag(b, num, wireBytes), uint64(len(s)))
 	return append(b, s...)
 }
@@ -90,6 +101,13 @@ func appendID(b []byte, num byte, id *[16]byte) []byte {
 	}
 	b = append(appendTag(b, num, wireBytes), 16)
 	return append(b, id[:]...)
+}
+
+func appendDigest(b []byte, num byte, d *[32]byte) []byte {
+	if *d == ([32]byte{}) {
+		return b
+	}
+	return appendText(b, num, d[:])
 }
 
 // openMessage begins an embedded message; closeMessage, with the length that b
@@ -196,7 +214,7 @@ func texts[S ~string](into *[]S, s string) error {
 
 // MaxListed bounds the lists in a client's operation, because an empty element is
 // much smaller on the wire than in memory. No request may have longer ones.
-const MaxListed = max(interlock.MaxClaims, interlock.MaxAlternatives, interlock.MaxMembers)
+const MaxListed = max(interlock.MaxClaims, interlock.MaxAlternatives, interlock.MaxMembers, interlock.MaxReads, interlock.MaxWrites)
 
 // id checks what the .proto calls an id.
 func id[T ~[16]byte](into *T, s string) error {
@@ -206,5 +224,16 @@ func id[T ~[16]byte](into *T, s string) error {
 	copy((*into)[:], s)
 	return nil
 }
+
+// digest checks what the .proto calls a digest.
+func digest(into *[32]byte, s string) error {
+	if len(s) != len(into) {
+		return badFrame("a digest has %d bytes instead of %d", len(s), len(into))
+	}
+	copy(into[:], s)
+	return nil
+}
+
+func unzigzag64(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
 func unzigzag(v uint64) int32 { return int32(uint32(v)>>1) ^ -int32(v&1) }

@@ -27,6 +27,61 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type WriteOp int32
+
+const (
+	WriteOp_WRITE_OP_UNSPECIFIED WriteOp = 0
+	WriteOp_WRITE_OP_PUT         WriteOp = 1
+	WriteOp_WRITE_OP_DELETE      WriteOp = 2
+	WriteOp_WRITE_OP_MERGE       WriteOp = 3
+	WriteOp_WRITE_OP_ADD         WriteOp = 4
+)
+
+// Enum value maps for WriteOp.
+var (
+	WriteOp_name = map[int32]string{
+		0: "WRITE_OP_UNSPECIFIED",
+		1: "WRITE_OP_PUT",
+		2: "WRITE_OP_DELETE",
+		3: "WRITE_OP_MERGE",
+		4: "WRITE_OP_ADD",
+	}
+	WriteOp_value = map[string]int32{
+		"WRITE_OP_UNSPECIFIED": 0,
+		"WRITE_OP_PUT":         1,
+		"WRITE_OP_DELETE":      2,
+		"WRITE_OP_MERGE":       3,
+		"WRITE_OP_ADD":         4,
+	}
+)
+
+func (x WriteOp) Enum() *WriteOp {
+	p := new(WriteOp)
+	*p = x
+	return p
+}
+
+func (x WriteOp) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WriteOp) Descriptor() protoreflect.EnumDescriptor {
+	return file_session_proto_enumTypes[0].Descriptor()
+}
+
+func (WriteOp) Type() protoreflect.EnumType {
+	return &file_session_proto_enumTypes[0]
+}
+
+func (x WriteOp) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WriteOp.Descriptor instead.
+func (WriteOp) EnumDescriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{0}
+}
+
 type Mode int32
 
 const (
@@ -78,11 +133,11 @@ func (x Mode) String() string {
 }
 
 func (Mode) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[0].Descriptor()
+	return file_session_proto_enumTypes[1].Descriptor()
 }
 
 func (Mode) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[0]
+	return &file_session_proto_enumTypes[1]
 }
 
 func (x Mode) Number() protoreflect.EnumNumber {
@@ -91,7 +146,7 @@ func (x Mode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Mode.Descriptor instead.
 func (Mode) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{0}
+	return file_session_proto_rawDescGZIP(), []int{1}
 }
 
 type OnConflict int32
@@ -130,11 +185,11 @@ func (x OnConflict) String() string {
 }
 
 func (OnConflict) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[1].Descriptor()
+	return file_session_proto_enumTypes[2].Descriptor()
 }
 
 func (OnConflict) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[1]
+	return &file_session_proto_enumTypes[2]
 }
 
 func (x OnConflict) Number() protoreflect.EnumNumber {
@@ -143,7 +198,7 @@ func (x OnConflict) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OnConflict.Descriptor instead.
 func (OnConflict) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{1}
+	return file_session_proto_rawDescGZIP(), []int{2}
 }
 
 type Division int32
@@ -179,11 +234,11 @@ func (x Division) String() string {
 }
 
 func (Division) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[2].Descriptor()
+	return file_session_proto_enumTypes[3].Descriptor()
 }
 
 func (Division) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[2]
+	return &file_session_proto_enumTypes[3]
 }
 
 func (x Division) Number() protoreflect.EnumNumber {
@@ -192,7 +247,7 @@ func (x Division) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Division.Descriptor instead.
 func (Division) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{2}
+	return file_session_proto_rawDescGZIP(), []int{3}
 }
 
 type PreemptPolicy int32
@@ -228,11 +283,11 @@ func (x PreemptPolicy) String() string {
 }
 
 func (PreemptPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[3].Descriptor()
+	return file_session_proto_enumTypes[4].Descriptor()
 }
 
 func (PreemptPolicy) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[3]
+	return &file_session_proto_enumTypes[4]
 }
 
 func (x PreemptPolicy) Number() protoreflect.EnumNumber {
@@ -241,7 +296,7 @@ func (x PreemptPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PreemptPolicy.Descriptor instead.
 func (PreemptPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{3}
+	return file_session_proto_rawDescGZIP(), []int{4}
 }
 
 type ParkPolicy int32
@@ -280,11 +335,11 @@ func (x ParkPolicy) String() string {
 }
 
 func (ParkPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[4].Descriptor()
+	return file_session_proto_enumTypes[5].Descriptor()
 }
 
 func (ParkPolicy) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[4]
+	return &file_session_proto_enumTypes[5]
 }
 
 func (x ParkPolicy) Number() protoreflect.EnumNumber {
@@ -293,7 +348,7 @@ func (x ParkPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ParkPolicy.Descriptor instead.
 func (ParkPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{4}
+	return file_session_proto_rawDescGZIP(), []int{5}
 }
 
 type DeadlockPolicy int32
@@ -326,11 +381,11 @@ func (x DeadlockPolicy) String() string {
 }
 
 func (DeadlockPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[5].Descriptor()
+	return file_session_proto_enumTypes[6].Descriptor()
 }
 
 func (DeadlockPolicy) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[5]
+	return &file_session_proto_enumTypes[6]
 }
 
 func (x DeadlockPolicy) Number() protoreflect.EnumNumber {
@@ -339,7 +394,59 @@ func (x DeadlockPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeadlockPolicy.Descriptor instead.
 func (DeadlockPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{5}
+	return file_session_proto_rawDescGZIP(), []int{6}
+}
+
+type WritePolicy int32
+
+const (
+	WritePolicy_WRITE_POLICY_OPEN    WritePolicy = 0
+	WritePolicy_WRITE_POLICY_VERSION WritePolicy = 1
+	WritePolicy_WRITE_POLICY_LEASE   WritePolicy = 2
+	WritePolicy_WRITE_POLICY_SINGLE  WritePolicy = 3
+)
+
+// Enum value maps for WritePolicy.
+var (
+	WritePolicy_name = map[int32]string{
+		0: "WRITE_POLICY_OPEN",
+		1: "WRITE_POLICY_VERSION",
+		2: "WRITE_POLICY_LEASE",
+		3: "WRITE_POLICY_SINGLE",
+	}
+	WritePolicy_value = map[string]int32{
+		"WRITE_POLICY_OPEN":    0,
+		"WRITE_POLICY_VERSION": 1,
+		"WRITE_POLICY_LEASE":   2,
+		"WRITE_POLICY_SINGLE":  3,
+	}
+)
+
+func (x WritePolicy) Enum() *WritePolicy {
+	p := new(WritePolicy)
+	*p = x
+	return p
+}
+
+func (x WritePolicy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WritePolicy) Descriptor() protoreflect.EnumDescriptor {
+	return file_session_proto_enumTypes[7].Descriptor()
+}
+
+func (WritePolicy) Type() protoreflect.EnumType {
+	return &file_session_proto_enumTypes[7]
+}
+
+func (x WritePolicy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WritePolicy.Descriptor instead.
+func (WritePolicy) EnumDescriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{7}
 }
 
 type Outcome int32
@@ -393,11 +500,11 @@ func (x Outcome) String() string {
 }
 
 func (Outcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[6].Descriptor()
+	return file_session_proto_enumTypes[8].Descriptor()
 }
 
 func (Outcome) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[6]
+	return &file_session_proto_enumTypes[8]
 }
 
 func (x Outcome) Number() protoreflect.EnumNumber {
@@ -406,7 +513,111 @@ func (x Outcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Outcome.Descriptor instead.
 func (Outcome) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{6}
+	return file_session_proto_rawDescGZIP(), []int{8}
+}
+
+type DifferenceKind int32
+
+const (
+	DifferenceKind_DIFFERENCE_KIND_UNKNOWN    DifferenceKind = 0
+	DifferenceKind_DIFFERENCE_KIND_JSON_PATCH DifferenceKind = 1
+	DifferenceKind_DIFFERENCE_KIND_UNIFIED    DifferenceKind = 2
+	DifferenceKind_DIFFERENCE_KIND_SIZES      DifferenceKind = 3
+)
+
+// Enum value maps for DifferenceKind.
+var (
+	DifferenceKind_name = map[int32]string{
+		0: "DIFFERENCE_KIND_UNKNOWN",
+		1: "DIFFERENCE_KIND_JSON_PATCH",
+		2: "DIFFERENCE_KIND_UNIFIED",
+		3: "DIFFERENCE_KIND_SIZES",
+	}
+	DifferenceKind_value = map[string]int32{
+		"DIFFERENCE_KIND_UNKNOWN":    0,
+		"DIFFERENCE_KIND_JSON_PATCH": 1,
+		"DIFFERENCE_KIND_UNIFIED":    2,
+		"DIFFERENCE_KIND_SIZES":      3,
+	}
+)
+
+func (x DifferenceKind) Enum() *DifferenceKind {
+	p := new(DifferenceKind)
+	*p = x
+	return p
+}
+
+func (x DifferenceKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DifferenceKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_session_proto_enumTypes[9].Descriptor()
+}
+
+func (DifferenceKind) Type() protoreflect.EnumType {
+	return &file_session_proto_enumTypes[9]
+}
+
+func (x DifferenceKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DifferenceKind.Descriptor instead.
+func (DifferenceKind) EnumDescriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{9}
+}
+
+type EffectState int32
+
+const (
+	EffectState_EFFECT_STATE_UNSPECIFIED EffectState = 0
+	EffectState_EFFECT_STATE_CLAIMED     EffectState = 1
+	EffectState_EFFECT_STATE_DONE        EffectState = 2
+	EffectState_EFFECT_STATE_UNKNOWN     EffectState = 3
+)
+
+// Enum value maps for EffectState.
+var (
+	EffectState_name = map[int32]string{
+		0: "EFFECT_STATE_UNSPECIFIED",
+		1: "EFFECT_STATE_CLAIMED",
+		2: "EFFECT_STATE_DONE",
+		3: "EFFECT_STATE_UNKNOWN",
+	}
+	EffectState_value = map[string]int32{
+		"EFFECT_STATE_UNSPECIFIED": 0,
+		"EFFECT_STATE_CLAIMED":     1,
+		"EFFECT_STATE_DONE":        2,
+		"EFFECT_STATE_UNKNOWN":     3,
+	}
+)
+
+func (x EffectState) Enum() *EffectState {
+	p := new(EffectState)
+	*p = x
+	return p
+}
+
+func (x EffectState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (EffectState) Descriptor() protoreflect.EnumDescriptor {
+	return file_session_proto_enumTypes[10].Descriptor()
+}
+
+func (EffectState) Type() protoreflect.EnumType {
+	return &file_session_proto_enumTypes[10]
+}
+
+func (x EffectState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use EffectState.Descriptor instead.
+func (EffectState) EnumDescriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{10}
 }
 
 type LeaseState int32
@@ -451,11 +662,11 @@ func (x LeaseState) String() string {
 }
 
 func (LeaseState) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[7].Descriptor()
+	return file_session_proto_enumTypes[11].Descriptor()
 }
 
 func (LeaseState) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[7]
+	return &file_session_proto_enumTypes[11]
 }
 
 func (x LeaseState) Number() protoreflect.EnumNumber {
@@ -464,7 +675,7 @@ func (x LeaseState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use LeaseState.Descriptor instead.
 func (LeaseState) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{7}
+	return file_session_proto_rawDescGZIP(), []int{11}
 }
 
 type Liveness int32
@@ -515,11 +726,11 @@ func (x Liveness) String() string {
 }
 
 func (Liveness) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[8].Descriptor()
+	return file_session_proto_enumTypes[12].Descriptor()
 }
 
 func (Liveness) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[8]
+	return &file_session_proto_enumTypes[12]
 }
 
 func (x Liveness) Number() protoreflect.EnumNumber {
@@ -528,10 +739,11 @@ func (x Liveness) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Liveness.Descriptor instead.
 func (Liveness) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{8}
+	return file_session_proto_rawDescGZIP(), []int{12}
 }
 
-// ClientFrame is at most 1 MiB.
+// ClientFrame is at most 3 MiB. An operation is at most 2 MiB; one of more than
+// 64 KiB stands last in its frame, so that no other waits for more than one of them.
 type ClientFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ops           []*Op                  `protobuf:"bytes,1,rep,name=ops,proto3" json:"ops,omitempty"`
@@ -581,7 +793,8 @@ type Op struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// slot is the client's own small number for a session on this stream. It is
 	// bound by open and attach. 0 means no session: get_lease, renew, release, poll,
-	// leave, check_fence and what concerns patterns and settings work without one.
+	// leave, check_fence and what concerns patterns, settings, documents and effects
+	// work without one.
 	Slot uint32 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
 	// seq correlates the answer. Within a session it also makes the operation
 	// happen once: 1, 2, 3, ... over the session's whole life, also over several
@@ -615,6 +828,14 @@ type Op struct {
 	//	*Op_ListPatterns
 	//	*Op_Configure
 	//	*Op_GetSettings
+	//	*Op_Commit
+	//	*Op_ReadState
+	//	*Op_ReadHistory
+	//	*Op_ClaimEffect
+	//	*Op_SettleEffect
+	//	*Op_GetEffect
+	//	*Op_ListEffects
+	//	*Op_GetContention
 	Body          isOp_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -867,6 +1088,78 @@ func (x *Op) GetGetSettings() *GetSettings {
 	return nil
 }
 
+func (x *Op) GetCommit() *Commit {
+	if x != nil {
+		if x, ok := x.Body.(*Op_Commit); ok {
+			return x.Commit
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetReadState() *ReadState {
+	if x != nil {
+		if x, ok := x.Body.(*Op_ReadState); ok {
+			return x.ReadState
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetReadHistory() *ReadHistory {
+	if x != nil {
+		if x, ok := x.Body.(*Op_ReadHistory); ok {
+			return x.ReadHistory
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetClaimEffect() *ClaimEffect {
+	if x != nil {
+		if x, ok := x.Body.(*Op_ClaimEffect); ok {
+			return x.ClaimEffect
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetSettleEffect() *SettleEffect {
+	if x != nil {
+		if x, ok := x.Body.(*Op_SettleEffect); ok {
+			return x.SettleEffect
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetGetEffect() *GetEffect {
+	if x != nil {
+		if x, ok := x.Body.(*Op_GetEffect); ok {
+			return x.GetEffect
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetListEffects() *ListEffects {
+	if x != nil {
+		if x, ok := x.Body.(*Op_ListEffects); ok {
+			return x.ListEffects
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetGetContention() *GetContention {
+	if x != nil {
+		if x, ok := x.Body.(*Op_GetContention); ok {
+			return x.GetContention
+		}
+	}
+	return nil
+}
+
 type isOp_Body interface {
 	isOp_Body()
 }
@@ -955,6 +1248,38 @@ type Op_GetSettings struct {
 	GetSettings *GetSettings `protobuf:"bytes,24,opt,name=get_settings,json=getSettings,proto3,oneof"`
 }
 
+type Op_Commit struct {
+	Commit *Commit `protobuf:"bytes,25,opt,name=commit,proto3,oneof"`
+}
+
+type Op_ReadState struct {
+	ReadState *ReadState `protobuf:"bytes,26,opt,name=read_state,json=readState,proto3,oneof"`
+}
+
+type Op_ReadHistory struct {
+	ReadHistory *ReadHistory `protobuf:"bytes,27,opt,name=read_history,json=readHistory,proto3,oneof"`
+}
+
+type Op_ClaimEffect struct {
+	ClaimEffect *ClaimEffect `protobuf:"bytes,28,opt,name=claim_effect,json=claimEffect,proto3,oneof"`
+}
+
+type Op_SettleEffect struct {
+	SettleEffect *SettleEffect `protobuf:"bytes,29,opt,name=settle_effect,json=settleEffect,proto3,oneof"`
+}
+
+type Op_GetEffect struct {
+	GetEffect *GetEffect `protobuf:"bytes,30,opt,name=get_effect,json=getEffect,proto3,oneof"`
+}
+
+type Op_ListEffects struct {
+	ListEffects *ListEffects `protobuf:"bytes,31,opt,name=list_effects,json=listEffects,proto3,oneof"`
+}
+
+type Op_GetContention struct {
+	GetContention *GetContention `protobuf:"bytes,32,opt,name=get_contention,json=getContention,proto3,oneof"`
+}
+
 func (*Op_Open) isOp_Body() {}
 
 func (*Op_Attach) isOp_Body() {}
@@ -996,6 +1321,22 @@ func (*Op_ListPatterns) isOp_Body() {}
 func (*Op_Configure) isOp_Body() {}
 
 func (*Op_GetSettings) isOp_Body() {}
+
+func (*Op_Commit) isOp_Body() {}
+
+func (*Op_ReadState) isOp_Body() {}
+
+func (*Op_ReadHistory) isOp_Body() {}
+
+func (*Op_ClaimEffect) isOp_Body() {}
+
+func (*Op_SettleEffect) isOp_Body() {}
+
+func (*Op_GetEffect) isOp_Body() {}
+
+func (*Op_ListEffects) isOp_Body() {}
+
+func (*Op_GetContention) isOp_Body() {}
 
 // Open starts a session and binds it to the slot once the answer has arrived. The
 // request id makes it repeatable; choose 128 random bits.
@@ -1207,6 +1548,7 @@ type Acquire struct {
 	Stall         int64                  `protobuf:"varint,14,opt,name=stall,proto3" json:"stall,omitempty"`
 	LockDelay     int64                  `protobuf:"varint,15,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
 	MaxWait       int64                  `protobuf:"varint,16,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"` // how long it may stand in line at all
+	AsOf          uint64                 `protobuf:"varint,17,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`          // the version as of which the caller has read what is guarded at the keys
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1349,6 +1691,13 @@ func (x *Acquire) GetLockDelay() int64 {
 func (x *Acquire) GetMaxWait() int64 {
 	if x != nil {
 		return x.MaxWait
+	}
+	return 0
+}
+
+func (x *Acquire) GetAsOf() uint64 {
+	if x != nil {
+		return x.AsOf
 	}
 	return 0
 }
@@ -1976,6 +2325,700 @@ func (*GetSettings) Descriptor() ([]byte, []int) {
 	return file_session_proto_rawDescGZIP(), []int{17}
 }
 
+// Commit changes documents, all that it names or none. Answered by done with the
+// version that it made and the documents without bodies but of counters; or refused,
+// as stale with a packet.
+type Commit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Flow          string                 `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	Reads         []*Read                `protobuf:"bytes,2,rep,name=reads,proto3" json:"reads,omitempty"`
+	AsOf          uint64                 `protobuf:"varint,3,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"` // no key of reads and writes may have been written after this version
+	Writes        []*Write               `protobuf:"bytes,4,rep,name=writes,proto3" json:"writes,omitempty"`
+	Leases        [][]byte               `protobuf:"bytes,5,rep,name=leases,proto3" json:"leases,omitempty"` // in whose name
+	Note          string                 `protobuf:"bytes,6,opt,name=note,proto3" json:"note,omitempty"`     // why, for those who are told of the change
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Commit) Reset() {
+	*x = Commit{}
+	mi := &file_session_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Commit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Commit) ProtoMessage() {}
+
+func (x *Commit) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Commit.ProtoReflect.Descriptor instead.
+func (*Commit) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Commit) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+func (x *Commit) GetReads() []*Read {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
+}
+
+func (x *Commit) GetAsOf() uint64 {
+	if x != nil {
+		return x.AsOf
+	}
+	return 0
+}
+
+func (x *Commit) GetWrites() []*Write {
+	if x != nil {
+		return x.Writes
+	}
+	return nil
+}
+
+func (x *Commit) GetLeases() [][]byte {
+	if x != nil {
+		return x.Leases
+	}
+	return nil
+}
+
+func (x *Commit) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+// Read is a version that a commit depends on.
+type Read struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // 0 means absent
+	Absent        bool                   `protobuf:"varint,3,opt,name=absent,proto3" json:"absent,omitempty"`   // there must be nothing, whatever version a deletion has left behind
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Read) Reset() {
+	*x = Read{}
+	mi := &file_session_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Read) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Read) ProtoMessage() {}
+
+func (x *Read) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Read.ProtoReflect.Descriptor instead.
+func (*Read) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Read) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Read) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Read) GetAbsent() bool {
+	if x != nil {
+		return x.Absent
+	}
+	return false
+}
+
+// Write is one change of a commit.
+type Write struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Op            WriteOp                `protobuf:"varint,2,opt,name=op,proto3,enum=interlock.v1.WriteOp" json:"op,omitempty"`
+	ContentType   string                 `protobuf:"bytes,3,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"` // of put; "" means application/json
+	Body          []byte                 `protobuf:"bytes,4,opt,name=body,proto3" json:"body,omitempty"`                                  // of put; of merge, a JSON merge patch (RFC 7396)
+	Delta         int64                  `protobuf:"zigzag64,5,opt,name=delta,proto3" json:"delta,omitempty"`                             // of add
+	Min           *int64                 `protobuf:"zigzag64,6,opt,name=min,proto3,oneof" json:"min,omitempty"`                           // of add: the bounds within which the sum must be
+	Max           *int64                 `protobuf:"zigzag64,7,opt,name=max,proto3,oneof" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Write) Reset() {
+	*x = Write{}
+	mi := &file_session_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Write) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Write) ProtoMessage() {}
+
+func (x *Write) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Write.ProtoReflect.Descriptor instead.
+func (*Write) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Write) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Write) GetOp() WriteOp {
+	if x != nil {
+		return x.Op
+	}
+	return WriteOp_WRITE_OP_UNSPECIFIED
+}
+
+func (x *Write) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *Write) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *Write) GetDelta() int64 {
+	if x != nil {
+		return x.Delta
+	}
+	return 0
+}
+
+func (x *Write) GetMin() int64 {
+	if x != nil && x.Min != nil {
+		return *x.Min
+	}
+	return 0
+}
+
+func (x *Write) GetMax() int64 {
+	if x != nil && x.Max != nil {
+		return *x.Max
+	}
+	return 0
+}
+
+// ReadState asks for documents: for those of keys at one moment, absent ones too; or,
+// without keys, for those whose keys begin with prefix, in the order of their keys.
+// Answered by done with the documents and, as version, that of the namespace's
+// last commit. The bodies of one answer are 4 MiB at most: of keys the
+// others are left out, and can be asked for as of the answer's version; a list is
+// shorter, and says that there is more.
+type ReadState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          []string               `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // of keys: as they were with this version of the namespace; 0: as they are
+	Prefix        string                 `protobuf:"bytes,3,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	After         string                 `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`  // of a list: begin after this key
+	Limit         uint32                 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"` // of a list; 0: 100
+	Bodies        bool                   `protobuf:"varint,6,opt,name=bodies,proto3" json:"bodies,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadState) Reset() {
+	*x = ReadState{}
+	mi := &file_session_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadState) ProtoMessage() {}
+
+func (x *ReadState) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadState.ProtoReflect.Descriptor instead.
+func (*ReadState) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ReadState) GetKeys() []string {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *ReadState) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ReadState) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ReadState) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ReadState) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ReadState) GetBodies() bool {
+	if x != nil {
+		return x.Bodies
+	}
+	return false
+}
+
+// ReadHistory asks for what is kept of a key's history, the newest first. Answered
+// by done with the documents, and whether there was more.
+type ReadHistory struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Bodies        bool                   `protobuf:"varint,2,opt,name=bodies,proto3" json:"bodies,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadHistory) Reset() {
+	*x = ReadHistory{}
+	mi := &file_session_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadHistory) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadHistory) ProtoMessage() {}
+
+func (x *ReadHistory) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadHistory.ProtoReflect.Descriptor instead.
+func (*ReadHistory) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ReadHistory) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *ReadHistory) GetBodies() bool {
+	if x != nil {
+		return x.Bodies
+	}
+	return false
+}
+
+// ClaimEffect sets out to do something in the world outside that must not happen
+// twice. The server makes the canonical form (RFC 8785) of tool, target and
+// arguments. Answered by done with the effect: claimed, with its id, or done
+// already, with its result; or refused, with the effect.
+type ClaimEffect struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Flow          string                 `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	Tool          string                 `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
+	Target        string                 `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
+	Arguments     []byte                 `protobuf:"bytes,4,opt,name=arguments,proto3" json:"arguments,omitempty"` // JSON
+	Lease         []byte                 `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`         // as long as which the claim lives; without one, as the session
+	Ttl           int64                  `protobuf:"varint,6,opt,name=ttl,proto3" json:"ttl,omitempty"`            // how long, with neither
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimEffect) Reset() {
+	*x = ClaimEffect{}
+	mi := &file_session_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimEffect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimEffect) ProtoMessage() {}
+
+func (x *ClaimEffect) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimEffect.ProtoReflect.Descriptor instead.
+func (*ClaimEffect) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ClaimEffect) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+func (x *ClaimEffect) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *ClaimEffect) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *ClaimEffect) GetArguments() []byte {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *ClaimEffect) GetLease() []byte {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *ClaimEffect) GetTtl() int64 {
+	if x != nil {
+		return x.Ttl
+	}
+	return 0
+}
+
+// SettleEffect says what became of an effect: of one's own by its id, or of one
+// that is unknown by its digest. Answered by done with the effect.
+type SettleEffect struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Digest        []byte                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	State         EffectState            `protobuf:"varint,3,opt,name=state,proto3,enum=interlock.v1.EffectState" json:"state,omitempty"` // done, unknown, or unspecified: it was not done
+	Result        []byte                 `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`                              // of done: JSON
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`                              // of the others
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettleEffect) Reset() {
+	*x = SettleEffect{}
+	mi := &file_session_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettleEffect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettleEffect) ProtoMessage() {}
+
+func (x *SettleEffect) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettleEffect.ProtoReflect.Descriptor instead.
+func (*SettleEffect) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *SettleEffect) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *SettleEffect) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *SettleEffect) GetState() EffectState {
+	if x != nil {
+		return x.State
+	}
+	return EffectState_EFFECT_STATE_UNSPECIFIED
+}
+
+func (x *SettleEffect) GetResult() []byte {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *SettleEffect) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// GetEffect looks at an effect. Answered by done with the effect, or refused.
+type GetEffect struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Digest        []byte                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetEffect) Reset() {
+	*x = GetEffect{}
+	mi := &file_session_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetEffect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetEffect) ProtoMessage() {}
+
+func (x *GetEffect) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetEffect.ProtoReflect.Descriptor instead.
+func (*GetEffect) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *GetEffect) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+// ListEffects lists effects in the order of their digests.
+type ListEffects struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	State         EffectState            `protobuf:"varint,1,opt,name=state,proto3,enum=interlock.v1.EffectState" json:"state,omitempty"` // unspecified: all
+	After         []byte                 `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`                                // begin after this digest
+	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`                               // 0: 100
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEffects) Reset() {
+	*x = ListEffects{}
+	mi := &file_session_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEffects) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEffects) ProtoMessage() {}
+
+func (x *ListEffects) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEffects.ProtoReflect.Descriptor instead.
+func (*ListEffects) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ListEffects) GetState() EffectState {
+	if x != nil {
+		return x.State
+	}
+	return EffectState_EFFECT_STATE_UNSPECIFIED
+}
+
+func (x *ListEffects) GetAfter() []byte {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *ListEffects) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// GetContention asks how commits and leases fare.
+type GetContention struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetContention) Reset() {
+	*x = GetContention{}
+	mi := &file_session_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetContention) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetContention) ProtoMessage() {}
+
+func (x *GetContention) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetContention.ProtoReflect.Descriptor instead.
+func (*GetContention) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{27}
+}
+
 // Poll goes back to a place in line, after a reconnect. After queued another
 // answer follows when the wait is over.
 type Poll struct {
@@ -1987,7 +3030,7 @@ type Poll struct {
 
 func (x *Poll) Reset() {
 	*x = Poll{}
-	mi := &file_session_proto_msgTypes[18]
+	mi := &file_session_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1999,7 +3042,7 @@ func (x *Poll) String() string {
 func (*Poll) ProtoMessage() {}
 
 func (x *Poll) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[18]
+	mi := &file_session_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2012,7 +3055,7 @@ func (x *Poll) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Poll.ProtoReflect.Descriptor instead.
 func (*Poll) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{18}
+	return file_session_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Poll) GetTicket() []byte {
@@ -2033,7 +3076,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_session_proto_msgTypes[19]
+	mi := &file_session_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2045,7 +3088,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[19]
+	mi := &file_session_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2058,7 +3101,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{19}
+	return file_session_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Leave) GetTicket() []byte {
@@ -2078,7 +3121,7 @@ type GetLease struct {
 
 func (x *GetLease) Reset() {
 	*x = GetLease{}
-	mi := &file_session_proto_msgTypes[20]
+	mi := &file_session_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +3133,7 @@ func (x *GetLease) String() string {
 func (*GetLease) ProtoMessage() {}
 
 func (x *GetLease) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[20]
+	mi := &file_session_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2103,7 +3146,7 @@ func (x *GetLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLease.ProtoReflect.Descriptor instead.
 func (*GetLease) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{20}
+	return file_session_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetLease) GetLease() []byte {
@@ -2124,7 +3167,7 @@ type Renew struct {
 
 func (x *Renew) Reset() {
 	*x = Renew{}
-	mi := &file_session_proto_msgTypes[21]
+	mi := &file_session_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2136,7 +3179,7 @@ func (x *Renew) String() string {
 func (*Renew) ProtoMessage() {}
 
 func (x *Renew) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[21]
+	mi := &file_session_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2149,7 +3192,7 @@ func (x *Renew) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renew.ProtoReflect.Descriptor instead.
 func (*Renew) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{21}
+	return file_session_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Renew) GetLease() []byte {
@@ -2178,7 +3221,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_session_proto_msgTypes[22]
+	mi := &file_session_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2190,7 +3233,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[22]
+	mi := &file_session_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +3246,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{22}
+	return file_session_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Release) GetLease() []byte {
@@ -2238,7 +3281,7 @@ type CheckFence struct {
 
 func (x *CheckFence) Reset() {
 	*x = CheckFence{}
-	mi := &file_session_proto_msgTypes[23]
+	mi := &file_session_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +3293,7 @@ func (x *CheckFence) String() string {
 func (*CheckFence) ProtoMessage() {}
 
 func (x *CheckFence) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[23]
+	mi := &file_session_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +3306,7 @@ func (x *CheckFence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFence.ProtoReflect.Descriptor instead.
 func (*CheckFence) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{23}
+	return file_session_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CheckFence) GetKey() string {
@@ -2291,7 +3334,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_session_proto_msgTypes[24]
+	mi := &file_session_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +3346,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[24]
+	mi := &file_session_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +3359,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{24}
+	return file_session_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Claim) GetKey() string {
@@ -2367,13 +3410,15 @@ type Pattern struct {
 	Park          ParkPolicy             `protobuf:"varint,21,opt,name=park,proto3,enum=interlock.v1.ParkPolicy" json:"park,omitempty"`
 	MaxPark       int64                  `protobuf:"varint,22,opt,name=max_park,json=maxPark,proto3" json:"max_park,omitempty"`
 	OnDeadlock    DeadlockPolicy         `protobuf:"varint,23,opt,name=on_deadlock,json=onDeadlock,proto3,enum=interlock.v1.DeadlockPolicy" json:"on_deadlock,omitempty"`
+	Write         WritePolicy            `protobuf:"varint,24,opt,name=write,proto3,enum=interlock.v1.WritePolicy" json:"write,omitempty"`
+	Writer        string                 `protobuf:"bytes,25,opt,name=writer,proto3" json:"writer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Pattern) Reset() {
 	*x = Pattern{}
-	mi := &file_session_proto_msgTypes[25]
+	mi := &file_session_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2385,7 +3430,7 @@ func (x *Pattern) String() string {
 func (*Pattern) ProtoMessage() {}
 
 func (x *Pattern) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[25]
+	mi := &file_session_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2398,7 +3443,7 @@ func (x *Pattern) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pattern.ProtoReflect.Descriptor instead.
 func (*Pattern) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{25}
+	return file_session_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Pattern) GetName() string {
@@ -2562,6 +3607,20 @@ func (x *Pattern) GetOnDeadlock() DeadlockPolicy {
 	return DeadlockPolicy_DEADLOCK_POLICY_REFUSE
 }
 
+func (x *Pattern) GetWrite() WritePolicy {
+	if x != nil {
+		return x.Write
+	}
+	return WritePolicy_WRITE_POLICY_OPEN
+}
+
+func (x *Pattern) GetWriter() string {
+	if x != nil {
+		return x.Writer
+	}
+	return ""
+}
+
 type Group struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2573,7 +3632,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_session_proto_msgTypes[26]
+	mi := &file_session_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2585,7 +3644,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[26]
+	mi := &file_session_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2598,7 +3657,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{26}
+	return file_session_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Group) GetName() string {
@@ -2632,7 +3691,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_session_proto_msgTypes[27]
+	mi := &file_session_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2644,7 +3703,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[27]
+	mi := &file_session_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2657,7 +3716,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{27}
+	return file_session_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Rule) GetPrincipal() string {
@@ -2688,7 +3747,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_session_proto_msgTypes[28]
+	mi := &file_session_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2700,7 +3759,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[28]
+	mi := &file_session_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2713,7 +3772,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{28}
+	return file_session_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Settings) GetStrictOrder() bool {
@@ -2759,13 +3818,15 @@ type Quota struct {
 	Sessions      int64                  `protobuf:"varint,4,opt,name=sessions,proto3" json:"sessions,omitempty"`
 	Requests      int64                  `protobuf:"varint,5,opt,name=requests,proto3" json:"requests,omitempty"` // a second
 	Bytes         int64                  `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`       // a second
+	Documents     int64                  `protobuf:"varint,7,opt,name=documents,proto3" json:"documents,omitempty"`
+	State         int64                  `protobuf:"varint,8,opt,name=state,proto3" json:"state,omitempty"` // bytes of documents
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_session_proto_msgTypes[29]
+	mi := &file_session_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2777,7 +3838,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[29]
+	mi := &file_session_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2790,7 +3851,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{29}
+	return file_session_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Quota) GetKeys() int64 {
@@ -2835,8 +3896,22 @@ func (x *Quota) GetBytes() int64 {
 	return 0
 }
 
-// ServerFrame carries answers and pushes in the order of the shard's decisions.
-// It may be larger than 1 MiB.
+func (x *Quota) GetDocuments() int64 {
+	if x != nil {
+		return x.Documents
+	}
+	return 0
+}
+
+func (x *Quota) GetState() int64 {
+	if x != nil {
+		return x.State
+	}
+	return 0
+}
+
+// ServerFrame carries answers and pushes in the order of the shard's decisions. It
+// ends with the reply that makes it larger than 1 MiB, so a client should accept 64 MiB.
 type ServerFrame struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Shard   uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
@@ -2851,7 +3926,7 @@ type ServerFrame struct {
 
 func (x *ServerFrame) Reset() {
 	*x = ServerFrame{}
-	mi := &file_session_proto_msgTypes[30]
+	mi := &file_session_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2863,7 +3938,7 @@ func (x *ServerFrame) String() string {
 func (*ServerFrame) ProtoMessage() {}
 
 func (x *ServerFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[30]
+	mi := &file_session_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2876,7 +3951,7 @@ func (x *ServerFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerFrame.ProtoReflect.Descriptor instead.
 func (*ServerFrame) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{30}
+	return file_session_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ServerFrame) GetShard() uint32 {
@@ -2917,7 +3992,7 @@ type GoAway struct {
 
 func (x *GoAway) Reset() {
 	*x = GoAway{}
-	mi := &file_session_proto_msgTypes[31]
+	mi := &file_session_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2929,7 +4004,7 @@ func (x *GoAway) String() string {
 func (*GoAway) ProtoMessage() {}
 
 func (x *GoAway) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[31]
+	mi := &file_session_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2942,7 +4017,7 @@ func (x *GoAway) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GoAway.ProtoReflect.Descriptor instead.
 func (*GoAway) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{31}
+	return file_session_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GoAway) GetRetryAfter() int64 {
@@ -2968,27 +4043,32 @@ type Reply struct {
 	Seq     uint64                 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
 	Outcome Outcome                `protobuf:"varint,3,opt,name=outcome,proto3,enum=interlock.v1.Outcome" json:"outcome,omitempty"`
 	// index is the position in the shard's journal of which the answer speaks.
-	Index         uint64     `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`
-	Lease         *Lease     `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
-	Ticket        *Ticket    `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"`
-	Session       *Session   `protobuf:"bytes,7,opt,name=session,proto3" json:"session,omitempty"`
-	Losses        []*Loss    `protobuf:"bytes,8,rep,name=losses,proto3" json:"losses,omitempty"`
-	Code          string     `protobuf:"bytes,9,opt,name=code,proto3" json:"code,omitempty"`
-	Message       string     `protobuf:"bytes,10,opt,name=message,proto3" json:"message,omitempty"`
-	Conflict      *Conflict  `protobuf:"bytes,11,opt,name=conflict,proto3" json:"conflict,omitempty"`
-	Advice        *Advice    `protobuf:"bytes,12,opt,name=advice,proto3" json:"advice,omitempty"`
-	Warnings      []string   `protobuf:"bytes,13,rep,name=warnings,proto3" json:"warnings,omitempty"`              // about what was asked, such as a key that is spelled almost like another
-	EndedBy       string     `protobuf:"bytes,14,opt,name=ended_by,json=endedBy,proto3" json:"ended_by,omitempty"` // with refused: why the lease or the ticket is gone
-	Patterns      []*Pattern `protobuf:"bytes,15,rep,name=patterns,proto3" json:"patterns,omitempty"`
-	More          bool       `protobuf:"varint,16,opt,name=more,proto3" json:"more,omitempty"` // there are more patterns after these
-	Settings      *Settings  `protobuf:"bytes,17,opt,name=settings,proto3" json:"settings,omitempty"`
+	Index         uint64        `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`
+	Lease         *Lease        `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
+	Ticket        *Ticket       `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Session       *Session      `protobuf:"bytes,7,opt,name=session,proto3" json:"session,omitempty"`
+	Losses        []*Loss       `protobuf:"bytes,8,rep,name=losses,proto3" json:"losses,omitempty"`
+	Code          string        `protobuf:"bytes,9,opt,name=code,proto3" json:"code,omitempty"`
+	Message       string        `protobuf:"bytes,10,opt,name=message,proto3" json:"message,omitempty"`
+	Conflict      *Conflict     `protobuf:"bytes,11,opt,name=conflict,proto3" json:"conflict,omitempty"`
+	Advice        *Advice       `protobuf:"bytes,12,opt,name=advice,proto3" json:"advice,omitempty"`
+	Warnings      []string      `protobuf:"bytes,13,rep,name=warnings,proto3" json:"warnings,omitempty"`              // about what was asked, such as a key that is spelled almost like another
+	EndedBy       string        `protobuf:"bytes,14,opt,name=ended_by,json=endedBy,proto3" json:"ended_by,omitempty"` // with refused: why the lease or the ticket is gone
+	Patterns      []*Pattern    `protobuf:"bytes,15,rep,name=patterns,proto3" json:"patterns,omitempty"`
+	More          bool          `protobuf:"varint,16,opt,name=more,proto3" json:"more,omitempty"` // there are more of what was listed
+	Settings      *Settings     `protobuf:"bytes,17,opt,name=settings,proto3" json:"settings,omitempty"`
+	Version       uint64        `protobuf:"varint,18,opt,name=version,proto3" json:"version,omitempty"` // that a commit made; of a read, that of the namespace's last commit
+	Documents     []*Document   `protobuf:"bytes,19,rep,name=documents,proto3" json:"documents,omitempty"`
+	Packet        *Packet       `protobuf:"bytes,20,opt,name=packet,proto3" json:"packet,omitempty"` // what changed: with a commit refused as stale, or with a lease granted after it
+	Effects       []*Effect     `protobuf:"bytes,21,rep,name=effects,proto3" json:"effects,omitempty"`
+	Contention    []*Contention `protobuf:"bytes,22,rep,name=contention,proto3" json:"contention,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_session_proto_msgTypes[32]
+	mi := &file_session_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3000,7 +4080,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[32]
+	mi := &file_session_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3013,7 +4093,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{32}
+	return file_session_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Reply) GetSlot() uint32 {
@@ -3135,6 +4215,638 @@ func (x *Reply) GetSettings() *Settings {
 	return nil
 }
 
+func (x *Reply) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Reply) GetDocuments() []*Document {
+	if x != nil {
+		return x.Documents
+	}
+	return nil
+}
+
+func (x *Reply) GetPacket() *Packet {
+	if x != nil {
+		return x.Packet
+	}
+	return nil
+}
+
+func (x *Reply) GetEffects() []*Effect {
+	if x != nil {
+		return x.Effects
+	}
+	return nil
+}
+
+func (x *Reply) GetContention() []*Contention {
+	if x != nil {
+		return x.Contention
+	}
+	return nil
+}
+
+// Document is the guarded state of a key, or what it was.
+type Document struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	Absent        bool                   `protobuf:"varint,3,opt,name=absent,proto3" json:"absent,omitempty"`
+	ContentType   string                 `protobuf:"bytes,4,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	Body          []byte                 `protobuf:"bytes,5,opt,name=body,proto3,oneof" json:"body,omitempty"` // not set when it was not asked for
+	Size          int64                  `protobuf:"varint,6,opt,name=size,proto3" json:"size,omitempty"`      // of the body
+	Op            WriteOp                `protobuf:"varint,7,opt,name=op,proto3,enum=interlock.v1.WriteOp" json:"op,omitempty"`
+	Agent         string                 `protobuf:"bytes,8,opt,name=agent,proto3" json:"agent,omitempty"`
+	Session       string                 `protobuf:"bytes,9,opt,name=session,proto3" json:"session,omitempty"`
+	Flow          string                 `protobuf:"bytes,10,opt,name=flow,proto3" json:"flow,omitempty"`
+	Principal     string                 `protobuf:"bytes,11,opt,name=principal,proto3" json:"principal,omitempty"`
+	Fence         uint64                 `protobuf:"varint,12,opt,name=fence,proto3" json:"fence,omitempty"`
+	Note          string                 `protobuf:"bytes,13,opt,name=note,proto3" json:"note,omitempty"`
+	Age           int64                  `protobuf:"varint,14,opt,name=age,proto3" json:"age,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Document) Reset() {
+	*x = Document{}
+	mi := &file_session_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Document) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Document) ProtoMessage() {}
+
+func (x *Document) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Document.ProtoReflect.Descriptor instead.
+func (*Document) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *Document) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Document) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Document) GetAbsent() bool {
+	if x != nil {
+		return x.Absent
+	}
+	return false
+}
+
+func (x *Document) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *Document) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *Document) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Document) GetOp() WriteOp {
+	if x != nil {
+		return x.Op
+	}
+	return WriteOp_WRITE_OP_UNSPECIFIED
+}
+
+func (x *Document) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *Document) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *Document) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+func (x *Document) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *Document) GetFence() uint64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
+func (x *Document) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *Document) GetAge() int64 {
+	if x != nil {
+		return x.Age
+	}
+	return 0
+}
+
+// Packet says what changed since it was read.
+type Packet struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changes       []*Change              `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	Message       string                 `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"` // the same in words, ready for a prompt
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Packet) Reset() {
+	*x = Packet{}
+	mi := &file_session_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Packet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Packet) ProtoMessage() {}
+
+func (x *Packet) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Packet.ProtoReflect.Descriptor instead.
+func (*Packet) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *Packet) GetChanges() []*Change {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *Packet) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *Packet) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+// Change is how a document differs from what was read.
+type Change struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Then          *Document              `protobuf:"bytes,1,opt,name=then,proto3" json:"then,omitempty"`
+	Known         bool                   `protobuf:"varint,2,opt,name=known,proto3" json:"known,omitempty"` // then is known in full
+	Now           *Document              `protobuf:"bytes,3,opt,name=now,proto3" json:"now,omitempty"`
+	Writes        uint32                 `protobuf:"varint,4,opt,name=writes,proto3" json:"writes,omitempty"`
+	Diff          *Difference            `protobuf:"bytes,5,opt,name=diff,proto3" json:"diff,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Change) Reset() {
+	*x = Change{}
+	mi := &file_session_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Change) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Change) ProtoMessage() {}
+
+func (x *Change) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Change.ProtoReflect.Descriptor instead.
+func (*Change) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *Change) GetThen() *Document {
+	if x != nil {
+		return x.Then
+	}
+	return nil
+}
+
+func (x *Change) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *Change) GetNow() *Document {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *Change) GetWrites() uint32 {
+	if x != nil {
+		return x.Writes
+	}
+	return 0
+}
+
+func (x *Change) GetDiff() *Difference {
+	if x != nil {
+		return x.Diff
+	}
+	return nil
+}
+
+type Difference struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          DifferenceKind         `protobuf:"varint,1,opt,name=kind,proto3,enum=interlock.v1.DifferenceKind" json:"kind,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	Cut           bool                   `protobuf:"varint,3,opt,name=cut,proto3" json:"cut,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Difference) Reset() {
+	*x = Difference{}
+	mi := &file_session_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Difference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Difference) ProtoMessage() {}
+
+func (x *Difference) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Difference.ProtoReflect.Descriptor instead.
+func (*Difference) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *Difference) GetKind() DifferenceKind {
+	if x != nil {
+		return x.Kind
+	}
+	return DifferenceKind_DIFFERENCE_KIND_UNKNOWN
+}
+
+func (x *Difference) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Difference) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
+// Effect is something done in the world outside that must not happen twice.
+type Effect struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Digest        []byte                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"` // SHA-256 of action
+	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
+	Id            []byte                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"` // for its claimer only
+	State         EffectState            `protobuf:"varint,4,opt,name=state,proto3,enum=interlock.v1.EffectState" json:"state,omitempty"`
+	Agent         string                 `protobuf:"bytes,5,opt,name=agent,proto3" json:"agent,omitempty"`
+	Session       string                 `protobuf:"bytes,6,opt,name=session,proto3" json:"session,omitempty"`
+	Flow          string                 `protobuf:"bytes,7,opt,name=flow,proto3" json:"flow,omitempty"`
+	Principal     string                 `protobuf:"bytes,8,opt,name=principal,proto3" json:"principal,omitempty"`
+	Age           int64                  `protobuf:"varint,9,opt,name=age,proto3" json:"age,omitempty"`
+	ExpiresIn     int64                  `protobuf:"varint,10,opt,name=expires_in,json=expiresIn,proto3" json:"expires_in,omitempty"`
+	Attempt       int64                  `protobuf:"varint,11,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Result        string                 `protobuf:"bytes,12,opt,name=result,proto3" json:"result,omitempty"` // JSON
+	Reason        string                 `protobuf:"bytes,13,opt,name=reason,proto3" json:"reason,omitempty"`
+	Settled       int64                  `protobuf:"varint,14,opt,name=settled,proto3" json:"settled,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Effect) Reset() {
+	*x = Effect{}
+	mi := &file_session_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Effect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Effect) ProtoMessage() {}
+
+func (x *Effect) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Effect.ProtoReflect.Descriptor instead.
+func (*Effect) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *Effect) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *Effect) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Effect) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Effect) GetState() EffectState {
+	if x != nil {
+		return x.State
+	}
+	return EffectState_EFFECT_STATE_UNSPECIFIED
+}
+
+func (x *Effect) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *Effect) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *Effect) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+func (x *Effect) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *Effect) GetAge() int64 {
+	if x != nil {
+		return x.Age
+	}
+	return 0
+}
+
+func (x *Effect) GetExpiresIn() int64 {
+	if x != nil {
+		return x.ExpiresIn
+	}
+	return 0
+}
+
+func (x *Effect) GetAttempt() int64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Effect) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
+func (x *Effect) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Effect) GetSettled() int64 {
+	if x != nil {
+		return x.Settled
+	}
+	return 0
+}
+
+// Contention counts how commits and leases fare at the keys of a pattern or a class.
+type Contention struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pattern       string                 `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	Commits       uint64                 `protobuf:"varint,2,opt,name=commits,proto3" json:"commits,omitempty"`
+	Conflicts     uint64                 `protobuf:"varint,3,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	Retries       uint64                 `protobuf:"varint,4,opt,name=retries,proto3" json:"retries,omitempty"`
+	Leased        uint64                 `protobuf:"varint,5,opt,name=leased,proto3" json:"leased,omitempty"`
+	Leases        uint64                 `protobuf:"varint,6,opt,name=leases,proto3" json:"leases,omitempty"`
+	Waited        uint64                 `protobuf:"varint,7,opt,name=waited,proto3" json:"waited,omitempty"`
+	Advice        *Advice                `protobuf:"bytes,8,opt,name=advice,proto3" json:"advice,omitempty"` // which strategy would fare better
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Contention) Reset() {
+	*x = Contention{}
+	mi := &file_session_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Contention) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Contention) ProtoMessage() {}
+
+func (x *Contention) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Contention.ProtoReflect.Descriptor instead.
+func (*Contention) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *Contention) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *Contention) GetCommits() uint64 {
+	if x != nil {
+		return x.Commits
+	}
+	return 0
+}
+
+func (x *Contention) GetConflicts() uint64 {
+	if x != nil {
+		return x.Conflicts
+	}
+	return 0
+}
+
+func (x *Contention) GetRetries() uint64 {
+	if x != nil {
+		return x.Retries
+	}
+	return 0
+}
+
+func (x *Contention) GetLeased() uint64 {
+	if x != nil {
+		return x.Leased
+	}
+	return 0
+}
+
+func (x *Contention) GetLeases() uint64 {
+	if x != nil {
+		return x.Leases
+	}
+	return 0
+}
+
+func (x *Contention) GetWaited() uint64 {
+	if x != nil {
+		return x.Waited
+	}
+	return 0
+}
+
+func (x *Contention) GetAdvice() *Advice {
+	if x != nil {
+		return x.Advice
+	}
+	return nil
+}
+
 type Lease struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -3167,7 +4879,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_session_proto_msgTypes[33]
+	mi := &file_session_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3179,7 +4891,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[33]
+	mi := &file_session_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3192,7 +4904,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{33}
+	return file_session_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Lease) GetId() []byte {
@@ -3379,7 +5091,7 @@ type Yield struct {
 
 func (x *Yield) Reset() {
 	*x = Yield{}
-	mi := &file_session_proto_msgTypes[34]
+	mi := &file_session_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3391,7 +5103,7 @@ func (x *Yield) String() string {
 func (*Yield) ProtoMessage() {}
 
 func (x *Yield) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[34]
+	mi := &file_session_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3404,7 +5116,7 @@ func (x *Yield) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Yield.ProtoReflect.Descriptor instead.
 func (*Yield) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{34}
+	return file_session_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Yield) GetAgent() string {
@@ -3468,7 +5180,7 @@ type Parking struct {
 
 func (x *Parking) Reset() {
 	*x = Parking{}
-	mi := &file_session_proto_msgTypes[35]
+	mi := &file_session_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3480,7 +5192,7 @@ func (x *Parking) String() string {
 func (*Parking) ProtoMessage() {}
 
 func (x *Parking) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[35]
+	mi := &file_session_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3493,7 +5205,7 @@ func (x *Parking) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parking.ProtoReflect.Descriptor instead.
 func (*Parking) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{35}
+	return file_session_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Parking) GetReason() string {
@@ -3538,7 +5250,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_session_proto_msgTypes[36]
+	mi := &file_session_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3550,7 +5262,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[36]
+	mi := &file_session_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3563,7 +5275,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{36}
+	return file_session_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Part) GetKey() string {
@@ -3615,7 +5327,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_session_proto_msgTypes[37]
+	mi := &file_session_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3627,7 +5339,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[37]
+	mi := &file_session_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3640,7 +5352,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{37}
+	return file_session_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Note) GetKey() string {
@@ -3697,7 +5409,7 @@ type Ticket struct {
 
 func (x *Ticket) Reset() {
 	*x = Ticket{}
-	mi := &file_session_proto_msgTypes[38]
+	mi := &file_session_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3709,7 +5421,7 @@ func (x *Ticket) String() string {
 func (*Ticket) ProtoMessage() {}
 
 func (x *Ticket) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[38]
+	mi := &file_session_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3722,7 +5434,7 @@ func (x *Ticket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ticket.ProtoReflect.Descriptor instead.
 func (*Ticket) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{38}
+	return file_session_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Ticket) GetId() []byte {
@@ -3766,7 +5478,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_session_proto_msgTypes[39]
+	mi := &file_session_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3778,7 +5490,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[39]
+	mi := &file_session_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3791,7 +5503,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{39}
+	return file_session_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Session) GetId() []byte {
@@ -3840,7 +5552,7 @@ type Loss struct {
 
 func (x *Loss) Reset() {
 	*x = Loss{}
-	mi := &file_session_proto_msgTypes[40]
+	mi := &file_session_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3852,7 +5564,7 @@ func (x *Loss) String() string {
 func (*Loss) ProtoMessage() {}
 
 func (x *Loss) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[40]
+	mi := &file_session_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3865,7 +5577,7 @@ func (x *Loss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loss.ProtoReflect.Descriptor instead.
 func (*Loss) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{40}
+	return file_session_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Loss) GetLease() *Lease {
@@ -3906,7 +5618,7 @@ type Conflict struct {
 
 func (x *Conflict) Reset() {
 	*x = Conflict{}
-	mi := &file_session_proto_msgTypes[41]
+	mi := &file_session_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3918,7 +5630,7 @@ func (x *Conflict) String() string {
 func (*Conflict) ProtoMessage() {}
 
 func (x *Conflict) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[41]
+	mi := &file_session_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3931,7 +5643,7 @@ func (x *Conflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conflict.ProtoReflect.Descriptor instead.
 func (*Conflict) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{41}
+	return file_session_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Conflict) GetKey() string {
@@ -4012,7 +5724,7 @@ type Capacity struct {
 
 func (x *Capacity) Reset() {
 	*x = Capacity{}
-	mi := &file_session_proto_msgTypes[42]
+	mi := &file_session_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4024,7 +5736,7 @@ func (x *Capacity) String() string {
 func (*Capacity) ProtoMessage() {}
 
 func (x *Capacity) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[42]
+	mi := &file_session_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4037,7 +5749,7 @@ func (x *Capacity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capacity.ProtoReflect.Descriptor instead.
 func (*Capacity) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{42}
+	return file_session_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Capacity) GetPermits() uint32 {
@@ -4095,7 +5807,7 @@ type GroupUse struct {
 
 func (x *GroupUse) Reset() {
 	*x = GroupUse{}
-	mi := &file_session_proto_msgTypes[43]
+	mi := &file_session_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4107,7 +5819,7 @@ func (x *GroupUse) String() string {
 func (*GroupUse) ProtoMessage() {}
 
 func (x *GroupUse) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[43]
+	mi := &file_session_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4120,7 +5832,7 @@ func (x *GroupUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupUse.ProtoReflect.Descriptor instead.
 func (*GroupUse) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{43}
+	return file_session_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GroupUse) GetName() string {
@@ -4175,7 +5887,7 @@ type Holder struct {
 
 func (x *Holder) Reset() {
 	*x = Holder{}
-	mi := &file_session_proto_msgTypes[44]
+	mi := &file_session_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4187,7 +5899,7 @@ func (x *Holder) String() string {
 func (*Holder) ProtoMessage() {}
 
 func (x *Holder) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[44]
+	mi := &file_session_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4200,7 +5912,7 @@ func (x *Holder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holder.ProtoReflect.Descriptor instead.
 func (*Holder) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{44}
+	return file_session_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Holder) GetAgent() string {
@@ -4329,7 +6041,7 @@ type CycleStep struct {
 
 func (x *CycleStep) Reset() {
 	*x = CycleStep{}
-	mi := &file_session_proto_msgTypes[45]
+	mi := &file_session_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4341,7 +6053,7 @@ func (x *CycleStep) String() string {
 func (*CycleStep) ProtoMessage() {}
 
 func (x *CycleStep) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[45]
+	mi := &file_session_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4354,7 +6066,7 @@ func (x *CycleStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CycleStep.ProtoReflect.Descriptor instead.
 func (*CycleStep) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{45}
+	return file_session_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CycleStep) GetAgent() string {
@@ -4410,7 +6122,7 @@ type Advice struct {
 
 func (x *Advice) Reset() {
 	*x = Advice{}
-	mi := &file_session_proto_msgTypes[46]
+	mi := &file_session_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4422,7 +6134,7 @@ func (x *Advice) String() string {
 func (*Advice) ProtoMessage() {}
 
 func (x *Advice) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[46]
+	mi := &file_session_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4435,7 +6147,7 @@ func (x *Advice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advice.ProtoReflect.Descriptor instead.
 func (*Advice) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{46}
+	return file_session_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Advice) GetAction() string {
@@ -4465,7 +6177,7 @@ const file_session_proto_rawDesc = "" +
 	"\n" +
 	"\rsession.proto\x12\finterlock.v1\"1\n" +
 	"\vClientFrame\x12\"\n" +
-	"\x03ops\x18\x01 \x03(\v2\x10.interlock.v1.OpR\x03ops\"\x8f\t\n" +
+	"\x03ops\x18\x01 \x03(\v2\x10.interlock.v1.OpR\x03ops\"\xfc\f\n" +
 	"\x02Op\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -4493,7 +6205,17 @@ const file_session_proto_rawDesc = "" +
 	"\fdrop_pattern\x18\x15 \x01(\v2\x19.interlock.v1.DropPatternH\x00R\vdropPattern\x12A\n" +
 	"\rlist_patterns\x18\x16 \x01(\v2\x1a.interlock.v1.ListPatternsH\x00R\flistPatterns\x127\n" +
 	"\tconfigure\x18\x17 \x01(\v2\x17.interlock.v1.ConfigureH\x00R\tconfigure\x12>\n" +
-	"\fget_settings\x18\x18 \x01(\v2\x19.interlock.v1.GetSettingsH\x00R\vgetSettingsB\x06\n" +
+	"\fget_settings\x18\x18 \x01(\v2\x19.interlock.v1.GetSettingsH\x00R\vgetSettings\x12.\n" +
+	"\x06commit\x18\x19 \x01(\v2\x14.interlock.v1.CommitH\x00R\x06commit\x128\n" +
+	"\n" +
+	"read_state\x18\x1a \x01(\v2\x17.interlock.v1.ReadStateH\x00R\treadState\x12>\n" +
+	"\fread_history\x18\x1b \x01(\v2\x19.interlock.v1.ReadHistoryH\x00R\vreadHistory\x12>\n" +
+	"\fclaim_effect\x18\x1c \x01(\v2\x19.interlock.v1.ClaimEffectH\x00R\vclaimEffect\x12A\n" +
+	"\rsettle_effect\x18\x1d \x01(\v2\x1a.interlock.v1.SettleEffectH\x00R\fsettleEffect\x128\n" +
+	"\n" +
+	"get_effect\x18\x1e \x01(\v2\x17.interlock.v1.GetEffectH\x00R\tgetEffect\x12>\n" +
+	"\flist_effects\x18\x1f \x01(\v2\x19.interlock.v1.ListEffectsH\x00R\vlistEffects\x12D\n" +
+	"\x0eget_contention\x18  \x01(\v2\x1b.interlock.v1.GetContentionH\x00R\rgetContentionB\x06\n" +
 	"\x04body\"M\n" +
 	"\x04Open\x12\x1d\n" +
 	"\n" +
@@ -4504,7 +6226,7 @@ const file_session_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\fR\asession\"'\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bprogress\x18\x01 \x01(\tR\bprogress\"\a\n" +
-	"\x05Close\"\xd8\x03\n" +
+	"\x05Close\"\xed\x03\n" +
 	"\aAcquire\x12+\n" +
 	"\x06claims\x18\x01 \x03(\v2\x13.interlock.v1.ClaimR\x06claims\x12\x12\n" +
 	"\x04flow\x18\x02 \x01(\tR\x04flow\x12\x18\n" +
@@ -4524,7 +6246,8 @@ const file_session_proto_rawDesc = "" +
 	"\x05stall\x18\x0e \x01(\x03R\x05stall\x12\x1d\n" +
 	"\n" +
 	"lock_delay\x18\x0f \x01(\x03R\tlockDelay\x12\x19\n" +
-	"\bmax_wait\x18\x10 \x01(\x03R\amaxWait\"\xa2\x01\n" +
+	"\bmax_wait\x18\x10 \x01(\x03R\amaxWait\x12\x13\n" +
+	"\x05as_of\x18\x11 \x01(\x04R\x04asOf\"\xa2\x01\n" +
 	"\aConvert\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\fR\x05lease\x12+\n" +
 	"\x06claims\x18\x02 \x03(\v2\x13.interlock.v1.ClaimR\x06claims\x129\n" +
@@ -4564,7 +6287,58 @@ const file_session_proto_rawDesc = "" +
 	"\x05after\x18\x01 \x01(\tR\x05after\"?\n" +
 	"\tConfigure\x122\n" +
 	"\bsettings\x18\x01 \x01(\v2\x16.interlock.v1.SettingsR\bsettings\"\r\n" +
-	"\vGetSettings\"\x1e\n" +
+	"\vGetSettings\"\xb4\x01\n" +
+	"\x06Commit\x12\x12\n" +
+	"\x04flow\x18\x01 \x01(\tR\x04flow\x12(\n" +
+	"\x05reads\x18\x02 \x03(\v2\x12.interlock.v1.ReadR\x05reads\x12\x13\n" +
+	"\x05as_of\x18\x03 \x01(\x04R\x04asOf\x12+\n" +
+	"\x06writes\x18\x04 \x03(\v2\x13.interlock.v1.WriteR\x06writes\x12\x16\n" +
+	"\x06leases\x18\x05 \x03(\fR\x06leases\x12\x12\n" +
+	"\x04note\x18\x06 \x01(\tR\x04note\"J\n" +
+	"\x04Read\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x16\n" +
+	"\x06absent\x18\x03 \x01(\bR\x06absent\"\xcb\x01\n" +
+	"\x05Write\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12%\n" +
+	"\x02op\x18\x02 \x01(\x0e2\x15.interlock.v1.WriteOpR\x02op\x12!\n" +
+	"\fcontent_type\x18\x03 \x01(\tR\vcontentType\x12\x12\n" +
+	"\x04body\x18\x04 \x01(\fR\x04body\x12\x14\n" +
+	"\x05delta\x18\x05 \x01(\x12R\x05delta\x12\x15\n" +
+	"\x03min\x18\x06 \x01(\x12H\x00R\x03min\x88\x01\x01\x12\x15\n" +
+	"\x03max\x18\a \x01(\x12H\x01R\x03max\x88\x01\x01B\x06\n" +
+	"\x04_minB\x06\n" +
+	"\x04_max\"\x95\x01\n" +
+	"\tReadState\x12\x12\n" +
+	"\x04keys\x18\x01 \x03(\tR\x04keys\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x16\n" +
+	"\x06prefix\x18\x03 \x01(\tR\x06prefix\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\rR\x05limit\x12\x16\n" +
+	"\x06bodies\x18\x06 \x01(\bR\x06bodies\"7\n" +
+	"\vReadHistory\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
+	"\x06bodies\x18\x02 \x01(\bR\x06bodies\"\x93\x01\n" +
+	"\vClaimEffect\x12\x12\n" +
+	"\x04flow\x18\x01 \x01(\tR\x04flow\x12\x12\n" +
+	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x16\n" +
+	"\x06target\x18\x03 \x01(\tR\x06target\x12\x1c\n" +
+	"\targuments\x18\x04 \x01(\fR\targuments\x12\x14\n" +
+	"\x05lease\x18\x05 \x01(\fR\x05lease\x12\x10\n" +
+	"\x03ttl\x18\x06 \x01(\x03R\x03ttl\"\x97\x01\n" +
+	"\fSettleEffect\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\fR\x06digest\x12/\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x19.interlock.v1.EffectStateR\x05state\x12\x16\n" +
+	"\x06result\x18\x04 \x01(\fR\x06result\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"#\n" +
+	"\tGetEffect\x12\x16\n" +
+	"\x06digest\x18\x01 \x01(\fR\x06digest\"j\n" +
+	"\vListEffects\x12/\n" +
+	"\x05state\x18\x01 \x01(\x0e2\x19.interlock.v1.EffectStateR\x05state\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\fR\x05after\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\"\x0f\n" +
+	"\rGetContention\"\x1e\n" +
 	"\x04Poll\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\fR\x06ticket\"\x1f\n" +
 	"\x05Leave\x12\x16\n" +
@@ -4585,7 +6359,7 @@ const file_session_proto_rawDesc = "" +
 	"\x05Claim\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x12.interlock.v1.ModeR\x04mode\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\rR\x05count\"\xbf\x05\n" +
+	"\x05count\x18\x03 \x01(\rR\x05count\"\x88\x06\n" +
 	"\aPattern\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05shape\x18\x02 \x01(\tR\x05shape\x12\x18\n" +
@@ -4613,7 +6387,9 @@ const file_session_proto_rawDesc = "" +
 	"\x04park\x18\x15 \x01(\x0e2\x18.interlock.v1.ParkPolicyR\x04park\x12\x19\n" +
 	"\bmax_park\x18\x16 \x01(\x03R\amaxPark\x12=\n" +
 	"\von_deadlock\x18\x17 \x01(\x0e2\x1c.interlock.v1.DeadlockPolicyR\n" +
-	"onDeadlock\"?\n" +
+	"onDeadlock\x12/\n" +
+	"\x05write\x18\x18 \x01(\x0e2\x19.interlock.v1.WritePolicyR\x05write\x12\x16\n" +
+	"\x06writer\x18\x19 \x01(\tR\x06writer\"?\n" +
 	"\x05Group\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\rR\x03min\x12\x10\n" +
@@ -4627,14 +6403,16 @@ const file_session_proto_rawDesc = "" +
 	"\vnear_misses\x18\x03 \x01(\bR\n" +
 	"nearMisses\x12)\n" +
 	"\x05quota\x18\x04 \x01(\v2\x13.interlock.v1.QuotaR\x05quota\x12<\n" +
-	"\x0fprincipal_quota\x18\x05 \x01(\v2\x13.interlock.v1.QuotaR\x0eprincipalQuota\"\x9b\x01\n" +
+	"\x0fprincipal_quota\x18\x05 \x01(\v2\x13.interlock.v1.QuotaR\x0eprincipalQuota\"\xcf\x01\n" +
 	"\x05Quota\x12\x12\n" +
 	"\x04keys\x18\x01 \x01(\x03R\x04keys\x12\x16\n" +
 	"\x06leases\x18\x02 \x01(\x03R\x06leases\x12\x18\n" +
 	"\awaiters\x18\x03 \x01(\x03R\awaiters\x12\x1a\n" +
 	"\bsessions\x18\x04 \x01(\x03R\bsessions\x12\x1a\n" +
 	"\brequests\x18\x05 \x01(\x03R\brequests\x12\x14\n" +
-	"\x05bytes\x18\x06 \x01(\x03R\x05bytes\"\x97\x01\n" +
+	"\x05bytes\x18\x06 \x01(\x03R\x05bytes\x12\x1c\n" +
+	"\tdocuments\x18\a \x01(\x03R\tdocuments\x12\x14\n" +
+	"\x05state\x18\b \x01(\x03R\x05state\"\x97\x01\n" +
 	"\vServerFrame\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12-\n" +
@@ -4643,7 +6421,7 @@ const file_session_proto_rawDesc = "" +
 	"\x06GoAway\x12\x1f\n" +
 	"\vretry_after\x18\x01 \x01(\x03R\n" +
 	"retryAfter\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xec\x04\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xd4\x06\n" +
 	"\x05Reply\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12/\n" +
@@ -4662,7 +6440,73 @@ const file_session_proto_rawDesc = "" +
 	"\bended_by\x18\x0e \x01(\tR\aendedBy\x121\n" +
 	"\bpatterns\x18\x0f \x03(\v2\x15.interlock.v1.PatternR\bpatterns\x12\x12\n" +
 	"\x04more\x18\x10 \x01(\bR\x04more\x122\n" +
-	"\bsettings\x18\x11 \x01(\v2\x16.interlock.v1.SettingsR\bsettings\"\xd2\x05\n" +
+	"\bsettings\x18\x11 \x01(\v2\x16.interlock.v1.SettingsR\bsettings\x12\x18\n" +
+	"\aversion\x18\x12 \x01(\x04R\aversion\x124\n" +
+	"\tdocuments\x18\x13 \x03(\v2\x16.interlock.v1.DocumentR\tdocuments\x12,\n" +
+	"\x06packet\x18\x14 \x01(\v2\x14.interlock.v1.PacketR\x06packet\x12.\n" +
+	"\aeffects\x18\x15 \x03(\v2\x14.interlock.v1.EffectR\aeffects\x128\n" +
+	"\n" +
+	"contention\x18\x16 \x03(\v2\x18.interlock.v1.ContentionR\n" +
+	"contention\"\xec\x02\n" +
+	"\bDocument\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x16\n" +
+	"\x06absent\x18\x03 \x01(\bR\x06absent\x12!\n" +
+	"\fcontent_type\x18\x04 \x01(\tR\vcontentType\x12\x17\n" +
+	"\x04body\x18\x05 \x01(\fH\x00R\x04body\x88\x01\x01\x12\x12\n" +
+	"\x04size\x18\x06 \x01(\x03R\x04size\x12%\n" +
+	"\x02op\x18\a \x01(\x0e2\x15.interlock.v1.WriteOpR\x02op\x12\x14\n" +
+	"\x05agent\x18\b \x01(\tR\x05agent\x12\x18\n" +
+	"\asession\x18\t \x01(\tR\asession\x12\x12\n" +
+	"\x04flow\x18\n" +
+	" \x01(\tR\x04flow\x12\x1c\n" +
+	"\tprincipal\x18\v \x01(\tR\tprincipal\x12\x14\n" +
+	"\x05fence\x18\f \x01(\x04R\x05fence\x12\x12\n" +
+	"\x04note\x18\r \x01(\tR\x04note\x12\x10\n" +
+	"\x03age\x18\x0e \x01(\x03R\x03ageB\a\n" +
+	"\x05_body\"f\n" +
+	"\x06Packet\x12.\n" +
+	"\achanges\x18\x01 \x03(\v2\x14.interlock.v1.ChangeR\achanges\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\xba\x01\n" +
+	"\x06Change\x12*\n" +
+	"\x04then\x18\x01 \x01(\v2\x16.interlock.v1.DocumentR\x04then\x12\x14\n" +
+	"\x05known\x18\x02 \x01(\bR\x05known\x12(\n" +
+	"\x03now\x18\x03 \x01(\v2\x16.interlock.v1.DocumentR\x03now\x12\x16\n" +
+	"\x06writes\x18\x04 \x01(\rR\x06writes\x12,\n" +
+	"\x04diff\x18\x05 \x01(\v2\x18.interlock.v1.DifferenceR\x04diff\"d\n" +
+	"\n" +
+	"Difference\x120\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1c.interlock.v1.DifferenceKindR\x04kind\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x10\n" +
+	"\x03cut\x18\x03 \x01(\bR\x03cut\"\xf0\x02\n" +
+	"\x06Effect\x12\x16\n" +
+	"\x06digest\x18\x01 \x01(\fR\x06digest\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\fR\x02id\x12/\n" +
+	"\x05state\x18\x04 \x01(\x0e2\x19.interlock.v1.EffectStateR\x05state\x12\x14\n" +
+	"\x05agent\x18\x05 \x01(\tR\x05agent\x12\x18\n" +
+	"\asession\x18\x06 \x01(\tR\asession\x12\x12\n" +
+	"\x04flow\x18\a \x01(\tR\x04flow\x12\x1c\n" +
+	"\tprincipal\x18\b \x01(\tR\tprincipal\x12\x10\n" +
+	"\x03age\x18\t \x01(\x03R\x03age\x12\x1d\n" +
+	"\n" +
+	"expires_in\x18\n" +
+	" \x01(\x03R\texpiresIn\x12\x18\n" +
+	"\aattempt\x18\v \x01(\x03R\aattempt\x12\x16\n" +
+	"\x06result\x18\f \x01(\tR\x06result\x12\x16\n" +
+	"\x06reason\x18\r \x01(\tR\x06reason\x12\x18\n" +
+	"\asettled\x18\x0e \x01(\x03R\asettled\"\xee\x01\n" +
+	"\n" +
+	"Contention\x12\x18\n" +
+	"\apattern\x18\x01 \x01(\tR\apattern\x12\x18\n" +
+	"\acommits\x18\x02 \x01(\x04R\acommits\x12\x1c\n" +
+	"\tconflicts\x18\x03 \x01(\x04R\tconflicts\x12\x18\n" +
+	"\aretries\x18\x04 \x01(\x04R\aretries\x12\x16\n" +
+	"\x06leased\x18\x05 \x01(\x04R\x06leased\x12\x16\n" +
+	"\x06leases\x18\x06 \x01(\x04R\x06leases\x12\x16\n" +
+	"\x06waited\x18\a \x01(\x04R\x06waited\x12,\n" +
+	"\x06advice\x18\b \x01(\v2\x14.interlock.v1.AdviceR\x06advice\"\xd2\x05\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
 	"\x05fence\x18\x02 \x01(\x04R\x05fence\x12+\n" +
@@ -4787,7 +6631,13 @@ const file_session_proto_rawDesc = "" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x1f\n" +
 	"\vretry_after\x18\x02 \x01(\x03R\n" +
 	"retryAfter\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage*\xcb\x01\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage*p\n" +
+	"\aWriteOp\x12\x18\n" +
+	"\x14WRITE_OP_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fWRITE_OP_PUT\x10\x01\x12\x13\n" +
+	"\x0fWRITE_OP_DELETE\x10\x02\x12\x12\n" +
+	"\x0eWRITE_OP_MERGE\x10\x03\x12\x10\n" +
+	"\fWRITE_OP_ADD\x10\x04*\xcb\x01\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12MODE_INTENT_SHARED\x10\x01\x12\x19\n" +
@@ -4820,7 +6670,12 @@ const file_session_proto_rawDesc = "" +
 	"\x11PARK_POLICY_NEVER\x10\x03*H\n" +
 	"\x0eDeadlockPolicy\x12\x1a\n" +
 	"\x16DEADLOCK_POLICY_REFUSE\x10\x00\x12\x1a\n" +
-	"\x16DEADLOCK_POLICY_REVOKE\x10\x01*\xc0\x01\n" +
+	"\x16DEADLOCK_POLICY_REVOKE\x10\x01*o\n" +
+	"\vWritePolicy\x12\x15\n" +
+	"\x11WRITE_POLICY_OPEN\x10\x00\x12\x18\n" +
+	"\x14WRITE_POLICY_VERSION\x10\x01\x12\x16\n" +
+	"\x12WRITE_POLICY_LEASE\x10\x02\x12\x17\n" +
+	"\x13WRITE_POLICY_SINGLE\x10\x03*\xc0\x01\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fOUTCOME_GRANTED\x10\x01\x12\x12\n" +
@@ -4830,7 +6685,17 @@ const file_session_proto_rawDesc = "" +
 	"\x0fOUTCOME_REFUSED\x10\x05\x12\x12\n" +
 	"\x0eOUTCOME_WARNED\x10\x06\x12\x10\n" +
 	"\fOUTCOME_LOST\x10\a\x12\x11\n" +
-	"\rOUTCOME_ASKED\x10\b*\x9b\x01\n" +
+	"\rOUTCOME_ASKED\x10\b*\x85\x01\n" +
+	"\x0eDifferenceKind\x12\x1b\n" +
+	"\x17DIFFERENCE_KIND_UNKNOWN\x10\x00\x12\x1e\n" +
+	"\x1aDIFFERENCE_KIND_JSON_PATCH\x10\x01\x12\x1b\n" +
+	"\x17DIFFERENCE_KIND_UNIFIED\x10\x02\x12\x19\n" +
+	"\x15DIFFERENCE_KIND_SIZES\x10\x03*v\n" +
+	"\vEffectState\x12\x1c\n" +
+	"\x18EFFECT_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14EFFECT_STATE_CLAIMED\x10\x01\x12\x15\n" +
+	"\x11EFFECT_STATE_DONE\x10\x02\x12\x18\n" +
+	"\x14EFFECT_STATE_UNKNOWN\x10\x03*\x9b\x01\n" +
 	"\n" +
 	"LeaseState\x12\x1b\n" +
 	"\x17LEASE_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
@@ -4863,141 +6728,187 @@ func file_session_proto_rawDescGZIP() []byte {
 	return file_session_proto_rawDescData
 }
 
-var file_session_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_session_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_session_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
+var file_session_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_session_proto_goTypes = []any{
-	(Mode)(0),            // 0: interlock.v1.Mode
-	(OnConflict)(0),      // 1: interlock.v1.OnConflict
-	(Division)(0),        // 2: interlock.v1.Division
-	(PreemptPolicy)(0),   // 3: interlock.v1.PreemptPolicy
-	(ParkPolicy)(0),      // 4: interlock.v1.ParkPolicy
-	(DeadlockPolicy)(0),  // 5: interlock.v1.DeadlockPolicy
-	(Outcome)(0),         // 6: interlock.v1.Outcome
-	(LeaseState)(0),      // 7: interlock.v1.LeaseState
-	(Liveness)(0),        // 8: interlock.v1.Liveness
-	(*ClientFrame)(nil),  // 9: interlock.v1.ClientFrame
-	(*Op)(nil),           // 10: interlock.v1.Op
-	(*Open)(nil),         // 11: interlock.v1.Open
-	(*Attach)(nil),       // 12: interlock.v1.Attach
-	(*Heartbeat)(nil),    // 13: interlock.v1.Heartbeat
-	(*Close)(nil),        // 14: interlock.v1.Close
-	(*Acquire)(nil),      // 15: interlock.v1.Acquire
-	(*Convert)(nil),      // 16: interlock.v1.Convert
-	(*Arrive)(nil),       // 17: interlock.v1.Arrive
-	(*Park)(nil),         // 18: interlock.v1.Park
-	(*Resume)(nil),       // 19: interlock.v1.Resume
-	(*Declare)(nil),      // 20: interlock.v1.Declare
-	(*Party)(nil),        // 21: interlock.v1.Party
-	(*SetPattern)(nil),   // 22: interlock.v1.SetPattern
-	(*DropPattern)(nil),  // 23: interlock.v1.DropPattern
-	(*ListPatterns)(nil), // 24: interlock.v1.ListPatterns
-	(*Configure)(nil),    // 25: interlock.v1.Configure
-	(*GetSettings)(nil),  // 26: interlock.v1.GetSettings
-	(*Poll)(nil),         // 27: interlock.v1.Poll
-	(*Leave)(nil),        // 28: interlock.v1.Leave
-	(*GetLease)(nil),     // 29: interlock.v1.GetLease
-	(*Renew)(nil),        // 30: interlock.v1.Renew
-	(*Release)(nil),      // 31: interlock.v1.Release
-	(*CheckFence)(nil),   // 32: interlock.v1.CheckFence
-	(*Claim)(nil),        // 33: interlock.v1.Claim
-	(*Pattern)(nil),      // 34: interlock.v1.Pattern
-	(*Group)(nil),        // 35: interlock.v1.Group
-	(*Rule)(nil),         // 36: interlock.v1.Rule
-	(*Settings)(nil),     // 37: interlock.v1.Settings
-	(*Quota)(nil),        // 38: interlock.v1.Quota
-	(*ServerFrame)(nil),  // 39: interlock.v1.ServerFrame
-	(*GoAway)(nil),       // 40: interlock.v1.GoAway
-	(*Reply)(nil),        // 41: interlock.v1.Reply
-	(*Lease)(nil),        // 42: interlock.v1.Lease
-	(*Yield)(nil),        // 43: interlock.v1.Yield
-	(*Parking)(nil),      // 44: interlock.v1.Parking
-	(*Part)(nil),         // 45: interlock.v1.Part
-	(*Note)(nil),         // 46: interlock.v1.Note
-	(*Ticket)(nil),       // 47: interlock.v1.Ticket
-	(*Session)(nil),      // 48: interlock.v1.Session
-	(*Loss)(nil),         // 49: interlock.v1.Loss
-	(*Conflict)(nil),     // 50: interlock.v1.Conflict
-	(*Capacity)(nil),     // 51: interlock.v1.Capacity
-	(*GroupUse)(nil),     // 52: interlock.v1.GroupUse
-	(*Holder)(nil),       // 53: interlock.v1.Holder
-	(*CycleStep)(nil),    // 54: interlock.v1.CycleStep
-	(*Advice)(nil),       // 55: interlock.v1.Advice
+	(WriteOp)(0),          // 0: interlock.v1.WriteOp
+	(Mode)(0),             // 1: interlock.v1.Mode
+	(OnConflict)(0),       // 2: interlock.v1.OnConflict
+	(Division)(0),         // 3: interlock.v1.Division
+	(PreemptPolicy)(0),    // 4: interlock.v1.PreemptPolicy
+	(ParkPolicy)(0),       // 5: interlock.v1.ParkPolicy
+	(DeadlockPolicy)(0),   // 6: interlock.v1.DeadlockPolicy
+	(WritePolicy)(0),      // 7: interlock.v1.WritePolicy
+	(Outcome)(0),          // 8: interlock.v1.Outcome
+	(DifferenceKind)(0),   // 9: interlock.v1.DifferenceKind
+	(EffectState)(0),      // 10: interlock.v1.EffectState
+	(LeaseState)(0),       // 11: interlock.v1.LeaseState
+	(Liveness)(0),         // 12: interlock.v1.Liveness
+	(*ClientFrame)(nil),   // 13: interlock.v1.ClientFrame
+	(*Op)(nil),            // 14: interlock.v1.Op
+	(*Open)(nil),          // 15: interlock.v1.Open
+	(*Attach)(nil),        // 16: interlock.v1.Attach
+	(*Heartbeat)(nil),     // 17: interlock.v1.Heartbeat
+	(*Close)(nil),         // 18: interlock.v1.Close
+	(*Acquire)(nil),       // 19: interlock.v1.Acquire
+	(*Convert)(nil),       // 20: interlock.v1.Convert
+	(*Arrive)(nil),        // 21: interlock.v1.Arrive
+	(*Park)(nil),          // 22: interlock.v1.Park
+	(*Resume)(nil),        // 23: interlock.v1.Resume
+	(*Declare)(nil),       // 24: interlock.v1.Declare
+	(*Party)(nil),         // 25: interlock.v1.Party
+	(*SetPattern)(nil),    // 26: interlock.v1.SetPattern
+	(*DropPattern)(nil),   // 27: interlock.v1.DropPattern
+	(*ListPatterns)(nil),  // 28: interlock.v1.ListPatterns
+	(*Configure)(nil),     // 29: interlock.v1.Configure
+	(*GetSettings)(nil),   // 30: interlock.v1.GetSettings
+	(*Commit)(nil),        // 31: interlock.v1.Commit
+	(*Read)(nil),          // 32: interlock.v1.Read
+	(*Write)(nil),         // 33: interlock.v1.Write
+	(*ReadState)(nil),     // 34: interlock.v1.ReadState
+	(*ReadHistory)(nil),   // 35: interlock.v1.ReadHistory
+	(*ClaimEffect)(nil),   // 36: interlock.v1.ClaimEffect
+	(*SettleEffect)(nil),  // 37: interlock.v1.SettleEffect
+	(*GetEffect)(nil),     // 38: interlock.v1.GetEffect
+	(*ListEffects)(nil),   // 39: interlock.v1.ListEffects
+	(*GetContention)(nil), // 40: interlock.v1.GetContention
+	(*Poll)(nil),          // 41: interlock.v1.Poll
+	(*Leave)(nil),         // 42: interlock.v1.Leave
+	(*GetLease)(nil),      // 43: interlock.v1.GetLease
+	(*Renew)(nil),         // 44: interlock.v1.Renew
+	(*Release)(nil),       // 45: interlock.v1.Release
+	(*CheckFence)(nil),    // 46: interlock.v1.CheckFence
+	(*Claim)(nil),         // 47: interlock.v1.Claim
+	(*Pattern)(nil),       // 48: interlock.v1.Pattern
+	(*Group)(nil),         // 49: interlock.v1.Group
+	(*Rule)(nil),          // 50: interlock.v1.Rule
+	(*Settings)(nil),      // 51: interlock.v1.Settings
+	(*Quota)(nil),         // 52: interlock.v1.Quota
+	(*ServerFrame)(nil),   // 53: interlock.v1.ServerFrame
+	(*GoAway)(nil),        // 54: interlock.v1.GoAway
+	(*Reply)(nil),         // 55: interlock.v1.Reply
+	(*Document)(nil),      // 56: interlock.v1.Document
+	(*Packet)(nil),        // 57: interlock.v1.Packet
+	(*Change)(nil),        // 58: interlock.v1.Change
+	(*Difference)(nil),    // 59: interlock.v1.Difference
+	(*Effect)(nil),        // 60: interlock.v1.Effect
+	(*Contention)(nil),    // 61: interlock.v1.Contention
+	(*Lease)(nil),         // 62: interlock.v1.Lease
+	(*Yield)(nil),         // 63: interlock.v1.Yield
+	(*Parking)(nil),       // 64: interlock.v1.Parking
+	(*Part)(nil),          // 65: interlock.v1.Part
+	(*Note)(nil),          // 66: interlock.v1.Note
+	(*Ticket)(nil),        // 67: interlock.v1.Ticket
+	(*Session)(nil),       // 68: interlock.v1.Session
+	(*Loss)(nil),          // 69: interlock.v1.Loss
+	(*Conflict)(nil),      // 70: interlock.v1.Conflict
+	(*Capacity)(nil),      // 71: interlock.v1.Capacity
+	(*GroupUse)(nil),      // 72: interlock.v1.GroupUse
+	(*Holder)(nil),        // 73: interlock.v1.Holder
+	(*CycleStep)(nil),     // 74: interlock.v1.CycleStep
+	(*Advice)(nil),        // 75: interlock.v1.Advice
 }
 var file_session_proto_depIdxs = []int32{
-	10, // 0: interlock.v1.ClientFrame.ops:type_name -> interlock.v1.Op
-	11, // 1: interlock.v1.Op.open:type_name -> interlock.v1.Open
-	12, // 2: interlock.v1.Op.attach:type_name -> interlock.v1.Attach
-	13, // 3: interlock.v1.Op.heartbeat:type_name -> interlock.v1.Heartbeat
-	14, // 4: interlock.v1.Op.close:type_name -> interlock.v1.Close
-	15, // 5: interlock.v1.Op.acquire:type_name -> interlock.v1.Acquire
-	27, // 6: interlock.v1.Op.poll:type_name -> interlock.v1.Poll
-	28, // 7: interlock.v1.Op.leave:type_name -> interlock.v1.Leave
-	29, // 8: interlock.v1.Op.get_lease:type_name -> interlock.v1.GetLease
-	30, // 9: interlock.v1.Op.renew:type_name -> interlock.v1.Renew
-	31, // 10: interlock.v1.Op.release:type_name -> interlock.v1.Release
-	32, // 11: interlock.v1.Op.check_fence:type_name -> interlock.v1.CheckFence
-	16, // 12: interlock.v1.Op.convert:type_name -> interlock.v1.Convert
-	17, // 13: interlock.v1.Op.arrive:type_name -> interlock.v1.Arrive
-	18, // 14: interlock.v1.Op.park:type_name -> interlock.v1.Park
-	19, // 15: interlock.v1.Op.resume:type_name -> interlock.v1.Resume
-	20, // 16: interlock.v1.Op.declare:type_name -> interlock.v1.Declare
-	22, // 17: interlock.v1.Op.set_pattern:type_name -> interlock.v1.SetPattern
-	23, // 18: interlock.v1.Op.drop_pattern:type_name -> interlock.v1.DropPattern
-	24, // 19: interlock.v1.Op.list_patterns:type_name -> interlock.v1.ListPatterns
-	25, // 20: interlock.v1.Op.configure:type_name -> interlock.v1.Configure
-	26, // 21: interlock.v1.Op.get_settings:type_name -> interlock.v1.GetSettings
-	33, // 22: interlock.v1.Acquire.claims:type_name -> interlock.v1.Claim
-	1,  // 23: interlock.v1.Acquire.on_conflict:type_name -> interlock.v1.OnConflict
-	2,  // 24: interlock.v1.Acquire.division:type_name -> interlock.v1.Division
-	33, // 25: interlock.v1.Convert.claims:type_name -> interlock.v1.Claim
-	1,  // 26: interlock.v1.Convert.on_conflict:type_name -> interlock.v1.OnConflict
-	1,  // 27: interlock.v1.Resume.on_conflict:type_name -> interlock.v1.OnConflict
-	21, // 28: interlock.v1.Declare.on:type_name -> interlock.v1.Party
-	34, // 29: interlock.v1.SetPattern.pattern:type_name -> interlock.v1.Pattern
-	37, // 30: interlock.v1.Configure.settings:type_name -> interlock.v1.Settings
-	0,  // 31: interlock.v1.Claim.mode:type_name -> interlock.v1.Mode
-	35, // 32: interlock.v1.Pattern.groups:type_name -> interlock.v1.Group
-	36, // 33: interlock.v1.Pattern.allow:type_name -> interlock.v1.Rule
-	3,  // 34: interlock.v1.Pattern.preempt:type_name -> interlock.v1.PreemptPolicy
-	4,  // 35: interlock.v1.Pattern.park:type_name -> interlock.v1.ParkPolicy
-	5,  // 36: interlock.v1.Pattern.on_deadlock:type_name -> interlock.v1.DeadlockPolicy
-	0,  // 37: interlock.v1.Rule.modes:type_name -> interlock.v1.Mode
-	38, // 38: interlock.v1.Settings.quota:type_name -> interlock.v1.Quota
-	38, // 39: interlock.v1.Settings.principal_quota:type_name -> interlock.v1.Quota
-	41, // 40: interlock.v1.ServerFrame.replies:type_name -> interlock.v1.Reply
-	40, // 41: interlock.v1.ServerFrame.go_away:type_name -> interlock.v1.GoAway
-	6,  // 42: interlock.v1.Reply.outcome:type_name -> interlock.v1.Outcome
-	42, // 43: interlock.v1.Reply.lease:type_name -> interlock.v1.Lease
-	47, // 44: interlock.v1.Reply.ticket:type_name -> interlock.v1.Ticket
-	48, // 45: interlock.v1.Reply.session:type_name -> interlock.v1.Session
-	49, // 46: interlock.v1.Reply.losses:type_name -> interlock.v1.Loss
-	50, // 47: interlock.v1.Reply.conflict:type_name -> interlock.v1.Conflict
-	55, // 48: interlock.v1.Reply.advice:type_name -> interlock.v1.Advice
-	34, // 49: interlock.v1.Reply.patterns:type_name -> interlock.v1.Pattern
-	37, // 50: interlock.v1.Reply.settings:type_name -> interlock.v1.Settings
-	33, // 51: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
-	7,  // 52: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
-	46, // 53: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
-	43, // 54: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
-	44, // 55: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
-	45, // 56: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
-	42, // 57: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
-	53, // 58: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
-	54, // 59: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
-	51, // 60: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
-	52, // 61: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
-	0,  // 62: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
-	8,  // 63: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
-	44, // 64: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
-	43, // 65: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
-	0,  // 66: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
-	9,  // 67: interlock.v1.Sessions.Stream:input_type -> interlock.v1.ClientFrame
-	39, // 68: interlock.v1.Sessions.Stream:output_type -> interlock.v1.ServerFrame
-	68, // [68:69] is the sub-list for method output_type
-	67, // [67:68] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	14, // 0: interlock.v1.ClientFrame.ops:type_name -> interlock.v1.Op
+	15, // 1: interlock.v1.Op.open:type_name -> interlock.v1.Open
+	16, // 2: interlock.v1.Op.attach:type_name -> interlock.v1.Attach
+	17, // 3: interlock.v1.Op.heartbeat:type_name -> interlock.v1.Heartbeat
+	18, // 4: interlock.v1.Op.close:type_name -> interlock.v1.Close
+	19, // 5: interlock.v1.Op.acquire:type_name -> interlock.v1.Acquire
+	41, // 6: interlock.v1.Op.poll:type_name -> interlock.v1.Poll
+	42, // 7: interlock.v1.Op.leave:type_name -> interlock.v1.Leave
+	43, // 8: interlock.v1.Op.get_lease:type_name -> interlock.v1.GetLease
+	44, // 9: interlock.v1.Op.renew:type_name -> interlock.v1.Renew
+	45, // 10: interlock.v1.Op.release:type_name -> interlock.v1.Release
+	46, // 11: interlock.v1.Op.check_fence:type_name -> interlock.v1.CheckFence
+	20, // 12: interlock.v1.Op.convert:type_name -> interlock.v1.Convert
+	21, // 13: interlock.v1.Op.arrive:type_name -> interlock.v1.Arrive
+	22, // 14: interlock.v1.Op.park:type_name -> interlock.v1.Park
+	23, // 15: interlock.v1.Op.resume:type_name -> interlock.v1.Resume
+	24, // 16: interlock.v1.Op.declare:type_name -> interlock.v1.Declare
+	26, // 17: interlock.v1.Op.set_pattern:type_name -> interlock.v1.SetPattern
+	27, // 18: interlock.v1.Op.drop_pattern:type_name -> interlock.v1.DropPattern
+	28, // 19: interlock.v1.Op.list_patterns:type_name -> interlock.v1.ListPatterns
+	29, // 20: interlock.v1.Op.configure:type_name -> interlock.v1.Configure
+	30, // 21: interlock.v1.Op.get_settings:type_name -> interlock.v1.GetSettings
+	31, // 22: interlock.v1.Op.commit:type_name -> interlock.v1.Commit
+	34, // 23: interlock.v1.Op.read_state:type_name -> interlock.v1.ReadState
+	35, // 24: interlock.v1.Op.read_history:type_name -> interlock.v1.ReadHistory
+	36, // 25: interlock.v1.Op.claim_effect:type_name -> interlock.v1.ClaimEffect
+	37, // 26: interlock.v1.Op.settle_effect:type_name -> interlock.v1.SettleEffect
+	38, // 27: interlock.v1.Op.get_effect:type_name -> interlock.v1.GetEffect
+	39, // 28: interlock.v1.Op.list_effects:type_name -> interlock.v1.ListEffects
+	40, // 29: interlock.v1.Op.get_contention:type_name -> interlock.v1.GetContention
+	47, // 30: interlock.v1.Acquire.claims:type_name -> interlock.v1.Claim
+	2,  // 31: interlock.v1.Acquire.on_conflict:type_name -> interlock.v1.OnConflict
+	3,  // 32: interlock.v1.Acquire.division:type_name -> interlock.v1.Division
+	47, // 33: interlock.v1.Convert.claims:type_name -> interlock.v1.Claim
+	2,  // 34: interlock.v1.Convert.on_conflict:type_name -> interlock.v1.OnConflict
+	2,  // 35: interlock.v1.Resume.on_conflict:type_name -> interlock.v1.OnConflict
+	25, // 36: interlock.v1.Declare.on:type_name -> interlock.v1.Party
+	48, // 37: interlock.v1.SetPattern.pattern:type_name -> interlock.v1.Pattern
+	51, // 38: interlock.v1.Configure.settings:type_name -> interlock.v1.Settings
+	32, // 39: interlock.v1.Commit.reads:type_name -> interlock.v1.Read
+	33, // 40: interlock.v1.Commit.writes:type_name -> interlock.v1.Write
+	0,  // 41: interlock.v1.Write.op:type_name -> interlock.v1.WriteOp
+	10, // 42: interlock.v1.SettleEffect.state:type_name -> interlock.v1.EffectState
+	10, // 43: interlock.v1.ListEffects.state:type_name -> interlock.v1.EffectState
+	1,  // 44: interlock.v1.Claim.mode:type_name -> interlock.v1.Mode
+	49, // 45: interlock.v1.Pattern.groups:type_name -> interlock.v1.Group
+	50, // 46: interlock.v1.Pattern.allow:type_name -> interlock.v1.Rule
+	4,  // 47: interlock.v1.Pattern.preempt:type_name -> interlock.v1.PreemptPolicy
+	5,  // 48: interlock.v1.Pattern.park:type_name -> interlock.v1.ParkPolicy
+	6,  // 49: interlock.v1.Pattern.on_deadlock:type_name -> interlock.v1.DeadlockPolicy
+	7,  // 50: interlock.v1.Pattern.write:type_name -> interlock.v1.WritePolicy
+	1,  // 51: interlock.v1.Rule.modes:type_name -> interlock.v1.Mode
+	52, // 52: interlock.v1.Settings.quota:type_name -> interlock.v1.Quota
+	52, // 53: interlock.v1.Settings.principal_quota:type_name -> interlock.v1.Quota
+	55, // 54: interlock.v1.ServerFrame.replies:type_name -> interlock.v1.Reply
+	54, // 55: interlock.v1.ServerFrame.go_away:type_name -> interlock.v1.GoAway
+	8,  // 56: interlock.v1.Reply.outcome:type_name -> interlock.v1.Outcome
+	62, // 57: interlock.v1.Reply.lease:type_name -> interlock.v1.Lease
+	67, // 58: interlock.v1.Reply.ticket:type_name -> interlock.v1.Ticket
+	68, // 59: interlock.v1.Reply.session:type_name -> interlock.v1.Session
+	69, // 60: interlock.v1.Reply.losses:type_name -> interlock.v1.Loss
+	70, // 61: interlock.v1.Reply.conflict:type_name -> interlock.v1.Conflict
+	75, // 62: interlock.v1.Reply.advice:type_name -> interlock.v1.Advice
+	48, // 63: interlock.v1.Reply.patterns:type_name -> interlock.v1.Pattern
+	51, // 64: interlock.v1.Reply.settings:type_name -> interlock.v1.Settings
+	56, // 65: interlock.v1.Reply.documents:type_name -> interlock.v1.Document
+	57, // 66: interlock.v1.Reply.packet:type_name -> interlock.v1.Packet
+	60, // 67: interlock.v1.Reply.effects:type_name -> interlock.v1.Effect
+	61, // 68: interlock.v1.Reply.contention:type_name -> interlock.v1.Contention
+	0,  // 69: interlock.v1.Document.op:type_name -> interlock.v1.WriteOp
+	58, // 70: interlock.v1.Packet.changes:type_name -> interlock.v1.Change
+	56, // 71: interlock.v1.Change.then:type_name -> interlock.v1.Document
+	56, // 72: interlock.v1.Change.now:type_name -> interlock.v1.Document
+	59, // 73: interlock.v1.Change.diff:type_name -> interlock.v1.Difference
+	9,  // 74: interlock.v1.Difference.kind:type_name -> interlock.v1.DifferenceKind
+	10, // 75: interlock.v1.Effect.state:type_name -> interlock.v1.EffectState
+	75, // 76: interlock.v1.Contention.advice:type_name -> interlock.v1.Advice
+	47, // 77: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
+	11, // 78: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
+	66, // 79: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
+	63, // 80: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
+	64, // 81: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
+	65, // 82: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
+	62, // 83: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
+	73, // 84: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
+	74, // 85: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
+	71, // 86: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
+	72, // 87: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
+	1,  // 88: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
+	12, // 89: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
+	64, // 90: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
+	63, // 91: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
+	1,  // 92: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
+	13, // 93: interlock.v1.Sessions.Stream:input_type -> interlock.v1.ClientFrame
+	53, // 94: interlock.v1.Sessions.Stream:output_type -> interlock.v1.ServerFrame
+	94, // [94:95] is the sub-list for method output_type
+	93, // [93:94] is the sub-list for method input_type
+	93, // [93:93] is the sub-list for extension type_name
+	93, // [93:93] is the sub-list for extension extendee
+	0,  // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_session_proto_init() }
@@ -5027,14 +6938,24 @@ func file_session_proto_init() {
 		(*Op_ListPatterns)(nil),
 		(*Op_Configure)(nil),
 		(*Op_GetSettings)(nil),
+		(*Op_Commit)(nil),
+		(*Op_ReadState)(nil),
+		(*Op_ReadHistory)(nil),
+		(*Op_ClaimEffect)(nil),
+		(*Op_SettleEffect)(nil),
+		(*Op_GetEffect)(nil),
+		(*Op_ListEffects)(nil),
+		(*Op_GetContention)(nil),
 	}
+	file_session_proto_msgTypes[20].OneofWrappers = []any{}
+	file_session_proto_msgTypes[43].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_session_proto_rawDesc), len(file_session_proto_rawDesc)),
-			NumEnums:      9,
-			NumMessages:   47,
+			NumEnums:      13,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
