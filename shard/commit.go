@@ -38,50 +38,64 @@ func (c *committer) commit(g *group) {
 		c.refuse(g, c.why)
 		return
 	}
-	var err error
-	if len(g.ends) > 0 {
-		err = s.append(g)
-	} else {
-		// Nothing was decided, but an answer may leave only if this epoch was still
-		// the newest after the command arrived.
-		err = s.journal.Barrier(s.ctx)
+	if s.observer != nil {
+		s.observer.Lag(g.lag)
 	}
-	if err != nil {
+	if err := c.write(g); err != nil {
 		c.doomed, c.why = g.generation, refusalFor(err)
 		c.refuse(g, c.why)
 		s.broken <- err
 		return
 	}
-	if s.observer != nil {
-		s.observer.Lag(g.lag)
-	}
-	c.deliver(g)
 	s.maybeSnapshot()
 }
 
-// deliver lets the answers of a durable group go, in the order of its steps.
+// write makes the group durable and lets its answers go: of each append at once,
+// because what has been written has happened, whatever becomes of the next one.
+func (c *committer) write(g *group) error {
+	if len(g.ends) == 0 {
+		// Nothing was decided, but an answer may leave only if this epoch was still
+		// the newest after the command arrived.
+		if err := c.s.journal.Barrier(c.s.ctx); err != nil {
+			return err
+		}
+		g.wrote(0)
+		c.deliver(g)
+	}
+	for g.written < len(g.ends) {
+		if err := c.s.append(g); err != nil {
+			return err
+		}
+		c.deliver(g)
+	}
+	return nil
+}
+
+// deliver lets the answers of the steps go that have become durable, in their
+// order.
 func (c *committer) deliver(g *group) {
 	at := interlock.At{Shard: c.s.number, Epoch: c.s.epoch}
-	next := 0
-	for i, m := range g.marks {
-		at.Index = g.first + interlock.Index(m.entries) - 1
-		for ; next < m.effects; next++ {
+	next := g.through(g.told).effects
+	for ; g.told < g.whole; g.told++ {
+		at.Index = g.index(g.told)
+		for ; next < g.marks[g.told].effects; next++ {
 			eff := &g.out.Effects[next]
 			if eff.To != nil {
 				eff.To.(Receiver).Deliver(eff, at)
 			}
 		}
-		if v, ok := g.cmds[i].(*visit); ok {
+		if v, ok := g.cmds[g.told].(*visit); ok {
 			v.finish(at, nil)
 		}
 	}
 }
 
-// refuse answers everybody whose command is in the group, and nobody else: a
-// waiter that one of its steps would have granted hears nothing of it.
+// refuse answers everybody whose command is in the group and was not told yet, and
+// nobody else: a waiter that one of its steps would have granted hears nothing of
+// it.
 func (c *committer) refuse(g *group, why *interlock.Error) {
 	at := c.s.At()
-	for _, cmd := range g.cmds {
+	for _, cmd := range g.cmds[g.told:] {
 		if v, ok := cmd.(*visit); ok {
 			err := *why
 			err.At = at
@@ -95,20 +109,35 @@ func (c *committer) refuse(g *group, why *interlock.Error) {
 	}
 }
 
-// append makes the group's entries durable and counts them. The committer calls
-// it, and the owner while no group is with the committer.
+// append makes the group's next entries durable, as many as one append takes, and
+// counts them. The committer calls it, and the owner while no group is with the
+// committer. After ErrNoSpace it may be called again.
 func (s *Shard) append(g *group) error {
 	began := time.Now()
-	if err := s.journal.Append(s.ctx, g.first, g.cut()); err != nil {
+	entries, from := g.cut(), g.written
+	if err := s.journal.Append(s.ctx, g.first+interlock.Index(from), entries); err != nil {
 		return err
 	}
+	before := g.wrote(len(entries))
+	size := g.at(g.written) - g.at(from)
 	if s.observer != nil {
-		s.observer.Appended(time.Since(began), len(g.ends), len(g.out.Entry))
-		s.observer.Committed(g.out.Events)
+		s.observer.Appended(time.Since(began), len(entries), size)
+		s.observer.Committed(g.out.Events[before.events:g.through(g.whole).events])
 	}
-	s.size.add(len(g.ends), int64(len(g.out.Entry)))
-	s.sinceSnapshot += int64(len(g.out.Entry))
-	s.grow(g)
+	s.size.add(len(entries), int64(size))
+	s.sinceSnapshot += int64(size)
+	s.grow(g, from)
+	return nil
+}
+
+// appendAll makes a group durable that nobody waits for. After ErrNoSpace it may be
+// called again, and goes on where it stopped.
+func (s *Shard) appendAll(g *group) error {
+	for g.written < len(g.ends) {
+		if err := s.append(g); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

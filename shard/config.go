@@ -53,8 +53,8 @@ type Config struct {
 // answers of the same group leave. So its methods must be quick and must not call
 // the shard.
 type Observer interface {
-	// Committed tells the events of one durable group. They are valid during the
-	// call only.
+	// Committed tells the events of the steps that one append made durable: of none
+	// when it was a piece of a large entry. They are valid during the call only.
 	Committed(events []engine.Event)
 	// Appended says how long one append took, and what was in it.
 	Appended(d time.Duration, entries, bytes int)

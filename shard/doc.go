@@ -20,7 +20,8 @@
 //   - and, when the group is full, for the append that is under way.
 //
 // From its step to its answer it waits for that append and for its own, of 1,024
-// commands and 256 KiB of entries at most. What a turn is overrun by is taken from
+// commands and 256 KiB of entries at most, or what the large commit that ended the
+// group adds to that: its entry may be several appends long (piece.go). What a turn is overrun by is taken from
 // the same namespace's next turns. A tenant that submits faster than it is served is
 // told so (CodeOverloaded) while others still find room: it may have as much waiting
 // as room is left.
@@ -34,14 +35,15 @@
 // a waiter whom one of its steps would have granted. What happens then depends on
 // the journal's word, and there is no rollback in any case:
 //
-//	no space      nothing was written: the callers are told so, the engine is thrown
-//	              away and made anew from the journal, and the shard goes on, with
-//	              releases first (rebuild.go)
+//	no space      nothing was written by it: the callers are told so, the engine is
+//	              thrown away and made anew from the journal, and the shard goes on,
+//	              with releases first (rebuild.go)
 //	fenced        another server owns the shard: finished, "not owner"
 //	anything else nobody knows what was written: finished, "outcome unknown"
 //
-// A finished shard answers what it had not answered; its process opens the
-// journal anew or ends.
+// Of a group that takes several appends, the answers of each leave when it is
+// durable: what was written has happened, also when the next append fails. A finished
+// shard answers what it had not answered; its process opens the journal anew or ends.
 //
 // This is the place where time enters: the shard's clock is wall time when the
 // shard is opened and monotonic from then on, never goes back over a restart,

@@ -19,7 +19,9 @@ import (
 // visitor's pace and holds nothing back for it, so a slow visitor costs nobody
 // anything; one that falls behind what is kept gets CodeHistoryTrimmed. The entry
 // is valid during the call only. Records that open an epoch hold no events and
-// are left out.
+// are left out. An entry that is stored as pieces is visited once, as a whole and
+// with the index of its last piece; who begins behind its first piece gets the next
+// one.
 //
 // Old entries are read from the journal. The newest are also kept in memory for
 // as long as anybody follows, because a journal may have to read much to find its
@@ -33,6 +35,18 @@ func (s *Shard) Follow(ctx context.Context, from interlock.Index,
 	defer s.followers.leave()
 
 	next := from
+	pieces := Joiner{Midway: true}
+	take := func(e journal.Entry) error {
+		if err := s.ended(ctx); err != nil {
+			return err
+		}
+		entry, err := pieces.Join(e)
+		next = e.Index + 1
+		if entry == nil {
+			return err
+		}
+		return visit(e.Index, e.Epoch, entry)
+	}
 	for {
 		if err := s.await(ctx, next); err != nil {
 			return err
@@ -41,31 +55,17 @@ func (s *Shard) Follow(ctx context.Context, from interlock.Index,
 			next = s.journal.First()
 		}
 		began := next
-		if p := s.followers.newest(next); p != nil {
-			if err := p.visit(&next, func(entry []byte) error {
-				if err := s.ended(ctx); err != nil {
-					return err
-				}
-				return visit(next, s.epoch, entry)
-			}); err != nil {
+		if b := s.followers.newest(next); b != nil {
+			if err := b.visit(next, s.epoch, take); err != nil {
 				return err
 			}
 			continue
 		}
-		err := s.journal.Read(ctx, next, func(e journal.Entry) error {
-			if err := s.ended(ctx); err != nil {
-				return err
-			}
-			next = e.Index + 1
-			if len(e.Data) == 0 {
-				return nil
-			}
-			return visit(e.Index, e.Epoch, e.Data)
-		})
+		err := s.journal.Read(ctx, next, take)
 		switch {
 		case errors.Is(err, journal.ErrTrimmed):
-			if from == 0 && next == began {
-				next = 0 // it was truncated between First and Read
+			if from == 0 && pieces.Midway {
+				next = 0 // it was truncated before anything was visited
 				continue
 			}
 			return &interlock.Error{
@@ -120,35 +120,36 @@ type followers struct {
 	closed bool
 	idle   chan struct{} // closed when count is 0 after closed; nil before wait
 
-	pieces []*piece // in order and without gaps; none when nobody follows
-	bytes  int
+	batches []*batch // in order and without gaps; none when nobody follows
+	bytes   int
 }
 
 // newestBytes bounds the entries that are kept in memory for followers.
 const newestBytes = 4 << 20
 
-// piece is the entries of one append. It is never changed, so it is read without
+// batch is the entries of one append. It is never changed, so it is read without
 // a lock.
-type piece struct {
+type batch struct {
 	first interlock.Index
 	data  []byte
-	ends  []int
+	ends  []int // where each entry ends in data
 }
 
-func (p *piece) next() interlock.Index { return p.first + interlock.Index(len(p.ends)) }
+func (b *batch) next() interlock.Index { return b.first + interlock.Index(len(b.ends)) }
 
-// visit visits the entries from index next on, and counts next up after each.
-func (p *piece) visit(next *interlock.Index, visit func(entry []byte) error) error {
-	for *next < p.next() {
-		i := int(*next - p.first)
-		start := 0
-		if i > 0 {
-			start = p.ends[i-1]
-		}
-		if err := visit(p.data[start:p.ends[i]:p.ends[i]]); err != nil {
+// visit visits the entries from index from on.
+func (b *batch) visit(from interlock.Index, epoch interlock.Epoch, visit func(journal.Entry) error) error {
+	i := int(from - b.first)
+	start := 0
+	if i > 0 {
+		start = b.ends[i-1]
+	}
+	for ; i < len(b.ends); i++ {
+		end := b.ends[i]
+		if err := visit(journal.Entry{Index: b.first + interlock.Index(i), Epoch: epoch, Data: b.data[start:end:end]}); err != nil {
 			return err
 		}
-		*next++
+		start = end
 	}
 	return nil
 }
@@ -170,7 +171,7 @@ func (f *followers) leave() {
 	if f.count > 0 {
 		return
 	}
-	f.pieces, f.bytes = nil, 0
+	f.batches, f.bytes = nil, 0
 	if f.closed {
 		close(f.idle)
 	}
@@ -198,13 +199,16 @@ func (f *followers) listen() <-chan struct{} {
 	return f.grown
 }
 
-// grow makes the group's entries known as durable, before any answer of that state
-// leaves. A follower that sees the new index also finds the entries in memory.
-func (s *Shard) grow(g *group) {
+// grow makes known what has become durable of the group, before any answer of that
+// state leaves: the steps that are whole, and in memory the entries from number from
+// on. A follower that sees the new index also finds the entries in memory.
+func (s *Shard) grow(g *group, from int) {
 	f := &s.followers
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s.durable.Store(uint64(g.next() - 1))
+	if g.whole > 0 {
+		s.durable.Store(uint64(g.index(g.whole - 1)))
+	}
 	if f.grown != nil {
 		close(f.grown)
 		f.grown = nil
@@ -212,23 +216,31 @@ func (s *Shard) grow(g *group) {
 	if f.count == 0 {
 		return
 	}
-	p := &piece{first: g.first, data: bytes.Clone(g.out.Entry), ends: slices.Clone(g.ends)}
-	f.pieces = append(f.pieces, p)
-	f.bytes += len(p.data)
-	for f.bytes > newestBytes && len(f.pieces) > 1 {
-		f.bytes -= len(f.pieces[0].data)
-		f.pieces[0] = nil
-		f.pieces = f.pieces[1:]
+	begin := g.at(from)
+	b := &batch{
+		first: g.first + interlock.Index(from),
+		data:  bytes.Clone(g.out.Entry[begin:g.at(g.written)]),
+		ends:  slices.Clone(g.ends[from:g.written]),
+	}
+	for i := range b.ends {
+		b.ends[i] -= begin
+	}
+	f.batches = append(f.batches, b)
+	f.bytes += len(b.data)
+	for f.bytes > newestBytes && len(f.batches) > 1 {
+		f.bytes -= len(f.batches[0].data)
+		f.batches[0] = nil
+		f.batches = f.batches[1:]
 	}
 }
 
-// newest gives the piece with the entry at index, or nil when it is not kept.
-func (f *followers) newest(index interlock.Index) *piece {
+// newest gives the batch with the entry at index, or nil when it is not kept.
+func (f *followers) newest(index interlock.Index) *batch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	i := sort.Search(len(f.pieces), func(i int) bool { return f.pieces[i].next() > index })
-	if i == len(f.pieces) || f.pieces[i].first > index {
+	i := sort.Search(len(f.batches), func(i int) bool { return f.batches[i].next() > index })
+	if i == len(f.batches) || f.batches[i].first > index {
 		return nil
 	}
-	return f.pieces[i]
+	return f.batches[i]
 }

@@ -150,7 +150,7 @@ func TestFollowFarBehind(t *testing.T) {
 		})
 		synctest.Wait()
 		long := strings.Repeat("x", interlock.MaxPurposeBytes)
-		for i := 0; r.shard.followers.pieces == nil || r.shard.followers.pieces[0].first < 100; i++ {
+		for i := 0; r.shard.followers.batches == nil || r.shard.followers.batches[0].first < 100; i++ {
 			c := acquire(nil, keyNumber(i))
 			c.Purpose = long
 			r.expect(engine.Granted, c)

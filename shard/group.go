@@ -14,23 +14,32 @@ const (
 	// how long its first answer waits for its last step.
 	groupCommands = 1024
 
-	// groupBytes is how many bytes of entries close a group. What is left up to
-	// journal.MaxAppendBytes is room for the entry of its last step.
+	// groupBytes is how many bytes of entries close a group. Most groups are one
+	// append: what is left up to journal.MaxAppendBytes is room for the entry of the
+	// last step. Only a large commit there takes more.
 	groupBytes = 256 << 10
 
 	// maxEntry is the invariant that the engine keeps for one step.
-	maxEntry = journal.MaxAppendBytes - groupBytes
+	maxEntry = 4 << 20
+
+	// keptBytes bounds the buffer that a group keeps for its next steps.
+	keptBytes = 1 << 20
 )
 
-// group is what becomes durable together: some steps, their entries in one
-// buffer and their effects. It belongs to the owner while it is filled and to the
-// committer while it is written, and its buffers are used again and again.
+// group is some steps, their entries in one buffer and their effects. It belongs to
+// the owner while it is filled and to the committer while it is written, and its
+// buffers are used again and again.
 //
 //	cmds   [ acquire ][ heartbeat ][ release ]
 //	marks  [ 1 / 1   ][ 2 / 1     ][ 4 / 2   ]     effects and entries so far
 //	            │           │           │
 //	Effects   granted     done     done, granted (a waiter)
 //	Entry   [ entry ]               [ entry ]      index first, first + 1
+//
+// A large entry is cut to pieces (piece.go), of which each counts as an entry here:
+// the step's index is that of the last one. The group may then take several appends.
+// What has become durable of it goes on in order: written entries, and told steps,
+// all of whose entries are among them.
 type group struct {
 	generation int             // of the engine that made it
 	first      interlock.Index // of its first entry
@@ -38,7 +47,11 @@ type group struct {
 	out   engine.Output
 	cmds  []engine.Command
 	marks []mark
-	ends  []int // where each entry ends in out.Entry
+	ends  []int // where each entry, or piece of one, ends in out.Entry
+
+	written int // entries that are durable
+	whole   int // steps that are durable
+	told    int // steps of which the answers have gone
 
 	// refusal, when it is set, is what all its commands are told: they were not
 	// stepped.
@@ -47,12 +60,13 @@ type group struct {
 	lag  time.Duration // how long the command that waited longest had waited
 	work time.Duration // what its steps count for
 
-	entries [][]byte // the entries, cut for Append
+	entries [][]byte // what the next Append takes
 }
 
 // mark is where one step ends.
 type mark struct {
 	effects int
+	events  int
 	entries int
 }
 
@@ -62,10 +76,13 @@ func (g *group) begin(generation int, first interlock.Index) {
 	clear(g.out.Effects)
 	clear(g.out.Events)
 	g.generation, g.first = generation, first
-	g.out.Entry = g.out.Entry[:0]
+	if g.out.Entry = g.out.Entry[:0]; cap(g.out.Entry) > keptBytes {
+		g.out.Entry = nil
+	}
 	g.out.Effects = g.out.Effects[:0]
 	g.out.Events = g.out.Events[:0]
 	g.cmds, g.marks, g.ends = g.cmds[:0], g.marks[:0], g.ends[:0]
+	g.written, g.whole, g.told = 0, 0, 0
 	g.refusal = nil
 	g.lag, g.work = 0, 0
 }
@@ -93,19 +110,52 @@ func (g *group) mark(cmd engine.Command, before int) {
 	if n := len(g.out.Entry) - before; n > maxEntry {
 		panic(fmt.Sprintf("shard: invariant broken: the entry of one %T has %d bytes, at most %d", cmd, n, maxEntry))
 	} else if n > 0 {
-		g.ends = append(g.ends, len(g.out.Entry))
+		g.out.Entry, g.ends = cutPieces(g.out.Entry, before, g.ends)
 	}
 	g.cmds = append(g.cmds, cmd)
-	g.marks = append(g.marks, mark{effects: len(g.out.Effects), entries: len(g.ends)})
+	g.marks = append(g.marks, mark{effects: len(g.out.Effects), events: len(g.out.Events), entries: len(g.ends)})
 }
 
-// cut gives the entries for Append. They are valid until begin.
+// at is where the entry with this number begins in out.Entry.
+func (g *group) at(entry int) int {
+	if entry == 0 {
+		return 0
+	}
+	return g.ends[entry-1]
+}
+
+// through is the mark up to which steps steps go.
+func (g *group) through(steps int) mark {
+	if steps == 0 {
+		return mark{}
+	}
+	return g.marks[steps-1]
+}
+
+// index is that of the state after the step with this number.
+func (g *group) index(step int) interlock.Index {
+	return g.first + interlock.Index(g.marks[step].entries) - 1
+}
+
+// cut gives as many entries for Append as it takes, from the first that is not
+// written on. They are valid until begin.
 func (g *group) cut() [][]byte {
 	g.entries = g.entries[:0]
-	start := 0
-	for _, end := range g.ends {
-		g.entries = append(g.entries, g.out.Entry[start:end:end])
-		start = end
+	begin := g.at(g.written)
+	for start, i := begin, g.written; i < len(g.ends) && g.ends[i]-begin <= journal.MaxAppendBytes; i++ {
+		g.entries = append(g.entries, g.out.Entry[start:g.ends[i]:g.ends[i]])
+		start = g.ends[i]
 	}
 	return g.entries
+}
+
+// wrote counts entries as written, and gives the mark up to which the steps were
+// durable before.
+func (g *group) wrote(entries int) (before mark) {
+	before = g.through(g.whole)
+	g.written += entries
+	for g.whole < len(g.marks) && g.marks[g.whole].entries <= g.written {
+		g.whole++
+	}
+	return before
 }

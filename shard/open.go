@@ -52,7 +52,7 @@ func (s *Shard) start(ctx context.Context, o *owner, jump uint64) error {
 	// The clock may have gone back since the journal's last entry was written.
 	s.mail.thaw(max(o.eng.Now(), s.clock.Now()))
 	o.recover(o.cur, jump)
-	if err := s.append(o.cur); err != nil {
+	if err := s.appendAll(o.cur); err != nil {
 		return err
 	}
 	s.log.Info("shard is open", "epoch", s.epoch, "index", s.At().Index, "snapshot", r.snapshot, "replayed", r.entries, "took", time.Since(began))
@@ -91,7 +91,8 @@ type replayed struct {
 }
 
 // replay makes an engine whose state is that after index target, from the newest
-// snapshot and the entries after it.
+// snapshot and the entries after it. Both stand where a step's entry ends, and so
+// no snapshot's index is in the middle of pieces.
 func (s *Shard) replay(ctx context.Context, target interlock.Index) (r replayed, err error) {
 	at, snapshot, err := s.journal.Snapshot(ctx)
 	if err != nil {
@@ -109,17 +110,21 @@ func (s *Shard) replay(ctx context.Context, target interlock.Index) (r replayed,
 	if at >= target {
 		return r, nil
 	}
+	var pieces Joiner
 	err = s.journal.Read(ctx, at+1, func(e journal.Entry) error {
 		if e.Index > target {
 			return errReplayed
 		}
 		r.at = e.Index
-		if len(e.Data) == 0 {
-			return nil // it opens an epoch, which Recover journals in the engine's words
+		if len(e.Data) > 0 { // else it opens an epoch, which Recover journals in the engine's words
+			r.entries++
+			r.bytes += int64(len(e.Data))
 		}
-		r.entries++
-		r.bytes += int64(len(e.Data))
-		if err := r.engine.Apply(e.Data); err != nil {
+		entry, err := pieces.Join(e)
+		if entry == nil {
+			return err
+		}
+		if err := r.engine.Apply(entry); err != nil {
 			return fmt.Errorf("shard: entry %d cannot be replayed: %w", e.Index, err)
 		}
 		return nil

@@ -34,7 +34,7 @@ func (o *owner) rebuild() error {
 	term := new(group) // keeps its entry until there is room for it
 	o.recover(term, 0)
 	for {
-		err := s.append(term)
+		err := s.appendAll(term)
 		if err == nil {
 			break
 		}

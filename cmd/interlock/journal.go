@@ -19,6 +19,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
+	"github.com/interlockdev/interlock/shard"
 )
 
 func newJournal(a *app) *cobra.Command {
@@ -59,10 +60,11 @@ func (a *app) verify(ctx context.Context, dir string) error {
 	if err == nil {
 		p.what, p.began = "reading", time.Now()
 		var read int64
+		events := journalReader{shard.Joiner{Midway: true}}
 		err = filejournal.Dump(ctx, dir, 0, func(e journal.Entry) error {
 			read += int64(len(e.Data))
 			p.show(read, total)
-			return decode(e, func(*engine.Event) error { return nil })
+			return events.read(e, func(*engine.Event) error { return nil })
 		})
 	}
 	p.end()
@@ -203,6 +205,7 @@ func (a *app) dump(ctx context.Context, dir string, from interlock.Index, namesp
 	defer func() { a.out = file }()
 	entries, shown := 0, 0
 	p := a.progress("reading")
+	events := journalReader{shard.Joiner{Midway: true}}
 	err := filejournal.Dump(ctx, dir, from, func(entry journal.Entry) error {
 		if entries++; entries%4096 == 0 && shown == 0 {
 			p.count(entries) // nothing else tells that it works
@@ -210,7 +213,7 @@ func (a *app) dump(ctx context.Context, dir string, from interlock.Index, namesp
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return decode(entry, func(ev *engine.Event) error {
+		return events.read(entry, func(ev *engine.Event) error {
 			if namespace != "" && ev.Namespace != namespace || ev.Kind == engine.EvAnswered && !answers {
 				return nil
 			}
@@ -239,14 +242,22 @@ func (a *app) dump(ctx context.Context, dir string, from interlock.Index, namesp
 	return err
 }
 
-// decode reads the events of an entry. One that passes its checksum and cannot be
-// read is damage all the same, and says where.
-func decode(e journal.Entry, visit func(*engine.Event) error) error {
-	if len(e.Data) == 0 {
-		return nil // it opens an epoch
+// journalReader reads the events of a journal's entries, which it is handed one after
+// the other.
+type journalReader struct{ pieces shard.Joiner }
+
+// read reads the events of the step that ends with this entry. One that passes its
+// checksum and cannot be read is damage all the same, and says where.
+func (r *journalReader) read(e journal.Entry, visit func(*engine.Event) error) error {
+	entry, err := r.pieces.Join(e)
+	if err != nil {
+		return exitWith(exitDamaged, err)
+	}
+	if entry == nil {
+		return nil // it opens an epoch, or more of it follows
 	}
 	var stopped error
-	err := engine.DecodeEntry(e.Data, func(ev *engine.Event) error {
+	err = engine.DecodeEntry(entry, func(ev *engine.Event) error {
 		stopped = visit(ev)
 		return stopped
 	})
