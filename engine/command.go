@@ -234,9 +234,9 @@ type Commit struct {
 	Head
 	Agent  string // for a caller without a session
 	Flow   string
-	Reads  []interlock.Read
+	Reads  []interlock.Read // the engine keeps the slices and the bodies; no key twice in either
 	AsOf   interlock.Version
-	Writes []interlock.Write   // the engine keeps the bodies; no key twice
+	Writes []interlock.Write
 	Leases []interlock.LeaseID // in whose name: each must be held or in its grace
 	Note   string              // why, for those who are told of the change
 }

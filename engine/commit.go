@@ -1,9 +1,223 @@
 package engine
 
 import (
+	"cmp"
+	"fmt"
+
 	"github.com/interlockdev/interlock"
 )
 
+// commit decides on a commit: all of it is done, or nothing.
 func (e *Engine) commit(c *Commit) {
-	e.refuse(interlock.CodeUnsupported, "commits are not carried out yet")
+	if e.draining {
+		e.refuse(e.closedFor())
+		return
+	}
+	sess, ok := e.caller()
+	if !ok {
+		return
+	}
+	if no := checkCommit(c); no != nil {
+		e.refuseFor(no)
+		return
+	}
+	if problem := e.noRoomFor(c.Namespace); problem != "" {
+		e.refuse(interlock.CodeTooManyNamespaces, problem)
+		return
+	}
+	leases, ok := e.namedLeases(c.Leases)
+	if !ok {
+		return
+	}
+	s := e.space(c.Namespace)
+	if no := e.admitCommit(c, s, leases); no != nil {
+		e.refuseFor(no)
+		return
+	}
+	if list, more := e.staleIn(c, &s.docs); len(list) > 0 {
+		e.refuseStale(list, more)
+		return
+	}
+	list, no := s.docs.carryOut(c)
+	if no == nil {
+		no = s.roomFor(c.Writes, list)
+	}
+	if no != nil {
+		e.refuseFor(no)
+		return
+	}
+	e.write(c, sess, leases, list)
+}
+
+// admitCommit gives the commit's keys their one spelling, and says why it is not
+// admitted, whatever has changed since it was prepared; nil if it is.
+func (e *Engine) admitCommit(c *Commit, s *space, leases []*request) *refusal {
+	for i := range c.Reads {
+		if _, no := s.spell(&c.Reads[i].Key); no != nil {
+			return no
+		}
+		if v := c.Reads[i].Version; v > s.docs.version && !c.Reads[i].Absent {
+			return &refusal{code: interlock.CodeFutureVersion, key: c.Reads[i].Key, message: s.docs.futureWords(v)}
+		}
+	}
+	if c.AsOf > s.docs.version {
+		return &refusal{code: interlock.CodeFutureVersion, message: s.docs.futureWords(c.AsOf)}
+	}
+	policies := make([]*policy, len(c.Writes))
+	for i := range c.Writes {
+		var no *refusal
+		if policies[i], no = s.spell(&c.Writes[i].Key); no != nil {
+			return no
+		}
+	}
+	if no := c.twice(); no != nil {
+		return no
+	}
+	for i := range c.Writes {
+		w := &c.Writes[i]
+		if no := e.mayCommit(policies[i], w, c.AsOf > 0 || reads(c, w.Key), leases); no != nil {
+			return no
+		}
+		if e.lowSpace && (w.Op == interlock.Put || w.Op == interlock.Merge) {
+			return &refusal{code: interlock.CodeNoSpace, message: "the journal's disk is nearly full: until an operator makes room, only deletions and additions to counters go on"}
+		}
+	}
+	return nil
+}
+
+// spell gives a key its one spelling, and finds its pattern. It is refused if it fits
+// none although it must.
+func (s *space) spell(key *interlock.Key) (p *policy, no *refusal) {
+	p, spelled := s.fit(*key)
+	if p == nil && s.closed() {
+		return nil, s.unknownKey(*key)
+	}
+	*key = spelled
+	return p, nil
+}
+
+// write carries out the writes of a commit and answers it. A commit without writes
+// changes nothing, and tells the namespace's present version.
+func (e *Engine) write(c *Commit, sess *session, leases []*request, list []made) {
+	s := e.spaces[c.Namespace]
+	version := s.docs.version
+	if len(c.Writes) > 0 {
+		version++
+	}
+	claims := make([]interlock.Claim, len(c.Writes))
+	for i := range c.Writes {
+		w := &c.Writes[i]
+		claims[i] = interlock.Claim{Key: w.Key, Mode: ex}
+		e.ev = Event{
+			Kind: EvWritten, Namespace: c.Namespace, Claims: claims[i : i+1 : i+1], Version: version, Op: uint8(w.Op),
+			ContentType: list[i].contentType, Blob: list[i].body, Agent: c.Agent, Flow: c.Flow, Actor: c.Actor, Note: c.Note,
+		}
+		if sess != nil {
+			e.ev.Agent, e.ev.Session, e.ev.Purpose, e.ev.Flow = sess.agent, sess.num, sess.name, flowOr(c.Flow)
+		}
+		if r := cover(leases, w.Key); r != nil {
+			e.ev.Fence = r.fence
+		}
+		if i == 0 {
+			e.tag(&e.ev, Done)
+		}
+		e.emit(&e.ev)
+	}
+	e.replyWritten(c, version)
+}
+
+// replyWritten answers a commit that was carried out, now or before under the same
+// request id.
+func (e *Engine) replyWritten(c *Commit, version interlock.Version) {
+	eff := e.reply(Done)
+	eff.Version = version
+	s := &e.spaces[c.Namespace].docs
+	for i := range c.Writes {
+		w := &c.Writes[i]
+		doc := interlock.Document{Key: w.Key, Version: version, Op: w.Op, Absent: w.Op == interlock.Delete}
+		if d := s.known[w.Key]; d != nil {
+			if x := d.written(version); x != nil {
+				doc = e.showDocument(w.Key, x, w.Op == interlock.Add)
+			}
+		}
+		eff.Documents = append(eff.Documents, doc)
+	}
+}
+
+// committedBefore answers a commit that was carried out before. What it wrote is in the
+// command; what became of it is told as far as that is still kept.
+func (e *Engine) committedBefore(c *Commit, a *answered) {
+	for i := range c.Writes {
+		_, c.Writes[i].Key = e.spaces[c.Namespace].fit(c.Writes[i].Key)
+	}
+	e.replyWritten(c, a.version)
+}
+
+// print adds the body of a commit to its fingerprint.
+func (c *Commit) print(p *print) {
+	p.text(c.Agent)
+	p.text(c.Flow)
+	p.text(c.Note)
+	p.number(uint64(c.AsOf))
+	p.number(uint64(len(c.Reads)))
+	for _, r := range c.Reads {
+		p.text(string(r.Key))
+		p.number(uint64(r.Version))
+		p.flags(r.Absent)
+	}
+	p.number(uint64(len(c.Writes)))
+	for i := range c.Writes {
+		w := &c.Writes[i]
+		p.text(string(w.Key))
+		p.number(uint64(w.Op))
+		p.text(cmp.Or(w.ContentType, interlock.JSONType))
+		p.text(string(w.Body))
+		p.number(uint64(w.Delta))
+		p.flags(w.Min != nil, w.Max != nil)
+		for _, bound := range []*int64{w.Min, w.Max} {
+			if bound != nil {
+				p.number(uint64(*bound))
+			}
+		}
+	}
+	for _, id := range c.Leases {
+		p.id(id)
+	}
+}
+
+// twice says which key a commit reads or writes twice, nil for none.
+func (c *Commit) twice() *refusal {
+	keys := make([]interlock.Key, 0, max(len(c.Reads), len(c.Writes)))
+	for i := range c.Reads {
+		keys = append(keys, c.Reads[i].Key)
+	}
+	key, again := firstTwice(keys)
+	keys = keys[:0]
+	for i := range c.Writes {
+		keys = append(keys, c.Writes[i].Key)
+	}
+	if !again {
+		key, again = firstTwice(keys)
+	}
+	if !again {
+		return nil
+	}
+	return &refusal{code: interlock.CodeDuplicateClaim, key: key, message: fmt.Sprintf(
+		"key %s stands twice among the reads or among the writes of the commit: name it once, with what it is to be in the end", key,
+	)}
+}
+
+// firstTwice gives the first key that stands in a list twice, if there is one.
+func firstTwice(keys []interlock.Key) (key interlock.Key, again bool) {
+	if len(keys) < 2 {
+		return "", false
+	}
+	seen := make(map[interlock.Key]bool, len(keys))
+	for _, key := range keys {
+		if seen[key] {
+			return key, true
+		}
+		seen[key] = true
+	}
+	return "", false
 }

@@ -143,6 +143,9 @@ func (p *policy) numbers() string {
 			return fmt.Sprintf("%s %v is not between %v and %v", d.name, d.value, d.min, d.max)
 		}
 	}
+	if problem := p.writing(); problem != "" {
+		return problem
+	}
 	if p.MaxTTL > 0 && p.TTL > p.MaxTTL {
 		return fmt.Sprintf("ttl %v is above max_ttl %v", p.TTL, p.MaxTTL)
 	}
@@ -292,13 +295,17 @@ func (e *Engine) configure(c *Configure) {
 		return
 	}
 	for _, q := range []interlock.Quota{c.Settings.Quota, c.Settings.PrincipalQuota} {
-		if min(q.Keys, q.Leases, q.Waiters, q.Sessions, q.Requests, q.Bytes) < 0 {
+		if min(q.Keys, q.Leases, q.Waiters, q.Sessions, q.Requests, q.Bytes, q.Documents, q.State) < 0 {
 			e.refuse(interlock.CodeInvalidPattern, "a quota is a number that is not negative; 0 means the limit of the version")
 			return
 		}
 	}
 	if c.Settings.PrincipalQuota.Keys > 0 {
 		e.refuse(interlock.CodeInvalidPattern, "keys are counted for the whole namespace, since principals share them: leave keys out of the principals' quota, and bound their leases")
+		return
+	}
+	if c.Settings.PrincipalQuota.Documents > 0 || c.Settings.PrincipalQuota.State > 0 {
+		e.refuse(interlock.CodeInvalidPattern, "documents are counted for the whole namespace, since principals share them: leave them out of the principals' quota")
 		return
 	}
 	e.ev = Event{Kind: EvConfigured, Namespace: c.Namespace, Blob: appendSettings(nil, &c.Settings), Actor: c.Actor}

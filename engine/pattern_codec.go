@@ -100,6 +100,10 @@ func appendPattern(b []byte, p *interlock.Pattern) []byte {
 	f.number(24, uint64(p.Park))
 	f.number(25, uint64(p.MaxPark))
 	f.number(26, uint64(p.OnDeadlock))
+	f.number(27, uint64(p.Write))
+	if p.Writer != "" {
+		f.text(28, p.Writer)
+	}
 	return f.b
 }
 
@@ -168,6 +172,10 @@ func decodePattern(b []byte) (p interlock.Pattern, err error) {
 			p.MaxPark = time.Duration(n)
 		case 26:
 			p.OnDeadlock = interlock.DeadlockPolicy(n)
+		case 27:
+			p.Write = interlock.WritePolicy(n)
+		case 28:
+			p.Writer = s
 		default:
 			return false
 		}
@@ -205,9 +213,9 @@ func decodeSettings(b []byte) (s interlock.Settings, err error) {
 		case id == 3:
 			s.NearMisses = true
 		case id == 4:
-		case id >= 16 && id < 22:
+		case id >= 16 && id < 24:
 			*quotaValues(&s.Quota)[id-16] = int(n)
-		case id >= 32 && id < 38:
+		case id >= 32 && id < 40:
 			*quotaValues(&s.PrincipalQuota)[id-32] = int(n)
 		default:
 			return false
@@ -218,6 +226,6 @@ func decodeSettings(b []byte) (s interlock.Settings, err error) {
 }
 
 // quotaValues lists a quota's numbers in the order of their fields.
-func quotaValues(q *interlock.Quota) [6]*int {
-	return [6]*int{&q.Keys, &q.Leases, &q.Waiters, &q.Sessions, &q.Requests, &q.Bytes}
+func quotaValues(q *interlock.Quota) [8]*int {
+	return [8]*int{&q.Keys, &q.Leases, &q.Waiters, &q.Sessions, &q.Requests, &q.Bytes, &q.Documents, &q.State}
 }

@@ -19,6 +19,7 @@ type answered struct {
 	reused      bool
 	code        interlock.Code
 	message     string
+	version     interlock.Version // that a commit made
 }
 
 // idWindow remembers the answers to the request ids of a session, or of all in a
@@ -121,7 +122,7 @@ func (e *Engine) scope() *session {
 func (e *Engine) evolveAnswer(ev *Event) {
 	a := answered{
 		at: ev.At, fingerprint: ev.Fingerprint, id: ev.ID, outcome: ev.Answer, code: ev.Code, message: ev.Message,
-		reused: ev.Kind == EvAnswered && ev.Offer,
+		version: ev.Version, reused: ev.Kind == EvAnswered && ev.Offer,
 	}
 	if ev.Seq != 0 {
 		if s := e.byNum[ev.Scope]; s != nil {
@@ -203,6 +204,9 @@ func (e *Engine) again(cmd Command, a *answered) {
 			}
 			return
 		}
+	case *Commit:
+		e.committedBefore(c, a)
+		return
 	case *OpenSession:
 		if s, ok := e.living(a.id); ok {
 			e.reply(Done).Session = e.show(s)
@@ -284,7 +288,7 @@ func (e *Engine) remember(cmd Command) {
 	if eff.Outcome == Queued {
 		id = eff.Ticket.ID // an earlier request's
 	}
-	e.ev = Event{Kind: EvAnswered, Namespace: h.Namespace, ID: id, Code: eff.Code, Message: eff.Message, Offer: eff.Lease.Reused, Actor: h.Actor}
+	e.ev = Event{Kind: EvAnswered, Namespace: h.Namespace, ID: id, Code: eff.Code, Message: eff.Message, Offer: eff.Lease.Reused, Version: eff.Version, Actor: h.Actor}
 	if e.tag(&e.ev, eff.Outcome); e.tagged {
 		e.emit(&e.ev)
 	}
@@ -295,7 +299,7 @@ func (e *Engine) remember(cmd Command) {
 // they change nothing, or the same thing again.
 func (h *Head) repeatable(cmd Command) bool {
 	switch cmd.(type) {
-	case *Acquire, *Convert, *Arrive, *Declare, *Park, *Resume, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure:
+	case *Acquire, *Convert, *Arrive, *Declare, *Park, *Resume, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure, *Commit:
 		return h.RequestID != "" || h.Seq != 0
 	}
 	return false
@@ -379,6 +383,9 @@ func fingerprint(cmd Command) uint64 {
 	case *Configure:
 		p.number(13)
 		p.text(string(appendSettings(nil, &c.Settings)))
+	case *Commit:
+		p.number(14)
+		c.print(&p)
 	}
 	return uint64(p)
 }

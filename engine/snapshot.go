@@ -252,7 +252,7 @@ func (s *snapshotter) ids(sp *space, scope uint64, w *idWindow) {
 func (s *snapshotter) answer(sp *space, scope uint64, id string, seq uint64, a answered) {
 	s.event(a.at, &Event{
 		Kind: EvAnswered, Namespace: sp.name, Scope: scope, RequestID: id, Seq: seq,
-		Fingerprint: a.fingerprint, ID: a.id, Answer: a.outcome, Offer: a.reused, Code: a.code, Message: a.message,
+		Fingerprint: a.fingerprint, ID: a.id, Answer: a.outcome, Offer: a.reused, Code: a.code, Message: a.message, Version: a.version,
 	})
 }
 

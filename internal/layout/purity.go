@@ -42,6 +42,8 @@ var pureImports = map[string][]string{
 	"unicode":         nil,
 	"unicode/utf8":    nil,
 
+	"encoding/json": {"Decoder", "Delim", "Encoder", "NewDecoder", "NewEncoder", "Number", "RawMessage", "Valid"}, // nothing that makes a float of a number
+
 	"fmt":  {"Append", "Appendf", "Appendln", "Errorf", "Fprint", "Fprintf", "Fprintln", "Sprint", "Sprintf", "Sprintln", "Stringer"},
 	"io":   {"ByteReader", "ByteWriter", "EOF", "ErrUnexpectedEOF", "ReadAll", "ReadFull", "Reader", "StringWriter", "WriteString", "Writer"},
 	"maps": {"Clone", "Copy", "DeleteFunc", "Equal", "EqualFunc", "Keys", "Values"},

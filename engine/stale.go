@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What of a commit's reads is no longer as it was read.
+
+// staleIn lists it in the order of the reads, then of the writes: at most
+// interlock.MaxStale, and whether there is more.
+func (e *Engine) staleIn(c *Commit, s *documents) (list []interlock.Stale, more bool) {
+	add := func(stale interlock.Stale) {
+		if len(list) == interlock.MaxStale {
+			more = true
+			return
+		}
+		list = append(list, stale)
+	}
+	for i := range c.Reads {
+		r := &c.Reads[i]
+		switch d := s.known[r.Key]; {
+		case r.Absent || r.Version == 0:
+			if !d.isAbsent() {
+				add(e.staleSinceAbsent(d, r))
+				continue
+			}
+		case s.versionAt(r.Key) != r.Version:
+			add(e.staleSince(s, r.Key, r.Version, true))
+			continue
+		}
+		if c.AsOf > 0 && s.versionAt(r.Key) > c.AsOf {
+			add(e.staleSince(s, r.Key, c.AsOf, false))
+		}
+	}
+	for i := range c.Writes {
+		w := &c.Writes[i]
+		if c.AsOf > 0 && w.Op != interlock.Add && s.versionAt(w.Key) > c.AsOf && !reads(c, w.Key) {
+			add(e.staleSince(s, w.Key, c.AsOf, false))
+		}
+	}
+	return list, more
+}
+
+// reads reports whether a key is among a commit's reads.
+func reads(c *Commit, key interlock.Key) bool {
+	return slices.ContainsFunc(c.Reads, func(r interlock.Read) bool { return r.Key == key })
+}
+
+// staleSince tells how a key's state came from a version to what it is. With exactly,
+// that version is the key's own, else one of the namespace.
+func (e *Engine) staleSince(s *documents, key interlock.Key, v interlock.Version, exactly bool) interlock.Stale {
+	stale := interlock.Stale{Then: interlock.Document{Key: key, Version: v}, Now: e.present(s, key, true)}
+	if x, known := s.asOf(key, v); known && (x == nil || x.version == v || !exactly) {
+		stale.Then, stale.Known = e.showDocument(key, x, true), true
+	}
+	if d := s.known[key]; d != nil {
+		stale.Writes = d.writes(v)
+	}
+	return stale
+}
+
+// staleSinceAbsent is staleSince of a document that was not there when it was read.
+func (e *Engine) staleSinceAbsent(d *document, r *interlock.Read) interlock.Stale {
+	since := r.Version
+	for _, x := range d.earlier {
+		if x.op == interlock.Delete {
+			since = max(since, x.version)
+		}
+	}
+	return interlock.Stale{
+		Then: interlock.Document{Key: d.key, Version: r.Version, Absent: true}, Known: true,
+		Now: e.showDocument(d.key, d.now, true), Writes: d.writes(since),
+	}
+}
+
+// refuseStale refuses a commit for what is stale.
+func (e *Engine) refuseStale(list []interlock.Stale, more bool) {
+	first := &list[0]
+	words := fmt.Sprintf("%s has version %d", first.Now.Key, first.Now.Version)
+	if first.Now.Absent {
+		words = fmt.Sprintf("%s is not there any more", first.Now.Key)
+	}
+	if others := len(list) - 1; more {
+		words += fmt.Sprintf(", and so it is with more than %d others", others)
+	} else if others > 0 {
+		words += fmt.Sprintf(", and %d more of what was read has changed", others)
+	}
+	eff := e.refuse(interlock.CodeStale, "what this commit is based on has changed: "+words+": nothing was written; look at what changed, decide again, and commit on the new versions")
+	eff.Stale, eff.StaleMore = list, more
+	eff.Conflict = &Conflict{Key: first.Now.Key, Kind: interlock.VersionMoved}
+}

@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// made is what a write makes of a document.
+type made struct {
+	body        []byte
+	contentType string
+	weight      int // of the edition that it will be
+}
+
+// carryOut works out what the writes of a commit make, or why they cannot be done.
+// The documents that it makes have no more than interlock.MaxCommitBytes together,
+// nor those that it merges into, so that a step takes no longer than it may, and fits
+// an entry.
+func (s *documents) carryOut(c *Commit) ([]made, *refusal) {
+	list := make([]made, len(c.Writes))
+	size := 0
+	for i := range c.Writes {
+		w, m := &c.Writes[i], &list[i]
+		var old *edition
+		if d := s.known[w.Key]; !d.isAbsent() {
+			old = d.now
+		}
+		var no *refusal
+		var read int
+		switch w.Op {
+		case interlock.Put:
+			m.body, m.contentType = w.Body, w.ContentType
+		case interlock.Merge:
+			if old != nil {
+				read = len(old.body)
+			}
+			if size+read <= interlock.MaxCommitBytes {
+				no = m.merge(w, old)
+			}
+		case interlock.Add:
+			no = m.add(w, old)
+		}
+		if size += max(read, len(m.body)); no == nil && size > interlock.MaxCommitBytes {
+			no = &refusal{code: interlock.CodeBodyTooLarge, message: fmt.Sprintf(
+				"with the write to %s, the documents of this commit have more than %d bytes together: commit in several steps, or write less", w.Key, interlock.MaxCommitBytes,
+			)}
+		}
+		if no != nil {
+			no.key = w.Key
+			return nil, no
+		}
+		m.weight = len(m.body) + len(c.Note)
+	}
+	return list, nil
+}
+
+// merge applies a patch. An absent document counts as null.
+func (m *made) merge(w *interlock.Write, old *edition) *refusal {
+	document := []byte("null")
+	m.contentType = interlock.JSONType
+	if old != nil {
+		document, m.contentType = old.body, old.contentType
+	}
+	if !isJSON(m.contentType) {
+		return &refusal{code: interlock.CodeBadPatch, message: fmt.Sprintf(
+			"%s is not JSON but %s, so a merge patch does not apply: put the whole document", w.Key, m.contentType,
+		)}
+	}
+	m.body = mergePatch(document, w.Body)
+	return nil
+}
+
+// add adds to a counter. An absent one is 0.
+func (m *made) add(w *interlock.Write, old *edition) *refusal {
+	var now int64
+	if old != nil {
+		var err error
+		if now, err = strconv.ParseInt(strings.Trim(string(old.body), " \t\r\n"), 10, 64); err != nil || !isJSON(old.contentType) {
+			return &refusal{code: interlock.CodeNotACounter, message: fmt.Sprintf(
+				"%s is not a counter: its document is not an integer of 64 bits", w.Key,
+			)}
+		}
+	}
+	sum := now + w.Delta
+	least, most := int64(math.MinInt64), int64(math.MaxInt64)
+	if w.Min != nil {
+		least = *w.Min
+	}
+	if w.Max != nil {
+		most = *w.Max
+	}
+	if (sum < now) != (w.Delta < 0) || sum < least || sum > most {
+		return &refusal{code: interlock.CodeOutOfBounds, message: fmt.Sprintf(
+			"%s is %d: adding %d would leave the bounds from %d to %d, so nothing was changed", w.Key, now, w.Delta, least, most,
+		)}
+	}
+	m.body, m.contentType = strconv.AppendInt(nil, sum, 10), interlock.JSONType
+	return nil
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Who may commit to a key, and how: see interlock.WritePolicy.
+
+// writing says what is wrong with a pattern's write policy, or "".
+func (p *policy) writing() string {
+	switch {
+	case p.Write > interlock.WriteSingle:
+		return "write has a value that does not exist"
+	case (p.Write == interlock.WriteSingle) != (p.Writer != ""):
+		return "a writer is named with the write policy single-writer, and with no other"
+	}
+	if _, problem := checkTexts(text{"writer", p.Writer, interlock.MaxNameBytes}); problem != "" {
+		return problem
+	}
+	return ""
+}
+
+// mayCommit says why a write is not admitted under its key's pattern, nil for none.
+// versioned says that the commit names a version for the key.
+func (e *Engine) mayCommit(p *policy, w *interlock.Write, versioned bool, leases []*request) *refusal {
+	if p == nil {
+		return nil
+	}
+	switch {
+	case p.Write == interlock.WriteVersion && w.Op != interlock.Add && !versioned:
+		return &refusal{code: interlock.CodeVersionRequired, key: w.Key, message: fmt.Sprintf(
+			"pattern %q demands that a commit names the version of %s that it is based on: read it first, and name its version among the reads", p.Name, w.Key,
+		)}
+	case p.Write == interlock.WriteLease && cover(leases, w.Key) == nil:
+		return &refusal{code: interlock.CodeLeaseRequired, key: w.Key, message: fmt.Sprintf(
+			"pattern %q demands a lease that claims %s, or a key above it, exclusively: acquire one, read the document again, and name the lease", p.Name, w.Key,
+		)}
+	case p.Write == interlock.WriteSingle && e.head.Actor != p.Writer:
+		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: fmt.Sprintf(
+			"pattern %q lets only %q commit to %s, and not %s: hand the change to that one", p.Name, p.Writer, w.Key, nameOrNobody(e.head.Actor),
+		)}
+	}
+	return nil
+}
+
+// cover gives the first of some leases that claims a key, or a key above it,
+// exclusively.
+func cover(leases []*request, key interlock.Key) *request {
+	for _, r := range leases {
+		for _, c := range r.claims {
+			if c.Mode == ex && (c.Key == key || isBelow(string(key), string(c.Key))) {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// namedLeases gives the leases in whose name a commit comes. If one of them is not in
+// its holder's hands, the command is refused and ok is false. To name one that is
+// offered takes it up.
+func (e *Engine) namedLeases(ids []interlock.LeaseID) (leases []*request, ok bool) {
+	for _, id := range ids {
+		r := e.findHeld(id)
+		switch {
+		case r == nil:
+			return nil, false
+		case r.isPutAside():
+			e.refuseParked(r)
+			return nil, false
+		case r.holdsOn() && r.share.member.phase == closed:
+			e.replyGone(r.share.member)
+			return nil, false
+		}
+		e.claim(r)
+		leases = append(leases, r)
+	}
+	return leases, true
+}
+
+// roomFor says why a commit's writes have no room, or nil. What does not make the
+// state larger always has.
+func (s *space) roomFor(writes []interlock.Write, made []made) *refusal {
+	more, bytes := 0, 0
+	for i := range writes {
+		d := s.docs.known[writes[i].Key]
+		if !d.isAbsent() {
+			more--
+			bytes -= d.now.weight()
+		}
+		if writes[i].Op != interlock.Delete {
+			more++
+			bytes += made[i].weight
+		}
+	}
+	if limit := within(interlock.MaxDocuments, s.settings.Quota.Documents); more > 0 && len(s.docs.present)+more > limit {
+		return &refusal{code: interlock.CodeTooManyDocuments, message: fmt.Sprintf(
+			"namespace %q has %d documents, and may have %d: delete some first", s.name, len(s.docs.present), limit,
+		)}
+	}
+	if limit := within(interlock.MaxStateBytes, s.settings.Quota.State); bytes > 0 && s.docs.bytes+bytes > limit {
+		return &refusal{code: interlock.CodeTooMuchState, message: fmt.Sprintf(
+			"namespace %q has documents of %d bytes, and may have %d: %d more do not fit, so delete some first", s.name, s.docs.bytes, limit, bytes,
+		)}
+	}
+	return nil
+}
