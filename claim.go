@@ -177,6 +177,7 @@ const (
 	MaxActionBytes   = 16 << 10            // of a canonical action
 	MaxResultBytes   = 64 << 10            // of an effect's result
 	MaxEffects       = 100_000             // a namespace remembers
+	MaxEffectBytes   = 256 << 20           // of their actions, results and reasons
 	EffectWindow     = 30 * 24 * time.Hour // how long a done effect is remembered
 	DefaultEffectTTL = time.Minute         // of a claim with neither a session nor a lease
 	MaxEffectTTL     = 24 * time.Hour

@@ -70,8 +70,9 @@ const (
 	// the first one of a document AsOf: since when all is known of it.
 	EvWritten EventKind = 20
 	// EvEffect: an effect was claimed, with ID and Blob (the canonical action), TTL or
-	// BaseID (its lease), Agent, Session, Flow and Actor; or the one with ID was settled:
-	// Op (the state, 0 for free), Note (its result, or the reason), Actor.
+	// BaseID (its lease), Agent, Session, Purpose (its public name), Flow, Actor and
+	// Generation (the attempt); or the one with ID was settled: Op (the state, 0 for
+	// free), Note (its result), Outcome (the reason), Agent, Session and Actor.
 	EvEffect EventKind = 21
 
 	// The kinds from here on stand in snapshots only.
@@ -193,7 +194,7 @@ type Event struct {
 	By         uint64
 	ByID       [16]byte // of that request
 
-	Generation uint64        // of a barrier: EvAdmitted; in a snapshot EvGranted
+	Generation uint64        // of a barrier: EvAdmitted; in a snapshot EvGranted; of an effect: EvEffect
 	Freed      bool          // EvParked
 	Queued     bool          // EvResumed; in a snapshot EvParked, and of others: the request was parked once, so Arrived counts
 	Arrived    time.Duration // in a snapshot: how long before At a request arrived that was parked once

@@ -44,6 +44,8 @@ func (e *Engine) evolve(ev *Event) error {
 		err = e.evolveRequest(ev)
 	case EvAdmitted, EvClaimed, EvAsked, EvParked, EvResumed, EvMoved, EvGrace, EvClosed, EvEnded, EvLeft, EvConverted, EvTomb:
 		err = e.evolveProgress(ev)
+	case EvEffect:
+		err = e.evolveDeed(ev)
 	case EvAnswered:
 	case EvCounters:
 		e.num, e.snum, e.fence, e.epoch = ev.Num, ev.Session, ev.Fence, ev.Epoch

@@ -83,6 +83,21 @@ func TestTextLimits(t *testing.T) {
 		{"note", interlock.MaxNoteBytes, interlock.CodeTooLong, engine.Done, func(x string) {
 			s.step(&engine.Release{Head: s.head(id), Lease: interlock.LeaseID(s.acquire(id, "note")), Note: x})
 		}},
+		{"action", interlock.MaxActionBytes, interlock.CodeTooLong, engine.Done, func(x string) {
+			s.step(&engine.ClaimEffect{Head: s.head(id), ID: s.id(), Action: x})
+		}},
+		{"effect's agent", interlock.MaxNameBytes, interlock.CodeTooLong, engine.Done, func(x string) {
+			s.step(&engine.ClaimEffect{Head: s.head(id), ID: s.id(), Action: "of an agent", Agent: x})
+		}},
+		{"effect's flow", interlock.MaxNameBytes, interlock.CodeTooLong, engine.Done, func(x string) {
+			s.step(&engine.ClaimEffect{Head: s.head(id), ID: s.id(), Action: "of a flow", Flow: x})
+		}},
+		{"result", interlock.MaxResultBytes, interlock.CodeTooLong, engine.Done, func(x string) {
+			s.settleEffect(s.claimEffect(fmt.Sprint("with a result", len(x))), interlock.EffectDone, `"`+x[2:]+`"`)
+		}},
+		{"effect's reason", interlock.MaxReasonBytes, interlock.CodeTooLong, engine.Done, func(x string) {
+			s.step(&engine.SettleEffect{Head: s.head(id), ID: s.claimEffect(fmt.Sprint("with a reason", len(x))), Reason: x})
+		}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -20,6 +20,7 @@ type answer struct {
 	fresh   bool             // about the request that this very command makes
 	reused  []*request       // Granted, and it is one of these
 	session *session
+	effect  func(*interlock.Effect) error // what is told of an effect
 }
 
 func refused(codes ...interlock.Code) answer { return answer{outcome: engine.Refused, codes: codes} }
@@ -59,6 +60,10 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.expectPark(c)
 	case *engine.Resume:
 		return m.expectResume(c)
+	case *engine.ClaimEffect:
+		return m.expectClaim(c)
+	case *engine.SettleEffect:
+		return m.expectSettling(c)
 	case *engine.SetPattern, *engine.Configure:
 		return refused(interlock.CodeInvalidPattern, "") // or Done: what is wrong with it the scripts say
 	case *engine.DropPattern:
@@ -341,6 +346,11 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 			return nil
 		}
 		return fmt.Errorf("want the answer %v %v, got %v", want.outcome, want.codes, effectText(got))
+	}
+	if want.effect != nil {
+		if err := want.effect(got.Effect); err != nil {
+			return err
+		}
 	}
 	switch got.Outcome {
 	case engine.Refused:

@@ -82,6 +82,8 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		m.asks = append(m.asks, asked{m.byNum(ev.Num), m.byNum(ev.By)})
 	case engine.EvPattern, engine.EvPatternDropped, engine.EvConfigured:
 		m.foldRules(cmd)
+	case engine.EvEffect:
+		m.foldDeed(cmd)
 	case engine.EvConverted:
 		m.open(m.made(cmd, 0))
 		m.convert(m.byNum(ev.Num), ev.Claims, ev.Fence)

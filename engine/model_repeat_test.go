@@ -18,6 +18,7 @@ type remembered struct {
 	outcome engine.Outcome
 	code    interlock.Code
 	num     uint64 // the request that it is about; 0 for none
+	effect  interlock.EffectID
 	at      engine.Time
 }
 
@@ -29,7 +30,7 @@ func repeatable(cmd engine.Command) bool {
 	switch cmd.(type) {
 	case *engine.Acquire, *engine.Release, *engine.Leave, *engine.Revoke, *engine.OpenSession,
 		*engine.Convert, *engine.Arrive, *engine.Park, *engine.Resume, *engine.Declare,
-		*engine.SetPattern, *engine.DropPattern, *engine.Configure:
+		*engine.SetPattern, *engine.DropPattern, *engine.Configure, *engine.ClaimEffect, *engine.SettleEffect:
 		return true
 	}
 	return false
@@ -59,6 +60,9 @@ func bodyOf(cmd engine.Command) string {
 			id.SetZero()
 		}
 	}
+	if _, ok := cmd.(*engine.ClaimEffect); ok {
+		plain.FieldByName("ID").SetZero()
+	}
 	return fmt.Sprintf("%T%+v", cmd, plain.Interface())
 }
 
@@ -74,6 +78,9 @@ func (m *model) remember(cmd engine.Command, ev *engine.Event) {
 	if r := m.byID(head.Namespace, ev.ID); a.num == 0 && r != nil {
 		a.num = r.num // a lease that the holder had already
 	}
+	if _, ok := cmd.(*engine.ClaimEffect); ok {
+		a.effect = ev.ID
+	}
 	m.answers = append(m.answers, a)
 }
 
@@ -84,6 +91,10 @@ func (m *model) expectRepeated(cmd engine.Command, known *remembered) answer {
 		return refused(interlock.CodeRequestIDReused)
 	}
 	r := m.byNum(known.num)
+	switch cmd.(type) {
+	case *engine.ClaimEffect, *engine.SettleEffect:
+		return m.expectDeedAgain(cmd, known)
+	}
 	switch {
 	case known.outcome == engine.Refused:
 		return refused(known.code)

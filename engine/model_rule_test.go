@@ -69,6 +69,8 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		return m.permitRules(cmd, ev)
 	case engine.EvConverted:
 		return m.permitConversion(cmd, ev)
+	case engine.EvEffect:
+		return m.permitDeed(cmd, ev)
 	case engine.EvAnswered:
 		if headOf(cmd).RequestID == "" && headOf(cmd).Seq == 0 {
 			return errors.New("the command has no request id")

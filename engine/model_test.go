@@ -260,6 +260,7 @@ type model struct {
 	patterns map[interlock.Namespace][]*interlock.Pattern
 	settings map[interlock.Namespace]interlock.Settings
 	buckets  map[place]*bucket
+	deeds    []*deed
 	inUse    map[place]int    // permits, after the last step
 	hopeful  bool             // see only
 	ranks    map[*request]int // priorities of the waiters, as they were after rankedAt events

@@ -36,6 +36,9 @@ func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, k
 				return fmt.Errorf("Key(%s, %s): %w", ns, key, err)
 			}
 		}
+		if err := m.checkDeeds(e, ns); err != nil {
+			return fmt.Errorf("EffectList(%s): %w", ns, err)
+		}
 		if err := m.checkWaits(e.Waits(ns), ns); err != nil {
 			return fmt.Errorf("Waits(%s): %w", ns, err)
 		}

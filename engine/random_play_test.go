@@ -11,7 +11,8 @@ import (
 // player turns ops into commands.
 type player struct {
 	*rig
-	asked []engine.Acquire // those with a request id
+	asked   []engine.Acquire     // those with a request id
+	claimed []engine.ClaimEffect // likewise
 }
 
 func pick[T any](r uint32, list []T) (one T, ok bool) {
@@ -73,6 +74,10 @@ func (p *player) play(o *op) error {
 		return p.resume(o)
 	case opConvert:
 		return p.convert(o)
+	case opClaimEffect:
+		return p.claimEffect(o)
+	case opSettleEffect:
+		return p.settleEffect(o)
 	case opSnapshot:
 		return p.snap()
 	case opRestart:

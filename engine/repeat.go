@@ -212,6 +212,12 @@ func (e *Engine) again(cmd Command, a *answered) {
 			e.reply(Done).Session = e.show(s)
 		}
 		return
+	case *ClaimEffect:
+		e.claimedAgain(c, a)
+		return
+	case *SettleEffect:
+		e.settledAgain(c, a)
+		return
 	}
 	if a.outcome == Granted || a.outcome == Queued {
 		e.followAgain(a, attach)
@@ -288,6 +294,9 @@ func (e *Engine) remember(cmd Command) {
 	if eff.Outcome == Queued {
 		id = eff.Ticket.ID // an earlier request's
 	}
+	if eff.Effect != nil {
+		id = eff.Effect.ID
+	}
 	e.ev = Event{Kind: EvAnswered, Namespace: h.Namespace, ID: id, Code: eff.Code, Message: eff.Message, Offer: eff.Lease.Reused, Version: eff.Version, Actor: h.Actor}
 	if e.tag(&e.ev, eff.Outcome); e.tagged {
 		e.emit(&e.ev)
@@ -299,7 +308,8 @@ func (e *Engine) remember(cmd Command) {
 // they change nothing, or the same thing again.
 func (h *Head) repeatable(cmd Command) bool {
 	switch cmd.(type) {
-	case *Acquire, *Convert, *Arrive, *Declare, *Park, *Resume, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure, *Commit:
+	case *Acquire, *Convert, *Arrive, *Declare, *Park, *Resume, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure, *Commit,
+		*ClaimEffect, *SettleEffect:
 		return h.RequestID != "" || h.Seq != 0
 	}
 	return false
@@ -386,6 +396,20 @@ func fingerprint(cmd Command) uint64 {
 	case *Commit:
 		p.number(14)
 		c.print(&p)
+	case *ClaimEffect:
+		p.number(15)
+		p.text(c.Agent)
+		p.text(c.Flow)
+		p.text(c.Action)
+		p.id(c.Lease)
+		p.number(uint64(c.TTL))
+	case *SettleEffect:
+		p.number(16)
+		p.id(c.ID)
+		p.text(string(c.Digest[:]))
+		p.number(uint64(c.State))
+		p.text(c.Result)
+		p.text(c.Reason)
 	}
 	return uint64(p)
 }

@@ -245,7 +245,9 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		case *engine.Heartbeat, *engine.Attach:
 			s.printf("alive %s until=%v", who, since(s.now.Add(e.Session.ExpiresIn)))
 		default:
-			if alone {
+			if e.Effect != nil {
+				s.printf("%s", s.effectLine(e.Effect))
+			} else if alone {
 				s.printf("ok")
 			}
 		}
@@ -254,6 +256,9 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 			s.printf("refused %s %s %s%s", asked, who, e.Code, s.endedBy(&e.Lease))
 		} else {
 			s.printf("%s%s", strings.Join(strings.Fields("refused "+who+" "+string(e.Code)+s.endedBy(&e.Lease)), " "), suffix)
+		}
+		if e.Effect != nil {
+			s.printf("  %s", s.effectLine(e.Effect))
 		}
 		if e.Conflict != nil {
 			for _, near := range e.Conflict.Nearest {
@@ -469,6 +474,8 @@ func (s *script) show(w *words) error {
 		for _, h := range s.e.AgentHolds(ns, w.get("agent")) {
 			s.printHolder(&h)
 		}
+	case w.has("effects"):
+		s.showEffects(ns, w)
 	case w.has("hot"):
 		for _, h := range s.e.Hot(ns, 10) {
 			s.printf("%s holders=%d waiters=%d", h.Key, h.Holders, h.Length)

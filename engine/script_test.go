@@ -51,6 +51,10 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	        [group=NAME:MIN:MAX ...] [ttl=D] [max_ttl=D] [grace=D] ... [allow=WHO:MODE,MODE ...]
 //	        [preempt=ask|revoke|never] [park=choice|keep|free|never] [on_deadlock=refuse|revoke]
 //	drop pattern=N     settings [strict_order] [open_keys] [near_misses] [keys=N] [leases=N] ... [each_leases=N] ...
+//	claim action=A holder=NAME [flow=F] [session=none] | fence=N [ttl=D] [actor=P] [id=R]
+//	        (sets out to do A, in the name of the lease with fence=N; its claimer knows it as e1, e2, ...)
+//	settle effect=eN | action=A [done [result=JSON] | unknown | undone] [reason="..."] [as=NAME] [id=R]
+//	show effects [in=STATE] [limit=N]
 //	show key=K | waits | state | keys [prefix=P] | agent=A | hot
 //
 // Every command takes ns=NAMESPACE. Names of tickets, t1, t2, ..., are given in
@@ -77,7 +81,7 @@ func runScript(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &script{rig: newRig(), actors: map[string]*actor{}, tickets: map[[16]byte]string{}, leases: map[interlock.Fence]*lease{}, nums: map[uint64]*lease{}}
+	s := &script{rig: newRig(), actors: map[string]*actor{}, tickets: map[[16]byte]string{}, effects: map[string]interlock.EffectID{}, leases: map[interlock.Fence]*lease{}, nums: map[uint64]*lease{}}
 	s.ticked = s.afterTick
 	if err := s.start(); err != nil {
 		t.Fatal(err)
@@ -144,6 +148,7 @@ type script struct {
 	lines   []string // what came of the commands since the last expectation
 	actors  map[string]*actor
 	tickets map[[16]byte]string
+	effects map[string]interlock.EffectID
 	leases  map[interlock.Fence]*lease
 	nums    map[uint64]*lease
 	changed bool
@@ -345,6 +350,10 @@ func (s *script) do(line string) (err error) {
 	case "limit":
 		err = s.tell(&engine.Limit{LowSpace: w.has("low_space"), Draining: w.has("draining")})
 		w.used["none"] = true
+	case "claim":
+		err = s.claimEffect(w)
+	case "settle":
+		err = s.settleEffect(w)
 	case "show":
 		err = s.show(w)
 	case "pattern":

@@ -116,6 +116,7 @@ func (s *snapshotter) space(sp *space) {
 		s.event(0, &Event{Kind: EvHolds, Namespace: sp.name, Purpose: class, Held: sp.holds[class]})
 	}
 	s.documents(sp)
+	s.deeds(sp)
 	s.answers(sp, sessions)
 }
 

@@ -24,6 +24,7 @@ type space struct {
 	goneWhy  map[interlock.SessionID]Reason
 	notes    noteList
 	ids      idWindow // of those who have no session
+	deeds    deeds
 	holds    map[string]time.Duration
 	torn     []*party // those that hold and wait, in the order of party.compare
 	leases   int
@@ -259,7 +260,7 @@ func (r *request) flowName() string {
 // request was refused.
 func (e *Engine) prune(name interlock.Namespace) {
 	s := e.spaces[name]
-	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.patterns) == 0 &&
+	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.patterns)+len(s.deeds.known) == 0 &&
 		s.docs.version == 0 && s.settings == (interlock.Settings{}) {
 		e.alarms.clear(&s.agenda.alarm)
 		delete(e.spaces, name)

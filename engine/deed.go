@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Deeds: what is done in the world outside and must not happen twice. To users it
+// is an effect, interlock.Effect; here that word is taken by what a step tells.
+//
+//	         ┌───── not done ─────┬───────────────┐
+//	         ▼                    │               │
+//	free ── claim ──► claimed ────┼───► unknown ──┤
+//	                              │               │
+//	                              └───► done ◄────┘
+//
+// A deed is known by the digest of its canonical action, so it is the same whoever
+// plans it. Whether its claimer still lives is not journaled: it follows from the
+// lease or the session in whose name it was claimed. So a death costs nothing here
+// and needs no timer: the deed is unknown from then on, until somebody who found out
+// what happened says so. Whatever goes wrong leads there, and not to a second go.
+
+// deed is what is remembered of one.
+type deed struct {
+	digest [32]byte
+	action string
+	id     interlock.EffectID
+	state  interlock.EffectState // as it was told; 0: it was not done, and may be claimed
+
+	// Who claimed it.
+	lease   interlock.LeaseID
+	session uint64
+	name    string // public, of the session
+	agent   string
+	flow    string
+	owner   string // the principal
+
+	claimed Time
+	ttl     time.Duration // of a claim with neither a lease nor a session
+	attempt uint64
+	settled Time // when it was last told what became of it
+	result  string
+	reason  string
+
+	seat int32       // in deeds.all
+	link link[*deed] // in one of the chains of deeds
+}
+
+func (d *deed) seatOf() *int32 { return &d.seat }
+
+// size is what it costs to remember.
+func (d *deed) size() int { return len(d.action) + len(d.result) + len(d.reason) }
+
+// deeds are those of a namespace.
+type deeds struct {
+	known  map[[32]byte]*deed
+	claims map[interlock.EffectID]*deed
+	all    roster[*deed]
+	done   chain[*deed] // in the order in which they were settled
+	free   chain[*deed] // likewise
+	bytes  int          // of all that is remembered of them
+}
+
+// chainOf gives the chain in which a deed in a state stands, nil for none.
+func (s *deeds) chainOf(state interlock.EffectState) *chain[*deed] {
+	switch state {
+	case interlock.EffectDone:
+		return &s.done
+	case 0:
+		return &s.free
+	}
+	return nil
+}
+
+// isPast reports whether d need not be remembered any more.
+func (d *deed) isPast(now Time) bool {
+	return (d.state == interlock.EffectDone || d.state == 0) && now.Sub(d.settled) >= interlock.EffectWindow
+}
+
+// at finds a deed by its digest.
+func (s *deeds) at(digest [32]byte, now Time) *deed {
+	if d := s.known[digest]; d != nil && !d.isPast(now) {
+		return d
+	}
+	return nil
+}
+
+// of finds a deed by its claimer's secret.
+func (s *deeds) of(id interlock.EffectID, now Time) *deed {
+	if d := s.claims[id]; d != nil && !d.isPast(now) {
+		return d
+	}
+	return nil
+}
+
+// forget drops those that are past.
+func (s *deeds) forget(now Time) {
+	for _, c := range []*chain[*deed]{&s.done, &s.free} {
+		for c.n > 0 && c.first.of.isPast(now) {
+			s.drop(c.first.of)
+		}
+	}
+}
+
+func (s *deeds) drop(d *deed) {
+	s.chainOf(d.state).remove(&d.link)
+	s.all.leave(d)
+	s.bytes -= d.size()
+	delete(s.known, d.digest)
+	delete(s.claims, d.id)
+}
+
+// full reports whether no other deed can be remembered: one that is free gives way.
+func (s *deeds) full(now Time) bool {
+	past := s.done.n > 0 && s.done.first.of.isPast(now)
+	return len(s.known) >= interlock.MaxEffects && !past && s.free.n == 0
+}
+
+// evolveDeed folds that a deed was claimed, or what became of it.
+func (e *Engine) evolveDeed(ev *Event) error {
+	s := &e.space(ev.Namespace).deeds
+	if len(ev.Blob) > 0 {
+		return s.claim(ev)
+	}
+	d, state := s.claims[ev.ID], interlock.EffectState(ev.Op)
+	if d == nil || state == interlock.EffectClaimed || state > interlock.EffectUnknown {
+		return errUnknown
+	}
+	if c := s.chainOf(d.state); c != nil {
+		c.remove(&d.link)
+	}
+	s.bytes -= d.size()
+	d.state, d.settled, d.result, d.reason = state, ev.At, ev.Note, ev.Outcome
+	s.bytes += d.size()
+	if c := s.chainOf(state); c != nil {
+		c.push(&d.link)
+	}
+	return nil
+}
+
+func (s *deeds) claim(ev *Event) error {
+	s.forget(ev.At)
+	digest := sha256.Sum256(ev.Blob)
+	d := s.known[digest]
+	switch {
+	case s.claims[ev.ID] != nil && s.claims[ev.ID] != d, d != nil && d.state != 0:
+		return fmt.Errorf("engine: effect %x is claimed twice", digest[:8])
+	case d != nil:
+		s.drop(d)
+	case len(s.known) >= interlock.MaxEffects && s.free.n > 0:
+		s.drop(s.free.first.of)
+	}
+	if s.known == nil {
+		s.known, s.claims = map[[32]byte]*deed{}, map[interlock.EffectID]*deed{}
+	}
+	d = &deed{
+		digest: digest, action: string(ev.Blob), id: ev.ID, state: interlock.EffectClaimed,
+		lease: ev.BaseID, session: ev.Session, name: ev.Purpose, agent: ev.Agent, flow: ev.Flow, owner: ev.Actor,
+		claimed: ev.At, ttl: ev.TTL, attempt: ev.Generation,
+	}
+	d.link.of = d
+	s.known[digest], s.claims[d.id] = d, d
+	s.all.enter(d)
+	s.bytes += d.size()
+	return nil
+}
+
+// deeds writes those of a namespace: first how each was claimed, then what became
+// of it, in the order in which the chains have it.
+func (s *snapshotter) deeds(sp *space) {
+	all := slices.SortedFunc(slices.Values(sp.deeds.all), byDigest)
+	for _, d := range all {
+		s.event(d.claimed, &Event{
+			Kind: EvEffect, Namespace: sp.name, ID: d.id, Blob: []byte(d.action), TTL: d.ttl, BaseID: d.lease,
+			Session: d.session, Purpose: d.name, Agent: d.agent, Flow: d.flow, Actor: d.owner, Generation: d.attempt,
+		})
+	}
+	for d := range sp.deeds.done.all {
+		s.settled(sp, d)
+	}
+	for d := range sp.deeds.free.all {
+		s.settled(sp, d)
+	}
+	for _, d := range all {
+		if d.state == interlock.EffectUnknown {
+			s.settled(sp, d)
+		}
+	}
+}
+
+func (s *snapshotter) settled(sp *space, d *deed) {
+	s.event(d.settled, &Event{Kind: EvEffect, Namespace: sp.name, ID: d.id, Op: uint8(d.state), Note: d.result, Outcome: d.reason})
+}

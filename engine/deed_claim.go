@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// claimEffect lets somebody set out to do something, unless it is done, or may be.
+func (e *Engine) claimEffect(c *ClaimEffect) {
+	sess, ok := e.caller()
+	if !ok {
+		return
+	}
+	if code, problem := checkClaimEffect(c); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	if problem := e.noRoomFor(c.Namespace); problem != "" {
+		e.refuse(interlock.CodeTooManyNamespaces, problem)
+		return
+	}
+	var lease *request
+	if !c.Lease.IsZero() {
+		if lease = e.findUsable(c.Lease); lease == nil {
+			return
+		}
+	}
+	who := e.claimer(c, sess, lease)
+	s := &e.space(c.Namespace).deeds
+	d := s.at(sha256.Sum256([]byte(c.Action)), e.now)
+	if d != nil && (d.state == interlock.EffectDone || e.lives(d) && d.isOf(who)) {
+		e.reply(Done).Effect = e.showDeed(d, d.isOf(who))
+		return
+	}
+	if d != nil && d.state != 0 {
+		e.refuseDeed(d, d.isOf(who))
+		return
+	}
+	if code, problem := e.closedFor(); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	if problem := s.tooMany(d, len(c.Action), e.now); problem != "" {
+		e.refuse(interlock.CodeTooManyEffects, problem)
+		return
+	}
+	if lease != nil {
+		e.claim(lease)
+	}
+	e.ev = Event{
+		Kind: EvEffect, Namespace: c.Namespace, ID: c.ID, Blob: []byte(c.Action), TTL: who.ttl, BaseID: who.lease,
+		Session: who.session, Purpose: who.name, Agent: who.agent, Flow: who.flow, Actor: c.Actor, Generation: 1,
+	}
+	if d != nil {
+		e.ev.Generation = d.attempt + 1
+	}
+	e.tag(&e.ev, Done)
+	e.emit(&e.ev)
+	e.reply(Done).Effect = e.showDeed(s.of(c.ID, e.now), true)
+}
+
+// claimer gives who claims a deed: the holder of the lease, where there is one.
+func (e *Engine) claimer(c *ClaimEffect, sess *session, lease *request) *deed {
+	d := &deed{id: c.ID, lease: c.Lease, agent: c.Agent}
+	switch {
+	case lease != nil:
+		d.agent, d.flow, sess = lease.agentName(), lease.flowName(), lease.session()
+	case sess != nil:
+		d.agent, d.flow = sess.agent, flowOr(c.Flow)
+	case c.TTL == 0:
+		d.ttl = interlock.DefaultEffectTTL
+	default:
+		d.ttl = c.TTL
+	}
+	if sess != nil {
+		d.session, d.name = sess.num, sess.name
+	}
+	return d
+}
+
+// isOf reports whether d was claimed by who claims now: by the same flow of a
+// session, in the name of the same lease, or by this very command.
+func (d *deed) isOf(who *deed) bool {
+	return d.id == who.id || d.session != 0 && d.session == who.session && d.flow == who.flow || !d.lease.IsZero() && d.lease == who.lease
+}
+
+// lives reports whether who claimed d may still be about to do it.
+func (e *Engine) lives(d *deed) bool {
+	if d.state != interlock.EffectClaimed {
+		return false
+	}
+	if !d.lease.IsZero() {
+		r := e.agenda.space.requests[d.lease]
+		return r != nil && !r.isOver()
+	}
+	if d.session != 0 {
+		s := e.byNum[d.session]
+		return s != nil && !s.dead
+	}
+	return e.now < d.claimed.Add(d.ttl)
+}
+
+// tooMany says why a deed cannot be claimed that is new or was not done, or "".
+func (s *deeds) tooMany(d *deed, size int, now Time) string {
+	switch {
+	case d == nil && s.full(now):
+		return fmt.Sprintf("%d effects are remembered, which is the limit: find out about those that are unknown", interlock.MaxEffects)
+	case d == nil && s.bytes+size > interlock.MaxEffectBytes:
+		return fmt.Sprintf("the effects that are remembered take %d bytes, of at most %d: find out about those that are unknown", s.bytes, interlock.MaxEffectBytes)
+	}
+	return ""
+}
+
+// refuseDeed refuses to let somebody do or settle what is in other hands, done, or
+// unknown.
+func (e *Engine) refuseDeed(d *deed, mine bool) {
+	code, problem := interlock.CodeEffectUnknown, "it may have happened, and nobody knows: find out where it would have, and reconcile it"
+	switch {
+	case e.lives(d):
+		code, problem = interlock.CodeEffectClaimed, "somebody is about to do this: wait for the result, and do not do it yourself"
+	case d.state == interlock.EffectDone:
+		code, problem = interlock.CodeEffectDone, "this is done, with another result than yours: see what was told first"
+	case d.state == 0:
+		code, problem = interlock.CodeEffectDone, "this was found not done: claim it, and do it"
+	}
+	e.refuse(code, problem).Effect = e.showDeed(d, mine)
+}
+
+// claimedAgain answers a claim that was answered before with how the deed stands by
+// now.
+func (e *Engine) claimedAgain(c *ClaimEffect, a *answered) {
+	s := &e.spaces[c.Namespace].deeds
+	d := s.of(a.id, e.now)
+	if a.id == (interlock.EffectID{}) { // it was done by somebody else
+		d = s.at(sha256.Sum256([]byte(c.Action)), e.now)
+	}
+	switch {
+	case d == nil:
+		e.refuse(interlock.CodeUnknownEffect, "this claim is over and forgotten, or somebody found that nothing was done and claimed it anew: claim it again")
+	case d.state == interlock.EffectDone, e.lives(d):
+		e.reply(Done).Effect = e.showDeed(d, d.id == a.id)
+	default:
+		e.refuseDeed(d, d.id == a.id)
+	}
+}
+
+// settleEffect takes in what became of a deed.
+func (e *Engine) settleEffect(c *SettleEffect) {
+	if code, problem := checkSettleEffect(c); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	mine := !c.ID.IsZero()
+	d := e.settling(c)
+	switch {
+	case d == nil:
+		e.refuse(interlock.CodeUnknownEffect, "no effect was claimed by this name, or it is forgotten, or was claimed anew since: ask for the action's effect")
+		return
+	case d.state == c.State && d.result == c.Result && d.reason == c.Reason:
+		e.reply(Done).Effect = e.showDeed(d, mine)
+		return
+	case d.state == interlock.EffectDone, !mine && (d.state == 0 || e.lives(d)):
+		e.refuseDeed(d, mine)
+		return
+	}
+	s := &e.agenda.space.deeds
+	if more := len(c.Result) + len(c.Reason) - len(d.result) - len(d.reason); more > 0 && s.bytes+more > interlock.MaxEffectBytes {
+		e.refuse(interlock.CodeTooManyEffects, fmt.Sprintf(
+			"the effects that are remembered take %d bytes, of at most %d: settle it with less text", s.bytes, interlock.MaxEffectBytes,
+		))
+		return
+	}
+	e.ev = Event{
+		Kind: EvEffect, Namespace: c.Namespace, ID: d.id, Op: uint8(c.State), Note: c.Result, Outcome: c.Reason, Actor: c.Actor,
+	}
+	if sess := e.scope(); sess != nil {
+		e.ev.Session, e.ev.Agent = sess.num, sess.agent
+	}
+	e.tag(&e.ev, Done)
+	e.emit(&e.ev)
+	e.reply(Done).Effect = e.showDeed(d, mine)
+}
+
+// settledAgain answers what was answered before, with all that is still known.
+func (e *Engine) settledAgain(c *SettleEffect, a *answered) {
+	s := &e.spaces[c.Namespace].deeds
+	d := s.of(a.id, e.now)
+	if d != nil && d.state == c.State {
+		e.reply(Done).Effect = e.showDeed(d, d.id == c.ID)
+		return
+	}
+	e.reply(Done).Effect = &interlock.Effect{Digest: c.Digest, ID: c.ID, State: c.State, Result: c.Result, Reason: c.Reason}
+}
+
+// settling finds the deed that a command is about.
+func (e *Engine) settling(c *SettleEffect) *deed {
+	s := e.spaces[c.Namespace]
+	switch {
+	case s == nil:
+		return nil
+	case c.ID.IsZero():
+		return s.deeds.at(c.Digest, e.now)
+	}
+	return s.deeds.of(c.ID, e.now)
+}
+
+func checkClaimEffect(c *ClaimEffect) (interlock.Code, string) {
+	if problem := checkNamespace(c.Namespace); problem != "" {
+		return interlock.CodeInvalidNamespace, problem
+	}
+	switch {
+	case c.Action == "":
+		return interlock.CodeInvalidRequest, "an effect is known by its action: say what is to be done"
+	case c.TTL < 0 || c.TTL > interlock.MaxEffectTTL:
+		return interlock.CodeInvalidTTL, fmt.Sprintf("ttl %v is not between 0 and %v", c.TTL, time.Duration(interlock.MaxEffectTTL))
+	}
+	return checkTexts(
+		text{"action", c.Action, interlock.MaxActionBytes}, text{"agent", c.Agent, interlock.MaxNameBytes},
+		text{"flow", c.Flow, interlock.MaxNameBytes},
+	)
+}
+
+func checkSettleEffect(c *SettleEffect) (interlock.Code, string) {
+	byID, byDigest := !c.ID.IsZero(), c.Digest != [32]byte{}
+	problem := ""
+	switch {
+	case byID == byDigest:
+		problem = "an effect is named by its claimer's id, or by its digest: give one of both"
+	case c.State == interlock.EffectClaimed || c.State > interlock.EffectUnknown:
+		problem = "an effect is settled as done, as unknown, or as not done"
+	case byDigest && c.State == interlock.EffectUnknown:
+		problem = "it is unknown already: find out whether it happened"
+	case c.Result != "" && c.State != interlock.EffectDone:
+		problem = "only what was done has a result"
+	case c.Result != "" && !json.Valid([]byte(c.Result)):
+		problem = "the result is not JSON"
+	}
+	if problem != "" {
+		return interlock.CodeInvalidRequest, problem
+	}
+	return checkTexts(text{"result", c.Result, interlock.MaxResultBytes}, text{"reason", c.Reason, interlock.MaxReasonBytes})
+}

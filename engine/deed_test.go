@@ -1,0 +1,133 @@
+package engine_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// claimEffect claims an action in nobody's name, and gives the claimer's id.
+func (s *stand) claimEffect(action string) interlock.EffectID {
+	id := s.id()
+	s.step(&engine.ClaimEffect{Head: s.head(interlock.SessionID{}), ID: id, Action: action})
+	return id
+}
+
+// settleEffect says what became of an effect.
+func (s *stand) settleEffect(id interlock.EffectID, state interlock.EffectState, result string) {
+	s.step(&engine.SettleEffect{Head: s.head(interlock.SessionID{}), ID: id, State: state, Result: result})
+}
+
+// knows fails unless an effect is remembered, or is not.
+func (s *stand) knows(t *testing.T, action string, want bool) {
+	t.Helper()
+	if _, ok := s.e.Effect(s.head(interlock.SessionID{}).Namespace, sha256.Sum256([]byte(action))); ok != want {
+		t.Errorf("the effect of %q is remembered: %v, want %v", action, ok, want)
+	}
+}
+
+// TestEffectLimit: a namespace remembers so many effects and no more. One that was not
+// done gives way to the next, none of the others does.
+func TestEffectLimit(t *testing.T) {
+	s := newStand()
+	var first, second interlock.EffectID
+	for i := range interlock.MaxEffects {
+		id := s.claimEffect(fmt.Sprint(i))
+		s.want(t, engine.Done)
+		switch i {
+		case 0:
+			first = id
+		case 1:
+			second = id
+		}
+	}
+	s.claimEffect("more")
+	s.refusedWith(t, interlock.CodeTooManyEffects)
+	s.settleEffect(first, interlock.EffectDone, "")
+	s.claimEffect("more")
+	s.refusedWith(t, interlock.CodeTooManyEffects)
+	s.settleEffect(second, 0, "")
+	s.claimEffect("more")
+	s.want(t, engine.Done)
+	s.knows(t, "0", true)
+	s.knows(t, "1", false)
+	s.knows(t, "more", true)
+	s.now = s.now.Add(interlock.EffectWindow) // what was done is past
+	s.claimEffect("even more")
+	s.want(t, engine.Done)
+	s.knows(t, "0", false)
+	s.settleEffect(first, 0, "")
+	s.refusedWith(t, interlock.CodeUnknownEffect)
+}
+
+// TestEffectBytes: what effects are remembered with has a limit, too. Who has reached it
+// may still say that something was done.
+func TestEffectBytes(t *testing.T) {
+	s := newStand()
+	result := `"` + strings.Repeat("x", interlock.MaxResultBytes-2) + `"`
+	bytes := 0
+	for i := 0; ; i++ {
+		action := fmt.Sprint(i)
+		id := s.claimEffect(action)
+		s.want(t, engine.Done)
+		s.settleEffect(id, interlock.EffectDone, result)
+		if bytes += len(action) + len(result); bytes > interlock.MaxEffectBytes {
+			s.refusedWith(t, interlock.CodeTooManyEffects)
+			s.settleEffect(id, interlock.EffectDone, "")
+			s.want(t, engine.Done)
+			break
+		}
+		s.want(t, engine.Done)
+	}
+	s.claimEffect(strings.Repeat("x", interlock.MaxActionBytes))
+	s.want(t, engine.Done) // there is room for less than a result
+	for i := range interlock.MaxResultBytes / interlock.MaxActionBytes {
+		s.claimEffect(strings.Repeat("x", interlock.MaxActionBytes-1) + fmt.Sprint(i))
+	}
+	s.refusedWith(t, interlock.CodeTooManyEffects)
+}
+
+// TestEffectList: a list of effects goes on where the last one ended, and stops before
+// it has more text than an answer takes.
+func TestEffectList(t *testing.T) {
+	const effects = 500
+	s := newStand()
+	result := `"` + strings.Repeat("x", interlock.MaxResultBytes-2) + `"`
+	ns := s.head(interlock.SessionID{}).Namespace
+	for i := range effects {
+		s.settleEffect(s.claimEffect(fmt.Sprint(i)), interlock.EffectDone, result)
+		s.want(t, engine.Done)
+	}
+	var after [32]byte
+	for n := 0; ; {
+		l := &engine.EffectList{Namespace: ns, After: after}
+		looks := 1
+		for !l.Look(s.e) {
+			looks++
+		}
+		if looks != 2 {
+			t.Errorf("it took %d looks, want 2 of 256 effects", looks)
+		}
+		size := 0
+		for _, f := range l.Rows {
+			if string(f.Digest[:]) <= string(after[:]) {
+				t.Fatalf("effect %x comes after %x", f.Digest, after)
+			}
+			after = f.Digest
+			size += len(f.Action) + len(f.Result)
+		}
+		if n += len(l.Rows); size > interlock.MaxReadBytes || len(l.Rows) == 0 {
+			t.Fatalf("%d effects with %d bytes in one answer", len(l.Rows), size)
+		}
+		if !l.More {
+			if n != effects {
+				t.Errorf("%d effects were listed, want %d", n, effects)
+			}
+			return
+		}
+	}
+}

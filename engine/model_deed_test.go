@@ -1,0 +1,273 @@
+package engine_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// deed is an effect in the world outside, as the model knows it.
+type deed struct {
+	ns      interlock.Namespace
+	action  string
+	id      interlock.EffectID
+	told    interlock.EffectState // 0: it was not done
+	lease   *request
+	session *session
+	agent   string
+	flow    string
+	claimed engine.Time
+	ttl     time.Duration
+	attempt int
+	settled engine.Time
+	result  string
+	reason  string
+}
+
+// state is what is known of d by now: nobody knows about the dead.
+func (d *deed) state(now engine.Time) interlock.EffectState {
+	lives := now < d.claimed.Add(d.ttl)
+	switch {
+	case d.lease != nil:
+		lives = d.lease.phase != closed && d.lease.phase != over
+	case d.session != nil:
+		lives = !d.session.ended
+	}
+	if d.told == interlock.EffectClaimed && !lives {
+		return interlock.EffectUnknown
+	}
+	return d.told
+}
+
+// deed finds what is remembered of an effect, as wanted.
+func (m *model) deed(ns interlock.Namespace, wanted func(*deed) bool) *deed {
+	for _, d := range m.deeds {
+		past := (d.told == 0 || d.told == interlock.EffectDone) && m.now.Sub(d.settled) >= interlock.EffectWindow
+		if d.ns == ns && !past && wanted(d) {
+			return d
+		}
+	}
+	return nil
+}
+
+func (m *model) deedOf(ns interlock.Namespace, action string) *deed {
+	return m.deed(ns, func(d *deed) bool { return d.action == action })
+}
+
+// claimed is the deed that c would make.
+func (m *model) claimed(c *engine.ClaimEffect) *deed {
+	d := &deed{
+		ns: c.Namespace, action: c.Action, id: c.ID, told: interlock.EffectClaimed, agent: c.Agent, claimed: m.now,
+		session: m.sessionByID(c.Namespace, c.Session), lease: m.byID(c.Namespace, c.Lease), attempt: 1,
+	}
+	if d.lease != nil {
+		d.session, d.flow, d.agent = d.lease.session, d.lease.flow(), m.agentOf(d.lease)
+	} else if d.session != nil {
+		if d.flow, d.agent = c.Flow, d.session.agent; d.flow == "" {
+			d.flow = "main"
+		}
+	} else if d.ttl = c.TTL; d.ttl == 0 {
+		d.ttl = interlock.DefaultEffectTTL
+	}
+	if before := m.deedOf(c.Namespace, c.Action); before != nil {
+		d.attempt += before.attempt
+	}
+	return d
+}
+
+// sameClaimer reports whether it is the claimer of d who asks for it again.
+func sameClaimer(d, again *deed) bool {
+	return d.session != nil && d.session == again.session && d.flow == again.flow || d.lease != nil && d.lease == again.lease || d.id == again.id
+}
+
+func (m *model) expectClaim(c *engine.ClaimEffect) answer {
+	if s := m.sessionByID(c.Namespace, c.Session); !c.Session.IsZero() && s == nil {
+		return refused(interlock.CodeUnknownSession)
+	} else if s != nil && s.ended {
+		return refused(interlock.CodeSessionEnded)
+	}
+	switch {
+	case c.Action == "":
+		return refused(interlock.CodeInvalidRequest)
+	case c.TTL < 0 || c.TTL > interlock.MaxEffectTTL:
+		return refused(interlock.CodeInvalidTTL)
+	}
+	if c.Lease.IsZero() {
+		return m.expectDeed(m.claimed(c))
+	}
+	return m.withHeld(&c.Head, c.Lease, func(*request) answer { return m.expectDeed(m.claimed(c)) })
+}
+
+// expectDeed is the answer to who sets out to do d.
+func (m *model) expectDeed(d *deed) answer {
+	old := m.deedOf(d.ns, d.action)
+	if old == nil || old.told == 0 {
+		return answer{outcome: engine.Done, effect: func(f *interlock.Effect) error { return m.checkDeed(f, m.deedOf(d.ns, d.action), true) }}
+	}
+	mine := sameClaimer(old, d)
+	want := answer{outcome: engine.Done, effect: func(f *interlock.Effect) error { return m.checkDeed(f, old, mine) }}
+	if code := otherDeed[old.state(m.now)]; code != "" && !(mine && code == interlock.CodeEffectClaimed) {
+		want.outcome, want.codes = engine.Refused, []interlock.Code{code}
+	}
+	return want
+}
+
+// otherDeed says why somebody else must not do it.
+var otherDeed = map[interlock.EffectState]interlock.Code{
+	interlock.EffectClaimed: interlock.CodeEffectClaimed, interlock.EffectUnknown: interlock.CodeEffectUnknown,
+}
+
+// meant is the deed that c settles, and whether its claimer does.
+func (m *model) meant(c *engine.SettleEffect) (d *deed, mine bool) {
+	return m.deed(c.Namespace, func(d *deed) bool {
+		return d.id == c.ID || c.ID.IsZero() && sha256.Sum256([]byte(d.action)) == c.Digest
+	}), !c.ID.IsZero()
+}
+
+func (m *model) expectSettling(c *engine.SettleEffect) answer {
+	if c.ID.IsZero() == (c.Digest == [32]byte{}) || c.State == interlock.EffectClaimed || c.State > interlock.EffectUnknown ||
+		c.State == interlock.EffectUnknown && c.ID.IsZero() || c.Result != "" && (c.State != interlock.EffectDone || !json.Valid([]byte(c.Result))) {
+		return refused(interlock.CodeInvalidRequest)
+	}
+	d, mine := m.meant(c)
+	if d == nil {
+		return refused(interlock.CodeUnknownEffect)
+	}
+	want := answer{outcome: engine.Done, effect: func(f *interlock.Effect) error { return m.checkDeed(f, d, mine) }}
+	same := d.told == c.State && d.result == c.Result && d.reason == c.Reason
+	switch state := d.state(m.now); {
+	case same:
+	case state == interlock.EffectDone, !mine && state == 0:
+		want.outcome, want.codes = engine.Refused, []interlock.Code{interlock.CodeEffectDone}
+	case !mine && state == interlock.EffectClaimed:
+		want.outcome, want.codes = engine.Refused, []interlock.Code{interlock.CodeEffectClaimed}
+	}
+	return want
+}
+
+// expectDeedAgain is the answer to a claim or a settlement that was answered before.
+func (m *model) expectDeedAgain(cmd engine.Command, known *remembered) answer {
+	switch c := cmd.(type) {
+	case *engine.SettleEffect:
+		return answer{outcome: engine.Done, effect: func(f *interlock.Effect) error {
+			if f == nil || f.State != c.State || f.ID != c.ID {
+				return fmt.Errorf("it was settled as %v, and not %+v", c.State, f)
+			}
+			return nil
+		}}
+	case *engine.ClaimEffect:
+		d := m.deed(c.Namespace, func(d *deed) bool { return d.id == known.effect })
+		if known.effect.IsZero() {
+			d = m.deedOf(c.Namespace, c.Action)
+		}
+		if d == nil {
+			return refused(interlock.CodeUnknownEffect)
+		}
+		want := answer{outcome: engine.Done, effect: func(f *interlock.Effect) error { return m.checkDeed(f, d, d.id == known.effect) }}
+		switch state := d.state(m.now); state {
+		case interlock.EffectUnknown:
+			want.outcome, want.codes = engine.Refused, []interlock.Code{otherDeed[state]}
+		case 0:
+			want.outcome, want.codes = engine.Refused, []interlock.Code{interlock.CodeEffectDone}
+		}
+		return want
+	}
+	return answer{}
+}
+
+// checkDeed compares what is told of an effect.
+func (m *model) checkDeed(f *interlock.Effect, d *deed, mine bool) error {
+	switch {
+	case f == nil || d == nil:
+		return fmt.Errorf("want the effect %+v, got %+v", d, f)
+	case f.Action != d.action || f.Digest != sha256.Sum256([]byte(d.action)) || f.State != d.state(m.now) || f.Attempt != d.attempt:
+		return fmt.Errorf("want %v of attempt %d, got %+v", d.state(m.now), d.attempt, f)
+	case f.Agent != d.agent || f.Flow != d.flow || f.Age != m.now.Sub(d.claimed) || d.session != nil && f.Session != d.session.name:
+		return fmt.Errorf("want one claimed by %s/%s at %d, got %+v", d.agent, d.flow, d.claimed, f)
+	case mine != (f.ID == d.id), !mine && !f.ID.IsZero():
+		return fmt.Errorf("the claimer's secret is %v, and %v is told (mine: %v)", d.id, f.ID, mine)
+	case f.Result != d.result || d.settled > 0 && (f.Reason != d.reason || f.Settled != m.now.Sub(d.settled)):
+		return fmt.Errorf("want the result %q, the reason %q, got %+v", d.result, d.reason, f)
+	case (f.State == interlock.EffectUnknown && d.told == interlock.EffectClaimed) != (f.Reason != "" && d.settled == 0):
+		return fmt.Errorf("it is not said why it is unknown: %+v", f)
+	case (f.ExpiresIn > 0) != (d.ttl > 0 && f.State == interlock.EffectClaimed):
+		return fmt.Errorf("it is claimed for %v, and %v is told", d.ttl, f.ExpiresIn)
+	}
+	return nil
+}
+
+func (m *model) permitDeed(cmd engine.Command, ev *engine.Event) error {
+	switch c := cmd.(type) {
+	case *engine.ClaimEffect:
+		d := m.claimed(c)
+		if old := m.deedOf(c.Namespace, c.Action); old != nil && old.told != 0 {
+			return fmt.Errorf("it is %v already", old.state(m.now))
+		}
+		if string(ev.Blob) != c.Action || ev.ID != c.ID || ev.Generation != uint64(d.attempt) || ev.Agent != d.agent || ev.Flow != d.flow || ev.TTL != d.ttl {
+			return fmt.Errorf("want the claim %+v", d)
+		}
+		return nil
+	case *engine.SettleEffect:
+		d, mine := m.meant(c)
+		switch {
+		case d == nil || ev.ID != d.id || len(ev.Blob) > 0:
+			return fmt.Errorf("nobody settles %+v", d)
+		case d.told == interlock.EffectDone:
+			return errors.New("it is done")
+		case !mine && d.state(m.now) != interlock.EffectUnknown:
+			return fmt.Errorf("only its claimer may settle what is %v", d.state(m.now))
+		case ev.Op != uint8(c.State) || ev.Note != c.Result || ev.Outcome != c.Reason:
+			return fmt.Errorf("it was told to be %v", c.State)
+		}
+		return nil
+	}
+	return errors.New("nobody claims or settles an effect")
+}
+
+func (m *model) foldDeed(cmd engine.Command) {
+	switch c := cmd.(type) {
+	case *engine.ClaimEffect:
+		d := m.claimed(c)
+		m.deeds = slices.DeleteFunc(m.deeds, func(old *deed) bool { return old.ns == d.ns && old.action == d.action })
+		m.deeds = append(m.deeds, d)
+	case *engine.SettleEffect:
+		d, _ := m.meant(c)
+		d.told, d.settled, d.result, d.reason = c.State, m.now, c.Result, c.Reason
+	}
+}
+
+// checkDeeds compares the list of effects.
+func (m *model) checkDeeds(e *engine.Engine, ns interlock.Namespace) error {
+	var want []*deed
+	for _, d := range m.deeds {
+		if d == m.deedOf(ns, d.action) {
+			want = append(want, d)
+		}
+	}
+	slices.SortFunc(want, func(a, b *deed) int {
+		x, y := sha256.Sum256([]byte(a.action)), sha256.Sum256([]byte(b.action))
+		return bytes.Compare(x[:], y[:])
+	})
+	list := &engine.EffectList{Namespace: ns}
+	for !list.Look(e) {
+	}
+	if len(list.Rows) != len(want) || list.More {
+		return fmt.Errorf("%d effects are listed, want %d", len(list.Rows), len(want))
+	}
+	for i := range want {
+		if err := m.checkDeed(&list.Rows[i], want[i], false); err != nil {
+			return err
+		}
+		if f, ok := e.Effect(ns, list.Rows[i].Digest); !ok || f != list.Rows[i] {
+			return fmt.Errorf("the effect %x is listed as %+v, and shown as %+v", f.Digest, list.Rows[i], f)
+		}
+	}
+	return nil
+}
