@@ -42,7 +42,7 @@ func (e *Engine) revoke(c *Revoke) {
 
 func (e *Engine) checkFence(c *CheckFence) {
 	_, c.Key = e.spaces[c.Namespace].fit(c.Key)
-	if e.holderOf(c.Key, c.Fence, true) == nil {
+	if keyProblem(string(c.Key)) != "" || e.holderOf(c.Key, c.Fence, true) == nil {
 		e.refuseFence(c.Key, c.Fence)
 		return
 	}

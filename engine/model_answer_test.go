@@ -99,6 +99,9 @@ func (m *model) expect(cmd engine.Command) answer {
 			return answer{} // nobody can know that fence yet
 		}
 		write := interlock.Claim{Key: m.spell(c.Namespace, c.Key), Mode: interlock.Exclusive}
+		if _, err := engine.ParseKey(string(write.Key)); err != nil {
+			return refused(interlock.CodeInvalidKey)
+		}
 		r := m.leaseAt(c.Namespace, c.Fence, func(have interlock.Claim) bool { return covers(have, write) })
 		if r != nil && (r.member == nil || r.member.phase != closed) {
 			return answer{outcome: engine.Done}
