@@ -1,0 +1,234 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Demand says what a route wants of its callers.
+type Demand string
+
+const (
+	// DemandLease wants the id of a live lease that may write the route's key.
+	DemandLease Demand = "lease"
+	// DemandOpen wants nothing: whoever reaches the proxy may call.
+	DemandOpen Demand = "open"
+)
+
+// Config is what the file of the guard says. The zero value of each field works,
+// except that there must be routes.
+type Config struct {
+	// Routes are tried in order; the first whose path and method fit counts. What no
+	// route fits is refused.
+	Routes []Route `json:"routes"`
+
+	// Credential is what the API is shown; without one it is shown nothing.
+	Credential *Credential `json:"credential"`
+
+	// Hosts are further names by which the proxy may be addressed. Loopback names and
+	// addresses may always be used; a web page that a person opened must not reach
+	// the API by a name of its own.
+	Hosts []string `json:"hosts"`
+
+	// MaxBodyBytes bounds the body of a call; 0 means 10 MiB.
+	MaxBodyBytes int64 `json:"max_body_bytes"`
+	// TimeoutMS bounds a call in all, in milliseconds; 0 means 60 s. A call of the next
+	// holder may have to wait for so long.
+	TimeoutMS int64 `json:"timeout_ms"`
+	// MaxCalls bounds the calls at a time; 0 means 1,024.
+	MaxCalls int `json:"max_calls"`
+}
+
+// Route says what calls of one shape are about, and what they need.
+type Route struct {
+	// Methods are those that the route is for; "*" stands for all.
+	Methods []string `json:"methods"`
+	// Path is a path with variables: {name} stands for one segment, {name:int} for a
+	// decimal number without leading zeros, {name...} at the end for all that follow.
+	Path string `json:"path"`
+	// Key is the key that a call is about, with the path's variables: account:{id}.
+	Key    string `json:"key"`
+	Demand Demand `json:"demand"`
+	// TimeoutMS is the route's own, such as a longer one for a stream.
+	TimeoutMS int64 `json:"timeout_ms"`
+}
+
+// Credential is a secret that the proxy adds, and where it comes from. One of File
+// and Env is required.
+type Credential struct {
+	Header string `json:"header"` // "" means Authorization
+	Scheme string `json:"scheme"` // stands before the secret: Bearer
+	File   string `json:"file"`   // from the directory of the configuration
+	Env    string `json:"env"`    // the name of an environment variable
+
+	secret, value string // value is what the header gets
+}
+
+const (
+	defaultMaxBody  = 10 << 20
+	defaultTimeout  = time.Minute
+	defaultMaxCalls = 1024
+	maxTimeout      = 24 * time.Hour
+	maxConfigBytes  = 1 << 20
+)
+
+// Load reads a configuration and the credential that it names. It is strict: what is
+// not understood is an error, because a rule with a misspelled field guards nothing.
+func Load(path string) (*Config, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > maxConfigBytes {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, maxConfigBytes)
+	}
+	cfg := &Config{}
+	if err := decodeStrict(content, cfg); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if cfg.Credential != nil {
+		if err := cfg.Credential.read(filepath.Dir(path)); err != nil {
+			return nil, fmt.Errorf("%s: credential: %w", path, err)
+		}
+	}
+	if _, err := cfg.rules(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return cfg, nil
+}
+
+// rules checks the configuration.
+func (c *Config) rules() (rules []*rule, err error) {
+	if len(c.Routes) == 0 {
+		return nil, errors.New("routes: there are none, so every call would be refused")
+	}
+	if c.MaxBodyBytes < 0 || c.MaxCalls < 0 {
+		return nil, errors.New("max_body_bytes and max_calls cannot be negative")
+	}
+	if err := checkTimeout(c.TimeoutMS); err != nil {
+		return nil, err
+	}
+	for i := range c.Routes {
+		rule, err := c.Routes[i].rule()
+		if err != nil {
+			return nil, fmt.Errorf("routes[%d]: %w", i, err)
+		}
+		rules = append(rules, rule)
+	}
+	return rules, nil
+}
+
+func (r *Route) rule() (*rule, error) {
+	if len(r.Methods) == 0 {
+		return nil, errors.New(`methods: name some, such as ["GET"], or ["*"]`)
+	}
+	for _, m := range r.Methods {
+		if m != "*" && (!isToken(m) || m != strings.ToUpper(m)) {
+			return nil, fmt.Errorf("methods: %q is no method: write it in capitals", m)
+		}
+		if slices.Contains(neverMethods, m) {
+			return nil, fmt.Errorf("methods: %s cannot be guarded", m)
+		}
+	}
+	switch r.Demand {
+	case DemandLease:
+		if r.Key == "" {
+			return nil, errors.New("key: say which key the lease must cover, such as account:{id}")
+		}
+	case DemandOpen:
+	case "":
+		return nil, errors.New("demand: say lease, or open for what anybody may call")
+	default:
+		return nil, fmt.Errorf("demand: %q: want lease or open", r.Demand)
+	}
+	if err := checkTimeout(r.TimeoutMS); err != nil {
+		return nil, err
+	}
+	return newRule(*r)
+}
+
+// neverMethods open a tunnel, or send credentials back.
+var neverMethods = []string{http.MethodConnect, http.MethodTrace}
+
+func checkTimeout(ms int64) error {
+	if ms < 0 || ms > maxTimeout.Milliseconds() {
+		return fmt.Errorf("timeout_ms: want at most %d, and nothing negative", maxTimeout.Milliseconds())
+	}
+	return nil
+}
+
+// timeout is that of a route.
+func (c *Config) timeout(r *rule) time.Duration {
+	for _, ms := range []int64{r.TimeoutMS, c.TimeoutMS} {
+		if ms > 0 {
+			return time.Duration(ms) * time.Millisecond
+		}
+	}
+	return defaultTimeout
+}
+
+// read gets the secret. No error shows any of it.
+func (c *Credential) read(dir string) error {
+	if c.Header == "" {
+		c.Header = "Authorization"
+	}
+	c.Header = http.CanonicalHeaderKey(c.Header)
+	switch {
+	case !isToken(c.Header) || strings.HasPrefix(c.Header, headerPrefix) || c.Header == "Host":
+		return fmt.Errorf("header %q cannot be used", c.Header)
+	case (c.File == "") == (c.Env == ""):
+		return errors.New("give one of file and env")
+	case c.Scheme != "" && !isToken(c.Scheme):
+		return fmt.Errorf("scheme %q is none: such as Bearer", c.Scheme)
+	}
+	secret := ""
+	if c.Env != "" {
+		secret = os.Getenv(c.Env)
+	} else {
+		path := c.File
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		secret = string(content)
+	}
+	secret = strings.TrimSpace(secret)
+	if secret == "" || strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return errors.New("it is empty, or has characters that no header can have")
+	}
+	c.secret, c.value = secret, secret
+	if c.Scheme != "" {
+		c.value = c.Scheme + " " + secret
+	}
+	return nil
+}
+
+// String and GoString keep the secret out of whatever prints a configuration.
+func (c *Credential) String() string   { return c.Header + " (not shown)" }
+func (c *Credential) GoString() string { return c.String() }
+
+// isToken reports whether s can be a header's name or a method (RFC 9110).
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+	})
+}
+
+// Headers of the proxy's own. The first two come from callers.
+const (
+	headerPrefix  = "Interlock-"
+	headerLease   = "Interlock-Lease"
+	headerFence   = "Interlock-Fence"
+	headerKey     = "Interlock-Key"
+	headerAgent   = "Interlock-Agent"
+	headerRefused = "Interlock-Refused"
+)

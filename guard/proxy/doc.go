@@ -1,0 +1,26 @@
+// Package proxy is the guard of an HTTP API: a reverse proxy that agents call in
+// place of the API, with their lease in a header, and that alone has the API's
+// credential.
+//
+//	agent ── Interlock-Lease ──► proxy ── credential, Interlock-Fence ──► API
+//	                               │
+//	                               └─ is it live? does it cover the key? ──► Interlock
+//
+// A [Config] says which method and path is about which key. For a route that demands
+// a lease the proxy asks Interlock, at every call, whether the lease is live and may
+// write the key. Then it waits its turn: of one key, calls under one fence alone are
+// under way at a time, and none under a lower fence follows one under a higher, so
+// that what a late agent sent cannot arrive in the middle of its successor's work
+// (turn.go).
+//
+// It must never let a call through that no route allows, never send to the API, or
+// match a rule by, another path than the one it understood (path.go), and never
+// show the credential. When Interlock cannot be asked, nothing goes through.
+//
+// Positive answers are not cached: a cache of a second is a second in which a revoked
+// lease writes, and the question costs less than the call that it guards. Nothing is
+// kept over a restart either: whoever calls then is checked anew, and no call of
+// before is under way.
+//
+// Start reading at proxy.go, then config.go.
+package proxy

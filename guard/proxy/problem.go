@@ -1,0 +1,114 @@
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/guard/door"
+)
+
+// A refusal is an answer of the proxy's own: a problem document (RFC 9457) in the
+// form that Interlock's have. What Interlock itself refused is handed on as it came.
+type refusal struct {
+	status   int
+	code     interlock.Code
+	detail   string
+	key      interlock.Key
+	action   interlock.Action
+	after    time.Duration
+	next     string
+	document []byte // Interlock's own
+}
+
+func (r *refusal) Error() string { return string(r.code) + ": " + r.detail }
+
+// problemBase is where a problem's type leads: the section of docs/errors.md.
+const problemBase = "https://github.com/interlockdev/interlock/blob/main/docs/errors.md#"
+
+// titles of what the proxy itself refuses with.
+var titles = map[interlock.Code]string{
+	interlock.CodeInvalidRequest:   "The request is malformed",
+	interlock.CodeInvalidID:        "That is not an id",
+	interlock.CodeBodyTooLarge:     "The body is too large",
+	interlock.CodeUnsupported:      "Not supported by this version",
+	interlock.CodeLeaseRequired:    "An exclusive lease is required",
+	interlock.CodeMethodNotAllowed: "This path does not take that method",
+	interlock.CodeFenced:           "The fence is not that of a live lease",
+	interlock.CodeForbidden:        "No route allows it",
+	interlock.CodeForeignHost:      "The request is for another host",
+	interlock.CodeOverloaded:       "The guard has too much to do",
+	interlock.CodeUnreachable:      "A guard cannot reach what it needs",
+	interlock.CodeOutcomeUnknown:   "It is not known whether it was carried out",
+}
+
+// write sends the refusal. The header tells it from an answer of the API.
+func (r *refusal) write(w http.ResponseWriter) {
+	header := w.Header()
+	header.Set(headerRefused, string(r.code))
+	header.Set("Content-Type", "application/problem+json")
+	header.Set("Cache-Control", "no-store")
+	if r.after > 0 {
+		header.Set("Retry-After", strconv.Itoa(int((r.after+time.Second-1)/time.Second)))
+	}
+	body := r.document
+	if body == nil {
+		body = r.compose()
+	}
+	w.WriteHeader(r.status)
+	_, _ = w.Write(body) // who does not read it does not want it
+}
+
+func (r *refusal) compose() []byte {
+	type advice struct {
+		Action     interlock.Action `json:"action"`
+		RetryAfter int64            `json:"retry_after_ms"`
+		Message    string           `json:"message"`
+	}
+	body, _ := json.Marshal(struct { // strings and numbers alone: it cannot fail
+		Type      string         `json:"type"`
+		Title     string         `json:"title"`
+		Status    int            `json:"status"`
+		Code      interlock.Code `json:"code"`
+		Detail    string         `json:"detail"`
+		Retryable bool           `json:"retryable"`
+		Key       interlock.Key  `json:"key,omitempty"`
+		Advice    advice         `json:"advice"`
+	}{
+		problemBase + string(r.code), titles[r.code], r.status, r.code, r.detail, r.code.Retryable(), r.key,
+		advice{r.action, r.after.Milliseconds(), r.next},
+	})
+	return body
+}
+
+// refusalOf says what a failed question means for the caller.
+func refusalOf(err error, key interlock.Key) *refusal {
+	if own, ok := errors.AsType[*refusal](err); ok {
+		return own
+	}
+	if passed, ok := errors.AsType[*passedError](err); ok {
+		return &refusal{
+			status: http.StatusConflict, code: interlock.CodeFenced, key: key, detail: passed.Error(), action: interlock.ActStop,
+			next: "do not write: your lease is over, and its successor is at work. Acquire again, read again, then decide again",
+		}
+	}
+	if said, ok := errors.AsType[*door.Refusal](err); ok {
+		switch said.Code {
+		case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost, interlock.CodeInvalidNamespace:
+			// That is about the proxy, not about its caller.
+			return unreachable("Interlock does not let the guard in: its credential, namespace or address is wrong")
+		}
+		return &refusal{status: said.Status, code: said.Code, detail: said.Detail, document: said.Document}
+	}
+	return unreachable("the guard cannot ask Interlock, so it lets nobody through")
+}
+
+func unreachable(detail string) *refusal {
+	return &refusal{
+		status: http.StatusServiceUnavailable, code: interlock.CodeUnreachable, detail: detail, action: interlock.ActRetry, after: 2 * time.Second,
+		next: "nothing was done: repeat the request a little later, and tell the operator of the guard if it stays so",
+	}
+}

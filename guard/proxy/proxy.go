@@ -1,0 +1,316 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/guard/door"
+)
+
+// Options are what a Proxy works with. All are required.
+type Options struct {
+	Config   *Config
+	Door     *door.Door
+	Upstream *url.URL    // the API; its path goes before that of each call
+	Records  io.Writer   // gets a Record for every call, one a line
+	Failed   func(error) // is told of records that could not be written
+}
+
+// Proxy stands before an API.
+type Proxy struct {
+	cfg      *Config
+	rules    []*rule
+	door     *door.Door
+	upstream *url.URL
+	hosts    map[string]bool
+	reverse  *httputil.ReverseProxy
+	records  recorder
+	turns    turns
+	calls    atomic.Int64
+}
+
+// New makes a Proxy.
+func New(o Options) (*Proxy, error) {
+	rules, err := o.Config.rules()
+	if err != nil {
+		return nil, err
+	}
+	if o.Upstream.Host == "" || o.Upstream.Scheme != "http" && o.Upstream.Scheme != "https" || o.Upstream.User != nil || o.Upstream.RawQuery != "" {
+		return nil, fmt.Errorf("%q is no address of an API: want one such as https://api.example.com/v2", o.Upstream.Redacted())
+	}
+	cfg := *o.Config
+	if cfg.MaxBodyBytes == 0 {
+		cfg.MaxBodyBytes = defaultMaxBody
+	}
+	if cfg.MaxCalls == 0 {
+		cfg.MaxCalls = defaultMaxCalls
+	}
+	p := &Proxy{
+		cfg: &cfg, rules: rules, door: o.Door, upstream: o.Upstream, hosts: map[string]bool{},
+		records: recorder{to: o.Records, failed: o.Failed},
+	}
+	for _, host := range cfg.Hosts {
+		p.hosts[strings.ToLower(host)] = true
+	}
+	p.reverse = p.newReverse()
+	return p, nil
+}
+
+// Server is an HTTP server for the proxy, with its bounds set. Each call has a bound
+// of its own besides.
+func (p *Proxy) Server() *http.Server {
+	return &http.Server{
+		Handler: p, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+}
+
+// call is one request on its way.
+type call struct {
+	http.ResponseWriter
+	record Record
+	rule   *rule
+	path   []string // decoded, each segment by itself
+}
+
+// WriteHeader notes the status that goes out.
+func (c *call) WriteHeader(status int) {
+	if status >= 200 && c.record.Status == 0 {
+		c.record.Status = status
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func (c *call) Write(b []byte) (int, error) {
+	if c.record.Status == 0 {
+		c.record.Status = http.StatusOK
+	}
+	return c.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// bound ends the reading of a slow body, and a little later the writing to a slow
+// reader. Where that is not supported, the context alone bounds the call.
+func (c *call) bound(until time.Time) {
+	control := http.NewResponseController(c.ResponseWriter)
+	_ = control.SetReadDeadline(until)
+	_ = control.SetWriteDeadline(until.Add(time.Second))
+}
+
+func (c *call) refuse(r *refusal) {
+	c.record.Code = r.code
+	r.write(c)
+}
+
+type callKey struct{}
+
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	c := &call{ResponseWriter: w, record: Record{Time: start.UTC(), Method: r.Method, Path: r.URL.EscapedPath()}}
+	whole := false
+	defer func() {
+		if !whole {
+			c.record.Code = interlock.CodeOutcomeUnknown // the answer broke off
+		}
+		c.record.Duration = time.Since(start).Milliseconds()
+		p.records.write(&c.record)
+	}()
+	p.serve(c, r, start)
+	whole = true
+}
+
+func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
+	c.bound(start.Add(defaultTimeout))
+	if p.calls.Add(1) > int64(p.cfg.MaxCalls) {
+		p.calls.Add(-1)
+		c.refuse(&refusal{
+			status: http.StatusServiceUnavailable, code: interlock.CodeOverloaded, detail: "too many calls are under way",
+			action: interlock.ActRetry, after: time.Second, next: "nothing was done: repeat the request a little later",
+		})
+		return
+	}
+	defer p.calls.Add(-1)
+	if no := p.admit(c, r); no != nil {
+		c.refuse(no)
+		return
+	}
+
+	timeout := p.cfg.timeout(c.rule)
+	c.bound(start.Add(timeout))
+	r.Body = http.MaxBytesReader(c.ResponseWriter, r.Body, p.cfg.MaxBodyBytes)
+	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), callKey{}, c), timeout)
+	defer cancel()
+	if c.rule.Demand == DemandLease {
+		turn := p.turns.enter(c.record.Key)
+		defer turn.leave()
+		if no := p.pass(ctx, c, r, turn); no != nil {
+			c.refuse(no)
+			return
+		}
+		// From here on the call is carried out to its end, also if the caller leaves:
+		// the next holder's turn must not come while the API is still at it.
+		settled, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Until(start.Add(timeout)))
+		defer cancel()
+		ctx = settled
+	}
+	p.reverse.ServeHTTP(c, r.WithContext(ctx))
+}
+
+// admit finds the route of a call, and refuses what cannot be guarded.
+func (p *Proxy) admit(c *call, r *http.Request) *refusal {
+	if !p.ours(r) {
+		return &refusal{
+			status: http.StatusForbidden, code: interlock.CodeForeignHost, detail: "the request is for another host, or comes from a page of another site",
+			action: interlock.ActStop, next: "address the guard as localhost or by a name that its configuration lists, and call it from a program",
+		}
+	}
+	if r.Header.Get("Upgrade") != "" || slices.Contains(neverMethods, r.Method) {
+		return &refusal{
+			status: http.StatusBadRequest, code: interlock.CodeUnsupported, detail: "a connection that becomes another one cannot be guarded",
+			action: interlock.ActStop, next: "make an ordinary request",
+		}
+	}
+	path, err := splitPath(r.URL.EscapedPath())
+	if err != nil {
+		return &refusal{
+			status: http.StatusBadRequest, code: interlock.CodeInvalidRequest, detail: "the path is refused: " + err.Error(),
+			action: interlock.ActStop, next: "write the path as the API's documentation has it",
+		}
+	}
+	c.path = path
+	allowed := map[string]bool{}
+	for _, rule := range p.rules {
+		found, ok := rule.fits(path)
+		if !ok {
+			continue
+		}
+		if !rule.takes(r.Method) {
+			for _, m := range rule.Methods {
+				allowed[m] = true
+			}
+			continue
+		}
+		c.rule, c.record.Key = rule, rule.keyFor(found)
+		if r.ContentLength > p.cfg.MaxBodyBytes {
+			return p.tooLarge()
+		}
+		return nil
+	}
+	if len(allowed) == 0 {
+		return &refusal{
+			status: http.StatusForbidden, code: interlock.CodeForbidden, detail: "no route of the guard allows this path", action: interlock.ActAskHuman,
+			next: "do not try other spellings; if the call is needed, ask the operator of the guard for a route",
+		}
+	}
+	list := make([]string, 0, len(allowed))
+	for m := range allowed {
+		list = append(list, m)
+	}
+	slices.Sort(list)
+	c.Header().Set("Allow", strings.Join(list, ", "))
+	return &refusal{
+		status: http.StatusMethodNotAllowed, code: interlock.CodeMethodNotAllowed, detail: "this path takes " + strings.Join(list, " and ") + " only",
+		action: interlock.ActStop, next: "use a method that the Allow header names",
+	}
+}
+
+func (p *Proxy) tooLarge() *refusal {
+	return &refusal{
+		status: http.StatusRequestEntityTooLarge, code: interlock.CodeBodyTooLarge,
+		detail: fmt.Sprintf("the body has more than %d bytes", p.cfg.MaxBodyBytes), action: interlock.ActStop, next: "send less",
+	}
+}
+
+// pass lets a call through that shows a lease which may write the key: when it
+// returns nil, the turn is taken and the lease was live after that.
+func (p *Proxy) pass(ctx context.Context, c *call, r *http.Request, turn *turn) *refusal {
+	id, read, no := shown(r.Header, c.record.Key)
+	if no != nil {
+		return no
+	}
+	lease, err := p.check(ctx, id, c.record.Key, read)
+	if err != nil {
+		return refusalOf(err, c.record.Key)
+	}
+	c.record.Agent, c.record.Session, c.record.Fence = lease.Agent, lease.Session, lease.Fence
+	waited, err := turn.take(ctx, lease.Fence)
+	if err == nil && waited {
+		_, err = p.check(ctx, id, c.record.Key, lease.Fence)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return unreachable("an earlier call under another fence did not end in time")
+	}
+	if err != nil {
+		return refusalOf(err, c.record.Key)
+	}
+	return nil
+}
+
+// check asks Interlock for the lease, which proves that it is the caller's, and
+// whether its fence may write the key, which is Interlock's to decide: keys may
+// have other spellings there. read is the fence that the caller says it has; 0 means
+// that it does not say.
+func (p *Proxy) check(ctx context.Context, id interlock.LeaseID, key interlock.Key, read interlock.Fence) (door.Lease, error) {
+	lease, err := p.door.Lease(ctx, id)
+	if err != nil {
+		return lease, err
+	}
+	if read != 0 && read != lease.Fence {
+		return lease, &refusal{
+			status: http.StatusConflict, code: interlock.CodeFenced, key: key,
+			detail: fmt.Sprintf("the call is under fence %d, and the lease has fence %d now", read, lease.Fence), action: interlock.ActReRead,
+			next: "the lease was changed or resumed since: read again, then decide again under its present fence",
+		}
+	}
+	return lease, p.door.CheckFence(ctx, key, lease.Fence)
+}
+
+// shown reads what a caller shows.
+func shown(header http.Header, key interlock.Key) (id interlock.LeaseID, fence interlock.Fence, no *refusal) {
+	leases, fences := header.Values(headerLease), header.Values(headerFence)
+	switch {
+	case len(leases) == 0:
+		return id, 0, &refusal{
+			status: http.StatusPreconditionRequired, code: interlock.CodeLeaseRequired, key: key,
+			detail: "this call needs an exclusive lease on " + string(key), action: interlock.ActRetry,
+			next: "acquire " + string(key) + " at Interlock, read the state, and send the call again with the lease's id in the header " + headerLease,
+		}
+	case len(leases) > 1 || len(fences) > 1:
+		return id, 0, malformed("the headers " + headerLease + " and " + headerFence + " may stand once")
+	}
+	id, err := interlock.ParseLeaseID(leases[0])
+	if err != nil {
+		return id, 0, &refusal{
+			status: http.StatusBadRequest, code: interlock.CodeInvalidID, key: key,
+			detail: "the header " + headerLease + " has no lease's id: l_ and 32 hexadecimal digits", action: interlock.ActStop,
+			next: "use the id exactly as Interlock gave it",
+		}
+	}
+	if len(fences) == 1 {
+		n, err := strconv.ParseUint(fences[0], 10, 64)
+		if err != nil || n == 0 {
+			return id, 0, malformed("the header " + headerFence + " is no decimal number above zero")
+		}
+		fence = interlock.Fence(n)
+	}
+	return id, fence, nil
+}
+
+func malformed(detail string) *refusal {
+	return &refusal{
+		status: http.StatusBadRequest, code: interlock.CodeInvalidRequest, detail: detail, action: interlock.ActStop,
+		next: "correct what the message names and send the request again",
+	}
+}

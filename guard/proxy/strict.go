@@ -1,0 +1,80 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// decodeStrict reads JSON that a person wrote and security depends on: fields that
+// are not known, fields that stand twice, and anything behind the end are errors, and
+// an error names the line.
+func decodeStrict(content []byte, v any) error {
+	if err := checkNames(json.NewDecoder(bytes.NewReader(content)), ""); err != nil {
+		return located(content, err)
+	}
+	d := json.NewDecoder(bytes.NewReader(content))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return located(content, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more behind the end of the object")
+	}
+	return nil
+}
+
+// checkNames walks one value and refuses a name that stands twice in an object:
+// encoding/json would take the last one.
+func checkNames(d *json.Decoder, where string) error {
+	token, err := d.Token()
+	if err != nil {
+		return err
+	}
+	switch token {
+	case json.Delim('{'):
+		seen := map[string]bool{}
+		for d.More() {
+			name, err := d.Token()
+			if err != nil {
+				return err
+			}
+			field, _ := name.(string)
+			if seen[field] {
+				return fmt.Errorf("field %s%s stands twice", where, field)
+			}
+			seen[field] = true
+			if err := checkNames(d, where+field+"."); err != nil {
+				return err
+			}
+		}
+		_, err = d.Token()
+	case json.Delim('['):
+		for i := 0; d.More(); i++ {
+			if err := checkNames(d, fmt.Sprintf("%s[%d].", where, i)); err != nil {
+				return err
+			}
+		}
+		_, err = d.Token()
+	}
+	return err
+}
+
+// located says on which line a syntax error is.
+func located(content []byte, err error) error {
+	offset := int64(-1)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		offset = syntax.Offset
+	} else if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		offset = kind.Offset
+		err = fmt.Errorf("field %s: it cannot be %s", kind.Field, kind.Value)
+	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("it ends too early")
+	}
+	if offset < 0 {
+		return err
+	}
+	return fmt.Errorf("line %d: %w", 1+bytes.Count(content[:min(offset, int64(len(content)))], []byte("\n")), err)
+}

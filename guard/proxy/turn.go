@@ -1,0 +1,116 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/interlockdev/interlock"
+)
+
+// turns keep the order of fences at each key: calls under one fence alone are under
+// way at a time, and none under a lower fence goes after one under a higher was
+// there. Interlock says who may write at the moment of its answer; between that
+// answer and the API a call may be held up, and that is what turns are for.
+//
+// A key is remembered as long as a call for it is in the proxy. That is enough: a
+// call that comes later asks Interlock after the higher fence was given out. So the
+// memory is bounded by the calls, and nothing need be kept over a restart.
+type turns struct {
+	mu   sync.Mutex
+	keys map[interlock.Key]*order
+}
+
+// order is what is known of one key.
+type order struct {
+	calls   int             // in the proxy, for this key
+	highest interlock.Fence // that was there
+	running interlock.Fence // of the calls under way
+	under   int             // how many there are
+	free    chan struct{}   // closed when there are none any more
+}
+
+// turn is one call's place at its key.
+type turn struct {
+	all   *turns
+	key   interlock.Key
+	order *order
+	taken bool
+}
+
+// enter is called before Interlock is asked, leave when the call is over.
+func (t *turns) enter(key interlock.Key) *turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.keys == nil {
+		t.keys = map[interlock.Key]*order{}
+	}
+	o := t.keys[key]
+	if o == nil {
+		o = &order{}
+		t.keys[key] = o
+	}
+	o.calls++
+	return &turn{all: t, key: key, order: o}
+}
+
+// passedError says that somebody with a higher fence was there.
+type passedError struct {
+	key            interlock.Key
+	fence, highest interlock.Fence
+}
+
+func (e *passedError) Error() string {
+	return fmt.Sprintf("fence %d comes too late for %s: fence %d was there", e.fence, e.key, e.highest)
+}
+
+// take waits until no call under a lower fence is under way, and reports whether
+// it had to wait. It returns a *passedError when a higher fence was there.
+func (t *turn) take(ctx context.Context, fence interlock.Fence) (waited bool, err error) {
+	for {
+		free, err := t.try(fence)
+		if free == nil {
+			return waited, err
+		}
+		waited = true
+		select {
+		case <-free:
+		case <-ctx.Done():
+			return waited, context.Cause(ctx)
+		}
+	}
+}
+
+// try takes the turn, or says when to try again.
+func (t *turn) try(fence interlock.Fence) (free <-chan struct{}, err error) {
+	t.all.mu.Lock()
+	defer t.all.mu.Unlock()
+	o := t.order
+	if fence < o.highest {
+		return nil, &passedError{t.key, fence, o.highest}
+	}
+	o.highest = fence
+	if o.under > 0 && o.running != fence {
+		return o.free, nil
+	}
+	if o.under == 0 {
+		o.running, o.free = fence, make(chan struct{})
+	}
+	o.under++
+	t.taken = true
+	return nil, nil
+}
+
+func (t *turn) leave() {
+	t.all.mu.Lock()
+	defer t.all.mu.Unlock()
+	o := t.order
+	if t.taken {
+		if o.under--; o.under == 0 {
+			close(o.free)
+		}
+	}
+	if o.calls--; o.calls == 0 {
+		delete(t.all.keys, t.key)
+	}
+}
