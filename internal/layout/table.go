@@ -53,7 +53,7 @@ var table = []rule{
 	},
 	{
 		folder: "cmd", local: []string{".", "engine", "journal", "shard", "proto", "server", "client", "guard", "internal"},
-		remote: []string{"google.golang.org/grpc", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
+		remote: []string{"google.golang.org/grpc", "github.com/jackc/pgx/v5/pgconn", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 	},
 	{folder: "guard"},
 	{folder: "guard/postgres"},
@@ -70,6 +70,7 @@ var table = []rule{
 	{folder: "internal/launch"},
 	{folder: "internal/layout"},
 	{folder: "internal/packet", local: []string{"."}, remote: []string{"github.com/aymanbagabas/go-udiff"}},
+	{folder: "internal/postgrestest", local: []string{"internal/launch"}, remote: []string{"github.com/jackc/pgx/v5"}},
 	{folder: "internal/suite"},
 	{folder: "internal/trace"},
 }

@@ -1,0 +1,53 @@
+package postgres
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+// What the guard raises, as SQLSTATEs of a class of its own. None of them is cured by
+// repeating the transaction.
+const (
+	// StaleFence: a higher fence was seen. Whoever gets this is late: do not write;
+	// acquire the key anew and read again.
+	StaleFence = "IL001"
+	// NoFence: the transaction writes a row whose key it has not entered.
+	NoFence = "IL002"
+	// Malformed: a key, a fence or a table's mapping cannot be what it is said to be.
+	Malformed = "IL003"
+)
+
+// Schema installs the guard. It may be run again at any time, and by two at once.
+//
+//go:embed schema.sql
+var Schema string
+
+// Uninstall takes the guard out of a database, and refuses while a table is guarded.
+//
+//go:embed uninstall.sql
+var Uninstall string
+
+// Enter is what a transaction begins with. Its parameters are the namespace, the key,
+// and the fence of the exclusive lease on it.
+const Enter = "SELECT interlock.enter($1, $2, $3)"
+
+// Attach makes the SQL that guards a table. The table is spelled as SQL spells it;
+// key and namespace may have columns of it in braces: account:{id}.
+func Attach(table, key, namespace string) string {
+	return fmt.Sprintf("SELECT interlock.attach(%s, %s, %s);\n", literal(table), literal(key), literal(namespace))
+}
+
+// Detach makes the SQL that takes all guards off a table.
+func Detach(table string) string {
+	return fmt.Sprintf("SELECT interlock.detach(%s);\n", literal(table))
+}
+
+// literal quotes text so that it is right whatever standard_conforming_strings says.
+func literal(text string) string {
+	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
+	if strings.Contains(quoted, `\`) {
+		quoted = "E" + strings.ReplaceAll(quoted, `\`, `\\`)
+	}
+	return quoted
+}
