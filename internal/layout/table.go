@@ -44,7 +44,7 @@ var table = []rule{
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	{
-		folder: "server", local: []string{".", "engine", "shard", "proto", "internal/action", "internal/packet"},
+		folder: "server", local: []string{".", "engine", "shard", "proto", "guard/signed", "internal/action", "internal/packet"},
 		remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/prometheus/client_golang"},
 	},
 	{
@@ -59,8 +59,9 @@ var table = []rule{
 	{folder: "guard/postgres"},
 	{folder: "guard/door", local: []string{"."}},
 	{folder: "guard/git", local: []string{".", "guard/door"}},
+	{folder: "guard/signed", local: []string{"."}},
 	{folder: "guard/proxy", local: []string{".", "guard/door"}},
-	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client"}},
+	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client", "guard/signed"}},
 
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
 	{folder: "internal/bench", local: []string{".", "client"}},

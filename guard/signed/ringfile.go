@@ -1,0 +1,118 @@
+package signed
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// The ring's file is JSON, readable by its owner only:
+//
+//	{"version":1,"keys":[
+//	  {"kid":"…","seed":"<32 bytes, base64url>","made":1790000000.5,"retired":1790086400},
+//	  {"kid":"…","seed":"…","made":1790086400}]}
+//
+// The last key signs. The file is replaced as a whole, and synced before a new key is
+// used: a key that was published and then lost would leave statements that nobody can
+// verify.
+type ringFile struct {
+	Version int       `json:"version"`
+	Keys    []ringKey `json:"keys"`
+}
+
+type ringKey struct {
+	ID      string   `json:"kid"`
+	Seed    string   `json:"seed"`
+	Made    seconds  `json:"made"`
+	Retired *seconds `json:"retired,omitempty"`
+}
+
+const ringVersion = 1
+
+// readRing gives no keys when there is no file.
+func readRing(path string) ([]*key, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var f ringFile
+	err = json.Unmarshal(content, &f)
+	if f.Version > ringVersion {
+		return nil, fmt.Errorf("%s was written by a newer version of Interlock: start that version or a later one", path)
+	}
+	if err != nil || f.Version < 1 || len(f.Keys) == 0 {
+		return nil, fmt.Errorf("%s %w", path, errRing)
+	}
+	keys := make([]*key, len(f.Keys))
+	for i, k := range f.Keys {
+		seed, err := decode(k.Seed)
+		if err != nil || len(seed) != ed25519.SeedSize {
+			return nil, fmt.Errorf("%s %w", path, errRing)
+		}
+		keys[i] = keyOf(ed25519.NewKeyFromSeed(seed), k.Made.time())
+		if k.Retired != nil {
+			keys[i].retired = k.Retired.time()
+		}
+		if keys[i].id != k.ID || (k.Retired == nil) != (i == len(f.Keys)-1) {
+			return nil, fmt.Errorf("%s %w", path, errRing)
+		}
+	}
+	return keys, nil
+}
+
+// writeRing replaces the file, durably and as a whole.
+func writeRing(path string, keys []*key) (err error) {
+	f := ringFile{Version: ringVersion}
+	for _, k := range keys {
+		line := ringKey{ID: k.id, Seed: encoding.EncodeToString(k.private.Seed()), Made: secondsOf(k.made)}
+		if !k.retired.IsZero() {
+			retired := secondsOf(k.retired)
+			line.Retired = &retired
+		}
+		f.Keys = append(f.Keys, line)
+	}
+	content, err := json.MarshalIndent(&f, "", "  ")
+	if err != nil {
+		return err
+	}
+	// The name ends in .tmp, which the file journal removes after a crash.
+	temporary, err := os.OpenFile(path+".tmp", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(temporary.Name()))
+		}
+	}()
+	_, err = temporary.Write(append(content, '\n'))
+	// What was there before may have had other permissions.
+	if err = errors.Join(err, temporary.Chmod(0o600)); err == nil {
+		err = temporary.Sync()
+	}
+	if err = errors.Join(err, temporary.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary.Name(), path); err != nil {
+		return err
+	}
+	return syncDirectory(filepath.Dir(path))
+}
+
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func secondsOf(t time.Time) seconds { return seconds(t.UnixMilli()) }
