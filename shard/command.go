@@ -94,10 +94,12 @@ type visit struct {
 	generation  int // of the engine with which it began; 0 before
 	tick        engine.Tick
 
+	// finish is called with what Survey returns, by the committer or, of what was thrown
+	// away, by the owner. It must not block.
+	finish func(interlock.At, error)
+
 	mu        sync.Mutex // held while run runs, so that giving up waits for it
 	abandoned bool
-	done      chan error // one slot
-	at        interlock.At
 }
 
 // step goes on with the visit, unless its caller has given up.
@@ -107,9 +109,16 @@ func (v *visit) step(o *owner) (done bool) {
 	return v.abandoned || v.run(o, v.At)
 }
 
-func (v *visit) finish(at interlock.At, err error) {
-	v.at = at
-	v.done <- err
+// Query makes a command of a query, to be handed to Submit among others of its
+// namespace: look is called as Survey's is, when all before it are carried out and
+// none behind it is. finish is then called with what Survey returns. Like a
+// Receiver's Deliver it must not block.
+func Query(namespace interlock.Namespace, look func(*engine.Engine, engine.Time) (done bool), finish func(interlock.At, error)) engine.Command {
+	return &visit{
+		Head:   engine.Head{Namespace: namespace},
+		run:    func(o *owner, now engine.Time) bool { return look(o.eng, now) },
+		finish: finish,
+	}
 }
 
 // visit has run called by the owner goroutine and returns when all that it can
@@ -118,13 +127,18 @@ func (s *Shard) visit(ctx context.Context, namespace interlock.Namespace, run fu
 	if err := ctx.Err(); err != nil {
 		return interlock.At{}, err
 	}
-	v := &visit{Head: engine.Head{Namespace: namespace}, run: run, done: make(chan error, 1)}
+	type result struct {
+		at  interlock.At
+		err error
+	}
+	done := make(chan result, 1)
+	v := &visit{Head: engine.Head{Namespace: namespace}, run: run, finish: func(at interlock.At, err error) { done <- result{at, err} }}
 	if err := s.mail.put([]engine.Command{v}); err != nil {
 		return interlock.At{}, err
 	}
 	select {
-	case err := <-v.done:
-		return v.at, err
+	case r := <-done:
+		return r.at, r.err
 	case <-ctx.Done():
 		v.mu.Lock()
 		v.abandoned = true

@@ -28,14 +28,12 @@ func (r *rig) stall() (let func()) {
 // visitIn submits something that the owner runs as a command of a namespace.
 func (r *rig) visitIn(namespace interlock.Namespace, run func()) (done <-chan error) {
 	r.Helper()
-	v := &visit{
-		Head: engine.Head{Namespace: namespace}, done: make(chan error, 1),
-		run: func(*owner, engine.Time) bool { run(); return true },
+	finished := make(chan error, 1)
+	query := Query(namespace, func(*engine.Engine, engine.Time) bool { run(); return true }, func(_ interlock.At, err error) { finished <- err })
+	if err := r.shard.Submit(query); err != nil {
+		r.Error("submit:", err)
 	}
-	if err := r.shard.mail.put([]engine.Command{v}); err != nil {
-		r.Error("put:", err)
-	}
-	return v.done
+	return finished
 }
 
 // Hundreds of goroutines of one tenant submit as fast as they can. Whatever moment
