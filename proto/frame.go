@@ -7,9 +7,10 @@ import (
 )
 
 // A stream is one line, so what is large in it delays what comes behind it. So a
-// client sends at most one bulky operation in a frame, as the last one, and a server
-// ends a frame behind a bulky reply: whatever becomes ready meanwhile goes next.
-// Nothing then waits for more than one document's worth of somebody else's.
+// client ends a frame behind a bulky operation, and sends what is not bulky and
+// became ready meanwhile before the next one. A server, whose answers come in the
+// order of its decisions, ends a frame that is full, and reads nothing more from a
+// client that has too much on its way.
 const (
 	// MaxOpBytes bounds an operation, encoded: a commit of interlock.MaxCommitBytes
 	// with as many keys as it may have, and some more, so that what is too much is

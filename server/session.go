@@ -46,6 +46,8 @@ type stream struct {
 	slots   map[uint32]interlock.SessionID
 	out     []delivered
 	pending int // operations without a first answer
+	queries int // of those, how many only read
+	bulk    int // bytes of documents on their way, in either direction
 	reason  *interlock.Error
 	ended   bool
 }
@@ -57,6 +59,7 @@ type delivered struct {
 	slot uint32
 	seq  uint64
 	read *reading // what a query adds
+	bulk int      // bytes of documents in it
 }
 
 func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace, actor string) *stream {
@@ -133,7 +136,7 @@ func (st *stream) read() *interlock.Error {
 func (st *stream) waitForRoom(n int) (ok bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	for !st.ended && (st.pending > maxPending || len(st.out) > st.d.cfg.MaxOutgoing/2) {
+	for !st.ended && (st.pending > maxPending || st.bulk > maxBulk || len(st.out) > st.d.cfg.MaxOutgoing/2) {
 		st.room.Wait()
 	}
 	st.pending += n
@@ -219,6 +222,11 @@ const (
 	// maxPending is how many operations may be unanswered before the stream is not
 	// read on.
 	maxPending = 8192
+	// maxQueries is how many of them may be queries, whose answers cost memory that
+	// their questions do not.
+	maxQueries = 64
+	// maxBulk is above how many bytes of documents on their way a stream is not read on.
+	maxBulk = 16 << 20
 	// maxSlots is how many sessions one stream may carry.
 	maxSlots = 1024
 	// maxReplies bounds the replies of one frame, so that also the largest of them
@@ -229,6 +237,7 @@ const (
 // deliver queues an effect for the client. It never blocks: the shard's committer
 // calls it.
 func (st *stream) deliver(d *delivered, first bool) {
+	d.bulk = d.weigh()
 	st.mu.Lock()
 	if first {
 		st.pending--
@@ -236,10 +245,15 @@ func (st *stream) deliver(d *delivered, first bool) {
 			st.room.Signal()
 		}
 	}
+	if d.read != nil {
+		st.queries--
+		st.room.Signal()
+	}
 	if st.ended {
 		st.mu.Unlock()
 		return
 	}
+	st.bulk += d.bulk
 	st.out = append(st.out, *d)
 	n := len(st.out)
 	st.mu.Unlock()
@@ -249,6 +263,17 @@ func (st *stream) deliver(d *delivered, first bool) {
 	case n == 1:
 		st.ring()
 	}
+}
+
+// carry counts bytes of documents that are on their way from now on, or not any more.
+func (st *stream) carry(n int) {
+	if n == 0 {
+		return
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.bulk += n
+	st.room.Signal()
 }
 
 func (st *stream) ring() {

@@ -15,6 +15,7 @@ type operation struct {
 	cmd      engine.Command
 	slot     uint32
 	seq      uint64
+	bulk     int  // bytes of documents in the command
 	answered bool // Deliver is called by one goroutine
 }
 
@@ -23,6 +24,7 @@ func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
 	st, seq, first := o.st, o.seq, !o.answered
 	if first {
 		o.answered = true
+		st.carry(-o.bulk)
 		st.d.s.obs.Answered(o.cmd, eff)
 		if eff.Outcome == engine.Refused {
 			switch eff.Code {
@@ -100,7 +102,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 			Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, Trace: o.Trace,
 			Claims: slices.Clone(o.Claims), Any: o.Any, Prefix: o.Prefix, Group: o.Group, Division: o.Division,
 			TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Stall: o.Stall, LockDelay: o.LockDelay, MaxWait: o.MaxWait,
-			Priority: int(o.Priority), OnConflict: o.OnConflict, Attach: true,
+			Priority: int(o.Priority), OnConflict: o.OnConflict, AsOf: o.AsOf, Attach: true,
 		}}
 		c.Acquire.From, who, cmd = &c.operation, &c.operation, &c.Acquire
 	case proto.OpRelease:
@@ -110,7 +112,8 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		h.Seq, h.Acked = 0, 0
 		c := &heartbeatOp{Heartbeat: engine.Heartbeat{Head: h, Progress: o.Progress}}
 		c.Heartbeat.From, who, cmd = &c.operation, &c.operation, &c.Heartbeat
-	case proto.OpListPatterns, proto.OpGetSettings:
+	case proto.OpReadState, proto.OpReadHistory, proto.OpGetEffect, proto.OpListEffects, proto.OpContention,
+		proto.OpListPatterns, proto.OpGetSettings:
 		return st.query(o)
 	default:
 		who = new(operation)
@@ -120,6 +123,10 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		}
 	}
 	who.st, who.cmd, who.slot, who.seq = st, cmd, o.Slot, o.Seq
+	if o.Kind == proto.OpCommit {
+		who.bulk = o.Size()
+		st.carry(who.bulk)
+	}
 	st.cmds = append(st.cmds, cmd)
 	return nil
 }

@@ -28,7 +28,7 @@ import (
 func (d *Streams) GRPCServer() *grpc.Server {
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(frameCodec{}),
-		grpc.MaxRecvMsgSize(2 * proto.MaxFrameBytes), // what is above 1 MiB is refused by frameCodec, in our words
+		grpc.MaxRecvMsgSize(2 * proto.MaxFrameBytes), // what is above MaxFrameBytes is refused by frameCodec, in our words
 		grpc.MaxHeaderListSize(16 << 10),
 		grpc.MaxConcurrentStreams(128), // a connection
 		grpc.ConnectionTimeout(10 * time.Second),

@@ -2,45 +2,190 @@ package server
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/proto"
+	"github.com/interlockdev/interlock/shard"
 )
 
-// reading is what a query adds to its answer.
-type reading struct {
-	patterns []interlock.Pattern
-	more     bool
-	settings *interlock.Settings
-}
-
-// query answers an operation that only reads. What came before it on the stream
-// is handed over first, so that it sees that, and the stream is not read on before
-// the answer is there: whoever asks has to wait for it anyway. A refusal that it
-// returns ends the stream.
+// query makes the command of an operation that only reads. It keeps its place among
+// the others: it sees what came before it on the stream and nothing that came after.
+// A refusal that it returns ends the stream.
 func (st *stream) query(o *proto.Op) *interlock.Error {
-	if refusal := st.submit(); refusal != nil {
+	if refusal := st.waitForQuery(); refusal != nil {
 		return refusal
 	}
-	st.cmds = st.cmds[:0]
-	read := &reading{}
-	at, err := st.d.s.shard.Read(st.life, st.namespace, func(e *engine.Engine, _ engine.Time) {
-		if o.Kind == proto.OpListPatterns {
-			read.patterns, read.more = patternsAfter(e.Patterns(st.namespace), o.Name)
-			return
+	r := &reading{eff: engine.Effect{Outcome: engine.Done}}
+	slot, seq, look := o.Slot, o.Seq, r.looking(st.namespace, *o)
+	st.cmds = append(st.cmds, shard.Query(
+		st.namespace,
+		func(e *engine.Engine, _ engine.Time) (done bool) { return look(e) },
+		func(at interlock.At, err error) {
+			if refusal, refused := errors.AsType[*interlock.Error](err); refused {
+				if refusal.Code == interlock.CodeOutcomeUnknown || refusal.Code == interlock.CodeNotOwner {
+					st.cut(refusal) // the client asks again on its next stream
+					return
+				}
+				*r = reading{}
+				r.refuse(refusal)
+			}
+			st.deliver(&delivered{eff: r.eff, at: at, slot: slot, seq: seq, read: r}, true)
+		},
+	))
+	return nil
+}
+
+// waitForQuery waits until another query may be on its way. What came before it is
+// handed over first where it has to wait, because it may wait for that.
+func (st *stream) waitForQuery() *interlock.Error {
+	st.mu.Lock()
+	full := st.tooManyQueries()
+	st.mu.Unlock()
+	if full {
+		if refusal := st.submit(); refusal != nil {
+			return refusal
 		}
-		settings := e.Settings(st.namespace)
-		read.settings = &settings
-	})
-	refusal, refused := errors.AsType[*interlock.Error](err)
-	switch {
-	case refused:
-		st.refuse(o, refusal.Code, refusal.Message)
-	case err == nil:
-		st.deliver(&delivered{eff: engine.Effect{Outcome: engine.Done}, at: at, slot: o.Slot, seq: o.Seq, read: read}, true)
+		st.cmds = st.cmds[:0]
 	}
-	return nil // with another error the stream has ended
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for !st.ended && st.tooManyQueries() {
+		st.room.Wait()
+	}
+	st.queries++
+	return nil
+}
+
+// tooManyQueries is called with mu held.
+func (st *stream) tooManyQueries() bool { return st.queries >= maxQueries || st.bulk > maxBulk }
+
+// reading is what a query finds: eff as far as commands are answered in the same
+// way, and the rest.
+type reading struct {
+	eff        engine.Effect
+	patterns   []interlock.Pattern
+	more       bool
+	settings   *interlock.Settings
+	effects    []interlock.Effect
+	contention []interlock.Contention
+}
+
+// looking gives what a query does in the engine, until it is done; r is then filled
+// in.
+func (r *reading) looking(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
+	once := func(look func(*engine.Engine)) func(*engine.Engine) bool {
+		return func(e *engine.Engine) bool {
+			look(e)
+			return true
+		}
+	}
+	switch o.Kind {
+	case proto.OpReadState:
+		if len(o.State.Keys) == 0 {
+			return r.listing(ns, o)
+		}
+		return once(func(e *engine.Engine) { r.documents(e, ns, o) })
+	case proto.OpReadHistory:
+		return once(func(e *engine.Engine) { r.history(e, ns, o) })
+	case proto.OpGetEffect:
+		return once(func(e *engine.Engine) {
+			effect, known := e.Effect(ns, o.Effect.Digest)
+			if !known {
+				r.refuse(&interlock.Error{
+					Code: interlock.CodeUnknownEffect, Message: "no effect with this digest is known: it was never claimed, or is forgotten",
+				})
+				return
+			}
+			r.effects = []interlock.Effect{effect}
+		})
+	case proto.OpListEffects:
+		list := engine.EffectList{Namespace: ns, State: o.Effect.State, After: o.Effect.Digest, Limit: int(o.Effect.Limit)}
+		return func(e *engine.Engine) bool {
+			done := list.Look(e)
+			r.effects, r.more = list.Rows, list.More
+			return done
+		}
+	case proto.OpContention:
+		return once(func(e *engine.Engine) { r.contention = e.Contention(ns) })
+	case proto.OpListPatterns:
+		return once(func(e *engine.Engine) { r.patterns, r.more = patternsAfter(e.Patterns(ns), o.Name) })
+	}
+	return once(func(e *engine.Engine) {
+		settings := e.Settings(ns)
+		r.settings = &settings
+	})
+}
+
+// documents reads those of some keys, as they are or as they were with a version.
+func (r *reading) documents(e *engine.Engine, ns interlock.Namespace, o proto.Op) {
+	list, asOf, err := e.Documents(ns, o.State.Keys, o.Bodies && o.AsOf == 0)
+	if err == nil && o.AsOf != 0 {
+		err = rewind(e, ns, list, o.AsOf, o.Bodies)
+	}
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	r.eff.Documents, r.eff.Version = list, asOf
+}
+
+// rewind replaces documents by what they were with a version of the namespace.
+func rewind(e *engine.Engine, ns interlock.Namespace, list []interlock.Document, to interlock.Version, bodies bool) error {
+	size := 0
+	for i := range list {
+		doc, err := e.DocumentAt(ns, list[i].Key, to)
+		if err != nil {
+			return err
+		}
+		if !bodies {
+			doc.Body = nil
+		}
+		if size += len(doc.Body); size > interlock.MaxReadBytes {
+			return &interlock.Error{Code: interlock.CodeBodyTooLarge, Key: doc.Key, Message: fmt.Sprintf(
+				"the documents up to %s had more than %d bytes together: ask for fewer at once", doc.Key, interlock.MaxReadBytes,
+			)}
+		}
+		list[i] = doc
+	}
+	return nil
+}
+
+// listing lists documents.
+func (r *reading) listing(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
+	list := engine.DocumentList{Namespace: ns, Prefix: o.Prefix, After: o.State.After, Limit: int(o.State.Limit), Bodies: o.Bodies}
+	return func(e *engine.Engine) bool {
+		done := list.Look(e)
+		r.eff.Documents, r.eff.Version, r.more = list.Rows, list.AsOf, list.More
+		return done
+	}
+}
+
+// history reads what is kept of a key's.
+func (r *reading) history(e *engine.Engine, ns interlock.Namespace, o proto.Op) {
+	list, trimmed, err := e.Versions(ns, o.Key)
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	if !o.Bodies {
+		for i := range list {
+			list[i].Body = nil
+		}
+	}
+	r.eff.Documents, r.more = list, trimmed
+}
+
+func (r *reading) refuse(err error) {
+	refusal, ok := errors.AsType[*interlock.Error](err)
+	if !ok {
+		refusal = &interlock.Error{Code: interlock.CodeInternal, Message: err.Error()}
+	}
+	r.eff = engine.Effect{Outcome: engine.Refused, Code: refusal.Code, Message: refusal.Message}
+	if refusal.Key != "" {
+		r.eff.Conflict = &engine.Conflict{Key: refusal.Key}
+	}
 }
 
 // maxListing bounds a listing's patterns, encoded, so that its reply stays small.

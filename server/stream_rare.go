@@ -1,10 +1,12 @@
 package server
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/action"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -13,6 +15,9 @@ import (
 func (st *stream) rareCommand(o *proto.Op, h engine.Head) engine.Command {
 	if numbered := st.numberedCommand(o, h); numbered != nil {
 		return numbered
+	}
+	if o.Kind == proto.OpClaimEffect {
+		return st.claimEffect(o, h)
 	}
 	h.Seq, h.Acked = 0, 0 // the others may happen twice
 	switch o.Kind {
@@ -41,6 +46,16 @@ func (st *stream) rareCommand(o *proto.Op, h engine.Head) engine.Command {
 	return nil
 }
 
+// claimEffect makes the command with the canonical form of the action.
+func (st *stream) claimEffect(o *proto.Op, h engine.Head) engine.Command {
+	canonical, err := action.Canonical(o.Effect.Tool, o.Effect.Target, o.Effect.Arguments)
+	if refusal, refused := errors.AsType[*interlock.Error](err); refused {
+		st.refuse(o, refusal.Code, refusal.Message)
+		return nil
+	}
+	return &engine.ClaimEffect{Head: h, ID: st.random.id(), Flow: o.Flow, Action: canonical, Lease: o.ID, TTL: o.TTL}
+}
+
 // numberedCommand makes the commands that must happen once, and so keep the number
 // of their operation. nil means that it is none of them.
 func (st *stream) numberedCommand(o *proto.Op, h engine.Head) engine.Command {
@@ -63,6 +78,14 @@ func (st *stream) numberedCommand(o *proto.Op, h engine.Head) engine.Command {
 			c.On = engine.Party{Session: o.On.Session, Agent: o.On.Agent, Flow: o.On.Flow}
 		}
 		return c
+	case proto.OpCommit:
+		return &engine.Commit{
+			Head: h, Flow: o.Flow, Reads: slices.Clone(o.Commit.Reads), AsOf: o.AsOf, Writes: slices.Clone(o.Commit.Writes),
+			Leases: o.Commit.Leases, Note: o.Note,
+		}
+	case proto.OpSettleEffect:
+		x := o.Effect
+		return &engine.SettleEffect{Head: h, ID: o.ID, Digest: x.Digest, State: x.State, Result: string(x.Result), Reason: x.Reason}
 	case proto.OpSetPattern:
 		c := &engine.SetPattern{Head: h}
 		if o.Pattern != nil {

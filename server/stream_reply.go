@@ -53,16 +53,19 @@ func (st *stream) write() {
 			}
 		}
 		for rest := batch; len(rest) > 0; {
-			part := rest[:min(len(rest), maxReplies)]
-			rest = rest[len(part):]
-			for i := range part {
-				frame.Shard, frame.Epoch = uint32(part[i].at.Shard), part[i].at.Epoch
+			size, bulk := 0, 0
+			for len(rest) > 0 && len(frame.Replies) < maxReplies && size < proto.FullFrameBytes {
+				d := &rest[0]
+				frame.Shard, frame.Epoch = uint32(d.at.Shard), d.at.Epoch
 				frame.Replies = append(frame.Replies, proto.Reply{})
-				part[i].reply(&frame.Replies[len(frame.Replies)-1])
+				r := &frame.Replies[len(frame.Replies)-1]
+				d.reply(r)
+				size, bulk, rest = size+r.Bulk(), bulk+d.bulk, rest[1:]
 			}
 			if !send() {
 				return
 			}
+			st.carry(-bulk)
 		}
 	}
 }
@@ -142,6 +145,7 @@ func (d *delivered) reply(r *proto.Reply) {
 		r.Conflict = conflictOf(c)
 	}
 	r.Warnings = cleanTexts(eff.Warnings)
+	d.addState(r)
 	if d.read != nil {
 		r.Patterns, r.More, r.Settings = d.read.patterns, d.read.more, d.read.settings
 	}
@@ -154,6 +158,7 @@ func cleanLease(l *interlock.Lease) {
 	l.Agent, l.Flow, l.Purpose, l.Group = cleanText(l.Agent), cleanText(l.Flow), cleanText(l.Purpose), cleanText(l.Group)
 	l.Yield = cleanYield(l.Yield)
 	l.Parking = cleanParking(l.Parking)
+	l.Stale, l.StaleMore = nil, false // the packet says it
 	if len(l.Notes) == 0 {
 		return
 	}

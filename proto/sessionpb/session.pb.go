@@ -743,7 +743,7 @@ func (Liveness) EnumDescriptor() ([]byte, []int) {
 }
 
 // ClientFrame is at most 3 MiB. An operation is at most 2 MiB; one of more than
-// 64 KiB stands last in its frame, so that no other waits for more than one of them.
+// 64 KiB stands last in its frame, so that others need not wait for many of them.
 type ClientFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ops           []*Op                  `protobuf:"bytes,1,rep,name=ops,proto3" json:"ops,omitempty"`
@@ -2569,9 +2569,8 @@ func (x *Write) GetMax() int64 {
 // ReadState asks for documents: for those of keys at one moment, absent ones too; or,
 // without keys, for those whose keys begin with prefix, in the order of their keys.
 // Answered by done with the documents and, as version, that of the namespace's
-// last commit. The bodies of one answer are 4 MiB at most: of keys the
-// others are left out, and can be asked for as of the answer's version; a list is
-// shorter, and says that there is more.
+// last commit. The bodies of one answer are 4 MiB at most: for keys that have more
+// together the answer is refused, a list is shorter and says that there is more.
 type ReadState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Keys          []string               `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`

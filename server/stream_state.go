@@ -1,0 +1,87 @@
+package server
+
+import (
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/packet"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// addState adds what an answer says of documents and effects.
+func (d *delivered) addState(r *proto.Reply) {
+	eff := &d.eff
+	r.Version, r.Documents = eff.Version, cleanDocuments(eff.Documents)
+	switch {
+	case len(eff.Stale) > 0:
+		r.Packet = packetOf(eff.Stale, eff.StaleMore, packet.Commit)
+	case len(eff.Lease.Stale) > 0:
+		r.Packet = packetOf(eff.Lease.Stale, eff.Lease.StaleMore, packet.Grant)
+	}
+	if eff.Effect != nil {
+		r.Effects = []interlock.Effect{cleanEffect(*eff.Effect)}
+	}
+	if d.read == nil {
+		return
+	}
+	for i := range d.read.effects {
+		r.Effects = append(r.Effects, cleanEffect(d.read.effects[i]))
+	}
+	for i := range d.read.contention {
+		r.Contention = append(r.Contention, proto.Contention{Contention: d.read.contention[i]})
+	}
+}
+
+// weigh says how much memory is kept for an answer because of documents.
+func (d *delivered) weigh() (n int) {
+	add := func(doc *interlock.Document) { n += 512 + len(doc.Body) }
+	for i := range d.eff.Documents {
+		add(&d.eff.Documents[i])
+	}
+	for _, list := range [...][]interlock.Stale{d.eff.Stale, d.eff.Lease.Stale} {
+		for i := range list {
+			add(&list[i].Then)
+			add(&list[i].Now)
+		}
+	}
+	if d.read == nil {
+		return n
+	}
+	for i := range d.read.effects {
+		n += 512 + len(d.read.effects[i].Action) + len(d.read.effects[i].Result)
+	}
+	for i := range d.read.patterns {
+		n += proto.PatternSize(&d.read.patterns[i])
+	}
+	return n
+}
+
+// packetOf makes the packet with its texts cleaned. Differences are documents' data,
+// and stay as they are.
+func packetOf(stale []interlock.Stale, more bool, occasion packet.Occasion) *interlock.Packet {
+	p := packet.New(stale, more, occasion)
+	for i := range p.Changes {
+		cleanDocument(&p.Changes[i].Then)
+		cleanDocument(&p.Changes[i].Now)
+	}
+	return p
+}
+
+func cleanDocuments(list []interlock.Document) []interlock.Document {
+	list = slices.Clone(list)
+	for i := range list {
+		cleanDocument(&list[i])
+	}
+	return list
+}
+
+func cleanDocument(d *interlock.Document) {
+	d.Agent, d.Flow, d.Principal, d.Note = cleanText(d.Agent), cleanText(d.Flow), cleanText(d.Principal), cleanNote(d.Note)
+}
+
+// cleanEffect cleans what is said of an effect. What was done and with what result is
+// data, like a document.
+func cleanEffect(f interlock.Effect) interlock.Effect {
+	f.Agent, f.Flow, f.Principal, f.Reason = cleanText(f.Agent), cleanText(f.Flow), cleanText(f.Principal), cleanText(f.Reason)
+	return f
+}
