@@ -1,0 +1,199 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
+	"github.com/interlockdev/interlock/server"
+)
+
+// commitOp writes with what was read.
+func commitOp(slot uint32, seq uint64, reads []interlock.Read, writes ...interlock.Write) proto.Op {
+	return proto.Op{
+		Kind: proto.OpCommit, Slot: slot, Seq: seq, Flow: "f", Note: fmt.Sprint("commit ", seq),
+		Commit: &proto.Commit{Reads: reads, Writes: writes},
+	}
+}
+
+func putOf(key interlock.Key, body string) interlock.Write {
+	return interlock.Write{Key: key, Op: interlock.Put, Body: []byte(body)}
+}
+
+func readOp(seq uint64, bodies bool, keys ...interlock.Key) proto.Op {
+	return proto.Op{Kind: proto.OpReadState, Seq: seq, Bodies: bodies, State: &proto.StateQuery{Keys: keys}}
+}
+
+// bodies gives what documents say, one after the other.
+func bodies(list []interlock.Document) (text string) {
+	for i := range list {
+		text += fmt.Sprintf("%s@%d=%s ", list[i].Key, list[i].Version, list[i].Body)
+	}
+	return strings.TrimSpace(text)
+}
+
+func TestCommitsOnTheStream(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{})
+	f := d.dial()
+	f.open(1)
+	f.send(
+		readOp(10, true, "a", "b"),
+		commitOp(1, 3, []interlock.Read{{Key: "a", Absent: true}}, putOf("a", `{"n":1}`), putOf("b", `2`)),
+		readOp(11, true, "a", "b"),
+		commitOp(1, 4, []interlock.Read{{Key: "a", Version: 1}}, putOf("a", `{"n":3}`), interlock.Write{Key: "c", Op: interlock.Add, Delta: 5}),
+		readOp(12, false, "a"),
+	)
+	if r := f.want(10, proto.Done, ""); r.Version != 0 || len(r.Documents) != 2 || !r.Documents[0].Absent {
+		t.Errorf("before all: %+v", r)
+	}
+	if r := f.want(3, proto.Done, ""); r.Version != 1 || bodies(r.Documents) != "a@1= b@1=" || r.Index == 0 {
+		t.Errorf("the first commit: %+v", r)
+	}
+	// A query sees what came before it on the stream, and nothing that came after.
+	if r := f.want(11, proto.Done, ""); r.Version != 1 || bodies(r.Documents) != `a@1={"n":1} b@1=2` || r.Documents[0].Agent != "agent 1" || r.Documents[0].Note != "commit 3" {
+		t.Errorf("after the first: %+v", r)
+	}
+	if r := f.want(4, proto.Done, ""); r.Version != 2 || bodies(r.Documents) != "a@2= c@2=5" {
+		t.Errorf("the second commit: %+v", r)
+	}
+	if r := f.want(12, proto.Done, ""); bodies(r.Documents) != "a@2=" || r.Documents[0].Size != 7 {
+		t.Errorf("without bodies: %+v", r)
+	}
+
+	// What was repeated happens once.
+	f.send(commitOp(1, 4, []interlock.Read{{Key: "a", Version: 1}}, putOf("a", `{"n":3}`), interlock.Write{Key: "c", Op: interlock.Add, Delta: 5}))
+	if r := f.want(4, proto.Done, ""); r.Version != 2 {
+		t.Errorf("repeated: %+v", r)
+	}
+
+	f.send(commitOp(1, 5, []interlock.Read{{Key: "a", Version: 1}}, putOf("a", `{"n":9}`)))
+	r := f.want(5, proto.Refused, interlock.CodeStale)
+	if p := r.Packet; p == nil || len(p.Changes) != 1 || !strings.Contains(p.Message, "commit 4") || p.Changes[0].Diff.Kind != interlock.JSONPatch {
+		t.Fatalf("the packet: %+v", r.Packet)
+	}
+	if c := r.Packet.Changes[0]; !c.Known || c.Then.Version != 1 || c.Now.Version != 2 || c.Writes != 1 || !strings.Contains(c.Diff.Text, "3") {
+		t.Errorf("the change: %+v", c)
+	}
+	if r.Advice == nil || r.Advice.Action != interlock.ActReRead {
+		t.Errorf("the advice: %+v", r.Advice)
+	}
+
+	f.send(
+		proto.Op{Kind: proto.OpReadHistory, Seq: 13, Key: "a", Bodies: true},
+		proto.Op{Kind: proto.OpReadHistory, Seq: 14, Key: "a"},
+		proto.Op{Kind: proto.OpReadState, Seq: 15, AsOf: 1, Bodies: true, State: &proto.StateQuery{Keys: []interlock.Key{"a", "c"}}},
+		proto.Op{Kind: proto.OpReadState, Seq: 16, AsOf: 9, State: &proto.StateQuery{Keys: []interlock.Key{"a"}}},
+		readOp(17, true, "not a key\n"),
+	)
+	if r := f.want(13, proto.Done, ""); bodies(r.Documents) != `a@2={"n":3} a@1={"n":1}` || r.More {
+		t.Errorf("the history: %+v", r)
+	}
+	if r := f.want(14, proto.Done, ""); bodies(r.Documents) != `a@2= a@1=` {
+		t.Errorf("the history without bodies: %+v", r)
+	}
+	if r := f.want(15, proto.Done, ""); bodies(r.Documents) != `a@1={"n":1} c@0=` || !r.Documents[1].Absent || r.Version != 2 {
+		t.Errorf("as of the first commit: %+v", r)
+	}
+	f.want(16, proto.Refused, interlock.CodeFutureVersion)
+	f.want(17, proto.Refused, interlock.CodeInvalidKey)
+}
+
+func TestListsOfDocuments(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{})
+	f := d.dial()
+	f.open(1)
+	f.send(commitOp(1, 3, nil, putOf("p:1", "1"), putOf("p:2", "2"), putOf("p:3", "3"), putOf("q", "4")))
+	f.want(3, proto.Done, "")
+	list := func(seq uint64, after interlock.Key) proto.Op {
+		return proto.Op{Kind: proto.OpReadState, Seq: seq, Prefix: "p:", Bodies: true, State: &proto.StateQuery{After: after, Limit: 2}}
+	}
+	f.send(list(4, ""), list(5, "p:2"))
+	if r := f.want(4, proto.Done, ""); bodies(r.Documents) != "p:1@1=1 p:2@1=2" || !r.More || r.Version != 1 {
+		t.Errorf("the first page: %+v", r)
+	}
+	if r := f.want(5, proto.Done, ""); bodies(r.Documents) != "p:3@1=3" || r.More {
+		t.Errorf("the second page: %+v", r)
+	}
+}
+
+func TestEffectsOnTheStream(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{})
+	f := d.dial()
+	f.open(1)
+	f.open(2)
+	claim := func(slot uint32, seq uint64, arguments string) proto.Op {
+		return proto.Op{Kind: proto.OpClaimEffect, Slot: slot, Seq: seq, Flow: "f", Effect: &proto.EffectOp{
+			Tool: "stripe.charge", Target: "account:1", Arguments: []byte(arguments),
+		}}
+	}
+	f.send(claim(1, 3, `{"cents": 300, "why": "fee"}`))
+	r := f.want(3, proto.Done, "")
+	if len(r.Effects) != 1 || r.Effects[0].ID.IsZero() || r.Effects[0].State != interlock.EffectClaimed || r.Effects[0].Agent != "agent 1" {
+		t.Fatalf("claimed: %+v", r.Effects)
+	}
+	id, digest := r.Effects[0].ID, r.Effects[0].Digest
+
+	// The same action, written otherwise.
+	f.send(claim(2, 3, `{"why":"fee","cents":3e2}`))
+	if r = f.want(3, proto.Refused, interlock.CodeEffectClaimed); len(r.Effects) != 1 || !r.Effects[0].ID.IsZero() || r.Effects[0].Digest != digest {
+		t.Errorf("claimed by another: %+v", r.Effects)
+	}
+	f.send(proto.Op{Kind: proto.OpSettleEffect, Slot: 1, Seq: 4, ID: id, Effect: &proto.EffectOp{State: interlock.EffectDone, Result: []byte(`"ch_1"`)}})
+	f.want(4, proto.Done, "")
+	f.send(
+		claim(2, 4, `{"why":"fee","cents":300}`),
+		proto.Op{Kind: proto.OpGetEffect, Seq: 20, Effect: &proto.EffectOp{Digest: digest}},
+		proto.Op{Kind: proto.OpGetEffect, Seq: 21, Effect: &proto.EffectOp{Digest: [32]byte{1}}},
+		proto.Op{Kind: proto.OpListEffects, Seq: 22, Effect: &proto.EffectOp{State: interlock.EffectDone}},
+		proto.Op{Kind: proto.OpListEffects, Seq: 23, Effect: &proto.EffectOp{State: interlock.EffectUnknown}},
+		proto.Op{Kind: proto.OpContention, Seq: 24},
+	)
+	for _, seq := range []uint64{4, 20} {
+		if r := f.want(seq, proto.Done, ""); len(r.Effects) != 1 || r.Effects[0].Result != `"ch_1"` || r.Effects[0].State != interlock.EffectDone {
+			t.Errorf("answer %d: %+v", seq, r)
+		}
+	}
+	f.want(21, proto.Refused, interlock.CodeUnknownEffect)
+	if r := f.want(22, proto.Done, ""); len(r.Effects) != 1 {
+		t.Errorf("done: %+v", r)
+	}
+	if r := f.want(23, proto.Done, ""); len(r.Effects) != 0 {
+		t.Errorf("unknown: %+v", r)
+	}
+	f.want(24, proto.Done, "")
+	f.send(claim(2, 5, `{"cents":0.10000000000000000001}`))
+	f.want(5, proto.Refused, interlock.CodeInvalidRequest)
+}
+
+// Many large documents on one stream arrive, in frames that a client accepts.
+func TestLargeDocuments(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{})
+	f := d.dial()
+	f.open(1)
+	large := bytes.Repeat([]byte("x"), interlock.MaxDocumentBytes)
+	keys := make([]interlock.Key, 4)
+	for i := range keys {
+		keys[i] = interlock.Key(fmt.Sprint("k", i))
+		f.send(commitOp(1, uint64(3+i), nil, interlock.Write{Key: keys[i], Op: interlock.Put, ContentType: "text/plain", Body: large}))
+		f.want(uint64(3+i), proto.Done, "")
+	}
+	const many = 3 * 64 // more than there may be at once
+	reads := make([]proto.Op, 0, many)
+	for i := range uint64(many) {
+		reads = append(reads, readOp(100+i, true, keys...))
+	}
+	f.send(reads...)
+	for i := range uint64(many) {
+		if r := f.want(100+i, proto.Done, ""); len(r.Documents) != len(keys) || len(r.Documents[3].Body) != len(large) {
+			t.Fatalf("answer %d has %d documents", i, len(r.Documents))
+		}
+	}
+	f.send(commitOp(1, 7, nil, putOf("one more", `"`+string(large)+`"`)))
+	f.want(7, proto.Refused, interlock.CodeBodyTooLarge)
+	f.send(commitOp(1, 8, nil, putOf("k4", "1")), readOp(300, true, append(keys, "k4")...))
+	f.want(8, proto.Done, "")
+	f.want(300, proto.Refused, interlock.CodeBodyTooLarge)
+}
