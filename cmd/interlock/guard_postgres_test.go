@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock/guard/postgres"
+	"github.com/interlockdev/interlock/internal/postgrestest"
+)
+
+// The commands against a real server: as its owner, as somebody without rights, and
+// with what is wrong.
+func TestGuardPostgres(t *testing.T) {
+	dsn := postgrestest.Start(t).Database(t)
+	fields := strings.Fields(dsn)
+	env := cleanEnvironment()
+	for _, field := range fields {
+		name, value, _ := strings.Cut(field, "=")
+		env = append(env, map[string]string{"host": "PGHOST", "user": "PGUSER", "dbname": "PGDATABASE"}[name]+"="+value)
+	}
+	guard := func(code int, want string, args ...string) {
+		t.Helper()
+		p := startProc(t, env, append([]string{"guard", "postgres"}, args...)...)
+		p.in.Close()
+		if out := p.ends(code); !strings.Contains(out, want) {
+			t.Errorf("guard postgres %s: got\n%s\nwant %s", strings.Join(args, " "), out, want)
+		}
+	}
+	guard(exitFailure, "put the guard into this database first: interlock guard postgres install", "attach", "--table", "pg_class", "--key", "x")
+	guard(exitOK, "installed\n", "install")
+	guard(exitOK, "installed\n", "install", "--dsn", dsn)
+	guard(exitUnreachable, "", "install", "--dsn", strings.Replace(dsn, "dbname=", "dbname=no_", 1))
+	guard(exitUsage, "--dsn: ", "install", "--dsn", "host")
+	guard(exitForbidden, "permission denied: \"pg_class\" is a system catalog", "attach", "--table", "pg_class", "--key", "x")
+	guard(exitFailure, "interlock: schema \"no\" does not exist\n", "detach", "--table", "no.such")
+	guard(exitFailure, "interlock: relation \"nothing\" does not exist\n", "attach", "--table", "nothing", "--key", "x:{id}")
+	guard(exitUsage, "name a table and the key of its rows: interlock guard postgres attach --table TABLE --key KEY", "attach", "--table", "account")
+	guard(exitUsage, "name the table: interlock guard postgres detach --table TABLE", "detach")
+	guard(exitUsage, "has no column id", "attach", "--table", "interlock.fences", "--key", "x:{id}")
+	guard(exitOK, "attached: a row of interlock.fences needs a fence of x:{key}\n", "attach", "--table", "interlock.fences", "--key", "x:{key}")
+	guard(exitFailure, "still guarded: interlock.fences: detach them first", "uninstall")
+	guard(exitOK, "detached: everybody may write interlock.fences\n", "detach", "--table", "interlock.fences")
+	guard(exitOK, "uninstalled\n", "uninstall")
+	guard(exitOK, "uninstalled\n", "uninstall")
+
+	guard(exitOK, postgres.Schema, "print")
+	guard(exitOK, postgres.Uninstall, "uninstall", "--print")
+	guard(exitOK, fmt.Sprintln(`SELECT interlock.attach('it''s', E'a:{b}\\', '{tenant}');`), "attach", "--table", "it's", "--key", `a:{b}\`, "--for", "{tenant}", "--print")
+	guard(exitOK, "SELECT interlock.detach('account');\n", "detach", "--table", "account", "--print")
+}
