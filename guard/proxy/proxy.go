@@ -156,7 +156,9 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 		turn := p.turns.enter(c.record.Key)
 		defer turn.leave()
 		if no := p.pass(ctx, c, r, turn); no != nil {
-			c.refuse(no)
+			if !gone(ctx) {
+				c.refuse(no)
+			}
 			return
 		}
 		// From here on the call is carried out to its end, also if the caller leaves:
@@ -167,6 +169,9 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 	}
 	p.reverse.ServeHTTP(c, r.WithContext(ctx))
 }
+
+// gone reports whether the caller has left, so that nobody hears an answer.
+func gone(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }
 
 // admit finds the route of a call, and refuses what cannot be guarded.
 func (p *Proxy) admit(c *call, r *http.Request) *refusal {

@@ -103,6 +103,9 @@ func (p *Proxy) clean(res *http.Response) error {
 // what the caller must not see.
 func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	c := r.Context().Value(callKey{}).(*call)
+	if gone(r.Context()) {
+		return
+	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		c.refuse(p.tooLarge())
 		return
