@@ -32,3 +32,9 @@ func (e *Engine) AgentHolds(ns interlock.Namespace, agent string) []interlock.Ho
 	all(e, &h)
 	return h.Holders
 }
+
+func (e *Engine) DocumentsFrom(ns interlock.Namespace, prefix string, after interlock.Key, limit int, bodies bool) []interlock.Document {
+	l := DocumentList{Namespace: ns, Prefix: prefix, After: after, Limit: limit, Bodies: bodies}
+	all(e, &l)
+	return l.Rows
+}

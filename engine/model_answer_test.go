@@ -21,6 +21,8 @@ type answer struct {
 	reused  []*request       // Granted, and it is one of these
 	session *session
 	effect  func(*interlock.Effect) error // what is told of an effect
+
+	check func(got *engine.Effect) error // more about it, nil for nothing
 }
 
 func refused(codes ...interlock.Code) answer { return answer{outcome: engine.Refused, codes: codes} }
@@ -50,6 +52,8 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.withSession(head, func(s *session) answer { return answer{outcome: engine.Done, session: s} })
 	case *engine.Acquire:
 		return m.expectAcquire(c)
+	case *engine.Commit:
+		return m.expectCommit(c)
 	case *engine.Convert:
 		return m.expectConvert(c)
 	case *engine.Arrive:
@@ -352,6 +356,11 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 	}
 	if want.effect != nil {
 		if err := want.effect(got.Effect); err != nil {
+			return err
+		}
+	}
+	if want.check != nil {
+		if err := want.check(got); err != nil {
 			return err
 		}
 	}

@@ -84,6 +84,8 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		m.foldRules(cmd)
 	case engine.EvEffect:
 		m.foldDeed(cmd)
+	case engine.EvWritten:
+		m.foldWritten(ev)
 	case engine.EvConverted:
 		m.open(m.made(cmd, 0))
 		m.convert(m.byNum(ev.Num), ev.Claims, ev.Fence)

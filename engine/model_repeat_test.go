@@ -19,6 +19,7 @@ type remembered struct {
 	code    interlock.Code
 	num     uint64 // the request that it is about; 0 for none
 	effect  interlock.EffectID
+	version interlock.Version
 	at      engine.Time
 }
 
@@ -30,7 +31,7 @@ func repeatable(cmd engine.Command) bool {
 	switch cmd.(type) {
 	case *engine.Acquire, *engine.Release, *engine.Leave, *engine.Revoke, *engine.OpenSession,
 		*engine.Convert, *engine.Arrive, *engine.Park, *engine.Resume, *engine.Declare,
-		*engine.SetPattern, *engine.DropPattern, *engine.Configure, *engine.ClaimEffect, *engine.SettleEffect:
+		*engine.SetPattern, *engine.DropPattern, *engine.Configure, *engine.ClaimEffect, *engine.SettleEffect, *engine.Commit:
 		return true
 	}
 	return false
@@ -73,7 +74,7 @@ func (m *model) remember(cmd engine.Command, ev *engine.Event) {
 	}
 	a := &remembered{
 		ns: head.Namespace, session: head.Session, id: head.RequestID, body: bodyOf(cmd),
-		outcome: ev.Answer, code: ev.Code, num: ev.Num, at: m.now,
+		outcome: ev.Answer, code: ev.Code, num: ev.Num, version: ev.Version, at: m.now,
 	}
 	if r := m.byID(head.Namespace, ev.ID); a.num == 0 && r != nil {
 		a.num = r.num // a lease that the holder had already
@@ -98,6 +99,8 @@ func (m *model) expectRepeated(cmd engine.Command, known *remembered) answer {
 	switch {
 	case known.outcome == engine.Refused:
 		return refused(known.code)
+	case known.version > 0:
+		return m.expectCommitted(cmd.(*engine.Commit), known.version)
 	case r != nil && r.away && !mine(headOf(cmd), r):
 		return refused(append(gone(r), interlock.CodeUnknownLease, interlock.CodeUnknownTicket)...) // it is in other hands since
 	case (known.outcome == engine.Granted || known.outcome == engine.Queued) && r != nil:

@@ -71,6 +71,8 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		return m.permitConversion(cmd, ev)
 	case engine.EvEffect:
 		return m.permitDeed(cmd, ev)
+	case engine.EvWritten:
+		return m.permitWritten(cmd, ev)
 	case engine.EvAnswered:
 		if headOf(cmd).RequestID == "" && headOf(cmd).Seq == 0 {
 			return errors.New("the command has no request id")
@@ -216,6 +218,8 @@ func (m *model) asksFor(cmd engine.Command, r *request) bool {
 		return known != nil && known.num == r.num || party && again.party() == r.party() && sameClaims(again.claims, r.claims)
 	case *engine.Attach:
 		return r.session != nil && c.Session == r.session.id
+	case *engine.Commit:
+		return slices.Contains(c.Leases, interlock.LeaseID(r.ask.ID))
 	}
 	return false
 }

@@ -252,11 +252,16 @@ type model struct {
 	notes    []note
 	writes   []write
 	asks     []asked
+	written  []written
 	victims  []party    // of deadlocks, in this step
 	due      []asked    // to come in this step
 	coming   *request   // what the command makes, if it is a party of a barrier
 	opening  []*request // the parties of the barrier that opens in this step
 	broken   []*request // those for whom one breaks
+
+	committing interlock.Version    // that the step's commit makes; 0 before its first write
+	outcome    []interlock.Document // what its writes make
+
 	patterns map[interlock.Namespace][]*interlock.Pattern
 	settings map[interlock.Namespace]interlock.Settings
 	buckets  map[place]*bucket

@@ -39,6 +39,9 @@ func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, k
 		if err := m.checkDeeds(e, ns); err != nil {
 			return fmt.Errorf("EffectList(%s): %w", ns, err)
 		}
+		if err := m.checkDocuments(e, ns, keys); err != nil {
+			return fmt.Errorf("namespace %s: %w", ns, err)
+		}
 		if err := m.checkWaits(e.Waits(ns), ns); err != nil {
 			return fmt.Errorf("Waits(%s): %w", ns, err)
 		}

@@ -79,7 +79,14 @@ func (p *player) pattern(o *op) error {
 	case 0:
 		return p.step(&engine.DropPattern{Head: head, Name: among(o.r[6], "b", "c", "zz", "none")})
 	case 1:
-		return p.step(&engine.Configure{Head: head, Settings: interlock.Settings{OpenKeys: o.r[6]%2 == 0, StrictOrder: o.r[6]%4 == 1}})
+		return p.step(&engine.Configure{Head: head, Settings: interlock.Settings{
+			OpenKeys: o.r[6]%2 == 0, StrictOrder: o.r[6]%4 == 1,
+			Quota: interlock.Quota{Documents: among(o.r[7], 0, 0, 3, 5), State: among(o.r[7]>>8, 0, 0, 40, 100)},
+		}})
+	}
+	one.Write = among(o.r[6]>>16, interlock.WriteOpen, interlock.WriteOpen, interlock.WriteVersion, interlock.WriteLease, interlock.WriteSingle)
+	if one.Write == interlock.WriteSingle {
+		one.Writer = "web"
 	}
 	one.OnDeadlock = among(o.r[6]>>12, interlock.DeadlockRefuse, interlock.DeadlockRevoke)
 	one.Preempt = among(o.r[6]>>8, interlock.PreemptAsk, interlock.PreemptAsk, interlock.PreemptRevoke, interlock.PreemptNever)

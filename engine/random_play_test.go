@@ -11,8 +11,9 @@ import (
 // player turns ops into commands.
 type player struct {
 	*rig
-	asked   []engine.Acquire     // those with a request id
-	claimed []engine.ClaimEffect // likewise
+	asked     []engine.Acquire     // those with a request id
+	claimed   []engine.ClaimEffect // likewise
+	committed []engine.Commit      // likewise
 }
 
 func pick[T any](r uint32, list []T) (one T, ok bool) {
@@ -30,7 +31,12 @@ func (p *player) play(o *op) error {
 	case opAcquire, opBarrier, opMember:
 		return p.acquire(o)
 	case opRepeat:
+		if o.r[9]%3 == 0 {
+			return p.recommit(o)
+		}
 		return p.repeat(o)
+	case opCommit:
+		return p.commit(o)
 	case opOpen:
 		return p.step(&engine.OpenSession{
 			Head: engine.Head{Namespace: among(o.r[0], interlock.Namespace("one"), "one", "one", "two")},

@@ -126,13 +126,16 @@ func (g *rig) survives(cmd engine.Command, out *engine.Output) (err error) {
 	return nil
 }
 
-// given is a command for the engine, which keeps the claims of those that it is
-// given and may write to them.
+// given is a command for the engine, which keeps the lists of those that it is given
+// and may write to them.
 func given(cmd engine.Command) engine.Command {
 	own := reflect.New(reflect.TypeOf(cmd).Elem())
 	own.Elem().Set(reflect.ValueOf(cmd).Elem())
 	if claims := own.Elem().FieldByName("Claims"); claims.IsValid() {
 		claims.Set(reflect.ValueOf(slices.Clone(claims.Interface().([]interlock.Claim))))
+	}
+	if c, ok := own.Interface().(*engine.Commit); ok {
+		c.Reads, c.Writes = slices.Clone(c.Reads), slices.Clone(c.Writes)
 	}
 	return own.Interface().(engine.Command)
 }

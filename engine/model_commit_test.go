@@ -1,0 +1,512 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// written is one write of a commit. The model forgets none.
+type written struct {
+	ns  interlock.Namespace
+	at  engine.Time
+	doc interlock.Document
+}
+
+// version is that of a namespace's last commit.
+func (m *model) version(ns interlock.Namespace) (v interlock.Version) {
+	for _, w := range m.written {
+		if w.ns == ns {
+			v = max(v, w.doc.Version)
+		}
+	}
+	return v
+}
+
+// document is what stood at a key with a version of the namespace.
+func (m *model) document(ns interlock.Namespace, key interlock.Key, v interlock.Version) interlock.Document {
+	doc := interlock.Document{Key: key, Absent: true}
+	for _, w := range m.written {
+		if w.ns == ns && w.doc.Key == key && w.doc.Version <= v {
+			doc = w.doc
+			doc.Age = m.now.Sub(w.at)
+		}
+	}
+	return doc
+}
+
+func (m *model) documentNow(ns interlock.Namespace, key interlock.Key) interlock.Document {
+	return m.document(ns, key, m.version(ns))
+}
+
+// documents are those of a namespace that are there, in the order of their keys.
+func (m *model) documents(ns interlock.Namespace) (list []interlock.Document) {
+	var keys []interlock.Key
+	for _, w := range m.written {
+		if w.ns == ns && !slices.Contains(keys, w.doc.Key) {
+			keys = append(keys, w.doc.Key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if doc := m.documentNow(ns, key); !doc.Absent {
+			list = append(list, doc)
+		}
+	}
+	return list
+}
+
+// spelledCommit is a commit with each key in its one spelling.
+func (m *model) spelledCommit(c *engine.Commit) *engine.Commit {
+	own := *c
+	own.Reads, own.Writes = slices.Clone(c.Reads), slices.Clone(c.Writes)
+	for i := range own.Reads {
+		own.Reads[i].Key = m.spell(c.Namespace, own.Reads[i].Key)
+	}
+	for i := range own.Writes {
+		own.Writes[i].Key = m.spell(c.Namespace, own.Writes[i].Key)
+	}
+	return &own
+}
+
+// expectCommit: a commit is carried out if nothing speaks against it.
+func (m *model) expectCommit(c *engine.Commit) answer {
+	if !c.Session.IsZero() {
+		if s := m.sessionByID(c.Namespace, c.Session); s == nil {
+			return refused(interlock.CodeUnknownSession)
+		} else if s.ended {
+			return refused(interlock.CodeSessionEnded)
+		}
+	}
+	if codes := m.malformed(c); len(codes) > 0 {
+		return refused(codes...)
+	}
+	c = m.spelledCommit(c)
+	var codes []interlock.Code
+	for _, id := range c.Leases {
+		about := m.withLease(&c.Head, id, func(r *request) answer {
+			if r.active() {
+				return answer{outcome: engine.Done}
+			}
+			return refused(interlock.CodeParked)
+		})
+		if about.outcome == 0 {
+			return answer{} // what is said of such a lease is open
+		}
+		codes = append(codes, about.codes...)
+	}
+	codes = append(codes, m.notAdmitted(c)...)
+	stale := m.staleIn(c)
+	if len(stale) > 0 {
+		codes = append(codes, interlock.CodeStale)
+	}
+	_, wrong := m.outcomes(c)
+	if codes = append(codes, wrong...); len(codes) > 0 {
+		return answer{outcome: engine.Refused, codes: codes, check: func(got *engine.Effect) error { return m.checkStale(stale, got) }}
+	}
+	version := m.version(c.Namespace)
+	if len(c.Writes) > 0 {
+		version++
+	}
+	return m.expectCommitted(c, version)
+}
+
+// expectCommitted: a commit tells what it wrote, and so it does when it is repeated.
+func (m *model) expectCommitted(c *engine.Commit, version interlock.Version) answer {
+	c = m.spelledCommit(c)
+	return answer{outcome: engine.Done, check: func(got *engine.Effect) error {
+		if got.Version != version || len(got.Documents) != len(c.Writes) {
+			return fmt.Errorf("a commit of %d writes made version %d with %d documents, want version %d", len(c.Writes), got.Version, len(got.Documents), version)
+		}
+		for i := range got.Documents {
+			want := m.document(c.Namespace, c.Writes[i].Key, version)
+			if c.Writes[i].Op != interlock.Add {
+				want.Body = nil
+			}
+			if err := sameDocument(want, got.Documents[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// malformed names the rules that a commit breaks whatever the state.
+func (m *model) malformed(c *engine.Commit) (codes []interlock.Code) {
+	for _, r := range c.Reads {
+		if _, err := engine.ParseKey(string(r.Key)); err != nil {
+			codes = append(codes, interlock.CodeInvalidKey)
+		}
+	}
+	for _, w := range c.Writes {
+		if _, err := engine.ParseKey(string(w.Key)); err != nil {
+			codes = append(codes, interlock.CodeInvalidKey)
+		}
+		adds := w.Delta != 0 || w.Min != nil || w.Max != nil
+		switch {
+		case w.Op == 0 || w.Op > interlock.Add, adds && w.Op != interlock.Add, w.ContentType != "" && w.Op != interlock.Put,
+			len(w.Body) > 0 && (w.Op == interlock.Delete || w.Op == interlock.Add), w.Min != nil && w.Max != nil && *w.Min > *w.Max:
+			codes = append(codes, interlock.CodeInvalidRequest)
+		case w.Op == interlock.Put && jsonType(w.ContentType) && !json.Valid(w.Body):
+			codes = append(codes, interlock.CodeInvalidRequest)
+		case w.Op == interlock.Put && w.ContentType != "" && !strings.Contains(w.ContentType, "/"):
+			codes = append(codes, interlock.CodeInvalidRequest)
+		case w.Op == interlock.Merge && !json.Valid(w.Body):
+			codes = append(codes, interlock.CodeBadPatch)
+		}
+	}
+	return codes
+}
+
+func jsonType(contentType string) bool {
+	return contentType == "" || contentType == interlock.JSONType || strings.HasSuffix(contentType, "+json")
+}
+
+// notAdmitted names the rules of keys, versions and patterns that a commit breaks.
+func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
+	var reads, writes []interlock.Key
+	unknown := func(key interlock.Key) {
+		if m.pattern(c.Namespace, key) == nil && len(m.patterns[c.Namespace]) > 0 && !m.settings[c.Namespace].OpenKeys {
+			codes = append(codes, interlock.CodeUnknownPattern)
+		}
+	}
+	for _, r := range c.Reads {
+		unknown(r.Key)
+		if slices.Contains(reads, r.Key) {
+			codes = append(codes, interlock.CodeDuplicateClaim)
+		}
+		if !r.Absent && r.Version > m.version(c.Namespace) {
+			codes = append(codes, interlock.CodeFutureVersion)
+		}
+		reads = append(reads, r.Key)
+	}
+	if c.AsOf > m.version(c.Namespace) {
+		codes = append(codes, interlock.CodeFutureVersion)
+	}
+	for _, w := range c.Writes {
+		unknown(w.Key)
+		if slices.Contains(writes, w.Key) {
+			codes = append(codes, interlock.CodeDuplicateClaim)
+		}
+		writes = append(writes, w.Key)
+		p := m.pattern(c.Namespace, w.Key)
+		switch {
+		case p == nil:
+		case p.Write == interlock.WriteVersion && w.Op != interlock.Add && c.AsOf == 0 && !slices.Contains(reads, w.Key):
+			codes = append(codes, interlock.CodeVersionRequired)
+		case p.Write == interlock.WriteSingle && c.Actor != p.Writer:
+			codes = append(codes, interlock.CodeWriterOnly)
+		case p.Write == interlock.WriteLease && m.fenceFor(c, w.Key) == 0:
+			codes = append(codes, interlock.CodeLeaseRequired)
+		}
+	}
+	return codes
+}
+
+// fenceFor is that of the first lease of a commit that claims a key, or one above it,
+// exclusively; 0 for none.
+func (m *model) fenceFor(c *engine.Commit, key interlock.Key) interlock.Fence {
+	for _, id := range c.Leases {
+		r := m.byID(c.Namespace, id)
+		if r == nil {
+			continue
+		}
+		for _, claim := range r.claims {
+			if claim.Mode == interlock.Exclusive && (claim.Key == key || above(claim.Key, key)) {
+				return r.fence
+			}
+		}
+	}
+	return 0
+}
+
+// staleIn lists what of a commit's reads is not as it was read.
+func (m *model) staleIn(c *engine.Commit) (list []interlock.Stale) {
+	ns := c.Namespace
+	writesSince := func(key interlock.Key, v interlock.Version) (n int) {
+		for _, w := range m.written {
+			if w.ns == ns && w.doc.Key == key && w.doc.Version > v {
+				n++
+			}
+		}
+		return n
+	}
+	add := func(key interlock.Key, v interlock.Version, then interlock.Document, known bool) {
+		list = append(list, interlock.Stale{Then: then, Known: known, Now: m.documentNow(ns, key), Writes: writesSince(key, v)})
+	}
+	read := func(key interlock.Key) bool {
+		return slices.ContainsFunc(c.Reads, func(r interlock.Read) bool { return r.Key == key })
+	}
+	asOf := func(key interlock.Key) {
+		if c.AsOf > 0 && m.documentNow(ns, key).Version > c.AsOf {
+			add(key, c.AsOf, m.document(ns, key, c.AsOf), true)
+		}
+	}
+	for _, r := range c.Reads {
+		now, then := m.documentNow(ns, r.Key), m.document(ns, r.Key, r.Version)
+		switch {
+		case (r.Absent || r.Version == 0) && !now.Absent:
+			since := r.Version
+			for _, w := range m.written {
+				if w.ns == ns && w.doc.Key == r.Key && w.doc.Absent {
+					since = max(since, w.doc.Version)
+				}
+			}
+			add(r.Key, since, interlock.Document{Key: r.Key, Version: r.Version, Absent: true}, true)
+		case r.Absent || r.Version == 0 || now.Version == r.Version:
+			asOf(r.Key)
+		case then.Version == r.Version || then.Version == 0:
+			add(r.Key, r.Version, then, true)
+		default:
+			add(r.Key, r.Version, interlock.Document{Key: r.Key, Version: r.Version}, false)
+		}
+	}
+	for _, w := range c.Writes {
+		if w.Op != interlock.Add && !read(w.Key) {
+			asOf(w.Key)
+		}
+	}
+	return list
+}
+
+// checkStale compares what a refusal tells about what changed.
+func (m *model) checkStale(want []interlock.Stale, got *engine.Effect) error {
+	if got.Code != interlock.CodeStale {
+		if len(got.Stale) > 0 {
+			return errors.New("a refusal for another reason tells what is stale")
+		}
+		return nil
+	}
+	if shown := min(len(want), interlock.MaxStale); len(got.Stale) != shown || got.StaleMore != (len(want) > shown) {
+		return fmt.Errorf("told of %d stale documents, want %d", len(got.Stale), len(want))
+	}
+	if got.Conflict == nil || got.Conflict.Kind != interlock.VersionMoved || got.Conflict.Key != want[0].Now.Key {
+		return fmt.Errorf("a stale commit is a conflict about versions, and not %+v", got.Conflict)
+	}
+	for i, s := range got.Stale {
+		if err := sameDocument(want[i].Then, s.Then); err != nil {
+			return fmt.Errorf("as it was read: %w", err)
+		}
+		if err := sameDocument(want[i].Now, s.Now); err != nil {
+			return fmt.Errorf("as it is: %w", err)
+		}
+		if s.Known != want[i].Known || s.Writes != want[i].Writes {
+			return fmt.Errorf("%s: known %v with %d writes, want %v with %d", s.Now.Key, s.Known, s.Writes, want[i].Known, want[i].Writes)
+		}
+	}
+	return nil
+}
+
+// outcomes gives what the writes of a commit make, or the rules by which they cannot.
+func (m *model) outcomes(c *engine.Commit) (list []interlock.Document, codes []interlock.Code) {
+	state := map[interlock.Key]int{} // what each document takes
+	for _, doc := range m.documents(c.Namespace) {
+		state[doc.Key] = len(doc.Body) + len(doc.Note)
+	}
+	before, size := len(state), sum(state)
+	for _, w := range c.Writes {
+		old := m.documentNow(c.Namespace, w.Key)
+		doc := interlock.Document{Key: w.Key, Op: w.Op, ContentType: interlock.JSONType}
+		switch w.Op {
+		case interlock.Put:
+			doc.Body = w.Body
+			if w.ContentType != "" {
+				doc.ContentType = w.ContentType
+			}
+		case interlock.Delete:
+			doc.Absent, doc.ContentType = true, ""
+		case interlock.Merge:
+			if !old.Absent {
+				doc.ContentType = old.ContentType
+			} else {
+				old.Body = []byte("null")
+			}
+			if !jsonType(doc.ContentType) {
+				codes = append(codes, interlock.CodeBadPatch)
+				continue
+			}
+			doc.Body = modelMerge(old.Body, w.Body)
+		case interlock.Add:
+			total, ok := big.NewInt(0), true
+			if !old.Absent {
+				total, ok = total.SetString(string(bytes.TrimSpace(old.Body)), 10)
+				ok = ok && total.IsInt64() && jsonType(old.ContentType)
+			}
+			if !ok {
+				codes = append(codes, interlock.CodeNotACounter)
+				continue
+			}
+			total.Add(total, big.NewInt(w.Delta))
+			if !total.IsInt64() || w.Min != nil && total.Int64() < *w.Min || w.Max != nil && total.Int64() > *w.Max {
+				codes = append(codes, interlock.CodeOutOfBounds)
+				continue
+			}
+			doc.Body = []byte(total.String())
+		}
+		doc.Size = len(doc.Body)
+		if state[w.Key] = doc.Size + len(c.Note); doc.Absent {
+			delete(state, w.Key)
+		}
+		list = append(list, doc)
+	}
+	quota := m.settings[c.Namespace].Quota
+	if quota.Documents > 0 && len(state) > max(before, quota.Documents) {
+		codes = append(codes, interlock.CodeTooManyDocuments)
+	}
+	if quota.State > 0 && sum(state) > max(size, quota.State) {
+		codes = append(codes, interlock.CodeTooMuchState)
+	}
+	return list, codes
+}
+
+func sum(of map[interlock.Key]int) (n int) {
+	for _, v := range of {
+		n += v
+	}
+	return n
+}
+
+// modelMerge is the pseudo-code of RFC 7396.
+func modelMerge(target, patch []byte) []byte {
+	var merge func(target, patch any) any
+	merge = func(target, patch any) any {
+		p, ok := patch.(map[string]any)
+		if !ok {
+			return patch
+		}
+		t, ok := target.(map[string]any)
+		if !ok {
+			t = map[string]any{}
+		}
+		for name, value := range p {
+			if value == nil {
+				delete(t, name)
+			} else {
+				t[name] = merge(t[name], value)
+			}
+		}
+		return t
+	}
+	b, err := json.Marshal(merge(decodedJSON(target), decodedJSON(patch)))
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// decodedJSON reads a value, with its numbers as they are written.
+func decodedJSON(b []byte) (v any) {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// permitWritten: a commit writes what it says, all with the next version.
+func (m *model) permitWritten(cmd engine.Command, ev *engine.Event) error {
+	c, ok := cmd.(*engine.Commit)
+	if !ok || len(ev.Claims) != 1 {
+		return errors.New("nobody commits")
+	}
+	c = m.spelledCommit(c)
+	if m.committing == 0 {
+		m.outcome, _ = m.outcomes(c)
+		m.committing = m.version(c.Namespace) + 1
+	}
+	i := slices.IndexFunc(c.Writes, func(w interlock.Write) bool { return w.Key == ev.Claims[0].Key })
+	if i < 0 || len(m.outcome) != len(c.Writes) {
+		return fmt.Errorf("the commit does not write %s, or cannot", ev.Claims[0].Key)
+	}
+	want := m.outcome[i]
+	if ev.Version != m.committing || m.documentNow(c.Namespace, want.Key).Version >= ev.Version {
+		return fmt.Errorf("%s gets version %d, want %d (I11)", want.Key, ev.Version, m.committing)
+	}
+	agent, flow, name := c.Agent, c.Flow, ""
+	if s := m.sessionByID(c.Namespace, c.Session); s != nil {
+		agent, name = s.agent, s.name
+		if flow == "" {
+			flow = "main"
+		}
+	}
+	same := interlock.WriteOp(ev.Op) == want.Op && ev.ContentType == want.ContentType && sameBody(want, ev.Blob)
+	if !same || ev.Fence != m.fenceFor(c, want.Key) || ev.Agent != agent || ev.Flow != flow || ev.Purpose != name || ev.Actor != c.Actor || ev.Note != c.Note {
+		return fmt.Errorf("%+v with %s is not what the commit makes of it: %+v with %s", ev, ev.Blob, want, want.Body)
+	}
+	return nil
+}
+
+// sameBody: how a merged document is spelled is open.
+func sameBody(want interlock.Document, got []byte) bool {
+	if want.Op == interlock.Merge {
+		return reflect.DeepEqual(decodedJSON(want.Body), decodedJSON(got))
+	}
+	return bytes.Equal(want.Body, got)
+}
+
+func (m *model) foldWritten(ev *engine.Event) {
+	doc := interlock.Document{
+		Key: ev.Claims[0].Key, Version: ev.Version, Absent: interlock.WriteOp(ev.Op) == interlock.Delete,
+		ContentType: ev.ContentType, Body: ev.Blob, Size: len(ev.Blob), Op: interlock.WriteOp(ev.Op), Agent: ev.Agent,
+		Session: ev.Purpose, Flow: ev.Flow, Principal: ev.Actor, Fence: ev.Fence, Note: ev.Note,
+	}
+	m.written = append(m.written, written{ev.Namespace, ev.At, doc})
+}
+
+func sameDocument(want, got interlock.Document) error {
+	if len(want.Body) == 0 {
+		want.Body = nil
+	}
+	if len(got.Body) == 0 {
+		got.Body = nil
+	}
+	if !reflect.DeepEqual(want, got) {
+		return fmt.Errorf("the document %+v with the body %s, want %+v with %s", got, got.Body, want, want.Body)
+	}
+	return nil
+}
+
+// checkDocuments compares what can be read of the state.
+func (m *model) checkDocuments(e *engine.Engine, ns interlock.Namespace, keys []interlock.Key) error {
+	list, asOf, err := e.Documents(ns, keys, true)
+	if err != nil || asOf != m.version(ns) {
+		return fmt.Errorf("Documents(%s) as of %d, want %d: %w", ns, asOf, m.version(ns), err)
+	}
+	for i, got := range list {
+		if err := sameDocument(m.documentNow(ns, m.spell(ns, keys[i])), got); err != nil {
+			return err
+		}
+	}
+	for v := interlock.Version(0); v <= asOf; v++ {
+		key := keys[int(v)%len(keys)]
+		got, err := e.DocumentAt(ns, key, v)
+		if err != nil {
+			return fmt.Errorf("DocumentAt(%s, %s, %d): %w", ns, key, v, err)
+		}
+		if err := sameDocument(m.document(ns, m.spell(ns, key), v), got); err != nil {
+			return fmt.Errorf("with version %d: %w", v, err)
+		}
+	}
+	if _, err := e.DocumentAt(ns, keys[0], asOf+1); !errors.Is(err, &interlock.Error{Code: interlock.CodeFutureVersion}) {
+		return fmt.Errorf("version %d was never given out, and the answer is %w", asOf+1, err)
+	}
+	all, want := e.DocumentsFrom(ns, "", "", 0, true), m.documents(ns)
+	if len(all) != len(want) {
+		return fmt.Errorf("%d documents are listed, want %d", len(all), len(want))
+	}
+	for i := range all {
+		if err := sameDocument(want[i], all[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
