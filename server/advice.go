@@ -34,6 +34,9 @@ func adviceFor(eff *engine.Effect) interlock.Advice {
 		}
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, Message: message}
 	case engine.Warned, engine.Asked, engine.Done:
+		if eff.Contention != nil {
+			return strategyAdvice(eff.Contention)
+		}
 		return noticeAdvice(&eff.Lease)
 	case engine.Lost:
 		return lostAdvice(&eff.Lease, eff.Code)
@@ -51,6 +54,10 @@ func grantedAdvice(l *interlock.Lease) interlock.Advice {
 	case len(l.Moved) > 0:
 		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(
 			"others may have written %s while the lease was parked: read it again, and decide again if it moved", several(l.Moved),
+		)}
+	case len(l.Stale) > 0:
+		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(
+			"%s was committed by others since you read it: look at what changed and decide again before you write", staleKeys(l.Stale, l.StaleMore),
 		)}
 	case l.Changed:
 		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(
@@ -209,6 +216,17 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		if c != nil {
 			return say("%s: write nothing more under the old lease; acquire again to stand in line, then read again", situation(c))
 		}
+	case interlock.CodeStale:
+		message := info.next
+		if len(eff.Stale) > 0 {
+			message = staleKeys(eff.Stale, eff.StaleMore) + " changed since it was read: " + message
+		}
+		if eff.Contention != nil {
+			if better := strategyAdvice(eff.Contention).Message; better != "" {
+				message += "; " + better
+			}
+		}
+		return say("%s", message)
 	case interlock.CodeQuota:
 		if c != nil {
 			info.after = atLeastASecond(refill(c))

@@ -108,8 +108,12 @@ func (c *call) look(look func(*engine.Engine) (done bool)) (at interlock.At, ok 
 // body reads what was sent and gives it to decode. ok is false when the call was
 // answered. An empty body stands for {}.
 func (c *call) body(decode func(*jsonIn)) (ok bool) {
-	content, ok := c.content()
-	if !ok {
+	return c.bodyUpTo(interlock.MaxBodyBytes, decode)
+}
+
+func (c *call) bodyUpTo(limit int, decode func(*jsonIn)) (ok bool) {
+	content, ok := c.content(limit)
+	if !ok || len(content) > 0 && !c.isJSON() {
 		return false
 	}
 	if len(content) == 0 {
@@ -127,21 +131,22 @@ func (c *call) body(decode func(*jsonIn)) (ok bool) {
 	return true
 }
 
-func (c *call) content() ([]byte, bool) {
-	if c.r.ContentLength > interlock.MaxBodyBytes {
-		c.tooLarge()
+// content reads what was sent, of whatever type. ok is false when the call was
+// answered.
+func (c *call) content(limit int) (content []byte, ok bool) {
+	if c.r.ContentLength > int64(limit) {
+		c.tooLarge(limit)
 		return nil, false
 	}
 	if c.r.ContentLength == 0 {
 		return nil, true
 	}
-	var content []byte
 	var err error
 	if n := c.r.ContentLength; n > 0 {
 		content = make([]byte, n)
 		_, err = io.ReadFull(c.r.Body, content)
 	} else {
-		content, err = io.ReadAll(io.LimitReader(c.r.Body, interlock.MaxBodyBytes+1))
+		content, err = io.ReadAll(io.LimitReader(c.r.Body, int64(limit)+1))
 	}
 	if err != nil {
 		// The client has gone, or sends too slowly; the connection ends either way.
@@ -149,17 +154,14 @@ func (c *call) content() ([]byte, bool) {
 		c.refuse(interlock.CodeInvalidRequest, "the body did not arrive whole within "+readTimeout.String())
 		return nil, false
 	}
-	if len(content) > interlock.MaxBodyBytes {
-		c.tooLarge()
+	if len(content) > limit {
+		c.tooLarge(limit)
 		return nil, false
 	}
-	if len(content) == 0 {
-		return nil, true
-	}
-	if c.r.ContentLength < 0 && c.refusedFor(amount{bytes: int64(len(content))}, vitalCalls[c.route] == c.r.Method) {
+	if len(content) > 0 && c.r.ContentLength < 0 && c.refusedFor(amount{bytes: int64(len(content))}, vitalCalls[c.route] == c.r.Method) {
 		return nil, false
 	}
-	return content, c.isJSON()
+	return content, true
 }
 
 // isJSON insists on the content type: a form in a page of another site can send
@@ -179,10 +181,10 @@ func (c *call) isJSON() bool {
 	return false
 }
 
-func (c *call) tooLarge() {
+func (c *call) tooLarge(limit int) {
 	// What is left of the body is not read, so the connection cannot be used again.
 	c.w.Header().Set("Connection", "close")
-	c.refuse(interlock.CodeBodyTooLarge, fmt.Sprintf("the body has more than %d bytes", interlock.MaxBodyBytes))
+	c.refuse(interlock.CodeBodyTooLarge, fmt.Sprintf("the body has more than %d bytes", limit))
 }
 
 // parseQuery keeps the parameters, each of which must be known and stand once.
@@ -193,12 +195,14 @@ func (c *call) parseQuery(known []string) bool {
 		return false
 	}
 	for name, list := range values {
+		many := slices.Contains(known, name+"...")
 		switch {
+		case many:
 		case !slices.Contains(known, name) && len(known) == 0:
 			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("unknown parameter %q: this call takes none", clipped(name)))
 			return false
 		case !slices.Contains(known, name):
-			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("unknown parameter %q: known are %s", clipped(name), strings.Join(known, ", ")))
+			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("unknown parameter %q: known are %s", clipped(name), strings.ReplaceAll(strings.Join(known, ", "), "...", "")))
 			return false
 		case len(list) > 1:
 			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s stands twice", name))
@@ -239,6 +243,11 @@ func (c *call) ticketID() (interlock.TicketID, bool) {
 func (c *call) sessionID() (interlock.SessionID, bool) {
 	id, err := interlock.ParseSessionID(c.variable)
 	return id, c.idIsGood(err, "session", "s_")
+}
+
+func (c *call) effectID() (interlock.EffectID, bool) {
+	id, err := interlock.ParseEffectID(c.variable)
+	return id, c.idIsGood(err, "claimed effect", "e_")
 }
 
 func (c *call) idIsGood(err error, what, prefix string) bool {

@@ -93,9 +93,12 @@ func (d *door) request(method, path, body string, headers ...string) *http.Reque
 		r.Header.Set("Content-Type", "application/json")
 	}
 	for i := 0; i < len(headers); i += 2 {
-		if headers[i] == "Host" {
+		switch headers[i] {
+		case "Host":
 			r.Host = headers[i+1]
-		} else {
+		case "Content-Type":
+			r.Header.Set(headers[i], headers[i+1])
+		default:
 			r.Header.Add(headers[i], headers[i+1])
 		}
 	}

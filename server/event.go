@@ -43,6 +43,8 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	switch ev.Kind {
 	case engine.EvPattern, engine.EvPatternDropped:
 		j.said("pattern", ev.Purpose)
+	case engine.EvWritten:
+		j.said("session", ev.Purpose)
 	case engine.EvConfigured:
 	default:
 		j.said("purpose", ev.Purpose)

@@ -39,6 +39,21 @@ func (c *call) events() {
 	if !ok {
 		return
 	}
+	c.follow(newEventOut(c.w, sse, view{
+		shows: func(ev *engine.Event) bool { return shown(ev.Kind) },
+		write: writeEvent,
+	}), from, follow)
+}
+
+// view is what of the journal a reader is shown, and how.
+type view struct {
+	shows func(*engine.Event) bool
+	write func(*jsonOut, *engine.Event, interlock.Index, interlock.Epoch)
+}
+
+// follow answers with what a view shows of the journal, from an index on; 0 is the
+// oldest that is kept.
+func (c *call) follow(out *eventOut, from interlock.Index, follow bool) {
 	if c.s.isDraining() {
 		c.refuse(interlock.CodeShuttingDown, "the server is shutting down: ask again in a moment")
 		return
@@ -57,10 +72,9 @@ func (c *call) events() {
 	defer c.s.obs.figures.streams.Dec()
 
 	c.answered = true
-	out := newEventOut(c.w, sse)
 	h := c.w.Header()
 	h["Content-Type"] = []string{"application/x-ndjson"}
-	if sse {
+	if out.sse {
 		h["Content-Type"] = []string{"text/event-stream"}
 	}
 	h["Cache-Control"] = noStore
@@ -69,7 +83,7 @@ func (c *call) events() {
 	c.streamEvents(out, from, follow)
 }
 
-// eventsFrom is the index to begin at; 0 means the oldest that is kept.
+// eventsFrom is the index to begin at; 0 when none is given.
 func (c *call) eventsFrom() (interlock.Index, bool) {
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
 		index, err := parseDecimal(last)
@@ -164,8 +178,9 @@ const (
 // goroutine, hence the lock.
 type eventOut struct {
 	sse bool
-	w   http.ResponseWriter
-	rc  *http.ResponseController
+	view
+	w  http.ResponseWriter
+	rc *http.ResponseController
 
 	mu   sync.Mutex
 	json jsonOut
@@ -173,8 +188,8 @@ type eventOut struct {
 	err  error
 }
 
-func newEventOut(w http.ResponseWriter, sse bool) *eventOut {
-	return &eventOut{sse: sse, w: w, rc: http.NewResponseController(w)}
+func newEventOut(w http.ResponseWriter, sse bool, v view) *eventOut {
+	return &eventOut{sse: sse, view: v, w: w, rc: http.NewResponseController(w)}
 }
 
 // entry writes those events of an entry that belong to ns. In server-sent events
@@ -185,7 +200,7 @@ func (o *eventOut) entry(ns interlock.Namespace, index interlock.Index, epoch in
 	defer o.mu.Unlock()
 	before := len(o.json.b)
 	err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
-		if ev.Namespace != ns && ev.Namespace != "" || !shown(ev.Kind) {
+		if ev.Namespace != ns && ev.Namespace != "" || !o.shows(ev) {
 			return nil
 		}
 		if o.sse {
@@ -193,7 +208,7 @@ func (o *eventOut) entry(ns interlock.Namespace, index interlock.Index, epoch in
 			o.json.b = append(o.json.b, ev.Kind.String()...)
 			o.json.b = append(o.json.b, "\ndata: "...)
 		}
-		writeEvent(&o.json, ev, index, epoch)
+		o.write(&o.json, ev, index, epoch)
 		o.json.b = append(o.json.b, '\n')
 		if o.sse {
 			o.json.b = append(o.json.b, '\n')

@@ -24,8 +24,12 @@ type jsonIn struct {
 	err  *interlock.Error
 }
 
-// maxJSONDepth bounds nesting where a body may hold any value.
-const maxJSONDepth = 16
+// Bounds of nesting where a body may hold any value: what is shown to people, and
+// what is kept as it is.
+const (
+	maxJSONDepth     = 16
+	maxDocumentDepth = 128
+)
 
 func (d *jsonIn) fail(format string, args ...any) {
 	if d.err == nil {
@@ -343,15 +347,17 @@ func (d *jsonIn) number() []byte {
 	return d.b[start:i]
 }
 
-// any skips one value of any kind and returns its bytes.
-func (d *jsonIn) any(depth int) []byte {
+// any skips one value of any kind, nested at most so deep, and returns its bytes.
+func (d *jsonIn) any(most int) []byte { return d.nested(1, most) }
+
+func (d *jsonIn) nested(depth, most int) []byte {
 	d.space()
 	start := d.i
 	switch {
 	case d.err != nil:
 		return nil
-	case depth > maxJSONDepth:
-		d.fail("field %s: nested deeper than %d", d.path, maxJSONDepth)
+	case depth > most:
+		d.fail("field %s: nested deeper than %d", d.path, most)
 	case d.i >= len(d.b):
 		d.want("a value")
 	case d.b[d.i] == '{':
@@ -365,7 +371,7 @@ func (d *jsonIn) any(depth int) []byte {
 			if d.err == nil && !d.eat(':') {
 				d.want("':'")
 			}
-			d.any(depth + 1)
+			d.nested(depth+1, most)
 		}
 	case d.b[d.i] == '[':
 		d.i++
@@ -373,7 +379,7 @@ func (d *jsonIn) any(depth int) []byte {
 			if !first && !d.eat(',') {
 				d.want("',' or ']'")
 			}
-			d.any(depth + 1)
+			d.nested(depth+1, most)
 		}
 	case d.b[d.i] == '"':
 		d.str()

@@ -1,30 +1,27 @@
 package server
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"net/http"
-	"net/url"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 )
 
-// showKey is GET /v1/keys/{key}. The key is all that follows in the path, with
-// '/' in it, decoded exactly once.
+// showKey is GET /v1/keys/{key}.
 func (c *call) showKey() {
-	text, err := url.PathUnescape(c.variable)
-	if err != nil {
-		c.refuse(interlock.CodeInvalidRequest, "the path is not percent-encoded as it should be: write % as %25")
-		return
-	}
-	key, ok := c.key(text)
+	key, ok := c.pathKey()
 	if !ok {
 		return
 	}
+	var err error
 	var view engine.KeyView
-	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { view, err = e.Key(c.namespace, key) })
+	var documents []interlock.Document
+	at, ok := c.read(func(e *engine.Engine, _ engine.Time) {
+		if view, err = e.Key(c.namespace, key); err == nil {
+			documents, _, err = e.Documents(c.namespace, []interlock.Key{key}, false)
+		}
+	})
 	if !ok {
 		return
 	}
@@ -49,6 +46,7 @@ func (c *call) showKey() {
 	if view.Capacity != nil {
 		writeCapacity(j, view.Capacity)
 	}
+	j.decimal("version", uint64(documents[0].Version))
 	j.count("generation", view.Generation)
 	if view.Broken {
 		j.bool("broken", true)
@@ -91,7 +89,7 @@ func writeWaiter(j *jsonOut, w *engine.WaiterView) {
 
 // listKeys is GET /v1/keys.
 func (c *call) listKeys() {
-	filter := engine.KeyFilter{Prefix: c.query.Get("prefix")}
+	var filter engine.KeyFilter
 	switch state := c.query.Get("state"); state {
 	case "":
 	case "held":
@@ -102,8 +100,8 @@ func (c *call) listKeys() {
 		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter state: want held or waiting, found %q", clipped(state)))
 		return
 	}
-	if len(filter.Prefix) > interlock.MaxKeyBytes {
-		c.refuse(interlock.CodeInvalidKey, fmt.Sprintf("parameter prefix has more than %d bytes, as no key has", interlock.MaxKeyBytes))
+	var ok bool
+	if filter.Prefix, ok = c.prefixParam(); !ok {
 		return
 	}
 	limit, ok := c.intParam("limit", 100, 1, 1000)
@@ -111,12 +109,12 @@ func (c *call) listKeys() {
 		return
 	}
 	filter.Limit = int(limit)
-	if cursor := c.query.Get("cursor"); cursor != "" {
-		if filter.After, ok = c.openCursor(cursor, filter); !ok {
-			c.refuse(interlock.CodeNotFound, "this cursor is not of this listing: begin again without one")
-			return
-		}
+	listing := fmt.Sprintf("keys %q %t %t", filter.Prefix, filter.Held, filter.Waiting)
+	after, ok := c.openCursor(listing)
+	if !ok {
+		return
 	}
+	filter.After = interlock.Key(after)
 	list := engine.KeyList{Namespace: c.namespace, Filter: filter}
 	at, ok := c.survey(&list)
 	if !ok {
@@ -135,31 +133,9 @@ func (c *call) listKeys() {
 	}
 	j.closeArray()
 	if n := len(list.Rows); list.More && n > 0 {
-		j.str("cursor", c.makeCursor(list.Rows[n-1].Key, filter))
+		j.str("cursor", c.makeCursor(listing, string(list.Rows[n-1].Key)))
 	}
 	c.send(http.StatusOK, j, at)
-}
-
-// A cursor is the key after which a listing goes on, behind a mark of the
-// namespace and the filter that it belongs to: in another namespace, or with
-// another filter, it is unknown. It grants nothing, so the mark is no secret.
-
-func (c *call) cursorMark(f engine.KeyFilter) []byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %t %t", c.namespace, f.Prefix, f.Held, f.Waiting))
-	return sum[:8]
-}
-
-func (c *call) makeCursor(after interlock.Key, f engine.KeyFilter) string {
-	return base64.RawURLEncoding.EncodeToString(append(c.cursorMark(f), after...))
-}
-
-func (c *call) openCursor(cursor string, f engine.KeyFilter) (interlock.Key, bool) {
-	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(b) <= 8 || string(b[:8]) != string(c.cursorMark(f)) {
-		return "", false
-	}
-	key, err := engine.ParseKey(string(b[8:]))
-	return key, err == nil
 }
 
 // hot is GET /v1/hot.

@@ -100,22 +100,27 @@ func compare(r *http.Request, w *http.Response, body string, seen *sightings) er
 	if seen != nil {
 		seen.answers[name+" "+strconv.Itoa(w.StatusCode)] = true
 	}
+	if w.StatusCode == http.StatusNotModified {
+		return compareHeaders(name, answer.Value, w.Header)
+	}
 	kind, _, err := mime.ParseMediaType(w.Header.Get("Content-Type"))
 	if err != nil {
 		return err
 	}
 	content := answer.Value.Content[kind]
+	if any := answer.Value.Content["*/*"]; any != nil {
+		content = any
+	}
 	if content == nil {
 		return fmt.Errorf("%s %d: content type %s is not documented", name, w.StatusCode, kind)
 	}
-	for header := range w.Header {
-		switch header {
-		case "Content-Type", "Cache-Control", "X-Content-Type-Options", "Connection", "Content-Length":
-		default:
-			if !documentsHeader(answer.Value, header) && kind != "text/plain" {
-				return fmt.Errorf("%s %d: header %s is not documented", name, w.StatusCode, header)
-			}
+	if kind != "text/plain" || answer.Value.Content["*/*"] != nil {
+		if err := compareHeaders(fmt.Sprint(name, " ", w.StatusCode), answer.Value, w.Header); err != nil {
+			return err
 		}
+	}
+	if content == answer.Value.Content["*/*"] {
+		return nil
 	}
 	switch kind {
 	case "application/json", "application/problem+json":
@@ -124,6 +129,20 @@ func compare(r *http.Request, w *http.Response, body string, seen *sightings) er
 		for line := range strings.Lines(body) {
 			if err := compareJSON(content.Schema, line, seen); err != nil {
 				return err
+			}
+		}
+	}
+	return nil
+}
+
+// compareHeaders says which header of an answer is not documented.
+func compareHeaders(name string, answer *openapi3.Response, headers http.Header) error {
+	for header := range headers {
+		switch header {
+		case "Content-Type", "Cache-Control", "X-Content-Type-Options", "Connection", "Content-Length":
+		default:
+			if !documentsHeader(answer, header) {
+				return fmt.Errorf("%s: header %s is not documented", name, header)
 			}
 		}
 	}

@@ -123,12 +123,15 @@ func tourEvents(d *door) {
 	d.get("/v1/events?follow=false", "Accept", "text/event-stream").want(200)
 	// A followed stream is quiet for a while, then the server goes away.
 	r := d.request("GET", "/v1/events?follow=true", "")
-	stream := d.start(r)
+	stream, watch := d.start(r), d.start(d.request("GET", "/v1/watch?prefix=doc:", ""))
 	pass(keepAliveEvery + 1)
 	d.server.Drain()
 	got := <-stream
 	if !strings.Contains(got.raw, `"keep_alive"`) || !strings.HasSuffix(got.raw, "\n") || !strings.Contains(got.raw, `"code":"shutting_down"`) {
 		d.Fatalf("a drained stream ends with %q", got.raw[max(0, len(got.raw)-200):])
+	}
+	if got := <-watch; !strings.HasSuffix(got.raw, "\n\n") || !strings.Contains(got.raw, `event: end`) {
+		d.Fatalf("a drained watch ends with %q", got.raw)
 	}
 	d.get("/v1/events").want(503, "shutting_down")
 	d.get("/readyz").want(503, "shutting_down")
@@ -141,16 +144,30 @@ func tourBadRequests(d *door) {
 		if strings.Contains(c.path, "?") {
 			sep = "&"
 		}
-		d.send(d.request(c.method, c.path+sep+"nonsense=1", c.body)).want(400, "invalid_request").says("detail", "nonsense")
-		d.send(d.request(c.method, c.path, c.body, "Host", "evil.example")).want(403, "foreign_host")
-		if c.method == "POST" || c.method == "PUT" {
-			d.send(d.request(c.method, c.path, strings.Repeat(" ", interlock.MaxBodyBytes+1))).want(413, "body_too_large")
-			r := d.request(c.method, c.path, c.body)
-			r.Header.Set("Content-Type", "text/plain")
-			d.send(r).want(415, "invalid_request")
-			d.send(d.request(c.method, c.path, `{"surprise":1}`)).want(400, "invalid_request").says("detail", "surprise")
+		d.sample(c, c.path+sep+"nonsense=1", c.body).want(400, "invalid_request").says("detail", "nonsense")
+		d.sample(c, c.path, c.body, "Host", "evil.example").want(403, "foreign_host")
+		if c.method == "GET" || c.method == "DELETE" {
+			continue
+		}
+		d.sample(c, c.path, strings.Repeat(" ", maxCommitBody+1)).want(413, "body_too_large")
+		r := d.request(c.method, c.path, c.body, "Content-Type", "text/plain")
+		if c.kind == anyBytes {
+			r.Header.Del("Content-Type")
+		}
+		d.send(r).want(415, "invalid_request")
+		if c.kind == "" {
+			d.sample(c, c.path, `{"surprise":1}`).want(400, "invalid_request").says("detail", "surprise")
 		}
 	}
+}
+
+// sample sends a sample with another path or body.
+func (d *door) sample(c sample, path, body string, headers ...string) *reply {
+	d.Helper()
+	if c.kind != "" {
+		headers = append(headers, "Content-Type", c.kind)
+	}
+	return d.send(d.request(c.method, path, body, headers...))
 }
 
 // tourFaults replaces the shard by one that fails in each way.
@@ -167,7 +184,7 @@ func tourFaults(d *door) {
 			case "/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/events":
 				continue
 			}
-			d.send(d.request(c.method, c.path, c.body)).want(status, string(code))
+			d.sample(c, c.path, c.body).want(status, string(code))
 		}
 	}
 	every(&interlock.Error{Code: interlock.CodeNotOwner, Message: "gone"}, nil, 503, interlock.CodeNotOwner)
@@ -186,6 +203,7 @@ func tourFaults(d *door) {
 	d.get("/openapi.json").want(200)
 	d.server.shard = trimmed{healthy}
 	d.get("/v1/events?from=2").want(410, "history_trimmed")
+	d.get("/v1/watch?from=2").want(410, "history_trimmed")
 	d.server.shard = healthy
 	for range d.server.streams.max {
 		if leave, ok := d.server.streams.enter(interlock.DefaultNamespace); !ok {
@@ -195,6 +213,7 @@ func tourFaults(d *door) {
 		}
 	}
 	d.get("/v1/events").want(429, "too_many_streams")
+	d.get("/v1/watch").want(429, "too_many_streams")
 }
 
 func tourCredentials(d *door) {
@@ -208,6 +227,6 @@ func tourCredentials(d *door) {
 		case "/healthz", "/readyz", "/openapi.json":
 			continue
 		}
-		d.send(d.request(c.method, c.path, c.body)).want(401, "unauthenticated")
+		d.sample(c, c.path, c.body).want(401, "unauthenticated")
 	}
 }

@@ -190,6 +190,8 @@ func writePattern(j *jsonOut, p *interlock.Pattern) {
 	j.str("park", p.Park.String())
 	j.duration("max_park_ms", p.MaxPark)
 	j.str("on_deadlock", p.OnDeadlock.String())
+	j.str("write", p.Write.String())
+	j.said("writer", p.Writer)
 }
 
 func writeTexts(j *jsonOut, name string, list []string) {
@@ -217,6 +219,8 @@ func writeQuota(j *jsonOut, name string, q *interlock.Quota) {
 	j.count("leases", uint64(q.Leases))
 	j.count("waiters", uint64(q.Waiters))
 	j.count("sessions", uint64(q.Sessions))
+	j.count("documents", uint64(q.Documents))
+	j.count("state_bytes", uint64(q.State))
 	j.count("requests_per_s", uint64(q.Requests))
 	j.count("bytes_per_s", uint64(q.Bytes))
 	j.close()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/packet"
 )
 
 // problemBase is where a problem's type leads: the section of docs/errors.md.
@@ -34,6 +35,10 @@ func (c *call) refused(eff *engine.Effect, at interlock.At) {
 		}
 	}
 	j.said("ended_by", eff.Lease.EndedBy)
+	writeStale(j, eff.Stale, eff.StaleMore, packet.Commit)
+	if eff.Effect != nil {
+		writeEffect(j, "effect", eff.Effect)
+	}
 	c.sendAs(status, problemType, j, at)
 }
 

@@ -82,10 +82,14 @@ func (d *jsonIn) sessionID() interlock.SessionID {
 	return id
 }
 
-// fence reads a decimal string.
-func (d *jsonIn) fence() interlock.Fence {
+func (d *jsonIn) fence() interlock.Fence { return interlock.Fence(d.decimal("a fence")) }
+
+func (d *jsonIn) version() interlock.Version { return interlock.Version(d.decimal("a version")) }
+
+// decimal reads a counter, which is a decimal string.
+func (d *jsonIn) decimal(what string) uint64 {
 	if d.i < len(d.b) && (d.b[d.i] >= '0' && d.b[d.i] <= '9') {
-		d.fail("field %s: a fence is a decimal string, such as \"17\": a JSON number loses precision above 2^53", d.path)
+		d.fail("field %s: %s is a decimal string, such as \"17\": a JSON number loses precision above 2^53", d.path, what)
 		return 0
 	}
 	text := d.str()
@@ -93,7 +97,7 @@ func (d *jsonIn) fence() interlock.Fence {
 	if err != nil && d.err == nil {
 		d.fail("field %s: want a decimal string such as \"17\", found %q", d.path, clipped(text))
 	}
-	return interlock.Fence(v)
+	return v
 }
 
 // parseDecimal takes exactly what the counters are written as: no sign, no
@@ -109,7 +113,7 @@ func parseDecimal(s string) (uint64, error) {
 // progress reads a text, or any JSON object, which is kept as its text.
 func (d *jsonIn) progress() string {
 	if d.i < len(d.b) && d.b[d.i] == '{' {
-		return string(d.any(1))
+		return string(d.any(maxJSONDepth))
 	}
 	return d.str()
 }

@@ -12,6 +12,7 @@ import (
 var patternFields = []string{
 	"pattern", "aliases", "members", "capacity", "rate", "per_ms", "burst", "groups", "ttl_ms", "max_ttl_ms", "grace_ms", "max_grace_ms",
 	"max_hold_ms", "stall_ms", "lock_delay_ms", "max_wait_ms", "max_waiters", "allow", "preempt", "park", "max_park_ms", "on_deadlock",
+	"write", "writer",
 }
 
 // decodePattern reads the body of PUT /v1/patterns/{name}.
@@ -62,6 +63,10 @@ func decodePattern(d *jsonIn, p *interlock.Pattern) {
 			p.MaxPark = d.ms()
 		case "on_deadlock":
 			p.OnDeadlock = named(d, "refuse or revoke", interlock.ParseDeadlockPolicy)
+		case "write":
+			p.Write = named(d, "open, version, lease or single-writer", interlock.ParseWritePolicy)
+		case "writer":
+			p.Writer = d.str()
 		}
 	})
 	if p.Shape == "" {
@@ -123,7 +128,7 @@ func decodeSettings(d *jsonIn, s *interlock.Settings) {
 	})
 }
 
-var quotaFields = []string{"keys", "leases", "waiters", "sessions", "requests_per_s", "bytes_per_s"}
+var quotaFields = []string{"keys", "leases", "waiters", "sessions", "documents", "state_bytes", "requests_per_s", "bytes_per_s"}
 
 func (d *jsonIn) quota() (q interlock.Quota) {
 	d.object(quotaFields, func(field int) {
@@ -136,6 +141,10 @@ func (d *jsonIn) quota() (q interlock.Quota) {
 			q.Waiters = d.limit()
 		case "sessions":
 			q.Sessions = d.limit()
+		case "documents":
+			q.Documents = d.limit()
+		case "state_bytes":
+			q.State = d.limit()
 		case "requests_per_s":
 			q.Requests = d.limit()
 		case "bytes_per_s":

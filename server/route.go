@@ -23,7 +23,7 @@ type route struct {
 type method struct {
 	name   string
 	handle func(*call)
-	query  []string // the parameters it knows; others are refused
+	query  []string // the parameters it knows; others are refused. Those with "..." may stand often
 }
 
 // openRoutes need no credential: they show nothing of any tenant.
@@ -60,6 +60,27 @@ var routes = []route{
 	{"/v1/hot", []method{{"GET", (*call).hot, []string{"limit"}}}},
 	{"/v1/events", []method{{"GET", (*call).events, []string{"from", "follow"}}}},
 
+	{"/v1/state", []method{{"GET", (*call).listState, []string{"key...", "prefix", "values", "cursor", "limit"}}}},
+	{"/v1/state/{key}", []method{
+		{"GET", (*call).getState, []string{"version"}},
+		{"PUT", (*call).putState, nil},
+		{"PATCH", (*call).mergeState, nil},
+		{"DELETE", (*call).deleteState, nil},
+	}},
+	{"/v1/history/{key}", []method{{"GET", (*call).history, []string{"values"}}}},
+	{"/v1/watch", []method{{"GET", (*call).watch, []string{"key", "prefix", "values", "from"}}}},
+	{"/v1/commits", []method{{"POST", (*call).commit, nil}}},
+	{"/v1/contention", []method{{"GET", (*call).contention, nil}}},
+	{"/v1/effects", []method{
+		{"GET", (*call).listEffects, []string{"state", "cursor", "limit"}},
+		{"POST", (*call).claimEffect, nil},
+	}},
+	{"/v1/effects/{digest}", []method{{"GET", (*call).showEffect, nil}}},
+	{"/v1/effects/{id}/done", []method{{"POST", (*call).effectDone, nil}}},
+	{"/v1/effects/{id}/unknown", []method{{"POST", (*call).effectUnknown, nil}}},
+	{"/v1/effects/{id}/cancel", []method{{"POST", (*call).effectCancelled, nil}}},
+	{"/v1/effects/{digest}/reconcile", []method{{"POST", (*call).reconcile, nil}}},
+
 	{"/v1/fences/check", []method{{"POST", (*call).checkFence, nil}}},
 	{"/v1/revocations", []method{{"POST", (*call).revoke, nil}}},
 	{"/v1/patterns", []method{{"GET", (*call).listPatterns, nil}}},
@@ -84,14 +105,23 @@ func indexRoutes(routes []route) map[string]*route {
 	return index
 }
 
-// matchPath finds the pattern that an escaped path fits, and its variable part.
+// shapes has the path of every route with a variable, by what stands before and
+// behind it: {"leases", "release"} for /v1/leases/{id}/release.
+var shapes = func() map[[2]string]string {
+	index := map[[2]string]string{}
+	for i := range routes {
+		path := routes[i].path
+		if before, rest, ok := strings.Cut(path, "/{"); ok {
+			_, behind, _ := strings.Cut(rest, "}")
+			index[[2]string{strings.TrimPrefix(before, "/v1/"), strings.TrimPrefix(behind, "/")}] = path
+		}
+	}
+	return index
+}()
+
+// matchPath finds the pattern that an escaped path fits, and its variable part. A
+// {key} is all that follows, with its slashes.
 func matchPath(path string) (pattern, variable string) {
-	if rest, ok := strings.CutPrefix(path, "/v1/keys/"); ok {
-		return "/v1/keys/{key}", rest
-	}
-	if path == "/v1/fences/check" {
-		return path, ""
-	}
 	rest, ok := strings.CutPrefix(path, "/v1/")
 	if !ok {
 		return path, ""
@@ -100,22 +130,15 @@ func matchPath(path string) (pattern, variable string) {
 	if !deep {
 		return path, ""
 	}
+	if pattern := shapes[[2]string{collection}]; strings.HasSuffix(pattern, "{key}") {
+		return pattern, rest
+	}
 	variable, action, deep := strings.Cut(rest, "/")
-	if variable == "" {
+	pattern, known := shapes[[2]string{collection, action}]
+	if !known || variable == "" || deep && action == "" {
 		return path, ""
 	}
-	// The two commonest are spelled out so that they cost no memory.
-	switch {
-	case !deep && collection == "tickets":
-		return "/v1/tickets/{id}", variable
-	case !deep && collection == "patterns":
-		return "/v1/patterns/{name}", variable
-	case !deep:
-		return "/v1/" + collection + "/{id}", variable
-	case collection == "leases" && action == "release":
-		return "/v1/leases/{id}/release", variable
-	}
-	return "/v1/" + collection + "/{id}/" + action, variable
+	return pattern, variable
 }
 
 // HTTPHandler is the HTTP/JSON door.
@@ -180,7 +203,7 @@ func (c *call) dispatch(rt *route) {
 	name := c.r.Method
 	if name == http.MethodHead {
 		// Except where looking may change something, or never ends.
-		if rt.path != "/v1/tickets/{id}" && rt.path != "/v1/events" {
+		if rt.path != "/v1/tickets/{id}" && rt.path != "/v1/events" && rt.path != "/v1/watch" {
 			name = http.MethodGet
 		}
 	}

@@ -83,6 +83,7 @@ type Server struct {
 	hosts       hostRule
 	streams     streamLimit
 	limiter     *limiter
+	settling    *settling
 	version     string
 	log         *slog.Logger
 
@@ -128,6 +129,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.limiter = newLimiter(s.shard)
+	s.settling = newSettling(s.shard)
 	s.obs.watch(s.shard, s.version, s.limiter)
 	s.shard.OnReset(s.resets.all)
 	return s, nil

@@ -12,9 +12,10 @@ import (
 func tourRefusals(d *door, healthy Shard) {
 	refusals := map[int]interlock.Code{
 		404: interlock.CodeUnknownLease, 409: interlock.CodeParked, 410: interlock.CodeSessionEnded, 422: interlock.CodeRequestIDReused,
+		412: interlock.CodeStale, 428: interlock.CodeVersionRequired,
 	}
 	for _, c := range samples() {
-		r := d.request(c.method, c.path, c.body)
+		r := d.request(c.method, c.path, "")
 		op, _, err := operationOf(r)
 		if err != nil {
 			d.Fatal(err)
@@ -24,7 +25,7 @@ func tourRefusals(d *door, healthy Shard) {
 				continue
 			}
 			d.server.shard = faulty{healthy, nil, &engine.Effect{Outcome: engine.Refused, Code: code, Message: "as it is"}}
-			d.send(d.request(c.method, c.path, c.body)).want(status, string(code))
+			d.sample(c, c.path, c.body).want(status, string(code))
 		}
 	}
 	d.server.shard = healthy
@@ -70,6 +71,7 @@ func fullConflict() *engine.Conflict {
 // have, and looks for it on the wire.
 func tourEffects(d *door, healthy Shard) {
 	lease, ticket := fullLease(), interlock.Ticket{ID: interlock.TicketID{1}, Position: 2, Length: 2, ETA: 40 * time.Second}
+	lease.Stale, lease.StaleMore = fullStale(), true
 	parked := lease
 	parked.State, parked.Parking = interlock.Parked, &interlock.Parking{Reason: "may I?", Left: time.Hour}
 	warnings := []string{"key account:1 is spelled almost like the live key acct:1"}
@@ -83,6 +85,10 @@ func tourEffects(d *door, healthy Shard) {
 		"gone":    {Outcome: engine.Refused, Code: interlock.CodePreempted, Message: "gone", Lease: lease},
 		"limit":   {Outcome: engine.Refused, Code: interlock.CodeWaitLimit, Message: "gone", Lease: interlock.Lease{EndedBy: "wait_limit"}},
 		"done":    {Outcome: engine.Done},
+		"stale":   {Outcome: engine.Refused, Code: interlock.CodeStale, Message: "stale", Stale: fullStale(), StaleMore: true},
+		"written": {Outcome: engine.Done, Version: 57, Documents: fullDocuments(), Warnings: warnings, Contention: &interlock.Contention{Commits: 15, Conflicts: 15}},
+		"claimed": {Outcome: engine.Done, Effect: fullEffect()},
+		"unknown": {Outcome: engine.Refused, Code: interlock.CodeEffectUnknown, Message: "it may have been done", Effect: fullEffect()},
 	}
 	send := func(method, path, effect string, status int) *reply {
 		d.Helper()
@@ -91,7 +97,7 @@ func tourEffects(d *door, healthy Shard) {
 		defer func() { d.server.shard = healthy }()
 		for _, c := range samples() {
 			if p, _ := matchPath(strings.Split(c.path, "?")[0]); c.method == method && p == path {
-				return d.send(d.request(c.method, c.path, c.body)).want(status)
+				return d.sample(c, c.path, c.body).want(status)
 			}
 		}
 		d.Fatalf("no sample of %s %s", method, path)
@@ -130,6 +136,7 @@ func tourEffects(d *door, healthy Shard) {
 			d.Errorf("Retry-After is %q", after)
 		}
 	}
+	tourWrites(d, send)
 	send("POST", "/v1/leases", "skipped", 200)
 	send("POST", "/v1/waits", "queued", 202)
 	send("POST", "/v1/leases/{id}/park", "parked", 200).is("outcome", "parked").is("lease.parking.keys", "kept").is("advice.action", "ask_human")
@@ -165,10 +172,6 @@ func tourParts(d *door) {
 
 // tourEventFields writes an event that has everything.
 func tourEventFields(d *door) {
-	doc, err := spec()
-	if err != nil {
-		d.Fatal(err)
-	}
 	full := engine.Event{
 		Kind: engine.EvQueued, Namespace: "default", Session: 1, Agent: "a", Flow: "main", Claims: fullLease().Claims[3:], Actor: "ops", Num: 2,
 		Purpose: "why", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", TTL: 1, Grace: 1, MaxHold: 1, Priority: 1, Fence: 3, Offer: true,
@@ -180,11 +183,7 @@ func tourEventFields(d *door) {
 	written := full
 	written.Kind = engine.EvWritten
 	for _, ev := range []*engine.Event{&full, &written, &effect} {
-		var j jsonOut
-		writeEvent(&j, ev, 8, 9)
-		if err := compareJSON(doc.Components.Schemas["Event"], string(j.b), d.seen); err != nil {
-			d.Errorf("%s: %v", j.b, err)
-		}
+		tourShown(d, "Event", func(j *jsonOut) { writeEvent(j, ev, 8, 9) })
 	}
 }
 
@@ -193,10 +192,11 @@ func tourEventFields(d *door) {
 const fullPattern = `"pattern":"gpu:{n:int}","aliases":["gpu-{n:int}"],"members":["gpu:{0..7}"],"capacity":4,"rate":60,"per_ms":60000,"burst":10,` +
 	`"groups":[{"name":"batch","min":1,"max":2}],"ttl_ms":20000,"max_ttl_ms":40000,"grace_ms":1000,"max_grace_ms":2000,"max_hold_ms":600000,` +
 	`"stall_ms":60000,"lock_delay_ms":3000,"max_wait_ms":120000,"max_waiters":100,"allow":[{"principal":"*","modes":["shared","permits"]}],` +
-	`"preempt":"revoke","park":"keep","max_park_ms":7200000,"on_deadlock":"revoke"`
+	`"preempt":"revoke","park":"keep","max_park_ms":7200000,"on_deadlock":"revoke",` +
+	`"write":"single-writer","writer":"ledger"`
 
 const fullSettings = `"strict_order":true,"open_keys":true,"near_misses":true,` +
-	`"quota":{"keys":1,"leases":2,"waiters":3,"sessions":4,"requests_per_s":5,"bytes_per_s":6},` +
+	`"quota":{"keys":1,"leases":2,"waiters":3,"sessions":4,"documents":7,"state_bytes":8,"requests_per_s":5,"bytes_per_s":6},` +
 	`"principal_quota":{"leases":8,"waiters":9,"sessions":10,"requests_per_s":11,"bytes_per_s":12}`
 
 // tourOperators sets what can be set, in a namespace of its own, and sees that what

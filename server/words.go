@@ -302,6 +302,18 @@ func several(keys []interlock.Key) string {
 	return fmt.Sprintf("%s and %d more", cleanText(string(keys[0])), len(keys)-1)
 }
 
+// staleKeys names the documents that were changed.
+func staleKeys(stale []interlock.Stale, more bool) string {
+	keys := make([]interlock.Key, len(stale))
+	for i := range stale {
+		keys[i] = stale[i].Now.Key
+	}
+	if more {
+		return fmt.Sprintf("%s and at least %d more", cleanText(string(keys[0])), len(keys))
+	}
+	return several(keys)
+}
+
 // stops gives the parts that their member must stop, nil for none.
 func stops(l *interlock.Lease) (keys []interlock.Key) {
 	for i := range l.Parts {

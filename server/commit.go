@@ -1,0 +1,158 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// commit is POST /v1/commits.
+func (c *call) commit() {
+	h, ok := c.mutating()
+	if !ok {
+		return
+	}
+	cmd := &engine.Commit{Head: h}
+	if c.bodyUpTo(maxCommitBody, func(d *jsonIn) { decodeCommit(d, cmd) }) {
+		c.committed(cmd)
+	}
+}
+
+// putState is PUT /v1/state/{key}: the body, of whatever type, becomes the document.
+func (c *call) putState() {
+	w := interlock.Write{Op: interlock.Put, ContentType: c.r.Header.Get("Content-Type")}
+	if w.ContentType == "" {
+		c.statusOverride = http.StatusUnsupportedMediaType
+		c.refuse(interlock.CodeInvalidRequest, "the header Content-Type is missing: say what the document is, such as application/json")
+		return
+	}
+	c.writeState(w)
+}
+
+// mergePatchType is the content type of RFC 7396.
+const mergePatchType = "application/merge-patch+json"
+
+// mergeState is PATCH /v1/state/{key}.
+func (c *call) mergeState() {
+	if kind := c.r.Header.Get("Content-Type"); kind != mergePatchType {
+		c.statusOverride = http.StatusUnsupportedMediaType
+		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("content type %q: send the header Content-Type: %s", clipped(kind), mergePatchType))
+		return
+	}
+	c.writeState(interlock.Write{Op: interlock.Merge})
+}
+
+// deleteState is DELETE /v1/state/{key}.
+func (c *call) deleteState() { c.writeState(interlock.Write{Op: interlock.Delete}) }
+
+// writeState commits a write of the key in the path. What a body of POST /v1/commits
+// says besides stands in headers.
+func (c *call) writeState(w interlock.Write) {
+	h, ok := c.mutating()
+	if !ok {
+		return
+	}
+	if w.Key, ok = c.pathKey(); !ok {
+		return
+	}
+	cmd := &engine.Commit{Head: h}
+	if err := commitHeaders(c.r.Header, w.Key, cmd); err != nil {
+		c.fail(err)
+		return
+	}
+	if w.Op != interlock.Delete {
+		if w.Body, ok = c.content(interlock.MaxDocumentBytes); !ok {
+			return
+		}
+	}
+	cmd.Writes = []interlock.Write{w}
+	c.committed(cmd)
+}
+
+// commitHeaders reads the condition under which a single write is made, and who
+// makes it.
+func commitHeaders(h http.Header, key interlock.Key, cmd *engine.Commit) *interlock.Error {
+	read, err := condition(h, key)
+	if err != nil {
+		return err
+	}
+	cmd.Reads = read
+	for name, to := range map[string]*string{
+		"Interlock-Agent": &cmd.Agent, "Interlock-Flow": &cmd.Flow, "Interlock-Note": &cmd.Note,
+	} {
+		if *to = h.Get(name); !utf8.ValidString(*to) {
+			return badHeader("the header %s is not valid UTF-8", name)
+		}
+	}
+	if text := h.Get("Interlock-Session"); text != "" {
+		id, err := interlock.ParseSessionID(text)
+		if err != nil || id.IsZero() {
+			return badID("session", "s_")
+		}
+		cmd.Session = id
+	}
+	for _, list := range h.Values("Interlock-Lease") {
+		for text := range strings.SplitSeq(list, ",") {
+			id, err := interlock.ParseLeaseID(strings.TrimSpace(text))
+			if err != nil || id.IsZero() {
+				return badID("lease", "l_")
+			}
+			cmd.Leases = append(cmd.Leases, id)
+		}
+	}
+	if len(cmd.Leases) > interlock.MaxClaims {
+		return badHeader("the header Interlock-Lease names more than %d leases", interlock.MaxClaims)
+	}
+	return nil
+}
+
+// condition reads If-Match and If-None-Match: the version that was read, or that
+// there was nothing.
+func condition(h http.Header, key interlock.Key) ([]interlock.Read, *interlock.Error) {
+	match, none := h.Values("If-Match"), h.Values("If-None-Match")
+	switch {
+	case len(match) == 0 && len(none) == 0:
+		return nil, nil
+	case len(match)+len(none) > 1:
+		return nil, badHeader("of the headers If-Match and If-None-Match one stands once: there is one version that was read")
+	case len(none) == 1 && none[0] == "*":
+		return []interlock.Read{{Key: key, Absent: true}}, nil
+	case len(none) == 1:
+		return nil, badHeader("the header If-None-Match: want *, which means that there must be nothing")
+	case match[0] == "*":
+		return nil, &interlock.Error{
+			Code:    interlock.CodeUnsupported,
+			Message: "the header If-Match: * would write over any version: name the one that was read, as its ETag says it",
+		}
+	}
+	tag := match[0]
+	if len(tag) > 2 && tag[0] == '"' && tag[len(tag)-1] == '"' {
+		if v, err := parseDecimal(tag[1 : len(tag)-1]); err == nil {
+			return []interlock.Read{{Key: key, Version: interlock.Version(v)}}, nil
+		}
+	}
+	return nil, badHeader("the header If-Match: want one version as an ETag says it, such as \"57\" with its quotation marks, found %s", clipped(tag))
+}
+
+func badHeader(format string, args ...any) *interlock.Error {
+	return &interlock.Error{Code: interlock.CodeInvalidRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+// committed carries a commit out and answers with what it wrote.
+func (c *call) committed(cmd *engine.Commit) {
+	eff, at, ok := c.do(cmd)
+	if !ok {
+		return
+	}
+	j := c.reply()
+	j.str("outcome", "committed")
+	j.decimal("version", uint64(eff.Version))
+	writeDocuments(j, "documents", eff.Documents, false)
+	writeTexts(j, "warnings", eff.Warnings)
+	writeAdvice(j, adviceFor(&eff))
+	c.send(http.StatusOK, j, at)
+}

@@ -1,0 +1,49 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+)
+
+// A cursor is what a listing goes on after, behind a mark of the namespace and the
+// listing with its filters: in another namespace, or with another filter, it is
+// unknown. It grants nothing, so the mark is no secret.
+
+const cursorMarkBytes = 8
+
+func (c *call) cursorMark(listing string) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s", c.namespace, listing))
+	return sum[:cursorMarkBytes]
+}
+
+func (c *call) makeCursor(listing, after string) string {
+	return base64.RawURLEncoding.EncodeToString(append(c.cursorMark(listing), after...))
+}
+
+// openCursor gives what the parameter cursor says to go on after; "" when there is
+// none. ok is false when the call was answered.
+func (c *call) openCursor(listing string) (after string, ok bool) {
+	cursor := c.query.Get("cursor")
+	if cursor == "" {
+		return "", true
+	}
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(b) <= cursorMarkBytes || string(b[:cursorMarkBytes]) != string(c.cursorMark(listing)) {
+		c.refuse(interlock.CodeNotFound, "this cursor is not of this listing: begin again without one")
+		return "", false
+	}
+	return string(b[cursorMarkBytes:]), true
+}
+
+// prefixParam reads the prefix of the keys of a listing.
+func (c *call) prefixParam() (prefix string, ok bool) {
+	prefix = c.query.Get("prefix")
+	if len(prefix) > interlock.MaxKeyBytes {
+		c.refuse(interlock.CodeInvalidKey, fmt.Sprintf("parameter prefix has more than %d bytes, as no key has", interlock.MaxKeyBytes))
+		return "", false
+	}
+	return prefix, true
+}

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"mime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/interlockdev/interlock"
+)
+
+// writeDocuments writes an array of documents, with their bodies if values is set,
+// or else those that are there.
+func writeDocuments(j *jsonOut, name string, list []interlock.Document, values bool) {
+	j.openArray(name)
+	for i := range list {
+		j.open("")
+		d := &list[i]
+		j.str("key", string(d.Key))
+		writeState(j, d)
+		writeAge(j, d)
+		if !d.Absent && (values || d.Body != nil) {
+			writeBody(j, d.ContentType, d.Body)
+		}
+		j.close()
+	}
+	j.closeArray()
+}
+
+// writeState writes all of a document but its key, its body and its age. Who wrote it
+// is left out where nobody did.
+func writeState(j *jsonOut, d *interlock.Document) {
+	j.decimal("version", uint64(d.Version))
+	if d.Absent {
+		j.bool("absent", true)
+	} else {
+		j.text("content_type", d.ContentType)
+		j.int("size", int64(d.Size))
+	}
+	j.said("op", d.Op.String())
+	j.said("agent", d.Agent)
+	j.said("session", d.Session)
+	j.said("flow", d.Flow)
+	j.said("principal", d.Principal)
+	if d.Fence != 0 {
+		j.decimal("fence", uint64(d.Fence))
+	}
+	if d.Note != "" {
+		j.note("note", d.Note)
+	}
+}
+
+// writeAge writes how long ago a document was written, if it ever was.
+func writeAge(j *jsonOut, d *interlock.Document) {
+	if d.Op != 0 {
+		j.ms("age_ms", d.Age)
+	}
+}
+
+// writeBody writes the body of a document: JSON as the value that it is, other text
+// as a string, and the rest in Base64. A body is data that must come back as it was,
+// so nothing is cleaned out of it.
+func writeBody(j *jsonOut, contentType string, body []byte) {
+	switch {
+	case !utf8.Valid(body):
+		j.name("base64")
+		j.b = append(j.b, '"')
+		j.b = base64.StdEncoding.AppendEncode(j.b, body)
+		j.b = append(j.b, '"')
+	case isJSONType(contentType) && json.Valid(body):
+		j.value("value", body)
+	default:
+		j.str("text", string(body))
+	}
+}
+
+// value writes valid JSON on one line, harmless inside a page.
+func (j *jsonOut) value(name string, value []byte) {
+	j.name(name)
+	var line, harmless bytes.Buffer
+	_ = json.Compact(&line, value) // it is valid
+	json.HTMLEscape(&harmless, line.Bytes())
+	j.b = append(j.b, harmless.Bytes()...)
+}
+
+// isJSONType reports whether a content type says that a body is JSON.
+func isJSONType(contentType string) bool {
+	if contentType == interlock.JSONType {
+		return true
+	}
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (kind == interlock.JSONType || strings.HasSuffix(kind, "+json"))
+}

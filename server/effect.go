@@ -1,0 +1,189 @@
+package server
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// claimEffect is POST /v1/effects.
+func (c *call) claimEffect() {
+	h, ok := c.mutating()
+	if !ok {
+		return
+	}
+	cmd := &engine.ClaimEffect{Head: h, ID: freshID()}
+	var wait time.Duration
+	if !c.body(func(d *jsonIn) { wait = decodeClaimEffect(d, cmd) }) {
+		return
+	}
+	eff, at, err := c.claimOrWait(cmd, wait)
+	switch {
+	case err != nil:
+		c.failWith(err)
+	case eff.Outcome == engine.Refused:
+		c.refused(&eff, at)
+	default:
+		c.settled(&eff, at)
+	}
+}
+
+// settled answers with an effect as it is now.
+func (c *call) settled(eff *engine.Effect, at interlock.At) {
+	j := c.reply()
+	j.str("outcome", effectState(eff.Effect.State))
+	writeEffect(j, "effect", eff.Effect)
+	c.send(http.StatusOK, j, at)
+}
+
+// effectState names a state; an effect that was found not done has none and is free.
+func effectState(s interlock.EffectState) string {
+	if name := s.String(); name != "" {
+		return name
+	}
+	return "free"
+}
+
+// settle carries out what the claimer says of its effect.
+func (c *call) settle(decode func(*jsonIn, *engine.SettleEffect), state interlock.EffectState) {
+	h, ok := c.mutating()
+	if !ok {
+		return
+	}
+	cmd := &engine.SettleEffect{Head: h, State: state}
+	if cmd.ID, ok = c.effectID(); !ok {
+		return
+	}
+	if !c.body(func(d *jsonIn) { decode(d, cmd) }) {
+		return
+	}
+	if eff, at, ok := c.do(cmd); ok {
+		c.settled(&eff, at)
+	}
+}
+
+// effectDone is POST /v1/effects/{id}/done.
+func (c *call) effectDone() { c.settle(decodeDone, interlock.EffectDone) }
+
+// effectUnknown is POST /v1/effects/{id}/unknown.
+func (c *call) effectUnknown() { c.settle(decodeReason, interlock.EffectUnknown) }
+
+// effectCancelled is POST /v1/effects/{id}/cancel: it was not done.
+func (c *call) effectCancelled() { c.settle(decodeReason, 0) }
+
+// reconcile is POST /v1/effects/{digest}/reconcile.
+func (c *call) reconcile() {
+	h, ok := c.mutating()
+	if !ok {
+		return
+	}
+	cmd := &engine.SettleEffect{Head: h}
+	if cmd.Digest, ok = c.digest(); !ok {
+		return
+	}
+	if !c.body(func(d *jsonIn) { decodeReconcile(d, cmd) }) {
+		return
+	}
+	if eff, at, ok := c.do(cmd); ok {
+		c.settled(&eff, at)
+	}
+}
+
+// digest is that of an action in the path.
+func (c *call) digest() (digest [32]byte, ok bool) {
+	if n, err := hex.Decode(digest[:], []byte(c.variable[:min(len(c.variable), 2*len(digest))])); err != nil || n != len(digest) || len(c.variable) != 2*n {
+		c.refuse(interlock.CodeInvalidID, "that is not the digest of an action: it is 64 hexadecimal digits, as the server gave it")
+		return digest, false
+	}
+	return digest, true
+}
+
+// showEffect is GET /v1/effects/{digest}.
+func (c *call) showEffect() {
+	digest, ok := c.digest()
+	if !ok {
+		return
+	}
+	var effect interlock.Effect
+	var known bool
+	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { effect, known = e.Effect(c.namespace, digest) })
+	switch {
+	case !ok:
+		return
+	case !known:
+		c.refuse(interlock.CodeUnknownEffect, "no effect with this digest is known: it was never claimed, or found not done, or done long ago")
+		return
+	}
+	j := c.reply()
+	writeEffect(j, "effect", &effect)
+	c.send(http.StatusOK, j, at)
+}
+
+// listEffects is GET /v1/effects.
+func (c *call) listEffects() {
+	list := engine.EffectList{Namespace: c.namespace}
+	if name := c.query.Get("state"); name != "" {
+		var ok bool
+		if list.State, ok = interlock.ParseEffectState(name); !ok {
+			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter state: want claimed, done or unknown, found %q", clipped(name)))
+			return
+		}
+	}
+	limit, ok := c.intParam("limit", 100, 1, 1000)
+	if !ok {
+		return
+	}
+	list.Limit = int(limit)
+	listing := "effects " + list.State.String()
+	after, ok := c.openCursor(listing)
+	if !ok {
+		return
+	}
+	copy(list.After[:], after)
+	at, ok := c.survey(&list)
+	if !ok {
+		return
+	}
+	j := c.reply()
+	j.openArray("effects")
+	for i := range list.Rows {
+		writeEffect(j, "", &list.Rows[i])
+	}
+	j.closeArray()
+	if n := len(list.Rows); list.More && n > 0 {
+		j.str("cursor", c.makeCursor(listing, string(list.Rows[n-1].Digest[:])))
+	}
+	c.send(http.StatusOK, j, at)
+}
+
+// writeEffect writes what is known of an effect. Its id is there for its claimer
+// alone. The canonical action is not cleaned, since its digest is of just these bytes;
+// it is JSON, so no control character is in it.
+func writeEffect(j *jsonOut, name string, x *interlock.Effect) {
+	j.open(name)
+	if !x.ID.IsZero() {
+		j.str("id", x.ID.String())
+	}
+	j.str("action", hex.EncodeToString(x.Digest[:]))
+	j.str("canonical", x.Action)
+	j.str("state", effectState(x.State))
+	j.said("agent", x.Agent)
+	j.said("session", x.Session)
+	j.said("flow", x.Flow)
+	j.said("principal", x.Principal)
+	j.ms("age_ms", x.Age)
+	if x.State == interlock.EffectClaimed {
+		j.duration("expires_in_ms", x.ExpiresIn)
+	}
+	j.int("attempt", int64(x.Attempt))
+	if x.Result != "" {
+		j.value("result", []byte(x.Result))
+	}
+	j.said("reason", x.Reason)
+	j.duration("settled_ms", x.Settled)
+	j.close()
+}

@@ -1,0 +1,164 @@
+package server
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// maxCommitBody bounds the body of POST /v1/commits: documents of MaxCommitBytes in
+// Base64, and what stands around them.
+const maxCommitBody = 2 << 20
+
+// Content types of bodies that come as text or as bytes.
+const (
+	plainText = "text/plain; charset=utf-8"
+	anyBytes  = "application/octet-stream"
+)
+
+var commitFields = []string{"session", "flow", "agent", "note", "as_of", "reads", "writes", "leases"}
+
+// decodeCommit reads the body of POST /v1/commits.
+func decodeCommit(d *jsonIn, cmd *engine.Commit) {
+	d.object(commitFields, func(field int) {
+		switch commitFields[field] {
+		case "session":
+			cmd.Session = d.sessionID()
+		case "flow":
+			cmd.Flow = d.str()
+		case "agent":
+			cmd.Agent = d.str()
+		case "note":
+			cmd.Note = d.str()
+		case "as_of":
+			cmd.AsOf = d.version()
+		case "reads":
+			d.array(interlock.MaxReads, d.tooLong(interlock.MaxReads), func() { cmd.Reads = append(cmd.Reads, d.readOf()) })
+		case "writes":
+			d.array(interlock.MaxWrites, d.tooLong(interlock.MaxWrites), func() { cmd.Writes = append(cmd.Writes, d.write()) })
+		case "leases":
+			d.array(interlock.MaxClaims, d.tooLong(interlock.MaxClaims), func() { cmd.Leases = append(cmd.Leases, d.leaseID()) })
+		}
+	})
+	if len(cmd.Reads) == 0 && len(cmd.Writes) == 0 {
+		d.fail("fields reads and writes are missing: name what was read with its version, what is to be written, or both")
+	}
+}
+
+func (d *jsonIn) leaseID() interlock.LeaseID {
+	id, err := interlock.ParseLeaseID(d.str())
+	// The id of zeros means "no lease" further in.
+	if (err != nil || id.IsZero()) && d.err == nil {
+		d.err = badID("lease", "l_")
+	}
+	return id
+}
+
+var readFields = []string{"key", "version", "absent"}
+
+// readOf reads what a commit depends on.
+func (d *jsonIn) readOf() (r interlock.Read) {
+	var versioned bool
+	d.object(readFields, func(field int) {
+		switch readFields[field] {
+		case "key":
+			r.Key = interlock.Key(d.str())
+		case "version":
+			versioned = true
+			r.Version = d.version()
+		case "absent":
+			r.Absent = d.yes()
+		}
+	})
+	switch {
+	case r.Key == "":
+		d.fail("field %s: key is missing", d.path)
+	case !versioned && !r.Absent:
+		d.fail("field %s: give the version that was read, or \"absent\": true where there was nothing", d.path)
+	case versioned && r.Absent:
+		d.fail("field %s: version or absent, not both", d.path)
+	}
+	return r
+}
+
+var writeFields = []string{"key", "put", "text", "base64", "content_type", "delete", "merge", "add", "min", "max"}
+
+// write reads one change: of put, text, base64, delete, merge and add exactly one
+// says what it is.
+func (d *jsonIn) write() (w interlock.Write) {
+	var how string
+	what := func(name string, op interlock.WriteOp) {
+		if how != "" {
+			d.fail("field %s: a write has %s or %s, not both", d.path, how, name)
+		}
+		how, w.Op = name, op
+	}
+	d.object(writeFields, func(field int) {
+		switch name := writeFields[field]; name {
+		case "key":
+			w.Key = interlock.Key(d.str())
+		case "put":
+			what(name, interlock.Put)
+			w.Body = bytes.Clone(d.any(maxDocumentDepth))
+		case "merge":
+			what(name, interlock.Merge)
+			w.Body = bytes.Clone(d.any(maxDocumentDepth))
+		case "text":
+			what(name, interlock.Put)
+			w.Body = []byte(d.str())
+		case "base64":
+			what(name, interlock.Put)
+			w.Body = d.base64()
+		case "delete":
+			what(name, interlock.Delete)
+			if !d.yes() {
+				d.fail("field %s: it is true, or the field is left out", d.path)
+			}
+		case "add":
+			what(name, interlock.Add)
+			w.Delta = d.int()
+		case "content_type":
+			w.ContentType = d.str()
+		case "min":
+			w.Min = d.bound()
+		case "max":
+			w.Max = d.bound()
+		}
+	})
+	switch {
+	case d.err != nil:
+	case w.Key == "":
+		d.fail("field %s: key is missing", d.path)
+	case how == "":
+		d.fail("field %s: say what to do: put, text, base64, delete, merge or add", d.path)
+	case w.ContentType != "" && w.Op != interlock.Put:
+		d.fail("field %s: content_type is of what is put: leave it out", d.path)
+	case (w.Min != nil || w.Max != nil) && w.Op != interlock.Add:
+		d.fail("field %s: min and max are bounds of what is added to: leave them out", d.path)
+	case how == "put" && w.ContentType != "" && !isJSONType(w.ContentType):
+		d.fail("field %s: put is for JSON: send a document of type %q as text or base64", d.path, clipped(w.ContentType))
+	case how == "text" && w.ContentType == "":
+		w.ContentType = plainText
+	case how == "base64" && w.ContentType == "":
+		w.ContentType = anyBytes
+	}
+	return w
+}
+
+func (d *jsonIn) bound() *int64 {
+	v := d.int()
+	return &v
+}
+
+func (d *jsonIn) base64() []byte {
+	b, err := base64.StdEncoding.Strict().DecodeString(d.str())
+	if err != nil && d.err == nil {
+		d.err = &interlock.Error{Code: interlock.CodeInvalidRequest, Message: fmt.Sprintf(
+			"field %s: want standard Base64 with its padding", d.path,
+		)}
+	}
+	return b
+}

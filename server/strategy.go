@@ -1,0 +1,88 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// There are two strategies against working on what another changes meanwhile: to
+// commit by version and to think again when somebody was faster, or to take the lease
+// before reading. Which one costs less depends on how often two meet. From here on
+// the other one is advised.
+const (
+	// enoughCommits is how many commits, by version or in the name of leases, must have
+	// been seen.
+	enoughCommits = 20
+
+	// One commit in conflictsOften is refused as stale: a thought in four is thought
+	// twice, which costs more than standing in line.
+	conflictsOften = 4
+
+	// At most one lease in waitsRare was waited for: hardly ever do two meet, so that
+	// by version hardly anybody would think twice.
+	waitsRare = 20
+)
+
+// strategyAdvice names the better strategy for the keys of a pattern, or nothing.
+func strategyAdvice(c *interlock.Contention) interlock.Advice {
+	tried := c.Commits + c.Conflicts
+	switch {
+	case tried >= enoughCommits && c.Conflicts*conflictsOften >= tried:
+		return interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
+			"%d of %d commits by version to %s were refused because somebody else was faster: acquire the key before reading it, so that nobody thinks in vain",
+			c.Conflicts, tried, contended(c),
+		)}
+	case c.Leased >= enoughCommits && c.Waited*waitsRare <= c.Leases && !conflictsMuch(c):
+		return interlock.Advice{Action: interlock.ActRetry, Message: fmt.Sprintf(
+			"%d of %d leases of %s were waited for: nobody is in the way there, so read without a lease, commit by version, and think again in the rare case that it is refused",
+			c.Waited, c.Leases, contended(c),
+		)}
+	}
+	return interlock.Advice{}
+}
+
+// conflictsMuch reports whether those few who commit by version meet often although
+// leases are hardly waited for: then the leases are what keeps the others apart.
+func conflictsMuch(c *interlock.Contention) bool {
+	return c.Conflicts*conflictsOften >= c.Commits+c.Conflicts && c.Conflicts > 0
+}
+
+// contended names the keys of a count.
+func contended(c *interlock.Contention) string {
+	if c.Pattern == "" {
+		return "such keys"
+	}
+	return quoteUnlessPlain(c.Pattern) + " keys"
+}
+
+// contention is GET /v1/contention.
+func (c *call) contention() {
+	var list []interlock.Contention
+	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { list = e.Contention(c.namespace) })
+	if !ok {
+		return
+	}
+	j := c.reply()
+	j.openArray("patterns")
+	for i := range list {
+		writeContended(j, &list[i])
+	}
+	j.closeArray()
+	c.send(http.StatusOK, j, at)
+}
+
+func writeContended(j *jsonOut, p *interlock.Contention) {
+	j.open("")
+	j.text("pattern", p.Pattern)
+	j.int("commits", int64(p.Commits))
+	j.int("conflicts", int64(p.Conflicts))
+	j.int("retries", int64(p.Retries))
+	j.int("leased", int64(p.Leased))
+	j.int("leases", int64(p.Leases))
+	j.int("waited", int64(p.Waited))
+	writeAdvice(j, strategyAdvice(p))
+	j.close()
+}

@@ -1,0 +1,85 @@
+package server
+
+import (
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// watch is GET /v1/watch: what is written to a key, below a prefix or anywhere in the
+// namespace, as server-sent events, from an index on or from now on. It is read from
+// the journal like the events are, so a slow reader holds up nobody.
+func (c *call) watch() {
+	values, ok := c.yesParam("values")
+	if !ok {
+		return
+	}
+	wanted, ok := c.watched()
+	if !ok {
+		return
+	}
+	from, ok := c.eventsFrom()
+	if !ok {
+		return
+	}
+	if from == 0 {
+		from = c.s.shard.At().Index + 1
+	}
+	c.follow(newEventOut(c.w, true, view{
+		shows: func(ev *engine.Event) bool { return ev.Kind == engine.EvWritten && wanted(string(ev.Claims[0].Key)) },
+		write: func(j *jsonOut, ev *engine.Event, index interlock.Index, _ interlock.Epoch) {
+			writeWritten(j, ev, index, values)
+		},
+	}), from, true)
+}
+
+// watched reads which keys are asked for. A key is spelled as its pattern says, so
+// that whoever watches an alias sees what is written.
+func (c *call) watched() (wanted func(key string) bool, ok bool) {
+	prefix, ok := c.prefixParam()
+	if !ok {
+		return nil, false
+	}
+	text := c.query.Get("key")
+	switch {
+	case text == "":
+		return func(key string) bool { return strings.HasPrefix(key, prefix) }, true
+	case prefix != "":
+		c.refuse(interlock.CodeInvalidRequest, "parameters key and prefix: give one of them")
+		return nil, false
+	}
+	var list []interlock.Document
+	var err error
+	_, ok = c.read(func(e *engine.Engine, _ engine.Time) {
+		list, _, err = e.Documents(c.namespace, []interlock.Key{interlock.Key(text)}, false)
+	})
+	switch {
+	case !ok:
+		return nil, false
+	case err != nil:
+		c.failWith(err)
+		return nil, false
+	}
+	one := string(list[0].Key)
+	return func(key string) bool { return key == one }, true
+}
+
+// writeWritten writes one version of a document as it is in the journal.
+func writeWritten(j *jsonOut, ev *engine.Event, index interlock.Index, values bool) {
+	d := interlock.Document{
+		Key: ev.Claims[0].Key, Version: ev.Version, Absent: interlock.WriteOp(ev.Op) == interlock.Delete,
+		ContentType: ev.ContentType, Body: ev.Blob, Size: len(ev.Blob), Op: interlock.WriteOp(ev.Op),
+		Agent: ev.Agent, Session: ev.Purpose, Flow: ev.Flow, Principal: ev.Actor, Fence: ev.Fence, Note: ev.Note,
+	}
+	j.open("")
+	j.decimal("index", uint64(index))
+	j.timestamp("time", time.Unix(0, int64(ev.At)))
+	j.str("key", string(d.Key))
+	writeState(j, &d)
+	if values && !d.Absent {
+		writeBody(j, d.ContentType, d.Body)
+	}
+	j.close()
+}
