@@ -58,6 +58,7 @@ var table = []rule{
 	{folder: "guard"},
 	{folder: "guard/postgres"},
 	{folder: "guard/door", local: []string{"."}},
+	{folder: "guard/file", local: []string{".", "internal/packet"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "guard/git", local: []string{".", "guard/door"}},
 	{folder: "guard/signed", local: []string{"."}},
 	{folder: "guard/proxy", local: []string{".", "guard/door"}},

@@ -125,10 +125,13 @@ func (it *item) tell() (sentence, text string) {
 }
 
 func state(d *interlock.Document, version string) string {
-	if d.Absent {
-		return fmt.Sprintf("nothing (version %s)", visible(version))
+	switch {
+	case !d.Absent:
+		return "version " + visible(version)
+	case version == "":
+		return "nothing"
 	}
-	return "version " + visible(version)
+	return fmt.Sprintf("nothing (version %s)", visible(version))
 }
 
 // author says who wrote it, and when.

@@ -46,7 +46,7 @@ func New(stale []interlock.Stale, more bool, occasion Occasion) *interlock.Packe
 }
 
 // NewFile makes the packet about a file, whose path is the documents' key and whose
-// versions are no numbers.
+// versions are no numbers; one that is not there may have none.
 func NewFile(s *interlock.Stale, then, now string) *interlock.Packet {
 	return build([]item{{Stale: s, then: then, now: now, key: string(s.Now.Key)}}, false, File)
 }

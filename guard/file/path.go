@@ -1,0 +1,74 @@
+package file
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/interlockdev/interlock"
+)
+
+// metaName is the directory below the root in which contents are kept. tempName is
+// the name that a new content has until it is whole: one in each directory, because
+// there is one writer at a time, so that what a crash left is found and replaced.
+// No segment of a path may begin so.
+const (
+	metaName = ".interlock"
+	tempName = ".interlock.tmp"
+)
+
+// checkPath refuses a path that could name something else than a file of the root,
+// or one file by two names: it is relative, with '/' between its segments, none of
+// them empty, "." or "..", and has no character that cannot be seen. Git's own
+// directories and ours are nobody's files, in whatever case they are spelled.
+func checkPath(path string) error {
+	switch {
+	case path == "":
+		return refuse(interlock.CodeInvalidPath, "the path is empty")
+	case len(path) > MaxPathBytes:
+		return refuse(interlock.CodeInvalidPath, "the path has %d bytes, more than %d", len(path), MaxPathBytes)
+	case !utf8.ValidString(path) || strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsGraphic(r) }):
+		return refuse(interlock.CodeInvalidPath, "the path %q has a character that cannot be seen", path)
+	case !fs.ValidPath(path) || path == "." || !filepath.IsLocal(filepath.FromSlash(path)) || strings.ContainsRune(path, '\\'):
+		return refuse(interlock.CodeInvalidPath, "the path %q does not name a file below the root: want segments with / between them, and neither a first /, .. nor \\", path)
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if strings.EqualFold(segment, ".git") || len(segment) >= len(metaName) && strings.EqualFold(segment[:len(metaName)], metaName) {
+			return refuse(interlock.CodeInvalidPath, "the path %q leads into %s, which is not for agents", path, segment)
+		}
+	}
+	return nil
+}
+
+// checkPath refuses a path that goes through a symbolic link, too, or that is one.
+// os.Root keeps links from leaving the root; within it they would give a file a
+// second name, and git's directory a harmless one.
+func (d *Dir) checkPath(path string) error {
+	if err := checkPath(path); err != nil {
+		return err
+	}
+	for end := 0; end < len(path); end++ {
+		if i := strings.IndexByte(path[end:], '/'); i >= 0 {
+			end += i
+		} else {
+			end = len(path)
+		}
+		info, err := d.root.Lstat(path[:end])
+		switch last := end == len(path); {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return refuse(interlock.CodeInvalidPath, "the path %q cannot be followed: %v", path, err)
+		case info.Mode()&fs.ModeSymlink != 0:
+			return refuse(interlock.CodeInvalidPath, "%q is a symbolic link: name the file itself", path[:end])
+		case !last && !info.IsDir():
+			return refuse(interlock.CodeInvalidPath, "%q is no directory", path[:end])
+		case last && !info.Mode().IsRegular():
+			return refuse(interlock.CodeInvalidPath, "%q is no regular file", path)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package file
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/packet"
+)
+
+// StaleError refuses a change to a file that is not at the change's base any more.
+// It is an *interlock.Error with CodeStale, too.
+type StaleError struct {
+	Path      string
+	Then, Now Version // None for a file that is not there
+	// Packet tells what changed. The versions of its documents are 0: a file's are Then
+	// and Now.
+	Packet *interlock.Packet
+}
+
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("%s: %s", interlock.CodeStale, e.message())
+}
+
+func (e *StaleError) message() string {
+	return fmt.Sprintf("%q was at version %s when it was read and is at %s now: read it again and make the change anew", e.Path, e.Then.Short(), e.Now.Short())
+}
+
+func (e *StaleError) Unwrap() error {
+	return &interlock.Error{Code: interlock.CodeStale, Message: e.message(), ConflictKind: interlock.VersionMoved}
+}
+
+// told is how a packet tells a version: that of a file that is not there is none.
+func told(v Version) string {
+	if v == None {
+		return ""
+	}
+	return v.Short()
+}
+
+// stale says what happened to the file since the change's base.
+func (d *Dir) stale(meta *os.Root, c *Change, b base, now *File) error {
+	d.credit(meta, now)
+	s := interlock.Stale{
+		Then:  interlock.Document{Key: interlock.Key(c.Path), Absent: b.version == None, Body: b.body, Size: len(b.body)},
+		Known: b.known,
+		Now: interlock.Document{
+			Key: interlock.Key(c.Path), Absent: now.Version == None, Body: now.Body, Size: len(now.Body),
+			Agent: now.Agent, Principal: now.Principal, Note: now.Note, Age: now.Age,
+		},
+	}
+	return &StaleError{Path: c.Path, Then: b.version, Now: now.Version, Packet: packet.NewFile(&s, told(b.version), told(now.Version))}
+}
