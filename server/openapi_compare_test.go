@@ -123,7 +123,7 @@ func compare(r *http.Request, w *http.Response, body string, seen *sightings) er
 		return nil
 	}
 	switch kind {
-	case "application/json", "application/problem+json":
+	case "application/json", "application/problem+json", "application/jwk-set+json":
 		return compareJSON(content.Schema, body, seen)
 	case "application/x-ndjson":
 		for line := range strings.Lines(body) {

@@ -64,7 +64,7 @@ func TestOpenAPIHasTheFieldsOfBodies(t *testing.T) {
 		"AcquireRequest": acquireFields, "ClaimRequest": claimFields, "ConvertRequest": convertFields, "ArriveRequest": arriveFields,
 		"ParkRequest": parkFields, "ResumeRequest": resumeFields, "DeclareRequest": declareFields,
 		"ReleaseRequest": releaseFields, "RenewRequest": progressFields, "OpenSessionRequest": sessionFields,
-		"CheckFenceRequest": fenceFields, "RevokeRequest": revokeFields,
+		"CheckFenceRequest": fenceFields, "StatementRequest": statementFields, "RevokeRequest": revokeFields,
 		"CommitRequest": commitFields, "ReadRequest": readFields, "WriteRequest": writeFields, "EffectRequest": effectFields,
 		"DoneRequest": doneFields, "ReasonRequest": reasonFields, "ReconcileRequest": reconcileFields,
 		"PatternRequest": patternFields, "SettingsRequest": settingsFields, "Quota": quotaFields,
@@ -177,6 +177,7 @@ func TestOpenAPI(t *testing.T) {
 		tourLooking(d)
 		tourSessions(d)
 		tourOperators(d)
+		tourStatements(d)
 		tourState(d)
 		tourActions(d)
 		tourBarrier(d)
@@ -253,6 +254,9 @@ func samples() []sample {
 		{"POST", "/v1/effects/" + effect + "/unknown", `{}`, ""},
 		{"POST", "/v1/effects/" + effect + "/cancel", `{}`, ""},
 		{"POST", "/v1/effects/" + digest + "/reconcile", `{"happened":true}`, ""},
+		{"POST", "/v1/leases/" + lease + "/statement", `{}`, ""},
+		{"GET", "/v1/fences/keys", "", ""},
+		{"POST", "/v1/fences/keys/rotate", `{}`, ""},
 		{"POST", "/v1/fences/check", `{"key":"a","fence":"1"}`, ""},
 		{"POST", "/v1/revocations", `{"key":"a","fence":"1"}`, ""},
 		{"GET", "/v1/patterns", "", ""},

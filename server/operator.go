@@ -11,8 +11,15 @@ import (
 // checkFence is POST /v1/fences/check.
 func (c *call) checkFence() {
 	cmd := &engine.CheckFence{Head: c.head()}
-	if !c.body(func(d *jsonIn) { decodeCheckFence(d, cmd) }) {
+	var statement string
+	if !c.body(func(d *jsonIn) { statement = decodeCheckFence(d, cmd) }) {
 		return
+	}
+	if statement != "" {
+		var ok bool
+		if cmd.Fence, ok = c.fenceOf(statement, cmd.Key); !ok {
+			return
+		}
 	}
 	if _, at, ok := c.do(cmd); ok {
 		c.done("valid", at)

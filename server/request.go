@@ -137,18 +137,36 @@ func decodeOpenSession(d *jsonIn, cmd *engine.OpenSession) {
 	})
 }
 
-var fenceFields = []string{"key", "fence"}
+var fenceFields = []string{"key", "fence", "statement"}
 
-func decodeCheckFence(d *jsonIn, cmd *engine.CheckFence) {
+// decodeCheckFence reads the body of POST /v1/fences/check: a fence, or the statement
+// of one.
+func decodeCheckFence(d *jsonIn, cmd *engine.CheckFence) (statement string) {
+	var fenceGiven, statementGiven bool
 	d.object(fenceFields, func(field int) {
 		switch fenceFields[field] {
 		case "key":
 			cmd.Key = interlock.Key(d.str())
 		case "fence":
+			fenceGiven = true
 			cmd.Fence = d.fence()
+		case "statement":
+			statementGiven = true
+			statement = d.str()
 		}
 	})
-	d.required(cmd.Key, cmd.Fence)
+	switch {
+	case d.err != nil:
+	case !statementGiven:
+		d.required(cmd.Key, cmd.Fence)
+	case fenceGiven:
+		d.fail("field statement: it names its fence: leave one of the two out")
+	case cmd.Key == "":
+		d.fail("field key is missing")
+	case statement == "":
+		d.fail("field statement is empty")
+	}
+	return statement
 }
 
 var revokeFields = []string{"key", "fence", "reason"}

@@ -31,6 +31,7 @@ var openRoutes = []route{
 	{"/healthz", []method{{"GET", (*call).healthz, nil}}},
 	{"/readyz", []method{{"GET", (*call).readyz, nil}}},
 	{"/openapi.json", []method{{"GET", (*call).openAPI, nil}}},
+	{"/v1/fences/keys", []method{{"GET", (*call).fenceKeys, nil}}},
 }
 
 var routes = []route{
@@ -81,6 +82,8 @@ var routes = []route{
 	{"/v1/effects/{id}/cancel", []method{{"POST", (*call).effectCancelled, nil}}},
 	{"/v1/effects/{digest}/reconcile", []method{{"POST", (*call).reconcile, nil}}},
 
+	{"/v1/leases/{id}/statement", []method{{"POST", (*call).sign, nil}}},
+	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, nil}}},
 	{"/v1/fences/check", []method{{"POST", (*call).checkFence, nil}}},
 	{"/v1/revocations", []method{{"POST", (*call).revoke, nil}}},
 	{"/v1/patterns", []method{{"GET", (*call).listPatterns, nil}}},

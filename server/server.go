@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/guard/signed"
 )
 
 // Shard is what the doors need of a *shard.Shard.
@@ -66,6 +67,10 @@ type Config struct {
 	// 64.
 	MaxEventStreams int
 
+	// Fences holds the keys with which fences are signed. nil means fresh ones in memory:
+	// after a restart nobody can verify what was signed before.
+	Fences *signed.Ring
+
 	// Version is shown by /openapi.json and as a metric. "" means "dev".
 	Version string
 
@@ -80,6 +85,7 @@ type Server struct {
 	shard       Shard
 	obs         *Observer
 	credentials *Credentials
+	fences      *signed.Ring
 	hosts       hostRule
 	streams     streamLimit
 	limiter     *limiter
@@ -104,6 +110,7 @@ func New(cfg Config) (*Server, error) {
 		shard:       cfg.Shard,
 		obs:         cfg.Observer,
 		credentials: cfg.Credentials,
+		fences:      cfg.Fences,
 		streams:     streamLimit{max: cfg.MaxEventStreams},
 		version:     cfg.Version,
 		log:         cfg.Logger,
@@ -114,6 +121,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if s.obs == nil {
 		s.obs = NewObserver(nil)
+	}
+	if s.fences == nil {
+		s.fences = signed.NewRing()
 	}
 	if s.version == "" {
 		s.version = "dev"

@@ -1,0 +1,116 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/guard/signed"
+)
+
+// Signed fences, for resources that check a fence without asking this server: see
+// guard/signed.
+
+var statementFields = []string{"ttl_ms"}
+
+// sign is POST /v1/leases/{id}/statement. A statement never holds for longer than the
+// lease would without another sign of life.
+func (c *call) sign() {
+	id, ok := c.leaseID()
+	if !ok {
+		return
+	}
+	ttl := signed.DefaultTTL
+	if !c.body(func(d *jsonIn) {
+		d.object(statementFields, func(int) { ttl = d.ms() })
+		if d.err == nil && (ttl <= 0 || ttl > signed.MaxTTL) {
+			d.err = &interlock.Error{Code: interlock.CodeInvalidTTL, Message: fmt.Sprintf("field ttl_ms: want 1 to %d", signed.MaxTTL.Milliseconds())}
+		}
+	}) {
+		return
+	}
+	now := time.Now() // before the lease is looked at, so that what is left of it is not overstated
+	eff, at, ok := c.do(&engine.GetLease{Head: c.head(), Lease: id})
+	if !ok {
+		return
+	}
+	l := &eff.Lease
+	switch l.State {
+	case interlock.Held, interlock.Soft, interlock.Grace:
+	default:
+		c.refuse(interlock.CodeParked, fmt.Sprintf("the lease is %s, so its holder may not write: resume it first", l.State))
+		return
+	}
+	s := signed.Statement{
+		Namespace: c.namespace, Claims: l.Claims, Fence: l.Fence,
+		Holder: signed.Holder{Agent: cleanText(l.Agent), Session: l.Session, Flow: cleanText(l.Flow)},
+	}
+	text, key, err := c.s.fences.Sign(&s, now, min(ttl, l.ExpiresIn))
+	if err != nil {
+		c.failWith(err)
+		return
+	}
+	j := c.reply()
+	j.str("statement", text)
+	j.str("key_id", key)
+	j.ms("expires_in_ms", s.Expires.Sub(s.Issued))
+	c.send(http.StatusOK, j, at)
+}
+
+// fenceKeys is GET /v1/fences/keys. Whoever has an older set notices a new key by its
+// id and asks again, so the set may be kept for a while.
+func (c *call) fenceKeys() {
+	set, err := json.Marshal(c.s.fences.KeySet(time.Now()))
+	if err != nil {
+		c.failWith(err)
+		return
+	}
+	c.w.Header().Set("Cache-Control", "public, max-age=60")
+	c.plain("application/jwk-set+json", set)
+}
+
+// rotateFenceKeys is POST /v1/fences/keys/rotate.
+func (c *call) rotateFenceKeys() {
+	// A page of another site could send a call without a body or a type.
+	if !c.isJSON() || !c.body(func(d *jsonIn) { d.object(nil, nil) }) {
+		return
+	}
+	if !c.principal.Operator {
+		c.refuse(interlock.CodeForbidden, "this credential may not rotate the keys that sign fences: the operator's may")
+		return
+	}
+	key, err := c.s.fences.Rotate(time.Now())
+	if err != nil {
+		c.failWith(err)
+		return
+	}
+	c.s.log.Info("the key that signs fences was rotated", "key_id", key, "by", c.principal.Name)
+	j := c.reply()
+	j.str("outcome", "rotated")
+	j.str("key_id", key)
+	c.send(http.StatusOK, j, c.s.shard.At())
+}
+
+// fenceOf gives the fence of a statement about key, of this call's namespace and
+// signed by this server. ok as for do.
+func (c *call) fenceOf(statement string, key interlock.Key) (fence interlock.Fence, ok bool) {
+	// A statement has keys in the spelling of their patterns.
+	var view engine.KeyView
+	var err error
+	if _, ok := c.read(func(e *engine.Engine, _ engine.Time) { view, err = e.Key(c.namespace, key) }); !ok {
+		return 0, false
+	}
+	var s *signed.Statement
+	if err == nil {
+		now := time.Now()
+		s, err = c.s.fences.KeySet(now).Verify(statement, now, signed.Want{Namespace: c.namespace, Key: view.Key})
+	}
+	if err != nil {
+		c.failWith(err)
+		return 0, false
+	}
+	return s.Fence, true
+}
