@@ -12,7 +12,8 @@
 //	enter    a fence below the highest that was seen      IL001  StaleFence
 //	trigger  a write to a row of a guarded table whose    IL002  NoFence
 //	         key was not entered in this transaction
-//	both     what cannot be a key, or names no column     IL003  Malformed
+//	both     what cannot be a key, or cannot be entered   IL003  Malformed
+//	         at this isolation level
 //
 // Why it is right at every isolation level: enter changes the row of its key in the
 // table interlock.fences, and so has it until the transaction ends. One with a higher
@@ -24,7 +25,8 @@
 // Keys above and below count as they do for leases: an exclusive lease on repo:web
 // writes all below it. So enter shares the rows of the keys above its own, which
 // whoever enters one of those must have alone, and each row knows the highest fence
-// below it.
+// below it. Sharing changes no row, so an older snapshot would not be noticed: a key
+// that has some below it is entered at READ COMMITTED only.
 //
 // That a fence was entered is told by the row itself, which has the number and the
 // beginning of the transaction that wrote it. Nothing else would go away with a

@@ -14,7 +14,8 @@ const (
 	StaleFence = "IL001"
 	// NoFence: the transaction writes a row whose key it has not entered.
 	NoFence = "IL002"
-	// Malformed: a key, a fence or a table's mapping cannot be what it is said to be.
+	// Malformed: a key, a fence, a table's mapping or a transaction's isolation level
+	// cannot be what it is.
 	Malformed = "IL003"
 )
 

@@ -66,17 +66,23 @@ BEGIN
 END $$;
 
 -- enter says under which fence this transaction writes what belongs to a key, or to
--- keys below it. Call it before anything is read.
+-- keys below it. Call it in a statement of its own, before anything is read.
 --
 -- It raises IL001 when the fence is stale: a higher one was seen for the key, for one
 -- above it, or for one below it. Its locks are those of leases: the key's row is
 -- locked alone, the rows above it are shared, but for the moment in which a fence is
 -- the first of its height below them.
+--
+-- A snapshot that is older than what was committed since fails with 40001, because the
+-- rows that it needs have changed. But transactions that share a row do not change it.
+-- So what they did below a key might be missed, and keys that have some below
+-- them are entered at READ COMMITTED only.
 CREATE OR REPLACE FUNCTION interlock.enter(namespace text, key text, fence bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	place text; -- the key that is looked at
 	seen bigint;
+	beneath bigint;
 BEGIN
 	IF enter.namespace IS NULL OR enter.fence IS NULL OR enter.fence < 1
 		OR enter.key IS NULL OR enter.key ~ '(^|/)\.{0,2}(/|$)' THEN
@@ -97,8 +103,13 @@ BEGIN
 		VALUES (enter.namespace, enter.key, enter.fence, 0, pg_current_xact_id(), transaction_timestamp())
 		ON CONFLICT ON CONSTRAINT fences_pkey DO UPDATE
 		SET highest = excluded.highest, entered_in = excluded.entered_in, entered_at = excluded.entered_at
-		WHERE f.highest <= excluded.highest AND f.below <= excluded.highest;
-		IF FOUND THEN
+		WHERE f.highest <= excluded.highest AND f.below <= excluded.highest
+		RETURNING f.below INTO beneath;
+		IF beneath > 0 AND current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+			RAISE EXCEPTION USING ERRCODE = 'IL003', MESSAGE = format(
+				'interlock: %s has keys below it: enter it at READ COMMITTED', enter.key);
+		END IF;
+		IF beneath IS NOT NULL THEN
 			RETURN;
 		END IF;
 		place := enter.key;
