@@ -29,6 +29,8 @@ func patternOf(w *words) interlock.Pattern {
 	p.Preempt, known = orFirst(interlock.ParsePreemptPolicy, w.get("preempt"), known)
 	p.Park, known = orFirst(interlock.ParseParkPolicy, w.get("park"), known)
 	p.OnDeadlock, known = orFirst(interlock.ParseDeadlockPolicy, w.get("on_deadlock"), known)
+	p.Write, known = orFirst(interlock.ParseWritePolicy, w.get("write"), known)
+	p.Writer = w.get("writer")
 	if !known {
 		panic(fmt.Errorf("no such policy"))
 	}
@@ -75,6 +77,7 @@ func settingsOf(w *words) interlock.Settings {
 		return interlock.Quota{
 			Keys: int(w.number(prefix + "keys")), Leases: int(w.number(prefix + "leases")),
 			Waiters: int(w.number(prefix + "waiters")), Sessions: int(w.number(prefix + "sessions")),
+			Documents: int(w.number(prefix + "documents")), State: int(w.number(prefix + "state")),
 		}
 	}
 	return interlock.Settings{

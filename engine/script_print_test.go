@@ -242,6 +242,8 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		s.printf("skipped %s %s", askedText(cmd), who)
 	case engine.Done:
 		switch cmd.(type) {
+		case *engine.Commit:
+			s.printCommitted(who, e)
 		case *engine.Heartbeat, *engine.Attach:
 			s.printf("alive %s until=%v", who, since(s.now.Add(e.Session.ExpiresIn)))
 		default:
@@ -260,6 +262,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		if e.Effect != nil {
 			s.printf("  %s", s.effectLine(e.Effect))
 		}
+		s.printStale(e)
 		if e.Conflict != nil {
 			for _, near := range e.Conflict.Nearest {
 				s.printf("  near: %s", near)
@@ -408,6 +411,8 @@ func (s *script) show(w *words) error {
 	ns := s.head(w).Namespace
 	s.target = s.now
 	switch {
+	case w.has("doc"), w.has("versions"), w.has("docs"):
+		s.showDocuments(ns, w)
 	case w.has("key"):
 		v, err := s.e.Key(ns, interlock.Key(w.get("key")))
 		if err != nil {

@@ -50,7 +50,11 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	pattern name=N shape=S [alias=S ...] [member=K ...] [capacity=N] [rate=N per=D burst=N]
 //	        [group=NAME:MIN:MAX ...] [ttl=D] [max_ttl=D] [grace=D] ... [allow=WHO:MODE,MODE ...]
 //	        [preempt=ask|revoke|never] [park=choice|keep|free|never] [on_deadlock=refuse|revoke]
+//	        [write=open|version|lease|single-writer] [writer=P]
 //	drop pattern=N     settings [strict_order] [open_keys] [near_misses] [keys=N] [leases=N] ... [each_leases=N] ...
+//	commit holder=NAME [session=none] [flow=F] [read=K@VERSION ...] [absent=K ...] [as_of=VERSION] [fence=N ...] [note="..."] [id=R]
+//	        [put=K=BODY [type=T]] [delete=K] [merge=K=PATCH] [add=K=N [min=N] [max=N]] ...   (fence names a lease)
+//	show doc=K [doc=K ...] | doc=K version=V | versions=K | docs [prefix=P] [after=K] [limit=N] [values]
 //	claim action=A holder=NAME [flow=F] [session=none] | fence=N [ttl=D] [actor=P] [id=R]
 //	        (sets out to do A, in the name of the lease with fence=N; its claimer knows it as e1, e2, ...)
 //	settle effect=eN | action=A [done [result=JSON] | unknown | undone] [reason="..."] [as=NAME] [id=R]
@@ -350,6 +354,8 @@ func (s *script) do(line string) (err error) {
 	case "limit":
 		err = s.tell(&engine.Limit{LowSpace: w.has("low_space"), Draining: w.has("draining")})
 		w.used["none"] = true
+	case "commit":
+		err = s.commit(w)
 	case "claim":
 		err = s.claimEffect(w)
 	case "settle":
