@@ -219,7 +219,7 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 	case interlock.CodeStale:
 		message := info.next
 		if len(eff.Stale) > 0 {
-			message = staleKeys(eff.Stale, eff.StaleMore) + " changed since it was read: " + message
+			message = staleKeys(eff.Stale, eff.StaleMore) + " changed since it was read, and " + message
 		}
 		if eff.Contention != nil {
 			if better := strategyAdvice(eff.Contention).Message; better != "" {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -84,9 +83,7 @@ func commitHeaders(h http.Header, key interlock.Key, cmd *engine.Commit) *interl
 	for name, to := range map[string]*string{
 		"Interlock-Agent": &cmd.Agent, "Interlock-Flow": &cmd.Flow, "Interlock-Note": &cmd.Note,
 	} {
-		if *to = h.Get(name); !utf8.ValidString(*to) {
-			return badHeader("the header %s is not valid UTF-8", name)
-		}
+		*to = h.Get(name)
 	}
 	if text := h.Get("Interlock-Session"); text != "" {
 		id, err := interlock.ParseSessionID(text)
@@ -103,9 +100,6 @@ func commitHeaders(h http.Header, key interlock.Key, cmd *engine.Commit) *interl
 			}
 			cmd.Leases = append(cmd.Leases, id)
 		}
-	}
-	if len(cmd.Leases) > interlock.MaxClaims {
-		return badHeader("the header Interlock-Lease names more than %d leases", interlock.MaxClaims)
 	}
 	return nil
 }

@@ -27,8 +27,9 @@ type door struct {
 	obs     *Observer
 	server  *Server
 	handler http.Handler
-	seen    *sightings // of what openapi.json documents; nil when nobody counts
-	loose   bool       // answers are not compared to openapi.json
+	seen    *sightings        // of what openapi.json documents; nil when nobody counts
+	loose   bool              // answers are not compared to openapi.json
+	notes   map[string]string // what a test remembers
 }
 
 // newDoor opens a door; change may change its configuration.

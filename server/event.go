@@ -43,7 +43,7 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	switch ev.Kind {
 	case engine.EvPattern, engine.EvPatternDropped:
 		j.said("pattern", ev.Purpose)
-	case engine.EvWritten:
+	case engine.EvWritten, engine.EvEffect:
 		j.said("session", ev.Purpose)
 	case engine.EvConfigured:
 	default:
@@ -78,12 +78,14 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	flag("offer", ev.Offer)
 	j.said("reason", ev.Reason.String())
 	j.said("outcome", ev.Outcome)
-	if ev.Note != "" && !isResult(ev) {
+	if ev.Note != "" && ev.Kind != engine.EvEffect { // there it is the result
 		j.note("note", ev.Note)
 	}
 	j.duration("waited_ms", ev.Waited)
 	j.duration("held_ms", ev.Held)
-	j.count("generation", ev.Generation)
+	if ev.Kind != engine.EvEffect {
+		j.count("generation", ev.Generation)
+	}
 	flag("freed", ev.Freed)
 	flag("queued", ev.Queued)
 	number("version", uint64(ev.Version))
@@ -124,21 +126,15 @@ func writePolicy(j *jsonOut, ev *engine.Event) {
 	}
 }
 
-// isResult reports whether the note of an event is the result of an effect.
-func isResult(ev *engine.Event) bool {
-	return ev.Kind == engine.EvEffect && interlock.EffectState(ev.Op) == interlock.EffectDone
-}
-
 // writeSettled writes what an effect came to: free, when it was found not done. Only
 // who claims it says which one it is; the others name it by its secret.
 func writeSettled(j *jsonOut, ev *engine.Event) {
-	state := interlock.EffectState(ev.Op).String()
-	if state == "" {
-		state = "free"
+	if len(ev.Blob) == 0 {
+		j.str("state", effectState(interlock.EffectState(ev.Op)))
+		return
 	}
-	j.str("state", state)
-	if len(ev.Blob) > 0 {
-		digest := sha256.Sum256(ev.Blob)
-		j.str("action", hex.EncodeToString(digest[:]))
-	}
+	j.str("state", interlock.EffectClaimed.String())
+	digest := sha256.Sum256(ev.Blob)
+	j.str("action", hex.EncodeToString(digest[:]))
+	j.count("attempt", ev.Generation)
 }

@@ -121,13 +121,14 @@ func TestSecretsStayWithTheirHolder(t *testing.T) {
 		session := d.session("worker")
 		lease := d.post("/v1/leases", `{"session":"`+session+`","claims":[{"key":"k"}]}`, "Idempotency-Key", "request-secret").str("lease.id")
 		ticket := d.post("/v1/leases", `{"agent":"next","on_conflict":"wait","claims":[{"key":"k"}]}`, "Idempotency-Key", "request-secret").str("ticket.id")
+		effect := d.post("/v1/effects", `{"tool":"mail","target":"x"}`).want(200)
 		var seen strings.Builder
-		for _, path := range []string{"/v1/events", "/v1/keys", "/v1/keys/k", "/v1/waits", "/v1/why?key=k", "/v1/why?agent=next", "/v1/hot", "/metrics"} {
+		for _, path := range []string{"/v1/effects", "/v1/effects/" + effect.str("effect.action"), "/v1/events", "/v1/keys", "/v1/keys/k", "/v1/waits", "/v1/why?key=k", "/v1/why?agent=next", "/v1/hot", "/metrics"} {
 			seen.WriteString(d.get(path).want(200).raw)
 		}
 		seen.WriteString(d.post("/v1/leases", `{"claims":[{"key":"k"}]}`).want(409).raw)
 		seen.WriteString(d.post("/v1/leases", `{"on_conflict":"skip","claims":[{"key":"k"}]}`).want(200).raw)
-		for _, secret := range []string{lease[2:], ticket[2:], session[2:], "request-secret"} {
+		for _, secret := range []string{lease[2:], ticket[2:], session[2:], effect.str("effect.id")[2:], "request-secret"} {
 			if len(secret) < 10 || strings.Contains(seen.String(), secret) {
 				t.Errorf("%s can be seen by others", secret)
 			}
@@ -191,9 +192,9 @@ func TestEventsStayInTheirNamespace(t *testing.T) {
 func TestEventsShowNoBodies(t *testing.T) {
 	for _, ev := range []engine.Event{
 		{Kind: engine.EvWritten, Op: uint8(interlock.Put), Blob: []byte("body-secret")},
-		{Kind: engine.EvEffect, Op: uint8(interlock.EffectClaimed), Blob: []byte("body-secret")},
+		{Kind: engine.EvEffect, Blob: []byte("body-secret")},
 		{Kind: engine.EvEffect, Op: uint8(interlock.EffectDone), Note: "body-secret", ID: [16]byte{0xab, 0xcd, 0xef}},
-		{Kind: engine.EvEffect, Op: 0, Note: "not done", ID: [16]byte{0xab, 0xcd, 0xef}},
+		{Kind: engine.EvEffect, Op: 0, Outcome: "not done", ID: [16]byte{0xab, 0xcd, 0xef}},
 	} {
 		var j jsonOut
 		writeEvent(&j, &ev, 1, 1)

@@ -19,7 +19,7 @@ func (c *call) refused(eff *engine.Effect, at interlock.At) {
 	if x := eff.Conflict; x != nil {
 		writeConflict(j, x)
 		writeTexts(j, "nearest", x.Nearest)
-		if x.Kind != "" || len(x.Holders) > 0 || x.Queue.Length > 0 {
+		if x.Kind != "" && x.Kind != interlock.VersionMoved || len(x.Holders) > 0 || x.Queue.Length > 0 {
 			writeHolders(j, x.Holders, x.More)
 			j.open("queue")
 			j.int("length", int64(x.Queue.Length))

@@ -179,7 +179,7 @@ func tourEventFields(d *door) {
 		LockDelay: 1, MaxWait: 1, Division: interlock.ByLoad, Lead: true, Base: 4, Part: true, Target: 5, TargetFlow: "main", By: 6, Generation: 7,
 		Freed: true, Queued: true, Version: 10, AsOf: 11, ContentType: "text/plain", Op: uint8(interlock.Merge),
 	}
-	effect := engine.Event{Kind: engine.EvEffect, Op: uint8(interlock.EffectClaimed), Blob: []byte("{}")}
+	effect := engine.Event{Kind: engine.EvEffect, Blob: []byte("{}"), Generation: 2}
 	written := full
 	written.Kind = engine.EvWritten
 	for _, ev := range []*engine.Event{&full, &written, &effect} {
