@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Installs what the build and the tests need on a fresh Debian machine, and only what is missing:
 # Go, a C compiler (the race detector needs it), protoc (the generated files are checked), strace (it lets
-# the disk of the real server fail) and curl (an example uses it).
+# the disk of the real server fail), curl (an example uses it), and what fences are checked in: PostgreSQL,
+# SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+PATH=$PATH$(printf ':%s' /usr/lib/postgresql/*/bin) # where Debian keeps the server's programs
 missing=()
 need() { # command package...
     if ! command -v "$1" >/dev/null 2>&1; then missing+=("${@:2}"); fi
@@ -15,6 +17,14 @@ need curl curl
 need gcc gcc libc6-dev
 need protoc protobuf-compiler
 need strace strace
+need postgres postgresql
+need psql postgresql-client
+need redis-server redis-server
+need redis-cli redis-tools
+need sqlite3 sqlite3
+need git-lfs git-lfs
+need python3 python3
+if ! python3 -c 'import cryptography' >/dev/null 2>&1; then missing+=(python3-cryptography); fi
 
 if [ ${#missing[@]} -gt 0 ]; then
     if ! command -v apt-get >/dev/null 2>&1; then
@@ -28,6 +38,12 @@ if [ ${#missing[@]} -gt 0 ]; then
             exit 1
         fi
         as_root=(sudo)
+    fi
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e $policy ]; then # the packages shall not start their own servers now
+        printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee $policy >/dev/null
+        trap '"${as_root[@]}" rm -f $policy' EXIT
+        "${as_root[@]}" chmod +x $policy
     fi
     echo "installing ${missing[*]}"
     "${as_root[@]}" apt-get update -qq
