@@ -107,7 +107,7 @@ writers.
 		{groupHold, []*cobra.Command{
 			newRun(a), newLock(a), newRenew(a), newRelease(a), newConvert(a), newArrive(a), newPark(a), newResume(a), newWaitFor(a), newPartition(a),
 		}},
-		{groupState, []*cobra.Command{newState(a), newCommit(a), newEffect(a)}},
+		{groupState, []*cobra.Command{newState(a), newCommit(a), newEffect(a), newFile(a)}},
 		{groupLook, []*cobra.Command{newLs(a), newGet(a), newShow(a), newWhy(a), newWaits(a), newHot(a), newContention(a), newEvents(a)}},
 		{groupRule, []*cobra.Command{newPattern(a), newNamespace(a), newRevoke(a)}},
 		{groupServe, []*cobra.Command{newServe(a), newGuard(a), newJournal(a), newCredential(a), newBench(a), newDemo(a)}},

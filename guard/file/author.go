@@ -9,10 +9,18 @@ import (
 	"time"
 )
 
-// author says who wrote a file last through here. It is true of the file only as
-// long as the file has that version.
-type author struct {
-	Path      string  `json:"path"`
+// maxWrites is how many writes of a file are remembered.
+const maxWrites = 32
+
+// record says who wrote a file through here, the last one last. It is true of the
+// file only as long as that has the last one's version.
+type record struct {
+	Path   string   `json:"path"`
+	Writes []signed `json:"writes"`
+}
+
+type signed struct {
+	From      Version `json:"from"`
 	Version   Version `json:"version"`
 	Agent     string  `json:"agent,omitempty"`
 	Principal string  `json:"principal,omitempty"`
@@ -20,33 +28,52 @@ type author struct {
 	At        int64   `json:"at"` // in milliseconds since 1970
 }
 
-func authorName(file string) string {
+func recordName(file string) string {
 	sum := sha256.Sum256([]byte(file))
 	return path.Join(lastName, hex.EncodeToString(sum[:]))
 }
 
+func loadRecord(meta *os.Root, file string) (r record) {
+	b, err := meta.ReadFile(recordName(file))
+	if err != nil || json.Unmarshal(b, &r) != nil || r.Path != file {
+		return record{Path: file}
+	}
+	return r
+}
+
 // sign remembers who wrote a file. The caller holds the lock.
-func (d *Dir) sign(meta *os.Root, c *Change, v Version) {
-	b, err := json.Marshal(author{c.Path, v, c.Agent, c.Principal, c.Note, time.Now().UnixMilli()})
+func (d *Dir) sign(meta *os.Root, c *Change, from, to Version) {
+	r := loadRecord(meta, c.Path)
+	r.Writes = append(r.Writes, signed{from, to, c.Agent, c.Principal, c.Note, time.Now().UnixMilli()})
+	r.Writes = r.Writes[max(0, len(r.Writes)-maxWrites):]
+	b, err := json.Marshal(r)
 	if err != nil {
 		return
 	}
-	name := authorName(c.Path)
+	name := recordName(c.Path)
 	if meta.WriteFile(name+".tmp", b, 0o666) == nil {
 		_ = meta.Rename(name+".tmp", name)
 	}
 }
 
-// credit adds to a file who wrote it, if that is known.
-func (d *Dir) credit(meta *os.Root, f *File) {
-	b, err := meta.ReadFile(authorName(f.Path))
-	if err != nil {
-		return
+// credit adds to a file who wrote it, if that is known, and tells how many have
+// written it since it had a version; 0 if that is not known.
+func (d *Dir) credit(meta *os.Root, f *File, since Version) (writes int) {
+	r := loadRecord(meta, f.Path)
+	n := len(r.Writes)
+	if n == 0 || r.Writes[n-1].Version != f.Version {
+		return 0
 	}
-	var a author
-	if json.Unmarshal(b, &a) != nil || a.Path != f.Path || a.Version != f.Version {
-		return
+	w := &r.Writes[n-1]
+	f.Agent, f.Principal, f.Note = w.Agent, w.Principal, w.Note
+	f.Age = max(0, time.Since(time.UnixMilli(w.At)))
+	for i := n - 1; i >= 0; i-- {
+		if r.Writes[i].From == since {
+			return n - i
+		}
+		if i > 0 && r.Writes[i-1].Version != r.Writes[i].From {
+			break // something came from outside between them
+		}
 	}
-	f.Agent, f.Principal, f.Note = a.Agent, a.Principal, a.Note
-	f.Age = max(0, time.Since(time.UnixMilli(a.At)))
+	return 0
 }

@@ -107,7 +107,7 @@ func (d *Dir) Read(path string) (*File, error) {
 	// somewhere else.
 	if meta, err := d.open(); err == nil {
 		_ = d.keep.put(meta, f)
-		d.credit(meta, f)
+		d.credit(meta, f, f.Version)
 	}
 	return f, nil
 }
@@ -227,7 +227,7 @@ func (d *Dir) attempt(meta *os.Root, e *edit) (now *File, err error) {
 	if !e.Delete {
 		_ = d.keep.put(meta, &File{Version: version, Body: e.Body, info: now.info})
 	}
-	d.sign(meta, &e.Change, version)
+	d.sign(meta, &e.Change, now.Version, version)
 	d.keep.trim(meta)
 	return nil, nil
 }

@@ -166,6 +166,9 @@ func TestMerge(t *testing.T) {
 	if c := stale.Packet.Changes[0]; c.Diff.Kind != interlock.UnifiedDiff || !strings.Contains(c.Diff.Text, "-2\n+two\n") || c.Then.Body != nil {
 		t.Errorf("the packet is %+v", c)
 	}
+	if n := stale.Packet.Changes[0].Writes; n != 2 {
+		t.Errorf("it was written %d times since, want 2", n)
+	}
 	stale = wantStale(t, d, Change{Path: "f", Base: base, Delete: true})
 	if strings.ContainsRune(stale.Packet.Message, '\x1b') {
 		t.Errorf("the message is %q", stale.Packet.Message)
@@ -222,6 +225,12 @@ func TestChangesFromOutside(t *testing.T) {
 	stale := wantStale(t, d, Change{Path: "f", Base: base, Body: []byte("x\n")})
 	if !strings.Contains(stale.Packet.Message, "changed from outside") || content(t, root, "f") != "changed by an editor\n" {
 		t.Error(stale.Packet.Message)
+	}
+	put(t, root, "f", "again\n")
+	outside := read(t, d, "f").Version
+	write(t, d, Change{Path: "f", Base: outside, Body: []byte("changed by an editor\n"), Agent: "inside"})
+	if n := wantStale(t, d, Change{Path: "f", Base: base, Body: []byte("x\n")}).Packet.Changes[0].Writes; n != 0 {
+		t.Errorf("%d writes are counted across a change from outside", n)
 	}
 	// A base that was never read here cannot be compared, but the answer shows what is there.
 	stale = wantStale(t, d, Change{Path: "f", Base: versionOf([]byte("a dream")), Body: []byte("x\n")})

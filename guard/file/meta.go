@@ -14,7 +14,7 @@ import (
 //	.gitignore   so that git does not see the directory
 //	lock         locked during each verification with its write
 //	base/HASH    contents that were read or replaced, by their version
-//	last/HASH    who wrote a file last, by the hash of its path
+//	last/HASH    the last writes of a file, by the hash of its path
 const (
 	ignoreName = ".gitignore"
 	lockName   = "lock"

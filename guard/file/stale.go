@@ -40,10 +40,10 @@ func told(v Version) string {
 
 // stale says what happened to the file since the change's base.
 func (d *Dir) stale(meta *os.Root, c *Change, b base, now *File) error {
-	d.credit(meta, now)
+	writes := d.credit(meta, now, b.version)
 	s := interlock.Stale{
 		Then:  interlock.Document{Key: interlock.Key(c.Path), Absent: b.version == None, Body: b.body, Size: len(b.body)},
-		Known: b.known,
+		Known: b.known, Writes: writes,
 		Now: interlock.Document{
 			Key: interlock.Key(c.Path), Absent: now.Version == None, Body: now.Body, Size: len(now.Body),
 			Agent: now.Agent, Principal: now.Principal, Note: now.Note, Age: now.Age,

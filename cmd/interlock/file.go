@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/guard/file"
+)
+
+func newFile(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "file",
+		Short: "Read and change files that several agents share",
+		Long: `Read and change the files of a directory that several agents share without branches,
+and lose no change. A file's version is the hash of its content. A write names the
+version that the change was made from: if others have changed the file since, both
+changes are merged as git does it, and where they are in conflict nothing is written
+and the answer says who changed what, in words for a prompt.
+
+This needs no server. Paths are below --root, with / between their parts; symbolic
+links are not followed. Earlier contents are kept in .interlock below the root.`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newFileRead(a), newFileVersion(a), newFileWrite(a), newFileRm(a))
+	return cmd
+}
+
+// sharedFile is what the commands about files have in common.
+type sharedFile struct {
+	root        string
+	base        string
+	agent, note string
+}
+
+func (s *sharedFile) command(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = oneArg("a path")
+	cmd.Annotations = map[string]string{offline: "true"}
+	cmd.Flags().StringVar(&s.root, "root", ".", "the `directory` that is shared")
+	bind(cmd.Flags(), "root", "")
+	return cmd
+}
+
+func (s *sharedFile) change(cmd *cobra.Command) *cobra.Command {
+	f := s.command(cmd).Flags()
+	f.StringVar(&s.base, "base", "", "the `version` that the change was made from, as read told it; none for a new file")
+	f.StringVar(&s.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
+	bind(f, "agent", "")
+	f.StringVar(&s.note, "note", "", "`why` you change it, for those who will be in conflict with it")
+	return cmd
+}
+
+// in does something in the directory.
+func (s *sharedFile) in(do func(d *file.Dir) error) error {
+	d, err := file.Open(s.root)
+	if err != nil {
+		return usage("--root: %w", err)
+	}
+	return errors.Join(do(d), d.Close())
+}
+
+func newFileRead(a *app) *cobra.Command {
+	var s sharedFile
+	var versionFile string
+	cmd := s.command(&cobra.Command{
+		Use:   "read PATH",
+		Short: "Print a file and its version",
+		Long: `Print a file as it is on standard output; its version stands on standard error, with
+who wrote it if it was written through here. --version-file puts the version, and
+nothing else, into a file of yours: keep it for the write.
+
+Exit code 1 says that there is no such file.`,
+		Example: `  interlock file read src/auth.ts --version-file /tmp/base > /tmp/auth.ts
+  interlock file write src/auth.ts --base "$(cat /tmp/base)" < /tmp/auth.ts
+  interlock file read src/auth.ts -o json | jq -r .version`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return s.in(func(d *file.Dir) error {
+				f, err := d.Read(args[0])
+				if err != nil {
+					return err
+				}
+				if versionFile != "" {
+					if err := os.WriteFile(versionFile, []byte(f.Version+"\n"), 0o666); err != nil {
+						return err
+					}
+				}
+				if a.json() {
+					return a.print(fileAnswer{
+						Path: f.Path, Version: f.Version, Size: len(f.Body), fileBody: bodyOf(f.Body),
+						Agent: clean(f.Agent), Principal: clean(f.Principal), Note: cleanLines(f.Note), Age: f.Age.Milliseconds(),
+					})
+				}
+				by := ""
+				if f.Agent != "" {
+					by = fmt.Sprintf(" by %s %s ago", clean(f.Agent), short(f.Age))
+					if f.Note != "" {
+						by += ": " + clean(f.Note)
+					}
+				}
+				a.complain("version %s%s", f.Version, by)
+				_, err = a.out.Write(f.Body)
+				return err
+			})
+		},
+	})
+	cmd.Flags().StringVar(&versionFile, "version-file", "", "write the version to this `file`")
+	return cmd
+}
+
+func newFileVersion(a *app) *cobra.Command {
+	var s sharedFile
+	return s.command(&cobra.Command{
+		Use:   "version PATH",
+		Short: "Print the version of a file, and nothing else",
+		Long: `Print the version of a file, or none if it is not there. Of a content that was read
+some other way it is the version only if it is asked for before the content.`,
+		Example: `  base=$(interlock file version notes.md)`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return s.in(func(d *file.Dir) error {
+				version := file.None
+				f, err := d.Read(args[0])
+				switch {
+				case err == nil:
+					version = f.Version
+				case !errors.Is(err, &interlock.Error{Code: interlock.CodeNoSuchFile}):
+					return err
+				}
+				if a.json() {
+					return a.print(fileAnswer{Path: args[0], Version: version})
+				}
+				a.say("%s\n", version)
+				return nil
+			})
+		},
+	})
+}
+
+func newFileWrite(a *app) *cobra.Command {
+	var s sharedFile
+	return s.change(&cobra.Command{
+		Use:   "write PATH --base VERSION < CONTENT",
+		Short: "Write a file if it has not changed, or merge",
+		Long: `Write what comes on standard input as the whole content of a file, and print the new
+version. If the file has changed since --base, both changes are merged; then standard
+error says so, and the file has to be read again before the next change.
+
+Exit code 65 says that the two are in conflict: nothing was written, and standard
+error says what changed, who did it, and what to do.`,
+		Example: `  interlock file write src/auth.ts --base "$(cat /tmp/base)" --note "rate limit" < /tmp/auth.ts
+  interlock file write notes.md --base none < /tmp/notes.md`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := io.ReadAll(io.LimitReader(a.in, file.MaxBytes+1))
+			if err != nil {
+				return fmt.Errorf("reading the content: %w", err)
+			}
+			return a.changeFile(cmd.Context(), &s, file.Change{Path: args[0], Body: body})
+		},
+	})
+}
+
+func newFileRm(a *app) *cobra.Command {
+	var s sharedFile
+	return s.change(&cobra.Command{
+		Use:     "rm PATH --base VERSION",
+		Short:   "Remove a file if it has not changed",
+		Example: `  interlock file rm old.md --base "$(cat /tmp/base)" --note "moved to new.md"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changeFile(cmd.Context(), &s, file.Change{Path: args[0], Delete: true})
+		},
+	})
+}
+
+func (a *app) changeFile(ctx context.Context, s *sharedFile, c file.Change) error {
+	if s.base == "" {
+		return usage("name the version that the change was made from: --base VERSION, or --base none for a new file")
+	}
+	c.Base, c.Agent, c.Note = file.Version(s.base), s.agent, s.note
+	if c.Agent == "" {
+		c.Agent = ownName()
+	}
+	return s.in(func(d *file.Dir) error {
+		result, err := d.Write(ctx, c)
+		if stale, ok := errors.AsType[*file.StaleError](err); ok {
+			if a.json() {
+				err = a.print(staleAnswer(stale))
+			} else {
+				_, err = io.WriteString(a.err, stale.Packet.Message)
+			}
+			return errors.Join(exitWith(exitConflict, nil), err)
+		}
+		if err != nil {
+			return err
+		}
+		if a.json() {
+			answer := fileAnswer{Path: c.Path, Version: result.Version, Size: result.Size, Merged: &result.Merged}
+			if result.Merged {
+				answer.fileBody = bodyOf(result.Body)
+			}
+			return a.print(answer)
+		}
+		a.say("%s\n", result.Version)
+		if result.Merged {
+			a.complain("merged with what others wrote meanwhile: read %s again before you change more", quote(clean(c.Path)))
+		}
+		return nil
+	})
+}
+
+// fileAnswer is a file, or what was written.
+type fileAnswer struct {
+	Path    string       `json:"path"`
+	Version file.Version `json:"version"`
+	Merged  *bool        `json:"merged,omitempty"`
+	Size    int          `json:"size"`
+	fileBody
+	Agent     string `json:"agent,omitempty"`
+	Principal string `json:"principal,omitempty"`
+	Note      string `json:"note,omitempty"`
+	Age       int64  `json:"age_ms,omitempty"`
+}
+
+// fileBody is a content: text if it can be.
+type fileBody struct {
+	Text   *string `json:"text,omitempty"`
+	Base64 []byte  `json:"base64,omitempty"`
+}
+
+func bodyOf(body []byte) fileBody {
+	if utf8.Valid(body) {
+		text := string(body)
+		return fileBody{Text: &text}
+	}
+	return fileBody{Base64: body}
+}
+
+// staleAnswer is a refusal as the HTTP door writes it.
+func staleAnswer(e *file.StaleError) any {
+	type state struct {
+		Version   file.Version `json:"version"`
+		Absent    bool         `json:"absent,omitempty"`
+		Size      int          `json:"size"`
+		Agent     string       `json:"agent,omitempty"`
+		Principal string       `json:"principal,omitempty"`
+		Note      string       `json:"note,omitempty"`
+		Age       int64        `json:"age_ms,omitempty"`
+	}
+	type diff struct {
+		Kind string `json:"kind"`
+		Text string `json:"text,omitempty"`
+		Cut  bool   `json:"cut,omitempty"`
+	}
+	type change struct {
+		Key    string `json:"key"`
+		Then   state  `json:"then"`
+		Now    state  `json:"now"`
+		Writes int    `json:"writes,omitempty"`
+		Diff   diff   `json:"diff"`
+	}
+	type packet struct {
+		Stale   []change `json:"stale"`
+		More    bool     `json:"more"`
+		Message string   `json:"message"`
+	}
+	c := &e.Packet.Changes[0]
+	return struct {
+		Code   interlock.Code `json:"code"`
+		Path   string         `json:"path"`
+		Packet packet         `json:"packet"`
+	}{interlock.CodeStale, e.Path, packet{
+		Stale: []change{{
+			Key: e.Path, Then: state{Version: e.Then, Absent: c.Then.Absent, Size: c.Then.Size},
+			Now: state{
+				Version: e.Now, Absent: c.Now.Absent, Size: c.Now.Size,
+				Agent: clean(c.Now.Agent), Principal: clean(c.Now.Principal), Note: cleanLines(c.Now.Note), Age: c.Now.Age.Milliseconds(),
+			},
+			Writes: c.Writes,
+			Diff:   diff{c.Diff.Kind.String(), c.Diff.Text, c.Diff.Cut},
+		}},
+		Message: e.Packet.Message,
+	}}
+}
