@@ -105,7 +105,7 @@ writers.
 		commands []*cobra.Command
 	}{
 		{groupHold, []*cobra.Command{
-			newRun(a), newLock(a), newRenew(a), newRelease(a), newConvert(a), newArrive(a), newPark(a), newResume(a), newWaitFor(a), newPartition(a),
+			newRun(a), newLock(a), newRenew(a), newRelease(a), newConvert(a), newArrive(a), newPark(a), newResume(a), newWaitFor(a), newPartition(a), newFence(a),
 		}},
 		{groupState, []*cobra.Command{newState(a), newCommit(a), newEffect(a), newFile(a)}},
 		{groupLook, []*cobra.Command{newLs(a), newGet(a), newShow(a), newWhy(a), newWaits(a), newHot(a), newContention(a), newEvents(a)}},

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/guard/signed"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/server"
@@ -29,6 +31,7 @@ type site struct {
 	credentials *server.Credentials
 	certificate *server.Certificate
 	observer    *server.Observer
+	fences      *signed.Ring
 	shard       *shard.Shard
 	server      *server.Server
 	streams     *server.Streams
@@ -102,13 +105,21 @@ func (p *site) listen(ctx context.Context, cfg *serveConfig) (err error) {
 	return nil
 }
 
-// open makes the shard, and lets fences jump where the journal is a copy.
+// fenceKeysName is the file of the data directory with the keys that sign fences.
+const fenceKeysName = "fence-keys.json"
+
+// open makes the shard, and lets fences jump where the journal is a copy. A copy also
+// gets keys of its own: signed by it, a fence that has jumped would lock out the
+// original's holders.
 func (p *site) open(ctx context.Context, cfg *serveConfig, j *filejournal.Journal) (err error) {
 	p.observer = server.NewObserver(p.log)
 	jump := uint64(0)
 	if copied := j.Copied(); copied || cfg.Restored {
 		jump = fenceJump
 		p.log.Warn("the journal is a copy or was restored: fences jump ahead, so that none is given out twice", "copied", copied, "jump", jump)
+	}
+	if p.fences, err = signed.OpenRing(filepath.Join(cfg.DataDir, fenceKeysName), jump > 0); err != nil {
+		return err
 	}
 	p.shard, err = shard.Open(ctx, shard.Config{
 		Journal: j, Logger: p.log, Observer: p.observer, FenceJump: jump,
@@ -128,7 +139,7 @@ func (p *site) open(ctx context.Context, cfg *serveConfig, j *filejournal.Journa
 
 func (p *site) doors(cfg *serveConfig) (err error) {
 	p.server, err = server.New(server.Config{
-		Shard: p.shard, Observer: p.observer, Credentials: p.credentials, Hosts: cfg.Hosts,
+		Shard: p.shard, Observer: p.observer, Credentials: p.credentials, Fences: p.fences, Hosts: cfg.Hosts,
 		MaxEventStreams: cfg.MaxEventStreams, Version: version(), Logger: p.log,
 	})
 	if err != nil {

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/guard/signed"
+)
+
+func newFence(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fence",
+		Short: "Have a fence signed, and verify one",
+		Long: `A signed fence is a short-lived statement that a lease holds a key. Whoever guards a
+resource verifies it with the server's public keys alone, without asking the server.`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newFenceSign(a), newFenceVerify(a), newFenceKeys(a), newFenceRotate(a))
+	return cmd
+}
+
+func newFenceSign(a *app) *cobra.Command {
+	var ttl time.Duration
+	cmd := &cobra.Command{
+		Use:   "sign [LEASE]",
+		Short: "Print a signed statement of a lease's fence",
+		Long: `Print a signed statement of a lease's fence; without LEASE that of the one in
+$INTERLOCK_LEASE. Send it along with a write. It holds for --ttl, and never for longer
+than the lease has left.`,
+		Example: `  curl -X PUT -H "Interlock-Statement: $(interlock fence sign)" https://api.example.com/accounts/12345`,
+		Args:    atMostOneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := leaseArg(args)
+			if err != nil {
+				return err
+			}
+			if err := checkDurations(duration{"--ttl", ttl, time.Millisecond, signed.MaxTTL}); err != nil {
+				return err
+			}
+			var got struct {
+				Statement string
+				ExpiresIn int64 `json:"expires_in_ms"`
+			}
+			r := request{method: http.MethodPost, path: leasePath(id, "statement"), body: map[string]int64{"ttl_ms": ttl.Milliseconds()}, again: true}
+			return a.call(cmd.Context(), r, &got, func() error {
+				a.say("%s\n", clean(got.Statement))
+				return nil
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&ttl, "ttl", signed.DefaultTTL, "how long it shall hold")
+	return cmd
+}
+
+func newFenceVerify(a *app) *cobra.Command {
+	var keys string
+	var least uint64
+	cmd := &cobra.Command{
+		Use:   "verify KEY [STATEMENT]",
+		Short: "Verify that a statement lets its bearer write a key",
+		Long: `Verify that a statement lets its bearer write KEY, in the namespace that --namespace
+names. Without STATEMENT it is read from standard input. With --keys nothing is asked
+of a server; without, the public keys are the server's.
+
+A statement says what was so when it was signed. Remember the highest fence that was
+seen of each key, and give it with --least: that refuses whoever lost the key since.
+
+Exit codes: 0 it may write, 65 its fence is too low, 77 the statement is invalid or for
+something else, 69 no server answered.`,
+		Example: `  interlock fence keys > keys.json
+  interlock fence verify account:12345 "$STATEMENT" --keys keys.json --least 17`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 2 {
+				return usage("too many arguments: %s", useLine(cmd))
+			}
+			return oneArg("a key")(cmd, args[:min(1, len(args))])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := a.statement(args[1:])
+			if err != nil {
+				return err
+			}
+			set, err := a.keySet(cmd.Context(), keys)
+			if err != nil {
+				return err
+			}
+			want := signed.Want{Namespace: interlock.Namespace(a.server.Namespace), Key: interlock.Key(args[0]), Fence: interlock.Fence(least)}
+			if want.Namespace == "" {
+				want.Namespace = interlock.DefaultNamespace
+			}
+			now := time.Now()
+			s, err := set.Verify(text, now, want)
+			if err != nil {
+				return err
+			}
+			return a.tellStatement(want.Key, s, now)
+		},
+	}
+	cmd.Flags().StringVar(&keys, "keys", "", "`file` with the key set, as interlock fence keys prints it (default: the server is asked)")
+	cmd.Flags().Uint64Var(&least, "least", 0, "the highest `fence` that was seen of the key; a lower one is refused")
+	return cmd
+}
+
+// statement is the one on the command line, or on standard input.
+func (a *app) statement(args []string) (string, error) {
+	if len(args) == 1 {
+		return args[0], nil
+	}
+	b, err := io.ReadAll(io.LimitReader(a.in, signed.MaxBytes+2))
+	if err != nil {
+		return "", fmt.Errorf("the statement cannot be read: %w", err)
+	}
+	text := strings.TrimSpace(string(b))
+	if text == "" {
+		return "", usage("there is no statement: give it behind the key, or on standard input")
+	}
+	return text, nil
+}
+
+// keySet is the one in a file, or the server's.
+func (a *app) keySet(ctx context.Context, path string) (signed.KeySet, error) {
+	var content []byte
+	var err error
+	if path != "" {
+		content, err = os.ReadFile(path)
+	} else {
+		_, content, err = a.api().do(ctx, request{method: http.MethodGet, path: "/v1/fences/keys"})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return signed.ParseKeySet(content)
+}
+
+func (a *app) tellStatement(key interlock.Key, s *signed.Statement, now time.Time) error {
+	left := s.Expires.Sub(now)
+	if a.json() {
+		return a.print(struct {
+			Outcome   string              `json:"outcome"`
+			Key       interlock.Key       `json:"key"`
+			Namespace interlock.Namespace `json:"namespace"`
+			Fence     interlock.Fence     `json:"fence,string"`
+			Holder    signed.Holder       `json:"holder"`
+			ExpiresIn int64               `json:"expires_in_ms"`
+		}{"valid", key, s.Namespace, s.Fence, s.Holder, left.Milliseconds()})
+	}
+	a.say("valid: %s may write %s under fence %s, for %s\n", party{Agent: s.Holder.Agent, Session: s.Holder.Session, Flow: s.Holder.Flow}.name(), clean(string(key)), s.Fence, short(left))
+	return nil
+}
+
+func newFenceKeys(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "keys",
+		Short: "Print the public keys that verify statements",
+		Long: `Print the public keys that verify statements, as a JSON Web Key Set. Keys are rotated:
+when a statement names one that is not in the set, get the set anew.`,
+		Example:     `  interlock fence keys > keys.json`,
+		Args:        noArgs,
+		Annotations: map[string]string{textOnly: "true"},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, answer, err := a.api().do(cmd.Context(), request{method: http.MethodGet, path: "/v1/fences/keys"})
+			if err != nil {
+				return err
+			}
+			return a.raw(answer)
+		},
+	}
+}
+
+func newFenceRotate(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rotate",
+		Short: "Sign with a new key from now on",
+		Long: `Sign with a new key from now on. The former one stays in the key set until the last
+statement that it signed has expired. An operator's credential is needed.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var got struct {
+				KeyID string `json:"key_id"`
+			}
+			r := request{method: http.MethodPost, path: "/v1/fences/keys/rotate", body: struct{}{}}
+			return a.call(cmd.Context(), r, &got, func() error {
+				a.say("rotated: %s signs from now on\n", clean(got.KeyID))
+				return nil
+			})
+		},
+	}
+}
