@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,20 +17,24 @@ import (
 //	POST /v1/leases {"agent": "billing-7", "claims": [{"key": "account:12345"}]}
 //	200 {"outcome": "granted", "lease": {"id": "{lease}", "expires_in_ms": "*"}}
 //
-// Either may go on over more lines. The answer has all that is shown and may have
-// more. In what is shown, * stands for anything, and {name} for an id that was not
-// seen before, or for the same one as before.
+// Either may go on over more lines; those that are a name, a colon and a value are
+// headers. The answer has all that is shown and may have more; of server-sent events
+// the first one's data is shown. In what is shown, * stands for anything, and {name}
+// for an id that was not seen before, or for the same one as before.
 type exchange struct {
 	line         int
 	method, path string
+	headers      [][2]string
 	body         string
 	status       int
+	wantHeaders  [][2]string
 	want         string
 }
 
 var (
-	requestLine = regexp.MustCompile(`^(GET|POST|PUT|DELETE) (\S+) ?(.*)$`)
-	answerLine  = regexp.MustCompile(`^([1-5]\d\d) (.*)$`)
+	requestLine = regexp.MustCompile(`^(GET|POST|PUT|PATCH|DELETE) (\S+) ?(.*)$`)
+	headerLine  = regexp.MustCompile(`^([A-Z][A-Za-z-]+): (.*)$`)
+	answerLine  = regexp.MustCompile(`^([1-5]\d\d) ?(.*)$`)
 	idName      = regexp.MustCompile(`^\{([a-z][a-z0-9-]*)\}$`)
 )
 
@@ -46,6 +51,10 @@ func parseExchanges(text string) (list []exchange) {
 		if m := answerLine.FindStringSubmatch(line); m != nil {
 			last.status, _ = strconv.Atoi(m[1])
 			last.want = m[2]
+		} else if m := headerLine.FindStringSubmatch(line); m != nil && last.status == 0 {
+			last.headers = append(last.headers, [2]string(m[1:]))
+		} else if m != nil {
+			last.wantHeaders = append(last.wantHeaders, [2]string(m[1:]))
 		} else if last.status == 0 {
 			last.body += line
 		} else {
@@ -60,15 +69,23 @@ func runExchanges(t *testing.T, file, text string) {
 	url := "http://" + newRig(t).server.HTTP
 	ids := ids{}
 	for _, x := range parseExchanges(text) {
-		status, answer := x.send(t, file, url, ids)
-		var want, got any
-		if err := json.Unmarshal([]byte(x.want), &want); err != nil {
-			t.Fatalf("%s:%d: the page's answer: %v", file, x.line, err)
+		status, headers, answer := x.send(t, file, url, ids)
+		problem := ""
+		if x.want != "" {
+			var want, got any
+			if err := json.Unmarshal([]byte(x.want), &want); err != nil {
+				t.Fatalf("%s:%d: the page's answer: %v", file, x.line, err)
+			}
+			if err := json.Unmarshal([]byte(answer), &got); err != nil {
+				t.Fatalf("%s:%d: %v in %s", file, x.line, err, answer)
+			}
+			problem = ids.compare("the answer", want, got)
 		}
-		if err := json.Unmarshal([]byte(answer), &got); err != nil {
-			t.Fatalf("%s:%d: %v in %s", file, x.line, err, answer)
+		for _, h := range x.wantHeaders {
+			if got := headers.Get(h[0]); got != h[1] {
+				problem = fmt.Sprintf("the header %s is %q", h[0], got)
+			}
 		}
-		problem := ids.compare("the answer", want, got)
 		if status != x.status {
 			problem = fmt.Sprintf("the status is %d", status)
 		}
@@ -79,7 +96,7 @@ func runExchanges(t *testing.T, file, text string) {
 	}
 }
 
-func (x *exchange) send(t *testing.T, file, url string, ids ids) (status int, answer string) {
+func (x *exchange) send(t *testing.T, file, url string, ids ids) (status int, headers http.Header, answer string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), x.method, url+ids.fill(x.path), strings.NewReader(ids.fill(x.body)))
 	if err != nil {
@@ -88,17 +105,34 @@ func (x *exchange) send(t *testing.T, file, url string, ids ids) (status int, an
 	if x.body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	for _, h := range x.headers {
+		r.Header.Set(h[0], ids.fill(h[1]))
+	}
 	client := http.Client{Timeout: patience}
 	response, err := client.Do(r)
 	if err != nil {
 		t.Fatalf("%s:%d: %v", file, x.line, err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
+	var body io.Reader = response.Body
+	if response.Header.Get("Content-Type") == "text/event-stream" {
+		body = firstEvent(response.Body)
+	}
+	text, err := io.ReadAll(body)
 	if err != nil {
 		t.Fatalf("%s:%d: %v", file, x.line, err)
 	}
-	return response.StatusCode, string(text)
+	return response.StatusCode, response.Header, string(text)
+}
+
+// firstEvent gives the data of the first server-sent event.
+func firstEvent(stream io.Reader) io.Reader {
+	for lines := bufio.NewScanner(stream); lines.Scan(); {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			return strings.NewReader(data)
+		}
+	}
+	return strings.NewReader("")
 }
 
 // ids are those that answers gave, by the names that the page gives them.
