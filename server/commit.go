@@ -143,7 +143,7 @@ func (c *call) committed(cmd *engine.Commit) {
 		return
 	}
 	j := c.reply()
-	j.str("outcome", "committed")
+	j.str("outcome", committed)
 	j.decimal("version", uint64(eff.Version))
 	writeDocuments(j, "documents", eff.Documents, false)
 	writeTexts(j, "warnings", eff.Warnings)

@@ -126,15 +126,22 @@ func writePolicy(j *jsonOut, ev *engine.Event) {
 	}
 }
 
-// writeSettled writes what an effect came to: free, when it was found not done. Only
-// who claims it says which one it is; the others name it by its secret.
-func writeSettled(j *jsonOut, ev *engine.Event) {
-	if len(ev.Blob) == 0 {
-		j.str("state", effectState(interlock.EffectState(ev.Op)))
-		return
+// eventState is what an effect came to with an event: free, when it was found not
+// done.
+func eventState(ev *engine.Event) string {
+	if len(ev.Blob) > 0 {
+		return interlock.EffectClaimed.String()
 	}
-	j.str("state", interlock.EffectClaimed.String())
-	digest := sha256.Sum256(ev.Blob)
-	j.str("action", hex.EncodeToString(digest[:]))
-	j.count("attempt", ev.Generation)
+	return effectState(interlock.EffectState(ev.Op))
+}
+
+// writeSettled writes what an effect came to. Only the event of a claim says which
+// one it is; the others name it by its secret.
+func writeSettled(j *jsonOut, ev *engine.Event) {
+	j.str("state", eventState(ev))
+	if len(ev.Blob) > 0 {
+		digest := sha256.Sum256(ev.Blob)
+		j.str("action", hex.EncodeToString(digest[:]))
+		j.count("attempt", ev.Generation)
+	}
 }

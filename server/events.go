@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -105,13 +106,11 @@ func (c *call) eventsFrom() (interlock.Index, bool) {
 	return interlock.Index(index), true
 }
 
-func acceptsSSE(accept []string) bool {
-	for _, a := range accept {
-		if strings.Contains(a, "text/event-stream") {
-			return true
-		}
-	}
-	return false
+func acceptsSSE(accept []string) bool   { return accepts(accept, "text/event-stream") }
+func acceptsLines(accept []string) bool { return accepts(accept, "application/x-ndjson") }
+
+func accepts(accept []string, kind string) bool {
+	return slices.ContainsFunc(accept, func(a string) bool { return strings.Contains(a, kind) })
 }
 
 var errEnough = errors.New("server: everything up to the newest event was sent")

@@ -28,6 +28,11 @@ type figures struct {
 	acquires      *prometheus.CounterVec
 	common        map[string]prometheus.Counter // of acquires
 	expiries      [tiers]prometheus.Counter
+	commits       *prometheus.CounterVec
+	committed     prometheus.Counter // of commits
+	stale         prometheus.Counter // of commits
+	written       [interlock.Add + 1]prometheus.Counter
+	effects       map[string]prometheus.Counter
 	fenceRefusals prometheus.Counter
 	deadlocks     prometheus.Counter
 	yields        prometheus.Counter
@@ -94,6 +99,7 @@ func newFigures() *figures {
 	for tier, name := range [tiers]string{"soft", "grace", "ended"} {
 		f.expiries[tier] = expiries.WithLabelValues(name)
 	}
+	f.newStateFigures()
 	f.fenceRefusals = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "interlock_fence_refusals_total",
 		Help: "Fence checks and revocations that named a fence which is no live lease's.",
@@ -124,7 +130,7 @@ func newFigures() *figures {
 	}, []string{"route", "status"})
 	f.streams = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "interlock_event_streams",
-		Help: "Readers of /v1/events at this moment.",
+		Help: "Readers of /v1/events and /v1/watch at this moment.",
 	})
 	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines, f.appendSeconds,
 		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams, collectors.NewGoCollector(),
@@ -147,6 +153,10 @@ func (f *figures) event(ev *engine.Event) {
 		}
 	case engine.EvAsked:
 		f.yields.Inc()
+	case engine.EvWritten:
+		f.written[ev.Op].Inc()
+	case engine.EvEffect:
+		f.effects[eventState(ev)].Inc()
 	case engine.EvGrace:
 		f.expiries[tierGrace].Inc()
 	case engine.EvEnded:

@@ -110,8 +110,11 @@ func (o *Observer) Answered(cmd engine.Command, eff *engine.Effect) {
 	case eff.Code == interlock.CodeFenced:
 		o.figures.fenceRefusals.Inc()
 	}
-	if _, ok := cmd.(*engine.Acquire); ok {
+	switch cmd.(type) {
+	case *engine.Acquire:
 		o.figures.acquired(eff)
+	case *engine.Commit:
+		o.figures.commit(eff)
 	}
 }
 

@@ -9,8 +9,9 @@ import (
 )
 
 // watch is GET /v1/watch: what is written to a key, below a prefix or anywhere in the
-// namespace, as server-sent events, from an index on or from now on. It is read from
-// the journal like the events are, so a slow reader holds up nobody.
+// namespace, from an index on or from now on: as server-sent events, or as JSON lines
+// where Accept asks for application/x-ndjson. It is read from the journal like the
+// events are, so a slow reader holds up nobody.
 func (c *call) watch() {
 	values, ok := c.yesParam("values")
 	if !ok {
@@ -27,7 +28,7 @@ func (c *call) watch() {
 	if from == 0 {
 		from = c.s.shard.At().Index + 1
 	}
-	c.follow(newEventOut(c.w, true, view{
+	c.follow(newEventOut(c.w, !acceptsLines(c.r.Header.Values("Accept")), view{
 		shows: func(ev *engine.Event) bool { return ev.Kind == engine.EvWritten && wanted(string(ev.Claims[0].Key)) },
 		write: func(j *jsonOut, ev *engine.Event, index interlock.Index, _ interlock.Epoch) {
 			writeWritten(j, ev, index, values)
