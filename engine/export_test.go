@@ -38,3 +38,7 @@ func (e *Engine) DocumentsFrom(ns interlock.Namespace, prefix string, after inte
 	all(e, &l)
 	return l.Rows
 }
+
+func MergePatch(document, patch []byte) []byte { return mergePatch(document, patch) }
+
+func ValidJSON(b []byte) bool { return validJSON(b) }
