@@ -24,7 +24,7 @@ need redis-cli redis-tools
 need sqlite3 sqlite3
 need git-lfs git-lfs
 need python3 python3
-if ! python3 -c 'import cryptography' >/dev/null 2>&1; then missing+=(python3-cryptography); fi
+if ! /usr/bin/python3 -c 'import cryptography' >/dev/null 2>&1; then missing+=(python3-cryptography); fi
 
 if [ ${#missing[@]} -gt 0 ]; then
     if ! command -v apt-get >/dev/null 2>&1; then

@@ -17,6 +17,7 @@ func TestPages(t *testing.T) {
 		run        func(t *testing.T, file, text string)
 	}{
 		{"../../docs/patterns.md", "console", "\n$ ", runScript},
+		{"../../docs/signed-fences.md", "console", "\n$ ", runScript},
 		{"../../docs/http.md", "http", "\nPOST ", runExchanges},
 	} {
 		t.Run(filepath.Base(page.file), func(t *testing.T) {

@@ -266,10 +266,11 @@ func writeCertificate(t *testing.T, certFile, keyFile string, serial int64) {
 }
 
 // A copied data directory gives out fences far above those of its original, once;
-// --restored does so whenever it is said.
+// --restored does so whenever it is said. With the fences the keys that sign them are
+// new, so that no copy speaks for its original.
 func TestServeCopiedJournal(t *testing.T) {
 	original := t.TempDir()
-	fence := func(dir string, args ...string) (fence uint64) {
+	fence := func(dir string, args ...string) (fence uint64, keys string) {
 		t.Helper()
 		r := &rig{t: t, dir: dir, server: launchtest.Start(t, launch.Config{DataDir: dir, Args: args})}
 		r.env = r.environment()
@@ -281,31 +282,33 @@ func TestServeCopiedJournal(t *testing.T) {
 		if _, err := fmt.Sscanf(out[i:], "fence=%d", &fence); err != nil {
 			t.Fatal(err)
 		}
+		keys = r.must("fence", "keys")
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		if err := r.server.Stop(ctx); err != nil {
 			t.Fatal(err)
 		}
-		return fence
+		return fence, keys
 	}
-	if got := fence(original); got != 1 {
+	got, keys := fence(original)
+	if got != 1 {
 		t.Errorf("the first fence is %d", got)
 	}
 	copied := filepath.Join(t.TempDir(), "copy")
 	if err := os.CopyFS(copied, os.DirFS(original)); err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
 	}
-	jumped := fence(copied)
-	if jumped <= fenceJump {
-		t.Errorf("the copy's fence is %d", jumped)
+	jumped, copiedKeys := fence(copied)
+	if jumped <= fenceJump || copiedKeys == keys {
+		t.Errorf("the copy's fence is %d, its keys %s", jumped, copiedKeys)
 	}
-	if got := fence(copied); got != jumped+1 {
-		t.Errorf("the adopted copy's fence is %d, want %d", got, jumped+1)
+	if got, again := fence(copied); got != jumped+1 || again != copiedKeys {
+		t.Errorf("the adopted copy's fence is %d, want %d; its keys %s", got, jumped+1, again)
 	}
-	if got := fence(copied, "--restored"); got <= jumped+fenceJump {
-		t.Errorf("the restored journal's fence is %d", got)
+	if got, again := fence(copied, "--restored"); got <= jumped+fenceJump || again == copiedKeys {
+		t.Errorf("the restored journal's fence is %d, its keys %s", got, again)
 	}
-	if got := fence(original); got != 2 {
-		t.Errorf("the original's second fence is %d", got)
+	if got, again := fence(original); got != 2 || again != keys {
+		t.Errorf("the original's second fence is %d, its keys %s", got, again)
 	}
 }
