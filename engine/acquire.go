@@ -42,6 +42,10 @@ func (e *Engine) acquire(c *Acquire) {
 		return
 	}
 	space := e.spaces[c.Namespace]
+	if v := space.version(); c.AsOf > v {
+		e.refuse(interlock.CodeFutureVersion, futureWords(c.AsOf, v))
+		return
+	}
 	space.bound(c, sess == nil)
 	defer func() {
 		eff := &e.out.Effects[e.replied]
@@ -52,7 +56,7 @@ func (e *Engine) acquire(c *Acquire) {
 	if lease := r.covered(); lease != nil {
 		e.discard(r)
 		eff := e.reply(Granted)
-		eff.Lease = e.lease(lease)
+		eff.Lease = e.handed(lease)
 		eff.Lease.Reused = true
 		return
 	}
@@ -146,6 +150,7 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	r.purpose, r.trace, r.claims, r.maxHold, r.priority = c.Purpose, c.Trace, c.Claims, c.MaxHold, int32(c.Priority)
 	r.any = c.Any
 	t := terms{group: c.Group, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait, division: c.Division}
+	t.window.asOf = c.AsOf
 	if sess == nil {
 		t.owner = c.Actor
 	}
@@ -177,13 +182,18 @@ func (e *Engine) try(r *request) {
 
 func (e *Engine) grant(c *Acquire, r *request) {
 	r.wait = nil
+	if v := r.movedUpTo(); v > 0 {
+		r.setWindow(window{r.windowOf().asOf, v})
+	} else {
+		r.setWindow(window{})
+	}
 	ev := e.describe(EvGranted, r)
 	ev.Fence, ev.Actor = e.fence+1, c.Actor
 	e.tag(ev, Granted)
 	e.emit(ev)
 	e.arm(r)
 	e.shareNow(r)
-	e.reply(Granted).Lease = e.lease(r)
+	e.reply(Granted).Lease = e.handed(r)
 	e.heldMore(r)
 }
 
@@ -195,6 +205,7 @@ func (e *Engine) queue(r *request, how interlock.OnConflict, attach bool) {
 		e.refuseFor(no)
 		return
 	}
+	r.readAsOf(r.space.docs.version)
 	ev := e.describe(EvQueued, r)
 	ev.Actor = e.head.Actor
 	e.tag(ev, Queued)
@@ -232,7 +243,7 @@ func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
 	case over, away:
 		e.replyOver(r)
 	default:
-		e.reply(Granted).Lease = e.lease(r)
+		e.reply(Granted).Lease = e.handed(r)
 	}
 }
 
@@ -260,6 +271,7 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 	if t := r.terms; t != nil {
 		ev.Group, ev.Stall, ev.LockDelay, ev.MaxWait, ev.Actor = t.group, t.stall, t.lockDelay, t.maxWait, t.owner
 		ev.Generation, ev.Division = t.generation, t.division
+		ev.AsOf, ev.Version = t.window.asOf, t.window.upTo
 	}
 	return ev
 }

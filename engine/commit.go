@@ -57,11 +57,11 @@ func (e *Engine) admitCommit(c *Commit, s *space, leases []*request) *refusal {
 			return no
 		}
 		if v := c.Reads[i].Version; v > s.docs.version && !c.Reads[i].Absent {
-			return &refusal{code: interlock.CodeFutureVersion, key: c.Reads[i].Key, message: s.docs.futureWords(v)}
+			return &refusal{code: interlock.CodeFutureVersion, key: c.Reads[i].Key, message: futureWords(v, s.docs.version)}
 		}
 	}
 	if c.AsOf > s.docs.version {
-		return &refusal{code: interlock.CodeFutureVersion, message: s.docs.futureWords(c.AsOf)}
+		return &refusal{code: interlock.CodeFutureVersion, message: futureWords(c.AsOf, s.docs.version)}
 	}
 	policies := make([]*policy, len(c.Writes))
 	for i := range c.Writes {

@@ -52,7 +52,7 @@ func (e *Engine) convert(c *Convert) {
 	case sameClaims(l.claims, c.Claims):
 		e.dropConversion(l, ByLeaving)
 		eff := e.reply(Granted)
-		eff.Lease = e.lease(l)
+		eff.Lease = e.handed(l)
 		eff.Lease.Reused = true
 		return
 	}
@@ -122,7 +122,7 @@ func (e *Engine) convertNow(l *request, claims []interlock.Claim) {
 	ev.Claims, ev.Fence, ev.Actor = claims, e.fence+1, e.head.Actor
 	e.tag(ev, Granted)
 	e.emit(ev)
-	e.reply(Granted).Lease = e.lease(l)
+	e.reply(Granted).Lease = e.handed(l)
 	e.heldMore(l)
 }
 
@@ -245,6 +245,7 @@ func (e *Engine) evolveConversion(ev *Event, r *request) error {
 	r.unline()
 	l.conversion = nil
 	l.setGeneration(ev.Generation)
+	l.handOver(r, ev.Version)
 	e.changeClaims(l, ev, changed)
 	r.fence, r.ending = ev.Fence, &ending{base: l.num, baseID: l.id}
 	e.bury(r, ByConversion)

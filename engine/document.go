@@ -19,6 +19,8 @@ type documents struct {
 	present roster[*document]           // the others
 	bytes   int                         // that these take
 
+	folders map[string]*folder // what lies below a key
+
 	past      chain[*edition] // earlier editions, in the order in which they were replaced
 	pastBytes int
 }
@@ -79,6 +81,7 @@ func (s *documents) document(key interlock.Key, since interlock.Version) *docume
 		d = &document{key: key, since: max(s.floor, since)}
 		d.recent.of, d.tomb.of = d, d
 		s.known[key] = d
+		s.shelve(d)
 	}
 	return d
 }
@@ -125,6 +128,7 @@ func (s *documents) write(x *edition) {
 	d.now = x
 	s.recent.push(&d.recent)
 	s.version = max(s.version, x.version)
+	s.touch(x)
 	if x.op == interlock.Delete {
 		s.tombs.push(&d.tomb)
 	} else {
@@ -149,6 +153,7 @@ func (s *documents) forget(d *document) {
 	s.recent.remove(&d.recent)
 	s.tombs.remove(&d.tomb)
 	delete(s.known, d.key)
+	s.unshelve(d)
 }
 
 // showDocument gives what x says of a key, as of the present moment; nil is nothing.

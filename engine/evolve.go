@@ -162,6 +162,7 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	r.purpose, r.trace, r.claims = ev.Purpose, ev.Trace, ev.Claims
 	r.ttl, r.grace, r.maxHold, r.priority, r.lead = ev.TTL, ev.Grace, ev.MaxHold, int32(ev.Priority), ev.Lead
 	t := terms{group: ev.Group, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait, division: ev.Division}
+	t.window = window{ev.AsOf, ev.Version}
 	if ev.Session == 0 {
 		t.owner = ev.Actor
 	}
@@ -299,6 +300,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 			r.phase = offered
 		}
 		e.fence = max(e.fence, ev.Fence)
+		r.handOver(r, ev.Version)
 		r.hold()
 		r.spend(ev.At)
 		r.observe()
@@ -306,12 +308,14 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		if r.phase != held || len(ev.Claims) == 0 {
 			return errUnknown
 		}
+		r.handOver(r, 0)
 		e.changeClaims(r, ev, false)
 	case EvClaimed:
 		if r.phase != offered {
 			return errUnknown
 		}
 		r.phase, r.granted, r.renewed, r.spared = held, ev.At, ev.At, false
+		r.handOver(r, ev.Version)
 		r.memberChanged()
 	case EvAsked:
 		return e.evolveAsked(ev, r)

@@ -177,7 +177,7 @@ func (e *Engine) findUsable(id interlock.LeaseID) *request {
 
 func (e *Engine) getLease(c *GetLease) {
 	if r := e.findHeld(c.Lease); r != nil {
-		e.reply(Granted).Lease = e.lease(r)
+		e.reply(Granted).Lease = e.handed(r)
 	}
 }
 

@@ -67,6 +67,7 @@ func (e *Engine) park(c *Park) {
 	e.claim(r)
 	ev := e.event(EvParked, r)
 	ev.Fence, ev.Freed, ev.TTL, ev.Note, ev.Held, ev.Actor = r.fence, free, limit, c.Reason, e.now.Sub(r.granted), c.Actor
+	ev.AsOf = r.space.docs.version
 	e.tag(ev, Done)
 	e.emit(ev)
 	e.arm(r)
@@ -204,7 +205,7 @@ func (e *Engine) resume(c *Resume) {
 		}
 	}
 	ev := e.resumed(r, t)
-	ev.Fence = e.fence + 1
+	ev.Fence, ev.Version = e.fence+1, r.movedUpTo()
 	e.tag(ev, Granted)
 	e.emit(ev)
 	e.arm(r)
@@ -218,7 +219,7 @@ func (e *Engine) resume(c *Resume) {
 		e.replyOver(r)
 		return
 	}
-	e.reply(Granted).Lease = e.lease(r)
+	e.reply(Granted).Lease = e.handed(r)
 }
 
 // returning is r as it would come back, in no list yet.
@@ -302,6 +303,7 @@ func (e *Engine) evolveParked(ev *Event, r *request) error {
 		}
 	}
 	d.moved, d.parking, p.writes = nil, p, e.writes
+	r.setWindow(window{asOf: ev.AsOf})
 	for i := range r.needs {
 		r.needs[i].node.expect()
 	}
@@ -352,6 +354,7 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 		r.endParking()
 	}
 	r.phase = held
+	r.handOver(r, ev.Version)
 	r.hold()
 	return nil
 }

@@ -48,7 +48,7 @@ func (e *Engine) DocumentAt(ns interlock.Namespace, key interlock.Key, version i
 		return interlock.Document{}, err
 	}
 	if version > docs.version {
-		return interlock.Document{}, &interlock.Error{Code: interlock.CodeFutureVersion, Key: key, Message: docs.futureWords(version)}
+		return interlock.Document{}, &interlock.Error{Code: interlock.CodeFutureVersion, Key: key, Message: futureWords(version, docs.version)}
 	}
 	x, known := docs.asOf(key, version)
 	if !known {
@@ -106,8 +106,16 @@ func (s *documents) asOf(key interlock.Key, v interlock.Version) (x *edition, kn
 	return nil, v >= s.floor
 }
 
-func (s *documents) futureWords(v interlock.Version) string {
-	return fmt.Sprintf("version %d was never given out: the last commit made version %d", v, s.version)
+func futureWords(v, last interlock.Version) string {
+	return fmt.Sprintf("version %d was never given out: the last commit made version %d", v, last)
+}
+
+// version gives that of the namespace's last commit; 0 if there is none.
+func (s *space) version() interlock.Version {
+	if s == nil {
+		return 0
+	}
+	return s.docs.version
 }
 
 // DocumentList lists the documents of a namespace in the order of their keys.

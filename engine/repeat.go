@@ -441,6 +441,7 @@ func (c *Acquire) printMore(p *print) {
 	extra(6, uint64(c.Stall))
 	extra(7, uint64(c.LockDelay))
 	extra(8, uint64(c.MaxWait))
+	extra(9, uint64(c.AsOf))
 }
 
 // claims adds a list of claims, with the zero Mode spelled out.

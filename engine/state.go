@@ -129,6 +129,7 @@ type terms struct {
 	maxWait   time.Duration
 	owner     string // the principal of a request without a session
 
+	window     window // see asof.go
 	generation uint64 // of the barrier that it is a party of
 	division   interlock.Division
 }

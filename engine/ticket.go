@@ -27,14 +27,16 @@ func (e *Engine) follow(r *request, attach bool) {
 		e.replyOver(r)
 	default:
 		e.claim(r)
-		e.reply(Granted).Lease = e.lease(r)
+		e.reply(Granted).Lease = e.handed(r)
 	}
 }
 
 // claim takes up an offer, if r is one.
 func (e *Engine) claim(r *request) {
 	if r.phase == offered {
-		e.emit(e.event(EvClaimed, r))
+		ev := e.event(EvClaimed, r)
+		ev.Version = r.movedUpTo()
+		e.emit(ev)
 		e.arm(r)
 		e.shareNow(r)
 	}

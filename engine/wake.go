@@ -288,7 +288,7 @@ func (e *Engine) admit(way *request) {
 	ev := e.event(EvAdmitted, r)
 	ev.Claims = way.claims
 	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(r.wait.arrived), caller == nil && r != e.asking && lease == r && r.share == nil
-	ev.Generation = r.nextGeneration()
+	ev.Generation, ev.Version = r.nextGeneration(), r.movedUpTo()
 	e.emit(ev)
 	e.arm(lease)
 	for i := range lease.needs {
@@ -297,7 +297,7 @@ func (e *Engine) admit(way *request) {
 		}
 	}
 	if caller != nil {
-		e.effect(caller, Granted).Lease = e.lease(lease)
+		e.effect(caller, Granted).Lease = e.handed(lease)
 	}
 	e.heldMore(lease)
 }

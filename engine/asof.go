@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What moved while somebody waited. A request remembers as of which version of the
+// namespace's state its caller had read what is guarded at its keys: that which the
+// caller names, else that of its arrival, or of the lease's parking. When it gets the
+// keys, the versions after it, up to that of the grant, are its window: a document at
+// its keys that others wrote in it is not as the caller knows it.
+//
+//	 read    arrival           grant    claimed, if it was an offer
+//	──┼─────────┼────────────────┼────────┼──────► versions
+//	  └ as of ┄┄┴────────── window ───────┘
+//
+// A window is two numbers, kept only where something was committed in it, and what
+// was written in it is looked up whenever the lease is handed over: so a holder that
+// lost the answer is told the same again. Its own flow's commits are no news to it.
+
+// maxMoved bounds the documents that are looked at for one answer, those that were
+// written last, in search of those below a lease's claims. What lies at the claimed
+// keys themselves is always found.
+const maxMoved = 4096
+
+// window is a request's, in its terms.
+type window struct {
+	asOf interlock.Version
+	upTo interlock.Version // 0: the keys were not given yet, or nothing was committed meanwhile
+}
+
+// readAsOf has r remember as of which version its caller has read, if it does not yet.
+func (r *request) readAsOf(v interlock.Version) {
+	if v > 0 && r.windowOf().asOf == 0 && len(r.claims) > 0 {
+		r.setWindow(window{asOf: v})
+	}
+}
+
+func (r *request) windowOf() window {
+	if r.terms == nil {
+		return window{}
+	}
+	return r.terms.window
+}
+
+// movedUpTo gives the end of r's window if it is given its keys now, 0 if nothing was
+// committed in it.
+func (r *request) movedUpTo() interlock.Version {
+	if v, w := r.space.docs.version, r.windowOf(); w.asOf > 0 && v > w.asOf {
+		return v
+	}
+	return 0
+}
+
+// handOver ends the window of a request, with which r is given its keys. An empty one
+// need not be remembered, unless r is only offered, or may be put back as it was
+// parked.
+func (r *request) handOver(asked *request, upTo interlock.Version) {
+	w := window{asked.windowOf().asOf, upTo}
+	switch {
+	case r.goesBack():
+		w.asOf = r.windowOf().asOf
+	case upTo == 0 && r.phase == held:
+		w = window{}
+	}
+	r.setWindow(w)
+}
+
+func (r *request) setWindow(w window) {
+	if w != r.windowOf() {
+		r.amend(func(t *terms) { t.window = w })
+	}
+}
+
+// handed describes r for who is given its keys, or asks for what it was given, with
+// what moved meanwhile.
+func (e *Engine) handed(r *request) interlock.Lease {
+	l := e.lease(r)
+	l.Stale, l.StaleMore = e.moved(r)
+	l.Changed = l.Changed || len(l.Stale) > 0 || l.StaleMore
+	return l
+}
+
+// moved gives what others wrote in r's window at its keys, and below those that it
+// claims with all below: what was written last comes first.
+func (e *Engine) moved(r *request) (list []interlock.Stale, more bool) {
+	w, s := r.windowOf(), &r.space.docs
+	if w.upTo <= w.asOf {
+		return nil, false
+	}
+	var found []*document
+	for _, c := range r.claims {
+		if d := s.known[c.Key]; d != nil && r.missed(d) {
+			found = append(found, d)
+		}
+	}
+	if reach := s.reaching(r.claims, w.asOf); len(reach) > 0 {
+		looks := 0
+		for d := range s.recent.back {
+			if looks++; looks > maxMoved || len(found) > interlock.MaxClaims+interlock.MaxStale {
+				more = true
+				break
+			}
+			if d.now.version <= w.asOf {
+				break
+			}
+			if isBelowAny(d.key, reach) && !claimsKey(r.claims, d.key) && r.missed(d) {
+				found = append(found, d)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b *document) int {
+		return cmp.Or(cmp.Compare(b.now.version, a.now.version), cmp.Compare(a.key, b.key))
+	})
+	for i, d := range found {
+		if i == interlock.MaxStale {
+			return list, true
+		}
+		list = append(list, e.staleSince(s, d.key, w.asOf, false))
+	}
+	return list, more
+}
+
+// missed reports whether others wrote a document in r's window, or may have: of one
+// that was written very often since, it may be forgotten.
+func (r *request) missed(d *document) bool {
+	w := r.windowOf()
+	if d.now.version <= w.asOf {
+		return false
+	}
+	news := func(x *edition) bool { return x.version > w.asOf && x.version <= w.upTo && !r.wrote(x) }
+	return news(d.now) || slices.ContainsFunc(d.earlier, news) || d.since > w.asOf+1
+}
+
+// wrote reports whether r's own flow wrote x.
+func (r *request) wrote(x *edition) bool {
+	s := r.session()
+	return s != nil && x.session == s.name && x.flow == r.flowName()
+}
+
+// reaching gives the claimed keys below which something was written after a version,
+// of those that are claimed with all below.
+func (s *documents) reaching(claims []interlock.Claim, after interlock.Version) (keys []interlock.Key) {
+	for _, c := range claims {
+		if f := s.folders[string(c.Key)]; f != nil && f.version > after && below(lockOf(c.Mode)) != 0 {
+			keys = append(keys, c.Key)
+		}
+	}
+	return keys
+}
+
+func isBelowAny(key interlock.Key, ancestors []interlock.Key) bool {
+	return slices.ContainsFunc(ancestors, func(up interlock.Key) bool { return isBelow(string(key), string(up)) })
+}
+
+func claimsKey(claims []interlock.Claim, key interlock.Key) bool {
+	return slices.ContainsFunc(claims, func(c interlock.Claim) bool { return c.Key == key })
+}
+
+// folder is what is known of the documents below a key.
+type folder struct {
+	documents int
+	version   interlock.Version // the highest that one of them got
+}
+
+// shelve adds a document to the folders in which it lies.
+func (s *documents) shelve(d *document) {
+	if s.folders == nil {
+		s.folders = map[string]*folder{}
+	}
+	for key, ok := parentOf(string(d.key)); ok; key, ok = parentOf(key) {
+		f := s.folders[key]
+		if f == nil {
+			f = &folder{}
+			s.folders[key] = f
+		}
+		f.documents++
+	}
+}
+
+// touch notes in the folders of a document that it was written.
+func (s *documents) touch(x *edition) {
+	for key, ok := parentOf(string(x.doc.key)); ok; key, ok = parentOf(key) {
+		s.folders[key].version = x.version
+	}
+}
+
+// unshelve takes a document out of the folders in which it lies.
+func (s *documents) unshelve(d *document) {
+	for key, ok := parentOf(string(d.key)); ok; key, ok = parentOf(key) {
+		f := s.folders[key]
+		if f.documents--; f.documents == 0 {
+			delete(s.folders, key)
+		}
+	}
+}
