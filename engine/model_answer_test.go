@@ -20,7 +20,6 @@ type answer struct {
 	fresh   bool             // about the request that this very command makes
 	reused  []*request       // Granted, and it is one of these
 	session *session
-	effect  func(*interlock.Effect) error // what is told of an effect
 
 	check func(got *engine.Effect) error // more about it, nil for nothing
 }
@@ -353,11 +352,6 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 			return nil
 		}
 		return fmt.Errorf("want the answer %v %v, got %v", want.outcome, want.codes, effectText(got))
-	}
-	if want.effect != nil {
-		if err := want.effect(got.Effect); err != nil {
-			return err
-		}
 	}
 	if want.check != nil {
 		if err := want.check(got); err != nil {

@@ -109,10 +109,10 @@ func (m *model) expectClaim(c *engine.ClaimEffect) answer {
 func (m *model) expectDeed(d *deed) answer {
 	old := m.deedOf(d.ns, d.action)
 	if old == nil || old.told == 0 {
-		return answer{outcome: engine.Done, effect: func(f *interlock.Effect) error { return m.checkDeed(f, m.deedOf(d.ns, d.action), true) }}
+		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, m.deedOf(d.ns, d.action), true) }}
 	}
 	mine := sameClaimer(old, d)
-	want := answer{outcome: engine.Done, effect: func(f *interlock.Effect) error { return m.checkDeed(f, old, mine) }}
+	want := answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, old, mine) }}
 	if code := otherDeed[old.state(m.now)]; code != "" && !(mine && code == interlock.CodeEffectClaimed) {
 		want.outcome, want.codes = engine.Refused, []interlock.Code{code}
 	}
@@ -140,7 +140,7 @@ func (m *model) expectSettling(c *engine.SettleEffect) answer {
 	if d == nil {
 		return refused(interlock.CodeUnknownEffect)
 	}
-	want := answer{outcome: engine.Done, effect: func(f *interlock.Effect) error { return m.checkDeed(f, d, mine) }}
+	want := answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, d, mine) }}
 	same := d.told == c.State && d.result == c.Result && d.reason == c.Reason
 	switch state := d.state(m.now); {
 	case same:
@@ -156,7 +156,8 @@ func (m *model) expectSettling(c *engine.SettleEffect) answer {
 func (m *model) expectDeedAgain(cmd engine.Command, known *remembered) answer {
 	switch c := cmd.(type) {
 	case *engine.SettleEffect:
-		return answer{outcome: engine.Done, effect: func(f *interlock.Effect) error {
+		return answer{outcome: engine.Done, check: func(got *engine.Effect) error {
+			f := got.Effect
 			if f == nil || f.State != c.State || f.ID != c.ID {
 				return fmt.Errorf("it was settled as %v, and not %+v", c.State, f)
 			}
@@ -170,7 +171,7 @@ func (m *model) expectDeedAgain(cmd engine.Command, known *remembered) answer {
 		if d == nil {
 			return refused(interlock.CodeUnknownEffect)
 		}
-		want := answer{outcome: engine.Done, effect: func(f *interlock.Effect) error { return m.checkDeed(f, d, d.id == known.effect) }}
+		want := answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, d, d.id == known.effect) }}
 		switch state := d.state(m.now); state {
 		case interlock.EffectUnknown:
 			want.outcome, want.codes = engine.Refused, []interlock.Code{otherDeed[state]}

@@ -34,10 +34,13 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		}
 		m.requests = append(m.requests, r)
 		if ev.Kind == engine.EvGranted {
+			r.asOf = r.ask.AsOf
+			m.handOver(r)
 			r.claims, r.ask.Any = ev.Claims, false
 			m.hand(r, held, ev.Fence)
 			break
 		}
+		m.readAsOf(r)
 		r.phase, r.lapse, r.queuedAt = waiting, at(m.now.Add(interlock.BareTicketTTL)), m.events
 		r.attached, r.link = r.ask.From, r.ask.Link // within this step its caller listens
 		for _, q := range m.mustAsk(r) {
@@ -55,8 +58,12 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		if r.since > 0 {
 			r.moved = m.movedMeanwhile(r)
 		}
+		m.handOver(r)
 		if r.base != nil {
 			m.convert(r.base, r.claims, ev.Fence)
+			if r.base.upTo = r.upTo; !r.base.goesBack {
+				r.base.asOf = r.asOf
+			}
 			r.base.changed, r.base.unsure = r.changed, r.unsure
 			r.phase, r.why, r.ended, r.attached = over, engine.ByConversion, m.now, nil
 			break
@@ -89,6 +96,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	case engine.EvConverted:
 		m.open(m.made(cmd, 0))
 		m.convert(m.byNum(ev.Num), ev.Claims, ev.Fence)
+		m.byNum(ev.Num).upTo = 0
 	case engine.EvClosed:
 		r := m.byNum(ev.Num)
 		m.breaks(r, ev.Reason)
@@ -98,6 +106,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		r.phase, r.why, r.ended, r.opening = closed, ev.Reason, m.now, at(m.now.Add(ev.LockDelay))
 	case engine.EvClaimed:
 		r := m.byNum(ev.Num)
+		m.handOver(r)
 		r.phase, r.granted, r.heldFrom, r.beat, r.progress = held, m.now, m.now, at(m.now), at(m.now)
 	case engine.EvGrace:
 		r := m.byNum(ev.Num)

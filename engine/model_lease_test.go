@@ -42,8 +42,8 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 	case got.TTL != r.ttl() || got.Grace != r.ask.Grace:
 		return bad("ttl and grace", r.ttl(), got.TTL)
 	}
-	if got.Changed != r.changed && !r.unsure && r.phase != parked { // what a parked lease missed counts when it is resumed
-		return bad("changed", r.changed, got.Changed)
+	if err := m.checkMoved(r, got); err != nil {
+		return err
 	}
 	if r.set != nil && got.Generation != r.set.generation {
 		return bad("generation", r.set.generation, got.Generation)

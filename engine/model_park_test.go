@@ -98,7 +98,7 @@ func (m *model) park(r *request, ev *engine.Event) {
 	}
 	r.ask.TTL, r.ask.Agent = r.ttl(), m.agentOf(r)
 	r.session, r.ask.Flow = nil, ""
-	r.away = true
+	r.away, r.asOf = true, m.version(r.ns)
 	r.phase, r.freed, r.goesBack, r.parkEnd = parked, ev.Freed, false, at(m.now.Add(ev.TTL))
 	r.heldBefore += m.now.Sub(r.heldFrom)
 	r.queuedAt = m.events
@@ -241,6 +241,7 @@ func (m *model) resume(c *engine.Resume, ev *engine.Event) {
 	}
 	lease.changed, lease.moved = m.changedMeanwhile(lease, false), m.movedMeanwhile(lease)
 	lease.unsure = lease.unsure || m.changedMeanwhile(lease, true)
+	m.handOver(lease)
 	if kept {
 		lease.phase, lease.fence, lease.beat, lease.progress, m.fence = held, ev.Fence, at(m.now), at(m.now), ev.Fence
 		lease.granted, lease.heldFrom, lease.said = m.now, m.now, ""

@@ -92,15 +92,17 @@ func (m *model) expectRepeated(cmd engine.Command, known *remembered) answer {
 		return refused(interlock.CodeRequestIDReused)
 	}
 	r := m.byNum(known.num)
-	switch cmd.(type) {
+	switch c := cmd.(type) {
+	case *engine.Commit:
+		if known.outcome == engine.Done {
+			return m.expectCommitted(c, known.version)
+		}
 	case *engine.ClaimEffect, *engine.SettleEffect:
 		return m.expectDeedAgain(cmd, known)
 	}
 	switch {
 	case known.outcome == engine.Refused:
 		return refused(known.code)
-	case known.version > 0:
-		return m.expectCommitted(cmd.(*engine.Commit), known.version)
 	case r != nil && r.away && !mine(headOf(cmd), r):
 		return refused(append(gone(r), interlock.CodeUnknownLease, interlock.CodeUnknownTicket)...) // it is in other hands since
 	case (known.outcome == engine.Granted || known.outcome == engine.Queued) && r != nil:

@@ -94,6 +94,9 @@ func (m *model) wrongWith(c *engine.Acquire) (codes []interlock.Code) {
 		out(c.LockDelay, interlock.MaxLockDelay) || out(c.MaxWait, interlock.MaxMaxWait) {
 		codes = append(codes, interlock.CodeInvalidTTL)
 	}
+	if c.AsOf > m.version(c.Namespace) {
+		codes = append(codes, interlock.CodeFutureVersion)
+	}
 	if c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority {
 		codes = append(codes, interlock.CodeInvalidPriority)
 	}

@@ -25,7 +25,7 @@ type push struct {
 // out, so its answer is expected from the state after that.
 func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 	head := headOf(cmd)
-	m.now, m.coming, m.committing = head.At, nil, 0
+	m.now, m.cmd, m.coming, m.committing = head.At, cmd, nil, 0
 	m.rank()
 	m.ranked = m.ranks
 	if _, ok := cmd.(*engine.Recover); ok { // nobody listens in a new term

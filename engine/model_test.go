@@ -123,6 +123,8 @@ type request struct {
 	handedAt int  // how many events there were when it was given the keys
 	queuedAt int  // how many events there were before it stood in line
 
+	asOf, upTo interlock.Version // what was written after the one and up to the other it is told
+
 	attached engine.Caller // who waits for the answer
 	link     uint64
 }
@@ -246,6 +248,7 @@ func (r *request) holder() party {
 // model is everything that the engine should know.
 type model struct {
 	now      engine.Time
+	cmd      engine.Command // that is carried out
 	sessions []*session
 	requests []*request
 	answers  []*remembered

@@ -89,6 +89,7 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 	}
 	p.held, p.fence, p.writes = ev.Held, ev.Fence, e.writes
 	r.wait, r.fence, r.reason, r.ending, r.changed = nil, ev.Fence, ev.Reason, endingOf(ev), false
+	r.setWindow(window{asOf: r.windowOf().asOf})
 	r.goAway()
 	return nil
 }

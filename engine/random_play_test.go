@@ -141,6 +141,9 @@ func (p *player) acquire(o *op) error {
 	if o.r[8]%4 == 0 {
 		c.LockDelay = among(o.r[8]>>12, 0, 2*time.Second, 10*time.Second)
 	}
+	if v := p.m.version(c.Namespace); o.r[3]>>20%4 == 0 {
+		c.AsOf = among(o.r[3]>>24, v, v-min(1, v), v-min(3, v), 1, v+1)
+	}
 	c.Link = uint64(1 + o.r[1]>>12%3)
 	c.Group = among(o.r[9]>>20, "", "", "x", "y")
 	c.Actor = among(o.r[9]>>24, "", "", "web")

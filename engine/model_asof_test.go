@@ -1,0 +1,83 @@
+package engine_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// readAsOf takes in as of which version who asks for r has read what is at its keys:
+// if it is not said, that of this moment.
+func (m *model) readAsOf(r *request) {
+	if r.asOf = r.ask.AsOf; r.asOf == 0 && len(r.claims) > 0 {
+		r.asOf = m.version(r.ns)
+	}
+}
+
+// handOver takes in that r is given its keys: what was written until now it is told.
+func (m *model) handOver(r *request) { r.upTo = m.version(r.ns) }
+
+// moved gives the documents at r's keys that others wrote before it was given the
+// keys, and after it had read; what was written last comes first.
+func (m *model) moved(r *request) (list []interlock.Stale) {
+	if r.asOf == 0 || !r.active() {
+		return nil
+	}
+	seen := map[interlock.Key]bool{}
+	for _, w := range m.written {
+		key := w.doc.Key
+		if w.ns != r.ns || w.doc.Version <= r.asOf || w.doc.Version > r.upTo || seen[key] {
+			continue
+		}
+		if r.session != nil && w.doc.Session == r.session.name && w.doc.Flow == r.ask.Flow {
+			continue // its own
+		}
+		for _, c := range r.claims {
+			seen[key] = seen[key] || c.Key == key || above(c.Key, key) && (c.Mode == interlock.Shared || c.Mode == interlock.SharedIntentExclusive || c.Mode == interlock.Exclusive)
+		}
+		if !seen[key] {
+			continue
+		}
+		stale := interlock.Stale{Then: m.document(r.ns, key, r.asOf), Known: true, Now: m.documentNow(r.ns, key)}
+		for _, again := range m.written {
+			if again.ns == r.ns && again.doc.Key == key && again.doc.Version > r.asOf {
+				stale.Writes++
+			}
+		}
+		list = append(list, stale)
+	}
+	slices.SortFunc(list, func(a, b interlock.Stale) int {
+		return cmp.Or(cmp.Compare(b.Now.Version, a.Now.Version), cmp.Compare(a.Now.Key, b.Now.Key))
+	})
+	return list
+}
+
+// checkMoved compares what a holder is told of what moved: whenever it is given its
+// lease, and not when it renews it.
+func (m *model) checkMoved(r *request, got *interlock.Lease) error {
+	var want []interlock.Stale
+	if _, renewed := m.cmd.(*engine.Renew); !renewed {
+		want = m.moved(r)
+	}
+	if got.Changed != (r.changed || len(want) > 0) && !r.unsure && r.phase != parked { // what a parked lease missed counts when it is resumed
+		return fmt.Errorf("%v: changed %v, want %v, moved %+v", r, got.Changed, r.changed, want)
+	}
+	if len(got.Stale) != len(want) || got.StaleMore {
+		return fmt.Errorf("%v is told of %+v, want %+v", r, got.Stale, want)
+	}
+	for i, s := range got.Stale {
+		if err := sameDocument(want[i].Then, s.Then); err != nil {
+			return fmt.Errorf("%v: %s as it was: %w", r, s.Then.Key, err)
+		}
+		if err := sameDocument(want[i].Now, s.Now); err != nil {
+			return fmt.Errorf("%v: %s as it is: %w", r, s.Now.Key, err)
+		}
+		if s.Writes != want[i].Writes || !s.Known {
+			return fmt.Errorf("%v: %s was written %d times, want %d", r, s.Now.Key, s.Writes, want[i].Writes)
+		}
+	}
+	return nil
+}
