@@ -395,11 +395,13 @@ func modelMerge(target, patch []byte) []byte {
 		}
 		return t
 	}
-	b, err := json.Marshal(merge(decodedJSON(target), decodedJSON(patch)))
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // what is not escaped takes less
+	if err := enc.Encode(merge(decodedJSON(target), decodedJSON(patch))); err != nil {
 		panic(err)
 	}
-	return b
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // decodedJSON reads a value, with its numbers as they are written.
