@@ -19,7 +19,9 @@ import (
 //
 // A window is two numbers, kept only where something was committed in it, and what
 // was written in it is looked up whenever the lease is handed over: so a holder that
-// lost the answer is told the same again. Its own flow's commits are no news to it.
+// lost the answer is told the same again. Its own flow's commits are no news to it,
+// and once it has written a document with the keys in hand, neither is what was there
+// before.
 
 // maxMoved bounds the documents that are looked at for one answer, those that were
 // written last, in search of those below a lease's claims. What lies at the claimed
@@ -125,20 +127,21 @@ func (e *Engine) moved(r *request) (list []interlock.Stale, more bool) {
 }
 
 // missed reports whether others wrote a document in r's window, or may have: of one
-// that was written very often since, it may be forgotten.
+// that was written very often since, it may be forgotten. Who has written it after
+// that knows.
 func (r *request) missed(d *document) bool {
 	w := r.windowOf()
-	if d.now.version <= w.asOf {
+	if d.now.version <= w.asOf || d.now.version > w.upTo && r.wrote(d.now) {
 		return false
 	}
 	news := func(x *edition) bool { return x.version > w.asOf && x.version <= w.upTo && !r.wrote(x) }
 	return news(d.now) || slices.ContainsFunc(d.earlier, news) || d.since > w.asOf+1
 }
 
-// wrote reports whether r's own flow wrote x.
+// wrote reports whether x was written by r's own flow, or in the name of the lease.
 func (r *request) wrote(x *edition) bool {
 	s := r.session()
-	return s != nil && x.session == s.name && x.flow == r.flowName()
+	return s != nil && x.session == s.name && x.flow == r.flowName() || x.fence > 0 && x.fence == r.fence
 }
 
 // reaching gives the claimed keys below which something was written after a version,

@@ -39,8 +39,9 @@
 // Every claim stands in the same lines and is granted by the same rule. What is
 // special about each kind is in one file: pool.go (permits and tokens), any.go,
 // barrier.go, partition.go, convert.go, preempt.go, park.go, lockdelay.go,
-// declare.go, inherit.go, order.go. policy.go says what key patterns admit. deed.go
-// keeps what is done in the world outside and must not happen twice.
+// declare.go, inherit.go, order.go. policy.go says what key patterns admit,
+// asof.go what others committed while somebody waited. deed.go keeps what is done in
+// the world outside and must not happen twice.
 //
 // Package engine must never wait, never answer before its caller made the
 // entry durable (that is package shard's work), and never trust the text that

@@ -19,16 +19,17 @@ const (
 	EvSessionOpened EventKind = 2
 	// EvSessionEnded: Session, Reason (closed, expired).
 	EvSessionEnded EventKind = 3
-	// EvQueued: a request stands in line. All fields of a request; in a snapshot
-	// Changed.
+	// EvQueued: a request stands in line. All fields of a request, and AsOf; in a
+	// snapshot Changed.
 	EvQueued EventKind = 4
-	// EvGranted: a request was granted at once. All fields of a request, and Fence; in
-	// a snapshot Waited, Offer, Changed, and Freed for one that is parked without its keys.
+	// EvGranted: a request was granted at once. All fields of a request, and Fence; AsOf
+	// and Version, where documents were written between both. In a snapshot Waited,
+	// Offer, Changed, and Freed for one that is parked without its keys.
 	EvGranted EventKind = 5
 	// EvAdmitted: a waiting request was granted. Num, Fence, Waited; Offer if nobody
-	// listened at that moment.
+	// listened at that moment; Version, the namespace's, if it is above the request's AsOf.
 	EvAdmitted EventKind = 6
-	// EvClaimed: an offer was taken up. Num.
+	// EvClaimed: an offer was taken up. Num; Version as in EvAdmitted.
 	EvClaimed EventKind = 7
 	// EvGrace: the hard end of a lease. Num, Reason.
 	EvGrace EventKind = 8
@@ -49,13 +50,13 @@ const (
 	// while. Num, Fence, Reason, Held, LockDelay.
 	EvClosed EventKind = 14
 	// EvParked: a lease was put aside. Num, Fence, Held, Freed, TTL (for how long),
-	// Note (why). With Reason, it is put back because its resumption was given up: TTL
-	// is what is left of its time; Cycle for a deadlock's victim. In a snapshot Queued
-	// for one that was away and is resumed since.
+	// Note (why), AsOf (the namespace's version). With Reason, it is put back because
+	// its resumption was given up: TTL is what is left of its time; Cycle for a
+	// deadlock's victim. In a snapshot Queued for one that was away and is resumed since.
 	EvParked EventKind = 15
 	// EvResumed: a parked lease is held again, or stands in line again. Num, Session,
-	// Flow, Agent; Fence, a new one, if it is held, or Queued and MaxWait if it stands
-	// in line; Lead.
+	// Flow, Agent; Fence, a new one, and Version as in EvAdmitted if it is held, or
+	// Queued and MaxWait if it stands in line; Lead.
 	EvResumed EventKind = 16
 	// EvPattern: a pattern was registered. Purpose (its name), Blob.
 	EvPattern EventKind = 17

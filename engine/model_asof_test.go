@@ -32,8 +32,11 @@ func (m *model) moved(r *request) (list []interlock.Stale) {
 		if w.ns != r.ns || w.doc.Version <= r.asOf || w.doc.Version > r.upTo || seen[key] {
 			continue
 		}
-		if r.session != nil && w.doc.Session == r.session.name && w.doc.Flow == r.ask.Flow {
-			continue // its own
+		own := func(doc interlock.Document) bool {
+			return r.session != nil && doc.Session == r.session.name && doc.Flow == r.ask.Flow || doc.Fence > 0 && doc.Fence == r.fence
+		}
+		if now := m.documentNow(r.ns, key); own(w.doc) || own(now) && now.Version > r.upTo {
+			continue
 		}
 		for _, c := range r.claims {
 			seen[key] = seen[key] || c.Key == key || above(c.Key, key) && (c.Mode == interlock.Shared || c.Mode == interlock.SharedIntentExclusive || c.Mode == interlock.Exclusive)
@@ -65,7 +68,8 @@ func (m *model) checkMoved(r *request, got *interlock.Lease) error {
 	if got.Changed != (r.changed || len(want) > 0) && !r.unsure && r.phase != parked { // what a parked lease missed counts when it is resumed
 		return fmt.Errorf("%v: changed %v, want %v, moved %+v", r, got.Changed, r.changed, want)
 	}
-	if len(got.Stale) != len(want) || got.StaleMore {
+	more := len(want) > interlock.MaxStale
+	if want = want[:min(len(want), interlock.MaxStale)]; len(got.Stale) != len(want) || got.StaleMore != more {
 		return fmt.Errorf("%v is told of %+v, want %+v", r, got.Stale, want)
 	}
 	for i, s := range got.Stale {

@@ -78,15 +78,15 @@ func (s *script) printCommitted(who string, e *engine.Effect) {
 }
 
 // printStale writes what had changed.
-func (s *script) printStale(e *engine.Effect) {
-	for _, x := range e.Stale {
+func (s *script) printStale(list []interlock.Stale, more bool) {
+	for _, x := range list {
 		then := documentText(&x.Then, false)
 		if !x.Known {
 			then = fmt.Sprintf("version=%d (not kept)", x.Then.Version)
 		}
 		s.printf("  %s was %s, is %s, writes=%d", x.Now.Key, then, documentText(&x.Now, true), x.Writes)
 	}
-	if e.StaleMore {
+	if more {
 		s.printf("  and more")
 	}
 }

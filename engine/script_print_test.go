@@ -220,6 +220,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 			text += " changed"
 		}
 		s.printf("%s%s", text, suffix)
+		s.printStale(e.Lease.Stale, e.Lease.StaleMore)
 		for _, p := range e.Lease.Parts {
 			text := fmt.Sprintf("  part %s fence=%d", p.Key, p.Fence)
 			if p.Stop {
@@ -262,7 +263,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		if e.Effect != nil {
 			s.printf("  %s", s.effectLine(e.Effect))
 		}
-		s.printStale(e)
+		s.printStale(e.Stale, e.StaleMore)
 		if e.Conflict != nil {
 			for _, near := range e.Conflict.Nearest {
 				s.printf("  near: %s", near)
