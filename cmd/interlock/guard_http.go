@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/guard/proxy"
+)
+
+// guardHTTP is the flags of guard http.
+type guardHTTP struct {
+	listening
+	config, upstream, record string
+}
+
+func newGuardHTTP(a *app) *cobra.Command {
+	var g guardHTTP
+	cmd := &cobra.Command{
+		Use:   "http --config FILE --upstream URL",
+		Short: "Stand before an HTTP API and check leases",
+		Long: `Stand before an HTTP API as a reverse proxy. Agents call the guard instead of the API,
+with the id of their lease in the header Interlock-Lease. The guard maps method and
+path to a key, asks Interlock whether the lease is live and may write that key, adds
+the credential that it alone has, and hands the call on. What no route allows is
+refused; when Interlock cannot be reached, everything that needs a lease is.
+
+The configuration is JSON; docs/guard-http.md describes it:
+
+  {"routes": [
+     {"methods": ["GET"], "path": "/accounts/{id}", "demand": "open"},
+     {"methods": ["POST"], "path": "/accounts/{id}/fees", "key": "account:{id}", "demand": "lease"}
+   ],
+   "credential": {"scheme": "Bearer", "file": "api.token"}}
+
+When it listens, it prints one line on standard output, "ready http=ADDR". Who did what
+is recorded as one JSON object a line on standard error, or in the file of --record.
+It keeps nothing else, so it can be started again at any time, to read another
+configuration or credential for example.`,
+		Example: `  interlock guard http --config guard.json --upstream https://api.example.com/v2`,
+		Args:    noArgs,
+		Annotations: map[string]string{
+			textOnly: "true",
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.run(cmd.Context(), a) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&g.config, "config", "", "the configuration `file`")
+	f.StringVar(&g.upstream, "upstream", "", "the `URL` of the API; its path goes before that of each call")
+	f.StringVar(&g.record, "record", "", "append the records to a `file` instead of standard error")
+	g.flags(cmd, "127.0.0.1:7430")
+	return cmd
+}
+
+func (g *guardHTTP) run(ctx context.Context, a *app) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	if g.config == "" || g.upstream == "" {
+		return usage("say what is guarded, and how: interlock guard http --config FILE --upstream URL")
+	}
+	upstream, err := url.Parse(g.upstream)
+	if err != nil {
+		return usage("--upstream: it is no URL: want one such as https://api.example.com/v2")
+	}
+	cfg, err := proxy.Load(g.config)
+	if err != nil {
+		return usage("--config: %w", err)
+	}
+	d, err := a.door()
+	if err != nil {
+		return err
+	}
+	records := io.Writer(a.err)
+	if g.record != "" {
+		file, err := os.OpenFile(g.record, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return usage("--record: %w", err)
+		}
+		defer file.Close()
+		records = file
+	}
+	p, err := proxy.New(proxy.Options{
+		Config: cfg, Door: d, Upstream: upstream, Records: records,
+		Failed: func(err error) { a.complain("a call could not be recorded: %v", err) },
+	})
+	if err != nil {
+		return usage("--upstream: %w", err)
+	}
+	return g.serve(ctx, a, p.Server())
+}
