@@ -39,7 +39,7 @@ func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
 		o.Flow, o.Purpose, o.Trace = flow, req.Purpose, req.Trace
 		o.TTL, o.Grace, o.MaxHold = req.TTL, req.Grace, req.MaxHold
 		o.Stall, o.LockDelay, o.MaxWait = req.Stall, req.LockDelay, req.MaxWait
-		o.OnConflict = req.OnConflict
+		o.OnConflict, o.AsOf = req.OnConflict, req.AsOf
 		o.Priority = int32(max(min(req.Priority, 1<<20), -1<<20)) // the server refuses what is out of range
 		return k
 	})
@@ -158,7 +158,7 @@ func (c *Client) forget(k *call) (was phase, refusal error) {
 	was = k.phase
 	switch was {
 	case ready:
-		if k.op.Kind == proto.OpRelease {
+		if k.goesOn() {
 			k.forgotten = true // it is sent when there is a server again
 			return sent, nil
 		}

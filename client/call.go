@@ -31,13 +31,22 @@ type call struct {
 	warnings []string
 	grant    *grant // with phase done; at most one of grant and err is set
 	err      error
-	read     *proto.Reply       // what a query found
+	found    *found             // what a query found, or a commit or an effect came to
 	lease    *interlock.LeaseID // of a leave: look at this lease afterwards
 	member   *Member            // of an acquire that joins
 
-	repeated bool        // it was sent over an earlier link too, so it may have been carried out
-	later    *time.Timer // not nil while it is held back, see postpone.go
-	pace     *Backoff
+	bulky      bool        // it delays what comes behind it
+	undertakes bool        // a claim to an effect is Do's
+	repeated   bool        // it was sent over an earlier link too, so it may have been carried out
+	later      *time.Timer // not nil while it is held back, see postpone.go
+	pace       *Backoff
+}
+
+// found is an answer that says more than whether it was done.
+type found struct {
+	proto.Reply
+	at   interlock.At
+	mine bool // a claim to an effect is this call's alone
 }
 
 // stands reports whether the operation may stand in line.
@@ -77,19 +86,46 @@ func (k *call) outlives(lost map[string]bool) bool {
 	switch k.op.Kind {
 	case proto.OpAcquire, proto.OpResume, proto.OpDeclare:
 		return !lost[k.op.Flow]
-	case proto.OpCheckFence, proto.OpListPatterns, proto.OpGetSettings:
-		return true
+	case proto.OpCommit, proto.OpClaimEffect:
+		return k.phase == ready && !lost[k.op.Flow]
 	case proto.OpSetPattern, proto.OpDropPattern, proto.OpConfigure:
 		return k.phase == ready
+	case proto.OpCheckFence, proto.OpSettleEffect: // which is the same if it happens twice
+		return true
+	}
+	return k.reads()
+}
+
+// reads reports whether the operation is a query.
+func (k *call) reads() bool {
+	switch k.op.Kind {
+	case proto.OpListPatterns, proto.OpGetSettings, proto.OpReadState, proto.OpReadHistory,
+		proto.OpGetEffect, proto.OpListEffects, proto.OpContention:
+		return true
 	}
 	return false
+}
+
+// goesOn reports whether the operation is still to be carried out when nobody waits
+// for it any more.
+func (k *call) goesOn() bool {
+	return k.op.Kind == proto.OpRelease || k.op.Kind == proto.OpSettleEffect
+}
+
+// finds reports whether the answer to the operation says more than whether it was done.
+func (k *call) finds() bool {
+	switch k.op.Kind {
+	case proto.OpCommit, proto.OpClaimEffect, proto.OpSettleEffect:
+		return true
+	}
+	return k.reads()
 }
 
 // changesMore reports whether the operation changes what outlives the session, so
 // that it must not be asked a second time under another number.
 func (k *call) changesMore() bool {
 	switch k.op.Kind {
-	case proto.OpPark, proto.OpSetPattern, proto.OpDropPattern, proto.OpConfigure:
+	case proto.OpPark, proto.OpSetPattern, proto.OpDropPattern, proto.OpConfigure, proto.OpCommit, proto.OpClaimEffect:
 		return true
 	}
 	return false
@@ -183,15 +219,17 @@ func (k *call) finish(g *grant, err error) {
 // every other agent of this process.
 func (k *call) check() error {
 	o := &k.op
-	if o.Size() > proto.MaxFrameBytes/2 {
-		return &interlock.Error{Code: interlock.CodeBodyTooLarge, Message: "the request is larger than half a frame of 1 MiB: shorten its texts, or claim fewer keys"}
+	size := o.Size()
+	if size > proto.MaxOpBytes {
+		return &interlock.Error{Code: interlock.CodeBodyTooLarge, Message: "the request is larger than 2 MiB: write less at once, shorten its texts, or claim fewer keys"}
 	}
+	k.bulky = size > proto.BulkBytes
 	texts := []string{o.Agent, o.Flow, o.Purpose, o.Trace, o.Prefix, o.Group, string(o.Key), o.Outcome, o.Note, o.RequestID, o.Name}
 	if o.On != nil {
 		texts = append(texts, o.On.Session, o.On.Agent, o.On.Flow)
 	}
 	if p := o.Pattern; p != nil {
-		texts = append(append(append(texts, p.Name, p.Shape), p.Aliases...), p.Members...)
+		texts = append(append(append(texts, p.Name, p.Shape, p.Writer), p.Aliases...), p.Members...)
 		for i := range p.Groups {
 			texts = append(texts, p.Groups[i].Name)
 		}
@@ -199,6 +237,7 @@ func (k *call) check() error {
 			texts = append(texts, p.Allow[i].Principal)
 		}
 	}
+	texts = appendStateTexts(texts, o)
 	for _, s := range texts {
 		if !utf8.ValidString(s) {
 			return errNotUTF8
@@ -210,6 +249,28 @@ func (k *call) check() error {
 		}
 	}
 	return nil
+}
+
+// appendStateTexts adds an operation's texts about documents and effects.
+func appendStateTexts(texts []string, o *proto.Op) []string {
+	if x := o.Commit; x != nil {
+		for i := range x.Reads {
+			texts = append(texts, string(x.Reads[i].Key))
+		}
+		for i := range x.Writes {
+			texts = append(texts, string(x.Writes[i].Key), x.Writes[i].ContentType)
+		}
+	}
+	if x := o.State; x != nil {
+		texts = append(texts, string(x.After))
+		for _, key := range x.Keys {
+			texts = append(texts, string(key))
+		}
+	}
+	if x := o.Effect; x != nil {
+		texts = append(texts, x.Tool, x.Target, x.Reason)
+	}
+	return texts
 }
 
 var errNotUTF8 = &interlock.Error{Code: interlock.CodeInvalidRequest, Message: "a key or a text of the request is not valid UTF-8"}

@@ -39,9 +39,10 @@ type Client struct {
 	progress string
 	outage   time.Time // since when there is no link; zero when there is one
 	refusal  *interlock.Error
-	openID   string        // the request id of the session to be opened
-	goAway   time.Duration // when the server said that it stops: how long to stay away
-	closed   error         // ErrClosed once Close was called
+	openID   string                          // the request id of the session to be opened
+	doing    map[interlock.EffectID]struct{} // that a call of Do is about to carry out
+	goAway   time.Duration                   // when the server said that it stops: how long to stay away
+	closed   error                           // ErrClosed once Close was called
 }
 
 // Dial connects to the first of cfg.Addrs that answers and opens a session. It
@@ -60,7 +61,7 @@ func New(ctx context.Context, dialer Dialer, cfg Config) (*Client, error) {
 	if cfg.SessionTTL == 0 {
 		cfg.SessionTTL = interlock.DefaultTTL
 	}
-	c := &Client{cfg: cfg, dial: dialer, kick: make(chan struct{}, 1)}
+	c := &Client{cfg: cfg, dial: dialer, kick: make(chan struct{}, 1), doing: map[interlock.EffectID]struct{}{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	first, err := c.first(ctx)
 	if err != nil {
@@ -126,9 +127,9 @@ func (c *Client) begin(k *call) error {
 	return nil
 }
 
-// do carries out an operation that never stands in line. found is what a query
-// found.
-func (c *Client) do(ctx context.Context, k *call, what string) (found *proto.Reply, err error) {
+// do carries out an operation that never stands in line. What was found may say more
+// of a refusal, too.
+func (c *Client) do(ctx context.Context, k *call, what string) (*found, error) {
 	if err := k.check(); err != nil {
 		return nil, err
 	}
@@ -145,9 +146,9 @@ func (c *Client) do(ctx context.Context, k *call, what string) (found *proto.Rep
 			return nil, unknown(ctx, what)
 		}
 	}
-	found, err = k.read, k.err
+	got, err := k.found, k.err
 	c.free(k)
-	return found, err
+	return got, err
 }
 
 // notSent is what a caller is told whose context ended before the server took the

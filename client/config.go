@@ -78,6 +78,10 @@ type Request struct {
 	Purpose string // for people and other agents, at most interlock.MaxPurposeBytes
 	Trace   string // W3C traceparent
 
+	// AsOf is the version as of which the caller has read what is guarded at the keys:
+	// Lease.Packet then says what has changed since. 0: what changes while it waits.
+	AsOf interlock.Version
+
 	// A duration of 0 is the pattern's; what follows stands where no pattern says.
 	TTL       time.Duration // the session's
 	Grace     time.Duration // interlock.DefaultGrace; NoGrace: none

@@ -89,7 +89,7 @@ func (c *Client) failed(err error) {
 // fail ends a call without the server: whoever waits gets err, and what the call
 // may still bring is given back. mu is held.
 func (c *Client) fail(k *call, err error) {
-	if k.phase == ready && k.op.Kind != proto.OpRelease {
+	if k.phase == ready && !k.goesOn() {
 		c.unqueue(k)
 		k.finish(nil, err)
 		return

@@ -75,9 +75,10 @@ func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) 
 			g.update(r, at)
 			s.review(c, g)
 		}
-	case proto.OpListPatterns, proto.OpGetSettings:
-		found := *r // the frame is used again
-		k.read = &found
+	}
+	if k.finds() {
+		k.found = &found{Reply: *r, at: at} // the frame is used again
+		k.found.mine = k.undertakes && !k.forgotten && c.took(r)
 	}
 	var err error
 	if r.Outcome == proto.Refused {
@@ -336,7 +337,7 @@ func (c *Client) sessionOver(s *session, why *interlock.Error) {
 	c.sess, c.front, c.queue = nil, nil, nil
 	for _, k := range all {
 		c.dismiss(k)
-		again := !k.forgotten && k.outlives(lost)
+		again := k.outlives(lost) && (!k.forgotten || k.goesOn())
 		switch {
 		case again:
 			k.phase, k.op.Seq, k.repeated, k.warnings = ready, 0, false, nil

@@ -38,6 +38,7 @@ type grant struct {
 	member   *Member         // whose lease it is, when it is a membership by Join
 	info     interlock.Lease // as the server showed it last
 	at       interlock.At
+	packet   *interlock.Packet // what had changed when it was granted
 	warnings []string
 
 	capAt   time.Time     // when max_hold ends it; zero for never
@@ -56,6 +57,9 @@ type grant struct {
 func (g *grant) update(r *proto.Reply, at interlock.At) {
 	notes, yield := g.info.Notes, g.info.Yield
 	g.info, g.at = r.Lease, at
+	if r.Packet != nil {
+		g.packet = r.Packet
+	}
 	if g.info.Notes == nil {
 		g.info.Notes = notes
 	}
@@ -245,8 +249,17 @@ func (l *Lease) Flow() string { return l.g.flow }
 func (l *Lease) Notes() []interlock.Note { return slices.Clone(l.look().Notes) }
 
 // Changed says that somebody who could write held a claimed key while this
-// request waited, or while the lease was parked: read again before thinking.
+// request waited, or while the lease was parked, or that there is a Packet: read
+// again before thinking.
 func (l *Lease) Changed() bool { return l.look().Changed }
+
+// Packet says what documents at the lease's keys changed after Request.AsOf, or
+// while the request waited: nil if none did. Its Message is ready for a prompt.
+func (l *Lease) Packet() *interlock.Packet {
+	l.g.c.mu.Lock()
+	defer l.g.c.mu.Unlock()
+	return l.g.packet
+}
 
 // Moved are the keys for which Changed is true, of a lease that was resumed.
 func (l *Lease) Moved() []interlock.Key { return slices.Clone(l.look().Moved) }

@@ -154,7 +154,7 @@ var basicScenarios = []scenario{
 			interlock.CodeInvalidPriority: {Keys: []interlock.Key{"a"}, Priority: 1 << 40},
 			interlock.CodeTooLong:         {Keys: []interlock.Key{"a"}, Purpose: string(make([]byte, interlock.MaxPurposeBytes+1))},
 			interlock.CodeInvalidRequest:  {Keys: []interlock.Key{"a"}, Purpose: "\xff"},
-			interlock.CodeBodyTooLarge:    {Keys: []interlock.Key{"a"}, Purpose: string(make([]byte, 1<<20))},
+			interlock.CodeBodyTooLarge:    {Keys: []interlock.Key{"a"}, Purpose: string(make([]byte, 2<<20))},
 		} {
 			if _, err := c.Acquire(s.ctx, req); !isCode(err, want) {
 				t.Errorf("%s: got %v", want, err)
@@ -247,7 +247,7 @@ var basicScenarios = []scenario{
 }
 
 func TestScenarios(t *testing.T) {
-	for _, sc := range slices.Concat(basicScenarios, limitScenarios, changeScenarios, parkScenarios, declareScenarios, memberScenarios) {
+	for _, sc := range slices.Concat(basicScenarios, limitScenarios, changeScenarios, parkScenarios, declareScenarios, memberScenarios, stateScenarios, effectScenarios) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Run("embedded", func(t *testing.T) {
 				w := inMemory(t)

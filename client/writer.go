@@ -35,6 +35,9 @@ func (c *Client) write(n *conn) {
 }
 
 // fill moves calls into a frame. mu is held.
+//
+// At most one bulky call goes into a frame, as the last one: what is small and ready
+// meanwhile goes before the next.
 func (c *Client) fill(n *conn, frame *proto.ClientFrame) {
 	s, size := c.sess, 0
 	if c.conn != n || s == nil {
@@ -42,8 +45,13 @@ func (c *Client) fill(n *conn, frame *proto.ClientFrame) {
 	}
 	var add func(k *call) bool
 	add = func(k *call) bool {
-		if size += k.op.Size(); size > proto.MaxFrameBytes || len(frame.Ops) == proto.MaxFrameOps {
+		if len(frame.Ops) == proto.MaxFrameOps {
 			return false
+		}
+		if n := k.op.Size(); !k.bulky {
+			if size += n; size > proto.MaxFrameBytes-proto.MaxOpBytes {
+				return false
+			}
 		}
 		if ttl := k.ttl(); ttl > 0 && s.want(ttl, c.now) {
 			c.look()
@@ -65,18 +73,37 @@ func (c *Client) fill(n *conn, frame *proto.ClientFrame) {
 		return true
 	}
 	for len(c.front) > 0 && s.window.open() < windowSize-1 {
-		if !add(c.front[0]) {
+		k := c.front[0]
+		if !add(k) {
 			return
 		}
 		c.front = c.front[1:]
+		if k.bulky {
+			return
+		}
 	}
-	moved := 0
-	for moved < len(c.queue) && s.window.open() < windowLimit && add(c.queue[moved]) {
-		moved++
+	var bulky *call
+	full := false
+	rest := c.queue[:0]
+	for _, k := range c.queue {
+		full = full || s.window.open() >= windowLimit
+		switch {
+		case full:
+		case k.bulky && bulky == nil:
+			bulky = k
+			continue
+		case !k.bulky && add(k):
+			continue
+		case !k.bulky:
+			full = true
+		}
+		rest = append(rest, k)
 	}
-	rest := copy(c.queue, c.queue[moved:])
-	clear(c.queue[rest:])
-	c.queue = c.queue[:rest]
+	if bulky != nil && !add(bulky) {
+		rest = append(rest, bulky)
+	}
+	clear(c.queue[len(rest):])
+	c.queue = rest
 }
 
 // submit makes a call ready to be sent. mu is held.

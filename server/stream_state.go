@@ -27,8 +27,13 @@ func (d *delivered) addState(r *proto.Reply) {
 	for i := range d.read.effects {
 		r.Effects = append(r.Effects, cleanEffect(d.read.effects[i]))
 	}
-	for i := range d.read.contention {
-		r.Contention = append(r.Contention, proto.Contention{Contention: d.read.contention[i]})
+	for _, c := range d.read.contention {
+		row := proto.Contention{Contention: c}
+		row.Pattern = cleanText(c.Pattern)
+		if advice := strategyAdvice(&c); advice != (interlock.Advice{}) {
+			row.Advice = &advice
+		}
+		r.Contention = append(r.Contention, row)
 	}
 }
 

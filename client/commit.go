@@ -1,0 +1,141 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// Commit is a set of changes that happen all at once or not at all.
+type Commit struct {
+	// Reads are the versions that the changes depend on: see Seen. If one of them is not
+	// the present one any more, nothing is written and the error is a *StaleError. At
+	// most interlock.MaxReads.
+	Reads []interlock.Read
+	// AsOf says the same of all keys of Reads and Writes but those that are added to:
+	// none may have been written after this version of the namespace. 0 says nothing.
+	AsOf interlock.Version
+	// Writes change one document each: see Put, PutBytes, Delete, Merge, Add and
+	// AddWithin. At most interlock.MaxWrites, whose bodies are at most
+	// interlock.MaxCommitBytes together. Without any, the reads are only checked.
+	Writes []interlock.Write
+
+	// Leases are those in whose name it is done: each must still be held, or in its
+	// grace.
+	Leases []interlock.LeaseID
+	Flow   string // as in Request
+	Note   string // why, for those who are told of the change; at most interlock.MaxNoteBytes
+}
+
+// Committed is what a commit did.
+type Committed struct {
+	Version interlock.Version // that it made; of a commit without writes, the namespace's present one
+	// Documents are what was written, in the order of Writes. Only counters have a body.
+	Documents []interlock.Document
+	// Advice names a better strategy for these keys, if there is one; else it is zero.
+	Advice interlock.Advice
+	At     interlock.At
+}
+
+// Commit carries out a set of changes. It happens once, also when the connection
+// breaks meanwhile. With CodeOutcomeUnknown ctx ended before the answer came, or the
+// session did: read before you commit again.
+func (c *Client) Commit(ctx context.Context, req Commit) (*Committed, error) {
+	k := c.newCall(proto.OpCommit)
+	k.op.Flow, k.op.AsOf, k.op.Note = c.flow(ctx, req.Flow), req.AsOf, req.Note
+	k.op.Commit = &proto.Commit{Reads: slices.Clone(req.Reads), Writes: cloneWrites(req.Writes), Leases: slices.Clone(req.Leases)}
+	got, err := c.do(ctx, k, "the commit")
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeStale && got != nil {
+		stale := &StaleError{Refusal: refusal, Packet: interlock.Packet{Message: refusal.Message}}
+		if got.Packet != nil {
+			stale.Packet = *got.Packet
+		}
+		return nil, stale
+	}
+	if err != nil {
+		return nil, err
+	}
+	done := &Committed{Version: got.Version, Documents: cloneDocuments(got.Documents), At: got.at}
+	if got.Advice != nil {
+		done.Advice = *got.Advice
+	}
+	return done, nil
+}
+
+// StaleError says that what a commit is based on has changed, so that nothing was
+// written. It wraps an *interlock.Error with CodeStale.
+type StaleError struct {
+	Refusal *interlock.Error
+	// Packet says what changed. Its Message says so in words that are ready for a model's
+	// prompt, with what other agents wrote quoted in them as data.
+	interlock.Packet
+}
+
+func (e *StaleError) Error() string { return e.Refusal.Error() }
+
+func (e *StaleError) Unwrap() error { return e.Refusal }
+
+// Seen says that a commit depends on documents being as they are here.
+func Seen(documents ...interlock.Document) []interlock.Read {
+	reads := make([]interlock.Read, len(documents))
+	for i := range documents {
+		d := &documents[i]
+		reads[i] = interlock.Read{Key: d.Key, Version: d.Version, Absent: d.Absent}
+	}
+	return reads
+}
+
+// Put replaces a document by a JSON value, which is given as its text.
+func Put(key interlock.Key, value []byte) interlock.Write {
+	return interlock.Write{Key: key, Op: interlock.Put, ContentType: interlock.JSONType, Body: value}
+}
+
+// PutBytes replaces a document by text or bytes of any type, such as "text/plain".
+func PutBytes(key interlock.Key, contentType string, body []byte) interlock.Write {
+	return interlock.Write{Key: key, Op: interlock.Put, ContentType: contentType, Body: body}
+}
+
+// Delete removes a document.
+func Delete(key interlock.Key) interlock.Write {
+	return interlock.Write{Key: key, Op: interlock.Delete}
+}
+
+// Merge applies a JSON merge patch (RFC 7396) to a JSON document.
+func Merge(key interlock.Key, patch []byte) interlock.Write {
+	return interlock.Write{Key: key, Op: interlock.Merge, Body: patch}
+}
+
+// Add adds to a counter, which is 0 while it is absent. Additions are never in
+// conflict with one another, so they need neither a version nor a lease.
+func Add(key interlock.Key, delta int64) interlock.Write {
+	return interlock.Write{Key: key, Op: interlock.Add, Delta: delta}
+}
+
+// AddWithin is Add for a counter that must not leave its bounds: the commit is refused
+// with code "out_of_bounds" rather than that the sum is less than least or more than
+// most. math.MinInt64 and math.MaxInt64 stand for no bound.
+func AddWithin(key interlock.Key, delta, least, most int64) interlock.Write {
+	w := Add(key, delta)
+	if least != math.MinInt64 {
+		w.Min = &least
+	}
+	if most != math.MaxInt64 {
+		w.Max = &most
+	}
+	return w
+}
+
+// cloneWrites makes writes that share no memory: in one process, the server keeps the
+// bodies.
+func cloneWrites(list []interlock.Write) []interlock.Write {
+	clones := slices.Clone(list)
+	for i := range clones {
+		clones[i].Body = bytes.Clone(clones[i].Body)
+	}
+	return clones
+}

@@ -1,0 +1,282 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/proto"
+)
+
+func (s *stage) commit(c *client.Client, req client.Commit) *client.Committed {
+	s.t.Helper()
+	done, err := c.Commit(s.ctx, req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return done
+}
+
+func (s *stage) document(c *client.Client, key interlock.Key) interlock.Document {
+	s.t.Helper()
+	doc, err := c.Document(s.ctx, key)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return doc
+}
+
+func writing(list ...interlock.Write) client.Commit { return client.Commit{Writes: list} }
+
+var stateScenarios = []scenario{
+	{"what was written is read", func(t *testing.T, s *stage) {
+		a, b := s.client("a"), s.client("b")
+		if doc := s.document(b, "k"); !doc.Absent || doc.Version != 0 {
+			t.Errorf("before: %+v", doc)
+		}
+		done := s.commit(a, client.Commit{Note: "the first", Flow: "f", Writes: []interlock.Write{
+			client.Put("k", []byte(`{"a": 1}`)), client.PutBytes("t", "text/plain", []byte("hello")), client.Add("n", 7),
+		}})
+		if done.Version != 1 || len(done.Documents) != 3 || string(done.Documents[2].Body) != "7" || done.Documents[0].Body != nil || done.At.Index == 0 {
+			t.Errorf("committed %+v", done)
+		}
+		doc := s.document(b, "k")
+		if string(doc.Body) != `{"a": 1}` || doc.Version != 1 || doc.ContentType != interlock.JSONType || doc.Agent != "a" ||
+			doc.Flow != "f" || doc.Note != "the first" || doc.Session != a.SessionName() || doc.Op != interlock.Put {
+			t.Errorf("read %+v", doc)
+		}
+		doc.Body[0] = 'x' // it is the caller's
+		s.commit(b, writing(client.Merge("k", []byte(`{"b":2}`)), client.Delete("t"), client.AddWithin("n", -7, 0, math.MaxInt64)))
+		snapshot, err := a.Documents(s.ctx, "n", "t", "k")
+		if err != nil || snapshot.Version != 2 || len(snapshot.Documents) != 3 {
+			t.Fatalf("snapshot %+v, %v", snapshot, err)
+		}
+		n, text, k := snapshot.Documents[0], snapshot.Documents[1], snapshot.Documents[2]
+		if string(n.Body) != "0" || !text.Absent || text.Version != 2 || string(k.Body) != `{"a":1,"b":2}` {
+			t.Errorf("snapshot %q %+v %q", n.Body, text, k.Body)
+		}
+		if then, err := a.DocumentsAt(s.ctx, 1, "t", "n"); err != nil || then.Version != 1 || string(then.Documents[0].Body) != "hello" || string(then.Documents[1].Body) != "7" {
+			t.Errorf("as of 1: %+v, %v", then, err)
+		}
+		versions, trimmed, err := a.History(s.ctx, "t")
+		if err != nil || trimmed || len(versions) != 2 || !versions[0].Absent || string(versions[1].Body) != "hello" {
+			t.Errorf("history %+v, %v, %v", versions, trimmed, err)
+		}
+	}},
+	{"a stale commit tells what changed", func(t *testing.T, s *stage) {
+		a, b := s.client("a"), s.client("b")
+		s.commit(a, writing(client.Put("account:1", []byte(`{"balance":10,"owner":"x"}`))))
+		old := s.document(b, "account:1")
+		s.commit(a, client.Commit{Note: "late fee", Reads: client.Seen(old), Writes: []interlock.Write{client.Put("account:1", []byte(`{"balance":7,"owner":"x"}`))}})
+		_, err := b.Commit(s.ctx, client.Commit{Reads: client.Seen(old), Writes: []interlock.Write{client.Put("account:1", []byte(`{"balance":20,"owner":"x"}`))}})
+		stale, ok := errors.AsType[*client.StaleError](err)
+		if !ok || !isCode(err, interlock.CodeStale) || len(stale.Changes) != 1 {
+			t.Fatalf("got %+v", err)
+		}
+		change := stale.Changes[0]
+		if change.Now.Agent != "a" || change.Now.Note != "late fee" || change.Diff.Kind != interlock.JSONPatch || !strings.Contains(change.Diff.Text, "7") {
+			t.Errorf("the change %+v", change)
+		}
+		for _, word := range []string{"account:1", "late fee"} {
+			if !strings.Contains(stale.Message, word) {
+				t.Errorf("%q is not in the message: %s", word, stale.Message)
+			}
+		}
+		if stale.Refusal.Key != "account:1" || stale.Refusal.ConflictKind != interlock.VersionMoved || stale.Refusal.Advice.Action != interlock.ActReRead {
+			t.Errorf("the refusal %+v", stale.Refusal)
+		}
+		if doc := s.document(b, "account:1"); string(doc.Body) != `{"balance":7,"owner":"x"}` {
+			t.Errorf("written nevertheless: %s", doc.Body)
+		}
+	}},
+	{"a commit in the name of a lease carries its fence", func(t *testing.T, s *stage) {
+		c := s.client("a")
+		lease := s.acquire(c, exclusively("k"))
+		s.commit(c, client.Commit{Leases: []interlock.LeaseID{lease.ID()}, Writes: []interlock.Write{client.Put("k/part", []byte("1"))}})
+		if doc := s.document(c, "k/part"); doc.Fence != lease.Fence() {
+			t.Errorf("fence %d instead of %d", doc.Fence, lease.Fence())
+		}
+		s.release(lease, "")
+		_, err := c.Commit(s.ctx, client.Commit{Leases: []interlock.LeaseID{lease.ID()}, Writes: []interlock.Write{client.Put("k/part", []byte("2"))}})
+		if !isCode(err, interlock.CodeReleased) {
+			t.Errorf("after the release: %v", err)
+		}
+	}},
+	{"commits are refused with their codes", func(t *testing.T, s *stage) {
+		c := s.client("a")
+		large := bytes.Repeat([]byte("x"), interlock.MaxDocumentBytes+1)
+		for _, bad := range []struct {
+			code interlock.Code
+			req  client.Commit
+		}{
+			{interlock.CodeInvalidKey, writing(client.Delete("a//b"))},
+			{interlock.CodeInvalidRequest, writing(client.Put("k", []byte("{")))},
+			{interlock.CodeInvalidRequest, writing(client.Delete("\xff"))},
+			{interlock.CodeInvalidRequest, writing(interlock.Write{Key: "k"})},
+			{interlock.CodeDuplicateClaim, writing(client.Delete("k"), client.Delete("k"))},
+			{interlock.CodeBodyTooLarge, writing(client.PutBytes("k", "text/plain", large))},
+			{interlock.CodeBodyTooLarge, writing(client.PutBytes("k", "text/plain", large), client.PutBytes("l", "text/plain", large))},
+			{interlock.CodeBadPatch, writing(client.Merge("k", []byte("{")))},
+			{interlock.CodeOutOfBounds, writing(client.AddWithin("k", 5, math.MinInt64, 4))},
+			{interlock.CodeFutureVersion, client.Commit{AsOf: 99}},
+			{interlock.CodeUnknownLease, client.Commit{Leases: []interlock.LeaseID{{1}}}},
+			{interlock.CodeTooLong, client.Commit{Note: strings.Repeat("x", interlock.MaxNoteBytes+1)}},
+		} {
+			if _, err := c.Commit(s.ctx, bad.req); !isCode(err, bad.code) {
+				t.Errorf("%s: got %v", bad.code, err)
+			}
+		}
+		if _, err := c.Documents(s.ctx); !isCode(err, interlock.CodeInvalidRequest) {
+			t.Errorf("no keys: %v", err)
+		}
+		if _, err := c.DocumentsAt(s.ctx, 5, "k"); !isCode(err, interlock.CodeFutureVersion) {
+			t.Errorf("the future: %v", err)
+		}
+	}},
+	{"lists of documents go on to the end", func(t *testing.T, s *stage) {
+		c := s.client("a")
+		const many = 250
+		var want []interlock.Key
+		for i := range many {
+			key := interlock.Key(fmt.Sprintf("p:%03d", i))
+			want = append(want, key)
+			s.commit(c, writing(client.Add(key, int64(i)), client.Add("other", 1)))
+		}
+		var got []interlock.Key
+		for doc, err := range c.List(s.ctx, client.Listing{Prefix: "p:", Bodies: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(doc.Body) != fmt.Sprint(len(got)) {
+				t.Errorf("%s is %q", doc.Key, doc.Body)
+			}
+			got = append(got, doc.Key)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("listed %v", got)
+		}
+		for doc, err := range c.List(s.ctx, client.Listing{After: "p:100"}) {
+			if err != nil || doc.Key != "p:101" || doc.Body != nil || doc.Size != 3 {
+				t.Errorf("after p:100: %+v, %v", doc, err)
+			}
+			break
+		}
+		ctx, cancel := context.WithCancel(s.ctx)
+		cancel()
+		for _, err := range c.List(ctx, client.Listing{}) {
+			if err == nil {
+				t.Error("a list without a context")
+			}
+		}
+	}},
+	{"many large documents, and a small call among them", func(t *testing.T, s *stage) {
+		c := s.client("a")
+		const many = 24
+		done := make(chan error, many)
+		for i := range many {
+			go func() {
+				body := bytes.Repeat([]byte{byte('a' + i)}, interlock.MaxDocumentBytes)
+				_, err := c.Commit(s.ctx, writing(client.PutBytes(interlock.Key(fmt.Sprint("k", i%4)), "text/plain", body)))
+				done <- err
+			}()
+		}
+		s.release(s.acquire(c, exclusively("small")), "")
+		for range many {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		for range many {
+			go func() {
+				snapshot, err := c.Documents(s.ctx, "k0", "k1", "k2", "k3")
+				for _, doc := range snapshot.Documents {
+					if len(doc.Body) != interlock.MaxDocumentBytes || len(bytes.Trim(doc.Body, string(doc.Body[:1]))) > 0 {
+						err = errors.New("a document is not as it was written")
+					}
+				}
+				done <- err
+			}()
+		}
+		s.release(s.acquire(c, exclusively("small")), "")
+		for range many {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}},
+}
+
+// A commit whose answer is lost happens once, and its client learns what it did.
+func TestCommitsOverBrokenLinks(t *testing.T) {
+	crowd(t, func(s *stage) {
+		b := &breaker{dial: s.w.inside}
+		c := s.w.connect(b.Dial, client.Config{Agent: "a"})
+		isAnswer := func(f *proto.ServerFrame) bool {
+			return slices.ContainsFunc(f.Replies, func(r proto.Reply) bool { return r.Version > 0 || r.Code == interlock.CodeStale })
+		}
+		for i := range uint64(5) {
+			b.setLose(isAnswer)
+			if done := s.commit(c, writing(client.Add("n", 1))); done.Version != interlock.Version(i+1) || string(done.Documents[0].Body) != fmt.Sprint(i+1) {
+				t.Errorf("committed %+v", done)
+			}
+		}
+		b.setLose(isAnswer)
+		_, err := c.Commit(s.ctx, client.Commit{Reads: []interlock.Read{{Key: "n", Version: 1}}})
+		if stale, ok := errors.AsType[*client.StaleError](err); !ok || len(stale.Changes) != 1 {
+			t.Errorf("got %+v", err)
+		}
+	})
+}
+
+// What is small does not wait for more than one large commit.
+func TestSmallCallsPassLargeOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{t: t, links: make(chan proto.ServerLink, 1)}
+		ready := make(chan struct{})
+		go func() {
+			s.answer(s.next(proto.OpOpen))
+			s.answer(s.next(proto.OpAttach))
+			close(ready)
+		}()
+		c, err := client.New(t.Context(), s.Dial, client.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-ready
+		large := writing(client.PutBytes("k", "text/plain", make([]byte, 1<<20)))
+		for range 4 { // one in the box of the link, one that does not get in, two behind it
+			go func() { _, _ = c.Commit(t.Context(), large) }()
+			synctest.Wait()
+		}
+		go func() { _ = c.CheckFence(t.Context(), "k", 1) }()
+		synctest.Wait()
+		var frames [][]proto.OpKind
+		var frame proto.ClientFrame
+		for range 4 {
+			if err := s.link.Recv(&frame); err != nil {
+				t.Fatal(err)
+			}
+			var kinds []proto.OpKind
+			for i := range frame.Ops {
+				kinds = append(kinds, frame.Ops[i].Kind)
+				s.answer(frame.Ops[i])
+			}
+			frames = append(frames, kinds)
+		}
+		want := [][]proto.OpKind{{proto.OpCommit}, {proto.OpCommit}, {proto.OpCheckFence, proto.OpCommit}, {proto.OpCommit}}
+		if !reflect.DeepEqual(frames, want) {
+			t.Errorf("the frames had %v", frames)
+		}
+		go func() { s.answer(s.next(proto.OpClose)) }()
+		closeClient(t, c)
+	})
+}

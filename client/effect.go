@@ -1,0 +1,297 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// Action is something to be done in the world outside Interlock that must not happen
+// twice, such as a charge. Two of them are the same if their canonical forms (RFC 8785)
+// are, however they are written and whoever plans them.
+type Action struct {
+	Tool   string // what acts, such as "stripe.charge"
+	Target string // what is acted on, such as "account:12345"
+	// Arguments are what else makes it this action, as a JSON object or whatever
+	// encoding/json makes one of; nil: {}. No time and no random number belongs here, and
+	// amounts are best given as text.
+	Arguments any
+
+	// Lease is as long as which the claim to do it lives; zero: the client's session.
+	Lease interlock.LeaseID
+	Flow  string // as in Request
+}
+
+// EffectError says that an effect cannot be claimed or settled: with CodeEffectClaimed
+// somebody is about to do it, with CodeEffectUnknown it may have happened and nobody
+// knows, with CodeEffectDone it is settled otherwise. It wraps the *interlock.Error.
+type EffectError struct {
+	Refusal *interlock.Error
+	Effect  interlock.Effect // what is known of it: others' text
+}
+
+func (e *EffectError) Error() string { return e.Refusal.Error() }
+
+func (e *EffectError) Unwrap() error { return e.Refusal }
+
+// NotDone says of an error that what was to be done has certainly not happened, so
+// that it may be done by whoever comes next. It is for what Do calls.
+func NotDone(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &notDone{err}
+}
+
+type notDone struct{ error }
+
+func (e *notDone) Unwrap() error { return e.error }
+
+// Do has act do something that must not happen twice, and returns its result as JSON.
+// If it was done before, by whomever, act is not called and the result is that of then.
+// While somebody else is about to do it, Do waits.
+//
+// Whatever act returns is told to the server: a result says that it was done, an error
+// that nobody knows (it may have happened before the answer was lost), unless it is
+// marked by NotDone. A panic and a process that dies say that nobody knows, too. Nobody
+// does it again then, and Do returns an *EffectError with CodeEffectUnknown: find out at
+// the target whether it happened, and tell that by Reconcile.
+//
+// act gets the effect that it is about; its Digest is a good idempotency key for a
+// target that takes one. The error of act is returned as it is. An error that came
+// after act has returned a result says so, and that it was done.
+func (c *Client) Do(ctx context.Context, a Action, act func(ctx context.Context, effect interlock.Effect) (result any, err error)) (json.RawMessage, error) {
+	effect, err := c.undertake(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if effect.State == interlock.EffectDone {
+		return json.RawMessage(effect.Result), nil
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			_ = c.settle(ctx, Settlement{ID: effect.ID, State: interlock.EffectUnknown, Reason: "what was to do it panicked"})
+		}
+	}()
+	value, failure := act(ctx, effect)
+	returned = true
+	if failure != nil {
+		s := Settlement{ID: effect.ID, State: interlock.EffectUnknown, Reason: failure.Error()}
+		if _, not := errors.AsType[*notDone](failure); not {
+			s.State = 0
+		}
+		if err := c.settle(ctx, s); err != nil {
+			return nil, errors.Join(failure, fmt.Errorf("and the server was not told: %w", err))
+		}
+		return nil, failure
+	}
+	result, invalid := json.Marshal(value)
+	if len(result) > interlock.MaxResultBytes {
+		invalid = fmt.Errorf("it has %d bytes, and at most %d are kept", len(result), interlock.MaxResultBytes)
+	}
+	if invalid != nil {
+		result = []byte("null")
+	}
+	if err := c.settle(ctx, Settlement{ID: effect.ID, State: interlock.EffectDone, Result: result}); err != nil {
+		return result, fmt.Errorf("it was done, and the server was not told: %w", err)
+	}
+	if invalid != nil {
+		return result, fmt.Errorf("it was done, and its result cannot be kept: %w", invalid)
+	}
+	return result, nil
+}
+
+// settleTimeout is how long Do tries to tell what became of an effect, also when its
+// context has ended.
+const settleTimeout = 10 * time.Second
+
+// settle tells what became of an effect that Do has claimed. Until that is known to have
+// arrived, no other call may take the claim for its own.
+func (c *Client) settle(ctx context.Context, s Settlement) error {
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	s.Reason = clip(s.Reason)
+	_, err := c.SettleEffect(limit, s)
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.doing, s.ID)
+	}
+	return err
+}
+
+func clip(reason string) string {
+	return strings.ToValidUTF8(reason[:min(len(reason), interlock.MaxReasonBytes)], "")
+}
+
+// undertake claims an effect for Do, and waits while somebody else has it.
+func (c *Client) undertake(ctx context.Context, a Action) (interlock.Effect, error) {
+	a.Flow = c.flow(ctx, a.Flow)
+	pace := Backoff{Most: reconnectMost}
+	for {
+		effect, mine, err := c.claim(ctx, a, true)
+		other, taken := errors.AsType[*EffectError](err)
+		switch {
+		case taken && other.Refusal.Code == interlock.CodeEffectClaimed:
+			effect = other.Effect
+		case errors.Is(err, &interlock.Error{Code: interlock.CodeOutcomeUnknown}):
+			c.withdraw(ctx, a)
+			return effect, err
+		case err != nil || mine || effect.State == interlock.EffectDone:
+			return effect, err
+		}
+		// Another client has it, or another call of this flow.
+		for effect.State == interlock.EffectClaimed {
+			if cause := pace.Wait(ctx, 0); cause != nil {
+				return effect, errors.Join(err, cause)
+			}
+			effect, err = c.Effect(ctx, effect.Digest)
+			if errors.Is(err, &interlock.Error{Code: interlock.CodeUnknownEffect}) {
+				break // it was not done, or is forgotten
+			}
+			if err != nil {
+				return effect, err
+			}
+		}
+	}
+}
+
+// withdraw gives up a claim that may have been granted just when its caller went away:
+// whoever claims again gets it again, and nothing was done.
+func (c *Client) withdraw(ctx context.Context, a Action) {
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	if effect, mine, _ := c.claim(limit, a, true); mine {
+		_ = c.settle(limit, Settlement{ID: effect.ID, Reason: "its caller went away before it was begun"})
+	}
+}
+
+// ClaimEffect sets out to do something, for those who cannot use Do. It returns the
+// effect as claimed, with its ID, by which its claimer settles it; or as done before, with
+// its Result. The error is an *EffectError when somebody else is about to do it, or
+// nobody knows whether it happened. What the same flow has claimed, or somebody in the
+// name of the same lease, it gets again.
+func (c *Client) ClaimEffect(ctx context.Context, a Action) (interlock.Effect, error) {
+	effect, _, err := c.claim(ctx, a, false)
+	return effect, err
+}
+
+// claim claims an effect. With undertakes, mine says that no other call of Do has the
+// same claim, and that it now counts as this one's.
+func (c *Client) claim(ctx context.Context, a Action, undertakes bool) (effect interlock.Effect, mine bool, err error) {
+	var arguments []byte
+	if a.Arguments != nil {
+		if arguments, err = json.Marshal(a.Arguments); err != nil {
+			return effect, false, &interlock.Error{Code: interlock.CodeInvalidRequest, Message: "the action: arguments: " + err.Error()}
+		}
+	}
+	k := c.newCall(proto.OpClaimEffect)
+	k.undertakes = undertakes
+	k.op.Flow, k.op.ID = c.flow(ctx, a.Flow), a.Lease
+	k.op.Effect = &proto.EffectOp{Tool: a.Tool, Target: a.Target, Arguments: arguments}
+	got, err := c.do(ctx, k, "the claim to "+a.Tool)
+	mine = got != nil && got.mine
+	effect, err = effectOf(got, err)
+	return effect, mine, err
+}
+
+// took takes the answer to a claim that Do made. It does so while no later answer can
+// have come: an earlier call that has the same claim is finished only after the answer
+// to its settlement. mu is held.
+func (c *Client) took(r *proto.Reply) (mine bool) {
+	if r.Outcome != proto.Done || len(r.Effects) != 1 || r.Effects[0].State != interlock.EffectClaimed {
+		return false
+	}
+	id := r.Effects[0].ID
+	if _, taken := c.doing[id]; taken {
+		return false
+	}
+	c.doing[id] = struct{}{}
+	return true
+}
+
+// Settlement says what became of an effect.
+type Settlement struct {
+	// ID names it to its claimer. Without one, Digest names one of which nobody knows
+	// whether it happened.
+	ID     interlock.EffectID
+	Digest [32]byte
+
+	State  interlock.EffectState // EffectDone, EffectUnknown, or 0: it was not done
+	Result json.RawMessage       // of what was done; at most interlock.MaxResultBytes
+	Reason string                // else; at most interlock.MaxReasonBytes
+}
+
+// SettleEffect tells what became of an effect. Telling the same once more changes
+// nothing. When ctx ends before the answer came, it goes on in the background.
+func (c *Client) SettleEffect(ctx context.Context, s Settlement) (interlock.Effect, error) {
+	k := c.newCall(proto.OpSettleEffect)
+	k.op.ID = s.ID
+	k.op.Effect = &proto.EffectOp{Digest: s.Digest, State: s.State, Result: s.Result, Reason: s.Reason}
+	return effectOf(c.do(ctx, k, "the settling of an effect"))
+}
+
+// Reconcile tells of an effect of which nobody knew whether it happened that it did,
+// with its result (JSON, or nil), or that it did not, so that it may be done.
+func (c *Client) Reconcile(ctx context.Context, digest [32]byte, happened bool, result json.RawMessage) (interlock.Effect, error) {
+	s := Settlement{Digest: digest}
+	if happened {
+		s.State, s.Result = interlock.EffectDone, result
+	}
+	return c.SettleEffect(ctx, s)
+}
+
+// Effect looks at an effect. The error has CodeUnknownEffect if it was never claimed,
+// or is forgotten.
+func (c *Client) Effect(ctx context.Context, digest [32]byte) (interlock.Effect, error) {
+	k := c.newCall(proto.OpGetEffect)
+	k.op.Effect = &proto.EffectOp{Digest: digest}
+	return effectOf(c.do(ctx, k, "the effect"))
+}
+
+// Effects lists effects in the order of their digests: those in a state, or all of them
+// if it is 0. It asks for more as it goes. After an error nothing more comes.
+func (c *Client) Effects(ctx context.Context, state interlock.EffectState) iter.Seq2[interlock.Effect, error] {
+	return func(yield func(interlock.Effect, error) bool) {
+		for after := [32]byte{}; ; {
+			k := c.newCall(proto.OpListEffects)
+			k.op.Effect = &proto.EffectOp{State: state, Digest: after}
+			got, err := c.do(ctx, k, "the list of effects")
+			if err != nil {
+				yield(interlock.Effect{}, err)
+				return
+			}
+			for _, effect := range got.Effects {
+				if !yield(effect, nil) {
+					return
+				}
+				after = effect.Digest
+			}
+			if !got.More || len(got.Effects) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// effectOf takes the effect out of an answer, or the error that has it.
+func effectOf(got *found, err error) (interlock.Effect, error) {
+	refusal, refused := errors.AsType[*interlock.Error](err)
+	switch {
+	case refused && got != nil && len(got.Effects) == 1:
+		return interlock.Effect{}, &EffectError{Refusal: refusal, Effect: got.Effects[0]}
+	case err != nil:
+		return interlock.Effect{}, err
+	case len(got.Effects) != 1:
+		return interlock.Effect{}, &interlock.Error{Code: interlock.CodeInternal, At: got.at, Message: "the server's answer has no effect in it"}
+	}
+	return got.Effects[0], nil
+}

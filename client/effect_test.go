@@ -1,0 +1,230 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/proto"
+)
+
+func charge(cents int) client.Action {
+	return client.Action{Tool: "stripe.charge", Target: "account:1", Arguments: map[string]any{"cents": fmt.Sprint(cents), "why": "late fee"}}
+}
+
+// doing gives a function for Do that answers so.
+func doing(result any, err error) func(context.Context, interlock.Effect) (any, error) {
+	return func(context.Context, interlock.Effect) (any, error) { return result, err }
+}
+
+var errLost = errors.New("the answer was lost")
+
+var effectScenarios = []scenario{
+	{"an effect happens once", func(t *testing.T, s *stage) {
+		result, err := s.client("a").Do(s.ctx, charge(300), func(_ context.Context, e interlock.Effect) (any, error) {
+			if e.State != interlock.EffectClaimed || e.ID.IsZero() || e.Attempt != 1 || !strings.Contains(e.Action, "late fee") {
+				t.Errorf("claimed %+v", e)
+			}
+			return map[string]string{"charge": "ch_1"}, nil
+		})
+		if err != nil || string(result) != `{"charge":"ch_1"}` {
+			t.Errorf("the first: %s, %v", result, err)
+		}
+		again := charge(300)
+		again.Arguments = json.RawMessage(`{"why": "late fee", "cents":"300"}`)
+		result, err = s.client("b").Do(s.ctx, again, func(context.Context, interlock.Effect) (any, error) {
+			t.Error("it happened twice")
+			return nil, nil
+		})
+		if err != nil || string(result) != `{"charge":"ch_1"}` {
+			t.Errorf("the second: %s, %v", result, err)
+		}
+	}},
+	{"who comes meanwhile waits for the result", func(t *testing.T, s *stage) {
+		a, b := s.client("a"), s.client("b")
+		begun, finish := make(chan struct{}), make(chan struct{})
+		results := make(chan string, 4)
+		do := func(c *client.Client, ctx context.Context, act func(context.Context, interlock.Effect) (any, error)) {
+			result, err := c.Do(ctx, charge(1), act)
+			results <- fmt.Sprint(string(result), err)
+		}
+		// Also the other calls of the same client and the same flow wait.
+		flow := client.WithFlow(s.ctx, client.SharedFlow)
+		go do(a, flow, func(context.Context, interlock.Effect) (any, error) {
+			close(begun)
+			<-finish
+			return 7, nil
+		})
+		<-begun
+		go do(a, flow, doing(8, nil))
+		go do(a, s.ctx, doing(9, nil))
+		go do(b, s.ctx, doing(10, nil))
+		if _, err := b.ClaimEffect(s.ctx, charge(1)); !isCode(err, interlock.CodeEffectClaimed) {
+			t.Errorf("the claim of another: %v", err)
+		}
+		close(finish)
+		for range 4 {
+			if got := <-results; got != "7<nil>" {
+				t.Errorf("got %s", got)
+			}
+		}
+	}},
+	{"an error leaves it unknown until it is reconciled", func(t *testing.T, s *stage) {
+		a, b := s.client("a"), s.client("b")
+		if _, err := a.Do(s.ctx, charge(2), doing(nil, errLost)); err != errLost {
+			t.Errorf("got %v", err)
+		}
+		_, err := b.Do(s.ctx, charge(2), doing("twice", nil))
+		unknown, ok := errors.AsType[*client.EffectError](err)
+		if !ok || !isCode(err, interlock.CodeEffectUnknown) || unknown.Effect.Agent != "a" || unknown.Effect.Reason != errLost.Error() || !unknown.Effect.ID.IsZero() {
+			t.Fatalf("got %+v", err)
+		}
+		for effect, err := range b.Effects(s.ctx, interlock.EffectUnknown) {
+			if err != nil || effect.Digest != unknown.Effect.Digest {
+				t.Errorf("listed %+v, %v", effect, err)
+			}
+		}
+		effect, err := b.Reconcile(s.ctx, unknown.Effect.Digest, true, json.RawMessage(`"found"`))
+		if err != nil || effect.State != interlock.EffectDone || effect.Result != `"found"` {
+			t.Errorf("reconciled %+v, %v", effect, err)
+		}
+		if result, err := a.Do(s.ctx, charge(2), doing("twice", nil)); err != nil || string(result) != `"found"` {
+			t.Errorf("afterwards: %s, %v", result, err)
+		}
+		if _, err := b.Reconcile(s.ctx, unknown.Effect.Digest, false, nil); !isCode(err, interlock.CodeEffectDone) {
+			t.Errorf("reconciled otherwise: %v", err)
+		}
+	}},
+	{"what was not done may be done by another", func(t *testing.T, s *stage) {
+		if _, err := s.client("a").Do(s.ctx, charge(3), doing(nil, fmt.Errorf("charging: %w", client.NotDone(errLost)))); !errors.Is(err, errLost) {
+			t.Errorf("got %v", err)
+		}
+		result, err := s.client("b").Do(s.ctx, charge(3), func(_ context.Context, e interlock.Effect) (any, error) { return e.Attempt, nil })
+		if err != nil || string(result) != "2" {
+			t.Errorf("the second attempt: %s, %v", result, err)
+		}
+	}},
+	{"a panic and an ended context leave it unknown", func(t *testing.T, s *stage) {
+		c := s.client("a")
+		func() {
+			defer func() {
+				if recover() != "oops" {
+					t.Error("the panic was swallowed")
+				}
+			}()
+			_, _ = c.Do(s.ctx, charge(4), func(context.Context, interlock.Effect) (any, error) { panic("oops") })
+		}()
+		ctx, cancel := context.WithCancel(s.ctx)
+		_, err := c.Do(ctx, charge(5), func(ctx context.Context, _ interlock.Effect) (any, error) {
+			cancel()
+			return nil, ctx.Err()
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		for _, a := range []client.Action{charge(4), charge(5)} {
+			if _, err := c.Do(s.ctx, a, doing("twice", nil)); !isCode(err, interlock.CodeEffectUnknown) {
+				t.Errorf("again: %v", err)
+			}
+		}
+	}},
+	{"a result that cannot be kept", func(t *testing.T, s *stage) {
+		c := s.client("a")
+		for i, result := range []any{make(chan int), strings.Repeat("x", interlock.MaxResultBytes)} {
+			if got, err := c.Do(s.ctx, charge(10+i), doing(result, nil)); err == nil || string(got) != "null" {
+				t.Errorf("got %s, %v", got, err)
+			}
+			if got, err := c.Do(s.ctx, charge(10+i), doing("twice", nil)); err != nil || string(got) != "null" {
+				t.Errorf("again: %s, %v", got, err)
+			}
+		}
+	}},
+	{"bad actions are refused", func(t *testing.T, s *stage) {
+		c := s.client("a")
+		for _, a := range []client.Action{
+			{Target: "t"}, {Tool: "t"}, {Tool: "t", Target: "t", Arguments: 7}, {Tool: "t", Target: "t", Arguments: make(chan int)}, {Tool: "\xff", Target: "t"},
+		} {
+			if _, err := c.Do(s.ctx, a, doing(1, nil)); !isCode(err, interlock.CodeInvalidRequest) {
+				t.Errorf("%+v: %v", a, err)
+			}
+		}
+		if _, err := c.Effect(s.ctx, [32]byte{1}); !isCode(err, interlock.CodeUnknownEffect) {
+			t.Errorf("no effect: %v", err)
+		}
+	}},
+}
+
+// An effect whose claim and whose settlement are answered to nobody happens once.
+func TestEffectsOverBrokenLinks(t *testing.T) {
+	crowd(t, func(s *stage) {
+		b := &breaker{dial: s.w.inside}
+		c := s.w.connect(b.Dial, client.Config{Agent: "a"})
+		loseEffect := func() {
+			b.setLose(func(f *proto.ServerFrame) bool {
+				return slices.ContainsFunc(f.Replies, func(r proto.Reply) bool { return len(r.Effects) > 0 })
+			})
+		}
+		loseEffect()
+		times := 0
+		result, err := c.Do(s.ctx, charge(1), func(context.Context, interlock.Effect) (any, error) {
+			times++
+			loseEffect()
+			return times, nil
+		})
+		if err != nil || string(result) != "1" || times != 1 {
+			t.Errorf("it happened %d times: %s, %v", times, result, err)
+		}
+	})
+}
+
+// Who could not tell what became of an effect does not do it again, and tells it as soon
+// as there is a server again.
+func TestSettledWhenTheServerIsBack(t *testing.T) {
+	crowd(t, func(s *stage) {
+		b := &breaker{dial: s.w.inside}
+		c := s.w.connect(b.Dial, client.Config{Agent: "a"})
+		flow := client.WithFlow(s.ctx, client.SharedFlow)
+		var back func()
+		result, err := c.Do(flow, charge(1), func(context.Context, interlock.Effect) (any, error) {
+			back = b.block()
+			b.cut()
+			return "ch_1", nil
+		})
+		if string(result) != `"ch_1"` || !isCode(err, interlock.CodeOutcomeUnknown) {
+			t.Errorf("got %s, %v", result, err)
+		}
+		back()
+		if result, err := c.Do(flow, charge(1), doing("twice", nil)); err != nil || string(result) != `"ch_1"` {
+			t.Errorf("again: %s, %v", result, err)
+		}
+	})
+}
+
+// Whoever gives up while its claim is on its way leaves nothing behind.
+func TestAClaimThatIsGivenUp(t *testing.T) {
+	crowd(t, func(s *stage) {
+		b := &breaker{dial: s.w.inside}
+		c := s.w.connect(b.Dial, client.Config{Agent: "a"})
+		ctx, cancel := context.WithCancel(s.ctx)
+		b.setLose(func(f *proto.ServerFrame) bool {
+			lose := slices.ContainsFunc(f.Replies, func(r proto.Reply) bool { return len(r.Effects) > 0 })
+			if lose {
+				cancel()
+			}
+			return lose
+		})
+		if _, err := c.Do(ctx, charge(1), doing("ch_1", nil)); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v", err)
+		}
+		result, err := s.client("b").Do(s.ctx, charge(1), func(_ context.Context, e interlock.Effect) (any, error) { return e.Attempt, nil })
+		if err != nil || string(result) != "2" {
+			t.Errorf("the next: %s, %v", result, err)
+		}
+	})
+}

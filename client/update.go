@@ -1,0 +1,47 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// updateTries is how often Update commits before it gives up: far more often than
+// anybody who meets others only now and then needs.
+const updateTries = 32
+
+// Update changes one document by what it is: it reads the document, has change make
+// the write out of it, and commits that. When somebody else was faster it does so
+// again, after a pause that grows and is random, so that change may be called several
+// times; it must be quick, and do nothing else that lasts. The write's key may be left
+// out. An error of change ends it and is returned.
+//
+// After 32 commits that came too late it gives up with the last *StaleError. Whoever
+// needs a model to think about each change takes a lease instead, so that nobody
+// thinks in vain; whoever only counts uses Add, which is never too late.
+func (c *Client) Update(ctx context.Context, key interlock.Key, change func(old interlock.Document) (interlock.Write, error)) (*Committed, error) {
+	flow := c.flow(ctx, "")
+	pace := Backoff{Least: 5 * time.Millisecond, Most: time.Second}
+	for tries := 1; ; tries++ {
+		old, err := c.Document(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		write, err := change(old)
+		if err != nil {
+			return nil, err
+		}
+		if write.Key == "" {
+			write.Key = key
+		}
+		done, err := c.Commit(ctx, Commit{Reads: Seen(old), Writes: []interlock.Write{write}, Flow: flow})
+		if _, stale := errors.AsType[*StaleError](err); !stale || tries == updateTries {
+			return done, err
+		}
+		if cause := pace.Wait(ctx, 0); cause != nil {
+			return nil, errors.Join(err, cause)
+		}
+	}
+}
