@@ -111,6 +111,35 @@ var stateScenarios = []scenario{
 			t.Errorf("after the release: %v", err)
 		}
 	}},
+	{"a lease tells what has moved before it was granted", func(t *testing.T, s *stage) {
+		a, b := s.client("a"), s.client("b")
+		s.commit(a, writing(client.Put("k", []byte("1"))))
+		snapshot, err := b.Documents(s.ctx, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := exclusively("k")
+		req.AsOf = snapshot.Version
+		if lease := s.acquire(b, req); lease.Packet() != nil || lease.Changed() {
+			t.Errorf("nothing had moved: %+v", lease.Packet())
+		} else {
+			s.release(lease, "")
+		}
+		s.commit(a, client.Commit{Note: "one more", Writes: []interlock.Write{client.Add("k", 1)}})
+		lease := s.acquire(b, req)
+		p := lease.Packet()
+		if p == nil || len(p.Changes) != 1 || p.Changes[0].Now.Note != "one more" || !strings.Contains(p.Message, "one more") || !lease.Changed() {
+			t.Errorf("the packet %+v", p)
+		}
+		// So it is when it moves while the request waits.
+		late := s.wait(a, exclusively("k"))
+		late.queued()
+		s.commit(b, client.Commit{Leases: []interlock.LeaseID{lease.ID()}, Writes: []interlock.Write{client.Add("k", 5)}})
+		s.release(lease, "")
+		if p := late.granted().Packet(); p == nil || p.Changes[0].Now.Fence != lease.Fence() {
+			t.Errorf("the packet of who waited %+v", p)
+		}
+	}},
 	{"commits are refused with their codes", func(t *testing.T, s *stage) {
 		c := s.client("a")
 		large := bytes.Repeat([]byte("x"), interlock.MaxDocumentBytes+1)

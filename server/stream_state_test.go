@@ -119,6 +119,24 @@ func TestListsOfDocuments(t *testing.T) {
 	}
 }
 
+// A lease that is granted after the state moved says so.
+func TestGrantsTellWhatMoved(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{})
+	f := d.dial()
+	f.open(1)
+	f.send(commitOp(1, 3, nil, putOf("k", "1")))
+	f.want(3, proto.Done, "")
+	f.send(commitOp(1, 4, nil, putOf("k", "2")))
+	f.want(4, proto.Done, "")
+	late := acquireOp(1, 5, "k")
+	late.AsOf = 1
+	f.send(late)
+	r := f.want(5, proto.Granted, "")
+	if r.Packet == nil || len(r.Packet.Changes) != 1 || r.Packet.Changes[0].Now.Version != 2 || !r.Lease.Changed || r.Lease.Stale != nil {
+		t.Errorf("the grant: %+v", r)
+	}
+}
+
 func TestEffectsOnTheStream(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{})
 	f := d.dial()
