@@ -192,6 +192,7 @@ func TestOpenAPI(t *testing.T) {
 		tourFaults(d)
 		tourCredentials(d)
 	})
+	tourFiles(t, seen)
 	all, err := documented()
 	if err != nil {
 		t.Fatal(err)

@@ -84,6 +84,12 @@ var routes = []route{
 
 	{"/v1/leases/{id}/statement", []method{{"POST", (*call).sign, nil}}},
 	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, nil}}},
+	{"/v1/files/{path}", []method{
+		{"GET", (*call).getFile, nil},
+		{"PUT", (*call).putFile, nil},
+		{"DELETE", (*call).deleteFile, nil},
+	}},
+
 	{"/v1/fences/check", []method{{"POST", (*call).checkFence, nil}}},
 	{"/v1/revocations", []method{{"POST", (*call).revoke, nil}}},
 	{"/v1/patterns", []method{{"GET", (*call).listPatterns, nil}}},
@@ -123,7 +129,7 @@ var shapes = func() map[[2]string]string {
 }()
 
 // matchPath finds the pattern that an escaped path fits, and its variable part. A
-// {key} is all that follows, with its slashes.
+// {key} or {path} is all that follows, with its slashes.
 func matchPath(path string) (pattern, variable string) {
 	rest, ok := strings.CutPrefix(path, "/v1/")
 	if !ok {
@@ -133,7 +139,7 @@ func matchPath(path string) (pattern, variable string) {
 	if !deep {
 		return path, ""
 	}
-	if pattern := shapes[[2]string{collection}]; strings.HasSuffix(pattern, "{key}") {
+	if pattern := shapes[[2]string{collection}]; strings.HasSuffix(pattern, "{key}") || strings.HasSuffix(pattern, "{path}") {
 		return pattern, rest
 	}
 	variable, action, deep := strings.Cut(rest, "/")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/guard/file"
 	"github.com/interlockdev/interlock/guard/signed"
 )
 
@@ -63,6 +64,10 @@ type Config struct {
 	// are always allowed.
 	Hosts []string
 
+	// Files are directories that the agents of a namespace share (see guard/file),
+	// below /v1/files. The server never closes them. nil means none.
+	Files map[interlock.Namespace]*file.Dir
+
 	// MaxEventStreams bounds the readers of /v1/events of one namespace. 0 means
 	// 64.
 	MaxEventStreams int
@@ -88,6 +93,7 @@ type Server struct {
 	fences      *signed.Ring
 	hosts       hostRule
 	streams     streamLimit
+	files       *files
 	limiter     *limiter
 	settling    *settling
 	version     string
@@ -112,6 +118,7 @@ func New(cfg Config) (*Server, error) {
 		credentials: cfg.Credentials,
 		fences:      cfg.Fences,
 		streams:     streamLimit{max: cfg.MaxEventStreams},
+		files:       newFiles(cfg.Files),
 		version:     cfg.Version,
 		log:         cfg.Logger,
 		draining:    make(chan struct{}),

@@ -23,6 +23,7 @@ type serveConfig struct {
 	TLSCert, TLSKey        string
 	Insecure               bool
 	Hosts                  []string
+	Files                  []string
 	LogFormat, LogLevel    string
 	SnapshotBytes          int64
 	KeepBytes              int64
@@ -77,6 +78,7 @@ damaged, 4 another server holds the journal, 5 a newer version wrote the journal
 	f.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with the certificate's key (PEM)")
 	f.BoolVar(&cfg.Insecure, "insecure", false, "listen on public addresses without credentials: everybody may do everything")
 	f.StringSliceVar(&cfg.Hosts, "host", nil, "further `names` by which the server may be addressed, such as interlock.example.com")
+	f.StringSliceVar(&cfg.Files, "files", nil, "`directories` that agents share below /v1/files: DIR for the namespace default, or NAMESPACE=DIR")
 	f.StringVar(&cfg.LogFormat, "log-format", "text", "`form` of the logs: text or json")
 	f.StringVar(&cfg.LogLevel, "log-level", "info", "the least `level` that is logged: debug, info, warn or error")
 	f.Int64Var(&cfg.SnapshotBytes, "snapshot-bytes", 0, "`bytes` of journal after which a snapshot is made; bounds how long a start takes (default 64 MiB)")

@@ -8,11 +8,13 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/guard/file"
 	"github.com/interlockdev/interlock/guard/signed"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
@@ -35,6 +37,7 @@ type site struct {
 	shard       *shard.Shard
 	server      *server.Server
 	streams     *server.Streams
+	files       map[interlock.Namespace]*file.Dir
 
 	http, grpc net.Listener
 	httpServer *http.Server
@@ -85,10 +88,32 @@ func (p *site) configure(cfg *serveConfig) (err error) {
 	} else if public(cfg.HTTP) || public(cfg.GRPC) {
 		p.log.Warn("the server can be reached from other machines without TLS: credentials and purposes travel in clear text", "next", "give --tls-cert and --tls-key")
 	}
+	if p.files, err = openFiles(cfg.Files); err != nil {
+		return err
+	}
 	if cfg.Insecure && p.credentials == nil {
 		p.log.Warn("there are no credentials: whoever reaches the server may do everything", "flag", "--insecure")
 	}
 	return nil
+}
+
+// openFiles opens the directories that namespaces share.
+func openFiles(list []string) (dirs map[interlock.Namespace]*file.Dir, err error) {
+	dirs = map[interlock.Namespace]*file.Dir{}
+	for _, text := range list {
+		name, dir, named := strings.Cut(text, "=")
+		if !named {
+			name, dir = string(interlock.DefaultNamespace), text
+		}
+		ns := interlock.Namespace(name)
+		if dirs[ns] != nil {
+			return nil, fmt.Errorf("--files %s: the namespace %s has a directory already", clean(text), clean(name))
+		}
+		if dirs[ns], err = file.Open(dir); err != nil {
+			return nil, fmt.Errorf("--files %s: %w", clean(text), err)
+		}
+	}
+	return dirs, nil
 }
 
 // public reports whether an address is more than loopback.
@@ -140,7 +165,7 @@ func (p *site) open(ctx context.Context, cfg *serveConfig, j *filejournal.Journa
 func (p *site) doors(cfg *serveConfig) (err error) {
 	p.server, err = server.New(server.Config{
 		Shard: p.shard, Observer: p.observer, Credentials: p.credentials, Fences: p.fences, Hosts: cfg.Hosts,
-		MaxEventStreams: cfg.MaxEventStreams, Version: version(), Logger: p.log,
+		Files: p.files, MaxEventStreams: cfg.MaxEventStreams, Version: version(), Logger: p.log,
 	})
 	if err != nil {
 		return exitWith(exitUsage, err)

@@ -8,6 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/interlockdev/interlock"
 )
 
@@ -60,8 +62,10 @@ func (d *Dir) checkPath(path string) error {
 		switch last := end == len(path); {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
+		case errors.Is(err, unix.ENAMETOOLONG):
+			return refuse(interlock.CodeInvalidPath, "the path %q has a segment that is too long for a file's name", path)
 		case err != nil:
-			return refuse(interlock.CodeInvalidPath, "the path %q cannot be followed: %v", path, err)
+			return err
 		case info.Mode()&fs.ModeSymlink != 0:
 			return refuse(interlock.CodeInvalidPath, "%q is a symbolic link: name the file itself", path[:end])
 		case !last && !info.IsDir():

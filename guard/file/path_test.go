@@ -20,7 +20,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 		"a\x00b", "a\nb", "a\x1b[2Jb", "a\u202eb", "a\u200bb", "\xff", `a\b`, `..\x`, `C:\x`,
 		".git", ".git/config", "sub/.git/hooks/pre-commit", ".GIT/config", ".Git",
 		".interlock/lock", ".interlock", ".Interlock/base/x", ".interlock.tmp", "a/.interlock.tmp",
-		strings.Repeat("a/", MaxPathBytes/2) + "b", "--upload-pack=x\x00",
+		strings.Repeat("a/", MaxPathBytes/2) + "b", "--upload-pack=x\x00", strings.Repeat("a", 300),
 	} {
 		_, err := d.Read(path)
 		wantCode(t, err, interlock.CodeInvalidPath)

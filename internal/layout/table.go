@@ -44,7 +44,7 @@ var table = []rule{
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	{
-		folder: "server", local: []string{".", "engine", "shard", "proto", "guard/signed", "internal/action", "internal/packet"},
+		folder: "server", local: []string{".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/packet"},
 		remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/prometheus/client_golang"},
 	},
 	{

@@ -1,0 +1,219 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/guard/file"
+)
+
+// maxFileCalls bounds the calls about files that are carried out at a time: each may
+// have a file in memory three times over, and a merge runs a process.
+const maxFileCalls = 16
+
+// files are the shared directories of a server.
+type files struct {
+	dirs map[interlock.Namespace]*file.Dir
+	free chan struct{} // one for each call under way
+}
+
+func newFiles(dirs map[interlock.Namespace]*file.Dir) *files {
+	return &files{dirs, make(chan struct{}, maxFileCalls)}
+}
+
+// enter waits until there is room for one more call. The error is that of ctx.
+func (f *files) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case f.free <- struct{}{}:
+		return func() { <-f.free }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// inFiles does something with the directory of the caller's namespace and the file in
+// the path.
+func (c *call) inFiles(do func(d *file.Dir, path string)) {
+	path, err := url.PathUnescape(c.variable)
+	if err != nil {
+		c.refuse(interlock.CodeInvalidRequest, "the path is not percent-encoded as it should be: write % as %25")
+		return
+	}
+	d := c.s.files.dirs[c.namespace]
+	if d == nil {
+		c.refuse(interlock.CodeNotFound, "the namespace has no shared files here: the server would have to be started with --files")
+		return
+	}
+	leave, err := c.s.files.enter(c.r.Context())
+	if err != nil {
+		c.failWith(err)
+		return
+	}
+	defer leave()
+	do(d, path)
+}
+
+// getFile is GET /v1/files/{path}: the content as it is; the ETag is the version.
+func (c *call) getFile() {
+	c.inFiles(func(d *file.Dir, path string) {
+		f, err := d.Read(path)
+		if err != nil {
+			c.fileFailed(path, err)
+			return
+		}
+		tag := `"` + string(f.Version) + `"`
+		h := c.w.Header()
+		h.Set("ETag", tag)
+		h.Set("Interlock-Version", string(f.Version))
+		h["Cache-Control"] = noCache
+		h["X-Content-Type-Options"] = noSniff
+		h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+		c.answered = true
+		if hasTag(c.r.Header.Values("If-None-Match"), tag) {
+			c.status = http.StatusNotModified
+			c.w.WriteHeader(c.status)
+			return
+		}
+		h.Set("Content-Type", anyBytes)
+		if utf8.Valid(f.Body) {
+			h.Set("Content-Type", plainText)
+		}
+		h.Set("Content-Length", strconv.Itoa(len(f.Body)))
+		_, _ = c.w.Write(f.Body) // a caller that has gone is nobody's business
+	})
+}
+
+// putFile is PUT /v1/files/{path}: the body becomes the content.
+func (c *call) putFile() {
+	body, ok := c.content(file.MaxBytes)
+	if ok {
+		c.changeFile(file.Change{Body: body})
+	}
+}
+
+// deleteFile is DELETE /v1/files/{path}.
+func (c *call) deleteFile() { c.changeFile(file.Change{Delete: true}) }
+
+// changeFile carries a change out. Repeating it is safe, because a change that is
+// there already is a success; so it needs no Idempotency-Key.
+func (c *call) changeFile(change file.Change) {
+	base, refusal := fileBase(c.r.Header)
+	if refusal != nil {
+		c.fail(refusal)
+		return
+	}
+	change.Base = base
+	change.Agent, change.Note, change.Principal = c.r.Header.Get("Interlock-Agent"), c.r.Header.Get("Interlock-Note"), c.principal.Name
+	c.inFiles(func(d *file.Dir, path string) {
+		change.Path = path
+		result, err := d.Write(c.r.Context(), change)
+		if err != nil {
+			c.fileFailed(path, err)
+			return
+		}
+		j := c.reply()
+		switch {
+		case result.Merged:
+			j.str("outcome", "merged")
+		case change.Delete:
+			j.str("outcome", "deleted")
+		default:
+			j.str("outcome", "written")
+		}
+		j.text("path", path)
+		j.str("version", string(result.Version))
+		j.int("size", int64(result.Size))
+		j.bool("merged", result.Merged)
+		if result.Version != file.None {
+			c.w.Header().Set("ETag", `"`+string(result.Version)+`"`)
+		}
+		c.send(http.StatusOK, j, c.s.shard.At())
+	})
+}
+
+// fileBase reads the version that a change was made from: If-Match names it, as an
+// ETag, and If-None-Match: * says that there must be no file.
+func fileBase(h http.Header) (file.Version, *interlock.Error) {
+	match, none := h.Values("If-Match"), h.Values("If-None-Match")
+	switch {
+	case len(match)+len(none) > 1:
+		return "", badHeader("of the headers If-Match and If-None-Match one stands once: there is one version that was read")
+	case len(none) == 1 && none[0] == "*":
+		return file.None, nil
+	case len(none) == 1:
+		return "", badHeader("the header If-None-Match: want *, which means that there must be no file")
+	case len(match) == 0:
+		return "", nil // which Write refuses
+	}
+	tag := match[0]
+	if len(tag) < 3 || tag[0] != '"' || tag[len(tag)-1] != '"' || strings.Contains(tag, ",") {
+		return "", badHeader("the header If-Match: want one version as an ETag says it, with its quotation marks, found %s", clipped(tag))
+	}
+	return file.Version(tag[1 : len(tag)-1]), nil
+}
+
+// fileFailed answers with an error of a shared directory.
+func (c *call) fileFailed(path string, err error) {
+	if stale, ok := errors.AsType[*file.StaleError](err); ok {
+		c.fileStale(stale)
+		return
+	}
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		c.refuse(interlock.CodeNoSpace, fmt.Sprintf("the disk of the shared files is full: %q is as it was", path))
+	case errors.Is(err, fs.ErrPermission):
+		c.refuse(interlock.CodeForbidden, fmt.Sprintf("the server may not do that with %q: the modes of the file and its directory are against it", path))
+	default:
+		c.failWith(err)
+	}
+}
+
+// fileStale answers with the packet about a file. Its versions are hashes.
+func (c *call) fileStale(stale *file.StaleError) {
+	refusal := stale.Unwrap().(*interlock.Error)
+	j, status := c.problem(refusal.Code, refusal.Message, adviceForCode(refusal.Code))
+	j.str("conflict_kind", string(refusal.ConflictKind))
+	change := &stale.Packet.Changes[0]
+	j.open("packet")
+	j.openArray("stale")
+	j.open("")
+	j.text("key", stale.Path)
+	for _, side := range []struct {
+		name    string
+		version file.Version
+		d       *interlock.Document
+	}{{"then", stale.Then, &change.Then}, {"now", stale.Now, &change.Now}} {
+		j.open(side.name)
+		j.str("version", string(side.version))
+		switch {
+		case side.d.Absent:
+			j.bool("absent", true)
+		case side.name == "now" || change.Known:
+			j.int("size", int64(side.d.Size))
+		}
+		j.said("agent", side.d.Agent)
+		j.said("principal", side.d.Principal)
+		if side.d.Note != "" {
+			j.note("note", side.d.Note)
+		}
+		j.duration("age_ms", side.d.Age)
+		j.close()
+	}
+	j.count("writes", uint64(change.Writes))
+	writeDifference(j, change)
+	j.close()
+	j.closeArray()
+	j.bool("more", stale.Packet.More)
+	j.note("message", stale.Packet.Message)
+	j.close()
+	c.sendAs(status, problemType, j, c.s.shard.At())
+}
