@@ -12,13 +12,8 @@ import (
 // The commands against a real server: as its owner, as somebody without rights, and
 // with what is wrong.
 func TestGuardPostgres(t *testing.T) {
-	dsn := postgrestest.Start(t).Database(t)
-	fields := strings.Fields(dsn)
-	env := cleanEnvironment()
-	for _, field := range fields {
-		name, value, _ := strings.Cut(field, "=")
-		env = append(env, map[string]string{"host": "PGHOST", "user": "PGUSER", "dbname": "PGDATABASE"}[name]+"="+value)
-	}
+	server := postgrestest.Start(t)
+	env, dsn := append(cleanEnvironment(), server.Environment(t)...), server.Database(t)
 	guard := func(code int, want string, args ...string) {
 		t.Helper()
 		p := startProc(t, env, append([]string{"guard", "postgres"}, args...)...)

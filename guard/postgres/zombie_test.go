@@ -34,7 +34,7 @@ func TestZombies(t *testing.T) {
 	acquire := func(name string) *agent {
 		a := &agent{conn: connect(t, dsn), key: key}
 		answer := post(t, door+"/v1/leases", fmt.Sprintf(
-			`{"agent": %q, "claims": [{"key": %q, "mode": "exclusive"}], "ttl_ms": 1000, "grace_ms": 0, "wait_ms": 30000}`, name, key,
+			`{"agent": %q, "claims": [{"key": %q, "mode": "exclusive"}], "ttl_ms": 1000, "grace_ms": 1, "wait_ms": 30000}`, name, key,
 		))
 		fence, err := strconv.ParseInt(answer.Lease.Fence, 10, 64)
 		if err != nil {

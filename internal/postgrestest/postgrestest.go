@@ -134,17 +134,29 @@ func unprivileged(t testing.TB) *syscall.Credential {
 // superuser.
 func (s *Server) Database(t testing.TB) (dsn string) {
 	t.Helper()
+	return s.dsn(s.create(t))
+}
+
+// Environment makes a new, empty database and returns the variables by which psql and
+// its like find it.
+func (s *Server) Environment(t testing.TB) []string {
+	t.Helper()
+	return []string{"PGHOST=" + s.dir, "PGUSER=postgres", "PGDATABASE=" + s.create(t)}
+}
+
+func (s *Server) create(t testing.TB) (name string) {
+	t.Helper()
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, s.dsn("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(ctx)
-	name := fmt.Sprintf("test%d", s.databases.Add(1))
+	name = fmt.Sprintf("test%d", s.databases.Add(1))
 	if _, err := conn.Exec(ctx, "CREATE DATABASE "+name); err != nil {
 		t.Fatal(err)
 	}
-	return s.dsn(name)
+	return name
 }
 
 func (s *Server) dsn(database string) string {

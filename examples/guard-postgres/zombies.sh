@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Three agents charge fees on one account. Two of them are frozen while they think: the
+# lease of one expires meanwhile, that of the other is revoked. Both wake up too late
+# and write what they had decided.
+#
+# Start a server first: interlock serve --data-dir data. The database is the one that
+# PGHOST, PGDATABASE and so on name; it gets a table account.
+set -euo pipefail
+
+sql() { psql --no-psqlrc --quiet --tuples-only --no-align --set ON_ERROR_STOP=1 --set VERBOSITY=terse; }
+
+# As the owner of the tables, once.
+interlock guard postgres install
+sql <<<"CREATE TABLE account (id bigint PRIMARY KEY, balance bigint); INSERT INTO account VALUES (12345, 1000);"
+interlock guard postgres attach --table account --key 'account:{id}'
+
+# under FENCE STATEMENT is one transaction.
+under() {
+    sql <<END
+BEGIN;
+SELECT interlock.enter('default', 'account:12345', $1) \g /dev/null
+$2;
+COMMIT;
+END
+}
+
+# tell NAME WHAT COMMAND... runs a command and says how it went.
+tell() {
+    local refusal
+    if refusal=$("${@:3}" 2>&1); then echo "$1: $2"; else echo "$1 is refused: ${refusal#*ERROR:  }"; fi
+}
+
+# agent NAME FEE [frozen] is one agent. Its thinking takes minutes in real life; a frozen
+# one is stopped in the middle of it.
+agent() {
+    eval "$(interlock lock account:12345 --agent "$1" --ttl 1s --grace 1ms --wait 30s 2>/dev/null)"
+    balance=$(under "$INTERLOCK_FENCE" "SELECT balance FROM account WHERE id = 12345")
+    echo "$1: reads $balance under fence $INTERLOCK_FENCE"
+    if [ "${3-}" = frozen ]; then kill -STOP "$BASHPID"; fi
+    tell "$1" "charges $2" under "$INTERLOCK_FENCE" "UPDATE account SET balance = $((balance - $2)) WHERE id = 12345"
+}
+
+# freezes PID waits until an agent is frozen.
+freezes() { until read -r _ _ state _ <"/proc/$1/stat" && [ "$state" = T ]; do :; done; }
+
+# wakes PID lets it go on, and waits for its end.
+wakes() { kill -CONT "$1" && wait "$1"; }
+
+agent billing-1 500 frozen &
+first=$!
+freezes $first
+agent billing-2 300 frozen & # is granted the key when the first lease has expired
+second=$!
+freezes $second
+interlock revoke account:12345 --fence 2 --reason "it does not answer" -y >/dev/null
+agent billing-3 35
+
+wakes $first
+wakes $second
+tell somebody "writes without a fence" sql <<<"UPDATE account SET balance = 0;"
+echo "balance: $(sql <<<"SELECT balance FROM account;")"
