@@ -108,7 +108,7 @@ func (a *app) commit(ctx context.Context, body any) error {
 	if err != nil {
 		var problem struct{ Packet struct{ Message string } }
 		if json.Unmarshal(answer, &problem) == nil && problem.Packet.Message != "" {
-			fmt.Fprintln(a.err, cleanLines(problem.Packet.Message))
+			fmt.Fprintln(a.err, strings.TrimSpace(cleanLines(problem.Packet.Message)))
 			return exitWith(exitCode(err), nil)
 		}
 		return err
@@ -265,6 +265,12 @@ would be below or above.
 			return a.one(cmd.Context(), &c, args[0], write)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if strings.HasPrefix(err.Error(), "unknown shorthand flag: '") && strings.ContainsAny(err.Error()[25:26], "0123456789") {
+			return usage("a negative number stands behind --, as in: interlock state add balance:12345 -- -1200")
+		}
+		return usage("%w", err)
+	})
 	c.shared(cmd.Flags())
 	cmd.Flags().StringVar(&least, "min", "", "the least `sum`")
 	cmd.Flags().StringVar(&most, "max", "", "the greatest `sum`")

@@ -38,7 +38,13 @@ With -o json each event is one line of JSON.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			r := &eventReader{a: a, api: a.api(), follow: follow}
+			r := &eventReader{a: a, api: a.api(), path: "/v1/events", follow: follow}
+			r.query = url.Values{"follow": {strconv.FormatBool(follow)}}
+			r.text = func(line []byte) (string, error) {
+				var e event
+				err := json.Unmarshal(line, &e)
+				return e.line(a), err
+			}
 			if err := r.start(ctx, from); err != nil {
 				return err
 			}
@@ -54,6 +60,9 @@ With -o json each event is one line of JSON.`,
 type eventReader struct {
 	a      *app
 	api    *api
+	path   string
+	query  url.Values
+	text   func(line []byte) (string, error) // what is shown of one
 	follow bool
 	next   interlock.Index // where to go on; 0: the oldest that is kept
 	// An entry can hold several events and a connection can end between them, so the
@@ -130,14 +139,13 @@ func comesBack(err error) bool {
 
 // read reads one stream.
 func (r *eventReader) read(ctx context.Context) error {
-	query := url.Values{"follow": {strconv.FormatBool(r.follow)}}
 	if r.next > 0 {
-		query.Set("from", r.next.String())
+		r.query.Set("from", r.next.String())
 	}
 	r.skip = r.seen
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req := request{method: http.MethodGet, path: "/v1/events", query: query, header: http.Header{"Accept": {"application/x-ndjson"}}}
+	req := request{method: http.MethodGet, path: r.path, query: r.query, header: http.Header{"Accept": {"application/x-ndjson"}}}
 	res, err := r.api.send(ctx, req)
 	if err != nil {
 		return err
@@ -169,7 +177,13 @@ func (r *eventReader) read(ctx context.Context) error {
 }
 
 func (r *eventReader) line(line []byte) error {
-	var e event
+	var e struct {
+		Event     string
+		Index     interlock.Index `json:"index,string"`
+		Retryable bool
+		Code      interlock.Code
+		Detail    string
+	}
 	if err := json.Unmarshal(line, &e); err != nil {
 		return fmt.Errorf("an event cannot be read (%w): is this client older than the server?", err)
 	}
@@ -197,6 +211,9 @@ func (r *eventReader) line(line []byte) error {
 		_, err := r.a.out.Write(append(line, '\n'))
 		return err
 	}
-	_, err := fmt.Fprintln(r.a.out, e.line(r.a))
+	text, err := r.text(line)
+	if err == nil {
+		_, err = fmt.Fprintln(r.a.out, text)
+	}
 	return err
 }

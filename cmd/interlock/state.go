@@ -28,7 +28,7 @@ written, and the answer says who changed what, in words for a prompt.
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		newStateGet(a), newStateVersion(a), newStateLs(a), newStateHistory(a),
+		newStateGet(a), newStateVersion(a), newStateLs(a), newStateHistory(a), newStateWatch(a),
 		newStatePut(a), newStateMerge(a), newStateAdd(a), newStateRm(a),
 	)
 	return cmd
