@@ -1,5 +1,6 @@
 // Package client is the Go client of Interlock: leases that live as long as the
-// process that holds them, over one stream for all its agents.
+// process that holds them, and documents that are committed by their versions, over one
+// stream for all its agents.
 //
 //	c, err := client.Dial(ctx, client.Config{Addrs: []string{"127.0.0.1:7421"}, Agent: "billing-7"})
 //	...
@@ -51,6 +52,32 @@
 // of a wait that it cannot see, and [Client.Join] makes this process one of those
 // who share out the parts of a key.
 //
+// # Verify instead of lock
+//
+// What a lease guards may lie in Interlock itself, as documents with versions
+// ([Client.Documents], [Client.List], [Client.History]). A commit names the versions that
+// it depends on, and is refused if one of them is not the present one:
+//
+//	account, err := c.Document(ctx, "account:12345")
+//	... // think
+//	_, err = c.Commit(ctx, client.Commit{
+//		Reads:  client.Seen(account),
+//		Writes: []interlock.Write{client.Put("account:12345", changed)},
+//		Note:   "late fee of 3.00",
+//	})
+//	if stale, ok := errors.AsType[*client.StaleError](err); ok {
+//		... // think again, with stale.Message in the prompt
+//	}
+//
+// [Client.Update] is that in a loop, for changes that need no thought. Additions to
+// counters ([Add], [AddWithin]) never conflict. A lease that is granted after the state
+// moved says so ([Lease.Packet]). To be told of each commit as it happens, follow
+// GET /v1/watch over HTTP: the stream has no such operation.
+//
+// [Client.Do] carries out what must not happen twice in the world outside, such as a
+// charge: whoever plans the same action gets the first one's result, and what nobody
+// knows about is never done again by itself.
+//
 // # Waiting
 //
 // Acquire asks once. If it has to wait, it stands in line and the grant is pushed:
@@ -65,5 +92,6 @@
 // have given to somebody else, as far as its own clock can tell, and must never
 // repeat a request under another number when its outcome is unknown.
 //
-// Start reading at client.go, then acquire.go, conn.go and lease.go.
+// Start reading at client.go, then acquire.go, conn.go and lease.go; commit.go and
+// effect.go stand by themselves.
 package client

@@ -63,3 +63,53 @@ func inThisProcess(ctx context.Context) (*client.Client, func()) {
 		must(s.Close(ctx))
 	}
 }
+
+// Two agents change one document; the slower one is told what the other did.
+func ExampleClient_Commit() {
+	ctx := context.Background()
+	c, end := inThisProcess(ctx)
+	defer end()
+
+	const key = interlock.Key("doc:plan")
+	first, err := c.Commit(ctx, client.Commit{Writes: []interlock.Write{client.Put(key, []byte(`{"step":1}`))}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	read, _ := c.Document(ctx, key)
+	fmt.Println("version", first.Version, string(read.Body))
+
+	// While one thinks, another commits.
+	_, err = c.Commit(ctx, client.Commit{Note: "step 1 is done", Writes: []interlock.Write{client.Merge(key, []byte(`{"step":2}`))}})
+	fmt.Println("the faster one:", err)
+
+	_, err = c.Commit(ctx, client.Commit{Reads: client.Seen(read), Writes: []interlock.Write{client.Delete(key)}})
+	if stale, ok := errors.AsType[*client.StaleError](err); ok {
+		change := stale.Changes[0]
+		fmt.Printf("the slower one: %s, because %q: %s\n", stale.Refusal.Code, change.Now.Note, change.Diff.Text)
+	}
+	// Output:
+	// version 1 {"step":1}
+	// the faster one: <nil>
+	// the slower one: stale, because "step 1 is done": [{"op":"replace","path":"/step","value":2}]
+}
+
+// A charge that two flows plan happens once.
+func ExampleClient_Do() {
+	ctx := context.Background()
+	c, end := inThisProcess(ctx)
+	defer end()
+
+	charge := client.Action{Tool: "stripe.charge", Target: "account:12345", Arguments: map[string]string{"amount": "3.00"}}
+	for range 2 {
+		result, err := c.Do(ctx, charge, func(ctx context.Context, effect interlock.Effect) (any, error) {
+			fmt.Println("charging")
+			return "ch_1", nil // what the target answered; an error would say that nobody knows
+		})
+		fmt.Println(string(result), err)
+	}
+	// Output:
+	// charging
+	// "ch_1" <nil>
+	// "ch_1" <nil>
+}

@@ -12,11 +12,15 @@
 // code's many small messages cost more than the engine's decisions. A test
 // holds both encodings equal, field by field.
 //
+// What can be large (documents of up to 1 MiB) shares the stream with what is urgent;
+// frame.go says how frames are cut so that neither hurts the other.
+//
 // A Link is a gRPC stream or, in the same process, [Pipe], which moves the
 // structs without encoding them.
 //
 // This package must never interpret what it carries, and must never trust a
 // length that came from outside.
 //
-// Start reading at session.proto, then frame.go and link.go.
+// Start reading at session.proto, then frame.go and link.go; state.go, packet.go and
+// effect.go have what is about documents and effects.
 package proto
