@@ -16,6 +16,7 @@ func TestPages(t *testing.T) {
 		holds      string // is in every page of this kind
 		run        func(t *testing.T, file, text string)
 	}{
+		{"../../docs/files.md", "console", "\n$ ", runScript},
 		{"../../docs/patterns.md", "console", "\n$ ", runScript},
 		{"../../docs/signed-fences.md", "console", "\n$ ", runScript},
 		{"../../docs/http.md", "http", "\nPOST ", runExchanges},

@@ -51,6 +51,18 @@ const phases = `3 first
 3 second
 `
 
+const files = `ann: written
+eve: "outcome":"merged"
+bob: refused with 65
+| -retries = 3
+| +retries = 5
+| -level = info
+| +level = debug
+retries = 5
+per_minute = 30
+level = debug
+`
+
 func TestExamples(t *testing.T) {
 	for _, tt := range []struct{ script, want string }{
 		{"./lease.sh", lease},
@@ -59,13 +71,15 @@ func TestExamples(t *testing.T) {
 		{"./items.sh", items},
 		{"./approval.sh", approval},
 		{"./phases.sh", phases},
+		{"./files.sh", files},
 	} {
 		t.Run(tt.script, func(t *testing.T) {
-			server := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
+			shared := t.TempDir()
+			server := launchtest.Start(t, launch.Config{DataDir: t.TempDir(), Args: []string{"--files", shared}})
 			cmd := exec.CommandContext(t.Context(), tt.script)
 			cmd.Env = append(cmd.Environ(),
 				"PATH="+filepath.Dir(launchtest.Binary(t))+":"+os.Getenv("PATH"),
-				"INTERLOCK_URL=http://"+server.HTTP, "INTERLOCK_GRPC="+server.GRPC)
+				"INTERLOCK_URL=http://"+server.HTTP, "INTERLOCK_GRPC="+server.GRPC, "SHARED="+shared)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
