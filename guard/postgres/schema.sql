@@ -23,6 +23,9 @@ DO $$
 DECLARE
 	owner regrole;
 BEGIN
+	IF current_setting('server_version_num')::int < 140000 THEN
+		RAISE EXCEPTION 'interlock: PostgreSQL % is too old, 14 is the first that does', current_setting('server_version');
+	END IF;
 	PERFORM pg_advisory_xact_lock(hashtext('interlock.schema')); -- two installations take turns
 	SELECT nspowner INTO owner FROM pg_namespace WHERE nspname = 'interlock';
 	IF owner IS NULL THEN

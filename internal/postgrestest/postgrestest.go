@@ -21,6 +21,9 @@ import (
 
 // Server is a server that runs until the test ends.
 type Server struct {
+	// Programs is the directory of its programs: pg_dump and so on.
+	Programs string
+
 	dir       string // holds the data and the socket; short, because a socket's path is
 	databases atomic.Int64
 }
@@ -87,7 +90,7 @@ func Start(t testing.TB, args ...string) *Server {
 	if failure := <-ready; failure != "" {
 		t.Fatal(failure)
 	}
-	return &Server{dir: dir}
+	return &Server{Programs: bin, dir: dir}
 }
 
 // binaries is where the newest PostgreSQL of this machine has its programs. Debian
