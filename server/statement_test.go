@@ -96,7 +96,7 @@ func TestStatement(t *testing.T) {
 			pass(c.after)
 			got := d.post(path, c.body).want(200)
 			s := verify(got.str("statement"))
-			if holds := s.Expires.Sub(time.Now()); holds != c.want || got.num("expires_in_ms") != c.want.Milliseconds() {
+			if holds := time.Until(s.Expires); holds != c.want || got.num("expires_in_ms") != c.want.Milliseconds() {
 				t.Errorf("%s holds for %v, says %d ms; want %v", c.body, holds, got.num("expires_in_ms"), c.want)
 			}
 		}
