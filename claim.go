@@ -167,7 +167,7 @@ const (
 	MaxReadBytes         = 4 << 20 // of all bodies in one answer
 	MaxContentTypeBytes  = 128
 	MaxDocuments         = 1_000_000 // a namespace
-	MaxStateBytes        = 256 << 20 // a namespace, of the newest versions
+	MaxStateBytes        = 256 << 20 // a namespace, of the newest versions and their notes
 	MaxTombstones        = 100_000   // deletions that a namespace remembers by key
 	MaxVersions          = 32        // earlier versions kept of a key
 	MaxVersionBytes      = 1 << 20   // of the earlier versions of a key

@@ -124,6 +124,8 @@ func (e *Engine) write(c *Commit, sess *session, leases []*request, list []made)
 		e.emit(&e.ev)
 	}
 	e.replyWritten(c, version)
+	eff := &e.out.Effects[e.replied]
+	eff.Warnings = append(eff.Warnings, s.warnings(claims)...)
 }
 
 // replyWritten answers a commit that was carried out, now or before under the same

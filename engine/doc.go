@@ -43,6 +43,12 @@
 // asof.go what others committed while somebody waited. deed.go keeps what is done in
 // the world outside and must not happen twice.
 //
+// What agents read, think about and write stands in documents with versions, to which
+// leases may be tied or not. document.go and history.go keep them, reading.go shows
+// them, and commit.go decides on a change of several, all or nothing: commit_form.go
+// checks how it is written, write_policy.go whether it is admitted, stale.go whether
+// what it is based on is still so, and write.go works out what comes of it.
+//
 // Package engine must never wait, never answer before its caller made the
 // entry durable (that is package shard's work), and never trust the text that
 // agents send.

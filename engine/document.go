@@ -92,7 +92,8 @@ func (e *Engine) evolveWritten(ev *Event) error {
 	if len(ev.Claims) != 1 || op < interlock.Put || op > interlock.Add {
 		return errUnknown
 	}
-	s := &e.space(ev.Namespace).docs
+	space := e.space(ev.Namespace)
+	s := &space.docs
 	d := s.document(ev.Claims[0].Key, ev.AsOf)
 	if d.now != nil && (ev.Changed || ev.Version <= d.now.version) || ev.Version < d.since {
 		return errUnknown
@@ -107,8 +108,11 @@ func (e *Engine) evolveWritten(ev *Event) error {
 	x.past.of = x
 	if ev.Changed {
 		s.keep(x)
-	} else {
-		s.write(x)
+		return nil
+	}
+	was := d.inUse()
+	if s.write(x); d.inUse() != was {
+		space.spelled(d, !was)
 	}
 	return nil
 }

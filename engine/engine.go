@@ -228,6 +228,8 @@ func (e *Engine) Counts() (c Counts) {
 		c.Leases += s.leases
 		c.Waiters += s.waiters
 		c.Sessions -= s.lingering
+		c.Documents += len(s.docs.present)
+		c.StateBytes += s.docs.bytes
 	}
 	return c
 }

@@ -9,7 +9,7 @@ import (
 
 // What stood at a key before is kept as far as there is room: for each key up to
 // interlock.MaxVersions editions with interlock.MaxVersionBytes of bodies, and in a
-// namespace interlock.MaxSpaceVersionBytes in all. What was replaced longest ago goes
+// namespace interlock.MaxSpaceVersionBytes of all that editions take. What was replaced longest ago goes
 // first, so the earlier editions that are kept of a key are always its last ones.
 
 // editionBytes is what an edition takes besides its texts and its body.

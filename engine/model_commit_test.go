@@ -477,6 +477,21 @@ func sameDocument(want, got interlock.Document) error {
 	return nil
 }
 
+// checkState compares how many documents there are, and how large.
+func (m *model) checkState(c engine.Counts, namespaces []interlock.Namespace) error {
+	count, size := 0, 0
+	for _, ns := range namespaces {
+		for _, doc := range m.documents(ns) {
+			count++
+			size += len(doc.Body) + len(doc.Note)
+		}
+	}
+	if c.Documents != count || c.StateBytes != size {
+		return fmt.Errorf("the engine counts %d documents of %d bytes, want %d of %d", c.Documents, c.StateBytes, count, size)
+	}
+	return nil
+}
+
 // checkDocuments compares what can be read of the state.
 func (m *model) checkDocuments(e *engine.Engine, ns interlock.Namespace, keys []interlock.Key) error {
 	list, asOf, err := e.Documents(ns, keys, true)

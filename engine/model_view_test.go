@@ -25,6 +25,9 @@ func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, k
 	if c.Sessions < live || c.Sessions > live+lingering || c.Waiters != line || c.Leases < active-offers || c.Leases > active+away {
 		return fmt.Errorf("the engine counts %+v, the model %d sessions, %d leases with %d offers, %d waiters", c, live, active, offers, line)
 	}
+	if err := m.checkState(c, namespaces); err != nil {
+		return err
+	}
 	if what, end := m.nextDue(); what != nil {
 		if timer, ok := e.NextTimer(); !ok || timer > end {
 			return fmt.Errorf("%v is due at %d, but the next timer is at %d (%v)", what, end, timer, ok)

@@ -117,6 +117,11 @@ func TestModelMeets(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
+		for _, line := range g.trace {
+			if _, code, ok := strings.Cut(line, ": refused "); ok {
+				met["refused "+strings.Fields(code)[0]]++
+			}
+		}
 		for _, entry := range g.journal {
 			err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
 				met[ev.Kind.String()]++
@@ -142,6 +147,8 @@ func TestModelMeets(t *testing.T) {
 		"converted", "left lease_ended", "asked", "grace preempted", "ended preempted", "pattern_set", "pattern_dropped", "configured", "left barrier_broken",
 		"parked", "resumed", "ended park_limit", "left target_ended", "left deadlock", "grace deadlock", "part",
 		"effect", "written",
+		"refused stale", "refused future_version", "refused version_required", "refused lease_required", "refused writer_only",
+		"refused bad_patch", "refused not_a_counter", "refused out_of_bounds", "refused too_many_documents", "refused too_much_state",
 	} {
 		if met[what] == 0 {
 			t.Errorf("no run met %q", what)

@@ -9,9 +9,21 @@ import (
 )
 
 // Keys that are spelled almost alike. Two agents that mean one account and write
-// account:123 and Account-0123 exclude each other nowhere. Where a namespace asks
-// for it (Settings.NearMisses), its live keys are also kept by what is left of
-// them without case, separators, leading zeros and plurals.
+// account:123 and Account-0123 exclude each other nowhere, and neither reads what the
+// other writes. Where a namespace asks for it (Settings.NearMisses), the keys of its
+// leases and documents are also kept by what is left of them without case, separators,
+// leading zeros and plurals.
+
+// spelling is a key with what makes it live: a node or a document.
+type spelling interface {
+	spelledAs() string
+	inUse() bool
+}
+
+func (n *node) spelledAs() string     { return n.key }
+func (d *document) spelledAs() string { return string(d.key) }
+func (n *node) inUse() bool           { return n.used() }
+func (d *document) inUse() bool       { return !d.isAbsent() }
 
 // skeleton is what two spellings of one thing have in common.
 func skeleton(key string) string {
@@ -28,16 +40,16 @@ func skeleton(key string) string {
 }
 
 // spelled notes that a key is live, or no longer.
-func (s *space) spelled(n *node, live bool) {
+func (s *space) spelled(x spelling, live bool) {
 	if s.alike == nil {
 		return
 	}
-	k := skeleton(n.key)
+	k := skeleton(x.spelledAs())
 	if live {
-		s.alike[k] = append(s.alike[k], n)
+		s.alike[k] = append(s.alike[k], x)
 		return
 	}
-	if list := slices.DeleteFunc(s.alike[k], func(o *node) bool { return o == n }); len(list) > 0 {
+	if list := slices.DeleteFunc(s.alike[k], func(o spelling) bool { return o == x }); len(list) > 0 {
 		s.alike[k] = list
 	} else {
 		delete(s.alike, k)
@@ -53,9 +65,12 @@ func (s *space) watchSpelling() {
 	if !s.settings.NearMisses {
 		return
 	}
-	s.alike = map[string][]*node{}
+	s.alike = map[string][]spelling{}
 	for _, n := range s.sortedNodes() {
 		s.spelled(n, true)
+	}
+	for _, d := range s.docs.present {
+		s.spelled(d, true)
 	}
 }
 
@@ -66,9 +81,9 @@ func (s *space) warnings(claims []interlock.Claim) (list []string) {
 	}
 	for _, c := range claims {
 		var other string
-		for _, n := range s.alike[skeleton(string(c.Key))] {
-			if n.key != string(c.Key) && n.used() && (other == "" || n.key < other) {
-				other = n.key
+		for _, x := range s.alike[skeleton(string(c.Key))] {
+			if key := x.spelledAs(); key != string(c.Key) && x.inUse() && (other == "" || key < other) {
+				other = key
 			}
 		}
 		if other != "" {

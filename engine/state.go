@@ -39,7 +39,7 @@ type space struct {
 	patterns []*policy // the most specific first
 	pools    []*pool   // in no order
 	cooling  ring[*pool]
-	alike    map[string][]*node // by their skeletons, if the settings ask for it
+	alike    map[string][]spelling // by their skeletons, if the settings ask for it
 
 	docs documents
 

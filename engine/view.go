@@ -95,4 +95,6 @@ type Counts struct {
 	Leases     int
 	Waiters    int
 	Sessions   int
+	Documents  int
+	StateBytes int // of documents and their notes
 }
