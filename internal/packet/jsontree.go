@@ -44,6 +44,7 @@ func (t *tree) ids() []rune {
 // two values are.
 type trees struct {
 	known map[string]int32
+	key   []byte // of the value that is looked up, kept for the next one
 	text  []byte
 	dec   *json.Decoder
 }
@@ -158,11 +159,11 @@ func (t *trees) elements(n *tree, depth int) bool {
 
 // number gives the number of a value, the same for the same value.
 func (t *trees) number(kind byte, content []byte) int32 {
-	key := string(kind) + string(content)
-	id, ok := t.known[key]
+	t.key = append(append(t.key[:0], kind), content...)
+	id, ok := t.known[string(t.key)]
 	if !ok {
 		id = int32(len(t.known))
-		t.known[key] = id
+		t.known[string(t.key)] = id
 	}
 	return id
 }

@@ -18,7 +18,7 @@ const (
 	// MaxCompareBytes is the size of a body above which it is not compared, and
 	// MaxWorkBytes bounds all bodies that are compared for a packet.
 	MaxCompareBytes = 256 << 10
-	MaxWorkBytes    = 2 << 20
+	MaxWorkBytes    = 1 << 20
 )
 
 // Occasion says how the caller came to hear that its state is stale.
