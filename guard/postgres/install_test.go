@@ -13,8 +13,14 @@ import (
 	"github.com/interlockdev/interlock/internal/postgrestest"
 )
 
-func TestInstallAtOnce(t *testing.T) {
-	dsn := postgrestest.Start(t).Database(t)
+func TestInstall(t *testing.T) {
+	server := postgrestest.Start(t)
+	t.Run("at once", func(t *testing.T) { testInstallAtOnce(t, server) })
+	t.Run("dump and restore", func(t *testing.T) { testDumpAndRestore(t, server) })
+}
+
+func testInstallAtOnce(t *testing.T, server *postgrestest.Server) {
+	dsn := server.Database(t)
 	var group sync.WaitGroup
 	for range 4 {
 		conn := connect(t, dsn)
@@ -29,8 +35,7 @@ func TestInstallAtOnce(t *testing.T) {
 
 // A database that is dumped and restored is guarded as before: it knows its fences,
 // its tables have their triggers, and nothing counts as entered.
-func TestDumpAndRestore(t *testing.T) {
-	server := postgrestest.Start(t)
+func testDumpAndRestore(t *testing.T, server *postgrestest.Server) {
 	from, to := server.Database(t), server.Database(t)
 	conn := connect(t, from)
 	must(t, conn, postgres.Schema)

@@ -24,7 +24,7 @@ DECLARE
 	owner regrole;
 BEGIN
 	IF current_setting('server_version_num')::int < 140000 THEN
-		RAISE EXCEPTION 'interlock: PostgreSQL % is too old, 14 is the first that does', current_setting('server_version');
+		RAISE EXCEPTION 'interlock: PostgreSQL % is too old: 14 or later is needed', current_setting('server_version');
 	END IF;
 	PERFORM pg_advisory_xact_lock(hashtext('interlock.schema')); -- two installations take turns
 	SELECT nspowner INTO owner FROM pg_namespace WHERE nspname = 'interlock';
@@ -72,14 +72,14 @@ END $$;
 -- keys below it. Call it in a statement of its own, before anything is read.
 --
 -- It raises IL001 when the fence is stale: a higher one was seen for the key, for one
--- above it, or for one below it. Its locks are those of leases: the key's row is
--- locked alone, the rows above it are shared, but for the moment in which a fence is
--- the first of its height below them.
+-- above it, or for one below it. Until the transaction ends it holds the key's row
+-- alone, and shares the rows above it. Those that have seen no fence as high as this
+-- one below them are changed, and so held alone too.
 --
--- A snapshot that is older than what was committed since fails with 40001, because the
--- rows that it needs have changed. But transactions that share a row do not change it.
--- So what they did below a key might be missed, and keys that have some below
--- them are entered at READ COMMITTED only.
+-- A transaction whose snapshot is older than what it has to see fails with 40001,
+-- because a row that it needs has changed since. Sharing changes no row, though, and so
+-- what was done below a key could go unnoticed. That is why a key that has keys below it
+-- is entered at READ COMMITTED only.
 CREATE OR REPLACE FUNCTION interlock.enter(namespace text, key text, fence bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -204,7 +204,7 @@ END $$;
 CREATE OR REPLACE FUNCTION interlock.attach(target regclass, key text, namespace text DEFAULT 'default') RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-	name text := 'interlock_' || left(md5(attach.namespace || ' ' || attach.key), 8);
+	name text := 'interlock_' || left(encode(sha256(convert_to(attach.namespace || ' ' || attach.key, 'UTF8')), 'hex'), 8);
 	new_key text := interlock.expression(target, attach.namespace, 'NEW') || ', ' || interlock.expression(target, attach.key, 'NEW');
 	old_key text := interlock.expression(target, attach.namespace, 'OLD') || ', ' || interlock.expression(target, attach.key, 'OLD');
 	every text; -- the key of all rows, or one above them all
