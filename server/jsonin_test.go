@@ -131,6 +131,9 @@ var bodySeeds = []string{
 	`{"claims":[{"key":"q","parts":16}],"divide":"load","stall_ms":5,"lock_delay_ms":5,"max_wait_ms":5}`, `{"keys":"free","for_ms":5,"reason":"?"}`,
 	`{"on":{"session":"s-1","flow":"main"},"wait_ms":5}`, `{"pattern":"a:{id}","groups":[{"name":"x","min":1}],"allow":[{"principal":"*","modes":["shared"]}]}`,
 	`{"strict_order":true,"quota":{"keys":5}}`,
+	`{"as_of":"3","reads":[{"key":"a","version":"1"},{"key":"b","absent":true}],"writes":[{"key":"a","put":{"x":[1]}},{"key":"b","base64":"/w=="},{"key":"c","add":-5,"min":0}]}`,
+	`{"leases":["l_00000000000000000000000000000001"],"writes":[{"key":"a","merge":null},{"key":"b","text":"x","content_type":"text/x"},{"key":"c","delete":true}]}`,
+	`{"tool":"charge","target":"customer:1","arguments":{"cents":1.2e3,"n":9007199254740993}}`, `{"result":{"a":1}}`, `{"happened":false,"reason":"?"}`,
 	`{"key":"a","fence":"1","reason":"\u001b[31m"}`, `{"agent":"a","ttl_ms":1000}`, "{\"agent\":\"\xff\"}", `{"agent":"\ud800"}`, `{"a":{"a":{"a":{}}}}`,
 }
 
@@ -219,6 +222,11 @@ func FuzzOtherBodies(f *testing.F) {
 			"declare": func(d *jsonIn) { decodeDeclare(d, &engine.Declare{}) },
 			"pattern": func(d *jsonIn) { decodePattern(d, &interlock.Pattern{}) },
 			"setting": func(d *jsonIn) { decodeSettings(d, &interlock.Settings{}) },
+			"commit":  func(d *jsonIn) { decodeCommit(d, &engine.Commit{}) },
+			"effect":  func(d *jsonIn) { decodeClaimEffect(d, &engine.ClaimEffect{}) },
+			"done":    func(d *jsonIn) { decodeDone(d, &engine.SettleEffect{}) },
+			"reason":  func(d *jsonIn) { decodeReason(d, &engine.SettleEffect{}) },
+			"outcome": func(d *jsonIn) { decodeReconcile(d, &engine.SettleEffect{}) },
 		} {
 			d := jsonIn{b: body}
 			if decode(&d); d.err == nil {
