@@ -13,6 +13,6 @@ agents write, and refuses a write whose fence is older than one it has seen.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGuardPostgres(a), newGuardHTTP(a))
+	cmd.AddCommand(newGuardPostgres(a), newGuardHTTP(a), newGuardGit(a))
 	return cmd
 }

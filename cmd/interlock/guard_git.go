@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/guard/door"
+	"github.com/interlockdev/interlock/guard/git"
+)
+
+func newGuardGit(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "git",
+		Short: "Refuse pushes of what others hold",
+		Long: `Refuse pushes of what others hold: with a hook in a repository on the side of the
+server, and for stock Git LFS clients with their locks kept as leases. A path of a
+repository is a key, repo:NAME/PATH unless --key says otherwise.`,
+		Args:        noCommand,
+		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newGuardGitPreReceive(a))
+	return cmd
+}
+
+// repoKeys is the flags that say which key a path is.
+type repoKeys struct{ repo, template string }
+
+func (k *repoKeys) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&k.repo, "repo", "", "the repository's `name` in keys")
+	f.StringVar(&k.template, "key", git.DefaultTemplate, "the key of a path, a `template` with {name} and {path}")
+}
+
+func (k *repoKeys) keys() (git.Keys, error) {
+	if k.repo == "" {
+		return git.Keys{}, usage("--repo: say which name the repository has in keys")
+	}
+	keys, err := git.NewKeys(k.template, k.repo)
+	if err != nil {
+		return keys, usage("%w", err)
+	}
+	return keys, nil
+}
+
+// preReceive is the flags of guard git pre-receive.
+type preReceive struct {
+	repoKeys
+	require  choice
+	refs     []string
+	maxPaths int
+	userEnv  string
+	failOpen bool
+}
+
+func newGuardGitPreReceive(a *app) *cobra.Command {
+	var p preReceive
+	cmd := &cobra.Command{
+		Use:   "pre-receive --repo NAME",
+		Short: "Be a repository's pre-receive hook",
+		Long: `Be the pre-receive hook of a repository: read from standard input which refs a push
+moves, find out which paths change, and refuse the push when somebody else holds one of
+them, or something above or below it that keeps writers out. With --require lease every
+path must be covered by a lease that the pusher shows.
+
+A pusher shows a lease with git push -o interlock-lease=l_... (the repository needs
+receive.advertisePushOptions), or in INTERLOCK_LEASE where git runs on its own machine.
+
+The hook is a file hooks/pre-receive that can be executed:
+
+  #!/bin/sh
+  exec interlock guard git pre-receive --repo web --url http://127.0.0.1:7420
+
+When Interlock cannot be reached the push is refused, unless --fail-open says otherwise.`,
+		Args:        noArgs,
+		Annotations: map[string]string{textOnly: "true"},
+		RunE:        func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context(), a) },
+	}
+	p.repoKeys.flags(cmd)
+	p.require.among(cmd, "require", "what a push needs", string(git.RequireNone), string(git.RequireLease))
+	f := cmd.Flags()
+	f.StringSliceVar(&p.refs, "refs", []string{"refs/heads/"}, "`prefixes` of the refs that are guarded")
+	f.IntVar(&p.maxPaths, "max-paths", 10_000, "how many `paths` a push may change")
+	f.StringVar(&p.userEnv, "user-env", "", "the `variable` in which the git server says who pushes, such as REMOTE_USER; what that user locked with Git LFS is then its own")
+	f.BoolVar(&p.failOpen, "fail-open", false, "let pushes through while Interlock cannot be reached")
+	return cmd
+}
+
+func (p *preReceive) run(ctx context.Context, a *app) error {
+	keys, err := p.keys()
+	if err != nil {
+		return err
+	}
+	if p.maxPaths < 1 {
+		return usage("--max-paths %d: want at least 1", p.maxPaths)
+	}
+	d, err := a.door()
+	if err != nil {
+		return err
+	}
+	hook := git.Hook{
+		Door: d, Keys: keys, Require: git.RequireNone, Refs: p.refs, MaxPaths: p.maxPaths, Leases: git.Shown(os.Getenv),
+	}
+	if p.require.value != "" {
+		hook.Require = git.Require(p.require.value)
+	}
+	if p.userEnv != "" {
+		hook.User = os.Getenv(p.userEnv)
+	}
+	err = hook.Check(ctx, a.in)
+	if refused, ok := errors.AsType[*git.RefusedError](err); ok {
+		return exitWith(exitForCode(refused.Code), err)
+	}
+	if errors.Is(err, door.ErrUnreachable) {
+		if p.failOpen {
+			a.complain("the push is not checked: %v", err)
+			return nil
+		}
+		return exitWith(exitUnreachable, err)
+	}
+	return err
+}
