@@ -193,6 +193,7 @@ func (e *Engine) grant(c *Acquire, r *request) {
 	e.emit(ev)
 	e.arm(r)
 	e.shareNow(r)
+	r.noteGrant(false)
 	e.reply(Granted).Lease = e.handed(r)
 	e.heldMore(r)
 }

@@ -36,6 +36,7 @@ func (e *Engine) commit(c *Commit) {
 	}
 	if list, more := e.staleIn(c, &s.docs); len(list) > 0 {
 		e.refuseStale(list, more)
+		e.tellStale(c, sess, list)
 		return
 	}
 	list, no := s.docs.carryOut(c)
@@ -47,6 +48,7 @@ func (e *Engine) commit(c *Commit) {
 		return
 	}
 	e.write(c, sess, leases, list)
+	e.tellCommitted(c, sess, leases)
 }
 
 // admitCommit gives the commit's keys their one spelling, and says why it is not

@@ -1,9 +1,193 @@
 package engine
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"github.com/interlockdev/interlock"
 )
 
+// How the two strategies fare: to commit by version and think again when somebody was
+// faster, or to take a lease first. It is counted for the keys of each pattern, and for
+// each class of those that fit none, in namespaces that have guarded state. All of it
+// is volatile: it is for advice, and nothing is decided by it.
+
+const (
+	// fadeAt is up to where is counted. Whatever passes it halves all counts of its
+	// pattern, so that what was long ago counts for less and less.
+	fadeAt = 1 << 16
+
+	// enoughSeen is how many commits and leases must have been seen to tell about them.
+	enoughSeen = 20
+
+	// maxRefused bounds the callers of a pattern whose last commit was refused; who was
+	// refused longest ago is forgotten first.
+	maxRefused = 64
+)
+
+// contention is what is counted for one pattern or class.
+type contention struct {
+	interlock.Contention
+	refused []committer // whose last commit was refused as stale, the oldest first
+}
+
+// committer is who commits, as far as it can be told.
+type committer struct {
+	session     uint64
+	flow        string
+	agent, name string // of a caller without a session: what it says, and its principal
+}
+
+func (c *Commit) committer(sess *session) committer {
+	if sess != nil {
+		return committer{session: sess.num, flow: flowOr(c.Flow)}
+	}
+	return committer{agent: c.Agent, flow: c.Flow, name: c.Actor}
+}
+
 // Contention gives how commits and leases fare, by pattern and class, in the order of
 // their names.
-func (e *Engine) Contention(ns interlock.Namespace) []interlock.Contention { return nil }
+func (e *Engine) Contention(ns interlock.Namespace) (list []interlock.Contention) {
+	if s := e.spaces[ns]; s != nil {
+		for _, name := range slices.Sorted(maps.Keys(s.contended)) {
+			list = append(list, s.contended[name].Contention)
+		}
+	}
+	return list
+}
+
+// contention gives what is counted for the pattern or the class of a key, nil if
+// there are too many.
+func (s *space) contention(key interlock.Key) *contention {
+	name := classOf(string(key))
+	if p := s.policyAt(string(key)); p != nil {
+		name = p.Name
+	}
+	k := s.contended[name]
+	if k == nil && len(s.contended) < maxClasses {
+		if s.contended == nil {
+			s.contended = map[string]*contention{}
+		}
+		k = &contention{Contention: interlock.Contention{Pattern: name}}
+		s.contended[name] = k
+	}
+	return k
+}
+
+// among adds the key's contention to a list, once.
+func (s *space) among(list []*contention, key interlock.Key) []*contention {
+	if k := s.contention(key); k != nil && !slices.Contains(list, k) {
+		list = append(list, k)
+	}
+	return list
+}
+
+// tellCommitted counts a commit that went through, for what it was based on and what
+// it wrote, and tells with its answer how such commits fare. Additions are never in
+// conflict, so they say nothing.
+func (e *Engine) tellCommitted(c *Commit, sess *session, leases []*request) {
+	s, who := e.spaces[c.Namespace], c.committer(sess)
+	if len(c.Writes) == 0 { // it was only a check
+		return
+	}
+	var all, leased []*contention
+	add := func(key interlock.Key) {
+		all = s.among(all, key)
+		if cover(leases, key) != nil {
+			leased = s.among(leased, key)
+		}
+	}
+	for i := range c.Reads {
+		add(c.Reads[i].Key)
+	}
+	for i := range c.Writes {
+		if c.Writes[i].Op != interlock.Add {
+			add(c.Writes[i].Key)
+		}
+	}
+	for _, k := range all {
+		if slices.Contains(leased, k) {
+			k.count(&k.Leased)
+		} else {
+			k.count(&k.Commits)
+		}
+		if i := slices.Index(k.refused, who); i >= 0 {
+			k.refused = slices.Delete(k.refused, i, i+1)
+			k.count(&k.Retries)
+		}
+	}
+	e.tellContention(all)
+}
+
+// tellStale counts a commit that was refused for what is stale, and tells with its
+// answer how such commits fare.
+func (e *Engine) tellStale(c *Commit, sess *session, list []interlock.Stale) {
+	if len(c.Writes) == 0 {
+		return
+	}
+	s, who := e.spaces[c.Namespace], c.committer(sess)
+	var all []*contention
+	for i := range list {
+		all = s.among(all, list[i].Now.Key)
+	}
+	for _, k := range all {
+		k.count(&k.Conflicts)
+		if !slices.Contains(k.refused, who) {
+			k.refused = append(k.refused, who)
+			k.refused = slices.Delete(k.refused, 0, max(0, len(k.refused)-maxRefused))
+		}
+	}
+	e.tellContention(all)
+}
+
+// tellContention adds to the answer that of the counts in which there are most
+// conflicts, if it says enough.
+func (e *Engine) tellContention(all []*contention) {
+	var most *contention
+	for _, k := range all {
+		if k.seen() >= enoughSeen && (most == nil || cmp.Less(most.Conflicts, k.Conflicts)) {
+			most = k
+		}
+	}
+	if most != nil {
+		told := most.Contention
+		e.out.Effects[e.replied].Contention = &told
+	}
+}
+
+// noteGrant counts a new lease that may write.
+func (r *request) noteGrant(waited bool) {
+	s := r.space
+	if s.docs.version == 0 || r.share != nil {
+		return
+	}
+	var all []*contention
+	for _, c := range r.claims {
+		if writing.has(c.Mode) {
+			all = s.among(all, c.Key)
+		}
+	}
+	for _, k := range all {
+		k.count(&k.Leases)
+		if waited {
+			k.count(&k.Waited)
+		}
+	}
+}
+
+func (k *contention) counts() [6]*uint64 {
+	return [...]*uint64{&k.Commits, &k.Conflicts, &k.Retries, &k.Leased, &k.Leases, &k.Waited}
+}
+
+// seen is how much there is to judge from.
+func (k *contention) seen() uint64 { return k.Commits + k.Conflicts + k.Leased + k.Leases }
+
+// count adds one to one of k's counts.
+func (k *contention) count(n *uint64) {
+	if *n++; *n > fadeAt {
+		for _, n := range k.counts() {
+			*n /= 2
+		}
+	}
+}

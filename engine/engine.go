@@ -246,7 +246,7 @@ func (e *Engine) recover(c *Recover) {
 		for _, c := range s.agenda.ready {
 			c.place.ready = false
 		}
-		s.agenda = e.newAgenda(s)
+		s.agenda, s.contended = e.newAgenda(s), nil
 		e.enter(s.agenda, e.whole.now)
 		for _, sess := range s.sortedSessions() {
 			sess.caller, sess.link, sess.losses, sess.minTTL = nil, 0, nil, sess.ttl

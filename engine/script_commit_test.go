@@ -91,6 +91,14 @@ func (s *script) printStale(list []interlock.Stale, more bool) {
 	}
 }
 
+// showContention writes how commits and leases fare.
+func (s *script) showContention(ns interlock.Namespace) {
+	for _, k := range s.e.Contention(ns) {
+		s.printf("%q commits=%d conflicts=%d retries=%d leased=%d leases=%d waited=%d",
+			k.Pattern, k.Commits, k.Conflicts, k.Retries, k.Leased, k.Leases, k.Waited)
+	}
+}
+
 // documentText writes a document, and who wrote it.
 func documentText(d *interlock.Document, who bool) string {
 	text := fmt.Sprintf("version=%d", d.Version)

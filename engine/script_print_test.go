@@ -480,6 +480,8 @@ func (s *script) show(w *words) error {
 		for _, h := range s.e.AgentHolds(ns, w.get("agent")) {
 			s.printHolder(&h)
 		}
+	case w.has("contention"):
+		s.showContention(ns)
 	case w.has("effects"):
 		s.showEffects(ns, w)
 	case w.has("hot"):

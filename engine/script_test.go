@@ -58,7 +58,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	claim action=A holder=NAME [flow=F] [session=none] | fence=N [ttl=D] [actor=P] [id=R]
 //	        (sets out to do A, in the name of the lease with fence=N; its claimer knows it as e1, e2, ...)
 //	settle effect=eN | action=A [done [result=JSON] | unknown | undone] [reason="..."] [as=NAME] [id=R]
-//	show effects [in=STATE] [limit=N]
+//	show effects [in=STATE] [limit=N] | contention
 //	show key=K | waits | state | keys [prefix=P] | agent=A | hot
 //
 // Every command takes ns=NAMESPACE. Names of tickets, t1, t2, ..., are given in

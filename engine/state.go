@@ -45,9 +45,10 @@ type space struct {
 
 	idleNodes []*node // for reuse
 	idleKin   []*kin
-	unranked  bool     // volatile: ranks may have changed
-	heirs     []*party // volatile: those that wait with a higher priority than their own
-	lingering int      // sessions that are over and still have leases or waits
+	unranked  bool                   // volatile: ranks may have changed
+	heirs     []*party               // volatile: those that wait with a higher priority than their own
+	contended map[string]*contention // volatile: by pattern and class
+	lingering int                    // sessions that are over and still have leases or waits
 
 	agenda *agenda // volatile
 }

@@ -296,6 +296,9 @@ func (e *Engine) admit(way *request) {
 			e.firePool(p)
 		}
 	}
+	if lease == r {
+		r.noteGrant(r != e.asking)
+	}
 	if caller != nil {
 		e.effect(caller, Granted).Lease = e.handed(lease)
 	}
