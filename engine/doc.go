@@ -21,7 +21,8 @@
 // was last heard of and what progress it reported (renewals are too many to
 // write), who listens for which answer, at which key a waiter is watched (a cache,
 // see wake.go), and the priorities that waiters inherit. What is due and what is
-// left to do is kept for each namespace apart (agenda.go).
+// left to do is kept for each namespace apart (agenda.go). How commits and leases
+// fare is counted for one term (contention.go).
 //
 // A request lives through these phases, and keeps its number and its 128-bit id:
 //
