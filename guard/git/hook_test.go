@@ -19,7 +19,7 @@ func TestHeldByOthers(t *testing.T) {
 	before := r.git(r.bare, "rev-parse", "main")
 	r.commit("src/auth.ts", "2")
 	r.refused(`1 of 1 changed paths`, "main")
-	r.refused(`src/auth.ts: held by alice (exclusive, for 0s): "refactor  [31mlogin"`, "main")
+	r.refused(`src/auth.ts: held by alice (exclusive, for TIME): "refactor  [31mlogin"`, "main")
 	r.refused(`then fetch, look at what changed, and push again`, "main")
 	if r.git(r.bare, "rev-parse", "main") != before {
 		t.Error("the ref moved")
@@ -38,10 +38,10 @@ func TestHeldByOthers(t *testing.T) {
 
 	// A directory, in every mode that keeps writers out.
 	r.commit("doc/index.md", "3")
-	r.refused("doc/index.md: held by bob (exclusive, for 0s), who holds doc", "main")
+	r.refused("doc/index.md: held by bob (exclusive, for TIME), who holds doc", "main")
 	r.release(other)
 	reader := r.hold("carol", "shared", "repo:web")
-	r.refused("held by carol (shared, for 0s), who holds repo:web", "main")
+	r.refused("held by carol (shared, for TIME), who holds repo:web", "main")
 	r.release(reader)
 	intent := r.hold("dan", "intent-exclusive", "repo:web")
 	r.pushes("main")
@@ -50,7 +50,7 @@ func TestHeldByOthers(t *testing.T) {
 	// A directory that becomes a file takes away what is below it.
 	below := r.hold("erin", "exclusive", "repo:web/src/deep/a.ts")
 	r.commit("src/deep/a.ts", "", "src/deep", "now a file")
-	r.refused("src/deep: held by erin (exclusive, for 0s), who holds src/deep/a.ts", "main")
+	r.refused("src/deep: held by erin (exclusive, for TIME), who holds src/deep/a.ts", "main")
 	r.refused("src/deep/a.ts: held by erin", "main")
 	r.release(below)
 	r.pushes("main")
