@@ -50,9 +50,10 @@ func versionOf(body []byte) Version {
 type Dir struct {
 	root *os.Root
 	keep keeper
+	turn chan struct{} // has room for one: the writer among the goroutines of this process
 
-	mu   sync.Mutex // the lock among the goroutines of this process, before lockfile
-	meta *os.Root   // .interlock; nil until it is needed
+	mu   sync.Mutex
+	meta *os.Root // .interlock; nil until it is needed
 
 	// beforeRename is called by tests between the new content and its name.
 	beforeRename func() error
@@ -64,7 +65,7 @@ func Open(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{root: root, keep: keeper{bytes: MaxKeptBytes, count: MaxKept}}, nil
+	return &Dir{root: root, keep: keeper{bytes: MaxKeptBytes, count: MaxKept}, turn: make(chan struct{}, 1)}, nil
 }
 
 // Close gives the directory back.
@@ -107,6 +108,7 @@ func (d *Dir) Read(path string) (*File, error) {
 	// somewhere else.
 	if meta, err := d.open(); err == nil {
 		_ = d.keep.put(meta, f)
+		d.keep.trim(meta)
 		d.credit(meta, f, f.Version)
 	}
 	return f, nil
@@ -138,7 +140,7 @@ type Result struct {
 // Write carries out a change. When the file is not at the change's base and the two
 // changes cannot be merged, the error is a *StaleError; other refusals are an
 // *interlock.Error with CodeInvalidPath, CodeVersionRequired, CodeInvalidRequest,
-// CodeNoSuchFile, CodeTooLong or CodeBodyTooLarge. After an error of the operating
+// CodeNoSuchFile, CodeTooLong, CodeBodyTooLarge or CodeOverloaded. After an error of the operating
 // system the file has its old content or its new one, and repeating the change tells:
 // a change that is there already is a success.
 func (d *Dir) Write(ctx context.Context, c Change) (*Result, error) {
@@ -151,7 +153,7 @@ func (d *Dir) Write(ctx context.Context, c Change) (*Result, error) {
 	}
 	next := edit{Change: c, onto: c.Base}
 	for try := 1; ; try++ {
-		now, err := d.attempt(meta, &next)
+		now, err := d.attempt(ctx, meta, &next)
 		if err != nil {
 			return nil, err
 		}
@@ -194,8 +196,8 @@ func (e *edit) version() Version {
 
 // attempt writes an edit if the file is as the edit wants it. If it is not, it gives
 // the file as it is.
-func (d *Dir) attempt(meta *os.Root, e *edit) (now *File, err error) {
-	unlock, err := d.lock(meta)
+func (d *Dir) attempt(ctx context.Context, meta *os.Root, e *edit) (now *File, err error) {
+	unlock, err := d.lock(ctx, meta)
 	if err != nil {
 		return nil, err
 	}

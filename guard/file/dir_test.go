@@ -1,6 +1,7 @@
 package file
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -329,6 +330,57 @@ func TestKeptContentsAreBounded(t *testing.T) {
 	if entries, err = os.ReadDir(filepath.Join(root, ".interlock/base")); err != nil || len(entries) != 3 {
 		t.Errorf("%d contents are kept, want 3: %v", len(entries), err)
 	}
+}
+
+// Whoever reads much and writes nothing keeps no more than that.
+func TestReadersKeepNoMore(t *testing.T) {
+	root := t.TempDir()
+	d := open(t, root)
+	d.keep.bytes = 3000
+	for i := range 40 {
+		name := fmt.Sprint("f", i)
+		put(t, root, name, fmt.Sprintf("%0200d", i))
+		read(t, d, name)
+	}
+	if entries, err := os.ReadDir(filepath.Join(root, ".interlock/base")); err != nil || len(entries) > 3000/200+2 || len(entries) == 0 {
+		t.Errorf("%d contents are kept: %v", len(entries), err)
+	}
+}
+
+// A writer that waits for another process gives up with its context, and readers do
+// not wait at all.
+func TestWaitingForTheLock(t *testing.T) {
+	root := t.TempDir()
+	put(t, root, "f", "one\n")
+	d, other := open(t, root), open(t, root)
+	base := read(t, d, "f").Version
+	meta, err := other.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := other.lock(t.Context(), meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error)
+	for range 2 { // one waits for the other process, and one for that one
+		go func() {
+			_, err := d.Write(ctx, Change{Path: "f", Base: base, Body: []byte("two\n")})
+			failed <- err
+		}()
+	}
+	if f := read(t, d, "f"); string(f.Body) != "one\n" {
+		t.Errorf("read %q", f.Body)
+	}
+	cancel()
+	for range 2 {
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	}
+	unlock()
+	write(t, d, Change{Path: "f", Base: base, Body: []byte("two\n")})
 }
 
 // A crash between the new content and its name leaves the old file whole, and what it

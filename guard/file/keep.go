@@ -22,10 +22,10 @@ type keeper struct {
 	bytes int64 // of contents, at most
 	count int   // of contents, at most
 
-	// untrimmed is how much was put since the last trim; the first write of a process
-	// trims, too, since it does not know what others have put.
-	untrimmed atomic.Int64
-	trimmed   atomic.Bool
+	// fresh is how much was put since the last trim. The first content that a process
+	// puts has it trim, too, since it does not know what others have put.
+	fresh   atomic.Int64
+	trimmed atomic.Bool
 }
 
 // put keeps a file's content, or makes one that is kept the newest. Who may not read
@@ -50,7 +50,7 @@ func (k *keeper) put(meta *os.Root, f *File) error {
 	if err != nil {
 		return errors.Join(err, meta.Remove(temp))
 	}
-	k.untrimmed.Add(int64(len(f.Body)))
+	k.fresh.Add(int64(len(f.Body)) + 1)
 	return nil
 }
 
@@ -71,13 +71,14 @@ func (k *keeper) find(meta *os.Root, short Version) (list []Version, err error) 
 	return list, err
 }
 
-// trim forgets the oldest of what is kept, when there may be too much. The caller
-// holds the lock.
+// trim forgets the oldest of what is kept, when there may be too much. Two at once do
+// each other no harm.
 func (k *keeper) trim(meta *os.Root) {
-	if k.trimmed.Swap(true) && k.untrimmed.Load() < k.bytes/16 {
+	if fresh := k.fresh.Load(); fresh == 0 || fresh < k.bytes/16 && k.trimmed.Load() {
 		return
 	}
-	k.untrimmed.Store(0)
+	k.trimmed.Store(true)
+	k.fresh.Store(0)
 	for _, dir := range []string{baseName, lastName} {
 		entries, err := fs.ReadDir(meta.FS(), dir)
 		if err != nil {

@@ -1,12 +1,16 @@
 package file
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/interlockdev/interlock"
 )
 
 // What stands in .interlock:
@@ -56,27 +60,50 @@ func (d *Dir) open() (*os.Root, error) {
 	return meta, nil
 }
 
+// lockWait bounds how long a write waits for others to finish theirs, and lockPause
+// how long it waits before it looks again whether another process has.
+const (
+	lockWait  = 30 * time.Second
+	lockPause = 20 * time.Millisecond
+)
+
 // lock keeps all other writers out, of this process and of others, until unlock. The
-// operating system ends it with the process, whatever kills that.
-func (d *Dir) lock(meta *os.Root) (unlock func(), err error) {
-	d.mu.Lock()
+// operating system ends it with the process, whatever kills that; a process that is
+// stopped keeps it.
+func (d *Dir) lock(ctx context.Context, meta *os.Root) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, refuse(interlock.CodeOverloaded,
+		"another process has kept the lock of the shared directory for %v: look at who has %s/%s open, and try again", lockWait, metaName, lockName))
+	defer cancel()
+	select {
+	case d.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	f, err := meta.OpenFile(lockName, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
-		d.mu.Unlock()
+		<-d.turn
 		return nil, err
 	}
-	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		if err != unix.EINTR {
-			break
+	unlock = func() {
+		_ = f.Close() // which gives the lock back
+		<-d.turn
+	}
+	for pause := time.Millisecond; ; pause = min(2*pause, lockPause) {
+		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err {
+		case nil:
+			return unlock, nil
+		case unix.EINTR:
+			continue
+		case unix.EWOULDBLOCK:
+		default:
+			unlock()
+			return nil, fmt.Errorf("locking the directory: %w", err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			unlock()
+			return nil, context.Cause(ctx)
 		}
 	}
-	if err != nil {
-		d.mu.Unlock()
-		return nil, errors.Join(fmt.Errorf("locking the directory: %w", err), f.Close())
-	}
-	return func() {
-		f.Close()
-		d.mu.Unlock()
-	}, nil
 }
