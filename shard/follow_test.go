@@ -164,6 +164,33 @@ func TestFollowFarBehind(t *testing.T) {
 	})
 }
 
+// A follower that began with the oldest entry and falls behind what is kept is told
+// so like any other: it must not be led over a gap.
+func TestFollowOverGap(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.SnapshotBytes, c.KeepBytes = 1000, -1 })
+		let, done := make(chan struct{}), make(chan error)
+		var f follower
+		go func() {
+			done <- r.shard.Follow(r.Context(), 0, func(i interlock.Index, e interlock.Epoch, entry []byte) error {
+				<-let
+				return f.visit(i, e, entry)
+			})
+		}()
+		synctest.Wait()
+		for next := r.shard.At().Index + 1; r.shard.First() <= next || r.shard.followers.newest(next) != nil; {
+			if _, err := r.large(twoPieces); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		close(let)
+		if err := <-done; !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}) || f.wrong != "" {
+			t.Errorf("Follow: %v after entry %d, the journal begins at %d; %s", err, f.last, r.shard.First(), f.wrong)
+		}
+	})
+}
+
 type countedReads struct {
 	journal.Journal
 	n *atomic.Int32
