@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -124,26 +123,4 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 		no.status = http.StatusGatewayTimeout
 	}
 	c.refuse(no)
-}
-
-// ours reports whether a request addresses the proxy by a name of its own. A page that
-// a person opened can make the browser call 127.0.0.1, either straight (then Origin
-// or Sec-Fetch-Site shows it) or by a name that points there (then Host does).
-func (p *Proxy) ours(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		return false
-	}
-	if r.Header.Get("Origin") != "" {
-		return false
-	}
-	name := r.Host
-	if host, _, err := net.SplitHostPort(r.Host); err == nil {
-		name = host
-	}
-	name = strings.ToLower(strings.Trim(name, "[]"))
-	if name == "localhost" || p.hosts[name] || p.hosts[strings.ToLower(r.Host)] {
-		return true
-	}
-	_, err := netip.ParseAddr(name)
-	return err == nil
 }
