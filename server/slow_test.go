@@ -143,21 +143,27 @@ func TestBrokenConnectionLeavesTheLine(t *testing.T) {
 	})
 }
 
-// A paused reader of events holds up neither callers nor other readers, and is cut
-// off in the end.
+// A paused reader of events or documents holds up neither callers nor other readers,
+// and is cut off in the end.
 func TestPausedReaderBlocksNobody(t *testing.T) {
+	t.Run("events", func(t *testing.T) { pausedReader(t, "/v1/events?follow=true", `"event":"ended"`) })
+	t.Run("watch", func(t *testing.T) { pausedReader(t, "/v1/watch?values=true", "event: written") })
+}
+
+func pausedReader(t *testing.T, path, counted string) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
+		d.loose = true // what many answers look like is not the question
 		dial := d.listen()
 		paused, reading := dial(), dial()
-		const ask = "GET /v1/events?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		ask := "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n"
 		for _, conn := range []net.Conn{paused, reading} {
 			if _, err := io.WriteString(conn, ask); err != nil {
 				t.Fatal(err)
 			}
 		}
-		// It reads the header and the first event, and then no more.
-		one := make([]byte, 256)
+		// It reads of the header, and then no more.
+		one := make([]byte, 64)
 		if _, err := io.ReadFull(paused, one); err != nil {
 			t.Fatal(err)
 		}
@@ -172,14 +178,16 @@ func TestPausedReaderBlocksNobody(t *testing.T) {
 				lines <- scanner.Text()
 			}
 		}()
+		synctest.Wait() // both follow
 		const rounds = 500
 		for range rounds {
 			lease := d.acquire("a", "k")
 			d.post("/v1/leases/"+lease+"/release", `{"note":"`+strings.Repeat("x", 1000)+`"}`).want(200)
+			d.commitDoc("k", `"`+strings.Repeat("x", 1000)+`"`)
 		}
 		ended := 0
 		for ended < rounds {
-			if strings.Contains(<-lines, `"event":"ended"`) {
+			if strings.Contains(<-lines, counted) {
 				ended++
 			}
 		}
