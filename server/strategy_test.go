@@ -35,3 +35,24 @@ func TestTheBetterStrategyIsAdvised(t *testing.T) {
 		}
 	}
 }
+
+// Who conflicts often is advised to lease, where it is refused and in the listing.
+func TestContention(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		d.send(d.request("PUT", "/v1/patterns/accounts", `{"pattern":"account:{id}"}`)).want(200)
+		d.commitDoc("account:1", "0")
+		const stale = `{"agent":"ben","reads":[{"key":"account:1","absent":true}],"writes":[{"key":"account:1","put":1}]}`
+		for range 9 {
+			d.commitDoc("account:1", "0")
+			d.post("/v1/commits", stale).want(412)
+		}
+		d.post("/v1/commits", stale).want(412).says("advice.message", "account:1 changed", "10 of 20 commits by version to accounts keys", "acquire the key before")
+		d.post("/v1/commits", `{"agent":"ben","writes":[{"key":"account:1","put":1}]}`).want(200).says("advice.message", "10 of 21")
+		got := d.get("/v1/contention").want(200).is("patterns.0.pattern", "accounts").is("patterns.0.advice.action", "wait")
+		if got.num("patterns.0.commits") != 11 || got.num("patterns.0.conflicts") != 10 || got.num("patterns.0.retries") != 1 {
+			t.Error(got.raw)
+		}
+		d.get("/v1/contention", "Interlock-Namespace", "other").want(200)
+	})
+}
