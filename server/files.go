@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"github.com/interlockdev/interlock"
@@ -19,6 +20,9 @@ import (
 // maxFileCalls bounds the calls about files that are carried out at a time: each may
 // have a file in memory three times over, and a merge runs a process.
 const maxFileCalls = 16
+
+// fileWait bounds how long a call waits for one of those to end.
+const fileWait = 5 * time.Second
 
 // files are the shared directories of a server.
 type files struct {
@@ -30,13 +34,17 @@ func newFiles(dirs map[interlock.Namespace]*file.Dir) *files {
 	return &files{dirs, make(chan struct{}, maxFileCalls)}
 }
 
-// enter waits until there is room for one more call. The error is that of ctx.
+// enter waits until there is room for one more call.
 func (f *files) enter(ctx context.Context) (leave func(), err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, fileWait, &interlock.Error{
+		Code: interlock.CodeOverloaded, Message: "too many calls about files are under way: try again in a moment",
+	})
+	defer cancel()
 	select {
 	case f.free <- struct{}{}:
 		return func() { <-f.free }, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 }
 

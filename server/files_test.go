@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -118,6 +119,18 @@ func tourFiles(t *testing.T, seen *sightings) {
 			}
 		}
 	}
+	// As many calls as may be carried out at a time, which do not end.
+	for range maxFileCalls {
+		d.server.files.free <- struct{}{}
+	}
+	impatient, cancel := context.WithTimeoutCause(t.Context(), 0, &interlock.Error{Code: interlock.CodeOverloaded, Message: "busy"})
+	defer cancel()
+	for _, method := range []string{"GET", "PUT", "DELETE"} {
+		d.send(d.request(method, path, "", "If-None-Match", "*").WithContext(impatient)).want(503, "overloaded")
+	}
+	for range maxFileCalls {
+		<-d.server.files.free
+	}
 	// A directory that cannot be read.
 	if err := d.server.files.dirs[interlock.DefaultNamespace].Close(); err != nil {
 		t.Fatal(err)
@@ -129,6 +142,20 @@ func tourFiles(t *testing.T, seen *sightings) {
 	for _, method := range []string{"GET", "PUT", "DELETE"} {
 		d.send(d.request(method, path, "")).want(401, "unauthenticated")
 	}
+}
+
+// More calls about files than may be carried out at a time wait, and not for ever.
+func TestFilesAreBusy(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		_, files := withFiles(t, interlock.DefaultNamespace)
+		d := newDoor(t, files)
+		for range maxFileCalls {
+			d.server.files.free <- struct{}{}
+		}
+		d.get("/v1/files/f").want(503, "overloaded")
+		<-d.server.files.free
+		d.get("/v1/files/f").want(404, "no_such_file")
+	})
 }
 
 // The principal of a change is told, and text of agents comes out clean.

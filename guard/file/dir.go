@@ -26,6 +26,9 @@ const (
 	MinShortBytes = 12        // digits of a version that are enough to name it
 )
 
+// writeTime bounds one write, with all that it waits for.
+const writeTime = 20 * time.Second
+
 // maxTries is how often a change is tried: each time but the first because the file
 // moved between the merge and the write.
 const maxTries = 8
@@ -151,6 +154,9 @@ func (d *Dir) Write(ctx context.Context, c Change) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, writeTime, refuse(interlock.CodeOverloaded,
+		"%q could not be written within %v: try again, and look at which process keeps the lock %s/%s", c.Path, writeTime, metaName, lockName))
+	defer cancel()
 	next := edit{Change: c, onto: c.Base}
 	for try := 1; ; try++ {
 		now, err := d.attempt(ctx, meta, &next)
@@ -171,7 +177,7 @@ func (d *Dir) Write(ctx context.Context, c Change) (*Result, error) {
 		}
 		switch {
 		case ctx.Err() != nil:
-			return nil, ctx.Err()
+			return nil, context.Cause(ctx)
 		case !ok, try == maxTries:
 			return nil, d.stale(meta, &c, from, now)
 		}

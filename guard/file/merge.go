@@ -12,7 +12,7 @@ import (
 )
 
 // mergeTime bounds one merge.
-const mergeTime = 10 * time.Second
+const mergeTime = 5 * time.Second
 
 // merge joins a change with what others made of the same base. It is not ok when the
 // two are in conflict, when one of them is no text or a deletion, when the base is

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/interlockdev/interlock"
 )
 
 // What stands in .interlock:
@@ -60,20 +58,14 @@ func (d *Dir) open() (*os.Root, error) {
 	return meta, nil
 }
 
-// lockWait bounds how long a write waits for others to finish theirs, and lockPause
-// how long it waits before it looks again whether another process has.
-const (
-	lockWait  = 30 * time.Second
-	lockPause = 20 * time.Millisecond
-)
+// lockPause is how long a write waits at most before it looks again whether another
+// process has finished its own.
+const lockPause = 20 * time.Millisecond
 
 // lock keeps all other writers out, of this process and of others, until unlock. The
 // operating system ends it with the process, whatever kills that; a process that is
 // stopped keeps it.
 func (d *Dir) lock(ctx context.Context, meta *os.Root) (unlock func(), err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, refuse(interlock.CodeOverloaded,
-		"another process has kept the lock of the shared directory for %v: look at who has %s/%s open, and try again", lockWait, metaName, lockName))
-	defer cancel()
 	select {
 	case d.turn <- struct{}{}:
 	case <-ctx.Done():
