@@ -110,7 +110,10 @@ func (it *item) tell() (sentence, text string) {
 	case interlock.SizesOnly:
 		return fmt.Sprintf("It had %d bytes and has %d; they were not compared.", it.Then.Size, it.Now.Size), ""
 	case interlock.DifferenceUnknown:
-		if d.Text == "" {
+		switch {
+		case it.Now.Absent:
+			return "The version that you read is no longer kept.", ""
+		case d.Text == "":
 			return fmt.Sprintf("The version that you read is no longer kept. It has %d bytes now.", it.Now.Size), ""
 		}
 		return "The version that you read is no longer kept. It begins so now:", d.Text
@@ -120,6 +123,8 @@ func (it *item) tell() (sentence, text string) {
 		return sentence, text
 	case d.Cut:
 		return "What changed is too large to be shown.", ""
+	case it.Then.Absent && it.Now.Absent:
+		return "There was something in between.", ""
 	}
 	return "The content is the same as the one that you read.", ""
 }

@@ -61,6 +61,15 @@ func TestGolden(t *testing.T) {
 				stale(document(0, "", ""), document(57, jsonType, `[1, 2]`)),
 			}, false, Commit)
 		}},
+		{"created", func() *interlock.Packet {
+			return New([]interlock.Stale{
+				stale(document(0, "", ""), document(57, textType, "one\ntwo")),
+				stale(document(41, textType, "one\n"), document(57, "", "")),
+				stale(document(41, textType, "one\r\n"), document(57, textType, "")),
+				stale(document(41, "", ""), document(57, "", "")),
+				{Then: interlock.Document{Key: "account:42", Version: 3}, Now: document(57, "", ""), Writes: 2},
+			}, false, Commit)
+		}},
 		{"bytes", func() *interlock.Packet {
 			return New([]interlock.Stale{
 				stale(document(1, "image/png", "\x89PNG\x00"), document(2, "image/png", "\x89PNG\x00\x01\x02")),
