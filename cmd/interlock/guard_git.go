@@ -22,7 +22,7 @@ repository is a key, repo:NAME/PATH unless --key says otherwise.`,
 		Annotations: map[string]string{offline: "true", textOnly: "true"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGuardGitPreReceive(a))
+	cmd.AddCommand(newGuardGitPreReceive(a), newGuardGitLFS(a))
 	return cmd
 }
 

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/guard/git/lfs"
+	"github.com/interlockdev/interlock/server"
+)
+
+// guardLFS is the flags of guard git lfs.
+type guardLFS struct {
+	listening
+	repoKeys
+	ttl         time.Duration
+	path, users string
+	hosts       []string
+}
+
+func newGuardGitLFS(a *app) *cobra.Command {
+	var g guardLFS
+	cmd := &cobra.Command{
+		Use:   "lfs --repo NAME",
+		Short: "Keep Git LFS locks as leases",
+		Long: `Answer the locking API of Git LFS (git lfs lock, locks, unlock, and what git push asks
+before it pushes) with leases, so that a stock client is refused when it pushes a file
+that another agent holds. Nothing is kept here: a lock is a lease in the user's name,
+and what agents hold without Git LFS is locked too.
+
+A lock is over after --ttl, because nobody renews it. --force takes it from anybody.
+
+With --users a user needs a secret that "interlock credential new" made; the file has
+the lines that it printed. Without, every user name is believed, on loopback only.`,
+		Example:     `  interlock guard git lfs --repo web --path /team/web.git/info/lfs`,
+		Args:        noArgs,
+		Annotations: map[string]string{textOnly: "true"},
+		RunE:        func(cmd *cobra.Command, _ []string) error { return g.run(cmd.Context(), a) },
+	}
+	g.repoKeys.flags(cmd)
+	g.listening.flags(cmd, "127.0.0.1:7431")
+	f := cmd.Flags()
+	f.DurationVar(&g.ttl, "ttl", interlock.MaxTTL, "how long a lock lives")
+	f.StringVar(&g.path, "path", "", "the `path` that stands before /locks in requests")
+	f.StringVar(&g.users, "users", "", "`file` that says who may come in")
+	f.StringSliceVar(&g.hosts, "host", nil, "further `names` by which the guard may be addressed, such as git.example.com")
+	return cmd
+}
+
+func (g *guardLFS) run(ctx context.Context, a *app) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	if err := server.CheckListen(g.addr, g.users != "", false); err != nil {
+		return usage("--listen: it can be reached from other machines, and every user name would be believed: give --users, or listen on 127.0.0.1")
+	}
+	keys, err := g.keys()
+	if err != nil {
+		return err
+	}
+	d, err := a.door()
+	if err != nil {
+		return err
+	}
+	cfg := lfs.Config{Door: d, Keys: keys, TTL: g.ttl, Path: g.path, Hosts: g.hosts}
+	if g.users != "" {
+		if cfg.Users, err = lfs.LoadUsers(g.users); err != nil {
+			return usage("--users: %w", err)
+		}
+	}
+	h, err := lfs.New(cfg)
+	if err != nil {
+		return usage("%w", err)
+	}
+	return g.serve(ctx, a, h.Server())
+}
