@@ -5,19 +5,23 @@ import (
 )
 
 // vitalCalls are never refused for want of quota: a lease that is not renewed or not
-// given back would cost everybody more than the request.
+// given back would cost everybody more than the request, and so would an effect of
+// which is not told what became of it.
 var vitalCalls = map[string]string{
 	"/v1/sessions/{id}/heartbeat": "POST",
 	"/v1/leases/{id}/renew":       "POST",
 	"/v1/leases/{id}/release":     "POST",
 	"/v1/tickets/{id}":            "DELETE",
 	"/v1/sessions/{id}":           "DELETE",
+	"/v1/effects/{id}/done":       "POST",
+	"/v1/effects/{id}/unknown":    "POST",
+	"/v1/effects/{id}/cancel":     "POST",
 }
 
 // vitalOp names the same of the stream, and OpAttach, which counts as a heartbeat.
 func vitalOp(kind proto.OpKind) bool {
 	switch kind {
-	case proto.OpHeartbeat, proto.OpRenew, proto.OpRelease, proto.OpLeave, proto.OpClose, proto.OpAttach:
+	case proto.OpHeartbeat, proto.OpRenew, proto.OpRelease, proto.OpLeave, proto.OpClose, proto.OpAttach, proto.OpSettleEffect:
 		return true
 	}
 	return false
