@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/signal"
@@ -19,7 +20,7 @@ func newDemo(a *app) *cobra.Command {
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newDemoRace(a), newDemoAgent(a))
+	cmd.AddCommand(newDemoRace(a), newDemoStale(a), newDemoAgent(a))
 	return cmd
 }
 
@@ -40,26 +41,7 @@ meanwhile.`,
   interlock demo race --dir ./race --speed 3
   interlock demo race -o json`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.namesServer(cmd) {
-				if a.server.tls != nil {
-					return usage("demo race does not speak TLS: leave the server out, and it starts one of its own")
-				}
-				cfg.Server, cfg.Namespace, cfg.Credential = a.server.GRPC, a.server.Namespace, a.server.Credential
-			}
-			cfg.Out, cfg.JSON = a.out, a.output == "json"
-			if term.IsTerminal(int(os.Stderr.Fd())) {
-				cfg.Progress = a.err
-			}
-			// Whoever interrupts the race wants the server and the agents gone too.
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			err := demo.Race(ctx, cfg)
-			if err != nil && ctx.Err() != nil {
-				return exitWith(exitSignal+int(syscall.SIGINT), errors.New("the race was interrupted; its server and agents have ended"))
-			}
-			return err
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd, cfg, demo.Race) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&cfg.Dir, "dir", "", "an empty or new `directory` for the accounts (default: a temporary one, which stays)")
@@ -68,6 +50,52 @@ meanwhile.`,
 	flags.IntVar(&cfg.Speed, "speed", 6, "how many times faster than life")
 	flags.Uint64Var(&cfg.Seed, "seed", 1, "which minutes of the recorded requests are replayed")
 	return cmd
+}
+
+func newDemoStale(a *app) *cobra.Command {
+	var cfg demo.Config
+	cmd := &cobra.Command{
+		Use:   "stale",
+		Short: "Two agents, one account, one file: what each strategy costs",
+		Long: `One agent reads an account and a source file and thinks for six seconds; meanwhile
+another one changes both. The scene is played unguarded, under leases, by versions, and
+by additions and merges, all at once, and shown side by side: what was lost, and how
+long the agents waited and thought twice. The command fails if a strategy loses a
+change.
+
+It starts a server of its own for the time of the scene. Give --url or --grpc-addr on
+the command line to use another one; its keys begin with stale: and stay there.`,
+		Example: `  interlock demo stale
+  interlock demo stale --speed 1 -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd, cfg, demo.Stale) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&cfg.Dir, "dir", "", "an empty or new `directory` for the files (default: a temporary one, which stays)")
+	flags.IntVar(&cfg.Speed, "speed", 2, "how many times faster than life")
+	return cmd
+}
+
+// demo plays a scene.
+func (a *app) demo(cmd *cobra.Command, cfg demo.Config, play func(context.Context, demo.Config) error) error {
+	if a.namesServer(cmd) {
+		if a.server.tls != nil {
+			return usage("%s does not speak TLS: leave the server out, and it starts one of its own", cmd.CommandPath())
+		}
+		cfg.Server, cfg.Namespace, cfg.Credential = a.server.GRPC, a.server.Namespace, a.server.Credential
+	}
+	cfg.Out, cfg.JSON = a.out, a.output == "json"
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		cfg.Progress = a.err
+	}
+	// Whoever interrupts a scene wants the server and the agents gone too.
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := play(ctx, cfg)
+	if err != nil && ctx.Err() != nil {
+		return exitWith(exitSignal+int(syscall.SIGINT), errors.New("the scene was interrupted; its server and agents have ended"))
+	}
+	return err
 }
 
 // namesServer reports whether the command line itself names a server. A variable in

@@ -1,5 +1,5 @@
-// Package demo plays scenes that show what Interlock is for. Its one scene is the
-// race: fifty agents charge fees and give credits on a handful of accounts.
+// Package demo plays scenes that show what Interlock is for. In the race fifty agents
+// charge fees and give credits on a handful of accounts.
 //
 //	plan ──► uncoordinated: read the file, think, write the file
 //	   └───► under leases:  acquire the account, read, think, write with the fence,
@@ -16,8 +16,12 @@
 // (SIGSTOP) and the one that is killed (SIGKILL). The other agents are goroutines,
 // each with a session of its own.
 //
-// Package demo must never print a figure that it has not counted, and never pass
-// when its claim does not hold: Race then returns an error.
+// In the stale scene two agents change one account and one file while the other one
+// thinks, in four ways at once (stale.go): what is lost without a strategy, and what
+// each strategy costs in waiting and in thinking twice.
 //
-// Start reading at race.go.
+// Package demo must never print a figure that it has not counted, and never pass
+// when its claim does not hold: Race and Stale then return an error.
+//
+// Start reading at race.go and stale.go.
 package demo

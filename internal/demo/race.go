@@ -137,7 +137,7 @@ func Race(ctx context.Context, cfg Config) error {
 // makeDir makes the directory of a race, or checks that it is empty.
 func makeDir(dir string) (string, error) {
 	if dir == "" {
-		dir, err := os.MkdirTemp("", "interlock-race-")
+		dir, err := os.MkdirTemp("", "interlock-demo-")
 		if err != nil {
 			return "", err
 		}

@@ -67,7 +67,7 @@ var table = []rule{
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
 	{folder: "internal/bench", local: []string{".", "client"}},
 	{folder: "internal/crashtest", local: []string{"."}},
-	{folder: "internal/demo", local: []string{".", "client", "internal/launch", "internal/trace"}, remote: []string{"golang.org/x/sys/unix"}},
+	{folder: "internal/demo", local: []string{".", "client", "guard/file", "internal/launch", "internal/trace"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "internal/exampletest", local: []string{"journal", "server", "shard"}},
 	{folder: "internal/launch"},
 	{folder: "internal/layout"},
