@@ -10,166 +10,200 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// claimOrWait claims an effect. If another one does it at the moment, it waits for up
-// to wait until that is settled, and claims again: then it gets the result, or the
-// claim when it was not done. No answer is asked for twice unless something happened
-// that may have settled it.
+// claimOrWait claims an effect. If another one is about to do it, it waits for up to
+// wait until that is settled, and claims again: then it gets the result, or the claim
+// when it was not done.
 func (c *call) claimOrWait(cmd *engine.ClaimEffect, wait time.Duration) (eff engine.Effect, at interlock.At, err error) {
-	claim := func() bool {
+	claim := func() (over bool) {
 		again := *cmd // the engine owns a command once it is submitted
 		eff, at, err = c.s.shard.Do(c.r.Context(), &again)
 		return err != nil || eff.Outcome != engine.Refused || eff.Code != interlock.CodeEffectClaimed || eff.Effect == nil
 	}
-	over := claim()
-	if err == nil {
-		c.s.obs.Answered(cmd, &eff)
-	}
-	if over || wait <= 0 {
+	if claim() || wait <= 0 {
 		return eff, at, err
 	}
 	c.allow(wait)
-	changed, leave := c.s.settling.enter(c.namespace)
+	changed, leave := c.s.settling.enter(c.namespace, eff.Effect.Digest)
 	defer leave()
-	timeout := time.NewTimer(wait)
+	timeout, death := time.NewTimer(wait), time.NewTimer(wait)
 	defer timeout.Stop()
-	for {
-		// What happened before enter is seen by this look, what happens later wakes us.
-		known, err := c.isClaimed(eff.Effect.Digest)
-		if err != nil {
-			return eff, at, err
-		}
-		if known == nil {
-			if claim() {
-				return eff, at, err
-			}
-			known = eff.Effect
-		}
-		// A claim that nobody keeps alive dies without an event.
-		death := (<-chan time.Time)(nil)
-		if known.ExpiresIn > 0 {
-			timer := time.NewTimer(known.ExpiresIn + time.Millisecond)
-			defer timer.Stop()
-			death = timer.C
+	defer death.Stop()
+	// The first claim in the loop sees what happened before enter; what happens later
+	// wakes us.
+	for !claim() {
+		death.Stop()
+		if left := eff.Effect.ExpiresIn; left > 0 {
+			death.Reset(left) // a claim that nothing keeps alive dies without an event
 		}
 		select {
 		case <-changed:
-		case <-death:
+		case <-death.C:
 		case <-timeout.C:
 			return eff, at, nil
 		case <-c.s.draining:
-			return eff, at, nil
-		case <-c.s.shard.Failed():
 			return eff, at, nil
 		case <-c.r.Context().Done():
 			return eff, at, c.r.Context().Err()
 		}
 	}
+	return eff, at, err
 }
 
-// isClaimed gives an effect if somebody is about to do it still.
-func (c *call) isClaimed(digest [32]byte) (known *interlock.Effect, err error) {
-	_, err = c.s.shard.Read(c.r.Context(), c.namespace, func(e *engine.Engine, _ engine.Time) {
-		if x, ok := e.Effect(c.namespace, digest); ok && x.State == interlock.EffectClaimed {
-			known = &x
-		}
-	})
-	return known, err
-}
-
-// settling wakes those who wait for an effect to be settled, when one of their
-// namespace was, or when a lease or a session ended with which a claim may have died.
-// It follows the journal once for all of them, and only while somebody waits.
+// settling wakes those who wait for an effect to be settled. It follows the journal
+// once for all of them, and only while somebody waits. The events do not say which
+// effect is settled, nor that a claim died with its lease or its session; so after
+// those that may have settled one it looks at all that are waited for, and however
+// many such events there are, there is one look at a time.
 type settling struct {
-	follow func(context.Context, interlock.Index, func(interlock.Index, interlock.Epoch, []byte) error) error
-	at     func() interlock.At
+	shard Shard
 
 	mu      sync.Mutex
-	waiting map[interlock.Namespace]map[chan struct{}]struct{}
-	stop    context.CancelFunc // of the follower; nil when there is none
+	waiting map[interlock.Namespace]map[[32]byte]map[chan struct{}]struct{}
+	touched map[interlock.Namespace]bool // where one may have been settled
+	stop    context.CancelFunc           // ends the following; nil when nobody waits
 }
 
 func newSettling(s Shard) *settling {
-	return &settling{follow: s.Follow, at: s.At, waiting: map[interlock.Namespace]map[chan struct{}]struct{}{}}
+	return &settling{
+		shard:   s,
+		waiting: map[interlock.Namespace]map[[32]byte]map[chan struct{}]struct{}{},
+		touched: map[interlock.Namespace]bool{},
+	}
 }
 
-// enter makes changed receive a value after each change from now on; several may come
-// as one.
-func (s *settling) enter(ns interlock.Namespace) (changed <-chan struct{}, leave func()) {
+// enter makes changed receive a value when an effect is not claimed any more, from now
+// on.
+func (s *settling) enter(ns interlock.Namespace, digest [32]byte) (changed <-chan struct{}, leave func()) {
 	wake := make(chan struct{}, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting[ns] == nil {
-		s.waiting[ns] = map[chan struct{}]struct{}{}
+		s.waiting[ns] = map[[32]byte]map[chan struct{}]struct{}{}
 	}
-	s.waiting[ns][wake] = struct{}{}
+	if s.waiting[ns][digest] == nil {
+		s.waiting[ns][digest] = map[chan struct{}]struct{}{}
+	}
+	s.waiting[ns][digest][wake] = struct{}{}
 	if s.stop == nil {
-		ctx, stop := context.WithCancel(context.Background())
-		s.stop = stop
-		go s.run(ctx, s.at().Index+1)
+		var ctx context.Context
+		ctx, s.stop = context.WithCancel(context.Background())
+		kick := make(chan struct{}, 1)
+		go s.follow(ctx, s.shard.At().Index+1, kick)
+		go s.look(ctx, kick)
 	}
-	return wake, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if delete(s.waiting[ns], wake); len(s.waiting[ns]) == 0 {
-			delete(s.waiting, ns)
-		}
-		if len(s.waiting) == 0 && s.stop != nil {
-			s.stop()
-			s.stop = nil
-		}
+	return wake, func() { s.leave(ns, digest, wake) }
+}
+
+func (s *settling) leave(ns interlock.Namespace, digest [32]byte, wake chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(s.waiting[ns][digest], wake); len(s.waiting[ns][digest]) == 0 {
+		delete(s.waiting[ns], digest)
+	}
+	if len(s.waiting[ns]) == 0 {
+		delete(s.waiting, ns)
+	}
+	if len(s.waiting) == 0 {
+		s.stop()
+		s.stop = nil
 	}
 }
 
-// run follows the journal from an index on until nobody waits any more, or the shard
-// ends. If it falls behind what is kept, everybody looks for himself, and it goes on
-// from the newest.
-func (s *settling) run(ctx context.Context, from interlock.Index) {
+// follow reads the journal from an index on, and says where to look. When it falls
+// behind what is kept it goes on from the newest. When the shard ends, those who wait
+// find that out by themselves.
+func (s *settling) follow(ctx context.Context, from interlock.Index, kick chan<- struct{}) {
 	for {
-		err := s.follow(ctx, from, func(_ interlock.Index, _ interlock.Epoch, entry []byte) error {
+		err := s.shard.Follow(ctx, from, func(_ interlock.Index, _ interlock.Epoch, entry []byte) error {
 			return engine.DecodeEntry(entry, func(ev *engine.Event) error {
 				switch ev.Kind {
 				case engine.EvEffect, engine.EvEnded, engine.EvSessionEnded:
-					s.wake(ev.Namespace)
+					s.touch(ev.Namespace, kick)
 				}
 				return nil
 			})
 		})
-		from = s.at().Index + 1
-		s.wakeAll()
-		if ctx.Err() != nil {
-			return
-		}
+		from = s.shard.At().Index + 1
+		s.touchAll(kick)
 		if !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if ctx.Err() == nil {
-				s.stop()
-				s.stop = nil
-			}
 			return
 		}
 	}
 }
 
-func (s *settling) wake(ns interlock.Namespace) {
+func (s *settling) touch(ns interlock.Namespace, kick chan<- struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wakeEach(ns)
+	if s.waiting[ns] != nil {
+		s.touched[ns] = true
+		signal(kick)
+	}
 }
 
-func (s *settling) wakeAll() {
+func (s *settling) touchAll(kick chan<- struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ns := range s.waiting {
-		s.wakeEach(ns)
+		s.touched[ns] = true
+	}
+	signal(kick)
+}
+
+// look looks at what is waited for where one may have been settled, and wakes those
+// who waited for what is.
+func (s *settling) look(ctx context.Context, kick <-chan struct{}) {
+	for {
+		select {
+		case <-kick:
+		case <-ctx.Done():
+			return
+		}
+		for ns, digests := range s.toLookAt() {
+			var over [][32]byte
+			_, err := s.shard.Read(ctx, ns, func(e *engine.Engine, _ engine.Time) {
+				for _, digest := range digests {
+					if x, known := e.Effect(ns, digest); !known || x.State != interlock.EffectClaimed {
+						over = append(over, digest)
+					}
+				}
+			})
+			if err != nil {
+				over = digests // they ask, and are told
+			}
+			s.wake(ns, over)
+		}
 	}
 }
 
-func (s *settling) wakeEach(ns interlock.Namespace) {
-	for wake := range s.waiting[ns] {
-		select {
-		case wake <- struct{}{}:
-		default:
+// toLookAt gives what is waited for where one may have been settled since it was asked
+// last.
+func (s *settling) toLookAt() map[interlock.Namespace][][32]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := map[interlock.Namespace][][32]byte{}
+	for ns := range s.touched {
+		for digest := range s.waiting[ns] {
+			list[ns] = append(list[ns], digest)
 		}
+	}
+	clear(s.touched)
+	return list
+}
+
+func (s *settling) wake(ns interlock.Namespace, digests [][32]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, digest := range digests {
+		for wake := range s.waiting[ns][digest] {
+			signal(wake)
+		}
+	}
+}
+
+// signal leaves a value in a channel, unless one lies there still.
+func signal(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
 	}
 }
