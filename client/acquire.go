@@ -56,19 +56,29 @@ func (c *Client) obtain(ctx context.Context, queued func(interlock.Ticket, []int
 
 // insist carries out an operation that may stand in line, and asks again while
 // nobody but the server is in the way.
-func (c *Client) insist(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call) (*grant, error) {
+func (c *Client) insist(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call) (g *grant, err error) {
+	err = c.again(ctx, askAgain, func() (err error) {
+		g, err = c.attempt(ctx, prepare(), queued)
+		return err
+	})
+	return g, err
+}
+
+// again does something until the error is not one for which it is to be done again,
+// pacing itself.
+func (c *Client) again(ctx context.Context, retry func(error) bool, do func() error) error {
 	var began time.Time
 	pace := Backoff{Most: reconnectMost}
 	for {
-		g, err := c.attempt(ctx, prepare(), queued)
-		if err == nil || !askAgain(err) {
-			return g, err
+		err := do()
+		if err == nil || !retry(err) {
+			return err
 		}
 		if began.IsZero() {
 			began = time.Now()
 		}
 		if c.cfg.RetryFor > 0 && time.Since(began) >= c.cfg.RetryFor {
-			return nil, err
+			return err
 		}
 		if err == errLeaving {
 			continue
@@ -78,7 +88,7 @@ func (c *Client) insist(ctx context.Context, queued func(interlock.Ticket, []int
 			estimate = refusal.Advice.RetryAfter
 		}
 		if cause := pace.Wait(ctx, estimate); cause != nil {
-			return nil, fmt.Errorf("%w (%w)", err, cause)
+			return fmt.Errorf("%w (%w)", err, cause)
 		}
 	}
 }
@@ -86,7 +96,7 @@ func (c *Client) insist(ctx context.Context, queued func(interlock.Ticket, []int
 // askAgain says whether an acquire that failed so is asked again here: nothing
 // came of it, and nobody but the server was in the way.
 func askAgain(err error) bool {
-	if err == errLeaving {
+	if err == errLeaving || serverBusy(err) {
 		return true
 	}
 	refusal, ok := errors.AsType[*interlock.Error](err)
@@ -94,10 +104,22 @@ func askAgain(err error) bool {
 		return false
 	}
 	switch refusal.Code {
-	case interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeNotOwner:
-		return true
 	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeOfferLapsed, interlock.CodeUnknownTicket, interlock.CodeUnknownLease:
 		// It was granted while the connection was broken, and has ended since.
+		return true
+	}
+	return false
+}
+
+// serverBusy says whether a server that is shutting down, or has too much to do, has
+// refused for that.
+func serverBusy(err error) bool {
+	refusal, ok := errors.AsType[*interlock.Error](err)
+	if !ok {
+		return false
+	}
+	switch refusal.Code {
+	case interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeNotOwner:
 		return true
 	}
 	return false

@@ -44,12 +44,18 @@ type Committed struct {
 
 // Commit carries out a set of changes. It happens once, also when the connection
 // breaks meanwhile. With CodeOutcomeUnknown ctx ended before the answer came, or the
-// session did: read before you commit again.
+// session did: read before you commit again. A server that is shutting down or has too
+// much to do is asked again, as by Acquire.
 func (c *Client) Commit(ctx context.Context, req Commit) (*Committed, error) {
-	k := c.newCall(proto.OpCommit)
-	k.op.Flow, k.op.AsOf, k.op.Note = c.flow(ctx, req.Flow), req.AsOf, req.Note
-	k.op.Commit = &proto.Commit{Reads: slices.Clone(req.Reads), Writes: cloneWrites(req.Writes), Leases: slices.Clone(req.Leases)}
-	got, err := c.do(ctx, k, "the commit")
+	flow := c.flow(ctx, req.Flow)
+	var got *found
+	err := c.again(ctx, serverBusy, func() (err error) {
+		k := c.newCall(proto.OpCommit)
+		k.op.Flow, k.op.AsOf, k.op.Note = flow, req.AsOf, req.Note
+		k.op.Commit = &proto.Commit{Reads: slices.Clone(req.Reads), Writes: cloneWrites(req.Writes), Leases: slices.Clone(req.Leases)}
+		got, err = c.do(ctx, k, "the commit")
+		return err
+	})
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeStale && got != nil {
 		stale := &StaleError{Refusal: refusal, Packet: interlock.Packet{Message: refusal.Message}}
 		if got.Packet != nil {
@@ -65,6 +71,15 @@ func (c *Client) Commit(ctx context.Context, req Commit) (*Committed, error) {
 		done.Advice = *got.Advice
 	}
 	return done, nil
+}
+
+// Commit is Client.Commit in the name of the lease, by its flow.
+func (l *Lease) Commit(ctx context.Context, req Commit) (*Committed, error) {
+	req.Leases = append(slices.Clone(req.Leases), l.ID())
+	if req.Flow == "" {
+		req.Flow = l.Flow()
+	}
+	return l.g.c.Commit(ctx, req)
 }
 
 // StaleError says that what a commit is based on has changed, so that nothing was

@@ -101,9 +101,11 @@ var stateScenarios = []scenario{
 	{"a commit in the name of a lease carries its fence", func(t *testing.T, s *stage) {
 		c := s.client("a")
 		lease := s.acquire(c, exclusively("k"))
-		s.commit(c, client.Commit{Leases: []interlock.LeaseID{lease.ID()}, Writes: []interlock.Write{client.Put("k/part", []byte("1"))}})
-		if doc := s.document(c, "k/part"); doc.Fence != lease.Fence() {
-			t.Errorf("fence %d instead of %d", doc.Fence, lease.Fence())
+		if _, err := lease.Commit(s.ctx, writing(client.Put("k/part", []byte("1")))); err != nil {
+			t.Fatal(err)
+		}
+		if doc := s.document(c, "k/part"); doc.Fence != lease.Fence() || doc.Flow != lease.Flow() {
+			t.Errorf("by the lease with fence %d: %+v", lease.Fence(), doc)
 		}
 		s.release(lease, "")
 		_, err := c.Commit(s.ctx, client.Commit{Leases: []interlock.LeaseID{lease.ID()}, Writes: []interlock.Write{client.Put("k/part", []byte("2"))}})
@@ -242,6 +244,63 @@ var stateScenarios = []scenario{
 			}
 		}
 	}},
+}
+
+// A server that goes away while it is asked is asked again when it is back.
+func TestCommitsOverARestart(t *testing.T) {
+	crowd(t, func(s *stage) {
+		c := s.client("a")
+		s.commit(c, writing(client.Add("n", 1)))
+		s.w.srv.Drain()
+		if err := s.w.shard.Drain(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 2)
+		go func() {
+			_, err := c.Commit(s.ctx, writing(client.Add("n", 1)))
+			done <- err
+		}()
+		go func() {
+			_, err := c.Do(s.ctx, charge(1), doing("ch_1", nil))
+			done <- err
+		}()
+		synctest.Wait()
+		if len(done) > 0 {
+			t.Errorf("it was done while the server shut down: %v", <-done)
+		}
+		s.w.restart()
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if doc := s.document(c, "n"); string(doc.Body) != "2" {
+			t.Errorf("n is %s", doc.Body)
+		}
+	})
+}
+
+// Whoever meets others often is told the better strategy, and the figures say why.
+func TestAdviceOnStrategy(t *testing.T) {
+	crowd(t, func(s *stage) {
+		a, b := s.client("a"), s.client("b")
+		s.pattern(interlock.Pattern{Name: "accounts", Shape: "account:{id}"})
+		var advised *client.Committed
+		for i := range 30 {
+			old := s.document(a, "account:1")
+			advised = s.commit(a, client.Commit{Reads: client.Seen(old), Writes: []interlock.Write{client.Put("account:1", []byte(fmt.Sprint(i)))}})
+			if _, err := b.Commit(s.ctx, client.Commit{Reads: client.Seen(old), Writes: []interlock.Write{client.Delete("account:1")}}); !isCode(err, interlock.CodeStale) {
+				t.Fatalf("got %v", err)
+			}
+		}
+		if !strings.Contains(advised.Advice.Message, "acquire") {
+			t.Errorf("advised %+v", advised.Advice)
+		}
+		list, err := a.Contention(s.ctx)
+		if err != nil || len(list) != 1 || list[0].Pattern != "accounts" || list[0].Conflicts != 30 || list[0].Commits != 30 || list[0].Advice == nil {
+			t.Errorf("figures %+v, %v", list, err)
+		}
+	})
 }
 
 // A commit whose answer is lost happens once, and its client learns what it did.

@@ -193,11 +193,16 @@ func (c *Client) claim(ctx context.Context, a Action, undertakes bool) (effect i
 			return effect, false, &interlock.Error{Code: interlock.CodeInvalidRequest, Message: "the action: arguments: " + err.Error()}
 		}
 	}
-	k := c.newCall(proto.OpClaimEffect)
-	k.undertakes = undertakes
-	k.op.Flow, k.op.ID = c.flow(ctx, a.Flow), a.Lease
-	k.op.Effect = &proto.EffectOp{Tool: a.Tool, Target: a.Target, Arguments: arguments}
-	got, err := c.do(ctx, k, "the claim to "+a.Tool)
+	flow := c.flow(ctx, a.Flow)
+	var got *found
+	err = c.again(ctx, serverBusy, func() (err error) {
+		k := c.newCall(proto.OpClaimEffect)
+		k.undertakes = undertakes
+		k.op.Flow, k.op.ID = flow, a.Lease
+		k.op.Effect = &proto.EffectOp{Tool: a.Tool, Target: a.Target, Arguments: arguments}
+		got, err = c.do(ctx, k, "the claim to "+a.Tool)
+		return err
+	})
 	mine = got != nil && got.mine
 	effect, err = effectOf(got, err)
 	return effect, mine, err

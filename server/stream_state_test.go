@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/proto"
@@ -214,4 +215,37 @@ func TestLargeDocuments(t *testing.T) {
 	f.send(commitOp(1, 8, nil, putOf("k4", "1")), readOp(300, true, append(keys, "k4")...))
 	f.want(8, proto.Done, "")
 	f.want(300, proto.Refused, interlock.CodeBodyTooLarge)
+}
+
+// Who asks for more than it reads is not listened to, so that its answers do not pile
+// up; when it reads again, all are answered.
+func TestReadsOfWhoDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newStreamDoor(t, server.StreamConfig{})
+		f := d.dial()
+		f.open(1)
+		for i := range 4 {
+			f.send(commitOp(1, uint64(3+i), nil, interlock.Write{
+				Key: interlock.Key(fmt.Sprint("k", i)), Op: interlock.Put, ContentType: "text/plain", Body: make([]byte, interlock.MaxDocumentBytes),
+			}))
+			f.want(uint64(3+i), proto.Done, "")
+		}
+		const many = 100
+		sent := make(chan uint64, many)
+		go func() {
+			for seq := uint64(100); seq < 100+many; seq++ {
+				if err := f.link.Send(&proto.ClientFrame{Ops: []proto.Op{readOp(seq, true, "k0", "k1", "k2", "k3")}}); err != nil {
+					t.Error(err)
+				}
+				sent <- seq
+			}
+		}()
+		synctest.Wait()
+		if n := len(sent); n < 4 || n > 12 {
+			t.Errorf("%d questions of 4 MiB were taken", n)
+		}
+		for seq := uint64(100); seq < 100+many; seq++ {
+			f.want(seq, proto.Done, "")
+		}
+	})
 }
