@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -112,7 +114,10 @@ func (p *preReceive) run(ctx context.Context, a *app) error {
 	}
 	err = hook.Check(ctx, a.in)
 	if refused, ok := errors.AsType[*git.RefusedError](err); ok {
-		return exitWith(exitForCode(refused.Code), err)
+		for line := range strings.Lines(refused.Text) {
+			fmt.Fprintln(a.err, strings.TrimSuffix(line, "\n"))
+		}
+		return exitWith(exitForCode(refused.Code), nil)
 	}
 	if errors.Is(err, door.ErrUnreachable) {
 		if p.failOpen {

@@ -96,7 +96,7 @@ func (h *Hook) shown(ctx context.Context) (fences []interlock.Fence, err error) 
 		}
 		lease, err := h.Door.Lease(ctx, id)
 		if said, ok := errors.AsType[*door.Refusal](err); ok {
-			return nil, &RefusedError{said.Code, fmt.Sprintf("the lease that you showed does not count: %s\nDo not push what you made under it: acquire again, fetch, and decide again.", said.Detail)}
+			return nil, &RefusedError{said.Code, fmt.Sprintf("the lease that you showed does not count: %s.\nDo not push what you made under it: acquire again, fetch, and decide again.", said.Detail)}
 		}
 		if err != nil {
 			return nil, err
@@ -248,9 +248,9 @@ func (h *Hook) refusal(findings []finding, of int) error {
 		b.WriteString("Rename what cannot be guarded.")
 	case held > 0:
 		code = interlock.CodeHeld
-		b.WriteString("Do not push around them: wait until they are released (interlock run KEY -- git push ... waits in line), then fetch, look at what changed, and push again.")
+		b.WriteString("Do not push around them: stand in line for them (interlock lock KEY --wait 10m), then fetch,\nlook at what changed, and push with that lease: git push -o interlock-lease=l_...")
 	default:
-		b.WriteString("Acquire the paths, or a directory above them, fetch, and push with the lease: git push -o interlock-lease=l_...")
+		b.WriteString("Acquire the paths, or a directory above them, fetch, and push with that lease:\ngit push -o interlock-lease=l_...")
 	}
 	return &RefusedError{code, b.String()}
 }

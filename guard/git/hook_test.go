@@ -20,7 +20,7 @@ func TestHeldByOthers(t *testing.T) {
 	r.commit("src/auth.ts", "2")
 	r.refused(`1 of 1 changed paths`, "main")
 	r.refused(`src/auth.ts: held by alice (exclusive, for TIME): "refactor  [31mlogin"`, "main")
-	r.refused(`then fetch, look at what changed, and push again`, "main")
+	r.refused(`look at what changed, and push with that lease`, "main")
 	if r.git(r.bare, "rev-parse", "main") != before {
 		t.Error("the ref moved")
 	}

@@ -59,9 +59,10 @@ var table = []rule{
 	{folder: "guard/postgres"},
 	{folder: "guard/door", local: []string{"."}},
 	{folder: "guard/file", local: []string{".", "internal/packet"}, remote: []string{"golang.org/x/sys/unix"}},
-	{folder: "guard/git", local: []string{".", "guard/door"}},
+	{folder: "guard/git", local: []string{".", "guard/door", "guard/page"}},
+	{folder: "guard/page"},
 	{folder: "guard/signed", local: []string{"."}},
-	{folder: "guard/proxy", local: []string{".", "guard/door"}},
+	{folder: "guard/proxy", local: []string{".", "guard/door", "guard/page"}},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client", "guard/signed"}},
 
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
