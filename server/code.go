@@ -61,8 +61,8 @@ var codes = map[interlock.Code]codeInfo{
 		"shorten what the message names",
 	},
 	interlock.CodeBodyTooLarge: {
-		413, "The body is too large", interlock.ActStop, 0,
-		"send no more than the message allows",
+		413, "Too much at once", interlock.ActStop, 0,
+		"send, or ask for, no more than the message allows",
 	},
 	interlock.CodeUnsupported: {
 		400, "Not supported by this version", interlock.ActStop, 0,

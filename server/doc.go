@@ -11,14 +11,15 @@
 // buffers, and nothing here decides who may hold what.
 //
 // What this package must never do: answer from state of its own, show one
-// tenant anything of another, put the id of a lease, ticket or session into a
+// tenant anything of another, put the id of a lease, ticket, session or effect into a
 // log, a metric, an event or somebody else's answer, use a key or an agent's
 // name as the label of a metric, pass text of agents on without removing its
 // control characters (text.go), or let a slow reader hold up anybody else.
 //
 // Start reading at server.go, then route.go (which path is what), request_lease.go
 // (what can be asked for), lease.go and line.go (the life of a lease, and of a wait
-// for one, over HTTP), problem.go (how a refusal looks) and advice.go (what it tells
-// the reader to do next). openapi.json describes the HTTP door; a test holds it
+// for one, over HTTP), commit.go and effect.go (guarded state and what is done once),
+// events.go and watch.go (the journal as a stream), problem.go (how a refusal looks)
+// and advice.go (what it tells the reader to do next). openapi.json describes the HTTP door; a test holds it
 // equal to what is answered.
 package server

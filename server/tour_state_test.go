@@ -101,6 +101,15 @@ func tourState(d *door) {
 		d.Error(h.raw)
 	}
 	d.get("/v1/contention").want(200)
+	large, names := strings.Repeat("x", interlock.MaxDocumentBytes), "/v1/state?values=true"
+	for _, key := range []string{"l:1", "l:2", "l:3", "l:4", "l:5"} {
+		d.send(d.request("PUT", "/v1/state/"+key, large, "Content-Type", "text/plain")).want(200)
+		names += "&key=" + key
+	}
+	d.get(names).want(413, "body_too_large")
+	if page := d.get("/v1/state?prefix=l:&values=true").want(200); page.str("cursor") == "" || page.at("documents.4") != nil {
+		d.Error("a page has more than fits")
+	}
 	tourShown(d, "Contended", func(j *jsonOut) {
 		writeContended(j, &interlock.Contention{Pattern: "account", Commits: 10, Conflicts: 10})
 	})
