@@ -42,8 +42,8 @@ func (e *Engine) acquire(c *Acquire) {
 		return
 	}
 	space := e.spaces[c.Namespace]
-	if v := space.version(); c.AsOf > v {
-		e.refuse(interlock.CodeFutureVersion, futureWords(c.AsOf, v))
+	if problem := e.strangeMoment(c.AsOf, space.version()); problem != "" {
+		e.refuse(interlock.CodeFutureVersion, problem)
 		return
 	}
 	space.bound(c, sess == nil)

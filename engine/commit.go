@@ -62,8 +62,8 @@ func (e *Engine) admitCommit(c *Commit, s *space, leases []*request) *refusal {
 			return &refusal{code: interlock.CodeFutureVersion, key: c.Reads[i].Key, message: futureWords(v, s.docs.version)}
 		}
 	}
-	if c.AsOf > s.docs.version {
-		return &refusal{code: interlock.CodeFutureVersion, message: futureWords(c.AsOf, s.docs.version)}
+	if problem := e.strangeMoment(c.AsOf, s.docs.version); problem != "" {
+		return &refusal{code: interlock.CodeFutureVersion, message: problem}
 	}
 	policies := make([]*policy, len(c.Writes))
 	for i := range c.Writes {
@@ -104,7 +104,7 @@ func (e *Engine) write(c *Commit, sess *session, leases []*request, list []made)
 	s := e.spaces[c.Namespace]
 	version := s.docs.version
 	if len(c.Writes) > 0 {
-		version++
+		version = max(version, e.base) + 1
 	}
 	claims := make([]interlock.Claim, len(c.Writes))
 	for i := range c.Writes {

@@ -12,10 +12,11 @@ import (
 type Engine struct {
 	last   Time // of the last event
 	epoch  interlock.Epoch
-	fence  interlock.Fence // the highest given out
-	num    uint64          // the highest number of a request
-	snum   uint64          // the highest number of a session
-	writes uint64          // leases that could write and have ended
+	fence  interlock.Fence   // the highest given out
+	base   interlock.Version // the versions of new commits are above it
+	num    uint64            // the highest number of a request
+	snum   uint64            // the highest number of a session
+	writes uint64            // leases that could write and have ended
 	spaces map[interlock.Namespace]*space
 	byNum  map[uint64]*session
 
@@ -237,7 +238,13 @@ func (e *Engine) Counts() (c Counts) {
 // recover begins a term: see Recover.
 func (e *Engine) recover(c *Recover) {
 	e.enter(&e.whole, e.newest) // no term begins before what an earlier one has seen
-	e.ev = Event{Kind: EvOpened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump)}
+	e.ev = Event{Kind: EvOpened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump), Version: e.base}
+	if c.FenceJump > 0 {
+		for _, s := range e.sorted() {
+			e.ev.Version = max(e.ev.Version, s.docs.version)
+		}
+		e.ev.Version += interlock.Version(c.FenceJump)
+	}
 	e.emit(&e.ev)
 	e.reply(Done)
 	e.began, e.live, e.lowSpace, e.draining = e.now, true, false, false

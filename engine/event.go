@@ -12,7 +12,7 @@ type EventKind uint8
 
 const (
 	// EvOpened: an owner's term begins. Epoch, and Fence: the highest given out or
-	// skipped so far.
+	// skipped so far; Version: likewise, of all namespaces, if any were skipped.
 	EvOpened EventKind = 1
 	// EvSessionOpened: Session, ID, Agent, TTL; in a snapshot Acked, the floor of its
 	// numbered commands.
@@ -78,7 +78,8 @@ const (
 
 	// The kinds from here on stand in snapshots only.
 
-	// EvCounters: Num, Session, Fence are the highest ones given out; Epoch; Writes.
+	// EvCounters: Num, Session, Fence are the highest ones given out; Version, as in
+	// EvOpened; Epoch; Writes.
 	EvCounters EventKind = 64
 	// EvTomb: a lease or ticket that is over and still remembered. Num, Fence, Reason;
 	// Cycle, or Actor and Outcome, or Base and BaseID, as at its end.

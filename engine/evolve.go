@@ -25,7 +25,7 @@ func (e *Engine) evolve(ev *Event) error {
 	e.last = max(e.last, ev.At)
 	switch ev.Kind {
 	case EvOpened:
-		e.epoch, e.fence = ev.Epoch, max(e.fence, ev.Fence)
+		e.epoch, e.fence, e.base = ev.Epoch, max(e.fence, ev.Fence), max(e.base, ev.Version)
 	case EvSessionOpened:
 		err = e.evolveSession(ev)
 	case EvSessionEnded:
@@ -49,7 +49,7 @@ func (e *Engine) evolve(ev *Event) error {
 	case EvAnswered:
 	case EvCounters:
 		e.num, e.snum, e.fence, e.epoch = ev.Num, ev.Session, ev.Fence, ev.Epoch
-		e.writes = ev.Writes
+		e.writes, e.base = ev.Writes, ev.Version
 		return nil
 	case EvNoted:
 		if len(ev.Claims) != 1 {

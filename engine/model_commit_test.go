@@ -31,6 +31,13 @@ func (m *model) version(ns interlock.Namespace) (v interlock.Version) {
 	return v
 }
 
+// readable reports whether somebody can have read as of a version. After a jump only
+// those since can be told from those that were given out elsewhere.
+func (m *model) readable(asOf interlock.Version, ns interlock.Namespace) bool {
+	last := m.version(ns)
+	return asOf <= last && (asOf == 0 || last <= m.base || asOf > m.base)
+}
+
 // document is what stood at a key with a version of the namespace.
 func (m *model) document(ns interlock.Namespace, key interlock.Key, v interlock.Version) interlock.Document {
 	doc := interlock.Document{Key: key, Absent: true}
@@ -114,7 +121,7 @@ func (m *model) expectCommit(c *engine.Commit) answer {
 	}
 	version := m.version(c.Namespace)
 	if len(c.Writes) > 0 {
-		version++
+		version = max(version, m.base) + 1
 	}
 	return m.expectCommitted(c, version)
 }
@@ -188,7 +195,7 @@ func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 		}
 		reads = append(reads, r.Key)
 	}
-	if c.AsOf > m.version(c.Namespace) {
+	if !m.readable(c.AsOf, c.Namespace) {
 		codes = append(codes, interlock.CodeFutureVersion)
 	}
 	for _, w := range c.Writes {
@@ -423,7 +430,7 @@ func (m *model) permitWritten(cmd engine.Command, ev *engine.Event) error {
 	c = m.spelledCommit(c)
 	if m.committing == 0 {
 		m.outcome, _ = m.outcomes(c)
-		m.committing = m.version(c.Namespace) + 1
+		m.committing = max(m.version(c.Namespace), m.base) + 1
 	}
 	i := slices.IndexFunc(c.Writes, func(w interlock.Write) bool { return w.Key == ev.Claims[0].Key })
 	if i < 0 || len(m.outcome) != len(c.Writes) {

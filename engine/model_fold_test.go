@@ -12,7 +12,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	m.events++
 	switch ev.Kind {
 	case engine.EvOpened:
-		m.epoch, m.fence = ev.Epoch, ev.Fence
+		m.epoch, m.fence, m.base = ev.Epoch, ev.Fence, ev.Version
 	case engine.EvSessionOpened:
 		open := cmd.(*engine.OpenSession)
 		s := &session{num: ev.Session, ns: open.Namespace, id: open.ID, agent: open.Agent, ttl: open.TTL, beat: at(m.now)}

@@ -94,7 +94,7 @@ func (m *model) wrongWith(c *engine.Acquire) (codes []interlock.Code) {
 		out(c.LockDelay, interlock.MaxLockDelay) || out(c.MaxWait, interlock.MaxMaxWait) {
 		codes = append(codes, interlock.CodeInvalidTTL)
 	}
-	if c.AsOf > m.version(c.Namespace) {
+	if !m.readable(c.AsOf, c.Namespace) {
 		codes = append(codes, interlock.CodeFutureVersion)
 	}
 	if c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority {

@@ -28,6 +28,12 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 			return fmt.Errorf("want epoch %d, got %d", rec.Epoch, ev.Epoch)
 		case ev.Fence < m.fence+interlock.Fence(rec.FenceJump):
 			return fmt.Errorf("fences must be above %d after a jump of %d, got %d", m.fence, rec.FenceJump, ev.Fence)
+		case ev.Version < m.base || rec.FenceJump == 0 && ev.Version != m.base:
+			return fmt.Errorf("versions must be above %d as before, got %d", m.base, ev.Version)
+		case slices.ContainsFunc(m.written, func(w written) bool {
+			return rec.FenceJump > 0 && ev.Version < w.doc.Version+interlock.Version(rec.FenceJump)
+		}):
+			return fmt.Errorf("versions must jump by %d above all that were given out, got %d", rec.FenceJump, ev.Version)
 		}
 	case engine.EvSessionOpened:
 		open, ok := cmd.(*engine.OpenSession)

@@ -277,6 +277,7 @@ type model struct {
 	events   int              // how many there were
 	fence    interlock.Fence
 	epoch    interlock.Epoch
+	base     interlock.Version // new versions are above it
 }
 
 func (m *model) sessionByID(ns interlock.Namespace, id interlock.SessionID) *session {

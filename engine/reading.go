@@ -110,6 +110,21 @@ func futureWords(v, last interlock.Version) string {
 	return fmt.Sprintf("version %d was never given out: the last commit made version %d", v, last)
 }
 
+// strangeMoment says why nobody can have read as of a version in a namespace whose last
+// commit made another, or "". When the journal was restored, versions jumped over
+// those that may have been given out since the backup, and what was read with those
+// is not what is here. (Which of the versions before are from before the backup is not
+// known, so all of them count as old once there was a commit since.)
+func (e *Engine) strangeMoment(asOf, last interlock.Version) string {
+	switch {
+	case asOf > last:
+		return futureWords(asOf, last)
+	case asOf > 0 && asOf <= e.base && last > e.base:
+		return fmt.Sprintf("version %d is from before the journal was restored: read again", asOf)
+	}
+	return ""
+}
+
 // version gives that of the namespace's last commit; 0 if there is none.
 func (s *space) version() interlock.Version {
 	if s == nil {

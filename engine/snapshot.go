@@ -28,7 +28,7 @@ func (e *Engine) WriteSnapshot(w io.Writer) error {
 		s.space(space)
 	}
 	s.event(e.last, &Event{
-		Kind: EvCounters, Num: e.num, Session: e.snum, Fence: e.fence, Epoch: e.epoch, Writes: e.writes,
+		Kind: EvCounters, Num: e.num, Session: e.snum, Fence: e.fence, Epoch: e.epoch, Writes: e.writes, Version: e.base,
 	})
 	if s.err != nil {
 		return s.err
