@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/guard/signed"
 )
 
 // Lease is what a guard needs to know of a lease.
@@ -108,6 +110,15 @@ func (d *Door) Acquire(ctx context.Context, agent, purpose string, key interlock
 func (d *Door) Revoke(ctx context.Context, key interlock.Key, fence interlock.Fence, reason string) error {
 	var answer struct{}
 	return d.ask(ctx, http.MethodPost, "/v1/revocations", nil, map[string]string{"key": string(key), "fence": decimal(fence), "reason": reason}, &answer)
+}
+
+// FenceKeys gives the public keys by which signed fences are verified.
+func (d *Door) FenceKeys(ctx context.Context) (signed.KeySet, error) {
+	var answer json.RawMessage
+	if err := d.ask(ctx, http.MethodGet, "/v1/fences/keys", nil, nil, &answer); err != nil {
+		return nil, err
+	}
+	return signed.ParseKeySet(answer)
 }
 
 func decimal(fence interlock.Fence) string { return strconv.FormatUint(uint64(fence), 10) }

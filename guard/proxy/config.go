@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/interlockdev/interlock"
 )
 
 // Demand says what a route wants of its callers.
@@ -17,6 +19,9 @@ type Demand string
 const (
 	// DemandLease wants the id of a live lease that may write the route's key.
 	DemandLease Demand = "lease"
+	// DemandStatement wants the signed fence of a lease that may write the route's key.
+	// It is verified without a question to Interlock.
+	DemandStatement Demand = "statement"
 	// DemandOpen wants nothing: whoever reaches the proxy may call.
 	DemandOpen Demand = "open"
 )
@@ -30,6 +35,9 @@ type Config struct {
 
 	// Credential is what the API is shown; without one it is shown nothing.
 	Credential *Credential `json:"credential"`
+
+	// Statements say whose signed fences are taken, for routes that demand them.
+	Statements *Statements `json:"statements"`
 
 	// Hosts are further names by which the proxy may be addressed. Loopback names and
 	// addresses may always be used; a web page that a person opened must not reach
@@ -57,6 +65,17 @@ type Route struct {
 	Demand Demand `json:"demand"`
 	// TimeoutMS is the route's own, such as a longer one for a stream.
 	TimeoutMS int64 `json:"timeout_ms"`
+}
+
+// Statements say by which keys signed fences are verified.
+type Statements struct {
+	// Namespace is that of the leases; "" means interlock.DefaultNamespace.
+	Namespace interlock.Namespace `json:"namespace"`
+	// File has the key set as GET /v1/fences/keys gives it, from the directory of the
+	// configuration. "" asks Interlock for it, when it starts and when a key is new.
+	File string `json:"file"`
+
+	path string
 }
 
 // Credential is a secret that the proxy adds, and where it comes from. One of File
@@ -93,9 +112,15 @@ func Load(path string) (*Config, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if cfg.Credential != nil {
-		if err := cfg.Credential.read(filepath.Dir(path)); err != nil {
+		if err := cfg.Credential.read(path); err != nil {
 			return nil, fmt.Errorf("%s: credential: %w", path, err)
 		}
+	}
+	if s := cfg.Statements; s != nil {
+		if s.Namespace == "" {
+			s.Namespace = interlock.DefaultNamespace
+		}
+		s.path = beside(path, s.File)
 	}
 	if _, err := cfg.rules(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -119,6 +144,9 @@ func (c *Config) rules() (rules []*rule, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("routes[%d]: %w", i, err)
 		}
+		if rule.Demand == DemandStatement && c.Statements == nil {
+			return nil, fmt.Errorf("routes[%d]: demand: statement needs the field statements, which says whose", i)
+		}
 		rules = append(rules, rule)
 	}
 	return rules, nil
@@ -137,15 +165,15 @@ func (r *Route) rule() (*rule, error) {
 		}
 	}
 	switch r.Demand {
-	case DemandLease:
+	case DemandLease, DemandStatement:
 		if r.Key == "" {
 			return nil, errors.New("key: say which key the lease must cover, such as account:{id}")
 		}
 	case DemandOpen:
 	case "":
-		return nil, errors.New("demand: say lease, or open for what anybody may call")
+		return nil, errors.New("demand: say lease, statement, or open for what anybody may call")
 	default:
-		return nil, fmt.Errorf("demand: %q: want lease or open", r.Demand)
+		return nil, fmt.Errorf("demand: %q: want lease, statement or open", r.Demand)
 	}
 	if err := checkTimeout(r.TimeoutMS); err != nil {
 		return nil, err
@@ -173,8 +201,16 @@ func (c *Config) timeout(r *rule) time.Duration {
 	return defaultTimeout
 }
 
+// beside is a file that a configuration names, from its own directory.
+func beside(config, file string) string {
+	if file == "" || filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(filepath.Dir(config), file)
+}
+
 // read gets the secret. No error shows any of it.
-func (c *Credential) read(dir string) error {
+func (c *Credential) read(config string) error {
 	if c.Header == "" {
 		c.Header = "Authorization"
 	}
@@ -191,11 +227,7 @@ func (c *Credential) read(dir string) error {
 	if c.Env != "" {
 		secret = os.Getenv(c.Env)
 	} else {
-		path := c.File
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
-		}
-		content, err := os.ReadFile(path)
+		content, err := os.ReadFile(beside(config, c.File))
 		if err != nil {
 			return err
 		}
@@ -223,12 +255,13 @@ func isToken(s string) bool {
 	})
 }
 
-// Headers of the proxy's own. The first two come from callers.
+// Headers of the proxy's own. Lease, statement and fence come from callers.
 const (
-	headerPrefix  = "Interlock-"
-	headerLease   = "Interlock-Lease"
-	headerFence   = "Interlock-Fence"
-	headerKey     = "Interlock-Key"
-	headerAgent   = "Interlock-Agent"
-	headerRefused = "Interlock-Refused"
+	headerPrefix    = "Interlock-"
+	headerLease     = "Interlock-Lease"
+	headerStatement = "Interlock-Statement"
+	headerFence     = "Interlock-Fence"
+	headerKey       = "Interlock-Key"
+	headerAgent     = "Interlock-Agent"
+	headerRefused   = "Interlock-Refused"
 )

@@ -17,6 +17,8 @@
 // match a rule by, another path than the one it understood (path.go), and never
 // show the credential. When Interlock cannot be asked, nothing goes through.
 //
+// A route may demand a signed fence instead, which is verified here (statement.go).
+//
 // Positive answers are not cached: a cache of a second is a second in which a revoked
 // lease writes, and the question costs less than the call that it guards. Nothing is
 // kept over a restart either: whoever calls then is checked anew, and no call of

@@ -38,11 +38,20 @@ var titles = map[interlock.Code]string{
 	interlock.CodeLeaseRequired:    "An exclusive lease is required",
 	interlock.CodeMethodNotAllowed: "This path does not take that method",
 	interlock.CodeFenced:           "The fence is not that of a live lease",
+	interlock.CodeInvalidStatement: "The signed fence is not good",
+	interlock.CodeForeignFence:     "The signed fence is for something else",
 	interlock.CodeForbidden:        "No route allows it",
 	interlock.CodeForeignHost:      "The request is for another host",
 	interlock.CodeOverloaded:       "The guard has too much to do",
 	interlock.CodeUnreachable:      "A guard cannot reach what it needs",
 	interlock.CodeOutcomeUnknown:   "It is not known whether it was carried out",
+}
+
+// statusOf is for the codes with which a signed fence is refused.
+var statusOf = map[interlock.Code]int{
+	interlock.CodeInvalidStatement: http.StatusUnauthorized,
+	interlock.CodeForeignFence:     http.StatusForbidden,
+	interlock.CodeFenced:           http.StatusConflict,
 }
 
 // write sends the refusal. The header tells it from an answer of the API.
@@ -93,6 +102,12 @@ func refusalOf(err error, key interlock.Key) *refusal {
 		return &refusal{
 			status: http.StatusConflict, code: interlock.CodeFenced, key: key, detail: passed.Error(), action: interlock.ActStop,
 			next: "do not write: your lease is over, and its successor is at work. Acquire again, read again, then decide again",
+		}
+	}
+	if told, ok := errors.AsType[*interlock.Error](err); ok { // of a signed fence
+		return &refusal{
+			status: statusOf[told.Code], code: told.Code, key: key, detail: told.Message, action: interlock.ActRetry,
+			next: "have the fence of a live lease on the key signed, and send the call again with that",
 		}
 	}
 	if said, ok := errors.AsType[*door.Refusal](err); ok {

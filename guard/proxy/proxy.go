@@ -9,7 +9,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/guard/door"
 	"github.com/interlockdev/interlock/guard/page"
+	"github.com/interlockdev/interlock/guard/signed"
 )
 
 // Options are what a Proxy works with. All are required.
@@ -35,6 +35,7 @@ type Proxy struct {
 	door     *door.Door
 	upstream *url.URL
 	hosts    map[string]bool
+	signed   *statements // nil: no route demands them
 	reverse  *httputil.ReverseProxy
 	records  recorder
 	turns    turns
@@ -60,6 +61,10 @@ func New(o Options) (*Proxy, error) {
 	p := &Proxy{
 		cfg: &cfg, rules: rules, door: o.Door, upstream: o.Upstream, hosts: map[string]bool{},
 		records: recorder{to: o.Records, failed: o.Failed},
+	}
+	if cfg.Statements != nil {
+		p.signed = newStatements(cfg.Statements, o.Door)
+		p.turns.keep = signed.MaxTTL + signed.Leeway
 	}
 	for _, host := range cfg.Hosts {
 		p.hosts[strings.ToLower(host)] = true
@@ -136,10 +141,7 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 	c.bound(start.Add(defaultTimeout))
 	if p.calls.Add(1) > int64(p.cfg.MaxCalls) {
 		p.calls.Add(-1)
-		c.refuse(&refusal{
-			status: http.StatusServiceUnavailable, code: interlock.CodeOverloaded, detail: "too many calls are under way",
-			action: interlock.ActRetry, after: time.Second, next: "nothing was done: repeat the request a little later",
-		})
+		c.refuse(overloaded("too many calls are under way"))
 		return
 	}
 	defer p.calls.Add(-1)
@@ -153,9 +155,13 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 	r.Body = http.MaxBytesReader(c.ResponseWriter, r.Body, p.cfg.MaxBodyBytes)
 	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), callKey{}, c), timeout)
 	defer cancel()
-	if c.rule.Demand == DemandLease {
-		turn := p.turns.enter(c.record.Key)
-		defer turn.leave()
+	if c.rule.Demand != DemandOpen {
+		turn := p.turns.enter(c.record.Key, start)
+		if turn == nil {
+			c.refuse(overloaded("too many keys are remembered"))
+			return
+		}
+		defer func() { turn.leave(time.Now()) }()
 		if no := p.pass(ctx, c, r, turn); no != nil {
 			if !gone(ctx) {
 				c.refuse(no)
@@ -232,91 +238,16 @@ func (p *Proxy) admit(c *call, r *http.Request) *refusal {
 	}
 }
 
+func overloaded(detail string) *refusal {
+	return &refusal{
+		status: http.StatusServiceUnavailable, code: interlock.CodeOverloaded, detail: detail,
+		action: interlock.ActRetry, after: time.Second, next: "nothing was done: repeat the request a little later",
+	}
+}
+
 func (p *Proxy) tooLarge() *refusal {
 	return &refusal{
 		status: http.StatusRequestEntityTooLarge, code: interlock.CodeBodyTooLarge,
 		detail: fmt.Sprintf("the body has more than %d bytes", p.cfg.MaxBodyBytes), action: interlock.ActStop, next: "send less",
-	}
-}
-
-// pass lets a call through that shows a lease which may write the key: when it
-// returns nil, the turn is taken and the lease was live after that.
-func (p *Proxy) pass(ctx context.Context, c *call, r *http.Request, turn *turn) *refusal {
-	id, read, no := shown(r.Header, c.record.Key)
-	if no != nil {
-		return no
-	}
-	lease, err := p.check(ctx, id, c.record.Key, read)
-	if err != nil {
-		return refusalOf(err, c.record.Key)
-	}
-	c.record.Agent, c.record.Session, c.record.Fence = lease.Agent, lease.Session, lease.Fence
-	waited, err := turn.take(ctx, lease.Fence)
-	if err == nil && waited {
-		_, err = p.check(ctx, id, c.record.Key, lease.Fence)
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return unreachable("an earlier call under another fence did not end in time")
-	}
-	if err != nil {
-		return refusalOf(err, c.record.Key)
-	}
-	return nil
-}
-
-// check asks Interlock for the lease, which proves that it is the caller's, and
-// whether its fence may write the key, which is Interlock's to decide: keys may
-// have other spellings there. read is the fence that the caller says it has; 0 means
-// that it does not say.
-func (p *Proxy) check(ctx context.Context, id interlock.LeaseID, key interlock.Key, read interlock.Fence) (door.Lease, error) {
-	lease, err := p.door.Lease(ctx, id)
-	if err != nil {
-		return lease, err
-	}
-	if read != 0 && read != lease.Fence {
-		return lease, &refusal{
-			status: http.StatusConflict, code: interlock.CodeFenced, key: key,
-			detail: fmt.Sprintf("the call is under fence %d, and the lease has fence %d now", read, lease.Fence), action: interlock.ActReRead,
-			next: "the lease was changed or resumed since: read again, then decide again under its present fence",
-		}
-	}
-	return lease, p.door.CheckFence(ctx, key, lease.Fence)
-}
-
-// shown reads what a caller shows.
-func shown(header http.Header, key interlock.Key) (id interlock.LeaseID, fence interlock.Fence, no *refusal) {
-	leases, fences := header.Values(headerLease), header.Values(headerFence)
-	switch {
-	case len(leases) == 0:
-		return id, 0, &refusal{
-			status: http.StatusPreconditionRequired, code: interlock.CodeLeaseRequired, key: key,
-			detail: "this call needs an exclusive lease on " + string(key), action: interlock.ActRetry,
-			next: "acquire " + string(key) + " at Interlock, read the state, and send the call again with the lease's id in the header " + headerLease,
-		}
-	case len(leases) > 1 || len(fences) > 1:
-		return id, 0, malformed("the headers " + headerLease + " and " + headerFence + " may stand once")
-	}
-	id, err := interlock.ParseLeaseID(leases[0])
-	if err != nil {
-		return id, 0, &refusal{
-			status: http.StatusBadRequest, code: interlock.CodeInvalidID, key: key,
-			detail: "the header " + headerLease + " has no lease's id: l_ and 32 hexadecimal digits", action: interlock.ActStop,
-			next: "use the id exactly as Interlock gave it",
-		}
-	}
-	if len(fences) == 1 {
-		n, err := strconv.ParseUint(fences[0], 10, 64)
-		if err != nil || n == 0 {
-			return id, 0, malformed("the header " + headerFence + " is no decimal number above zero")
-		}
-		fence = interlock.Fence(n)
-	}
-	return id, fence, nil
-}
-
-func malformed(detail string) *refusal {
-	return &refusal{
-		status: http.StatusBadRequest, code: interlock.CodeInvalidRequest, detail: detail, action: interlock.ActStop,
-		next: "correct what the message names and send the request again",
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/interlockdev/interlock"
 )
@@ -13,12 +14,17 @@ import (
 // there. Interlock says who may write at the moment of its answer; between that
 // answer and the API a call may be held up, and that is what turns are for.
 //
-// A key is remembered as long as a call for it is in the proxy. That is enough: a
-// call that comes later asks Interlock after the higher fence was given out. So the
-// memory is bounded by the calls, and nothing need be kept over a restart.
+// A key is remembered as long as a call for it is in the proxy. That is enough where
+// Interlock is asked: a call that comes later asks it after the higher fence was given
+// out. A signed fence is good for a while without a question, so where those are taken
+// a key is remembered for so long after its last call. Nothing need be kept over a
+// restart.
 type turns struct {
-	mu   sync.Mutex
-	keys map[interlock.Key]*order
+	keep time.Duration // how long a key is remembered after its last call
+
+	mu    sync.Mutex
+	keys  map[interlock.Key]*order
+	sweep int // how many keys there are when those that are over are looked for
 }
 
 // order is what is known of one key.
@@ -28,6 +34,7 @@ type order struct {
 	running interlock.Fence // of the calls under way
 	under   int             // how many there are
 	free    chan struct{}   // closed when there are none any more
+	until   time.Time       // remembered until then, when calls is 0
 }
 
 // turn is one call's place at its key.
@@ -38,8 +45,16 @@ type turn struct {
 	taken bool
 }
 
-// enter is called before Interlock is asked, leave when the call is over.
-func (t *turns) enter(key interlock.Key) *turn {
+// Bounds of what is remembered: when it is looked through first, and how many keys
+// there may be.
+const (
+	leastSweep = 1024
+	maxKeys    = 1 << 20
+)
+
+// enter is called before Interlock is asked, leave when the call is over. It returns
+// nil when there is no room for the key.
+func (t *turns) enter(key interlock.Key, now time.Time) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.keys == nil {
@@ -47,6 +62,17 @@ func (t *turns) enter(key interlock.Key) *turn {
 	}
 	o := t.keys[key]
 	if o == nil {
+		if len(t.keys) >= max(t.sweep, leastSweep) {
+			for k, o := range t.keys {
+				if o.calls == 0 && !now.Before(o.until) {
+					delete(t.keys, k)
+				}
+			}
+			t.sweep = min(2*len(t.keys), maxKeys)
+		}
+		if len(t.keys) >= maxKeys {
+			return nil
+		}
 		o = &order{}
 		t.keys[key] = o
 	}
@@ -101,7 +127,7 @@ func (t *turn) try(fence interlock.Fence) (free <-chan struct{}, err error) {
 	return nil, nil
 }
 
-func (t *turn) leave() {
+func (t *turn) leave(now time.Time) {
 	t.all.mu.Lock()
 	defer t.all.mu.Unlock()
 	o := t.order
@@ -110,7 +136,10 @@ func (t *turn) leave() {
 			close(o.free)
 		}
 	}
-	if o.calls--; o.calls == 0 {
+	if o.calls--; o.calls > 0 {
+		return
+	}
+	if o.until = now.Add(t.all.keep); t.all.keep == 0 || o.highest == 0 {
 		delete(t.all.keys, t.key)
 	}
 }

@@ -3,8 +3,10 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/interlockdev/interlock"
 )
@@ -12,17 +14,17 @@ import (
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all turns
-		first, late := all.enter("k"), all.enter("k")
+		first, late := all.enter("k", time.Now()), all.enter("k", time.Now())
 		if waited, err := first.take(t.Context(), 5); waited || err != nil {
 			t.Fatal(waited, err)
 		}
 		// Its own calls go beside each other.
-		beside := all.enter("k")
+		beside := all.enter("k", time.Now())
 		if waited, err := beside.take(t.Context(), 5); waited || err != nil {
 			t.Fatal(waited, err)
 		}
 		// Another key is another matter.
-		other := all.enter("other")
+		other := all.enter("other", time.Now())
 		if waited, err := other.take(t.Context(), 9); waited || err != nil {
 			t.Fatal(waited, err)
 		}
@@ -31,7 +33,7 @@ func TestTurns(t *testing.T) {
 			err    error
 		}
 		take := func(fence interlock.Fence) (*turn, chan result) {
-			turn, took := all.enter("k"), make(chan result, 1)
+			turn, took := all.enter("k", time.Now()), make(chan result, 1)
 			go func() {
 				waited, err := turn.take(t.Context(), fence)
 				took <- result{waited, err}
@@ -49,33 +51,69 @@ func TestTurns(t *testing.T) {
 		if _, err := late.take(t.Context(), 5); !errors.As(err, &passed) || passed.highest != 7 {
 			t.Error(err)
 		}
-		late.leave()
-		beside.leave()
+		late.leave(time.Now())
+		beside.leave(time.Now())
 		synctest.Wait()
 		if len(tookSecond)+len(tookThird) != 0 {
 			t.Fatal("they went while a call of the first was under way")
 		}
-		first.leave()
+		first.leave(time.Now())
 		if got := <-tookThird; got != (result{true, nil}) {
 			t.Error(got)
 		}
 		if got := <-tookSecond; !errors.As(got.err, &passed) {
 			t.Error(got)
 		}
-		second.leave()
+		second.leave(time.Now())
 
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
 		cancel(gone)
-		fourth := all.enter("k")
+		fourth := all.enter("k", time.Now())
 		if _, err := fourth.take(ctx, 8); !errors.Is(err, gone) {
 			t.Error(err)
 		}
-		fourth.leave()
-		third.leave()
-		other.leave()
+		fourth.leave(time.Now())
+		third.leave(time.Now())
+		other.leave(time.Now())
 		if len(all.keys) != 0 {
 			t.Errorf("remembered after all have left: %v", all.keys)
 		}
 	})
+}
+
+// Where signed fences are taken, a key is remembered for as long as one may hold.
+func TestTurnsRemember(t *testing.T) {
+	all := turns{keep: time.Minute}
+	start := time.Now()
+	pass := func(key interlock.Key, fence interlock.Fence, at time.Time) error {
+		turn := all.enter(key, at)
+		defer turn.leave(at)
+		_, err := turn.take(t.Context(), fence)
+		return err
+	}
+	if err := pass("k", 6, start); err != nil {
+		t.Fatal(err)
+	}
+	if err := pass("k", 5, start.Add(59*time.Second)); err == nil {
+		t.Error("a lower fence went through")
+	}
+	// A call that showed nothing leaves nothing behind.
+	all.enter("nothing", start).leave(start)
+	if len(all.keys) != 1 {
+		t.Errorf("remembered: %v", all.keys)
+	}
+	// What is over goes when there is much.
+	for i := range 5 * leastSweep {
+		at := start.Add(time.Duration(i) * time.Second)
+		if err := pass(interlock.Key(fmt.Sprint(i)), 7, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(all.keys); n > leastSweep+1 {
+		t.Errorf("%d keys are remembered, of which 60 are not over", n)
+	}
+	if all.keys["k"] != nil {
+		t.Error("it is remembered for ever")
+	}
 }

@@ -1,0 +1,89 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/guard/door"
+	"github.com/interlockdev/interlock/guard/signed"
+)
+
+// statements verify signed fences.
+//
+// A statement says that a fence was a live lease's when it was signed, so what stops
+// a late one is the higher fence that its successor showed. The turns remember that
+// for as long as a statement may hold. Over a restart they forget it, and therefore
+// no statement counts that was signed before this process began.
+type statements struct {
+	namespace interlock.Namespace
+	begun     time.Time
+	source    func(context.Context) (signed.KeySet, error)
+
+	mu    sync.Mutex
+	set   signed.KeySet // nil: never got
+	asked time.Time
+}
+
+// between is how long a key set is kept at least: anybody can make up the name of a
+// key, and shall not make the proxy ask each time.
+const between = time.Minute
+
+func newStatements(cfg *Statements, d *door.Door) *statements {
+	// Statements have milliseconds.
+	s := &statements{namespace: cfg.Namespace, begun: time.Now().Truncate(time.Millisecond), source: d.FenceKeys}
+	if cfg.path != "" {
+		s.source = func(context.Context) (signed.KeySet, error) {
+			content, err := os.ReadFile(cfg.path)
+			if err != nil {
+				return nil, err
+			}
+			return signed.ParseKeySet(content)
+		}
+	}
+	return s
+}
+
+// verify checks a statement for a key. The fence is for turns to compare.
+func (s *statements) verify(ctx context.Context, text string, key interlock.Key, now time.Time) (*signed.Statement, error) {
+	set, fresh, err := s.keys(ctx, now, false)
+	if err != nil {
+		return nil, err
+	}
+	want := signed.Want{Namespace: s.namespace, Key: key}
+	found, err := set.Verify(text, now, want)
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeInvalidStatement && !fresh {
+		// Its key may be a new one.
+		if set, fresh, _ = s.keys(ctx, now, true); fresh {
+			found, err = set.Verify(text, now, want)
+		}
+	}
+	if err == nil && found.Issued.Before(s.begun) {
+		err = &interlock.Error{Code: interlock.CodeInvalidStatement, Message: fmt.Sprintf(
+			"the signed fence is of %v before this guard was started, and so before what it remembers: have the lease's fence signed again",
+			s.begun.Sub(found.Issued).Round(time.Millisecond),
+		)}
+	}
+	return found, err
+}
+
+// keys gives the key set, got anew when there is none, or when it is asked for and
+// some time has passed. fresh says that it was got just now.
+func (s *statements) keys(ctx context.Context, now time.Time, anew bool) (set signed.KeySet, fresh bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.set != nil && (!anew || now.Sub(s.asked) < between) {
+		return s.set, false, nil
+	}
+	got, err := s.source(ctx)
+	s.asked = now
+	if err != nil {
+		return s.set, false, err
+	}
+	s.set = got
+	return got, true, nil
+}
