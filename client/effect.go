@@ -143,6 +143,9 @@ func (c *Client) undertake(ctx context.Context, a Action) (interlock.Effect, err
 		case taken && other.Refusal.Code == interlock.CodeEffectClaimed:
 			effect = other.Effect
 		case errors.Is(err, &interlock.Error{Code: interlock.CodeOutcomeUnknown}):
+			if ctx.Err() == nil {
+				continue // asking again tells: if it was claimed, by a session that has ended since
+			}
 			c.withdraw(ctx, a)
 			return effect, err
 		case err != nil || mine || effect.State == interlock.EffectDone:

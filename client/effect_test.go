@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
@@ -226,5 +227,45 @@ func TestAClaimThatIsGivenUp(t *testing.T) {
 		if err != nil || string(result) != "2" {
 			t.Errorf("the next: %s, %v", result, err)
 		}
+	})
+}
+
+// A session that ends while a claim is on its way: the claim is asked for again in the
+// next one, and only what is granted then is done.
+func TestAClaimWhoseSessionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{t: t, links: make(chan proto.ServerLink, 1)}
+		say := func(op proto.Op, r proto.Reply) {
+			r.Slot, r.Seq = op.Slot, op.Seq
+			s.say(r)
+		}
+		finished := make(chan struct{})
+		go func() {
+			defer close(finished)
+			s.answer(s.next(proto.OpOpen))
+			s.answer(s.next(proto.OpAttach))
+			s.next(proto.OpClaimEffect)
+			s.cut()
+			say(s.next(proto.OpAttach), proto.Reply{Outcome: proto.Refused, Code: interlock.CodeSessionEnded})
+			s.answer(s.next(proto.OpOpen))
+			s.answer(s.next(proto.OpAttach))
+			claimed := interlock.Effect{ID: [16]byte{7}, State: interlock.EffectClaimed}
+			say(s.next(proto.OpClaimEffect), proto.Reply{Outcome: proto.Done, Effects: []interlock.Effect{claimed}})
+			settle := s.next(proto.OpSettleEffect)
+			if settle.ID != claimed.ID || settle.Effect.State != interlock.EffectDone || string(settle.Effect.Result) != "1" {
+				t.Errorf("settled so: %+v %+v", settle, settle.Effect)
+			}
+			say(settle, proto.Reply{Outcome: proto.Done, Effects: []interlock.Effect{claimed}})
+			s.answer(s.next(proto.OpClose))
+		}()
+		c, err := client.New(t.Context(), s.Dial, client.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result, err := c.Do(t.Context(), charge(1), doing(1, nil)); err != nil || string(result) != "1" {
+			t.Errorf("got %s, %v", result, err)
+		}
+		closeClient(t, c)
+		<-finished
 	})
 }

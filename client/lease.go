@@ -267,7 +267,8 @@ func (l *Lease) Moved() []interlock.Key { return slices.Clone(l.look().Moved) }
 // Generation counts how often the lease's barrier has opened.
 func (l *Lease) Generation() uint64 { return l.look().Generation }
 
-// Info is the lease as the server showed it last, times included.
+// Info is the lease as the server showed it last, times included. What Packet tells is
+// not in it.
 func (l *Lease) Info() interlock.Lease {
 	info := l.look()
 	info.Claims, info.Notes, info.Moved = slices.Clone(info.Claims), slices.Clone(info.Notes), slices.Clone(info.Moved)

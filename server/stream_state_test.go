@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/proto"
@@ -100,6 +101,29 @@ func TestCommitsOnTheStream(t *testing.T) {
 	}
 	f.want(16, proto.Refused, interlock.CodeFutureVersion)
 	f.want(17, proto.Refused, interlock.CodeInvalidKey)
+}
+
+// Documents and effects need no session.
+func TestStateWithoutASession(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{})
+	f := d.dial()
+	f.send(
+		commitOp(0, 1, nil, putOf("k", "1")),
+		proto.Op{Kind: proto.OpClaimEffect, Seq: 2, TTL: time.Second, Effect: &proto.EffectOp{Tool: "t", Target: "k"}},
+		readOp(3, true, "k"),
+	)
+	if r := f.want(1, proto.Done, ""); r.Version != 1 {
+		t.Errorf("committed: %+v", r)
+	}
+	r := f.want(2, proto.Done, "")
+	if len(r.Effects) != 1 || r.Effects[0].ExpiresIn != time.Second || r.Effects[0].Action != `{"arguments":{},"target":"k","tool":"t"}` {
+		t.Errorf("claimed: %+v", r.Effects)
+	}
+	if r := f.want(3, proto.Done, ""); bodies(r.Documents) != "k@1=1" || r.Documents[0].Session != "" {
+		t.Errorf("read: %+v", r)
+	}
+	f.send(proto.Op{Kind: proto.OpSettleEffect, Seq: 4, ID: r.Effects[0].ID, Effect: &proto.EffectOp{Reason: "not needed"}})
+	f.want(4, proto.Done, "")
 }
 
 func TestListsOfDocuments(t *testing.T) {
