@@ -216,7 +216,7 @@ func (h *Hook) answer(f *finding, err error) (*finding, error) {
 		f.problem = "cannot be guarded: " + said.Detail
 		return f, nil
 	}
-	return nil, fmt.Errorf("Interlock does not answer the hook: %w", err)
+	return nil, fmt.Errorf("the hook was refused by Interlock: %w", err)
 }
 
 // maxShown bounds how many paths a refusal lists.

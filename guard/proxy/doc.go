@@ -22,7 +22,7 @@
 // Positive answers are not cached: a cache of a second is a second in which a revoked
 // lease writes, and the question costs less than the call that it guards. Nothing is
 // kept over a restart either: whoever calls then is checked anew, and no call of
-// before is under way.
+// before is under way; signed fences of before do not count.
 //
 // Start reading at proxy.go, then config.go.
 package proxy

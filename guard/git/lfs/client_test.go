@@ -293,7 +293,8 @@ func TestStockClient(t *testing.T) {
 func acquire(t *testing.T, url, agent, mode, key string) {
 	t.Helper()
 	res, err := http.Post(url+"/v1/leases", "application/json", strings.NewReader(fmt.Sprintf(
-		`{"agent": %q, "claims": [{"key": %q, "mode": %q}]}`, agent, key, mode)))
+		`{"agent": %q, "claims": [{"key": %q, "mode": %q}]}`, agent, key, mode,
+	)))
 	if err != nil {
 		t.Fatal(err)
 	}

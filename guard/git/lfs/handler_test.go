@@ -222,8 +222,11 @@ func TestRefused(t *testing.T) {
 	}
 	d.interlock.Close()
 	for _, tt := range [][3]string{
-		{"GET", "/locks", ""}, {"GET", "/locks?path=a", ""}, {"POST", "/locks", `{"path": "a"}`},
-		{"POST", "/locks/verify", "{}"}, {"POST", "/locks/1/unlock", "{}"},
+		{"GET", "/locks", ""},
+		{"GET", "/locks?path=a", ""},
+		{"POST", "/locks", `{"path": "a"}`},
+		{"POST", "/locks/verify", "{}"},
+		{"POST", "/locks/1/unlock", "{}"},
 	} {
 		if a := d.call("bob", tt[0], "/web.git/info/lfs"+tt[1], tt[2]); a.status != 503 {
 			t.Errorf("%v: %d %s", tt, a.status, a.text)
