@@ -16,9 +16,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/guard/door"
-	"github.com/interlockdev/interlock/journal/memjournal"
-	"github.com/interlockdev/interlock/server"
-	"github.com/interlockdev/interlock/shard"
+	"github.com/interlockdev/interlock/guard/door/doortest"
 )
 
 // hookVariable makes the test's own binary the hook of a repository.
@@ -75,7 +73,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	dir := t.TempDir()
-	r := &rig{t: t, interlock: newInterlock(t), bare: filepath.Join(dir, "web.git"), work: filepath.Join(dir, "work")}
+	r := &rig{t: t, interlock: doortest.Serve(t), bare: filepath.Join(dir, "web.git"), work: filepath.Join(dir, "work")}
 	r.settings = settings{URL: r.interlock.URL, Require: RequireNone, Refs: []string{"refs/heads/"}, MaxPaths: 100}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "GIT_") && !strings.HasPrefix(v, "INTERLOCK_") {
@@ -96,28 +94,6 @@ func newRig(t *testing.T) *rig {
 	r.git(dir, "init", "-q", "-b", "main", r.work)
 	r.git(r.work, "remote", "add", "origin", r.bare)
 	return r
-}
-
-func newInterlock(t *testing.T) *httptest.Server {
-	t.Helper()
-	j, err := (&memjournal.Store{}).Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := shard.Open(t.Context(), shard.Config{Journal: j})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.New(server.Config{Shard: s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	web := httptest.NewServer(srv.HTTPHandler())
-	t.Cleanup(func() {
-		web.Close()
-		_ = s.Close(context.Background())
-	})
-	return web
 }
 
 // try runs git.

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -15,9 +14,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/guard/door"
-	"github.com/interlockdev/interlock/journal/memjournal"
-	"github.com/interlockdev/interlock/server"
-	"github.com/interlockdev/interlock/shard"
+	"github.com/interlockdev/interlock/guard/door/doortest"
 )
 
 // routes are those of most tests.
@@ -45,7 +42,7 @@ type rig struct {
 
 func newRig(t *testing.T, config string) *rig {
 	t.Helper()
-	r := &rig{t: t, interlock: newInterlock(t), api: newAPI(t), log: &lines{}}
+	r := &rig{t: t, interlock: doortest.Serve(t), api: newAPI(t), log: &lines{}}
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "token"), secret+"\n")
 	write(t, filepath.Join(dir, "guard.json"), config)
@@ -70,28 +67,6 @@ func newRig(t *testing.T, config string) *rig {
 	r.front.Start()
 	t.Cleanup(r.front.Close)
 	return r
-}
-
-func newInterlock(t *testing.T) *httptest.Server {
-	t.Helper()
-	j, err := (&memjournal.Store{}).Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := shard.Open(t.Context(), shard.Config{Journal: j})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.New(server.Config{Shard: s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	web := httptest.NewServer(srv.HTTPHandler())
-	t.Cleanup(func() {
-		web.Close()
-		_ = s.Close(context.Background())
-	})
-	return web
 }
 
 func write(t *testing.T, path, text string) {

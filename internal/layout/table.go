@@ -58,6 +58,7 @@ var table = []rule{
 	{folder: "guard"},
 	{folder: "guard/postgres"},
 	{folder: "guard/door", local: []string{".", "guard/signed"}},
+	{folder: "guard/door/doortest", local: []string{"journal", "server", "shard"}},
 	{folder: "guard/file", local: []string{".", "internal/packet"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "guard/git", local: []string{".", "guard/door", "guard/page"}},
 	{folder: "guard/page"},

@@ -2,7 +2,6 @@ package lfs
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -20,10 +19,8 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/guard/door"
+	"github.com/interlockdev/interlock/guard/door/doortest"
 	"github.com/interlockdev/interlock/guard/git"
-	"github.com/interlockdev/interlock/journal/memjournal"
-	"github.com/interlockdev/interlock/server"
-	"github.com/interlockdev/interlock/shard"
 )
 
 // site is a bare repository over HTTP with git's own http-backend, a store for what
@@ -44,7 +41,7 @@ func newSite(t *testing.T) *site {
 			t.Fatalf("%v: scripts/install-deps.sh installs it", err)
 		}
 	}
-	s := &site{t: t, interlock: newInterlock(t), dir: t.TempDir(), store: store{objects: map[string][]byte{}}}
+	s := &site{t: t, interlock: doortest.Serve(t), dir: t.TempDir(), store: store{objects: map[string][]byte{}}}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "GIT_") && !strings.HasPrefix(v, "INTERLOCK_") {
 			s.env = append(s.env, v)
@@ -71,28 +68,6 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(s.web.Close)
 	s.store.base = s.web.URL
 	return s
-}
-
-func newInterlock(t *testing.T) *httptest.Server {
-	t.Helper()
-	j, err := (&memjournal.Store{}).Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := shard.Open(t.Context(), shard.Config{Journal: j})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.New(server.Config{Shard: s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	web := httptest.NewServer(srv.HTTPHandler())
-	t.Cleanup(func() {
-		web.Close()
-		_ = s.Close(context.Background())
-	})
-	return web
 }
 
 func newHandler(t *testing.T, url string, cfg Config) *Handler {
