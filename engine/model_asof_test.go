@@ -62,7 +62,7 @@ func (m *model) moved(r *request) (list []interlock.Stale) {
 // lease, and not when it renews it.
 func (m *model) checkMoved(r *request, got *interlock.Lease) error {
 	var want []interlock.Stale
-	if _, renewed := m.cmd.(*engine.Renew); !renewed {
+	if c, ok := m.cmd.(*engine.Renew); !ok || c.Lease != interlock.LeaseID(r.ask.ID) {
 		want = m.moved(r)
 	}
 	if got.Changed != (r.changed || len(want) > 0) && !r.unsure && r.phase != parked { // what a parked lease missed counts when it is resumed

@@ -132,6 +132,15 @@ func TestModelMeets(t *testing.T) {
 				if ev.Part {
 					met["part"]++
 				}
+				if ev.Version > 0 {
+					met[ev.Kind.String()+" and moved"]++
+				}
+				if ev.Kind == engine.EvEffect && len(ev.Blob) == 0 {
+					met["effect settled "+interlock.EffectState(ev.Op).String()]++
+				}
+				if ev.Kind == engine.EvEffect && ev.Generation > 1 {
+					met["effect again"]++
+				}
 				return nil
 			})
 			if err != nil {
@@ -146,7 +155,8 @@ func TestModelMeets(t *testing.T) {
 		"left session_expired", "left lapsed", "answered", "left wait_limit", "grace stall", "ended stall", "closed ttl", "closed stall",
 		"converted", "left lease_ended", "asked", "grace preempted", "ended preempted", "pattern_set", "pattern_dropped", "configured", "left barrier_broken",
 		"parked", "resumed", "ended park_limit", "left target_ended", "left deadlock", "grace deadlock", "part",
-		"effect", "written",
+		"effect", "effect again", "effect settled done", "effect settled unknown", "effect settled ",
+		"granted and moved", "admitted and moved", "claimed and moved", "resumed and moved", "written",
 		"refused stale", "refused future_version", "refused version_required", "refused lease_required", "refused writer_only",
 		"refused bad_patch", "refused not_a_counter", "refused out_of_bounds", "refused too_many_documents", "refused too_much_state",
 	} {
