@@ -27,7 +27,8 @@ func validJSON(b []byte) bool { return utf8.Valid(b) && json.Valid(b) }
 // sorted. All else is as it was written, such as each digit of a number. It takes time
 // in proportion to the text, whatever its depth.
 func mergePatch(document, patch []byte) []byte {
-	return appendMerged(nil, readJSON(document), readJSON(patch))
+	room := make([]byte, 0, len(document)+len(patch))
+	return bytes.Clone(appendMerged(room, readJSON(document), readJSON(patch))) // what is kept takes no more than it must
 }
 
 // jsonValue is a JSON value, and of an object its members.
@@ -86,6 +87,7 @@ func appendMerged(b []byte, target, patch jsonValue) []byte {
 // readJSON reads a JSON value that is known to be valid.
 func readJSON(text []byte) jsonValue {
 	var b bytes.Buffer
+	b.Grow(len(text))
 	if err := json.Compact(&b, text); err != nil {
 		panic("engine: valid JSON cannot be read: " + err.Error())
 	}
