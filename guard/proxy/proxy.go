@@ -87,6 +87,7 @@ type call struct {
 	record Record
 	rule   *rule
 	path   []string // decoded, each segment by itself
+	left   bool     // the caller has gone, and hears no answer
 }
 
 // WriteHeader notes the status that goes out.
@@ -107,12 +108,21 @@ func (c *call) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// bound ends the reading of a slow body, and a little later the writing to a slow
-// reader. Where that is not supported, the context alone bounds the call.
+// bound ends the reading of a slow body a little after the call is over, and then the
+// writing to a slow reader. It must not be sooner: when the time for reading ends in a
+// call, the server takes its caller for gone, and all later ones of the connection.
+// Where that is not supported, the context alone bounds the call.
 func (c *call) bound(until time.Time) {
 	control := http.NewResponseController(c.ResponseWriter)
-	_ = control.SetReadDeadline(until)
-	_ = control.SetWriteDeadline(until.Add(time.Second))
+	_ = control.SetReadDeadline(until.Add(time.Second))
+	_ = control.SetWriteDeadline(until.Add(2 * time.Second))
+}
+
+// leave ends the call of a caller that has gone, with its connection: to return would
+// be to answer 200.
+func (c *call) leave() {
+	c.left = true
+	panic(http.ErrAbortHandler)
 }
 
 func (c *call) refuse(r *refusal) {
@@ -127,7 +137,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{ResponseWriter: w, record: Record{Time: start.UTC(), Method: r.Method, Path: r.URL.EscapedPath()}}
 	whole := false
 	defer func() {
-		if !whole {
+		if !whole && !c.left {
 			c.record.Code = interlock.CodeOutcomeUnknown // the answer broke off
 		}
 		c.record.Duration = time.Since(start).Milliseconds()
@@ -150,10 +160,10 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 		return
 	}
 
-	timeout := p.cfg.timeout(c.rule)
-	c.bound(start.Add(timeout))
+	end := start.Add(p.cfg.timeout(c.rule))
+	c.bound(end)
 	r.Body = http.MaxBytesReader(c.ResponseWriter, r.Body, p.cfg.MaxBodyBytes)
-	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), callKey{}, c), timeout)
+	ctx, cancel := context.WithDeadline(context.WithValue(r.Context(), callKey{}, c), end)
 	defer cancel()
 	if c.rule.Demand != DemandOpen {
 		turn := p.turns.enter(c.record.Key, start)
@@ -163,14 +173,15 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 		}
 		defer func() { turn.leave(time.Now()) }()
 		if no := p.pass(ctx, c, r, turn); no != nil {
-			if !gone(ctx) {
-				c.refuse(no)
+			if gone(ctx) {
+				c.leave()
 			}
+			c.refuse(no)
 			return
 		}
 		// From here on the call is carried out to its end, also if the caller leaves:
 		// the next holder's turn must not come while the API is still at it.
-		settled, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Until(start.Add(timeout)))
+		settled, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
 		defer cancel()
 		ctx = settled
 	}

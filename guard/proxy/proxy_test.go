@@ -1,9 +1,12 @@
 package proxy
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -246,34 +249,121 @@ func TestTimeout(t *testing.T) {
 	l := r.acquire("a", "account:1")
 	r.api.answers(func(_ http.ResponseWriter, q *http.Request) { <-q.Context().Done() })
 	r.wants(r.call("POST", "/accounts/1/fees", "", headerLease, l.id), 504, "outcome_unknown", true)
+	r.wants(r.call("GET", "/accounts/1", ""), 504, "outcome_unknown", true)
+
+	// What comes on the same connection later is carried out, not only answered.
+	r.api.answers(nil)
+	r.wants(r.call("POST", "/accounts/1/fees", "", headerLease, l.id), 200, "", true)
+}
+
+// Who waits too long for its turn is told so.
+func TestTimeoutWhileWaiting(t *testing.T) {
+	r := newRig(t, strings.Replace(routes, `"routes": [`,
+		`"routes": [{"methods": ["DELETE"], "path": "/accounts/{id:int}", "key": "account:{id}", "demand": "lease", "timeout_ms": 50},`, 1))
+	first := r.acquire("a", "account:1")
+	arrived, rest := r.holdUp(first.fence)
+	done := make(chan answer)
+	go func() { done <- r.call("POST", "/accounts/1/fees", "", headerLease, first.id) }()
+	<-arrived
+	r.release(first)
+	next := r.acquire("b", "account:1")
+	if a := r.call("DELETE", "/accounts/1", "", headerLease, next.id); a.status != 503 || a.code != "unreachable" {
+		t.Errorf("%+v", a)
+	}
+	close(rest)
+	r.wants(<-done, 200, "", true)
+}
+
+// holdUp lets the API take its time with calls under a fence: arrived is closed when
+// the first is there, and it is answered when rest is closed. Another call that
+// comes before that is an error.
+func (r *rig) holdUp(fence string) (arrived, rest chan struct{}) {
+	arrived, rest = make(chan struct{}), make(chan struct{})
+	r.api.answers(func(_ http.ResponseWriter, q *http.Request) {
+		if q.Header.Get(headerFence) == fence {
+			close(arrived)
+			<-rest
+			return
+		}
+		select {
+		case <-rest:
+		default:
+			r.t.Error("a call under another fence came while one was under way")
+		}
+	})
+	return arrived, rest
+}
+
+// wait returns when a call under a fence waits for its turn at account:1, or had it.
+func (r *rig) wait(fence string) {
+	for {
+		r.proxy.turns.mu.Lock()
+		o := r.proxy.turns.keys["account:1"]
+		there := o != nil && fmt.Sprint(o.highest) == fence
+		r.proxy.turns.mu.Unlock()
+		if there {
+			return
+		}
+		runtime.Gosched()
+	}
 }
 
 // The next holder's call waits until the API has done with the one before, also when
-// its caller has left, and no late one follows.
+// its caller has left.
 func TestNextHolderWaits(t *testing.T) {
 	r := newRig(t, routes)
 	first := r.acquire("a", "account:1")
-	arrived, rest := make(chan struct{}), make(chan struct{})
-	r.api.answers(func(_ http.ResponseWriter, q *http.Request) {
-		if q.Header.Get(headerFence) == first.fence {
-			close(arrived)
-			<-rest
-		}
-	})
+	arrived, rest := r.holdUp(first.fence)
+	ctx, leave := context.WithCancel(t.Context())
+	q, err := http.NewRequestWithContext(ctx, "POST", r.front.URL+"/accounts/1/fees", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set(headerLease, first.id)
+	left := make(chan error)
+	go func() {
+		_, err := r.front.Client().Do(q)
+		left <- err
+	}()
+	<-arrived
+	leave()
+	if err := <-left; err == nil {
+		t.Error("the caller did not leave")
+	}
+	r.release(first)
+	next := r.acquire("b", "account:1")
+	done := make(chan answer)
+	go func() { done <- r.call("POST", "/accounts/1/fees", "", headerLease, next.id) }()
+	r.wait(next.fence)
+	close(rest)
+	if a := <-done; a.status != 200 {
+		t.Errorf("%+v", a)
+	}
+	calls := r.api.calls()
+	if len(calls) != 2 || calls[0].header.Get(headerFence) != first.fence || calls[1].header.Get(headerFence) != next.fence {
+		t.Errorf("the API saw %v", calls)
+	}
+}
+
+// Who loses its lease while it waits for its turn does not get it.
+func TestLostWhileWaiting(t *testing.T) {
+	r := newRig(t, routes)
+	first := r.acquire("a", "account:1")
+	arrived, rest := r.holdUp(first.fence)
 	done := make(chan answer, 2)
 	go func() { done <- r.call("POST", "/accounts/1/fees", "", headerLease, first.id) }()
 	<-arrived
 	r.release(first)
 	next := r.acquire("b", "account:1")
 	go func() { done <- r.call("POST", "/accounts/1/fees", "", headerLease, next.id) }()
+	r.wait(next.fence)
+	r.release(next)
 	close(rest)
-	for range 2 {
-		if a := <-done; a.status != 200 {
-			t.Errorf("%+v", a)
-		}
+	one, other := <-done, <-done
+	if one.status+other.status != 200+410 || one.code+other.code != "released" {
+		t.Errorf("%+v and %+v", one, other)
 	}
-	calls := r.api.calls()
-	if len(calls) != 2 || calls[0].header.Get(headerFence) != first.fence || calls[1].header.Get(headerFence) != next.fence {
+	if calls := r.api.calls(); len(calls) != 1 {
 		t.Errorf("the API saw %v", calls)
 	}
 }

@@ -103,7 +103,7 @@ func (p *Proxy) clean(res *http.Response) error {
 func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	c := r.Context().Value(callKey{}).(*call)
 	if gone(r.Context()) {
-		return
+		c.leave()
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		c.refuse(p.tooLarge())
