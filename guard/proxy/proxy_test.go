@@ -249,29 +249,6 @@ func TestTimeout(t *testing.T) {
 	l := r.acquire("a", "account:1")
 	r.api.answers(func(_ http.ResponseWriter, q *http.Request) { <-q.Context().Done() })
 	r.wants(r.call("POST", "/accounts/1/fees", "", headerLease, l.id), 504, "outcome_unknown", true)
-	r.wants(r.call("GET", "/accounts/1", ""), 504, "outcome_unknown", true)
-
-	// What comes on the same connection later is carried out, not only answered.
-	r.api.answers(nil)
-	r.wants(r.call("POST", "/accounts/1/fees", "", headerLease, l.id), 200, "", true)
-}
-
-// Who waits too long for its turn is told so.
-func TestTimeoutWhileWaiting(t *testing.T) {
-	r := newRig(t, strings.Replace(routes, `"routes": [`,
-		`"routes": [{"methods": ["DELETE"], "path": "/accounts/{id:int}", "key": "account:{id}", "demand": "lease", "timeout_ms": 50},`, 1))
-	first := r.acquire("a", "account:1")
-	arrived, rest := r.holdUp(first.fence)
-	done := make(chan answer)
-	go func() { done <- r.call("POST", "/accounts/1/fees", "", headerLease, first.id) }()
-	<-arrived
-	r.release(first)
-	next := r.acquire("b", "account:1")
-	if a := r.call("DELETE", "/accounts/1", "", headerLease, next.id); a.status != 503 || a.code != "unreachable" {
-		t.Errorf("%+v", a)
-	}
-	close(rest)
-	r.wants(<-done, 200, "", true)
 }
 
 // holdUp lets the API take its time with calls under a fence: arrived is closed when

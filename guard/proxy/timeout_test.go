@@ -1,0 +1,37 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A call without a body that takes too long is answered so, and what comes on the same
+// connection later is carried out, not only answered.
+func TestConnectionOutlivesTimeout(t *testing.T) {
+	r := newRig(t, strings.Replace(routes, `"demand": "open"`, `"demand": "open", "timeout_ms": 50`, 1))
+	r.api.answers(func(_ http.ResponseWriter, q *http.Request) { <-q.Context().Done() })
+	r.wants(r.call("GET", "/accounts/1", ""), 504, "outcome_unknown", true)
+	r.api.answers(nil)
+	l := r.acquire("a", "account:1")
+	r.wants(r.call("POST", "/accounts/1/fees", "", headerLease, l.id), 200, "", true)
+}
+
+// Who waits too long for its turn is told so.
+func TestTimeoutWhileWaiting(t *testing.T) {
+	r := newRig(t, strings.Replace(routes, `"routes": [`,
+		`"routes": [{"methods": ["DELETE"], "path": "/accounts/{id:int}", "key": "account:{id}", "demand": "lease", "timeout_ms": 50},`, 1))
+	arrived, rest := make(chan struct{}), make(chan struct{})
+	r.api.answers(func(http.ResponseWriter, *http.Request) { close(arrived); <-rest })
+	first := r.acquire("a", "account:1")
+	done := make(chan answer)
+	go func() { done <- r.call("POST", "/accounts/1/fees", "", headerLease, first.id) }()
+	<-arrived
+	r.release(first)
+	next := r.acquire("b", "account:1")
+	if a := r.call("DELETE", "/accounts/1", "", headerLease, next.id); a.status != 503 || a.code != "unreachable" {
+		t.Errorf("%+v", a)
+	}
+	close(rest)
+	r.wants(<-done, 200, "", true)
+}
