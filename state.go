@@ -38,8 +38,11 @@ const JSONType = "application/json"
 // another one by now.
 type Read struct {
 	Key     Key
-	Version Version // 0 means Absent
+	Version Version // 0 means Absent, unless Present is set
 	Absent  bool    // there must be nothing, whatever version a deletion has left behind
+	// Present says that there must be something, whatever version; Version is 0 then. It
+	// protects from writing what was deleted meanwhile, not from writing over a change.
+	Present bool
 }
 
 // WriteOp is what a write does to a document. The numbers are in journals.
@@ -85,7 +88,7 @@ type Write struct {
 
 // Stale is a document that is not as it was read.
 type Stale struct {
-	Then   Document // as it was read: at least its Key and Version; with Body if that version is still kept
+	Then   Document // as it was read: at least its Key and Version, 0 for Read.Present; with Body if that version is still kept
 	Known  bool     // Then is known in full
 	Now    Document // as it is
 	Writes int      // how many commits wrote it since, as far as they are kept

@@ -77,7 +77,7 @@ func (e *Engine) admitCommit(c *Commit, s *space, leases []*request) *refusal {
 	}
 	for i := range c.Writes {
 		w := &c.Writes[i]
-		if no := e.mayCommit(policies[i], w, c.AsOf > 0 || reads(c, w.Key), leases); no != nil {
+		if no := e.mayCommit(policies[i], w, namesVersion(c, w.Key), leases); no != nil {
 			return no
 		}
 		if e.lowSpace && (w.Op == interlock.Put || w.Op == interlock.Merge) {
@@ -167,7 +167,7 @@ func (c *Commit) print(p *print) {
 	for _, r := range c.Reads {
 		p.text(string(r.Key))
 		p.number(uint64(r.Version))
-		p.flags(r.Absent)
+		p.flags(r.Absent, r.Present)
 	}
 	p.number(uint64(len(c.Writes)))
 	for i := range c.Writes {

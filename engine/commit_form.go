@@ -35,8 +35,12 @@ func checkCommit(c *Commit) *refusal {
 		return invalid("", fmt.Sprintf("%d leases: a commit names at most %d", len(c.Leases), interlock.MaxClaims))
 	}
 	for i := range c.Reads {
-		if no := checkDocumentKey(c.Reads[i].Key); no != nil {
+		r := &c.Reads[i]
+		if no := checkDocumentKey(r.Key); no != nil {
 			return no
+		}
+		if r.Present && (r.Absent || r.Version > 0) {
+			return invalid(r.Key, fmt.Sprintf("of %s is said that something must be there, whatever version, and that it has a certain one or is absent", r.Key))
 		}
 	}
 	size := 0

@@ -152,6 +152,9 @@ func (m *model) malformed(c *engine.Commit) (codes []interlock.Code) {
 		if _, err := engine.ParseKey(string(r.Key)); err != nil {
 			codes = append(codes, interlock.CodeInvalidKey)
 		}
+		if r.Present && (r.Absent || r.Version != 0) {
+			codes = append(codes, interlock.CodeInvalidRequest)
+		}
 	}
 	for _, w := range c.Writes {
 		if _, err := engine.ParseKey(string(w.Key)); err != nil {
@@ -179,7 +182,7 @@ func jsonType(contentType string) bool {
 
 // notAdmitted names the rules of keys, versions and patterns that a commit breaks.
 func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
-	var reads, writes []interlock.Key
+	var reads, versioned, writes []interlock.Key
 	unknown := func(key interlock.Key) {
 		if m.pattern(c.Namespace, key) == nil && len(m.patterns[c.Namespace]) > 0 && !m.settings[c.Namespace].OpenKeys {
 			codes = append(codes, interlock.CodeUnknownPattern)
@@ -194,6 +197,9 @@ func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 			codes = append(codes, interlock.CodeFutureVersion)
 		}
 		reads = append(reads, r.Key)
+		if !r.Present {
+			versioned = append(versioned, r.Key)
+		}
 	}
 	if !m.readable(c.AsOf, c.Namespace) {
 		codes = append(codes, interlock.CodeFutureVersion)
@@ -207,7 +213,7 @@ func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 		p := m.pattern(c.Namespace, w.Key)
 		switch {
 		case p == nil:
-		case p.Write == interlock.WriteVersion && w.Op != interlock.Add && c.AsOf == 0 && !slices.Contains(reads, w.Key):
+		case p.Write == interlock.WriteVersion && w.Op != interlock.Add && c.AsOf == 0 && !slices.Contains(versioned, w.Key):
 			codes = append(codes, interlock.CodeVersionRequired)
 		case p.Write == interlock.WriteSingle && c.Actor != p.Writer:
 			codes = append(codes, interlock.CodeWriterOnly)
@@ -260,6 +266,16 @@ func (m *model) staleIn(c *engine.Commit) (list []interlock.Stale) {
 	for _, r := range c.Reads {
 		now, then := m.documentNow(ns, r.Key), m.document(ns, r.Key, r.Version)
 		switch {
+		case r.Present && now.Absent:
+			var since interlock.Version
+			for _, w := range m.written {
+				if w.ns == ns && w.doc.Key == r.Key && !w.doc.Absent {
+					since = max(since, w.doc.Version)
+				}
+			}
+			add(r.Key, since, interlock.Document{Key: r.Key}, false)
+		case r.Present:
+			asOf(r.Key)
 		case (r.Absent || r.Version == 0) && !now.Absent:
 			since := r.Version
 			for _, w := range m.written {

@@ -34,6 +34,8 @@ func (p *player) commit(o *op) error {
 			read = interlock.Read{Key: key, Version: min(version, interlock.Version(r>>16%8))}
 		case 1:
 			read = interlock.Read{Key: key, Absent: true}
+		case 3:
+			read = interlock.Read{Key: key, Present: true, Absent: r>>16%16 == 0}
 		case 2:
 			read.Version = among(r>>16, version, version, version+1)
 		}

@@ -22,6 +22,8 @@ func (s *script) commit(w *words) error {
 			c.Reads = append(c.Reads, interlock.Read{Key: interlock.Key(x.value[:at]), Version: interlock.Version(parseNumber(x.value[at+1:]))})
 		case "absent":
 			c.Reads = append(c.Reads, interlock.Read{Key: interlock.Key(x.value), Absent: true})
+		case "present":
+			c.Reads = append(c.Reads, interlock.Read{Key: interlock.Key(x.value), Present: true})
 		case "put":
 			write.Op, write.Body = interlock.Put, []byte(value)
 		case "delete":
@@ -81,7 +83,10 @@ func (s *script) printCommitted(who string, e *engine.Effect) {
 func (s *script) printStale(list []interlock.Stale, more bool) {
 	for _, x := range list {
 		then := documentText(&x.Then, false)
-		if !x.Known {
+		switch {
+		case !x.Known && x.Then.Version == 0:
+			then = "something"
+		case !x.Known:
 			then = fmt.Sprintf("version=%d (not kept)", x.Then.Version)
 		}
 		s.printf("  %s was %s, is %s, writes=%d", x.Now.Key, then, documentText(&x.Now, true), x.Writes)

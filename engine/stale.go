@@ -22,6 +22,11 @@ func (e *Engine) staleIn(c *Commit, s *documents) (list []interlock.Stale, more 
 	for i := range c.Reads {
 		r := &c.Reads[i]
 		switch d := s.known[r.Key]; {
+		case r.Present:
+			if d.isAbsent() {
+				add(e.staleSincePresent(s, r.Key))
+				continue
+			}
 		case r.Absent || r.Version == 0:
 			if !d.isAbsent() {
 				add(e.staleSinceAbsent(d, r))
@@ -47,6 +52,11 @@ func (e *Engine) staleIn(c *Commit, s *documents) (list []interlock.Stale, more 
 // reads reports whether a key is among a commit's reads.
 func reads(c *Commit, key interlock.Key) bool {
 	return slices.ContainsFunc(c.Reads, func(r interlock.Read) bool { return r.Key == key })
+}
+
+// namesVersion reports whether a commit says which state of a key it is based on.
+func namesVersion(c *Commit, key interlock.Key) bool {
+	return c.AsOf > 0 || slices.ContainsFunc(c.Reads, func(r interlock.Read) bool { return r.Key == key && !r.Present })
 }
 
 // staleSince tells how a key's state came from a version to what it is. With exactly,
@@ -76,11 +86,30 @@ func (e *Engine) staleSinceAbsent(d *document, r *interlock.Read) interlock.Stal
 	}
 }
 
+// staleSincePresent is staleSince of a document of which only was read that it is
+// there.
+func (e *Engine) staleSincePresent(s *documents, key interlock.Key) interlock.Stale {
+	stale := interlock.Stale{Then: interlock.Document{Key: key}, Now: e.present(s, key, true)}
+	if d := s.known[key]; d != nil {
+		since := interlock.Version(0)
+		for _, x := range d.earlier {
+			if x.op != interlock.Delete {
+				since = x.version
+			}
+		}
+		stale.Writes = d.writes(since)
+	}
+	return stale
+}
+
 // refuseStale refuses a commit for what is stale.
 func (e *Engine) refuseStale(list []interlock.Stale, more bool) {
 	first := &list[0]
 	words := fmt.Sprintf("%s has version %d", first.Now.Key, first.Now.Version)
-	if first.Now.Absent {
+	switch {
+	case first.Now.Absent && first.Now.Op == 0:
+		words = fmt.Sprintf("there is nothing at %s", first.Now.Key)
+	case first.Now.Absent:
 		words = fmt.Sprintf("%s is not there any more", first.Now.Key)
 	}
 	if others := len(list) - 1; more {

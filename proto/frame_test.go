@@ -309,7 +309,7 @@ func FuzzClientFrame(f *testing.F) {
 		{Kind: OpConfigure, Settings: &interlock.Settings{StrictOrder: true, Quota: interlock.Quota{Keys: 5}}},
 		{Kind: OpGetSettings},
 		{Kind: OpCommit, AsOf: 3, Note: "n", Commit: &Commit{
-			Reads: []interlock.Read{{Key: "k", Version: 2}, {Key: "l", Absent: true}},
+			Reads: []interlock.Read{{Key: "k", Version: 2}, {Key: "l", Absent: true}, {Key: "m", Present: true}},
 			Writes: []interlock.Write{
 				{Key: "k", Op: interlock.Put, ContentType: "text/plain", Body: []byte("b")},
 				{Key: "c", Op: interlock.Add, Delta: -1, Min: new(int64(0)), Max: new(int64(9))},

@@ -33,6 +33,7 @@ func (o *Op) appendCommit(b []byte) []byte {
 		b = appendString(b, 1, r.Key)
 		b = appendUint(b, 2, uint64(r.Version))
 		b = appendBool(b, 3, r.Absent)
+		b = appendBool(b, 4, r.Present)
 		b = closeMessage(b, start)
 	}
 	b = appendUint(b, 3, uint64(o.AsOf))
@@ -127,6 +128,8 @@ func decodeRead(r *interlock.Read, s string) error {
 			r.Version = interlock.Version(f.v)
 		case 3<<3 | wireVarint:
 			r.Absent = f.v != 0
+		case 4<<3 | wireVarint:
+			r.Present = f.v != 0
 		}
 		return nil
 	})

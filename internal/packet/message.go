@@ -111,6 +111,8 @@ func (it *item) tell() (sentence, text string) {
 		return fmt.Sprintf("It had %d bytes and has %d; they were not compared.", it.Then.Size, it.Now.Size), ""
 	case interlock.DifferenceUnknown:
 		switch {
+		case it.then == "":
+			return "Your commit wanted something to be there, whatever version.", ""
 		case it.Now.Absent:
 			return "The version that you read is no longer kept.", ""
 		case d.Text == "":
@@ -131,6 +133,8 @@ func (it *item) tell() (sentence, text string) {
 
 func state(d *interlock.Document, version string) string {
 	switch {
+	case !d.Absent && version == "":
+		return "that there is something"
 	case !d.Absent:
 		return "version " + visible(version)
 	case version == "":
@@ -153,6 +157,8 @@ func author(s *interlock.Document, occasion Occasion) string {
 		who = "by " + name(s.Principal)
 	case s.Session != "":
 		who = "by session " + name(s.Session)
+	case s.Absent && s.Op == 0 && occasion != File:
+		return "It was never written, or its deletion is long forgotten."
 	case occasion == File:
 		return "It was changed from outside, by a program that does not say who it is."
 	default:

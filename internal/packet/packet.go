@@ -41,6 +41,9 @@ func New(stale []interlock.Stale, more bool, occasion Occasion) *interlock.Packe
 	for i := range stale {
 		s := &stale[i]
 		list[i] = item{Stale: s, then: decimal(s.Then.Version), now: decimal(s.Now.Version), key: string(s.Now.Key)}
+		if s.Then.Version == 0 && !s.Then.Absent {
+			list[i].then = "" // interlock.Read.Present
+		}
 	}
 	return build(list, more, occasion)
 }
@@ -55,7 +58,7 @@ func NewFile(s *interlock.Stale, then, now string) *interlock.Packet {
 type item struct {
 	*interlock.Stale
 	key       string
-	then, now string // the versions
+	then, now string // the versions; "" for any
 	diff      interlock.Difference
 }
 

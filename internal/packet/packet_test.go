@@ -68,6 +68,8 @@ func TestGolden(t *testing.T) {
 				stale(document(41, textType, "one\r\n"), document(57, textType, "")),
 				stale(document(41, "", ""), document(57, "", "")),
 				{Then: interlock.Document{Key: "account:42", Version: 3}, Now: document(57, "", ""), Writes: 2},
+				{Then: interlock.Document{Key: "account:42"}, Now: document(57, "", ""), Writes: 1},
+				{Then: interlock.Document{Key: "account:42"}, Now: interlock.Document{Key: "account:42", Absent: true}},
 			}, false, Commit)
 		}},
 		{"bytes", func() *interlock.Packet {

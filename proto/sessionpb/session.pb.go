@@ -2416,8 +2416,9 @@ func (x *Commit) GetNote() string {
 type Read struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // 0 means absent
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // 0 means absent, unless present is set
 	Absent        bool                   `protobuf:"varint,3,opt,name=absent,proto3" json:"absent,omitempty"`   // there must be nothing, whatever version a deletion has left behind
+	Present       bool                   `protobuf:"varint,4,opt,name=present,proto3" json:"present,omitempty"` // there must be something, whatever version; version is 0 then
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2469,6 +2470,13 @@ func (x *Read) GetVersion() uint64 {
 func (x *Read) GetAbsent() bool {
 	if x != nil {
 		return x.Absent
+	}
+	return false
+}
+
+func (x *Read) GetPresent() bool {
+	if x != nil {
+		return x.Present
 	}
 	return false
 }
@@ -6293,11 +6301,12 @@ const file_session_proto_rawDesc = "" +
 	"\x05as_of\x18\x03 \x01(\x04R\x04asOf\x12+\n" +
 	"\x06writes\x18\x04 \x03(\v2\x13.interlock.v1.WriteR\x06writes\x12\x16\n" +
 	"\x06leases\x18\x05 \x03(\fR\x06leases\x12\x12\n" +
-	"\x04note\x18\x06 \x01(\tR\x04note\"J\n" +
+	"\x04note\x18\x06 \x01(\tR\x04note\"d\n" +
 	"\x04Read\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x16\n" +
-	"\x06absent\x18\x03 \x01(\bR\x06absent\"\xcb\x01\n" +
+	"\x06absent\x18\x03 \x01(\bR\x06absent\x12\x18\n" +
+	"\apresent\x18\x04 \x01(\bR\apresent\"\xcb\x01\n" +
 	"\x05Write\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12%\n" +
 	"\x02op\x18\x02 \x01(\x0e2\x15.interlock.v1.WriteOpR\x02op\x12!\n" +
