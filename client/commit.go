@@ -105,6 +105,16 @@ func Seen(documents ...interlock.Document) []interlock.Read {
 	return reads
 }
 
+// SomeVersion says that a commit depends on there being a document at each key,
+// whatever version it has. It does not keep from writing over a change: Seen does.
+func SomeVersion(keys ...interlock.Key) []interlock.Read {
+	reads := make([]interlock.Read, len(keys))
+	for i, key := range keys {
+		reads[i] = interlock.Read{Key: key, Present: true}
+	}
+	return reads
+}
+
 // Put replaces a document by a JSON value, which is given as its text.
 func Put(key interlock.Key, value []byte) interlock.Write {
 	return interlock.Write{Key: key, Op: interlock.Put, ContentType: interlock.JSONType, Body: value}

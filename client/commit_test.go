@@ -72,6 +72,19 @@ var stateScenarios = []scenario{
 			t.Errorf("history %+v, %v, %v", versions, trimmed, err)
 		}
 	}},
+	{"a commit wants some version", func(t *testing.T, s *stage) {
+		c := s.client("a")
+		req := client.Commit{Reads: client.SomeVersion("k"), Writes: []interlock.Write{client.Merge("k", []byte(`{"b":2}`))}}
+		if _, err := c.Commit(s.ctx, req); !isCode(err, interlock.CodeStale) {
+			t.Errorf("what is not there is merged: %v", err)
+		}
+		s.commit(c, writing(client.Put("k", []byte(`{"a":1}`))))
+		s.commit(c, writing(client.Put("k", []byte(`{"a":2}`))))
+		s.commit(c, req)
+		if doc := s.document(c, "k"); string(doc.Body) != `{"a":2,"b":2}` {
+			t.Errorf("%s", doc.Body)
+		}
+	}},
 	{"a stale commit tells what changed", func(t *testing.T, s *stage) {
 		a, b := s.client("a"), s.client("b")
 		s.commit(a, writing(client.Put("account:1", []byte(`{"balance":10,"owner":"x"}`))))

@@ -104,8 +104,8 @@ func commitHeaders(h http.Header, key interlock.Key, cmd *engine.Commit) *interl
 	return nil
 }
 
-// condition reads If-Match and If-None-Match: the version that was read, or that
-// there was nothing.
+// condition reads If-Match and If-None-Match: the version that was read, or that there
+// must be something, or nothing.
 func condition(h http.Header, key interlock.Key) ([]interlock.Read, *interlock.Error) {
 	match, none := h.Values("If-Match"), h.Values("If-None-Match")
 	switch {
@@ -118,10 +118,7 @@ func condition(h http.Header, key interlock.Key) ([]interlock.Read, *interlock.E
 	case len(none) == 1:
 		return nil, badHeader("the header If-None-Match: want *, which means that there must be nothing")
 	case match[0] == "*":
-		return nil, &interlock.Error{
-			Code:    interlock.CodeUnsupported,
-			Message: "the header If-Match: * would write over any version: name the one that was read, as its ETag says it",
-		}
+		return []interlock.Read{{Key: key, Present: true}}, nil
 	}
 	tag := match[0]
 	if len(tag) > 2 && tag[0] == '"' && tag[len(tag)-1] == '"' {

@@ -57,29 +57,39 @@ func (d *jsonIn) leaseID() interlock.LeaseID {
 	return id
 }
 
-var readFields = []string{"key", "version", "absent"}
+var readFields = []string{"key", "version", "absent", "present"}
 
 // readOf reads what a commit depends on.
 func (d *jsonIn) readOf() (r interlock.Read) {
-	var versioned bool
+	what := ""
+	says := func(name string) {
+		if what != "" {
+			d.fail("field %s: %s or %s, not both", d.path, what, name)
+		}
+		what = name
+	}
 	d.object(readFields, func(field int) {
 		switch readFields[field] {
 		case "key":
 			r.Key = interlock.Key(d.str())
 		case "version":
-			versioned = true
+			says("version")
 			r.Version = d.version()
 		case "absent":
-			r.Absent = d.yes()
+			if r.Absent = d.yes(); r.Absent {
+				says("absent")
+			}
+		case "present":
+			if r.Present = d.yes(); r.Present {
+				says("present")
+			}
 		}
 	})
 	switch {
 	case r.Key == "":
 		d.fail("field %s: key is missing", d.path)
-	case !versioned && !r.Absent:
-		d.fail("field %s: give the version that was read, or \"absent\": true where there was nothing", d.path)
-	case versioned && r.Absent:
-		d.fail("field %s: version or absent, not both", d.path)
+	case what == "":
+		d.fail("field %s: give the version that was read, or \"absent\": true where there was nothing, or \"present\": true if any version will do", d.path)
 	}
 	return r
 }

@@ -69,7 +69,6 @@ func TestConditionsOfAWrite(t *testing.T) {
 		put("2", "If-Match", `"1"`).want(200)
 		put("3", "If-Match", `"1"`).want(412, "stale").is("packet.stale.0.then.version", "1").is("packet.stale.0.now.version", "2")
 		put("3", "If-Match", `"9"`).want(400, "future_version")
-		put("3", "If-Match", "*").want(400, "unsupported")
 		for _, bad := range []string{`2`, `W/"2"`, `"2", "3"`, `"x"`, `""`, `"02"`} {
 			put("3", "If-Match", bad).want(400, "invalid_request").says("detail", "If-Match")
 		}
@@ -89,6 +88,9 @@ func TestConditionsOfAWrite(t *testing.T) {
 			t.Error(got)
 		}
 		d.get("/v1/state/k", "If-None-Match", `"4", W/"5"`).want(404)
+		put("6", "If-Match", "*").want(412, "stale").is("packet.stale.0.then.version", "0").says("packet.message", "you read that there is something")
+		put("6").want(200)
+		put("7", "If-Match", "*").want(200).is("version", "7")
 	})
 }
 
@@ -129,6 +131,8 @@ func TestCommitsAreReadStrictly(t *testing.T) {
 			`{"reads":[{"key":"k"}]}`:             "give the version",
 			`{"reads":[{"key":"k","version":1}]}`: "a version is a decimal string",
 			`{"reads":[{"key":"k","version":"1","absent":true}]}`:          "not both",
+			`{"reads":[{"key":"k","present":true,"absent":true}]}`:         "present or absent, not both",
+			`{"reads":[{"key":"k","present":true,"version":"1"}]}`:         "present or version, not both",
 			`{"writes":[{"key":"k","put":1,"delete":true}]}`:               "put or delete, not both",
 			`{"writes":[{"key":"k","delete":false}]}`:                      "it is true",
 			`{"writes":[{"key":"k","put":1,"min":0}]}`:                     "min and max",
@@ -148,7 +152,8 @@ func TestCommitsAreReadStrictly(t *testing.T) {
 			}
 		}
 		d.post("/v1/commits", `{"writes":[{"key":"k","add":1},{"key":"k","add":1}]}`).want(400, "duplicate_claim")
-		d.post("/v1/commits", `{"reads":[{"key":"k","absent":true}]}`).want(200).is("version", "0")
+		d.post("/v1/commits", `{"reads":[{"key":"k","absent":true,"present":false}]}`).want(200).is("version", "0")
+		d.post("/v1/commits", `{"reads":[{"key":"k","present":true}]}`).want(412, "stale").says("detail", "there is nothing at k")
 		large := strings.Repeat("AAAA", interlock.MaxDocumentBytes/4*4/3/4)
 		d.post("/v1/commits", `{"writes":[{"key":"k","base64":"`+large+`"}]}`).want(200)
 	})

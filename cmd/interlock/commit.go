@@ -21,6 +21,7 @@ import (
 type committing struct {
 	ifVersion string
 	ifAbsent  bool
+	ifPresent bool
 	asOf      string
 	leases    []string
 	note      string
@@ -34,6 +35,7 @@ met, 77 not allowed, 79 the lease is lost, 69 no server answered.`
 func (c *committing) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.ifVersion, "if-version", "", "write only if the document still has this `version`")
 	f.BoolVar(&c.ifAbsent, "if-absent", false, "write only if there is nothing at the key")
+	f.BoolVar(&c.ifPresent, "if-present", false, "write only if there is something at the key, whatever version")
 	c.shared(f)
 }
 
@@ -75,18 +77,37 @@ func (c *committing) complete(body map[string]any) error {
 	return nil
 }
 
+// reads is the condition under which a key is changed, if there is one.
+func (c *committing) reads(key string) ([]any, error) {
+	read := map[string]any{"key": key}
+	if c.ifVersion != "" {
+		read["version"] = c.ifVersion
+	}
+	if c.ifAbsent {
+		read["absent"] = true
+	}
+	if c.ifPresent {
+		read["present"] = true
+	}
+	switch len(read) {
+	case 1:
+		return nil, nil
+	case 2:
+		return []any{read}, nil
+	}
+	return nil, usage("--if-version, --if-absent and --if-present: give one of them")
+}
+
 // one commits a change of one key.
 func (a *app) one(ctx context.Context, c *committing, key string, write map[string]any) error {
-	if c.ifVersion != "" && c.ifAbsent {
-		return usage("--if-version and --if-absent: give one of them")
-	}
 	write["key"] = key
 	body := map[string]any{"writes": []any{write}}
-	switch {
-	case c.ifAbsent:
-		body["reads"] = []any{map[string]any{"key": key, "absent": true}}
-	case c.ifVersion != "":
-		body["reads"] = []any{map[string]any{"key": key, "version": c.ifVersion}}
+	reads, err := c.reads(key)
+	if err != nil {
+		return err
+	}
+	if len(reads) > 0 {
+		body["reads"] = reads
 	}
 	if err := c.complete(body); err != nil {
 		return err
