@@ -138,7 +138,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeNoSuchFile: {
 		404, "No such file", interlock.ActStop, 0,
-		"check the path; to make the file, write it with an empty base",
+		"check the path; to make the file, write it with the base none, or with If-None-Match: *",
 	},
 	interlock.CodeNoSuchDocument: {
 		404, "There is nothing at the key", interlock.ActStop, 0,
