@@ -120,6 +120,9 @@ func (d *jsonIn) object(names []string, read func(field int)) {
 		switch {
 		case d.err != nil:
 			return
+		case field < 0 && len(names) == 0:
+			d.fail("unknown field %s: the body has no fields", strconv.Quote(clipped(name)))
+			return
 		case field < 0:
 			d.fail("unknown field %s: known are %s", join(outer, strconv.Quote(clipped(name))), strings.Join(names, ", "))
 			return

@@ -29,6 +29,7 @@ func tourStatements(d *door) {
 	check("signed:2", text).want(403, "foreign_fence")
 	check("signed:1", text+"A").want(401, "invalid_statement")
 	d.get("/v1/fences/keys").want(200)
+	d.post("/v1/fences/keys/rotate", `{"key":"x"}`).want(400, "invalid_request").is("detail", `unknown field "key": the body has no fields`)
 	d.post("/v1/fences/keys/rotate", `{}`).want(200).is("outcome", "rotated")
 	check("signed:1", text).want(200)
 
