@@ -94,6 +94,13 @@ func TestUsersOwn(t *testing.T) {
 		r.refused("held by alice", "main")
 		r.settings.User = "alice"
 		r.pushes("main")
+
+		// An agent's session is another party, whatever it calls itself.
+		var opened struct{ Session struct{ ID string } }
+		r.post("/v1/sessions", map[string]any{"agent": "alice"}, &opened)
+		r.post("/v1/leases", map[string]any{"session": opened.Session.ID, "claims": []map[string]string{{"key": "repo:web/icon.png"}}}, &struct{}{})
+		r.commit("icon.png", "1")
+		r.refused("icon.png: held by alice", "main")
 	}
 }
 

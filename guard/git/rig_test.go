@@ -174,6 +174,13 @@ func (r *rig) release(id string) { r.t.Helper(); r.ask("/v1/leases/"+id+"/releas
 
 func (r *rig) ask(path string, body any) string {
 	r.t.Helper()
+	var answer struct{ Lease struct{ ID string } }
+	r.post(path, body, &answer)
+	return answer.Lease.ID
+}
+
+func (r *rig) post(path string, body, answer any) {
+	r.t.Helper()
 	b, err := json.Marshal(body)
 	if err != nil {
 		r.t.Fatal(err)
@@ -184,9 +191,7 @@ func (r *rig) ask(path string, body any) string {
 	}
 	defer res.Body.Close()
 	text, _ := io.ReadAll(res.Body)
-	var answer struct{ Lease struct{ ID string } }
-	if err := json.Unmarshal(text, &answer); err != nil || res.StatusCode != http.StatusOK {
+	if err := json.Unmarshal(text, answer); err != nil || res.StatusCode != http.StatusOK {
 		r.t.Fatalf("%s: %d %s", path, res.StatusCode, text)
 	}
-	return answer.Lease.ID
 }

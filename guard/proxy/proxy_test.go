@@ -26,8 +26,8 @@ func TestHolderGetsThrough(t *testing.T) {
 		t.Fatalf("the API saw %v", calls)
 	}
 	c := calls[0]
-	if c.method != "POST" || c.uri != "/v2/accounts/12345/fees?dry=no" || c.body != "35.00" {
-		t.Errorf("the API saw %s %s %q", c.method, c.uri, c.body)
+	if c.method != "POST" || c.host != r.api.Listener.Addr().String() || c.uri != "/v2/accounts/12345/fees?dry=no" || c.body != "35.00" {
+		t.Errorf("the API saw %s %s%s %q", c.method, c.host, c.uri, c.body)
 	}
 	for name, want := range map[string]string{
 		"Authorization": "Bearer " + secret, "Interlock-Fence": l.fence, "Interlock-Key": "account:12345", "Interlock-Agent": "billing-7",
@@ -195,6 +195,16 @@ func TestAnswerOfTheAPI(t *testing.T) {
 	close(rest)
 	if more, err := io.ReadAll(res.Body); err != nil || string(more) != "two\n" {
 		t.Errorf("%q %v", more, err)
+	}
+}
+
+func TestRecordsAreBounded(t *testing.T) {
+	r := newRig(t, routes)
+	r.wants(r.call("GET", "/"+strings.Repeat("x", 10*maxRecorded), ""), 403, "forbidden", false)
+	r.front.Close()
+	var record Record
+	if err := json.Unmarshal([]byte(r.log.text()), &record); err != nil || len(record.Path) > maxRecorded+10 || record.Code != "forbidden" {
+		t.Errorf("%v: recorded %d bytes of path", err, len(record.Path))
 	}
 }
 

@@ -85,9 +85,9 @@ type api struct {
 }
 
 type seen struct {
-	method, uri string
-	header      http.Header
-	body        string
+	method, host, uri string
+	header            http.Header
+	body              string
 }
 
 func newAPI(t *testing.T) *api {
@@ -95,7 +95,7 @@ func newAPI(t *testing.T) *api {
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		a.mu.Lock()
-		a.seen = append(a.seen, seen{r.Method, r.RequestURI, r.Header.Clone(), string(body)})
+		a.seen = append(a.seen, seen{r.Method, r.Host, r.RequestURI, r.Header.Clone(), string(body)})
 		answer := a.answer
 		a.mu.Unlock()
 		if answer != nil {
