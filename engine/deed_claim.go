@@ -123,9 +123,9 @@ func (e *Engine) refuseDeed(d *deed, mine bool) {
 	case e.lives(d):
 		code, problem = interlock.CodeEffectClaimed, "somebody is about to do this: wait for the result, and do not do it yourself"
 	case d.state == interlock.EffectDone:
-		code, problem = interlock.CodeEffectDone, "this is done, with another result than yours: see what was told first"
+		code, problem = interlock.CodeEffectDone, "this is done already, and what you say was not recorded"
 	case d.state == 0:
-		code, problem = interlock.CodeEffectDone, "this was found not done: claim it, and do it"
+		code, problem = interlock.CodeEffectDone, "this was found not to be done, so claim it before you do it"
 	}
 	e.refuse(code, problem).Effect = e.showDeed(d, mine)
 }

@@ -261,7 +261,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeEffectDone: {
 		409, "It is settled already", interlock.ActReRead, 0,
-		"look at the effect: what was said first stands",
+		"look at the effect, which stays as it was settled first",
 	},
 
 	interlock.CodeRequestIDReused: {
