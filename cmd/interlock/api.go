@@ -66,21 +66,31 @@ type request struct {
 // do makes a call. answer is what came, also with an error that is the server's
 // refusal: then it is the problem document, and the error an *interlock.Error.
 func (c *api) do(ctx context.Context, r request) (status int, answer []byte, err error) {
+	res, answer, err := c.whole(ctx, r)
+	if res != nil {
+		status = res.StatusCode
+	}
+	return status, answer, err
+}
+
+// whole is do for those who want to know the headers: res, whose body was read, is nil
+// if no whole answer came.
+func (c *api) whole(ctx context.Context, r request) (res *http.Response, answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.wait+callTimeout)
 	defer cancel()
-	res, err := c.send(ctx, r)
+	res, err = c.send(ctx, r)
 	if err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
 	defer res.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return 0, nil, c.broken(r, err)
+		return nil, nil, c.broken(r, err)
 	}
 	if res.StatusCode >= 300 {
-		return res.StatusCode, answer, problem(c.target.base, res, answer)
+		return res, answer, problem(c.target.base, res, answer)
 	}
-	return res.StatusCode, answer, nil
+	return res, answer, nil
 }
 
 // send begins a call. The caller reads and closes the body.

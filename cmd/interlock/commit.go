@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -163,8 +161,8 @@ func newStatePut(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put KEY [VALUE]",
 		Short: "Write a document",
-		Long: `Write the document at KEY: VALUE, or what stands in --file, or standard input. It is
-JSON unless --type says otherwise.
+		Long: `Write the document at KEY: VALUE, or what stands in --file, or standard input, byte for
+byte. It is JSON unless --type says otherwise.
 
 ` + commitExits,
 		Example: `  interlock state put account:12345 '{"balance": 100}' --if-absent
@@ -212,24 +210,13 @@ func orStdin(file string) string {
 	return file
 }
 
-// putting is a write of bytes as the door takes it.
+// putting is a write of bytes as the door takes it: in Base64, so that no spelling of
+// JSON gets lost on the way.
 func putting(value []byte, kind string) (map[string]any, error) {
-	write := map[string]any{}
-	switch base, _, _ := strings.Cut(kind, ";"); {
-	case base == interlock.JSONType:
-		if !json.Valid(value) {
-			return nil, usage("the document is not JSON: correct it, or give its --type")
-		}
-		write["put"] = json.RawMessage(bytes.TrimSpace(value))
-	case utf8.Valid(value):
-		write["text"] = string(value)
-	default:
-		write["base64"] = base64.StdEncoding.EncodeToString(value)
+	if base, _, _ := strings.Cut(kind, ";"); base == interlock.JSONType && !json.Valid(value) {
+		return nil, usage("the document is not JSON: correct it, or give its --type")
 	}
-	if kind != interlock.JSONType {
-		write["content_type"] = kind
-	}
-	return write, nil
+	return map[string]any{"base64": base64.StdEncoding.EncodeToString(value), "content_type": kind}, nil
 }
 
 func newStateMerge(a *app) *cobra.Command {

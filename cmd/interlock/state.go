@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -99,7 +100,8 @@ func newStateGet(a *app) *cobra.Command {
 		Short: "Print a document",
 		Long: `Print the document at KEY, byte for byte as it is, on standard output; its version
 and who wrote it stand on standard error. --version prints an earlier one, as far as
-the history is kept.
+the history is kept. With -o json it is the server's answer, in which the document is
+one field.
 
 Exit code 1 says that there is nothing at the key.`,
 		Example: `  interlock state get account:12345 > account.json
@@ -107,40 +109,63 @@ Exit code 1 says that there is nothing at the key.`,
 		Args:              oneArg("a key"),
 		ValidArgsFunction: a.completeKeys(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if version != "" {
-				return a.earlier(cmd.Context(), args[0], version)
+			if a.json() {
+				return a.envelope(cmd.Context(), args[0], version)
 			}
-			return a.documents(cmd.Context(), args, url.Values{"values": {"true"}}, func(got *documentsAnswer) error {
-				if len(got.Documents) == 0 || got.Documents[0].Absent {
-					return &interlock.Error{Code: interlock.CodeNoSuchDocument, Message: "there is nothing at " + clean(args[0])}
-				}
-				d := &got.Documents[0]
-				body, err := d.body()
-				if err != nil {
-					return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
-				}
-				a.complain("version %s %s", d.Version, d.writer())
-				_, err = a.out.Write(body)
-				return err
-			})
+			return a.printDocument(cmd.Context(), args[0], version)
 		},
 	}
 	cmd.Flags().StringVar(&version, "version", "", "print the document as it was at this `version` of the namespace")
 	return cmd
 }
 
-// earlier prints a document as it was.
-func (a *app) earlier(ctx context.Context, key, version string) error {
-	if a.json() {
-		return usage("--version prints the document itself: leave -o json out, or read `interlock state history %s -o json`", quote(clean(key)))
+// printDocument prints a document's bytes, as they are or as they were at a version.
+func (a *app) printDocument(ctx context.Context, key, version string) error {
+	query := url.Values{}
+	if version != "" {
+		query.Set("version", version)
 	}
-	query := url.Values{"version": {version}}
-	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: statePath(key), query: query})
+	res, body, err := a.api().whole(ctx, request{method: http.MethodGet, path: statePath(key), query: query})
 	if err != nil {
 		return err
 	}
-	_, err = a.out.Write(answer)
+	a.tellWriter(ctx, key, res.Header.Get("Interlock-Version"))
+	_, err = a.out.Write(body)
 	return err
+}
+
+// tellWriter tells who wrote a version of a document. That is in the key's history,
+// as far as it is kept: with the document's bytes comes only its version.
+func (a *app) tellWriter(ctx context.Context, key, version string) {
+	var got historyAnswer
+	if _, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: historyPath(key)}); err == nil && json.Unmarshal(answer, &got) == nil {
+		for i := range got.Versions {
+			if d := &got.Versions[i]; d.Version.String() == version {
+				a.complain("version %s %s", d.Version, d.writer())
+				return
+			}
+		}
+	}
+	a.complain("version %s", clean(version))
+}
+
+// envelope prints a document with all that is known of it, as the server tells it.
+func (a *app) envelope(ctx context.Context, key, version string) error {
+	if version != "" {
+		return usage("--version prints the document itself: leave -o json out, or read `interlock state history %s -o json`", quote(clean(key)))
+	}
+	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: "/v1/state", query: url.Values{"key": {key}, "values": {"true"}}})
+	if answer != nil {
+		err = errors.Join(err, a.raw(answer))
+	}
+	if err != nil {
+		return err
+	}
+	var got documentsAnswer
+	if json.Unmarshal(answer, &got) == nil && len(got.Documents) > 0 && got.Documents[0].Absent {
+		return exitWith(exitFailure, nil)
+	}
+	return nil
 }
 
 // statePath is the path of a key's document.
@@ -235,6 +260,15 @@ func (a *app) pages(ctx context.Context, path string, query url.Values, limit in
 	return nil
 }
 
+type historyAnswer struct {
+	Versions []document
+	Trimmed  bool
+}
+
+func historyPath(key string) string {
+	return "/v1/history" + strings.TrimPrefix(keyPath(key), "/v1/keys")
+}
+
 func newStateHistory(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history KEY",
@@ -244,12 +278,8 @@ func newStateHistory(a *app) *cobra.Command {
 		Args:              oneArg("a key"),
 		ValidArgsFunction: a.completeKeys(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var got struct {
-				Versions []document
-				Trimmed  bool
-			}
-			path := "/v1/history" + strings.TrimPrefix(keyPath(args[0]), "/v1/keys")
-			return a.get(cmd.Context(), path, nil, &got, func() error {
+			var got historyAnswer
+			return a.get(cmd.Context(), historyPath(args[0]), nil, &got, func() error {
 				t := a.table("VERSION", "WHAT", "TYPE", "SIZE", "WHEN", "BY", "NOTE")
 				for i := range got.Versions {
 					d := &got.Versions[i]
