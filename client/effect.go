@@ -27,6 +27,10 @@ type Action struct {
 	// Lease is as long as which the claim to do it lives; zero: the client's session.
 	Lease interlock.LeaseID
 	Flow  string // as in Request
+
+	// OnTaken, if set, is called before Do waits for somebody else who is about to do
+	// it. Whoever does not want to wait ends the context of Do there.
+	OnTaken func(other interlock.Effect)
 }
 
 // EffectError says that an effect cannot be claimed or settled: with CodeEffectClaimed
@@ -152,6 +156,9 @@ func (c *Client) undertake(ctx context.Context, a Action) (interlock.Effect, err
 			return effect, err
 		}
 		// Another client has it, or another call of this flow.
+		if a.OnTaken != nil {
+			a.OnTaken(effect)
+		}
 		for effect.State == interlock.EffectClaimed {
 			if cause := pace.Wait(ctx, 0); cause != nil {
 				return effect, errors.Join(err, cause)

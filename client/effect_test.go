@@ -135,6 +135,23 @@ var effectScenarios = []scenario{
 			}
 		}
 	}},
+	{"who does not want to wait is told for whom", func(t *testing.T, s *stage) {
+		if _, err := s.client("a").ClaimEffect(s.ctx, charge(6)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(s.ctx)
+		defer cancel()
+		other := charge(6)
+		other.OnTaken = func(e interlock.Effect) {
+			if e.Agent != "a" || e.State != interlock.EffectClaimed {
+				t.Errorf("it is taken: %+v", e)
+			}
+			cancel()
+		}
+		if _, err := s.client("b").Do(ctx, other, doing("twice", nil)); !isCode(err, interlock.CodeEffectClaimed) || !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	}},
 	{"a result that cannot be kept", func(t *testing.T, s *stage) {
 		c := s.client("a")
 		for i, result := range []any{make(chan int), strings.Repeat("x", interlock.MaxResultBytes)} {
