@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +32,7 @@ is told to find out what happened; never a second go.
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newEffectClaim(a), newEffectDone(a), newEffectUnknown(a), newEffectCancel(a), newEffectReconcile(a), newEffectGet(a), newEffectLs(a))
+	cmd.AddCommand(newEffectRun(a), newEffectClaim(a), newEffectDone(a), newEffectUnknown(a), newEffectCancel(a), newEffectReconcile(a), newEffectGet(a), newEffectLs(a))
 	return cmd
 }
 
@@ -87,16 +87,20 @@ func (x *acting) flags(cmd *cobra.Command) {
 	f.StringVar(&x.arguments, "args", "{}", "the arguments that matter, a `JSON` object; leave out what differs between two plans of the same, such as time stamps")
 }
 
-// fields is the action as the door takes it.
-func (x *acting) fields() (map[string]any, error) {
+func (x *acting) check() error {
 	if x.tool == "" || x.target == "" {
-		return nil, usage("--tool and --target say what is done, and to what: give both")
+		return usage("--tool and --target say what is done, and to what: give both")
 	}
 	var arguments map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(x.arguments), &arguments); err != nil || arguments == nil {
-		return nil, usage("--args %s: want a JSON object", clean(x.arguments))
+		return usage("--args %s: want a JSON object", clean(x.arguments))
 	}
-	return map[string]any{"tool": x.tool, "target": x.target, "arguments": json.RawMessage(x.arguments)}, nil
+	return nil
+}
+
+// fields is the action as the door takes it.
+func (x *acting) fields() map[string]any {
+	return map[string]any{"tool": x.tool, "target": x.target, "arguments": json.RawMessage(x.arguments)}
 }
 
 func newEffectClaim(a *app) *cobra.Command {
@@ -122,10 +126,10 @@ whether it was done: find out, and reconcile.`,
 			if err := checkDurations(duration{"--ttl", ttl, time.Second, interlock.MaxEffectTTL}, duration{"--wait", wait, 0, 24 * time.Hour}); err != nil {
 				return err
 			}
-			body, err := x.fields()
-			if err != nil {
+			if err := x.check(); err != nil {
 				return err
 			}
+			body := x.fields()
 			if body["agent"] = agent; agent == "" {
 				body["agent"] = ownName()
 			}
@@ -180,16 +184,16 @@ same will get: JSON, or text.`, func(args []string) (string, map[string]any, err
 		if len(args) == 0 {
 			return "done", map[string]any{}, nil
 		}
-		result := json.RawMessage(bytes.TrimSpace([]byte(args[0])))
-		if !json.Valid(result) {
-			text, err := json.Marshal(args[0])
-			if err != nil {
-				return "", nil, err
-			}
-			result = text
-		}
-		return "done", map[string]any{"result": result}, nil
+		return "done", map[string]any{"result": resultOf(args[0])}, nil
 	})
+}
+
+// resultOf is what a text says as the result of an effect: JSON, or the text.
+func resultOf(text string) any {
+	if result := json.RawMessage(strings.TrimSpace(text)); json.Valid(result) {
+		return result
+	}
+	return text
 }
 
 func newEffectUnknown(a *app) *cobra.Command {

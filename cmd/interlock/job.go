@@ -141,7 +141,7 @@ func (j *job) sweep(states <-chan unix.WaitStatus, kill *time.Timer) {
 		return
 	}
 	if kill == nil {
-		j.say("the command left processes behind: they are ended, because the lease ends now")
+		j.say("the command left processes behind: they are ended, too")
 		j.terminate()
 		kill = time.NewTimer(j.killAfter)
 	}

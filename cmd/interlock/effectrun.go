@@ -1,0 +1,319 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+)
+
+// effectRun is one use of effect run.
+type effectRun struct {
+	a       *app
+	x       acting
+	wait    wait
+	notDone int // the exit code that says so; 0: none does
+	agent   string
+	quiet   bool
+	argv    []string
+	path    string   // of the command
+	pass    []string // variables for the command that repeat flags
+
+	c       *client.Client
+	signals chan os.Signal   // those that end a wait, and are passed on to the command later
+	taken   func() os.Signal // ends the wait for signals
+
+	ran     bool   // or was about to
+	digest  string // of the action
+	output  resultOutput
+	failure error // what the server is told: that it is not done, or unknown
+	verdict error // what this command ends with
+}
+
+func newEffectRun(a *app) *cobra.Command {
+	r := &effectRun{a: a}
+	cmd := &cobra.Command{
+		Use:                   "run --tool TOOL --target TARGET [FLAGS] -- COMMAND [ARGUMENT...]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Run a command that must not happen twice",
+		Long: `Run the command, unless the effect was done before, by whomever: then its result of
+then is printed, and nothing is run. While somebody else is about to do it, this waits.
+
+What the command writes to standard output is the effect's result: JSON, or text, of
+up to 64 KiB. It is printed when the command has ended, in the same words as for those
+who come later: text as it is, JSON on one line; with -o json always as JSON.
+
+When the command ends with exit code 0 it was done. With the exit code of --not-done-exit
+it was certainly not done, and whoever plans it next may do it. With any other, or by a
+signal, or when this process or its machine dies, nobody knows: then nobody does it
+again before somebody has found out, and has told that by "interlock effect reconcile".
+
+The command finds in its environment
+
+  INTERLOCK_EFFECT_ACTION  the digest of the action: an idempotency key, if the target
+                           takes one
+  INTERLOCK_SESSION, INTERLOCK_URL  as with interlock run
+
+Exit codes: 0 it is done, now or before; 65 nobody knows whether it is; that of
+--not-done-exit as it is; 75 somebody else was about to do it for longer than --wait;
+126 or 127 when the command cannot be run; 69 no server answered; 77 not allowed; 2
+wrong flags.`,
+		Example: `  interlock effect run --tool stripe.charge --target customer:12 --args '{"invoice": 7, "amount": "12.00"}' -- ./charge
+  id=$(interlock effect run --tool mail --target ada --args '{"letter": 3}' --not-done-exit 10 -- ./send)`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch dash := cmd.ArgsLenAtDash(); {
+			case dash != 0:
+				return usage("put -- between the flags and the command: %s", useLine(cmd))
+			case len(args) == 0:
+				return usage("name a command after the --: %s", useLine(cmd))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if r.notDone < 0 || r.notDone > 255 {
+				return usage("--not-done-exit %d: want an exit code from 1 to 255", r.notDone)
+			}
+			if err := r.x.check(); err != nil {
+				return err
+			}
+			r.argv = args
+			r.pass = repeated(cmd.InheritedFlags())
+			return r.run(cmd.Context())
+		},
+	}
+	r.x.flags(cmd)
+	f := cmd.Flags()
+	r.wait = forever
+	f.Var(&r.wait, "wait", "how long to wait for somebody else who is about to do it: a `duration`, 0, or forever")
+	f.IntVar(&r.notDone, "not-done-exit", 0, "the exit `code` by which the command says that it has certainly done nothing (default: none does)")
+	f.StringVar(&r.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
+	bind(f, "agent", "")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "say nothing but what went wrong")
+	return cmd
+}
+
+func (r *effectRun) run(ctx context.Context) (err error) {
+	r.output.to = r.a.out
+	if r.path, err = exec.LookPath(r.argv[0]); err != nil {
+		return cannotRun(r.argv[0], err)
+	}
+	// From here on no signal gets lost between the wait and the command.
+	r.signals = make(chan os.Signal, 16)
+	notify(r.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(r.signals)
+	if r.c, err = r.a.dial(ctx, r.agent, interlock.DefaultTTL); err != nil {
+		return err
+	}
+	defer hangUp(r.c)
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.taken = cancelBySignal(r.signals, cancel)
+	defer r.taken()
+	if r.wait > 0 {
+		limit := time.AfterFunc(time.Duration(r.wait), func() { cancel(errInTime) })
+		defer limit.Stop()
+	}
+	action := client.Action{Tool: r.x.tool, Target: r.x.target, Arguments: json.RawMessage(r.x.arguments)}
+	action.OnTaken = func(other interlock.Effect) {
+		if r.wait == 0 {
+			cancel(errInTime)
+			return
+		}
+		r.say("waiting for %s, who is about to do it", claimer(&other))
+	}
+	result, err := r.c.Do(ctx, action, r.act)
+	if !r.ran {
+		return r.notRun(ctx, result, err)
+	}
+	return r.finish(result, err)
+}
+
+// act runs the command, and says what became of the effect.
+func (r *effectRun) act(ctx context.Context, e interlock.Effect) (any, error) {
+	r.ran, r.digest = true, hex.EncodeToString(e.Digest[:])
+	if r.taken() != nil {
+		r.verdict = notBegun(ctx)
+		r.failure = client.NotDone(r.verdict)
+		return nil, r.failure
+	}
+	result, err := r.command()
+	code := result.code()
+	switch {
+	case err != nil:
+		r.verdict = cannotRun(r.argv[0], err)
+		r.failure = client.NotDone(r.verdict)
+	case code == 0:
+	case code == r.notDone && !result.status.Signaled():
+		r.verdict = exitWith(code, nil)
+		r.failure = client.NotDone(r.verdict)
+	default:
+		how := fmt.Sprintf("the command ended with exit code %d", code)
+		if result.status.Signaled() {
+			how = "the command was ended by " + signalName(result.status.Signal())
+		}
+		r.verdict = exitWith(exitConflict, fmt.Errorf("%s, so nobody knows whether it was done: %s", how, r.findOut()))
+		r.failure = errors.New(how)
+	}
+	return r.output.result(), r.failure
+}
+
+// command runs the command, and takes what it writes to standard output.
+func (r *effectRun) command() (result jobResult, err error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return result, err
+	}
+	defer read.Close()
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(&r.output, read)
+	}()
+	j := &job{
+		path: r.path, argv: r.argv, files: []*os.File{os.Stdin, write, os.Stderr},
+		env:       r.a.environment(r.c, r.pass, "INTERLOCK_EFFECT_ACTION="+r.digest),
+		killAfter: leftoversWithin, tell: r.a.complain, signals: r.signals,
+	}
+	result, err = j.run()
+	_ = write.Close()
+	_ = read.SetReadDeadline(time.Now().Add(leftoversWithin)) // a daemon may keep it open
+	<-copied
+	return result, err
+}
+
+// leftoversWithin is how long what the command leaves behind may take to end.
+const leftoversWithin = 2 * time.Second
+
+// notRun tells how it went without the command.
+func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err error) error {
+	other, refused := errors.AsType[*client.EffectError](err)
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+		r.say("it was done before, so nothing was run")
+		return r.print(result)
+	case errors.Is(cause, errInTime) && refused:
+		return exitWith(exitNotAcquired, fmt.Errorf("%s is about to do it, so nothing was run", claimer(&other.Effect)))
+	case errors.Is(cause, errInTime):
+		return exitWith(exitNotAcquired, fmt.Errorf("nobody told within %s whether it was done, so nothing was run", time.Duration(r.wait)))
+	case cause != nil:
+		return notBegun(ctx)
+	case refused && other.Refusal.Code == interlock.CodeEffectUnknown:
+		r.digest = hex.EncodeToString(other.Effect.Digest[:])
+		how := clean(other.Effect.Reason)
+		if how == "" {
+			how = claimer(&other.Effect) + " set out to do it and died"
+		}
+		return exitWith(exitConflict, fmt.Errorf("%s, so nobody knows whether it was done, and nothing was run: %s", how, r.findOut()))
+	}
+	return err
+}
+
+// finish tells how it went with the command. err is what Do says: another failure than
+// the command's is that the server could not be told.
+func (r *effectRun) finish(result json.RawMessage, err error) error {
+	switch {
+	case r.failure == nil && err != nil:
+		r.verdict = exitWith(exitConflict, fmt.Errorf("%s: say so by `interlock effect reconcile %s --happened`", clean(err.Error()), r.digest))
+	case !errors.Is(r.failure, err):
+		r.a.complain("%s", clean(err.Error()))
+	}
+	if r.failure == nil && r.output.passes {
+		r.a.complain("what it wrote is longer than %s or no text, so it is not kept as the result", bytesText(interlock.MaxResultBytes))
+	}
+	if r.failure != nil || r.output.passes {
+		return errors.Join(r.verdict, r.output.pass())
+	}
+	return errors.Join(r.verdict, r.print(result))
+}
+
+// notBegun says that a signal ended the wait.
+func notBegun(ctx context.Context) error {
+	code := exitFailure
+	if by, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {
+		code = exitSignal + int(by.signal)
+	}
+	return exitWith(code, errors.New("interrupted: nothing was run"))
+}
+
+// findOut is what to do when nobody knows.
+func (r *effectRun) findOut() string {
+	return fmt.Sprintf("find out at %s, then say `interlock effect reconcile %s` with --happened or --did-not-happen", clean(r.x.target), r.digest)
+}
+
+func claimer(e *interlock.Effect) string {
+	who := party{Agent: e.Agent, Session: e.Session, Flow: e.Flow}
+	return who.name()
+}
+
+// print prints a result: text as it is, other JSON on one line.
+func (r *effectRun) print(result json.RawMessage) error {
+	if len(result) == 0 {
+		return nil
+	}
+	var text string
+	if r.a.json() || json.Unmarshal(result, &text) != nil {
+		return r.a.raw(result)
+	}
+	if text != "" {
+		r.a.say("%s\n", text)
+	}
+	return nil
+}
+
+func (r *effectRun) say(format string, args ...any) {
+	if !r.quiet {
+		r.a.complain(format, args...)
+	}
+}
+
+// resultOutput takes what a command writes. What is more than a result may have is
+// passed on, and is no result.
+type resultOutput struct {
+	to     io.Writer
+	kept   []byte
+	passes bool
+}
+
+func (o *resultOutput) Write(b []byte) (int, error) {
+	o.kept = append(o.kept, b...)
+	if o.passes || len(o.kept) > interlock.MaxResultBytes {
+		return len(b), o.pass()
+	}
+	return len(b), nil
+}
+
+// pass passes on what was kept.
+func (o *resultOutput) pass() error {
+	o.passes = true
+	_, err := o.to.Write(o.kept)
+	o.kept = o.kept[:0]
+	return err
+}
+
+// result is what is kept as the result; nil if it cannot be.
+func (o *resultOutput) result() any {
+	text := strings.TrimRight(string(o.kept), "\n")
+	result := resultOf(text)
+	if encoded, err := json.Marshal(result); err != nil || len(encoded) > interlock.MaxResultBytes || !utf8.ValidString(text) {
+		o.passes = true
+	}
+	if o.passes {
+		return nil
+	}
+	return result
+}
