@@ -92,7 +92,7 @@ func (c *call) eventsFrom() (interlock.Index, bool) {
 			c.refuse(interlock.CodeInvalidRequest, "the header Last-Event-ID is not an index as this server gives it")
 			return 0, false
 		}
-		return interlock.Index(index) + 1, true
+		return interlock.Index(index) + 1, c.happened(interlock.Index(index))
 	}
 	text := c.query.Get("from")
 	if text == "" {
@@ -103,7 +103,17 @@ func (c *call) eventsFrom() (interlock.Index, bool) {
 		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter from: want an index such as 1041, found %q", clipped(text)))
 		return 0, false
 	}
-	return interlock.Index(index), true
+	return interlock.Index(index), index == 0 || c.happened(interlock.Index(index-1))
+}
+
+// happened refuses an index that was never given out, such as one from before an older
+// journal was restored: who went on from there would miss in silence what comes first.
+func (c *call) happened(index interlock.Index) bool {
+	newest := c.s.shard.At().Index
+	if index > newest {
+		c.refuse(interlock.CodeFutureVersion, fmt.Sprintf("index %d was never given out: the newest is %d", index, newest))
+	}
+	return index <= newest
 }
 
 func acceptsSSE(accept []string) bool   { return accepts(accept, "text/event-stream") }

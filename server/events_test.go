@@ -165,9 +165,14 @@ func TestEventsGoOnWhereTheyStopped(t *testing.T) {
 		if got := kinds(lines(t, d.get("/v1/events?from="+last).raw)); got != "granted granted granted granted" {
 			t.Errorf("from=%s: %s", last, got)
 		}
-		if got := d.get("/v1/events?from=1000000").want(200).raw; got != "" {
+		newest := d.server.shard.At().Index
+		if got := d.get("/v1/events?from="+(newest+1).String()).want(200).raw; got != "" {
 			t.Errorf("the future holds %q", got)
 		}
+		d.get("/v1/events?from="+(newest+2).String()).want(400, "future_version")
+		d.get("/v1/events?follow=false", "Last-Event-ID", newest.String()).want(200)
+		d.get("/v1/events", "Last-Event-ID", (newest+1).String()).want(400, "future_version")
+		d.get("/v1/events", "Last-Event-ID", "18446744073709551615").want(400, "future_version")
 		for _, bad := range []string{"?from=x", "?from=-1", "?from=01", "?follow=maybe", "?from=1&from=2"} {
 			d.get("/v1/events"+bad).want(400, "invalid_request")
 		}
