@@ -166,7 +166,7 @@ func TestEventsGoOnWhereTheyStopped(t *testing.T) {
 			t.Errorf("from=%s: %s", last, got)
 		}
 		newest := d.server.shard.At().Index
-		if got := d.get("/v1/events?from="+(newest+1).String()).want(200).raw; got != "" {
+		if got := d.get("/v1/events?from=" + (newest + 1).String()).want(200).raw; got != "" {
 			t.Errorf("the future holds %q", got)
 		}
 		d.get("/v1/events?from="+(newest+2).String()).want(400, "future_version")
