@@ -125,13 +125,14 @@ func ParseWritePolicy(s string) (WritePolicy, bool) {
 // none), how the two strategies fare: since the server began its term, the older
 // counts fading.
 type Contention struct {
-	Pattern   string // its name, or the class
-	Commits   uint64 // that went through and wrote without a lease
-	Conflicts uint64 // that were refused as stale
-	Retries   uint64 // that went through after a refusal of the same caller
-	Leased    uint64 // that went through in the name of a lease
-	Leases    uint64 // grants of leases that may write
-	Waited    uint64 // of those, how many had to wait
+	Pattern   string      // its name, or the class
+	Commits   uint64      // that went through by version, without a lease
+	Conflicts uint64      // that were refused as stale
+	Retries   uint64      // that went through after a refusal of the same caller
+	Leased    uint64      // that went through in the name of a lease
+	Leases    uint64      // grants of leases that may write
+	Waited    uint64      // of those, how many had to wait
+	Write     WritePolicy // of the pattern, which may leave no choice
 }
 
 // EffectState says what is known of an effect.

@@ -60,9 +60,9 @@ func (e *Engine) Contention(ns interlock.Namespace) (list []interlock.Contention
 // contention gives what is counted for the pattern or the class of a key, nil if
 // there are too many.
 func (s *space) contention(key interlock.Key) *contention {
-	name := classOf(string(key))
+	name, write := classOf(string(key)), interlock.WriteOpen
 	if p := s.policyAt(string(key)); p != nil {
-		name = p.Name
+		name, write = p.Name, p.Write
 	}
 	k := s.contended[name]
 	if k == nil && len(s.contended) < maxClasses {
@@ -71,6 +71,9 @@ func (s *space) contention(key interlock.Key) *contention {
 		}
 		k = &contention{Contention: interlock.Contention{Pattern: name}}
 		s.contended[name] = k
+	}
+	if k != nil {
+		k.Write = write
 	}
 	return k
 }
@@ -84,8 +87,9 @@ func (s *space) among(list []*contention, key interlock.Key) []*contention {
 }
 
 // tellCommitted counts a commit that went through, for what it was based on and what
-// it wrote, and tells with its answer how such commits fare. Additions are never in
-// conflict, so they say nothing.
+// it wrote in the name of a lease, and tells with its answer how such commits fare.
+// What names neither a version nor a lease is never in conflict, and so additions are:
+// they say nothing.
 func (e *Engine) tellCommitted(c *Commit, sess *session, leases []*request) {
 	s, who := e.spaces[c.Namespace], c.committer(sess)
 	if len(c.Writes) == 0 { // it was only a check
@@ -102,8 +106,8 @@ func (e *Engine) tellCommitted(c *Commit, sess *session, leases []*request) {
 		add(c.Reads[i].Key)
 	}
 	for i := range c.Writes {
-		if c.Writes[i].Op != interlock.Add {
-			add(c.Writes[i].Key)
+		if w := &c.Writes[i]; w.Op != interlock.Add && (c.AsOf != 0 || cover(leases, w.Key) != nil) {
+			add(w.Key)
 		}
 	}
 	for _, k := range all {

@@ -20,19 +20,31 @@ func (s *stand) contention(t *testing.T, name string) interlock.Contention {
 	return interlock.Contention{}
 }
 
+// seen gives the versions that keys have, to commit on.
+func (s *stand) seen(keys ...interlock.Key) (reads []interlock.Read) {
+	list, _, _ := s.e.Documents(s.head(interlock.SessionID{}).Namespace, keys, false)
+	for i := range list {
+		reads = append(reads, interlock.Read{Key: list[i].Key, Version: list[i].Version, Absent: list[i].Absent})
+	}
+	return reads
+}
+
 // TestContentionTold: an answer tells how commits fare as soon as there is enough to
 // judge from, of several patterns the one in which they meet most.
 func TestContentionTold(t *testing.T) {
 	s := newStand()
 	for range 19 {
-		if e := s.commit(put("a:1", nil)); e.Contention != nil {
+		if e := s.commit(put("a:1", nil), s.seen("a:1")...); e.Contention != nil {
 			t.Fatalf("after %d commits it is told %+v", e.Version, e.Contention)
 		}
 	}
-	if e := s.commit(put("b:1", nil)); e.Contention != nil {
+	for range 20 {
+		s.commit(put("a:1", nil))
+	}
+	if e := s.commit(put("b:1", nil), s.seen("b:1")...); e.Contention != nil {
 		t.Errorf("a commit to another class is told %+v", e.Contention)
 	}
-	e := s.commit(put("a:1", nil))
+	e := s.commit(put("a:1", nil), s.seen("a:1")...)
 	if want := (interlock.Contention{Pattern: "a:", Commits: 20}); e.Contention == nil || *e.Contention != want {
 		t.Errorf("want %+v told, got %+v", want, e.Contention)
 	}
@@ -42,12 +54,12 @@ func TestContentionTold(t *testing.T) {
 	if want := (interlock.Contention{Pattern: "b:", Commits: 1, Conflicts: 20}); e.Code != interlock.CodeStale || e.Contention == nil || *e.Contention != want {
 		t.Errorf("want %+v told, got %+v", want, e.Contention)
 	}
-	e = s.commit(append(put("a:1", nil), put("b:1", nil)...))
+	e = s.commit(append(put("a:1", nil), put("b:1", nil)...), s.seen("a:1", "b:1")...)
 	if e.Contention == nil || e.Contention.Pattern != "b:" {
 		t.Errorf("want the pattern in which commits meet, got %+v", e.Contention)
 	}
 	told, copied := e.Contention, *e.Contention
-	s.commit(put("b:1", nil))
+	s.commit(put("b:1", nil), s.seen("b:1")...)
 	if *told != copied {
 		t.Error("what was told changes later")
 	}
@@ -59,7 +71,7 @@ func TestContentionRetries(t *testing.T) {
 	s := newStand()
 	s.commit(put("k", nil))
 	commit := func(agent, flow string, stale bool) {
-		c := &engine.Commit{Head: s.head(interlock.SessionID{}), Agent: agent, Flow: flow, Writes: put("k", nil)}
+		c := &engine.Commit{Head: s.head(interlock.SessionID{}), Agent: agent, Flow: flow, Writes: put("k", nil), Reads: s.seen("k")}
 		if stale {
 			c.Reads = []interlock.Read{{Key: "k", Absent: true}}
 		}
@@ -96,7 +108,7 @@ func TestContentionFades(t *testing.T) {
 	}
 	before := s.contention(t, "")
 	for range 1 << 16 {
-		s.commit(put("k", nil))
+		s.commit(put("k", nil), s.seen("k")...)
 	}
 	after := s.contention(t, "")
 	if before.Conflicts != 999 || after.Conflicts != 499 || after.Commits != (1<<16+1)/2 {
@@ -108,7 +120,8 @@ func TestContentionFades(t *testing.T) {
 func TestContentionBounded(t *testing.T) {
 	s := newStand()
 	for i := range 3000 {
-		s.commit(put(fmt.Sprintf("class-%04d:key", i), nil))
+		key := interlock.Key(fmt.Sprintf("class-%04d:key", i))
+		s.commit(put(string(key), nil), s.seen(key)...)
 	}
 	list := s.e.Contention(s.head(interlock.SessionID{}).Namespace)
 	if len(list) != 1024 {

@@ -354,7 +354,7 @@ func FuzzServerFrame(f *testing.F) {
 		{Outcome: Refused, Code: "stale", Version: 4, Documents: []interlock.Document{{Key: "k", Body: []byte{}, Op: interlock.Put}}, Packet: &interlock.Packet{
 			Changes: []interlock.Change{{Known: true, Writes: 2, Diff: interlock.Difference{Kind: interlock.UnifiedDiff, Text: "@@", Cut: true}}}, Message: "m",
 		}},
-		{Outcome: Done, Effects: []interlock.Effect{{ID: [16]byte{1}, Result: "1"}}, Contention: []Contention{{Advice: &interlock.Advice{}}}},
+		{Outcome: Done, Effects: []interlock.Effect{{ID: [16]byte{1}, Result: "1"}}, Contention: []Contention{{Contention: interlock.Contention{Write: interlock.WriteLease}, Advice: &interlock.Advice{}}}},
 		{Outcome: Done, Session: &Session{Name: "n"}, Losses: []Loss{{Code: "expired"}}, Advice: &interlock.Advice{Action: "wait"}},
 	}}).AppendTo(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {

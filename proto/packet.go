@@ -98,6 +98,7 @@ func (c *Contention) appendTo(b []byte, num byte) []byte {
 	if c.Advice != nil {
 		b = appendAdvice(b, 8, c.Advice)
 	}
+	b = appendUint(b, 9, uint64(c.Write))
 	return closeMessage(b, start)
 }
 
@@ -121,6 +122,8 @@ func (c *Contention) decode(s string) error {
 		case 8<<3 | wireBytes:
 			c.Advice = &interlock.Advice{}
 			return decodeAdvice(c.Advice, f.s)
+		case 9<<3 | wireVarint:
+			c.Write = enum[interlock.WritePolicy](f.v)
 		}
 		return nil
 	})

@@ -26,7 +26,8 @@ const (
 	waitsRare = 20
 )
 
-// strategyAdvice names the better strategy for the keys of a pattern, or nothing.
+// strategyAdvice names the better strategy for the keys of a pattern, or nothing. Where
+// the pattern demands a lease, nobody is advised to do without.
 func strategyAdvice(c *interlock.Contention) interlock.Advice {
 	tried := c.Commits + c.Conflicts
 	switch {
@@ -35,7 +36,7 @@ func strategyAdvice(c *interlock.Contention) interlock.Advice {
 			"%d of %d commits by version to %s were refused because somebody else was faster: acquire the key before reading it, so that nobody thinks in vain",
 			c.Conflicts, tried, contended(c),
 		)}
-	case c.Leased >= enoughCommits && c.Waited*waitsRare <= c.Leases && !conflictsMuch(c):
+	case c.Write != interlock.WriteLease && c.Leased >= enoughCommits && c.Waited*waitsRare <= c.Leases && !conflictsMuch(c):
 		return interlock.Advice{Action: interlock.ActRetry, Message: fmt.Sprintf(
 			"%d of %d leases of %s were waited for: nobody is in the way there, so read without a lease, commit by version, and think again in the rare case that it is refused",
 			c.Waited, c.Leases, contended(c),
@@ -83,6 +84,7 @@ func writeContended(j *jsonOut, p *interlock.Contention) {
 	j.int("leased", int64(p.Leased))
 	j.int("leases", int64(p.Leases))
 	j.int("waited", int64(p.Waited))
+	j.str("write", p.Write.String())
 	writeAdvice(j, strategyAdvice(p))
 	j.close()
 }

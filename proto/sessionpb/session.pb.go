@@ -4764,6 +4764,7 @@ type Contention struct {
 	Leases        uint64                 `protobuf:"varint,6,opt,name=leases,proto3" json:"leases,omitempty"`
 	Waited        uint64                 `protobuf:"varint,7,opt,name=waited,proto3" json:"waited,omitempty"`
 	Advice        *Advice                `protobuf:"bytes,8,opt,name=advice,proto3" json:"advice,omitempty"` // which strategy would fare better
+	Write         WritePolicy            `protobuf:"varint,9,opt,name=write,proto3,enum=interlock.v1.WritePolicy" json:"write,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4852,6 +4853,13 @@ func (x *Contention) GetAdvice() *Advice {
 		return x.Advice
 	}
 	return nil
+}
+
+func (x *Contention) GetWrite() WritePolicy {
+	if x != nil {
+		return x.Write
+	}
+	return WritePolicy_WRITE_POLICY_OPEN
 }
 
 type Lease struct {
@@ -6504,7 +6512,7 @@ const file_session_proto_rawDesc = "" +
 	"\aattempt\x18\v \x01(\x03R\aattempt\x12\x16\n" +
 	"\x06result\x18\f \x01(\tR\x06result\x12\x16\n" +
 	"\x06reason\x18\r \x01(\tR\x06reason\x12\x18\n" +
-	"\asettled\x18\x0e \x01(\x03R\asettled\"\xee\x01\n" +
+	"\asettled\x18\x0e \x01(\x03R\asettled\"\x9f\x02\n" +
 	"\n" +
 	"Contention\x12\x18\n" +
 	"\apattern\x18\x01 \x01(\tR\apattern\x12\x18\n" +
@@ -6514,7 +6522,8 @@ const file_session_proto_rawDesc = "" +
 	"\x06leased\x18\x05 \x01(\x04R\x06leased\x12\x16\n" +
 	"\x06leases\x18\x06 \x01(\x04R\x06leases\x12\x16\n" +
 	"\x06waited\x18\a \x01(\x04R\x06waited\x12,\n" +
-	"\x06advice\x18\b \x01(\v2\x14.interlock.v1.AdviceR\x06advice\"\xd2\x05\n" +
+	"\x06advice\x18\b \x01(\v2\x14.interlock.v1.AdviceR\x06advice\x12/\n" +
+	"\x05write\x18\t \x01(\x0e2\x19.interlock.v1.WritePolicyR\x05write\"\xd2\x05\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
 	"\x05fence\x18\x02 \x01(\x04R\x05fence\x12+\n" +
@@ -6894,29 +6903,30 @@ var file_session_proto_depIdxs = []int32{
 	9,  // 74: interlock.v1.Difference.kind:type_name -> interlock.v1.DifferenceKind
 	10, // 75: interlock.v1.Effect.state:type_name -> interlock.v1.EffectState
 	75, // 76: interlock.v1.Contention.advice:type_name -> interlock.v1.Advice
-	47, // 77: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
-	11, // 78: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
-	66, // 79: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
-	63, // 80: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
-	64, // 81: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
-	65, // 82: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
-	62, // 83: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
-	73, // 84: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
-	74, // 85: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
-	71, // 86: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
-	72, // 87: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
-	1,  // 88: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
-	12, // 89: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
-	64, // 90: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
-	63, // 91: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
-	1,  // 92: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
-	13, // 93: interlock.v1.Sessions.Stream:input_type -> interlock.v1.ClientFrame
-	53, // 94: interlock.v1.Sessions.Stream:output_type -> interlock.v1.ServerFrame
-	94, // [94:95] is the sub-list for method output_type
-	93, // [93:94] is the sub-list for method input_type
-	93, // [93:93] is the sub-list for extension type_name
-	93, // [93:93] is the sub-list for extension extendee
-	0,  // [0:93] is the sub-list for field type_name
+	7,  // 77: interlock.v1.Contention.write:type_name -> interlock.v1.WritePolicy
+	47, // 78: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
+	11, // 79: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
+	66, // 80: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
+	63, // 81: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
+	64, // 82: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
+	65, // 83: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
+	62, // 84: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
+	73, // 85: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
+	74, // 86: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
+	71, // 87: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
+	72, // 88: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
+	1,  // 89: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
+	12, // 90: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
+	64, // 91: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
+	63, // 92: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
+	1,  // 93: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
+	13, // 94: interlock.v1.Sessions.Stream:input_type -> interlock.v1.ClientFrame
+	53, // 95: interlock.v1.Sessions.Stream:output_type -> interlock.v1.ServerFrame
+	95, // [95:96] is the sub-list for method output_type
+	94, // [94:95] is the sub-list for method input_type
+	94, // [94:94] is the sub-list for extension type_name
+	94, // [94:94] is the sub-list for extension extendee
+	0,  // [0:94] is the sub-list for field type_name
 }
 
 func init() { file_session_proto_init() }
