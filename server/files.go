@@ -17,25 +17,29 @@ import (
 	"github.com/interlockdev/interlock/guard/file"
 )
 
-// maxFileCalls bounds the calls about files that are carried out at a time: each may
-// have a file in memory three times over, and a merge runs a process.
+// maxFileCalls bounds the calls about a namespace's files that are carried out at a
+// time: each may have a file in memory three times over, and a merge runs a process.
 const maxFileCalls = 16
 
 // fileWait bounds how long a call waits for one of those to end.
 const fileWait = 5 * time.Second
 
-// files are the shared directories of a server.
-type files struct {
-	dirs map[interlock.Namespace]*file.Dir
+// sharedFiles is the shared directory of a namespace.
+type sharedFiles struct {
+	dir  *file.Dir
 	free chan struct{} // one for each call under way
 }
 
-func newFiles(dirs map[interlock.Namespace]*file.Dir) *files {
-	return &files{dirs, make(chan struct{}, maxFileCalls)}
+func newFiles(dirs map[interlock.Namespace]*file.Dir) map[interlock.Namespace]*sharedFiles {
+	files := map[interlock.Namespace]*sharedFiles{}
+	for ns, dir := range dirs {
+		files[ns] = &sharedFiles{dir, make(chan struct{}, maxFileCalls)}
+	}
+	return files
 }
 
 // enter waits until there is room for one more call.
-func (f *files) enter(ctx context.Context) (leave func(), err error) {
+func (f *sharedFiles) enter(ctx context.Context) (leave func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, fileWait, &interlock.Error{
 		Code: interlock.CodeOverloaded, Message: "too many calls about files are under way: try again in a moment",
 	})
@@ -56,18 +60,18 @@ func (c *call) inFiles(do func(d *file.Dir, path string)) {
 		c.refuse(interlock.CodeInvalidRequest, "the path is not percent-encoded as it should be: write % as %25")
 		return
 	}
-	d := c.s.files.dirs[c.namespace]
-	if d == nil {
+	files := c.s.files[c.namespace]
+	if files == nil {
 		c.refuse(interlock.CodeNotFound, "the namespace has no shared files here: the server would have to be started with --files")
 		return
 	}
-	leave, err := c.s.files.enter(c.r.Context())
+	leave, err := files.enter(c.r.Context())
 	if err != nil {
 		c.failWith(err)
 		return
 	}
 	defer leave()
-	do(d, path)
+	do(files.dir, path)
 }
 
 // getFile is GET /v1/files/{path}: the content as it is; the ETag is the version.

@@ -121,7 +121,7 @@ func tourFiles(t *testing.T, seen *sightings) {
 	}
 	// As many calls as may be carried out at a time, which do not end.
 	for range maxFileCalls {
-		d.server.files.free <- struct{}{}
+		d.server.files[interlock.DefaultNamespace].free <- struct{}{}
 	}
 	impatient, cancel := context.WithTimeoutCause(t.Context(), 0, &interlock.Error{Code: interlock.CodeOverloaded, Message: "busy"})
 	defer cancel()
@@ -129,10 +129,10 @@ func tourFiles(t *testing.T, seen *sightings) {
 		d.send(d.request(method, path, "", "If-None-Match", "*").WithContext(impatient)).want(503, "overloaded")
 	}
 	for range maxFileCalls {
-		<-d.server.files.free
+		<-d.server.files[interlock.DefaultNamespace].free
 	}
 	// A directory that cannot be read.
-	if err := d.server.files.dirs[interlock.DefaultNamespace].Close(); err != nil {
+	if err := d.server.files[interlock.DefaultNamespace].dir.Close(); err != nil {
 		t.Fatal(err)
 	}
 	d.get("/v1/files/bytes").want(500, "internal")
@@ -150,12 +150,22 @@ func TestFilesAreBusy(t *testing.T) {
 		_, files := withFiles(t, interlock.DefaultNamespace)
 		d := newDoor(t, files)
 		for range maxFileCalls {
-			d.server.files.free <- struct{}{}
+			d.server.files[interlock.DefaultNamespace].free <- struct{}{}
 		}
 		d.get("/v1/files/f").want(503, "overloaded")
-		<-d.server.files.free
+		<-d.server.files[interlock.DefaultNamespace].free
 		d.get("/v1/files/f").want(404, "no_such_file")
 	})
+}
+
+// One namespace's calls about files keep no other's waiting.
+func TestFilesOfAnotherAreBusy(t *testing.T) {
+	_, files := withFiles(t, interlock.DefaultNamespace, "acme")
+	d := newDoor(t, files)
+	for range maxFileCalls {
+		d.server.files[interlock.DefaultNamespace].free <- struct{}{}
+	}
+	d.put("/v1/files/f", "x", "If-None-Match", "*", "Interlock-Namespace", "acme").want(200)
 }
 
 // The principal of a change is told, and text of agents comes out clean.

@@ -93,7 +93,7 @@ type Server struct {
 	fences      *signed.Ring
 	hosts       hostRule
 	streams     streamLimit
-	files       *files
+	files       map[interlock.Namespace]*sharedFiles
 	limiter     *limiter
 	settling    *settling
 	version     string
