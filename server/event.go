@@ -93,7 +93,10 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	j.said("content_type", ev.ContentType)
 	switch ev.Kind {
 	case engine.EvWritten:
-		j.str("op", interlock.WriteOp(ev.Op).String())
+		op := interlock.WriteOp(ev.Op)
+		if j.str("op", op.String()); op != interlock.Delete {
+			j.int("size", int64(len(ev.Blob)))
+		}
 	case engine.EvEffect:
 		writeSettled(j, ev)
 	}

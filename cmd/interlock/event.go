@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -58,6 +60,17 @@ type event struct {
 	Queued        bool            `json:"queued,omitempty"`
 	Cycle         []cycleStep     `json:"cycle,omitempty"`
 
+	// Of documents and effects: never their bodies.
+	Session     string            `json:"session,omitempty"`
+	Version     interlock.Version `json:"version,string,omitempty"`
+	AsOf        interlock.Version `json:"as_of,string,omitempty"`
+	ContentType string            `json:"content_type,omitempty"`
+	Op          string            `json:"op,omitempty"`
+	Size        *int64            `json:"size,omitempty"`
+	State       string            `json:"state,omitempty"`
+	Action      string            `json:"action,omitempty"`
+	Attempt     uint64            `json:"attempt,omitempty"`
+
 	// Of the last line of a stream.
 	Code      interlock.Code `json:"code,omitempty"`
 	Detail    string         `json:"detail,omitempty"`
@@ -78,10 +91,15 @@ func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) eve
 		Any: ev.Any, Group: clean(ev.Group), Lead: ev.Lead, Base: ev.Base, Part: ev.Part,
 		TargetSession: ev.Target, TargetFlow: clean(ev.TargetFlow), By: ev.By,
 		Generation: ev.Generation, Freed: ev.Freed, Queued: ev.Queued,
+		Version: ev.Version, AsOf: ev.AsOf, ContentType: clean(ev.ContentType),
 	}
 	switch ev.Kind {
 	case engine.EvPattern, engine.EvPatternDropped:
 		e.Pattern, e.Purpose = e.Purpose, ""
+	case engine.EvWritten:
+		e.written(ev)
+	case engine.EvEffect:
+		e.effect(ev)
 	}
 	// What cannot be read here was refused when the journal was replayed.
 	if p, err := ev.Pattern(); ev.Kind == engine.EvPattern && err == nil {
@@ -100,6 +118,31 @@ func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) eve
 		e.Cycle = append(e.Cycle, cycleStep{party{clean(c.Agent), c.Session, clean(c.Flow)}, c.Key, c.Mode.String(), c.Victim})
 	}
 	return e
+}
+
+// written tells what became of a document.
+func (e *event) written(ev *engine.Event) {
+	e.Session, e.Purpose = e.Purpose, ""
+	op := interlock.WriteOp(ev.Op)
+	if e.Op = op.String(); op != interlock.Delete {
+		e.Size = new(int64(len(ev.Blob)))
+	}
+}
+
+// effect tells what became of an effect. Only the event of a claim says which one it
+// is: the others name it by its secret. The result is not for everybody.
+func (e *event) effect(ev *engine.Event) {
+	e.Session, e.Purpose = e.Purpose, ""
+	e.Note, e.Generation = "", 0
+	switch state := interlock.EffectState(ev.Op); {
+	case len(ev.Blob) > 0:
+		digest := sha256.Sum256(ev.Blob)
+		e.State, e.Action, e.Attempt = interlock.EffectClaimed.String(), hex.EncodeToString(digest[:]), ev.Generation
+	case state == 0:
+		e.State = "free"
+	default:
+		e.State = state.String()
+	}
 }
 
 // line is an event on one line, for people:
@@ -164,6 +207,21 @@ func (e *event) facts() (facts []string) {
 	}
 	if e.Event == "opened" {
 		add("epoch %s", e.Epoch)
+	}
+	if e.Op != "" {
+		add("%s, version %s", clean(e.Op), e.Version)
+	}
+	if e.Size != nil {
+		add("%s, %s", clean(e.ContentType), bytesText(*e.Size))
+	}
+	if e.State != "" {
+		add("%s", clean(e.State))
+	}
+	if e.Attempt > 1 {
+		add("attempt %d", e.Attempt)
+	}
+	if e.Action != "" {
+		add("action %s", clean(e.Action))
 	}
 	if e.Pattern != "" {
 		add("%s", clean(e.Pattern))
