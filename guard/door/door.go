@@ -135,6 +135,15 @@ func (d *Door) ask(ctx context.Context, method, path string, query url.Values, b
 	return nil
 }
 
+// said turns an answer that has not what was asked for into none: something else than
+// Interlock may say 200 and {} to everything.
+func (d *Door) said(it bool) error {
+	if it {
+		return nil
+	}
+	return fmt.Errorf("%w: what answers at %s says something else", ErrUnreachable, d.base)
+}
+
 // unreachable leaves out the address that was asked: it may hold a lease's id.
 func (d *Door) unreachable(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {

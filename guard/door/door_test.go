@@ -115,7 +115,9 @@ func TestUnreachable(t *testing.T) {
 			w.WriteHeader(409)
 			_, _ = io.WriteString(w, `{"code":"held"}`)
 		}),
-		"created": stranger(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); _, _ = io.WriteString(w, `{}`) }),
+		"an object": stranger(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) }),
+		"null":      stranger(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `null`) }),
+		"created":   stranger(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); _, _ = io.WriteString(w, `{}`) }),
 		"cut off": stranger(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, `{"outcome":"valid"}`)
@@ -124,7 +126,10 @@ func TestUnreachable(t *testing.T) {
 	} {
 		d := newDoor(t, door.Config{URL: url, Credential: "ilk_secret"})
 		_, ofLease := d.Lease(t.Context(), id)
-		for _, err := range []error{ofLease, d.CheckFence(t.Context(), "k", 1), d.Revoke(t.Context(), "k", 1, "")} {
+		_, _, ofKey := d.Holders(t.Context(), "k")
+		_, _, ofKeys := d.List(t.Context(), "k", "", 10)
+		_, ofClaim := d.Acquire(t.Context(), "ann", "", "k", time.Minute)
+		for _, err := range []error{ofLease, ofKey, ofKeys, ofClaim, d.CheckFence(t.Context(), "k", 1), d.Revoke(t.Context(), "k", 1, "")} {
 			if !errors.Is(err, door.ErrUnreachable) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -155,7 +160,7 @@ func TestWhoAsks(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen = r.Header
 		_, _ = io.Copy(&body, r.Body)
-		_, _ = io.WriteString(w, "{}")
+		_, _ = io.WriteString(w, `{"outcome":"valid"}`)
 	}))
 	defer s.Close()
 	d := newDoor(t, door.Config{URL: s.URL, Credential: "ilk_1", Namespace: "acme"})

@@ -45,15 +45,16 @@ type Held struct {
 // is a refusal.
 func (d *Door) Lease(ctx context.Context, id interlock.LeaseID) (Lease, error) {
 	var answer struct{ Lease leaseWire }
-	err := d.ask(ctx, http.MethodGet, "/v1/leases/"+id.String(), nil, nil, &answer)
-	return answer.Lease.word(id), err
+	if err := d.ask(ctx, http.MethodGet, "/v1/leases/"+id.String(), nil, nil, &answer); err != nil {
+		return Lease{}, err
+	}
+	return answer.Lease.word(id), d.said(answer.Lease.Fence != 0)
 }
 
 // CheckFence asks whether a write under fence may go ahead at key: nil says that the
 // fence is that of a live lease that claims the key, or an ancestor, exclusively.
 func (d *Door) CheckFence(ctx context.Context, key interlock.Key, fence interlock.Fence) error {
-	var answer struct{}
-	return d.ask(ctx, http.MethodPost, "/v1/fences/check", nil, map[string]string{"key": string(key), "fence": decimal(fence)}, &answer)
+	return d.order(ctx, "/v1/fences/check", map[string]string{"key": string(key), "fence": decimal(fence)}, "valid")
 }
 
 // Holders lists who stands in the way of a writer of key: those at it, those below
@@ -68,7 +69,7 @@ func (d *Door) Holders(ctx context.Context, key interlock.Key) (list []Holder, m
 		return nil, 0, err
 	}
 	held := answer.word()
-	return held.Holders, held.More, nil
+	return held.Holders, held.More, d.said(held.Key != "")
 }
 
 // List lists the keys that begin with prefix and are held, in their order, and says
@@ -88,7 +89,7 @@ func (d *Door) List(ctx context.Context, prefix, cursor string, limit int) (list
 	for i := range answer.Keys {
 		list = append(list, answer.Keys[i].word())
 	}
-	return list, answer.Cursor, nil
+	return list, answer.Cursor, d.said(answer.Keys != nil)
 }
 
 // Acquire takes a key exclusively for agent, at once or not at all, in nobody's
@@ -103,13 +104,21 @@ func (d *Door) Acquire(ctx context.Context, agent, purpose string, key interlock
 		return Lease{}, err
 	}
 	id, err := interlock.ParseLeaseID(answer.Lease.ID)
-	return answer.Lease.word(id), err
+	return answer.Lease.word(id), d.said(err == nil && answer.Lease.Fence != 0)
 }
 
 // Revoke takes the lease with a fence back from whoever holds key under it.
 func (d *Door) Revoke(ctx context.Context, key interlock.Key, fence interlock.Fence, reason string) error {
-	var answer struct{}
-	return d.ask(ctx, http.MethodPost, "/v1/revocations", nil, map[string]string{"key": string(key), "fence": decimal(fence), "reason": reason}, &answer)
+	return d.order(ctx, "/v1/revocations", map[string]string{"key": string(key), "fence": decimal(fence), "reason": reason}, "revoked")
+}
+
+// order is a question whose whole answer is its outcome.
+func (d *Door) order(ctx context.Context, path string, body map[string]string, outcome string) error {
+	var answer struct{ Outcome string }
+	if err := d.ask(ctx, http.MethodPost, path, nil, body, &answer); err != nil {
+		return err
+	}
+	return d.said(answer.Outcome == outcome)
 }
 
 // FenceKeys gives the public keys by which signed fences are verified.
