@@ -140,7 +140,7 @@ whether it was done: find out, and reconcile.`,
 				body["lease"] = lease
 			}
 			milliseconds(body, "ttl_ms", ttl)
-			return a.claim(cmd.Context(), body, wait)
+			return a.claim(cmd.Context(), body, x.target, wait)
 		},
 	}
 	x.flags(cmd)
@@ -154,7 +154,7 @@ whether it was done: find out, and reconcile.`,
 }
 
 // claim claims an effect, for as long as it may wait one call after another.
-func (a *app) claim(ctx context.Context, body map[string]any, wait time.Duration) error {
+func (a *app) claim(ctx context.Context, body map[string]any, target string, wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	r := request{method: http.MethodPost, path: "/v1/effects", body: body, id: freshID(), again: true}
 	for {
@@ -162,20 +162,40 @@ func (a *app) claim(ctx context.Context, body map[string]any, wait time.Duration
 		delete(body, "wait_ms")
 		milliseconds(body, "wait_ms", left)
 		r.wait = left
-		var got effectAnswer
-		err := a.call(ctx, r, &got, func() error {
-			e := &got.Effect
-			a.say("export INTERLOCK_EFFECT=%s\nexport INTERLOCK_EFFECT_STATE=%s\nexport INTERLOCK_EFFECT_ACTION=%s\nexport INTERLOCK_EFFECT_RESULT=%s\n",
-				quote(e.ID), quote(clean(e.State)), quote(clean(e.Action)), quote(string(e.Result)))
-			a.complain("%s", e.text())
-			return nil
-		})
+		_, answer, err := a.api().insist(ctx, r, false)
 		refusal, ok := errors.AsType[*interlock.Error](err)
-		if !ok || refusal.Code != interlock.CodeEffectClaimed || time.Until(deadline) <= 0 || a.json() {
-			return err
+		if !ok || refusal.Code != interlock.CodeEffectClaimed || time.Until(deadline) <= 0 {
+			return a.claimed(answer, err, target)
 		}
 		r.id = freshID()
 	}
+}
+
+// claimed tells what came of a claim. One that is refused says who came first, and
+// what to do.
+func (a *app) claimed(answer []byte, err error, target string) error {
+	if a.json() && answer != nil {
+		if printed := a.raw(answer); printed != nil && err == nil {
+			err = printed
+		}
+		return err
+	}
+	var got effectAnswer
+	if broken := json.Unmarshal(answer, &got); broken != nil && err == nil {
+		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", broken)
+	}
+	e := &got.Effect
+	switch {
+	case err == nil:
+		a.say("export INTERLOCK_EFFECT=%s\nexport INTERLOCK_EFFECT_STATE=%s\nexport INTERLOCK_EFFECT_ACTION=%s\nexport INTERLOCK_EFFECT_RESULT=%s\n",
+			quote(e.ID), quote(clean(e.State)), quote(clean(e.Action)), quote(string(e.Result)))
+		a.complain("%s", e.text())
+	case e.State == interlock.EffectClaimed.String():
+		return exitWith(exitCode(err), fmt.Errorf("%s: do not do it too; wait with --wait until it is settled, and use its result", e.text()))
+	case e.State == interlock.EffectUnknown.String():
+		return exitWith(exitCode(err), fmt.Errorf("%s: do not do it again; %s", e.text(), findOut(target, e.Action)))
+	}
+	return err
 }
 
 func newEffectDone(a *app) *cobra.Command {

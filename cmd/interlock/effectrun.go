@@ -166,7 +166,7 @@ func (r *effectRun) act(ctx context.Context, e interlock.Effect) (any, error) {
 		if result.status.Signaled() {
 			how = "the command was ended by " + signalName(result.status.Signal())
 		}
-		r.verdict = exitWith(exitConflict, fmt.Errorf("%s, so nobody knows whether it was done: %s", how, r.findOut()))
+		r.verdict = exitWith(exitConflict, fmt.Errorf("%s, so nobody knows whether it was done: %s", how, findOut(r.x.target, r.digest)))
 		r.failure = errors.New(how)
 	}
 	return r.output.result(), r.failure
@@ -218,7 +218,7 @@ func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err erro
 		if how == "" {
 			how = claimer(&other.Effect) + " set out to do it and died"
 		}
-		return exitWith(exitConflict, fmt.Errorf("%s, so nobody knows whether it was done, and nothing was run: %s", how, r.findOut()))
+		return exitWith(exitConflict, fmt.Errorf("%s, so nobody knows whether it was done, and nothing was run: %s", how, findOut(r.x.target, r.digest)))
 	}
 	return err
 }
@@ -251,8 +251,8 @@ func notBegun(ctx context.Context) error {
 }
 
 // findOut is what to do when nobody knows.
-func (r *effectRun) findOut() string {
-	return fmt.Sprintf("find out at %s, then say `interlock effect reconcile %s` with --happened or --did-not-happen", clean(r.x.target), r.digest)
+func findOut(target, digest string) string {
+	return fmt.Sprintf("find out at %s, then say `interlock effect reconcile %s` with --happened or --did-not-happen", clean(target), clean(digest))
 }
 
 func claimer(e *interlock.Effect) string {
