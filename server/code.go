@@ -54,7 +54,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeDuplicateClaim: {
 		400, "A key is claimed twice", interlock.ActStop, 0,
-		"claim each key once, in the stronger mode",
+		"name each key once: claim it in the stronger mode, write it as it is to be in the end",
 	},
 	interlock.CodeTooLong: {
 		400, "A text is too long", interlock.ActStop, 0,
@@ -163,7 +163,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeFenced: {
 		409, "The fence is not that of a live lease", interlock.ActStop, 0,
-		"do not write: this lease is over. Acquire again, read again, then decide again",
+		"do not write: no lease that is in force lets this fence write the key. Acquire the key, read again, then decide again",
 	},
 	interlock.CodeAtCapacity: {
 		429, "All permits are taken", interlock.ActWait, 5 * time.Second,

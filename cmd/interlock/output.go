@@ -99,7 +99,7 @@ func refusalText(e *interlock.Error) string {
 // says what its message has said already.
 var nextSteps = map[interlock.Code]string{
 	interlock.CodeUnauthenticated: "set INTERLOCK_CREDENTIAL, or give --credential-file",
-	interlock.CodeForbidden:       "leave --namespace out, or use a credential for it",
+	interlock.CodeForbidden:       "use a credential that may, or leave --namespace out",
 	interlock.CodeNoSpace:         "try again when there is room on the server's disk",
 	interlock.CodeRevoked:         "write nothing more under it, and ask before you acquire again",
 	interlock.CodeExpired:         "write nothing more under it",

@@ -45,7 +45,7 @@ func (ks KeySet) Verify(statement string, now time.Time, want Want) (*Statement,
 	case s.Namespace != want.Namespace:
 		return nil, &interlock.Error{
 			Code: interlock.CodeForeignFence, Key: want.Key,
-			Message: fmt.Sprintf("the signed fence is of another namespace than %q: use a lease of that namespace", want.Namespace),
+			Message: fmt.Sprintf("the signed fence is of namespace %q, and what is to be written of %q: use a lease of that namespace", s.Namespace, want.Namespace),
 		}
 	case want.Key != "" && !s.Covers(want.Key):
 		return nil, NotCovered(want.Key)
