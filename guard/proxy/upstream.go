@@ -65,20 +65,21 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 }
 
 // forwarded reports whether a caller's header goes to the API. What would speak for
-// the caller there does not, nor what the proxy alone may say, nor what makes some
+// the caller there does not, nor what proxies alone may say, nor what makes some
 // servers see another method or path. A name with '_' is the same as one with '-' to
 // servers that make variables of them.
 func forwarded(name string) bool {
-	if strings.HasPrefix(name, headerPrefix) || strings.Contains(name, "_") {
-		return false
+	for _, prefix := range []string{headerPrefix, "X-Forwarded-", "X-Original-", "X-Rewrite-", "X-Remote-"} {
+		if strings.HasPrefix(name, prefix) {
+			return false
+		}
 	}
 	switch name {
 	case "Authorization", "Proxy-Authorization", "Cookie", "Te",
-		"X-Http-Method", "X-Http-Method-Override", "X-Method-Override",
-		"X-Original-Url", "X-Original-Uri", "X-Rewrite-Url", "X-Forwarded-Uri", "X-Forwarded-Prefix", "X-Real-Ip":
+		"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Real-Ip":
 		return false
 	}
-	return true
+	return !strings.Contains(name, "_")
 }
 
 // clean takes from an answer what would let a caller do without the proxy, and what
