@@ -26,6 +26,8 @@ func TestLoadRefuses(t *testing.T) {
 		{route("", "") + " {}", "behind the end"},
 		{route(`"demand"`, `"demands"`), `unknown field "demands"`},
 		{route(`"demand"`, `"demand": "lease", "demand"`), "field routes.[0].demand stands twice"},
+		{route(`"lease"`, `"lease", "Demand": "open"`), "field routes.[0].Demand stands twice"},
+		{`{"ſtatements": {}, "statements": {}, "routes": [` + good + `]}`, "stands twice"},
 		{route(`"lease"`, `"leas"`), `routes[0]: demand: "leas": want lease, statement or open`},
 		{route(`"lease"`, `"statement"`), "needs the field statements"},
 		{route(`, "demand": "lease"`, ``), "demand: say lease, statement, or open"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // decodeStrict reads JSON that a person wrote and security depends on: fields that
@@ -26,8 +27,8 @@ func decodeStrict(content []byte, v any) error {
 	return nil
 }
 
-// checkNames walks one value and refuses a name that stands twice in an object:
-// encoding/json would take the last one.
+// checkNames walks one value and refuses a name that stands twice in an object, in
+// whatever case: encoding/json would take the last one.
 func checkNames(d *json.Decoder, where string) error {
 	token, err := d.Token()
 	if err != nil {
@@ -42,10 +43,11 @@ func checkNames(d *json.Decoder, where string) error {
 				return err
 			}
 			field, _ := name.(string)
-			if seen[field] {
+			folded := strings.ToLower(strings.ToUpper(field))
+			if seen[folded] {
 				return fmt.Errorf("field %s%s stands twice", where, field)
 			}
-			seen[field] = true
+			seen[folded] = true
 			if err := checkNames(d, where+field+"."); err != nil {
 				return err
 			}
