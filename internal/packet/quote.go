@@ -13,7 +13,7 @@ import (
 // reader would not see, or see where it does not stand, is written as \u and four
 // hexadecimal digits: control characters and with them all of ANSI, line separators
 // other than \n, zero-width, bidirectional and tag characters, variation selectors,
-// private use and what is not assigned. So neither form has a way out of it.
+// fillers, private use and what is not assigned. So neither form has a way out of it.
 
 const quotePrefix = "| "
 
@@ -64,7 +64,7 @@ func visible(text string) string {
 }
 
 func writeVisible(b *strings.Builder, r rune) {
-	if r == '\t' || unicode.IsGraphic(r) && !selector(r) {
+	if r == '\t' || unicode.IsGraphic(r) && !unseen(r) {
 		b.WriteRune(r)
 		return
 	}
@@ -76,9 +76,13 @@ func writeVisible(b *strings.Builder, r rune) {
 	writeEscape(b, r)
 }
 
-// selector reports whether a character chooses how the one before it looks. Those are
-// marks and so count as graphic, though all that can be hidden in them is unseen.
-func selector(r rune) bool { return unicode.Is(unicode.Variation_Selector, r) && r != '\ufe0f' }
+// unseen reports whether a character has no picture although it counts as graphic:
+// those that choose how the one before them looks, fillers, and the empty pattern of
+// Braille. Whole texts can be hidden in them. The one that makes a picture of a sign
+// is too common to be spelled out.
+func unseen(r rune) bool {
+	return r == '\u2800' || r != '\ufe0f' && unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
 
 func writeEscape(b *strings.Builder, r rune) {
 	const digits = "0123456789abcdef"
