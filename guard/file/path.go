@@ -32,17 +32,24 @@ func checkPath(path string) error {
 		return refuse(interlock.CodeInvalidPath, "the path is empty")
 	case len(path) > MaxPathBytes:
 		return refuse(interlock.CodeInvalidPath, "the path has %d bytes, more than %d", len(path), MaxPathBytes)
-	case !utf8.ValidString(path) || strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsGraphic(r) }):
+	case !utf8.ValidString(path) || strings.ContainsFunc(path, unseen):
 		return refuse(interlock.CodeInvalidPath, "the path %q has a character that cannot be seen", path)
 	case !fs.ValidPath(path) || path == "." || !filepath.IsLocal(filepath.FromSlash(path)) || strings.ContainsRune(path, '\\'):
 		return refuse(interlock.CodeInvalidPath, "the path %q does not name a file below the root: want segments with / between them, and neither a first /, .. nor \\", path)
 	}
 	for segment := range strings.SplitSeq(path, "/") {
-		if strings.EqualFold(segment, ".git") || len(segment) >= len(metaName) && strings.EqualFold(segment[:len(metaName)], metaName) {
+		folded := strings.ToLower(strings.ToUpper(segment)) // as file systems fold that know no case
+		if folded == ".git" || strings.HasPrefix(folded, metaName) {
 			return refuse(interlock.CodeInvalidPath, "the path %q leads into %s, which is not for agents", path, segment)
 		}
 	}
 	return nil
+}
+
+// unseen reports whether a character has no picture. The one that makes a picture of a
+// sign is part of many a file's name.
+func unseen(r rune) bool {
+	return !unicode.IsGraphic(r) || r == '\u2800' || r != '\ufe0f' && unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // checkPath refuses a path that goes through a symbolic link, too, or that is one.

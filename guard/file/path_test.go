@@ -17,9 +17,9 @@ func TestPathsThatAreRefused(t *testing.T) {
 	d := open(t, t.TempDir())
 	for _, path := range []string{
 		"", ".", "..", "/", "/etc/passwd", "../x", "a/../../x", "a/..", "a/./b", "./a", "a//b", "a/", "/a",
-		"a\x00b", "a\nb", "a\x1b[2Jb", "a\u202eb", "a\u200bb", "\xff", `a\b`, `..\x`, `C:\x`,
+		"a\x00b", "a\nb", "a\x1b[2Jb", "a\u202eb", "a\u200bb", "a\u3164b", "a\u2800b", "\xff", `a\b`, `..\x`, `C:\x`,
 		".git", ".git/config", "sub/.git/hooks/pre-commit", ".GIT/config", ".Git",
-		".interlock/lock", ".interlock", ".Interlock/base/x", ".interlock.tmp", "a/.interlock.tmp",
+		".interlock/lock", ".interlock", ".Interlock/base/x", ".interlock.tmp", "a/.interlock.tmp", ".interloc\u212a/lock",
 		strings.Repeat("a/", MaxPathBytes/2) + "b", "--upload-pack=x\x00", strings.Repeat("a", 300),
 	} {
 		_, err := d.Read(path)
@@ -27,7 +27,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 		_, err = d.Write(t.Context(), Change{Path: path, Base: None, Body: []byte("x")})
 		wantCode(t, err, interlock.CodeInvalidPath)
 	}
-	for _, path := range []string{"a", "a b", "-rf", "--upload-pack=x", ".gitignore", ".github/x", "a..b", "...", "日本/é", "~", "$HOME", "a'b\"c`d"} {
+	for _, path := range []string{"a", "a b", "-rf", "--upload-pack=x", ".gitignore", ".github/x", "a..b", "...", "日本/é", "❤\ufe0f", "~", "$HOME", "a'b\"c`d"} {
 		write(t, d, Change{Path: path, Base: None, Body: []byte(path)})
 		if f := read(t, d, path); string(f.Body) != path {
 			t.Errorf("%q has %q", path, f.Body)
