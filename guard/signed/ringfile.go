@@ -93,9 +93,11 @@ func writeRing(path string, keys []*key) (err error) {
 			err = errors.Join(err, os.Remove(temporary.Name()))
 		}
 	}()
-	_, err = temporary.Write(append(content, '\n'))
 	// What was there before may have had other permissions.
-	if err = errors.Join(err, temporary.Chmod(0o600)); err == nil {
+	if err = temporary.Chmod(0o600); err == nil {
+		_, err = temporary.Write(append(content, '\n'))
+	}
+	if err == nil {
 		err = temporary.Sync()
 	}
 	if err = errors.Join(err, temporary.Close()); err != nil {
