@@ -67,17 +67,23 @@ func (c *call) noDocument(d *interlock.Document, asOf interlock.Version, at inte
 	c.sendAs(status, problemType, j, at)
 }
 
-// sendDocument answers with a document's bytes. They are what some agent wrote, under
-// a content type of its choice: a browser must not run them as a page of this server.
+// sendDocument answers with a document's bytes.
 func (c *call) sendDocument(d *interlock.Document, asOf interlock.Version, at interlock.At) {
-	tag := entityTag(d.Version)
 	h := c.w.Header()
-	h.Set("ETag", tag)
-	h.Set("Interlock-Version", d.Version.String())
 	h.Set("Interlock-As-Of", asOf.String())
 	h.Set("Interlock-Shard", strconv.FormatUint(uint64(at.Shard), 10))
 	h.Set("Interlock-Epoch", at.Epoch.String())
 	h.Set("Interlock-Index", at.Index.String())
+	c.sendBytes(d.Version.String(), d.ContentType, d.Body)
+}
+
+// sendBytes answers with what some agent wrote, in some version and under a content
+// type of its choice: a browser must not run it as a page of this server.
+func (c *call) sendBytes(version, contentType string, body []byte) {
+	tag := `"` + version + `"`
+	h := c.w.Header()
+	h.Set("ETag", tag)
+	h.Set("Interlock-Version", version)
 	h["Cache-Control"] = noCache
 	h["X-Content-Type-Options"] = noSniff
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
@@ -87,15 +93,13 @@ func (c *call) sendDocument(d *interlock.Document, asOf interlock.Version, at in
 		c.w.WriteHeader(c.status)
 		return
 	}
-	h.Set("Content-Type", d.ContentType)
-	h.Set("Content-Length", strconv.Itoa(len(d.Body)))
-	_, _ = c.w.Write(d.Body) // a caller that has gone is nobody's business
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = c.w.Write(body) // a caller that has gone is nobody's business
 }
 
 // noCache lets a document be kept, if it is asked for with its ETag each time.
 var noCache = []string{"no-cache"}
-
-func entityTag(v interlock.Version) string { return `"` + v.String() + `"` }
 
 // hasTag reports whether tag is among those of If-None-Match.
 func hasTag(headers []string, tag string) bool {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -82,25 +81,11 @@ func (c *call) getFile() {
 			c.fileFailed(path, err)
 			return
 		}
-		tag := `"` + string(f.Version) + `"`
-		h := c.w.Header()
-		h.Set("ETag", tag)
-		h.Set("Interlock-Version", string(f.Version))
-		h["Cache-Control"] = noCache
-		h["X-Content-Type-Options"] = noSniff
-		h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
-		c.answered = true
-		if hasTag(c.r.Header.Values("If-None-Match"), tag) {
-			c.status = http.StatusNotModified
-			c.w.WriteHeader(c.status)
-			return
-		}
-		h.Set("Content-Type", anyBytes)
+		contentType := anyBytes
 		if utf8.Valid(f.Body) {
-			h.Set("Content-Type", plainText)
+			contentType = plainText
 		}
-		h.Set("Content-Length", strconv.Itoa(len(f.Body)))
-		_, _ = c.w.Write(f.Body) // a caller that has gone is nobody's business
+		c.sendBytes(string(f.Version), contentType, f.Body)
 	})
 }
 
