@@ -18,7 +18,8 @@ import (
 // A statement says that a fence was a live lease's when it was signed, so what stops
 // a late one is the higher fence that its successor showed. The turns remember that
 // for as long as a statement may hold. Over a restart they forget it, and therefore
-// no statement counts that was signed before this process began.
+// no statement counts that was signed before this process began, by the server's clock
+// and its own.
 type statements struct {
 	namespace interlock.Namespace
 	begun     time.Time
@@ -72,18 +73,29 @@ func (s *statements) verify(ctx context.Context, text string, key interlock.Key,
 }
 
 // keys gives the key set, got anew when there is none, or when it is asked for and
-// some time has passed. fresh says that it was got just now.
+// some time has passed. fresh says that it was got just now. Who needs no new one waits
+// for nobody.
 func (s *statements) keys(ctx context.Context, now time.Time, anew bool) (set signed.KeySet, fresh bool, err error) {
+	if set := s.kept(now, anew); set != nil {
+		return set, false, nil
+	}
+	got, err := s.source(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set = got
+	return got, true, nil
+}
+
+// kept gives the key set that is there, or nil to the one who is to get it.
+func (s *statements) kept(now time.Time, anew bool) signed.KeySet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.set != nil && (!anew || now.Sub(s.asked) < between) {
-		return s.set, false, nil
+		return s.set
 	}
-	got, err := s.source(ctx)
 	s.asked = now
-	if err != nil {
-		return s.set, false, err
-	}
-	s.set = got
-	return got, true, nil
+	return nil
 }
