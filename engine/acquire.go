@@ -182,11 +182,7 @@ func (e *Engine) try(r *request) {
 
 func (e *Engine) grant(c *Acquire, r *request) {
 	r.wait = nil
-	if v := r.movedUpTo(); v > 0 {
-		r.setWindow(window{r.windowOf().asOf, v})
-	} else {
-		r.setWindow(window{})
-	}
+	r.seeAtOnce()
 	ev := e.describe(EvGranted, r)
 	ev.Fence, ev.Actor = e.fence+1, c.Actor
 	e.tag(ev, Granted)

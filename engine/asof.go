@@ -17,9 +17,10 @@ import (
 //	──┼─────────┼────────────────┼────────┼──────► versions
 //	  └ as of ┄┄┴────────── window ───────┘
 //
-// A window is two numbers, kept only where something was committed in it, and what
-// was written in it is looked up whenever the lease is handed over: so a holder that
-// lost the answer is told the same again. Its own flow's commits are no news to it,
+// A window is two numbers, and what was written in it is looked up whenever the lease
+// is handed over: so a holder that lost the answer is told the same again. It is kept
+// only where it says something: who arrived before the namespace's first commit has
+// read as of version 0, and who waited while nothing was committed missed nothing. Its own flow's commits are no news to it,
 // and once it has written a document with the keys in hand, neither is what was there
 // before.
 
@@ -48,13 +49,26 @@ func (r *request) windowOf() window {
 	return r.terms.window
 }
 
-// movedUpTo gives the end of r's window if it is given its keys now, 0 if nothing was
-// committed in it.
+// movedUpTo gives the end of r's window if it is given its keys now, after it has
+// waited for them; 0 if nothing was committed in it.
 func (r *request) movedUpTo() interlock.Version {
-	if v, w := r.space.docs.version, r.windowOf(); w.asOf > 0 && v > w.asOf {
+	if v := r.space.docs.version; v > r.windowOf().asOf {
 		return v
 	}
 	return 0
+}
+
+// seeAtOnce ends the window of a request that need not wait: it has one only if its
+// caller says as of which version it has read.
+func (r *request) seeAtOnce() {
+	w := r.windowOf()
+	if w.asOf > 0 {
+		w.upTo = r.movedUpTo()
+	}
+	if w.upTo == 0 {
+		w = window{}
+	}
+	r.setWindow(w)
 }
 
 // handOver ends the window of a request, with which r is given its keys. An empty one

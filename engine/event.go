@@ -203,7 +203,7 @@ type Event struct {
 	Blob       []byte        // EvPattern, EvConfigured, EvWritten, EvEffect
 
 	Version     interlock.Version // of an event that answers a commit, too
-	AsOf        interlock.Version // a request's: see Acquire; 0 where the namespace had no state
+	AsOf        interlock.Version // a request's: see Acquire; 0 where the namespace had no commit yet
 	ContentType string
 	Op          uint8 // EvWritten: interlock.WriteOp; EvEffect: interlock.EffectState
 

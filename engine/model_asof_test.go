@@ -23,7 +23,7 @@ func (m *model) handOver(r *request) { r.upTo = m.version(r.ns) }
 // moved gives the documents at r's keys that others wrote before it was given the
 // keys, and after it had read; what was written last comes first.
 func (m *model) moved(r *request) (list []interlock.Stale) {
-	if r.asOf == 0 || !r.active() {
+	if !r.active() {
 		return nil
 	}
 	seen := map[interlock.Key]bool{}

@@ -34,7 +34,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		}
 		m.requests = append(m.requests, r)
 		if ev.Kind == engine.EvGranted {
-			r.asOf = r.ask.AsOf
+			m.readAsOf(r)
 			m.handOver(r)
 			r.claims, r.ask.Any = ev.Claims, false
 			m.hand(r, held, ev.Fence)

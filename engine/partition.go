@@ -412,6 +412,7 @@ func (e *Engine) assign(d *divided, index int, owner *request) {
 		e.heldMore(r)
 		return
 	}
+	r.readAsOf(r.space.docs.version)
 	e.emit(e.describe(EvQueued, r))
 	r.refile()
 	e.watchAnywhere(r)
