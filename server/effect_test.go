@@ -107,6 +107,13 @@ func TestWaitingForAnEffect(t *testing.T) {
 			},
 			func(d *door, _ string) { d.post("/v1/leases/"+d.notes["lease"]+"/release", ``).want(200) }, 0, 409, "effect_unknown",
 		},
+		"its lease is closed": {
+			func(d *door) string {
+				lease := d.post("/v1/leases", `{"agent":"ann","ttl_ms":10000,"grace_ms":0,"lock_delay_ms":30000,"claims":[{"key":"customer:12"}]}`).want(200)
+				return `"lease":"` + lease.str("lease.id") + `",`
+			},
+			nil, 10 * time.Second, 409, "effect_unknown",
+		},
 		"nothing":       {func(*door) string { return `"ttl_ms":3600000,` }, nil, 50 * time.Second, 409, "effect_claimed"},
 		"a server ends": {nil, func(d *door, _ string) { d.server.Drain() }, 0, 409, "effect_claimed"},
 	} {

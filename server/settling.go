@@ -117,7 +117,7 @@ func (s *settling) follow(ctx context.Context, from interlock.Index, kick chan<-
 		err := s.shard.Follow(ctx, from, func(_ interlock.Index, _ interlock.Epoch, entry []byte) error {
 			return engine.DecodeEntry(entry, func(ev *engine.Event) error {
 				switch ev.Kind {
-				case engine.EvEffect, engine.EvEnded, engine.EvSessionEnded:
+				case engine.EvEffect, engine.EvEnded, engine.EvClosed, engine.EvSessionEnded:
 					s.touch(ev.Namespace, kick)
 				}
 				return nil
