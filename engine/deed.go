@@ -120,9 +120,38 @@ func (s *deeds) full(now Time) bool {
 	return len(s.known) >= interlock.MaxEffects && !past && s.free.n == 0
 }
 
+// bytesAt is what there is to remember once what is past by now is forgotten.
+func (s *deeds) bytesAt(now Time) int {
+	n := s.bytes
+	for _, c := range []*chain[*deed]{&s.done, &s.free} {
+		for d := range c.all {
+			if !d.isPast(now) {
+				break
+			}
+			n -= d.size()
+		}
+	}
+	return n
+}
+
+// bytesWith is bytesAt with another deed, for which those that are free give way.
+func (s *deeds) bytesWith(size int, now Time) int {
+	n := s.bytesAt(now) + size
+	for d := range s.free.all {
+		if n <= interlock.MaxEffectBytes {
+			break
+		}
+		if !d.isPast(now) {
+			n -= d.size()
+		}
+	}
+	return n
+}
+
 // evolveDeed folds that a deed was claimed, or what became of it.
 func (e *Engine) evolveDeed(ev *Event) error {
 	s := &e.space(ev.Namespace).deeds
+	s.forget(ev.At)
 	if len(ev.Blob) > 0 {
 		return s.claim(ev)
 	}
@@ -143,7 +172,6 @@ func (e *Engine) evolveDeed(ev *Event) error {
 }
 
 func (s *deeds) claim(ev *Event) error {
-	s.forget(ev.At)
 	digest := sha256.Sum256(ev.Blob)
 	d := s.known[digest]
 	switch {
@@ -151,7 +179,8 @@ func (s *deeds) claim(ev *Event) error {
 		return fmt.Errorf("engine: effect %x is claimed twice", digest[:8])
 	case d != nil:
 		s.drop(d)
-	case len(s.known) >= interlock.MaxEffects && s.free.n > 0:
+	}
+	for s.free.n > 0 && (len(s.known) >= interlock.MaxEffects || s.bytes+len(ev.Blob) > interlock.MaxEffectBytes) {
 		s.drop(s.free.first.of)
 	}
 	if s.known == nil {

@@ -109,8 +109,8 @@ func (s *deeds) tooMany(d *deed, size int, now Time) string {
 	switch {
 	case d == nil && s.full(now):
 		return fmt.Sprintf("%d effects are remembered, which is the limit: find out about those that are unknown", interlock.MaxEffects)
-	case d == nil && s.bytes+size > interlock.MaxEffectBytes:
-		return fmt.Sprintf("the effects that are remembered take %d bytes, of at most %d: find out about those that are unknown", s.bytes, interlock.MaxEffectBytes)
+	case d == nil && s.bytesWith(size, now) > interlock.MaxEffectBytes:
+		return fmt.Sprintf("the effects that are remembered take %d bytes, of at most %d: find out about those that are unknown", s.bytesAt(now), interlock.MaxEffectBytes)
 	}
 	return ""
 }
@@ -168,9 +168,9 @@ func (e *Engine) settleEffect(c *SettleEffect) {
 		return
 	}
 	s := &e.agenda.space.deeds
-	if more := len(c.Result) + len(c.Reason) - len(d.result) - len(d.reason); more > 0 && s.bytes+more > interlock.MaxEffectBytes {
+	if more := len(c.Result) + len(c.Reason) - len(d.result) - len(d.reason); more > 0 && s.bytesAt(e.now)+more > interlock.MaxEffectBytes {
 		e.refuse(interlock.CodeTooManyEffects, fmt.Sprintf(
-			"the effects that are remembered take %d bytes, of at most %d: settle it with less text", s.bytes, interlock.MaxEffectBytes,
+			"the effects that are remembered take %d bytes, of at most %d: settle it with less text", s.bytesAt(e.now), interlock.MaxEffectBytes,
 		))
 		return
 	}

@@ -85,10 +85,55 @@ func TestEffectBytes(t *testing.T) {
 	}
 	s.claimEffect(strings.Repeat("x", interlock.MaxActionBytes))
 	s.want(t, engine.Done) // there is room for less than a result
+	action := func(i int) string { return strings.Repeat("x", interlock.MaxActionBytes-1) + fmt.Sprint(i) }
+	var last interlock.EffectID
 	for i := range interlock.MaxResultBytes / interlock.MaxActionBytes {
-		s.claimEffect(strings.Repeat("x", interlock.MaxActionBytes-1) + fmt.Sprint(i))
+		if id := s.claimEffect(action(i)); s.out.Effects[0].Outcome == engine.Done {
+			last = id
+		}
 	}
 	s.refusedWith(t, interlock.CodeTooManyEffects)
+	s.settleEffect(last, 0, "") // what was not done gives way
+	s.claimEffect(action(8))
+	s.want(t, engine.Done)
+	s.knows(t, action(8), true)
+	last = s.claimEffect("nine")
+	s.want(t, engine.Done)
+	s.settleEffect(last, interlock.EffectDone, result)
+	s.refusedWith(t, interlock.CodeTooManyEffects)
+	s.now = s.now.Add(interlock.EffectWindow) // what was done is past
+	s.settleEffect(last, interlock.EffectDone, result)
+	s.want(t, engine.Done)
+	s.snapshots(t)
+	for i := range 100 {
+		s.claimEffect(fmt.Sprint("again ", i))
+		s.want(t, engine.Done)
+	}
+	s.knows(t, "0", false)
+	s.snapshots(t)
+}
+
+// TestEffectsArePast: those that are past make room for a claim, too.
+func TestEffectsArePast(t *testing.T) {
+	s := newStand()
+	action := func(i int) string { return fmt.Sprint(i) + strings.Repeat("x", interlock.MaxActionBytes-8) }
+	result := `"` + strings.Repeat("x", interlock.MaxResultBytes-2) + `"`
+	full := func() bool { return s.out.Effects[0].Code == interlock.CodeTooManyEffects }
+	for i := 0; ; i++ {
+		id := s.claimEffect(action(i))
+		if full() {
+			break
+		}
+		s.settleEffect(id, interlock.EffectDone, result)
+		if full() {
+			s.settleEffect(id, interlock.EffectDone, "")
+		}
+		s.want(t, engine.Done)
+	}
+	s.now = s.now.Add(interlock.EffectWindow)
+	s.claimEffect(action(0))
+	s.want(t, engine.Done)
+	s.snapshots(t)
 }
 
 // TestEffectList: a list of effects goes on where the last one ended, and stops before
