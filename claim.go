@@ -169,6 +169,7 @@ const (
 	MaxDocuments         = 1_000_000 // a namespace
 	MaxStateBytes        = 256 << 20 // a namespace, of the newest versions and their notes
 	MaxTombstones        = 100_000   // deletions that a namespace remembers by key
+	MaxTombstoneBytes    = 64 << 20  // that these take, with the notes of who deleted
 	MaxVersions          = 32        // earlier versions kept of a key
 	MaxVersionBytes      = 1 << 20   // of the earlier versions of a key
 	MaxSpaceVersionBytes = 64 << 20  // of the earlier versions of a namespace; the oldest go first

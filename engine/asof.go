@@ -107,6 +107,7 @@ func (e *Engine) moved(r *request) (list []interlock.Stale, more bool) {
 	if w.upTo <= w.asOf {
 		return nil, false
 	}
+	more = s.floor > w.asOf // something was deleted since, and that is forgotten
 	var found []*document
 	for _, c := range r.claims {
 		if d := s.known[c.Key]; d != nil && r.missed(d) {

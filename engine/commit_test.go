@@ -292,3 +292,37 @@ func TestLongestCommit(t *testing.T) {
 	s.want(t, engine.Done)
 	s.snapshots(t)
 }
+
+// TestDeletionBytes: the notes of deletions have a limit, too, and what others deleted
+// while somebody waited is not kept from it when it is forgotten.
+func TestDeletionBytes(t *testing.T) {
+	const most = 2 * interlock.MaxTombstoneBytes / interlock.MaxNoteBytes
+	s := newStand()
+	s.commit(put("begin", nil))
+	s.commit(put("dir/file", nil))
+	owner, waiter := s.session(t), s.session(t)
+	lease := s.acquire(owner, "dir")
+	s.acquire(waiter, "dir")
+	id := counted(s.ids)
+	s.want(t, engine.Queued)
+	s.commit(remove("dir/file"))
+	note := strings.Repeat("n", interlock.MaxNoteBytes)
+	for n := 0; ; n++ {
+		if n == most {
+			t.Fatalf("%d deletions with notes of %d bytes are remembered", n, len(note))
+		}
+		c := &engine.Commit{Head: s.head(interlock.SessionID{}), Note: note, Writes: remove("k" + strconv.Itoa(n))}
+		s.step(c)
+		s.want(t, engine.Done)
+		if list, _, _ := s.e.Documents("bench", []interlock.Key{"k0"}, false); n > 0 && list[0].Note == "" {
+			break
+		}
+	}
+	s.snapshots(t)
+	s.step(&engine.Release{Head: s.head(owner), Lease: interlock.LeaseID(lease)})
+	s.step(&engine.GetLease{Head: s.head(waiter), Lease: interlock.LeaseID(id)})
+	s.want(t, engine.Granted)
+	if l := s.out.Effects[0].Lease; !l.StaleMore || !l.Changed {
+		t.Errorf("what is forgotten did not move: %+v", l)
+	}
+}

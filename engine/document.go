@@ -15,9 +15,11 @@ type documents struct {
 
 	known   map[interlock.Key]*document // also those whose deletion is remembered
 	recent  chain[*document]            // all known, in the order of their last write
-	tombs   chain[*document]            // the deleted ones, in the order of their deletion
-	present roster[*document]           // the others
+	present roster[*document]           // those that are there
 	bytes   int                         // that these take
+	tombs   chain[*document]            // the others, in the order of their deletion
+
+	tombBytes int // that these take
 
 	folders map[string]*folder // what lies below a key
 
@@ -123,7 +125,7 @@ func (s *documents) write(x *edition) {
 	if old != nil {
 		s.recent.remove(&d.recent)
 		if old.op == interlock.Delete {
-			s.tombs.remove(&d.tomb)
+			s.unbury(d)
 		} else {
 			s.present.leave(d)
 			s.bytes -= old.weight()
@@ -134,7 +136,7 @@ func (s *documents) write(x *edition) {
 	s.version = max(s.version, x.version)
 	s.touch(x)
 	if x.op == interlock.Delete {
-		s.tombs.push(&d.tomb)
+		s.bury(d)
 	} else {
 		s.present.enter(d)
 		s.bytes += x.weight()
@@ -142,9 +144,21 @@ func (s *documents) write(x *edition) {
 	if old != nil {
 		s.keep(old)
 	}
-	for s.tombs.n > interlock.MaxTombstones {
+	for s.tombs.n > interlock.MaxTombstones || s.tombBytes > interlock.MaxTombstoneBytes {
 		s.forget(s.tombs.first.of)
 	}
+}
+
+// bury and unbury keep account of the deletions that are remembered.
+
+func (s *documents) bury(d *document) {
+	s.tombs.push(&d.tomb)
+	s.tombBytes += len(d.key) + d.now.cost()
+}
+
+func (s *documents) unbury(d *document) {
+	s.tombs.remove(&d.tomb)
+	s.tombBytes -= len(d.key) + d.now.cost()
 }
 
 // forget drops a deleted document. Its version goes on to count for all keys of which
@@ -155,7 +169,7 @@ func (s *documents) forget(d *document) {
 		s.trim(d)
 	}
 	s.recent.remove(&d.recent)
-	s.tombs.remove(&d.tomb)
+	s.unbury(d)
 	delete(s.known, d.key)
 	s.unshelve(d)
 }

@@ -1,10 +1,10 @@
 package engine
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/interlockdev/interlock"
 )
@@ -18,8 +18,8 @@ type made struct {
 
 // carryOut works out what the writes of a commit make, or why they cannot be done.
 // The documents that it makes have no more than interlock.MaxCommitBytes together,
-// nor those that it merges into, so that a step takes no longer than it may, and fits
-// an entry.
+// nor those that it merges into or adds to, so that a step takes no longer than it may,
+// and fits an entry.
 func (s *documents) carryOut(c *Commit) ([]made, *refusal) {
 	list := make([]made, len(c.Writes))
 	size := 0
@@ -29,19 +29,18 @@ func (s *documents) carryOut(c *Commit) ([]made, *refusal) {
 		if d := s.known[w.Key]; !d.isAbsent() {
 			old = d.now
 		}
+		read := 0
+		if old != nil && (w.Op == interlock.Merge || w.Op == interlock.Add) {
+			read = len(old.body)
+		}
 		var no *refusal
-		var read int
-		switch w.Op {
-		case interlock.Put:
+		switch {
+		case size+read > interlock.MaxCommitBytes: // which is refused
+		case w.Op == interlock.Put:
 			m.body, m.contentType = w.Body, w.ContentType
-		case interlock.Merge:
-			if old != nil {
-				read = len(old.body)
-			}
-			if size+read <= interlock.MaxCommitBytes {
-				no = m.merge(w, old)
-			}
-		case interlock.Add:
+		case w.Op == interlock.Merge:
+			no = m.merge(w, old)
+		case w.Op == interlock.Add:
 			no = m.add(w, old)
 		}
 		if size += max(read, len(m.body)); no == nil && size > interlock.MaxCommitBytes {
@@ -79,7 +78,7 @@ func (m *made) add(w *interlock.Write, old *edition) *refusal {
 	var now int64
 	if old != nil {
 		var err error
-		if now, err = strconv.ParseInt(strings.Trim(string(old.body), " \t\r\n"), 10, 64); err != nil || !isJSON(old.contentType) {
+		if now, err = strconv.ParseInt(string(bytes.Trim(old.body, " \t\r\n")), 10, 64); err != nil || !isJSON(old.contentType) {
 			return &refusal{code: interlock.CodeNotACounter, message: fmt.Sprintf(
 				"%s is not a counter: its document is not an integer of 64 bits", w.Key,
 			)}
