@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -34,22 +35,22 @@ func mergePatch(document, patch []byte) []byte {
 // jsonValue is a JSON value, and of an object its members.
 type jsonValue struct {
 	text    []byte
-	object  bool
 	members []jsonMember // sorted; of those with one name the last
 }
 
 type jsonMember struct {
-	name   string
+	name   []byte
 	quoted []byte // the name as it is written
 	value  jsonValue
 }
 
-func (v *jsonValue) isNull() bool { return v.text[0] == 'n' }
+func (v *jsonValue) isObject() bool { return v.text[0] == '{' }
+func (v *jsonValue) isNull() bool   { return v.text[0] == 'n' }
 
 // appendMerged is the algorithm of RFC 7396, section 2, for sorted members. What is not
 // an object has none.
 func appendMerged(b []byte, target, patch jsonValue) []byte {
-	if !patch.object {
+	if !patch.isObject() {
 		return append(b, patch.text...)
 	}
 	b = append(b, '{')
@@ -63,13 +64,13 @@ func appendMerged(b []byte, target, patch jsonValue) []byte {
 	old := target.members
 	for i := range patch.members {
 		change := &patch.members[i]
-		for len(old) > 0 && old[0].name < change.name {
+		for len(old) > 0 && bytes.Compare(old[0].name, change.name) < 0 {
 			name(&old[0])
 			b = append(b, old[0].value.text...)
 			old = old[1:]
 		}
 		var before jsonValue
-		if len(old) > 0 && old[0].name == change.name {
+		if len(old) > 0 && bytes.Equal(old[0].name, change.name) {
 			before, old = old[0].value, old[1:]
 		}
 		if !change.value.isNull() {
@@ -102,7 +103,7 @@ func (r *jsonReader) value() (v jsonValue) {
 	whole := r.rest
 	switch whole[0] {
 	case '{':
-		v.object, v.members = true, r.object()
+		v.members = r.object()
 	case '[':
 		r.array()
 	case '"':
@@ -131,15 +132,38 @@ func (r *jsonReader) object() (list []jsonMember) {
 		list = append(list, m)
 	}
 	r.rest = r.rest[1:]
-	byName := func(a, b jsonMember) int { return strings.Compare(a.name, b.name) }
-	slices.SortStableFunc(list, byName)
-	last := list[:0]
-	for i := range list {
-		if i+1 == len(list) || list[i+1].name != list[i].name {
+	return lastOfEach(list)
+}
+
+// lastOfEach sorts members by their names, and keeps the last of those with one name.
+func lastOfEach(list []jsonMember) []jsonMember {
+	if ascending(list) {
+		return list
+	}
+	order := make([]int32, len(list)) // which are moved faster than members
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(i, j int32) int {
+		return cmp.Or(bytes.Compare(list[i].name, list[j].name), cmp.Compare(i, j))
+	})
+	last := make([]jsonMember, 0, len(list))
+	for n, i := range order {
+		if n+1 == len(order) || !bytes.Equal(list[order[n+1]].name, list[i].name) {
 			last = append(last, list[i])
 		}
 	}
 	return last
+}
+
+// ascending reports whether members are sorted, and no two have one name.
+func ascending(list []jsonMember) bool {
+	for i := 1; i < len(list); i++ {
+		if bytes.Compare(list[i-1].name, list[i].name) >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // array skips a list. A patch replaces it as a whole, so nothing of it is read.
@@ -173,12 +197,13 @@ func (r *jsonReader) string() (quoted []byte) {
 }
 
 // unquoted gives the text that a string stands for.
-func unquoted(quoted []byte) (s string) {
+func unquoted(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1 : len(quoted)-1])
+		return quoted[1 : len(quoted)-1]
 	}
+	var s string
 	if err := json.Unmarshal(quoted, &s); err != nil {
 		panic("engine: valid JSON has a string that cannot be read: " + err.Error())
 	}
-	return s
+	return []byte(s)
 }
