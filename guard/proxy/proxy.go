@@ -88,6 +88,7 @@ type call struct {
 	rule   *rule
 	path   []string // decoded, each segment by itself
 	left   bool     // the caller has gone, and hears no answer
+	toEnd  bool     // the call is carried out to its end, whoever hears the answer
 }
 
 // WriteHeader notes the status that goes out.
@@ -102,7 +103,13 @@ func (c *call) Write(b []byte) (int, error) {
 	if c.record.Status == 0 {
 		c.record.Status = http.StatusOK
 	}
-	return c.ResponseWriter.Write(b)
+	n, err := c.ResponseWriter.Write(b)
+	if err != nil && c.toEnd {
+		// What the API still says is read: to end the call would be to let the next
+		// holder's come while the API is at this one.
+		return len(b), nil
+	}
+	return n, err
 }
 
 // Unwrap is for http.ResponseController.
@@ -183,7 +190,7 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 		// the next holder's turn must not come while the API is still at it.
 		settled, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
 		defer cancel()
-		ctx = settled
+		ctx, c.toEnd = settled, true
 	}
 	p.reverse.ServeHTTP(c, r.WithContext(ctx))
 }

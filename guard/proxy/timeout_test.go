@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -34,4 +37,43 @@ func TestTimeoutWhileWaiting(t *testing.T) {
 	}
 	close(rest)
 	r.wants(<-done, 200, "", true)
+}
+
+// An answer that comes in pieces is taken to its end also when its caller has left: the
+// API is at work until then.
+func TestAnswerOutlivesItsCaller(t *testing.T) {
+	r := newRig(t, routes)
+	l := r.acquire("a", "account:1")
+	left, ended := make(chan struct{}), make(chan error, 1)
+	r.api.answers(func(w http.ResponseWriter, q *http.Request) {
+		control := http.NewResponseController(w)
+		_, err := io.WriteString(w, "one\n")
+		err = errors.Join(err, control.Flush())
+		<-left
+		piece := strings.Repeat("x", 64<<10)
+		for range 200 {
+			_, e := io.WriteString(w, piece)
+			err = errors.Join(err, e, q.Context().Err())
+		}
+		ended <- err
+	})
+	ctx, leave := context.WithCancel(t.Context())
+	q, err := http.NewRequestWithContext(ctx, "POST", r.front.URL+"/accounts/1/fees", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set(headerLease, l.id)
+	res, err := r.front.Client().Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(res.Body, make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	res.Body.Close()
+	close(left)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
