@@ -57,7 +57,7 @@ func grantedAdvice(l *interlock.Lease) interlock.Advice {
 		)}
 	case len(l.Stale) > 0:
 		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(
-			"%s was committed by others since you read it: look at what changed and decide again before you write", staleKeys(l.Stale, l.StaleMore),
+			"%s was committed by others meanwhile: look at what changed and decide again before you write", staleKeys(l.Stale, l.StaleMore),
 		)}
 	case l.Changed:
 		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(

@@ -92,7 +92,7 @@ func (c *call) eventsFrom() (interlock.Index, bool) {
 			c.refuse(interlock.CodeInvalidRequest, "the header Last-Event-ID is not an index as this server gives it")
 			return 0, false
 		}
-		return interlock.Index(index) + 1, c.happened(interlock.Index(index))
+		return interlock.Index(index) + 1, c.happened(interlock.Index(index), last)
 	}
 	text := c.query.Get("from")
 	if text == "" {
@@ -103,15 +103,15 @@ func (c *call) eventsFrom() (interlock.Index, bool) {
 		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter from: want an index such as 1041, found %q", clipped(text)))
 		return 0, false
 	}
-	return interlock.Index(index), index == 0 || c.happened(interlock.Index(index-1))
+	return interlock.Index(index), index == 0 || c.happened(interlock.Index(index-1), text)
 }
 
-// happened refuses an index that was never given out, such as one from before an older
-// journal was restored: who went on from there would miss in silence what comes first.
-func (c *call) happened(index interlock.Index) bool {
+// happened refuses to go on after an index that was never given out, such as one from
+// before an older journal was restored: what comes first would be missed in silence.
+func (c *call) happened(index interlock.Index, asked string) bool {
 	newest := c.s.shard.At().Index
 	if index > newest {
-		c.refuse(interlock.CodeFutureVersion, fmt.Sprintf("index %d was never given out: the newest is %d", index, newest))
+		c.refuse(interlock.CodeFutureVersion, fmt.Sprintf("index %s was never given out: the newest is %d", asked, newest))
 	}
 	return index <= newest
 }

@@ -11,19 +11,19 @@ import (
 
 // words are what a message says on each occasion. What is written is one sentence
 // about what happened to the call, and a paragraph about what to do.
-var words = [...]struct{ doing, happened, next string }{
+var words = [...]struct{ doing, happened, then, next string }{
 	Commit: {
-		"thinking", "nothing of your commit was written",
+		"thinking", "nothing of your commit was written", "you read",
 		"What to do: decide again with what is shown here, and read again what is cut or not shown. If what changed has done your work, write nothing. " +
 			"Otherwise commit again, with the versions of now as those that you read.\n",
 	},
 	Grant: {
-		"waiting", "you hold your lease now, and nothing was written",
+		"waiting", "you hold your lease now, and nothing was written", "it was",
 		"What to do: decide again with what is shown here, and read again what is cut or not shown, before you write. If what changed has done your work, " +
 			"release the lease. Otherwise commit with the versions of now as those that you read.\n",
 	},
 	File: {
-		"thinking", "nothing of your change was written, because it could not be merged with theirs",
+		"thinking", "nothing of your change was written, because it could not be merged with theirs", "you read",
 		"What to do: decide again with what is shown here, and read the file again where the difference is cut or not shown. If what changed has done your " +
 			"work, write nothing. Otherwise make your change in the present content, and write that with the version of now as its base.\n",
 	},
@@ -59,7 +59,7 @@ func message(list []item, more bool, occasion Occasion) (told int, text string) 
 // can be cut so far, and empty if even without them it is longer than room.
 func (it *item) text(number int, occasion Occasion, share, room int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d. %s: you read %s; now it is %s", number, name(it.key), state(&it.Then, it.then), state(&it.Now, it.now))
+	fmt.Fprintf(&b, "%d. %s: %s %s; now it is %s", number, name(it.key), words[occasion].then, state(&it.Then, it.then), state(&it.Now, it.now))
 	if it.Writes > 1 {
 		fmt.Fprintf(&b, ", written %d times since", it.Writes)
 	}
@@ -114,11 +114,11 @@ func (it *item) tell() (sentence, text string) {
 		case it.then == "":
 			return "Your commit wanted something to be there, whatever version.", ""
 		case it.Now.Absent:
-			return "The version that you read is no longer kept.", ""
+			return "The earlier version is no longer kept.", ""
 		case d.Text == "":
-			return fmt.Sprintf("The version that you read is no longer kept. It has %d bytes now.", it.Now.Size), ""
+			return fmt.Sprintf("The earlier version is no longer kept. It has %d bytes now.", it.Now.Size), ""
 		}
-		return "The version that you read is no longer kept. It begins so now:", d.Text
+		return "The earlier version is no longer kept. It begins so now:", d.Text
 	}
 	switch {
 	case text != "":
@@ -128,7 +128,7 @@ func (it *item) tell() (sentence, text string) {
 	case it.Then.Absent && it.Now.Absent:
 		return "There was something in between.", ""
 	}
-	return "The content is the same as the one that you read.", ""
+	return "The content is the same as the earlier one.", ""
 }
 
 func state(d *interlock.Document, version string) string {
