@@ -125,9 +125,9 @@ func (a *app) commit(ctx context.Context, body any) error {
 		return err
 	}
 	if err != nil {
-		var problem struct{ Packet struct{ Message string } }
+		var problem struct{ Packet packet }
 		if json.Unmarshal(answer, &problem) == nil && problem.Packet.Message != "" {
-			fmt.Fprintln(a.err, strings.TrimSpace(cleanLines(problem.Packet.Message)))
+			a.tellPacket(problem.Packet)
 			return exitWith(exitCode(err), nil)
 		}
 		return err
@@ -152,6 +152,11 @@ func (a *app) commit(ctx context.Context, body any) error {
 		a.complain("%s", next)
 	}
 	return nil
+}
+
+// tellPacket says on standard error what changed.
+func (a *app) tellPacket(p packet) {
+	fmt.Fprintln(a.err, strings.TrimSpace(cleanLines(p.Message)))
 }
 
 func newStatePut(a *app) *cobra.Command {

@@ -73,16 +73,19 @@ func (a *app) tellLease(how string, got *leaseAnswer) {
 		a.complain("all parties are there: generation %d of the barrier", got.Lease.Generation)
 	}
 	a.warn(got.Warnings)
-	if moved := got.Lease.Moved; len(moved) > 0 {
+	if moved := got.Lease.Moved; len(moved) > 0 && got.Packet.Message == "" {
 		a.complain("others may have changed what you read of %s: read it again before you act", clean(joinKeys(moved, ", ")))
 		got.Changed = false
 	}
-	a.tellNotes(got.Changed, got.Notes)
+	a.tellNotes(got.Changed, got.Packet, got.Notes)
 }
 
 // tellNotes says on standard error what a new holder should know.
-func (a *app) tellNotes(changed bool, notes []note) {
-	if changed {
+func (a *app) tellNotes(changed bool, what packet, notes []note) {
+	switch {
+	case what.Message != "":
+		a.tellPacket(what)
+	case changed:
 		a.complain("somebody who could write held it while you waited: read it again before you decide")
 	}
 	for i := range notes {

@@ -243,7 +243,11 @@ func (r *running) acquire(ctx context.Context, c *client.Client) (*client.Lease,
 	}
 	r.a.warn(lease.Warnings())
 	if !r.quiet {
-		r.a.tellNotes(info.Changed, notesOf(info.Notes))
+		var what packet
+		if p := lease.Packet(); p != nil {
+			what.Message = p.Message
+		}
+		r.a.tellNotes(info.Changed, what, notesOf(info.Notes))
 	}
 	return lease, nil
 }

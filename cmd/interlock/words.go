@@ -239,11 +239,17 @@ type leaseAnswer struct {
 	Lease    lease    `json:"lease"`
 	Changed  bool     `json:"changed"`
 	Notes    []note   `json:"notes"`
+	Packet   packet   `json:"packet"`
 	Ticket   ticket   `json:"ticket"`
 	Key      string   `json:"key"`
 	Holders  []holder `json:"holders"`
 	Advice   advice   `json:"advice"`
 	Warnings []string `json:"warnings"`
+}
+
+// packet is what changed meanwhile, in words that are ready for a prompt.
+type packet struct {
+	Message string `json:"message"`
 }
 
 type waiter struct {
