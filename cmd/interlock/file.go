@@ -245,16 +245,18 @@ func staleAnswer(e *file.StaleError) any {
 	type state struct {
 		Version   file.Version `json:"version"`
 		Absent    bool         `json:"absent,omitempty"`
-		Size      int          `json:"size"`
+		Size      *int         `json:"size,omitempty"` // where it is there and known
 		Agent     string       `json:"agent,omitempty"`
 		Principal string       `json:"principal,omitempty"`
 		Note      string       `json:"note,omitempty"`
 		Age       int64        `json:"age_ms,omitempty"`
 	}
 	type diff struct {
-		Kind string `json:"kind"`
-		Text string `json:"text,omitempty"`
-		Cut  bool   `json:"cut,omitempty"`
+		Kind      string `json:"kind"`
+		Text      string `json:"text,omitempty"`
+		ThenBytes *int   `json:"then_bytes,omitempty"`
+		NowBytes  *int   `json:"now_bytes,omitempty"`
+		Cut       bool   `json:"cut,omitempty"`
 	}
 	type change struct {
 		Key    string `json:"key"`
@@ -269,20 +271,28 @@ func staleAnswer(e *file.StaleError) any {
 		Message string   `json:"message"`
 	}
 	c := &e.Packet.Changes[0]
+	then := state{Version: e.Then, Absent: c.Then.Absent}
+	if c.Known && !c.Then.Absent {
+		then.Size = &c.Then.Size
+	}
+	now := state{
+		Version: e.Now, Absent: c.Now.Absent,
+		Agent: clean(c.Now.Agent), Principal: clean(c.Now.Principal), Note: cleanLines(c.Now.Note), Age: c.Now.Age.Milliseconds(),
+	}
+	if !c.Now.Absent {
+		now.Size = &c.Now.Size
+	}
+	d := diff{Kind: c.Diff.Kind.String(), Text: c.Diff.Text, Cut: c.Diff.Cut}
+	if c.Diff.Kind == interlock.SizesOnly {
+		d.ThenBytes, d.NowBytes = &c.Then.Size, &c.Now.Size
+	}
 	return struct {
 		Code   interlock.Code `json:"code"`
 		Path   string         `json:"path"`
 		Packet packet         `json:"packet"`
 	}{interlock.CodeStale, e.Path, packet{
-		Stale: []change{{
-			Key: e.Path, Then: state{Version: e.Then, Absent: c.Then.Absent, Size: c.Then.Size},
-			Now: state{
-				Version: e.Now, Absent: c.Now.Absent, Size: c.Now.Size,
-				Agent: clean(c.Now.Agent), Principal: clean(c.Now.Principal), Note: cleanLines(c.Now.Note), Age: c.Now.Age.Milliseconds(),
-			},
-			Writes: c.Writes,
-			Diff:   diff{c.Diff.Kind.String(), c.Diff.Text, c.Diff.Cut},
-		}},
+		Stale:   []change{{Key: e.Path, Then: then, Now: now, Writes: c.Writes, Diff: d}},
+		More:    e.Packet.More,
 		Message: e.Packet.Message,
 	}}
 }
