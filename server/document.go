@@ -51,16 +51,20 @@ func (c *call) getState() {
 	case !ok:
 	case err != nil:
 		c.failWith(err)
+	case d.Absent && earlier:
+		c.noDocument(&d, fmt.Sprintf("there was nothing at %s as of version %d", d.Key, version), interlock.Advice{
+			Action: interlock.ActReRead, Message: "look at the history of the key for the versions that are kept",
+		}, asOf, at)
 	case d.Absent:
-		c.noDocument(&d, asOf, at)
+		c.noDocument(&d, fmt.Sprintf("there is nothing at %s", d.Key), adviceForCode(interlock.CodeNoSuchDocument), asOf, at)
 	default:
 		c.sendDocument(&d, asOf, at)
 	}
 }
 
 // noDocument answers that there is nothing, and since when.
-func (c *call) noDocument(d *interlock.Document, asOf interlock.Version, at interlock.At) {
-	j, status := c.problem(interlock.CodeNoSuchDocument, fmt.Sprintf("there is nothing at %s", d.Key), adviceForCode(interlock.CodeNoSuchDocument))
+func (c *call) noDocument(d *interlock.Document, detail string, advice interlock.Advice, asOf interlock.Version, at interlock.At) {
+	j, status := c.problem(interlock.CodeNoSuchDocument, detail, advice)
 	j.str("key", string(d.Key))
 	j.decimal("version", uint64(d.Version))
 	j.decimal("as_of", uint64(asOf))

@@ -84,6 +84,7 @@ func TestConditionsOfAWrite(t *testing.T) {
 		d.delete("/v1/state/k", "If-Match", `"3"`).want(412, "stale")
 		d.delete("/v1/state/k", "If-Match", `"4"`).want(200).is("documents.0.op", "delete")
 		d.get("/v1/state/k").want(404, "no_such_document").is("version", "5")
+		d.get("/v1/state/k?version=0").want(404, "no_such_document").says("detail", "there was nothing at k as of version 0")
 		if got := d.get("/v1/state/k?version=4").want(200).raw; !strings.Contains(got, `"c":2`) {
 			t.Error(got)
 		}
