@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -88,32 +87,13 @@ func (p *site) configure(cfg *serveConfig) (err error) {
 	} else if public(cfg.HTTP) || public(cfg.GRPC) {
 		p.log.Warn("the server can be reached from other machines without TLS: credentials and purposes travel in clear text", "next", "give --tls-cert and --tls-key")
 	}
-	if p.files, err = openFiles(cfg.Files); err != nil {
+	if p.files, err = openFiles(cfg.Files, cfg.DataDir); err != nil {
 		return err
 	}
 	if cfg.Insecure && p.credentials == nil {
 		p.log.Warn("there are no credentials: whoever reaches the server may do everything", "flag", "--insecure")
 	}
 	return nil
-}
-
-// openFiles opens the directories that namespaces share.
-func openFiles(list []string) (dirs map[interlock.Namespace]*file.Dir, err error) {
-	dirs = map[interlock.Namespace]*file.Dir{}
-	for _, text := range list {
-		name, dir, named := strings.Cut(text, "=")
-		if !named {
-			name, dir = string(interlock.DefaultNamespace), text
-		}
-		ns := interlock.Namespace(name)
-		if dirs[ns] != nil {
-			return nil, fmt.Errorf("--files %s: the namespace %s has a directory already", clean(text), clean(name))
-		}
-		if dirs[ns], err = file.Open(dir); err != nil {
-			return nil, fmt.Errorf("--files %s: %w", clean(text), err)
-		}
-	}
-	return dirs, nil
 }
 
 // public reports whether an address is more than loopback.
