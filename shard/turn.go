@@ -26,7 +26,7 @@ import (
 // of the owner's time. A namespace that has the shard to itself pays for nothing.
 //
 // A turn is turnCommands commands or turnTime, whichever comes first, and overruns
-// by at most a stretch of commands, or a query, or a tick.
+// by at most a stretch of commands, or a query, a commit or a tick.
 const (
 	// turnCommands bounds the commands of a turn.
 	turnCommands = 64
@@ -38,7 +38,7 @@ const (
 	turnTime = turnCommands * leastTime
 
 	// stretch is after how many commands of a turn the clock is looked at; after a
-	// query or a tick it always is.
+	// query, a commit or a tick it always is.
 	stretch = 8
 )
 
@@ -103,16 +103,18 @@ func (o *owner) advance(q *backlog) (steps int, listed bool) {
 	}
 	for steps < stretch && q.taken() > 0 && !o.cur.full() {
 		steps++
-		cmd := q.pop()
-		v, ok := cmd.(*visit)
-		if !ok {
+		switch cmd := q.pop().(type) {
+		case *visit:
+			if !o.visit(cmd) {
+				q.unpop(cmd)
+			}
+			return steps, true // nobody knows what it has cost
+		case *engine.Commit:
 			o.cur.step(o.eng, cmd)
-			continue
+			return steps, true // nor here: a merge goes through megabytes
+		default:
+			o.cur.step(o.eng, cmd)
 		}
-		if !o.visit(v) {
-			q.unpop(v)
-		}
-		break // nobody knows what it has cost
 	}
 	return steps, true
 }

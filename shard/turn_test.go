@@ -151,6 +151,24 @@ func TestExpensiveCommandsCount(t *testing.T) {
 	})
 }
 
+// The clock is looked at after each commit, however many wait: one may take as long as
+// thousands of other commands.
+func TestCommitsAreTimed(t *testing.T) {
+	o := &owner{eng: engine.New(), cur: new(group)}
+	o.cur.begin(1, 1)
+	o.cur.step(o.eng, &engine.Recover{Epoch: 1})
+	commit, other := &engine.Commit{Head: head(nil)}, &engine.GetLease{Head: head(nil)}
+	q := &backlog{namespace: "test", out: []engine.Command{other, other, commit, commit, other, commit, other, other}}
+	var stretches []int
+	for q.taken() > 0 {
+		steps, _ := o.advance(q)
+		stretches = append(stretches, steps)
+	}
+	if want := []int{3, 1, 2, 2}; !slices.Equal(stretches, want) {
+		t.Errorf("the clock was looked at after %v commands, want %v", stretches, want)
+	}
+}
+
 // A tenant that has the shard to itself does not pay for what it did before.
 func TestAloneNobodyPays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
