@@ -113,16 +113,17 @@ func refusedByPostgres(err error) error {
 	if !ok {
 		return err
 	}
+	message := strings.TrimPrefix(refusal.Message, "interlock: ") // the command says that, too
 	missing := refusal.Code == invalidSchemaName || refusal.Code == undefinedFunction
 	switch {
-	case missing && strings.Contains(refusal.Message, "interlock"):
-		return fmt.Errorf("%s: put the guard into this database first: interlock guard postgres install", refusal.Message)
+	case missing && strings.Contains(message, "interlock"):
+		return fmt.Errorf("%s: put the guard into this database first: interlock guard postgres install", message)
 	case refusal.Code == insufficientPrivilege:
-		return exitWith(exitForbidden, errors.New(refusal.Message))
+		return exitWith(exitForbidden, errors.New(message))
 	case refusal.Code == postgres.Malformed:
-		return exitWith(exitUsage, errors.New(refusal.Message))
+		return exitWith(exitUsage, errors.New(message))
 	}
-	return errors.New(refusal.Message)
+	return errors.New(message)
 }
 
 func newGuardPostgresPrint(a *app) *cobra.Command {

@@ -18,7 +18,7 @@ func TestGuardPostgres(t *testing.T) {
 		t.Helper()
 		p := startProc(t, env, append([]string{"guard", "postgres"}, args...)...)
 		p.in.Close()
-		if out := p.ends(code); !strings.Contains(out, want) {
+		if out := p.ends(code); !strings.Contains(out, want) || strings.Contains(out, "interlock: interlock: ") {
 			t.Errorf("guard postgres %s: got\n%s\nwant %s", strings.Join(args, " "), out, want)
 		}
 	}
