@@ -112,7 +112,7 @@ func condition(h http.Header, key interlock.Key) ([]interlock.Read, *interlock.E
 	case len(match) == 0 && len(none) == 0:
 		return nil, nil
 	case len(match)+len(none) > 1:
-		return nil, badHeader("of the headers If-Match and If-None-Match one stands once: there is one version that was read")
+		return nil, badHeader("give one of the headers If-Match and If-None-Match, and only once: there is one version that was read")
 	case len(none) == 1 && none[0] == "*":
 		return []interlock.Read{{Key: key, Absent: true}}, nil
 	case len(none) == 1:

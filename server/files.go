@@ -143,7 +143,7 @@ func fileBase(h http.Header) (file.Version, *interlock.Error) {
 	match, none := h.Values("If-Match"), h.Values("If-None-Match")
 	switch {
 	case len(match)+len(none) > 1:
-		return "", badHeader("of the headers If-Match and If-None-Match one stands once: there is one version that was read")
+		return "", badHeader("give one of the headers If-Match and If-None-Match, and only once: there is one version that was read")
 	case len(none) == 1 && none[0] == "*":
 		return file.None, nil
 	case len(none) == 1:
