@@ -167,8 +167,9 @@ func (o *Op) Size() int {
 
 // Decode replaces the frame's content by what b says. Nothing of b is kept. Each
 // operation's strings share one piece of memory, and no two operations do, so
-// that what outlives its frame does not keep all of it. An operation without a
-// body, or with one that this version does not know, has Kind 0.
+// that what outlives its frame does not keep all of it; those of commits and effects,
+// which may be large, share none. An operation without a body, or with one that this
+// version does not know, has Kind 0.
 func (f *ClientFrame) Decode(b []byte) error {
 	f.Reset()
 	for len(b) > 0 {

@@ -68,7 +68,7 @@ func (o *Op) effectField(f *field[string]) error {
 func (o *Op) claimEffectField(f *field[string]) error {
 	switch f.tag {
 	case 1<<3 | wireBytes:
-		return text(&o.Flow, f.s)
+		return ownText(&o.Flow, f.s)
 	case 2<<3 | wireBytes:
 		return text(&o.Effect.Tool, f.s)
 	case 3<<3 | wireBytes:
@@ -92,7 +92,7 @@ func (o *Op) settleEffectField(f *field[string]) error {
 	case 4<<3 | wireBytes:
 		o.Effect.Result = []byte(f.s)
 	case 5<<3 | wireBytes:
-		return text(&o.Effect.Reason, f.s)
+		return ownText(&o.Effect.Reason, f.s)
 	}
 	return o.idField(f)
 }

@@ -98,7 +98,7 @@ func (q *StateQuery) size() int {
 func (o *Op) commitField(f *field[string]) error {
 	switch c := o.Commit; f.tag {
 	case 1<<3 | wireBytes:
-		return text(&o.Flow, f.s)
+		return ownText(&o.Flow, f.s)
 	case 2<<3 | wireBytes:
 		if len(c.Reads) <= MaxListed {
 			return decodeRead(grow(&c.Reads), f.s)
@@ -114,7 +114,7 @@ func (o *Op) commitField(f *field[string]) error {
 			return id(grow(&c.Leases), f.s)
 		}
 	case 6<<3 | wireBytes:
-		return text(&o.Note, f.s)
+		return ownText(&o.Note, f.s)
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func decodeRead(r *interlock.Read, s string) error {
 	return eachField(s, func(f *field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
-			return text(&r.Key, f.s)
+			return ownText(&r.Key, f.s)
 		case 2<<3 | wireVarint:
 			r.Version = interlock.Version(f.v)
 		case 3<<3 | wireVarint:
@@ -139,13 +139,13 @@ func decodeWrite(w *interlock.Write, s string) error {
 	return eachField(s, func(f *field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
-			return text(&w.Key, f.s)
+			return ownText(&w.Key, f.s)
 		case 2<<3 | wireVarint:
 			w.Op = enum[interlock.WriteOp](f.v)
 		case 3<<3 | wireBytes:
-			return text(&w.ContentType, f.s)
+			return ownText(&w.ContentType, f.s)
 		case 4<<3 | wireBytes:
-			w.Body = []byte(f.s) // a copy: it outlives the operation
+			w.Body = []byte(f.s) // it is kept, too
 		case 5<<3 | wireVarint:
 			w.Delta = unzigzag64(f.v)
 		case 6<<3 | wireVarint:

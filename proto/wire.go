@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -202,6 +203,10 @@ func text[S ~string](into *S, s string) error {
 	*into = S(s)
 	return nil
 }
+
+// ownText is text for what is kept of operations that may be large: it shares no memory
+// with the rest, which so is not kept.
+func ownText[S ~string](into *S, s string) error { return text(into, strings.Clone(s)) }
 
 // texts adds one to a list. Of more than MaxListed the rest is left out: one too
 // many is enough to be refused.

@@ -1,0 +1,45 @@
+package proto
+
+import (
+	"bytes"
+	"runtime"
+	"testing"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What is kept of a large operation, such as the key of a small document in it, does
+// not keep the operation.
+func TestLargeOpsAreNotKept(t *testing.T) {
+	const ops = 32
+	big := bytes.Repeat([]byte("x"), interlock.MaxDocumentBytes/2)
+	var kept []string
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for range ops {
+		var in, out ClientFrame
+		in.Ops = []Op{
+			{Kind: OpCommit, Flow: "flow", Note: "note", Commit: &Commit{
+				Reads:  []interlock.Read{{Key: "read"}},
+				Writes: []interlock.Write{{Key: "big", Op: interlock.Put, Body: big}, {Key: "small", Op: interlock.Put, ContentType: "text/plain"}},
+			}},
+			{Kind: OpClaimEffect, Flow: "flow", Effect: &EffectOp{Tool: "tool", Target: "target", Arguments: big}},
+			{Kind: OpSettleEffect, Effect: &EffectOp{Result: big, Reason: "reason"}},
+		}
+		if err := out.Decode(in.AppendTo(nil)); err != nil {
+			t.Fatal(err)
+		}
+		c := &out.Ops[0]
+		kept = append(kept, c.Flow, c.Note, string(c.Commit.Reads[0].Key), string(c.Commit.Writes[1].Key), c.Commit.Writes[1].ContentType,
+			out.Ops[1].Flow, out.Ops[2].Effect.Reason)
+	}
+	if after := heap(); after > before+ops*uint64(len(big))/4 {
+		t.Errorf("%d short texts keep %d bytes", len(kept), after-before)
+	}
+	runtime.KeepAlive(kept)
+}
