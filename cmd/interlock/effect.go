@@ -70,7 +70,7 @@ func (e *effect) text() string {
 		text += ", result " + clean(string(e.Result))
 	}
 	if reason := clean(e.Reason); reason != "" {
-		text += ": " + reason
+		text += fmt.Sprintf(": %q", reason)
 	}
 	return text
 }

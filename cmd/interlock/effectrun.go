@@ -214,11 +214,11 @@ func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err erro
 		return notBegun(ctx)
 	case refused && other.Refusal.Code == interlock.CodeEffectUnknown:
 		r.digest = hex.EncodeToString(other.Effect.Digest[:])
-		how := clean(other.Effect.Reason)
-		if how == "" {
-			how = claimer(&other.Effect) + " set out to do it and died"
+		how := claimer(&other.Effect) + " set out to do it"
+		if reason := clean(other.Effect.Reason); reason != "" {
+			how += fmt.Sprintf(" (%q)", reason)
 		}
-		return exitWith(exitConflict, fmt.Errorf("%s, so nobody knows whether it was done, and nothing was run: %s", how, findOut(r.x.target, r.digest)))
+		return exitWith(exitConflict, fmt.Errorf("%s; nobody knows whether it was done, so nothing was run: %s", how, findOut(r.x.target, r.digest)))
 	}
 	return err
 }
