@@ -84,7 +84,7 @@ damaged, 4 another server holds the journal, 5 a newer version wrote the journal
 	f.Int64Var(&cfg.SnapshotBytes, "snapshot-bytes", 0, "`bytes` of journal after which a snapshot is made; bounds how long a start takes (default 64 MiB)")
 	f.Int64Var(&cfg.KeepBytes, "keep-bytes", 0, "about how many `bytes` of journal are kept as history (default 1 GiB; -1: no more than a restart needs)")
 	f.Int64Var(&cfg.SegmentBytes, "segment-bytes", 0, "size of one file of the journal in `bytes` (default 64 MiB)")
-	f.BoolVar(&cfg.Restored, "restored", false, "the journal was restored from a backup: fences begin far above all that may have been given out")
+	f.BoolVar(&cfg.Restored, "restored", false, "the journal was restored from a backup: fences and versions begin far above all that may have been given out")
 	f.DurationVar(&cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long stopping in order may take")
 	f.IntVar(&cfg.MaxStreams, "max-streams", 0, "session streams at a time (default 10,000)")
 	f.IntVar(&cfg.MaxEventStreams, "max-event-streams", 0, "readers of events at a time, a namespace (default 64)")
