@@ -1,8 +1,6 @@
 package file
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -138,23 +136,5 @@ func TestWhatIsNoFile(t *testing.T) {
 		wantCode(t, err, interlock.CodeInvalidPath)
 		_, err = d.Write(t.Context(), Change{Path: path, Base: None, Body: []byte("x")})
 		wantCode(t, err, interlock.CodeInvalidPath)
-	}
-}
-
-func TestReadWithoutWriting(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("root may write everywhere")
-	}
-	root := t.TempDir()
-	put(t, root, "f", "x")
-	if err := os.Chmod(root, 0o555); err != nil {
-		t.Fatal(err)
-	}
-	d := open(t, root)
-	if f := read(t, d, "f"); string(f.Body) != "x" {
-		t.Errorf("read %q", f.Body)
-	}
-	if _, err := d.Write(t.Context(), Change{Path: "f", Base: versionOf([]byte("x")), Body: []byte("y")}); !errors.Is(err, fs.ErrPermission) {
-		t.Errorf("writing gives %v", err)
 	}
 }
