@@ -15,7 +15,7 @@ BENCH_TIME ?= 1s
 
 # The kill loop and the disk faults start real servers; they are a suite of their own.
 CRASH := ./internal/crashtest
-RACE  := ./shard/... ./client/... ./server/... ./journal/... ./engine/...
+RACE  := ./guard/... ./shard/... ./client/... ./server/... ./journal/... ./engine/...
 
 .PHONY: help
 help: ## Say what can be made.
