@@ -61,6 +61,7 @@ func inline(schema *openapi3.SchemaRef) {
 
 // sightings remembers what of openapi.json was seen.
 type sightings struct {
+	mu      sync.Mutex      // a tour has several calls at once
 	answers map[string]bool // "GET /v1/keys 200"
 	fields  map[string]bool // "Lease.fence", of the named schemas
 }
@@ -82,6 +83,10 @@ func operationOf(r *http.Request) (*openapi3.Operation, string, error) {
 // compare says how an answer differs from what openapi.json says of it. seen may
 // be nil.
 func compare(r *http.Request, w *http.Response, body string, seen *sightings) error {
+	if seen != nil {
+		seen.mu.Lock()
+		defer seen.mu.Unlock()
+	}
 	op, name, err := operationOf(r)
 	if err != nil {
 		return err
