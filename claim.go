@@ -167,7 +167,8 @@ const (
 	MaxReadBytes         = 4 << 20 // of all bodies in one answer
 	MaxContentTypeBytes  = 128
 	MaxDocuments         = 1_000_000 // a namespace
-	MaxStateBytes        = 256 << 20 // a namespace, of the newest versions and their notes
+	DocumentBytes        = 384       // that a document counts besides its key, its body and its texts
+	MaxStateBytes        = 512 << 20 // a namespace, that its documents count as they now are
 	MaxTombstones        = 100_000   // deletions that a namespace remembers by key
 	MaxTombstoneBytes    = 64 << 20  // that these take, with the notes of who deleted
 	MaxVersions          = 32        // earlier versions kept of a key

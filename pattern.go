@@ -194,7 +194,7 @@ type Quota struct {
 	Waiters   int
 	Sessions  int
 	Documents int // of a namespace only
-	State     int // bytes of documents; of a namespace only
+	State     int // bytes that documents count, as MaxStateBytes says; of a namespace only
 	Requests  int // a second, at the door
 	Bytes     int // of request bodies and stream frames, a second, at the door
 }

@@ -41,7 +41,7 @@ func (e *Engine) commit(c *Commit) {
 	}
 	list, no := s.docs.carryOut(c)
 	if no == nil {
-		no = s.roomFor(c.Writes, list)
+		no = s.roomFor(c, sess, list)
 	}
 	if no != nil {
 		e.refuseFor(no)
@@ -106,16 +106,17 @@ func (e *Engine) write(c *Commit, sess *session, leases []*request, list []made)
 	if len(c.Writes) > 0 {
 		version = max(version, e.base) + 1
 	}
+	agent, flow := c.author(sess)
 	claims := make([]interlock.Claim, len(c.Writes))
 	for i := range c.Writes {
 		w := &c.Writes[i]
 		claims[i] = interlock.Claim{Key: w.Key, Mode: ex}
 		e.ev = Event{
 			Kind: EvWritten, Namespace: c.Namespace, Claims: claims[i : i+1 : i+1], Version: version, Op: uint8(w.Op),
-			ContentType: list[i].contentType, Blob: list[i].body, Agent: c.Agent, Flow: c.Flow, Actor: c.Actor, Note: c.Note,
+			ContentType: list[i].contentType, Blob: list[i].body, Agent: agent, Flow: flow, Actor: c.Actor, Note: c.Note,
 		}
 		if sess != nil {
-			e.ev.Agent, e.ev.Session, e.ev.Purpose, e.ev.Flow = sess.agent, sess.num, sess.name, flowOr(c.Flow)
+			e.ev.Session, e.ev.Purpose = sess.num, sess.name
 		}
 		if r := cover(leases, w.Key); r != nil {
 			e.ev.Fence = r.fence
@@ -128,6 +129,14 @@ func (e *Engine) write(c *Commit, sess *session, leases []*request, list []made)
 	e.replyWritten(c, version)
 	eff := &e.out.Effects[e.replied]
 	eff.Warnings = append(eff.Warnings, s.warnings(claims)...)
+}
+
+// author gives the names by which a commit's documents tell who wrote them.
+func (c *Commit) author(sess *session) (agent, flow string) {
+	if sess == nil {
+		return c.Agent, c.Flow
+	}
+	return sess.agent, flowOr(c.Flow)
 }
 
 // replyWritten answers a commit that was carried out, now or before under the same

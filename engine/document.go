@@ -60,7 +60,7 @@ type edition struct {
 }
 
 // weight is what of the namespace's state a document takes.
-func (x *edition) weight() int { return len(x.body) + len(x.note) }
+func (x *edition) weight() int { return interlock.DocumentBytes + len(x.doc.key) + x.size() }
 
 // isAbsent reports whether there is nothing.
 func (d *document) isAbsent() bool { return d == nil || d.now == nil || d.now.op == interlock.Delete }

@@ -16,8 +16,11 @@ import (
 const editionBytes = 256
 
 // cost is what of the namespace's history an edition takes.
-func (x *edition) cost() int {
-	return editionBytes + len(x.body) + len(x.note) + len(x.contentType) + len(x.agent) + len(x.flow) + len(x.principal)
+func (x *edition) cost() int { return editionBytes + x.size() }
+
+// size is what an edition's body and its texts have together.
+func (x *edition) size() int {
+	return len(x.body) + len(x.note) + len(x.contentType) + len(x.agent) + len(x.flow) + len(x.principal)
 }
 
 // keep makes x one of the earlier editions of its document.

@@ -332,12 +332,19 @@ func (m *model) checkStale(want []interlock.Stale, got *engine.Effect) error {
 func (m *model) outcomes(c *engine.Commit) (list []interlock.Document, codes []interlock.Code) {
 	state := map[interlock.Key]int{} // what each document takes
 	for _, doc := range m.documents(c.Namespace) {
-		state[doc.Key] = len(doc.Body) + len(doc.Note)
+		state[doc.Key] = counts(doc)
 	}
 	before, size := len(state), sum(state)
+	by := interlock.Document{Agent: c.Agent, Flow: c.Flow, Principal: c.Actor, Note: c.Note}
+	if s := m.sessionByID(c.Namespace, c.Session); s != nil {
+		by.Agent, by.Session = s.agent, s.name
+		if c.Flow == "" {
+			by.Flow = "main"
+		}
+	}
 	for _, w := range c.Writes {
-		old := m.documentNow(c.Namespace, w.Key)
-		doc := interlock.Document{Key: w.Key, Op: w.Op, ContentType: interlock.JSONType}
+		old, doc := m.documentNow(c.Namespace, w.Key), by
+		doc.Key, doc.Op, doc.ContentType = w.Key, w.Op, interlock.JSONType
 		switch w.Op {
 		case interlock.Put:
 			doc.Body = w.Body
@@ -375,7 +382,7 @@ func (m *model) outcomes(c *engine.Commit) (list []interlock.Document, codes []i
 			doc.Body = []byte(total.String())
 		}
 		doc.Size = len(doc.Body)
-		if state[w.Key] = doc.Size + len(c.Note); doc.Absent {
+		if state[w.Key] = counts(doc); doc.Absent {
 			delete(state, w.Key)
 		}
 		list = append(list, doc)
@@ -388,6 +395,15 @@ func (m *model) outcomes(c *engine.Commit) (list []interlock.Document, codes []i
 		codes = append(codes, interlock.CodeTooMuchState)
 	}
 	return list, codes
+}
+
+// counts gives what a document counts in the state of its namespace.
+func counts(d interlock.Document) int {
+	n := interlock.DocumentBytes + len(d.Body)
+	for _, text := range []string{string(d.Key), d.ContentType, d.Agent, d.Flow, d.Principal, d.Note} {
+		n += len(text)
+	}
+	return n
 }
 
 func sum(of map[interlock.Key]int) (n int) {
@@ -456,15 +472,9 @@ func (m *model) permitWritten(cmd engine.Command, ev *engine.Event) error {
 	if ev.Version != m.committing || m.documentNow(c.Namespace, want.Key).Version >= ev.Version {
 		return fmt.Errorf("%s gets version %d, want %d (I11)", want.Key, ev.Version, m.committing)
 	}
-	agent, flow, name := c.Agent, c.Flow, ""
-	if s := m.sessionByID(c.Namespace, c.Session); s != nil {
-		agent, name = s.agent, s.name
-		if flow == "" {
-			flow = "main"
-		}
-	}
+	by := ev.Agent == want.Agent && ev.Flow == want.Flow && ev.Purpose == want.Session && ev.Actor == want.Principal
 	same := interlock.WriteOp(ev.Op) == want.Op && ev.ContentType == want.ContentType && sameBody(want, ev.Blob)
-	if !same || ev.Fence != m.fenceFor(c, want.Key) || ev.Agent != agent || ev.Flow != flow || ev.Purpose != name || ev.Actor != c.Actor || ev.Note != c.Note {
+	if !same || !by || ev.Fence != m.fenceFor(c, want.Key) || ev.Note != want.Note {
 		return fmt.Errorf("%+v with %s is not what the commit makes of it: %+v with %s", ev, ev.Blob, want, want.Body)
 	}
 	return nil
@@ -506,7 +516,7 @@ func (m *model) checkState(c engine.Counts, namespaces []interlock.Namespace) er
 	for _, ns := range namespaces {
 		for _, doc := range m.documents(ns) {
 			count++
-			size += len(doc.Body) + len(doc.Note)
+			size += counts(doc)
 		}
 	}
 	if c.Documents != count || c.StateBytes != size {

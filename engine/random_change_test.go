@@ -81,7 +81,7 @@ func (p *player) pattern(o *op) error {
 	case 1:
 		return p.step(&engine.Configure{Head: head, Settings: interlock.Settings{
 			OpenKeys: o.r[6]%2 == 0, StrictOrder: o.r[6]%4 == 1,
-			Quota: interlock.Quota{Documents: among(o.r[7], 0, 0, 3, 5), State: among(o.r[7]>>8, 0, 0, 40, 100)},
+			Quota: interlock.Quota{Documents: among(o.r[7], 0, 0, 3, 5), State: among(o.r[7]>>8, 0, 0, 900, 1900)},
 		}})
 	}
 	one.Write = among(o.r[6]>>16, interlock.WriteOpen, interlock.WriteOpen, interlock.WriteVersion, interlock.WriteLease, interlock.WriteSingle)

@@ -96,5 +96,5 @@ type Counts struct {
 	Waiters    int
 	Sessions   int
 	Documents  int
-	StateBytes int // of documents and their notes
+	StateBytes int // that the documents count, as interlock.MaxStateBytes says
 }

@@ -13,7 +13,6 @@ import (
 type made struct {
 	body        []byte
 	contentType string
-	weight      int // of the edition that it will be
 }
 
 // carryOut works out what the writes of a commit make, or why they cannot be done.
@@ -52,7 +51,6 @@ func (s *documents) carryOut(c *Commit) ([]made, *refusal) {
 			no.key = w.Key
 			return nil, no
 		}
-		m.weight = len(m.body) + len(c.Note)
 	}
 	return list, nil
 }

@@ -82,17 +82,23 @@ func (e *Engine) namedLeases(ids []interlock.LeaseID) (leases []*request, ok boo
 
 // roomFor says why a commit's writes have no room, or nil. What does not make the
 // state larger always has.
-func (s *space) roomFor(writes []interlock.Write, made []made) *refusal {
+func (s *space) roomFor(c *Commit, sess *session, made []made) *refusal {
 	more, bytes := 0, 0
-	for i := range writes {
-		d := s.docs.known[writes[i].Key]
+	agent, flow := c.author(sess)
+	for i := range c.Writes {
+		w := &c.Writes[i]
+		d := s.docs.known[w.Key]
 		if !d.isAbsent() {
 			more--
 			bytes -= d.now.weight()
 		}
-		if writes[i].Op != interlock.Delete {
+		if w.Op != interlock.Delete {
+			x := edition{
+				doc: &document{key: w.Key}, contentType: made[i].contentType, body: made[i].body,
+				agent: agent, flow: flow, principal: c.Actor, note: c.Note,
+			}
 			more++
-			bytes += made[i].weight
+			bytes += x.weight()
 		}
 	}
 	if limit := within(interlock.MaxDocuments, s.settings.Quota.Documents); more > 0 && len(s.docs.present)+more > limit {
@@ -102,7 +108,8 @@ func (s *space) roomFor(writes []interlock.Write, made []made) *refusal {
 	}
 	if limit := within(interlock.MaxStateBytes, s.settings.Quota.State); bytes > 0 && s.docs.bytes+bytes > limit {
 		return &refusal{code: interlock.CodeTooMuchState, message: fmt.Sprintf(
-			"namespace %q has documents of %d bytes, and may have %d: %d more do not fit, so delete some first", s.name, s.docs.bytes, limit, bytes,
+			"the documents of namespace %q count %d bytes with their keys and texts and %d for each, and may count %d: %d more do not fit, so delete some first",
+			s.name, s.docs.bytes, interlock.DocumentBytes, limit, bytes,
 		)}
 	}
 	return nil
