@@ -92,8 +92,11 @@ func checkWrite(w *interlock.Write) *refusal {
 		return &refusal{code: interlock.CodeBodyTooLarge, message: fmt.Sprintf(
 			"the body for %s has %d bytes: a document has at most %d", w.Key, len(w.Body), interlock.MaxDocumentBytes,
 		)}
-	case w.Op == interlock.Merge && !validJSON(w.Body):
-		return &refusal{code: interlock.CodeBadPatch, message: fmt.Sprintf("the merge patch for %s is not one JSON value in UTF-8", w.Key)}
+	case w.Op == interlock.Merge:
+		if problem := jsonProblem(w.Body); problem != "" {
+			return &refusal{code: interlock.CodeBadPatch, message: fmt.Sprintf("the merge patch for %s %s", w.Key, problem)}
+		}
+		return nil
 	case w.Op != interlock.Put:
 		return nil
 	}
@@ -103,8 +106,11 @@ func checkWrite(w *interlock.Write) *refusal {
 	if problem := contentTypeProblem(w.ContentType); problem != "" {
 		return invalid(w.Key, fmt.Sprintf("the content type of %s %s", w.Key, problem))
 	}
-	if isJSON(w.ContentType) && !validJSON(w.Body) {
-		return invalid(w.Key, fmt.Sprintf("the body for %s is not one JSON value in UTF-8, as its content type %s says", w.Key, w.ContentType))
+	if !isJSON(w.ContentType) {
+		return nil
+	}
+	if problem := jsonProblem(w.Body); problem != "" {
+		return invalid(w.Key, fmt.Sprintf("the body for %s %s, and its content type is %s", w.Key, problem, w.ContentType))
 	}
 	return nil
 }

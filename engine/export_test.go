@@ -41,4 +41,4 @@ func (e *Engine) DocumentsFrom(ns interlock.Namespace, prefix string, after inte
 
 func MergePatch(document, patch []byte) []byte { return mergePatch(document, patch) }
 
-func ValidJSON(b []byte) bool { return validJSON(b) }
+func ValidJSON(b []byte) bool { return jsonProblem(b) == "" }

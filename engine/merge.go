@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -20,8 +21,38 @@ func isJSON(contentType string) bool {
 	return media == interlock.JSONType || strings.HasSuffix(media, "+json")
 }
 
-// validJSON reports whether b is one JSON value and nothing else, in UTF-8 (RFC 8259).
-func validJSON(b []byte) bool { return utf8.Valid(b) && json.Valid(b) }
+// maxJSONDepth is how deep package json reads what is nested.
+const maxJSONDepth = 10_000
+
+// jsonProblem says why b is not one JSON value and nothing else, in UTF-8 (RFC 8259),
+// in words that follow its name, or "".
+func jsonProblem(b []byte) string {
+	switch {
+	case utf8.Valid(b) && json.Valid(b):
+		return ""
+	case isDeeper(b, maxJSONDepth):
+		return fmt.Sprintf("is nested deeper than %d", maxJSONDepth)
+	}
+	return "is not one JSON value in UTF-8"
+}
+
+// isDeeper reports whether more than most arrays and objects are open somewhere in b.
+func isDeeper(b []byte, most int) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(b) && depth <= most; i++ {
+		switch c := b[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case !quoted && (c == '[' || c == '{'):
+			depth++
+		case !quoted && (c == ']' || c == '}'):
+			depth--
+		}
+	}
+	return depth > most
+}
 
 // mergePatch applies a JSON merge patch (RFC 7396) to a document; both are valid. The
 // result has no spaces, and the members of the objects that the patch goes into are

@@ -51,6 +51,8 @@ func TestDocumentsAreKeptByteForByte(t *testing.T) {
 				}
 			}
 		}
+		d.send(d.request("PUT", "/v1/state/doc:bytes", "text", "Content-Type", "application/octet-stream")).want(200)
+		d.get("/v1/state?key=doc:bytes&key=doc:binary&values=true").want(200).is("documents.0.base64", "dGV4dA==").is("documents.1.base64", "AP/+")
 		d.send(d.request("PUT", "/v1/state/doc:json", "{", "Content-Type", "application/json")).want(400, "invalid_request")
 		d.send(d.request("PUT", "/v1/state/doc:json", strings.Repeat("x", interlock.MaxDocumentBytes), "Content-Type", "text/plain")).want(200)
 		d.send(d.request("PUT", "/v1/state/doc:json", strings.Repeat("x", interlock.MaxDocumentBytes+1), "Content-Type", "text/plain")).want(413)
@@ -75,6 +77,13 @@ func TestConditionsOfAWrite(t *testing.T) {
 		put("3", "If-None-Match", `"2"`).want(400, "invalid_request")
 		put("3", "If-Match", `"2"`, "If-None-Match", "*").want(400, "invalid_request")
 		d.send(d.request("PATCH", "/v1/state/k", "{}")).want(415)
+		for _, form := range []string{"application/x-www-form-urlencoded", "Application/X-WWW-Form-Urlencoded; charset=utf-8"} {
+			put("{}", "Content-Type", form).want(415, "invalid_request").says("detail", "-H 'Content-Type: application/json'")
+		}
+		deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+		put(deep(10_001)).want(400, "invalid_request").says("detail", "nested deeper than 10000")
+		put(`["`+deep(10_001)+`]`).want(400, "invalid_request").says("detail", "not one JSON value")
+		d.send(d.request("PATCH", "/v1/state/k", deep(10_001), "Content-Type", mergePatchType)).want(422, "bad_patch").says("detail", "nested deeper")
 		d.send(d.request("PATCH", "/v1/state/k", `{"a":{"b":1}}`, "Content-Type", mergePatchType, "If-Match", `"2"`)).want(200)
 		d.send(d.request("PATCH", "/v1/state/k", `{"a":{"c":2}}`, "Content-Type", mergePatchType)).want(200)
 		d.send(d.request("PATCH", "/v1/state/k", `{`, "Content-Type", mergePatchType)).want(422, "bad_patch")
