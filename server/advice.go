@@ -227,6 +227,11 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 			}
 		}
 		return say("%s", message)
+	case interlock.CodeEffectClaimed:
+		if eff.Effect != nil && eff.Effect.ExpiresIn > 0 {
+			info.after = min(info.after, eff.Effect.ExpiresIn)
+			return say("%s", info.next)
+		}
 	case interlock.CodeQuota:
 		if c != nil {
 			info.after = atLeastASecond(refill(c))

@@ -24,13 +24,20 @@ func (c *call) commit() {
 // putState is PUT /v1/state/{key}: the body, of whatever type, becomes the document.
 func (c *call) putState() {
 	w := interlock.Write{Op: interlock.Put, ContentType: c.r.Header.Get("Content-Type")}
-	if w.ContentType == "" {
+	switch {
+	case w.ContentType == "":
 		c.statusOverride = http.StatusUnsupportedMediaType
 		c.refuse(interlock.CodeInvalidRequest, "the header Content-Type is missing: say what the document is, such as application/json")
-		return
+	case isType(w.ContentType, formType):
+		c.statusOverride = http.StatusUnsupportedMediaType
+		c.refuse(interlock.CodeInvalidRequest, "content type "+formType+", as curl says by itself: say -H 'Content-Type: application/json', or what else the document is")
+	default:
+		c.writeState(w)
 	}
-	c.writeState(w)
 }
+
+// formType is what curl says of a body that it was told nothing about.
+const formType = "application/x-www-form-urlencoded"
 
 // mergePatchType is the content type of RFC 7396.
 const mergePatchType = "application/merge-patch+json"

@@ -60,11 +60,11 @@ func writeAge(j *jsonOut, d *interlock.Document) {
 }
 
 // writeBody writes the body of a document: JSON as the value that it is, other text
-// as a string, and the rest in Base64. A body is data that must come back as it was,
+// as a string, and the rest in Base64, also when bytes of no type look like text. A body is data that must come back as it was,
 // so nothing is cleaned out of it.
 func writeBody(j *jsonOut, contentType string, body []byte) {
 	switch {
-	case !utf8.Valid(body):
+	case !utf8.Valid(body) || isType(contentType, "application/octet-stream"):
 		j.name("base64")
 		j.b = append(j.b, '"')
 		j.b = base64.StdEncoding.AppendEncode(j.b, body)
@@ -83,6 +83,12 @@ func (j *jsonOut) value(name string, value []byte) {
 	_ = json.Compact(&line, value) // it is valid
 	json.HTMLEscape(&harmless, line.Bytes())
 	j.b = append(j.b, harmless.Bytes()...)
+}
+
+// isType reports whether a content type is of a kind, whatever its parameters.
+func isType(contentType, kind string) bool {
+	found, _, err := mime.ParseMediaType(contentType)
+	return err == nil && found == kind
 }
 
 // isJSONType reports whether a content type says that a body is JSON.

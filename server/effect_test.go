@@ -24,6 +24,11 @@ func TestAnActionIsDoneOnce(t *testing.T) {
 		if refused.at("effect.id") != nil {
 			t.Error("another one sees the secret")
 		}
+		d.post("/v1/effects", `{"agent":"ann","ttl_ms":1000,"tool":"short","target":"x"}`).want(200)
+		short := d.post("/v1/effects", `{"agent":"ben","tool":"short","target":"x"}`).want(409, "effect_claimed")
+		if a, b := refused.num("advice.retry_after_ms"), short.num("advice.retry_after_ms"); a != 5000 || b < 1 || b > 1000 {
+			t.Errorf("to be asked again after %v and %v ms, want 5000 and no later than the claim's end", a, b)
+		}
 		d.post("/v1/effects/"+id+"/done", `{"result": {"charge": "ch_1", "n": [1, 2]}}`).want(200).is("outcome", "done")
 		d.post("/v1/effects/"+id+"/done", `{"result": {"charge": "ch_1", "n": [1, 2]}}`).want(200)
 		d.post("/v1/effects/"+id+"/done", `{"result": {"charge": "ch_2"}}`).want(409, "effect_done").is("effect.result.charge", "ch_1")
