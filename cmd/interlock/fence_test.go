@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -73,6 +74,7 @@ func TestPagePython(t *testing.T) {
 	_, otherRest, _ := strings.Cut(sign(foreign, "--namespace", "other"), ".")
 	otherBody, _, _ := strings.Cut(otherRest, ".")
 	const key, fence = "account:12345", "fence 1"
+	under := func(header string) string { return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + rest }
 	run(t, function, []pythonCase{
 		{"good", good, before, "default", key, "0", fence},
 		{"good, below", good, before, "default", key + "/fees", "1", fence},
@@ -83,6 +85,11 @@ func TestPagePython(t *testing.T) {
 		{"expired", short, before, "default", key, "0", "expired"},
 		{"another payload", head + "." + otherBody + "." + tail, before, "other", key, "0", "wrong signature"},
 		{"another signature", head + "." + body + "." + strings.Repeat("A", 86), before, "default", key, "0", "wrong signature"},
+		{"no header", under(`["alg"]`), before, "default", key, "0", "no signed fence"},
+		{"a deep header", under(strings.Repeat("[", 100_000)), before, "default", key, "0", "no signed fence"},
+		{"two parts", head + "." + tail, before, "default", key, "0", "no signed fence"},
+		{"an empty header", under(`{}`), before, "default", key, "0", "no signed fence"},
+		{"a header without a key", under(`{"alg":"EdDSA","typ":"interlock-fence+jwt"}`), before, "default", key, "0", "unknown key: get the key set anew"},
 		{"another namespace", good, before, "other", key, "0", "of another namespace"},
 		{"of another namespace", sign(foreign, "--namespace", "other"), restarted, "default", key, "0", "of another namespace"},
 		{"another key", good, before, "default", "account:123456", "0", "for other keys"},
