@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,7 @@ type asking struct {
 	Priority  int
 	Purpose   string
 	Agent     string
+	AsOf      uint64
 
 	graceGiven bool // else the pattern's counts
 }
@@ -59,6 +61,7 @@ func (q *asking) flags(cmd *cobra.Command, ttl time.Duration) {
 	f.DurationVar(&q.Stall, "stall", 0, "how long the lease lives without news of progress, see interlock renew --progress (default: the key pattern's, else no limit)")
 	f.DurationVar(&q.LockDelay, "lock-delay", 0, "how long the keys stay closed when the holder dies instead of releasing them (default: the key pattern's, else 0)")
 	f.IntVar(&q.Priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
+	f.Uint64Var(&q.AsOf, "as-of", 0, "the `version` of the namespace as of which you read what you decide by: what was written at the keys since then is told with the grant")
 	f.StringVar(&q.Purpose, "purpose", "", "what it is for, for others to read")
 	f.StringVar(&q.Agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
@@ -170,6 +173,9 @@ func (q *asking) fields(body map[string]any) {
 	}
 	if q.Group != "" {
 		body["group"] = q.Group
+	}
+	if q.AsOf > 0 {
+		body["as_of"] = strconv.FormatUint(q.AsOf, 10)
 	}
 	if q.graceGiven {
 		body["grace_ms"] = q.Grace.Milliseconds()

@@ -258,7 +258,7 @@ func (r *running) request() client.Request {
 		Claims: r.claims, Any: r.q.Any, Prefix: r.q.AnyPrefix, Group: r.q.Group, OnConflict: r.q.onConflict(),
 		Flow: client.SharedFlow, Purpose: r.q.Purpose, Trace: os.Getenv("TRACEPARENT"),
 		TTL: r.q.TTL, Grace: r.q.Grace, MaxHold: r.q.MaxHold, Stall: r.q.Stall, LockDelay: r.q.LockDelay, MaxWait: r.q.MaxWait,
-		Priority: r.q.Priority,
+		Priority: r.q.Priority, AsOf: interlock.Version(r.q.AsOf),
 	}
 	if r.q.graceGiven && req.Grace == 0 {
 		req.Grace = client.NoGrace
