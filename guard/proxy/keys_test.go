@@ -48,3 +48,48 @@ func TestGoodStatementsDoNotWait(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A statement of a key that is newer than the set, which was got a moment ago, is told
+// when to come back; one that is bad for another reason is not.
+func TestNewKeysAreLookedForAgain(t *testing.T) {
+	ring := signed.NewRing()
+	now := time.Now()
+	sign := func() string {
+		statement, _, err := ring.Sign(&signed.Statement{
+			Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}, Fence: 7,
+		}, now.Add(time.Second), signed.MaxTTL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return statement
+	}
+	s := newStatements(&Statements{Namespace: "default"}, nil)
+	s.source = func(context.Context) (signed.KeySet, error) { return ring.KeySet(now), nil }
+	old := sign()
+	if _, err := s.verify(t.Context(), old, "k", now.Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ring.Rotate(now); err != nil {
+		t.Fatal(err)
+	}
+	fresh := sign()
+	after := func(statement string, at time.Duration) time.Duration {
+		t.Helper()
+		_, err := s.verify(t.Context(), statement, "k", now.Add(at))
+		if !errors.Is(err, &interlock.Error{Code: interlock.CodeInvalidStatement}) {
+			t.Fatal(err)
+		}
+		return refusalOf(err, "k").after
+	}
+	if got := after(fresh, 21*time.Second); got != 40*time.Second {
+		t.Errorf("to be sent again after %v, want 40 s", got)
+	}
+	for _, bad := range []string{"x", old[:len(old)-4] + "AAAA"} {
+		if got := after(bad, 21*time.Second); got != 0 {
+			t.Errorf("%s is to be sent again after %v", bad, got)
+		}
+	}
+	if _, err := s.verify(t.Context(), fresh, "k", now.Add(time.Minute+time.Second)); err != nil {
+		t.Error(err)
+	}
+}

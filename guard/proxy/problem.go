@@ -105,9 +105,13 @@ func refusalOf(err error, key interlock.Key) *refusal {
 		}
 	}
 	if told, ok := errors.AsType[*interlock.Error](err); ok { // of a signed fence
+		advice := told.Advice
+		if advice == (interlock.Advice{}) {
+			advice = interlock.Advice{Action: interlock.ActRetry, Message: "have the fence of a live lease on the key signed, and send the call again with that"}
+		}
 		return &refusal{
-			status: statusOf[told.Code], code: told.Code, key: key, detail: told.Message, action: interlock.ActRetry,
-			next: "have the fence of a live lease on the key signed, and send the call again with that",
+			status: statusOf[told.Code], code: told.Code, key: key, detail: told.Message,
+			action: advice.Action, after: advice.RetryAfter, next: advice.Message,
 		}
 	}
 	if said, ok := errors.AsType[*door.Refusal](err); ok {

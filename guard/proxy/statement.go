@@ -61,6 +61,8 @@ func (s *statements) verify(ctx context.Context, text string, key interlock.Key,
 		// Its key may be a new one.
 		if set, fresh, _ = s.keys(ctx, now, true); fresh {
 			found, err = set.Verify(text, now, want)
+		} else if id := signed.KeyID(text); id != "" && set[id] == nil {
+			err = s.later(refusal, now)
 		}
 	}
 	if err == nil && found.Issued.Before(s.begun) {
@@ -98,4 +100,18 @@ func (s *statements) kept(now time.Time, anew bool) signed.KeySet {
 	}
 	s.asked = now
 	return nil
+}
+
+// later adds to the refusal of a statement whose key is not in the set when it will be
+// looked for again.
+func (s *statements) later(refusal *interlock.Error, now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	after := max(s.asked.Add(between).Sub(now), time.Second)
+	own := *refusal
+	own.Advice = interlock.Advice{Action: interlock.ActRetry, RetryAfter: after, Message: fmt.Sprintf(
+		"the guard looks for newer keys again in %v: send the call again then, with the lease's fence signed anew if this statement is over by then",
+		after.Round(time.Second),
+	)}
+	return &own
 }

@@ -100,8 +100,29 @@ const maxHeader = 256
 
 // keyFor finds the key that a statement's header names.
 func (ks KeySet) keyFor(head string) (k ed25519.PublicKey, problem string) {
+	id, problem := keyID(head)
+	if problem != "" {
+		return nil, problem
+	}
+	k, ok := ks[id]
+	if !ok {
+		return nil, "was signed with a key that is not in the key set: get the set anew, keys are rotated"
+	}
+	return k, ""
+}
+
+// KeyID gives the id of the key that signed a statement, as the statement says; "" if
+// it says none.
+func KeyID(statement string) string {
+	head, _, _ := strings.Cut(statement, ".")
+	id, _ := keyID(head)
+	return id
+}
+
+// keyID gives the id of the key that a statement's header names.
+func keyID(head string) (id, problem string) {
 	if len(head) > maxHeader {
-		return nil, "is malformed: its header is too long"
+		return "", "is malformed: its header is too long"
 	}
 	given, err := decode(head)
 	var h struct {
@@ -110,21 +131,17 @@ func (ks KeySet) keyFor(head string) (k ed25519.PublicKey, problem string) {
 		Type      string `json:"typ"`
 	}
 	if err != nil || json.Unmarshal(given, &h) != nil {
-		return nil, "is malformed: its header cannot be read"
+		return "", "is malformed: its header cannot be read"
 	}
 	switch {
 	case h.Algorithm != "EdDSA":
-		return nil, "has another algorithm than EdDSA"
+		return "", "has another algorithm than EdDSA"
 	case h.Type != Type:
-		return nil, "is a token of another type than " + Type
+		return "", "is a token of another type than " + Type
 	case !bytes.Equal(given, header(h.ID)):
-		return nil, "is malformed: its header has another form than this version writes"
+		return "", "is malformed: its header has another form than this version writes"
 	}
-	k, ok := ks[h.ID]
-	if !ok {
-		return nil, "was signed with a key that is not in the key set: get the set anew, keys are rotated"
-	}
-	return k, ""
+	return h.ID, ""
 }
 
 func (s *Statement) checkTime(now time.Time) (problem string) {
