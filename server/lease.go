@@ -115,7 +115,7 @@ func (c *call) granted(eff *engine.Effect, at interlock.At) {
 	j.bool("changed", eff.Lease.Changed)
 	j.bool("reused", eff.Lease.Reused)
 	writeNotes(j, eff.Lease.Notes)
-	writeStale(j, eff.Lease.Stale, eff.Lease.StaleMore, packet.Grant)
+	c.writeStale(j, eff.Lease.Stale, eff.Lease.StaleMore, packet.Grant)
 	writeTexts(j, "warnings", eff.Warnings)
 	writeAdvice(j, adviceFor(eff))
 	c.send(http.StatusOK, j, at)

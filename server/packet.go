@@ -7,11 +7,20 @@ import (
 	"github.com/interlockdev/interlock/internal/packet"
 )
 
+// packet makes the packet about what has changed. That may compare a MiB of bodies, so
+// it waits until there is a processor for it. The shard must not wait for that: it is
+// for the goroutine that answers.
+func (s *Server) packet(ns interlock.Namespace, stale []interlock.Stale, more bool, occasion packet.Occasion) *interlock.Packet {
+	s.comparing.enter(ns)
+	defer s.comparing.leave()
+	return packet.New(stale, more, occasion)
+}
+
 // writeStale writes the packet about what has changed since it was read, if anything
 // has.
-func writeStale(j *jsonOut, stale []interlock.Stale, more bool, occasion packet.Occasion) {
+func (c *call) writeStale(j *jsonOut, stale []interlock.Stale, more bool, occasion packet.Occasion) {
 	if len(stale) > 0 {
-		writePacket(j, packet.New(stale, more, occasion))
+		writePacket(j, c.s.packet(c.namespace, stale, more, occasion))
 	}
 }
 

@@ -35,7 +35,7 @@ func (c *call) refused(eff *engine.Effect, at interlock.At) {
 		}
 	}
 	j.said("ended_by", eff.Lease.EndedBy)
-	writeStale(j, eff.Stale, eff.StaleMore, packet.Commit)
+	c.writeStale(j, eff.Stale, eff.StaleMore, packet.Commit)
 	if eff.Effect != nil {
 		writeEffect(j, "effect", eff.Effect)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -95,6 +96,7 @@ type Server struct {
 	streams     streamLimit
 	files       map[interlock.Namespace]*sharedFiles
 	limiter     *limiter
+	comparing   *fair // of bodies, for packets
 	settling    *settling
 	version     string
 	log         *slog.Logger
@@ -119,6 +121,7 @@ func New(cfg Config) (*Server, error) {
 		fences:      cfg.Fences,
 		streams:     streamLimit{max: cfg.MaxEventStreams},
 		files:       newFiles(cfg.Files),
+		comparing:   newFair(max(1, runtime.GOMAXPROCS(0)/2)),
 		version:     cfg.Version,
 		log:         cfg.Logger,
 		draining:    make(chan struct{}),

@@ -59,7 +59,7 @@ func (st *stream) write() {
 				frame.Shard, frame.Epoch = uint32(d.at.Shard), d.at.Epoch
 				frame.Replies = append(frame.Replies, proto.Reply{})
 				r := &frame.Replies[len(frame.Replies)-1]
-				d.reply(r)
+				d.reply(r, st)
 				size, bulk, rest = size+r.Bulk(), bulk+d.bulk, rest[1:]
 			}
 			if !send() {
@@ -114,9 +114,9 @@ func shardFailed(err error) *interlock.Error {
 	return &interlock.Error{Code: code, Message: message}
 }
 
-// reply turns an effect into what the client is told. Text that came from agents
+// reply turns an effect into what the client of the stream is told. Text that came from agents
 // is cleaned on the way.
-func (d *delivered) reply(r *proto.Reply) {
+func (d *delivered) reply(r *proto.Reply, st *stream) {
 	eff := &d.eff
 	r.Outcome, r.Slot, r.Seq, r.Index = proto.Outcome(eff.Outcome), d.slot, d.seq, d.at.Index
 	r.Code, r.Message = eff.Code, cleanText(eff.Message)
@@ -145,7 +145,7 @@ func (d *delivered) reply(r *proto.Reply) {
 		r.Conflict = conflictOf(c)
 	}
 	r.Warnings = cleanTexts(eff.Warnings)
-	d.addState(r)
+	d.addState(r, st)
 	if d.read != nil {
 		r.Patterns, r.More, r.Settings = d.read.patterns, d.read.more, d.read.settings
 	}

@@ -9,14 +9,14 @@ import (
 )
 
 // addState adds what an answer says of documents and effects.
-func (d *delivered) addState(r *proto.Reply) {
+func (d *delivered) addState(r *proto.Reply, st *stream) {
 	eff := &d.eff
 	r.Version, r.Documents = eff.Version, cleanDocuments(eff.Documents)
 	switch {
 	case len(eff.Stale) > 0:
-		r.Packet = packetOf(eff.Stale, eff.StaleMore, packet.Commit)
+		r.Packet = st.packet(eff.Stale, eff.StaleMore, packet.Commit)
 	case len(eff.Lease.Stale) > 0:
-		r.Packet = packetOf(eff.Lease.Stale, eff.Lease.StaleMore, packet.Grant)
+		r.Packet = st.packet(eff.Lease.Stale, eff.Lease.StaleMore, packet.Grant)
 	}
 	if eff.Effect != nil {
 		r.Effects = []interlock.Effect{cleanEffect(*eff.Effect)}
@@ -61,10 +61,10 @@ func (d *delivered) weigh() (n int) {
 	return n
 }
 
-// packetOf makes the packet with its texts cleaned. Differences are documents' data,
+// packet makes the packet with its texts cleaned. Differences are documents' data,
 // and stay as they are.
-func packetOf(stale []interlock.Stale, more bool, occasion packet.Occasion) *interlock.Packet {
-	p := packet.New(stale, more, occasion)
+func (st *stream) packet(stale []interlock.Stale, more bool, occasion packet.Occasion) *interlock.Packet {
+	p := st.d.s.packet(st.namespace, stale, more, occasion)
 	for i := range p.Changes {
 		cleanDocument(&p.Changes[i].Then)
 		cleanDocument(&p.Changes[i].Now)
