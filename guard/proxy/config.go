@@ -51,6 +51,9 @@ type Config struct {
 	TimeoutMS int64 `json:"timeout_ms"`
 	// MaxCalls bounds the calls at a time; 0 means 1,024.
 	MaxCalls int `json:"max_calls"`
+	// MaxWaiting bounds those of them that wait at one key for the calls of an earlier
+	// holder to end; 0 means a quarter of MaxCalls.
+	MaxWaiting int `json:"max_waiting"`
 }
 
 // Route says what calls of one shape are about, and what they need.
@@ -133,8 +136,8 @@ func (c *Config) rules() (rules []*rule, err error) {
 	if len(c.Routes) == 0 {
 		return nil, errors.New("routes: there are none, so every call would be refused")
 	}
-	if c.MaxBodyBytes < 0 || c.MaxCalls < 0 {
-		return nil, errors.New("max_body_bytes and max_calls cannot be negative")
+	if c.MaxBodyBytes < 0 || c.MaxCalls < 0 || c.MaxWaiting < 0 {
+		return nil, errors.New("max_body_bytes, max_calls and max_waiting cannot be negative")
 	}
 	if err := checkTimeout(c.TimeoutMS); err != nil {
 		return nil, err

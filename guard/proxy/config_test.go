@@ -48,6 +48,7 @@ func TestLoadRefuses(t *testing.T) {
 		{route(`"lease"`, `"lease", "timeout_ms": -1`), "timeout_ms"},
 		{`{"timeout_ms": 86400001, "routes": [` + good + `]}`, "timeout_ms"},
 		{`{"max_calls": -1, "routes": [` + good + `]}`, "cannot be negative"},
+		{`{"max_waiting": -1, "routes": [` + good + `]}`, "cannot be negative"},
 		{credential(`{}`), "give one of file and env"},
 		{credential(`{"file": "f", "env": "E"}`), "give one of file and env"},
 		{credential(`{"file": "missing"}`), "no such file"},

@@ -104,6 +104,9 @@ func refusalOf(err error, key interlock.Key) *refusal {
 			next: "do not write: your lease is over, and its successor is at work. Acquire again, read again, then decide again",
 		}
 	}
+	if errors.Is(err, errCrowded) {
+		return overloaded(err.Error())
+	}
 	if told, ok := errors.AsType[*interlock.Error](err); ok { // of a signed fence
 		advice := told.Advice
 		if advice == (interlock.Advice{}) {

@@ -58,9 +58,12 @@ func New(o Options) (*Proxy, error) {
 	if cfg.MaxCalls == 0 {
 		cfg.MaxCalls = defaultMaxCalls
 	}
+	if cfg.MaxWaiting == 0 {
+		cfg.MaxWaiting = max(1, cfg.MaxCalls/4)
+	}
 	p := &Proxy{
 		cfg: &cfg, rules: rules, door: o.Door, upstream: o.Upstream, hosts: map[string]bool{},
-		records: recorder{to: o.Records, failed: o.Failed},
+		records: recorder{to: o.Records, failed: o.Failed}, turns: turns{line: cfg.MaxWaiting},
 	}
 	if cfg.Statements != nil {
 		p.signed = newStatements(cfg.Statements, o.Door)

@@ -354,3 +354,35 @@ func TestLostWhileWaiting(t *testing.T) {
 		t.Errorf("the API saw %v", calls)
 	}
 }
+
+// Calls that wait at one key leave room for those at others.
+func TestWaitingIsBounded(t *testing.T) {
+	r := newRig(t, strings.Replace(routes, `"max_body_bytes": 1000`, `"max_body_bytes": 1000, "max_calls": 4`, 1))
+	first, other := r.acquire("a", "account:1"), r.acquire("c", "account:2")
+	arrived, rest := make(chan struct{}), make(chan struct{})
+	r.api.answers(func(_ http.ResponseWriter, q *http.Request) {
+		if q.Header.Get(headerFence) == first.fence {
+			close(arrived)
+			<-rest
+		}
+	})
+	done := make(chan answer, 2)
+	go func() { done <- r.call("POST", "/accounts/1/fees", "", headerLease, first.id) }()
+	<-arrived
+	r.release(first)
+	next := r.acquire("b", "account:1")
+	go func() { done <- r.call("POST", "/accounts/1/fees", "", headerLease, next.id) }()
+	r.wait(next.fence)
+	if a := r.call("POST", "/accounts/1/fees", "", headerLease, next.id); a.status != 503 || a.code != "overloaded" || a.header.Get("Retry-After") != "1" {
+		t.Errorf("%+v", a)
+	}
+	if a := r.call("POST", "/accounts/2/fees", "", headerLease, other.id); a.status != 200 {
+		t.Errorf("%+v", a)
+	}
+	close(rest)
+	for range 2 {
+		if a := <-done; a.status != 200 {
+			t.Errorf("%+v", a)
+		}
+	}
+}

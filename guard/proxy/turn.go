@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 // restart.
 type turns struct {
 	keep time.Duration // how long a key is remembered after its last call
+	line int           // how many calls may wait at a key
 
 	mu    sync.Mutex
 	keys  map[interlock.Key]*order
@@ -30,10 +32,11 @@ type turns struct {
 // order is what is known of one key.
 type order struct {
 	calls   int             // in the proxy, for this key
-	highest interlock.Fence // that was there
+	highest interlock.Fence // that was there; who waits has it, or has been passed
 	running interlock.Fence // of the calls under way
 	under   int             // how many there are
-	free    chan struct{}   // closed when there are none any more
+	free    chan struct{}   // those who wait try again when it is closed
+	waiting int             // for that
 	until   time.Time       // remembered until then, when calls is 0
 }
 
@@ -73,7 +76,7 @@ func (t *turns) enter(key interlock.Key, now time.Time) *turn {
 		if len(t.keys) >= maxKeys {
 			return nil
 		}
-		o = &order{}
+		o = &order{free: make(chan struct{})}
 		t.keys[key] = o
 	}
 	o.calls++
@@ -90,8 +93,13 @@ func (e *passedError) Error() string {
 	return fmt.Sprintf("fence %d comes too late for %s: fence %d was there", e.fence, e.key, e.highest)
 }
 
+// errCrowded says that too many calls wait at the key already. They are all of one
+// holder, and must leave room in the proxy for the calls of others.
+var errCrowded = errors.New("too many calls wait for their turn at this key")
+
 // take waits until no call under a lower fence is under way, and reports whether
-// it had to wait. It returns a *passedError when a higher fence was there.
+// it had to wait. It returns a *passedError when a higher fence was there, and
+// errCrowded when it would be one too many.
 func (t *turn) take(ctx context.Context, fence interlock.Fence) (waited bool, err error) {
 	for {
 		free, err := t.try(fence)
@@ -102,6 +110,7 @@ func (t *turn) take(ctx context.Context, fence interlock.Fence) (waited bool, er
 		select {
 		case <-free:
 		case <-ctx.Done():
+			t.giveUp(free)
 			return waited, context.Cause(ctx)
 		}
 	}
@@ -115,16 +124,38 @@ func (t *turn) try(fence interlock.Fence) (free <-chan struct{}, err error) {
 	if fence < o.highest {
 		return nil, &passedError{t.key, fence, o.highest}
 	}
+	if fence > o.highest && o.waiting > 0 {
+		o.wake() // who waits has been passed
+	}
 	o.highest = fence
 	if o.under > 0 && o.running != fence {
+		if o.waiting >= t.all.line {
+			return nil, errCrowded
+		}
+		o.waiting++
 		return o.free, nil
 	}
 	if o.under == 0 {
-		o.running, o.free = fence, make(chan struct{})
+		o.running = fence
 	}
 	o.under++
 	t.taken = true
 	return nil, nil
+}
+
+// giveUp ends the wait for free.
+func (t *turn) giveUp(free <-chan struct{}) {
+	t.all.mu.Lock()
+	defer t.all.mu.Unlock()
+	if t.order.free == free {
+		t.order.waiting--
+	}
+}
+
+// wake has those who wait try again.
+func (o *order) wake() {
+	close(o.free)
+	o.free, o.waiting = make(chan struct{}), 0
 }
 
 func (t *turn) leave(now time.Time) {
@@ -133,7 +164,7 @@ func (t *turn) leave(now time.Time) {
 	o := t.order
 	if t.taken {
 		if o.under--; o.under == 0 {
-			close(o.free)
+			o.wake()
 		}
 	}
 	if o.calls--; o.calls > 0 {

@@ -13,7 +13,7 @@ import (
 
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all turns
+		all := turns{line: 1}
 		first, late := all.enter("k", time.Now()), all.enter("k", time.Now())
 		if waited, err := first.take(t.Context(), 5); waited || err != nil {
 			t.Fatal(waited, err)
@@ -42,30 +42,38 @@ func TestTurns(t *testing.T) {
 			return turn, took
 		}
 		second, tookSecond := take(6)
-		third, tookThird := take(7)
-		if len(tookSecond)+len(tookThird) != 0 {
-			t.Fatal("they did not wait")
+		if len(tookSecond) != 0 {
+			t.Fatal("it did not wait")
 		}
-		// One that was held up between Interlock's answer and here.
+		// There is room for one that waits.
+		crowd, tookCrowd := take(6)
+		if got := <-tookCrowd; !errors.Is(got.err, errCrowded) {
+			t.Error(got)
+		}
+		crowd.leave(time.Now())
+		// A higher fence needs none of the room of those that it passes.
 		var passed *passedError
+		third, tookThird := take(7)
+		if got := <-tookSecond; !errors.As(got.err, &passed) || passed.highest != 7 {
+			t.Error(got)
+		}
+		second.leave(time.Now())
+		// One that was held up between Interlock's answer and here.
 		if _, err := late.take(t.Context(), 5); !errors.As(err, &passed) || passed.highest != 7 {
 			t.Error(err)
 		}
 		late.leave(time.Now())
 		beside.leave(time.Now())
 		synctest.Wait()
-		if len(tookSecond)+len(tookThird) != 0 {
-			t.Fatal("they went while a call of the first was under way")
+		if len(tookThird) != 0 {
+			t.Fatal("it went while a call of the first was under way")
 		}
 		first.leave(time.Now())
 		if got := <-tookThird; got != (result{true, nil}) {
 			t.Error(got)
 		}
-		if got := <-tookSecond; !errors.As(got.err, &passed) {
-			t.Error(got)
-		}
-		second.leave(time.Now())
 
+		// Who gives up leaves its room to another.
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
 		cancel(gone)
@@ -74,7 +82,15 @@ func TestTurns(t *testing.T) {
 			t.Error(err)
 		}
 		fourth.leave(time.Now())
+		fifth, tookFifth := take(8)
+		if len(tookFifth) != 0 {
+			t.Fatal("it did not wait")
+		}
 		third.leave(time.Now())
+		if got := <-tookFifth; got != (result{true, nil}) {
+			t.Error(got)
+		}
+		fifth.leave(time.Now())
 		other.leave(time.Now())
 		if len(all.keys) != 0 {
 			t.Errorf("remembered after all have left: %v", all.keys)
