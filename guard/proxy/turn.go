@@ -26,7 +26,8 @@ type turns struct {
 
 	mu    sync.Mutex
 	keys  map[interlock.Key]*order
-	sweep int // how many keys there are when those that are over are looked for
+	sweep int       // how many keys there are when those that are over are looked for
+	swept time.Time // when that was last
 }
 
 // order is what is known of one key.
@@ -35,7 +36,7 @@ type order struct {
 	highest interlock.Fence // that was there; who waits has it, or has been passed
 	running interlock.Fence // of the calls under way
 	under   int             // how many there are
-	free    chan struct{}   // those who wait try again when it is closed
+	free    chan struct{}   // those who wait try again when it is closed; nil: nobody waits
 	waiting int             // for that
 	until   time.Time       // remembered until then, when calls is 0
 }
@@ -48,11 +49,13 @@ type turn struct {
 	taken bool
 }
 
-// Bounds of what is remembered: when it is looked through first, and how many keys
-// there may be.
+// Bounds of what is remembered: how many keys there are when it is looked through
+// first, how long it is not looked through again, because all calls wait for that, and
+// how many keys there may be.
 const (
-	leastSweep = 1024
-	maxKeys    = 1 << 20
+	leastSweep   = 1024
+	betweenSweep = time.Second
+	maxKeys      = 1 << 20
 )
 
 // enter is called before Interlock is asked, leave when the call is over. It returns
@@ -65,18 +68,18 @@ func (t *turns) enter(key interlock.Key, now time.Time) *turn {
 	}
 	o := t.keys[key]
 	if o == nil {
-		if len(t.keys) >= max(t.sweep, leastSweep) {
+		if len(t.keys) >= max(t.sweep, leastSweep) && now.Sub(t.swept) >= betweenSweep {
 			for k, o := range t.keys {
 				if o.calls == 0 && !now.Before(o.until) {
 					delete(t.keys, k)
 				}
 			}
-			t.sweep = min(2*len(t.keys), maxKeys)
+			t.sweep, t.swept = min(2*len(t.keys), maxKeys), now
 		}
 		if len(t.keys) >= maxKeys {
 			return nil
 		}
-		o = &order{free: make(chan struct{})}
+		o = &order{}
 		t.keys[key] = o
 	}
 	o.calls++
@@ -124,13 +127,16 @@ func (t *turn) try(fence interlock.Fence) (free <-chan struct{}, err error) {
 	if fence < o.highest {
 		return nil, &passedError{t.key, fence, o.highest}
 	}
-	if fence > o.highest && o.waiting > 0 {
+	if fence > o.highest {
 		o.wake() // who waits has been passed
 	}
 	o.highest = fence
 	if o.under > 0 && o.running != fence {
 		if o.waiting >= t.all.line {
 			return nil, errCrowded
+		}
+		if o.free == nil {
+			o.free = make(chan struct{})
 		}
 		o.waiting++
 		return o.free, nil
@@ -154,8 +160,10 @@ func (t *turn) giveUp(free <-chan struct{}) {
 
 // wake has those who wait try again.
 func (o *order) wake() {
-	close(o.free)
-	o.free, o.waiting = make(chan struct{}), 0
+	if o.free != nil {
+		close(o.free)
+	}
+	o.free, o.waiting = nil, 0
 }
 
 func (t *turn) leave(now time.Time) {

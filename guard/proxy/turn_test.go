@@ -133,3 +133,30 @@ func TestTurnsRemember(t *testing.T) {
 		t.Error("it is remembered for ever")
 	}
 }
+
+// However many keys there are, they are not looked through at every call.
+func TestTurnsSweepSeldom(t *testing.T) {
+	all := turns{keep: betweenSweep / 4}
+	start := time.Now()
+	n := 0
+	fill := func(count int, at time.Time) {
+		t.Helper()
+		for range count {
+			n++
+			turn := all.enter(interlock.Key(fmt.Sprint(n)), at)
+			if _, err := turn.take(t.Context(), 7); err != nil {
+				t.Fatal(err)
+			}
+			turn.leave(at)
+		}
+	}
+	fill(4*leastSweep, start)
+	fill(1, start.Add(betweenSweep/2))
+	if len(all.keys) != n {
+		t.Errorf("%d keys of %d are left: they were looked through twice in a second", len(all.keys), n)
+	}
+	fill(1, start.Add(betweenSweep))
+	if len(all.keys) != 1 {
+		t.Errorf("%d keys are remembered, of which one is not over", len(all.keys))
+	}
+}
