@@ -21,7 +21,8 @@ type Action struct {
 	Target string // what is acted on, such as "account:12345"
 	// Arguments are what else makes it this action, as a JSON object or whatever
 	// encoding/json makes one of; nil: {}. No time and no random number belongs here, and
-	// amounts are best given as text.
+	// amounts are best given as text. No secret either: everybody in the namespace is
+	// shown them.
 	Arguments any
 
 	// Lease is as long as which the claim to do it lives; zero: the client's session.
