@@ -5,12 +5,12 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/glyph"
 )
 
 // metaName is the directory below the root in which contents are kept. tempName is
@@ -32,7 +32,7 @@ func checkPath(path string) error {
 		return refuse(interlock.CodeInvalidPath, "the path is empty")
 	case len(path) > MaxPathBytes:
 		return refuse(interlock.CodeInvalidPath, "the path has %d bytes, more than %d", len(path), MaxPathBytes)
-	case !utf8.ValidString(path) || strings.ContainsFunc(path, unseen):
+	case !utf8.ValidString(path) || strings.ContainsFunc(path, glyph.Unseen):
 		return refuse(interlock.CodeInvalidPath, "the path %q has a character that cannot be seen", path)
 	case !fs.ValidPath(path) || path == "." || !filepath.IsLocal(filepath.FromSlash(path)) || strings.ContainsRune(path, '\\'):
 		return refuse(interlock.CodeInvalidPath, "the path %q does not name a file below the root: want segments with / between them, and neither a first /, .. nor \\", path)
@@ -44,12 +44,6 @@ func checkPath(path string) error {
 		}
 	}
 	return nil
-}
-
-// unseen reports whether a character has no picture. The one that makes a picture of a
-// sign is part of many a file's name.
-func unseen(r rune) bool {
-	return !unicode.IsGraphic(r) || r == '\u2800' || r != '\ufe0f' && unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // checkPath refuses a path that goes through a symbolic link, too, or that is one.

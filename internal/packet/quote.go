@@ -2,9 +2,10 @@ package packet
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/interlockdev/interlock/internal/glyph"
 )
 
 // Text of others stands in a message in one of two forms. A name is quoted: it is on
@@ -64,7 +65,7 @@ func visible(text string) string {
 }
 
 func writeVisible(b *strings.Builder, r rune) {
-	if r == '\t' || unicode.IsGraphic(r) && !unseen(r) {
+	if r == '\t' || !glyph.Unseen(r) {
 		b.WriteRune(r)
 		return
 	}
@@ -74,14 +75,6 @@ func writeVisible(b *strings.Builder, r rune) {
 		return
 	}
 	writeEscape(b, r)
-}
-
-// unseen reports whether a character has no picture although it counts as graphic:
-// those that choose how the one before them looks, fillers, and the empty pattern of
-// Braille. Whole texts can be hidden in them. The one that makes a picture of a sign
-// is too common to be spelled out.
-func unseen(r rune) bool {
-	return r == '\u2800' || r != '\ufe0f' && unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 func writeEscape(b *strings.Builder, r rune) {
