@@ -67,7 +67,7 @@ unit: bin/suite ## Run the Go tests, except those of the targets race, fuzz and 
 
 .PHONY: race
 race: bin/suite ## Run the tests of what has goroutines under the race detector.
-	@go test -json -timeout=5m -race -short $(RACE) | bin/suite -short race
+	@go test -json -timeout=10m -race -short $(RACE) | bin/suite -short race
 
 .PHONY: fuzz
 fuzz: bin/suite ## Fuzz each target for FUZZ_TIME (5000x inputs, or a time such as 5m).

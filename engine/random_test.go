@@ -111,6 +111,9 @@ func run(ops []op) (*rig, error) {
 // TestModelMeets makes sure that the random runs come across everything that the
 // model has a rule for: a check that never happens finds nothing.
 func TestModelMeets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a minute to see what long runs meet")
+	}
 	met := map[string]int{}
 	for seed := uint64(1); seed <= 120; seed++ {
 		g, err := run(program(seed, *steps))
