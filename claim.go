@@ -184,6 +184,21 @@ const (
 	DefaultEffectTTL = time.Minute         // of a claim with neither a session nor a lease
 	MaxEffectTTL     = 24 * time.Hour
 
+	MaxQueues         = 1000      // of a namespace
+	MaxTasks          = 1_000_000 // of a queue, not settled
+	MaxSettledTasks   = 100_000   // done, dead and cancelled ones that a namespace remembers; done ones go first
+	MaxPayloadBytes   = 256 << 10
+	MaxTaskBytes      = 1 << 30 // payloads of a namespace
+	MaxPull           = 64      // tasks that one pull takes
+	MaxFollowUps      = 64      // tasks that one acknowledgement submits
+	MaxKeptAttempts   = 16      // of a task
+	MaxAttempts       = 1000
+	DefaultAttempts   = 5
+	DefaultBackoff    = time.Second
+	DefaultMaxBackoff = 10 * time.Minute
+	MaxDelay          = 365 * 24 * time.Hour
+	MaxShares         = 1000 // groups that a queue lists
+
 	DefaultTTL   = 30 * time.Second
 	MinTTL       = time.Second
 	MaxTTL       = 24 * time.Hour

@@ -37,6 +37,11 @@ const (
 	CodeForeignFence     Code = "foreign_fence"       // a signed fence of another namespace, or for other keys
 	CodeInvalidPath      Code = "invalid_path"        // a path that leaves its root, or names no regular file
 	CodeNoSuchFile       Code = "no_such_file"        // there is no file at the path
+	CodeNoSuchQueue      Code = "no_such_queue"       // tasks are for queues that were registered
+	CodeInvalidQueue     Code = "invalid_queue"       // a queue's settings contradict themselves or their limits
+	CodeInvalidPayload   Code = "invalid_payload"     // not one JSON value, or larger than MaxPayloadBytes
+	CodeNeverTogether    Code = "never_together"      // claims that can never be granted together
+	CodeNoWriter         Code = "no_writer"           // the key has no single writer, so there is no mailbox
 	CodeNoSuchDocument   Code = "no_such_document"    // there is nothing at the key
 	CodeNotFound         Code = "not_found"           // no such path
 	CodeMethodNotAllowed Code = "method_not_allowed"
@@ -74,6 +79,13 @@ const (
 	CodeUnknownEffect Code = "unknown_effect" // never claimed, or forgotten
 	CodeEffectDone    Code = "effect_done"    // it is settled already, otherwise
 
+	// A task.
+	CodeUnknownTask    Code = "unknown_task"    // never existed here, or is forgotten
+	CodeTaskMoved      Code = "task_moved"      // the attempt is over: somebody else has the task, or it waits for the next one
+	CodeTaskSettled    Code = "task_settled"    // done, dead or cancelled already
+	CodeAlreadyReplied Code = "already_replied" // the message has a reply
+	CodeNotAsking      Code = "not_asking"      // nobody asks a person about it
+
 	// Repetition.
 	CodeRequestIDReused Code = "request_id_reused" // same id, another body
 	CodeRequestTooOld   Code = "request_too_old"   // the id is older than what is remembered
@@ -88,6 +100,9 @@ const (
 	CodeTooManyPatterns   Code = "too_many_patterns"
 	CodeTooManyDocuments  Code = "too_many_documents"
 	CodeTooMuchState      Code = "too_much_state"
+	CodeTooManyQueues     Code = "too_many_queues"
+	CodeTooManyTasks      Code = "too_many_tasks"
+	CodeQueueDraining     Code = "queue_draining" // the queue takes nothing new
 	CodeTooManyEffects    Code = "too_many_effects"
 	CodeQuota             Code = "quota_exceeded"  // the namespace or the principal has used up its quota
 	CodeHistoryTrimmed    Code = "history_trimmed" // the journal, or a document's history, no longer reaches back so far

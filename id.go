@@ -19,6 +19,9 @@ type (
 	SessionID [16]byte
 	// An EffectID is the secret of who claimed an effect.
 	EffectID [16]byte
+	// A TaskID names a task. Unlike the others it is no secret within the namespace: who
+	// works on a task proves it by the lease.
+	TaskID [16]byte
 )
 
 const (
@@ -26,18 +29,21 @@ const (
 	ticketPrefix  = "t_"
 	sessionPrefix = "s_"
 	effectPrefix  = "e_"
+	taskPrefix    = "q_"
 )
 
 func (id LeaseID) String() string   { return leasePrefix + hex.EncodeToString(id[:]) }
 func (id TicketID) String() string  { return ticketPrefix + hex.EncodeToString(id[:]) }
 func (id SessionID) String() string { return sessionPrefix + hex.EncodeToString(id[:]) }
 func (id EffectID) String() string  { return effectPrefix + hex.EncodeToString(id[:]) }
+func (id TaskID) String() string    { return taskPrefix + hex.EncodeToString(id[:]) }
 
 // IsZero reports whether the id names nothing.
 func (id LeaseID) IsZero() bool   { return id == LeaseID{} }
 func (id TicketID) IsZero() bool  { return id == TicketID{} }
 func (id SessionID) IsZero() bool { return id == SessionID{} }
 func (id EffectID) IsZero() bool  { return id == EffectID{} }
+func (id TaskID) IsZero() bool    { return id == TaskID{} }
 
 var errBadID = errors.New("not an id: want a prefix and 32 hexadecimal digits")
 
@@ -63,6 +69,12 @@ func ParseSessionID(s string) (SessionID, error) {
 func ParseEffectID(s string) (EffectID, error) {
 	b, err := parseID(s, effectPrefix)
 	return EffectID(b), err
+}
+
+// ParseTaskID reads what TaskID.String wrote.
+func ParseTaskID(s string) (TaskID, error) {
+	b, err := parseID(s, taskPrefix)
+	return TaskID(b), err
 }
 
 func parseID(s, prefix string) (id [16]byte, err error) {

@@ -65,6 +65,9 @@ type Effect struct {
 
 	Effect *interlock.Effect
 
+	Tasks  []interlock.Task // of the commands about tasks
+	Handed []Handed         // Granted, of Pull
+
 	// Repeated says that this is the answer that was given to the request id before.
 	Repeated bool
 

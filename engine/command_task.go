@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// The commands about tasks: requests that wait instead of their agents.
+
+// SetQueue registers a queue, or replaces what is said of it. Answered by Done.
+type SetQueue struct {
+	Head
+	Queue interlock.TaskQueue
+}
+
+// DropQueue forgets a queue that has no task which is not settled. Answered by Done.
+type DropQueue struct {
+	Head
+	Name string
+}
+
+// TaskSpec is a task as it is submitted.
+type TaskSpec struct {
+	ID       [16]byte // fresh random bits
+	Queue    string
+	Kind     string
+	Claims   []interlock.Claim // of modes without a count, or of Permits; the engine keeps the slice
+	Payload  []byte            // JSON; the engine keeps it
+	Purpose  string
+	Group    string
+	Priority int
+	Delay    time.Duration // it may not run before
+	Deadline time.Duration // from now; if it is not done by then it is dead; 0: none
+
+	// 0 is the queue's.
+	MaxAttempts         int
+	Backoff, MaxBackoff time.Duration
+
+	// Message makes it a message to the single writer of its key: Queue and Claims are
+	// left out, and Key says to whom.
+	Message bool
+	Key     interlock.Key
+
+	// Ask, when it is set, has a person approve it before it may run.
+	Ask *Question
+}
+
+// Question is what a person is to decide.
+type Question struct {
+	Text    string
+	For     time.Duration     // how long it stands; 0: until somebody answers
+	OnLimit interlock.Verdict // then; 0: Denied
+	Reads   []interlock.Read  // what the asker has read: told with what changed since
+}
+
+// Submit puts a task into its queue. Answered by Done with Tasks (one). With Attach
+// another answer follows when it is settled: Done, or Refused if it is dead or
+// cancelled. The wait for it is an edge of the wait-for graph, if Head.Session is set.
+type Submit struct {
+	Head
+	Agent  string // for a caller without a session
+	Flow   string
+	Task   TaskSpec
+	Attach bool
+}
+
+// Pull asks for tasks of a queue: at most Max, each granted to Head.Session and a flow of
+// its own (the task's id), or without a session to nobody's but the lease's. Answered
+// by Granted with Tasks, or, if there is none that could run, by Queued, and the worker
+// is idle: Granted follows when there is one, as long as somebody listens (Detach and
+// Leave with the ticket ID end it). A pull is not journaled; what it is given is.
+type Pull struct {
+	Head
+	ID     [16]byte   // fresh random bits: the ticket of an idle worker
+	Leases [][16]byte // fresh random bits: as many ids as Max
+	Queue  string
+	Max    int
+	Agent  string // for a caller without a session
+	TTL    time.Duration
+	Attach bool
+}
+
+// Ack says that the attempt under Lease did the task: its result, what it writes, and
+// what is to be done next, all in one entry with the end of the lease. It is refused as
+// a whole, and the attempt goes on, if the commit is (stale, out of bounds, ...).
+// Answered by Done with Tasks (it), Version and Documents.
+type Ack struct {
+	Head
+	Lease  interlock.LeaseID
+	Result []byte // JSON; of a message, the reply
+	Reads  []interlock.Read
+	AsOf   interlock.Version
+	Writes []interlock.Write
+	Tasks  []TaskSpec
+	Note   string // for the next holder, and with what it wrote
+}
+
+// Nack ends the attempt under Lease without success. Answered by Done with Tasks (it).
+type Nack struct {
+	Head
+	Lease  interlock.LeaseID
+	Reason string
+	Delay  time.Duration // until the next attempt; -1: at once; 0: by the task's backoff
+	Dead   bool          // there is to be no other
+	// Jitter is fresh random bits, of which the pause is made.
+	Jitter uint64
+}
+
+// AskHuman ends the attempt under Lease, without counting it, until a person has
+// answered. Answered by Done with Tasks (it).
+type AskHuman struct {
+	Head
+	Lease    interlock.LeaseID
+	Question Question
+}
+
+// Answer is a person's word on a task that waits for it. Answered by Done with Tasks
+// (it).
+type Answer struct {
+	Head
+	Task    interlock.TaskID
+	Verdict interlock.Verdict
+	By      string // the person's name, beside Head.Actor
+	Reason  string
+}
+
+// ChangeTask cancels a task that does not run, has it due at another time, or takes a
+// dead one up again or forgets it. Answered by Done with Tasks (it).
+type ChangeTask struct {
+	Head
+	Task   interlock.TaskID
+	Change TaskChange
+	Delay  time.Duration // of Reschedule and Replay
+	Reason string
+}
+
+// TaskChange is what ChangeTask does.
+type TaskChange uint8
+
+const (
+	CancelTask     TaskChange = 1 + iota
+	RescheduleTask            // due after Delay, whatever was planned
+	ReplayTask                // a dead or cancelled one, with all its attempts before it again
+	DiscardTask               // a settled one is forgotten
+)
+
+// FollowTask asks how a task stands. Answered by Done with Tasks (it); with Attach
+// another answer follows when it is settled.
+type FollowTask struct {
+	Head
+	Task   interlock.TaskID
+	Attach bool
+}
+
+// Handed is a task in a worker's hands.
+type Handed struct {
+	Task  interlock.Task
+	Lease interlock.Lease // with the last notes
+	// Documents are the state of the claimed keys, absent ones left out.
+	Documents []interlock.Document
+	AsOf      interlock.Version
+}

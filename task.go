@@ -1,0 +1,176 @@
+package interlock
+
+import "time"
+
+// TaskState says where a task stands.
+//
+//	             ┌────────────── again later ──────────────┐
+//	             ▼                                         │
+//	scheduled ─► waiting ─► running ─┬─► done              │
+//	    │           │          │     ├─► dead ── replay ───┤
+//	    │           │          │     └─────────────────────┘
+//	    │           │          └─► asking ── approved ─────┘
+//	    └───────────┴─► cancelled
+type TaskState uint8
+
+const (
+	// TaskScheduled means that its time has not come: it was delayed, or its last
+	// attempt failed and the next one comes after a pause.
+	TaskScheduled TaskState = 1 + iota
+	// TaskWaiting means that it waits for its keys, or for a worker. It holds nothing.
+	TaskWaiting
+	// TaskRunning means that a worker has it, under a lease on its claims.
+	TaskRunning
+	// TaskAsking means that it waits for a person's word. It holds nothing.
+	TaskAsking
+	// TaskDone means that it was acknowledged.
+	TaskDone
+	// TaskDead means that it will not be tried again by itself: its last attempt
+	// failed, its deadline passed, or a person said no.
+	TaskDead
+	// TaskCancelled means that somebody took it back before it ran.
+	TaskCancelled
+)
+
+var taskStateNames = [...]string{
+	TaskScheduled: "scheduled", TaskWaiting: "waiting", TaskRunning: "running", TaskAsking: "asking",
+	TaskDone: "done", TaskDead: "dead", TaskCancelled: "cancelled",
+}
+
+// String gives the name that the HTTP API uses.
+func (s TaskState) String() string { return nameOf(taskStateNames[:], s) }
+
+// ParseTaskState reads what TaskState.String wrote.
+func ParseTaskState(s string) (TaskState, bool) {
+	if s == "" {
+		return 0, false
+	}
+	return parseName[TaskState](taskStateNames[:], s)
+}
+
+// Task is work that stands in line for its keys instead of an agent that waits. It
+// holds nothing until its claims can be granted and a worker of its queue is idle;
+// then the worker gets it with a lease on them. Payload, Kind, Result and the texts are
+// other agents'.
+type Task struct {
+	ID       TaskID
+	Queue    string
+	Kind     string // what is asked for, for those who handle several kinds
+	Claims   []Claim
+	Payload  []byte // JSON
+	Purpose  string
+	Group    string // for the queue's fairness and caps
+	Priority int
+	State    TaskState
+
+	// Who submitted it.
+	Agent     string
+	Session   string // public name
+	Flow      string
+	Principal string
+	Age       time.Duration
+	// Sender, with a message, is whose messages are kept in order.
+	Sender string
+
+	Due      time.Duration // until it may run, of a scheduled one
+	Deadline time.Duration // until it is dead if it is not done; 0: none
+
+	Attempt     int // of a running one, which it is; else how many there were
+	MaxAttempts int
+	Attempts    []Attempt // the last of those that ended, oldest first
+
+	Position int           // among those of its queue that wait; 0: not waiting, or not looked up
+	ETA      time.Duration // expected wait
+	Blocker  Key           // the key for which it waits; "" for a worker
+
+	Approval *Approval
+	Result   []byte        // JSON: of a done one, what the worker said; of a message, the reply
+	Settled  time.Duration // since it is done, dead or cancelled
+	Reason   string        // why it is dead or cancelled, or fails again and again
+}
+
+// Attempt is one go at a task.
+type Attempt struct {
+	Number  int
+	Agent   string // the worker's
+	Session string // public name
+	Fence   Fence
+	EndedBy string // "nack", or why its lease ended: "ttl", "session_expired", "stall", ...
+	Reason  string // the worker's words
+	Held    time.Duration
+	Age     time.Duration // since it ended
+}
+
+// Approval is a question to a person, and the answer.
+type Approval struct {
+	Question string // what the person decides; the asker's text
+	Asked    time.Duration
+	Left     time.Duration // until it answers itself; 0: never
+	OnLimit  Verdict       // how
+	Verdict  Verdict       // 0 while it is open
+	By       string        // who answered
+	Reason   string
+	// Moved are the documents that changed since the asker read them.
+	Stale     []Stale
+	StaleMore bool
+}
+
+// Verdict is a person's word.
+type Verdict uint8
+
+const (
+	Approved Verdict = 1 + iota
+	Denied
+)
+
+var verdictNames = [...]string{Approved: "approved", Denied: "denied"}
+
+// String gives the name that the HTTP API uses.
+func (v Verdict) String() string { return nameOf(verdictNames[:], v) }
+
+// ParseVerdict reads what Verdict.String wrote.
+func ParseVerdict(s string) (Verdict, bool) {
+	if s == "" {
+		return 0, false
+	}
+	return parseName[Verdict](verdictNames[:], s)
+}
+
+// TaskQueue is what an operator says of a queue of tasks. A task names one that exists.
+type TaskQueue struct {
+	Name string
+
+	Paused bool // hands nothing out
+	Drain  bool // takes nothing new; hands out what it has
+
+	// Defaults of its tasks, and of the leases under which they run.
+	MaxAttempts int           // 0: DefaultAttempts
+	Backoff     time.Duration // the first pause after a failure is up to this; 0: DefaultBackoff
+	MaxBackoff  time.Duration // and doubles up to this; 0: DefaultMaxBackoff
+	TTL         time.Duration // 0: as for any lease
+	Grace       time.Duration
+	MaxHold     time.Duration
+	Stall       time.Duration
+
+	MaxRunning int // tasks that run at once; 0: any number
+	MaxTasks   int // tasks that are not settled; 0: MaxTasks
+
+	// Groups share the queue out: among groups with tasks that could run, one of weight 2
+	// gets two turns for each one of weight 1. A group that is not listed has weight 1.
+	Groups []Share
+}
+
+// Share is a group's part of a queue.
+type Share struct {
+	Group  string
+	Weight int // 0: 1
+	Max    int // of its tasks that run at once; 0: any number
+}
+
+// QueueStatus is how a queue stands.
+type QueueStatus struct {
+	TaskQueue
+	Scheduled, Waiting, Running, Asking, Dead int
+	Idle                                      int           // workers that ask for tasks
+	Oldest                                    time.Duration // how long the first has waited
+}
