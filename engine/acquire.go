@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -129,24 +130,12 @@ func heldCode(c *Conflict) (interlock.Code, string) {
 func (e *Engine) asked(c *Acquire, sess *session) *request {
 	r := e.newRequest()
 	r.id, r.num, r.space = c.ID, e.num+1, e.space(c.Namespace)
-	r.ttl, r.agent = c.TTL, c.Agent
+	r.agent = c.Agent
 	if sess != nil {
 		r.agent = ""
 		r.join(sess.flow(flowOr(c.Flow)))
-		if r.ttl == 0 || r.ttl > sess.ttl {
-			r.ttl = sess.ttl // it ends with its session at the latest
-		}
-	} else if r.ttl == 0 {
-		r.ttl = interlock.DefaultTTL
 	}
-	switch c.Grace {
-	case 0:
-		r.grace = interlock.DefaultGrace
-	case NoGrace:
-		r.grace = 0
-	default:
-		r.grace = c.Grace
-	}
+	r.ttl, r.grace = c.terms(sess)
 	r.purpose, r.trace, r.claims, r.maxHold, r.priority = c.Purpose, c.Trace, c.Claims, c.MaxHold, int32(c.Priority)
 	r.any = c.Any
 	t := terms{group: c.Group, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait, division: c.Division}
@@ -159,6 +148,19 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	r.lead = r.leads()
 	r.setScore()
 	return r
+}
+
+// terms gives the ttl and the grace of a request for or without a session, where what
+// is not said stands for the defaults.
+func (c *Acquire) terms(sess *session) (ttl, grace time.Duration) {
+	ttl = cmp.Or(c.TTL, interlock.DefaultTTL)
+	if sess != nil && (c.TTL == 0 || c.TTL > sess.ttl) {
+		ttl = sess.ttl // it ends with its session at the latest
+	}
+	if c.Grace != NoGrace {
+		grace = cmp.Or(c.Grace, interlock.DefaultGrace)
+	}
+	return ttl, grace
 }
 
 // flowOr gives the name of a flow, where "" means main.

@@ -29,15 +29,25 @@ func (e *Engine) commit(c *Commit) {
 	if !ok {
 		return
 	}
-	s := e.space(c.Namespace)
+	e.space(c.Namespace)
+	if list, ok := e.decideCommit(c, sess, leases); ok {
+		e.write(c, sess, leases, list)
+		e.tellCommitted(c, sess, leases)
+	}
+}
+
+// decideCommit works out what the writes of a commit make. If it is not to be carried
+// out, the command is refused and ok is false.
+func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request) (list []made, ok bool) {
+	s := e.spaces[c.Namespace]
 	if no := e.admitCommit(c, s, leases); no != nil {
 		e.refuseFor(no)
-		return
+		return nil, false
 	}
 	if list, more := e.staleIn(c, &s.docs); len(list) > 0 {
 		e.refuseStale(list, more)
 		e.tellStale(c, sess, list)
-		return
+		return nil, false
 	}
 	list, no := s.docs.carryOut(c)
 	if no == nil {
@@ -45,10 +55,9 @@ func (e *Engine) commit(c *Commit) {
 	}
 	if no != nil {
 		e.refuseFor(no)
-		return
+		return nil, false
 	}
-	e.write(c, sess, leases, list)
-	e.tellCommitted(c, sess, leases)
+	return list, true
 }
 
 // admitCommit gives the commit's keys their one spelling, and says why it is not
@@ -98,14 +107,28 @@ func (s *space) spell(key *interlock.Key) (p *policy, no *refusal) {
 	return p, nil
 }
 
-// write carries out the writes of a commit and answers it. A commit without writes
-// changes nothing, and tells the namespace's present version.
-func (e *Engine) write(c *Commit, sess *session, leases []*request, list []made) {
-	s := e.spaces[c.Namespace]
-	version := s.docs.version
+// versionOf gives the version that a commit makes. One without writes changes nothing,
+// and tells the namespace's present version.
+func (e *Engine) versionOf(c *Commit) interlock.Version {
+	version := e.spaces[c.Namespace].docs.version
 	if len(c.Writes) > 0 {
 		version = max(version, e.base) + 1
 	}
+	return version
+}
+
+// write carries out the writes of a commit and answers it.
+func (e *Engine) write(c *Commit, sess *session, leases []*request, list []made) {
+	version := e.versionOf(c)
+	claims := e.emitWrites(c, sess, leases, list, version)
+	e.replyWritten(c, version)
+	eff := &e.out.Effects[e.replied]
+	eff.Warnings = append(eff.Warnings, e.spaces[c.Namespace].warnings(claims)...)
+}
+
+// emitWrites makes the writes of a commit events. Unless another event of the step is,
+// the first one is tagged with the command's request id.
+func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []made, version interlock.Version) []interlock.Claim {
 	agent, flow := c.author(sess)
 	claims := make([]interlock.Claim, len(c.Writes))
 	for i := range c.Writes {
@@ -121,14 +144,12 @@ func (e *Engine) write(c *Commit, sess *session, leases []*request, list []made)
 		if r := cover(leases, w.Key); r != nil {
 			e.ev.Fence = r.fence
 		}
-		if i == 0 {
+		if i == 0 && !e.tagged {
 			e.tag(&e.ev, Done)
 		}
 		e.emit(&e.ev)
 	}
-	e.replyWritten(c, version)
-	eff := &e.out.Effects[e.replied]
-	eff.Warnings = append(eff.Warnings, s.warnings(claims)...)
+	return claims
 }
 
 // author gives the names by which a commit's documents tell who wrote them.

@@ -130,6 +130,24 @@ func (e *Engine) decide(cmd Command) {
 		e.claimEffect(c)
 	case *SettleEffect:
 		e.settleEffect(c)
+	case *SetQueue:
+		e.setQueue(c)
+	case *DropQueue:
+		e.dropQueue(c)
+	case *Submit:
+		e.submit(c)
+	case *Pull:
+		e.pull(c)
+	case *Ack:
+		e.ack(c)
+	case *Nack:
+		e.nack(c)
+	case *ChangeTask:
+		e.changeTask(c)
+	case *FollowTask:
+		e.followTask(c)
+	case *AskHuman, *Answer:
+		e.refuse(interlock.CodeUnsupported, "this version asks no person about tasks")
 	case *Limit:
 		e.limit(c)
 	case *Recover:
@@ -172,12 +190,19 @@ func (e *Engine) emit(ev *Event) {
 	told := &e.out.Events[len(e.out.Events)-1]
 	told.req, told.sess = nil, nil
 	r := ev.req
+	var t *task
+	if r != nil {
+		t = r.task
+	}
 	e.breakUp(ev)
 	if err := e.evolve(ev); err != nil {
 		panic("engine: own event does not apply: " + err.Error())
 	}
 	if r != nil && r.phase != held {
 		e.dropConversion(r, r.endOfConversion())
+	}
+	if t != nil && t.request == r && r.isOver() {
+		e.attemptLost(t, r)
 	}
 }
 
@@ -257,6 +282,7 @@ func (e *Engine) recover(c *Recover) {
 		e.enter(s.agenda, e.whole.now)
 		for _, sess := range s.sortedSessions() {
 			sess.caller, sess.link, sess.losses, sess.minTTL = nil, 0, nil, sess.ttl
+			sess.pulls, sess.follows = nil, nil
 			sess.timer = timer{pos: -1, ord: sess.num<<1 | 1, sess: sess}
 			sess.renewed, sess.spared = e.now, true
 			if sess.dead {
@@ -277,6 +303,7 @@ func (e *Engine) recover(c *Recover) {
 			}
 			e.arm(r)
 		}
+		e.recoverTasks(s)
 		for _, p := range s.pools {
 			p.timer = nil
 			e.armPool(p)

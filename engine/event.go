@@ -33,7 +33,8 @@ const (
 	EvClaimed EventKind = 7
 	// EvGrace: the hard end of a lease. Num, Reason.
 	EvGrace EventKind = 8
-	// EvEnded: a lease is over and its keys are free. Num, Fence, Reason, Held, Outcome, Note.
+	// EvEnded: a lease is over and its keys are free. Num, Fence, Reason, Held, Outcome, Note;
+	// ByID, the task at which it was an attempt.
 	EvEnded EventKind = 9
 	// EvLeft: a request left the line. Num, Reason; Cycle for a deadlock's victim.
 	EvLeft EventKind = 10
@@ -76,13 +77,40 @@ const (
 	// free), Note (its result), Outcome (the reason), Agent, Session and Actor.
 	EvEffect EventKind = 21
 
+	// EvQueue: a queue of tasks was registered. Purpose (its name), Blob.
+	EvQueue EventKind = 22
+	// EvQueueDropped: Purpose (its name).
+	EvQueueDropped EventKind = 23
+	// EvTask: a task was submitted. ID, Num, Claims, Purpose, Group, Priority, Blob (what
+	// else it says), Session, Agent, Flow and Actor of who did; Op (interlock.TaskState):
+	// where it stands. In a snapshot also Generation (its attempts), Outcome (the reason),
+	// Queued and Arrived (how long after At it first stood in line), Waited (since when
+	// it stands there, or is settled), Changed, and BaseID, the lease of one that runs.
+	EvTask EventKind = 24
+	// EvHanded: a worker has a task. BaseID (the task), Num, Generation (the attempt);
+	// ID (the lease), Session, Agent, Flow, Actor, TTL, Grace, MaxHold, Stall, LockDelay
+	// and Fence as of any lease; Waited.
+	EvHanded EventKind = 25
+	// EvAttempt: an attempt has failed. ID (the task), Num, Generation (the attempt),
+	// Agent, Purpose (the public name of its session) and Fence of its worker, Held,
+	// Reason, Outcome (why, in words); Op (interlock.TaskState): where the task stands
+	// since, and Waited: until it is due. In a snapshot without Op.
+	EvAttempt EventKind = 26
+	// EvTaskStands: a task stands elsewhere, without an attempt that has failed: it is
+	// due, done, dead, cancelled, rescheduled or taken up again. ID, Num, Op, Generation
+	// (the attempts that count), Waited (until it is due), Outcome (why, in words), Blob
+	// (the result of one that is done), Reason; Version, what the commit made.
+	EvTaskStands EventKind = 27
+	// EvTaskForgotten: a settled task was discarded. ID, Num.
+	EvTaskForgotten EventKind = 28
+
 	// The kinds from here on stand in snapshots only.
 
 	// EvCounters: Num, Session, Fence are the highest ones given out; Version, as in
 	// EvOpened; Epoch; Writes.
 	EvCounters EventKind = 64
 	// EvTomb: a lease or ticket that is over and still remembered. Num, Fence, Reason;
-	// Cycle, or Actor and Outcome, or Base and BaseID, as at its end.
+	// Cycle, or Actor and Outcome, or Base and BaseID, or ByID, as at its end.
 	EvTomb EventKind = 65
 	// EvNoted: a note kept at a key. Claims (one, for the key), Agent, Fence, Outcome, Note.
 	EvNoted EventKind = 66
@@ -126,6 +154,7 @@ const (
 	ByParking    Reason = 16 // it was parked for as long as it may be
 	ByTarget     Reason = 17 // the session for which it waited is over
 	ByPattern    Reason = 18 // its key will never have as many permits, since the pattern changed
+	ByNack       Reason = 19 // its worker said that the attempt has failed
 )
 
 var reasonNames = [...]string{
@@ -133,7 +162,7 @@ var reasonNames = [...]string{
 	BySession: "session_closed", ByDeath: "session_expired", ByLapse: "lapsed", ByLeaving: "left", ByDeadlock: "deadlock",
 	ByWaitLimit: "wait_limit", ByPreemption: "preempted", ByBreak: "barrier_broken", ByConversion: "converted",
 	ByBase: "lease_ended", ByParking: "park_limit", ByTarget: "target_ended",
-	ByPattern: "pattern_changed",
+	ByPattern: "pattern_changed", ByNack: "nack",
 }
 
 func (r Reason) String() string {
@@ -205,7 +234,7 @@ type Event struct {
 	Version     interlock.Version // of an event that answers a commit, too
 	AsOf        interlock.Version // a request's: see Acquire; 0 where the namespace had no commit yet
 	ContentType string
-	Op          uint8 // EvWritten: interlock.WriteOp; EvEffect: interlock.EffectState
+	Op          uint8 // EvWritten: interlock.WriteOp; EvEffect: interlock.EffectState; of a task interlock.TaskState
 
 	// EvOpened, EvCounters.
 	Epoch  interlock.Epoch
@@ -234,6 +263,8 @@ var eventNames = map[EventKind]string{
 	EvConverted: "converted", EvAsked: "asked", EvClosed: "closed", EvParked: "parked", EvResumed: "resumed",
 	EvPattern: "pattern_set", EvPatternDropped: "pattern_dropped", EvConfigured: "configured", EvBucket: "bucket", EvMoved: "moved",
 	EvDivided: "divided", EvWritten: "written", EvEffect: "effect", EvVersions: "versions",
+	EvQueue: "queue_set", EvQueueDropped: "queue_dropped", EvTask: "task_submitted", EvHanded: "task_handed_out", EvAttempt: "task_attempt_failed",
+	EvTaskStands: "task_moved", EvTaskForgotten: "task_forgotten",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -46,6 +46,18 @@ func (e *Engine) evolve(ev *Event) error {
 		err = e.evolveProgress(ev)
 	case EvEffect:
 		err = e.evolveDeed(ev)
+	case EvQueue, EvQueueDropped:
+		err = e.evolveQueue(ev)
+	case EvTask:
+		err = e.evolveTask(ev)
+	case EvHanded:
+		err = e.evolveHanded(ev)
+	case EvAttempt:
+		err = e.evolveAttempt(ev)
+	case EvTaskStands:
+		err = e.evolveStands(ev)
+	case EvTaskForgotten:
+		err = e.evolveForgotten(ev)
 	case EvAnswered:
 	case EvCounters:
 		e.num, e.snum, e.fence, e.epoch = ev.Num, ev.Session, ev.Fence, ev.Epoch
@@ -213,7 +225,7 @@ func (e *Engine) discard(r *request) {
 func (e *Engine) evolveRequest(ev *Event) error {
 	r := ev.req
 	if r == nil {
-		if e.space(ev.Namespace).requests[ev.ID] != nil || len(ev.Claims) == 0 && ev.Target == 0 {
+		if e.space(ev.Namespace).requests[ev.ID] != nil || len(ev.Claims) == 0 && ev.Target == 0 && ev.Kind == EvQueued {
 			return fmt.Errorf("engine: request %d is made twice or claims nothing", ev.Num)
 		}
 		var err error
@@ -362,7 +374,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 			e.forgetSession(target)
 		}
 	case EvTomb:
-		if r != nil || len(ev.Claims) == 0 && ev.Fence != 0 {
+		if r != nil || len(ev.Claims) == 0 && ev.Fence != 0 && ev.ByID == [16]byte{} {
 			return errUnknown
 		}
 		r = e.newRequest()
@@ -373,9 +385,20 @@ func (e *Engine) evolveProgress(ev *Event) error {
 	return nil
 }
 
-// endingOf keeps what is told of an end later: the cycle of a deadlock, who
-// revoked a lease and why, and for whom it was taken.
+// endingOf keeps what is told of an end later: the cycle of a deadlock, who revoked a
+// lease and why, for whom it was taken, and at which task it was an attempt.
 func endingOf(ev *Event) *ending {
+	end := causeOf(ev)
+	if ev.ByID != [16]byte{} {
+		if end == nil {
+			end = &ending{}
+		}
+		end.task = ev.ByID
+	}
+	return end
+}
+
+func causeOf(ev *Event) *ending {
 	switch {
 	case len(ev.Cycle) > 0:
 		return &ending{cycle: ev.Cycle}
@@ -408,7 +431,7 @@ func (e *Engine) evolveEnd(ev *Event, r *request) {
 			r.space.leaveNote(string(c.Key), note{ev.At, ev.Agent, r.fence, ev.Outcome, ev.Note})
 		}
 	}
-	if r.share == nil {
+	if r.share == nil && len(r.claims) > 0 {
 		r.space.observe(r.claims[0].Key, ev.Held)
 	}
 	e.bury(r, ev.Reason)
@@ -448,7 +471,7 @@ func (e *Engine) bury(r *request, why Reason) {
 	r.unneed()
 	r.unask()
 	sess := r.session()
-	r.flow, r.party, r.base, r.target, r.wait, r.phase, r.reason = nil, nil, nil, nil, nil, over, why
+	r.flow, r.party, r.base, r.target, r.task, r.wait, r.phase, r.reason = nil, nil, nil, nil, nil, nil, over, why
 	r.agent, r.purpose, r.trace, r.progress, r.terms, r.dealings = "", "", "", nil, nil, nil
 	r.space.active.leave(r)
 	r.space.tombs.push(r)

@@ -25,6 +25,8 @@ func (e *Engine) fire(t *timer) {
 		e.fireSession(t.sess)
 	case t.pool != nil:
 		e.firePool(t.pool)
+	case t.task != nil:
+		e.fireTask(t.task)
 	default:
 		e.fireRequest(t.req)
 	}

@@ -12,7 +12,7 @@ import (
 // goneCode says in one word how a request that is over came to its end.
 func goneCode(r *request) interlock.Code {
 	switch r.reason {
-	case ByRelease:
+	case ByRelease, ByNack:
 		return interlock.CodeReleased
 	case ByRevocation:
 		return interlock.CodeRevoked
@@ -88,6 +88,7 @@ var lostWords = [...]string{
 	ByDeadlock:   "was not granted: waiting for it would have been a deadlock",
 	ByConversion: "was converted",
 	ByBase:       "was not converted: it came to its end before",
+	ByNack:       "was given back by its worker, who failed",
 	ByPattern:    "was not granted: since its pattern changed, the key will never have as many permits",
 	ByTarget:     "is over: the session for which it waited has ended",
 	ByParking:    "ended: it was parked for as long as it may be",
@@ -153,11 +154,7 @@ func (r *request) endWords() string {
 	case r.reason == ByDeadlock && r.fence > 0:
 		words = "ended: its holder was the victim of a deadlock, and others wait for it"
 	}
-	if len(r.claims) == 0 {
-		words = "the declared wait " + words
-	} else {
-		words = "the lease on " + string(r.claims[0].Key) + " " + words
-	}
+	words = r.title() + " " + words
 	if r.phase == closed {
 		words += r.closedWords()
 	}
@@ -170,6 +167,17 @@ func (r *request) endWords() string {
 		}
 	}
 	return words
+}
+
+// title names r in a sentence.
+func (r *request) title() string {
+	switch {
+	case len(r.claims) > 0:
+		return "the lease on " + string(r.claims[0].Key)
+	case r.fence > 0:
+		return "the lease for the task"
+	}
+	return "the declared wait"
 }
 
 // situation describes a key to somebody who is told no for another reason than a

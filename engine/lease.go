@@ -208,9 +208,9 @@ func (e *Engine) renew(c *Renew) {
 
 func (e *Engine) refuseInGrace(r *request) {
 	eff := e.refuse(interlock.CodeInGrace, fmt.Sprintf(
-		"the lease on %s has passed its hard end (%s): commit and release it, then acquire the key again", r.claims[0].Key, r.reason,
+		"%s has passed its hard end (%s): commit and release it, then acquire the key again", r.title(), r.reason,
 	))
-	eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.claims[0].Key}
+	eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.firstKey()}
 }
 
 func (e *Engine) release(c *Release) {
@@ -248,6 +248,7 @@ func (e *Engine) ending(r *request, why Reason) *Event {
 	if why == ByPreemption {
 		ev.Actor = r.preemptor()
 	}
+	ev.ByID = r.attemptAt()
 	return ev
 }
 

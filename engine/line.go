@@ -1,6 +1,11 @@
 package engine
 
-import "github.com/interlockdev/interlock"
+import (
+	"cmp"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
 
 // A line is who waits at one key: for each class of waiters a tree of places in
 // score order. It exists while anybody waits there, ancestors of wanted keys
@@ -26,39 +31,45 @@ type line struct {
 
 // class is those waiters at a key of whom none can go while the first cannot:
 // all in one mode, or all who want permits for one claimant group that the key's
-// pattern lists, or for none.
+// pattern lists, or for none; and all of them tasks of one queue, or none of them.
 type class struct {
 	tree
+	kind
+	next  *class
+	apart []*place  // watched places of waiters whose party holds something at this very key
+	upto  [2]*place // how far the deadlock search came: from others, and from the party that it began with
+}
+
+// kind is what the waiters of a class have in common.
+type kind struct {
 	mode   interlock.Mode // towards others
 	counts interlock.Mode // Permits and the like; 0 for a plain mode
 	group  int            // of permits: the index of the group in the key's policy
-	next   *class
-	apart  []*place  // watched places of waiters whose party holds something at this very key
-	upto   [2]*place // how far the deadlock search came: from others, and from the party that it began with
+	queue  string         // of tasks: their queue
 }
 
-func (c *class) less(mode, counts interlock.Mode, group int) bool {
-	if c.mode != mode {
-		return c.mode < mode
-	}
-	if c.counts != counts {
-		return c.counts < counts
-	}
-	return c.group < group
+func (k kind) compare(o kind) int {
+	return cmp.Or(cmp.Compare(k.mode, o.mode), cmp.Compare(k.counts, o.counts), cmp.Compare(k.group, o.group), strings.Compare(k.queue, o.queue))
 }
 
-// class finds or makes the class of waiters with these properties.
-func (l *line) class(mode, counts interlock.Mode, group int) *class {
+// class finds or makes the class of waiters of a kind.
+func (l *line) class(k kind) *class {
 	at := &l.first
-	for *at != nil && (*at).less(mode, counts, group) {
+	for *at != nil && (*at).compare(k) < 0 {
 		at = &(*at).next
 	}
-	if c := *at; c != nil && c.mode == mode && c.counts == counts && c.group == group {
+	if c := *at; c != nil && c.kind == k {
 		return c
 	}
-	*at = &class{mode: mode, counts: counts, group: group, next: *at}
-	l.modes |= 1 << mode
+	*at = &class{kind: k, next: *at}
+	l.modes |= 1 << k.mode
 	return *at
+}
+
+// dozes reports whether the class is in nobody's way for now but that of tasks of
+// its own queue: its first could run, and has no worker.
+func (c *class) dozes(r *request) bool {
+	return c.queue != "" && c.queue != r.queueName() && c.first().req.task.stance == dormant
 }
 
 // drop takes an empty class out.
@@ -116,6 +127,19 @@ func (l *line) length() (n int) {
 	}
 	for c := l.first; c != nil; c = c.next {
 		n += c.len()
+	}
+	return n
+}
+
+// crowd counts the waiters at the key that are no tasks.
+func (l *line) crowd() (n int) {
+	if l == nil {
+		return 0
+	}
+	for c := l.first; c != nil; c = c.next {
+		if c.queue == "" {
+			n += c.len()
+		}
 	}
 	return n
 }

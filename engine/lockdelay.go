@@ -38,7 +38,10 @@ func (e *Engine) shut(r *request, why Reason) {
 func (e *Engine) evolveClosed(ev *Event, r *request) {
 	e.orphan(r)
 	r.unask()
-	r.phase, r.reason, r.renewed = closed, ev.Reason, ev.At
+	r.phase, r.reason, r.renewed, r.task = closed, ev.Reason, ev.At, nil
+	if ev.ByID != [16]byte{} {
+		r.ending = &ending{task: ev.ByID}
+	}
 	r.memberChanged()
 }
 

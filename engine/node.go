@@ -181,12 +181,13 @@ func (r *request) addNeed(key string, mode interlock.Mode, claim int, claimed bo
 	r.needs = append(r.needs, need{node: n, req: r, mode: mode, claim: int16(claim), claimed: claimed})
 }
 
-// classOf gives the properties of the class in which r waits for one of its needs.
-func (r *request) classOf(m *need) (mode, counts interlock.Mode, group int) {
+// kindOf says in which class r waits for one of its needs.
+func (r *request) kindOf(m *need) kind {
+	k := kind{mode: m.mode, counts: m.counts, queue: r.queueName()}
 	if m.counts == interlock.Permits {
-		group = r.groupAt(m)
+		k.group = r.groupAt(m)
 	}
-	return m.mode, m.counts, group
+	return k
 }
 
 // countOf is the count of the claim that a need is for, 0 if it has none.

@@ -47,6 +47,10 @@ func (e *Engine) park(c *Park) {
 	if r == nil {
 		return
 	}
+	if r.task != nil {
+		e.refuse(interlock.CodeInvalidRequest, "the lease of a task cannot be parked: give the task back with a delay, or ask a person about it")
+		return
+	}
 	for _, claim := range r.claims {
 		if claim.Mode > interlock.Permits || r.share != nil {
 			e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("a lease of %s in mode %s cannot be parked: release it instead", claim.Key, claim.Mode))

@@ -224,7 +224,7 @@ func (r *request) hopeless(m *need) bool {
 func (p *pool) ahead(r *request) (sum uint64) {
 	if p.node.line != nil {
 		for c := p.node.line.first; c != nil; c = c.next {
-			if c.counts == interlock.Permits {
+			if c.counts == interlock.Permits && !c.dozes(r) {
 				sum += c.sumBefore(r)
 			}
 		}
@@ -281,15 +281,15 @@ func (p *policy) fits(mine int, n, used, ahead uint64, of func(group int) (used,
 }
 
 // aheadIn adds up what the waiters of one group before r want.
-func (p *pool) aheadIn(group int, r *request) uint64 {
+func (p *pool) aheadIn(group int, r *request) (sum uint64) {
 	if p.node.line != nil {
 		for c := p.node.line.first; c != nil; c = c.next {
-			if c.counts == interlock.Permits && c.group == group {
-				return c.sumBefore(r)
+			if c.counts == interlock.Permits && c.group == group && !c.dozes(r) {
+				sum += c.sumBefore(r)
 			}
 		}
 	}
-	return 0
+	return sum
 }
 
 // capacity describes how full a key is; nil when it has no bound.
@@ -368,7 +368,9 @@ func (p *pool) recount() {
 	}
 	for _, x := range waiters {
 		if group := x.req.groupAt(&x.req.needs[x.need]); group != x.class.group {
-			x.move(l.class(x.class.mode, x.class.counts, group))
+			k := x.class.kind
+			k.group = group
+			x.move(l.class(k))
 		}
 	}
 }

@@ -51,7 +51,12 @@ func (e *Engine) leaving(r *request, why Reason) *Event {
 }
 
 // giveUp folds ev, which leaving has filled, and tells whoever listened for r's grant.
+// A task does not end with that.
 func (e *Engine) giveUp(r *request, ev *Event) {
+	if r.task != nil && r.phase == waiting {
+		e.fallBack(r.task, ev.Reason)
+		return
+	}
 	var caller Caller
 	if r.phase == waiting && r != e.asking {
 		caller = r.wait.caller

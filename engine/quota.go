@@ -84,6 +84,19 @@ func (r *request) tooManyKeys() *refusal {
 	return nil
 }
 
+// tooManyAttempts says why nobody can be given another lease for a task, or nil.
+func (s *space) tooManyAttempts(actor string) *refusal {
+	q, each := s.settings.Quota, s.settings.PrincipalQuota
+	limit := within(interlock.MaxLeases, q.Leases)
+	if s.leases >= limit {
+		return &refusal{code: interlock.CodeTooManyLeases, message: fmt.Sprintf("namespace %q has %d leases, which is its limit: release some first", s.name, limit)}
+	}
+	if t := s.taken[actor]; actor != "" && each.Leases > 0 && t.leases >= each.Leases {
+		return &refusal{code: interlock.CodeTooManyLeases, message: fmt.Sprintf("principal %q has %d leases, which is its quota: release some first", actor, t.leases)}
+	}
+	return nil
+}
+
 // isNew reports whether nobody but r needs one of its keys to exist.
 func (r *request) isNew() bool {
 	for way := range r.ways {
@@ -120,7 +133,7 @@ func (r *request) lineFull(actor string) *refusal {
 			if p := s.policyAt(m.node.key); p != nil {
 				limit = within(limit, p.MaxWaiters)
 			}
-			if m.node.line.length() >= limit {
+			if m.node.line.crowd() >= limit {
 				return full("the line of "+m.node.key, limit)
 			}
 		}

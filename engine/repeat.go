@@ -218,6 +218,19 @@ func (e *Engine) again(cmd Command, a *answered) {
 	case *SettleEffect:
 		e.settledAgain(c, a)
 		return
+	case *Ack:
+		e.ackedBefore(c, a)
+		return
+	case *Submit:
+		if t := e.spaces[c.Namespace].tasks.known[a.id]; t != nil {
+			e.replyTask(t, c.Attach)
+			return
+		}
+		e.reply(Done).Tasks = []interlock.Task{e.taskAgain(a)}
+		return
+	case *Nack, *ChangeTask:
+		e.reply(Done).Tasks = []interlock.Task{e.taskAgain(a)}
+		return
 	}
 	if a.outcome == Granted || a.outcome == Queued {
 		e.followAgain(a, attach)
@@ -309,7 +322,7 @@ func (e *Engine) remember(cmd Command) {
 func (h *Head) repeatable(cmd Command) bool {
 	switch cmd.(type) {
 	case *Acquire, *Convert, *Arrive, *Declare, *Park, *Resume, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure, *Commit,
-		*ClaimEffect, *SettleEffect:
+		*ClaimEffect, *SettleEffect, *SetQueue, *DropQueue, *Submit, *Ack, *Nack, *ChangeTask:
 		return h.RequestID != "" || h.Seq != 0
 	}
 	return false
@@ -410,8 +423,58 @@ func fingerprint(cmd Command) uint64 {
 		p.number(uint64(c.State))
 		p.text(c.Result)
 		p.text(c.Reason)
+	case *SetQueue:
+		p.number(17)
+		p.text(string(appendQueue(nil, &c.Queue)))
+	case *DropQueue:
+		p.number(18)
+		p.text(c.Name)
+	case *Submit:
+		p.number(19)
+		p.text(c.Agent)
+		p.text(c.Flow)
+		c.Task.print(&p)
+	case *Ack:
+		p.number(20)
+		c.print(&p)
+	case *Nack:
+		p.number(21)
+		p.id(c.Lease)
+		p.text(c.Reason)
+		p.number(uint64(c.Delay))
+		p.flags(c.Dead)
+	case *ChangeTask:
+		p.number(22)
+		p.id(c.Task)
+		p.number(uint64(c.Change))
+		p.number(uint64(c.Delay))
+		p.text(c.Reason)
 	}
 	return uint64(p)
+}
+
+// print adds the body of a task to a fingerprint.
+func (x *TaskSpec) print(p *print) {
+	for _, s := range []string{x.Queue, x.Kind, string(x.Payload), x.Purpose, x.Group, string(x.Key)} {
+		p.text(s)
+	}
+	p.claims(x.Claims)
+	for _, n := range []int64{int64(x.Priority), int64(x.Delay), int64(x.Deadline), int64(x.MaxAttempts), int64(x.Backoff), int64(x.MaxBackoff)} {
+		p.number(uint64(n))
+	}
+	p.flags(x.Message, x.Ask != nil)
+}
+
+// print adds the body of an acknowledgement to its fingerprint.
+func (c *Ack) print(p *print) {
+	p.id(c.Lease)
+	p.text(string(c.Result))
+	commit := Commit{Reads: c.Reads, AsOf: c.AsOf, Writes: c.Writes, Note: c.Note}
+	commit.print(p)
+	p.number(uint64(len(c.Tasks)))
+	for i := range c.Tasks {
+		c.Tasks[i].print(p)
+	}
 }
 
 // printMore adds what requests of the first version did not have, so that a body

@@ -218,6 +218,7 @@ func (e *Engine) detach(c *Detach) {
 	if space == nil {
 		return
 	}
+	e.detachTasks(space, c)
 	ignore := func(r *request) {
 		if r != nil && r.phase == waiting && r.wait.caller != nil && r.wait.link == c.Link {
 			r.wait.caller, r.wait.asked = nil, e.now
@@ -265,6 +266,7 @@ func (e *Engine) endSession(s *session, why Reason) {
 		e.doom(s)
 	}
 	e.emit(&e.ev)
+	e.endPulls(s)
 }
 
 // doom has a session's leases and waits ended by reap.

@@ -56,6 +56,7 @@ func (s *snapshotter) space(sp *space) {
 	if sp.settings != (interlock.Settings{}) {
 		s.event(0, &Event{Kind: EvConfigured, Namespace: sp.name, Blob: appendSettings(nil, &sp.settings)})
 	}
+	s.queues(sp)
 	for _, p := range sp.patterns {
 		s.event(0, &Event{Kind: EvPattern, Namespace: sp.name, Purpose: p.Name, Blob: appendPattern(nil, &p.Pattern)})
 	}
@@ -89,7 +90,7 @@ func (s *snapshotter) space(sp *space) {
 		r := sp.tombs.at(i)
 		ev := Event{Kind: EvTomb, Namespace: sp.name, Num: r.num, ID: r.id, Claims: r.claims, Fence: r.fence, Reason: r.reason}
 		if end := r.ending; end != nil {
-			ev.Cycle, ev.Actor, ev.Outcome, ev.Base, ev.BaseID = end.cycle, end.actor, end.words, end.base, end.baseID
+			ev.Cycle, ev.Actor, ev.Outcome, ev.Base, ev.BaseID, ev.ByID = end.cycle, end.actor, end.words, end.base, end.baseID, end.task
 		}
 		s.event(0, &ev)
 	}
@@ -117,6 +118,7 @@ func (s *snapshotter) space(sp *space) {
 	}
 	s.documents(sp)
 	s.deeds(sp)
+	s.tasks(sp)
 	s.answers(sp, sessions)
 }
 
@@ -175,7 +177,7 @@ func (s *snapshotter) request(r *request) {
 	case parked, away, held, offered:
 		s.parking(r)
 	case closed:
-		s.event(0, &Event{Kind: EvClosed, Namespace: r.space.name, ID: r.id, Reason: r.reason})
+		s.event(0, &Event{Kind: EvClosed, Namespace: r.space.name, ID: r.id, Reason: r.reason, ByID: r.attemptAt()})
 	case inGrace:
 		ev := Event{Kind: EvGrace, Namespace: r.space.name, ID: r.id, Reason: r.reason}
 		if r.ending != nil {

@@ -25,6 +25,7 @@ type space struct {
 	notes    noteList
 	ids      idWindow // of those who have no session
 	deeds    deeds
+	tasks    tasks
 	holds    map[string]time.Duration
 	torn     []*party // those that hold and wait, in the order of party.compare
 	leases   int
@@ -60,6 +61,7 @@ type ending struct {
 	words  string                // and why, in that one's words
 	base   uint64                // of a conversion: the number of its lease
 	baseID [16]byte
+	task   interlock.TaskID // of an attempt: at what
 }
 
 type phase uint8
@@ -86,6 +88,7 @@ type request struct {
 	base       *request // of a conversion: the lease that it is to change
 	share      *share   // what it is of a shared-out key
 	conversion *request // of a lease: the one of it that stands in line
+	task       *task    // that it waits for, or is an attempt at
 	party      *party   // with what else it holds and waits; nil for an anonymous request that is alone
 	agent      string
 	purpose    string
@@ -220,6 +223,8 @@ type session struct {
 	caller                     Caller
 	link                       uint64
 	losses                     []Loss
+	pulls                      []*pull
+	follows                    []*task
 	timed                      int      // leases with a max_hold or a stall
 	timedAt                    Time     // not after the first of them is in its soft tier for it
 	busy                       int      // flows that were left when the idle ones were last dropped
@@ -262,7 +267,7 @@ func (r *request) flowName() string {
 // request was refused.
 func (e *Engine) prune(name interlock.Namespace) {
 	s := e.spaces[name]
-	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.patterns)+len(s.deeds.known) == 0 &&
+	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.patterns)+len(s.deeds.known)+len(s.tasks.queues) == 0 &&
 		s.docs.version == 0 && s.settings == (interlock.Settings{}) {
 		e.alarms.clear(&s.agenda.alarm)
 		delete(e.spaces, name)
@@ -410,12 +415,14 @@ func (r *request) enline() {
 		}
 		way.enter()
 	}
-	r.space.waiters++
 	if r.priority != 0 {
 		r.space.ranked++
 	}
 	r.space.disturb()
-	r.space.count(r.owner(), taken{waiters: 1})
+	if r.task == nil {
+		r.space.waiters++
+		r.space.count(r.owner(), taken{waiters: 1})
+	}
 	r.awaitPart()
 }
 
@@ -432,7 +439,7 @@ func (r *request) enter() {
 		if m.node.line == nil {
 			m.node.line = &line{}
 		}
-		p.class = m.node.line.class(r.classOf(m))
+		p.class = m.node.line.class(r.kindOf(m))
 		p.count = r.countOf(m)
 		p.twin = r.trunk != nil && p.class.has(r)
 		p.class.insert(p)
@@ -462,9 +469,11 @@ func (r *request) unline() {
 		}
 		way.exit()
 	}
-	r.space.waiters--
 	r.forgoPart()
-	r.space.count(r.owner(), taken{waiters: -1})
+	if r.task == nil {
+		r.space.waiters--
+		r.space.count(r.owner(), taken{waiters: -1})
+	}
 }
 
 // exit gives r's places up.

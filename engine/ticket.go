@@ -43,6 +43,11 @@ func (e *Engine) claim(r *request) {
 }
 
 func (e *Engine) leave(c *Leave) {
+	if s := e.spaces[c.Namespace]; s != nil && s.tasks.pulls[c.Ticket] != nil {
+		e.dismissPull(s.tasks.pulls[c.Ticket])
+		e.reply(Done)
+		return
+	}
 	r := e.find(c.Ticket, interlock.CodeUnknownTicket)
 	if r == nil {
 		return

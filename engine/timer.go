@@ -8,8 +8,8 @@ const never = Time(1<<63 - 1)
 // truth and sets it anew.
 type timers struct{ heap []*timer }
 
-// timer is due at a time for a request, a session, a bucket of tokens, or all of a
-// namespace. Ties go by ord, so the order never depends on the heap's history.
+// timer is due at a time for a request, a session, a bucket of tokens, a task, or
+// all of a namespace. Ties go by ord, so the order never depends on the heap's history.
 type timer struct {
 	at     Time
 	ord    uint64
@@ -17,6 +17,7 @@ type timer struct {
 	req    *request
 	sess   *session
 	pool   *pool
+	task   *task
 	agenda *agenda
 }
 

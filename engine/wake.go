@@ -146,6 +146,10 @@ func (e *Engine) settle() {
 			e.shareOut()
 		case len(e.ready) > 0 && !e.draining:
 			e.consider(e.ready.pop())
+		case len(e.hungry) > 0 && !e.draining:
+			e.feed()
+		case len(e.fresh) > 0 && !e.draining:
+			e.doze()
 		default:
 			return
 		}
@@ -170,7 +174,11 @@ func (e *Engine) consider(c candidate) {
 			e.watch(r, b)
 		} else if r.barrier() == nil {
 			p.setWatching(false)
-			e.admit(r.whole().freeWay())
+			if r.task != nil {
+				e.couldRun(r.task)
+			} else {
+				e.admit(r.whole().freeWay())
+			}
 		} else if !e.open(r) && p.watching {
 			return // the others of the class wait for the same
 		}
@@ -219,7 +227,7 @@ func (r *request) lockedOutAt(m *need) bool {
 		return false
 	}
 	for c := l.first; c != nil; c = c.next {
-		if !against.has(c.mode) {
+		if !against.has(c.mode) || c.dozes(r) {
 			continue
 		}
 		p := c.first()

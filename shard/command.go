@@ -60,6 +60,26 @@ func headOf(cmd engine.Command) (h *engine.Head, answered bool) {
 		return &c.Head, true
 	case *engine.SettleEffect:
 		return &c.Head, true
+	case *engine.SetQueue:
+		return &c.Head, true
+	case *engine.DropQueue:
+		return &c.Head, true
+	case *engine.Submit:
+		return &c.Head, true
+	case *engine.Pull:
+		return &c.Head, true
+	case *engine.Ack:
+		return &c.Head, true
+	case *engine.Nack:
+		return &c.Head, true
+	case *engine.AskHuman:
+		return &c.Head, true
+	case *engine.Answer:
+		return &c.Head, true
+	case *engine.ChangeTask:
+		return &c.Head, true
+	case *engine.FollowTask:
+		return &c.Head, true
 	case *engine.Detach:
 		return &c.Head, false
 	case *engine.Tick:

@@ -1,0 +1,302 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// How attempts at tasks come to their ends.
+
+// attempt finds the attempt at a task under a lease that is in its worker's hands, or
+// past its hard end. If it is over, the answer says what became of the task.
+func (e *Engine) attempt(id interlock.LeaseID) *task {
+	r := e.find(id, interlock.CodeUnknownLease)
+	if r == nil {
+		return nil
+	}
+	of := r.attemptAt()
+	switch {
+	case of.IsZero() && r.isOver():
+		e.replyOver(r)
+	case of.IsZero():
+		e.refuse(interlock.CodeInvalidRequest, "this lease is not that of a task: release it")
+	case r.isOver() || r.task.request != r:
+		e.refuseMoved(of)
+	default:
+		return r.task
+	}
+	return nil
+}
+
+// attemptAt names the task of which r is or was an attempt.
+func (r *request) attemptAt() (id interlock.TaskID) {
+	switch {
+	case r.task != nil:
+		return r.task.id
+	case r.ending != nil:
+		return r.ending.task
+	}
+	return id
+}
+
+// refuseMoved tells somebody whose attempt is over how the task stands.
+func (e *Engine) refuseMoved(id interlock.TaskID) {
+	t := e.spaces[e.head.Namespace].tasks.known[id]
+	if t == nil {
+		e.refuse(interlock.CodeTaskMoved, "this attempt is over, and the task is settled and forgotten: drop what you have of it")
+		return
+	}
+	where := "it is " + t.state.String() + " now"
+	if a := t.going; a != nil {
+		where = fmt.Sprintf("agent %q has it now, in attempt %d under fence %d", a.agent, a.number, a.fence)
+	}
+	eff := e.refuse(interlock.CodeTaskMoved, "this attempt is over, and the task has moved on: "+where+"; drop what you have of it")
+	eff.Tasks = []interlock.Task{e.showTask(t)}
+	if t.going != nil {
+		eff.Conflict = e.situation(t.queue.space, t.request.firstKey())
+	}
+}
+
+// ack takes in that a task is done: all that comes of it, or nothing.
+func (e *Engine) ack(c *Ack) {
+	if e.draining {
+		e.refuse(e.closedFor())
+		return
+	}
+	if no := checkAck(c); no != nil {
+		e.refuseFor(no)
+		return
+	}
+	t := e.attempt(c.Lease)
+	if t == nil {
+		return
+	}
+	r := t.request
+	if r.isPutAside() {
+		e.refuseParked(r)
+		return
+	}
+	commit := &Commit{Head: c.Head, Agent: r.agentName(), Flow: r.flowName(), Reads: c.Reads, AsOf: c.AsOf, Writes: c.Writes, Note: c.Note}
+	if no := checkCommit(commit); no != nil {
+		e.refuseFor(no)
+		return
+	}
+	by := submitter{agent: r.agentName(), flow: r.flowName(), principal: c.Actor, sess: r.session()}
+	specs, no := e.prepare(c.Tasks, by)
+	if no != nil {
+		e.refuseFor(no)
+		return
+	}
+	leases := []*request{r}
+	list, ok := e.decideCommit(commit, r.session(), leases)
+	if !ok {
+		return
+	}
+	version := e.versionOf(commit)
+	ev := e.standing(t, interlock.TaskDone)
+	ev.Blob, ev.Version = c.Result, version
+	e.tag(ev, Done)
+	e.emit(ev)
+	e.emitWrites(commit, by.sess, leases, list, version)
+	end := e.ending(r, ByRelease)
+	end.Note, end.Actor = c.Note, c.Actor
+	e.emit(end)
+	for i, spec := range specs {
+		e.place(c.Tasks[i].ID, spec, by.sess)
+	}
+	e.replyWritten(commit, version)
+	e.out.Effects[e.replied].Tasks = []interlock.Task{e.showTask(t)}
+	e.tellCommitted(commit, by.sess, leases)
+	e.placed(t)
+}
+
+// nack takes in that an attempt has failed.
+func (e *Engine) nack(c *Nack) {
+	if code, problem := checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes}); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	if c.Delay < -1 || c.Delay > interlock.MaxDelay {
+		e.refuse(interlock.CodeInvalidTTL, fmt.Sprintf("delay %v is not between 0 and %v", c.Delay, time.Duration(interlock.MaxDelay)))
+		return
+	}
+	t := e.attempt(c.Lease)
+	if t == nil {
+		return
+	}
+	r := t.request
+	if r.isPutAside() {
+		e.refuseParked(r)
+		return
+	}
+	ev := e.failure(t, r, ByNack, c.Reason)
+	switch pause := c.Delay; {
+	case ev.Op == uint8(interlock.TaskDead):
+	case c.Dead:
+		ev.Op, ev.Outcome = uint8(interlock.TaskDead), cmp.Or(c.Reason, "its worker gave it up")
+	case pause == 0:
+		ev.Waited = t.pause(c.Jitter)
+	case pause == -1:
+		ev.Op = uint8(interlock.TaskWaiting)
+	default:
+		ev.Waited = pause
+	}
+	e.tag(ev, Done)
+	e.emit(ev)
+	e.emit(e.ending(r, ByNack))
+	e.placed(t)
+	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+}
+
+// attemptLost has a task go on whose attempt r has ended without its worker's saying
+// how.
+func (e *Engine) attemptLost(t *task, r *request) {
+	ev := e.failure(t, r, r.reason, "")
+	if ev.Op == uint8(interlock.TaskScheduled) {
+		ev.Waited = t.pause(uint64(mix(t.num))<<32 | uint64(mix(t.num+uint64(t.attempt)<<32)))
+	}
+	e.emit(ev)
+	e.placed(t)
+}
+
+// failure fills the scratch event for an attempt that has failed. The task is
+// scheduled again, unless it was the last one.
+func (e *Engine) failure(t *task, r *request, why Reason, words string) *Event {
+	e.ev = Event{
+		Kind: EvAttempt, Namespace: t.queue.space.name, ID: t.id, Num: t.num, Generation: uint64(t.attempt), Op: uint8(interlock.TaskScheduled),
+		Agent: t.going.agent, Purpose: t.going.session, Fence: r.fence, Held: e.now.Sub(r.granted), Reason: why, Outcome: words,
+	}
+	switch {
+	case t.attempt >= t.maxAttempts():
+		e.ev.Op = uint8(interlock.TaskDead)
+		e.ev.Outcome = cmp.Or(words, fmt.Sprintf("the last of %d attempts came to its end: %s", t.attempt, why))
+	case t.spec.deadline != 0 && t.spec.deadline <= e.now:
+		e.ev.Op = uint8(interlock.TaskDead)
+		e.ev.Outcome = cmp.Or(words, pastDeadline)
+	}
+	return &e.ev
+}
+
+const pastDeadline = "its deadline has passed"
+
+func (t *task) maxAttempts() int {
+	return cmp.Or(t.spec.attempts, t.queue.MaxAttempts, interlock.DefaultAttempts)
+}
+
+// pause makes the time until the next attempt of random bits: it is uniform up to a
+// bound that doubles with each attempt (full jitter).
+func (t *task) pause(random uint64) time.Duration {
+	bound := cmp.Or(t.spec.backoff, t.queue.Backoff, interlock.DefaultBackoff)
+	most := cmp.Or(t.spec.maxBackoff, t.queue.MaxBackoff, interlock.DefaultMaxBackoff)
+	for range max(0, t.attempt-1) {
+		if bound >= most {
+			break
+		}
+		bound *= 2
+	}
+	high, _ := bits.Mul64(random, uint64(min(bound, most)))
+	return 1 + time.Duration(high)
+}
+
+// standing fills the scratch event for a task that stands elsewhere.
+func (e *Engine) standing(t *task, state interlock.TaskState) *Event {
+	e.ev = Event{Kind: EvTaskStands, Namespace: t.queue.space.name, ID: t.id, Num: t.num, Op: uint8(state), Generation: uint64(t.attempt), Outcome: t.reason}
+	if state == interlock.TaskDone {
+		e.ev.Outcome = ""
+	}
+	if a := t.going; a != nil {
+		e.ev.Agent, e.ev.Purpose, e.ev.Fence = a.agent, a.session, a.fence
+	}
+	return &e.ev
+}
+
+// fallBack takes a task out of the lines that must not wait in them any more. A
+// deadlock's victim comes back later; who can never have its permits is dead.
+func (e *Engine) fallBack(t *task, why Reason) {
+	ev := e.standing(t, interlock.TaskScheduled)
+	ev.Reason, ev.Waited = why, t.pause(uint64(mix(t.num))<<32)
+	if why == ByPattern {
+		ev.Op, ev.Waited, ev.Outcome = uint8(interlock.TaskDead), 0, "since a pattern changed, a key will never have as many permits as it claims"
+	}
+	e.emit(ev)
+	e.placed(t)
+}
+
+// placed does what there is to do for a task that stands elsewhere.
+func (e *Engine) placed(t *task) {
+	switch r := t.request; {
+	case isSettled(t.state):
+		e.timers.clear(t.timer)
+		t.timer = nil
+		e.tellFollowers(t)
+		return
+	case t.state != interlock.TaskWaiting:
+	case len(r.needs) == 0:
+		e.couldRun(t)
+	default:
+		e.watchAnywhere(r)
+		e.suspect(nil, r)
+	}
+	e.armTask(t)
+}
+
+// armTask sets the timer of a task that does not run for what comes next.
+func (e *Engine) armTask(t *task) {
+	at := never
+	if t.spec.deadline != 0 {
+		at = t.spec.deadline
+	}
+	if t.state == interlock.TaskScheduled {
+		at = min(at, t.spec.due)
+	}
+	if at == never {
+		e.timers.clear(t.timer)
+		return
+	}
+	if t.timer == nil {
+		t.timer = &timer{pos: -1, ord: t.num << 1, task: t} // its request has none while it does not run
+	}
+	e.timers.set(t.timer, at)
+}
+
+// fireTask does what is due for a task.
+func (e *Engine) fireTask(t *task) {
+	switch {
+	case t.state == interlock.TaskRunning || isSettled(t.state):
+		return
+	case t.spec.deadline != 0 && t.spec.deadline <= e.now:
+		ev := e.standing(t, interlock.TaskDead)
+		ev.Outcome = pastDeadline
+		e.emit(ev)
+	case t.state == interlock.TaskScheduled && t.spec.due <= e.now:
+		e.emit(e.standing(t, interlock.TaskWaiting))
+	}
+	e.placed(t)
+}
+
+// recoverTasks makes anew what is volatile of the tasks of a namespace: all that wait
+// are in line again.
+func (e *Engine) recoverTasks(s *space) {
+	s.tasks.pulls = nil
+	for _, q := range s.sortedQueues() {
+		q.idle, q.turns, q.pass, q.hungry = chain[*pull]{}, nil, 0, false
+		for _, g := range q.sortedGroups() {
+			g.able, g.pass, g.slot = nil, 0, 0
+		}
+	}
+	for _, t := range s.sortedTasks() {
+		t.slot, t.stance, t.timer, t.followers = 0, watched, nil, nil
+		if t.state != interlock.TaskRunning && !isSettled(t.state) {
+			e.placed(t)
+		}
+	}
+}
+
+func (s *space) sortedTasks() []*task {
+	return slices.SortedFunc(slices.Values(s.tasks.all), func(a, b *task) int { return cmp.Compare(a.num, b.num) })
+}

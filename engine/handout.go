@@ -1,0 +1,220 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Which task goes to which worker, and when.
+//
+// A task that nothing blocks waits in its group (group.able) until the step has
+// looked at everybody whom its change may have helped; then the queues that have
+// workers hand out in fair order, and what is left is dormant from then on. So a
+// batch of keys that become free at once is shared out fairly, and nobody passes a
+// task for which there is a worker.
+
+// pull is a worker that asks for tasks.
+type pull struct {
+	id     [16]byte
+	queue  *queue
+	sess   *session // nil for one without
+	agent  string   // of one without a session
+	actor  string
+	leases [][16]byte // ids to be
+	ttl    time.Duration
+	caller Caller
+	wire   uint64 // over which its caller listens: Head.Link
+
+	link link[*pull] // in queue.idle
+}
+
+// couldRun notes that nothing blocks a task any more.
+func (e *Engine) couldRun(t *task) {
+	if t.stance == watched {
+		t.stance = able
+		e.fresh = append(e.fresh, t)
+		t.group.able.enter(t)
+		t.queue.turn(t.group)
+		e.stir(t.queue)
+	}
+}
+
+// doze has the oldest task that could run, and has not found a worker, be in nobody's
+// way any more.
+func (e *Engine) doze() {
+	t := e.fresh[0]
+	e.fresh = slices.Delete(e.fresh, 0, 1)
+	if t.stance == able {
+		t.stance = dormant
+		e.changed(t.request)
+	}
+}
+
+// feed hands tasks of one queue to the worker that has waited longest.
+func (e *Engine) feed() {
+	q := e.hungry[0]
+	e.hungry = slices.Delete(e.hungry, 0, 1)
+	q.hungry = false
+	if q.idle.n == 0 {
+		return
+	}
+	p := q.idle.first.of
+	if handed := e.serve(p); len(handed) > 0 {
+		e.dismissPull(p)
+		eff := e.effect(p.caller, Granted)
+		eff.Ticket.ID, eff.Handed = p.id, handed
+	}
+	e.stir(q)
+}
+
+// serve gives a worker what there is for it, as much as it takes and the step may.
+func (e *Engine) serve(p *pull) (list []Handed) {
+	q := p.queue
+	for len(list) < len(p.leases) && q.mayRun() && !e.full() {
+		t := q.next()
+		if t == nil {
+			break
+		}
+		e.visits++
+		r := t.request
+		if i := r.blocker(); i >= 0 { // it was dormant, and somebody passed it
+			t.stance = watched
+			if r.hopeless(&r.needs[i]) {
+				e.fallBack(t, ByPattern)
+			} else {
+				e.watch(r, i)
+			}
+			continue
+		}
+		g := t.group
+		e.hand(t, p, p.leases[len(list)])
+		q.served(g)
+		list = append(list, e.handedOver(t))
+	}
+	return list
+}
+
+// hand makes the request of a task a lease of a worker.
+func (e *Engine) hand(t *task, p *pull, id [16]byte) {
+	q, r := t.queue, t.request
+	c := Acquire{Claims: r.claims, TTL: cmp.Or(p.ttl, q.TTL), Grace: q.Grace, MaxHold: q.MaxHold, Stall: q.Stall}
+	q.space.bound(&c, p.sess == nil)
+	if t.spec.deadline != 0 { // by then it is to be done
+		c.MaxHold = tighter(c.MaxHold, max(1, t.spec.deadline.Sub(e.now)))
+	}
+	ev := e.event(EvHanded, r)
+	ev.ID, ev.BaseID, ev.Fence, ev.Generation = id, t.id, e.fence+1, uint64(t.attempt+1)
+	ev.TTL, ev.Grace = c.terms(p.sess)
+	ev.MaxHold, ev.Stall, ev.LockDelay, ev.Waited = c.MaxHold, c.Stall, c.LockDelay, e.now.Sub(t.stood)
+	ev.Agent, ev.Actor = p.agent, p.actor
+	if p.sess != nil {
+		ev.Session, ev.Agent, ev.Flow = p.sess.num, p.sess.agent, t.id.String()
+	}
+	e.emit(ev)
+	e.timers.clear(t.timer)
+	e.arm(r)
+	for i := range r.needs {
+		if x := r.needs[i].node.pool; x != nil && x.policy != nil && x.policy.Rate > 0 {
+			e.firePool(x)
+		}
+	}
+	r.noteGrant(true)
+	e.heldMore(r)
+}
+
+// handedOver is what the worker is told of a task that it has.
+func (e *Engine) handedOver(t *task) Handed {
+	s := t.queue.space
+	h := Handed{Task: e.showTask(t), Lease: e.handed(t.request), AsOf: s.docs.version}
+	room := interlock.MaxReadBytes
+	for _, c := range t.spec.claims {
+		d := s.docs.known[c.Key]
+		if d.isAbsent() {
+			continue
+		}
+		body := len(d.now.body) <= room
+		if body {
+			room -= len(d.now.body)
+		}
+		h.Documents = append(h.Documents, e.showDocument(c.Key, d.now, body))
+	}
+	return h
+}
+
+// pull asks for tasks of a queue.
+func (e *Engine) pull(c *Pull) {
+	if code, problem := checkPull(c); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	sess, ok := e.caller()
+	if !ok {
+		return
+	}
+	if code, problem := e.closedFor(); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	q := e.spaces[c.Namespace].registered(c.Queue)
+	if q == nil {
+		e.refuseQueue(c.Queue)
+		return
+	}
+	if no := q.space.tooManyAttempts(c.Actor); no != nil {
+		e.refuseFor(no)
+		return
+	}
+	p := &pull{
+		id: c.ID, queue: q, sess: sess, agent: c.Agent, actor: c.Actor, leases: c.Leases[:c.Max], ttl: c.TTL, caller: c.From, wire: c.Link,
+	}
+	p.link.of = p
+	if handed := e.serve(p); len(handed) > 0 {
+		eff := e.reply(Granted)
+		eff.Ticket.ID, eff.Handed = p.id, handed
+		return
+	}
+	if c.Attach {
+		e.enlist(p)
+	}
+	e.reply(Queued).Ticket = interlock.Ticket{ID: p.id}
+}
+
+// enlist makes a worker one of the idle ones of its queue.
+func (e *Engine) enlist(p *pull) {
+	s := &p.queue.space.tasks
+	if old := s.pulls[p.id]; old != nil {
+		e.dismissPull(old)
+	}
+	if s.pulls == nil {
+		s.pulls = map[[16]byte]*pull{}
+	}
+	s.pulls[p.id] = p
+	p.queue.idle.push(&p.link)
+	if p.sess != nil {
+		p.sess.pulls = append(p.sess.pulls, p)
+	}
+	e.stir(p.queue)
+}
+
+// dismissPull has a worker be idle no more.
+func (e *Engine) dismissPull(p *pull) {
+	delete(p.queue.space.tasks.pulls, p.id)
+	p.queue.idle.remove(&p.link)
+	if p.sess != nil {
+		p.sess.pulls = slices.DeleteFunc(p.sess.pulls, func(o *pull) bool { return o == p })
+	}
+}
+
+// endPulls ends those of a session that is over.
+func (e *Engine) endPulls(sess *session) {
+	for len(sess.pulls) > 0 {
+		p := sess.pulls[0]
+		e.dismissPull(p)
+		eff := e.effect(p.caller, Refused)
+		eff.Ticket.ID = p.id
+		eff.Code, eff.Message = interlock.CodeSessionEnded, "the session of this worker is over: open a new one, and ask again"
+	}
+}

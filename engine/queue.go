@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Queues of tasks: what an operator says of one, how many tasks it has in which
+// state, and in which order those that could run are handed out.
+//
+// Groups take turns, each as often as its weight says: a group's pass goes up by its
+// stride with each task that it is given a worker for, and the one with the lowest
+// pass is next. A group that had nothing to run starts at the present pass, so
+// nothing can be saved up. Within a group the order is that of the lines.
+
+// queue is one queue. It outlives its registration as long as tasks of it are
+// remembered.
+type queue struct {
+	interlock.TaskQueue
+	space      *space
+	registered bool
+	shares     map[string]*interlock.Share // of the groups that it lists
+	groups     map[string]*group           // of those with tasks that are not settled
+	counts     [interlock.TaskCancelled + 1]int
+	lined      chain[*task] // those that wait, as they came
+
+	// Volatile.
+	idle   chain[*pull] // workers that ask for tasks, as they came
+	turns  heap[*group] // groups of which a task could run and may
+	pass   uint64       // of the group that was served last
+	hungry bool         // stands in agenda.hungry
+}
+
+// group is those tasks of a queue that are not settled, of one group.
+type group struct {
+	queue   *queue
+	name    string
+	tasks   int
+	running int
+
+	// Volatile.
+	able heap[*task] // those that could run
+	pass uint64
+	slot int32 // in queue.turns
+}
+
+func (g *group) slotOf() *int32 { return &g.slot }
+
+func (g *group) precedes(o *group) bool {
+	if g.pass != o.pass {
+		return g.pass < o.pass
+	}
+	return g.name < o.name
+}
+
+// fullTurn is the stride of a group of weight 1.
+const fullTurn = 1 << 20
+
+// maxWeight bounds a group's weight, so that every stride is above 0.
+const maxWeight = fullTurn
+
+func (g *group) stride() uint64 {
+	if s := g.queue.shares[g.name]; s != nil {
+		return fullTurn / uint64(max(1, s.Weight))
+	}
+	return fullTurn
+}
+
+// mayRun reports whether one more task of the group may run.
+func (g *group) mayRun() bool {
+	s := g.queue.shares[g.name]
+	return s == nil || s.Max == 0 || g.running < s.Max
+}
+
+// queue finds or makes the queue with a name.
+func (s *space) queue(name string) *queue {
+	q := s.tasks.queues[name]
+	if q == nil {
+		if s.tasks.queues == nil {
+			s.tasks.queues = map[string]*queue{}
+		}
+		q = &queue{TaskQueue: interlock.TaskQueue{Name: name}, space: s, groups: map[string]*group{}}
+		s.tasks.queues[name] = q
+	}
+	return q
+}
+
+// registered gives a queue that tasks may be submitted to, or nil.
+func (s *space) registered(name string) *queue {
+	if s == nil {
+		return nil
+	}
+	if q := s.tasks.queues[name]; q != nil && q.registered {
+		return q
+	}
+	return nil
+}
+
+// drop forgets the queue if it is of no use any more.
+func (q *queue) drop() {
+	total := 0
+	for _, n := range q.counts {
+		total += n
+	}
+	if total == 0 && !q.registered {
+		delete(q.space.tasks.queues, q.Name)
+	}
+}
+
+// open counts the tasks that are not settled.
+func (q *queue) open() int {
+	return q.counts[interlock.TaskScheduled] + q.counts[interlock.TaskWaiting] + q.counts[interlock.TaskRunning] + q.counts[interlock.TaskAsking]
+}
+
+// join makes t one of its group's.
+func (q *queue) join(t *task, name string) {
+	g := q.groups[name]
+	if g == nil {
+		g = &group{queue: q, name: name}
+		q.groups[name] = g
+	}
+	g.tasks++
+	t.group = g
+}
+
+// part ends that.
+func (t *task) part() {
+	g := t.group
+	if g.tasks--; g.tasks == 0 {
+		g.queue.turns.leave(g)
+		delete(g.queue.groups, g.name)
+	}
+	t.group = nil
+}
+
+// mayRun reports whether one more task of the queue may run.
+func (q *queue) mayRun() bool {
+	return q.registered && !q.Paused && (q.MaxRunning == 0 || q.counts[interlock.TaskRunning] < q.MaxRunning)
+}
+
+// turn has a group take turns, or take none, as it has tasks that could run and may.
+func (q *queue) turn(g *group) {
+	if len(g.able) == 0 || !g.mayRun() {
+		q.turns.leave(g)
+		return
+	}
+	if g.slot == 0 {
+		g.pass = max(g.pass, q.pass)
+		q.turns.enter(g)
+	}
+}
+
+// next takes out the task that is to run next, nil if there is none.
+func (q *queue) next() *task {
+	if len(q.turns) == 0 {
+		return nil
+	}
+	g := q.turns[0]
+	t := g.able[0]
+	g.able.leave(t)
+	q.turn(g)
+	return t
+}
+
+// served counts a turn of a group.
+func (q *queue) served(g *group) {
+	q.pass = g.pass
+	g.pass += g.stride()
+	q.turns.fix(g)
+	q.turn(g)
+}
+
+// stir has a queue looked at if it may have a task for a worker.
+func (e *Engine) stir(q *queue) {
+	if e.live && !q.hungry && q.idle.n > 0 && len(q.turns) > 0 && q.mayRun() {
+		q.hungry = true
+		e.hungry = append(e.hungry, q)
+	}
+}
+
+// evolveQueue folds that a queue was registered, or its registration dropped.
+func (e *Engine) evolveQueue(ev *Event) error {
+	s := e.space(ev.Namespace)
+	if ev.Kind == EvQueueDropped {
+		q := s.registered(ev.Purpose)
+		if q == nil {
+			return errUnknown
+		}
+		q.registered, q.TaskQueue, q.shares = false, interlock.TaskQueue{Name: q.Name}, nil
+		q.drop()
+		return nil
+	}
+	def, err := decodeQueue(ev.Blob)
+	if err != nil {
+		return err
+	}
+	q := s.queue(def.Name)
+	q.registered, q.TaskQueue, q.shares = true, def, map[string]*interlock.Share{}
+	for i := range q.Groups {
+		q.shares[q.Groups[i].Group] = &q.Groups[i]
+	}
+	if e.live {
+		for _, g := range q.sortedGroups() {
+			q.turn(g)
+		}
+		e.stir(q)
+	}
+	return nil
+}
+
+func (q *queue) sortedGroups() []*group {
+	return slices.SortedFunc(maps.Values(q.groups), func(a, b *group) int { return strings.Compare(a.name, b.name) })
+}

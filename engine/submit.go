@@ -1,0 +1,219 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Tasks as they are submitted, by a command or by the acknowledgement of another.
+
+// submitter is who submits tasks.
+type submitter struct {
+	agent, flow, principal string
+	sess                   *session // nil for one without
+}
+
+func (e *Engine) submit(c *Submit) {
+	if code, problem := checkTexts(
+		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes},
+	); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	if problem := checkNamespace(c.Namespace); problem != "" {
+		e.refuse(interlock.CodeInvalidNamespace, problem)
+		return
+	}
+	sess, ok := e.caller()
+	if !ok {
+		return
+	}
+	by := submitter{agent: c.Agent, flow: c.Flow, principal: c.Actor, sess: sess}
+	if sess != nil {
+		by.agent, by.flow = sess.agent, flowOr(c.Flow)
+	}
+	specs, no := e.prepare([]TaskSpec{c.Task}, by)
+	if no != nil {
+		e.refuseFor(no)
+		return
+	}
+	t := e.place(c.Task.ID, specs[0], sess)
+	e.replyTask(t, c.Attach)
+	s := t.queue.space
+	eff := &e.out.Effects[e.replied]
+	eff.Warnings = append(eff.Warnings, s.warnings(t.spec.claims)...)
+	eff.Warnings = append(eff.Warnings, s.strangers(t.spec.claims, t.spec.group)...)
+}
+
+// replyTask answers a command about a task. With attach, its caller is told when the
+// task is settled, unless it is.
+func (e *Engine) replyTask(t *task, attach bool) {
+	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+	if attach && !isSettled(t.state) {
+		e.followBy(t)
+	}
+}
+
+// prepare checks tasks that are to be submitted together, and gives what is to be kept
+// of them. None is submitted if one is refused.
+func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *refusal) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	if code, problem := e.closedFor(); code != "" {
+		return nil, &refusal{code: code, message: problem}
+	}
+	s := e.spaces[e.head.Namespace]
+	bytes, news := 0, map[*queue]int{}
+	for i := range list {
+		x := &list[i]
+		if no := checkTask(x); no != nil {
+			return nil, no
+		}
+		q := s.registered(x.Queue)
+		if q == nil {
+			return nil, noSuchQueue(x.Queue)
+		}
+		if q.Drain {
+			return nil, &refusal{code: interlock.CodeQueueDraining, message: fmt.Sprintf("queue %q takes nothing new: its operator drains it", q.Name)}
+		}
+		if no := e.checkClaims(x.Claims, x.Group); no != nil {
+			return nil, no
+		}
+		news[q]++
+		bytes += len(x.Payload)
+		if limit := within(interlock.MaxTasks, q.MaxTasks); q.open()+news[q] > limit {
+			return nil, &refusal{code: interlock.CodeTooManyTasks, message: fmt.Sprintf(
+				"queue %q has %d tasks that are not settled, and may have %d: come back later", q.Name, q.open(), limit,
+			)}
+		}
+		if kept := s.tasks.bytes - s.tasks.settled + bytes; kept > interlock.MaxTaskBytes {
+			return nil, &refusal{code: interlock.CodeTooManyTasks, message: fmt.Sprintf(
+				"the tasks of namespace %q take more than %d bytes: come back later, or discard dead ones", s.name, interlock.MaxTaskBytes,
+			)}
+		}
+		if s.tasks.known[x.ID] != nil {
+			return nil, invalid("", "there is a task with this id already")
+		}
+		specs = append(specs, e.specOf(x, by))
+	}
+	return specs, nil
+}
+
+// specOf gives what is kept of a task that was checked.
+func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
+	spec := &taskSpec{
+		queue: x.Queue, kind: x.Kind, claims: x.Claims, payload: x.Payload, purpose: x.Purpose, group: x.Group, priority: int32(x.Priority),
+		submitted: e.now, attempts: x.MaxAttempts, backoff: x.Backoff, maxBackoff: x.MaxBackoff,
+		agent: by.agent, flow: by.flow, principal: by.principal,
+	}
+	if x.Delay > 0 {
+		spec.due = e.now.Add(x.Delay)
+	}
+	if x.Deadline > 0 {
+		spec.deadline = e.now.Add(x.Deadline)
+	}
+	if by.sess != nil {
+		spec.session = by.sess.name
+	}
+	return spec
+}
+
+// place makes a task of what was prepared.
+func (e *Engine) place(id [16]byte, spec *taskSpec, sess *session) *task {
+	e.ev = Event{Kind: EvTask, Namespace: e.head.Namespace, ID: id, Num: e.num + 1, Op: uint8(interlock.TaskWaiting)}
+	spec.describe(&e.ev)
+	if spec.due != 0 {
+		e.ev.Op = uint8(interlock.TaskScheduled)
+	}
+	if sess != nil {
+		e.ev.Session = sess.num
+	}
+	if !e.tagged {
+		e.tag(&e.ev, Done)
+	}
+	e.emit(&e.ev)
+	t := e.spaces[e.head.Namespace].tasks.known[id]
+	e.placed(t)
+	return t
+}
+
+func noSuchQueue(name string) *refusal {
+	return &refusal{code: interlock.CodeNoSuchQueue, message: fmt.Sprintf("there is no queue %q: an operator registers queues", clip(name, 64))}
+}
+
+// follower is who listens for the end of a task.
+type follower struct {
+	caller Caller
+	wire   uint64 // Head.Link
+	sess   *session
+}
+
+// followBy has the command's caller told when a task is settled.
+func (e *Engine) followBy(t *task) {
+	f := follower{caller: e.head.From, wire: e.head.Link, sess: e.scope()}
+	t.followers = append(t.followers, f)
+	if f.sess != nil {
+		f.sess.follows = append(f.sess.follows, t)
+	}
+}
+
+// tellFollowers tells who listens that a task is settled.
+func (e *Engine) tellFollowers(t *task) {
+	for _, f := range t.followers {
+		f.unfollow(t)
+		eff := e.effect(f.caller, Done)
+		eff.Tasks = []interlock.Task{e.showTask(t)}
+		if t.state != interlock.TaskDone {
+			eff.Outcome, eff.Code, eff.Message = Refused, interlock.CodeTaskSettled, fmt.Sprintf("the task is %s: %s", t.state, t.reason)
+		}
+	}
+	t.followers = nil
+}
+
+// unfollow strikes a task out of what the follower's session follows, once.
+func (f *follower) unfollow(t *task) {
+	if f.sess == nil {
+		return
+	}
+	if i := slices.Index(f.sess.follows, t); i >= 0 {
+		f.sess.follows = slices.Delete(f.sess.follows, i, i+1)
+	}
+}
+
+// detachTasks ends what somebody listens for who has left: workers' pulls, and the
+// ends of tasks.
+func (e *Engine) detachTasks(s *space, c *Detach) {
+	leave := func(t *task) {
+		t.followers = slices.DeleteFunc(t.followers, func(f follower) bool {
+			gone := f.wire == c.Link
+			if gone {
+				f.unfollow(t)
+			}
+			return gone
+		})
+	}
+	if !c.Ticket.IsZero() {
+		if p := s.tasks.pulls[c.Ticket]; p != nil && p.wire == c.Link {
+			e.dismissPull(p)
+		}
+		if t := s.tasks.known[interlock.TaskID(c.Ticket)]; t != nil {
+			leave(t)
+		}
+		return
+	}
+	sess := s.sessions[c.Session]
+	if sess == nil {
+		return
+	}
+	for _, p := range slices.Clone(sess.pulls) {
+		if p.wire == c.Link {
+			e.dismissPull(p)
+		}
+	}
+	for _, t := range slices.Clone(sess.follows) {
+		leave(t)
+	}
+}

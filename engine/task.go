@@ -1,0 +1,373 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Tasks: requests that wait instead of their agents.
+//
+// A task that waits stands in the lines of its claims like everybody else, and holds
+// nothing. When nothing blocks it any more it could run; if its queue has no worker
+// for it then, it is dormant: it keeps its places, but is in nobody's way except that
+// of tasks of its own queue (class.dozes), and is looked at again when a worker
+// comes. With a worker its request becomes a lease like any other, an attempt at the
+// task. However that lease ends, unless by an acknowledgement, the attempt has
+// failed: the task is scheduled again, with its first place in line, or dead.
+//
+// A task has the number of its request, whichever attempt it is, so the order of the
+// lines among tasks is that in which they were submitted.
+
+// task is one task.
+type task struct {
+	id    interlock.TaskID
+	num   uint64
+	queue *queue
+	group *group // nil of a settled one
+	spec  *taskSpec
+	state interlock.TaskState
+
+	request *request // while it waits or runs
+	attempt int      // how many there were; of a running one, which it is
+	reason  string   // why it is dead or cancelled, or fails
+	arrived Time     // when it first stood in line; 0: never
+	stood   Time     // since when it does
+	settled Time
+	past    []attempt // the last of those that ended, oldest first
+	going   *attempt  // of a running one
+
+	seat int32       // in tasks.all
+	link link[*task] // in queue.lined, or in a chain of settled ones
+
+	// Volatile.
+	slot      int32 // in group.able
+	stance    stance
+	timer     *timer // when it is due, or dead
+	followers []follower
+}
+
+func (t *task) seatOf() *int32 { return &t.seat }
+func (t *task) slotOf() *int32 { return &t.slot }
+
+func (t *task) precedes(o *task) bool { return before(t.request, o.request) }
+
+// stance is how a task that waits stands in line.
+type stance uint8
+
+const (
+	watched stance = iota // blocked, or about to be looked at
+	able                  // it could run, and has not found a worker yet
+	dormant               // it could run, and has no worker
+)
+
+// attempt is one go at a task.
+type attempt struct {
+	number  int
+	agent   string
+	session string // public name
+	fence   interlock.Fence
+	why     Reason
+	words   string
+	held    time.Duration
+	ended   Time
+}
+
+// tasks are those of a namespace.
+type tasks struct {
+	queues  map[string]*queue
+	known   map[interlock.TaskID]*task
+	all     roster[*task]
+	done    chain[*task] // in the order in which they were settled
+	failed  chain[*task] // dead and cancelled ones, likewise
+	bytes   int          // of all that is remembered of them
+	settled int          // of that, of those that are done
+
+	pulls map[[16]byte]*pull // volatile: of idle workers
+}
+
+func isSettled(state interlock.TaskState) bool { return state >= interlock.TaskDone }
+
+// chainOf gives the chain in which tasks in a state stand, nil for none.
+func (t *task) chainOf(state interlock.TaskState) *chain[*task] {
+	switch s := &t.queue.space.tasks; state {
+	case interlock.TaskWaiting:
+		return &t.queue.lined
+	case interlock.TaskDone:
+		return &s.done
+	case interlock.TaskDead, interlock.TaskCancelled:
+		return &s.failed
+	}
+	return nil
+}
+
+// turnTo puts the task in another state.
+func (t *task) turnTo(state interlock.TaskState) {
+	s := &t.queue.space.tasks
+	if c := t.chainOf(t.state); c != nil {
+		c.remove(&t.link)
+	}
+	t.queue.counts[t.state]--
+	if t.state == interlock.TaskDone {
+		s.settled -= t.spec.size()
+	}
+	t.state = state
+	t.queue.counts[state]++
+	if state == interlock.TaskDone {
+		s.settled += t.spec.size()
+	}
+	if c := t.chainOf(state); c != nil {
+		c.push(&t.link)
+	}
+}
+
+// evolveTask folds that a task was submitted. In a snapshot it begins as it stands.
+func (e *Engine) evolveTask(ev *Event) error {
+	s := e.space(ev.Namespace)
+	spec, err := decodeTask(ev)
+	if err != nil {
+		return err
+	}
+	state := interlock.TaskState(ev.Op)
+	if s.tasks.known[ev.ID] != nil || state == 0 || state > interlock.TaskCancelled {
+		return fmt.Errorf("engine: task %d is made twice, or stands nowhere", ev.Num)
+	}
+	if s.tasks.known == nil {
+		s.tasks.known = map[interlock.TaskID]*task{}
+	}
+	t := &task{id: ev.ID, num: ev.Num, queue: s.queue(spec.queue), spec: spec, state: state, attempt: int(ev.Generation), reason: ev.Outcome}
+	t.link.of = t
+	if ev.Queued {
+		t.arrived = ev.At.Add(ev.Arrived)
+	}
+	e.num = max(e.num, t.num)
+	s.tasks.known[t.id] = t
+	s.tasks.all.enter(t)
+	s.tasks.bytes += spec.size()
+	t.queue.counts[0]++ // of those that stand nowhere yet
+	t.state = 0
+	if !isSettled(state) {
+		t.queue.join(t, spec.group)
+	}
+	t.turnTo(state)
+	switch state {
+	case interlock.TaskDone, interlock.TaskDead, interlock.TaskCancelled:
+		t.settled = ev.At.Add(ev.Waited)
+	case interlock.TaskWaiting:
+		e.lineUp(t, ev.At.Add(ev.Waited), ev.Changed)
+	case interlock.TaskRunning:
+		r := s.requests[ev.BaseID]
+		if r == nil || r.task != nil {
+			return errUnknown
+		}
+		t.runAs(r)
+	}
+	return nil
+}
+
+// lineUp puts a task in line.
+func (e *Engine) lineUp(t *task, at Time, changed bool) {
+	if t.arrived == 0 {
+		t.arrived = at
+	}
+	t.stood, t.stance = at, watched
+	r := e.newRequest()
+	r.num, r.space, r.task, t.request = t.num, t.queue.space, t, r
+	r.agent, r.purpose, r.claims, r.priority, r.changed = t.spec.agent, t.spec.purpose, t.spec.claims, t.spec.priority, changed
+	r.granted, r.renewed, r.phase = at, at, waiting
+	if t.spec.group != "" && countsAny(r.claims) {
+		r.setTerms(terms{group: t.spec.group})
+	}
+	e.resolve(r)
+	r.wait = &wait{arrived: t.arrived, asked: at, writes: e.writes}
+	r.setScore()
+	r.enline()
+}
+
+func countsAny(claims []interlock.Claim) bool {
+	for _, c := range claims {
+		if c.Mode.Counts() {
+			return true
+		}
+	}
+	return false
+}
+
+// runAs makes r the attempt at t that is under way.
+func (t *task) runAs(r *request) {
+	t.request, r.task, t.stance = r, t, watched
+	t.group.running++
+	t.going = &attempt{number: t.attempt, agent: r.agentName(), fence: r.fence}
+	if s := r.session(); s != nil {
+		t.going.session = s.name
+	}
+}
+
+// quit takes t out of the lines, or ends that it runs, before its state changes.
+func (e *Engine) quit(t *task) {
+	switch t.state {
+	case interlock.TaskWaiting:
+		r, g := t.request, t.group
+		g.able.leave(t)
+		g.queue.turn(g)
+		r.unline()
+		e.changed(r)
+		r.task, t.request, t.stance = nil, nil, watched
+		e.discard(r)
+	case interlock.TaskRunning:
+		t.group.running--
+		t.request, t.going = nil, nil
+		if e.live {
+			t.queue.turn(t.group)
+		}
+	}
+}
+
+// queueName is the queue of a task that waits.
+func (r *request) queueName() string {
+	if r.task == nil {
+		return ""
+	}
+	return r.task.queue.Name
+}
+
+// evolveHanded folds that a worker has a task: its request is a lease now.
+func (e *Engine) evolveHanded(ev *Event) error {
+	s := e.space(ev.Namespace)
+	t := s.tasks.known[ev.BaseID]
+	if t == nil || t.state != interlock.TaskWaiting || s.requests[ev.ID] != nil {
+		return errUnknown
+	}
+	r := t.request
+	t.group.able.leave(t)
+	t.queue.turn(t.group)
+	r.changed = r.sawWrites()
+	r.unline()
+	r.wait, r.agent = nil, ev.Agent
+	if ev.Session != 0 {
+		sess := e.byNum[ev.Session]
+		if sess == nil || sess.space != s {
+			return errUnknown
+		}
+		r.agent = ""
+		r.join(sess.flow(ev.Flow))
+	}
+	r.id, r.fence, r.granted, r.renewed, r.waited, r.phase = ev.ID, ev.Fence, ev.At, ev.At, ev.Waited, held
+	r.ttl, r.grace, r.maxHold = ev.TTL, ev.Grace, ev.MaxHold
+	r.amend(func(t *terms) {
+		t.stall, t.lockDelay, t.owner = ev.Stall, ev.LockDelay, ""
+		if r.flow == nil {
+			t.owner = ev.Actor
+		}
+	})
+	e.fence = max(e.fence, ev.Fence)
+	s.requests[r.id] = r
+	s.active.enter(r)
+	r.hold()
+	r.spend(ev.At)
+	r.observe()
+	t.turnTo(interlock.TaskRunning)
+	t.attempt = int(ev.Generation)
+	t.runAs(r)
+	if e.live {
+		t.queue.turn(t.group)
+	}
+	return nil
+}
+
+// evolveAttempt folds that an attempt has failed, and where the task stands since. In
+// a snapshot it is only part of the history.
+func (e *Engine) evolveAttempt(ev *Event) error {
+	t := e.space(ev.Namespace).tasks.known[ev.ID]
+	if t == nil || ev.Op != 0 && t.state != interlock.TaskRunning {
+		return errUnknown
+	}
+	t.past = append(t.past, attempt{
+		number: int(ev.Generation), agent: ev.Agent, session: ev.Purpose, fence: ev.Fence, why: ev.Reason, words: ev.Outcome, held: ev.Held, ended: ev.At,
+	})
+	if extra := len(t.past) - interlock.MaxKeptAttempts; extra > 0 {
+		t.past = append(t.past[:0], t.past[extra:]...)
+	}
+	if ev.Op == 0 {
+		return nil
+	}
+	return e.stands(t, ev)
+}
+
+// evolveStands folds that a task stands elsewhere.
+func (e *Engine) evolveStands(ev *Event) error {
+	t := e.space(ev.Namespace).tasks.known[ev.ID]
+	if t == nil || ev.Op == 0 {
+		return errUnknown
+	}
+	t.attempt = int(ev.Generation)
+	return e.stands(t, ev)
+}
+
+// stands puts a task where an event says.
+func (e *Engine) stands(t *task, ev *Event) error {
+	state, was := interlock.TaskState(ev.Op), t.state
+	if state == interlock.TaskRunning || state > interlock.TaskCancelled {
+		return errUnknown
+	}
+	s := &t.queue.space.tasks
+	e.quit(t)
+	q := t.queue
+	t.reason = ev.Outcome
+	switch {
+	case isSettled(was) && !isSettled(state):
+		q.join(t, t.spec.group)
+		t.spec.revive(ev.At)
+	case !isSettled(was) && isSettled(state):
+		t.part()
+	}
+	if state == interlock.TaskDone {
+		s.bytes -= t.spec.size()
+		t.spec.payload, t.spec.result = nil, ev.Blob // what is done is not done again
+		s.bytes += t.spec.size()
+	}
+	t.turnTo(state)
+	switch {
+	case isSettled(state):
+		t.settled = ev.At
+		s.makeRoom()
+	case state == interlock.TaskScheduled:
+		t.spec.due = ev.At.Add(ev.Waited)
+	case state == interlock.TaskWaiting:
+		e.lineUp(t, ev.At, false)
+	}
+	e.stir(q)
+	return nil
+}
+
+// makeRoom forgets settled tasks when there are too many of them; done ones go first.
+func (s *tasks) makeRoom() {
+	for s.done.n+s.failed.n > interlock.MaxSettledTasks || s.bytes > interlock.MaxTaskBytes && s.done.n > 0 {
+		oldest := s.done.first
+		if oldest == nil {
+			oldest = s.failed.first
+		}
+		oldest.of.forget()
+	}
+}
+
+// evolveForgotten folds that a settled task was discarded.
+func (e *Engine) evolveForgotten(ev *Event) error {
+	t := e.space(ev.Namespace).tasks.known[ev.ID]
+	if t == nil || !isSettled(t.state) {
+		return errUnknown
+	}
+	t.forget()
+	return nil
+}
+
+func (t *task) forget() {
+	s := &t.queue.space.tasks
+	s.bytes -= t.spec.size()
+	t.turnTo(0)
+	t.queue.counts[0]--
+	s.all.leave(t)
+	delete(s.known, t.id)
+	t.queue.drop()
+}

@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What operators do with queues, and with tasks that do not run.
+
+func (e *Engine) setQueue(c *SetQueue) {
+	if problem := checkNamespace(c.Namespace); problem != "" {
+		e.refuse(interlock.CodeInvalidNamespace, problem)
+		return
+	}
+	if problem := checkQueue(&c.Queue); problem != "" {
+		e.refuse(interlock.CodeInvalidQueue, problem)
+		return
+	}
+	if problem := e.noRoomFor(c.Namespace); problem != "" {
+		e.refuse(interlock.CodeTooManyNamespaces, problem)
+		return
+	}
+	if s := e.spaces[c.Namespace]; s.registered(c.Queue.Name) == nil && s != nil && len(s.tasks.queues) >= interlock.MaxQueues {
+		e.refuse(interlock.CodeTooManyQueues, fmt.Sprintf("namespace %q has %d queues, which is its limit: drop some first", c.Namespace, interlock.MaxQueues))
+		return
+	}
+	e.ev = Event{Kind: EvQueue, Namespace: c.Namespace, Purpose: c.Queue.Name, Blob: appendQueue(nil, &c.Queue), Actor: c.Actor}
+	e.tag(&e.ev, Done)
+	e.emit(&e.ev)
+	e.reply(Done)
+}
+
+func (e *Engine) dropQueue(c *DropQueue) {
+	q := e.spaces[c.Namespace].registered(c.Name)
+	if q == nil {
+		e.refuseQueue(c.Name)
+		return
+	}
+	if n := q.open(); n > 0 {
+		e.refuse(interlock.CodeInvalidQueue, fmt.Sprintf("queue %q has %d tasks that are not settled: drain it, or cancel them, first", q.Name, n))
+		return
+	}
+	e.ev = Event{Kind: EvQueueDropped, Namespace: c.Namespace, Purpose: c.Name, Actor: c.Actor}
+	e.tag(&e.ev, Done)
+	e.emit(&e.ev)
+	for q.idle.n > 0 {
+		p := q.idle.first.of
+		e.dismissPull(p)
+		no := noSuchQueue(q.Name)
+		eff := e.effect(p.caller, Refused)
+		eff.Ticket.ID, eff.Code, eff.Message = p.id, no.code, no.message
+	}
+	e.reply(Done)
+}
+
+func (e *Engine) refuseQueue(name string) {
+	no := noSuchQueue(name)
+	e.refuse(no.code, no.message)
+}
+
+// findTask gives a task. If there is none, the command is refused.
+func (e *Engine) findTask(id interlock.TaskID) *task {
+	if s := e.spaces[e.head.Namespace]; s != nil {
+		if t := s.tasks.known[id]; t != nil {
+			return t
+		}
+	}
+	e.refuse(interlock.CodeUnknownTask, "there is no task with this id, or it was settled long ago and is forgotten")
+	return nil
+}
+
+func (e *Engine) followTask(c *FollowTask) {
+	if t := e.findTask(c.Task); t != nil {
+		e.replyTask(t, c.Attach)
+	}
+}
+
+func (e *Engine) changeTask(c *ChangeTask) {
+	if code, problem := checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes}); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	if c.Delay < 0 || c.Delay > interlock.MaxDelay {
+		no := badTime("delay", c.Delay)
+		e.refuse(no.code, no.message)
+		return
+	}
+	t := e.findTask(c.Task)
+	if t == nil {
+		return
+	}
+	if no := e.mayChange(t, c.Change); no != nil {
+		e.refuse(no.code, no.message).Tasks = []interlock.Task{e.showTask(t)}
+		return
+	}
+	ev := e.standing(t, interlock.TaskCancelled)
+	switch c.Change {
+	case CancelTask:
+		ev.Outcome = c.Reason
+	case RescheduleTask, ReplayTask:
+		ev.Op, ev.Waited = uint8(interlock.TaskScheduled), c.Delay
+		if c.Delay == 0 {
+			ev.Op = uint8(interlock.TaskWaiting)
+		}
+		if c.Change == ReplayTask {
+			ev.Generation, ev.Outcome = 0, ""
+		}
+	case DiscardTask:
+		ev.Kind, ev.Op, ev.Generation, ev.Outcome = EvTaskForgotten, 0, 0, c.Reason
+	}
+	ev.Actor = c.Actor
+	if sess := e.scope(); sess != nil {
+		ev.Session, ev.Agent = sess.num, sess.agent
+	}
+	e.tag(ev, Done)
+	shown := e.showTask(t)
+	if e.emit(ev); c.Change != DiscardTask {
+		e.placed(t)
+		shown = e.showTask(t)
+	}
+	e.reply(Done).Tasks = []interlock.Task{shown}
+}
+
+// mayChange says why a task cannot be changed so, nil if it can.
+func (e *Engine) mayChange(t *task, change TaskChange) *refusal {
+	settled := isSettled(t.state)
+	switch change {
+	case CancelTask, RescheduleTask:
+		if settled {
+			return &refusal{code: interlock.CodeTaskSettled, message: fmt.Sprintf("the task is %s already", t.state)}
+		}
+		if t.state == interlock.TaskRunning {
+			return &refusal{code: interlock.CodeHeld, message: fmt.Sprintf("agent %q has the task in hand: revoke its lease first", t.going.agent)}
+		}
+	case ReplayTask:
+		switch {
+		case !settled || t.state == interlock.TaskDone:
+			return &refusal{code: interlock.CodeTaskSettled, message: fmt.Sprintf("the task is %s: only one that is dead or cancelled is taken up again", t.state)}
+		case !t.queue.registered:
+			return noSuchQueue(t.queue.Name)
+		case t.queue.open() >= within(interlock.MaxTasks, t.queue.MaxTasks):
+			return &refusal{code: interlock.CodeTooManyTasks, message: fmt.Sprintf("queue %q is full: come back later", t.queue.Name)}
+		}
+		if code, problem := e.closedFor(); code != "" {
+			return &refusal{code: code, message: problem}
+		}
+	case DiscardTask:
+		if !settled {
+			return &refusal{code: interlock.CodeInvalidRequest, message: fmt.Sprintf("the task is %s: only a settled one is forgotten, so cancel it first", t.state)}
+		}
+	default:
+		return invalid("", "there is no such change of a task")
+	}
+	return nil
+}
+
+// ackedBefore answers an acknowledgement that was carried out before.
+func (e *Engine) ackedBefore(c *Ack, a *answered) {
+	e.committedBefore(&Commit{Head: c.Head, Writes: c.Writes}, a)
+	e.out.Effects[e.replied].Tasks = []interlock.Task{e.taskAgain(a)}
+}
+
+// taskAgain describes the task of an earlier answer, as far as it is still known.
+func (e *Engine) taskAgain(a *answered) interlock.Task {
+	if t := e.spaces[e.head.Namespace].tasks.known[a.id]; t != nil {
+		return e.showTask(t)
+	}
+	return interlock.Task{ID: a.id}
+}

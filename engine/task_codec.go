@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Queues and tasks in events: lists of fields, as patterns are.
+
+// Queue gives what an EvQueue registered.
+func (ev *Event) Queue() (interlock.TaskQueue, error) { return decodeQueue(ev.Blob) }
+
+func appendQueue(b []byte, q *interlock.TaskQueue) []byte {
+	f := fields{b}
+	f.text(1, q.Name)
+	f.flag(2, q.Paused)
+	f.flag(3, q.Drain)
+	f.number(4, uint64(q.MaxAttempts))
+	f.number(5, uint64(q.Backoff))
+	f.number(6, uint64(q.MaxBackoff))
+	f.number(7, uint64(q.TTL))
+	f.number(8, uint64(q.Grace))
+	f.number(9, uint64(q.MaxHold))
+	f.number(10, uint64(q.Stall))
+	f.number(11, uint64(q.MaxRunning))
+	f.number(12, uint64(q.MaxTasks))
+	for _, g := range q.Groups { // a name, then the numbers that belong to it
+		f.text(13, g.Group)
+		f.number(14, uint64(g.Weight))
+		f.number(15, uint64(g.Max))
+	}
+	return f.b
+}
+
+func decodeQueue(b []byte) (q interlock.TaskQueue, err error) {
+	failed := false
+	err = eachField(b, func(id, n uint64, s string) bool {
+		switch id {
+		case 1:
+			q.Name = s
+		case 2:
+			q.Paused = true
+		case 3:
+			q.Drain = true
+		case 4:
+			q.MaxAttempts = int(n)
+		case 5:
+			q.Backoff = time.Duration(n)
+		case 6:
+			q.MaxBackoff = time.Duration(n)
+		case 7:
+			q.TTL = time.Duration(n)
+		case 8:
+			q.Grace = time.Duration(n)
+		case 9:
+			q.MaxHold = time.Duration(n)
+		case 10:
+			q.Stall = time.Duration(n)
+		case 11:
+			q.MaxRunning = int(n)
+		case 12:
+			q.MaxTasks = int(n)
+		case 13:
+			q.Groups = append(q.Groups, interlock.Share{Group: s})
+		case 14, 15:
+			if len(q.Groups) == 0 {
+				failed = true
+			} else if g := &q.Groups[len(q.Groups)-1]; id == 14 {
+				g.Weight = int(n)
+			} else {
+				g.Max = int(n)
+			}
+		default:
+			return false
+		}
+		return true
+	})
+	if err == nil && (failed || q.Name == "") {
+		err = errPolicy
+	}
+	return q, err
+}
+
+// taskSpec is what was said of a task when it was submitted.
+type taskSpec struct {
+	queue    string
+	kind     string
+	claims   []interlock.Claim
+	payload  []byte
+	purpose  string
+	group    string
+	priority int32
+
+	submitted     Time
+	due, deadline Time // 0: none
+	attempts      int  // 0: the queue's, as of the others
+	backoff       time.Duration
+	maxBackoff    time.Duration
+
+	agent, flow, session, principal string // who submitted it; session is the public name
+
+	result []byte // of one that is done
+}
+
+// size is what it costs to remember.
+func (s *taskSpec) size() int { return len(s.payload) + len(s.result) }
+
+// revive drops a deadline that has passed.
+func (s *taskSpec) revive(now Time) {
+	if s.deadline != 0 && s.deadline <= now {
+		s.deadline = 0
+	}
+}
+
+// describe fills an event EvTask, but for where the task stands.
+func (s *taskSpec) describe(ev *Event) {
+	f := fields{}
+	f.text(1, s.queue)
+	if s.kind != "" {
+		f.text(2, s.kind)
+	}
+	if len(s.payload) > 0 {
+		f.text(3, string(s.payload))
+	}
+	if s.due != 0 {
+		f.number(4, uint64(s.due.Sub(s.submitted)))
+	}
+	if s.deadline != 0 {
+		f.number(5, uint64(s.deadline.Sub(s.submitted)))
+	}
+	f.number(6, uint64(s.attempts))
+	f.number(7, uint64(s.backoff))
+	f.number(8, uint64(s.maxBackoff))
+	if s.session != "" {
+		f.text(9, s.session)
+	}
+	if len(s.result) > 0 {
+		f.text(10, string(s.result))
+	}
+	ev.Blob, ev.Claims, ev.Purpose, ev.Group, ev.Priority = f.b, s.claims, s.purpose, s.group, int(s.priority)
+	ev.Agent, ev.Flow, ev.Actor = s.agent, s.flow, s.principal
+}
+
+// decodeTask reads what describe wrote.
+func decodeTask(ev *Event) (*taskSpec, error) {
+	s := &taskSpec{
+		claims: ev.Claims, purpose: ev.Purpose, group: ev.Group, priority: int32(ev.Priority), submitted: ev.At,
+		agent: ev.Agent, flow: ev.Flow, principal: ev.Actor,
+	}
+	err := eachField(ev.Blob, func(id, n uint64, text string) bool {
+		switch id {
+		case 1:
+			s.queue = text
+		case 2:
+			s.kind = text
+		case 3:
+			s.payload = []byte(text)
+		case 4:
+			s.due = ev.At.Add(time.Duration(n))
+		case 5:
+			s.deadline = ev.At.Add(time.Duration(n))
+		case 6:
+			s.attempts = int(n)
+		case 7:
+			s.backoff = time.Duration(n)
+		case 8:
+			s.maxBackoff = time.Duration(n)
+		case 9:
+			s.session = text
+		case 10:
+			s.result = []byte(text)
+		default:
+			return false
+		}
+		return true
+	})
+	if err == nil && s.queue == "" {
+		err = errPolicy
+	}
+	return s, err
+}

@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// showTask describes a task.
+func (e *Engine) showTask(t *task) interlock.Task {
+	s := t.spec
+	v := interlock.Task{
+		ID: t.id, Queue: t.queue.Name, Kind: s.kind, Claims: s.claims, Payload: s.payload, Purpose: s.purpose, Group: s.group,
+		Priority: int(s.priority), State: t.state, Agent: s.agent, Session: s.session, Flow: s.flow, Principal: s.principal,
+		Age: e.now.Sub(s.submitted), Attempt: t.attempt, MaxAttempts: t.maxAttempts(), Result: s.result, Reason: t.reason,
+	}
+	if t.state == interlock.TaskScheduled {
+		v.Due = max(0, s.due.Sub(e.now))
+	}
+	if s.deadline != 0 && !isSettled(t.state) {
+		v.Deadline = max(1, s.deadline.Sub(e.now))
+	}
+	if isSettled(t.state) {
+		v.Settled = max(1, e.now.Sub(t.settled))
+	}
+	for i := range t.past {
+		a := &t.past[i]
+		v.Attempts = append(v.Attempts, interlock.Attempt{
+			Number: a.number, Agent: a.agent, Session: a.session, Fence: a.fence, EndedBy: a.why.String(), Reason: a.words,
+			Held: a.held, Age: e.now.Sub(a.ended),
+		})
+	}
+	return v
+}
+
+// lookUp is showTask with where a task that waits stands.
+func (e *Engine) lookUp(t *task) interlock.Task {
+	v := e.showTask(t)
+	if t.state != interlock.TaskWaiting {
+		return v
+	}
+	r := t.request
+	if i := r.blocker(); i >= 0 && t.stance == watched {
+		p := &r.wait.places[i]
+		v.Blocker = interlock.Key(r.needs[i].node.key)
+		v.Position = p.class.countBefore(r) + 1
+		v.ETA = e.ticket(r).ETA
+	}
+	return v
+}
+
+// Task describes a task, and says whether it is known.
+func (e *Engine) Task(ns interlock.Namespace, id interlock.TaskID) (interlock.Task, bool) {
+	s := e.turnTo(ns)
+	if s == nil || s.tasks.known[id] == nil {
+		return interlock.Task{}, false
+	}
+	return e.lookUp(s.tasks.known[id]), true
+}
+
+// TaskList lists tasks in the order in which they were submitted, with no more text
+// than an answer can take.
+type TaskList struct {
+	Namespace interlock.Namespace
+	Queue     string              // "": of all
+	State     interlock.TaskState // 0: in all
+	After     interlock.TaskID    // begin after this one, as long as it is known
+	Limit     int                 // 0: 100
+
+	Rows []interlock.Task
+	More bool // there are more than Limit
+
+	found first[*task]
+	next  int
+	bytes int
+}
+
+func (l *TaskList) Look(e *Engine) (done bool) {
+	s := e.turnTo(l.Namespace)
+	if s == nil {
+		return true
+	}
+	limit := l.Limit
+	if limit <= 0 {
+		limit = 100
+	}
+	limit = min(limit, 1000)
+	l.found.limit = limit + 1
+	after := uint64(0)
+	if t := s.tasks.known[l.After]; t != nil {
+		after = t.num
+	}
+	wanted := func(t *task) bool {
+		return t.num > after && (l.Queue == "" || t.queue.Name == l.Queue) && (l.State == 0 || t.state == l.State)
+	}
+	if !sift(&l.found, s.tasks.all, &l.next, wanted, bySubmission) {
+		return false
+	}
+	for _, t := range l.found.list {
+		if l.bytes += t.spec.size(); len(l.Rows) == limit || len(l.Rows) > 0 && l.bytes > interlock.MaxReadBytes {
+			l.More = true
+			break
+		}
+		l.Rows = append(l.Rows, e.showTask(t))
+	}
+	return true
+}
+
+func bySubmission(a, b *task) int { return cmp.Compare(a.num, b.num) }
+
+// QueueStatus tells how a queue stands, and whether it is registered.
+func (e *Engine) QueueStatus(ns interlock.Namespace, name string) (interlock.QueueStatus, bool) {
+	q := e.turnTo(ns).registered(name)
+	if q == nil {
+		return interlock.QueueStatus{}, false
+	}
+	return e.showQueue(q), true
+}
+
+// Queues gives all registered queues in the order of their names.
+func (e *Engine) Queues(ns interlock.Namespace) (list []interlock.QueueStatus) {
+	s := e.turnTo(ns)
+	if s == nil {
+		return nil
+	}
+	for _, q := range s.sortedQueues() {
+		if q.registered {
+			list = append(list, e.showQueue(q))
+		}
+	}
+	return list
+}
+
+func (e *Engine) showQueue(q *queue) interlock.QueueStatus {
+	v := interlock.QueueStatus{
+		TaskQueue: q.TaskQueue, Scheduled: q.counts[interlock.TaskScheduled], Waiting: q.counts[interlock.TaskWaiting],
+		Running: q.counts[interlock.TaskRunning], Asking: q.counts[interlock.TaskAsking], Dead: q.counts[interlock.TaskDead], Idle: q.idle.n,
+	}
+	v.Groups = slices.Clone(q.Groups)
+	if q.lined.n > 0 {
+		v.Oldest = e.now.Sub(q.lined.first.of.stood)
+	}
+	return v
+}
+
+func (s *space) sortedQueues() []*queue {
+	return slices.SortedFunc(maps.Values(s.tasks.queues), func(a, b *queue) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// queues writes which queues are registered.
+func (s *snapshotter) queues(sp *space) {
+	for _, q := range sp.sortedQueues() {
+		if q.registered {
+			s.event(0, &Event{Kind: EvQueue, Namespace: sp.name, Purpose: q.Name, Blob: appendQueue(nil, &q.TaskQueue)})
+		}
+	}
+}
+
+// tasks writes those of a namespace: the settled ones in the order in which they were.
+func (s *snapshotter) tasks(sp *space) {
+	for _, t := range sp.sortedTasks() {
+		if !isSettled(t.state) {
+			s.task(sp, t)
+		}
+	}
+	for t := range sp.tasks.done.all {
+		s.task(sp, t)
+	}
+	for t := range sp.tasks.failed.all {
+		s.task(sp, t)
+	}
+}
+
+func (s *snapshotter) task(sp *space, t *task) {
+	ev := Event{Kind: EvTask, Namespace: sp.name, ID: t.id, Num: t.num, Op: uint8(t.state), Generation: uint64(t.attempt), Outcome: t.reason}
+	t.spec.describe(&ev)
+	if t.arrived != 0 {
+		ev.Queued, ev.Arrived = true, t.arrived.Sub(t.spec.submitted)
+	}
+	switch {
+	case t.state == interlock.TaskWaiting:
+		ev.Waited, ev.Changed = t.stood.Sub(t.spec.submitted), t.request.sawWrites()
+	case t.state == interlock.TaskRunning:
+		ev.BaseID = t.request.id
+	case isSettled(t.state):
+		ev.Waited = t.settled.Sub(t.spec.submitted)
+	}
+	s.event(t.spec.submitted, &ev)
+	for i := range t.past {
+		a := &t.past[i]
+		s.event(a.ended, &Event{
+			Kind: EvAttempt, Namespace: sp.name, ID: t.id, Generation: uint64(a.number), Agent: a.agent, Purpose: a.session, Fence: a.fence,
+			Reason: a.why, Outcome: a.words, Held: a.held,
+		})
+	}
+}
