@@ -99,7 +99,10 @@ func (e *Engine) ack(c *Ack) {
 	}
 	version := e.versionOf(commit)
 	ev := e.standing(t, interlock.TaskDone)
-	ev.Blob, ev.Version = c.Result, version
+	ev.Version = version
+	if len(c.Result) > 0 {
+		ev.Blob = c.Result
+	}
 	e.tag(ev, Done)
 	e.emit(ev)
 	e.emitWrites(commit, by.sess, leases, list, version)
@@ -158,7 +161,7 @@ func (e *Engine) nack(c *Nack) {
 func (e *Engine) attemptLost(t *task, r *request) {
 	ev := e.failure(t, r, r.reason, "")
 	if ev.Op == uint8(interlock.TaskScheduled) {
-		ev.Waited = t.pause(uint64(mix(t.num))<<32 | uint64(mix(t.num+uint64(t.attempt)<<32)))
+		ev.Waited = t.pause(t.dice())
 	}
 	e.emit(ev)
 	e.placed(t)
@@ -203,6 +206,9 @@ func (t *task) pause(random uint64) time.Duration {
 	return 1 + time.Duration(high)
 }
 
+// dice gives bits for the pause after an attempt where nobody sent random ones.
+func (t *task) dice() uint64 { return uint64(mix(t.num<<16+uint64(t.attempt))) << 32 }
+
 // standing fills the scratch event for a task that stands elsewhere.
 func (e *Engine) standing(t *task, state interlock.TaskState) *Event {
 	e.ev = Event{Kind: EvTaskStands, Namespace: t.queue.space.name, ID: t.id, Num: t.num, Op: uint8(state), Generation: uint64(t.attempt), Outcome: t.reason}
@@ -219,7 +225,7 @@ func (e *Engine) standing(t *task, state interlock.TaskState) *Event {
 // deadlock's victim comes back later; who can never have its permits is dead.
 func (e *Engine) fallBack(t *task, why Reason) {
 	ev := e.standing(t, interlock.TaskScheduled)
-	ev.Reason, ev.Waited = why, t.pause(uint64(mix(t.num))<<32)
+	ev.Reason, ev.Waited = why, t.pause(t.dice())
 	if why == ByPattern {
 		ev.Op, ev.Waited, ev.Outcome = uint8(interlock.TaskDead), 0, "since a pattern changed, a key will never have as many permits as it claims"
 	}

@@ -13,6 +13,12 @@ import (
 func (s *script) commit(w *words) error {
 	c := &engine.Commit{Head: s.head(w), Flow: w.get("flow"), Note: w.get("note"), AsOf: interlock.Version(w.number("as_of"))}
 	s.asker(&c.Head, &c.Agent, w)
+	s.commitWords(c, w)
+	return s.tell(c)
+}
+
+// commitWords reads what a commit is based on and what it writes.
+func (s *script) commitWords(c *engine.Commit, w *words) {
 	for _, x := range w.list {
 		key, value, _ := strings.Cut(x.value, "=")
 		write := interlock.Write{Key: interlock.Key(key)}
@@ -54,7 +60,6 @@ func (s *script) commit(w *words) error {
 		}
 		w.used[x.key] = true
 	}
-	return s.tell(c)
 }
 
 // printCommitted writes what a commit has made.

@@ -46,6 +46,7 @@ func (s *script) print(cmd engine.Command) {
 
 // learn notes the names of a new request or grant.
 func (s *script) learn(cmd engine.Command, ev *engine.Event) {
+	s.learnTask(ev)
 	switch ev.Kind {
 	case engine.EvQueued, engine.EvGranted:
 		l := &lease{id: ev.ID, ns: ev.Namespace, claims: anyText(ev.Any) + claimsText(ev.Claims), who: ev.Agent}
@@ -144,6 +145,8 @@ func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 		case !told[l.id]:
 			s.printf("granted %s to %s fence=%d, and nobody was told", l.claims, l.who, ev.Fence)
 		}
+	case engine.EvTask, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskForgotten:
+		s.printTaskEvent(ev)
 	case engine.EvClaimed:
 		s.printf("claimed %s %s fence=%d", l.claims, l.who, l.fence)
 	case engine.EvGrace:
@@ -190,6 +193,10 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 	if push && (cmd == nil || e.To != headOf(cmd).From) {
 		suffix = " (pushed)"
 	}
+	s.printTasks(who, e)
+	if e.Handed != nil {
+		return
+	}
 	switch e.Outcome {
 	case engine.Granted:
 		text := fmt.Sprintf("granted %s to %s fence=%d until=%v", claimsText(e.Lease.Claims), name, e.Lease.Fence, since(s.now.Add(e.Lease.ExpiresIn)))
@@ -232,6 +239,10 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 			s.printf("  note at %s by %s fence=%d outcome=%q %q age=%v", n.Key, n.Agent, n.Fence, n.Outcome, n.Text, n.Age)
 		}
 	case engine.Queued:
+		if _, idle := cmd.(*engine.Pull); idle {
+			s.printf("idle %s ticket=%s", who, s.ticket(e.Ticket.ID))
+			break
+		}
 		text := ""
 		for _, l := range s.nums {
 			if l.id == [16]byte(e.Ticket.ID) {
@@ -245,12 +256,16 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		switch cmd.(type) {
 		case *engine.Commit:
 			s.printCommitted(who, e)
+		case *engine.Ack:
+			if len(e.Documents) > 0 {
+				s.printCommitted(who, e)
+			}
 		case *engine.Heartbeat, *engine.Attach:
 			s.printf("alive %s until=%v", who, since(s.now.Add(e.Session.ExpiresIn)))
 		default:
 			if e.Effect != nil {
 				s.printf("%s", s.effectLine(e.Effect))
-			} else if alone {
+			} else if alone && e.Tasks == nil {
 				s.printf("ok")
 			}
 		}
@@ -454,6 +469,8 @@ func (s *script) show(w *words) error {
 		if v.HoldTime >= time.Millisecond {
 			s.printf("  usually held %v", v.HoldTime.Round(time.Millisecond))
 		}
+	case w.has("task"), w.has("tasks"), w.has("queue"):
+		return s.showTasks(ns, w)
 	case w.has("waits"):
 		for _, e := range s.e.Waits(ns) {
 			text := fmt.Sprintf("%s waits for %s%s", flowName(e.Waiter.Agent, e.Waiter.Flow), flowName(e.Blocker.Agent, e.Blocker.Flow), atText(e.Key, e.Mode))

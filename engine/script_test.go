@@ -59,6 +59,16 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	        (sets out to do A, in the name of the lease with fence=N; its claimer knows it as e1, e2, ...)
 //	settle effect=eN | action=A [done [result=JSON] | unknown | undone] [reason="..."] [as=NAME] [id=R]
 //	show effects [in=STATE] [limit=N] | contention
+//	queue name=Q [paused] [drain] [max_attempts=N] [backoff=D] [max_backoff=D] [ttl=D] [grace=D] [max_hold=D] [stall=D]
+//	        [max_running=N] [max_tasks=N] [share=GROUP:WEIGHT:MAX ...]     drop queue=Q
+//	submit queue=Q [key=K [mode=M] ...] [payload=JSON] [kind=W] [purpose=W] [group=W] [priority=N] [delay=D] [deadline=D]
+//	        [max_attempts=N] [backoff=D] [max_backoff=D] [holder=NAME] [session=none] [flow=F] [attach] [id=R]
+//	        (its task is known as q1, q2, ...)
+//	pull queue=Q holder=NAME [session=none] [max=N] [ttl=D] [once]     (without once the worker stays idle until there is a task)
+//	ack fence=N [result=JSON] [note=W] [then=QUEUE:KEY ...] [read=K@VERSION ...] [put=K=BODY] ... [id=R]
+//	nack fence=N [reason=W] [delay=D|now] [dead] [jitter=full|half] [id=R]
+//	cancel|replay|reschedule|discard task=qN [delay=D] [reason=W] [id=R]     follow task=qN [attach]
+//	show task=qN | tasks [queue=Q] [in=STATE] [after=qN] [limit=N] | queue=Q
 //	show key=K | waits | state | keys [prefix=P] | agent=A | hot
 //
 // Every command takes ns=NAMESPACE. Names of tickets, t1, t2, ..., are given in
@@ -153,6 +163,7 @@ type script struct {
 	actors  map[string]*actor
 	tickets map[[16]byte]string
 	effects map[string]interlock.EffectID
+	tasks   []interlock.TaskID // in the order in which the script saw them
 	leases  map[interlock.Fence]*lease
 	nums    map[uint64]*lease
 	changed bool
@@ -362,9 +373,15 @@ func (s *script) do(line string) (err error) {
 		err = s.settleEffect(w)
 	case "show":
 		err = s.show(w)
+	case "queue", "submit", "pull", "ack", "nack", "cancel", "replay", "reschedule", "discard", "follow":
+		err = s.taskCommand(name, w)
 	case "pattern":
 		err = s.tell(&engine.SetPattern{Head: s.head(w), Pattern: patternOf(w)})
 	case "drop":
+		if w.has("queue") {
+			err = s.tell(&engine.DropQueue{Head: s.head(w), Name: w.get("queue")})
+			break
+		}
 		err = s.tell(&engine.DropPattern{Head: s.head(w), Name: w.get("pattern")})
 	case "settings":
 		err = s.tell(&engine.Configure{Head: s.head(w), Settings: settingsOf(w)})

@@ -1,0 +1,259 @@
+package engine_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// taskCommand carries out a command about queues and tasks.
+func (s *script) taskCommand(name string, w *words) error {
+	switch name {
+	case "queue":
+		return s.tell(&engine.SetQueue{Head: s.head(w), Queue: queueOf(w)})
+	case "submit":
+		return s.submit(w)
+	case "pull":
+		return s.pull(w)
+	case "ack":
+		return s.ack(w)
+	case "nack":
+		c := &engine.Nack{Reason: w.get("reason"), Dead: w.has("dead")}
+		c.Head, c.Lease = s.byFence(w)
+		if c.Delay = -1; w.get("delay") != "now" {
+			c.Delay = w.duration("delay")
+		}
+		switch w.get("jitter") {
+		case "full":
+			c.Jitter = math.MaxUint64
+		case "half":
+			c.Jitter = 1 << 63
+		}
+		return s.tell(c)
+	case "follow":
+		c := &engine.FollowTask{Head: s.head(w), Task: s.taskID(w.get("task")), Attach: w.has("attach")}
+		c.From = &listener{w.get("holder")}
+		return s.tell(c)
+	}
+	changes := map[string]engine.TaskChange{
+		"cancel": engine.CancelTask, "replay": engine.ReplayTask, "reschedule": engine.RescheduleTask, "discard": engine.DiscardTask,
+	}
+	return s.tell(&engine.ChangeTask{
+		Head: s.head(w), Task: s.taskID(w.get("task")), Change: changes[name], Delay: w.duration("delay"), Reason: w.get("reason"),
+	})
+}
+
+func queueOf(w *words) interlock.TaskQueue {
+	q := interlock.TaskQueue{
+		Name: w.get("name"), Paused: w.has("paused"), Drain: w.has("drain"), MaxAttempts: int(w.number("max_attempts")),
+		Backoff: w.duration("backoff"), MaxBackoff: w.duration("max_backoff"), TTL: w.duration("ttl"), Grace: w.duration("grace"),
+		MaxHold: w.duration("max_hold"), Stall: w.duration("stall"), MaxRunning: int(w.number("max_running")), MaxTasks: int(w.number("max_tasks")),
+	}
+	for _, x := range w.list {
+		if x.key == "share" {
+			parts := strings.Split(x.value, ":")
+			q.Groups = append(q.Groups, interlock.Share{Group: parts[0], Weight: int(parseNumber(parts[1])), Max: int(parseNumber(parts[2]))})
+		}
+	}
+	w.used["share"] = true
+	return q
+}
+
+func (s *script) submit(w *words) error {
+	c := &engine.Submit{Head: s.head(w), Flow: w.get("flow"), Attach: w.has("attach"), Task: engine.TaskSpec{
+		ID: s.id(), Queue: w.get("queue"), Kind: w.get("kind"), Payload: []byte(w.get("payload")), Purpose: w.get("purpose"), Group: w.get("group"),
+		Priority: int(w.number("priority")), Delay: w.duration("delay"), Deadline: w.duration("deadline"),
+		MaxAttempts: int(w.number("max_attempts")), Backoff: w.duration("backoff"), MaxBackoff: w.duration("max_backoff"), Message: w.has("message"),
+	}}
+	s.asker(&c.Head, &c.Agent, w)
+	var err error
+	if c.Task.Claims, err = claimsIn(w); err != nil {
+		return err
+	}
+	return s.tell(c)
+}
+
+func (s *script) pull(w *words) error {
+	c := &engine.Pull{Head: s.head(w), ID: s.id(), Queue: w.get("queue"), Max: int(w.number("max")), TTL: w.duration("ttl"), Attach: !w.has("once")}
+	if !w.has("max") {
+		c.Max = 1
+	}
+	s.asker(&c.Head, &c.Agent, w)
+	for range c.Max {
+		c.Leases = append(c.Leases, s.id())
+	}
+	return s.tell(c)
+}
+
+func (s *script) ack(w *words) error {
+	commit := engine.Commit{}
+	s.commitWords(&commit, w)
+	c := &engine.Ack{Result: []byte(w.get("result")), Note: w.get("note"), Reads: commit.Reads, Writes: commit.Writes}
+	c.Head, c.Lease = s.byFence(w)
+	for _, x := range w.list {
+		if x.key == "then" {
+			queue, key, _ := strings.Cut(x.value, ":")
+			spec := engine.TaskSpec{ID: s.id(), Queue: queue}
+			if key != "" {
+				spec.Claims = []interlock.Claim{{Key: interlock.Key(key)}}
+			}
+			c.Tasks = append(c.Tasks, spec)
+		}
+	}
+	w.used["then"] = true
+	return s.tell(c)
+}
+
+// taskID gives the id of a task by the name that the script has for it.
+func (s *script) taskID(name string) interlock.TaskID {
+	for i, id := range s.tasks {
+		if name == fmt.Sprintf("q%d", i+1) {
+			return id
+		}
+	}
+	return counted(888_888)
+}
+
+func (s *script) taskName(id interlock.TaskID) string {
+	i := slices.Index(s.tasks, id)
+	if i < 0 {
+		s.tasks = append(s.tasks, id)
+		i = len(s.tasks) - 1
+	}
+	return fmt.Sprintf("q%d", i+1)
+}
+
+// learnTask notes the names of tasks and of their leases.
+func (s *script) learnTask(ev *engine.Event) {
+	switch ev.Kind {
+	case engine.EvTask:
+		s.taskName(ev.ID)
+	case engine.EvHanded:
+		l := &lease{id: ev.ID, ns: ev.Namespace, claims: claimsText(ev.Claims), who: ev.Agent, fence: ev.Fence}
+		for _, a := range s.actors {
+			if a.num == ev.Session && ev.Session != 0 {
+				l.actor = a
+			}
+		}
+		s.nums[ev.Num], s.leases[ev.Fence] = l, l
+	}
+}
+
+func (s *script) printTaskEvent(ev *engine.Event) {
+	name := s.taskName(ev.ID)
+	state := interlock.TaskState(ev.Op)
+	why := ""
+	if ev.Outcome != "" {
+		why = fmt.Sprintf(" %q", ev.Outcome)
+	}
+	switch {
+	case ev.Kind == engine.EvTaskForgotten:
+		s.printf("%s is forgotten", name)
+	case ev.Kind == engine.EvTask:
+		s.printf("%s is %v", name, state)
+	case ev.Kind == engine.EvAttempt && state == interlock.TaskScheduled:
+		s.printf("attempt %d at %s failed (%v)%s, again in %v", ev.Generation, name, ev.Reason, why, ev.Waited)
+	case ev.Kind == engine.EvAttempt:
+		s.printf("attempt %d at %s failed (%v)%s, it is %v", ev.Generation, name, ev.Reason, why, state)
+	case state == interlock.TaskScheduled:
+		s.printf("%s is scheduled in %v", name, ev.Waited)
+	default:
+		s.printf("%s is %v%s", name, state, why)
+	}
+}
+
+// printTasks writes what is told of tasks beyond what happened to them: what a worker
+// got, and to whom one is told that did nothing to it.
+func (s *script) printTasks(who string, e *engine.Effect) {
+	for i := range e.Handed {
+		h := &e.Handed[i]
+		text := fmt.Sprintf("handed %s to %s fence=%d attempt=%d", s.taskName(h.Task.ID), who, h.Lease.Fence, h.Task.Attempt)
+		if len(h.Task.Claims) > 0 {
+			text += " " + claimsText(h.Task.Claims)
+		}
+		if len(h.Task.Payload) > 0 {
+			text += fmt.Sprintf(" payload=%s", h.Task.Payload)
+		}
+		if h.Lease.MaxHoldIn > 0 {
+			text += fmt.Sprintf(" max_hold=%v", since(s.now.Add(h.Lease.MaxHoldIn)))
+		}
+		s.printf("%s", text)
+		for _, d := range h.Documents {
+			s.printf("  %s %s", d.Key, documentText(&d, false))
+		}
+		for _, n := range h.Lease.Notes {
+			s.printf("  note at %s by %s fence=%d %q", n.Key, n.Agent, n.Fence, n.Text)
+		}
+	}
+	for i := range e.Tasks {
+		s.printf("told %s: %s", who, s.taskLine(&e.Tasks[i]))
+	}
+}
+
+func (s *script) taskLine(t *interlock.Task) string {
+	text := fmt.Sprintf("%s %v", s.taskName(t.ID), t.State)
+	if t.Attempt > 0 {
+		text += fmt.Sprintf(" attempt=%d", t.Attempt)
+	}
+	if t.Due > 0 {
+		text += fmt.Sprintf(" due=%v", since(s.now.Add(t.Due)))
+	}
+	if t.Deadline > 0 {
+		text += fmt.Sprintf(" deadline=%v", since(s.now.Add(t.Deadline)))
+	}
+	if len(t.Result) > 0 {
+		text += fmt.Sprintf(" result=%s", t.Result)
+	}
+	if t.Position > 0 {
+		text += fmt.Sprintf(" position=%d", t.Position)
+	}
+	if t.Blocker != "" {
+		text += fmt.Sprintf(" behind %s", t.Blocker)
+	}
+	if t.Reason != "" {
+		text += fmt.Sprintf(" reason=%q", t.Reason)
+	}
+	return text
+}
+
+// showTasks writes what can be looked at.
+func (s *script) showTasks(ns interlock.Namespace, w *words) error {
+	switch {
+	case w.has("task"):
+		t, ok := s.e.Task(ns, s.taskID(w.get("task")))
+		if !ok {
+			s.printf("no task")
+			return nil
+		}
+		s.printf("%s", s.taskLine(&t))
+		for _, a := range t.Attempts {
+			s.printf("  attempt %d by %s fence=%d %s %q held=%v age=%v", a.Number, a.Agent, a.Fence, a.EndedBy, a.Reason, a.Held, a.Age)
+		}
+	case w.has("tasks"):
+		l := &engine.TaskList{Namespace: ns, Queue: w.get("queue"), Limit: int(w.number("limit"))}
+		l.State, _ = interlock.ParseTaskState(w.get("in"))
+		if w.has("after") {
+			l.After = s.taskID(w.get("after"))
+		}
+		for !l.Look(s.e) {
+		}
+		for i := range l.Rows {
+			s.printf("%s", s.taskLine(&l.Rows[i]))
+		}
+		if l.More {
+			s.printf("and more")
+		}
+	default:
+		q, ok := s.e.QueueStatus(ns, w.get("queue"))
+		if !ok {
+			s.printf("no queue")
+			return nil
+		}
+		s.printf("%s scheduled=%d waiting=%d running=%d dead=%d idle=%d oldest=%v", q.Name, q.Scheduled, q.Waiting, q.Running, q.Dead, q.Idle, q.Oldest)
+	}
+	return nil
+}
