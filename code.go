@@ -128,7 +128,7 @@ const (
 // nothing can happen twice.
 func (c Code) Retryable() bool {
 	switch c {
-	case CodeHeld, CodeOutOfBounds, CodeEffectClaimed, CodeTooManyDocuments, CodeTooMuchState, CodeTooManyEffects, CodeAtCapacity, CodeRateLimited, CodeBroken, CodeWaitLimit, CodeTooManyKeys, CodeQuota, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeTooManyNamespaces, CodeDeadlock,
+	case CodeHeld, CodeOutOfBounds, CodeEffectClaimed, CodeTooManyTasks, CodeQueueDraining, CodeTooManyDocuments, CodeTooMuchState, CodeTooManyEffects, CodeAtCapacity, CodeRateLimited, CodeBroken, CodeWaitLimit, CodeTooManyKeys, CodeQuota, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeTooManyNamespaces, CodeDeadlock,
 		CodeNoSpace, CodeNotOwner, CodeShuttingDown, CodeOverloaded, CodeUnreachable, CodeOutcomeUnknown:
 		return true
 	}

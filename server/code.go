@@ -140,6 +140,26 @@ var codes = map[interlock.Code]codeInfo{
 		404, "No such file", interlock.ActStop, 0,
 		"check the path; to make the file, write it with the base none, or with If-None-Match: *",
 	},
+	interlock.CodeNoSuchQueue: {
+		404, "No such queue", interlock.ActStop, 0,
+		"look at the queues that there are, or have the operator register this one",
+	},
+	interlock.CodeInvalidQueue: {
+		400, "The queue's settings contradict themselves or their limits", interlock.ActStop, 0,
+		"correct what the message names; nothing was changed",
+	},
+	interlock.CodeInvalidPayload: {
+		400, "The payload is not one JSON value, or too large", interlock.ActStop, 0,
+		"send one JSON value of at most 256 KiB; put what is larger where the worker finds it",
+	},
+	interlock.CodeNeverTogether: {
+		400, "The claims can never be granted together", interlock.ActStop, 0,
+		"split the work into tasks that can run",
+	},
+	interlock.CodeNoWriter: {
+		409, "The key has no single writer", interlock.ActStop, 0,
+		"write the document yourself, or have the operator name a writer for the key's pattern",
+	},
 	interlock.CodeNoSuchDocument: {
 		404, "There is nothing at the key", interlock.ActStop, 0,
 		"check the key; to make the document, commit on the condition that it is absent",
@@ -264,6 +284,26 @@ var codes = map[interlock.Code]codeInfo{
 		"look at the effect, which stays as it was settled first",
 	},
 
+	interlock.CodeUnknownTask: {
+		404, "No such task", interlock.ActStop, 0,
+		"check the id; if it was right, the task is forgotten",
+	},
+	interlock.CodeTaskMoved: {
+		410, "The attempt is over", interlock.ActStop, 0,
+		"drop what you did: somebody else has the task, or it waits for the next attempt",
+	},
+	interlock.CodeTaskSettled: {
+		409, "The task is settled already", interlock.ActStop, 0,
+		"look at the task, which stays as it is",
+	},
+	interlock.CodeAlreadyReplied: {
+		409, "The message has a reply", interlock.ActStop, 0,
+		"look at the message, which keeps its first reply",
+	},
+	interlock.CodeNotAsking: {
+		409, "Nobody asks about it", interlock.ActStop, 0,
+		"look at the task: it may have been answered already",
+	},
 	interlock.CodeRequestIDReused: {
 		422, "The request id was used for another request", interlock.ActStop, 0,
 		"use a fresh id for a new request, and the same id only to repeat the same one",
@@ -308,6 +348,18 @@ var codes = map[interlock.Code]codeInfo{
 	interlock.CodeTooMuchState: {
 		429, "Too much state", interlock.ActRetry, 30 * time.Second,
 		"delete or shorten documents that are no longer needed, or ask the operator for a larger quota",
+	},
+	interlock.CodeTooManyQueues: {
+		429, "Too many queues", interlock.ActStop, 0,
+		"drop queues that are not used any more",
+	},
+	interlock.CodeTooManyTasks: {
+		429, "Too many tasks", interlock.ActRetry, 30 * time.Second,
+		"wait until workers have done some, or start more workers",
+	},
+	interlock.CodeQueueDraining: {
+		503, "The queue takes nothing new", interlock.ActRetry, 30 * time.Second,
+		"ask the operator when the queue opens again, or use another queue",
 	},
 	interlock.CodeTooManyEffects: {
 		429, "Too many effects", interlock.ActRetry, 30 * time.Second,

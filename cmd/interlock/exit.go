@@ -101,18 +101,20 @@ func exitForCode(code interlock.Code) int {
 		interlock.CodeLeft, interlock.CodeOfferLapsed, interlock.CodeUnknownTicket,
 		interlock.CodeTooManyWaiters, interlock.CodeTooManySessions, interlock.CodeTooManyLeases, interlock.CodeTooManyStreams,
 		interlock.CodeTooManyNamespaces, interlock.CodeTooManyKeys, interlock.CodeTooManyPatterns, interlock.CodeQuota, interlock.CodeNoSpace,
-		interlock.CodeOutOfBounds, interlock.CodeEffectClaimed, interlock.CodeTooManyDocuments, interlock.CodeTooMuchState, interlock.CodeTooManyEffects:
+		interlock.CodeOutOfBounds, interlock.CodeEffectClaimed, interlock.CodeTooManyDocuments, interlock.CodeTooMuchState, interlock.CodeTooManyEffects,
+		interlock.CodeTooManyQueues, interlock.CodeTooManyTasks, interlock.CodeQueueDraining:
 		return exitNotAcquired
 	case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost, interlock.CodeModeForbidden,
 		interlock.CodeWriterOnly, interlock.CodeLeaseRequired, interlock.CodeForeignFence, interlock.CodeInvalidStatement:
 		return exitForbidden
 	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodePreempted, interlock.CodeReleased, interlock.CodeSessionEnded,
-		interlock.CodeUnknownLease, interlock.CodeUnknownSession, interlock.CodeInGrace:
+		interlock.CodeUnknownLease, interlock.CodeUnknownSession, interlock.CodeInGrace, interlock.CodeTaskMoved:
 		return exitLost
 	case interlock.CodeNotOwner, interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeUnreachable, interlock.CodeOutcomeUnknown:
 		return exitUnreachable
 	case interlock.CodeInternal, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeNoSuchPattern,
-		interlock.CodeNoSuchDocument, interlock.CodeNoSuchFile, interlock.CodeUnknownEffect:
+		interlock.CodeNoSuchDocument, interlock.CodeNoSuchFile, interlock.CodeUnknownEffect, interlock.CodeUnknownTask, interlock.CodeNoSuchQueue,
+		interlock.CodeTaskSettled, interlock.CodeAlreadyReplied, interlock.CodeNotAsking, interlock.CodeNoWriter:
 		return exitFailure
 	}
 	return exitUsage
