@@ -241,12 +241,20 @@ func (e *Engine) placed(t *task) {
 		t.timer = nil
 		e.tellFollowers(t)
 		return
+	case t.state == interlock.TaskWaiting && len(r.needs) > 0:
+		e.suspect(nil, r)
+	}
+	e.attend(t)
+}
+
+// attend has a task that does not run looked at when it may go on.
+func (e *Engine) attend(t *task) {
+	switch r := t.request; {
 	case t.state != interlock.TaskWaiting:
 	case len(r.needs) == 0:
 		e.couldRun(t)
 	default:
 		e.watchAnywhere(r)
-		e.suspect(nil, r)
 	}
 	e.armTask(t)
 }
@@ -298,7 +306,7 @@ func (e *Engine) recoverTasks(s *space) {
 	for _, t := range s.sortedTasks() {
 		t.slot, t.stance, t.timer, t.followers = 0, watched, nil, nil
 		if t.state != interlock.TaskRunning && !isSettled(t.state) {
-			e.placed(t)
+			e.attend(t)
 		}
 	}
 }

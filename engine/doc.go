@@ -44,6 +44,10 @@
 // asof.go what others committed while somebody waited. deed.go keeps what is done in
 // the world outside and must not happen twice.
 //
+// A request may also wait instead of an agent, as a task: task.go keeps tasks,
+// queue.go says which is next, handout.go gives them to workers, submit.go and
+// attempt.go are how they begin and end, and task_change.go is for operators.
+//
 // What agents read, think about and write stands in documents with versions, to which
 // leases may be tied or not. document.go and history.go keep them, reading.go shows
 // them, and commit.go decides on a change of several, all or nothing: commit_form.go

@@ -35,7 +35,7 @@ type pull struct {
 func (e *Engine) couldRun(t *task) {
 	if t.stance == watched {
 		t.stance = able
-		e.fresh = append(e.fresh, t)
+		e.fresh.push(t)
 		t.group.able.enter(t)
 		t.queue.turn(t.group)
 		e.stir(t.queue)
@@ -45,9 +45,7 @@ func (e *Engine) couldRun(t *task) {
 // doze has the oldest task that could run, and has not found a worker, be in nobody's
 // way any more.
 func (e *Engine) doze() {
-	t := e.fresh[0]
-	e.fresh = slices.Delete(e.fresh, 0, 1)
-	if t.stance == able {
+	if t := e.fresh.pop(); t.stance == able {
 		t.stance = dormant
 		e.changed(t.request)
 	}

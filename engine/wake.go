@@ -148,7 +148,7 @@ func (e *Engine) settle() {
 			e.consider(e.ready.pop())
 		case len(e.hungry) > 0 && !e.draining:
 			e.feed()
-		case len(e.fresh) > 0 && !e.draining:
+		case e.fresh.n > 0 && !e.draining:
 			e.doze()
 		default:
 			return
