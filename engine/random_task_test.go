@@ -47,7 +47,6 @@ type taskSeen struct {
 	state   interlock.TaskState
 	arrived engine.Time
 	lease   interlock.LeaseID
-	sess    interlock.SessionID
 	acked   int
 }
 
