@@ -78,6 +78,10 @@ type Listing struct {
 func (c *Client) List(ctx context.Context, l Listing) iter.Seq2[interlock.Document, error] {
 	return func(yield func(interlock.Document, error) bool) {
 		for after := l.After; ; {
+			if ctx.Err() != nil {
+				yield(interlock.Document{}, context.Cause(ctx))
+				return
+			}
 			k := c.newCall(proto.OpReadState)
 			k.op.Prefix, k.op.Bodies, k.op.State = l.Prefix, l.Bodies, &proto.StateQuery{After: after}
 			got, err := c.do(ctx, k, "the list of documents")
