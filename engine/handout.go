@@ -114,11 +114,7 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 	e.emit(ev)
 	e.timers.clear(t.timer)
 	e.arm(r)
-	for i := range r.needs {
-		if x := r.needs[i].node.pool; x != nil && x.policy != nil && x.policy.Rate > 0 {
-			e.firePool(x)
-		}
-	}
+	e.fireRates(r)
 	r.noteGrant(true)
 	e.heldMore(r)
 }

@@ -429,6 +429,15 @@ func (e *Engine) armPool(p *pool) {
 	e.timers.set(p.timer, next)
 }
 
+// fireRates fires the pools with a rate of which a new lease has taken tokens.
+func (e *Engine) fireRates(r *request) {
+	for i := range r.needs {
+		if p := r.needs[i].node.pool; p != nil && p.policy != nil && p.policy.Rate > 0 {
+			e.firePool(p)
+		}
+	}
+}
+
 // firePool looks at those who wait for tokens.
 func (e *Engine) firePool(p *pool) {
 	if p.node == nil || p.node.line == nil {

@@ -299,11 +299,7 @@ func (e *Engine) admit(way *request) {
 	ev.Generation, ev.Version = r.nextGeneration(), r.movedUpTo()
 	e.emit(ev)
 	e.arm(lease)
-	for i := range lease.needs {
-		if p := lease.needs[i].node.pool; p != nil && p.policy != nil && p.policy.Rate > 0 {
-			e.firePool(p)
-		}
-	}
+	e.fireRates(lease)
 	if lease == r {
 		r.noteGrant(r != e.asking)
 	}
