@@ -231,13 +231,17 @@ func (a *app) call(ctx context.Context, r request, v any, show func() error) err
 	return show()
 }
 
-// keyPath is the path of a key's resource: every segment escaped, '/' between them.
-func keyPath(key string) string {
+// keyPath is the path of a key.
+func keyPath(key string) string { return resourcePath("keys", key) }
+
+// resourcePath is the path of what a collection has of a key: every segment escaped,
+// '/' between them.
+func resourcePath(collection, key string) string {
 	segments := strings.Split(key, "/")
 	for i := range segments {
 		segments[i] = url.PathEscape(segments[i])
 	}
-	return "/v1/keys/" + strings.Join(segments, "/")
+	return "/v1/" + collection + "/" + strings.Join(segments, "/")
 }
 
 // freshID is an Idempotency-Key.

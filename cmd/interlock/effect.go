@@ -348,7 +348,7 @@ func newEffectLs(a *app) *cobra.Command {
 				query.Set("state", state)
 			}
 			t := a.table("ACTION", "STATE", "BY", "AGE", "WHAT")
-			err := a.pages(cmd.Context(), "/v1/effects", query, limit, func(answer []byte) (int, string, error) {
+			more, err := a.pages(cmd.Context(), "/v1/effects", query, limit, func(answer []byte) (int, string, error) {
 				var page struct {
 					Effects []effect
 					Cursor  string
@@ -362,6 +362,9 @@ func newEffectLs(a *app) *cobra.Command {
 				}
 				return len(page.Effects), page.Cursor, nil
 			})
+			if more {
+				a.complain("there are more: --limit lists them")
+			}
 			if err != nil || a.json() {
 				return err
 			}

@@ -57,32 +57,21 @@ closed (its holder died, and the key opens when the lock_delay is over).`,
 	return cmd
 }
 
-// ls reads page after page. With -o json each page is printed as it came.
+// ls lists keys.
 func (a *app) ls(ctx context.Context, query url.Values, limit int) error {
 	t := a.table("KEY", "MODE", "HOLDER", "LIVENESS", "HELD", "EXPIRES", "WAITING")
-	client, shown, more := a.api(), 0, true
-	for shown < limit && more {
-		query.Set("limit", strconv.Itoa(min(pageSize, limit-shown)))
-		_, answer, err := client.do(ctx, request{method: http.MethodGet, path: "/v1/keys", query: query})
-		if a.json() && answer != nil {
-			if printed := a.raw(answer); printed != nil && err == nil {
-				err = printed
-			}
-		}
-		if err != nil {
-			return err
-		}
+	shown := 0
+	more, err := a.pages(ctx, "/v1/keys", query, limit, func(answer []byte) (int, string, error) {
 		var page keysAnswer
 		if err := json.Unmarshal(answer, &page); err != nil {
-			return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+			return 0, "", err
 		}
 		t.keys(&page)
 		shown += len(page.Keys)
-		query.Set("cursor", page.Cursor)
-		more = page.Cursor != ""
-	}
-	if a.json() {
-		return nil
+		return len(page.Keys), page.Cursor, nil
+	})
+	if err != nil || a.json() {
+		return err
 	}
 	if shown == 0 {
 		a.complain("nothing is held or waited for%s", beginning(query.Get("prefix")))
@@ -95,6 +84,34 @@ func (a *app) ls(ctx context.Context, query url.Values, limit int) error {
 		a.complain("there are more than %d keys: narrow the prefix, or raise --limit", shown)
 	}
 	return nil
+}
+
+// pages reads a listing page after page, up to limit rows, and reports whether there are
+// more. With -o json each page is printed as it came.
+func (a *app) pages(ctx context.Context, path string, query url.Values, limit int, read func(answer []byte) (shown int, cursor string, err error)) (more bool, err error) {
+	client := a.api()
+	for left := limit; left > 0; {
+		query.Set("limit", strconv.Itoa(min(pageSize, left)))
+		_, answer, err := client.do(ctx, request{method: http.MethodGet, path: path, query: query})
+		if a.json() && answer != nil {
+			if printed := a.raw(answer); printed != nil && err == nil {
+				err = printed
+			}
+		}
+		if err != nil {
+			return false, err
+		}
+		shown, cursor, err := read(answer)
+		if err != nil {
+			return false, fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+		}
+		left -= shown
+		if cursor == "" {
+			return false, nil
+		}
+		query.Set("cursor", cursor)
+	}
+	return true, nil
 }
 
 func beginning(prefix string) string {

@@ -5,11 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -169,7 +166,7 @@ func (a *app) envelope(ctx context.Context, key, version string) error {
 }
 
 // statePath is the path of a key's document.
-func statePath(key string) string { return "/v1/state" + strings.TrimPrefix(keyPath(key), "/v1/keys") }
+func statePath(key string) string { return resourcePath("state", key) }
 
 func newStateVersion(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -212,7 +209,7 @@ func newStateLs(a *app) *cobra.Command {
 				query.Set("prefix", args[0])
 			}
 			t := a.table("KEY", "VERSION", "TYPE", "SIZE", "CHANGED", "BY", "NOTE")
-			err := a.pages(cmd.Context(), "/v1/state", query, limit, func(answer []byte) (shown int, cursor string, err error) {
+			more, err := a.pages(cmd.Context(), "/v1/state", query, limit, func(answer []byte) (shown int, cursor string, err error) {
 				var page documentsAnswer
 				if err := json.Unmarshal(answer, &page); err != nil {
 					return 0, "", err
@@ -223,6 +220,9 @@ func newStateLs(a *app) *cobra.Command {
 				}
 				return len(page.Documents), page.Cursor, nil
 			})
+			if more {
+				a.complain("there are more: --limit lists them")
+			}
 			if err != nil || a.json() {
 				return err
 			}
@@ -233,40 +233,13 @@ func newStateLs(a *app) *cobra.Command {
 	return cmd
 }
 
-// pages reads a listing page after page. With -o json each page is printed as it came.
-func (a *app) pages(ctx context.Context, path string, query url.Values, limit int, read func(answer []byte) (shown int, cursor string, err error)) error {
-	client := a.api()
-	for left := limit; left > 0; {
-		query.Set("limit", strconv.Itoa(min(pageSize, left)))
-		_, answer, err := client.do(ctx, request{method: http.MethodGet, path: path, query: query})
-		if a.json() && answer != nil {
-			if printed := a.raw(answer); printed != nil && err == nil {
-				err = printed
-			}
-		}
-		if err != nil {
-			return err
-		}
-		shown, cursor, err := read(answer)
-		if err != nil {
-			return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
-		}
-		if left -= shown; cursor == "" || shown == 0 {
-			return nil
-		}
-		query.Set("cursor", cursor)
-	}
-	a.complain("there are more: --limit lists them")
-	return nil
-}
-
 type historyAnswer struct {
 	Versions []document
 	Trimmed  bool
 }
 
 func historyPath(key string) string {
-	return "/v1/history" + strings.TrimPrefix(keyPath(key), "/v1/keys")
+	return resourcePath("history", key)
 }
 
 func newStateHistory(a *app) *cobra.Command {
