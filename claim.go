@@ -198,6 +198,12 @@ const (
 	DefaultMaxBackoff = 10 * time.Minute
 	MaxDelay          = 365 * 24 * time.Hour
 	MaxShares         = 1000 // groups that a queue lists
+	MaxQuestionBytes  = 4 << 10
+
+	MaxLogEntries    = 1024     // of the log of a key
+	MaxLogBytes      = 1 << 20  // of the log of a key: messages, replies and states
+	MaxSpaceLogBytes = 64 << 20 // of all logs of a namespace; the oldest entries go first
+	MaxRevisions     = 16       // of a pattern, that are remembered
 
 	DefaultTTL   = 30 * time.Second
 	MinTTL       = time.Second

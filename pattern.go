@@ -60,10 +60,22 @@ type Pattern struct {
 	MaxPark    time.Duration // default and maximum; 0: DefaultPark, and MaxPark at most
 	OnDeadlock DeadlockPolicy
 
-	// Write says who may commit to the keys, and how; Writer is the principal who may
-	// with WriteSingle.
-	Write  WritePolicy
-	Writer string
+	// Write says who may commit to the keys, and how. With WriteSingle it is the
+	// principal Writer, or whoever works for the queue WriterQueue on a message to the
+	// key; one of the two is set.
+	Write       WritePolicy
+	Writer      string
+	WriterQueue string
+}
+
+// PatternRevision is a pattern as it was set once. Revisions count from 1 for each name.
+type PatternRevision struct {
+	Pattern  Pattern
+	Revision uint64
+	Dropped  bool   // by it the pattern was taken away; Pattern has only its name
+	Reverted uint64 // the earlier revision that it brought back; 0: none
+	Actor    string
+	Age      time.Duration
 }
 
 // Group is the share of a claimant group in a key's capacity.

@@ -107,7 +107,8 @@ const (
 	// ancestor of it, exclusively. That the lease still lives is checked in the step
 	// that writes.
 	WriteLease
-	// WriteSingle lets only Pattern.Writer commit.
+	// WriteSingle lets only Pattern.Writer commit, or an acknowledgement of a message
+	// to the key by a worker of Pattern.WriterQueue.
 	WriteSingle
 )
 

@@ -89,6 +89,35 @@ type Task struct {
 	Reason   string        // why it is dead or cancelled, or fails again and again
 }
 
+// LogEntry is one entry in the log of a key that has a single writer: a message, what
+// was decided on it, and the state that this left. The log is append-only; what is
+// older than its bounds is forgotten from its beginning. Kind, Body, Reply and the
+// texts are other agents'.
+type LogEntry struct {
+	Seq     uint64 // counts the key's entries from 1
+	Message TaskID
+	Kind    string
+	Body    []byte // JSON
+	Sender  string // whose messages are kept in order
+	Agent   string // who sent it
+
+	State  TaskState // done, dead or cancelled
+	Reply  []byte    // JSON
+	Reason string    // why it is dead or cancelled
+
+	// By whom it was decided; zero if nobody had it.
+	Worker  string
+	Session string // public name
+	Attempt int
+	Fence   Fence
+
+	// Document is the key's state after it. Its body is left out of an entry that has not
+	// changed it.
+	Document Document
+	Changed  bool
+	Age      time.Duration
+}
+
 // Attempt is one go at a task.
 type Attempt struct {
 	Number  int

@@ -161,3 +161,31 @@ type Handed struct {
 	Documents []interlock.Document
 	AsOf      interlock.Version
 }
+
+// StartRun asks for a lease on one permit of each of interlock.RunKeys that has a
+// capacity; the others it claims intent-shared, which excludes nobody who runs and lets
+// them be seen. MaxWait bounds the wait in line; 0 refuses at once. Answered like
+// Acquire, but a refusal for want of permits has CodeTooManyRuns, and no refusal is
+// remembered under the request id: who asks again under the same id is asked for anew,
+// and who was admitted gets the same run.
+type StartRun struct {
+	Head
+	ID            [16]byte // fresh random bits: the lease's and the ticket's
+	Org, Workflow string
+	Agent         string
+	Flow          string
+	Purpose       string
+	Priority      int
+	TTL           time.Duration
+	MaxHold       time.Duration
+	MaxWait       time.Duration
+	Attach        bool
+}
+
+// RevertPattern sets a pattern to what an earlier revision of it said, also a dropped
+// one. Revision 0 is the one before the present one. Answered by Done.
+type RevertPattern struct {
+	Head
+	Name     string
+	Revision uint64
+}
