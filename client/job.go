@@ -1,0 +1,101 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Job is a task in a worker's hands. Its texts are other agents'.
+type Job struct {
+	task      interlock.Task
+	lease     *Lease
+	documents []interlock.Document
+	asOf      interlock.Version
+}
+
+// Task is the task, with the attempts before this one and, where a person was asked,
+// with the answer.
+func (j *Job) Task() interlock.Task { return j.task }
+
+// Lease is the lease on the task's keys. It ends with the job: release it not.
+func (j *Job) Lease() *Lease { return j.lease }
+
+// Documents are the guarded state of the task's keys as it was when the job was handed
+// out, those left out that are absent. Of more than interlock.MaxReadBytes together the
+// last ones have no body.
+func (j *Job) Documents() []interlock.Document { return j.documents }
+
+// Document is the one of a key, absent if there is none.
+func (j *Job) Document(key interlock.Key) interlock.Document {
+	for i := range j.documents {
+		if j.documents[i].Key == key {
+			return j.documents[i]
+		}
+	}
+	return interlock.Document{Key: key, Absent: true}
+}
+
+// AsOf is the version of the namespace's state as of which the job was handed out: with
+// it as Done.AsOf, nothing is written if one of the keys has changed since.
+func (j *Job) AsOf() interlock.Version { return j.asOf }
+
+// Decode reads the task's payload.
+func (j *Job) Decode(v any) error {
+	if err := json.Unmarshal(j.task.Payload, v); err != nil {
+		return fmt.Errorf("the payload of task %v: %w", j.task.ID, err)
+	}
+	return nil
+}
+
+// Attempt counts the goes at the task, this one included, from 1.
+func (j *Job) Attempt() int { return j.task.Attempt }
+
+// RetryAfter says of Handle's error that the task is to be tried again after d, instead
+// of after the queue's pause; with d 0, at once.
+func RetryAfter(d time.Duration, err error) error { return &verdict{error: err, delay: d, timed: true} }
+
+// Dead says of Handle's error that there is no use in trying again: the task is a dead
+// letter.
+func Dead(err error) error { return &verdict{error: err, dead: true} }
+
+// NeedsApproval is the error of a Handle that cannot go on before a person has decided.
+// The attempt ends without being counted, and the task holds nothing meanwhile; when it
+// is approved it is handed out again, with the answer in Task.Approval, and when it is
+// denied it is dead.
+func NeedsApproval(q Question) error {
+	return &verdict{error: errors.New("it waits for a person: " + q.Text), question: &q}
+}
+
+// verdict is an error of Handle that says how its task goes on.
+type verdict struct {
+	error
+	delay    time.Duration
+	timed    bool
+	dead     bool
+	question *Question
+}
+
+func (v *verdict) Unwrap() error { return v.error }
+
+// PanicError is a panic of Handle.
+type PanicError struct {
+	Value any
+	Stack []byte // of the goroutine
+}
+
+// Error is the first line of what it panicked with.
+func (e *PanicError) Error() string {
+	line, _, _ := strings.Cut(fmt.Sprint(e.Value), "\n")
+	return "panic: " + line
+}
+
+// Unwrap gives what it panicked with, if that is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
