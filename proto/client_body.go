@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -17,6 +18,12 @@ func (o *Op) decodeBody(s string) error {
 		o.State = &StateQuery{}
 	case OpClaimEffect, OpSettleEffect, OpGetEffect, OpListEffects:
 		o.Effect = &EffectOp{}
+	case OpStartRun:
+		o.Run = &RunOp{}
+	default:
+		if o.Kind.aboutTasks() {
+			o.Task = &TaskOp{}
+		}
 	}
 	for s != "" {
 		f, rest, err := nextField(s)
@@ -43,7 +50,7 @@ func (o *Op) bodyField(f *field[string]) error {
 		return o.heartbeatField(f)
 	case OpOpen:
 		return o.openField(f)
-	case OpAttach, OpPoll, OpLeave, OpGetLease:
+	case OpAttach, OpPoll, OpLeave, OpGetLease, OpGetTask:
 		return o.idField(f)
 	case OpRenew:
 		return o.renewField(f)
@@ -61,7 +68,7 @@ func (o *Op) bodyField(f *field[string]) error {
 		return o.declareField(f)
 	case OpSetPattern:
 		return o.setPatternField(f)
-	case OpDropPattern, OpListPatterns:
+	case OpDropPattern, OpListPatterns, OpDropQueue, OpListQueues:
 		return o.nameField(f)
 	case OpConfigure:
 		return o.configureField(f)
@@ -73,6 +80,15 @@ func (o *Op) bodyField(f *field[string]) error {
 		return o.readHistoryField(f)
 	case OpClaimEffect, OpSettleEffect, OpGetEffect, OpListEffects:
 		return o.effectField(f)
+	case OpSetQueue:
+		return o.setQueueField(f)
+	case OpStartRun:
+		return o.startRunField(f)
+	case OpRevertPattern:
+		return o.revertPatternField(f)
+	}
+	if o.Task != nil {
+		return o.taskField(f)
 	}
 	return nil
 }
@@ -265,6 +281,11 @@ func (o *Op) configureField(f *field[string]) error {
 	}
 	o.Settings = &interlock.Settings{}
 	return decodeSettings(o.Settings, f.s)
+}
+
+// decodeOwnClaim is decodeClaim for what shares no memory with its operation.
+func decodeOwnClaim(into *[]interlock.Claim, s string) error {
+	return decodeClaim(into, strings.Clone(s))
 }
 
 func decodeClaim(into *[]interlock.Claim, s string) error {

@@ -30,7 +30,7 @@ func (o *Op) appendTo(b []byte) []byte {
 		b = appendString(b, 1, o.RequestID)
 		b = appendString(b, 2, o.Agent)
 		b = appendDuration(b, 3, o.TTL)
-	case OpAttach, OpPoll, OpLeave, OpGetLease:
+	case OpAttach, OpPoll, OpLeave, OpGetLease, OpGetTask:
 		b = appendID(b, 1, &o.ID)
 	case OpHeartbeat:
 		b = appendString(b, 1, o.Progress)
@@ -91,7 +91,7 @@ func (o *Op) appendTo(b []byte) []byte {
 		if o.Pattern != nil {
 			b = appendPattern(b, 1, o.Pattern)
 		}
-	case OpDropPattern, OpListPatterns:
+	case OpDropPattern, OpListPatterns, OpDropQueue, OpListQueues:
 		b = appendString(b, 1, o.Name)
 	case OpConfigure:
 		if o.Settings != nil {
@@ -106,9 +106,29 @@ func (o *Op) appendTo(b []byte) []byte {
 		b = appendBool(b, 2, o.Bodies)
 	case OpClaimEffect, OpSettleEffect, OpGetEffect, OpListEffects:
 		b = o.appendEffect(b)
+	case OpSetQueue:
+		if o.Queue != nil {
+			b = appendQueue(b, 1, o.Queue)
+		}
+	case OpStartRun:
+		b = appendString(b, 1, o.Run.Org)
+		b = appendString(b, 2, o.Run.Workflow)
+		b = appendString(b, 3, o.Flow)
+		b = appendString(b, 4, o.Purpose)
+		b = appendSint(b, 5, o.Priority)
+		b = appendDuration(b, 6, o.TTL)
+		b = appendDuration(b, 7, o.MaxHold)
+		b = appendDuration(b, 8, o.MaxWait)
+		b = appendString(b, 9, o.RequestID)
+	case OpRevertPattern:
+		b = appendString(b, 1, o.Name)
+		b = appendUint(b, 2, o.Revision)
 	case OpGetSettings, OpContention:
 	default:
-		panic("proto: an operation without a kind")
+		if !o.Kind.aboutTasks() {
+			panic("proto: an operation without a kind")
+		}
+		b = o.appendTask(b)
 	}
 	return closeMessage(b, start)
 }
@@ -141,9 +161,7 @@ func appendClaims(b []byte, num byte, claims []interlock.Claim) []byte {
 func (o *Op) Size() int {
 	n := 176 + len(o.RequestID) + len(o.Agent) + len(o.Flow) + len(o.Purpose) + len(o.Trace) + len(o.Prefix) + len(o.Group) +
 		len(o.Key) + len(o.Outcome) + len(o.Note) + len(o.Progress) + len(o.Name)
-	for i := range o.Claims {
-		n += 24 + len(o.Claims[i].Key)
-	}
+	n += claimsSize(o.Claims)
 	if o.On != nil {
 		n += 32 + len(o.On.Session) + len(o.On.Agent) + len(o.On.Flow)
 	}
@@ -162,13 +180,29 @@ func (o *Op) Size() int {
 	if o.Effect != nil {
 		n += o.Effect.size()
 	}
+	if o.Task != nil {
+		n += o.Task.size()
+	}
+	if o.Queue != nil {
+		n += QueueSize(o.Queue)
+	}
+	if o.Run != nil {
+		n += len(o.Run.Org) + len(o.Run.Workflow)
+	}
+	return n
+}
+
+func claimsSize(claims []interlock.Claim) (n int) {
+	for i := range claims {
+		n += 24 + len(claims[i].Key)
+	}
 	return n
 }
 
 // Decode replaces the frame's content by what b says. Nothing of b is kept. Each
 // operation's strings share one piece of memory, and no two operations do, so
-// that what outlives its frame does not keep all of it; those of commits and effects,
-// which may be large, share none. An operation without a body, or with one that this
+// that what outlives its frame does not keep all of it; those of commits, effects and
+// tasks, which may be large, share none. An operation without a body, or with one that this
 // version does not know, has Kind 0.
 func (f *ClientFrame) Decode(b []byte) error {
 	f.Reset()

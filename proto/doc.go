@@ -22,5 +22,6 @@
 // length that came from outside.
 //
 // Start reading at session.proto, then frame.go and link.go; state.go, packet.go and
-// effect.go have what is about documents and effects.
+// effect.go have what is about documents and effects, task_op.go, task.go and queue.go what
+// is about tasks.
 package proto

@@ -74,7 +74,24 @@ const (
 	OpListEffects  OpKind = 31
 	OpContention   OpKind = 32
 
-	lastOp = OpContention
+	OpSubmitTask    OpKind = 33
+	OpPullTasks     OpKind = 34
+	OpAckTask       OpKind = 35
+	OpNackTask      OpKind = 36
+	OpAskHuman      OpKind = 37
+	OpAnswerTask    OpKind = 38
+	OpChangeTask    OpKind = 39
+	OpFollowTask    OpKind = 40
+	OpGetTask       OpKind = 41
+	OpListTasks     OpKind = 42
+	OpSetQueue      OpKind = 43
+	OpDropQueue     OpKind = 44
+	OpListQueues    OpKind = 45
+	OpReadLog       OpKind = 46
+	OpStartRun      OpKind = 47
+	OpRevertPattern OpKind = 48
+
+	lastOp = OpRevertPattern
 )
 
 // Op is one operation. It is a union: session.proto says which fields each Kind
@@ -92,7 +109,7 @@ type Op struct {
 	Seq        uint64
 	Acked      uint64
 
-	ID        [16]byte // the session, ticket, lease or effect
+	ID        [16]byte // the session, ticket, lease, effect or task
 	RequestID string
 	Agent     string
 	Flow      string
@@ -103,9 +120,10 @@ type Op struct {
 	Key       interlock.Key
 	Fence     interlock.Fence
 	Outcome   string
-	Note      string // of a release or a commit; of parking, the reason
+	Note      string // of a release, a commit or an acknowledgement; of parking, the reason
 	Progress  string
-	Name      string // of a pattern
+	Name      string // of a pattern or a queue
+	Revision  uint64 // of a pattern
 
 	Claims    []interlock.Claim
 	TTL       time.Duration // of parking, for how long
@@ -119,9 +137,12 @@ type Op struct {
 	On       *Party
 	Pattern  *interlock.Pattern
 	Settings *interlock.Settings
-	Commit   *Commit     // never nil for OpCommit
+	Commit   *Commit     // never nil for OpCommit; of OpAckTask, what it commits
 	State    *StateQuery // never nil for OpReadState
 	Effect   *EffectOp   // never nil for operations about effects
+	Task     *TaskOp     // never nil for operations about tasks, but OpGetTask
+	Queue    *interlock.TaskQueue
+	Run      *RunOp // never nil for OpStartRun
 }
 
 // Party is whom a declared wait is for: by the public name of its session, or by
@@ -195,6 +216,11 @@ type Reply struct {
 	Packet     *interlock.Packet
 	Effects    []interlock.Effect
 	Contention []Contention
+
+	Tasks  []interlock.Task
+	Handed []Handed // what a pull got
+	Queues []interlock.QueueStatus
+	Log    []interlock.LogEntry
 }
 
 // Bulk is about how many bytes of the reply can be large.
@@ -213,6 +239,18 @@ func (r *Reply) Bulk() (n int) {
 	}
 	for i := range r.Patterns {
 		n += PatternSize(&r.Patterns[i])
+	}
+	for i := range r.Tasks {
+		n += TaskBulk(&r.Tasks[i])
+	}
+	for i := range r.Handed {
+		n += r.Handed[i].Bulk()
+	}
+	for i := range r.Queues {
+		n += QueueSize(&r.Queues[i].TaskQueue)
+	}
+	for i := range r.Log {
+		n += EntryBulk(&r.Log[i])
 	}
 	return n
 }

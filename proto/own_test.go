@@ -30,13 +30,16 @@ func TestLargeOpsAreNotKept(t *testing.T) {
 			}},
 			{Kind: OpClaimEffect, Flow: "flow", Effect: &EffectOp{Tool: "tool", Target: "target", Arguments: big}},
 			{Kind: OpSettleEffect, Effect: &EffectOp{Result: big, Reason: "reason"}},
+			{Kind: OpSubmitTask, Flow: "flow", Task: &TaskOp{Specs: []TaskSpec{{Queue: "q", Claims: []interlock.Claim{{Key: "k"}}, Payload: big}}}},
+			{Kind: OpAckTask, Note: "note", Task: &TaskOp{Result: big}, Commit: &Commit{Reads: []interlock.Read{{Key: "read"}}}},
 		}
 		if err := out.Decode(in.AppendTo(nil)); err != nil {
 			t.Fatal(err)
 		}
 		c := &out.Ops[0]
 		kept = append(kept, c.Flow, c.Note, string(c.Commit.Reads[0].Key), string(c.Commit.Writes[1].Key), c.Commit.Writes[1].ContentType,
-			out.Ops[1].Flow, out.Ops[2].Effect.Reason)
+			out.Ops[1].Flow, out.Ops[2].Effect.Reason,
+			out.Ops[3].Flow, out.Ops[3].Task.Specs[0].Queue, string(out.Ops[3].Task.Specs[0].Claims[0].Key), out.Ops[4].Note, string(out.Ops[4].Commit.Reads[0].Key))
 	}
 	if after := heap(); after > before+ops*uint64(len(big))/4 {
 		t.Errorf("%d short texts keep %d bytes", len(kept), after-before)

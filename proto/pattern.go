@@ -11,7 +11,7 @@ import (
 
 // PatternSize is an upper bound of a pattern's encoded length.
 func PatternSize(p *interlock.Pattern) int {
-	n := 264 + len(p.Name) + len(p.Shape) + len(p.Writer)
+	n := 272 + len(p.Name) + len(p.Shape) + len(p.Writer) + len(p.WriterQueue)
 	for _, list := range [...][]string{p.Aliases, p.Members} {
 		for _, s := range list {
 			n += 8 + len(s)
@@ -76,6 +76,7 @@ func appendPattern(b []byte, num byte, p *interlock.Pattern) []byte {
 	b = appendUint(b, 23, uint64(p.OnDeadlock))
 	b = appendUint(b, 24, uint64(p.Write))
 	b = appendString(b, 25, p.Writer)
+	b = appendString(b, 26, p.WriterQueue)
 	return closeMessage(b, start)
 }
 
@@ -138,6 +139,8 @@ func decodePattern(p *interlock.Pattern, s string) error {
 			p.Write = enum[interlock.WritePolicy](f.v)
 		case 25<<3 | wireBytes:
 			return text(&p.Writer, f.s)
+		case 26<<3 | wireBytes:
+			return text(&p.WriterQueue, f.s)
 		}
 		return nil
 	})

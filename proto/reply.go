@@ -86,6 +86,14 @@ func (r *Reply) decode(s string) error {
 			err = decodeEffect(grow(&r.Effects), f.s)
 		case 22<<3 | wireBytes:
 			err = grow(&r.Contention).decode(f.s)
+		case 23<<3 | wireBytes:
+			err = decodeTask(grow(&r.Tasks), f.s)
+		case 24<<3 | wireBytes:
+			err = grow(&r.Handed).decode(f.s)
+		case 25<<3 | wireBytes:
+			err = decodeQueueStatus(grow(&r.Queues), f.s)
+		case 26<<3 | wireBytes:
+			err = decodeLogEntry(grow(&r.Log), f.s)
 		}
 		if err != nil {
 			return err

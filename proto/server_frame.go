@@ -100,6 +100,18 @@ func (r *Reply) appendTo(b []byte) []byte {
 	for i := range r.Contention {
 		b = r.Contention[i].appendTo(b, 22)
 	}
+	for i := range r.Tasks {
+		b = appendTask(b, 23, &r.Tasks[i])
+	}
+	for i := range r.Handed {
+		b = r.Handed[i].appendTo(b, 24)
+	}
+	for i := range r.Queues {
+		b = appendQueueStatus(b, 25, &r.Queues[i])
+	}
+	for i := range r.Log {
+		b = appendLogEntry(b, 26, &r.Log[i])
+	}
 	return b
 }
 

@@ -27,14 +27,7 @@ func (o *Op) appendCommit(b []byte) []byte {
 	c := o.Commit
 	b = appendString(b, 1, o.Flow)
 	for i := range c.Reads {
-		r := &c.Reads[i]
-		b = openMessage(b, 2)
-		start := len(b)
-		b = appendString(b, 1, r.Key)
-		b = appendUint(b, 2, uint64(r.Version))
-		b = appendBool(b, 3, r.Absent)
-		b = appendBool(b, 4, r.Present)
-		b = closeMessage(b, start)
+		b = appendRead(b, 2, &c.Reads[i])
 	}
 	b = appendUint(b, 3, uint64(o.AsOf))
 	for i := range c.Writes {
@@ -44,6 +37,16 @@ func (o *Op) appendCommit(b []byte) []byte {
 		b = appendText(b, 5, c.Leases[i][:])
 	}
 	return appendString(b, 6, o.Note)
+}
+
+func appendRead(b []byte, num byte, r *interlock.Read) []byte {
+	b = openMessage(b, num)
+	start := len(b)
+	b = appendString(b, 1, r.Key)
+	b = appendUint(b, 2, uint64(r.Version))
+	b = appendBool(b, 3, r.Absent)
+	b = appendBool(b, 4, r.Present)
+	return closeMessage(b, start)
 }
 
 func appendWrite(b []byte, num byte, w *interlock.Write) []byte {
@@ -76,15 +79,20 @@ func (o *Op) appendReadState(b []byte) []byte {
 }
 
 // size is an upper bound of the encoded length.
-func (c *Commit) size() (n int) {
-	for i := range c.Reads {
-		n += 32 + len(c.Reads[i].Key)
-	}
+func (c *Commit) size() int {
+	n := readsSize(c.Reads)
 	for i := range c.Writes {
 		w := &c.Writes[i]
 		n += 80 + len(w.Key) + len(w.ContentType) + len(w.Body)
 	}
 	return n + 18*len(c.Leases)
+}
+
+func readsSize(list []interlock.Read) (n int) {
+	for i := range list {
+		n += 32 + len(list[i].Key)
+	}
+	return n
 }
 
 func (q *StateQuery) size() int {

@@ -219,7 +219,7 @@ func texts[S ~string](into *[]S, s string) error {
 
 // MaxListed bounds the lists in a client's operation, because an empty element is
 // much smaller on the wire than in memory. No request may have longer ones.
-const MaxListed = max(interlock.MaxClaims, interlock.MaxAlternatives, interlock.MaxMembers, interlock.MaxReads, interlock.MaxWrites)
+const MaxListed = max(interlock.MaxClaims, interlock.MaxAlternatives, interlock.MaxMembers, interlock.MaxReads, interlock.MaxWrites, interlock.MaxFollowUps, interlock.MaxShares)
 
 // id checks what the .proto calls an id.
 func id[T ~[16]byte](into *T, s string) error {

@@ -82,6 +82,110 @@ func (WriteOp) EnumDescriptor() ([]byte, []int) {
 	return file_session_proto_rawDescGZIP(), []int{0}
 }
 
+type Verdict int32
+
+const (
+	Verdict_VERDICT_UNSPECIFIED Verdict = 0
+	Verdict_VERDICT_APPROVED    Verdict = 1
+	Verdict_VERDICT_DENIED      Verdict = 2
+)
+
+// Enum value maps for Verdict.
+var (
+	Verdict_name = map[int32]string{
+		0: "VERDICT_UNSPECIFIED",
+		1: "VERDICT_APPROVED",
+		2: "VERDICT_DENIED",
+	}
+	Verdict_value = map[string]int32{
+		"VERDICT_UNSPECIFIED": 0,
+		"VERDICT_APPROVED":    1,
+		"VERDICT_DENIED":      2,
+	}
+)
+
+func (x Verdict) Enum() *Verdict {
+	p := new(Verdict)
+	*p = x
+	return p
+}
+
+func (x Verdict) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Verdict) Descriptor() protoreflect.EnumDescriptor {
+	return file_session_proto_enumTypes[1].Descriptor()
+}
+
+func (Verdict) Type() protoreflect.EnumType {
+	return &file_session_proto_enumTypes[1]
+}
+
+func (x Verdict) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Verdict.Descriptor instead.
+func (Verdict) EnumDescriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{1}
+}
+
+type TaskChange int32
+
+const (
+	TaskChange_TASK_CHANGE_UNSPECIFIED TaskChange = 0
+	TaskChange_TASK_CHANGE_CANCEL      TaskChange = 1
+	TaskChange_TASK_CHANGE_RESCHEDULE  TaskChange = 2
+	TaskChange_TASK_CHANGE_REPLAY      TaskChange = 3
+	TaskChange_TASK_CHANGE_DISCARD     TaskChange = 4
+)
+
+// Enum value maps for TaskChange.
+var (
+	TaskChange_name = map[int32]string{
+		0: "TASK_CHANGE_UNSPECIFIED",
+		1: "TASK_CHANGE_CANCEL",
+		2: "TASK_CHANGE_RESCHEDULE",
+		3: "TASK_CHANGE_REPLAY",
+		4: "TASK_CHANGE_DISCARD",
+	}
+	TaskChange_value = map[string]int32{
+		"TASK_CHANGE_UNSPECIFIED": 0,
+		"TASK_CHANGE_CANCEL":      1,
+		"TASK_CHANGE_RESCHEDULE":  2,
+		"TASK_CHANGE_REPLAY":      3,
+		"TASK_CHANGE_DISCARD":     4,
+	}
+)
+
+func (x TaskChange) Enum() *TaskChange {
+	p := new(TaskChange)
+	*p = x
+	return p
+}
+
+func (x TaskChange) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TaskChange) Descriptor() protoreflect.EnumDescriptor {
+	return file_session_proto_enumTypes[2].Descriptor()
+}
+
+func (TaskChange) Type() protoreflect.EnumType {
+	return &file_session_proto_enumTypes[2]
+}
+
+func (x TaskChange) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TaskChange.Descriptor instead.
+func (TaskChange) EnumDescriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{2}
+}
+
 type Mode int32
 
 const (
@@ -133,11 +237,11 @@ func (x Mode) String() string {
 }
 
 func (Mode) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[1].Descriptor()
+	return file_session_proto_enumTypes[3].Descriptor()
 }
 
 func (Mode) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[1]
+	return &file_session_proto_enumTypes[3]
 }
 
 func (x Mode) Number() protoreflect.EnumNumber {
@@ -146,7 +250,7 @@ func (x Mode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Mode.Descriptor instead.
 func (Mode) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{1}
+	return file_session_proto_rawDescGZIP(), []int{3}
 }
 
 type OnConflict int32
@@ -185,11 +289,11 @@ func (x OnConflict) String() string {
 }
 
 func (OnConflict) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[2].Descriptor()
+	return file_session_proto_enumTypes[4].Descriptor()
 }
 
 func (OnConflict) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[2]
+	return &file_session_proto_enumTypes[4]
 }
 
 func (x OnConflict) Number() protoreflect.EnumNumber {
@@ -198,7 +302,7 @@ func (x OnConflict) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OnConflict.Descriptor instead.
 func (OnConflict) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{2}
+	return file_session_proto_rawDescGZIP(), []int{4}
 }
 
 type Division int32
@@ -234,11 +338,11 @@ func (x Division) String() string {
 }
 
 func (Division) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[3].Descriptor()
+	return file_session_proto_enumTypes[5].Descriptor()
 }
 
 func (Division) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[3]
+	return &file_session_proto_enumTypes[5]
 }
 
 func (x Division) Number() protoreflect.EnumNumber {
@@ -247,7 +351,7 @@ func (x Division) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Division.Descriptor instead.
 func (Division) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{3}
+	return file_session_proto_rawDescGZIP(), []int{5}
 }
 
 type PreemptPolicy int32
@@ -283,11 +387,11 @@ func (x PreemptPolicy) String() string {
 }
 
 func (PreemptPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[4].Descriptor()
+	return file_session_proto_enumTypes[6].Descriptor()
 }
 
 func (PreemptPolicy) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[4]
+	return &file_session_proto_enumTypes[6]
 }
 
 func (x PreemptPolicy) Number() protoreflect.EnumNumber {
@@ -296,7 +400,7 @@ func (x PreemptPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PreemptPolicy.Descriptor instead.
 func (PreemptPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{4}
+	return file_session_proto_rawDescGZIP(), []int{6}
 }
 
 type ParkPolicy int32
@@ -335,11 +439,11 @@ func (x ParkPolicy) String() string {
 }
 
 func (ParkPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[5].Descriptor()
+	return file_session_proto_enumTypes[7].Descriptor()
 }
 
 func (ParkPolicy) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[5]
+	return &file_session_proto_enumTypes[7]
 }
 
 func (x ParkPolicy) Number() protoreflect.EnumNumber {
@@ -348,7 +452,7 @@ func (x ParkPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ParkPolicy.Descriptor instead.
 func (ParkPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{5}
+	return file_session_proto_rawDescGZIP(), []int{7}
 }
 
 type DeadlockPolicy int32
@@ -381,11 +485,11 @@ func (x DeadlockPolicy) String() string {
 }
 
 func (DeadlockPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[6].Descriptor()
+	return file_session_proto_enumTypes[8].Descriptor()
 }
 
 func (DeadlockPolicy) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[6]
+	return &file_session_proto_enumTypes[8]
 }
 
 func (x DeadlockPolicy) Number() protoreflect.EnumNumber {
@@ -394,7 +498,7 @@ func (x DeadlockPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeadlockPolicy.Descriptor instead.
 func (DeadlockPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{6}
+	return file_session_proto_rawDescGZIP(), []int{8}
 }
 
 type WritePolicy int32
@@ -433,11 +537,11 @@ func (x WritePolicy) String() string {
 }
 
 func (WritePolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[7].Descriptor()
+	return file_session_proto_enumTypes[9].Descriptor()
 }
 
 func (WritePolicy) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[7]
+	return &file_session_proto_enumTypes[9]
 }
 
 func (x WritePolicy) Number() protoreflect.EnumNumber {
@@ -446,7 +550,7 @@ func (x WritePolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WritePolicy.Descriptor instead.
 func (WritePolicy) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{7}
+	return file_session_proto_rawDescGZIP(), []int{9}
 }
 
 type Outcome int32
@@ -500,11 +604,11 @@ func (x Outcome) String() string {
 }
 
 func (Outcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[8].Descriptor()
+	return file_session_proto_enumTypes[10].Descriptor()
 }
 
 func (Outcome) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[8]
+	return &file_session_proto_enumTypes[10]
 }
 
 func (x Outcome) Number() protoreflect.EnumNumber {
@@ -513,7 +617,71 @@ func (x Outcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Outcome.Descriptor instead.
 func (Outcome) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{8}
+	return file_session_proto_rawDescGZIP(), []int{10}
+}
+
+type TaskState int32
+
+const (
+	TaskState_TASK_STATE_UNSPECIFIED TaskState = 0
+	TaskState_TASK_STATE_SCHEDULED   TaskState = 1
+	TaskState_TASK_STATE_WAITING     TaskState = 2
+	TaskState_TASK_STATE_RUNNING     TaskState = 3
+	TaskState_TASK_STATE_ASKING      TaskState = 4
+	TaskState_TASK_STATE_DONE        TaskState = 5
+	TaskState_TASK_STATE_DEAD        TaskState = 6
+	TaskState_TASK_STATE_CANCELLED   TaskState = 7
+)
+
+// Enum value maps for TaskState.
+var (
+	TaskState_name = map[int32]string{
+		0: "TASK_STATE_UNSPECIFIED",
+		1: "TASK_STATE_SCHEDULED",
+		2: "TASK_STATE_WAITING",
+		3: "TASK_STATE_RUNNING",
+		4: "TASK_STATE_ASKING",
+		5: "TASK_STATE_DONE",
+		6: "TASK_STATE_DEAD",
+		7: "TASK_STATE_CANCELLED",
+	}
+	TaskState_value = map[string]int32{
+		"TASK_STATE_UNSPECIFIED": 0,
+		"TASK_STATE_SCHEDULED":   1,
+		"TASK_STATE_WAITING":     2,
+		"TASK_STATE_RUNNING":     3,
+		"TASK_STATE_ASKING":      4,
+		"TASK_STATE_DONE":        5,
+		"TASK_STATE_DEAD":        6,
+		"TASK_STATE_CANCELLED":   7,
+	}
+)
+
+func (x TaskState) Enum() *TaskState {
+	p := new(TaskState)
+	*p = x
+	return p
+}
+
+func (x TaskState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TaskState) Descriptor() protoreflect.EnumDescriptor {
+	return file_session_proto_enumTypes[11].Descriptor()
+}
+
+func (TaskState) Type() protoreflect.EnumType {
+	return &file_session_proto_enumTypes[11]
+}
+
+func (x TaskState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TaskState.Descriptor instead.
+func (TaskState) EnumDescriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{11}
 }
 
 type DifferenceKind int32
@@ -552,11 +720,11 @@ func (x DifferenceKind) String() string {
 }
 
 func (DifferenceKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[9].Descriptor()
+	return file_session_proto_enumTypes[12].Descriptor()
 }
 
 func (DifferenceKind) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[9]
+	return &file_session_proto_enumTypes[12]
 }
 
 func (x DifferenceKind) Number() protoreflect.EnumNumber {
@@ -565,7 +733,7 @@ func (x DifferenceKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DifferenceKind.Descriptor instead.
 func (DifferenceKind) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{9}
+	return file_session_proto_rawDescGZIP(), []int{12}
 }
 
 type EffectState int32
@@ -604,11 +772,11 @@ func (x EffectState) String() string {
 }
 
 func (EffectState) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[10].Descriptor()
+	return file_session_proto_enumTypes[13].Descriptor()
 }
 
 func (EffectState) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[10]
+	return &file_session_proto_enumTypes[13]
 }
 
 func (x EffectState) Number() protoreflect.EnumNumber {
@@ -617,7 +785,7 @@ func (x EffectState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EffectState.Descriptor instead.
 func (EffectState) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{10}
+	return file_session_proto_rawDescGZIP(), []int{13}
 }
 
 type LeaseState int32
@@ -662,11 +830,11 @@ func (x LeaseState) String() string {
 }
 
 func (LeaseState) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[11].Descriptor()
+	return file_session_proto_enumTypes[14].Descriptor()
 }
 
 func (LeaseState) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[11]
+	return &file_session_proto_enumTypes[14]
 }
 
 func (x LeaseState) Number() protoreflect.EnumNumber {
@@ -675,7 +843,7 @@ func (x LeaseState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use LeaseState.Descriptor instead.
 func (LeaseState) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{11}
+	return file_session_proto_rawDescGZIP(), []int{14}
 }
 
 type Liveness int32
@@ -726,11 +894,11 @@ func (x Liveness) String() string {
 }
 
 func (Liveness) Descriptor() protoreflect.EnumDescriptor {
-	return file_session_proto_enumTypes[12].Descriptor()
+	return file_session_proto_enumTypes[15].Descriptor()
 }
 
 func (Liveness) Type() protoreflect.EnumType {
-	return &file_session_proto_enumTypes[12]
+	return &file_session_proto_enumTypes[15]
 }
 
 func (x Liveness) Number() protoreflect.EnumNumber {
@@ -739,7 +907,7 @@ func (x Liveness) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Liveness.Descriptor instead.
 func (Liveness) EnumDescriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{12}
+	return file_session_proto_rawDescGZIP(), []int{15}
 }
 
 // ClientFrame is at most 3 MiB. An operation is at most 2 MiB; one of more than
@@ -793,8 +961,8 @@ type Op struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// slot is the client's own small number for a session on this stream. It is
 	// bound by open and attach. 0 means no session: get_lease, renew, release, poll,
-	// leave, check_fence and what concerns patterns, settings, documents and effects
-	// work without one.
+	// leave, check_fence and what concerns patterns, settings, documents, effects and
+	// tasks work without one.
 	Slot uint32 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
 	// seq correlates the answer. Within a session it also makes the operation
 	// happen once: 1, 2, 3, ... over the session's whole life, also over several
@@ -836,6 +1004,22 @@ type Op struct {
 	//	*Op_GetEffect
 	//	*Op_ListEffects
 	//	*Op_GetContention
+	//	*Op_SubmitTask
+	//	*Op_PullTasks
+	//	*Op_AckTask
+	//	*Op_NackTask
+	//	*Op_AskHuman
+	//	*Op_AnswerTask
+	//	*Op_ChangeTask
+	//	*Op_FollowTask
+	//	*Op_GetTask
+	//	*Op_ListTasks
+	//	*Op_SetQueue
+	//	*Op_DropQueue
+	//	*Op_ListQueues
+	//	*Op_ReadLog
+	//	*Op_StartRun
+	//	*Op_RevertPattern
 	Body          isOp_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1160,6 +1344,150 @@ func (x *Op) GetGetContention() *GetContention {
 	return nil
 }
 
+func (x *Op) GetSubmitTask() *SubmitTask {
+	if x != nil {
+		if x, ok := x.Body.(*Op_SubmitTask); ok {
+			return x.SubmitTask
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetPullTasks() *PullTasks {
+	if x != nil {
+		if x, ok := x.Body.(*Op_PullTasks); ok {
+			return x.PullTasks
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetAckTask() *AckTask {
+	if x != nil {
+		if x, ok := x.Body.(*Op_AckTask); ok {
+			return x.AckTask
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetNackTask() *NackTask {
+	if x != nil {
+		if x, ok := x.Body.(*Op_NackTask); ok {
+			return x.NackTask
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetAskHuman() *AskHuman {
+	if x != nil {
+		if x, ok := x.Body.(*Op_AskHuman); ok {
+			return x.AskHuman
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetAnswerTask() *AnswerTask {
+	if x != nil {
+		if x, ok := x.Body.(*Op_AnswerTask); ok {
+			return x.AnswerTask
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetChangeTask() *ChangeTask {
+	if x != nil {
+		if x, ok := x.Body.(*Op_ChangeTask); ok {
+			return x.ChangeTask
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetFollowTask() *FollowTask {
+	if x != nil {
+		if x, ok := x.Body.(*Op_FollowTask); ok {
+			return x.FollowTask
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetGetTask() *GetTask {
+	if x != nil {
+		if x, ok := x.Body.(*Op_GetTask); ok {
+			return x.GetTask
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetListTasks() *ListTasks {
+	if x != nil {
+		if x, ok := x.Body.(*Op_ListTasks); ok {
+			return x.ListTasks
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetSetQueue() *SetQueue {
+	if x != nil {
+		if x, ok := x.Body.(*Op_SetQueue); ok {
+			return x.SetQueue
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetDropQueue() *DropQueue {
+	if x != nil {
+		if x, ok := x.Body.(*Op_DropQueue); ok {
+			return x.DropQueue
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetListQueues() *ListQueues {
+	if x != nil {
+		if x, ok := x.Body.(*Op_ListQueues); ok {
+			return x.ListQueues
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetReadLog() *ReadLog {
+	if x != nil {
+		if x, ok := x.Body.(*Op_ReadLog); ok {
+			return x.ReadLog
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetStartRun() *StartRun {
+	if x != nil {
+		if x, ok := x.Body.(*Op_StartRun); ok {
+			return x.StartRun
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetRevertPattern() *RevertPattern {
+	if x != nil {
+		if x, ok := x.Body.(*Op_RevertPattern); ok {
+			return x.RevertPattern
+		}
+	}
+	return nil
+}
+
 type isOp_Body interface {
 	isOp_Body()
 }
@@ -1280,6 +1608,70 @@ type Op_GetContention struct {
 	GetContention *GetContention `protobuf:"bytes,32,opt,name=get_contention,json=getContention,proto3,oneof"`
 }
 
+type Op_SubmitTask struct {
+	SubmitTask *SubmitTask `protobuf:"bytes,33,opt,name=submit_task,json=submitTask,proto3,oneof"`
+}
+
+type Op_PullTasks struct {
+	PullTasks *PullTasks `protobuf:"bytes,34,opt,name=pull_tasks,json=pullTasks,proto3,oneof"`
+}
+
+type Op_AckTask struct {
+	AckTask *AckTask `protobuf:"bytes,35,opt,name=ack_task,json=ackTask,proto3,oneof"`
+}
+
+type Op_NackTask struct {
+	NackTask *NackTask `protobuf:"bytes,36,opt,name=nack_task,json=nackTask,proto3,oneof"`
+}
+
+type Op_AskHuman struct {
+	AskHuman *AskHuman `protobuf:"bytes,37,opt,name=ask_human,json=askHuman,proto3,oneof"`
+}
+
+type Op_AnswerTask struct {
+	AnswerTask *AnswerTask `protobuf:"bytes,38,opt,name=answer_task,json=answerTask,proto3,oneof"`
+}
+
+type Op_ChangeTask struct {
+	ChangeTask *ChangeTask `protobuf:"bytes,39,opt,name=change_task,json=changeTask,proto3,oneof"`
+}
+
+type Op_FollowTask struct {
+	FollowTask *FollowTask `protobuf:"bytes,40,opt,name=follow_task,json=followTask,proto3,oneof"`
+}
+
+type Op_GetTask struct {
+	GetTask *GetTask `protobuf:"bytes,41,opt,name=get_task,json=getTask,proto3,oneof"`
+}
+
+type Op_ListTasks struct {
+	ListTasks *ListTasks `protobuf:"bytes,42,opt,name=list_tasks,json=listTasks,proto3,oneof"`
+}
+
+type Op_SetQueue struct {
+	SetQueue *SetQueue `protobuf:"bytes,43,opt,name=set_queue,json=setQueue,proto3,oneof"`
+}
+
+type Op_DropQueue struct {
+	DropQueue *DropQueue `protobuf:"bytes,44,opt,name=drop_queue,json=dropQueue,proto3,oneof"`
+}
+
+type Op_ListQueues struct {
+	ListQueues *ListQueues `protobuf:"bytes,45,opt,name=list_queues,json=listQueues,proto3,oneof"`
+}
+
+type Op_ReadLog struct {
+	ReadLog *ReadLog `protobuf:"bytes,46,opt,name=read_log,json=readLog,proto3,oneof"`
+}
+
+type Op_StartRun struct {
+	StartRun *StartRun `protobuf:"bytes,47,opt,name=start_run,json=startRun,proto3,oneof"`
+}
+
+type Op_RevertPattern struct {
+	RevertPattern *RevertPattern `protobuf:"bytes,48,opt,name=revert_pattern,json=revertPattern,proto3,oneof"`
+}
+
 func (*Op_Open) isOp_Body() {}
 
 func (*Op_Attach) isOp_Body() {}
@@ -1337,6 +1729,38 @@ func (*Op_GetEffect) isOp_Body() {}
 func (*Op_ListEffects) isOp_Body() {}
 
 func (*Op_GetContention) isOp_Body() {}
+
+func (*Op_SubmitTask) isOp_Body() {}
+
+func (*Op_PullTasks) isOp_Body() {}
+
+func (*Op_AckTask) isOp_Body() {}
+
+func (*Op_NackTask) isOp_Body() {}
+
+func (*Op_AskHuman) isOp_Body() {}
+
+func (*Op_AnswerTask) isOp_Body() {}
+
+func (*Op_ChangeTask) isOp_Body() {}
+
+func (*Op_FollowTask) isOp_Body() {}
+
+func (*Op_GetTask) isOp_Body() {}
+
+func (*Op_ListTasks) isOp_Body() {}
+
+func (*Op_SetQueue) isOp_Body() {}
+
+func (*Op_DropQueue) isOp_Body() {}
+
+func (*Op_ListQueues) isOp_Body() {}
+
+func (*Op_ReadLog) isOp_Body() {}
+
+func (*Op_StartRun) isOp_Body() {}
+
+func (*Op_RevertPattern) isOp_Body() {}
 
 // Open starts a session and binds it to the slot once the answer has arrived. The
 // request id makes it repeatable; choose 128 random bits.
@@ -3026,6 +3450,1296 @@ func (*GetContention) Descriptor() ([]byte, []int) {
 	return file_session_proto_rawDescGZIP(), []int{27}
 }
 
+// SubmitTask puts a task into its queue, or a message into its key's mailbox. Answered
+// by done with the task; with attach another answer follows when it is settled: done, or
+// refused if it is dead or cancelled, with the task.
+type SubmitTask struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Task   *TaskSpec              `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	Flow   string                 `protobuf:"bytes,2,opt,name=flow,proto3" json:"flow,omitempty"`
+	Attach bool                   `protobuf:"varint,3,opt,name=attach,proto3" json:"attach,omitempty"`
+	// request_id has the task submitted once in the whole namespace, also by several
+	// sessions. It is then submitted in the name of agent, and not of the session.
+	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Agent         string `protobuf:"bytes,5,opt,name=agent,proto3" json:"agent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmitTask) Reset() {
+	*x = SubmitTask{}
+	mi := &file_session_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmitTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmitTask) ProtoMessage() {}
+
+func (x *SubmitTask) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmitTask.ProtoReflect.Descriptor instead.
+func (*SubmitTask) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SubmitTask) GetTask() *TaskSpec {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+func (x *SubmitTask) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+func (x *SubmitTask) GetAttach() bool {
+	if x != nil {
+		return x.Attach
+	}
+	return false
+}
+
+func (x *SubmitTask) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *SubmitTask) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+// TaskSpec is a task as it is submitted.
+type TaskSpec struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Queue         string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Claims        []*Claim               `protobuf:"bytes,3,rep,name=claims,proto3" json:"claims,omitempty"`
+	Payload       []byte                 `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"` // JSON
+	Purpose       string                 `protobuf:"bytes,5,opt,name=purpose,proto3" json:"purpose,omitempty"`
+	Group         string                 `protobuf:"bytes,6,opt,name=group,proto3" json:"group,omitempty"`
+	Priority      int32                  `protobuf:"zigzag32,7,opt,name=priority,proto3" json:"priority,omitempty"`
+	Delay         int64                  `protobuf:"varint,8,opt,name=delay,proto3" json:"delay,omitempty"`
+	Deadline      int64                  `protobuf:"varint,9,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	MaxAttempts   int64                  `protobuf:"varint,10,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
+	Backoff       int64                  `protobuf:"varint,11,opt,name=backoff,proto3" json:"backoff,omitempty"`
+	MaxBackoff    int64                  `protobuf:"varint,12,opt,name=max_backoff,json=maxBackoff,proto3" json:"max_backoff,omitempty"`
+	Message       bool                   `protobuf:"varint,13,opt,name=message,proto3" json:"message,omitempty"` // to the single writer of key; queue and claims are left out
+	Key           string                 `protobuf:"bytes,14,opt,name=key,proto3" json:"key,omitempty"`
+	Ask           *Question              `protobuf:"bytes,15,opt,name=ask,proto3" json:"ask,omitempty"` // a person decides before it may run
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskSpec) Reset() {
+	*x = TaskSpec{}
+	mi := &file_session_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskSpec) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskSpec) ProtoMessage() {}
+
+func (x *TaskSpec) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskSpec.ProtoReflect.Descriptor instead.
+func (*TaskSpec) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *TaskSpec) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *TaskSpec) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *TaskSpec) GetClaims() []*Claim {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetPurpose() string {
+	if x != nil {
+		return x.Purpose
+	}
+	return ""
+}
+
+func (x *TaskSpec) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *TaskSpec) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *TaskSpec) GetDelay() int64 {
+	if x != nil {
+		return x.Delay
+	}
+	return 0
+}
+
+func (x *TaskSpec) GetDeadline() int64 {
+	if x != nil {
+		return x.Deadline
+	}
+	return 0
+}
+
+func (x *TaskSpec) GetMaxAttempts() int64 {
+	if x != nil {
+		return x.MaxAttempts
+	}
+	return 0
+}
+
+func (x *TaskSpec) GetBackoff() int64 {
+	if x != nil {
+		return x.Backoff
+	}
+	return 0
+}
+
+func (x *TaskSpec) GetMaxBackoff() int64 {
+	if x != nil {
+		return x.MaxBackoff
+	}
+	return 0
+}
+
+func (x *TaskSpec) GetMessage() bool {
+	if x != nil {
+		return x.Message
+	}
+	return false
+}
+
+func (x *TaskSpec) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *TaskSpec) GetAsk() *Question {
+	if x != nil {
+		return x.Ask
+	}
+	return nil
+}
+
+// Question is what a person is to decide.
+type Question struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	For           int64                  `protobuf:"varint,2,opt,name=for,proto3" json:"for,omitempty"` // how long it stands; 0: until somebody answers
+	OnLimit       Verdict                `protobuf:"varint,3,opt,name=on_limit,json=onLimit,proto3,enum=interlock.v1.Verdict" json:"on_limit,omitempty"`
+	Reads         []*Read                `protobuf:"bytes,4,rep,name=reads,proto3" json:"reads,omitempty"` // what the asker has read
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Question) Reset() {
+	*x = Question{}
+	mi := &file_session_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Question) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Question) ProtoMessage() {}
+
+func (x *Question) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Question.ProtoReflect.Descriptor instead.
+func (*Question) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Question) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Question) GetFor() int64 {
+	if x != nil {
+		return x.For
+	}
+	return 0
+}
+
+func (x *Question) GetOnLimit() Verdict {
+	if x != nil {
+		return x.OnLimit
+	}
+	return Verdict_VERDICT_UNSPECIFIED
+}
+
+func (x *Question) GetReads() []*Read {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
+}
+
+// PullTasks asks for tasks of a queue. Answered by granted with what is handed out, or
+// by queued; granted follows as soon as there is something, until leave with the
+// ticket, which is the id. A pull whose answer was lost is sent again under the same id:
+// what was handed out to it, and still runs, is handed out to it again.
+type PullTasks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // 16 fresh random bytes
+	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	Max           uint32                 `protobuf:"varint,3,opt,name=max,proto3" json:"max,omitempty"`
+	Ttl           int64                  `protobuf:"varint,4,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PullTasks) Reset() {
+	*x = PullTasks{}
+	mi := &file_session_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PullTasks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PullTasks) ProtoMessage() {}
+
+func (x *PullTasks) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PullTasks.ProtoReflect.Descriptor instead.
+func (*PullTasks) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *PullTasks) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *PullTasks) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *PullTasks) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *PullTasks) GetTtl() int64 {
+	if x != nil {
+		return x.Ttl
+	}
+	return 0
+}
+
+// AckTask says that a task is done: its result, a commit, and what is to be done next,
+// all or nothing. Answered by done with the task, version and documents, or refused; the
+// attempt then goes on.
+type AckTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lease         []byte                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	Result        []byte                 `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"` // JSON; of a message, the reply
+	Reads         []*Read                `protobuf:"bytes,3,rep,name=reads,proto3" json:"reads,omitempty"`
+	AsOf          uint64                 `protobuf:"varint,4,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	Writes        []*Write               `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
+	Tasks         []*TaskSpec            `protobuf:"bytes,6,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	Note          string                 `protobuf:"bytes,7,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AckTask) Reset() {
+	*x = AckTask{}
+	mi := &file_session_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AckTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AckTask) ProtoMessage() {}
+
+func (x *AckTask) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AckTask.ProtoReflect.Descriptor instead.
+func (*AckTask) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *AckTask) GetLease() []byte {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *AckTask) GetResult() []byte {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *AckTask) GetReads() []*Read {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
+}
+
+func (x *AckTask) GetAsOf() uint64 {
+	if x != nil {
+		return x.AsOf
+	}
+	return 0
+}
+
+func (x *AckTask) GetWrites() []*Write {
+	if x != nil {
+		return x.Writes
+	}
+	return nil
+}
+
+func (x *AckTask) GetTasks() []*TaskSpec {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *AckTask) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+// NackTask ends an attempt without success. Answered by done with the task.
+type NackTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lease         []byte                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Delay         int64                  `protobuf:"varint,3,opt,name=delay,proto3" json:"delay,omitempty"` // until the next attempt; -1: at once; 0: by the task's backoff
+	Dead          bool                   `protobuf:"varint,4,opt,name=dead,proto3" json:"dead,omitempty"`   // there is to be no other
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NackTask) Reset() {
+	*x = NackTask{}
+	mi := &file_session_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NackTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NackTask) ProtoMessage() {}
+
+func (x *NackTask) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NackTask.ProtoReflect.Descriptor instead.
+func (*NackTask) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *NackTask) GetLease() []byte {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *NackTask) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *NackTask) GetDelay() int64 {
+	if x != nil {
+		return x.Delay
+	}
+	return 0
+}
+
+func (x *NackTask) GetDead() bool {
+	if x != nil {
+		return x.Dead
+	}
+	return false
+}
+
+// AskHuman ends an attempt until a person has answered. Answered by done with the task.
+type AskHuman struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lease         []byte                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	Question      *Question              `protobuf:"bytes,2,opt,name=question,proto3" json:"question,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskHuman) Reset() {
+	*x = AskHuman{}
+	mi := &file_session_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskHuman) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskHuman) ProtoMessage() {}
+
+func (x *AskHuman) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskHuman.ProtoReflect.Descriptor instead.
+func (*AskHuman) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *AskHuman) GetLease() []byte {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *AskHuman) GetQuestion() *Question {
+	if x != nil {
+		return x.Question
+	}
+	return nil
+}
+
+// AnswerTask is a person's word on a task that waits for it. Answered by done with the
+// task.
+type AnswerTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Task          []byte                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	Verdict       Verdict                `protobuf:"varint,2,opt,name=verdict,proto3,enum=interlock.v1.Verdict" json:"verdict,omitempty"`
+	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"` // the person's name
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerTask) Reset() {
+	*x = AnswerTask{}
+	mi := &file_session_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerTask) ProtoMessage() {}
+
+func (x *AnswerTask) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerTask.ProtoReflect.Descriptor instead.
+func (*AnswerTask) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *AnswerTask) GetTask() []byte {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+func (x *AnswerTask) GetVerdict() Verdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return Verdict_VERDICT_UNSPECIFIED
+}
+
+func (x *AnswerTask) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *AnswerTask) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// ChangeTask is what may be done with a task that does not run. Answered by done with the
+// task.
+type ChangeTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Task          []byte                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	Change        TaskChange             `protobuf:"varint,2,opt,name=change,proto3,enum=interlock.v1.TaskChange" json:"change,omitempty"`
+	Delay         int64                  `protobuf:"varint,3,opt,name=delay,proto3" json:"delay,omitempty"` // of reschedule and replay
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeTask) Reset() {
+	*x = ChangeTask{}
+	mi := &file_session_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeTask) ProtoMessage() {}
+
+func (x *ChangeTask) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeTask.ProtoReflect.Descriptor instead.
+func (*ChangeTask) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ChangeTask) GetTask() []byte {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+func (x *ChangeTask) GetChange() TaskChange {
+	if x != nil {
+		return x.Change
+	}
+	return TaskChange_TASK_CHANGE_UNSPECIFIED
+}
+
+func (x *ChangeTask) GetDelay() int64 {
+	if x != nil {
+		return x.Delay
+	}
+	return 0
+}
+
+func (x *ChangeTask) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// FollowTask asks how a task stands. Answered by done with the task; with attach another
+// answer follows when it is settled, as for submit_task, until leave with its id as the
+// ticket.
+type FollowTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Task          []byte                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	Flow          string                 `protobuf:"bytes,2,opt,name=flow,proto3" json:"flow,omitempty"` // that waits for it
+	Attach        bool                   `protobuf:"varint,3,opt,name=attach,proto3" json:"attach,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowTask) Reset() {
+	*x = FollowTask{}
+	mi := &file_session_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowTask) ProtoMessage() {}
+
+func (x *FollowTask) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowTask.ProtoReflect.Descriptor instead.
+func (*FollowTask) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *FollowTask) GetTask() []byte {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+func (x *FollowTask) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+func (x *FollowTask) GetAttach() bool {
+	if x != nil {
+		return x.Attach
+	}
+	return false
+}
+
+// GetTask looks at a task, with its place in line. Answered by done with the task.
+type GetTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Task          []byte                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTask) Reset() {
+	*x = GetTask{}
+	mi := &file_session_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTask) ProtoMessage() {}
+
+func (x *GetTask) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTask.ProtoReflect.Descriptor instead.
+func (*GetTask) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *GetTask) GetTask() []byte {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+// ListTasks lists tasks without their payloads, in the order in which they were submitted.
+type ListTasks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Queue         string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"` // "": of all queues
+	State         TaskState              `protobuf:"varint,2,opt,name=state,proto3,enum=interlock.v1.TaskState" json:"state,omitempty"`
+	Group         string                 `protobuf:"bytes,3,opt,name=group,proto3" json:"group,omitempty"`
+	Key           string                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`      // that they claim
+	After         []byte                 `protobuf:"bytes,5,opt,name=after,proto3" json:"after,omitempty"`  // begin after this task
+	Limit         uint32                 `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"` // 0: 100
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTasks) Reset() {
+	*x = ListTasks{}
+	mi := &file_session_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTasks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTasks) ProtoMessage() {}
+
+func (x *ListTasks) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTasks.ProtoReflect.Descriptor instead.
+func (*ListTasks) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ListTasks) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *ListTasks) GetState() TaskState {
+	if x != nil {
+		return x.State
+	}
+	return TaskState_TASK_STATE_UNSPECIFIED
+}
+
+func (x *ListTasks) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *ListTasks) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *ListTasks) GetAfter() []byte {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *ListTasks) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// SetQueue registers a queue, or replaces what is said of it.
+type SetQueue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Queue         *TaskQueue             `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetQueue) Reset() {
+	*x = SetQueue{}
+	mi := &file_session_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetQueue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetQueue) ProtoMessage() {}
+
+func (x *SetQueue) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetQueue.ProtoReflect.Descriptor instead.
+func (*SetQueue) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *SetQueue) GetQueue() *TaskQueue {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+// DropQueue forgets a queue.
+type DropQueue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DropQueue) Reset() {
+	*x = DropQueue{}
+	mi := &file_session_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DropQueue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DropQueue) ProtoMessage() {}
+
+func (x *DropQueue) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DropQueue.ProtoReflect.Descriptor instead.
+func (*DropQueue) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *DropQueue) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// ListQueues asks for the queues whose names come after this one, in the order of their
+// names.
+type ListQueues struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	After         string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQueues) Reset() {
+	*x = ListQueues{}
+	mi := &file_session_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQueues) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQueues) ProtoMessage() {}
+
+func (x *ListQueues) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQueues.ProtoReflect.Descriptor instead.
+func (*ListQueues) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *ListQueues) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+// ReadLog reads the log of a key that has a single writer.
+type ReadLog struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	From          uint64                 `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"`   // the first entry's seq; 0: the oldest that is kept
+	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"` // 0: 100
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadLog) Reset() {
+	*x = ReadLog{}
+	mi := &file_session_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadLog) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadLog) ProtoMessage() {}
+
+func (x *ReadLog) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadLog.ProtoReflect.Descriptor instead.
+func (*ReadLog) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ReadLog) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *ReadLog) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *ReadLog) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// StartRun asks for a lease on a permit of the organisation and one of the workflow, where
+// these have a cap. Answered like acquire. A request id makes it repeatable, as in open;
+// no refusal is remembered under it.
+type StartRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Org           string                 `protobuf:"bytes,1,opt,name=org,proto3" json:"org,omitempty"`
+	Workflow      string                 `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	Flow          string                 `protobuf:"bytes,3,opt,name=flow,proto3" json:"flow,omitempty"`
+	Purpose       string                 `protobuf:"bytes,4,opt,name=purpose,proto3" json:"purpose,omitempty"`
+	Priority      int32                  `protobuf:"zigzag32,5,opt,name=priority,proto3" json:"priority,omitempty"`
+	Ttl           int64                  `protobuf:"varint,6,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	MaxHold       int64                  `protobuf:"varint,7,opt,name=max_hold,json=maxHold,proto3" json:"max_hold,omitempty"`
+	MaxWait       int64                  `protobuf:"varint,8,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"` // 0: a full house is refused at once
+	RequestId     string                 `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartRun) Reset() {
+	*x = StartRun{}
+	mi := &file_session_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartRun) ProtoMessage() {}
+
+func (x *StartRun) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartRun.ProtoReflect.Descriptor instead.
+func (*StartRun) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *StartRun) GetOrg() string {
+	if x != nil {
+		return x.Org
+	}
+	return ""
+}
+
+func (x *StartRun) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *StartRun) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+func (x *StartRun) GetPurpose() string {
+	if x != nil {
+		return x.Purpose
+	}
+	return ""
+}
+
+func (x *StartRun) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *StartRun) GetTtl() int64 {
+	if x != nil {
+		return x.Ttl
+	}
+	return 0
+}
+
+func (x *StartRun) GetMaxHold() int64 {
+	if x != nil {
+		return x.MaxHold
+	}
+	return 0
+}
+
+func (x *StartRun) GetMaxWait() int64 {
+	if x != nil {
+		return x.MaxWait
+	}
+	return 0
+}
+
+func (x *StartRun) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// RevertPattern sets a pattern to what an earlier revision of it said.
+type RevertPattern struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Revision      uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"` // 0: the one before the present one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevertPattern) Reset() {
+	*x = RevertPattern{}
+	mi := &file_session_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevertPattern) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevertPattern) ProtoMessage() {}
+
+func (x *RevertPattern) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevertPattern.ProtoReflect.Descriptor instead.
+func (*RevertPattern) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *RevertPattern) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RevertPattern) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
 // Poll goes back to a place in line, after a reconnect. After queued another
 // answer follows when the wait is over.
 type Poll struct {
@@ -3037,7 +4751,7 @@ type Poll struct {
 
 func (x *Poll) Reset() {
 	*x = Poll{}
-	mi := &file_session_proto_msgTypes[28]
+	mi := &file_session_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3049,7 +4763,7 @@ func (x *Poll) String() string {
 func (*Poll) ProtoMessage() {}
 
 func (x *Poll) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[28]
+	mi := &file_session_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3062,7 +4776,7 @@ func (x *Poll) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Poll.ProtoReflect.Descriptor instead.
 func (*Poll) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{28}
+	return file_session_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Poll) GetTicket() []byte {
@@ -3083,7 +4797,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_session_proto_msgTypes[29]
+	mi := &file_session_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +4809,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[29]
+	mi := &file_session_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +4822,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{29}
+	return file_session_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Leave) GetTicket() []byte {
@@ -3128,7 +4842,7 @@ type GetLease struct {
 
 func (x *GetLease) Reset() {
 	*x = GetLease{}
-	mi := &file_session_proto_msgTypes[30]
+	mi := &file_session_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3140,7 +4854,7 @@ func (x *GetLease) String() string {
 func (*GetLease) ProtoMessage() {}
 
 func (x *GetLease) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[30]
+	mi := &file_session_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3153,7 +4867,7 @@ func (x *GetLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLease.ProtoReflect.Descriptor instead.
 func (*GetLease) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{30}
+	return file_session_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetLease) GetLease() []byte {
@@ -3174,7 +4888,7 @@ type Renew struct {
 
 func (x *Renew) Reset() {
 	*x = Renew{}
-	mi := &file_session_proto_msgTypes[31]
+	mi := &file_session_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3186,7 +4900,7 @@ func (x *Renew) String() string {
 func (*Renew) ProtoMessage() {}
 
 func (x *Renew) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[31]
+	mi := &file_session_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3199,7 +4913,7 @@ func (x *Renew) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renew.ProtoReflect.Descriptor instead.
 func (*Renew) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{31}
+	return file_session_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Renew) GetLease() []byte {
@@ -3228,7 +4942,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_session_proto_msgTypes[32]
+	mi := &file_session_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3240,7 +4954,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[32]
+	mi := &file_session_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3253,7 +4967,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{32}
+	return file_session_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Release) GetLease() []byte {
@@ -3288,7 +5002,7 @@ type CheckFence struct {
 
 func (x *CheckFence) Reset() {
 	*x = CheckFence{}
-	mi := &file_session_proto_msgTypes[33]
+	mi := &file_session_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3300,7 +5014,7 @@ func (x *CheckFence) String() string {
 func (*CheckFence) ProtoMessage() {}
 
 func (x *CheckFence) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[33]
+	mi := &file_session_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3313,7 +5027,7 @@ func (x *CheckFence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFence.ProtoReflect.Descriptor instead.
 func (*CheckFence) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{33}
+	return file_session_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CheckFence) GetKey() string {
@@ -3341,7 +5055,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_session_proto_msgTypes[34]
+	mi := &file_session_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3353,7 +5067,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[34]
+	mi := &file_session_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3366,7 +5080,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{34}
+	return file_session_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Claim) GetKey() string {
@@ -3419,13 +5133,14 @@ type Pattern struct {
 	OnDeadlock    DeadlockPolicy         `protobuf:"varint,23,opt,name=on_deadlock,json=onDeadlock,proto3,enum=interlock.v1.DeadlockPolicy" json:"on_deadlock,omitempty"`
 	Write         WritePolicy            `protobuf:"varint,24,opt,name=write,proto3,enum=interlock.v1.WritePolicy" json:"write,omitempty"`
 	Writer        string                 `protobuf:"bytes,25,opt,name=writer,proto3" json:"writer,omitempty"`
+	WriterQueue   string                 `protobuf:"bytes,26,opt,name=writer_queue,json=writerQueue,proto3" json:"writer_queue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Pattern) Reset() {
 	*x = Pattern{}
-	mi := &file_session_proto_msgTypes[35]
+	mi := &file_session_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3437,7 +5152,7 @@ func (x *Pattern) String() string {
 func (*Pattern) ProtoMessage() {}
 
 func (x *Pattern) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[35]
+	mi := &file_session_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3450,7 +5165,7 @@ func (x *Pattern) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pattern.ProtoReflect.Descriptor instead.
 func (*Pattern) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{35}
+	return file_session_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Pattern) GetName() string {
@@ -3628,6 +5343,13 @@ func (x *Pattern) GetWriter() string {
 	return ""
 }
 
+func (x *Pattern) GetWriterQueue() string {
+	if x != nil {
+		return x.WriterQueue
+	}
+	return ""
+}
+
 type Group struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -3639,7 +5361,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_session_proto_msgTypes[36]
+	mi := &file_session_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3651,7 +5373,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[36]
+	mi := &file_session_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3664,7 +5386,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{36}
+	return file_session_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Group) GetName() string {
@@ -3698,7 +5420,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_session_proto_msgTypes[37]
+	mi := &file_session_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3710,7 +5432,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[37]
+	mi := &file_session_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3723,7 +5445,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{37}
+	return file_session_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Rule) GetPrincipal() string {
@@ -3754,7 +5476,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_session_proto_msgTypes[38]
+	mi := &file_session_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3766,7 +5488,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[38]
+	mi := &file_session_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3779,7 +5501,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{38}
+	return file_session_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Settings) GetStrictOrder() bool {
@@ -3833,7 +5555,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_session_proto_msgTypes[39]
+	mi := &file_session_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3845,7 +5567,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[39]
+	mi := &file_session_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3858,7 +5580,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{39}
+	return file_session_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Quota) GetKeys() int64 {
@@ -3933,7 +5655,7 @@ type ServerFrame struct {
 
 func (x *ServerFrame) Reset() {
 	*x = ServerFrame{}
-	mi := &file_session_proto_msgTypes[40]
+	mi := &file_session_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3945,7 +5667,7 @@ func (x *ServerFrame) String() string {
 func (*ServerFrame) ProtoMessage() {}
 
 func (x *ServerFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[40]
+	mi := &file_session_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3958,7 +5680,7 @@ func (x *ServerFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerFrame.ProtoReflect.Descriptor instead.
 func (*ServerFrame) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{40}
+	return file_session_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ServerFrame) GetShard() uint32 {
@@ -3999,7 +5721,7 @@ type GoAway struct {
 
 func (x *GoAway) Reset() {
 	*x = GoAway{}
-	mi := &file_session_proto_msgTypes[41]
+	mi := &file_session_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4011,7 +5733,7 @@ func (x *GoAway) String() string {
 func (*GoAway) ProtoMessage() {}
 
 func (x *GoAway) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[41]
+	mi := &file_session_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4024,7 +5746,7 @@ func (x *GoAway) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GoAway.ProtoReflect.Descriptor instead.
 func (*GoAway) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{41}
+	return file_session_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GoAway) GetRetryAfter() int64 {
@@ -4050,32 +5772,36 @@ type Reply struct {
 	Seq     uint64                 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
 	Outcome Outcome                `protobuf:"varint,3,opt,name=outcome,proto3,enum=interlock.v1.Outcome" json:"outcome,omitempty"`
 	// index is the position in the shard's journal of which the answer speaks.
-	Index         uint64        `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`
-	Lease         *Lease        `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
-	Ticket        *Ticket       `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"`
-	Session       *Session      `protobuf:"bytes,7,opt,name=session,proto3" json:"session,omitempty"`
-	Losses        []*Loss       `protobuf:"bytes,8,rep,name=losses,proto3" json:"losses,omitempty"`
-	Code          string        `protobuf:"bytes,9,opt,name=code,proto3" json:"code,omitempty"`
-	Message       string        `protobuf:"bytes,10,opt,name=message,proto3" json:"message,omitempty"`
-	Conflict      *Conflict     `protobuf:"bytes,11,opt,name=conflict,proto3" json:"conflict,omitempty"`
-	Advice        *Advice       `protobuf:"bytes,12,opt,name=advice,proto3" json:"advice,omitempty"`
-	Warnings      []string      `protobuf:"bytes,13,rep,name=warnings,proto3" json:"warnings,omitempty"`              // about what was asked, such as a key that is spelled almost like another
-	EndedBy       string        `protobuf:"bytes,14,opt,name=ended_by,json=endedBy,proto3" json:"ended_by,omitempty"` // with refused: why the lease or the ticket is gone
-	Patterns      []*Pattern    `protobuf:"bytes,15,rep,name=patterns,proto3" json:"patterns,omitempty"`
-	More          bool          `protobuf:"varint,16,opt,name=more,proto3" json:"more,omitempty"` // there are more of what was listed
-	Settings      *Settings     `protobuf:"bytes,17,opt,name=settings,proto3" json:"settings,omitempty"`
-	Version       uint64        `protobuf:"varint,18,opt,name=version,proto3" json:"version,omitempty"` // that a commit made; of a read, that of the namespace's last commit
-	Documents     []*Document   `protobuf:"bytes,19,rep,name=documents,proto3" json:"documents,omitempty"`
-	Packet        *Packet       `protobuf:"bytes,20,opt,name=packet,proto3" json:"packet,omitempty"` // what changed: with a commit refused as stale, or with a lease granted after it
-	Effects       []*Effect     `protobuf:"bytes,21,rep,name=effects,proto3" json:"effects,omitempty"`
-	Contention    []*Contention `protobuf:"bytes,22,rep,name=contention,proto3" json:"contention,omitempty"`
+	Index         uint64         `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`
+	Lease         *Lease         `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
+	Ticket        *Ticket        `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Session       *Session       `protobuf:"bytes,7,opt,name=session,proto3" json:"session,omitempty"`
+	Losses        []*Loss        `protobuf:"bytes,8,rep,name=losses,proto3" json:"losses,omitempty"`
+	Code          string         `protobuf:"bytes,9,opt,name=code,proto3" json:"code,omitempty"`
+	Message       string         `protobuf:"bytes,10,opt,name=message,proto3" json:"message,omitempty"`
+	Conflict      *Conflict      `protobuf:"bytes,11,opt,name=conflict,proto3" json:"conflict,omitempty"`
+	Advice        *Advice        `protobuf:"bytes,12,opt,name=advice,proto3" json:"advice,omitempty"`
+	Warnings      []string       `protobuf:"bytes,13,rep,name=warnings,proto3" json:"warnings,omitempty"`              // about what was asked, such as a key that is spelled almost like another
+	EndedBy       string         `protobuf:"bytes,14,opt,name=ended_by,json=endedBy,proto3" json:"ended_by,omitempty"` // with refused: why the lease or the ticket is gone
+	Patterns      []*Pattern     `protobuf:"bytes,15,rep,name=patterns,proto3" json:"patterns,omitempty"`
+	More          bool           `protobuf:"varint,16,opt,name=more,proto3" json:"more,omitempty"` // there are more of what was listed
+	Settings      *Settings      `protobuf:"bytes,17,opt,name=settings,proto3" json:"settings,omitempty"`
+	Version       uint64         `protobuf:"varint,18,opt,name=version,proto3" json:"version,omitempty"` // that a commit made; of a read, that of the namespace's last commit
+	Documents     []*Document    `protobuf:"bytes,19,rep,name=documents,proto3" json:"documents,omitempty"`
+	Packet        *Packet        `protobuf:"bytes,20,opt,name=packet,proto3" json:"packet,omitempty"` // what changed: with a commit refused as stale, or with a lease granted after it
+	Effects       []*Effect      `protobuf:"bytes,21,rep,name=effects,proto3" json:"effects,omitempty"`
+	Contention    []*Contention  `protobuf:"bytes,22,rep,name=contention,proto3" json:"contention,omitempty"`
+	Tasks         []*Task        `protobuf:"bytes,23,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	Handed        []*Handed      `protobuf:"bytes,24,rep,name=handed,proto3" json:"handed,omitempty"` // with granted: what a pull got
+	Queues        []*QueueStatus `protobuf:"bytes,25,rep,name=queues,proto3" json:"queues,omitempty"`
+	Log           []*LogEntry    `protobuf:"bytes,26,rep,name=log,proto3" json:"log,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_session_proto_msgTypes[42]
+	mi := &file_session_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4087,7 +5813,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[42]
+	mi := &file_session_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4100,7 +5826,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{42}
+	return file_session_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Reply) GetSlot() uint32 {
@@ -4257,6 +5983,1098 @@ func (x *Reply) GetContention() []*Contention {
 	return nil
 }
 
+func (x *Reply) GetTasks() []*Task {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *Reply) GetHanded() []*Handed {
+	if x != nil {
+		return x.Handed
+	}
+	return nil
+}
+
+func (x *Reply) GetQueues() []*QueueStatus {
+	if x != nil {
+		return x.Queues
+	}
+	return nil
+}
+
+func (x *Reply) GetLog() []*LogEntry {
+	if x != nil {
+		return x.Log
+	}
+	return nil
+}
+
+// Task is a task as it stands. What its fields mean is written in task.go, at the type of
+// the same name; the same holds for what follows.
+type Task struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	Claims        []*Claim               `protobuf:"bytes,4,rep,name=claims,proto3" json:"claims,omitempty"`
+	Payload       []byte                 `protobuf:"bytes,5,opt,name=payload,proto3" json:"payload,omitempty"`
+	Purpose       string                 `protobuf:"bytes,6,opt,name=purpose,proto3" json:"purpose,omitempty"`
+	Group         string                 `protobuf:"bytes,7,opt,name=group,proto3" json:"group,omitempty"`
+	Priority      int32                  `protobuf:"zigzag32,8,opt,name=priority,proto3" json:"priority,omitempty"`
+	State         TaskState              `protobuf:"varint,9,opt,name=state,proto3,enum=interlock.v1.TaskState" json:"state,omitempty"`
+	Agent         string                 `protobuf:"bytes,10,opt,name=agent,proto3" json:"agent,omitempty"`
+	Session       string                 `protobuf:"bytes,11,opt,name=session,proto3" json:"session,omitempty"`
+	Flow          string                 `protobuf:"bytes,12,opt,name=flow,proto3" json:"flow,omitempty"`
+	Principal     string                 `protobuf:"bytes,13,opt,name=principal,proto3" json:"principal,omitempty"`
+	Age           int64                  `protobuf:"varint,14,opt,name=age,proto3" json:"age,omitempty"`
+	Sender        string                 `protobuf:"bytes,15,opt,name=sender,proto3" json:"sender,omitempty"`
+	Due           int64                  `protobuf:"varint,16,opt,name=due,proto3" json:"due,omitempty"`
+	Deadline      int64                  `protobuf:"varint,17,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	Attempt       int64                  `protobuf:"varint,18,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	MaxAttempts   int64                  `protobuf:"varint,19,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
+	Attempts      []*Attempt             `protobuf:"bytes,20,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	Position      int64                  `protobuf:"varint,21,opt,name=position,proto3" json:"position,omitempty"`
+	Eta           int64                  `protobuf:"varint,22,opt,name=eta,proto3" json:"eta,omitempty"`
+	Blocker       string                 `protobuf:"bytes,23,opt,name=blocker,proto3" json:"blocker,omitempty"`
+	Approval      *Approval              `protobuf:"bytes,24,opt,name=approval,proto3" json:"approval,omitempty"`
+	Result        []byte                 `protobuf:"bytes,25,opt,name=result,proto3" json:"result,omitempty"`
+	Settled       int64                  `protobuf:"varint,26,opt,name=settled,proto3" json:"settled,omitempty"`
+	Reason        string                 `protobuf:"bytes,27,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Task) Reset() {
+	*x = Task{}
+	mi := &file_session_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Task) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Task) ProtoMessage() {}
+
+func (x *Task) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Task.ProtoReflect.Descriptor instead.
+func (*Task) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *Task) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Task) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *Task) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Task) GetClaims() []*Claim {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+func (x *Task) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *Task) GetPurpose() string {
+	if x != nil {
+		return x.Purpose
+	}
+	return ""
+}
+
+func (x *Task) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *Task) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *Task) GetState() TaskState {
+	if x != nil {
+		return x.State
+	}
+	return TaskState_TASK_STATE_UNSPECIFIED
+}
+
+func (x *Task) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *Task) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *Task) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+func (x *Task) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *Task) GetAge() int64 {
+	if x != nil {
+		return x.Age
+	}
+	return 0
+}
+
+func (x *Task) GetSender() string {
+	if x != nil {
+		return x.Sender
+	}
+	return ""
+}
+
+func (x *Task) GetDue() int64 {
+	if x != nil {
+		return x.Due
+	}
+	return 0
+}
+
+func (x *Task) GetDeadline() int64 {
+	if x != nil {
+		return x.Deadline
+	}
+	return 0
+}
+
+func (x *Task) GetAttempt() int64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Task) GetMaxAttempts() int64 {
+	if x != nil {
+		return x.MaxAttempts
+	}
+	return 0
+}
+
+func (x *Task) GetAttempts() []*Attempt {
+	if x != nil {
+		return x.Attempts
+	}
+	return nil
+}
+
+func (x *Task) GetPosition() int64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *Task) GetEta() int64 {
+	if x != nil {
+		return x.Eta
+	}
+	return 0
+}
+
+func (x *Task) GetBlocker() string {
+	if x != nil {
+		return x.Blocker
+	}
+	return ""
+}
+
+func (x *Task) GetApproval() *Approval {
+	if x != nil {
+		return x.Approval
+	}
+	return nil
+}
+
+func (x *Task) GetResult() []byte {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *Task) GetSettled() int64 {
+	if x != nil {
+		return x.Settled
+	}
+	return 0
+}
+
+func (x *Task) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type Attempt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        int64                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Agent         string                 `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
+	Session       string                 `protobuf:"bytes,3,opt,name=session,proto3" json:"session,omitempty"`
+	Fence         uint64                 `protobuf:"varint,4,opt,name=fence,proto3" json:"fence,omitempty"`
+	EndedBy       string                 `protobuf:"bytes,5,opt,name=ended_by,json=endedBy,proto3" json:"ended_by,omitempty"`
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Held          int64                  `protobuf:"varint,7,opt,name=held,proto3" json:"held,omitempty"`
+	Age           int64                  `protobuf:"varint,8,opt,name=age,proto3" json:"age,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attempt) Reset() {
+	*x = Attempt{}
+	mi := &file_session_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attempt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attempt) ProtoMessage() {}
+
+func (x *Attempt) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
+func (*Attempt) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *Attempt) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Attempt) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *Attempt) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *Attempt) GetFence() uint64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
+func (x *Attempt) GetEndedBy() string {
+	if x != nil {
+		return x.EndedBy
+	}
+	return ""
+}
+
+func (x *Attempt) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Attempt) GetHeld() int64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *Attempt) GetAge() int64 {
+	if x != nil {
+		return x.Age
+	}
+	return 0
+}
+
+type Approval struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Question      string                 `protobuf:"bytes,1,opt,name=question,proto3" json:"question,omitempty"`
+	Asked         int64                  `protobuf:"varint,2,opt,name=asked,proto3" json:"asked,omitempty"`
+	Left          int64                  `protobuf:"varint,3,opt,name=left,proto3" json:"left,omitempty"`
+	OnLimit       Verdict                `protobuf:"varint,4,opt,name=on_limit,json=onLimit,proto3,enum=interlock.v1.Verdict" json:"on_limit,omitempty"`
+	Verdict       Verdict                `protobuf:"varint,5,opt,name=verdict,proto3,enum=interlock.v1.Verdict" json:"verdict,omitempty"`
+	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`
+	Reason        string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	Stale         []*Stale               `protobuf:"bytes,8,rep,name=stale,proto3" json:"stale,omitempty"` // what has changed since the asker read it
+	StaleMore     bool                   `protobuf:"varint,9,opt,name=stale_more,json=staleMore,proto3" json:"stale_more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Approval) Reset() {
+	*x = Approval{}
+	mi := &file_session_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Approval) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Approval) ProtoMessage() {}
+
+func (x *Approval) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Approval.ProtoReflect.Descriptor instead.
+func (*Approval) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *Approval) GetQuestion() string {
+	if x != nil {
+		return x.Question
+	}
+	return ""
+}
+
+func (x *Approval) GetAsked() int64 {
+	if x != nil {
+		return x.Asked
+	}
+	return 0
+}
+
+func (x *Approval) GetLeft() int64 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *Approval) GetOnLimit() Verdict {
+	if x != nil {
+		return x.OnLimit
+	}
+	return Verdict_VERDICT_UNSPECIFIED
+}
+
+func (x *Approval) GetVerdict() Verdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return Verdict_VERDICT_UNSPECIFIED
+}
+
+func (x *Approval) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Approval) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Approval) GetStale() []*Stale {
+	if x != nil {
+		return x.Stale
+	}
+	return nil
+}
+
+func (x *Approval) GetStaleMore() bool {
+	if x != nil {
+		return x.StaleMore
+	}
+	return false
+}
+
+// Stale is a document that is not as it was read.
+type Stale struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Then          *Document              `protobuf:"bytes,1,opt,name=then,proto3" json:"then,omitempty"`
+	Known         bool                   `protobuf:"varint,2,opt,name=known,proto3" json:"known,omitempty"` // then is known in full
+	Now           *Document              `protobuf:"bytes,3,opt,name=now,proto3" json:"now,omitempty"`
+	Writes        int64                  `protobuf:"varint,4,opt,name=writes,proto3" json:"writes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stale) Reset() {
+	*x = Stale{}
+	mi := &file_session_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stale) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stale) ProtoMessage() {}
+
+func (x *Stale) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stale.ProtoReflect.Descriptor instead.
+func (*Stale) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *Stale) GetThen() *Document {
+	if x != nil {
+		return x.Then
+	}
+	return nil
+}
+
+func (x *Stale) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *Stale) GetNow() *Document {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *Stale) GetWrites() int64 {
+	if x != nil {
+		return x.Writes
+	}
+	return 0
+}
+
+// Handed is a task in a worker's hands.
+type Handed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Task          *Task                  `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	Lease         *Lease                 `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`
+	Documents     []*Document            `protobuf:"bytes,3,rep,name=documents,proto3" json:"documents,omitempty"` // of the claimed keys, absent ones left out
+	AsOf          uint64                 `protobuf:"varint,4,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Handed) Reset() {
+	*x = Handed{}
+	mi := &file_session_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Handed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Handed) ProtoMessage() {}
+
+func (x *Handed) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Handed.ProtoReflect.Descriptor instead.
+func (*Handed) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *Handed) GetTask() *Task {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+func (x *Handed) GetLease() *Lease {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *Handed) GetDocuments() []*Document {
+	if x != nil {
+		return x.Documents
+	}
+	return nil
+}
+
+func (x *Handed) GetAsOf() uint64 {
+	if x != nil {
+		return x.AsOf
+	}
+	return 0
+}
+
+type TaskQueue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Paused        bool                   `protobuf:"varint,2,opt,name=paused,proto3" json:"paused,omitempty"`
+	Drain         bool                   `protobuf:"varint,3,opt,name=drain,proto3" json:"drain,omitempty"`
+	MaxAttempts   int64                  `protobuf:"varint,4,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
+	Backoff       int64                  `protobuf:"varint,5,opt,name=backoff,proto3" json:"backoff,omitempty"`
+	MaxBackoff    int64                  `protobuf:"varint,6,opt,name=max_backoff,json=maxBackoff,proto3" json:"max_backoff,omitempty"`
+	Ttl           int64                  `protobuf:"varint,7,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	Grace         int64                  `protobuf:"varint,8,opt,name=grace,proto3" json:"grace,omitempty"`
+	MaxHold       int64                  `protobuf:"varint,9,opt,name=max_hold,json=maxHold,proto3" json:"max_hold,omitempty"`
+	Stall         int64                  `protobuf:"varint,10,opt,name=stall,proto3" json:"stall,omitempty"`
+	MaxRunning    int64                  `protobuf:"varint,11,opt,name=max_running,json=maxRunning,proto3" json:"max_running,omitempty"`
+	MaxTasks      int64                  `protobuf:"varint,12,opt,name=max_tasks,json=maxTasks,proto3" json:"max_tasks,omitempty"`
+	Groups        []*Share               `protobuf:"bytes,13,rep,name=groups,proto3" json:"groups,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskQueue) Reset() {
+	*x = TaskQueue{}
+	mi := &file_session_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskQueue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskQueue) ProtoMessage() {}
+
+func (x *TaskQueue) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskQueue.ProtoReflect.Descriptor instead.
+func (*TaskQueue) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *TaskQueue) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TaskQueue) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *TaskQueue) GetDrain() bool {
+	if x != nil {
+		return x.Drain
+	}
+	return false
+}
+
+func (x *TaskQueue) GetMaxAttempts() int64 {
+	if x != nil {
+		return x.MaxAttempts
+	}
+	return 0
+}
+
+func (x *TaskQueue) GetBackoff() int64 {
+	if x != nil {
+		return x.Backoff
+	}
+	return 0
+}
+
+func (x *TaskQueue) GetMaxBackoff() int64 {
+	if x != nil {
+		return x.MaxBackoff
+	}
+	return 0
+}
+
+func (x *TaskQueue) GetTtl() int64 {
+	if x != nil {
+		return x.Ttl
+	}
+	return 0
+}
+
+func (x *TaskQueue) GetGrace() int64 {
+	if x != nil {
+		return x.Grace
+	}
+	return 0
+}
+
+func (x *TaskQueue) GetMaxHold() int64 {
+	if x != nil {
+		return x.MaxHold
+	}
+	return 0
+}
+
+func (x *TaskQueue) GetStall() int64 {
+	if x != nil {
+		return x.Stall
+	}
+	return 0
+}
+
+func (x *TaskQueue) GetMaxRunning() int64 {
+	if x != nil {
+		return x.MaxRunning
+	}
+	return 0
+}
+
+func (x *TaskQueue) GetMaxTasks() int64 {
+	if x != nil {
+		return x.MaxTasks
+	}
+	return 0
+}
+
+func (x *TaskQueue) GetGroups() []*Share {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+type Share struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	Weight        int64                  `protobuf:"varint,2,opt,name=weight,proto3" json:"weight,omitempty"`
+	Max           int64                  `protobuf:"varint,3,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Share) Reset() {
+	*x = Share{}
+	mi := &file_session_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Share) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Share) ProtoMessage() {}
+
+func (x *Share) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Share.ProtoReflect.Descriptor instead.
+func (*Share) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *Share) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *Share) GetWeight() int64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *Share) GetMax() int64 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+type QueueStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Queue         *TaskQueue             `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	Scheduled     int64                  `protobuf:"varint,2,opt,name=scheduled,proto3" json:"scheduled,omitempty"`
+	Waiting       int64                  `protobuf:"varint,3,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Running       int64                  `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"`
+	Asking        int64                  `protobuf:"varint,5,opt,name=asking,proto3" json:"asking,omitempty"`
+	Dead          int64                  `protobuf:"varint,6,opt,name=dead,proto3" json:"dead,omitempty"`
+	Idle          int64                  `protobuf:"varint,7,opt,name=idle,proto3" json:"idle,omitempty"`
+	Oldest        int64                  `protobuf:"varint,8,opt,name=oldest,proto3" json:"oldest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueueStatus) Reset() {
+	*x = QueueStatus{}
+	mi := &file_session_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueStatus) ProtoMessage() {}
+
+func (x *QueueStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
+func (*QueueStatus) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *QueueStatus) GetQueue() *TaskQueue {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+func (x *QueueStatus) GetScheduled() int64 {
+	if x != nil {
+		return x.Scheduled
+	}
+	return 0
+}
+
+func (x *QueueStatus) GetWaiting() int64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *QueueStatus) GetRunning() int64 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *QueueStatus) GetAsking() int64 {
+	if x != nil {
+		return x.Asking
+	}
+	return 0
+}
+
+func (x *QueueStatus) GetDead() int64 {
+	if x != nil {
+		return x.Dead
+	}
+	return 0
+}
+
+func (x *QueueStatus) GetIdle() int64 {
+	if x != nil {
+		return x.Idle
+	}
+	return 0
+}
+
+func (x *QueueStatus) GetOldest() int64 {
+	if x != nil {
+		return x.Oldest
+	}
+	return 0
+}
+
+type LogEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	Message       []byte                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	Body          []byte                 `protobuf:"bytes,4,opt,name=body,proto3" json:"body,omitempty"`
+	Sender        string                 `protobuf:"bytes,5,opt,name=sender,proto3" json:"sender,omitempty"`
+	Agent         string                 `protobuf:"bytes,6,opt,name=agent,proto3" json:"agent,omitempty"`
+	State         TaskState              `protobuf:"varint,7,opt,name=state,proto3,enum=interlock.v1.TaskState" json:"state,omitempty"`
+	Reply         []byte                 `protobuf:"bytes,8,opt,name=reply,proto3" json:"reply,omitempty"`
+	Reason        string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
+	Worker        string                 `protobuf:"bytes,10,opt,name=worker,proto3" json:"worker,omitempty"`
+	Session       string                 `protobuf:"bytes,11,opt,name=session,proto3" json:"session,omitempty"`
+	Attempt       int64                  `protobuf:"varint,12,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Fence         uint64                 `protobuf:"varint,13,opt,name=fence,proto3" json:"fence,omitempty"`
+	Document      *Document              `protobuf:"bytes,14,opt,name=document,proto3" json:"document,omitempty"`
+	Changed       bool                   `protobuf:"varint,15,opt,name=changed,proto3" json:"changed,omitempty"`
+	Age           int64                  `protobuf:"varint,16,opt,name=age,proto3" json:"age,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogEntry) Reset() {
+	*x = LogEntry{}
+	mi := &file_session_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogEntry) ProtoMessage() {}
+
+func (x *LogEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
+func (*LogEntry) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *LogEntry) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *LogEntry) GetMessage() []byte {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+func (x *LogEntry) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *LogEntry) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *LogEntry) GetSender() string {
+	if x != nil {
+		return x.Sender
+	}
+	return ""
+}
+
+func (x *LogEntry) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *LogEntry) GetState() TaskState {
+	if x != nil {
+		return x.State
+	}
+	return TaskState_TASK_STATE_UNSPECIFIED
+}
+
+func (x *LogEntry) GetReply() []byte {
+	if x != nil {
+		return x.Reply
+	}
+	return nil
+}
+
+func (x *LogEntry) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *LogEntry) GetWorker() string {
+	if x != nil {
+		return x.Worker
+	}
+	return ""
+}
+
+func (x *LogEntry) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *LogEntry) GetAttempt() int64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *LogEntry) GetFence() uint64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
+func (x *LogEntry) GetDocument() *Document {
+	if x != nil {
+		return x.Document
+	}
+	return nil
+}
+
+func (x *LogEntry) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
+func (x *LogEntry) GetAge() int64 {
+	if x != nil {
+		return x.Age
+	}
+	return 0
+}
+
 // Document is the guarded state of a key, or what it was.
 type Document struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4280,7 +7098,7 @@ type Document struct {
 
 func (x *Document) Reset() {
 	*x = Document{}
-	mi := &file_session_proto_msgTypes[43]
+	mi := &file_session_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4292,7 +7110,7 @@ func (x *Document) String() string {
 func (*Document) ProtoMessage() {}
 
 func (x *Document) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[43]
+	mi := &file_session_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4305,7 +7123,7 @@ func (x *Document) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Document.ProtoReflect.Descriptor instead.
 func (*Document) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{43}
+	return file_session_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Document) GetKey() string {
@@ -4418,7 +7236,7 @@ type Packet struct {
 
 func (x *Packet) Reset() {
 	*x = Packet{}
-	mi := &file_session_proto_msgTypes[44]
+	mi := &file_session_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4430,7 +7248,7 @@ func (x *Packet) String() string {
 func (*Packet) ProtoMessage() {}
 
 func (x *Packet) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[44]
+	mi := &file_session_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4443,7 +7261,7 @@ func (x *Packet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Packet.ProtoReflect.Descriptor instead.
 func (*Packet) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{44}
+	return file_session_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Packet) GetChanges() []*Change {
@@ -4481,7 +7299,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_session_proto_msgTypes[45]
+	mi := &file_session_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4493,7 +7311,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[45]
+	mi := &file_session_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4506,7 +7324,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{45}
+	return file_session_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Change) GetThen() *Document {
@@ -4555,7 +7373,7 @@ type Difference struct {
 
 func (x *Difference) Reset() {
 	*x = Difference{}
-	mi := &file_session_proto_msgTypes[46]
+	mi := &file_session_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4567,7 +7385,7 @@ func (x *Difference) String() string {
 func (*Difference) ProtoMessage() {}
 
 func (x *Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[46]
+	mi := &file_session_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4580,7 +7398,7 @@ func (x *Difference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Difference.ProtoReflect.Descriptor instead.
 func (*Difference) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{46}
+	return file_session_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Difference) GetKind() DifferenceKind {
@@ -4627,7 +7445,7 @@ type Effect struct {
 
 func (x *Effect) Reset() {
 	*x = Effect{}
-	mi := &file_session_proto_msgTypes[47]
+	mi := &file_session_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4639,7 +7457,7 @@ func (x *Effect) String() string {
 func (*Effect) ProtoMessage() {}
 
 func (x *Effect) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[47]
+	mi := &file_session_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4652,7 +7470,7 @@ func (x *Effect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Effect.ProtoReflect.Descriptor instead.
 func (*Effect) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{47}
+	return file_session_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Effect) GetDigest() []byte {
@@ -4771,7 +7589,7 @@ type Contention struct {
 
 func (x *Contention) Reset() {
 	*x = Contention{}
-	mi := &file_session_proto_msgTypes[48]
+	mi := &file_session_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4783,7 +7601,7 @@ func (x *Contention) String() string {
 func (*Contention) ProtoMessage() {}
 
 func (x *Contention) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[48]
+	mi := &file_session_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4796,7 +7614,7 @@ func (x *Contention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contention.ProtoReflect.Descriptor instead.
 func (*Contention) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{48}
+	return file_session_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Contention) GetPattern() string {
@@ -4894,7 +7712,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_session_proto_msgTypes[49]
+	mi := &file_session_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4906,7 +7724,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[49]
+	mi := &file_session_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4919,7 +7737,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{49}
+	return file_session_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Lease) GetId() []byte {
@@ -5106,7 +7924,7 @@ type Yield struct {
 
 func (x *Yield) Reset() {
 	*x = Yield{}
-	mi := &file_session_proto_msgTypes[50]
+	mi := &file_session_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5118,7 +7936,7 @@ func (x *Yield) String() string {
 func (*Yield) ProtoMessage() {}
 
 func (x *Yield) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[50]
+	mi := &file_session_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5131,7 +7949,7 @@ func (x *Yield) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Yield.ProtoReflect.Descriptor instead.
 func (*Yield) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{50}
+	return file_session_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Yield) GetAgent() string {
@@ -5195,7 +8013,7 @@ type Parking struct {
 
 func (x *Parking) Reset() {
 	*x = Parking{}
-	mi := &file_session_proto_msgTypes[51]
+	mi := &file_session_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5207,7 +8025,7 @@ func (x *Parking) String() string {
 func (*Parking) ProtoMessage() {}
 
 func (x *Parking) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[51]
+	mi := &file_session_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5220,7 +8038,7 @@ func (x *Parking) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parking.ProtoReflect.Descriptor instead.
 func (*Parking) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{51}
+	return file_session_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Parking) GetReason() string {
@@ -5265,7 +8083,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_session_proto_msgTypes[52]
+	mi := &file_session_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5277,7 +8095,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[52]
+	mi := &file_session_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5290,7 +8108,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{52}
+	return file_session_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Part) GetKey() string {
@@ -5342,7 +8160,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_session_proto_msgTypes[53]
+	mi := &file_session_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5354,7 +8172,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[53]
+	mi := &file_session_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5367,7 +8185,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{53}
+	return file_session_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Note) GetKey() string {
@@ -5424,7 +8242,7 @@ type Ticket struct {
 
 func (x *Ticket) Reset() {
 	*x = Ticket{}
-	mi := &file_session_proto_msgTypes[54]
+	mi := &file_session_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5436,7 +8254,7 @@ func (x *Ticket) String() string {
 func (*Ticket) ProtoMessage() {}
 
 func (x *Ticket) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[54]
+	mi := &file_session_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5449,7 +8267,7 @@ func (x *Ticket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ticket.ProtoReflect.Descriptor instead.
 func (*Ticket) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{54}
+	return file_session_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Ticket) GetId() []byte {
@@ -5493,7 +8311,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_session_proto_msgTypes[55]
+	mi := &file_session_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5505,7 +8323,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[55]
+	mi := &file_session_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5518,7 +8336,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{55}
+	return file_session_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Session) GetId() []byte {
@@ -5567,7 +8385,7 @@ type Loss struct {
 
 func (x *Loss) Reset() {
 	*x = Loss{}
-	mi := &file_session_proto_msgTypes[56]
+	mi := &file_session_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5579,7 +8397,7 @@ func (x *Loss) String() string {
 func (*Loss) ProtoMessage() {}
 
 func (x *Loss) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[56]
+	mi := &file_session_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5592,7 +8410,7 @@ func (x *Loss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loss.ProtoReflect.Descriptor instead.
 func (*Loss) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{56}
+	return file_session_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Loss) GetLease() *Lease {
@@ -5633,7 +8451,7 @@ type Conflict struct {
 
 func (x *Conflict) Reset() {
 	*x = Conflict{}
-	mi := &file_session_proto_msgTypes[57]
+	mi := &file_session_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5645,7 +8463,7 @@ func (x *Conflict) String() string {
 func (*Conflict) ProtoMessage() {}
 
 func (x *Conflict) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[57]
+	mi := &file_session_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5658,7 +8476,7 @@ func (x *Conflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conflict.ProtoReflect.Descriptor instead.
 func (*Conflict) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{57}
+	return file_session_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Conflict) GetKey() string {
@@ -5739,7 +8557,7 @@ type Capacity struct {
 
 func (x *Capacity) Reset() {
 	*x = Capacity{}
-	mi := &file_session_proto_msgTypes[58]
+	mi := &file_session_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5751,7 +8569,7 @@ func (x *Capacity) String() string {
 func (*Capacity) ProtoMessage() {}
 
 func (x *Capacity) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[58]
+	mi := &file_session_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5764,7 +8582,7 @@ func (x *Capacity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capacity.ProtoReflect.Descriptor instead.
 func (*Capacity) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{58}
+	return file_session_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Capacity) GetPermits() uint32 {
@@ -5822,7 +8640,7 @@ type GroupUse struct {
 
 func (x *GroupUse) Reset() {
 	*x = GroupUse{}
-	mi := &file_session_proto_msgTypes[59]
+	mi := &file_session_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5834,7 +8652,7 @@ func (x *GroupUse) String() string {
 func (*GroupUse) ProtoMessage() {}
 
 func (x *GroupUse) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[59]
+	mi := &file_session_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5847,7 +8665,7 @@ func (x *GroupUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupUse.ProtoReflect.Descriptor instead.
 func (*GroupUse) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{59}
+	return file_session_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *GroupUse) GetName() string {
@@ -5902,7 +8720,7 @@ type Holder struct {
 
 func (x *Holder) Reset() {
 	*x = Holder{}
-	mi := &file_session_proto_msgTypes[60]
+	mi := &file_session_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5914,7 +8732,7 @@ func (x *Holder) String() string {
 func (*Holder) ProtoMessage() {}
 
 func (x *Holder) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[60]
+	mi := &file_session_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5927,7 +8745,7 @@ func (x *Holder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holder.ProtoReflect.Descriptor instead.
 func (*Holder) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{60}
+	return file_session_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Holder) GetAgent() string {
@@ -6056,7 +8874,7 @@ type CycleStep struct {
 
 func (x *CycleStep) Reset() {
 	*x = CycleStep{}
-	mi := &file_session_proto_msgTypes[61]
+	mi := &file_session_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6068,7 +8886,7 @@ func (x *CycleStep) String() string {
 func (*CycleStep) ProtoMessage() {}
 
 func (x *CycleStep) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[61]
+	mi := &file_session_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6081,7 +8899,7 @@ func (x *CycleStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CycleStep.ProtoReflect.Descriptor instead.
 func (*CycleStep) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{61}
+	return file_session_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *CycleStep) GetAgent() string {
@@ -6137,7 +8955,7 @@ type Advice struct {
 
 func (x *Advice) Reset() {
 	*x = Advice{}
-	mi := &file_session_proto_msgTypes[62]
+	mi := &file_session_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6149,7 +8967,7 @@ func (x *Advice) String() string {
 func (*Advice) ProtoMessage() {}
 
 func (x *Advice) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[62]
+	mi := &file_session_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6162,7 +8980,7 @@ func (x *Advice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advice.ProtoReflect.Descriptor instead.
 func (*Advice) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{62}
+	return file_session_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Advice) GetAction() string {
@@ -6192,7 +9010,7 @@ const file_session_proto_rawDesc = "" +
 	"\n" +
 	"\rsession.proto\x12\finterlock.v1\"1\n" +
 	"\vClientFrame\x12\"\n" +
-	"\x03ops\x18\x01 \x03(\v2\x10.interlock.v1.OpR\x03ops\"\xfc\f\n" +
+	"\x03ops\x18\x01 \x03(\v2\x10.interlock.v1.OpR\x03ops\"\x99\x14\n" +
 	"\x02Op\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -6230,7 +9048,31 @@ const file_session_proto_rawDesc = "" +
 	"\n" +
 	"get_effect\x18\x1e \x01(\v2\x17.interlock.v1.GetEffectH\x00R\tgetEffect\x12>\n" +
 	"\flist_effects\x18\x1f \x01(\v2\x19.interlock.v1.ListEffectsH\x00R\vlistEffects\x12D\n" +
-	"\x0eget_contention\x18  \x01(\v2\x1b.interlock.v1.GetContentionH\x00R\rgetContentionB\x06\n" +
+	"\x0eget_contention\x18  \x01(\v2\x1b.interlock.v1.GetContentionH\x00R\rgetContention\x12;\n" +
+	"\vsubmit_task\x18! \x01(\v2\x18.interlock.v1.SubmitTaskH\x00R\n" +
+	"submitTask\x128\n" +
+	"\n" +
+	"pull_tasks\x18\" \x01(\v2\x17.interlock.v1.PullTasksH\x00R\tpullTasks\x122\n" +
+	"\back_task\x18# \x01(\v2\x15.interlock.v1.AckTaskH\x00R\aackTask\x125\n" +
+	"\tnack_task\x18$ \x01(\v2\x16.interlock.v1.NackTaskH\x00R\bnackTask\x125\n" +
+	"\task_human\x18% \x01(\v2\x16.interlock.v1.AskHumanH\x00R\baskHuman\x12;\n" +
+	"\vanswer_task\x18& \x01(\v2\x18.interlock.v1.AnswerTaskH\x00R\n" +
+	"answerTask\x12;\n" +
+	"\vchange_task\x18' \x01(\v2\x18.interlock.v1.ChangeTaskH\x00R\n" +
+	"changeTask\x12;\n" +
+	"\vfollow_task\x18( \x01(\v2\x18.interlock.v1.FollowTaskH\x00R\n" +
+	"followTask\x122\n" +
+	"\bget_task\x18) \x01(\v2\x15.interlock.v1.GetTaskH\x00R\agetTask\x128\n" +
+	"\n" +
+	"list_tasks\x18* \x01(\v2\x17.interlock.v1.ListTasksH\x00R\tlistTasks\x125\n" +
+	"\tset_queue\x18+ \x01(\v2\x16.interlock.v1.SetQueueH\x00R\bsetQueue\x128\n" +
+	"\n" +
+	"drop_queue\x18, \x01(\v2\x17.interlock.v1.DropQueueH\x00R\tdropQueue\x12;\n" +
+	"\vlist_queues\x18- \x01(\v2\x18.interlock.v1.ListQueuesH\x00R\n" +
+	"listQueues\x122\n" +
+	"\bread_log\x18. \x01(\v2\x15.interlock.v1.ReadLogH\x00R\areadLog\x125\n" +
+	"\tstart_run\x18/ \x01(\v2\x16.interlock.v1.StartRunH\x00R\bstartRun\x12D\n" +
+	"\x0erevert_pattern\x180 \x01(\v2\x1b.interlock.v1.RevertPatternH\x00R\rrevertPatternB\x06\n" +
 	"\x04body\"M\n" +
 	"\x04Open\x12\x1d\n" +
 	"\n" +
@@ -6354,7 +9196,110 @@ const file_session_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\x0e2\x19.interlock.v1.EffectStateR\x05state\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\fR\x05after\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\rR\x05limit\"\x0f\n" +
-	"\rGetContention\"\x1e\n" +
+	"\rGetContention\"\x99\x01\n" +
+	"\n" +
+	"SubmitTask\x12*\n" +
+	"\x04task\x18\x01 \x01(\v2\x16.interlock.v1.TaskSpecR\x04task\x12\x12\n" +
+	"\x04flow\x18\x02 \x01(\tR\x04flow\x12\x16\n" +
+	"\x06attach\x18\x03 \x01(\bR\x06attach\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12\x14\n" +
+	"\x05agent\x18\x05 \x01(\tR\x05agent\"\xad\x03\n" +
+	"\bTaskSpec\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12+\n" +
+	"\x06claims\x18\x03 \x03(\v2\x13.interlock.v1.ClaimR\x06claims\x12\x18\n" +
+	"\apayload\x18\x04 \x01(\fR\apayload\x12\x18\n" +
+	"\apurpose\x18\x05 \x01(\tR\apurpose\x12\x14\n" +
+	"\x05group\x18\x06 \x01(\tR\x05group\x12\x1a\n" +
+	"\bpriority\x18\a \x01(\x11R\bpriority\x12\x14\n" +
+	"\x05delay\x18\b \x01(\x03R\x05delay\x12\x1a\n" +
+	"\bdeadline\x18\t \x01(\x03R\bdeadline\x12!\n" +
+	"\fmax_attempts\x18\n" +
+	" \x01(\x03R\vmaxAttempts\x12\x18\n" +
+	"\abackoff\x18\v \x01(\x03R\abackoff\x12\x1f\n" +
+	"\vmax_backoff\x18\f \x01(\x03R\n" +
+	"maxBackoff\x12\x18\n" +
+	"\amessage\x18\r \x01(\bR\amessage\x12\x10\n" +
+	"\x03key\x18\x0e \x01(\tR\x03key\x12(\n" +
+	"\x03ask\x18\x0f \x01(\v2\x16.interlock.v1.QuestionR\x03ask\"\x8c\x01\n" +
+	"\bQuestion\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x10\n" +
+	"\x03for\x18\x02 \x01(\x03R\x03for\x120\n" +
+	"\bon_limit\x18\x03 \x01(\x0e2\x15.interlock.v1.VerdictR\aonLimit\x12(\n" +
+	"\x05reads\x18\x04 \x03(\v2\x12.interlock.v1.ReadR\x05reads\"U\n" +
+	"\tPullTasks\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x10\n" +
+	"\x03max\x18\x03 \x01(\rR\x03max\x12\x10\n" +
+	"\x03ttl\x18\x04 \x01(\x03R\x03ttl\"\xe5\x01\n" +
+	"\aAckTask\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\fR\x05lease\x12\x16\n" +
+	"\x06result\x18\x02 \x01(\fR\x06result\x12(\n" +
+	"\x05reads\x18\x03 \x03(\v2\x12.interlock.v1.ReadR\x05reads\x12\x13\n" +
+	"\x05as_of\x18\x04 \x01(\x04R\x04asOf\x12+\n" +
+	"\x06writes\x18\x05 \x03(\v2\x13.interlock.v1.WriteR\x06writes\x12,\n" +
+	"\x05tasks\x18\x06 \x03(\v2\x16.interlock.v1.TaskSpecR\x05tasks\x12\x12\n" +
+	"\x04note\x18\a \x01(\tR\x04note\"b\n" +
+	"\bNackTask\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\fR\x05lease\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05delay\x18\x03 \x01(\x03R\x05delay\x12\x12\n" +
+	"\x04dead\x18\x04 \x01(\bR\x04dead\"T\n" +
+	"\bAskHuman\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\fR\x05lease\x122\n" +
+	"\bquestion\x18\x02 \x01(\v2\x16.interlock.v1.QuestionR\bquestion\"y\n" +
+	"\n" +
+	"AnswerTask\x12\x12\n" +
+	"\x04task\x18\x01 \x01(\fR\x04task\x12/\n" +
+	"\averdict\x18\x02 \x01(\x0e2\x15.interlock.v1.VerdictR\averdict\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x80\x01\n" +
+	"\n" +
+	"ChangeTask\x12\x12\n" +
+	"\x04task\x18\x01 \x01(\fR\x04task\x120\n" +
+	"\x06change\x18\x02 \x01(\x0e2\x18.interlock.v1.TaskChangeR\x06change\x12\x14\n" +
+	"\x05delay\x18\x03 \x01(\x03R\x05delay\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"L\n" +
+	"\n" +
+	"FollowTask\x12\x12\n" +
+	"\x04task\x18\x01 \x01(\fR\x04task\x12\x12\n" +
+	"\x04flow\x18\x02 \x01(\tR\x04flow\x12\x16\n" +
+	"\x06attach\x18\x03 \x01(\bR\x06attach\"\x1d\n" +
+	"\aGetTask\x12\x12\n" +
+	"\x04task\x18\x01 \x01(\fR\x04task\"\xa4\x01\n" +
+	"\tListTasks\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12-\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x17.interlock.v1.TaskStateR\x05state\x12\x14\n" +
+	"\x05group\x18\x03 \x01(\tR\x05group\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\x12\x14\n" +
+	"\x05after\x18\x05 \x01(\fR\x05after\x12\x14\n" +
+	"\x05limit\x18\x06 \x01(\rR\x05limit\"9\n" +
+	"\bSetQueue\x12-\n" +
+	"\x05queue\x18\x01 \x01(\v2\x17.interlock.v1.TaskQueueR\x05queue\"\x1f\n" +
+	"\tDropQueue\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\"\n" +
+	"\n" +
+	"ListQueues\x12\x14\n" +
+	"\x05after\x18\x01 \x01(\tR\x05after\"E\n" +
+	"\aReadLog\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\x04R\x04from\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\"\xe9\x01\n" +
+	"\bStartRun\x12\x10\n" +
+	"\x03org\x18\x01 \x01(\tR\x03org\x12\x1a\n" +
+	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x12\n" +
+	"\x04flow\x18\x03 \x01(\tR\x04flow\x12\x18\n" +
+	"\apurpose\x18\x04 \x01(\tR\apurpose\x12\x1a\n" +
+	"\bpriority\x18\x05 \x01(\x11R\bpriority\x12\x10\n" +
+	"\x03ttl\x18\x06 \x01(\x03R\x03ttl\x12\x19\n" +
+	"\bmax_hold\x18\a \x01(\x03R\amaxHold\x12\x19\n" +
+	"\bmax_wait\x18\b \x01(\x03R\amaxWait\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\t \x01(\tR\trequestId\"?\n" +
+	"\rRevertPattern\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\x1e\n" +
 	"\x04Poll\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\fR\x06ticket\"\x1f\n" +
 	"\x05Leave\x12\x16\n" +
@@ -6375,7 +9320,7 @@ const file_session_proto_rawDesc = "" +
 	"\x05Claim\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x12.interlock.v1.ModeR\x04mode\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\rR\x05count\"\x88\x06\n" +
+	"\x05count\x18\x03 \x01(\rR\x05count\"\xab\x06\n" +
 	"\aPattern\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05shape\x18\x02 \x01(\tR\x05shape\x12\x18\n" +
@@ -6405,7 +9350,8 @@ const file_session_proto_rawDesc = "" +
 	"\von_deadlock\x18\x17 \x01(\x0e2\x1c.interlock.v1.DeadlockPolicyR\n" +
 	"onDeadlock\x12/\n" +
 	"\x05write\x18\x18 \x01(\x0e2\x19.interlock.v1.WritePolicyR\x05write\x12\x16\n" +
-	"\x06writer\x18\x19 \x01(\tR\x06writer\"?\n" +
+	"\x06writer\x18\x19 \x01(\tR\x06writer\x12!\n" +
+	"\fwriter_queue\x18\x1a \x01(\tR\vwriterQueue\"?\n" +
 	"\x05Group\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\rR\x03min\x12\x10\n" +
@@ -6437,7 +9383,7 @@ const file_session_proto_rawDesc = "" +
 	"\x06GoAway\x12\x1f\n" +
 	"\vretry_after\x18\x01 \x01(\x03R\n" +
 	"retryAfter\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xd4\x06\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x89\b\n" +
 	"\x05Reply\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12/\n" +
@@ -6463,7 +9409,118 @@ const file_session_proto_rawDesc = "" +
 	"\aeffects\x18\x15 \x03(\v2\x14.interlock.v1.EffectR\aeffects\x128\n" +
 	"\n" +
 	"contention\x18\x16 \x03(\v2\x18.interlock.v1.ContentionR\n" +
-	"contention\"\xec\x02\n" +
+	"contention\x12(\n" +
+	"\x05tasks\x18\x17 \x03(\v2\x12.interlock.v1.TaskR\x05tasks\x12,\n" +
+	"\x06handed\x18\x18 \x03(\v2\x14.interlock.v1.HandedR\x06handed\x121\n" +
+	"\x06queues\x18\x19 \x03(\v2\x19.interlock.v1.QueueStatusR\x06queues\x12(\n" +
+	"\x03log\x18\x1a \x03(\v2\x16.interlock.v1.LogEntryR\x03log\"\xf2\x05\n" +
+	"\x04Task\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12+\n" +
+	"\x06claims\x18\x04 \x03(\v2\x13.interlock.v1.ClaimR\x06claims\x12\x18\n" +
+	"\apayload\x18\x05 \x01(\fR\apayload\x12\x18\n" +
+	"\apurpose\x18\x06 \x01(\tR\apurpose\x12\x14\n" +
+	"\x05group\x18\a \x01(\tR\x05group\x12\x1a\n" +
+	"\bpriority\x18\b \x01(\x11R\bpriority\x12-\n" +
+	"\x05state\x18\t \x01(\x0e2\x17.interlock.v1.TaskStateR\x05state\x12\x14\n" +
+	"\x05agent\x18\n" +
+	" \x01(\tR\x05agent\x12\x18\n" +
+	"\asession\x18\v \x01(\tR\asession\x12\x12\n" +
+	"\x04flow\x18\f \x01(\tR\x04flow\x12\x1c\n" +
+	"\tprincipal\x18\r \x01(\tR\tprincipal\x12\x10\n" +
+	"\x03age\x18\x0e \x01(\x03R\x03age\x12\x16\n" +
+	"\x06sender\x18\x0f \x01(\tR\x06sender\x12\x10\n" +
+	"\x03due\x18\x10 \x01(\x03R\x03due\x12\x1a\n" +
+	"\bdeadline\x18\x11 \x01(\x03R\bdeadline\x12\x18\n" +
+	"\aattempt\x18\x12 \x01(\x03R\aattempt\x12!\n" +
+	"\fmax_attempts\x18\x13 \x01(\x03R\vmaxAttempts\x121\n" +
+	"\battempts\x18\x14 \x03(\v2\x15.interlock.v1.AttemptR\battempts\x12\x1a\n" +
+	"\bposition\x18\x15 \x01(\x03R\bposition\x12\x10\n" +
+	"\x03eta\x18\x16 \x01(\x03R\x03eta\x12\x18\n" +
+	"\ablocker\x18\x17 \x01(\tR\ablocker\x122\n" +
+	"\bapproval\x18\x18 \x01(\v2\x16.interlock.v1.ApprovalR\bapproval\x12\x16\n" +
+	"\x06result\x18\x19 \x01(\fR\x06result\x12\x18\n" +
+	"\asettled\x18\x1a \x01(\x03R\asettled\x12\x16\n" +
+	"\x06reason\x18\x1b \x01(\tR\x06reason\"\xc0\x01\n" +
+	"\aAttempt\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x14\n" +
+	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x18\n" +
+	"\asession\x18\x03 \x01(\tR\asession\x12\x14\n" +
+	"\x05fence\x18\x04 \x01(\x04R\x05fence\x12\x19\n" +
+	"\bended_by\x18\x05 \x01(\tR\aendedBy\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04held\x18\a \x01(\x03R\x04held\x12\x10\n" +
+	"\x03age\x18\b \x01(\x03R\x03age\"\xa5\x02\n" +
+	"\bApproval\x12\x1a\n" +
+	"\bquestion\x18\x01 \x01(\tR\bquestion\x12\x14\n" +
+	"\x05asked\x18\x02 \x01(\x03R\x05asked\x12\x12\n" +
+	"\x04left\x18\x03 \x01(\x03R\x04left\x120\n" +
+	"\bon_limit\x18\x04 \x01(\x0e2\x15.interlock.v1.VerdictR\aonLimit\x12/\n" +
+	"\averdict\x18\x05 \x01(\x0e2\x15.interlock.v1.VerdictR\averdict\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\x12)\n" +
+	"\x05stale\x18\b \x03(\v2\x13.interlock.v1.StaleR\x05stale\x12\x1d\n" +
+	"\n" +
+	"stale_more\x18\t \x01(\bR\tstaleMore\"\x8b\x01\n" +
+	"\x05Stale\x12*\n" +
+	"\x04then\x18\x01 \x01(\v2\x16.interlock.v1.DocumentR\x04then\x12\x14\n" +
+	"\x05known\x18\x02 \x01(\bR\x05known\x12(\n" +
+	"\x03now\x18\x03 \x01(\v2\x16.interlock.v1.DocumentR\x03now\x12\x16\n" +
+	"\x06writes\x18\x04 \x01(\x03R\x06writes\"\xa6\x01\n" +
+	"\x06Handed\x12&\n" +
+	"\x04task\x18\x01 \x01(\v2\x12.interlock.v1.TaskR\x04task\x12)\n" +
+	"\x05lease\x18\x02 \x01(\v2\x13.interlock.v1.LeaseR\x05lease\x124\n" +
+	"\tdocuments\x18\x03 \x03(\v2\x16.interlock.v1.DocumentR\tdocuments\x12\x13\n" +
+	"\x05as_of\x18\x04 \x01(\x04R\x04asOf\"\xef\x02\n" +
+	"\tTaskQueue\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06paused\x18\x02 \x01(\bR\x06paused\x12\x14\n" +
+	"\x05drain\x18\x03 \x01(\bR\x05drain\x12!\n" +
+	"\fmax_attempts\x18\x04 \x01(\x03R\vmaxAttempts\x12\x18\n" +
+	"\abackoff\x18\x05 \x01(\x03R\abackoff\x12\x1f\n" +
+	"\vmax_backoff\x18\x06 \x01(\x03R\n" +
+	"maxBackoff\x12\x10\n" +
+	"\x03ttl\x18\a \x01(\x03R\x03ttl\x12\x14\n" +
+	"\x05grace\x18\b \x01(\x03R\x05grace\x12\x19\n" +
+	"\bmax_hold\x18\t \x01(\x03R\amaxHold\x12\x14\n" +
+	"\x05stall\x18\n" +
+	" \x01(\x03R\x05stall\x12\x1f\n" +
+	"\vmax_running\x18\v \x01(\x03R\n" +
+	"maxRunning\x12\x1b\n" +
+	"\tmax_tasks\x18\f \x01(\x03R\bmaxTasks\x12+\n" +
+	"\x06groups\x18\r \x03(\v2\x13.interlock.v1.ShareR\x06groups\"G\n" +
+	"\x05Share\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x16\n" +
+	"\x06weight\x18\x02 \x01(\x03R\x06weight\x12\x10\n" +
+	"\x03max\x18\x03 \x01(\x03R\x03max\"\xe6\x01\n" +
+	"\vQueueStatus\x12-\n" +
+	"\x05queue\x18\x01 \x01(\v2\x17.interlock.v1.TaskQueueR\x05queue\x12\x1c\n" +
+	"\tscheduled\x18\x02 \x01(\x03R\tscheduled\x12\x18\n" +
+	"\awaiting\x18\x03 \x01(\x03R\awaiting\x12\x18\n" +
+	"\arunning\x18\x04 \x01(\x03R\arunning\x12\x16\n" +
+	"\x06asking\x18\x05 \x01(\x03R\x06asking\x12\x12\n" +
+	"\x04dead\x18\x06 \x01(\x03R\x04dead\x12\x12\n" +
+	"\x04idle\x18\a \x01(\x03R\x04idle\x12\x16\n" +
+	"\x06oldest\x18\b \x01(\x03R\x06oldest\"\xab\x03\n" +
+	"\bLogEntry\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\fR\amessage\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04body\x18\x04 \x01(\fR\x04body\x12\x16\n" +
+	"\x06sender\x18\x05 \x01(\tR\x06sender\x12\x14\n" +
+	"\x05agent\x18\x06 \x01(\tR\x05agent\x12-\n" +
+	"\x05state\x18\a \x01(\x0e2\x17.interlock.v1.TaskStateR\x05state\x12\x14\n" +
+	"\x05reply\x18\b \x01(\fR\x05reply\x12\x16\n" +
+	"\x06reason\x18\t \x01(\tR\x06reason\x12\x16\n" +
+	"\x06worker\x18\n" +
+	" \x01(\tR\x06worker\x12\x18\n" +
+	"\asession\x18\v \x01(\tR\asession\x12\x18\n" +
+	"\aattempt\x18\f \x01(\x03R\aattempt\x12\x14\n" +
+	"\x05fence\x18\r \x01(\x04R\x05fence\x122\n" +
+	"\bdocument\x18\x0e \x01(\v2\x16.interlock.v1.DocumentR\bdocument\x12\x18\n" +
+	"\achanged\x18\x0f \x01(\bR\achanged\x12\x10\n" +
+	"\x03age\x18\x10 \x01(\x03R\x03age\"\xec\x02\n" +
 	"\bDocument\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x16\n" +
@@ -6654,7 +9711,18 @@ const file_session_proto_rawDesc = "" +
 	"\fWRITE_OP_PUT\x10\x01\x12\x13\n" +
 	"\x0fWRITE_OP_DELETE\x10\x02\x12\x12\n" +
 	"\x0eWRITE_OP_MERGE\x10\x03\x12\x10\n" +
-	"\fWRITE_OP_ADD\x10\x04*\xcb\x01\n" +
+	"\fWRITE_OP_ADD\x10\x04*L\n" +
+	"\aVerdict\x12\x17\n" +
+	"\x13VERDICT_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10VERDICT_APPROVED\x10\x01\x12\x12\n" +
+	"\x0eVERDICT_DENIED\x10\x02*\x8e\x01\n" +
+	"\n" +
+	"TaskChange\x12\x1b\n" +
+	"\x17TASK_CHANGE_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12TASK_CHANGE_CANCEL\x10\x01\x12\x1a\n" +
+	"\x16TASK_CHANGE_RESCHEDULE\x10\x02\x12\x16\n" +
+	"\x12TASK_CHANGE_REPLAY\x10\x03\x12\x17\n" +
+	"\x13TASK_CHANGE_DISCARD\x10\x04*\xcb\x01\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12MODE_INTENT_SHARED\x10\x01\x12\x19\n" +
@@ -6702,7 +9770,16 @@ const file_session_proto_rawDesc = "" +
 	"\x0fOUTCOME_REFUSED\x10\x05\x12\x12\n" +
 	"\x0eOUTCOME_WARNED\x10\x06\x12\x10\n" +
 	"\fOUTCOME_LOST\x10\a\x12\x11\n" +
-	"\rOUTCOME_ASKED\x10\b*\x85\x01\n" +
+	"\rOUTCOME_ASKED\x10\b*\xcc\x01\n" +
+	"\tTaskState\x12\x1a\n" +
+	"\x16TASK_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14TASK_STATE_SCHEDULED\x10\x01\x12\x16\n" +
+	"\x12TASK_STATE_WAITING\x10\x02\x12\x16\n" +
+	"\x12TASK_STATE_RUNNING\x10\x03\x12\x15\n" +
+	"\x11TASK_STATE_ASKING\x10\x04\x12\x13\n" +
+	"\x0fTASK_STATE_DONE\x10\x05\x12\x13\n" +
+	"\x0fTASK_STATE_DEAD\x10\x06\x12\x18\n" +
+	"\x14TASK_STATE_CANCELLED\x10\a*\x85\x01\n" +
 	"\x0eDifferenceKind\x12\x1b\n" +
 	"\x17DIFFERENCE_KIND_UNKNOWN\x10\x00\x12\x1e\n" +
 	"\x1aDIFFERENCE_KIND_JSON_PATCH\x10\x01\x12\x1b\n" +
@@ -6745,188 +9822,267 @@ func file_session_proto_rawDescGZIP() []byte {
 	return file_session_proto_rawDescData
 }
 
-var file_session_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
-var file_session_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_session_proto_enumTypes = make([]protoimpl.EnumInfo, 16)
+var file_session_proto_msgTypes = make([]protoimpl.MessageInfo, 90)
 var file_session_proto_goTypes = []any{
 	(WriteOp)(0),          // 0: interlock.v1.WriteOp
-	(Mode)(0),             // 1: interlock.v1.Mode
-	(OnConflict)(0),       // 2: interlock.v1.OnConflict
-	(Division)(0),         // 3: interlock.v1.Division
-	(PreemptPolicy)(0),    // 4: interlock.v1.PreemptPolicy
-	(ParkPolicy)(0),       // 5: interlock.v1.ParkPolicy
-	(DeadlockPolicy)(0),   // 6: interlock.v1.DeadlockPolicy
-	(WritePolicy)(0),      // 7: interlock.v1.WritePolicy
-	(Outcome)(0),          // 8: interlock.v1.Outcome
-	(DifferenceKind)(0),   // 9: interlock.v1.DifferenceKind
-	(EffectState)(0),      // 10: interlock.v1.EffectState
-	(LeaseState)(0),       // 11: interlock.v1.LeaseState
-	(Liveness)(0),         // 12: interlock.v1.Liveness
-	(*ClientFrame)(nil),   // 13: interlock.v1.ClientFrame
-	(*Op)(nil),            // 14: interlock.v1.Op
-	(*Open)(nil),          // 15: interlock.v1.Open
-	(*Attach)(nil),        // 16: interlock.v1.Attach
-	(*Heartbeat)(nil),     // 17: interlock.v1.Heartbeat
-	(*Close)(nil),         // 18: interlock.v1.Close
-	(*Acquire)(nil),       // 19: interlock.v1.Acquire
-	(*Convert)(nil),       // 20: interlock.v1.Convert
-	(*Arrive)(nil),        // 21: interlock.v1.Arrive
-	(*Park)(nil),          // 22: interlock.v1.Park
-	(*Resume)(nil),        // 23: interlock.v1.Resume
-	(*Declare)(nil),       // 24: interlock.v1.Declare
-	(*Party)(nil),         // 25: interlock.v1.Party
-	(*SetPattern)(nil),    // 26: interlock.v1.SetPattern
-	(*DropPattern)(nil),   // 27: interlock.v1.DropPattern
-	(*ListPatterns)(nil),  // 28: interlock.v1.ListPatterns
-	(*Configure)(nil),     // 29: interlock.v1.Configure
-	(*GetSettings)(nil),   // 30: interlock.v1.GetSettings
-	(*Commit)(nil),        // 31: interlock.v1.Commit
-	(*Read)(nil),          // 32: interlock.v1.Read
-	(*Write)(nil),         // 33: interlock.v1.Write
-	(*ReadState)(nil),     // 34: interlock.v1.ReadState
-	(*ReadHistory)(nil),   // 35: interlock.v1.ReadHistory
-	(*ClaimEffect)(nil),   // 36: interlock.v1.ClaimEffect
-	(*SettleEffect)(nil),  // 37: interlock.v1.SettleEffect
-	(*GetEffect)(nil),     // 38: interlock.v1.GetEffect
-	(*ListEffects)(nil),   // 39: interlock.v1.ListEffects
-	(*GetContention)(nil), // 40: interlock.v1.GetContention
-	(*Poll)(nil),          // 41: interlock.v1.Poll
-	(*Leave)(nil),         // 42: interlock.v1.Leave
-	(*GetLease)(nil),      // 43: interlock.v1.GetLease
-	(*Renew)(nil),         // 44: interlock.v1.Renew
-	(*Release)(nil),       // 45: interlock.v1.Release
-	(*CheckFence)(nil),    // 46: interlock.v1.CheckFence
-	(*Claim)(nil),         // 47: interlock.v1.Claim
-	(*Pattern)(nil),       // 48: interlock.v1.Pattern
-	(*Group)(nil),         // 49: interlock.v1.Group
-	(*Rule)(nil),          // 50: interlock.v1.Rule
-	(*Settings)(nil),      // 51: interlock.v1.Settings
-	(*Quota)(nil),         // 52: interlock.v1.Quota
-	(*ServerFrame)(nil),   // 53: interlock.v1.ServerFrame
-	(*GoAway)(nil),        // 54: interlock.v1.GoAway
-	(*Reply)(nil),         // 55: interlock.v1.Reply
-	(*Document)(nil),      // 56: interlock.v1.Document
-	(*Packet)(nil),        // 57: interlock.v1.Packet
-	(*Change)(nil),        // 58: interlock.v1.Change
-	(*Difference)(nil),    // 59: interlock.v1.Difference
-	(*Effect)(nil),        // 60: interlock.v1.Effect
-	(*Contention)(nil),    // 61: interlock.v1.Contention
-	(*Lease)(nil),         // 62: interlock.v1.Lease
-	(*Yield)(nil),         // 63: interlock.v1.Yield
-	(*Parking)(nil),       // 64: interlock.v1.Parking
-	(*Part)(nil),          // 65: interlock.v1.Part
-	(*Note)(nil),          // 66: interlock.v1.Note
-	(*Ticket)(nil),        // 67: interlock.v1.Ticket
-	(*Session)(nil),       // 68: interlock.v1.Session
-	(*Loss)(nil),          // 69: interlock.v1.Loss
-	(*Conflict)(nil),      // 70: interlock.v1.Conflict
-	(*Capacity)(nil),      // 71: interlock.v1.Capacity
-	(*GroupUse)(nil),      // 72: interlock.v1.GroupUse
-	(*Holder)(nil),        // 73: interlock.v1.Holder
-	(*CycleStep)(nil),     // 74: interlock.v1.CycleStep
-	(*Advice)(nil),        // 75: interlock.v1.Advice
+	(Verdict)(0),          // 1: interlock.v1.Verdict
+	(TaskChange)(0),       // 2: interlock.v1.TaskChange
+	(Mode)(0),             // 3: interlock.v1.Mode
+	(OnConflict)(0),       // 4: interlock.v1.OnConflict
+	(Division)(0),         // 5: interlock.v1.Division
+	(PreemptPolicy)(0),    // 6: interlock.v1.PreemptPolicy
+	(ParkPolicy)(0),       // 7: interlock.v1.ParkPolicy
+	(DeadlockPolicy)(0),   // 8: interlock.v1.DeadlockPolicy
+	(WritePolicy)(0),      // 9: interlock.v1.WritePolicy
+	(Outcome)(0),          // 10: interlock.v1.Outcome
+	(TaskState)(0),        // 11: interlock.v1.TaskState
+	(DifferenceKind)(0),   // 12: interlock.v1.DifferenceKind
+	(EffectState)(0),      // 13: interlock.v1.EffectState
+	(LeaseState)(0),       // 14: interlock.v1.LeaseState
+	(Liveness)(0),         // 15: interlock.v1.Liveness
+	(*ClientFrame)(nil),   // 16: interlock.v1.ClientFrame
+	(*Op)(nil),            // 17: interlock.v1.Op
+	(*Open)(nil),          // 18: interlock.v1.Open
+	(*Attach)(nil),        // 19: interlock.v1.Attach
+	(*Heartbeat)(nil),     // 20: interlock.v1.Heartbeat
+	(*Close)(nil),         // 21: interlock.v1.Close
+	(*Acquire)(nil),       // 22: interlock.v1.Acquire
+	(*Convert)(nil),       // 23: interlock.v1.Convert
+	(*Arrive)(nil),        // 24: interlock.v1.Arrive
+	(*Park)(nil),          // 25: interlock.v1.Park
+	(*Resume)(nil),        // 26: interlock.v1.Resume
+	(*Declare)(nil),       // 27: interlock.v1.Declare
+	(*Party)(nil),         // 28: interlock.v1.Party
+	(*SetPattern)(nil),    // 29: interlock.v1.SetPattern
+	(*DropPattern)(nil),   // 30: interlock.v1.DropPattern
+	(*ListPatterns)(nil),  // 31: interlock.v1.ListPatterns
+	(*Configure)(nil),     // 32: interlock.v1.Configure
+	(*GetSettings)(nil),   // 33: interlock.v1.GetSettings
+	(*Commit)(nil),        // 34: interlock.v1.Commit
+	(*Read)(nil),          // 35: interlock.v1.Read
+	(*Write)(nil),         // 36: interlock.v1.Write
+	(*ReadState)(nil),     // 37: interlock.v1.ReadState
+	(*ReadHistory)(nil),   // 38: interlock.v1.ReadHistory
+	(*ClaimEffect)(nil),   // 39: interlock.v1.ClaimEffect
+	(*SettleEffect)(nil),  // 40: interlock.v1.SettleEffect
+	(*GetEffect)(nil),     // 41: interlock.v1.GetEffect
+	(*ListEffects)(nil),   // 42: interlock.v1.ListEffects
+	(*GetContention)(nil), // 43: interlock.v1.GetContention
+	(*SubmitTask)(nil),    // 44: interlock.v1.SubmitTask
+	(*TaskSpec)(nil),      // 45: interlock.v1.TaskSpec
+	(*Question)(nil),      // 46: interlock.v1.Question
+	(*PullTasks)(nil),     // 47: interlock.v1.PullTasks
+	(*AckTask)(nil),       // 48: interlock.v1.AckTask
+	(*NackTask)(nil),      // 49: interlock.v1.NackTask
+	(*AskHuman)(nil),      // 50: interlock.v1.AskHuman
+	(*AnswerTask)(nil),    // 51: interlock.v1.AnswerTask
+	(*ChangeTask)(nil),    // 52: interlock.v1.ChangeTask
+	(*FollowTask)(nil),    // 53: interlock.v1.FollowTask
+	(*GetTask)(nil),       // 54: interlock.v1.GetTask
+	(*ListTasks)(nil),     // 55: interlock.v1.ListTasks
+	(*SetQueue)(nil),      // 56: interlock.v1.SetQueue
+	(*DropQueue)(nil),     // 57: interlock.v1.DropQueue
+	(*ListQueues)(nil),    // 58: interlock.v1.ListQueues
+	(*ReadLog)(nil),       // 59: interlock.v1.ReadLog
+	(*StartRun)(nil),      // 60: interlock.v1.StartRun
+	(*RevertPattern)(nil), // 61: interlock.v1.RevertPattern
+	(*Poll)(nil),          // 62: interlock.v1.Poll
+	(*Leave)(nil),         // 63: interlock.v1.Leave
+	(*GetLease)(nil),      // 64: interlock.v1.GetLease
+	(*Renew)(nil),         // 65: interlock.v1.Renew
+	(*Release)(nil),       // 66: interlock.v1.Release
+	(*CheckFence)(nil),    // 67: interlock.v1.CheckFence
+	(*Claim)(nil),         // 68: interlock.v1.Claim
+	(*Pattern)(nil),       // 69: interlock.v1.Pattern
+	(*Group)(nil),         // 70: interlock.v1.Group
+	(*Rule)(nil),          // 71: interlock.v1.Rule
+	(*Settings)(nil),      // 72: interlock.v1.Settings
+	(*Quota)(nil),         // 73: interlock.v1.Quota
+	(*ServerFrame)(nil),   // 74: interlock.v1.ServerFrame
+	(*GoAway)(nil),        // 75: interlock.v1.GoAway
+	(*Reply)(nil),         // 76: interlock.v1.Reply
+	(*Task)(nil),          // 77: interlock.v1.Task
+	(*Attempt)(nil),       // 78: interlock.v1.Attempt
+	(*Approval)(nil),      // 79: interlock.v1.Approval
+	(*Stale)(nil),         // 80: interlock.v1.Stale
+	(*Handed)(nil),        // 81: interlock.v1.Handed
+	(*TaskQueue)(nil),     // 82: interlock.v1.TaskQueue
+	(*Share)(nil),         // 83: interlock.v1.Share
+	(*QueueStatus)(nil),   // 84: interlock.v1.QueueStatus
+	(*LogEntry)(nil),      // 85: interlock.v1.LogEntry
+	(*Document)(nil),      // 86: interlock.v1.Document
+	(*Packet)(nil),        // 87: interlock.v1.Packet
+	(*Change)(nil),        // 88: interlock.v1.Change
+	(*Difference)(nil),    // 89: interlock.v1.Difference
+	(*Effect)(nil),        // 90: interlock.v1.Effect
+	(*Contention)(nil),    // 91: interlock.v1.Contention
+	(*Lease)(nil),         // 92: interlock.v1.Lease
+	(*Yield)(nil),         // 93: interlock.v1.Yield
+	(*Parking)(nil),       // 94: interlock.v1.Parking
+	(*Part)(nil),          // 95: interlock.v1.Part
+	(*Note)(nil),          // 96: interlock.v1.Note
+	(*Ticket)(nil),        // 97: interlock.v1.Ticket
+	(*Session)(nil),       // 98: interlock.v1.Session
+	(*Loss)(nil),          // 99: interlock.v1.Loss
+	(*Conflict)(nil),      // 100: interlock.v1.Conflict
+	(*Capacity)(nil),      // 101: interlock.v1.Capacity
+	(*GroupUse)(nil),      // 102: interlock.v1.GroupUse
+	(*Holder)(nil),        // 103: interlock.v1.Holder
+	(*CycleStep)(nil),     // 104: interlock.v1.CycleStep
+	(*Advice)(nil),        // 105: interlock.v1.Advice
 }
 var file_session_proto_depIdxs = []int32{
-	14, // 0: interlock.v1.ClientFrame.ops:type_name -> interlock.v1.Op
-	15, // 1: interlock.v1.Op.open:type_name -> interlock.v1.Open
-	16, // 2: interlock.v1.Op.attach:type_name -> interlock.v1.Attach
-	17, // 3: interlock.v1.Op.heartbeat:type_name -> interlock.v1.Heartbeat
-	18, // 4: interlock.v1.Op.close:type_name -> interlock.v1.Close
-	19, // 5: interlock.v1.Op.acquire:type_name -> interlock.v1.Acquire
-	41, // 6: interlock.v1.Op.poll:type_name -> interlock.v1.Poll
-	42, // 7: interlock.v1.Op.leave:type_name -> interlock.v1.Leave
-	43, // 8: interlock.v1.Op.get_lease:type_name -> interlock.v1.GetLease
-	44, // 9: interlock.v1.Op.renew:type_name -> interlock.v1.Renew
-	45, // 10: interlock.v1.Op.release:type_name -> interlock.v1.Release
-	46, // 11: interlock.v1.Op.check_fence:type_name -> interlock.v1.CheckFence
-	20, // 12: interlock.v1.Op.convert:type_name -> interlock.v1.Convert
-	21, // 13: interlock.v1.Op.arrive:type_name -> interlock.v1.Arrive
-	22, // 14: interlock.v1.Op.park:type_name -> interlock.v1.Park
-	23, // 15: interlock.v1.Op.resume:type_name -> interlock.v1.Resume
-	24, // 16: interlock.v1.Op.declare:type_name -> interlock.v1.Declare
-	26, // 17: interlock.v1.Op.set_pattern:type_name -> interlock.v1.SetPattern
-	27, // 18: interlock.v1.Op.drop_pattern:type_name -> interlock.v1.DropPattern
-	28, // 19: interlock.v1.Op.list_patterns:type_name -> interlock.v1.ListPatterns
-	29, // 20: interlock.v1.Op.configure:type_name -> interlock.v1.Configure
-	30, // 21: interlock.v1.Op.get_settings:type_name -> interlock.v1.GetSettings
-	31, // 22: interlock.v1.Op.commit:type_name -> interlock.v1.Commit
-	34, // 23: interlock.v1.Op.read_state:type_name -> interlock.v1.ReadState
-	35, // 24: interlock.v1.Op.read_history:type_name -> interlock.v1.ReadHistory
-	36, // 25: interlock.v1.Op.claim_effect:type_name -> interlock.v1.ClaimEffect
-	37, // 26: interlock.v1.Op.settle_effect:type_name -> interlock.v1.SettleEffect
-	38, // 27: interlock.v1.Op.get_effect:type_name -> interlock.v1.GetEffect
-	39, // 28: interlock.v1.Op.list_effects:type_name -> interlock.v1.ListEffects
-	40, // 29: interlock.v1.Op.get_contention:type_name -> interlock.v1.GetContention
-	47, // 30: interlock.v1.Acquire.claims:type_name -> interlock.v1.Claim
-	2,  // 31: interlock.v1.Acquire.on_conflict:type_name -> interlock.v1.OnConflict
-	3,  // 32: interlock.v1.Acquire.division:type_name -> interlock.v1.Division
-	47, // 33: interlock.v1.Convert.claims:type_name -> interlock.v1.Claim
-	2,  // 34: interlock.v1.Convert.on_conflict:type_name -> interlock.v1.OnConflict
-	2,  // 35: interlock.v1.Resume.on_conflict:type_name -> interlock.v1.OnConflict
-	25, // 36: interlock.v1.Declare.on:type_name -> interlock.v1.Party
-	48, // 37: interlock.v1.SetPattern.pattern:type_name -> interlock.v1.Pattern
-	51, // 38: interlock.v1.Configure.settings:type_name -> interlock.v1.Settings
-	32, // 39: interlock.v1.Commit.reads:type_name -> interlock.v1.Read
-	33, // 40: interlock.v1.Commit.writes:type_name -> interlock.v1.Write
-	0,  // 41: interlock.v1.Write.op:type_name -> interlock.v1.WriteOp
-	10, // 42: interlock.v1.SettleEffect.state:type_name -> interlock.v1.EffectState
-	10, // 43: interlock.v1.ListEffects.state:type_name -> interlock.v1.EffectState
-	1,  // 44: interlock.v1.Claim.mode:type_name -> interlock.v1.Mode
-	49, // 45: interlock.v1.Pattern.groups:type_name -> interlock.v1.Group
-	50, // 46: interlock.v1.Pattern.allow:type_name -> interlock.v1.Rule
-	4,  // 47: interlock.v1.Pattern.preempt:type_name -> interlock.v1.PreemptPolicy
-	5,  // 48: interlock.v1.Pattern.park:type_name -> interlock.v1.ParkPolicy
-	6,  // 49: interlock.v1.Pattern.on_deadlock:type_name -> interlock.v1.DeadlockPolicy
-	7,  // 50: interlock.v1.Pattern.write:type_name -> interlock.v1.WritePolicy
-	1,  // 51: interlock.v1.Rule.modes:type_name -> interlock.v1.Mode
-	52, // 52: interlock.v1.Settings.quota:type_name -> interlock.v1.Quota
-	52, // 53: interlock.v1.Settings.principal_quota:type_name -> interlock.v1.Quota
-	55, // 54: interlock.v1.ServerFrame.replies:type_name -> interlock.v1.Reply
-	54, // 55: interlock.v1.ServerFrame.go_away:type_name -> interlock.v1.GoAway
-	8,  // 56: interlock.v1.Reply.outcome:type_name -> interlock.v1.Outcome
-	62, // 57: interlock.v1.Reply.lease:type_name -> interlock.v1.Lease
-	67, // 58: interlock.v1.Reply.ticket:type_name -> interlock.v1.Ticket
-	68, // 59: interlock.v1.Reply.session:type_name -> interlock.v1.Session
-	69, // 60: interlock.v1.Reply.losses:type_name -> interlock.v1.Loss
-	70, // 61: interlock.v1.Reply.conflict:type_name -> interlock.v1.Conflict
-	75, // 62: interlock.v1.Reply.advice:type_name -> interlock.v1.Advice
-	48, // 63: interlock.v1.Reply.patterns:type_name -> interlock.v1.Pattern
-	51, // 64: interlock.v1.Reply.settings:type_name -> interlock.v1.Settings
-	56, // 65: interlock.v1.Reply.documents:type_name -> interlock.v1.Document
-	57, // 66: interlock.v1.Reply.packet:type_name -> interlock.v1.Packet
-	60, // 67: interlock.v1.Reply.effects:type_name -> interlock.v1.Effect
-	61, // 68: interlock.v1.Reply.contention:type_name -> interlock.v1.Contention
-	0,  // 69: interlock.v1.Document.op:type_name -> interlock.v1.WriteOp
-	58, // 70: interlock.v1.Packet.changes:type_name -> interlock.v1.Change
-	56, // 71: interlock.v1.Change.then:type_name -> interlock.v1.Document
-	56, // 72: interlock.v1.Change.now:type_name -> interlock.v1.Document
-	59, // 73: interlock.v1.Change.diff:type_name -> interlock.v1.Difference
-	9,  // 74: interlock.v1.Difference.kind:type_name -> interlock.v1.DifferenceKind
-	10, // 75: interlock.v1.Effect.state:type_name -> interlock.v1.EffectState
-	75, // 76: interlock.v1.Contention.advice:type_name -> interlock.v1.Advice
-	7,  // 77: interlock.v1.Contention.write:type_name -> interlock.v1.WritePolicy
-	47, // 78: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
-	11, // 79: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
-	66, // 80: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
-	63, // 81: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
-	64, // 82: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
-	65, // 83: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
-	62, // 84: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
-	73, // 85: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
-	74, // 86: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
-	71, // 87: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
-	72, // 88: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
-	1,  // 89: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
-	12, // 90: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
-	64, // 91: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
-	63, // 92: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
-	1,  // 93: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
-	13, // 94: interlock.v1.Sessions.Stream:input_type -> interlock.v1.ClientFrame
-	53, // 95: interlock.v1.Sessions.Stream:output_type -> interlock.v1.ServerFrame
-	95, // [95:96] is the sub-list for method output_type
-	94, // [94:95] is the sub-list for method input_type
-	94, // [94:94] is the sub-list for extension type_name
-	94, // [94:94] is the sub-list for extension extendee
-	0,  // [0:94] is the sub-list for field type_name
+	17,  // 0: interlock.v1.ClientFrame.ops:type_name -> interlock.v1.Op
+	18,  // 1: interlock.v1.Op.open:type_name -> interlock.v1.Open
+	19,  // 2: interlock.v1.Op.attach:type_name -> interlock.v1.Attach
+	20,  // 3: interlock.v1.Op.heartbeat:type_name -> interlock.v1.Heartbeat
+	21,  // 4: interlock.v1.Op.close:type_name -> interlock.v1.Close
+	22,  // 5: interlock.v1.Op.acquire:type_name -> interlock.v1.Acquire
+	62,  // 6: interlock.v1.Op.poll:type_name -> interlock.v1.Poll
+	63,  // 7: interlock.v1.Op.leave:type_name -> interlock.v1.Leave
+	64,  // 8: interlock.v1.Op.get_lease:type_name -> interlock.v1.GetLease
+	65,  // 9: interlock.v1.Op.renew:type_name -> interlock.v1.Renew
+	66,  // 10: interlock.v1.Op.release:type_name -> interlock.v1.Release
+	67,  // 11: interlock.v1.Op.check_fence:type_name -> interlock.v1.CheckFence
+	23,  // 12: interlock.v1.Op.convert:type_name -> interlock.v1.Convert
+	24,  // 13: interlock.v1.Op.arrive:type_name -> interlock.v1.Arrive
+	25,  // 14: interlock.v1.Op.park:type_name -> interlock.v1.Park
+	26,  // 15: interlock.v1.Op.resume:type_name -> interlock.v1.Resume
+	27,  // 16: interlock.v1.Op.declare:type_name -> interlock.v1.Declare
+	29,  // 17: interlock.v1.Op.set_pattern:type_name -> interlock.v1.SetPattern
+	30,  // 18: interlock.v1.Op.drop_pattern:type_name -> interlock.v1.DropPattern
+	31,  // 19: interlock.v1.Op.list_patterns:type_name -> interlock.v1.ListPatterns
+	32,  // 20: interlock.v1.Op.configure:type_name -> interlock.v1.Configure
+	33,  // 21: interlock.v1.Op.get_settings:type_name -> interlock.v1.GetSettings
+	34,  // 22: interlock.v1.Op.commit:type_name -> interlock.v1.Commit
+	37,  // 23: interlock.v1.Op.read_state:type_name -> interlock.v1.ReadState
+	38,  // 24: interlock.v1.Op.read_history:type_name -> interlock.v1.ReadHistory
+	39,  // 25: interlock.v1.Op.claim_effect:type_name -> interlock.v1.ClaimEffect
+	40,  // 26: interlock.v1.Op.settle_effect:type_name -> interlock.v1.SettleEffect
+	41,  // 27: interlock.v1.Op.get_effect:type_name -> interlock.v1.GetEffect
+	42,  // 28: interlock.v1.Op.list_effects:type_name -> interlock.v1.ListEffects
+	43,  // 29: interlock.v1.Op.get_contention:type_name -> interlock.v1.GetContention
+	44,  // 30: interlock.v1.Op.submit_task:type_name -> interlock.v1.SubmitTask
+	47,  // 31: interlock.v1.Op.pull_tasks:type_name -> interlock.v1.PullTasks
+	48,  // 32: interlock.v1.Op.ack_task:type_name -> interlock.v1.AckTask
+	49,  // 33: interlock.v1.Op.nack_task:type_name -> interlock.v1.NackTask
+	50,  // 34: interlock.v1.Op.ask_human:type_name -> interlock.v1.AskHuman
+	51,  // 35: interlock.v1.Op.answer_task:type_name -> interlock.v1.AnswerTask
+	52,  // 36: interlock.v1.Op.change_task:type_name -> interlock.v1.ChangeTask
+	53,  // 37: interlock.v1.Op.follow_task:type_name -> interlock.v1.FollowTask
+	54,  // 38: interlock.v1.Op.get_task:type_name -> interlock.v1.GetTask
+	55,  // 39: interlock.v1.Op.list_tasks:type_name -> interlock.v1.ListTasks
+	56,  // 40: interlock.v1.Op.set_queue:type_name -> interlock.v1.SetQueue
+	57,  // 41: interlock.v1.Op.drop_queue:type_name -> interlock.v1.DropQueue
+	58,  // 42: interlock.v1.Op.list_queues:type_name -> interlock.v1.ListQueues
+	59,  // 43: interlock.v1.Op.read_log:type_name -> interlock.v1.ReadLog
+	60,  // 44: interlock.v1.Op.start_run:type_name -> interlock.v1.StartRun
+	61,  // 45: interlock.v1.Op.revert_pattern:type_name -> interlock.v1.RevertPattern
+	68,  // 46: interlock.v1.Acquire.claims:type_name -> interlock.v1.Claim
+	4,   // 47: interlock.v1.Acquire.on_conflict:type_name -> interlock.v1.OnConflict
+	5,   // 48: interlock.v1.Acquire.division:type_name -> interlock.v1.Division
+	68,  // 49: interlock.v1.Convert.claims:type_name -> interlock.v1.Claim
+	4,   // 50: interlock.v1.Convert.on_conflict:type_name -> interlock.v1.OnConflict
+	4,   // 51: interlock.v1.Resume.on_conflict:type_name -> interlock.v1.OnConflict
+	28,  // 52: interlock.v1.Declare.on:type_name -> interlock.v1.Party
+	69,  // 53: interlock.v1.SetPattern.pattern:type_name -> interlock.v1.Pattern
+	72,  // 54: interlock.v1.Configure.settings:type_name -> interlock.v1.Settings
+	35,  // 55: interlock.v1.Commit.reads:type_name -> interlock.v1.Read
+	36,  // 56: interlock.v1.Commit.writes:type_name -> interlock.v1.Write
+	0,   // 57: interlock.v1.Write.op:type_name -> interlock.v1.WriteOp
+	13,  // 58: interlock.v1.SettleEffect.state:type_name -> interlock.v1.EffectState
+	13,  // 59: interlock.v1.ListEffects.state:type_name -> interlock.v1.EffectState
+	45,  // 60: interlock.v1.SubmitTask.task:type_name -> interlock.v1.TaskSpec
+	68,  // 61: interlock.v1.TaskSpec.claims:type_name -> interlock.v1.Claim
+	46,  // 62: interlock.v1.TaskSpec.ask:type_name -> interlock.v1.Question
+	1,   // 63: interlock.v1.Question.on_limit:type_name -> interlock.v1.Verdict
+	35,  // 64: interlock.v1.Question.reads:type_name -> interlock.v1.Read
+	35,  // 65: interlock.v1.AckTask.reads:type_name -> interlock.v1.Read
+	36,  // 66: interlock.v1.AckTask.writes:type_name -> interlock.v1.Write
+	45,  // 67: interlock.v1.AckTask.tasks:type_name -> interlock.v1.TaskSpec
+	46,  // 68: interlock.v1.AskHuman.question:type_name -> interlock.v1.Question
+	1,   // 69: interlock.v1.AnswerTask.verdict:type_name -> interlock.v1.Verdict
+	2,   // 70: interlock.v1.ChangeTask.change:type_name -> interlock.v1.TaskChange
+	11,  // 71: interlock.v1.ListTasks.state:type_name -> interlock.v1.TaskState
+	82,  // 72: interlock.v1.SetQueue.queue:type_name -> interlock.v1.TaskQueue
+	3,   // 73: interlock.v1.Claim.mode:type_name -> interlock.v1.Mode
+	70,  // 74: interlock.v1.Pattern.groups:type_name -> interlock.v1.Group
+	71,  // 75: interlock.v1.Pattern.allow:type_name -> interlock.v1.Rule
+	6,   // 76: interlock.v1.Pattern.preempt:type_name -> interlock.v1.PreemptPolicy
+	7,   // 77: interlock.v1.Pattern.park:type_name -> interlock.v1.ParkPolicy
+	8,   // 78: interlock.v1.Pattern.on_deadlock:type_name -> interlock.v1.DeadlockPolicy
+	9,   // 79: interlock.v1.Pattern.write:type_name -> interlock.v1.WritePolicy
+	3,   // 80: interlock.v1.Rule.modes:type_name -> interlock.v1.Mode
+	73,  // 81: interlock.v1.Settings.quota:type_name -> interlock.v1.Quota
+	73,  // 82: interlock.v1.Settings.principal_quota:type_name -> interlock.v1.Quota
+	76,  // 83: interlock.v1.ServerFrame.replies:type_name -> interlock.v1.Reply
+	75,  // 84: interlock.v1.ServerFrame.go_away:type_name -> interlock.v1.GoAway
+	10,  // 85: interlock.v1.Reply.outcome:type_name -> interlock.v1.Outcome
+	92,  // 86: interlock.v1.Reply.lease:type_name -> interlock.v1.Lease
+	97,  // 87: interlock.v1.Reply.ticket:type_name -> interlock.v1.Ticket
+	98,  // 88: interlock.v1.Reply.session:type_name -> interlock.v1.Session
+	99,  // 89: interlock.v1.Reply.losses:type_name -> interlock.v1.Loss
+	100, // 90: interlock.v1.Reply.conflict:type_name -> interlock.v1.Conflict
+	105, // 91: interlock.v1.Reply.advice:type_name -> interlock.v1.Advice
+	69,  // 92: interlock.v1.Reply.patterns:type_name -> interlock.v1.Pattern
+	72,  // 93: interlock.v1.Reply.settings:type_name -> interlock.v1.Settings
+	86,  // 94: interlock.v1.Reply.documents:type_name -> interlock.v1.Document
+	87,  // 95: interlock.v1.Reply.packet:type_name -> interlock.v1.Packet
+	90,  // 96: interlock.v1.Reply.effects:type_name -> interlock.v1.Effect
+	91,  // 97: interlock.v1.Reply.contention:type_name -> interlock.v1.Contention
+	77,  // 98: interlock.v1.Reply.tasks:type_name -> interlock.v1.Task
+	81,  // 99: interlock.v1.Reply.handed:type_name -> interlock.v1.Handed
+	84,  // 100: interlock.v1.Reply.queues:type_name -> interlock.v1.QueueStatus
+	85,  // 101: interlock.v1.Reply.log:type_name -> interlock.v1.LogEntry
+	68,  // 102: interlock.v1.Task.claims:type_name -> interlock.v1.Claim
+	11,  // 103: interlock.v1.Task.state:type_name -> interlock.v1.TaskState
+	78,  // 104: interlock.v1.Task.attempts:type_name -> interlock.v1.Attempt
+	79,  // 105: interlock.v1.Task.approval:type_name -> interlock.v1.Approval
+	1,   // 106: interlock.v1.Approval.on_limit:type_name -> interlock.v1.Verdict
+	1,   // 107: interlock.v1.Approval.verdict:type_name -> interlock.v1.Verdict
+	80,  // 108: interlock.v1.Approval.stale:type_name -> interlock.v1.Stale
+	86,  // 109: interlock.v1.Stale.then:type_name -> interlock.v1.Document
+	86,  // 110: interlock.v1.Stale.now:type_name -> interlock.v1.Document
+	77,  // 111: interlock.v1.Handed.task:type_name -> interlock.v1.Task
+	92,  // 112: interlock.v1.Handed.lease:type_name -> interlock.v1.Lease
+	86,  // 113: interlock.v1.Handed.documents:type_name -> interlock.v1.Document
+	83,  // 114: interlock.v1.TaskQueue.groups:type_name -> interlock.v1.Share
+	82,  // 115: interlock.v1.QueueStatus.queue:type_name -> interlock.v1.TaskQueue
+	11,  // 116: interlock.v1.LogEntry.state:type_name -> interlock.v1.TaskState
+	86,  // 117: interlock.v1.LogEntry.document:type_name -> interlock.v1.Document
+	0,   // 118: interlock.v1.Document.op:type_name -> interlock.v1.WriteOp
+	88,  // 119: interlock.v1.Packet.changes:type_name -> interlock.v1.Change
+	86,  // 120: interlock.v1.Change.then:type_name -> interlock.v1.Document
+	86,  // 121: interlock.v1.Change.now:type_name -> interlock.v1.Document
+	89,  // 122: interlock.v1.Change.diff:type_name -> interlock.v1.Difference
+	12,  // 123: interlock.v1.Difference.kind:type_name -> interlock.v1.DifferenceKind
+	13,  // 124: interlock.v1.Effect.state:type_name -> interlock.v1.EffectState
+	105, // 125: interlock.v1.Contention.advice:type_name -> interlock.v1.Advice
+	9,   // 126: interlock.v1.Contention.write:type_name -> interlock.v1.WritePolicy
+	68,  // 127: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
+	14,  // 128: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
+	96,  // 129: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
+	93,  // 130: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
+	94,  // 131: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
+	95,  // 132: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
+	92,  // 133: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
+	103, // 134: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
+	104, // 135: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
+	101, // 136: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
+	102, // 137: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
+	3,   // 138: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
+	15,  // 139: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
+	94,  // 140: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
+	93,  // 141: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
+	3,   // 142: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
+	16,  // 143: interlock.v1.Sessions.Stream:input_type -> interlock.v1.ClientFrame
+	74,  // 144: interlock.v1.Sessions.Stream:output_type -> interlock.v1.ServerFrame
+	144, // [144:145] is the sub-list for method output_type
+	143, // [143:144] is the sub-list for method input_type
+	143, // [143:143] is the sub-list for extension type_name
+	143, // [143:143] is the sub-list for extension extendee
+	0,   // [0:143] is the sub-list for field type_name
 }
 
 func init() { file_session_proto_init() }
@@ -6964,16 +10120,32 @@ func file_session_proto_init() {
 		(*Op_GetEffect)(nil),
 		(*Op_ListEffects)(nil),
 		(*Op_GetContention)(nil),
+		(*Op_SubmitTask)(nil),
+		(*Op_PullTasks)(nil),
+		(*Op_AckTask)(nil),
+		(*Op_NackTask)(nil),
+		(*Op_AskHuman)(nil),
+		(*Op_AnswerTask)(nil),
+		(*Op_ChangeTask)(nil),
+		(*Op_FollowTask)(nil),
+		(*Op_GetTask)(nil),
+		(*Op_ListTasks)(nil),
+		(*Op_SetQueue)(nil),
+		(*Op_DropQueue)(nil),
+		(*Op_ListQueues)(nil),
+		(*Op_ReadLog)(nil),
+		(*Op_StartRun)(nil),
+		(*Op_RevertPattern)(nil),
 	}
 	file_session_proto_msgTypes[20].OneofWrappers = []any{}
-	file_session_proto_msgTypes[43].OneofWrappers = []any{}
+	file_session_proto_msgTypes[70].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_session_proto_rawDesc), len(file_session_proto_rawDesc)),
-			NumEnums:      13,
-			NumMessages:   63,
+			NumEnums:      16,
+			NumMessages:   90,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
