@@ -69,7 +69,9 @@ type Submit struct {
 // its own (the task's id), or without a session to nobody's but the lease's. Answered
 // by Granted with Tasks, or, if there is none that could run, by Queued, and the worker
 // is idle: Granted follows when there is one, as long as somebody listens (Detach and
-// Leave with the ticket ID end it). A pull is not journaled; what it is given is.
+// Leave with the ticket ID end it). A pull is not journaled; what it is given is. Under
+// ids of leases that it was given before it is given anew what of them still runs, if
+// only nothing: so it can be repeated by who does not know whether it was answered.
 type Pull struct {
 	Head
 	ID     [16]byte   // fresh random bits: the ticket of an idle worker
@@ -146,7 +148,8 @@ const (
 )
 
 // FollowTask asks how a task stands. Answered by Done with Tasks (it); with Attach
-// another answer follows when it is settled.
+// another answer follows when it is settled, as long as somebody listens (Detach and
+// Leave with the task's id as the ticket end it for all that follow it over the link).
 type FollowTask struct {
 	Head
 	Task   interlock.TaskID

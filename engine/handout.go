@@ -145,7 +145,7 @@ func (e *Engine) pull(c *Pull) {
 		return
 	}
 	sess, ok := e.caller()
-	if !ok {
+	if !ok || e.pulledBefore(c, sess) {
 		return
 	}
 	if code, problem := e.closedFor(); code != "" {
@@ -165,6 +165,9 @@ func (e *Engine) pull(c *Pull) {
 		id: c.ID, queue: q, sess: sess, agent: c.Agent, actor: c.Actor, leases: c.Leases[:c.Max], ttl: c.TTL, caller: c.From, wire: c.Link,
 	}
 	p.link.of = p
+	if old := q.space.tasks.pulls[p.id]; old != nil {
+		e.dismissPull(old)
+	}
 	if handed := e.serve(p); len(handed) > 0 {
 		eff := e.reply(Granted)
 		eff.Ticket.ID, eff.Handed = p.id, handed
@@ -176,12 +179,39 @@ func (e *Engine) pull(c *Pull) {
 	e.reply(Queued).Ticket = interlock.Ticket{ID: p.id}
 }
 
+// pulledBefore answers a pull that was given something before: with what of it still
+// runs, which may be nothing.
+func (e *Engine) pulledBefore(c *Pull, sess *session) bool {
+	s := e.spaces[c.Namespace]
+	if s == nil {
+		return false
+	}
+	var list []Handed
+	known := false
+	for _, id := range c.Leases[:c.Max] {
+		r := s.requests[id]
+		if r == nil {
+			continue
+		}
+		if r.attemptAt().IsZero() || r.session() != sess && !r.isOver() {
+			e.refuse(interlock.CodeInvalidRequest, "a lease has one of the ids that this pull names for its own: choose fresh random bits")
+			return true
+		}
+		known = true
+		if !r.isOver() && r.task.request == r {
+			list = append(list, e.handedOver(r.task))
+		}
+	}
+	if known {
+		eff := e.reply(Granted)
+		eff.Ticket.ID, eff.Handed = c.ID, list
+	}
+	return known
+}
+
 // enlist makes a worker one of the idle ones of its queue.
 func (e *Engine) enlist(p *pull) {
 	s := &p.queue.space.tasks
-	if old := s.pulls[p.id]; old != nil {
-		e.dismissPull(old)
-	}
 	if s.pulls == nil {
 		s.pulls = map[[16]byte]*pull{}
 	}

@@ -38,6 +38,8 @@ func (s *script) taskCommand(name string, w *words) error {
 		c := &engine.FollowTask{Head: s.head(w), Task: s.taskID(w.get("task")), Attach: w.has("attach")}
 		c.From = &listener{w.get("holder")}
 		return s.tell(c)
+	case "unfollow":
+		return s.tell(&engine.Leave{Head: s.head(w), Ticket: interlock.TicketID(s.taskID(w.get("task")))})
 	}
 	changes := map[string]engine.TaskChange{
 		"cancel": engine.CancelTask, "replay": engine.ReplayTask, "reschedule": engine.RescheduleTask, "discard": engine.DiscardTask,
@@ -77,7 +79,13 @@ func (s *script) submit(w *words) error {
 	return s.tell(c)
 }
 
+// pull asks for tasks; with again, under the ids of the pull before.
 func (s *script) pull(w *words) error {
+	if w.has("again") {
+		c := *s.pulled
+		s.asker(&c.Head, &c.Agent, w)
+		return s.tell(&c)
+	}
 	c := &engine.Pull{Head: s.head(w), ID: s.id(), Queue: w.get("queue"), Max: int(w.number("max")), TTL: w.duration("ttl"), Attach: !w.has("once")}
 	if !w.has("max") {
 		c.Max = 1
@@ -86,6 +94,7 @@ func (s *script) pull(w *words) error {
 	for range c.Max {
 		c.Leases = append(c.Leases, s.id())
 	}
+	s.pulled = c
 	return s.tell(c)
 }
 

@@ -164,6 +164,7 @@ type script struct {
 	tickets map[[16]byte]string
 	effects map[string]interlock.EffectID
 	tasks   []interlock.TaskID // in the order in which the script saw them
+	pulled  *engine.Pull       // the last one
 	leases  map[interlock.Fence]*lease
 	nums    map[uint64]*lease
 	changed bool
@@ -373,7 +374,7 @@ func (s *script) do(line string) (err error) {
 		err = s.settleEffect(w)
 	case "show":
 		err = s.show(w)
-	case "queue", "submit", "pull", "ack", "nack", "cancel", "replay", "reschedule", "discard", "follow":
+	case "queue", "submit", "pull", "ack", "nack", "cancel", "replay", "reschedule", "discard", "follow", "unfollow":
 		err = s.taskCommand(name, w)
 	case "pattern":
 		err = s.tell(&engine.SetPattern{Head: s.head(w), Pattern: patternOf(w)})

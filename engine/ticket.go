@@ -48,6 +48,11 @@ func (e *Engine) leave(c *Leave) {
 		e.reply(Done)
 		return
 	}
+	if s := e.spaces[c.Namespace]; s != nil && s.tasks.known[interlock.TaskID(c.Ticket)] != nil {
+		e.detachTasks(s, &Detach{Head: c.Head, Ticket: c.Ticket})
+		e.reply(Done)
+		return
+	}
 	r := e.find(c.Ticket, interlock.CodeUnknownTicket)
 	if r == nil {
 		return
