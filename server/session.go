@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"sync"
 	"time"
@@ -283,7 +284,7 @@ func (st *stream) ring() {
 	}
 }
 
-// entropy gives random ids out of one larger read.
+// entropy gives random ids and numbers out of one larger read.
 type entropy struct {
 	buf  [512]byte
 	left int
@@ -297,4 +298,10 @@ func (e *entropy) id() (id [16]byte) {
 	copy(id[:], e.buf[len(e.buf)-e.left:])
 	e.left -= len(id)
 	return id
+}
+
+// bits gives a random number.
+func (e *entropy) bits() uint64 {
+	id := e.id()
+	return binary.NativeEndian.Uint64(id[:])
 }

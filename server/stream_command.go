@@ -15,7 +15,7 @@ type operation struct {
 	cmd      engine.Command
 	slot     uint32
 	seq      uint64
-	bulk     int  // bytes of documents in the command
+	bulk     int  // bytes of documents and payloads in the command
 	answered bool // Deliver is called by one goroutine
 }
 
@@ -113,9 +113,12 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		c := &heartbeatOp{Heartbeat: engine.Heartbeat{Head: h, Progress: o.Progress}}
 		c.Heartbeat.From, who, cmd = &c.operation, &c.operation, &c.Heartbeat
 	case proto.OpReadState, proto.OpReadHistory, proto.OpGetEffect, proto.OpListEffects, proto.OpContention,
-		proto.OpListPatterns, proto.OpGetSettings:
+		proto.OpListPatterns, proto.OpGetSettings, proto.OpGetTask, proto.OpListTasks, proto.OpListQueues:
 		return st.query(o)
 	default:
+		if cmd, who = st.taskCommand(o, h); cmd != nil {
+			break
+		}
 		who = new(operation)
 		h.From = who
 		if cmd = st.rareCommand(o, h); cmd == nil {
@@ -123,7 +126,8 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		}
 	}
 	who.st, who.cmd, who.slot, who.seq = st, cmd, o.Slot, o.Seq
-	if o.Kind == proto.OpCommit {
+	switch o.Kind {
+	case proto.OpCommit, proto.OpSubmitTask, proto.OpAckTask:
 		who.bulk = o.Size()
 		st.carry(who.bulk)
 	}

@@ -70,6 +70,9 @@ type reading struct {
 	settings   *interlock.Settings
 	effects    []interlock.Effect
 	contention []interlock.Contention
+	tasks      []interlock.Task
+	queues     []interlock.QueueStatus
+	log        []interlock.LogEntry
 }
 
 // looking gives what a query does in the engine, until it is done; r is then filled
@@ -80,6 +83,9 @@ func (r *reading) looking(ns interlock.Namespace, o proto.Op) func(*engine.Engin
 			look(e)
 			return true
 		}
+	}
+	if look := r.lookAtTasks(ns, o); look != nil {
+		return look
 	}
 	switch o.Kind {
 	case proto.OpReadState:

@@ -94,6 +94,14 @@ func (st *stream) numberedCommand(o *proto.Op, h engine.Head) engine.Command {
 		return c
 	case proto.OpDropPattern:
 		return &engine.DropPattern{Head: h, Name: o.Name}
+	case proto.OpSetQueue:
+		c := &engine.SetQueue{Head: h}
+		if o.Queue != nil {
+			c.Queue = *o.Queue
+		}
+		return c
+	case proto.OpDropQueue:
+		return &engine.DropQueue{Head: h, Name: o.Name}
 	case proto.OpConfigure:
 		c := &engine.Configure{Head: h}
 		if o.Settings != nil {

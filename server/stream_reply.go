@@ -146,6 +146,7 @@ func (d *delivered) reply(r *proto.Reply, st *stream) {
 	}
 	r.Warnings = cleanTexts(eff.Warnings)
 	d.addState(r, st)
+	d.addTasks(r)
 	if d.read != nil {
 		r.Patterns, r.More, r.Settings = d.read.patterns, d.read.more, d.read.settings
 	}

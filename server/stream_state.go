@@ -38,7 +38,8 @@ func (d *delivered) addState(r *proto.Reply, st *stream) {
 }
 
 // weigh says how much memory is kept for an answer because of documents.
-func (d *delivered) weigh() (n int) {
+func (d *delivered) weigh() int {
+	n := d.weighTasks()
 	add := func(doc *interlock.Document) { n += 512 + len(doc.Body) }
 	for i := range d.eff.Documents {
 		add(&d.eff.Documents[i])

@@ -1,0 +1,271 @@
+package server
+
+import (
+	"crypto/sha256"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// Tasks over the stream: the commands about them that clients send often, and what they
+// are told.
+
+// The commands together with whom they are answered to.
+type (
+	submitOp struct {
+		engine.Submit
+		operation
+	}
+	pullOp struct {
+		engine.Pull
+		operation
+	}
+	ackOp struct {
+		engine.Ack
+		operation
+	}
+)
+
+// taskCommand makes the commands about tasks. nil means that it is none of them, or was
+// refused.
+func (st *stream) taskCommand(o *proto.Op, h engine.Head) (engine.Command, *operation) {
+	switch o.Kind {
+	case proto.OpSubmitTask:
+		return st.submitTask(o, h)
+	case proto.OpPullTasks:
+		return st.pullTasks(o, h)
+	case proto.OpAckTask:
+		return st.ackTask(o, h)
+	}
+	who := new(operation)
+	h.From = who
+	x := o.Task
+	switch o.Kind {
+	case proto.OpNackTask:
+		return &engine.Nack{Head: h, Lease: o.ID, Reason: x.Reason, Delay: x.Delay, Dead: x.Dead, Jitter: st.random.bits()}, who
+	case proto.OpAskHuman:
+		c := &engine.AskHuman{Head: h, Lease: o.ID}
+		if x.Question != nil {
+			c.Question = questionOf(x.Question)
+		}
+		return c, who
+	case proto.OpAnswerTask:
+		return &engine.Answer{Head: h, Task: o.ID, Verdict: x.Verdict, By: x.By, Reason: x.Reason}, who
+	case proto.OpChangeTask:
+		return &engine.ChangeTask{Head: h, Task: o.ID, Change: engine.TaskChange(x.Change), Delay: x.Delay, Reason: x.Reason}, who
+	case proto.OpFollowTask:
+		h.Seq, h.Acked = 0, 0
+		return &engine.FollowTask{Head: h, Task: o.ID, Attach: x.Attach}, who
+	}
+	return nil, nil
+}
+
+// submitTask makes the command. With a request id it is nobody's session's: the id then
+// counts in the whole namespace.
+func (st *stream) submitTask(o *proto.Op, h engine.Head) (engine.Command, *operation) {
+	c := &submitOp{Submit: engine.Submit{Head: h, Flow: o.Flow, Attach: o.Task.Attach}}
+	if len(o.Task.Specs) > 0 {
+		c.Task = st.taskSpec(&o.Task.Specs[0])
+	}
+	if o.RequestID != "" {
+		c.Submit.Session, c.Submit.Seq, c.Submit.Acked = interlock.SessionID{}, 0, 0
+		c.Submit.RequestID, c.Agent = o.RequestID, o.Agent
+	}
+	c.Submit.From = &c.operation
+	return &c.Submit, &c.operation
+}
+
+// pullTasks makes the command. The ids of the leases are made of that of the pull, so that
+// a pull that is sent again has them again; who does not know the session's id cannot
+// know them.
+func (st *stream) pullTasks(o *proto.Op, h engine.Head) (engine.Command, *operation) {
+	h.Seq, h.Acked = 0, 0
+	c := &pullOp{Pull: engine.Pull{
+		Head: h, ID: o.ID, Queue: o.Task.Queue, Max: int(min(o.Task.Limit, interlock.MaxPull+1)), TTL: o.TTL, Attach: true,
+	}}
+	c.Leases = make([][16]byte, c.Max)
+	var secret [33]byte
+	copy(secret[:], h.Session[:])
+	copy(secret[16:], o.ID[:])
+	for i := range c.Leases {
+		secret[32] = byte(i)
+		sum := sha256.Sum256(secret[:])
+		copy(c.Leases[i][:], sum[:])
+	}
+	c.Pull.From = &c.operation
+	return &c.Pull, &c.operation
+}
+
+func (st *stream) ackTask(o *proto.Op, h engine.Head) (engine.Command, *operation) {
+	c := &ackOp{Ack: engine.Ack{Head: h, Lease: o.ID, Result: o.Task.Result, AsOf: o.AsOf, Note: o.Note}}
+	if o.Commit != nil {
+		c.Reads, c.Writes = slices.Clone(o.Commit.Reads), slices.Clone(o.Commit.Writes)
+	}
+	for i := range o.Task.Specs {
+		c.Tasks = append(c.Tasks, st.taskSpec(&o.Task.Specs[i]))
+	}
+	c.Ack.From = &c.operation
+	return &c.Ack, &c.operation
+}
+
+// taskSpec gives a task a fresh id. The engine keeps the claims and gives their keys one
+// spelling, so it gets a copy.
+func (st *stream) taskSpec(x *proto.TaskSpec) engine.TaskSpec {
+	spec := engine.TaskSpec{
+		ID: st.random.id(), Queue: x.Queue, Kind: x.Kind, Claims: slices.Clone(x.Claims), Payload: x.Payload, Purpose: x.Purpose, Group: x.Group,
+		Priority: int(x.Priority), Delay: x.Delay, Deadline: x.Deadline, MaxAttempts: x.MaxAttempts, Backoff: x.Backoff, MaxBackoff: x.MaxBackoff,
+		Message: x.Message, Key: x.Key,
+	}
+	if x.Ask != nil {
+		q := questionOf(x.Ask)
+		spec.Ask = &q
+	}
+	return spec
+}
+
+func questionOf(q *proto.Question) engine.Question {
+	return engine.Question{Text: q.Text, For: q.For, OnLimit: q.OnLimit, Reads: slices.Clone(q.Reads)}
+}
+
+// addTasks adds what an answer says of tasks.
+func (d *delivered) addTasks(r *proto.Reply) {
+	for i := range d.eff.Tasks {
+		r.Tasks = append(r.Tasks, cleanTask(d.eff.Tasks[i]))
+	}
+	if d.eff.Outcome == engine.Granted && !d.eff.Ticket.ID.IsZero() {
+		ticket := d.eff.Ticket
+		r.Ticket = &ticket
+	}
+	room := interlock.MaxReadBytes
+	for i := range d.eff.Handed {
+		h := &d.eff.Handed[i]
+		handed := proto.Handed{Task: cleanTask(h.Task), Lease: h.Lease, Documents: cleanDocuments(h.Documents), AsOf: h.AsOf}
+		cleanLease(&handed.Lease)
+		for j := range handed.Documents {
+			doc := &handed.Documents[j]
+			if len(doc.Body) > room {
+				doc.Body = nil
+			}
+			room -= len(doc.Body)
+		}
+		r.Handed = append(r.Handed, handed)
+	}
+	if d.read == nil {
+		return
+	}
+	for i := range d.read.tasks {
+		r.Tasks = append(r.Tasks, cleanTask(d.read.tasks[i]))
+	}
+	r.Queues = d.read.queues
+	for i := range d.read.log {
+		r.Log = append(r.Log, cleanEntry(d.read.log[i]))
+	}
+}
+
+// weighTasks says how much memory is kept for an answer because of tasks.
+func (d *delivered) weighTasks() (n int) {
+	for i := range d.eff.Tasks {
+		n += proto.TaskBulk(&d.eff.Tasks[i])
+	}
+	for i := range d.eff.Handed {
+		h := &d.eff.Handed[i]
+		n += proto.TaskBulk(&h.Task)
+		for j := range h.Documents {
+			n += 512 + len(h.Documents[j].Body)
+		}
+	}
+	if d.read == nil {
+		return n
+	}
+	for i := range d.read.tasks {
+		n += proto.TaskBulk(&d.read.tasks[i])
+	}
+	for i := range d.read.queues {
+		n += proto.QueueSize(&d.read.queues[i].TaskQueue)
+	}
+	for i := range d.read.log {
+		n += proto.EntryBulk(&d.read.log[i])
+	}
+	return n
+}
+
+// cleanTask cleans what is said of a task. What it carries, and what came of it, is data.
+func cleanTask(t interlock.Task) interlock.Task {
+	t.Kind, t.Purpose, t.Group, t.Agent, t.Flow = cleanText(t.Kind), cleanText(t.Purpose), cleanText(t.Group), cleanText(t.Agent), cleanText(t.Flow)
+	t.Principal, t.Sender, t.Reason = cleanText(t.Principal), cleanText(t.Sender), cleanText(t.Reason)
+	t.Attempts = slices.Clone(t.Attempts)
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		a.Agent, a.Reason = cleanText(a.Agent), cleanText(a.Reason)
+	}
+	if t.Approval != nil {
+		clean := *t.Approval
+		clean.Question, clean.By, clean.Reason = cleanNote(clean.Question), cleanText(clean.By), cleanText(clean.Reason)
+		clean.Stale = slices.Clone(clean.Stale)
+		for i := range clean.Stale {
+			cleanDocument(&clean.Stale[i].Then)
+			cleanDocument(&clean.Stale[i].Now)
+		}
+		t.Approval = &clean
+	}
+	return t
+}
+
+func cleanEntry(x interlock.LogEntry) interlock.LogEntry {
+	x.Kind, x.Sender, x.Agent, x.Worker, x.Reason = cleanText(x.Kind), cleanText(x.Sender), cleanText(x.Agent), cleanText(x.Worker), cleanText(x.Reason)
+	cleanDocument(&x.Document)
+	return x
+}
+
+// lookAtTasks gives what a query about tasks does in the engine; nil means that it is
+// none.
+func (r *reading) lookAtTasks(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
+	switch o.Kind {
+	case proto.OpGetTask:
+		return func(e *engine.Engine) bool {
+			task, known := e.Task(ns, o.ID)
+			if !known {
+				r.refuse(&interlock.Error{Code: interlock.CodeUnknownTask, Message: "there is no task with this id, or it was settled long ago and is forgotten"})
+				return true
+			}
+			r.tasks = []interlock.Task{task}
+			return true
+		}
+	case proto.OpListTasks:
+		list := engine.TaskList{Namespace: ns, Queue: o.Task.Queue, State: o.Task.State, After: o.ID, Limit: int(o.Task.Limit)}
+		return func(e *engine.Engine) bool {
+			done := list.Look(e)
+			if done {
+				for i := range list.Rows {
+					list.Rows[i].Payload = nil
+				}
+				r.tasks, r.more = list.Rows, list.More
+			}
+			return done
+		}
+	case proto.OpListQueues:
+		return func(e *engine.Engine) bool {
+			r.queues, r.more = queuesAfter(e.Queues(ns), o.Name)
+			return true
+		}
+	}
+	return nil
+}
+
+// queuesAfter gives those of a sorted list that come after a name, as many as fit into a
+// reply but at least one, and whether there are more.
+func queuesAfter(list []interlock.QueueStatus, name string) (part []interlock.QueueStatus, more bool) {
+	size := 0
+	for i := range list {
+		if list[i].Name <= name {
+			continue
+		}
+		if size += proto.QueueSize(&list[i].TaskQueue); size > maxListing && len(part) > 0 {
+			return part, true
+		}
+		part = append(part, list[i])
+	}
+	return part, false
+}
