@@ -22,6 +22,7 @@ const (
 	CodeUnknownPattern   Code = "unknown_key_pattern" // the key fits none of the namespace's patterns
 	CodeInvalidPattern   Code = "invalid_pattern"     // a pattern or a setting contradicts itself or its limits
 	CodeNoSuchPattern    Code = "no_such_pattern"     // there is no pattern with this name
+	CodeNoSuchRevision   Code = "no_such_revision"    // the pattern had no revision with this number, or it is forgotten
 	CodeNoCapacity       Code = "no_capacity"         // permits are asked of a key that has neither capacity nor rate
 	CodeTooManyPermits   Code = "too_many_permits"    // more than the key will ever have
 	CodeModeForbidden    Code = "mode_forbidden"      // the pattern does not let this caller claim the key so
@@ -51,6 +52,7 @@ const (
 	CodeDeadlock    Code = "deadlock"       // waiting would never end: this request was the victim
 	CodeFenced      Code = "fenced"         // the fence is not that of a live lease on the key
 	CodeAtCapacity  Code = "at_capacity"    // all permits are taken, and the request did not want to wait
+	CodeTooManyRuns Code = "too_many_runs"  // as many runs as the caps allow, and none ended while the start waited
 	CodeRateLimited Code = "rate_limited"   // no tokens are left for now, and the request did not want to wait
 	CodeStale       Code = "stale"          // what was read has changed since: the answer says how
 	CodeOutOfBounds Code = "out_of_bounds"  // the counter would cross a bound
@@ -128,7 +130,7 @@ const (
 // nothing can happen twice.
 func (c Code) Retryable() bool {
 	switch c {
-	case CodeHeld, CodeOutOfBounds, CodeEffectClaimed, CodeTooManyTasks, CodeQueueDraining, CodeTooManyDocuments, CodeTooMuchState, CodeTooManyEffects, CodeAtCapacity, CodeRateLimited, CodeBroken, CodeWaitLimit, CodeTooManyKeys, CodeQuota, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeTooManyNamespaces, CodeDeadlock,
+	case CodeHeld, CodeOutOfBounds, CodeEffectClaimed, CodeTooManyTasks, CodeQueueDraining, CodeTooManyDocuments, CodeTooMuchState, CodeTooManyEffects, CodeAtCapacity, CodeTooManyRuns, CodeRateLimited, CodeBroken, CodeWaitLimit, CodeTooManyKeys, CodeQuota, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeTooManyNamespaces, CodeDeadlock,
 		CodeNoSpace, CodeNotOwner, CodeShuttingDown, CodeOverloaded, CodeUnreachable, CodeOutcomeUnknown:
 		return true
 	}

@@ -200,6 +200,10 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		if c != nil {
 			return heldAdvice(c)
 		}
+	case interlock.CodeTooManyRuns:
+		if c != nil {
+			return fullAdvice(c)
+		}
 	case interlock.CodeFenced:
 		if c != nil && c.Kind == "" {
 			return interlock.Advice{Action: interlock.ActReRead, Message: "look at the key and name the fence of its present holder, if there still is one to revoke"}
@@ -256,6 +260,19 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 func adviceForCode(code interlock.Code) interlock.Advice {
 	info := infoOf(code)
 	return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: info.next}
+}
+
+// fullAdvice is for who could not start a run.
+func fullAdvice(c *engine.Conflict) interlock.Advice {
+	what, after := situation(c), atLeastASecond(c.Queue.ETA)
+	if c.Queue.ETA > worthWaiting {
+		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: after, Message: fmt.Sprintf(
+			"%s: do not wait (%s), work on something else", what, short(c.Queue.ETA),
+		)}
+	}
+	return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
+		"%s: ask again in about %s, not at a fixed beat, under the same request id; or with a longer wait_ms to stand in line", what, short(after),
+	)}
 }
 
 // heldAdvice is for who did not want to wait.

@@ -80,6 +80,10 @@ var codes = map[interlock.Code]codeInfo{
 		404, "No such pattern", interlock.ActStop, 0,
 		"look at GET /v1/patterns for the names that there are",
 	},
+	interlock.CodeNoSuchRevision: {
+		404, "No such revision", interlock.ActStop, 0,
+		"look at GET /v1/patterns/{name}/revisions for those that are remembered",
+	},
 	interlock.CodeNoCapacity: {
 		400, "The key has neither capacity nor rate", interlock.ActStop, 0,
 		"claim the key in a mode instead, or have the operator give its pattern a capacity or a rate",
@@ -188,6 +192,10 @@ var codes = map[interlock.Code]codeInfo{
 	interlock.CodeAtCapacity: {
 		429, "All permits are taken", interlock.ActWait, 5 * time.Second,
 		"ask again later, or ask with on_conflict wait to stand in line",
+	},
+	interlock.CodeTooManyRuns: {
+		429, "Too many runs", interlock.ActWait, 5 * time.Second,
+		"ask again later under the same request id, or with a longer wait_ms to stand in line",
 	},
 	interlock.CodeRateLimited: {
 		429, "No tokens are left for now", interlock.ActWait, time.Second,

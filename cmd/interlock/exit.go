@@ -97,7 +97,7 @@ func exitForCode(code interlock.Code) int {
 		return exitConflict
 	case interlock.CodeDeadlock:
 		return exitDeadlock
-	case interlock.CodeHeld, interlock.CodeAtCapacity, interlock.CodeRateLimited, interlock.CodeBroken, interlock.CodeWaitLimit,
+	case interlock.CodeHeld, interlock.CodeAtCapacity, interlock.CodeTooManyRuns, interlock.CodeRateLimited, interlock.CodeBroken, interlock.CodeWaitLimit,
 		interlock.CodeLeft, interlock.CodeOfferLapsed, interlock.CodeUnknownTicket,
 		interlock.CodeTooManyWaiters, interlock.CodeTooManySessions, interlock.CodeTooManyLeases, interlock.CodeTooManyStreams,
 		interlock.CodeTooManyNamespaces, interlock.CodeTooManyKeys, interlock.CodeTooManyPatterns, interlock.CodeQuota, interlock.CodeNoSpace,
@@ -112,7 +112,7 @@ func exitForCode(code interlock.Code) int {
 		return exitLost
 	case interlock.CodeNotOwner, interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeUnreachable, interlock.CodeOutcomeUnknown:
 		return exitUnreachable
-	case interlock.CodeInternal, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeNoSuchPattern,
+	case interlock.CodeInternal, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeNoSuchPattern, interlock.CodeNoSuchRevision,
 		interlock.CodeNoSuchDocument, interlock.CodeNoSuchFile, interlock.CodeUnknownEffect, interlock.CodeUnknownTask, interlock.CodeNoSuchQueue,
 		interlock.CodeTaskSettled, interlock.CodeAlreadyReplied, interlock.CodeNotAsking, interlock.CodeNoWriter:
 		return exitFailure
