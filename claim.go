@@ -204,6 +204,7 @@ const (
 	MaxLogBytes      = 1 << 20  // of the log of a key: messages, replies and states
 	MaxSpaceLogBytes = 64 << 20 // of all logs of a namespace; the oldest entries go first
 	MaxRevisions     = 16       // of a pattern, that are remembered
+	MaxRevisionBytes = 1 << 20  // of those of a pattern; the present one is kept in any case
 
 	DefaultTTL   = 30 * time.Second
 	MinTTL       = time.Second

@@ -10,8 +10,9 @@ import (
 )
 
 // acquire decides on a request: it is granted as a whole, stands in line as a
-// whole, or is refused and leaves nothing behind.
-func (e *Engine) acquire(c *Acquire) {
+// whole, or is refused and leaves nothing behind. It is to start a run, if of says of
+// what.
+func (e *Engine) acquire(c *Acquire, of run) {
 	if e.draining { // low space is looked at later: what is held already needs none
 		e.refuse(e.closedFor())
 		return
@@ -54,7 +55,10 @@ func (e *Engine) acquire(c *Acquire) {
 		eff.Warnings = append(eff.Warnings, space.strangers(c.Claims, c.Group)...)
 	}()
 	r := e.asked(c, sess)
-	if lease := r.covered(); lease != nil {
+	if of != (run{}) {
+		r.amend(func(t *terms) { t.run = of })
+	}
+	if lease := r.covered(); lease != nil && !r.isRun() {
 		e.discard(r)
 		eff := e.reply(Granted)
 		eff.Lease = e.handed(lease)
@@ -100,6 +104,9 @@ func (e *Engine) acquire(c *Acquire) {
 func (e *Engine) refuseHeld(r *request) {
 	conflict := e.inTheWay(r)
 	code, problem := heldCode(conflict)
+	if r.isRun() && code == interlock.CodeAtCapacity {
+		code = interlock.CodeTooManyRuns
+	}
 	if r.barrier() != nil && len(conflict.Holders) == 0 {
 		problem = fmt.Sprintf("not all parties of the barrier at %s are there: come to it with waiting", conflict.Key)
 	}
@@ -271,6 +278,7 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 		ev.Group, ev.Stall, ev.LockDelay, ev.MaxWait, ev.Actor = t.group, t.stall, t.lockDelay, t.maxWait, t.owner
 		ev.Generation, ev.Division = t.generation, t.division
 		ev.AsOf, ev.Version = t.window.asOf, t.window.upTo
+		ev.Blob = appendRun(nil, t.run)
 	}
 	return ev
 }

@@ -167,10 +167,12 @@ type Handed struct {
 
 // StartRun asks for a lease on one permit of each of interlock.RunKeys that has a
 // capacity; the others it claims intent-shared, which excludes nobody who runs and lets
-// them be seen. MaxWait bounds the wait in line; 0 refuses at once. Answered like
-// Acquire, but a refusal for want of permits has CodeTooManyRuns, and no refusal is
-// remembered under the request id: who asks again under the same id is asked for anew,
-// and who was admitted gets the same run.
+// them be seen. MaxWait bounds the wait in line; 0, or no Attach, refuses at once. The
+// wait is over, too, when nobody listens any more (Detach, or a Poll without Attach):
+// then nothing is admitted. Answered like Acquire, but a refusal for want of permits,
+// and one after a wait, has CodeTooManyRuns, and no refusal is remembered under the
+// request id: who asks again under the same id is asked for anew, and who was admitted
+// gets the same run.
 type StartRun struct {
 	Head
 	ID            [16]byte // fresh random bits: the lease's and the ticket's

@@ -83,7 +83,7 @@ func (e *Engine) Step(cmd Command, out *Output) {
 func (e *Engine) decide(cmd Command) {
 	switch c := cmd.(type) {
 	case *Acquire:
-		e.acquire(c)
+		e.acquire(c, run{})
 	case *Release:
 		e.release(c)
 	case *Heartbeat:
@@ -146,6 +146,10 @@ func (e *Engine) decide(cmd Command) {
 		e.changeTask(c)
 	case *FollowTask:
 		e.followTask(c)
+	case *StartRun:
+		e.startRun(c)
+	case *RevertPattern:
+		e.revertPattern(c)
 	case *AskHuman, *Answer:
 		e.refuse(interlock.CodeUnsupported, "this version asks no person about tasks")
 	case *Limit:

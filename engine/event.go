@@ -19,12 +19,12 @@ const (
 	EvSessionOpened EventKind = 2
 	// EvSessionEnded: Session, Reason (closed, expired).
 	EvSessionEnded EventKind = 3
-	// EvQueued: a request stands in line. All fields of a request, and AsOf; in a
-	// snapshot Changed.
+	// EvQueued: a request stands in line. All fields of a request, and AsOf; Blob, if
+	// it is to start a run; in a snapshot Changed.
 	EvQueued EventKind = 4
 	// EvGranted: a request was granted at once. All fields of a request, and Fence; AsOf
-	// and Version, where documents were written between both. In a snapshot Waited,
-	// Offer, Changed, and Freed for one that is parked without its keys.
+	// and Version, where documents were written between both; Blob, if it starts a run.
+	// In a snapshot Waited, Offer, Changed, and Freed for one that is parked without its keys.
 	EvGranted EventKind = 5
 	// EvAdmitted: a waiting request was granted. Num, Fence, Waited; Offer if nobody
 	// listened at that moment; Version, the namespace's, if it is above the request's AsOf.
@@ -59,9 +59,11 @@ const (
 	// Flow, Agent; Fence, a new one, and Version as in EvAdmitted if it is held, or
 	// Queued and MaxWait if it stands in line; Lead.
 	EvResumed EventKind = 16
-	// EvPattern: a pattern was registered. Purpose (its name), Blob.
+	// EvPattern: a pattern was registered. Purpose (its name), Blob, Generation (the
+	// number of this revision; 0 in journals that are older than revisions), By: the
+	// revision that it brings back, if it does.
 	EvPattern EventKind = 17
-	// EvPatternDropped: Purpose (its name).
+	// EvPatternDropped: Purpose (its name), Generation and By as for EvPattern.
 	EvPatternDropped EventKind = 18
 	// EvConfigured: the namespace's settings. Blob.
 	EvConfigured EventKind = 19
@@ -155,6 +157,7 @@ const (
 	ByTarget     Reason = 17 // the session for which it waited is over
 	ByPattern    Reason = 18 // its key will never have as many permits, since the pattern changed
 	ByNack       Reason = 19 // its worker said that the attempt has failed
+	ByFull       Reason = 20 // its run could not start while its caller waited
 )
 
 var reasonNames = [...]string{
@@ -162,7 +165,7 @@ var reasonNames = [...]string{
 	BySession: "session_closed", ByDeath: "session_expired", ByLapse: "lapsed", ByLeaving: "left", ByDeadlock: "deadlock",
 	ByWaitLimit: "wait_limit", ByPreemption: "preempted", ByBreak: "barrier_broken", ByConversion: "converted",
 	ByBase: "lease_ended", ByParking: "park_limit", ByTarget: "target_ended",
-	ByPattern: "pattern_changed", ByNack: "nack",
+	ByPattern: "pattern_changed", ByNack: "nack", ByFull: "too_many_runs",
 }
 
 func (r Reason) String() string {

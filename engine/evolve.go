@@ -175,6 +175,10 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	r.ttl, r.grace, r.maxHold, r.priority, r.lead = ev.TTL, ev.Grace, ev.MaxHold, int32(ev.Priority), ev.Lead
 	t := terms{group: ev.Group, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait, division: ev.Division}
 	t.window = window{ev.AsOf, ev.Version}
+	var err error
+	if t.run, err = decodeRun(ev.Blob); err != nil {
+		return nil, err
+	}
 	if ev.Session == 0 {
 		t.owner = ev.Actor
 	}

@@ -98,7 +98,11 @@ func (e *Engine) fireRequest(r *request) {
 			return
 		}
 		if e.now >= r.waitEnd() {
-			e.leaveLine(r, ByWaitLimit)
+			why := ByWaitLimit
+			if r.isRun() {
+				why = ByFull
+			}
+			e.leaveLine(r, why)
 			return
 		}
 	case offered:

@@ -128,6 +128,18 @@ func fingerprint(cmd Command) uint64 {
 		p.number(uint64(c.Change))
 		p.number(uint64(c.Delay))
 		p.text(c.Reason)
+	case *StartRun: // not for how long it may wait
+		p.number(30)
+		for _, s := range []string{c.Org, c.Workflow, c.Agent, c.Flow, c.Purpose} {
+			p.text(s)
+		}
+		for _, n := range []int64{int64(c.Priority), int64(c.TTL), int64(c.MaxHold)} {
+			p.number(uint64(n))
+		}
+	case *RevertPattern:
+		p.number(31)
+		p.text(c.Name)
+		p.number(c.Revision)
 	}
 	return uint64(p)
 }

@@ -34,6 +34,8 @@ func goneCode(r *request) interlock.Code {
 		return interlock.CodeOfferLapsed
 	case ByWaitLimit:
 		return interlock.CodeWaitLimit
+	case ByFull:
+		return interlock.CodeTooManyRuns
 	case ByPreemption:
 		if r.phase == over {
 			return interlock.CodePreempted
@@ -93,6 +95,7 @@ var lostWords = [...]string{
 	ByTarget:     "is over: the session for which it waited has ended",
 	ByParking:    "ended: it was parked for as long as it may be",
 	ByWaitLimit:  "was not granted: its request stood in line for as long as it may",
+	ByFull:       "was not granted: no permit came free while its caller waited",
 	ByBreak:      "was not granted: a party of the barrier died or left before all were there",
 	ByPreemption: "was taken for a request that asked its holder to yield",
 }
@@ -126,11 +129,15 @@ func (e *Engine) refuseGone(to Caller, r *request) {
 	eff := e.effect(to, Refused)
 	eff.Code, eff.Lease = code, e.lease(r)
 	eff.Message = r.endWords() + r.adviceAfter(code)
-	c := e.situation(r.space, r.firstKey())
-	if r.ending != nil {
-		c.Cycle = r.ending.cycle
+	if r.reason == ByFull {
+		eff.Conflict = e.fullAt(r)
 	}
-	eff.Conflict = c
+	if eff.Conflict == nil {
+		eff.Conflict = e.situation(r.space, r.firstKey())
+	}
+	if r.ending != nil {
+		eff.Conflict.Cycle = r.ending.cycle
+	}
 }
 
 // firstKey is the key that stands for r where there is room for one only; "" for a

@@ -226,24 +226,27 @@ func (e *Engine) setPattern(c *SetPattern) {
 	if !e.configurable() {
 		return
 	}
-	p, problem := compile(c.Pattern)
+	e.register(&c.Pattern, 0)
+}
+
+// register sets a pattern, if it may be, to what an earlier revision said, or with 0 to
+// what nobody said before.
+func (e *Engine) register(pattern *interlock.Pattern, reverted uint64) {
+	p, problem := compile(*pattern)
 	if problem != "" {
 		e.refuse(interlock.CodeInvalidPattern, problem)
 		return
 	}
-	space := e.space(c.Namespace)
+	space := e.space(e.head.Namespace)
 	if problem := space.overlap(p); problem != "" {
 		e.refuse(interlock.CodeInvalidPattern, problem)
 		return
 	}
-	if space.pattern(c.Pattern.Name) == nil && len(space.patterns) >= interlock.MaxPatterns {
-		e.refuse(interlock.CodeTooManyPatterns, fmt.Sprintf("namespace %q has %d patterns, which is its limit: drop one first", c.Namespace, interlock.MaxPatterns))
+	if space.pattern(p.Name) == nil && len(space.patterns) >= interlock.MaxPatterns {
+		e.refuse(interlock.CodeTooManyPatterns, fmt.Sprintf("namespace %q has %d patterns, which is its limit: drop one first", space.name, interlock.MaxPatterns))
 		return
 	}
-	e.ev = Event{Kind: EvPattern, Namespace: c.Namespace, Purpose: c.Pattern.Name, Blob: appendPattern(nil, &c.Pattern), Actor: c.Actor}
-	e.tag(&e.ev, Done)
-	e.emit(&e.ev)
-	e.reply(Done)
+	e.revise(p.Name, appendPattern(nil, pattern), reverted)
 }
 
 // overlap says which other pattern is for the same keys as p, or "".
@@ -281,13 +284,14 @@ func (p *policy) spelling(i int) string {
 
 func (e *Engine) dropPattern(c *DropPattern) {
 	if space := e.spaces[c.Namespace]; space == nil || space.pattern(c.Name) == nil {
-		e.refuse(interlock.CodeNoSuchPattern, fmt.Sprintf("there is no pattern %q: list the patterns to see their names", clip(c.Name, 64)))
+		e.refuseNoPattern(c.Name)
 		return
 	}
-	e.ev = Event{Kind: EvPatternDropped, Namespace: c.Namespace, Purpose: c.Name, Actor: c.Actor}
-	e.tag(&e.ev, Done)
-	e.emit(&e.ev)
-	e.reply(Done)
+	e.revise(c.Name, nil, 0)
+}
+
+func (e *Engine) refuseNoPattern(name string) {
+	e.refuse(interlock.CodeNoSuchPattern, fmt.Sprintf("there is no pattern %q: list the patterns to see their names", clip(name, 64)))
 }
 
 func (e *Engine) configure(c *Configure) {
@@ -359,6 +363,7 @@ func (e *Engine) evolvePattern(ev *Event) error {
 		})
 		s.patterns = slices.Insert(s.patterns, i, p)
 	}
+	s.evolveRevision(ev)
 	e.repool(s, ev.At)
 	return nil
 }

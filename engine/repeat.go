@@ -166,7 +166,7 @@ func (e *Engine) repeat(cmd Command) bool {
 			known = &a
 		}
 	}
-	if known == nil {
+	if _, starts := cmd.(*StartRun); known == nil || starts && !e.admitted(known) {
 		return false
 	}
 	if known.fingerprint != e.print {
@@ -192,6 +192,9 @@ func (e *Engine) again(cmd Command, a *answered) {
 		attach = c.Attach
 	case *Resume:
 		attach = c.Attach
+	case *StartRun:
+		e.startedBefore(c, a)
+		return
 	case *Park:
 		if a.outcome == Done {
 			if r := e.findHeld(c.Lease); r != nil {
@@ -295,7 +298,7 @@ func (e *Engine) remember(cmd Command) {
 		return
 	}
 	eff := &e.out.Effects[e.replied]
-	if eff.Outcome == Refused && eff.Code != interlock.CodeHeld {
+	if _, starts := cmd.(*StartRun); eff.Outcome == Refused && (starts || eff.Code != interlock.CodeHeld) {
 		return
 	}
 	id := [16]byte(eff.Lease.ID)
@@ -317,7 +320,7 @@ func (e *Engine) remember(cmd Command) {
 func (h *Head) repeatable(cmd Command) bool {
 	switch cmd.(type) {
 	case *Acquire, *Convert, *Arrive, *Declare, *Park, *Resume, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure, *Commit,
-		*ClaimEffect, *SettleEffect, *SetQueue, *DropQueue, *Submit, *Ack, *Nack, *ChangeTask:
+		*ClaimEffect, *SettleEffect, *SetQueue, *DropQueue, *Submit, *Ack, *Nack, *ChangeTask, *StartRun, *RevertPattern:
 		return h.RequestID != "" || h.Seq != 0
 	}
 	return false

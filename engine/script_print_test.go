@@ -346,6 +346,8 @@ func askedText(cmd engine.Command) string {
 		return claimsText(c.Claims)
 	case *engine.Acquire:
 		return anyText(c.Any) + claimsText(c.Claims)
+	case *engine.StartRun:
+		return strings.TrimSuffix("run of "+c.Org+" "+c.Workflow, " ")
 	}
 	return ""
 }
@@ -471,6 +473,8 @@ func (s *script) show(w *words) error {
 		}
 	case w.has("task"), w.has("tasks"), w.has("queue"):
 		return s.showTasks(ns, w)
+	case w.has("runs"), w.has("revisions"):
+		s.showAdmission(ns, w)
 	case w.has("waits"):
 		for _, e := range s.e.Waits(ns) {
 			text := fmt.Sprintf("%s waits for %s%s", flowName(e.Waiter.Agent, e.Waiter.Flow), flowName(e.Blocker.Agent, e.Blocker.Flow), atText(e.Key, e.Mode))

@@ -69,6 +69,9 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	nack fence=N [reason=W] [delay=D|now] [dead] [jitter=full|half] [id=R]
 //	cancel|replay|reschedule|discard task=qN [delay=D] [reason=W] [id=R]     follow task=qN [attach]
 //	show task=qN | tasks [queue=Q] [in=STATE] [after=qN] [limit=N] | queue=Q
+//	start org=O [workflow=W] holder=NAME [session=none] [flow=F] [wait=D] [detached] [ttl=D] [max_hold=D] [priority=N] [id=R] [explain]
+//	revert pattern=N [to=REVISION]
+//	show runs [org=O] [after=FENCE] [limit=N] | revisions=PATTERN
 //	show key=K | waits | state | keys [prefix=P] | agent=A | hot
 //
 // Every command takes ns=NAMESPACE. Names of tickets, t1, t2, ..., are given in
@@ -374,6 +377,10 @@ func (s *script) do(line string) (err error) {
 		err = s.settleEffect(w)
 	case "show":
 		err = s.show(w)
+	case "start":
+		err = s.startRun(w)
+	case "revert":
+		err = s.tell(&engine.RevertPattern{Head: s.head(w), Name: w.get("pattern"), Revision: uint64(w.number("to"))})
 	case "queue", "submit", "pull", "ack", "nack", "cancel", "replay", "reschedule", "discard", "follow", "unfollow":
 		err = s.taskCommand(name, w)
 	case "pattern":

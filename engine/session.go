@@ -221,6 +221,10 @@ func (e *Engine) detach(c *Detach) {
 	e.detachTasks(space, c)
 	ignore := func(r *request) {
 		if r != nil && r.phase == waiting && r.wait.caller != nil && r.wait.link == c.Link {
+			if r.isRun() {
+				e.forsake(r)
+				return
+			}
 			r.wait.caller, r.wait.asked = nil, e.now
 			e.arm(r)
 		}
@@ -237,7 +241,7 @@ func (e *Engine) detach(c *Detach) {
 		s.caller = nil
 	}
 	for _, f := range s.sortedFlows() {
-		for _, r := range f.waits {
+		for _, r := range slices.Clone(f.waits) { // runs leave
 			ignore(r.whole())
 		}
 	}

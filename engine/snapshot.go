@@ -57,9 +57,7 @@ func (s *snapshotter) space(sp *space) {
 		s.event(0, &Event{Kind: EvConfigured, Namespace: sp.name, Blob: appendSettings(nil, &sp.settings)})
 	}
 	s.queues(sp)
-	for _, p := range sp.patterns {
-		s.event(0, &Event{Kind: EvPattern, Namespace: sp.name, Purpose: p.Name, Blob: appendPattern(nil, &p.Pattern)})
-	}
+	s.revisions(sp)
 	sessions := sp.sortedSessions()
 	for _, x := range sessions {
 		s.event(x.opened, &Event{

@@ -35,12 +35,14 @@ type space struct {
 	branches int        // of those who wait for any of several
 	shared   []*divided // shared-out keys, in no order
 
-	taken    map[string]taken // by principal; of those who have anything
-	settings interlock.Settings
-	patterns []*policy // the most specific first
-	pools    []*pool   // in no order
-	cooling  ring[*pool]
-	alike    map[string][]spelling // by their skeletons, if the settings ask for it
+	taken     map[string]taken // by principal; of those who have anything
+	settings  interlock.Settings
+	patterns  []*policy             // the most specific first
+	revisions map[string]*revisions // by the names of the patterns, also of dropped ones
+	dropped   []string              // names of dropped patterns that are remembered, the last dropped last
+	pools     []*pool               // in no order
+	cooling   ring[*pool]
+	alike     map[string][]spelling // by their skeletons, if the settings ask for it
 
 	docs documents
 
@@ -136,6 +138,7 @@ type terms struct {
 	window     window // see asof.go
 	generation uint64 // of the barrier that it is a party of
 	division   interlock.Division
+	run        run
 }
 
 func (t *terms) divisionOf() interlock.Division {
@@ -267,7 +270,7 @@ func (r *request) flowName() string {
 // request was refused.
 func (e *Engine) prune(name interlock.Namespace) {
 	s := e.spaces[name]
-	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.patterns)+len(s.deeds.known)+len(s.tasks.queues) == 0 &&
+	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues) == 0 &&
 		s.docs.version == 0 && s.settings == (interlock.Settings{}) {
 		e.alarms.clear(&s.agenda.alarm)
 		delete(e.spaces, name)

@@ -17,6 +17,11 @@ func (e *Engine) follow(r *request, attach bool) {
 		if attach {
 			w.caller, w.link = e.head.From, e.head.Link
 		} else if w.link == e.head.Link {
+			if r.isRun() {
+				e.forsake(r)
+				e.replyOver(r)
+				return
+			}
 			w.caller = nil
 		}
 		e.arm(r)

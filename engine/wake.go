@@ -292,6 +292,9 @@ func (e *Engine) admit(way *request) {
 	}
 	if r == e.asking {
 		caller = nil
+	} else if caller == nil && r.isRun() {
+		e.forsake(r)
+		return
 	}
 	ev := e.event(EvAdmitted, r)
 	ev.Claims = way.claims

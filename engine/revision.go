@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What a pattern said before. Each time that a pattern is set, dropped or reverted is a
+// revision of it. The events that do so are all that there is to remember: a journal
+// that is older than revisions has them.
+
+// revisions are those of one name that are remembered, oldest first.
+type revisions struct {
+	list  []revision
+	bytes int
+}
+
+type revision struct {
+	number   uint64
+	reverted uint64 // which one it brought back
+	at       Time
+	actor    string
+	blob     []byte // the pattern; nil: it was dropped
+}
+
+// last gives the present one.
+func (v *revisions) last() *revision { return &v.list[len(v.list)-1] }
+
+// add appends one, and forgets the oldest of too many.
+func (v *revisions) add(x revision) {
+	v.list = append(v.list, x)
+	v.bytes += len(x.blob)
+	for len(v.list) > interlock.MaxRevisions || len(v.list) > 1 && v.bytes > interlock.MaxRevisionBytes {
+		v.bytes -= len(v.list[0].blob)
+		v.list = slices.Delete(v.list, 0, 1)
+	}
+}
+
+// find gives the revision with a number, or with 0 the one before the present one; nil
+// if it is not remembered.
+func (v *revisions) find(number uint64) *revision {
+	if number == 0 {
+		if number = v.last().number - 1; number == 0 {
+			return nil
+		}
+	}
+	for i := range v.list {
+		if v.list[i].number == number {
+			return &v.list[i]
+		}
+	}
+	return nil
+}
+
+// evolveRevision remembers what an EvPattern or EvPatternDropped says. Of the patterns
+// that are dropped, those of the last MaxPatterns names are remembered.
+func (s *space) evolveRevision(ev *Event) {
+	name := ev.Purpose
+	v := s.revisions[name]
+	if v == nil {
+		v = &revisions{}
+		if s.revisions == nil {
+			s.revisions = map[string]*revisions{}
+		}
+		s.revisions[name] = v
+	}
+	x := revision{number: ev.Generation, reverted: ev.By, at: ev.At, actor: ev.Actor}
+	if ev.Kind == EvPattern {
+		x.blob = ev.Blob
+	}
+	if x.number == 0 { // of a journal that is older than revisions
+		x.number = 1
+		if len(v.list) > 0 {
+			x.number += v.last().number
+		}
+	}
+	v.add(x)
+	s.dropped = slices.DeleteFunc(s.dropped, func(n string) bool { return n == name })
+	if ev.Kind == EvPatternDropped {
+		if s.dropped = append(s.dropped, name); len(s.dropped) > interlock.MaxPatterns {
+			delete(s.revisions, s.dropped[0])
+			s.dropped = slices.Delete(s.dropped, 0, 1)
+		}
+	}
+}
+
+// revise emits that a pattern is set to what blob says, or dropped if it is nil.
+func (e *Engine) revise(name string, blob []byte, reverted uint64) {
+	e.ev = Event{Kind: EvPattern, Namespace: e.head.Namespace, Purpose: name, Blob: blob, By: reverted, Generation: 1, Actor: e.head.Actor}
+	if blob == nil {
+		e.ev.Kind = EvPatternDropped
+	}
+	if s := e.spaces[e.head.Namespace]; s != nil && s.revisions[name] != nil {
+		e.ev.Generation += s.revisions[name].last().number
+	}
+	e.tag(&e.ev, Done)
+	e.emit(&e.ev)
+	e.reply(Done)
+}
+
+func (e *Engine) revertPattern(c *RevertPattern) {
+	if !e.configurable() {
+		return
+	}
+	var v *revisions
+	if s := e.spaces[c.Namespace]; s != nil {
+		v = s.revisions[c.Name]
+	}
+	if v == nil {
+		e.refuseNoPattern(c.Name)
+		return
+	}
+	x := v.find(c.Revision)
+	if x == nil {
+		problem := fmt.Sprintf("pattern %q has no revision %d that is remembered: list its revisions", c.Name, c.Revision)
+		if c.Revision == 0 {
+			problem = fmt.Sprintf("pattern %q has no revision before its present one that is remembered: set it anew, or drop it", c.Name)
+		}
+		e.refuse(interlock.CodeNoSuchRevision, problem)
+		return
+	}
+	if x.blob == nil {
+		e.revise(c.Name, nil, x.number)
+		return
+	}
+	pattern, err := decodePattern(x.blob)
+	if err != nil {
+		panic("engine: own pattern cannot be read: " + err.Error())
+	}
+	e.register(&pattern, x.number)
+}
+
+// Revisions lists what is remembered of a pattern, dropped or not, the newest first.
+func (e *Engine) Revisions(ns interlock.Namespace, name string) (list []interlock.PatternRevision) {
+	s := e.turnTo(ns)
+	if s == nil || s.revisions[name] == nil {
+		return nil
+	}
+	for _, x := range slices.Backward(s.revisions[name].list) {
+		r := interlock.PatternRevision{
+			Pattern: interlock.Pattern{Name: name}, Revision: x.number, Dropped: x.blob == nil, Reverted: x.reverted,
+			Actor: x.actor, Age: e.now.Sub(x.at),
+		}
+		if x.blob != nil {
+			r.Pattern, _ = decodePattern(x.blob) // it was read before
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// revisions writes all patterns with what they were before: those that are dropped come
+// last, in the order in which they were.
+func (s *snapshotter) revisions(sp *space) {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(sp.revisions)), func(name string) bool {
+		return sp.revisions[name].last().blob == nil
+	})
+	for _, name := range append(names, sp.dropped...) {
+		for _, x := range sp.revisions[name].list {
+			ev := Event{
+				Kind: EvPattern, Namespace: sp.name, Purpose: name, Blob: x.blob, Generation: x.number, By: x.reverted, Actor: x.actor,
+			}
+			if x.blob == nil {
+				ev.Kind = EvPatternDropped
+			}
+			s.event(x.at, &ev)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Runs of workflows: leases on permits, with three things of their own.
+//
+// A run is admitted or it is not, and then nothing of it remains: its wait ends with
+// its caller's patience, or with its caller, so it is never offered to somebody who
+// does not listen. A refusal is not remembered under the request id, since who asks
+// again under it means the run that has not started yet. And each start is a run of
+// its own, also for a flow that has one already.
+
+// run says that a request is a run, and of what; nothing for others.
+type run struct{ org, workflow string }
+
+// isRun reports whether r is a run, or waits to become one.
+func (r *request) isRun() bool { return r.terms.runOf() != run{} }
+
+func (t *terms) runOf() run {
+	if t == nil {
+		return run{}
+	}
+	return t.run
+}
+
+// startRun asks for the permits of a run.
+func (e *Engine) startRun(c *StartRun) {
+	claims, no := e.runClaims(c)
+	if no != nil {
+		e.refuseFor(no)
+		return
+	}
+	a := &Acquire{
+		Head: c.Head, ID: c.ID, Agent: c.Agent, Flow: c.Flow, Purpose: c.Purpose, Priority: c.Priority, TTL: c.TTL, MaxHold: c.MaxHold,
+		MaxWait: c.MaxWait, Attach: c.Attach, Claims: claims,
+	}
+	if c.Attach && c.MaxWait != 0 {
+		a.OnConflict = interlock.Wait
+	}
+	e.acquire(a, run{c.Org, c.Workflow})
+}
+
+// runClaims gives what a run claims: a permit of each of its keys that counts them, and
+// the others as an intent to read. In a namespace that admits only keys that fit a
+// pattern, it claims those of its keys that do.
+func (e *Engine) runClaims(c *StartRun) ([]interlock.Claim, *refusal) {
+	if no := checkSegment("organisation", c.Org); no != nil {
+		return nil, no
+	}
+	if no := checkSegment("workflow", c.Workflow); no != nil && c.Workflow != "" {
+		return nil, no
+	}
+	s := e.spaces[c.Namespace]
+	var claims []interlock.Claim
+	for _, key := range interlock.RunKeys(c.Org, c.Workflow) {
+		claim := interlock.Claim{Key: key, Mode: is}
+		switch p, _ := s.fit(key); {
+		case p == nil && s.closed():
+			continue
+		case p != nil && (p.Capacity > 0 || p.Rate > 0):
+			claim.Mode, claim.Count = interlock.Permits, 1
+		}
+		claims = append(claims, claim)
+	}
+	if len(claims) == 0 {
+		return nil, s.unknownKey(interlock.RunKeys(c.Org, c.Workflow)[0])
+	}
+	return claims, nil
+}
+
+// checkSegment says why a name cannot be part of a run's keys, or nil.
+func checkSegment(what, name string) *refusal {
+	problem := keyProblem(name)
+	if problem == "" && strings.Contains(name, "/") {
+		problem = "has a slash: it is one segment of a key"
+	}
+	if problem == "" {
+		return nil
+	}
+	return &refusal{code: interlock.CodeInvalidKey, key: interlock.Key(clip(name, 64)), message: fmt.Sprintf("%s %q %s", what, clip(name, 64), problem)}
+}
+
+// admitted reports whether an answer that is remembered was the start of a run, or may
+// become it. One that was not is as if it had never been asked for.
+func (e *Engine) admitted(a *answered) bool {
+	switch a.outcome {
+	case Granted:
+		return true
+	case Queued:
+		r := e.spaces[e.head.Namespace].requests[a.id]
+		return r == nil || r.phase != over || r.fence > 0
+	}
+	return false
+}
+
+// startedBefore answers a repeated start. Only one call at a time waits for a run.
+func (e *Engine) startedBefore(c *StartRun, a *answered) {
+	r := e.spaces[c.Namespace].requests[a.id]
+	if r != nil && r.phase == waiting && !c.Attach {
+		e.refuse(interlock.CodeTooManyRuns, "another call with this request id stands in line for the run: repeat it with waiting").Conflict = e.inTheWay(r)
+		return
+	}
+	e.followAgain(a, c.Attach)
+}
+
+// forsake ends the wait for a run to which nobody listens any more.
+func (e *Engine) forsake(r *request) {
+	r.wait.caller = nil
+	e.leaveLine(r, ByFull)
+}
+
+// fullAt describes what keeps a run from starting that has left the line.
+func (e *Engine) fullAt(r *request) *Conflict {
+	x := e.newRequest()
+	x.space, x.claims = r.space, r.claims
+	e.try(x)
+	defer e.discard(x)
+	return e.inTheWay(x)
+}
+
+// appendRun writes what kind of run a request is, for its event.
+func appendRun(b []byte, x run) []byte {
+	if x == (run{}) {
+		return b
+	}
+	f := fields{b}
+	f.text(1, x.org)
+	if x.workflow != "" {
+		f.text(2, x.workflow)
+	}
+	return f.b
+}
+
+func decodeRun(b []byte) (x run, err error) {
+	err = eachField(b, func(id, _ uint64, s string) bool {
+		switch id {
+		case 1:
+			x.org = s
+		case 2:
+			x.workflow = s
+		default:
+			return false
+		}
+		return true
+	})
+	return x, err
+}
+
+// RunList lists the runs that have not ended, in the order of their fences.
+type RunList struct {
+	Namespace interlock.Namespace
+	Org       string          // "": of all
+	After     interlock.Fence // begin after this one
+	Limit     int             // 0: 100
+
+	Rows []RunView
+	More bool // there are more than Limit
+
+	found first[*request]
+	next  int
+}
+
+// RunView is a run as anybody in its namespace may see it.
+type RunView struct {
+	Org      string
+	Workflow string
+	Holder   interlock.Holder
+}
+
+func (l *RunList) Look(e *Engine) (done bool) {
+	s := e.turnTo(l.Namespace)
+	if s == nil {
+		return true
+	}
+	limit := l.Limit
+	if limit <= 0 {
+		limit = 100
+	}
+	limit = min(limit, 1000)
+	l.found.limit = limit + 1
+	_, key := s.fit(interlock.RunKeys(l.Org, "")[0]) // one organisation may have several spellings
+	wanted := func(r *request) bool {
+		return r.isRun() && r.phase != waiting && r.fence > l.After &&
+			(l.Org == "" || r.terms.run.org == l.Org || r.claims[0].Key == key)
+	}
+	if !sift(&l.found, s.active, &l.next, wanted, byFence) {
+		return false
+	}
+	for _, r := range l.found.list {
+		if len(l.Rows) == limit {
+			l.More = true
+			break
+		}
+		x := r.terms.run
+		l.Rows = append(l.Rows, RunView{x.org, x.workflow, e.holder(r, r.claims[0])})
+	}
+	return true
+}
