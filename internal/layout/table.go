@@ -64,6 +64,7 @@ var table = []rule{
 	{folder: "guard/page"},
 	{folder: "guard/signed", local: []string{"."}},
 	{folder: "guard/proxy", local: []string{".", "guard/door", "guard/page", "guard/signed"}},
+	{folder: "writer", local: []string{".", "client"}},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client", "guard/signed"}},
 
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},

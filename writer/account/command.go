@@ -1,0 +1,160 @@
+package account
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Kind says what a message asks for.
+type Kind string
+
+// What agents may ask for.
+const (
+	Credit   Kind = "credit"   // amount: give to the account
+	Debit    Kind = "debit"    // amount: take from it
+	Hold     Kind = "hold"     // amount, for_ms: keep for a later capture
+	Capture  Kind = "capture"  // hold, amount: take what was held, or a part of it, and free the rest
+	Void     Kind = "void"     // hold: free what was held
+	Transfer Kind = "transfer" // amount, to: give to another account
+)
+
+// What the accounts' writers tell each other about a transfer.
+const (
+	transferCredit Kind = "transfer.credit" // to the target: add it
+	transferAsk    Kind = "transfer.ask"    // to the target: have you added it? If not, never do
+	transferPost   Kind = "transfer.post"   // to the source: it was added
+	transferVoid   Kind = "transfer.void"   // to the source: it was not, and will not be
+	transferForget Kind = "transfer.forget" // to the target: the source is done with it
+	transferWake   Kind = "transfer.wake"   // to the source from itself, when its time is over
+)
+
+// Kinds are what agents may ask for.
+var kinds = []Kind{Credit, Debit, Hold, Capture, Void, Transfer}
+
+var legs = []Kind{transferCredit, transferAsk, transferPost, transferVoid, transferForget, transferWake}
+
+// out reports whether a command takes money from the account, or promises it.
+func (k Kind) out() bool { return k == Debit || k == Hold || k == Transfer }
+
+// counts reports whether a command has an amount of its own, for which there are
+// bounds, budgets and approvals. Those of a capture were counted when it was held.
+func (k Kind) counts() bool { return k == Credit || k.out() }
+
+// Order is the body of an agent's message. Each kind has its fields; the others are
+// left out.
+type Order struct {
+	Amount   Money         `json:"amount,omitempty"`
+	Currency string        `json:"currency,omitempty"` // if named, it must be the account's
+	Hold     string        `json:"hold,omitempty"`     // the id that the reply to the hold has
+	To       interlock.Key `json:"to,omitempty"`
+	ForMS    int64         `json:"for_ms,omitempty"` // how long a hold stands
+	Memo     string        `json:"memo,omitempty"`   // for people
+}
+
+// MaxMemoBytes is how long a memo may be.
+const MaxMemoBytes = 512
+
+// leg is the body of what writers tell each other.
+type leg struct {
+	Transfer string        `json:"transfer"`
+	Peer     interlock.Key `json:"peer"` // the other account, as seen from the one that is told
+	Amount   Money         `json:"amount"`
+	Currency string        `json:"currency"`
+	Until    time.Time     `json:"until"`          // the target adds it before this or never
+	Code     Code          `json:"code,omitempty"` // of a void: why
+}
+
+// Command is a message as Decide gets it: its body, and what the server knows of it.
+type Command struct {
+	ID       string        // the message's; of a hold or a transfer it becomes the id
+	Account  interlock.Key // whose mailbox it is in
+	Kind     Kind
+	By       string // who sent it: see Requester
+	Priority int
+	Order    Order
+
+	// Approved is what a person has approved, if one has.
+	Approved *Approval
+	// Advice is what a model advises, if one was asked.
+	Advice *Advice
+
+	leg    leg
+	broken error // the body is not what the kind has
+}
+
+// Approval is a person's yes to a question.
+type Approval struct {
+	Question string
+	By       string
+}
+
+// read makes a command of a message's kind and body. What is wrong with the body is
+// kept in it, so that the refusal is decided like every other.
+func read(account interlock.Key, id string, kind Kind, body []byte) Command {
+	cmd := Command{ID: id, Account: account, Kind: kind}
+	switch {
+	case slices.Contains(legs, kind):
+		cmd.broken = decode(body, &cmd.leg)
+	case slices.Contains(kinds, kind):
+		if cmd.broken = decode(body, &cmd.Order); cmd.broken == nil {
+			cmd.broken = cmd.Order.check(kind)
+		}
+	}
+	return cmd
+}
+
+// decode reads one JSON value and nothing else.
+func decode(body []byte, v any) error {
+	if len(body) == 0 {
+		return errors.New("the body is empty")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("there is something behind the JSON value")
+	}
+	return nil
+}
+
+// check says what a kind does not have, or lacks.
+func (o *Order) check(kind Kind) error {
+	for _, field := range []struct {
+		name     string
+		given    bool
+		may, has []Kind
+	}{
+		{"amount", o.Amount != 0, []Kind{Credit, Debit, Hold, Capture, Transfer}, []Kind{Credit, Debit, Hold, Transfer}},
+		{"currency", o.Currency != "", []Kind{Credit, Debit, Hold, Capture, Transfer}, nil},
+		{"hold", o.Hold != "", []Kind{Capture, Void}, []Kind{Capture, Void}},
+		{"to", o.To != "", []Kind{Transfer}, []Kind{Transfer}},
+		{"for_ms", o.ForMS != 0, []Kind{Hold}, nil},
+	} {
+		switch {
+		case field.given && !slices.Contains(field.may, kind):
+			return fmt.Errorf("a %s has no %s", kind, field.name)
+		case !field.given && slices.Contains(field.has, kind):
+			return fmt.Errorf("a %s names its %s", kind, field.name)
+		}
+	}
+	switch {
+	case o.Amount < 0:
+		return errors.New("an amount is above 0: its kind says whether it comes or goes")
+	case !o.Amount.inBounds():
+		return fmt.Errorf("an amount is at most %d", MaxMoney)
+	case o.ForMS < 0:
+		return errors.New("for_ms is above 0")
+	case len(o.Memo) > MaxMemoBytes:
+		return fmt.Errorf("a memo has at most %d bytes", MaxMemoBytes)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+// Package account is a single writer for money: the one agent that changes the
+// balances of accounts, and to which all others send what they want done. It is also
+// the example of how to write a single writer for anything else.
+//
+//	agents ── credit, debit, hold, ... ──► mailbox of account:12345
+//	                                          │ one message at a time
+//	                                          ▼
+//	                    Agent.Handle ──► Decide(policy, state, command, now)
+//	                                          │
+//	         state, reply, messages to other accounts: one acknowledgement
+//
+// # How to write a single writer
+//
+// An operator names the queue whose workers alone may change the keys of a pattern.
+// Then there are four parts.
+//
+// 1. A pure function decides. [Decide] takes the policy, the state, the command and the
+// time, and gives the state after it, the reply, and messages to other accounts. It
+// reads no clock and talks to nobody. So it can be tested without a server, run again
+// over the log of a key to prove that nothing was changed behind its back ([Replay]),
+// and it decides the same after a crash.
+//
+// 2. The state is a JSON document, small and bounded: what has come to an end is
+// forgotten by a stated rule. It holds all that the next decision needs. What a decision
+// was made on and is not in the log besides (who asked, when, how urgently, who approved
+// it) is in the reply.
+//
+// 3. A handler joins them ([Agent.Handle]): it reads the state that came with the
+// message, decides, and returns state, reply and further messages in one [client.Done].
+// All of it is written in one step or not at all. The handler may therefore crash
+// anywhere: the message is handed out again, with the state as it was.
+//
+// 4. A refusal is a reply, not an error: it was decided, is in the log, and says what to
+// do next. An error of the handler means that it could not decide, so that the message
+// is tried again.
+//
+// # Money between two accounts
+//
+// No step touches two accounts. A transfer is a hold at the source that is captured when
+// the target has its money, in the manner of two-phase transfers in TigerBeetle:
+//
+//	source                           target
+//	pending: hold ── credit ───────► record id, add to balance
+//	post: hold and balance fall ◄─── post
+//	                 ── forget ────► the record may go
+//
+// Where the target cannot take the money it answers void, and the hold ends. If no
+// answer has come when the transfer's time is over (the message is a dead letter, say),
+// the source asks; a target that has not recorded the transfer never will, because it
+// refuses a credit whose time is over, and answers void. Each step is known by the
+// transfer's id, so a message that comes twice does nothing the second time. The money
+// is thus at exactly one of both places, whatever crashes, and whatever is lost or
+// repeated on the way.
+//
+// # Who asks
+//
+// Who sent a message is what the server knows about it: the credential's principal, or
+// without credentials the agent's name. Nothing in the body counts. The messages of a
+// transfer are believed only if they come from Policy.Writer, so on a server that many
+// use, give the writers a credential of their own.
+//
+// Package account must never decide by anything but Decide, and never let an adviser
+// allow what the policy does not.
+//
+// Start reading at decide.go; agent.go is the handler, client.go is for those who ask.
+package account
