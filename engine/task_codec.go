@@ -11,6 +11,15 @@ import (
 // Queue gives what an EvQueue registered.
 func (ev *Event) Queue() (interlock.TaskQueue, error) { return decodeQueue(ev.Blob) }
 
+// Task gives the queue and the kind of the task that an EvTask submitted.
+func (ev *Event) Task() (queue, kind string, err error) {
+	spec, err := decodeTask(ev)
+	if err != nil {
+		return "", "", err
+	}
+	return spec.queue, spec.kind, nil
+}
+
 func appendQueue(b []byte, q *interlock.TaskQueue) []byte {
 	f := fields{b}
 	f.text(1, q.Name)

@@ -67,6 +67,8 @@ type TaskList struct {
 	Namespace interlock.Namespace
 	Queue     string              // "": of all
 	State     interlock.TaskState // 0: in all
+	Group     string              // "": of all
+	Key       interlock.Key       // claimed, or the message's; "": whatever they claim
 	After     interlock.TaskID    // begin after this one, as long as it is known
 	Limit     int                 // 0: 100
 
@@ -94,7 +96,8 @@ func (l *TaskList) Look(e *Engine) (done bool) {
 		after = t.num
 	}
 	wanted := func(t *task) bool {
-		return t.num > after && (l.Queue == "" || t.queue.Name == l.Queue) && (l.State == 0 || t.state == l.State)
+		return t.num > after && (l.Queue == "" || t.queue.Name == l.Queue) && (l.State == 0 || t.state == l.State) &&
+			(l.Group == "" || t.spec.group == l.Group) && (l.Key == "" || t.spec.claimsKey(l.Key))
 	}
 	if !sift(&l.found, s.tasks.all, &l.next, wanted, bySubmission) {
 		return false
@@ -107,6 +110,11 @@ func (l *TaskList) Look(e *Engine) (done bool) {
 		l.Rows = append(l.Rows, e.showTask(t))
 	}
 	return true
+}
+
+// claimsKey reports whether a task claims just this key.
+func (s *taskSpec) claimsKey(key interlock.Key) bool {
+	return slices.ContainsFunc(s.claims, func(c interlock.Claim) bool { return c.Key == key })
 }
 
 func bySubmission(a, b *task) int { return cmp.Compare(a.num, b.num) }
