@@ -37,6 +37,9 @@ func adviceFor(eff *engine.Effect) interlock.Advice {
 		if eff.Contention != nil {
 			return strategyAdvice(eff.Contention)
 		}
+		if len(eff.Tasks) == 1 {
+			return taskAdvice(&eff.Tasks[0])
+		}
 		return noticeAdvice(&eff.Lease)
 	case engine.Lost:
 		return lostAdvice(&eff.Lease, eff.Code)
@@ -235,6 +238,10 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		if eff.Effect != nil && eff.Effect.ExpiresIn > 0 {
 			info.after = min(info.after, eff.Effect.ExpiresIn)
 			return say("%s", info.next)
+		}
+	case interlock.CodeTaskMoved, interlock.CodeTaskSettled:
+		if len(eff.Tasks) == 1 {
+			return say("%s; %s", taskText(&eff.Tasks[0]), info.next)
 		}
 	case interlock.CodeQuota:
 		if c != nil {

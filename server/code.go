@@ -298,7 +298,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeTaskMoved: {
 		410, "The attempt is over", interlock.ActStop, 0,
-		"drop what you did: somebody else has the task, or it waits for the next attempt",
+		"drop what you have of it, and pull the next task",
 	},
 	interlock.CodeTaskSettled: {
 		409, "The task is settled already", interlock.ActStop, 0,

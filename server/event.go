@@ -43,7 +43,9 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	switch ev.Kind {
 	case engine.EvPattern, engine.EvPatternDropped:
 		j.said("pattern", ev.Purpose)
-	case engine.EvWritten, engine.EvEffect:
+	case engine.EvQueue, engine.EvQueueDropped:
+		j.said("queue", ev.Purpose)
+	case engine.EvWritten, engine.EvEffect, engine.EvAttempt, engine.EvTaskStands:
 		j.said("session", ev.Purpose)
 	case engine.EvConfigured:
 	default:
@@ -81,9 +83,12 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	if ev.Note != "" && ev.Kind != engine.EvEffect { // there it is the result
 		j.note("note", ev.Note)
 	}
-	j.duration("waited_ms", ev.Waited)
 	j.duration("held_ms", ev.Held)
-	if ev.Kind != engine.EvEffect {
+	switch {
+	case writeTaskEvent(j, ev):
+	case ev.Kind == engine.EvEffect:
+	default:
+		j.duration("waited_ms", ev.Waited)
 		j.count("generation", ev.Generation)
 	}
 	flag("freed", ev.Freed)
@@ -126,7 +131,40 @@ func writePolicy(j *jsonOut, ev *engine.Event) {
 			writeSettings(j, &s)
 			j.close()
 		}
+	case engine.EvQueue:
+		if q, err := ev.Queue(); err == nil {
+			j.open("queue_settings")
+			writeQueue(j, &q)
+			j.close()
+		}
 	}
+}
+
+// writeTaskEvent writes what happened to a task, and reports whether that is what
+// happened. What is in it is not told: whoever may read it asks for the task.
+func writeTaskEvent(j *jsonOut, ev *engine.Event) bool {
+	id := ev.ID
+	switch ev.Kind {
+	case engine.EvTask:
+		if queue, kind, err := ev.Task(); err == nil {
+			j.said("queue", queue)
+			j.said("kind", kind)
+		}
+	case engine.EvHanded:
+		id = ev.BaseID
+		j.duration("waited_ms", ev.Waited)
+	case engine.EvAttempt, engine.EvTaskStands:
+		j.duration("due_in_ms", ev.Waited)
+	case engine.EvTaskForgotten:
+	default:
+		return false
+	}
+	j.str("task", interlock.TaskID(id).String())
+	j.count("attempt", ev.Generation)
+	if ev.Op != 0 {
+		j.said("state", interlock.TaskState(ev.Op).String())
+	}
+	return true
 }
 
 // eventState is what an effect came to with an event: free, when it was found not

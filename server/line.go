@@ -111,133 +111,35 @@ func findable(cmd engine.Command, h *engine.Head) bool {
 	return true
 }
 
-// await carries out a command that may be queued, and waits within the call for
-// the end of the wait. It ends in one of these ways:
-//
-//	answered            granted, or refused for good (200, 409, 410)
-//	time is up          queued: the place lives on under its ticket (202)
-//	the caller leaves   the place lives on if the caller can find it again; else it
-//	                    is given up
-//	the server drains   a new request is told its ticket (202); who asked after a
-//	                    ticket is told to ask again in a moment (503)
+// await carries out a command that may be queued, and waits within the call for the
+// end of the wait. When the time is up the place lives on under its ticket. When the
+// caller leaves it lives on if the caller can find it again; else it is given up. When
+// the server drains, who asked after a ticket is told to ask again in a moment.
 func (c *call) await(cmd engine.Command, h *engine.Head, wait time.Duration) {
-	in := make(inbox, inboxSize)
-	reset := c.s.resets.next()
-	h.From, h.Link = in, c.s.nextLink()
-	base := engine.Head{Namespace: h.Namespace, Session: h.Session, Actor: h.Actor, From: in, Link: h.Link}
 	_, follows := cmd.(*engine.Poll)
-	stays := findable(cmd, h) // the engine owns the command once it is submitted
-	if err := c.s.shard.Submit(cmd); err != nil {
-		c.failWith(err)
-		return
-	}
-	last, ok := c.next(in) // the first answer comes at once, whatever it is
-	if !ok {
-		return
-	}
-	c.s.obs.Answered(cmd, &last.eff)
-	if last.eff.Outcome != engine.Queued {
-		c.tell(&last.eff, last.at)
-		return
-	}
-	ticket := last.eff.Ticket.ID
-	poll := func(attach bool) bool {
-		if err := c.s.shard.Submit(&engine.Poll{Head: base, Ticket: ticket, Attach: attach}); err != nil {
-			c.failWith(err)
-			return false
-		}
-		return true
-	}
-
-	c.allow(wait)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	for waiting := true; waiting; {
-		select {
-		case last = <-in:
-			if last.eff.Outcome != engine.Queued {
-				c.tell(&last.eff, last.at)
-				return
-			}
-		case <-reset:
-			// The engine was made anew and forgot that this call listens.
-			reset = c.s.resets.next()
-			if !poll(true) {
-				return
-			}
-		case <-timer.C:
-			waiting = false
-		case <-c.s.shard.Failed():
-			c.failed()
-			return
-		case <-c.s.draining:
-			waiting = false
-		case <-c.r.Context().Done():
-			c.status = statusClientGone
-			base.From = nil
-			if stays {
-				c.s.insist(&engine.Detach{Head: base, Ticket: ticket})
-			} else {
-				c.s.insist(&engine.Leave{Head: base, Ticket: ticket})
-			}
-			return
-		}
-	}
-	// Nobody listens from here on. What was granted in the meantime comes first.
-	if !poll(false) {
-		return
-	}
-	if last, ok = c.next(in); !ok {
-		return
-	}
-	if last.eff.Outcome == engine.Queued && follows && c.s.isDraining() {
+	stays := findable(cmd, h)
+	last, ok := c.listen(cmd, h, wait, func(first *engine.Effect) *vigil { return inLineFor(first.Ticket.ID, stays) })
+	switch {
+	case !ok:
+	case last.eff.Outcome == engine.Queued && follows && c.s.isDraining():
 		c.refuse(interlock.CodeShuttingDown, "the server is shutting down: the ticket keeps its place, ask again in a moment")
-		return
-	}
-	c.tell(&last.eff, last.at)
-}
-
-// inbox receives the answers of one call that waits.
-type inbox chan answer
-
-type answer struct {
-	eff engine.Effect
-	at  interlock.At
-}
-
-// inboxSize is more than a call can get: the first answer, the end of the wait,
-// and one for each Poll, of which a call has one under way.
-const inboxSize = 16
-
-// Deliver implements shard.Receiver: it never blocks.
-func (in inbox) Deliver(eff *engine.Effect, at interlock.At) {
-	select {
-	case in <- answer{*eff, at}:
 	default:
+		c.tell(&last.eff, last.at)
 	}
 }
 
-// next takes the answer that is under way. ok is false when the shard ended before
-// it gave one; the call is answered then.
-func (c *call) next(in inbox) (a answer, ok bool) {
-	select {
-	case a = <-in:
-		return a, true
-	case <-c.s.shard.Failed():
+// inLineFor waits for the end of a place in line, which stays if its caller can find it
+// again.
+func inLineFor(ticket interlock.TicketID, stays bool) *vigil {
+	return &vigil{
+		open:  func(eff *engine.Effect) bool { return eff.Outcome == engine.Queued },
+		again: func(h engine.Head) engine.Command { return &engine.Poll{Head: h, Ticket: ticket, Attach: true} },
+		last:  func(h engine.Head) engine.Command { return &engine.Poll{Head: h, Ticket: ticket} },
+		leave: func(h engine.Head) engine.Command {
+			if stays {
+				return &engine.Detach{Head: h, Ticket: ticket}
+			}
+			return &engine.Leave{Head: h, Ticket: ticket}
+		},
 	}
-	select {
-	case a = <-in:
-		return a, true
-	default:
-		c.refuse(interlock.CodeOutcomeUnknown, "the server lost its journal before it could answer: repeat the request with the same request id")
-		return a, false
-	}
-}
-
-// allow lifts the connection's deadlines for a call that takes its time.
-func (c *call) allow(d time.Duration) {
-	rc := http.NewResponseController(c.w)
-	// A recorder in a test has no deadlines.
-	_ = rc.SetReadDeadline(time.Time{})
-	_ = rc.SetWriteDeadline(time.Now().Add(d + writeTimeout))
 }

@@ -67,12 +67,42 @@ func TestOpenAPIHasTheFieldsOfBodies(t *testing.T) {
 		"CheckFenceRequest": fenceFields, "StatementRequest": statementFields, "RevokeRequest": revokeFields,
 		"CommitRequest": commitFields, "ReadRequest": readFields, "WriteRequest": writeFields, "EffectRequest": effectFields,
 		"DoneRequest": doneFields, "ReasonRequest": reasonFields, "ReconcileRequest": reconcileFields,
+		"SubmitRequest": submitFields, "TaskRequest": taskFields, "MessageRequest": messageFields, "Question": questionFields,
+		"ChangeTaskRequest": changeFields, "PullRequest": pullFields, "AckRequest": ackFields, "NackRequest": nackFields,
+		"AnswerRequest": answerFields, "QueueRequest": queueFields,
 		"PatternRequest": patternFields, "SettingsRequest": settingsFields, "Quota": quotaFields,
 	} {
 		documented := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Value.Properties))
 		if !slices.Equal(documented, slices.Sorted(slices.Values(fields))) {
 			t.Errorf("%s: documented %v, the door knows %v", name, documented, fields)
 		}
+	}
+}
+
+func TestOpenAPIExamples(t *testing.T) {
+	doc, err := spec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			if op.RequestBody == nil {
+				continue
+			}
+			for _, content := range op.RequestBody.Value.Content {
+				if content.Example == nil {
+					continue
+				}
+				found++
+				if err := content.Schema.Value.VisitJSON(content.Example, openapi3.EnableJSONSchema2020()); err != nil {
+					t.Errorf("%s %s: the example is none: %v", method, path, err)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("there are no examples")
 	}
 }
 
@@ -180,6 +210,7 @@ func TestOpenAPI(t *testing.T) {
 		tourStatements(d)
 		tourState(d)
 		tourActions(d)
+		tourTasks(d)
 		tourBarrier(d)
 		tourParts(d)
 		tourEvents(d)
@@ -216,6 +247,7 @@ type sample struct{ method, path, body, kind string }
 // samples has one for each operation.
 func samples() []sample {
 	const lease, ticket, session = "l_00000000000000000000000000000001", "t_00000000000000000000000000000001", "s_00000000000000000000000000000001"
+	const task = "q_00000000000000000000000000000001"
 	const effect, digest = "e_00000000000000000000000000000001", "00000000000000000000000000000000000000000000000000000000000000ff"
 	return []sample{
 		{"POST", "/v1/leases", `{"claims":[{"key":"a"}]}`, ""},
@@ -255,6 +287,26 @@ func samples() []sample {
 		{"POST", "/v1/effects/" + effect + "/unknown", `{}`, ""},
 		{"POST", "/v1/effects/" + effect + "/cancel", `{}`, ""},
 		{"POST", "/v1/effects/" + digest + "/reconcile", `{"happened":true}`, ""},
+		{"GET", "/v1/tasks", "", ""},
+		{"POST", "/v1/tasks", `{"queue":"fees"}`, ""},
+		{"GET", "/v1/tasks/" + task, "", ""},
+		{"POST", "/v1/tasks/" + task + "/cancel", `{}`, ""},
+		{"POST", "/v1/tasks/" + task + "/reschedule", `{}`, ""},
+		{"POST", "/v1/tasks/" + task + "/replay", `{}`, ""},
+		{"POST", "/v1/tasks/" + task + "/discard", `{}`, ""},
+		{"GET", "/v1/queues", "", ""},
+		{"GET", "/v1/queues/fees", "", ""},
+		{"PUT", "/v1/queues/fees", `{}`, ""},
+		{"DELETE", "/v1/queues/fees", "", ""},
+		{"POST", "/v1/queues/fees/pause", `{}`, ""},
+		{"POST", "/v1/queues/fees/drain", `{}`, ""},
+		{"POST", "/v1/queues/fees/resume", `{}`, ""},
+		{"POST", "/v1/queues/fees/pull", `{}`, ""},
+		{"POST", "/v1/leases/" + lease + "/ack", `{}`, ""},
+		{"POST", "/v1/leases/" + lease + "/nack", `{}`, ""},
+		{"POST", "/v1/leases/" + lease + "/ask", `{"question":"may I?"}`, ""},
+		{"GET", "/v1/approvals", "", ""},
+		{"POST", "/v1/approvals/" + task, `{"verdict":"approved"}`, ""},
 		{"POST", "/v1/leases/" + lease + "/statement", `{}`, ""},
 		{"GET", "/v1/fences/keys", "", ""},
 		{"POST", "/v1/fences/keys/rotate", `{}`, ""},
@@ -287,7 +339,10 @@ func (f faulty) Do(context.Context, engine.Command) (engine.Effect, interlock.At
 	return engine.Effect{}, interlock.At{}, f.err
 }
 func (f faulty) Submit(...engine.Command) error { return f.err }
-func (f faulty) Read(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time)) (interlock.At, error) {
+func (f faulty) Read(ctx context.Context, ns interlock.Namespace, query func(*engine.Engine, engine.Time)) (interlock.At, error) {
+	if f.err == nil {
+		return f.Shard.Read(ctx, ns, query)
+	}
 	return interlock.At{}, f.err
 }
 

@@ -12,7 +12,7 @@ import (
 
 // setPattern is PUT /v1/patterns/{name}.
 func (c *call) setPattern() {
-	h, name, ok := c.ofPattern()
+	h, name, ok := c.ofNamed()
 	if !ok {
 		return
 	}
@@ -27,7 +27,7 @@ func (c *call) setPattern() {
 
 // dropPattern is DELETE /v1/patterns/{name}.
 func (c *call) dropPattern() {
-	h, name, ok := c.ofPattern()
+	h, name, ok := c.ofNamed()
 	if !ok {
 		return
 	}
@@ -36,20 +36,21 @@ func (c *call) dropPattern() {
 	}
 }
 
-// ofPattern is what a call that changes a pattern begins with.
-func (c *call) ofPattern() (h engine.Head, name string, ok bool) {
+// ofNamed is what a call begins with that changes something which operators name: a
+// pattern, a queue.
+func (c *call) ofNamed() (h engine.Head, name string, ok bool) {
 	if !c.operates() {
 		return h, "", false
 	}
 	if h, ok = c.mutating(); !ok {
 		return h, "", false
 	}
-	name, ok = c.patternName()
+	name, ok = c.pathName()
 	return h, name, ok
 }
 
-// patternName is the name in the path.
-func (c *call) patternName() (string, bool) {
+// pathName is the name in the path.
+func (c *call) pathName() (string, bool) {
 	name, err := url.PathUnescape(c.variable)
 	if err != nil {
 		c.refuse(interlock.CodeInvalidRequest, "the path is not percent-encoded as it should be: write % as %25")
@@ -60,7 +61,7 @@ func (c *call) patternName() (string, bool) {
 
 // showPattern is GET /v1/patterns/{name}.
 func (c *call) showPattern() {
-	name, ok := c.patternName()
+	name, ok := c.pathName()
 	if !ok {
 		return
 	}
@@ -136,7 +137,7 @@ func (c *call) operates() bool {
 	if c.principal.Operator {
 		return true
 	}
-	c.refuse(interlock.CodeForbidden, "this credential may not change patterns and settings: the operator's may")
+	c.refuse(interlock.CodeForbidden, "this credential may not change patterns and settings, nor queues: the operator's may")
 	return false
 }
 

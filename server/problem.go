@@ -39,6 +39,9 @@ func (c *call) refused(eff *engine.Effect, at interlock.At) {
 	if eff.Effect != nil {
 		writeEffect(j, "effect", eff.Effect)
 	}
+	if len(eff.Tasks) > 0 {
+		c.writeTask(j, "task", &eff.Tasks[0], true)
+	}
 	c.sendAs(status, problemType, j, at)
 }
 

@@ -11,6 +11,9 @@ var vitalCalls = map[string]string{
 	"/v1/sessions/{id}/heartbeat": "POST",
 	"/v1/leases/{id}/renew":       "POST",
 	"/v1/leases/{id}/release":     "POST",
+	"/v1/leases/{id}/ack":         "POST",
+	"/v1/leases/{id}/nack":        "POST",
+	"/v1/leases/{id}/ask":         "POST",
 	"/v1/tickets/{id}":            "DELETE",
 	"/v1/sessions/{id}":           "DELETE",
 	"/v1/effects/{id}/done":       "POST",
@@ -21,7 +24,8 @@ var vitalCalls = map[string]string{
 // vitalOp names the same of the stream, and OpAttach, which counts as a heartbeat.
 func vitalOp(kind proto.OpKind) bool {
 	switch kind {
-	case proto.OpHeartbeat, proto.OpRenew, proto.OpRelease, proto.OpLeave, proto.OpClose, proto.OpAttach, proto.OpSettleEffect:
+	case proto.OpHeartbeat, proto.OpRenew, proto.OpRelease, proto.OpLeave, proto.OpClose, proto.OpAttach, proto.OpSettleEffect,
+		proto.OpAckTask, proto.OpNackTask, proto.OpAskHuman:
 		return true
 	}
 	return false

@@ -36,9 +36,9 @@ func decodeCommit(d *jsonIn, cmd *engine.Commit) {
 		case "as_of":
 			cmd.AsOf = d.version()
 		case "reads":
-			d.array(interlock.MaxReads, d.tooLong(interlock.MaxReads), func() { cmd.Reads = append(cmd.Reads, d.readOf()) })
+			cmd.Reads = d.reads()
 		case "writes":
-			d.array(interlock.MaxWrites, d.tooLong(interlock.MaxWrites), func() { cmd.Writes = append(cmd.Writes, d.write()) })
+			cmd.Writes = d.writes()
 		case "leases":
 			d.array(interlock.MaxClaims, d.tooLong(interlock.MaxClaims), func() { cmd.Leases = append(cmd.Leases, d.leaseID()) })
 		}
@@ -55,6 +55,16 @@ func (d *jsonIn) leaseID() interlock.LeaseID {
 		d.err = badID("lease", "l_")
 	}
 	return id
+}
+
+func (d *jsonIn) reads() (list []interlock.Read) {
+	d.array(interlock.MaxReads, d.tooLong(interlock.MaxReads), func() { list = append(list, d.readOf()) })
+	return list
+}
+
+func (d *jsonIn) writes() (list []interlock.Write) {
+	d.array(interlock.MaxWrites, d.tooLong(interlock.MaxWrites), func() { list = append(list, d.write()) })
+	return list
 }
 
 var readFields = []string{"key", "version", "absent", "present"}

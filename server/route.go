@@ -82,6 +82,31 @@ var routes = []route{
 	{"/v1/effects/{id}/cancel", []method{{"POST", (*call).effectCancelled, nil}}},
 	{"/v1/effects/{digest}/reconcile", []method{{"POST", (*call).reconcile, nil}}},
 
+	{"/v1/tasks", []method{
+		{"GET", (*call).listTasks, []string{"queue", "state", "group", "key", "cursor", "limit"}},
+		{"POST", (*call).submit, nil},
+	}},
+	{"/v1/tasks/{id}", []method{{"GET", (*call).showTask, []string{"wait_ms", "session", "flow"}}}},
+	{"/v1/tasks/{id}/cancel", []method{{"POST", (*call).cancelTask, nil}}},
+	{"/v1/tasks/{id}/reschedule", []method{{"POST", (*call).rescheduleTask, nil}}},
+	{"/v1/tasks/{id}/replay", []method{{"POST", (*call).replayTask, nil}}},
+	{"/v1/tasks/{id}/discard", []method{{"POST", (*call).discardTask, nil}}},
+	{"/v1/queues", []method{{"GET", (*call).listQueues, nil}}},
+	{"/v1/queues/{queue}", []method{
+		{"GET", (*call).showQueue, nil},
+		{"PUT", (*call).setQueue, nil},
+		{"DELETE", (*call).dropQueue, nil},
+	}},
+	{"/v1/queues/{queue}/pause", []method{{"POST", (*call).pauseQueue, nil}}},
+	{"/v1/queues/{queue}/drain", []method{{"POST", (*call).drainQueue, nil}}},
+	{"/v1/queues/{queue}/resume", []method{{"POST", (*call).resumeQueue, nil}}},
+	{"/v1/queues/{queue}/pull", []method{{"POST", (*call).pull, nil}}},
+	{"/v1/leases/{id}/ack", []method{{"POST", (*call).ack, nil}}},
+	{"/v1/leases/{id}/nack", []method{{"POST", (*call).nack, nil}}},
+	{"/v1/leases/{id}/ask", []method{{"POST", (*call).askHuman, nil}}},
+	{"/v1/approvals", []method{{"GET", (*call).listApprovals, []string{"cursor", "limit"}}}},
+	{"/v1/approvals/{id}", []method{{"POST", (*call).answerTask, nil}}},
+
 	{"/v1/leases/{id}/statement", []method{{"POST", (*call).sign, nil}}},
 	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, nil}}},
 	{"/v1/files/{path}", []method{

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -90,6 +91,7 @@ func tourEffects(d *door, healthy Shard) {
 		"claimed": {Outcome: engine.Done, Effect: fullEffect()},
 		"unknown": {Outcome: engine.Refused, Code: interlock.CodeEffectUnknown, Message: "it may have been done", Effect: fullEffect()},
 	}
+	maps.Copy(effects, taskEffects())
 	send := func(method, path, effect string, status int) *reply {
 		d.Helper()
 		eff := effects[effect]
@@ -137,6 +139,7 @@ func tourEffects(d *door, healthy Shard) {
 		}
 	}
 	tourWrites(d, send)
+	tourTaskAnswers(d, send)
 	send("POST", "/v1/leases", "skipped", 200)
 	send("POST", "/v1/waits", "queued", 202)
 	send("POST", "/v1/leases/{id}/park", "parked", 200).is("outcome", "parked").is("lease.parking.keys", "kept").is("advice.action", "ask_human")

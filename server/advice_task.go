@@ -1,0 +1,78 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What is said of tasks. Like advice.go, but for those who do not wait themselves.
+
+// howToFollow is for those who come in by HTTP, as howToWait.
+const howToFollow = "go on with something else, or follow it (GET /v1/tasks/{id}?wait_ms=55000)"
+
+// taskAdvice is for whoever looks at a task, or has just submitted it: there is nothing
+// to say of one that is done.
+func taskAdvice(t *interlock.Task) interlock.Advice {
+	say := func(action interlock.Action, next string) interlock.Advice {
+		return interlock.Advice{Action: action, Message: taskText(t) + "; " + next}
+	}
+	switch t.State {
+	case interlock.TaskScheduled, interlock.TaskWaiting, interlock.TaskRunning:
+		return say(interlock.ActWorkElsewhere, "it needs nobody to wait for it: "+howToFollow)
+	case interlock.TaskAsking:
+		return say(interlock.ActAskHuman, "it goes on when somebody has answered (POST /v1/approvals/{id})")
+	case interlock.TaskDead:
+		return say(interlock.ActAskHuman, "look at its attempts; when the cause is gone, have it replayed, else discard it")
+	case interlock.TaskCancelled:
+		return say(interlock.ActStop, "it will not be done unless it is replayed")
+	}
+	return interlock.Advice{}
+}
+
+// taskText says where a task stands: task q_... of queue fees waits for a worker.
+func taskText(t *interlock.Task) string {
+	return fmt.Sprintf("task %s of queue %s %s", t.ID, quoteUnlessPlain(cleanText(t.Queue)), taskPlace(t))
+}
+
+func taskPlace(t *interlock.Task) string {
+	switch t.State {
+	case interlock.TaskScheduled:
+		text := "is due in " + short(t.Due)
+		if n := len(t.Attempts); n > 0 {
+			text += fmt.Sprintf(", after attempt %d of %d failed%s", t.Attempts[n-1].Number, t.MaxAttempts, saidWhy(cmp.Or(t.Attempts[n-1].Reason, t.Attempts[n-1].EndedBy)))
+		}
+		return text
+	case interlock.TaskWaiting:
+		switch {
+		case t.Blocker == "":
+			return "waits for its keys, or for a worker"
+		case t.Position > 0:
+			return fmt.Sprintf("is %s in line for %s", ordinal(t.Position), cleanText(string(t.Blocker)))
+		}
+		return "waits for " + cleanText(string(t.Blocker))
+	case interlock.TaskRunning:
+		return fmt.Sprintf("is in the hands of a worker, attempt %d of %d", t.Attempt, t.MaxAttempts)
+	case interlock.TaskAsking:
+		if t.Approval != nil {
+			return "waits for a person's word on " + fmt.Sprintf("%q", cleanText(t.Approval.Question))
+		}
+		return "waits for a person's word"
+	case interlock.TaskDone:
+		return "is done"
+	case interlock.TaskDead:
+		return "is dead" + saidWhy(t.Reason)
+	case interlock.TaskCancelled:
+		return "is cancelled" + saidWhy(t.Reason)
+	}
+	return "is settled and forgotten"
+}
+
+// saidWhy puts somebody's words behind a sentence.
+func saidWhy(reason string) string {
+	if reason = cleanText(reason); reason != "" {
+		return fmt.Sprintf(" (%q)", reason)
+	}
+	return ""
+}

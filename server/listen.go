@@ -1,0 +1,160 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// A call that waits for a second answer of the shard: what is common to waits in line,
+// to workers that ask for tasks, and to those who wait for a task's end.
+
+// vigil is how one kind of command is waited for. The commands that its functions make
+// are filled in with the head that they are given.
+type vigil struct {
+	// open says whether after this answer another one follows.
+	open func(*engine.Effect) bool
+	// again has the shard tell this call once more, after it forgot who listens.
+	again func(engine.Head) engine.Command
+	// last asks, when the time is up, how it stands. From then on nobody listens.
+	last func(engine.Head) engine.Command
+	// leave says that nobody listens any more: the caller hung up.
+	leave func(engine.Head) engine.Command
+}
+
+// listen carries out a command that may be answered twice, and waits within the call
+// for the second answer. It ends in one of these ways:
+//
+//	answered            so it is over, or was refused
+//	time is up          with the answer to vigil.last
+//	the caller leaves   vigil.leave is carried out, and ok is false
+//	the server drains   as if the time were up
+//
+// ok is false when there is nothing left to tell. h is a field of cmd; how is called
+// with the first answer, if it leaves something to wait for.
+func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, how func(first *engine.Effect) *vigil) (last answer, ok bool) {
+	in := make(inbox, inboxSize)
+	reset := c.s.resets.next()
+	h.From, h.Link = in, c.s.nextLink()
+	base := engine.Head{Namespace: h.Namespace, Session: h.Session, Actor: h.Actor, From: in, Link: h.Link}
+	// The engine owns the command once it is submitted.
+	if err := c.s.shard.Submit(cmd); err != nil {
+		c.failWith(err)
+		return last, false
+	}
+	if last, ok = c.next(in); !ok { // the first answer comes at once, whatever it is
+		return last, false
+	}
+	c.s.obs.Answered(cmd, &last.eff)
+	v := how(&last.eff)
+	if v == nil || !v.open(&last.eff) {
+		return last, true
+	}
+	ask := func(cmd engine.Command) bool {
+		if err := c.s.shard.Submit(cmd); err != nil {
+			c.failWith(err)
+			return false
+		}
+		return true
+	}
+
+	c.allow(wait)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	asked := 0 // answers under way that leave it open
+	over := func() bool {
+		if v.open(&last.eff) {
+			asked--
+			return false
+		}
+		return true
+	}
+	for waiting := true; waiting; {
+		select {
+		case last = <-in:
+			if over() {
+				return last, true
+			}
+		case <-reset:
+			// The engine was made anew and forgot that this call listens. What it told before
+			// is there already.
+			reset = c.s.resets.next()
+			for len(in) > 0 {
+				if last = <-in; over() {
+					return last, true
+				}
+			}
+			if !ask(v.again(base)) {
+				return last, false
+			}
+			asked++
+		case <-timer.C:
+			waiting = false
+		case <-c.s.shard.Failed():
+			c.failed()
+			return last, false
+		case <-c.s.draining:
+			waiting = false
+		case <-c.r.Context().Done():
+			c.status = statusClientGone
+			base.From = nil
+			c.s.insist(v.leave(base))
+			return last, false
+		}
+	}
+	// Nobody listens from here on. What was told in the meantime comes first.
+	if !ask(v.last(base)) {
+		return last, false
+	}
+	for last, ok = c.next(in); ok && asked > 0 && !over(); {
+		last, ok = c.next(in)
+	}
+	return last, ok
+}
+
+// inbox receives the answers of one call that waits.
+type inbox chan answer
+
+type answer struct {
+	eff engine.Effect
+	at  interlock.At
+}
+
+// inboxSize is more than a call can get: the first answer, the end of the wait,
+// and one for each time that it asks again, of which it has one under way.
+const inboxSize = 16
+
+// Deliver implements shard.Receiver: it never blocks.
+func (in inbox) Deliver(eff *engine.Effect, at interlock.At) {
+	select {
+	case in <- answer{*eff, at}:
+	default:
+	}
+}
+
+// next takes the answer that is under way. ok is false when the shard ended before
+// it gave one; the call is answered then.
+func (c *call) next(in inbox) (a answer, ok bool) {
+	select {
+	case a = <-in:
+		return a, true
+	case <-c.s.shard.Failed():
+	}
+	select {
+	case a = <-in:
+		return a, true
+	default:
+		c.refuse(interlock.CodeOutcomeUnknown, "the server lost its journal before it could answer: repeat the request with the same request id")
+		return a, false
+	}
+}
+
+// allow lifts the connection's deadlines for a call that takes its time.
+func (c *call) allow(d time.Duration) {
+	rc := http.NewResponseController(c.w)
+	// A recorder in a test has no deadlines.
+	_ = rc.SetReadDeadline(time.Time{})
+	_ = rc.SetWriteDeadline(time.Now().Add(d + writeTimeout))
+}

@@ -1,0 +1,109 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// setQueue is PUT /v1/queues/{queue}.
+func (c *call) setQueue() {
+	h, name, ok := c.ofNamed()
+	if !ok {
+		return
+	}
+	cmd := &engine.SetQueue{Head: h, Queue: interlock.TaskQueue{Name: name}}
+	if !c.body(func(d *jsonIn) { decodeQueue(d, &cmd.Queue) }) {
+		return
+	}
+	if _, at, ok := c.do(cmd); ok {
+		c.done("set", at)
+	}
+}
+
+// dropQueue is DELETE /v1/queues/{queue}.
+func (c *call) dropQueue() {
+	h, name, ok := c.ofNamed()
+	if !ok {
+		return
+	}
+	if _, at, ok := c.do(&engine.DropQueue{Head: h, Name: name}); ok {
+		c.done("deleted", at)
+	}
+}
+
+// switchQueue sets a queue to what it is but for what change does.
+func (c *call) switchQueue(outcome string, change func(*interlock.TaskQueue)) {
+	h, name, ok := c.ofNamed()
+	if !ok || !c.body(func(d *jsonIn) { d.object(nil, nil) }) {
+		return
+	}
+	q, _, ok := c.queue(name)
+	if !ok {
+		return
+	}
+	change(&q.TaskQueue)
+	if _, at, ok := c.do(&engine.SetQueue{Head: h, Queue: q.TaskQueue}); ok {
+		c.done(outcome, at)
+	}
+}
+
+// pauseQueue is POST /v1/queues/{queue}/pause: it hands nothing out.
+func (c *call) pauseQueue() {
+	c.switchQueue("paused", func(q *interlock.TaskQueue) { q.Paused = true })
+}
+
+// drainQueue is POST /v1/queues/{queue}/drain: it takes nothing new.
+func (c *call) drainQueue() {
+	c.switchQueue("draining", func(q *interlock.TaskQueue) { q.Drain = true })
+}
+
+// resumeQueue is POST /v1/queues/{queue}/resume: it does both again.
+func (c *call) resumeQueue() {
+	c.switchQueue("resumed", func(q *interlock.TaskQueue) { q.Paused, q.Drain = false, false })
+}
+
+// queue reads how a queue stands. ok is false when the call was answered.
+func (c *call) queue(name string) (q interlock.QueueStatus, at interlock.At, ok bool) {
+	var known bool
+	at, ok = c.read(func(e *engine.Engine, _ engine.Time) { q, known = e.QueueStatus(c.namespace, name) })
+	if ok && !known {
+		c.noSuchQueue(name)
+	}
+	return q, at, ok && known
+}
+
+func (c *call) noSuchQueue(name string) {
+	c.refuse(interlock.CodeNoSuchQueue, "there is no queue "+strconv.Quote(clipped(name))+": an operator registers queues")
+}
+
+// showQueue is GET /v1/queues/{queue}.
+func (c *call) showQueue() {
+	name, ok := c.pathName()
+	if !ok {
+		return
+	}
+	if q, at, ok := c.queue(name); ok {
+		j := c.reply()
+		writeQueueStatus(j, "queue", &q)
+		c.send(http.StatusOK, j, at)
+	}
+}
+
+// listQueues is GET /v1/queues.
+func (c *call) listQueues() {
+	var list []interlock.QueueStatus
+	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { list = e.Queues(c.namespace) })
+	if !ok {
+		return
+	}
+	j := c.reply()
+	j.openArray("queues")
+	for i := range list {
+		writeQueueStatus(j, "", &list[i])
+	}
+	j.closeArray()
+	c.send(http.StatusOK, j, at)
+}

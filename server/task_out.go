@@ -1,0 +1,181 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/packet"
+)
+
+// How tasks, queues and approvals look in JSON. A task's id is no secret: who works on
+// it proves that by its lease. Payloads and results are data that must come back as
+// they were, so nothing is cleaned out of them.
+
+// writeTask writes a task. Of one that is settled and forgotten only the id is known.
+// In a listing the payload and the result are left out.
+func (c *call) writeTask(j *jsonOut, name string, t *interlock.Task, whole bool) {
+	j.open(name)
+	defer j.close()
+	j.str("id", t.ID.String())
+	if t.State == 0 {
+		return
+	}
+	j.str("queue", t.Queue)
+	j.said("kind", t.Kind)
+	writeClaims(j, t.Claims)
+	if whole && len(t.Payload) > 0 {
+		j.value("payload", t.Payload)
+	}
+	j.said("purpose", t.Purpose)
+	j.said("group", t.Group)
+	j.int("priority", int64(t.Priority))
+	j.str("state", t.State.String())
+	j.said("agent", t.Agent)
+	j.said("session", t.Session)
+	j.said("flow", t.Flow)
+	j.said("principal", t.Principal)
+	j.said("sender", t.Sender)
+	j.ms("age_ms", t.Age)
+	j.duration("due_in_ms", t.Due)
+	j.duration("deadline_in_ms", t.Deadline)
+	j.int("attempt", int64(t.Attempt))
+	j.int("max_attempts", int64(t.MaxAttempts))
+	if len(t.Attempts) > 0 {
+		j.openArray("attempts")
+		for i := range t.Attempts {
+			writeAttempt(j, &t.Attempts[i])
+		}
+		j.closeArray()
+	}
+	if t.State == interlock.TaskWaiting {
+		j.count("position", uint64(t.Position))
+		j.duration("eta_ms", t.ETA)
+		if t.Blocker != "" {
+			j.str("blocker", string(t.Blocker))
+		}
+	}
+	if t.Approval != nil {
+		c.writeApproval(j, t.Approval, whole)
+	}
+	if whole && len(t.Result) > 0 {
+		j.value("result", t.Result)
+	}
+	j.duration("settled_ms", t.Settled)
+	j.said("reason", t.Reason)
+}
+
+func writeAttempt(j *jsonOut, a *interlock.Attempt) {
+	j.open("")
+	j.int("number", int64(a.Number))
+	j.text("agent", a.Agent)
+	j.said("session", a.Session)
+	j.decimal("fence", uint64(a.Fence))
+	j.str("ended_by", a.EndedBy)
+	j.said("reason", a.Reason)
+	j.ms("held_ms", a.Held)
+	j.ms("age_ms", a.Age)
+	j.close()
+}
+
+// writeApproval writes a question and its answer; whole also what changed since it was
+// asked.
+func (c *call) writeApproval(j *jsonOut, a *interlock.Approval, whole bool) {
+	j.open("approval")
+	j.note("question", a.Question)
+	j.ms("asked_ms", a.Asked)
+	j.duration("left_ms", a.Left)
+	if a.OnLimit != 0 {
+		j.str("on_limit", a.OnLimit.String())
+	}
+	if a.Verdict != 0 {
+		j.str("verdict", a.Verdict.String())
+		j.said("by", a.By)
+		j.said("reason", a.Reason)
+	}
+	if whole {
+		c.writeStale(j, a.Stale, a.StaleMore, packet.Grant)
+	}
+	j.close()
+}
+
+// writeHanded writes a task in a worker's hands.
+func (c *call) writeHanded(j *jsonOut, h *engine.Handed) {
+	j.open("")
+	c.writeTask(j, "task", &h.Task, true)
+	writeLease(j, "lease", &h.Lease)
+	j.bool("changed", h.Lease.Changed)
+	writeNotes(j, h.Lease.Notes)
+	writeDocuments(j, "documents", h.Documents, false)
+	j.decimal("as_of", uint64(h.AsOf))
+	j.close()
+}
+
+// sendTask answers with the task that an effect is about.
+func (c *call) sendTask(status int, outcome string, eff *engine.Effect, at interlock.At) {
+	j := c.reply()
+	if outcome != "" {
+		j.str("outcome", outcome)
+	}
+	c.writeTask(j, "task", &eff.Tasks[0], true)
+	writeTexts(j, "warnings", eff.Warnings)
+	writeAdvice(j, adviceFor(eff))
+	c.send(status, j, at)
+}
+
+// taskDone is the outcome of what is done, as the state is called.
+var taskDone = interlock.TaskDone.String()
+
+// acknowledged answers with all that came of an acknowledgement.
+func (c *call) acknowledged(eff *engine.Effect, at interlock.At) {
+	j := c.reply()
+	j.str("outcome", taskDone)
+	c.writeTask(j, "task", &eff.Tasks[0], true)
+	j.decimal("version", uint64(eff.Version))
+	writeDocuments(j, "documents", eff.Documents, false)
+	writeTexts(j, "warnings", eff.Warnings)
+	writeAdvice(j, adviceFor(eff))
+	c.send(http.StatusOK, j, at)
+}
+
+// writeQueue writes what PUT takes, and the name. What is not set is left out.
+func writeQueue(j *jsonOut, q *interlock.TaskQueue) {
+	j.str("name", q.Name)
+	j.bool("paused", q.Paused)
+	j.bool("drain", q.Drain)
+	j.count("max_attempts", uint64(q.MaxAttempts))
+	j.duration("backoff_ms", q.Backoff)
+	j.duration("max_backoff_ms", q.MaxBackoff)
+	j.duration("ttl_ms", q.TTL)
+	j.duration("grace_ms", q.Grace)
+	j.duration("max_hold_ms", q.MaxHold)
+	j.duration("stall_ms", q.Stall)
+	j.count("max_running", uint64(q.MaxRunning))
+	j.count("max_tasks", uint64(q.MaxTasks))
+	if len(q.Groups) > 0 {
+		j.openArray("groups")
+		for _, g := range q.Groups {
+			j.open("")
+			j.text("name", g.Group)
+			j.count("weight", uint64(g.Weight))
+			j.count("max", uint64(g.Max))
+			j.close()
+		}
+		j.closeArray()
+	}
+}
+
+func writeQueueStatus(j *jsonOut, name string, q *interlock.QueueStatus) {
+	j.open(name)
+	writeQueue(j, &q.TaskQueue)
+	j.open("tasks")
+	j.int("scheduled", int64(q.Scheduled))
+	j.int("waiting", int64(q.Waiting))
+	j.int("running", int64(q.Running))
+	j.int("asking", int64(q.Asking))
+	j.int("dead", int64(q.Dead))
+	j.close()
+	j.int("idle_workers", int64(q.Idle))
+	j.duration("oldest_ms", q.Oldest)
+	j.close()
+}

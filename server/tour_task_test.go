@@ -1,0 +1,115 @@
+package server
+
+import (
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// fullTask has everything that a task can have.
+func fullTask() interlock.Task {
+	return interlock.Task{
+		ID: interlock.TaskID{1}, Queue: "fees", Kind: "late_fee", Claims: fullLease().Claims[:2], Payload: []byte(`{"cents": 3500}`), Purpose: "late fee",
+		Group: "acme", Priority: 3, State: interlock.TaskWaiting, Agent: "billing-7", Session: "quiet-otter", Flow: "main", Principal: "ops",
+		Sender: "quiet-otter", Age: time.Minute, Due: time.Second, Deadline: time.Hour, Attempt: 1, MaxAttempts: 5,
+		Attempts: []interlock.Attempt{{
+			Number: 1, Agent: "worker-1", Session: "loud-owl", Fence: 7, EndedBy: "nack", Reason: "card refused", Held: time.Second, Age: 2 * time.Second,
+		}},
+		Position: 2, ETA: 40 * time.Second, Blocker: "account:1",
+		Approval: &interlock.Approval{
+			Question: "may I charge 35 EUR?", Asked: time.Minute, Left: time.Hour, OnLimit: interlock.Denied, Verdict: interlock.Approved, By: "ann",
+			Reason: "within policy", Stale: fullStale(), StaleMore: true,
+		},
+		Result: []byte(`{"charged": 3500}`), Settled: time.Second, Reason: "card refused",
+	}
+}
+
+// tourTaskAnswers sees each answer about tasks with all that it may have. Those of
+// effects give one task.
+func tourTaskAnswers(d *door, send func(method, path, effect string, status int) *reply) {
+	for _, path := range []string{
+		"/v1/tasks/{id}/cancel", "/v1/tasks/{id}/reschedule", "/v1/tasks/{id}/replay", "/v1/tasks/{id}/discard", "/v1/leases/{id}/nack",
+		"/v1/leases/{id}/ask", "/v1/approvals/{id}",
+	} {
+		got := send("POST", path, "task", 200).is("task.id", fullTask().ID.String()).is("task.attempts.0.ended_by", "nack").is("task.approval.by", "ann")
+		got.is("task.approval.packet.stale.0.key", "account:1").is("task.blocker", "account:1").says("warnings.0", "spelled")
+		if got.num("task.payload.cents") != 3500 || got.num("task.result.charged") != 3500 {
+			d.Error(got.raw)
+		}
+		send("POST", path, "settled", 409).is("code", "task_settled").is("task.queue", "fees").says("advice.message", "queue fees")
+	}
+	send("POST", "/v1/tasks", "task", 202).is("outcome", "submitted")
+	acked := send("POST", "/v1/leases/{id}/ack", "acked", 200).is("outcome", "done").is("version", "57").is("documents.0.key", "account:1")
+	acked.is("task.id", fullTask().ID.String()).says("advice.message", "15 of 30")
+	send("POST", "/v1/leases/{id}/ack", "stale", 412).is("packet.stale.0.key", "account:1")
+	moved := send("POST", "/v1/leases/{id}/ack", "moved", 410).is("code", "task_moved").is("task.state", "waiting").is("holders.0.agent", "a")
+	moved.is("advice.action", "stop").says("advice.message", "pull the next task")
+	pulled := send("POST", "/v1/queues/{queue}/pull", "handed", 200).is("outcome", "granted").is("tasks.0.task.id", fullTask().ID.String())
+	pulled.is("tasks.0.lease.fence", "7").is("tasks.0.notes.0.text", "n").is("tasks.0.as_of", "57").is("tasks.0.documents.0.principal", "ops")
+	if pulled.num("tasks.0.documents.0.value.balance") != 65 {
+		d.Error(pulled.raw)
+	}
+}
+
+// taskEffects are the answers that tourTaskAnswers looks for.
+func taskEffects() map[string]engine.Effect {
+	lease := fullLease()
+	lease.Notes = []interlock.Note{{Key: "account:1", Agent: "a", Text: "n"}}
+	tasks := []interlock.Task{fullTask()}
+	return map[string]engine.Effect{
+		"task":    {Outcome: engine.Done, Tasks: tasks, Warnings: []string{"key account:1 is spelled almost like the live key acct:1"}},
+		"settled": {Outcome: engine.Refused, Code: interlock.CodeTaskSettled, Message: "the task is dead", Tasks: tasks},
+		"moved":   {Outcome: engine.Refused, Code: interlock.CodeTaskMoved, Message: "it is over", Tasks: tasks, Conflict: fullConflict()},
+		"acked": {
+			Outcome: engine.Done, Tasks: tasks, Version: 57, Documents: fullDocuments(), Warnings: []string{"key"},
+			Contention: &interlock.Contention{Commits: 15, Conflicts: 15},
+		},
+		"handed": {Outcome: engine.Granted, Handed: []engine.Handed{{Task: tasks[0], Lease: lease, Documents: fullDocuments(), AsOf: 57}}},
+	}
+}
+
+const fullQueue = `"paused":true,"drain":true,"max_attempts":3,"backoff_ms":1000,"max_backoff_ms":60000,"ttl_ms":20000,"grace_ms":1000,` +
+	`"max_hold_ms":600000,"stall_ms":60000,"max_running":10,"max_tasks":1000,"groups":[{"name":"acme","weight":2,"max":5}]`
+
+// tourTasks has tasks done in all ways.
+func tourTasks(d *door) {
+	d.put("/v1/queues/full", "{"+fullQueue+"}").want(200).is("outcome", "set")
+	for _, path := range []string{"/v1/queues/full", "/v1/queues"} {
+		if got := d.get(path).want(200).raw; !strings.Contains(got, `"name":"full",`+fullQueue) {
+			d.Errorf("%s shows %s, want %s", path, got, fullQueue)
+		}
+	}
+	d.delete("/v1/queues/full").want(200).is("outcome", "deleted")
+	d.delete("/v1/queues/full").want(404, "no_such_queue")
+	d.get("/v1/queues/full").want(404, "no_such_queue").says("detail", `"full"`)
+	d.put("/v1/queues/tour", ``).want(200)
+	d.post("/v1/queues/tour/pull", ``).want(200).is("outcome", "empty")
+	id := d.post("/v1/tasks", `{"queue":"tour","kind":"sum"}`).want(202).str("task.id")
+	d.get("/v1/tasks/"+id).want(200).is("advice.action", "work_elsewhere")
+	pass(time.Second)
+	if got := d.get("/v1/queues/tour").want(200); got.num("queue.oldest_ms") != 1000 || got.num("queue.tasks.waiting") != 1 {
+		d.Error(got.raw)
+	}
+	waiting := d.start(d.request("POST", "/v1/tasks", `{"queue":"tour","wait_ms":50000}`))
+	pass(time.Second)
+	pulled := d.post("/v1/queues/tour/pull", `{"agent":"w","max":2}`).want(200).is("tasks.0.task.id", id)
+	for _, n := range []string{"0", "1"} {
+		d.post("/v1/leases/"+pulled.str("tasks."+n+".lease.id")+"/ack", `{"result":{"n":1}}`).want(200)
+	}
+	(<-waiting).want(200).is("outcome", "done")
+	d.get("/v1/tasks/" + id + "?wait_ms=1").want(200)
+	page := d.get("/v1/tasks?queue=tour&limit=1").want(200).is("tasks.0.id", id)
+	d.get("/v1/tasks?queue=tour&limit=1&cursor=" + page.str("cursor")).want(200)
+	d.get("/v1/tasks?cursor="+page.str("cursor")).want(404, "not_found")
+	d.get("/v1/approvals").want(200)
+	d.get("/v1/approvals?cursor="+page.str("cursor")).want(404, "not_found")
+	d.get("/v1/tasks/q_00000000000000000000000000000001").want(404, "unknown_task")
+	for _, action := range []string{"pause", "drain", "resume"} {
+		d.post("/v1/queues/tour/"+action, ``).want(200)
+	}
+	tourShown(d, "Event", func(j *jsonOut) {
+		writeEvent(j, &engine.Event{Kind: engine.EvAttempt, ID: [16]byte{1}, Generation: 1, Op: uint8(interlock.TaskScheduled), Waited: time.Second, Purpose: "loud-owl"}, 8, 9)
+	})
+}
