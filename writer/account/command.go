@@ -76,7 +76,8 @@ type Command struct {
 	ID       string        // the message's; of a hold or a transfer it becomes the id
 	Account  interlock.Key // whose mailbox it is in
 	Kind     Kind
-	By       string // who sent it: see Requester
+	By       string        // who sent it: see Requester
+	From     interlock.Key // the account whose writer sent it, "" for others: see Origin
 	Priority int
 	Order    Order
 

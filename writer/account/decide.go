@@ -28,10 +28,11 @@ type Decision struct {
 
 // Outgoing is a message about a transfer.
 type Outgoing struct {
-	To    interlock.Key
-	Kind  Kind
-	Body  any
-	Delay time.Duration
+	To       interlock.Key
+	Kind     Kind
+	Body     any
+	Delay    time.Duration // it is not delivered before
+	Deadline time.Duration // nor after; 0: whenever it is
 }
 
 // Decide decides a command by the policy, which Check has passed, or which is zero: then

@@ -18,7 +18,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func house() Policy {
 	return Policy{
 		Currency: "EUR", Decimals: 2, Floor: -10_00, MaxAmount: 1000_00, ApproveAbove: 500_00,
-		HoldFor: time.Hour, TransferFor: time.Minute, TransferTo: "account:", Writer: "accounts", MaxDefer: time.Minute,
+		HoldFor: time.Hour, TransferFor: time.Minute, TransferTo: "account:", MaxDefer: time.Minute,
 		Rules: []Rule{
 			{Requester: "billing", Kinds: []Kind{Debit, Hold, Capture, Void}, DayOut: 300_00, Urgency: 10},
 			{Requester: "billing", Kinds: []Kind{Credit}, MaxAmount: 50_00, DayIn: 80_00},
@@ -33,6 +33,7 @@ func house() Policy {
 type told struct {
 	kind     Kind
 	by       string
+	from     interlock.Key
 	body     string
 	priority int
 	after    time.Duration // the time that passes before it
@@ -171,50 +172,49 @@ func TestDecide(t *testing.T) {
 			{kind: Transfer, by: "billing", body: `{"amount":1,"to":"account:2"}`, want: NotAllowed, balance: 100_00, available: 100_00},
 			{kind: Transfer, by: "treasury", body: `{"amount":6000,"to":"account:2"}`, balance: 100_00, available: 40_00, messages: []Kind{transferCredit, transferWake}},
 			{kind: Capture, by: "desk", body: `{"hold":"m7"}`, want: TransferHold, says: "account:2", balance: 100_00, available: 40_00},
-			{kind: transferPost, by: "accounts", body: leg("m7", 60_00, ""), balance: 40_00, available: 40_00, messages: []Kind{transferForget}},
-			{kind: transferPost, by: "accounts", body: leg("m7", 60_00, ""), balance: 40_00, available: 40_00, messages: []Kind{transferForget}},
-			{kind: transferVoid, by: "accounts", body: leg("m7", 60_00, ""), balance: 40_00, available: 40_00, messages: []Kind{transferForget}},
-			{kind: transferWake, by: "accounts", body: leg("m7", 60_00, ""), balance: 40_00, available: 40_00},
+			{kind: transferPost, from: "account:2", body: leg("m7", 60_00, ""), balance: 40_00, available: 40_00, messages: []Kind{transferForget}},
+			{kind: transferPost, from: "account:2", body: leg("m7", 60_00, ""), balance: 40_00, available: 40_00, messages: []Kind{transferForget}},
+			{kind: transferVoid, from: "account:2", body: leg("m7", 60_00, ""), balance: 40_00, available: 40_00, messages: []Kind{transferForget}},
+			{kind: transferWake, from: "account:2", body: leg("m7", 60_00, ""), balance: 40_00, available: 40_00},
 		}},
 		{"a transfer gets no answer", func(p *Policy) { p.Floor = 0 }, []told{
 			{kind: Credit, by: "a", body: `{"amount":10000}`, balance: 100_00, available: 100_00},
 			{kind: Transfer, by: "treasury", body: `{"amount":6000,"to":"account:2"}`, balance: 100_00, available: 40_00, messages: []Kind{transferCredit, transferWake}},
-			{kind: transferWake, by: "accounts", body: leg("m2", 60_00, ""), after: time.Second, balance: 100_00, available: 40_00, messages: []Kind{transferWake}},
-			{kind: transferWake, by: "accounts", body: leg("m2", 60_00, ""), after: time.Minute, balance: 100_00, available: 40_00, messages: []Kind{transferAsk, transferWake}},
+			{kind: transferWake, from: "account:2", body: leg("m2", 60_00, ""), after: time.Second, balance: 100_00, available: 40_00, messages: []Kind{transferWake}},
+			{kind: transferWake, from: "account:2", body: leg("m2", 60_00, ""), after: time.Minute, balance: 100_00, available: 40_00, messages: []Kind{transferAsk, transferWake}},
 			{kind: Void, by: "desk", body: `{"hold":"m2"}`, after: time.Second, want: TransferHold, balance: 100_00, available: 40_00},
 			{kind: Void, by: "desk", body: `{"hold":"m2"}`, after: time.Minute, want: TransferHold, balance: 100_00, available: 40_00, messages: []Kind{transferAsk}},
-			{kind: transferVoid, by: "accounts", body: leg("m2", 60_00, `,"code":"transfer_late"`), balance: 100_00, available: 100_00, messages: []Kind{transferForget}},
-			{kind: transferPost, by: "accounts", body: leg("m2", 60_00, ""), balance: 100_00, available: 100_00, messages: []Kind{transferForget}},
+			{kind: transferVoid, from: "account:2", body: leg("m2", 60_00, `,"code":"transfer_late"`), balance: 100_00, available: 100_00, messages: []Kind{transferForget}},
+			{kind: transferPost, from: "account:2", body: leg("m2", 60_00, ""), balance: 100_00, available: 100_00, messages: []Kind{transferForget}},
 		}},
 		{"a transfer arrives", nil, []told{
-			{kind: transferCredit, by: "accounts", body: leg("t1", 60_00, ""), balance: 60_00, available: 60_00, messages: []Kind{transferPost}},
-			{kind: transferCredit, by: "accounts", body: leg("t1", 60_00, ""), balance: 60_00, available: 60_00, messages: []Kind{transferPost}},
-			{kind: transferAsk, by: "accounts", body: leg("t1", 60_00, ""), balance: 60_00, available: 60_00, messages: []Kind{transferPost}},
+			{kind: transferCredit, from: "account:2", body: leg("t1", 60_00, ""), balance: 60_00, available: 60_00, messages: []Kind{transferPost}},
+			{kind: transferCredit, from: "account:2", body: leg("t1", 60_00, ""), balance: 60_00, available: 60_00, messages: []Kind{transferPost}},
+			{kind: transferAsk, from: "account:2", body: leg("t1", 60_00, ""), balance: 60_00, available: 60_00, messages: []Kind{transferPost}},
 			{kind: Credit, by: "a", body: `{"amount":1}`, after: 2 * time.Minute, balance: 60_01, available: 60_01, messages: []Kind{transferPost}},
-			{kind: transferForget, by: "accounts", body: leg("t1", 60_00, ""), balance: 60_01, available: 60_01},
-			{kind: transferCredit, by: "accounts", body: leg("t1", 60_00, ""), want: TransferLate, balance: 60_01, available: 60_01, messages: []Kind{transferVoid}},
+			{kind: transferForget, from: "account:2", body: leg("t1", 60_00, ""), balance: 60_01, available: 60_01},
+			{kind: transferCredit, from: "account:2", body: leg("t1", 60_00, ""), want: TransferLate, balance: 60_01, available: 60_01, messages: []Kind{transferVoid}},
 		}},
 		{"a transfer is asked for before it arrives", nil, []told{
-			{kind: transferAsk, by: "accounts", body: leg("t1", 60_00, ""), want: TransferLate, messages: []Kind{transferVoid}},
-			{kind: transferCredit, by: "accounts", body: leg("t1", 60_00, ""), want: TransferLate, messages: []Kind{transferVoid}},
+			{kind: transferAsk, from: "account:2", body: leg("t1", 60_00, ""), want: TransferLate, messages: []Kind{transferVoid}},
+			{kind: transferCredit, from: "account:2", body: leg("t1", 60_00, ""), want: TransferLate, messages: []Kind{transferVoid}},
 		}},
 		{"a transfer comes too late", nil, []told{
-			{kind: transferCredit, by: "accounts", body: leg("t1", 60_00, ""), after: time.Minute, want: TransferLate, messages: []Kind{transferVoid}},
-			{kind: transferCredit, by: "accounts", body: leg("t1", 60_00, ""), after: -time.Hour, want: TransferLate, messages: []Kind{transferVoid}},
+			{kind: transferCredit, from: "account:2", body: leg("t1", 60_00, ""), after: time.Minute, want: TransferLate, messages: []Kind{transferVoid}},
+			{kind: transferCredit, from: "account:2", body: leg("t1", 60_00, ""), after: -time.Hour, want: TransferLate, messages: []Kind{transferVoid}},
 		}},
 		{"a transfer that cannot be taken", nil, []told{
-			{kind: transferCredit, by: "accounts", body: strings.Replace(leg("t1", 60_00, ""), "EUR", "USD", 1), want: WrongCurrency, messages: []Kind{transferVoid}},
-			{kind: transferCredit, by: "accounts", body: leg("t2", MaxMoney+1, ""), want: OutOfRange, messages: []Kind{transferVoid}},
-			{kind: transferCredit, by: "accounts", body: leg("t3", -1, ""), want: OutOfRange, messages: []Kind{transferVoid}},
-			{kind: transferCredit, by: "accounts", body: `{"transfer":1}`, want: InvalidCommand},
+			{kind: transferCredit, from: "account:2", body: strings.Replace(leg("t1", 60_00, ""), "EUR", "USD", 1), want: WrongCurrency, messages: []Kind{transferVoid}},
+			{kind: transferCredit, from: "account:2", body: leg("t2", MaxMoney+1, ""), want: OutOfRange, messages: []Kind{transferVoid}},
+			{kind: transferCredit, from: "account:2", body: leg("t3", -1, ""), want: OutOfRange, messages: []Kind{transferVoid}},
+			{kind: transferCredit, from: "account:2", body: `{"transfer":1}`, want: InvalidCommand},
 		}},
 		{"nobody reports money but the writer", nil, []told{
 			{kind: transferCredit, by: "treasury", body: leg("t1", 60_00, ""), want: NotFromWriter},
-			{kind: transferPost, by: "", body: leg("t1", 60_00, ""), want: NotFromWriter},
+			{kind: transferPost, from: "account:3", body: leg("t1", 60_00, ""), want: NotFromWriter},
 			{kind: transferCredit, by: "treasury", body: `{"transfer":1}`, want: NotFromWriter},
 		}},
-		{"without a writer nobody does", func(p *Policy) { p.Writer, p.TransferTo = "", "" }, []told{
-			{kind: transferCredit, by: "", body: leg("t1", 60_00, ""), want: NotFromWriter},
+		{"money that may go nowhere", func(p *Policy) { p.TransferTo = "" }, []told{
 			{kind: Transfer, by: "treasury", body: `{"amount":1,"to":"account:2"}`, want: NoSuchAccount, says: "it may go nowhere"},
 		}},
 		{"a balance has an end", func(p *Policy) { *p = Policy{Currency: "EUR", Floor: -MaxMoney} }, []told{
@@ -242,7 +242,7 @@ func TestDecide(t *testing.T) {
 			for i, step := range tt.steps {
 				now = now.Add(step.after)
 				cmd := read("account:1", fmt.Sprintf("m%d", i+1), step.kind, []byte(step.body))
-				cmd.By, cmd.Priority, cmd.Approved, cmd.Advice = step.by, step.priority, step.approved, step.advice
+				cmd.By, cmd.From, cmd.Priority, cmd.Approved, cmd.Advice = step.by, step.from, step.priority, step.approved, step.advice
 				before := state.clone()
 				d := Decide(policy, state, cmd, now)
 				if !reflect.DeepEqual(state, before) {
@@ -316,10 +316,12 @@ func roundTrip(t *testing.T, s State) State {
 }
 
 func TestFull(t *testing.T) {
-	policy := Policy{Currency: "EUR", Floor: -MaxMoney, Writer: "accounts", TransferTo: "account:", Rules: []Rule{{Requester: "*", DayOut: MaxMoney}}}
+	policy := Policy{Currency: "EUR", Floor: -MaxMoney, TransferTo: "account:", Rules: []Rule{{Requester: "*", DayOut: MaxMoney}}}
 	decide := func(s State, id, by string, kind Kind, body string) Decision {
 		cmd := read("account:1", id, kind, []byte(body))
-		cmd.By = by
+		if cmd.By = by; by == "accounts" {
+			cmd.From = "account:2"
+		}
 		return Decide(policy, s, cmd, noon)
 	}
 	var s State

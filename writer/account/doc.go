@@ -55,9 +55,9 @@
 // # Who asks
 //
 // Who sent a message is what the server knows about it: the credential's principal, or
-// without credentials the agent's name. Nothing in the body counts. The messages of a
-// transfer are believed only if they come from Policy.Writer, so on a server that many
-// use, give the writers a credential of their own.
+// without credentials the agent's name ([Requester]). Nothing in the body counts. What
+// a message says of a transfer is believed only if the server says that the writer of
+// the other account sent it, at work on a message to that account ([Origin]).
 //
 // Package account must never decide by anything but Decide, and never let an adviser
 // allow what the policy does not.

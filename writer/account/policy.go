@@ -31,9 +31,6 @@ type Policy struct {
 	// TransferTo is what the keys of accounts begin with to which money may go, such as
 	// "account:"; "": it may go nowhere.
 	TransferTo string `json:"transfer_to,omitempty"`
-	// Writer is the requester whose messages about transfers are believed: the writers
-	// themselves. "": nobody's.
-	Writer string `json:"writer,omitempty"`
 
 	// MaxDefer is for how long an adviser may put a command off; 0: not at all.
 	MaxDefer time.Duration `json:"-"`
@@ -86,10 +83,6 @@ func (p *Policy) Check() error {
 		return bad("amounts are shown with 0 to 8 decimals, not %d", p.Decimals)
 	case !p.Floor.inBounds():
 		return bad("a floor of %d is beyond what a balance can be", p.Floor)
-	case p.TransferTo != "" && p.Writer == "":
-		return bad("transfers may go to %s, but nobody is named as writer who could report their arrival", p.TransferTo)
-	case p.Writer == "*":
-		return bad("if everybody is the writer, everybody can report money that never came")
 	case p.ApproveWithin != 0 && !p.asks():
 		return bad("approvals have a time, but nothing needs one")
 	case p.TransferFor != 0 && p.TransferFor < MinTransferFor:

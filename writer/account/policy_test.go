@@ -20,8 +20,6 @@ func TestCheck(t *testing.T) {
 		{"no currency", "names no currency", func(p *Policy) { p.Currency = "" }},
 		{"decimals", "0 to 8 decimals", func(p *Policy) { p.Decimals = 9 }},
 		{"floor", "beyond what a balance can be", func(p *Policy) { p.Floor = MaxMoney + 1 }},
-		{"transfers without a writer", "nobody is named as writer", func(p *Policy) { p.Writer = "" }},
-		{"everybody is the writer", "money that never came", func(p *Policy) { p.Writer = "*" }},
 		{"a limit of approvals that nothing needs", "nothing needs one", func(p *Policy) { p.ApproveAbove, p.ApproveWithin = 0, time.Hour }},
 		{"transfers without time", "1s at least", func(p *Policy) { p.TransferFor = time.Millisecond }},
 		{"a negative time", "whole milliseconds", func(p *Policy) { p.HoldFor = -1 }},

@@ -11,7 +11,7 @@ const (
 	InvalidCommand Code = "invalid_command"    // the body is not what the kind has
 	UnknownCommand Code = "unknown_command"    // there is no such kind
 	NotAllowed     Code = "not_allowed"        // the requester may not do this
-	NotFromWriter  Code = "not_from_writer"    // it claims to be a writer's, and is not
+	NotFromWriter  Code = "not_from_writer"    // it says what only the writer of an account can say
 	TooUrgent      Code = "too_urgent"         // the requester's messages may not have this priority
 	WrongCurrency  Code = "wrong_currency"     // the account has another one
 	AboveMaximum   Code = "above_maximum"      // more than one command may have

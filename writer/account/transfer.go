@@ -39,7 +39,9 @@ func (b *book) transfer(cmd *Command, rule *Rule) (entry, *refusal) {
 	}
 	made.pending = true
 	h := &b.state.Holds[len(b.state.Holds)-1]
-	b.send(to, transferCredit, b.outbound(h))
+	// The target does not take it when its time is over, so it need not wait any longer: it
+	// would stand in the way of the question what became of it.
+	b.out = append(b.out, Outgoing{To: to, Kind: transferCredit, Body: b.outbound(h), Deadline: b.allowed()})
 	b.out = append(b.out, Outgoing{To: b.key, Kind: transferWake, Body: b.outbound(h), Delay: b.allowed()})
 	return made, nil
 }
@@ -61,10 +63,12 @@ func (b *book) outbound(h *Held) leg {
 func (b *book) believe(cmd *Command) *refusal {
 	const next = "leave such messages to the accounts' writers, and send a transfer to the account that gives the money"
 	switch {
-	case cmd.By == "" || cmd.By != b.policy.Writer:
-		return &refusal{NotFromWriter, name(cmd.By) + " is not the accounts' writer, so what it says of a transfer is not believed", next}
+	case cmd.From == "":
+		return &refusal{NotFromWriter, name(cmd.By) + " is not the writer of an account, so what it says of a transfer is not believed", next}
 	case cmd.broken != nil:
 		return &refusal{InvalidCommand, "the body of the " + string(cmd.Kind) + " cannot be carried out: " + cmd.broken.Error(), next}
+	case cmd.From != cmd.leg.Peer:
+		return &refusal{NotFromWriter, "the writer of " + string(cmd.From) + " cannot speak for " + string(cmd.leg.Peer), next}
 	}
 	return nil
 }

@@ -1,0 +1,32 @@
+package account
+
+import (
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Requester is who sent a message: the principal of its credential, or on a server
+// without credentials the agent. A session's name would not do: whoever opens another
+// one would have another budget.
+func Requester(task interlock.Task) string {
+	if task.Principal != "" {
+		return task.Principal
+	}
+	return task.Agent
+}
+
+// Origin is the account at a message of which the writer was at work who sent this one,
+// or "" if it came otherwise: the server names such senders key: and the account.
+func Origin(task interlock.Task) interlock.Key {
+	return origin(task.Sender, task.Agent, task.Principal)
+}
+
+// origin does not fall for somebody who goes by such a name.
+func origin(sender, agent, principal string) interlock.Key {
+	key, ok := strings.CutPrefix(sender, "key:")
+	if !ok || sender == agent || sender == principal {
+		return ""
+	}
+	return interlock.Key(key)
+}
