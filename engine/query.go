@@ -128,6 +128,9 @@ func (e *Engine) waiter(r *request, mode interlock.Mode) WaiterView {
 	if s := r.session(); s != nil {
 		w.Session = s.name
 	}
+	if t := r.task; t != nil && r.phase == waiting {
+		w.Session, w.Flow, w.Task, w.Queue, w.Dormant = t.spec.session, t.spec.flow, t.id, t.queue.Name, t.stance == dormant && r.blocker() < 0
+	}
 	return w
 }
 
@@ -206,6 +209,9 @@ func partyOf(r *request) Party {
 	p := Party{Agent: r.agentName(), Flow: r.flowName()}
 	if s := r.session(); s != nil {
 		p.Session = s.name
+	}
+	if t := r.task; t != nil && r.phase == waiting {
+		p.Task = t.id
 	}
 	return p
 }

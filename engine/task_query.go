@@ -43,7 +43,7 @@ func (e *Engine) lookUp(t *task) interlock.Task {
 		return v
 	}
 	r := t.request
-	if i := r.blocker(); i >= 0 && t.stance == watched {
+	if i := r.blocker(); i >= 0 {
 		p := &r.wait.places[i]
 		v.Blocker = interlock.Key(r.needs[i].node.key)
 		v.Position = p.class.countBefore(r) + 1

@@ -39,6 +39,11 @@ type WaiterView struct {
 	Waited   time.Duration
 	ETA      time.Duration
 	Offered  bool
+
+	// Of a task, that was submitted by Agent and is in line instead of it.
+	Task    interlock.TaskID
+	Queue   string
+	Dormant bool // it waits for a worker, and is in nobody's way meanwhile
 }
 
 // MaxShownWaiters bounds the waiters listed for one key.
@@ -79,6 +84,7 @@ type Party struct {
 	Session string
 	Flow    string
 	Request uint64
+	Task    interlock.TaskID // of a task that waits instead of Agent, which submitted it
 }
 
 // HotKey is a key with much traffic.
