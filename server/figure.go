@@ -33,6 +33,7 @@ type figures struct {
 	stale         prometheus.Counter // of commits
 	written       [interlock.Add + 1]prometheus.Counter
 	effects       map[string]prometheus.Counter
+	tasks         taskFigures
 	fenceRefusals prometheus.Counter
 	deadlocks     prometheus.Counter
 	yields        prometheus.Counter
@@ -100,6 +101,7 @@ func newFigures() *figures {
 		f.expiries[tier] = expiries.WithLabelValues(name)
 	}
 	f.newStateFigures()
+	f.newTaskFigures()
 	f.fenceRefusals = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "interlock_fence_refusals_total",
 		Help: "Fence checks and revocations that named a fence which is no live lease's.",
@@ -157,6 +159,8 @@ func (f *figures) event(ev *engine.Event) {
 		f.written[ev.Op].Inc()
 	case engine.EvEffect:
 		f.effects[eventState(ev)].Inc()
+	case engine.EvTask, engine.EvHanded, engine.EvAttempt, engine.EvTaskStands:
+		f.tasks.event(ev)
 	case engine.EvGrace:
 		f.expiries[tierGrace].Inc()
 	case engine.EvEnded:

@@ -76,6 +76,7 @@ func (c *call) waits() {
 		j.close()
 		j.open("blocker")
 		writeParty(j, w.Blocker.Agent, w.Blocker.Session, w.Blocker.Flow)
+		writeTaskOf(j, w.Blocker.Task)
 		j.close()
 		j.str("key", string(w.Key))
 		j.str("mode", w.Mode.String())

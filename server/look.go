@@ -84,6 +84,11 @@ func writeWaiter(j *jsonOut, w *engine.WaiterView) {
 	j.ms("waited_ms", w.Waited)
 	j.ms("eta_ms", w.ETA)
 	j.bool("offered", w.Offered)
+	if !w.Task.IsZero() {
+		writeTaskOf(j, w.Task)
+		j.str("queue", w.Queue)
+		j.bool("dormant", w.Dormant)
+	}
 	j.close()
 }
 

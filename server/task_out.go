@@ -65,6 +65,13 @@ func (c *call) writeTask(j *jsonOut, name string, t *interlock.Task, whole bool)
 	j.said("reason", t.Reason)
 }
 
+// writeTaskOf names the task that stands in line, where it is one.
+func writeTaskOf(j *jsonOut, id interlock.TaskID) {
+	if !id.IsZero() {
+		j.str("task", id.String())
+	}
+}
+
 func writeAttempt(j *jsonOut, a *interlock.Attempt) {
 	j.open("")
 	j.int("number", int64(a.Number))

@@ -109,6 +109,18 @@ func tourTasks(d *door) {
 	for _, action := range []string{"pause", "drain", "resume"} {
 		d.post("/v1/queues/tour/"+action, ``).want(200)
 	}
+	d.post("/v1/tasks", `{"queue":"tour","claims":[{"key":"tour:1"}]}`).want(202)
+	d.get("/v1/keys/tour:1").want(200).is("line.0.queue", "tour")
+	d.acquire("ann", "tour:2")
+	d.post("/v1/tasks", `{"queue":"tour","claims":[{"key":"tour:2"},{"key":"tour:3"}]}`).want(202)
+	d.post("/v1/leases", `{"agent":"bob","on_conflict":"wait","claims":[{"key":"tour:3"}]}`).want(202)
+	d.get("/v1/why?agent=bob").want(200).says("text", "behind task")
+	tourShown(d, "Party", func(j *jsonOut) {
+		j.open("")
+		writeParty(j, "ann", "", "")
+		writeTaskOf(j, interlock.TaskID{1})
+		j.close()
+	})
 	tourShown(d, "Event", func(j *jsonOut) {
 		writeEvent(j, &engine.Event{Kind: engine.EvAttempt, ID: [16]byte{1}, Generation: 1, Op: uint8(interlock.TaskScheduled), Waited: time.Second, Purpose: "loud-owl"}, 8, 9)
 	})

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -158,6 +159,9 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []link) interlock
 	if c.Kind == interlock.RateUsed && isDry(view.Capacity) {
 		return wait(atLeastASecond(refill(c)), "the next token comes in %s: stand in line with on_conflict wait", short(refill(c)))
 	}
+	if len(view.Holders) == 0 && view.Length > 0 && onlyDormant(view) {
+		return interlock.Advice{Action: interlock.ActRetry, Message: "acquire it: who is in line are tasks that wait for a worker; if they wait for too long, start workers for their queue"}
+	}
 	if len(view.Holders) == 0 {
 		return wait(time.Second, "the key goes to the first in line: stand in line with on_conflict wait")
 	}
@@ -254,7 +258,7 @@ func explainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge
 	b.WriteString(chainText(chain))
 	last := chain[len(chain)-1]
 	return strings.TrimSpace(b.String()), chain, interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
-		"everything hangs on %s: when that releases, the line moves", agentName(last.Agent),
+		"everything hangs on %s: when that releases, the line moves", partyName(&last.Party),
 	)}
 }
 
@@ -306,7 +310,7 @@ func flowOf(p engine.Party) engine.Party {
 func chainText(chain []link) string {
 	var b strings.Builder
 	for i := range chain {
-		name, what := agentName(chain[i].Agent), "waits for "+cleanText(string(chain[i].key))
+		name, what := partyName(&chain[i].Party), "waits for "+cleanText(string(chain[i].key))
 		if chain[i].key == "" {
 			what = "says that it waits"
 		}
@@ -346,7 +350,27 @@ func firstWaiters(waiters []engine.WaiterView) string {
 		return ""
 	}
 	w := &waiters[0]
-	return fmt.Sprintf(", first %s for %s", agentName(w.Agent), short(w.Waited))
+	if w.Task.IsZero() {
+		return fmt.Sprintf(", first %s for %s", agentName(w.Agent), short(w.Waited))
+	}
+	text := fmt.Sprintf(", first task %s of queue %s, which %s submitted, for %s", w.Task, quoteUnlessPlain(cleanText(w.Queue)), agentName(w.Agent), short(w.Waited))
+	if w.Dormant {
+		text += "; it waits for a worker, and is in nobody's way"
+	}
+	return text
+}
+
+// partyName names one of the chain.
+func partyName(p *engine.Party) string {
+	if p.Task.IsZero() {
+		return agentName(p.Agent)
+	}
+	return fmt.Sprintf("task %s of %s", p.Task, agentName(p.Agent))
+}
+
+// onlyDormant reports whether all who stand in line are tasks that wait for workers.
+func onlyDormant(view *engine.KeyView) bool {
+	return view.Length == len(view.Waiters) && !slices.ContainsFunc(view.Waiters, func(w engine.WaiterView) bool { return !w.Dormant })
 }
 
 func (c *call) tellWhy(what, name, text string, chain []link, advice interlock.Advice, at interlock.At) {
@@ -358,6 +382,7 @@ func (c *call) tellWhy(what, name, text string, chain []link, advice interlock.A
 		l := &chain[i]
 		j.open("")
 		writeParty(j, l.Agent, l.Session, l.Flow)
+		writeTaskOf(j, l.Task)
 		j.str("does", l.does)
 		j.str("key", string(l.key))
 		j.str("mode", l.mode.String())

@@ -1,0 +1,49 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// The figures of tasks. How many a queue has in which state is told by GET /v1/queues:
+// the names of queues are their tenants' own, and their number has no bound.
+
+// taskFigures count what happened to tasks, and how long they waited for it.
+type taskFigures struct {
+	submitted, handedOut, failed prometheus.Counter
+	to                           [interlock.TaskCancelled + 1]prometheus.Counter // by where a task went; nil: not counted
+	wait                         prometheus.Histogram
+}
+
+func (f *figures) newTaskFigures() {
+	tasks := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "interlock_tasks_total",
+		Help: "What happened to tasks: submitted, handed_out, failed (an attempt), asking (a person), done, dead, cancelled.",
+	}, []string{"event"})
+	t := &f.tasks
+	t.submitted, t.handedOut, t.failed = tasks.WithLabelValues("submitted"), tasks.WithLabelValues("handed_out"), tasks.WithLabelValues("failed")
+	for _, state := range []interlock.TaskState{interlock.TaskAsking, interlock.TaskDone, interlock.TaskDead, interlock.TaskCancelled} {
+		t.to[state] = tasks.WithLabelValues(state.String())
+	}
+	t.wait = prometheus.NewHistogram(histogram("interlock_task_wait_seconds",
+		"How long tasks stood in line until a worker had them.", thinkBuckets))
+	f.registry.MustRegister(tasks, t.wait)
+}
+
+func (t *taskFigures) event(ev *engine.Event) {
+	switch ev.Kind {
+	case engine.EvTask:
+		t.submitted.Inc()
+	case engine.EvHanded:
+		t.handedOut.Inc()
+		t.wait.Observe(ev.Waited.Seconds())
+		return
+	case engine.EvAttempt:
+		t.failed.Inc()
+	}
+	if c := t.to[ev.Op]; c != nil {
+		c.Inc()
+	}
+}
