@@ -51,6 +51,10 @@ func (e *Engine) refuseMoved(id interlock.TaskID) {
 		e.refuse(interlock.CodeTaskMoved, "this attempt is over, and the task is settled and forgotten: drop what you have of it")
 		return
 	}
+	if t.spec.message && t.state == interlock.TaskDone {
+		e.refuse(interlock.CodeAlreadyReplied, "this attempt is over, and the message has its reply: drop what you have of it").Tasks = []interlock.Task{e.showTask(t)}
+		return
+	}
 	where := "it is " + t.state.String() + " now"
 	if a := t.going; a != nil {
 		where = fmt.Sprintf("agent %q has it now, in attempt %d under fence %d", a.agent, a.number, a.fence)
@@ -87,13 +91,16 @@ func (e *Engine) ack(c *Ack) {
 		return
 	}
 	by := submitter{agent: r.agentName(), flow: r.flowName(), principal: c.Actor, sess: r.session()}
+	if t.spec.message {
+		by.writer = t.spec.mailbox()
+	}
 	specs, no := e.prepare(c.Tasks, by)
 	if no != nil {
 		e.refuseFor(no)
 		return
 	}
 	leases := []*request{r}
-	list, ok := e.decideCommit(commit, r.session(), leases)
+	list, ok := e.decideCommit(commit, r.session(), leases, t)
 	if !ok {
 		return
 	}
@@ -235,13 +242,21 @@ func (e *Engine) fallBack(t *task, why Reason) {
 
 // placed does what there is to do for a task that stands elsewhere.
 func (e *Engine) placed(t *task) {
-	switch r := t.request; {
-	case isSettled(t.state):
-		e.timers.clear(t.timer)
-		t.timer = nil
-		e.tellFollowers(t)
+	if !isSettled(t.state) {
+		e.newInLine(t)
 		return
-	case t.state == interlock.TaskWaiting && len(r.needs) > 0:
+	}
+	e.timers.clear(t.timer)
+	t.timer = nil
+	e.tellFollowers(t)
+	if next := t.successor(); next != nil {
+		e.newInLine(next)
+	}
+}
+
+// newInLine has a task looked at that may stand in line since a moment ago.
+func (e *Engine) newInLine(t *task) {
+	if r := t.request; t.state == interlock.TaskWaiting && r != nil && len(r.needs) > 0 {
 		e.suspect(nil, r)
 	}
 	e.attend(t)
@@ -250,7 +265,7 @@ func (e *Engine) placed(t *task) {
 // attend has a task that does not run looked at when it may go on.
 func (e *Engine) attend(t *task) {
 	switch r := t.request; {
-	case t.state != interlock.TaskWaiting:
+	case t.state != interlock.TaskWaiting || r == nil:
 	case len(r.needs) == 0:
 		e.couldRun(t)
 	default:

@@ -30,17 +30,18 @@ func (e *Engine) commit(c *Commit) {
 		return
 	}
 	e.space(c.Namespace)
-	if list, ok := e.decideCommit(c, sess, leases); ok {
+	if list, ok := e.decideCommit(c, sess, leases, nil); ok {
 		e.write(c, sess, leases, list)
 		e.tellCommitted(c, sess, leases)
 	}
 }
 
 // decideCommit works out what the writes of a commit make. If it is not to be carried
-// out, the command is refused and ok is false.
-func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request) (list []made, ok bool) {
+// out, the command is refused and ok is false. acked is the task with whose
+// acknowledgement it comes, nil of one that comes by itself.
+func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked *task) (list []made, ok bool) {
 	s := e.spaces[c.Namespace]
-	if no := e.admitCommit(c, s, leases); no != nil {
+	if no := e.admitCommit(c, s, leases, acked); no != nil {
 		e.refuseFor(no)
 		return nil, false
 	}
@@ -62,7 +63,7 @@ func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request) (list
 
 // admitCommit gives the commit's keys their one spelling, and says why it is not
 // admitted, whatever has changed since it was prepared; nil if it is.
-func (e *Engine) admitCommit(c *Commit, s *space, leases []*request) *refusal {
+func (e *Engine) admitCommit(c *Commit, s *space, leases []*request, acked *task) *refusal {
 	for i := range c.Reads {
 		if _, no := s.spell(&c.Reads[i].Key); no != nil {
 			return no
@@ -86,7 +87,7 @@ func (e *Engine) admitCommit(c *Commit, s *space, leases []*request) *refusal {
 	}
 	for i := range c.Writes {
 		w := &c.Writes[i]
-		if no := e.mayCommit(policies[i], w, namesVersion(c, w.Key), leases); no != nil {
+		if no := e.mayCommit(policies[i], c, w, leases, acked); no != nil {
 			return no
 		}
 		if e.lowSpace && (w.Op == interlock.Put || w.Op == interlock.Merge) {

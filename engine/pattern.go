@@ -238,6 +238,10 @@ func (e *Engine) register(pattern *interlock.Pattern, reverted uint64) {
 		return
 	}
 	space := e.space(e.head.Namespace)
+	if no := space.checkWriters(p); no != nil {
+		e.refuseFor(no)
+		return
+	}
 	if problem := space.overlap(p); problem != "" {
 		e.refuse(interlock.CodeInvalidPattern, problem)
 		return

@@ -104,6 +104,9 @@ func appendPattern(b []byte, p *interlock.Pattern) []byte {
 	if p.Writer != "" {
 		f.text(28, p.Writer)
 	}
+	if p.WriterQueue != "" {
+		f.text(29, p.WriterQueue)
+	}
 	return f.b
 }
 
@@ -176,6 +179,8 @@ func decodePattern(b []byte) (p interlock.Pattern, err error) {
 			p.Write = interlock.WritePolicy(n)
 		case 28:
 			p.Writer = s
+		case 29:
+			p.WriterQueue = s
 		default:
 			return false
 		}

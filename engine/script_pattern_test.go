@@ -30,7 +30,7 @@ func patternOf(w *words) interlock.Pattern {
 	p.Park, known = orFirst(interlock.ParseParkPolicy, w.get("park"), known)
 	p.OnDeadlock, known = orFirst(interlock.ParseDeadlockPolicy, w.get("on_deadlock"), known)
 	p.Write, known = orFirst(interlock.ParseWritePolicy, w.get("write"), known)
-	p.Writer = w.get("writer")
+	p.Writer, p.WriterQueue = w.get("writer"), w.get("writer_queue")
 	if !known {
 		panic(fmt.Errorf("no such policy"))
 	}

@@ -69,7 +69,8 @@ func (s *script) submit(w *words) error {
 	c := &engine.Submit{Head: s.head(w), Flow: w.get("flow"), Attach: w.has("attach"), Task: engine.TaskSpec{
 		ID: s.id(), Queue: w.get("queue"), Kind: w.get("kind"), Payload: []byte(w.get("payload")), Purpose: w.get("purpose"), Group: w.get("group"),
 		Priority: int(w.number("priority")), Delay: w.duration("delay"), Deadline: w.duration("deadline"),
-		MaxAttempts: int(w.number("max_attempts")), Backoff: w.duration("backoff"), MaxBackoff: w.duration("max_backoff"), Message: w.has("message"),
+		MaxAttempts: int(w.number("max_attempts")), Backoff: w.duration("backoff"), MaxBackoff: w.duration("max_backoff"),
+		Message: w.has("message"), Key: interlock.Key(w.get("message")),
 	}}
 	s.asker(&c.Head, &c.Agent, w)
 	var err error
@@ -104,6 +105,10 @@ func (s *script) ack(w *words) error {
 	c := &engine.Ack{Result: []byte(w.get("result")), Note: w.get("note"), Reads: commit.Reads, Writes: commit.Writes}
 	c.Head, c.Lease = s.byFence(w)
 	for _, x := range w.list {
+		if x.key == "message" {
+			key, body, _ := strings.Cut(x.value, "=")
+			c.Tasks = append(c.Tasks, engine.TaskSpec{ID: s.id(), Message: true, Key: interlock.Key(key), Payload: []byte(body)})
+		}
 		if x.key == "then" {
 			queue, key, _ := strings.Cut(x.value, ":")
 			spec := engine.TaskSpec{ID: s.id(), Queue: queue}
@@ -113,7 +118,7 @@ func (s *script) ack(w *words) error {
 			c.Tasks = append(c.Tasks, spec)
 		}
 	}
-	w.used["then"] = true
+	w.used["then"], w.used["message"] = true, true
 	return s.tell(c)
 }
 
@@ -229,6 +234,16 @@ func (s *script) taskLine(t *interlock.Task) string {
 	return text
 }
 
+// senderName gives the name that the script has for whose messages are kept in order.
+func (s *script) senderName(sender string) string {
+	for _, a := range s.actors {
+		if a.public == sender {
+			return a.name
+		}
+	}
+	return sender
+}
+
 // showTasks writes what can be looked at.
 func (s *script) showTasks(ns interlock.Namespace, w *words) error {
 	switch {
@@ -238,7 +253,11 @@ func (s *script) showTasks(ns interlock.Namespace, w *words) error {
 			s.printf("no task")
 			return nil
 		}
-		s.printf("%s", s.taskLine(&t))
+		text := s.taskLine(&t)
+		if t.Sender != "" {
+			text += " from " + s.senderName(t.Sender)
+		}
+		s.printf("%s", text)
 		for _, a := range t.Attempts {
 			s.printf("  attempt %d by %s fence=%d %s %q held=%v age=%v", a.Number, a.Agent, a.Fence, a.EndedBy, a.Reason, a.Held, a.Age)
 		}

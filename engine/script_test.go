@@ -50,7 +50,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	pattern name=N shape=S [alias=S ...] [member=K ...] [capacity=N] [rate=N per=D burst=N]
 //	        [group=NAME:MIN:MAX ...] [ttl=D] [max_ttl=D] [grace=D] ... [allow=WHO:MODE,MODE ...]
 //	        [preempt=ask|revoke|never] [park=choice|keep|free|never] [on_deadlock=refuse|revoke]
-//	        [write=open|version|lease|single-writer] [writer=P]
+//	        [write=open|version|lease|single-writer] [writer=P | writer_queue=Q]
 //	drop pattern=N     settings [strict_order] [open_keys] [near_misses] [keys=N] [leases=N] ... [each_leases=N] ...
 //	commit holder=NAME [session=none] [flow=F] [read=K@VERSION ...] [absent=K ...] [as_of=VERSION] [fence=N ...] [note="..."] [id=R]
 //	        [put=K=BODY [type=T]] [delete=K] [merge=K=PATCH] [add=K=N [min=N] [max=N]] ...   (fence names a lease)
@@ -61,11 +61,11 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	show effects [in=STATE] [limit=N] | contention
 //	queue name=Q [paused] [drain] [max_attempts=N] [backoff=D] [max_backoff=D] [ttl=D] [grace=D] [max_hold=D] [stall=D]
 //	        [max_running=N] [max_tasks=N] [share=GROUP:WEIGHT:MAX ...]     drop queue=Q
-//	submit queue=Q [key=K [mode=M] ...] [payload=JSON] [kind=W] [purpose=W] [group=W] [priority=N] [delay=D] [deadline=D]
+//	submit queue=Q [key=K [mode=M] ...] | message=K [payload=JSON] [kind=W] [purpose=W] [group=W] [priority=N] [delay=D] [deadline=D]
 //	        [max_attempts=N] [backoff=D] [max_backoff=D] [holder=NAME] [session=none] [flow=F] [attach] [id=R]
 //	        (its task is known as q1, q2, ...)
 //	pull queue=Q holder=NAME [session=none] [max=N] [ttl=D] [once]     (without once the worker stays idle until there is a task)
-//	ack fence=N [result=JSON] [note=W] [then=QUEUE:KEY ...] [read=K@VERSION ...] [put=K=BODY] ... [id=R]
+//	ack fence=N [result=JSON] [note=W] [then=QUEUE:KEY ...] [message=K=JSON ...] [read=K@VERSION ...] [put=K=BODY] ... [id=R]
 //	nack fence=N [reason=W] [delay=D|now] [dead] [jitter=full|half] [id=R]
 //	cancel|replay|reschedule|discard task=qN [delay=D] [reason=W] [id=R]     follow task=qN [attach]
 //	show task=qN | tasks [queue=Q] [in=STATE] [after=qN] [limit=N] | queue=Q

@@ -12,7 +12,8 @@ import (
 // submitter is who submits tasks.
 type submitter struct {
 	agent, flow, principal string
-	sess                   *session // nil for one without
+	sess                   *session      // nil for one without
+	writer                 interlock.Key // whose writer it is, at work on a message to it; "" for others
 }
 
 func (e *Engine) submit(c *Submit) {
@@ -69,8 +70,17 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 	bytes, news := 0, map[*queue]int{}
 	for i := range list {
 		x := &list[i]
+		if x.Message {
+			addressed := *x // the caller's says to whom, and no more
+			x = &addressed
+		}
 		if no := checkTask(x); no != nil {
 			return nil, no
+		}
+		if x.Message {
+			if no := s.address(x); no != nil {
+				return nil, no
+			}
 		}
 		q := s.registered(x.Queue)
 		if q == nil {
@@ -79,8 +89,10 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 		if q.Drain {
 			return nil, &refusal{code: interlock.CodeQueueDraining, message: fmt.Sprintf("queue %q takes nothing new: its operator drains it", q.Name)}
 		}
-		if no := e.checkClaims(x.Claims, x.Group); no != nil {
-			return nil, no
+		if !x.Message { // the writer claims for itself
+			if no := e.checkClaims(x.Claims, x.Group); no != nil {
+				return nil, no
+			}
 		}
 		news[q]++
 		bytes += len(x.Payload)
@@ -107,7 +119,10 @@ func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
 	spec := &taskSpec{
 		queue: x.Queue, kind: x.Kind, claims: x.Claims, payload: x.Payload, purpose: x.Purpose, group: x.Group, priority: int32(x.Priority),
 		submitted: e.now, attempts: x.MaxAttempts, backoff: x.Backoff, maxBackoff: x.MaxBackoff,
-		agent: by.agent, flow: by.flow, principal: by.principal,
+		agent: by.agent, flow: by.flow, principal: by.principal, message: x.Message,
+	}
+	if x.Message {
+		spec.sender = by.senderOf()
 	}
 	if x.Delay > 0 {
 		spec.due = e.now.Add(x.Delay)

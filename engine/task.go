@@ -29,7 +29,8 @@ type task struct {
 	spec  *taskSpec
 	state interlock.TaskState
 
-	request *request // while it waits or runs
+	request *request // while it stands in line or runs
+	mail    *mail    // of a message that is not settled and has an order
 	attempt int      // how many there were; of a running one, which it is
 	reason  string   // why it is dead or cancelled, or fails
 	arrived Time     // when it first stood in line; 0: never
@@ -78,6 +79,7 @@ type attempt struct {
 type tasks struct {
 	queues  map[string]*queue
 	known   map[interlock.TaskID]*task
+	lanes   map[laneID]*lane
 	all     roster[*task]
 	done    chain[*task] // in the order in which they were settled
 	failed  chain[*task] // dead and cancelled ones, likewise
@@ -149,13 +151,14 @@ func (e *Engine) evolveTask(ev *Event) error {
 	t.state = 0
 	if !isSettled(state) {
 		t.queue.join(t, spec.group)
+		e.comeIn(t)
 	}
 	t.turnTo(state)
 	switch state {
 	case interlock.TaskDone, interlock.TaskDead, interlock.TaskCancelled:
 		t.settled = ev.At.Add(ev.Waited)
 	case interlock.TaskWaiting:
-		e.lineUp(t, ev.At.Add(ev.Waited), ev.Changed)
+		e.await(t, ev.At.Add(ev.Waited), ev.Changed)
 	case interlock.TaskRunning:
 		r := s.requests[ev.BaseID]
 		if r == nil || r.task != nil {
@@ -166,21 +169,29 @@ func (e *Engine) evolveTask(ev *Event) error {
 	return nil
 }
 
-// lineUp puts a task in line.
-func (e *Engine) lineUp(t *task, at Time, changed bool) {
+// await has a task wait from a time on: in line, unless a message is ahead of it.
+func (e *Engine) await(t *task, at Time, changed bool) {
 	if t.arrived == 0 {
 		t.arrived = at
 	}
-	t.stood, t.stance = at, watched
+	t.stood = at
+	if t.ahead() == nil {
+		e.lineUp(t, changed)
+	}
+}
+
+// lineUp puts a task that waits in line.
+func (e *Engine) lineUp(t *task, changed bool) {
+	t.stance = watched
 	r := e.newRequest()
 	r.num, r.space, r.task, t.request = t.num, t.queue.space, t, r
 	r.agent, r.purpose, r.claims, r.priority, r.changed = t.spec.agent, t.spec.purpose, t.spec.claims, t.spec.priority, changed
-	r.granted, r.renewed, r.phase = at, at, waiting
+	r.granted, r.renewed, r.phase = t.stood, t.stood, waiting
 	if t.spec.group != "" && countsAny(r.claims) {
 		r.setTerms(terms{group: t.spec.group})
 	}
 	e.resolve(r)
-	r.wait = &wait{arrived: t.arrived, asked: at, writes: e.writes}
+	r.wait = &wait{arrived: t.arrived, asked: t.stood, writes: e.writes}
 	r.setScore()
 	r.enline()
 }
@@ -204,17 +215,25 @@ func (t *task) runAs(r *request) {
 	}
 }
 
+// stepBack takes a task that waits out of line, if it stands there.
+func (e *Engine) stepBack(t *task) {
+	r, g := t.request, t.group
+	if t.state != interlock.TaskWaiting || r == nil {
+		return
+	}
+	g.able.leave(t)
+	g.queue.turn(g)
+	r.unline()
+	e.changed(r)
+	r.task, t.request, t.stance = nil, nil, watched
+	e.discard(r)
+}
+
 // quit takes t out of the lines, or ends that it runs, before its state changes.
 func (e *Engine) quit(t *task) {
 	switch t.state {
 	case interlock.TaskWaiting:
-		r, g := t.request, t.group
-		g.able.leave(t)
-		g.queue.turn(g)
-		r.unline()
-		e.changed(r)
-		r.task, t.request, t.stance = nil, nil, watched
-		e.discard(r)
+		e.stepBack(t)
 	case interlock.TaskRunning:
 		t.group.running--
 		t.request, t.going = nil, nil
@@ -236,7 +255,7 @@ func (r *request) queueName() string {
 func (e *Engine) evolveHanded(ev *Event) error {
 	s := e.space(ev.Namespace)
 	t := s.tasks.known[ev.BaseID]
-	if t == nil || t.state != interlock.TaskWaiting || s.requests[ev.ID] != nil {
+	if t == nil || t.state != interlock.TaskWaiting || t.request == nil || s.requests[ev.ID] != nil {
 		return errUnknown
 	}
 	r := t.request
@@ -318,8 +337,10 @@ func (e *Engine) stands(t *task, ev *Event) error {
 	switch {
 	case isSettled(was) && !isSettled(state):
 		q.join(t, t.spec.group)
+		e.comeIn(t)
 		t.spec.revive(ev.At)
 	case !isSettled(was) && isSettled(state):
+		e.goOut(t)
 		t.part()
 	}
 	if state == interlock.TaskDone {
@@ -335,7 +356,7 @@ func (e *Engine) stands(t *task, ev *Event) error {
 	case state == interlock.TaskScheduled:
 		t.spec.due = ev.At.Add(ev.Waited)
 	case state == interlock.TaskWaiting:
-		e.lineUp(t, ev.At, false)
+		e.await(t, ev.At, false)
 	}
 	e.stir(q)
 	return nil

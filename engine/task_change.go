@@ -41,6 +41,10 @@ func (e *Engine) dropQueue(c *DropQueue) {
 		e.refuse(interlock.CodeInvalidQueue, fmt.Sprintf("queue %q has %d tasks that are not settled: drain it, or cancel them, first", q.Name, n))
 		return
 	}
+	if p := q.space.writtenBy(q.Name); p != nil {
+		e.refuse(interlock.CodeInvalidQueue, fmt.Sprintf("queue %q is the writer of pattern %q: name another one there, or drop the pattern, first", q.Name, p.Name))
+		return
+	}
 	e.ev = Event{Kind: EvQueueDropped, Namespace: c.Namespace, Purpose: c.Name, Actor: c.Actor}
 	e.tag(&e.ev, Done)
 	e.emit(&e.ev)

@@ -109,6 +109,11 @@ type taskSpec struct {
 
 	agent, flow, session, principal string // who submitted it; session is the public name
 
+	// message says that it is a message to the single writer of the key that it claims;
+	// sender is whose messages are kept in order, "" for no order.
+	message bool
+	sender  string
+
 	result []byte // of one that is done
 }
 
@@ -147,6 +152,10 @@ func (s *taskSpec) describe(ev *Event) {
 	if len(s.result) > 0 {
 		f.text(10, string(s.result))
 	}
+	f.flag(12, s.message)
+	if s.sender != "" {
+		f.text(13, s.sender)
+	}
 	ev.Blob, ev.Claims, ev.Purpose, ev.Group, ev.Priority = f.b, s.claims, s.purpose, s.group, int(s.priority)
 	ev.Agent, ev.Flow, ev.Actor = s.agent, s.flow, s.principal
 }
@@ -179,12 +188,16 @@ func decodeTask(ev *Event) (*taskSpec, error) {
 			s.session = text
 		case 10:
 			s.result = []byte(text)
+		case 12:
+			s.message = true
+		case 13:
+			s.sender = text
 		default:
 			return false
 		}
 		return true
 	})
-	if err == nil && s.queue == "" {
+	if err == nil && (s.queue == "" || s.message && len(s.claims) != 1) {
 		err = errPolicy
 	}
 	return s, err

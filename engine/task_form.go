@@ -78,8 +78,8 @@ func checkName(what, name string) string {
 // checkTask normalises a task and says what is wrong with how it is written, nil for
 // nothing.
 func checkTask(x *TaskSpec) *refusal {
-	if x.Message || x.Ask != nil {
-		return &refusal{code: interlock.CodeUnsupported, message: "this version has neither messages nor tasks that wait for a person"}
+	if x.Ask != nil {
+		return &refusal{code: interlock.CodeUnsupported, message: "this version has no tasks that wait for a person"}
 	}
 	if code, problem := checkTexts(
 		text{"kind", x.Kind, interlock.MaxNameBytes}, text{"purpose", x.Purpose, interlock.MaxPurposeBytes}, text{"group", x.Group, interlock.MaxNameBytes},
@@ -87,6 +87,10 @@ func checkTask(x *TaskSpec) *refusal {
 		return &refusal{code: code, message: problem}
 	}
 	switch {
+	case x.Message && (x.Queue != "" || len(x.Claims) > 0):
+		return invalid(x.Key, "a message names its key, and neither a queue nor claims: those are its writer's")
+	case !x.Message && x.Key != "":
+		return invalid(x.Key, "only a message names a key: a task claims its keys")
 	case len(x.Payload) > interlock.MaxPayloadBytes:
 		return &refusal{code: interlock.CodeInvalidPayload, message: fmt.Sprintf(
 			"the payload has %d bytes, of at most %d: keep it elsewhere, and name it here", len(x.Payload), interlock.MaxPayloadBytes,
@@ -163,7 +167,7 @@ func checkAck(c *Ack) *refusal {
 	size := 0
 	for i := range c.Tasks {
 		x := &c.Tasks[i]
-		size += len(x.Payload) + len(x.Purpose)
+		size += len(x.Payload) + len(x.Purpose) + len(x.Key)
 		for _, claim := range x.Claims {
 			size += len(claim.Key)
 		}

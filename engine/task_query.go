@@ -14,7 +14,7 @@ func (e *Engine) showTask(t *task) interlock.Task {
 	s := t.spec
 	v := interlock.Task{
 		ID: t.id, Queue: t.queue.Name, Kind: s.kind, Claims: s.claims, Payload: s.payload, Purpose: s.purpose, Group: s.group,
-		Priority: int(s.priority), State: t.state, Agent: s.agent, Session: s.session, Flow: s.flow, Principal: s.principal,
+		Priority: int(s.priority), State: t.state, Agent: s.agent, Session: s.session, Flow: s.flow, Principal: s.principal, Sender: s.sender,
 		Age: e.now.Sub(s.submitted), Attempt: t.attempt, MaxAttempts: t.maxAttempts(), Result: s.result, Reason: t.reason,
 	}
 	if t.state == interlock.TaskScheduled {
@@ -40,6 +40,10 @@ func (e *Engine) showTask(t *task) interlock.Task {
 func (e *Engine) lookUp(t *task) interlock.Task {
 	v := e.showTask(t)
 	if t.state != interlock.TaskWaiting {
+		return v
+	}
+	if first := t.ahead(); first != nil {
+		v.Blocker = t.spec.mailbox()
 		return v
 	}
 	r := t.request
@@ -190,7 +194,7 @@ func (s *snapshotter) task(sp *space, t *task) {
 	}
 	switch {
 	case t.state == interlock.TaskWaiting:
-		ev.Waited, ev.Changed = t.stood.Sub(t.spec.submitted), t.request.sawWrites()
+		ev.Waited, ev.Changed = t.stood.Sub(t.spec.submitted), t.request != nil && t.request.sawWrites()
 	case t.state == interlock.TaskRunning:
 		ev.BaseID = t.request.id
 	case isSettled(t.state):

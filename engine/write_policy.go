@@ -13,8 +13,12 @@ func (p *policy) writing() string {
 	switch {
 	case p.Write > interlock.WriteSingle:
 		return "write has a value that does not exist"
-	case (p.Write == interlock.WriteSingle) != (p.Writer != ""):
+	case p.Writer != "" && p.WriterQueue != "":
+		return "a single writer is a principal or a queue, and not both"
+	case (p.Write == interlock.WriteSingle) != (p.Writer != "" || p.WriterQueue != ""):
 		return "a writer is named with the write policy single-writer, and with no other"
+	case p.WriterQueue != "":
+		return checkName("queue", p.WriterQueue)
 	}
 	if _, problem := checkTexts(text{"writer", p.Writer, interlock.MaxNameBytes}); problem != "" {
 		return problem
@@ -22,14 +26,14 @@ func (p *policy) writing() string {
 	return ""
 }
 
-// mayCommit says why a write is not admitted under its key's pattern, nil for none.
-// versioned says that the commit names a version for the key.
-func (e *Engine) mayCommit(p *policy, w *interlock.Write, versioned bool, leases []*request) *refusal {
+// mayCommit says why one of a commit's writes is not admitted under its key's pattern,
+// nil for none.
+func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, leases []*request, acked *task) *refusal {
 	if p == nil {
 		return nil
 	}
 	switch {
-	case p.Write == interlock.WriteVersion && w.Op != interlock.Add && !versioned:
+	case p.Write == interlock.WriteVersion && w.Op != interlock.Add && !namesVersion(c, w.Key):
 		return &refusal{code: interlock.CodeVersionRequired, key: w.Key, message: fmt.Sprintf(
 			"pattern %q demands that a commit names the version of %s that it is based on: read it first, and name its version among the reads", p.Name, w.Key,
 		)}
@@ -37,10 +41,32 @@ func (e *Engine) mayCommit(p *policy, w *interlock.Write, versioned bool, leases
 		return &refusal{code: interlock.CodeLeaseRequired, key: w.Key, message: fmt.Sprintf(
 			"pattern %q demands a lease that claims %s, or a key above it, exclusively: acquire one, read the document again, and name the lease", p.Name, w.Key,
 		)}
-	case p.Write == interlock.WriteSingle && e.head.Actor != p.Writer:
+	case p.WriterQueue != "" && !(acked.isFor(p.WriterQueue) && cover(leases, w.Key) != nil):
+		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: fmt.Sprintf(
+			"pattern %q lets %s be changed only by the acknowledgement of a message to it, or to a key above it, in queue %q: send a message", p.Name, w.Key, p.WriterQueue,
+		)}
+	case p.Write == interlock.WriteSingle && p.Writer != "" && e.head.Actor != p.Writer:
 		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: fmt.Sprintf(
 			"pattern %q lets only %q commit to %s, and not %s: hand the change to that one", p.Name, p.Writer, w.Key, nameOrNobody(e.head.Actor),
 		)}
+	}
+	return nil
+}
+
+// checkWriters says why a pattern cannot name the queue that it names, nil if it can.
+func (s *space) checkWriters(p *policy) *refusal {
+	if p.WriterQueue != "" && s.registered(p.WriterQueue) == nil {
+		return noSuchQueue(p.WriterQueue)
+	}
+	return nil
+}
+
+// writtenBy gives the pattern of which a queue is the writer, nil for none.
+func (s *space) writtenBy(queue string) *policy {
+	for _, p := range s.patterns {
+		if p.WriterQueue == queue {
+			return p
+		}
 	}
 	return nil
 }

@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Messages: tasks for the single writer of a key.
+//
+// A message is a task of the queue that the key's pattern names as its writer, with
+// an exclusive claim on the key and no other. So the messages to a key are done one
+// after the other, and only the acknowledgement of one may change what stands there
+// (write_policy.go). What became of them is kept in the key's log (log.go).
+//
+// The messages of one sender to one key are a lane. Those of a lane that are not
+// settled go in the order in which they were sent: only the first of them may stand in
+// line, whatever their priorities, and whether it waits, runs, is scheduled again or
+// asks a person. The others wait behind it, in nobody's way.
+
+// lane is the messages of one sender to one key that are not settled.
+type lane struct {
+	heap[*mail]
+	id laneID
+}
+
+type laneID struct {
+	key    interlock.Key
+	sender string
+}
+
+// mail is a message's place in its lane.
+type mail struct {
+	task *task
+	lane *lane
+	slot int32
+}
+
+func (m *mail) slotOf() *int32        { return &m.slot }
+func (m *mail) precedes(o *mail) bool { return m.task.num < o.task.num }
+
+// mailbox is the key to which a message is.
+func (s *taskSpec) mailbox() interlock.Key { return s.claims[0].Key }
+
+// isFor reports whether t is a message for the writer's queue.
+func (t *task) isFor(queue string) bool {
+	return t != nil && t.spec.message && t.queue.Name == queue
+}
+
+// ahead gives the message that holds t back: the first of its lane, if that is
+// another; nil for none.
+func (t *task) ahead() *task {
+	if t.mail == nil {
+		return nil
+	}
+	if first := t.mail.lane.heap[0]; first != t.mail {
+		return first.task
+	}
+	return nil
+}
+
+// comeIn makes a message that is not settled one of its lane. If it was sent before
+// the one that was the first so far, that steps out of line.
+func (e *Engine) comeIn(t *task) {
+	if !t.spec.message || t.spec.sender == "" {
+		return
+	}
+	s := &t.queue.space.tasks
+	id := laneID{t.spec.mailbox(), t.spec.sender}
+	l := s.lanes[id]
+	if l == nil {
+		l = &lane{id: id}
+		if s.lanes == nil {
+			s.lanes = map[laneID]*lane{}
+		}
+		s.lanes[id] = l
+	}
+	t.mail = &mail{task: t, lane: l}
+	first := t.mail
+	if len(l.heap) > 0 {
+		first = l.heap[0]
+	}
+	if l.enter(t.mail); first.task.ahead() != nil {
+		e.stepBack(first.task)
+	}
+}
+
+// goOut takes a message that is settled out of its lane, and lets the next one that
+// waits stand in line.
+func (e *Engine) goOut(t *task) {
+	if t.mail == nil {
+		return
+	}
+	l := t.mail.lane
+	l.leave(t.mail)
+	t.mail = nil
+	if len(l.heap) == 0 {
+		delete(t.queue.space.tasks.lanes, l.id)
+		return
+	}
+	if first := l.heap[0].task; first.state == interlock.TaskWaiting && first.request == nil {
+		e.lineUp(first, false)
+	}
+}
+
+// successor gives the message that goes on since t is settled, nil for none.
+func (t *task) successor() *task {
+	if !t.spec.message {
+		return nil
+	}
+	l := t.queue.space.tasks.lanes[laneID{t.spec.mailbox(), t.spec.sender}]
+	if l == nil || l.heap[0].task.state != interlock.TaskWaiting {
+		return nil
+	}
+	return l.heap[0].task
+}
+
+// address turns a message, which says to whom it is, into a task of the writer's queue,
+// or says why there is none.
+func (s *space) address(x *TaskSpec) *refusal {
+	if no := checkDocumentKey(x.Key); no != nil {
+		return no
+	}
+	p, no := s.spell(&x.Key)
+	if no != nil {
+		return no
+	}
+	if p == nil || p.WriterQueue == "" {
+		return &refusal{code: interlock.CodeNoWriter, key: x.Key, message: fmt.Sprintf(
+			"no queue is the single writer of %s, so nobody reads messages to it: submit a task, or have an operator name a writer's queue in its pattern", x.Key,
+		)}
+	}
+	x.Queue, x.Claims = p.WriterQueue, []interlock.Claim{{Key: x.Key, Mode: ex}}
+	return nil
+}
+
+// senderOf gives the name under which the messages of a submitter are kept in order.
+func (by *submitter) senderOf() string {
+	switch {
+	case by.writer != "":
+		return "key:" + string(by.writer)
+	case by.sess != nil:
+		return by.sess.name
+	}
+	return cmp.Or(by.principal, by.agent)
+}
