@@ -105,14 +105,14 @@ func (e *Engine) ack(c *Ack) {
 		return
 	}
 	version := e.versionOf(commit)
+	e.emitWrites(commit, by.sess, leases, list, version, t)
 	ev := e.standing(t, interlock.TaskDone)
-	ev.Version = version
+	ev.Version, ev.Changed = version, by.writer != "" && commit.writes(by.writer)
 	if len(c.Result) > 0 {
 		ev.Blob = c.Result
 	}
 	e.tag(ev, Done)
 	e.emit(ev)
-	e.emitWrites(commit, by.sess, leases, list, version)
 	end := e.ending(r, ByRelease)
 	end.Note, end.Actor = c.Note, c.Actor
 	e.emit(end)

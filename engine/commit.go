@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/interlockdev/interlock"
 )
@@ -121,15 +122,20 @@ func (e *Engine) versionOf(c *Commit) interlock.Version {
 // write carries out the writes of a commit and answers it.
 func (e *Engine) write(c *Commit, sess *session, leases []*request, list []made) {
 	version := e.versionOf(c)
-	claims := e.emitWrites(c, sess, leases, list, version)
+	claims := e.emitWrites(c, sess, leases, list, version, nil)
 	e.replyWritten(c, version)
 	eff := &e.out.Effects[e.replied]
 	eff.Warnings = append(eff.Warnings, e.spaces[c.Namespace].warnings(claims)...)
 }
 
-// emitWrites makes the writes of a commit events. Unless another event of the step is,
-// the first one is tagged with the command's request id.
-func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []made, version interlock.Version) []interlock.Claim {
+// writes reports whether the commit writes a key.
+func (c *Commit) writes(key interlock.Key) bool {
+	return slices.ContainsFunc(c.Writes, func(w interlock.Write) bool { return w.Key == key })
+}
+
+// emitWrites makes the writes of a commit events. The first one is tagged with the
+// command's request id, unless the commit comes with the acknowledgement of a task.
+func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []made, version interlock.Version, acked *task) []interlock.Claim {
 	agent, flow := c.author(sess)
 	claims := make([]interlock.Claim, len(c.Writes))
 	for i := range c.Writes {
@@ -145,7 +151,7 @@ func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []
 		if r := cover(leases, w.Key); r != nil {
 			e.ev.Fence = r.fence
 		}
-		if i == 0 && !e.tagged {
+		if i == 0 && acked == nil {
 			e.tag(&e.ev, Done)
 		}
 		e.emit(&e.ev)

@@ -103,11 +103,8 @@ func (e *Engine) evolveWritten(ev *Event) error {
 	if n := len(d.earlier); n > 0 && ev.Version <= d.earlier[n-1].version {
 		return errUnknown
 	}
-	x := &edition{
-		doc: d, version: ev.Version, at: ev.At, op: op, contentType: ev.ContentType, body: ev.Blob,
-		agent: ev.Agent, session: ev.Purpose, flow: ev.Flow, principal: ev.Actor, note: ev.Note, fence: ev.Fence,
-	}
-	x.past.of = x
+	x := editionOf(ev)
+	x.doc = d
 	if ev.Changed {
 		s.keep(x)
 		return nil
@@ -117,6 +114,25 @@ func (e *Engine) evolveWritten(ev *Event) error {
 		space.spelled(d, !was)
 	}
 	return nil
+}
+
+// editionOf gives what EvWritten says of a document.
+func editionOf(ev *Event) *edition {
+	x := &edition{
+		version: ev.Version, at: ev.At, op: interlock.WriteOp(ev.Op), contentType: ev.ContentType, body: ev.Blob,
+		agent: ev.Agent, session: ev.Purpose, flow: ev.Flow, principal: ev.Actor, note: ev.Note, fence: ev.Fence,
+	}
+	x.past.of = x
+	return x
+}
+
+// describe gives the event that editionOf reads.
+func (x *edition) describe(ns interlock.Namespace, key interlock.Key) Event {
+	return Event{
+		Kind: EvWritten, Namespace: ns, Claims: []interlock.Claim{{Key: key, Mode: ex}}, Version: x.version,
+		Op: uint8(x.op), ContentType: x.contentType, Blob: x.body, Agent: x.agent, Purpose: x.session, Flow: x.flow,
+		Actor: x.principal, Fence: x.fence, Note: x.note,
+	}
 }
 
 // write makes x what stands at its key.

@@ -101,7 +101,8 @@ const (
 	// EvTaskStands: a task stands elsewhere, without an attempt that has failed: it is
 	// due, done, dead, cancelled, rescheduled or taken up again. ID, Num, Op, Generation
 	// (the attempts that count), Waited (until it is due), Outcome (why, in words), Blob
-	// (the result of one that is done), Reason; Version, what the commit made.
+	// (the result of one that is done), Reason; Version, what the commit made, and
+	// Changed, if that is a message's key.
 	EvTaskStands EventKind = 27
 	// EvTaskForgotten: a settled task was discarded. ID, Num.
 	EvTaskForgotten EventKind = 28
@@ -132,6 +133,12 @@ const (
 	// EvVersions: a namespace's guarded state. Version: of its last commit, AsOf: the
 	// highest version of a deletion that is forgotten.
 	EvVersions EventKind = 72
+	// EvLogged: an entry in the log of a key. Claims (one, for the key), Num (its number),
+	// ID (the message), Op (interlock.TaskState), Agent, Purpose (the public name of its
+	// session), Generation and Fence of the attempt that decided it, Outcome (why it is
+	// dead or cancelled), Version (of the key's state), Changed: it made that; Blob: what
+	// else it says. Without Claims, Num is the highest number in a log that is forgotten.
+	EvLogged EventKind = 73
 )
 
 // Reason says why something ended. The numbers are in journals.
@@ -265,7 +272,7 @@ var eventNames = map[EventKind]string{
 	EvLeft: "left", EvAnswered: "answered", EvCounters: "counters", EvTomb: "tomb", EvNoted: "noted", EvHolds: "holds", EvGone: "gone",
 	EvConverted: "converted", EvAsked: "asked", EvClosed: "closed", EvParked: "parked", EvResumed: "resumed",
 	EvPattern: "pattern_set", EvPatternDropped: "pattern_dropped", EvConfigured: "configured", EvBucket: "bucket", EvMoved: "moved",
-	EvDivided: "divided", EvWritten: "written", EvEffect: "effect", EvVersions: "versions",
+	EvDivided: "divided", EvWritten: "written", EvEffect: "effect", EvVersions: "versions", EvLogged: "logged",
 	EvQueue: "queue_set", EvQueueDropped: "queue_dropped", EvTask: "task_submitted", EvHanded: "task_handed_out", EvAttempt: "task_attempt_failed",
 	EvTaskStands: "task_moved", EvTaskForgotten: "task_forgotten",
 }

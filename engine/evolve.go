@@ -84,6 +84,8 @@ func (e *Engine) evolve(ev *Event) error {
 		s := &e.space(ev.Namespace).docs
 		s.version, s.floor = max(s.version, ev.Version), max(s.floor, ev.AsOf)
 		return nil
+	case EvLogged:
+		return e.evolveLogged(ev)
 	case EvBucket:
 		return e.evolveBucket(ev)
 	case EvDivided:

@@ -77,6 +77,14 @@ func (d *document) written(v interlock.Version) *edition {
 	return nil
 }
 
+// written gives the edition of a key with exactly that version, if it is kept.
+func (s *documents) written(key interlock.Key, v interlock.Version) *edition {
+	if d := s.known[key]; d != nil {
+		return d.written(v)
+	}
+	return nil
+}
+
 // writes counts the editions after a version, as far as they are kept.
 func (d *document) writes(v interlock.Version) (n int) {
 	for _, x := range d.earlier {

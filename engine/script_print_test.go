@@ -471,7 +471,7 @@ func (s *script) show(w *words) error {
 		if v.HoldTime >= time.Millisecond {
 			s.printf("  usually held %v", v.HoldTime.Round(time.Millisecond))
 		}
-	case w.has("task"), w.has("tasks"), w.has("queue"):
+	case w.has("task"), w.has("tasks"), w.has("queue"), w.has("log"):
 		return s.showTasks(ns, w)
 	case w.has("runs"), w.has("revisions"):
 		s.showAdmission(ns, w)

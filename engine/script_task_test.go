@@ -234,6 +234,25 @@ func (s *script) taskLine(t *interlock.Task) string {
 	return text
 }
 
+func (s *script) logLine(x *interlock.LogEntry) string {
+	text := fmt.Sprintf("%d %s %v", x.Seq, s.taskName(x.Message), x.State)
+	for _, part := range []struct{ name, value string }{
+		{"kind", x.Kind}, {"body", string(x.Body)}, {"from", s.senderName(x.Sender)}, {"sent by", x.Agent}, {"reply", string(x.Reply)}, {"reason", x.Reason},
+	} {
+		if part.value != "" {
+			text += fmt.Sprintf(" %s=%s", part.name, part.value)
+		}
+	}
+	if x.Worker != "" {
+		text += fmt.Sprintf(" decided by %s in attempt %d fence=%d", x.Worker, x.Attempt, x.Fence)
+	}
+	text += ", left"
+	if x.Changed {
+		text += " changed"
+	}
+	return text + fmt.Sprintf(" %s age=%v", documentText(&x.Document, false), x.Age)
+}
+
 // senderName gives the name that the script has for whose messages are kept in order.
 func (s *script) senderName(sender string) string {
 	for _, a := range s.actors {
@@ -275,6 +294,12 @@ func (s *script) showTasks(ns interlock.Namespace, w *words) error {
 		if l.More {
 			s.printf("and more")
 		}
+	case w.has("log"):
+		entries, first, next := s.e.Log(ns, interlock.Key(w.get("log")), uint64(w.number("from")), int(w.number("limit")))
+		for i := range entries {
+			s.printf("%s", s.logLine(&entries[i]))
+		}
+		s.printf("kept from %d, next %d", first, next)
 	default:
 		q, ok := s.e.QueueStatus(ns, w.get("queue"))
 		if !ok {

@@ -117,6 +117,7 @@ func (s *snapshotter) space(sp *space) {
 	s.documents(sp)
 	s.deeds(sp)
 	s.tasks(sp)
+	s.logs(sp)
 	s.answers(sp, sessions)
 }
 
@@ -137,11 +138,8 @@ func (s *snapshotter) documents(sp *space) {
 }
 
 func (s *snapshotter) edition(sp *space, x *edition) {
-	ev := Event{
-		Kind: EvWritten, Namespace: sp.name, Claims: []interlock.Claim{{Key: x.doc.key, Mode: ex}}, Version: x.version,
-		Op: uint8(x.op), ContentType: x.contentType, Blob: x.body, Agent: x.agent, Purpose: x.session, Flow: x.flow,
-		Actor: x.principal, Fence: x.fence, Note: x.note, Changed: x != x.doc.now,
-	}
+	ev := x.describe(sp.name, x.doc.key)
+	ev.Changed = x != x.doc.now
 	if x == x.doc.oldest() {
 		ev.AsOf = x.doc.since
 	}

@@ -45,6 +45,7 @@ type space struct {
 	alike     map[string][]spelling // by their skeletons, if the settings ask for it
 
 	docs documents
+	logs logs
 
 	idleNodes []*node // for reuse
 	idleKin   []*kin

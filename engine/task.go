@@ -331,6 +331,9 @@ func (e *Engine) stands(t *task, ev *Event) error {
 		return errUnknown
 	}
 	s := &t.queue.space.tasks
+	if t.spec.message && !isSettled(was) && isSettled(state) {
+		e.record(t, t.going, ev)
+	}
 	e.quit(t)
 	q := t.queue
 	t.reason = ev.Outcome

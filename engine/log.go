@@ -1,0 +1,268 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+
+	"github.com/interlockdev/interlock"
+)
+
+// The log of a key that has a single writer: what was decided on each message to it,
+// and the state that this left. An entry is appended by the fold of the event that
+// settles the message, so no event of its own is needed but in a snapshot.
+//
+// A log is bounded, and so are all of a namespace together; the oldest entries go
+// first. What of an entry stands in the task or among the documents, too, is kept
+// once in memory as long as it does.
+
+// logs are all of a namespace.
+type logs struct {
+	known map[interlock.Key]*keyLog
+	all   chain[*logged] // in the order in which they were appended
+	bytes int
+	floor uint64 // the highest number of an entry in a log that is forgotten altogether
+}
+
+// keyLog is the log of one key. It has at least one entry.
+type keyLog struct {
+	key     interlock.Key
+	entries ring[*logged]
+	bytes   int
+}
+
+// logged is one entry.
+type logged struct {
+	log     *keyLog
+	seq     uint64
+	message interlock.TaskID
+	state   interlock.TaskState
+	at      Time
+
+	kind, sender, agent string // of the message; agent is who sent it
+	body, reply         []byte
+	reason              string
+	by                  attempt // the one that decided it; zero if there was none
+
+	version interlock.Version // of the key's state after it; 0: nothing was ever written
+	absent  bool
+	made    *edition // that state, if the entry made it
+
+	link link[*logged] // in logs.all
+}
+
+// loggedBytes is what an entry takes besides its texts and bodies.
+const loggedBytes = 512
+
+// cost is what of a log's bounds an entry takes.
+func (x *logged) cost() int {
+	n := loggedBytes + len(x.kind) + len(x.sender) + len(x.agent) + len(x.body) + len(x.reply) + len(x.reason) + len(x.by.agent) + len(x.by.session)
+	if x.made != nil {
+		n += x.made.size()
+	}
+	return n
+}
+
+// oldest is the number of the first entry that is kept.
+func (l *keyLog) oldest() uint64 { return l.entries.at(0).seq }
+
+// next is the number of the entry to come.
+func (l *keyLog) next() uint64 { return l.oldest() + uint64(l.entries.n) }
+
+// record appends what was decided on a message, as the event that settled it says.
+// going is the attempt that did, nil for none.
+func (e *Engine) record(t *task, going *attempt, ev *Event) {
+	s, key := t.queue.space, t.spec.mailbox()
+	x := &logged{
+		message: t.id, state: interlock.TaskState(ev.Op), at: ev.At, kind: t.spec.kind, sender: t.spec.sender, agent: t.spec.agent,
+		body: t.spec.payload, reason: ev.Outcome, absent: true,
+	}
+	if x.state == interlock.TaskDone {
+		x.reply = ev.Blob
+	}
+	if going != nil {
+		x.by = *going
+	}
+	if d := s.docs.known[key]; d != nil && d.now != nil {
+		x.version, x.absent = d.now.version, d.isAbsent()
+		if ev.Changed {
+			x.made = d.now
+		}
+	}
+	l := s.logs.known[key]
+	if x.seq = s.logs.floor + 1; l != nil {
+		x.seq = l.next()
+	}
+	s.logs.append(key, x)
+}
+
+// append makes x the last entry of a key's log, and forgets what has no room then.
+func (s *logs) append(key interlock.Key, x *logged) {
+	l := s.known[key]
+	if l == nil {
+		if s.known == nil {
+			s.known = map[interlock.Key]*keyLog{}
+		}
+		l = &keyLog{key: key}
+		s.known[key] = l
+	}
+	x.log, x.link.of = l, x
+	l.entries.push(x)
+	s.all.push(&x.link)
+	l.bytes += x.cost()
+	s.bytes += x.cost()
+	for l.entries.n > 1 && (l.entries.n > interlock.MaxLogEntries || l.bytes > interlock.MaxLogBytes) {
+		s.trim(l)
+	}
+	for s.bytes > interlock.MaxSpaceLogBytes && s.all.first.of != x {
+		s.trim(s.all.first.of.log)
+	}
+}
+
+// trim forgets the oldest entry of a log. The number of the last one that a log ever
+// had goes on to count for all keys that have none.
+func (s *logs) trim(l *keyLog) {
+	x := l.entries.pop()
+	s.all.remove(&x.link)
+	l.bytes -= x.cost()
+	s.bytes -= x.cost()
+	if l.entries.n == 0 {
+		s.floor = max(s.floor, x.seq)
+		delete(s.known, l.key)
+	}
+}
+
+// Log gives entries of a key's log from a number on, no more than max (0: 100) and no
+// more text than an answer can take. first is the oldest that is kept, and next comes
+// after the last one given: who asks again from there misses nothing. Where nothing is
+// kept, both are the number of the entry to come.
+func (e *Engine) Log(ns interlock.Namespace, key interlock.Key, from uint64, limit int) (entries []interlock.LogEntry, first, next uint64) {
+	s := e.turnTo(ns)
+	if s == nil {
+		return nil, 1, 1
+	}
+	_, key = s.fit(key)
+	l := s.logs.known[key]
+	if l == nil {
+		return nil, s.logs.floor + 1, s.logs.floor + 1
+	}
+	if limit <= 0 {
+		limit = 100
+	}
+	limit = min(limit, interlock.MaxLogEntries)
+	first = l.oldest()
+	next = min(max(from, first), l.next())
+	for size := 0; next < l.next() && len(entries) < limit; next++ {
+		x := l.entries.at(int(next - first))
+		if size += x.cost(); len(entries) > 0 && size > interlock.MaxReadBytes {
+			break
+		}
+		entries = append(entries, e.showLogged(s, x))
+	}
+	return entries, first, next
+}
+
+func (e *Engine) showLogged(s *space, x *logged) interlock.LogEntry {
+	key := x.log.key
+	v := interlock.LogEntry{
+		Seq: x.seq, Message: x.message, Kind: x.kind, Body: x.body, Sender: x.sender, Agent: x.agent,
+		State: x.state, Reply: x.reply, Reason: x.reason,
+		Worker: x.by.agent, Session: x.by.session, Attempt: x.by.number, Fence: x.by.fence,
+		Document: interlock.Document{Key: key, Version: x.version, Absent: x.absent}, Changed: x.made != nil, Age: e.now.Sub(x.at),
+	}
+	if x.made != nil {
+		v.Document = e.showDocument(key, x.made, true)
+	} else if was := s.docs.written(key, x.version); was != nil {
+		v.Document = e.showDocument(key, was, false)
+	}
+	return v
+}
+
+// logs writes those of a namespace: all entries in the order in which they were
+// appended, after the tasks and the documents with which they share their texts.
+func (s *snapshotter) logs(sp *space) {
+	if sp.logs.floor > 0 {
+		s.event(0, &Event{Kind: EvLogged, Namespace: sp.name, Num: sp.logs.floor})
+	}
+	for x := range sp.logs.all.all {
+		f := fields{}
+		for id, text := range []string{1: x.kind, 2: x.sender, 3: x.agent, 4: string(x.body), 5: string(x.reply)} {
+			if text != "" {
+				f.text(uint64(id), text)
+			}
+		}
+		f.flag(6, x.absent)
+		if x.made != nil && sp.docs.written(x.log.key, x.version) == nil { // its history has lost it
+			written := x.made.describe(sp.name, x.log.key)
+			f.text(7, string(appendEvent(appendHead(nil, x.made.at), &written)))
+		}
+		s.event(x.at, &Event{
+			Kind: EvLogged, Namespace: sp.name, ID: x.message, Num: x.seq, Op: uint8(x.state), Outcome: x.reason,
+			Claims: []interlock.Claim{{Key: x.log.key, Mode: ex}}, Version: x.version, Changed: x.made != nil, Blob: f.b,
+			Agent: x.by.agent, Purpose: x.by.session, Generation: uint64(x.by.number), Fence: x.by.fence,
+		})
+	}
+}
+
+// evolveLogged folds an entry of a snapshot.
+func (e *Engine) evolveLogged(ev *Event) error {
+	s := e.space(ev.Namespace)
+	if len(ev.Claims) != 1 {
+		s.logs.floor = max(s.logs.floor, ev.Num)
+		return nil
+	}
+	key := ev.Claims[0].Key
+	x := &logged{
+		seq: ev.Num, message: ev.ID, state: interlock.TaskState(ev.Op), at: ev.At, reason: ev.Outcome, version: ev.Version,
+		by: attempt{agent: ev.Agent, session: ev.Purpose, number: int(ev.Generation), fence: ev.Fence},
+	}
+	if l := s.logs.known[key]; l != nil && x.seq != l.next() {
+		return errUnknown
+	}
+	if ev.Changed {
+		x.made = s.docs.written(key, x.version)
+	}
+	var lost error
+	err := eachField(ev.Blob, func(id, _ uint64, text string) bool {
+		switch id {
+		case 1:
+			x.kind = text
+		case 2:
+			x.sender = text
+		case 3:
+			x.agent = text
+		case 4:
+			x.body = []byte(text)
+		case 5:
+			x.reply = []byte(text)
+		case 6:
+			x.absent = true
+		case 7:
+			lost = DecodeEntry([]byte(text), func(ev *Event) error {
+				x.made = editionOf(ev)
+				return nil
+			})
+		default:
+			return false
+		}
+		return true
+	})
+	if err = cmp.Or(err, lost); err != nil {
+		return err
+	}
+	if ev.Changed != (x.made != nil) {
+		return errUnknown
+	}
+	if t := s.tasks.known[x.message]; t != nil {
+		x.body, x.reply = shared(t.spec.payload, x.body), shared(t.spec.result, x.reply)
+	}
+	s.logs.append(key, x)
+	return nil
+}
+
+// shared gives one of two texts that are equal, so that the other is kept no more.
+func shared(kept, text []byte) []byte {
+	if bytes.Equal(kept, text) {
+		return kept
+	}
+	return text
+}
