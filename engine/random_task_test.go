@@ -15,7 +15,8 @@ import (
 // TestRandomTasks has workers, agents and operators do anything in any order, with
 // crashes between, and holds against what is promised of tasks: each one that is
 // acknowledged has one effect, those of one key never overlap and keep their order,
-// no worker is idle while there is something for it, and none is lost.
+// messages keep that of their sender, no worker is idle while there is something for
+// it, and none is lost.
 func TestRandomTasks(t *testing.T) {
 	for n := range max(1, *runs/3) {
 		first := *seed + uint64(n)
@@ -38,6 +39,7 @@ type taskWorld struct {
 	held    map[interlock.Key][][16]byte
 	workers []interlock.SessionID
 	acks    []*engine.Ack // that were carried out
+	logs    map[interlock.Key][]string
 }
 
 type taskSeen struct {
@@ -48,14 +50,19 @@ type taskSeen struct {
 	arrived engine.Time
 	lease   interlock.LeaseID
 	acked   int
+	sender  string // of a message
 }
 
 const taskSpace = interlock.Namespace("one")
+
+// mailboxes begins the keys that have a single writer.
+const mailboxes = "m:"
 
 func newTaskWorld(seed uint64) *taskWorld {
 	w := &taskWorld{
 		rig: newRig(), rng: rand.New(rand.NewPCG(seed, 0x7a5c)), tasks: map[interlock.TaskID]*taskSeen{},
 		byLease: map[[16]byte]*taskSeen{}, agents: map[[16]byte]bool{}, held: map[interlock.Key][][16]byte{},
+		logs: map[interlock.Key][]string{},
 	}
 	w.blind = true
 	w.ticked = func() {
@@ -75,8 +82,13 @@ func (w *taskWorld) run(steps int) (err error) {
 	if err := w.start(); err != nil {
 		return err
 	}
-	if err := w.do(&engine.SetQueue{Queue: w.queue()}); err != nil {
-		return err
+	for _, cmd := range []engine.Command{
+		&engine.SetQueue{Queue: w.queue()}, &engine.Configure{Settings: interlock.Settings{OpenKeys: true}},
+		&engine.SetPattern{Pattern: interlock.Pattern{Name: "m", Shape: mailboxes + "{id}", Write: interlock.WriteSingle, WriterQueue: "q"}},
+	} {
+		if err := w.do(cmd); err != nil {
+			return err
+		}
 	}
 	for range steps {
 		if err := w.one(); err != nil {
@@ -116,6 +128,9 @@ func (w *taskWorld) event(ev *engine.Event) error {
 	switch ev.Kind {
 	case engine.EvTask:
 		t := &taskSeen{id: ev.ID, num: ev.Num, claims: ev.Claims, state: interlock.TaskState(ev.Op)}
+		if v, ok := w.e.Task(taskSpace, t.id); ok {
+			t.sender = v.Sender
+		}
 		w.tasks[t.id] = t
 		w.order = append(w.order, t)
 		w.stands(t, t.state, ev.At)
@@ -126,6 +141,9 @@ func (w *taskWorld) event(ev *engine.Event) error {
 				return fmt.Errorf("task %d is done twice", t.num)
 			}
 		}
+		if key, ok := t.mailbox(); ok && interlock.TaskState(ev.Op) >= interlock.TaskDone {
+			w.logs[key] = append(w.logs[key], fmt.Sprint(t.id, " ", interlock.TaskState(ev.Op)))
+		}
 		w.stands(t, interlock.TaskState(ev.Op), ev.At)
 	case engine.EvTaskForgotten:
 		w.order = slices.DeleteFunc(w.order, func(t *taskSeen) bool { return t.id == ev.ID })
@@ -135,9 +153,12 @@ func (w *taskWorld) event(ev *engine.Event) error {
 			return fmt.Errorf("task %d is handed out, and is %v", t.num, t.state)
 		}
 		for _, o := range w.order {
-			if o != t && o.state == interlock.TaskWaiting && o.before(t) && overlap(o.claims, t.claims) {
+			if o != t && o.state == interlock.TaskWaiting && o.before(t) && overlap(o.claims, t.claims) && !w.isHeldBack(o) {
 				return fmt.Errorf("task %d overtakes task %d", t.num, o.num)
 			}
+		}
+		if w.isHeldBack(t) {
+			return fmt.Errorf("message %d overtakes another one of its sender", t.num)
 		}
 		t.state, t.lease = interlock.TaskRunning, ev.ID
 		w.byLease[ev.ID] = t
@@ -159,6 +180,22 @@ func (w *taskWorld) stands(t *taskSeen, state interlock.TaskState, at engine.Tim
 	if state == interlock.TaskWaiting && t.arrived == 0 {
 		t.arrived = at
 	}
+}
+
+// mailbox gives the key to which a message is.
+func (t *taskSeen) mailbox() (key interlock.Key, ok bool) {
+	if len(t.claims) == 1 && strings.HasPrefix(string(t.claims[0].Key), mailboxes) {
+		return t.claims[0].Key, true
+	}
+	return "", false
+}
+
+// isHeldBack reports whether an earlier message of the same sender to the same key is
+// not settled.
+func (w *taskWorld) isHeldBack(t *taskSeen) bool {
+	return t.sender != "" && slices.ContainsFunc(w.order, func(o *taskSeen) bool {
+		return o.sender == t.sender && o.claims[0].Key == t.claims[0].Key && o.num < t.num && o.state < interlock.TaskDone
+	})
 }
 
 func (t *taskSeen) before(o *taskSeen) bool {
@@ -223,8 +260,11 @@ func (w *taskWorld) queue() interlock.TaskQueue {
 
 func (w *taskWorld) spec() engine.TaskSpec {
 	x := engine.TaskSpec{ID: w.id(), Queue: "q", Group: choose(w, "", "a", "b")}
+	if w.chance(3) {
+		x.Message, x.Queue, x.Key = true, "", choose(w, interlock.Key(mailboxes+"1"), mailboxes+"2")
+	}
 	for _, key := range []interlock.Key{"k/1", "k/2", "k/3", "l"} {
-		if w.chance(3) {
+		if !x.Message && w.chance(3) {
 			x.Claims = append(x.Claims, interlock.Claim{Key: key, Mode: choose(w, interlock.Exclusive, interlock.Exclusive, interlock.Shared)})
 		}
 	}
@@ -273,6 +313,9 @@ func (w *taskWorld) ackOf(t *taskSeen) error {
 		Head: engine.Head{RequestID: fmt.Sprint("ack ", t.lease)}, Lease: t.lease, Result: []byte("1"),
 		Writes: []interlock.Write{{Key: interlock.Key("did/" + t.id.String()), Op: interlock.Add, Delta: 1}},
 	}
+	if key, ok := t.mailbox(); ok {
+		c.Writes = append(c.Writes, interlock.Write{Key: key, Op: interlock.Add, Delta: 1})
+	}
 	if w.chance(4) {
 		c.Tasks = []engine.TaskSpec{w.spec()}
 	}
@@ -291,9 +334,9 @@ func (w *taskWorld) ackOf(t *taskSeen) error {
 }
 
 func (w *taskWorld) one() error {
-	switch w.rng.IntN(24) {
+	switch w.rng.IntN(25) {
 	case 0, 1, 2, 3, 4, 5:
-		return w.do(&engine.Submit{Head: engine.Head{RequestID: choose(w, "", fmt.Sprint(w.ids))}, Agent: "asker", Task: w.spec(), Attach: w.chance(2)})
+		return w.do(&engine.Submit{Head: engine.Head{RequestID: choose(w, "", fmt.Sprint(w.ids))}, Agent: choose(w, "ann", "bob", ""), Task: w.spec(), Attach: w.chance(2)})
 	case 6, 7, 8, 9:
 		c := &engine.Pull{Head: engine.Head{Session: w.worker(), Link: 1}, ID: w.id(), Queue: "q", Max: 1 + w.rng.IntN(3), Attach: !w.chance(3)}
 		for range c.Max {
@@ -358,6 +401,29 @@ func (w *taskWorld) one() error {
 			return w.snap()
 		}
 		return w.crash()
+	case 24:
+		return w.late()
+	}
+	return nil
+}
+
+// late has somebody acknowledge a task under a lease that is over, or change what has
+// a single writer without a message.
+func (w *taskWorld) late() error {
+	id := w.id()
+	for _, t := range w.order {
+		if t.state != interlock.TaskRunning && t.lease != (interlock.LeaseID{}) {
+			id = t.lease
+		}
+	}
+	writes := []interlock.Write{{Key: mailboxes + "1", Op: interlock.Add, Delta: 1}}
+	for _, cmd := range []engine.Command{&engine.Ack{Lease: id, Writes: writes}, &engine.Commit{Agent: "ann", Writes: writes}} {
+		if err := w.do(cmd); err != nil {
+			return err
+		}
+		if eff := w.last.Effects[len(w.last.Effects)-1]; eff.Outcome != engine.Refused {
+			return fmt.Errorf("a %T that comes too late, or from nobody, is answered by %v", cmd, eff.Outcome)
+		}
 	}
 	return nil
 }
@@ -411,6 +477,16 @@ func (w *taskWorld) all() error {
 			return fmt.Errorf("task %d is listed as %v, and is %v", t.num, got.State, t.state)
 		}
 	}
+	for _, key := range []interlock.Key{mailboxes + "1", mailboxes + "2"} {
+		var logged []string
+		entries, _, _ := w.e.Log(taskSpace, key, 0, interlock.MaxLogEntries)
+		for i := range entries {
+			logged = append(logged, fmt.Sprint(entries[i].Message, " ", entries[i].State))
+		}
+		if !slices.Equal(logged, w.logs[key]) {
+			return fmt.Errorf("the log of %s has %v, and what was decided is %v", key, logged, w.logs[key])
+		}
+	}
 	return nil
 }
 
@@ -439,7 +515,11 @@ func (w *taskWorld) drain() error {
 		}
 		for _, t := range slices.Clone(w.order) {
 			if t.state == interlock.TaskRunning {
-				if err := w.do(&engine.Ack{Lease: t.lease, Writes: []interlock.Write{{Key: interlock.Key("did/" + t.id.String()), Op: interlock.Add, Delta: 1}}}); err != nil {
+				c := &engine.Ack{Lease: t.lease, Writes: []interlock.Write{{Key: interlock.Key("did/" + t.id.String()), Op: interlock.Add, Delta: 1}}}
+				if key, ok := t.mailbox(); ok {
+					c.Writes = append(c.Writes, interlock.Write{Key: key, Op: interlock.Add, Delta: 1})
+				}
+				if err := w.do(c); err != nil {
 					return err
 				}
 			}
@@ -450,6 +530,18 @@ func (w *taskWorld) drain() error {
 	}
 	if err := w.crash(); err != nil {
 		return err
+	}
+	for key, log := range w.logs {
+		done := 0
+		for _, line := range log {
+			if strings.HasSuffix(line, interlock.TaskDone.String()) {
+				done++
+			}
+		}
+		docs, _, err := w.e.Documents(taskSpace, []interlock.Key{key}, true)
+		if err != nil || done > 0 && string(docs[0].Body) != fmt.Sprint(done) {
+			return fmt.Errorf("%s is %s after %d messages (%v)", key, docs[0].Body, done, err)
+		}
 	}
 	did := map[interlock.Key]bool{}
 	for _, d := range w.e.DocumentsFrom(taskSpace, "did/", "", 1000, true) {
