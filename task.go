@@ -94,7 +94,7 @@ type Task struct {
 // older than its bounds is forgotten from its beginning. Kind, Body, Reply and the
 // texts are other agents'.
 type LogEntry struct {
-	Seq     uint64 // counts the key's entries from 1
+	Seq     uint64 // counts the key's entries; a log that was forgotten altogether begins again above all forgotten ones
 	Message TaskID
 	Kind    string
 	Body    []byte // JSON

@@ -46,7 +46,9 @@
 //
 // A request may also wait instead of an agent, as a task: task.go keeps tasks,
 // queue.go says which is next, handout.go gives them to workers, submit.go and
-// attempt.go are how they begin and end, and task_change.go is for operators.
+// attempt.go are how they begin and end, and task_change.go is for operators. Messages
+// to the single writer of a key are tasks, too: mailbox.go keeps their order, and log.go
+// what came of them.
 //
 // What agents read, think about and write stands in documents with versions, to which
 // leases may be tied or not. document.go and history.go keep them, reading.go shows
