@@ -271,8 +271,8 @@ func (r *request) flowName() string {
 // request was refused.
 func (e *Engine) prune(name interlock.Namespace) {
 	s := e.spaces[name]
-	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues) == 0 &&
-		s.docs.version == 0 && s.settings == (interlock.Settings{}) {
+	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
+		s.docs.version == 0 && s.logs.floor == 0 && s.settings == (interlock.Settings{}) {
 		e.alarms.clear(&s.agenda.alarm)
 		delete(e.spaces, name)
 	}
