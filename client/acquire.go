@@ -40,7 +40,7 @@ func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
 		o.TTL, o.Grace, o.MaxHold = req.TTL, req.Grace, req.MaxHold
 		o.Stall, o.LockDelay, o.MaxWait = req.Stall, req.LockDelay, req.MaxWait
 		o.OnConflict, o.AsOf = req.OnConflict, req.AsOf
-		o.Priority = int32(max(min(req.Priority, 1<<20), -1<<20)) // the server refuses what is out of range
+		o.Priority = clampPriority(req.Priority)
 		return k
 	})
 }
@@ -190,6 +190,11 @@ func (c *Client) forget(k *call) (was phase, refusal error) {
 	case sent:
 		k.forgotten = true
 	case standing:
+		if k.follows() {
+			c.stopFollowing(k)
+			c.free(k)
+			break
+		}
 		k.untie()
 		delete(c.sess.tickets, k.ticket.ID)
 		if c.sess.waits[k.second] == k {
@@ -200,6 +205,10 @@ func (c *Client) forget(k *call) (was phase, refusal error) {
 	}
 	return was, refusal
 }
+
+// clampPriority makes a priority one that can be sent. The server refuses what is out of
+// range.
+func clampPriority(p int) int32 { return int32(max(min(p, 1<<20), -1<<20)) }
 
 func claimsOf(req *Request) []interlock.Claim {
 	claims := make([]interlock.Claim, 0, len(req.Keys)+len(req.Claims))

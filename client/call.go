@@ -29,12 +29,16 @@ type call struct {
 	second   uint64           // the number whose second answer ends the wait
 	holders  []interlock.Holder
 	warnings []string
-	grant    *grant // with phase done; at most one of grant and err is set
+	grant    *grant   // with phase done; at most one of grant and err is set
+	handed   []handed // what a pull brought
 	err      error
 	found    *found             // what a query found, or a commit or an effect came to
 	lease    *interlock.LeaseID // of a leave: look at this lease afterwards
 	member   *Member            // of an acquire that joins
+	task     interlock.TaskID   // with phase standing: the end of which it waits for
+	least    time.Duration      // of a pull: the shortest ttl that its leases are known to have
 
+	withdrawn  bool        // a pull is to be given up
 	bulky      bool        // it delays what comes behind it
 	undertakes bool        // a claim to an effect is Do's
 	repeated   bool        // it was sent over an earlier link too, so it may have been carried out
@@ -52,7 +56,7 @@ type found struct {
 // stands reports whether the operation may stand in line.
 func (k *call) stands() bool {
 	switch k.op.Kind {
-	case proto.OpAcquire, proto.OpConvert, proto.OpArrive, proto.OpResume, proto.OpDeclare:
+	case proto.OpAcquire, proto.OpConvert, proto.OpArrive, proto.OpResume, proto.OpDeclare, proto.OpStartRun, proto.OpPullTasks:
 		return true
 	}
 	return false
@@ -62,10 +66,12 @@ func (k *call) stands() bool {
 // session's. What a parked lease has is known only when it is back.
 func (k *call) ttl() time.Duration {
 	switch k.op.Kind {
-	case proto.OpAcquire:
+	case proto.OpAcquire, proto.OpStartRun:
 		return k.op.TTL
 	case proto.OpResume:
 		return interlock.MinTTL
+	case proto.OpPullTasks:
+		return k.least
 	}
 	return 0
 }
@@ -84,13 +90,18 @@ func (k *call) ofLease() (id interlock.LeaseID, ok bool) {
 // session: what they were going to do next may rest on it.
 func (k *call) outlives(lost map[string]bool) bool {
 	switch k.op.Kind {
-	case proto.OpAcquire, proto.OpResume, proto.OpDeclare:
+	case proto.OpAcquire, proto.OpResume, proto.OpDeclare, proto.OpStartRun:
 		return !lost[k.op.Flow]
 	case proto.OpCommit, proto.OpClaimEffect:
 		return k.phase == ready && !lost[k.op.Flow]
-	case proto.OpSetPattern, proto.OpDropPattern, proto.OpConfigure:
+	case proto.OpSubmitTask:
+		return k.op.RequestID != "" || k.phase == ready && !lost[k.op.Flow]
+	case proto.OpSetPattern, proto.OpDropPattern, proto.OpRevertPattern, proto.OpConfigure, proto.OpSetQueue, proto.OpDropQueue,
+		proto.OpChangeTask, proto.OpAnswerTask:
 		return k.phase == ready
-	case proto.OpCheckFence, proto.OpSettleEffect: // which is the same if it happens twice
+	case proto.OpPullTasks:
+		return !k.withdrawn
+	case proto.OpCheckFence, proto.OpSettleEffect, proto.OpFollowTask: // which is the same if it happens twice
 		return true
 	}
 	return k.reads()
@@ -100,7 +111,8 @@ func (k *call) outlives(lost map[string]bool) bool {
 func (k *call) reads() bool {
 	switch k.op.Kind {
 	case proto.OpListPatterns, proto.OpGetSettings, proto.OpReadState, proto.OpReadHistory,
-		proto.OpGetEffect, proto.OpListEffects, proto.OpContention:
+		proto.OpGetEffect, proto.OpListEffects, proto.OpContention,
+		proto.OpGetTask, proto.OpListTasks, proto.OpListQueues, proto.OpReadLog:
 		return true
 	}
 	return false
@@ -109,13 +121,32 @@ func (k *call) reads() bool {
 // goesOn reports whether the operation is still to be carried out when nobody waits
 // for it any more.
 func (k *call) goesOn() bool {
-	return k.op.Kind == proto.OpRelease || k.op.Kind == proto.OpSettleEffect
+	return k.op.Kind == proto.OpRelease || k.op.Kind == proto.OpSettleEffect || k.endsAttempt()
+}
+
+// endsAttempt reports whether the operation ends an attempt at a task.
+func (k *call) endsAttempt() bool {
+	switch k.op.Kind {
+	case proto.OpAckTask, proto.OpNackTask, proto.OpAskHuman:
+		return true
+	}
+	return false
+}
+
+// follows reports whether the operation waits for the end of a task.
+func (k *call) follows() bool {
+	switch k.op.Kind {
+	case proto.OpSubmitTask, proto.OpFollowTask:
+		return k.op.Task.Attach
+	}
+	return false
 }
 
 // finds reports whether the answer to the operation says more than whether it was done.
 func (k *call) finds() bool {
 	switch k.op.Kind {
-	case proto.OpCommit, proto.OpClaimEffect, proto.OpSettleEffect:
+	case proto.OpCommit, proto.OpClaimEffect, proto.OpSettleEffect,
+		proto.OpSubmitTask, proto.OpFollowTask, proto.OpChangeTask, proto.OpAnswerTask, proto.OpAckTask:
 		return true
 	}
 	return k.reads()
@@ -125,7 +156,8 @@ func (k *call) finds() bool {
 // that it must not be asked a second time under another number.
 func (k *call) changesMore() bool {
 	switch k.op.Kind {
-	case proto.OpPark, proto.OpSetPattern, proto.OpDropPattern, proto.OpConfigure, proto.OpCommit, proto.OpClaimEffect:
+	case proto.OpPark, proto.OpSetPattern, proto.OpDropPattern, proto.OpRevertPattern, proto.OpConfigure, proto.OpCommit, proto.OpClaimEffect,
+		proto.OpSetQueue, proto.OpDropQueue, proto.OpSubmitTask, proto.OpAckTask, proto.OpAskHuman, proto.OpChangeTask, proto.OpAnswerTask:
 		return true
 	}
 	return false
@@ -143,6 +175,10 @@ func (k *call) what() string {
 		return "the parked lease"
 	case proto.OpDeclare:
 		return "another agent"
+	case proto.OpPullTasks:
+		return "tasks of queue " + o.Task.Queue
+	case proto.OpStartRun:
+		return "a run of " + o.Run.Org
 	}
 	switch {
 	case o.Prefix != "":
@@ -185,6 +221,9 @@ func (c *Client) newCall(kind proto.OpKind) *call {
 // free gives a done call back. Nobody else may know it any more.
 func (c *Client) free(k *call) {
 	k.untie()
+	if k.target != nil && k.target.poll == k {
+		k.target.poll = nil
+	}
 	select {
 	case <-k.news:
 	default:
@@ -237,7 +276,7 @@ func (k *call) check() error {
 			texts = append(texts, p.Allow[i].Principal)
 		}
 	}
-	texts = appendStateTexts(texts, o)
+	texts = appendTaskTexts(appendStateTexts(texts, o), o)
 	for _, s := range texts {
 		if !utf8.ValidString(s) {
 			return errNotUTF8
@@ -269,6 +308,41 @@ func appendStateTexts(texts []string, o *proto.Op) []string {
 	}
 	if x := o.Effect; x != nil {
 		texts = append(texts, x.Tool, x.Target, x.Reason)
+	}
+	return texts
+}
+
+// appendTaskTexts adds an operation's texts about tasks, queues and runs.
+func appendTaskTexts(texts []string, o *proto.Op) []string {
+	if x := o.Task; x != nil {
+		texts = appendQuestionTexts(append(texts, x.Queue, x.By, x.Reason), x.Question)
+		for i := range x.Specs {
+			t := &x.Specs[i]
+			texts = appendQuestionTexts(append(texts, t.Queue, t.Kind, t.Purpose, t.Group, string(t.Key)), t.Ask)
+			for j := range t.Claims {
+				texts = append(texts, string(t.Claims[j].Key))
+			}
+		}
+	}
+	if q := o.Queue; q != nil {
+		texts = append(texts, q.Name)
+		for i := range q.Groups {
+			texts = append(texts, q.Groups[i].Group)
+		}
+	}
+	if x := o.Run; x != nil {
+		texts = append(texts, x.Org, x.Workflow)
+	}
+	return texts
+}
+
+func appendQuestionTexts(texts []string, q *proto.Question) []string {
+	if q == nil {
+		return texts
+	}
+	texts = append(texts, q.Text)
+	for i := range q.Reads {
+		texts = append(texts, string(q.Reads[i].Key))
 	}
 	return texts
 }

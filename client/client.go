@@ -136,6 +136,11 @@ func (c *Client) do(ctx context.Context, k *call, what string) (*found, error) {
 	if err := c.begin(k); err != nil {
 		return nil, err
 	}
+	return c.answer(ctx, k, what)
+}
+
+// answer waits for the answer to an operation that has begun.
+func (c *Client) answer(ctx context.Context, k *call, what string) (*found, error) {
 	select {
 	case <-k.news:
 	case <-ctx.Done():
@@ -144,6 +149,8 @@ func (c *Client) do(ctx context.Context, k *call, what string) (*found, error) {
 			return nil, c.notSent(ctx, refusal)
 		case sent:
 			return nil, unknown(ctx, what)
+		case standing:
+			return nil, fmt.Errorf("waiting for the end of %s: %w", what, context.Cause(ctx))
 		}
 	}
 	got, err := k.found, k.err
@@ -241,7 +248,8 @@ func (c *Client) Close(ctx context.Context) error {
 		for _, g := range sess.leases {
 			sess.lost(g, why, true)
 		}
-		sess.waits, sess.tickets, sess.window = map[uint64]*call{}, map[interlock.TicketID]*call{}, window{last: sess.window.last, low: sess.window.last}
+		sess.waits, sess.tickets, sess.followers = map[uint64]*call{}, map[interlock.TicketID]*call{}, map[*call]struct{}{}
+		sess.window = window{last: sess.window.last, low: sess.window.last}
 		k = c.newCall(proto.OpClose)
 		c.submit(k)
 	}
@@ -280,6 +288,9 @@ func (c *Client) everything() (list []*call) {
 	if c.sess != nil {
 		list = append(list, c.sess.window.all()...)
 		for _, k := range c.sess.tickets {
+			list = append(list, k)
+		}
+		for k := range c.sess.followers {
 			list = append(list, k)
 		}
 	}

@@ -206,10 +206,19 @@ func (c *Client) attach(n *conn, s *session) error {
 func (c *Client) resume(s *session) {
 	var front []*call
 	for _, k := range s.tickets {
+		if k.op.Kind == proto.OpPullTasks {
+			front = append(front, s.pullAgain(k))
+			continue
+		}
 		poll := c.newCall(proto.OpPoll)
 		k.untie()
 		poll.op.ID, poll.target, k.poll = k.ticket.ID, k, poll
 		front = append(front, poll)
+	}
+	for k := range s.followers {
+		s.unfollow(k)
+		k.followAgain()
+		front = append(front, k)
 	}
 	clear(s.waits)
 	for _, k := range s.window.all() {

@@ -55,10 +55,17 @@ func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) 
 		c.ends(s, k, r, at)
 		return
 	}
+	if k.follows() && c.follow(s, k, r) {
+		return
+	}
 	switch k.op.Kind {
 	case proto.OpHeartbeat:
 		c.beat(s, k, r, at)
 		return
+	case proto.OpAckTask, proto.OpNackTask, proto.OpAskHuman:
+		if g := s.leases[k.op.ID]; g != nil && r.Outcome == proto.Done {
+			s.settled(g)
+		}
 	case proto.OpRelease:
 		delete(s.leaving, k.op.ID)
 	case proto.OpPark:
@@ -69,6 +76,9 @@ func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) 
 		delete(s.leaving, k.op.ID)
 		if k.lease != nil {
 			c.refresh(k.lease)
+		}
+		if pull := k.target; pull != nil {
+			s.withdrew(pull)
 		}
 	case proto.OpGetLease:
 		if g := s.leases[k.op.ID]; g != nil && r.Outcome == proto.Granted {
@@ -102,6 +112,10 @@ func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
 			return // the wait ended, or was given up, in the meantime
 		}
 	}
+	if k.follows() {
+		c.followed(s, k, r, at)
+		return
+	}
 	k.untie()
 	if r.Outcome == proto.Queued && r.Ticket != nil {
 		if k.forgotten {
@@ -118,11 +132,18 @@ func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
 		}
 		k.second = r.Seq
 		s.waits[k.second], s.tickets[k.ticket.ID] = k, k
+		if k.withdrawn {
+			c.leavePull(k)
+		}
 		k.tell()
 		return
 	}
 	if k.phase == standing {
 		delete(s.tickets, k.ticket.ID)
+	}
+	if k.op.Kind == proto.OpPullTasks && r.Outcome == proto.Granted {
+		c.handedOut(s, k, r, at)
+		return
 	}
 	g, err := c.outcome(s, k, r, at)
 	if !k.forgotten {
@@ -337,6 +358,9 @@ func (c *Client) sessionOver(s *session, why *interlock.Error) {
 	c.sess, c.front, c.queue = nil, nil, nil
 	for _, k := range all {
 		c.dismiss(k)
+		if k.follows() && k.phase == standing {
+			k.followAgain()
+		}
 		again := k.outlives(lost) && (!k.forgotten || k.goesOn())
 		switch {
 		case again:
@@ -352,6 +376,8 @@ func (c *Client) sessionOver(s *session, why *interlock.Error) {
 			c.free(k)
 		case k.op.Kind == proto.OpClose:
 			k.finish(nil, nil)
+		case k.withdrawn:
+			k.finish(nil, errWithdrawn)
 		case k.phase == sent && k.changesMore():
 			k.finish(nil, &interlock.Error{
 				Code: interlock.CodeOutcomeUnknown, At: why.At,
@@ -390,6 +416,10 @@ func (c *Client) replace(k, by *call) {
 	}
 	if s.tickets[k.ticket.ID] == k {
 		s.tickets[k.ticket.ID] = by
+	}
+	if _, follows := s.followers[k]; follows {
+		delete(s.followers, k)
+		s.followers[by] = struct{}{}
 	}
 	if i := slices.Index(c.front, k); i >= 0 {
 		c.front[i] = by

@@ -16,6 +16,8 @@ type Job struct {
 	lease     *Lease
 	documents []interlock.Document
 	asOf      interlock.Version
+
+	left bool // its handler makes room for another's
 }
 
 // Task is the task, with the attempts before this one and, where a person was asked,

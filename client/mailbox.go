@@ -1,9 +1,14 @@
 package client
 
 import (
+	"context"
+	"encoding/json"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
 )
 
 // Message is what is sent to the single writer of a key: the worker of the queue that
@@ -26,4 +31,78 @@ type Message struct {
 	// in which messages are kept is that of one sender: the session, or with IDs the
 	// credential, else the agent.
 	ID string
+}
+
+// Send puts a message into the mailbox of its key, and returns it as it stands: it is
+// durable then, and the key's writer will have it. Client.Await waits for the reply.
+func (c *Client) Send(ctx context.Context, m Message) (interlock.Task, error) {
+	spec, err := m.wire()
+	if err != nil {
+		return interlock.Task{}, err
+	}
+	return c.submitted(ctx, spec, m.ID, false)
+}
+
+// Ask sends a message and waits for the writer's reply. If the message is dead or
+// cancelled, the error is a *TaskError.
+//
+// The wait counts as one of the flow of ctx: if the writer cannot handle the message
+// before this flow gives up what it holds, the error has CodeDeadlock, with the cycle. The
+// message is in the mailbox nevertheless, and is handled when that is over.
+func (c *Client) Ask(ctx context.Context, m Message) (json.RawMessage, error) {
+	spec, err := m.wire()
+	if err != nil {
+		return nil, err
+	}
+	if m.ID == "" {
+		task, err := ended(c.submitted(ctx, spec, "", true))
+		return task.Result, err
+	}
+	// It is nobody's session's, and so is a wait for it: this session waits by itself.
+	sent, err := c.submitted(ctx, spec, m.ID, false)
+	if err != nil {
+		return nil, err
+	}
+	task, err := c.Await(ctx, sent.ID)
+	return task.Result, err
+}
+
+func (m *Message) wire() (proto.TaskSpec, error) {
+	body, err := encode(m.Body)
+	return proto.TaskSpec{
+		Message: true, Key: m.Key, Kind: m.Kind, Payload: body, Purpose: m.Purpose, Priority: clampPriority(m.Priority),
+		Delay: m.Delay, Deadline: m.Deadline, MaxAttempts: m.MaxAttempts, Ask: m.Approval.wire(),
+	}, err
+}
+
+// Log reads the log of a key that has a single writer, from the entry with the number from
+// on, or from the oldest that is kept. It asks for more as it goes, and ends with what
+// there is then. After an error nothing more comes.
+func (c *Client) Log(ctx context.Context, key interlock.Key, from uint64) iter.Seq2[interlock.LogEntry, error] {
+	return func(yield func(interlock.LogEntry, error) bool) {
+		for {
+			if ctx.Err() != nil {
+				yield(interlock.LogEntry{}, context.Cause(ctx))
+				return
+			}
+			k := c.newCall(proto.OpReadLog)
+			k.op.Key, k.op.Task = key, &proto.TaskOp{From: from}
+			got, err := c.do(ctx, k, "the log of "+string(key))
+			if err != nil {
+				yield(interlock.LogEntry{}, err)
+				return
+			}
+			for _, entry := range got.Log {
+				entry.Body, entry.Reply = slices.Clone(entry.Body), slices.Clone(entry.Reply)
+				entry.Document.Body = slices.Clone(entry.Document.Body)
+				if !yield(entry, nil) {
+					return
+				}
+				from = entry.Seq + 1
+			}
+			if !got.More || len(got.Log) == 0 {
+				return
+			}
+		}
+	}
 }

@@ -20,6 +20,8 @@ type session struct {
 	tickets map[interlock.TicketID]*call // the same calls by their place in line
 	leases  map[interlock.LeaseID]*grant
 	leaving map[interlock.LeaseID]struct{} // a release is on its way
+	// followers are the calls in waits that wait for the end of a task.
+	followers map[*call]struct{}
 
 	beatAt   time.Time     // when the last confirmed heartbeat was made
 	beatSent time.Time     // when the last one was made
@@ -35,7 +37,7 @@ type session struct {
 func newSession(s *proto.Session, slot uint32, since time.Time) *session {
 	return &session{
 		id: s.ID, name: s.Name, ttl: s.TTL, slot: slot,
-		waits: map[uint64]*call{}, tickets: map[interlock.TicketID]*call{},
+		waits: map[uint64]*call{}, tickets: map[interlock.TicketID]*call{}, followers: map[*call]struct{}{},
 		leases: map[interlock.LeaseID]*grant{}, leaving: map[interlock.LeaseID]struct{}{}, gaveUp: map[string]bool{},
 		beatAt: since, beatSent: since, shortest: s.TTL, check: since.Add(s.TTL), nextBeat: since.Add(beatAfter(s.TTL)),
 	}

@@ -1,9 +1,16 @@
 package client
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
 )
 
 // TaskSpec is work for a queue: a request that waits in line for its keys instead of
@@ -65,3 +72,190 @@ type TaskError struct {
 func (e *TaskError) Error() string { return e.Refusal.Error() }
 
 func (e *TaskError) Unwrap() error { return e.Refusal }
+
+// Submit puts a task into its queue, and returns it as it stands: it is durable then, and
+// runs when its keys are free and a worker of its queue is idle. With CodeOutcomeUnknown
+// ctx ended before the answer came, or the session did: with a TaskSpec.ID it can be
+// submitted again, and is one task. A server that is shutting down or has too much to do
+// is asked again, as by Acquire.
+func (c *Client) Submit(ctx context.Context, t TaskSpec) (interlock.Task, error) {
+	spec, err := t.wire()
+	if err != nil {
+		return interlock.Task{}, err
+	}
+	return c.submitted(ctx, spec, t.ID, false)
+}
+
+// submitted submits a task; with attach it waits for the end of it.
+func (c *Client) submitted(ctx context.Context, spec proto.TaskSpec, id string, attach bool) (interlock.Task, error) {
+	flow, agent := "", c.cfg.Agent // with an id it is the same task whichever flow submits it
+	if id == "" {
+		flow, agent = c.flow(ctx, ""), ""
+	}
+	return c.taskCall(ctx, "the task", func() *call {
+		k := c.newCall(proto.OpSubmitTask)
+		k.op.Flow, k.op.RequestID, k.op.Agent = flow, id, agent
+		k.op.Task = &proto.TaskOp{Specs: []proto.TaskSpec{spec}, Attach: attach}
+		return k
+	})
+}
+
+// taskCall carries out an operation about one task.
+func (c *Client) taskCall(ctx context.Context, what string, prepare func() *call) (interlock.Task, error) {
+	var got *found
+	err := c.again(ctx, serverBusy, func() (err error) {
+		got, err = c.do(ctx, prepare(), what)
+		return err
+	})
+	return taskOf(got, err)
+}
+
+// taskOf gives the task of an answer. One that has ended without being done is an error
+// for whoever waited for its end.
+func taskOf(got *found, err error) (task interlock.Task, _ error) {
+	if got != nil && len(got.Tasks) == 1 {
+		task = cloneTask(got.Tasks[0])
+	}
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeTaskSettled && !task.ID.IsZero() {
+		return task, &TaskError{Refusal: refusal, Task: task}
+	}
+	if err == nil && task.ID.IsZero() {
+		err = &interlock.Error{Code: interlock.CodeInternal, At: got.at, Message: "the server gave no task"}
+	}
+	return task, err
+}
+
+// ended gives a task that has come to its end; unless it is done, with a *TaskError.
+func ended(task interlock.Task, err error) (interlock.Task, error) {
+	if err != nil || task.State == interlock.TaskDone {
+		return task, err
+	}
+	return task, &TaskError{Task: task, Refusal: &interlock.Error{
+		Code: interlock.CodeTaskSettled, Message: fmt.Sprintf("the task is %v: %s", task.State, task.Reason),
+	}}
+}
+
+// Await waits for the end of a task, and returns it with its result. If it is dead or
+// cancelled the error is a *TaskError. The wait is one of the flow of ctx, and counts as
+// such: if the task cannot go on before this flow does, the error has CodeDeadlock, and
+// the task stays where it is.
+func (c *Client) Await(ctx context.Context, id interlock.TaskID) (interlock.Task, error) {
+	flow := c.flow(ctx, "")
+	return ended(c.taskCall(ctx, "task "+id.String(), func() *call {
+		k := c.newCall(proto.OpFollowTask)
+		k.op.ID, k.op.Flow, k.op.Task = id, flow, &proto.TaskOp{Attach: true}
+		return k
+	}))
+}
+
+// Task looks at a task, with its place in line. Who waits for its end uses Await.
+func (c *Client) Task(ctx context.Context, id interlock.TaskID) (interlock.Task, error) {
+	k := c.newCall(proto.OpGetTask)
+	k.op.ID = id
+	return taskOf(c.do(ctx, k, "the look at a task"))
+}
+
+// Tasks lists tasks in the order in which they were submitted, without their payloads. It
+// asks for more as it goes, so each part is of a moment of its own. After an error
+// nothing more comes.
+func (c *Client) Tasks(ctx context.Context, f TaskFilter) iter.Seq2[interlock.Task, error] {
+	return func(yield func(interlock.Task, error) bool) {
+		for after := (interlock.TaskID{}); ; {
+			if ctx.Err() != nil {
+				yield(interlock.Task{}, context.Cause(ctx))
+				return
+			}
+			k := c.newCall(proto.OpListTasks)
+			k.op.ID, k.op.Group, k.op.Key = after, f.Group, f.Key
+			k.op.Task = &proto.TaskOp{Queue: f.Queue, State: f.State}
+			got, err := c.do(ctx, k, "the list of tasks")
+			if err != nil {
+				yield(interlock.Task{}, err)
+				return
+			}
+			for i := range got.Tasks {
+				if !yield(cloneTask(got.Tasks[i]), nil) {
+					return
+				}
+			}
+			if !got.More || len(got.Tasks) == 0 {
+				return
+			}
+			after = got.Tasks[len(got.Tasks)-1].ID
+		}
+	}
+}
+
+// CancelTask takes back a task that does not run. One that is settled already is a
+// *TaskError.
+func (c *Client) CancelTask(ctx context.Context, id interlock.TaskID, reason string) (interlock.Task, error) {
+	return c.changeTask(ctx, id, proto.CancelTask, 0, reason)
+}
+
+// RescheduleTask has a task that does not run due after delay, whatever was planned.
+func (c *Client) RescheduleTask(ctx context.Context, id interlock.TaskID, delay time.Duration) (interlock.Task, error) {
+	return c.changeTask(ctx, id, proto.RescheduleTask, delay, "")
+}
+
+// ReplayTask takes up a task again that is dead or cancelled, due after delay and with all
+// its attempts before it.
+func (c *Client) ReplayTask(ctx context.Context, id interlock.TaskID, delay time.Duration) (interlock.Task, error) {
+	return c.changeTask(ctx, id, proto.ReplayTask, delay, "")
+}
+
+// DiscardTask has a settled task forgotten, and returns it as it was.
+func (c *Client) DiscardTask(ctx context.Context, id interlock.TaskID, reason string) (interlock.Task, error) {
+	return c.changeTask(ctx, id, proto.DiscardTask, 0, reason)
+}
+
+func (c *Client) changeTask(ctx context.Context, id interlock.TaskID, change proto.TaskChange, delay time.Duration, reason string) (interlock.Task, error) {
+	return c.taskCall(ctx, "the change of a task", func() *call {
+		k := c.newCall(proto.OpChangeTask)
+		k.op.ID, k.op.Task = id, &proto.TaskOp{Change: change, Delay: delay, Reason: reason}
+		return k
+	})
+}
+
+// AnswerTask is a person's word on a task that waits for it. by is that person's name.
+func (c *Client) AnswerTask(ctx context.Context, id interlock.TaskID, verdict interlock.Verdict, by, reason string) (interlock.Task, error) {
+	return c.taskCall(ctx, "the answer", func() *call {
+		k := c.newCall(proto.OpAnswerTask)
+		k.op.ID, k.op.Task = id, &proto.TaskOp{Verdict: verdict, By: by, Reason: reason}
+		return k
+	})
+}
+
+// wire makes what is sent of a task.
+func (t *TaskSpec) wire() (proto.TaskSpec, error) {
+	payload, err := encode(t.Payload)
+	return proto.TaskSpec{
+		Queue: t.Queue, Kind: t.Kind, Claims: explicit(slices.Clone(t.Claims)), Payload: payload, Purpose: t.Purpose, Group: t.Group,
+		Priority: clampPriority(t.Priority), Delay: t.Delay, Deadline: t.Deadline, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff, MaxBackoff: t.MaxBackoff,
+		Ask: t.Approval.wire(),
+	}, err
+}
+
+func (q *Question) wire() *proto.Question {
+	if q == nil {
+		return nil
+	}
+	return &proto.Question{Text: q.Text, For: q.Limit, OnLimit: q.OnLimit, Reads: slices.Clone(q.Reads)}
+}
+
+// encode makes JSON of a payload, a body or a result.
+func encode(v any) ([]byte, error) {
+	if v == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, &interlock.Error{Code: interlock.CodeInvalidPayload, Message: err.Error()}
+	}
+	return text, nil
+}
+
+// cloneTask makes a task that shares no memory: in one process, it is the server's own.
+func cloneTask(t interlock.Task) interlock.Task {
+	t.Claims, t.Payload, t.Result, t.Attempts = slices.Clone(t.Claims), slices.Clone(t.Payload), slices.Clone(t.Result), slices.Clone(t.Attempts)
+	return t
+}

@@ -1,7 +1,11 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -52,4 +56,169 @@ type Done struct {
 	Messages []Message  // and is to be told to other keys' writers, likewise
 
 	Note string // for the next holder of the keys, and with what is written
+}
+
+// errDraining is the cause of the contexts of jobs that have not finished in time when
+// their worker ended.
+var errDraining = errors.New("the worker ends, and its time to finish is over")
+
+// Work works on the tasks of a queue until ctx ends. It asks for as many tasks as it has
+// nobody busy with, and the server hands them out as soon as they can run: nobody polls.
+// Connections that break do not end it.
+//
+// When ctx ends, no more tasks are taken, and those under way have Worker.Drain to finish;
+// then their contexts end, and their tasks go back at once, so that others have them.
+// Work returns when every Handle has returned: nil, or what made it give up before, which
+// is what only an operator can mend, such as CodeNoSuchQueue.
+func (c *Client) Work(ctx context.Context, w Worker) error {
+	if w.Queue == "" || w.Handle == nil {
+		return errors.New("client: a Worker needs a Queue and a Handle")
+	}
+	w.Concurrency, w.Drain = max(1, w.Concurrency), cmp.Or(w.Drain, DefaultDrain)
+	work := &work{c: c, w: w, least: w.TTL, free: make(chan struct{}, w.Concurrency), jobs: map[*Job]struct{}{}}
+	work.told, work.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	defer work.stop(nil)
+	if err := work.learnTTL(ctx); err != nil {
+		return err
+	}
+	for range w.Concurrency {
+		work.free <- struct{}{}
+	}
+	err := work.take(ctx)
+	work.drain()
+	return err
+}
+
+// work is a worker at work.
+type work struct {
+	c     *Client
+	w     Worker
+	least time.Duration // the shortest ttl that its leases are known to have; 0: the session's
+	free  chan struct{} // one for each task that may be handled besides those that are
+
+	told context.Context // ends when the server need not be told any more how attempts ended
+	stop context.CancelCauseFunc
+
+	running sync.WaitGroup
+	mu      sync.Mutex
+	jobs    map[*Job]struct{} // that are being handled
+	over    bool              // nothing is handled any more
+}
+
+// learnTTL finds out how often there must be heartbeats.
+func (w *work) learnTTL(ctx context.Context) error {
+	queues, err := w.c.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range queues {
+		if queues[i].Name == w.w.Queue {
+			w.least = cmp.Or(w.least, queues[i].TTL)
+			return nil
+		}
+	}
+	return &interlock.Error{Code: interlock.CodeNoSuchQueue, Message: fmt.Sprintf("there is no queue %q: an operator registers queues", w.w.Queue)}
+}
+
+// take asks for tasks and has them handled, until ctx ends.
+func (w *work) take(ctx context.Context) error {
+	pace := Backoff{Most: reconnectMost}
+	for {
+		idle := w.idle(ctx)
+		if idle == 0 {
+			return nil
+		}
+		list, err := w.c.pull(ctx, w.told, w.w.Queue, idle, w.w.TTL, w.least)
+		for range idle - len(list) {
+			w.free <- struct{}{}
+		}
+		for i := range list {
+			w.begin(&list[i])
+		}
+		switch {
+		case err == nil:
+			pace = Backoff{Most: reconnectMost}
+		case ctx.Err() != nil:
+			return nil
+		case !goesOn(err):
+			return err
+		case pace.Wait(ctx, retryAfter(err)) != nil:
+			return nil
+		}
+	}
+}
+
+// idle waits until tasks may be handled, and says how many at least; 0 when ctx has ended.
+func (w *work) idle(ctx context.Context) (n int) {
+	if ctx.Err() != nil {
+		return 0
+	}
+	select {
+	case <-w.free:
+	case <-ctx.Done():
+		return 0
+	}
+	for n = 1; n < interlock.MaxPull; n++ {
+		select {
+		case <-w.free:
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// goesOn says whether a worker asks again after this refusal.
+func goesOn(err error) bool {
+	refusal, ok := errors.AsType[*interlock.Error](err)
+	if !ok {
+		return errors.Is(err, ErrUnreachable)
+	}
+	return refusal.Code.Retryable() || sessionGone(err)
+}
+
+func retryAfter(err error) time.Duration {
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+		return refusal.Advice.RetryAfter
+	}
+	return 0
+}
+
+// begin has a task handled.
+func (w *work) begin(h *handed) {
+	job := &Job{task: cloneTask(h.task), documents: cloneDocuments(h.documents), asOf: h.asOf}
+	job.lease = &Lease{g: h.grant, ctx: w.told}
+	if ttl := h.grant.info.TTL; ttl < w.c.cfg.SessionTTL && (w.least == 0 || ttl < w.least) {
+		w.least = ttl
+	}
+	w.mu.Lock()
+	w.jobs[job] = struct{}{}
+	w.mu.Unlock()
+	w.running.Go(func() { w.run(job) })
+}
+
+// drain waits for what is being handled, and gives up what takes too long.
+func (w *work) drain() {
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		w.running.Wait()
+	}()
+	timer := time.NewTimer(w.w.Drain)
+	defer timer.Stop()
+	select {
+	case <-finished:
+		return
+	case <-timer.C:
+	}
+	w.mu.Lock()
+	w.over = true
+	for job := range w.jobs {
+		delete(w.jobs, job)
+		w.giveUp(job)
+	}
+	w.mu.Unlock()
+	last := time.AfterFunc(settleTimeout, func() { w.stop(errDraining) })
+	defer last.Stop()
+	<-finished
 }

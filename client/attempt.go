@@ -1,0 +1,172 @@
+package client
+
+import (
+	"errors"
+	"runtime/debug"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// run has one task handled, and tells what became of it.
+func (w *work) run(job *Job) {
+	done, err := w.handle(job)
+	w.mu.Lock()
+	_, ours := w.jobs[job]
+	delete(w.jobs, job)
+	w.mu.Unlock()
+	if !ours { // it was given up meanwhile
+		w.free <- struct{}{}
+		w.complain(job, errDraining)
+		return
+	}
+	if err == nil {
+		err = w.ack(job, done)
+	} else {
+		lost := job.lease.Err()
+		w.nack(job, err)
+		if lost != nil {
+			err = errors.Join(err, lost)
+		}
+	}
+	if err != nil {
+		w.complain(job, err)
+	}
+}
+
+// handle calls Handle. A panic is an error.
+func (w *work) handle(job *Job) (done Done, err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if value := recover(); value != nil {
+			err = &PanicError{Value: value, Stack: debug.Stack()}
+		} else {
+			err = errors.New("its handler ended its goroutine") // runtime.Goexit
+		}
+	}()
+	done, err = w.w.Handle(job.lease.Context(), job)
+	returned = true
+	return done, err
+}
+
+func (w *work) complain(job *Job, err error) {
+	if w.w.OnError != nil {
+		w.w.OnError(job, err)
+	}
+}
+
+// ack says that a task is done. If that is refused and the attempt goes on, it has failed.
+func (w *work) ack(job *Job, done Done) error {
+	op, err := done.wire()
+	if err != nil {
+		w.nack(job, err)
+		return err
+	}
+	got, err := w.end(job, proto.OpAckTask, op, true)
+	refusal, refused := errors.AsType[*interlock.Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case !refused || attemptOver(refusal.Code):
+		return err
+	case refusal.Code == interlock.CodeStale:
+		stale := &StaleError{Refusal: refusal, Packet: interlock.Packet{Message: refusal.Message}}
+		if got != nil && got.Packet != nil {
+			stale.Packet = *got.Packet
+		}
+		w.nack(job, RetryAfter(0, stale)) // what the next one gets is fresh
+		return stale
+	}
+	w.nack(job, err)
+	return err
+}
+
+// attemptOver says whether a refusal with this code means that the attempt is over, or
+// may be, so that nothing more is to be said of it.
+func attemptOver(code interlock.Code) bool {
+	switch code {
+	case interlock.CodeTaskMoved, interlock.CodeAlreadyReplied, interlock.CodeOutcomeUnknown, interlock.CodeSessionEnded, interlock.CodeUnknownSession,
+		interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodeReleased, interlock.CodeUnknownLease:
+		return true
+	}
+	return false
+}
+
+// nack ends an attempt that has failed, as its error says.
+func (w *work) nack(job *Job, err error) {
+	x, kind := &proto.TaskOp{Reason: clip(err.Error())}, proto.OpNackTask
+	if v, ok := errors.AsType[*verdict](err); ok {
+		switch {
+		case v.question != nil:
+			x, kind = &proto.TaskOp{Question: v.question.wire()}, proto.OpAskHuman
+		case v.dead:
+			x.Dead = true
+		case v.timed:
+			x.Delay = max(v.delay, 0)
+			if x.Delay == 0 {
+				x.Delay = -1 // at once
+			}
+		}
+	}
+	_, no := w.end(job, kind, proto.Op{Task: x}, true)
+	if refusal, refused := errors.AsType[*interlock.Error](no); refused && kind == proto.OpAskHuman && !attemptOver(refusal.Code) {
+		w.nack(job, errors.Join(err, no)) // the question cannot be asked
+	}
+}
+
+// giveUp ends an attempt whose handler takes too long. mu is held.
+func (w *work) giveUp(job *Job) {
+	job.lease.Context()
+	job.lease.cancel(errDraining)
+	w.running.Go(func() {
+		_, _ = w.end(job, proto.OpNackTask, proto.Op{Task: &proto.TaskOp{Reason: errDraining.Error(), Delay: -1}}, false)
+	})
+}
+
+// end tells the server how an attempt ended. With returned, its handler has, and as soon
+// as that is on its way there is room for another task: what is asked for then comes
+// after it.
+func (w *work) end(job *Job, kind proto.OpKind, op proto.Op, returned bool) (got *found, err error) {
+	c := w.c
+	err = c.again(w.told, serverBusy, func() error {
+		k := c.newCall(kind)
+		k.op = op
+		k.op.Kind, k.op.ID = kind, job.lease.ID()
+		err := k.check()
+		if err == nil {
+			err = c.begin(k)
+		}
+		if returned && !job.left {
+			job.left = true
+			w.free <- struct{}{}
+		}
+		if err != nil {
+			return err
+		}
+		got, err = c.answer(w.told, k, "the end of task "+job.task.ID.String())
+		return err
+	})
+	return got, err
+}
+
+// wire makes what is sent of it.
+func (d *Done) wire() (op proto.Op, err error) {
+	op.AsOf, op.Note, op.Task = d.AsOf, d.Note, &proto.TaskOp{}
+	if len(d.Reads)+len(d.Writes) > 0 {
+		op.Commit = &proto.Commit{Reads: slices.Clone(d.Reads), Writes: cloneWrites(d.Writes)}
+	}
+	op.Task.Result, err = encode(d.Result)
+	for i := range d.Tasks {
+		spec, no := d.Tasks[i].wire()
+		op.Task.Specs, err = append(op.Task.Specs, spec), errors.Join(err, no)
+	}
+	for i := range d.Messages {
+		spec, no := d.Messages[i].wire()
+		op.Task.Specs, err = append(op.Task.Specs, spec), errors.Join(err, no)
+	}
+	return op, err
+}

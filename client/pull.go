@@ -1,0 +1,130 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// A pull asks for tasks, and stands until there are some. It names its own ticket, and is
+// sent under the same one until it is answered: what was handed out to it in an answer
+// that was lost is handed out to it again.
+
+// handed is a task in our hands.
+type handed struct {
+	task      interlock.Task
+	grant     *grant
+	documents []interlock.Document
+	asOf      interlock.Version
+}
+
+// errWithdrawn says that a pull was given up before it brought anything.
+var errWithdrawn = errors.New("the pull was withdrawn")
+
+// pull asks for tasks and waits until there are some, or until ctx ends. least is the
+// shortest ttl that their leases are known to have; 0: the session's.
+func (c *Client) pull(ctx, limit context.Context, queue string, most int, ttl, least time.Duration) ([]handed, error) {
+	k := c.newCall(proto.OpPullTasks)
+	k.op.TTL, k.op.Task, k.least = ttl, &proto.TaskOp{Queue: queue, Limit: uint32(most)}, least
+	_, _ = rand.Read(k.op.ID[:])
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	if err := c.begin(k); err != nil {
+		return nil, err
+	}
+	end, never := ctx.Done(), limit.Done()
+	for {
+		select {
+		case <-k.news:
+		case <-end:
+			// What was handed out meanwhile is not lost: it comes before the answer to that.
+			end = nil
+			c.withdrawPull(k)
+		case <-never:
+			if was, _ := c.forget(k); was != done {
+				return nil, context.Cause(limit)
+			}
+			never = nil
+		}
+		c.mu.Lock()
+		over := k.phase == done
+		c.mu.Unlock()
+		if over {
+			list, err := k.handed, k.err
+			c.free(k)
+			return list, err
+		}
+	}
+}
+
+// withdrawPull has a pull come to its end, with what it was given or with errWithdrawn.
+func (c *Client) withdrawPull(k *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k.withdrawn = true
+	switch k.phase {
+	case ready:
+		c.unqueue(k)
+		k.finish(nil, errWithdrawn)
+	case standing:
+		c.leavePull(k)
+	}
+}
+
+// The functions below are called with Client.mu held.
+
+// leavePull tells the server that nobody waits for a pull that stands.
+func (c *Client) leavePull(k *call) {
+	leave := c.newCall(proto.OpLeave)
+	leave.op.ID, leave.forgotten = k.ticket.ID, true
+	leave.target, k.poll = k, leave
+	c.submit(leave)
+}
+
+// withdrew ends a pull that the server has forgotten.
+func (s *session) withdrew(k *call) {
+	delete(s.tickets, k.ticket.ID)
+	delete(s.waits, k.second)
+	k.finish(nil, errWithdrawn)
+}
+
+// pullAgain makes a pull that stood over a broken link one that is to be sent anew.
+func (s *session) pullAgain(k *call) *call {
+	k.untie()
+	delete(s.tickets, k.ticket.ID)
+	k.phase, k.op.Seq = ready, 0
+	return k
+}
+
+// handedOut takes what a pull got.
+func (c *Client) handedOut(s *session, k *call, r *proto.Reply, at interlock.At) {
+	for i := range r.Handed {
+		h := &r.Handed[i]
+		if k.forgotten {
+			back := c.newCall(proto.OpNackTask)
+			back.op.ID, back.forgotten = h.Lease.ID, true
+			back.op.Task = &proto.TaskOp{Delay: -1, Reason: "nobody waited for it any more"}
+			c.submit(back)
+			continue
+		}
+		g := s.add(c, &proto.Reply{Lease: h.Lease}, at)
+		k.handed = append(k.handed, handed{task: h.Task, grant: g, documents: h.Documents, asOf: h.AsOf})
+	}
+	if k.forgotten {
+		c.free(k)
+		return
+	}
+	k.finish(nil, nil)
+}
+
+// settled ends a lease whose attempt is over by its holder's word.
+func (s *session) settled(g *grant) {
+	delete(s.leases, g.id)
+	g.lose(releasedHere(g))
+	g.ended = true
+}
