@@ -1,7 +1,10 @@
 package server
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -11,19 +14,26 @@ import (
 
 // What workers do: they ask for tasks, and say what became of them.
 
-// pull is POST /v1/queues/{queue}/pull. It takes no Idempotency-Key: what was handed to
-// a caller that never heard of it goes back when its lease ends.
+// pull is POST /v1/queues/{queue}/pull. What was handed to a caller that never heard of
+// it goes back when its lease ends. But the leases of a session live as long as it does,
+// so with one an Idempotency-Key gives the same tasks again.
 func (c *call) pull() {
 	name, ok := c.pathName()
 	if !ok {
 		return
 	}
-	cmd := &engine.Pull{Head: c.head(), ID: freshID(), Queue: name}
+	h, ok := c.mutating()
+	if !ok {
+		return
+	}
+	key := h.RequestID
+	h.RequestID = ""
+	cmd := &engine.Pull{Head: h, Queue: name}
 	var wait time.Duration
 	if !c.body(func(d *jsonIn) { wait = decodePull(d, cmd) }) {
 		return
 	}
-	cmd.Leases = freshLeases(cmd.Max)
+	cmd.ID, cmd.Leases = pullIDs(cmd.Session, key, cmd.Max)
 	if wait <= 0 {
 		if eff, at, ok := c.do(cmd); ok {
 			c.handedOut(&eff, at)
@@ -32,37 +42,45 @@ func (c *call) pull() {
 	}
 	cmd.Attach = true
 	idle := *cmd // the engine owns the command once it is submitted
-	last, ok := c.listen(cmd, &cmd.Head, wait, func(*engine.Effect) *vigil { return idleAs(idle) })
-	switch eff := &last.eff; {
-	case !ok:
-	case eff.Outcome == engine.Refused && eff.Code != interlock.CodeUnknownTicket:
-		c.refused(eff, last.at)
-	default:
-		c.handedOut(eff, last.at)
+	if last, ok := c.listen(cmd, &cmd.Head, wait, func(*engine.Effect) *vigil { return idleAs(idle) }); ok {
+		if last.eff.Outcome == engine.Refused {
+			c.refused(&last.eff, last.at)
+			return
+		}
+		c.handedOut(&last.eff, last.at)
 	}
 }
 
-func freshLeases(n int) [][16]byte {
-	ids := make([][16]byte, n)
+// pullIDs gives the ids of a pull and of the leases that it may give: random ones, or
+// for a session's pull under a key the same each time. Nobody can guess those who does
+// not know the session's id.
+func pullIDs(session interlock.SessionID, key string, leases int) (id [16]byte, ids [][16]byte) {
+	ids = make([][16]byte, leases+1)
 	for i := range ids {
-		ids[i] = freshID()
+		if session.IsZero() || key == "" {
+			ids[i] = freshID()
+			continue
+		}
+		mac := hmac.New(sha256.New, session[:])
+		fmt.Fprintf(mac, "pull %d %s", i, key)
+		copy(ids[i][:], mac.Sum(nil))
 	}
-	return ids
+	return ids[0], ids[1:]
 }
 
 // idleAs waits for a task. Who leaves is idle no more, so that nothing is handed to
 // nobody.
 func idleAs(pull engine.Pull) *vigil {
-	leave := func(h engine.Head) engine.Command { return &engine.Leave{Head: h, Ticket: pull.ID} }
+	ask := func(h engine.Head, attach bool) engine.Command {
+		p := pull
+		p.Head, p.Attach = h, attach
+		return &p
+	}
 	return &vigil{
-		open: func(eff *engine.Effect) bool { return eff.Outcome == engine.Queued },
-		again: func(h engine.Head) engine.Command {
-			p := pull
-			p.Head, p.Leases = h, freshLeases(pull.Max)
-			return &p
-		},
-		last:  leave,
-		leave: leave,
+		open:  func(eff *engine.Effect) bool { return eff.Outcome == engine.Queued },
+		again: func(h engine.Head) engine.Command { return ask(h, true) },
+		last:  func(h engine.Head) engine.Command { return ask(h, false) },
+		leave: func(h engine.Head) engine.Command { return &engine.Detach{Head: h, Ticket: pull.ID} },
 	}
 }
 

@@ -260,6 +260,35 @@ func TestAWorkerWithASession(t *testing.T) {
 	})
 }
 
+// A pull whose answer was lost is answered again; without a session nobody can name the
+// leases that it gave.
+func TestAPullIsRepeated(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newTaskDoor(t)
+		session, ids := d.session("worker"), []string{d.submit(``), d.submit(``), d.submit(``)}
+		pull := func(body, key string) *reply {
+			return d.post("/v1/queues/fees/pull", body, "Idempotency-Key", key).want(200)
+		}
+		body := `{"session":"` + session + `","max":2}`
+		first, again := pull(body, "one"), pull(body, "one")
+		for i := range 2 {
+			lease := fmt.Sprintf("tasks.%d.lease.id", i)
+			again.is(fmt.Sprintf("tasks.%d.task.id", i), ids[i]).is(lease, first.str(lease))
+		}
+		d.post("/v1/leases/"+first.str("tasks.0.lease.id")+"/ack", ``).want(200)
+		if again = pull(body, "one").is("tasks.0.task.id", ids[1]); again.at("tasks.1") != nil {
+			t.Error(again.raw)
+		}
+		pull(body, "two").is("tasks.0.task.id", ids[2])
+		pull(`{}`, "three").is("outcome", "empty")
+		d.submit(``)
+		d.submit(``)
+		if a, b := pull(`{}`, "three").str("tasks.0.lease.id"), pull(`{}`, "three").str("tasks.0.lease.id"); a == b || b == "" {
+			t.Error("a pull without a session is repeated")
+		}
+	})
+}
+
 // An attempt that was lost goes to the next worker, under a higher fence; who had it is
 // told who has it now.
 func TestWhoHasATaskNow(t *testing.T) {
