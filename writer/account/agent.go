@@ -1,0 +1,140 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+)
+
+// Agent is the writer: the worker that alone changes accounts. Any number of processes
+// may run one for the same queue; each message is handled by one of them.
+type Agent struct {
+	Client *client.Client
+	// Queue is the one that the pattern of the accounts' keys names as writer.
+	Queue string
+	// Policy gives the policy of an account; the zero Policy says that there is no such
+	// account. An error, or a policy that Check refuses, leaves the message for later.
+	Policy func(account interlock.Key) (Policy, error)
+
+	// Advise, if set, is asked about each command that policy allows. An error, and
+	// silence for longer than AdviseFor, leave it to the policy alone.
+	Advise    Adviser
+	AdviseFor time.Duration // 0: DefaultAdviseFor; at most half of the lease's ttl is wise
+
+	Concurrency int           // how many accounts are worked on at a time; 0: 1
+	TTL         time.Duration // of the lease on an account; 0: the queue's
+	// OnError is told of each message that could not be decided, as Worker.OnError says.
+	OnError func(*client.Job, error)
+
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+}
+
+// DefaultAdviseFor is how long an adviser may take.
+const DefaultAdviseFor = 10 * time.Second
+
+// Run works until ctx ends, and then finishes what is under way.
+func (a *Agent) Run(ctx context.Context) error {
+	return a.Client.Work(ctx, client.Worker{
+		Queue: a.Queue, Concurrency: a.Concurrency, TTL: a.TTL, Handle: a.Handle, OnError: a.OnError,
+	})
+}
+
+// Handle decides one message. What it returns is written in one step: the state, the
+// reply, and what other accounts are told.
+func (a *Agent) Handle(ctx context.Context, job *client.Job) (client.Done, error) {
+	task := job.Task()
+	if len(task.Claims) != 1 {
+		return client.Done{}, client.Dead(errors.New("not a message: it does not claim one account"))
+	}
+	doc := job.Document(task.Claims[0].Key)
+	state, err := Parse(doc)
+	if err != nil {
+		return client.Done{}, err
+	}
+	policy, err := a.policy(doc.Key)
+	if err != nil {
+		return client.Done{}, err
+	}
+	now := time.Now
+	if a.Now != nil {
+		now = a.Now
+	}
+	cmd := read(doc.Key, task.ID.String(), Kind(task.Kind), task.Payload)
+	cmd.By, cmd.From, cmd.Priority, cmd.Approved = Requester(task), Origin(task), task.Priority, approved(task.Approval)
+
+	at := now()
+	d := Decide(policy, state, cmd, at)
+	if a.Advise != nil && d.Reply.Outcome != OutcomeRefused && cmd.Kind.counts() {
+		cmd.Advice = a.advice(ctx, state, cmd)
+		if job.Attempt() > 1 && cmd.Advice != nil {
+			cmd.Advice.Defer = 0 // once is enough
+		}
+		d = Decide(policy, state, cmd, at)
+	}
+	switch {
+	case d.Defer > 0:
+		return client.Done{}, client.RetryAfter(d.Defer, errors.New("put off by the account's adviser: "+cmd.Advice.Reason))
+	case d.Question != "":
+		return client.Done{}, client.NeedsApproval(client.Question{
+			Text: d.Question, Limit: policy.ApproveWithin, OnLimit: interlock.Denied, Reads: client.Seen(doc),
+		})
+	}
+	return d.done(doc, string(cmd.Kind)), nil
+}
+
+// done is a decision as the acknowledgement writes it.
+func (d *Decision) done(doc interlock.Document, note string) client.Done {
+	done := client.Done{Result: d.Reply, Reads: client.Seen(doc), Note: note}
+	if d.Changed {
+		done.Writes = []interlock.Write{client.Put(doc.Key, d.State.encode())}
+	}
+	for _, m := range d.Messages {
+		// Nothing but an answer ends a transfer, so these are tried for as long as can be.
+		done.Messages = append(done.Messages, client.Message{
+			Key: m.To, Kind: string(m.Kind), Body: m.Body, Delay: m.Delay, Deadline: m.Deadline, MaxAttempts: interlock.MaxAttempts,
+		})
+	}
+	return done
+}
+
+func (a *Agent) policy(account interlock.Key) (Policy, error) {
+	p, err := a.Policy(account)
+	if err == nil && p.Currency != "" {
+		err = p.Check()
+	}
+	return p, err
+}
+
+// advice asks the adviser, on a copy of the state. No answer is no advice.
+func (a *Agent) advice(ctx context.Context, state State, cmd Command) *Advice {
+	ctx, cancel := context.WithTimeout(ctx, orDefault(a.AdviseFor, DefaultAdviseFor))
+	defer cancel()
+	answer := make(chan *Advice, 1)
+	go func() {
+		advice, err := a.Advise(ctx, state.clone(), cmd)
+		if err != nil {
+			answer <- nil
+			return
+		}
+		answer <- &advice
+	}()
+	select {
+	case advice := <-answer:
+		return advice
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// approved is a person's yes. A question that would have answered itself with yes is
+// none of ours: whoever sent the message has put it there.
+func approved(a *interlock.Approval) *Approval {
+	if a == nil || a.Verdict != interlock.Approved || a.OnLimit == interlock.Approved {
+		return nil
+	}
+	return &Approval{Question: a.Question, By: a.By}
+}
