@@ -125,12 +125,7 @@ func (a *app) commit(ctx context.Context, body any) error {
 		return err
 	}
 	if err != nil {
-		var problem struct{ Packet packet }
-		if json.Unmarshal(answer, &problem) == nil && problem.Packet.Message != "" {
-			a.tellPacket(problem.Packet)
-			return exitWith(exitCode(err), nil)
-		}
-		return err
+		return a.stale(answer, err)
 	}
 	var got struct {
 		Version   interlock.Version `json:"version,string"`
@@ -152,6 +147,16 @@ func (a *app) commit(ctx context.Context, body any) error {
 		a.complain("%s", next)
 	}
 	return nil
+}
+
+// stale tells what changed, if that is why something was refused.
+func (a *app) stale(answer []byte, err error) error {
+	var problem struct{ Packet packet }
+	if json.Unmarshal(answer, &problem) == nil && problem.Packet.Message != "" {
+		a.tellPacket(problem.Packet)
+		return exitWith(exitCode(err), nil)
+	}
+	return err
 }
 
 // tellPacket says on standard error what changed.

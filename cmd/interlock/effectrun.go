@@ -186,7 +186,7 @@ func (r *effectRun) command() (result jobResult, err error) {
 	}()
 	j := &job{
 		path: r.path, argv: r.argv, files: []*os.File{os.Stdin, write, os.Stderr},
-		env:       r.a.environment(r.c, r.pass, "INTERLOCK_EFFECT_ACTION="+r.digest),
+		env:       r.a.environment(r.c.SessionID().String(), client.SharedFlow, r.pass, "INTERLOCK_EFFECT_ACTION="+r.digest),
 		killAfter: leftoversWithin, tell: r.a.complain, signals: r.signals,
 	}
 	result, err = j.run()
@@ -205,7 +205,7 @@ func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err erro
 	switch cause := context.Cause(ctx); {
 	case err == nil:
 		r.say("it was done before, so nothing was run")
-		return r.print(result)
+		return r.a.printResult(result)
 	case errors.Is(cause, errInTime) && refused:
 		return exitWith(exitNotAcquired, fmt.Errorf("%s is about to do it, so nothing was run", claimer(&other.Effect)))
 	case errors.Is(cause, errInTime):
@@ -238,7 +238,7 @@ func (r *effectRun) finish(result json.RawMessage, err error) error {
 	if r.failure != nil || r.output.passes {
 		return errors.Join(r.verdict, r.output.pass())
 	}
-	return errors.Join(r.verdict, r.print(result))
+	return errors.Join(r.verdict, r.a.printResult(result))
 }
 
 // notBegun says that a signal ended the wait.
@@ -258,21 +258,6 @@ func findOut(target, digest string) string {
 func claimer(e *interlock.Effect) string {
 	who := party{Agent: e.Agent, Session: e.Session, Flow: e.Flow}
 	return who.name()
-}
-
-// print prints a result: text as it is, other JSON on one line.
-func (r *effectRun) print(result json.RawMessage) error {
-	if len(result) == 0 {
-		return nil
-	}
-	var text string
-	if r.a.json() || json.Unmarshal(result, &text) != nil {
-		return r.a.raw(result)
-	}
-	if text != "" {
-		r.a.say("%s\n", text)
-	}
-	return nil
 }
 
 func (r *effectRun) say(format string, args ...any) {

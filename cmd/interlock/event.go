@@ -71,6 +71,13 @@ type event struct {
 	Action      string            `json:"action,omitempty"`
 	Attempt     uint64            `json:"attempt,omitempty"`
 
+	// Of tasks and their queues: never what is in them.
+	Task          string         `json:"task,omitempty"`
+	Queue         string         `json:"queue,omitempty"`
+	Kind          string         `json:"kind,omitempty"`
+	Due           int64          `json:"due_in_ms,omitempty"`
+	QueueSettings *queueSettings `json:"queue_settings,omitempty"`
+
 	// Of the last line of a stream.
 	Code      interlock.Code `json:"code,omitempty"`
 	Detail    string         `json:"detail,omitempty"`
@@ -100,10 +107,17 @@ func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) eve
 		e.written(ev)
 	case engine.EvEffect:
 		e.effect(ev)
+	case engine.EvQueue, engine.EvQueueDropped:
+		e.Queue, e.Purpose = e.Purpose, ""
+	case engine.EvTask, engine.EvHanded, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskForgotten:
+		e.task(ev)
 	}
 	// What cannot be read here was refused when the journal was replayed.
 	if p, err := ev.Pattern(); ev.Kind == engine.EvPattern && err == nil {
 		e.Policy = patternOf(&p)
+	}
+	if q, err := ev.Queue(); ev.Kind == engine.EvQueue && err == nil {
+		e.QueueSettings = queueOf(&q)
 	}
 	if s, err := ev.Settings(); ev.Kind == engine.EvConfigured && err == nil {
 		e.Settings = settingsOf(&s)
@@ -145,18 +159,40 @@ func (e *event) effect(ev *engine.Event) {
 	}
 }
 
+// task tells what became of a task.
+func (e *event) task(ev *engine.Event) {
+	id := ev.ID
+	switch ev.Kind {
+	case engine.EvTask:
+		if queue, kind, err := ev.Task(); err == nil {
+			e.Queue, e.Kind = queue, clean(kind)
+		}
+		e.Waited = 0
+	case engine.EvHanded:
+		id = ev.BaseID
+	case engine.EvAttempt, engine.EvTaskStands:
+		e.Session, e.Purpose = e.Purpose, ""
+		e.Due, e.Waited = e.Waited, 0
+	}
+	e.Task, e.Attempt, e.Generation = interlock.TaskID(id).String(), ev.Generation, 0
+	e.State = interlock.TaskState(ev.Op).String()
+}
+
 // line is an event on one line, for people:
 //
 //	1041  12:03:07.512  granted   billing-7  account:12345  fence 17 exclusive "apply late fee"
 func (e *event) line(a *app) string {
 	var b strings.Builder
 	stamp := e.Time.Local().Format("15:04:05.000")
-	fmt.Fprintf(&b, "%6s  %s  %s", e.Index, a.tint(dim, stamp), a.tint(eventColour(e), fmt.Sprintf("%-14s", clean(e.Event))))
+	fmt.Fprintf(&b, "%6s  %s  %s", e.Index, a.tint(dim, stamp), a.tint(eventColour(e), fmt.Sprintf("%-15s", clean(e.Event))))
 	if e.Namespace != "" {
 		fmt.Fprintf(&b, "  %s", clean(e.Namespace))
 	}
 	if who := e.who(); who != "" {
 		fmt.Fprintf(&b, "  %s", a.tint(bold, who))
+	}
+	if e.Task != "" {
+		fmt.Fprintf(&b, "  %s", clean(e.Task))
 	}
 	if len(e.Claims) > 0 {
 		fmt.Fprintf(&b, "  %s", e.keys())
@@ -202,6 +238,17 @@ func (e *event) keys() string {
 
 func (e *event) facts() (facts []string) {
 	add := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
+	if e.Queue != "" {
+		add("queue %s", clean(e.Queue))
+	}
+	if e.QueueSettings != nil {
+		for _, fact := range e.QueueSettings.facts() {
+			add("%s %s", fact[0], fact[1])
+		}
+	}
+	if e.Kind != "" {
+		add("%s", clean(e.Kind))
+	}
 	if e.Fence != 0 {
 		add("fence %s", e.Fence)
 	}
@@ -258,6 +305,9 @@ func (e *event) facts() (facts []string) {
 	if e.Actor != "" {
 		add("by %s", clean(e.Actor))
 	}
+	if e.Due > 0 {
+		add("due in %s", short(ms(e.Due)))
+	}
 	if e.Waited > 0 {
 		add("waited %s", short(ms(e.Waited)))
 	}
@@ -281,8 +331,10 @@ func (e *event) facts() (facts []string) {
 
 func eventColour(e *event) colour {
 	switch e.Event {
-	case "granted", "admitted", "claimed", "converted", "resumed":
+	case "granted", "admitted", "claimed", "converted", "resumed", "task_handed_out":
 		return green
+	case "task_attempt_failed", "task_moved":
+		return (&task{State: e.State}).stateColour()
 	case "queued", "grace", "asked", "parked":
 		return yellow
 	case "closed":

@@ -39,12 +39,13 @@ func hangUp(c *client.Client) {
 	_ = c.Close(ctx)
 }
 
-// environment is ours with what a command should know that works under a session of
-// c; own is what it should know of its lease, and pass the flags as variables.
-func (a *app) environment(c *client.Client, pass []string, own ...string) []string {
+// environment is ours with what a command should know that works in a flow of a session;
+// own is what it should know of its lease, and pass the flags as variables.
+func (a *app) environment(session, flow string, pass []string, own ...string) []string {
 	own = append(append(
 		own,
-		"INTERLOCK_SESSION="+c.SessionID().String(),
+		"INTERLOCK_SESSION="+session,
+		"INTERLOCK_FLOW="+flow,
 		"INTERLOCK_URL="+a.server.base.String(),
 		"INTERLOCK_GRPC="+a.server.GRPC,
 	), pass...)

@@ -105,6 +105,10 @@ var nextSteps = map[interlock.Code]string{
 	interlock.CodeExpired:         "write nothing more under it",
 	interlock.CodeTaken:           "write nothing more under it",
 	interlock.CodeNoSuchPattern:   "`interlock pattern ls` lists those that there are",
+	interlock.CodeNoSuchQueue:     "`interlock queue ls` lists those that there are, and `interlock queue set` makes one",
+	interlock.CodeUnknownTask:     "`interlock task ls` lists those that are known",
+	interlock.CodeTaskSettled:     "`interlock task show` tells how it came to that",
+	interlock.CodeTaskMoved:       "drop what you have of it",
 	interlock.CodePreempted:       "write nothing more under it",
 	interlock.CodeParked:          "take it up again with `interlock resume`",
 }
@@ -180,16 +184,24 @@ func (t *table) row(values ...any) {
 	t.rows = append(t.rows, row)
 }
 
-func (t *table) write(w io.Writer) error {
-	var widths []int
-	for _, row := range t.rows {
-		for i, c := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
+// tableWidth is that of a table whose last column is text of any length.
+const tableWidth = 100
+
+// fit cuts the last column so that no line is wider.
+func (t *table) fit(width int) {
+	last := len(t.rows[0]) - 1
+	for _, w := range t.widths()[:last] {
+		width -= w + 2
+	}
+	for _, row := range t.rows[1:] {
+		if last < len(row) {
+			row[last].text = cut(row[last].text, max(width, 20))
 		}
 	}
+}
+
+func (t *table) write(w io.Writer) error {
+	widths := t.widths()
 	var b strings.Builder
 	for _, row := range t.rows {
 		gap := 0 // spaces are written only when something follows
@@ -205,6 +217,19 @@ func (t *table) write(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// widths are those of the columns.
+func (t *table) widths() (widths []int) {
+	for _, row := range t.rows {
+		for i, c := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
+		}
+	}
+	return widths
 }
 
 // orDash stands for what is not there, so that columns can be cut by a script.

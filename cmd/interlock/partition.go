@@ -180,7 +180,7 @@ func (p *partition) work(ctx context.Context, part client.Part) {
 	name := clean(string(part.Key))
 	j := &job{
 		path: p.path, argv: p.argv, files: []*os.File{p.null, os.Stdout, os.Stderr}, background: true,
-		env: p.a.environment(p.c, p.pass,
+		env: p.a.environment(p.c.SessionID().String(), client.SharedFlow, p.pass,
 			"INTERLOCK_PART="+strconv.Itoa(part.Index), "INTERLOCK_KEYS="+string(part.Key), "INTERLOCK_FENCE="+part.Fence.String(), "INTERLOCK_LEASE="),
 		killAfter: p.grace - p.grace/5, lost: ctx.Done(),
 		tell: func(format string, args ...any) { p.a.complain("%s: "+format, append([]any{name}, args...)...) },

@@ -45,6 +45,7 @@ func (a *app) complain(format string, args ...any) {
 const (
 	groupHold  = "hold"
 	groupState = "state"
+	groupTask  = "task"
 	groupLook  = "look"
 	groupRule  = "rule"
 	groupServe = "serve"
@@ -88,6 +89,7 @@ writers.
 	root.AddGroup(
 		&cobra.Group{ID: groupHold, Title: "Hold leases:"},
 		&cobra.Group{ID: groupState, Title: "Change what is guarded:"},
+		&cobra.Group{ID: groupTask, Title: "Hand work on:"},
 		&cobra.Group{ID: groupLook, Title: "Look:"},
 		&cobra.Group{ID: groupRule, Title: "Rule a namespace:"},
 		&cobra.Group{ID: groupServe, Title: "Run a server:"},
@@ -108,6 +110,7 @@ writers.
 			newRun(a), newLock(a), newRenew(a), newRelease(a), newConvert(a), newArrive(a), newPark(a), newResume(a), newWaitFor(a), newPartition(a), newFence(a),
 		}},
 		{groupState, []*cobra.Command{newState(a), newCommit(a), newEffect(a), newFile(a)}},
+		{groupTask, []*cobra.Command{newTask(a), newQueue(a), newMailbox(a), newApprove(a)}},
 		{groupLook, []*cobra.Command{newLs(a), newGet(a), newShow(a), newWhy(a), newWaits(a), newHot(a), newContention(a), newEvents(a)}},
 		{groupRule, []*cobra.Command{newPattern(a), newNamespace(a), newRevoke(a)}},
 		{groupServe, []*cobra.Command{newServe(a), newGuard(a), newJournal(a), newCredential(a), newBench(a), newDemo(a)}},

@@ -307,7 +307,7 @@ func (r *running) work(c *client.Client, lease *client.Lease) (jobResult, error)
 	if r.killAsGrace {
 		r.killAfter = max(lease.Info().Grace, 0)
 	}
-	env := r.a.environment(c, r.pass,
+	env := r.a.environment(c.SessionID().String(), client.SharedFlow, r.pass,
 		"INTERLOCK_LEASE="+lease.ID().String(), "INTERLOCK_FENCE="+lease.Fence().String(), "INTERLOCK_KEYS="+joinKeys(keysOf(lease.Claims()), "\n"))
 	j := &job{
 		path: r.path, argv: r.argv, env: env, files: []*os.File{os.Stdin, os.Stdout, os.Stderr},

@@ -34,6 +34,17 @@ func strip(s string, lines bool) string {
 	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
 }
 
+// cut leaves at most width characters of a line, and shows where it did.
+func cut(s string, width int) string {
+	if runes := []rune(s); len(runes) > width {
+		return string(runes[:width-1]) + "…"
+	}
+	return s
+}
+
+// clip leaves at most n bytes of a text.
+func clip(s string, n int) string { return strings.ToValidUTF8(s[:min(n, len(s))], "") }
+
 // short is a duration for people: two units at most, no false precision.
 func short(d time.Duration) string {
 	switch {

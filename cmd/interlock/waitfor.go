@@ -92,6 +92,7 @@ answered; 2 wrong flags.`,
 	f.StringVar(&d.self.Session, "session", "", "the `session` in whose name you wait")
 	bind(f, "session", "")
 	f.StringVar(&d.self.Flow, "flow", "", "the `flow` of that session which waits (default: main, as of interlock run)")
+	bind(f, "flow", "")
 	f.StringVar(&d.self.Agent, "agent", "", "your `name` when you have no session (default: user@host:pid)")
 	bind(f, "agent", "")
 	f.StringVar(&d.why, "purpose", "", "what you wait for, for others to read")

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+)
+
+func newApprove(a *app) *cobra.Command {
+	var yes, no bool
+	var reason, by string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "approve [TASK]",
+		Short: "Answer what tasks ask of a person, or list it",
+		Long: `Without TASK this lists what waits for a person's word: the question, who asks, what it
+is for, and what has changed of that which the asker had read. With TASK and --yes or
+--no it answers, under your name and with a reason, which stand in the journal. A task
+that was approved is handed out again in its old place; one that was denied is dead.`,
+		Example: `  interlock approve
+  interlock approve q_0123456789abcdef0123456789abcdef --yes --reason "checked with the customer"
+  interlock approve q_0123456789abcdef0123456789abcdef --no --reason "over budget" --by ada`,
+		Args: atMostOneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				if yes || no {
+					return usage("name the task: `interlock approve` lists those that wait for an answer")
+				}
+				return a.listApprovals(cmd.Context(), limit)
+			}
+			id, err := taskArg(args[0])
+			switch {
+			case err != nil:
+				return err
+			case yes && no:
+				return usage("--yes and --no: give one of them")
+			case !yes && !no:
+				var got taskAnswer
+				return a.get(cmd.Context(), taskPath(id, ""), nil, &got, func() error {
+					a.showAsking(&got.Task)
+					return nil
+				})
+			}
+			verdict := interlock.Approved
+			if no {
+				verdict = interlock.Denied
+			}
+			if by == "" {
+				by, _, _ = strings.Cut(ownName(), ":")
+			}
+			body := map[string]any{"verdict": verdict.String(), "by": by}
+			if reason != "" {
+				body["reason"] = reason
+			}
+			r := request{method: http.MethodPost, path: "/v1/approvals/" + url.PathEscape(id), body: body, id: freshID(), again: true}
+			var got taskAnswer
+			return a.call(cmd.Context(), r, &got, func() error {
+				a.say("%s by %s: the task %s\n", verdict, clean(by), got.Task.stands())
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&yes, "yes", false, "approve")
+	f.BoolVar(&no, "no", false, "deny")
+	f.StringVar(&reason, "reason", "", "why, for the asker and for others to read")
+	f.StringVar(&by, "by", "", "your `name` (default: user@host)")
+	f.IntVar(&limit, "limit", 50, "how many to list at most")
+	return cmd
+}
+
+func (a *app) listApprovals(ctx context.Context, limit int) error {
+	if limit < 1 {
+		return usage("--limit %d: want at least 1", limit)
+	}
+	shown := 0
+	more, err := a.pages(ctx, "/v1/approvals", url.Values{}, limit, func(answer []byte) (int, string, error) {
+		var page struct {
+			Approvals []task
+			Cursor    string
+		}
+		if err := json.Unmarshal(answer, &page); err != nil || a.json() {
+			return len(page.Approvals), page.Cursor, err
+		}
+		for i := range page.Approvals {
+			t := &page.Approvals[i]
+			var whole taskAnswer // a listing does not say what has changed
+			if _, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: taskPath(t.ID, "")}); err == nil && json.Unmarshal(answer, &whole) == nil {
+				t = &whole.Task
+			}
+			if shown++; shown > 1 {
+				a.say("\n")
+			}
+			a.showAsking(t)
+		}
+		return len(page.Approvals), page.Cursor, nil
+	})
+	switch {
+	case err != nil || a.json():
+		return err
+	case shown == 0:
+		a.complain("nothing waits for a person's word")
+	case more:
+		a.complain("there are more than %d: --limit lists them", shown)
+	default:
+		a.complain("answer with `interlock approve TASK --yes` or `--no`, and --reason")
+	}
+	return nil
+}
+
+// showAsking prints what a person is asked. What others wrote is set off from ours.
+func (a *app) showAsking(t *task) {
+	state := ""
+	if !t.is(interlock.TaskAsking) {
+		state = "  " + t.stands()
+	}
+	a.say("%s%s\n", a.tint(bold, clean(t.ID)), state)
+	if t.Approval != nil {
+		a.showApproval(t.Approval)
+	}
+	a.fact("who asks", t.name())
+	a.fact("for", t.what())
+	a.fact("payload", cut(clean(string(t.Payload)), factWidth))
+	if t.Attempt > 0 {
+		a.fact("attempt", t.tries())
+	}
+}
+
+// showApproval prints a question and its answer.
+func (a *app) showApproval(p *approval) {
+	for line := range strings.SplitSeq(strings.TrimSpace(cleanLines(p.Question)), "\n") {
+		a.say("  | %s\n", line)
+	}
+	when := short(ms(p.Asked)) + " ago"
+	if p.Left > 0 {
+		when += ", " + clean(p.OnLimit) + " in " + short(ms(p.Left)) + " unless somebody answers"
+	}
+	a.fact("asked", when)
+	a.fact("answer", p.answer())
+	if p.Packet != nil {
+		a.say("  changed since the asker read it:\n")
+		for line := range strings.SplitSeq(strings.TrimSpace(cleanLines(p.Packet.Message)), "\n") {
+			a.say("    %s\n", line)
+		}
+	}
+}
+
+// answer is the verdict in half a sentence, or nothing while it is open.
+func (p *approval) answer() string {
+	if p.Verdict == "" {
+		return ""
+	}
+	text := clean(p.Verdict)
+	if by := clean(p.By); by != "" {
+		text += " by " + by
+	}
+	if reason := clean(p.Reason); reason != "" {
+		text += ": " + reason
+	}
+	return text
+}
+
+// tellApproval says on standard error what a person has said, and what has changed
+// since it was asked.
+func (a *app) tellApproval(p *approval) {
+	if p == nil {
+		return
+	}
+	if answer := p.answer(); answer != "" {
+		a.complain("%s", answer)
+	}
+	if p.Packet != nil {
+		a.tellPacket(*p.Packet)
+	}
+}

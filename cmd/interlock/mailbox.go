@@ -1,0 +1,297 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+)
+
+func newMailbox(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mailbox",
+		Short: "Send messages to the single writer of a key",
+		Long: `Where keys have a single writer, nobody else changes them: everybody sends messages, and
+the workers of one queue handle them, for each key one at a time, in order per sender,
+with the key's state at hand. What was decided stands in the key's log.
+
+docs/mailbox.md is a guide.`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newMailboxSend(a, "send"), newMailboxSend(a, "ask"), newMailboxLog(a), newMailboxWriter(a))
+	return cmd
+}
+
+func mailboxPath(key string) string { return resourcePath("mailbox", key) }
+
+// newMailboxSend makes send, and ask, which waits for the reply.
+func newMailboxSend(a *app, verb string) *cobra.Command {
+	var s tasking
+	var follow following
+	cmd := &cobra.Command{
+		Use:   verb + " KEY KIND [BODY]",
+		Short: "Send a message to the writer of a key",
+		Long: `Send a message to the single writer of KEY, and print its id: it is a task, so that
+"interlock task wait" waits for its reply. KIND says what is asked for. BODY is JSON, @FILE
+with JSON, or - for standard input.
+
+Messages of one sender to one key are handled in the order in which they were sent. The
+sender is the session, else the credential, else the agent: give --agent to be one.`,
+		Example: `  interlock mailbox send account:12345 credit '{"cents": 2000}' --agent support-2 --purpose "goodwill"
+  interlock mailbox send account:12345 close --question "close the account of a customer since 2009?"`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) < 2:
+				return usage("name the key and what is asked for: %s", useLine(cmd))
+			case len(args) > 3:
+				return usage("too many arguments: %s", useLine(cmd))
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			body := map[string]any{"kind": args[1]}
+			if len(args) == 3 {
+				if body["body"], err = jsonArg(a.in, args[2], "the body", interlock.MaxPayloadBytes); err != nil {
+					return err
+				}
+			}
+			if verb == "ask" && follow.wait == 0 {
+				return usage("--wait 0: to wait for a reply takes a while; `interlock mailbox send` does not wait")
+			}
+			if err := s.fields(body); err != nil {
+				return err
+			}
+			r := request{method: http.MethodPost, path: mailboxPath(args[0]), body: body, id: s.id, again: true}
+			return follow.begin(cmd.Context(), a, r, &s.caller)
+		},
+	}
+	s.flags(cmd)
+	if verb == "ask" {
+		cmd.Short = "Send a message to the writer of a key, and print its reply"
+		cmd.Long = `Send a message to the single writer of KEY, wait for its reply and print it. KIND says what
+is asked for. BODY is JSON, @FILE with JSON, or - for standard input.
+
+Whoever waits in the name of a session, as inside "interlock run" and "interlock task
+work", is seen as waiting with what that session holds: if the writer, or a message before
+this one, waits for that in turn, this ends with the circle. The message goes on.
+
+` + followExits
+		cmd.Example = `  interlock mailbox ask account:12345 credit '{"cents": 2000}' --wait 30s
+  balance=$(interlock mailbox ask account:12345 balance | jq .cents)`
+		follow.flags(cmd, forever)
+	}
+	return cmd
+}
+
+// logEntry is one entry in the log of a key.
+type logEntry struct {
+	Seq      uint64          `json:"seq,string"`
+	Message  string          `json:"message"`
+	Kind     string          `json:"kind"`
+	Body     json.RawMessage `json:"body"`
+	Sender   string          `json:"sender"`
+	Agent    string          `json:"agent"`
+	State    string          `json:"state"`
+	Reply    json.RawMessage `json:"reply"`
+	Reason   string          `json:"reason"`
+	Worker   string          `json:"worker"`
+	Session  string          `json:"session"`
+	Attempt  int             `json:"attempt"`
+	Fence    interlock.Fence `json:"fence,string"`
+	Document *document       `json:"document"`
+	Changed  bool            `json:"changed"`
+	Age      int64           `json:"age_ms"`
+}
+
+func newMailboxLog(a *app) *cobra.Command {
+	var from uint64
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "log KEY",
+		Short: "Show what was asked of a key's writer, and what it decided",
+		Long: `Show the log of KEY: each message that was handled, what came of it, and the state that
+it left, oldest first. The log is only ever added to; what is older than its bounds is
+forgotten from its beginning. With -o json nothing is cut.`,
+		Example: `  interlock mailbox log account:12345
+  interlock mailbox log account:12345 --from 41 -o json | jq -c '.entries[] | [.kind, .reply]'`,
+		Args:              oneArg("a key"),
+		ValidArgsFunction: a.completeKeys(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 {
+				return usage("--limit %d: want at least 1", limit)
+			}
+			query := url.Values{}
+			if from > 0 {
+				query.Set("from", strconv.FormatUint(from, 10))
+			}
+			shown := 0
+			more, err := a.pages(cmd.Context(), mailboxPath(args[0])+"/log", query, limit, func(answer []byte) (int, string, error) {
+				var page struct {
+					Entries []logEntry
+					Cursor  string
+				}
+				if err := json.Unmarshal(answer, &page); err != nil || a.json() {
+					return len(page.Entries), page.Cursor, err
+				}
+				for i := range page.Entries {
+					a.showEntry(&page.Entries[i])
+				}
+				shown += len(page.Entries)
+				return len(page.Entries), page.Cursor, nil
+			})
+			switch {
+			case err != nil || a.json():
+				return err
+			case shown == 0:
+				a.complain("no message to %s was handled yet: `interlock task ls --key %s` shows those that wait", clean(args[0]), quote(clean(args[0])))
+			case more:
+				a.complain("there is more: --limit shows it")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().Uint64Var(&from, "from", 0, "begin at the entry with this `number`")
+	cmd.Flags().IntVar(&limit, "limit", 10_000, "how many entries to show at most")
+	return cmd
+}
+
+// showEntry prints an entry of a log:
+//
+//	41  credit {"cents":2000}, from support-2 3.0s ago
+//	    done by teller-1, attempt 1, fence 17: {"balance":8000}
+//	    version 43: {"cents":8000}
+func (a *app) showEntry(e *logEntry) {
+	head := strings.TrimSpace(clean(e.Kind) + " " + clean(string(e.Body)))
+	from := ", from " + party{Agent: e.Agent}.name() + " " + short(ms(e.Age)) + " ago"
+	number := strconv.FormatUint(e.Seq, 10)
+	room := tableWidth - len(number) - 2
+	indent := strings.Repeat(" ", len(number)+2)
+	a.say("%s  %s%s\n", a.tint(bold, number), cut(head, max(room-len([]rune(from)), 20)), from)
+
+	t := task{State: e.State}
+	text := clean(e.State)
+	if e.Fence > 0 {
+		text += " by " + party{Agent: e.Worker, Session: e.Session}.name() + ", attempt " + strconv.Itoa(e.Attempt) + ", fence " + e.Fence.String()
+	}
+	switch {
+	case len(e.Reply) > 0:
+		text += ": " + clean(string(e.Reply))
+	case e.Reason != "":
+		text += ": " + clean(e.Reason)
+	}
+	a.say("%s%s\n", indent, a.tint(t.stateColour(), cut(text, room)))
+	if d := e.Document; e.Changed && d != nil {
+		text := "version " + d.Version.String() + ": "
+		switch body, err := d.body(); {
+		case d.Absent:
+			text += "removed"
+		case err == nil && len(body) > 0:
+			text += clean(string(body))
+		default:
+			text += bytesText(d.Size) + " of " + orDash(clean(d.Type))
+		}
+		a.say("%s%s\n", indent, cut(text, room))
+	}
+}
+
+func newMailboxWriter(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "writer",
+		Short: "Say which queue alone may change the keys of a pattern",
+		Args:  noCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newWriterSet(a), newWriterLs(a), newWriterRm(a))
+	return cmd
+}
+
+func writerPath(pattern string) string { return "/v1/writers/" + url.PathEscape(pattern) }
+
+func newWriterSet(a *app) *cobra.Command {
+	var queue, shape string
+	cmd := &cobra.Command{
+		Use:   "set PATTERN",
+		Short: "Have the workers of a queue be the single writer of a key pattern",
+		Long: `Have the workers of --queue be the single writer of the keys of the pattern named PATTERN:
+from now on a document at one of them changes only when such a worker acknowledges a
+message to it. The queue must exist. The pattern must, too, unless --shape makes it.`,
+		Example: `  interlock queue set accounts
+  interlock mailbox writer set account --queue accounts --shape 'account:{id}'
+  interlock task work accounts -- ./account-agent`,
+		Args:              oneArg("a pattern"),
+		ValidArgsFunction: a.completePatterns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if queue == "" {
+				return usage("--queue is missing: say whose workers may write")
+			}
+			body := map[string]any{"queue": queue}
+			if shape != "" {
+				body["pattern"] = shape
+			}
+			r := request{method: http.MethodPut, path: writerPath(args[0]), body: body, id: freshID(), again: true}
+			return a.call(cmd.Context(), r, &struct{}{}, func() error {
+				a.say("set: queue %s is the single writer of pattern %s\n", clean(queue), clean(args[0]))
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&queue, "queue", "", "the `queue` whose workers may write")
+	cmd.Flags().StringVar(&shape, "shape", "", "the pattern's `shape`, such as 'account:{id}', if there is no such pattern yet")
+	_ = cmd.RegisterFlagCompletionFunc("queue", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return a.completeQueues(cmd, nil, prefix)
+	})
+	return cmd
+}
+
+func newWriterLs(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Short:   "List the key patterns that have a queue as single writer",
+		Example: "  interlock mailbox writer ls",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var got struct {
+				Writers []struct {
+					Name  string `json:"name"`
+					Shape string `json:"pattern"`
+					Queue string `json:"queue"`
+				}
+			}
+			return a.get(cmd.Context(), "/v1/writers", nil, &got, func() error {
+				if len(got.Writers) == 0 {
+					a.complain("no queue is a single writer: `interlock mailbox writer set` makes it one")
+					return nil
+				}
+				t := a.table("PATTERN", "SHAPE", "QUEUE")
+				for _, w := range got.Writers {
+					t.row(clean(w.Name), clean(w.Shape), clean(w.Queue))
+				}
+				return t.write(a.out)
+			})
+		},
+	}
+}
+
+func newWriterRm(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "rm PATTERN",
+		Short:             "Let everybody change the keys of a pattern again",
+		Example:           "  interlock mailbox writer rm account",
+		Args:              oneArg("a pattern"),
+		ValidArgsFunction: a.completePatterns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := request{method: http.MethodDelete, path: writerPath(args[0]), id: freshID(), again: true}
+			return a.call(cmd.Context(), r, &struct{}{}, func() error {
+				a.say("removed: pattern %s has no single writer any more\n", clean(args[0]))
+				return nil
+			})
+		},
+	}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// presence is a session over HTTP that shows that this process lives. A session that is
+// over is replaced by a new one: what was held under the old one is lost with it.
+type presence struct {
+	api   *api
+	agent string
+	ttl   time.Duration
+
+	mu sync.Mutex
+	id string
+}
+
+// open opens a session, or gives the one that is open.
+func (p *presence) open(ctx context.Context) (id string, err error) {
+	if id = p.session(); id != "" {
+		return id, nil
+	}
+	body := map[string]any{"agent": p.agent, "ttl_ms": p.ttl.Milliseconds()}
+	_, answer, err := p.api.insist(ctx, request{method: http.MethodPost, path: "/v1/sessions", body: body, id: freshID(), again: true}, false)
+	if err != nil {
+		return "", err
+	}
+	var got struct{ Session struct{ ID string } }
+	if err := json.Unmarshal(answer, &got); err != nil || got.Session.ID == "" {
+		return "", fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.id = got.Session.ID
+	return p.id, nil
+}
+
+func (p *presence) session() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.id
+}
+
+// forget says that a session is over.
+func (p *presence) forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.id == id {
+		p.id = ""
+	}
+}
+
+// beat shows that this process lives, until ctx ends.
+func (p *presence) beat(ctx context.Context) {
+	tick := time.NewTicker(p.ttl / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		id := p.session()
+		if id == "" {
+			continue
+		}
+		_, _, err := p.api.do(ctx, request{method: http.MethodPost, path: sessionPath(id) + "/heartbeat", body: struct{}{}})
+		if exitCode(err) == exitLost {
+			p.forget(id)
+		}
+	}
+}
+
+// close ends the session.
+func (p *presence) close() {
+	if id := p.session(); id != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), hangUpTimeout)
+		defer cancel()
+		_, _, _ = p.api.do(ctx, request{method: http.MethodDelete, path: sessionPath(id)})
+	}
+}
+
+func sessionPath(id string) string { return "/v1/sessions/" + url.PathEscape(id) }

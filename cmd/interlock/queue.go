@@ -1,0 +1,273 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/interlockdev/interlock"
+)
+
+func newQueue(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "queue",
+		Short: "Say how tasks are handed out, and look at their queues",
+		Long: `A queue is where tasks of one kind wait for their keys and for a worker. It says how
+often a task is tried, with which pauses, how many run at once, and how groups, such as
+tenants, share it.
+
+docs/tasks.md shows how queues are used.`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newQueueSet(a), newQueueLs(a), newQueueShow(a),
+		a.changingQueue("pause", "Hand out nothing more of a queue", `Hand out nothing more of a queue until it is resumed. What runs goes on, and new tasks
+are taken.`, "paused"),
+		a.changingQueue("drain", "Take nothing new into a queue", `Take nothing new into a queue until it is resumed. What it has is handed out.`, "draining"),
+		a.changingQueue("resume", "Have a queue go on that was paused or drained", `Have a queue go on that was paused or drained.`, "open"),
+		newQueueRm(a))
+	return cmd
+}
+
+// queueing is the flags of queue set. Only those that were given become fields.
+type queueing struct {
+	counts    map[string]*int           // by flag
+	durations map[string]*time.Duration // by flag
+	groups    queueTurns
+}
+
+// The flags of queue set with their usage; the field of each is the flag's name, of a
+// duration with _ms.
+var (
+	queueCounts = []struct{ flag, usage string }{
+		{"max-attempts", fmt.Sprintf("how often a task is tried that does not say (default %d)", interlock.DefaultAttempts)},
+		{"max-running", "how many tasks run at once (default any number)"},
+		{"max-tasks", "how many tasks it has at most that are not settled"},
+	}
+	queueDurations = []struct{ flag, usage string }{
+		{"backoff", "the pause after a first failure is up to this, and doubles with each one (default " + interlock.DefaultBackoff.String() + ")"},
+		{"max-backoff", "up to this (default " + interlock.DefaultMaxBackoff.String() + ")"},
+		{"ttl", "how long a worker's lease outlives the last sign of life (default " + interlock.DefaultTTL.String() + ")"},
+		{"grace", "time to finish after a lease has ended (default " + interlock.DefaultGrace.String() + ")"},
+		{"max-hold", "how long an attempt may take at all (default no limit)"},
+		{"stall", "how long an attempt lives without news of progress (default no limit)"},
+	}
+)
+
+func (q *queueing) flags(f *pflag.FlagSet) {
+	f.SortFlags = false
+	q.counts, q.durations = map[string]*int{}, map[string]*time.Duration{}
+	for _, c := range queueCounts {
+		q.counts[c.flag] = f.Int(c.flag, 0, c.usage)
+	}
+	for _, d := range queueDurations {
+		q.durations[d.flag] = f.Duration(d.flag, 0, d.usage)
+	}
+	f.Var(&q.groups, "group", "the turns of a group and how many of its tasks run at once, `NAME=WEIGHT..MAX` such as acme=2..10, acme=2 or acme=..10; may be repeated")
+}
+
+// into writes what the flags that were given say over the fields of a queue.
+func (q *queueing) into(fields map[string]any, f *pflag.FlagSet) {
+	name := func(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
+	for flag, n := range q.counts {
+		if f.Changed(flag) {
+			fields[name(flag)] = *n
+		}
+	}
+	for flag, d := range q.durations {
+		if f.Changed(flag) {
+			fields[name(flag)+"_ms"] = d.Milliseconds()
+		}
+	}
+	if f.Changed("group") {
+		fields["groups"] = listed(q.groups)
+	}
+}
+
+func newQueueSet(a *app) *cobra.Command {
+	var q queueing
+	cmd := &cobra.Command{
+		Use:   "set QUEUE",
+		Short: "Register a queue, or change one",
+		Long: `Register the queue QUEUE, or change it: what no flag says stays as it is, and has its
+default in a new queue. A 0 brings a default back, --group "" takes the groups away; the
+groups are replaced as a whole.
+
+When several groups have tasks that could run, they take turns: one of weight 2 gets
+two turns for each one of a group that has weight 1, as each has that is not listed.`,
+		Example: `  interlock queue set billing --max-attempts 8 --backoff 2s --max-backoff 10m
+  interlock queue set mail --max-running 20 --group acme=2..10 --group trial=..1`,
+		Args:              oneArg("a queue"),
+		ValidArgsFunction: a.completeQueues,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var old struct{ Queue queueAnswer }
+			_, answer, err := a.api().do(cmd.Context(), request{method: http.MethodGet, path: queuePath(args[0], "")})
+			refusal, refused := errors.AsType[*interlock.Error](err)
+			switch {
+			case err == nil:
+				err = json.Unmarshal(answer, &old)
+			case refused && refusal.Code == interlock.CodeNoSuchQueue:
+				err = nil
+			}
+			if err != nil {
+				return err
+			}
+			body, err := json.Marshal(old.Queue.queueSettings)
+			if err != nil {
+				return err
+			}
+			fields := map[string]any{}
+			if err := decodeNumbers(body, &fields); err != nil {
+				return err
+			}
+			q.into(fields, cmd.Flags())
+			r := request{method: http.MethodPut, path: queuePath(args[0], ""), body: fields, id: freshID(), again: true}
+			return a.call(cmd.Context(), r, &struct{}{}, func() error {
+				a.say("set: queue %s\n", clean(args[0]))
+				if refused {
+					a.complain("it is new: `interlock task submit %s` brings it tasks, `interlock task work %s -- COMMAND` does them", quote(clean(args[0])), quote(clean(args[0])))
+				}
+				return nil
+			})
+		},
+	}
+	q.flags(cmd.Flags())
+	return cmd
+}
+
+// queuePath is the path of a queue, or of something that is done with it.
+func queuePath(name, action string) string {
+	path := "/v1/queues/" + url.PathEscape(name)
+	if action != "" {
+		path += "/" + action
+	}
+	return path
+}
+
+type queuesAnswer struct {
+	Queues []queueAnswer `json:"queues"`
+}
+
+func newQueueLs(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ls",
+		Short: "List the queues, with how many tasks stand where",
+		Example: `  interlock queue ls
+  interlock queue ls -o json | jq '.queues[] | select(.dead > 0)'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var got queuesAnswer
+			return a.get(cmd.Context(), "/v1/queues", nil, &got, func() error {
+				if len(got.Queues) == 0 {
+					a.complain("there is no queue: `interlock queue set NAME` makes one")
+					return nil
+				}
+				t := a.table("QUEUE", "MODE", "WAITING", "OLDEST", "RUNNING", "SCHEDULED", "ASKING", "DEAD", "IDLE")
+				for i := range got.Queues {
+					q := &got.Queues[i]
+					oldest := "-"
+					if q.Oldest > 0 {
+						oldest = short(ms(q.Oldest))
+					}
+					dead := cell{text: fmt.Sprint(q.Tasks.Dead)}
+					if q.Tasks.Dead > 0 {
+						dead.colour = red
+					}
+					t.row(clean(q.Name), q.mode(), q.Tasks.Waiting, oldest, q.Tasks.Running, q.Tasks.Scheduled, q.Tasks.Asking, dead, q.Idle)
+				}
+				return t.write(a.out)
+			})
+		},
+	}
+}
+
+func newQueueShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show QUEUE",
+		Short:             "Show a queue: how it stands, and what it says of its tasks",
+		Example:           "  interlock queue show billing",
+		Args:              oneArg("a queue"),
+		ValidArgsFunction: a.completeQueues,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var got struct{ Queue queueAnswer }
+			return a.get(cmd.Context(), queuePath(args[0], ""), nil, &got, func() error {
+				q := &got.Queue
+				mode, name := q.mode(), quote(clean(q.Name))
+				a.say("%s  %s: %s\n", a.tint(bold, clean(q.Name)), a.tint(mode.colour, mode.text), q.counts())
+				for _, fact := range q.facts() {
+					a.say("  %-12s %s\n", fact[0], fact[1])
+				}
+				switch {
+				case q.Paused || q.Drain:
+					a.complain("`interlock queue resume %s` has it go on", name)
+				case q.Tasks.Dead > 0:
+					a.complain("`interlock task ls --queue %s --state dead` lists its dead letters", name)
+				case q.Tasks.Waiting > 0 && q.Tasks.Running+q.Idle == 0:
+					a.complain("nobody works for it: `interlock task work %s -- COMMAND` does", name)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// changingQueue makes a command that says of a queue what it does.
+func (a *app) changingQueue(verb, brief, long, does string) *cobra.Command {
+	return &cobra.Command{
+		Use:               verb + " QUEUE",
+		Short:             brief,
+		Long:              long,
+		Example:           "  interlock queue " + verb + " billing",
+		Args:              oneArg("a queue"),
+		ValidArgsFunction: a.completeQueues,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := request{method: http.MethodPost, path: queuePath(args[0], verb), body: struct{}{}, id: freshID(), again: true}
+			return a.call(cmd.Context(), r, &struct{}{}, func() error {
+				a.say("%s: queue %s\n", does, clean(args[0]))
+				return nil
+			})
+		},
+	}
+}
+
+func newQueueRm(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm QUEUE",
+		Short: "Forget a queue that has no tasks",
+		Long: `Forget a queue. One with tasks that are not settled stays: drain it, or cancel them,
+first.`,
+		Example:           "  interlock queue drain billing && interlock queue rm billing",
+		Args:              oneArg("a queue"),
+		ValidArgsFunction: a.completeQueues,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := request{method: http.MethodDelete, path: queuePath(args[0], ""), id: freshID(), again: true}
+			return a.call(cmd.Context(), r, &struct{}{}, func() error {
+				a.say("removed: queue %s\n", clean(args[0]))
+				return nil
+			})
+		},
+	}
+}
+
+// completeQueues completes the name of a queue.
+func (a *app) completeQueues(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	var got queuesAnswer
+	if len(args) > 0 || !a.lookUp(cmd, "/v1/queues", nil, &got) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for i := range got.Queues {
+		q := &got.Queues[i]
+		if clean(q.Name) == q.Name && strings.HasPrefix(q.Name, prefix) {
+			names = append(names, q.Name+"\t"+q.mode().text+", "+count(q.Tasks.Waiting, "task waits", "tasks wait"))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

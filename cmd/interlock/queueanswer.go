@@ -1,0 +1,172 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// queueSettings is what an operator says of a queue, as the door takes it.
+type queueSettings struct {
+	Paused      bool        `json:"paused,omitempty"`
+	Drain       bool        `json:"drain,omitempty"`
+	MaxAttempts int         `json:"max_attempts,omitempty"`
+	Backoff     int64       `json:"backoff_ms,omitempty"`
+	MaxBackoff  int64       `json:"max_backoff_ms,omitempty"`
+	TTL         int64       `json:"ttl_ms,omitempty"`
+	Grace       int64       `json:"grace_ms,omitempty"`
+	MaxHold     int64       `json:"max_hold_ms,omitempty"`
+	Stall       int64       `json:"stall_ms,omitempty"`
+	MaxRunning  int         `json:"max_running,omitempty"`
+	MaxTasks    int         `json:"max_tasks,omitempty"`
+	Groups      []queueTurn `json:"groups,omitempty"`
+}
+
+// queueOf is a queue of a journal in that form.
+func queueOf(q *interlock.TaskQueue) *queueSettings {
+	s := &queueSettings{
+		Paused: q.Paused, Drain: q.Drain, MaxAttempts: q.MaxAttempts, MaxRunning: q.MaxRunning, MaxTasks: q.MaxTasks,
+		Backoff: q.Backoff.Milliseconds(), MaxBackoff: q.MaxBackoff.Milliseconds(), TTL: q.TTL.Milliseconds(),
+		Grace: q.Grace.Milliseconds(), MaxHold: q.MaxHold.Milliseconds(), Stall: q.Stall.Milliseconds(),
+	}
+	for _, g := range q.Groups {
+		s.Groups = append(s.Groups, queueTurn{g.Group, g.Weight, g.Max})
+	}
+	return s
+}
+
+// queueAnswer is a queue as the door shows it.
+type queueAnswer struct {
+	Name string `json:"name"`
+	queueSettings
+	Tasks struct {
+		Scheduled int `json:"scheduled"`
+		Waiting   int `json:"waiting"`
+		Running   int `json:"running"`
+		Asking    int `json:"asking"`
+		Dead      int `json:"dead"`
+	} `json:"tasks"`
+	Idle   int   `json:"idle_workers"`
+	Oldest int64 `json:"oldest_ms"`
+}
+
+// mode is what the queue does, in a word.
+func (q *queueAnswer) mode() cell {
+	switch {
+	case q.Paused && q.Drain:
+		return cell{"paused, draining", yellow}
+	case q.Paused:
+		return cell{"paused", yellow}
+	case q.Drain:
+		return cell{"draining", yellow}
+	}
+	return cell{"open", green}
+}
+
+// counts says how many tasks stand where.
+func (q *queueAnswer) counts() string {
+	text := count(q.Tasks.Waiting, "task waits", "tasks wait")
+	if q.Oldest > 0 {
+		text += ", the first for " + short(ms(q.Oldest))
+	}
+	for _, n := range []struct {
+		n    int
+		what string
+	}{{q.Tasks.Running, " running"}, {q.Tasks.Scheduled, " scheduled"}, {q.Tasks.Asking, " asking a person"}, {q.Tasks.Dead, " dead"}} {
+		if n.n > 0 {
+			text += ", " + strconv.Itoa(n.n) + n.what
+		}
+	}
+	return text + "; " + count(q.Idle, "worker is idle", "workers are idle")
+}
+
+// facts are what differs from the defaults, each with the name of its flag.
+func (q *queueSettings) facts() (facts [][2]string) {
+	number := func(flag string, n int) {
+		if n > 0 {
+			facts = append(facts, [2]string{flag, strconv.Itoa(n)})
+		}
+	}
+	time := func(flag string, n int64) {
+		if n > 0 {
+			facts = append(facts, [2]string{flag, short(ms(n))})
+		}
+	}
+	number("max-attempts", q.MaxAttempts)
+	time("backoff", q.Backoff)
+	time("max-backoff", q.MaxBackoff)
+	time("ttl", q.TTL)
+	time("grace", q.Grace)
+	time("max-hold", q.MaxHold)
+	time("stall", q.Stall)
+	number("max-running", q.MaxRunning)
+	if q.MaxTasks < interlock.MaxTasks {
+		number("max-tasks", q.MaxTasks)
+	}
+	for _, g := range q.Groups {
+		facts = append(facts, [2]string{"group", clean(g.String())})
+	}
+	return facts
+}
+
+// queueTurn is a group's part of a queue.
+type queueTurn struct {
+	Group  string `json:"name"`
+	Weight int    `json:"weight,omitempty"`
+	Max    int    `json:"max,omitempty"`
+}
+
+func (g queueTurn) String() string {
+	text := g.Group + "="
+	if g.Weight > 0 {
+		text += strconv.Itoa(g.Weight)
+	}
+	if g.Max > 0 {
+		text += ".." + strconv.Itoa(g.Max)
+	}
+	return text
+}
+
+// queueTurns reads NAME=WEIGHT..MAX.
+type queueTurns []queueTurn
+
+func (f *queueTurns) Set(s string) error {
+	if s == "" {
+		*f = append(*f, queueTurn{})
+		return nil
+	}
+	i := strings.LastIndexByte(s, '=')
+	if i < 0 {
+		return usage("want NAME=WEIGHT..MAX, such as acme=2..10")
+	}
+	g := queueTurn{Group: s[:i]}
+	weight, most, _ := strings.Cut(s[i+1:], "..")
+	ok := weight+most != ""
+	for _, n := range []struct {
+		text string
+		to   *int
+	}{{weight, &g.Weight}, {most, &g.Max}} {
+		if n.text == "" {
+			continue
+		}
+		v, err := strconv.ParseUint(n.text, 10, 31)
+		ok = ok && err == nil && v > 0
+		*n.to = int(v)
+	}
+	if !ok {
+		return usage("want NAME=WEIGHT..MAX, such as acme=2..10, acme=2 or acme=..10")
+	}
+	*f = append(*f, g)
+	return nil
+}
+
+func (f *queueTurns) String() string {
+	list := make([]string, len(*f))
+	for i, g := range *f {
+		list[i] = g.String()
+	}
+	return strings.Join(list, " ")
+}
+
+func (f *queueTurns) Type() string { return "group" }

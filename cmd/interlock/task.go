@@ -1,0 +1,245 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+)
+
+func newTask(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "task",
+		Short: "Hand work to a queue, and do what is in one",
+		Long: `A task is work that stands in line for its keys instead of an agent that waits. It holds
+nothing until its keys are free and a worker of its queue is idle; then the worker gets
+it with a lease on them. What fails is tried again after a pause, and is a dead letter
+after the last attempt.
+
+  submit ─► scheduled ─► waiting ─► running ─┬─► done
+                ▲                       │    └─► dead ── replay ─► waiting
+                └───── again later ─────┘
+
+"interlock task work QUEUE -- COMMAND" is a whole worker. docs/tasks.md is a guide.`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newTaskSubmit(a), newTaskLs(a), newTaskShow(a), newTaskWait(a), newTaskCancel(a), newTaskReschedule(a), newTaskReplay(a), newTaskDiscard(a),
+		newTaskPull(a), newTaskAck(a), newTaskNack(a), newTaskAsk(a), newTaskWork(a),
+	)
+	return cmd
+}
+
+func newTaskSubmit(a *app) *cobra.Command {
+	var s tasking
+	var keys []string
+	var claims claimFlag
+	var shared bool
+	var kind, group string
+	var backoff, maxBackoff time.Duration
+	var follow following
+	cmd := &cobra.Command{
+		Use:   "submit QUEUE [PAYLOAD]",
+		Short: "Put a task into a queue",
+		Long: `Put a task into QUEUE, and print its id. PAYLOAD is for the worker: JSON, @FILE with
+JSON, or - for standard input. The task runs when all of its keys can be had together;
+until then it holds none of them, and its agent can do something else.
+
+With --wait its result is printed when it is done. A session that waits so is seen as
+waiting: if what it holds keeps the task from running, it is told so.
+
+` + followExits,
+		Example: `  interlock task submit billing '{"fee": 3500}' --key account:12345 --purpose "late fee"
+  interlock task submit billing @fee.json --key account:12345 --in 60s
+  interlock task submit mail - --group acme --claim org:acme/mails=1 < letter.json
+  interlock task submit deploy --question "deploy release 42 on a Friday?" --question-for 8h`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usage("name the queue: %s", useLine(cmd))
+			case len(args) > 2:
+				return usage("too many arguments: keys are named by --key: %s", useLine(cmd))
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeQueues,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			body := map[string]any{"queue": args[0]}
+			if len(args) == 2 {
+				if body["payload"], err = jsonArg(a.in, args[1], "the payload", interlock.MaxPayloadBytes); err != nil {
+					return err
+				}
+			}
+			mode := interlock.Exclusive
+			if shared {
+				mode = interlock.Shared
+			}
+			list := make([]interlock.Claim, 0, len(keys)+len(claims))
+			for _, key := range keys {
+				list = append(list, interlock.Claim{Key: interlock.Key(key), Mode: mode})
+			}
+			if list = append(list, claims...); len(list) > 0 {
+				body["claims"] = claimsOf(list)
+			}
+			for field, text := range map[string]string{"kind": kind, "group": group} {
+				if text != "" {
+					body[field] = text
+				}
+			}
+			if err := checkDurations(duration{"--backoff", backoff, 0, interlock.MaxDelay}, duration{"--max-backoff", maxBackoff, 0, interlock.MaxDelay}); err != nil {
+				return err
+			}
+			milliseconds(body, "backoff_ms", backoff)
+			milliseconds(body, "max_backoff_ms", maxBackoff)
+			if err := s.fields(body); err != nil {
+				return err
+			}
+			r := request{method: http.MethodPost, path: "/v1/tasks", body: body, id: s.id, again: true}
+			return follow.begin(cmd.Context(), a, r, &s.caller)
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&keys, "key", nil, "a `key` that it needs; may be repeated")
+	f.BoolVar(&shared, "shared", false, "it shares those keys with other readers (default: exclusive)")
+	f.Var(&claims, "claim", "a key with a mode or a number of permits of its own, `KEY=WHAT`, such as ledger:2026=shared or org:acme/runs=2; may be repeated")
+	f.StringVar(&kind, "kind", "", "what is asked for, where a queue has tasks of several kinds")
+	f.StringVar(&group, "group", "", "the `group`, such as a tenant, for the queue's turns and caps")
+	f.DurationVar(&backoff, "backoff", 0, "the pause after a first failure is up to this, and doubles with each one (default: the queue's)")
+	f.DurationVar(&maxBackoff, "max-backoff", 0, "up to this (default: the queue's)")
+	s.flags(cmd)
+	follow.flags(cmd, 0)
+	return cmd
+}
+
+func newTaskWait(a *app) *cobra.Command {
+	var c caller
+	var follow following
+	cmd := &cobra.Command{
+		Use:   "wait TASK",
+		Short: "Wait until a task is done, and print its result",
+		Long: `Wait until a task is done, and print its result. A message is a task, and its reply the
+result.
+
+` + followExits,
+		Example: `  interlock task wait --wait 10m "$id" > result.json`,
+		Args:    oneArg("a task"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := taskArg(args[0])
+			if err != nil {
+				return err
+			}
+			if err := c.check(); err != nil {
+				return err
+			}
+			if follow.wait == 0 {
+				return usage("--wait 0: to wait for something takes a while; `interlock task show` shows how it stands")
+			}
+			return follow.follow(cmd.Context(), a, id, &c)
+		},
+	}
+	follow.flags(cmd, forever)
+	c.flags(cmd)
+	return cmd
+}
+
+// taskArg is a task that was named.
+func taskArg(id string) (string, error) {
+	if _, err := interlock.ParseTaskID(id); err != nil {
+		return "", usage("%s is no task: want q_ and 32 hexadecimal digits, as `interlock task ls` shows them", quote(clean(id)))
+	}
+	return id, nil
+}
+
+// tasksArgs is for commands that take one task or more.
+func tasksArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage("name a task: %s", useLine(cmd))
+	}
+	for _, id := range args {
+		if _, err := taskArg(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changing makes a command that changes tasks, each by itself.
+func (a *app) changing(verb, short, long, example string, flags func(*cobra.Command) (fields func(body map[string]any) error)) *cobra.Command {
+	cmd := &cobra.Command{Use: verb + " TASK...", Short: short, Long: long, Example: example, Args: tasksArgs}
+	fields := flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		body := map[string]any{}
+		if err := fields(body); err != nil {
+			return err
+		}
+		var failed []error
+		for _, id := range args {
+			var got taskAnswer
+			r := request{method: http.MethodPost, path: taskPath(id, verb), body: body, id: freshID(), again: true}
+			err := a.call(cmd.Context(), r, &got, func() error {
+				if verb == "discard" {
+					a.say("%s  forgotten\n", id)
+					return nil
+				}
+				a.say("%s  %s\n", id, got.Task.stands())
+				return nil
+			})
+			if err != nil && len(args) > 1 && !a.json() {
+				a.complain("%s: %s", id, a.sentence(err))
+				err = exitWith(exitCode(err), nil)
+			}
+			failed = append(failed, err)
+		}
+		return errors.Join(failed...)
+	}
+	return cmd
+}
+
+// withReason adds --reason.
+func withReason(cmd *cobra.Command) func(body map[string]any) error {
+	reason := cmd.Flags().String("reason", "", "why, for others to read")
+	return func(body map[string]any) error {
+		if *reason != "" {
+			body["reason"] = *reason
+		}
+		return nil
+	}
+}
+
+// withDelay adds --in.
+func withDelay(cmd *cobra.Command) func(body map[string]any) error {
+	delay := cmd.Flags().Duration("in", 0, "after which time it may run (default: at once)")
+	reason := withReason(cmd)
+	return func(body map[string]any) error {
+		if err := checkDurations(duration{"--in", *delay, 0, interlock.MaxDelay}); err != nil {
+			return err
+		}
+		milliseconds(body, "delay_ms", *delay)
+		return reason(body)
+	}
+}
+
+func newTaskCancel(a *app) *cobra.Command {
+	return a.changing("cancel", "Take tasks back that do not run", `Take tasks back that do not run. One that runs is in a worker's hands: "interlock revoke"
+its key, then cancel it.`, `  interlock task cancel "$id" --reason "the customer has paid"`, withReason)
+}
+
+func newTaskReschedule(a *app) *cobra.Command {
+	return a.changing("reschedule", "Have tasks run at another time", `Have tasks that do not run be due at once, or after --in, whatever was planned.`,
+		`  interlock task reschedule "$id" --in 1h`, withDelay)
+}
+
+func newTaskReplay(a *app) *cobra.Command {
+	return a.changing("replay", "Take dead or cancelled tasks up again", `Take dead or cancelled tasks up again, with all their attempts before them.`,
+		`  interlock task replay "$id"
+  interlock task ls --queue billing --state dead --ids | xargs interlock task replay`, withDelay)
+}
+
+func newTaskDiscard(a *app) *cobra.Command {
+	return a.changing("discard", "Forget tasks that are done, dead or cancelled", `Forget tasks that are done, dead or cancelled, with their payloads and results.`,
+		`  interlock task ls --queue billing --state dead --ids | xargs interlock task discard`, withReason)
+}

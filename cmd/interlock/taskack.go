@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/interlockdev/interlock"
+)
+
+// acking is the flags of an acknowledgement.
+type acking struct {
+	lease string
+	reads []string
+	asOf  string
+	puts  []string
+	merge []string
+	rms   []string
+	file  string
+	note  string
+}
+
+func newTaskAck(a *app) *cobra.Command {
+	var k acking
+	cmd := &cobra.Command{
+		Use:   "ack [RESULT]",
+		Short: "Say that a task is done, with its result and what it changes",
+		Long: `Say that the task under the lease in $INTERLOCK_LEASE is done. RESULT is JSON, or text, or
+@FILE, or - for standard input; of a message it is the reply. What it changes and whom it
+hands work to takes effect with it, all or nothing: if a document has changed since it
+was read, nothing is written, you are told what changed, and the attempt goes on.
+
+--file reads the whole acknowledgement, an object as POST /v1/leases/{id}/ack takes it:
+
+  {"result": {"balance": 80}, "reads": [{"key": "account:1", "version": "41"}],
+   "writes": [{"key": "account:1", "put": {"balance": 80}}],
+   "tasks": [{"queue": "mail", "payload": {"letter": 3}}],
+   "messages": [{"key": "ledger:2026", "kind": "book", "body": {"cents": -2000}}]}
+
+Exit codes: 0 done, 65 stale: decide again, 79 the attempt is over: drop what you have,
+69 no server answered, 77 not allowed, 2 wrong flags.`,
+		Example: `  interlock task ack '{"charged": 3500}'
+  interlock task ack "sent" --read account:12345=41 --put account:12345='{"balance": 80}' --note "late fee"
+  jq '{result: .total, writes: .changes}' < decided.json | interlock task ack --file -`,
+		Args: atMostOneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := leaseFlag(k.lease)
+			if err != nil {
+				return err
+			}
+			body, err := k.body(a, args)
+			if err != nil {
+				return err
+			}
+			return a.ack(cmd.Context(), id, body)
+		},
+	}
+	f := cmd.Flags()
+	leaseOf(f, &k.lease)
+	f.StringArrayVar(&k.reads, "read", nil, "a document on which it was decided, `KEY=VERSION`, KEY=0 if there was none; may be repeated")
+	f.StringVar(&k.asOf, "as-of", "", "write only if none of the keys was written after this `version` of the namespace")
+	f.StringArrayVar(&k.puts, "put", nil, "write a document, `KEY=JSON`; may be repeated")
+	f.StringArrayVar(&k.merge, "merge", nil, "change members of a document, `KEY=PATCH`; may be repeated")
+	f.StringArrayVar(&k.rms, "rm", nil, "remove the document at a `key`; may be repeated")
+	f.StringVarP(&k.file, "file", "f", "", "read the acknowledgement from this `file` of JSON; - is standard input")
+	f.StringVar(&k.note, "note", "", "what the next holder of the keys should know")
+	return cmd
+}
+
+// leaseOf adds --lease.
+func leaseOf(f *pflag.FlagSet, id *string) {
+	f.StringVar(id, "lease", "", "the `lease` of the attempt (default: $INTERLOCK_LEASE)")
+}
+
+// body is the acknowledgement as the door takes it.
+func (k *acking) body(a *app, args []string) (map[string]any, error) {
+	body := map[string]any{}
+	if k.file != "" {
+		content, err := readAll(a.in, k.file)
+		if err != nil {
+			return nil, err
+		}
+		if err := decodeNumbers(content, &body); err != nil {
+			return nil, usage("%s cannot be read as JSON: %w", clean(k.file), err)
+		}
+	}
+	if len(args) == 1 {
+		result, err := resultArg(a, args[0])
+		if err != nil {
+			return nil, err
+		}
+		body["result"] = result
+	}
+	reads, err := readsOf(k.reads)
+	if err != nil {
+		return nil, err
+	}
+	var writes []any
+	for _, write := range []struct {
+		flag string
+		list []string
+	}{{"put", k.puts}, {"merge", k.merge}} {
+		for _, text := range write.list {
+			key, value, ok := strings.Cut(text, "=")
+			if !ok || !json.Valid([]byte(value)) {
+				return nil, usage("--%s %s: want KEY=JSON, such as account:1='{\"balance\": 80}'", write.flag, cut(clean(text), 40))
+			}
+			writes = append(writes, map[string]any{"key": key, write.flag: json.RawMessage(value)})
+		}
+	}
+	for _, key := range k.rms {
+		writes = append(writes, map[string]any{"key": key, "delete": true})
+	}
+	for field, list := range map[string][]any{"reads": reads, "writes": writes} {
+		if old, ok := body[field].([]any); ok || len(list) > 0 {
+			body[field] = append(old, list...)
+		}
+	}
+	for field, text := range map[string]string{"as_of": k.asOf, "note": k.note} {
+		if text != "" {
+			body[field] = text
+		}
+	}
+	return body, nil
+}
+
+// resultArg is a result: JSON, or text, or @FILE or - with either.
+func resultArg(a *app, text string) (any, error) {
+	file := ""
+	switch {
+	case text == "-":
+		file = "-"
+	case strings.HasPrefix(text, "@"):
+		file = text[1:]
+	default:
+		return resultOf(text), nil
+	}
+	content, err := readAll(a.in, file)
+	return resultOf(strings.TrimRight(string(content), "\n")), err
+}
+
+// ack acknowledges the attempt under a lease. One that is refused because something
+// has changed says how, in words that are ready for a prompt.
+func (a *app) ack(ctx context.Context, lease string, body map[string]any) error {
+	_, answer, err := a.api().insist(ctx, acknowledgement(lease, body), false)
+	if a.json() && answer != nil {
+		if printed := a.raw(answer); printed != nil && err == nil {
+			err = printed
+		}
+		return err
+	}
+	if err != nil {
+		return a.stale(answer, err)
+	}
+	var got struct {
+		Version   interlock.Version `json:"version,string"`
+		Documents []document
+		Warnings  []string
+	}
+	if err := json.Unmarshal(answer, &got); err != nil {
+		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+	}
+	a.say("done\n")
+	for i := range got.Documents {
+		a.complain("%s is at version %s", clean(string(got.Documents[i].Key)), got.Documents[i].Version)
+	}
+	a.warn(got.Warnings)
+	return nil
+}
+
+func acknowledgement(lease string, body map[string]any) request {
+	return request{method: http.MethodPost, path: leasePath(lease, "ack"), body: body, id: freshID(), again: true}
+}
+
+func newTaskNack(a *app) *cobra.Command {
+	var lease string
+	var in time.Duration
+	var dead bool
+	cmd := &cobra.Command{
+		Use:   "nack [REASON]",
+		Short: "Say that an attempt at a task has failed",
+		Long: `Say that the attempt under the lease in $INTERLOCK_LEASE has failed, and why. The task is
+tried again after a pause that grows from attempt to attempt, or after --in; after the
+last attempt, or with --dead, it is a dead letter.`,
+		Example: `  interlock task nack "the account is locked elsewhere" --in 60s
+  interlock task nack "there is no such customer" --dead`,
+		Args: atMostOneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := leaseFlag(lease)
+			if err != nil {
+				return err
+			}
+			given := cmd.Flags().Changed("in")
+			if dead && given {
+				return usage("--dead and --in: what is dead has no other attempt")
+			}
+			if err := checkDurations(duration{"--in", in, 0, interlock.MaxDelay}); err != nil {
+				return err
+			}
+			body := map[string]any{}
+			if len(args) == 1 {
+				body["reason"] = args[0]
+			}
+			if given {
+				body["delay_ms"] = in.Milliseconds()
+			}
+			if dead {
+				body["dead"] = true
+			}
+			return a.settleAttempt(cmd.Context(), id, "nack", body)
+		},
+	}
+	f := cmd.Flags()
+	leaseOf(f, &lease)
+	f.DurationVar(&in, "in", 0, "after which time it is tried again, such as 60s, or 0 (default: by the task's backoff)")
+	f.BoolVar(&dead, "dead", false, "no other attempt can help")
+	return cmd
+}
+
+func newTaskAsk(a *app) *cobra.Command {
+	var lease string
+	var q questioning
+	cmd := &cobra.Command{
+		Use:   "ask QUESTION",
+		Short: "Have a person decide before a task goes on",
+		Long: `End the attempt under the lease in $INTERLOCK_LEASE until a person has answered QUESTION.
+The task holds nothing meanwhile, and no worker; the attempt does not count. When the
+answer is yes the task is handed out again, in its old place, with the answer and with
+what has changed of what was read; when it is no the task is dead.`,
+		Example: `  interlock task ask "refund 1200.00 to customer 12?" --for 8h --read account:12345=41`,
+		Args:    oneArg("the question"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := leaseFlag(lease)
+			if err != nil {
+				return err
+			}
+			body, err := q.fields(args[0])
+			if err != nil {
+				return err
+			}
+			return a.settleAttempt(cmd.Context(), id, "ask", body)
+		},
+	}
+	leaseOf(cmd.Flags(), &lease)
+	q.flags(cmd, "")
+	return cmd
+}
+
+// settleAttempt ends an attempt without a result, and says how the task stands then.
+func (a *app) settleAttempt(ctx context.Context, lease, how string, body map[string]any) error {
+	var got taskAnswer
+	r := request{method: http.MethodPost, path: leasePath(lease, how), body: body, id: freshID(), again: true}
+	return a.call(ctx, r, &got, func() error {
+		a.say("%s\n", got.Task.stands())
+		if next := got.Task.next(); next != "" {
+			a.complain("%s", next)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+)
+
+// handed is a task in a worker's hands.
+type handed struct {
+	Task      task              `json:"task"`
+	Lease     lease             `json:"lease"`
+	Changed   bool              `json:"changed"`
+	Notes     []note            `json:"notes"`
+	Documents []document        `json:"documents"`
+	AsOf      interlock.Version `json:"as_of,string"`
+}
+
+// variables are what whoever works on the task finds in its environment.
+func (h *handed) variables() [][2]string {
+	variables := [][2]string{
+		{"INTERLOCK_TASK", h.Task.ID},
+		{"INTERLOCK_ATTEMPT", strconv.Itoa(h.Task.Attempt)},
+		{"INTERLOCK_KIND", clean(h.Task.Kind)},
+		{"INTERLOCK_LEASE", h.Lease.ID},
+		{"INTERLOCK_FENCE", h.Lease.Fence.String()},
+		{"INTERLOCK_KEYS", joinKeys(h.Task.keys(), "\n")},
+		{"INTERLOCK_AS_OF", h.AsOf.String()},
+		{"INTERLOCK_APPROVAL", ""},
+	}
+	if a := h.Task.Approval; a != nil {
+		variables[len(variables)-1][1] = clean(a.Verdict)
+	}
+	return variables
+}
+
+// text says what the attempt is about.
+func (h *handed) text() string {
+	text := fmt.Sprintf("attempt %s, fence %s", h.Task.tries(), h.Lease.Fence)
+	if what := h.Task.what(); what != "-" {
+		text += ": " + what
+	}
+	return text
+}
+
+// pulling asks a queue for tasks.
+type pulling struct {
+	api   *api
+	queue string
+	body  map[string]any
+	max   int
+}
+
+// pull waits for up to left for tasks; without any, list is empty.
+func (p *pulling) pull(ctx context.Context, left time.Duration) (list []handed, answer []byte, err error) {
+	left = min(max(left, 0), interlock.MaxLongPoll)
+	p.body["max"], p.body["wait_ms"] = p.max, left.Milliseconds()
+	r := request{method: http.MethodPost, path: queuePath(p.queue, "pull"), body: p.body, wait: left}
+	if _, answer, err = p.api.insist(ctx, r, false); err != nil {
+		return nil, answer, err
+	}
+	var got struct{ Tasks []handed }
+	if err := json.Unmarshal(answer, &got); err != nil {
+		return nil, nil, fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+	}
+	return got.Tasks, answer, nil
+}
+
+func newTaskPull(a *app) *cobra.Command {
+	p := &pulling{body: map[string]any{}}
+	var ttl time.Duration
+	var agent string
+	var limit wait
+	cmd := &cobra.Command{
+		Use:   "pull QUEUE",
+		Short: "Take a task for a script, which renews and acknowledges it by itself",
+		Long: `Take the next task of QUEUE that can run, and print it as variables for a shell:
+
+  INTERLOCK_TASK     its id                INTERLOCK_ATTEMPT  which attempt it is
+  INTERLOCK_KIND     what is asked for     INTERLOCK_KEYS     its keys, one a line
+  INTERLOCK_LEASE    the lease's id, which is a secret
+  INTERLOCK_FENCE    the fence: pass it along wherever you write
+  INTERLOCK_AS_OF    the version of the namespace as of which state is to be read
+  INTERLOCK_APPROVAL approved, if a person was asked
+  INTERLOCK_PAYLOAD  what it was submitted with, JSON; not exported, since it may be long
+
+Nothing keeps it alive but "interlock renew": the attempt has failed when --ttl has
+passed since the last renewal. "interlock task work" does all of it around a command.
+
+Exit codes: 0 there is one, 75 there was none in time, 1 there is no such queue, 69 no
+server answered, 77 not allowed, 2 wrong flags.`,
+		Example: `  eval "$(interlock task pull billing --wait 1m)" || exit
+  ./charge --fence "$INTERLOCK_FENCE" <<< "$INTERLOCK_PAYLOAD" || interlock task nack "card refused" --in 60s
+  interlock task ack '{"charged": true}'
+  interlock task pull billing --max 10 -o json | jq -c '.tasks[]'`,
+		Args:              oneArg("a queue"),
+		ValidArgsFunction: a.completeQueues,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkDurations(duration{"--ttl", ttl, interlock.MinTTL, interlock.MaxTTL}); err != nil {
+				return err
+			}
+			if p.max < 1 || p.max > interlock.MaxPull {
+				return usage("--max %d: want a number from 1 to %d", p.max, interlock.MaxPull)
+			}
+			if p.max > 1 && !a.json() {
+				return usage("--max %d: a shell's variables hold one task: read several with -o json", p.max)
+			}
+			if p.body["agent"] = agent; agent == "" {
+				p.body["agent"] = ownName()
+			}
+			milliseconds(p.body, "ttl_ms", ttl)
+			p.api, p.queue = a.api(), args[0]
+			return a.pull(cmd.Context(), p, limit)
+		},
+	}
+	f := cmd.Flags()
+	limit = forever
+	f.Var(&limit, "wait", "how long to wait for a task: a `duration`, 0, or forever")
+	f.DurationVar(&ttl, "ttl", lockTTL, "how long the lease outlives the last renewal")
+	f.IntVar(&p.max, "max", 1, "how many tasks to take at most, with -o json")
+	f.StringVar(&agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
+	bind(f, "agent", "")
+	return cmd
+}
+
+// pull takes a task, and tells of it so that a shell can read it.
+func (a *app) pull(ctx context.Context, p *pulling, limit wait) error {
+	deadline := limit.deadline()
+	for {
+		left := time.Until(deadline)
+		switch {
+		case limit == forever:
+			left = interlock.MaxLongPoll
+		case limit == 0:
+			left = 0
+		}
+		list, answer, err := p.pull(ctx, left)
+		empty := err == nil && len(list) == 0
+		if empty && (limit == forever || time.Until(deadline) > 0) {
+			continue
+		}
+		if a.json() && answer != nil {
+			err = errors.Join(err, a.raw(answer))
+		}
+		switch {
+		case err != nil:
+			return err
+		case empty:
+			return exitWith(exitNotAcquired, fmt.Errorf("queue %s has nothing that can run: `interlock queue show %s` says what it has", clean(p.queue), quote(clean(p.queue))))
+		case !a.json():
+			a.tellHanded(&list[0])
+		}
+		return nil
+	}
+}
+
+func (a *app) tellHanded(h *handed) {
+	for _, v := range h.variables() {
+		a.say("export %s=%s\n", v[0], quote(v[1]))
+	}
+	a.say("INTERLOCK_PAYLOAD=%s\n", quote(string(h.Task.Payload)))
+	a.complain("%s; the lease ends in %s unless it is renewed", h.text(), short(ms(h.Lease.ExpiresIn)))
+	a.tellApproval(h.Task.Approval)
+	a.tellNotes(false, packet{}, h.Notes)
+}

@@ -1,0 +1,316 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+)
+
+// worker is one use of task work.
+//
+//	            ┌──────────── slots ◄────────────┐
+//	            ▼                                │
+//	pull ──► handed ──► command ──► ack or nack ─┘
+//	            └─► renew ── lost: the command is ended, and nothing is said
+type worker struct {
+	a           *app
+	queue       string
+	concurrency int
+	ttl         time.Duration
+	drain       time.Duration
+	later       time.Duration
+	laterGiven  bool
+	dead        int // the exit code that says so; 0: none does
+	idle        wait
+	agent       string
+	quiet       bool
+	argv        []string
+	path        string // of the command
+	pass        []string
+
+	api      *api
+	presence *presence
+	failed   chan error // the worker cannot go on
+	hurry    context.Context
+	stop     context.CancelCauseFunc // of hurry: commands that still run are ended
+
+	mu   sync.Mutex // of what is told, and of busy
+	busy time.Time  // when there was something to do last
+}
+
+const (
+	exitLater = 75 // of the command: not now (EX_TEMPFAIL)
+
+	// pullAgain bounds the pause of a worker whose server is away.
+	pullAgain = 10 * time.Second
+)
+
+// errStopped ends the commands of a worker that is to stop.
+var errStopped = errors.New("the worker was stopped")
+
+func newTaskWork(a *app) *cobra.Command {
+	w := &worker{a: a, failed: make(chan error, 1)}
+	cmd := &cobra.Command{
+		Use:                   "work [FLAGS] QUEUE -- COMMAND [ARGUMENT...]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Run a command for each task of a queue",
+		Long: `Work for QUEUE: take tasks as they can run, and run the command for each of them. It has
+the payload on standard input, and finds in its environment
+
+  INTERLOCK_TASK      the task's id           INTERLOCK_ATTEMPT  which attempt it is
+  INTERLOCK_KIND      what is asked for       INTERLOCK_KEYS     its keys, one a line
+  INTERLOCK_LEASE     the lease's id, which is a secret
+  INTERLOCK_FENCE     the fence: pass it along wherever the command writes
+  INTERLOCK_AS_OF     the version of the namespace as of which state is to be read
+  INTERLOCK_APPROVAL  approved, if a person was asked
+  INTERLOCK_SESSION, INTERLOCK_FLOW, INTERLOCK_URL  as with interlock run
+
+What it writes to standard output is the result: JSON, or text. With exit code 0 the task
+is done. With any other, or by a signal, the attempt has failed, and its last line on
+standard error is the reason: the task is tried again after its backoff; with 75 after
+--later; with the code of --dead-exit never. The command may also settle the task itself,
+by "interlock task ack", which can write documents with it, "nack" or "ask"; then its
+output and its exit code do not count.
+
+The lease is renewed meanwhile. When it is lost, the command and all of its process group
+get SIGTERM, and when the lease's grace is nearly over SIGKILL: the task is somebody else's.
+
+At SIGTERM or SIGINT the worker takes nothing new and ends when its commands have; after
+--drain, or at a second signal, they are ended, and their tasks go on elsewhere at once.
+
+With -o json each event is one line of JSON on standard output.
+
+Exit codes: 0 stopped as asked, or idle for --idle; 1 there is no such queue; 126 or 127 when the
+command cannot be run; 69 no server answered; 77 not allowed; 2 wrong flags.`,
+		Example: `  interlock task work billing -- ./charge
+  interlock task work mail --concurrency 8 --later 60s -- ./send
+  interlock task work accounts -- sh -c 'interlock task ack "$(./decide)" --put "$INTERLOCK_KEYS=$(cat new.json)"'
+  interlock task work nightly --idle 0 -- ./report`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch dash := cmd.ArgsLenAtDash(); {
+			case dash < 0:
+				return usage("put -- between the queue and the command: %s", useLine(cmd))
+			case dash != 1:
+				return usage("name one queue before the --: %s", useLine(cmd))
+			case len(args) == 1:
+				return usage("name a command after the --: %s", useLine(cmd))
+			}
+			w.queue, w.argv = args[0], args[1:]
+			return nil
+		},
+		ValidArgsFunction: a.completeQueues,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if w.concurrency < 1 || w.concurrency > interlock.MaxPull {
+				return usage("--concurrency %d: want a number from 1 to %d", w.concurrency, interlock.MaxPull)
+			}
+			if w.dead < 0 || w.dead > 255 || w.dead == exitLater {
+				return usage("--dead-exit %d: want an exit code from 1 to 255, other than %d", w.dead, exitLater)
+			}
+			if err := checkDurations(
+				duration{"--ttl", w.ttl, interlock.MinTTL, interlock.MaxTTL},
+				duration{"--later", w.later, 0, interlock.MaxDelay},
+				duration{"--drain", w.drain, 0, 24 * time.Hour},
+			); err != nil {
+				return err
+			}
+			w.laterGiven = cmd.Flags().Changed("later")
+			w.pass = repeated(cmd.InheritedFlags())
+			return w.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&w.concurrency, "concurrency", 1, "how many commands run at once")
+	f.DurationVar(&w.ttl, "ttl", interlock.DefaultTTL, "how long a lease outlives the last sign of life")
+	f.DurationVar(&w.later, "later", 0, "when a task is tried again whose command ended with 75, such as 60s (default: by its backoff)")
+	f.IntVar(&w.dead, "dead-exit", 0, "the exit `code` by which the command says that no other attempt can help (default: none does)")
+	f.DurationVar(&w.drain, "drain", 30*time.Second, "how long commands may go on when the worker is to stop")
+	w.idle = forever
+	f.Var(&w.idle, "idle", "end when there was nothing to do for so long: a `duration`, 0, or forever")
+	f.StringVar(&w.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
+	bind(f, "agent", "")
+	f.BoolVarP(&w.quiet, "quiet", "q", false, "say nothing but what went wrong")
+	return cmd
+}
+
+func (w *worker) run(ctx context.Context) (err error) {
+	if w.path, err = exec.LookPath(w.argv[0]); err != nil {
+		return cannotRun(w.argv[0], err)
+	}
+	if w.agent == "" {
+		w.agent = ownName()
+	}
+	w.api = w.a.api()
+	w.presence = &presence{api: w.api, agent: w.agent, ttl: w.ttl}
+	signals := make(chan os.Signal, 2)
+	notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	pulling, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w.hurry, w.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	defer w.stop(nil)
+	taken := cancelBySignal(signals, cancel)
+	defer taken()
+
+	if _, err := w.presence.open(pulling); err != nil {
+		return err
+	}
+	defer w.presence.close()
+	beating, quiet := context.WithCancel(context.WithoutCancel(ctx))
+	defer quiet()
+	go w.presence.beat(beating)
+
+	var running sync.WaitGroup
+	err = w.take(pulling, &running)
+	if taken() != nil {
+		err = nil
+	}
+	w.end(&running, signals)
+	select {
+	case failed := <-w.failed:
+		err = failed
+	default:
+	}
+	return err
+}
+
+// end waits for the commands that still run, and ends them when they take too long or
+// somebody is impatient.
+func (w *worker) end(running *sync.WaitGroup, signals <-chan os.Signal) {
+	done := make(chan struct{})
+	go func() {
+		running.Wait()
+		close(done)
+	}()
+	limit := time.NewTimer(w.drain)
+	defer limit.Stop()
+	select {
+	case <-done:
+		return
+	case <-limit.C:
+	case <-signals:
+	}
+	w.stop(errStopped)
+	<-done
+}
+
+// take takes tasks and has them worked on, until ctx ends, or nothing is left for it.
+func (w *worker) take(ctx context.Context, running *sync.WaitGroup) error {
+	slots := make(chan struct{}, w.concurrency)
+	p := &pulling{api: w.api, queue: w.queue}
+	pace := client.Backoff{Least: 250 * time.Millisecond, Most: pullAgain}
+	w.touch()
+	for {
+		select {
+		case slots <- struct{}{}:
+		case err := <-w.failed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+		session, err := w.presence.open(ctx)
+		var list []handed
+		if err == nil {
+			p.max = 1 + w.concurrency - len(slots)
+			p.body = map[string]any{"session": session, "ttl_ms": w.ttl.Milliseconds()}
+			list, _, err = p.pull(ctx, w.patience())
+		}
+		switch refusal, refused := errors.AsType[*interlock.Error](err); {
+		case err == nil:
+			pace = client.Backoff{Least: pace.Least, Most: pace.Most}
+		case ctx.Err() != nil:
+			return nil
+		case refused && exitForCode(refusal.Code) == exitLost:
+			w.presence.forget(session)
+		case refused && !refusal.Code.Retryable():
+			return err
+		default:
+			w.a.complain("%s", w.a.sentence(err))
+			if pace.Wait(ctx, estimate(err)) != nil {
+				return nil
+			}
+		}
+		<-slots
+		for i := range list {
+			slots <- struct{}{}
+			running.Go(func() {
+				defer func() { <-slots }()
+				defer w.touch()
+				w.attempt(&list[i], session)
+			})
+		}
+		switch {
+		case len(list) > 0 || len(slots) > 0:
+			w.touch()
+		case err == nil && w.idle != forever && w.sinceBusy() >= time.Duration(w.idle):
+			w.say("nothing to do")
+			return nil
+		}
+	}
+}
+
+// touch says that there is something to do.
+func (w *worker) touch() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy = time.Now()
+}
+
+func (w *worker) sinceBusy() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Since(w.busy)
+}
+
+// patience is how long the worker may wait for a task within a call.
+func (w *worker) patience() time.Duration {
+	if w.idle == forever {
+		return interlock.MaxLongPoll
+	}
+	return min(interlock.MaxLongPoll, max(0, time.Duration(w.idle)-w.sinceBusy()))
+}
+
+// fail ends the worker; the first reason counts.
+func (w *worker) fail(err error) {
+	select {
+	case w.failed <- err:
+	default:
+	}
+}
+
+// report tells of an attempt that begins or ends.
+func (w *worker) report(h *handed, event, detail string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.a.json() {
+		_ = json.NewEncoder(w.a.out).Encode(struct {
+			Event   string          `json:"event"`
+			Task    string          `json:"task"`
+			Attempt int             `json:"attempt"`
+			Fence   interlock.Fence `json:"fence,string"`
+			Detail  string          `json:"detail,omitempty"`
+		}{event, h.Task.ID, h.Task.Attempt, h.Lease.Fence, detail})
+		return
+	}
+	text := clean(h.Task.ID) + " " + event
+	if detail != "" {
+		text += ": " + detail
+	}
+	w.say("%s", text)
+}
+
+func (w *worker) say(format string, args ...any) {
+	if !w.quiet && !w.a.json() {
+		w.a.complain(format, args...)
+	}
+}
