@@ -20,7 +20,7 @@ func newDemo(a *app) *cobra.Command {
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newDemoRace(a), newDemoStale(a), newDemoAgent(a))
+	cmd.AddCommand(newDemoRace(a), newDemoStale(a), newDemoAccount(a), newDemoAgent(a), newDemoWriter(a))
 	return cmd
 }
 
@@ -76,6 +76,28 @@ the command line to use another one; its keys begin with stale: and stay there.`
 	return cmd
 }
 
+func newDemoAccount(a *app) *cobra.Command {
+	var cfg demo.Config
+	cmd := &cobra.Command{
+		Use:   "account",
+		Short: "50 agents on one account that has a single writer",
+		Long: `Fifty agents charge late fees and give goodwill credits on one account. None of them
+changes it: they send their commands to its writer, which decides them one after the
+other by policy. In the middle the writer is killed with a command in its hands, then
+the server is; both are started again. Meanwhile one agent tries to go around, and is
+told each time why not, and what to do instead. The command fails if the balance is not
+exact, or the account's log does not give the same when it is decided again.
+
+It starts a server of its own, and kills it.`,
+		Example: `  interlock demo account
+  interlock demo account -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd, cfg, demo.Account) },
+	}
+	cmd.Flags().StringVar(&cfg.Dir, "dir", "", "an empty or new `directory` for the journal (default: a temporary one, which stays)")
+	return cmd
+}
+
 // demo plays a scene.
 func (a *app) demo(cmd *cobra.Command, cfg demo.Config, play func(context.Context, demo.Config) error) error {
 	if a.namesServer(cmd) {
@@ -121,6 +143,20 @@ func newDemoAgent(a *app) *cobra.Command {
 		Args:        noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return demo.Agent(cmd.Context(), a.in, a.out)
+		},
+	}
+}
+
+// newDemoWriter is the writer of the account scene, in a process of its own.
+func newDemoWriter(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:         "writer",
+		Short:       "The writer of the account scene",
+		Hidden:      true,
+		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		Args:        noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return demo.Writer(cmd.Context(), a.in, a.out)
 		},
 	}
 }

@@ -30,12 +30,14 @@ type worker struct {
 
 // step is one line of an agent's life. Processes send it as JSON.
 type step struct {
-	Event  string          `json:"event"` // thinking, refused, lost, written
+	Event  string          `json:"event"` // thinking, refused, lost, written; of the accounts' writer: decided
 	Agent  string          `json:"agent"`
 	Fence  interlock.Fence `json:"fence,string"`
 	Higher interlock.Fence `json:"highest_fence,string"` // for refused
 	WaitMS int64           `json:"wait_ms"`              // for thinking: in line
 	Reason string          `json:"reason,omitempty"`     // for lost
+
+	Attempt int `json:"attempt,omitempty"` // of the accounts' writer
 }
 
 // errAgain says that the update was not made, and that it is safe to start over:

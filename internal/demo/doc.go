@@ -20,8 +20,12 @@
 // thinks, in four ways at once (stale.go): what is lost without a strategy, and what
 // each strategy costs in waiting and in thinking twice.
 //
-// Package demo must never print a figure that it has not counted, and never pass
-// when its claim does not hold: Race and Stale then return an error.
+// In the account scene fifty agents send their commands to the single writer of one
+// account (package writer/account), which is killed in the middle (SIGKILL), and so is
+// the server; one agent tries to go around the writer.
 //
-// Start reading at race.go and stale.go.
+// Package demo must never print a figure that it has not counted, and never pass
+// when its claim does not hold: Race, Stale and Account then return an error.
+//
+// Start reading at race.go, stale.go and account.go.
 package demo

@@ -55,12 +55,13 @@ func underLeases(ctx context.Context, cfg Config, p *plan, dir string, s *story)
 	return f.outcome, f.outcome.count(p, l, nil)
 }
 
-func startServer(ctx context.Context, binary, dir string) (*launch.Server, error) {
-	log, err := os.Create(filepath.Join(dir, "server.log"))
+// startServer starts a server, or starts it again, with the journal in dir.
+func startServer(ctx context.Context, binary, dir string, args ...string) (*launch.Server, error) {
+	log, err := os.OpenFile(filepath.Join(dir, "server.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	return launch.Start(ctx, launch.Config{Binary: binary, DataDir: filepath.Join(dir, "server"), Log: log})
+	return launch.Start(ctx, launch.Config{Binary: binary, DataDir: filepath.Join(dir, "server"), Args: args, Log: log})
 }
 
 // field is where the agents under leases meet.
@@ -203,7 +204,7 @@ func (w *watcher) wait(ctx context.Context) (step, error) {
 func (f *field) start(ctx context.Context, t task) (*process, step, error) {
 	o := f.order
 	o.Update, o.TTLMS = t.update, shortTTL.Milliseconds()
-	p, err := startAgent(ctx, f.binary, o)
+	p, err := startProcess(ctx, f.binary, "agent", o)
 	if err != nil {
 		return nil, step{}, err
 	}

@@ -19,9 +19,10 @@ type process struct {
 	steps chan step // closed when the process has ended
 }
 
-// startAgent starts an agent and gives it its order.
-func startAgent(ctx context.Context, binary string, o order) (*process, error) {
-	p := &process{cmd: exec.CommandContext(ctx, binary, "demo", "agent"), steps: make(chan step, 16)}
+// startProcess starts an agent of a role, which is a hidden command of the demo, and
+// gives it its order.
+func startProcess(ctx context.Context, binary, role string, order any) (*process, error) {
+	p := &process{cmd: exec.CommandContext(ctx, binary, "demo", role), steps: make(chan step, 16)}
 	p.cmd.Stderr = os.Stderr
 	p.cmd.SysProcAttr = launch.Attributes()
 	var err error
@@ -47,7 +48,7 @@ func startAgent(ctx context.Context, binary string, o order) (*process, error) {
 		// How it ended shows in what it said before.
 		_ = p.cmd.Wait()
 	}()
-	return p, json.NewEncoder(p.in).Encode(o)
+	return p, json.NewEncoder(p.in).Encode(order)
 }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }

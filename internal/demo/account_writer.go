@@ -1,0 +1,104 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	bank "github.com/interlockdev/interlock/writer/account"
+)
+
+// The bank of the scene: one account, and what is allowed on it.
+const (
+	accountsQueue               = "accounts"
+	bankAccount   interlock.Key = "account:12345"
+	treasury                    = "treasury"
+)
+
+const (
+	lateFee  bank.Money = 50_00
+	goodwill bank.Money = 20_00
+	opening  bank.Money = 2000_00
+)
+
+// bankPolicy is the policy of bankAccount: a fee and a credit a day from each agent.
+func bankPolicy() bank.Policy {
+	return bank.Policy{
+		Currency: "USD", Decimals: 2,
+		Rules: []bank.Rule{
+			{Requester: treasury, Kinds: []bank.Kind{bank.Credit}},
+			{Requester: "*", Kinds: []bank.Kind{bank.Credit, bank.Debit}, MaxAmount: 100_00, DayOut: lateFee, DayIn: goodwill, Urgency: 10},
+		},
+	}
+}
+
+// writerOrder is what a writer process is told on its first line of input. On the next
+// line it is told to go on with the message that it stops at.
+type writerOrder struct {
+	Server string `json:"server"`
+	Name   string `json:"name"`
+	TTLMS  int64  `json:"ttl_ms"`
+	StopAt int    `json:"stop_at"` // which of its messages it stops at: decided, and not acknowledged
+}
+
+// Writer is the body of a writer's process: the hidden command "interlock demo writer".
+// It works until its input ends.
+func Writer(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines := bufio.NewScanner(in)
+	if !lines.Scan() {
+		return errors.New("no order: this command is started by interlock demo account")
+	}
+	var o writerOrder
+	if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+		return fmt.Errorf("read the order: %w", err)
+	}
+	more := make(chan struct{})
+	go func() {
+		defer cancel()
+		for lines.Scan() {
+			more <- struct{}{}
+		}
+	}()
+	ttl := time.Duration(o.TTLMS) * time.Millisecond
+	c, err := client.Dial(ctx, client.Config{Addrs: []string{o.Server}, Agent: o.Name, SessionTTL: ttl})
+	if err != nil {
+		return err
+	}
+	defer c.Close(context.WithoutCancel(ctx))
+
+	policy := bankPolicy()
+	agent := &bank.Agent{Policy: func(key interlock.Key) (bank.Policy, error) {
+		if key != bankAccount {
+			return bank.Policy{}, nil
+		}
+		return policy, nil
+	}}
+	steps, handled := json.NewEncoder(out), 0
+	return c.Work(ctx, client.Worker{
+		Queue: accountsQueue, TTL: ttl,
+		Handle: func(ctx context.Context, job *client.Job) (client.Done, error) {
+			done, err := agent.Handle(ctx, job)
+			if handled++; err != nil || handled != o.StopAt {
+				return done, err
+			}
+			task := job.Task()
+			if err := steps.Encode(step{Event: "decided", Agent: task.Agent, Fence: job.Lease().Fence(), Attempt: job.Attempt(), Reason: task.Kind}); err != nil {
+				return done, err
+			}
+			select {
+			case <-more:
+				return done, nil
+			case <-ctx.Done():
+				return done, context.Cause(ctx)
+			}
+		},
+	})
+}
