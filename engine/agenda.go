@@ -23,7 +23,6 @@ type agenda struct {
 	uneven   []*divided     // shared-out keys whose division is to be looked at
 	broken   []*request     // whose barrier was broken; never left over
 	hungry   []*queue       // with workers, and tasks that could run
-	fresh    ring[*task]    // that could run, and have not found a worker yet
 	alarm    timer          // in Engine.alarms: when the first of all this is due
 }
 
@@ -112,7 +111,7 @@ func (e *Engine) rearm() {
 
 // due says when something is to be done.
 func (a *agenda) due(draining bool) (at Time, ok bool) {
-	if (len(a.ready)+len(a.uneven)+len(a.hungry)+a.fresh.n > 0) && !draining || len(a.suspects) > 0 || a.dying.n > 0 || a.space.isUnranked() {
+	if (len(a.ready)+len(a.uneven)+len(a.hungry) > 0) && !draining || len(a.suspects) > 0 || a.dying.n > 0 || a.space.isUnranked() {
 		return a.now, true
 	}
 	if t := a.timers.first(); t != nil {

@@ -21,8 +21,8 @@ func (e *Engine) attempt(id interlock.LeaseID) *task {
 	}
 	of := r.attemptAt()
 	switch {
-	case of.IsZero() && r.isOver():
-		e.replyOver(r)
+	case of.IsZero() && r.isOver() && r.reason != ByConversion:
+		e.replyGone(r)
 	case of.IsZero():
 		e.refuse(interlock.CodeInvalidRequest, "this lease is not that of a task: release it")
 	case r.isOver() || r.task.request != r:
@@ -313,7 +313,7 @@ func (e *Engine) fireTask(t *task) {
 func (e *Engine) recoverTasks(s *space) {
 	s.tasks.pulls = nil
 	for _, q := range s.sortedQueues() {
-		q.idle, q.turns, q.pass, q.hungry = chain[*pull]{}, nil, 0, false
+		q.idle, q.turns, q.pass, q.hungry, q.fresh = chain[*pull]{}, nil, 0, false, nil
 		for _, g := range q.sortedGroups() {
 			g.able, g.pass, g.slot = nil, 0, 0
 		}

@@ -10,11 +10,13 @@ import (
 
 // Which task goes to which worker, and when.
 //
-// A task that nothing blocks waits in its group (group.able) until the step has
-// looked at everybody whom its change may have helped; then the queues that have
-// workers hand out in fair order, and what is left is dormant from then on. So a
-// batch of keys that become free at once is shared out fairly, and nobody passes a
-// task for which there is a worker.
+// A task that nothing blocks enters its group (group.able). If there is no worker for
+// it, it is dormant from then on. Otherwise it waits until the step has looked at
+// everybody whom its change may have helped; then the queues that have workers hand
+// out in fair order, each until it has no worker or nothing to hand out, and what is
+// left of it is dormant before the next one's turn. So a batch of keys that become
+// free at once is shared out fairly, nobody passes a task for which there is a worker,
+// and one for which there is none keeps nobody from a worker of another queue.
 
 // pull is a worker that asks for tasks.
 type pull struct {
@@ -34,18 +36,21 @@ type pull struct {
 // couldRun notes that nothing blocks a task any more.
 func (e *Engine) couldRun(t *task) {
 	if t.stance == watched {
+		q := t.queue
 		t.stance = able
-		e.fresh.push(t)
 		t.group.able.enter(t)
-		t.queue.turn(t.group)
-		e.stir(t.queue)
+		q.turn(t.group)
+		if e.stir(q); q.hungry && t.group.mayRun() {
+			q.fresh = append(q.fresh, t)
+		} else {
+			e.doze(t)
+		}
 	}
 }
 
-// doze has the oldest task that could run, and has not found a worker, be in nobody's
-// way any more.
-func (e *Engine) doze() {
-	if t := e.fresh.pop(); t.stance == able {
+// doze has a task that could run, and has no worker, be in nobody's way any more.
+func (e *Engine) doze(t *task) {
+	if t.stance == able {
 		t.stance = dormant
 		e.changed(t.request)
 	}
@@ -56,16 +61,20 @@ func (e *Engine) feed() {
 	q := e.hungry[0]
 	e.hungry = slices.Delete(e.hungry, 0, 1)
 	q.hungry = false
-	if q.idle.n == 0 {
-		return
+	if q.idle.n > 0 {
+		p := q.idle.first.of
+		if handed := e.serve(p); len(handed) > 0 {
+			e.dismissPull(p)
+			eff := e.effect(p.caller, Granted)
+			eff.Ticket.ID, eff.Handed = p.id, handed
+		}
 	}
-	p := q.idle.first.of
-	if handed := e.serve(p); len(handed) > 0 {
-		e.dismissPull(p)
-		eff := e.effect(p.caller, Granted)
-		eff.Ticket.ID, eff.Handed = p.id, handed
+	if e.stir(q); !q.hungry {
+		for _, t := range q.fresh {
+			e.doze(t)
+		}
+		q.fresh = nil
 	}
-	e.stir(q)
 }
 
 // serve gives a worker what there is for it, as much as it takes and the step may.

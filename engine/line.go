@@ -66,10 +66,14 @@ func (l *line) class(k kind) *class {
 	return *at
 }
 
-// dozes reports whether the class is in nobody's way for now but that of tasks of
-// its own queue: its first could run, and has no worker.
-func (c *class) dozes(r *request) bool {
-	return c.queue != "" && c.queue != r.queueName() && c.first().req.task.stance == dormant
+// dozes reports whether the class is not in r's way for now: it is of tasks of another
+// queue, and its first could run and has no worker.
+func (c *class) dozes(r *request) bool { return c.queue != "" && c.first().req.dozes(r) }
+
+// dozes reports whether a waiter is a task that could run, and has no worker, and so is
+// in nobody's way but that of tasks of its own queue.
+func (r *request) dozes(other *request) bool {
+	return r.task != nil && r.task.stance == dormant && r.queueName() != other.queueName()
 }
 
 // drop takes an empty class out.

@@ -193,11 +193,11 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 		}
 	}
 	for c := m.node.line.first; c != nil; c = c.next {
-		if !against.has(c.mode) && (short == enough || c.counts != interlock.Permits) {
+		if !against.has(c.mode) && (short == enough || c.counts != interlock.Permits) || c.dozes(r) {
 			continue
 		}
 		for p := c.first(); p != nil && before(p.req, r) && len(edges) < maxWaitEdges; p = p.next() {
-			if !p.twin {
+			if !p.twin && !p.req.dozes(r) {
 				add(p.req, true)
 			}
 		}

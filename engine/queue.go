@@ -32,6 +32,7 @@ type queue struct {
 	turns  heap[*group] // groups of which a task could run and may
 	pass   uint64       // of the group that was served last
 	hungry bool         // stands in agenda.hungry
+	fresh  []*task      // meanwhile: that could run, and have not found a worker yet
 }
 
 // group is those tasks of a queue that are not settled, of one group.

@@ -158,7 +158,8 @@ func (n *node) weight() (line, holders int) {
 
 // WaitGraph gives the edges of the namespace's wait-for graph, in the order of the
 // waiters' arrival and no more than an answer can take. Anonymous waiters are
-// parties of their own, without a session.
+// parties of their own, without a session. Those of tasks that wait are left out: for
+// what a task waits it says itself.
 type WaitGraph struct {
 	Namespace interlock.Namespace
 

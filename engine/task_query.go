@@ -171,10 +171,16 @@ func (s *snapshotter) queues(sp *space) {
 	}
 }
 
-// tasks writes those of a namespace: the settled ones in the order in which they were.
+// tasks writes those of a namespace: those that wait in the order in which they came
+// to stand in line, and the settled ones in the order in which they were.
 func (s *snapshotter) tasks(sp *space) {
 	for _, t := range sp.sortedTasks() {
-		if !isSettled(t.state) {
+		if t.chainOf(t.state) == nil {
+			s.task(sp, t)
+		}
+	}
+	for _, q := range sp.sortedQueues() {
+		for t := range q.lined.all {
 			s.task(sp, t)
 		}
 	}

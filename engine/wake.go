@@ -148,8 +148,6 @@ func (e *Engine) settle() {
 			e.consider(e.ready.pop())
 		case len(e.hungry) > 0 && !e.draining:
 			e.feed()
-		case e.fresh.n > 0 && !e.draining:
-			e.doze()
 		default:
 			return
 		}
