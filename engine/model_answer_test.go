@@ -20,6 +20,7 @@ type answer struct {
 	fresh   bool             // about the request that this very command makes
 	reused  []*request       // Granted, and it is one of these
 	session *session
+	worker  *worker // who asks for tasks: check says all
 
 	check func(got *engine.Effect) error // more about it, nil for nothing
 }
@@ -77,6 +78,9 @@ func (m *model) expect(cmd engine.Command) answer {
 	case *engine.Poll:
 		return m.withTicket(head, c.Ticket, m.showRequest)
 	case *engine.Leave:
+		if slices.ContainsFunc(m.workers, func(w *worker) bool { return w.pull.Namespace == c.Namespace && w.pull.ID == c.Ticket }) {
+			return answer{outcome: engine.Done}
+		}
 		return m.withTicket(head, c.Ticket, func(r *request) answer {
 			if r.subject() != r {
 				return answer{outcome: engine.Done} // the lease stays as it is
@@ -111,7 +115,7 @@ func (m *model) expect(cmd engine.Command) answer {
 		}
 		return refused(interlock.CodeFenced)
 	}
-	return answer{none: true}
+	return m.expectWork(cmd)
 }
 
 func (m *model) withSession(head *engine.Head, then func(*session) answer) answer {
@@ -216,7 +220,7 @@ func gone(r *request) []interlock.Code {
 			return []interlock.Code{interlock.CodeInGrace}
 		}
 		return gone(r.base)
-	case engine.ByRelease:
+	case engine.ByRelease, engine.ByNack:
 		return []interlock.Code{interlock.CodeReleased}
 	case engine.ByRevocation:
 		return []interlock.Code{interlock.CodeRevoked}
@@ -302,6 +306,8 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 	switch {
 	case m.free(r):
 		return answer{outcome: engine.Granted, fresh: true}
+	case m.atBest().free(r):
+		return answer{} // a task may be in the way, or aside
 	case c.OnConflict == interlock.Fail:
 		return refused(m.refusals(r)...)
 	case c.OnConflict == interlock.Skip:
@@ -327,6 +333,9 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 	if want.outcome == 0 {
 		return nil
 	}
+	if want.worker != nil {
+		return want.check(got)
+	}
 	if want.again && want.about.why == engine.ByDeadlock && got.Outcome == engine.Refused && got.Code == interlock.CodeDeadlock {
 		return nil
 	}
@@ -346,6 +355,9 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 	}
 	if r := want.about; want.outcome == engine.Granted && r != nil && r.phase == over && r.why == engine.ByDeadlock && r.ended == m.now {
 		want = refused(interlock.CodeDeadlock) // it was granted, and forfeited in the same step
+	}
+	if r := want.about; want.outcome == engine.Granted && got.Outcome == engine.Granted && r != nil && r.phase == inGrace && r.why == engine.ByDeadlock && r.ended == m.now {
+		return nil // likewise, after it was told of
 	}
 	if got.Outcome != want.outcome {
 		if want.outcome == engine.Refused && slices.Contains(want.codes, "") && got.Outcome == engine.Done {

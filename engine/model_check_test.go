@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 )
 
@@ -25,7 +26,7 @@ func (m *model) between(settled bool) error {
 		return err
 	}
 	for _, r := range m.inPhase(waiting) {
-		if m.free(r) {
+		if r.task == nil && m.free(r) {
 			return fmt.Errorf("%v was left waiting, and nothing blocks it (I4)", r)
 		}
 		if r.session != nil && r.session.ended {
@@ -38,7 +39,10 @@ func (m *model) between(settled bool) error {
 			return fmt.Errorf("%v was left waiting, and its lease is no longer held", r)
 		}
 	}
-	if stuck := m.stuck(); len(stuck) > 0 {
+	if err := m.checkTasks(); err != nil {
+		return err
+	}
+	if stuck := m.atBest().stuck(); len(stuck) > 0 {
 		return fmt.Errorf("nothing can ever serve %v (I6)", stuck)
 	}
 	for _, r := range active {
@@ -76,11 +80,19 @@ func (m *model) nextDue() (what any, end engine.Time) {
 			note(r, r.parkEnd)
 		case r.phase == closed:
 			note(r, r.opening)
-		case r.phase == offered, r.phase == waiting && r.session == nil && r.attached == nil && r.member == nil:
+		case r.phase == offered, r.phase == waiting && r.session == nil && r.attached == nil && r.member == nil && r.task == nil:
 			note(r, r.lapse)
 		}
 		if limit, ok := r.waitEnd(); ok && r.phase == waiting {
 			note(r, limit)
+		}
+	}
+	for _, t := range m.tasks {
+		if t.state == interlock.TaskScheduled {
+			note(t, at(t.due))
+		}
+		if t.deadline != 0 && !t.isSettled() && t.state != interlock.TaskRunning {
+			note(t, at(t.deadline))
 		}
 	}
 	return what, end

@@ -93,6 +93,12 @@ func (m *model) expectCommit(c *engine.Commit) answer {
 			return refused(interlock.CodeSessionEnded)
 		}
 	}
+	return m.expectWrites(c)
+}
+
+// expectWrites is expectCommit whether its session lives or not: who has a lease in
+// grace may still commit with it.
+func (m *model) expectWrites(c *engine.Commit) answer {
 	if codes := m.malformed(c); len(codes) > 0 {
 		return refused(codes...)
 	}
@@ -455,8 +461,8 @@ func decodedJSON(b []byte) (v any) {
 
 // permitWritten: a commit writes what it says, all with the next version.
 func (m *model) permitWritten(cmd engine.Command, ev *engine.Event) error {
-	c, ok := cmd.(*engine.Commit)
-	if !ok || len(ev.Claims) != 1 {
+	c := m.commitOf(cmd)
+	if c == nil || len(ev.Claims) != 1 {
 		return errors.New("nobody commits")
 	}
 	c = m.spelledCommit(c)

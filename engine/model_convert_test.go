@@ -30,7 +30,8 @@ func (m *model) newConversion(c *engine.Convert, num uint64) *request {
 // about is a request that changes a lease.
 func (m *model) about(lease *request, num uint64) *request {
 	r := &request{num: num, ns: lease.ns, session: lease.session, base: lease, arrived: m.now}
-	r.ask.Agent, r.ask.Flow, r.ask.Group, r.ask.Priority = lease.ask.Agent, lease.ask.Flow, lease.ask.Group, lease.ask.Priority
+	r.ask.Agent, r.ask.Flow, r.ask.Purpose = lease.ask.Agent, lease.ask.Flow, lease.ask.Purpose
+	r.ask.Group, r.ask.Priority = lease.ask.Group, lease.ask.Priority
 	return r
 }
 
@@ -87,6 +88,8 @@ func (m *model) expectConvert(c *engine.Convert) answer {
 		switch {
 		case m.free(r):
 			return answer{outcome: engine.Granted, about: lease}
+		case m.atBest().free(r):
+			return answer{}
 		case c.OnConflict == interlock.Fail:
 			return refused(m.refusals(r)...)
 		}
@@ -136,7 +139,7 @@ func (m *model) permitConversion(cmd engine.Command, ev *engine.Event) error {
 		return fmt.Errorf("%v is not held", r.base)
 	case !slices.Equal(ev.Claims, r.claims):
 		return fmt.Errorf("it was to have %s, not %s", claimsText(r.claims), claimsText(ev.Claims))
-	case !m.free(r):
+	case !m.atBest().free(r):
 		return fmt.Errorf("%v is blocked by %v (I1)", r, m.blockers(r))
 	}
 	return m.permitFence(ev.Fence)

@@ -10,7 +10,7 @@ import (
 )
 
 func (m *model) permitGrace(ev *engine.Event) error {
-	r := m.byNum(ev.Num)
+	r := m.subjectOf(ev)
 	if r == nil || r.phase != held {
 		return fmt.Errorf("it is not held: %v", r)
 	}
@@ -66,7 +66,7 @@ func (m *model) permitHardEnd(r *request, why engine.Reason) error {
 }
 
 func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
-	r := m.byNum(ev.Num)
+	r := m.subjectOf(ev)
 	if r == nil || !r.holds() && r.phase != parked && !(r.goesBack && ev.Reason == engine.ByRelease) {
 		return fmt.Errorf("it is no lease: %v", r)
 	}
@@ -85,8 +85,16 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 			if c.Ticket == interlock.TicketID(r.ask.ID) && c.Namespace == r.ns {
 				return nil
 			}
+		case *engine.Ack:
+			if c.Lease == interlock.LeaseID(r.ask.ID) && c.Namespace == r.ns && r.task.state == interlock.TaskDone {
+				return nil
+			}
 		}
 		return wrong
+	case engine.ByNack:
+		if c, ok := cmd.(*engine.Nack); !ok || c.Lease != interlock.LeaseID(r.ask.ID) || r.task.request == r {
+			return wrong
+		}
 	case engine.ByRevocation:
 		if c, ok := cmd.(*engine.Revoke); !ok || !m.revokedBy(c, r) {
 			return wrong
@@ -137,7 +145,7 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 
 // permitClose: a lease is over by its holder's death, and its keys stay shut.
 func (m *model) permitClose(cmd engine.Command, ev *engine.Event) error {
-	r := m.byNum(ev.Num)
+	r := m.subjectOf(ev)
 	switch {
 	case r == nil || r.phase == closed || r.phase == offered: // nobody knew of an offer
 		return fmt.Errorf("it is no lease: %v", r)
@@ -156,7 +164,7 @@ func isDeath(why engine.Reason) bool {
 }
 
 func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
-	r := m.byNum(ev.Num)
+	r := m.subjectOf(ev)
 	if r == nil || r.phase != waiting {
 		return fmt.Errorf("it does not wait: %v", r)
 	}

@@ -23,6 +23,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	case engine.EvSessionEnded:
 		s := m.sessionByNum(ev.Session)
 		s.ended, s.why = true, ev.Reason
+		m.dismiss(interlock.CodeSessionEnded, func(w *worker) bool { return w.session == s })
 	case engine.EvQueued, engine.EvGranted:
 		if ev.Part {
 			m.foldPart(ev)
@@ -47,7 +48,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 			m.due = append(m.due, asked{q, r})
 		}
 	case engine.EvAdmitted:
-		r := m.byNum(ev.Num)
+		r := m.subjectOf(ev)
 		m.open(r)
 		if r.ask.Any {
 			r.unsure = m.changedMeanwhile(r, false)
@@ -63,6 +64,8 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 			m.convert(r.base, r.claims, ev.Fence)
 			if r.base.upTo = r.upTo; !r.base.goesBack {
 				r.base.asOf = r.asOf
+			} else if r.upTo == r.asOf {
+				r.base.upTo = 0 // nothing was committed while it waited
 			}
 			r.base.changed, r.base.unsure = r.changed, r.unsure
 			r.phase, r.why, r.ended, r.attached = over, engine.ByConversion, m.now, nil
@@ -78,7 +81,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 			r.lapse = at(m.now.Add(interlock.BareOfferTTL))
 		}
 	case engine.EvParked:
-		if r := m.byNum(ev.Num); ev.Reason != 0 {
+		if r := m.subjectOf(ev); ev.Reason != 0 {
 			m.putBack(r, ev)
 		} else {
 			m.park(r, ev)
@@ -86,30 +89,40 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	case engine.EvResumed:
 		m.resume(cmd.(*engine.Resume), ev)
 	case engine.EvAsked:
-		m.asks = append(m.asks, asked{m.byNum(ev.Num), m.byNum(ev.By)})
+		m.asks = append(m.asks, asked{m.subjectOf(ev), m.byNum(ev.By)})
 	case engine.EvPattern, engine.EvPatternDropped, engine.EvConfigured:
 		m.foldRules(cmd)
+	case engine.EvQueue, engine.EvQueueDropped:
+		m.foldQueue(cmd)
+	case engine.EvTask:
+		m.foldTask(cmd, ev)
+	case engine.EvTaskStands, engine.EvAttempt:
+		m.foldStanding(ev)
+	case engine.EvHanded:
+		m.foldHanding(cmd, ev)
+	case engine.EvTaskForgotten:
+		m.tasks = slices.DeleteFunc(m.tasks, func(t *task) bool { return t.ns == ev.Namespace && t.id == ev.ID })
 	case engine.EvEffect:
 		m.foldDeed(cmd)
 	case engine.EvWritten:
 		m.foldWritten(ev)
 	case engine.EvConverted:
 		m.open(m.made(cmd, 0))
-		m.convert(m.byNum(ev.Num), ev.Claims, ev.Fence)
-		m.byNum(ev.Num).upTo = 0
+		m.convert(m.subjectOf(ev), ev.Claims, ev.Fence)
+		m.subjectOf(ev).upTo = 0
 	case engine.EvClosed:
-		r := m.byNum(ev.Num)
+		r := m.subjectOf(ev)
 		m.breaks(r, ev.Reason)
 		if r.phase != inGrace {
 			m.lose(r)
 		}
 		r.phase, r.why, r.ended, r.opening = closed, ev.Reason, m.now, at(m.now.Add(ev.LockDelay))
 	case engine.EvClaimed:
-		r := m.byNum(ev.Num)
+		r := m.subjectOf(ev)
 		m.handOver(r)
 		r.phase, r.granted, r.heldFrom, r.beat, r.progress = held, m.now, m.now, at(m.now), at(m.now)
 	case engine.EvGrace:
-		r := m.byNum(ev.Num)
+		r := m.subjectOf(ev)
 		m.breaks(r, ev.Reason)
 		r.graceTo = span{r.hardEnd().lo.Add(r.ask.Grace), m.now.Add(r.ask.Grace)}
 		switch ev.Reason {
@@ -121,7 +134,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		r.phase, r.why, r.ended = inGrace, ev.Reason, m.now
 		m.lose(r)
 	case engine.EvEnded, engine.EvLeft:
-		r := m.byNum(ev.Num)
+		r := m.subjectOf(ev)
 		m.breaks(r, ev.Reason)
 		if ev.Kind == engine.EvLeft && ev.Reason == engine.ByDeadlock {
 			m.victims = append(m.victims, r.party())
@@ -142,6 +155,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	if ev.RequestID != "" {
 		m.remember(cmd, ev)
 	}
+	m.rest()
 }
 
 func (m *model) hand(r *request, to phase, fence interlock.Fence) {

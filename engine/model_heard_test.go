@@ -62,6 +62,7 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 			m.attach(r, head, c.Attach)
 		}
 	}
+	m.heardWork(cmd, got)
 	id, attach := idOf(cmd)
 	if r := m.byID(head.Namespace, got.Ticket.ID); r != nil && r.ask.ID != id && id != [16]byte{} {
 		m.attach(r, head, attach) // it follows one that waited already
@@ -127,6 +128,7 @@ func (m *model) attach(r *request, head *engine.Head, on bool) {
 func (m *model) forget(cmd engine.Command) {
 	switch c := cmd.(type) {
 	case *engine.Detach:
+		m.leaveWork(c)
 		for _, r := range m.requests {
 			meant := r.session != nil && r.session.id == c.Session
 			if !c.Ticket.IsZero() {

@@ -112,7 +112,7 @@ func (m *model) blockers(r *request) (list []*request) {
 // inTheWay reports whether q keeps r from some of the claims by a conflict, as a
 // holder or ahead in line.
 func (m *model) inTheWay(q, r *request, claims []interlock.Claim) bool {
-	if q == r || q.ns != r.ns || !q.holds() && (q.phase != waiting || !m.aheadOf(q, r)) {
+	if q == r || q.ns != r.ns || !q.holds() && (q.phase != waiting || !m.aheadOf(q, r) || m.aside(q, r)) {
 		return false
 	}
 	other := q.party() != r.party() || q.member != nil && r.member != nil // a part is leased once, also to its own member

@@ -53,7 +53,7 @@ func (m *model) expectPark(c *engine.Park) answer {
 	_, _, plain := m.parkTerms(&request{}, c) // what is wrong with any lease
 	want := m.withTaken(&c.Head, c.Lease, func(lease *request) answer {
 		freed, _, wrong := m.parkTerms(lease, c)
-		if _, member := lease.membership(); member || lease.set != nil || lease.member != nil {
+		if _, member := lease.membership(); member || lease.set != nil || lease.member != nil || lease.task != nil {
 			return refused(interlock.CodeInvalidRequest)
 		}
 		// In other hands it would be in the way of what its flow holds besides, or did.
@@ -75,7 +75,7 @@ func (m *model) expectPark(c *engine.Park) answer {
 
 func (m *model) permitParking(cmd engine.Command, ev *engine.Event) error {
 	c, ok := cmd.(*engine.Park)
-	lease := m.byNum(ev.Num)
+	lease := m.subjectOf(ev)
 	if ev.Reason != 0 {
 		return m.permitPutBack(cmd, lease, ev)
 	}
@@ -200,6 +200,8 @@ func (m *model) expectResume(c *engine.Resume) answer {
 	switch {
 	case m.freeAgain(lease, r):
 		return answer{outcome: engine.Granted, about: lease}
+	case m.atBest().freeAgain(lease, r):
+		return answer{}
 	case c.OnConflict == interlock.Fail:
 		return refused(m.refusals(r)...)
 	}
@@ -208,15 +210,15 @@ func (m *model) expectResume(c *engine.Resume) answer {
 
 func (m *model) permitResumption(cmd engine.Command, ev *engine.Event) error {
 	c, ok := cmd.(*engine.Resume)
-	lease := m.byNum(ev.Num)
+	lease := m.subjectOf(ev)
 	if !ok || lease == nil || lease.phase != parked || c.Lease != interlock.LeaseID(lease.ask.ID) {
 		return fmt.Errorf("nobody resumes %v", lease)
 	}
 	r := m.resumed(lease, c)
-	switch free := m.freeAgain(lease, r); {
-	case free == ev.Queued:
+	switch free, may := m.freeAgain(lease, r), m.atBest().freeAgain(lease, r); {
+	case free && ev.Queued, !may && !ev.Queued:
 		return fmt.Errorf("%v resumed: in line %v, free %v", lease, ev.Queued, free)
-	case free:
+	case !ev.Queued:
 		return m.permitFence(ev.Fence)
 	case c.OnConflict == interlock.Fail:
 		return errors.New("it was not to wait")
@@ -226,7 +228,7 @@ func (m *model) permitResumption(cmd engine.Command, ev *engine.Event) error {
 
 // resume takes in that a lease is held again, or stands in line.
 func (m *model) resume(c *engine.Resume, ev *engine.Event) {
-	lease := m.byNum(ev.Num)
+	lease := m.subjectOf(ev)
 	kept := !lease.freed
 	r := m.resumed(lease, c)
 	*lease = *r

@@ -46,7 +46,7 @@ func (m *model) permitPart(ev *engine.Event) error {
 		}
 	}
 	r := m.newPart(ev)
-	if free := m.free(r); free != (ev.Kind == engine.EvGranted) {
+	if free := m.atBest().free(r); free != (ev.Kind == engine.EvGranted) {
 		return fmt.Errorf("%v: free %v, %v", r, free, m.blockers(r))
 	}
 	if ev.Kind == engine.EvGranted {

@@ -107,7 +107,7 @@ func (m *model) shareBefore(r *request, key interlock.Key, p *interlock.Pattern)
 		}
 	}
 	for _, q := range m.inPhase(waiting) {
-		if q.ns == r.ns && q != r && q.needs(key) > 0 && m.aheadOf(q, r) && !(m.hopeful && q.party() == r.party()) {
+		if q.ns == r.ns && q != r && q.needs(key) > 0 && m.aheadOf(q, r) && !m.aside(q, r) && !(m.hopeful && q.party() == r.party()) {
 			x.ahead = append(x.ahead, q)
 		}
 	}

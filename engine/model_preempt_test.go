@@ -39,7 +39,7 @@ func (m *model) contested(lease, r *request) (policies []interlock.PreemptPolicy
 // permitAsking: a request that preempts asks those who stand in its way when it
 // arrives.
 func (m *model) permitAsking(cmd engine.Command, ev *engine.Event) error {
-	lease, by := m.byNum(ev.Num), m.byNum(ev.By)
+	lease, by := m.subjectOf(ev), m.byNum(ev.By)
 	if lease == nil || lease.phase != held && lease.phase != offered && lease.phase != parked || by == nil || by.phase != waiting {
 		return fmt.Errorf("%v is asked by %v", lease, by)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -19,6 +20,7 @@ type remembered struct {
 	code    interlock.Code
 	num     uint64 // the request that it is about; 0 for none
 	effect  interlock.EffectID
+	task    interlock.TaskID
 	version interlock.Version
 	at      engine.Time
 }
@@ -31,7 +33,8 @@ func repeatable(cmd engine.Command) bool {
 	switch cmd.(type) {
 	case *engine.Acquire, *engine.Release, *engine.Leave, *engine.Revoke, *engine.OpenSession,
 		*engine.Convert, *engine.Arrive, *engine.Park, *engine.Resume, *engine.Declare,
-		*engine.SetPattern, *engine.DropPattern, *engine.Configure, *engine.ClaimEffect, *engine.SettleEffect, *engine.Commit:
+		*engine.SetPattern, *engine.DropPattern, *engine.Configure, *engine.ClaimEffect, *engine.SettleEffect, *engine.Commit,
+		*engine.SetQueue, *engine.DropQueue, *engine.Submit, *engine.Ack, *engine.Nack, *engine.ChangeTask:
 		return true
 	}
 	return false
@@ -61,8 +64,18 @@ func bodyOf(cmd engine.Command) string {
 			id.SetZero()
 		}
 	}
-	if _, ok := cmd.(*engine.ClaimEffect); ok {
-		plain.FieldByName("ID").SetZero()
+	switch c := plain.Addr().Interface().(type) {
+	case *engine.ClaimEffect:
+		c.ID = interlock.EffectID{}
+	case *engine.Submit:
+		c.Task.ID = [16]byte{}
+	case *engine.Ack:
+		c.Tasks = slices.Clone(c.Tasks)
+		for i := range c.Tasks {
+			c.Tasks[i].ID = [16]byte{}
+		}
+	case *engine.Nack:
+		c.Jitter = 0
 	}
 	return fmt.Sprintf("%T%+v", cmd, plain.Interface())
 }
@@ -79,8 +92,11 @@ func (m *model) remember(cmd engine.Command, ev *engine.Event) {
 	if r := m.byID(head.Namespace, ev.ID); a.num == 0 && r != nil {
 		a.num = r.num // a lease that the holder had already
 	}
-	if _, ok := cmd.(*engine.ClaimEffect); ok {
+	switch cmd.(type) {
+	case *engine.ClaimEffect:
 		a.effect = ev.ID
+	case *engine.Submit, *engine.Ack, *engine.Nack:
+		a.task = ev.ID
 	}
 	m.answers = append(m.answers, a)
 }
@@ -99,6 +115,8 @@ func (m *model) expectRepeated(cmd engine.Command, known *remembered) answer {
 		}
 	case *engine.ClaimEffect, *engine.SettleEffect:
 		return m.expectDeedAgain(cmd, known)
+	case *engine.Submit, *engine.Ack, *engine.Nack, *engine.ChangeTask:
+		return m.expectWorkAgain(cmd, known)
 	}
 	switch {
 	case known.outcome == engine.Refused:

@@ -162,6 +162,9 @@ func (m *model) highestNum() (num uint64) {
 	for _, r := range m.requests {
 		num = max(num, r.num)
 	}
+	for _, t := range m.tasks {
+		num = max(num, t.num)
+	}
 	return num
 }
 

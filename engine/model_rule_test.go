@@ -50,7 +50,7 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 	case engine.EvAdmitted:
 		return m.permitAdmission(ev)
 	case engine.EvClaimed:
-		r := m.byNum(ev.Num)
+		r := m.subjectOf(ev)
 		if r == nil || r.phase != offered {
 			return fmt.Errorf("there is no such offer: %v", r)
 		}
@@ -79,6 +79,21 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		return m.permitDeed(cmd, ev)
 	case engine.EvWritten:
 		return m.permitWritten(cmd, ev)
+	case engine.EvQueue, engine.EvQueueDropped:
+		return m.permitQueue(cmd, ev)
+	case engine.EvTask:
+		return m.permitTask(cmd, ev)
+	case engine.EvTaskStands:
+		return m.permitStanding(cmd, ev)
+	case engine.EvAttempt:
+		return m.permitFailure(cmd, ev)
+	case engine.EvHanded:
+		return m.permitHanding(cmd, ev)
+	case engine.EvTaskForgotten:
+		c, ok := cmd.(*engine.ChangeTask)
+		if t := m.task(ev.Namespace, ev.ID); !ok || t == nil || !t.isSettled() || c.Task != t.id || c.Change != engine.DiscardTask {
+			return fmt.Errorf("nobody discards %v", t)
+		}
 	case engine.EvAnswered:
 		if headOf(cmd).RequestID == "" && headOf(cmd).Seq == 0 {
 			return errors.New("the command has no request id")
@@ -122,21 +137,30 @@ func (m *model) permitRequest(cmd engine.Command, ev *engine.Event) error {
 		return err
 	}
 	_, party := r.barrier() // the last one stands in line, too, before all are admitted
-	switch free := m.free(r); {
+	switch free, may := m.free(r), m.atBest().free(r); {
 	case free && party && ev.Kind == engine.EvQueued:
 		return nil
 	case r.base != nil && ev.Kind == engine.EvGranted:
 		return errors.New("what changes a lease makes no other one")
 	case free && ev.Kind == engine.EvQueued:
 		return errors.New("nothing stands in its way")
-	case !free && ev.Kind == engine.EvGranted:
+	case !may && ev.Kind == engine.EvGranted:
 		return fmt.Errorf("it is not free: %v", m.blockers(r))
-	case ev.Kind == engine.EvGranted && r.ask.Any && !slices.Equal(ev.Claims, m.freeOnes(r)[:1]):
+	case ev.Kind == engine.EvGranted && r.ask.Any && !m.isFirst(r, ev.Claims):
 		return fmt.Errorf("the first that is free of %s is not %s", claimsText(r.claims), claimsText(ev.Claims))
 	case ev.Kind == engine.EvGranted:
 		return m.permitFence(ev.Fence)
 	}
 	return nil
+}
+
+// isFirst reports whether claims are the first alternative of r that is free.
+func (m *model) isFirst(r *request, claims []interlock.Claim) bool {
+	could := m.atBest().freeOnes(r)
+	if sure := m.freeOnes(r); len(sure) > 0 {
+		could = could[:slices.Index(could, sure[0])+1]
+	}
+	return len(claims) == 1 && slices.Contains(could, claims[0])
 }
 
 // says checks that ev says what was asked for.
@@ -173,14 +197,15 @@ func (m *model) permitFence(f interlock.Fence) error {
 }
 
 func (m *model) permitAdmission(ev *engine.Event) error {
-	r := m.byNum(ev.Num)
+	r := m.subjectOf(ev)
 	if r == nil || r.phase != waiting {
 		return fmt.Errorf("it does not wait: %v", r)
 	}
-	if !m.free(r) {
-		return fmt.Errorf("%v is blocked by %v (I1, I5)", r, m.blockers(r))
+	best := m.atBest()
+	if !best.free(r) {
+		return fmt.Errorf("%v is blocked by %v (I1, I5)", r, best.blockers(r))
 	}
-	if r.ask.Any && (len(ev.Claims) != 1 || !slices.Contains(m.freeOnes(r), ev.Claims[0])) {
+	if r.ask.Any && (len(ev.Claims) != 1 || !slices.Contains(best.freeOnes(r), ev.Claims[0])) {
 		return fmt.Errorf("%v gets %s, which is not one of the free ones", r, claimsText(ev.Claims))
 	}
 	if r.session != nil && r.session.ended {

@@ -26,6 +26,7 @@ type push struct {
 func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 	head := headOf(cmd)
 	m.now, m.cmd, m.coming, m.committing = head.At, cmd, nil, 0
+	m.asking, m.dismissed, m.endings = nil, nil, nil
 	m.rank()
 	m.ranked = m.ranks
 	if _, ok := cmd.(*engine.Recover); ok { // nobody listens in a new term
@@ -35,7 +36,9 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 		for _, r := range m.requests {
 			r.attached = nil
 		}
+		m.forgetWork()
 	}
+	m.rest()
 	if r := m.made(cmd, m.highestNum()+1); r != nil {
 		if _, ok := r.barrier(); ok {
 			m.coming = r
@@ -102,6 +105,11 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 		}
 	}
 	m.forget(cmd)
+	m.rest()
+	effects, err := m.checkWork(effects)
+	if err != nil {
+		return err
+	}
 	for _, p := range pushes {
 		// A wait that was over in its own step needs one answer only.
 		if first != nil && p.to == head.From && p.outcome == first.Outcome && p.outcome != engine.Lost {
@@ -113,9 +121,25 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 
 // byTime reports whether time alone brought ev about.
 func (m *model) byTime(ev *engine.Event) bool {
+	switch ev.Kind {
+	case engine.EvHanded:
+		c, ok := m.cmd.(*engine.Pull)
+		return !ok || !slices.Contains(c.Leases, ev.ID)
+	case engine.EvAttempt:
+		return ev.Reason != engine.ByNack
+	case engine.EvTaskStands:
+		t := m.task(ev.Namespace, ev.ID)
+		switch interlock.TaskState(ev.Op) {
+		case interlock.TaskDead:
+			return ev.Reason == 0
+		case interlock.TaskWaiting:
+			return t.state == interlock.TaskScheduled && t.due <= m.now
+		}
+		return false
+	}
 	switch ev.Reason {
 	case engine.ByPreemption, engine.ByDeadlock:
-		r := m.byNum(ev.Num)
+		r := m.subjectOf(ev)
 		return r != nil && r.phase == inGrace
 	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByLapse, engine.ByWaitLimit, engine.ByParking, engine.ByBase, engine.ByBreak, engine.ByTarget, engine.ByPattern:
 		return ev.RequestID == ""
@@ -128,7 +152,7 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 	if s := m.sessionByNum(ev.Session); ev.Part && ev.Kind == engine.EvGranted && s != nil && s.receiver != nil {
 		return []*push{{to: s.receiver, outcome: engine.Granted, about: m.newPart(ev)}} // a member is told of a new part
 	}
-	r := m.byNum(ev.Num)
+	r := m.subjectOf(ev)
 	if r == nil {
 		return nil
 	}

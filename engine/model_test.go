@@ -92,6 +92,8 @@ type request struct {
 	member   *request           // whose part of a shared-out key it is
 	division interlock.Division // how the key that it is a member of is shared out
 	set      *gathering         // of a lease for which a barrier has opened
+	task     *task              // for which it waits for a worker, or at which it is an attempt
+	turn     int                // of such: how often the task has stood in line
 	arrived  engine.Time
 
 	phase phase
@@ -223,11 +225,12 @@ type party struct {
 	session uint64
 	flow    string
 	bare    uint64
+	turn    int
 }
 
 func (r *request) party() party {
 	if r.phase == closed || r.phase == parked { // nobody can tell what its holder still has under way, or who will be
-		return party{ns: r.ns, bare: r.num}
+		return party{ns: r.ns, bare: r.num, turn: r.turn}
 	}
 	return r.holder()
 }
@@ -242,7 +245,7 @@ func (r *request) holder() party {
 	case r.base != nil:
 		return r.base.party()
 	}
-	return party{ns: r.ns, bare: r.num}
+	return party{ns: r.ns, bare: r.num, turn: r.turn}
 }
 
 // model is everything that the engine should know.
@@ -269,8 +272,17 @@ type model struct {
 	settings map[interlock.Namespace]interlock.Settings
 	buckets  map[place]*bucket
 	deeds    []*deed
+
+	tasks     []*task
+	queues    []*queue
+	workers   []*worker // idle ones, as they came
+	asking    *worker   // that asks by the step's command
+	dismissed []*worker // in this step
+	endings   []*task   // settled in this step
+
 	inUse    map[place]int    // permits, after the last step
 	hopeful  bool             // see only
+	best     bool             // see atBest
 	ranks    map[*request]int // priorities of the waiters, as they were after rankedAt events
 	rankedAt int
 	ranked   map[*request]int // priorities when the step began
@@ -307,9 +319,19 @@ func (m *model) byNum(num uint64) *request {
 	return nil
 }
 
+// subjectOf is the request that ev is about. A task's attempts all have its number.
+func (m *model) subjectOf(ev *engine.Event) *request {
+	for _, r := range m.requests {
+		if r.num == ev.Num && (r.task == nil || r.ask.ID == ev.ID) {
+			return r
+		}
+	}
+	return nil
+}
+
 func (m *model) byID(ns interlock.Namespace, id [16]byte) *request {
 	for _, r := range m.requests {
-		if r.ask.ID == id && r.ns == ns {
+		if r.ask.ID == id && r.ns == ns && id != [16]byte{} {
 			return r
 		}
 	}

@@ -20,7 +20,8 @@ func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, k
 		}
 	}
 	c := e.Counts()
-	active, offers, line := len(m.holding()), len(m.inPhase(offered)), len(m.inPhase(waiting))
+	agents := slices.DeleteFunc(m.inPhase(waiting), func(r *request) bool { return r.task != nil })
+	active, offers, line := len(m.holding()), len(m.inPhase(offered)), len(agents)
 	away := len(m.inPhase(parked)) // those that hold nothing may count or not
 	if c.Sessions < live || c.Sessions > live+lingering || c.Waiters != line || c.Leases < active-offers || c.Leases > active+away {
 		return fmt.Errorf("the engine counts %+v, the model %d sessions, %d leases with %d offers, %d waiters", c, live, active, offers, line)
@@ -41,6 +42,9 @@ func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, k
 		}
 		if err := m.checkDeeds(e, ns); err != nil {
 			return fmt.Errorf("EffectList(%s): %w", ns, err)
+		}
+		if err := m.checkTaskViews(e, ns); err != nil {
+			return fmt.Errorf("namespace %s: %w", ns, err)
 		}
 		if err := m.checkDocuments(e, ns, keys); err != nil {
 			return fmt.Errorf("namespace %s: %w", ns, err)
@@ -146,6 +150,7 @@ func (m *model) checkWaits(edges []engine.WaitEdge, ns interlock.Namespace) erro
 	}
 	name := func(agent, flow string) string { return agent + "/" + flow }
 	want, got := map[pair]bool{}, map[pair]bool{}
+	best := m.atBest()
 	permitted := map[pair]bool{} // to waiters ahead of a group that is at its maximum
 	for _, r := range m.inPhase(waiting) {
 		for _, c := range r.claims {
@@ -159,7 +164,13 @@ func (m *model) checkWaits(edges []engine.WaitEdge, ns interlock.Namespace) erro
 			want[pair{name(m.agentOf(r), r.flow()), name(r.target.session.agent, r.target.flow), false}] = true
 			continue
 		}
+		if r.task != nil {
+			continue // for what a task waits its own view says
+		}
 		for _, b := range m.blockers(r) {
+			permitted[pair{name(m.agentOf(r), r.flow()), name(m.agentOf(b), b.flow()), b.phase == waiting}] = true
+		}
+		for _, b := range best.blockers(r) {
 			if r.ns == ns {
 				want[pair{name(m.agentOf(r), r.flow()), name(m.agentOf(b), b.flow()), b.phase == waiting}] = true
 			}

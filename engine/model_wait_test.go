@@ -99,6 +99,14 @@ func (m *model) ratherVictim(a, b *request) bool {
 // stuck, and the one of its members that the rule chooses; and the cycle that is
 // spelled out is real.
 func (m *model) permitVictim(r *request, cycle []interlock.CycleStep) error {
+	if err := m.chosen(r); err != nil {
+		return err
+	}
+	return m.realCycle(r, cycle)
+}
+
+// chosen is permitVictim for a task, whose cycle is told to nobody.
+func (m *model) chosen(r *request) error {
 	stuck := m.stuck()
 	if !slices.Contains(stuck, r) {
 		return fmt.Errorf("%v can still be served", r)
@@ -109,7 +117,7 @@ func (m *model) permitVictim(r *request, cycle []interlock.CycleStep) error {
 	if !m.onCycle(r, func(q *request) bool { return slices.Contains(stuck, q) && m.ratherVictim(r, q) }) {
 		return fmt.Errorf("%v: on each of its cycles somebody else is to be the victim", r)
 	}
-	return m.realCycle(r, cycle)
+	return nil
 }
 
 // realCycle checks the cycle that was spelled out: each step waits for the next

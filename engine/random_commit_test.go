@@ -17,6 +17,35 @@ func (p *player) commit(o *op) error {
 		c.Namespace, c.Agent = among(o.r[0], interlock.Namespace("one"), "one", "two"), fmt.Sprintf("bare-%d", p.ids)
 	}
 	c.Actor = among(o.r[1]>>12, "", "web", "web")
+	p.change(c, o, id)
+	for i := range among(o.r[8]>>8, 0, 0, 1, 2) {
+		list := p.m.inPhase(held, held, inGrace)
+		if o.r[8]>>12%8 == 0 {
+			list = p.m.inPhase(held, offered, parked, over)
+		}
+		r, ok := pick(o.r[9]>>(8*i), list)
+		if !ok || p.isClosedPart(r) {
+			continue
+		}
+		c.Leases = append(c.Leases, interlock.LeaseID(r.ask.ID))
+		if c.Namespace = r.ns; o.r[8]>>16%4 > 0 {
+			c.Head = p.head(r, o.r[8]>>20)
+			if len(c.Writes) > i && len(r.claims) > 0 {
+				c.Writes[i].Key = r.claims[0].Key
+			}
+		} else {
+			c.Session = interlock.SessionID{}
+		}
+	}
+	if o.r[9]>>16%4 == 0 {
+		c.RequestID = fmt.Sprintf("r%d", p.ids)
+		p.committed = append(p.committed, *c)
+	}
+	return p.step(c)
+}
+
+// change chooses what a commit reads and writes.
+func (p *player) change(c *engine.Commit, o *op, id [16]byte) {
 	version := p.m.version(c.Namespace)
 	for i := range among(o.r[2], 0, 1, 1, 1, 2, 2, 3) {
 		c.Writes = append(c.Writes, p.write(o.r[3+i], id))
@@ -44,30 +73,6 @@ func (p *player) commit(o *op) error {
 	if o.r[8]%6 == 0 {
 		c.AsOf = among(o.r[8]>>4, version, version, version-min(1, version), version-min(3, version), version+1)
 	}
-	for i := range among(o.r[8]>>8, 0, 0, 1, 2) {
-		list := p.m.inPhase(held, held, inGrace)
-		if o.r[8]>>12%8 == 0 {
-			list = p.m.inPhase(held, offered, parked, over)
-		}
-		r, ok := pick(o.r[9]>>(8*i), list)
-		if !ok || p.isClosedPart(r) {
-			continue
-		}
-		c.Leases = append(c.Leases, interlock.LeaseID(r.ask.ID))
-		if c.Namespace = r.ns; o.r[8]>>16%4 > 0 {
-			c.Head = p.head(r, o.r[8]>>20)
-			if len(c.Writes) > i && len(r.claims) > 0 {
-				c.Writes[i].Key = r.claims[0].Key
-			}
-		} else {
-			c.Session = interlock.SessionID{}
-		}
-	}
-	if o.r[9]>>16%4 == 0 {
-		c.RequestID = fmt.Sprintf("r%d", p.ids)
-		p.committed = append(p.committed, *c)
-	}
-	return p.step(c)
 }
 
 // write chooses what to do to a document.

@@ -14,6 +14,8 @@ type player struct {
 	asked     []engine.Acquire     // those with a request id
 	claimed   []engine.ClaimEffect // likewise
 	committed []engine.Commit      // likewise
+	submitted []engine.Submit      // likewise
+	acked     []engine.Ack         // likewise
 }
 
 func pick[T any](r uint32, list []T) (one T, ok bool) {
@@ -31,10 +33,27 @@ func (p *player) play(o *op) error {
 	case opAcquire, opBarrier, opMember:
 		return p.acquire(o)
 	case opRepeat:
-		if o.r[9]%3 == 0 {
+		switch o.r[9] % 4 {
+		case 0:
 			return p.recommit(o)
+		case 1:
+			return p.repeatWork(o)
 		}
 		return p.repeat(o)
+	case opQueue:
+		return p.setQueue(o)
+	case opSubmit:
+		return p.submit(o)
+	case opPull:
+		return p.pull(o)
+	case opAck:
+		return p.ack(o)
+	case opNack:
+		return p.nack(o)
+	case opChangeTask:
+		return p.changeTask(o)
+	case opFollow:
+		return p.followTask(o)
 	case opCommit:
 		return p.commit(o)
 	case opOpen:
@@ -356,7 +375,7 @@ func (p *player) fenced(o *op) error {
 		return nil
 	}
 	key := p.keys[int(o.r[2])%len(p.keys)]
-	if o.r[3]%2 == 0 {
+	if o.r[3]%2 == 0 && len(r.claims) > 0 {
 		key = r.claims[0].Key
 	}
 	head := engine.Head{Namespace: r.ns}

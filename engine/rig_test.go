@@ -134,8 +134,16 @@ func given(cmd engine.Command) engine.Command {
 	if claims := own.Elem().FieldByName("Claims"); claims.IsValid() {
 		claims.Set(reflect.ValueOf(slices.Clone(claims.Interface().([]interlock.Claim))))
 	}
-	if c, ok := own.Interface().(*engine.Commit); ok {
+	switch c := own.Interface().(type) {
+	case *engine.Commit:
 		c.Reads, c.Writes = slices.Clone(c.Reads), slices.Clone(c.Writes)
+	case *engine.Submit:
+		c.Task.Claims = slices.Clone(c.Task.Claims)
+	case *engine.Ack:
+		c.Reads, c.Writes, c.Tasks = slices.Clone(c.Reads), slices.Clone(c.Writes), slices.Clone(c.Tasks)
+		for i := range c.Tasks {
+			c.Tasks[i].Claims = slices.Clone(c.Tasks[i].Claims)
+		}
 	}
 	return own.Interface().(engine.Command)
 }

@@ -1,0 +1,417 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// task is a task as the model knows it. While it waits, and while it runs, it has a
+// request like anybody else's: the one that waits holds nothing, belongs to nobody
+// and has no id; the one that runs is the worker's lease. Each attempt has a new one,
+// and all of them have the number of the task.
+type task struct {
+	ns        interlock.Namespace
+	id        interlock.TaskID
+	num       uint64
+	spec      engine.TaskSpec // with its keys in their one spelling
+	submitted engine.Time
+	agent     string
+	flow      string
+	session   string // public name
+	principal string
+
+	state    interlock.TaskState
+	request  *request // of one that waits or runs
+	lines    int      // how often it stood in line
+	attempt  int
+	arrived  engine.Time // when it first stood in line
+	stood    engine.Time // when it last came to stand there
+	due      engine.Time // of a scheduled one
+	deadline engine.Time // 0: none
+	settled  engine.Time
+	reason   string
+	result   []byte
+	past     []interlock.Fence // of the attempts that have failed
+
+	rested bool // it could run once since it stands in line, or since the restart
+	rests  bool // it could run, and has no worker
+
+	followers []follower
+}
+
+// follower is who is told when a task is settled.
+type follower struct {
+	to      engine.Caller
+	link    uint64
+	session *session
+}
+
+func (t *task) String() string { return fmt.Sprintf("task %d %v", t.num, t.state) }
+
+func (t *task) isSettled() bool { return t.state >= interlock.TaskDone }
+
+func (m *model) task(ns interlock.Namespace, id interlock.TaskID) *task {
+	for _, t := range m.tasks {
+		if t.ns == ns && t.id == id {
+			return t
+		}
+	}
+	return nil
+}
+
+// newTask is the task that somebody submits.
+func (m *model) newTask(head *engine.Head, spec engine.TaskSpec, num uint64) *task {
+	t := &task{ns: head.Namespace, id: spec.ID, num: num, spec: spec, submitted: m.now, principal: head.Actor, state: interlock.TaskWaiting}
+	t.spec.Claims = m.normal(head.Namespace, spec.Claims)
+	if spec.Deadline > 0 {
+		t.deadline = m.now.Add(spec.Deadline)
+	}
+	if spec.Delay > 0 {
+		t.state, t.due = interlock.TaskScheduled, m.now.Add(spec.Delay)
+	}
+	return t
+}
+
+// submitted is the task that cmd submits under an id, by itself or with an
+// acknowledgement; nil for none.
+func (m *model) submitted(cmd engine.Command, id [16]byte, num uint64) *task {
+	switch c := cmd.(type) {
+	case *engine.Submit:
+		if c.Task.ID != id {
+			return nil
+		}
+		t := m.newTask(&c.Head, c.Task, num)
+		if t.agent, t.flow = c.Agent, c.Flow; !c.Session.IsZero() {
+			s := m.sessionByID(c.Namespace, c.Session)
+			t.agent, t.session = s.agent, s.name
+			if c.Flow == "" {
+				t.flow = "main"
+			}
+		}
+		return t
+	case *engine.Ack:
+		r := m.byID(c.Namespace, c.Lease)
+		for _, spec := range c.Tasks {
+			if spec.ID != id || r == nil {
+				continue
+			}
+			t := m.newTask(&c.Head, spec, num)
+			t.agent, t.flow = m.agentOf(r), r.ask.Flow
+			if r.session != nil {
+				t.session = r.session.name
+			}
+			return t
+		}
+	}
+	return nil
+}
+
+// wrongTask names the rules that a task breaks which comes with some beside it.
+func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (codes []interlock.Code) {
+	switch q := m.queue(head.Namespace, x.Queue); {
+	case q == nil:
+		codes = append(codes, interlock.CodeNoSuchQueue)
+	case q.Drain:
+		codes = append(codes, interlock.CodeQueueDraining)
+	case q.MaxTasks > 0 && len(m.openIn(head.Namespace, x.Queue))+beside >= q.MaxTasks:
+		codes = append(codes, interlock.CodeTooManyTasks)
+	}
+	if len(x.Payload) > 0 && !json.Valid(x.Payload) {
+		codes = append(codes, interlock.CodeInvalidPayload)
+	}
+	if x.Message || x.Ask != nil {
+		codes = append(codes, interlock.CodeUnsupported)
+	}
+	if x.Deadline > 0 && x.Deadline <= x.Delay || x.Delay < 0 || x.Deadline < 0 {
+		codes = append(codes, interlock.CodeInvalidTTL)
+	}
+	if len(x.Claims) > 0 {
+		codes = append(codes, m.wrongClaims(head, x.Claims, x.Group, interlock.Permits)...)
+	}
+	for i, c := range x.Claims {
+		for _, other := range x.Claims[:i] {
+			if other.Key == c.Key && other.Mode.Counts() != c.Mode.Counts() {
+				codes = append(codes, interlock.CodeNeverTogether)
+			}
+		}
+	}
+	return codes
+}
+
+func (m *model) permitTask(cmd engine.Command, ev *engine.Event) error {
+	t := m.submitted(cmd, ev.ID, ev.Num)
+	switch {
+	case t == nil:
+		return errors.New("nobody submitted it")
+	case m.task(t.ns, t.id) != nil || ev.Num <= m.highestNum():
+		return fmt.Errorf("%v is not new", t)
+	case interlock.TaskState(ev.Op) != t.state:
+		return fmt.Errorf("it begins as %v, not as %v", t.state, interlock.TaskState(ev.Op))
+	case !slices.Equal(ev.Claims, t.spec.Claims) || ev.Purpose != t.spec.Purpose || ev.Group != t.spec.Group || ev.Priority != t.spec.Priority ||
+		ev.Agent != t.agent || ev.Flow != t.flow || ev.Actor != t.principal:
+		return fmt.Errorf("it does not say what was submitted: %+v", ev)
+	}
+	return nil
+}
+
+// permitStanding: a task stands elsewhere, for a reason that somebody or time gave.
+func (m *model) permitStanding(cmd engine.Command, ev *engine.Event) error {
+	t, state := m.task(ev.Namespace, ev.ID), interlock.TaskState(ev.Op)
+	if t == nil {
+		return errors.New("there is no such task")
+	}
+	wrong := fmt.Errorf("nobody gave a reason why %v is to be %v", t, state)
+	change, _ := cmd.(*engine.ChangeTask)
+	if change != nil && (change.Task != t.id || change.Namespace != t.ns) {
+		change = nil
+	}
+	attempt := t.attempt
+	switch {
+	case t.state == interlock.TaskRunning: // only who has it says that it is done
+		c, ok := cmd.(*engine.Ack)
+		if !ok || state != interlock.TaskDone || c.Lease != t.request.ask.ID || !t.request.active() {
+			return fmt.Errorf("%v is not acknowledged (I12)", t)
+		}
+		if string(ev.Blob) != string(c.Result) {
+			return fmt.Errorf("the result of %v is %s", t, ev.Blob)
+		}
+	case t.deadline != 0 && t.deadline <= m.now && !t.isSettled() && state == interlock.TaskDead:
+	case ev.Reason == engine.ByPattern:
+		if state != interlock.TaskDead || t.state != interlock.TaskWaiting || !m.neverServed(t.request) {
+			return wrong
+		}
+	case ev.Reason == engine.ByDeadlock:
+		if t.state != interlock.TaskWaiting || state != interlock.TaskScheduled || !m.isPause(t, ev.Waited) {
+			return wrong
+		}
+		if err := m.chosen(t.request); err != nil {
+			return err
+		}
+	case t.state == interlock.TaskScheduled && t.due <= m.now && state == interlock.TaskWaiting && change == nil:
+	case change == nil:
+		return wrong
+	case change.Change == engine.CancelTask:
+		if state != interlock.TaskCancelled || t.isSettled() || ev.Outcome != change.Reason {
+			return wrong
+		}
+	default:
+		want := interlock.TaskScheduled
+		if change.Delay == 0 {
+			want = interlock.TaskWaiting
+		}
+		replay := change.Change == engine.ReplayTask
+		if state != want || ev.Waited != change.Delay || replay != t.isSettled() || t.state == interlock.TaskDone || !replay && change.Change != engine.RescheduleTask {
+			return wrong
+		}
+		if replay {
+			attempt = 0
+		}
+	}
+	if int(ev.Generation) != attempt {
+		return fmt.Errorf("%v had %d attempts, not %d", t, attempt, ev.Generation)
+	}
+	return nil
+}
+
+// permitFailure: an attempt has failed when its lease has ended, or when its worker
+// says so; and there is another one unless it was the last.
+func (m *model) permitFailure(cmd engine.Command, ev *engine.Event) error {
+	t, state := m.task(ev.Namespace, ev.ID), interlock.TaskState(ev.Op)
+	if t == nil || t.state != interlock.TaskRunning || ev.Fence != t.request.fence || int(ev.Generation) != t.attempt || ev.Held != m.now.Sub(t.request.granted) {
+		return fmt.Errorf("%v has no such attempt", t)
+	}
+	last := t.attempt >= m.maxAttempts(t) || t.deadline != 0 && t.deadline <= m.now
+	c, ok := cmd.(*engine.Nack)
+	if !ok || c.Lease != t.request.ask.ID || ev.Reason != engine.ByNack {
+		if t.request.phase != over && t.request.phase != closed || ev.Reason != t.request.why {
+			return fmt.Errorf("the attempt at %v goes on", t)
+		}
+		c = nil
+	}
+	switch {
+	case last || c != nil && c.Dead:
+		if state != interlock.TaskDead || ev.Outcome == "" {
+			return fmt.Errorf("%v is to have no other attempt, and is %v", t, state)
+		}
+	case c != nil && c.Delay < 0:
+		if state != interlock.TaskWaiting {
+			return fmt.Errorf("%v is to be tried again at once, and is %v", t, state)
+		}
+	case state != interlock.TaskScheduled:
+		return fmt.Errorf("%v is to be tried again, and is %v", t, state)
+	case c != nil && c.Delay > 0:
+		if ev.Waited != c.Delay {
+			return fmt.Errorf("%v is to be tried again after %v, not %v", t, c.Delay, ev.Waited)
+		}
+	case c != nil:
+		if want := m.pause(t, c.Jitter); ev.Waited != want {
+			return fmt.Errorf("%v is to be tried again after %v, not %v", t, want, ev.Waited)
+		}
+	case !m.isPause(t, ev.Waited):
+		return fmt.Errorf("%v is no pause after attempt %d at %v", ev.Waited, t.attempt, t)
+	}
+	return nil
+}
+
+func (m *model) maxAttempts(t *task) int {
+	for _, n := range []int{t.spec.MaxAttempts, m.queueOf(t).MaxAttempts} {
+		if n > 0 {
+			return n
+		}
+	}
+	return interlock.DefaultAttempts
+}
+
+// longestPause doubles with each attempt.
+func (m *model) longestPause(t *task) time.Duration {
+	first := []time.Duration{t.spec.Backoff, m.queueOf(t).Backoff, interlock.DefaultBackoff}
+	most := []time.Duration{t.spec.MaxBackoff, m.queueOf(t).MaxBackoff, interlock.DefaultMaxBackoff}
+	set := func(d time.Duration) bool { return d > 0 }
+	bound := new(big.Int).Lsh(big.NewInt(int64(first[slices.IndexFunc(first, set)])), uint(max(0, t.attempt-1)))
+	if limit := most[slices.IndexFunc(most, set)]; bound.Cmp(big.NewInt(int64(limit))) > 0 {
+		return limit
+	}
+	return time.Duration(bound.Int64())
+}
+
+func (m *model) isPause(t *task, d time.Duration) bool { return 0 < d && d <= m.longestPause(t) }
+
+// pause is what random bits make of the longest pause.
+func (m *model) pause(t *task, random uint64) time.Duration {
+	part := new(big.Int).SetUint64(random)
+	part.Mul(part, big.NewInt(int64(m.longestPause(t))))
+	return time.Duration(part.Rsh(part, 64).Int64()) + 1
+}
+
+// foldTask takes in a new task.
+func (m *model) foldTask(cmd engine.Command, ev *engine.Event) {
+	t := m.submitted(cmd, ev.ID, ev.Num)
+	m.tasks = append(m.tasks, t)
+	if t.state == interlock.TaskWaiting {
+		m.lineUp(t)
+	}
+}
+
+// foldStanding takes in that a task stands elsewhere.
+func (m *model) foldStanding(ev *engine.Event) {
+	t := m.task(ev.Namespace, ev.ID)
+	if ev.Kind == engine.EvAttempt {
+		t.past = append(t.past, ev.Fence)
+	}
+	if t.state == interlock.TaskWaiting {
+		if ev.Reason == engine.ByDeadlock {
+			m.victims = append(m.victims, t.request.party())
+		}
+		m.requests = slices.DeleteFunc(m.requests, func(r *request) bool { return r == t.request })
+	}
+	if t.isSettled() && t.deadline <= m.now {
+		t.deadline = 0
+	}
+	t.state, t.reason, t.attempt, t.request, t.rested, t.rests = interlock.TaskState(ev.Op), ev.Outcome, int(ev.Generation), nil, false, false
+	switch {
+	case t.isSettled():
+		t.settled, t.result = m.now, ev.Blob
+		m.endings = append(m.endings, t)
+	case t.state == interlock.TaskScheduled:
+		t.due = m.now.Add(ev.Waited)
+	default:
+		m.lineUp(t)
+	}
+}
+
+// lineUp has a task stand in line, in its first place.
+func (m *model) lineUp(t *task) {
+	if t.arrived == 0 {
+		t.arrived = m.now
+	}
+	t.stood = m.now
+	t.lines++
+	r := &request{num: t.num, ns: t.ns, task: t, turn: t.lines, claims: t.spec.Claims, arrived: t.arrived, phase: waiting, queuedAt: m.events}
+	r.ask.Agent, r.ask.Purpose, r.ask.Priority, r.ask.Group = t.agent, t.spec.Purpose, t.spec.Priority, t.spec.Group
+	m.requests = append(m.requests, r)
+	t.request = r
+}
+
+// rest finds the tasks that could run and have no worker: they step aside, and are in
+// nobody's way but that of tasks of their own queue. One that somebody has passed since
+// may go on to, until it is looked at again.
+func (m *model) rest() {
+	var list []*task
+	for _, t := range m.tasks {
+		if t.state == interlock.TaskWaiting {
+			list = append(list, t)
+			t.rests = false
+		}
+	}
+	slices.SortFunc(list, func(a, b *task) int {
+		if m.aheadOf(a.request, b.request) {
+			return -1
+		}
+		return 1
+	})
+	for _, t := range list {
+		t.rests = m.free(t.request) && (!m.mayRun(t) || m.worker(t.ns, t.spec.Queue) == nil)
+		t.rested = t.rested || m.atBest().free(t.request)
+	}
+	m.forgetTurns()
+}
+
+// aside reports whether a task that waits is not in r's way.
+func (m *model) aside(q, r *request) bool {
+	if q.task == nil || q.phase != waiting || r.task != nil && r.task.spec.Queue == q.task.spec.Queue {
+		return false
+	}
+	if !m.best {
+		return q.task.rests
+	}
+	return slices.ContainsFunc(m.tasks, func(t *task) bool {
+		// Who stands behind one that steps aside steps aside with it.
+		return t.rested && t.state == interlock.TaskWaiting && t.ns == q.ns && t.spec.Queue == q.task.spec.Queue &&
+			(t == q.task || m.aheadOf(t.request, q) && related(t.spec.Claims, q.claims))
+	})
+}
+
+// related reports whether two claims have anything to do with each other.
+func related(a, b []interlock.Claim) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if segments(x.Key)[0] == segments(y.Key)[0] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// atBest is the state in which every task is out of the way that may be. Where it
+// makes a difference, the model does not say which it is.
+func (m *model) atBest() *model {
+	rest := *m
+	rest.best = true
+	return &rest
+}
+
+// checkTasks checks what must hold of tasks between steps.
+func (m *model) checkTasks() error {
+	for _, t := range m.tasks {
+		switch {
+		case t.state == interlock.TaskRunning && (t.request.task != t || !t.request.active()):
+			return fmt.Errorf("%v is lost: %v (I4)", t, t.request)
+		case t.state == interlock.TaskWaiting && m.free(t.request) && m.mayRun(t) && m.worker(t.ns, t.spec.Queue) != nil:
+			return fmt.Errorf("%v was left waiting, and a worker is idle (I4)", t)
+		}
+	}
+	for _, r := range m.inPhase(offered, held, inGrace) {
+		if r.task != nil && r.task.request != r {
+			return fmt.Errorf("%v is no attempt at %v any more", r, r.task)
+		}
+	}
+	return nil
+}

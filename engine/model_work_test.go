@@ -1,0 +1,500 @@
+package engine_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// What those are told who submit tasks, work at them, or change them.
+
+func (m *model) expectSubmit(c *engine.Submit) answer {
+	if !c.Session.IsZero() {
+		return m.withSession(&c.Head, func(*session) answer { return m.expectTasks(&c.Head, c.Task) })
+	}
+	return m.expectTasks(&c.Head, c.Task)
+}
+
+// expectTasks: tasks are taken in if nothing is wrong with any of them.
+func (m *model) expectTasks(head *engine.Head, specs ...engine.TaskSpec) answer {
+	var codes []interlock.Code
+	for i := range specs {
+		beside := 0
+		for _, other := range specs[:i] {
+			if other.Queue == specs[i].Queue {
+				beside++
+			}
+		}
+		codes = append(codes, m.wrongTask(head, &specs[i], beside)...)
+	}
+	if len(codes) > 0 {
+		return refused(codes...)
+	}
+	return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(specs[0].ID, got) }}
+}
+
+// checkTold: the answer is about one task, and tells what was said of it.
+func (m *model) checkTold(id interlock.TaskID, got *engine.Effect) error {
+	if len(got.Tasks) != 1 || got.Tasks[0].ID != id {
+		return fmt.Errorf("the answer is about %+v, not about task %s", got.Tasks, shortID(id))
+	}
+	for _, t := range m.tasks {
+		if t.id == id && (got.Tasks[0].Queue != t.spec.Queue || got.Tasks[0].Group != t.spec.Group || !slices.Equal(got.Tasks[0].Claims, t.spec.Claims)) {
+			return fmt.Errorf("%v is told as %+v", t, got.Tasks[0])
+		}
+	}
+	return nil
+}
+
+// expectPull: a worker gets something if there is anything that could run.
+func (m *model) expectPull(c *engine.Pull) answer {
+	q := m.queue(c.Namespace, c.Queue)
+	var s *session
+	switch {
+	case c.Max < 1 || c.Max > interlock.MaxPull || len(c.Leases) < c.Max:
+		return refused(interlock.CodeInvalidRequest)
+	case c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL):
+		return refused(interlock.CodeInvalidTTL)
+	case !c.Session.IsZero():
+		if s = m.sessionByID(c.Namespace, c.Session); s == nil {
+			return refused(interlock.CodeUnknownSession)
+		} else if s.ended {
+			return refused(interlock.CodeSessionEnded)
+		}
+	}
+	if q == nil {
+		return refused(interlock.CodeNoSuchQueue)
+	}
+	m.asking = &worker{pull: *c, session: s}
+	ready, maybe := len(m.ready(c.Namespace, c.Queue)), len(m.atBest().ready(c.Namespace, c.Queue))
+	w := m.asking
+	return answer{outcome: engine.Granted, worker: w, check: func(got *engine.Effect) error {
+		switch {
+		case got.Outcome == engine.Queued && ready == 0 && got.Ticket.ID == c.ID:
+			return nil // what it may get in the same step, it is told by itself
+		case got.Outcome == engine.Granted && maybe > 0:
+			return m.checkHanded(w, got)
+		}
+		return fmt.Errorf("of %d tasks that could run, the worker got %v, and is told %s", ready, w.handed, effectText(got))
+	}}
+}
+
+// checkHanded compares what a worker is told with what it was given.
+func (m *model) checkHanded(w *worker, got *engine.Effect) error {
+	if got.Ticket.ID != w.pull.ID || len(got.Handed) != len(w.handed) {
+		return fmt.Errorf("the worker %s got %v, and is told of %d tasks", shortID(w.pull.ID), w.handed, len(got.Handed))
+	}
+	for i, h := range got.Handed {
+		r := w.handed[i]
+		if h.Task.ID != r.task.id || h.Task.State != interlock.TaskRunning || string(h.Task.Payload) != string(r.task.spec.Payload) || h.AsOf != m.version(r.ns) {
+			return fmt.Errorf("the worker is told of %+v instead of %v", h.Task, r.task)
+		}
+		if r.phase == held {
+			if err := m.checkLease(r, &h.Lease); err != nil {
+				return err
+			}
+		}
+		var want []interlock.Document
+		for _, c := range r.claims {
+			if doc := m.documentNow(r.ns, c.Key); !doc.Absent {
+				want = append(want, doc)
+			}
+		}
+		if len(want) != len(h.Documents) {
+			return fmt.Errorf("%v comes with the documents %+v, want %+v", r.task, h.Documents, want)
+		}
+		for i := range want {
+			if err := sameDocument(want[i], h.Documents[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// withAttempt leads to an attempt that is its worker's, or past its hard end.
+func (m *model) withAttempt(head *engine.Head, id interlock.LeaseID, then func(*request) answer) answer {
+	r := m.byID(head.Namespace, id)
+	switch {
+	case r != nil && r.task != nil && (r.phase == over || r.phase == closed):
+		return refused(interlock.CodeTaskMoved)
+	case r != nil && r.task != nil && mine(head, r):
+		return then(r)
+	case r != nil && (r.phase == over || r.phase == closed):
+		return refused(append(gone(r.subject()), interlock.CodeUnknownLease, interlock.CodeInvalidRequest)...)
+	case r != nil && mine(head, r):
+		return refused(interlock.CodeInvalidRequest)
+	}
+	return refused(interlock.CodeUnknownLease)
+}
+
+// commitOf is the commit that a command is or brings, nil for none.
+func (m *model) commitOf(cmd engine.Command) *engine.Commit {
+	switch c := cmd.(type) {
+	case *engine.Commit:
+		return c
+	case *engine.Ack:
+		commit := &engine.Commit{Head: c.Head, Reads: c.Reads, AsOf: c.AsOf, Writes: c.Writes, Note: c.Note, Leases: []interlock.LeaseID{c.Lease}}
+		if r := m.byID(c.Namespace, c.Lease); r != nil {
+			commit.Agent, commit.Flow, commit.Session = m.agentOf(r), r.ask.Flow, interlock.SessionID{}
+			if r.session != nil {
+				commit.Session = r.session.id
+			}
+		}
+		return commit
+	}
+	return nil
+}
+
+// expectAck: a task is done together with its writes and with what is to be done next,
+// or nothing of it is.
+func (m *model) expectAck(c *engine.Ack) answer {
+	return m.withAttempt(&c.Head, c.Lease, func(r *request) answer {
+		want := m.expectWrites(m.commitOf(c))
+		if want.outcome == 0 {
+			return want
+		}
+		if len(c.Tasks) > 0 {
+			if next := m.expectTasks(&c.Head, c.Tasks...); next.outcome == engine.Refused {
+				stale := want.check
+				if want.outcome == engine.Done {
+					stale = nil
+				}
+				return answer{outcome: engine.Refused, codes: append(want.codes, next.codes...), check: stale}
+			}
+		}
+		return m.alsoTold(want, r.task.id)
+	})
+}
+
+// alsoTold is an answer that tells of a task, too.
+func (m *model) alsoTold(want answer, id interlock.TaskID) answer {
+	check := want.check
+	want.check = func(got *engine.Effect) error {
+		if got.Outcome == engine.Done {
+			if err := m.checkTold(id, got); err != nil {
+				return err
+			}
+		}
+		if check == nil {
+			return nil
+		}
+		return check(got)
+	}
+	return want
+}
+
+func (m *model) expectNack(c *engine.Nack) answer {
+	if c.Delay < -1 || c.Delay > interlock.MaxDelay {
+		return refused(interlock.CodeInvalidTTL)
+	}
+	return m.withAttempt(&c.Head, c.Lease, func(r *request) answer {
+		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(r.task.id, got) }}
+	})
+}
+
+func (m *model) withTask(head *engine.Head, id interlock.TaskID, then func(*task) answer) answer {
+	if t := m.task(head.Namespace, id); t != nil {
+		return then(t)
+	}
+	return refused(interlock.CodeUnknownTask)
+}
+
+func (m *model) expectChange(c *engine.ChangeTask) answer {
+	return m.withTask(&c.Head, c.Task, func(t *task) answer {
+		done := answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(c.Task, got) }}
+		q := m.queue(t.ns, t.spec.Queue)
+		switch c.Change {
+		case engine.CancelTask, engine.RescheduleTask:
+			if t.isSettled() {
+				return refused(interlock.CodeTaskSettled)
+			} else if t.state == interlock.TaskRunning {
+				return refused(interlock.CodeHeld)
+			}
+		case engine.ReplayTask:
+			switch {
+			case !t.isSettled() || t.state == interlock.TaskDone:
+				return refused(interlock.CodeTaskSettled)
+			case q == nil:
+				return refused(interlock.CodeNoSuchQueue)
+			case q.MaxTasks > 0 && len(m.openIn(t.ns, q.Name)) >= q.MaxTasks:
+				return refused(interlock.CodeTooManyTasks)
+			}
+		case engine.DiscardTask:
+			if !t.isSettled() {
+				return refused(interlock.CodeInvalidRequest)
+			}
+		}
+		return done
+	})
+}
+
+// expectWork works out the answers to the commands about tasks.
+func (m *model) expectWork(cmd engine.Command) answer {
+	head := headOf(cmd)
+	switch c := cmd.(type) {
+	case *engine.SetQueue:
+		return refused(interlock.CodeInvalidQueue, "") // or Done: what is wrong with it the scripts say
+	case *engine.DropQueue:
+		if m.queue(head.Namespace, c.Name) == nil {
+			return refused(interlock.CodeNoSuchQueue)
+		} else if len(m.openIn(head.Namespace, c.Name)) > 0 {
+			return refused(interlock.CodeInvalidQueue)
+		}
+		return answer{outcome: engine.Done}
+	case *engine.Submit:
+		return m.expectSubmit(c)
+	case *engine.Pull:
+		return m.expectPull(c)
+	case *engine.Ack:
+		return m.expectAck(c)
+	case *engine.Nack:
+		return m.expectNack(c)
+	case *engine.ChangeTask:
+		return m.expectChange(c)
+	case *engine.FollowTask:
+		return m.withTask(head, c.Task, func(*task) answer {
+			return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(c.Task, got) }}
+		})
+	}
+	return answer{none: true}
+}
+
+// expectWorkAgain: a repeated command is told how its task stands by now.
+func (m *model) expectWorkAgain(cmd engine.Command, known *remembered) answer {
+	told := func(id interlock.TaskID) answer {
+		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(id, got) }}
+	}
+	switch c := cmd.(type) {
+	case *engine.Submit:
+		return told(known.task)
+	case *engine.Nack:
+		return told(known.task)
+	case *engine.ChangeTask:
+		return told(c.Task)
+	case *engine.Ack:
+		return m.alsoTold(m.expectCommitted(m.commitOf(c), known.version), known.task)
+	}
+	return answer{outcome: known.outcome}
+}
+
+// heardWork takes in what is not journaled of those who work: that a worker is idle,
+// or somebody listens for the end of a task.
+func (m *model) heardWork(cmd engine.Command, got *engine.Effect) {
+	head := headOf(cmd)
+	attach := false
+	switch c := cmd.(type) {
+	case *engine.Submit:
+		attach = c.Attach
+	case *engine.FollowTask:
+		attach = c.Attach
+	case *engine.Pull:
+		if c.Attach && got.Outcome == engine.Queued {
+			m.dismiss("", func(w *worker) bool { return w.pull.Namespace == c.Namespace && w.pull.ID == c.ID })
+			m.workers = append(m.workers, m.asking)
+		}
+	case *engine.Leave:
+		m.dismiss("", func(w *worker) bool { return w.pull.Namespace == c.Namespace && w.pull.ID == c.Ticket })
+	}
+	if attach && got.Outcome == engine.Done && len(got.Tasks) == 1 && got.Tasks[0].State < interlock.TaskDone {
+		if t := m.task(head.Namespace, got.Tasks[0].ID); t != nil {
+			t.followers = append(t.followers, follower{head.From, head.Link, m.sessionByID(head.Namespace, head.Session)})
+		}
+	}
+}
+
+// forgetWork: in a new term nobody is idle, and nobody follows a task; and every task
+// is looked at again.
+func (m *model) forgetWork() {
+	m.workers = nil
+	for _, t := range m.tasks {
+		t.followers, t.rested = nil, false
+	}
+	for _, q := range m.queues {
+		q.passed = nil
+	}
+}
+
+// leaveWork takes in who listens no more.
+func (m *model) leaveWork(c *engine.Detach) {
+	s := m.sessionByID(c.Namespace, c.Session)
+	m.dismiss("", func(w *worker) bool {
+		meant := s != nil && w.session == s
+		if !c.Ticket.IsZero() {
+			meant = w.pull.ID == [16]byte(c.Ticket)
+		}
+		return w.pull.Namespace == c.Namespace && meant && w.pull.Link == c.Link
+	})
+	for _, t := range m.tasks {
+		meant := s != nil && slices.ContainsFunc(t.followers, func(f follower) bool { return f.session == s })
+		if !c.Ticket.IsZero() {
+			meant = t.id == interlock.TaskID(c.Ticket)
+		}
+		if t.ns == c.Namespace && meant {
+			t.followers = slices.DeleteFunc(t.followers, func(f follower) bool { return f.link == c.Link })
+		}
+	}
+}
+
+// checkWork checks what workers and those who follow tasks are told, and gives the
+// other effects.
+func (m *model) checkWork(effects []engine.Effect) (rest []engine.Effect, err error) {
+	take := func(which func(*engine.Effect) bool) *engine.Effect {
+		i := slices.IndexFunc(effects, func(e engine.Effect) bool { return which(&e) })
+		if i < 0 {
+			return nil
+		}
+		found := effects[i]
+		effects = slices.Delete(effects, i, i+1)
+		return &found
+	}
+	for _, w := range m.workers {
+		if len(w.handed) == 0 {
+			continue
+		}
+		got := take(func(e *engine.Effect) bool {
+			return e.To == w.pull.From && e.Outcome == engine.Granted && len(e.Handed) > 0
+		})
+		if got == nil {
+			return nil, fmt.Errorf("the worker %s got %v, and is told nothing", shortID(w.pull.ID), w.handed)
+		}
+		if err := m.checkHanded(w, got); err != nil {
+			return nil, err
+		}
+	}
+	m.dismiss("", func(w *worker) bool { return len(w.handed) > 0 })
+	for _, w := range m.dismissed {
+		got := take(func(e *engine.Effect) bool {
+			return e.To == w.pull.From && e.Ticket.ID == w.pull.ID && e.Outcome == engine.Refused
+		})
+		if got == nil {
+			return nil, fmt.Errorf("the worker %s is idle no more, and is not told why", shortID(w.pull.ID))
+		}
+	}
+	for _, t := range m.endings {
+		for _, f := range t.followers {
+			want := engine.Done
+			if t.state != interlock.TaskDone {
+				want = engine.Refused
+			}
+			got := take(func(e *engine.Effect) bool {
+				return e.To == f.to && e.Outcome == want && len(e.Tasks) == 1 && e.Tasks[0].ID == t.id && e.Tasks[0].State == t.state
+			})
+			if got == nil {
+				return nil, fmt.Errorf("%v is not told that %v", f.to, t)
+			}
+		}
+		t.followers = nil
+	}
+	for i := range effects {
+		if e := &effects[i]; len(e.Handed) > 0 || len(e.Tasks) > 0 {
+			return nil, fmt.Errorf("%v was told %s, which does not concern it", e.To, effectText(e))
+		}
+	}
+	m.dismissed, m.endings, m.asking = nil, nil, nil
+	return effects, nil
+}
+
+// checkTaskViews compares what can be looked at.
+func (m *model) checkTaskViews(e *engine.Engine, ns interlock.Namespace) error {
+	l := engine.TaskList{Namespace: ns, Limit: 1000}
+	for !l.Look(e) {
+	}
+	var list []*task
+	for _, t := range m.tasks {
+		if t.ns == ns {
+			list = append(list, t)
+		}
+	}
+	if len(l.Rows) != len(list) {
+		return fmt.Errorf("%d tasks are listed, want %v", len(l.Rows), list)
+	}
+	slices.SortFunc(list, func(a, b *task) int { return int(a.num) - int(b.num) })
+	for i, t := range list {
+		if err := m.checkTask(t, l.Rows[i]); err != nil {
+			return err
+		}
+	}
+	for _, q := range m.queues {
+		if q.ns != ns {
+			continue
+		}
+		got, ok := e.QueueStatus(ns, q.Name)
+		want := interlock.QueueStatus{TaskQueue: q.TaskQueue}
+		for _, t := range list {
+			if t.spec.Queue != q.Name {
+				continue
+			}
+			switch t.state {
+			case interlock.TaskScheduled:
+				want.Scheduled++
+			case interlock.TaskWaiting:
+				want.Waiting++
+				want.Oldest = max(want.Oldest, m.now.Sub(t.stood))
+			case interlock.TaskRunning:
+				want.Running++
+			case interlock.TaskDead:
+				want.Dead++
+			}
+		}
+		for _, w := range m.workers {
+			if w.pull.Namespace == ns && w.pull.Queue == q.Name {
+				want.Idle++
+			}
+		}
+		if got.Groups == nil {
+			got.Groups = want.Groups
+		}
+		if !ok || !reflect.DeepEqual(got, want) {
+			return fmt.Errorf("queue %s is shown as %+v, want %+v", q.Name, got, want)
+		}
+	}
+	return nil
+}
+
+// checkTask compares a task with how it is shown.
+func (m *model) checkTask(t *task, got interlock.Task) error {
+	want := interlock.Task{
+		ID: t.id, Queue: t.spec.Queue, Kind: t.spec.Kind, Claims: t.spec.Claims, Payload: t.spec.Payload, Purpose: t.spec.Purpose, Group: t.spec.Group,
+		Priority: t.spec.Priority, State: t.state, Agent: t.agent, Session: t.session, Flow: t.flow, Principal: t.principal, Age: m.now.Sub(t.submitted),
+		Attempt: t.attempt, MaxAttempts: m.maxAttempts(t), Result: t.result, Reason: t.reason,
+	}
+	switch {
+	case t.state == interlock.TaskScheduled:
+		want.Due = t.due.Sub(m.now)
+	case t.state == interlock.TaskDone:
+		want.Payload = nil
+	}
+	if t.isSettled() {
+		want.Settled = max(1, m.now.Sub(t.settled))
+	} else if t.deadline != 0 {
+		want.Deadline = max(1, t.deadline.Sub(m.now))
+	}
+	var fences []interlock.Fence
+	for _, a := range got.Attempts {
+		fences = append(fences, a.Fence)
+	}
+	if past := t.past[max(0, len(t.past)-interlock.MaxKeptAttempts):]; !slices.Equal(fences, past) {
+		return fmt.Errorf("%v: the attempts %+v, want those with %v", t, got.Attempts, past)
+	}
+	got.Attempts = nil
+	if len(got.Claims) == 0 {
+		got.Claims, want.Claims = nil, nil
+	}
+	if len(got.Payload) == 0 {
+		got.Payload, want.Payload = nil, want.Payload[:0:0]
+	}
+	if len(want.Payload) == 0 {
+		want.Payload = nil
+	}
+	if len(got.Result) == 0 && len(want.Result) == 0 {
+		got.Result, want.Result = nil, nil
+	}
+	if !reflect.DeepEqual(got, want) {
+		return fmt.Errorf("a task is shown as\n%+v, want\n%+v", got, want)
+	}
+	return nil
+}
