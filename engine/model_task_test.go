@@ -126,8 +126,11 @@ func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (co
 	if len(x.Payload) > 0 && !json.Valid(x.Payload) {
 		codes = append(codes, interlock.CodeInvalidPayload)
 	}
-	if x.Message || x.Ask != nil {
+	if x.Ask != nil {
 		codes = append(codes, interlock.CodeUnsupported)
+	}
+	if x.Message {
+		codes = append(codes, interlock.CodeInvalidRequest)
 	}
 	if x.Deadline > 0 && x.Deadline <= x.Delay || x.Delay < 0 || x.Deadline < 0 {
 		codes = append(codes, interlock.CodeInvalidTTL)

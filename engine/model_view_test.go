@@ -103,6 +103,10 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 	i := 0
 	for _, w := range shown {
 		is := func(r *request) bool {
+			if t := r.task; t != nil {
+				return w.Task == t.id && w.Queue == t.spec.Queue && w.Flow == t.flow && w.Priority == m.priority(r) && w.Waited == m.now.Sub(t.arrived) &&
+					(w.Dormant || !t.rests) && (!w.Dormant || t.rested)
+			}
 			return w.Flow == r.flow() && w.Agent == m.agentOf(r) && w.Priority == m.priority(r) && w.Waited == m.now.Sub(r.waitsSince())
 		}
 		if any != nil && is(any) && (i >= len(line) || !is(line[i])) {

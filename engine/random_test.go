@@ -169,6 +169,10 @@ func TestModelMeets(t *testing.T) {
 		"effect", "effect again", "effect settled done", "effect settled unknown", "effect settled ",
 		"granted and moved", "admitted and moved", "claimed and moved", "resumed and moved", "written",
 		"refused stale", "refused future_version", "refused version_required", "refused lease_required", "refused writer_only",
+		"queue_set", "queue_dropped", "task_submitted", "task_handed_out", "task_moved", "task_moved deadlock", "task_forgotten",
+		"task_attempt_failed nack", "task_attempt_failed ttl", "task_attempt_failed max_hold", "task_attempt_failed stall",
+		"task_attempt_failed released", "task_attempt_failed revoked", "task_attempt_failed session_expired", "task_attempt_failed session_closed",
+		"refused task_moved", "refused task_settled", "refused no_such_queue", "refused too_many_tasks", "refused queue_draining", "refused unknown_task",
 		"refused bad_patch", "refused not_a_counter", "refused out_of_bounds", "refused too_many_documents", "refused too_much_state",
 	} {
 		if met[what] == 0 {
