@@ -52,6 +52,8 @@ type worker struct {
 const (
 	exitLater = 75 // of the command: not now (EX_TEMPFAIL)
 
+	// patientFor is how long a worker waits for its commands before it says so.
+	patientFor = 50 * time.Millisecond
 	// pullAgain bounds the pause of a worker whose server is away.
 	pullAgain = 10 * time.Second
 )
@@ -192,6 +194,12 @@ func (w *worker) end(running *sync.WaitGroup, signals <-chan os.Signal) {
 		running.Wait()
 		close(done)
 	}()
+	select {
+	case <-done:
+		return
+	case <-time.After(patientFor):
+		w.say("nothing new is taken; what runs has %s to end, or until a second signal", w.drain)
+	}
 	limit := time.NewTimer(w.drain)
 	defer limit.Stop()
 	select {
