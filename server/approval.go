@@ -7,8 +7,9 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// What persons are asked, and answer. Any principal of the namespace may answer: who is
-// asked is for the question to say. The journal keeps by whose credential it came.
+// What persons are asked, and answer. Any principal of the namespace may answer: who
+// is asked is for the question to say. Who gives no name answers as the credential's
+// principal, and the journal keeps whose credential it was in any case.
 
 // listApprovals is GET /v1/approvals: the tasks that wait for a person.
 func (c *call) listApprovals() {
@@ -28,9 +29,6 @@ func (c *call) answerTask() {
 	}
 	if !c.body(func(d *jsonIn) { decodeAnswer(d, cmd) }) {
 		return
-	}
-	if cmd.By == "" {
-		cmd.By = c.principal.Name
 	}
 	verdict := cmd.Verdict.String() // the engine owns the command once it is submitted
 	if eff, at, ok := c.do(cmd); ok {

@@ -16,17 +16,21 @@ import (
 func writeDocuments(j *jsonOut, name string, list []interlock.Document, values bool) {
 	j.openArray(name)
 	for i := range list {
-		j.open("")
-		d := &list[i]
-		j.str("key", string(d.Key))
-		writeState(j, d)
-		writeAge(j, d)
-		if !d.Absent && (values || d.Body != nil) {
-			writeBody(j, d.ContentType, d.Body)
-		}
-		j.close()
+		writeDocument(j, "", &list[i], values || list[i].Body != nil)
 	}
 	j.closeArray()
+}
+
+// writeDocument writes a document, with its body if value is set.
+func writeDocument(j *jsonOut, name string, d *interlock.Document, value bool) {
+	j.open(name)
+	j.str("key", string(d.Key))
+	writeState(j, d)
+	writeAge(j, d)
+	if !d.Absent && value {
+		writeBody(j, d.ContentType, d.Body)
+	}
+	j.close()
 }
 
 // writeState writes all of a document but its key, its body and its age. Who wrote it

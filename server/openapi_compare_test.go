@@ -79,7 +79,7 @@ func operationOf(r *http.Request) (*openapi3.Operation, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	pattern, _ := matchPath(r.URL.EscapedPath())
+	pattern, _ := matchPath(r.Method, r.URL.EscapedPath())
 	item := doc.Paths.Value(pattern)
 	if item == nil {
 		return nil, "", nil

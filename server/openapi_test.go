@@ -69,7 +69,7 @@ func TestOpenAPIHasTheFieldsOfBodies(t *testing.T) {
 		"DoneRequest": doneFields, "ReasonRequest": reasonFields, "ReconcileRequest": reconcileFields,
 		"SubmitRequest": submitFields, "TaskRequest": taskFields, "MessageRequest": messageFields, "Question": questionFields,
 		"ChangeTaskRequest": changeFields, "PullRequest": pullFields, "AckRequest": ackFields, "NackRequest": nackFields,
-		"AnswerRequest": answerFields, "QueueRequest": queueFields,
+		"SendRequest": sendFields, "WriterRequest": writerFields, "AnswerRequest": answerFields, "QueueRequest": queueFields,
 		"PatternRequest": patternFields, "SettingsRequest": settingsFields, "Quota": quotaFields,
 	} {
 		documented := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Value.Properties))
@@ -211,6 +211,7 @@ func TestOpenAPI(t *testing.T) {
 		tourState(d)
 		tourActions(d)
 		tourTasks(d)
+		tourMailbox(d)
 		tourBarrier(d)
 		tourParts(d)
 		tourEvents(d)
@@ -305,6 +306,11 @@ func samples() []sample {
 		{"POST", "/v1/leases/" + lease + "/ack", `{}`, ""},
 		{"POST", "/v1/leases/" + lease + "/nack", `{}`, ""},
 		{"POST", "/v1/leases/" + lease + "/ask", `{"question":"may I?"}`, ""},
+		{"GET", "/v1/writers", "", ""},
+		{"PUT", "/v1/writers/account", `{"queue":"fees"}`, ""},
+		{"DELETE", "/v1/writers/account", "", ""},
+		{"POST", "/v1/mailbox/account:1", `{}`, ""},
+		{"GET", "/v1/mailbox/account:1/log", "", ""},
 		{"GET", "/v1/approvals", "", ""},
 		{"POST", "/v1/approvals/" + task, `{"verdict":"approved"}`, ""},
 		{"POST", "/v1/leases/" + lease + "/statement", `{}`, ""},

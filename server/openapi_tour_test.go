@@ -174,7 +174,9 @@ func (d *door) sample(c sample, path, body string, headers ...string) *reply {
 func tourFaults(d *door) {
 	healthy := d.server.shard
 	defer func() { d.server.shard = healthy }()
-	d.put("/v1/queues/fees", ``).want(200) // which some operations look at before they change it
+	// Some operations look at what they change.
+	d.put("/v1/queues/fees", ``).want(200)
+	d.put("/v1/writers/account", `{"queue":"fees","pattern":"account:{id}"}`).want(200)
 	every := func(err error, eff *engine.Effect, status int, code interlock.Code, only ...string) {
 		d.server.shard = faulty{healthy, err, eff}
 		for _, c := range samples() {

@@ -65,18 +65,30 @@ func (c *call) showPattern() {
 	if !ok {
 		return
 	}
-	list, at, ok := c.patterns()
-	if !ok {
+	p, known, at, ok := c.patternNamed(name)
+	switch {
+	case !ok:
 		return
-	}
-	i := slices.IndexFunc(list, func(p interlock.Pattern) bool { return p.Name == name })
-	if i < 0 {
-		c.refuse(interlock.CodeNoSuchPattern, fmt.Sprintf("no pattern of namespace %s has the name %q", c.namespace, clipped(name)))
+	case !known:
+		c.noSuchPattern(name)
 		return
 	}
 	j := c.reply()
-	writePattern(j, &list[i])
+	writePattern(j, &p)
 	c.send(http.StatusOK, j, at)
+}
+
+// patternNamed reads a pattern. ok is false when the call was answered.
+func (c *call) patternNamed(name string) (p interlock.Pattern, known bool, at interlock.At, ok bool) {
+	list, at, ok := c.patterns()
+	if i := slices.IndexFunc(list, func(p interlock.Pattern) bool { return p.Name == name }); i >= 0 {
+		p, known = list[i], true
+	}
+	return p, known, at, ok
+}
+
+func (c *call) noSuchPattern(name string) {
+	c.refuse(interlock.CodeNoSuchPattern, fmt.Sprintf("no pattern of namespace %s has the name %q", c.namespace, clipped(name)))
 }
 
 // listPatterns is GET /v1/patterns.
@@ -193,6 +205,7 @@ func writePattern(j *jsonOut, p *interlock.Pattern) {
 	j.str("on_deadlock", p.OnDeadlock.String())
 	j.str("write", p.Write.String())
 	j.said("writer", p.Writer)
+	j.said("writer_queue", p.WriterQueue)
 }
 
 func writeTexts(j *jsonOut, name string, list []string) {

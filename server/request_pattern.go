@@ -12,7 +12,7 @@ import (
 var patternFields = []string{
 	"pattern", "aliases", "members", "capacity", "rate", "per_ms", "burst", "groups", "ttl_ms", "max_ttl_ms", "grace_ms", "max_grace_ms",
 	"max_hold_ms", "stall_ms", "lock_delay_ms", "max_wait_ms", "max_waiters", "allow", "preempt", "park", "max_park_ms", "on_deadlock",
-	"write", "writer",
+	"write", "writer", "writer_queue",
 }
 
 // decodePattern reads the body of PUT /v1/patterns/{name}.
@@ -67,6 +67,8 @@ func decodePattern(d *jsonIn, p *interlock.Pattern) {
 			p.Write = named(d, "open, version, lease or single-writer", interlock.ParseWritePolicy)
 		case "writer":
 			p.Writer = d.str()
+		case "writer_queue":
+			p.WriterQueue = d.str()
 		}
 	})
 	if p.Shape == "" {

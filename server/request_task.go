@@ -21,16 +21,9 @@ var submitFields = append([]string{"agent", "session", "flow", "wait_ms"}, taskF
 // wait within the call for the task's end.
 func decodeSubmit(d *jsonIn, cmd *engine.Submit) (wait time.Duration) {
 	d.object(submitFields, func(field int) {
-		switch name := submitFields[field]; name {
-		case "agent":
-			cmd.Agent = d.str()
-		case "session":
-			cmd.Session = d.sessionID()
-		case "flow":
-			cmd.Flow = d.str()
-		case "wait_ms":
+		if name := submitFields[field]; name == "wait_ms" {
 			wait = d.ms()
-		default:
+		} else if !d.sender(name, cmd) {
 			d.taskField(name, &cmd.Task)
 		}
 	})
@@ -202,6 +195,36 @@ func (d *jsonIn) messageField(name string, x *engine.TaskSpec) {
 	d.workField(name, x)
 }
 
+var sendFields = append([]string{"agent", "session", "flow", "wait_ms"}, messageFields[1:]...)
+
+// decodeSend reads the body of POST /v1/mailbox/{key}. wait is how long the caller wants
+// to wait within the call for the reply.
+func decodeSend(d *jsonIn, cmd *engine.Submit) (wait time.Duration) {
+	d.object(sendFields, func(field int) {
+		if name := sendFields[field]; name == "wait_ms" {
+			wait = d.ms()
+		} else if !d.sender(name, cmd) {
+			d.messageField(name, &cmd.Task)
+		}
+	})
+	return min(wait, interlock.MaxLongPoll)
+}
+
+// sender reads who submits or sends.
+func (d *jsonIn) sender(name string, cmd *engine.Submit) bool {
+	switch name {
+	case "agent":
+		cmd.Agent = d.str()
+	case "session":
+		cmd.Session = d.sessionID()
+	case "flow":
+		cmd.Flow = d.str()
+	default:
+		return false
+	}
+	return true
+}
+
 var nackFields = []string{"reason", "delay_ms", "dead"}
 
 // decodeNack reads the body of POST /v1/leases/{id}/nack. A delay of 0 is one that is
@@ -241,6 +264,24 @@ func decodeChange(d *jsonIn, cmd *engine.ChangeTask) {
 			cmd.Reason = d.str()
 		}
 	})
+}
+
+var writerFields = []string{"queue", "pattern"}
+
+// decodeWriter reads the body of PUT /v1/writers/{pattern}.
+func decodeWriter(d *jsonIn) (queue, shape string) {
+	d.object(writerFields, func(field int) {
+		switch writerFields[field] {
+		case "queue":
+			queue = d.str()
+		case "pattern":
+			shape = d.str()
+		}
+	})
+	if queue == "" {
+		d.fail("field queue is missing: name the queue whose workers alone may change the keys")
+	}
+	return queue, shape
 }
 
 var answerFields = []string{"verdict", "by", "reason"}

@@ -107,6 +107,11 @@ var routes = []route{
 	{"/v1/approvals", []method{{"GET", (*call).listApprovals, []string{"cursor", "limit"}}}},
 	{"/v1/approvals/{id}", []method{{"POST", (*call).answerTask, nil}}},
 
+	{"/v1/writers", []method{{"GET", (*call).listWriters, nil}}},
+	{"/v1/writers/{pattern}", []method{{"PUT", (*call).setWriter, nil}, {"DELETE", (*call).dropWriter, nil}}},
+	{"/v1/mailbox/{key}", []method{{"POST", (*call).sendMessage, nil}}},
+	{"/v1/mailbox/{key}/log", []method{{"GET", (*call).showLog, []string{"from", "limit"}}}},
+
 	{"/v1/leases/{id}/statement", []method{{"POST", (*call).sign, nil}}},
 	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, nil}}},
 	{"/v1/files/{path}", []method{
@@ -154,8 +159,9 @@ var shapes = func() map[[2]string]string {
 }()
 
 // matchPath finds the pattern that an escaped path fits, and its variable part. A
-// {key} or {path} is all that follows, with its slashes.
-func matchPath(path string) (pattern, variable string) {
+// {key} or {path} is all that follows, with its slashes; where the method is GET and
+// there is a pattern with more behind it, as in /v1/mailbox/{key}/log, all up to that.
+func matchPath(method, path string) (pattern, variable string) {
 	rest, ok := strings.CutPrefix(path, "/v1/")
 	if !ok {
 		return path, ""
@@ -165,6 +171,11 @@ func matchPath(path string) (pattern, variable string) {
 		return path, ""
 	}
 	if pattern := shapes[[2]string{collection}]; strings.HasSuffix(pattern, "{key}") || strings.HasSuffix(pattern, "{path}") {
+		if i := strings.LastIndexByte(rest, '/'); i > 0 && i+1 < len(rest) && (method == http.MethodGet || method == http.MethodHead) {
+			if longer, known := shapes[[2]string{collection, rest[i+1:]}]; known {
+				return longer, rest[:i]
+			}
+		}
 		return pattern, rest
 	}
 	variable, action, deep := strings.Cut(rest, "/")
@@ -204,7 +215,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if !c.identify() {
 		return
 	}
-	pattern, variable := matchPath(path)
+	pattern, variable := matchPath(c.r.Method, path)
 	if rt, ok := byPath[pattern]; ok {
 		c.variable = variable
 		c.dispatch(rt)

@@ -41,6 +41,9 @@ func tourTaskAnswers(d *door, send func(method, path, effect string, status int)
 		send("POST", path, "settled", 409).is("code", "task_settled").is("task.queue", "fees").says("advice.message", "queue fees")
 	}
 	send("POST", "/v1/tasks", "task", 202).is("outcome", "submitted")
+	if sent := send("POST", "/v1/mailbox/{key}", "task", 202).is("outcome", "sent").is("message.sender", "quiet-otter"); sent.num("reply.charged") != 3500 {
+		d.Error(sent.raw)
+	}
 	acked := send("POST", "/v1/leases/{id}/ack", "acked", 200).is("outcome", "done").is("version", "57").is("documents.0.key", "account:1")
 	acked.is("task.id", fullTask().ID.String()).says("advice.message", "15 of 30")
 	send("POST", "/v1/leases/{id}/ack", "stale", 412).is("packet.stale.0.key", "account:1")
@@ -124,4 +127,27 @@ func tourTasks(d *door) {
 	tourShown(d, "Event", func(j *jsonOut) {
 		writeEvent(j, &engine.Event{Kind: engine.EvAttempt, ID: [16]byte{1}, Generation: 1, Op: uint8(interlock.TaskScheduled), Waited: time.Second, Purpose: "loud-owl"}, 8, 9)
 	})
+}
+
+// tourMailbox sends messages to a single writer.
+func tourMailbox(d *door) {
+	d.put("/v1/queues/bank", ``).want(200)
+	d.put("/v1/writers/ledger", `{"queue":"bank"}`).want(404, "no_such_pattern")
+	d.put("/v1/writers/ledger", `{"queue":"none","pattern":"ledger:{id}"}`).want(404, "no_such_queue")
+	d.put("/v1/writers/ledger", `{"queue":"bank","pattern":"ledger:{id}"}`).want(200).is("outcome", "set")
+	d.get("/v1/writers").want(200).is("writers.0.name", "ledger").is("writers.0.pattern", "ledger:{id}").is("writers.0.queue", "bank")
+	d.get("/v1/patterns/ledger").want(200).is("writer_queue", "bank").is("write", "single-writer")
+	waiting := d.start(d.request("POST", "/v1/mailbox/ledger:1", `{"kind":"debit","body":{"cents":5},"agent":"ann","wait_ms":50000}`))
+	pass(1)
+	lease := d.post("/v1/queues/bank/pull", `{"session":"`+d.session("banker")+`"}`).want(200).str("tasks.0.lease.id")
+	d.post("/v1/leases/"+lease+"/ack", `{"result":{"ok":true},"writes":[{"key":"ledger:1","put":{"cents":5}}]}`).want(200)
+	(<-waiting).want(200).is("outcome", "replied").at("reply.ok")
+	id := d.post("/v1/mailbox/ledger:1", ``).want(202).str("message.id")
+	d.post("/v1/tasks/"+id+"/cancel", `{"reason":"enough"}`).want(200)
+	d.get("/v1/mailbox/ledger:1/log").want(200).is("entries.0.worker", "banker").is("entries.1.reason", "enough").is("next", "3")
+	d.delete("/v1/writers/ledger").want(200).is("outcome", "deleted")
+	d.delete("/v1/writers/ledger").want(409, "no_writer")
+	d.delete("/v1/writers/none").want(404, "no_such_pattern")
+	d.delete("/v1/patterns/ledger").want(200)
+	d.put("/v1/namespace", `{"open_keys":true}`).want(200)
 }

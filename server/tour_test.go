@@ -98,7 +98,7 @@ func tourEffects(d *door, healthy Shard) {
 		d.server.shard = faulty{healthy, nil, &eff}
 		defer func() { d.server.shard = healthy }()
 		for _, c := range samples() {
-			if p, _ := matchPath(strings.Split(c.path, "?")[0]); c.method == method && p == path {
+			if p, _ := matchPath(c.method, strings.Split(c.path, "?")[0]); c.method == method && p == path {
 				return d.sample(c, c.path, c.body).want(status)
 			}
 		}

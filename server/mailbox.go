@@ -1,0 +1,113 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// sendMessage is POST /v1/mailbox/{key}. A message is a task for the single writer of
+// its key, and its reply is that task's result.
+func (c *call) sendMessage() {
+	h, ok := c.mutating()
+	if !ok {
+		return
+	}
+	key, ok := c.pathKey()
+	if !ok {
+		return
+	}
+	cmd := &engine.Submit{Head: h, Task: engine.TaskSpec{ID: freshID(), Message: true, Key: key}}
+	var wait time.Duration
+	if !c.body(func(d *jsonIn) { wait = decodeSend(d, cmd) }) {
+		return
+	}
+	eff, at, ok := c.submitted(cmd, wait)
+	if !ok {
+		return
+	}
+	message := &eff.Tasks[0]
+	status, outcome := http.StatusAccepted, "sent"
+	if message.State == interlock.TaskDone {
+		status, outcome = http.StatusOK, "replied"
+	}
+	j := c.reply()
+	j.str("outcome", outcome)
+	c.writeTask(j, "message", message, true)
+	if len(message.Result) > 0 {
+		j.value("reply", message.Result)
+	}
+	writeTexts(j, "warnings", eff.Warnings)
+	writeAdvice(j, adviceFor(&eff))
+	c.send(status, j, at)
+}
+
+// showLog is GET /v1/mailbox/{key}/log: what became of the messages to a key, the
+// oldest first. Who asks again from next misses nothing.
+func (c *call) showLog() {
+	key, ok := c.pathKey()
+	if !ok {
+		return
+	}
+	from := uint64(0)
+	if text := c.query.Get("from"); text != "" {
+		var err error
+		if from, err = parseDecimal(text); err != nil {
+			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter from: want the number of an entry such as 17, found %q", clipped(text)))
+			return
+		}
+	}
+	limit, ok := c.intParam("limit", 100, 1, interlock.MaxLogEntries)
+	if !ok {
+		return
+	}
+	var entries []interlock.LogEntry
+	var first, next uint64
+	at, ok := c.read(func(e *engine.Engine, _ engine.Time) {
+		entries, first, next = e.Log(c.namespace, key, from, int(limit))
+	})
+	if !ok {
+		return
+	}
+	j := c.reply()
+	j.openArray("entries")
+	for i := range entries {
+		writeLogEntry(j, &entries[i])
+	}
+	j.closeArray()
+	j.decimal("first", first)
+	j.decimal("next", next)
+	c.send(http.StatusOK, j, at)
+}
+
+// writeLogEntry writes a message, what was decided on it, and the state that this left.
+// Bodies and replies are data that must come back as they were.
+func writeLogEntry(j *jsonOut, x *interlock.LogEntry) {
+	j.open("")
+	j.decimal("seq", x.Seq)
+	j.str("message", x.Message.String())
+	j.said("kind", x.Kind)
+	if len(x.Body) > 0 {
+		j.value("body", x.Body)
+	}
+	j.said("sender", x.Sender)
+	j.said("agent", x.Agent)
+	j.str("state", x.State.String())
+	if len(x.Reply) > 0 {
+		j.value("reply", x.Reply)
+	}
+	j.said("reason", x.Reason)
+	j.said("worker", x.Worker)
+	j.said("session", x.Session)
+	j.count("attempt", uint64(x.Attempt))
+	if x.Fence != 0 {
+		j.decimal("fence", uint64(x.Fence))
+	}
+	writeDocument(j, "document", &x.Document, x.Changed)
+	j.bool("changed", x.Changed)
+	j.ms("age_ms", x.Age)
+	j.close()
+}
