@@ -80,6 +80,10 @@ func headOf(cmd engine.Command) (h *engine.Head, answered bool) {
 		return &c.Head, true
 	case *engine.FollowTask:
 		return &c.Head, true
+	case *engine.StartRun:
+		return &c.Head, true
+	case *engine.RevertPattern:
+		return &c.Head, true
 	case *engine.Detach:
 		return &c.Head, false
 	case *engine.Tick:
