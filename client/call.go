@@ -146,7 +146,7 @@ func (k *call) follows() bool {
 func (k *call) finds() bool {
 	switch k.op.Kind {
 	case proto.OpCommit, proto.OpClaimEffect, proto.OpSettleEffect,
-		proto.OpSubmitTask, proto.OpFollowTask, proto.OpChangeTask, proto.OpAnswerTask, proto.OpAckTask:
+		proto.OpSubmitTask, proto.OpFollowTask, proto.OpChangeTask, proto.OpAnswerTask:
 		return true
 	}
 	return k.reads()
@@ -263,7 +263,8 @@ func (k *call) check() error {
 		return &interlock.Error{Code: interlock.CodeBodyTooLarge, Message: "the request is larger than 2 MiB: write less at once, shorten its texts, or claim fewer keys"}
 	}
 	k.bulky = size > proto.BulkBytes
-	texts := []string{o.Agent, o.Flow, o.Purpose, o.Trace, o.Prefix, o.Group, string(o.Key), o.Outcome, o.Note, o.RequestID, o.Name}
+	var room [48]string
+	texts := append(room[:0], o.Agent, o.Flow, o.Purpose, o.Trace, o.Prefix, o.Group, string(o.Key), o.Outcome, o.Note, o.RequestID, o.Name)
 	if o.On != nil {
 		texts = append(texts, o.On.Session, o.On.Agent, o.On.Flow)
 	}

@@ -82,11 +82,11 @@ func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) 
 		}
 	case proto.OpGetLease:
 		if g := s.leases[k.op.ID]; g != nil && r.Outcome == proto.Granted {
-			g.update(r, at)
+			g.update(&r.Lease, r.Packet, at)
 			s.review(c, g)
 		}
 	}
-	if k.finds() {
+	if k.finds() || k.op.Kind == proto.OpAckTask && r.Packet != nil {
 		k.found = &found{Reply: *r, at: at} // the frame is used again
 		k.found.mine = k.undertakes && !k.forgotten && c.took(r)
 	}
@@ -110,6 +110,9 @@ func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
 		c.free(poll)
 		if k == nil {
 			return // the wait ended, or was given up, in the meantime
+		}
+		if k.op.Kind == proto.OpStartRun && r.Outcome == proto.Refused && c.startAgain(s, k) {
+			return
 		}
 	}
 	if k.follows() {
@@ -173,7 +176,7 @@ func (c *Client) outcome(s *session, k *call, r *proto.Reply, at interlock.At) (
 			if g == nil {
 				return nil, goneHere(r, at)
 			}
-			g.update(r, at)
+			g.update(&r.Lease, r.Packet, at)
 			return g, nil
 		}
 		switch {
@@ -182,7 +185,7 @@ func (c *Client) outcome(s *session, k *call, r *proto.Reply, at interlock.At) (
 		case leaving:
 			return nil, errLeaving
 		default:
-			g = s.add(c, r, at)
+			g = s.add(c, &r.Lease, r.Packet, at)
 			g.warnings, g.member = append(k.warnings, r.Warnings...), k.member
 			s.review(c, g)
 		}
@@ -326,7 +329,7 @@ func (c *Client) granted(s *session, r *proto.Reply, at interlock.At) {
 		case of != nil:
 			s.adopt(c, of, r.Lease, at)
 		case !joining:
-			c.drop(s, s.add(c, r, at), proto.OpRelease)
+			c.drop(s, s.add(c, &r.Lease, r.Packet, at), proto.OpRelease)
 		}
 		return
 	}
@@ -336,7 +339,7 @@ func (c *Client) granted(s *session, r *proto.Reply, at interlock.At) {
 			return
 		}
 	}
-	g.update(r, at)
+	g.update(&r.Lease, r.Packet, at)
 }
 
 // sessionOver ends a session that the server has ended. Its leases are lost. A

@@ -54,11 +54,11 @@ type grant struct {
 }
 
 // update takes what the server says of the lease now.
-func (g *grant) update(r *proto.Reply, at interlock.At) {
+func (g *grant) update(lease *interlock.Lease, packet *interlock.Packet, at interlock.At) {
 	notes, yield := g.info.Notes, g.info.Yield
-	g.info, g.at = r.Lease, at
-	if r.Packet != nil {
-		g.packet = r.Packet
+	g.info, g.at = *lease, at
+	if packet != nil {
+		g.packet = packet
 	}
 	if g.info.Notes == nil {
 		g.info.Notes = notes

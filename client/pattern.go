@@ -26,6 +26,15 @@ func (c *Client) DropPattern(ctx context.Context, name string) error {
 	return err
 }
 
+// RevertPattern sets a key pattern to what an earlier revision of it said, also one that
+// was dropped; with revision 0 to the one before the present one.
+func (c *Client) RevertPattern(ctx context.Context, name string, revision uint64) error {
+	k := c.newCall(proto.OpRevertPattern)
+	k.op.Name, k.op.Revision = name, revision
+	_, err := c.do(ctx, k, "the revision of pattern "+name)
+	return err
+}
+
 // Patterns lists the namespace's key patterns by their names.
 func (c *Client) Patterns(ctx context.Context) (list []interlock.Pattern, err error) {
 	for after := ""; ; {

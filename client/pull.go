@@ -103,6 +103,9 @@ func (s *session) pullAgain(k *call) *call {
 
 // handedOut takes what a pull got.
 func (c *Client) handedOut(s *session, k *call, r *proto.Reply, at interlock.At) {
+	if !k.forgotten {
+		k.handed = make([]handed, 0, len(r.Handed))
+	}
 	for i := range r.Handed {
 		h := &r.Handed[i]
 		if k.forgotten {
@@ -112,7 +115,7 @@ func (c *Client) handedOut(s *session, k *call, r *proto.Reply, at interlock.At)
 			c.submit(back)
 			continue
 		}
-		g := s.add(c, &proto.Reply{Lease: h.Lease}, at)
+		g := s.add(c, &h.Lease, nil, at)
 		k.handed = append(k.handed, handed{task: h.Task, grant: g, documents: h.Documents, asOf: h.AsOf})
 	}
 	if k.forgotten {

@@ -96,11 +96,11 @@ func (s *session) checkAt(t time.Time) {
 }
 
 // add registers a granted lease and gives its handle-to-be.
-func (s *session) add(c *Client, r *proto.Reply, at interlock.At) *grant {
-	g := &grant{c: c, s: s, id: r.Lease.ID, flow: r.Lease.Flow, refs: 1}
+func (s *session) add(c *Client, lease *interlock.Lease, packet *interlock.Packet, at interlock.At) *grant {
+	g := &grant{c: c, s: s, id: lease.ID, flow: lease.Flow, refs: 1}
 	s.leases[g.id] = g
-	g.update(r, at)
-	g.asked(r.Lease.Yield)
+	g.update(lease, packet, at)
+	g.asked(lease.Yield)
 	return g
 }
 

@@ -92,12 +92,16 @@ func (c *Client) submitted(ctx context.Context, spec proto.TaskSpec, id string, 
 	if id == "" {
 		flow, agent = c.flow(ctx, ""), ""
 	}
-	return c.taskCall(ctx, "the task", func() *call {
+	task, err := c.taskCall(ctx, "the task", func() *call {
 		k := c.newCall(proto.OpSubmitTask)
 		k.op.Flow, k.op.RequestID, k.op.Agent = flow, id, agent
 		k.op.Task = &proto.TaskOp{Specs: []proto.TaskSpec{spec}, Attach: attach}
 		return k
 	})
+	if !task.ID.IsZero() {
+		task.Payload = spec.Payload
+	}
+	return task, err
 }
 
 // taskCall carries out an operation about one task.

@@ -394,7 +394,7 @@ func FuzzServerFrame(f *testing.F) {
 		}},
 		{Outcome: Done, Effects: []interlock.Effect{{ID: [16]byte{1}, Result: "1"}}, Contention: []Contention{{Contention: interlock.Contention{Write: interlock.WriteLease}, Advice: &interlock.Advice{}}}},
 		{Outcome: Granted, Ticket: &interlock.Ticket{ID: [16]byte{1}}, Handed: []Handed{{
-			Task: interlock.Task{ID: [16]byte{2}, Priority: -1, Attempts: []interlock.Attempt{{Number: 1}}, Approval: &interlock.Approval{Stale: []interlock.Stale{{Writes: 1}}}},
+			Task:  interlock.Task{ID: [16]byte{2}, Priority: -1, Attempts: []interlock.Attempt{{Number: 1}}, Approval: &interlock.Approval{Stale: []interlock.Stale{{Writes: 1}}}},
 			Lease: interlock.Lease{ID: [16]byte{3}}, Documents: []interlock.Document{{Key: "k"}}, AsOf: 2,
 		}}},
 		{Outcome: Done, Tasks: []interlock.Task{{Queue: "q"}}, Queues: []interlock.QueueStatus{{Idle: 1}}, Log: []interlock.LogEntry{{Seq: 1, Body: []byte("1")}}},

@@ -21,6 +21,21 @@ func eachField(s string, visit func(*field[string]) error) error {
 	return nil
 }
 
+// countFields counts the fields with a tag, as far as the message can be read.
+func countFields(s string, tag uint64) (n int) {
+	for s != "" {
+		f, rest, err := nextField(s)
+		if err != nil {
+			break
+		}
+		if f.tag == tag {
+			n++
+		}
+		s = rest
+	}
+	return n
+}
+
 // grow appends a zero T and gives it to be filled in.
 func grow[T any](list *[]T) *T {
 	var zero T
@@ -89,6 +104,9 @@ func (r *Reply) decode(s string) error {
 		case 23<<3 | wireBytes:
 			err = decodeTask(grow(&r.Tasks), f.s)
 		case 24<<3 | wireBytes:
+			if r.Handed == nil {
+				r.Handed = make([]Handed, 0, 1+countFields(s, f.tag))
+			}
 			err = grow(&r.Handed).decode(f.s)
 		case 25<<3 | wireBytes:
 			err = decodeQueueStatus(grow(&r.Queues), f.s)

@@ -57,6 +57,7 @@ type stream struct {
 type delivered struct {
 	eff  engine.Effect
 	at   interlock.At
+	cmd  engine.Command // nil for a query
 	slot uint32
 	seq  uint64
 	read *reading // what a query adds

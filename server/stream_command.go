@@ -48,7 +48,7 @@ func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
 	} else if _, pushes := o.cmd.(*engine.Attach); pushes {
 		seq = 0
 	}
-	st.deliver(&delivered{eff: *eff, at: at, slot: o.slot, seq: seq}, first)
+	st.deliver(&delivered{eff: *eff, at: at, cmd: o.cmd, slot: o.slot, seq: seq}, first)
 }
 
 // The commands together with whom they are answered to.
@@ -113,7 +113,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		c := &heartbeatOp{Heartbeat: engine.Heartbeat{Head: h, Progress: o.Progress}}
 		c.Heartbeat.From, who, cmd = &c.operation, &c.operation, &c.Heartbeat
 	case proto.OpReadState, proto.OpReadHistory, proto.OpGetEffect, proto.OpListEffects, proto.OpContention,
-		proto.OpListPatterns, proto.OpGetSettings, proto.OpGetTask, proto.OpListTasks, proto.OpListQueues:
+		proto.OpListPatterns, proto.OpGetSettings, proto.OpGetTask, proto.OpListTasks, proto.OpListQueues, proto.OpReadLog:
 		return st.query(o)
 	default:
 		if cmd, who = st.taskCommand(o, h); cmd != nil {

@@ -94,6 +94,10 @@ func (st *stream) numberedCommand(o *proto.Op, h engine.Head) engine.Command {
 		return c
 	case proto.OpDropPattern:
 		return &engine.DropPattern{Head: h, Name: o.Name}
+	case proto.OpStartRun:
+		return st.startRun(o, h)
+	case proto.OpRevertPattern:
+		return &engine.RevertPattern{Head: h, Name: o.Name, Revision: o.Revision}
 	case proto.OpSetQueue:
 		c := &engine.SetQueue{Head: h}
 		if o.Queue != nil {

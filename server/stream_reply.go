@@ -150,6 +150,9 @@ func (d *delivered) reply(r *proto.Reply, st *stream) {
 	if d.read != nil {
 		r.Patterns, r.More, r.Settings = d.read.patterns, d.read.more, d.read.settings
 	}
+	if eff.Outcome == engine.Done && len(eff.Tasks) > 0 && eff.Contention == nil {
+		return // whoever has the task needs no words about it
+	}
 	if advice := adviceFor(eff); advice != (interlock.Advice{}) {
 		r.Advice = &interlock.Advice{Action: advice.Action, RetryAfter: advice.RetryAfter, Message: advice.Message}
 	}

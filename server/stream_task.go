@@ -98,6 +98,17 @@ func (st *stream) pullTasks(o *proto.Op, h engine.Head) (engine.Command, *operat
 	return &c.Pull, &c.operation
 }
 
+// startRun makes the command. A request id counts in the session, whose run it is.
+func (st *stream) startRun(o *proto.Op, h engine.Head) engine.Command {
+	if o.RequestID != "" {
+		h.Seq, h.Acked, h.RequestID = 0, 0, o.RequestID
+	}
+	return &engine.StartRun{
+		Head: h, ID: st.random.id(), Org: o.Run.Org, Workflow: o.Run.Workflow, Flow: o.Flow, Purpose: o.Purpose, Priority: int(o.Priority),
+		TTL: o.TTL, MaxHold: o.MaxHold, MaxWait: o.MaxWait, Attach: true,
+	}
+}
+
 func (st *stream) ackTask(o *proto.Op, h engine.Head) (engine.Command, *operation) {
 	c := &ackOp{Ack: engine.Ack{Head: h, Lease: o.ID, Result: o.Task.Result, AsOf: o.AsOf, Note: o.Note}}
 	if o.Commit != nil {
@@ -131,14 +142,15 @@ func questionOf(q *proto.Question) engine.Question {
 
 // addTasks adds what an answer says of tasks.
 func (d *delivered) addTasks(r *proto.Reply) {
-	for i := range d.eff.Tasks {
-		r.Tasks = append(r.Tasks, cleanTask(d.eff.Tasks[i]))
-	}
+	d.addTask(r)
 	if d.eff.Outcome == engine.Granted && !d.eff.Ticket.ID.IsZero() {
 		ticket := d.eff.Ticket
 		r.Ticket = &ticket
 	}
 	room := interlock.MaxReadBytes
+	if len(d.eff.Handed) > 0 {
+		r.Handed = make([]proto.Handed, 0, len(d.eff.Handed))
+	}
 	for i := range d.eff.Handed {
 		h := &d.eff.Handed[i]
 		handed := proto.Handed{Task: cleanTask(h.Task), Lease: h.Lease, Documents: cleanDocuments(h.Documents), AsOf: h.AsOf}
@@ -161,6 +173,23 @@ func (d *delivered) addTasks(r *proto.Reply) {
 	r.Queues = d.read.queues
 	for i := range d.read.log {
 		r.Log = append(r.Log, cleanEntry(d.read.log[i]))
+	}
+}
+
+// addTask adds the task that an answer is about, without what whoever asked knows: the
+// payload that was submitted, and all but where it stands now of one that was handed out.
+func (d *delivered) addTask(r *proto.Reply) {
+	for i := range d.eff.Tasks {
+		task := d.eff.Tasks[i]
+		switch d.cmd.(type) {
+		case *engine.Submit:
+			task.Payload = nil
+		case *engine.Ack, *engine.Nack, *engine.AskHuman:
+			if d.eff.Outcome == engine.Done {
+				task = interlock.Task{ID: task.ID, State: task.State, Attempt: task.Attempt, Due: task.Due}
+			}
+		}
+		r.Tasks = append(r.Tasks, cleanTask(task))
 	}
 }
 
@@ -234,7 +263,7 @@ func (r *reading) lookAtTasks(ns interlock.Namespace, o proto.Op) func(*engine.E
 			return true
 		}
 	case proto.OpListTasks:
-		list := engine.TaskList{Namespace: ns, Queue: o.Task.Queue, State: o.Task.State, After: o.ID, Limit: int(o.Task.Limit)}
+		list := engine.TaskList{Namespace: ns, Queue: o.Task.Queue, State: o.Task.State, Group: o.Group, Key: o.Key, After: o.ID, Limit: int(o.Task.Limit)}
 		return func(e *engine.Engine) bool {
 			done := list.Look(e)
 			if done {
@@ -248,6 +277,13 @@ func (r *reading) lookAtTasks(ns interlock.Namespace, o proto.Op) func(*engine.E
 	case proto.OpListQueues:
 		return func(e *engine.Engine) bool {
 			r.queues, r.more = queuesAfter(e.Queues(ns), o.Name)
+			return true
+		}
+	case proto.OpReadLog:
+		return func(e *engine.Engine) bool {
+			entries, _, next := e.Log(ns, o.Key, o.Task.From, int(o.Task.Limit))
+			rest, _, _ := e.Log(ns, o.Key, next, 1)
+			r.log, r.more = entries, len(rest) > 0
 			return true
 		}
 	}

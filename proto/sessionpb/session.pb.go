@@ -3451,8 +3451,8 @@ func (*GetContention) Descriptor() ([]byte, []int) {
 }
 
 // SubmitTask puts a task into its queue, or a message into its key's mailbox. Answered
-// by done with the task; with attach another answer follows when it is settled: done, or
-// refused if it is dead or cancelled, with the task.
+// by done with the task, but for its payload; with attach another answer follows when it
+// is settled: done, or refused if it is dead or cancelled, with the task.
 type SubmitTask struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Task   *TaskSpec              `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
@@ -3830,8 +3830,8 @@ func (x *PullTasks) GetTtl() int64 {
 }
 
 // AckTask says that a task is done: its result, a commit, and what is to be done next,
-// all or nothing. Answered by done with the task, version and documents, or refused; the
-// attempt then goes on.
+// all or nothing. Answered by done with the task (only id, state, attempt and due), version
+// and documents, or refused; the attempt then goes on.
 type AckTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lease         []byte                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
@@ -3924,7 +3924,7 @@ func (x *AckTask) GetNote() string {
 	return ""
 }
 
-// NackTask ends an attempt without success. Answered by done with the task.
+// NackTask ends an attempt without success. Answered as ack_task.
 type NackTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lease         []byte                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
@@ -3993,7 +3993,7 @@ func (x *NackTask) GetDead() bool {
 	return false
 }
 
-// AskHuman ends an attempt until a person has answered. Answered by done with the task.
+// AskHuman ends an attempt until a person has answered. Answered as ack_task.
 type AskHuman struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lease         []byte                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`

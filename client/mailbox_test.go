@@ -1,0 +1,118 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+)
+
+// writer has accounts written by the workers of one queue only.
+func (s *stage) writer(handle func(ctx context.Context, job *client.Job) (client.Done, error)) *working {
+	s.t.Helper()
+	s.queue(interlock.TaskQueue{Name: "accounts", MaxAttempts: 2})
+	s.single("account", "account:{id}", "accounts")
+	return s.work(s.client("writer"), client.Worker{Queue: "accounts", Concurrency: 8, Handle: handle})
+}
+
+// single has the keys of a pattern written by the workers of a queue, and leaves other keys
+// as free as they were.
+func (s *stage) single(name, shape, queue string) {
+	s.t.Helper()
+	c := s.client("operator")
+	if err := c.Configure(s.ctx, interlock.Settings{OpenKeys: true}); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := c.SetPattern(s.ctx, interlock.Pattern{Name: name, Shape: shape, Write: interlock.WriteSingle, WriterQueue: queue}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// credit adds what a message says to its key's document, and replies with the sum.
+func credit(_ context.Context, job *client.Job) (client.Done, error) {
+	key := job.Lease().Key()
+	var amount, sum int
+	if err := job.Decode(&amount); err != nil {
+		return client.Done{}, err
+	}
+	old := job.Document(key)
+	if !old.Absent {
+		if _, err := fmt.Sscan(string(old.Body), &sum); err != nil {
+			return client.Done{}, err
+		}
+	}
+	if sum += amount; sum < 0 {
+		return client.Done{}, client.Dead(errors.New("the account is empty"))
+	}
+	return client.Done{Result: sum, Reads: client.Seen(old), Writes: []interlock.Write{client.Put(key, fmt.Append(nil, sum))}}, nil
+}
+
+func TestAsk(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		worker := s.writer(credit)
+		c := s.client("ann")
+		for i, want := range []string{"5", "10", "15"} {
+			if reply, err := c.Ask(s.ctx, client.Message{Key: "account:1", Kind: "credit", Body: 5}); err != nil || string(reply) != want {
+				t.Errorf("%d: %s, %v", i, reply, err)
+			}
+		}
+		for range 2 {
+			if reply, err := c.Ask(s.ctx, client.Message{Key: "account:1", Body: 1, ID: "once"}); err != nil || string(reply) != "16" {
+				t.Errorf("%s, %v", reply, err)
+			}
+		}
+		_, err := c.Ask(s.ctx, client.Message{Key: "account:1", Body: -100})
+		if dead, ok := errors.AsType[*client.TaskError](err); !ok || dead.Task.Reason != "the account is empty" || dead.Task.Attempt != 1 {
+			t.Errorf("%v", err)
+		}
+		sent, err := c.Send(s.ctx, client.Message{Key: "account:1", Body: 4, Delay: time.Minute})
+		if err != nil || sent.State != interlock.TaskScheduled || sent.Queue != "accounts" {
+			t.Fatalf("%+v, %v", sent, err)
+		}
+		if task, err := c.Await(s.ctx, sent.ID); err != nil || string(task.Result) != "20" {
+			t.Errorf("%+v, %v", task, err)
+		}
+		if _, err := c.Commit(s.ctx, client.Commit{Writes: []interlock.Write{client.Put("account:1", []byte("1000000"))}}); !isCode(err, interlock.CodeWriterOnly) {
+			t.Errorf("who goes around: %v", err)
+		}
+		if _, err := c.Ask(s.ctx, client.Message{Key: "other"}); !isCode(err, interlock.CodeNoWriter) {
+			t.Errorf("without a writer: %v", err)
+		}
+		var states []string
+		for entry, err := range c.Log(s.ctx, "account:1", 2) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			states = append(states, fmt.Sprintf("%d %v %s %s %s", entry.Seq, entry.State, entry.Body, entry.Reply, entry.Document.Body))
+		}
+		if want := "[2 done 5 10 10 3 done 5 15 15 4 done 1 16 16 5 dead -100   6 done 4 20 20]"; fmt.Sprint(states) != want {
+			t.Errorf("%v", states)
+		}
+		worker.stop()
+	})
+}
+
+// A writer tells other writers what is to be done there, in the step in which it replies.
+func TestWriterSendsOn(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.writer(func(ctx context.Context, job *client.Job) (client.Done, error) {
+			if job.Task().Kind != "transfer" {
+				return credit(ctx, job)
+			}
+			done := client.Done{Result: "on its way", Writes: []interlock.Write{client.Put(job.Lease().Key(), []byte("0"))}}
+			done.Messages = []client.Message{{Key: "account:2", Kind: "credit", Body: 7}}
+			return done, nil
+		})
+		c := s.client("ann")
+		if reply, err := c.Ask(s.ctx, client.Message{Key: "account:1", Kind: "transfer"}); err != nil || string(reply) != `"on its way"` {
+			t.Errorf("%s, %v", reply, err)
+		}
+		if reply, err := c.Ask(s.ctx, client.Message{Key: "account:2", Kind: "credit", Body: 1}); err != nil || string(reply) != "8" {
+			t.Errorf("%s, %v", reply, err)
+		}
+	})
+}
