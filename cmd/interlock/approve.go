@@ -82,14 +82,14 @@ func (a *app) listApprovals(ctx context.Context, limit int) error {
 	shown := 0
 	more, err := a.pages(ctx, "/v1/approvals", url.Values{}, limit, func(answer []byte) (int, string, error) {
 		var page struct {
-			Approvals []task
-			Cursor    string
+			Tasks  []task
+			Cursor string
 		}
 		if err := json.Unmarshal(answer, &page); err != nil || a.json() {
-			return len(page.Approvals), page.Cursor, err
+			return len(page.Tasks), page.Cursor, err
 		}
-		for i := range page.Approvals {
-			t := &page.Approvals[i]
+		for i := range page.Tasks {
+			t := &page.Tasks[i]
 			var whole taskAnswer // a listing does not say what has changed
 			if _, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: taskPath(t.ID, "")}); err == nil && json.Unmarshal(answer, &whole) == nil {
 				t = &whole.Task
@@ -99,7 +99,7 @@ func (a *app) listApprovals(ctx context.Context, limit int) error {
 			}
 			a.showAsking(t)
 		}
-		return len(page.Approvals), page.Cursor, nil
+		return len(page.Tasks), page.Cursor, nil
 	})
 	switch {
 	case err != nil || a.json():

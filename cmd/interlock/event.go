@@ -210,7 +210,7 @@ func (e *event) who() string {
 		return clean(e.Agent)
 	case e.SessionNumber != 0:
 		return "session " + strconv.FormatUint(e.SessionNumber, 10)
-	case e.Request != 0:
+	case e.Request != 0 && e.Task == "":
 		return "(anonymous)"
 	}
 	return ""

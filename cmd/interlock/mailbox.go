@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -127,39 +129,56 @@ forgotten from its beginning. With -o json nothing is cut.`,
 			if limit < 1 {
 				return usage("--limit %d: want at least 1", limit)
 			}
-			query := url.Values{}
-			if from > 0 {
-				query.Set("from", strconv.FormatUint(from, 10))
-			}
-			shown := 0
-			more, err := a.pages(cmd.Context(), mailboxPath(args[0])+"/log", query, limit, func(answer []byte) (int, string, error) {
-				var page struct {
-					Entries []logEntry
-					Cursor  string
-				}
-				if err := json.Unmarshal(answer, &page); err != nil || a.json() {
-					return len(page.Entries), page.Cursor, err
-				}
-				for i := range page.Entries {
-					a.showEntry(&page.Entries[i])
-				}
-				shown += len(page.Entries)
-				return len(page.Entries), page.Cursor, nil
-			})
-			switch {
-			case err != nil || a.json():
-				return err
-			case shown == 0:
-				a.complain("no message to %s was handled yet: `interlock task ls --key %s` shows those that wait", clean(args[0]), quote(clean(args[0])))
-			case more:
-				a.complain("there is more: --limit shows it")
-			}
-			return nil
+			return a.showLog(cmd.Context(), args[0], from, limit)
 		},
 	}
 	cmd.Flags().Uint64Var(&from, "from", 0, "begin at the entry with this `number`")
 	cmd.Flags().IntVar(&limit, "limit", 10_000, "how many entries to show at most")
 	return cmd
+}
+
+// showLog prints up to limit entries of a log, page after page. With -o json each page
+// is printed as it came.
+func (a *app) showLog(ctx context.Context, key string, from uint64, limit int) error {
+	shown := 0
+	for next := from; shown < limit; {
+		query := url.Values{"from": {strconv.FormatUint(next, 10)}, "limit": {strconv.Itoa(min(pageSize, limit-shown))}}
+		_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: mailboxPath(key) + "/log", query: query})
+		var page struct {
+			Entries []logEntry `json:"entries"`
+			First   uint64     `json:"first,string"`
+			Next    uint64     `json:"next,string"`
+		}
+		if err == nil {
+			err = json.Unmarshal(answer, &page)
+		}
+		if a.json() && answer != nil && (shown == 0 || len(page.Entries) > 0) {
+			err = errors.Join(err, a.raw(answer))
+		}
+		if err != nil {
+			return err
+		}
+		if shown == 0 && page.First > max(from, 1) {
+			a.complain("what came before entry %d is forgotten", page.First)
+		}
+		for i := range page.Entries {
+			if !a.json() {
+				a.showEntry(&page.Entries[i])
+			}
+		}
+		shown += len(page.Entries)
+		if next = page.Next; len(page.Entries) == 0 {
+			break
+		}
+	}
+	switch {
+	case a.json():
+	case shown == 0:
+		a.complain("no message to %s was handled yet: `interlock task ls --key %s` shows those that wait", clean(key), quote(clean(key)))
+	case shown == limit:
+		a.complain("there may be more: --limit shows it")
+	}
+	return nil
 }
 
 // showEntry prints an entry of a log:
@@ -178,6 +197,9 @@ func (a *app) showEntry(e *logEntry) {
 	t := task{State: e.State}
 	text := clean(e.State)
 	if e.Fence > 0 {
+		if !t.is(interlock.TaskDone) {
+			text += ", last tried"
+		}
 		text += " by " + party{Agent: e.Worker, Session: e.Session}.name() + ", attempt " + strconv.Itoa(e.Attempt) + ", fence " + e.Fence.String()
 	}
 	switch {

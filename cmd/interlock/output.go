@@ -109,6 +109,7 @@ var nextSteps = map[interlock.Code]string{
 	interlock.CodeUnknownTask:     "`interlock task ls` lists those that are known",
 	interlock.CodeTaskSettled:     "`interlock task show` tells how it came to that",
 	interlock.CodeTaskMoved:       "drop what you have of it",
+	interlock.CodeNoWriter:        "`interlock mailbox writer set` names one for the key's pattern",
 	interlock.CodePreempted:       "write nothing more under it",
 	interlock.CodeParked:          "take it up again with `interlock resume`",
 }

@@ -32,6 +32,10 @@ type patternAnswer struct {
 	Preempt    string    `json:"preempt"`
 	Park       string    `json:"park"`
 	OnDeadlock string    `json:"on_deadlock"`
+
+	Write       string `json:"write"`
+	Writer      string `json:"writer,omitempty"`
+	WriterQueue string `json:"writer_queue,omitempty"`
 }
 
 // patternOf is a key pattern of a journal in that form.
@@ -43,6 +47,7 @@ func patternOf(p *interlock.Pattern) *patternAnswer {
 		MaxHold: p.MaxHold.Milliseconds(), Stall: p.Stall.Milliseconds(), LockDelay: p.LockDelay.Milliseconds(),
 		MaxWait: p.MaxWait.Milliseconds(), MaxPark: p.MaxPark.Milliseconds(), MaxWaiters: p.MaxWaiters,
 		Preempt: p.Preempt.String(), Park: p.Park.String(), OnDeadlock: p.OnDeadlock.String(),
+		Write: p.Write.String(), Writer: p.Writer, WriterQueue: p.WriterQueue,
 	}
 	for _, g := range p.Groups {
 		a.Groups = append(a.Groups, shareOf(g))
@@ -105,6 +110,9 @@ func (p *patternAnswer) facts() (facts [][2]string) {
 		{"preempt", p.Preempt, interlock.PreemptAsk.String()},
 		{"park", p.Park, interlock.ParkChoice.String()},
 		{"on-deadlock", p.OnDeadlock, interlock.DeadlockRefuse.String()},
+		{"write", p.Write, interlock.WriteOpen.String()},
+		{"writer", p.Writer, ""},
+		{"writer-queue", p.WriterQueue, ""},
 	} {
 		if c.value != c.normal {
 			add(c.flag, c.value)

@@ -147,7 +147,8 @@ func TestWorkerSurvivesARestart(t *testing.T) {
 	}
 	id := r.submit("--key", "account:1")
 	p := r.start("task", "work", "q", "--concurrency", "2", "--", "sh", "-c", fmt.Sprintf(
-		`echo "$INTERLOCK_KEYS is ready" >&2; test account:2 = "$INTERLOCK_KEYS" || read x < %s; echo well`, gate))
+		`echo "$INTERLOCK_KEYS is ready" >&2; test account:2 = "$INTERLOCK_KEYS" || read x < %s; echo well`, gate,
+	))
 	p.expect("account:1 is ready")
 	r.server.Kill()
 	r.restart()
