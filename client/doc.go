@@ -78,6 +78,37 @@
 // charge: whoever plans the same action gets the first one's result, and what nobody
 // knows about is never done again by itself.
 //
+// # Tasks and workers
+//
+// Work that may be done later, or by others, need not have an agent that waits for its
+// keys. [Client.Submit] puts a task with its claims into a queue, where it stands in line
+// like everybody else and holds nothing, and [Client.Await] waits for what comes of it. A
+// process that does such work calls [Client.Work]:
+//
+//	err := c.Work(ctx, client.Worker{
+//		Queue: "fees", Concurrency: 8,
+//		Handle: func(ctx context.Context, job *client.Job) (client.Done, error) {
+//			... // think, under the lease on the task's keys
+//			return client.Done{Result: "charged", Reads: client.Seen(account), Writes: []interlock.Write{...}}, nil
+//		},
+//	})
+//
+// A task is handed out when its keys are free and a worker is idle, with a lease on them
+// and with what is guarded there. What Handle returns is written down all at once: the
+// end of the task, its result, its writes and what is to be done next ([Done]). So it has
+// one effect in Interlock, whatever crashed; what Handle does in the world outside may
+// happen again, and belongs into [Client.Do]. An error is another attempt after a pause
+// ([RetryAfter], [Dead]), and [NeedsApproval] has a person decide first
+// ([Client.AnswerTask]).
+//
+// The keys of a pattern can have a single writer: the workers of one queue. Everybody else
+// sends it messages ([Client.Send], [Client.Ask]), which are tasks that claim their key, in
+// order for each sender. [Client.Log] tells what became of them. A wait for a reply is one
+// of the caller's flow, so that a deadlock through it is found.
+//
+// [Client.StartRun] admits the runs of a workflow, as many at once as an organisation may
+// have.
+//
 // # Waiting
 //
 // Acquire asks once. If it has to wait, it stands in line and the grant is pushed:
@@ -93,5 +124,6 @@
 // repeat a request under another number when its outcome is unknown.
 //
 // Start reading at client.go, then acquire.go, conn.go and lease.go; commit.go and
-// effect.go stand by themselves.
+// effect.go stand by themselves. Of tasks read task.go, then worker.go, attempt.go and
+// pull.go.
 package client

@@ -113,3 +113,84 @@ func ExampleClient_Do() {
 	// "ch_1" <nil>
 	// "ch_1" <nil>
 }
+
+// A task waits for its key instead of its agent, and a worker does it.
+func ExampleClient_Work() {
+	ctx, stop := context.WithCancel(context.Background())
+	c, end := inThisProcess(ctx)
+	defer end()
+
+	if err := c.SetQueue(ctx, interlock.TaskQueue{Name: "fees"}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Work(ctx, client.Worker{
+			Queue: "fees", Concurrency: 4,
+			Handle: func(ctx context.Context, job *client.Job) (client.Done, error) {
+				var fee struct{ Cents int }
+				if err := job.Decode(&fee); err != nil {
+					return client.Done{}, client.Dead(err) // no attempt could do it
+				}
+				key := job.Lease().Key()
+				// ... think, under the lease on the key ...
+				return client.Done{
+					Result: "charged",
+					Reads:  client.Seen(job.Document(key)),
+					Writes: []interlock.Write{client.Put(key, fmt.Appendf(nil, `{"owed":%d}`, fee.Cents))},
+				}, nil
+			},
+		})
+	}()
+
+	task, err := c.Submit(ctx, client.TaskSpec{
+		Queue: "fees", Claims: []interlock.Claim{{Key: "account:12345"}}, Payload: map[string]int{"cents": 300}, Purpose: "late fee",
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	task, err = c.Await(ctx, task.ID)
+	fmt.Println(task.State, string(task.Result), err)
+	account, _ := c.Document(ctx, "account:12345")
+	fmt.Println(string(account.Body))
+
+	stop() // what is being done may finish
+	fmt.Println(<-ended)
+	// Output:
+	// done "charged" <nil>
+	// {"owed":300}
+	// <nil>
+}
+
+// The keys of a pattern are changed by one writer, and everybody else asks it.
+func ExampleClient_Ask() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	c, end := inThisProcess(ctx)
+	defer end()
+
+	if err := errors.Join(
+		c.SetQueue(ctx, interlock.TaskQueue{Name: "stock"}),
+		c.SetPattern(ctx, interlock.Pattern{Name: "item", Shape: "item:{id}", Write: interlock.WriteSingle, WriterQueue: "stock"}),
+	); err != nil {
+		fmt.Println(err)
+		return
+	}
+	go func() {
+		_ = c.Work(ctx, client.Worker{Queue: "stock", Handle: func(ctx context.Context, job *client.Job) (client.Done, error) {
+			key := job.Lease().Key()
+			return client.Done{Result: "reserved for " + job.Task().Agent, Writes: []interlock.Write{client.Add(key, -1)}}, nil
+		}})
+	}()
+
+	reply, err := c.Ask(ctx, client.Message{Key: "item:7", Kind: "reserve"})
+	fmt.Println(string(reply), err)
+	for entry := range c.Log(ctx, "item:7", 0) {
+		fmt.Println(entry.Seq, entry.Kind, entry.State, string(entry.Document.Body))
+	}
+	// Output:
+	// "reserved for web-1" <nil>
+	// 1 reserve done -1
+}

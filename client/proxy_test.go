@@ -204,3 +204,69 @@ func TestGivenUpRequestsLeaveNothing(t *testing.T) {
 	other := w.dial(client.Config{Agent: "b"})
 	s.acquire(other, exclusively("k", "k0", "k1", "k2"))
 }
+
+// Tasks are done once each while the connections of their submitters and workers are cut
+// again and again.
+func TestCutConnectionsOfWorkers(t *testing.T) {
+	const workers, submitters, each, keys = 2, 4, 60, 6
+	w := onDisk(t)
+	p := newProxy(t, w.listen(), 17, 9000)
+	dial := func(agent string) *client.Client {
+		c, err := client.Dial(context.Background(), client.Config{Addrs: []string{p.listener.Addr().String()}, Agent: agent, RetryFor: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closeClient(t, c) })
+		return c
+	}
+	s := &stage{t: t, w: w, ctx: context.Background(), client: dial}
+	s.queue(interlock.TaskQueue{Name: "q", MaxAttempts: 1})
+	var all sync.WaitGroup
+	ctx, cancel := context.WithCancel(s.ctx)
+	var runs atomic.Int64
+	for i := range workers {
+		c := dial(fmt.Sprint("worker ", i))
+		all.Go(func() {
+			if err := c.Work(ctx, client.Worker{
+				Queue: "q", Concurrency: 4,
+				Handle: func(_ context.Context, job *client.Job) (client.Done, error) {
+					runs.Add(1)
+					key := job.Task().Claims[0].Key
+					return client.Done{Reads: client.Seen(job.Document(key)), Writes: []interlock.Write{client.Add(key, 1)}}, nil
+				},
+				OnError: func(_ *client.Job, err error) { t.Error(err) },
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	var submitted sync.WaitGroup
+	for i := range submitters {
+		c := dial(fmt.Sprint("submitter ", i))
+		for j := range each {
+			submitted.Go(func() {
+				task, err := c.Submit(s.ctx, client.TaskSpec{Queue: "q", Claims: on(interlock.Key(fmt.Sprint("k", j%keys)))})
+				if err == nil {
+					_, err = c.Await(s.ctx, task.ID)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	submitted.Wait()
+	cancel()
+	all.Wait()
+	t.Logf("%d runs, %d connections cut", runs.Load(), p.cuts.Load())
+	if runs.Load() != submitters*each || p.cuts.Load() == 0 {
+		t.Errorf("%d runs of %d tasks", runs.Load(), submitters*each)
+	}
+	p.setLimit(0)
+	c := w.dial(client.Config{Agent: "auditor"})
+	for i := range keys {
+		if doc, err := c.Document(s.ctx, interlock.Key(fmt.Sprint("k", i))); err != nil || string(doc.Body) != fmt.Sprint(submitters*each/keys) {
+			t.Errorf("k%d: %s, %v", i, doc.Body, err)
+		}
+	}
+}
