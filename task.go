@@ -133,16 +133,20 @@ type Attempt struct {
 // Approval is a question to a person, and the answer.
 type Approval struct {
 	Question string // what the person decides; the asker's text
+	Agent    string // who asks: the worker, or who submitted the task
 	Asked    time.Duration
 	Left     time.Duration // until it answers itself; 0: never
 	OnLimit  Verdict       // how
 	Verdict  Verdict       // 0 while it is open
-	By       string        // who answered
+	By       string        // who answered; ByPolicy, if its time ran out
 	Reason   string
-	// Moved are the documents that changed since the asker read them.
+	// Stale are the documents that changed since the asker read them.
 	Stale     []Stale
 	StaleMore bool
 }
+
+// ByPolicy is who answered a question that answered itself.
+const ByPolicy = "policy"
 
 // Verdict is a person's word.
 type Verdict uint8
