@@ -283,6 +283,9 @@ func (e *Engine) armTask(t *task) {
 	if t.state == interlock.TaskScheduled {
 		at = min(at, t.spec.due)
 	}
+	if t.state == interlock.TaskAsking {
+		at = min(at, t.spec.approval.until())
+	}
 	if at == never {
 		e.timers.clear(t.timer)
 		return
@@ -304,6 +307,8 @@ func (e *Engine) fireTask(t *task) {
 		e.emit(ev)
 	case t.state == interlock.TaskScheduled && t.spec.due <= e.now:
 		e.emit(e.standing(t, interlock.TaskWaiting))
+	case t.state == interlock.TaskAsking && t.spec.approval.until() <= e.now:
+		e.answerItself(t)
 	}
 	e.placed(t)
 }

@@ -24,6 +24,27 @@ func (c *chain[T]) push(l *link[T]) {
 	c.n++
 }
 
+// insert puts l in its place by an order in which the others stand. It looks for it
+// from the newest on.
+func (c *chain[T]) insert(l *link[T], before func(a, b T) bool) {
+	next := (*link[T])(nil)
+	for p := c.last; p != nil && before(l.of, p.of); p = p.prev {
+		next = p
+	}
+	if next == nil {
+		c.push(l)
+		return
+	}
+	l.prev, l.next = next.prev, next
+	if next.prev != nil {
+		next.prev.next = l
+	} else {
+		c.first = l
+	}
+	next.prev = l
+	c.n++
+}
+
 func (c *chain[T]) remove(l *link[T]) {
 	if l.prev != nil {
 		l.prev.next = l.next

@@ -65,13 +65,8 @@ func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked
 // admitCommit gives the commit's keys their one spelling, and says why it is not
 // admitted, whatever has changed since it was prepared; nil if it is.
 func (e *Engine) admitCommit(c *Commit, s *space, leases []*request, acked *task) *refusal {
-	for i := range c.Reads {
-		if _, no := s.spell(&c.Reads[i].Key); no != nil {
-			return no
-		}
-		if v := c.Reads[i].Version; v > s.docs.version && !c.Reads[i].Absent {
-			return &refusal{code: interlock.CodeFutureVersion, key: c.Reads[i].Key, message: futureWords(v, s.docs.version)}
-		}
+	if no := s.spellReads(c.Reads); no != nil {
+		return no
 	}
 	if problem := e.strangeMoment(c.AsOf, s.docs.version); problem != "" {
 		return &refusal{code: interlock.CodeFutureVersion, message: problem}
@@ -107,6 +102,21 @@ func (s *space) spell(key *interlock.Key) (p *policy, no *refusal) {
 	}
 	*key = spelled
 	return p, nil
+}
+
+// spellReads gives the keys that somebody has read their one spelling, and says why
+// nobody can have read them so, nil if somebody can.
+func (s *space) spellReads(list []interlock.Read) *refusal {
+	for i := range list {
+		r := &list[i]
+		if _, no := s.spell(&r.Key); no != nil {
+			return no
+		}
+		if r.Version > s.docs.version && !r.Absent {
+			return &refusal{code: interlock.CodeFutureVersion, key: r.Key, message: futureWords(r.Version, s.docs.version)}
+		}
+	}
+	return nil
 }
 
 // versionOf gives the version that a commit makes. One without writes changes nothing,
@@ -200,12 +210,7 @@ func (c *Commit) print(p *print) {
 	p.text(c.Flow)
 	p.text(c.Note)
 	p.number(uint64(c.AsOf))
-	p.number(uint64(len(c.Reads)))
-	for _, r := range c.Reads {
-		p.text(string(r.Key))
-		p.number(uint64(r.Version))
-		p.flags(r.Absent, r.Present)
-	}
+	p.reads(c.Reads)
 	p.number(uint64(len(c.Writes)))
 	for i := range c.Writes {
 		w := &c.Writes[i]

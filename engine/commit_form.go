@@ -27,21 +27,13 @@ func checkCommit(c *Commit) *refusal {
 		return &refusal{code: code, message: problem}
 	}
 	switch {
-	case len(c.Reads) > interlock.MaxReads:
-		return invalid("", fmt.Sprintf("%d reads: a commit has at most %d", len(c.Reads), interlock.MaxReads))
 	case len(c.Writes) > interlock.MaxWrites:
 		return invalid("", fmt.Sprintf("%d writes: a commit has at most %d, so commit in several steps", len(c.Writes), interlock.MaxWrites))
 	case len(c.Leases) > interlock.MaxClaims:
 		return invalid("", fmt.Sprintf("%d leases: a commit names at most %d", len(c.Leases), interlock.MaxClaims))
 	}
-	for i := range c.Reads {
-		r := &c.Reads[i]
-		if no := checkDocumentKey(r.Key); no != nil {
-			return no
-		}
-		if r.Present && (r.Absent || r.Version > 0) {
-			return invalid(r.Key, fmt.Sprintf("of %s is said that something must be there, whatever version, and that it has a certain one or is absent", r.Key))
-		}
+	if no := checkReads(c.Reads); no != nil {
+		return no
 	}
 	size := 0
 	for i := range c.Writes {
@@ -57,6 +49,24 @@ func checkCommit(c *Commit) *refusal {
 			return &refusal{code: interlock.CodeBodyTooLarge, key: w.Key, message: fmt.Sprintf(
 				"the bodies of this commit have more than %d bytes together: commit in several steps, or write less", interlock.MaxCommitBytes,
 			)}
+		}
+	}
+	return nil
+}
+
+// checkReads says what is wrong with how a list of what was read is written, nil for
+// nothing.
+func checkReads(list []interlock.Read) *refusal {
+	if len(list) > interlock.MaxReads {
+		return invalid("", fmt.Sprintf("%d reads: at most %d are taken together", len(list), interlock.MaxReads))
+	}
+	for i := range list {
+		r := &list[i]
+		if no := checkDocumentKey(r.Key); no != nil {
+			return no
+		}
+		if r.Present && (r.Absent || r.Version > 0) {
+			return invalid(r.Key, fmt.Sprintf("of %s is said that something must be there, whatever version, and that it has a certain one or is absent", r.Key))
 		}
 	}
 	return nil

@@ -150,8 +150,10 @@ func (e *Engine) decide(cmd Command) {
 		e.startRun(c)
 	case *RevertPattern:
 		e.revertPattern(c)
-	case *AskHuman, *Answer:
-		e.refuse(interlock.CodeUnsupported, "this version asks no person about tasks")
+	case *AskHuman:
+		e.askHuman(c)
+	case *Answer:
+		e.answer(c)
 	case *Limit:
 		e.limit(c)
 	case *Recover:

@@ -99,13 +99,23 @@ const (
 	// since, and Waited: until it is due. In a snapshot without Op.
 	EvAttempt EventKind = 26
 	// EvTaskStands: a task stands elsewhere, without an attempt that has failed: it is
-	// due, done, dead, cancelled, rescheduled or taken up again. ID, Num, Op, Generation
+	// due, done, dead, cancelled, rescheduled or taken up again, which may be to ask
+	// again what was not approved. ID, Num, Op, Generation
 	// (the attempts that count), Waited (until it is due), Outcome (why, in words), Blob
 	// (the result of one that is done), Reason; Version, what the commit made, and
 	// Changed, if that is a message's key.
 	EvTaskStands EventKind = 27
 	// EvTaskForgotten: a settled task was discarded. ID, Num.
 	EvTaskForgotten EventKind = 28
+	// EvTaskAsks: the worker of a task asks a person, so its attempt is over and does
+	// not count. ID, Num, Op, Generation (the attempts that count), Agent, Purpose (the
+	// public name of its session) and Fence of the worker, Outcome (why it failed
+	// before, in words), Blob (the question).
+	EvTaskAsks EventKind = 29
+	// EvTaskAnswered: a task's question is answered: ID, Num, Agent (by whom), Note (why),
+	// Op: where the task stands since, which is dead if the answer was no; Generation,
+	// Waited and Outcome as of EvTaskStands.
+	EvTaskAnswered EventKind = 30
 
 	// The kinds from here on stand in snapshots only.
 
@@ -165,6 +175,7 @@ const (
 	ByPattern    Reason = 18 // its key will never have as many permits, since the pattern changed
 	ByNack       Reason = 19 // its worker said that the attempt has failed
 	ByFull       Reason = 20 // its run could not start while its caller waited
+	ByQuestion   Reason = 21 // its worker asks a person
 )
 
 var reasonNames = [...]string{
@@ -173,6 +184,7 @@ var reasonNames = [...]string{
 	ByWaitLimit: "wait_limit", ByPreemption: "preempted", ByBreak: "barrier_broken", ByConversion: "converted",
 	ByBase: "lease_ended", ByParking: "park_limit", ByTarget: "target_ended",
 	ByPattern: "pattern_changed", ByNack: "nack", ByFull: "too_many_runs",
+	ByQuestion: "question",
 }
 
 func (r Reason) String() string {
@@ -275,6 +287,7 @@ var eventNames = map[EventKind]string{
 	EvDivided: "divided", EvWritten: "written", EvEffect: "effect", EvVersions: "versions", EvLogged: "logged",
 	EvQueue: "queue_set", EvQueueDropped: "queue_dropped", EvTask: "task_submitted", EvHanded: "task_handed_out", EvAttempt: "task_attempt_failed",
 	EvTaskStands: "task_moved", EvTaskForgotten: "task_forgotten",
+	EvTaskAsks: "task_asks", EvTaskAnswered: "task_answered",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

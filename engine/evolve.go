@@ -56,6 +56,10 @@ func (e *Engine) evolve(ev *Event) error {
 		err = e.evolveAttempt(ev)
 	case EvTaskStands:
 		err = e.evolveStands(ev)
+	case EvTaskAsks:
+		err = e.evolveAsks(ev)
+	case EvTaskAnswered:
+		err = e.evolveAnswered(ev)
 	case EvTaskForgotten:
 		err = e.evolveForgotten(ev)
 	case EvAnswered:

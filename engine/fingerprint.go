@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/bits"
 
@@ -128,6 +129,16 @@ func fingerprint(cmd Command) uint64 {
 		p.number(uint64(c.Change))
 		p.number(uint64(c.Delay))
 		p.text(c.Reason)
+	case *AskHuman:
+		p.number(23)
+		p.id(c.Lease)
+		c.Question.print(&p)
+	case *Answer:
+		p.number(24)
+		p.id(c.Task)
+		p.number(uint64(c.Verdict))
+		p.text(c.By)
+		p.text(c.Reason)
 	case *StartRun: // not for how long it may wait
 		p.number(30)
 		for _, s := range []string{c.Org, c.Workflow, c.Agent, c.Flow, c.Purpose} {
@@ -154,6 +165,17 @@ func (x *TaskSpec) print(p *print) {
 		p.number(uint64(n))
 	}
 	p.flags(x.Message, x.Ask != nil)
+	if x.Ask != nil {
+		x.Ask.print(p)
+	}
+}
+
+// print adds a question to a fingerprint.
+func (q *Question) print(p *print) {
+	p.text(q.Text)
+	p.number(uint64(q.For))
+	p.number(uint64(cmp.Or(q.OnLimit, interlock.Denied)))
+	p.reads(q.Reads)
 }
 
 // print adds the body of an acknowledgement to its fingerprint.
@@ -208,6 +230,16 @@ func (p *print) claims(list []interlock.Claim) {
 		p.text(string(c.Key))
 		p.number(uint64(c.Mode))
 		p.number(uint64(c.Count))
+	}
+}
+
+// reads adds a list of what was read.
+func (p *print) reads(list []interlock.Read) {
+	p.number(uint64(len(list)))
+	for _, r := range list {
+		p.text(string(r.Key))
+		p.number(uint64(r.Version))
+		p.flags(r.Absent, r.Present)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // goneCode says in one word how a request that is over came to its end.
 func goneCode(r *request) interlock.Code {
 	switch r.reason {
-	case ByRelease, ByNack:
+	case ByRelease, ByNack, ByQuestion:
 		return interlock.CodeReleased
 	case ByRevocation:
 		return interlock.CodeRevoked
@@ -91,6 +91,7 @@ var lostWords = [...]string{
 	ByConversion: "was converted",
 	ByBase:       "was not converted: it came to its end before",
 	ByNack:       "was given back by its worker, who failed",
+	ByQuestion:   "was given back by its worker, who asks a person",
 	ByPattern:    "was not granted: since its pattern changed, the key will never have as many permits",
 	ByTarget:     "is over: the session for which it waited has ended",
 	ByParking:    "ended: it was parked for as long as it may be",

@@ -132,6 +132,7 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 func (e *Engine) handedOver(t *task) Handed {
 	s := t.queue.space
 	h := Handed{Task: e.showTask(t), Lease: e.handed(t.request), AsOf: s.docs.version}
+	e.revalidate(t, &h.Task)
 	room := interlock.MaxReadBytes
 	for _, c := range t.spec.claims {
 		d := s.docs.known[c.Key]

@@ -51,6 +51,8 @@ type taskSeen struct {
 	lease   interlock.LeaseID
 	acked   int
 	sender  string // of a message
+
+	asked, approved bool
 }
 
 const taskSpace = interlock.Namespace("one")
@@ -131,10 +133,11 @@ func (w *taskWorld) event(ev *engine.Event) error {
 		if v, ok := w.e.Task(taskSpace, t.id); ok {
 			t.sender = v.Sender
 		}
+		t.asked = t.state == interlock.TaskAsking
 		w.tasks[t.id] = t
 		w.order = append(w.order, t)
 		w.stands(t, t.state, ev.At)
-	case engine.EvTaskStands, engine.EvAttempt:
+	case engine.EvTaskStands, engine.EvAttempt, engine.EvTaskAsks, engine.EvTaskAnswered:
 		t := w.tasks[ev.ID]
 		if interlock.TaskState(ev.Op) == interlock.TaskDone {
 			if t.acked++; t.acked > 1 {
@@ -144,11 +147,20 @@ func (w *taskWorld) event(ev *engine.Event) error {
 		if key, ok := t.mailbox(); ok && interlock.TaskState(ev.Op) >= interlock.TaskDone {
 			w.logs[key] = append(w.logs[key], fmt.Sprint(t.id, " ", interlock.TaskState(ev.Op)))
 		}
+		switch {
+		case ev.Kind == engine.EvTaskAsks:
+			t.asked, t.approved = true, false
+		case ev.Kind == engine.EvTaskAnswered:
+			t.approved = interlock.TaskState(ev.Op) != interlock.TaskDead
+		}
 		w.stands(t, interlock.TaskState(ev.Op), ev.At)
 	case engine.EvTaskForgotten:
 		w.order = slices.DeleteFunc(w.order, func(t *taskSeen) bool { return t.id == ev.ID })
 	case engine.EvHanded:
 		t := w.tasks[ev.BaseID]
+		if t.asked && !t.approved {
+			return fmt.Errorf("task %d is handed out, and nobody has approved it", t.num)
+		}
 		if t.state != interlock.TaskWaiting {
 			return fmt.Errorf("task %d is handed out, and is %v", t.num, t.state)
 		}
@@ -274,7 +286,18 @@ func (w *taskWorld) spec() engine.TaskSpec {
 	if w.chance(8) {
 		x.Deadline = choose(w, 10*time.Second, 20*time.Second)
 	}
+	if w.chance(8) {
+		q := w.question()
+		x.Ask = &q
+	}
 	return x
+}
+
+func (w *taskWorld) question() engine.Question {
+	return engine.Question{
+		Text: "may I?", For: choose(w, 0, 3*time.Second, time.Minute), OnLimit: choose(w, 0, interlock.Approved, interlock.Denied),
+		Reads: []interlock.Read{{Key: choose(w, interlock.Key("k/1"), "did/none")}},
+	}
 }
 
 // running gives a task in somebody's hands, or nil.
@@ -334,7 +357,7 @@ func (w *taskWorld) ackOf(t *taskSeen) error {
 }
 
 func (w *taskWorld) one() error {
-	switch w.rng.IntN(25) {
+	switch w.rng.IntN(27) {
 	case 0, 1, 2, 3, 4, 5:
 		return w.do(&engine.Submit{Head: engine.Head{RequestID: choose(w, "", fmt.Sprint(w.ids))}, Agent: choose(w, "ann", "bob", ""), Task: w.spec(), Attach: w.chance(2)})
 	case 6, 7, 8, 9:
@@ -372,7 +395,7 @@ func (w *taskWorld) one() error {
 		return w.do(&engine.SetQueue{Queue: w.queue()})
 	case 21:
 		c := &engine.ChangeTask{Delay: choose(w, 0, 3*time.Second)}
-		state := choose(w, interlock.TaskScheduled, interlock.TaskWaiting, interlock.TaskDead, interlock.TaskCancelled)
+		state := choose(w, interlock.TaskScheduled, interlock.TaskWaiting, interlock.TaskAsking, interlock.TaskDead, interlock.TaskCancelled)
 		t := w.inState(state)
 		if t == nil {
 			return nil
@@ -403,6 +426,14 @@ func (w *taskWorld) one() error {
 		return w.crash()
 	case 24:
 		return w.late()
+	case 25:
+		if t := w.running(); t != nil {
+			return w.do(&engine.AskHuman{Lease: t.lease, Question: w.question()})
+		}
+	case 26:
+		if t := w.inState(interlock.TaskAsking); t != nil {
+			return w.do(&engine.Answer{Task: t.id, Verdict: choose(w, interlock.Approved, interlock.Approved, interlock.Denied), By: "eve"})
+		}
 	}
 	return nil
 }
@@ -514,6 +545,11 @@ func (w *taskWorld) drain() error {
 			return err
 		}
 		for _, t := range slices.Clone(w.order) {
+			if t.state == interlock.TaskAsking {
+				if err := w.do(&engine.Answer{Task: t.id, Verdict: interlock.Approved, By: "eve"}); err != nil {
+					return err
+				}
+			}
 			if t.state == interlock.TaskRunning {
 				c := &engine.Ack{Lease: t.lease, Writes: []interlock.Write{{Key: interlock.Key("did/" + t.id.String()), Op: interlock.Add, Delta: 1}}}
 				if key, ok := t.mailbox(); ok {

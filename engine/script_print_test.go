@@ -145,7 +145,7 @@ func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 		case !told[l.id]:
 			s.printf("granted %s to %s fence=%d, and nobody was told", l.claims, l.who, ev.Fence)
 		}
-	case engine.EvTask, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskForgotten:
+	case engine.EvTask, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskForgotten, engine.EvTaskAsks, engine.EvTaskAnswered:
 		s.printTaskEvent(ev)
 	case engine.EvClaimed:
 		s.printf("claimed %s %s fence=%d", l.claims, l.who, l.fence)
@@ -471,7 +471,7 @@ func (s *script) show(w *words) error {
 		if v.HoldTime >= time.Millisecond {
 			s.printf("  usually held %v", v.HoldTime.Round(time.Millisecond))
 		}
-	case w.has("task"), w.has("tasks"), w.has("queue"), w.has("log"):
+	case w.has("task"), w.has("tasks"), w.has("queue"), w.has("log"), w.has("approvals"):
 		return s.showTasks(ns, w)
 	case w.has("runs"), w.has("revisions"):
 		s.showAdmission(ns, w)

@@ -34,6 +34,10 @@ func (s *script) taskCommand(name string, w *words) error {
 			c.Jitter = 1 << 63
 		}
 		return s.tell(c)
+	case "ask":
+		return s.askHuman(w)
+	case "answer":
+		return s.answerTask(w)
 	case "follow":
 		c := &engine.FollowTask{Head: s.head(w), Task: s.taskID(w.get("task")), Attach: w.has("attach")}
 		c.From = &listener{w.get("holder")}
@@ -72,6 +76,10 @@ func (s *script) submit(w *words) error {
 		MaxAttempts: int(w.number("max_attempts")), Backoff: w.duration("backoff"), MaxBackoff: w.duration("max_backoff"),
 		Message: w.has("message"), Key: interlock.Key(w.get("message")),
 	}}
+	if w.has("ask") {
+		q := s.questionOf(w.get("ask"), w)
+		c.Task.Ask = &q
+	}
 	s.asker(&c.Head, &c.Agent, w)
 	var err error
 	if c.Task.Claims, err = claimsIn(w); err != nil {
@@ -167,6 +175,10 @@ func (s *script) printTaskEvent(ev *engine.Event) {
 	switch {
 	case ev.Kind == engine.EvTaskForgotten:
 		s.printf("%s is forgotten", name)
+	case ev.Kind == engine.EvTaskAsks:
+		s.printf("%s asks", name)
+	case ev.Kind == engine.EvTaskAnswered:
+		s.printAnswered(ev)
 	case ev.Kind == engine.EvTask:
 		s.printf("%s is %v", name, state)
 	case ev.Kind == engine.EvAttempt && state == interlock.TaskScheduled:
@@ -192,10 +204,14 @@ func (s *script) printTasks(who string, e *engine.Effect) {
 		if len(h.Task.Payload) > 0 {
 			text += fmt.Sprintf(" payload=%s", h.Task.Payload)
 		}
+		if h.Task.Approval != nil {
+			text += approvalText(h.Task.Approval)
+		}
 		if h.Lease.MaxHoldIn > 0 {
 			text += fmt.Sprintf(" max_hold=%v", since(s.now.Add(h.Lease.MaxHoldIn)))
 		}
 		s.printf("%s", text)
+		s.printApproval(&h.Task)
 		for _, d := range h.Documents {
 			s.printf("  %s %s", d.Key, documentText(&d, false))
 		}
@@ -227,6 +243,9 @@ func (s *script) taskLine(t *interlock.Task) string {
 	}
 	if t.Blocker != "" {
 		text += fmt.Sprintf(" behind %s", t.Blocker)
+	}
+	if t.Approval != nil {
+		text += approvalText(t.Approval)
 	}
 	if t.Reason != "" {
 		text += fmt.Sprintf(" reason=%q", t.Reason)
@@ -277,9 +296,12 @@ func (s *script) showTasks(ns interlock.Namespace, w *words) error {
 			text += " from " + s.senderName(t.Sender)
 		}
 		s.printf("%s", text)
+		s.printApproval(&t)
 		for _, a := range t.Attempts {
 			s.printf("  attempt %d by %s fence=%d %s %q held=%v age=%v", a.Number, a.Agent, a.Fence, a.EndedBy, a.Reason, a.Held, a.Age)
 		}
+	case w.has("approvals"):
+		s.showApprovals(ns, w)
 	case w.has("tasks"):
 		l := &engine.TaskList{Namespace: ns, Queue: w.get("queue"), Limit: int(w.number("limit"))}
 		l.State, _ = interlock.ParseTaskState(w.get("in"))
@@ -306,7 +328,11 @@ func (s *script) showTasks(ns interlock.Namespace, w *words) error {
 			s.printf("no queue")
 			return nil
 		}
-		s.printf("%s scheduled=%d waiting=%d running=%d dead=%d idle=%d oldest=%v", q.Name, q.Scheduled, q.Waiting, q.Running, q.Dead, q.Idle, q.Oldest)
+		asking := ""
+		if q.Asking > 0 {
+			asking = fmt.Sprintf(" asking=%d", q.Asking)
+		}
+		s.printf("%s scheduled=%d waiting=%d running=%d%s dead=%d idle=%d oldest=%v", q.Name, q.Scheduled, q.Waiting, q.Running, asking, q.Dead, q.Idle, q.Oldest)
 	}
 	return nil
 }

@@ -63,12 +63,14 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	        [max_running=N] [max_tasks=N] [share=GROUP:WEIGHT:MAX ...]     drop queue=Q
 //	submit queue=Q [key=K [mode=M] ...] | message=K [payload=JSON] [kind=W] [purpose=W] [group=W] [priority=N] [delay=D] [deadline=D]
 //	        [max_attempts=N] [backoff=D] [max_backoff=D] [holder=NAME] [session=none] [flow=F] [attach] [id=R]
-//	        (its task is known as q1, q2, ...)
+//	        [ask="..." [limit=D] [on_limit=approved|denied] [read=K@VERSION ...]]     (its task is known as q1, q2, ...)
+//	ask fence=N question="..." [limit=D] [on_limit=approved|denied] [read=K@VERSION ...] [id=R]
+//	answer task=qN approved|denied [by=NAME] [reason=W] [actor=P] [id=R]
 //	pull queue=Q holder=NAME [session=none] [max=N] [ttl=D] [once]     (without once the worker stays idle until there is a task)
 //	ack fence=N [result=JSON] [note=W] [then=QUEUE:KEY ...] [message=K=JSON ...] [read=K@VERSION ...] [put=K=BODY] ... [id=R]
 //	nack fence=N [reason=W] [delay=D|now] [dead] [jitter=full|half] [id=R]
 //	cancel|replay|reschedule|discard task=qN [delay=D] [reason=W] [id=R]     follow task=qN [attach]
-//	show task=qN | tasks [queue=Q] [in=STATE] [after=qN] [limit=N] | queue=Q
+//	show task=qN | tasks [queue=Q] [in=STATE] [after=qN] [limit=N] | approvals [after=qN] [limit=N] | queue=Q
 //	start org=O [workflow=W] holder=NAME [session=none] [flow=F] [wait=D] [detached] [ttl=D] [max_hold=D] [priority=N] [id=R] [explain]
 //	revert pattern=N [to=REVISION]
 //	show runs [org=O] [after=FENCE] [limit=N] | revisions=PATTERN
@@ -382,7 +384,7 @@ func (s *script) do(line string) (err error) {
 		err = s.startRun(w)
 	case "revert":
 		err = s.tell(&engine.RevertPattern{Head: s.head(w), Name: w.get("pattern"), Revision: uint64(w.number("to"))})
-	case "queue", "submit", "pull", "ack", "nack", "cancel", "replay", "reschedule", "discard", "follow", "unfollow":
+	case "queue", "submit", "pull", "ack", "nack", "cancel", "replay", "reschedule", "discard", "follow", "unfollow", "ask", "answer":
 		err = s.taskCommand(name, w)
 	case "pattern":
 		err = s.tell(&engine.SetPattern{Head: s.head(w), Pattern: patternOf(w)})

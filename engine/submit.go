@@ -94,17 +94,20 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 				return nil, no
 			}
 		}
+		if x.Ask != nil {
+			if no := s.spellReads(x.Ask.Reads); no != nil {
+				return nil, no
+			}
+		}
 		news[q]++
-		bytes += len(x.Payload)
+		bytes += len(x.Payload) + x.Ask.size()
 		if limit := within(interlock.MaxTasks, q.MaxTasks); q.open()+news[q] > limit {
 			return nil, &refusal{code: interlock.CodeTooManyTasks, message: fmt.Sprintf(
 				"queue %q has %d tasks that are not settled, and may have %d: come back later", q.Name, q.open(), limit,
 			)}
 		}
-		if kept := s.tasks.bytes - s.tasks.settled + bytes; kept > interlock.MaxTaskBytes {
-			return nil, &refusal{code: interlock.CodeTooManyTasks, message: fmt.Sprintf(
-				"the tasks of namespace %q take more than %d bytes: come back later, or discard dead ones", s.name, interlock.MaxTaskBytes,
-			)}
+		if no := s.noRoomForTasks(bytes); no != nil {
+			return nil, no
 		}
 		if s.tasks.known[x.ID] != nil {
 			return nil, invalid("", "there is a task with this id already")
@@ -112,6 +115,17 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 		specs = append(specs, e.specOf(x, by))
 	}
 	return specs, nil
+}
+
+// noRoomForTasks says why there is no room for bytes more of tasks that are not settled, nil if
+// there is.
+func (s *space) noRoomForTasks(bytes int) *refusal {
+	if s.tasks.bytes-s.tasks.settled+bytes <= interlock.MaxTaskBytes {
+		return nil
+	}
+	return &refusal{code: interlock.CodeTooManyTasks, message: fmt.Sprintf(
+		"the tasks of namespace %q take more than %d bytes: come back later, or discard dead ones", s.name, interlock.MaxTaskBytes,
+	)}
 }
 
 // specOf gives what is kept of a task that was checked.
@@ -133,6 +147,9 @@ func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
 	if by.sess != nil {
 		spec.session = by.sess.name
 	}
+	if x.Ask != nil {
+		spec.approval = e.approvalOf(x.Ask, by.agent)
+	}
 	return spec
 }
 
@@ -140,7 +157,10 @@ func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
 func (e *Engine) place(id [16]byte, spec *taskSpec, sess *session) *task {
 	e.ev = Event{Kind: EvTask, Namespace: e.head.Namespace, ID: id, Num: e.num + 1, Op: uint8(interlock.TaskWaiting)}
 	spec.describe(&e.ev)
-	if spec.due != 0 {
+	switch {
+	case spec.approval != nil:
+		e.ev.Op = uint8(interlock.TaskAsking)
+	case spec.due != 0:
 		e.ev.Op = uint8(interlock.TaskScheduled)
 	}
 	if sess != nil {

@@ -40,7 +40,7 @@ type task struct {
 	going   *attempt  // of a running one
 
 	seat int32       // in tasks.all
-	link link[*task] // in queue.lined, or in a chain of settled ones
+	link link[*task] // in queue.lined, or in a chain of those that ask or are settled
 
 	// Volatile.
 	slot      int32 // in group.able
@@ -81,6 +81,7 @@ type tasks struct {
 	known   map[interlock.TaskID]*task
 	lanes   map[laneID]*lane
 	all     roster[*task]
+	asking  chain[*task] // in the order in which they asked
 	done    chain[*task] // in the order in which they were settled
 	failed  chain[*task] // dead and cancelled ones, likewise
 	bytes   int          // of all that is remembered of them
@@ -96,12 +97,22 @@ func (t *task) chainOf(state interlock.TaskState) *chain[*task] {
 	switch s := &t.queue.space.tasks; state {
 	case interlock.TaskWaiting:
 		return &t.queue.lined
+	case interlock.TaskAsking:
+		return &s.asking
 	case interlock.TaskDone:
 		return &s.done
 	case interlock.TaskDead, interlock.TaskCancelled:
 		return &s.failed
 	}
 	return nil
+}
+
+// amend changes what is remembered of what was said of the task.
+func (t *task) amend(change func(*taskSpec)) {
+	s := &t.queue.space.tasks
+	s.bytes -= t.spec.size()
+	change(t.spec)
+	s.bytes += t.spec.size()
 }
 
 // turnTo puts the task in another state.
@@ -119,7 +130,9 @@ func (t *task) turnTo(state interlock.TaskState) {
 	if state == interlock.TaskDone {
 		s.settled += t.spec.size()
 	}
-	if c := t.chainOf(state); c != nil {
+	if c := t.chainOf(state); state == interlock.TaskAsking {
+		c.insert(&t.link, (*task).askedBefore)
+	} else if c != nil {
 		c.push(&t.link)
 	}
 }
@@ -132,7 +145,7 @@ func (e *Engine) evolveTask(ev *Event) error {
 		return err
 	}
 	state := interlock.TaskState(ev.Op)
-	if s.tasks.known[ev.ID] != nil || state == 0 || state > interlock.TaskCancelled {
+	if s.tasks.known[ev.ID] != nil || state == 0 || state > interlock.TaskCancelled || state == interlock.TaskAsking && spec.approval == nil {
 		return fmt.Errorf("engine: task %d is made twice, or stands nowhere", ev.Num)
 	}
 	if s.tasks.known == nil {
@@ -327,36 +340,38 @@ func (e *Engine) evolveStands(ev *Event) error {
 // stands puts a task where an event says.
 func (e *Engine) stands(t *task, ev *Event) error {
 	state, was := interlock.TaskState(ev.Op), t.state
-	if state == interlock.TaskRunning || state > interlock.TaskCancelled {
+	if state == interlock.TaskRunning || state > interlock.TaskCancelled || state == interlock.TaskAsking && t.spec.approval == nil {
 		return errUnknown
 	}
-	s := &t.queue.space.tasks
+	s, q := &t.queue.space.tasks, t.queue
 	if t.spec.message && !isSettled(was) && isSettled(state) {
 		e.record(t, t.going, ev)
 	}
 	e.quit(t)
-	q := t.queue
 	t.reason = ev.Outcome
 	switch {
 	case isSettled(was) && !isSettled(state):
 		q.join(t, t.spec.group)
 		e.comeIn(t)
 		t.spec.revive(ev.At)
+		if state == interlock.TaskAsking {
+			t.amend(func(s *taskSpec) { s.approval.reopen(ev.At) })
+		}
 	case !isSettled(was) && isSettled(state):
 		e.goOut(t)
 		t.part()
 	}
 	if state == interlock.TaskDone {
-		s.bytes -= t.spec.size()
-		t.spec.payload, t.spec.result = nil, ev.Blob // what is done is not done again
-		s.bytes += t.spec.size()
+		t.amend(func(s *taskSpec) { s.payload, s.result = nil, ev.Blob }) // what is done is not done again
 	}
-	t.turnTo(state)
+	if state != was || state != interlock.TaskAsking { // who asks keeps its place among those who do
+		t.turnTo(state)
+	}
 	switch {
 	case isSettled(state):
 		t.settled = ev.At
 		s.makeRoom()
-	case state == interlock.TaskScheduled:
+	case state == interlock.TaskScheduled || state == interlock.TaskAsking:
 		t.spec.due = ev.At.Add(ev.Waited)
 	case state == interlock.TaskWaiting:
 		e.await(t, ev.At, false)

@@ -110,6 +110,9 @@ func (e *Engine) changeTask(c *ChangeTask) {
 		if c.Change == ReplayTask {
 			ev.Generation, ev.Outcome = 0, ""
 		}
+		if t.isUnapproved() {
+			ev.Op = uint8(interlock.TaskAsking)
+		}
 	case DiscardTask:
 		ev.Kind, ev.Op, ev.Generation, ev.Outcome = EvTaskForgotten, 0, 0, c.Reason
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -114,11 +115,12 @@ type taskSpec struct {
 	message bool
 	sender  string
 
-	result []byte // of one that is done
+	result   []byte // of one that is done
+	approval *approval
 }
 
 // size is what it costs to remember.
-func (s *taskSpec) size() int { return len(s.payload) + len(s.result) }
+func (s *taskSpec) size() int { return len(s.payload) + len(s.result) + s.approval.size() }
 
 // revive drops a deadline that has passed.
 func (s *taskSpec) revive(now Time) {
@@ -152,6 +154,9 @@ func (s *taskSpec) describe(ev *Event) {
 	if len(s.result) > 0 {
 		f.text(10, string(s.result))
 	}
+	if s.approval != nil {
+		f.text(11, string(appendApproval(nil, s.approval, s.submitted)))
+	}
 	f.flag(12, s.message)
 	if s.sender != "" {
 		f.text(13, s.sender)
@@ -166,6 +171,7 @@ func decodeTask(ev *Event) (*taskSpec, error) {
 		claims: ev.Claims, purpose: ev.Purpose, group: ev.Group, priority: int32(ev.Priority), submitted: ev.At,
 		agent: ev.Agent, flow: ev.Flow, principal: ev.Actor,
 	}
+	var failed error
 	err := eachField(ev.Blob, func(id, n uint64, text string) bool {
 		switch id {
 		case 1:
@@ -188,6 +194,8 @@ func decodeTask(ev *Event) (*taskSpec, error) {
 			s.session = text
 		case 10:
 			s.result = []byte(text)
+		case 11:
+			s.approval, failed = decodeApproval([]byte(text), ev.At)
 		case 12:
 			s.message = true
 		case 13:
@@ -200,5 +208,79 @@ func decodeTask(ev *Event) (*taskSpec, error) {
 	if err == nil && (s.queue == "" || s.message && len(s.claims) != 1) {
 		err = errPolicy
 	}
-	return s, err
+	return s, cmp.Or(err, failed)
+}
+
+// appendApproval writes a question and its answer, with times from base on.
+func appendApproval(b []byte, a *approval, base Time) []byte {
+	f := fields{b}
+	f.text(1, a.text)
+	if a.agent != "" {
+		f.text(2, a.agent)
+	}
+	f.number(3, uint64(a.asked.Sub(base)))
+	f.number(4, uint64(a.limit))
+	f.number(5, uint64(a.onLimit))
+	f.number(6, uint64(a.verdict))
+	if a.by != "" {
+		f.text(7, a.by)
+	}
+	if a.words != "" {
+		f.text(8, a.words)
+	}
+	for _, r := range a.reads { // a key, then what belongs to it
+		f.text(9, string(r.Key))
+		f.number(10, uint64(r.Version))
+		f.flag(11, r.Absent)
+		f.flag(12, r.Present)
+	}
+	return f.b
+}
+
+// decodeApproval reads what appendApproval wrote.
+func decodeApproval(b []byte, base Time) (*approval, error) {
+	a := &approval{asked: base}
+	failed := false
+	err := eachField(b, func(id, n uint64, text string) bool {
+		switch id {
+		case 1:
+			a.text = text
+		case 2:
+			a.agent = text
+		case 3:
+			a.asked = base.Add(time.Duration(n))
+		case 4:
+			a.limit = time.Duration(n)
+		case 5:
+			a.onLimit = interlock.Verdict(n)
+		case 6:
+			a.verdict = interlock.Verdict(n)
+		case 7:
+			a.by = text
+		case 8:
+			a.words = text
+		case 9:
+			a.reads = append(a.reads, interlock.Read{Key: interlock.Key(text)})
+		case 10, 11, 12:
+			if len(a.reads) == 0 {
+				failed = true
+				return true
+			}
+			switch r := &a.reads[len(a.reads)-1]; id {
+			case 10:
+				r.Version = interlock.Version(n)
+			case 11:
+				r.Absent = true
+			default:
+				r.Present = true
+			}
+		default:
+			return false
+		}
+		return true
+	})
+	if err == nil && failed {
+		err = errPolicy
+	}
+	return a, err
 }

@@ -79,7 +79,9 @@ func checkName(what, name string) string {
 // nothing.
 func checkTask(x *TaskSpec) *refusal {
 	if x.Ask != nil {
-		return &refusal{code: interlock.CodeUnsupported, message: "this version has no tasks that wait for a person"}
+		if no := checkQuestion(x.Ask); no != nil {
+			return no
+		}
 	}
 	if code, problem := checkTexts(
 		text{"kind", x.Kind, interlock.MaxNameBytes}, text{"purpose", x.Purpose, interlock.MaxPurposeBytes}, text{"group", x.Group, interlock.MaxNameBytes},
@@ -167,7 +169,7 @@ func checkAck(c *Ack) *refusal {
 	size := 0
 	for i := range c.Tasks {
 		x := &c.Tasks[i]
-		size += len(x.Payload) + len(x.Purpose) + len(x.Key)
+		size += len(x.Payload) + len(x.Purpose) + len(x.Key) + x.Ask.size()
 		for _, claim := range x.Claims {
 			size += len(claim.Key)
 		}

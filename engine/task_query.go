@@ -16,6 +16,7 @@ func (e *Engine) showTask(t *task) interlock.Task {
 		ID: t.id, Queue: t.queue.Name, Kind: s.kind, Claims: s.claims, Payload: s.payload, Purpose: s.purpose, Group: s.group,
 		Priority: int(s.priority), State: t.state, Agent: s.agent, Session: s.session, Flow: s.flow, Principal: s.principal, Sender: s.sender,
 		Age: e.now.Sub(s.submitted), Attempt: t.attempt, MaxAttempts: t.maxAttempts(), Result: s.result, Reason: t.reason,
+		Approval: e.showApproval(t),
 	}
 	if t.state == interlock.TaskScheduled {
 		v.Due = max(0, s.due.Sub(e.now))
@@ -36,9 +37,11 @@ func (e *Engine) showTask(t *task) interlock.Task {
 	return v
 }
 
-// lookUp is showTask with where a task that waits stands.
+// lookUp is showTask with where a task that waits stands, and with what has changed
+// since a person was asked about it.
 func (e *Engine) lookUp(t *task) interlock.Task {
 	v := e.showTask(t)
+	e.revalidate(t, &v)
 	if t.state != interlock.TaskWaiting {
 		return v
 	}
@@ -172,7 +175,8 @@ func (s *snapshotter) queues(sp *space) {
 }
 
 // tasks writes those of a namespace: those that wait in the order in which they came
-// to stand in line, and the settled ones in the order in which they were.
+// to stand in line, those that ask in the order in which they did, and the settled ones
+// in the order in which they were.
 func (s *snapshotter) tasks(sp *space) {
 	for _, t := range sp.sortedTasks() {
 		if t.chainOf(t.state) == nil {
@@ -183,6 +187,9 @@ func (s *snapshotter) tasks(sp *space) {
 		for t := range q.lined.all {
 			s.task(sp, t)
 		}
+	}
+	for t := range sp.tasks.asking.all {
+		s.task(sp, t)
 	}
 	for t := range sp.tasks.done.all {
 		s.task(sp, t)

@@ -1,0 +1,333 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Human approval: a task waits for a person's word, before it first runs or because
+// its worker asks. It holds nothing meanwhile, and stands in no line; when it is
+// approved it stands where it stood before.
+//
+//	            ┌──── approved, and due ────► waiting
+//	asking ─────┼──── approved, not due ────► scheduled
+//	  ▲         └──── denied ───────────────► dead
+//	  └──────────────── replay ────────────────┘
+//
+// A question that nobody answers in time answers itself as its asker has said. What
+// was not approved never runs: whoever takes up such a task again asks again.
+
+// approval is the last question about a task, and the answer.
+type approval struct {
+	text    string
+	agent   string // who asks
+	asked   Time
+	limit   time.Duration // after which it answers itself; 0: never
+	onLimit interlock.Verdict
+	reads   []interlock.Read // what the asker had read
+
+	verdict interlock.Verdict // 0 while it is open
+	by      string
+	words   string // why
+}
+
+// until is when the question answers itself.
+func (a *approval) until() Time {
+	if a.limit == 0 {
+		return never
+	}
+	return a.asked.Add(a.limit)
+}
+
+// size is what it costs to remember.
+func (a *approval) size() int {
+	if a == nil {
+		return 0
+	}
+	n := len(a.text) + len(a.by) + len(a.words)
+	for i := range a.reads {
+		n += len(a.reads[i].Key) + readBytes
+	}
+	return n
+}
+
+// readBytes is what a read costs besides its key.
+const readBytes = 32
+
+// reopen asks anew.
+func (a *approval) reopen(now Time) {
+	a.asked, a.verdict, a.by, a.words = now, 0, "", ""
+}
+
+// isUnapproved reports whether somebody was asked about the task and has not said yes.
+func (t *task) isUnapproved() bool {
+	a := t.spec.approval
+	return a != nil && a.verdict != interlock.Approved
+}
+
+// askedBefore orders tasks by when they asked.
+func (t *task) askedBefore(o *task) bool {
+	if a, b := t.spec.approval.asked, o.spec.approval.asked; a != b {
+		return a < b
+	}
+	return t.num < o.num
+}
+
+// size is what a question costs to remember.
+func (q *Question) size() int {
+	if q == nil {
+		return 0
+	}
+	return (&approval{text: q.Text, reads: q.Reads}).size()
+}
+
+// checkQuestion normalises a question and says what is wrong with how it is written,
+// nil for nothing.
+func checkQuestion(q *Question) *refusal {
+	if code, problem := checkTexts(text{"question", q.Text, interlock.MaxQuestionBytes}); code != "" {
+		return &refusal{code: code, message: problem}
+	}
+	switch {
+	case q.Text == "":
+		return invalid("", "what is the person to decide? say it in the question")
+	case q.For < 0 || q.For > interlock.MaxDelay:
+		return badTime("limit", q.For)
+	case q.OnLimit > interlock.Denied:
+		return invalid("", fmt.Sprintf("a question cannot answer itself with verdict %d, which does not exist", q.OnLimit))
+	}
+	q.OnLimit = cmp.Or(q.OnLimit, interlock.Denied)
+	if no := checkReads(q.Reads); no != nil {
+		return no
+	}
+	keys := make([]interlock.Key, len(q.Reads))
+	for i := range q.Reads {
+		keys[i] = q.Reads[i].Key
+	}
+	if key, twice := firstTwice(keys); twice {
+		return invalid(key, fmt.Sprintf("%s is read twice: name it once", key))
+	}
+	return nil
+}
+
+// approvalOf gives what is kept of a question that was checked.
+func (e *Engine) approvalOf(q *Question, agent string) *approval {
+	return &approval{text: q.Text, agent: agent, asked: e.now, limit: q.For, onLimit: q.OnLimit, reads: q.Reads}
+}
+
+// askHuman takes in that a worker asks a person about its task.
+func (e *Engine) askHuman(c *AskHuman) {
+	if no := checkQuestion(&c.Question); no != nil {
+		e.refuseFor(no)
+		return
+	}
+	t := e.attempt(c.Lease)
+	if t == nil {
+		return
+	}
+	r := t.request
+	if r.isPutAside() {
+		e.refuseParked(r)
+		return
+	}
+	s := t.queue.space
+	if no := s.spellReads(c.Question.Reads); no != nil {
+		e.refuseFor(no)
+		return
+	}
+	if no := s.noRoomForTasks(c.Question.size() - t.spec.approval.size()); no != nil {
+		e.refuseFor(no)
+		return
+	}
+	ev := e.standing(t, interlock.TaskAsking)
+	ev.Kind, ev.Actor, ev.Generation = EvTaskAsks, c.Actor, uint64(t.attempt-1)
+	ev.Blob = appendApproval(nil, e.approvalOf(&c.Question, ""), e.now)
+	e.tag(ev, Done)
+	e.emit(ev)
+	e.emit(e.ending(r, ByQuestion))
+	e.placed(t)
+	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+}
+
+// answer takes in a person's word.
+func (e *Engine) answer(c *Answer) {
+	by := cmp.Or(c.By, c.Actor)
+	code, problem := checkTexts(text{"name", by, interlock.MaxNameBytes}, text{"reason", c.Reason, interlock.MaxReasonBytes})
+	switch {
+	case code != "":
+	case c.Verdict != interlock.Approved && c.Verdict != interlock.Denied:
+		code, problem = interlock.CodeInvalidRequest, "a task is either approved or denied"
+	case by == "":
+		code, problem = interlock.CodeInvalidRequest, "who answers? say the person's name"
+	}
+	if code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	t := e.findTask(c.Task)
+	if t == nil {
+		return
+	}
+	if a := t.spec.approval; t.state != interlock.TaskAsking {
+		if a != nil && a.verdict == c.Verdict && a.by == by {
+			e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+			return
+		}
+		words := fmt.Sprintf("the task is %s, and asks nobody", t.state)
+		if a != nil && a.verdict != 0 {
+			words = fmt.Sprintf("the task was %s by %q, and is %s now", a.verdict, a.by, t.state)
+		}
+		e.refuse(interlock.CodeNotAsking, words).Tasks = []interlock.Task{e.showTask(t)}
+		return
+	}
+	ev := e.verdict(t, c.Verdict, by, c.Reason)
+	ev.Actor = c.Actor
+	if sess := e.scope(); sess != nil {
+		ev.Session = sess.num
+	}
+	e.tag(ev, Done)
+	e.emit(ev)
+	e.placed(t)
+	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+}
+
+// answerItself answers the question of a task that nobody has answered in time.
+func (e *Engine) answerItself(t *task) {
+	a := t.spec.approval
+	e.emit(e.verdict(t, a.onLimit, interlock.ByPolicy, fmt.Sprintf("nobody answered within %v", a.limit)))
+}
+
+// verdict fills the scratch event for the answer to a task's question.
+func (e *Engine) verdict(t *task, v interlock.Verdict, by, words string) *Event {
+	ev := e.standing(t, interlock.TaskWaiting)
+	ev.Kind, ev.Agent, ev.Note = EvTaskAnswered, by, words
+	switch left := t.spec.due.Sub(e.now); {
+	case v == interlock.Denied:
+		ev.Op, ev.Outcome = uint8(interlock.TaskDead), "denied by "+by
+		if words != "" {
+			ev.Outcome += ": " + words
+		}
+	case left > 0:
+		ev.Op, ev.Waited = uint8(interlock.TaskScheduled), left
+	}
+	return ev
+}
+
+// evolveAsks folds that the worker of a task asks a person.
+func (e *Engine) evolveAsks(ev *Event) error {
+	t := e.space(ev.Namespace).tasks.known[ev.ID]
+	if t == nil || t.state != interlock.TaskRunning || interlock.TaskState(ev.Op) != interlock.TaskAsking {
+		return errUnknown
+	}
+	a, err := decodeApproval(ev.Blob, ev.At)
+	if err != nil {
+		return err
+	}
+	a.agent = ev.Agent
+	t.amend(func(s *taskSpec) { s.approval = a })
+	t.attempt = int(ev.Generation)
+	return e.stands(t, ev)
+}
+
+// evolveAnswered folds that a task's question is answered.
+func (e *Engine) evolveAnswered(ev *Event) error {
+	t := e.space(ev.Namespace).tasks.known[ev.ID]
+	if t == nil || t.state != interlock.TaskAsking {
+		return errUnknown
+	}
+	v := interlock.Approved
+	if interlock.TaskState(ev.Op) == interlock.TaskDead {
+		v = interlock.Denied
+	}
+	t.amend(func(s *taskSpec) { s.approval.verdict, s.approval.by, s.approval.words = v, ev.Agent, ev.Note })
+	t.attempt = int(ev.Generation)
+	return e.stands(t, ev)
+}
+
+// showApproval describes the question about a task, nil for none.
+func (e *Engine) showApproval(t *task) *interlock.Approval {
+	a := t.spec.approval
+	if a == nil {
+		return nil
+	}
+	v := &interlock.Approval{
+		Question: a.text, Agent: a.agent, Asked: e.now.Sub(a.asked), OnLimit: a.onLimit, Verdict: a.verdict, By: a.by, Reason: a.words,
+	}
+	if t.state == interlock.TaskAsking && a.limit > 0 {
+		v.Left = max(1, a.until().Sub(e.now))
+	}
+	return v
+}
+
+// revalidate adds to the description of a task what has changed since its asker read
+// it, as long as it matters.
+func (e *Engine) revalidate(t *task, v *interlock.Task) {
+	if a := t.spec.approval; a != nil && !isSettled(t.state) {
+		v.Approval.Stale, v.Approval.StaleMore = e.staleIn(&Commit{Reads: a.reads}, &t.queue.space.docs)
+	}
+}
+
+// Approvals lists the tasks that wait for a person, in the order in which they asked,
+// with no more text than an answer can take.
+type Approvals struct {
+	Namespace interlock.Namespace
+	After     interlock.TaskID // begin after this one, as long as it is known
+	Limit     int              // 0: 100, and at most 1000
+
+	Rows []interlock.Task
+	More bool // there are more than Limit
+
+	last  *task // of those that are listed, or After's
+	bytes int
+}
+
+// approvalsALook is how many tasks one Look at Approvals is about: each may have a
+// number of documents.
+const approvalsALook = glances / 16
+
+func (l *Approvals) Look(e *Engine) (done bool) {
+	s := e.turnTo(l.Namespace)
+	if s == nil {
+		return true
+	}
+	if l.last == nil {
+		l.last = s.tasks.known[l.After]
+	}
+	limit := l.Limit
+	if limit <= 0 {
+		limit = 100
+	}
+	limit = min(limit, 1000)
+	next := s.tasks.asking.first
+	if t := l.last; t != nil && t.state == interlock.TaskAsking {
+		next = t.link.next
+	} else if t != nil && t.spec.approval != nil { // it was answered meanwhile
+		for next != nil && !t.askedBefore(next.of) {
+			next = next.next
+		}
+	}
+	for range approvalsALook {
+		if next == nil {
+			return true
+		}
+		row := e.showTask(next.of)
+		e.revalidate(next.of, &row)
+		if l.bytes += next.of.spec.size() + bodiesOf(row.Approval.Stale); len(l.Rows) == limit || len(l.Rows) > 0 && l.bytes > interlock.MaxReadBytes {
+			l.More = true
+			return true
+		}
+		l.Rows = append(l.Rows, row)
+		l.last, next = next.of, next.next
+	}
+	return false
+}
+
+// bodiesOf counts the bytes of what changed.
+func bodiesOf(list []interlock.Stale) (n int) {
+	for i := range list {
+		n += len(list[i].Then.Body) + len(list[i].Now.Body)
+	}
+	return n
+}

@@ -1,0 +1,91 @@
+package engine_test
+
+import (
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// questionOf reads what a person is asked.
+func (s *script) questionOf(text string, w *words) engine.Question {
+	commit := engine.Commit{}
+	s.commitWords(&commit, w)
+	q := engine.Question{Text: text, For: w.duration("limit"), Reads: commit.Reads}
+	q.OnLimit, _ = interlock.ParseVerdict(w.get("on_limit"))
+	return q
+}
+
+func (s *script) askHuman(w *words) error {
+	c := &engine.AskHuman{Question: s.questionOf(w.get("question"), w)}
+	c.Head, c.Lease = s.byFence(w)
+	return s.tell(c)
+}
+
+func (s *script) answerTask(w *words) error {
+	c := &engine.Answer{Head: s.head(w), Task: s.taskID(w.get("task")), By: w.get("by"), Reason: w.get("reason")}
+	switch {
+	case w.has("approved"):
+		c.Verdict = interlock.Approved
+	case w.has("denied"):
+		c.Verdict = interlock.Denied
+	}
+	return s.tell(c)
+}
+
+func (s *script) printAnswered(ev *engine.Event) {
+	state := interlock.TaskState(ev.Op)
+	verdict := interlock.Approved
+	if state == interlock.TaskDead {
+		verdict = interlock.Denied
+	}
+	text := fmt.Sprintf("%s is %v by %s", s.taskName(ev.ID), verdict, ev.Agent)
+	if ev.Note != "" {
+		text += fmt.Sprintf(" %q", ev.Note)
+	}
+	if text += fmt.Sprintf(", it is %v", state); state == interlock.TaskScheduled {
+		text += fmt.Sprintf(" in %v", ev.Waited)
+	}
+	s.printf("%s", text)
+}
+
+func approvalText(a *interlock.Approval) string {
+	if a.Verdict != 0 {
+		text := fmt.Sprintf(" %v by=%s", a.Verdict, a.By)
+		if a.Reason != "" {
+			text += fmt.Sprintf(" because=%q", a.Reason)
+		}
+		return text
+	}
+	text := fmt.Sprintf(" question=%q by=%s", a.Question, a.Agent)
+	if a.Asked > 0 {
+		text += fmt.Sprintf(" age=%v", a.Asked)
+	}
+	if a.Left > 0 {
+		text += fmt.Sprintf(" left=%v then=%v", a.Left, a.OnLimit)
+	}
+	return text
+}
+
+// printApproval writes what has changed since a person was asked.
+func (s *script) printApproval(t *interlock.Task) {
+	if t.Approval != nil {
+		s.printStale(t.Approval.Stale, t.Approval.StaleMore)
+	}
+}
+
+func (s *script) showApprovals(ns interlock.Namespace, w *words) {
+	l := &engine.Approvals{Namespace: ns, Limit: int(w.number("limit"))}
+	if w.has("after") {
+		l.After = s.taskID(w.get("after"))
+	}
+	for !l.Look(s.e) {
+	}
+	for i := range l.Rows {
+		s.printf("%s", s.taskLine(&l.Rows[i]))
+		s.printApproval(&l.Rows[i])
+	}
+	if l.More {
+		s.printf("and more")
+	}
+}
