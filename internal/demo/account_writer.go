@@ -60,12 +60,12 @@ func Writer(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
 		return fmt.Errorf("read the order: %w", err)
 	}
-	more := make(chan struct{})
+	goOn := make(chan struct{})
 	go func() {
 		defer cancel()
-		for lines.Scan() {
-			more <- struct{}{}
-		}
+		lines.Scan()
+		close(goOn)
+		lines.Scan() // until the input ends
 	}()
 	ttl := time.Duration(o.TTLMS) * time.Millisecond
 	c, err := client.Dial(ctx, client.Config{Addrs: []string{o.Server}, Agent: o.Name, SessionTTL: ttl})
@@ -94,7 +94,7 @@ func Writer(ctx context.Context, in io.Reader, out io.Writer) error {
 				return done, err
 			}
 			select {
-			case <-more:
+			case <-goOn:
 				return done, nil
 			case <-ctx.Done():
 				return done, context.Cause(ctx)
