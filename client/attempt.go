@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"slices"
 
@@ -48,9 +49,26 @@ func (w *work) handle(job *Job) (done Done, err error) {
 			err = errors.New("its handler ended its goroutine") // runtime.Goexit
 		}
 	}()
-	done, err = w.w.Handle(job.lease.Context(), job)
+	if err = w.complete(job); err == nil {
+		done, err = w.w.Handle(job.lease.Context(), job)
+	}
 	returned = true
 	return done, err
+}
+
+// complete reads the documents whose bodies were too much for the answer that brought the
+// job.
+func (w *work) complete(job *Job) error {
+	for i := range job.documents {
+		if d := &job.documents[i]; d.Body == nil && d.Size > 0 {
+			whole, err := w.c.Document(job.lease.Context(), d.Key)
+			if err != nil {
+				return fmt.Errorf("reading %s for the task: %w", d.Key, err)
+			}
+			*d = whole
+		}
+	}
+	return nil
 }
 
 func (w *work) complain(job *Job, err error) {

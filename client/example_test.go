@@ -116,9 +116,11 @@ func ExampleClient_Do() {
 
 // A task waits for its key instead of its agent, and a worker does it.
 func ExampleClient_Work() {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx := context.Background()
 	c, end := inThisProcess(ctx)
 	defer end()
+	working, stop := context.WithCancel(ctx)
+	defer stop()
 
 	if err := c.SetQueue(ctx, interlock.TaskQueue{Name: "fees"}); err != nil {
 		fmt.Println(err)
@@ -126,7 +128,7 @@ func ExampleClient_Work() {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- c.Work(ctx, client.Worker{
+		ended <- c.Work(working, client.Worker{
 			Queue: "fees", Concurrency: 4,
 			Handle: func(ctx context.Context, job *client.Job) (client.Done, error) {
 				var fee struct{ Cents int }
@@ -166,10 +168,11 @@ func ExampleClient_Work() {
 
 // The keys of a pattern are changed by one writer, and everybody else asks it.
 func ExampleClient_Ask() {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
+	ctx := context.Background()
 	c, end := inThisProcess(ctx)
 	defer end()
+	working, stop := context.WithCancel(ctx)
+	defer stop()
 
 	if err := errors.Join(
 		c.SetQueue(ctx, interlock.TaskQueue{Name: "stock"}),
@@ -179,7 +182,7 @@ func ExampleClient_Ask() {
 		return
 	}
 	go func() {
-		_ = c.Work(ctx, client.Worker{Queue: "stock", Handle: func(ctx context.Context, job *client.Job) (client.Done, error) {
+		_ = c.Work(working, client.Worker{Queue: "stock", Handle: func(ctx context.Context, job *client.Job) (client.Done, error) {
 			key := job.Lease().Key()
 			return client.Done{Result: "reserved for " + job.Task().Agent, Writes: []interlock.Write{client.Add(key, -1)}}, nil
 		}})

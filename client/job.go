@@ -28,8 +28,8 @@ func (j *Job) Task() interlock.Task { return j.task }
 func (j *Job) Lease() *Lease { return j.lease }
 
 // Documents are the guarded state of the task's keys as it was when the job was handed
-// out, those left out that are absent. Of more than interlock.MaxReadBytes together the
-// last ones have no body.
+// out, those left out that are absent. Bodies of more than interlock.MaxReadBytes together
+// are as they were when Handle was called.
 func (j *Job) Documents() []interlock.Document { return j.documents }
 
 // Document is the one of a key, absent if there is none.

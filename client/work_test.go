@@ -376,6 +376,36 @@ func TestWorkerMeetsStaleState(t *testing.T) {
 	})
 }
 
+// What is too much for one answer is there nevertheless.
+func TestWorkerHasWholeDocuments(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.queue(interlock.TaskQueue{Name: "q"})
+		c := s.client("ann")
+		const size = interlock.MaxDocumentBytes - 2
+		big := []byte(`"` + strings.Repeat("x", size) + `"`)
+		var keys []interlock.Key
+		for i := range interlock.MaxReadBytes/len(big) + 2 {
+			keys = append(keys, interlock.Key(fmt.Sprint("k", i)))
+			if _, err := c.Commit(s.ctx, client.Commit{Writes: []interlock.Write{client.Put(keys[i], big)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.work(s.client("w"), client.Worker{Queue: "q", Handle: func(_ context.Context, job *client.Job) (client.Done, error) {
+			whole := 0
+			for _, doc := range job.Documents() {
+				if len(doc.Body) == len(big) {
+					whole++
+				}
+			}
+			return client.Done{Result: whole}, nil
+		}})
+		task := s.submit(c, client.TaskSpec{Queue: "q", Claims: on(keys...)})
+		if task, err := c.Await(s.ctx, task.ID); err != nil || string(task.Result) != fmt.Sprint(len(keys)) {
+			t.Errorf("%s of %d, %v", task.Result, len(keys), err)
+		}
+	})
+}
+
 // What is handled under a job's context belongs to its flow: it has the task's keys.
 func TestWorkerCarriesItsFlow(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
