@@ -136,6 +136,16 @@ func appendRun(b []byte, x run) []byte {
 	return f.b
 }
 
+// Run gives the organisation and the workflow of a run that a request is to start, ""
+// for other events. What cannot be read was refused when the journal was replayed.
+func (ev *Event) Run() (org, workflow string) {
+	if ev.Kind != EvQueued && ev.Kind != EvGranted {
+		return "", ""
+	}
+	x, _ := decodeRun(ev.Blob)
+	return x.org, x.workflow
+}
+
 func decodeRun(b []byte) (x run, err error) {
 	err = eachField(b, func(id, _ uint64, s string) bool {
 		switch id {

@@ -43,6 +43,8 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	switch ev.Kind {
 	case engine.EvPattern, engine.EvPatternDropped:
 		j.said("pattern", ev.Purpose)
+		j.count("revision", ev.Generation)
+		j.count("reverted", ev.By)
 	case engine.EvQueue, engine.EvQueueDropped:
 		j.said("queue", ev.Purpose)
 	case engine.EvWritten, engine.EvEffect, engine.EvAttempt, engine.EvTaskStands:
@@ -74,7 +76,14 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	flag("part", ev.Part)
 	number("target_session", ev.Target)
 	j.said("target_flow", ev.TargetFlow)
-	number("by", ev.By)
+	if ev.Kind != engine.EvPattern && ev.Kind != engine.EvPatternDropped {
+		number("by", ev.By)
+	}
+	if org, workflow := ev.Run(); org != "" {
+		j.open("run")
+		writeRunNames(j, org, workflow)
+		j.close()
+	}
 
 	// What became of it.
 	flag("offer", ev.Offer)
@@ -86,7 +95,7 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	j.duration("held_ms", ev.Held)
 	switch {
 	case writeTaskEvent(j, ev):
-	case ev.Kind == engine.EvEffect:
+	case ev.Kind == engine.EvEffect, ev.Kind == engine.EvPattern, ev.Kind == engine.EvPatternDropped:
 	default:
 		j.duration("waited_ms", ev.Waited)
 		j.count("generation", ev.Generation)

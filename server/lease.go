@@ -172,7 +172,10 @@ func (c *call) renew() {
 }
 
 // release is POST /v1/leases/{id}/release.
-func (c *call) release() {
+func (c *call) release() { c.giveBack("released") }
+
+// giveBack ends a lease by its holder's will; outcome is the word for it.
+func (c *call) giveBack(outcome string) {
 	h, id, ok := c.ofLease()
 	if !ok {
 		return
@@ -182,7 +185,7 @@ func (c *call) release() {
 		return
 	}
 	if _, at, ok := c.do(cmd); ok {
-		c.done("released", at)
+		c.done(outcome, at)
 	}
 }
 

@@ -111,7 +111,7 @@ func (o *Observer) Answered(cmd engine.Command, eff *engine.Effect) {
 		o.figures.fenceRefusals.Inc()
 	}
 	switch cmd.(type) {
-	case *engine.Acquire:
+	case *engine.Acquire, *engine.StartRun:
 		o.figures.acquired(eff)
 	case *engine.Commit:
 		o.figures.commit(eff)

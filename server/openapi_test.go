@@ -70,7 +70,8 @@ func TestOpenAPIHasTheFieldsOfBodies(t *testing.T) {
 		"SubmitRequest": submitFields, "TaskRequest": taskFields, "MessageRequest": messageFields, "Question": questionFields,
 		"ChangeTaskRequest": changeFields, "PullRequest": pullFields, "AckRequest": ackFields, "NackRequest": nackFields,
 		"SendRequest": sendFields, "WriterRequest": writerFields, "AnswerRequest": answerFields, "QueueRequest": queueFields,
-		"PatternRequest": patternFields, "SettingsRequest": settingsFields, "Quota": quotaFields,
+		"RunRequest": runFields, "RevertRequest": revertFields, "PatternRequest": patternFields, "SettingsRequest": settingsFields,
+		"Quota": quotaFields,
 	} {
 		documented := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Value.Properties))
 		if !slices.Equal(documented, slices.Sorted(slices.Values(fields))) {
@@ -212,6 +213,7 @@ func TestOpenAPI(t *testing.T) {
 		tourActions(d)
 		tourTasks(d)
 		tourMailbox(d)
+		tourRuns(d)
 		tourBarrier(d)
 		tourParts(d)
 		tourEvents(d)
@@ -313,6 +315,9 @@ func samples() []sample {
 		{"GET", "/v1/mailbox/account:1/log", "", ""},
 		{"GET", "/v1/approvals", "", ""},
 		{"POST", "/v1/approvals/" + task, `{"verdict":"approved"}`, ""},
+		{"GET", "/v1/runs", "", ""},
+		{"POST", "/v1/runs", `{"org":"acme","workflow":"triage","wait_ms":0}`, ""},
+		{"POST", "/v1/runs/" + lease + "/end", `{}`, ""},
 		{"POST", "/v1/leases/" + lease + "/statement", `{}`, ""},
 		{"GET", "/v1/fences/keys", "", ""},
 		{"POST", "/v1/fences/keys/rotate", `{}`, ""},
@@ -322,6 +327,8 @@ func samples() []sample {
 		{"GET", "/v1/patterns/org", "", ""},
 		{"PUT", "/v1/patterns/org", `{"pattern":"org:{id}"}`, ""},
 		{"DELETE", "/v1/patterns/org", "", ""},
+		{"GET", "/v1/patterns/org/revisions", "", ""},
+		{"POST", "/v1/patterns/org/revert", `{}`, ""},
 		{"GET", "/v1/namespace", "", ""},
 		{"PUT", "/v1/namespace", `{}`, ""},
 		{"GET", "/healthz", "", ""},

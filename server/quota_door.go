@@ -14,6 +14,7 @@ var vitalCalls = map[string]string{
 	"/v1/leases/{id}/ack":         "POST",
 	"/v1/leases/{id}/nack":        "POST",
 	"/v1/leases/{id}/ask":         "POST",
+	"/v1/runs/{id}/end":           "POST",
 	"/v1/tickets/{id}":            "DELETE",
 	"/v1/sessions/{id}":           "DELETE",
 	"/v1/effects/{id}/done":       "POST",

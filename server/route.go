@@ -111,6 +111,11 @@ var routes = []route{
 	{"/v1/writers/{pattern}", []method{{"PUT", (*call).setWriter, nil}, {"DELETE", (*call).dropWriter, nil}}},
 	{"/v1/mailbox/{key}", []method{{"POST", (*call).sendMessage, nil}}},
 	{"/v1/mailbox/{key}/log", []method{{"GET", (*call).showLog, []string{"from", "limit"}}}},
+	{"/v1/runs", []method{
+		{"GET", (*call).listRuns, []string{"org", "cursor", "limit"}},
+		{"POST", (*call).startRun, nil},
+	}},
+	{"/v1/runs/{id}/end", []method{{"POST", (*call).endRun, nil}}},
 
 	{"/v1/leases/{id}/statement", []method{{"POST", (*call).sign, nil}}},
 	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, nil}}},
@@ -128,6 +133,8 @@ var routes = []route{
 		{"PUT", (*call).setPattern, nil},
 		{"DELETE", (*call).dropPattern, nil},
 	}},
+	{"/v1/patterns/{name}/revisions", []method{{"GET", (*call).listRevisions, nil}}},
+	{"/v1/patterns/{name}/revert", []method{{"POST", (*call).revertPattern, nil}}},
 	{"/v1/namespace", []method{{"GET", (*call).showSettings, nil}, {"PUT", (*call).configure, nil}}},
 }
 

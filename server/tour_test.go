@@ -140,6 +140,7 @@ func tourEffects(d *door, healthy Shard) {
 	}
 	tourWrites(d, send)
 	tourTaskAnswers(d, send)
+	tourRunAnswers(send)
 	send("POST", "/v1/leases", "skipped", 200)
 	send("POST", "/v1/waits", "queued", 202)
 	send("POST", "/v1/leases/{id}/park", "parked", 200).is("outcome", "parked").is("lease.parking.keys", "kept").is("advice.action", "ask_human")

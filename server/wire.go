@@ -144,7 +144,7 @@ func writeSession(j *jsonOut, s *engine.Session) {
 func writeHolders(j *jsonOut, holders []interlock.Holder, more int) {
 	j.openArray("holders")
 	for i := range holders {
-		writeHolder(j, &holders[i])
+		writeHolder(j, "", &holders[i])
 	}
 	j.closeArray()
 	if more > 0 {
@@ -152,8 +152,8 @@ func writeHolders(j *jsonOut, holders []interlock.Holder, more int) {
 	}
 }
 
-func writeHolder(j *jsonOut, h *interlock.Holder) {
-	j.open("")
+func writeHolder(j *jsonOut, name string, h *interlock.Holder) {
+	j.open(name)
 	writeParty(j, h.Agent, h.Session, h.Flow)
 	j.text("purpose", h.Purpose)
 	j.str("key", string(h.Key))

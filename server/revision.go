@@ -1,0 +1,64 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// listRevisions is GET /v1/patterns/{name}/revisions.
+func (c *call) listRevisions() {
+	name, ok := c.pathName()
+	if !ok {
+		return
+	}
+	var list []interlock.PatternRevision
+	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { list = e.Revisions(c.namespace, name) })
+	switch {
+	case !ok:
+		return
+	case len(list) == 0:
+		c.refuse(interlock.CodeNoSuchPattern, fmt.Sprintf("no pattern of namespace %s has, or had, the name %q", c.namespace, clipped(name)))
+		return
+	}
+	j := c.reply()
+	j.text("name", name)
+	j.openArray("revisions")
+	for i := range list {
+		writeRevision(j, &list[i])
+	}
+	j.closeArray()
+	c.send(http.StatusOK, j, at)
+}
+
+func writeRevision(j *jsonOut, r *interlock.PatternRevision) {
+	j.open("")
+	j.int("revision", int64(r.Revision))
+	j.said("actor", r.Actor)
+	j.ms("age_ms", r.Age)
+	j.count("reverted", r.Reverted)
+	j.bool("dropped", r.Dropped)
+	if !r.Dropped {
+		j.open("policy")
+		writePattern(j, &r.Pattern)
+		j.close()
+	}
+	j.close()
+}
+
+// revertPattern is POST /v1/patterns/{name}/revert.
+func (c *call) revertPattern() {
+	h, name, ok := c.ofNamed()
+	if !ok {
+		return
+	}
+	cmd := &engine.RevertPattern{Head: h, Name: name}
+	if !c.body(func(d *jsonIn) { decodeRevert(d, cmd) }) {
+		return
+	}
+	if _, at, ok := c.do(cmd); ok {
+		c.done("reverted", at)
+	}
+}
