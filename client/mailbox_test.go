@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -113,6 +114,45 @@ func TestWriterSendsOn(t *testing.T) {
 		}
 		if reply, err := c.Ask(s.ctx, client.Message{Key: "account:2", Kind: "credit", Body: 1}); err != nil || string(reply) != "8" {
 			t.Errorf("%s, %v", reply, err)
+		}
+	})
+}
+
+func TestApproval(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.queue(interlock.TaskQueue{Name: "q"})
+		c := s.client("ann")
+		s.work(s.client("w"), client.Worker{Queue: "q", Handle: func(_ context.Context, job *client.Job) (client.Done, error) {
+			limit := job.Document("limit")
+			asked := job.Task().Approval
+			if asked == nil {
+				return client.Done{}, client.NeedsApproval(client.Question{Text: "refund 900.00?", Reads: client.Seen(limit)})
+			}
+			return client.Done{Result: fmt.Sprintf("%s by %s: %s, %d stale, attempt %d", asked.Verdict, asked.By, asked.Reason, len(asked.Stale), job.Attempt())}, nil
+		}})
+		task := s.submit(c, client.TaskSpec{Queue: "q", Claims: on("limit")})
+		denied := s.submit(c, client.TaskSpec{Queue: "q", Approval: &client.Question{Text: "at all?"}})
+		synctest.Wait()
+		if got := s.task(c, task.ID); got.State != interlock.TaskAsking || got.Approval.Question != "refund 900.00?" {
+			t.Fatalf("%+v", got)
+		}
+		if _, err := c.Commit(s.ctx, client.Commit{Writes: []interlock.Write{client.Put("limit", []byte("500"))}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.AnswerTask(s.ctx, task.ID, interlock.Approved, "Eve", "a good customer"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Await(s.ctx, task.ID); err != nil || string(got.Result) != `"approved by Eve: a good customer, 1 stale, attempt 1"` {
+			t.Errorf("%s, %v", got.Result, err)
+		}
+		if _, err := c.AnswerTask(s.ctx, denied.ID, interlock.Denied, "Eve", "no"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Await(s.ctx, denied.ID); !isCode(err, interlock.CodeTaskSettled) {
+			t.Errorf("%v", err)
+		}
+		if _, err := c.AnswerTask(s.ctx, denied.ID, interlock.Approved, "Eve", ""); !isCode(err, interlock.CodeNotAsking) {
+			t.Errorf("%v", err)
 		}
 	})
 }

@@ -119,6 +119,7 @@ func appendApproval(b []byte, num byte, a *interlock.Approval) []byte {
 		b = closeMessage(b, inner)
 	}
 	b = appendBool(b, 9, a.StaleMore)
+	b = appendString(b, 10, a.Agent)
 	return closeMessage(b, start)
 }
 
@@ -230,6 +231,8 @@ func decodeApproval(a *interlock.Approval, s string) error {
 			return decodeStale(grow(&a.Stale), f.s)
 		case 9<<3 | wireVarint:
 			a.StaleMore = f.v != 0
+		case 10<<3 | wireBytes:
+			return text(&a.Agent, f.s)
 		}
 		return nil
 	})

@@ -231,7 +231,8 @@ func cleanTask(t interlock.Task) interlock.Task {
 	}
 	if t.Approval != nil {
 		clean := *t.Approval
-		clean.Question, clean.By, clean.Reason = cleanNote(clean.Question), cleanText(clean.By), cleanText(clean.Reason)
+		clean.Question, clean.Agent = cleanNote(clean.Question), cleanText(clean.Agent)
+		clean.By, clean.Reason = cleanText(clean.By), cleanText(clean.Reason)
 		clean.Stale = slices.Clone(clean.Stale)
 		for i := range clean.Stale {
 			cleanDocument(&clean.Stale[i].Then)

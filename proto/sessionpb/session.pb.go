@@ -6376,6 +6376,7 @@ type Approval struct {
 	Reason        string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	Stale         []*Stale               `protobuf:"bytes,8,rep,name=stale,proto3" json:"stale,omitempty"` // what has changed since the asker read it
 	StaleMore     bool                   `protobuf:"varint,9,opt,name=stale_more,json=staleMore,proto3" json:"stale_more,omitempty"`
+	Agent         string                 `protobuf:"bytes,10,opt,name=agent,proto3" json:"agent,omitempty"` // who asks
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6471,6 +6472,13 @@ func (x *Approval) GetStaleMore() bool {
 		return x.StaleMore
 	}
 	return false
+}
+
+func (x *Approval) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
 }
 
 // Stale is a document that is not as it was read.
@@ -9451,7 +9459,7 @@ const file_session_proto_rawDesc = "" +
 	"\bended_by\x18\x05 \x01(\tR\aendedBy\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x12\n" +
 	"\x04held\x18\a \x01(\x03R\x04held\x12\x10\n" +
-	"\x03age\x18\b \x01(\x03R\x03age\"\xa5\x02\n" +
+	"\x03age\x18\b \x01(\x03R\x03age\"\xbb\x02\n" +
 	"\bApproval\x12\x1a\n" +
 	"\bquestion\x18\x01 \x01(\tR\bquestion\x12\x14\n" +
 	"\x05asked\x18\x02 \x01(\x03R\x05asked\x12\x12\n" +
@@ -9462,7 +9470,9 @@ const file_session_proto_rawDesc = "" +
 	"\x06reason\x18\a \x01(\tR\x06reason\x12)\n" +
 	"\x05stale\x18\b \x03(\v2\x13.interlock.v1.StaleR\x05stale\x12\x1d\n" +
 	"\n" +
-	"stale_more\x18\t \x01(\bR\tstaleMore\"\x8b\x01\n" +
+	"stale_more\x18\t \x01(\bR\tstaleMore\x12\x14\n" +
+	"\x05agent\x18\n" +
+	" \x01(\tR\x05agent\"\x8b\x01\n" +
 	"\x05Stale\x12*\n" +
 	"\x04then\x18\x01 \x01(\v2\x16.interlock.v1.DocumentR\x04then\x12\x14\n" +
 	"\x05known\x18\x02 \x01(\bR\x05known\x12(\n" +
