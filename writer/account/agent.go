@@ -129,12 +129,3 @@ func (a *Agent) advice(ctx context.Context, state State, cmd Command) *Advice {
 		return nil
 	}
 }
-
-// approved is a person's yes. A question that would have answered itself with yes is
-// none of ours: whoever sent the message has put it there.
-func approved(a *interlock.Approval) *Approval {
-	if a == nil || a.Verdict != interlock.Approved || a.OnLimit == interlock.Approved {
-		return nil
-	}
-	return &Approval{Question: a.Question, By: a.By}
-}

@@ -30,3 +30,12 @@ func origin(sender, agent, principal string) interlock.Key {
 	}
 	return interlock.Key(key)
 }
+
+// approved is a person's yes. A question that has answered itself is none of ours:
+// whoever sent the message has put it there.
+func approved(a *interlock.Approval) *Approval {
+	if a == nil || a.Verdict != interlock.Approved || a.By == interlock.ByPolicy {
+		return nil
+	}
+	return &Approval{Question: a.Question, By: a.By}
+}
