@@ -254,7 +254,7 @@ func (o *Op) declareField(f *field[string]) error {
 }
 
 func (p *Party) decode(s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&p.Session, f.s)

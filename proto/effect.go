@@ -130,7 +130,7 @@ func appendEffect(b []byte, num byte, e *interlock.Effect) []byte {
 }
 
 func decodeEffect(e *interlock.Effect, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return digest(&e.Digest, f.s)

@@ -126,7 +126,7 @@ func decodeLease(l *interlock.Lease, s string) error {
 }
 
 func decodeNote(n *interlock.Note, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&n.Key, f.s)
@@ -159,7 +159,7 @@ func appendYield(b []byte, num byte, y *interlock.Yield) []byte {
 }
 
 func decodeYield(y *interlock.Yield, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&y.Agent, f.s)
@@ -191,7 +191,7 @@ func appendParking(b []byte, num byte, p *interlock.Parking) []byte {
 }
 
 func decodeParking(p *interlock.Parking, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&p.Reason, f.s)
@@ -207,7 +207,7 @@ func decodeParking(p *interlock.Parking, s string) error {
 }
 
 func decodePart(p *interlock.Part, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&p.Key, f.s)

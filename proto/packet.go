@@ -33,7 +33,7 @@ func appendDifference(b []byte, num byte, d *interlock.Difference) []byte {
 }
 
 func decodePacket(p *interlock.Packet, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return decodeChange(grow(&p.Changes), f.s)
@@ -47,7 +47,7 @@ func decodePacket(p *interlock.Packet, s string) error {
 }
 
 func decodeChange(c *interlock.Change, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return decodeDocument(&c.Then, f.s)
@@ -65,7 +65,7 @@ func decodeChange(c *interlock.Change, s string) error {
 }
 
 func decodeDifference(d *interlock.Difference, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireVarint:
 			d.Kind = enum[interlock.DifferenceKind](f.v)
@@ -103,7 +103,7 @@ func (c *Contention) appendTo(b []byte, num byte) []byte {
 }
 
 func (c *Contention) decode(s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&c.Pattern, f.s)

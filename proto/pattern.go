@@ -81,7 +81,7 @@ func appendPattern(b []byte, num byte, p *interlock.Pattern) []byte {
 }
 
 func decodePattern(p *interlock.Pattern, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&p.Name, f.s)
@@ -147,7 +147,7 @@ func decodePattern(p *interlock.Pattern, s string) error {
 }
 
 func decodeGroup(g *interlock.Group, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&g.Name, f.s)
@@ -161,7 +161,7 @@ func decodeGroup(g *interlock.Group, s string) error {
 }
 
 func decodeRule(r *interlock.Rule, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&r.Principal, f.s)
@@ -209,7 +209,7 @@ func appendQuota(b []byte, num byte, q *interlock.Quota) []byte {
 }
 
 func decodeSettings(x *interlock.Settings, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireVarint:
 			x.StrictOrder = f.v != 0
@@ -227,7 +227,7 @@ func decodeSettings(x *interlock.Settings, s string) error {
 }
 
 func decodeQuota(q *interlock.Quota, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireVarint:
 			q.Keys = int(f.v)

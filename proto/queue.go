@@ -45,7 +45,7 @@ func appendQueue(b []byte, num byte, q *interlock.TaskQueue) []byte {
 }
 
 func decodeQueue(q *interlock.TaskQueue, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&q.Name, f.s)
@@ -81,7 +81,7 @@ func decodeQueue(q *interlock.TaskQueue, s string) error {
 }
 
 func decodeShare(g *interlock.Share, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&g.Group, f.s)
@@ -109,7 +109,7 @@ func appendQueueStatus(b []byte, num byte, q *interlock.QueueStatus) []byte {
 }
 
 func decodeQueueStatus(q *interlock.QueueStatus, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return decodeQueue(&q.TaskQueue, f.s)

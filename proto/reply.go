@@ -6,15 +6,16 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// eachField calls visit for the fields of a message, in their order.
-func eachField(s string, visit func(*field[string]) error) error {
+// eachField calls visit for the fields of a message, in their order. They are values,
+// because one whose address goes into a function that is a value costs an allocation.
+func eachField(s string, visit func(field[string]) error) error {
 	for s != "" {
 		f, rest, err := nextField(s)
 		if err != nil {
 			return err
 		}
 		s = rest
-		if err := visit(&f); err != nil {
+		if err := visit(f); err != nil {
 			return err
 		}
 	}
@@ -121,7 +122,7 @@ func (r *Reply) decode(s string) error {
 }
 
 func decodeTicket(t *interlock.Ticket, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return id(&t.ID, f.s)
@@ -137,7 +138,7 @@ func decodeTicket(t *interlock.Ticket, s string) error {
 }
 
 func (x *Session) decode(s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return id(&x.ID, f.s)
@@ -155,7 +156,7 @@ func (x *Session) decode(s string) error {
 }
 
 func (x *Loss) decode(s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return decodeLease(&x.Lease, f.s)
@@ -169,7 +170,7 @@ func (x *Loss) decode(s string) error {
 }
 
 func (c *Conflict) decode(s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&c.Key, f.s)
@@ -196,7 +197,7 @@ func (c *Conflict) decode(s string) error {
 }
 
 func decodeHolder(h *interlock.Holder, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&h.Agent, f.s)
@@ -238,7 +239,7 @@ func decodeHolder(h *interlock.Holder, s string) error {
 }
 
 func decodeCapacity(c *interlock.Capacity, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireVarint:
 			c.Permits = count(f.v)
@@ -258,7 +259,7 @@ func decodeCapacity(c *interlock.Capacity, s string) error {
 }
 
 func decodeGroupUse(g *interlock.GroupUse, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&g.Name, f.s)
@@ -274,7 +275,7 @@ func decodeGroupUse(g *interlock.GroupUse, s string) error {
 }
 
 func decodeStep(c *interlock.CycleStep, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&c.Agent, f.s)
@@ -294,7 +295,7 @@ func decodeStep(c *interlock.CycleStep, s string) error {
 }
 
 func decodeAdvice(a *interlock.Advice, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&a.Action, f.s)

@@ -219,7 +219,7 @@ func (f *ServerFrame) Decode(b []byte) error {
 }
 
 func (g *GoAway) decode(s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireVarint:
 			g.RetryAfter = time.Duration(f.v)

@@ -128,7 +128,7 @@ func (o *Op) commitField(f *field[string]) error {
 }
 
 func decodeRead(r *interlock.Read, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return ownText(&r.Key, f.s)
@@ -144,7 +144,7 @@ func decodeRead(r *interlock.Read, s string) error {
 }
 
 func decodeWrite(w *interlock.Write, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return ownText(&w.Key, f.s)
@@ -216,7 +216,7 @@ func appendDocument(b []byte, num byte, d *interlock.Document) []byte {
 }
 
 func decodeDocument(d *interlock.Document, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&d.Key, f.s)

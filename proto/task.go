@@ -35,7 +35,7 @@ func (h *Handed) appendTo(b []byte, num byte) []byte {
 // decode reads a task that shares no memory with the others of its answer: it may be
 // held for much longer than they.
 func (h *Handed) decode(s string) error {
-	return eachField(strings.Clone(s), func(f *field[string]) error {
+	return eachField(strings.Clone(s), func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return decodeTask(&h.Task, f.s)
@@ -124,7 +124,7 @@ func appendApproval(b []byte, num byte, a *interlock.Approval) []byte {
 }
 
 func decodeTask(t *interlock.Task, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return id(&t.ID, f.s)
@@ -187,7 +187,7 @@ func decodeTask(t *interlock.Task, s string) error {
 }
 
 func decodeAttempt(a *interlock.Attempt, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireVarint:
 			a.Number = int(f.v)
@@ -211,7 +211,7 @@ func decodeAttempt(a *interlock.Attempt, s string) error {
 }
 
 func decodeApproval(a *interlock.Approval, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return text(&a.Question, f.s)
@@ -239,7 +239,7 @@ func decodeApproval(a *interlock.Approval, s string) error {
 }
 
 func decodeStale(x *interlock.Stale, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return decodeDocument(&x.Then, f.s)
@@ -307,7 +307,7 @@ func appendLogEntry(b []byte, num byte, x *interlock.LogEntry) []byte {
 }
 
 func decodeLogEntry(x *interlock.LogEntry, s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireVarint:
 			x.Seq = f.v

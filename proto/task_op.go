@@ -348,7 +348,7 @@ func (o *Op) readLogField(f *field[string]) error {
 }
 
 func (t *TaskSpec) decode(s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return ownText(&t.Queue, f.s)
@@ -387,7 +387,7 @@ func (t *TaskSpec) decode(s string) error {
 }
 
 func (q *Question) decode(s string) error {
-	return eachField(s, func(f *field[string]) error {
+	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return ownText(&q.Text, f.s)
