@@ -3,7 +3,6 @@ package server
 import (
 	"net/http"
 
-	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 )
 
@@ -11,10 +10,18 @@ import (
 // is asked is for the question to say. Who gives no name answers as the credential's
 // principal, and the journal keeps whose credential it was in any case.
 
-// listApprovals is GET /v1/approvals: the tasks that wait for a person.
+// listApprovals is GET /v1/approvals: the tasks that wait for a person, in the order in
+// which they asked, with all that there is to decide from.
 func (c *call) listApprovals() {
-	list := engine.TaskList{Namespace: c.namespace, State: interlock.TaskAsking}
-	c.pageOfTasks(&list, "approvals", "tasks")
+	const listing = "approvals"
+	limit, after, ok := c.pageOfTasks(listing)
+	if !ok {
+		return
+	}
+	list := engine.Approvals{Namespace: c.namespace, Limit: limit, After: after}
+	if at, ok := c.survey(&list); ok {
+		c.sendTasks(list.Rows, true, list.More, listing, at)
+	}
 }
 
 // answerTask is POST /v1/approvals/{id}.

@@ -47,7 +47,7 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 		j.count("reverted", ev.By)
 	case engine.EvQueue, engine.EvQueueDropped:
 		j.said("queue", ev.Purpose)
-	case engine.EvWritten, engine.EvEffect, engine.EvAttempt, engine.EvTaskStands:
+	case engine.EvWritten, engine.EvEffect, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskAsks, engine.EvTaskAnswered:
 		j.said("session", ev.Purpose)
 	case engine.EvConfigured:
 	default:
@@ -162,7 +162,7 @@ func writeTaskEvent(j *jsonOut, ev *engine.Event) bool {
 	case engine.EvHanded:
 		id = ev.BaseID
 		j.duration("waited_ms", ev.Waited)
-	case engine.EvAttempt, engine.EvTaskStands:
+	case engine.EvAttempt, engine.EvTaskStands, engine.EvTaskAsks, engine.EvTaskAnswered:
 		j.duration("due_in_ms", ev.Waited)
 	case engine.EvTaskForgotten:
 	default:

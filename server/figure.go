@@ -159,7 +159,7 @@ func (f *figures) event(ev *engine.Event) {
 		f.written[ev.Op].Inc()
 	case engine.EvEffect:
 		f.effects[eventState(ev)].Inc()
-	case engine.EvTask, engine.EvHanded, engine.EvAttempt, engine.EvTaskStands:
+	case engine.EvTask, engine.EvHanded, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskAsks, engine.EvTaskAnswered:
 		f.tasks.event(ev)
 	case engine.EvGrace:
 		f.expiries[tierGrace].Inc()

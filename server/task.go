@@ -161,33 +161,37 @@ func (c *call) listTasks() {
 		}
 	}
 	listing := fmt.Sprintf("tasks %q %s %q %q", list.Queue, list.State, list.Group, list.Key)
-	c.pageOfTasks(&list, listing, "tasks")
+	var ok bool
+	if list.Limit, list.After, ok = c.pageOfTasks(listing); !ok {
+		return
+	}
+	if at, ok := c.survey(&list); ok {
+		c.sendTasks(list.Rows, false, list.More, listing, at)
+	}
 }
 
-// pageOfTasks answers with one page of a listing of tasks.
-func (c *call) pageOfTasks(list *engine.TaskList, listing, name string) {
-	limit, ok := c.intParam("limit", 100, 1, 1000)
+// pageOfTasks reads which page of a listing is asked for. ok is false when the call was
+// answered.
+func (c *call) pageOfTasks(listing string) (limit int, after interlock.TaskID, ok bool) {
+	n, ok := c.intParam("limit", 100, 1, 1000)
 	if !ok {
-		return
+		return 0, after, false
 	}
-	list.Limit = int(limit)
-	after, ok := c.openCursor(listing)
-	if !ok {
-		return
-	}
-	copy(list.After[:], after)
-	at, ok := c.survey(list)
-	if !ok {
-		return
-	}
+	text, ok := c.openCursor(listing)
+	copy(after[:], text)
+	return int(n), after, ok
+}
+
+// sendTasks answers with a page of tasks.
+func (c *call) sendTasks(rows []interlock.Task, whole, more bool, listing string, at interlock.At) {
 	j := c.reply()
-	j.openArray(name)
-	for i := range list.Rows {
-		c.writeTask(j, "", &list.Rows[i], false)
+	j.openArray("tasks")
+	for i := range rows {
+		c.writeTask(j, "", &rows[i], whole)
 	}
 	j.closeArray()
-	if n := len(list.Rows); list.More && n > 0 {
-		j.str("cursor", c.makeCursor(listing, string(list.Rows[n-1].ID[:])))
+	if n := len(rows); more && n > 0 {
+		j.str("cursor", c.makeCursor(listing, string(rows[n-1].ID[:])))
 	}
 	c.send(http.StatusOK, j, at)
 }

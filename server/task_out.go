@@ -90,6 +90,7 @@ func writeAttempt(j *jsonOut, a *interlock.Attempt) {
 func (c *call) writeApproval(j *jsonOut, a *interlock.Approval, whole bool) {
 	j.open("approval")
 	j.note("question", a.Question)
+	j.text("agent", a.Agent)
 	j.ms("asked_ms", a.Asked)
 	j.duration("left_ms", a.Left)
 	if a.OnLimit != 0 {

@@ -19,7 +19,7 @@ func fullTask() interlock.Task {
 		}},
 		Position: 2, ETA: 40 * time.Second, Blocker: "account:1",
 		Approval: &interlock.Approval{
-			Question: "may I charge 35 EUR?", Asked: time.Minute, Left: time.Hour, OnLimit: interlock.Denied, Verdict: interlock.Approved, By: "ann",
+			Question: "may I charge 35 EUR?", Agent: "worker-1", Asked: time.Minute, Left: time.Hour, OnLimit: interlock.Denied, Verdict: interlock.Approved, By: "ann",
 			Reason: "within policy", Stale: fullStale(), StaleMore: true,
 		},
 		Result: []byte(`{"charged": 3500}`), Settled: time.Second, Reason: "card refused",
