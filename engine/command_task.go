@@ -56,7 +56,9 @@ type Question struct {
 
 // Submit puts a task into its queue. Answered by Done with Tasks (one). With Attach
 // another answer follows when it is settled: Done, or Refused if it is dead or
-// cancelled. The wait for it is an edge of the wait-for graph, if Head.Session is set.
+// cancelled. The wait for it is an edge of the wait-for graph, if Head.Session is set;
+// if a deadlock ends that wait, the other answer is Refused with CodeDeadlock, and the
+// task goes on.
 type Submit struct {
 	Head
 	Agent  string // for a caller without a session
@@ -148,10 +150,11 @@ const (
 )
 
 // FollowTask asks how a task stands. Answered by Done with Tasks (it); with Attach
-// another answer follows when it is settled, as long as somebody listens (Detach and
-// Leave with the task's id as the ticket end it for all that follow it over the link).
+// another answer follows as with Submit, as long as somebody listens (Detach and Leave
+// with the task's id as the ticket end it for all that follow it over the link).
 type FollowTask struct {
 	Head
+	Flow   string // of Head.Session, that waits with Attach
 	Task   interlock.TaskID
 	Attach bool
 }

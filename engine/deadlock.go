@@ -144,7 +144,7 @@ func (s suspect) isWaitedFor() bool {
 	if s.party != nil {
 		return s.party.isWaitedFor()
 	}
-	return s.req.num == s.num && s.req.phase == waiting && s.req.hasFollower()
+	return s.req.num == s.num && s.req.phase == waiting && (s.req.hasFollower() || s.req.task.isAwaited())
 }
 
 // isWaitedFor is false when nobody can be waiting for the party: it holds nothing
@@ -154,6 +154,9 @@ func (p *party) isWaitedFor() bool {
 		return true // looking through them would cost more than the search
 	}
 	for _, r := range p.leases {
+		if r.isAwaited() {
+			return true
+		}
 		if m := r.barrier(); m != nil && m.node.parties() != nil {
 			return true
 		}
@@ -189,8 +192,11 @@ func (r *request) hasFollower() bool {
 // waiters ahead that the search which began at s has met at the same key before.
 // It stops when visit returns true, and returns that.
 func (e *Engine) eachBlocker(r *request, s suspect, visit func(need int, p *party, r *request) bool) bool {
-	if r.target != nil {
+	switch {
+	case r.target != nil:
 		return r.eachTarget(visit)
+	case r.follows():
+		return r.wait.follows.eachInTheWay(visit)
 	}
 	return e.eachInTheWay(r, s, visit) || e.eachAbsent(r, s, visit)
 }

@@ -288,7 +288,9 @@ func (e *Engine) recover(c *Recover) {
 		e.enter(s.agenda, e.whole.now)
 		for _, sess := range s.sortedSessions() {
 			sess.caller, sess.link, sess.losses, sess.minTTL = nil, 0, nil, sess.ttl
-			sess.pulls, sess.follows = nil, nil
+			for sess.pulls = nil; len(sess.follows) > 0; {
+				e.unfollow(sess.follows[0])
+			}
 			sess.timer = timer{pos: -1, ord: sess.num<<1 | 1, sess: sess}
 			sess.renewed, sess.spared = e.now, true
 			if sess.dead {

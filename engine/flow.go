@@ -159,7 +159,7 @@ func (p *party) add(r *request, waits bool, by uint32) {
 // joined and parted keep what depends on a party's requests. They are called after
 // r was put in leases or waits, or taken out.
 func (p *party) joined(r *request, waits bool) {
-	if p.flow != nil {
+	if p.flow != nil && !r.follows() {
 		p.flow.sess.work++
 	}
 	p.tear()
@@ -177,7 +177,7 @@ func (p *party) joined(r *request, waits bool) {
 }
 
 func (p *party) parted(r *request, waits bool) {
-	if p.flow != nil {
+	if p.flow != nil && !r.follows() {
 		p.flow.sess.work--
 	}
 	p.tear()

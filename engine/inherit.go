@@ -66,6 +66,9 @@ func (e *Engine) rerank() {
 // party's waits.
 func (p *party) appendHolders(list []*party) []*party {
 	for _, w := range p.waits {
+		if q := w.wait.holder(); q != nil && q != p && q.torn {
+			list = append(list, q)
+		}
 		for i := range w.needs {
 			n, against := w.needs[i].node, conflicts[w.needs[i].mode]
 			if against&n.modes == 0 {
@@ -106,6 +109,7 @@ func (p *party) raises() bool {
 func (p *party) lent() (rank int32) {
 	rank = noRank
 	for _, l := range p.leases {
+		rank = l.lentByFollowers(rank)
 		for i := range l.needs {
 			m := &l.needs[i]
 			if m.node.line == nil {

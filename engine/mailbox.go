@@ -22,7 +22,8 @@ import (
 // lane is the messages of one sender to one key that are not settled.
 type lane struct {
 	heap[*mail]
-	id laneID
+	id     laneID
+	awaits int // volatile: flows that wait for the ends of these messages
 }
 
 type laneID struct {
@@ -93,6 +94,7 @@ func (e *Engine) goOut(t *task) {
 		return
 	}
 	l := t.mail.lane
+	l.awaits -= t.waits()
 	l.leave(t.mail)
 	t.mail = nil
 	if len(l.heap) == 0 {

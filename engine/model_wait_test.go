@@ -150,6 +150,9 @@ func (m *model) realCycle(victim *request, cycle []interlock.CycleStep) error {
 
 // isStep reports whether a step of a cycle is r's party.
 func (m *model) isStep(r *request, step interlock.CycleStep) bool {
+	if r.task != nil && r.phase == waiting {
+		return step.Session == "" && step.Agent == r.ask.Agent && step.Flow == r.task.id.String()
+	}
 	if r.session == nil {
 		return step.Session == "" && step.Agent == r.ask.Agent && step.Flow == r.ask.Flow
 	}

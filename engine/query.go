@@ -145,6 +145,9 @@ func (e *Engine) appendWaits(edges []WaitEdge, r *request) []WaitEdge {
 			Waited: e.now.Sub(r.wait.arrived),
 		})
 	}
+	if r.follows() {
+		edges = e.appendAwaited(edges, r.wait.follows)
+	}
 	for way := range r.ways {
 		for i := range way.needs {
 			if len(edges) < maxWaitEdges {

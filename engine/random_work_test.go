@@ -44,7 +44,7 @@ func (p *player) spec(o *op, r uint32) engine.TaskSpec {
 func (p *player) submit(o *op) error {
 	c := &engine.Submit{Flow: among(o.r[1], "", "sub"), Task: p.spec(o, o.r[2]), Attach: o.r[3]%2 == 0}
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]>>8%3 > 0 {
-		c.Head = p.in(s)
+		c.Head, c.Attach = p.in(s), false // a flow that waits for a task is for other players
 	} else {
 		c.Namespace, c.Agent = among(o.r[0], interlock.Namespace("one"), "one", "two"), fmt.Sprintf("bare-%d", p.ids)
 	}
@@ -161,7 +161,7 @@ func (p *player) followTask(o *op) error {
 	}
 	c := &engine.FollowTask{Head: engine.Head{Namespace: t.ns, Link: 1 + uint64(o.r[2]%3)}, Task: t.id, Attach: o.r[1]>>8%3 > 0}
 	if s := p.session(o.r[3], 1); s != nil && s.ns == t.ns && o.r[3]>>8%2 == 0 {
-		c.Session = s.id
+		c.Session, c.Attach = s.id, false
 	}
 	return p.step(c)
 }

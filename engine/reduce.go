@@ -195,8 +195,11 @@ func (d *reduction) free(r *request) bool {
 	blocks := func(_ int, p *party, other *request) bool {
 		return (p == nil || p != r.party) && !d.gone(p, other)
 	}
-	if r.target != nil {
+	switch {
+	case r.target != nil:
 		return !r.eachTarget(blocks)
+	case r.follows():
+		return !r.wait.follows.eachInTheWay(blocks)
 	}
 	d.e.search++ // each looks at the whole line
 	return !d.e.eachAbsent(r, suspect{}, blocks)

@@ -221,7 +221,7 @@ func (e *Engine) again(cmd Command, a *answered) {
 		return
 	case *Submit:
 		if t := e.spaces[c.Namespace].tasks.known[a.id]; t != nil {
-			e.replyTask(t, c.Attach)
+			e.replyTask(t, c.Attach, c.Flow)
 			return
 		}
 		e.reply(Done).Tasks = []interlock.Task{e.taskAgain(a)}

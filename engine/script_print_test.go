@@ -55,10 +55,10 @@ func (s *script) learn(cmd engine.Command, ev *engine.Event) {
 				l.actor, l.who = a, a.name
 			}
 		}
-		l.who = flowName(l.who, ev.Flow)
+		l.who = s.flowName(l.who, ev.Flow)
 		for _, a := range s.actors {
 			if a.num == ev.Target && ev.Target != 0 {
-				l.claims = "wait for " + flowName(a.name, ev.TargetFlow)
+				l.claims = "wait for " + s.flowName(a.name, ev.TargetFlow)
 			}
 		}
 		if base := s.nums[ev.Base]; base != nil {
@@ -87,7 +87,7 @@ func (s *script) learnHolder(l *lease, ev *engine.Event) {
 	l.actor, l.who = nil, ev.Agent
 	for _, a := range s.actors {
 		if a.num == ev.Session && ev.Session != 0 {
-			l.actor, l.who = a, flowName(a.name, ev.Flow)
+			l.actor, l.who = a, s.flowName(a.name, ev.Flow)
 		}
 	}
 	if ev.Queued {
@@ -289,7 +289,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 				if c.Victim {
 					mark = " (victim)"
 				}
-				s.printf("  %s waits for %s%s%s", flowName(c.Agent, c.Flow), flowName(next.Agent, next.Flow), atText(c.Key, c.Mode), mark)
+				s.printf("  %s waits for %s%s%s", s.flowName(c.Agent, c.Flow), s.flowName(next.Agent, next.Flow), atText(c.Key, c.Mode), mark)
 			}
 		}
 	case engine.Warned:
@@ -377,6 +377,35 @@ func flowName(agent, flow string) string {
 	return agent + "/" + flow
 }
 
+// flowName is flowName with the script's name for a task in its worker's flow.
+func (s *script) flowName(agent, flow string) string {
+	for _, id := range s.tasks {
+		if flow == id.String() {
+			flow = s.taskName(id)
+		}
+	}
+	return flowName(agent, flow)
+}
+
+func (s *script) partyName(p *engine.Party) string {
+	if !p.Task.IsZero() {
+		return s.flowName(p.Agent, p.Task.String())
+	}
+	return s.flowName(p.Agent, p.Flow)
+}
+
+// flowIn reads the name of a flow; that of a task stands for the flow in which a worker
+// has it.
+func (s *script) flowIn(w *words) string {
+	name := w.get("flow")
+	for i, id := range s.tasks {
+		if name == fmt.Sprintf("q%d", i+1) {
+			return id.String()
+		}
+	}
+	return name
+}
+
 // explain writes what stood in a request's way.
 func (s *script) explain(c *engine.Conflict) {
 	s.printf("  %s at %s, line of %d, eta=%v", c.Kind, c.Key, c.Queue.Length, c.Queue.ETA)
@@ -410,7 +439,7 @@ func (s *script) printCapacity(c *interlock.Capacity) {
 }
 
 func (s *script) printHolder(h *interlock.Holder) {
-	text := fmt.Sprintf("  held by %s %s fence=%d %v held=%v until=%v", flowName(h.Agent, h.Flow),
+	text := fmt.Sprintf("  held by %s %s fence=%d %v held=%v until=%v", s.flowName(h.Agent, h.Flow),
 		claimsText([]interlock.Claim{{Key: h.Key, Mode: h.Mode, Count: h.Count}}), h.Fence, h.Liveness, h.Held, since(s.now.Add(h.ExpiresIn)))
 	if h.Progress != "" {
 		text += fmt.Sprintf(" progress=%q", h.Progress)
@@ -452,7 +481,7 @@ func (s *script) show(w *words) error {
 			if x.Mode.Counts() {
 				x.Agent += fmt.Sprintf(" (%d)", x.Count)
 			}
-			text := fmt.Sprintf("  %d. %s waits %s waited=%v eta=%v", x.Position, flowName(x.Agent, x.Flow), x.Mode, x.Waited, x.ETA)
+			text := fmt.Sprintf("  %d. %s waits %s waited=%v eta=%v", x.Position, s.flowName(x.Agent, x.Flow), x.Mode, x.Waited, x.ETA)
 			if x.Priority != 0 {
 				text += fmt.Sprintf(" priority=%d", x.Priority)
 			}
@@ -477,9 +506,12 @@ func (s *script) show(w *words) error {
 		s.showAdmission(ns, w)
 	case w.has("waits"):
 		for _, e := range s.e.Waits(ns) {
-			text := fmt.Sprintf("%s waits for %s%s", flowName(e.Waiter.Agent, e.Waiter.Flow), flowName(e.Blocker.Agent, e.Blocker.Flow), atText(e.Key, e.Mode))
+			text := fmt.Sprintf("%s waits for %s%s", s.partyName(&e.Waiter), s.partyName(&e.Blocker), atText(e.Key, e.Mode))
 			if e.Ahead {
 				text += " (ahead in line)"
+			}
+			if !e.Task.IsZero() {
+				text += " (the end of " + s.taskName(e.Task) + ")"
 			}
 			s.printf("%s", text)
 		}

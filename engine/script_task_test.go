@@ -39,8 +39,11 @@ func (s *script) taskCommand(name string, w *words) error {
 	case "answer":
 		return s.answerTask(w)
 	case "follow":
-		c := &engine.FollowTask{Head: s.head(w), Task: s.taskID(w.get("task")), Attach: w.has("attach")}
+		c := &engine.FollowTask{Head: s.head(w), Task: s.taskID(w.get("task")), Flow: s.flowIn(w), Attach: w.has("attach")}
 		c.From = &listener{w.get("holder")}
+		if c.Flow != "" {
+			c.Head = s.actorHead(w)
+		}
 		return s.tell(c)
 	case "unfollow":
 		return s.tell(&engine.Leave{Head: s.head(w), Ticket: interlock.TicketID(s.taskID(w.get("task")))})
@@ -70,7 +73,7 @@ func queueOf(w *words) interlock.TaskQueue {
 }
 
 func (s *script) submit(w *words) error {
-	c := &engine.Submit{Head: s.head(w), Flow: w.get("flow"), Attach: w.has("attach"), Task: engine.TaskSpec{
+	c := &engine.Submit{Head: s.head(w), Flow: s.flowIn(w), Attach: w.has("attach"), Task: engine.TaskSpec{
 		ID: s.id(), Queue: w.get("queue"), Kind: w.get("kind"), Payload: []byte(w.get("payload")), Purpose: w.get("purpose"), Group: w.get("group"),
 		Priority: int(w.number("priority")), Delay: w.duration("delay"), Deadline: w.duration("deadline"),
 		MaxAttempts: int(w.number("max_attempts")), Backoff: w.duration("backoff"), MaxBackoff: w.duration("max_backoff"),

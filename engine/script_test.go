@@ -39,7 +39,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	park fence=N [keep|free] [for=D] [reason="..."]
 //	resume fence=N holder=NAME [session=none] [flow=F] [wait|preempt] [max_wait=D] [detached] [explain]
 //	        (fence is the one that the lease had when it was parked)
-//	open holder=NAME [agent=NAME] [ttl=D]   close   heartbeat   attach   detach holder=NAME [link=N] or ticket=tN
+//	open holder=NAME [agent=NAME] [ttl=D]   close   heartbeat   attach   detach holder=NAME [link=N] [task=qN] or ticket=tN
 //	revoke key=K fence=N [reason=W]   check key=K fence=N
 //	advance D     time passes, with a Tick at every timer on the way
 //	pass D        time passes, and no Tick yet
@@ -64,12 +64,14 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	submit queue=Q [key=K [mode=M] ...] | message=K [payload=JSON] [kind=W] [purpose=W] [group=W] [priority=N] [delay=D] [deadline=D]
 //	        [max_attempts=N] [backoff=D] [max_backoff=D] [holder=NAME] [session=none] [flow=F] [attach] [id=R]
 //	        [ask="..." [limit=D] [on_limit=approved|denied] [read=K@VERSION ...]]     (its task is known as q1, q2, ...)
+//	        (flow=qN is the flow in which a worker has that task)
 //	ask fence=N question="..." [limit=D] [on_limit=approved|denied] [read=K@VERSION ...] [id=R]
 //	answer task=qN approved|denied [by=NAME] [reason=W] [actor=P] [id=R]
 //	pull queue=Q holder=NAME [session=none] [max=N] [ttl=D] [once]     (without once the worker stays idle until there is a task)
 //	ack fence=N [result=JSON] [note=W] [then=QUEUE:KEY ...] [message=K=JSON ...] [read=K@VERSION ...] [put=K=BODY] ... [id=R]
 //	nack fence=N [reason=W] [delay=D|now] [dead] [jitter=full|half] [id=R]
-//	cancel|replay|reschedule|discard task=qN [delay=D] [reason=W] [id=R]     follow task=qN [attach]
+//	cancel|replay|reschedule|discard task=qN [delay=D] [reason=W] [id=R]     follow task=qN [holder=NAME [flow=F]] [attach]
+//	        (without a flow it is nobody's wait)
 //	show task=qN | tasks [queue=Q] [in=STATE] [after=qN] [limit=N] | approvals [after=qN] [limit=N] | queue=Q
 //	start org=O [workflow=W] holder=NAME [session=none] [flow=F] [wait=D] [detached] [ttl=D] [max_hold=D] [priority=N] [id=R] [explain]
 //	revert pattern=N [to=REVISION]
@@ -322,6 +324,8 @@ func (s *script) do(line string) (err error) {
 		if w.has("ticket") {
 			head, id := s.byTicket(w)
 			err = s.tell(&engine.Detach{Head: head, Ticket: id})
+		} else if w.has("task") {
+			err = s.tell(&engine.Detach{Head: s.actorHead(w), Ticket: interlock.TicketID(s.taskID(w.get("task")))})
 		} else {
 			err = s.tell(&engine.Detach{Head: s.actorHead(w)})
 		}
@@ -559,7 +563,7 @@ var modes = map[string]interlock.Mode{
 
 // resume is in the name of holder=, or of nobody with session=none.
 func (s *script) resume(w *words) error {
-	c := &engine.Resume{Flow: w.get("flow"), MaxWait: w.duration("max_wait"), Attach: !w.has("detached")}
+	c := &engine.Resume{Flow: s.flowIn(w), MaxWait: w.duration("max_wait"), Attach: !w.has("detached")}
 	name := w.get("holder")
 	l := s.leases[interlock.Fence(w.number("fence"))]
 	if l == nil {
@@ -584,7 +588,7 @@ func (s *script) resume(w *words) error {
 
 func (s *script) acquire(w *words) error {
 	c := &engine.Acquire{
-		Head: s.head(w), ID: s.id(), Flow: w.get("flow"), Purpose: w.get("purpose"),
+		Head: s.head(w), ID: s.id(), Flow: s.flowIn(w), Purpose: w.get("purpose"),
 		TTL: w.duration("ttl"), Grace: engine.NoGrace, MaxHold: w.duration("max_hold"),
 		Stall: w.duration("stall"), LockDelay: w.duration("lock_delay"), MaxWait: w.duration("max_wait"), Priority: int(w.number("priority")),
 		AsOf:   interlock.Version(w.number("as_of")),
@@ -647,7 +651,7 @@ func (s *script) convert(w *words) error {
 // declare says that one flow waits for another.
 func (s *script) declare(w *words) error {
 	c := &engine.Declare{
-		Head: s.head(w), ID: s.id(), Flow: w.get("flow"), Purpose: w.get("purpose"),
+		Head: s.head(w), ID: s.id(), Flow: s.flowIn(w), Purpose: w.get("purpose"),
 		On: engine.Party{Agent: w.get("on"), Flow: w.get("on_flow")}, MaxWait: w.duration("max_wait"), Attach: !w.has("detached"),
 	}
 	if w.has("on_session") {

@@ -271,6 +271,7 @@ func (e *Engine) endSession(s *session, why Reason) {
 	}
 	e.emit(&e.ev)
 	e.endPulls(s)
+	e.endFollows(s)
 }
 
 // doom has a session's leases and waits ended by reap.

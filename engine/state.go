@@ -189,6 +189,7 @@ type wait struct {
 	mark     uint64 // the deadlock search that has seen it
 	stuck    uint64 // the reduction that found that it can never be served
 	req      *request
+	follows  *follower // of a wait for the end of a task
 
 	// How that search came here, and the need by which it goes on.
 	from     *wait
@@ -228,7 +229,7 @@ type session struct {
 	link                       uint64
 	losses                     []Loss
 	pulls                      []*pull
-	follows                    []*task
+	follows                    []*follower
 	timed                      int      // leases with a max_hold or a stall
 	timedAt                    Time     // not after the first of them is in its soft tier for it
 	busy                       int      // flows that were left when the idle ones were last dropped

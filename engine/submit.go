@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/interlockdev/interlock"
 )
@@ -41,20 +40,11 @@ func (e *Engine) submit(c *Submit) {
 		return
 	}
 	t := e.place(c.Task.ID, specs[0], sess)
-	e.replyTask(t, c.Attach)
+	e.replyTask(t, c.Attach, c.Flow)
 	s := t.queue.space
 	eff := &e.out.Effects[e.replied]
 	eff.Warnings = append(eff.Warnings, s.warnings(t.spec.claims)...)
 	eff.Warnings = append(eff.Warnings, s.strangers(t.spec.claims, t.spec.group)...)
-}
-
-// replyTask answers a command about a task. With attach, its caller is told when the
-// task is settled, unless it is.
-func (e *Engine) replyTask(t *task, attach bool) {
-	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
-	if attach && !isSettled(t.state) {
-		e.followBy(t)
-	}
 }
 
 // prepare checks tasks that are to be submitted together, and gives what is to be kept
@@ -177,78 +167,4 @@ func (e *Engine) place(id [16]byte, spec *taskSpec, sess *session) *task {
 
 func noSuchQueue(name string) *refusal {
 	return &refusal{code: interlock.CodeNoSuchQueue, message: fmt.Sprintf("there is no queue %q: an operator registers queues", clip(name, 64))}
-}
-
-// follower is who listens for the end of a task.
-type follower struct {
-	caller Caller
-	wire   uint64 // Head.Link
-	sess   *session
-}
-
-// followBy has the command's caller told when a task is settled.
-func (e *Engine) followBy(t *task) {
-	f := follower{caller: e.head.From, wire: e.head.Link, sess: e.scope()}
-	t.followers = append(t.followers, f)
-	if f.sess != nil {
-		f.sess.follows = append(f.sess.follows, t)
-	}
-}
-
-// tellFollowers tells who listens that a task is settled.
-func (e *Engine) tellFollowers(t *task) {
-	for _, f := range t.followers {
-		f.unfollow(t)
-		eff := e.effect(f.caller, Done)
-		eff.Tasks = []interlock.Task{e.showTask(t)}
-		if t.state != interlock.TaskDone {
-			eff.Outcome, eff.Code, eff.Message = Refused, interlock.CodeTaskSettled, fmt.Sprintf("the task is %s: %s", t.state, t.reason)
-		}
-	}
-	t.followers = nil
-}
-
-// unfollow strikes a task out of what the follower's session follows, once.
-func (f *follower) unfollow(t *task) {
-	if f.sess == nil {
-		return
-	}
-	if i := slices.Index(f.sess.follows, t); i >= 0 {
-		f.sess.follows = slices.Delete(f.sess.follows, i, i+1)
-	}
-}
-
-// detachTasks ends what somebody listens for who has left: workers' pulls, and the
-// ends of tasks.
-func (e *Engine) detachTasks(s *space, c *Detach) {
-	leave := func(t *task) {
-		t.followers = slices.DeleteFunc(t.followers, func(f follower) bool {
-			gone := f.wire == c.Link
-			if gone {
-				f.unfollow(t)
-			}
-			return gone
-		})
-	}
-	if !c.Ticket.IsZero() {
-		if p := s.tasks.pulls[c.Ticket]; p != nil && p.wire == c.Link {
-			e.dismissPull(p)
-		}
-		if t := s.tasks.known[interlock.TaskID(c.Ticket)]; t != nil {
-			leave(t)
-		}
-		return
-	}
-	sess := s.sessions[c.Session]
-	if sess == nil {
-		return
-	}
-	for _, p := range slices.Clone(sess.pulls) {
-		if p.wire == c.Link {
-			e.dismissPull(p)
-		}
-	}
-	for _, t := range slices.Clone(sess.follows) {
-		leave(t)
-	}
 }

@@ -165,9 +165,10 @@ type WaitGraph struct {
 
 	Edges []WaitEdge
 
-	found first[*request]
-	next  int
-	shown int
+	found  first[*request]
+	next   int
+	awaits int
+	shown  int
 }
 
 func (g *WaitGraph) Look(e *Engine) (done bool) {
@@ -176,7 +177,7 @@ func (g *WaitGraph) Look(e *Engine) (done bool) {
 		return true
 	}
 	g.found.limit = maxWaitEdges // each has an edge
-	if !sift(&g.found, s.active, &g.next, (*request).isWaiting, byNumber) {
+	if !sift(&g.found, s.active, &g.next, (*request).isWaiting, byNumber) || !sift(&g.found, s.tasks.awaits, &g.awaits, (*request).isWaiting, byNumber) {
 		return false
 	}
 	for before := len(g.Edges); len(g.Edges) < before+glances; g.shown++ {

@@ -46,7 +46,7 @@ type task struct {
 	slot      int32 // in group.able
 	stance    stance
 	timer     *timer // when it is due, or dead
-	followers []follower
+	followers []*follower
 }
 
 func (t *task) seatOf() *int32 { return &t.seat }
@@ -87,7 +87,8 @@ type tasks struct {
 	bytes   int          // of all that is remembered of them
 	settled int          // of that, of those that are done
 
-	pulls map[[16]byte]*pull // volatile: of idle workers
+	pulls  map[[16]byte]*pull // volatile: of idle workers
+	awaits roster[*request]   // volatile: waits for the ends of tasks
 }
 
 func isSettled(state interlock.TaskState) bool { return state >= interlock.TaskDone }

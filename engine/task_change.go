@@ -74,12 +74,6 @@ func (e *Engine) findTask(id interlock.TaskID) *task {
 	return nil
 }
 
-func (e *Engine) followTask(c *FollowTask) {
-	if t := e.findTask(c.Task); t != nil {
-		e.replyTask(t, c.Attach)
-	}
-}
-
 func (e *Engine) changeTask(c *ChangeTask) {
 	if code, problem := checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes}); code != "" {
 		e.refuse(code, problem)

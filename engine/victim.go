@@ -11,30 +11,37 @@ import (
 // say so, the leases that it is waited for go as well, after their grace: as many
 // as fit in the step.
 func (e *Engine) sacrifice(cycle []*wait) {
-	victim := 0
-	for i := 1; i < len(cycle); i++ {
-		if worse(cycle[i].req, cycle[victim].req) {
+	victim := -1
+	for i, w := range cycle {
+		if w.isAwaitedBy(cycle[(i+len(cycle)-1)%len(cycle)]) {
+			continue // it would help nobody
+		}
+		if victim < 0 || worse(w.req, cycle[victim].req) {
 			victim = i
 		}
 	}
 	cycle = slices.Concat(cycle[victim:], cycle[:victim])
 	steps := make([]interlock.CycleStep, min(len(cycle), interlock.MaxCycleSteps))
 	for i, w := range cycle[:len(steps)] {
-		r := w.req
-		steps[i] = interlock.CycleStep{Agent: r.agentName(), Flow: r.flowName(), Victim: i == 0}
-		if w.via != noNeed {
-			c := r.claimAt(w.via)
-			steps[i].Key, steps[i].Mode = c.Key, c.Mode
+		p := partyOf(w.req)
+		steps[i] = interlock.CycleStep{Agent: p.Agent, Session: p.Session, Flow: p.Flow, Victim: i == 0}
+		if !p.Task.IsZero() { // in line: that is the flow of its worker, when it has one
+			steps[i].Flow = p.Task.String()
 		}
-		if s := r.session(); s != nil {
-			steps[i].Session = s.name
+		if w.via != noNeed {
+			c := w.req.claimAt(w.via)
+			steps[i].Key, steps[i].Mode = c.Key, c.Mode
 		}
 	}
 	r := cycle[0].req.whole()
 	forfeit := r.party.forfeit(cycle[len(cycle)-1])
-	ev := e.leaving(r, ByDeadlock)
-	ev.Cycle = steps
-	e.giveUp(r, ev)
+	if f := r.wait.follows; f != nil {
+		e.refuseFollower(f, steps)
+	} else {
+		ev := e.leaving(r, ByDeadlock)
+		ev.Cycle = steps
+		e.giveUp(r, ev)
+	}
 	for _, l := range forfeit {
 		if e.full() {
 			return
@@ -51,7 +58,10 @@ func worse(a, b *request) bool {
 	if la, lb := a.party.leaseCount(), b.party.leaseCount(); la != lb {
 		return la < lb
 	}
-	return a.num > b.num
+	if a.num != b.num {
+		return a.num > b.num
+	}
+	return a.follows() // it came after the one whose number it has
 }
 
 func (p *party) leaseCount() int {

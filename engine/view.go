@@ -73,7 +73,8 @@ type WaitEdge struct {
 	Blocker Party
 	Key     interlock.Key
 	Mode    interlock.Mode
-	Ahead   bool // Blocker does not hold the key, but stands in line before
+	Ahead   bool             // Blocker does not hold the key, but stands in line before
+	Task    interlock.TaskID // for whose end Waiter waits; Blocker has it, or is its place in line, or nobody
 	Waited  time.Duration
 }
 

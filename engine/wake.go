@@ -267,7 +267,7 @@ func (e *Engine) watch(r *request, i int) {
 // watchAnywhere puts a waiter's watch where it is blocked, or makes it ready when
 // nothing blocks it.
 func (e *Engine) watchAnywhere(r *request) {
-	if r.target != nil {
+	if r.target != nil || r.follows() {
 		return // no key can help it
 	}
 	for way := range r.ways {

@@ -1,0 +1,293 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Who waits for the end of a task, having submitted it or asked after it.
+//
+// In the name of a session that is a wait of its flow, so it has edges in the
+// wait-for graph: to the flow in which a worker has the task, or to the task's place in
+// line; of a message that another holds back, to that one's. A task that is scheduled,
+// asks a person, or only wants a worker waits for nobody that is known.
+//
+// Such a wait is a request that claims nothing, as a declared one is. But it is
+// volatile: it lasts as long as somebody listens, and who listens again waits again.
+// So it has no number of its own but the highest that was given out before, counts
+// for nothing that is journaled, and does not keep its session. When a deadlock ends
+// it, its listener is told, and the task goes on.
+//
+// A flow that waits for a task lends its priority to the worker who has it, as to
+// the holder of a lock. A task in line keeps its own: it holds nothing, so whoever
+// wants it to come sooner submits it with a higher one.
+
+// follower is who listens for the end of a task.
+type follower struct {
+	task   *task
+	caller Caller
+	wire   uint64   // Head.Link
+	wait   *request // of its flow; nil for one without a session
+}
+
+func (e *Engine) followTask(c *FollowTask) {
+	if code, problem := checkTexts(text{"flow", c.Flow, interlock.MaxNameBytes}); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	t := e.findTask(c.Task)
+	if t == nil {
+		return
+	}
+	if c.Attach {
+		sess, ok := e.caller()
+		if !ok {
+			return
+		}
+		if a := t.request; sess != nil && t.state == interlock.TaskRunning && a.party != nil && a.party.flow == sess.flows[flowOr(c.Flow)] {
+			e.refuse(interlock.CodeInvalidRequest, "this flow has the task in hand, so it cannot wait for it: name the flow that waits")
+			return
+		}
+	}
+	e.replyTask(t, c.Attach, c.Flow)
+}
+
+// replyTask answers a command about a task. With attach, its caller is told when the
+// task is settled, unless it is, and the flow waits until then.
+func (e *Engine) replyTask(t *task, attach bool, flow string) {
+	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+	if !attach || isSettled(t.state) {
+		return
+	}
+	f := &follower{task: t, caller: e.head.From, wire: e.head.Link}
+	t.followers = append(t.followers, f)
+	if sess := e.scope(); sess != nil && !sess.dead {
+		e.waitFor(f, sess.flow(flowOr(flow)))
+	}
+}
+
+// waitFor has a flow wait for the task that f follows.
+func (e *Engine) waitFor(f *follower, by *flow) {
+	s := f.task.queue.space
+	r := &request{num: e.num, space: s, phase: waiting, granted: e.now, priority: f.task.spec.priority}
+	r.wait = &wait{arrived: e.now, asked: e.now, req: r, follows: f}
+	r.join(by)
+	r.wait.rank = r.standing()
+	r.setScore()
+	f.wait = r
+	f.task.countWaits(1)
+	by.sess.follows = append(by.sess.follows, f)
+	s.tasks.awaits.enter(r)
+	by.waits = append(by.waits, r)
+	by.joined(r, true)
+	if r.priority != 0 {
+		s.ranked++
+	}
+	s.disturb()
+	e.suspect(r.party, nil)
+}
+
+// unfollow ends that f listens, and waits.
+func (e *Engine) unfollow(f *follower) {
+	same := func(o *follower) bool { return o == f }
+	f.task.followers = slices.DeleteFunc(f.task.followers, same)
+	r := f.wait
+	if r == nil {
+		return
+	}
+	f.task.countWaits(-1)
+	s, p := r.space, r.party
+	p.flow.sess.follows = slices.DeleteFunc(p.flow.sess.follows, same)
+	s.tasks.awaits.leave(r)
+	p.waits = slices.DeleteFunc(p.waits, func(o *request) bool { return o == r })
+	p.parted(r, true)
+	if r.priority != 0 {
+		s.ranked--
+	}
+	s.disturb()
+	f.wait, r.phase = nil, over
+}
+
+// tellFollowers tells who listens that a task is settled.
+func (e *Engine) tellFollowers(t *task) {
+	list := t.followers
+	t.followers = nil
+	for _, f := range list {
+		e.unfollow(f)
+		eff := e.effect(f.caller, Done)
+		eff.Tasks = []interlock.Task{e.showTask(t)}
+		if t.state != interlock.TaskDone {
+			eff.Outcome, eff.Code, eff.Message = Refused, interlock.CodeTaskSettled, fmt.Sprintf("the task is %s: %s", t.state, t.reason)
+		}
+	}
+}
+
+// refuseFollower tells who waits for a task that it is the victim of a deadlock.
+func (e *Engine) refuseFollower(f *follower, cycle []interlock.CycleStep) {
+	t := f.task
+	e.unfollow(f)
+	eff := e.effect(f.caller, Refused)
+	eff.Code, eff.Tasks = interlock.CodeDeadlock, []interlock.Task{e.showTask(t)}
+	eff.Message = "the task cannot come to its end while you wait for it, since it needs what you have: it goes on; release that, and follow it later"
+	var key interlock.Key
+	if t.request != nil {
+		key = t.request.firstKey()
+	}
+	eff.Conflict = e.situation(t.queue.space, key)
+	eff.Conflict.Cycle = cycle
+}
+
+// endFollows ends those of a session that is over.
+func (e *Engine) endFollows(sess *session) {
+	for len(sess.follows) > 0 {
+		f := sess.follows[0]
+		e.unfollow(f)
+		eff := e.effect(f.caller, Refused)
+		eff.Tasks = []interlock.Task{e.showTask(f.task)}
+		eff.Code, eff.Message = interlock.CodeSessionEnded, "the session in whose name you wait is over: open a new one, and follow the task again"
+	}
+}
+
+// detachTasks ends what somebody listens for who has left: workers' pulls, and the
+// ends of tasks.
+func (e *Engine) detachTasks(s *space, c *Detach) {
+	leave := func(list []*follower) {
+		for _, f := range slices.Clone(list) {
+			if f.wire == c.Link {
+				e.unfollow(f)
+			}
+		}
+	}
+	if !c.Ticket.IsZero() {
+		if p := s.tasks.pulls[c.Ticket]; p != nil && p.wire == c.Link {
+			e.dismissPull(p)
+		}
+		if t := s.tasks.known[interlock.TaskID(c.Ticket)]; t != nil {
+			leave(t.followers)
+		}
+		return
+	}
+	sess := s.sessions[c.Session]
+	if sess == nil {
+		return
+	}
+	for _, p := range slices.Clone(sess.pulls) {
+		if p.wire == c.Link {
+			e.dismissPull(p)
+		}
+	}
+	leave(sess.follows)
+}
+
+// follows reports whether r is the wait for the end of a task.
+func (r *request) follows() bool { return r.wait != nil && r.wait.follows != nil }
+
+// countWaits counts flows that wait for the end of the task in its lane.
+func (t *task) countWaits(by int) {
+	if t.mail != nil {
+		t.mail.lane.awaits += by
+	}
+}
+
+// waits counts the flows that wait for the end of the task.
+func (t *task) waits() (n int) {
+	for _, f := range t.followers {
+		if f.wait != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// isAwaited reports whether a flow waits for the end of the task, or of one that it
+// holds back.
+func (t *task) isAwaited() bool {
+	return t != nil && (t.waits() > 0 || t.mail != nil && t.mail.lane.awaits > 0 && t.ahead() == nil)
+}
+
+// isAwaited reports whether a flow waits for the end of that at which r, a lease, is an
+// attempt.
+func (r *request) isAwaited() bool {
+	return r.task != nil && r.task.request == r && r.task.isAwaited()
+}
+
+// stands gives that with which the task stands in line, or is in a worker's hands, or
+// the one that holds it back; nil if there is none.
+func (f *follower) stands() *request {
+	if first := f.task.ahead(); first != nil {
+		return first.request
+	}
+	return f.task.request
+}
+
+// eachInTheWay calls visit for those for whom the follower of a task waits, as
+// eachBlocker does for other waits.
+func (f *follower) eachInTheWay(visit func(need int, p *party, r *request) bool) bool {
+	switch r := f.stands(); {
+	case r == nil:
+		return false
+	case r.phase == waiting:
+		return visit(noNeed, nil, r)
+	default:
+		return r.party != nil && len(r.party.waits) > 0 && visit(noNeed, r.party, nil)
+	}
+}
+
+// isAwaitedBy reports whether the wait is that of the task for which the one before it in
+// a cycle waits. Were that task to step back, the other would wait for it all the same.
+func (w *wait) isAwaitedBy(before *wait) bool {
+	return before.follows != nil && before.follows.stands() == w.req
+}
+
+// lentByFollowers gives the highest rank of the flows that wait for that at which r, a
+// lease, is an attempt, if it is above the given one.
+func (r *request) lentByFollowers(rank int32) int32 {
+	if !r.isAwaited() {
+		return rank
+	}
+	lend := func(t *task) {
+		for _, f := range t.followers {
+			if f.wait != nil && f.wait.party != r.party {
+				rank = max(rank, f.wait.wait.rank)
+			}
+		}
+	}
+	if lend(r.task); r.task.mail != nil {
+		for _, m := range r.task.mail.lane.heap {
+			lend(m.task)
+		}
+	}
+	return rank
+}
+
+// holder gives the party that is at work on the task which w follows, or on the one
+// before it; nil for none.
+func (w *wait) holder() *party {
+	if w.follows == nil {
+		return nil
+	}
+	if r := w.follows.stands(); r != nil && r.phase != waiting {
+		return r.party
+	}
+	return nil
+}
+
+// appendAwaited adds the edge of one who waits for the end of a task, and those of the
+// task if it stands in line, once.
+func (e *Engine) appendAwaited(edges []WaitEdge, f *follower) []WaitEdge {
+	edge := WaitEdge{Waiter: partyOf(f.wait), Task: f.task.id, Waited: e.now.Sub(f.wait.wait.arrived)}
+	r := f.stands()
+	if r == nil {
+		return append(edges, edge)
+	}
+	edge.Blocker = partyOf(r)
+	edge.Blocker.Request = r.num
+	edges = append(edges, edge)
+	first := slices.IndexFunc(f.task.followers, func(o *follower) bool { return o.wait != nil })
+	if r.phase == waiting && f.task.followers[first] == f {
+		edges = e.appendWaits(edges, r)
+	}
+	return edges
+}
