@@ -5,8 +5,9 @@
 //	client ── ClientFrame{ops} ──►  Link  ──► session layer
 //	       ◄── ServerFrame{replies}       ◄──
 //
-// session.proto is the truth about the bytes, and sessionpb is the code that
-// protoc makes of it (proto/generate.sh), for tools and for other languages.
+// session.proto, with the two that it imports, is the truth about the bytes, and
+// sessionpb is the code that protoc makes of them (proto/generate.sh), for tools and for
+// other languages.
 // The frames of this package are plain structs with the same content and a
 // hand-written encoding: at a hundred thousand leases a second the generated
 // code's many small messages cost more than the engine's decisions. A test

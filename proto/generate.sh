@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes sessionpb from session.proto. It wants protoc 3.21.12 (Debian:
+# Makes sessionpb from the .proto files. It wants protoc 3.21.12 (Debian:
 # apt-get install protobuf-compiler) and installs the two plugins at the versions
 # below into a temporary directory.
 #
@@ -31,4 +31,4 @@ mkdir -p "$out"
 PATH=$bin:$PATH protoc -I . \
 	--go_out="$out" --go_opt=paths=source_relative \
 	--go-grpc_out="$out" --go-grpc_opt=paths=source_relative \
-	session.proto
+	model.proto task.proto session.proto

@@ -1,6 +1,8 @@
 // The session stream: Interlock's fast door. One bidirectional stream per client
 // process carries the operations of all its agents, many in a frame.
 //
+// What operations and answers speak of is in model.proto, tasks are in task.proto.
+//
 // Fields are added, never renumbered. A reader skips what it does not know.
 // Durations are nanoseconds. Ids are their 16 bytes.
 
