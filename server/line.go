@@ -76,11 +76,12 @@ func (c *call) waits() {
 		j.close()
 		j.open("blocker")
 		writeParty(j, w.Blocker.Agent, w.Blocker.Session, w.Blocker.Flow)
-		writeTaskOf(j, w.Blocker.Task)
+		writeTaskOf(j, "task", w.Blocker.Task)
 		j.close()
 		j.str("key", string(w.Key))
 		j.str("mode", w.Mode.String())
 		j.bool("ahead", w.Ahead)
+		writeTaskOf(j, "task", w.Task)
 		j.ms("waited_ms", w.Waited)
 		j.close()
 	}

@@ -85,7 +85,7 @@ func writeWaiter(j *jsonOut, w *engine.WaiterView) {
 	j.ms("eta_ms", w.ETA)
 	j.bool("offered", w.Offered)
 	if !w.Task.IsZero() {
-		writeTaskOf(j, w.Task)
+		writeTaskOf(j, "task", w.Task)
 		j.str("queue", w.Queue)
 		j.bool("dormant", w.Dormant)
 	}

@@ -56,7 +56,7 @@ func untilSettled(first *engine.Effect, flow string) *vigil {
 	}
 	id := first.Tasks[0].ID
 	follow := func(h engine.Head, attach bool) engine.Command {
-		return &engine.FollowTask{Head: h, Task: id, Attach: attach}
+		return &engine.FollowTask{Head: h, Flow: flow, Task: id, Attach: attach}
 	}
 	return &vigil{
 		open:  func(eff *engine.Effect) bool { return eff.Outcome == engine.Done && !isSettled(&eff.Tasks[0]) },
@@ -100,7 +100,8 @@ func (c *call) showTask() {
 	if !ok {
 		return
 	}
-	cmd := &engine.FollowTask{Head: c.head(), Task: id, Attach: true}
+	flow := c.query.Get("flow")
+	cmd := &engine.FollowTask{Head: c.head(), Flow: flow, Task: id, Attach: true}
 	if text := c.query.Get("session"); text != "" {
 		session, err := interlock.ParseSessionID(text)
 		if err != nil || session.IsZero() {
@@ -109,7 +110,6 @@ func (c *call) showTask() {
 		}
 		cmd.Session = session
 	}
-	flow := c.query.Get("flow")
 	if wait == 0 {
 		c.lookAtTask(id)
 		return

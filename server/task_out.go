@@ -65,10 +65,10 @@ func (c *call) writeTask(j *jsonOut, name string, t *interlock.Task, whole bool)
 	j.said("reason", t.Reason)
 }
 
-// writeTaskOf names the task that stands in line, where it is one.
-func writeTaskOf(j *jsonOut, id interlock.TaskID) {
+// writeTaskOf names a task, if there is one.
+func writeTaskOf(j *jsonOut, name string, id interlock.TaskID) {
 	if !id.IsZero() {
-		j.str("task", id.String())
+		j.str(name, id.String())
 	}
 }
 

@@ -22,6 +22,7 @@ type link struct {
 	mode     interlock.Mode
 	liveness interlock.Liveness // of a holder
 	since    time.Duration      // held or waited for
+	end      interlock.TaskID   // of which task it waits for
 }
 
 const (
@@ -97,7 +98,9 @@ func explainKey(view *engine.KeyView, edges []engine.WaitEdge) (string, []link, 
 		if c := view.Capacity; c != nil && c.Tokens > 0 && conflict.Kind != interlock.RateUsed {
 			fmt.Fprintf(&b, "It has %s. ", tokensText(c))
 		}
-		chain = append(chain, link{engine.Party{Agent: h.Agent, Session: h.Session, Flow: h.Flow}, holds, h.Key, h.Mode, h.Liveness, h.Held})
+		chain = append(chain, link{
+			Party: engine.Party{Agent: h.Agent, Session: h.Session, Flow: h.Flow}, does: holds, key: h.Key, mode: h.Mode, liveness: h.Liveness, since: h.Held,
+		})
 	case conflict.Kind == interlock.RateUsed: // nobody has what was taken any more
 		b.WriteString(situation(conflict) + ". ")
 	default:
@@ -254,7 +257,7 @@ func explainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge
 		}
 		return b.String(), nil, interlock.Advice{Action: interlock.ActWait, Message: "it is at work: let it finish"}
 	}
-	chain := follow([]link{{first.Waiter, waits, first.Key, first.Mode, 0, first.Waited}}, edges)
+	chain := follow([]link{waitOf(first)}, edges)
 	b.WriteString(chainText(chain))
 	last := chain[len(chain)-1]
 	return strings.TrimSpace(b.String()), chain, interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
@@ -281,7 +284,7 @@ func follow(chain []link, edges []engine.WaitEdge) []link {
 		}
 		seen[flowOf(at.Party)] = true
 		if at.does != waits || at.key != e.Key {
-			chain = append(chain, link{at.Party, waits, e.Key, e.Mode, 0, e.Waited})
+			chain = append(chain, waitOf(e))
 		}
 		does := holds
 		switch {
@@ -290,9 +293,18 @@ func follow(chain []link, edges []engine.WaitEdge) []link {
 		case e.Ahead:
 			does = waits
 		}
-		chain = append(chain, link{e.Blocker, does, e.Key, e.Mode, 0, 0})
+		blocker := e.Blocker
+		if blocker == (engine.Party{}) { // nobody has the task, nor is it in line
+			blocker.Task = e.Task
+		}
+		chain = append(chain, link{Party: blocker, does: does, key: e.Key, mode: e.Mode})
 	}
 	return chain
+}
+
+// waitOf is the waiter of an edge.
+func waitOf(e *engine.WaitEdge) link {
+	return link{Party: e.Waiter, does: waits, key: e.Key, mode: e.Mode, since: e.Waited, end: e.Task}
 }
 
 // flowOf makes all requests of one flow the same party. Those without a session
@@ -311,7 +323,10 @@ func chainText(chain []link) string {
 	var b strings.Builder
 	for i := range chain {
 		name, what := partyName(&chain[i].Party), "waits for "+cleanText(string(chain[i].key))
-		if chain[i].key == "" {
+		switch {
+		case !chain[i].end.IsZero():
+			what = "waits for the end of task " + chain[i].end.String()
+		case chain[i].key == "":
 			what = "says that it waits"
 		}
 		switch does := chain[i].does; {
@@ -319,6 +334,8 @@ func chainText(chain []link) string {
 			// It was described before.
 		case does == holds:
 			fmt.Fprintf(&b, ", which %s holds", name)
+		case does == awaited && i > 0 && !chain[i-1].end.IsZero():
+			b.WriteString(whoHas(&chain[i].Party, chain[i-1].end))
 		case does == awaited:
 			fmt.Fprintf(&b, " for %s", name)
 		case b.Len() == 0:
@@ -333,6 +350,19 @@ func chainText(chain []link) string {
 		return ""
 	}
 	return b.String() + "."
+}
+
+// whoHas says where a task is that somebody waits for.
+func whoHas(p *engine.Party, task interlock.TaskID) string {
+	switch {
+	case p.Task.IsZero():
+		return fmt.Sprintf(", which %s has", agentName(p.Agent))
+	case p.Agent == "" && p.Request == 0:
+		return ", which nobody has"
+	case p.Task == task:
+		return ", which is in line"
+	}
+	return fmt.Sprintf(", which comes after %s", partyName(p))
 }
 
 // parkedAmong counts those of a list of holds that are parked.
@@ -362,8 +392,11 @@ func firstWaiters(waiters []engine.WaiterView) string {
 
 // partyName names one of the chain.
 func partyName(p *engine.Party) string {
-	if p.Task.IsZero() {
+	switch {
+	case p.Task.IsZero():
 		return agentName(p.Agent)
+	case p.Agent == "":
+		return "task " + p.Task.String()
 	}
 	return fmt.Sprintf("task %s of %s", p.Task, agentName(p.Agent))
 }
@@ -382,7 +415,8 @@ func (c *call) tellWhy(what, name, text string, chain []link, advice interlock.A
 		l := &chain[i]
 		j.open("")
 		writeParty(j, l.Agent, l.Session, l.Flow)
-		writeTaskOf(j, l.Task)
+		writeTaskOf(j, "task", l.Task)
+		writeTaskOf(j, "awaits", l.end)
 		j.str("does", l.does)
 		j.str("key", string(l.key))
 		j.str("mode", l.mode.String())

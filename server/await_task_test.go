@@ -1,0 +1,36 @@
+package server
+
+import (
+	"testing"
+	"time"
+)
+
+// Who waits for a reply while its writer waits for the asker's key would wait for ever.
+func TestAReplyThatCannotCome(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newMailbox(t)
+		d.put("/v1/namespace", `{"open_keys":true}`).want(200)
+		ann, banker := d.session("ann"), d.session("banker")
+		d.post("/v1/leases", `{"session":"`+ann+`","claims":[{"key":"k"}]}`).want(200)
+		asking := d.start(d.request("POST", "/v1/mailbox/account:1", `{"session":"`+ann+`","priority":1,"wait_ms":50000}`))
+		pass(time.Second)
+		id := d.get("/v1/tasks").want(200).str("tasks.0.id")
+		d.get("/v1/waits").want(200).is("edges.0.waiter.agent", "ann").is("edges.0.task", id)
+		idle := d.get("/v1/why?agent=ann").want(200).is("chain.0.awaits", id)
+		idle.says("text", "ann waits for the end of task "+id+", which is in line.")
+		d.post("/v1/queues/bank/pull", `{"session":"`+banker+`"}`).want(200)
+		d.get("/v1/why?agent=ann").want(200).says("text", "ann waits for the end of task "+id+", which banker has.")
+
+		d.post("/v1/leases", `{"session":"`+banker+`","flow":"`+id+`","priority":2,"on_conflict":"wait","claims":[{"key":"k"}]}`).want(202)
+		refused := (<-asking).want(409, "deadlock").is("task.id", id).is("task.state", "running")
+		refused.says("detail", "it goes on").is("cycle.0.agent", "ann")
+
+		// Nor does it help to ask after it.
+		d.get("/v1/tasks/"+id+"?wait_ms=50000&session="+ann).want(409, "deadlock").is("task.id", id)
+		d.get("/v1/tasks/"+id+"?wait_ms=1000&session="+ann+"&flow=other").want(200).is("task.state", "running")
+		d.get("/v1/tasks/"+id+"?session=x").want(400, "invalid_id")
+		d.delete("/v1/sessions/" + ann).want(200)
+		d.get("/v1/tasks/"+id+"?wait_ms=1000&session="+ann).want(410, "session_ended")
+		d.get("/v1/tasks/"+id+"?wait_ms=1000&session="+banker+"&flow="+id).want(400, "invalid_request").says("detail", "in hand")
+	})
+}
