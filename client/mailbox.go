@@ -47,8 +47,10 @@ func (c *Client) Send(ctx context.Context, m Message) (interlock.Task, error) {
 // cancelled, the error is a *TaskError.
 //
 // The wait counts as one of the flow of ctx: if the writer cannot handle the message
-// before this flow gives up what it holds, the error has CodeDeadlock, with the cycle. The
-// message is in the mailbox nevertheless, and is handled when that is over.
+// before this flow gives up what it holds, that is a deadlock, and one of those in the
+// cycle is told, with CodeDeadlock and the cycle: this call, or whoever waits for this
+// flow while it handles the message. Where it is this call, the message is in the mailbox
+// nevertheless, and is handled when that is over.
 func (c *Client) Ask(ctx context.Context, m Message) (json.RawMessage, error) {
 	spec, err := m.wire()
 	if err != nil {

@@ -141,8 +141,7 @@ func ended(task interlock.Task, err error) (interlock.Task, error) {
 
 // Await waits for the end of a task, and returns it with its result. If it is dead or
 // cancelled the error is a *TaskError. The wait is one of the flow of ctx, and counts as
-// such: if the task cannot go on before this flow does, the error has CodeDeadlock, and
-// the task stays where it is.
+// such in a deadlock: the error has CodeDeadlock then, and the task stays where it is.
 func (c *Client) Await(ctx context.Context, id interlock.TaskID) (interlock.Task, error) {
 	flow := c.flow(ctx, "")
 	return ended(c.taskCall(ctx, "task "+id.String(), func() *call {

@@ -57,7 +57,7 @@ func (st *stream) taskCommand(o *proto.Op, h engine.Head) (engine.Command, *oper
 		return &engine.ChangeTask{Head: h, Task: o.ID, Change: engine.TaskChange(x.Change), Delay: x.Delay, Reason: x.Reason}, who
 	case proto.OpFollowTask:
 		h.Seq, h.Acked = 0, 0
-		return &engine.FollowTask{Head: h, Task: o.ID, Attach: x.Attach}, who
+		return &engine.FollowTask{Head: h, Flow: o.Flow, Task: o.ID, Attach: x.Attach}, who
 	}
 	return nil, nil
 }
