@@ -76,13 +76,19 @@ func parseScript(text string) (steps []step) {
 }
 
 func runScript(t *testing.T, file, text string) {
-	dir := t.TempDir()
-	env := append(cleanEnvironment(), "STATE="+filepath.Join(dir, ".state"))
-	if !strings.HasPrefix(text, "# no server\n") {
-		r := newRig(t)
-		env = append(r.env, "STATE="+filepath.Join(dir, ".state"), "DATA="+r.dir)
+	if strings.HasPrefix(text, "# no server\n") {
+		play(t, cleanEnvironment(), file, text)
+		return
 	}
-	env = append(env, "PATH="+filepath.Dir(launchtest.Binary(t))+":"+os.Getenv("PATH"))
+	newRig(t).runScript(file, text)
+}
+
+// runScript runs a script against the rig's server.
+func (r *rig) runScript(file, text string) { play(r.t, append(r.env, "DATA="+r.dir), file, text) }
+
+func play(t *testing.T, env []string, file, text string) {
+	dir := t.TempDir()
+	env = append(env, "STATE="+filepath.Join(dir, ".state"), "PATH="+filepath.Dir(launchtest.Binary(t))+":"+os.Getenv("PATH"))
 	if err := os.WriteFile(filepath.Join(dir, ".state"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
