@@ -226,8 +226,8 @@ func (e *Engine) evolveAsks(ev *Event) error {
 		return err
 	}
 	a.agent = ev.Agent
-	t.amend(func(s *taskSpec) { s.approval = a })
-	t.attempt = int(ev.Generation)
+	t.amend(func(s *taskSpec) { s.extend(func(x *extras) { x.approval = a }) })
+	t.attempt = int32(ev.Generation)
 	return e.stands(t, ev)
 }
 
@@ -242,7 +242,7 @@ func (e *Engine) evolveAnswered(ev *Event) error {
 		v = interlock.Denied
 	}
 	t.amend(func(s *taskSpec) { s.approval.verdict, s.approval.by, s.approval.words = v, ev.Agent, ev.Note })
-	t.attempt = int(ev.Generation)
+	t.attempt = int32(ev.Generation)
 	return e.stands(t, ev)
 }
 

@@ -182,7 +182,7 @@ func (e *Engine) failure(t *task, r *request, why Reason, words string) *Event {
 		Agent: t.going.agent, Purpose: t.going.session, Fence: r.fence, Held: e.now.Sub(r.granted), Reason: why, Outcome: words,
 	}
 	switch {
-	case t.attempt >= t.maxAttempts():
+	case int(t.attempt) >= t.maxAttempts():
 		e.ev.Op = uint8(interlock.TaskDead)
 		e.ev.Outcome = cmp.Or(words, fmt.Sprintf("the last of %d attempts came to its end: %s", t.attempt, why))
 	case t.spec.deadline != 0 && t.spec.deadline <= e.now:

@@ -91,7 +91,7 @@ func (e *Engine) walk(s suspect, within uint64, closing bool) (visited []*wait, 
 			return // nobody stands still for a part
 		}
 		if w := r.wait; w.mark != e.search && (within == 0 || w.stuck == within) {
-			w.mark, w.from, w.fromNeed = e.search, from, need
+			w.mark, w.from, w.fromNeed = e.search, from, int16(need)
 			queue = append(queue, w)
 		}
 	}
@@ -108,7 +108,7 @@ func (e *Engine) walk(s suspect, within uint64, closing bool) (visited []*wait, 
 			switch {
 			case p != nil && p == w.req.party:
 			case closing && (p != nil && p == s.party || p == nil && r == s.req):
-				w.via = need
+				w.via = int16(need)
 				return true
 			case p != nil:
 				for _, other := range p.waits {

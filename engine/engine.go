@@ -194,7 +194,7 @@ func (e *Engine) emit(ev *Event) {
 	e.out.Entry = appendEvent(e.out.Entry, ev)
 	e.out.Events = append(e.out.Events, *ev)
 	told := &e.out.Events[len(e.out.Events)-1]
-	told.req, told.sess = nil, nil
+	told.req, told.sess, told.spec = nil, nil, nil
 	r := ev.req
 	var t *task
 	if r != nil {

@@ -276,6 +276,7 @@ type Event struct {
 	// What decide had in hand, so that evolve need not look it up; nil on replay.
 	req  *request
 	sess *session
+	spec *taskSpec
 }
 
 var eventNames = map[EventKind]string{

@@ -115,7 +115,7 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 	ev := e.event(EvHanded, r)
 	ev.ID, ev.BaseID, ev.Fence, ev.Generation = id, t.id, e.fence+1, uint64(t.attempt+1)
 	ev.TTL, ev.Grace = c.terms(p.sess)
-	ev.MaxHold, ev.Stall, ev.LockDelay, ev.Waited = c.MaxHold, c.Stall, c.LockDelay, e.now.Sub(t.stood)
+	ev.MaxHold, ev.Stall, ev.LockDelay, ev.Waited = c.MaxHold, c.Stall, c.LockDelay, e.now.Sub(t.since)
 	ev.Agent, ev.Actor = p.agent, p.actor
 	if p.sess != nil {
 		ev.Session, ev.Agent, ev.Flow = p.sess.num, p.sess.agent, t.id.String()

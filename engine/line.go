@@ -44,12 +44,12 @@ type class struct {
 type kind struct {
 	mode   interlock.Mode // towards others
 	counts interlock.Mode // Permits and the like; 0 for a plain mode
-	group  int            // of permits: the index of the group in the key's policy
-	queue  string         // of tasks: their queue
+	group  int32          // of permits: the index of the group in the key's policy
+	queue  *queue         // of tasks: their queue; nil for others
 }
 
 func (k kind) compare(o kind) int {
-	return cmp.Or(cmp.Compare(k.mode, o.mode), cmp.Compare(k.counts, o.counts), cmp.Compare(k.group, o.group), strings.Compare(k.queue, o.queue))
+	return cmp.Or(cmp.Compare(k.mode, o.mode), cmp.Compare(k.counts, o.counts), cmp.Compare(k.group, o.group), strings.Compare(k.queue.name(), o.queue.name()))
 }
 
 // class finds or makes the class of waiters of a kind.
@@ -68,12 +68,12 @@ func (l *line) class(k kind) *class {
 
 // dozes reports whether the class is not in r's way for now: it is of tasks of another
 // queue, and its first could run and has no worker.
-func (c *class) dozes(r *request) bool { return c.queue != "" && c.first().req.dozes(r) }
+func (c *class) dozes(r *request) bool { return c.queue != nil && c.first().req.dozes(r) }
 
 // dozes reports whether a waiter is a task that could run, and has no worker, and so is
 // in nobody's way but that of tasks of its own queue.
 func (r *request) dozes(other *request) bool {
-	return r.task != nil && r.task.stance == dormant && r.queueName() != other.queueName()
+	return r.task != nil && r.task.stance == dormant && r.taskQueue() != other.taskQueue()
 }
 
 // drop takes an empty class out.
@@ -141,7 +141,7 @@ func (l *line) crowd() (n int) {
 		return 0
 	}
 	for c := l.first; c != nil; c = c.next {
-		if c.queue == "" {
+		if c.queue == nil {
 			n += c.len()
 		}
 	}

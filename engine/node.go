@@ -183,9 +183,9 @@ func (r *request) addNeed(key string, mode interlock.Mode, claim int, claimed bo
 
 // kindOf says in which class r waits for one of its needs.
 func (r *request) kindOf(m *need) kind {
-	k := kind{mode: m.mode, counts: m.counts, queue: r.queueName()}
+	k := kind{mode: m.mode, counts: m.counts, queue: r.taskQueue()}
 	if m.counts == interlock.Permits {
-		k.group = r.groupAt(m)
+		k.group = int32(r.groupAt(m))
 	}
 	return k
 }

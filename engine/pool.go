@@ -284,7 +284,7 @@ func (p *policy) fits(mine int, n, used, ahead uint64, of func(group int) (used,
 func (p *pool) aheadIn(group int, r *request) (sum uint64) {
 	if p.node.line != nil {
 		for c := p.node.line.first; c != nil; c = c.next {
-			if c.counts == interlock.Permits && c.group == group && !c.dozes(r) {
+			if c.counts == interlock.Permits && int(c.group) == group && !c.dozes(r) {
 				sum += c.sumBefore(r)
 			}
 		}
@@ -367,9 +367,9 @@ func (p *pool) recount() {
 		}
 	}
 	for _, x := range waiters {
-		if group := x.req.groupAt(&x.req.needs[x.need]); group != x.class.group {
+		if group := x.req.groupAt(&x.req.needs[x.need]); group != int(x.class.group) {
 			k := x.class.kind
-			k.group = group
+			k.group = int32(group)
 			x.move(l.class(k))
 		}
 	}

@@ -57,6 +57,14 @@ func (g *group) precedes(o *group) bool {
 	return g.name < o.name
 }
 
+// name is the name of a queue, "" of none.
+func (q *queue) name() string {
+	if q == nil {
+		return ""
+	}
+	return q.Name
+}
+
 // fullTurn is the stride of a group of weight 1.
 const fullTurn = 1 << 20
 

@@ -183,7 +183,6 @@ type wait struct {
 	branches []*request // of a request for any of several: see any.go
 	arrived  Time
 	score    Time
-	rank     int32  // the priority with which it waits: its own, or one that it inherits
 	writes   uint64 // Engine.writes when it arrived
 	places   []place
 	mark     uint64 // the deadlock search that has seen it
@@ -193,8 +192,10 @@ type wait struct {
 
 	// How that search came here, and the need by which it goes on.
 	from     *wait
-	fromNeed int
-	via      int
+	fromNeed int16
+	via      int16
+
+	rank int32 // the priority with which it waits: its own, or one that it inherits
 
 	// Volatile.
 	caller Caller

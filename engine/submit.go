@@ -121,24 +121,27 @@ func (s *space) noRoomForTasks(bytes int) *refusal {
 // specOf gives what is kept of a task that was checked.
 func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
 	spec := &taskSpec{
-		queue: x.Queue, kind: x.Kind, claims: x.Claims, payload: x.Payload, purpose: x.Purpose, group: x.Group, priority: int32(x.Priority),
-		submitted: e.now, attempts: x.MaxAttempts, backoff: x.Backoff, maxBackoff: x.MaxBackoff,
-		agent: by.agent, flow: by.flow, principal: by.principal, message: x.Message,
+		kind: x.Kind, claims: x.Claims, payload: x.Payload, purpose: x.Purpose, group: x.Group, priority: int32(x.Priority),
+		submitted: e.now, message: x.Message, origin: &origin{queue: x.Queue, agent: by.agent, flow: by.flow, principal: by.principal}, extras: noExtras,
 	}
 	if x.Message {
 		spec.sender = by.senderOf()
 	}
+	rare := extras{attempts: x.MaxAttempts, backoff: x.Backoff, maxBackoff: x.MaxBackoff}
 	if x.Delay > 0 {
 		spec.due = e.now.Add(x.Delay)
 	}
 	if x.Deadline > 0 {
-		spec.deadline = e.now.Add(x.Deadline)
+		rare.deadline = e.now.Add(x.Deadline)
+	}
+	if x.Ask != nil {
+		rare.approval = e.approvalOf(x.Ask, by.agent)
+	}
+	if !rare.isEmpty() {
+		spec.extras = &rare
 	}
 	if by.sess != nil {
 		spec.session = by.sess.name
-	}
-	if x.Ask != nil {
-		spec.approval = e.approvalOf(x.Ask, by.agent)
 	}
 	return spec
 }
@@ -147,6 +150,7 @@ func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
 func (e *Engine) place(id [16]byte, spec *taskSpec, sess *session) *task {
 	e.ev = Event{Kind: EvTask, Namespace: e.head.Namespace, ID: id, Num: e.num + 1, Op: uint8(interlock.TaskWaiting)}
 	spec.describe(&e.ev)
+	e.ev.spec = spec
 	switch {
 	case spec.approval != nil:
 		e.ev.Op = uint8(interlock.TaskAsking)

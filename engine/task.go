@@ -26,27 +26,50 @@ type task struct {
 	num   uint64
 	queue *queue
 	group *group // nil of a settled one
-	spec  *taskSpec
-	state interlock.TaskState
+	spec  taskSpec
+	*trail
 
-	request *request // while it stands in line or runs
-	mail    *mail    // of a message that is not settled and has an order
-	attempt int      // how many there were; of a running one, which it is
-	reason  string   // why it is dead or cancelled, or fails
-	arrived Time     // when it first stood in line; 0: never
-	stood   Time     // since when it does
-	settled Time
-	past    []attempt // the last of those that ended, oldest first
-	going   *attempt  // of a running one
-
-	seat int32       // in tasks.all
-	link link[*task] // in queue.lined, or in a chain of those that ask or are settled
+	request *request    // while it stands in line or runs
+	mail    *mail       // of a message that is not settled and has an order
+	going   *attempt    // of a running one
+	arrived Time        // when it first stood in line; 0: never
+	since   Time        // when it came to wait, or was settled
+	link    link[*task] // in queue.lined, or in a chain of those that ask or are settled
 
 	// Volatile.
-	slot      int32 // in group.able
-	stance    stance
 	timer     *timer // when it is due, or dead
 	followers []*follower
+
+	attempt int32 // how many there were; of a running one, which it is
+	seat    int32 // in tasks.all
+	slot    int32 // volatile: in group.able
+	state   interlock.TaskState
+	stance  stance // volatile
+}
+
+// trail is what has become of a task so far. Those of which there is nothing to tell
+// share one.
+type trail struct {
+	reason string    // why it is dead or cancelled, or fails
+	past   []attempt // the last of those that ended, oldest first
+}
+
+var noTrail = &trail{}
+
+// say keeps why a task is dead or cancelled, or fails.
+func (t *task) say(reason string) {
+	if reason != t.reason {
+		t.trail = &trail{reason, t.past}
+	}
+}
+
+// failed keeps an attempt that has ended, and forgets the oldest when there are enough.
+func (t *task) failed(a attempt) {
+	past := append(t.past, a)
+	if extra := len(past) - interlock.MaxKeptAttempts; extra > 0 {
+		past = append(past[:0], past[extra:]...)
+	}
+	t.trail = &trail{t.reason, past}
 }
 
 func (t *task) seatOf() *int32 { return &t.seat }
@@ -86,9 +109,19 @@ type tasks struct {
 	failed  chain[*task] // dead and cancelled ones, likewise
 	bytes   int          // of all that is remembered of them
 	settled int          // of that, of those that are done
+	last    *origin      // of the last one
 
 	pulls  map[[16]byte]*pull // volatile: of idle workers
 	awaits roster[*request]   // volatile: waits for the ends of tasks
+}
+
+// share gives the origin of the last task if that is the same, so that many in a row
+// keep one.
+func (s *tasks) share(o *origin) *origin {
+	if s.last == nil || *s.last != *o {
+		s.last = o
+	}
+	return s.last
 }
 
 func isSettled(state interlock.TaskState) bool { return state >= interlock.TaskDone }
@@ -112,7 +145,7 @@ func (t *task) chainOf(state interlock.TaskState) *chain[*task] {
 func (t *task) amend(change func(*taskSpec)) {
 	s := &t.queue.space.tasks
 	s.bytes -= t.spec.size()
-	change(t.spec)
+	change(&t.spec)
 	s.bytes += t.spec.size()
 }
 
@@ -141,9 +174,12 @@ func (t *task) turnTo(state interlock.TaskState) {
 // evolveTask folds that a task was submitted. In a snapshot it begins as it stands.
 func (e *Engine) evolveTask(ev *Event) error {
 	s := e.space(ev.Namespace)
-	spec, err := decodeTask(ev)
-	if err != nil {
-		return err
+	spec := ev.spec
+	if spec == nil {
+		var err error
+		if spec, err = decodeTask(ev); err != nil {
+			return err
+		}
 	}
 	state := interlock.TaskState(ev.Op)
 	if s.tasks.known[ev.ID] != nil || state == 0 || state > interlock.TaskCancelled || state == interlock.TaskAsking && spec.approval == nil {
@@ -152,8 +188,9 @@ func (e *Engine) evolveTask(ev *Event) error {
 	if s.tasks.known == nil {
 		s.tasks.known = map[interlock.TaskID]*task{}
 	}
-	t := &task{id: ev.ID, num: ev.Num, queue: s.queue(spec.queue), spec: spec, state: state, attempt: int(ev.Generation), reason: ev.Outcome}
-	t.link.of = t
+	t := &task{id: ev.ID, num: ev.Num, queue: s.queue(spec.queue), spec: *spec, trail: noTrail, state: state, attempt: int32(ev.Generation)}
+	t.link.of, t.spec.origin = t, s.tasks.share(spec.origin)
+	t.say(ev.Outcome)
 	if ev.Queued {
 		t.arrived = ev.At.Add(ev.Arrived)
 	}
@@ -170,7 +207,7 @@ func (e *Engine) evolveTask(ev *Event) error {
 	t.turnTo(state)
 	switch state {
 	case interlock.TaskDone, interlock.TaskDead, interlock.TaskCancelled:
-		t.settled = ev.At.Add(ev.Waited)
+		t.since = ev.At.Add(ev.Waited)
 	case interlock.TaskWaiting:
 		e.await(t, ev.At.Add(ev.Waited), ev.Changed)
 	case interlock.TaskRunning:
@@ -188,7 +225,7 @@ func (e *Engine) await(t *task, at Time, changed bool) {
 	if t.arrived == 0 {
 		t.arrived = at
 	}
-	t.stood = at
+	t.since = at
 	if t.ahead() == nil {
 		e.lineUp(t, changed)
 	}
@@ -200,12 +237,12 @@ func (e *Engine) lineUp(t *task, changed bool) {
 	r := e.newRequest()
 	r.num, r.space, r.task, t.request = t.num, t.queue.space, t, r
 	r.agent, r.purpose, r.claims, r.priority, r.changed = t.spec.agent, t.spec.purpose, t.spec.claims, t.spec.priority, changed
-	r.granted, r.renewed, r.phase = t.stood, t.stood, waiting
+	r.granted, r.renewed, r.phase = t.since, t.since, waiting
 	if t.spec.group != "" && countsAny(r.claims) {
 		r.setTerms(terms{group: t.spec.group})
 	}
 	e.resolve(r)
-	r.wait = &wait{arrived: t.arrived, asked: t.stood, writes: e.writes}
+	r.wait = &wait{arrived: t.arrived, asked: t.since, writes: e.writes}
 	r.setScore()
 	r.enline()
 }
@@ -223,7 +260,7 @@ func countsAny(claims []interlock.Claim) bool {
 func (t *task) runAs(r *request) {
 	t.request, r.task, t.stance = r, t, watched
 	t.group.running++
-	t.going = &attempt{number: t.attempt, agent: r.agentName(), fence: r.fence}
+	t.going = &attempt{number: int(t.attempt), agent: r.agentName(), fence: r.fence}
 	if s := r.session(); s != nil {
 		t.going.session = s.name
 	}
@@ -257,12 +294,12 @@ func (e *Engine) quit(t *task) {
 	}
 }
 
-// queueName is the queue of a task that waits.
-func (r *request) queueName() string {
+// taskQueue is the queue of a task that waits, nil for others.
+func (r *request) taskQueue() *queue {
 	if r.task == nil {
-		return ""
+		return nil
 	}
-	return r.task.queue.Name
+	return r.task.queue
 }
 
 // evolveHanded folds that a worker has a task: its request is a lease now.
@@ -301,7 +338,7 @@ func (e *Engine) evolveHanded(ev *Event) error {
 	r.spend(ev.At)
 	r.observe()
 	t.turnTo(interlock.TaskRunning)
-	t.attempt = int(ev.Generation)
+	t.attempt = int32(ev.Generation)
 	t.runAs(r)
 	if e.live {
 		t.queue.turn(t.group)
@@ -316,12 +353,9 @@ func (e *Engine) evolveAttempt(ev *Event) error {
 	if t == nil || ev.Op != 0 && t.state != interlock.TaskRunning {
 		return errUnknown
 	}
-	t.past = append(t.past, attempt{
+	t.failed(attempt{
 		number: int(ev.Generation), agent: ev.Agent, session: ev.Purpose, fence: ev.Fence, why: ev.Reason, words: ev.Outcome, held: ev.Held, ended: ev.At,
 	})
-	if extra := len(t.past) - interlock.MaxKeptAttempts; extra > 0 {
-		t.past = append(t.past[:0], t.past[extra:]...)
-	}
 	if ev.Op == 0 {
 		return nil
 	}
@@ -334,7 +368,7 @@ func (e *Engine) evolveStands(ev *Event) error {
 	if t == nil || ev.Op == 0 {
 		return errUnknown
 	}
-	t.attempt = int(ev.Generation)
+	t.attempt = int32(ev.Generation)
 	return e.stands(t, ev)
 }
 
@@ -349,7 +383,7 @@ func (e *Engine) stands(t *task, ev *Event) error {
 		e.record(t, t.going, ev)
 	}
 	e.quit(t)
-	t.reason = ev.Outcome
+	t.say(ev.Outcome)
 	switch {
 	case isSettled(was) && !isSettled(state):
 		q.join(t, t.spec.group)
@@ -363,14 +397,17 @@ func (e *Engine) stands(t *task, ev *Event) error {
 		t.part()
 	}
 	if state == interlock.TaskDone {
-		t.amend(func(s *taskSpec) { s.payload, s.result = nil, ev.Blob }) // what is done is not done again
+		t.amend(func(s *taskSpec) { // what is done is not done again
+			s.payload = nil
+			s.extend(func(x *extras) { x.result = ev.Blob })
+		})
 	}
 	if state != was || state != interlock.TaskAsking { // who asks keeps its place among those who do
 		t.turnTo(state)
 	}
 	switch {
 	case isSettled(state):
-		t.settled = ev.At
+		t.since = ev.At
 		s.makeRoom()
 	case state == interlock.TaskScheduled || state == interlock.TaskAsking:
 		t.spec.due = ev.At.Add(ev.Waited)

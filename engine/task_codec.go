@@ -94,7 +94,6 @@ func decodeQueue(b []byte) (q interlock.TaskQueue, err error) {
 
 // taskSpec is what was said of a task when it was submitted.
 type taskSpec struct {
-	queue    string
 	kind     string
 	claims   []interlock.Claim
 	payload  []byte
@@ -102,21 +101,42 @@ type taskSpec struct {
 	group    string
 	priority int32
 
-	submitted     Time
-	due, deadline Time // 0: none
-	attempts      int  // 0: the queue's, as of the others
-	backoff       time.Duration
-	maxBackoff    time.Duration
+	message bool // to the single writer of the key that it claims
 
+	submitted Time
+	due       Time // 0: at once
+	*origin
+	*extras
+}
+
+// origin is where a task comes from, and where it goes. Many have it in common.
+type origin struct {
+	queue                           string
 	agent, flow, session, principal string // who submitted it; session is the public name
+	sender                          string // whose messages are kept in order; "" for no order
+}
 
-	// message says that it is a message to the single writer of the key that it claims;
-	// sender is whose messages are kept in order, "" for no order.
-	message bool
-	sender  string
+// extras are what few tasks have. Those that have nothing of it share one.
+type extras struct {
+	deadline   Time // 0: none
+	attempts   int  // 0: the queue's, as of the others
+	backoff    time.Duration
+	maxBackoff time.Duration
+	result     []byte // of one that is done
+	approval   *approval
+}
 
-	result   []byte // of one that is done
-	approval *approval
+var noExtras = &extras{}
+
+// extend changes the task's extras.
+func (s *taskSpec) extend(change func(*extras)) {
+	x := *s.extras
+	change(&x)
+	s.extras = &x
+}
+
+func (x *extras) isEmpty() bool {
+	return x.deadline == 0 && x.attempts == 0 && x.backoff == 0 && x.maxBackoff == 0 && len(x.result) == 0 && x.approval == nil
 }
 
 // size is what it costs to remember.
@@ -125,7 +145,7 @@ func (s *taskSpec) size() int { return len(s.payload) + len(s.result) + s.approv
 // revive drops a deadline that has passed.
 func (s *taskSpec) revive(now Time) {
 	if s.deadline != 0 && s.deadline <= now {
-		s.deadline = 0
+		s.extend(func(x *extras) { x.deadline = 0 })
 	}
 }
 
@@ -169,8 +189,9 @@ func (s *taskSpec) describe(ev *Event) {
 func decodeTask(ev *Event) (*taskSpec, error) {
 	s := &taskSpec{
 		claims: ev.Claims, purpose: ev.Purpose, group: ev.Group, priority: int32(ev.Priority), submitted: ev.At,
-		agent: ev.Agent, flow: ev.Flow, principal: ev.Actor,
+		origin: &origin{agent: ev.Agent, flow: ev.Flow, principal: ev.Actor}, extras: noExtras,
 	}
+	var x extras
 	var failed error
 	err := eachField(ev.Blob, func(id, n uint64, text string) bool {
 		switch id {
@@ -183,19 +204,19 @@ func decodeTask(ev *Event) (*taskSpec, error) {
 		case 4:
 			s.due = ev.At.Add(time.Duration(n))
 		case 5:
-			s.deadline = ev.At.Add(time.Duration(n))
+			x.deadline = ev.At.Add(time.Duration(n))
 		case 6:
-			s.attempts = int(n)
+			x.attempts = int(n)
 		case 7:
-			s.backoff = time.Duration(n)
+			x.backoff = time.Duration(n)
 		case 8:
-			s.maxBackoff = time.Duration(n)
+			x.maxBackoff = time.Duration(n)
 		case 9:
 			s.session = text
 		case 10:
-			s.result = []byte(text)
+			x.result = []byte(text)
 		case 11:
-			s.approval, failed = decodeApproval([]byte(text), ev.At)
+			x.approval, failed = decodeApproval([]byte(text), ev.At)
 		case 12:
 			s.message = true
 		case 13:
@@ -205,6 +226,9 @@ func decodeTask(ev *Event) (*taskSpec, error) {
 		}
 		return true
 	})
+	if !x.isEmpty() {
+		s.extras = &x
+	}
 	if err == nil && (s.queue == "" || s.message && len(s.claims) != 1) {
 		err = errPolicy
 	}

@@ -15,7 +15,7 @@ func (e *Engine) showTask(t *task) interlock.Task {
 	v := interlock.Task{
 		ID: t.id, Queue: t.queue.Name, Kind: s.kind, Claims: s.claims, Payload: s.payload, Purpose: s.purpose, Group: s.group,
 		Priority: int(s.priority), State: t.state, Agent: s.agent, Session: s.session, Flow: s.flow, Principal: s.principal, Sender: s.sender,
-		Age: e.now.Sub(s.submitted), Attempt: t.attempt, MaxAttempts: t.maxAttempts(), Result: s.result, Reason: t.reason,
+		Age: e.now.Sub(s.submitted), Attempt: int(t.attempt), MaxAttempts: t.maxAttempts(), Result: s.result, Reason: t.reason,
 		Approval: e.showApproval(t),
 	}
 	if t.state == interlock.TaskScheduled {
@@ -25,7 +25,7 @@ func (e *Engine) showTask(t *task) interlock.Task {
 		v.Deadline = max(1, s.deadline.Sub(e.now))
 	}
 	if isSettled(t.state) {
-		v.Settled = max(1, e.now.Sub(t.settled))
+		v.Settled = max(1, e.now.Sub(t.since))
 	}
 	for i := range t.past {
 		a := &t.past[i]
@@ -156,7 +156,7 @@ func (e *Engine) showQueue(q *queue) interlock.QueueStatus {
 	}
 	v.Groups = slices.Clone(q.Groups)
 	if q.lined.n > 0 {
-		v.Oldest = e.now.Sub(q.lined.first.of.stood)
+		v.Oldest = e.now.Sub(q.lined.first.of.since)
 	}
 	return v
 }
@@ -207,11 +207,11 @@ func (s *snapshotter) task(sp *space, t *task) {
 	}
 	switch {
 	case t.state == interlock.TaskWaiting:
-		ev.Waited, ev.Changed = t.stood.Sub(t.spec.submitted), t.request != nil && t.request.sawWrites()
+		ev.Waited, ev.Changed = t.since.Sub(t.spec.submitted), t.request != nil && t.request.sawWrites()
 	case t.state == interlock.TaskRunning:
 		ev.BaseID = t.request.id
 	case isSettled(t.state):
-		ev.Waited = t.settled.Sub(t.spec.submitted)
+		ev.Waited = t.since.Sub(t.spec.submitted)
 	}
 	s.event(t.spec.submitted, &ev)
 	for i := range t.past {

@@ -29,7 +29,7 @@ func (e *Engine) sacrifice(cycle []*wait) {
 			steps[i].Flow = p.Task.String()
 		}
 		if w.via != noNeed {
-			c := w.req.claimAt(w.via)
+			c := w.req.claimAt(int(w.via))
 			steps[i].Key, steps[i].Mode = c.Key, c.Mode
 		}
 	}
