@@ -82,6 +82,8 @@ func refusalText(e *interlock.Error) string {
 		return text + ": " + own
 	}
 	next = strings.ReplaceAll(next, "ask again with on_conflict wait to stand in line", "use --wait 30s to stand in line")
+	next = strings.ReplaceAll(next, "with a longer wait_ms to stand in line", "with a longer --wait to stand in line")
+	next = strings.ReplaceAll(next, "under the same request id", "with the same --id")
 	switch {
 	case text == "" && next == "":
 		return "refused: " + string(e.Code)
@@ -105,6 +107,7 @@ var nextSteps = map[interlock.Code]string{
 	interlock.CodeExpired:         "write nothing more under it",
 	interlock.CodeTaken:           "write nothing more under it",
 	interlock.CodeNoSuchPattern:   "`interlock pattern ls` lists those that there are",
+	interlock.CodeNoSuchRevision:  "`interlock pattern revisions` lists those that are remembered",
 	interlock.CodeNoSuchQueue:     "`interlock queue ls` lists those that there are, and `interlock queue set` makes one",
 	interlock.CodeUnknownTask:     "`interlock task ls` lists those that are known",
 	interlock.CodeTaskSettled:     "`interlock task show` tells how it came to that",

@@ -26,7 +26,7 @@ docs/patterns.md shows how they are used.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newPatternSet(a), newPatternGet(a), newPatternLs(a), newPatternRm(a))
+	cmd.AddCommand(newPatternSet(a), newPatternGet(a), newPatternLs(a), newPatternRm(a), newPatternRevisions(a), newPatternRevert(a))
 	return cmd
 }
 

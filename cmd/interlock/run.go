@@ -37,6 +37,9 @@ type running struct {
 
 	killAsGrace bool // the lease's grace is the time between SIGTERM and SIGKILL
 
+	// obtain asks for the lease in place of an Acquire, if it is set.
+	obtain func(context.Context, *client.Client, client.Request) (*client.Lease, error)
+
 	granted time.Time
 	waited  time.Duration
 	signals chan os.Signal // those that end a wait, and are passed on to the command later
@@ -70,6 +73,8 @@ in its environment
 You are told on standard error when somebody asks for the keys, when the lease is about
 to end, and what ended it. With --stall the command must report its progress, by
 "interlock renew --progress TEXT".
+
+Runs of workflows under an organisation's cap are started by "interlock run start".
 
 A run inside another run has a session of its own. If two such pairs wait for each
 other, no deadlock is seen: take all keys with the outer run, or give --wait.
@@ -125,6 +130,7 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 	f.StringVar(&r.note, "note", "", "what the next holder should know")
 	f.DurationVar(&r.killAfter, "kill-after", 0, "time between SIGTERM and SIGKILL when the lease is lost (default: the lease's grace)")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "say nothing but what went wrong")
+	cmd.AddCommand(newRunStart(a), newRunEnd(a), newRunLs(a))
 	return cmd
 }
 
@@ -227,7 +233,13 @@ func (r *running) acquire(ctx context.Context, c *client.Client) (*client.Lease,
 		}
 	}
 	began := time.Now()
-	lease, err := c.Acquire(ctx, req)
+	obtain := r.obtain
+	if obtain == nil {
+		obtain = func(ctx context.Context, c *client.Client, req client.Request) (*client.Lease, error) {
+			return c.Acquire(ctx, req)
+		}
+	}
+	lease, err := obtain(ctx, c, req)
 	line.end()
 	if err != nil {
 		return nil, r.notAcquired(ctx, err, line)

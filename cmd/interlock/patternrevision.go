@@ -1,0 +1,75 @@
+package main
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+func newPatternRevisions(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "revisions NAME",
+		Short: "Show what a key pattern was before",
+		Long: `Show what a key pattern was before, the newest first. The last 16 changes are
+remembered, also those of a pattern that was dropped.`,
+		Example:           "  interlock pattern revisions runs",
+		Args:              oneArg("a pattern"),
+		ValidArgsFunction: a.completePatterns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var got struct {
+				Revisions []struct {
+					Revision uint64        `json:"revision"`
+					Actor    string        `json:"actor"`
+					Age      int64         `json:"age_ms"`
+					Reverted uint64        `json:"reverted"`
+					Dropped  bool          `json:"dropped"`
+					Policy   patternAnswer `json:"policy"`
+				} `json:"revisions"`
+			}
+			return a.get(cmd.Context(), patternPath(args[0])+"/revisions", nil, &got, func() error {
+				t := a.table("REVISION", "AGE", "BY", "SHAPE", "POLICY")
+				for i := range got.Revisions {
+					r := &got.Revisions[i]
+					shape, policy := clean(r.Policy.Shape), orDash(r.Policy.line())
+					if r.Dropped {
+						shape, policy = "-", "dropped"
+					}
+					if r.Reverted > 0 {
+						policy += " (as in " + strconv.FormatUint(r.Reverted, 10) + ")"
+					}
+					t.row(strconv.FormatUint(r.Revision, 10), short(ms(r.Age)), orDash(clean(r.Actor)), shape, policy)
+				}
+				return t.write(a.out)
+			})
+		},
+	}
+}
+
+func newPatternRevert(a *app) *cobra.Command {
+	var to uint64
+	cmd := &cobra.Command{
+		Use:   "revert NAME",
+		Short: "Set a key pattern back to what it was before",
+		Long: `Set a key pattern back to an earlier revision, or bring back one that was dropped;
+without --to to the one before the present one. That is a revision of its own, so to
+revert once more is to undo it. What is held stays held, also above a smaller capacity.`,
+		Example: `  interlock pattern revert runs
+  interlock pattern revert runs --to 3`,
+		Args:              oneArg("a pattern"),
+		ValidArgsFunction: a.completePatterns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := map[string]uint64{}
+			if cmd.Flags().Changed("to") {
+				body["revision"] = to
+			}
+			r := request{method: http.MethodPost, path: patternPath(args[0]) + "/revert", body: body, id: freshID(), again: true}
+			return a.call(cmd.Context(), r, &struct{}{}, func() error {
+				a.say("reverted: pattern %s\n", clean(args[0]))
+				return nil
+			})
+		},
+	}
+	cmd.Flags().Uint64Var(&to, "to", 0, "the `revision`, as interlock pattern revisions numbers them")
+	return cmd
+}
