@@ -83,3 +83,27 @@ func TestNotTheOwnerAnyMore(t *testing.T) {
 		d.get("/v1/keys").want(503, "not_owner")
 	})
 }
+
+// A worker that waits is told that nothing is handed out for now; who waits for a task
+// hears of its end although the engine was made anew meanwhile.
+func TestFullDiskAndTasks(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newTaskDoor(t)
+		asking := d.start(d.request("POST", "/v1/tasks", `{"queue":"fees","wait_ms":50000}`))
+		synctest.Wait()
+		id := d.get("/v1/tasks").want(200).str("tasks.0.id")
+		following := d.start(d.request("GET", "/v1/tasks/"+id+"?wait_ms=50000", ""))
+		lease := d.pull()
+		idle := d.start(d.request("POST", "/v1/queues/fees/pull", `{"wait_ms":50000}`))
+		synctest.Wait()
+
+		d.store.Inject(memjournal.NoSpace)
+		d.post("/v1/tasks", `{"queue":"fees"}`).want(503, "no_space")
+		if got := (<-idle).want(503, "no_space"); got.header.Get("Retry-After") == "" {
+			t.Error(got.raw)
+		}
+		d.post("/v1/leases/"+lease+"/ack", `{"result":1}`).want(200)
+		(<-asking).want(200).is("outcome", "done").is("task.id", id)
+		(<-following).want(200).is("task.state", "done")
+	})
+}
