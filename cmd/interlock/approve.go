@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -61,7 +62,11 @@ that was approved is handed out again in its old place; one that was denied is d
 			r := request{method: http.MethodPost, path: "/v1/approvals/" + url.PathEscape(id), body: body, id: freshID(), again: true}
 			var got taskAnswer
 			return a.call(cmd.Context(), r, &got, func() error {
-				a.say("%s by %s: the task %s\n", verdict, clean(by), got.Task.stands())
+				how := got.Task.place()
+				if got.Task.settled() {
+					how = "is " + clean(got.Task.State)
+				}
+				a.say("%s by %s: the task %s\n", verdict, clean(by), how)
 				return nil
 			})
 		},
@@ -143,10 +148,24 @@ func (a *app) showApproval(p *approval) {
 	}
 	a.fact("asked", when)
 	a.fact("answer", p.answer())
-	if p.Packet != nil {
-		a.say("  changed since the asker read it:\n")
-		for line := range strings.SplitSeq(strings.TrimSpace(cleanLines(p.Packet.Message)), "\n") {
-			a.say("    %s\n", line)
+	if p.Packet == nil {
+		return
+	}
+	for i := range p.Packet.Stale {
+		c := &p.Packet.Stale[i]
+		how := "is at version " + c.Now.Version.String() + ", " + c.Now.writer()
+		if c.Now.Absent {
+			how = "was removed " + c.Now.writer()
+		}
+		a.fact("changed", fmt.Sprintf("%s was read at version %s and %s", clean(string(c.Key)), c.Then.Version, how))
+		text := string(c.Diff.Patch)
+		if text == "" {
+			text = c.Diff.Text
+		}
+		for line := range strings.SplitSeq(strings.TrimSpace(cleanLines(text)), "\n") {
+			if line != "" {
+				a.say("  | %s\n", cut(line, tableWidth-4))
+			}
 		}
 	}
 }
@@ -176,6 +195,6 @@ func (a *app) tellApproval(p *approval) {
 		a.complain("%s", answer)
 	}
 	if p.Packet != nil {
-		a.tellPacket(*p.Packet)
+		a.tellPacket(p.Packet.packet)
 	}
 }

@@ -109,7 +109,8 @@ func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) eve
 		e.effect(ev)
 	case engine.EvQueue, engine.EvQueueDropped:
 		e.Queue, e.Purpose = e.Purpose, ""
-	case engine.EvTask, engine.EvHanded, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskForgotten:
+	case engine.EvTask, engine.EvHanded, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskForgotten,
+		engine.EvTaskAsks, engine.EvTaskAnswered:
 		e.task(ev)
 	}
 	// What cannot be read here was refused when the journal was replayed.
@@ -170,7 +171,7 @@ func (e *event) task(ev *engine.Event) {
 		e.Waited = 0
 	case engine.EvHanded:
 		id = ev.BaseID
-	case engine.EvAttempt, engine.EvTaskStands:
+	case engine.EvAttempt, engine.EvTaskStands, engine.EvTaskAsks, engine.EvTaskAnswered:
 		e.Session, e.Purpose = e.Purpose, ""
 		e.Due, e.Waited = e.Waited, 0
 	}

@@ -19,6 +19,8 @@ func TestPages(t *testing.T) {
 		{"../../docs/files.md", "console", "\n$ ", runScript},
 		{"../../docs/patterns.md", "console", "\n$ ", runScript},
 		{"../../docs/signed-fences.md", "console", "\n$ ", runScript},
+		{"../../docs/mailbox.md", "console", "\n$ ", runScript},
+		{"../../docs/tasks.md", "console", "\n$ ", runScript},
 		{"../../docs/http.md", "http", "\nPOST ", runExchanges},
 	} {
 		t.Run(filepath.Base(page.file), func(t *testing.T) {

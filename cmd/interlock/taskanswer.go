@@ -51,14 +51,28 @@ type attempt struct {
 
 // approval is a question to a person, and the answer.
 type approval struct {
-	Question string  `json:"question"`
-	Asked    int64   `json:"asked_ms"`
-	Left     int64   `json:"left_ms"`
-	OnLimit  string  `json:"on_limit"`
-	Verdict  string  `json:"verdict"`
-	By       string  `json:"by"`
-	Reason   string  `json:"reason"`
-	Packet   *packet `json:"packet"`
+	Question string `json:"question"`
+	Asked    int64  `json:"asked_ms"`
+	Left     int64  `json:"left_ms"`
+	OnLimit  string `json:"on_limit"`
+	Verdict  string `json:"verdict"`
+	By       string `json:"by"`
+	Reason   string `json:"reason"`
+	Packet   *struct {
+		packet
+		Stale []change `json:"stale"`
+	} `json:"packet"`
+}
+
+// change is a document that has changed since somebody read it.
+type change struct {
+	Key  interlock.Key `json:"key"`
+	Then document      `json:"then"`
+	Now  document      `json:"now"`
+	Diff struct {
+		Patch json.RawMessage `json:"patch"`
+		Text  string          `json:"text"`
+	} `json:"diff"`
 }
 
 type taskAnswer struct {

@@ -59,7 +59,7 @@ func (w *following) begin(ctx context.Context, a *app, r request, c *caller) err
 	if w.wait == 0 {
 		var got followed
 		return a.call(ctx, r, &got, func() error {
-			t := got.task()
+			t := a.placed(ctx, got.task())
 			a.say("%s\n", clean(t.ID))
 			text := t.stands()
 			if next := t.next(); next != "" {
@@ -136,11 +136,25 @@ func (w *following) run(ctx context.Context, a *app, c *caller, first func(ctx c
 		case err != nil:
 			return w.refused(answer, err)
 		case left() <= 0:
-			return errors.Join(w.raw(answer), exitWith(exitNotAcquired, fmt.Errorf("it was not done within %s (%s); %s", time.Duration(w.wait), t.stands(), goesOn(id))))
+			return errors.Join(w.raw(answer), exitWith(exitNotAcquired, fmt.Errorf(
+				"it was not done within %s (%s); %s", time.Duration(w.wait), a.placed(context.WithoutCancel(ctx), t).stands(), goesOn(id),
+			)))
 		}
-		w.tell(t)
+		w.tell(a.placed(ctx, t))
 		answer, err = w.look(ctx, id, left())
 	}
+}
+
+// placed is a task with its place in line, which only a look gives.
+func (a *app) placed(ctx context.Context, t *task) *task {
+	if a.json() || !t.is(interlock.TaskWaiting) {
+		return t
+	}
+	var got taskAnswer
+	if _, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: taskPath(t.ID, "")}); err != nil || json.Unmarshal(answer, &got) != nil {
+		return t
+	}
+	return &got.Task
 }
 
 // goesOn says how to come back to a task.
