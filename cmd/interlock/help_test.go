@@ -23,15 +23,16 @@ var references = []struct {
 	{"../../docs/cli.md", `# The command line
 
 This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands with which leases are
-held and looked at; those that change documents and claim effects are in [cli-state.md](cli-state.md), those that hand work on in
-[cli-delegate.md](cli-delegate.md), those for operators and servers in [cli-operator.md](cli-operator.md).
+held; those that change documents and claim effects are in [cli-state.md](cli-state.md), those that hand work on in
+[cli-delegate.md](cli-delegate.md), those that look, play scenes and measure in [cli-look.md](cli-look.md), those for operators and servers in
+[cli-operator.md](cli-operator.md).
 
 What was asked for goes to standard output, everything else to standard error. With ` + "`-o json`" + ` standard output has the server's own
 answers, one a line, also when an answer is a refusal. A flag that names a variable in square brackets can be set by that variable; the flag
 wins. Colours are for terminals only, and ` + "`NO_COLOR`" + ` turns them off.
 
 The flags of every command stand here once, at ` + "`interlock`" + `. Those that say which server is meant are not for commands that talk to none.
-`, []string{groupHold, groupLook}},
+`, []string{groupHold}},
 	{"../../docs/cli-state.md", `# The command line of guarded state
 
 This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands that change documents and claim
@@ -42,6 +43,11 @@ effects. How output and flags work is said in [cli.md](cli.md).
 This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands that hand work to
 queues and to the single writers of keys, and that answer what is asked of a person. How output and flags work is said in [cli.md](cli.md).
 `, []string{groupTask}},
+	{"../../docs/cli-look.md", `# The command line of looking
+
+This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands that show how things
+stand, and those that play a scene or measure. How output and flags work is said in [cli.md](cli.md).
+`, []string{groupLook, groupTry}},
 	{"../../docs/cli-operator.md", `# The command line of operators
 
 This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. How output and flags work is said in

@@ -49,6 +49,7 @@ const (
 	groupLook  = "look"
 	groupRule  = "rule"
 	groupServe = "serve"
+	groupTry   = "try"
 )
 
 // Annotations of commands.
@@ -93,6 +94,7 @@ writers.
 		&cobra.Group{ID: groupLook, Title: "Look:"},
 		&cobra.Group{ID: groupRule, Title: "Rule a namespace:"},
 		&cobra.Group{ID: groupServe, Title: "Run a server:"},
+		&cobra.Group{ID: groupTry, Title: "See and measure what it does:"},
 	)
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help is enough
 	a.server.flags(root.PersistentFlags())
@@ -113,7 +115,8 @@ writers.
 		{groupTask, []*cobra.Command{newTask(a), newQueue(a), newMailbox(a), newApprove(a)}},
 		{groupLook, []*cobra.Command{newLs(a), newGet(a), newShow(a), newWhy(a), newWaits(a), newHot(a), newContention(a), newEvents(a)}},
 		{groupRule, []*cobra.Command{newPattern(a), newNamespace(a), newRevoke(a)}},
-		{groupServe, []*cobra.Command{newServe(a), newGuard(a), newJournal(a), newCredential(a), newBench(a), newDemo(a)}},
+		{groupServe, []*cobra.Command{newServe(a), newGuard(a), newJournal(a), newCredential(a)}},
+		{groupTry, []*cobra.Command{newDemo(a), newBench(a)}},
 		{"", []*cobra.Command{newVersion(a)}},
 	} {
 		for _, cmd := range group.commands {
