@@ -200,6 +200,9 @@ func (c *Client) outcome(s *session, k *call, r *proto.Reply, at interlock.At) (
 		}
 		return nil, skipped
 	case proto.Refused:
+		if r.Code == interlock.CodeReleased && k.repeated && (k.op.Kind == proto.OpAcquire || k.op.Kind == proto.OpStartRun) {
+			return nil, errLeaving // by us: it was granted while nobody here knew of it
+		}
 		return nil, r.Error(uint32(at.Shard), at.Epoch)
 	}
 	return nil, &interlock.Error{
