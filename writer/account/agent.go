@@ -19,8 +19,8 @@ type Agent struct {
 	// account. An error, or a policy that Check refuses, leaves the message for later.
 	Policy func(account interlock.Key) (Policy, error)
 
-	// Advise, if set, is asked about each command that policy allows. An error, and
-	// silence for longer than AdviseFor, leave it to the policy alone.
+	// Advise, if set, is asked about each command that policy allows. An error, a panic,
+	// and silence for longer than AdviseFor, leave it to the policy alone.
 	Advise    Adviser
 	AdviseFor time.Duration // 0: DefaultAdviseFor; at most half of the lease's ttl is wise
 
@@ -109,18 +109,23 @@ func (a *Agent) policy(account interlock.Key) (Policy, error) {
 	return p, err
 }
 
-// advice asks the adviser, on a copy of the state. No answer is no advice.
+// advice asks the adviser, on a copy of the state. No answer is no advice. One that does
+// not heed its context is left behind.
 func (a *Agent) advice(ctx context.Context, state State, cmd Command) *Advice {
 	ctx, cancel := context.WithTimeout(ctx, orDefault(a.AdviseFor, DefaultAdviseFor))
 	defer cancel()
 	answer := make(chan *Advice, 1)
 	go func() {
-		advice, err := a.Advise(ctx, state.clone(), cmd)
-		if err != nil {
-			answer <- nil
-			return
+		var advice *Advice
+		defer func() {
+			if recover() != nil {
+				advice = nil // it is no more than an adviser
+			}
+			answer <- advice
+		}()
+		if said, err := a.Advise(ctx, state.clone(), cmd); err == nil {
+			advice = &said
 		}
-		answer <- &advice
 	}()
 	select {
 	case advice := <-answer:

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +32,7 @@ func (b *book) transfer(cmd *Command, rule *Rule) (entry, *refusal) {
 		if b.policy.TransferTo != "" {
 			where = "it goes to keys such as " + b.policy.TransferTo + "12345"
 		}
-		return entry{}, &refusal{NoSuchAccount, "money of " + string(b.key) + " may not go to " + string(to) + ": " + where, "look the account up and send its key"}
+		return entry{}, &refusal{NoSuchAccount, fmt.Sprintf("money of %s may not go to %q: %s", b.key, to, where), "look the account up and send its key"}
 	}
 	made, refused := b.keep(cmd, rule, Held{To: to, Until: b.now.Add(b.allowed())})
 	if refused != nil {
