@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# A refund above a limit needs a person's word. The task asks, and holds neither account
+# nor worker meanwhile; the person sees who asks, why, and what has changed since.
+#
+# Start a server first: interlock serve --data-dir data
+set -euo pipefail
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+interlock queue set refunds 2>/dev/null
+interlock state put balance:12 5000 >/dev/null
+
+cat >"$dir/refund" <<'REFUND'
+amount=$(cat)
+if ((amount > 1000)) && [[ $INTERLOCK_APPROVAL != approved ]]; then
+    exec interlock task ask "refund $amount to customer 12?" --for 8h --read "balance:12=$(interlock state version balance:12)"
+fi
+interlock task ack "refunded $amount" --put "balance:12=$(($(interlock state get balance:12 2>/dev/null) - amount))"
+REFUND
+work() { interlock task work refunds --quiet --idle 0 --agent refunds-1 -- bash "$dir/refund" 2>/dev/null; }
+
+small=$(interlock task submit refunds 300 --key balance:12 2>/dev/null)
+large=$(interlock task submit refunds 1200 --key balance:12 --purpose "ticket 77" --agent support-2 2>/dev/null)
+work
+interlock task wait "$small"
+interlock state put balance:12 4000 --agent fees-2 --note "fee of 700" >/dev/null
+
+interlock approve "$large" | grep -E '^  (\| refund|who|for)'
+interlock approve "$large" | grep -o 'fees-2.*: fee of 700' | sed 's/ .* ago//'
+interlock approve "$large" --yes --by ada --reason "checked with the customer"
+work
+interlock task wait "$large"
