@@ -16,6 +16,8 @@ func TestPages(t *testing.T) {
 		holds      string // is in every page of this kind
 		run        func(t *testing.T, file, text string)
 	}{
+		{"../../docs/admission.md", "console", "\n$ ", runScript},
+		{"../../docs/admission.md", "http", "\nPOST ", runExchanges},
 		{"../../docs/files.md", "console", "\n$ ", runScript},
 		{"../../docs/patterns.md", "console", "\n$ ", runScript},
 		{"../../docs/signed-fences.md", "console", "\n$ ", runScript},
