@@ -123,7 +123,7 @@ func TestModelMeets(t *testing.T) {
 		t.Skip("needs a minute to see what long runs meet")
 	}
 	met := map[string]int{}
-	for seed := uint64(1); seed <= 120; seed++ {
+	for seed := uint64(1); seed <= 180; seed++ {
 		g, err := run(program(seed, *steps))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

@@ -122,11 +122,16 @@ func (s *space) noRoomForTasks(bytes int) *refusal {
 func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
 	spec := &taskSpec{
 		kind: x.Kind, claims: x.Claims, payload: x.Payload, purpose: x.Purpose, group: x.Group, priority: int32(x.Priority),
-		submitted: e.now, message: x.Message, origin: &origin{queue: x.Queue, agent: by.agent, flow: by.flow, principal: by.principal}, extras: noExtras,
+		submitted: e.now, message: x.Message,
+	}
+	from := origin{queue: x.Queue, agent: by.agent, flow: by.flow, principal: by.principal}
+	if by.sess != nil {
+		from.session = by.sess.name
 	}
 	if x.Message {
-		spec.sender = by.senderOf()
+		from.sender = by.senderOf()
 	}
+	spec.origin = e.spaces[e.head.Namespace].tasks.share(from)
 	rare := extras{attempts: x.MaxAttempts, backoff: x.Backoff, maxBackoff: x.MaxBackoff}
 	if x.Delay > 0 {
 		spec.due = e.now.Add(x.Delay)
@@ -137,12 +142,7 @@ func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
 	if x.Ask != nil {
 		rare.approval = e.approvalOf(x.Ask, by.agent)
 	}
-	if !rare.isEmpty() {
-		spec.extras = &rare
-	}
-	if by.sess != nil {
-		spec.session = by.sess.name
-	}
+	spec.extras = rare.kept()
 	return spec
 }
 

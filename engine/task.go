@@ -117,9 +117,10 @@ type tasks struct {
 
 // share gives the origin of the last task if that is the same, so that many in a row
 // keep one.
-func (s *tasks) share(o *origin) *origin {
-	if s.last == nil || *s.last != *o {
-		s.last = o
+func (s *tasks) share(o origin) *origin {
+	if s.last == nil || *s.last != o {
+		kept := o
+		s.last = &kept
 	}
 	return s.last
 }
@@ -189,7 +190,7 @@ func (e *Engine) evolveTask(ev *Event) error {
 		s.tasks.known = map[interlock.TaskID]*task{}
 	}
 	t := &task{id: ev.ID, num: ev.Num, queue: s.queue(spec.queue), spec: *spec, trail: noTrail, state: state, attempt: int32(ev.Generation)}
-	t.link.of, t.spec.origin = t, s.tasks.share(spec.origin)
+	t.link.of, t.spec.origin = t, s.tasks.share(*spec.origin)
 	t.say(ev.Outcome)
 	if ev.Queued {
 		t.arrived = ev.At.Add(ev.Arrived)

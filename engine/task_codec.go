@@ -135,8 +135,13 @@ func (s *taskSpec) extend(change func(*extras)) {
 	s.extras = &x
 }
 
-func (x *extras) isEmpty() bool {
-	return x.deadline == 0 && x.attempts == 0 && x.backoff == 0 && x.maxBackoff == 0 && len(x.result) == 0 && x.approval == nil
+// kept gives extras to keep, which cost nothing if there is nothing in them.
+func (x extras) kept() *extras {
+	if x.deadline == 0 && x.attempts == 0 && x.backoff == 0 && x.maxBackoff == 0 && len(x.result) == 0 && x.approval == nil {
+		return noExtras
+	}
+	kept := x
+	return &kept
 }
 
 // size is what it costs to remember.
@@ -189,7 +194,7 @@ func (s *taskSpec) describe(ev *Event) {
 func decodeTask(ev *Event) (*taskSpec, error) {
 	s := &taskSpec{
 		claims: ev.Claims, purpose: ev.Purpose, group: ev.Group, priority: int32(ev.Priority), submitted: ev.At,
-		origin: &origin{agent: ev.Agent, flow: ev.Flow, principal: ev.Actor}, extras: noExtras,
+		origin: &origin{agent: ev.Agent, flow: ev.Flow, principal: ev.Actor},
 	}
 	var x extras
 	var failed error
@@ -226,9 +231,7 @@ func decodeTask(ev *Event) (*taskSpec, error) {
 		}
 		return true
 	})
-	if !x.isEmpty() {
-		s.extras = &x
-	}
+	s.extras = x.kept()
 	if err == nil && (s.queue == "" || s.message && len(s.claims) != 1) {
 		err = errPolicy
 	}
