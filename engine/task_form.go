@@ -157,7 +157,9 @@ func checkPull(c *Pull) (interlock.Code, string) {
 	return checkTexts(text{"agent", c.Agent, interlock.MaxNameBytes})
 }
 
-// AckEntryBytes is as long as the entry of an acknowledgement can be.
+// AckEntryBytes is as long as the entry of an acknowledgement can be: that of its
+// commit, the texts of the tasks that it submits, and as much again for its result, the
+// end of its lease and what the events of those tasks say besides.
 const AckEntryBytes = CommitEntryBytes + 2*interlock.MaxCommitBytes
 
 // checkAck says what is wrong with how an acknowledgement is written, beside its

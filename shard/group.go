@@ -19,10 +19,10 @@ const (
 	// last step. Only a large commit there takes more.
 	groupBytes = 256 << 10
 
-	// maxEntry is the invariant that the engine keeps for one step: the largest commit,
-	// and what the step ends because it was due.
-	maxEntry = 4 << 20
-	_        = uint(maxEntry - (engine.CommitEntryBytes + 1<<20)) // is constant, so it cannot be negative
+	// maxEntry is the invariant that the engine keeps for one step: the largest
+	// acknowledgement, and what the step ends because it was due.
+	maxEntry = 6 << 20
+	_        = uint(maxEntry - (engine.AckEntryBytes + 1<<20)) // is constant, so it cannot be negative
 
 	// keptBytes bounds the buffer that a group keeps for its next steps.
 	keptBytes = 1 << 20

@@ -290,3 +290,44 @@ func TestLargeEntryInFiles(t *testing.T) {
 	}
 	r.close()
 }
+
+// The largest acknowledgement is carried in pieces: 1 MiB of writes, and tasks with
+// as much of payloads. A larger one is refused before it is anything, and its attempt
+// goes on.
+func TestLargestAcknowledgement(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		r.expect(engine.Done, &engine.SetQueue{Head: head(nil), Queue: interlock.TaskQueue{Name: "q"}})
+		payload := func(n int) []byte { return []byte(`"` + strings.Repeat("x", n-2) + `"`) }
+		submit := func() engine.TaskSpec { return engine.TaskSpec{ID: newID(), Queue: "q"} }
+		r.expect(engine.Done, &engine.Submit{Head: head(nil), Task: submit()})
+		handed := r.expect(engine.Granted, &engine.Pull{Head: head(nil), ID: newID(), Leases: [][16]byte{newID()}, Queue: "q", Max: 1}).Handed
+		ack := func(each int) *engine.Ack {
+			c := &engine.Ack{Head: head(nil), Lease: handed[0].Lease.ID, Result: payload(interlock.MaxResultBytes), Note: strings.Repeat("n", interlock.MaxNoteBytes)}
+			for i := range interlock.MaxWrites {
+				c.Writes = append(c.Writes, interlock.Write{
+					Key: interlock.Key(fmt.Sprintf("%0*d", interlock.MaxKeyBytes, i)), Op: interlock.Put, Body: payload(interlock.MaxCommitBytes / interlock.MaxWrites),
+				})
+			}
+			for range interlock.MaxFollowUps {
+				x := submit()
+				x.Payload = payload(each)
+				c.Tasks = append(c.Tasks, x)
+			}
+			return c
+		}
+		r.refused(interlock.CodeBodyTooLarge, ack(interlock.MaxPayloadBytes))
+		before := r.shard.At().Index
+		_, at := r.do(ack(interlock.MaxCommitBytes / interlock.MaxFollowUps))
+		if at.Index < before+3 {
+			t.Errorf("it is at %d, after %d: it should take three pieces at least", at.Index, before)
+		}
+		if got := r.expect(engine.Granted, &engine.Pull{Head: head(nil), ID: newID(), Leases: [][16]byte{newID()}, Queue: "q", Max: 1}).Handed; len(got) != 1 {
+			t.Error("what it submitted is not there")
+		}
+		r.consistent()
+		r.close()
+		r.open()
+		r.consistent()
+	})
+}

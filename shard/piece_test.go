@@ -23,7 +23,7 @@ func TestPieces(t *testing.T) {
 		{0, most + 1, 2},
 		{77, 2 * (most - pieceHead), 2},
 		{0, 2*(most-pieceHead) + 1, 3},
-		{5, maxEntry, 5},
+		{5, maxEntry, 7},
 	} {
 		whole := make([]byte, c.size)
 		rand.NewChaCha8([32]byte{1}).Read(whole)
