@@ -84,6 +84,30 @@ func (r *request) tooManyKeys() *refusal {
 	return nil
 }
 
+// tooManyKeysFor says why tasks cannot claim keys that nobody has a use for, or nil. What
+// counts are the keys of tasks in line, as of all who wait: one that is scheduled or asks
+// a person is not refused when it comes into line.
+func (s *space) tooManyKeysFor(list []TaskSpec) *refusal {
+	limit := s.settings.Quota.Keys
+	if limit == 0 {
+		return nil
+	}
+	fresh := map[string]bool{}
+	for i := range list {
+		for _, c := range list[i].Claims {
+			for key, more := string(c.Key), true; more && s.nodes[key] == nil; key, more = parentOf(key) {
+				fresh[key] = true
+			}
+		}
+	}
+	if len(fresh) == 0 || len(s.nodes)+len(fresh) <= limit {
+		return nil
+	}
+	return &refusal{code: interlock.CodeTooManyKeys, message: fmt.Sprintf(
+		"namespace %q has %d keys in use, and its quota is %d: release some first", s.name, len(s.nodes), limit,
+	)}
+}
+
 // tooManyAttempts says why nobody can be given another lease for a task, or nil.
 func (s *space) tooManyAttempts(actor string) *refusal {
 	q, each := s.settings.Quota, s.settings.PrincipalQuota

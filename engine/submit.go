@@ -104,6 +104,9 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 		}
 		specs = append(specs, e.specOf(x, by))
 	}
+	if no := s.tooManyKeysFor(list); no != nil {
+		return nil, no
+	}
 	return specs, nil
 }
 
