@@ -123,6 +123,9 @@ func (w *taskWorld) look() error {
 			}
 		}
 	}
+	if err := w.noCircle(); err != nil {
+		return err
+	}
 	return w.idleInVain()
 }
 
@@ -228,6 +231,9 @@ func overlap(a, b []interlock.Claim) bool {
 // take checks that nobody else has what a new lease excludes.
 func (w *taskWorld) take(ev *engine.Event) error {
 	for _, c := range ev.Claims {
+		if strings.HasPrefix(string(c.Key), "m/") {
+			continue // a flow may have it twice
+		}
 		if c.Mode == interlock.Exclusive && len(w.held[c.Key]) > 0 {
 			return fmt.Errorf("%s is in two hands", c.Key)
 		}
@@ -359,6 +365,9 @@ func (w *taskWorld) ackOf(t *taskSeen) error {
 func (w *taskWorld) one() error {
 	switch w.rng.IntN(27) {
 	case 0, 1, 2, 3, 4, 5:
+		if w.chance(4) {
+			return w.waitFor()
+		}
 		return w.do(&engine.Submit{Head: engine.Head{RequestID: choose(w, "", fmt.Sprint(w.ids))}, Agent: choose(w, "ann", "bob", ""), Task: w.spec(), Attach: w.chance(2)})
 	case 6, 7, 8, 9:
 		c := &engine.Pull{Head: engine.Head{Session: w.worker(), Link: 1}, ID: w.id(), Queue: "q", Max: 1 + w.rng.IntN(3), Attach: !w.chance(3)}
@@ -433,6 +442,60 @@ func (w *taskWorld) one() error {
 	case 26:
 		if t := w.inState(interlock.TaskAsking); t != nil {
 			return w.do(&engine.Answer{Task: t.id, Verdict: choose(w, interlock.Approved, interlock.Approved, interlock.Denied), By: "eve"})
+		}
+	}
+	return nil
+}
+
+// waitFor has a flow of a worker's session wait for a task, or for a key that no task
+// claims: its own flow, or the one in which it has a task.
+func (w *taskWorld) waitFor() error {
+	head, flow := engine.Head{Session: w.worker(), Link: 1}, ""
+	if t := w.running(); t != nil && w.chance(2) {
+		flow = t.id.String()
+	}
+	if w.chance(2) {
+		return w.do(&engine.Acquire{
+			Head: head, ID: w.id(), Flow: flow, Claims: []interlock.Claim{{Key: choose(w, interlock.Key("m/1"), "m/2"), Mode: interlock.Exclusive}},
+			Grace: engine.NoGrace, OnConflict: interlock.Wait, Attach: true, Priority: choose(w, 0, 0, 1),
+		})
+	}
+	if t := w.inState(choose(w, interlock.TaskWaiting, interlock.TaskRunning, interlock.TaskScheduled)); t != nil && w.chance(2) {
+		return w.do(&engine.FollowTask{Head: head, Flow: flow, Task: t.id, Attach: true})
+	}
+	return w.do(&engine.Submit{Head: head, Flow: flow, Task: w.spec(), Attach: true})
+}
+
+// noCircle says whether flows wait in a circle in which each waits for a task, or for
+// the holder of a key.
+func (w *taskWorld) noCircle() error {
+	name := func(p engine.Party) string {
+		if p.Session != "" {
+			return p.Session + "/" + p.Flow
+		}
+		return fmt.Sprint(p.Request)
+	}
+	next := map[string][]string{}
+	for _, e := range w.e.Waits(taskSpace) {
+		if !e.Ahead {
+			next[name(e.Waiter)] = append(next[name(e.Waiter)], name(e.Blocker))
+		}
+	}
+	state := map[string]int{}
+	var visit func(at string) bool
+	visit = func(at string) bool {
+		state[at] = 1
+		for _, to := range next[at] {
+			if state[to] == 1 || state[to] == 0 && visit(to) {
+				return true
+			}
+		}
+		state[at] = 2
+		return false
+	}
+	for at := range next {
+		if state[at] == 0 && visit(at) {
+			return fmt.Errorf("a circle of waits through %s is not found", at)
 		}
 	}
 	return nil
