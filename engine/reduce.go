@@ -193,7 +193,7 @@ func (d *reduction) free(r *request) bool {
 		}
 	}
 	blocks := func(_ int, p *party, other *request) bool {
-		return (p == nil || p != r.party) && !d.gone(p, other)
+		return (p == nil || p != r.party || r.follows()) && !d.gone(p, other)
 	}
 	switch {
 	case r.target != nil:
