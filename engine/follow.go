@@ -235,12 +235,6 @@ func (f *follower) eachInTheWay(visit func(need int, p *party, r *request) bool)
 	}
 }
 
-// isAwaitedBy reports whether the wait is that of the task for which the one before it in
-// a cycle waits. Were that task to step back, the other would wait for it all the same.
-func (w *wait) isAwaitedBy(before *wait) bool {
-	return before.follows != nil && before.follows.stands() == w.req
-}
-
 // lentByFollowers gives the highest rank of the flows that wait for that at which r, a
 // lease, is an attempt, if it is above the given one.
 func (r *request) lentByFollowers(rank int32) int32 {

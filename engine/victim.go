@@ -7,14 +7,15 @@ import (
 )
 
 // sacrifice ends the wait of a cycle's victim: the lowest base priority, then the
-// fewest leases, then the youngest wait. Where the patterns of the contested keys
-// say so, the leases that it is waited for go as well, after their grace: as many
-// as fit in the step.
+// fewest leases, then the youngest wait; but no task in line where a flow on the cycle
+// waits for the end of one. Where the patterns of the contested keys say so, the leases
+// that it is waited for go as well, after their grace: as many as fit in the step.
 func (e *Engine) sacrifice(cycle []*wait) {
+	followed := slices.ContainsFunc(cycle, func(w *wait) bool { return w.follows != nil })
 	victim := -1
 	for i, w := range cycle {
-		if w.isAwaitedBy(cycle[(i+len(cycle)-1)%len(cycle)]) {
-			continue // it would help nobody
+		if followed && w.req.task != nil {
+			continue // it would come back, and find those who wait for tasks still waiting
 		}
 		if victim < 0 || worse(w.req, cycle[victim].req) {
 			victim = i
