@@ -20,6 +20,8 @@ type vigil struct {
 	again func(engine.Head) engine.Command
 	// last asks, when the time is up, how it stands. From then on nobody listens.
 	last func(engine.Head) engine.Command
+	// forget, where last does not say so, has the shard know that nobody listens.
+	forget func(engine.Head) engine.Command
 	// leave says that nobody listens any more: the caller hung up.
 	leave func(engine.Head) engine.Command
 }
@@ -107,6 +109,11 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 	// Nobody listens from here on. What was told in the meantime comes first.
 	if !ask(v.last(base)) {
 		return last, false
+	}
+	if v.forget != nil {
+		silent := base
+		silent.From = nil
+		c.s.insist(v.forget(silent))
 	}
 	for last, ok = c.next(in); ok && asked > 0 && !over(); {
 		last, ok = c.next(in)

@@ -58,11 +58,13 @@ func untilSettled(first *engine.Effect, flow string) *vigil {
 	follow := func(h engine.Head, attach bool) engine.Command {
 		return &engine.FollowTask{Head: h, Flow: flow, Task: id, Attach: attach}
 	}
+	detach := func(h engine.Head) engine.Command { return &engine.Detach{Head: h, Ticket: interlock.TicketID(id)} }
 	return &vigil{
-		open:  func(eff *engine.Effect) bool { return eff.Outcome == engine.Done && !isSettled(&eff.Tasks[0]) },
-		again: func(h engine.Head) engine.Command { return follow(h, true) },
-		last:  func(h engine.Head) engine.Command { return follow(h, false) },
-		leave: func(h engine.Head) engine.Command { return &engine.Detach{Head: h, Ticket: interlock.TicketID(id)} },
+		open:   func(eff *engine.Effect) bool { return eff.Outcome == engine.Done && !isSettled(&eff.Tasks[0]) },
+		again:  func(h engine.Head) engine.Command { return follow(h, true) },
+		last:   func(h engine.Head) engine.Command { return follow(h, false) },
+		forget: detach,
+		leave:  detach,
 	}
 }
 
