@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,7 +135,10 @@ func (w *following) run(ctx context.Context, a *app, c *caller, first func(ctx c
 		case t.settled():
 			return w.end(t, answer)
 		case err != nil:
-			return w.refused(answer, err)
+			if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeDeadlock {
+				err = w.deadlocked(cmp.Or(id, t.ID), err)
+			}
+			return errors.Join(w.raw(answer), err)
 		case left() <= 0:
 			return errors.Join(w.raw(answer), exitWith(exitNotAcquired, fmt.Errorf(
 				"it was not done within %s (%s); %s", time.Duration(w.wait), a.placed(context.WithoutCancel(ctx), t).stands(), goesOn(id),
@@ -186,8 +190,13 @@ func (w *following) raw(answer []byte) error {
 	return w.a.raw(answer)
 }
 
-func (w *following) refused(answer []byte, err error) error {
-	return errors.Join(w.raw(answer), err)
+// deadlocked says that only the wait is over.
+func (w *following) deadlocked(id string, err error) error {
+	if id == "" {
+		return err
+	}
+	w.a.complain("%s", w.a.sentence(err))
+	return exitWith(exitCode(err), fmt.Errorf("the task goes on: `interlock task wait %s` waits for it", clean(id)))
 }
 
 // end prints what came of a task that is settled.

@@ -67,7 +67,7 @@ func newForest(edges []edge) *forest {
 }
 
 func compareParties(a, b party) int {
-	return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Session, b.Session), cmp.Compare(a.Flow, b.Flow))
+	return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Session, b.Session), cmp.Compare(a.Flow, b.Flow), cmp.Compare(a.Task, b.Task))
 }
 
 func (f *forest) show(a *app) {
@@ -96,6 +96,10 @@ func (f *forest) branch(a *app, of party, indent string, shown map[party]bool) {
 		}
 		how := "waits for " + clean(string(e.Key)) + " (" + clean(e.Mode) + ")"
 		switch {
+		case e.Task != "" && e.Task == e.Blocker.Task:
+			how = "waits for its end"
+		case e.Task != "":
+			how = "waits for the end of task " + clean(e.Task)
 		case e.Key == "":
 			how = "waits for it, as it declared"
 		case e.Ahead:

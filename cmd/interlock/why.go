@@ -44,6 +44,10 @@ func (a *app) showWhy(why *whyAnswer) error {
 			}
 			what := "waits for " + clean(string(link.Key)) + " (" + clean(link.Mode) + ")"
 			switch {
+			case link.Awaits != "":
+				what = "waits for the end of task " + clean(link.Awaits)
+			case link.Does == "holds" && link.Key == "" && link.Task != "":
+				continue // the link before has named it
 			case link.Does == "holds" && link.Key == "":
 				what = "is waited for, as that one declared"
 			case link.Does == "holds":
@@ -55,7 +59,7 @@ func (a *app) showWhy(why *whyAnswer) error {
 			if liveness := clean(link.Liveness); liveness != "" {
 				state += ", " + a.tint(livenessColour(link.Liveness), liveness)
 			}
-			a.say("%*s%s %s%s\n", 2*(i+1), "", a.tint(bold, link.name()), what, state)
+			a.say("%*s%s %s%s\n", 2*(i+1), "", a.tint(bold, link.short()), what, state)
 		}
 	}
 	if next := clean(why.Advice.Message); next != "" {

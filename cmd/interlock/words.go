@@ -34,6 +34,7 @@ type party struct {
 	Agent   string `json:"agent"`
 	Session string `json:"session"`
 	Flow    string `json:"flow"`
+	Task    string `json:"task,omitempty"` // which is in line, and whose submitter Agent is
 }
 
 // name is how somebody is called in a table: the agent, or what else there is.
@@ -47,10 +48,20 @@ func (p party) name() string {
 	return "(anonymous)"
 }
 
+// short is the name, or the task in line.
+func (p party) short() string {
+	if p.Task != "" {
+		return "task " + clean(p.Task)
+	}
+	return p.name()
+}
+
 // full adds the flow, and the session, which tells agents of one name apart.
 func (p party) full() string {
 	name := p.name()
 	switch {
+	case p.Task != "":
+		return "task " + clean(p.Task) + " of " + name
 	case p.Session != "" && p.Flow != "" && p.Agent != "":
 		return name + " (" + clean(p.Session) + ", " + clean(p.Flow) + ")"
 	case p.Session != "" && p.Agent != "":
@@ -97,7 +108,7 @@ func (h *holder) word() interlock.Holder {
 // holderOf is the other way round.
 func holderOf(w *interlock.Holder) holder {
 	h := holder{
-		party: party{w.Agent, w.Session, w.Flow}, Purpose: w.Purpose, Key: w.Key, Mode: w.Mode.String(),
+		party: party{Agent: w.Agent, Session: w.Session, Flow: w.Flow}, Purpose: w.Purpose, Key: w.Key, Mode: w.Mode.String(),
 		amount: amountOf(w.Mode, w.Count), Fence: w.Fence,
 		Liveness: w.Liveness.String(), HeartbeatAge: w.HeartbeatAge.Milliseconds(), Held: w.Held.Milliseconds(),
 		ExpiresIn: w.ExpiresIn.Milliseconds(), Progress: w.Progress, EndedBy: w.EndedBy,
@@ -171,7 +182,7 @@ type yielding struct {
 }
 
 func yieldingOf(y *interlock.Yield) *yielding {
-	return &yielding{party{y.Agent, y.Session, y.Flow}, y.Purpose, y.Priority, y.Since.Milliseconds(), y.Revoked}
+	return &yielding{party{Agent: y.Agent, Session: y.Session, Flow: y.Flow}, y.Purpose, y.Priority, y.Since.Milliseconds(), y.Revoked}
 }
 
 // text is the request as its holder should read it; what is of which keys.
@@ -354,6 +365,7 @@ type whyAnswer struct {
 		Mode     string        `json:"mode"`
 		Since    int64         `json:"since_ms"`
 		Liveness string        `json:"liveness"`
+		Awaits   string        `json:"awaits"` // a task
 	} `json:"chain"`
 	Advice advice `json:"advice"`
 }
@@ -364,6 +376,7 @@ type edge struct {
 	Key     interlock.Key `json:"key"`
 	Mode    string        `json:"mode"`
 	Ahead   bool          `json:"ahead"`
+	Task    string        `json:"task"` // whose end is waited for
 	Waited  int64         `json:"waited_ms"`
 }
 
