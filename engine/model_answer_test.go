@@ -81,6 +81,9 @@ func (m *model) expect(cmd engine.Command) answer {
 		if slices.ContainsFunc(m.workers, func(w *worker) bool { return w.pull.Namespace == c.Namespace && w.pull.ID == c.Ticket }) {
 			return answer{outcome: engine.Done}
 		}
+		if m.task(c.Namespace, interlock.TaskID(c.Ticket)) != nil {
+			return answer{outcome: engine.Done} // whoever follows it follows it no more
+		}
 		return m.withTicket(head, c.Ticket, func(r *request) answer {
 			if r.subject() != r {
 				return answer{outcome: engine.Done} // the lease stays as it is

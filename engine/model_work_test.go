@@ -65,6 +65,9 @@ func (m *model) expectPull(c *engine.Pull) answer {
 			return refused(interlock.CodeSessionEnded)
 		}
 	}
+	if again := m.pulledBefore(c, s); again.outcome != 0 {
+		return again
+	}
 	if q == nil {
 		return refused(interlock.CodeNoSuchQueue)
 	}
@@ -80,6 +83,26 @@ func (m *model) expectPull(c *engine.Pull) answer {
 		}
 		return fmt.Errorf("of %d tasks that could run, the worker got %v, and is told %s", ready, w.handed, effectText(got))
 	}}
+}
+
+// pulledBefore is the answer to a pull that was given something before: what of it is
+// still in its worker's hands.
+func (m *model) pulledBefore(c *engine.Pull, s *session) (again answer) {
+	w := &worker{pull: *c, session: s}
+	for _, id := range c.Leases[:c.Max] {
+		r := m.byID(c.Namespace, id)
+		if r == nil {
+			continue
+		}
+		if r.task == nil || r.session != s && r.phase != over && r.phase != closed {
+			return refused(interlock.CodeInvalidRequest)
+		}
+		if r.active() && r.task.request == r {
+			w.handed = append(w.handed, r)
+		}
+		again = answer{outcome: engine.Granted, worker: w, check: func(got *engine.Effect) error { return m.checkHanded(w, got) }}
+	}
+	return again
 }
 
 // checkHanded compares what a worker is told with what it was given.
@@ -98,7 +121,7 @@ func (m *model) checkHanded(w *worker, got *engine.Effect) error {
 			}
 		}
 		var want []interlock.Document
-		for _, c := range r.claims {
+		for _, c := range r.task.spec.Claims { // of which the lease may have been converted since
 			if doc := m.documentNow(r.ns, c.Key); !doc.Absent {
 				want = append(want, doc)
 			}
@@ -292,11 +315,16 @@ func (m *model) heardWork(cmd engine.Command, got *engine.Effect) {
 	case *engine.FollowTask:
 		attach = c.Attach
 	case *engine.Pull:
-		if c.Attach && got.Outcome == engine.Queued {
+		if m.asking != nil {
 			m.dismiss("", func(w *worker) bool { return w.pull.Namespace == c.Namespace && w.pull.ID == c.ID })
+		}
+		if c.Attach && got.Outcome == engine.Queued {
 			m.workers = append(m.workers, m.asking)
 		}
 	case *engine.Leave:
+		if m.task(c.Namespace, interlock.TaskID(c.Ticket)) != nil {
+			m.leaveWork(&engine.Detach{Head: c.Head, Ticket: c.Ticket})
+		}
 		m.dismiss("", func(w *worker) bool { return w.pull.Namespace == c.Namespace && w.pull.ID == c.Ticket })
 	}
 	if attach && got.Outcome == engine.Done && len(got.Tasks) == 1 && got.Tasks[0].State < interlock.TaskDone {

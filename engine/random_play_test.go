@@ -16,6 +16,7 @@ type player struct {
 	committed []engine.Commit      // likewise
 	submitted []engine.Submit      // likewise
 	acked     []engine.Ack         // likewise
+	pulled    []engine.Pull
 }
 
 func pick[T any](r uint32, list []T) (one T, ok bool) {

@@ -72,6 +72,11 @@ func (p *player) pull(o *op) error {
 	for range c.Max {
 		c.Leases = append(c.Leases, p.id())
 	}
+	if again, ok := pick(o.r[4], p.pulled); ok && o.r[4]>>16%8 == 0 && !p.isGone(again.Namespace, again.Session) {
+		again.From = nil
+		return p.step(&again)
+	}
+	p.pulled = append(p.pulled, *c)
 	return p.step(c)
 }
 
@@ -158,6 +163,9 @@ func (p *player) followTask(o *op) error {
 	t, ok := pick(o.r[0], p.m.tasks)
 	if !ok {
 		return nil
+	}
+	if o.r[1]>>16%4 == 0 {
+		return p.step(&engine.Leave{Head: engine.Head{Namespace: t.ns, Link: 1 + uint64(o.r[2]%3)}, Ticket: interlock.TicketID(t.id)})
 	}
 	c := &engine.FollowTask{Head: engine.Head{Namespace: t.ns, Link: 1 + uint64(o.r[2]%3)}, Task: t.id, Attach: o.r[1]>>8%3 > 0}
 	if s := p.session(o.r[3], 1); s != nil && s.ns == t.ns && o.r[3]>>8%2 == 0 {
