@@ -35,7 +35,7 @@ const (
 	transferWake   Kind = "transfer.wake"   // to the source from itself, when its time is over
 )
 
-// Kinds are what agents may ask for.
+// kinds are what agents may ask for, legs what writers tell each other.
 var kinds = []Kind{Credit, Debit, Hold, Capture, Void, Transfer}
 
 var legs = []Kind{transferCredit, transferAsk, transferPost, transferVoid, transferForget, transferWake}

@@ -40,36 +40,29 @@ type Outgoing struct {
 // decision, whenever and wherever it is made.
 func Decide(policy Policy, state State, cmd Command, now time.Time) Decision {
 	b := open(&policy, &state, cmd.Account, now)
-	var d Decision
-	var made entry
-	var refused *refusal
-	var taken *Advice
-	approvedBy := ""
-	believed := false
+	var v verdict
 	if slices.Contains(legs, cmd.Kind) {
-		if refused = b.believe(&cmd); refused == nil {
-			believed = true
-			made, refused = b.leg(&cmd)
-		}
+		v = b.heed(&cmd)
 	} else {
-		after := b.clone()
-		if made, refused = after.command(&cmd); refused == nil {
-			taken = cmd.Advice.within(&policy, &cmd)
-			made, refused = after.advised(b, &cmd, made, taken)
-		}
-		if refused == nil {
-			d.Question, approvedBy = b.question(&cmd)
-			if taken != nil {
-				d.Defer = taken.Defer
-			}
-			b = after
-		}
+		b, v = b.obey(&cmd)
 	}
-	d.Changed = b.close(&state, believed)
-	d.State, d.Messages = b.state, b.out
-	d.Reply = b.reply(&cmd, made, refused)
-	d.Reply.ApprovedBy, d.Reply.Advice = approvedBy, taken
-	return d
+	changed := b.close(&state, v.believed)
+	return Decision{
+		State: b.state, Changed: changed, Reply: b.reply(&cmd, &v), Messages: b.out,
+		Question: v.question, Defer: v.deferred,
+	}
+}
+
+// verdict is how a command was decided.
+type verdict struct {
+	made    entry
+	refused *refusal // nil: it is done
+
+	question   string
+	approvedBy string // if that was needed
+	taken      *Advice
+	deferred   time.Duration
+	believed   bool // a message about a transfer that comes from whom it must
 }
 
 // entry is what a command did to the account.
@@ -77,6 +70,32 @@ type entry struct {
 	id      string
 	amount  Money
 	pending bool
+}
+
+// obey decides what an agent asks for, and gives the account after it: b itself, if it
+// is refused.
+func (b *book) obey(cmd *Command) (after *book, v verdict) {
+	after = b.clone()
+	if v.made, v.refused = after.command(cmd); v.refused != nil {
+		return b, v
+	}
+	if v.taken = cmd.Advice.within(b.policy, cmd); v.taken != nil {
+		v.deferred = v.taken.Defer
+		if v.made, v.refused = after.advised(b, cmd, v.made, v.taken); v.refused != nil {
+			return b, v
+		}
+	}
+	v.question, v.approvedBy = b.question(cmd)
+	return after, v
+}
+
+// heed takes in what a writer says of a transfer.
+func (b *book) heed(cmd *Command) (v verdict) {
+	if v.refused = b.believe(cmd); v.refused == nil {
+		v.believed = true
+		v.made, v.refused = b.leg(cmd)
+	}
+	return v
 }
 
 // book is an account while a decision is made on it.
@@ -134,8 +153,6 @@ func open(policy *Policy, state *State, key interlock.Key, now time.Time) *book 
 // taken; before is the account without it.
 func (b *book) advised(before *book, cmd *Command, made entry, taken *Advice) (entry, *refusal) {
 	switch {
-	case taken == nil:
-		return made, nil
 	case taken.Refuse:
 		return entry{}, &refusal{AdvisedAgainst, "the account's adviser is against it: " + taken.Reason, "do without it, or ask again when the reason is gone"}
 	case taken.Amount != 0:
@@ -315,17 +332,17 @@ func (b *book) question(cmd *Command) (text, approvedBy string) {
 }
 
 // reply says what was decided, and how the account stands.
-func (b *book) reply(cmd *Command, made entry, refused *refusal) Reply {
+func (b *book) reply(cmd *Command, v *verdict) Reply {
 	s := &b.state
 	r := Reply{
-		Outcome: OutcomeDone, ID: made.id, Amount: made.amount,
+		Outcome: OutcomeDone, ID: v.made.id, Amount: v.made.amount,
 		Currency: s.Currency, Balance: s.Balance, Held: s.Held(), Available: s.Available(),
-		At: b.now, By: cmd.By, Priority: cmd.Priority,
+		At: b.now, By: cmd.By, Priority: cmd.Priority, ApprovedBy: v.approvedBy, Advice: v.taken,
 	}
 	switch {
-	case refused != nil:
-		r.Outcome, r.Code, r.Message, r.Next = OutcomeRefused, refused.code, refused.message, refused.next
-	case made.pending:
+	case v.refused != nil:
+		r.Outcome, r.Code, r.Message, r.Next = OutcomeRefused, v.refused.code, v.refused.message, v.refused.next
+	case v.made.pending:
 		r.Outcome = OutcomePending
 	}
 	return r
