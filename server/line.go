@@ -73,6 +73,7 @@ func (c *call) waits() {
 		j.open("")
 		j.open("waiter")
 		writeParty(j, w.Waiter.Agent, w.Waiter.Session, w.Waiter.Flow)
+		writeTaskOf(j, "task", w.Waiter.Task)
 		j.close()
 		j.open("blocker")
 		writeParty(j, w.Blocker.Agent, w.Blocker.Session, w.Blocker.Flow)
