@@ -37,7 +37,8 @@ func (a *app) showWhy(why *whyAnswer) error {
 	a.say("%s\n", clean(why.Text))
 	if len(why.Chain) > 1 {
 		a.say("\n")
-		for i, link := range why.Chain {
+		depth := 0
+		for _, link := range why.Chain {
 			state := ""
 			if link.Since > 0 {
 				state = " for " + short(ms(link.Since))
@@ -46,7 +47,7 @@ func (a *app) showWhy(why *whyAnswer) error {
 			switch {
 			case link.Awaits != "":
 				what = "waits for the end of task " + clean(link.Awaits)
-			case link.Does == "holds" && link.Key == "" && link.Task != "":
+			case link.Key == "" && link.Task != "":
 				continue // the link before has named it
 			case link.Does == "holds" && link.Key == "":
 				what = "is waited for, as that one declared"
@@ -59,7 +60,8 @@ func (a *app) showWhy(why *whyAnswer) error {
 			if liveness := clean(link.Liveness); liveness != "" {
 				state += ", " + a.tint(livenessColour(link.Liveness), liveness)
 			}
-			a.say("%*s%s %s%s\n", 2*(i+1), "", a.tint(bold, link.short()), what, state)
+			depth++
+			a.say("%*s%s %s%s\n", 2*depth, "", a.tint(bold, link.short()), what, state)
 		}
 	}
 	if next := clean(why.Advice.Message); next != "" {
