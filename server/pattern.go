@@ -149,9 +149,11 @@ func (c *call) operates() bool {
 	if c.principal.Operator {
 		return true
 	}
-	c.refuse(interlock.CodeForbidden, "this credential may not change patterns and settings, nor queues: the operator's may")
+	c.refuse(interlock.CodeForbidden, notOperator)
 	return false
 }
+
+const notOperator = "this credential may not change patterns and settings, nor queues: the operator's may"
 
 // writePattern writes what PUT takes, and the name. What is not set is left out.
 func writePattern(j *jsonOut, p *interlock.Pattern) {

@@ -30,6 +30,7 @@ type stream struct {
 	number    uint64 // engine.Head.Link
 	namespace interlock.Namespace
 	actor     string
+	operator  bool // Principal.Operator
 
 	// Only the reader uses these.
 	acked  map[uint32]uint64 // by slot
@@ -64,9 +65,9 @@ type delivered struct {
 	bulk int      // bytes of documents in it
 }
 
-func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace, actor string) *stream {
+func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace, who Principal) *stream {
 	st := &stream{
-		d: d, link: link, number: d.s.nextLink(), namespace: namespace, actor: actor,
+		d: d, link: link, number: d.s.nextLink(), namespace: namespace, actor: who.Name, operator: who.Operator,
 		acked: map[uint32]uint64{}, slots: map[uint32]interlock.SessionID{},
 		wake: make(chan struct{}, 1),
 	}

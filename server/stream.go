@@ -93,7 +93,7 @@ func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*stream, erro
 	if err != nil {
 		return nil, err
 	}
-	st := newStream(d, link, namespace, principal.Name)
+	st := newStream(d, link, namespace, principal)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.open) >= d.cfg.MaxStreams {

@@ -77,6 +77,10 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 	if st.overQuota(o) {
 		return nil
 	}
+	if operatorOp(o.Kind) && !st.operator {
+		st.refuse(o, interlock.CodeForbidden, notOperator)
+		return nil
+	}
 	var id interlock.SessionID
 	if o.Kind != proto.OpOpen && o.Kind != proto.OpAttach {
 		var ok bool
