@@ -17,8 +17,8 @@ import (
 // Such a wait is a request that claims nothing, as a declared one is. But it is
 // volatile: it lasts as long as somebody listens, and who listens again waits again.
 // So it has no number of its own but the highest that was given out before, counts
-// for nothing that is journaled, and does not keep its session. When a deadlock ends
-// it, its listener is told, and the task goes on.
+// for nothing that is journaled, and does not keep its session. On a deadlock it is the
+// victim before any other wait: its listener is told, and the task goes on.
 //
 // A flow that waits for a task lends its priority to the worker who has it, as to
 // the holder of a lock. A task in line keeps its own: it holds nothing, so whoever

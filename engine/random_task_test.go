@@ -112,6 +112,9 @@ func (w *taskWorld) do(cmd engine.Command) error {
 // look takes in the events of the last step, and checks what they say.
 func (w *taskWorld) look() error {
 	for i := range w.last.Events {
+		if err := costly(w.last.Events[i].Cycle); err != nil {
+			return err
+		}
 		if err := w.event(&w.last.Events[i]); err != nil {
 			return err
 		}
@@ -497,6 +500,15 @@ func (w *taskWorld) noCircle() error {
 		if state[at] == 0 && visit(at) {
 			return fmt.Errorf("a circle of waits through %s is not found", at)
 		}
+	}
+	return nil
+}
+
+// costly says whether a wait in line ended for a cycle that the end of a wait for a task,
+// which alone is for no key, would have broken at no cost.
+func costly(cycle []interlock.CycleStep) error {
+	if slices.ContainsFunc(cycle, func(s interlock.CycleStep) bool { return s.Key == "" }) {
+		return fmt.Errorf("somebody lost their place in line to the cycle %+v", cycle)
 	}
 	return nil
 }

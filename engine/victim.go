@@ -7,17 +7,16 @@ import (
 )
 
 // sacrifice ends the wait of a cycle's victim: the lowest base priority, then the
-// fewest leases, then the youngest wait; but no task in line where a flow on the cycle
-// waits for the end of one. Where the patterns of the contested keys say so, the leases
-// that it is waited for go as well, after their grace: as many as fit in the step.
+// fewest leases, then the youngest wait. A wait for the end of a task comes before all
+// others, because ending it undoes nothing: who waited is told at once, and the task goes
+// on. Were the worker's wait to end instead, its attempt would fail and be repeated, and
+// meet the same wait each time; and a task in line would come back to it.
+// Where the patterns of the contested keys say so, the leases that the victim is waited
+// for go as well, after their grace: as many as fit in the step.
 func (e *Engine) sacrifice(cycle []*wait) {
-	followed := slices.ContainsFunc(cycle, func(w *wait) bool { return w.follows != nil })
-	victim := -1
+	victim := 0
 	for i, w := range cycle {
-		if followed && w.req.task != nil {
-			continue // it would come back, and find those who wait for tasks still waiting
-		}
-		if victim < 0 || worse(w.req, cycle[victim].req) {
+		if worse(w.req, cycle[victim].req) {
 			victim = i
 		}
 	}
@@ -53,6 +52,9 @@ func (e *Engine) sacrifice(cycle []*wait) {
 
 // worse reports whether a is rather to be sacrificed than b.
 func worse(a, b *request) bool {
+	if a.follows() != b.follows() {
+		return a.follows()
+	}
 	if a.priority != b.priority {
 		return a.priority < b.priority
 	}
@@ -62,7 +64,7 @@ func worse(a, b *request) bool {
 	if a.num != b.num {
 		return a.num > b.num
 	}
-	return a.follows() // it came after the one whose number it has
+	return a.wait.arrived > b.wait.arrived // waits for tasks have no numbers of their own
 }
 
 func (p *party) leaseCount() int {
