@@ -69,7 +69,10 @@ type Task struct {
 	Flow      string
 	Principal string
 	Age       time.Duration
-	// Sender, with a message, is whose messages are kept in order.
+	// Sender, with a message, is whose messages are kept in order: "key:KEY" for those
+	// that the writer of a key sends at its work, else "session:NAME" by its public name,
+	// else "principal:NAME", else "agent:NAME". It is empty where the order is nobody's.
+	// The server makes it, so nobody passes for a sender of another kind.
 	Sender string
 
 	Due      time.Duration // until it may run, of a scheduled one
@@ -98,7 +101,7 @@ type LogEntry struct {
 	Message TaskID
 	Kind    string
 	Body    []byte // JSON
-	Sender  string // whose messages are kept in order
+	Sender  string // as Task.Sender
 	Agent   string // who sent it
 
 	State  TaskState // done, dead or cancelled

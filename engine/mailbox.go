@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/interlockdev/interlock"
@@ -137,13 +136,19 @@ func (s *space) address(x *TaskSpec) *refusal {
 	return nil
 }
 
-// senderOf gives the name under which the messages of a submitter are kept in order.
+// senderOf gives the name under which the messages of a submitter are kept in order. It
+// begins with its kind, so nobody can go by a name that makes them somebody of another
+// kind.
 func (by *submitter) senderOf() string {
 	switch {
 	case by.writer != "":
 		return "key:" + string(by.writer)
 	case by.sess != nil:
-		return by.sess.name
+		return "session:" + by.sess.name
+	case by.principal != "":
+		return "principal:" + by.principal
+	case by.agent != "":
+		return "agent:" + by.agent
 	}
-	return cmp.Or(by.principal, by.agent)
+	return ""
 }

@@ -277,9 +277,11 @@ func (s *script) logLine(x *interlock.LogEntry) string {
 
 // senderName gives the name that the script has for whose messages are kept in order.
 func (s *script) senderName(sender string) string {
-	for _, a := range s.actors {
-		if a.public == sender {
-			return a.name
+	if public, ok := strings.CutPrefix(sender, "session:"); ok {
+		for _, a := range s.actors {
+			if a.public == public {
+				return "session:" + a.name
+			}
 		}
 	}
 	return sender

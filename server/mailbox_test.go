@@ -33,7 +33,7 @@ func TestAskingASingleWriter(t *testing.T) {
 		waiting := d.start(d.request("POST", "/v1/mailbox/account:12", ask, "Idempotency-Key", "one"))
 		pass(time.Second)
 		message, lease := d.next()
-		message.is("tasks.0.task.kind", "debit").is("tasks.0.task.queue", "bank").is("tasks.0.task.claims.0.key", "account:12").is("tasks.0.task.sender", "billing-7")
+		message.is("tasks.0.task.kind", "debit").is("tasks.0.task.queue", "bank").is("tasks.0.task.claims.0.key", "account:12").is("tasks.0.task.sender", "agent:billing-7")
 		if message.num("tasks.0.task.payload.cents") != 3500 {
 			t.Error(message.raw)
 		}

@@ -13,7 +13,7 @@ func fullTask() interlock.Task {
 	return interlock.Task{
 		ID: interlock.TaskID{1}, Queue: "fees", Kind: "late_fee", Claims: fullLease().Claims[:2], Payload: []byte(`{"cents": 3500}`), Purpose: "late fee",
 		Group: "acme", Priority: 3, State: interlock.TaskWaiting, Agent: "billing-7", Session: "quiet-otter", Flow: "main", Principal: "ops",
-		Sender: "quiet-otter", Age: time.Minute, Due: time.Second, Deadline: time.Hour, Attempt: 1, MaxAttempts: 5,
+		Sender: "session:quiet-otter", Age: time.Minute, Due: time.Second, Deadline: time.Hour, Attempt: 1, MaxAttempts: 5,
 		Attempts: []interlock.Attempt{{
 			Number: 1, Agent: "worker-1", Session: "loud-owl", Fence: 7, EndedBy: "nack", Reason: "card refused", Held: time.Second, Age: 2 * time.Second,
 		}},
@@ -41,7 +41,7 @@ func tourTaskAnswers(d *door, send func(method, path, effect string, status int)
 		send("POST", path, "settled", 409).is("code", "task_settled").is("task.queue", "fees").says("advice.message", "queue fees")
 	}
 	send("POST", "/v1/tasks", "task", 202).is("outcome", "submitted")
-	if sent := send("POST", "/v1/mailbox/{key}", "task", 202).is("outcome", "sent").is("message.sender", "quiet-otter"); sent.num("reply.charged") != 3500 {
+	if sent := send("POST", "/v1/mailbox/{key}", "task", 202).is("outcome", "sent").is("message.sender", "session:quiet-otter"); sent.num("reply.charged") != 3500 {
 		d.Error(sent.raw)
 	}
 	acked := send("POST", "/v1/leases/{id}/ack", "acked", 200).is("outcome", "done").is("version", "57").is("documents.0.key", "account:1")

@@ -67,7 +67,7 @@ func (r *replayed) step(e *interlock.LogEntry) string {
 		return "its reply: " + err.Error()
 	}
 	cmd := read(e.Document.Key, e.Message.String(), Kind(e.Kind), e.Body)
-	cmd.By, cmd.From, cmd.Priority, cmd.Advice = said.By, origin(e.Sender, e.Agent, ""), said.Priority, said.Advice
+	cmd.By, cmd.From, cmd.Priority, cmd.Advice = said.By, origin(e.Sender), said.Priority, said.Advice
 	if said.ApprovedBy != "" {
 		cmd.Approved = &Approval{By: said.ApprovedBy}
 	}

@@ -100,7 +100,7 @@ func TestReplayFindsEdits(t *testing.T) {
 		}},
 		{"a state that is none", done(Credit), func(e *interlock.LogEntry) { e.Document.Body = []byte("[]") }},
 		{"a change kept quiet", done(Credit), func(e *interlock.LogEntry) { e.Changed = false }},
-		{"the sender of a post", done(transferPost), func(e *interlock.LogEntry) { e.Sender = "mallory" }},
+		{"the sender of a post", done(transferPost), func(e *interlock.LogEntry) { e.Sender = "agent:mallory" }},
 		{"a command that was never decided", done(Credit), func(e *interlock.LogEntry) { e.State = interlock.TaskDead }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

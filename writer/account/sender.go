@@ -19,13 +19,12 @@ func Requester(task interlock.Task) string {
 // Origin is the account at a message of which the writer was at work who sent this one,
 // or "" if it came otherwise: the server names such senders key: and the account.
 func Origin(task interlock.Task) interlock.Key {
-	return origin(task.Sender, task.Agent, task.Principal)
+	return origin(task.Sender)
 }
 
-// origin does not fall for somebody who goes by such a name.
-func origin(sender, agent, principal string) interlock.Key {
+func origin(sender string) interlock.Key {
 	key, ok := strings.CutPrefix(sender, "key:")
-	if !ok || sender == agent || sender == principal {
+	if !ok {
 		return ""
 	}
 	return interlock.Key(key)

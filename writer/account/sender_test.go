@@ -12,11 +12,11 @@ func TestSender(t *testing.T) {
 		by   string
 		from interlock.Key
 	}{
-		{interlock.Task{Agent: "billing-7", Session: "s1", Sender: "s1"}, "billing-7", ""},
-		{interlock.Task{Agent: "billing-7", Session: "s1", Sender: "s1", Principal: "billing"}, "billing", ""},
+		{interlock.Task{Agent: "billing-7", Session: "s1", Sender: "session:s1"}, "billing-7", ""},
+		{interlock.Task{Agent: "billing-7", Session: "s1", Sender: "session:s1", Principal: "billing"}, "billing", ""},
 		{interlock.Task{Agent: "account-agent", Sender: "key:account:2"}, "account-agent", "account:2"},
-		{interlock.Task{Agent: "key:account:2", Sender: "key:account:2"}, "key:account:2", ""},
-		{interlock.Task{Agent: "x", Principal: "key:account:2", Sender: "key:account:2"}, "key:account:2", ""},
+		{interlock.Task{Agent: "key:account:2", Sender: "agent:key:account:2"}, "key:account:2", ""},
+		{interlock.Task{Agent: "x", Principal: "key:account:2", Sender: "principal:key:account:2"}, "key:account:2", ""},
 		{interlock.Task{}, "", ""},
 	} {
 		if by, from := Requester(tt.task), Origin(tt.task); by != tt.by || from != tt.from {

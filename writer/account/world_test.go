@@ -264,7 +264,7 @@ func (w *world) advisedWithin(m letter, cmd Command, before State, clock time.Ti
 // sender is what the server says of a message of a writer at work on another message.
 func sender(m letter) string {
 	if m.from == "" {
-		return m.by
+		return "agent:" + m.by
 	}
 	return "key:" + string(m.from)
 }
