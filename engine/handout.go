@@ -78,9 +78,10 @@ func (e *Engine) feed() {
 }
 
 // serve gives a worker what there is for it, as much as it takes and the step may.
-func (e *Engine) serve(p *pull) (list []Handed) {
+func (e *Engine) serve(p *pull) []Handed {
 	q := p.queue
-	for len(list) < len(p.leases) && q.mayRun() && !e.full() {
+	a := newHandout(min(len(p.leases), q.lined.n))
+	for len(a.list) < len(p.leases) && q.mayRun() && !e.full() {
 		t := q.next()
 		if t == nil {
 			break
@@ -97,11 +98,11 @@ func (e *Engine) serve(p *pull) (list []Handed) {
 			continue
 		}
 		g := t.group
-		e.hand(t, p, p.leases[len(list)])
+		e.hand(t, p, p.leases[len(a.list)])
 		q.served(g)
-		list = append(list, e.handedOver(t))
+		e.handOver(&a, t)
 	}
-	return list
+	return a.list
 }
 
 // hand makes the request of a task a lease of a worker.
@@ -128,24 +129,33 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 	e.heldMore(r)
 }
 
-// handedOver is what the worker is told of a task that it has.
-func (e *Engine) handedOver(t *task) Handed {
+// handout is what a worker is told of the tasks that it has.
+type handout struct {
+	list []Handed
+	room int // for bodies of documents
+}
+
+func newHandout(tasks int) handout {
+	return handout{list: slices.Grow[[]Handed](nil, tasks), room: interlock.MaxReadBytes}
+}
+
+// handOver adds a task. The documents for whose bodies there is no room come without.
+func (e *Engine) handOver(to *handout, t *task) {
 	s := t.queue.space
-	h := Handed{Task: e.showTask(t), Lease: e.handed(t.request), AsOf: s.docs.version}
+	to.list = append(to.list, Handed{Task: e.showTask(t), Lease: e.handed(t.request), AsOf: s.docs.version})
+	h := &to.list[len(to.list)-1]
 	e.revalidate(t, &h.Task)
-	room := interlock.MaxReadBytes
 	for _, c := range t.spec.claims {
 		d := s.docs.known[c.Key]
 		if d.isAbsent() {
 			continue
 		}
-		body := len(d.now.body) <= room
+		body := len(d.now.body) <= to.room
 		if body {
-			room -= len(d.now.body)
+			to.room -= len(d.now.body)
 		}
 		h.Documents = append(h.Documents, e.showDocument(c.Key, d.now, body))
 	}
-	return h
 }
 
 // pull asks for tasks of a queue.
@@ -196,7 +206,7 @@ func (e *Engine) pulledBefore(c *Pull, sess *session) bool {
 	if s == nil {
 		return false
 	}
-	var list []Handed
+	a := newHandout(0)
 	known := false
 	for _, id := range c.Leases[:c.Max] {
 		r := s.requests[id]
@@ -209,12 +219,12 @@ func (e *Engine) pulledBefore(c *Pull, sess *session) bool {
 		}
 		known = true
 		if !r.isOver() && r.task.request == r {
-			list = append(list, e.handedOver(r.task))
+			e.handOver(&a, r.task)
 		}
 	}
 	if known {
 		eff := e.reply(Granted)
-		eff.Ticket.ID, eff.Handed = c.ID, list
+		eff.Ticket.ID, eff.Handed = c.ID, a.list
 	}
 	return known
 }

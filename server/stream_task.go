@@ -147,7 +147,6 @@ func (d *delivered) addTasks(r *proto.Reply) {
 		ticket := d.eff.Ticket
 		r.Ticket = &ticket
 	}
-	room := interlock.MaxReadBytes
 	if len(d.eff.Handed) > 0 {
 		r.Handed = make([]proto.Handed, 0, len(d.eff.Handed))
 	}
@@ -155,13 +154,6 @@ func (d *delivered) addTasks(r *proto.Reply) {
 		h := &d.eff.Handed[i]
 		handed := proto.Handed{Task: cleanTask(h.Task), Lease: h.Lease, Documents: cleanDocuments(h.Documents), AsOf: h.AsOf}
 		cleanLease(&handed.Lease)
-		for j := range handed.Documents {
-			doc := &handed.Documents[j]
-			if len(doc.Body) > room {
-				doc.Body = nil
-			}
-			room -= len(doc.Body)
-		}
 		r.Handed = append(r.Handed, handed)
 	}
 	if d.read == nil {
