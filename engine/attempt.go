@@ -246,8 +246,7 @@ func (e *Engine) placed(t *task) {
 		e.newInLine(t)
 		return
 	}
-	e.timers.clear(t.timer)
-	t.timer = nil
+	e.disarmTask(t)
 	e.tellFollowers(t)
 	if next := t.successor(); next != nil {
 		e.newInLine(next)
@@ -287,13 +286,22 @@ func (e *Engine) armTask(t *task) {
 		at = min(at, t.spec.approval.until())
 	}
 	if at == never {
-		e.timers.clear(t.timer)
+		e.disarmTask(t)
 		return
 	}
 	if t.timer == nil {
-		t.timer = &timer{pos: -1, ord: t.num << 1, task: t} // its request has none while it does not run
+		t.own().timer = &timer{pos: -1, ord: t.num << 1, task: t} // its request has none while it does not run
 	}
 	e.timers.set(t.timer, at)
+}
+
+// disarmTask drops that timer.
+func (e *Engine) disarmTask(t *task) {
+	if t.timer != nil {
+		e.timers.clear(t.timer)
+		t.own().timer = nil
+		t.tidy()
+	}
 }
 
 // fireTask does what is due for a task.
@@ -324,7 +332,11 @@ func (e *Engine) recoverTasks(s *space) {
 		}
 	}
 	for _, t := range s.sortedTasks() {
-		t.slot, t.stance, t.timer, t.followers = 0, watched, nil, nil
+		t.slot, t.stance = 0, watched
+		if t.trail != noTrail {
+			t.timer, t.followers = nil, nil
+			t.tidy()
+		}
 		if t.state != interlock.TaskRunning && !isSettled(t.state) {
 			e.attend(t)
 		}

@@ -62,7 +62,8 @@ func (e *Engine) replyTask(t *task, attach bool, flow string) {
 		return
 	}
 	f := &follower{task: t, caller: e.head.From, wire: e.head.Link}
-	t.followers = append(t.followers, f)
+	x := t.own()
+	x.followers = append(x.followers, f)
 	if sess := e.scope(); sess != nil && !sess.dead {
 		e.waitFor(f, sess.flow(flowOr(flow)))
 	}
@@ -92,7 +93,9 @@ func (e *Engine) waitFor(f *follower, by *flow) {
 // unfollow ends that f listens, and waits.
 func (e *Engine) unfollow(f *follower) {
 	same := func(o *follower) bool { return o == f }
-	f.task.followers = slices.DeleteFunc(f.task.followers, same)
+	x := f.task.own()
+	x.followers = slices.DeleteFunc(x.followers, same)
+	f.task.tidy()
 	r := f.wait
 	if r == nil {
 		return
@@ -112,8 +115,7 @@ func (e *Engine) unfollow(f *follower) {
 
 // tellFollowers tells who listens that a task is settled.
 func (e *Engine) tellFollowers(t *task) {
-	list := t.followers
-	t.followers = nil
+	list := slices.Clone(t.followers)
 	for _, f := range list {
 		e.unfollow(f)
 		eff := e.effect(f.caller, Done)

@@ -122,7 +122,7 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 		ev.Session, ev.Agent, ev.Flow = p.sess.num, p.sess.agent, t.id.String()
 	}
 	e.emit(ev)
-	e.timers.clear(t.timer)
+	e.disarmTask(t)
 	e.arm(r)
 	e.fireRates(r)
 	r.noteGrant(true)

@@ -76,7 +76,7 @@ func (e *Engine) comeIn(t *task) {
 		}
 		s.lanes[id] = l
 	}
-	t.mail = &mail{task: t, lane: l}
+	t.own().mail = &mail{task: t, lane: l}
 	first := t.mail
 	if len(l.heap) > 0 {
 		first = l.heap[0]
@@ -95,7 +95,8 @@ func (e *Engine) goOut(t *task) {
 	l := t.mail.lane
 	l.awaits -= t.waits()
 	l.leave(t.mail)
-	t.mail = nil
+	t.own().mail = nil
+	t.tidy()
 	if len(l.heap) == 0 {
 		delete(t.queue.space.tasks.lanes, l.id)
 		return

@@ -124,20 +124,19 @@ func (s *space) noRoomForTasks(bytes int) *refusal {
 // specOf gives what is kept of a task that was checked.
 func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
 	spec := &taskSpec{
-		kind: x.Kind, claims: x.Claims, payload: x.Payload, purpose: x.Purpose, group: x.Group, priority: int32(x.Priority),
-		submitted: e.now, message: x.Message,
+		claims: x.Claims, payload: x.Payload, purpose: x.Purpose, priority: int32(x.Priority), submitted: e.now, message: x.Message,
 	}
-	from := origin{queue: x.Queue, agent: by.agent, flow: by.flow, principal: by.principal}
+	from := address{queue: x.Queue, kind: x.Kind, group: x.Group, agent: by.agent, flow: by.flow, principal: by.principal}
 	if by.sess != nil {
 		from.session = by.sess.name
 	}
 	if x.Message {
 		from.sender = by.senderOf()
 	}
-	spec.origin = e.spaces[e.head.Namespace].tasks.share(from)
+	spec.origin = &origin{address: from}
 	rare := extras{attempts: x.MaxAttempts, backoff: x.Backoff, maxBackoff: x.MaxBackoff}
 	if x.Delay > 0 {
-		spec.due = e.now.Add(x.Delay)
+		rare.due = e.now.Add(x.Delay)
 	}
 	if x.Deadline > 0 {
 		rare.deadline = e.now.Add(x.Deadline)

@@ -30,15 +30,9 @@ type task struct {
 	*trail
 
 	request *request    // while it stands in line or runs
-	mail    *mail       // of a message that is not settled and has an order
-	going   *attempt    // of a running one
 	arrived Time        // when it first stood in line; 0: never
 	since   Time        // when it came to wait, or was settled
 	link    link[*task] // in queue.lined, or in a chain of those that ask or are settled
-
-	// Volatile.
-	timer     *timer // when it is due, or dead
-	followers []*follower
 
 	attempt int32 // how many there were; of a running one, which it is
 	seat    int32 // in tasks.all
@@ -47,29 +41,50 @@ type task struct {
 	stance  stance // volatile
 }
 
-// trail is what has become of a task so far. Those of which there is nothing to tell
-// share one.
+// trail is what has become of a task so far, and who has to do with it now. Those of
+// which there is nothing to tell, as of most that wait, share one.
 type trail struct {
 	reason string    // why it is dead or cancelled, or fails
 	past   []attempt // the last of those that ended, oldest first
+	going  *attempt  // of a running one
+	mail   *mail     // of a message that is not settled and has an order
+
+	// Volatile.
+	timer     *timer // when it is due, or dead
+	followers []*follower
 }
 
 var noTrail = &trail{}
 
+// own gives t a trail of its own, to write to.
+func (t *task) own() *trail {
+	if t.trail == noTrail {
+		t.trail = &trail{}
+	}
+	return t.trail
+}
+
+// tidy drops a trail in which there is nothing.
+func (t *task) tidy() {
+	if x := t.trail; x.reason == "" && len(x.past) == 0 && x.going == nil && x.mail == nil && x.timer == nil && len(x.followers) == 0 {
+		t.trail = noTrail
+	}
+}
+
 // say keeps why a task is dead or cancelled, or fails.
 func (t *task) say(reason string) {
 	if reason != t.reason {
-		t.trail = &trail{reason, t.past}
+		t.own().reason = reason
 	}
 }
 
 // failed keeps an attempt that has ended, and forgets the oldest when there are enough.
 func (t *task) failed(a attempt) {
-	past := append(t.past, a)
-	if extra := len(past) - interlock.MaxKeptAttempts; extra > 0 {
-		past = append(past[:0], past[extra:]...)
+	x := t.own()
+	x.past = append(x.past, a)
+	if extra := len(x.past) - interlock.MaxKeptAttempts; extra > 0 {
+		x.past = append(x.past[:0], x.past[extra:]...)
 	}
-	t.trail = &trail{t.reason, past}
 }
 
 func (t *task) seatOf() *int32 { return &t.seat }
@@ -109,20 +124,10 @@ type tasks struct {
 	failed  chain[*task] // dead and cancelled ones, likewise
 	bytes   int          // of all that is remembered of them
 	settled int          // of that, of those that are done
-	last    *origin      // of the last one
+	origins origins
 
 	pulls  map[[16]byte]*pull // volatile: of idle workers
 	awaits roster[*request]   // volatile: waits for the ends of tasks
-}
-
-// share gives the origin of the last task if that is the same, so that many in a row
-// keep one.
-func (s *tasks) share(o origin) *origin {
-	if s.last == nil || *s.last != o {
-		kept := o
-		s.last = &kept
-	}
-	return s.last
 }
 
 func isSettled(state interlock.TaskState) bool { return state >= interlock.TaskDone }
@@ -190,7 +195,7 @@ func (e *Engine) evolveTask(ev *Event) error {
 		s.tasks.known = map[interlock.TaskID]*task{}
 	}
 	t := &task{id: ev.ID, num: ev.Num, queue: s.queue(spec.queue), spec: *spec, trail: noTrail, state: state, attempt: int32(ev.Generation)}
-	t.link.of, t.spec.origin = t, s.tasks.share(*spec.origin)
+	t.link.of, t.spec.origin = t, s.tasks.origins.share(spec.origin.address)
 	t.say(ev.Outcome)
 	if ev.Queued {
 		t.arrived = ev.At.Add(ev.Arrived)
@@ -261,10 +266,11 @@ func countsAny(claims []interlock.Claim) bool {
 func (t *task) runAs(r *request) {
 	t.request, r.task, t.stance = r, t, watched
 	t.group.running++
-	t.going = &attempt{number: int(t.attempt), agent: r.agentName(), fence: r.fence}
+	going := &attempt{number: int(t.attempt), agent: r.agentName(), fence: r.fence}
 	if s := r.session(); s != nil {
-		t.going.session = s.name
+		going.session = s.name
 	}
+	t.own().going = going
 }
 
 // stepBack takes a task that waits out of line, if it stands there.
@@ -288,7 +294,8 @@ func (e *Engine) quit(t *task) {
 		e.stepBack(t)
 	case interlock.TaskRunning:
 		t.group.running--
-		t.request, t.going = nil, nil
+		t.request, t.own().going = nil, nil
+		t.tidy()
 		if e.live {
 			t.queue.turn(t.group)
 		}
@@ -411,7 +418,7 @@ func (e *Engine) stands(t *task, ev *Event) error {
 		t.since = ev.At
 		s.makeRoom()
 	case state == interlock.TaskScheduled || state == interlock.TaskAsking:
-		t.spec.due = ev.At.Add(ev.Waited)
+		t.spec.extend(func(x *extras) { x.due = ev.At.Add(ev.Waited) })
 	case state == interlock.TaskWaiting:
 		e.await(t, ev.At, false)
 	}
@@ -446,6 +453,7 @@ func (t *task) forget() {
 	t.turnTo(0)
 	t.queue.counts[0]--
 	s.all.leave(t)
+	s.origins.leave(t.spec.origin)
 	delete(s.known, t.id)
 	t.queue.drop()
 }

@@ -94,30 +94,21 @@ func decodeQueue(b []byte) (q interlock.TaskQueue, err error) {
 
 // taskSpec is what was said of a task when it was submitted.
 type taskSpec struct {
-	kind     string
 	claims   []interlock.Claim
 	payload  []byte
 	purpose  string
-	group    string
 	priority int32
 
 	message bool // to the single writer of the key that it claims
 
 	submitted Time
-	due       Time // 0: at once
 	*origin
 	*extras
 }
 
-// origin is where a task comes from, and where it goes. Many have it in common.
-type origin struct {
-	queue                           string
-	agent, flow, session, principal string // who submitted it; session is the public name
-	sender                          string // whose messages are kept in order; "" for no order
-}
-
 // extras are what few tasks have. Those that have nothing of it share one.
 type extras struct {
+	due        Time // 0: at once
 	deadline   Time // 0: none
 	attempts   int  // 0: the queue's, as of the others
 	backoff    time.Duration
@@ -137,7 +128,7 @@ func (s *taskSpec) extend(change func(*extras)) {
 
 // kept gives extras to keep, which cost nothing if there is nothing in them.
 func (x extras) kept() *extras {
-	if x.deadline == 0 && x.attempts == 0 && x.backoff == 0 && x.maxBackoff == 0 && len(x.result) == 0 && x.approval == nil {
+	if x.due == 0 && x.deadline == 0 && x.attempts == 0 && x.backoff == 0 && x.maxBackoff == 0 && len(x.result) == 0 && x.approval == nil {
 		return noExtras
 	}
 	kept := x
@@ -193,8 +184,8 @@ func (s *taskSpec) describe(ev *Event) {
 // decodeTask reads what describe wrote.
 func decodeTask(ev *Event) (*taskSpec, error) {
 	s := &taskSpec{
-		claims: ev.Claims, purpose: ev.Purpose, group: ev.Group, priority: int32(ev.Priority), submitted: ev.At,
-		origin: &origin{agent: ev.Agent, flow: ev.Flow, principal: ev.Actor},
+		claims: ev.Claims, purpose: ev.Purpose, priority: int32(ev.Priority), submitted: ev.At,
+		origin: &origin{address: address{group: ev.Group, agent: ev.Agent, flow: ev.Flow, principal: ev.Actor}},
 	}
 	var x extras
 	var failed error
@@ -207,7 +198,7 @@ func decodeTask(ev *Event) (*taskSpec, error) {
 		case 3:
 			s.payload = []byte(text)
 		case 4:
-			s.due = ev.At.Add(time.Duration(n))
+			x.due = ev.At.Add(time.Duration(n))
 		case 5:
 			x.deadline = ev.At.Add(time.Duration(n))
 		case 6:
