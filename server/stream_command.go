@@ -89,6 +89,10 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 			return nil
 		}
 	}
+	if listens(o) && (o.Slot == 0 || o.RequestID != "") {
+		st.refuse(o, interlock.CodeInvalidRequest, "who pulls tasks or follows one over a stream does so in the name of a session: open one, and submit without a request id or without attach")
+		return nil
+	}
 	h := engine.Head{Namespace: st.namespace, Link: st.number, Session: id, Actor: st.actor}
 	if o.Slot != 0 && o.Kind != proto.OpOpen && o.Kind != proto.OpAttach {
 		if acked := st.acked[o.Slot]; o.Acked > acked {
@@ -137,6 +141,19 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 	}
 	st.cmds = append(st.cmds, cmd)
 	return nil
+}
+
+// listens reports whether an operation about tasks has the engine keep who listens. That
+// ends with the stream, since its sessions are detached then; so it takes one, or tasks
+// would be handed to streams that are gone.
+func listens(o *proto.Op) bool {
+	switch o.Kind {
+	case proto.OpPullTasks:
+		return true
+	case proto.OpSubmitTask, proto.OpFollowTask:
+		return o.Task.Attach
+	}
+	return false
 }
 
 // refuse answers an operation without the shard.

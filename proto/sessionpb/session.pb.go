@@ -148,7 +148,7 @@ type Op struct {
 	// slot is the client's own small number for a session on this stream. It is
 	// bound by open and attach. 0 means no session: get_lease, renew, release, poll,
 	// leave, check_fence and what concerns patterns, settings, documents, effects and
-	// tasks work without one.
+	// tasks work without one, but for what listens: pulling and following tasks.
 	Slot uint32 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
 	// seq correlates the answer. Within a session it also makes the operation
 	// happen once: 1, 2, 3, ... over the session's whole life, also over several
