@@ -163,14 +163,14 @@ func (c *Client) Task(ctx context.Context, id interlock.TaskID) (interlock.Task,
 // nothing more comes.
 func (c *Client) Tasks(ctx context.Context, f TaskFilter) iter.Seq2[interlock.Task, error] {
 	return func(yield func(interlock.Task, error) bool) {
-		for after := (interlock.TaskID{}); ; {
+		for after := uint64(0); ; {
 			if ctx.Err() != nil {
 				yield(interlock.Task{}, context.Cause(ctx))
 				return
 			}
 			k := c.newCall(proto.OpListTasks)
-			k.op.ID, k.op.Group, k.op.Key = after, f.Group, f.Key
-			k.op.Task = &proto.TaskOp{Queue: f.Queue, State: f.State}
+			k.op.Group, k.op.Key = f.Group, f.Key
+			k.op.Task = &proto.TaskOp{Queue: f.Queue, State: f.State, From: after}
 			got, err := c.do(ctx, k, "the list of tasks")
 			if err != nil {
 				yield(interlock.Task{}, err)
@@ -184,7 +184,7 @@ func (c *Client) Tasks(ctx context.Context, f TaskFilter) iter.Seq2[interlock.Ta
 			if !got.More || len(got.Tasks) == 0 {
 				return
 			}
-			after = got.Tasks[len(got.Tasks)-1].ID
+			after = got.Next
 		}
 	}
 }

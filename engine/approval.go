@@ -68,13 +68,11 @@ func (t *task) isUnapproved() bool {
 	return a != nil && a.verdict != interlock.Approved
 }
 
+// askedAt gives the place of a task among those that ask.
+func (t *task) askedAt() AskedAt { return AskedAt{t.spec.approval.asked, t.num} }
+
 // askedBefore orders tasks by when they asked.
-func (t *task) askedBefore(o *task) bool {
-	if a, b := t.spec.approval.asked, o.spec.approval.asked; a != b {
-		return a < b
-	}
-	return t.num < o.num
-}
+func (t *task) askedBefore(o *task) bool { return t.askedAt().compare(o.askedAt()) < 0 }
 
 // size is what a question costs to remember.
 func (q *Question) size() int {
@@ -269,31 +267,42 @@ func (e *Engine) revalidate(t *task, v *interlock.Task) {
 	}
 }
 
+// AskedAt is a place among the tasks that ask a person, in the order in which they asked.
+type AskedAt struct {
+	Time Time
+	Num  uint64 // of the task; the earlier submitted come first
+}
+
+func (a AskedAt) compare(b AskedAt) int {
+	return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Num, b.Num))
+}
+
 // Approvals lists the tasks that wait for a person, in the order in which they asked,
 // with no more text than an answer can take.
 type Approvals struct {
 	Namespace interlock.Namespace
-	After     interlock.TaskID // begin after this one, as long as it is known
-	Limit     int              // 0: 100, and at most 1000
+	After     AskedAt // Next of the page before; zero: from the beginning
+	Limit     int     // 0: 100, and at most 1000
 
 	Rows []interlock.Task
-	More bool // there are more than Limit
+	More bool    // there are more than Limit
+	Next AskedAt // the listing goes on after it, whatever becomes of these tasks
 
-	last  *task // of those that are listed, or After's
+	seen  *task // the last that was looked at
 	bytes int
 }
 
-// approvalsALook is how many tasks one Look at Approvals is about: each may have a
-// number of documents.
-const approvalsALook = glances / 16
+// A row of Approvals weighs as much as this many glances: it may have a number of
+// documents.
+const approvalGlances = 16
 
 func (l *Approvals) Look(e *Engine) (done bool) {
 	s := e.turnTo(l.Namespace)
 	if s == nil {
 		return true
 	}
-	if l.last == nil {
-		l.last = s.tasks.known[l.After]
+	if l.seen == nil {
+		l.Next = l.After
 	}
 	limit := l.Limit
 	if limit <= 0 {
@@ -301,25 +310,27 @@ func (l *Approvals) Look(e *Engine) (done bool) {
 	}
 	limit = min(limit, 1000)
 	next := s.tasks.asking.first
-	if t := l.last; t != nil && t.state == interlock.TaskAsking {
+	if t := l.seen; t != nil && t.state == interlock.TaskAsking {
 		next = t.link.next
-	} else if t != nil && t.spec.approval != nil { // it was answered meanwhile
-		for next != nil && !t.askedBefore(next.of) {
-			next = next.next
-		}
 	}
-	for range approvalsALook {
+	for budget := glances; budget > 0; budget-- {
 		if next == nil {
 			return true
 		}
-		row := e.showTask(next.of)
-		e.revalidate(next.of, &row)
-		if l.bytes += next.of.spec.size() + bodiesOf(row.Approval.Stale); len(l.Rows) == limit || len(l.Rows) > 0 && l.bytes > interlock.MaxReadBytes {
+		t := next.of
+		next, l.seen = next.next, t
+		if t.askedAt().compare(l.Next) <= 0 {
+			continue
+		}
+		row := e.showTask(t)
+		e.revalidate(t, &row)
+		if l.bytes += t.spec.size() + bodiesOf(row.Approval.Stale); len(l.Rows) == limit || len(l.Rows) > 0 && l.bytes > interlock.MaxReadBytes {
 			l.More = true
 			return true
 		}
 		l.Rows = append(l.Rows, row)
-		l.last, next = next.of, next.next
+		l.Next = t.askedAt()
+		budget -= approvalGlances
 	}
 	return false
 }

@@ -76,11 +76,12 @@ func (s *script) printApproval(t *interlock.Task) {
 
 func (s *script) showApprovals(ns interlock.Namespace, w *words) {
 	l := &engine.Approvals{Namespace: ns, Limit: int(w.number("limit"))}
-	if w.has("after") {
-		l.After = s.taskID(w.get("after"))
+	if w.has("on") {
+		l.After = s.asked
 	}
 	for !l.Look(s.e) {
 	}
+	s.asked = l.Next
 	for i := range l.Rows {
 		s.printf("%s", s.taskLine(&l.Rows[i]))
 		s.printApproval(&l.Rows[i])

@@ -310,11 +310,12 @@ func (s *script) showTasks(ns interlock.Namespace, w *words) error {
 	case w.has("tasks"):
 		l := &engine.TaskList{Namespace: ns, Queue: w.get("queue"), Limit: int(w.number("limit"))}
 		l.State, _ = interlock.ParseTaskState(w.get("in"))
-		if w.has("after") {
-			l.After = s.taskID(w.get("after"))
+		if w.has("on") {
+			l.After = s.listed
 		}
 		for !l.Look(s.e) {
 		}
+		s.listed = l.Next
 		for i := range l.Rows {
 			s.printf("%s", s.taskLine(&l.Rows[i]))
 		}

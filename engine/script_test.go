@@ -72,7 +72,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	nack fence=N [reason=W] [delay=D|now] [dead] [jitter=full|half] [id=R]
 //	cancel|replay|reschedule|discard task=qN [delay=D] [reason=W] [id=R]     follow task=qN [holder=NAME [flow=F]] [attach]
 //	        (without a flow it is nobody's wait)
-//	show task=qN | tasks [queue=Q] [in=STATE] [after=qN] [limit=N] | approvals [after=qN] [limit=N] | queue=Q
+//	show task=qN | tasks [queue=Q] [in=STATE] [on] [limit=N] | approvals [on] [limit=N] | queue=Q
 //	start org=O [workflow=W] holder=NAME [session=none] [flow=F] [wait=D] [detached] [ttl=D] [max_hold=D] [priority=N] [id=R] [explain]
 //	revert pattern=N [to=REVISION]
 //	show runs [org=O] [after=FENCE] [limit=N] | revisions=PATTERN
@@ -173,6 +173,8 @@ type script struct {
 	effects map[string]interlock.EffectID
 	tasks   []interlock.TaskID // in the order in which the script saw them
 	pulled  *engine.Pull       // the last one
+	listed  uint64             // how far the last listing of tasks got
+	asked   engine.AskedAt     // and that of approvals
 	leases  map[interlock.Fence]*lease
 	nums    map[uint64]*lease
 	changed bool

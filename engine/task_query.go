@@ -76,11 +76,12 @@ type TaskList struct {
 	State     interlock.TaskState // 0: in all
 	Group     string              // "": of all
 	Key       interlock.Key       // claimed, or the message's; "": whatever they claim
-	After     interlock.TaskID    // begin after this one, as long as it is known
+	After     uint64              // Next of the page before; 0: from the beginning
 	Limit     int                 // 0: 100
 
 	Rows []interlock.Task
-	More bool // there are more than Limit
+	More bool   // there are more than Limit
+	Next uint64 // the listing goes on after it, whatever becomes of these tasks
 
 	found first[*task]
 	next  int
@@ -98,12 +99,8 @@ func (l *TaskList) Look(e *Engine) (done bool) {
 	}
 	limit = min(limit, 1000)
 	l.found.limit = limit + 1
-	after := uint64(0)
-	if t := s.tasks.known[l.After]; t != nil {
-		after = t.num
-	}
 	wanted := func(t *task) bool {
-		return t.num > after && (l.Queue == "" || t.queue.Name == l.Queue) && (l.State == 0 || t.state == l.State) &&
+		return t.num > l.After && (l.Queue == "" || t.queue.Name == l.Queue) && (l.State == 0 || t.state == l.State) &&
 			(l.Group == "" || t.spec.group == l.Group) && (l.Key == "" || t.spec.claimsKey(l.Key))
 	}
 	if !sift(&l.found, s.tasks.all, &l.next, wanted, bySubmission) {
@@ -115,6 +112,7 @@ func (l *TaskList) Look(e *Engine) (done bool) {
 			break
 		}
 		l.Rows = append(l.Rows, e.showTask(t))
+		l.Next = t.num
 	}
 	return true
 }

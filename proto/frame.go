@@ -221,6 +221,7 @@ type Reply struct {
 	Handed []Handed // what a pull got
 	Queues []interlock.QueueStatus
 	Log    []interlock.LogEntry
+	Next   uint64 // with More tasks: the listing goes on after it
 }
 
 // Bulk is about how many bytes of the reply can be large.

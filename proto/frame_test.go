@@ -397,7 +397,7 @@ func FuzzServerFrame(f *testing.F) {
 			Task:  interlock.Task{ID: [16]byte{2}, Priority: -1, Attempts: []interlock.Attempt{{Number: 1}}, Approval: &interlock.Approval{Stale: []interlock.Stale{{Writes: 1}}}},
 			Lease: interlock.Lease{ID: [16]byte{3}}, Documents: []interlock.Document{{Key: "k"}}, AsOf: 2,
 		}}},
-		{Outcome: Done, Tasks: []interlock.Task{{Queue: "q"}}, Queues: []interlock.QueueStatus{{Idle: 1}}, Log: []interlock.LogEntry{{Seq: 1, Body: []byte("1")}}},
+		{Outcome: Done, Tasks: []interlock.Task{{Queue: "q"}}, Queues: []interlock.QueueStatus{{Idle: 1}}, Log: []interlock.LogEntry{{Seq: 1, Body: []byte("1")}}, More: true, Next: 1 << 40},
 		{Outcome: Done, Session: &Session{Name: "n"}, Losses: []Loss{{Code: "expired"}}, Advice: &interlock.Advice{Action: "wait"}},
 	}}).AppendTo(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -113,6 +113,8 @@ func (r *Reply) decode(s string) error {
 			err = decodeQueueStatus(grow(&r.Queues), f.s)
 		case 26<<3 | wireBytes:
 			err = decodeLogEntry(grow(&r.Log), f.s)
+		case 27<<3 | wireVarint:
+			r.Next = f.v
 		}
 		if err != nil {
 			return err

@@ -112,7 +112,7 @@ func (r *Reply) appendTo(b []byte) []byte {
 	for i := range r.Log {
 		b = appendLogEntry(b, 26, &r.Log[i])
 	}
-	return b
+	return appendUint(b, 27, r.Next)
 }
 
 func appendAdvice(b []byte, num byte, a *interlock.Advice) []byte {

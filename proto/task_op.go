@@ -18,7 +18,7 @@ type TaskOp struct {
 	Change  TaskChange
 	State   interlock.TaskState
 	Limit   uint32 // of a pull, a listing or a log
-	From    uint64 // of a log
+	From    uint64 // of a log; of a listing what it goes on after
 	Delay   time.Duration
 
 	Queue  string
@@ -116,7 +116,7 @@ func (o *Op) appendTask(b []byte) []byte {
 		b = appendUint(b, 2, uint64(x.State))
 		b = appendString(b, 3, o.Group)
 		b = appendString(b, 4, o.Key)
-		b = appendID(b, 5, &o.ID)
+		b = appendUint(b, 5, x.From)
 		return appendUint(b, 6, uint64(x.Limit))
 	case OpReadLog:
 		b = appendString(b, 1, o.Key)
@@ -327,8 +327,8 @@ func (o *Op) listTasksField(f *field[string]) error {
 		return text(&o.Group, f.s)
 	case 4<<3 | wireBytes:
 		return text(&o.Key, f.s)
-	case 5<<3 | wireBytes:
-		return id(&o.ID, f.s)
+	case 5<<3 | wireVarint:
+		x.From = f.v
 	case 6<<3 | wireVarint:
 		x.Limit = count(f.v)
 	}

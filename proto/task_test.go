@@ -35,8 +35,9 @@ func keepTask(r *rand.Rand, kept, o *Op) {
 	case OpFollowTask:
 		kept.Flow, kept.Task = o.Flow, &TaskOp{Attach: x.Attach}
 	case OpListTasks:
+		kept.ID = [16]byte{}
 		kept.Group, kept.Key = o.Group, o.Key
-		kept.Task = &TaskOp{Queue: x.Queue, State: x.State, Limit: x.Limit}
+		kept.Task = &TaskOp{Queue: x.Queue, State: x.State, From: x.From, Limit: x.Limit}
 	case OpReadLog:
 		kept.ID = [16]byte{}
 		kept.Key, kept.Task = o.Key, &TaskOp{From: x.From, Limit: x.Limit}

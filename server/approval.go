@@ -14,13 +14,18 @@ import (
 // which they asked, with all that there is to decide from.
 func (c *call) listApprovals() {
 	const listing = "approvals"
-	limit, after, ok := c.pageOfTasks(listing)
-	if !ok {
+	var since, num uint64
+	limit, ok := c.pageSize()
+	if !ok || !c.openPlace(listing, &since, &num) {
 		return
 	}
-	list := engine.Approvals{Namespace: c.namespace, Limit: limit, After: after}
+	list := engine.Approvals{Namespace: c.namespace, Limit: limit, After: engine.AskedAt{Time: engine.Time(since), Num: num}}
 	if at, ok := c.survey(&list); ok {
-		c.sendTasks(list.Rows, true, list.More, listing, at)
+		cursor := ""
+		if list.More {
+			cursor = c.makePlace(listing, uint64(list.Next.Time), list.Next.Num)
+		}
+		c.sendTasks(list.Rows, true, cursor, at)
 	}
 }
 

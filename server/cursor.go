@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/interlockdev/interlock"
@@ -32,10 +33,40 @@ func (c *call) openCursor(listing string) (after string, ok bool) {
 	}
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) <= cursorMarkBytes || string(b[:cursorMarkBytes]) != string(c.cursorMark(listing)) {
-		c.refuse(interlock.CodeNotFound, "this cursor is not of this listing: begin again without one")
-		return "", false
+		return "", c.foreignCursor()
 	}
 	return string(b[cursorMarkBytes:]), true
+}
+
+// foreignCursor answers a call for its cursor, and gives false.
+func (c *call) foreignCursor() bool {
+	c.refuse(interlock.CodeNotFound, "this cursor is not of this listing: begin again without one")
+	return false
+}
+
+// openPlace reads a cursor that makePlace made: the numbers are left as they are when
+// there is none. ok is false when the call was answered.
+func (c *call) openPlace(listing string, numbers ...*uint64) (ok bool) {
+	after, ok := c.openCursor(listing)
+	if !ok || after == "" {
+		return ok
+	}
+	if len(after) != 8*len(numbers) {
+		return c.foreignCursor()
+	}
+	for i, n := range numbers {
+		*n = binary.BigEndian.Uint64([]byte(after[8*i:]))
+	}
+	return true
+}
+
+// makePlace makes a cursor of the numbers by which a listing goes on.
+func (c *call) makePlace(listing string, numbers ...uint64) string {
+	var after []byte
+	for _, n := range numbers {
+		after = binary.BigEndian.AppendUint64(after, n)
+	}
+	return c.makeCursor(listing, string(after))
 }
 
 // prefixParam reads the prefix of the keys of a listing.

@@ -67,6 +67,7 @@ type reading struct {
 	eff        engine.Effect
 	patterns   []interlock.Pattern
 	more       bool
+	next       uint64 // what a listing of tasks goes on after
 	settings   *interlock.Settings
 	effects    []interlock.Effect
 	contention []interlock.Contention

@@ -162,6 +162,7 @@ func (d *delivered) addTasks(r *proto.Reply) {
 	for i := range d.read.tasks {
 		r.Tasks = append(r.Tasks, cleanTask(d.read.tasks[i]))
 	}
+	r.Next = d.read.next
 	r.Queues = d.read.queues
 	for i := range d.read.log {
 		r.Log = append(r.Log, cleanEntry(d.read.log[i]))
@@ -256,14 +257,14 @@ func (r *reading) lookAtTasks(ns interlock.Namespace, o proto.Op) func(*engine.E
 			return true
 		}
 	case proto.OpListTasks:
-		list := engine.TaskList{Namespace: ns, Queue: o.Task.Queue, State: o.Task.State, Group: o.Group, Key: o.Key, After: o.ID, Limit: int(o.Task.Limit)}
+		list := engine.TaskList{Namespace: ns, Queue: o.Task.Queue, State: o.Task.State, Group: o.Group, Key: o.Key, After: o.Task.From, Limit: int(o.Task.Limit)}
 		return func(e *engine.Engine) bool {
 			done := list.Look(e)
 			if done {
 				for i := range list.Rows {
 					list.Rows[i].Payload = nil
 				}
-				r.tasks, r.more = list.Rows, list.More
+				r.tasks, r.more, r.next = list.Rows, list.More, list.Next
 			}
 			return done
 		}

@@ -164,37 +164,34 @@ func (c *call) listTasks() {
 	}
 	listing := fmt.Sprintf("tasks %q %s %q %q", list.Queue, list.State, list.Group, list.Key)
 	var ok bool
-	if list.Limit, list.After, ok = c.pageOfTasks(listing); !ok {
+	if list.Limit, ok = c.pageSize(); !ok || !c.openPlace(listing, &list.After) {
 		return
 	}
 	if at, ok := c.survey(&list); ok {
-		c.sendTasks(list.Rows, false, list.More, listing, at)
+		cursor := ""
+		if list.More {
+			cursor = c.makePlace(listing, list.Next)
+		}
+		c.sendTasks(list.Rows, false, cursor, at)
 	}
 }
 
-// pageOfTasks reads which page of a listing is asked for. ok is false when the call was
+// pageSize reads how many rows of a listing are asked for. ok is false when the call was
 // answered.
-func (c *call) pageOfTasks(listing string) (limit int, after interlock.TaskID, ok bool) {
+func (c *call) pageSize() (limit int, ok bool) {
 	n, ok := c.intParam("limit", 100, 1, 1000)
-	if !ok {
-		return 0, after, false
-	}
-	text, ok := c.openCursor(listing)
-	copy(after[:], text)
-	return int(n), after, ok
+	return int(n), ok
 }
 
-// sendTasks answers with a page of tasks.
-func (c *call) sendTasks(rows []interlock.Task, whole, more bool, listing string, at interlock.At) {
+// sendTasks answers with a page of tasks, and a cursor if there are more.
+func (c *call) sendTasks(rows []interlock.Task, whole bool, cursor string, at interlock.At) {
 	j := c.reply()
 	j.openArray("tasks")
 	for i := range rows {
 		c.writeTask(j, "", &rows[i], whole)
 	}
 	j.closeArray()
-	if n := len(rows); more && n > 0 {
-		j.str("cursor", c.makeCursor(listing, string(rows[n-1].ID[:])))
-	}
+	j.said("cursor", cursor)
 	c.send(http.StatusOK, j, at)
 }
 

@@ -2987,6 +2987,7 @@ type Reply struct {
 	Handed        []*Handed      `protobuf:"bytes,24,rep,name=handed,proto3" json:"handed,omitempty"` // with granted: what a pull got
 	Queues        []*QueueStatus `protobuf:"bytes,25,rep,name=queues,proto3" json:"queues,omitempty"`
 	Log           []*LogEntry    `protobuf:"bytes,26,rep,name=log,proto3" json:"log,omitempty"`
+	Next          uint64         `protobuf:"varint,27,opt,name=next,proto3" json:"next,omitempty"` // with more tasks: the listing goes on after it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3203,6 +3204,13 @@ func (x *Reply) GetLog() []*LogEntry {
 	return nil
 }
 
+func (x *Reply) GetNext() uint64 {
+	if x != nil {
+		return x.Next
+	}
+	return 0
+}
+
 var File_session_proto protoreflect.FileDescriptor
 
 const file_session_proto_rawDesc = "" +
@@ -3410,7 +3418,7 @@ const file_session_proto_rawDesc = "" +
 	"\x06GoAway\x12\x1f\n" +
 	"\vretry_after\x18\x01 \x01(\x03R\n" +
 	"retryAfter\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\x89\b\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x9d\b\n" +
 	"\x05Reply\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12/\n" +
@@ -3440,7 +3448,8 @@ const file_session_proto_rawDesc = "" +
 	"\x05tasks\x18\x17 \x03(\v2\x12.interlock.v1.TaskR\x05tasks\x12,\n" +
 	"\x06handed\x18\x18 \x03(\v2\x14.interlock.v1.HandedR\x06handed\x121\n" +
 	"\x06queues\x18\x19 \x03(\v2\x19.interlock.v1.QueueStatusR\x06queues\x12(\n" +
-	"\x03log\x18\x1a \x03(\v2\x16.interlock.v1.LogEntryR\x03log*\xc0\x01\n" +
+	"\x03log\x18\x1a \x03(\v2\x16.interlock.v1.LogEntryR\x03log\x12\x12\n" +
+	"\x04next\x18\x1b \x01(\x04R\x04next*\xc0\x01\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fOUTCOME_GRANTED\x10\x01\x12\x12\n" +

@@ -1043,7 +1043,7 @@ type ListTasks struct {
 	State         TaskState              `protobuf:"varint,2,opt,name=state,proto3,enum=interlock.v1.TaskState" json:"state,omitempty"`
 	Group         string                 `protobuf:"bytes,3,opt,name=group,proto3" json:"group,omitempty"`
 	Key           string                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`      // that they claim
-	After         []byte                 `protobuf:"bytes,5,opt,name=after,proto3" json:"after,omitempty"`  // begin after this task
+	After         uint64                 `protobuf:"varint,5,opt,name=after,proto3" json:"after,omitempty"` // next of the page before; 0: from the beginning
 	Limit         uint32                 `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"` // 0: 100
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1107,11 +1107,11 @@ func (x *ListTasks) GetKey() string {
 	return ""
 }
 
-func (x *ListTasks) GetAfter() []byte {
+func (x *ListTasks) GetAfter() uint64 {
 	if x != nil {
 		return x.After
 	}
-	return nil
+	return 0
 }
 
 func (x *ListTasks) GetLimit() uint32 {
@@ -2583,7 +2583,7 @@ const file_task_proto_rawDesc = "" +
 	"\x05state\x18\x02 \x01(\x0e2\x17.interlock.v1.TaskStateR\x05state\x12\x14\n" +
 	"\x05group\x18\x03 \x01(\tR\x05group\x12\x10\n" +
 	"\x03key\x18\x04 \x01(\tR\x03key\x12\x14\n" +
-	"\x05after\x18\x05 \x01(\fR\x05after\x12\x14\n" +
+	"\x05after\x18\x05 \x01(\x04R\x05after\x12\x14\n" +
 	"\x05limit\x18\x06 \x01(\rR\x05limit\"9\n" +
 	"\bSetQueue\x12-\n" +
 	"\x05queue\x18\x01 \x01(\v2\x17.interlock.v1.TaskQueueR\x05queue\"\x1f\n" +
