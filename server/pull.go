@@ -33,7 +33,7 @@ func (c *call) pull() {
 	if !c.body(func(d *jsonIn) { wait = decodePull(d, cmd) }) {
 		return
 	}
-	cmd.ID, cmd.Leases = pullIDs(cmd.Session, key, cmd.Max)
+	cmd.ID, cmd.Leases = pullIDs(cmd.Session, name, key, cmd.Max)
 	if wait <= 0 {
 		if eff, at, ok := c.do(cmd); ok {
 			c.handedOut(&eff, at)
@@ -47,14 +47,18 @@ func (c *call) pull() {
 			c.refused(&last.eff, last.at)
 			return
 		}
+		if len(last.eff.Handed) == 0 && c.s.isDraining() {
+			c.refuse(interlock.CodeShuttingDown, "the server is shutting down, and nothing was handed out: ask again in a moment")
+			return
+		}
 		c.handedOut(&last.eff, last.at)
 	}
 }
 
 // pullIDs gives the ids of a pull and of the leases that it may give: random ones, or
-// for a session's pull under a key the same each time. Nobody can guess those who does
-// not know the session's id.
-func pullIDs(session interlock.SessionID, key string, leases int) (id [16]byte, ids [][16]byte) {
+// for a session's pull from a queue under a key the same each time. Nobody can guess
+// those who does not know the session's id.
+func pullIDs(session interlock.SessionID, queue, key string, leases int) (id [16]byte, ids [][16]byte) {
 	ids = make([][16]byte, leases+1)
 	for i := range ids {
 		if session.IsZero() || key == "" {
@@ -62,7 +66,7 @@ func pullIDs(session interlock.SessionID, key string, leases int) (id [16]byte, 
 			continue
 		}
 		mac := hmac.New(sha256.New, session[:])
-		fmt.Fprintf(mac, "pull %d %s", i, key)
+		fmt.Fprintf(mac, "pull %d %q %s", i, queue, key)
 		copy(ids[i][:], mac.Sum(nil))
 	}
 	return ids[0], ids[1:]

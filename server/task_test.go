@@ -239,7 +239,7 @@ func TestPullsEnd(t *testing.T) {
 		idle = d.start(d.request("POST", "/v1/queues/fees/pull", `{"wait_ms":50000}`))
 		pass(1)
 		d.server.Drain()
-		(<-idle).want(200).is("outcome", "empty")
+		(<-idle).want(503, "shutting_down")
 	})
 }
 
@@ -279,6 +279,8 @@ func TestAPullIsRepeated(t *testing.T) {
 		if again = pull(body, "one").is("tasks.0.task.id", ids[1]); again.at("tasks.1") != nil {
 			t.Error(again.raw)
 		}
+		d.put("/v1/queues/mail", ``).want(200)
+		d.post("/v1/queues/mail/pull", body, "Idempotency-Key", "one").want(200).is("outcome", "empty") // another queue's is another pull
 		pull(body, "two").is("tasks.0.task.id", ids[2])
 		pull(`{}`, "three").is("outcome", "empty")
 		d.submit(``)
