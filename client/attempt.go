@@ -132,7 +132,7 @@ func (w *work) nack(job *Job, err error) {
 	}
 	_, no := w.end(job, kind, proto.Op{Task: x}, true)
 	if refusal, refused := errors.AsType[*interlock.Error](no); refused && kind == proto.OpAskHuman && !attemptOver(refusal.Code) {
-		w.nack(job, errors.Join(err, no)) // the question cannot be asked
+		w.nack(job, fmt.Errorf("%v: %w", err, no)) // the question cannot be asked, and is not asked again
 	}
 }
 
