@@ -11,10 +11,13 @@ import (
 // Queues of tasks: what an operator says of one, how many tasks it has in which
 // state, and in which order those that could run are handed out.
 //
-// Groups take turns, each as often as its weight says: a group's pass goes up by its
-// stride with each task that it is given a worker for, and the one with the lowest
-// pass is next. A group that had nothing to run starts at the present pass, so
-// nothing can be saved up. Within a group the order is that of the lines.
+// Groups take turns, each as often as its weight says (self-clocked fair queueing,
+// Golestani, 1994): a group's pass is where its next turn ends, the one with the lowest
+// pass is next, and then the queue stands there and the group's pass goes up by its
+// stride. A group that had nothing to run begins a stride behind where the queue
+// stands. So nothing can be saved up; nor does a group gain by having one task at a time,
+// or a new name for each, since the queue never stands before the end of a turn that a
+// group had. Within a group the order is that of the lines.
 
 // queue is one queue. It outlives its registration as long as tasks of it are
 // remembered.
@@ -30,7 +33,7 @@ type queue struct {
 	// Volatile.
 	idle   chain[*pull] // workers that ask for tasks, as they came
 	turns  heap[*group] // groups of which a task could run and may
-	pass   uint64       // of the group that was served last
+	pass   uint64       // where the last turn ended
 	hungry bool         // stands in agenda.hungry
 	fresh  []*task      // meanwhile: that could run, and have not found a worker yet
 }
@@ -44,8 +47,8 @@ type group struct {
 
 	// Volatile.
 	able heap[*task] // those that could run
-	pass uint64
-	slot int32 // in queue.turns
+	pass uint64      // where its next turn ends
+	slot int32       // in queue.turns
 }
 
 func (g *group) slotOf() *int32 { return &g.slot }
@@ -157,7 +160,7 @@ func (q *queue) turn(g *group) {
 		return
 	}
 	if g.slot == 0 {
-		g.pass = max(g.pass, q.pass)
+		g.pass = q.pass + g.stride()
 		q.turns.enter(g)
 	}
 }
