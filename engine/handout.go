@@ -56,14 +56,19 @@ func (e *Engine) doze(t *task) {
 	}
 }
 
-// feed hands tasks of one queue to the worker that has waited longest.
+// feed hands tasks of one queue to the worker that has waited longest. One whose quota
+// admits no lease any more is told so, and is in nobody's way.
 func (e *Engine) feed() {
 	q := e.hungry[0]
 	e.hungry = slices.Delete(e.hungry, 0, 1)
 	q.hungry = false
 	if q.idle.n > 0 {
 		p := q.idle.first.of
-		if handed := e.serve(p); len(handed) > 0 {
+		if no := q.space.tooManyAttempts(p.actor); no != nil {
+			e.dismissPull(p)
+			eff := e.effect(p.caller, Refused)
+			eff.Ticket.ID, eff.Code, eff.Message = p.id, no.code, no.message
+		} else if handed := e.serve(p); len(handed) > 0 {
 			e.dismissPull(p)
 			eff := e.effect(p.caller, Granted)
 			eff.Ticket.ID, eff.Handed = p.id, handed
@@ -77,11 +82,12 @@ func (e *Engine) feed() {
 	}
 }
 
-// serve gives a worker what there is for it, as much as it takes and the step may.
+// serve gives a worker what there is for it, as much as it takes, its quota admits and
+// the step may.
 func (e *Engine) serve(p *pull) []Handed {
 	q := p.queue
 	a := newHandout(min(len(p.leases), q.lined.n))
-	for len(a.list) < len(p.leases) && q.mayRun() && !e.full() {
+	for len(a.list) < len(p.leases) && q.mayRun() && !e.full() && q.space.tooManyAttempts(p.actor) == nil {
 		t := q.next()
 		if t == nil {
 			break
