@@ -189,6 +189,9 @@ func sameClaims(a, b []interlock.Claim) bool {
 func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
 	r.fence, r.changed = ev.Fence, changed
 	e.fence = max(e.fence, ev.Fence)
+	if t := r.task; t != nil && t.request == r {
+		t.going.fence = r.fence
+	}
 	indexed := r.party != nil && r.party.index != nil
 	if indexed {
 		r.party.add(r, false, ^uint32(0))
