@@ -14,6 +14,26 @@ type SetQueue struct {
 	Queue interlock.TaskQueue
 }
 
+// SwitchQueue changes whether a queue hands tasks out, and whether it takes new ones, and
+// leaves the rest of what is said of it as it is at that moment. Answered by Done.
+type SwitchQueue struct {
+	Head
+	Name   string
+	Paused Switch
+	Drain  Switch
+}
+
+// Switch is what becomes of a thing that is on or off.
+type Switch uint8
+
+const (
+	AsIs Switch = iota
+	On
+	Off
+)
+
+func (s Switch) apply(on bool) bool { return s == On || s == AsIs && on }
+
 // DropQueue forgets a queue that has no task which is not settled. Answered by Done.
 type DropQueue struct {
 	Head

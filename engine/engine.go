@@ -132,6 +132,8 @@ func (e *Engine) decide(cmd Command) {
 		e.settleEffect(c)
 	case *SetQueue:
 		e.setQueue(c)
+	case *SwitchQueue:
+		e.switchQueue(c)
 	case *DropQueue:
 		e.dropQueue(c)
 	case *Submit:

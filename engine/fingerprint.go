@@ -106,6 +106,11 @@ func fingerprint(cmd Command) uint64 {
 	case *SetQueue:
 		p.number(17)
 		p.text(string(appendQueue(nil, &c.Queue)))
+	case *SwitchQueue:
+		p.number(32)
+		p.text(c.Name)
+		p.number(uint64(c.Paused))
+		p.number(uint64(c.Drain))
 	case *DropQueue:
 		p.number(18)
 		p.text(c.Name)

@@ -103,6 +103,10 @@ func (m *model) permitQueue(cmd engine.Command, ev *engine.Event) error {
 		if ev.Kind == engine.EvQueue && ev.Purpose == c.Queue.Name {
 			return nil
 		}
+	case *engine.SwitchQueue:
+		if ev.Kind == engine.EvQueue && ev.Purpose == c.Name && m.queue(c.Namespace, c.Name) != nil {
+			return nil
+		}
 	case *engine.DropQueue:
 		if ev.Kind == engine.EvQueueDropped && ev.Purpose == c.Name && len(m.openIn(c.Namespace, c.Name)) == 0 {
 			return nil
@@ -126,6 +130,16 @@ func (m *model) foldQueue(cmd engine.Command) {
 	ns := headOf(cmd).Namespace
 	if c, ok := cmd.(*engine.SetQueue); ok {
 		m.queues = append(slices.DeleteFunc(m.queues, func(q *queue) bool { return q.ns == ns && q.Name == c.Queue.Name }), &queue{ns: ns, TaskQueue: c.Queue})
+		return
+	}
+	if c, ok := cmd.(*engine.SwitchQueue); ok {
+		q := m.queue(ns, c.Name)
+		if c.Paused != engine.AsIs {
+			q.Paused = c.Paused == engine.On
+		}
+		if c.Drain != engine.AsIs {
+			q.Drain = c.Drain == engine.On
+		}
 		return
 	}
 	name := cmd.(*engine.DropQueue).Name

@@ -261,6 +261,11 @@ func (m *model) expectWork(cmd engine.Command) answer {
 	switch c := cmd.(type) {
 	case *engine.SetQueue:
 		return refused(interlock.CodeInvalidQueue, "") // or Done: what is wrong with it the scripts say
+	case *engine.SwitchQueue:
+		if m.queue(head.Namespace, c.Name) == nil {
+			return refused(interlock.CodeNoSuchQueue)
+		}
+		return answer{outcome: engine.Done}
 	case *engine.DropQueue:
 		if m.queue(head.Namespace, c.Name) == nil {
 			return refused(interlock.CodeNoSuchQueue)

@@ -15,6 +15,9 @@ func (p *player) setQueue(o *op) error {
 	if o.r[2]%12 == 0 {
 		return p.step(&engine.DropQueue{Head: head, Name: name})
 	}
+	if o.r[2]>>16%4 == 0 {
+		return p.step(&engine.SwitchQueue{Head: head, Name: name, Paused: among(o.r[2]>>20, engine.AsIs, engine.On, engine.Off), Drain: among(o.r[2]>>24, engine.AsIs, engine.On, engine.Off)})
+	}
 	q := interlock.TaskQueue{
 		Name: name, Paused: o.r[2]>>8%8 == 0, Drain: o.r[2]>>12%12 == 0, MaxAttempts: among(o.r[3], 0, 0, 2, 5),
 		Backoff: among(o.r[3]>>8, 0, time.Second, 3*time.Second), MaxBackoff: among(o.r[3]>>16, 0, 5*time.Second),

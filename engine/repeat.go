@@ -320,7 +320,7 @@ func (e *Engine) remember(cmd Command) {
 func (h *Head) repeatable(cmd Command) bool {
 	switch cmd.(type) {
 	case *Acquire, *Convert, *Arrive, *Declare, *Park, *Resume, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure, *Commit,
-		*ClaimEffect, *SettleEffect, *SetQueue, *DropQueue, *Submit, *Ack, *Nack, *ChangeTask, *AskHuman, *Answer, *StartRun, *RevertPattern:
+		*ClaimEffect, *SettleEffect, *SetQueue, *SwitchQueue, *DropQueue, *Submit, *Ack, *Nack, *ChangeTask, *AskHuman, *Answer, *StartRun, *RevertPattern:
 		return h.RequestID != "" || h.Seq != 0
 	}
 	return false

@@ -15,6 +15,9 @@ func (s *script) taskCommand(name string, w *words) error {
 	switch name {
 	case "queue":
 		return s.tell(&engine.SetQueue{Head: s.head(w), Queue: queueOf(w)})
+	case "switch":
+		to := map[string]engine.Switch{"yes": engine.On, "no": engine.Off}
+		return s.tell(&engine.SwitchQueue{Head: s.head(w), Name: w.get("queue"), Paused: to[w.get("paused")], Drain: to[w.get("drain")]})
 	case "submit":
 		return s.submit(w)
 	case "pull":

@@ -61,6 +61,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	show effects [in=STATE] [limit=N] | contention
 //	queue name=Q [paused] [drain] [max_attempts=N] [backoff=D] [max_backoff=D] [ttl=D] [grace=D] [max_hold=D] [stall=D]
 //	        [max_running=N] [max_tasks=N] [share=GROUP:WEIGHT:MAX ...]     drop queue=Q
+//	switch queue=Q [paused=yes|no] [drain=yes|no] [id=R]
 //	submit queue=Q [key=K [mode=M] ...] | message=K [payload=JSON] [kind=W] [purpose=W] [group=W] [priority=N] [delay=D] [deadline=D]
 //	        [max_attempts=N] [backoff=D] [max_backoff=D] [holder=NAME] [session=none] [flow=F] [attach] [id=R]
 //	        [ask="..." [limit=D] [on_limit=approved|denied] [read=K@VERSION ...]]     (its task is known as q1, q2, ...)
@@ -390,7 +391,7 @@ func (s *script) do(line string) (err error) {
 		err = s.startRun(w)
 	case "revert":
 		err = s.tell(&engine.RevertPattern{Head: s.head(w), Name: w.get("pattern"), Revision: uint64(w.number("to"))})
-	case "queue", "submit", "pull", "ack", "nack", "cancel", "replay", "reschedule", "discard", "follow", "unfollow", "ask", "answer":
+	case "queue", "switch", "submit", "pull", "ack", "nack", "cancel", "replay", "reschedule", "discard", "follow", "unfollow", "ask", "answer":
 		err = s.taskCommand(name, w)
 	case "pattern":
 		err = s.tell(&engine.SetPattern{Head: s.head(w), Pattern: patternOf(w)})

@@ -25,7 +25,23 @@ func (e *Engine) setQueue(c *SetQueue) {
 		e.refuse(interlock.CodeTooManyQueues, fmt.Sprintf("namespace %q has %d queues, which is its limit: drop some first", c.Namespace, interlock.MaxQueues))
 		return
 	}
-	e.ev = Event{Kind: EvQueue, Namespace: c.Namespace, Purpose: c.Queue.Name, Blob: appendQueue(nil, &c.Queue), Actor: c.Actor}
+	e.replaceQueue(&c.Head, &c.Queue)
+}
+
+func (e *Engine) switchQueue(c *SwitchQueue) {
+	q := e.spaces[c.Namespace].registered(c.Name)
+	if q == nil {
+		e.refuseQueue(c.Name)
+		return
+	}
+	next := q.TaskQueue
+	next.Paused, next.Drain = c.Paused.apply(q.Paused), c.Drain.apply(q.Drain)
+	e.replaceQueue(&c.Head, &next)
+}
+
+// replaceQueue has a queue be as it is said, and answers the command.
+func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue) {
+	e.ev = Event{Kind: EvQueue, Namespace: h.Namespace, Purpose: q.Name, Blob: appendQueue(nil, q), Actor: h.Actor}
 	e.tag(&e.ev, Done)
 	e.emit(&e.ev)
 	e.reply(Done)

@@ -34,36 +34,25 @@ func (c *call) dropQueue() {
 	}
 }
 
-// switchQueue sets a queue to what it is but for what change does.
-func (c *call) switchQueue(outcome string, change func(*interlock.TaskQueue)) {
+// switchQueue has a queue hand tasks out or not, and take new ones or not.
+func (c *call) switchQueue(outcome string, paused, drain engine.Switch) {
 	h, name, ok := c.ofNamed()
 	if !ok || !c.body(func(d *jsonIn) { d.object(nil, nil) }) {
 		return
 	}
-	q, _, ok := c.queue(name)
-	if !ok {
-		return
-	}
-	change(&q.TaskQueue)
-	if _, at, ok := c.do(&engine.SetQueue{Head: h, Queue: q.TaskQueue}); ok {
+	if _, at, ok := c.do(&engine.SwitchQueue{Head: h, Name: name, Paused: paused, Drain: drain}); ok {
 		c.done(outcome, at)
 	}
 }
 
 // pauseQueue is POST /v1/queues/{queue}/pause: it hands nothing out.
-func (c *call) pauseQueue() {
-	c.switchQueue("paused", func(q *interlock.TaskQueue) { q.Paused = true })
-}
+func (c *call) pauseQueue() { c.switchQueue("paused", engine.On, engine.AsIs) }
 
 // drainQueue is POST /v1/queues/{queue}/drain: it takes nothing new.
-func (c *call) drainQueue() {
-	c.switchQueue("draining", func(q *interlock.TaskQueue) { q.Drain = true })
-}
+func (c *call) drainQueue() { c.switchQueue("draining", engine.AsIs, engine.On) }
 
 // resumeQueue is POST /v1/queues/{queue}/resume: it does both again.
-func (c *call) resumeQueue() {
-	c.switchQueue("resumed", func(q *interlock.TaskQueue) { q.Paused, q.Drain = false, false })
-}
+func (c *call) resumeQueue() { c.switchQueue("resumed", engine.Off, engine.Off) }
 
 // queue reads how a queue stands. ok is false when the call was answered.
 func (c *call) queue(name string) (q interlock.QueueStatus, at interlock.At, ok bool) {

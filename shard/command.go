@@ -62,6 +62,8 @@ func headOf(cmd engine.Command) (h *engine.Head, answered bool) {
 		return &c.Head, true
 	case *engine.SetQueue:
 		return &c.Head, true
+	case *engine.SwitchQueue:
+		return &c.Head, true
 	case *engine.DropQueue:
 		return &c.Head, true
 	case *engine.Submit:
