@@ -102,9 +102,9 @@ func (e *Engine) unfollow(f *follower) {
 	}
 	f.task.countWaits(-1)
 	s, p := r.space, r.party
-	p.flow.sess.follows = slices.DeleteFunc(p.flow.sess.follows, same)
+	p.flow.sess.follows = without(p.flow.sess.follows, f)
 	s.tasks.awaits.leave(r)
-	p.waits = slices.DeleteFunc(p.waits, func(o *request) bool { return o == r })
+	p.waits = without(p.waits, r)
 	p.parted(r, true)
 	if r.priority != 0 {
 		s.ranked--
@@ -143,8 +143,7 @@ func (e *Engine) refuseFollower(f *follower, cycle []interlock.CycleStep) {
 
 // endFollows ends those of a session that is over.
 func (e *Engine) endFollows(sess *session) {
-	for len(sess.follows) > 0 {
-		f := sess.follows[0]
+	for _, f := range slices.Backward(sess.follows) {
 		e.unfollow(f)
 		eff := e.effect(f.caller, Refused)
 		eff.Tasks = []interlock.Task{e.showTask(f.task)}
@@ -156,7 +155,7 @@ func (e *Engine) endFollows(sess *session) {
 // ends of tasks.
 func (e *Engine) detachTasks(s *space, c *Detach) {
 	leave := func(list []*follower) {
-		for _, f := range slices.Clone(list) {
+		for _, f := range slices.Backward(list) {
 			if f.wire == c.Link {
 				e.unfollow(f)
 			}
@@ -175,7 +174,7 @@ func (e *Engine) detachTasks(s *space, c *Detach) {
 	if sess == nil {
 		return
 	}
-	for _, p := range slices.Clone(sess.pulls) {
+	for _, p := range slices.Backward(sess.pulls) {
 		if p.wire == c.Link {
 			e.dismissPull(p)
 		}
@@ -286,4 +285,15 @@ func (e *Engine) appendAwaited(edges []WaitEdge, f *follower) []WaitEdge {
 		edges = e.appendWaits(edges, r)
 	}
 	return edges
+}
+
+// without takes x out of a list in which it stands once. It is looked for from the end,
+// so that to take all out from there costs as much as there are.
+func without[T comparable](list []T, x T) []T {
+	for i, o := range slices.Backward(list) {
+		if o == x {
+			return slices.Delete(list, i, i+1)
+		}
+	}
+	return list
 }
