@@ -340,3 +340,50 @@ func TestEstimatesHaveAnEnd(t *testing.T) {
 		t.Errorf("%v", eta)
 	}
 }
+
+// TestManyTasksWatched: a step looks at few of very many tasks that could run again; the
+// others follow in later ones, and none is forgotten.
+func TestManyTasksWatched(t *testing.T) {
+	const tasks = 20_000
+	s := newStand()
+	id := s.session(t)
+	s.step(&engine.SetQueue{Head: s.head(id), Queue: interlock.TaskQueue{Name: "q"}})
+	for i := range tasks {
+		s.step(&engine.Submit{Head: s.head(id), Task: engine.TaskSpec{
+			ID: counted(uint64(1<<40 + i)), Queue: "q", Claims: []interlock.Claim{{Key: interlock.Key(fmt.Sprintf("all/%d", i))}},
+		}})
+	}
+	all := s.acquire(id, "all")
+	pull := func(max int) int {
+		c := &engine.Pull{Head: s.head(id), ID: s.id(), Queue: "q", Max: max}
+		for range max {
+			c.Leases = append(c.Leases, s.id())
+		}
+		s.step(c)
+		return len(s.out.Effects[0].Handed)
+	}
+	settled := func() (steps int) {
+		for at, due := s.e.NextTimer(); due && at <= s.now; at, due = s.e.NextTimer() {
+			s.step(&engine.Tick{Head: engine.Head{At: s.now}})
+			steps++
+		}
+		return steps
+	}
+	for range 4 { // they find that somebody has passed them
+		if n := pull(1); n != 0 {
+			t.Fatalf("%d tasks are handed out below a key that is held", n)
+		}
+	}
+	s.release(id, all)
+	if settled() == 0 {
+		t.Error("one step looked at all of them")
+	}
+	handed := 0
+	for n := pull(interlock.MaxPull); n > 0; n = pull(interlock.MaxPull) {
+		handed += n
+		settled()
+	}
+	if handed != tasks {
+		t.Errorf("%d of %d tasks were handed out", handed, tasks)
+	}
+}

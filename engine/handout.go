@@ -48,6 +48,10 @@ func (e *Engine) couldRun(t *task) {
 	}
 }
 
+// taskVisits is what it costs in visits to look at a task that may have become able to
+// run, or may be so no more. Nothing need be journaled of it, so that alone bounds it.
+const taskVisits = 8
+
 // doze has a task that could run, and has no worker, be in nobody's way any more.
 func (e *Engine) doze(t *task) {
 	if t.stance == able {
@@ -92,7 +96,7 @@ func (e *Engine) serve(p *pull) []Handed {
 		if t == nil {
 			break
 		}
-		e.visits++
+		e.visits += taskVisits
 		r := t.request
 		if i := r.blocker(); i >= 0 { // it was dormant, and somebody passed it
 			t.stance = watched
@@ -254,14 +258,13 @@ func (e *Engine) dismissPull(p *pull) {
 	delete(p.queue.space.tasks.pulls, p.id)
 	p.queue.idle.remove(&p.link)
 	if p.sess != nil {
-		p.sess.pulls = slices.DeleteFunc(p.sess.pulls, func(o *pull) bool { return o == p })
+		p.sess.pulls = without(p.sess.pulls, p)
 	}
 }
 
 // endPulls ends those of a session that is over.
 func (e *Engine) endPulls(sess *session) {
-	for len(sess.pulls) > 0 {
-		p := sess.pulls[0]
+	for _, p := range slices.Backward(sess.pulls) {
 		e.dismissPull(p)
 		eff := e.effect(p.caller, Refused)
 		eff.Ticket.ID = p.id

@@ -173,6 +173,7 @@ func (e *Engine) consider(c candidate) {
 		} else if r.barrier() == nil {
 			p.setWatching(false)
 			if r.task != nil {
+				e.visits += taskVisits
 				e.couldRun(r.task)
 			} else {
 				e.admit(r.whole().freeWay())
