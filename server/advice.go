@@ -200,6 +200,9 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 			return interlock.Advice{Action: interlock.ActRetry, RetryAfter: atLeastASecond(0), Message: "this is the earlier answer to this request id, " +
 				"and stays so: ask again under a fresh one, with on_conflict wait to stand in line"}
 		}
+		if len(eff.Tasks) == 1 {
+			return say("%s: ask again when the attempt is over, or have its lease revoked first (POST /v1/revocations)", taskText(&eff.Tasks[0]))
+		}
 		if c != nil {
 			return heldAdvice(c)
 		}

@@ -208,7 +208,12 @@ func (c *call) changeTask(change engine.TaskChange, outcome string) {
 	if !c.body(func(d *jsonIn) { decodeChange(d, cmd) }) {
 		return
 	}
-	if eff, at, ok := c.do(cmd); ok {
+	eff, at, ok := c.do(cmd)
+	switch {
+	case !ok:
+	case change == engine.DiscardTask:
+		c.sendTaskAdvised(http.StatusOK, outcome, &eff, interlock.Advice{}, at) // it is forgotten
+	default:
 		c.sendTask(http.StatusOK, outcome, &eff, at)
 	}
 }

@@ -102,7 +102,7 @@ func (c *call) writeApproval(j *jsonOut, a *interlock.Approval, whole bool) {
 		j.said("reason", a.Reason)
 	}
 	if whole {
-		c.writeStale(j, a.Stale, a.StaleMore, packet.Grant)
+		c.writeStale(j, a.Stale, a.StaleMore, packet.Answer)
 	}
 	j.close()
 }
@@ -121,13 +121,18 @@ func (c *call) writeHanded(j *jsonOut, h *engine.Handed) {
 
 // sendTask answers with the task that an effect is about.
 func (c *call) sendTask(status int, outcome string, eff *engine.Effect, at interlock.At) {
+	c.sendTaskAdvised(status, outcome, eff, adviceFor(eff), at)
+}
+
+// sendTaskAdvised is sendTask where something else is to be advised.
+func (c *call) sendTaskAdvised(status int, outcome string, eff *engine.Effect, advice interlock.Advice, at interlock.At) {
 	j := c.reply()
 	if outcome != "" {
 		j.str("outcome", outcome)
 	}
 	c.writeTask(j, "task", &eff.Tasks[0], true)
 	writeTexts(j, "warnings", eff.Warnings)
-	writeAdvice(j, adviceFor(eff))
+	writeAdvice(j, advice)
 	c.send(status, j, at)
 }
 

@@ -334,7 +334,9 @@ func TestFailedAttempts(t *testing.T) {
 		d.post("/v1/tasks/"+id+"/discard", ``).want(400, "invalid_request")
 		d.post("/v1/tasks/"+id+"/cancel", `{"delay_ms":1}`).want(400, "invalid_request").says("detail", "delay_ms")
 		d.post("/v1/tasks/"+id+"/cancel", `{"reason":"enough"}`).want(200).is("task.reason", "enough")
-		d.post("/v1/tasks/"+id+"/discard", ``).want(200).is("outcome", "discarded")
+		if got := d.post("/v1/tasks/"+id+"/discard", ``).want(200).is("outcome", "discarded"); contains(got.raw, `"advice"`) {
+			t.Error(got.raw)
+		}
 		d.get("/v1/tasks/"+id).want(404, "unknown_task")
 		d.post("/v1/tasks/"+id+"/discard", ``).want(404, "unknown_task")
 		d.post("/v1/tasks/q_1/discard", ``).want(400, "invalid_id")
@@ -343,7 +345,7 @@ func TestFailedAttempts(t *testing.T) {
 		lease := d.pull()
 		d.post("/v1/leases/"+lease+"/nack", `{"dead":true,"delay_ms":1}`).want(400, "invalid_request")
 		running := d.get("/v1/tasks?state=running").want(200).str("tasks.0.id")
-		d.post("/v1/tasks/"+running+"/cancel", ``).want(409, "held").says("detail", "revoke")
+		d.post("/v1/tasks/"+running+"/cancel", ``).want(409, "held").says("detail", "revoke").says("advice.message", "attempt 1 of", "/v1/revocations")
 	})
 }
 

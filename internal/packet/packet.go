@@ -31,6 +31,9 @@ const (
 	Grant
 	// File is a write to a file that was refused.
 	File
+	// Answer is a task that was handed out after a person's answer, before which the
+	// state moved.
+	Answer
 )
 
 // New makes the packet about documents that are stale; more says that there are

@@ -55,6 +55,9 @@ func TestGolden(t *testing.T) {
 		{"grant", func() *interlock.Packet {
 			return New([]interlock.Stale{stale(document(41, textType, "a\nb\nc\n"), document(57, textType, "a\nB\nc\n")), unkept}, true, Grant)
 		}},
+		{"answer", func() *interlock.Packet {
+			return New([]interlock.Stale{stale(document(41, jsonType, `{"limit": 1000}`), document(57, jsonType, `{"limit": 5}`))}, false, Answer)
+		}},
 		{"deleted", func() *interlock.Packet {
 			return New([]interlock.Stale{
 				stale(document(41, jsonType, `{"a": 1}`), document(57, "", "")),
