@@ -332,10 +332,13 @@ func (e *Engine) recoverTasks(s *space) {
 		}
 	}
 	for _, t := range s.sortedTasks() {
-		t.slot, t.stance = 0, watched
+		t.slot = 0
 		if t.trail != noTrail {
 			t.timer, t.followers = nil, nil
 			t.tidy()
+		}
+		if t.state == interlock.TaskWaiting && t.request != nil {
+			e.shift(t, behind)
 		}
 		if t.state != interlock.TaskRunning && !isSettled(t.state) {
 			e.attend(t)

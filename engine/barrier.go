@@ -126,7 +126,7 @@ func (r *request) generation(m *need) (list []*request) {
 
 // lockedOut gives the index of the first need at which something else than the
 // absence of others is in r's way, or -1.
-func (r *request) lockedOut() int { return r.firstNeed((*request).lockedOutAt) }
+func (r *request) lockedOut() int { return r.firstNeed(-1, (*request).lockedOutAt) }
 
 // open admits the generation that r completes, unless something else is in the way
 // of one of them, who is then watched there.

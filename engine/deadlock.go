@@ -262,7 +262,7 @@ func (e *Engine) eachAhead(m *need, short bool, s suspect, visit func(*request) 
 		who = 1
 	}
 	for c := l.first; c != nil; c = c.next {
-		if !conflicts[m.mode].has(c.mode) && !(short && c.counts == interlock.Permits) || c.dozes(m.req) {
+		if !conflicts[m.mode].has(c.mode) && !(short && c.counts == interlock.Permits) || c.isAsideFor(m.req) {
 			continue
 		}
 		p := c.first()

@@ -33,30 +33,23 @@ type pull struct {
 	link link[*pull] // in queue.idle
 }
 
-// couldRun notes that nothing blocks a task any more.
-func (e *Engine) couldRun(t *task) {
-	if t.stance == watched {
-		q := t.queue
-		t.stance = able
-		t.group.able.enter(t)
-		q.turn(t.group)
-		if e.stir(q); q.hungry && t.group.mayRun() {
-			q.fresh = append(q.fresh, t)
-		} else {
-			e.doze(t)
-		}
-	}
-}
-
 // taskVisits is what it costs in visits to look at a task that may have become able to
 // run, or may be so no more. Nothing need be journaled of it, so that alone bounds it.
 const taskVisits = 8
 
-// doze has a task that could run, and has no worker, be in nobody's way any more.
-func (e *Engine) doze(t *task) {
-	if t.stance == able {
-		t.stance = dormant
-		e.changed(t.request)
+// couldRun notes that nothing blocks a task any more.
+func (e *Engine) couldRun(t *task) {
+	if t.stance == able || t.stance == dormant {
+		return
+	}
+	q := t.queue
+	t.group.able.enter(t)
+	q.turn(t.group)
+	if e.stir(q); q.hungry && t.group.mayRun() {
+		e.shift(t, able)
+		q.fresh = append(q.fresh, t)
+	} else {
+		e.shift(t, dormant)
 	}
 }
 
@@ -80,7 +73,9 @@ func (e *Engine) feed() {
 	}
 	if e.stir(q); !q.hungry {
 		for _, t := range q.fresh {
-			e.doze(t)
+			if t.stance == able {
+				e.shift(t, dormant)
+			}
 		}
 		q.fresh = nil
 	}
@@ -97,15 +92,8 @@ func (e *Engine) serve(p *pull) []Handed {
 			break
 		}
 		e.visits += taskVisits
-		r := t.request
-		if i := r.blocker(); i >= 0 { // it was dormant, and somebody passed it
-			t.stance = watched
-			if r.hopeless(&r.needs[i]) {
-				e.fallBack(t, ByPattern)
-			} else {
-				e.watch(r, i)
-			}
-			continue
+		if e.lookAgain(t, -1) {
+			continue // it was dormant, and somebody passed it
 		}
 		g := t.group
 		e.hand(t, p, p.leases[len(a.list)])
@@ -137,6 +125,13 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 	e.fireRates(r)
 	r.noteGrant(true)
 	e.heldMore(r)
+	for i := range r.needs { // who stood behind it may be the first of its queue now
+		for c := range r.needs[i].facing {
+			if c.queue == q && c.aside {
+				e.readyClass(c)
+			}
+		}
+	}
 }
 
 // handout is what a worker is told of the tasks that it has.

@@ -31,7 +31,8 @@ type line struct {
 
 // class is those waiters at a key of whom none can go while the first cannot:
 // all in one mode, or all who want permits for one claimant group that the key's
-// pattern lists, or for none; and all of them tasks of one queue, or none of them.
+// pattern lists, or for none; and all of them tasks of one queue, or none of them; and
+// all of them aside, or none.
 type class struct {
 	tree
 	kind
@@ -46,10 +47,17 @@ type kind struct {
 	counts interlock.Mode // Permits and the like; 0 for a plain mode
 	group  int32          // of permits: the index of the group in the key's policy
 	queue  *queue         // of tasks: their queue; nil for others
+	aside  bool           // of tasks: see stance.go
 }
 
 func (k kind) compare(o kind) int {
-	return cmp.Or(cmp.Compare(k.mode, o.mode), cmp.Compare(k.counts, o.counts), cmp.Compare(k.group, o.group), strings.Compare(k.queue.name(), o.queue.name()))
+	switch d := cmp.Or(cmp.Compare(k.mode, o.mode), cmp.Compare(k.counts, o.counts), cmp.Compare(k.group, o.group), strings.Compare(k.queue.name(), o.queue.name())); {
+	case d != 0 || k.aside == o.aside:
+		return d
+	case k.aside:
+		return 1
+	}
+	return -1
 }
 
 // class finds or makes the class of waiters of a kind.
@@ -66,14 +74,18 @@ func (l *line) class(k kind) *class {
 	return *at
 }
 
-// dozes reports whether the class is not in r's way for now: it is of tasks of another
-// queue, and its first could run and has no worker.
-func (c *class) dozes(r *request) bool { return c.queue != nil && c.first().req.dozes(r) }
+// isAsideFor reports whether the class is not in r's way: it is of tasks of another
+// queue that stand aside.
+func (c *class) isAsideFor(r *request) bool { return c.aside && c.queue != r.taskQueue() }
 
-// dozes reports whether a waiter is a task that could run, and has no worker, and so is
-// in nobody's way but that of tasks of its own queue.
-func (r *request) dozes(other *request) bool {
-	return r.task != nil && r.task.stance == dormant && r.taskQueue() != other.taskQueue()
+// find gives the class of waiters of a kind, nil if there are none.
+func (l *line) find(k kind) *class {
+	for c := l.first; c != nil; c = c.next {
+		if c.kind == k {
+			return c
+		}
+	}
+	return nil
 }
 
 // drop takes an empty class out.
@@ -479,6 +491,17 @@ func (p *place) move(to *class) {
 	p.class = to
 	to.insert(p)
 	p.setWatching(watching)
+}
+
+// setAside has p be among those aside, or no longer.
+func (p *place) setAside(aside bool) {
+	l, k := p.req.needs[p.need].node.line, p.class.kind
+	k.aside = aside
+	if p.class.len() == 1 && l.find(k) == nil {
+		p.class.aside = aside // it is alone, and the next in order would be those whom it joins
+		return
+	}
+	p.move(l.class(k))
 }
 
 // setApart has p watched one by one, and no longer by the head of its tree.

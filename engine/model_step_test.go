@@ -26,7 +26,7 @@ type push struct {
 func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 	head := headOf(cmd)
 	m.now, m.cmd, m.coming, m.committing = head.At, cmd, nil, 0
-	m.asking, m.dismissed, m.endings = nil, nil, nil
+	m.asking, m.dismissed, m.endings, m.handing = nil, nil, nil, nil
 	m.rank()
 	m.ranked = m.ranks
 	if _, ok := cmd.(*engine.Recover); ok { // nobody listens in a new term
@@ -106,6 +106,7 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 	}
 	m.forget(cmd)
 	m.rest()
+	m.settle()
 	effects, err := m.checkWork(effects)
 	if err != nil {
 		return err

@@ -40,8 +40,9 @@ type task struct {
 	result   []byte
 	past     []interlock.Fence // of the attempts that have failed
 
-	rested bool // it could run once since it stands in line, or since the restart
-	rests  bool // it could run, and has no worker
+	rests   bool // it could run and had no worker, and no worker has come since
+	rested  bool // that may be
+	trailed bool // it stands behind another one of its queue, or did before this step
 
 	followers []follower
 }
@@ -317,7 +318,7 @@ func (m *model) foldStanding(ev *engine.Event) {
 	if t.isSettled() && t.deadline <= m.now {
 		t.deadline = 0
 	}
-	t.state, t.reason, t.attempt, t.request, t.rested, t.rests = interlock.TaskState(ev.Op), ev.Outcome, int(ev.Generation), nil, false, false
+	t.state, t.reason, t.attempt, t.request, t.rested, t.rests, t.trailed = interlock.TaskState(ev.Op), ev.Outcome, int(ev.Generation), nil, false, false, false
 	switch {
 	case t.isSettled():
 		t.settled, t.result = m.now, ev.Blob
@@ -343,14 +344,13 @@ func (m *model) lineUp(t *task) {
 }
 
 // rest finds the tasks that could run and have no worker: they step aside, and are in
-// nobody's way but that of tasks of their own queue. One that somebody has passed since
-// may go on to, until it is looked at again.
+// nobody's way but that of tasks of their own queue, until a worker looks at them.
+// Which of them one has looked at that took as many as it may is not said.
 func (m *model) rest() {
 	var list []*task
 	for _, t := range m.tasks {
 		if t.state == interlock.TaskWaiting {
 			list = append(list, t)
-			t.rests = false
 		}
 	}
 	slices.SortFunc(list, func(a, b *task) int {
@@ -360,10 +360,41 @@ func (m *model) rest() {
 		return 1
 	})
 	for _, t := range list {
-		t.rests = m.free(t.request) && (!m.mayRun(t) || m.worker(t.ns, t.spec.Queue) == nil)
+		free, worked := m.free(t.request), m.mayRun(t) && m.worker(t.ns, t.spec.Queue) != nil
+		switch {
+		case free && !worked:
+			t.rests = true
+		case worked || slices.Contains(m.handing, t.spec.Queue):
+			t.rests = false
+		}
 		t.rested = t.rested || m.atBest().free(t.request)
+		t.trailed = t.trailed || m.trails(t, true)
 	}
 	m.forgetTurns()
+}
+
+// settle says at the end of a step that everybody was looked at who was to be.
+func (m *model) settle() {
+	for _, t := range m.tasks {
+		if t.state == interlock.TaskWaiting {
+			t.trailed = m.trails(t, true)
+			if !m.atBest().free(t.request) && m.mayRun(t) && m.worker(t.ns, t.spec.Queue) != nil {
+				t.rested = false
+			}
+		}
+	}
+}
+
+// trails reports whether a task stands behind another one of its queue, or, with
+// maybe, whether it could be short of permits that one before it waits for, too.
+func (m *model) trails(t *task, maybe bool) bool {
+	return slices.ContainsFunc(m.tasks, func(o *task) bool {
+		if o == t || o.state != interlock.TaskWaiting || o.ns != t.ns || o.spec.Queue != t.spec.Queue || !m.aheadOf(o.request, t.request) {
+			return false
+		}
+		permits := func(c interlock.Claim) bool { return c.Mode == interlock.Permits && o.request.needs(c.Key) > 0 }
+		return anyClash(o.spec.Claims, t.spec.Claims) || maybe && slices.ContainsFunc(t.spec.Claims, permits)
+	})
 }
 
 // aside reports whether a task that waits is not in r's way.
@@ -371,26 +402,11 @@ func (m *model) aside(q, r *request) bool {
 	if q.task == nil || q.phase != waiting || r.task != nil && r.task.spec.Queue == q.task.spec.Queue {
 		return false
 	}
-	if !m.best {
-		return q.task.rests
+	t := q.task
+	if m.best {
+		return t.rested || t.trailed || m.trails(t, true)
 	}
-	return slices.ContainsFunc(m.tasks, func(t *task) bool {
-		// Who stands behind one that steps aside steps aside with it.
-		return t.rested && t.state == interlock.TaskWaiting && t.ns == q.ns && t.spec.Queue == q.task.spec.Queue &&
-			(t == q.task || m.aheadOf(t.request, q) && related(t.spec.Claims, q.claims))
-	})
-}
-
-// related reports whether two claims have anything to do with each other.
-func related(a, b []interlock.Claim) bool {
-	for _, x := range a {
-		for _, y := range b {
-			if segments(x.Key)[0] == segments(y.Key)[0] {
-				return true
-			}
-		}
-	}
-	return false
+	return t.rests || m.trails(t, false)
 }
 
 // atBest is the state in which every task is out of the way that may be. Where it

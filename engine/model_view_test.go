@@ -105,7 +105,7 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 		is := func(r *request) bool {
 			if t := r.task; t != nil {
 				return w.Task == t.id && w.Queue == t.spec.Queue && w.Flow == t.flow && w.Priority == m.priority(r) && w.Waited == m.now.Sub(t.arrived) &&
-					(w.Dormant || !t.rests) && (!w.Dormant || t.rested)
+					(w.Dormant || !t.rests || !m.free(r)) && (!w.Dormant || t.rested)
 			}
 			return w.Flow == r.flow() && w.Agent == m.agentOf(r) && w.Priority == m.priority(r) && w.Waited == m.now.Sub(r.waitsSince())
 		}

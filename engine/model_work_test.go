@@ -71,7 +71,8 @@ func (m *model) expectPull(c *engine.Pull) answer {
 	if q == nil {
 		return refused(interlock.CodeNoSuchQueue)
 	}
-	m.asking = &worker{pull: *c, session: s}
+	m.asking, m.handing = &worker{pull: *c, session: s}, append(m.handing, c.Queue)
+	m.rest() // it looks at those who rest
 	ready, maybe := len(m.ready(c.Namespace, c.Queue)), len(m.atBest().ready(c.Namespace, c.Queue))
 	w := m.asking
 	return answer{outcome: engine.Granted, worker: w, check: func(got *engine.Effect) error {
@@ -344,7 +345,7 @@ func (m *model) heardWork(cmd engine.Command, got *engine.Effect) {
 func (m *model) forgetWork() {
 	m.workers = nil
 	for _, t := range m.tasks {
-		t.followers, t.rested = nil, false
+		t.followers, t.rested, t.rests, t.trailed = nil, false, false, false
 	}
 	for _, q := range m.queues {
 		q.passed = nil

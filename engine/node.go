@@ -183,7 +183,7 @@ func (r *request) addNeed(key string, mode interlock.Mode, claim int, claimed bo
 
 // kindOf says in which class r waits for one of its needs.
 func (r *request) kindOf(m *need) kind {
-	k := kind{mode: m.mode, counts: m.counts, queue: r.taskQueue()}
+	k := kind{mode: m.mode, counts: m.counts, queue: r.taskQueue(), aside: r.task != nil && r.task.stance.isAside()}
 	if m.counts == interlock.Permits {
 		k.group = int32(r.groupAt(m))
 	}

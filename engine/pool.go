@@ -224,7 +224,7 @@ func (r *request) hopeless(m *need) bool {
 func (p *pool) ahead(r *request) (sum uint64) {
 	if p.node.line != nil {
 		for c := p.node.line.first; c != nil; c = c.next {
-			if c.counts == interlock.Permits && !c.dozes(r) {
+			if c.counts == interlock.Permits && !c.isAsideFor(r) {
 				sum += c.sumBefore(r)
 			}
 		}
@@ -284,7 +284,7 @@ func (p *policy) fits(mine int, n, used, ahead uint64, of func(group int) (used,
 func (p *pool) aheadIn(group int, r *request) (sum uint64) {
 	if p.node.line != nil {
 		for c := p.node.line.first; c != nil; c = c.next {
-			if c.counts == interlock.Permits && int(c.group) == group && !c.dozes(r) {
+			if c.counts == interlock.Permits && int(c.group) == group && !c.isAsideFor(r) {
 				sum += c.sumBefore(r)
 			}
 		}

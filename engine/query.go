@@ -196,11 +196,11 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 		}
 	}
 	for c := m.node.line.first; c != nil; c = c.next {
-		if !against.has(c.mode) && (short == enough || c.counts != interlock.Permits) || c.dozes(r) {
+		if !against.has(c.mode) && (short == enough || c.counts != interlock.Permits) || c.isAsideFor(r) {
 			continue
 		}
 		for p := c.first(); p != nil && before(p.req, r) && len(edges) < maxWaitEdges; p = p.next() {
-			if !p.twin && !p.req.dozes(r) {
+			if !p.twin {
 				add(p.req, true)
 			}
 		}

@@ -11,9 +11,8 @@ import (
 //
 // A task that waits stands in the lines of its claims like everybody else, and holds
 // nothing. When nothing blocks it any more it could run; if its queue has no worker
-// for it then, it is dormant: it keeps its places, but is in nobody's way except that
-// of tasks of its own queue (class.dozes), and is looked at again when a worker
-// comes. With a worker its request becomes a lease like any other, an attempt at the
+// for it then, it is dormant, and stands aside until one comes: see stance.go. With a
+// worker its request becomes a lease like any other, an attempt at the
 // task. However that lease ends, unless by an acknowledgement, the attempt has
 // failed: the task is scheduled again, with its first place in line, or dead.
 //
@@ -91,15 +90,6 @@ func (t *task) seatOf() *int32 { return &t.seat }
 func (t *task) slotOf() *int32 { return &t.slot }
 
 func (t *task) precedes(o *task) bool { return before(t.request, o.request) }
-
-// stance is how a task that waits stands in line.
-type stance uint8
-
-const (
-	watched stance = iota // blocked, or about to be looked at
-	able                  // it could run, and has not found a worker yet
-	dormant               // it could run, and has no worker
-)
 
 // attempt is one go at a task.
 type attempt struct {
@@ -239,7 +229,7 @@ func (e *Engine) await(t *task, at Time, changed bool) {
 
 // lineUp puts a task that waits in line.
 func (e *Engine) lineUp(t *task, changed bool) {
-	t.stance = watched
+	t.stance = behind
 	r := e.newRequest()
 	r.num, r.space, r.task, t.request = t.num, t.queue.space, t, r
 	r.agent, r.purpose, r.claims, r.priority, r.changed = t.spec.agent, t.spec.purpose, t.spec.claims, t.spec.priority, changed
@@ -264,7 +254,7 @@ func countsAny(claims []interlock.Claim) bool {
 
 // runAs makes r the attempt at t that is under way.
 func (t *task) runAs(r *request) {
-	t.request, r.task, t.stance = r, t, watched
+	t.request, r.task, t.stance = r, t, behind
 	t.group.running++
 	going := &attempt{number: int(t.attempt), agent: r.agentName(), fence: r.fence}
 	if s := r.session(); s != nil {
@@ -283,7 +273,7 @@ func (e *Engine) stepBack(t *task) {
 	g.queue.turn(g)
 	r.unline()
 	e.changed(r)
-	r.task, t.request, t.stance = nil, nil, watched
+	r.task, t.request, t.stance = nil, nil, behind
 	e.discard(r)
 }
 

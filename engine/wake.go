@@ -97,15 +97,21 @@ func (e *Engine) changedAt(needs []need) {
 		return
 	}
 	for i := range needs {
-		m := &needs[i]
-		l := m.node.line
-		if l == nil {
-			continue
+		for c := range needs[i].facing {
+			e.readyClass(c)
 		}
-		for c := l.first; c != nil; c = c.next {
-			if c.against(m.mode, m.counts) {
-				e.readyClass(c)
-			}
+	}
+}
+
+// facing goes through the classes at the key of a need whose waiters and its request may
+// be in each other's way.
+func (m *need) facing(yield func(*class) bool) {
+	if m.node.line == nil {
+		return
+	}
+	for c := m.node.line.first; c != nil; c = c.next {
+		if c.against(m.mode, m.counts) && !yield(c) {
+			return
 		}
 	}
 }
@@ -158,8 +164,18 @@ func (e *Engine) settle() {
 func (e *Engine) consider(c candidate) {
 	p := c.place
 	p.ready = false
+	class := p.class
 	if r := p.req; r.num == c.num && r.phase == waiting && p.watching {
-		if m := &r.needs[p.need]; r.blockedAt(m) {
+		m := &r.needs[p.need]
+		if r.task != nil {
+			e.visits += taskVisits
+			if !e.lookAgain(r.task, int(p.need)) {
+				p.setWatching(false)
+				e.couldRun(r.task)
+			} else if p.watching && p.class == class {
+				return
+			}
+		} else if r.blockedAt(m) {
 			e.armPool(c.node.pool)
 			if r.hopeless(m) {
 				e.leaveLine(r, ByPattern)
@@ -172,24 +188,23 @@ func (e *Engine) consider(c candidate) {
 			e.watch(r, b)
 		} else if r.barrier() == nil {
 			p.setWatching(false)
-			if r.task != nil {
-				e.visits += taskVisits
-				e.couldRun(r.task)
-			} else {
-				e.admit(r.whole().freeWay())
-			}
+			e.admit(r.whole().freeWay())
 		} else if !e.open(r) && p.watching {
 			return // the others of the class wait for the same
 		}
 	}
-	e.ready.push(p.class.firstWatched())
+	e.ready.push(class.firstWatched())
 }
 
 // blocker gives the index of the first need at which r is blocked, or -1.
-func (r *request) blocker() int { return r.firstNeed((*request).blockedAt) }
+func (r *request) blocker() int { return r.firstNeed(-1, (*request).blockedAt) }
 
 // firstNeed gives the index of the first of r's needs for which holds says yes, or -1.
-func (r *request) firstNeed(holds func(*request, *need) bool) int {
+// One of them, if not -1, comes before all.
+func (r *request) firstNeed(before int, holds func(*request, *need) bool) int {
+	if before >= 0 && holds(r, &r.needs[before]) {
+		return before
+	}
 	for i := range r.needs {
 		if holds(r, &r.needs[i]) {
 			return i
@@ -226,7 +241,7 @@ func (r *request) lockedOutAt(m *need) bool {
 		return false
 	}
 	for c := l.first; c != nil; c = c.next {
-		if !against.has(c.mode) || c.dozes(r) {
+		if !against.has(c.mode) || c.isAsideFor(r) {
 			continue
 		}
 		p := c.first()
@@ -270,6 +285,15 @@ func (e *Engine) watch(r *request, i int) {
 func (e *Engine) watchAnywhere(r *request) {
 	if r.target != nil || r.follows() {
 		return // no key can help it
+	}
+	if r.task != nil {
+		if e.look(r.task, -1) < 0 {
+			e.shift(r.task, blocked) // or nearly
+			e.watch(r, 0)
+			e.ready.push(&r.wait.places[0])
+		}
+		e.overtake(r.task)
+		return
 	}
 	for way := range r.ways {
 		i := way.blocker()

@@ -1,0 +1,125 @@
+package engine
+
+// How a task that waits stands in line.
+//
+// Tasks of one queue are served in the order of the lines, and by workers who may never
+// come. So of those of a queue at a key only the first counts for others, and only as
+// long as others are what it waits for. All the rest stand aside: they keep their places,
+// in the order among those of their queue, and are in nobody's way but theirs. Whoever
+// stands aside is looked at again when what it waits for has changed, and is in the way
+// from then on, if it is the first of its queue at all its keys and others block it. So
+// no agent waits for a worker, neither directly nor behind another task, and who is first
+// is overtaken only by those who came while it had no worker.
+//
+// At each key those who stand aside are classes of their own (kind.aside), so whoever
+// they are not in the way of passes them by without looking.
+
+// stance is how a task that waits stands in line. It is volatile.
+type stance uint8
+
+const (
+	behind  stance = iota // one of its own queue stands in its way, or it was not looked at yet
+	blocked               // others do, or it is about to be looked at
+	able                  // nothing does, and it has not found a worker yet
+	dormant               // nothing did, and it had no worker
+)
+
+// isAside reports whether a task is in the way of those of its own queue only.
+func (s stance) isAside() bool { return s == behind || s == dormant }
+
+// shift has a task that waits stand otherwise. When it steps aside, that is as if it
+// left for all but those of its queue.
+func (e *Engine) shift(t *task, s stance) {
+	was := t.stance.isAside()
+	t.stance = s
+	if s.isAside() == was {
+		return
+	}
+	r := t.request
+	for i := range r.wait.places {
+		r.wait.places[i].setAside(s.isAside())
+	}
+	if !s.isAside() {
+		return
+	}
+	for i := range r.needs {
+		for c := range r.needs[i].facing {
+			if c.queue != t.queue {
+				e.readyClass(c)
+			}
+		}
+	}
+}
+
+// look finds out how a task stands that may be blocked, has it watched where it is, and
+// gives the index of that need, or -1 if nothing blocks it. Where it is watched already,
+// it stays if it is still blocked there.
+func (e *Engine) look(t *task, watched int) int {
+	r, s := t.request, behind
+	i := r.firstNeed(watched, (*request).behindAt)
+	if i < 0 {
+		i, s = r.firstNeed(watched, (*request).blockedAt), blocked
+	}
+	if i < 0 {
+		return i
+	}
+	e.shift(t, s)
+	if i == watched {
+		e.armPool(r.needs[i].node.pool)
+	} else {
+		e.watch(r, i)
+	}
+	return i
+}
+
+// lookAgain is look for a task that stood in line before. It gives false when nothing
+// blocks it.
+func (e *Engine) lookAgain(t *task, watched int) bool {
+	r, aside := t.request, t.stance.isAside()
+	switch i := e.look(t, watched); {
+	case i < 0:
+		return false
+	case r.hopeless(&r.needs[i]):
+		e.fallBack(t, ByPattern)
+	case aside && !t.stance.isAside():
+		e.suspect(nil, r) // others wait for it from now on
+	}
+	return true
+}
+
+// overtake has those of its queue step aside before whom a task has come to stand.
+func (e *Engine) overtake(t *task) {
+	r := t.request
+	for i := range r.needs {
+		m := &r.needs[i]
+		for c := range m.facing {
+			for c.queue == t.queue && !c.aside && conflicts[m.mode].has(c.mode) {
+				last := c.last()
+				if last == nil || !before(r, last.req) {
+					break
+				}
+				e.unready(last.req.task)
+				e.look(last.req.task, -1)
+			}
+		}
+	}
+}
+
+// unready has a task not be handed out before it is looked at.
+func (e *Engine) unready(t *task) {
+	if t.stance == able {
+		t.group.able.leave(t)
+		t.queue.turn(t.group)
+	}
+}
+
+// behindAt reports whether one of its own queue stands in a task's way at one of its
+// needs.
+func (r *request) behindAt(m *need) bool {
+	for c := range m.facing {
+		if c.queue == r.task.queue && before(c.first().req, r) && (conflicts[m.mode].has(c.mode) || r.short(m) != enough) {
+			return true
+		}
+	}
+	return false
+}
