@@ -32,8 +32,8 @@ func (e *Engine) suspect(p *party, r *request) {
 	e.suspects = append(e.suspects, s)
 }
 
-// suspectAll suspects whoever may be on a cycle in a namespace. Waits by the order
-// of the lines alone cannot close one.
+// suspectAll suspects whoever may be on a cycle in a namespace. Waits by the order of
+// the lines alone cannot close one, unless a flow has several of them.
 func (e *Engine) suspectAll(s *space) {
 	for _, p := range s.torn {
 		e.suspect(p, nil)
@@ -41,6 +41,11 @@ func (e *Engine) suspectAll(s *space) {
 	for _, sess := range s.sortedSessions() {
 		for _, r := range sess.awaiting {
 			e.suspect(r.party, r)
+		}
+		for _, f := range sess.sortedFlows() {
+			if len(f.waits) > 1 && !f.torn {
+				e.suspect(&f.party, nil)
+			}
 		}
 	}
 }
