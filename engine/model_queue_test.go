@@ -256,7 +256,7 @@ func (m *model) foldHanding(cmd engine.Command, ev *engine.Event) {
 	r := m.attemptAt(t, w, ev.ID)
 	r.changed, r.unsure = m.changedMeanwhile(t.request, false), m.changedMeanwhile(t.request, true)
 	m.requests = append(slices.DeleteFunc(m.requests, func(o *request) bool { return o == t.request }), r)
-	t.request, t.state, t.attempt, t.rested, t.rests, t.trailed = r, interlock.TaskRunning, int(ev.Generation), false, false, false
+	t.request, t.state, t.attempt, t.rested, t.rests, t.sleeps, t.trailed = r, interlock.TaskRunning, int(ev.Generation), false, false, false, false
 	m.hand(r, held, ev.Fence)
 	w.handed = append(w.handed, r)
 	m.handing = append(m.handing, q.Name)

@@ -40,7 +40,8 @@ type task struct {
 	result   []byte
 	past     []interlock.Fence // of the attempts that have failed
 
-	rests   bool // it could run and had no worker, and no worker has come since
+	rests   bool // it could run and has no worker, or has slept since
+	sleeps  bool // that was so at the end of a step, and no worker has come since
 	rested  bool // that may be
 	trailed bool // it stands behind another one of its queue, or did before this step
 
@@ -318,7 +319,7 @@ func (m *model) foldStanding(ev *engine.Event) {
 	if t.isSettled() && t.deadline <= m.now {
 		t.deadline = 0
 	}
-	t.state, t.reason, t.attempt, t.request, t.rested, t.rests, t.trailed = interlock.TaskState(ev.Op), ev.Outcome, int(ev.Generation), nil, false, false, false
+	t.state, t.reason, t.attempt, t.request, t.rested, t.rests, t.sleeps, t.trailed = interlock.TaskState(ev.Op), ev.Outcome, int(ev.Generation), nil, false, false, false, false
 	switch {
 	case t.isSettled():
 		t.settled, t.result = m.now, ev.Blob
@@ -361,12 +362,10 @@ func (m *model) rest() {
 	})
 	for _, t := range list {
 		free, worked := m.free(t.request), m.mayRun(t) && m.worker(t.ns, t.spec.Queue) != nil
-		switch {
-		case free && !worked:
-			t.rests = true
-		case worked || slices.Contains(m.handing, t.spec.Queue):
-			t.rests = false
+		if worked || slices.Contains(m.handing, t.spec.Queue) {
+			t.sleeps = false
 		}
+		t.rests = t.sleeps || free && !worked
 		t.rested = t.rested || m.atBest().free(t.request)
 		t.trailed = t.trailed || m.trails(t, true)
 	}
@@ -377,7 +376,7 @@ func (m *model) rest() {
 func (m *model) settle() {
 	for _, t := range m.tasks {
 		if t.state == interlock.TaskWaiting {
-			t.trailed = m.trails(t, true)
+			t.trailed, t.sleeps = m.trails(t, true), t.rests
 			if !m.atBest().free(t.request) && m.mayRun(t) && m.worker(t.ns, t.spec.Queue) != nil {
 				t.rested = false
 			}

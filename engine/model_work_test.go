@@ -345,7 +345,7 @@ func (m *model) heardWork(cmd engine.Command, got *engine.Effect) {
 func (m *model) forgetWork() {
 	m.workers = nil
 	for _, t := range m.tasks {
-		t.followers, t.rested, t.rests, t.trailed = nil, false, false, false
+		t.followers, t.rested, t.rests, t.sleeps, t.trailed = nil, false, false, false, false
 	}
 	for _, q := range m.queues {
 		q.passed = nil
