@@ -137,19 +137,16 @@ func heldCode(c *Conflict) (interlock.Code, string) {
 func (e *Engine) asked(c *Acquire, sess *session) *request {
 	r := e.newRequest()
 	r.id, r.num, r.space = c.ID, e.num+1, e.space(c.Namespace)
-	r.agent = c.Agent
 	if sess != nil {
-		r.agent = ""
 		r.join(sess.flow(flowOr(c.Flow)))
+	} else {
+		r.guest = &guest{c.Agent, c.Actor}
 	}
 	r.ttl, r.grace = c.terms(sess)
 	r.purpose, r.trace, r.claims, r.maxHold, r.priority = c.Purpose, c.Trace, c.Claims, c.MaxHold, int32(c.Priority)
 	r.any = c.Any
 	t := terms{group: c.Group, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait, division: c.Division}
 	t.window.asOf = c.AsOf
-	if sess == nil {
-		t.owner = c.Actor
-	}
 	r.setTerms(t)
 	e.try(r)
 	r.lead = r.leads()
@@ -274,8 +271,11 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 	if r.target != nil {
 		ev.Target, ev.TargetFlow = r.target.num, r.targetFlow
 	}
+	if r.guest != nil {
+		ev.Actor = r.guest.owner
+	}
 	if t := r.terms; t != nil {
-		ev.Group, ev.Stall, ev.LockDelay, ev.MaxWait, ev.Actor = t.group, t.stall, t.lockDelay, t.maxWait, t.owner
+		ev.Group, ev.Stall, ev.LockDelay, ev.MaxWait = t.group, t.stall, t.lockDelay, t.maxWait
 		ev.Generation, ev.Division = t.generation, t.division
 		ev.AsOf, ev.Version = t.window.asOf, t.window.upTo
 		ev.Blob = appendRun(nil, t.run)

@@ -35,7 +35,7 @@ func (r *request) ways(yield func(*request) bool) {
 		yield(r)
 		return
 	}
-	for _, b := range r.wait.branches {
+	for _, b := range r.branches {
 		if !yield(b) {
 			return
 		}
@@ -56,20 +56,17 @@ func (e *Engine) resolve(r *request) {
 		r.need()
 		return
 	}
-	if r.wait == nil {
-		r.wait = &wait{}
-	}
 	if r.party == nil {
 		r.party = &party{space: r.space, num: r.num}
 	}
-	r.wait.branches = make([]*request, len(r.claims))
+	r.tie().branches = make([]*request, len(r.claims))
 	for i := range r.claims {
 		b := e.newRequest()
 		needs := b.needs
 		*b = *r
-		b.trunk, b.any, b.pos, b.claims, b.needs = r, false, int32(i), r.claims[i:i+1:i+1], needs
+		b.bonds, b.any, b.pos, b.claims, b.needs = &bonds{trunk: r}, false, int32(i), r.claims[i:i+1:i+1], needs
 		b.need()
-		r.wait.branches[i] = b
+		r.branches[i] = b
 	}
 }
 
@@ -78,7 +75,9 @@ func (e *Engine) narrow(r, way *request) {
 	if way == r {
 		return
 	}
-	r.needs, way.needs = way.needs, r.needs
+	r.needs = append(r.needs, way.needs...)
+	clear(way.needs)
+	way.needs = way.needs[:0]
 	for i := range r.needs {
 		r.needs[i].req = r
 	}
@@ -91,10 +90,10 @@ func (e *Engine) fell(r *request) {
 	if !r.any {
 		return
 	}
-	for _, b := range r.wait.branches {
+	for _, b := range r.branches {
 		e.discard(b)
 	}
-	r.any, r.wait.branches = false, nil
+	r.any, r.bonds = false, noBonds
 	if r.flow == nil {
 		r.party = nil
 	}
@@ -137,7 +136,7 @@ func (r *request) timesAt(m *need) (n int) {
 	if !r.any || conflicts[m.mode].has(m.mode) { // that is only wanted of a claimed key
 		return 1
 	}
-	for _, b := range r.wait.branches {
+	for _, b := range r.branches {
 		if o := b.needAt(m.node); o != nil && o.mode == m.mode {
 			n++
 		}
@@ -152,7 +151,7 @@ func (e *Engine) soonest(r *request) (best *request) {
 		return r
 	}
 	var least time.Duration
-	for _, b := range r.wait.branches[:min(len(r.wait.branches), interlock.MaxClaims)] {
+	for _, b := range r.branches[:min(len(r.branches), interlock.MaxClaims)] {
 		if eta := e.ticket(b).ETA; best == nil || eta < least {
 			best, least = b, eta
 		}

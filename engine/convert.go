@@ -90,8 +90,8 @@ func (e *Engine) convert(c *Convert) {
 // conversion turns a command into a request that is in no list yet.
 func (e *Engine) conversion(c *Convert, l *request) *request {
 	r := e.newRequest()
-	r.id, r.num, r.space, r.flow, r.agent, r.purpose, r.trace = c.ID, e.num+1, l.space, l.flow, l.agent, l.purpose, l.trace
-	r.base, r.party, r.claims = l, l.asParty(), c.Claims
+	r.id, r.num, r.space, r.flow, r.purpose, r.trace = c.ID, e.num+1, l.space, l.flow, l.purpose, l.trace
+	r.tie().base, r.party, r.claims = l, l.asParty(), c.Claims
 	r.ttl, r.grace, r.maxHold, r.priority = l.ttl, l.grace, l.maxHold, l.priority
 	t := terms{group: l.terms.groupName(), maxWait: c.MaxWait}
 	for _, claim := range c.Claims {
@@ -100,7 +100,7 @@ func (e *Engine) conversion(c *Convert, l *request) *request {
 		}
 	}
 	if l.flow == nil {
-		t.owner = e.head.Actor
+		r.guest = &guest{l.agentName(), e.head.Actor}
 	}
 	r.setTerms(t)
 	r.lead = l.claimsAll(c.Claims)
@@ -246,7 +246,7 @@ func (e *Engine) evolveConversion(ev *Event, r *request) error {
 	}
 	changed := r.sawWrites()
 	r.unline()
-	l.conversion = nil
+	l.tie().conversion = nil
 	l.setGeneration(ev.Generation)
 	l.handOver(r, ev.Version)
 	e.changeClaims(l, ev, changed)
@@ -261,7 +261,7 @@ func (r *request) converts(ev *Event) error {
 	if ev.Kind != EvQueued || l == nil || l.num != ev.Base || l.phase != held || l.conversion != nil || l.flow != r.flow {
 		return errUnknown
 	}
-	r.base, r.party = l, l.asParty()
+	r.tie().base, r.party = l, l.asParty()
 	return nil
 }
 

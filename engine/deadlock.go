@@ -201,7 +201,7 @@ func (e *Engine) eachBlocker(r *request, s suspect, visit func(need int, p *part
 	case r.target != nil:
 		return r.eachTarget(visit)
 	case r.follows():
-		return r.wait.follows.eachInTheWay(visit)
+		return r.awaited.eachInTheWay(visit)
 	}
 	return e.eachInTheWay(r, s, visit) || e.eachAbsent(r, s, visit)
 }

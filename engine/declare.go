@@ -31,16 +31,15 @@ func (e *Engine) declare(c *Declare) {
 		return
 	}
 	r := e.newRequest()
-	r.id, r.num, r.space, r.agent, r.purpose = c.ID, e.num+1, target.space, c.Agent, c.Purpose
-	r.target, r.targetFlow = target, c.On.Flow
-	t := terms{maxWait: c.MaxWait}
+	r.id, r.num, r.space, r.purpose = c.ID, e.num+1, target.space, c.Purpose
+	b := r.tie()
+	b.target, b.targetFlow = target, c.On.Flow
 	if sess != nil {
-		r.agent = ""
 		r.join(sess.flow(flowOr(c.Flow)))
 	} else {
-		t.owner = c.Actor
+		r.guest = &guest{c.Agent, c.Actor}
 	}
-	r.setTerms(t)
+	r.setTerms(terms{maxWait: c.MaxWait})
 	if sess == target && (r.targetFlow == "" || r.targetFlow == r.flow.name) {
 		e.discard(r)
 		e.refuse(interlock.CodeInvalidRequest, "a flow cannot wait for itself, nor for the whole session that it belongs to: name another flow")

@@ -302,7 +302,10 @@ func (e *Engine) recover(c *Recover) {
 			}
 		}
 		for _, r := range s.sortedRequests() {
-			r.timer, r.warned, r.told = nil, false, 0
+			r.timer, r.warned = nil, false
+			if r.progress != nil {
+				r.progress.told = 0
+			}
 			r.renewed, r.spared = e.now, r.phase == held
 			if r.phase == waiting {
 				r.wait.caller, r.wait.link, r.wait.asked = nil, 0, e.now

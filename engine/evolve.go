@@ -175,7 +175,7 @@ func (e *Engine) request(ev *Event) (*request, error) {
 		}
 		r.join(s.flow(ev.Flow))
 	} else {
-		r.agent = ev.Agent
+		r.guest = &guest{ev.Agent, ev.Actor}
 	}
 	r.purpose, r.trace, r.claims = ev.Purpose, ev.Trace, ev.Claims
 	r.ttl, r.grace, r.maxHold, r.priority, r.lead = ev.TTL, ev.Grace, ev.MaxHold, int32(ev.Priority), ev.Lead
@@ -184,9 +184,6 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	var err error
 	if t.run, err = decodeRun(ev.Blob); err != nil {
 		return nil, err
-	}
-	if ev.Session == 0 {
-		t.owner = ev.Actor
 	}
 	r.setTerms(t)
 	r.any = ev.Any
@@ -200,7 +197,8 @@ func (e *Engine) request(ev *Event) (*request, error) {
 		}
 	}
 	if ev.Target != 0 {
-		r.target, r.targetFlow = e.byNum[ev.Target], ev.TargetFlow
+		b := r.tie()
+		b.target, b.targetFlow = e.byNum[ev.Target], ev.TargetFlow
 		if r.target == nil || r.target.space != r.space || ev.Kind != EvQueued || len(ev.Claims) > 0 {
 			return nil, errUnknown
 		}
@@ -215,7 +213,9 @@ func (e *Engine) newRequest() *request {
 		e.free = e.free[:n-1]
 		return r
 	}
-	return &request{}
+	r := &request{bonds: noBonds}
+	r.needs = r.only[:0]
+	return r
 }
 
 // maxFree bounds what is kept for reuse, of each kind.
@@ -226,7 +226,7 @@ func (e *Engine) discard(r *request) {
 	e.fell(r)
 	r.unneed()
 	needs := r.needs
-	*r = request{needs: needs}
+	*r = request{needs: needs, bonds: noBonds}
 	if len(e.free) < maxFree {
 		e.free = append(e.free, r)
 	}
@@ -268,15 +268,11 @@ func (e *Engine) evolveRequest(ev *Event) error {
 		return nil
 	}
 	r.phase = waiting
-	var branches []*request
-	if r.any {
-		branches = r.wait.branches
-	}
-	r.wait = &wait{branches: branches, arrived: ev.At, asked: ev.At, writes: e.writes}
+	r.wait = &wait{arrived: ev.At, asked: ev.At, writes: e.writes}
 	r.setScore()
 	r.enline()
 	if r.base != nil {
-		r.base.conversion = r
+		r.base.tie().conversion = r
 	}
 	if r.target != nil {
 		r.await()
@@ -372,7 +368,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		r.unline()
 		e.changed(r)
 		if r.base != nil {
-			r.base.conversion = nil
+			r.base.tie().conversion = nil
 		}
 		target := r.target
 		if target != nil {
@@ -481,8 +477,11 @@ func (e *Engine) bury(r *request, why Reason) {
 	r.unneed()
 	r.unask()
 	sess := r.session()
-	r.flow, r.party, r.base, r.target, r.task, r.wait, r.phase, r.reason = nil, nil, nil, nil, nil, nil, over, why
-	r.agent, r.purpose, r.trace, r.progress, r.terms, r.dealings = "", "", "", nil, nil, nil
+	r.flow, r.guest, r.party, r.task, r.wait, r.phase, r.reason = nil, nil, nil, nil, nil, over, why
+	r.purpose, r.trace, r.progress, r.terms, r.dealings = "", "", nil, nil, nil
+	if r.bonds != noBonds {
+		r.base, r.target = nil, nil
+	}
 	r.space.active.leave(r)
 	r.space.tombs.push(r)
 	if r.space.tombs.n > rememberedEnds {

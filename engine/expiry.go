@@ -70,8 +70,8 @@ func (e *Engine) fireSession(s *session) {
 		case e.now >= end:
 			e.hard(r, ByTTL)
 		case e.now >= soft:
-			if r.told != beat+1 {
-				r.told = beat + 1
+			if p := r.ownProgress(); p.told != beat+1 {
+				p.told = beat + 1
 				e.warn(r)
 			}
 			next = min(next, end)

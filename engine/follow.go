@@ -72,8 +72,8 @@ func (e *Engine) replyTask(t *task, attach bool, flow string) {
 // waitFor has a flow wait for the task that f follows.
 func (e *Engine) waitFor(f *follower, by *flow) {
 	s := f.task.queue.space
-	r := &request{num: e.num, space: s, phase: waiting, granted: e.now, priority: f.task.spec.priority}
-	r.wait = &wait{arrived: e.now, asked: e.now, req: r, follows: f}
+	r := &request{bonds: &bonds{awaited: f}, num: e.num, space: s, phase: waiting, granted: e.now, priority: f.task.spec.priority}
+	r.wait = &wait{arrived: e.now, asked: e.now, req: r}
 	r.join(by)
 	r.wait.rank = r.standing()
 	r.setScore()
@@ -183,7 +183,7 @@ func (e *Engine) detachTasks(s *space, c *Detach) {
 }
 
 // follows reports whether r is the wait for the end of a task.
-func (r *request) follows() bool { return r.wait != nil && r.wait.follows != nil }
+func (r *request) follows() bool { return r.awaited != nil }
 
 // countWaits counts flows that wait for the end of the task in its lane.
 func (t *task) countWaits(by int) {
@@ -260,10 +260,10 @@ func (r *request) lentByFollowers(rank int32) int32 {
 // holder gives the party that is at work on the task which w follows, or on the one
 // before it; nil for none.
 func (w *wait) holder() *party {
-	if w.follows == nil {
+	if w.req.awaited == nil {
 		return nil
 	}
-	if r := w.follows.stands(); r != nil && r.phase != waiting {
+	if r := w.req.awaited.stands(); r != nil && r.phase != waiting {
 		return r.party
 	}
 	return nil

@@ -56,11 +56,8 @@ func (e *Engine) orphan(r *request) {
 // of that session.
 func (e *Engine) disown(r *request) {
 	sess := r.session()
-	t := r.terms.copy()
-	t.owner = r.owner()
-	r.agent = r.agentName()
+	r.guest = &guest{r.agentName(), r.owner()}
 	r.flow, r.party = nil, nil
-	r.setTerms(t)
 	if sess != nil {
 		if i := sess.noted(r); i >= 0 {
 			r.listed, sess.losses = false, slices.Delete(sess.losses, i, i+1)

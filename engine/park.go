@@ -322,20 +322,19 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 	if r.phase == parked {
 		r.unhold()
 	}
-	t := r.terms.copy()
-	t.owner, t.maxWait = ev.Actor, ev.MaxWait
+	r.amend(func(t *terms) { t.maxWait = ev.MaxWait })
 	if ev.Session != 0 {
 		s := e.byNum[ev.Session]
 		if s == nil {
 			return errUnknown
 		}
-		t.owner = ""
 		r.join(s.flow(ev.Flow))
-		r.agent, r.ttl = "", min(r.ttl, s.ttl)
+		r.guest, r.ttl = nil, min(r.ttl, s.ttl)
+	} else {
+		r.guest = &guest{r.agentName(), ev.Actor}
 	}
-	r.setTerms(t)
 	r.reason, r.ending = 0, nil
-	r.lead, r.renewed, r.told, r.warned, r.spared, r.progress = ev.Lead, ev.At, 0, false, false, nil
+	r.lead, r.renewed, r.warned, r.spared, r.progress = ev.Lead, ev.At, false, false, nil
 	if r.maxHold > 0 { // what is left of it
 		r.maxHold = max(1, r.maxHold-r.dealings.parking.held)
 	}

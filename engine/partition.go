@@ -201,7 +201,7 @@ func (r *request) belongs(ev *Event) error {
 	}
 	d := r.space.divided(r.space.node(key))
 	d.grow(index + 1)
-	r.share = &share{d, index, member}
+	r.tie().share = &share{d, index, member}
 	return nil
 }
 
@@ -394,11 +394,11 @@ func (e *Engine) assign(d *divided, index int, owner *request) {
 	if owner.flow != nil {
 		r.join(owner.flow)
 	} else {
-		r.agent = owner.agent
+		r.guest = &guest{agent: owner.agentName()}
 	}
 	r.purpose, r.ttl, r.grace = owner.purpose, owner.ttl, owner.grace
 	r.claims = []interlock.Claim{{Key: interlock.Key(d.node.key + "/" + strconv.Itoa(index)), Mode: ex}}
-	r.share = &share{d, index, owner}
+	r.tie().share = &share{d, index, owner}
 	e.try(r)
 	if r.blocker() < 0 {
 		r.wait = nil

@@ -146,7 +146,7 @@ func (e *Engine) appendWaits(edges []WaitEdge, r *request) []WaitEdge {
 		})
 	}
 	if r.follows() {
-		edges = e.appendAwaited(edges, r.wait.follows)
+		edges = e.appendAwaited(edges, r.awaited)
 	}
 	for way := range r.ways {
 		for i := range way.needs {

@@ -17,8 +17,8 @@ func (r *request) owner() string {
 	switch {
 	case r.flow != nil:
 		return r.flow.sess.owner
-	case r.terms != nil:
-		return r.terms.owner
+	case r.guest != nil:
+		return r.guest.owner
 	}
 	return ""
 }

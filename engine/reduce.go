@@ -199,7 +199,7 @@ func (d *reduction) free(r *request) bool {
 	case r.target != nil:
 		return !r.eachTarget(blocks)
 	case r.follows():
-		return !r.wait.follows.eachInTheWay(blocks)
+		return !r.awaited.eachInTheWay(blocks)
 	}
 	d.e.search++ // each looks at the whole line
 	return !d.e.eachAbsent(r, suspect{}, blocks)

@@ -8,13 +8,15 @@ import "time"
 // what it says with a renewal for that one lease. To say again what it said last
 // is no progress.
 
-// progress is what a holder last said of its work. All of it is volatile.
+// progress is what a holder last said of its work, and was told of its time. All of it
+// is volatile.
 type progress struct {
 	text   string
 	at     Time   // when it began to say so
 	turn   uint64 // among all that was ever new, to tell what was said in one instant
 	before uint64 // and of what it had said before
 	warned Time   // the begin of the stall term in which a lease was warned, plus one
+	told   Time   // the beat since which a lease was warned of its ttl, plus one
 }
 
 // say takes in a text that is new.

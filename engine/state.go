@@ -83,36 +83,31 @@ const (
 // request is what was asked for together, from its arrival to the end of its
 // lease, and a while beyond so that its end can be told.
 type request struct {
-	id         [16]byte
-	num        uint64
-	fence      interlock.Fence
-	space      *space
-	flow       *flow    // nil for an anonymous holder
-	base       *request // of a conversion: the lease that it is to change
-	share      *share   // what it is of a shared-out key
-	conversion *request // of a lease: the one of it that stands in line
-	task       *task    // that it waits for, or is an attempt at
-	party      *party   // with what else it holds and waits; nil for an anonymous request that is alone
-	agent      string
-	purpose    string
-	trace      string
-	claims     []interlock.Claim
-	needs      []need
-	wait       *wait     // while waiting
-	target     *session  // of a declared wait: for whom it waits
-	targetFlow string    // and for which flow, "" for all
-	trunk      *request  // of a branch: the request that it belongs to
-	timer      *timer    // what the session's timer does not cover
-	ending     *ending   // more about how it ended, where there is more to say
-	terms      *terms    // what few requests ask for
-	dealings   *dealings // asks to yield
-	progress   *progress // volatile: what its holder last said of it alone
+	id       [16]byte
+	num      uint64
+	fence    interlock.Fence
+	space    *space
+	flow     *flow  // nil for an anonymous holder
+	guest    *guest // who that is
+	task     *task  // that it waits for, or is an attempt at
+	party    *party // with what else it holds and waits; nil for an anonymous request that is alone
+	purpose  string
+	trace    string
+	claims   []interlock.Claim
+	needs    []need
+	only     [1]need   // where needs are, if there is one: most claim one key without ancestors
+	wait     *wait     // while waiting
+	timer    *timer    // what the session's timer does not cover
+	ending   *ending   // more about how it ended, where there is more to say
+	terms    *terms    // what few requests ask for
+	dealings *dealings // asks to yield
+	progress *progress // volatile: what its holder last said, and heard, of it alone
+	*bonds
 
 	ttl, grace, maxHold time.Duration
 
 	granted Time // when it was granted (an offer: taken up), or when it arrived while it waits
 	renewed Time // volatile: last renewal of an anonymous lease, offer or start of grace
-	told    Time // volatile: the beat since which it was warned of its ttl, plus one
 	waited  time.Duration
 
 	priority int32
@@ -128,13 +123,41 @@ type request struct {
 	any      bool   // claims are alternatives, of which it is to get one
 }
 
+// bonds are what ties a request to others by itself, not by its keys. Most have none,
+// and share one that is empty.
+type bonds struct {
+	base       *request   // of a conversion: the lease that it is to change
+	conversion *request   // of a lease: the one of it that stands in line
+	share      *share     // what it is of a shared-out key
+	trunk      *request   // of a branch: the request that it belongs to
+	branches   []*request // of a request for any of several: see any.go
+	target     *session   // of a declared wait: for whom it waits
+	targetFlow string     // and for which flow, "" for all
+	awaited    *follower  // of a wait for the end of a task
+}
+
+var noBonds = &bonds{}
+
+// tie gives r bonds of its own, to write to.
+func (r *request) tie() *bonds {
+	if r.bonds == noBonds {
+		r.bonds = &bonds{}
+	}
+	return r.bonds
+}
+
+// guest is who made a request without a session.
+type guest struct {
+	agent string
+	owner string // the principal
+}
+
 // terms are the conditions of a request that few requests name; nil for none.
 type terms struct {
 	group     string // claimant group
 	stall     time.Duration
 	lockDelay time.Duration
 	maxWait   time.Duration
-	owner     string // the principal of a request without a session
 
 	window     window // see asof.go
 	generation uint64 // of the barrier that it is a party of
@@ -180,15 +203,13 @@ func (r *request) setTerms(t terms) {
 
 // wait is what only a waiter has.
 type wait struct {
-	branches []*request // of a request for any of several: see any.go
-	arrived  Time
-	score    Time
-	writes   uint64 // Engine.writes when it arrived
-	places   []place
-	mark     uint64 // the deadlock search that has seen it
-	stuck    uint64 // the reduction that found that it can never be served
-	req      *request
-	follows  *follower // of a wait for the end of a task
+	arrived Time
+	score   Time
+	writes  uint64 // Engine.writes when it arrived
+	places  []place
+	mark    uint64 // the deadlock search that has seen it
+	stuck   uint64 // the reduction that found that it can never be served
+	req     *request
 
 	// How that search came here, and the need by which it goes on.
 	from     *wait
@@ -256,10 +277,15 @@ func (r *request) session() *session {
 }
 
 func (r *request) agentName() string {
-	if r.flow == nil {
-		return r.agent
+	switch {
+	case r.flow != nil:
+		return r.flow.sess.agent
+	case r.guest != nil:
+		return r.guest.agent
+	case r.task != nil: // it waits in the name of who submitted it
+		return r.task.spec.agent
 	}
-	return r.flow.sess.agent
+	return ""
 }
 
 func (r *request) flowName() string {

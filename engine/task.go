@@ -232,7 +232,7 @@ func (e *Engine) lineUp(t *task, changed bool) {
 	t.stance = behind
 	r := e.newRequest()
 	r.num, r.space, r.task, t.request = t.num, t.queue.space, t, r
-	r.agent, r.purpose, r.claims, r.priority, r.changed = t.spec.agent, t.spec.purpose, t.spec.claims, t.spec.priority, changed
+	r.purpose, r.claims, r.priority, r.changed = t.spec.purpose, t.spec.claims, t.spec.priority, changed
 	r.granted, r.renewed, r.phase = t.since, t.since, waiting
 	if t.spec.group != "" && countsAny(r.claims) {
 		r.setTerms(terms{group: t.spec.group})
@@ -312,22 +312,20 @@ func (e *Engine) evolveHanded(ev *Event) error {
 	t.queue.turn(t.group)
 	r.changed = r.sawWrites()
 	r.unline()
-	r.wait, r.agent = nil, ev.Agent
+	r.wait = nil
 	if ev.Session != 0 {
 		sess := e.byNum[ev.Session]
 		if sess == nil || sess.space != s {
 			return errUnknown
 		}
-		r.agent = ""
 		r.join(sess.flow(ev.Flow))
+	} else {
+		r.guest = &guest{ev.Agent, ev.Actor}
 	}
 	r.id, r.fence, r.granted, r.renewed, r.waited, r.phase = ev.ID, ev.Fence, ev.At, ev.At, ev.Waited, held
 	r.ttl, r.grace, r.maxHold = ev.TTL, ev.Grace, ev.MaxHold
 	r.amend(func(t *terms) {
-		t.stall, t.lockDelay, t.owner = ev.Stall, ev.LockDelay, ""
-		if r.flow == nil {
-			t.owner = ev.Actor
-		}
+		t.stall, t.lockDelay = ev.Stall, ev.LockDelay
 	})
 	e.fence = max(e.fence, ev.Fence)
 	s.requests[r.id] = r

@@ -35,7 +35,7 @@ func (e *Engine) sacrifice(cycle []*wait) {
 	}
 	r := cycle[0].req.whole()
 	forfeit := r.party.forfeit(cycle[len(cycle)-1])
-	if f := r.wait.follows; f != nil {
+	if f := r.awaited; f != nil {
 		e.refuseFollower(f, steps)
 	} else {
 		ev := e.leaving(r, ByDeadlock)
