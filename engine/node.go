@@ -13,14 +13,28 @@ type node struct {
 	granted [modeCount]uint32
 	modes   modeSet // those with granted > 0
 	refs    int32
-	gang    int32 // leases of a barrier
+	seat    int32 // in space.keys
 	first   *need // holders that claim this very key, in the order of their fences
-	last    *need
 	line    *line
+	*feature
+}
+
+// feature is what few keys have. All others share one that is empty.
+type feature struct {
 	notes   *noteBook
 	pool    *pool
 	divided *divided
-	seat    int32 // in space.keys
+	gang    int32 // leases of a barrier
+}
+
+var noFeature = &feature{}
+
+// own gives n a feature of its own, to write to.
+func (n *node) own() *feature {
+	if n.feature == noFeature {
+		n.feature = &feature{}
+	}
+	return n.feature
 }
 
 // kin are a node's relatives. It is apart because most keys have none.
@@ -35,12 +49,40 @@ type kin struct {
 type need struct {
 	node       *node
 	req        *request
-	prev, next *need // in node's holders, if claimed and held
+	prev, next *need // in node's holders, if claimed and held; before the first is the last
 	mode       interlock.Mode
 	counts     interlock.Mode // Permits and the like, if the claim has a count; else 0
 	claimed    bool           // the key itself is claimed, not only something below it
 	listed     bool
 	claim      int16 // index of the first claim that asks for it
+}
+
+// list adds a holder at the end.
+func (n *node) list(m *need) {
+	m.listed = true
+	if n.first == nil {
+		n.first, m.prev, m.next = m, m, nil
+		return
+	}
+	last := n.first.prev
+	last.next, m.prev, m.next = m, last, nil
+	n.first.prev = m
+}
+
+// strike takes a holder out.
+func (n *node) strike(m *need) {
+	m.listed = false
+	if m == n.first {
+		n.first = m.next
+	} else {
+		m.prev.next = m.next
+	}
+	switch {
+	case m.next != nil:
+		m.next.prev = m.prev
+	case n.first != nil: // it was the last
+		n.first.prev = m.prev
+	}
 }
 
 // node finds or makes the node of a key, and its ancestors'.
@@ -52,7 +94,7 @@ func (s *space) node(key string) *node {
 	if i := len(s.idleNodes) - 1; i >= 0 {
 		n, s.idleNodes = s.idleNodes[i], s.idleNodes[:i]
 	} else {
-		n = &node{}
+		n = &node{feature: noFeature}
 	}
 	n.key, n.space = key, s
 	s.nodes[key] = n
@@ -99,7 +141,7 @@ func (n *node) free() {
 	if n.pool != nil {
 		n.pool.drop()
 	}
-	*n = node{}
+	*n = node{feature: noFeature}
 	if len(s.idleNodes) < maxFree {
 		s.idleNodes = append(s.idleNodes, n)
 	}

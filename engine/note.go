@@ -65,7 +65,7 @@ func (l *noteList) remove(b *noteBook) {
 func (s *space) leaveNote(key string, t note) {
 	n := s.node(key)
 	if n.notes == nil {
-		n.notes = &noteBook{node: n}
+		n.own().notes = &noteBook{node: n}
 		n.refs++
 	} else {
 		s.notes.remove(n.notes)
@@ -80,7 +80,7 @@ func (s *space) leaveNote(key string, t note) {
 	if s.notes.n > maxNoted {
 		oldest := s.notes.first
 		s.notes.remove(oldest)
-		oldest.node.notes = nil
+		oldest.node.own().notes = nil
 		oldest.node.drop()
 	}
 }

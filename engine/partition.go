@@ -65,7 +65,7 @@ const loadWindow = 64
 // divided finds or makes the shared-out key at n.
 func (s *space) divided(n *node) *divided {
 	if n.divided == nil {
-		n.divided = &divided{node: n, pos: len(s.shared)}
+		n.own().divided = &divided{node: n, pos: len(s.shared)}
 		s.shared = append(s.shared, n.divided)
 	}
 	return n.divided
@@ -81,7 +81,7 @@ func (d *divided) free() {
 	s.shared[d.pos], last.pos = last, d.pos
 	s.shared[len(s.shared)-1] = nil
 	s.shared = s.shared[:len(s.shared)-1]
-	d.node.divided = nil
+	d.node.own().divided = nil
 }
 
 // touch has the division looked at.

@@ -50,7 +50,7 @@ func (r *request) groupAt(m *need) int {
 // pool finds or makes the pool of a node.
 func (s *space) pool(n *node) *pool {
 	if n.pool == nil {
-		n.pool = &pool{node: n, pos: len(s.pools)}
+		n.own().pool = &pool{node: n, pos: len(s.pools)}
 		n.pool.follow(s.policyAt(n.key))
 		s.pools = append(s.pools, n.pool)
 	}

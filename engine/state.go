@@ -361,19 +361,13 @@ func (r *request) take() {
 		n.granted[m.mode]++
 		n.modes |= 1 << m.mode
 		if m.claimed {
-			m.prev, m.next, m.listed = n.last, nil, true
-			if n.last != nil {
-				n.last.next = m
-			} else {
-				n.first = m
-			}
-			n.last = m
+			n.list(m)
 		}
 		switch m.counts {
 		case interlock.Permits:
 			n.pool.take(r.groupAt(m), uint64(r.countOf(m)))
 		case interlock.Barrier:
-			n.gang++
+			n.own().gang++
 		case interlock.Member:
 			r.space.divided(n).enroll(r, r.countOf(m))
 		}
@@ -414,23 +408,13 @@ func (r *request) letGo() {
 			n.modes &^= 1 << m.mode
 		}
 		if m.listed {
-			if m.prev != nil {
-				m.prev.next = m.next
-			} else {
-				n.first = m.next
-			}
-			if m.next != nil {
-				m.next.prev = m.prev
-			} else {
-				n.last = m.prev
-			}
-			m.listed = false
+			n.strike(m)
 		}
 		switch m.counts {
 		case interlock.Permits:
 			n.pool.give(r.groupAt(m), uint64(r.countOf(m)))
 		case interlock.Barrier:
-			n.gang--
+			n.own().gang--
 		case interlock.Member:
 			n.divided.expel(r)
 		}
