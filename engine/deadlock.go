@@ -109,9 +109,9 @@ func (e *Engine) walk(s suspect, within uint64, closing bool) (visited []*wait, 
 	}
 	for next := 0; next < len(queue); next++ {
 		w := queue[next]
-		closed := e.eachBlocker(w.req, s, func(need int, p *party, r *request) bool {
+		closed := e.eachBlocker(w.req(), s, func(need int, p *party, r *request) bool {
 			switch {
-			case p != nil && p == w.req.party && !w.req.follows():
+			case p != nil && p == w.req().party && !w.req().follows():
 			case closing && (p != nil && p == s.party || p == nil && r == s.req):
 				w.via = int16(need)
 				return true

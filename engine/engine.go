@@ -308,7 +308,7 @@ func (e *Engine) recover(c *Recover) {
 			}
 			r.renewed, r.spared = e.now, r.phase == held
 			if r.phase == waiting {
-				r.wait.caller, r.wait.link, r.wait.asked = nil, 0, e.now
+				r.wait.caller, r.wait.link = nil, 0
 				r.refile()
 				e.watchAnywhere(r)
 			} else if s := r.session(); s != nil && r.asker() != nil {

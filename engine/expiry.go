@@ -93,7 +93,7 @@ const crowded = 1000
 func (e *Engine) fireRequest(r *request) {
 	switch r.phase {
 	case waiting:
-		if r.isBare() && e.now >= r.wait.asked.Add(interlock.BareTicketTTL) {
+		if r.isBare() && e.now >= r.renewed.Add(interlock.BareTicketTTL) {
 			e.leaveLine(r, ByLapse)
 			return
 		}
@@ -144,7 +144,7 @@ func (e *Engine) arm(r *request) {
 	case waiting:
 		at = r.waitEnd()
 		if r.isBare() {
-			at = min(at, r.wait.asked.Add(interlock.BareTicketTTL))
+			at = min(at, r.renewed.Add(interlock.BareTicketTTL))
 		}
 	case offered, inGrace, parked, away, closed:
 		at = e.endOf(r)

@@ -73,7 +73,7 @@ func (e *Engine) replyTask(t *task, attach bool, flow string) {
 func (e *Engine) waitFor(f *follower, by *flow) {
 	s := f.task.queue.space
 	r := &request{bonds: &bonds{awaited: f}, num: e.num, space: s, phase: waiting, granted: e.now, priority: f.task.spec.priority}
-	r.wait = &wait{arrived: e.now, asked: e.now, req: r}
+	r.wait = &wait{arrived: e.now, only: [1]place{{req: r}}}
 	r.join(by)
 	r.wait.rank = r.standing()
 	r.setScore()
@@ -260,10 +260,10 @@ func (r *request) lentByFollowers(rank int32) int32 {
 // holder gives the party that is at work on the task which w follows, or on the one
 // before it; nil for none.
 func (w *wait) holder() *party {
-	if w.req.awaited == nil {
+	if w.req().awaited == nil {
 		return nil
 	}
-	if r := w.req.awaited.stands(); r != nil && r.phase != waiting {
+	if r := w.req().awaited.stands(); r != nil && r.phase != waiting {
 		return r.party
 	}
 	return nil

@@ -167,19 +167,27 @@ func (l *line) crowd() (n int) {
 // O(log n).
 type place struct {
 	req             *request
-	need            int32 // index in req.needs
 	left, right, up *place
-	prio            uint32
 	size            int32
 	watched         int32
 	top             int32  // the highest rank in the subtree
 	count           uint32 // permits that it wants, in a class that counts
+	need            int16  // index in req.needs
 	watching        bool   // a change at this key looks at this waiter
 	apart           bool   // watched one by one, not by the head of its tree
 	ready           bool   // stands in agenda.ready
 	twin            bool   // another branch of its request was here before, so it does not count
 	sum             uint64 // of the counts of the subtree
 	class           *class
+}
+
+// prio is the hash by which the tree is a heap.
+func (p *place) prio() uint32 {
+	prio := mix(p.req.num)
+	if p.req.trunk != nil {
+		prio ^= mix(uint64(p.req.pos))
+	}
+	return prio
 }
 
 // leading is how much earlier a request that leads counts: more than any arrival.
@@ -305,10 +313,6 @@ func (t *tree) rotate(p, child *place) {
 
 func (t *tree) insert(p *place) {
 	p.left, p.right, p.up = nil, nil, nil
-	p.prio = mix(p.req.num)
-	if p.req.trunk != nil {
-		p.prio ^= mix(uint64(p.req.pos))
-	}
 	at := &t.root
 	for *at != nil {
 		p.up = *at
@@ -320,7 +324,7 @@ func (t *tree) insert(p *place) {
 	}
 	*at = p
 	p.fix()
-	for p.up != nil && p.up.prio < p.prio {
+	for p.up != nil && p.up.prio() < p.prio() {
 		t.rotate(p.up, p)
 	}
 }
@@ -328,7 +332,7 @@ func (t *tree) insert(p *place) {
 func (t *tree) remove(p *place) {
 	for p.left != nil || p.right != nil {
 		child := p.left
-		if child == nil || p.right != nil && p.right.prio > child.prio {
+		if child == nil || p.right != nil && p.right.prio() > child.prio() {
 			child = p.right
 		}
 		t.rotate(p, child)

@@ -230,7 +230,7 @@ func (e *Engine) resume(c *Resume) {
 func (e *Engine) returning(c *Resume, r *request, sess *session) *request {
 	t := *r
 	t.wait = &e.trial
-	e.trial = wait{arrived: e.now, req: &t}
+	e.trial = wait{arrived: e.now, only: [1]place{{req: &t}}}
 	if sess != nil {
 		t.join(sess.flow(cmp.Or(c.Flow, "main")))
 	}
@@ -341,7 +341,7 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 	r.dealings.moved = r.movedKeys(r.dealings.parking.writes)
 	r.changed = len(r.dealings.moved) > 0
 	if ev.Queued {
-		r.wait = &wait{arrived: ev.At, asked: ev.At, writes: e.writes}
+		r.wait = &wait{arrived: ev.At, writes: e.writes}
 		r.setScore()
 		r.enline()
 		r.endAbsence()

@@ -41,7 +41,7 @@ type permitResidue struct {
 // than those of the cycle.
 func hasAlternatives(cycle []*wait) bool {
 	return slices.ContainsFunc(cycle, func(w *wait) bool {
-		return w.req.trunk != nil || w.via != noNeed && w.req.needs[w.via].counts == interlock.Permits
+		return w.req().trunk != nil || w.via != noNeed && w.req().needs[w.via].counts == interlock.Permits
 	})
 }
 
@@ -51,10 +51,10 @@ func (e *Engine) reduce(s suspect) uint64 {
 	d := &reduction{e: e, stuck: map[*request]bool{}, left: map[*party]int{}}
 	visited, _ := e.walk(s, 0, false)
 	for _, w := range visited {
-		if w.req.trunk != nil && w.req.pos > 0 {
+		if w.req().trunk != nil && w.req().pos > 0 {
 			continue // its first branch stands for it
 		}
-		r := w.req.whole()
+		r := w.req().whole()
 		d.waits = append(d.waits, r)
 		d.stuck[r] = true
 		if r.party != nil {

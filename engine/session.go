@@ -225,7 +225,7 @@ func (e *Engine) detach(c *Detach) {
 				e.forsake(r)
 				return
 			}
-			r.wait.caller, r.wait.asked = nil, e.now
+			r.wait.caller, r.renewed = nil, e.now
 			e.arm(r)
 		}
 	}

@@ -107,7 +107,7 @@ type request struct {
 	ttl, grace, maxHold time.Duration
 
 	granted Time // when it was granted (an offer: taken up), or when it arrived while it waits
-	renewed Time // volatile: last renewal of an anonymous lease, offer or start of grace
+	renewed Time // volatile: last renewal of an anonymous lease, offer, start of grace, or question how it waits
 	waited  time.Duration
 
 	priority int32
@@ -207,9 +207,9 @@ type wait struct {
 	score   Time
 	writes  uint64 // Engine.writes when it arrived
 	places  []place
-	mark    uint64 // the deadlock search that has seen it
-	stuck   uint64 // the reduction that found that it can never be served
-	req     *request
+	only    [1]place // where places are, if there is one; its request is always said
+	mark    uint64   // the deadlock search that has seen it
+	stuck   uint64   // the reduction that found that it can never be served
 
 	// How that search came here, and the need by which it goes on.
 	from     *wait
@@ -221,8 +221,10 @@ type wait struct {
 	// Volatile.
 	caller Caller
 	link   uint64
-	asked  Time // when a ticket without a session was last asked about
 }
+
+// req is who waits.
+func (w *wait) req() *request { return w.only[0].req }
 
 // session is one live process or conversation.
 type session struct {
@@ -444,14 +446,15 @@ func (r *request) enline() {
 
 // enter takes r's places in the lines.
 func (r *request) enter() {
-	if cap(r.wait.places) < len(r.needs) {
-		r.wait.places = make([]place, len(r.needs))
+	r.wait.only[0].req = r
+	if n := len(r.needs); n > 1 {
+		r.wait.places = make([]place, n)
+	} else {
+		r.wait.places = r.wait.only[:n]
 	}
-	r.wait.places = r.wait.places[:len(r.needs)]
-	r.wait.req = r
 	for i := range r.needs {
 		m, p := &r.needs[i], &r.wait.places[i]
-		*p = place{req: r, need: int32(i)}
+		*p = place{req: r, need: int16(i)}
 		if m.node.line == nil {
 			m.node.line = &line{}
 		}

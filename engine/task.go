@@ -238,7 +238,7 @@ func (e *Engine) lineUp(t *task, changed bool) {
 		r.setTerms(terms{group: t.spec.group})
 	}
 	e.resolve(r)
-	r.wait = &wait{arrived: t.arrived, asked: t.since, writes: e.writes}
+	r.wait = &wait{arrived: t.arrived, writes: e.writes}
 	r.setScore()
 	r.enline()
 }

@@ -13,7 +13,7 @@ func (e *Engine) follow(r *request, attach bool) {
 	switch r.phase {
 	case waiting:
 		w := r.wait
-		w.asked = e.now
+		r.renewed = e.now
 		if attach {
 			w.caller, w.link = e.head.From, e.head.Link
 		} else if w.link == e.head.Link {

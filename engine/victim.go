@@ -16,24 +16,24 @@ import (
 func (e *Engine) sacrifice(cycle []*wait) {
 	victim := 0
 	for i, w := range cycle {
-		if worse(w.req, cycle[victim].req) {
+		if worse(w.req(), cycle[victim].req()) {
 			victim = i
 		}
 	}
 	cycle = slices.Concat(cycle[victim:], cycle[:victim])
 	steps := make([]interlock.CycleStep, min(len(cycle), interlock.MaxCycleSteps))
 	for i, w := range cycle[:len(steps)] {
-		p := partyOf(w.req)
+		p := partyOf(w.req())
 		steps[i] = interlock.CycleStep{Agent: p.Agent, Session: p.Session, Flow: p.Flow, Victim: i == 0}
 		if !p.Task.IsZero() { // in line: that is the flow of its worker, when it has one
 			steps[i].Flow = p.Task.String()
 		}
 		if w.via != noNeed {
-			c := w.req.claimAt(int(w.via))
+			c := w.req().claimAt(int(w.via))
 			steps[i].Key, steps[i].Mode = c.Key, c.Mode
 		}
 	}
-	r := cycle[0].req.whole()
+	r := cycle[0].req().whole()
 	forfeit := r.party.forfeit(cycle[len(cycle)-1])
 	if f := r.awaited; f != nil {
 		e.refuseFollower(f, steps)
@@ -80,7 +80,7 @@ func (p *party) forfeit(w *wait) (list []*request) {
 	if p == nil || w.via == noNeed {
 		return nil
 	}
-	m := &w.req.needs[w.via]
+	m := &w.req().needs[w.via]
 	for _, l := range p.leases {
 		if l.phase == held && l.revokedFor(m) {
 			list = append(list, l)
