@@ -259,7 +259,9 @@ func (e *Engine) eachAhead(m *need, short bool, s suspect, visit func(*request) 
 	if l.mark != e.search {
 		l.mark = e.search
 		for c := l.first; c != nil; c = c.next {
-			c.upto = [2]*place{}
+			if c.crowd != noCrowd {
+				c.upto = [2]*place{}
+			}
 		}
 	}
 	who := 0
@@ -275,7 +277,7 @@ func (e *Engine) eachAhead(m *need, short bool, s suspect, visit func(*request) 
 			p = met.next()
 		}
 		for ; p != nil && before(p.req, m.req); p = p.next() {
-			c.upto[who] = p
+			c.own().upto[who] = p
 			if visit(p.req) {
 				return true
 			}

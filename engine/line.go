@@ -16,7 +16,8 @@ import (
 // blocked, so that a change at a key looks only at waiters that it may help: see
 // wake.go.
 type line struct {
-	first *class // in the order of class.less
+	first *class // in the order of kind.compare
+	only  class  // one of them: mostly all who wait at a key are alike
 	modes modeSet
 
 	// wrote and wroteAll are the values that Engine.writes had when a lease that
@@ -26,7 +27,7 @@ type line struct {
 	claimed  int32 // places of waiters that claim this very key
 	expected int32 // parked requests that will come back here
 
-	mark uint64 // the deadlock search to which class.upto belongs
+	mark uint64 // the deadlock search to which crowd.upto belongs
 }
 
 // class is those waiters at a key of whom none can go while the first cannot:
@@ -36,9 +37,25 @@ type line struct {
 type class struct {
 	tree
 	kind
-	next  *class
+	next *class
+	*crowd
+}
+
+// crowd is what a class needs of which one waiter stands before another, or which has
+// waiters that are unlike the others. All other classes share an empty one.
+type crowd struct {
 	apart []*place  // watched places of waiters whose party holds something at this very key
 	upto  [2]*place // how far the deadlock search came: from others, and from the party that it began with
+}
+
+var noCrowd = &crowd{}
+
+// own gives c a crowd of its own, to write to.
+func (c *class) own() *crowd {
+	if c.crowd == noCrowd {
+		c.crowd = &crowd{}
+	}
+	return c.crowd
 }
 
 // kind is what the waiters of a class have in common.
@@ -69,9 +86,14 @@ func (l *line) class(k kind) *class {
 	if c := *at; c != nil && c.kind == k {
 		return c
 	}
-	*at = &class{kind: k, next: *at}
+	c := &l.only
+	if c.mode != 0 { // it is in use
+		c = &class{}
+	}
+	*c = class{kind: k, next: *at, crowd: noCrowd}
+	*at = c
 	l.modes |= 1 << k.mode
-	return *at
+	return c
 }
 
 // isAsideFor reports whether the class is not in r's way: it is of tasks of another
@@ -92,7 +114,7 @@ func (l *line) find(k kind) *class {
 func (l *line) drop(c *class) {
 	for at := &l.first; *at != nil; at = &(*at).next {
 		if *at == c {
-			*at = c.next
+			*at, *c = c.next, class{crowd: noCrowd}
 			break
 		}
 	}
@@ -471,7 +493,7 @@ func (p *place) setWatching(watching bool) {
 		p.fix()
 		return
 	}
-	c := p.class
+	c := p.class.own()
 	if watching {
 		c.apart = append(c.apart, p)
 		return
