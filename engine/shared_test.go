@@ -1,0 +1,21 @@
+package engine
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"testing"
+)
+
+// TestMain finds out whether anything wrote to what those share that have nothing of
+// their own: it would be said of all of them, in every engine.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, shared := range []any{*noTrail, *noExtras, *noBonds, *noFeature, *noCrowd} {
+		if !reflect.ValueOf(shared).IsZero() {
+			fmt.Printf("a shared %T is not empty: %+v\n", shared, shared)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
