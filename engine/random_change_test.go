@@ -57,7 +57,10 @@ func (p *player) convert(o *op) error {
 // is one that all keys fit, mostly.
 func (p *player) pattern(o *op) error {
 	head := engine.Head{Namespace: among(o.r[0], interlock.Namespace("one"), "one", "one", "two")}
-	all := interlock.Pattern{Name: "zz", Shape: "{name}/{path...}", Preempt: among(o.r[7], interlock.PreemptRevoke, interlock.PreemptAsk)}
+	all := interlock.Pattern{
+		Name: "zz", Shape: "{name}/{path...}", Preempt: among(o.r[7], interlock.PreemptRevoke, interlock.PreemptAsk),
+		OnDeadlock: among(o.r[7]>>8, interlock.DeadlockRevoke, interlock.DeadlockRefuse),
+	}
 	if len(p.m.patterns[head.Namespace]) == 0 && o.r[1]%8 > 0 {
 		if err := p.step(&engine.SetPattern{Head: head, Pattern: all}); err != nil {
 			return err

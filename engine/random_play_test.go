@@ -55,6 +55,8 @@ func (p *player) play(o *op) error {
 		return p.changeTask(o)
 	case opFollow:
 		return p.followTask(o)
+	case opCross:
+		return p.cross(o)
 	case opCommit:
 		return p.commit(o)
 	case opOpen:

@@ -67,6 +67,7 @@ const (
 	opNack
 	opChangeTask
 	opFollow
+	opCross
 	opLast
 )
 
@@ -75,7 +76,7 @@ var weights = map[opKind]int{
 	opGetLease: 2, opRenew: 5, opRelease: 22, opRevoke: 1, opCheck: 3, opAdvance: 22, opRace: 4, opSnapshot: 1, opRestart: 1,
 	opConvert: 10, opPattern: 3, opBarrier: 10, opMember: 6, opArrive: 8, opDeclare: 6, opPark: 6, opResume: 7,
 	opClaimEffect: 6, opSettleEffect: 6, opCommit: 16,
-	opQueue: 5, opSubmit: 24, opPull: 18, opAck: 12, opNack: 5, opChangeTask: 6, opFollow: 5,
+	opQueue: 5, opSubmit: 24, opPull: 18, opAck: 12, opNack: 5, opChangeTask: 6, opFollow: 5, opCross: 4,
 }
 
 func program(seed uint64, n int) []op {
