@@ -24,6 +24,9 @@ func newLock(a *app) *cobra.Command {
 shell. Nothing keeps it alive but "interlock renew": it ends when --ttl has passed
 since the last renewal. "interlock run" is better wherever the work is one command.
 
+Inside "interlock run" or the work at a task, that one is seen as waiting while this
+stands in line, with what it holds.
+
 Exit codes: 0 granted, 73 victim of a deadlock, 75 not acquired in time, 69 no server
 answered, 77 not allowed, 2 wrong flags or keys.`,
 		Example: `  eval "$(interlock lock account:12345 --wait 30s)" || exit
@@ -55,6 +58,9 @@ func (a *app) lock(ctx context.Context, keys []string, q *asking) error {
 	s := &standing{
 		a: a, api: a.api(), wait: q.Wait, parties: q.Parties, undo: undoAcquire, late: lateFor,
 		ask: request{method: http.MethodPost, path: "/v1/leases", body: body, id: freshID()},
+	}
+	if q.Wait != 0 {
+		s.around, s.own = a.around(), &presence{api: s.api, agent: body["agent"].(string), ttl: q.TTL}
 	}
 	return s.stand(ctx, "granted")
 }

@@ -19,12 +19,14 @@ import (
 type inLine struct {
 	r        *running
 	c        *client.Client
+	around   *around // nil: nothing waits while this waits
 	deadline time.Time
 	cancel   context.CancelCauseFunc
 
-	shown   *waitLine
-	stopAsk context.CancelFunc
-	done    chan struct{}
+	declared func()
+	shown    *waitLine
+	stopAsk  context.CancelFunc
+	done     chan struct{}
 }
 
 var errOwnLease = errors.New("waiting would never end")
@@ -35,6 +37,9 @@ func (l *inLine) queued(ticket interlock.Ticket, holders []interlock.Holder) {
 		l.cancel(fmt.Errorf("%w: %s is held by the lease under which this command runs (fence %s in INTERLOCK_FENCE): run it without a lease of its own, or on other keys",
 			errOwnLease, clean(string(own.Key)), own.Fence))
 		return
+	}
+	if l.around != nil && l.declared == nil {
+		l.declared = l.around.awaits(l.c.SessionName(), l.cancel)
 	}
 	if l.r.quiet {
 		return
@@ -110,6 +115,9 @@ func (l *inLine) holders() []holder {
 
 // end takes what is shown away. It may be called more than once.
 func (l *inLine) end() {
+	if l.declared != nil {
+		l.declared()
+	}
 	if l.stopAsk != nil {
 		l.stopAsk()
 		<-l.done

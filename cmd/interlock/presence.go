@@ -17,8 +17,9 @@ type presence struct {
 	agent string
 	ttl   time.Duration
 
-	mu sync.Mutex
-	id string
+	mu   sync.Mutex
+	id   string
+	name string // the public one
 }
 
 // open opens a session, or gives the one that is open.
@@ -31,13 +32,13 @@ func (p *presence) open(ctx context.Context) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	var got struct{ Session struct{ ID string } }
+	var got struct{ Session struct{ ID, Name string } }
 	if err := json.Unmarshal(answer, &got); err != nil || got.Session.ID == "" {
 		return "", fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.id = got.Session.ID
+	p.id, p.name = got.Session.ID, got.Session.Name
 	return p.id, nil
 }
 

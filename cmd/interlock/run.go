@@ -76,8 +76,8 @@ to end, and what ended it. With --stall the command must report its progress, by
 
 Runs of workflows under an organisation's cap are started by "interlock run start".
 
-A run inside another run has a session of its own. If two such pairs wait for each
-other, no deadlock is seen: take all keys with the outer run, or give --wait.
+A run inside another run, or inside the work at a task, has a session of its own. While
+it stands in line the one around it is seen as waiting for it, with what it holds.
 
 Exit codes: the command's own, 128+n when it was ended by signal n, 126 or 127 when
 it cannot be run, and of run itself: 65 version conflict or stale fence, 69 no server
@@ -217,21 +217,9 @@ func (r *running) acquire(ctx context.Context, c *client.Client) (*client.Lease,
 		ctx, done = context.WithDeadlineCause(ctx, deadline, errInTime)
 		defer done()
 	}
-	line := &inLine{r: r, c: c, deadline: deadline, cancel: cancel}
+	line := &inLine{r: r, c: c, around: r.a.around(), deadline: deadline, cancel: cancel}
 	defer line.end()
 	req.OnQueued = line.queued
-	if os.Getenv("INTERLOCK_LEASE") != "" && r.q.Wait == forever {
-		var once sync.Once
-		req.OnQueued = func(ticket interlock.Ticket, holders []interlock.Holder) {
-			line.queued(ticket, holders)
-			if ctx.Err() != nil {
-				return
-			}
-			once.Do(func() {
-				r.say("this run is inside another one, and each is a session of its own: nobody notices if they wait for each other, so give --wait")
-			})
-		}
-	}
 	began := time.Now()
 	obtain := r.obtain
 	if obtain == nil {
@@ -306,6 +294,8 @@ func (r *running) notAcquired(ctx context.Context, err error, line *inLine) erro
 		return exitWith(exitSignal+int(by.signal), errors.New("interrupted: the place in line was given up"))
 	case errors.Is(cause, errOwnLease):
 		return exitWith(exitDeadlock, cause)
+	case deadlocked(cause) != nil:
+		return cause
 	case errors.Is(err, client.ErrUnreachable):
 		return err
 	case errors.Is(cause, errInTime):

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -32,6 +33,10 @@ type standing struct {
 	// line stays, and the command that takes it up again is named by again.
 	undo  func(c *api, ask request, got *leaseAnswer)
 	again string
+	// around is the flow that waits while this waits, nil if there is none; own is the
+	// session that the request then waits in.
+	around *around
+	own    *presence
 	// late is what a person is told whose time was over, before who holds it.
 	late func(got *leaseAnswer) string
 }
@@ -47,11 +52,17 @@ func (s *standing) stand(ctx context.Context, how string) error {
 	taken := cancelBySignal(signals, cancel)
 	defer taken()
 
-	got, answer, err := s.follow(ctx)
+	got, answer, err := s.follow(ctx, cancel)
+	if s.around != nil && got.Outcome != "granted" {
+		defer s.own.close()
+	}
 	var by *signalError
 	switch {
 	case errors.As(context.Cause(ctx), &by):
 		return exitWith(exitSignal+int(by.signal), errors.New("interrupted: "+s.giveUp(got)))
+	case deadlocked(context.Cause(ctx)) != nil:
+		s.giveUp(got)
+		return context.Cause(ctx)
 	case errors.Is(err, errInTime):
 		text := fmt.Sprintf("%s within %s%s", s.late(got), time.Duration(s.wait), heldBy(got.Holders))
 		if kept := s.giveUp(got); s.undo == nil {
@@ -80,11 +91,16 @@ func (s *standing) giveUp(got *leaseAnswer) string {
 	return "the place in line was given up"
 }
 
-// follow asks, and goes on asking while the request stands in line.
-func (s *standing) follow(ctx context.Context) (got *leaseAnswer, answer []byte, err error) {
+// follow asks, and goes on asking while the request stands in line. lost is told of a
+// deadlock that ends the wait of the flow around this command.
+func (s *standing) follow(ctx context.Context, lost context.CancelCauseFunc) (got *leaseAnswer, answer []byte, err error) {
 	deadline := s.wait.deadline()
 	got = &leaseAnswer{}
-	_, answer, err = s.begin(ctx)
+	if s.around == nil {
+		_, answer, err = s.begin(ctx)
+	} else {
+		answer, err = s.beginInside(ctx)
+	}
 	var shown *waitLine
 	for {
 		if err == nil {
@@ -96,6 +112,12 @@ func (s *standing) follow(ctx context.Context) (got *leaseAnswer, answer []byte,
 		}
 		if shown == nil {
 			s.a.warn(got.Warnings)
+			if s.around != nil {
+				defer s.around.awaits(s.own.name, lost)()
+				beating, stop := context.WithCancel(ctx)
+				defer stop()
+				go s.own.beat(beating)
+			}
 			shown = s.a.waitLine(got.Key, s.parties, deadline)
 			defer shown.end()
 		}
@@ -116,6 +138,29 @@ func (s *standing) begin(ctx context.Context) (status int, answer []byte, err er
 		}
 	}
 	return status, answer, err
+}
+
+// beginInside is begin where there is a flow around this command. What is free needs no
+// session; what has to wait gets one, which lives as long as the lease.
+func (s *standing) beginInside(ctx context.Context) (answer []byte, err error) {
+	wait := s.ask
+	body := maps.Clone(wait.body.(map[string]any))
+	body["on_conflict"] = interlock.Fail.String()
+	delete(body, "wait_ms")
+	s.ask.body, s.ask.id = body, freshID()
+	_, answer, err = s.begin(ctx)
+	if _, refused := errors.AsType[*interlock.Error](err); !refused || exitCode(err) != exitNotAcquired {
+		return answer, err
+	}
+	body = maps.Clone(wait.body.(map[string]any))
+	delete(body, "agent")
+	if body["session"], err = s.own.open(ctx); err != nil {
+		return nil, err
+	}
+	s.ask = wait
+	s.ask.body = body
+	_, answer, err = s.begin(ctx)
+	return answer, err
 }
 
 // warn passes on what the server found odd about a request.

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// around is the flow in which this command was started, by an "interlock run" or for a
+// task, and which does not go on before this one does. A command that stands in line
+// does so in a session of its own, of which the flow around it knows nothing. So it has
+// the server told that the flow waits for that session: a circle through both is then
+// found like any other.
+//
+//	who holds k1 ─ declared ─► session of the command in line ─ k2 ─► who holds k2
+type around struct {
+	api     *api
+	session string
+	flow    string
+}
+
+// around gives the flow around this command, nil if there is none.
+func (a *app) around() *around {
+	o := &around{api: a.api(), session: os.Getenv("INTERLOCK_SESSION"), flow: os.Getenv("INTERLOCK_FLOW")}
+	if _, err := interlock.ParseSessionID(o.session); err != nil || o.flow == "" {
+		return nil
+	}
+	return o
+}
+
+// awaits declares that the flow waits for the session of that public name, until end is
+// called. If that wait is the one of a circle that is to end, lost is called with the
+// refusal. Where the server knows no such flow, nobody is told: nothing waits with it.
+func (o *around) awaits(name string, lost context.CancelCauseFunc) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		body := map[string]any{"session": o.session, "flow": o.flow, "on": map[string]string{"session": name}, "wait_ms": 0, "purpose": "a command of its own"}
+		ask := request{method: http.MethodPost, path: "/v1/waits", body: body, id: freshID()}
+		var got leaseAnswer
+		_, answer, err := o.api.insist(ctx, ask, false)
+		if err == nil {
+			err = json.Unmarshal(answer, &got)
+		}
+		for err == nil {
+			_, err = o.api.follow(ctx, got.Ticket.ID, time.Time{})
+		}
+		if refusal := deadlocked(err); refusal != nil {
+			lost(refusal)
+		}
+		if ctx.Err() != nil {
+			undoTurn(o.api, ask, &got)
+		}
+	}()
+	return sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+}
+
+// deadlocked gives the refusal with which the victim of a deadlock is told, if err is
+// one, else nil.
+func deadlocked(err error) *interlock.Error {
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeDeadlock {
+		return refusal
+	}
+	return nil
+}
