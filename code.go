@@ -40,6 +40,7 @@ const (
 	CodeNoSuchFile       Code = "no_such_file"        // there is no file at the path
 	CodeNoSuchQueue      Code = "no_such_queue"       // tasks are for queues that were registered
 	CodeInvalidQueue     Code = "invalid_queue"       // a queue's settings contradict themselves or their limits
+	CodeQueueInUse       Code = "queue_in_use"        // it has tasks, or is a writer, and is not dropped
 	CodeInvalidPayload   Code = "invalid_payload"     // not one JSON value, or larger than MaxPayloadBytes
 	CodeNeverTogether    Code = "never_together"      // claims that can never be granted together
 	CodeNoWriter         Code = "no_writer"           // the key has no single writer, so there is no mailbox
@@ -82,11 +83,12 @@ const (
 	CodeEffectDone    Code = "effect_done"    // it is settled already, otherwise
 
 	// A task.
-	CodeUnknownTask    Code = "unknown_task"    // never existed here, or is forgotten
-	CodeTaskMoved      Code = "task_moved"      // the attempt is over: somebody else has the task, or it waits for the next one
-	CodeTaskSettled    Code = "task_settled"    // done, dead or cancelled already
-	CodeAlreadyReplied Code = "already_replied" // the message has a reply
-	CodeNotAsking      Code = "not_asking"      // nobody asks a person about it
+	CodeUnknownTask    Code = "unknown_task"     // never existed here, or is forgotten
+	CodeTaskMoved      Code = "task_moved"       // the attempt is over: somebody else has the task, or it waits for the next one
+	CodeTaskSettled    Code = "task_settled"     // done, dead or cancelled already
+	CodeTaskNotSettled Code = "task_not_settled" // it waits or runs: it is neither replayed nor discarded
+	CodeAlreadyReplied Code = "already_replied"  // the message has a reply
+	CodeNotAsking      Code = "not_asking"       // nobody asks a person about it
 
 	// Repetition.
 	CodeRequestIDReused Code = "request_id_reused" // same id, another body

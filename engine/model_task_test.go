@@ -134,7 +134,7 @@ func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (co
 	if x.Message {
 		codes = append(codes, interlock.CodeInvalidRequest)
 	}
-	if x.Deadline > 0 && x.Deadline <= x.Delay || x.Delay < 0 || x.Deadline < 0 {
+	if x.Deadline > 0 && x.Deadline <= x.Delay || x.Delay < 0 || x.Deadline < 0 || x.MaxBackoff > 0 && x.MaxBackoff < x.Backoff {
 		codes = append(codes, interlock.CodeInvalidTTL)
 	}
 	if len(x.Claims) > 0 {

@@ -240,7 +240,9 @@ func (m *model) expectChange(c *engine.ChangeTask) answer {
 			}
 		case engine.ReplayTask:
 			switch {
-			case !t.isSettled() || t.state == interlock.TaskDone:
+			case !t.isSettled():
+				return refused(interlock.CodeTaskNotSettled)
+			case t.state == interlock.TaskDone:
 				return refused(interlock.CodeTaskSettled)
 			case q == nil:
 				return refused(interlock.CodeNoSuchQueue)
@@ -249,7 +251,7 @@ func (m *model) expectChange(c *engine.ChangeTask) answer {
 			}
 		case engine.DiscardTask:
 			if !t.isSettled() {
-				return refused(interlock.CodeInvalidRequest)
+				return refused(interlock.CodeTaskNotSettled)
 			}
 		}
 		return done
@@ -271,7 +273,7 @@ func (m *model) expectWork(cmd engine.Command) answer {
 		if m.queue(head.Namespace, c.Name) == nil {
 			return refused(interlock.CodeNoSuchQueue)
 		} else if len(m.openIn(head.Namespace, c.Name)) > 0 {
-			return refused(interlock.CodeInvalidQueue)
+			return refused(interlock.CodeQueueInUse)
 		}
 		return answer{outcome: engine.Done}
 	case *engine.Submit:

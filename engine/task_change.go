@@ -54,11 +54,11 @@ func (e *Engine) dropQueue(c *DropQueue) {
 		return
 	}
 	if n := q.open(); n > 0 {
-		e.refuse(interlock.CodeInvalidQueue, fmt.Sprintf("queue %q has %d tasks that are not settled: drain it, or cancel them, first", q.Name, n))
+		e.refuse(interlock.CodeQueueInUse, fmt.Sprintf("queue %q has %d tasks that are not settled: drain it, or cancel them, first", q.Name, n))
 		return
 	}
 	if p := q.space.writtenBy(q.Name); p != nil {
-		e.refuse(interlock.CodeInvalidQueue, fmt.Sprintf("queue %q is the writer of pattern %q: name another one there, or drop the pattern, first", q.Name, p.Name))
+		e.refuse(interlock.CodeQueueInUse, fmt.Sprintf("queue %q is the writer of pattern %q: name another one there, or drop the pattern, first", q.Name, p.Name))
 		return
 	}
 	e.ev = Event{Kind: EvQueueDropped, Namespace: c.Namespace, Purpose: c.Name, Actor: c.Actor}
@@ -152,7 +152,9 @@ func (e *Engine) mayChange(t *task, change TaskChange) *refusal {
 		}
 	case ReplayTask:
 		switch {
-		case !settled || t.state == interlock.TaskDone:
+		case !settled:
+			return &refusal{code: interlock.CodeTaskNotSettled, message: fmt.Sprintf("the task is %s: only one that is dead or cancelled is taken up again", t.state)}
+		case t.state == interlock.TaskDone:
 			return &refusal{code: interlock.CodeTaskSettled, message: fmt.Sprintf("the task is %s: only one that is dead or cancelled is taken up again", t.state)}
 		case !t.queue.registered:
 			return noSuchQueue(t.queue.Name)
@@ -164,7 +166,7 @@ func (e *Engine) mayChange(t *task, change TaskChange) *refusal {
 		}
 	case DiscardTask:
 		if !settled {
-			return &refusal{code: interlock.CodeInvalidRequest, message: fmt.Sprintf("the task is %s: only a settled one is forgotten, so cancel it first", t.state)}
+			return &refusal{code: interlock.CodeTaskNotSettled, message: fmt.Sprintf("the task is %s: only one that is settled is forgotten", t.state)}
 		}
 	default:
 		return invalid("", "there is no such change of a task")

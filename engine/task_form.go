@@ -111,6 +111,8 @@ func checkTask(x *TaskSpec) *refusal {
 		return badTime("backoff", x.Backoff)
 	case x.MaxBackoff < 0 || x.MaxBackoff > interlock.MaxDelay:
 		return badTime("max_backoff", x.MaxBackoff)
+	case x.MaxBackoff != 0 && x.MaxBackoff < x.Backoff:
+		return &refusal{code: interlock.CodeInvalidTTL, message: fmt.Sprintf("max_backoff %v is below backoff %v", x.MaxBackoff, x.Backoff)}
 	case x.MaxAttempts < 0 || x.MaxAttempts > interlock.MaxAttempts:
 		return invalid("", fmt.Sprintf("max_attempts is not between 0 and %d", interlock.MaxAttempts))
 	case len(x.Claims) > interlock.MaxClaims:

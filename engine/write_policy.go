@@ -15,7 +15,9 @@ func (p *policy) writing() string {
 		return "write has a value that does not exist"
 	case p.Writer != "" && p.WriterQueue != "":
 		return "a single writer is a principal or a queue, and not both"
-	case (p.Write == interlock.WriteSingle) != (p.Writer != "" || p.WriterQueue != ""):
+	case p.Write == interlock.WriteSingle && p.Writer == "" && p.WriterQueue == "":
+		return "write policy single-writer names no writer: give writer_queue or writer"
+	case p.Write != interlock.WriteSingle && (p.Writer != "" || p.WriterQueue != ""):
 		return "a writer is named with the write policy single-writer, and with no other"
 	case p.WriterQueue != "":
 		return checkName("queue", p.WriterQueue)

@@ -152,6 +152,10 @@ var codes = map[interlock.Code]codeInfo{
 		400, "The queue's settings contradict themselves or their limits", interlock.ActStop, 0,
 		"correct what the message names; nothing was changed",
 	},
+	interlock.CodeQueueInUse: {
+		409, "The queue is in use", interlock.ActStop, 0,
+		"have the queue drained and wait until its tasks are settled, or cancel them; a writer's pattern is given another one first",
+	},
 	interlock.CodeInvalidPayload: {
 		400, "The payload is not one JSON value, or too large", interlock.ActStop, 0,
 		"send one JSON value of at most 256 KiB; put what is larger where the worker finds it",
@@ -303,6 +307,10 @@ var codes = map[interlock.Code]codeInfo{
 	interlock.CodeTaskSettled: {
 		409, "The task is settled already", interlock.ActStop, 0,
 		"look at the task, which stays as it is",
+	},
+	interlock.CodeTaskNotSettled: {
+		409, "The task is not settled", interlock.ActStop, 0,
+		"leave it to go on, or cancel it first; while a worker has it, revoke its lease before that",
 	},
 	interlock.CodeAlreadyReplied: {
 		409, "The message has a reply", interlock.ActStop, 0,

@@ -114,7 +114,7 @@ func exitForCode(code interlock.Code) int {
 		return exitUnreachable
 	case interlock.CodeInternal, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeNoSuchPattern, interlock.CodeNoSuchRevision,
 		interlock.CodeNoSuchDocument, interlock.CodeNoSuchFile, interlock.CodeUnknownEffect, interlock.CodeUnknownTask, interlock.CodeNoSuchQueue,
-		interlock.CodeTaskSettled, interlock.CodeAlreadyReplied, interlock.CodeNotAsking, interlock.CodeNoWriter:
+		interlock.CodeTaskSettled, interlock.CodeTaskNotSettled, interlock.CodeQueueInUse, interlock.CodeAlreadyReplied, interlock.CodeNotAsking, interlock.CodeNoWriter:
 		return exitFailure
 	}
 	return exitUsage
