@@ -68,8 +68,13 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.expectClaim(c)
 	case *engine.SettleEffect:
 		return m.expectSettling(c)
-	case *engine.SetPattern, *engine.Configure:
+	case *engine.SetPattern:
+		if c.Pattern.WriterQueue != "" && m.queue(head.Namespace, c.Pattern.WriterQueue) == nil {
+			return refused(interlock.CodeInvalidPattern, interlock.CodeNoSuchQueue)
+		}
 		return refused(interlock.CodeInvalidPattern, "") // or Done: what is wrong with it the scripts say
+	case *engine.Configure:
+		return refused(interlock.CodeInvalidPattern, "") // likewise
 	case *engine.DropPattern:
 		if !slices.ContainsFunc(m.patterns[head.Namespace], func(p *interlock.Pattern) bool { return p.Name == c.Name }) {
 			return refused(interlock.CodeNoSuchPattern)

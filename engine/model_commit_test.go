@@ -221,7 +221,8 @@ func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 		case p == nil:
 		case p.Write == interlock.WriteVersion && w.Op != interlock.Add && c.AsOf == 0 && !slices.Contains(versioned, w.Key):
 			codes = append(codes, interlock.CodeVersionRequired)
-		case p.Write == interlock.WriteSingle && (p.WriterQueue != "" || c.Actor != p.Writer):
+		case p.Write == interlock.WriteSingle && p.WriterQueue == "" && c.Actor != p.Writer,
+			p.WriterQueue != "" && (!m.answered(c.Namespace).isFor(p.WriterQueue) || m.fenceFor(c, w.Key) == 0):
 			codes = append(codes, interlock.CodeWriterOnly)
 		case p.Write == interlock.WriteLease && m.fenceFor(c, w.Key) == 0:
 			codes = append(codes, interlock.CodeLeaseRequired)

@@ -97,7 +97,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	case engine.EvTask:
 		m.foldTask(cmd, ev)
 	case engine.EvTaskStands, engine.EvAttempt:
-		m.foldStanding(ev)
+		m.foldStanding(cmd, ev)
 	case engine.EvHanded:
 		m.foldHanding(cmd, ev)
 	case engine.EvTaskForgotten:

@@ -93,7 +93,9 @@ func (m *model) spell(ns interlock.Namespace, key interlock.Key) interlock.Key {
 // pattern is the one that counts for a key: of those that fit, the one with most
 // literal text, and of those the first by name.
 func (m *model) pattern(ns interlock.Namespace, key interlock.Key) (best *interlock.Pattern) {
-	literal := func(p *interlock.Pattern) int { return len(variable.ReplaceAllString(p.Shape, "")) }
+	literal := func(p *interlock.Pattern) int { // that every key has: not the slash before segments of which there may be none
+		return len(strings.TrimSuffix(variable.ReplaceAllString(p.Shape, ""), "/"))
+	}
 	for _, p := range m.patterns[ns] {
 		if _, ok := spelled(p.Shape, p.Shape, string(key)); !ok {
 			continue

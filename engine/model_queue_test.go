@@ -89,7 +89,7 @@ func (m *model) mayRun(t *task) bool {
 // ready gives the tasks of a queue that could run and may.
 func (m *model) ready(ns interlock.Namespace, queue string) (list []*task) {
 	for _, t := range m.tasks {
-		if t.ns == ns && t.spec.Queue == queue && t.state == interlock.TaskWaiting && m.free(t.request) && m.mayRun(t) {
+		if t.ns == ns && t.spec.Queue == queue && t.stands() && m.free(t.request) && m.mayRun(t) {
 			list = append(list, t)
 		}
 	}
@@ -108,7 +108,7 @@ func (m *model) permitQueue(cmd engine.Command, ev *engine.Event) error {
 			return nil
 		}
 	case *engine.DropQueue:
-		if ev.Kind == engine.EvQueueDropped && ev.Purpose == c.Name && len(m.openIn(c.Namespace, c.Name)) == 0 {
+		if ev.Kind == engine.EvQueueDropped && ev.Purpose == c.Name && len(m.openIn(c.Namespace, c.Name)) == 0 && !m.isWriter(c.Namespace, c.Name) {
 			return nil
 		}
 	}
@@ -184,6 +184,8 @@ func (m *model) permitHanding(cmd engine.Command, ev *engine.Event) error {
 	t := m.task(ev.Namespace, ev.BaseID)
 	if t == nil || t.state != interlock.TaskWaiting {
 		return fmt.Errorf("%v does not wait", t)
+	} else if first := m.ahead(t); first != nil {
+		return fmt.Errorf("%v passes %v, which its sender sent before", t, first)
 	}
 	w := m.taker(cmd, ev)
 	switch {

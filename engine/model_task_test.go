@@ -26,13 +26,14 @@ type task struct {
 	flow      string
 	session   string // public name
 	principal string
+	sender    string // of a message: in whose order it goes, "" for nobody's
 
 	state    interlock.TaskState
-	request  *request // of one that waits or runs
+	request  *request // of one that stands in line or runs
 	lines    int      // how often it stood in line
 	attempt  int
 	arrived  engine.Time // when it first stood in line
-	stood    engine.Time // when it last came to stand there
+	stood    engine.Time // when it last came to wait
 	due      engine.Time // of a scheduled one
 	deadline engine.Time // 0: none
 	settled  engine.Time
@@ -57,6 +58,9 @@ type follower struct {
 
 func (t *task) String() string { return fmt.Sprintf("task %d %v", t.num, t.state) }
 
+// stands reports whether t stands in line.
+func (t *task) stands() bool { return t.state == interlock.TaskWaiting && t.request != nil }
+
 func (t *task) isSettled() bool { return t.state >= interlock.TaskDone }
 
 func (m *model) task(ns interlock.Namespace, id interlock.TaskID) *task {
@@ -72,6 +76,9 @@ func (m *model) task(ns interlock.Namespace, id interlock.TaskID) *task {
 func (m *model) newTask(head *engine.Head, spec engine.TaskSpec, num uint64) *task {
 	t := &task{ns: head.Namespace, id: spec.ID, num: num, spec: spec, submitted: m.now, principal: head.Actor, state: interlock.TaskWaiting}
 	t.spec.Claims = m.normal(head.Namespace, spec.Claims)
+	if spec.Message {
+		t.spec = m.addressed(head.Namespace, spec)
+	}
 	if spec.Deadline > 0 {
 		t.deadline = m.now.Add(spec.Deadline)
 	}
@@ -97,7 +104,7 @@ func (m *model) submitted(cmd engine.Command, id [16]byte, num uint64) *task {
 				t.flow = "main"
 			}
 		}
-		return t
+		return t.from("")
 	case *engine.Ack:
 		r := m.byID(c.Namespace, c.Lease)
 		for _, spec := range c.Tasks {
@@ -109,7 +116,7 @@ func (m *model) submitted(cmd engine.Command, id [16]byte, num uint64) *task {
 			if r.session != nil {
 				t.session = r.session.name
 			}
-			return t
+			return t.from(r.task.mailbox())
 		}
 	}
 	return nil
@@ -117,6 +124,15 @@ func (m *model) submitted(cmd engine.Command, id [16]byte, num uint64) *task {
 
 // wrongTask names the rules that a task breaks which comes with some beside it.
 func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (codes []interlock.Code) {
+	if x.Message {
+		if codes = m.wrongMessage(head.Namespace, x); len(codes) > 0 {
+			return codes
+		}
+		addressed := m.addressed(head.Namespace, *x)
+		x = &addressed
+	} else if x.Key != "" {
+		codes = append(codes, interlock.CodeInvalidRequest)
+	}
 	switch q := m.queue(head.Namespace, x.Queue); {
 	case q == nil:
 		codes = append(codes, interlock.CodeNoSuchQueue)
@@ -131,13 +147,10 @@ func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (co
 	if x.Ask != nil {
 		codes = append(codes, interlock.CodeUnsupported)
 	}
-	if x.Message {
-		codes = append(codes, interlock.CodeInvalidRequest)
-	}
 	if x.Deadline > 0 && x.Deadline <= x.Delay || x.Delay < 0 || x.Deadline < 0 || x.MaxBackoff > 0 && x.MaxBackoff < x.Backoff {
 		codes = append(codes, interlock.CodeInvalidTTL)
 	}
-	if len(x.Claims) > 0 {
+	if len(x.Claims) > 0 && !x.Message { // the writer claims for itself
 		codes = append(codes, m.wrongClaims(head, x.Claims, x.Group, interlock.Permits)...)
 	}
 	for i, c := range x.Claims {
@@ -189,11 +202,11 @@ func (m *model) permitStanding(cmd engine.Command, ev *engine.Event) error {
 		}
 	case t.deadline != 0 && t.deadline <= m.now && !t.isSettled() && state == interlock.TaskDead:
 	case ev.Reason == engine.ByPattern:
-		if state != interlock.TaskDead || t.state != interlock.TaskWaiting || !m.neverServed(t.request) {
+		if state != interlock.TaskDead || !t.stands() || !m.neverServed(t.request) {
 			return wrong
 		}
 	case ev.Reason == engine.ByDeadlock:
-		if t.state != interlock.TaskWaiting || state != interlock.TaskScheduled || !m.isPause(t, ev.Waited) {
+		if !t.stands() || state != interlock.TaskScheduled || !m.isPause(t, ev.Waited) {
 			return wrong
 		}
 		if err := m.chosen(t.request); err != nil {
@@ -299,18 +312,16 @@ func (m *model) pause(t *task, random uint64) time.Duration {
 func (m *model) foldTask(cmd engine.Command, ev *engine.Event) {
 	t := m.submitted(cmd, ev.ID, ev.Num)
 	m.tasks = append(m.tasks, t)
-	if t.state == interlock.TaskWaiting {
-		m.lineUp(t)
-	}
+	m.await(t)
 }
 
 // foldStanding takes in that a task stands elsewhere.
-func (m *model) foldStanding(ev *engine.Event) {
+func (m *model) foldStanding(cmd engine.Command, ev *engine.Event) {
 	t := m.task(ev.Namespace, ev.ID)
 	if ev.Kind == engine.EvAttempt {
 		t.past = append(t.past, ev.Fence)
 	}
-	if t.state == interlock.TaskWaiting {
+	if t.stands() {
 		if ev.Reason == engine.ByDeadlock {
 			m.victims = append(m.victims, t.request.party())
 		}
@@ -319,6 +330,7 @@ func (m *model) foldStanding(ev *engine.Event) {
 	if t.isSettled() && t.deadline <= m.now {
 		t.deadline = 0
 	}
+	m.log(cmd, t, ev)
 	t.state, t.reason, t.attempt, t.request, t.rested, t.rests, t.sleeps, t.trailed = interlock.TaskState(ev.Op), ev.Outcome, int(ev.Generation), nil, false, false, false, false
 	switch {
 	case t.isSettled():
@@ -326,17 +338,23 @@ func (m *model) foldStanding(ev *engine.Event) {
 		m.endings = append(m.endings, t)
 	case t.state == interlock.TaskScheduled:
 		t.due = m.now.Add(ev.Waited)
-	default:
-		m.lineUp(t)
 	}
+	m.await(t)
+}
+
+// await has a task that waits do so from now on, and those stand in line that are to.
+func (m *model) await(t *task) {
+	if t.state == interlock.TaskWaiting {
+		if t.arrived == 0 {
+			t.arrived = m.now
+		}
+		t.stood = m.now
+	}
+	m.straighten()
 }
 
 // lineUp has a task stand in line, in its first place.
 func (m *model) lineUp(t *task) {
-	if t.arrived == 0 {
-		t.arrived = m.now
-	}
-	t.stood = m.now
 	t.lines++
 	r := &request{num: t.num, ns: t.ns, task: t, turn: t.lines, claims: t.spec.Claims, arrived: t.arrived, phase: waiting, queuedAt: m.events}
 	r.ask.Agent, r.ask.Purpose, r.ask.Priority, r.ask.Group = t.agent, t.spec.Purpose, t.spec.Priority, t.spec.Group
@@ -350,7 +368,7 @@ func (m *model) lineUp(t *task) {
 func (m *model) rest() {
 	var list []*task
 	for _, t := range m.tasks {
-		if t.state == interlock.TaskWaiting {
+		if t.stands() {
 			list = append(list, t)
 		}
 	}
@@ -375,7 +393,7 @@ func (m *model) rest() {
 // settle says at the end of a step that everybody was looked at who was to be.
 func (m *model) settle() {
 	for _, t := range m.tasks {
-		if t.state == interlock.TaskWaiting {
+		if t.stands() {
 			t.trailed, t.sleeps = m.trails(t, true), t.rests
 			if !m.atBest().free(t.request) && m.mayRun(t) && m.worker(t.ns, t.spec.Queue) != nil {
 				t.rested = false
@@ -388,7 +406,7 @@ func (m *model) settle() {
 // maybe, whether it could be short of permits that one before it waits for, too.
 func (m *model) trails(t *task, maybe bool) bool {
 	return slices.ContainsFunc(m.tasks, func(o *task) bool {
-		if o == t || o.state != interlock.TaskWaiting || o.ns != t.ns || o.spec.Queue != t.spec.Queue || !m.aheadOf(o.request, t.request) {
+		if o == t || !o.stands() || o.ns != t.ns || o.spec.Queue != t.spec.Queue || !m.aheadOf(o.request, t.request) {
 			return false
 		}
 		permits := func(c interlock.Claim) bool { return c.Mode == interlock.Permits && o.request.needs(c.Key) > 0 }
@@ -422,7 +440,7 @@ func (m *model) checkTasks() error {
 		switch {
 		case t.state == interlock.TaskRunning && (t.request.task != t || !t.request.active()):
 			return fmt.Errorf("%v is lost: %v (I4)", t, t.request)
-		case t.state == interlock.TaskWaiting && m.free(t.request) && m.mayRun(t) && m.worker(t.ns, t.spec.Queue) != nil:
+		case t.stands() && m.free(t.request) && m.mayRun(t) && m.worker(t.ns, t.spec.Queue) != nil:
 			return fmt.Errorf("%v was left waiting, and a worker is idle (I4)", t)
 		}
 	}

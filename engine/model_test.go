@@ -274,6 +274,7 @@ type model struct {
 	deeds    []*deed
 
 	tasks     []*task
+	logs      []logged // of all keys
 	queues    []*queue
 	workers   []*worker // idle ones, as they came
 	asking    *worker   // that asks by the step's command

@@ -24,7 +24,7 @@ func (m *model) expectTasks(head *engine.Head, specs ...engine.TaskSpec) answer 
 	for i := range specs {
 		beside := 0
 		for _, other := range specs[:i] {
-			if other.Queue == specs[i].Queue {
+			if m.queueFor(head.Namespace, &other) == m.queueFor(head.Namespace, &specs[i]) {
 				beside++
 			}
 		}
@@ -144,6 +144,9 @@ func (m *model) withAttempt(head *engine.Head, id interlock.LeaseID, then func(*
 	r := m.byID(head.Namespace, id)
 	switch {
 	case r != nil && r.task != nil && (r.phase == over || r.phase == closed):
+		if t := m.task(r.ns, r.task.id); t != nil && t.spec.Message && t.state == interlock.TaskDone {
+			return refused(interlock.CodeAlreadyReplied)
+		}
 		return refused(interlock.CodeTaskMoved)
 	case r != nil && r.task != nil && mine(head, r):
 		return then(r)
@@ -272,7 +275,7 @@ func (m *model) expectWork(cmd engine.Command) answer {
 	case *engine.DropQueue:
 		if m.queue(head.Namespace, c.Name) == nil {
 			return refused(interlock.CodeNoSuchQueue)
-		} else if len(m.openIn(head.Namespace, c.Name)) > 0 {
+		} else if len(m.openIn(head.Namespace, c.Name)) > 0 || m.isWriter(head.Namespace, c.Name) {
 			return refused(interlock.CodeQueueInUse)
 		}
 		return answer{outcome: engine.Done}
@@ -495,7 +498,7 @@ func (m *model) checkTaskViews(e *engine.Engine, ns interlock.Namespace) error {
 func (m *model) checkTask(t *task, got interlock.Task) error {
 	want := interlock.Task{
 		ID: t.id, Queue: t.spec.Queue, Kind: t.spec.Kind, Claims: t.spec.Claims, Payload: t.spec.Payload, Purpose: t.spec.Purpose, Group: t.spec.Group,
-		Priority: t.spec.Priority, State: t.state, Agent: t.agent, Session: t.session, Flow: t.flow, Principal: t.principal, Age: m.now.Sub(t.submitted),
+		Priority: t.spec.Priority, State: t.state, Agent: t.agent, Session: t.session, Flow: t.flow, Principal: t.principal, Sender: t.sender, Age: m.now.Sub(t.submitted),
 		Attempt: t.attempt, MaxAttempts: m.maxAttempts(t), Result: t.result, Reason: t.reason,
 	}
 	switch {

@@ -89,7 +89,9 @@ func (p *player) pattern(o *op) error {
 	}
 	one.Write = among(o.r[6]>>16, interlock.WriteOpen, interlock.WriteOpen, interlock.WriteVersion, interlock.WriteLease, interlock.WriteSingle)
 	if one.Write == interlock.WriteSingle {
-		one.Writer = "web"
+		if one.Writer = "web"; o.r[6]>>24%2 == 0 {
+			one.Writer, one.WriterQueue = "", among(o.r[6]>>20, "q", "q", "r")
+		}
 	}
 	one.OnDeadlock = among(o.r[6]>>12, interlock.DeadlockRefuse, interlock.DeadlockRevoke)
 	one.Preempt = among(o.r[6]>>8, interlock.PreemptAsk, interlock.PreemptAsk, interlock.PreemptRevoke, interlock.PreemptNever)

@@ -45,6 +45,8 @@ func (p *player) play(o *op) error {
 		return p.setQueue(o)
 	case opSubmit:
 		return p.submit(o)
+	case opSend:
+		return p.send(o)
 	case opPull:
 		return p.pull(o)
 	case opAck:

@@ -62,6 +62,7 @@ const (
 	opCommit
 	opQueue
 	opSubmit
+	opSend
 	opPull
 	opAck
 	opNack
@@ -76,7 +77,7 @@ var weights = map[opKind]int{
 	opGetLease: 2, opRenew: 5, opRelease: 22, opRevoke: 1, opCheck: 3, opAdvance: 22, opRace: 4, opSnapshot: 1, opRestart: 1,
 	opConvert: 10, opPattern: 3, opBarrier: 10, opMember: 6, opArrive: 8, opDeclare: 6, opPark: 6, opResume: 7,
 	opClaimEffect: 6, opSettleEffect: 6, opCommit: 16,
-	opQueue: 5, opSubmit: 24, opPull: 18, opAck: 12, opNack: 5, opChangeTask: 6, opFollow: 5, opCross: 4,
+	opQueue: 5, opSubmit: 20, opSend: 12, opPull: 18, opAck: 12, opNack: 5, opChangeTask: 6, opFollow: 5, opCross: 4,
 }
 
 func program(seed uint64, n int) []op {
@@ -101,7 +102,7 @@ func program(seed uint64, n int) []op {
 func run(ops []op) (*rig, error) {
 	g := newRig()
 	g.namespaces = []interlock.Namespace{"one", "two"}
-	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar", "m", "m/1"}
+	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar", "m", "m/1", "w:1", "w:2", "w:1/x"}
 	g.plain = g.keys[:6]
 	p := &player{rig: g}
 	err := g.start()
@@ -134,6 +135,7 @@ func TestModelMeets(t *testing.T) {
 				met["refused "+strings.Fields(code)[0]]++
 			}
 		}
+		g.m.meetMail(met)
 		for _, entry := range g.journal {
 			err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
 				met[ev.Kind.String()]++
@@ -174,6 +176,8 @@ func TestModelMeets(t *testing.T) {
 		"task_attempt_failed nack", "task_attempt_failed ttl", "task_attempt_failed max_hold", "task_attempt_failed stall",
 		"task_attempt_failed released", "task_attempt_failed revoked", "task_attempt_failed session_expired", "task_attempt_failed session_closed",
 		"refused task_moved", "refused task_settled", "refused no_such_queue", "refused too_many_tasks", "refused queue_draining", "refused unknown_task",
+		"refused already_replied", "refused no_writer", "message held back", "message logged done", "message logged dead", "message logged cancelled",
+		"message changed its key", "message of key", "message of session", "message of principal", "message of agent", "message of ",
 		"refused bad_patch", "refused not_a_counter", "refused out_of_bounds", "refused too_many_documents", "refused too_much_state",
 	} {
 		if met[what] == 0 {

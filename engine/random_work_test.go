@@ -105,13 +105,20 @@ func (p *player) ack(o *op) error {
 	}
 	commit := &engine.Commit{Head: engine.Head{Namespace: r.ns}, Note: among(o.r[3]>>20, "", "", "a note")}
 	p.change(commit, o, p.id())
+	if key := r.task.mailbox(); key != "" && len(commit.Writes) > 0 && o.r[2]>>24%4 > 0 {
+		commit.Writes[0].Key = key
+	}
 	c := &engine.Ack{
 		Head: p.head(r, o.r[2]), Lease: interlock.LeaseID(r.ask.ID), Result: []byte(among(o.r[3], "", "1", `{"ok":true}`)),
 		Reads: commit.Reads, AsOf: commit.AsOf, Writes: commit.Writes, Note: commit.Note,
 	}
 	c.Actor = among(o.r[3]>>4, "", "", "web")
 	for i := range int(among(o.r[3]>>8, 0, 0, 1, 2)) {
-		c.Tasks = append(c.Tasks, p.spec(o, o.r[4+i]))
+		next := p.spec(o, o.r[4+i])
+		if o.r[6+i]%2 == 0 {
+			next = p.message(next, o.r[6+i]>>8)
+		}
+		c.Tasks = append(c.Tasks, next)
 	}
 	if o.r[3]>>16%4 == 0 {
 		c.RequestID = fmt.Sprintf("r%d", p.ids)

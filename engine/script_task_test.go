@@ -331,6 +331,9 @@ func (s *script) showTasks(ns interlock.Namespace, w *words) error {
 			s.printf("%s", s.logLine(&entries[i]))
 		}
 		s.printf("kept from %d, next %d", first, next)
+		if !s.blind {
+			return s.m.checkLogs(s.e, ns, nil)
+		}
 	default:
 		q, ok := s.e.QueueStatus(ns, w.get("queue"))
 		if !ok {
