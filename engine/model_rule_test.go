@@ -251,6 +251,8 @@ func (m *model) asksFor(cmd engine.Command, r *request) bool {
 		return r.session != nil && c.Session == r.session.id
 	case *engine.Commit:
 		return slices.Contains(c.Leases, interlock.LeaseID(r.ask.ID))
+	case *engine.ClaimEffect:
+		return c.Lease == interlock.LeaseID(r.ask.ID)
 	}
 	return false
 }
