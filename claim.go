@@ -188,7 +188,9 @@ const (
 	MaxTasks          = 1_000_000 // of a queue, not settled
 	MaxSettledTasks   = 100_000   // done, dead and cancelled ones that a namespace remembers; done ones go first
 	MaxPayloadBytes   = 256 << 10
-	MaxTaskBytes      = 1 << 30 // payloads of a namespace
+	TaskBytes         = 768     // that a task counts besides its claims, payload, result and texts
+	TaskClaimBytes    = 384     // that a claim of a task counts besides its key
+	MaxTaskBytes      = 2 << 30 // a namespace, that its tasks count; done ones go first
 	MaxPull           = 64      // tasks that one pull takes
 	MaxFollowUps      = 64      // tasks that one acknowledgement submits
 	MaxKeptAttempts   = 16      // of a task

@@ -47,15 +47,17 @@ func (a *approval) size() int {
 	if a == nil {
 		return 0
 	}
-	n := len(a.text) + len(a.by) + len(a.words)
+	n := approvalBytes + len(a.text) + len(a.agent) + len(a.by) + len(a.words)
 	for i := range a.reads {
 		n += len(a.reads[i].Key) + readBytes
 	}
 	return n
 }
 
-// readBytes is what a read costs besides its key.
-const readBytes = 32
+const (
+	approvalBytes = 256 // that a question costs besides its texts and its reads
+	readBytes     = 32  // that a read costs besides its key
+)
 
 // reopen asks anew.
 func (a *approval) reopen(now Time) {
@@ -135,13 +137,14 @@ func (e *Engine) askHuman(c *AskHuman) {
 		e.refuseFor(no)
 		return
 	}
-	if no := s.noRoomForTasks(c.Question.size() - t.spec.approval.size()); no != nil {
+	a := e.approvalOf(&c.Question, t.going.agent)
+	if no := s.noRoomForTasks(a.size() - t.spec.approval.size()); no != nil {
 		e.refuseFor(no)
 		return
 	}
 	ev := e.standing(t, interlock.TaskAsking)
 	ev.Kind, ev.Actor, ev.Generation = EvTaskAsks, c.Actor, uint64(t.attempt-1)
-	ev.Blob = appendApproval(nil, e.approvalOf(&c.Question, ""), e.now)
+	ev.Blob = appendApproval(nil, a, e.now)
 	e.tag(ev, Done)
 	e.emit(ev)
 	e.emit(e.ending(r, ByQuestion))
@@ -224,7 +227,7 @@ func (e *Engine) evolveAsks(ev *Event) error {
 		return err
 	}
 	a.agent = ev.Agent
-	t.amend(func(s *taskSpec) { s.extend(func(x *extras) { x.approval = a }) })
+	t.remember(func() { t.spec.extend(func(x *extras) { x.approval = a }) })
 	t.attempt = int32(ev.Generation)
 	return e.stands(t, ev)
 }
@@ -239,7 +242,10 @@ func (e *Engine) evolveAnswered(ev *Event) error {
 	if interlock.TaskState(ev.Op) == interlock.TaskDead {
 		v = interlock.Denied
 	}
-	t.amend(func(s *taskSpec) { s.approval.verdict, s.approval.by, s.approval.words = v, ev.Agent, ev.Note })
+	t.remember(func() {
+		a := t.spec.approval
+		a.verdict, a.by, a.words = v, ev.Agent, ev.Note
+	})
 	t.attempt = int32(ev.Generation)
 	return e.stands(t, ev)
 }
@@ -324,7 +330,7 @@ func (l *Approvals) Look(e *Engine) (done bool) {
 		}
 		row := e.showTask(t)
 		e.revalidate(t, &row)
-		if l.bytes += t.spec.size() + bodiesOf(row.Approval.Stale); len(l.Rows) == limit || len(l.Rows) > 0 && l.bytes > interlock.MaxReadBytes {
+		if l.bytes += t.cost() + bodiesOf(row.Approval.Stale); len(l.Rows) == limit || len(l.Rows) > 0 && l.bytes > interlock.MaxReadBytes {
 			l.More = true
 			return true
 		}

@@ -51,8 +51,12 @@ func (l origins) leave(o *origin) {
 }
 
 func (a *address) print() (p print) {
-	for _, text := range [...]string{a.queue, a.kind, a.group, a.agent, a.flow, a.session, a.principal, a.sender} {
+	for _, text := range a.texts() {
 		p.text(text)
 	}
 	return p
+}
+
+func (a *address) texts() [8]string {
+	return [...]string{a.queue, a.kind, a.group, a.agent, a.flow, a.session, a.principal, a.sender}
 }

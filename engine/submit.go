@@ -90,35 +90,25 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 			}
 		}
 		news[q]++
-		bytes += len(x.Payload) + x.Ask.size()
 		if limit := within(interlock.MaxTasks, q.MaxTasks); q.open()+news[q] > limit {
 			return nil, &refusal{code: interlock.CodeTooManyTasks, message: fmt.Sprintf(
 				"queue %q has %d tasks that are not settled, and may have %d: come back later", q.Name, q.open(), limit,
 			)}
 		}
-		if no := s.noRoomForTasks(bytes); no != nil {
-			return nil, no
-		}
 		if s.tasks.known[x.ID] != nil {
 			return nil, invalid("", "there is a task with this id already")
 		}
-		specs = append(specs, e.specOf(x, by))
+		spec := e.specOf(x, by)
+		bytes += spec.cost()
+		if no := s.noRoomForTasks(bytes); no != nil {
+			return nil, no
+		}
+		specs = append(specs, spec)
 	}
 	if no := s.tooManyKeysFor(list); no != nil {
 		return nil, no
 	}
 	return specs, nil
-}
-
-// noRoomForTasks says why there is no room for bytes more of tasks that are not settled, nil if
-// there is.
-func (s *space) noRoomForTasks(bytes int) *refusal {
-	if s.tasks.bytes-s.tasks.settled+bytes <= interlock.MaxTaskBytes {
-		return nil
-	}
-	return &refusal{code: interlock.CodeTooManyTasks, message: fmt.Sprintf(
-		"the tasks of namespace %q take more than %d bytes: come back later, or discard dead ones", s.name, interlock.MaxTaskBytes,
-	)}
 }
 
 // specOf gives what is kept of a task that was checked.

@@ -70,22 +70,6 @@ func (t *task) tidy() {
 	}
 }
 
-// say keeps why a task is dead or cancelled, or fails.
-func (t *task) say(reason string) {
-	if reason != t.reason {
-		t.own().reason = reason
-	}
-}
-
-// failed keeps an attempt that has ended, and forgets the oldest when there are enough.
-func (t *task) failed(a attempt) {
-	x := t.own()
-	x.past = append(x.past, a)
-	if extra := len(x.past) - interlock.MaxKeptAttempts; extra > 0 {
-		x.past = append(x.past[:0], x.past[extra:]...)
-	}
-}
-
 func (t *task) seatOf() *int32 { return &t.seat }
 func (t *task) slotOf() *int32 { return &t.slot }
 
@@ -112,8 +96,8 @@ type tasks struct {
 	asking  chain[*task] // in the order in which they asked
 	done    chain[*task] // in the order in which they were settled
 	failed  chain[*task] // dead and cancelled ones, likewise
-	bytes   int          // of all that is remembered of them
-	settled int          // of that, of those that are done
+	bytes   int          // that all of them count
+	settled int          // of that, those that are done
 	origins origins
 
 	pulls  map[[16]byte]*pull // volatile: of idle workers
@@ -137,14 +121,6 @@ func (t *task) chainOf(state interlock.TaskState) *chain[*task] {
 	return nil
 }
 
-// amend changes what is remembered of what was said of the task.
-func (t *task) amend(change func(*taskSpec)) {
-	s := &t.queue.space.tasks
-	s.bytes -= t.spec.size()
-	change(&t.spec)
-	s.bytes += t.spec.size()
-}
-
 // turnTo puts the task in another state.
 func (t *task) turnTo(state interlock.TaskState) {
 	s := &t.queue.space.tasks
@@ -153,12 +129,12 @@ func (t *task) turnTo(state interlock.TaskState) {
 	}
 	t.queue.counts[t.state]--
 	if t.state == interlock.TaskDone {
-		s.settled -= t.spec.size()
+		s.settled -= t.cost()
 	}
 	t.state = state
 	t.queue.counts[state]++
 	if state == interlock.TaskDone {
-		s.settled += t.spec.size()
+		s.settled += t.cost()
 	}
 	if c := t.chainOf(state); state == interlock.TaskAsking {
 		c.insert(&t.link, (*task).askedBefore)
@@ -184,8 +160,9 @@ func (e *Engine) evolveTask(ev *Event) error {
 	if s.tasks.known == nil {
 		s.tasks.known = map[interlock.TaskID]*task{}
 	}
-	t := &task{id: ev.ID, num: ev.Num, queue: s.queue(spec.queue), spec: *spec, trail: noTrail, state: state, attempt: int32(ev.Generation)}
+	t := &task{id: ev.ID, num: ev.Num, queue: s.queue(spec.queue), spec: *spec, trail: noTrail, attempt: int32(ev.Generation)}
 	t.link.of, t.spec.origin = t, s.tasks.origins.share(spec.origin.address)
+	s.tasks.bytes += t.cost()
 	t.say(ev.Outcome)
 	if ev.Queued {
 		t.arrived = ev.At.Add(ev.Arrived)
@@ -193,9 +170,7 @@ func (e *Engine) evolveTask(ev *Event) error {
 	e.num = max(e.num, t.num)
 	s.tasks.known[t.id] = t
 	s.tasks.all.enter(t)
-	s.tasks.bytes += spec.size()
 	t.queue.counts[0]++ // of those that stand nowhere yet
-	t.state = 0
 	if !isSettled(state) {
 		t.queue.join(t, spec.group)
 		e.comeIn(t)
@@ -213,6 +188,7 @@ func (e *Engine) evolveTask(ev *Event) error {
 		}
 		t.runAs(r)
 	}
+	s.tasks.makeRoom()
 	return nil
 }
 
@@ -355,6 +331,7 @@ func (e *Engine) evolveAttempt(ev *Event) error {
 	if ev.Op == 0 {
 		return nil
 	}
+	t.trimPast()
 	return e.stands(t, ev)
 }
 
@@ -386,16 +363,16 @@ func (e *Engine) stands(t *task, ev *Event) error {
 		e.comeIn(t)
 		t.spec.revive(ev.At)
 		if state == interlock.TaskAsking {
-			t.amend(func(s *taskSpec) { s.approval.reopen(ev.At) })
+			t.remember(func() { t.spec.approval.reopen(ev.At) })
 		}
 	case !isSettled(was) && isSettled(state):
 		e.goOut(t)
 		t.part()
 	}
 	if state == interlock.TaskDone {
-		t.amend(func(s *taskSpec) { // what is done is not done again
-			s.payload = nil
-			s.extend(func(x *extras) { x.result = ev.Blob })
+		t.remember(func() { // what is done is not done again
+			t.spec.payload = nil
+			t.spec.extend(func(x *extras) { x.result = ev.Blob })
 		})
 	}
 	if state != was || state != interlock.TaskAsking { // who asks keeps its place among those who do
@@ -404,25 +381,14 @@ func (e *Engine) stands(t *task, ev *Event) error {
 	switch {
 	case isSettled(state):
 		t.since = ev.At
-		s.makeRoom()
 	case state == interlock.TaskScheduled || state == interlock.TaskAsking:
 		t.spec.extend(func(x *extras) { x.due = ev.At.Add(ev.Waited) })
 	case state == interlock.TaskWaiting:
 		e.await(t, ev.At, false)
 	}
+	s.makeRoom()
 	e.stir(q)
 	return nil
-}
-
-// makeRoom forgets settled tasks when there are too many of them; done ones go first.
-func (s *tasks) makeRoom() {
-	for s.done.n+s.failed.n > interlock.MaxSettledTasks || s.bytes > interlock.MaxTaskBytes && s.done.n > 0 {
-		oldest := s.done.first
-		if oldest == nil {
-			oldest = s.failed.first
-		}
-		oldest.of.forget()
-	}
 }
 
 // evolveForgotten folds that a settled task was discarded.
@@ -437,7 +403,7 @@ func (e *Engine) evolveForgotten(ev *Event) error {
 
 func (t *task) forget() {
 	s := &t.queue.space.tasks
-	s.bytes -= t.spec.size()
+	s.bytes -= t.cost()
 	t.turnTo(0)
 	t.queue.counts[0]--
 	s.all.leave(t)

@@ -135,9 +135,6 @@ func (x extras) kept() *extras {
 	return &kept
 }
 
-// size is what it costs to remember.
-func (s *taskSpec) size() int { return len(s.payload) + len(s.result) + s.approval.size() }
-
 // revive drops a deadline that has passed.
 func (s *taskSpec) revive(now Time) {
 	if s.deadline != 0 && s.deadline <= now {

@@ -107,7 +107,7 @@ func (l *TaskList) Look(e *Engine) (done bool) {
 		return false
 	}
 	for _, t := range l.found.list {
-		if l.bytes += t.spec.size(); len(l.Rows) == limit || len(l.Rows) > 0 && l.bytes > interlock.MaxReadBytes {
+		if l.bytes += t.cost(); len(l.Rows) == limit || len(l.Rows) > 0 && l.bytes > interlock.MaxReadBytes {
 			l.More = true
 			break
 		}

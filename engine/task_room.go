@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What the tasks of a namespace cost to remember, and what of them is forgotten for it.
+//
+// A task is refused when there is no room for it beside those that are not done. What
+// becomes of tasks later, such as a result, or the reason why an attempt has failed,
+// is never refused: done tasks make room for it, oldest first, and when there are none
+// left, tasks forget all attempts but the last. One change forgets few tasks, since each
+// of them counts interlock.TaskBytes at least.
+
+// cost is what a task counts of interlock.MaxTaskBytes.
+func (t *task) cost() int { return t.spec.cost() + t.trail.cost() }
+
+// cost counts what tasks share for each of them.
+func (s *taskSpec) cost() int {
+	n := interlock.TaskBytes + len(s.payload) + len(s.result) + len(s.purpose) + s.approval.size() + s.origin.size()
+	for i := range s.claims {
+		n += interlock.TaskClaimBytes + len(s.claims[i].Key)
+	}
+	return n
+}
+
+func (a *address) size() (n int) {
+	for _, text := range a.texts() {
+		n += len(text)
+	}
+	return n
+}
+
+// attemptBytes is what an attempt that is over costs besides its texts.
+const attemptBytes = 128
+
+func (x *trail) cost() int {
+	n := len(x.reason)
+	for i := range x.past {
+		a := &x.past[i]
+		n += attemptBytes + len(a.agent) + len(a.session) + len(a.words)
+	}
+	return n
+}
+
+// remember changes what is remembered of a task, and counts it.
+func (t *task) remember(change func()) {
+	s, was := &t.queue.space.tasks, t.cost()
+	change()
+	more := t.cost() - was
+	s.bytes += more
+	if t.state == interlock.TaskDone {
+		s.settled += more
+	}
+}
+
+// say keeps why a task is dead or cancelled, or fails.
+func (t *task) say(reason string) {
+	if reason != t.reason {
+		t.remember(func() { t.own().reason = reason })
+	}
+}
+
+// failed keeps an attempt that has ended.
+func (t *task) failed(a attempt) {
+	t.remember(func() {
+		x := t.own()
+		x.past = append(x.past, a)
+	})
+}
+
+// trimPast forgets the oldest attempts when there are too many, or no room for them.
+func (t *task) trimPast() {
+	s, most := &t.queue.space.tasks, interlock.MaxKeptAttempts
+	if s.makeRoom(); s.bytes > interlock.MaxTaskBytes {
+		most = 1
+	}
+	if extra := len(t.past) - most; extra > 0 {
+		t.remember(func() { t.past = append(t.past[:0:0], t.past[extra:]...) })
+	}
+}
+
+// makeRoom forgets settled tasks when there are too many of them, or no room for them;
+// done ones go first.
+func (s *tasks) makeRoom() {
+	for s.done.n+s.failed.n > interlock.MaxSettledTasks || s.bytes > interlock.MaxTaskBytes && s.done.n > 0 {
+		oldest := s.done.first
+		if oldest == nil {
+			oldest = s.failed.first
+		}
+		oldest.of.forget()
+	}
+}
+
+// noRoomForTasks says why there is no room for bytes more of tasks that are not done,
+// nil if there is.
+func (s *space) noRoomForTasks(bytes int) *refusal {
+	if s.tasks.bytes-s.tasks.settled+bytes <= interlock.MaxTaskBytes {
+		return nil
+	}
+	return &refusal{code: interlock.CodeTooManyTasks, message: fmt.Sprintf(
+		"the tasks of namespace %q take more than %d bytes: come back later, or discard dead ones", s.name, interlock.MaxTaskBytes,
+	)}
+}
