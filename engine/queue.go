@@ -201,6 +201,7 @@ func (e *Engine) evolveQueue(ev *Event) error {
 		if q == nil {
 			return errUnknown
 		}
+		s.tasks.registered--
 		q.registered, q.TaskQueue, q.shares = false, interlock.TaskQueue{Name: q.Name}, nil
 		q.drop()
 		return nil
@@ -210,6 +211,9 @@ func (e *Engine) evolveQueue(ev *Event) error {
 		return err
 	}
 	q := s.queue(def.Name)
+	if !q.registered {
+		s.tasks.registered++
+	}
 	q.registered, q.TaskQueue, q.shares = true, def, map[string]*interlock.Share{}
 	for i := range q.Groups {
 		q.shares[q.Groups[i].Group] = &q.Groups[i]

@@ -89,16 +89,17 @@ type attempt struct {
 
 // tasks are those of a namespace.
 type tasks struct {
-	queues  map[string]*queue
-	known   map[interlock.TaskID]*task
-	lanes   map[laneID]*lane
-	all     roster[*task]
-	asking  chain[*task] // in the order in which they asked
-	done    chain[*task] // in the order in which they were settled
-	failed  chain[*task] // dead and cancelled ones, likewise
-	bytes   int          // that all of them count
-	settled int          // of that, those that are done
-	origins origins
+	queues     map[string]*queue
+	known      map[interlock.TaskID]*task
+	lanes      map[laneID]*lane
+	all        roster[*task]
+	asking     chain[*task] // in the order in which they asked
+	done       chain[*task] // in the order in which they were settled
+	failed     chain[*task] // dead and cancelled ones, likewise
+	bytes      int          // that all of them count
+	settled    int          // of that, those that are done
+	registered int          // queues
+	origins    origins
 
 	pulls  map[[16]byte]*pull // volatile: of idle workers
 	awaits roster[*request]   // volatile: waits for the ends of tasks

@@ -21,7 +21,7 @@ func (e *Engine) setQueue(c *SetQueue) {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
-	if s := e.spaces[c.Namespace]; s.registered(c.Queue.Name) == nil && s != nil && len(s.tasks.queues) >= interlock.MaxQueues {
+	if s := e.spaces[c.Namespace]; s.registered(c.Queue.Name) == nil && s != nil && s.tasks.registered >= interlock.MaxQueues {
 		e.refuse(interlock.CodeTooManyQueues, fmt.Sprintf("namespace %q has %d queues, which is its limit: drop some first", c.Namespace, interlock.MaxQueues))
 		return
 	}

@@ -198,3 +198,23 @@ func TestAttemptsAreForgottenForRoom(t *testing.T) {
 	}
 	s.sameAfterSnapshot()
 }
+
+// TestDroppedQueuesMakeRoom: one that is dropped is no queue of the namespace any more,
+// though settled tasks of it are remembered.
+func TestDroppedQueuesMakeRoom(t *testing.T) {
+	s := newStock(t)
+	id, _ := s.submit(0)
+	s.step(&ChangeTask{Task: id, Change: CancelTask})
+	for i := range interlock.MaxQueues - 1 {
+		s.step(&SetQueue{Queue: interlock.TaskQueue{Name: strconv.Itoa(i)}})
+	}
+	one := &SetQueue{Queue: interlock.TaskQueue{Name: "one"}}
+	if eff := s.step(one); eff.Code != interlock.CodeTooManyQueues {
+		t.Errorf("one queue more: %s %s", eff.Outcome, eff.Code)
+	}
+	s.step(&DropQueue{Name: "q"})
+	if eff := s.step(one); eff.Outcome != Done {
+		t.Errorf("one instead of the dropped one: %s %s", eff.Outcome, eff.Code)
+	}
+	s.sameAfterSnapshot()
+}
