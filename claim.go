@@ -192,6 +192,10 @@ const (
 	TaskClaimBytes    = 384     // that a claim of a task counts besides its key
 	MaxTaskBytes      = 2 << 30 // a namespace, that its tasks count; done ones go first
 	MaxPull           = 64      // tasks that one pull takes
+	MaxPulls          = 1024    // idle pulls of a session
+	MaxFollows        = 1024    // waits of a session for the ends of tasks
+	MaxFollowers      = 1024    // waits for the end of one task
+	MaxListeners      = 16_384  // idle pulls, and waits for the ends of tasks, of a namespace without sessions
 	MaxFollowUps      = 64      // tasks that one acknowledgement submits
 	MaxKeptAttempts   = 16      // of a task
 	MaxAttempts       = 1000

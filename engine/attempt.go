@@ -324,7 +324,7 @@ func (e *Engine) fireTask(t *task) {
 // recoverTasks makes anew what is volatile of the tasks of a namespace: all that wait
 // are in line again.
 func (e *Engine) recoverTasks(s *space) {
-	s.tasks.pulls = nil
+	s.tasks.pulls, s.tasks.loose = nil, 0
 	for _, q := range s.sortedQueues() {
 		q.idle, q.turns, q.pass, q.hungry, q.fresh = chain[*pull]{}, nil, 0, false, nil
 		for _, g := range q.sortedGroups() {
@@ -334,7 +334,7 @@ func (e *Engine) recoverTasks(s *space) {
 	for _, t := range s.sortedTasks() {
 		t.slot = 0
 		if t.trail != noTrail {
-			t.timer, t.followers = nil, nil
+			t.timer, t.followers, t.awaited = nil, chain[*follower]{}, 0
 			t.tidy()
 		}
 		if t.state == interlock.TaskWaiting && t.request != nil {

@@ -94,6 +94,8 @@ type Submit struct {
 // Leave with the ticket ID end it). A pull is not journaled; what it is given is. Under
 // ids of leases that it was given before it is given anew what of them still runs, if
 // only nothing: so it can be repeated by who does not know whether it was answered.
+// Beyond interlock.MaxPulls, or interlock.MaxListeners without a session, none becomes
+// idle: CodeTooManyWaiters.
 type Pull struct {
 	Head
 	ID     [16]byte   // fresh random bits: the ticket of an idle worker
@@ -171,7 +173,9 @@ const (
 
 // FollowTask asks how a task stands. Answered by Done with Tasks (it); with Attach
 // another answer follows as with Submit, as long as somebody listens (Detach and Leave
-// with the task's id as the ticket end it for all that follow it over the link).
+// with the task's id as the ticket end it for all that follow it over the link). Beyond
+// interlock.MaxFollows, MaxFollowers or MaxListeners: CodeTooManyWaiters, as for Submit
+// with Attach, which submits nothing then.
 type FollowTask struct {
 	Head
 	Flow   string // of Head.Session, that waits with Attach

@@ -290,8 +290,8 @@ func (e *Engine) recover(c *Recover) {
 		e.enter(s.agenda, e.whole.now)
 		for _, sess := range s.sortedSessions() {
 			sess.caller, sess.link, sess.losses, sess.minTTL = nil, 0, nil, sess.ttl
-			for sess.pulls = nil; len(sess.follows) > 0; {
-				e.unfollow(sess.follows[0])
+			for sess.pulls = (chain[*pull]{}); sess.follows.n > 0; {
+				e.unfollow(sess.follows.first.of)
 			}
 			sess.timer = timer{pos: -1, ord: sess.num<<1 | 1, sess: sess}
 			sess.renewed, sess.spared = e.now, true

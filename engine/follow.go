@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -30,6 +31,9 @@ type follower struct {
 	caller Caller
 	wire   uint64   // Head.Link
 	wait   *request // of its flow; nil for one without a session
+
+	link link[*follower] // in task.followers
+	mine link[*follower] // in session.follows
 }
 
 func (e *Engine) followTask(c *FollowTask) {
@@ -57,16 +61,32 @@ func (e *Engine) followTask(c *FollowTask) {
 // replyTask answers a command about a task. With attach, its caller is told when the
 // task is settled, unless it is, and the flow waits until then.
 func (e *Engine) replyTask(t *task, attach bool, flow string) {
-	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
 	if !attach || isSettled(t.state) {
+		e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
 		return
 	}
-	f := &follower{task: t, caller: e.head.From, wire: e.head.Link}
-	x := t.own()
-	x.followers = append(x.followers, f)
-	if sess := e.scope(); sess != nil && !sess.dead {
-		e.waitFor(f, sess.flow(flowOr(flow)))
+	sess := e.listening()
+	if no := cmp.Or(t.tooManyFollowers(), t.queue.space.tooManyFollows(sess)); no != nil {
+		e.refuseFor(no)
+		return
 	}
+	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+	f := &follower{task: t, caller: e.head.From, wire: e.head.Link}
+	f.link.of, f.mine.of = f, f
+	t.own().followers.push(&f.link)
+	if sess == nil {
+		t.queue.space.tasks.loose++
+		return
+	}
+	e.waitFor(f, sess.flow(flowOr(flow)))
+}
+
+// listening gives the session in whose name the caller waits, nil for none.
+func (e *Engine) listening() *session {
+	if sess := e.scope(); sess != nil && !sess.dead {
+		return sess
+	}
+	return nil
 }
 
 // waitFor has a flow wait for the task that f follows.
@@ -79,7 +99,7 @@ func (e *Engine) waitFor(f *follower, by *flow) {
 	r.setScore()
 	f.wait = r
 	f.task.countWaits(1)
-	by.sess.follows = append(by.sess.follows, f)
+	by.sess.follows.push(&f.mine)
 	s.tasks.awaits.enter(r)
 	by.waits = append(by.waits, r)
 	by.joined(r, true)
@@ -92,19 +112,24 @@ func (e *Engine) waitFor(f *follower, by *flow) {
 
 // unfollow ends that f listens, and waits.
 func (e *Engine) unfollow(f *follower) {
-	same := func(o *follower) bool { return o == f }
-	x := f.task.own()
-	x.followers = slices.DeleteFunc(x.followers, same)
-	f.task.tidy()
-	r := f.wait
+	t, r := f.task, f.wait
+	s := t.queue.space
+	t.followers.remove(&f.link)
 	if r == nil {
+		s.tasks.loose--
+		t.tidy()
 		return
 	}
-	f.task.countWaits(-1)
-	s, p := r.space, r.party
-	p.flow.sess.follows = without(p.flow.sess.follows, f)
+	t.countWaits(-1)
+	t.tidy()
+	p := r.party
+	p.flow.sess.follows.remove(&f.mine)
 	s.tasks.awaits.leave(r)
-	p.waits = without(p.waits, r)
+	i := len(p.waits) - 1
+	for p.waits[i] != r {
+		i--
+	}
+	p.waits = slices.Delete(p.waits, i, i+1)
 	p.parted(r, true)
 	if r.priority != 0 {
 		s.ranked--
@@ -115,8 +140,8 @@ func (e *Engine) unfollow(f *follower) {
 
 // tellFollowers tells who listens that a task is settled.
 func (e *Engine) tellFollowers(t *task) {
-	list := slices.Clone(t.followers)
-	for _, f := range list {
+	for t.followers.n > 0 {
+		f := t.followers.first.of
 		e.unfollow(f)
 		eff := e.effect(f.caller, Done)
 		eff.Tasks = []interlock.Task{e.showTask(t)}
@@ -141,9 +166,11 @@ func (e *Engine) refuseFollower(f *follower, cycle []interlock.CycleStep) {
 	eff.Conflict.Cycle = cycle
 }
 
-// endFollows ends those of a session that is over.
+// endFollows ends those of a session that is over, the newest first: each is then the
+// last of its flow's waits.
 func (e *Engine) endFollows(sess *session) {
-	for _, f := range slices.Backward(sess.follows) {
+	for sess.follows.n > 0 {
+		f := sess.follows.last.of
 		e.unfollow(f)
 		eff := e.effect(f.caller, Refused)
 		eff.Tasks = []interlock.Task{e.showTask(f.task)}
@@ -154,8 +181,8 @@ func (e *Engine) endFollows(sess *session) {
 // detachTasks ends what somebody listens for who has left: workers' pulls, and the
 // ends of tasks.
 func (e *Engine) detachTasks(s *space, c *Detach) {
-	leave := func(list []*follower) {
-		for _, f := range slices.Backward(list) {
+	leave := func(list *chain[*follower]) {
+		for _, f := range slices.Collect(list.all) {
 			if f.wire == c.Link {
 				e.unfollow(f)
 			}
@@ -166,7 +193,7 @@ func (e *Engine) detachTasks(s *space, c *Detach) {
 			e.dismissPull(p)
 		}
 		if t := s.tasks.known[interlock.TaskID(c.Ticket)]; t != nil {
-			leave(t.followers)
+			leave(&t.followers)
 		}
 		return
 	}
@@ -174,38 +201,29 @@ func (e *Engine) detachTasks(s *space, c *Detach) {
 	if sess == nil {
 		return
 	}
-	for _, p := range slices.Backward(sess.pulls) {
+	for _, p := range slices.Collect(sess.pulls.all) {
 		if p.wire == c.Link {
 			e.dismissPull(p)
 		}
 	}
-	leave(sess.follows)
+	leave(&sess.follows)
 }
 
 // follows reports whether r is the wait for the end of a task.
 func (r *request) follows() bool { return r.awaited != nil }
 
-// countWaits counts flows that wait for the end of the task in its lane.
+// countWaits counts flows that wait for the end of the task, also in its lane.
 func (t *task) countWaits(by int) {
+	t.awaited += by
 	if t.mail != nil {
 		t.mail.lane.awaits += by
 	}
 }
 
-// waits counts the flows that wait for the end of the task.
-func (t *task) waits() (n int) {
-	for _, f := range t.followers {
-		if f.wait != nil {
-			n++
-		}
-	}
-	return n
-}
-
 // isAwaited reports whether a flow waits for the end of the task, or of one that it
 // holds back.
 func (t *task) isAwaited() bool {
-	return t != nil && (t.waits() > 0 || t.mail != nil && t.mail.lane.awaits > 0 && t.ahead() == nil)
+	return t != nil && (t.awaited > 0 || t.mail != nil && t.mail.lane.awaits > 0 && t.ahead() == nil)
 }
 
 // isAwaited reports whether a flow waits for the end of that at which r, a lease, is an
@@ -243,7 +261,7 @@ func (r *request) lentByFollowers(rank int32) int32 {
 		return rank
 	}
 	lend := func(t *task) {
-		for _, f := range t.followers {
+		for f := range t.followers.all {
 			if f.wait != nil && f.wait.party != r.party {
 				rank = max(rank, f.wait.wait.rank)
 			}
@@ -280,20 +298,19 @@ func (e *Engine) appendAwaited(edges []WaitEdge, f *follower) []WaitEdge {
 	edge.Blocker = partyOf(r)
 	edge.Blocker.Request = r.num
 	edges = append(edges, edge)
-	first := slices.IndexFunc(f.task.followers, func(o *follower) bool { return o.wait != nil })
-	if r.phase == waiting && f.task.followers[first] == f {
+	if r.phase == waiting && f.task.firstToWait() == f {
 		edges = e.appendWaits(edges, r)
 	}
 	return edges
 }
 
-// without takes x out of a list in which it stands once. It is looked for from the end,
-// so that to take all out from there costs as much as there are.
-func without[T comparable](list []T, x T) []T {
-	for i, o := range slices.Backward(list) {
-		if o == x {
-			return slices.Delete(list, i, i+1)
+// firstToWait gives that of the flows which wait for the end of the task that came
+// first, nil if there is none.
+func (t *task) firstToWait() *follower {
+	for f := range t.followers.all {
+		if f.wait != nil {
+			return f
 		}
 	}
-	return list
+	return nil
 }

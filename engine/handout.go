@@ -31,6 +31,7 @@ type pull struct {
 	wire   uint64 // over which its caller listens: Head.Link
 
 	link link[*pull] // in queue.idle
+	mine link[*pull] // in session.pulls
 }
 
 // taskVisits is what it costs in visits to look at a task that may have become able to
@@ -189,7 +190,7 @@ func (e *Engine) pull(c *Pull) {
 	p := &pull{
 		id: c.ID, queue: q, sess: sess, agent: c.Agent, actor: c.Actor, leases: c.Leases[:c.Max], ttl: c.TTL, caller: c.From, wire: c.Link,
 	}
-	p.link.of = p
+	p.link.of, p.mine.of = p, p
 	if old := q.space.tasks.pulls[p.id]; old != nil {
 		e.dismissPull(old)
 	}
@@ -199,6 +200,10 @@ func (e *Engine) pull(c *Pull) {
 		return
 	}
 	if c.Attach {
+		if no := q.space.tooManyPulls(sess); no != nil {
+			e.refuseFor(no)
+			return
+		}
 		e.enlist(p)
 	}
 	e.reply(Queued).Ticket = interlock.Ticket{ID: p.id}
@@ -243,23 +248,29 @@ func (e *Engine) enlist(p *pull) {
 	s.pulls[p.id] = p
 	p.queue.idle.push(&p.link)
 	if p.sess != nil {
-		p.sess.pulls = append(p.sess.pulls, p)
+		p.sess.pulls.push(&p.mine)
+	} else {
+		s.loose++
 	}
 	e.stir(p.queue)
 }
 
 // dismissPull has a worker be idle no more.
 func (e *Engine) dismissPull(p *pull) {
-	delete(p.queue.space.tasks.pulls, p.id)
+	s := &p.queue.space.tasks
+	delete(s.pulls, p.id)
 	p.queue.idle.remove(&p.link)
 	if p.sess != nil {
-		p.sess.pulls = without(p.sess.pulls, p)
+		p.sess.pulls.remove(&p.mine)
+	} else {
+		s.loose--
 	}
 }
 
 // endPulls ends those of a session that is over.
 func (e *Engine) endPulls(sess *session) {
-	for _, p := range slices.Backward(sess.pulls) {
+	for sess.pulls.n > 0 {
+		p := sess.pulls.first.of
 		e.dismissPull(p)
 		eff := e.effect(p.caller, Refused)
 		eff.Ticket.ID = p.id

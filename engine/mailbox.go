@@ -93,7 +93,7 @@ func (e *Engine) goOut(t *task) {
 		return
 	}
 	l := t.mail.lane
-	l.awaits -= t.waits()
+	l.awaits -= t.awaited
 	l.leave(t.mail)
 	t.own().mail = nil
 	t.tidy()

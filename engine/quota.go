@@ -121,6 +121,52 @@ func (s *space) tooManyAttempts(actor string) *refusal {
 	return nil
 }
 
+// tooManyPulls says why no other worker of a session, or of none, can be idle, or nil.
+func (s *space) tooManyPulls(sess *session) *refusal {
+	switch {
+	case sess == nil:
+		return s.tooManyListeners()
+	case sess.pulls.n >= interlock.MaxPulls:
+		return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
+			"the session has %d pulls that wait for tasks, which is its limit: one pull takes up to %d tasks", sess.pulls.n, interlock.MaxPull,
+		)}
+	}
+	return nil
+}
+
+// tooManyFollows says why a session, or somebody without one, cannot wait for the end of
+// another task, or nil.
+func (s *space) tooManyFollows(sess *session) *refusal {
+	switch {
+	case sess == nil:
+		return s.tooManyListeners()
+	case sess.follows.n >= interlock.MaxFollows:
+		return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
+			"the session has %d waits for the ends of tasks, which is its limit: ask later how the task stands", sess.follows.n,
+		)}
+	}
+	return nil
+}
+
+func (s *space) tooManyListeners() *refusal {
+	if s.tasks.loose < interlock.MaxListeners {
+		return nil
+	}
+	return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
+		"in namespace %q %d callers without a session wait for tasks, which is its limit: open a session, or come back later", s.name, s.tasks.loose,
+	)}
+}
+
+// tooManyFollowers says why nobody else can wait for the end of a task, or nil.
+func (t *task) tooManyFollowers() *refusal {
+	if t.followers.n < interlock.MaxFollowers {
+		return nil
+	}
+	return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
+		"%d wait for the end of the task, which is its limit: ask later how it stands", t.followers.n,
+	)}
+}
+
 // isNew reports whether nobody but r needs one of its keys to exist.
 func (r *request) isNew() bool {
 	for way := range r.ways {

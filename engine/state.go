@@ -252,8 +252,8 @@ type session struct {
 	caller                     Caller
 	link                       uint64
 	losses                     []Loss
-	pulls                      []*pull
-	follows                    []*follower
+	pulls                      chain[*pull]
+	follows                    chain[*follower]
 	timed                      int      // leases with a max_hold or a stall
 	timedAt                    Time     // not after the first of them is in its soft tier for it
 	busy                       int      // flows that were left when the idle ones were last dropped

@@ -39,6 +39,12 @@ func (e *Engine) submit(c *Submit) {
 		e.refuseFor(no)
 		return
 	}
+	if c.Attach {
+		if no := e.spaces[c.Namespace].tooManyFollows(sess); no != nil {
+			e.refuseFor(no)
+			return
+		}
+	}
 	t := e.place(c.Task.ID, specs[0], sess)
 	e.replyTask(t, c.Attach, c.Flow)
 	s := t.queue.space

@@ -50,7 +50,8 @@ type trail struct {
 
 	// Volatile.
 	timer     *timer // when it is due, or dead
-	followers []*follower
+	followers chain[*follower]
+	awaited   int // how many of these are flows that wait
 }
 
 var noTrail = &trail{}
@@ -65,7 +66,7 @@ func (t *task) own() *trail {
 
 // tidy drops a trail in which there is nothing.
 func (t *task) tidy() {
-	if x := t.trail; x.reason == "" && len(x.past) == 0 && x.going == nil && x.mail == nil && x.timer == nil && len(x.followers) == 0 {
+	if x := t.trail; x.reason == "" && len(x.past) == 0 && x.going == nil && x.mail == nil && x.timer == nil && x.followers.n == 0 {
 		t.trail = noTrail
 	}
 }
@@ -102,7 +103,8 @@ type tasks struct {
 	origins    origins
 
 	pulls  map[[16]byte]*pull // volatile: of idle workers
-	awaits roster[*request]   // volatile: waits for the ends of tasks
+	awaits roster[*request]   // volatile: waits of flows for the ends of tasks
+	loose  int                // volatile: idle workers, and followers of tasks, without a session
 }
 
 func isSettled(state interlock.TaskState) bool { return state >= interlock.TaskDone }
