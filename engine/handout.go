@@ -187,11 +187,16 @@ func (e *Engine) pull(c *Pull) {
 		e.refuseFor(no)
 		return
 	}
+	old := q.space.tasks.pulls[c.ID]
+	if old != nil && !c.Attach && old.wire != c.Link { // of another call, which goes on to listen
+		e.reply(Queued).Ticket = interlock.Ticket{ID: c.ID}
+		return
+	}
 	p := &pull{
 		id: c.ID, queue: q, sess: sess, agent: c.Agent, actor: c.Actor, leases: c.Leases[:c.Max], ttl: c.TTL, caller: c.From, wire: c.Link,
 	}
 	p.link.of, p.mine.of = p, p
-	if old := q.space.tasks.pulls[p.id]; old != nil {
+	if old != nil {
 		e.dismissPull(old)
 	}
 	if handed := e.serve(p); len(handed) > 0 {

@@ -327,7 +327,9 @@ func (m *model) heardWork(cmd engine.Command, got *engine.Effect) {
 		attach = c.Attach
 	case *engine.Pull:
 		if m.asking != nil {
-			m.dismiss("", func(w *worker) bool { return w.pull.Namespace == c.Namespace && w.pull.ID == c.ID })
+			m.dismiss("", func(w *worker) bool {
+				return w.pull.Namespace == c.Namespace && w.pull.ID == c.ID && (c.Attach || w.pull.Link == c.Link)
+			})
 		}
 		if c.Attach && got.Outcome == engine.Queued {
 			m.workers = append(m.workers, m.asking)

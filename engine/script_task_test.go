@@ -98,6 +98,7 @@ func (s *script) submit(w *words) error {
 func (s *script) pull(w *words) error {
 	if w.has("again") {
 		c := *s.pulled
+		c.Attach = c.Attach && !w.has("once")
 		s.asker(&c.Head, &c.Agent, w)
 		return s.tell(&c)
 	}
