@@ -143,12 +143,16 @@ func ended(task interlock.Task, err error) (interlock.Task, error) {
 // cancelled the error is a *TaskError. The wait is one of the flow of ctx, and counts as
 // such in a deadlock: the error has CodeDeadlock then, and the task stays where it is.
 func (c *Client) Await(ctx context.Context, id interlock.TaskID) (interlock.Task, error) {
-	flow := c.flow(ctx, "")
-	return ended(c.taskCall(ctx, "task "+id.String(), func() *call {
+	flow, what := c.flow(ctx, ""), "task "+id.String()
+	task, err := c.taskCall(ctx, what, func() *call {
 		k := c.newCall(proto.OpFollowTask)
 		k.op.ID, k.op.Flow, k.op.Task = id, flow, &proto.TaskOp{Attach: true}
 		return k
-	}))
+	})
+	if ctx.Err() != nil && errors.Is(err, &interlock.Error{Code: interlock.CodeOutcomeUnknown}) { // it only looks
+		err = fmt.Errorf("waiting for the end of %s: %w", what, context.Cause(ctx))
+	}
+	return ended(task, err)
 }
 
 // Task looks at a task, with its place in line. Who waits for its end uses Await.
