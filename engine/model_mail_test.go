@@ -106,7 +106,7 @@ func (m *model) straighten() {
 			m.lineUp(t)
 		case back && t.request != nil:
 			m.requests = slices.DeleteFunc(m.requests, func(r *request) bool { return r == t.request })
-			t.request, t.rested, t.rests, t.sleeps, t.trailed = nil, false, false, false, false
+			t.request, t.gaveWay, t.rested, t.rests, t.sleeps, t.trailed = nil, true, false, false, false, false
 		}
 	}
 }

@@ -44,6 +44,7 @@ type task struct {
 	rests   bool // it could run and has no worker, or has slept since
 	sleeps  bool // that was so at the end of a step, and no worker has come since
 	rested  bool // that may be
+	gaveWay bool // it stood in line, and one that its sender sent before was taken up again
 	trailed bool // it stands behind another one of its queue, or did before this step
 
 	followers []follower

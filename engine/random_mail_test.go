@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,6 +69,20 @@ func (p *player) mailbox(ns interlock.Namespace, r uint32) error {
 	}})
 }
 
+// passed gives the messages that are dead or cancelled, and ahead of others of their
+// sender if they are taken up again.
+func (p *player) passed() (list []*task) {
+	for _, t := range p.m.tasks {
+		later := func(o *task) bool {
+			return o.stands() && o.ns == t.ns && o.sender == t.sender && o.mailbox() == t.mailbox() && o.num > t.num
+		}
+		if t.sender != "" && t.state > interlock.TaskDone && slices.ContainsFunc(p.m.tasks, later) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
 // meetMail counts what a run has come across with messages.
 func (m *model) meetMail(met map[string]int) {
 	for _, t := range m.tasks {
@@ -77,6 +92,9 @@ func (m *model) meetMail(met map[string]int) {
 		}
 		if t.state == interlock.TaskWaiting && !t.stands() {
 			met["message held back"]++
+		}
+		if t.gaveWay {
+			met["message gave way"]++
 		}
 	}
 	for _, x := range m.logs {

@@ -176,7 +176,7 @@ func TestModelMeets(t *testing.T) {
 		"task_attempt_failed nack", "task_attempt_failed ttl", "task_attempt_failed max_hold", "task_attempt_failed stall",
 		"task_attempt_failed released", "task_attempt_failed revoked", "task_attempt_failed session_expired", "task_attempt_failed session_closed",
 		"refused task_moved", "refused task_settled", "refused no_such_queue", "refused too_many_tasks", "refused queue_draining", "refused unknown_task",
-		"refused already_replied", "refused no_writer", "message held back", "message logged done", "message logged dead", "message logged cancelled",
+		"refused already_replied", "refused no_writer", "message held back", "message gave way", "message logged done", "message logged dead", "message logged cancelled",
 		"message changed its key", "message of key", "message of session", "message of principal", "message of agent", "message of ",
 		"refused bad_patch", "refused not_a_counter", "refused out_of_bounds", "refused too_many_documents", "refused too_much_state",
 	} {

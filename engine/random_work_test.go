@@ -142,6 +142,9 @@ func (p *player) nack(o *op) error {
 // changeTask does what operators do with tasks.
 func (p *player) changeTask(o *op) error {
 	t, ok := pick(o.r[0], p.m.tasks)
+	if first, found := pick(o.r[0], p.passed()); found && o.r[3]>>16%2 == 0 {
+		t = first
+	}
 	if !ok {
 		return nil
 	}
