@@ -228,7 +228,7 @@ func gone(r *request) []interlock.Code {
 			return []interlock.Code{interlock.CodeInGrace}
 		}
 		return gone(r.base)
-	case engine.ByRelease, engine.ByNack:
+	case engine.ByRelease, engine.ByNack, engine.ByQuestion:
 		return []interlock.Code{interlock.CodeReleased}
 	case engine.ByRevocation:
 		return []interlock.Code{interlock.CodeRevoked}

@@ -91,6 +91,11 @@ func (m *model) nextDue() (what any, end engine.Time) {
 		if t.state == interlock.TaskScheduled {
 			note(t, at(t.due))
 		}
+		if t.state == interlock.TaskAsking {
+			if end, ok := t.question.until(); ok {
+				note(t, at(end))
+			}
+		}
 		if t.deadline != 0 && !t.isSettled() && t.state != interlock.TaskRunning {
 			note(t, at(t.deadline))
 		}

@@ -321,7 +321,12 @@ func (m *model) checkStale(want []interlock.Stale, got *engine.Effect) error {
 	if got.Conflict == nil || got.Conflict.Kind != interlock.VersionMoved || got.Conflict.Key != want[0].Now.Key {
 		return fmt.Errorf("a stale commit is a conflict about versions, and not %+v", got.Conflict)
 	}
-	for i, s := range got.Stale {
+	return m.sameStale(want, got.Stale)
+}
+
+// sameStale compares what is told about what changed, as far as it is told.
+func (m *model) sameStale(want, got []interlock.Stale) error {
+	for i, s := range got {
 		if err := sameDocument(want[i].Then, s.Then); err != nil {
 			return fmt.Errorf("as it was read: %w", err)
 		}

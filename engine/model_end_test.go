@@ -95,6 +95,10 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 		if c, ok := cmd.(*engine.Nack); !ok || c.Lease != interlock.LeaseID(r.ask.ID) || r.task.request == r {
 			return wrong
 		}
+	case engine.ByQuestion:
+		if c, ok := cmd.(*engine.AskHuman); !ok || c.Lease != interlock.LeaseID(r.ask.ID) || r.task.request == r {
+			return wrong
+		}
 	case engine.ByRevocation:
 		if c, ok := cmd.(*engine.Revoke); !ok || !m.revokedBy(c, r) {
 			return wrong

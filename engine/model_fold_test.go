@@ -98,6 +98,10 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		m.foldTask(cmd, ev)
 	case engine.EvTaskStands, engine.EvAttempt:
 		m.foldStanding(cmd, ev)
+	case engine.EvTaskAsks:
+		m.foldQuestion(cmd, ev)
+	case engine.EvTaskAnswered:
+		m.foldVerdict(cmd, ev)
 	case engine.EvHanded:
 		m.foldHanding(cmd, ev)
 	case engine.EvTaskForgotten:

@@ -34,7 +34,8 @@ func repeatable(cmd engine.Command) bool {
 	case *engine.Acquire, *engine.Release, *engine.Leave, *engine.Revoke, *engine.OpenSession,
 		*engine.Convert, *engine.Arrive, *engine.Park, *engine.Resume, *engine.Declare,
 		*engine.SetPattern, *engine.DropPattern, *engine.Configure, *engine.ClaimEffect, *engine.SettleEffect, *engine.Commit,
-		*engine.SetQueue, *engine.SwitchQueue, *engine.DropQueue, *engine.Submit, *engine.Ack, *engine.Nack, *engine.ChangeTask:
+		*engine.SetQueue, *engine.SwitchQueue, *engine.DropQueue, *engine.Submit, *engine.Ack, *engine.Nack, *engine.ChangeTask,
+		*engine.AskHuman, *engine.Answer:
 		return true
 	}
 	return false
@@ -64,20 +65,31 @@ func bodyOf(cmd engine.Command) string {
 			id.SetZero()
 		}
 	}
+	var asked []engine.Question
 	switch c := plain.Addr().Interface().(type) {
 	case *engine.ClaimEffect:
 		c.ID = interlock.EffectID{}
 	case *engine.Submit:
-		c.Task.ID = [16]byte{}
+		asked = plainTask(asked, &c.Task)
 	case *engine.Ack:
 		c.Tasks = slices.Clone(c.Tasks)
 		for i := range c.Tasks {
-			c.Tasks[i].ID = [16]byte{}
+			asked = plainTask(asked, &c.Tasks[i])
 		}
 	case *engine.Nack:
 		c.Jitter = 0
 	}
-	return fmt.Sprintf("%T%+v", cmd, plain.Interface())
+	return fmt.Sprintf("%T%+v%+v", cmd, plain.Interface(), asked)
+}
+
+// plainTask leaves out of a task what may be another one when it comes again, and
+// appends what it asks, which is not in it but elsewhere.
+func plainTask(asked []engine.Question, x *engine.TaskSpec) []engine.Question {
+	if x.ID = [16]byte{}; x.Ask != nil {
+		asked = append(asked, *x.Ask)
+		x.Ask = nil
+	}
+	return asked
 }
 
 func (m *model) remember(cmd engine.Command, ev *engine.Event) {
@@ -95,7 +107,7 @@ func (m *model) remember(cmd engine.Command, ev *engine.Event) {
 	switch cmd.(type) {
 	case *engine.ClaimEffect:
 		a.effect = ev.ID
-	case *engine.Submit, *engine.Ack, *engine.Nack:
+	case *engine.Submit, *engine.Ack, *engine.Nack, *engine.AskHuman:
 		a.task = ev.ID
 	}
 	m.answers = append(m.answers, a)
@@ -115,7 +127,7 @@ func (m *model) expectRepeated(cmd engine.Command, known *remembered) answer {
 		}
 	case *engine.ClaimEffect, *engine.SettleEffect:
 		return m.expectDeedAgain(cmd, known)
-	case *engine.Submit, *engine.Ack, *engine.Nack, *engine.ChangeTask:
+	case *engine.Submit, *engine.Ack, *engine.Nack, *engine.ChangeTask, *engine.AskHuman, *engine.Answer:
 		return m.expectWorkAgain(cmd, known)
 	}
 	switch {

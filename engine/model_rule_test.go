@@ -87,6 +87,10 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		return m.permitStanding(cmd, ev)
 	case engine.EvAttempt:
 		return m.permitFailure(cmd, ev)
+	case engine.EvTaskAsks:
+		return m.permitQuestion(cmd, ev)
+	case engine.EvTaskAnswered:
+		return m.permitVerdict(cmd, ev)
 	case engine.EvHanded:
 		return m.permitHanding(cmd, ev)
 	case engine.EvTaskForgotten:

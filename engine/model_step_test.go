@@ -128,6 +128,8 @@ func (m *model) byTime(ev *engine.Event) bool {
 		return !ok || !slices.Contains(c.Leases, ev.ID)
 	case engine.EvAttempt:
 		return ev.Reason != engine.ByNack
+	case engine.EvTaskAnswered:
+		return ev.Agent == interlock.ByPolicy
 	case engine.EvTaskStands:
 		t := m.task(ev.Namespace, ev.ID)
 		switch interlock.TaskState(ev.Op) {

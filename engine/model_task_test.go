@@ -40,6 +40,7 @@ type task struct {
 	reason   string
 	result   []byte
 	past     []interlock.Fence // of the attempts that have failed
+	question *question
 
 	rests   bool // it could run and has no worker, or has slept since
 	sleeps  bool // that was so at the end of a step, and no worker has come since
@@ -74,8 +75,8 @@ func (m *model) task(ns interlock.Namespace, id interlock.TaskID) *task {
 }
 
 // newTask is the task that somebody submits.
-func (m *model) newTask(head *engine.Head, spec engine.TaskSpec, num uint64) *task {
-	t := &task{ns: head.Namespace, id: spec.ID, num: num, spec: spec, submitted: m.now, principal: head.Actor, state: interlock.TaskWaiting}
+func (m *model) newTask(head *engine.Head, agent string, spec engine.TaskSpec, num uint64) *task {
+	t := &task{ns: head.Namespace, id: spec.ID, num: num, spec: spec, submitted: m.now, agent: agent, principal: head.Actor, state: interlock.TaskWaiting}
 	t.spec.Claims = m.normal(head.Namespace, spec.Claims)
 	if spec.Message {
 		t.spec = m.addressed(head.Namespace, spec)
@@ -85,6 +86,9 @@ func (m *model) newTask(head *engine.Head, spec engine.TaskSpec, num uint64) *ta
 	}
 	if spec.Delay > 0 {
 		t.state, t.due = interlock.TaskScheduled, m.now.Add(spec.Delay)
+	}
+	if spec.Ask != nil {
+		t.state, t.question = interlock.TaskAsking, m.question(t.ns, spec.Ask, agent)
 	}
 	return t
 }
@@ -97,10 +101,13 @@ func (m *model) submitted(cmd engine.Command, id [16]byte, num uint64) *task {
 		if c.Task.ID != id {
 			return nil
 		}
-		t := m.newTask(&c.Head, c.Task, num)
-		if t.agent, t.flow = c.Agent, c.Flow; !c.Session.IsZero() {
-			s := m.sessionByID(c.Namespace, c.Session)
-			t.agent, t.session = s.agent, s.name
+		s, agent := m.sessionByID(c.Namespace, c.Session), c.Agent
+		if s != nil {
+			agent = s.agent
+		}
+		t := m.newTask(&c.Head, agent, c.Task, num)
+		if t.flow = c.Flow; s != nil {
+			t.session = s.name
 			if c.Flow == "" {
 				t.flow = "main"
 			}
@@ -112,8 +119,8 @@ func (m *model) submitted(cmd engine.Command, id [16]byte, num uint64) *task {
 			if spec.ID != id || r == nil {
 				continue
 			}
-			t := m.newTask(&c.Head, spec, num)
-			t.agent, t.flow = m.agentOf(r), r.ask.Flow
+			t := m.newTask(&c.Head, m.agentOf(r), spec, num)
+			t.flow = r.ask.Flow
 			if r.session != nil {
 				t.session = r.session.name
 			}
@@ -146,7 +153,7 @@ func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (co
 		codes = append(codes, interlock.CodeInvalidPayload)
 	}
 	if x.Ask != nil {
-		codes = append(codes, interlock.CodeUnsupported)
+		codes = append(codes, m.wrongQuestion(head.Namespace, x.Ask)...)
 	}
 	if x.Deadline > 0 && x.Deadline <= x.Delay || x.Delay < 0 || x.Deadline < 0 || x.MaxBackoff > 0 && x.MaxBackoff < x.Backoff {
 		codes = append(codes, interlock.CodeInvalidTTL)
@@ -224,6 +231,9 @@ func (m *model) permitStanding(cmd engine.Command, ev *engine.Event) error {
 		want := interlock.TaskScheduled
 		if change.Delay == 0 {
 			want = interlock.TaskWaiting
+		}
+		if t.isUnapproved() {
+			want = interlock.TaskAsking
 		}
 		replay := change.Change == engine.ReplayTask
 		if state != want || ev.Waited != change.Delay || replay != t.isSettled() || t.state == interlock.TaskDone || !replay && change.Change != engine.RescheduleTask {
@@ -331,13 +341,16 @@ func (m *model) foldStanding(cmd engine.Command, ev *engine.Event) {
 	if t.isSettled() && t.deadline <= m.now {
 		t.deadline = 0
 	}
+	if t.isSettled() && t.isUnapproved() { // it asks anew
+		t.question.asked, t.question.verdict, t.question.by, t.question.words = m.now, 0, "", ""
+	}
 	m.log(cmd, t, ev)
 	t.state, t.reason, t.attempt, t.request, t.rested, t.rests, t.sleeps, t.trailed = interlock.TaskState(ev.Op), ev.Outcome, int(ev.Generation), nil, false, false, false, false
 	switch {
 	case t.isSettled():
 		t.settled, t.result = m.now, ev.Blob
 		m.endings = append(m.endings, t)
-	case t.state == interlock.TaskScheduled:
+	case t.state == interlock.TaskScheduled, t.state == interlock.TaskAsking:
 		t.due = m.now.Add(ev.Waited)
 	}
 	m.await(t)

@@ -116,6 +116,9 @@ func (m *model) checkHanded(w *worker, got *engine.Effect) error {
 		if h.Task.ID != r.task.id || h.Task.State != interlock.TaskRunning || string(h.Task.Payload) != string(r.task.spec.Payload) || h.AsOf != m.version(r.ns) {
 			return fmt.Errorf("the worker is told of %+v instead of %v", h.Task, r.task)
 		}
+		if err := m.checkReread(r.task, h.Task.Approval); err != nil {
+			return err
+		}
 		if r.phase == held {
 			if err := m.checkLease(r, &h.Lease); err != nil {
 				return err
@@ -287,6 +290,10 @@ func (m *model) expectWork(cmd engine.Command) answer {
 		return m.expectAck(c)
 	case *engine.Nack:
 		return m.expectNack(c)
+	case *engine.AskHuman:
+		return m.expectAsk(c)
+	case *engine.Answer:
+		return m.expectAnswer(c)
 	case *engine.ChangeTask:
 		return m.expectChange(c)
 	case *engine.FollowTask:
@@ -305,8 +312,10 @@ func (m *model) expectWorkAgain(cmd engine.Command, known *remembered) answer {
 	switch c := cmd.(type) {
 	case *engine.Submit:
 		return told(known.task)
-	case *engine.Nack:
+	case *engine.Nack, *engine.AskHuman:
 		return told(known.task)
+	case *engine.Answer:
+		return told(c.Task)
 	case *engine.ChangeTask:
 		return told(c.Task)
 	case *engine.Ack:
@@ -459,6 +468,9 @@ func (m *model) checkTaskViews(e *engine.Engine, ns interlock.Namespace) error {
 			return err
 		}
 	}
+	if err := m.checkApprovals(e, ns); err != nil {
+		return err
+	}
 	for _, q := range m.queues {
 		if q.ns != ns {
 			continue
@@ -477,6 +489,8 @@ func (m *model) checkTaskViews(e *engine.Engine, ns interlock.Namespace) error {
 				want.Oldest = max(want.Oldest, m.now.Sub(t.stood))
 			case interlock.TaskRunning:
 				want.Running++
+			case interlock.TaskAsking:
+				want.Asking++
 			case interlock.TaskDead:
 				want.Dead++
 			}
@@ -502,6 +516,7 @@ func (m *model) checkTask(t *task, got interlock.Task) error {
 		ID: t.id, Queue: t.spec.Queue, Kind: t.spec.Kind, Claims: t.spec.Claims, Payload: t.spec.Payload, Purpose: t.spec.Purpose, Group: t.spec.Group,
 		Priority: t.spec.Priority, State: t.state, Agent: t.agent, Session: t.session, Flow: t.flow, Principal: t.principal, Sender: t.sender, Age: m.now.Sub(t.submitted),
 		Attempt: t.attempt, MaxAttempts: m.maxAttempts(t), Result: t.result, Reason: t.reason,
+		Approval: m.approval(t),
 	}
 	switch {
 	case t.state == interlock.TaskScheduled:

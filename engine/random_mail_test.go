@@ -29,13 +29,13 @@ func (p *player) message(x engine.TaskSpec, r uint32) engine.TaskSpec {
 
 // send sends a message, to a mailbox that is there, mostly.
 func (p *player) send(o *op) error {
-	c := &engine.Submit{Flow: among(o.r[1], "", "sub"), Task: p.message(p.spec(o, o.r[2]), o.r[5]), Attach: o.r[3]%2 == 0}
+	c := &engine.Submit{Flow: among(o.r[1], "", "sub"), Attach: o.r[3]%2 == 0}
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]>>8%2 > 0 {
 		c.Head, c.Attach = p.in(s), false
 	} else {
 		c.Namespace, c.Agent = among(o.r[0], interlock.Namespace("one"), "one", "one", "two"), among(o.r[1]>>12, "ann", "ann", "bob", "")
 	}
-	c.Actor = among(o.r[3]>>12, "", "", "", "web")
+	c.Actor, c.Task = among(o.r[3]>>12, "", "", "", "web"), p.message(p.spec(o, c.Namespace, o.r[2]), o.r[5])
 	if err := p.mailbox(c.Namespace, o.r[4]); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ type player struct {
 	submitted []engine.Submit      // likewise
 	acked     []engine.Ack         // likewise
 	pulled    []engine.Pull
+	questions []engine.AskHuman // likewise
 }
 
 func pick[T any](r uint32, list []T) (one T, ok bool) {
@@ -53,6 +54,10 @@ func (p *player) play(o *op) error {
 		return p.ack(o)
 	case opNack:
 		return p.nack(o)
+	case opAskHuman:
+		return p.askHuman(o)
+	case opAnswer:
+		return p.answer(o)
 	case opChangeTask:
 		return p.changeTask(o)
 	case opFollow:

@@ -69,6 +69,8 @@ const (
 	opChangeTask
 	opFollow
 	opCross
+	opAskHuman
+	opAnswer
 	opLast
 )
 
@@ -77,7 +79,7 @@ var weights = map[opKind]int{
 	opGetLease: 2, opRenew: 5, opRelease: 22, opRevoke: 1, opCheck: 3, opAdvance: 22, opRace: 4, opSnapshot: 1, opRestart: 1,
 	opConvert: 10, opPattern: 3, opBarrier: 10, opMember: 6, opArrive: 8, opDeclare: 6, opPark: 6, opResume: 7,
 	opClaimEffect: 6, opSettleEffect: 6, opCommit: 16,
-	opQueue: 5, opSubmit: 20, opSend: 12, opPull: 18, opAck: 12, opNack: 5, opChangeTask: 6, opFollow: 5, opCross: 4,
+	opQueue: 5, opSubmit: 20, opSend: 12, opPull: 18, opAck: 12, opNack: 5, opChangeTask: 6, opFollow: 5, opCross: 4, opAskHuman: 4, opAnswer: 8,
 }
 
 func program(seed uint64, n int) []op {
@@ -152,6 +154,15 @@ func TestModelMeets(t *testing.T) {
 				if ev.Kind == engine.EvEffect && len(ev.Blob) == 0 {
 					met["effect settled "+interlock.EffectState(ev.Op).String()]++
 				}
+				asks := interlock.TaskState(ev.Op) == interlock.TaskAsking
+				switch {
+				case ev.Kind == engine.EvTaskStands && asks:
+					met["asked again"]++
+				case ev.Kind == engine.EvTaskAnswered && interlock.TaskState(ev.Op) == interlock.TaskDead:
+					met["denied"]++
+				case ev.Kind == engine.EvTaskAnswered && ev.Agent == interlock.ByPolicy:
+					met["answered by policy"]++
+				}
 				if ev.Kind == engine.EvEffect && ev.Generation > 1 {
 					met["effect again"]++
 				}
@@ -173,6 +184,7 @@ func TestModelMeets(t *testing.T) {
 		"granted and moved", "admitted and moved", "claimed and moved", "resumed and moved", "written",
 		"refused stale", "refused future_version", "refused version_required", "refused lease_required", "refused writer_only",
 		"queue_set", "queue_dropped", "task_submitted", "task_handed_out", "task_moved", "task_moved deadlock", "task_forgotten",
+		"task_asks", "task_answered", "ended question", "denied", "answered by policy", "asked again", "refused not_asking",
 		"task_attempt_failed nack", "task_attempt_failed ttl", "task_attempt_failed max_hold", "task_attempt_failed stall",
 		"task_attempt_failed released", "task_attempt_failed revoked", "task_attempt_failed session_expired", "task_attempt_failed session_closed",
 		"refused task_moved", "refused task_settled", "refused no_such_queue", "refused too_many_tasks", "refused queue_draining", "refused unknown_task",

@@ -31,7 +31,7 @@ func (p *player) setQueue(o *op) error {
 }
 
 // spec chooses a task.
-func (p *player) spec(o *op, r uint32) engine.TaskSpec {
+func (p *player) spec(o *op, ns interlock.Namespace, r uint32) engine.TaskSpec {
 	x := engine.TaskSpec{
 		ID: p.id(), Queue: among(r, "q", "q", "q", "r"), Kind: "k", Payload: []byte(among(r>>2, `{"n":1}`, "")), Purpose: among(r>>4, "", "why"),
 		Group: among(r>>6, "", "x", "y"), Priority: among(r>>8, 0, 0, 0, 0, 1, -1, 5),
@@ -41,16 +41,21 @@ func (p *player) spec(o *op, r uint32) engine.TaskSpec {
 	if o.r[8]%12 > 0 {
 		x.Claims = dedupe(p.claims(o))
 	}
+	if o.r[8]>>8%8 == 0 {
+		ask := p.question(ns, o.r[9])
+		x.Ask = &ask
+	}
 	return x
 }
 
 func (p *player) submit(o *op) error {
-	c := &engine.Submit{Flow: among(o.r[1], "", "sub"), Task: p.spec(o, o.r[2]), Attach: o.r[3]%2 == 0}
+	c := &engine.Submit{Flow: among(o.r[1], "", "sub"), Attach: o.r[3]%2 == 0}
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]>>8%3 > 0 {
 		c.Head, c.Attach = p.in(s), false // a flow that waits for a task is for other players
 	} else {
 		c.Namespace, c.Agent = among(o.r[0], interlock.Namespace("one"), "one", "two"), fmt.Sprintf("bare-%d", p.ids)
 	}
+	c.Task = p.spec(o, c.Namespace, o.r[2])
 	if p.m.queue(c.Namespace, c.Task.Queue) == nil && o.r[3]>>4%8 > 0 {
 		if err := p.step(&engine.SetQueue{Head: engine.Head{Namespace: c.Namespace}, Queue: interlock.TaskQueue{Name: c.Task.Queue}}); err != nil {
 			return err
@@ -114,7 +119,7 @@ func (p *player) ack(o *op) error {
 	}
 	c.Actor = among(o.r[3]>>4, "", "", "web")
 	for i := range int(among(o.r[3]>>8, 0, 0, 1, 2)) {
-		next := p.spec(o, o.r[4+i])
+		next := p.spec(o, r.ns, o.r[4+i])
 		if o.r[6+i]%2 == 0 {
 			next = p.message(next, o.r[6+i]>>8)
 		}

@@ -138,14 +138,25 @@ func given(cmd engine.Command) engine.Command {
 	case *engine.Commit:
 		c.Reads, c.Writes = slices.Clone(c.Reads), slices.Clone(c.Writes)
 	case *engine.Submit:
-		c.Task.Claims = slices.Clone(c.Task.Claims)
+		c.Task = ownTask(c.Task)
 	case *engine.Ack:
 		c.Reads, c.Writes, c.Tasks = slices.Clone(c.Reads), slices.Clone(c.Writes), slices.Clone(c.Tasks)
 		for i := range c.Tasks {
-			c.Tasks[i].Claims = slices.Clone(c.Tasks[i].Claims)
+			c.Tasks[i] = ownTask(c.Tasks[i])
 		}
+	case *engine.AskHuman:
+		c.Question.Reads = slices.Clone(c.Question.Reads)
 	}
 	return own.Interface().(engine.Command)
+}
+
+func ownTask(x engine.TaskSpec) engine.TaskSpec {
+	if x.Claims = slices.Clone(x.Claims); x.Ask != nil {
+		own := *x.Ask
+		own.Reads = slices.Clone(own.Reads)
+		x.Ask = &own
+	}
+	return x
 }
 
 // sameEvents checks that the entry says what was decided.

@@ -1,0 +1,224 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// question is the last one that a person was asked about a task.
+type question struct {
+	engine.Question // with its keys in their one spelling
+	agent           string
+	asked           engine.Time
+
+	verdict interlock.Verdict // 0 while it is open
+	by      string
+	words   string
+}
+
+// question is what somebody asks now.
+func (m *model) question(ns interlock.Namespace, q *engine.Question, agent string) *question {
+	x := &question{Question: *q, agent: agent, asked: m.now}
+	x.Reads = m.spelledCommit(&engine.Commit{Head: engine.Head{Namespace: ns}, Reads: q.Reads}).Reads
+	if x.OnLimit == 0 {
+		x.OnLimit = interlock.Denied
+	}
+	return x
+}
+
+// until is when it answers itself; ok is false when it does not.
+func (q *question) until() (end engine.Time, ok bool) { return q.asked.Add(q.For), q.For > 0 }
+
+// isUnapproved reports whether somebody was asked about a task and has not said yes.
+func (t *task) isUnapproved() bool {
+	return t.question != nil && t.question.verdict != interlock.Approved
+}
+
+// wrongQuestion names the rules that a question breaks.
+func (m *model) wrongQuestion(ns interlock.Namespace, q *engine.Question) (codes []interlock.Code) {
+	if q.Text == "" || q.OnLimit > interlock.Denied {
+		codes = append(codes, interlock.CodeInvalidRequest)
+	}
+	if q.For < 0 || q.For > interlock.MaxDelay {
+		codes = append(codes, interlock.CodeInvalidTTL)
+	}
+	reads := &engine.Commit{Head: engine.Head{Namespace: ns}, Reads: q.Reads}
+	for i, r := range q.Reads {
+		if slices.ContainsFunc(q.Reads[:i], func(o interlock.Read) bool { return o.Key == r.Key }) {
+			codes = append(codes, interlock.CodeInvalidRequest)
+		}
+	}
+	wrong := append(m.malformed(reads), m.notAdmitted(m.spelledCommit(reads))...)
+	return append(codes, slices.DeleteFunc(wrong, func(c interlock.Code) bool { return c == interlock.CodeDuplicateClaim })...)
+}
+
+// permitQuestion: only who has a task asks about it, and its attempt does not count.
+func (m *model) permitQuestion(cmd engine.Command, ev *engine.Event) error {
+	t := m.task(ev.Namespace, ev.ID)
+	c, ok := cmd.(*engine.AskHuman)
+	switch {
+	case !ok || t == nil || t.state != interlock.TaskRunning || c.Lease != t.request.ask.ID || !t.request.active():
+		return fmt.Errorf("the worker of %v does not ask", t)
+	case interlock.TaskState(ev.Op) != interlock.TaskAsking || int(ev.Generation) != t.attempt-1:
+		return fmt.Errorf("%v is %v after %d attempts when its worker asks", t, interlock.TaskState(ev.Op), ev.Generation)
+	case ev.Agent != m.agentOf(t.request) || ev.Fence != t.request.fence:
+		return fmt.Errorf("%q with fence %d has not asked about %v", ev.Agent, ev.Fence, t)
+	}
+	return nil
+}
+
+// permitVerdict: a person's word decides, or the asker's when the time is over.
+func (m *model) permitVerdict(cmd engine.Command, ev *engine.Event) error {
+	t := m.task(ev.Namespace, ev.ID)
+	if t == nil || t.state != interlock.TaskAsking {
+		return fmt.Errorf("%v asks nobody", t)
+	}
+	verdict := t.question.OnLimit
+	if c, ok := cmd.(*engine.Answer); ok && c.Task == t.id && c.Namespace == t.ns && !m.byTime(ev) {
+		if verdict = c.Verdict; ev.Agent != answerer(c) || ev.Note != c.Reason {
+			return fmt.Errorf("%q did not say %q", ev.Agent, ev.Note)
+		}
+	} else if end, limited := t.question.until(); ev.Agent != interlock.ByPolicy || !limited || end > m.now {
+		return fmt.Errorf("nobody has answered %v", t)
+	}
+	state, wait := interlock.TaskWaiting, time.Duration(0)
+	switch {
+	case verdict == interlock.Denied:
+		state = interlock.TaskDead
+	case t.due > m.now:
+		state, wait = interlock.TaskScheduled, t.due.Sub(m.now)
+	}
+	if interlock.TaskState(ev.Op) != state || ev.Waited != wait || int(ev.Generation) != t.attempt {
+		return fmt.Errorf("%v that is %v is to be %v in %v, not %v in %v", t, verdict, state, wait, interlock.TaskState(ev.Op), ev.Waited)
+	}
+	if state == interlock.TaskDead && ev.Outcome == "" {
+		return errors.New("a denied task does not say why it is dead")
+	}
+	return nil
+}
+
+// answerer is the person who answers.
+func answerer(c *engine.Answer) string {
+	if c.By != "" {
+		return c.By
+	}
+	return c.Actor
+}
+
+// foldQuestion takes in that a person is asked.
+func (m *model) foldQuestion(cmd engine.Command, ev *engine.Event) {
+	c, t := cmd.(*engine.AskHuman), m.task(ev.Namespace, ev.ID)
+	t.question = m.question(t.ns, &c.Question, m.agentOf(t.request))
+	m.foldStanding(cmd, ev)
+}
+
+// foldVerdict takes in what a person says.
+func (m *model) foldVerdict(cmd engine.Command, ev *engine.Event) {
+	q := m.task(ev.Namespace, ev.ID).question
+	q.verdict, q.by, q.words = interlock.Approved, ev.Agent, ev.Note
+	if interlock.TaskState(ev.Op) == interlock.TaskDead {
+		q.verdict = interlock.Denied
+	}
+	m.foldStanding(cmd, ev)
+}
+
+func (m *model) expectAsk(c *engine.AskHuman) answer {
+	ask := func(codes []interlock.Code) answer {
+		return m.withAttempt(&c.Head, c.Lease, func(r *request) answer {
+			if len(codes) > 0 {
+				return refused(codes...)
+			}
+			return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(r.task.id, got) }}
+		})
+	}
+	codes := m.wrongQuestion(c.Namespace, &c.Question)
+	want := ask(codes)
+	if want.outcome == engine.Refused && len(codes) > 0 {
+		want.codes = append(want.codes, codes...) // whichever is seen first
+	}
+	return want
+}
+
+func (m *model) expectAnswer(c *engine.Answer) answer {
+	if by := answerer(c); by == "" || c.Verdict != interlock.Approved && c.Verdict != interlock.Denied {
+		return refused(interlock.CodeInvalidRequest)
+	}
+	return m.withTask(&c.Head, c.Task, func(t *task) answer {
+		q := t.question
+		if t.state != interlock.TaskAsking && (q == nil || q.verdict != c.Verdict || q.by != answerer(c)) {
+			return refused(interlock.CodeNotAsking)
+		}
+		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(t.id, got) }}
+	})
+}
+
+// approval is how the question about a task is shown, nil for none.
+func (m *model) approval(t *task) *interlock.Approval {
+	q := t.question
+	if q == nil {
+		return nil
+	}
+	a := &interlock.Approval{
+		Question: q.Text, Agent: q.agent, Asked: m.now.Sub(q.asked), OnLimit: q.OnLimit, Verdict: q.verdict, By: q.by, Reason: q.words,
+	}
+	if end, ok := q.until(); ok && t.state == interlock.TaskAsking {
+		a.Left = max(1, end.Sub(m.now))
+	}
+	return a
+}
+
+// checkReread compares what somebody is told of what the asker of a task had read.
+func (m *model) checkReread(t *task, got *interlock.Approval) error {
+	if t.question == nil {
+		if got != nil {
+			return fmt.Errorf("nobody asked about %v, but it has %+v", t, got)
+		}
+		return nil
+	}
+	want := m.staleIn(&engine.Commit{Head: engine.Head{Namespace: t.ns}, Reads: t.question.Reads})
+	if t.isSettled() {
+		want = nil // it does not matter any more
+	}
+	if shown := min(len(want), interlock.MaxStale); len(got.Stale) != shown || got.StaleMore != (len(want) > shown) {
+		return fmt.Errorf("%v: told of %d documents that moved, want %d", t, len(got.Stale), len(want))
+	}
+	return m.sameStale(want, got.Stale)
+}
+
+// checkApprovals compares the tasks that ask a person with the listing of them.
+func (m *model) checkApprovals(e *engine.Engine, ns interlock.Namespace) error {
+	l := engine.Approvals{Namespace: ns, Limit: 1000}
+	for !l.Look(e) {
+	}
+	var list []*task
+	for _, t := range m.tasks {
+		if t.ns == ns && t.state == interlock.TaskAsking {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b *task) int {
+		if a.question.asked != b.question.asked {
+			return int(a.question.asked.Sub(b.question.asked))
+		}
+		return int(a.num) - int(b.num)
+	})
+	if len(l.Rows) != len(list) {
+		return fmt.Errorf("%d tasks are listed as asking, want %v", len(l.Rows), list)
+	}
+	for i, t := range list {
+		row := l.Rows[i]
+		if err := m.checkReread(t, row.Approval); err != nil {
+			return err
+		}
+		row.Approval.Stale, row.Approval.StaleMore = nil, false
+		if err := m.checkTask(t, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
