@@ -80,6 +80,8 @@ func (m *model) expect(cmd engine.Command) answer {
 			return refused(interlock.CodeNoSuchPattern)
 		}
 		return answer{outcome: engine.Done}
+	case *engine.RevertPattern:
+		return m.expectRevert(c)
 	case *engine.Poll:
 		return m.withTicket(head, c.Ticket, m.showRequest)
 	case *engine.Leave:

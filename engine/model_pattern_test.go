@@ -198,17 +198,10 @@ func (m *model) terms(r *request) {
 
 // permitRules: a pattern or the settings are what was sent.
 func (m *model) permitRules(cmd engine.Command, ev *engine.Event) error {
-	var name string
-	var kind engine.EventKind
-	switch c := cmd.(type) {
-	case *engine.SetPattern:
-		name, kind = c.Pattern.Name, engine.EvPattern
-	case *engine.DropPattern:
-		name, kind = c.Name, engine.EvPatternDropped
-	case *engine.Configure:
-		kind = engine.EvConfigured
+	if ev.Kind != engine.EvConfigured {
+		return m.permitRevision(cmd, ev)
 	}
-	if kind != ev.Kind || ev.Purpose != name {
+	if _, ok := cmd.(*engine.Configure); !ok {
 		return errors.New("nobody asked for it")
 	}
 	return nil
@@ -218,19 +211,13 @@ func (m *model) permitRules(cmd engine.Command, ev *engine.Event) error {
 func (m *model) foldRules(cmd engine.Command) {
 	ns := headOf(cmd).Namespace
 	m.refill()
-	named := func(name string) func(*interlock.Pattern) bool {
-		return func(p *interlock.Pattern) bool { return p.Name == name }
-	}
 	if m.patterns == nil {
 		m.patterns, m.settings = map[interlock.Namespace][]*interlock.Pattern{}, map[interlock.Namespace]interlock.Settings{}
 	}
-	switch c := cmd.(type) {
-	case *engine.SetPattern:
-		m.patterns[ns] = append(slices.DeleteFunc(m.patterns[ns], named(c.Pattern.Name)), &c.Pattern)
-	case *engine.DropPattern:
-		m.patterns[ns] = slices.DeleteFunc(m.patterns[ns], named(c.Name))
-	case *engine.Configure:
+	if c, ok := cmd.(*engine.Configure); ok {
 		m.settings[ns] = c.Settings
+	} else {
+		m.foldRevision(cmd)
 	}
 	m.carry()
 }

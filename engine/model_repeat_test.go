@@ -33,7 +33,7 @@ func repeatable(cmd engine.Command) bool {
 	switch cmd.(type) {
 	case *engine.Acquire, *engine.Release, *engine.Leave, *engine.Revoke, *engine.OpenSession,
 		*engine.Convert, *engine.Arrive, *engine.Park, *engine.Resume, *engine.Declare,
-		*engine.SetPattern, *engine.DropPattern, *engine.Configure, *engine.ClaimEffect, *engine.SettleEffect, *engine.Commit,
+		*engine.SetPattern, *engine.DropPattern, *engine.RevertPattern, *engine.Configure, *engine.ClaimEffect, *engine.SettleEffect, *engine.Commit,
 		*engine.SetQueue, *engine.SwitchQueue, *engine.DropQueue, *engine.Submit, *engine.Ack, *engine.Nack, *engine.ChangeTask,
 		*engine.AskHuman, *engine.Answer:
 		return true

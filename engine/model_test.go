@@ -273,6 +273,8 @@ type model struct {
 	buckets  map[place]*bucket
 	deeds    []*deed
 
+	revisions []*revision // of patterns
+
 	tasks     []*task
 	logs      []logged // of all keys
 	queues    []*queue

@@ -81,6 +81,11 @@ func (p *player) pattern(o *op) error {
 	switch o.r[5] % 12 {
 	case 0:
 		return p.step(&engine.DropPattern{Head: head, Name: among(o.r[6], "b", "c", "zz", "none")})
+	case 2, 3:
+		if head.Actor = among(o.r[6]>>8, "", "web"); o.r[6]>>12%4 == 0 {
+			head.RequestID = fmt.Sprintf("r%d", p.ids+uint64(len(p.trace)))
+		}
+		return p.step(&engine.RevertPattern{Head: head, Name: among(o.r[6], "b", "c", "zz", "p", "t", "none"), Revision: uint64(among(o.r[7], 0, 0, 1, 2, 7))})
 	case 1:
 		return p.step(&engine.Configure{Head: head, Settings: interlock.Settings{
 			OpenKeys: o.r[6]%2 == 0, StrictOrder: o.r[6]%4 == 1,

@@ -156,6 +156,8 @@ func TestModelMeets(t *testing.T) {
 				}
 				asks := interlock.TaskState(ev.Op) == interlock.TaskAsking
 				switch {
+				case ev.By > 0 && (ev.Kind == engine.EvPattern || ev.Kind == engine.EvPatternDropped):
+					met[ev.Kind.String()+" again"]++
 				case ev.Kind == engine.EvTaskStands && asks:
 					met["asked again"]++
 				case ev.Kind == engine.EvTaskAnswered && interlock.TaskState(ev.Op) == interlock.TaskDead:
@@ -185,6 +187,7 @@ func TestModelMeets(t *testing.T) {
 		"refused stale", "refused future_version", "refused version_required", "refused lease_required", "refused writer_only",
 		"queue_set", "queue_dropped", "task_submitted", "task_handed_out", "task_moved", "task_moved deadlock", "task_forgotten",
 		"task_asks", "task_answered", "ended question", "denied", "answered by policy", "asked again", "refused not_asking",
+		"pattern_set again", "pattern_dropped again", "refused no_such_revision", "refused no_such_pattern",
 		"task_attempt_failed nack", "task_attempt_failed ttl", "task_attempt_failed max_hold", "task_attempt_failed stall",
 		"task_attempt_failed released", "task_attempt_failed revoked", "task_attempt_failed session_expired", "task_attempt_failed session_closed",
 		"refused task_moved", "refused task_settled", "refused no_such_queue", "refused too_many_tasks", "refused queue_draining", "refused unknown_task",
