@@ -34,7 +34,7 @@ func headOf(cmd engine.Command) *engine.Head {
 // expect works out the answer to cmd from the state before it.
 func (m *model) expect(cmd engine.Command) answer {
 	head := headOf(cmd)
-	if known := m.answerTo(head); known != nil && repeatable(cmd) {
+	if known := m.known(cmd); known != nil && repeatable(cmd) {
 		return m.expectRepeated(cmd, known)
 	}
 	switch c := cmd.(type) {
@@ -52,6 +52,8 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.withSession(head, func(s *session) answer { return answer{outcome: engine.Done, session: s} })
 	case *engine.Acquire:
 		return m.expectAcquire(c)
+	case *engine.StartRun:
+		return m.expectRun(c)
 	case *engine.Commit:
 		return m.expectCommit(c)
 	case *engine.Convert:
@@ -83,7 +85,12 @@ func (m *model) expect(cmd engine.Command) answer {
 	case *engine.RevertPattern:
 		return m.expectRevert(c)
 	case *engine.Poll:
-		return m.withTicket(head, c.Ticket, m.showRequest)
+		return m.withTicket(head, c.Ticket, func(r *request) answer {
+			if m.forsakes(c, r) {
+				return refused(interlock.CodeTooManyRuns)
+			}
+			return m.showRequest(r)
+		})
 	case *engine.Leave:
 		if slices.ContainsFunc(m.workers, func(w *worker) bool { return w.pull.Namespace == c.Namespace && w.pull.ID == c.Ticket }) {
 			return answer{outcome: engine.Done}
@@ -220,6 +227,8 @@ func gone(r *request) []interlock.Code {
 		return []interlock.Code{interlock.CodeExpired, interlock.CodeTaken}
 	case engine.ByPattern:
 		return []interlock.Code{interlock.CodeTooManyPermits}
+	case engine.ByFull:
+		return []interlock.Code{interlock.CodeTooManyRuns}
 	case engine.ByWaitLimit:
 		return []interlock.Code{interlock.CodeWaitLimit}
 	case engine.ByBase:

@@ -210,8 +210,10 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 		}
 	case engine.ByDeadlock:
 		return m.permitVictim(r, ev.Cycle)
+	case engine.ByFull:
+		return m.permitFull(cmd, r)
 	case engine.ByWaitLimit:
-		if limit, ok := r.waitEnd(); !ok || !limit.mayBeDue(m.now) {
+		if limit, ok := r.waitEnd(); !ok || r.isRun() || !limit.mayBeDue(m.now) {
 			return wrong
 		}
 	case engine.ByPattern:

@@ -35,7 +35,7 @@ func repeatable(cmd engine.Command) bool {
 		*engine.Convert, *engine.Arrive, *engine.Park, *engine.Resume, *engine.Declare,
 		*engine.SetPattern, *engine.DropPattern, *engine.RevertPattern, *engine.Configure, *engine.ClaimEffect, *engine.SettleEffect, *engine.Commit,
 		*engine.SetQueue, *engine.SwitchQueue, *engine.DropQueue, *engine.Submit, *engine.Ack, *engine.Nack, *engine.ChangeTask,
-		*engine.AskHuman, *engine.Answer:
+		*engine.AskHuman, *engine.Answer, *engine.StartRun:
 		return true
 	}
 	return false
@@ -78,6 +78,8 @@ func bodyOf(cmd engine.Command) string {
 		}
 	case *engine.Nack:
 		c.Jitter = 0
+	case *engine.StartRun:
+		c.MaxWait = 0
 	}
 	return fmt.Sprintf("%T%+v%+v", cmd, plain.Interface(), asked)
 }
@@ -94,9 +96,10 @@ func plainTask(asked []engine.Question, x *engine.TaskSpec) []engine.Question {
 
 func (m *model) remember(cmd engine.Command, ev *engine.Event) {
 	head := headOf(cmd)
-	if m.answerTo(head) != nil {
+	if m.known(cmd) != nil {
 		return
 	}
+	m.answers = slices.DeleteFunc(m.answers, func(a *remembered) bool { return a == m.answerTo(head) })
 	a := &remembered{
 		ns: head.Namespace, session: head.Session, id: head.RequestID, body: bodyOf(cmd),
 		outcome: ev.Answer, code: ev.Code, num: ev.Num, version: ev.Version, at: m.now,
@@ -125,6 +128,10 @@ func (m *model) expectRepeated(cmd engine.Command, known *remembered) answer {
 		if known.outcome == engine.Done {
 			return m.expectCommitted(c, known.version)
 		}
+	case *engine.StartRun:
+		if r != nil {
+			return m.expectRunAgain(c, r)
+		}
 	case *engine.ClaimEffect, *engine.SettleEffect:
 		return m.expectDeedAgain(cmd, known)
 	case *engine.Submit, *engine.Ack, *engine.Nack, *engine.ChangeTask, *engine.AskHuman, *engine.Answer:
@@ -151,6 +158,7 @@ func (m *model) checkRemembered(cmd engine.Command, before bool, out *engine.Out
 		}
 	}
 	head := headOf(cmd)
+	_, starts := cmd.(*engine.StartRun)
 	if !repeatable(cmd) || head.RequestID == "" {
 		return nil
 	}
@@ -159,7 +167,7 @@ func (m *model) checkRemembered(cmd engine.Command, before bool, out *engine.Out
 		return fmt.Errorf("the request id is remembered %d times more", n)
 	case !before && n == 0:
 		for i := range out.Effects {
-			if e := &out.Effects[i]; e.To == head.From && (e.Outcome != engine.Refused || e.Code == interlock.CodeHeld) {
+			if e := &out.Effects[i]; e.To == head.From && (e.Outcome != engine.Refused || e.Code == interlock.CodeHeld && !starts) {
 				return errors.New("the answer to the request id is not remembered")
 			}
 		}

@@ -177,6 +177,8 @@ func (m *model) made(cmd engine.Command, num uint64) *request {
 	switch c := cmd.(type) {
 	case *engine.Acquire:
 		return m.newRequest(c, num)
+	case *engine.StartRun:
+		return m.newRun(c, num)
 	case *engine.Convert:
 		return m.newConversion(c, num)
 	case *engine.Arrive:
@@ -193,6 +195,8 @@ func (m *model) made(cmd engine.Command, num uint64) *request {
 func idOf(cmd engine.Command) (id [16]byte, attach bool) {
 	switch c := cmd.(type) {
 	case *engine.Acquire:
+		return c.ID, c.Attach
+	case *engine.StartRun:
 		return c.ID, c.Attach
 	case *engine.Convert:
 		return c.ID, c.Attach

@@ -173,6 +173,9 @@ func says(ev *engine.Event, r *request) error {
 	if r.base != nil {
 		base = r.base.num
 	}
+	if org, workflow := ev.Run(); org != r.org || workflow != r.workflow {
+		return fmt.Errorf("it is a run of %s %s, not of %s %s", org, workflow, r.org, r.workflow)
+	}
 	a := &r.ask
 	if r.target != nil {
 		if ev.ID != a.ID || ev.Target != r.target.session.num || ev.TargetFlow != r.target.flow || ev.MaxWait != a.MaxWait || ev.Purpose != a.Purpose {
@@ -214,6 +217,9 @@ func (m *model) permitAdmission(ev *engine.Event) error {
 	}
 	if r.session != nil && r.session.ended {
 		return fmt.Errorf("%v is of a session that has ended (I4)", r)
+	}
+	if r.isRun() && r.since == 0 && m.listener(r) == nil {
+		return fmt.Errorf("%v is admitted, and nobody listens", r)
 	}
 	if listens := m.listener(r) != nil || r.base != nil || r.member != nil; ev.Offer == listens {
 		return fmt.Errorf("%v: offer=%v, somebody listens=%v", r, ev.Offer, listens)

@@ -51,7 +51,7 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 	for i := range out.Events {
 		ev := &out.Events[i]
 		if !m.byTime(ev) && !expected {
-			want, known, expected = m.expect(cmd), m.answerTo(head) != nil, true
+			want, known, expected = m.expect(cmd), m.known(cmd) != nil, true
 		}
 		if err := m.permit(cmd, ev); err != nil {
 			return fmt.Errorf("event %v of request %d, session %d: %w", ev.Kind, ev.Num, ev.Session, err)
@@ -60,7 +60,7 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 		m.fold(cmd, ev)
 	}
 	if !expected {
-		want, known = m.expect(cmd), m.answerTo(head) != nil
+		want, known = m.expect(cmd), m.known(cmd) != nil
 	}
 	for _, d := range m.due {
 		if d.by.phase == waiting && d.lease.phase == held && !slices.Contains(m.asks, d) {
@@ -141,6 +141,9 @@ func (m *model) byTime(ev *engine.Event) bool {
 		return false
 	}
 	switch ev.Reason {
+	case engine.ByFull:
+		limit, limited := m.subjectOf(ev).waitEnd()
+		return limited && limit.mayBeDue(m.now)
 	case engine.ByPreemption, engine.ByDeadlock:
 		r := m.subjectOf(ev)
 		return r != nil && r.phase == inGrace
@@ -190,7 +193,7 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 		if r.phase != waiting {
 			break
 		}
-		if r.attached != nil {
+		if r.attached != nil && (ev.Reason != engine.ByFull || m.byTime(ev)) {
 			// The victim of its own request may get the refusal as its only answer.
 			own := r.attached == headOf(cmd).From && ev.Reason == engine.ByDeadlock
 			list = append(list, &push{to: r.attached, outcome: engine.Refused, about: r, must: !own})

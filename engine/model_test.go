@@ -93,6 +93,8 @@ type request struct {
 	division interlock.Division // how the key that it is a member of is shared out
 	set      *gathering         // of a lease for which a barrier has opened
 	task     *task              // for which it waits for a worker, or at which it is an attempt
+	org      string             // of a run
+	workflow string             // likewise
 	turn     int                // of such: how often the task has stood in line
 	arrived  engine.Time
 

@@ -49,6 +49,9 @@ func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, k
 		if err := m.checkLogs(e, ns, keys); err != nil {
 			return fmt.Errorf("namespace %s: %w", ns, err)
 		}
+		if err := m.checkRuns(e, ns); err != nil {
+			return fmt.Errorf("RunList(%s): %w", ns, err)
+		}
 		if err := m.checkRevisions(e, ns); err != nil {
 			return fmt.Errorf("namespace %s: %w", ns, err)
 		}

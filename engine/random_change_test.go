@@ -74,6 +74,8 @@ func (p *player) pattern(o *op) error {
 		interlock.Pattern{Name: "g", Shape: "g:{id:int}", Aliases: []string{"gg-{id:int}"}, Capacity: n},
 		interlock.Pattern{Name: "t", Shape: "t", Rate: 2, Per: among(o.r[4], 2*time.Second, 10*time.Second), Burst: 3},
 		interlock.Pattern{Name: "t", Shape: "t", Rate: 2, Per: 4 * time.Second, Burst: 3, Capacity: 3},
+		interlock.Pattern{Name: "runs", Shape: "org:{org}/runs", Capacity: among(o.r[4], uint32(1), 2, 3)},
+		interlock.Pattern{Name: "works", Shape: "org:{org}/workflow:{id}/runs", Capacity: 1, MaxWait: among(o.r[4], 0, 3*time.Second)},
 		interlock.Pattern{Name: "b", Shape: "b", TTL: 20 * time.Second, MaxTTL: 40 * time.Second, MaxHold: 30 * time.Second, LockDelay: 3 * time.Second},
 		interlock.Pattern{Name: "c", Shape: "c", Grace: 3 * time.Second, MaxGrace: 4 * time.Second, Stall: 20 * time.Second, MaxWait: 15 * time.Second},
 		interlock.Pattern{Name: "b", Shape: "b", Allow: []interlock.Rule{{Principal: "web"}, {Principal: "*", Modes: []interlock.Mode{interlock.Shared}}}},
@@ -85,7 +87,7 @@ func (p *player) pattern(o *op) error {
 		if head.Actor = among(o.r[6]>>8, "", "web"); o.r[6]>>12%4 == 0 {
 			head.RequestID = fmt.Sprintf("r%d", p.ids+uint64(len(p.trace)))
 		}
-		return p.step(&engine.RevertPattern{Head: head, Name: among(o.r[6], "b", "c", "zz", "p", "t", "none"), Revision: uint64(among(o.r[7], 0, 0, 1, 2, 7))})
+		return p.step(&engine.RevertPattern{Head: head, Name: among(o.r[6], "b", "c", "zz", "p", "t", "runs", "none"), Revision: uint64(among(o.r[7], 0, 0, 1, 2, 7))})
 	case 1:
 		return p.step(&engine.Configure{Head: head, Settings: interlock.Settings{
 			OpenKeys: o.r[6]%2 == 0, StrictOrder: o.r[6]%4 == 1,

@@ -18,6 +18,7 @@ type player struct {
 	acked     []engine.Ack         // likewise
 	pulled    []engine.Pull
 	questions []engine.AskHuman // likewise
+	started   []engine.StartRun // likewise
 }
 
 func pick[T any](r uint32, list []T) (one T, ok bool) {
@@ -54,6 +55,8 @@ func (p *player) play(o *op) error {
 		return p.ack(o)
 	case opNack:
 		return p.nack(o)
+	case opRun:
+		return p.startRun(o)
 	case opAskHuman:
 		return p.askHuman(o)
 	case opAnswer:

@@ -71,6 +71,7 @@ const (
 	opCross
 	opAskHuman
 	opAnswer
+	opRun
 	opLast
 )
 
@@ -79,7 +80,7 @@ var weights = map[opKind]int{
 	opGetLease: 2, opRenew: 5, opRelease: 22, opRevoke: 1, opCheck: 3, opAdvance: 22, opRace: 4, opSnapshot: 1, opRestart: 1,
 	opConvert: 10, opPattern: 3, opBarrier: 10, opMember: 6, opArrive: 8, opDeclare: 6, opPark: 6, opResume: 7,
 	opClaimEffect: 6, opSettleEffect: 6, opCommit: 16,
-	opQueue: 5, opSubmit: 20, opSend: 12, opPull: 18, opAck: 12, opNack: 5, opChangeTask: 6, opFollow: 5, opCross: 4, opAskHuman: 4, opAnswer: 8,
+	opQueue: 5, opSubmit: 20, opSend: 12, opPull: 18, opAck: 12, opNack: 5, opChangeTask: 6, opFollow: 5, opCross: 4, opAskHuman: 4, opAnswer: 8, opRun: 10,
 }
 
 func program(seed uint64, n int) []op {
@@ -104,7 +105,7 @@ func program(seed uint64, n int) []op {
 func run(ops []op) (*rig, error) {
 	g := newRig()
 	g.namespaces = []interlock.Namespace{"one", "two"}
-	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar", "m", "m/1", "w:1", "w:2", "w:1/x"}
+	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar", "m", "m/1", "w:1", "w:2", "w:1/x", "org:o/runs"}
 	g.plain = g.keys[:6]
 	p := &player{rig: g}
 	err := g.start()
@@ -186,7 +187,7 @@ func TestModelMeets(t *testing.T) {
 		"granted and moved", "admitted and moved", "claimed and moved", "resumed and moved", "written",
 		"refused stale", "refused future_version", "refused version_required", "refused lease_required", "refused writer_only",
 		"queue_set", "queue_dropped", "task_submitted", "task_handed_out", "task_moved", "task_moved deadlock", "task_forgotten",
-		"task_asks", "task_answered", "ended question", "denied", "answered by policy", "asked again", "refused not_asking",
+		"task_asks", "task_answered", "ended question", "denied", "answered by policy", "asked again", "refused not_asking", "left too_many_runs", "refused too_many_runs",
 		"pattern_set again", "pattern_dropped again", "refused no_such_revision", "refused no_such_pattern",
 		"task_attempt_failed nack", "task_attempt_failed ttl", "task_attempt_failed max_hold", "task_attempt_failed stall",
 		"task_attempt_failed released", "task_attempt_failed revoked", "task_attempt_failed session_expired", "task_attempt_failed session_closed",

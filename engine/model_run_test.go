@@ -1,0 +1,151 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// isRun reports whether r is a run, or waits to become one.
+func (r *request) isRun() bool { return r.org != "" }
+
+// runAsk is the request that the start of a run is: a permit of each of its keys that
+// counts them, and an intent to read the others that may be claimed.
+func (m *model) runAsk(c *engine.StartRun) *engine.Acquire {
+	a := &engine.Acquire{
+		Head: c.Head, ID: c.ID, Agent: c.Agent, Flow: c.Flow, Purpose: c.Purpose, Priority: c.Priority, TTL: c.TTL, MaxHold: c.MaxHold,
+		MaxWait: c.MaxWait, Attach: c.Attach, OnConflict: interlock.Fail,
+	}
+	if c.Attach && c.MaxWait != 0 {
+		a.OnConflict = interlock.Wait
+	}
+	for _, key := range interlock.RunKeys(c.Org, c.Workflow) {
+		p := m.pattern(c.Namespace, m.spell(c.Namespace, key))
+		switch {
+		case p != nil && (p.Capacity > 0 || p.Rate > 0):
+			a.Claims = append(a.Claims, interlock.Claim{Key: key, Mode: interlock.Permits, Count: 1})
+		case p != nil || len(m.patterns[c.Namespace]) == 0 || m.settings[c.Namespace].OpenKeys:
+			a.Claims = append(a.Claims, interlock.Claim{Key: key, Mode: interlock.IntentShared})
+		}
+	}
+	return a
+}
+
+// newRun is the request that c makes.
+func (m *model) newRun(c *engine.StartRun, num uint64) *request {
+	r := m.newRequest(m.runAsk(c), num)
+	r.org, r.workflow = c.Org, c.Workflow
+	return r
+}
+
+func (m *model) expectRun(c *engine.StartRun) answer {
+	for _, name := range []string{c.Org, c.Workflow} {
+		if _, err := engine.ParseKey(name); (err != nil || strings.Contains(name, "/")) && (name != "" || c.Org == "") {
+			return refused(interlock.CodeInvalidKey)
+		}
+	}
+	if !c.Session.IsZero() {
+		if s := m.sessionByID(c.Namespace, c.Session); s == nil {
+			return refused(interlock.CodeUnknownSession)
+		} else if s.ended {
+			return refused(interlock.CodeSessionEnded)
+		}
+	}
+	a := m.runAsk(c)
+	if len(a.Claims) == 0 {
+		return refused(interlock.CodeUnknownPattern)
+	}
+	if codes := m.wrongWith(a); len(codes) > 0 {
+		return refused(codes...)
+	}
+	r := m.newRun(c, m.highestNum()+1)
+	if code := m.outOfOrder(r); code != "" {
+		return refused(code)
+	}
+	switch {
+	case m.free(r):
+		return answer{outcome: engine.Granted, fresh: true}
+	case m.atBest().free(r):
+		return answer{} // a task may be in the way, or aside
+	case a.OnConflict == interlock.Wait:
+		return answer{outcome: engine.Queued, fresh: true}
+	}
+	codes := m.refusals(r)
+	if i := slices.Index(codes, interlock.CodeAtCapacity); i >= 0 {
+		codes[i] = interlock.CodeTooManyRuns
+	}
+	return refused(codes...)
+}
+
+// known is what is remembered under the request id of a command. The start of a run
+// that came to nothing is as if it had never been asked for.
+func (m *model) known(cmd engine.Command) *remembered {
+	a := m.answerTo(headOf(cmd))
+	if _, starts := cmd.(*engine.StartRun); a == nil || !starts || a.outcome != engine.Queued {
+		return a
+	}
+	if r := m.byNum(a.num); r != nil && r.phase == over && r.fence == 0 {
+		return nil
+	}
+	return a
+}
+
+// expectRunAgain: one call at a time waits for a run.
+func (m *model) expectRunAgain(c *engine.StartRun, r *request) answer {
+	if r != nil && r.phase == waiting && !c.Attach {
+		return refused(interlock.CodeTooManyRuns)
+	}
+	return m.showRequest(r)
+}
+
+// forsakes reports whether cmd says that nobody waits for a run any more.
+func (m *model) forsakes(cmd engine.Command, r *request) bool {
+	if !r.isRun() || r.phase != waiting || headOf(cmd).Namespace != r.ns || headOf(cmd).Link != r.link {
+		return false
+	}
+	switch c := cmd.(type) {
+	case *engine.Poll:
+		return c.Ticket == interlock.TicketID(r.ask.ID) && !c.Attach
+	case *engine.Detach:
+		meant := c.Ticket == interlock.TicketID(r.ask.ID) || c.Ticket.IsZero() && r.session != nil && c.Session == r.session.id
+		return meant && r.attached != nil
+	}
+	return false
+}
+
+// permitFull: the wait for a run ends with its caller's patience, or with its caller.
+func (m *model) permitFull(cmd engine.Command, r *request) error {
+	limit, limited := r.waitEnd()
+	switch {
+	case !r.isRun():
+		return fmt.Errorf("%v is no run", r)
+	case limited && limit.mayBeDue(m.now), m.forsakes(cmd, r):
+	case m.listener(r) != nil || !m.atBest().free(r):
+		return fmt.Errorf("%v waits, and is to leave", r)
+	}
+	return nil
+}
+
+// checkRuns compares the runs that are listed.
+func (m *model) checkRuns(e *engine.Engine, ns interlock.Namespace) error {
+	l := engine.RunList{Namespace: ns, Limit: 1000}
+	for !l.Look(e) {
+	}
+	var want, got []string
+	for _, r := range m.requests {
+		if r.ns == ns && r.isRun() && (r.holds() || r.phase == parked) {
+			want = append(want, fmt.Sprintf("%03d %s %s %s", r.fence, r.org, r.workflow, m.agentOf(r)))
+		}
+	}
+	slices.Sort(want)
+	for _, row := range l.Rows {
+		got = append(got, fmt.Sprintf("%03d %s %s %s", row.Holder.Fence, row.Org, row.Workflow, row.Holder.Agent))
+	}
+	if !slices.Equal(want, got) {
+		return fmt.Errorf("the runs %q are listed, want %q", got, want)
+	}
+	return nil
+}
