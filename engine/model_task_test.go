@@ -132,9 +132,12 @@ func (m *model) submitted(cmd engine.Command, id [16]byte, num uint64) *task {
 
 // wrongTask names the rules that a task breaks which comes with some beside it.
 func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (codes []interlock.Code) {
+	if x.Ask != nil {
+		codes = append(codes, m.wrongQuestion(head.Namespace, x.Ask)...)
+	}
 	if x.Message {
-		if codes = m.wrongMessage(head.Namespace, x); len(codes) > 0 {
-			return codes
+		if wrong := m.wrongMessage(head.Namespace, x); len(wrong) > 0 {
+			return append(codes, wrong...)
 		}
 		addressed := m.addressed(head.Namespace, *x)
 		x = &addressed
@@ -151,9 +154,6 @@ func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (co
 	}
 	if len(x.Payload) > 0 && !json.Valid(x.Payload) {
 		codes = append(codes, interlock.CodeInvalidPayload)
-	}
-	if x.Ask != nil {
-		codes = append(codes, m.wrongQuestion(head.Namespace, x.Ask)...)
 	}
 	if x.Deadline > 0 && x.Deadline <= x.Delay || x.Delay < 0 || x.Deadline < 0 || x.MaxBackoff > 0 && x.MaxBackoff < x.Backoff {
 		codes = append(codes, interlock.CodeInvalidTTL)
