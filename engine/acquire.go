@@ -143,9 +143,8 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 		r.guest = &guest{c.Agent, c.Actor}
 	}
 	r.ttl, r.grace = c.terms(sess)
-	r.purpose, r.trace, r.claims, r.maxHold, r.priority = c.Purpose, c.Trace, c.Claims, c.MaxHold, int32(c.Priority)
-	r.any = c.Any
-	t := terms{group: c.Group, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait, division: c.Division}
+	r.purpose, r.claims, r.priority, r.any = c.Purpose, c.Claims, int32(c.Priority), c.Any
+	t := terms{group: c.Group, trace: c.Trace, maxHold: c.MaxHold, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait, division: c.Division}
 	t.window.asOf = c.AsOf
 	r.setTerms(t)
 	e.try(r)
@@ -265,9 +264,8 @@ func (e *Engine) replyQueued(r *request) *Effect {
 // describe fills the scratch event with everything about a new request.
 func (e *Engine) describe(kind EventKind, r *request) *Event {
 	ev := e.event(kind, r)
-	ev.Purpose, ev.Trace = r.purpose, r.trace
-	ev.TTL, ev.Grace, ev.MaxHold, ev.Priority, ev.Lead = r.ttl, r.grace, r.maxHold, int(r.priority), r.lead
-	ev.Any = r.any
+	ev.Purpose, ev.TTL, ev.Grace = r.purpose, r.ttl, r.grace
+	ev.Priority, ev.Lead, ev.Any = int(r.priority), r.lead, r.any
 	if r.target != nil {
 		ev.Target, ev.TargetFlow = r.target.num, r.targetFlow
 	}
@@ -275,8 +273,8 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 		ev.Actor = r.guest.owner
 	}
 	if t := r.terms; t != nil {
-		ev.Group, ev.Stall, ev.LockDelay, ev.MaxWait = t.group, t.stall, t.lockDelay, t.maxWait
-		ev.Generation, ev.Division = t.generation, t.division
+		ev.Group, ev.Trace, ev.Generation, ev.Division = t.group, t.trace, t.generation, t.division
+		ev.MaxHold, ev.Stall, ev.LockDelay, ev.MaxWait = t.maxHold, t.stall, t.lockDelay, t.maxWait
 		ev.AsOf, ev.Version = t.window.asOf, t.window.upTo
 		ev.Blob = appendRun(nil, t.run)
 	}
@@ -297,7 +295,8 @@ func (e *Engine) closedFor() (interlock.Code, string) {
 // coveredBy gives the lease of r's own flow that already gives all that r wants,
 // or nil.
 func (r *request) coveredBy() *request {
-	if r.flow == nil || len(r.flow.leases) == 0 {
+	f := r.flow()
+	if f == nil || len(f.leases) == 0 {
 		return nil
 	}
 	mine := false
@@ -309,7 +308,7 @@ func (r *request) coveredBy() *request {
 		return nil
 	}
 	var best *request
-	for _, l := range r.flow.leases {
+	for _, l := range f.leases {
 		if l.phase == held && l.share == nil && l.gives(r.claims) && (best == nil || l.num < best.num) {
 			best = l
 		}

@@ -94,7 +94,7 @@ func (e *Engine) fell(r *request) {
 		e.discard(b)
 	}
 	r.any, r.bonds = false, noBonds
-	if r.flow == nil {
+	if r.flow() == nil {
 		r.party = nil
 	}
 	r.claims = slices.Clone(r.claims[:1])

@@ -23,7 +23,7 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 	case len(v.found) > 0:
 		if !m.claimed {
 			c.Kind = interlock.AncestorHeld
-		} else if v.found[0].flow != nil && r.flow != nil && v.found[0].flow.sess == r.flow.sess {
+		} else if sess := v.found[0].session(); sess != nil && sess == r.session() {
 			c.Kind = interlock.SameAgentOtherFlow
 		}
 	case m.claimed:

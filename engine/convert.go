@@ -90,16 +90,16 @@ func (e *Engine) convert(c *Convert) {
 // conversion turns a command into a request that is in no list yet.
 func (e *Engine) conversion(c *Convert, l *request) *request {
 	r := e.newRequest()
-	r.id, r.num, r.space, r.flow, r.purpose, r.trace = c.ID, e.num+1, l.space, l.flow, l.purpose, l.trace
+	r.id, r.num, r.space, r.purpose = c.ID, e.num+1, l.space, l.purpose
 	r.tie().base, r.party, r.claims = l, l.asParty(), c.Claims
-	r.ttl, r.grace, r.maxHold, r.priority = l.ttl, l.grace, l.maxHold, l.priority
-	t := terms{group: l.terms.groupName(), maxWait: c.MaxWait}
+	r.ttl, r.grace, r.priority = l.ttl, l.grace, l.priority
+	t := terms{group: l.terms.groupName(), trace: l.trace(), maxHold: l.maxHold(), maxWait: c.MaxWait}
 	for _, claim := range c.Claims {
 		if p := l.space.policyAt(string(claim.Key)); p != nil {
 			t.maxWait = tighter(t.maxWait, p.MaxWait)
 		}
 	}
-	if l.flow == nil {
+	if l.session() == nil {
 		r.guest = &guest{l.agentName(), e.head.Actor}
 	}
 	r.setTerms(t)
@@ -258,7 +258,7 @@ func (e *Engine) evolveConversion(ev *Event, r *request) error {
 // converts makes r, which an event tells of, the conversion of a lease.
 func (r *request) converts(ev *Event) error {
 	l := r.space.requests[ev.BaseID]
-	if ev.Kind != EvQueued || l == nil || l.num != ev.Base || l.phase != held || l.conversion != nil || l.flow != r.flow {
+	if ev.Kind != EvQueued || l == nil || l.num != ev.Base || l.phase != held || l.conversion != nil || l.flow() != r.flow() {
 		return errUnknown
 	}
 	r.tie().base, r.party = l, l.asParty()

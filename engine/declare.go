@@ -40,7 +40,7 @@ func (e *Engine) declare(c *Declare) {
 		r.guest = &guest{c.Agent, c.Actor}
 	}
 	r.setTerms(terms{maxWait: c.MaxWait})
-	if sess == target && (r.targetFlow == "" || r.targetFlow == r.flow.name) {
+	if sess == target && (r.targetFlow == "" || r.targetFlow == r.flow().name) {
 		e.discard(r)
 		e.refuse(interlock.CodeInvalidRequest, "a flow cannot wait for itself, nor for the whole session that it belongs to: name another flow")
 		return

@@ -218,7 +218,7 @@ func (e *Engine) emit(ev *Event) {
 // and what. The caller adds the rest and emits it before it asks for another.
 func (e *Engine) event(kind EventKind, r *request) *Event {
 	e.ev = Event{Kind: kind, Namespace: r.space.name, Num: r.num, ID: r.id, Claims: r.claims, Agent: r.agentName(), req: r}
-	if f := r.flow; f != nil {
+	if f := r.flow(); f != nil {
 		e.ev.Session, e.ev.Flow = f.sess.num, f.name
 	}
 	if b := r.base; b != nil {

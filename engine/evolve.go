@@ -177,16 +177,15 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	} else {
 		r.guest = &guest{ev.Agent, ev.Actor}
 	}
-	r.purpose, r.trace, r.claims = ev.Purpose, ev.Trace, ev.Claims
-	r.ttl, r.grace, r.maxHold, r.priority, r.lead = ev.TTL, ev.Grace, ev.MaxHold, int32(ev.Priority), ev.Lead
-	t := terms{group: ev.Group, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait, division: ev.Division}
+	r.purpose, r.claims, r.ttl, r.grace = ev.Purpose, ev.Claims, ev.TTL, ev.Grace
+	r.priority, r.lead, r.any = int32(ev.Priority), ev.Lead, ev.Any
+	t := terms{group: ev.Group, trace: ev.Trace, maxHold: ev.MaxHold, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait, division: ev.Division}
 	t.window = window{ev.AsOf, ev.Version}
 	var err error
 	if t.run, err = decodeRun(ev.Blob); err != nil {
 		return nil, err
 	}
 	r.setTerms(t)
-	r.any = ev.Any
 	if ev.Part {
 		if err := r.belongs(ev); err != nil {
 			return nil, err
@@ -477,8 +476,8 @@ func (e *Engine) bury(r *request, why Reason) {
 	r.unneed()
 	r.unask()
 	sess := r.session()
-	r.flow, r.guest, r.party, r.task, r.wait, r.phase, r.reason = nil, nil, nil, nil, nil, over, why
-	r.purpose, r.trace, r.progress, r.terms, r.dealings = "", "", nil, nil, nil
+	r.guest, r.party, r.task, r.wait, r.phase, r.reason = nil, nil, nil, nil, over, why
+	r.purpose, r.progress, r.terms, r.dealings = "", nil, nil, nil
 	if r.bonds != noBonds {
 		r.base, r.target = nil, nil
 	}

@@ -122,7 +122,7 @@ func (e *Engine) fireRequest(r *request) {
 		}
 	case held:
 		why := e.overdue(r)
-		if why == 0 && r.flow == nil && e.now >= r.ttlEnd() {
+		if why == 0 && r.session() == nil && e.now >= r.ttlEnd() {
 			why = ByTTL
 		}
 		if why != 0 {
@@ -149,10 +149,10 @@ func (e *Engine) arm(r *request) {
 	case offered, inGrace, parked, away, closed:
 		at = e.endOf(r)
 	case held:
-		if r.flow == nil {
+		if sess := r.session(); sess == nil {
 			at = r.ttlEnd()
 		} else if r.share == nil {
-			e.minTerm(r.flow.sess, r)
+			e.minTerm(sess, r)
 		}
 		if r.isTimed() {
 			if s := r.session(); s != nil {
@@ -200,11 +200,11 @@ func (e *Engine) warn(r *request) {
 
 // isBare reports whether r, which waits, has nothing but a ticket that shows that
 // somebody still wants it.
-func (r *request) isBare() bool { return r.flow == nil && r.wait.caller == nil && r.share == nil }
+func (r *request) isBare() bool { return r.session() == nil && r.wait.caller == nil && r.share == nil }
 
 // offerTTL is how long an offer stays open.
 func (r *request) offerTTL() time.Duration {
-	if r.flow != nil {
+	if r.session() != nil {
 		return interlock.OfferTTL
 	}
 	return interlock.BareOfferTTL

@@ -31,7 +31,15 @@ type party struct {
 }
 
 // join makes r a request of a flow.
-func (r *request) join(f *flow) { r.flow, r.party = f, &f.party }
+func (r *request) join(f *flow) { r.party = &f.party }
+
+// flow is whose request r is, nil for an anonymous holder.
+func (r *request) flow() *flow {
+	if r.party == nil {
+		return nil
+	}
+	return r.party.flow
+}
 
 // asParty gives the party of a lease. One without a session becomes one, for it and
 // its conversion.

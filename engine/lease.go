@@ -27,8 +27,8 @@ func (e *Engine) lease(r *request) interlock.Lease {
 	}
 	if !r.isOver() {
 		l.Parking = e.parking(r)
-		if r.maxHold > 0 && r.isRunning() {
-			l.MaxHoldIn = max(1, r.granted.Add(r.maxHold).Sub(e.now))
+		if r.maxHold() > 0 && r.isRunning() {
+			l.MaxHoldIn = max(1, r.granted.Add(r.maxHold()).Sub(e.now))
 		}
 		if d := r.stall(); d > 0 && r.isRunning() {
 			l.StallIn = max(1, e.stallSince(r).Add(d).Sub(e.now))
@@ -55,8 +55,8 @@ func (r *request) beat() Time {
 	if r.holdsOn() {
 		return r.share.member.beat()
 	}
-	if r.flow != nil && r.phase == held {
-		return max(r.renewed, r.flow.sess.renewed)
+	if sess := r.session(); sess != nil && r.phase == held {
+		return max(r.renewed, sess.renewed)
 	}
 	return r.renewed
 }
@@ -86,10 +86,10 @@ func (r *request) ttlEnd() Time {
 		return never
 	}
 	end := r.beat().Add(r.ttl)
-	if r.spared && (r.flow == nil || r.flow.sess.spared) {
+	if sess := r.session(); r.spared && (sess == nil || sess.spared) {
 		num := r.num
-		if r.flow != nil {
-			num = r.flow.sess.num // all of a session together, so that it is looked through once
+		if sess != nil {
+			num = sess.num // all of a session together, so that it is looked through once
 		}
 		end = end.Add(spread(num, r.ttl))
 	}
@@ -115,7 +115,7 @@ func (e *Engine) stateOf(r *request) interlock.LeaseState {
 func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 	s := e.spaces[e.head.Namespace]
 	if s != nil {
-		if r := s.requests[id]; r != nil && (r.flow == nil || e.head.Session.IsZero() || r.flow.sess.id == e.head.Session) {
+		if r := s.requests[id]; r != nil && (r.session() == nil || e.head.Session.IsZero() || r.session().id == e.head.Session) {
 			if t := r.timer; t != nil && t.pos >= 0 && t.at <= e.now {
 				e.fire(t)
 			}
@@ -241,7 +241,7 @@ func (e *Engine) release(c *Release) {
 // ending fills the scratch event for the end of a lease.
 func (e *Engine) ending(r *request, why Reason) *Event {
 	ev := e.event(EvEnded, r)
-	ev.Fence, ev.Reason, ev.Held, ev.Purpose, ev.Trace = r.fence, why, e.now.Sub(r.granted), r.purpose, r.trace
+	ev.Fence, ev.Reason, ev.Held, ev.Purpose, ev.Trace = r.fence, why, e.now.Sub(r.granted), r.purpose, r.trace()
 	if r.isParked() || r.phase == waiting {
 		ev.Fence, ev.Held = r.dealings.parking.fence, r.dealings.parking.held
 	}

@@ -57,7 +57,7 @@ func (e *Engine) orphan(r *request) {
 func (e *Engine) disown(r *request) {
 	sess := r.session()
 	r.guest = &guest{r.agentName(), r.owner()}
-	r.flow, r.party = nil, nil
+	r.party = nil
 	if sess != nil {
 		if i := sess.noted(r); i >= 0 {
 			r.listed, sess.losses = false, slices.Delete(sess.losses, i, i+1)

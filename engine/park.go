@@ -252,7 +252,7 @@ func (e *Engine) returning(c *Resume, r *request, sess *session) *request {
 func (e *Engine) resumed(r, t *request) *Event {
 	ev := e.event(EvResumed, r)
 	ev.Agent, ev.Actor, ev.Lead = t.agentName(), e.head.Actor, t.lead
-	if f := t.flow; f != nil {
+	if f := t.flow(); f != nil {
 		ev.Session, ev.Flow = f.sess.num, f.name
 	}
 	if t.terms != nil {
@@ -322,7 +322,12 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 	if r.phase == parked {
 		r.unhold()
 	}
-	r.amend(func(t *terms) { t.maxWait = ev.MaxWait })
+	r.amend(func(t *terms) {
+		t.maxWait = ev.MaxWait
+		if t.maxHold > 0 { // what is left of it
+			t.maxHold = max(1, t.maxHold-r.dealings.parking.held)
+		}
+	})
 	if ev.Session != 0 {
 		s := e.byNum[ev.Session]
 		if s == nil {
@@ -335,9 +340,6 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 	}
 	r.reason, r.ending = 0, nil
 	r.lead, r.renewed, r.warned, r.spared, r.progress = ev.Lead, ev.At, false, false, nil
-	if r.maxHold > 0 { // what is left of it
-		r.maxHold = max(1, r.maxHold-r.dealings.parking.held)
-	}
 	r.dealings.moved = r.movedKeys(r.dealings.parking.writes)
 	r.changed = len(r.dealings.moved) > 0
 	if ev.Queued {

@@ -291,7 +291,7 @@ func (s *space) readDivision(ev *Event) error {
 }
 
 // active reports whether r, a member's lease, is to have parts.
-func (r *request) active() bool { return r.phase == held && (r.flow == nil || !r.flow.sess.dead) }
+func (r *request) active() bool { return r.phase == held && (r.session() == nil || !r.session().dead) }
 
 // shareOut looks at the first division that may be uneven. What does not fit in the
 // step is left for the next.
@@ -391,8 +391,8 @@ func (e *Engine) assign(d *divided, index int, owner *request) {
 	r := e.newRequest()
 	r.num, r.space = e.num+1, d.node.space
 	r.id = partID(owner, r.num)
-	if owner.flow != nil {
-		r.join(owner.flow)
+	if f := owner.flow(); f != nil {
+		r.join(f)
 	} else {
 		r.guest = &guest{agent: owner.agentName()}
 	}

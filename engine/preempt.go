@@ -121,7 +121,7 @@ func (e *Engine) ask(r, l *request, policy interlock.PreemptPolicy) {
 	ev := e.event(EvAsked, l)
 	ev.Fence, ev.Actor, ev.Purpose, ev.Priority = l.fence, r.agentName(), r.purpose, int(r.priority)
 	if s := r.session(); s != nil {
-		ev.Target, ev.TargetFlow = s.num, r.flow.name
+		ev.Target, ev.TargetFlow = s.num, r.flow().name
 	}
 	ev.By, ev.ByID = r.num, r.id
 	e.emit(ev)

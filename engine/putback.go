@@ -89,8 +89,8 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 		e.giveBack(r)
 	}
 	r.unask()
-	if r.maxHold > 0 { // resuming takes it off again
-		r.maxHold += p.held
+	if r.maxHold() > 0 { // resuming takes it off again
+		r.amend(func(t *terms) { t.maxHold += p.held })
 	}
 	p.held, p.fence, p.writes = ev.Held, ev.Fence, e.writes
 	r.wait, r.fence, r.reason, r.ending, r.changed = nil, ev.Fence, ev.Reason, endingOf(ev), false

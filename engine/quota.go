@@ -14,10 +14,10 @@ type taken struct{ leases, waiters, sessions int }
 
 // owner is the principal to whom r is counted, "" for nobody.
 func (r *request) owner() string {
-	switch {
-	case r.flow != nil:
-		return r.flow.sess.owner
-	case r.guest != nil:
+	if sess := r.session(); sess != nil {
+		return sess.owner
+	}
+	if r.guest != nil {
 		return r.guest.owner
 	}
 	return ""

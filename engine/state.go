@@ -87,12 +87,10 @@ type request struct {
 	num      uint64
 	fence    interlock.Fence
 	space    *space
-	flow     *flow  // nil for an anonymous holder
-	guest    *guest // who that is
+	guest    *guest // who that is without a session
 	task     *task  // that it waits for, or is an attempt at
-	party    *party // with what else it holds and waits; nil for an anonymous request that is alone
+	party    *party // its flow, or a lease's with its conversion; nil for an anonymous request that is alone
 	purpose  string
-	trace    string
 	claims   []interlock.Claim
 	needs    []need
 	only     [1]need   // where needs are, if there is one: most claim one key without ancestors
@@ -104,7 +102,7 @@ type request struct {
 	progress *progress // volatile: what its holder last said, and heard, of it alone
 	*bonds
 
-	ttl, grace, maxHold time.Duration
+	ttl, grace time.Duration
 
 	granted Time // when it was granted (an offer: taken up), or when it arrived while it waits
 	renewed Time // volatile: last renewal of an anonymous lease, offer, start of grace, or question how it waits
@@ -155,6 +153,8 @@ type guest struct {
 // terms are the conditions of a request that few requests name; nil for none.
 type terms struct {
 	group     string // claimant group
+	trace     string
+	maxHold   time.Duration
 	stall     time.Duration
 	lockDelay time.Duration
 	maxWait   time.Duration
@@ -177,6 +177,13 @@ func (t *terms) groupName() string {
 		return ""
 	}
 	return t.group
+}
+
+func (r *request) trace() string {
+	if r.terms == nil {
+		return ""
+	}
+	return r.terms.trace
 }
 
 func (t *terms) copy() terms {
@@ -272,16 +279,18 @@ func publicName(id interlock.SessionID) string {
 func (r *request) isOver() bool { return r.phase == closed || r.phase == over }
 
 func (r *request) session() *session {
-	if r.flow == nil {
+	f := r.flow()
+	if f == nil {
 		return nil
 	}
-	return r.flow.sess
+	return f.sess
 }
 
 func (r *request) agentName() string {
+	sess := r.session()
 	switch {
-	case r.flow != nil:
-		return r.flow.sess.agent
+	case sess != nil:
+		return sess.agent
 	case r.guest != nil:
 		return r.guest.agent
 	case r.task != nil: // it waits in the name of who submitted it
@@ -291,10 +300,11 @@ func (r *request) agentName() string {
 }
 
 func (r *request) flowName() string {
-	if r.flow == nil {
+	f := r.flow()
+	if f == nil {
 		return ""
 	}
-	return r.flow.name
+	return f.name
 }
 
 // prune forgets a namespace of which nothing is left, such as one whose only
@@ -345,8 +355,8 @@ func (r *request) hold() {
 // joinParty makes r one of the leases of its party, if it has one.
 func (r *request) joinParty() {
 	r.space.disturb()
-	if r.flow != nil && r.isTimed() {
-		r.flow.sess.timed++
+	if sess := r.session(); sess != nil && r.isTimed() {
+		sess.timed++
 	}
 	if p := r.party; p != nil {
 		r.pos = int32(len(p.leases))
@@ -388,8 +398,8 @@ func (r *request) unhold() {
 // leaveParty takes r out of the leases of its party.
 func (r *request) leaveParty() {
 	r.space.disturb()
-	if r.flow != nil && r.isTimed() {
-		r.flow.sess.timed--
+	if sess := r.session(); sess != nil && r.isTimed() {
+		sess.timed--
 	}
 	if p := r.party; p != nil {
 		last := int32(len(p.leases) - 1)

@@ -302,9 +302,9 @@ func (e *Engine) evolveHanded(ev *Event) error {
 		r.guest = &guest{ev.Agent, ev.Actor}
 	}
 	r.id, r.fence, r.granted, r.renewed, r.waited, r.phase = ev.ID, ev.Fence, ev.At, ev.At, ev.Waited, held
-	r.ttl, r.grace, r.maxHold = ev.TTL, ev.Grace, ev.MaxHold
+	r.ttl, r.grace = ev.TTL, ev.Grace
 	r.amend(func(t *terms) {
-		t.stall, t.lockDelay = ev.Stall, ev.LockDelay
+		t.maxHold, t.stall, t.lockDelay = ev.MaxHold, ev.Stall, ev.LockDelay
 	})
 	e.fence = max(e.fence, ev.Fence)
 	s.requests[r.id] = r
