@@ -178,7 +178,7 @@ func flowOr(name string) string {
 // what would block it.
 func (e *Engine) try(r *request) {
 	r.granted = e.now
-	e.trial = wait{arrived: e.now, only: [1]place{{req: r}}}
+	e.trial = wait{only: [1]place{{req: r}}}
 	r.wait = &e.trial
 	r.wait.rank = r.standing()
 	e.resolve(r)

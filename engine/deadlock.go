@@ -82,8 +82,8 @@ func (e *Engine) findCycle(s suspect) []*wait {
 
 // walk visits the waits that the suspect waits for, by itself or through others,
 // nearest first, and begins with its own. If within is not 0, only waits with this
-// mark count. With closing, it ends at the first one that waits for the suspect, and
-// gives it. What it visited is good until the next walk.
+// mark count, and it takes their mark away. With closing, it ends at the first one
+// that waits for the suspect, and gives it. What it visited is good until the next walk.
 func (e *Engine) walk(s suspect, within uint64, closing bool) (visited []*wait, last *wait) {
 	e.search++
 	queue := e.searched[:0]
@@ -95,7 +95,7 @@ func (e *Engine) walk(s suspect, within uint64, closing bool) (visited []*wait, 
 		if r.share != nil {
 			return // nobody stands still for a part
 		}
-		if w := r.wait; w.mark != e.search && (within == 0 || w.stuck == within) {
+		if w := r.wait; w.mark == within || within == 0 && w.mark != e.search {
 			w.mark, w.from, w.fromNeed = e.search, from, int16(need)
 			queue = append(queue, w)
 		}

@@ -267,7 +267,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 		return nil
 	}
 	r.phase = waiting
-	r.wait = &wait{arrived: ev.At, writes: e.writes}
+	r.wait = &wait{writes: e.writes}
 	r.setScore()
 	r.enline()
 	if r.base != nil {

@@ -215,7 +215,7 @@ func (r *request) waitEnd() Time {
 	if r.terms == nil || r.terms.maxWait == 0 {
 		return never
 	}
-	return r.wait.arrived.Add(r.terms.maxWait)
+	return r.arrived().Add(r.terms.maxWait)
 }
 
 // leaveLine ends a wait that its waiter did not end, and tells who listens.

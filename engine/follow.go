@@ -93,7 +93,7 @@ func (e *Engine) listening() *session {
 func (e *Engine) waitFor(f *follower, by *flow) {
 	s := f.task.queue.space
 	r := &request{bonds: &bonds{awaited: f}, num: e.num, space: s, phase: waiting, granted: e.now, priority: f.task.spec.priority}
-	r.wait = &wait{arrived: e.now, only: [1]place{{req: r}}}
+	r.wait = &wait{only: [1]place{{req: r}}}
 	r.join(by)
 	r.wait.rank = r.standing()
 	r.setScore()
@@ -290,7 +290,7 @@ func (w *wait) holder() *party {
 // appendAwaited adds the edge of one who waits for the end of a task, and those of the
 // task if it stands in line, once.
 func (e *Engine) appendAwaited(edges []WaitEdge, f *follower) []WaitEdge {
-	edge := WaitEdge{Waiter: partyOf(f.wait), Task: f.task.id, Waited: e.now.Sub(f.wait.wait.arrived)}
+	edge := WaitEdge{Waiter: partyOf(f.wait), Task: f.task.id, Waited: e.now.Sub(f.wait.arrived())}
 	r := f.stands()
 	if r == nil {
 		return append(edges, edge)

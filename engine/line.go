@@ -217,7 +217,7 @@ const leading = Time(1) << 62
 
 // setScore works out r's place in line.
 func (r *request) setScore() {
-	arrived := r.wait.arrived
+	arrived := r.arrived()
 	if d := r.dealings; d != nil && d.arrived != 0 {
 		arrived = d.arrived
 	}

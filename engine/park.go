@@ -229,8 +229,8 @@ func (e *Engine) resume(c *Resume) {
 // returning is r as it would come back, in no list yet.
 func (e *Engine) returning(c *Resume, r *request, sess *session) *request {
 	t := *r
-	t.wait = &e.trial
-	e.trial = wait{arrived: e.now, only: [1]place{{req: &t}}}
+	t.wait, t.granted = &e.trial, e.now
+	e.trial = wait{only: [1]place{{req: &t}}}
 	if sess != nil {
 		t.join(sess.flow(cmp.Or(c.Flow, "main")))
 	}
@@ -343,11 +343,11 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 	r.dealings.moved = r.movedKeys(r.dealings.parking.writes)
 	r.changed = len(r.dealings.moved) > 0
 	if ev.Queued {
-		r.wait = &wait{arrived: ev.At, writes: e.writes}
+		r.wait, r.granted = &wait{writes: e.writes}, ev.At
 		r.setScore()
 		r.enline()
 		r.endAbsence()
-		r.phase, r.fence, r.granted, r.waited = waiting, 0, ev.At, 0
+		r.phase, r.fence, r.waited = waiting, 0, 0
 		return nil
 	}
 	r.fence, r.granted = ev.Fence, ev.At

@@ -180,7 +180,7 @@ func (e *Engine) yield(r *request) *interlock.Yield {
 	}
 	y := &interlock.Yield{
 		Agent: x.agentName(), Flow: x.flowName(), Purpose: x.purpose, Priority: int(x.priority),
-		Since: e.now.Sub(x.wait.arrived), Revoked: r.phase == inGrace && r.reason == ByPreemption,
+		Since: e.now.Sub(x.arrived()), Revoked: r.phase == inGrace && r.reason == ByPreemption,
 	}
 	if s := x.session(); s != nil {
 		y.Session = s.name

@@ -33,7 +33,7 @@ func (r *request) goesBack() bool {
 func (e *Engine) leaving(r *request, why Reason) *Event {
 	if !r.goesBack() {
 		ev := e.event(EvLeft, r)
-		ev.Reason, ev.Waited = why, e.now.Sub(r.wait.arrived)
+		ev.Reason, ev.Waited = why, e.now.Sub(r.arrived())
 		return ev
 	}
 	p := r.dealings.parking
@@ -41,7 +41,7 @@ func (e *Engine) leaving(r *request, why Reason) *Event {
 	ev.Reason, ev.Freed, ev.TTL, ev.Note, ev.Fence, ev.Held = why, true, max(0, p.until.Sub(e.now)), p.reason, p.fence, p.held
 	switch r.phase {
 	case waiting:
-		ev.Waited = e.now.Sub(r.wait.arrived)
+		ev.Waited = e.now.Sub(r.arrived())
 	case held:
 		ev.Fence, ev.Held = r.fence, p.held+e.now.Sub(r.granted)
 	default:

@@ -123,7 +123,7 @@ func (e *Engine) waiter(r *request, mode interlock.Mode) WaiterView {
 		Offered: r.phase == offered, Waited: r.waited,
 	}
 	if r.wait != nil {
-		w.Waited, w.Priority = e.now.Sub(r.wait.arrived), int(r.wait.rank-baseRank)
+		w.Waited, w.Priority = e.now.Sub(r.arrived()), int(r.wait.rank-baseRank)
 	}
 	if s := r.session(); s != nil {
 		w.Session = s.name
@@ -142,7 +142,7 @@ func (e *Engine) appendWaits(edges []WaitEdge, r *request) []WaitEdge {
 	if r.target != nil {
 		edges = append(edges, WaitEdge{
 			Waiter: partyOf(r), Blocker: Party{Agent: r.target.agent, Session: r.target.name, Flow: r.targetFlow},
-			Waited: e.now.Sub(r.wait.arrived),
+			Waited: e.now.Sub(r.arrived()),
 		})
 	}
 	if r.follows() {
@@ -165,7 +165,7 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 		}
 		edge := WaitEdge{
 			Waiter: partyOf(r), Blocker: partyOf(other), Key: r.claims[m.claim].Key, Mode: r.claims[m.claim].Mode,
-			Ahead: ahead, Waited: e.now.Sub(r.wait.arrived),
+			Ahead: ahead, Waited: e.now.Sub(r.arrived()),
 		}
 		edge.Waiter.Request, edge.Blocker.Request = r.num, other.num
 		edges = append(edges, edge)

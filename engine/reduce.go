@@ -73,7 +73,7 @@ func (e *Engine) reduce(s suspect) uint64 {
 	for _, r := range d.waits {
 		if d.stuck[r] {
 			for way := range r.ways {
-				way.wait.stuck = e.search
+				way.wait.mark = e.search
 			}
 		}
 	}

@@ -210,13 +210,11 @@ func (r *request) setTerms(t terms) {
 
 // wait is what only a waiter has.
 type wait struct {
-	arrived Time
-	score   Time
-	writes  uint64 // Engine.writes when it arrived
-	places  []place
-	only    [1]place // where places are, if there is one; its request is always said
-	mark    uint64   // the deadlock search that has seen it
-	stuck   uint64   // the reduction that found that it can never be served
+	score  Time
+	writes uint64 // Engine.writes when it arrived
+	places []place
+	only   [1]place // where places are, if there is one; its request is always said
+	mark   uint64   // the deadlock search that has seen it, or the reduction that found that it can never be served
 
 	// How that search came here, and the need by which it goes on.
 	from     *wait
@@ -229,6 +227,9 @@ type wait struct {
 	caller Caller
 	link   uint64
 }
+
+// arrived is when r came, which waits.
+func (r *request) arrived() Time { return r.granted }
 
 // req is who waits.
 func (w *wait) req() *request { return w.only[0].req }
@@ -439,7 +440,7 @@ func (r *request) enline() {
 	for way := range r.ways {
 		if way != r {
 			r.space.branches++
-			way.phase, way.wait = waiting, &wait{arrived: r.wait.arrived, score: r.wait.score, rank: r.wait.rank, writes: r.wait.writes}
+			way.phase, way.granted, way.wait = waiting, r.granted, &wait{score: r.wait.score, rank: r.wait.rank, writes: r.wait.writes}
 		}
 		way.enter()
 	}

@@ -212,12 +212,12 @@ func (e *Engine) lineUp(t *task, changed bool) {
 	r := e.newRequest()
 	r.num, r.space, r.task, t.request = t.num, t.queue.space, t, r
 	r.purpose, r.claims, r.priority, r.changed = t.spec.purpose, t.spec.claims, t.spec.priority, changed
-	r.granted, r.renewed, r.phase = t.since, t.since, waiting
+	r.granted, r.renewed, r.phase = t.arrived, t.since, waiting
 	if t.spec.group != "" && countsAny(r.claims) {
 		r.setTerms(terms{group: t.spec.group})
 	}
 	e.resolve(r)
-	r.wait = &wait{arrived: t.arrived, writes: e.writes}
+	r.wait = &wait{writes: e.writes}
 	r.setScore()
 	r.enline()
 }

@@ -64,7 +64,7 @@ func worse(a, b *request) bool {
 	if a.num != b.num {
 		return a.num > b.num
 	}
-	return a.wait.arrived > b.wait.arrived // waits for tasks have no numbers of their own
+	return a.arrived() > b.arrived() // waits for tasks have no numbers of their own
 }
 
 func (p *party) leaseCount() int {

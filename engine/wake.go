@@ -321,7 +321,7 @@ func (e *Engine) admit(way *request) {
 	}
 	ev := e.event(EvAdmitted, r)
 	ev.Claims = way.claims
-	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(r.wait.arrived), caller == nil && r != e.asking && lease == r && r.share == nil
+	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(r.arrived()), caller == nil && r != e.asking && lease == r && r.share == nil
 	ev.Generation, ev.Version = r.nextGeneration(), r.movedUpTo()
 	e.emit(ev)
 	e.arm(lease)
