@@ -23,6 +23,8 @@ func (p *player) message(x engine.TaskSpec, r uint32) engine.TaskSpec {
 		x.Claims = []interlock.Claim{{Key: x.Key}}
 	case 3:
 		x.Message = false
+	case 4, 5, 6, 7: // no message, and no more to its worker than to others
+		x.Message, x.Queue, x.Claims, x.Key = false, "q", []interlock.Claim{{Key: x.Key, Mode: interlock.Exclusive}}, ""
 	}
 	return x
 }

@@ -110,8 +110,8 @@ func (p *player) ack(o *op) error {
 	}
 	commit := &engine.Commit{Head: engine.Head{Namespace: r.ns}, Note: among(o.r[3]>>20, "", "", "a note")}
 	p.change(commit, o, p.id())
-	if key := r.task.mailbox(); key != "" && len(commit.Writes) > 0 && o.r[2]>>24%4 > 0 {
-		commit.Writes[0].Key = key
+	if len(r.claims) > 0 && len(commit.Writes) > 0 && o.r[2]>>24%4 > 0 {
+		commit.Writes[0].Key = r.claims[0].Key
 	}
 	c := &engine.Ack{
 		Head: p.head(r, o.r[2]), Lease: interlock.LeaseID(r.ask.ID), Result: []byte(among(o.r[3], "", "1", `{"ok":true}`)),
