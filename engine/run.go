@@ -85,17 +85,15 @@ func checkSegment(what, name string) *refusal {
 	return &refusal{code: interlock.CodeInvalidKey, key: interlock.Key(clip(name, 64)), message: fmt.Sprintf("%s %q %s", what, clip(name, 64), problem)}
 }
 
-// admitted reports whether an answer that is remembered was the start of a run, or may
-// become it. One that was not is as if it had never been asked for.
+// admitted reports whether an answer that is remembered counts for who starts a run
+// under its request id. A start that came to nothing is as if it had never been asked
+// for.
 func (e *Engine) admitted(a *answered) bool {
-	switch a.outcome {
-	case Granted:
-		return true
-	case Queued:
-		r := e.spaces[e.head.Namespace].requests[a.id]
-		return r == nil || r.phase != over || r.fence > 0
+	if a.outcome != Queued {
+		return true // no refusal of a start is remembered
 	}
-	return false
+	r := e.spaces[e.head.Namespace].requests[a.id]
+	return r == nil || r.phase != over || r.fence > 0
 }
 
 // startedBefore answers a repeated start. Only one call at a time waits for a run.
