@@ -303,8 +303,8 @@ func (e *Engine) evolveHanded(ev *Event) error {
 	}
 	r.id, r.fence, r.granted, r.renewed, r.waited, r.phase = ev.ID, ev.Fence, ev.At, ev.At, ev.Waited, held
 	r.ttl, r.grace = ev.TTL, ev.Grace
-	r.amend(func(t *terms) {
-		t.maxHold, t.stall, t.lockDelay = ev.MaxHold, ev.Stall, ev.LockDelay
+	r.amend(func(x *terms) { // its lease may be changed to one with permits, of the task's group
+		x.maxHold, x.stall, x.lockDelay, x.group = ev.MaxHold, ev.Stall, ev.LockDelay, t.spec.group
 	})
 	e.fence = max(e.fence, ev.Fence)
 	s.requests[r.id] = r
