@@ -96,7 +96,7 @@ var lostWords = [...]string{
 	ByTarget:     "is over: the session for which it waited has ended",
 	ByParking:    "ended: it was parked for as long as it may be",
 	ByWaitLimit:  "was not granted: its request stood in line for as long as it may",
-	ByFull:       "was not granted: no permit came free while its caller waited",
+	ByFull:       "was not started: no permit came free while its caller waited",
 	ByBreak:      "was not granted: a party of the barrier died or left before all were there",
 	ByPreemption: "was taken for a request that asked its holder to yield",
 }
@@ -180,6 +180,8 @@ func (r *request) endWords() string {
 // title names r in a sentence.
 func (r *request) title() string {
 	switch {
+	case r.reason == ByFull:
+		return "the run at " + string(r.claims[0].Key)
 	case len(r.claims) > 0:
 		return "the lease on " + string(r.claims[0].Key)
 	case r.fence > 0:
@@ -208,6 +210,9 @@ func (e *Engine) situation(s *space, key interlock.Key) *Conflict {
 }
 
 func (r *request) adviceAfter(code interlock.Code) string {
+	if !r.attemptAt().IsZero() && (code == interlock.CodeTaken || code == interlock.CodeExpired) {
+		return "; drop what you have of its task, which goes on by itself"
+	}
 	switch code {
 	case interlock.CodeTaken:
 		return "; the key is held under another fence now, so do not write: acquire it again and read its state anew"

@@ -215,6 +215,9 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 			return interlock.Advice{Action: interlock.ActReRead, Message: "look at the key and name the fence of its present holder, if there still is one to revoke"}
 		}
 	case interlock.CodeDeadlock:
+		if len(eff.Tasks) == 1 {
+			info.next = "release what you hold in the cycle, then wait for the task again"
+		}
 		if c != nil && len(c.Cycle) > 0 {
 			return say("waiting would never end, because %s: %s", cycleText(c.Cycle), info.next)
 		}

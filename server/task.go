@@ -162,6 +162,11 @@ func (c *call) listTasks() {
 			return
 		}
 	}
+	if list.Queue != "" {
+		if _, _, ok := c.queue(list.Queue); !ok {
+			return
+		}
+	}
 	listing := fmt.Sprintf("tasks %q %s %q %q", list.Queue, list.State, list.Group, list.Key)
 	var ok bool
 	if list.Limit, ok = c.pageSize(); !ok || !c.openPlace(listing, &list.After) {

@@ -379,7 +379,7 @@ func TestTasksAreListed(t *testing.T) {
 		d.get("/v1/tasks?key=a//b").want(400, "invalid_key")
 		page := d.get("/v1/tasks?limit=2").want(200)
 		d.get("/v1/tasks?limit=2&cursor="+page.str("cursor")).want(200).is("tasks.0.id", ids[2])
-		d.get("/v1/tasks?queue=fees&cursor="+page.str("cursor")).want(404, "not_found")
+		d.get("/v1/tasks?queue=fees&cursor="+page.str("cursor")).want(400, "invalid_request").says("detail", "cursor")
 
 		// What belongs to another namespace is as unknown as what never was.
 		other := []string{"Interlock-Namespace", "other"}

@@ -129,12 +129,20 @@ func (a *app) showAsking(t *task) {
 	if t.Approval != nil {
 		a.showApproval(t.Approval)
 	}
-	a.fact("who asks", t.name())
+	a.fact("who asks", t.asker())
 	a.fact("for", t.what())
 	a.fact("payload", cut(clean(string(t.Payload)), factWidth))
 	if t.Attempt > 0 {
 		a.fact("attempt", t.tries())
 	}
+}
+
+// asker is who asks a person: the worker at the task, or whoever submitted it.
+func (t *task) asker() string {
+	if t.Approval == nil || t.Approval.Agent == "" || t.Approval.Agent == t.Agent {
+		return t.name()
+	}
+	return clean(t.Approval.Agent) + ", at a task of " + t.name()
 }
 
 // showApproval prints a question and its answer.

@@ -52,6 +52,7 @@ type attempt struct {
 // approval is a question to a person, and the answer.
 type approval struct {
 	Question string `json:"question"`
+	Agent    string `json:"agent"`
 	Asked    int64  `json:"asked_ms"`
 	Left     int64  `json:"left_ms"`
 	OnLimit  string `json:"on_limit"`

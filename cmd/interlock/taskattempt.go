@@ -152,7 +152,11 @@ func (w *worker) nack(h *handed, reason string, next retry) {
 		w.over(h, err)
 		return
 	}
-	w.report(h, "failed", reason+"; "+got.Task.place())
+	how := got.Task.place()
+	if got.Task.is(interlock.TaskDead) {
+		how = "dead after " + count(got.Task.Attempt, "attempt", "attempts")
+	}
+	w.report(h, "failed", reason+"; "+how)
 }
 
 // over tells of an attempt that ended otherwise than by our word: the command has
