@@ -106,6 +106,7 @@ func tourTasks(d *door) {
 	page := d.get("/v1/tasks?queue=tour&limit=1").want(200).is("tasks.0.id", id)
 	d.get("/v1/tasks?queue=tour&limit=1&cursor=" + page.str("cursor")).want(200)
 	d.get("/v1/tasks?cursor="+page.str("cursor")).want(400, "invalid_request").says("detail", "cursor")
+	d.get("/v1/tasks?queue=none").want(404, "no_such_queue")
 	d.get("/v1/approvals").want(200)
 	d.get("/v1/approvals?cursor="+page.str("cursor")).want(400, "invalid_request").says("detail", "cursor")
 	d.get("/v1/tasks/q_00000000000000000000000000000001").want(404, "unknown_task")
