@@ -201,16 +201,28 @@ func (t *task) maxAttempts() int {
 // pause makes the time until the next attempt of random bits: it is uniform up to a
 // bound that doubles with each attempt (full jitter).
 func (t *task) pause(random uint64) time.Duration {
-	bound := cmp.Or(t.spec.backoff, t.queue.Backoff, interlock.DefaultBackoff)
-	most := cmp.Or(t.spec.maxBackoff, t.queue.MaxBackoff, interlock.DefaultMaxBackoff)
+	bound := t.backoff()
 	for range max(0, t.attempt-1) {
-		if bound >= most {
+		if bound >= t.maxBackoff() {
 			break
 		}
 		bound *= 2
 	}
-	high, _ := bits.Mul64(random, uint64(min(bound, most)))
+	return t.pauseUpTo(bound, random)
+}
+
+// pauseUpTo makes a pause of random bits, up to a bound and the longest one.
+func (t *task) pauseUpTo(bound time.Duration, random uint64) time.Duration {
+	high, _ := bits.Mul64(random, uint64(min(bound, t.maxBackoff())))
 	return 1 + time.Duration(high)
+}
+
+func (t *task) backoff() time.Duration {
+	return cmp.Or(t.spec.backoff, t.queue.Backoff, interlock.DefaultBackoff)
+}
+
+func (t *task) maxBackoff() time.Duration {
+	return cmp.Or(t.spec.maxBackoff, t.queue.MaxBackoff, interlock.DefaultMaxBackoff)
 }
 
 // dice gives bits for the pause after an attempt where nobody sent random ones.
@@ -230,9 +242,13 @@ func (e *Engine) standing(t *task, state interlock.TaskState) *Event {
 
 // fallBack takes a task out of the lines that must not wait in them any more. A
 // deadlock's victim comes back later; who can never have its permits is dead.
+//
+// The others of the cycle may wait for as long as they like, and the victim closes the
+// cycle again whenever it comes back. Nothing counts that, so its pause grows with the
+// time since it first stood in line.
 func (e *Engine) fallBack(t *task, why Reason) {
 	ev := e.standing(t, interlock.TaskScheduled)
-	ev.Reason, ev.Waited = why, t.pause(t.dice())
+	ev.Reason, ev.Waited = why, t.pauseUpTo(max(t.backoff(), e.now.Sub(t.arrived)), t.dice())
 	if why == ByPattern {
 		ev.Op, ev.Waited, ev.Outcome = uint8(interlock.TaskDead), 0, "since a pattern changed, a key will never have as many permits as it claims"
 	}
