@@ -129,7 +129,7 @@ func (m *model) expectRepeated(cmd engine.Command, known *remembered) answer {
 			return m.expectCommitted(c, known.version)
 		}
 	case *engine.StartRun:
-		if r != nil {
+		if r != nil && !isElsewhere(c, r) {
 			return m.expectRunAgain(c, r)
 		}
 	case *engine.ClaimEffect, *engine.SettleEffect:
@@ -140,13 +140,16 @@ func (m *model) expectRepeated(cmd engine.Command, known *remembered) answer {
 	switch {
 	case known.outcome == engine.Refused:
 		return refused(known.code)
-	case r != nil && r.away && !mine(headOf(cmd), r):
-		return refused(append(gone(r), interlock.CodeUnknownLease, interlock.CodeUnknownTicket)...) // it is in other hands since
+	case r != nil && isElsewhere(cmd, r):
+		return refused(append(gone(r), interlock.CodeUnknownLease, interlock.CodeUnknownTicket)...)
 	case (known.outcome == engine.Granted || known.outcome == engine.Queued) && r != nil:
 		return m.showRequest(r)
 	}
 	return answer{outcome: known.outcome}
 }
+
+// isElsewhere reports whether a lease has been parked, and is in other hands since.
+func isElsewhere(cmd engine.Command, r *request) bool { return r.away && !mine(headOf(cmd), r) }
 
 // checkRemembered: an answer with a request id is remembered once, unless it is a
 // refusal that another attempt may be spared.

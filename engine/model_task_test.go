@@ -214,7 +214,7 @@ func (m *model) permitStanding(cmd engine.Command, ev *engine.Event) error {
 			return wrong
 		}
 	case ev.Reason == engine.ByDeadlock:
-		if !t.stands() || state != interlock.TaskScheduled || !m.isPause(t, ev.Waited) {
+		if !t.stands() || state != interlock.TaskScheduled || ev.Waited <= 0 || ev.Waited > m.longestRest(t) {
 			return wrong
 		}
 		if err := m.chosen(t.request); err != nil {
@@ -298,16 +298,29 @@ func (m *model) maxAttempts(t *task) int {
 	return interlock.DefaultAttempts
 }
 
+// pauses are the longest pause after a first attempt, and the longest one of all.
+func (m *model) pauses(t *task) (first, most time.Duration) {
+	firsts := []time.Duration{t.spec.Backoff, m.queueOf(t).Backoff, interlock.DefaultBackoff}
+	mosts := []time.Duration{t.spec.MaxBackoff, m.queueOf(t).MaxBackoff, interlock.DefaultMaxBackoff}
+	set := func(d time.Duration) bool { return d > 0 }
+	return firsts[slices.IndexFunc(firsts, set)], mosts[slices.IndexFunc(mosts, set)]
+}
+
 // longestPause doubles with each attempt.
 func (m *model) longestPause(t *task) time.Duration {
-	first := []time.Duration{t.spec.Backoff, m.queueOf(t).Backoff, interlock.DefaultBackoff}
-	most := []time.Duration{t.spec.MaxBackoff, m.queueOf(t).MaxBackoff, interlock.DefaultMaxBackoff}
-	set := func(d time.Duration) bool { return d > 0 }
-	bound := new(big.Int).Lsh(big.NewInt(int64(first[slices.IndexFunc(first, set)])), uint(max(0, t.attempt-1)))
-	if limit := most[slices.IndexFunc(most, set)]; bound.Cmp(big.NewInt(int64(limit))) > 0 {
-		return limit
+	first, most := m.pauses(t)
+	bound := new(big.Int).Lsh(big.NewInt(int64(first)), uint(max(0, t.attempt-1)))
+	if bound.Cmp(big.NewInt(int64(most))) > 0 {
+		return most
 	}
 	return time.Duration(bound.Int64())
+}
+
+// longestRest is how long a deadlock's victim may pause: as long as the time since it
+// first stood in line.
+func (m *model) longestRest(t *task) time.Duration {
+	first, most := m.pauses(t)
+	return min(most, max(first, m.now.Sub(t.request.arrived)))
 }
 
 func (m *model) isPause(t *task, d time.Duration) bool { return 0 < d && d <= m.longestPause(t) }

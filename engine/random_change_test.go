@@ -82,7 +82,14 @@ func (p *player) pattern(o *op) error {
 	)
 	switch o.r[5] % 12 {
 	case 0:
-		return p.step(&engine.DropPattern{Head: head, Name: among(o.r[6], "b", "c", "zz", "none")})
+		name := among(o.r[6], "b", "c", "zz", "none")
+		if err := p.step(&engine.DropPattern{Head: head, Name: name}); err != nil || o.r[7]%2 == 0 {
+			return err
+		}
+		if err := p.step(&engine.RevertPattern{Head: head, Name: name}); err != nil {
+			return err
+		}
+		return p.step(&engine.RevertPattern{Head: head, Name: name}) // is dropped again
 	case 2, 3:
 		if head.Actor = among(o.r[6]>>8, "", "web"); o.r[6]>>12%4 == 0 {
 			head.RequestID = fmt.Sprintf("r%d", p.ids+uint64(len(p.trace)))
