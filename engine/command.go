@@ -306,12 +306,14 @@ type Renew struct {
 
 // Release gives a lease back. Outcome is the holder's word for how it went; Note
 // is handed to the next holders of its keys. Answered by Done, or Refused with
-// the reason for which the lease is already gone.
+// the reason for which the lease is already gone. With Run, a live lease that is
+// no run's is left alone: CodeUnknownLease.
 type Release struct {
 	Head
 	Lease   interlock.LeaseID
 	Outcome string
 	Note    string
+	Run     bool
 }
 
 // Revoke takes back the lease with Fence that claims Key. It ends at once,

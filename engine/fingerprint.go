@@ -37,6 +37,9 @@ func fingerprint(cmd Command) uint64 {
 		p.id(c.Lease)
 		p.text(c.Outcome)
 		p.text(c.Note)
+		if c.Run { // the first version had none
+			p.flags(c.Run)
+		}
 	case *Leave:
 		p.number(3)
 		p.id(c.Ticket)

@@ -224,6 +224,10 @@ func (e *Engine) release(c *Release) {
 	if r == nil {
 		return
 	}
+	if c.Run && !r.isRun() {
+		e.refuse(interlock.CodeUnknownLease, "this lease is no run: release it, if it is to end")
+		return
+	}
 	var caller Caller
 	if r.phase == waiting {
 		caller = r.wait.caller

@@ -112,7 +112,12 @@ func (m *model) expect(cmd engine.Command) answer {
 	case *engine.Renew:
 		return m.withHeld(head, c.Lease, func(r *request) answer { return answer{outcome: engine.Granted, about: r} })
 	case *engine.Release:
-		return m.withLease(head, c.Lease, func(*request) answer { return answer{outcome: engine.Done} })
+		return m.withLease(head, c.Lease, func(r *request) answer {
+			if c.Run && !r.isRun() {
+				return refused(interlock.CodeUnknownLease)
+			}
+			return answer{outcome: engine.Done}
+		})
 	case *engine.Revoke:
 		if !slices.ContainsFunc(m.requests, func(r *request) bool { return m.revokedBy(c, r) }) {
 			return refused(interlock.CodeFenced)

@@ -375,7 +375,7 @@ func (p *player) lease(o *op) error {
 	case opRenew:
 		return p.step(&engine.Renew{Head: head, Lease: id, Progress: progress(o.r[3])})
 	}
-	return p.step(&engine.Release{Head: head, Lease: id, Outcome: "done", Note: among(o.r[3], "", "a note")})
+	return p.step(&engine.Release{Head: head, Lease: id, Outcome: "done", Note: among(o.r[3], "", "a note"), Run: r.isRun()})
 }
 
 func (p *player) fenced(o *op) error {

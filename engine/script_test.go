@@ -340,7 +340,7 @@ func (s *script) do(line string) (err error) {
 		err = s.tell(&engine.Leave{Head: head, Ticket: id})
 	case "release":
 		head, id := s.byFence(w)
-		err = s.tell(&engine.Release{Head: head, Lease: id, Outcome: w.get("outcome"), Note: w.get("note")})
+		err = s.tell(&engine.Release{Head: head, Lease: id, Outcome: w.get("outcome"), Note: w.get("note"), Run: w.has("run")})
 	case "renew":
 		head, id := s.byFence(w)
 		err = s.tell(&engine.Renew{Head: head, Lease: id, Progress: w.get("progress")})

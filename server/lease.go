@@ -172,15 +172,16 @@ func (c *call) renew() {
 }
 
 // release is POST /v1/leases/{id}/release.
-func (c *call) release() { c.giveBack("released") }
+func (c *call) release() { c.giveBack(&engine.Release{}, "released") }
 
-// giveBack ends a lease by its holder's will; outcome is the word for it.
-func (c *call) giveBack(outcome string) {
+// giveBack ends a lease by its holder's will, which cmd is the rest of; outcome is the
+// word for it.
+func (c *call) giveBack(cmd *engine.Release, outcome string) {
 	h, id, ok := c.ofLease()
 	if !ok {
 		return
 	}
-	cmd := &engine.Release{Head: h, Lease: id}
+	cmd.Head, cmd.Lease = h, id
 	if !c.body(func(d *jsonIn) { decodeRelease(d, cmd) }) {
 		return
 	}

@@ -68,7 +68,7 @@ func writeRunNames(j *jsonOut, org, workflow string) {
 }
 
 // endRun is POST /v1/runs/{id}/end.
-func (c *call) endRun() { c.giveBack("ended") }
+func (c *call) endRun() { c.giveBack(&engine.Release{Run: true}, "ended") }
 
 // listRuns is GET /v1/runs.
 func (c *call) listRuns() {

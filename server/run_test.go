@@ -75,6 +75,14 @@ func TestRunsInLine(t *testing.T) {
 	})
 }
 
+// Only a run is ended as one.
+func TestEndOfWhatIsNoRun(t *testing.T) {
+	d := newDoor(t)
+	lease := d.post("/v1/leases", `{"agent":"a","claims":[{"key":"k"}]}`).want(200).str("lease.id")
+	d.post("/v1/runs/"+lease+"/end", ``).want(404, "unknown_lease")
+	d.post("/v1/leases/"+lease+"/renew", ``).want(200)
+}
+
 // Whose caller hangs up leaves the line: the next one runs.
 func TestRunOfCallerWhoHungUp(t *testing.T) {
 	for _, key := range []string{"", "mine"} {
