@@ -99,17 +99,7 @@ func checkQuestion(q *Question) *refusal {
 		return invalid("", fmt.Sprintf("a question cannot answer itself with verdict %d, which does not exist", q.OnLimit))
 	}
 	q.OnLimit = cmp.Or(q.OnLimit, interlock.Denied)
-	if no := checkReads(q.Reads); no != nil {
-		return no
-	}
-	keys := make([]interlock.Key, len(q.Reads))
-	for i := range q.Reads {
-		keys[i] = q.Reads[i].Key
-	}
-	if key, twice := firstTwice(keys); twice {
-		return invalid(key, fmt.Sprintf("%s is read twice: name it once", key))
-	}
-	return nil
+	return checkReads(q.Reads)
 }
 
 // approvalOf gives what is kept of a question that was checked.
@@ -162,6 +152,8 @@ func (e *Engine) answer(c *Answer) {
 		code, problem = interlock.CodeInvalidRequest, "a task is either approved or denied"
 	case by == "":
 		code, problem = interlock.CodeInvalidRequest, "who answers? say the person's name"
+	case by == interlock.ByPolicy:
+		code, problem = interlock.CodeInvalidRequest, fmt.Sprintf("%q is who answers when the time is up: say the person's name", by)
 	}
 	if code != "" {
 		e.refuse(code, problem)

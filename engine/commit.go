@@ -78,7 +78,7 @@ func (e *Engine) admitCommit(c *Commit, s *space, leases []*request, acked *task
 			return no
 		}
 	}
-	if no := c.twice(); no != nil {
+	if no := noneTwice(len(c.Writes), func(i int) interlock.Key { return c.Writes[i].Key }); no != nil {
 		return no
 	}
 	for i := range c.Writes {
@@ -116,7 +116,7 @@ func (s *space) spellReads(list []interlock.Read) *refusal {
 			return &refusal{code: interlock.CodeFutureVersion, key: r.Key, message: futureWords(r.Version, s.docs.version)}
 		}
 	}
-	return nil
+	return noneTwice(len(list), func(i int) interlock.Key { return list[i].Key })
 }
 
 // versionOf gives the version that a commit makes. One without writes changes nothing,
@@ -231,39 +231,21 @@ func (c *Commit) print(p *print) {
 	}
 }
 
-// twice says which key a commit reads or writes twice, nil for none.
-func (c *Commit) twice() *refusal {
-	keys := make([]interlock.Key, 0, max(len(c.Reads), len(c.Writes)))
-	for i := range c.Reads {
-		keys = append(keys, c.Reads[i].Key)
-	}
-	key, again := firstTwice(keys)
-	keys = keys[:0]
-	for i := range c.Writes {
-		keys = append(keys, c.Writes[i].Key)
-	}
-	if !again {
-		key, again = firstTwice(keys)
-	}
-	if !again {
+// noneTwice says which of n keys that were spelled stands twice among what a command
+// reads, or among what it writes; nil for none.
+func noneTwice(n int, key func(int) interlock.Key) *refusal {
+	if n < 2 {
 		return nil
 	}
-	return &refusal{code: interlock.CodeDuplicateClaim, key: key, message: fmt.Sprintf(
-		"key %s stands twice among the reads or among the writes of the commit: name it once, with what it is to be in the end", key,
-	)}
-}
-
-// firstTwice gives the first key that stands in a list twice, if there is one.
-func firstTwice(keys []interlock.Key) (key interlock.Key, again bool) {
-	if len(keys) < 2 {
-		return "", false
-	}
-	seen := make(map[interlock.Key]bool, len(keys))
-	for _, key := range keys {
-		if seen[key] {
-			return key, true
+	seen := make(map[interlock.Key]bool, n)
+	for i := range n {
+		k := key(i)
+		if seen[k] {
+			return &refusal{code: interlock.CodeDuplicateClaim, key: k, message: fmt.Sprintf(
+				"key %s stands twice among the reads or among the writes: name it once, with what it is to be in the end", k,
+			)}
 		}
-		seen[key] = true
+		seen[k] = true
 	}
-	return "", false
+	return nil
 }

@@ -48,13 +48,8 @@ func (m *model) wrongQuestion(ns interlock.Namespace, q *engine.Question) (codes
 		codes = append(codes, interlock.CodeInvalidTTL)
 	}
 	reads := &engine.Commit{Head: engine.Head{Namespace: ns}, Reads: q.Reads}
-	for i, r := range q.Reads {
-		if slices.ContainsFunc(q.Reads[:i], func(o interlock.Read) bool { return o.Key == r.Key }) {
-			codes = append(codes, interlock.CodeInvalidRequest)
-		}
-	}
-	wrong := append(m.malformed(reads), m.notAdmitted(m.spelledCommit(reads))...)
-	return append(codes, slices.DeleteFunc(wrong, func(c interlock.Code) bool { return c == interlock.CodeDuplicateClaim })...)
+	codes = append(codes, m.malformed(reads)...)
+	return append(codes, m.notAdmitted(m.spelledCommit(reads))...)
 }
 
 // permitQuestion: only who has a task asks about it, and its attempt does not count.
@@ -145,7 +140,7 @@ func (m *model) expectAsk(c *engine.AskHuman) answer {
 }
 
 func (m *model) expectAnswer(c *engine.Answer) answer {
-	if by := answerer(c); by == "" || c.Verdict != interlock.Approved && c.Verdict != interlock.Denied {
+	if by := answerer(c); by == "" || by == interlock.ByPolicy || c.Verdict != interlock.Approved && c.Verdict != interlock.Denied {
 		return refused(interlock.CodeInvalidRequest)
 	}
 	return m.withTask(&c.Head, c.Task, func(t *task) answer {
