@@ -24,6 +24,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		s := m.sessionByNum(ev.Session)
 		s.ended, s.why = true, ev.Reason
 		m.dismiss(interlock.CodeSessionEnded, func(w *worker) bool { return w.session == s })
+		m.endFollows(s)
 	case engine.EvQueued, engine.EvGranted:
 		if ev.Part {
 			m.foldPart(ev)

@@ -85,7 +85,10 @@ func (m *model) inherited(r *request) int {
 		p = max(p, rank)
 	}
 	for q, other := range m.ranks {
-		waitsForIt := func(h *request) bool { return h.holds() && h.party() == r.party() && conflict(h, q) }
+		waitsForIt := func(h *request) bool {
+			wanted := conflict(h, q) || q.awaits != nil && m.standing(q.awaits) == h && q.party() != h.party()
+			return h.holds() && h.party() == r.party() && wanted
+		}
 		if other > p && slices.ContainsFunc(m.requests, waitsForIt) {
 			p = other
 		}
@@ -96,7 +99,7 @@ func (m *model) inherited(r *request) int {
 // blockers are all that r has to wait for, or for one of which it has to.
 func (m *model) blockers(r *request) (list []*request) {
 	for _, q := range m.requests {
-		if r.target != nil && q.phase == waiting && r.target.meets(q, r) || r.target == nil && m.inTheWay(q, r, r.wants()) {
+		if r.awaits != nil && q == m.standing(r.awaits) || r.target != nil && q.phase == waiting && r.target.meets(q, r) || r.target == nil && m.inTheWay(q, r, r.wants()) {
 			list = append(list, q)
 		}
 	}
@@ -121,7 +124,7 @@ func (m *model) inTheWay(q, r *request, claims []interlock.Claim) bool {
 
 // free reports whether r may have its keys now.
 func (m *model) free(r *request) bool {
-	if r.target != nil {
+	if r.target != nil || r.awaits != nil {
 		return m.hopeful && len(m.blockers(r)) == 0
 	}
 	if r.ask.Any {

@@ -26,7 +26,7 @@ type push struct {
 func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 	head := headOf(cmd)
 	m.now, m.cmd, m.coming, m.committing = head.At, cmd, nil, 0
-	m.asking, m.dismissed, m.endings, m.handing = nil, nil, nil, nil
+	m.asking, m.dismissed, m.endings, m.unfollowed, m.handing = nil, nil, nil, nil, nil
 	m.rank()
 	m.ranked = m.ranks
 	if _, ok := cmd.(*engine.Recover); ok { // nobody listens in a new term
@@ -48,19 +48,31 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 	var want answer
 	var known, expected bool
 	var pushes []*push
+	expect := func() {
+		before := m.known(cmd)
+		want, known, expected = m.expect(cmd), before != nil, true
+		m.listens(cmd, before, want)
+	}
+	victims, notYet := m.sacrifice(m.victimsAmong(out.Effects))
 	for i := range out.Events {
 		ev := &out.Events[i]
 		if !m.byTime(ev) && !expected {
-			want, known, expected = m.expect(cmd), m.known(cmd) != nil, true
+			expect()
+			victims, notYet = m.sacrifice(victims)
 		}
 		if err := m.permit(cmd, ev); err != nil {
 			return fmt.Errorf("event %v of request %d, session %d: %w", ev.Kind, ev.Num, ev.Session, err)
 		}
 		pushes = append(pushes, m.pushesFor(cmd, ev)...)
 		m.fold(cmd, ev)
+		victims, notYet = m.sacrifice(victims)
 	}
 	if !expected {
-		want, known = m.expect(cmd), m.known(cmd) != nil
+		expect()
+		victims, notYet = m.sacrifice(victims)
+	}
+	if len(victims) > 0 {
+		return fmt.Errorf("a wait for the end of a task is refused: %w", notYet)
 	}
 	for _, d := range m.due {
 		if d.by.phase == waiting && d.lease.phase == held && !slices.Contains(m.asks, d) {

@@ -48,14 +48,7 @@ type task struct {
 	gaveWay bool // it stood in line, and one that its sender sent before was taken up again
 	trailed bool // it stands behind another one of its queue, or did before this step
 
-	followers []follower
-}
-
-// follower is who is told when a task is settled.
-type follower struct {
-	to      engine.Caller
-	link    uint64
-	session *session
+	followers []*follower
 }
 
 func (t *task) String() string { return fmt.Sprintf("task %d %v", t.num, t.state) }
@@ -337,6 +330,9 @@ func (m *model) foldTask(cmd engine.Command, ev *engine.Event) {
 	t := m.submitted(cmd, ev.ID, ev.Num)
 	m.tasks = append(m.tasks, t)
 	m.await(t)
+	if c, ok := cmd.(*engine.Submit); ok && c.Attach {
+		m.follow(&c.Head, t, c.Flow)
+	}
 }
 
 // foldStanding takes in that a task stands elsewhere.
@@ -363,6 +359,9 @@ func (m *model) foldStanding(cmd engine.Command, ev *engine.Event) {
 	case t.isSettled():
 		t.settled, t.result = m.now, ev.Blob
 		m.endings = append(m.endings, t)
+		for _, f := range t.followers {
+			m.endWait(f)
+		}
 	case t.state == interlock.TaskScheduled, t.state == interlock.TaskAsking:
 		t.due = m.now.Add(ev.Waited)
 	}

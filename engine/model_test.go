@@ -89,6 +89,7 @@ type request struct {
 	claims   []interlock.Claim
 	base     *request           // the lease that it converts
 	target   *target            // for whom it waits, in a declared wait
+	awaits   *task              // for whose end it waits, and is no request to anybody else
 	member   *request           // whose part of a shared-out key it is
 	division interlock.Division // how the key that it is a member of is shared out
 	set      *gathering         // of a lease for which a barrier has opened
@@ -285,6 +286,8 @@ type model struct {
 	dismissed []*worker // in this step
 	endings   []*task   // settled in this step
 
+	unfollowed []unfollowed // in this step
+
 	inUse    map[place]int    // permits, after the last step
 	hopeful  bool             // see only
 	handing  []string         // the queues of which tasks were handed out in this step
@@ -318,7 +321,7 @@ func (m *model) sessionByNum(num uint64) *session {
 
 func (m *model) byNum(num uint64) *request {
 	for _, r := range m.requests {
-		if r.num == num {
+		if r.num == num && r.awaits == nil {
 			return r
 		}
 	}
@@ -328,7 +331,7 @@ func (m *model) byNum(num uint64) *request {
 // subjectOf is the request that ev is about. A task's attempts all have its number.
 func (m *model) subjectOf(ev *engine.Event) *request {
 	for _, r := range m.requests {
-		if r.num == ev.Num && (r.task == nil || r.ask.ID == ev.ID) {
+		if r.num == ev.Num && r.awaits == nil && (r.task == nil || r.ask.ID == ev.ID) {
 			return r
 		}
 	}

@@ -20,7 +20,7 @@ func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, k
 		}
 	}
 	c := e.Counts()
-	agents := slices.DeleteFunc(m.inPhase(waiting), func(r *request) bool { return r.task != nil })
+	agents := slices.DeleteFunc(m.inPhase(waiting), func(r *request) bool { return r.task != nil || r.awaits != nil })
 	active, offers, line := len(m.holding()), len(m.inPhase(offered)), len(agents)
 	away := len(m.inPhase(parked)) // those that hold nothing may count or not
 	if c.Sessions < live || c.Sessions > live+lingering || c.Waiters != line || c.Leases < active-offers || c.Leases > active+away {
@@ -177,8 +177,11 @@ func (m *model) checkWaits(edges []engine.WaitEdge, ns interlock.Namespace) erro
 			want[pair{name(m.agentOf(r), r.flow()), name(r.target.session.agent, r.target.flow), false}] = true
 			continue
 		}
-		if r.task != nil {
+		if r.task != nil && !m.isFollowed(r) {
 			continue // for what a task waits its own view says
+		}
+		if r.awaits != nil && r.ns == ns && m.standing(r.awaits) == nil {
+			want[pair{name(m.agentOf(r), r.flow()), name("", ""), false}] = true
 		}
 		for _, b := range m.blockers(r) {
 			permitted[pair{name(m.agentOf(r), r.flow()), name(m.agentOf(b), b.flow()), b.phase == waiting}] = true

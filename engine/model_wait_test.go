@@ -83,14 +83,21 @@ func (m *model) leases(p party) (n int) {
 	return n
 }
 
-// ratherVictim is the rule: lowest base priority, then fewest leases, then
-// youngest.
+// ratherVictim is the rule: who waits for the end of a task, then lowest base priority,
+// then fewest leases, then youngest. Of two that came to wait for tasks at once either
+// may be the one.
 func (m *model) ratherVictim(a, b *request) bool {
+	if (a.awaits == nil) != (b.awaits == nil) {
+		return a.awaits != nil
+	}
 	if a.ask.Priority != b.ask.Priority {
 		return a.ask.Priority < b.ask.Priority
 	}
 	if x, y := m.leases(a.party()), m.leases(b.party()); x != y {
 		return x < y
+	}
+	if a.awaits != nil {
+		return a.arrived > b.arrived || a.arrived == b.arrived && a.num >= b.num
 	}
 	return a.num > b.num
 }
@@ -142,7 +149,7 @@ func (m *model) realCycle(victim *request, cycle []interlock.CycleStep) error {
 			victims++
 		}
 	}
-	if victims != 1 || len(cycle) < 2 {
+	if victims != 1 || len(cycle) < 2 && victim.awaits == nil { // a flow may have what holds back the task for which it waits
 		return fmt.Errorf("the cycle %+v has %d victims", cycle, victims)
 	}
 	return nil
@@ -161,7 +168,7 @@ func (m *model) isStep(r *request, step interlock.CycleStep) bool {
 
 // isWait reports whether a step of a cycle tells what r waits for.
 func isWait(r *request, step interlock.CycleStep) bool {
-	if r.target != nil {
+	if r.target != nil || r.awaits != nil {
 		return step.Key == "" && step.Mode == 0
 	}
 	return slices.ContainsFunc(r.claims, func(c interlock.Claim) bool { return c.Key == step.Key && c.Mode == step.Mode })

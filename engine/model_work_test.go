@@ -297,9 +297,7 @@ func (m *model) expectWork(cmd engine.Command) answer {
 	case *engine.ChangeTask:
 		return m.expectChange(c)
 	case *engine.FollowTask:
-		return m.withTask(head, c.Task, func(*task) answer {
-			return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(c.Task, got) }}
-		})
+		return m.expectFollow(c)
 	}
 	return answer{none: true}
 }
@@ -324,16 +322,9 @@ func (m *model) expectWorkAgain(cmd engine.Command, known *remembered) answer {
 	return answer{outcome: known.outcome}
 }
 
-// heardWork takes in what is not journaled of those who work: that a worker is idle,
-// or somebody listens for the end of a task.
+// heardWork takes in what is not journaled of those who work: that a worker is idle.
 func (m *model) heardWork(cmd engine.Command, got *engine.Effect) {
-	head := headOf(cmd)
-	attach := false
 	switch c := cmd.(type) {
-	case *engine.Submit:
-		attach = c.Attach
-	case *engine.FollowTask:
-		attach = c.Attach
 	case *engine.Pull:
 		if m.asking != nil {
 			m.dismiss("", func(w *worker) bool {
@@ -344,15 +335,7 @@ func (m *model) heardWork(cmd engine.Command, got *engine.Effect) {
 			m.workers = append(m.workers, m.asking)
 		}
 	case *engine.Leave:
-		if m.task(c.Namespace, interlock.TaskID(c.Ticket)) != nil {
-			m.leaveWork(&engine.Detach{Head: c.Head, Ticket: c.Ticket})
-		}
 		m.dismiss("", func(w *worker) bool { return w.pull.Namespace == c.Namespace && w.pull.ID == c.Ticket })
-	}
-	if attach && got.Outcome == engine.Done && len(got.Tasks) == 1 && got.Tasks[0].State < interlock.TaskDone {
-		if t := m.task(head.Namespace, got.Tasks[0].ID); t != nil {
-			t.followers = append(t.followers, follower{head.From, head.Link, m.sessionByID(head.Namespace, head.Session)})
-		}
 	}
 }
 
@@ -360,15 +343,18 @@ func (m *model) heardWork(cmd engine.Command, got *engine.Effect) {
 // is looked at again.
 func (m *model) forgetWork() {
 	m.workers = nil
+	for _, f := range m.following(func(*follower) bool { return true }) {
+		m.unfollow(f)
+	}
 	for _, t := range m.tasks {
-		t.followers, t.rested, t.rests, t.sleeps, t.trailed = nil, false, false, false, false
+		t.rested, t.rests, t.sleeps, t.trailed = false, false, false, false
 	}
 	for _, q := range m.queues {
 		q.passed = nil
 	}
 }
 
-// leaveWork takes in who listens no more.
+// leaveWork takes in which workers have left.
 func (m *model) leaveWork(c *engine.Detach) {
 	s := m.sessionByID(c.Namespace, c.Session)
 	m.dismiss("", func(w *worker) bool {
@@ -378,15 +364,6 @@ func (m *model) leaveWork(c *engine.Detach) {
 		}
 		return w.pull.Namespace == c.Namespace && meant && w.pull.Link == c.Link
 	})
-	for _, t := range m.tasks {
-		meant := s != nil && slices.ContainsFunc(t.followers, func(f follower) bool { return f.session == s })
-		if !c.Ticket.IsZero() {
-			meant = t.id == interlock.TaskID(c.Ticket)
-		}
-		if t.ns == c.Namespace && meant {
-			t.followers = slices.DeleteFunc(t.followers, func(f follower) bool { return f.link == c.Link })
-		}
-	}
 }
 
 // checkWork checks what workers and those who follow tasks are told, and gives the
@@ -439,12 +416,20 @@ func (m *model) checkWork(effects []engine.Effect) (rest []engine.Effect, err er
 		}
 		t.followers = nil
 	}
+	for _, f := range m.unfollowed {
+		got := take(func(e *engine.Effect) bool {
+			return e.To == f.to && e.Outcome == engine.Refused && e.Code == f.code && len(e.Tasks) == 1 && e.Tasks[0].ID == f.task.id
+		})
+		if got == nil {
+			return nil, fmt.Errorf("%v waits for %v no more, and is not told that by %s", f.to, f.task, f.code)
+		}
+	}
 	for i := range effects {
 		if e := &effects[i]; len(e.Handed) > 0 || len(e.Tasks) > 0 {
 			return nil, fmt.Errorf("%v was told %s, which does not concern it", e.To, effectText(e))
 		}
 	}
-	m.dismissed, m.endings, m.asking = nil, nil, nil
+	m.dismissed, m.endings, m.unfollowed, m.asking = nil, nil, nil, nil
 	return effects, nil
 }
 

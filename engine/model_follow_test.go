@@ -1,0 +1,185 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// Who waits for the end of a task. In the name of a session that is a wait of its flow:
+// a request that claims nothing, as a declared one is, and is journaled nowhere.
+
+// follower is who is told when a task is settled.
+type follower struct {
+	task    *task
+	to      engine.Caller
+	link    uint64
+	session *session
+	wait    *request // of its flow; nil for one without a session
+}
+
+// unfollowed is a follower that is told why it is none any more, before the end of the
+// task.
+type unfollowed struct {
+	*follower
+	code interlock.Code
+}
+
+// standing is that with which a task stands in line, or is in a worker's hands, or that
+// of the message which holds it back; nil if there is none.
+func (m *model) standing(t *task) *request {
+	if first := m.ahead(t); first != nil {
+		return first.request
+	}
+	return t.request
+}
+
+// isFollowed reports whether a flow waits for that which stands in line, or is held,
+// with r.
+func (m *model) isFollowed(r *request) bool {
+	return slices.ContainsFunc(m.requests, func(q *request) bool { return q.awaits != nil && m.standing(q.awaits) == r })
+}
+
+func (m *model) expectFollow(c *engine.FollowTask) answer {
+	return m.withTask(&c.Head, c.Task, func(t *task) answer {
+		told := answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(c.Task, got) }}
+		if !c.Attach || c.Session.IsZero() {
+			return told
+		}
+		return m.withSession(&c.Head, func(s *session) answer {
+			if t.state == interlock.TaskRunning && t.request.party() == flowOf(s, c.Flow) {
+				return refused(interlock.CodeInvalidRequest)
+			}
+			return told
+		})
+	})
+}
+
+func flowOf(s *session, flow string) party {
+	if flow == "" {
+		flow = "main"
+	}
+	return party{ns: s.ns, session: s.num, flow: flow}
+}
+
+// listens takes in that the caller listens for the end of a task that exists already, or
+// listens no more.
+func (m *model) listens(cmd engine.Command, known *remembered, want answer) {
+	switch c := cmd.(type) {
+	case *engine.Submit:
+		if known != nil && c.Attach && want.outcome == engine.Done {
+			m.follow(&c.Head, m.task(c.Namespace, known.task), c.Flow)
+		}
+	case *engine.FollowTask:
+		if c.Attach && want.outcome == engine.Done {
+			m.follow(&c.Head, m.task(c.Namespace, c.Task), c.Flow)
+		}
+	case *engine.Detach:
+		m.detach(c)
+	case *engine.Leave:
+		if known == nil {
+			m.detach(&engine.Detach{Head: c.Head, Ticket: c.Ticket})
+		}
+	}
+}
+
+// follow has the caller wait for the end of a task.
+func (m *model) follow(head *engine.Head, t *task, flow string) {
+	if t == nil || t.isSettled() {
+		return
+	}
+	f := &follower{task: t, to: head.From, link: head.Link, session: m.sessionByID(head.Namespace, head.Session)}
+	t.followers = append(t.followers, f)
+	if f.session == nil {
+		return
+	}
+	f.wait = &request{num: m.highestNum(), ns: t.ns, session: f.session, awaits: t, arrived: m.now, phase: waiting, queuedAt: m.events}
+	f.wait.ask.Flow, f.wait.ask.Priority = flowOf(f.session, flow).flow, t.spec.Priority
+	m.requests = append(m.requests, f.wait)
+	m.ranks = nil
+}
+
+// unfollow ends that somebody listens, and waits.
+func (m *model) unfollow(f *follower) {
+	f.task.followers = slices.DeleteFunc(f.task.followers, func(o *follower) bool { return o == f })
+	m.endWait(f)
+}
+
+// endWait ends the wait of who listens.
+func (m *model) endWait(f *follower) {
+	if f.wait != nil {
+		m.requests = slices.DeleteFunc(m.requests, func(r *request) bool { return r == f.wait })
+		m.ranks = nil
+	}
+}
+
+// following gives all that listen for the end of a task and of whom a condition holds.
+func (m *model) following(which func(*follower) bool) (list []*follower) {
+	for _, t := range m.tasks {
+		for _, f := range t.followers {
+			if which(f) {
+				list = append(list, f)
+			}
+		}
+	}
+	return list
+}
+
+// detach takes in who listens no more.
+func (m *model) detach(c *engine.Detach) {
+	for _, f := range m.following(func(f *follower) bool {
+		meant := f.session != nil && f.session.id == c.Session
+		if !c.Ticket.IsZero() {
+			meant = f.task.id == interlock.TaskID(c.Ticket)
+		}
+		return f.task.ns == c.Namespace && meant && f.link == c.Link
+	}) {
+		m.unfollow(f)
+	}
+}
+
+// endFollows: with a session end the waits of its flows.
+func (m *model) endFollows(s *session) {
+	for _, f := range m.following(func(f *follower) bool { return f.session == s }) {
+		m.unfollow(f)
+		m.unfollowed = append(m.unfollowed, unfollowed{f, interlock.CodeSessionEnded})
+	}
+}
+
+// victimsAmong gives of the effects those that refuse to wait for the end of a task any
+// longer because of a deadlock.
+func (m *model) victimsAmong(effects []engine.Effect) (list []*engine.Effect) {
+	for i := range effects {
+		if e := &effects[i]; e.Outcome == engine.Refused && e.Code == interlock.CodeDeadlock && len(e.Tasks) == 1 {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// sacrifice ends the waits that the effects refuse, as soon as the rule for victims
+// permits it: no event says when that is. It gives the effects that are left, and why the
+// first one of them is not permitted.
+func (m *model) sacrifice(effects []*engine.Effect) ([]*engine.Effect, error) {
+	for i, e := range effects {
+		err := fmt.Errorf("%v does not wait for the end of task %s", e.To, shortID(e.Tasks[0].ID))
+		k := -1
+		list := m.following(func(f *follower) bool { return f.to == e.To && f.task.id == e.Tasks[0].ID && f.wait != nil })
+		for n, f := range list {
+			if err = m.permitVictim(f.wait, e.Conflict.Cycle); err == nil {
+				k = n
+				break
+			}
+		}
+		if k < 0 {
+			return effects[i:], err
+		}
+		f := list[k]
+		m.victims = append(m.victims, f.wait.party())
+		m.unfollow(f)
+		m.unfollowed = append(m.unfollowed, unfollowed{f, interlock.CodeDeadlock})
+	}
+	return nil, nil
+}
