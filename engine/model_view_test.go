@@ -184,11 +184,11 @@ func (m *model) checkWaits(edges []engine.WaitEdge, ns interlock.Namespace) erro
 			want[pair{name(m.agentOf(r), r.flow()), name("", ""), false}] = true
 		}
 		for _, b := range m.blockers(r) {
-			permitted[pair{name(m.agentOf(r), r.flow()), name(m.agentOf(b), b.flow()), b.phase == waiting}] = true
+			permitted[pair{name(m.agentOf(r), r.flow()), name(m.agentOf(b), b.flow()), b.phase == waiting && r.awaits == nil}] = true
 		}
 		for _, b := range best.blockers(r) {
 			if r.ns == ns {
-				want[pair{name(m.agentOf(r), r.flow()), name(m.agentOf(b), b.flow()), b.phase == waiting}] = true
+				want[pair{name(m.agentOf(r), r.flow()), name(m.agentOf(b), b.flow()), b.phase == waiting && r.awaits == nil}] = true
 			}
 		}
 	}

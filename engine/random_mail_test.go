@@ -33,7 +33,7 @@ func (p *player) message(x engine.TaskSpec, r uint32) engine.TaskSpec {
 func (p *player) send(o *op) error {
 	c := &engine.Submit{Flow: among(o.r[1], "", "sub"), Attach: o.r[3]%2 == 0}
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]>>8%2 > 0 {
-		c.Head, c.Attach = p.in(s), false
+		c.Head, c.Attach = p.in(s), o.r[3]%4 == 0
 	} else {
 		c.Namespace, c.Agent = among(o.r[0], interlock.Namespace("one"), "one", "one", "two"), among(o.r[1]>>12, "ann", "ann", "bob", "")
 	}

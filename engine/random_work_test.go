@@ -51,7 +51,7 @@ func (p *player) spec(o *op, ns interlock.Namespace, r uint32) engine.TaskSpec {
 func (p *player) submit(o *op) error {
 	c := &engine.Submit{Flow: among(o.r[1], "", "sub"), Attach: o.r[3]%2 == 0}
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]>>8%3 > 0 {
-		c.Head, c.Attach = p.in(s), false // a flow that waits for a task is for other players
+		c.Head, c.Attach = p.in(s), o.r[3]%4 == 0
 	} else {
 		c.Namespace, c.Agent = among(o.r[0], interlock.Namespace("one"), "one", "two"), fmt.Sprintf("bare-%d", p.ids)
 	}
@@ -187,9 +187,23 @@ func (p *player) followTask(o *op) error {
 	}
 	c := &engine.FollowTask{Head: engine.Head{Namespace: t.ns, Link: 1 + uint64(o.r[2]%3)}, Task: t.id, Attach: o.r[1]>>8%3 > 0}
 	if s := p.session(o.r[3], 1); s != nil && s.ns == t.ns && o.r[3]>>8%2 == 0 {
-		c.Session, c.Attach = s.id, false
+		c.Session, c.Flow = s.id, p.flow(o, s)
 	}
 	return p.step(c)
+}
+
+// flow chooses a flow of a session: one in which it has something, mostly.
+func (p *player) flow(o *op, s *session) string {
+	var list []*request
+	for _, r := range p.m.requests {
+		if r.session == s && (r.active() || r.phase == waiting) {
+			list = append(list, r)
+		}
+	}
+	if r, ok := pick(o.r[4], list); ok && o.r[4]>>16%4 > 0 {
+		return r.ask.Flow
+	}
+	return among(o.r[4]>>20, "", "sub")
 }
 
 // repeatWork sends what was submitted or acknowledged again.
