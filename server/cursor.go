@@ -11,7 +11,7 @@ import (
 
 // A cursor is what a listing goes on after, behind a mark of the namespace and the
 // listing with its filters: in another namespace, or with another filter, it is
-// refused. It grants nothing, so the mark is no secret.
+// unknown. It grants nothing, so the mark is no secret.
 
 const cursorMarkBytes = 8
 
@@ -40,7 +40,7 @@ func (c *call) openCursor(listing string) (after string, ok bool) {
 
 // foreignCursor answers a call for its cursor, and gives false.
 func (c *call) foreignCursor() bool {
-	c.refuse(interlock.CodeInvalidRequest, "parameter cursor: it is not of this listing with these filters: begin again without it")
+	c.refuse(interlock.CodeNotFound, "this cursor is not of this listing: begin again without one")
 	return false
 }
 

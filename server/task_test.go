@@ -330,8 +330,8 @@ func TestFailedAttempts(t *testing.T) {
 		nack(`{}`, "dead").says("task.reason", "3 attempts").is("advice.action", "ask_human")
 		d.post("/v1/tasks/"+id+"/cancel", ``).want(409, "task_settled").is("task.state", "dead")
 		d.post("/v1/tasks/"+id+"/replay", `{"delay_ms":5000}`).want(200).is("outcome", "replayed").is("task.state", "scheduled")
-		d.post("/v1/tasks/"+id+"/replay", ``).want(409, "task_settled").is("task.state", "scheduled")
-		d.post("/v1/tasks/"+id+"/discard", ``).want(400, "invalid_request")
+		d.post("/v1/tasks/"+id+"/replay", ``).want(409, "task_not_settled").is("task.state", "scheduled")
+		d.post("/v1/tasks/"+id+"/discard", ``).want(409, "task_not_settled")
 		d.post("/v1/tasks/"+id+"/cancel", `{"delay_ms":1}`).want(400, "invalid_request").says("detail", "delay_ms")
 		d.post("/v1/tasks/"+id+"/cancel", `{"reason":"enough"}`).want(200).is("task.reason", "enough")
 		if got := d.post("/v1/tasks/"+id+"/discard", ``).want(200).is("outcome", "discarded"); contains(got.raw, `"advice"`) {
@@ -379,7 +379,7 @@ func TestTasksAreListed(t *testing.T) {
 		d.get("/v1/tasks?key=a//b").want(400, "invalid_key")
 		page := d.get("/v1/tasks?limit=2").want(200)
 		d.get("/v1/tasks?limit=2&cursor="+page.str("cursor")).want(200).is("tasks.0.id", ids[2])
-		d.get("/v1/tasks?queue=fees&cursor="+page.str("cursor")).want(400, "invalid_request").says("detail", "cursor")
+		d.get("/v1/tasks?queue=fees&cursor="+page.str("cursor")).want(404, "not_found").says("detail", "cursor")
 
 		// What belongs to another namespace is as unknown as what never was.
 		other := []string{"Interlock-Namespace", "other"}

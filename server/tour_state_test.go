@@ -92,7 +92,7 @@ func tourState(d *door) {
 	d.get("/v1/state/doc:1?version=9").want(400, "future_version")
 	page := d.get("/v1/state?prefix=doc:&limit=2").want(200).is("documents.1.key", "doc:2")
 	d.get("/v1/state?prefix=doc:&limit=2&cursor="+page.str("cursor")).want(200).is("documents.0.key", "doc:3")
-	d.get("/v1/state?cursor="+page.str("cursor")).want(400, "invalid_request").says("detail", "cursor")
+	d.get("/v1/state?cursor="+page.str("cursor")).want(404, "not_found")
 	for range interlock.MaxVersions + 2 {
 		d.post("/v1/commits", `{"writes":[{"key":"doc:2","text":"again"}]}`).want(200)
 	}
@@ -149,7 +149,7 @@ func tourActions(d *door) {
 	d.post("/v1/effects", `{"agent":"ann","tool":"mail","target":"customer:1"}`).want(200)
 	page = d.get("/v1/effects?limit=1").want(200)
 	d.get("/v1/effects?limit=1&cursor=" + page.str("cursor")).want(200)
-	d.get("/v1/effects?cursor="+page.str("cursor")+"&state=done").want(400, "invalid_request").says("detail", "cursor")
+	d.get("/v1/effects?cursor="+page.str("cursor")+"&state=done").want(404, "not_found")
 	d.get("/v1/effects/"+digest).want(200).is("effect.state", "claimed")
 	d.get("/v1/effects/"+strings.Repeat("0", 64)).want(404, "unknown_effect")
 	d.post("/v1/effects/"+id+"/unknown", `{"reason":"timeout"}`).want(200).is("outcome", "unknown")
