@@ -144,8 +144,15 @@ func (e *Engine) nack(c *Nack) {
 		e.refuseParked(r)
 		return
 	}
-	ev := e.failure(t, r, ByNack, c.Reason)
+	var ev *Event
+	if c.Unseen {
+		ev = e.standing(t, interlock.TaskWaiting)
+		ev.Generation--
+	} else {
+		ev = e.failure(t, r, ByNack, c.Reason)
+	}
 	switch pause := c.Delay; {
+	case c.Unseen:
 	case ev.Op == uint8(interlock.TaskDead):
 	case c.Dead:
 		ev.Op, ev.Outcome = uint8(interlock.TaskDead), cmp.Or(c.Reason, "its worker gave it up")

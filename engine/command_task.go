@@ -129,6 +129,7 @@ type Nack struct {
 	Reason string
 	Delay  time.Duration // until the next attempt; -1: at once; 0: by the task's backoff
 	Dead   bool          // there is to be no other
+	Unseen bool          // the worker never heard of it: it waits again, and this was no attempt
 	// Jitter is fresh random bits, of which the pause is made.
 	Jitter uint64
 }

@@ -130,7 +130,7 @@ func fingerprint(cmd Command) uint64 {
 		p.id(c.Lease)
 		p.text(c.Reason)
 		p.number(uint64(c.Delay))
-		p.flags(c.Dead)
+		p.flags(c.Dead, c.Unseen)
 	case *ChangeTask:
 		p.number(22)
 		p.id(c.Task)

@@ -180,6 +180,12 @@ func (m *model) permitTask(cmd engine.Command, ev *engine.Event) error {
 	return nil
 }
 
+// unseen reports whether cmd gives back a task that its worker never heard of.
+func unseen(cmd engine.Command) bool {
+	c, ok := cmd.(*engine.Nack)
+	return ok && c.Unseen
+}
+
 // permitStanding: a task stands elsewhere, for a reason that somebody or time gave.
 func (m *model) permitStanding(cmd engine.Command, ev *engine.Event) error {
 	t, state := m.task(ev.Namespace, ev.ID), interlock.TaskState(ev.Op)
@@ -193,6 +199,11 @@ func (m *model) permitStanding(cmd engine.Command, ev *engine.Event) error {
 	}
 	attempt := t.attempt
 	switch {
+	case t.state == interlock.TaskRunning && unseen(cmd):
+		attempt--
+		if state != interlock.TaskWaiting || cmd.(*engine.Nack).Lease != t.request.ask.ID || !t.request.active() {
+			return wrong
+		}
 	case t.state == interlock.TaskRunning: // only who has it says that it is done
 		c, ok := cmd.(*engine.Ack)
 		if !ok || state != interlock.TaskDone || c.Lease != t.request.ask.ID || !t.request.active() {

@@ -25,7 +25,7 @@ func (s *script) taskCommand(name string, w *words) error {
 	case "ack":
 		return s.ack(w)
 	case "nack":
-		c := &engine.Nack{Reason: w.get("reason"), Dead: w.has("dead")}
+		c := &engine.Nack{Reason: w.get("reason"), Dead: w.has("dead"), Unseen: w.has("unseen")}
 		c.Head, c.Lease = s.byFence(w)
 		if c.Delay = -1; w.get("delay") != "now" {
 			c.Delay = w.duration("delay")

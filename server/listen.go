@@ -24,6 +24,8 @@ type vigil struct {
 	forget func(engine.Head) engine.Command
 	// leave says that nobody listens any more: the caller hung up.
 	leave func(engine.Head) engine.Command
+	// crossing has the call wait for the answer to leave, for what was told before it.
+	crossing bool
 }
 
 // listen carries out a command that may be answered twice, and waits within the call
@@ -31,7 +33,8 @@ type vigil struct {
 //
 //	answered            so it is over, or was refused
 //	time is up          with the answer to vigil.last
-//	the caller leaves   vigil.leave is carried out, and ok is false
+//	the caller leaves   vigil.leave is carried out, and ok is false; with vigil.crossing,
+//	                    last is what the caller was told before
 //	the server drains   as if the time were up
 //
 // ok is false when there is nothing left to tell. h is a field of cmd; how is called
@@ -102,7 +105,18 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 		case <-c.r.Context().Done():
 			c.status = statusClientGone
 			base.From = nil
-			c.s.insist(v.leave(base))
+			if !v.crossing {
+				c.s.insist(v.leave(base))
+				return last, false
+			}
+			left := make(inbox, 1)
+			base.From = left
+			if c.s.insist(v.leave(base)) {
+				_, _ = c.next(left)
+			}
+			for len(in) > 0 && v.open(&last.eff) {
+				last = <-in
+			}
 			return last, false
 		}
 	}

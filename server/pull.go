@@ -14,8 +14,8 @@ import (
 
 // What workers do: they ask for tasks, and say what became of them.
 
-// pull is POST /v1/queues/{queue}/pull. What was handed to a caller that never heard of
-// it goes back when its lease ends. But the leases of a session live as long as it does,
+// pull is POST /v1/queues/{queue}/pull. What was handed to a caller that had hung up goes
+// back at once; what is lost on the way to one goes back when its lease ends. But the leases of a session live as long as it does,
 // so with one an Idempotency-Key gives the same tasks again.
 func (c *call) pull() {
 	name, ok := c.pathName()
@@ -42,7 +42,11 @@ func (c *call) pull() {
 	}
 	cmd.Attach = true
 	idle := *cmd // the engine owns the command once it is submitted
-	if last, ok := c.listen(cmd, &cmd.Head, wait, func(*engine.Effect) *vigil { return idleAs(idle) }); ok {
+	last, ok := c.listen(cmd, &cmd.Head, wait, func(*engine.Effect) *vigil { return idleAs(idle) })
+	if c.r.Context().Err() != nil && (h.Session.IsZero() || key == "") { // nobody can ask for the same once more
+		c.putBack(h, last.eff.Handed)
+	}
+	if ok {
 		if last.eff.Outcome == engine.Refused {
 			c.refused(&last.eff, last.at)
 			return
@@ -84,7 +88,16 @@ func idleAs(pull engine.Pull) *vigil {
 		open:  func(eff *engine.Effect) bool { return eff.Outcome == engine.Queued },
 		again: func(h engine.Head) engine.Command { return ask(h, true) },
 		last:  func(h engine.Head) engine.Command { return ask(h, false) },
-		leave: func(h engine.Head) engine.Command { return &engine.Detach{Head: h, Ticket: pull.ID} },
+		leave: func(h engine.Head) engine.Command { return &engine.Leave{Head: h, Ticket: pull.ID} },
+
+		crossing: true,
+	}
+}
+
+// putBack gives tasks back that were handed to a caller who had hung up.
+func (c *call) putBack(h engine.Head, list []engine.Handed) {
+	for i := range list {
+		c.s.insist(&engine.Nack{Head: h, Lease: list[i].Lease.ID, Unseen: true})
 	}
 }
 

@@ -179,12 +179,13 @@ func (s *Server) isDraining() bool {
 func (s *Server) nextLink() uint64 { return s.links.Add(1) }
 
 // insist submits what must not get lost when the shard is overloaded: that
-// somebody does not listen any more. Without it a wait would be granted to nobody.
-func (s *Server) insist(cmd engine.Command) {
+// somebody does not listen any more. Without it a wait would be granted to nobody. ok is
+// false when the shard is gone, and forgets everybody.
+func (s *Server) insist(cmd engine.Command) (ok bool) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		err := s.shard.Submit(cmd)
 		if refusal, ok := errors.AsType[*interlock.Error](err); !ok || refusal.Code != interlock.CodeOverloaded {
-			return // done, or the shard is gone and forgets everybody
+			return err == nil
 		}
 		<-time.After(pause)
 	}

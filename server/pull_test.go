@@ -1,0 +1,53 @@
+package server
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock/engine"
+)
+
+// crossed is a shard to which something happens just before it hears that a worker who
+// hung up is idle no more.
+type crossed struct {
+	Shard
+	before func()
+}
+
+func (s *crossed) Submit(cmds ...engine.Command) error {
+	for _, cmd := range cmds {
+		switch cmd.(type) {
+		case *engine.Leave, *engine.Detach:
+			s.before()
+		}
+	}
+	return s.Shard.Submit(cmds...)
+}
+
+// A task that is handed out while its worker hangs up goes back at once, and has lost no
+// attempt.
+func TestHandOutCrossesHangUp(t *testing.T) {
+	for _, session := range []bool{false, true} {
+		inBubble(t, func(t *testing.T) {
+			race := &crossed{}
+			d := newTaskDoor(t, func(cfg *Config) { race.Shard, cfg.Shard = cfg.Shard, race })
+			var id string
+			race.before = func() { id = d.submit(``) }
+			body := `{"agent":"gone","wait_ms":50000}`
+			if session {
+				body = `{"session":"` + d.session("gone") + `","wait_ms":50000}`
+			}
+			ctx, hangUp := context.WithCancel(t.Context())
+			gone := d.start(d.request("POST", "/v1/queues/fees/pull", body).WithContext(ctx))
+			pass(time.Second)
+			d.loose = true // who left is answered nothing
+			hangUp()
+			<-gone
+			pulled := d.post("/v1/queues/fees/pull", `{"agent":"worker","wait_ms":1000}`).want(200).is("tasks.0.task.id", id)
+			if n := pulled.num("tasks.0.task.attempt"); n != 1 {
+				t.Errorf("it is attempt %v", n)
+			}
+		})
+	}
+}
