@@ -53,25 +53,24 @@ func (m *model) observe(cmd engine.Command, out *engine.Output) error {
 		want, known, expected = m.expect(cmd), before != nil, true
 		m.listens(cmd, before, want)
 	}
-	victims, notYet := m.sacrifice(m.victimsAmong(out.Effects))
+	victims, _ := m.sacrifice(m.victimsAmong(out.Effects))
 	for i := range out.Events {
 		ev := &out.Events[i]
 		if !m.byTime(ev) && !expected {
 			expect()
-			victims, notYet = m.sacrifice(victims)
+			victims, _ = m.sacrifice(victims)
 		}
 		if err := m.permit(cmd, ev); err != nil {
 			return fmt.Errorf("event %v of request %d, session %d: %w", ev.Kind, ev.Num, ev.Session, err)
 		}
 		pushes = append(pushes, m.pushesFor(cmd, ev)...)
 		m.fold(cmd, ev)
-		victims, notYet = m.sacrifice(victims)
+		victims, _ = m.sacrifice(victims)
 	}
 	if !expected {
 		expect()
-		victims, notYet = m.sacrifice(victims)
 	}
-	if len(victims) > 0 {
+	if victims, notYet := m.sacrifice(victims); len(victims) > 0 {
 		return fmt.Errorf("a wait for the end of a task is refused: %w", notYet)
 	}
 	for _, d := range m.due {
