@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/interlockdev/interlock"
@@ -10,6 +11,31 @@ import (
 // MaxAppendBytes bounds the sum of the entries' lengths of one Append. (etcd
 // refuses requests above 1.5 MiB, Firestore documents above 1 MiB.)
 const MaxAppendBytes = 1_000_000
+
+// MaxAppendEntries bounds the entries of one Append, so that their lengths add little
+// to their bytes in every backend.
+const MaxAppendEntries = 100_000
+
+// CheckEntries says what is wrong with the entries of an Append: an ErrMisuse, or nil.
+func CheckEntries(entries [][]byte) error {
+	if len(entries) == 0 {
+		return fmt.Errorf("%w: append of no entries", ErrMisuse)
+	}
+	if len(entries) > MaxAppendEntries {
+		return fmt.Errorf("%w: append of %d entries, at most %d", ErrMisuse, len(entries), MaxAppendEntries)
+	}
+	total := 0
+	for i, e := range entries {
+		if len(e) == 0 {
+			return fmt.Errorf("%w: entry %d of the append is empty", ErrMisuse, i)
+		}
+		total += len(e)
+	}
+	if total > MaxAppendBytes {
+		return fmt.Errorf("%w: append of %d bytes, at most %d", ErrMisuse, total, MaxAppendBytes)
+	}
+	return nil
+}
 
 // Entry is one record of the journal.
 type Entry struct {
@@ -50,9 +76,9 @@ type Journal interface {
 	First() interlock.Index
 
 	// Append makes entries durable, all of them or none, as first, first+1, ...;
-	// first must be Tail()+1. There must be at least one entry, none may be empty,
-	// and together they may not exceed MaxAppendBytes. Append does not keep the
-	// slices.
+	// first must be Tail()+1, and CheckEntries has nothing to say against them: there
+	// is at least one and at most MaxAppendEntries, none is empty, and together they do
+	// not exceed MaxAppendBytes. Append does not keep the slices.
 	//
 	// ErrNoSpace and ErrMisuse mean that nothing was written and that the journal
 	// is as usable as before. After any other error, also that of an ended

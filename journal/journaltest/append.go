@@ -90,6 +90,7 @@ func appendMisuse(b *trial) {
 		{"an empty entry among others", raw("a", "", "b")},
 		{"one byte too many", raw(big + "x")},
 		{"one byte too many in sum", raw(big, "x")},
+		{"one entry too many", raw(strings.Split(strings.Repeat("x ", journal.MaxAppendEntries)+"x", " ")...)},
 	} {
 		b.wantError("append of "+c.name, j.Append(b.Context(), 2, c.entries), journal.ErrMisuse)
 	}
@@ -126,6 +127,27 @@ func appendManySmall(b *trial) {
 		if !bytes.Equal(e.Data, group[i%len(group)]) {
 			b.Fatalf("entry %d is %q", e.Index, e.Data)
 		}
+	}
+}
+
+// As many entries as there may be, and as many bytes.
+func appendMostEntries(b *trial) {
+	j := b.own()
+	const each = journal.MaxAppendBytes / journal.MaxAppendEntries
+	entries := make([][]byte, journal.MaxAppendEntries)
+	for i := range entries {
+		entries[i] = fmt.Appendf(nil, "%0*d", each, i)
+	}
+	if err := j.Append(b.Context(), 2, entries); err != nil {
+		b.Fatal(err)
+	}
+	for i, e := range b.read(j, 2) {
+		if !bytes.Equal(e.Data, entries[i]) {
+			b.Fatalf("entry %d is %q", e.Index, e.Data)
+		}
+	}
+	if j.Tail() != 1+journal.MaxAppendEntries {
+		b.Errorf("tail %d, want %d", j.Tail(), 1+journal.MaxAppendEntries)
 	}
 }
 

@@ -31,6 +31,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Open) {
 		{"AppendMisuse", appendMisuse},
 		{"AppendLargest", appendLargest},
 		{"AppendManySmall", appendManySmall},
+		{"AppendMostEntries", appendMostEntries},
 		{"AppendAnyBytes", appendAnyBytes},
 		{"Reopen", reopen},
 		{"ClosedIsUnusable", closedIsUnusable},

@@ -100,18 +100,8 @@ func (j *Journal) Append(ctx context.Context, first interlock.Index, entries [][
 	if first != j.tail+1 {
 		return fmt.Errorf("%w: append at index %d, expected %d", journal.ErrMisuse, first, j.tail+1)
 	}
-	if len(entries) == 0 {
-		return fmt.Errorf("%w: append of no entries", journal.ErrMisuse)
-	}
-	total := 0
-	for i, e := range entries {
-		if len(e) == 0 {
-			return fmt.Errorf("%w: entry %d of the append is empty", journal.ErrMisuse, i)
-		}
-		total += len(e)
-	}
-	if total > journal.MaxAppendBytes {
-		return fmt.Errorf("%w: append of %d bytes, at most %d", journal.ErrMisuse, total, journal.MaxAppendBytes)
+	if err := journal.CheckEntries(entries); err != nil {
+		return err
 	}
 	fault := s.next()
 	if fault == NoSpace {
