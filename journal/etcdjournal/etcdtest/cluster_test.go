@@ -1,0 +1,213 @@
+package etcdtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+
+	"github.com/interlockdev/interlock/journal/etcdjournal"
+)
+
+// asMember makes the test's own binary a member of a cluster: it links etcd anyway, and
+// so nothing else needs to be built or found.
+const asMember = "INTERLOCK_TEST_ETCD_MEMBER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asMember) != "" {
+		etcdmain.Main(os.Args)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// cluster is three members of etcd, each a process.
+type cluster struct {
+	testing.TB
+	members []*member
+	stores  atomic.Int32
+}
+
+type member struct {
+	client string // host:port
+	dir    string
+	args   []string
+	cmd    *exec.Cmd
+}
+
+// startCluster starts one that is stopped at the end of the test. flags are etcd's, for
+// every member.
+func startCluster(t testing.TB, flags ...string) *cluster {
+	t.Helper()
+	c := &cluster{TB: t}
+	const size = 3
+	ports := freePorts(t, 2*size)
+	var initial []string
+	for i := range size {
+		initial = append(initial, fmt.Sprintf("m%d=http://%s", i, ports[size+i]))
+	}
+	for i := range size {
+		m := &member{client: ports[i], dir: t.TempDir()}
+		m.args = append([]string{
+			"--name", fmt.Sprint("m", i), "--data-dir", filepath.Join(m.dir, "data"),
+			"--listen-client-urls", "http://" + m.client, "--advertise-client-urls", "http://" + m.client,
+			"--listen-peer-urls", "http://" + ports[size+i], "--initial-advertise-peer-urls", "http://" + ports[size+i],
+			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", t.Name(), "--logger", "zap", "--log-level", "error",
+		}, flags...)
+		c.members = append(c.members, m)
+		c.start(i)
+	}
+	t.Cleanup(func() {
+		for _, m := range c.members {
+			m.kill()
+		}
+	})
+	c.settled()
+	return c
+}
+
+func freePorts(t testing.TB, n int) (ports []string) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().String())
+	}
+	return ports
+}
+
+// start starts a member, also again after a kill.
+func (c *cluster) start(i int) {
+	c.Helper()
+	m := c.members[i]
+	self, err := os.Executable()
+	if err != nil {
+		c.Fatal(err)
+	}
+	log, err := os.OpenFile(filepath.Join(m.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer log.Close()
+	m.cmd = exec.Command(self, m.args...)
+	m.cmd.Env = append(os.Environ(), asMember+"=1")
+	m.cmd.Stdout, m.cmd.Stderr = log, log
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := m.cmd.Start(); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// kill is kill -9.
+func (m *member) kill() {
+	if m.cmd != nil {
+		_ = m.cmd.Process.Kill()
+		_ = m.cmd.Wait()
+		m.cmd = nil
+	}
+}
+
+func (m *member) pause(t testing.TB)  { m.signal(t, syscall.SIGSTOP) }
+func (m *member) resume(t testing.TB) { m.signal(t, syscall.SIGCONT) }
+
+func (m *member) signal(t testing.TB, s os.Signal) {
+	t.Helper()
+	if err := m.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *cluster) endpoints() (list []string) {
+	for _, m := range c.members {
+		list = append(list, m.client)
+	}
+	return list
+}
+
+// client is etcd's own.
+func (c *cluster) client() *clientv3.Client {
+	c.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints(), DialTimeout: 10 * time.Second})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { client.Close() })
+	return client
+}
+
+// settled waits until all members answer and know their leader.
+func (c *cluster) settled() {
+	c.Helper()
+	client := c.client()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, endpoint := range c.endpoints() {
+		for {
+			limit, done := context.WithTimeout(ctx, time.Second)
+			s, err := client.Status(limit, endpoint)
+			done()
+			if err == nil && s.Leader != 0 {
+				break
+			}
+			select {
+			case <-time.After(20 * time.Millisecond):
+			case <-ctx.Done():
+				c.Fatalf("the cluster does not come up: %v\n%s", err, c.logs())
+			}
+		}
+	}
+}
+
+func (c *cluster) logs() string {
+	var b strings.Builder
+	for i, m := range c.members {
+		text, _ := os.ReadFile(filepath.Join(m.dir, "log"))
+		fmt.Fprintf(&b, "member %d:\n%s\n", i, text)
+	}
+	return b.String()
+}
+
+// leader is the member that leads now.
+func (c *cluster) leader() int {
+	c.Helper()
+	client := c.client()
+	for i, m := range c.members {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		s, err := client.Status(ctx, m.client)
+		cancel()
+		if err == nil && s.Leader == s.Header.MemberId {
+			return i
+		}
+	}
+	c.Fatal("no member leads")
+	return 0
+}
+
+// place is one where nobody has written.
+func (c *cluster) place() etcdjournal.Place {
+	return etcdjournal.Place{Endpoints: c.endpoints(), Name: fmt.Sprint("j", c.stores.Add(1))}
+}
+
+// store connects to a place.
+func (c *cluster) store(at etcdjournal.Place) *etcdjournal.Store {
+	c.Helper()
+	s, err := etcdjournal.Connect(at)
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { s.Close() })
+	return s
+}
