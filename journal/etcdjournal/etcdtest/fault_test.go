@@ -1,0 +1,390 @@
+package etcdtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/etcdjournal"
+)
+
+// own opens a store and closes the journal at the end of the test.
+func (c *cluster) own(s *etcdjournal.Store) *etcdjournal.Journal {
+	c.Helper()
+	j, err := s.Open(c.Context())
+	if err != nil {
+		c.Fatalf("open: %v\n%s", err, c.logs())
+	}
+	c.Cleanup(func() { j.Close() })
+	return j
+}
+
+func (c *cluster) append(j *etcdjournal.Journal, text string) {
+	c.Helper()
+	if err := j.Append(c.Context(), j.Tail()+1, [][]byte{[]byte(text)}); err != nil {
+		c.Fatalf("append at %d: %v", j.Tail()+1, err)
+	}
+}
+
+func (c *cluster) texts(j *etcdjournal.Journal) (list []string) {
+	c.Helper()
+	err := j.Read(c.Context(), j.First(), func(e journal.Entry) error {
+		list = append(list, string(e.Data))
+		return nil
+	})
+	if err != nil {
+		c.Fatalf("read: %v", err)
+	}
+	return list
+}
+
+// A member that dies or stands still, also the one that leads, costs time and nothing
+// else: the owner goes on.
+func TestMemberLost(t *testing.T) {
+	for _, lose := range []struct {
+		name string
+		lose func(*cluster, int)
+		back func(*cluster, int)
+	}{
+		{"Killed", func(c *cluster, i int) { c.members[i].kill() }, func(c *cluster, i int) { c.start(i) }},
+		{"Paused", func(c *cluster, i int) { c.members[i].pause(c) }, func(c *cluster, i int) { c.members[i].resume(c) }},
+	} {
+		t.Run(lose.name, func(t *testing.T) {
+			c := startCluster(t)
+			j := c.own(c.store(c.place()))
+			want := []string{""}
+			for round := range 3 {
+				leader := c.leader()
+				lose.lose(c, leader)
+				for i := range 20 {
+					text := fmt.Sprint(round, "-", i)
+					c.append(j, text)
+					want = append(want, text)
+					if err := j.Barrier(t.Context()); err != nil {
+						t.Fatalf("barrier: %v", err)
+					}
+				}
+				lose.back(c, leader)
+				c.settled()
+			}
+			if got := c.texts(j); fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("the journal holds %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// Without a majority nothing is acknowledged. What was tried is decided for ever once
+// the next owner has opened the journal.
+func TestMajorityLost(t *testing.T) {
+	c := startCluster(t)
+	at := c.place()
+	at.Patience = 3 * time.Second
+	j := c.own(c.store(at))
+	c.append(j, "sure")
+	leader := c.leader()
+	for i := range c.members {
+		if i != leader {
+			c.members[i].pause(t)
+		}
+	}
+	if err := j.Append(t.Context(), 3, [][]byte{[]byte("perhaps")}); !errors.Is(err, journal.ErrFailed) {
+		t.Fatalf("append without a majority: %v", err)
+	}
+	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFailed) {
+		t.Fatalf("barrier after a failed append: %v", err)
+	}
+	for i := range c.members {
+		if i != leader {
+			c.members[i].resume(t)
+		}
+	}
+	c.settled()
+	first := c.texts(c.own(c.store(at)))
+	if fmt.Sprint(first) != "[ sure  ]" && fmt.Sprint(first) != "[ sure perhaps ]" {
+		t.Fatalf("the next owner reads %q", first)
+	}
+	for range 2 {
+		if again := c.texts(c.own(c.store(at))); fmt.Sprint(again[:len(first)]) != fmt.Sprint(first) {
+			t.Fatalf("history changed from %q to %q", first, again)
+		}
+	}
+}
+
+// A barrier of an owner that cannot reach a majority never says yes.
+func TestBarrierWithoutMajority(t *testing.T) {
+	c := startCluster(t)
+	at := c.place()
+	at.Patience = 2 * time.Second
+	j := c.own(c.store(at))
+	leader := c.leader()
+	for i := range c.members {
+		if i != leader {
+			c.members[i].pause(t)
+		}
+	}
+	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFailed) {
+		t.Fatalf("barrier: %v", err)
+	}
+}
+
+// etcd forgets its past: whoever reads, appends, truncates and takes over does not
+// notice.
+func TestCompaction(t *testing.T) {
+	c := startCluster(t)
+	etcd := c.client()
+	compact := func() {
+		got, err := etcd.Get(t.Context(), "none")
+		if err == nil {
+			_, err = etcd.Compact(t.Context(), got.Header.Revision, clientv3.WithCompactPhysical())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := c.store(c.place())
+	j := c.own(s)
+	state := strings.Repeat("0123456789abcdef", 100_000)
+	for i := range 50 {
+		c.append(j, fmt.Sprint("e", i))
+	}
+	save := func(at interlock.Index, state string) {
+		t.Helper()
+		err := j.SaveSnapshot(t.Context(), at, func(w io.Writer) error { _, err := io.WriteString(w, state); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	save(40, state)
+	_, r, err := j.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	compact() // the reader's revision is still the newest
+	c.append(j, "after")
+	compact() // and now it is forgotten, but the chunks are there
+	if got, err := io.ReadAll(r); err != nil || string(got) != state {
+		t.Fatalf("the snapshot reads %d bytes, %v", len(got), err)
+	}
+	if _, r, err = j.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	save(41, "new")
+	compact() // replaced and forgotten: the reader must say so
+	if got, err := io.ReadAll(r); err == nil {
+		t.Fatalf("a snapshot that is gone reads %d bytes", len(got))
+	}
+	if err := j.Truncate(t.Context(), 41); err != nil {
+		t.Fatal(err)
+	}
+	compact()
+	if got := c.texts(j); len(got) != 12 || got[11] != "after" {
+		t.Fatalf("after truncation: %q", got)
+	}
+	next := c.own(s)
+	compact()
+	c.append(next, "next")
+	if got := c.texts(next); len(got) != 14 || next.First() != 41 {
+		t.Fatalf("the next owner reads %q from %d", got, next.First())
+	}
+}
+
+// When etcd has no room, nothing that was refused is there, and nothing that was stored
+// was refused: also not the append that etcd carries out and answers with an error.
+func TestNoSpace(t *testing.T) {
+	c := startCluster(t, "--quota-backend-bytes", fmt.Sprint(16<<20))
+	s := c.store(c.place())
+	j := c.own(s)
+	half := strings.Repeat("x", journal.MaxAppendBytes/2)
+	stored := 0
+	for stored < 100 {
+		err := j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte(half)})
+		if errors.Is(err, journal.ErrNoSpace) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("append %d: %v", stored, err)
+		}
+		stored++
+	}
+	if stored < 5 || stored == 100 {
+		t.Fatalf("%d appends of half a megabyte found room in 16 MiB", stored)
+	}
+	if err := j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte("small")}); !errors.Is(err, journal.ErrNoSpace) {
+		t.Fatalf("append under the alarm: %v", err)
+	}
+	if err := j.Barrier(t.Context()); err != nil {
+		t.Fatalf("barrier under the alarm: %v", err)
+	}
+	if got := c.texts(j); len(got) != 1+stored {
+		t.Fatalf("the journal holds %d entries, and %d appends were acknowledged", len(got), stored)
+	}
+	waitFor(t, "the journal to say that space is low", j.Low)
+
+	// What an operator does.
+	etcd := c.client()
+	rev, err := etcd.Get(t.Context(), "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := etcd.Compact(t.Context(), rev.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Truncate(t.Context(), 1); err != nil {
+		t.Fatalf("truncation under the alarm: %v", err)
+	}
+	alarms, err := etcd.AlarmList(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range alarms.Alarms {
+		if _, err := etcd.AlarmDisarm(t.Context(), &clientv3.AlarmMember{MemberID: a.MemberID, Alarm: a.Alarm}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Of those who open a store at once each one either gets an epoch of its own or is told
+// that it was fenced, and one of them is the owner.
+func TestOpenTogether(t *testing.T) {
+	c := startCluster(t)
+	at := c.place()
+	const openers = 8
+	var mu sync.Mutex
+	epochs := map[interlock.Epoch]bool{}
+	var owners []*etcdjournal.Journal
+	var wg sync.WaitGroup
+	for range openers {
+		s := c.store(at)
+		wg.Go(func() {
+			j, err := s.Open(t.Context())
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case errors.Is(err, journal.ErrFenced):
+			case err != nil:
+				t.Errorf("open: %v", err)
+			case epochs[j.Epoch()]:
+				t.Errorf("epoch %d was given twice", j.Epoch())
+			default:
+				epochs[j.Epoch()] = true
+				owners = append(owners, j)
+			}
+		})
+	}
+	wg.Wait()
+	alive := 0
+	for _, j := range owners {
+		if err := j.Barrier(t.Context()); err == nil {
+			alive++
+		} else if !errors.Is(err, journal.ErrFenced) {
+			t.Errorf("barrier: %v", err)
+		}
+		j.Close()
+	}
+	if alive > 1 {
+		t.Errorf("%d owners at once", alive)
+	}
+	j := c.own(c.store(at))
+	last := interlock.Epoch(0)
+	if err := j.Read(t.Context(), 1, func(e journal.Entry) error {
+		if len(e.Data) > 0 || e.Epoch <= last {
+			t.Errorf("entry %d of epoch %d after epoch %d: %q", e.Index, e.Epoch, last, e.Data)
+		}
+		last = e.Epoch
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What somebody else did to the keys is found, and said where.
+func TestDamage(t *testing.T) {
+	c := startCluster(t)
+	etcd := c.client()
+	put := func(key, value string) {
+		t.Helper()
+		if _, err := etcd.Put(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get := func(key string) string {
+		t.Helper()
+		got, err := etcd.Get(t.Context(), key)
+		if err != nil || len(got.Kvs) != 1 {
+			t.Fatalf("%s: %v, %v", key, got, err)
+		}
+		return string(got.Kvs[0].Value)
+	}
+	for _, d := range []struct {
+		name   string
+		damage func(prefix string)
+		newer  bool
+	}{
+		{"FlippedBit", func(p string) {
+			v := []byte(get(p + "log/00000000000000000003"))
+			v[len(v)-1] ^= 1
+			put(p+"log/00000000000000000003", string(v))
+		}, false},
+		{"MissingAppend", func(p string) {
+			if _, err := etcd.Delete(t.Context(), p+"log/00000000000000000003"); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		{"MovedAppend", func(p string) { put(p+"log/00000000000000000003", get(p+"log/00000000000000000002")) }, false},
+		{"Tail", func(p string) { put(p+"tail", "nonsense") }, false},
+		{"Epoch", func(p string) { put(p+"epoch", "nonsense") }, false},
+		{"Oldest", func(p string) {
+			if _, err := etcd.Delete(t.Context(), p+"log/00000000000000000001"); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		{"NewerFormat", func(p string) { put(p+"format", "2") }, true},
+		{"NewerAppend", func(p string) {
+			put(p+"log/00000000000000000003", "ilk2"+get(p + "log/00000000000000000003")[4:])
+		}, true},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			at := c.place()
+			s := c.store(at)
+			j := c.own(s)
+			for i := range 4 {
+				c.append(j, fmt.Sprint("e", i))
+			}
+			j.Close()
+			d.damage("interlock/" + at.Name + "/0/")
+			j, err := s.Open(t.Context())
+			if err == nil {
+				err = j.Read(t.Context(), j.First(), func(journal.Entry) error { return nil })
+				j.Close()
+			}
+			var damage *journal.DamageError
+			if d.newer && !errors.Is(err, journal.ErrNewer) || !d.newer && !errors.As(err, &damage) {
+				t.Fatalf("got %v", err)
+			}
+		})
+	}
+}
+
+// waitFor waits for what another process brings about.
+func waitFor(t testing.TB, what string, happened func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for !happened() {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
