@@ -206,6 +206,7 @@ func TestOpenAPI(t *testing.T) {
 		d.seen = seen
 		tourLeases(d)
 		tourLooking(d)
+		tourStandby(d)
 		tourSessions(d)
 		tourOperators(d)
 		tourStatements(d)

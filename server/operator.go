@@ -59,6 +59,10 @@ func (c *call) readyz() {
 	case <-c.s.draining:
 		c.refuse(interlock.CodeShuttingDown, "the server is shutting down")
 	default:
+		if c.s.standby != nil {
+			c.fail(notOwner(c.s.standby()))
+			return
+		}
 		c.ok()
 	}
 }
@@ -79,6 +83,11 @@ func (c *call) failed() {
 func (c *call) ok() {
 	j := c.reply()
 	j.str("status", "ok")
+	if c.s.standby != nil {
+		j.str("role", "standby")
+	} else {
+		j.str("role", "active")
+	}
 	c.send(http.StatusOK, j, c.s.shard.At())
 }
 

@@ -59,6 +59,14 @@ func (c *call) fail(err *interlock.Error) {
 	if err.Key != "" {
 		j.text("key", string(err.Key))
 	}
+	if c.s.standby != nil && err.Code == interlock.CodeNotOwner {
+		if a := c.s.standby(); a != (Active{}) {
+			j.open("active")
+			j.text("http", a.HTTP)
+			j.text("grpc", a.GRPC)
+			j.close()
+		}
+	}
 	c.sendAs(status, problemType, j, at)
 }
 

@@ -34,6 +34,10 @@ var openRoutes = []route{
 	{"/v1/fences/keys", []method{{"GET", (*call).fenceKeys, nil}}},
 }
 
+// aboutProcess are the paths that a standby answers too: they are about the process, not
+// about the shard.
+var aboutProcess = map[string]bool{"/healthz": true, "/readyz": true, "/openapi.json": true, "/metrics": true}
+
 var routes = []route{
 	{"/metrics", []method{{"GET", (*call).metrics, nil}}},
 
@@ -252,6 +256,10 @@ func (c *call) identify() bool {
 
 func (c *call) dispatch(rt *route) {
 	c.route = rt.path
+	if c.s.standby != nil && !aboutProcess[rt.path] {
+		c.fail(notOwner(c.s.standby()))
+		return
+	}
 	name := c.r.Method
 	if name == http.MethodHead {
 		// Except where looking may change something, or never ends.

@@ -100,6 +100,7 @@ type Server struct {
 	settling    *settling
 	version     string
 	log         *slog.Logger
+	standby     func() Active // nil for the owner of the shard
 
 	links    atomic.Uint64 // the last number given to a connection or a call
 	resets   broadcast     // when the engine forgot who listens
@@ -197,15 +198,17 @@ func (s *Server) insist(cmd engine.Command) (ok bool) {
 //
 // ReadTimeout covers header and body; a call that waits longer lifts it for
 // itself (see lease.go), and so do long answers with the write timeout.
-func (s *Server) HTTPServer() *http.Server {
+func (s *Server) HTTPServer() *http.Server { return newHTTPServer(s.HTTPHandler(), s.log) }
+
+func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           s.HTTPHandler(),
+		Handler:           handler,
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
 

@@ -47,7 +47,7 @@ func tourStatements(d *door) {
 	}
 	d.post("/v1/fences/keys/rotate", `{}`).want(429, "quota_exceeded")
 	dir := d.TempDir()
-	lost, err := signed.OpenRing(filepath.Join(dir, "keys"), false)
+	lost, err := signed.OpenRing(signed.File(filepath.Join(dir, "keys")), false)
 	if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
 		d.Fatal(err)
 	}

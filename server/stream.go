@@ -93,6 +93,9 @@ func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*stream, erro
 	if err != nil {
 		return nil, err
 	}
+	if d.s.standby != nil {
+		return nil, notOwner(d.s.standby())
+	}
 	st := newStream(d, link, namespace, principal)
 	d.mu.Lock()
 	defer d.mu.Unlock()

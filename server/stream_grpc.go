@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -25,7 +26,9 @@ import (
 //
 // Of a stream that was cut because nobody read from it, gRPC keeps at most 64 KiB
 // until its connection ends, and counts it among the connection's 128.
-func (d *Streams) GRPCServer() *grpc.Server {
+func (d *Streams) GRPCServer() *grpc.Server { return newGRPCServer(d.cfg.TLS, d.handle) }
+
+func newGRPCServer(security *tls.Config, handle func(grpc.ServerStream) error) *grpc.Server {
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(frameCodec{}),
 		grpc.MaxRecvMsgSize(2 * proto.MaxFrameBytes), // what is above MaxFrameBytes is refused by frameCodec, in our words
@@ -42,17 +45,17 @@ func (d *Streams) GRPCServer() *grpc.Server {
 			MinTime: 5 * time.Second, PermitWithoutStream: true,
 		}),
 	}
-	if d.cfg.TLS != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(d.cfg.TLS)))
+	if security != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(security)))
 	}
 	server := grpc.NewServer(options...)
 	description := sessionpb.Sessions_ServiceDesc
 	description.HandlerType = (*any)(nil)
 	description.Streams = []grpc.StreamDesc{{
 		StreamName: "Stream", ServerStreams: true, ClientStreams: true,
-		Handler: func(_ any, stream grpc.ServerStream) error { return d.handle(stream) },
+		Handler: func(_ any, stream grpc.ServerStream) error { return handle(stream) },
 	}}
-	server.RegisterService(&description, d)
+	server.RegisterService(&description, nil)
 	return server
 }
 

@@ -14,7 +14,7 @@ import (
 // Ring is the private keys of a server: one that signs, and the former ones whose
 // statements may still hold. Its methods may be called by any number of goroutines.
 type Ring struct {
-	path string // "" for one in memory
+	keeper Keeper // nil for one in memory
 
 	mu   sync.Mutex
 	keys []*key    // the one that signs is the last
@@ -37,14 +37,24 @@ const maxFormer = 16
 // of an unknown key.
 func NewRing() *Ring { return &Ring{keys: []*key{newKey(time.Now())}} }
 
-// OpenRing reads the ring from the file at path, and makes it when there is none. With
+// Keeper is where a ring is kept, as one text. A ring calls it from one goroutine at a
+// time. Its String is the name of the place, for errors.
+type Keeper interface {
+	// Load gives what was saved last, and nothing when nothing was.
+	Load() ([]byte, error)
+	// Save replaces it durably and as a whole, out of the reach of others.
+	Save(text []byte) error
+	String() string
+}
+
+// OpenRing reads the ring from where it is kept, and makes it when there is none. With
 // fresh, the keys that are there are thrown away: a server that began with a copy of
-// another one's directory must not speak in that one's name.
-func OpenRing(path string, fresh bool) (*Ring, error) {
-	r := &Ring{path: path}
+// another one's state must not speak in that one's name.
+func OpenRing(keeper Keeper, fresh bool) (*Ring, error) {
+	r := &Ring{keeper: keeper}
 	var err error
 	if !fresh {
-		r.keys, err = readRing(path)
+		r.keys, err = readRing(keeper)
 	}
 	if err == nil && len(r.keys) == 0 {
 		r.keys = []*key{newKey(time.Now())}
@@ -134,10 +144,10 @@ func (r *Ring) Rotate(now time.Time) (keyID string, err error) {
 
 // write makes the keys durable.
 func (r *Ring) write(keys []*key) error {
-	if r.path == "" {
+	if r.keeper == nil {
 		return nil
 	}
-	return writeRing(r.path, keys)
+	return writeRing(r.keeper, keys)
 }
 
 var errRing = errors.New("is no key ring, or a damaged one: restore it from a backup, or remove it, and a new one is made")

@@ -13,7 +13,7 @@ import (
 
 func openRing(t *testing.T, path string) *Ring {
 	t.Helper()
-	r, err := OpenRing(path, false)
+	r, err := OpenRing(File(path), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestRingFile(t *testing.T) {
 	if _, err := openRing(t, path).KeySet(noon).Verify(text, noon, Want{Namespace: "acme"}); err != nil {
 		t.Error("after a restart:", err)
 	}
-	r, err := OpenRing(path, true)
+	r, err := OpenRing(File(path), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,14 +159,14 @@ func TestBadRingFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenRing(path, false); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) {
+		if _, err := OpenRing(File(path), false); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want %q and the path", name, err, c.says)
 		}
 		if now, _ := os.ReadFile(path); string(now) != c.content {
 			t.Errorf("%s: the file was changed", name)
 		}
 	}
-	if _, err := OpenRing(filepath.Join(dir, "missing", "keys"), false); err == nil {
+	if _, err := OpenRing(File(filepath.Join(dir, "missing", "keys")), false); err == nil {
 		t.Error("a ring in a directory that is not there")
 	}
 }

@@ -1,0 +1,36 @@
+package server
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+)
+
+// Front is the doors of a process whose role changes: the listeners stay, and what
+// answers behind them is exchanged. A call that is under way is finished by whoever
+// began it. Show must be called before anybody is served.
+type Front struct{ now atomic.Pointer[behind] }
+
+// behind is what answers.
+type behind struct {
+	http    http.Handler
+	streams *Streams
+}
+
+// Show makes a server and its streams the ones that answer from now on.
+func (f *Front) Show(s *Server, streams *Streams) {
+	f.now.Store(&behind{s.HTTPHandler(), streams})
+}
+
+// HTTPServer is Server.HTTPServer for whoever answers.
+func (f *Front) HTTPServer(log *slog.Logger) *http.Server {
+	return newHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.now.Load().http.ServeHTTP(w, r) }), log)
+}
+
+// GRPCServer is Streams.GRPCServer for whoever answers.
+func (f *Front) GRPCServer(security *tls.Config) *grpc.Server {
+	return newGRPCServer(security, func(stream grpc.ServerStream) error { return f.now.Load().streams.handle(stream) })
+}

@@ -1,0 +1,77 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// Active is where the server is found that owns the shard. It is empty when nobody
+// knows.
+type Active struct {
+	HTTP string // a URL
+	GRPC string // host:port
+}
+
+// NewStandby makes the doors of a server that waits to become the owner of the shard.
+// Every request is refused with not_owner, and told where the active server is, as
+// where says at that moment; only the server's own paths (/healthz, /readyz, /metrics,
+// /openapi.json) answer for this process. Config.Shard is not used.
+func NewStandby(cfg Config, where func() Active) (*Server, error) {
+	if where == nil {
+		return nil, errors.New("server: a standby must be told where the active server is")
+	}
+	cfg.Shard = elsewhere{where}
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.standby = where
+	return s, nil
+}
+
+// notOwner is what a standby answers.
+func notOwner(a Active) *interlock.Error {
+	err := &interlock.Error{Code: interlock.CodeNotOwner}
+	if a == (Active{}) {
+		err.Message = "this server stands by, and no server is active at this moment: repeat the request with the same id"
+		err.Advice = adviceForCode(err.Code)
+		return err
+	}
+	err.Message = fmt.Sprintf("this server stands by; the active one is %s (gRPC %s)", a.HTTP, a.GRPC)
+	err.Advice = adviceForCode(err.Code)
+	err.Advice.Message = fmt.Sprintf("repeat the request with the same request id at %s, or over gRPC at %s", a.HTTP, a.GRPC)
+	return err
+}
+
+// elsewhere is the shard of a standby.
+type elsewhere struct{ where func() Active }
+
+func (e elsewhere) refusal() error { return notOwner(e.where()) }
+
+func (e elsewhere) Submit(...engine.Command) error { return e.refusal() }
+
+func (e elsewhere) Do(context.Context, engine.Command) (engine.Effect, interlock.At, error) {
+	return engine.Effect{}, interlock.At{}, e.refusal()
+}
+
+func (e elsewhere) Read(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time)) (interlock.At, error) {
+	return interlock.At{}, e.refusal()
+}
+
+func (e elsewhere) Survey(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool) (interlock.At, error) {
+	return interlock.At{}, e.refusal()
+}
+
+func (e elsewhere) Follow(context.Context, interlock.Index, func(interlock.Index, interlock.Epoch, []byte) error) error {
+	return e.refusal()
+}
+
+func (e elsewhere) OnReset(func())          {} // there is nothing to forget
+func (e elsewhere) At() interlock.At        { return interlock.At{} }
+func (e elsewhere) First() interlock.Index  { return 0 }
+func (e elsewhere) Failed() <-chan struct{} { return nil }
+func (e elsewhere) Err() error              { return nil }

@@ -1,0 +1,77 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// asStandby lets a standby answer, which knows of an active server as far as active says.
+func (d *door) asStandby(active *Active) {
+	d.Helper()
+	s, err := NewStandby(Config{}, func() Active { return *active })
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.server, d.handler = s, s.HTTPHandler()
+}
+
+func tourStandby(d *door) {
+	owner, handler := d.server, d.handler
+	defer func() { d.server, d.handler = owner, handler }()
+	d.get("/healthz").want(200).is("role", "active")
+	active := Active{HTTP: "http://10.0.0.1:7420", GRPC: "10.0.0.1:7421"}
+	d.asStandby(&active)
+	d.get("/healthz").want(200).is("role", "standby")
+	d.get("/readyz").want(503, "not_owner").is("active.http", active.HTTP).is("active.grpc", active.GRPC)
+	d.get("/openapi.json").want(200)
+	active = Active{}
+	d.get("/readyz").want(503, "not_owner")
+}
+
+// A standby carries nothing out and shows nothing: of all paths only those about the
+// process answer, and every other answer names the active server.
+func TestStandbyRefusesEverything(t *testing.T) {
+	d := newDoor(t)
+	d.loose = true
+	active := Active{HTTP: "http://10.0.0.1:7420", GRPC: "10.0.0.1:7421"}
+	d.asStandby(&active)
+	for _, list := range [][]route{openRoutes, routes} {
+		for _, rt := range list {
+			if aboutProcess[rt.path] {
+				continue
+			}
+			path := strings.NewReplacer("{", "", "}", "").Replace(rt.path)
+			for _, m := range rt.methods {
+				body := ""
+				if m.name != http.MethodGet && m.name != http.MethodDelete {
+					body = "{}"
+				}
+				r := d.send(d.request(m.name, path, body)).want(503, "not_owner")
+				r.is("active.http", active.HTTP).says("advice.message", active.HTTP, active.GRPC).says("detail", active.HTTP)
+				if r.header.Get("Retry-After") == "" {
+					t.Errorf("%s %s: no Retry-After", m.name, path)
+				}
+			}
+		}
+	}
+	d.get("/metrics").want(200)
+	active = Active{}
+	d.get("/v1/keys").want(503, "not_owner").says("detail", "no server is active")
+}
+
+// Nor does it on a stream, which ends before it begins.
+func TestStandbyRefusesStreams(t *testing.T) {
+	d := newDoor(t)
+	d.asStandby(&Active{HTTP: "http://10.0.0.1:7420", GRPC: "10.0.0.1:7421"})
+	_, err := NewStreams(d.server, StreamConfig{}).Dial(context.Background(), proto.Hello{})
+	refusal, ok := errors.AsType[*interlock.Error](err)
+	if !ok || refusal.Code != interlock.CodeNotOwner || !strings.Contains(refusal.Message, "10.0.0.1:7421") {
+		t.Fatalf("a stream of a standby: %v", err)
+	}
+}
