@@ -13,7 +13,9 @@ import (
 // works, except that Dial needs Addrs.
 type Config struct {
 	// Addrs are host:port addresses of gRPC doors. They are tried in order, and
-	// the first that answers is used; after a failure the next one is.
+	// the first that answers is used; after a failure the next one is. With several
+	// of them heartbeats come every two seconds at least, so that a server that has
+	// come to stand still is left for the next one within six.
 	Addrs []string
 
 	// TLS encrypts the connection. nil means plain text, which is for loopback

@@ -114,7 +114,9 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, attachTimeout, errors.New("the server says nothing"))
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { link.Close(nil) })
+	stop := context.AfterFunc(ctx, func() {
+		link.Close(&interlock.Error{Code: interlock.CodeUnreachable, Message: "the server says nothing: it is left for the next one"})
+	})
 	defer stop()
 	n := &conn{link: link, wake: make(chan struct{}, 1)}
 	if err := c.handshake(n); err != nil {
@@ -188,7 +190,7 @@ func (c *Client) attach(n *conn, s *session) error {
 	s.confirmed(since)
 	clear(s.gaveUp)
 	s.beatSent, s.told = s.beatAt, ""
-	s.nextBeat = s.beatAt.Add(beatAfter(s.shortest))
+	s.nextBeat = s.beatAt.Add(c.beatAfter(s.shortest))
 	c.sess, c.conn, c.outage, c.refusal = s, n, time.Time{}, nil
 	c.losses(s, &reply)
 	c.resume(s)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +47,7 @@ func grpcDialer(cfg Config) (Dialer, error) {
 		for range cfg.Addrs {
 			addr := cfg.Addrs[int(start.Load())%len(cfg.Addrs)]
 			limit, cancel := context.WithTimeoutCause(ctx, dialTimeout, errors.New(addr+" says nothing"))
-			link, err := dialGRPC(limit, addr, hello, options, func() { start.Add(1) })
+			link, err := dialGRPC(limit, addr, hello, options, sync.OnceFunc(func() { start.Add(1) }))
 			cancel()
 			if err == nil {
 				return link, nil
@@ -63,7 +64,7 @@ type grpcLink struct {
 	conn   *grpc.ClientConn
 	stream grpc.ClientStream
 	cancel context.CancelFunc
-	failed func() // the next attempt goes to the next address
+	failed func() // the next attempt goes to the next address; called more than once it does nothing
 }
 
 func dialGRPC(ctx context.Context, addr string, hello proto.Hello, options []grpc.DialOption, failed func()) (*grpcLink, error) {
@@ -120,7 +121,12 @@ func (l *grpcLink) Recv(f *proto.ServerFrame) error {
 	return errors.New(refusal.Message())
 }
 
-func (l *grpcLink) Close(*interlock.Error) {
+// Close with a reason says that the server is to blame: the next attempt goes to
+// another one.
+func (l *grpcLink) Close(reason *interlock.Error) {
+	if reason != nil {
+		l.failed()
+	}
 	l.cancel()
 	_ = l.conn.Close()
 }

@@ -15,6 +15,23 @@ func beatAfter(ttl time.Duration) time.Duration {
 	return third - rand.N(third/5+1)
 }
 
+// attentive bounds the ttl by which heartbeats are timed when there is another server to
+// go to: they are then sent every two seconds or somewhat more often, so that a server
+// that stands still with its connections open is left within six seconds, and not only
+// when the leases are nearly over.
+const attentive = 6 * time.Second
+
+// beatAfter is when the next heartbeat of the client is due.
+func (c *Client) beatAfter(ttl time.Duration) time.Duration { return beatAfter(c.timed(ttl)) }
+
+// timed is the ttl by which heartbeats are timed.
+func (c *Client) timed(ttl time.Duration) time.Duration {
+	if len(c.cfg.Addrs) > 1 {
+		return min(ttl, attentive)
+	}
+	return ttl
+}
+
 // now is a clock that does not go back, and that goes on while the machine
 // sleeps: Go's own stands still then, and a lease would seem alive after a night
 // in a closed laptop.
@@ -68,10 +85,10 @@ func (c *Client) due() time.Duration {
 	}
 	if !now.Before(s.nextBeat) && c.conn != nil {
 		silent := s.beatSent.Sub(s.beatAt)
-		if silent > s.shortest/2 {
+		if silent > c.timed(s.shortest)/2 {
 			// Two heartbeats without an answer: the link is dead, whatever it says.
-			c.conn.link.Close(nil)
-			s.nextBeat = now.Add(beatAfter(s.shortest))
+			c.conn.link.Close(&interlock.Error{Code: interlock.CodeUnreachable, Message: "the server says nothing: it is left for the next one"})
+			s.nextBeat = now.Add(c.beatAfter(s.shortest))
 		} else {
 			c.sendBeat(s)
 		}
@@ -91,7 +108,7 @@ func (c *Client) sendBeat(s *session) { c.submitFirst(c.newBeat(s)) }
 
 func (c *Client) newBeat(s *session) *call {
 	now := c.now()
-	s.beatSent, s.nextBeat = now, now.Add(beatAfter(s.shortest))
+	s.beatSent, s.nextBeat = now, now.Add(c.beatAfter(s.shortest))
 	k := c.newCall(proto.OpHeartbeat)
 	k.since = now
 	if c.progress != s.told {
