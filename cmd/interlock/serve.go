@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/interlockdev/interlock/journal/etcdjournal"
 	"github.com/interlockdev/interlock/server"
 )
 
@@ -32,6 +33,11 @@ type serveConfig struct {
 	ShutdownTimeout        time.Duration
 	MaxStreams, MaxWaiting int
 	MaxEventStreams        int
+	AdvertiseHTTP          string
+	AdvertiseGRPC          string
+	StandbyAfter           time.Duration
+
+	place *etcdjournal.Place // of the journal; nil where it is a directory
 }
 
 func newServe(a *app) *cobra.Command {
@@ -70,7 +76,7 @@ damaged, 4 another server holds the journal, 5 a newer version wrote the journal
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.DataDir, "data-dir", "", "the `directory` of the journal; made when it is missing")
-	f.StringVar(&cfg.Journal, "journal", "", "the journal as a `URL`, in place of --data-dir: file:DIR")
+	f.StringVar(&cfg.Journal, "journal", "", "the journal as a `URL`, in place of --data-dir: file:DIR, or etcd://HOST:PORT,HOST:PORT/NAME?ca=FILE&cert=FILE&key=FILE")
 	f.StringVar(&cfg.HTTP, "http", defaultHTTP, "`address` of the HTTP/JSON door; port 0 picks a free one")
 	f.StringVar(&cfg.GRPC, "grpc", defaultGRPC, "`address` of the gRPC door; port 0 picks a free one")
 	f.StringVar(&cfg.Credentials, "credentials", "", "`file` that says who may come in, made by interlock credential new")
@@ -89,6 +95,9 @@ damaged, 4 another server holds the journal, 5 a newer version wrote the journal
 	f.IntVar(&cfg.MaxStreams, "max-streams", 0, "session streams at a time (default 10,000)")
 	f.IntVar(&cfg.MaxEventStreams, "max-event-streams", 0, "readers of events at a time, a namespace (default 64)")
 	f.IntVar(&cfg.MaxWaiting, "max-waiting", 0, "commands that may wait for the engine before more are refused (default 65,536)")
+	f.StringVar(&cfg.AdvertiseHTTP, "advertise-http", "", "`URL` under which clients reach this server while others stand by (default: where it listens)")
+	f.StringVar(&cfg.AdvertiseGRPC, "advertise-grpc", "", "`address` of its gRPC door, likewise")
+	f.DurationVar(&cfg.StandbyAfter, "standby-after", etcdjournal.DefaultSeatTTL, "how long the active server may give no sign of life before another one takes over: whole seconds, at least 2s")
 	bindAll(f)
 	return cmd
 }
@@ -98,6 +107,12 @@ func (c *serveConfig) check() error {
 	switch {
 	case c.DataDir != "" && c.Journal != "":
 		return usage("--journal and --data-dir both say where the journal is: give one of them")
+	case strings.HasPrefix(c.Journal, "etcd:"):
+		place, err := journalPlace(c.Journal)
+		if err != nil {
+			return err
+		}
+		c.place = &place
 	case c.Journal != "":
 		dir, err := journalDir(c.Journal)
 		if err != nil {
@@ -124,6 +139,12 @@ func (c *serveConfig) check() error {
 	if c.SegmentBytes != 0 && c.SegmentBytes < leastSegment {
 		return usage("--segment-bytes %d: want at least %d", c.SegmentBytes, leastSegment)
 	}
+	if c.place != nil && c.SegmentBytes != 0 {
+		return usage("--segment-bytes is about the files of a directory: leave it out with --journal etcd://")
+	}
+	if c.StandbyAfter < 2*time.Second || c.StandbyAfter%time.Second != 0 {
+		return usage("--standby-after %v: want whole seconds, at least 2s", c.StandbyAfter)
+	}
 	if _, err := c.logger(); err != nil {
 		return err
 	}
@@ -133,14 +154,23 @@ func (c *serveConfig) check() error {
 // leastSegment is the smallest file of a journal that is accepted.
 const leastSegment = 4 << 10
 
-// journalDir reads a journal's URL.
+// journalPlace reads the URL of a journal in etcd.
+func journalPlace(text string) (etcdjournal.Place, error) {
+	place, err := etcdjournal.ParsePlace(text)
+	if err != nil {
+		return place, usage("--journal %s: %w", clean(text), err)
+	}
+	return place, nil
+}
+
+// journalDir reads the URL of a journal in a directory.
 func journalDir(text string) (string, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme == "":
 		return "", usage("--journal %s: want a URL such as file:/var/lib/interlock, or use --data-dir DIR", clean(text))
 	case u.Scheme != "file":
-		return "", usage("--journal %s: this version keeps journals in directories only: use file:DIR or --data-dir DIR", clean(text))
+		return "", usage("--journal %s: this version keeps journals in directories and in etcd: use file:DIR, --data-dir DIR or etcd://HOST:PORT/NAME", clean(text))
 	case u.Host != "":
 		return "", usage("--journal %s: a file URL has no host: write file:DIR or file:///DIR", clean(text))
 	case u.Opaque != "":
@@ -183,20 +213,12 @@ func serve(ctx context.Context, a *app, cfg *serveConfig) error {
 		}
 		return err
 	}
-	if a.json() {
-		err = a.print(struct {
-			Ready bool   `json:"ready"`
-			HTTP  string `json:"http"`
-			GRPC  string `json:"grpc"`
-		}{true, p.http.Addr().String(), p.grpc.Addr().String()})
+	announce := func(role string) { p.announce(a, role) }
+	if p.turn != nil {
+		p.turn.run(ctx, announce)
 	} else {
-		_, err = fmt.Fprintf(a.out, "ready http=%s grpc=%s\n", p.http.Addr(), p.grpc.Addr())
+		announce("active")
 	}
-	if err != nil {
-		log.Warn("nobody reads standard output", "error", err)
-	}
-	log.Info("ready", "http", p.http.Addr().String(), "grpc", p.grpc.Addr().String(), "journal", cfg.DataDir,
-		"credentials", cfg.Credentials != "", "tls", cfg.TLSCert != "", "version", version())
 
 	for {
 		select {
@@ -214,10 +236,40 @@ func serve(ctx context.Context, a *app, cfg *serveConfig) error {
 		case err := <-p.failed:
 			// A door that fails by itself leaves a server that nobody can use.
 			return errors.Join(fmt.Errorf("a listener failed: %w", err), p.shutdown(ctx, cfg.ShutdownTimeout))
-		case <-p.shard.Failed():
-			err := p.shard.Err()
+		case <-p.ended():
+			err := p.why()
 			p.abandon()
-			return shardFailed(err)
+			return err
 		}
 	}
+}
+
+// announce says on standard output what the server is now: "ready" when it is the one
+// that serves, "standby" when it waits for that.
+func (p *site) announce(a *app, role string) {
+	httpAddr, grpcAddr := p.http.Addr().String(), p.grpc.Addr().String()
+	word := "ready"
+	if role != "active" {
+		word = role
+	}
+	var err error
+	if a.json() {
+		err = a.print(struct {
+			Ready bool   `json:"ready"`
+			Role  string `json:"role"`
+			HTTP  string `json:"http"`
+			GRPC  string `json:"grpc"`
+		}{role == "active", role, httpAddr, grpcAddr})
+	} else {
+		_, err = fmt.Fprintf(a.out, "%s http=%s grpc=%s\n", word, httpAddr, grpcAddr)
+	}
+	if err != nil {
+		p.log.Warn("nobody reads standard output", "error", err)
+	}
+	kept := p.cfg.DataDir
+	if p.cfg.place != nil {
+		kept = p.cfg.Journal
+	}
+	p.log.Info(word, "http", httpAddr, "grpc", grpcAddr, "journal", kept,
+		"credentials", p.cfg.Credentials != "", "tls", p.cfg.TLSCert != "", "version", version())
 }

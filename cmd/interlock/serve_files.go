@@ -22,7 +22,10 @@ func openFiles(list []string, data string) (dirs map[interlock.Namespace]*file.D
 		if dirs[ns] != nil {
 			return nil, fmt.Errorf("--files %s: the namespace %s has a directory already", clean(text), clean(name))
 		}
-		overlaps, err := overlap(dir, data)
+		var overlaps bool
+		if data != "" {
+			overlaps, err = overlap(dir, data)
+		}
 		if err == nil && overlaps {
 			err = fmt.Errorf("agents would read and write the data directory %s: share another directory", clean(data))
 		}

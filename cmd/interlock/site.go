@@ -7,70 +7,69 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/guard/file"
-	"github.com/interlockdev/interlock/guard/signed"
 	"github.com/interlockdev/interlock/journal"
-	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/server"
-	"github.com/interlockdev/interlock/shard"
 )
 
-// fenceJump is how far fences jump when the journal may lack entries that were
-// written elsewhere. A shard that gives a million leases a second needs twelve days
-// for as many, and there is room for sixteen million such jumps.
-const fenceJump = 1 << 40
-
-// site is everything of a running server.
+// site is a running server: its doors, and behind them a tenure while it is the owner of
+// the shard.
 type site struct {
+	cfg         *serveConfig
 	log         *slog.Logger
 	credentials *server.Credentials
 	certificate *server.Certificate
-	observer    *server.Observer
-	fences      *signed.Ring
-	shard       *shard.Shard
-	server      *server.Server
-	streams     *server.Streams
 	files       map[interlock.Namespace]*file.Dir
 
 	http, grpc net.Listener
+	front      server.Front
 	httpServer *http.Server
 	grpcServer *grpc.Server
 	failed     chan error // of a listener
+
+	tenure *tenure // nil in a server that stands by
+	turn   *turn   // nil where the journal has one server only
 }
 
-// startSite opens the journal, replays it and serves both doors.
+// startSite opens the journal, replays it and serves both doors; or, where servers take
+// turns, serves both doors as a standby.
 func startSite(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *site, err error) {
-	p := &site{log: log, failed: make(chan error, 2)}
+	p := &site{cfg: cfg, log: log, failed: make(chan error, 2)}
 	if err := p.configure(cfg); err != nil {
 		return nil, exitWith(exitUsage, err)
-	}
-	j, err := filejournal.Open(ctx, cfg.DataDir, filejournal.Options{SegmentBytes: cfg.SegmentBytes})
-	if err != nil {
-		return nil, openFailed(cfg.DataDir, err)
 	}
 	defer func() {
 		if err != nil {
 			p.abandon()
-			if p.shard == nil {
-				err = errors.Join(err, j.Close())
-			}
 		}
 	}()
+	if cfg.place != nil {
+		if err := p.listen(ctx, cfg); err != nil {
+			return nil, err
+		}
+		if p.turn, err = newTurn(p); err != nil {
+			return nil, exitWith(exitUsage, err)
+		}
+		p.serve()
+		return p, nil
+	}
+	j, err := openDirectory(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
 	if err := p.listen(ctx, cfg); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	if p.tenure, err = openTenure(ctx, p, j, j.keeper(), cfg.Restored); err != nil {
 		return nil, err
 	}
-	if err := p.open(ctx, cfg, j); err != nil {
-		return nil, err
-	}
-	if err := p.doors(cfg); err != nil {
-		return nil, err
-	}
+	p.front.Show(p.tenure.server, p.tenure.streams)
+	p.serve()
 	return p, nil
 }
 
@@ -110,54 +109,15 @@ func (p *site) listen(ctx context.Context, cfg *serveConfig) (err error) {
 	return nil
 }
 
-// fenceKeysName is the file of the data directory with the keys that sign fences.
-const fenceKeysName = "fence-keys.json"
-
-// open makes the shard, and lets fences jump where the journal is a copy. A copy also
-// gets keys of its own: signed by it, a fence that has jumped would lock out the
-// original's holders.
-func (p *site) open(ctx context.Context, cfg *serveConfig, j *filejournal.Journal) (err error) {
-	p.observer = server.NewObserver(p.log)
-	jump := uint64(0)
-	if copied := j.Copied(); copied || cfg.Restored {
-		jump = fenceJump
-		p.log.Warn("the journal is a copy or was restored: fences jump ahead, so that none is given out twice", "copied", copied, "jump", jump)
-	}
-	if p.fences, err = signed.OpenRing(filepath.Join(cfg.DataDir, fenceKeysName), jump > 0); err != nil {
-		return err
-	}
-	p.shard, err = shard.Open(ctx, shard.Config{
-		Journal: j, Logger: p.log, Observer: p.observer, FenceJump: jump,
-		SnapshotBytes: cfg.SnapshotBytes, KeepBytes: cfg.KeepBytes, MaxWaiting: cfg.MaxWaiting,
-	})
-	if err != nil {
-		return replayFailed(err)
-	}
-	if j.Copied() {
-		// Only now is the jump durable.
-		if err := j.Adopt(); err != nil {
-			return fmt.Errorf("the copied journal cannot be adopted: %w", err)
-		}
-	}
-	return nil
-}
-
-func (p *site) doors(cfg *serveConfig) (err error) {
-	p.server, err = server.New(server.Config{
-		Shard: p.shard, Observer: p.observer, Credentials: p.credentials, Fences: p.fences, Hosts: cfg.Hosts,
-		Files: p.files, MaxEventStreams: cfg.MaxEventStreams, Version: version(), Logger: p.log,
-	})
-	if err != nil {
-		return exitWith(exitUsage, err)
-	}
-	streams := server.StreamConfig{MaxStreams: cfg.MaxStreams}
-	p.httpServer = p.server.HTTPServer()
+// serve lets the doors answer.
+func (p *site) serve() {
+	p.httpServer = p.front.HTTPServer(p.log)
 	if p.certificate != nil {
 		p.httpServer.TLSConfig = p.certificate.TLSConfig()
-		streams.TLS = p.certificate.TLSConfig()
+		p.grpcServer = p.front.GRPCServer(p.certificate.TLSConfig())
+	} else {
+		p.grpcServer = p.front.GRPCServer(nil)
 	}
-	p.streams = server.NewStreams(p.server, streams)
-	p.grpcServer = p.streams.GRPCServer()
 	go func() {
 		err := error(nil)
 		if p.certificate != nil {
@@ -174,7 +134,33 @@ func (p *site) doors(cfg *serveConfig) (err error) {
 			p.failed <- err
 		}
 	}()
-	return nil
+}
+
+// serverConfig is what the doors of a tenure and those of a standby have in common.
+func (p *site) serverConfig() server.Config {
+	return server.Config{
+		Credentials: p.credentials, Hosts: p.cfg.Hosts, Files: p.files,
+		MaxEventStreams: p.cfg.MaxEventStreams, Version: version(), Logger: p.log,
+	}
+}
+
+func (p *site) streamConfig() server.StreamConfig {
+	return server.StreamConfig{MaxStreams: p.cfg.MaxStreams}
+}
+
+// ended is closed when the site cannot go on by itself; why says why.
+func (p *site) ended() <-chan struct{} {
+	if p.turn != nil {
+		return p.turn.ended
+	}
+	return p.tenure.shard.Failed()
+}
+
+func (p *site) why() error {
+	if p.turn != nil {
+		return p.turn.err
+	}
+	return shardFailed(p.tenure.shard.Err())
 }
 
 // reload reads again what can be read again, and reports whether there is any.
@@ -205,23 +191,25 @@ func (p *site) reload() (any bool) {
 func (p *site) shutdown(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	p.server.Drain()
-	if err := p.shard.Drain(ctx); err != nil {
-		p.log.Warn("the shard could not be drained", "error", err)
+	if p.turn != nil {
+		p.turn.stop() // whatever role the server has now, it keeps
+		defer p.turn.leave(ctx)
+	}
+	if p.tenure != nil {
+		p.tenure.drain(ctx)
 	}
 	if err := p.httpServer.Shutdown(ctx); err != nil {
 		p.log.Warn("calls were cut off", "error", err)
 		_ = p.httpServer.Close()
 	}
-	p.streams.Cut(&interlock.Error{Code: interlock.CodeShuttingDown, Message: "the server has shut down: connect again in a moment; leases and places in line are kept"})
+	if p.tenure != nil {
+		p.tenure.streams.Cut(&interlock.Error{Code: interlock.CodeShuttingDown, Message: "the server has shut down: connect again in a moment; leases and places in line are kept"})
+	}
 	p.grpcServer.Stop()
-	err := p.shard.Close(ctx)
-	p.observer.Close()
-	if err != nil {
-		if p.shard.Err() != nil {
-			return shardFailed(p.shard.Err())
+	if p.tenure != nil {
+		if err := p.tenure.close(ctx); err != nil {
+			return err
 		}
-		return fmt.Errorf("the server did not stop in order: %w", err)
 	}
 	p.log.Info("stopped")
 	return nil
@@ -235,21 +223,23 @@ func (p *site) abandon() {
 			_ = l.Close()
 		}
 	}
-	if p.streams != nil {
-		p.server.Drain()
-		// Those whose answers are lost are being told so at this moment.
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = p.httpServer.Shutdown(ctx)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if p.turn != nil {
+		p.turn.stop()
+		defer p.turn.leave(ctx)
+	}
+	if p.tenure != nil {
+		p.tenure.server.Drain() // those whose answers are lost are being told so at this moment
+	}
+	if p.httpServer != nil {
+		short, done := context.WithTimeout(ctx, time.Second)
+		_ = p.httpServer.Shutdown(short)
+		done()
 		p.grpcServer.Stop()
 	}
-	if p.shard != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = p.shard.Close(ctx)
-	}
-	if p.observer != nil {
-		p.observer.Close()
+	if p.tenure != nil {
+		p.tenure.abandon(ctx)
 	}
 }
 

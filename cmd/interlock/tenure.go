@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/interlockdev/interlock/guard/signed"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/filejournal"
+	"github.com/interlockdev/interlock/server"
+	"github.com/interlockdev/interlock/shard"
+)
+
+// fenceJump is how far fences jump when the journal may lack entries that were
+// written elsewhere. A shard that gives a million leases a second needs twelve days
+// for as many, and there is room for sixteen million such jumps.
+const fenceJump = 1 << 40
+
+// owned is a journal that was opened. It may be a copy, and then fences must jump before
+// it is adopted.
+type owned interface {
+	journal.Journal
+	Copied() bool
+	Adopt() error
+}
+
+// fenceKeysName is where the keys that sign fences are kept: a file of the data
+// directory, or a value beside the journal.
+const fenceKeysName = "fence-keys.json"
+
+// directory is the journal of a data directory.
+type directory struct {
+	*filejournal.Journal
+	dir string
+}
+
+func (d *directory) keeper() signed.Keeper { return signed.File(filepath.Join(d.dir, fenceKeysName)) }
+
+func openDirectory(ctx context.Context, cfg *serveConfig) (*directory, error) {
+	j, err := filejournal.Open(ctx, cfg.DataDir, filejournal.Options{SegmentBytes: cfg.SegmentBytes})
+	if err != nil {
+		return nil, openFailed(cfg.DataDir, err)
+	}
+	return &directory{j, cfg.DataDir}, nil
+}
+
+// tenure is the time in which this server owns the shard, and what serves it.
+type tenure struct {
+	log      *slog.Logger
+	observer *server.Observer
+	shard    *shard.Shard
+	server   *server.Server
+	streams  *server.Streams
+}
+
+// openTenure makes the shard and its doors over a journal, which it closes when it fails.
+// Where the journal is a copy, fences jump. A copy also gets keys of its own: signed by
+// it, a fence that has jumped would lock out the original's holders.
+func openTenure(ctx context.Context, p *site, j owned, keys signed.Keeper, restored bool) (_ *tenure, err error) {
+	t := &tenure{log: p.log, observer: server.NewObserver(p.log)}
+	defer func() {
+		if err == nil {
+			return
+		}
+		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if t.shard == nil {
+			err = errors.Join(err, j.Close())
+		}
+		t.abandon(short)
+	}()
+	jump := uint64(0)
+	if copied := j.Copied(); copied || restored {
+		jump = fenceJump
+		p.log.Warn("the journal is a copy or was restored: fences jump ahead, so that none is given out twice", "copied", copied, "jump", jump)
+	}
+	fences, err := signed.OpenRing(keys, jump > 0)
+	if err != nil {
+		return nil, err
+	}
+	t.shard, err = shard.Open(ctx, shard.Config{
+		Journal: j, Logger: p.log, Observer: t.observer, FenceJump: jump,
+		SnapshotBytes: p.cfg.SnapshotBytes, KeepBytes: p.cfg.KeepBytes, MaxWaiting: p.cfg.MaxWaiting,
+	})
+	if err != nil {
+		return nil, replayFailed(err)
+	}
+	if j.Copied() {
+		// Only now is the jump durable.
+		if err := j.Adopt(); err != nil {
+			return nil, fmt.Errorf("the copied journal cannot be adopted: %w", err)
+		}
+	}
+	cfg := p.serverConfig()
+	cfg.Shard, cfg.Observer, cfg.Fences = t.shard, t.observer, fences
+	if t.server, err = server.New(cfg); err != nil {
+		return nil, exitWith(exitUsage, err)
+	}
+	t.streams = server.NewStreams(t.server, p.streamConfig())
+	return t, nil
+}
+
+// drain grants nothing more and tells those who wait to come back.
+func (t *tenure) drain(ctx context.Context) {
+	t.server.Drain()
+	if err := t.shard.Drain(ctx); err != nil {
+		t.log.Warn("the shard could not be drained", "error", err)
+	}
+}
+
+// close ends the tenure in order.
+func (t *tenure) close(ctx context.Context) error {
+	err := t.shard.Close(ctx)
+	t.observer.Close()
+	if err == nil {
+		return nil
+	}
+	if t.shard.Err() != nil {
+		return shardFailed(t.shard.Err())
+	}
+	return fmt.Errorf("the server did not stop in order: %w", err)
+}
+
+// abandon ends what there is of a tenure, whose shard has failed or never came to be.
+func (t *tenure) abandon(ctx context.Context) {
+	if t.shard != nil {
+		_ = t.shard.Close(ctx)
+	}
+	t.observer.Close()
+}
