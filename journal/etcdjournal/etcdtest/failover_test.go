@@ -1,0 +1,314 @@
+package etcdtest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+)
+
+var failovers = flag.Int("failovers", 4, "how often TestFailOver takes the active server away")
+
+// The active server is killed and paused in turn. Each time the standby takes over within
+// ten seconds, and clients that know both addresses follow by themselves: their leases
+// stay with the same fence, who waits stays in line, and new fences are higher than all
+// before.
+func TestFailOver(t *testing.T) {
+	c := startCluster(t)
+	at := c.url("failover")
+	active := serve(t, at)
+	active.becomes("ready")
+	standby := serve(t, at)
+	standby.becomes("standby")
+	waitFor(t, "the standby to name the active server", func() bool {
+		a := standby.get("/readyz")
+		return a.status == 503 && a.Code == "not_owner" && a.Active.HTTP == "http://"+active.http && a.Active.GRPC == active.grpc
+	})
+	if a := standby.get("/healthz"); a.status != 200 || a.Role != "standby" {
+		t.Fatalf("the standby's health: %+v", a)
+	}
+
+	holder, waiter, busy := dial(t, "holder", active, standby), dial(t, "waiter", standby, active), dial(t, "busy", active, standby)
+	ctx := t.Context()
+	held, err := holder.Acquire(ctx, client.Request{Keys: []interlock.Key{"account:1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan error, 1)
+	var granted *client.Lease
+	go func() {
+		var err error
+		granted, err = waiter.Acquire(ctx, client.Request{Keys: []interlock.Key{"account:1"}, OnConflict: interlock.Wait})
+		waited <- err
+	}()
+	fence := interlock.Fence(0)
+	cycle := func() {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		l, err := busy.Acquire(ctx, client.Request{Keys: []interlock.Key{"account:2"}})
+		if err != nil {
+			t.Fatalf("acquire: %v", err)
+		}
+		if l.Fence() <= fence {
+			t.Fatalf("fence %d after %d", l.Fence(), fence)
+		}
+		fence = l.Fence()
+		if err := l.Release(ctx, client.Outcome{}); err != nil {
+			t.Fatalf("release: %v", err)
+		}
+	}
+	var moved, followed []time.Duration
+	for round := range *failovers {
+		cycle()
+		paused := round%2 == 1
+		if paused {
+			active.signal(syscall.SIGSTOP)
+		} else {
+			active.kill()
+		}
+		began := time.Now()
+		ready := make(chan time.Duration, 1)
+		go func() {
+			standby.becomes("ready")
+			ready <- time.Since(began)
+		}()
+		cycle()
+		followed = append(followed, time.Since(began))
+		moved = append(moved, <-ready)
+		if paused {
+			active.signal(syscall.SIGCONT)
+		} else {
+			active.start()
+		}
+		active.becomes("standby")
+		active, standby = standby, active
+		waitFor(t, "the former owner to name the new one", func() bool {
+			a := standby.get("/readyz")
+			return a.status == 503 && a.Active.GRPC == active.grpc
+		})
+		if err := held.Err(); err != nil {
+			t.Fatalf("round %d: the lease was lost: %v", round, err)
+		}
+		select {
+		case err := <-waited:
+			t.Fatalf("round %d: the waiter left the line: %v", round, err)
+		default:
+		}
+	}
+	before := held.Fence()
+	if err := held.Release(ctx, client.Outcome{}); err != nil {
+		t.Fatalf("release after all that: %v", err)
+	}
+	if err := <-waited; err != nil {
+		t.Fatalf("the waiter: %v", err)
+	}
+	if granted.Fence() <= before {
+		t.Errorf("fence %d after %d", granted.Fence(), before)
+	}
+	report := func(what string, d []time.Duration) {
+		slices.Sort(d)
+		t.Logf("%s: n %d, median %v, longest %v", what, len(d), d[len(d)/2].Round(time.Millisecond), d[len(d)-1].Round(time.Millisecond))
+		if longest := d[len(d)-1]; longest > 10*time.Second {
+			t.Errorf("%s: %v, want less than 10s", what, longest)
+		}
+	}
+	report("the standby was ready", moved)
+	report("a client had its lease", followed)
+}
+
+// A server that is stopped in order gives its seat up at once.
+func TestHandOver(t *testing.T) {
+	c := startCluster(t)
+	at := c.url("handover")
+	one := serve(t, at)
+	one.becomes("ready")
+	two := serve(t, at)
+	two.becomes("standby")
+	began := time.Now()
+	one.signal(syscall.SIGTERM)
+	two.becomes("ready")
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if err := one.cmd.Wait(); err != nil {
+		t.Errorf("the first server: %v", err)
+	}
+	one.cmd = nil
+}
+
+// While the active server cannot reach etcd, its clients still reach it. From the moment
+// at which another one has answered, it answers nothing: no grant, no renewal, no read.
+func TestCutFromEtcd(t *testing.T) {
+	c := startCluster(t)
+	var cable []*proxy
+	var through []string
+	for _, m := range c.members {
+		p := newProxy(t, "127.0.0.1", m.client)
+		cable = append(cable, p)
+		through = append(through, p.addr)
+	}
+	cut := func(cut bool) {
+		for _, p := range cable {
+			p.set(cut)
+		}
+	}
+	for _, what := range []struct {
+		name string
+		asks []question
+	}{{"Looking", looking}, {"Granting", granting}} {
+		t.Run(what.name, func(t *testing.T) {
+			old := serve(t, c.url(what.name, through...))
+			old.becomes("ready")
+			next := serve(t, c.url(what.name))
+			next.becomes("standby")
+			oldOwnerIsSilent(t, old, next, what.asks, cut)
+		})
+	}
+}
+
+var namespaces = flag.Bool("namespaces", false, "also cut a network between two namespaces, which takes root and iproute2")
+
+// The same with a network of its own for the old owner, whose link to etcd goes down
+// while that to its clients stays.
+func TestCutByNamespace(t *testing.T) {
+	if !*namespaces {
+		t.Skip("asked for by -namespaces")
+	}
+	ip := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %v: %v: %s", args, err, out)
+		}
+	}
+	space := fmt.Sprint("ilk", os.Getpid())
+	ip("netns", "add", space)
+	t.Cleanup(func() { ip("netns", "del", space) })
+	ip("netns", "exec", space, "ip", "link", "set", "lo", "up")
+	// Two cables: 0 to etcd, 1 to the clients.
+	for i := range 2 {
+		outer, inner := fmt.Sprint(space, "o", i), fmt.Sprint(space, "i", i)
+		ip("link", "add", outer, "type", "veth", "peer", "name", inner)
+		ip("link", "set", inner, "netns", space)
+		ip("addr", "add", fmt.Sprintf("10.213.%d.1/30", i), "dev", outer)
+		ip("link", "set", outer, "up")
+		ip("netns", "exec", space, "ip", "addr", "add", fmt.Sprintf("10.213.%d.2/30", i), "dev", inner)
+		ip("netns", "exec", space, "ip", "link", "set", inner, "up")
+	}
+	c := startCluster(t)
+	var through []string
+	for _, m := range c.members {
+		through = append(through, newProxy(t, "10.213.0.1", m.client).addr)
+	}
+	old := serveAt(t, []string{"ip", "netns", "exec", space}, "10.213.1.2:7420", "10.213.1.2:7421",
+		"--insecure", "--journal", c.url("cut", through...))
+	old.becomes("ready")
+	next := serve(t, c.url("cut"))
+	next.becomes("standby")
+	oldOwnerIsSilent(t, old, next, looking, func(cut bool) {
+		state := "up"
+		if cut {
+			state = "down"
+		}
+		ip("link", "set", space+"o0", state)
+	})
+}
+
+// question is what is asked again and again. LEASE and FENCE stand for those of a lease.
+type question struct{ what, method, path, body string }
+
+// Those that change nothing are answered after a barrier only. They are asked apart from
+// those that append, behind which they would wait and show nothing.
+var (
+	looking = []question{
+		{"read", http.MethodGet, "/v1/keys/account:1", ""},
+		{"renewal", http.MethodPost, "/v1/leases/LEASE/renew", "{}"},
+		{"fence check", http.MethodPost, "/v1/fences/check", `{"key":"account:1","fence":"FENCE"}`},
+	}
+	granting = []question{{"grant", http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:2","mode":"shared"}]}`}}
+)
+
+// oldOwnerIsSilent cuts a server off while it is asked without pause, and checks that it
+// gives no answer after the next owner's first.
+func oldOwnerIsSilent(t *testing.T, old, next *instance, questions []question, cut func(bool)) {
+	t.Helper()
+	ctx := t.Context()
+	lease, err := old.call(ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","claims":[{"key":"account:1"}]}`)
+	if err != nil || lease.status != 200 {
+		t.Fatalf("acquire: %+v, %v", lease, err)
+	}
+	// Each asks the old owner again and again, and notes when it was answered last.
+	last := make([]time.Time, len(questions))
+	stop, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var askers, asked []chan struct{}
+	ask := func(last *time.Time, method, path, body string) {
+		done, once := make(chan struct{}), make(chan struct{})
+		askers, asked = append(askers, done), append(asked, once)
+		go func() {
+			defer close(done)
+			first := sync.OnceFunc(func() { close(once) })
+			for stop.Err() == nil {
+				a, err := old.call(stop, method, path, body)
+				if err == nil && a.status < 500 {
+					*last = time.Now()
+					first()
+				}
+			}
+		}()
+	}
+	fill := strings.NewReplacer("LEASE", lease.Lease.ID, "FENCE", lease.Lease.Fence)
+	for i, q := range questions {
+		ask(&last[i], q.method, fill.Replace(q.path), fill.Replace(q.body))
+	}
+	for _, once := range asked {
+		select {
+		case <-once:
+		case <-time.After(10 * time.Second):
+			t.Fatal("not everything is answered before the cut: the test would show nothing")
+		}
+	}
+	cut(true)
+	next.becomes("ready")
+	first, err := next.call(ctx, http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:2","mode":"shared"}]}`)
+	if err != nil || first.status != 200 {
+		t.Fatalf("the next owner: %+v, %v", first, err)
+	}
+	began := time.Now()
+	// For as long as the old owner may try.
+	timer := time.NewTimer(3 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	cut(false)
+	old.becomes("standby")
+	cancel()
+	for _, done := range askers {
+		<-done
+	}
+	for i, q := range questions {
+		if last[i].After(began) {
+			t.Errorf("the old owner gave an answer to a %s %v after the new owner's first", q.what, last[i].Sub(began))
+		}
+	}
+	if a := old.get("/v1/keys/account:1"); a.Code != "not_owner" {
+		t.Errorf("the old owner in the end: %+v", a)
+	}
+	again, err := next.call(ctx, http.MethodPost, "/v1/leases/"+lease.Lease.ID+"/renew", "{}")
+	if err != nil || again.status != 200 {
+		t.Errorf("the lease at the new owner: %+v, %v", again, err)
+	}
+}
