@@ -115,7 +115,7 @@ writers.
 		{groupTask, []*cobra.Command{newTask(a), newQueue(a), newMailbox(a), newApprove(a)}},
 		{groupLook, []*cobra.Command{newLs(a), newGet(a), newShow(a), newWhy(a), newWaits(a), newHot(a), newContention(a), newEvents(a)}},
 		{groupRule, []*cobra.Command{newPattern(a), newNamespace(a), newRevoke(a)}},
-		{groupServe, []*cobra.Command{newServe(a), newGuard(a), newJournal(a), newCredential(a)}},
+		{groupServe, []*cobra.Command{newServe(a), newGuard(a), newJournal(a), newMigrate(a), newCredential(a)}},
 		{groupTry, []*cobra.Command{newDemo(a), newBench(a)}},
 		{"", []*cobra.Command{newVersion(a)}},
 	} {

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/journal/etcdjournal"
+	"github.com/interlockdev/interlock/journal/filejournal"
+	"github.com/interlockdev/interlock/shard"
+)
+
+func newMigrate(a *app) *cobra.Command {
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "migrate --from DIR --to etcd://HOST:PORT,HOST:PORT/NAME",
+		Short: "Move a stopped server's state to another journal",
+		Long: `Move a stopped server's state to another journal: leases, places in line, sessions,
+documents, tasks, and the answers of requests that may be repeated. Its history stays
+where it is: print it with "interlock journal dump DIR".
+
+The source must not be in use, and the target must be empty. At the target fences begin
+far above all that the source has given out, so a write under an old lease that was
+ended meanwhile is refused also if the source is started again by mistake. Servers of
+the target sign fences with new keys.
+
+Exit codes: 0 moved, 2 wrong flags or a target that is not empty, 3 the source is
+damaged, 4 a server has the source open, 5 a newer version wrote it, 1 anything else.`,
+		Example:     `  interlock migrate --from data --to etcd://10.0.0.1,10.0.0.2,10.0.0.3/main`,
+		Args:        noArgs,
+		Annotations: map[string]string{offline: "true"},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if from == "" || to == "" {
+				return usage("say from where and to where: interlock migrate --from DIR --to etcd://HOST:PORT/NAME")
+			}
+			place, err := etcdjournal.ParsePlace(to)
+			if err != nil {
+				return usage("--to %s: %w", clean(to), err)
+			}
+			if _, err := os.Stat(from); err != nil {
+				return noJournal(from, fs.ErrNotExist)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return a.migrate(ctx, from, place)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&from, "from", "", "the `directory` of the stopped server, as serve --data-dir was given it")
+	f.StringVar(&to, "to", "", "the new journal as a `URL`, as serve --journal will be given it")
+	bindAll(f)
+	return cmd
+}
+
+// migrate reads the source by opening it as a server would, so that it is locked, whole
+// and replayed, and seeds the target with its state.
+func (a *app) migrate(ctx context.Context, from string, to etcdjournal.Place) (err error) {
+	store, err := etcdjournal.Connect(to)
+	if err != nil {
+		return exitWith(exitUsage, err)
+	}
+	defer store.Close()
+	if err := mustBeEmpty(ctx, store); err != nil {
+		return err
+	}
+	began := time.Now()
+	j, err := filejournal.Open(ctx, from, filejournal.Options{})
+	if err != nil {
+		return openFailed(from, err)
+	}
+	source, err := shard.Open(ctx, shard.Config{Journal: j, SnapshotBytes: -1, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return errors.Join(replayFailed(err), j.Close())
+	}
+	defer func() {
+		err = errors.Join(err, source.Close(context.WithoutCancel(ctx)))
+	}()
+	at, err := seed(ctx, source, store)
+	if errors.Is(err, etcdjournal.ErrNotEmpty) {
+		return mustBeEmpty(ctx, store)
+	}
+	if err != nil {
+		return err
+	}
+	if a.json() {
+		return a.print(struct {
+			Moved bool            `json:"moved"`
+			Index interlock.Index `json:"index,string"`
+			Epoch interlock.Epoch `json:"epoch,string"`
+		}{true, at.Index, at.Epoch})
+	}
+	a.say("moved the state after entry %d in %v; start the servers with --journal, and do not start one with --data-dir %s again\n",
+		uint64(at.Index), time.Since(began).Round(time.Millisecond), quote(from))
+	return nil
+}
+
+// seed writes the state of a shard, as of one moment, to an empty store.
+func seed(ctx context.Context, source *shard.Shard, store *etcdjournal.Store) (at interlock.At, err error) {
+	// Into memory, because the engine stands still meanwhile, and etcd may be slow.
+	var state bytes.Buffer
+	var failed error
+	at, err = source.Read(ctx, "", func(e *engine.Engine, _ engine.Time) { failed = e.WriteSnapshot(&state) })
+	if err = errors.Join(err, failed); err != nil {
+		return at, err
+	}
+	return at, store.Seed(ctx, at.Epoch, at.Index, func(w io.Writer) error {
+		_, err := w.Write(state.Bytes())
+		return err
+	})
+}
+
+func mustBeEmpty(ctx context.Context, store *etcdjournal.Store) error {
+	empty, err := store.Empty(ctx)
+	if err != nil {
+		return fmt.Errorf("the target: %w", err)
+	}
+	if !empty {
+		return usage("the target has a journal already: choose another name behind the hosts")
+	}
+	return nil
+}
