@@ -75,9 +75,9 @@ func New(ctx context.Context, dialer Dialer, cfg Config) (*Client, error) {
 
 // first makes the first link and opens the session.
 func (c *Client) first(ctx context.Context) (*conn, error) {
-	began, pace := time.Now(), Backoff{Most: reconnectMost}
+	began, pace := time.Now(), c.pace()
 	for {
-		link, err := c.connect(ctx)
+		link, err := c.reach(ctx)
 		if err == nil {
 			return link, nil
 		}

@@ -32,7 +32,7 @@ func (c *Client) run(n *conn) {
 		if n != nil {
 			c.serve(n)
 		}
-		pace := Backoff{Most: reconnectMost}
+		pace := c.pace()
 		for n = nil; n == nil; {
 			c.mu.Lock()
 			away := c.goAway
@@ -42,7 +42,7 @@ func (c *Client) run(n *conn) {
 				return
 			}
 			var err error
-			if n, err = c.connect(c.ctx); err != nil {
+			if n, err = c.reach(c.ctx); err != nil {
 				c.failed(err)
 			}
 		}
@@ -53,7 +53,28 @@ const (
 	dialTimeout   = 5 * time.Second  // of one address
 	attachTimeout = 10 * time.Second // of opening or resuming the session on a link
 	reconnectMost = 5 * time.Second  // between two attempts to connect
+	followMost    = time.Second      // the same where another server may have taken over
 )
+
+// pace is that of attempts to connect.
+func (c *Client) pace() Backoff {
+	if len(c.cfg.Addrs) > 1 {
+		return Backoff{Most: followMost}
+	}
+	return Backoff{Most: reconnectMost}
+}
+
+// reach connects to the server that owns the shard. One that only stands by sends on to
+// the next address at once.
+func (c *Client) reach(ctx context.Context) (n *conn, err error) {
+	for range max(1, len(c.cfg.Addrs)) {
+		n, err = c.connect(ctx)
+		if !errors.Is(err, &interlock.Error{Code: interlock.CodeNotOwner}) {
+			break
+		}
+	}
+	return n, err
+}
 
 // failed takes note of an attempt to connect that did not succeed, and ends the
 // calls that have waited long enough.
