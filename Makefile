@@ -12,6 +12,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 # A number of inputs, not a time: a fuzz run that is stopped by its time sometimes ends in an error of its own.
 FUZZ_TIME  ?= 5000x
 BENCH_TIME ?= 1s
+FAILOVERS  ?= 4
 
 # The kill loop and the disk faults start real servers; they are a suite of their own.
 CRASH := ./internal/crashtest
@@ -34,7 +35,7 @@ serve: build ## Start a server on this machine, with its journal in ./data.
 	bin/interlock serve --data-dir data
 
 .PHONY: test
-test: deps lint fresh unit race fuzz crash ## Everything: install what is missing, check, and run every test.
+test: deps lint fresh unit race fuzz crash etcd ## Everything: install what is missing, check, and run every test.
 
 .PHONY: deps
 deps: ## Install what the tests need on a Debian machine, if it is missing.
@@ -62,7 +63,7 @@ fresh: ## Check that the generated files are what their sources say.
 	@echo "fresh: the generated files are what their sources say"
 
 .PHONY: unit
-unit: bin/suite ## Run the Go tests, except those of the targets race, fuzz and crash.
+unit: bin/suite ## Run the Go tests, except those of the targets race, fuzz, crash and etcd.
 	@go test -json -timeout=5m $$(go list ./... | grep -v /internal/crashtest) | bin/suite unit
 
 .PHONY: race
@@ -76,6 +77,10 @@ fuzz: bin/suite ## Fuzz each target for FUZZ_TIME (5000x inputs, or a time such 
 .PHONY: crash
 crash: bin/suite ## Kill the real server under load, and let its disk fail (strace).
 	@go test -json -count=1 -timeout=10m $(CRASH) | bin/suite crash
+
+.PHONY: etcd
+etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, with a real cluster.
+	@scripts/etcd.sh $(FAILOVERS) | bin/suite etcd
 
 .PHONY: bench
 bench: ## Run the benchmarks for BENCH_TIME (1s) each.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the build and the tests need on a fresh Debian machine, and only what is missing:
 # Go, a C compiler (the race detector needs it), protoc (the generated files are checked), strace (it lets
-# the disk of the real server fail), curl (an example uses it), and what fences are checked in: PostgreSQL,
+# the disk of the real server fail), iproute2 (a network is cut), curl (an example uses it), and what fences are checked in: PostgreSQL,
 # SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,6 +17,7 @@ need curl curl
 need gcc gcc libc6-dev
 need protoc protobuf-compiler
 need strace strace
+need ip iproute2
 need postgres postgresql
 need psql postgresql-client
 need redis-server redis-server
