@@ -50,6 +50,11 @@ and serves HTTP/JSON and the gRPC session stream. When it is ready it prints one
 on standard output, "ready http=ADDR grpc=ADDR" or with -o json the same as an object;
 logs go to standard error.
 
+With --journal etcd://HOST:PORT,HOST:PORT/NAME servers take turns: one is active, and
+each other one stands by, names the active one to whoever asks, and takes over when it
+dies or stands still. Each prints "standby http=ADDR grpc=ADDR" or "ready ..." whenever
+its role changes.
+
 Without credentials it listens on loopback only. Make a credential with
 "interlock credential new".
 

@@ -75,8 +75,6 @@ type frame struct {
 
 func (f *frame) last() interlock.Index { return f.first + interlock.Index(f.count) - 1 }
 
-func (f *frame) end() position { return position{f.last(), f.crc} }
-
 // decodeFrame checks a frame by itself; what it must continue is the reader's to check.
 // The frame refers to value.
 func decodeFrame(key string, last interlock.Index, value []byte) (frame, error) {

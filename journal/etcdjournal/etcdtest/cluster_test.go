@@ -15,6 +15,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/etcdmain"
+	"go.uber.org/zap"
 
 	"github.com/interlockdev/interlock/journal/etcdjournal"
 )
@@ -140,7 +141,7 @@ func (c *cluster) endpoints() (list []string) {
 // client is etcd's own.
 func (c *cluster) client() *clientv3.Client {
 	c.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints(), DialTimeout: 10 * time.Second})
+	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints(), DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
 	if err != nil {
 		c.Fatal(err)
 	}
