@@ -2,7 +2,6 @@ package shard
 
 import (
 	"errors"
-	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -20,55 +19,64 @@ type committer struct {
 	why    *interlock.Error
 }
 
+// run takes what the owner hands over, for as long as the shard lives.
 func (c *committer) run() {
 	defer close(c.s.stopped)
 	for g := range c.s.work {
-		c.commit(g)
+		if c.take(g) {
+			if err := c.commit(g); err != nil {
+				c.s.broken <- err
+			} else if c.s.wantsSnapshot() {
+				c.s.background.Go(c.s.snapshot())
+			}
+		}
 		c.s.free <- g
 	}
 }
 
-func (c *committer) commit(g *group) {
-	s := c.s
-	if g.refusal != nil {
+// take looks at a group before anything of it is written. It reports whether it is to
+// be written: if not, all its commands were refused.
+func (c *committer) take(g *group) bool {
+	switch {
+	case g.refusal != nil:
 		c.refuse(g, g.refusal)
-		return
-	}
-	if g.generation <= c.doomed {
+		return false
+	case g.generation <= c.doomed:
 		c.refuse(g, c.why)
-		return
+		return false
 	}
-	if s.observer != nil {
-		s.observer.Lag(g.lag)
+	if c.s.observer != nil {
+		c.s.observer.Lag(g.lag)
 	}
-	if err := c.write(g); err != nil {
-		c.doomed, c.why = g.generation, refusalFor(err)
-		c.refuse(g, c.why)
-		s.broken <- err
-		return
-	}
-	s.maybeSnapshot()
+	return true
 }
 
-// write makes the group durable and lets its answers go: of each append at once,
-// because what has been written has happened, whatever becomes of the next one.
-func (c *committer) write(g *group) error {
-	if len(g.ends) == 0 {
-		// Nothing was decided, but an answer may leave only if this epoch was still
-		// the newest after the command arrived.
-		if err := c.s.journal.Barrier(c.s.ctx); err != nil {
+// commit makes what is left of a group durable and lets its answers go: of each append
+// at once, because what has been written has happened, whatever becomes of the next one.
+func (c *committer) commit(g *group) error {
+	for c.deliver(g); !g.durable(); c.deliver(g) {
+		if err := c.write(g); err != nil {
 			return err
 		}
-		g.wrote(0)
-		c.deliver(g)
-	}
-	for g.written < len(g.ends) {
-		if err := c.s.append(g); err != nil {
-			return err
-		}
-		c.deliver(g)
 	}
 	return nil
+}
+
+// write makes as much of the group durable as one append takes. If it fails, whoever
+// was not answered is refused.
+func (c *committer) write(g *group) (err error) {
+	if len(g.ends) > 0 {
+		err = c.s.append(g)
+	} else if err = c.s.journal.Barrier(c.s.ctx); err == nil {
+		// Nothing was decided, but an answer may leave only if this epoch was still
+		// the newest after the command arrived.
+		g.wrote(0)
+	}
+	if err != nil {
+		c.doomed, c.why = g.generation, refusalFor(err)
+		c.refuse(g, c.why)
+	}
+	return err
 }
 
 // deliver lets the answers of the steps go that have become durable, in their
@@ -113,7 +121,7 @@ func (c *committer) refuse(g *group, why *interlock.Error) {
 // counts them. The committer calls it, and the owner while no group is with the
 // committer. After ErrNoSpace it may be called again.
 func (s *Shard) append(g *group) error {
-	began := time.Now()
+	began := s.watch()
 	entries, from := g.cut(), g.written
 	if err := s.journal.Append(s.ctx, g.first+interlock.Index(from), entries); err != nil {
 		return err
@@ -121,7 +129,7 @@ func (s *Shard) append(g *group) error {
 	before := g.wrote(len(entries))
 	size := g.at(g.written) - g.at(from)
 	if s.observer != nil {
-		s.observer.Appended(time.Since(began), len(entries), size)
+		s.observer.Appended(s.watch().Sub(began), len(entries), size)
 		s.observer.Committed(g.out.Events[before.events:g.through(g.whole).events])
 	}
 	s.size.add(len(entries), int64(size))

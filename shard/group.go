@@ -91,6 +91,9 @@ func (g *group) begin(generation int, first interlock.Index) {
 
 func (g *group) empty() bool { return len(g.cmds) == 0 }
 
+// durable says that all its steps are.
+func (g *group) durable() bool { return g.whole == len(g.marks) }
+
 // full says that nothing more may be stepped into the group.
 func (g *group) full() bool {
 	return len(g.cmds) >= groupCommands || len(g.out.Entry) >= groupBytes

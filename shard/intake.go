@@ -83,7 +83,7 @@ func (m *mailbox) put(cmds []engine.Command) error {
 	}
 	q := m.backlog(first.Namespace)
 	if len(q.in) == 0 {
-		q.since = time.Now()
+		q.since = m.watch()
 	}
 	now := m.now()
 	for _, cmd := range cmds {

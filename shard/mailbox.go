@@ -25,6 +25,7 @@ type mailbox struct {
 	closed   *interlock.Error
 
 	clock  Clock
+	watch  func() time.Time // tells how long something takes, and no more
 	skew   time.Duration // what is added to the clock's time
 	last   engine.Time   // the newest time given out
 	frozen bool          // time stands still at last
@@ -34,9 +35,9 @@ type mailbox struct {
 	wake chan struct{}
 }
 
-func newMailbox(limit int, clock Clock) *mailbox {
+func newMailbox(limit int, clock Clock, watch func() time.Time) *mailbox {
 	return &mailbox{
-		backlogs: map[interlock.Namespace]*backlog{}, limit: limit, clock: clock, wake: make(chan struct{}, 1),
+		backlogs: map[interlock.Namespace]*backlog{}, limit: limit, clock: clock, watch: watch, wake: make(chan struct{}, 1),
 	}
 }
 

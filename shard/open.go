@@ -17,8 +17,29 @@ func Open(ctx context.Context, cfg Config) (*Shard, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	stopClock := func() {}
+	if cfg.Clock == nil {
+		c := newWallClock()
+		cfg.Clock, stopClock = c, c.stop
+	}
+	s := newShard(cfg, time.Now)
+	s.stopClock = stopClock
+	s.link = channels{s}
+	if err := s.begin(ctx, cfg.FenceJump); err != nil {
+		s.cancel()
+		s.stopClock()
+		return nil, err
+	}
+	s.free <- new(group)
+	go s.owner.run()
+	go (&committer{s: s}).run()
+	return s, nil
+}
+
+// newShard makes a shard that nobody runs yet. The settings were checked.
+func newShard(cfg Config, watch func() time.Time) *Shard {
 	s := &Shard{
-		number: cfg.Number, epoch: cfg.Journal.Epoch(), journal: cfg.Journal, clock: cfg.Clock,
+		number: cfg.Number, epoch: cfg.Journal.Epoch(), journal: cfg.Journal, clock: cfg.Clock, watch: watch,
 		log:      cfg.Logger.With("shard", cfg.Number),
 		observer: cfg.Observer, snapshotBytes: cfg.SnapshotBytes, keepBytes: cfg.KeepBytes,
 		work: make(chan *group), free: make(chan *group, 2),
@@ -26,22 +47,14 @@ func Open(ctx context.Context, cfg Config) (*Shard, error) {
 		stopped: make(chan struct{}), stopClock: func() {},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if s.clock == nil {
-		c := newWallClock()
-		s.clock, s.stopClock = c, c.stop
-	}
-	s.mail = newMailbox(cfg.MaxWaiting, s.clock)
-	o := &owner{s: s, generation: 1, cur: new(group)}
-	if err := s.start(ctx, o, cfg.FenceJump); err != nil {
-		s.cancel()
-		s.stopClock()
-		return nil, err
-	}
-	return s, nil
+	s.mail = newMailbox(cfg.MaxWaiting, s.clock, watch)
+	s.owner = &owner{s: s, generation: 1, cur: new(group)}
+	return s
 }
 
-func (s *Shard) start(ctx context.Context, o *owner, jump uint64) error {
-	began := time.Now()
+// begin replays the journal and begins the owner's term.
+func (s *Shard) begin(ctx context.Context, jump uint64) error {
+	o, began := s.owner, s.watch()
 	r, err := o.load(ctx)
 	if err != nil {
 		return err
@@ -55,14 +68,10 @@ func (s *Shard) start(ctx context.Context, o *owner, jump uint64) error {
 	if err := s.appendAll(o.cur); err != nil {
 		return err
 	}
-	s.log.Info("shard is open", "epoch", s.epoch, "index", s.At().Index, "snapshot", r.snapshot, "replayed", r.entries, "took", time.Since(began))
+	s.log.Info("shard is open", "epoch", s.epoch, "index", s.At().Index, "snapshot", r.snapshot, "replayed", r.entries, "took", s.watch().Sub(began))
 
 	o.cur.begin(o.generation, o.cur.next())
 	o.arm()
-	s.owner = o
-	s.free <- new(group)
-	go o.run()
-	go (&committer{s: s}).run()
 	return nil
 }
 

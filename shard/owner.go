@@ -33,6 +33,7 @@ type owner struct {
 	limit     *engine.Limit // what the engine was last told
 	draining  bool
 	fullUntil engine.Time
+	term      *group // of Recover after a rebuild, while there is no room for it: see rebuild.go
 }
 
 // run steps what waits until the mailbox is closed and empty, or the journal is
@@ -49,6 +50,10 @@ func (o *owner) run() {
 			send = s.work
 		}
 		switch {
+		case o.term != nil:
+			if closed := o.park(); !o.unpark(closed) {
+				return
+			}
 		case o.cur.full():
 			select {
 			case err := <-s.broken:
@@ -56,7 +61,7 @@ func (o *owner) run() {
 					return
 				}
 			case send <- o.cur:
-				o.change()
+				o.change(<-s.free)
 			}
 		case o.ring.n > 0:
 			select {
@@ -83,7 +88,7 @@ func (o *owner) run() {
 					return
 				}
 			case send <- o.cur:
-				o.change()
+				o.change(<-s.free)
 			case <-s.mail.wake:
 				o.gather()
 			case <-s.clock.Alarm():
@@ -94,29 +99,57 @@ func (o *owner) run() {
 	}
 }
 
-// change takes the group that the committer is done with. It never waits: of the
-// two groups one is with the committer at most.
-func (o *owner) change() {
+// link is the way of the groups to the committer and back. Of the two groups there are,
+// one is with the committer at most, so there always is an empty one to get.
+type link interface {
+	// hand gives a group to the committer as soon as it is ready for it, and gets an
+	// empty one for it.
+	hand(*group) *group
+	// offer does so if the committer is ready now; else it returns nil.
+	offer(*group) *group
+	// quiesce returns when the committer has done with everything and stands still.
+	quiesce()
+}
+
+// channels links owner and committer when each is a goroutine.
+type channels struct{ s *Shard }
+
+func (c channels) hand(g *group) *group {
+	c.s.work <- g
+	return <-c.s.free
+}
+
+func (c channels) offer(g *group) *group {
+	select {
+	case c.s.work <- g:
+		return <-c.s.free
+	default:
+		return nil
+	}
+}
+
+func (c channels) quiesce() {
+	g := <-c.s.free
+	c.s.free <- g
+}
+
+// change goes on with another group, the one before having been given away.
+func (o *owner) change(g *group) {
 	next := o.cur.next()
-	o.cur = <-o.s.free
+	o.cur = g
 	o.cur.begin(o.generation, next)
 }
 
 // hand gives the group to the committer as soon as it is ready for it.
-func (o *owner) hand() {
-	o.s.work <- o.cur
-	o.change()
-}
+func (o *owner) hand() { o.change(o.s.link.hand(o.cur)) }
 
 // offer gives the group to the committer if it is ready for it now.
 func (o *owner) offer() {
 	if o.cur.empty() {
 		return
 	}
-	select {
-	case o.s.work <- o.cur:
-		o.change()
-	default:
+	if g := o.s.link.offer(o.cur); g != nil {
+		o.change(g)
 	}
 }
 
@@ -125,8 +158,7 @@ func (o *owner) quiesce() {
 	if !o.cur.empty() {
 		o.hand()
 	}
-	g := <-o.s.free
-	o.s.free <- g
+	o.s.link.quiesce()
 }
 
 // visit goes on with a visit. The last piece of it is a step like any other, so that
@@ -199,9 +231,14 @@ func (o *owner) setLimit(low bool) {
 func (o *owner) broken(err error) bool {
 	if errors.Is(err, journal.ErrNoSpace) {
 		err = o.rebuild()
-		if err == nil {
-			return true
-		}
+	}
+	return o.goesOn(err)
+}
+
+// goesOn finishes the shard if there is an error.
+func (o *owner) goesOn(err error) bool {
+	if err == nil {
+		return true
 	}
 	o.s.fail(err)
 	o.refuseWaiting(closedFor(err))

@@ -31,28 +31,38 @@ func (o *owner) rebuild() error {
 	}
 	o.generation++
 	o.cur.begin(o.generation, s.journal.Tail()+1)
-	term := new(group) // keeps its entry until there is room for it
-	o.recover(term, 0)
-	for {
-		err := s.appendAll(term)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, journal.ErrNoSpace) {
-			return err
-		}
-		if o.park() {
-			return errNoRoomToStop
-		}
+	o.term = new(group) // keeps its entry until there is room for it
+	o.recover(o.term, 0)
+	return o.resume()
+}
+
+// resume goes on after a rebuild if there is room for the record of it, and else
+// leaves the shard parked.
+func (o *owner) resume() error {
+	s := o.s
+	if err := s.appendAll(o.term); errors.Is(err, journal.ErrNoSpace) {
+		return nil
+	} else if err != nil {
+		return err
 	}
 	s.mail.thaw(o.eng.Now())
-	o.cur.begin(o.generation, term.next())
+	o.cur.begin(o.generation, o.term.next())
+	o.term = nil
 	o.fullUntil = o.eng.Now().Add(fullFor)
 	o.armed = 0
 	s.log.Warn("engine rebuilt", "index", s.At().Index)
 	s.resets.call()
 	s.mail.ring()
 	return nil
+}
+
+// unpark tries again after the shard was parked for a while. It reports whether the
+// shard goes on.
+func (o *owner) unpark(closed bool) bool {
+	if closed {
+		return o.goesOn(errNoRoomToStop)
+	}
+	return o.goesOn(o.resume())
 }
 
 // park refuses what comes, for a while. It reports whether nothing more can come.

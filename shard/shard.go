@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -19,6 +20,7 @@ type Shard struct {
 	epoch         interlock.Epoch
 	journal       journal.Journal
 	clock         Clock
+	watch         func() time.Time // tells how long something takes, and no more
 	stopClock     func()
 	log           *slog.Logger
 	observer      Observer
@@ -30,6 +32,7 @@ type Shard struct {
 
 	mail   *mailbox
 	owner  *owner
+	link   link
 	work   chan *group // to the committer; unbuffered, so the owner is one group ahead at most
 	free   chan *group // and back
 	broken chan error  // the first error of each generation

@@ -5,28 +5,33 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/interlockdev/interlock"
 )
 
-// maybeSnapshot begins a snapshot in the background when enough was appended
-// since the last one. The committer calls it.
+// wantsSnapshot reports whether enough was appended since the last snapshot and none is
+// being made. If so, the caller has snapshot's work done. The committer calls it.
+func (s *Shard) wantsSnapshot() bool {
+	if s.snapshotBytes < 0 || s.sinceSnapshot < s.snapshotBytes || s.snapshotting.Load() {
+		return false
+	}
+	s.snapshotting.Store(true)
+	s.sinceSnapshot = 0
+	return true
+}
+
+// snapshot gives the work of making a snapshot of what is durable now. It may be done
+// beside all else.
 //
 // The live engine is not touched, because writing its state out would stop the
 // shard for as long as that takes. A second engine is made from the last snapshot
 // and the journal instead; it costs memory for as long as the snapshot is being
 // made.
-func (s *Shard) maybeSnapshot() {
-	if s.snapshotBytes < 0 || s.sinceSnapshot < s.snapshotBytes || s.snapshotting.Load() {
-		return
-	}
-	s.snapshotting.Store(true)
-	s.sinceSnapshot = 0
+func (s *Shard) snapshot() func() {
 	target := s.At().Index
-	s.background.Go(func() {
+	return func() {
 		defer s.snapshotting.Store(false)
-		began := time.Now()
+		began := s.watch()
 		r, err := s.replay(s.ctx, target)
 		if err == nil && r.at != target {
 			err = fmt.Errorf("shard: the journal ends at entry %d, and %d is durable", r.at, target)
@@ -36,13 +41,13 @@ func (s *Shard) maybeSnapshot() {
 		}
 		switch {
 		case err == nil:
-			s.log.Info("snapshot", "index", target, "took", time.Since(began))
+			s.log.Info("snapshot", "index", target, "took", s.watch().Sub(began))
 		case errors.Is(err, context.Canceled): // by Close, which makes one itself
 		default:
 			// Nothing is lost by it: the next start replays more.
 			s.log.Warn("no snapshot; the next one is tried after as much again was written", "index", target, "error", err)
 		}
-	})
+	}
 }
 
 // save stores a snapshot and lets the journal forget what is older than the

@@ -55,7 +55,7 @@ func (o *owner) turn() {
 	if o.ring.n == 0 {
 		q.credit = turnTime
 	}
-	began := time.Now()
+	began := o.s.watch()
 	if q.taken() > 0 {
 		o.cur.lag = max(o.cur.lag, began.Sub(q.waited))
 	}
@@ -63,7 +63,7 @@ func (o *owner) turn() {
 	for listed && q.credit > 0 && !o.cur.full() {
 		var steps int
 		steps, listed = o.advance(q)
-		now := time.Now()
+		now := o.s.watch()
 		spent := max(now.Sub(began), time.Duration(steps)*leastTime)
 		began = now
 		o.cur.work += spent
