@@ -26,9 +26,9 @@ type mailbox struct {
 
 	clock  Clock
 	watch  func() time.Time // tells how long something takes, and no more
-	skew   time.Duration // what is added to the clock's time
-	last   engine.Time   // the newest time given out
-	frozen bool          // time stands still at last
+	skew   time.Duration    // what is added to the clock's time
+	last   engine.Time      // the newest time given out
+	frozen bool             // time stands still at last
 
 	// wake has a value when there is something to take. Its one slot makes many
 	// commands into one wake-up.

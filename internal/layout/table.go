@@ -43,6 +43,7 @@ var table = []rule{
 	{folder: "journal", local: []string{"."}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "journal/etcdjournal", local: []string{".", "journal"}, remote: []string{"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
+	{folder: "sim", local: []string{".", "engine", "journal", "shard", "internal/simdisk"}},
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	{
 		folder: "server", local: []string{".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/packet"},
@@ -53,7 +54,7 @@ var table = []rule{
 		remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sys/unix"},
 	},
 	{
-		folder: "cmd", local: []string{".", "engine", "journal", "shard", "proto", "server", "client", "guard", "internal"},
+		folder: "cmd", local: []string{".", "engine", "journal", "shard", "proto", "server", "client", "guard", "internal", "sim"},
 		remote: []string{"google.golang.org/grpc", "github.com/jackc/pgx/v5/pgconn", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 	},
 	{folder: "guard"},
@@ -78,6 +79,7 @@ var table = []rule{
 	{folder: "internal/layout"},
 	{folder: "internal/packet", local: []string{".", "internal/glyph"}, remote: []string{"github.com/aymanbagabas/go-udiff"}},
 	{folder: "internal/postgrestest", local: []string{"internal/launch"}, remote: []string{"github.com/jackc/pgx/v5"}},
+	{folder: "internal/simdisk", local: []string{"journal/filejournal/device"}},
 	{folder: "internal/suite"},
 	{folder: "internal/trace"},
 }

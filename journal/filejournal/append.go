@@ -3,7 +3,6 @@ package filejournal
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/journal"
@@ -82,7 +81,7 @@ func (j *Journal) begin(next *prepared) error {
 		epoch:    j.at.epoch,
 		capacity: next.size,
 		prev:     j.at.chain,
-		salt:     rand.Uint32(),
+		salt:     j.salt(),
 	}
 	name := indexName(h.first, logSuffix)
 	doing := "writing the header of a segment"

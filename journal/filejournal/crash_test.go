@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/simdisk"
 	"github.com/interlockdev/interlock/journal"
 )
 
@@ -29,7 +30,7 @@ type ledger struct {
 
 func (l *ledger) tail() interlock.Index { return interlock.Index(len(l.known)) }
 
-func (l *ledger) open(d *forgetful) (*Journal, error) {
+func (l *ledger) open(d *simdisk.Disk) (*Journal, error) {
 	l.opening = true
 	j, err := open(context.Background(), d, "", crashOptions)
 	if err != nil {
@@ -78,7 +79,7 @@ func (l *ledger) truncateBefore(j *Journal, before interlock.Index) error {
 
 // work is a small life of a journal: it rotates, saves, truncates, closes and opens
 // again. It stops at the first error.
-func (l *ledger) work(d *forgetful) error {
+func (l *ledger) work(d *simdisk.Disk) error {
 	j, err := l.open(d)
 	if err != nil {
 		return err
@@ -112,7 +113,7 @@ func (l *ledger) work(d *forgetful) error {
 
 // check opens the disk and compares it with what the ledger knows. What it found
 // is known from then on. The journal is left open.
-func (l *ledger) check(d *forgetful) (*Journal, error) {
+func (l *ledger) check(d *simdisk.Disk) (*Journal, error) {
 	j, err := open(context.Background(), d, "", crashOptions)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
@@ -181,7 +182,7 @@ func (l *ledger) check(d *forgetful) (*Journal, error) {
 
 // checkTwice also appends until the segment that was recovered is no longer the
 // last one, closes, and looks again after a second, total loss.
-func (l *ledger) checkTwice(d *forgetful) error {
+func (l *ledger) checkTwice(d *simdisk.Disk) error {
 	j, err := l.check(d)
 	if err != nil {
 		return err
@@ -194,7 +195,7 @@ func (l *ledger) checkTwice(d *forgetful) error {
 	if err := j.Close(); err != nil {
 		return fmt.Errorf("close after recovery: %w", err)
 	}
-	after := d.powerCut(loseAll, rand.New(rand.NewPCG(0, 0)))
+	after := d.PowerCut(simdisk.LoseAll, rand.New(rand.NewPCG(0, 0)))
 	if _, err := l.check(after); err != nil {
 		return fmt.Errorf("after recovery and a power cut: %w", err)
 	}
@@ -203,11 +204,11 @@ func (l *ledger) checkTwice(d *forgetful) error {
 
 // calls is how many system calls the workload makes.
 func calls(t *testing.T) int {
-	d := newForgetful()
+	d := simdisk.New()
 	if err := new(ledger).work(d); err != nil {
 		t.Fatal(err)
 	}
-	return d.calls
+	return d.Calls
 }
 
 // Every boundary between two system calls, and everything that may be left there.
@@ -215,17 +216,17 @@ func TestCrashEverywhere(t *testing.T) {
 	n := calls(t)
 	states := 0
 	for stop := 1; stop <= n+1; stop++ {
-		for l := range losses {
+		for l := range simdisk.Losses {
 			for seed := range uint64(6) {
-				if l <= loseNone && seed > 0 {
+				if l <= simdisk.LoseNone && seed > 0 {
 					break
 				}
-				d, led := newForgetful(), new(ledger)
-				d.stopAt = stop
-				if err := led.work(d); err != nil && !errors.Is(err, errStopped) && !errors.Is(err, journal.ErrFailed) {
+				d, led := simdisk.New(), new(ledger)
+				d.StopAt = stop
+				if err := led.work(d); err != nil && !errors.Is(err, simdisk.ErrStopped) && !errors.Is(err, journal.ErrFailed) {
 					t.Fatalf("stop %d: %v", stop, err)
 				}
-				after := d.powerCut(l, rand.New(rand.NewPCG(uint64(stop), seed)))
+				after := d.PowerCut(l, rand.New(rand.NewPCG(uint64(stop), seed)))
 				if err := led.checkTwice(after); err != nil {
 					t.Fatalf("stop %d of %d, %v, seed %d: %v", stop, n, l, seed, err)
 				}
@@ -241,10 +242,10 @@ func TestCrashEverywhere(t *testing.T) {
 func TestKillEverywhere(t *testing.T) {
 	n := calls(t)
 	for stop := 1; stop <= n+1; stop++ {
-		d, led := newForgetful(), new(ledger)
-		d.stopAt = stop
+		d, led := simdisk.New(), new(ledger)
+		d.StopAt = stop
 		_ = led.work(d)
-		d.restart()
+		d.Restart()
 		if err := led.checkTwice(d); err != nil {
 			t.Fatalf("stop %d of %d: %v", stop, n, err)
 		}
@@ -256,22 +257,22 @@ func TestCrashInRecovery(t *testing.T) {
 	n := calls(t)
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(1, seed))
-		d, led := newForgetful(), new(ledger)
-		d.stopAt = 1 + rng.IntN(n)
+		d, led := simdisk.New(), new(ledger)
+		d.StopAt = 1 + rng.IntN(n)
 		_ = led.work(d)
 		for range 2 {
 			if rng.IntN(3) == 0 {
-				d.restart()
+				d.Restart()
 			} else {
-				d = d.powerCut(loss(rng.IntN(int(losses))), rng)
+				d = d.PowerCut(simdisk.Loss(rng.IntN(int(simdisk.Losses))), rng)
 			}
-			d.stopAt = 1 + rng.IntN(60)
+			d.StopAt = 1 + rng.IntN(60)
 			if j, err := led.check(d); err == nil {
 				_ = led.append(j, 2, 400)
 			}
 			led.opening = true
 		}
-		d = d.powerCut(loss(rng.IntN(int(losses))), rng)
+		d = d.PowerCut(simdisk.Loss(rng.IntN(int(simdisk.Losses))), rng)
 		// Each failed start may have left its epoch record.
 		if j, err := open(t.Context(), d, "", crashOptions); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -303,8 +304,8 @@ func TestEverySyncFails(t *testing.T) {
 	n := calls(t)
 	failures := 0
 	for at := 1; at <= n; at++ {
-		d, led := newForgetful(), new(ledger)
-		d.failSync = at
+		d, led := simdisk.New(), new(ledger)
+		d.FailSync = at
 		err := led.work(d)
 		if err == nil {
 			continue // the call was not a sync
@@ -317,7 +318,7 @@ func TestEverySyncFails(t *testing.T) {
 		if len(led.maybe) > 0 && !errors.Is(err, journal.ErrFailed) {
 			t.Fatalf("call %d: append returned %v", at, err)
 		}
-		d.restart()
+		d.Restart()
 		if err := led.checkTwice(d); err != nil {
 			t.Fatalf("call %d: %v", at, err)
 		}
@@ -329,7 +330,7 @@ func TestEverySyncFails(t *testing.T) {
 
 // After a failure nothing is tried again.
 func TestFailedForGood(t *testing.T) {
-	d, led, ctx := newForgetful(), new(ledger), t.Context()
+	d, led, ctx := simdisk.New(), new(ledger), t.Context()
 	j, err := led.open(d)
 	if err != nil {
 		t.Fatal(err)
@@ -337,12 +338,12 @@ func TestFailedForGood(t *testing.T) {
 	if err := led.append(j, 1, 10); err != nil {
 		t.Fatal(err)
 	}
-	d.failSync = d.calls + 2
+	d.FailSync = d.Calls + 2
 	one := [][]byte{[]byte("x")}
 	if err := j.Append(ctx, 3, one); !errors.Is(err, journal.ErrFailed) {
 		t.Fatal(err)
 	}
-	before := d.calls
+	before := d.Calls
 	for what, err := range map[string]error{
 		"append":   j.Append(ctx, 3, one),
 		"barrier":  j.Barrier(ctx),
@@ -354,8 +355,8 @@ func TestFailedForGood(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if d.calls != before {
-		t.Errorf("%d system calls after the failure", d.calls-before)
+	if d.Calls != before {
+		t.Errorf("%d system calls after the failure", d.Calls-before)
 	}
 	if j.Tail() != 2 {
 		t.Errorf("tail %d", j.Tail())
@@ -363,18 +364,18 @@ func TestFailedForGood(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	if d.names[cleanName] != nil {
+	if d.Files[cleanName] != nil {
 		t.Error("a failed journal was marked clean")
 	}
 }
 
 // same compares two disks as programs see them.
-func same(a, b *forgetful) bool {
-	if len(a.names) != len(b.names) {
+func same(a, b *simdisk.Disk) bool {
+	if len(a.Files) != len(b.Files) {
 		return false
 	}
-	for name, n := range a.names {
-		if m := b.names[name]; m == nil || !bytes.Equal(n.data, m.data) {
+	for name, n := range a.Files {
+		if m := b.Files[name]; m == nil || !bytes.Equal(n.Data, m.Data) {
 			return false
 		}
 	}

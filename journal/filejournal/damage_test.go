@@ -13,14 +13,15 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/simdisk"
 	"github.com/interlockdev/interlock/journal"
 )
 
 // smallJournal builds a journal of three segments and two snapshots, and returns its disk
 // and its entries. closed says whether it was closed in order.
-func smallJournal(t *testing.T, closed bool) (*forgetful, []string) {
+func smallJournal(t *testing.T, closed bool) (*simdisk.Disk, []string) {
 	t.Helper()
-	d, led := newForgetful(), new(ledger)
+	d, led := simdisk.New(), new(ledger)
 	j, err := led.open(d)
 	for _, step := range []func() error{
 		func() error { return err },
@@ -50,7 +51,7 @@ func smallJournal(t *testing.T, closed bool) (*forgetful, []string) {
 
 // contents opens a disk and returns its entries but the new epoch record, after
 // checking that the snapshot can be trusted.
-func contents(d *forgetful) ([]string, error) {
+func contents(d *simdisk.Disk) ([]string, error) {
 	j, err := open(context.Background(), d, "", crashOptions)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func contents(d *forgetful) ([]string, error) {
 }
 
 // refusal checks that a start was refused well: it says where, and changed nothing.
-func refusal(err error, file string, before, after *forgetful) error {
+func refusal(err error, file string, before, after *simdisk.Disk) error {
 	var damage *journal.DamageError
 	if !errors.As(err, &damage) {
 		return fmt.Errorf("not a damage error: %w", err)
@@ -98,11 +99,11 @@ func TestFlipEveryByte(t *testing.T) {
 	clean, want := smallJournal(t, true)
 	rng := rand.New(rand.NewPCG(3, 3))
 	refused := 0
-	for _, name := range slices.Sorted(maps.Keys(clean.names)) {
-		for off := range clean.names[name].data {
-			d := clean.clone()
-			d.names[name].data[off] ^= 1 << rng.IntN(8)
-			before := d.clone()
+	for _, name := range slices.Sorted(maps.Keys(clean.Files)) {
+		for off := range clean.Files[name].Data {
+			d := clean.Clone()
+			d.Files[name].Data[off] ^= 1 << rng.IntN(8)
+			before := d.Clone()
 			got, err := contents(d)
 			if err == nil {
 				if !slices.Equal(got, want) {
@@ -129,15 +130,15 @@ func TestFlipEveryByte(t *testing.T) {
 // for a torn write, and then exactly that frame is gone.
 func TestFlipAfterKill(t *testing.T) {
 	killed, want := smallJournal(t, false)
-	in, err := inspect(t.Context(), killed.clone(), "", false, nil)
+	in, err := inspect(t.Context(), killed.Clone(), "", false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, seg := range in.segments {
-		for off := range killed.names[seg.name].data {
-			d := killed.clone()
-			d.names[seg.name].data[off] ^= 0xff
-			before := d.clone()
+		for off := range killed.Files[seg.name].Data {
+			d := killed.Clone()
+			d.Files[seg.name].Data[off] ^= 0xff
+			before := d.Clone()
 			got, err := contents(d)
 			inLast := seg.name == in.lastName() && int64(off) >= in.log.start && int64(off) < in.log.off
 			switch {
@@ -156,50 +157,50 @@ func TestFlipAfterKill(t *testing.T) {
 
 func TestDamagedDirectory(t *testing.T) {
 	clean, want := smallJournal(t, true)
-	segs := segments(slices.Collect(maps.Keys(clean.names)))
+	segs := segments(slices.Collect(maps.Keys(clean.Files)))
 	first, second, last := segs[0].name, segs[1].name, segs[2].name
 	older, newest := indexName(2, snapshotSuffix), indexName(5, snapshotSuffix)
 	for _, c := range []struct {
 		name   string
-		change func(d *forgetful)
+		change func(d *simdisk.Disk)
 		file   string // where the refusal says that the damage is; "-": no refusal
 	}{
-		{"first segment missing", func(d *forgetful) { delete(d.names, first); delete(d.names, newest) }, second},
-		{"middle segment missing", func(d *forgetful) { delete(d.names, second) }, first},
-		{"last segment missing", func(d *forgetful) { delete(d.names, last) }, second},
-		{"all segments missing", func(d *forgetful) { delete(d.names, first); delete(d.names, second); delete(d.names, last) }, ""},
-		{"segments exchanged", func(d *forgetful) { d.names[first], d.names[second] = d.names[second], d.names[first] }, first},
-		{"segment cut", func(d *forgetful) { n := d.names[second]; n.data = n.data[:2000] }, second},
-		{"segment longer", func(d *forgetful) { n := d.names[second]; n.data = append(n.data, 0) }, second},
-		{"segment empty", func(d *forgetful) { d.names[last].data = nil }, last},
-		{"segment zeroed", func(d *forgetful) { clear(d.names[last].data) }, last},
-		{"last frame zeroed", func(d *forgetful) { clear(d.names[last].data[4000:]) }, last},
-		{"first frame written over the second", func(d *forgetful) {
-			n := d.names[first].data
+		{"first segment missing", func(d *simdisk.Disk) { delete(d.Files, first); delete(d.Files, newest) }, second},
+		{"middle segment missing", func(d *simdisk.Disk) { delete(d.Files, second) }, first},
+		{"last segment missing", func(d *simdisk.Disk) { delete(d.Files, last) }, second},
+		{"all segments missing", func(d *simdisk.Disk) { delete(d.Files, first); delete(d.Files, second); delete(d.Files, last) }, ""},
+		{"segments exchanged", func(d *simdisk.Disk) { d.Files[first], d.Files[second] = d.Files[second], d.Files[first] }, first},
+		{"segment cut", func(d *simdisk.Disk) { n := d.Files[second]; n.Data = n.Data[:2000] }, second},
+		{"segment longer", func(d *simdisk.Disk) { n := d.Files[second]; n.Data = append(n.Data, 0) }, second},
+		{"segment empty", func(d *simdisk.Disk) { d.Files[last].Data = nil }, last},
+		{"segment zeroed", func(d *simdisk.Disk) { clear(d.Files[last].Data) }, last},
+		{"last frame zeroed", func(d *simdisk.Disk) { clear(d.Files[last].Data[4000:]) }, last},
+		{"first frame written over the second", func(d *simdisk.Disk) {
+			n := d.Files[first].Data
 			copy(n[segmentHeaderSize+48:], n[segmentHeaderSize:segmentHeaderSize+48])
 		}, first},
-		{"newest snapshot missing", func(d *forgetful) { delete(d.names, newest) }, "-"},
-		{"newest snapshot empty", func(d *forgetful) { d.names[newest].data = nil }, "-"},
-		{"both snapshots cut", func(d *forgetful) {
+		{"newest snapshot missing", func(d *simdisk.Disk) { delete(d.Files, newest) }, "-"},
+		{"newest snapshot empty", func(d *simdisk.Disk) { d.Files[newest].Data = nil }, "-"},
+		{"both snapshots cut", func(d *simdisk.Disk) {
 			for _, name := range []string{older, newest} {
-				d.names[name].data = d.names[name].data[:100]
+				d.Files[name].Data = d.Files[name].Data[:100]
 			}
 		}, "-"},
-		{"snapshot of a later index", func(d *forgetful) {
+		{"snapshot of a later index", func(d *simdisk.Disk) {
 			led := &ledger{known: make([]string, 100)}
 			j := &Journal{dir: d, tail: 100, pool: newPool(d, crashOptions, &inspection{}, nil), snapshots: []interlock.Index{5}}
 			if err := led.save(j, 99); err != nil {
 				t.Fatal(err)
 			}
 		}, last},
-		{"foreign files", func(d *forgetful) { d.names["README"] = &inode{}; d.names["1.log"] = &inode{} }, "-"},
-		{"spare full of garbage", func(d *forgetful) { d.names[spareName].data = bytes.Repeat([]byte("x"), 4096) }, "-"},
-		{"reserve of another size", func(d *forgetful) { d.names[reserveName].data = make([]byte, 100) }, "-"},
+		{"foreign files", func(d *simdisk.Disk) { d.Files["README"] = &simdisk.Inode{}; d.Files["1.log"] = &simdisk.Inode{} }, "-"},
+		{"spare full of garbage", func(d *simdisk.Disk) { d.Files[spareName].Data = bytes.Repeat([]byte("x"), 4096) }, "-"},
+		{"reserve of another size", func(d *simdisk.Disk) { d.Files[reserveName].Data = make([]byte, 100) }, "-"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := clean.clone()
+			d := clean.Clone()
 			c.change(d)
-			before := d.clone()
+			before := d.Clone()
 			got, err := contents(d)
 			if c.file == "-" {
 				if err != nil || !slices.Equal(got, want) {
@@ -220,7 +221,7 @@ func TestDamagedDirectory(t *testing.T) {
 // A damaged newest snapshot is passed over when the entries since the older one are
 // there, and stops the start when they are not.
 func TestSpoiledSnapshot(t *testing.T) {
-	d, led := newForgetful(), new(ledger)
+	d, led := simdisk.New(), new(ledger)
 	j, err := led.open(d)
 	if err != nil {
 		t.Fatal(err)
@@ -234,10 +235,10 @@ func TestSpoiledSnapshot(t *testing.T) {
 		t.Fatalf("first %d, snapshots %v", j.First(), j.snapshots)
 	}
 	older, newest := j.snapshots[0], j.snapshots[1]
-	d.names[indexName(newest, snapshotSuffix)].data[100] ^= 1
+	d.Files[indexName(newest, snapshotSuffix)].Data[100] ^= 1
 	led.opening = true
 
-	one := d.clone()
+	one := d.Clone()
 	led.snapshot = older
 	if j, err = led.check(one); err != nil {
 		t.Fatal(err)
@@ -245,13 +246,13 @@ func TestSpoiledSnapshot(t *testing.T) {
 	if err := led.save(j, led.tail()); err != nil {
 		t.Fatal(err)
 	}
-	if one.names[indexName(newest, snapshotSuffix)] != nil {
+	if one.Files[indexName(newest, snapshotSuffix)] != nil {
 		t.Error("the spoiled snapshot was kept, in place of one that checks")
 	}
 
-	two := d.clone()
-	two.names[indexName(older, snapshotSuffix)].data[0] ^= 1
-	before := two.clone()
+	two := d.Clone()
+	two.Files[indexName(older, snapshotSuffix)].Data[0] ^= 1
+	before := two.Clone()
 	_, err = contents(two)
 	if err := refusal(err, indexName(newest, snapshotSuffix), before, two); err != nil {
 		t.Fatal(err)
@@ -265,7 +266,7 @@ func TestSnapshotRots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.names[indexName(5, snapshotSuffix)].data[60] ^= 1
+	d.Files[indexName(5, snapshotSuffix)].Data[60] ^= 1
 	_, r, err := j.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +284,7 @@ func TestEntryRots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.names[j.segments[2].name].data[segmentHeaderSize+frameHeaderSize+5] ^= 1
+	d.Files[j.segments[2].name].Data[segmentHeaderSize+frameHeaderSize+5] ^= 1
 	var damage *journal.DamageError
 	err = j.Read(t.Context(), 1, func(journal.Entry) error { return nil })
 	if !errors.As(err, &damage) || damage.Index == 0 {
@@ -295,16 +296,16 @@ func TestEntryRots(t *testing.T) {
 // not changed.
 func TestNewer(t *testing.T) {
 	clean, _ := smallJournal(t, true)
-	for name := range clean.names {
+	for name := range clean.Files {
 		if name == spareName || name == reserveName {
 			continue
 		}
-		d := clean.clone()
-		b := d.names[name].data
+		d := clean.Clone()
+		b := d.Files[name].Data
 		order.PutUint32(b[8:], version+1)
 		order.PutUint32(b[12:], checksum(b[:12]))
 		clear(b[16:]) // the rest may be anything
-		before := d.clone()
+		before := d.Clone()
 		_, err := contents(d)
 		if !errors.Is(err, journal.ErrNewer) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
@@ -318,14 +319,14 @@ func TestNewer(t *testing.T) {
 // Two histories of the same indexes and epoch: a frame of the one is refused in the
 // other.
 func TestSplicedFrame(t *testing.T) {
-	d, led := newForgetful(), new(ledger)
+	d, led := simdisk.New(), new(ledger)
 	if _, err := led.open(d); err != nil {
 		t.Fatal(err)
 	}
 	var segment [2][]byte
 	var last [2]int64
 	for i, letter := range []string{"a", "b"} {
-		d := d.clone()
+		d := d.Clone()
 		j, err := open(t.Context(), d, "", crashOptions)
 		if err != nil {
 			t.Fatal(err)
@@ -336,14 +337,14 @@ func TestSplicedFrame(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		segment[i] = d.names[j.segments[0].name].data
+		segment[i] = d.Files[j.segments[0].name].Data
 	}
 	if last[0] != last[1] {
 		t.Fatal("the histories do not fit each other")
 	}
 	copy(segment[0][last[0]:], segment[1][last[0]:])
-	d.names[indexName(1, logSuffix)].data = segment[0]
-	before := d.clone()
+	d.Files[indexName(1, logSuffix)].Data = segment[0]
+	before := d.Clone()
 	_, err := contents(d)
 	if err := refusal(err, indexName(1, logSuffix), before, d); err != nil {
 		t.Fatal(err)
@@ -352,7 +353,7 @@ func TestSplicedFrame(t *testing.T) {
 
 // What a client stored cannot pass for a frame, although it is one, byte for byte.
 func TestForgedFrame(t *testing.T) {
-	d, led := newForgetful(), new(ledger)
+	d, led := simdisk.New(), new(ledger)
 	j, err := led.open(d)
 	if err != nil {
 		t.Fatal(err)
@@ -363,7 +364,7 @@ func TestForgedFrame(t *testing.T) {
 	if err := j.Append(t.Context(), 2, [][]byte{entry}); err != nil {
 		t.Fatal(err)
 	}
-	clear(d.names[j.segments[0].name].data[j.off-frameLength(4+len(entry)):][:64]) // the frame is torn
+	clear(d.Files[j.segments[0].name].Data[j.off-frameLength(4+len(entry)):][:64]) // the frame is torn
 	if got, err := contents(d); err != nil || len(got) != 1 {
 		t.Errorf("%d entries: %v", len(got), err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/simdisk"
 	"github.com/interlockdev/interlock/journal"
 )
 
@@ -302,7 +303,7 @@ func TestVerifyBesideServer(t *testing.T) {
 
 // lagging shows a file without its last two frames to the first reader.
 type lagging struct {
-	*forgetful
+	*simdisk.Disk
 	reads   int
 	missing int64 // what is behind it cannot be seen at first
 }
@@ -313,7 +314,7 @@ type laggingFile struct {
 }
 
 func (d *lagging) Open(name string, flag int) (file, error) {
-	f, err := d.forgetful.Open(name, flag)
+	f, err := d.Disk.Open(name, flag)
 	return &laggingFile{f, d}, err
 }
 
@@ -328,8 +329,8 @@ func (f *laggingFile) ReadAt(p []byte, off int64) (int, error) {
 // A reader without a lock that sees the next frame before the current one looks
 // again.
 func TestVerifyLooksAgain(t *testing.T) {
-	d := &lagging{forgetful: newForgetful()}
-	j, err := open(t.Context(), d.forgetful, "", crashOptions)
+	d := &lagging{Disk: simdisk.New()}
+	j, err := open(t.Context(), d.Disk, "", crashOptions)
 	if err != nil {
 		t.Fatal(err)
 	}

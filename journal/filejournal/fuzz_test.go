@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/simdisk"
 	"github.com/interlockdev/interlock/journal"
 )
 
@@ -29,9 +30,9 @@ func FuzzSegment(f *testing.F) {
 		if mend {
 			mendSegment(data)
 		}
-		d := newForgetful()
-		d.names[indexName(1, logSuffix)] = &inode{number: 1, data: data, synced: bytes.Clone(data)}
-		before := d.clone()
+		d := simdisk.New()
+		d.Files[indexName(1, logSuffix)] = &simdisk.Inode{Number: 1, Data: data, Synced: bytes.Clone(data)}
+		before := d.Clone()
 		first, err := contents(d)
 		if err != nil {
 			var damage *journal.DamageError
@@ -125,8 +126,8 @@ func FuzzSnapshot(f *testing.F) {
 			order.PutUint32(data[n-8:], checksum(data[:n-8]))
 			copy(data[n-4:], snapshotEnd)
 		}
-		d := newForgetful()
-		d.names[indexName(1, snapshotSuffix)] = &inode{number: 1, data: data}
+		d := simdisk.New()
+		d.Files[indexName(1, snapshotSuffix)] = &simdisk.Inode{Number: 1, Data: data}
 		err := checkSnapshot(context.Background(), d, "", 1)
 		var damage *journal.DamageError
 		if err != nil && !errors.As(err, &damage) && !errors.Is(err, journal.ErrNewer) {

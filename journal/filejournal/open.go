@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"sync/atomic"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/filejournal/device"
 )
 
 // Options are the settings of a file journal. The zero value is right for a server.
@@ -28,6 +30,8 @@ type Options struct {
 	// inline does what a goroutine does otherwise in the call that asks for it, so
 	// that tests see the same system calls each time.
 	inline bool
+
+	salt func() uint32 // random bits for a segment; nil: rand.Uint32
 }
 
 const (
@@ -56,6 +60,7 @@ func (o Options) check() (Options, error) {
 type Journal struct {
 	dir   directory
 	path  string // for messages
+	salt  func() uint32
 	epoch interlock.Epoch
 	pool  *pool
 
@@ -109,15 +114,31 @@ func Open(ctx context.Context, dir string, opts Options) (*Journal, error) {
 	return j, nil
 }
 
+// OpenOn is Open on a directory that is not the operating system's, such as that of a
+// simulated disk. Nobody locks it. All runs in the caller's goroutine, and the random
+// bits that tell segments apart come from salt, so that a run can be repeated.
+func OpenOn(ctx context.Context, dir device.Directory, opts Options, salt func() uint32) (*Journal, error) {
+	opts, err := opts.check()
+	if err != nil {
+		return nil, err
+	}
+	opts.inline, opts.salt = true, salt
+	return open(ctx, dir, "", opts)
+}
+
 // open is Open behind the lock.
 func open(ctx context.Context, dir directory, path string, opts Options) (*Journal, error) {
 	in, err := inspect(ctx, dir, path, false, nil)
 	if err != nil {
 		return nil, err
 	}
+	if opts.salt == nil {
+		opts.salt = rand.Uint32
+	}
 	j := &Journal{
 		dir:       dir,
 		path:      path,
+		salt:      opts.salt,
 		epoch:     in.log.at.epoch + 1,
 		at:        in.log.at,
 		header:    in.log.header,

@@ -9,17 +9,11 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/simdisk"
 	"github.com/interlockdev/interlock/journal"
 )
 
 var spaceOptions = Options{SegmentBytes: 16 << 10, ReserveBytes: 8 << 10}
-
-// setLimit makes the disk this many bytes large.
-func (d *forgetful) setLimit(n int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.limit = n
-}
 
 // fillUp appends until there is no space, and returns how much went in.
 func fillUp(t *testing.T, j *Journal) (n int) {
@@ -42,18 +36,18 @@ func fillUp(t *testing.T, j *Journal) (n int) {
 // the spare and the reserve are used up, nothing fits any more, space comes back.
 func TestSpaceRunsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newForgetful()
+		d := simdisk.New()
 		j, err := open(t.Context(), d, "", spaceOptions)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer j.Close()
 		synctest.Wait() // the spare and the reserve are there
-		if d.names[spareName] == nil || d.names[reserveName] == nil || j.Low() {
+		if d.Files[spareName] == nil || d.Files[reserveName] == nil || j.Low() {
 			t.Fatalf("not ready: low %v", j.Low())
 		}
 		// Log, spare and reserve fit, and 100 bytes for the identity.
-		d.setLimit(16<<10 + 16<<10 + 8<<10 + 100)
+		d.SetLimit(16<<10 + 16<<10 + 8<<10 + 100)
 		low := 0
 		for n := 0; ; n++ {
 			err := j.Append(t.Context(), j.Tail()+1, [][]byte{make([]byte, 1000)})
@@ -91,7 +85,7 @@ func TestSpaceRunsOut(t *testing.T) {
 		}
 
 		// Nobody calls anything, and it is noticed all the same.
-		d.setLimit(0)
+		d.SetLimit(0)
 		time.Sleep(2 * retryEvery)
 		synctest.Wait()
 		if j.Low() {
@@ -110,16 +104,16 @@ func TestSpaceRunsOut(t *testing.T) {
 // An append finds new space at once, and truncation makes some.
 func TestSpaceComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newForgetful()
+		d := simdisk.New()
 		j, err := open(t.Context(), d, "", spaceOptions)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer j.Close()
 		synctest.Wait()
-		d.setLimit(100 << 10)
+		d.SetLimit(100 << 10)
 		fillUp(t, j)
-		d.setLimit(120 << 10)
+		d.SetLimit(120 << 10)
 		if err := j.Append(t.Context(), j.Tail()+1, [][]byte{make([]byte, 1000)}); err != nil {
 			t.Errorf("append after space came back: %v", err)
 		}
@@ -145,18 +139,18 @@ func TestSpaceComesBack(t *testing.T) {
 // without that there is a clear answer.
 func TestOpenOnFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newForgetful()
-		d.limit = 6 << 10
+		d := simdisk.New()
+		d.Limit = 6 << 10
 		if _, err := open(t.Context(), d, "", spaceOptions); !errors.Is(err, journal.ErrNoSpace) {
 			t.Fatalf("open: %v", err)
 		}
-		d.limit = 0
+		d.Limit = 0
 		j, err := open(t.Context(), d, "", spaceOptions)
 		if err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		d.setLimit(16<<10 + 16<<10 + 8<<10 + 100)
+		d.SetLimit(16<<10 + 16<<10 + 8<<10 + 100)
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -180,13 +174,13 @@ func TestOpenOnFullDisk(t *testing.T) {
 }
 
 // badSpare fails to open one file.
-type badSpare struct{ *forgetful }
+type badSpare struct{ *simdisk.Disk }
 
 func (d *badSpare) Open(name string, flag int) (file, error) {
-	if name == spareName+tempSuffix && d.names[spareName] == nil && len(d.names) > 3 {
+	if name == spareName+tempSuffix && d.Files[spareName] == nil && len(d.Files) > 3 {
 		return nil, syscall.EIO
 	}
-	return d.forgetful.Open(name, flag)
+	return d.Disk.Open(name, flag)
 }
 
 // A failure that is not want of space, while the next segment is made, ends the
@@ -194,7 +188,7 @@ func (d *badSpare) Open(name string, flag int) (file, error) {
 func TestPreparingFails(t *testing.T) {
 	opts := spaceOptions
 	opts.inline = true
-	j, err := open(t.Context(), &badSpare{newForgetful()}, "", opts)
+	j, err := open(t.Context(), &badSpare{simdisk.New()}, "", opts)
 	for n := 0; err == nil; n++ {
 		err = j.Append(t.Context(), j.Tail()+1, [][]byte{make([]byte, 1000)})
 		if n > 100 {
@@ -211,13 +205,13 @@ func TestPreparingFails(t *testing.T) {
 
 // seenRenames reports every rename before it happens.
 type seenRenames struct {
-	*forgetful
+	*simdisk.Disk
 	see func(from, to string)
 }
 
 func (d *seenRenames) Rename(from, to string) error {
 	d.see(from, to)
-	return d.forgetful.Rename(from, to)
+	return d.Disk.Rename(from, to)
 }
 
 // While a file of the pool is on its way to become a segment it still has its old
@@ -226,7 +220,7 @@ func (d *seenRenames) Rename(from, to string) error {
 func TestTakenFileKeepsItsName(t *testing.T) {
 	var j *Journal
 	seen := 0
-	d := &seenRenames{newForgetful(), func(from, to string) {
+	d := &seenRenames{simdisk.New(), func(from, to string) {
 		if j == nil || from != spareName && from != reserveName {
 			return
 		}

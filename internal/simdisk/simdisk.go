@@ -1,4 +1,4 @@
-package filejournal
+package simdisk
 
 import (
 	"bytes"
@@ -11,36 +11,40 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/interlockdev/interlock/journal/filejournal/device"
 )
 
-// forgetful is a disk in memory that keeps apart what programs see and what a
+// Disk is a disk in memory that keeps apart what programs see and what a
 // power cut would leave. It counts system calls, can stop at any of them, fails
 // syncs the way Linux does, and can be full.
-type forgetful struct {
+type Disk struct {
 	mu      sync.Mutex
-	names   map[string]*inode // as programs see them
-	durable map[string]*inode // as of the last sync of the directory
+	Files   map[string]*Inode // as programs see them
+	durable map[string]*Inode // as of the last sync of the directory
 	renames []nameChange      // since then
 	last    uint64            // inode number given out
 
-	calls    int
-	stopAt   int // this call and all later ones fail with errStopped; 0: never
-	failSync int // this call, if it is a sync, fails with EIO and drops the pages
-	limit    int64
+	Calls    int   // so far
+	StopAt   int   // this call and all later ones fail with ErrStopped; 0: never
+	FailSync int   // this call, if it is a sync, fails with EIO and drops the pages
+	Limit    int64 // bytes that all files may have together; 0: any
 }
 
-var errStopped = errors.New("the machine has stopped")
+// ErrStopped is what every call gets after the machine has stopped.
+var ErrStopped = errors.New("the machine has stopped")
 
 type nameChange struct {
 	gone  string
 	added string
-	node  *inode
+	node  *Inode
 }
 
-type inode struct {
-	number uint64
-	data   []byte // as programs see it
-	synced []byte // what a power cut leaves for sure
+// Inode is what names stand for.
+type Inode struct {
+	Number uint64
+	Data   []byte // as programs see it
+	Synced []byte // what a power cut leaves for sure
 	dirty  []write
 }
 
@@ -65,38 +69,45 @@ func (w write) apply(b []byte) []byte {
 	return b
 }
 
-func (n *inode) change(w write) {
-	n.data = w.apply(n.data)
+func (n *Inode) change(w write) {
+	n.Data = w.apply(n.Data)
 	n.dirty = append(n.dirty, w)
 }
 
-func newForgetful() *forgetful {
-	return &forgetful{names: map[string]*inode{}, durable: map[string]*inode{}}
+func New() *Disk {
+	return &Disk{Files: map[string]*Inode{}, durable: map[string]*Inode{}}
+}
+
+// SetLimit changes Limit while the disk is in use.
+func (d *Disk) SetLimit(n int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Limit = n
 }
 
 // call counts a system call and says whether the machine still runs.
-func (d *forgetful) call() error {
-	d.calls++
-	if d.stopAt > 0 && d.calls >= d.stopAt {
-		return errStopped
+func (d *Disk) call() error {
+	d.Calls++
+	if d.StopAt > 0 && d.Calls >= d.StopAt {
+		return ErrStopped
 	}
 	return nil
 }
 
-func (d *forgetful) Open(name string, flag int) (file, error) {
+func (d *Disk) Open(name string, flag int) (device.File, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.call(); err != nil {
 		return nil, err
 	}
-	n := d.names[name]
+	n := d.Files[name]
 	switch {
 	case n == nil && flag&os.O_CREATE == 0:
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	case n == nil:
 		d.last++
-		n = &inode{number: d.last}
-		d.names[name] = n
+		n = &Inode{Number: d.last}
+		d.Files[name] = n
 		d.renames = append(d.renames, nameChange{added: name, node: n})
 	case flag&os.O_TRUNC != 0:
 		n.change(write{off: -1})
@@ -104,75 +115,75 @@ func (d *forgetful) Open(name string, flag int) (file, error) {
 	return &handle{d, n}, nil
 }
 
-func (d *forgetful) Rename(from, to string) error {
+func (d *Disk) Rename(from, to string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.call(); err != nil {
 		return err
 	}
-	n := d.names[from]
+	n := d.Files[from]
 	if n == nil {
 		return fs.ErrNotExist
 	}
-	delete(d.names, from)
-	d.names[to] = n
+	delete(d.Files, from)
+	d.Files[to] = n
 	d.renames = append(d.renames, nameChange{from, to, n})
 	return nil
 }
 
-func (d *forgetful) Remove(name string) error {
+func (d *Disk) Remove(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.call(); err != nil {
 		return err
 	}
-	if d.names[name] == nil {
+	if d.Files[name] == nil {
 		return fs.ErrNotExist
 	}
-	delete(d.names, name)
+	delete(d.Files, name)
 	d.renames = append(d.renames, nameChange{gone: name})
 	return nil
 }
 
-func (d *forgetful) Names() ([]string, error) {
+func (d *Disk) Names() ([]string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.call(); err != nil {
 		return nil, err
 	}
-	return slices.Collect(maps.Keys(d.names)), nil
+	return slices.Sorted(maps.Keys(d.Files)), nil
 }
 
-func (d *forgetful) Sync() error {
+func (d *Disk) Sync() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.call(); err != nil {
 		return err
 	}
-	if d.calls == d.failSync {
+	if d.Calls == d.FailSync {
 		return syscall.EIO
 	}
-	d.durable, d.renames = maps.Clone(d.names), nil
+	d.durable, d.renames = maps.Clone(d.Files), nil
 	return nil
 }
 
-func (d *forgetful) Close() error { return nil }
+func (d *Disk) Close() error { return nil }
 
 type handle struct {
-	d *forgetful
-	n *inode
+	d *Disk
+	n *Inode
 }
 
 func (h *handle) ReadAt(p []byte, off int64) (int, error) {
 	h.d.mu.Lock()
 	defer h.d.mu.Unlock()
-	if h.d.stopAt > 0 && h.d.calls >= h.d.stopAt {
-		return 0, errStopped
+	if h.d.StopAt > 0 && h.d.Calls >= h.d.StopAt {
+		return 0, ErrStopped
 	}
-	if off >= int64(len(h.n.data)) {
+	if off >= int64(len(h.n.Data)) {
 		return 0, io.EOF
 	}
-	n := copy(p, h.n.data[off:])
+	n := copy(p, h.n.Data[off:])
 	if n < len(p) {
 		return n, io.EOF
 	}
@@ -181,17 +192,17 @@ func (h *handle) ReadAt(p []byte, off int64) (int, error) {
 
 // room reports whether a file may grow to size.
 func (h *handle) room(size int64) bool {
-	if h.d.limit == 0 {
+	if h.d.Limit == 0 {
 		return true
 	}
-	used := size - int64(len(h.n.data))
+	used := size - int64(len(h.n.Data))
 	if used <= 0 {
 		return true
 	}
-	for _, n := range h.d.names {
-		used += int64(len(n.data))
+	for _, n := range h.d.Files {
+		used += int64(len(n.Data))
 	}
-	return used <= h.d.limit
+	return used <= h.d.Limit
 }
 
 func (h *handle) WriteAt(p []byte, off int64) (int, error) {
@@ -228,11 +239,11 @@ func (h *handle) Sync() error {
 	}
 	dirty := h.n.dirty
 	h.n.dirty = nil
-	if h.d.calls == h.d.failSync {
+	if h.d.Calls == h.d.FailSync {
 		return syscall.EIO // what was dirty is now clean, and nowhere but in memory
 	}
 	for _, w := range dirty {
-		h.n.synced = w.apply(h.n.synced)
+		h.n.Synced = w.apply(h.n.Synced)
 	}
 	return nil
 }
@@ -240,39 +251,39 @@ func (h *handle) Sync() error {
 func (h *handle) Size() (int64, error) {
 	h.d.mu.Lock()
 	defer h.d.mu.Unlock()
-	return int64(len(h.n.data)), nil
+	return int64(len(h.n.Data)), nil
 }
 
-func (h *handle) ID() (device, inode uint64, err error) { return 7, h.n.number, nil }
+func (h *handle) ID() (device, inode uint64, err error) { return 7, h.n.Number, nil }
 func (h *handle) Close() error                          { return nil }
 
-// restart is a new process on the same machine: all that programs saw is there.
-func (d *forgetful) restart() {
-	d.calls, d.stopAt, d.failSync = 0, 0, 0
+// Restart is a new process on the same machine: all that programs saw is there.
+func (d *Disk) Restart() {
+	d.Calls, d.StopAt, d.FailSync = 0, 0, 0
 }
 
-// loss says what a power cut leaves of the changes since the last sync.
-type loss int
+// Loss says what a power cut leaves of the changes since the last sync.
+type Loss int
 
 const (
-	loseAll  loss = iota
-	loseNone      // the disk was faster than the power cut
-	prefix        // in order, up to some byte of some write
-	torn          // any part of any write, by pieces of up to 512 bytes
-	losses
+	LoseAll  Loss = iota
+	LoseNone      // the disk was faster than the power cut
+	Prefix        // in order, up to some byte of some write
+	Torn          // any part of any write, by pieces of up to 512 bytes
+	Losses
 )
 
-func (l loss) String() string { return []string{"lose", "keep", "prefix", "torn"}[l] }
+func (l Loss) String() string { return []string{"lose", "keep", "prefix", "torn"}[l] }
 
-// powerCut returns the disk as it is found afterwards. The disk itself stays.
-func (d *forgetful) powerCut(l loss, rng *rand.Rand) *forgetful {
-	out := newForgetful()
-	out.last, out.limit = d.last, d.limit
+// PowerCut returns the disk as it is found afterwards. The disk itself stays.
+func (d *Disk) PowerCut(l Loss, rng *rand.Rand) *Disk {
+	out := New()
+	out.last, out.Limit = d.last, d.Limit
 	names := maps.Clone(d.durable)
 	cut := rng.IntN(len(d.renames) + 1)
 	for i, c := range d.renames {
 		switch {
-		case l == loseAll, l == prefix && i >= cut, l == torn && rng.IntN(2) == 0:
+		case l == LoseAll, l == Prefix && i >= cut, l == Torn && rng.IntN(2) == 0:
 			continue
 		}
 		if c.gone != "" && names[c.gone] != nil {
@@ -282,21 +293,21 @@ func (d *forgetful) powerCut(l loss, rng *rand.Rand) *forgetful {
 			names[c.added] = c.node
 		}
 	}
-	kept := map[*inode]*inode{}
+	kept := map[*Inode]*Inode{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		n := names[name]
 		if kept[n] == nil {
 			data := n.survivor(l, rng)
-			kept[n] = &inode{number: n.number, data: data, synced: bytes.Clone(data)}
+			kept[n] = &Inode{Number: n.Number, Data: data, Synced: bytes.Clone(data)}
 		}
-		out.names[name] = kept[n]
+		out.Files[name] = kept[n]
 	}
-	out.durable = maps.Clone(out.names)
+	out.durable = maps.Clone(out.Files)
 	return out
 }
 
-func (n *inode) survivor(l loss, rng *rand.Rand) []byte {
-	b := bytes.Clone(n.synced)
+func (n *Inode) survivor(l Loss, rng *rand.Rand) []byte {
+	b := bytes.Clone(n.Synced)
 	total := 0
 	for _, w := range n.dirty {
 		total += len(w.data)
@@ -305,14 +316,14 @@ func (n *inode) survivor(l loss, rng *rand.Rand) []byte {
 	piece := []int{1, 8, 64, 512}[rng.IntN(4)]
 	for _, w := range n.dirty {
 		switch {
-		case l == loseAll:
-		case l == loseNone, l == prefix && w.off < 0, l == torn && w.off < 0 && rng.IntN(2) == 0:
+		case l == LoseAll:
+		case l == LoseNone, l == Prefix && w.off < 0, l == Torn && w.off < 0 && rng.IntN(2) == 0:
 			b = w.apply(b)
-		case l == prefix:
+		case l == Prefix:
 			part := min(left, len(w.data))
 			left -= part
 			b = write{off: w.off, data: w.data[:part]}.apply(b)
-		case l == torn && w.off >= 0:
+		case l == Torn && w.off >= 0:
 			for i := 0; i < len(w.data); {
 				// Pieces end at multiples of their size in the file, as sectors do.
 				next := min(len(w.data), i+piece-int((w.off+int64(i))%int64(piece)))
@@ -326,13 +337,13 @@ func (n *inode) survivor(l loss, rng *rand.Rand) []byte {
 	return b
 }
 
-// clone copies a disk as programs see it, with all of it durable.
-func (d *forgetful) clone() *forgetful {
-	out := newForgetful()
-	out.last, out.limit = d.last, d.limit
-	for name, n := range d.names {
-		out.names[name] = &inode{number: n.number, data: bytes.Clone(n.data), synced: bytes.Clone(n.data)}
+// Clone copies a disk as programs see it, with all of it durable.
+func (d *Disk) Clone() *Disk {
+	out := New()
+	out.last, out.Limit = d.last, d.Limit
+	for name, n := range d.Files {
+		out.Files[name] = &Inode{Number: n.Number, Data: bytes.Clone(n.Data), Synced: bytes.Clone(n.Data)}
 	}
-	out.durable = maps.Clone(out.names)
+	out.durable = maps.Clone(out.Files)
 	return out
 }
