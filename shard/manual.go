@@ -104,9 +104,10 @@ func (m *Manual) Turn() (more bool) {
 		o.armed = 0
 		if o.gather(); o.ring.n == 0 {
 			o.arm()
+			return false
 		}
 	}
-	return !m.finished && o.ring.n > 0
+	return !m.finished
 }
 
 // Appending reports whether the committer has something to write, or to answer.

@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/shard"
+)
+
+// audit follows the journal and checks the rules. What it knows comes from entries that
+// became durable and from answers that left, and from nowhere else.
+type audit struct {
+	w *world
+
+	// The journal as it is known: what was acknowledged, or was found by a later owner.
+	sums   []uint64 // of the entry with index i+1
+	epoch  interlock.Epoch
+	since  time.Duration // when the newest epoch was opened
+	owner  *host
+	join   shard.Joiner
+	shadow *engine.Engine // to which every entry was applied, and nothing else
+
+	// What clients have been told.
+	told interlock.Index
+
+	picture
+}
+
+func newAudit(w *world) *audit {
+	return &audit{w: w, shadow: engine.New(), picture: newPicture()}
+}
+
+// tail is the index of the last entry that is known to be durable.
+func (a *audit) tail() interlock.Index { return interlock.Index(len(a.sums)) }
+
+// appended is called when an append has returned success.
+func (a *audit) appended(epoch interlock.Epoch, first interlock.Index, entries [][]byte) {
+	if epoch < a.epoch {
+		a.w.fail("I16", "an append of epoch %d succeeded at index %d, after epoch %d was opened", epoch, first, a.epoch)
+		return
+	}
+	if first != a.tail()+1 {
+		a.w.fail("journal", "an append at index %d succeeded, and the tail was %d", first, a.tail())
+		return
+	}
+	for _, e := range entries {
+		a.take(journal.Entry{Index: a.tail() + 1, Epoch: epoch, Data: e})
+	}
+}
+
+// opened is called when a host has opened the journal: it compares what is there with what
+// was acknowledged, and takes what nobody was told of.
+func (a *audit) opened(h *host, j journal.Journal) bool {
+	if j.Tail() < a.tail() {
+		a.w.fail("I15", "%d entries were acknowledged, and epoch %d finds %d", a.tail(), j.Epoch(), j.Tail())
+		return false
+	}
+	if j.Epoch() <= a.epoch {
+		a.w.fail("I16", "epoch %d was opened after epoch %d", j.Epoch(), a.epoch)
+		return false
+	}
+	known := a.tail()
+	err := j.Read(context.Background(), j.First(), func(e journal.Entry) error {
+		switch {
+		case e.Index > known:
+			a.take(e)
+		case a.sums[e.Index-1] != sumOf(e):
+			a.w.fail("I15", "entry %d is not what was acknowledged", e.Index)
+		}
+		return nil
+	})
+	if err != nil {
+		a.w.fail("journal", "epoch %d cannot read it: %v", j.Epoch(), err)
+	}
+	a.epoch, a.since, a.owner = j.Epoch(), a.w.now, h
+	return a.w.failed == nil
+}
+
+func sumOf(e journal.Entry) uint64 { return sum(e.Data) ^ uint64(e.Epoch) }
+
+// take folds the next entry.
+func (a *audit) take(e journal.Entry) {
+	w := a.w
+	n := sumOf(e)
+	a.sums = append(a.sums, n)
+	w.story.mix(n)
+	if a.entryEpoch > e.Epoch || len(e.Data) == 0 && a.entryEpoch == e.Epoch {
+		w.fail("I16", "entry %d of epoch %d follows one of epoch %d", e.Index, e.Epoch, a.entryEpoch)
+	}
+	a.entryEpoch = e.Epoch
+	e.Data = bytes.Clone(e.Data)
+	entry, err := a.join.Join(e)
+	if err != nil {
+		w.fail("journal", "%v", err)
+	}
+	if entry == nil {
+		return
+	}
+	if err := a.shadow.Apply(entry); err != nil {
+		w.fail("I17", "entry %d cannot be applied: %v", e.Index, err)
+		return
+	}
+	a.begin(e.Index)
+	if err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
+		if w.story.told() {
+			w.story.tell("      %d: %s", e.Index, shownEvent(ev))
+		}
+		a.fold(w, ev)
+		return nil
+	}); err != nil {
+		w.fail("I17", "entry %d cannot be read: %v", e.Index, err)
+	}
+	a.end(w)
+	w.totals.Entries++
+}
+
+// compare checks that the live engine is what the journal says.
+func (a *audit) compare(h *host) {
+	if h.shard == nil || !h.shard.Settled() || h.shard.Parked() || h.shard.At().Index != a.tail() || h.epoch != a.epoch {
+		return
+	}
+	a.w.totals.Compared++
+	live, replayed := h.shard.Engine().Hash(), a.shadow.Hash()
+	a.w.story.mixBytes(live[:])
+	if live != replayed {
+		a.w.fail("I17", "at index %d the engine of host %d is not what a replay of the journal gives", a.tail(), h.number)
+	}
+}

@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// plain reports whether a waiter is granted by nothing but modes and permits, in the
+// place in line that its event tells, so that it can be said for sure when it must be.
+func (r *request) plain() bool {
+	if r.any || r.base != nil || r.part || r.declared || r.returned || r.lead || r.task {
+		return false
+	}
+	for _, c := range r.claims {
+		if c.Mode == interlock.Barrier || c.Mode == interlock.Member || strings.HasPrefix(string(c.Key), "rate:") {
+			return false
+		}
+	}
+	return true
+}
+
+// The score of a waiter is its arrival less its priority, which may be one that it has
+// inherited. These are the bounds between which it surely is.
+func (r *request) latest() engine.Time {
+	return r.arrived.Add(-time.Duration(r.priority) * interlock.PriorityBoost)
+}
+
+func (r *request) earliest(most int) engine.Time {
+	rank := r.priority
+	if r.session != 0 {
+		rank = max(rank, most)
+	}
+	return r.arrived.Add(-time.Duration(rank) * interlock.PriorityBoost)
+}
+
+// mostUrgent is the highest priority that anybody in the space can have inherited.
+func (s *space) mostUrgent() (most int) {
+	for i, list := range [][]*request{s.waiting, s.holding} {
+		for _, r := range list {
+			if i == 0 || r.priority > most {
+				most = max(most, r.priority)
+			}
+		}
+	}
+	return most
+}
+
+// stands reports whether holder h stands in the way of r.
+func (r *request) stands(h *request) bool {
+	return !together(r, h) && anyPair(h.claims, r.claims, apart)
+}
+
+// touches reports whether two waiters may be in each other's way.
+func (r *request) touches(o *request) bool {
+	return !together(r, o) && anyPair(r.claims, o.claims, func(a, b interlock.Claim) bool {
+		return apart(a, b) || a.Key == b.Key && a.Mode.Counts() && a.Mode == b.Mode
+	})
+}
+
+// lostWaiter looks for somebody whom nothing keeps waiting.
+func (a *audit) lostWaiter(w *world, s *space) {
+	most := s.mostUrgent()
+next:
+	for _, r := range s.waiting {
+		if !r.plain() {
+			continue
+		}
+		for _, h := range s.holding {
+			if r.stands(h) {
+				continue next
+			}
+		}
+		for _, c := range r.claims {
+			if limit := capacity(c.Key); limit > 0 && s.used(c.Key, nil)+c.Count > limit {
+				continue next
+			}
+		}
+		for _, o := range s.waiting {
+			if o == r || o.declared || !r.touches(o) {
+				continue
+			}
+			if !o.plain() || o.earliest(most) <= r.latest() {
+				continue next // it may be ahead
+			}
+		}
+		w.fail("I4", "after index %d nothing is in the way of %v, and it waits", a.index, r)
+		return
+	}
+}
+
+// overtakes checks that r, about to be granted, does not pass anybody who surely is ahead
+// of it and whom it excludes.
+func (a *audit) overtakes(w *world, r *request, claims []interlock.Claim) {
+	if !r.plain() {
+		return
+	}
+	s := r.space
+	first := r.earliest(s.mostUrgent())
+	for _, o := range s.waiting {
+		if o == r || !o.plain() || together(o, r) || o.latest() >= first {
+			continue
+		}
+		if anyPair(o.claims, claims, apart) {
+			w.fail("I5", "at index %d %v is granted ahead of %v", a.index, r, o)
+		}
+	}
+	for _, c := range claims {
+		limit := capacity(c.Key)
+		if limit == 0 || c.Mode != interlock.Permits {
+			continue
+		}
+		n := s.used(c.Key, r) + c.Count
+		for _, o := range s.waiting {
+			if o != r && o.plain() && o.latest() < first {
+				for _, oc := range o.claims {
+					if oc.Key == c.Key && oc.Mode == interlock.Permits {
+						n += oc.Count
+					}
+				}
+			}
+		}
+		if n > limit {
+			w.fail("I5", "at index %d %v takes permits of %s that those ahead of it wait for", a.index, r, c.Key)
+		}
+	}
+}
+
+// cycle looks for flows that wait for each other's leases in a circle. It follows only
+// waits that surely do not end by themselves, for leases in full force.
+func (a *audit) cycle(w *world, s *space) {
+	type thread struct {
+		session uint64
+		flow    string
+	}
+	of := func(r *request) thread { return thread{r.session, r.flow} }
+	var path []thread
+	var done []thread
+	var walk func(t thread) bool
+	walk = func(t thread) bool {
+		if slices.Contains(path, t) {
+			return true
+		}
+		if slices.Contains(done, t) {
+			return false
+		}
+		path = append(path, t)
+		for _, r := range s.waiting {
+			if r.session == 0 || of(r) != t || r.any || r.declared || r.part || r.run {
+				continue
+			}
+			for _, h := range s.holding {
+				if h.session != 0 && h.phase == held && !h.offer && !h.task && !h.part && h.maxHold == 0 && r.stands(h) && walk(of(h)) {
+					return true
+				}
+			}
+		}
+		path = path[:len(path)-1]
+		done = append(done, t)
+		return false
+	}
+	for _, r := range s.waiting {
+		if r.session != 0 && walk(of(r)) {
+			w.fail("I6", "after index %d these flows wait for each other: %v", a.index, path)
+			return
+		}
+	}
+}
