@@ -16,6 +16,7 @@ type agent struct {
 	ttl     time.Duration // of its session; 0: it works without one
 	opening bool
 	silent  bool // it sends no heartbeats any more
+	steps   int  // since it began to give back
 	home    bool // it has given back all that it had
 
 	leases []*holding
@@ -130,7 +131,10 @@ var kernelDeeds = []deed{
 
 // goHome gives back what the agent has, one thing after the other.
 func (a *agent) goHome() {
+	a.steps++
 	switch {
+	case a.steps > 60: // what it forgot ends with its session
+		a.home = true
 	case len(a.leases) > 0:
 		a.release()
 	case len(a.waits) > 0:
@@ -145,13 +149,12 @@ func (a *agent) openSession() {
 		return
 	}
 	a.opening = true
-	id := interlock.SessionID(a.w.id())
 	ttl := a.ttl
-	o := a.send("open session", func() engine.Command { return &engine.OpenSession{ID: id, Agent: a.name, TTL: ttl} }, func(eff *engine.Effect, _ interlock.At) {
+	o := a.send("open session", func() engine.Command { return &engine.OpenSession{ID: a.w.id(), Agent: a.name, TTL: ttl} }, func(eff *engine.Effect, _ interlock.At) {
 		a.opening = false
 		if eff.Outcome == engine.Done && a.session.IsZero() {
-			a.session, a.seq, a.acked, a.unseen, a.silent = id, 0, 0, 0, false
-			a.beat(id)
+			a.session, a.seq, a.acked, a.unseen, a.silent = eff.Session.ID, 0, 0, 0, false
+			a.beat(a.session)
 		}
 	})
 	a.w.after(20*time.Second, func() {
@@ -268,7 +271,7 @@ func (a *agent) claims(most int) (list []interlock.Claim) {
 
 func (a *agent) acquire() {
 	c := engine.Acquire{
-		ID: a.w.id(), Flow: a.flow(), Purpose: "work", Priority: []int{0, 0, 0, 1, -1, 5}[a.rng(6)],
+		Flow: a.flow(), Purpose: "work", Priority: []int{0, 0, 0, 1, -1, 5}[a.rng(6)],
 		OnConflict: interlock.OnConflict(a.rng(4)), Attach: a.rng(3) > 0, Claims: a.claims(3),
 		TTL: []time.Duration{0, 0, 3 * time.Second, 20 * time.Second}[a.rng(4)], Grace: []time.Duration{0, engine.NoGrace, time.Second}[a.rng(3)],
 		MaxWait: []time.Duration{0, 0, 5 * time.Second}[a.rng(3)], LockDelay: []time.Duration{0, 0, 0, 2 * time.Second}[a.rng(4)],
@@ -294,11 +297,12 @@ func (a *agent) acquire() {
 		c.Agent, c.Flow = a.name, ""
 	}
 	claims := c.Claims
-	a.send(fmt.Sprintf("acquire %v as %x", shownClaims(claims), c.ID[12:]), func() engine.Command {
+	a.send("acquire "+shownClaims(claims), func() engine.Command {
 		again := c
+		again.ID = a.w.id()
 		again.Claims = append([]interlock.Claim(nil), claims...)
 		return &again
-	}, a.got(interlock.TicketID(c.ID)))
+	}, a.got())
 }
 
 func shownClaims(claims []interlock.Claim) (s string) {
@@ -315,8 +319,9 @@ func shownClaims(claims []interlock.Claim) (s string) {
 }
 
 // got gives what takes the answers to a request.
-func (a *agent) got(ticket interlock.TicketID) func(*engine.Effect, interlock.At) {
+func (a *agent) got() func(*engine.Effect, interlock.At) {
 	session := a.session
+	var ticket interlock.TicketID
 	return func(eff *engine.Effect, _ interlock.At) {
 		if a.session != session {
 			return // they are for an earlier life
@@ -324,9 +329,11 @@ func (a *agent) got(ticket interlock.TicketID) func(*engine.Effect, interlock.At
 		a.ended(eff)
 		switch eff.Outcome {
 		case engine.Queued:
+			ticket = eff.Ticket.ID
 			a.await(ticket)
 		case engine.Granted:
 			a.unawait(ticket)
+			a.unawait(interlock.TicketID(eff.Lease.ID))
 			a.hold(&eff.Lease)
 		case engine.Refused:
 			a.unawait(ticket)
@@ -422,7 +429,7 @@ func (a *agent) poll() {
 	}
 	t := a.waits[a.rng(len(a.waits))]
 	attach := a.rng(2) == 0
-	a.send(fmt.Sprintf("poll %x", t[12:]), func() engine.Command { return &engine.Poll{Ticket: t, Attach: attach} }, a.got(t))
+	a.send(fmt.Sprintf("poll %x", t[12:]), func() engine.Command { return &engine.Poll{Ticket: t, Attach: attach} }, a.got())
 }
 
 func (a *agent) leave() {
@@ -439,7 +446,7 @@ func (a *agent) convert() {
 	if h == nil || h.task {
 		return
 	}
-	c := engine.Convert{Lease: h.id, ID: a.w.id(), OnConflict: []interlock.OnConflict{interlock.Fail, interlock.Wait, interlock.Preempt}[a.rng(3)], Attach: a.rng(2) == 0}
+	c := engine.Convert{Lease: h.id, OnConflict: []interlock.OnConflict{interlock.Fail, interlock.Wait, interlock.Preempt}[a.rng(3)], Attach: a.rng(2) == 0}
 	claims := append([]interlock.Claim(nil), h.claims...)
 	for i := range claims {
 		if !claims[i].Mode.Counts() {
@@ -451,9 +458,9 @@ func (a *agent) convert() {
 	}
 	a.send(fmt.Sprintf("convert fence %d to %v", h.fence, shownClaims(claims)), func() engine.Command {
 		again := c
-		again.Claims = append([]interlock.Claim(nil), claims...)
+		again.ID, again.Claims = a.w.id(), append([]interlock.Claim(nil), claims...)
 		return &again
-	}, a.got(interlock.TicketID(c.ID)))
+	}, a.got())
 }
 
 func (a *agent) park() {
@@ -476,7 +483,7 @@ func (a *agent) resume() {
 		if h.parked {
 			c := engine.Resume{Lease: h.id, Flow: a.flow(), OnConflict: interlock.OnConflict(a.rng(2)), Attach: a.rng(2) == 0, MaxWait: 10 * time.Second}
 			h.parked = false
-			a.send(fmt.Sprintf("resume fence %d", h.fence), func() engine.Command { again := c; return &again }, a.got(interlock.TicketID(h.id)))
+			a.send(fmt.Sprintf("resume fence %d", h.fence), func() engine.Command { again := c; return &again }, a.got())
 			return
 		}
 	}
@@ -485,8 +492,8 @@ func (a *agent) resume() {
 func (a *agent) arrive() {
 	for _, h := range a.leases {
 		if len(h.claims) > 0 && h.claims[0].Mode == interlock.Barrier {
-			c := engine.Arrive{Lease: h.id, ID: a.w.id(), MaxWait: 5 * time.Second, Attach: true}
-			a.send(fmt.Sprintf("arrive fence %d", h.fence), func() engine.Command { again := c; return &again }, a.got(interlock.TicketID(c.ID)))
+			c := engine.Arrive{Lease: h.id, MaxWait: 5 * time.Second, Attach: true}
+			a.send(fmt.Sprintf("arrive fence %d", h.fence), func() engine.Command { again := c; again.ID = a.w.id(); return &again }, a.got())
 			return
 		}
 	}
@@ -497,8 +504,8 @@ func (a *agent) declare() {
 		return
 	}
 	other := a.w.agents[a.rng(len(a.w.agents))]
-	c := engine.Declare{ID: a.w.id(), Flow: a.flow(), On: engine.Party{Agent: other.name}, MaxWait: 8 * time.Second, Attach: true}
-	a.send("declare a wait for "+other.name, func() engine.Command { again := c; return &again }, a.got(interlock.TicketID(c.ID)))
+	c := engine.Declare{Flow: a.flow(), On: engine.Party{Agent: other.name}, MaxWait: 8 * time.Second, Attach: true}
+	a.send("declare a wait for "+other.name, func() engine.Command { again := c; again.ID = a.w.id(); return &again }, a.got())
 }
 
 func (a *agent) getLease() {
@@ -568,11 +575,11 @@ func (a *agent) bareName() string {
 }
 
 func (a *agent) claimEffect() {
-	c := engine.ClaimEffect{ID: a.w.id(), Agent: a.bareName(), Action: fmt.Sprintf(`{"charge":%d}`, a.rng(12)), TTL: 4 * time.Second}
+	c := engine.ClaimEffect{Agent: a.bareName(), Action: fmt.Sprintf(`{"charge":%d}`, a.rng(12)), TTL: 4 * time.Second}
 	if h := a.one(); h != nil && a.rng(3) == 0 {
 		c.Lease = h.id
 	}
-	a.send("claim effect "+c.Action, func() engine.Command { again := c; return &again }, func(eff *engine.Effect, _ interlock.At) {
+	a.send("claim effect "+c.Action, func() engine.Command { again := c; again.ID = a.w.id(); return &again }, func(eff *engine.Effect, _ interlock.At) {
 		a.ended(eff)
 		if eff.Outcome == engine.Done && eff.Effect != nil && eff.Effect.State == interlock.EffectClaimed {
 			a.deeds = append(a.deeds, eff.Effect.ID)
@@ -596,11 +603,11 @@ func (a *agent) settleEffect() {
 }
 
 func (a *agent) startRun() {
-	c := engine.StartRun{ID: a.w.id(), Org: "acme", Workflow: []string{"", "triage"}[a.rng(2)], Agent: a.bareName(), TTL: 5 * time.Second}
+	c := engine.StartRun{Org: "acme", Workflow: []string{"", "triage"}[a.rng(2)], Agent: a.bareName(), TTL: 5 * time.Second}
 	if a.rng(2) == 0 {
 		c.MaxWait, c.Attach = 3*time.Second, true
 	}
-	a.send("start a run", func() engine.Command { again := c; return &again }, a.got(interlock.TicketID(c.ID)))
+	a.send("start a run", func() engine.Command { again := c; again.ID = a.w.id(); return &again }, a.got())
 }
 
 func (a *agent) pattern() {

@@ -38,7 +38,9 @@ func (a *audit) left(r *receiver, eff *engine.Effect, at interlock.At) {
 		w.fail("I16", "host %d of epoch %d answers %s, which came after epoch %d was opened", r.host.number, at.Epoch, o.words, a.epoch)
 		return
 	}
-	a.hears(r, eff)
+	if at.Epoch == a.epoch {
+		a.hears(r, eff)
+	}
 	s := a.spaces[o.c.namespace]
 	if s == nil {
 		return

@@ -100,10 +100,6 @@ func (a *audit) take(e journal.Entry) {
 	if entry == nil {
 		return
 	}
-	if err := a.shadow.Apply(entry); err != nil {
-		w.fail("I17", "entry %d cannot be applied: %v", e.Index, err)
-		return
-	}
 	a.begin(e.Index)
 	if err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
 		if w.story.told() {
@@ -113,6 +109,10 @@ func (a *audit) take(e journal.Entry) {
 		return nil
 	}); err != nil {
 		w.fail("I17", "entry %d cannot be read: %v", e.Index, err)
+	}
+	if err := a.shadow.Apply(entry); err != nil {
+		w.fail("I17", "entry %d cannot be applied: %v", e.Index, err)
+		return
 	}
 	a.end(w)
 	w.totals.Entries++

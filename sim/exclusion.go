@@ -160,7 +160,9 @@ func (a *audit) grant(w *world, r *request, ev *engine.Event, claims []interlock
 	if fresh {
 		r.granted, r.heldFrom = ev.At, a.index
 	}
-	r.heard = max(r.heard, ev.At)
+	if fresh || ev.Kind == engine.EvResumed {
+		r.heard = max(r.heard, ev.At)
+	}
 	r.become(held, ev)
 	s.holding = append(s.holding, r)
 }

@@ -247,7 +247,17 @@ func (h *host) die(how string, power bool) {
 	if w.calm {
 		wait = 100 * time.Millisecond
 	}
-	h.soon(wait, h.start)
+	h.soon(wait, h.stand)
+}
+
+// stand has the process wait for as long as another one serves. A server that is wrong
+// about that takes over all the same: the faults see to it.
+func (h *host) stand() {
+	if now := h.w.audit.owner; now != nil && now != h && now.shard != nil && !now.frozen {
+		h.soon(h.w.about(2*time.Second), h.stand)
+		return
+	}
+	h.start()
 }
 
 // stop shuts the process down as an operator would.

@@ -22,6 +22,7 @@ type picture struct {
 
 	// The entry that is being folded.
 	index     interlock.Index
+	term      bool // it begins a term
 	entryTime engine.Time
 	touched   []*space
 }
@@ -64,12 +65,11 @@ type space struct {
 }
 
 type session struct {
-	num    uint64
-	id     interlock.SessionID
-	ttl    time.Duration
-	opened engine.Time
-	heard  engine.Time // arrival of the last heartbeat that was acknowledged
-	ended  bool
+	num   uint64
+	id    interlock.SessionID
+	ttl   time.Duration
+	heard engine.Time // arrival of the last heartbeat that was acknowledged, or the beginning
+	ended bool
 }
 
 type phase uint8
@@ -197,7 +197,8 @@ func (p *picture) space(name interlock.Namespace) *space {
 	return s
 }
 
-func (p *picture) begin(i interlock.Index) { p.index, p.touched = i, p.touched[:0] }
+// begin begins an entry.
+func (p *picture) begin(i interlock.Index) { p.index, p.term, p.touched = i, false, p.touched[:0] }
 
 // fold takes the next event of an entry.
 func (a *audit) fold(w *world, ev *engine.Event) {
@@ -213,13 +214,13 @@ func (a *audit) fold(w *world, ev *engine.Event) {
 		if ev.Fence < p.fence {
 			w.fail("I2", "epoch %d begins with fence %d, and %d was given out", ev.Epoch, ev.Fence, p.fence)
 		}
-		p.fence = max(p.fence, ev.Fence)
-		for _, s := range p.sessions {
-			s.heard = max(s.heard, ev.At)
+		p.fence, p.term = max(p.fence, ev.Fence), true
+		for _, s := range p.sessions { // everybody has a full ttl by the new owner's clock
+			s.heard = ev.At
 		}
 		for _, s := range p.spaces {
 			for _, r := range s.holding {
-				r.heard = max(r.heard, ev.At)
+				r.heard = ev.At
 			}
 		}
 		return
@@ -230,7 +231,7 @@ func (a *audit) fold(w *world, ev *engine.Event) {
 	}
 	switch ev.Kind {
 	case engine.EvSessionOpened:
-		x := &session{num: ev.Session, id: ev.ID, ttl: ev.TTL, opened: ev.At}
+		x := &session{num: ev.Session, id: ev.ID, ttl: ev.TTL, heard: ev.At}
 		p.sessions[ev.Session], s.sessions[x.id] = x, x
 	case engine.EvSessionEnded:
 		a.sessionEnded(w, s, ev)
@@ -383,7 +384,7 @@ func (a *audit) check(w *world, s *space) {
 		}
 	}
 	for _, r := range s.holding {
-		if r.phase == held && !r.offer && !r.returned && r.maxHold > 0 && a.entryTime >= r.granted.Add(r.maxHold) {
+		if !a.term && r.phase == held && !r.offer && !r.returned && r.maxHold > 0 && a.entryTime >= r.granted.Add(r.maxHold) {
 			a.overstay(w, r)
 		}
 	}

@@ -50,8 +50,7 @@ func settings(ns interlock.Namespace) []func() engine.Command {
 }
 
 func (a *agent) submit() {
-	id := a.w.id()
-	t := engine.TaskSpec{ID: id, Queue: queueName, Kind: "k", Payload: []byte(`{"n":1}`), Priority: []int{0, 0, 1}[a.rng(3)]}
+	t := engine.TaskSpec{Queue: queueName, Kind: "k", Payload: []byte(`{"n":1}`), Priority: []int{0, 0, 1}[a.rng(3)]}
 	if a.rng(2) == 0 {
 		t.Claims = []interlock.Claim{{Key: interlock.Key(fmt.Sprintf("job:%d", a.rng(3)))}}
 	}
@@ -62,24 +61,22 @@ func (a *agent) submit() {
 		t.Deadline = 10 * time.Second
 	}
 	if a.rng(3) == 0 {
-		t = engine.TaskSpec{ID: id, Message: true, Key: interlock.Key(fmt.Sprintf("box:%d", a.rng(2))), Kind: "k", Payload: []byte(`{"n":1}`)}
+		t = engine.TaskSpec{Message: true, Key: interlock.Key(fmt.Sprintf("box:%d", a.rng(2))), Kind: "k", Payload: []byte(`{"n":1}`)}
 	}
 	claims := t.Claims
 	attach := a.rng(3) == 0
-	a.send(fmt.Sprintf("submit task %x", id[12:]), func() engine.Command {
+	a.send("submit a task", func() engine.Command {
 		again := t
+		again.ID = a.w.id()
 		again.Claims = append([]interlock.Claim(nil), claims...)
-		return &engine.Submit{Agent: a.bareName(), Flow: a.flow0(), Task: again, Attach: attach}
+		return &engine.Submit{Agent: a.bareName(), Task: again, Attach: attach}
 	}, func(eff *engine.Effect, _ interlock.At) {
 		a.ended(eff)
-		if eff.Outcome == engine.Done && len(a.tasks) < 20 {
-			a.tasks = append(a.tasks, interlock.TaskID(id))
+		if eff.Outcome == engine.Done && len(eff.Tasks) == 1 && len(a.tasks) < 20 {
+			a.tasks = append(a.tasks, eff.Tasks[0].ID)
 		}
 	})
 }
-
-// flow0 is a flow that never changes between two tries of a command.
-func (a *agent) flow0() string { return "" }
 
 func (a *agent) pull() {
 	c := engine.Pull{ID: a.w.id(), Queue: []string{queueName, queueName, mailQueue}[a.rng(3)], Max: 1 + a.rng(2), Agent: a.bareName(), Attach: a.rng(2) == 0}

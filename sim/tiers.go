@@ -49,9 +49,9 @@ func (a *audit) sessionEnded(w *world, s *space, ev *engine.Event) {
 	}
 	x.ended = true
 	s.moved = true
-	if ev.Reason == engine.ByDeath && ev.At < max(x.heard, x.opened).Add(x.ttl) {
+	if ev.Reason == engine.ByDeath && ev.At < x.heard.Add(x.ttl) {
 		w.fail("I8", "session %d ends at index %d, %v after a heartbeat that was acknowledged, and its ttl is %v",
-			x.num, a.index, ev.At.Sub(max(x.heard, x.opened)), x.ttl)
+			x.num, a.index, ev.At.Sub(x.heard), x.ttl)
 	}
 }
 
