@@ -45,9 +45,10 @@ func newAgent(w *world, number int) *agent {
 	if rng.IntN(4) > 0 {
 		a.ttl = pick[time.Duration](rng, 2, 5, 15, 40) * time.Second
 	}
+	var attached *op
 	a.attach = func() {
-		if !a.session.IsZero() && a.rng(2) == 0 {
-			a.send("attach", func() engine.Command { return &engine.Attach{} }, a.told)
+		if !a.session.IsZero() && (attached == nil || attached.over || attached.answered) {
+			attached = a.send("attach", func() engine.Command { return &engine.Attach{} }, a.told)
 		}
 	}
 	return a

@@ -54,14 +54,14 @@ func (a *audit) appended(epoch interlock.Epoch, first interlock.Index, entries [
 
 // opened is called when a host has opened the journal: it compares what is there with what
 // was acknowledged, and takes what nobody was told of.
-func (a *audit) opened(h *host, j journal.Journal) bool {
+func (a *audit) opened(h *host, j journal.Journal) error {
 	if j.Tail() < a.tail() {
 		a.w.fail("I15", "%d entries were acknowledged, and epoch %d finds %d", a.tail(), j.Epoch(), j.Tail())
-		return false
+		return nil
 	}
 	if j.Epoch() <= a.epoch {
 		a.w.fail("I16", "epoch %d was opened after epoch %d", j.Epoch(), a.epoch)
-		return false
+		return nil
 	}
 	known := a.tail()
 	err := j.Read(context.Background(), j.First(), func(e journal.Entry) error {
@@ -73,11 +73,8 @@ func (a *audit) opened(h *host, j journal.Journal) bool {
 		}
 		return nil
 	})
-	if err != nil {
-		a.w.fail("journal", "epoch %d cannot read it: %v", j.Epoch(), err)
-	}
 	a.epoch, a.since, a.owner = j.Epoch(), a.w.now, h
-	return a.w.failed == nil
+	return err
 }
 
 func sumOf(e journal.Entry) uint64 { return sum(e.Data) ^ uint64(e.Epoch) }

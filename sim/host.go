@@ -76,7 +76,16 @@ func (h *host) start() {
 		h.soon(w.about(time.Second), h.start)
 		return
 	}
-	if !w.audit.opened(h, j) {
+	if err := w.audit.opened(h, j); err != nil {
+		if !w.store.dead(h) {
+			w.fail("journal", "epoch %d cannot be read: %v", j.Epoch(), err)
+			return
+		}
+		w.totals.fault("crash in recovery")
+		h.die("died while it read the journal", true)
+		return
+	}
+	if w.failed != nil {
 		return
 	}
 	h.epoch = j.Epoch()

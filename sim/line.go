@@ -54,10 +54,12 @@ func (r *request) stands(h *request) bool {
 	return !together(r, h) && anyPair(h.claims, r.claims, apart)
 }
 
-// touches reports whether two waiters may be in each other's way.
+// touches reports whether two waiters may be in each other's way. Permits are, also in
+// one holder's hands.
 func (r *request) touches(o *request) bool {
-	return !together(r, o) && anyPair(r.claims, o.claims, func(a, b interlock.Claim) bool {
-		return apart(a, b) || a.Key == b.Key && a.Mode.Counts() && a.Mode == b.Mode
+	same := together(r, o)
+	return anyPair(r.claims, o.claims, func(a, b interlock.Claim) bool {
+		return !same && apart(a, b) || a.Key == b.Key && a.Mode.Counts() && a.Mode == b.Mode
 	})
 }
 

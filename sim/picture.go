@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -167,7 +168,7 @@ type task struct {
 	sender   string
 	key      interlock.Key // of a message
 	replayed bool
-	lease    *request
+	claims   []interlock.Claim
 }
 
 type bucket struct {
@@ -392,6 +393,33 @@ func (a *audit) check(w *world, s *space) {
 		a.lostWaiter(w, s)
 		a.cycle(w, s)
 	}
+}
+
+// show tells the whole picture: the evidence.
+func (p *picture) show(to *story) {
+	for _, name := range slices.Sorted(maps.Keys(p.spaces)) {
+		s := p.spaces[name]
+		to.tell("%s at index %d:", name, p.index)
+		for _, r := range s.holding {
+			to.tell("  holds  %v%s", r, r.kind())
+		}
+		for _, r := range s.waiting {
+			to.tell("  waits  %v%s", r, r.kind())
+		}
+	}
+}
+
+// kind is what is special about a request.
+func (r *request) kind() (s string) {
+	for _, x := range []struct {
+		is    bool
+		words string
+	}{{r.any, "any of them"}, {r.base != nil, "a conversion"}, {r.part, "a part"}, {r.task, "a task"}, {r.run, "a run"}, {r.declared, "declared"}, {r.returned, "was parked"}, {r.offer, "an offer"}} {
+		if x.is {
+			s += ", " + x.words
+		}
+	}
+	return s
 }
 
 func shownEvent(ev *engine.Event) string {

@@ -147,7 +147,7 @@ func (w *world) trouble() {
 		w.store.full(true)
 		w.after(w.about(3*time.Second), func() { w.store.full(false) })
 	})
-	w.every(2*time.Second, func() {
+	w.every(6*time.Second, func() {
 		for _, h := range w.hosts {
 			w.audit.compare(h)
 		}

@@ -52,12 +52,8 @@ func (a *audit) handed(w *world, s *space, ev *engine.Event) {
 	}
 	r := a.came(s, ev)
 	r.task = true
-	claims := ev.Claims
-	if t.lease != nil && len(claims) == 0 {
-		claims = t.lease.claims
-	}
-	t.state, t.lease = interlock.TaskRunning, r
-	a.grant(w, r, ev, claims)
+	t.state = interlock.TaskRunning
+	a.grant(w, r, ev, t.claims)
 }
 
 func (t *task) settled() bool {
@@ -67,7 +63,7 @@ func (t *task) settled() bool {
 // taskMoved follows a task from state to state.
 func (a *audit) taskMoved(w *world, s *space, ev *engine.Event) {
 	if ev.Kind == engine.EvTask {
-		t := &task{id: ev.ID, state: interlock.TaskState(ev.Op), sender: fmt.Sprint(ev.Session, ev.Agent, ev.Actor)}
+		t := &task{id: ev.ID, state: interlock.TaskState(ev.Op), claims: ev.Claims, sender: fmt.Sprint(ev.Session, ev.Agent, ev.Actor)}
 		if len(ev.Claims) == 1 && strings.HasPrefix(string(ev.Claims[0].Key), "box:") {
 			t.key = ev.Claims[0].Key
 			s.mail = append(s.mail, t)

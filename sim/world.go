@@ -11,11 +11,11 @@ import (
 
 // Options are the settings of a run that are not of its seed. The zero value is right.
 type Options struct {
-	Commands int       // that the run has at least carried out; 0: 6,000
+	Commands int       // that the run has at least carried out; 0: 5,000
 	Story    io.Writer // what happened, in words; nil: nobody reads it
 }
 
-const defaultCommands = 6_000
+const defaultCommands = 5_000
 
 // world is one run.
 type world struct {
@@ -77,7 +77,7 @@ func (w *world) draw() plan {
 		drop: pick(r, 0, 0.005, 0.03), duplicate: pick(r, 0, 0.01, 0.05), cut: pick(r, 0, 0.001, 0.005),
 		crash: pick[time.Duration](r, 5, 10, 20) * time.Second, pause: pick[time.Duration](r, 0, 10, 30) * time.Second, partition: pick[time.Duration](r, 0, 15, 40) * time.Second,
 		space: pick[time.Duration](r, 0, 0, 20, 60) * time.Second, drift: pick(r, 0, 0.0005, 0.02), boundary: pick(r, 0, 0.0005, 0.002),
-		snapshot: pick[int64](r, 2<<10, 8<<10, 64<<10, -1), keep: pick[int64](r, -1, 1<<30), tasks: r.IntN(2) == 0,
+		snapshot: pick[int64](r, 16<<10, 64<<10, 200<<10, -1), keep: pick[int64](r, -1, 1<<30), tasks: r.IntN(2) == 0,
 		turnCost: pick[time.Duration](r, 2, 20, 200) * time.Microsecond,
 	}
 	if p.disk {
@@ -135,6 +135,7 @@ func (w *world) fail(rule, format string, args ...any) {
 	if w.failed == nil {
 		w.failed = &Violation{Seed: w.seed, Rule: rule, At: w.now, Words: fmt.Sprintf(format, args...)}
 		w.story.tell("VIOLATION of %s: %s", rule, w.failed.(*Violation).Words)
+		w.audit.show(w.story)
 	}
 }
 
