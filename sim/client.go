@@ -150,18 +150,15 @@ func (c *client) connect() {
 	}
 }
 
-// lost ends the client's line; the server hears of it later, or not.
+// lost ends the client's line; the server hears of it later.
 func (c *client) lost() {
 	l := c.line
 	if l == nil || l.broken {
 		return
 	}
 	l.broken = true
-	if c.session.IsZero() && c.rng(2) > 0 {
-		return
-	}
 	head := engine.Head{Namespace: c.namespace, Session: c.session, Link: l.number}
-	c.w.after(c.w.about(200*time.Millisecond), func() {
+	c.w.after(c.w.about(pick(c.w.rng, 200*time.Millisecond, 8*time.Second)), func() {
 		l.host.run(l.life, func() { l.host.take(&engine.Detach{Head: head}, l, nil) })
 	})
 }

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -78,8 +77,11 @@ func anyPair(a, b []interlock.Claim, is func(x, y interlock.Claim) bool) bool {
 }
 
 // together reports whether two requests are one holder's, so that they exclude each other
-// in nothing.
+// in nothing. A parked lease is nobody's.
 func together(a, b *request) bool {
+	if a != b && (a.phase == parked || b.phase == parked) {
+		return false
+	}
 	return a == b || a.base == b || b.base == a || a.base != nil && a.base == b.base ||
 		a.session != 0 && a.session == b.session && a.flow == b.flow
 }
@@ -148,7 +150,12 @@ func (a *audit) grant(w *world, r *request, ev *engine.Event, claims []interlock
 				w.fail("I9", "at index %d %d permits of %s are out, it has %d: %v", a.index, n, c.Key, limit, r)
 			}
 		}
-		if strings.HasPrefix(string(c.Key), "rate:") && !slices.Contains(before, c) || strings.HasPrefix(string(c.Key), "rate:") && fresh {
+		if strings.HasPrefix(string(c.Key), "rate:") && ev.Kind != engine.EvResumed {
+			for _, b := range before {
+				if b.Key == c.Key && !fresh { // a conversion takes what it adds
+					c.Count -= min(c.Count, b.Count)
+				}
+			}
 			a.spend(w, r, c, ev.At)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/simdisk"
@@ -70,7 +71,20 @@ func (d *disk) open(h *host) (journal.Journal, error) {
 	if d.w.chance(0.05) && !d.w.calm {
 		d.stop(60) // it dies while it recovers
 	}
-	return filejournal.OpenOn(context.Background(), d.disk, diskOptions, d.w.rng.Uint32)
+	j, err := filejournal.OpenOn(context.Background(), d.disk, diskOptions, d.w.rng.Uint32)
+	if err != nil {
+		return nil, err // not a nil *Journal in an interface
+	}
+	h.soon(time.Second, func() { d.refill(h, j) })
+	return j, nil
+}
+
+// refill does what the journal's own goroutine would.
+func (d *disk) refill(h *host, j *filejournal.Journal) {
+	if h.shard != nil {
+		j.Refill()
+	}
+	h.soon(time.Second, func() { d.refill(h, j) })
 }
 
 // stop has the machine stop within so many system calls.

@@ -126,6 +126,10 @@ func OpenOn(ctx context.Context, dir device.Directory, opts Options, salt func()
 	return open(ctx, dir, "", opts)
 }
 
+// Refill makes the files that are missing, if there is room for them by now. A journal
+// of Open does that by itself; one of OpenOn has to be told now and then.
+func (j *Journal) Refill() { j.pool.fill() }
+
 // open is Open behind the lock.
 func open(ctx context.Context, dir directory, path string, opts Options) (*Journal, error) {
 	in, err := inspect(ctx, dir, path, false, nil)
