@@ -77,9 +77,9 @@ func anyPair(a, b []interlock.Claim, is func(x, y interlock.Claim) bool) bool {
 }
 
 // together reports whether two requests are one holder's, so that they exclude each other
-// in nothing. A parked lease is nobody's.
+// in nothing. A lease that is parked, or closed by the death of its holder, is nobody's.
 func together(a, b *request) bool {
-	if a != b && (a.phase == parked || b.phase == parked) {
+	if a != b && (a.phase == parked || b.phase == parked || a.phase == closed || b.phase == closed) {
 		return false
 	}
 	return a == b || a.base == b || b.base == a || a.base != nil && a.base == b.base ||

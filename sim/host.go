@@ -352,12 +352,14 @@ func (c *clock) SetAlarm(at engine.Time) {
 		return
 	}
 	c.alarm = at
-	d := time.Duration(float64(at.Sub(c.Now()))/c.h.drift) + 1
-	c.h.soon(d, func() {
+	d := time.Duration(float64(at.Sub(c.Now())) / c.h.drift)
+	c.h.soon(max(d, 1), func() {
 		if c.alarm == at {
 			c.alarm = 0
 		}
-		c.h.kick()
+		if !c.h.stepping { // at this very moment, so that nothing can be early unseen
+			c.h.step()
+		}
 	})
 }
 

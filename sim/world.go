@@ -11,11 +11,11 @@ import (
 
 // Options are the settings of a run that are not of its seed. The zero value is right.
 type Options struct {
-	Commands int       // that the run has at least carried out; 0: 5,000
+	Commands int       // that the run has at least carried out; 0: 4,400
 	Story    io.Writer // what happened, in words; nil: nobody reads it
 }
 
-const defaultCommands = 5_000
+const defaultCommands = 4_400
 
 // world is one run.
 type world struct {
