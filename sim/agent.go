@@ -524,8 +524,8 @@ func (a *agent) renew() {
 func (a *agent) checkFence() {
 	if h := a.one(); h != nil && len(h.claims) > 0 {
 		key, fence := h.claims[0].Key, h.fence
-		if a.rng(4) == 0 && fence > 3 {
-			fence -= interlock.Fence(a.rng(3))
+		if a.rng(3) == 0 && fence > 3 { // not its own
+			fence += interlock.Fence(a.rng(6)) - 3
 		}
 		a.send(fmt.Sprintf("check fence %d at %s", fence, key), func() engine.Command { return &engine.CheckFence{Key: key, Fence: fence} }, nil)
 	}

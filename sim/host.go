@@ -357,8 +357,10 @@ func (c *clock) SetAlarm(at engine.Time) {
 		if c.alarm == at {
 			c.alarm = 0
 		}
-		if !c.h.stepping { // at this very moment, so that nothing can be early unseen
-			c.h.step()
+		if h := c.h; !h.stepping { // at this very moment, so that nothing can be early unseen
+			for h.shard != nil && h.shard.Turn() {
+			}
+			h.step()
 		}
 	})
 }

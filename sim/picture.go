@@ -331,11 +331,11 @@ func (a *audit) progress(w *world, r *request, ev *engine.Event) {
 	case engine.EvGrace:
 		a.early(w, r, ev)
 		r.become(grace, ev)
-		r.grace, r.reason = ev.Grace, ev.Reason
+		r.reason = ev.Reason
 	case engine.EvClosed:
 		a.early(w, r, ev)
 		r.become(closed, ev)
-		r.delay, r.reason = ev.LockDelay, ev.Reason
+		r.reason = ev.Reason
 	case engine.EvParked:
 		r.returned = true
 		r.space.drop(r)
