@@ -13,6 +13,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 FUZZ_TIME  ?= 5000x
 BENCH_TIME ?= 1s
 FAILOVERS  ?= 4
+SIM_TIME   ?= 8h
+SIM_SEED   ?= 1000
 
 # The kill loop and the disk faults start real servers; they are a suite of their own.
 CRASH := ./internal/crashtest
@@ -81,6 +83,10 @@ crash: bin/suite ## Kill the real server under load, and let its disk fail (stra
 .PHONY: etcd
 etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, with a real cluster.
 	@scripts/etcd.sh $(FAILOVERS) | bin/suite etcd
+
+.PHONY: sim
+sim: ## Run simulated worlds for SIM_TIME (8h), from the seed SIM_SEED (1000) on.
+	go run ./cmd/interlock-sim -seeds $(SIM_SEED)..$(SIM_SEED) -long $(SIM_TIME)
 
 .PHONY: bench
 bench: ## Run the benchmarks for BENCH_TIME (1s) each.

@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/interlockdev/interlock/sim"
@@ -8,14 +10,53 @@ import (
 
 // TestWorlds runs the seeds that every change has to survive.
 func TestWorlds(t *testing.T) {
-	const seeds = 400
+	seeds := uint64(400)
+	if testing.Short() {
+		seeds = 8
+	}
 	totals, failed := sim.RunMany(1, func(next uint64) bool { return next <= seeds }, sim.Options{})
 	t.Logf("\n%v", totals)
 	for _, err := range failed {
 		t.Errorf("%v; repeat it with: go run ./cmd/interlock-sim -seed N", err)
 	}
-	if totals.Commands < 2_000_000 || totals.Recoveries < 2_000 {
+	if !testing.Short() && (totals.Commands < 2_000_000 || totals.Recoveries < 2_000) {
 		t.Errorf("only %d commands and %d recoveries", totals.Commands, totals.Recoveries)
+	}
+}
+
+// TestOneSeedIsOneRun tells a seed's story twice, in memory and on a disk, and beside
+// other runs: it is the same to the letter, and another seed's is not.
+func TestOneSeedIsOneRun(t *testing.T) {
+	tell := func(seed uint64) (string, uint64) {
+		var b bytes.Buffer
+		r := sim.Run(seed, sim.Options{Commands: 800, Story: &b})
+		if r.Err != nil {
+			t.Error(r.Err)
+		}
+		return b.String(), r.Hash
+	}
+	seen := map[uint64]bool{}
+	for seed := range uint64(6) {
+		type told struct {
+			story string
+			hash  uint64
+		}
+		beside := make(chan told)
+		go func() {
+			story, hash := tell(seed)
+			beside <- told{story, hash}
+		}()
+		story, hash := tell(seed)
+		if other := <-beside; other.story != story || other.hash != hash {
+			t.Errorf("two runs of seed %d differ: %x and %x", seed, hash, other.hash)
+		}
+		if seen[hash] {
+			t.Errorf("seed %d has the hash of another one", seed)
+		}
+		seen[hash] = true
+		if !strings.Contains(story, "owns the shard") {
+			t.Errorf("the story of seed %d does not tell who owns the shard", seed)
+		}
 	}
 }
 

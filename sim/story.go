@@ -12,7 +12,6 @@ type story struct {
 	w    *world
 	out  io.Writer
 	hash uint64
-	line []byte
 }
 
 // tell adds a line. Its arguments must print the same in every run.

@@ -1,5 +1,3 @@
-// Command interlock-sim runs simulated worlds and checks that every promise holds in them.
-// A seed that fails once fails always: -seed repeats it and tells its story.
 package main
 
 import (
