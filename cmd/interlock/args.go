@@ -48,6 +48,20 @@ func atMostOneArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// oneAndCommand takes apart what has one name before the --, of a key or a queue, and a
+// command after it.
+func oneAndCommand(cmd *cobra.Command, what string, args []string) (name string, argv []string, err error) {
+	switch dash := cmd.ArgsLenAtDash(); {
+	case dash < 0:
+		return "", nil, usage("put -- between the %s and the command: %s", what, useLine(cmd))
+	case dash != 1:
+		return "", nil, usage("name one %s before the --: %s", what, useLine(cmd))
+	case len(args) == 1:
+		return "", nil, usage("name a command after the --: %s", useLine(cmd))
+	}
+	return args[0], args[1:], nil
+}
+
 // useLine is how a command is typed.
 func useLine(cmd *cobra.Command) string {
 	parent := ""

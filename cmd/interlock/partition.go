@@ -71,17 +71,9 @@ run, 69 no server answered, 77 not allowed, 79 the membership was lost, 2 wrong 
 or others share the key out into another number of parts.`,
 		Example: `  interlock partition queue:orders --parts 16 -- ./consume
   interlock partition logs --parts 8 --divide range -- sh -c './index --shard "$INTERLOCK_PART"'`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			switch dash := cmd.ArgsLenAtDash(); {
-			case dash < 0:
-				return usage("put -- between the key and the command: %s", useLine(cmd))
-			case dash != 1:
-				return usage("name one key before the --: %s", useLine(cmd))
-			case len(args) == 1:
-				return usage("name a command after the --: %s", useLine(cmd))
-			}
-			p.key, p.argv = args[0], args[1:]
-			return nil
+		Args: func(cmd *cobra.Command, args []string) (err error) {
+			p.key, p.argv, err = oneAndCommand(cmd, "key", args)
+			return err
 		},
 		ValidArgsFunction: a.completeKeys(1),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -99,17 +99,9 @@ command cannot be run; 69 no server answered; 77 not allowed; 2 wrong flags.`,
   interlock task work mail --concurrency 8 --later 60s -- ./send
   interlock task work accounts -- sh -c 'interlock task ack "$(./decide)" --put "$INTERLOCK_KEYS=$(cat new.json)"'
   interlock task work nightly --idle 0 -- ./report`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			switch dash := cmd.ArgsLenAtDash(); {
-			case dash < 0:
-				return usage("put -- between the queue and the command: %s", useLine(cmd))
-			case dash != 1:
-				return usage("name one queue before the --: %s", useLine(cmd))
-			case len(args) == 1:
-				return usage("name a command after the --: %s", useLine(cmd))
-			}
-			w.queue, w.argv = args[0], args[1:]
-			return nil
+		Args: func(cmd *cobra.Command, args []string) (err error) {
+			w.queue, w.argv, err = oneAndCommand(cmd, "queue", args)
+			return err
 		},
 		ValidArgsFunction: a.completeQueues,
 		RunE: func(cmd *cobra.Command, _ []string) error {
