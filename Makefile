@@ -66,23 +66,23 @@ fresh: ## Check that the generated files are what their sources say.
 
 .PHONY: unit
 unit: bin/suite ## Run the Go tests, except those of the targets race, fuzz, crash and etcd.
-	@go test -json -timeout=5m $$(go list ./... | grep -v /internal/crashtest) | bin/suite unit
+	@go test -json -timeout=5m $$(go list ./... | grep -v /internal/crashtest) | bin/suite -o dist/suites/unit.json unit
 
 .PHONY: race
 race: bin/suite ## Run the tests of what has goroutines under the race detector.
-	@go test -json -timeout=10m -race -short $(RACE) | bin/suite -short race
+	@go test -json -timeout=10m -race -short $(RACE) | bin/suite -short -o dist/suites/race.json race
 
 .PHONY: fuzz
 fuzz: bin/suite ## Fuzz each target for FUZZ_TIME (5000x inputs, or a time such as 5m).
-	@scripts/fuzz.sh $(FUZZ_TIME) | bin/suite fuzz
+	@scripts/fuzz.sh $(FUZZ_TIME) | bin/suite -o dist/suites/fuzz.json fuzz
 
 .PHONY: crash
 crash: bin/suite ## Kill the real server under load, and let its disk fail (strace).
-	@go test -json -count=1 -timeout=10m $(CRASH) | bin/suite crash
+	@go test -json -count=1 -timeout=10m $(CRASH) | bin/suite -o dist/suites/crash.json crash
 
 .PHONY: etcd
 etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, with a real cluster.
-	@scripts/etcd.sh $(FAILOVERS) | bin/suite etcd
+	@scripts/etcd.sh $(FAILOVERS) | bin/suite -o dist/suites/etcd.json etcd
 
 .PHONY: sim
 sim: ## Run simulated worlds for SIM_TIME (8h), from the seed SIM_SEED (1000) on.

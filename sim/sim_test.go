@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,6 +17,16 @@ func TestWorlds(t *testing.T) {
 	}
 	totals, failed := sim.RunMany(1, func(next uint64) bool { return next <= seeds }, sim.Options{})
 	t.Logf("\n%v", totals)
+	count := func(what string, n int) { t.Attr("count."+what, strconv.Itoa(n)) }
+	count("seeds", totals.Seeds)
+	count("commands", totals.Commands)
+	count("crash_recoveries", totals.Recoveries)
+	count("simulated_seconds", int(totals.Simulated.Seconds()))
+	count("unknowns", totals.GivenUp)
+	inOneWord := strings.NewReplacer(" ", "_", ",", "", ":", "")
+	for kind, n := range totals.Faults {
+		count("faults."+inOneWord.Replace(kind), n)
+	}
 	for _, err := range failed {
 		t.Errorf("%v; repeat it with: go run ./cmd/interlock-sim -seed N", err)
 	}

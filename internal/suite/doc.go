@@ -10,8 +10,12 @@
 //
 // A test is a leaf: a test with subtests is not counted beside them. A test that
 // was skipped did not show anything, so it counts as failed, unless the run was
-// asked to be short (-short); fuzz targets may pass over an input. A package that fails without a failing test (it did not
-// compile, it panicked, it ran out of time) counts as one failure.
+// asked to be short (-short); fuzz targets may pass over an input. A package that
+// fails without a failing test (it did not compile, it panicked, it ran out of time)
+// counts as one failure.
+//
+// A test may say what it did by attributes: t.Attr("count.seeds", "400"). They are
+// added up, printed above the failures, and written into the file that -o names.
 //
 // Command suite must never turn a failure into success: no test at all, input
 // that is cut off and a test that never ended are failures too.

@@ -15,14 +15,22 @@ const reassure = 30 * time.Second
 
 func main() {
 	brief := flag.Bool("short", false, "the tests run with -short and may leave themselves out")
+	file := flag.String("o", "", "also write the counts into this file, as JSON")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: go test -json ... | suite [-short] NAME")
+		fmt.Fprintln(os.Stderr, "usage: go test -json ... | suite [-short] [-o FILE] NAME")
 		os.Exit(2)
 	}
 	r := newReport(os.Stdout)
 	r.short = *brief
-	if !run(r, flag.Arg(0), os.Stdin, time.Tick(reassure)) {
+	ok := run(r, flag.Arg(0), os.Stdin, time.Tick(reassure))
+	if *file != "" {
+		if err := r.record(*file, flag.Arg(0)); err != nil {
+			fmt.Fprintln(os.Stderr, "suite:", err)
+			ok = false
+		}
+	}
+	if !ok {
 		os.Exit(1)
 	}
 }

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -19,6 +22,7 @@ type event struct {
 	Test       string
 	Elapsed    float64
 	Output     string
+	Key, Value string // of an attribute that a test gave itself
 }
 
 // report gathers events. It keeps the output of a test only until the test has
@@ -32,7 +36,8 @@ type report struct {
 	passed   int
 	failed   int
 	failures []failure
-	last     time.Time // of the newest event
+	counts   map[string]int64 // what tests say that they did, by what it is
+	last     time.Time        // of the newest event
 }
 
 type pkg struct {
@@ -57,7 +62,7 @@ type failure struct {
 }
 
 func newReport(out io.Writer) *report {
-	return &report{out: out, packages: map[string]*pkg{}, builds: map[string][]string{}}
+	return &report{out: out, packages: map[string]*pkg{}, builds: map[string][]string{}, counts: map[string]int64{}}
 }
 
 // add takes one line of input.
@@ -112,6 +117,8 @@ func (r *report) testEvent(p *pkg, e *event) {
 		}
 	case "output":
 		t.output = append(t.output, e.Output)
+	case "attr":
+		r.count(e)
 	case "pass":
 		if !t.parent {
 			p.passed++
@@ -130,6 +137,21 @@ func (r *report) testEvent(p *pkg, e *event) {
 		delete(p.tests, e.Test)
 		r.fail(p, e.Test, t)
 	}
+}
+
+// count adds what a test says that it did: its attribute "count.seeds" with the value
+// "400" says that it ran 400 seeds.
+func (r *report) count(e *event) {
+	what, ok := strings.CutPrefix(e.Key, "count.")
+	if !ok {
+		return
+	}
+	n, err := strconv.ParseInt(e.Value, 10, 64)
+	if err != nil || n < 0 {
+		r.stray(fmt.Sprintf("%s of %s counts %q", e.Test, e.Package, e.Value))
+		return
+	}
+	r.counts[what] += n
 }
 
 func (r *report) packageEvent(p *pkg, e *event) {
@@ -224,6 +246,9 @@ func (r *report) finish(name string) bool {
 		r.failed++
 		r.failures = append(r.failures, failure{title: "no test ran"})
 	}
+	for _, what := range slices.Sorted(maps.Keys(r.counts)) {
+		fmt.Fprintf(r.out, "%12d %s\n", r.counts[what], what)
+	}
 	for _, f := range r.failures {
 		fmt.Fprintf(r.out, "\n--- %s\n%s", f.title, strings.Join(f.output, ""))
 	}
@@ -232,6 +257,23 @@ func (r *report) finish(name string) bool {
 	}
 	fmt.Fprintf(r.out, "%s: %d passed, %d failed\n", name, r.passed, r.failed)
 	return r.failed == 0
+}
+
+// record writes down what the suite came to, for whoever puts the records together.
+func (r *report) record(path, name string) error {
+	b, err := json.MarshalIndent(struct {
+		Suite  string           `json:"suite"`
+		Passed int              `json:"passed"`
+		Failed int              `json:"failed"`
+		Counts map[string]int64 `json:"counts"`
+	}{name, r.passed, r.failed, r.counts}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o666)
 }
 
 // short cuts the module's name off a package path.

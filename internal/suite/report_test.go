@@ -32,6 +32,34 @@ func TestReport(t *testing.T) {
 			ok:   true,
 		},
 		{
+			name: "what tests did is counted",
+			in: []string{
+				`{"Action":"run",` + p + `,"Test":"TestA"}`,
+				`{"Action":"attr",` + p + `,"Test":"TestA","Key":"count.seeds","Value":"400"}`,
+				`{"Action":"attr",` + p + `,"Test":"TestA","Key":"colour","Value":"red"}`,
+				`{"Action":"pass",` + p + `,"Test":"TestA"}`,
+				`{"Action":"run",` + p + `,"Test":"TestB"}`,
+				`{"Action":"attr",` + p + `,"Test":"TestB","Key":"count.seeds","Value":"8"}`,
+				`{"Action":"attr",` + p + `,"Test":"TestB","Key":"count.faults.cut","Value":"3"}`,
+				`{"Action":"pass",` + p + `,"Test":"TestB"}`,
+				`{"Action":"pass",` + p + `,"Elapsed":1.5}`,
+			},
+			want: "ok    engine                                           2 passed     1.5s\n" +
+				"           3 faults.cut\n         408 seeds\nunit: 2 passed, 0 failed\n",
+			ok: true,
+		},
+		{
+			name: "a count that is no number",
+			in: []string{
+				`{"Action":"run",` + p + `,"Test":"TestA"}`,
+				`{"Action":"attr",` + p + `,"Test":"TestA","Key":"count.seeds","Value":"many"}`,
+				`{"Action":"pass",` + p + `,"Test":"TestA"}`,
+				`{"Action":"pass",` + p + `,"Elapsed":0.1}`,
+			},
+			want: "ok    engine                                           1 passed     0.1s\n\n--- unexpected output\n" +
+				"TestA of github.com/interlockdev/interlock/engine counts \"many\"\n\nunit: 1 passed, 1 failed\n",
+		},
+		{
 			name: "the failing test's output comes last",
 			in: []string{
 				`{"Action":"run",` + p + `,"Test":"TestA"}`,
