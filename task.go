@@ -207,6 +207,6 @@ type Share struct {
 type QueueStatus struct {
 	TaskQueue
 	Scheduled, Waiting, Running, Asking, Dead int
-	Idle                                      int           // workers that ask for tasks
+	Idle                                      int           // workers that ask for tasks; of one that handles many at a time, its pulls
 	Oldest                                    time.Duration // how long the first has waited
 }

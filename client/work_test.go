@@ -427,6 +427,45 @@ func TestWorkerCarriesItsFlow(t *testing.T) {
 	})
 }
 
+// More tasks than one pull takes are handled at a time; all pulls end with the queue.
+func TestWorkerPullsMoreThanOnce(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		const atOnce = 2*interlock.MaxPull + 1
+		s.queue(interlock.TaskQueue{Name: "q"})
+		var runs atomic.Int32
+		finish := make(chan struct{})
+		c := s.client("w")
+		worker := s.work(c, client.Worker{Queue: "q", Concurrency: atOnce, Handle: func(context.Context, *client.Job) (client.Done, error) {
+			runs.Add(1)
+			<-finish
+			return client.Done{}, nil
+		}})
+		idle := func(pulls int) {
+			synctest.Wait()
+			if queues, err := c.Queues(s.ctx); err != nil || len(queues) != 1 || queues[0].Idle != pulls {
+				t.Errorf("%+v, %v; %d pulls expected", queues, err, pulls)
+			}
+		}
+		idle(3)
+		for i := range atOnce + 1 {
+			s.submit(c, client.TaskSpec{Queue: "q", Claims: on(interlock.Key(fmt.Sprint("k", i)))})
+		}
+		if idle(0); runs.Load() != atOnce {
+			t.Errorf("%d at once", runs.Load())
+		}
+		close(finish)
+		if idle(3); runs.Load() != atOnce+1 {
+			t.Errorf("%d runs", runs.Load())
+		}
+		if err := c.DropQueue(s.ctx, "q"); err != nil {
+			t.Error(err)
+		}
+		if err := <-worker.result; !isCode(err, interlock.CodeNoSuchQueue) {
+			t.Error(err)
+		}
+	})
+}
+
 func TestWorkerNeedsAQueue(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		handle := func(context.Context, *client.Job) (client.Done, error) { return client.Done{}, nil }

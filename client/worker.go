@@ -84,23 +84,23 @@ func (c *Client) Work(ctx context.Context, w Worker) error {
 	for range w.Concurrency {
 		work.free <- struct{}{}
 	}
-	err := work.take(ctx)
+	err := work.takeAll(ctx)
 	work.drain()
 	return err
 }
 
 // work is a worker at work.
 type work struct {
-	c     *Client
-	w     Worker
-	least time.Duration // the shortest ttl that its leases are known to have; 0: the session's
-	free  chan struct{} // one for each task that may be handled besides those that are
+	c    *Client
+	w    Worker
+	free chan struct{} // one for each task that may be handled besides those that are
 
 	told context.Context // ends when the server need not be told any more how attempts ended
 	stop context.CancelCauseFunc
 
 	running sync.WaitGroup
 	mu      sync.Mutex
+	least   time.Duration     // the shortest ttl that its leases are known to have; 0: the session's
 	jobs    map[*Job]struct{} // that are being handled
 	over    bool              // nothing is handled any more
 }
@@ -120,7 +120,33 @@ func (w *work) learnTTL(ctx context.Context) error {
 	return &interlock.Error{Code: interlock.CodeNoSuchQueue, Message: fmt.Sprintf("there is no queue %q: an operator registers queues", w.w.Queue)}
 }
 
-// take asks for tasks and has them handled, until ctx ends.
+// maxPulls bounds how many pulls of a worker are under way at a time.
+const maxPulls = 16
+
+// takeAll asks for tasks and has them handled, until ctx ends or a pull is refused for
+// good. A pull brings interlock.MaxPull tasks at most, and what it brings must be durable
+// first: so more than one is under way where one cannot keep everybody busy.
+func (w *work) takeAll(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var (
+		pulls sync.WaitGroup
+		once  sync.Once
+		why   error
+	)
+	for range min(maxPulls, (w.w.Concurrency+interlock.MaxPull-1)/interlock.MaxPull) {
+		pulls.Go(func() {
+			if err := w.take(ctx); err != nil {
+				once.Do(func() { why = err })
+				stop()
+			}
+		})
+	}
+	pulls.Wait()
+	return why
+}
+
+// take asks for tasks and has them handled, again and again, until ctx ends.
 func (w *work) take(ctx context.Context) error {
 	pace := Backoff{Most: reconnectMost}
 	for {
@@ -128,7 +154,10 @@ func (w *work) take(ctx context.Context) error {
 		if idle == 0 {
 			return nil
 		}
-		list, err := w.c.pull(ctx, w.told, w.w.Queue, idle, w.w.TTL, w.least)
+		w.mu.Lock()
+		least := w.least
+		w.mu.Unlock()
+		list, err := w.c.pull(ctx, w.told, w.w.Queue, idle, w.w.TTL, least)
 		for range idle - len(list) {
 			w.free <- struct{}{}
 		}
@@ -188,10 +217,11 @@ func retryAfter(err error) time.Duration {
 func (w *work) begin(h *handed) {
 	job := &Job{task: cloneTask(h.task), documents: cloneDocuments(h.documents), asOf: h.asOf}
 	job.lease = &Lease{g: h.grant, ctx: w.told}
-	if ttl := h.grant.info.TTL; ttl < w.c.cfg.SessionTTL && (w.least == 0 || ttl < w.least) {
+	ttl := h.grant.info.TTL
+	w.mu.Lock()
+	if ttl < w.c.cfg.SessionTTL && (w.least == 0 || ttl < w.least) {
 		w.least = ttl
 	}
-	w.mu.Lock()
 	w.jobs[job] = struct{}{}
 	w.mu.Unlock()
 	w.running.Go(func() { w.run(job) })
