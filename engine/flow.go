@@ -41,6 +41,12 @@ func (r *request) flow() *flow {
 	return r.party.flow
 }
 
+// isOf reports whether r is of that flow of a session.
+func (r *request) isOf(sess *session, name string) bool {
+	f := r.flow()
+	return f != nil && f.sess == sess && f.name == name
+}
+
 // asParty gives the party of a lease. One without a session becomes one, for it and
 // its conversion.
 func (r *request) asParty() *party {

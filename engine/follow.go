@@ -50,7 +50,7 @@ func (e *Engine) followTask(c *FollowTask) {
 		if !ok {
 			return
 		}
-		if a := t.request; sess != nil && t.state == interlock.TaskRunning && a.party != nil && a.party.flow == sess.flows[flowOr(c.Flow)] {
+		if t.state == interlock.TaskRunning && t.request.isOf(sess, flowOr(c.Flow)) {
 			e.refuse(interlock.CodeInvalidRequest, "this flow has the task in hand, so it cannot wait for it: name the flow that waits")
 			return
 		}
