@@ -43,6 +43,9 @@ func (e *Engine) acquire(c *Acquire, of run) {
 		e.refuseFor(no)
 		return
 	}
+	if e.isTaken(c.ID) {
+		return
+	}
 	space := e.spaces[c.Namespace]
 	if problem := e.strangeMoment(c.AsOf, space.version()); problem != "" {
 		e.refuse(interlock.CodeFutureVersion, problem)

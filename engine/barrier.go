@@ -368,6 +368,9 @@ func (e *Engine) arrive(c *Arrive) {
 		e.refuse(code, problem)
 		return
 	}
+	if e.isTaken(c.ID) {
+		return
+	}
 	e.queue(e.conversion(&Convert{Head: c.Head, ID: c.ID, Claims: l.claims, MaxWait: c.MaxWait}, l), interlock.Wait, c.Attach)
 }
 

@@ -56,6 +56,9 @@ func (e *Engine) convert(c *Convert) {
 		eff.Lease.Reused = true
 		return
 	}
+	if e.isTaken(c.ID) {
+		return
+	}
 	r := e.conversion(c, l)
 	if no := r.outOfOrder(); no != nil {
 		e.discard(r)

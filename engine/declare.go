@@ -30,6 +30,9 @@ func (e *Engine) declare(c *Declare) {
 	if !ok {
 		return
 	}
+	if e.isTaken(c.ID) {
+		return
+	}
 	r := e.newRequest()
 	r.id, r.num, r.space, r.purpose = c.ID, e.num+1, target.space, c.Purpose
 	b := r.tie()

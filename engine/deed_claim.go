@@ -44,6 +44,10 @@ func (e *Engine) claimEffect(c *ClaimEffect) {
 		e.refuse(code, problem)
 		return
 	}
+	if x := s.of(c.ID, e.now); x != nil && x != d {
+		e.refuseFor(idTaken("claim"))
+		return
+	}
 	if problem := s.tooMany(d, len(c.Action), e.now); problem != "" {
 		e.refuse(interlock.CodeTooManyEffects, problem)
 		return

@@ -133,6 +133,21 @@ func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 	return nil
 }
 
+// isTaken refuses a command that names for what it is to make the id of a request that
+// is remembered. Made twice, it could not be replayed.
+func (e *Engine) isTaken(id [16]byte) bool {
+	s := e.spaces[e.head.Namespace]
+	if s == nil || s.requests[id] == nil {
+		return false
+	}
+	e.refuseFor(idTaken("request"))
+	return true
+}
+
+func idTaken(what string) *refusal {
+	return invalid("", "there is a "+what+" with this id already: choose fresh random bits")
+}
+
 // findHeld is find for a lease that is not over; it may be parked, and stand in line
 // to be resumed.
 func (e *Engine) findHeld(id interlock.LeaseID) *request {

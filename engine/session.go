@@ -93,6 +93,10 @@ func (e *Engine) openSession(c *OpenSession) {
 		return
 	}
 	space := e.space(c.Namespace)
+	if space.sessions[c.ID] != nil {
+		e.refuseFor(idTaken("session"))
+		return
+	}
 	if problem := space.tooManySessions(c.Actor); problem != "" {
 		e.refuse(interlock.CodeTooManySessions, problem)
 		return

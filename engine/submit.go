@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/interlockdev/interlock"
 )
@@ -101,8 +102,8 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 				"queue %q has %d tasks that are not settled, and may have %d: come back later", q.Name, q.open(), limit,
 			)}
 		}
-		if s.tasks.known[x.ID] != nil {
-			return nil, invalid("", "there is a task with this id already")
+		if s.tasks.known[x.ID] != nil || slices.ContainsFunc(list[:i], func(y TaskSpec) bool { return y.ID == x.ID }) {
+			return nil, idTaken("task")
 		}
 		spec := e.specOf(x, by)
 		bytes += spec.cost()
