@@ -352,7 +352,14 @@ func (f faulty) Do(context.Context, engine.Command) (engine.Effect, interlock.At
 	}
 	return engine.Effect{}, interlock.At{}, f.err
 }
-func (f faulty) Submit(...engine.Command) error { return f.err }
+
+func (f faulty) Submit(cmds ...engine.Command) error {
+	if c, pulls := cmds[0].(*engine.Pull); pulls && f.eff != nil {
+		c.From.(inbox).Deliver(f.eff, f.At())
+	}
+	return f.err
+}
+
 func (f faulty) Read(ctx context.Context, ns interlock.Namespace, query func(*engine.Engine, engine.Time)) (interlock.At, error) {
 	if f.err == nil {
 		return f.Shard.Read(ctx, ns, query)

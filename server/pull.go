@@ -34,15 +34,14 @@ func (c *call) pull() {
 		return
 	}
 	cmd.ID, cmd.Leases = pullIDs(cmd.Session, name, key, cmd.Max)
-	if wait <= 0 {
-		if eff, at, ok := c.do(cmd); ok {
-			c.handedOut(&eff, at)
-		}
-		return
-	}
-	cmd.Attach = true
+	cmd.Attach = wait > 0
 	idle := *cmd // the engine owns the command once it is submitted
-	last, ok := c.listen(cmd, &cmd.Head, wait, func(*engine.Effect) *vigil { return idleAs(idle) })
+	last, ok := c.listen(cmd, &cmd.Head, wait, func(*engine.Effect) *vigil {
+		if !idle.Attach {
+			return nil
+		}
+		return idleAs(idle)
+	})
 	if c.r.Context().Err() != nil && (h.Session.IsZero() || key == "") { // nobody can ask for the same once more
 		c.putBack(h, last.eff.Handed)
 	}
@@ -51,7 +50,7 @@ func (c *call) pull() {
 			c.refused(&last.eff, last.at)
 			return
 		}
-		if len(last.eff.Handed) == 0 && c.s.isDraining() {
+		if idle.Attach && len(last.eff.Handed) == 0 && c.s.isDraining() {
 			c.refuse(interlock.CodeShuttingDown, "the server is shutting down, and nothing was handed out: ask again in a moment")
 			return
 		}

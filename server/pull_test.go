@@ -51,3 +51,37 @@ func TestHandOutCrossesHangUp(t *testing.T) {
 		})
 	}
 }
+
+// left is a shard whose next pull comes of a worker who hangs up while it is carried out.
+type left struct {
+	Shard
+	hangUp func()
+}
+
+func (s *left) Submit(cmds ...engine.Command) error {
+	err := s.Shard.Submit(cmds...)
+	if _, pulls := cmds[0].(*engine.Pull); pulls && s.hangUp != nil {
+		s.hangUp()
+		s.hangUp = nil
+	}
+	return err
+}
+
+// A task that is handed out at once goes back, too, when its worker has hung up by then.
+func TestHandOutAtOnceAfterHangUp(t *testing.T) {
+	for _, wait := range []string{"", `,"wait_ms":1000`} {
+		inBubble(t, func(t *testing.T) {
+			race := &left{}
+			d := newTaskDoor(t, func(cfg *Config) { race.Shard, cfg.Shard = cfg.Shard, race })
+			id := d.submit(``)
+			ctx, hangUp := context.WithCancel(t.Context())
+			race.hangUp = hangUp
+			d.loose = true // who left is answered nothing
+			<-d.start(d.request("POST", "/v1/queues/fees/pull", `{"agent":"gone"`+wait+`}`).WithContext(ctx))
+			pulled := d.post("/v1/queues/fees/pull", `{"agent":"worker","wait_ms":1000}`).want(200).is("tasks.0.task.id", id)
+			if n := pulled.num("tasks.0.task.attempt"); n != 1 {
+				t.Errorf("it is attempt %v", n)
+			}
+		})
+	}
+}
