@@ -206,11 +206,12 @@ const (
 	MaxShares         = 1000 // groups that a queue lists
 	MaxQuestionBytes  = 4 << 10
 
-	MaxLogEntries    = 1024     // of the log of a key
-	MaxLogBytes      = 1 << 20  // of the log of a key: messages, replies and states
-	MaxSpaceLogBytes = 64 << 20 // of all logs of a namespace; the oldest entries go first
-	MaxRevisions     = 16       // of a pattern, that are remembered
-	MaxRevisionBytes = 1 << 20  // of those of a pattern; the present one is kept in any case
+	MaxLogEntries         = 1024     // of the log of a key
+	MaxLogBytes           = 1 << 20  // of the log of a key: messages, replies and states
+	MaxSpaceLogBytes      = 64 << 20 // of all logs of a namespace; the oldest entries go first
+	MaxRevisions          = 16       // of a pattern, that are remembered
+	MaxRevisionBytes      = 1 << 20  // of those of a pattern; the present one is kept in any case
+	MaxSpaceRevisionBytes = 64 << 20 // of those of all patterns of a namespace; the oldest go first, present ones never
 
 	DefaultTTL   = 30 * time.Second
 	MinTTL       = time.Second

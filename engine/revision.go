@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/interlockdev/interlock"
 )
@@ -14,6 +16,7 @@ import (
 
 // revisions are those of one name that are remembered, oldest first.
 type revisions struct {
+	name  string
 	list  []revision
 	bytes int
 }
@@ -34,9 +37,46 @@ func (v *revisions) add(x revision) {
 	v.list = append(v.list, x)
 	v.bytes += len(x.blob)
 	for len(v.list) > interlock.MaxRevisions || len(v.list) > 1 && v.bytes > interlock.MaxRevisionBytes {
-		v.bytes -= len(v.list[0].blob)
-		v.list = slices.Delete(v.list, 0, 1)
+		v.trim()
 	}
+}
+
+// trim forgets the oldest one.
+func (v *revisions) trim() {
+	v.bytes -= len(v.list[0].blob)
+	v.list = slices.Delete(v.list, 0, 1)
+}
+
+// trimRevisions forgets the oldest revisions of a namespace that remembers too much, as
+// long as there is one that is not the present one of its pattern. So of a snapshot,
+// which has them by name, nothing is forgotten as it is read.
+func (s *space) trimRevisions() {
+	for s.revisionBytes > interlock.MaxSpaceRevisionBytes {
+		v := s.oldestRevised()
+		if v == nil {
+			return
+		}
+		s.revisionBytes -= v.bytes
+		v.trim()
+		s.revisionBytes += v.bytes
+	}
+}
+
+// oldestRevised gives the pattern that has the oldest of all revisions but the present
+// ones, nil for none; of two that are as old, the one whose name comes first.
+func (s *space) oldestRevised() (oldest *revisions) {
+	look := func(v *revisions) {
+		if len(v.list) > 1 && (oldest == nil || cmp.Or(cmp.Compare(v.list[0].at, oldest.list[0].at), strings.Compare(v.name, oldest.name)) < 0) {
+			oldest = v
+		}
+	}
+	for _, p := range s.patterns {
+		look(s.revisions[p.Name])
+	}
+	for _, name := range s.dropped {
+		look(s.revisions[name])
+	}
+	return oldest
 }
 
 // find gives the revision with a number, or with 0 the one before the present one; nil
@@ -61,7 +101,7 @@ func (s *space) evolveRevision(ev *Event) {
 	name := ev.Purpose
 	v := s.revisions[name]
 	if v == nil {
-		v = &revisions{}
+		v = &revisions{name: name}
 		if s.revisions == nil {
 			s.revisions = map[string]*revisions{}
 		}
@@ -77,14 +117,18 @@ func (s *space) evolveRevision(ev *Event) {
 			x.number += v.last().number
 		}
 	}
+	s.revisionBytes -= v.bytes
 	v.add(x)
+	s.revisionBytes += v.bytes
 	s.dropped = slices.DeleteFunc(s.dropped, func(n string) bool { return n == name })
 	if ev.Kind == EvPatternDropped {
 		if s.dropped = append(s.dropped, name); len(s.dropped) > interlock.MaxPatterns {
+			s.revisionBytes -= s.revisions[s.dropped[0]].bytes
 			delete(s.revisions, s.dropped[0])
 			s.dropped = slices.Delete(s.dropped, 0, 1)
 		}
 	}
+	s.trimRevisions()
 }
 
 // revise emits that a pattern is set to what blob says, or dropped if it is nil.

@@ -35,14 +35,15 @@ type space struct {
 	branches int        // of those who wait for any of several
 	shared   []*divided // shared-out keys, in no order
 
-	taken     map[string]taken // by principal; of those who have anything
-	settings  interlock.Settings
-	patterns  []*policy             // the most specific first
-	revisions map[string]*revisions // by the names of the patterns, also of dropped ones
-	dropped   []string              // names of dropped patterns that are remembered, the last dropped last
-	pools     []*pool               // in no order
-	cooling   ring[*pool]
-	alike     map[string][]spelling // by their skeletons, if the settings ask for it
+	taken         map[string]taken // by principal; of those who have anything
+	settings      interlock.Settings
+	patterns      []*policy             // the most specific first
+	revisions     map[string]*revisions // by the names of the patterns, also of dropped ones
+	revisionBytes int                   // of all of them
+	dropped       []string              // names of dropped patterns that are remembered, the last dropped last
+	pools         []*pool               // in no order
+	cooling       ring[*pool]
+	alike         map[string][]spelling // by their skeletons, if the settings ask for it
 
 	docs documents
 	logs logs
