@@ -358,6 +358,9 @@ func (e *Engine) recoverTasks(s *space) {
 		t.slot = 0
 		if t.trail != noTrail {
 			t.timer, t.followers, t.awaited = nil, chain[*follower]{}, 0
+			if t.mail != nil {
+				t.mail.lane.waits = chain[*follower]{}
+			}
 			t.tidy()
 		}
 		if t.state == interlock.TaskWaiting && t.request != nil {

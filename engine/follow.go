@@ -32,8 +32,9 @@ type follower struct {
 	wire   uint64   // Head.Link
 	wait   *request // of its flow; nil for one without a session
 
-	link link[*follower] // in task.followers
-	mine link[*follower] // in session.follows
+	link   link[*follower] // in task.followers
+	mine   link[*follower] // in session.follows
+	inLane link[*follower] // in lane.waits
 }
 
 func (e *Engine) followTask(c *FollowTask) {
@@ -72,7 +73,7 @@ func (e *Engine) replyTask(t *task, attach bool, flow string) {
 	}
 	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
 	f := &follower{task: t, caller: e.head.From, wire: e.head.Link}
-	f.link.of, f.mine.of = f, f
+	f.link.of, f.mine.of, f.inLane.of = f, f, f
 	t.own().followers.push(&f.link)
 	if sess == nil {
 		t.queue.space.tasks.loose++
@@ -98,7 +99,10 @@ func (e *Engine) waitFor(f *follower, by *flow) {
 	r.wait.rank = r.standing()
 	r.setScore()
 	f.wait = r
-	f.task.countWaits(1)
+	f.task.awaited++
+	if m := f.task.mail; m != nil {
+		m.lane.waits.push(&f.inLane)
+	}
 	by.sess.follows.push(&f.mine)
 	s.tasks.awaits.enter(r)
 	by.waits = append(by.waits, r)
@@ -120,7 +124,10 @@ func (e *Engine) unfollow(f *follower) {
 		t.tidy()
 		return
 	}
-	t.countWaits(-1)
+	t.awaited--
+	if t.mail != nil {
+		t.mail.lane.waits.remove(&f.inLane)
+	}
 	t.tidy()
 	p := r.party
 	p.flow.sess.follows.remove(&f.mine)
@@ -212,18 +219,10 @@ func (e *Engine) detachTasks(s *space, c *Detach) {
 // follows reports whether r is the wait for the end of a task.
 func (r *request) follows() bool { return r.awaited != nil }
 
-// countWaits counts flows that wait for the end of the task, also in its lane.
-func (t *task) countWaits(by int) {
-	t.awaited += by
-	if t.mail != nil {
-		t.mail.lane.awaits += by
-	}
-}
-
 // isAwaited reports whether a flow waits for the end of the task, or of one that it
 // holds back.
 func (t *task) isAwaited() bool {
-	return t != nil && (t.awaited > 0 || t.mail != nil && t.mail.lane.awaits > 0 && t.ahead() == nil)
+	return t != nil && (t.awaited > 0 || t.mail != nil && t.mail.lane.waits.n > 0 && t.ahead() == nil)
 }
 
 // isAwaited reports whether a flow waits for the end of that at which r, a lease, is an
@@ -260,16 +259,13 @@ func (r *request) lentByFollowers(rank int32) int32 {
 	if !r.isAwaited() {
 		return rank
 	}
-	lend := func(t *task) {
-		for f := range t.followers.all {
-			if f.wait != nil && f.wait.party != r.party {
-				rank = max(rank, f.wait.wait.rank)
-			}
-		}
+	waits := &r.task.followers
+	if m := r.task.mail; m != nil {
+		waits = &m.lane.waits
 	}
-	if lend(r.task); r.task.mail != nil {
-		for _, m := range r.task.mail.lane.heap {
-			lend(m.task)
+	for f := range waits.all {
+		if f.wait != nil && f.wait.party != r.party {
+			rank = max(rank, f.wait.wait.rank)
 		}
 	}
 	return rank

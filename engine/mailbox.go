@@ -21,8 +21,8 @@ import (
 // lane is the messages of one sender to one key that are not settled.
 type lane struct {
 	heap[*mail]
-	id     laneID
-	awaits int // volatile: flows that wait for the ends of these messages
+	id    laneID
+	waits chain[*follower] // volatile: flows that wait for the ends of these messages
 }
 
 type laneID struct {
@@ -93,7 +93,11 @@ func (e *Engine) goOut(t *task) {
 		return
 	}
 	l := t.mail.lane
-	l.awaits -= t.awaited
+	for f := range t.followers.all {
+		if f.wait != nil {
+			l.waits.remove(&f.inLane)
+		}
+	}
 	l.leave(t.mail)
 	t.own().mail = nil
 	t.tidy()
