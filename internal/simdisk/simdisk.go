@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
@@ -262,81 +261,6 @@ func (d *Disk) Restart() {
 	d.Calls, d.StopAt, d.FailSync = 0, 0, 0
 }
 
-// Loss says what a power cut leaves of the changes since the last sync.
-type Loss int
-
-const (
-	LoseAll  Loss = iota
-	LoseNone      // the disk was faster than the power cut
-	Prefix        // in order, up to some byte of some write
-	Torn          // any part of any write, by pieces of up to 512 bytes
-	Losses
-)
-
-func (l Loss) String() string { return []string{"lose", "keep", "prefix", "torn"}[l] }
-
-// PowerCut returns the disk as it is found afterwards. The disk itself stays.
-func (d *Disk) PowerCut(l Loss, rng *rand.Rand) *Disk {
-	out := New()
-	out.last, out.Limit = d.last, d.Limit
-	names := maps.Clone(d.durable)
-	cut := rng.IntN(len(d.renames) + 1)
-	for i, c := range d.renames {
-		switch {
-		case l == LoseAll, l == Prefix && i >= cut, l == Torn && rng.IntN(2) == 0:
-			continue
-		}
-		if c.gone != "" && names[c.gone] != nil {
-			delete(names, c.gone)
-		}
-		if c.added != "" {
-			names[c.added] = c.node
-		}
-	}
-	kept := map[*Inode]*Inode{}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		n := names[name]
-		if kept[n] == nil {
-			data := n.survivor(l, rng)
-			kept[n] = &Inode{Number: n.Number, Data: data, Synced: bytes.Clone(data)}
-		}
-		out.Files[name] = kept[n]
-	}
-	out.durable = maps.Clone(out.Files)
-	return out
-}
-
-func (n *Inode) survivor(l Loss, rng *rand.Rand) []byte {
-	b := bytes.Clone(n.Synced)
-	total := 0
-	for _, w := range n.dirty {
-		total += len(w.data)
-	}
-	left := rng.IntN(total + 1)
-	piece := []int{1, 8, 64, 512}[rng.IntN(4)]
-	for _, w := range n.dirty {
-		switch {
-		case l == LoseAll:
-		case l == LoseNone, l == Prefix && w.off < 0, l == Torn && w.off < 0 && rng.IntN(2) == 0:
-			b = w.apply(b)
-		case l == Prefix:
-			part := min(left, len(w.data))
-			left -= part
-			b = write{off: w.off, data: w.data[:part]}.apply(b)
-		case l == Torn && w.off >= 0:
-			for i := 0; i < len(w.data); {
-				// Pieces end at multiples of their size in the file, as sectors do.
-				next := min(len(w.data), i+piece-int((w.off+int64(i))%int64(piece)))
-				if rng.IntN(2) == 0 {
-					b = write{off: w.off + int64(i), data: w.data[i:next]}.apply(b)
-				}
-				i = next
-			}
-		}
-	}
-	return b
-}
-
 // Clone copies a disk as programs see it, with all of it durable.
 func (d *Disk) Clone() *Disk {
 	out := New()
@@ -345,5 +269,29 @@ func (d *Disk) Clone() *Disk {
 		out.Files[name] = &Inode{Number: n.Number, Data: bytes.Clone(n.Data), Synced: bytes.Clone(n.Data)}
 	}
 	out.durable = maps.Clone(out.Files)
+	return out
+}
+
+// Fork copies a disk with all that it has not made durable yet.
+func (d *Disk) Fork() *Disk {
+	out := &Disk{renames: slices.Clone(d.renames), last: d.last, Calls: d.Calls, StopAt: d.StopAt, FailSync: d.FailSync, Limit: d.Limit}
+	copies := map[*Inode]*Inode{}
+	of := func(n *Inode) *Inode {
+		if n != nil && copies[n] == nil {
+			copies[n] = &Inode{Number: n.Number, Data: bytes.Clone(n.Data), Synced: bytes.Clone(n.Synced), dirty: slices.Clone(n.dirty)}
+		}
+		return copies[n]
+	}
+	named := func(files map[string]*Inode) map[string]*Inode {
+		files = maps.Clone(files)
+		for name, n := range files {
+			files[name] = of(n)
+		}
+		return files
+	}
+	out.Files, out.durable = named(d.Files), named(d.durable)
+	for i := range out.renames {
+		out.renames[i].node = of(out.renames[i].node)
+	}
 	return out
 }

@@ -236,7 +236,6 @@ func TestSpoiledSnapshot(t *testing.T) {
 	}
 	older, newest := j.snapshots[0], j.snapshots[1]
 	d.Files[indexName(newest, snapshotSuffix)].Data[100] ^= 1
-	led.opening = true
 
 	one := d.Clone()
 	led.snapshot = older
