@@ -155,10 +155,10 @@ func (w write) split(piece int64) (parts []write) {
 	if w.off < 0 {
 		return []write{w}
 	}
-	for len(w.data) > 0 {
-		n := min(int64(len(w.data)), piece-w.off%piece)
-		parts = append(parts, write{off: w.off, data: w.data[:n]})
-		w.off, w.data = w.off+n, w.data[n:]
+	for off, data := w.off, w.data; len(data) > 0; {
+		n := min(int64(len(data)), piece-off%piece)
+		parts = append(parts, write{off: off, data: data[:n]})
+		off, data = off+n, data[n:]
 	}
 	return parts
 }

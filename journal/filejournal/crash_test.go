@@ -82,7 +82,7 @@ func (y *tally) report(t *testing.T, least int) {
 func losses(d *simdisk.Disk, luck uint64, visit func(kind simdisk.Loss, cut int, after *simdisk.Disk) bool) {
 	most := *cuts
 	if testing.Short() {
-		most = min(most, 10)
+		most = min(most, 2)
 	}
 	for kind := simdisk.Losses - 1; kind >= 0; kind-- {
 		for cut, old := 0, 0; cut < most && old < fruitless; cut++ {
@@ -131,6 +131,9 @@ func TestCrashEverywhere(t *testing.T) {
 
 // What a crash left is recovered, and that is stopped at every system call, too.
 func TestCrashInRecovery(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has no goroutines, and takes a while under the race detector")
+	}
 	states := newTally()
 	for i, x := range lives {
 		t.Run(x.name, func(t *testing.T) {
@@ -176,7 +179,8 @@ func recoveries(left *simdisk.Disk, led *ledger, rng *rand.Rand, states *tally) 
 		twice := once.PowerCut(simdisk.Loss(rng.IntN(int(simdisk.Losses))), rng)
 		twice.StopAt = 1 + rng.IntN(30)
 		later, err := known.stopped(twice)
-		err = errors.Join(err,
+		err = errors.Join(
+			err,
 			judge(once.PowerCut(simdisk.Torn, rng), known),
 			judge(once, known),
 			judge(twice.PowerCut(simdisk.Reordered, rng), later),
