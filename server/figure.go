@@ -282,5 +282,6 @@ func (s *sizes) Collect(ch chan<- prometheus.Metric) {
 // those of all tenants.
 func (c *call) metrics() {
 	c.answered = true
+	c.w.Header()["X-Content-Type-Options"] = noSniff
 	c.s.obs.figures.handler.ServeHTTP(c.w, c.r)
 }
