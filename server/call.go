@@ -143,8 +143,7 @@ func (c *call) content(limit int) (content []byte, ok bool) {
 	}
 	var err error
 	if n := c.r.ContentLength; n > 0 {
-		content = make([]byte, n)
-		_, err = io.ReadFull(c.r.Body, content)
+		content, err = readBody(c.r.Body, int(n))
 	} else {
 		content, err = io.ReadAll(io.LimitReader(c.r.Body, int64(limit)+1))
 	}
@@ -162,6 +161,19 @@ func (c *call) content(limit int) (content []byte, ok bool) {
 		return nil, false
 	}
 	return content, true
+}
+
+// readBody reads n bytes. It takes memory for what has come, and not for what was
+// announced: a caller that announces much and sends nothing costs nothing.
+func readBody(r io.Reader, n int) (content []byte, err error) {
+	const first = 16 << 10
+	for len(content) < n && err == nil {
+		had := len(content)
+		room := min(n-had, max(had, first))
+		content = slices.Grow(content, room)[:had+room]
+		_, err = io.ReadFull(r, content[had:])
+	}
+	return content, err
 }
 
 // isJSON insists on the content type: a form in a page of another site can send
