@@ -33,8 +33,9 @@ import (
 // protect nothing and would cost every call. A secret that a person made up must
 // never be put into this file.
 type Credentials struct {
-	path  string
-	table atomic.Pointer[credentialTable]
+	path    string
+	table   atomic.Pointer[credentialTable]
+	changed broadcast // the table is another one
 }
 
 // credentialTable finds candidates by the first bytes of their digest. How long a
@@ -62,7 +63,8 @@ func LoadCredentials(path string) (*Credentials, error) {
 }
 
 // Reload reads the file again. When it cannot be used, the credentials stay as
-// they were and the error says why.
+// they were and the error says why. What goes on in the name of a credential that is
+// there no more, or says something else, is ended.
 func (c *Credentials) Reload() error {
 	info, err := os.Stat(c.path)
 	if err != nil {
@@ -80,6 +82,7 @@ func (c *Credentials) Reload() error {
 		return fmt.Errorf("credentials: %s: %w", c.path, err)
 	}
 	c.table.Store(&table)
+	c.changed.all()
 	return nil
 }
 
@@ -118,7 +121,7 @@ func parseCredentials(content []byte) (credentialTable, error) {
 		}
 		table[bucket] = append(table[bucket], credentialLine{
 			digest:    digest,
-			principal: Principal{Name: name, Namespace: interlock.Namespace(namespace), Operator: operator},
+			principal: Principal{Name: name, Namespace: interlock.Namespace(namespace), Operator: operator, digest: digest},
 		})
 		count++
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/sha256"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,8 +72,9 @@ func TestCredentialReload(t *testing.T) {
 	fresh, freshLine := newSecret(t, "ops", "acme")
 	c := credentialsFile(t, "# two may share a name", "", oldLine)
 	path := c.path
-	if p, ok := c.lookup(old); !ok || p != (Principal{Name: "ops", Namespace: "acme"}) {
-		t.Fatalf("%v %v", p, ok)
+	first, ok := c.lookup(old)
+	if want := (Principal{Name: "ops", Namespace: "acme", digest: sha256.Sum256([]byte(old))}); !ok || first != want {
+		t.Fatalf("%v %v", first, ok)
 	}
 	if _, ok := c.lookup(fresh); ok {
 		t.Fatal("known before it was added")
@@ -96,6 +98,20 @@ func TestCredentialReload(t *testing.T) {
 	}
 	if _, ok := c.lookup(old); !ok {
 		t.Error("a broken file took the credentials away")
+	}
+	if !c.holds(first) {
+		t.Error("who came in is not known any more")
+	}
+	for _, text := range []string{freshLine, oldLine + " operator", strings.Replace(oldLine, "acme", "globex", 1)} {
+		changed := c.changed.next()
+		write(text + "\n")
+		if err := c.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		<-changed
+		if c.holds(first) {
+			t.Errorf("with the line %q who came in by another one is as before", text)
+		}
 	}
 }
 

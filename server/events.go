@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -130,7 +129,7 @@ func (c *call) streamEvents(out *eventOut, from interlock.Index, follow bool) {
 	if !follow && from > newest {
 		return
 	}
-	ctx, cancel := context.WithCancel(c.r.Context())
+	ctx, cancel := c.s.whileKnown(c.r.Context(), c.principal)
 	defer cancel()
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
@@ -171,6 +170,8 @@ func (c *call) streamEvents(out *eventOut, from interlock.Index, follow bool) {
 	switch {
 	case c.s.isDraining():
 		out.end(&interlock.Error{Code: interlock.CodeShuttingDown, Message: "the server is shutting down: connect again in a moment"})
+	case takenBack(ctx) != nil:
+		out.end(takenBack(ctx))
 	case errors.As(err, &e):
 		out.end(e)
 	case errors.Is(err, errEnough):

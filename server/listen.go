@@ -35,6 +35,8 @@ type vigil struct {
 //	time is up          with the answer to vigil.last
 //	the caller leaves   vigil.leave is carried out, and ok is false; with vigil.crossing,
 //	                    last is what the caller was told before
+//	its credential is   the same, and the caller is told
+//	taken back
 //	the server drains   as if the time were up
 //
 // ok is false when there is nothing left to tell. h is a field of cmd; how is called
@@ -66,6 +68,8 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 	}
 
 	c.allow(wait)
+	ctx, stop := c.s.whileKnown(c.r.Context(), c.principal)
+	defer stop()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	asked := 0 // answers under way that leave it open
@@ -102,8 +106,12 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 			return last, false
 		case <-c.s.draining:
 			waiting = false
-		case <-c.r.Context().Done():
-			c.status = statusClientGone
+		case <-ctx.Done():
+			if refusal := takenBack(ctx); refusal != nil {
+				c.fail(refusal)
+			} else {
+				c.status = statusClientGone
+			}
 			base.From = nil
 			if !v.crossing {
 				c.s.insist(v.leave(base))

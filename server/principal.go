@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/sha256"
 	"strings"
 
 	"github.com/interlockdev/interlock"
@@ -16,6 +17,8 @@ type Principal struct {
 	// Operator says that the caller may change what holds for its whole namespace:
 	// key patterns and settings.
 	Operator bool
+
+	digest [sha256.Size]byte // of the credential; zero without one
 }
 
 // Authenticate finds out who sent bearer, the credential without the word

@@ -64,7 +64,7 @@ func (st *stream) overQuota(o *proto.Op) bool {
 	if t == nil {
 		return false
 	}
-	refusal := t.admit(l.now(), st.actor, amount{requests: 1, bytes: int64(o.Size())}, vitalOp(o.Kind))
+	refusal := t.admit(l.now(), st.principal.Name, amount{requests: 1, bytes: int64(o.Size())}, vitalOp(o.Kind))
 	if refusal == nil {
 		return false
 	}

@@ -29,8 +29,7 @@ type stream struct {
 	link      proto.ServerLink
 	number    uint64 // engine.Head.Link
 	namespace interlock.Namespace
-	actor     string
-	operator  bool // Principal.Operator
+	principal Principal
 
 	// Only the reader uses these.
 	acked  map[uint32]uint64 // by slot
@@ -67,7 +66,7 @@ type delivered struct {
 
 func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace, who Principal) *stream {
 	st := &stream{
-		d: d, link: link, number: d.s.nextLink(), namespace: namespace, actor: who.Name, operator: who.Operator,
+		d: d, link: link, number: d.s.nextLink(), namespace: namespace, principal: who,
 		acked: map[uint32]uint64{}, slots: map[uint32]interlock.SessionID{},
 		wake: make(chan struct{}, 1),
 	}
@@ -187,7 +186,7 @@ func (st *stream) detach() {
 }
 
 func (st *stream) head(slot uint32, id interlock.SessionID) engine.Head {
-	return engine.Head{Namespace: st.namespace, Link: st.number, Session: id, Actor: st.actor}
+	return engine.Head{Namespace: st.namespace, Link: st.number, Session: id, Actor: st.principal.Name}
 }
 
 // session finds the session of a slot.

@@ -77,7 +77,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 	if st.overQuota(o) {
 		return nil
 	}
-	if operatorOp(o.Kind) && !st.operator {
+	if operatorOp(o.Kind) && !st.principal.Operator {
 		st.refuse(o, interlock.CodeForbidden, notOperator)
 		return nil
 	}
@@ -93,7 +93,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		st.refuse(o, interlock.CodeInvalidRequest, "who pulls tasks or follows one over a stream does so in the name of a session: open one, and submit without a request id or without attach")
 		return nil
 	}
-	h := engine.Head{Namespace: st.namespace, Link: st.number, Session: id, Actor: st.actor}
+	h := engine.Head{Namespace: st.namespace, Link: st.number, Session: id, Actor: st.principal.Name}
 	if o.Slot != 0 && o.Kind != proto.OpOpen && o.Kind != proto.OpAttach {
 		if acked := st.acked[o.Slot]; o.Acked > acked {
 			st.acked[o.Slot] = o.Acked

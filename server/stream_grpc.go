@@ -68,15 +68,21 @@ func (d *Streams) handle(stream grpc.ServerStream) error {
 		return grpcError(stream, err)
 	}
 	go d.serve(st)
+	known, stop := d.s.whileKnown(stream.Context(), st.principal)
+	defer stop()
+	var reason *interlock.Error
 	select {
-	case reason := <-link.cut:
-		if reason == nil {
-			return nil
+	case reason = <-link.cut:
+	case <-known.Done():
+		if refusal := takenBack(known); refusal != nil {
+			st.cut(refusal)
+			reason = <-link.cut
 		}
-		return grpcError(stream, reason)
-	case <-stream.Context().Done():
+	}
+	if reason == nil {
 		return nil
 	}
+	return grpcError(stream, reason)
 }
 
 func helloOf(ctx context.Context) (hello proto.Hello) {

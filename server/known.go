@@ -1,0 +1,57 @@
+package server
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What goes on for long, such as a stream, a reader of events or a wait, goes on in the
+// name of a credential, and ends with it.
+
+// whileKnown is ctx for what goes on in the name of a principal. It ends, with the
+// refusal as its cause, when the credentials no longer say what they said when the
+// principal came in. stop must be called.
+func (s *Server) whileKnown(ctx context.Context, p Principal) (known context.Context, stop context.CancelFunc) {
+	if s.credentials == nil {
+		return context.WithCancel(ctx)
+	}
+	known, end := context.WithCancelCause(ctx)
+	go func() {
+		for {
+			changed := s.credentials.changed.next()
+			if !s.credentials.holds(p) {
+				end(&interlock.Error{
+					Code:    interlock.CodeUnauthenticated,
+					Message: "the credential was taken back or changed by the operator: come in anew, with one that is known here",
+				})
+				return
+			}
+			select {
+			case <-changed:
+			case <-known.Done():
+				return
+			}
+		}
+	}()
+	return known, func() { end(nil) }
+}
+
+// takenBack is why a context of whileKnown ended, or nil when that was for another
+// reason.
+func takenBack(known context.Context) *interlock.Error {
+	refusal, _ := errors.AsType[*interlock.Error](context.Cause(known))
+	return refusal
+}
+
+// holds reports whether a principal would be let in again as the same.
+func (c *Credentials) holds(p Principal) bool {
+	for _, line := range (*c.table.Load())[[8]byte(p.digest[:8])] {
+		if subtle.ConstantTimeCompare(line.digest[:], p.digest[:]) == 1 {
+			return line.principal == p
+		}
+	}
+	return false
+}
