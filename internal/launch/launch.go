@@ -139,6 +139,9 @@ func (s *Server) Kill() {
 	<-s.ended
 }
 
+// Signal sends the server a signal, such as SIGHUP.
+func (s *Server) Signal(signal os.Signal) error { return s.cmd.Process.Signal(signal) }
+
 // Stop asks the server to shut down and waits for it, or until ctx ends: then it
 // is killed. It returns an error unless the server ended with exit code 0.
 func (s *Server) Stop(ctx context.Context) error {
