@@ -1,0 +1,325 @@
+package securitytest
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/server"
+)
+
+var credentialAttacks = []attack{
+	{9, "No credential", "calls every operation without one", "401 unauthenticated, and the same words for each; four operations are open, which show nothing of any tenant", noCredential, nil},
+	{
+		10, "Credentials that are none", "sends a good one shortened, lengthened, in another case, with spaces or NUL, doubled, as Basic, as a cookie or in the address, or a very long one",
+		"401, whatever is wrong with it", badCredentials,
+		[]string{"server.TestCredentialFileMistakes"},
+	},
+	{
+		11, "Another namespace by header", "names another tenant's namespace beside a good credential, in any spelling, for every operation",
+		"403 forbidden, or 400 for what is no namespace", otherNamespace,
+		[]string{"server.TestCredentialDecidesNamespace"},
+	},
+	{12, "The session stream", "opens a stream with no credential, a wrong one, two, or for another namespace", "the stream ends with unauthenticated or forbidden before anything is carried out", streamCredentials, nil},
+	{
+		13, "Agents that want to be operators", "changes patterns, settings, queues, writers or the keys that sign fences with an agent's credential, over HTTP and the stream",
+		"403 forbidden, and nothing is changed", notOperators,
+		[]string{"server.TestOperatorsOnTheStream"},
+	},
+	{
+		14, "A credential that was taken back", "goes on with a stream, and with a reader of events, that it opened before the operator removed its line",
+		"new calls get 401 at once, and what was open ends", revoked,
+		[]string{"server.TestCredentialReload"},
+	},
+	{15, "Plain text and old TLS", "speaks plain HTTP, or TLS 1.1, to a server with a certificate", "no answer about anything: the connection is refused", oldTLS, []string{"server.TestHTTPOverTLS"}},
+	{
+		16, "A public address without credentials", "hopes that the operator forgot them", "the server does not start, unless it is told --insecure",
+		publicAddress,
+		[]string{"server.TestCheckListen"},
+	},
+	{17, "The credentials file", "reads the file, a backup or the journal's directory", "the file has hashes only, and nobody else may read what the server writes", atRest, []string{"server.TestCredentialIsHashedAtRest"}},
+}
+
+func noCredential(t *testing.T, s *site) {
+	open, words := 0, ""
+	for _, op := range s.operations(t) {
+		got := s.send(t, op.call(op.trials()[0], sampleIDs, ""))
+		if op.open {
+			open++
+			got.want(200)
+			if strings.Contains(got.raw, mark) || strings.Contains(got.raw, acme) && op.id != "openapi" {
+				t.Errorf("%s shows a tenant: %s", op.id, got.raw)
+			}
+			continue
+		}
+		if !got.is(401, "unauthenticated") {
+			t.Errorf("%s: %d %s", op.id, got.status, got.raw)
+			continue
+		}
+		if now := volatile.ReplaceAllString(got.raw, "0"); words == "" {
+			words = now
+		} else if now != words {
+			t.Errorf("%s: %s, elsewhere %s", op.id, now, words)
+		}
+	}
+	if open != 4 {
+		t.Errorf("%d operations are open", open)
+	}
+	// Whoever is nobody does not learn which paths there are.
+	if got := s.send(t, ask{method: "GET", path: "/v1/nothing"}); volatile.ReplaceAllString(got.raw, "0") != words {
+		t.Errorf("a path that is none: %d %s", got.status, got.raw)
+	}
+}
+
+func badCredentials(t *testing.T, s *site) {
+	good := s.secrets[globex]
+	for _, bad := range []string{
+		good[:len(good)-1], good + "0", strings.ToUpper(good), "ilk_", strings.TrimPrefix(good, "ilk_"), good[:20], good + " " + good, good + "," + s.secrets[acme],
+		strings.Repeat("a", 600), strings.Repeat("a", 20_000), "null", "undefined", "*", "' or 1=1 --", good + "%00", "ilk_" + strings.Repeat("0", 64),
+	} {
+		if got := s.agentWith(t, bad); !got.is(401, "unauthenticated") {
+			t.Errorf("%.40q: %d %s", bad, got.status, got.raw)
+		}
+	}
+	for _, header := range [][]string{
+		{"Authorization", "Basic " + good},
+		{"Authorization", good},
+		{"Authorization", "Bearer"},
+		{"Authorization", "Token " + good},
+		{"Cookie", "authorization=" + good},
+		{"X-Api-Key", good},
+		{"Proxy-Authorization", "Bearer " + good},
+	} {
+		if got := s.send(t, ask{method: "GET", path: "/v1/keys", header: header}); !got.is(401, "unauthenticated") {
+			t.Errorf("%v: %d", header[0], got.status)
+		}
+	}
+	if got := s.send(t, ask{method: "GET", path: "/v1/keys?access_token=" + good}); got.status != 401 {
+		t.Errorf("in the address: %d", got.status)
+	}
+	if got := s.raw(t, "GET /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+good+"\x00\r\nConnection: close\r\n\r\n"); got == nil || got.status != 400 && got.status != 401 {
+		t.Errorf("with NUL: %+v", got)
+	}
+	s.agentWith(t, good).want(200)
+}
+
+func (s *site) agentWith(t *testing.T, credential string) *answer {
+	t.Helper()
+	return s.send(t, ask{method: "GET", path: "/v1/keys", as: credential})
+}
+
+func otherNamespace(t *testing.T, s *site) {
+	for _, op := range s.operations(t) {
+		if op.open {
+			continue
+		}
+		a := op.call(op.trials()[0], sampleIDs, op.credential(s, globex))
+		a.header = append(a.header, "Interlock-Namespace", acme)
+		if got := s.send(t, a); !got.is(403, "forbidden") {
+			t.Errorf("%s: %d %s", op.id, got.status, got.raw)
+		}
+	}
+	for _, spelling := range []string{"ACME", "acme/", "acme/x", "acme%2fx", "globex/../acme", "globex acme", "globex,acme", "*", "default", "acme\u200b"} {
+		if got := s.agent(t, globex, "GET", "/v1/keys", "", "Interlock-Namespace", spelling); got.status != 403 && got.status != 400 {
+			t.Errorf("%q: %d %s", spelling, got.status, got.raw)
+		}
+	}
+	s.agent(t, globex, "GET", "/v1/keys", "", "Interlock-Namespace", globex, "Interlock-Namespace", acme).want(400, "invalid_namespace")
+	s.agent(t, globex, "GET", "/v1/keys", "", "Interlock-Namespace", globex).want(200)
+}
+
+func streamCredentials(t *testing.T, s *site) {
+	for _, c := range []struct {
+		name string
+		md   []string
+		code interlock.Code
+	}{
+		{"nothing", nil, interlock.CodeUnauthenticated},
+		{"a wrong one", []string{"authorization", "Bearer ilk_" + strings.Repeat("0", 64)}, interlock.CodeUnauthenticated},
+		{"two", []string{"authorization", "Bearer " + s.secrets[globex], "authorization", "Bearer " + s.secrets[acme]}, interlock.CodeUnauthenticated},
+		{"another namespace", []string{"authorization", "Bearer " + s.secrets[globex], "interlock-namespace", acme}, interlock.CodeForbidden},
+		{"a namespace that is none", []string{"authorization", "Bearer " + s.secrets[globex], "interlock-namespace", "a b"}, interlock.CodeForbidden},
+	} {
+		l := s.stream(t, c.md...)
+		l.send(openOp(1, "eve"))
+		if code := l.ends(); code != c.code {
+			t.Errorf("%s: the stream ended with %q, want %q", c.name, code, c.code)
+		}
+	}
+}
+
+func notOperators(t *testing.T, s *site) {
+	before, tried := s.index(t), 0
+	for _, op := range s.operations(t) {
+		if !op.only {
+			continue
+		}
+		tried++
+		for _, tr := range op.trials() {
+			if got := s.send(t, op.call(tr, sampleIDs, s.secrets[globex])); !got.is(403, "forbidden") {
+				t.Errorf("%s: %d %s", op.id, got.status, got.raw)
+			}
+		}
+	}
+	if tried < 12 {
+		t.Errorf("%d operations are for operators", tried)
+	}
+	l := s.agentStream(t, globex)
+	for i, op := range operatorOps() {
+		op.Seq = uint64(i + 1)
+		l.send(op)
+		if got := l.reply(op.Seq); got.Code != string(interlock.CodeForbidden) {
+			t.Errorf("%T over the stream: %q %s", op.Body, got.Code, got.Message)
+		}
+	}
+	if after := s.index(t); after != before {
+		t.Errorf("the journal went from %s to %s", before, after)
+	}
+}
+
+func revoked(t *testing.T, s *site) {
+	secret, line, err := server.NewCredential("short-lived", globex)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(s.credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(text string) {
+		s.write(t, s.credentials, text)
+		seen := strings.Count(s.log.String(), "credentials were read again")
+		if err := s.server.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the credentials are read again", func() bool { return strings.Count(s.log.String(), "credentials were read again") > seen })
+	}
+	read(string(content) + line + "\n")
+	s.agentWith(t, secret).want(200)
+	l := s.stream(t, "authorization", "Bearer "+secret)
+	l.send(openOp(1, "short-lived"))
+	l.reply(1)
+	kept := s.agentStream(t, globex)
+	kept.send(openOp(1, "kept"))
+	kept.reply(1)
+	events := s.follow(t, secret, "/v1/events?follow=true")
+	events.until(`"short-lived"`)
+	watch := s.follow(t, secret, "/v1/watch?from=1")
+	waiting := make(chan *answer, 1)
+	s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"g:revoked"}]}`).want(200)
+	go func() {
+		waiting <- s.send(t, ask{method: "POST", path: "/v1/leases", as: secret, body: `{"agent":"short-lived-wait","wait_ms":15000,"claims":[{"key":"g:revoked"}]}`})
+	}()
+	eventually(t, "somebody waits", func() bool {
+		return strings.Contains(s.agent(t, globex, "GET", "/v1/keys/g:revoked", "").raw, "short-lived-wait")
+	})
+
+	read(string(content))
+	s.agentWith(t, secret).want(401, "unauthenticated")
+	if code := l.ends(); code != interlock.CodeUnauthenticated {
+		t.Errorf("the stream ended with %q", code)
+	}
+	events.ends()
+	watch.ends()
+	if got := <-waiting; !got.is(401, "unauthenticated") {
+		t.Errorf("the call that waited: %d %s", got.status, got.raw)
+	}
+	kept.send(openOp(2, "still"))
+	kept.reply(2)
+	s.agentWith(t, s.secrets[globex]).want(200)
+}
+
+// eventually waits for something that happens elsewhere and gives no sign.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); <-time.After(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not happen that %s", what)
+		}
+	}
+}
+
+func oldTLS(t *testing.T, s *site) {
+	for _, addr := range []string{s.server.HTTP, s.server.GRPC} {
+		c, err := net.DialTimeout("tcp", addr, patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(patience))
+		fmt.Fprintf(c, "GET /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", s.secrets[globex])
+		b := make([]byte, 512)
+		n, _ := c.Read(b)
+		if text := string(b[:n]); strings.Contains(text, "200") || strings.Contains(text, "{") {
+			t.Errorf("%s answers plain text: %q", addr, text)
+		}
+		for version, name := range map[uint16]string{tls.VersionTLS10: "1.0", tls.VersionTLS11: "1.1"} {
+			old := &tls.Config{RootCAs: s.roots, MinVersion: version, MaxVersion: version}
+			if c, err := tls.Dial("tcp", addr, old); err == nil {
+				c.Close()
+				t.Errorf("%s speaks TLS %s", addr, name)
+			}
+		}
+	}
+	// A client that does not know the certificate sends no credential.
+	if _, err := tls.Dial("tcp", s.server.HTTP, &tls.Config{MinVersion: tls.VersionTLS12}); err == nil {
+		t.Error("a certificate that nobody signed is taken")
+	}
+	d := net.Dialer{Timeout: patience}
+	c, err := (&tls.Dialer{NetDialer: &d, Config: s.tls()}).DialContext(context.Background(), "tcp", s.server.HTTP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
+
+func publicAddress(t *testing.T, s *site) {
+	for _, flags := range [][]string{{"--http", "0.0.0.0:0"}, {"--grpc", "[::]:0"}, {"--http", ":0"}} {
+		out, code := s.command(t, "", append([]string{"serve", "--data-dir", t.TempDir(), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"}, flags...)...)
+		if code != 2 || !strings.Contains(out, "no credentials are set") {
+			t.Errorf("%v: exit code %d, %s", flags, code, out)
+		}
+	}
+}
+
+func atRest(t *testing.T, s *site) {
+	content, err := os.ReadFile(s.credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tenant := range s.secrets {
+		if strings.Contains(string(content), s.secrets[tenant]) || strings.Contains(string(content), s.secrets[tenant][4:40]) {
+			t.Errorf("the secret of %s is in the file", tenant)
+		}
+	}
+	if n := onlyOurs(t, s.dir); n < 2 {
+		t.Errorf("%d files", n)
+	}
+}
+
+// onlyOurs checks that nobody else may read what is in a directory, and counts it.
+func onlyOurs(t *testing.T, dir string) (n int) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range list {
+		info, err := entry.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", entry.Name(), info.Mode())
+		}
+	}
+	return n
+}

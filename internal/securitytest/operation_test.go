@@ -1,0 +1,246 @@
+package securitytest
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// operation is what the cases need to know of one operation of openapi.json.
+type operation struct {
+	id, method, path string
+
+	hasBody bool
+	crossing
+}
+
+// crossing says how an operation names what belongs to a tenant, so that another one
+// can try. The words in braces are things of world_test.go.
+type crossing struct {
+	path   map[string]string // what each variable of the path is
+	query  []string          // each a query to try, beside the one without
+	bodies []string          // each a body to try; the first one is harmless, "" where there is none
+	header []string
+	kind   string // content type of the body, where it is not JSON
+
+	open    bool // needs no credential
+	process bool // is about the process: it has no tenant
+	only    bool // for operators
+	wakes   bool // a GET that may change something: it takes up an offer
+	endless bool // it goes on until somebody leaves
+}
+
+var byLease, byTask = map[string]string{"id": "lease"}, map[string]string{"id": "task"}
+
+func lease(bodies ...string) crossing { return crossing{path: byLease, bodies: bodies} }
+func task(bodies ...string) crossing  { return crossing{path: byTask, bodies: bodies} }
+func queue(bodies ...string) crossing {
+	return crossing{path: map[string]string{"queue": "queue"}, bodies: bodies}
+}
+
+func effect(bodies ...string) crossing {
+	return crossing{path: map[string]string{"id": "effect"}, bodies: bodies}
+}
+
+func ofKey(query ...string) crossing {
+	return crossing{path: map[string]string{"key": "key"}, query: query}
+}
+func listing(query ...string) crossing    { return crossing{query: query} }
+func body(bodies ...string) crossing      { return crossing{bodies: bodies} }
+func (c crossing) forOperators() crossing { c.only = true; return c }
+
+// crossings has every operation of openapi.json by its operationId.
+var crossings = map[string]crossing{
+	"acquireLease": body(`{"claims":[{"key":"g:1"}],"on_conflict":"skip"}`, `{"session":"{session}","claims":[{"key":"g:1"}]}`,
+		`{"claims":[{"key":"{key}"}],"on_conflict":"skip"}`),
+	"getLease":     lease(),
+	"renewLease":   lease(`{}`),
+	"releaseLease": lease(`{}`),
+	"convertLease": lease(`{"claims":[{"key":"g:1"}]}`),
+	"arriveAgain":  lease(`{}`),
+	"parkLease":    lease(`{}`),
+	"resumeLease":  {path: map[string]string{"id": "parked"}, bodies: []string{`{}`, `{"session":"{session}"}`}},
+	"signFence":    lease(`{}`),
+	"ackTask":      lease(`{}`, `{"tasks":[]}`),
+	"nackTask":     lease(`{}`),
+	"askHuman":     lease(`{"question":"may I?"}`),
+
+	"followTicket": {path: map[string]string{"id": "ticket"}, query: []string{"wait_ms=0"}, wakes: true},
+	"leaveLine":    {path: map[string]string{"id": "ticket"}},
+	"openSession":  body(`{"agent":"{agent}"}`),
+	"closeSession": {path: map[string]string{"id": "session"}},
+	"heartbeat":    {path: map[string]string{"id": "session"}, bodies: []string{`{}`}},
+
+	"listKeys":    listing("prefix="+mark, "state=held", "cursor={cursor.keys}&limit=1"),
+	"getKey":      ofKey(),
+	"listWaits":   listing(),
+	"declareWait": body(`{"on":{"agent":"{agent}"},"wait_ms":0,"max_wait_ms":1000}`, `{"session":"{session}","on":{"agent":"globex"},"wait_ms":0}`),
+	"why":         listing("key={key}", "agent={agent}"),
+	"hotKeys":     listing(),
+	"events":      listing("from=1", "follow=false"),
+
+	"listState":   listing("key={key}&values=true", "prefix="+mark, "cursor={cursor.state}&prefix="+mark+"&limit=1"),
+	"getState":    ofKey("version=1"),
+	"putState":    {path: map[string]string{"key": "key"}, bodies: []string{`1`}, kind: "application/json", header: []string{"If-None-Match", "*", "Interlock-Lease", "{lease}", "Interlock-Session", "{session}"}},
+	"mergeState":  {path: map[string]string{"key": "key"}, bodies: []string{`{"a":1}`}, kind: "application/merge-patch+json", header: []string{"If-Match", `"1"`, "Interlock-Session", "{session}"}},
+	"deleteState": {path: map[string]string{"key": "key"}, header: []string{"If-Match", `"1"`, "Interlock-Lease", "{lease}"}},
+	"history":     ofKey("values=true"),
+	"watch":       {query: []string{"key={key}&from=1", "from=1&values=true"}, endless: true},
+	"commit": body(`{"writes":[{"key":"g:doc","add":1}]}`, `{"session":"{session}","writes":[{"key":"g:doc","add":1}]}`,
+		`{"leases":["{lease}"],"writes":[{"key":"g:doc","add":1}]}`, `{"reads":[{"key":"{key}","version":"1"}],"writes":[{"key":"g:doc","add":1}]}`),
+	"contention": listing(),
+
+	"listEffects":     listing("state=claimed", "cursor={cursor.effects}&limit=1"),
+	"claimEffect":     body(`{"tool":"g","target":"g"}`, `{"tool":"g","target":"h","session":"{session}"}`, `{"tool":"g","target":"i","lease":"{lease}"}`),
+	"showEffect":      {path: map[string]string{"digest": "digest"}},
+	"effectDone":      effect(`{}`),
+	"effectUnknown":   effect(`{}`),
+	"effectCancelled": effect(`{}`),
+	"reconcileEffect": {path: map[string]string{"digest": "digest"}, bodies: []string{`{"happened":false}`}},
+
+	"listTasks":      listing("queue={queue}", "cursor={cursor.tasks}&limit=1"),
+	"submitTask":     body(`{"queue":"{queue}"}`, `{"queue":"{queue}","session":"{session}"}`),
+	"showTask":       {path: byTask, query: []string{"wait_ms=0", "session={session}&wait_ms=0"}},
+	"cancelTask":     task(`{}`),
+	"rescheduleTask": task(`{}`),
+	"replayTask":     task(`{}`),
+	"discardTask":    task(`{}`),
+	"listQueues":     listing(),
+	"showQueue":      queue(),
+	"setQueue":       queue(`{}`).forOperators(),
+	"dropQueue":      queue().forOperators(),
+	"pauseQueue":     queue(`{}`).forOperators(),
+	"drainQueue":     queue(`{}`).forOperators(),
+	"resumeQueue":    queue(`{}`).forOperators(),
+	"pullTasks":      queue(`{}`, `{"session":"{session}"}`),
+	"listApprovals":  listing("cursor={cursor.approvals}&limit=1"),
+	"answerTask":     task(`{"verdict":"denied","by":"globex"}`),
+	"listWriters":    listing(),
+	"setWriter":      crossing{path: map[string]string{"pattern": "pattern"}, bodies: []string{`{"queue":"{queue}"}`}}.forOperators(),
+	"dropWriter":     crossing{path: map[string]string{"pattern": "pattern"}}.forOperators(),
+	"sendMessage":    {path: map[string]string{"key": "key"}, bodies: []string{`{}`, `{"session":"{session}"}`}},
+	"showLog":        ofKey(),
+	"listRuns":       listing("org="+mark, "cursor={cursor.runs}&limit=1"),
+	"startRun":       body(`{"org":"g","wait_ms":0}`, `{"org":"g","wait_ms":0,"session":"{session}"}`),
+	"endRun":         {path: map[string]string{"id": "run"}, bodies: []string{`{}`}},
+
+	"checkFence":      body(`{"key":"{key}","fence":"1"}`),
+	"revoke":          body(`{"key":"{key}","fence":"1"}`),
+	"fenceKeys":       {open: true, process: true},
+	"rotateFenceKeys": crossing{bodies: []string{`{}`}, process: true}.forOperators(),
+	"getFile":         {path: map[string]string{"path": "file"}},
+	"putFile":         {path: map[string]string{"path": "file"}, bodies: []string{`x`}, kind: "application/octet-stream", header: []string{"If-Match", `"000000000000"`}},
+	"deleteFile":      {path: map[string]string{"path": "file"}, header: []string{"If-Match", `"000000000000"`}},
+
+	"listPatterns":       listing(),
+	"showPattern":        {path: map[string]string{"name": "pattern"}},
+	"setPattern":         crossing{path: map[string]string{"name": "pattern"}, bodies: []string{`{"pattern":"{pattern}-shape:{any}"}`}}.forOperators(),
+	"dropPattern":        crossing{path: map[string]string{"name": "pattern"}}.forOperators(),
+	"listRevisions":      {path: map[string]string{"name": "pattern"}},
+	"revertPattern":      crossing{path: map[string]string{"name": "pattern"}, bodies: []string{`{}`}}.forOperators(),
+	"showSettings":       listing(),
+	"configureNamespace": body(`{"open_keys":true}`).forOperators(),
+
+	"health":  {open: true, process: true},
+	"ready":   {open: true, process: true},
+	"metrics": {process: true},
+	"openapi": {open: true, process: true},
+}
+
+var served struct {
+	once sync.Once
+	list []operation
+}
+
+// operations are those that the server says it has. One that crossings does not know
+// fails, and so does one that it knows and the server lacks.
+func (s *site) operations(t *testing.T) []operation {
+	t.Helper()
+	served.once.Do(func() {
+		var doc struct {
+			Paths map[string]map[string]json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(s.send(t, ask{method: "GET", path: "/openapi.json"}).want(200).raw), &doc); err != nil {
+			t.Fatal(err)
+		}
+		known := 0
+		for path, item := range doc.Paths {
+			for method, text := range item {
+				var op struct {
+					OperationID string
+					RequestBody json.RawMessage
+				}
+				if method == "parameters" {
+					continue
+				}
+				if err := json.Unmarshal(text, &op); err != nil {
+					t.Fatal(path, method, err)
+				}
+				c, ok := crossings[op.OperationID]
+				if !ok {
+					t.Fatalf("%s %s (%s) is an operation that no attack knows: say in crossings how it names what belongs to a tenant", method, path, op.OperationID)
+				}
+				known++
+				served.list = append(served.list, operation{op.OperationID, strings.ToUpper(method), path, op.RequestBody != nil, c})
+			}
+		}
+		if known != len(crossings) {
+			t.Fatalf("crossings has %d operations, and the server %d", len(crossings), known)
+		}
+		slices.SortFunc(served.list, func(a, b operation) int { return strings.Compare(a.path+a.method, b.path+b.method) })
+	})
+	if len(served.list) == 0 {
+		t.Fatal("there are no operations")
+	}
+	return served.list
+}
+
+// template is the path of an operation with the words of its things.
+func (op *operation) template() string {
+	path := op.path
+	for variable, word := range op.crossing.path {
+		path = strings.ReplaceAll(path, "{"+variable+"}", "{"+word+"}")
+	}
+	return path
+}
+
+// trial is one way to name something of a tenant.
+type trial struct{ path, body string }
+
+// trials are all that are known of an operation; the first one is the plainest.
+func (op *operation) trials() (list []trial) {
+	path := op.template()
+	bodies := op.bodies
+	if len(bodies) == 0 {
+		bodies = []string{""}
+	}
+	for _, b := range bodies {
+		list = append(list, trial{path, b})
+	}
+	for _, q := range op.query {
+		list = append(list, trial{path + "?" + q, bodies[0]})
+	}
+	return list
+}
+
+// call makes a trial of an operation with some things.
+func (op *operation) call(tr trial, w things, as string) ask {
+	a := ask{method: op.method, path: w.fill(tr.path), body: w.fill(tr.body), as: as}
+	for _, text := range op.header {
+		a.header = append(a.header, w.fill(text))
+	}
+	if op.kind != "" {
+		a.header = append(a.header, "Content-Type", op.kind)
+	}
+	return a
+}
+
+// credential is whose a tenant's call of the operation has to be.
+func (op *operation) credential(s *site, tenant string) string {
+	if op.only {
+		return s.operators[tenant]
+	}
+	return s.secrets[tenant]
+}

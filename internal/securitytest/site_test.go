@@ -1,0 +1,189 @@
+package securitytest
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/server"
+)
+
+// patience is how long a case waits for an event before it says that there is none.
+const patience = 20 * time.Second
+
+// Two tenants, each with an agent's credential and an operator's. acme has something
+// of everything (see world_test.go), and everything of it has acme's mark in its name;
+// globex is who attacks, where it takes a tenant.
+const (
+	acme   = "acme"
+	globex = "globex"
+	mark   = "acmemark"
+)
+
+// site is a server, and all that it and the commands have said.
+type site struct {
+	dir         string // of the journal
+	files       map[string]string
+	credentials string // the file
+	roots       *x509.CertPool
+	certificate string // its file, which clients trust
+	server      *launch.Server
+	web         *http.Client
+	secrets     map[string]string // agent's credential by tenant
+	operators   map[string]string
+	key         string // a line of the certificate's key
+	log         *transcript
+	said        *transcript // by the server, to anybody, over HTTP and the stream
+}
+
+// transcript collects what is written to it, for whoever looks for secrets in it.
+type transcript struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *transcript) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *transcript) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+// newSite starts a server with everything on.
+func newSite(t *testing.T) *site {
+	t.Helper()
+	top := t.TempDir()
+	s := &site{
+		dir: filepath.Join(top, "data"), credentials: filepath.Join(top, "credentials"), files: map[string]string{},
+		secrets: map[string]string{}, operators: map[string]string{}, log: new(transcript), said: new(transcript),
+	}
+	var lines []string
+	for _, tenant := range []string{acme, globex} {
+		for kind, list := range map[string]map[string]string{"agents": s.secrets, "operators": s.operators} {
+			secret, line, err := server.NewCredential(tenant+"-"+kind, interlock.Namespace(tenant))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kind == "operators" {
+				line += " operator"
+			}
+			list[tenant] = secret
+			lines = append(lines, line)
+		}
+		s.files[tenant] = filepath.Join(top, tenant)
+		if err := os.Mkdir(s.files[tenant], 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.write(t, s.credentials, strings.Join(lines, "\n")+"\n")
+	keyFile := s.certify(t, top)
+	s.server = launchtest.Start(t, launch.Config{DataDir: s.dir, Log: s.log, Args: []string{
+		"--credentials", s.credentials, "--tls-cert", s.certificate, "--tls-key", keyFile,
+		"--files", acme + "=" + s.files[acme] + "," + globex + "=" + s.files[globex],
+		"--log-level", "debug", "--log-format", "json",
+	}})
+	transport := &http.Transport{TLSClientConfig: s.tls(), MaxIdleConnsPerHost: 64, DisableCompression: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	s.web = &http.Client{Transport: transport, Timeout: patience}
+	return s
+}
+
+func (s *site) tls() *tls.Config { return &tls.Config{RootCAs: s.roots, MinVersion: tls.VersionTLS12} }
+
+func (s *site) write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// certify makes a certificate for 127.0.0.1.
+func (s *site) certify(t *testing.T, dir string) (keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "interlock"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	private := string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}))
+	s.key = strings.Split(private, "\n")[1]
+	s.roots = x509.NewCertPool()
+	s.roots.AppendCertsFromPEM(public)
+	s.certificate, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	s.write(t, s.certificate, string(public))
+	s.write(t, keyFile, private)
+	return keyFile
+}
+
+// connect opens a connection to the HTTP door, for what no client would send.
+func (s *site) connect(t *testing.T) net.Conn {
+	t.Helper()
+	c, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", s.server.HTTP, s.tls())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// command runs the command as a tenant's agent, and gives what it wrote to both
+// outputs.
+func (s *site) command(t *testing.T, tenant string, args ...string) (out string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), launchtest.Binary(t), args...)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "INTERLOCK_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(cmd.Env, "NO_COLOR=1", "LC_ALL=C.UTF-8")
+	if tenant != "" {
+		cmd.Env = append(cmd.Env, "INTERLOCK_URL=https://"+s.server.HTTP, "INTERLOCK_GRPC="+s.server.GRPC,
+			"INTERLOCK_TLS_CA="+s.certificate, "INTERLOCK_CREDENTIAL="+s.secrets[tenant])
+	}
+	var both bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &both, &both
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	_, _ = s.said.Write(both.Bytes())
+	return both.String(), cmd.ProcessState.ExitCode()
+}

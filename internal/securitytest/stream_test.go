@@ -1,0 +1,188 @@
+package securitytest
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto/sessionpb"
+)
+
+// link is a session stream, spoken to without the client, for what it would not send.
+type link struct {
+	t       *testing.T
+	s       *site
+	stream  grpc.BidiStreamingClient[sessionpb.ClientFrame, sessionpb.ServerFrame]
+	replies []*sessionpb.Reply
+}
+
+// dial opens a connection to the gRPC door.
+func (s *site) dial(t *testing.T) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+s.server.GRPC, grpc.WithTransportCredentials(credentials.NewTLS(s.tls())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// stream opens a stream with some metadata, over a connection of its own.
+func (s *site) stream(t *testing.T, md ...string) *link {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	stream, err := sessionpb.NewSessionsClient(s.dial(t)).Stream(metadata.NewOutgoingContext(ctx, metadata.Pairs(md...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &link{t: t, s: s, stream: stream}
+}
+
+func (s *site) agentStream(t *testing.T, tenant string) *link {
+	t.Helper()
+	return s.stream(t, "authorization", "Bearer "+s.secrets[tenant])
+}
+
+// send sends operations; that the stream has ended is found out by who reads.
+func (l *link) send(ops ...*sessionpb.Op) {
+	_ = l.stream.Send(&sessionpb.ClientFrame{Ops: ops})
+}
+
+// reply waits for the answer to a number.
+func (l *link) reply(seq uint64) *sessionpb.Reply {
+	l.t.Helper()
+	for {
+		for i, r := range l.replies {
+			if r.Seq == seq {
+				l.replies = append(l.replies[:i], l.replies[i+1:]...)
+				return r
+			}
+		}
+		frame, err := l.stream.Recv()
+		if err != nil {
+			l.t.Fatalf("the stream ended with %v, %v", err, l.stream.Trailer())
+		}
+		_, _ = io.WriteString(l.s.said, frame.String()+"\n")
+		l.replies = append(l.replies, frame.Replies...)
+	}
+}
+
+// ends waits for the end of the stream and gives the code that the server names.
+func (l *link) ends() interlock.Code {
+	l.t.Helper()
+	for {
+		if _, err := l.stream.Recv(); err != nil {
+			if errors.Is(l.stream.Context().Err(), context.DeadlineExceeded) {
+				l.t.Error("the stream does not end")
+			}
+			_, _ = io.WriteString(l.s.said, err.Error()+"\n")
+			return interlock.Code(strings.Join(l.stream.Trailer().Get("interlock-code"), " "))
+		}
+	}
+}
+
+func openOp(slot uint32, agent string) *sessionpb.Op {
+	return &sessionpb.Op{Slot: slot, Seq: uint64(slot), Body: &sessionpb.Op_Open{Open: &sessionpb.Open{Agent: agent}}}
+}
+
+// idOf is the bytes of an id.
+func idOf(id string) []byte {
+	_, digits, ok := strings.Cut(id, "_")
+	if !ok {
+		digits = id
+	}
+	b, _ := hex.DecodeString(digits)
+	return b
+}
+
+func operatorOps() []*sessionpb.Op {
+	return []*sessionpb.Op{
+		{Body: &sessionpb.Op_SetPattern{SetPattern: &sessionpb.SetPattern{Pattern: &sessionpb.Pattern{Name: "eve", Shape: "eve:{id}"}}}},
+		{Body: &sessionpb.Op_DropPattern{DropPattern: &sessionpb.DropPattern{Name: "eve"}}},
+		{Body: &sessionpb.Op_RevertPattern{RevertPattern: &sessionpb.RevertPattern{Name: "eve"}}},
+		{Body: &sessionpb.Op_Configure{Configure: &sessionpb.Configure{Settings: &sessionpb.Settings{OpenKeys: true}}}},
+		{Body: &sessionpb.Op_SetQueue{SetQueue: &sessionpb.SetQueue{}}},
+		{Body: &sessionpb.Op_DropQueue{DropQueue: &sessionpb.DropQueue{Name: "eve"}}},
+	}
+}
+
+// reader reads an answer that goes on.
+type reader struct {
+	t     *testing.T
+	lines chan string
+	all   strings.Builder
+}
+
+// follow asks for an answer that goes on. Its lines are kept until somebody takes them.
+func (s *site) follow(t *testing.T, credential, path string, header ...string) *reader {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	req := s.request(t, ask{method: "GET", path: path, as: credential, header: header}).WithContext(ctx)
+	res, err := (&http.Client{Transport: s.web.Transport}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != 200 {
+		t.Fatalf("%s: %s", path, res.Status)
+	}
+	r := &reader{t: t, lines: make(chan string, 10_000)}
+	go func() {
+		defer close(r.lines)
+		defer res.Body.Close()
+		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+			_, _ = io.WriteString(s.said, lines.Text()+"\n")
+			r.lines <- lines.Text()
+		}
+	}()
+	return r
+}
+
+// until reads lines until one has some text in it, and gives all that was read.
+func (r *reader) until(text string) string {
+	r.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case line, more := <-r.lines:
+			r.all.WriteString(line + "\n")
+			if !more {
+				r.t.Fatalf("it ended without %q:\n%s", text, r.all.String())
+			}
+			if strings.Contains(line, text) {
+				return r.all.String()
+			}
+		case <-timeout:
+			r.t.Fatalf("there is no %q in\n%s", text, r.all.String())
+		}
+	}
+}
+
+// ends waits for the end.
+func (r *reader) ends() {
+	r.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case _, more := <-r.lines:
+			if !more {
+				return
+			}
+		case <-timeout:
+			r.t.Error("an answer that goes on does not end")
+			return
+		}
+	}
+}
