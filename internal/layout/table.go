@@ -75,6 +75,7 @@ var table = []rule{
 	{folder: "internal/demo", local: []string{".", "client", "guard/file", "internal/launch", "internal/trace", "writer"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "internal/exampletest", local: []string{"journal", "server", "shard"}},
 	{folder: "internal/glyph"},
+	{folder: "internal/history", local: []string{"."}, remote: []string{"github.com/anishathalye/porcupine"}},
 	{folder: "internal/launch"},
 	{folder: "internal/layout"},
 	{folder: "internal/packet", local: []string{".", "internal/glyph"}, remote: []string{"github.com/aymanbagabas/go-udiff"}},

@@ -1,0 +1,255 @@
+package history
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/interlockdev/interlock"
+)
+
+// The same history, key by key and without its indexes, as porcupine sees it: there is an
+// order of all operations, within their times, that a lock and a register can have.
+
+// patience is how long the search may take for all keys of a kind. Not to know is to fail.
+const patience = time.Minute
+
+func (v *verdict) linearizable() {
+	v.search("locks", lockModel, v.lockOps())
+	v.search("registers", registerModel, v.registerOps())
+}
+
+func (v *verdict) search(what string, m porcupine.Model, byKey map[string][]porcupine.Operation) {
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		clients := map[int]bool{}
+		for _, op := range byKey[key] {
+			clients[op.ClientId] = true
+		}
+		if len(clients) > maxClients {
+			v.problem("porcupine: %d clients work at %s, at most %d can be checked", len(clients), key, maxClients)
+		}
+		if got := porcupine.CheckOperationsTimeout(m, byKey[key], patience); got != porcupine.Ok {
+			v.problem("porcupine: the %s at %s are %s", what, key, got)
+		}
+	}
+}
+
+// operation gives an operation to porcupine. One of unknown outcome may be carried out at
+// any time after its call, also after all others.
+func operation(number int, op *Op, in, out any) porcupine.Operation {
+	end := int64(math.MaxInt64)
+	if !op.Open() {
+		end = int64(op.Return)
+	}
+	return porcupine.Operation{ClientId: number, Input: in, Output: out, Call: int64(op.Call), Return: end}
+}
+
+// numbers gives each client a number.
+func numbers(ops []*Op) map[string]int {
+	list := map[string]int{}
+	for _, op := range ops {
+		if _, known := list[op.Client]; !known {
+			list[op.Client] = len(list)
+		}
+	}
+	return list
+}
+
+// lockIn is what is done to a lock: taken, given back, or looked at.
+type lockIn struct {
+	kind    Kind
+	request string // that asked for the lease
+}
+
+// lockOut is what was told of it.
+type lockOut struct {
+	unknown bool
+	refused bool
+	fence   interlock.Fence // of a grant
+	holder  string          // the request of who holds it, if a look or a refusal said so
+}
+
+// lockState is who holds a lock, and the highest fence that was told.
+type lockState struct {
+	holder string
+	fence  interlock.Fence
+}
+
+var lockModel = porcupine.Model{
+	Init: func() any { return lockState{} },
+	Step: func(state, input, output any) (bool, any) {
+		s, in, out := state.(lockState), input.(lockIn), output.(lockOut)
+		switch {
+		case in.kind == Look, out.refused && in.kind == Acquire:
+			return s.holder == out.holder, s
+		case out.unknown && in.kind == Acquire && s.holder != "", out.unknown && in.kind == Release && s.holder != in.request:
+			return true, s // it comes too late to do anything
+		case in.kind == Release:
+			return s.holder == in.request, lockState{"", s.fence}
+		case s.holder != "" || !out.unknown && out.fence <= s.fence:
+			return false, s
+		}
+		return true, lockState{in.request, max(s.fence, out.fence)}
+	},
+}
+
+// lockOps is what was done to keys that were only ever taken alone and exclusively, by
+// leases that cannot have expired within the history: on these the end of a lease is always
+// something that a client did.
+func (v *verdict) lockOps() map[string][]porcupine.Operation {
+	var whole time.Duration
+	for _, op := range v.ops {
+		if !op.Open() {
+			whole = max(whole, op.Return)
+		}
+		whole = max(whole, op.Call)
+	}
+	locks, others := map[string]bool{}, map[string]bool{}
+	request := map[string]string{} // by lease
+	byID := map[string]*Op{}
+	for _, op := range v.ops {
+		if op.Kind == Acquire && len(op.Claims) == 1 && op.Claims[0].Mode == interlock.Exclusive && op.TTL > whole {
+			locks[op.Claims[0].Key] = true
+			byID[op.ID] = op
+			if op.Granted != nil {
+				request[op.Granted.Lease] = op.ID
+			}
+			continue
+		}
+		claims := op.Claims
+		if op.Granted != nil {
+			claims = op.Granted.Claims
+		}
+		for _, c := range claims {
+			others[c.Key] = op.Kind != Renew || others[c.Key]
+		}
+	}
+	maps.DeleteFunc(locks, func(key string, _ bool) bool {
+		for other := range others {
+			if others[other] && (other == key || strings.HasPrefix(other, key+"/") || strings.HasPrefix(key, other+"/")) {
+				return true
+			}
+		}
+		return false
+	})
+	byKey, number := map[string][]porcupine.Operation{}, numbers(v.ops)
+	add := func(key string, op *Op, in lockIn, out lockOut) {
+		out.unknown = op.Open()
+		if locks[key] && (!out.unknown || op.Kind != Look) {
+			byKey[key] = append(byKey[key], operation(number[op.Client], op, in, out))
+		}
+	}
+	for _, op := range v.ops {
+		holder := ""
+		if len(op.Holders) > 0 {
+			holder = op.Holders[0].Request
+		}
+		switch op.Kind {
+		case Acquire:
+			if byID[op.ID] == nil {
+				continue
+			}
+			out := lockOut{refused: op.Code != "", holder: holder}
+			if op.Granted != nil {
+				out.fence = op.Granted.Fence
+			}
+			add(op.Claims[0].Key, op, lockIn{Acquire, op.ID}, out)
+		case Release:
+			if by := byID[request[op.Lease]]; by != nil && op.Code == "" {
+				add(by.Claims[0].Key, op, lockIn{Release, by.ID}, lockOut{})
+			}
+		case Look:
+			add(op.Key, op, lockIn{kind: Look}, lockOut{holder: holder})
+		}
+	}
+	return byKey
+}
+
+// registerIn is a document that is read, or written on a version of it or on any.
+type registerIn struct {
+	write   bool
+	request string
+	checked bool
+	read    interlock.Version
+}
+
+// registerOut is what was told: what was read, or the version that a write made.
+type registerOut struct {
+	unknown bool
+	version interlock.Version
+	request string // read; unless only its version was told
+	partial bool
+}
+
+// registerState is a document; its version is 0 where nobody was ever told it.
+type registerState struct {
+	version interlock.Version
+	request string
+}
+
+var registerModel = porcupine.Model{
+	Init: func() any { return registerState{} },
+	Step: func(state, input, output any) (bool, any) {
+		s, in, out := state.(registerState), input.(registerIn), output.(registerOut)
+		switch {
+		case !in.write:
+			return s.version == out.version && (out.partial || s.request == out.request), s
+		case in.checked && in.read != s.version:
+			return out.unknown, s
+		case !out.unknown && out.version <= s.version:
+			return false, s
+		}
+		return true, registerState{out.version, in.request}
+	},
+}
+
+// registerOps is what was done to documents, each for itself. The version of a write without
+// an answer is known if somebody has read it.
+func (v *verdict) registerOps() map[string][]porcupine.Operation {
+	counters, seen := map[string]bool{}, map[string]interlock.Version{}
+	for _, op := range v.ops {
+		for _, w := range op.Writes {
+			counters[w.Key] = counters[w.Key] || w.Add != 0
+		}
+		for _, d := range op.Docs {
+			if d.Request != "" {
+				seen[d.Request] = d.Version.Version
+			}
+		}
+	}
+	byKey, number := map[string][]porcupine.Operation{}, numbers(v.ops)
+	add := func(key string, op *Op, in registerIn, out registerOut) {
+		if !counters[key] {
+			byKey[key] = append(byKey[key], operation(number[op.Client], op, in, out))
+		}
+	}
+	for _, op := range v.ops {
+		switch {
+		case op.Kind == Read && op.OK():
+			for _, d := range op.Docs {
+				add(d.Key, op, registerIn{}, registerOut{version: d.Version.Version, request: d.Request})
+			}
+		case op.Code == interlock.CodeStale:
+			for _, s := range op.Stale {
+				add(s.Key, op, registerIn{}, registerOut{version: s.Version, partial: true})
+			}
+		case len(op.Writes) > 0 && (op.Open() || op.OK()):
+			for _, w := range op.Writes {
+				in := registerIn{write: true, request: op.ID}
+				if i := slices.IndexFunc(op.Reads, func(r Version) bool { return r.Key == w.Key }); i >= 0 {
+					in.checked, in.read = true, op.Reads[i].Version
+				}
+				out := registerOut{unknown: op.Open(), version: op.Version}
+				if out.unknown {
+					out.version = seen[op.ID]
+				}
+				add(w.Key, op, in, out)
+			}
+		}
+	}
+	return byKey
+}
