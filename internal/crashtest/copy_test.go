@@ -24,7 +24,7 @@ func TestRestoredBackup(t *testing.T) {
 	original := launchtest.Start(t, launch.Config{DataDir: dir})
 	crew.settle(ctx, original)
 	crew.work(ctx, original, 300, original.Kill)
-	highest := crew.history.fence()
+	highest := crew.ledger.fence()
 
 	for range 2 { // the second time it is an original itself
 		copied := launchtest.Start(t, launch.Config{DataDir: backup})

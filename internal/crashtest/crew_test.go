@@ -14,7 +14,7 @@ import (
 type crew struct {
 	t       *testing.T
 	site    *site
-	history *history
+	ledger  *ledger
 	workers []*worker
 	line    *liner
 }
@@ -23,10 +23,10 @@ type crew struct {
 const cyclers = 12
 
 func newCrew(t *testing.T, seed uint64, keep int) *crew {
-	c := &crew{t: t, site: &site{t: t}, history: newHistory(), line: &liner{key: "line/front"}}
+	c := &crew{t: t, site: &site{t: t}, ledger: newLedger(), line: &liner{key: "line/front"}}
 	add := func(name string, r role) {
 		c.workers = append(c.workers, &worker{
-			name: name, site: c.site, history: c.history, role: r,
+			name: name, site: c.site, ledger: c.ledger, role: r,
 			random: rand.New(rand.NewPCG(seed, uint64(len(c.workers)))),
 		})
 	}
@@ -46,7 +46,7 @@ func (c *crew) settle(ctx context.Context, server *launch.Server) {
 	c.t.Helper()
 	c.site.connect(server.HTTP)
 	c.each(func(w *worker) error { return w.settle(ctx) })
-	c.history.check(ctx, c.t, c.site)
+	c.ledger.check(ctx, c.t, c.site)
 	if err := c.line.check(ctx, c.site); err != nil {
 		c.t.Error(err)
 	}

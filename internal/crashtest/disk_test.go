@@ -132,21 +132,21 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal("never refused")
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(crew.history.held)) {
+	for _, id := range slices.Sorted(maps.Keys(crew.ledger.held)) {
 		a, err := crew.site.do(ctx, call{
 			method: http.MethodPost, path: "/v1/leases/" + id + "/release", body: map[string]any{"outcome": "done", "note": "no space left"},
 		})
 		if err != nil || a.Status != http.StatusOK {
 			t.Fatalf("release on a full disk: %v %s", err, a)
 		}
-		crew.history.released(id, "no space left")
+		crew.ledger.released(id, "no space left")
 	}
 	server.Kill()
 
 	// With space again, all of it is there, and newcomers are welcome.
 	server = launchtest.Start(t, launch.Config{DataDir: dir})
 	crew.site.connect(server.HTTP)
-	crew.history.check(ctx, t, crew.site)
+	crew.ledger.check(ctx, t, crew.site)
 	a, err := crew.site.do(ctx, call{method: http.MethodPost, path: "/v1/leases", body: map[string]any{"claims": []any{map[string]any{"key": "new/again"}}}})
 	if err != nil || a.Outcome != "granted" {
 		t.Errorf("with space again: %v %s", err, a)

@@ -1,7 +1,7 @@
 // Package crashtest holds the tests that kill the real server, take its disk away
 // or start it on a journal that it must refuse. It has no code but tests.
 //
-// The clients of these tests write down what the server acknowledged (history_test.go)
+// The clients of these tests write down what the server acknowledged (ledger_test.go)
 // and, after each restart, ask for all of it again: no acknowledged grant, release
 // or note may be lost, no fence may be given out twice, and the line must stand as
 // it stood. What was under way when the server died is repeated under the same

@@ -41,8 +41,8 @@ func TestKillUnderLoad(t *testing.T) {
 		t.Errorf("journal verify: %v\n%s", err, out)
 	}
 	t.Logf("%d cycles, %d acknowledgements, %d fences, %d leases held to the end, %d places in line checked",
-		cycles, crew.site.acks.Load(), len(crew.history.fences), len(crew.history.held), crew.line.seen)
-	if crew.line.seen == 0 || len(crew.history.fences) < cycles {
+		cycles, crew.site.acks.Load(), len(crew.ledger.fences), len(crew.ledger.held), crew.line.seen)
+	if crew.line.seen == 0 || len(crew.ledger.fences) < cycles {
 		t.Error("too little happened for this test to mean anything")
 	}
 }

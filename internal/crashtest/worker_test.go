@@ -16,13 +16,13 @@ const ttlMS = 3_600_000
 // worker does one call after the other. A call whose outcome is unknown stays
 // open and is the first one after the restart, under the same request id.
 type worker struct {
-	name    string
-	site    *site
-	history *history
-	random  *rand.Rand
-	role    role
-	open    *call
-	calls   int
+	name   string
+	site   *site
+	ledger *ledger
+	random *rand.Rand
+	role   role
+	open   *call
+	calls  int
 }
 
 // role decides what a worker does next and what an answer means.
@@ -37,7 +37,7 @@ type role interface {
 func (w *worker) step(ctx context.Context) (unknown bool, err error) {
 	if w.open == nil {
 		c := w.role.next(w)
-		c.fenceAbove = w.history.fence()
+		c.fenceAbove = w.ledger.fence()
 		w.open = &c
 	}
 	a, err := w.site.do(ctx, *w.open)
@@ -131,7 +131,7 @@ func (r *cycler) next(w *worker) call {
 func (r *cycler) took(w *worker, c call, a answer) error {
 	switch {
 	case r.lease != "" && a.Status == http.StatusOK:
-		w.history.released(r.lease, r.note)
+		w.ledger.released(r.lease, r.note)
 		r.lease = ""
 		return nil
 	case r.lease == "" && a.Status == http.StatusOK && a.Outcome == "granted":
@@ -140,7 +140,7 @@ func (r *cycler) took(w *worker, c call, a answer) error {
 			above = r.fence
 		}
 		r.ticket, r.lease = "", a.Lease.ID
-		return w.history.granted(r.key, &a, above)
+		return w.ledger.granted(r.key, &a, above)
 	case r.lease == "" && a.Status == http.StatusAccepted:
 		if r.ticket == "" {
 			r.ticket, r.fence = a.Ticket.ID, c.fenceAbove
@@ -182,7 +182,7 @@ func (r *keeper) took(w *worker, c call, a answer) error {
 		return nil
 	case c.path == "/v1/leases" && a.Outcome == "granted":
 		r.kept++
-		return w.history.granted(r.key, &a, c.fenceAbove)
+		return w.ledger.granted(r.key, &a, c.fenceAbove)
 	case c.method == http.MethodGet && a.Status == http.StatusOK:
 		return nil
 	}
@@ -220,10 +220,10 @@ func (r *liner) took(w *worker, c call, a answer) error {
 	case c.method == http.MethodGet && a.Outcome == "granted":
 		above := r.fences[0]
 		r.lease, r.tickets, r.fences = a.Lease.ID, r.tickets[1:], r.fences[1:]
-		return w.history.granted(r.key, &a, above)
+		return w.ledger.granted(r.key, &a, above)
 	case c.path == "/v1/leases" && a.Outcome == "granted" && r.lease == "":
 		r.lease = a.Lease.ID
-		return w.history.granted(r.key, &a, c.fenceAbove)
+		return w.ledger.granted(r.key, &a, c.fenceAbove)
 	case c.path == "/v1/leases" && a.Status == http.StatusAccepted && r.lease != "":
 		r.tickets, r.fences = append(r.tickets, a.Ticket.ID), append(r.fences, c.fenceAbove)
 		if a.Ticket.Position != len(r.tickets) {
@@ -231,7 +231,7 @@ func (r *liner) took(w *worker, c call, a answer) error {
 		}
 		return nil
 	case r.lease != "" && a.Status == http.StatusOK && c.path == "/v1/leases/"+r.lease+"/release":
-		w.history.released(r.lease, r.note)
+		w.ledger.released(r.lease, r.note)
 		r.lease = ""
 		return nil
 	}
