@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -253,6 +254,17 @@ func openFailed(dir string, err error) error {
 		return fmt.Errorf("%w: start that version or a later one", err)
 	case errors.Is(err, journal.ErrNoSpace):
 		return fmt.Errorf("%w: make room on the disk of %s, then start the server again", err, dir)
+	}
+	return diskFailed(dir, err)
+}
+
+// diskFailed tells an error of the disk itself, whatever was done with it, from others.
+func diskFailed(dir string, err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return exitWith(exitDisk, fmt.Errorf("%w: make room on the disk of %s, then start the server again", err, dir))
+	case errors.Is(err, syscall.EIO):
+		return exitWith(exitDisk, fmt.Errorf("%w: the disk of %s has failed", err, dir))
 	}
 	return err
 }

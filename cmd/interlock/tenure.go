@@ -80,19 +80,19 @@ func openTenure(ctx context.Context, p *site, j owned, keys signed.Keeper, resto
 	}
 	fences, err := signed.OpenRing(keys, jump > 0)
 	if err != nil {
-		return nil, err
+		return nil, diskFailed(p.cfg.DataDir, err)
 	}
 	t.shard, err = shard.Open(ctx, shard.Config{
 		Journal: j, Logger: p.log, Observer: t.observer, FenceJump: jump,
 		SnapshotBytes: p.cfg.SnapshotBytes, KeepBytes: p.cfg.KeepBytes, MaxWaiting: p.cfg.MaxWaiting,
 	})
 	if err != nil {
-		return nil, replayFailed(err)
+		return nil, replayFailed(diskFailed(p.cfg.DataDir, err))
 	}
 	if j.Copied() {
 		// Only now is the jump durable.
 		if err := j.Adopt(); err != nil {
-			return nil, fmt.Errorf("the copied journal cannot be adopted: %w", err)
+			return nil, diskFailed(p.cfg.DataDir, fmt.Errorf("the copied journal cannot be adopted: %w", err))
 		}
 	}
 	cfg := p.serverConfig()
