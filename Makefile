@@ -13,6 +13,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 FUZZ_TIME  ?= 5000x
 BENCH_TIME ?= 1s
 FAILOVERS  ?= 4
+CRASH_TIME ?= 20s
+CRASH_LIMIT ?= 10m
 SIM_TIME   ?= 8h
 SIM_SEED   ?= 1000
 
@@ -77,8 +79,8 @@ fuzz: bin/suite ## Fuzz each target for FUZZ_TIME (5000x inputs, or a time such 
 	@scripts/fuzz.sh $(FUZZ_TIME) | bin/suite -o dist/suites/fuzz.json fuzz
 
 .PHONY: crash
-crash: bin/suite ## Kill the real server under load, and let its disk fail (strace).
-	@go test -json -count=1 -timeout=10m $(CRASH) | bin/suite -o dist/suites/crash.json crash
+crash: bin/suite ## Kill and stop real processes, fail disks, cut lines; CRASH_TIME (20s) a history.
+	@go test -json -count=1 -timeout=$(CRASH_LIMIT) -parallel=3 $(CRASH) -history=$(CRASH_TIME) | bin/suite -o dist/suites/crash.json crash
 
 .PHONY: etcd
 etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, with a real cluster.

@@ -99,6 +99,7 @@ func TestFailingSync(t *testing.T) {
 	if underLoad < 3 {
 		t.Errorf("the disk failed under load %d times only, else at the start", underLoad)
 	}
+	t.Attr("count.faults.eio", fmt.Sprint(underLoad))
 	t.Logf("the disk failed under load %d times", underLoad)
 }
 

@@ -1,6 +1,7 @@
 package crashtest
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os/exec"
 	"testing"
@@ -9,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
 )
 
-// cycles is how often the server is killed.
+// cycles is how often the server is killed, here and at least in the history of kills.
 const cycles = 50
 
 // tiny makes the journal's files so small that every cycle fills some, takes
@@ -40,6 +41,8 @@ func TestKillUnderLoad(t *testing.T) {
 	if out, err := exec.Command(launchtest.Binary(t), "journal", "verify", dir).CombinedOutput(); err != nil {
 		t.Errorf("journal verify: %v\n%s", err, out)
 	}
+	t.Attr("count.faults.kill9", fmt.Sprint(cycles))
+	t.Attr("count.crash_recoveries", fmt.Sprint(cycles))
 	t.Logf("%d cycles, %d acknowledgements, %d fences, %d leases held to the end, %d places in line checked",
 		cycles, crew.site.acks.Load(), len(crew.ledger.fences), len(crew.ledger.held), crew.line.seen)
 	if crew.line.seen == 0 || len(crew.ledger.fences) < cycles {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +16,13 @@ import (
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
 )
 
-func TestMain(m *testing.M) { launchtest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asZombie) != "" {
+		zombie()
+		return
+	}
+	launchtest.Main(m)
+}
 
 // site is the server as its clients see it, over all its restarts.
 type site struct {

@@ -237,6 +237,17 @@ func TestHistories(t *testing.T) {
 			unknown(h.commit("d", 0, 1, 2))
 			h.read("e", 1, 3, nil, 0)
 		}, nil},
+		{"and of which a refusal shows the version", func(h *tale) {
+			unknown(h.commit("d", 0, 1, 2))
+			c := h.commit("d", 0, 0, 3)
+			c.Code, c.Stale = interlock.CodeStale, []Version{{"d", 1}}
+			h.read("e", 1, 3, nil, 0)
+		}, nil},
+		{"a refusal that shows a version of nobody's", func(h *tale) {
+			unknown(h.commit("e", 0, 1, 2))
+			c := h.commit("d", 0, 0, 3)
+			c.Code, c.Stale = interlock.CodeStale, []Version{{"d", 1}}
+		}, []string{"a refusal shows version"}},
 		{"a version that is nobody's", func(h *tale) {
 			h.commit("d", 0, 1, 2)
 			h.read("e", 3, 3, nil, 0)

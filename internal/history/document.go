@@ -20,9 +20,11 @@ type change struct {
 type documentModel struct {
 	*verdict
 	changes []*change // not yet made, by version
-	made    []interlock.Version
+	made    int
+	newest  interlock.Version
 	docs    map[string]Doc
-	unseen  []*Op // commits of which there is no trace
+	unseen  []*Op // commits of unknown outcome that nobody is known to have read
+	floor   map[*Op]interlock.Index
 }
 
 // documents takes the model through the answers. Commits happen in the order of their
@@ -39,7 +41,7 @@ func (v *verdict) documents() {
 
 // gather finds every commit that an answer tells of.
 func (m *documentModel) gather() {
-	floor := floors(m.ops)
+	m.floor = floors(m.ops)
 	byID, byVersion := map[string]*Op{}, map[interlock.Version]*change{}
 	counters := map[string][]*Op{} // open ones, by what they add to
 	found := map[*Op]interlock.Version{}
@@ -63,7 +65,7 @@ func (m *documentModel) gather() {
 			m.problem("version %d was given twice: to %v and to %v", version, was.op, op)
 			return
 		}
-		byVersion[version] = &change{version, op, floor[op]}
+		byVersion[version] = &change{version, op, m.floor[op]}
 	}
 	for _, op := range m.ops {
 		if len(op.Writes) > 0 && op.OK() {
@@ -99,8 +101,8 @@ func (m *documentModel) gather() {
 func (m *documentModel) step(op *Op) {
 	switch {
 	case op.Kind == Read && op.OK():
-		if last := m.last(); last > op.Version {
-			m.problem("a stale read: %v as of version %d, and version %d is there", op, op.Version, last)
+		if m.newest > op.Version {
+			m.problem("a stale read: %v as of version %d, and version %d is there", op, op.Version, m.newest)
 			return
 		}
 		m.make(op.Version, op)
@@ -111,20 +113,13 @@ func (m *documentModel) step(op *Op) {
 			}
 		}
 	case op.OK() && len(op.Writes) > 0:
-		if last := m.last(); op.exact() && last >= op.Version {
-			m.problem("a version that is not new: %v made version %d, and version %d is there", op, op.Version, last)
+		if op.exact() && m.newest >= op.Version {
+			m.problem("a version that is not new: %v made version %d, and version %d is there", op, op.Version, m.newest)
 		}
 		m.make(op.Version, op)
 	case op.Code == interlock.CodeStale:
 		m.refused(op)
 	}
-}
-
-func (m *documentModel) last() interlock.Version {
-	if len(m.made) == 0 {
-		return 0
-	}
-	return m.made[len(m.made)-1]
 }
 
 // make makes all changes up to a version: at the latest now.
@@ -139,15 +134,25 @@ func (m *documentModel) make(version interlock.Version, by *Op) {
 				m.problem("a lost update: %v was made on version %d of %s, which had version %d", c.op, r.Version, r.Key, is.Version.Version)
 			}
 		}
-		for _, w := range c.op.Writes {
-			d := Doc{Version: Version{w.Key, c.version}, Request: c.op.ID}
-			if w.Add != 0 {
-				d.Request, d.Count = "", m.docs[w.Key].Count+w.Add
-			}
-			m.docs[w.Key] = d
-		}
-		m.made = append(m.made, c.version)
+		m.write(c)
 	}
+}
+
+// write writes what a commit writes, but not over what a later one has written.
+func (m *documentModel) write(c *change) {
+	for _, w := range c.op.Writes {
+		is := m.docs[w.Key]
+		if is.Version.Version > c.version {
+			continue
+		}
+		d := Doc{Version: Version{w.Key, c.version}, Request: c.op.ID}
+		if w.Add != 0 {
+			d.Request, d.Count = "", is.Count+w.Add
+		}
+		m.docs[w.Key] = d
+	}
+	m.made++
+	m.newest = max(m.newest, c.version)
 }
 
 // missing checks that no more versions are unaccounted for than there are commits that
@@ -159,7 +164,7 @@ func (m *documentModel) missing(op *Op) {
 			could++
 		}
 	}
-	if lost := int(op.Version) - len(m.made); lost > could {
+	if lost := int(op.Version) - m.made; lost > could {
 		m.problem("%v shows version %d: %d versions are nobody's, and only %d commits without an answer can have made them", op, op.Version, lost, could)
 	}
 }
@@ -172,11 +177,38 @@ func (m *documentModel) refused(op *Op) {
 	}
 	for _, s := range op.Stale {
 		m.make(s.Version, op)
+		if m.docs[s.Key].Version.Version < s.Version {
+			m.infer(s, op)
+		}
 		if is := m.docs[s.Key].Version.Version; is != s.Version {
 			m.problem("a refusal shows version %d of %s, which has version %d: %v", s.Version, s.Key, is, op)
 		}
 		if slices.Contains(op.Reads, s) {
 			m.problem("refused as stale, and version %d of %s is what was read: %v", s.Version, s.Key, op)
 		}
+	}
+}
+
+// infer finds a commit that nobody was told of and nobody has read, of which a refusal shows
+// the version. All that can have made it look alike to everybody.
+func (m *documentModel) infer(s Version, by *Op) {
+	i := slices.IndexFunc(m.unseen, func(op *Op) bool {
+		writes := func(key string) bool {
+			return slices.ContainsFunc(op.Writes, func(w Write) bool { return w.Key == key })
+		}
+		current := func(r Version) bool {
+			is := m.docs[r.Key].Version.Version
+			return is == r.Version || is > s.Version
+		}
+		for _, other := range by.Stale {
+			if other.Version == s.Version && !writes(other.Key) {
+				return false
+			}
+		}
+		return op.Call < by.Return && m.floor[op] < by.Index && !slices.ContainsFunc(op.Reads, func(r Version) bool { return !current(r) })
+	})
+	if i >= 0 {
+		m.write(&change{s.Version, m.unseen[i], m.floor[m.unseen[i]]})
+		m.unseen = slices.Delete(m.unseen, i, i+1)
 	}
 }

@@ -115,7 +115,7 @@ func (m *leaseModel) step(op *Op) {
 		}
 	case op.Kind == CheckFence && op.Code == "":
 		m.holds(m.byFence[op.Fence], op)
-	case op.Kind == Acquire && op.Code == interlock.CodeHeld:
+	case op.Kind == Acquire && op.Code == interlock.CodeHeld && op.exact(): // repeated, it says who is in the way by now
 		if !slices.ContainsFunc(op.Holders, func(s Holder) bool { return conflict(op.Claims, []Claim{s.Claim}) }) && !m.lineBefore(op) {
 			m.problem("refused, and nobody was in the way: %v", op)
 		}

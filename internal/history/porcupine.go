@@ -2,7 +2,6 @@ package history
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -38,14 +37,28 @@ func (v *verdict) search(what string, m porcupine.Model, byKey map[string][]porc
 	}
 }
 
-// operation gives an operation to porcupine. One of unknown outcome may be carried out at
-// any time after its call, also after all others.
-func operation(number int, op *Op, in, out any) porcupine.Operation {
-	end := int64(math.MaxInt64)
-	if !op.Open() {
-		end = int64(op.Return)
+// traces is when a request was first seen to have been carried out: the earliest return of
+// an answer that shows what it did. An operation of unknown outcome that left no trace
+// is as good as never carried out, and one that did ends there at the latest. The search
+// needs both: with hundreds of open operations it would not come to an end.
+type traces map[string]time.Duration
+
+func (t traces) see(request string, by *Op) {
+	if at, known := t[request]; request != "" && (!known || by.Return < at) {
+		t[request] = by.Return
 	}
-	return porcupine.Operation{ClientId: number, Input: in, Output: out, Call: int64(op.Call), Return: end}
+}
+
+// operation gives an operation to porcupine, if anything can be said of it.
+func (t traces) operation(number int, op *Op, in, out any) (list []porcupine.Operation) {
+	end := op.Return
+	if op.Open() {
+		var seen bool
+		if end, seen = t[op.ID]; !seen {
+			return nil
+		}
+	}
+	return []porcupine.Operation{{ClientId: number, Input: in, Output: out, Call: int64(op.Call), Return: int64(end)}}
 }
 
 // numbers gives each client a number.
@@ -136,11 +149,19 @@ func (v *verdict) lockOps() map[string][]porcupine.Operation {
 		}
 		return false
 	})
-	byKey, number := map[string][]porcupine.Operation{}, numbers(v.ops)
+	byKey, number, seen := map[string][]porcupine.Operation{}, numbers(v.ops), traces{}
+	for _, op := range v.ops {
+		for _, h := range op.Holders {
+			seen.see(h.Request, op)
+		}
+		if op.Kind == Release && op.Open() {
+			seen[op.ID] = Never // that nobody holds the lease any more is no trace of its own
+		}
+	}
 	add := func(key string, op *Op, in lockIn, out lockOut) {
 		out.unknown = op.Open()
-		if locks[key] && (!out.unknown || op.Kind != Look) {
-			byKey[key] = append(byKey[key], operation(number[op.Client], op, in, out))
+		if locks[key] {
+			byKey[key] = append(byKey[key], seen.operation(number[op.Client], op, in, out)...)
 		}
 	}
 	for _, op := range v.ops {
@@ -210,21 +231,23 @@ var registerModel = porcupine.Model{
 // registerOps is what was done to documents, each for itself. The version of a write without
 // an answer is known if somebody has read it.
 func (v *verdict) registerOps() map[string][]porcupine.Operation {
-	counters, seen := map[string]bool{}, map[string]interlock.Version{}
+	counters, versions, known := map[string]bool{}, map[string]interlock.Version{}, map[interlock.Version]bool{0: true}
+	byKey, number, seen := map[string][]porcupine.Operation{}, numbers(v.ops), traces{}
 	for _, op := range v.ops {
 		for _, w := range op.Writes {
 			counters[w.Key] = counters[w.Key] || w.Add != 0
 		}
+		if len(op.Writes) > 0 && op.OK() {
+			known[op.Version] = true
+		}
 		for _, d := range op.Docs {
-			if d.Request != "" {
-				seen[d.Request] = d.Version.Version
-			}
+			seen.see(d.Request, op)
+			versions[d.Request], known[d.Version.Version] = d.Version.Version, true
 		}
 	}
-	byKey, number := map[string][]porcupine.Operation{}, numbers(v.ops)
 	add := func(key string, op *Op, in registerIn, out registerOut) {
 		if !counters[key] {
-			byKey[key] = append(byKey[key], operation(number[op.Client], op, in, out))
+			byKey[key] = append(byKey[key], seen.operation(number[op.Client], op, in, out)...)
 		}
 	}
 	for _, op := range v.ops {
@@ -235,6 +258,9 @@ func (v *verdict) registerOps() map[string][]porcupine.Operation {
 			}
 		case op.Code == interlock.CodeStale:
 			for _, s := range op.Stale {
+				if !known[s.Version] {
+					continue // somebody wrote it who was not told, and nobody read it
+				}
 				add(s.Key, op, registerIn{}, registerOut{version: s.Version, partial: true})
 			}
 		case len(op.Writes) > 0 && (op.Open() || op.OK()):
@@ -245,7 +271,7 @@ func (v *verdict) registerOps() map[string][]porcupine.Operation {
 				}
 				out := registerOut{unknown: op.Open(), version: op.Version}
 				if out.unknown {
-					out.version = seen[op.ID]
+					out.version = versions[op.ID]
 				}
 				add(w.Key, op, in, out)
 			}

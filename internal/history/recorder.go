@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +19,9 @@ type Recorder struct {
 	mu   sync.Mutex
 	ops  []*Op
 	copy *json.Encoder
+	// reached is closed by the operation that reaches the goal.
+	goal    int
+	reached chan struct{}
 }
 
 // NewRecorder begins a history.
@@ -37,11 +39,13 @@ func (r *Recorder) Began() time.Time { return r.began }
 // Now is the time of the history.
 func (r *Recorder) Now() time.Duration { return time.Since(r.began) }
 
-// Len is how many operations have begun.
-func (r *Recorder) Len() int {
+// After gives a channel that is closed when n more operations have begun. There is one at a
+// time.
+func (r *Recorder) After(n int) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.ops)
+	r.goal, r.reached = len(r.ops)+n, make(chan struct{})
+	return r.reached
 }
 
 // Begin records that an operation is about to be sent for the first time. Until End it is
@@ -50,7 +54,9 @@ func (r *Recorder) Begin(op *Op) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	op.Call, op.Return = r.Now(), Never
-	r.ops = append(r.ops, op)
+	if r.ops = append(r.ops, op); len(r.ops) == r.goal {
+		close(r.reached)
+	}
 	r.tell(op)
 }
 
@@ -86,6 +92,9 @@ func (r *Recorder) Follow(from io.Reader, see func(*Op)) error {
 		} else {
 			known[op.ID] = op
 			r.ops = append(r.ops, op)
+			if len(r.ops) == r.goal {
+				close(r.reached)
+			}
 		}
 		r.mu.Unlock()
 		see(op)
@@ -127,21 +136,20 @@ func (r *Recorder) Verify(t testing.TB) {
 	if len(problems) > most {
 		t.Errorf("and %d more", len(problems)-most)
 	}
-	name := filepath.Join(os.TempDir(), fmt.Sprintf("interlock-history-%d.jsonl", os.Getpid()))
-	if err := r.save(name); err != nil {
+	if name, err := r.save(); err != nil {
 		t.Errorf("the history is not kept: %v", err)
-		return
+	} else {
+		t.Logf("the history is in %s", name)
 	}
-	t.Logf("the history is in %s", name)
 }
 
-func (r *Recorder) save(name string) error {
-	f, err := os.Create(name)
+func (r *Recorder) save() (name string, err error) {
+	f, err := os.CreateTemp("", "interlock-history-*.jsonl")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer f.Close()
-	return WriteAll(f, r.Ops())
+	return f.Name(), WriteAll(f, r.Ops())
 }
 
 // WriteAll writes operations as lines of JSON.

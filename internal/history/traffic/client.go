@@ -54,6 +54,8 @@ type Client struct {
 	random *rand.Rand
 	calls  int
 	try    int // which of the site's addresses is asked
+	// patient says that nothing is given up.
+	patient bool
 }
 
 // NewClient makes a client. Its name must be its own in the history.
@@ -146,6 +148,7 @@ func (c *Client) begin(op *history.Op) *history.Op {
 func (c *Client) ask(ctx context.Context, op *history.Op, r request) (*reply, error) {
 	pause := time.Millisecond
 	for ctx.Err() == nil {
+		sent := op.Sent
 		a, err := c.send(ctx, op, r)
 		switch {
 		case err == nil && !passing(a.Code):
@@ -153,7 +156,8 @@ func (c *Client) ask(ctx context.Context, op *history.Op, r request) (*reply, er
 		case err == nil && a.Code == interlock.CodeNotOwner, err != nil:
 			c.try++
 		}
-		if r.fragile && op.Sent > 0 && c.random.IntN(4) == 0 {
+		reached := err != nil && op.Sent > sent || err == nil && a.Code == interlock.CodeOutcomeUnknown
+		if r.fragile && !c.patient && reached && c.random.IntN(4) == 0 {
 			return nil, nil
 		}
 		c.sleep(ctx, pause)

@@ -49,6 +49,7 @@ type agent func(ctx context.Context, c *Client) error
 // Start prepares the server and sets a crowd to work, until Stop.
 func Start(ctx context.Context, site *Site, record *history.Recorder, seed uint64) (*Crowd, error) {
 	w := &Crowd{record: record, site: site, stop: make(chan struct{}), audit: NewClient("audit", site, record, seed)}
+	w.audit.patient = true
 	if err := w.audit.prepare(ctx); err != nil {
 		return nil, err
 	}
