@@ -42,3 +42,16 @@ func (e *Engine) DocumentsFrom(ns interlock.Namespace, prefix string, after inte
 func MergePatch(document, patch []byte) []byte { return mergePatch(document, patch) }
 
 func ValidJSON(b []byte) bool { return jsonProblem(b) == "" }
+
+func EncodeEntry(events []Event) []byte {
+	b := appendHead(nil, events[0].At)
+	for i := range events {
+		b = appendEvent(b, &events[i])
+	}
+	return b
+}
+
+// Fields are the bits of the fields that an event has, and of all that there are.
+func Fields(ev *Event) uint64 { return maskOf(ev) }
+
+const KnownFields = knownFields

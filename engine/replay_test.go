@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"os"
 	"testing"
 
 	"github.com/interlockdev/interlock"
@@ -77,50 +75,5 @@ func TestVisitEnds(t *testing.T) {
 	stop := errors.New("enough")
 	if err := engine.DecodeEntry(s.out.Entry, func(*engine.Event) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("want the visitor's error, got %v", err)
-	}
-}
-
-// TestOldJournals: journals that were written once replay for ever, to the same
-// state. With -update the hashes are written anew, which is right only when the
-// hash itself changed; a journal is written only where there is none.
-func TestOldJournals(t *testing.T) {
-	const file, sum = "testdata/journals/first.journal", "testdata/journals/first.hash"
-	data, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) && *update {
-		entries, _ := realJournal(t)
-		for _, entry := range entries {
-			data = append(binary.LittleEndian.AppendUint32(data, uint32(len(entry))), entry...)
-		}
-		err = os.WriteFile(file, data, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := engine.New()
-	for n := 0; len(data) > 0; n++ {
-		size := 4 + binary.LittleEndian.Uint32(data)
-		if err := e.Apply(data[4:size]); err != nil {
-			t.Fatalf("entry %d: %v", n, err)
-		}
-		data = data[size:]
-	}
-	got := fmt.Sprintf("%x\n", e.Hash())
-	if *update {
-		if err := os.WriteFile(sum, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(sum)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(want) != got {
-		t.Errorf("the state has the hash %s, had %s", got, want)
-	}
-	// What was remembered then still counts: the next fence is above all of its.
-	var out engine.Output
-	e.Step(&engine.Recover{Head: engine.Head{At: e.Now()}, Epoch: 1 << 20}, &out)
-	if len(out.Events) == 0 || out.Events[0].Kind != engine.EvOpened || out.Events[0].Fence == 0 {
-		t.Errorf("the next term does not begin: %+v", out.Events)
 	}
 }

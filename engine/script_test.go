@@ -99,7 +99,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-func runScript(t *testing.T, file string) {
+func runScript(t *testing.T, file string) *script {
 	old, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -163,6 +163,7 @@ func runScript(t *testing.T, file string) {
 			t.Fatal(err)
 		}
 	}
+	return s
 }
 
 // script is a script as it runs.

@@ -26,6 +26,7 @@ var lives = []life{
 	{name: "large appends", work: workLarge},
 	{name: "large snapshots", work: workSnapshots},
 	{name: "full disk", before: fullBefore, work: workFull},
+	{name: "full to the brim", work: workBrim},
 	{name: "copied", before: copiedBefore, work: workCopied},
 	{name: "killed and started", work: workKilled},
 }
@@ -186,6 +187,21 @@ func workFull(d *simdisk.Disk, l *ledger) error {
 		func() error { return l.append(j, 1, 3000) },
 		func() error { d.SetLimit(0); return nil },
 		func() error { return l.append(j, 3, 3000) },
+	)
+}
+
+// workBrim fills each segment to its last byte on a disk without room for anything else,
+// so that the next start has to find the spare or the reserve.
+func workBrim(d *simdisk.Disk, l *ledger) error {
+	j, err := l.open(d)
+	const all, rest = 4096 - segmentHeaderSize - frameHeaderSize - 4, 48 // of an epoch record
+	return follow(
+		func() error { return err },
+		func() error { d.SetLimit(3*4096 + 100); return nil },
+		func() error { return l.append(j, 1, all-rest) },
+		func() error { return l.append(j, 1, all) },
+		func() error { return l.append(j, 1, all) },
+		func() error { d.SetLimit(0); return l.append(j, 1, all) },
 	)
 }
 
