@@ -68,7 +68,11 @@ func vocabulary(t *testing.T) (all []string) {
 		switch {
 		case typ == nil || lit == nil:
 		case typ.Name == "EventKind":
-			all = append(all, "event "+engine.EventKind(atoi(lit.Value)).String())
+			name := engine.EventKind(atoi(lit.Value)).String()
+			if name == "" {
+				name = value.Names[0].Name
+			}
+			all = append(all, "event "+name)
 		case typ.Name == "Reason":
 			all = append(all, "reason "+engine.Reason(atoi(lit.Value)).String())
 		}

@@ -271,6 +271,15 @@ func (r *journalReader) read(e journal.Entry, visit func(*engine.Event) error) e
 	return exitWith(exitDamaged, err)
 }
 
+// readable refuses the entries that this program cannot read, in the order of a
+// journal, which may begin between two pieces.
+func readable() func(journal.Entry) error {
+	r := journalReader{shard.Joiner{Midway: true}}
+	return func(e journal.Entry) error {
+		return r.read(e, func(*engine.Event) error { return nil })
+	}
+}
+
 // sizeOf is about how many bytes of log a directory holds, for the progress.
 func sizeOf(dir string) (total int64) {
 	entries, err := os.ReadDir(dir)

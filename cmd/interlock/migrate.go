@@ -76,7 +76,7 @@ func (a *app) migrate(ctx context.Context, from string, to etcdjournal.Place) (e
 		return err
 	}
 	began := time.Now()
-	j, err := filejournal.Open(ctx, from, filejournal.Options{})
+	j, err := filejournal.Open(ctx, from, filejournal.Options{Accept: readable()})
 	if err != nil {
 		return openFailed(from, err)
 	}

@@ -41,7 +41,7 @@ type directory struct {
 func (d *directory) keeper() signed.Keeper { return signed.File(filepath.Join(d.dir, fenceKeysName)) }
 
 func openDirectory(ctx context.Context, cfg *serveConfig) (*directory, error) {
-	j, err := filejournal.Open(ctx, cfg.DataDir, filejournal.Options{SegmentBytes: cfg.SegmentBytes})
+	j, err := filejournal.Open(ctx, cfg.DataDir, filejournal.Options{SegmentBytes: cfg.SegmentBytes, Accept: readable()})
 	if err != nil {
 		return nil, openFailed(cfg.DataDir, err)
 	}

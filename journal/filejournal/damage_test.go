@@ -255,6 +255,29 @@ func TestNewer(t *testing.T) {
 	}
 }
 
+// What is not accepted stops the start before anything is changed.
+func TestNotAccepted(t *testing.T) {
+	d, want := smallJournal(t, true)
+	before := d.Clone()
+	stop, seen := errors.New("not this one"), 0
+	opts := crashOptions
+	opts.Accept = func(e journal.Entry) error {
+		if string(e.Data) != want[seen] {
+			t.Fatalf("entry %d is %.30q", e.Index, e.Data)
+		}
+		if seen++; seen == len(want) {
+			return stop
+		}
+		return nil
+	}
+	if _, err := open(t.Context(), d, "", opts); !errors.Is(err, stop) {
+		t.Errorf("open: %v", err)
+	}
+	if !same(before, d) {
+		t.Error("the directory was changed")
+	}
+}
+
 // Two histories of the same indexes and epoch: a frame of the one is refused in the
 // other.
 func TestSplicedFrame(t *testing.T) {

@@ -27,6 +27,11 @@ type Options struct {
 	// SegmentBytes, whichever is less; at least 4 KiB.
 	ReserveBytes int64
 
+	// Accept, if it is set, sees every entry before anything in the directory is
+	// changed. Its error is that of Open. So a program that cannot read what a newer
+	// one has stored leaves it as it is.
+	Accept func(journal.Entry) error
+
 	// inline does what a goroutine does otherwise in the call that asks for it, so
 	// that tests see the same system calls each time.
 	inline bool
@@ -132,7 +137,11 @@ func (j *Journal) Refill() { j.pool.fill() }
 
 // open is Open behind the lock.
 func open(ctx context.Context, dir directory, path string, opts Options) (*Journal, error) {
-	in, err := inspect(ctx, dir, path, false, nil)
+	var visit func(frameHeader, []byte) error
+	if opts.Accept != nil {
+		visit = func(h frameHeader, body []byte) error { return h.each(body, opts.Accept) }
+	}
+	in, err := inspect(ctx, dir, path, false, visit)
 	if err != nil {
 		return nil, err
 	}
