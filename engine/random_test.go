@@ -15,9 +15,10 @@ import (
 )
 
 var (
-	runs  = flag.Int("runs", 300, "random runs of the engine against the model (also INTERLOCK_RUNS)")
-	seed  = flag.Uint64("seed", 0, "first seed of the random runs, 0 for the fixed ones; with -runs 1 it repeats one")
-	steps = flag.Int("steps", 200, "commands in a random run")
+	runs    = flag.Int("runs", 300, "random runs of the engine against the model (also INTERLOCK_RUNS)")
+	seed    = flag.Uint64("seed", 0, "first seed of the random runs, 0 for the fixed ones; with -runs 1 it repeats one")
+	steps   = flag.Int("steps", 200, "commands in a random run")
+	shrinks = flag.Bool("shrink", true, "shrink a random run that fails")
 )
 
 // op is one step of a random run before it is known to what it applies: the
@@ -238,7 +239,9 @@ func TestModel(t *testing.T) {
 			err = replaysEqual(g, ops)
 		}
 		if err != nil {
-			ops, g, err = shrink(ops, g, err)
+			if *shrinks {
+				ops, g, err = shrink(ops, g, err)
+			}
 			t.Fatalf("seed %d (repeat with -run TestModel -seed %d -runs 1), shrunk to %d ops:\n%s\n%v",
 				seed, seed, len(ops), strings.Join(g.trace, "\n"), err)
 		}
