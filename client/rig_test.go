@@ -167,6 +167,7 @@ type breaker struct {
 	lose func(*proto.ServerFrame) bool
 	down chan struct{} // not nil: dialing waits until it is closed
 	deny error         // not nil: what dialing returns
+	late time.Duration // how long each frame from the server is under way
 }
 
 func (b *breaker) Dial(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {
@@ -232,6 +233,13 @@ func (b *breaker) setLose(lose func(*proto.ServerFrame) bool) {
 	b.lose = lose
 }
 
+// delay has each frame from the server be under way for so long.
+func (b *breaker) delay(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.late = d
+}
+
 type brokenLink struct {
 	proto.ClientLink
 	b *breaker
@@ -240,6 +248,12 @@ type brokenLink struct {
 func (l *brokenLink) Recv(f *proto.ServerFrame) error {
 	if err := l.ClientLink.Recv(f); err != nil {
 		return err
+	}
+	l.b.mu.Lock()
+	late := l.b.late
+	l.b.mu.Unlock()
+	if late > 0 {
+		<-time.After(late)
 	}
 	l.b.mu.Lock()
 	lost := l.b.lose != nil && l.b.lose(f)
