@@ -27,7 +27,7 @@ func RunMany(first uint64, more func(next uint64) bool, o Options) (totals Total
 			for {
 				mu.Lock()
 				seed := next
-				if !more(seed) {
+				if o.First && len(list) > 0 || !more(seed) {
 					mu.Unlock()
 					return
 				}

@@ -13,6 +13,7 @@ import (
 type Options struct {
 	Commands int       // that the run has at least carried out; 0: 4,400
 	Story    io.Writer // what happened, in words; nil: nobody reads it
+	First    bool      // RunMany begins no further run after one that fails
 }
 
 const defaultCommands = 4_400
