@@ -256,7 +256,9 @@ func (a *agent) claims(most int) (list []interlock.Claim) {
 	seen := map[interlock.Key]bool{}
 	for range 1 + a.rng(most) {
 		c := interlock.Claim{Key: a.key(), Mode: modes[a.rng(len(modes))]}
-		switch a.rng(9) {
+		switch a.rng(10) {
+		case 2:
+			c = interlock.Claim{Key: "team:0", Mode: interlock.Permits, Count: uint32(1 + a.rng(2))}
 		case 0:
 			c = interlock.Claim{Key: interlock.Key(fmt.Sprintf("pool:%d", a.rng(2))), Mode: interlock.Permits, Count: uint32(1 + a.rng(poolSize))}
 		case 1:
@@ -272,7 +274,7 @@ func (a *agent) claims(most int) (list []interlock.Claim) {
 
 func (a *agent) acquire() {
 	c := engine.Acquire{
-		Flow: a.flow(), Purpose: "work", Priority: []int{0, 0, 0, 1, -1, 5}[a.rng(6)],
+		Flow: a.flow(), Purpose: "work", Group: []string{"", cappedGroup, ownGroup}[a.rng(3)], Priority: []int{0, 0, 0, 1, -1, 5}[a.rng(6)],
 		OnConflict: interlock.OnConflict(a.rng(4)), Attach: a.rng(3) > 0, Claims: a.claims(3),
 		TTL: []time.Duration{0, 0, 3 * time.Second, 20 * time.Second}[a.rng(4)], Grace: []time.Duration{0, engine.NoGrace, time.Second}[a.rng(3)],
 		MaxWait: []time.Duration{0, 0, 5 * time.Second}[a.rng(3)], LockDelay: []time.Duration{0, 0, 0, 2 * time.Second}[a.rng(4)],
@@ -294,6 +296,9 @@ func (a *agent) acquire() {
 			c.Claims, c.OnConflict = []interlock.Claim{{Key: "shards:0", Mode: interlock.Member, Count: 4}}, interlock.Wait
 		}
 	}
+	if a.w.plan.tangled && a.rng(4) > 0 {
+		a.tangle(&c)
+	}
 	if a.session.IsZero() {
 		c.Agent, c.Flow = a.name, ""
 	}
@@ -304,6 +309,17 @@ func (a *agent) acquire() {
 		again.Claims = append([]interlock.Claim(nil), claims...)
 		return &again
 	}, a.got())
+}
+
+// tangle makes a request one for a single key of few, of a flow that may wait for others
+// already, and patient: so circles close, and not only where somebody begins to wait.
+func (a *agent) tangle(c *engine.Acquire) {
+	*c = engine.Acquire{Purpose: c.Purpose, Priority: c.Priority, TTL: 3 * time.Second, Grace: engine.NoGrace, OnConflict: interlock.Wait, Attach: true, Claims: []interlock.Claim{
+		{Key: interlock.Key(fmt.Sprintf("k%d", a.rng(4))), Mode: []interlock.Mode{interlock.Exclusive, interlock.Shared}[a.rng(2)]},
+	}}
+	if a.rng(5) == 0 {
+		c.Claims[0] = interlock.Claim{Key: "pool:0", Mode: interlock.Permits, Count: uint32(1 + a.rng(2))}
+	}
 }
 
 func shownClaims(claims []interlock.Claim) (s string) {
@@ -554,8 +570,9 @@ func (a *agent) commit() {
 	if v, ok := a.docs[key]; ok || a.rng(3) == 0 {
 		reads = []interlock.Read{{Key: key, Version: v}}
 	}
+	name := a.bareName()
 	a.send(fmt.Sprintf("commit %s, read %v", w.Key, reads), func() engine.Command {
-		return &engine.Commit{Agent: a.bareName(), Reads: append([]interlock.Read(nil), reads...), Writes: []interlock.Write{w}}
+		return &engine.Commit{Agent: name, Reads: append([]interlock.Read(nil), reads...), Writes: []interlock.Write{w}}
 	}, func(eff *engine.Effect, _ interlock.At) {
 		a.ended(eff)
 		if eff.Outcome == engine.Done {

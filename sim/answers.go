@@ -14,11 +14,34 @@ func (a *audit) once(w *world, s *space, ev *engine.Event) {
 		return // a run that could not start is asked for anew under its id
 	}
 	t := tag{s.name, ev.Scope, ev.RequestID, ev.Seq}
-	if before, ok := a.done[t]; ok && before != a.index {
+	if before, ok := a.done[t]; ok && before.at != a.index {
 		w.fail("I14", "the command with request id %q or number %d of session %d is carried out at index %d and again at index %d (%s)",
-			ev.RequestID, ev.Seq, ev.Scope, before, a.index, ev.Kind)
+			ev.RequestID, ev.Seq, ev.Scope, before.at, a.index, ev.Kind)
 	}
-	a.done[t] = a.index
+	a.done[t] = carried{a.index, ev.Answer}
+}
+
+// denied checks that nobody is refused what was carried out, when he only asks again.
+func (a *audit) denied(s *space, r *receiver, eff *engine.Effect, at interlock.Index) {
+	switch r.cmd.(type) {
+	case *engine.Ack, *engine.Nack, *engine.Commit:
+	default:
+		return
+	}
+	switch eff.Code {
+	case interlock.CodeRequestTooOld, interlock.CodeOverloaded:
+		return
+	}
+	h := headOf(r.cmd)
+	t := tag{space: s.name, id: h.RequestID, seq: h.Seq}
+	if x := s.sessions[h.Session]; x != nil {
+		if t.scope = x.num; x.ended {
+			return // what was remembered in the session is gone with it
+		}
+	}
+	if c, ok := a.done[t]; ok && c.at <= at && c.answer == engine.Done {
+		a.w.fail("I14", "%s was carried out at index %d, and is refused (%s) at index %d", r.op.words, c.at, eff.Code, at)
+	}
 }
 
 // left checks an answer as it leaves a server.
@@ -58,6 +81,7 @@ func (a *audit) left(r *receiver, eff *engine.Effect, at interlock.At) {
 			w.fail("I15", "%s was answered as queued at index %d, and %v came at index %d", o.words, at.Index, x, x.from)
 		}
 	case engine.Refused:
+		a.denied(s, r, eff, at.Index)
 		if c, ok := r.cmd.(*engine.Acquire); ok && eff.Code == interlock.CodeHeld && !eff.Repeated {
 			a.reallyHeld(s, o, c, at.Index)
 		}

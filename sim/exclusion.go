@@ -93,8 +93,39 @@ func capacity(k interlock.Key) uint32 {
 		return poolSize
 	case k == "org:acme/runs":
 		return runCapacity
+	case isShared(k):
+		return teamSize
 	}
 	return 0
+}
+
+// isShared reports whether groups share the permits of a key out.
+func isShared(k interlock.Key) bool { return strings.HasPrefix(string(k), "team:") }
+
+// crowded checks that no group has more permits of a key than it may, and that nobody has
+// those that are kept free for another group.
+func (a *audit) crowded(w *world, r *request, c interlock.Claim) {
+	if !isShared(c.Key) || r.group == ownGroup {
+		return
+	}
+	same, others := c.Count, c.Count // of the same group, and of all whose own it is not
+	for _, h := range r.space.holding {
+		for _, x := range h.claims {
+			if h == r || x.Key != c.Key || x.Mode != interlock.Permits || h.group == ownGroup {
+				continue
+			}
+			others += x.Count
+			if h.group == r.group {
+				same += x.Count
+			}
+		}
+	}
+	if r.group == cappedGroup && same > groupMax {
+		w.fail("I13", "at index %d group %s has %d permits of %s, and may have %d: %v", a.index, r.group, same, c.Key, groupMax, r)
+	}
+	if others > teamSize-groupMin {
+		w.fail("I9", "at index %d %d permits of %s are out, and %d are kept free for group %s: %v", a.index, others, c.Key, groupMin, ownGroup, r)
+	}
 }
 
 // used is how many permits of a key are out, of others than but.
@@ -145,6 +176,7 @@ func (a *audit) grant(w *world, r *request, ev *engine.Event, claims []interlock
 		if c.Mode != interlock.Permits {
 			continue
 		}
+		a.crowded(w, r, c)
 		if limit := capacity(c.Key); limit > 0 {
 			if n := s.used(c.Key, r) + c.Count; n > limit {
 				w.fail("I9", "at index %d %d permits of %s are out, it has %d: %v", a.index, n, c.Key, limit, r)
@@ -186,15 +218,14 @@ func (s *space) opened(c interlock.Claim, generation uint64) {
 
 // spend takes tokens from a bucket of its own.
 func (a *audit) spend(w *world, r *request, c interlock.Claim, at engine.Time) {
-	const token = ratePer / 2
 	b := r.space.buckets[c.Key]
 	if b == nil {
-		b = &bucket{level: rateBurst * token, at: at}
+		b = &bucket{level: rateBurst * ratePer, at: at}
 		r.space.buckets[c.Key] = b
 	}
-	b.level = min(rateBurst*token, b.level+max(0, at.Sub(b.at))) - time.Duration(c.Count)*token
+	b.level = min(rateBurst*ratePer, b.level+rateCount*max(0, at.Sub(b.at))) - time.Duration(c.Count)*ratePer
 	b.at = max(b.at, at)
 	if b.level < 0 {
-		w.fail("I9", "at index %d %v takes %d tokens of %s, and %v are missing", a.index, r, c.Count, c.Key, -b.level)
+		w.fail("I9", "at index %d %v takes %d tokens of %s, and %v are missing", a.index, r, c.Count, c.Key, -b.level/rateCount)
 	}
 }

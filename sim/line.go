@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +15,7 @@ func (r *request) plain() bool {
 		return false
 	}
 	for _, c := range r.claims {
-		if c.Mode == interlock.Barrier || c.Mode == interlock.Member || strings.HasPrefix(string(c.Key), "rate:") {
+		if c.Mode == interlock.Barrier || c.Mode == interlock.Member || strings.HasPrefix(string(c.Key), "rate:") || isShared(c.Key) {
 			return false
 		}
 	}
@@ -127,47 +126,6 @@ func (a *audit) overtakes(w *world, r *request, claims []interlock.Claim) {
 		}
 		if n > limit {
 			w.fail("I5", "at index %d %v takes permits of %s that those ahead of it wait for", a.index, r, c.Key)
-		}
-	}
-}
-
-// cycle looks for flows that wait for each other's leases in a circle. It follows only
-// waits that surely do not end by themselves, for leases in full force.
-func (a *audit) cycle(w *world, s *space) {
-	type thread struct {
-		session uint64
-		flow    string
-	}
-	of := func(r *request) thread { return thread{r.session, r.flow} }
-	var path []thread
-	var done []thread
-	var walk func(t thread) bool
-	walk = func(t thread) bool {
-		if slices.Contains(path, t) {
-			return true
-		}
-		if slices.Contains(done, t) {
-			return false
-		}
-		path = append(path, t)
-		for _, r := range s.waiting {
-			if r.session == 0 || of(r) != t || r.any || r.declared || r.part || r.run {
-				continue
-			}
-			for _, h := range s.holding {
-				if h.session != 0 && h.phase == held && !h.offer && !h.task && !h.part && h.maxHold == 0 && r.stands(h) && walk(of(h)) {
-					return true
-				}
-			}
-		}
-		path = path[:len(path)-1]
-		done = append(done, t)
-		return false
-	}
-	for _, r := range s.waiting {
-		if r.session != 0 && walk(of(r)) {
-			w.fail("I6", "after index %d these flows wait for each other: %v", a.index, path)
-			return
 		}
 	}
 }

@@ -19,7 +19,7 @@ type picture struct {
 	fence      interlock.Fence // the highest given out
 	time       engine.Time     // of the newest event
 	entryEpoch interlock.Epoch
-	done       map[tag]interlock.Index // commands with a request id that were carried out
+	done       map[tag]carried // commands with a request id
 
 	// The entry that is being folded.
 	index     interlock.Index
@@ -31,8 +31,14 @@ type picture struct {
 func newPicture() picture {
 	return picture{
 		spaces: map[interlock.Namespace]*space{}, sessions: map[uint64]*session{},
-		byFence: map[interlock.Fence]*request{}, done: map[tag]interlock.Index{},
+		byFence: map[interlock.Fence]*request{}, done: map[tag]carried{},
 	}
+}
+
+// carried is when a command was carried out, and what its caller was to be told.
+type carried struct {
+	at     interlock.Index
+	answer engine.Outcome
 }
 
 // tag is a request id in its scope.
@@ -95,6 +101,7 @@ type request struct {
 	session  uint64
 	flow     string
 	agent    string
+	group    string
 	claims   []interlock.Claim
 	had      []interlock.Claim // all that it ever claimed
 	any      bool
@@ -172,7 +179,7 @@ type task struct {
 }
 
 type bucket struct {
-	level time.Duration // how long it took to fill so far
+	level time.Duration // how long it took to fill so far, times rateCount
 	at    engine.Time
 }
 
@@ -259,7 +266,7 @@ func (a *audit) fold(w *world, ev *engine.Event) {
 // came makes the request that an event tells of.
 func (p *picture) came(s *space, ev *engine.Event) *request {
 	r := &request{
-		id: ev.ID, num: ev.Num, space: s, session: ev.Session, flow: ev.Flow, agent: ev.Agent, any: ev.Any, priority: ev.Priority, lead: ev.Lead,
+		id: ev.ID, num: ev.Num, space: s, session: ev.Session, flow: ev.Flow, agent: ev.Agent, group: ev.Group, any: ev.Any, priority: ev.Priority, lead: ev.Lead,
 		part: ev.Part, run: len(ev.Blob) > 0, declared: ev.Target != 0, phase: waiting, arrived: ev.At, since: ev.At,
 		ttl: ev.TTL, grace: ev.Grace, delay: ev.LockDelay, maxHold: ev.MaxHold, from: p.index,
 	}
@@ -360,6 +367,9 @@ func (a *audit) progress(w *world, r *request, ev *engine.Event) {
 	case engine.EvLeft:
 		if ev.Reason == engine.ByDeadlock && len(ev.Cycle) == 0 {
 			w.fail("I6", "%v was made a deadlock's victim without a cycle", r)
+		}
+		if ev.Reason == engine.ByDeadlock {
+			a.falseVictim(w, r)
 		}
 		a.finish(r, ev)
 	}

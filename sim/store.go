@@ -61,8 +61,6 @@ type disk struct {
 	holder *host
 }
 
-var diskOptions = filejournal.Options{SegmentBytes: 64 << 10, ReserveBytes: 16 << 10}
-
 func (d *disk) open(h *host) (journal.Journal, error) {
 	if d.holder != nil && d.holder != h {
 		return nil, journal.ErrLocked
@@ -71,7 +69,8 @@ func (d *disk) open(h *host) (journal.Journal, error) {
 	if d.w.chance(0.05) && !d.w.calm {
 		d.stop(60) // it dies while it recovers
 	}
-	j, err := filejournal.OpenOn(context.Background(), d.disk, diskOptions, d.w.rng.Uint32)
+	o := filejournal.Options{SegmentBytes: d.w.plan.segment, ReserveBytes: d.w.plan.segment / 2}
+	j, err := filejournal.OpenOn(context.Background(), d.disk, o, d.w.rng.Uint32)
 	if err != nil {
 		return nil, err // not a nil *Journal in an interface
 	}

@@ -25,8 +25,16 @@ const (
 	mailQueue   = "mail"
 	poolSize    = 3
 	rateBurst   = 4
+	rateCount   = 3 // of which a tick is no whole number of nanoseconds
 	ratePer     = time.Second
+	mailCap     = 2
+	mailboxes   = 6
 	runCapacity = 2
+	teamSize    = 4
+	groupMax    = 2 // of the capped group
+	groupMin    = 1 // kept free for the other one
+	cappedGroup = "red"
+	ownGroup    = "blue"
 )
 
 // settings are what an operator says of each namespace before the agents begin.
@@ -37,14 +45,18 @@ func settings(ns interlock.Namespace) []func() engine.Command {
 	return []func() engine.Command{
 		func() engine.Command { return &engine.Configure{Settings: interlock.Settings{OpenKeys: true}} },
 		pattern(interlock.Pattern{Name: "pool", Shape: "pool:{id}", Capacity: poolSize}),
-		pattern(interlock.Pattern{Name: "rate", Shape: "rate:{id}", Rate: 2, Per: ratePer, Burst: rateBurst}),
+		pattern(interlock.Pattern{
+			Name: "team", Shape: "team:{id}", Capacity: teamSize,
+			Groups: []interlock.Group{{Name: cappedGroup, Max: groupMax}, {Name: ownGroup, Min: groupMin}},
+		}),
+		pattern(interlock.Pattern{Name: "rate", Shape: "rate:{id}", Rate: rateCount, Per: ratePer, Burst: rateBurst}),
 		pattern(interlock.Pattern{Name: "runs", Shape: "org:{org}/runs", Capacity: runCapacity}),
 		pattern(interlock.Pattern{Name: "box", Shape: "box:{id}", Write: interlock.WriteSingle, WriterQueue: mailQueue}),
 		func() engine.Command {
 			return &engine.SetQueue{Queue: interlock.TaskQueue{Name: queueName, TTL: 4 * time.Second, MaxAttempts: 4}}
 		},
 		func() engine.Command {
-			return &engine.SetQueue{Queue: interlock.TaskQueue{Name: mailQueue, TTL: 6 * time.Second, MaxAttempts: 3, Backoff: time.Second}}
+			return &engine.SetQueue{Queue: interlock.TaskQueue{Name: mailQueue, TTL: 6 * time.Second, MaxAttempts: 3, MaxRunning: mailCap, Backoff: time.Second}}
 		},
 	}
 }
@@ -61,15 +73,15 @@ func (a *agent) submit() {
 		t.Deadline = 10 * time.Second
 	}
 	if a.rng(3) == 0 {
-		t = engine.TaskSpec{Message: true, Key: interlock.Key(fmt.Sprintf("box:%d", a.rng(2))), Kind: "k", Payload: []byte(`{"n":1}`)}
+		t = engine.TaskSpec{Message: true, Key: interlock.Key(fmt.Sprintf("box:%d", a.rng(mailboxes))), Kind: "k", Payload: []byte(`{"n":1}`)}
 	}
 	claims := t.Claims
-	attach := a.rng(3) == 0
+	attach, name := a.rng(3) == 0, a.bareName()
 	a.send("submit a task", func() engine.Command {
 		again := t
 		again.ID = a.w.id()
 		again.Claims = append([]interlock.Claim(nil), claims...)
-		return &engine.Submit{Agent: a.bareName(), Task: again, Attach: attach}
+		return &engine.Submit{Agent: name, Task: again, Attach: attach}
 	}, func(eff *engine.Effect, _ interlock.At) {
 		a.ended(eff)
 		if eff.Outcome == engine.Done && len(eff.Tasks) == 1 && len(a.tasks) < 20 {

@@ -50,6 +50,15 @@ func (a *audit) handed(w *world, s *space, ev *engine.Event) {
 			w.fail("I12", "at index %d message %x is handed out ahead of %x of the same sender", a.index, t.id[12:], before.id[12:])
 		}
 	}
+	running := 1
+	for _, x := range s.mail {
+		if t.key != "" && x.state == interlock.TaskRunning {
+			running++
+		}
+	}
+	if running > mailCap {
+		w.fail("I13", "at index %d %d messages are in hand, and the cap of their queue is %d", a.index, running, mailCap)
+	}
 	r := a.came(s, ev)
 	r.task = true
 	t.state = interlock.TaskRunning

@@ -67,6 +67,8 @@ type plan struct {
 	snapshot   int64         // bytes between two snapshots
 	keep       int64
 	tasks      bool
+	tangled    bool // the agents wait for each other more than elsewhere
+	segment    int64
 	turnCost   time.Duration
 }
 
@@ -81,6 +83,7 @@ func (w *world) draw() plan {
 		snapshot: pick[int64](r, 16<<10, 64<<10, 200<<10, -1), keep: pick[int64](r, -1, 1<<30), tasks: r.IntN(2) == 0,
 		turnCost: pick[time.Duration](r, 2, 20, 200) * time.Microsecond,
 	}
+	p.tangled, p.segment = r.IntN(4) == 0, pick[int64](r, 8<<10, 64<<10)
 	if p.disk {
 		p.hosts = min(p.hosts, 2)
 	}
