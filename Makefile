@@ -90,6 +90,10 @@ etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, 
 sim: ## Run simulated worlds for SIM_TIME (8h), from the seed SIM_SEED (1000) on.
 	go run ./cmd/interlock-sim -seeds $(SIM_SEED)..$(SIM_SEED) -long $(SIM_TIME)
 
+.PHONY: seeded
+seeded: ## Put known mistakes in, one at a time, and see which the checks find (half an hour).
+	go run ./cmd/interlock-seeded
+
 .PHONY: bench
 bench: ## Run the benchmarks for BENCH_TIME (1s) each.
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCH_TIME) ./...

@@ -44,6 +44,7 @@ var table = []rule{
 	{folder: "journal/etcdjournal", local: []string{".", "journal"}, remote: []string{"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "sim", local: []string{".", "engine", "journal", "shard", "internal/simdisk"}},
+	{folder: "sim/seeded"},
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	{
 		folder: "server", local: []string{".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/packet"},

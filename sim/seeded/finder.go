@@ -1,0 +1,105 @@
+package seeded
+
+import (
+	"bufio"
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// finder is a check of the repository that may find mistakes: the tests of a package that
+// a pattern names, or the command that runs simulated worlds.
+type finder struct {
+	name    string
+	folder  string   // of the package
+	command bool     // it is a command; else its tests are meant
+	args    []string // of the built binary
+}
+
+// finders are general: each says what is right of all that happens in many runs. The
+// suites of packages come last, for what the others cannot see. A test that hangs has
+// failed, so those that may hang have a bound that is far above what they take.
+var finders = []finder{
+	{name: "worlds", folder: "cmd/interlock-sim", command: true, args: []string{"-seeds", "1..1000000", "-first"}},
+	{name: "model", folder: "engine", args: []string{"-test.run=^TestModel$", "-runs=1000000", "-shrink=false", "-test.timeout=0"}},
+	{name: "task-model", folder: "engine", args: []string{"-test.run=^(TestRandomTasks|TestRandomRuns)$"}},
+	{name: "crashes", folder: "journal/filejournal", args: []string{"-test.run=^(TestCrash|TestKill|TestEverySync|TestFailed)"}},
+	{name: "damage", folder: "journal/filejournal", args: []string{"-test.run=^(TestFlip|TestDamaged|TestSpliced|TestForged|TestSpoiled|TestNewer)"}},
+	{name: "space", folder: "journal/filejournal", args: []string{"-test.run=^(TestSpace|TestOpenOnFullDisk|TestPreparing)", "-test.timeout=20s"}},
+	{name: "copies", folder: "journal/filejournal", args: []string{"-test.run=^TestCopied$"}},
+	{name: "scripts", folder: "engine", args: []string{"-test.run=^TestScripts$"}},
+	{name: "shard", folder: "shard", args: []string{"-test.short", "-test.failfast", "-test.timeout=45s"}},
+	{name: "client", folder: "client", args: []string{"-test.short", "-test.failfast", "-test.timeout=45s"}},
+}
+
+func finderNamed(name string) *finder {
+	i := slices.IndexFunc(finders, func(f finder) bool { return f.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &finders[i]
+}
+
+// Finders names those that some mistakes need, in the order in which there are finders.
+func Finders(bugs []Bug) (names []string) {
+	for _, f := range finders {
+		if slices.ContainsFunc(bugs, func(b Bug) bool { return slices.Contains(b.Finders, f.name) }) {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// target is what one binary is built from: several finders may share it.
+type target struct {
+	folder  string
+	command bool
+}
+
+func (f *finder) target() target { return target{f.folder, f.command} }
+
+// build gives the arguments of the go command that build it.
+func (t target) build(overlay, out string) []string {
+	args := []string{"test", "-c"}
+	if t.command {
+		args = []string{"build"}
+	}
+	if overlay != "" {
+		args = append(args, "-overlay="+overlay)
+	}
+	return append(args, "-o="+out, "./"+t.folder)
+}
+
+// evidence is the line of a finder's output that says best what is wrong.
+func evidence(output []byte) (line string) {
+	s := bufio.NewScanner(bytes.NewReader(output))
+	s.Buffer(nil, 1<<20)
+	var panicked, last string
+	for s.Scan() {
+		text := strings.TrimSpace(s.Text())
+		switch {
+		case strings.HasPrefix(text, "seed "), strings.Contains(text, "_test.go:"):
+			if line == "" {
+				line = text
+			}
+		case strings.HasPrefix(text, "panic:"):
+			if panicked == "" {
+				panicked = text
+			}
+		case text != "" && text != "FAIL":
+			last = text
+		}
+	}
+	switch {
+	case line != "":
+	case panicked != "":
+		line = panicked
+	default:
+		line = last
+	}
+	const most = 240
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "") + " ..."
+	}
+	return line
+}
