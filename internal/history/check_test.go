@@ -121,6 +121,15 @@ func TestHistories(t *testing.T) {
 			h.grant("k", 2, 4, long)
 			h.look("k", 4, a)
 		}, []string{"held again", "ended before its time", "Illegal"}},
+		{"a holder that a look leaves out", func(h *tale) {
+			h.grant("k", 1, 2, long)
+			h.look("k", 2)
+		}, []string{"ended before its time", "Illegal"}},
+		{"a holder that is not listed among too many", func(h *tale) {
+			a := h.grant("k", 1, 2, long)
+			a.Claims[0].Mode, a.Granted.Claims[0].Mode = interlock.Shared, interlock.Shared
+			h.look("k", 2).More = 1
+		}, nil},
 		{"a holder whose time is over", func(h *tale) {
 			h.grant("k", 1, 2, time.Second)
 			h.grant("k", 2, 3, time.Second)

@@ -208,8 +208,12 @@ func (m *leaseModel) mayEnd(h *holding, op *Op) bool {
 	})
 }
 
-// looked takes an answer that lists the holders of a key: all of them.
+// looked takes an answer that lists the holders of a key: all of them, unless they are too
+// many.
 func (m *leaseModel) looked(op *Op) {
+	if op.More > 0 {
+		return
+	}
 	var live []*holding
 	for h := range m.live {
 		if slices.ContainsFunc(h.claims, func(c Claim) bool { return c.Key == op.Key }) {

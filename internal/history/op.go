@@ -61,6 +61,7 @@ type Answer struct {
 	Code    interlock.Code    `json:",omitempty"` // of a refusal
 	Granted *Grant            `json:",omitempty"` // of Acquire, Renew and Pull
 	Holders []Holder          `json:",omitempty"` // of Look and of a refused Acquire
+	More    int               `json:",omitempty"` // holders that are not listed
 	Version interlock.Version `json:",omitempty"` // that a commit made; as of which documents were read
 	Docs    []Doc             `json:",omitempty"` // of Read, as asked
 	Stale   []Version         `json:",omitempty"` // of a refused commit: the versions as they are

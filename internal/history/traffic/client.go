@@ -93,6 +93,7 @@ type reply struct {
 		Fence   interlock.Fence `json:"fence,string"`
 		Purpose string
 	}
+	More      int               `json:"more_holders"`
 	Version   interlock.Version `json:"version,string"`
 	AsOf      interlock.Version `json:"as_of,string"`
 	Documents []struct {
@@ -238,7 +239,7 @@ func (c *Client) send(ctx context.Context, op *history.Op, r request) (*reply, e
 
 // end records the answer.
 func (c *Client) end(op *history.Op, a *reply) {
-	told := history.Answer{Epoch: a.At.Epoch, Index: a.At.Index, Code: a.Code}
+	told := history.Answer{Epoch: a.At.Epoch, Index: a.At.Index, Code: a.Code, More: a.More}
 	if a.Lease != nil && a.Code == "" && op.Kind != history.Commit {
 		told.Granted = a.Lease.grant()
 	}
