@@ -7,8 +7,15 @@
 // it stood. What was under way when the server died is repeated under the same
 // request id, so afterwards everything is known and nothing is open.
 //
+// The tests named after a history set agents of package traffic to work instead, who share
+// keys, documents and tasks, and have all their answers checked by package history, while
+// the server is killed (TestHistoryOfKills), it or a client stands still for longer than a
+// ttl (TestHistoryOfStops), its disk fails (TestHistoryOfDiskFaults), or connections are
+// cut and requests doubled (TestHistoryOfBrokenConnections). "make crash CRASH_TIME=2h
+// CRASH_LIMIT=0" has them work for a night.
+//
 // Package crashtest must never accept "probably": an answer that is neither the
 // promised one nor a broken connection fails the test.
 //
-// Start reading at kill_test.go, then worker_test.go.
+// Start reading at kill_test.go, then worker_test.go, then fault_history_test.go.
 package crashtest
