@@ -116,8 +116,12 @@ func (m *model) endWait(f *follower) {
 }
 
 // following gives all that listen for the end of a task and of whom a condition holds.
+// Those of a task that has ended in this step are told of that, whatever comes after it.
 func (m *model) following(which func(*follower) bool) (list []*follower) {
 	for _, t := range m.tasks {
+		if slices.Contains(m.endings, t) {
+			continue
+		}
 		for _, f := range t.followers {
 			if which(f) {
 				list = append(list, f)
