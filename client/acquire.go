@@ -129,18 +129,19 @@ func (c *Client) attempt(ctx context.Context, k *call, queued func(interlock.Tic
 	if err := k.check(); err != nil {
 		return nil, err
 	}
+	what := k.what() // from begin on the call is not ours alone
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("asking for %s: %w", k.what(), context.Cause(ctx))
+		return nil, fmt.Errorf("asking for %s: %w", what, context.Cause(ctx))
 	}
 	if err := c.begin(k); err != nil {
 		return nil, err
 	}
-	return c.await(ctx, k, queued)
+	return c.await(ctx, k, what, queued)
 }
 
-// await waits for the end of an operation that may stand in line.
-func (c *Client) await(ctx context.Context, k *call, queued func(interlock.Ticket, []interlock.Holder)) (*grant, error) {
-	end, what := ctx.Done(), k.what()
+// await waits for the end of an operation that may stand in line. what names it.
+func (c *Client) await(ctx context.Context, k *call, what string, queued func(interlock.Ticket, []interlock.Holder)) (*grant, error) {
+	end := ctx.Done()
 	for {
 		select {
 		case <-k.news:
