@@ -461,6 +461,7 @@ func TestRefusedWhileRunning(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 		b.refuse(&interlock.Error{Code: interlock.CodeUnauthenticated, Message: "unknown credential"})
 		b.cut()
+		synctest.Wait() // else the request may still go out on the link that is cut
 		if _, err := c.Acquire(s.ctx, exclusively("k")); !isCode(err, interlock.CodeUnauthenticated) {
 			t.Errorf("got %v", err)
 		}
