@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 type cluster struct {
 	testing.TB
 	members []*member
+	papers  *papers // nil: its clients are not asked who they are
 	stores  atomic.Int32
 }
 
@@ -50,7 +51,17 @@ type member struct {
 // every member.
 func startCluster(t testing.TB, flags ...string) *cluster {
 	t.Helper()
-	c := &cluster{TB: t}
+	return startClusterWith(t, nil, flags...)
+}
+
+func startClusterWith(t testing.TB, with *papers, flags ...string) *cluster {
+	t.Helper()
+	c := &cluster{TB: t, papers: with}
+	scheme := "http://"
+	if with != nil {
+		scheme = "https://"
+		flags = append(flags, "--cert-file", with.member.cert, "--key-file", with.member.key, "--trusted-ca-file", with.ca, "--client-cert-auth")
+	}
 	const size = 3
 	ports := freePorts(t, 2*size)
 	var initial []string
@@ -61,7 +72,7 @@ func startCluster(t testing.TB, flags ...string) *cluster {
 		m := &member{client: ports[i], dir: t.TempDir()}
 		m.args = append([]string{
 			"--name", fmt.Sprint("m", i), "--data-dir", filepath.Join(m.dir, "data"),
-			"--listen-client-urls", "http://" + m.client, "--advertise-client-urls", "http://" + m.client,
+			"--listen-client-urls", scheme + m.client, "--advertise-client-urls", scheme + m.client,
 			"--listen-peer-urls", "http://" + ports[size+i], "--initial-advertise-peer-urls", "http://" + ports[size+i],
 			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", t.Name(), "--logger", "zap", "--log-level", "error",
 		}, flags...)
@@ -141,7 +152,7 @@ func (c *cluster) endpoints() (list []string) {
 // client is etcd's own.
 func (c *cluster) client() *clientv3.Client {
 	c.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints(), DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints(), DialTimeout: 10 * time.Second, Logger: zap.NewNop(), TLS: c.papers.config(c)})
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -199,7 +210,11 @@ func (c *cluster) leader() int {
 
 // place is one where nobody has written.
 func (c *cluster) place() etcdjournal.Place {
-	return etcdjournal.Place{Endpoints: c.endpoints(), Name: fmt.Sprint("j", c.stores.Add(1))}
+	at := etcdjournal.Place{Endpoints: c.endpoints(), Name: fmt.Sprint("j", c.stores.Add(1))}
+	if p := c.papers; p != nil {
+		at.CA, at.Cert, at.Key = p.ca, p.server.cert, p.server.key
+	}
+	return at
 }
 
 // store connects to a place.
