@@ -153,14 +153,12 @@ func (x *life) gain(t *testing.T, met map[string]bool) (after map[string]bool) {
 	return after
 }
 
-// TestStoreJournals stores journals of this version, when it is asked to: of the lives
+// storeGolden stores journals of this version in a new folder: of the lives
 // that scripts and random runs lead, those that have every word that events know, with
 // as few bytes as it finds.
-func TestStoreJournals(t *testing.T) {
-	if *storeJournals == "" {
-		t.Skip("stores journals with -journals only")
-	}
-	dir := filepath.Join(goldenFolder, *storeJournals)
+func storeGolden(t *testing.T, folder string) {
+	t.Helper()
+	dir := filepath.Join(goldenFolder, folder)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatalf("stored journals are not stored again: %v", err)
 	}

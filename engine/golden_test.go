@@ -116,6 +116,9 @@ func (g *golden) replay(e *engine.Engine, after interlock.Index) error {
 // TestGoldenJournals replays what earlier versions stored: from the beginning, and from
 // each snapshot.
 func TestGoldenJournals(t *testing.T) {
+	if *storeJournals != "" {
+		storeGolden(t, *storeJournals)
+	}
 	for _, dir := range goldens(t) {
 		t.Run(strings.TrimPrefix(filepath.ToSlash(dir), goldenFolder+"/"), func(t *testing.T) {
 			g := readGolden(t, dir)
@@ -210,7 +213,7 @@ func eachEvent(t *testing.T, entries []journal.Entry, visit func(*engine.Event))
 
 // TestGoldenMeets: whatever an event can say, some stored journal says. Who adds a kind
 // of event, a field or a reason stores new journals: go test ./engine -run
-// TestStoreJournals -journals v2
+// TestGoldenJournals -journals v2
 func TestGoldenMeets(t *testing.T) {
 	met := map[string]bool{}
 	for _, dir := range goldens(t) {

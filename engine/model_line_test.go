@@ -84,12 +84,17 @@ func (m *model) inherited(r *request) int {
 	if rank, found := m.ranks[r]; found {
 		p = max(p, rank)
 	}
-	for q, other := range m.ranks {
-		waitsForIt := func(h *request) bool {
-			wanted := conflict(h, q) || q.awaits != nil && m.standing(q.awaits) == h && q.party() != h.party()
-			return h.holds() && h.party() == r.party() && wanted
+	var held []*request // by r's flow
+	for _, h := range m.requests {
+		if h.holds() && h.party() == r.party() {
+			held = append(held, h)
 		}
-		if other > p && slices.ContainsFunc(m.requests, waitsForIt) {
+	}
+	for q, other := range m.ranks {
+		waitsFor := func(h *request) bool {
+			return conflict(h, q) || q.awaits != nil && m.standing(q.awaits) == h && q.party() != h.party()
+		}
+		if other > p && slices.ContainsFunc(held, waitsFor) {
 			p = other
 		}
 	}
