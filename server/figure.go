@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"strconv"
 	"sync"
 	"time"
@@ -78,6 +79,10 @@ var (
 	byteBuckets    = prometheus.ExponentialBuckets(64, 4, 8)
 )
 
+// liveHeap is what the garbage collector last found in use: what the state takes, without
+// the garbage that the other figures of memory include.
+var liveHeap = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/heap/live:bytes$`)}
+
 func newFigures() *figures {
 	f := &figures{registry: prometheus.NewRegistry(), common: map[string]prometheus.Counter{}}
 	wait := prometheus.NewHistogramVec(histogram("interlock_wait_seconds",
@@ -135,7 +140,7 @@ func newFigures() *figures {
 		Help: "Readers of /v1/events and /v1/watch at this moment.",
 	})
 	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines, f.appendSeconds,
-		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams, collectors.NewGoCollector(),
+		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams, collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(liveHeap)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f.handler = promhttp.HandlerFor(f.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	return f

@@ -2,99 +2,203 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/interlockdev/interlock/internal/bench"
-	"github.com/interlockdev/interlock/internal/launch"
 )
 
 func newBench(a *app) *cobra.Command {
 	var (
-		agents   []int
-		doors    []string
-		duration time.Duration
+		cfg   bench.Config
+		doors []string
 	)
 	cmd := &cobra.Command{
-		Use:   "bench",
-		Short: "Measure cycles of acquire and release",
-		Long: `Let agents acquire and release keys of their own, over and over, and say how many
-cycles a second that were and how long one took. Every cycle is durable.
+		Use:   "bench [SCENARIO...]",
+		Short: "Measure what a lease costs on this machine",
+		Long: `Put load on a server and say what came of it. Without a scenario a short selection
+runs for about two minutes: ` + strings.Join(bench.Short, ", ") + `; "all" runs everything.
 
-It starts a server of its own, in a process of its own with its journal in a
-temporary directory, and removes it afterwards. Agents and server share this
-machine. Give --url and --grpc-addr on the command line to measure another server,
-without credentials and TLS.`,
+` + scenarioList() + `
+Every run has a server of its own, in a process of its own with its journal in a
+temporary directory, which is removed afterwards; every answer of it is durable. Agents
+and server share this machine, so other load on it falsifies everything. Give --url or
+--grpc-addr on the command line to measure a server that runs already, as far as the
+scenario changes nothing but keys that begin with "bench": the others say so.
+
+Repetitions alternate between what is compared. A figure is their median, with the least
+and the most in brackets. Figures of different machines are not comparable.`,
 		Example: `  interlock bench
-  interlock bench --door stream --agents 256 --duration 10s`,
-		Args:        noArgs,
+  interlock bench cycle --door stream --agents 256 --duration 10s
+  interlock bench replay --trace code --speed 10 --entities 200
+  interlock bench all -o json`,
+		Args:        cobra.ArbitraryArgs,
 		Annotations: map[string]string{},
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, names []string) error {
+			switch {
+			case len(names) == 0:
+				names = bench.Short
+			case slices.Contains(names, "all"):
+				names = nil
+				for _, s := range bench.Scenarios {
+					names = append(names, s.Name)
+				}
+			}
+			scenarios, err := bench.Named(names)
+			if err != nil {
+				return usage("%w", err)
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			target := bench.Config{GRPC: a.server.GRPC, URL: a.server.URL, Duration: duration}
-			if !a.namesServer(cmd) {
-				end, err := ownServer(ctx, &target)
-				if err != nil {
-					return err
-				}
-				defer end()
+			err = a.bench(ctx, cmd, cfg, scenarios, doors)
+			if err != nil && ctx.Err() != nil {
+				return exitWith(exitSignal+int(syscall.SIGINT), errors.New("the measurement was interrupted; its servers have ended"))
 			}
-			var results []bench.Result
-			for _, door := range doors {
-				for _, n := range agents {
-					fmt.Fprintf(a.err, "%s, %d agents, %v ...\n", door, n, duration)
-					target.Door, target.Agents = bench.Door(door), n
-					r, err := bench.Cycles(ctx, target)
-					if err != nil {
-						return err
-					}
-					results = append(results, r)
-				}
-			}
-			if a.output == "json" {
-				return json.NewEncoder(a.out).Encode(results)
-			}
-			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-			fmt.Fprintln(w, "DOOR\tAGENTS\tCYCLES/S\tP50\tP99\t")
-			for _, r := range results {
-				fmt.Fprintf(w, "%s\t%d\t%.0f\t%v\t%v\t\n", r.Door, r.Agents, r.PerSecond, r.P50.Round(time.Microsecond), r.P99.Round(time.Microsecond))
-			}
-			return w.Flush()
+			return err
 		},
 	}
 	f := cmd.Flags()
-	f.IntSliceVar(&agents, "agents", []int{1, 64, 256}, "how many agents; several are run one after the other")
-	f.StringSliceVar(&doors, "door", []string{"stream", "http"}, "stream, http or both")
-	f.DurationVar(&duration, "duration", 3*time.Second, "how long each run takes")
+	f.IntSliceVar(&cfg.Agents, "agents", nil, "how `many` agents; several numbers are run one after the other (default: the scenario's own)")
+	f.IntSliceVar(&cfg.Leases, "leases", nil, "how `many` leases, for keepalive, memory and restart (default: the scenario's own)")
+	f.DurationVar(&cfg.Duration, "duration", 0, "how long each run takes (default 1s; keepalive 30s; replay all of the trace)")
+	f.IntVar(&cfg.Repeat, "repeat", 0, "how many `runs` each case has (default 3; keepalive, memory, restart and replay 1)")
+	f.StringSliceVar(&doors, "door", nil, "which `doors`: stream (all agents on one), connections (one stream each), http (default: the scenario's own)")
+	f.StringVar(&cfg.Replay.Trace, "trace", "conversation", "which hour is replayed: conversation, code, or a `file` with the columns TIMESTAMP,ContextTokens,GeneratedTokens")
+	f.Float64Var(&cfg.Replay.Speed, "speed", 20, "how many times faster than recorded")
+	f.IntVar(&cfg.Replay.Entities, "entities", 1000, "how `many` entities the replayed agents share")
+	f.Float64Var(&cfg.Replay.Skew, "skew", 0.5, "how unevenly they do: 0 uniformly, 1 by Zipf's law")
+	cmd.AddCommand(newBenchEcho(a))
 	return cmd
 }
 
-// ownServer starts a server for the time of the measurement.
-func ownServer(ctx context.Context, target *bench.Config) (end func(), err error) {
+// scenarioList is a line for each scenario.
+func scenarioList() string {
+	var b strings.Builder
+	for _, s := range bench.Scenarios {
+		fmt.Fprintf(&b, "  %-10s %s\n", s.Name, s.Short)
+	}
+	return b.String()
+}
+
+// bench runs scenarios and prints what each gave.
+func (a *app) bench(ctx context.Context, cmd *cobra.Command, cfg bench.Config, scenarios []bench.Scenario, doors []string) error {
 	binary, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	dir, err := os.MkdirTemp("", "interlock-bench-")
-	if err != nil {
-		return nil, err
+	progress := newBenchProgress(a.err)
+	cfg.Progress = progress.say
+	report := bench.Report{
+		Machine: bench.ThisMachine(built()), Command: append([]string{"interlock"}, a.args...), Figures: []bench.Figure{},
+		Server: "a server of our own for each run, every answer synced to its disk",
 	}
-	s, err := launch.Start(ctx, launch.Config{Binary: binary, DataDir: dir, Args: []string{"--log-level", "warn"}})
-	if err != nil {
-		_ = os.RemoveAll(dir)
-		return nil, err
+	var running *bench.Address
+	if a.namesServer(cmd) {
+		running = &bench.Address{
+			HTTP: a.server.base.Host, GRPC: a.server.GRPC, TLS: a.server.tls,
+			Credential: a.server.Credential, Namespace: a.server.namespace(),
+		}
+		report.Server = "the server at " + a.server.base.String() + ", with the journal and whatever else it has"
 	}
-	target.GRPC, target.URL = s.GRPC, "http://"+s.HTTP
-	return func() {
-		s.Kill()
-		_ = os.RemoveAll(dir)
-	}, nil
+	if !a.json() {
+		if err := report.WriteHead(a.out); err != nil {
+			return err
+		}
+	}
+	for _, s := range scenarios {
+		targets, err := benchTargets(s, doors, binary, running)
+		if err != nil {
+			return err
+		}
+		figures, err := s.Run(ctx, cfg, targets)
+		progress.clear()
+		report.Figures = append(report.Figures, figures...)
+		if !a.json() && len(figures) > 0 {
+			err = errors.Join(err, bench.WriteTable(a.out, s, figures))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if a.json() {
+		return report.WriteJSON(a.out)
+	}
+	return nil
+}
+
+// benchProgress tells what is under way: on a terminal in one line, which goes again.
+type benchProgress struct {
+	w     io.Writer
+	begin string
+	end   string
+}
+
+func newBenchProgress(w io.Writer) *benchProgress {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return &benchProgress{w: w, begin: "\r\x1b[K"}
+	}
+	return &benchProgress{w: w, end: "\n"}
+}
+
+func (p *benchProgress) say(text string) { fmt.Fprint(p.w, p.begin, text, p.end) }
+
+func (p *benchProgress) clear() { fmt.Fprint(p.w, p.begin) }
+
+// built is the commit from which this program was built, with a + when files had changed.
+func built() string {
+	id, dirty := commit()
+	switch {
+	case id == "":
+		return "unknown"
+	case dirty:
+		return id[:min(len(id), 12)] + "+"
+	}
+	return id[:min(len(id), 12)]
+}
+
+// benchTargets are Interlock through each of the doors, and the yardstick where
+// there is one: that is HTTP, or the network alone.
+func benchTargets(s bench.Scenario, doors []string, binary string, running *bench.Address) (targets []bench.Target, err error) {
+	if s.Own && running != nil {
+		return nil, usage("bench %s stops its server, or sets rules: leave the server out, and it starts one of its own", s.Name)
+	}
+	through := s.Doors
+	if len(doors) > 0 && len(s.Doors) > 0 {
+		through = nil
+		for _, name := range doors {
+			door := bench.Door(name)
+			if !slices.Contains(bench.Doors, door) {
+				return nil, usage("--door %s: want stream, connections or http", clean(name))
+			}
+			through = append(through, door)
+		}
+	}
+	for _, door := range through {
+		targets = append(targets, bench.Interlock{Door: door, Binary: binary, Running: running})
+	}
+	if s.Yardstick && (len(through) == 0 || slices.Contains(through, bench.HTTP)) {
+		targets = append(targets, bench.Echo{Command: []string{binary, "bench", "echo"}})
+	}
+	return targets, nil
+}
+
+// newBenchEcho is the yardstick of the HTTP door, in a process of its own.
+func newBenchEcho(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:         "echo",
+		Short:       "A bare net/http server that answers with what it was sent",
+		Hidden:      true,
+		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		Args:        noArgs,
+		RunE:        func(*cobra.Command, []string) error { return bench.ServeEcho(a.in, a.out) },
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"compress/gzip"
 	_ "embed"
 	"fmt"
+	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -52,6 +54,25 @@ func Conversation() ([]Request, error) { return read(conversation) }
 // Code is the hour of the coding service, in the order of arrival.
 func Code() ([]Request, error) { return read(code) }
 
+// Named is the hour called "conversation", which "" stands for, or "code"; or else what is
+// in a file of that name, which has the form of the published ones: comma-separated, the
+// first line TIMESTAMP,ContextTokens,GeneratedTokens, then a row for each request in the
+// order of arrival, its time as 2023-11-16 18:15:46.6805900.
+func Named(name string) ([]Request, error) {
+	switch name {
+	case "", "conversation":
+		return Conversation()
+	case "code":
+		return Code()
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the trace: %w; without a file, the recorded hours are called conversation and code, and others have the columns %s", err, header)
+	}
+	defer func() { _ = f.Close() }()
+	return parseAll(f)
+}
+
 // header is the first line of the published files.
 const header = "TIMESTAMP,ContextTokens,GeneratedTokens"
 
@@ -60,7 +81,11 @@ func read(packed []byte) ([]Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
-	lines := bufio.NewScanner(unpacked)
+	return parseAll(unpacked)
+}
+
+func parseAll(r io.Reader) ([]Request, error) {
+	lines := bufio.NewScanner(r)
 	if !lines.Scan() || strings.TrimSpace(lines.Text()) != header {
 		return nil, fmt.Errorf("read the trace: the first line is %q, want %q", lines.Text(), header)
 	}

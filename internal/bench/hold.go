@@ -1,0 +1,72 @@
+package bench
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// holdWidth is how many requests are under way while leases are taken.
+const holdWidth = 256
+
+// holdings are leases that agents hold.
+type holdings struct {
+	keys  []string
+	locks []Lock
+}
+
+// hold has agents take n keys, which are shared out evenly.
+func hold(ctx context.Context, agents []Agent, n int) (*holdings, error) {
+	h := &holdings{keys: keyed("bench:", n), locks: make([]Lock, n)}
+	err := each(ctx, len(agents), holdWidth, func(ctx context.Context, i int) (err error) {
+		for ; i < n && err == nil; i += len(agents) {
+			h.locks[i], err = agents[i%len(agents)].Acquire(ctx, h.keys[i], nil)
+		}
+		return err
+	})
+	return h, err
+}
+
+// keyBytes is how long a key is in the mean.
+func (h *holdings) keyBytes() float64 {
+	sum := 0
+	for _, key := range h.keys {
+		sum += len(key)
+	}
+	return float64(sum) / float64(len(h.keys))
+}
+
+// crowd has agents wait for keys that somebody else holds, and calls do when all stand
+// in line. Then they leave.
+func (h *holdings) crowd(ctx context.Context, agents []Agent, keys int, do func() error) error {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	var (
+		left   atomic.Int64
+		inLine = make(chan struct{})
+		failed = make(chan error, len(agents))
+	)
+	left.Store(int64(len(agents)))
+	for i, a := range agents {
+		go func() {
+			_, err := a.Acquire(ctx, h.keys[i%keys], func() {
+				if left.Add(-1) == 0 {
+					close(inLine)
+				}
+			})
+			failed <- err
+		}()
+	}
+	gone := 0
+	var err error
+	select {
+	case <-inLine:
+		err = do()
+	case err = <-failed:
+		gone++
+	}
+	leave()
+	for ; gone < len(agents); gone++ {
+		<-failed // that they were called off
+	}
+	return err
+}

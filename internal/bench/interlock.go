@@ -1,0 +1,184 @@
+package bench
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/launch"
+)
+
+// Door is a way into Interlock.
+type Door string
+
+// The doors.
+const (
+	Stream      Door = "stream"      // all agents are flows of one session, on one gRPC stream
+	Connections Door = "connections" // each agent has a session and a gRPC stream of its own
+	HTTP        Door = "http"        // each agent has a connection of its own, and sends JSON
+)
+
+// Doors are all of them.
+var Doors = []Door{Stream, Connections, HTTP}
+
+// Address is where a server is, and who we are to it.
+type Address struct {
+	HTTP       string // host:port
+	GRPC       string
+	TLS        *tls.Config // nil: plain text
+	Credential string
+	Namespace  interlock.Namespace
+}
+
+// Interlock is the target that is this program. Every answer of it is durable.
+type Interlock struct {
+	Door Door
+
+	// Binary is started as a server for each site, with its journal in a directory that
+	// is removed afterwards.
+	Binary string
+
+	// Running is a server to be used instead; nil: none.
+	Running *Address
+}
+
+// Name implements Target.
+func (t Interlock) Name() string { return "interlock " + string(t.Door) }
+
+// Open implements Target.
+func (t Interlock) Open(ctx context.Context) (Site, error) {
+	s := &interlockSite{door: t.Door, binary: t.Binary}
+	if t.Running != nil {
+		s.at = *t.Running
+	}
+	s.metrics = &http.Transport{TLSClientConfig: s.at.TLS}
+	if t.Running != nil {
+		return s, nil
+	}
+	dir, err := os.MkdirTemp("", "interlock-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s.dir = dir
+	if err := s.launch(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return s, nil
+}
+
+// interlockSite is a server, and the door that is used.
+type interlockSite struct {
+	door   Door
+	at     Address
+	binary string
+	dir    string         // of our own server's journal
+	server *launch.Server // nil: not ours, or not running
+
+	metrics *http.Transport
+
+	mu      sync.Mutex
+	clients []*client.Client // that live
+}
+
+func (s *interlockSite) launch(ctx context.Context) (err error) {
+	s.server, err = launch.Start(ctx, launch.Config{
+		Binary: s.binary, DataDir: s.dir,
+		// What is limited for safety's sake must not be what is measured.
+		Args: []string{"--log-level", "warn", "--max-streams", fmt.Sprint(interlock.MaxSessions)},
+	})
+	if err == nil {
+		s.at = Address{HTTP: s.server.HTTP, GRPC: s.server.GRPC}
+	}
+	return err
+}
+
+// Close implements Site. Nothing of a server of our own is to be kept, so it is killed.
+func (s *interlockSite) Close() error {
+	s.metrics.CloseIdleConnections()
+	if s.dir != "" {
+		defer s.cutOff()
+	}
+	if s.server != nil {
+		s.server.Kill()
+	}
+	if s.dir != "" {
+		return os.RemoveAll(s.dir)
+	}
+	return nil
+}
+
+// Crew implements Site.
+func (s *interlockSite) Crew(ctx context.Context, n int) (*Crew, error) {
+	switch s.door {
+	case Stream:
+		return s.streamCrew(ctx, n)
+	case Connections:
+		return s.connectionCrew(ctx, n)
+	case HTTP:
+		return s.httpCrew(ctx, n)
+	}
+	return nil, fmt.Errorf("no door is called %q", s.door)
+}
+
+// End implements Restarter.
+func (s *interlockSite) End(ctx context.Context, kill bool) error {
+	if s.server == nil {
+		return errors.New("a server that is not ours is not stopped")
+	}
+	server := s.server
+	s.server = nil
+	var err error
+	if kill {
+		server.Kill()
+	} else {
+		err = server.Stop(ctx)
+	}
+	s.cutOff()
+	return err
+}
+
+// cutOff ends clients of a server that has ended. Their sessions live on in its journal.
+func (s *interlockSite) cutOff() {
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.clients {
+		_ = c.Close(gone) // nobody confirms it
+	}
+	s.clients = nil
+}
+
+// Start implements Restarter.
+func (s *interlockSite) Start(ctx context.Context) error {
+	if err := s.launch(ctx); err != nil {
+		return err
+	}
+	crew, err := s.Crew(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer crew.Close()
+	lock, err := crew.Agents[0].Acquire(ctx, "bench:first", nil)
+	if err != nil {
+		return err
+	}
+	return lock.Release(ctx)
+}
+
+// Settle implements Site: asking for metrics makes garbage and changes nothing, so that is
+// done until the server has collected it twice. What lived when Settle was called is then
+// known, and nothing else is left.
+func (s *interlockSite) Settle(ctx context.Context) (Usage, error) {
+	f, err := s.figures(ctx)
+	for enough := f[collections] + 2; err == nil && f[collections] < enough; {
+		f, err = s.figures(ctx)
+	}
+	return f.usage(), err
+}

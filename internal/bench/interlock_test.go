@@ -1,0 +1,191 @@
+package bench
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/launch/launchtest"
+)
+
+func TestMain(m *testing.M) { launchtest.Main(m) }
+
+// tiny is as little load as shows that a scenario works.
+var tiny = Config{
+	Agents: []int{8}, Leases: []int{250}, Duration: 20 * time.Millisecond, Repeat: 1,
+	Replay: Replay{Speed: 100, Entities: 5},
+}
+
+// targetsOf are Interlock through doors, and the yardstick.
+func targetsOf(t *testing.T, s Scenario, doors []Door) []Target {
+	binary := launchtest.Binary(t)
+	var targets []Target
+	for _, door := range doors {
+		targets = append(targets, Interlock{Door: door, Binary: binary})
+	}
+	if s.Yardstick {
+		targets = append(targets, Echo{Command: []string{binary, "bench", "echo"}})
+	}
+	return targets
+}
+
+// ordered checks that a case's quantiles of one thing do not fall.
+func ordered(t *testing.T, figures []Figure, names ...string) {
+	t.Helper()
+	for i := range names[1:] {
+		if low, high := find(t, figures, names[i]), find(t, figures, names[i+1]); low.Median > high.Median || low.Median < 0 {
+			t.Errorf("%s: %s is %v, and %s is %v", low.Target, low.Name, low.Median, high.Name, high.Median)
+		}
+	}
+}
+
+// Every scenario runs against real servers, through every door that it knows, and what
+// it gives can be true.
+func TestScenarios(t *testing.T) {
+	both := []Door{Stream, Connections}
+	tests := []struct {
+		scenario Scenario
+		doors    []Door
+		cases    int
+		positive []string
+		check    func(t *testing.T, figures []Figure)
+	}{
+		{floorScenario, nil, 3, []string{"p50"}, nil},
+		{cycleScenario, Doors, 4, []string{"cycles", "p50"}, nil},
+		{handoffScenario, Doors, 3, []string{"owner changes", "p50"}, func(t *testing.T, figures []Figure) {
+			ordered(t, figures, "p50", "p99", "max")
+			if f := find(t, figures, "overtaking"); f.Max != 0 {
+				t.Errorf("%s: %v %% of the grants overtook somebody", f.Target, f.Max)
+			}
+			if f := find(t, figures, "Jain"); f.Min < .99 || f.Max > 1 {
+				t.Errorf("%s: Jain's index is %v", f.Target, f.Min)
+			}
+		}},
+		{commitScenario, both, 2, []string{"commits", "p50"}, nil},
+		{taskScenario, []Door{Stream}, 1, []string{"tasks", "p50"}, nil},
+		{askScenario, []Door{Stream}, 1, []string{"replies", "p50"}, nil},
+		{keepaliveScenario, both, 2, []string{"sessions"}, func(t *testing.T, figures []Figure) {
+			if f := find(t, figures, "journal growth"); f.Max != 0 {
+				t.Errorf("%s: the journal grew by %v bytes", f.Target, f.Max)
+			}
+		}},
+		{memoryScenario, []Door{Stream}, 1, []string{"key"}, nil},
+		{restartScenario, []Door{Stream, HTTP}, 4, []string{"first answer", "resident"}, nil},
+		{replayScenario, []Door{Stream}, 4, []string{"hold p50", "tries each"}, func(t *testing.T, figures []Figure) {
+			ordered(t, figures, "wait p50", "wait p99", "wait max")
+			ordered(t, figures, "hold p50", "hold p99")
+			if f := find(t, figures, "tries each"); f.Min < 1 {
+				t.Errorf("%s: %v tries each", f.Target, f.Min)
+			}
+		}},
+	}
+	if len(tests) != len(Scenarios) {
+		t.Errorf("%d scenarios are tested, there are %d", len(tests), len(Scenarios))
+	}
+	for _, tt := range tests {
+		t.Run(tt.scenario.Name, func(t *testing.T) {
+			cfg := tiny
+			switch tt.scenario.Name {
+			case handoffScenario.Name:
+				cfg.Agents = []int{64} // nobody is away for so long that a round goes by
+			case replayScenario.Name:
+				cfg.Duration = 100 * time.Millisecond
+			}
+			all, err := tt.scenario.Run(t.Context(), cfg, targetsOf(t, tt.scenario, tt.doors))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cases := 0
+			for len(all) > 0 {
+				n := 1
+				for n < len(all) && all[n].Load == all[0].Load && all[n].Target == all[0].Target {
+					n++
+				}
+				for _, name := range tt.positive {
+					if f := find(t, all[:n], name); f.Min <= 0 || f.Runs != 1 {
+						t.Errorf("%s, %s: %s is %v in %d runs", f.Load, f.Target, name, f.Min, f.Runs)
+					}
+				}
+				if tt.check != nil {
+					tt.check(t, all[:n])
+				}
+				cases, all = cases+1, all[n:]
+			}
+			if cases != tt.cases {
+				t.Errorf("%d cases, want %d", cases, tt.cases)
+			}
+		})
+	}
+}
+
+// A server that runs already is used as it is, and left running.
+func TestRunningServer(t *testing.T) {
+	s := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
+	at := &Address{HTTP: s.HTTP, GRPC: s.GRPC, Namespace: "bench"}
+	var targets []Target
+	for _, door := range Doors {
+		targets = append(targets, Interlock{Door: door, Running: at})
+	}
+	if _, err := cycleScenario.Run(t.Context(), tiny, targets); err != nil {
+		t.Fatal(err)
+	}
+	site, err := targets[0].Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := site.(Restarter).End(t.Context(), true); err == nil {
+		t.Error("a server that is not ours was ended")
+	}
+	if u, err := site.Usage(t.Context()); err != nil || u.Written == 0 || u.Resident == 0 {
+		t.Errorf("it has used %+v, error %v", u, err)
+	}
+}
+
+// Nothing is left of a server of our own.
+func TestOwnServerGoes(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	site, err := Interlock{Door: Stream, Binary: launchtest.Binary(t)}.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := site.(*interlockSite).server
+	if err := site.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-server.Ended():
+	default:
+		t.Error("the server runs on")
+	}
+	if left, err := filepath.Glob(os.Getenv("TMPDIR") + "/*"); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestTryIsRefused(t *testing.T) {
+	for _, door := range Doors {
+		site, err := Interlock{Door: door, Binary: launchtest.Binary(t)}.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = site.Close() }()
+		crew, err := site.Crew(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer crew.Close()
+		lock, err := crew.Agents[0].Try(t.Context(), "k")
+		if err != nil {
+			t.Fatalf("%s: %v", door, err)
+		}
+		if _, err := crew.Agents[1].Try(t.Context(), "k"); !errors.Is(err, ErrHeld) {
+			t.Errorf("%s: error %v", door, err)
+		}
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("%s: %v", door, err)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Metrics of the server that are used here.
+const (
+	cpuSeconds  = "process_cpu_seconds_total"
+	resident    = "process_resident_memory_bytes"
+	liveHeap    = "go_gc_heap_live_bytes"
+	collections = "go_gc_duration_seconds_count"
+	written     = "interlock_journal_batch_bytes_sum"
+)
+
+// figures are a server's metrics without labels, by their names.
+type figures map[string]float64
+
+func (f figures) usage() Usage {
+	return Usage{
+		CPU:      time.Duration(f[cpuSeconds] * float64(time.Second)),
+		Resident: int64(f[resident]),
+		Live:     int64(f[liveHeap]),
+		Written:  int64(f[written]),
+	}
+}
+
+// Usage implements Site.
+func (s *interlockSite) Usage(ctx context.Context) (Usage, error) {
+	f, err := s.figures(ctx)
+	return f.usage(), err
+}
+
+// figures asks the server for its metrics.
+func (s *interlockSite) figures(ctx context.Context) (figures, error) {
+	scheme := "http://"
+	if s.at.TLS != nil {
+		scheme = "https://"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+s.at.HTTP+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	if s.at.Credential != "" {
+		req.Header.Set("Authorization", "Bearer "+s.at.Credential)
+	}
+	res, err := s.metrics.RoundTrip(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask the server for its metrics: %w", err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask the server for its metrics: %s", res.Status)
+	}
+	f := figures{}
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		name, value, ok := strings.Cut(lines.Text(), " ")
+		if !ok || name == "#" || strings.Contains(name, "{") {
+			continue
+		}
+		if f[name], err = strconv.ParseFloat(value, 64); err != nil {
+			return nil, fmt.Errorf("the metric %s: %w", name, err)
+		}
+	}
+	for _, name := range []string{cpuSeconds, resident, liveHeap, collections, written} {
+		if _, ok := f[name]; !ok && lines.Err() == nil {
+			return nil, fmt.Errorf("the server has no metric %s", name)
+		}
+	}
+	return f, lines.Err()
+}
+
+// ownCPU is the processor time that this process has used, that is the agents.
+func ownCPU() time.Duration {
+	var r syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
