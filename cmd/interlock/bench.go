@@ -25,8 +25,8 @@ func newBench(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [SCENARIO...]",
 		Short: "Measure what a lease costs on this machine",
-		Long: `Put load on a server and say what came of it. Without a scenario a short selection
-runs for about two minutes: ` + strings.Join(bench.Short, ", ") + `; "all" runs everything.
+		Long: `Put load on a server and say what came of it. Without a scenario a short selection runs,
+about a minute and a half: ` + strings.Join(bench.Short, ", ") + `; "all" runs everything.
 
 ` + scenarioList() + `
 Every run has a server of its own, in a process of its own with its journal in a
@@ -54,6 +54,9 @@ and the most in brackets. Figures of different machines are not comparable.`,
 				}
 			}
 			scenarios, err := bench.Named(names)
+			if err == nil {
+				err = cfg.Check()
+			}
 			if err != nil {
 				return usage("%w", err)
 			}
@@ -109,17 +112,22 @@ func (a *app) bench(ctx context.Context, cmd *cobra.Command, cfg bench.Config, s
 		}
 		report.Server = "the server at " + a.server.base.String() + ", with the journal and whatever else it has"
 	}
+	targets := make([][]bench.Target, len(scenarios))
+	for i, s := range scenarios {
+		if targets[i], err = benchTargets(s, doors, binary, running); err != nil {
+			return err
+		}
+		if err := s.Check(cfg, targets[i]); err != nil {
+			return err
+		}
+	}
 	if !a.json() {
 		if err := report.WriteHead(a.out); err != nil {
 			return err
 		}
 	}
-	for _, s := range scenarios {
-		targets, err := benchTargets(s, doors, binary, running)
-		if err != nil {
-			return err
-		}
-		figures, err := s.Run(ctx, cfg, targets)
+	for i, s := range scenarios {
+		figures, err := s.Run(ctx, cfg, targets[i])
 		progress.clear()
 		report.Figures = append(report.Figures, figures...)
 		if !a.json() && len(figures) > 0 {

@@ -9,7 +9,7 @@ import (
 
 // drive lets n agents repeat step until d has passed, and gives how long each step took
 // and all together. An agent's first step is not counted: it makes connections, and all
-// begin to count when the last one has done it.
+// begin to count when the last one has done it. Each counts at least one.
 func drive(ctx context.Context, n int, d time.Duration, step func(ctx context.Context, agent int) error) (*Histogram, time.Duration, error) {
 	var (
 		running, ready sync.WaitGroup
@@ -28,7 +28,7 @@ func drive(ctx context.Context, n int, d time.Duration, step func(ctx context.Co
 			<-start
 			for err == nil && ctx.Err() == nil {
 				began := time.Now()
-				if !began.Before(end) {
+				if !began.Before(end) && took[i].Count() > 0 {
 					return
 				}
 				if err = step(ctx, i); err == nil {

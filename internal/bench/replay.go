@@ -47,9 +47,6 @@ var replayScenario = Scenario{
 		if r.Entities == 0 {
 			r.Entities = 1000
 		}
-		if r.Speed < 0 || r.Entities < 0 || r.Skew < 0 {
-			return nil, errors.New("speed, entities and skew of a replay cannot be negative")
-		}
 		requests, err := trace.Named(r.Trace)
 		if err != nil {
 			return nil, err

@@ -67,8 +67,8 @@ type Config struct {
 	Progress func(text string)
 }
 
-// check refuses loads that are none.
-func (cfg Config) check() error {
+// Check refuses loads that are none.
+func (cfg Config) Check() error {
 	for _, n := range slices.Concat(cfg.Agents, cfg.Leases) {
 		if n < 1 {
 			return fmt.Errorf("%d agents or leases: want at least one", n)
@@ -79,6 +79,9 @@ func (cfg Config) check() error {
 	}
 	if cfg.Repeat < 0 {
 		return fmt.Errorf("%d runs: want at least one", cfg.Repeat)
+	}
+	if r := cfg.Replay; r.Speed < 0 || r.Entities < 0 || r.Skew < 0 {
+		return fmt.Errorf("a speed of %g, %d entities and a skew of %g: none of them can be negative", r.Speed, r.Entities, r.Skew)
 	}
 	return nil
 }
@@ -130,11 +133,20 @@ func on(target Target, load string, repeat int, run func(ctx context.Context, si
 	}}
 }
 
+// Check says whether Run could begin.
+func (s Scenario) Check(cfg Config, targets []Target) error {
+	if err := cfg.Check(); err != nil {
+		return err
+	}
+	_, err := s.cases(cfg, targets)
+	return err
+}
+
 // Run runs a scenario against targets and gives its figures, in the order of its cases.
 // The runs of cases with the same load alternate. With an error it gives the figures of
 // the loads that were complete.
 func (s Scenario) Run(ctx context.Context, cfg Config, targets []Target) ([]Figure, error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
 	cases, err := s.cases(cfg, targets)

@@ -109,7 +109,7 @@ func TestRunKeepsWhatWasComplete(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for _, cfg := range []Config{{Agents: []int{1, 0}}, {Leases: []int{-1}}, {Duration: -1}, {Repeat: -1}} {
+	for _, cfg := range []Config{{Agents: []int{1, 0}}, {Leases: []int{-1}}, {Duration: -1}, {Repeat: -1}, {Replay: Replay{Skew: -1}}} {
 		if _, err := cycleScenario.Run(t.Context(), cfg, []Target{fakeTarget{}}); err == nil {
 			t.Errorf("%+v is accepted", cfg)
 		}
