@@ -146,8 +146,9 @@ func TestRunningServer(t *testing.T) {
 
 // Nothing is left of a server of our own.
 func TestOwnServerGoes(t *testing.T) {
+	binary := launchtest.Binary(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	site, err := Interlock{Door: Stream, Binary: launchtest.Binary(t)}.Open(t.Context())
+	site, err := Interlock{Door: Stream, Binary: binary}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
