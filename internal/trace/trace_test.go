@@ -6,7 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -86,5 +89,38 @@ func TestBadRows(t *testing.T) {
 	}
 	if _, err := read([]byte("not packed")); err == nil {
 		t.Error("unpacked text was read")
+	}
+}
+
+func TestNamed(t *testing.T) {
+	for name, want := range map[string]int{"": 19366, "conversation": 19366, "code": 8819} {
+		if requests, err := Named(name); err != nil || len(requests) != want {
+			t.Errorf("%q has %d rows, want %d; error %v", name, len(requests), want, err)
+		}
+	}
+	const row = "2023-11-16 18:15:46.6805900,374,44\n"
+	file := filepath.Join(t.TempDir(), "trace.csv")
+	tests := []struct {
+		content, err string
+		want         []Request
+	}{
+		{header + "\n" + row + "2023-11-16 18:15:47.1805900,5,6\n", "", []Request{{0, 374, 44}, {500 * time.Millisecond, 5, 6}}},
+		{row, "want \"" + header + "\"", nil},
+		{header + "\n" + row + "2023-11-16 18:15:47.1805900,5\n", "row 2: 2 fields, want 3", nil},
+	}
+	for _, tt := range tests {
+		if err := os.WriteFile(file, []byte(tt.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		requests, err := Named(file)
+		if tt.err == "" && (err != nil || !slices.Equal(requests, tt.want)) {
+			t.Errorf("%v, want %v; error %v", requests, tt.want, err)
+		}
+		if tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+			t.Errorf("error %v, want %s", err, tt.err)
+		}
+	}
+	if _, err := Named(file + "x"); err == nil || !strings.Contains(err.Error(), "called conversation and code") || !strings.Contains(err.Error(), header) {
+		t.Errorf("error %v", err)
 	}
 }
