@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"os"
 	"os/signal"
 	"slices"
@@ -107,7 +109,7 @@ func (a *app) bench(ctx context.Context, cmd *cobra.Command, cfg bench.Config, s
 	var running *bench.Address
 	if a.namesServer(cmd) {
 		running = &bench.Address{
-			HTTP: a.server.base.Host, GRPC: a.server.GRPC, TLS: a.server.tls,
+			HTTP: hostPort(a.server.base), GRPC: a.server.GRPC, TLS: a.server.tls,
 			Credential: a.server.Credential, Namespace: a.server.namespace(),
 		}
 		report.Server = "the server at " + a.server.base.String() + ", with the journal and whatever else it has"
@@ -174,7 +176,7 @@ func built() string {
 }
 
 // benchTargets are Interlock through each of the doors, and the yardstick where
-// there is one: that is HTTP, or the network alone.
+// there is one: that is the network alone, or HTTP if the server is on this machine, too.
 func benchTargets(s bench.Scenario, doors []string, binary string, running *bench.Address) (targets []bench.Target, err error) {
 	if s.Own && running != nil {
 		return nil, usage("bench %s stops its server, or sets rules: leave the server out, and it starts one of its own", s.Name)
@@ -193,10 +195,21 @@ func benchTargets(s bench.Scenario, doors []string, binary string, running *benc
 	for _, door := range through {
 		targets = append(targets, bench.Interlock{Door: door, Binary: binary, Running: running})
 	}
-	if s.Yardstick && (len(through) == 0 || slices.Contains(through, bench.HTTP)) {
+	if s.Yardstick && (len(through) == 0 || running == nil && slices.Contains(through, bench.HTTP)) {
 		targets = append(targets, bench.Echo{Command: []string{binary, "bench", "echo"}})
 	}
 	return targets, nil
+}
+
+// hostPort is where an address listens, also when it does not say the port.
+func hostPort(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Host
+	case u.Scheme == "https":
+		return net.JoinHostPort(u.Hostname(), "443")
+	}
+	return net.JoinHostPort(u.Hostname(), "80")
 }
 
 // newBenchEcho is the yardstick of the HTTP door, in a process of its own.

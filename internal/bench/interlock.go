@@ -57,7 +57,7 @@ func (t Interlock) Open(ctx context.Context) (Site, error) {
 	if t.Running != nil {
 		s.at = *t.Running
 	}
-	s.metrics = &http.Transport{TLSClientConfig: s.at.TLS}
+	s.scrapes = &http.Transport{TLSClientConfig: s.at.TLS}
 	if t.Running != nil {
 		return s, nil
 	}
@@ -80,7 +80,7 @@ type interlockSite struct {
 	dir    string         // of our own server's journal
 	server *launch.Server // nil: not ours, or not running
 
-	metrics *http.Transport
+	scrapes *http.Transport // to read its metrics
 
 	mu      sync.Mutex
 	clients []*client.Client // that live
@@ -100,7 +100,7 @@ func (s *interlockSite) launch(ctx context.Context) (err error) {
 
 // Close implements Site. Nothing of a server of our own is to be kept, so it is killed.
 func (s *interlockSite) Close() error {
-	s.metrics.CloseIdleConnections()
+	s.scrapes.CloseIdleConnections()
 	if s.dir != "" {
 		defer s.cutOff()
 	}
@@ -176,9 +176,9 @@ func (s *interlockSite) Start(ctx context.Context) error {
 // done until the server has collected it twice. What lived when Settle was called is then
 // known, and nothing else is left.
 func (s *interlockSite) Settle(ctx context.Context) (Usage, error) {
-	f, err := s.figures(ctx)
-	for enough := f[collections] + 2; err == nil && f[collections] < enough; {
-		f, err = s.figures(ctx)
+	m, err := s.metrics(ctx)
+	for enough := m[collections] + 2; err == nil && m[collections] < enough; {
+		m, err = s.metrics(ctx)
 	}
-	return f.usage(), err
+	return m.usage(), err
 }

@@ -20,26 +20,26 @@ const (
 	written     = "interlock_journal_batch_bytes_sum"
 )
 
-// figures are a server's metrics without labels, by their names.
-type figures map[string]float64
+// metrics are those of a server that have no labels, by their names.
+type metrics map[string]float64
 
-func (f figures) usage() Usage {
+func (m metrics) usage() Usage {
 	return Usage{
-		CPU:      time.Duration(f[cpuSeconds] * float64(time.Second)),
-		Resident: int64(f[resident]),
-		Live:     int64(f[liveHeap]),
-		Written:  int64(f[written]),
+		CPU:      time.Duration(m[cpuSeconds] * float64(time.Second)),
+		Resident: int64(m[resident]),
+		Live:     int64(m[liveHeap]),
+		Written:  int64(m[written]),
 	}
 }
 
 // Usage implements Site.
 func (s *interlockSite) Usage(ctx context.Context) (Usage, error) {
-	f, err := s.figures(ctx)
-	return f.usage(), err
+	m, err := s.metrics(ctx)
+	return m.usage(), err
 }
 
-// figures asks the server for its metrics.
-func (s *interlockSite) figures(ctx context.Context) (figures, error) {
+// metrics asks the server for them.
+func (s *interlockSite) metrics(ctx context.Context) (metrics, error) {
 	scheme := "http://"
 	if s.at.TLS != nil {
 		scheme = "https://"
@@ -51,7 +51,7 @@ func (s *interlockSite) figures(ctx context.Context) (figures, error) {
 	if s.at.Credential != "" {
 		req.Header.Set("Authorization", "Bearer "+s.at.Credential)
 	}
-	res, err := s.metrics.RoundTrip(req)
+	res, err := s.scrapes.RoundTrip(req)
 	if err != nil {
 		return nil, fmt.Errorf("ask the server for its metrics: %w", err)
 	}
@@ -59,23 +59,23 @@ func (s *interlockSite) figures(ctx context.Context) (figures, error) {
 	if res.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("ask the server for its metrics: %s", res.Status)
 	}
-	f := figures{}
+	m := metrics{}
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() {
 		name, value, ok := strings.Cut(lines.Text(), " ")
 		if !ok || name == "#" || strings.Contains(name, "{") {
 			continue
 		}
-		if f[name], err = strconv.ParseFloat(value, 64); err != nil {
+		if m[name], err = strconv.ParseFloat(value, 64); err != nil {
 			return nil, fmt.Errorf("the metric %s: %w", name, err)
 		}
 	}
 	for _, name := range []string{cpuSeconds, resident, liveHeap, collections, written} {
-		if _, ok := f[name]; !ok && lines.Err() == nil {
+		if _, ok := m[name]; !ok && lines.Err() == nil {
 			return nil, fmt.Errorf("the server has no metric %s", name)
 		}
 	}
-	return f, lines.Err()
+	return m, lines.Err()
 }
 
 // ownCPU is the processor time that this process has used, that is the agents.

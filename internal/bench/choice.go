@@ -29,8 +29,8 @@ func (c *choice) next() int {
 	return min(sort.SearchFloat64s(c.upTo, c.random.Float64()*c.upTo[n-1]), n-1)
 }
 
-// spread says in words how the things are chosen.
-func spread(n int, skew float64) string {
+// shared says in words what is chosen from, and how.
+func shared(n int, skew float64) string {
 	if skew == 0 {
 		return number(float64(n)) + " entities, uniform"
 	}
