@@ -132,7 +132,24 @@ func (m *member) kill() {
 	}
 }
 
-func (m *member) pause(t testing.TB)  { m.signal(t, syscall.SIGSTOP) }
+// pause stops a member. When it returns no thread of it runs any more: the signal alone
+// only asks for that, and on a busy machine a follower had time to answer its leader.
+func (m *member) pause(t testing.TB) {
+	t.Helper()
+	m.signal(t, syscall.SIGSTOP)
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(m.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || !status.Stopped() {
+			t.Fatalf("the member does not stop: %v, status %x", err, status)
+		}
+		return
+	}
+}
+
 func (m *member) resume(t testing.TB) { m.signal(t, syscall.SIGCONT) }
 
 func (m *member) signal(t testing.TB, s os.Signal) {

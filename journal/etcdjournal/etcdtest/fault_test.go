@@ -110,7 +110,7 @@ func TestMajorityLost(t *testing.T) {
 	}
 	c.settled()
 	first := c.texts(c.own(c.store(at)))
-	if fmt.Sprint(first) != "[ sure  ]" && fmt.Sprint(first) != "[ sure perhaps ]" {
+	if fmt.Sprint(first) != "[ sure ]" && fmt.Sprint(first) != "[ sure perhaps ]" {
 		t.Fatalf("the next owner reads %q", first)
 	}
 	for range 2 {
