@@ -94,6 +94,10 @@ sim: ## Run simulated worlds for SIM_TIME (8h), from the seed SIM_SEED (1000) on
 seeded: ## Put known mistakes in, one at a time, and see which the checks find (half an hour).
 	go run ./cmd/interlock-seeded
 
+.PHONY: reliability
+reliability: unit crash etcd seeded ## Run what looks for broken promises, and write reliability.json.
+	@go run ./internal/reliability dist/suites/unit.json dist/suites/crash.json dist/suites/etcd.json dist/suites/seeded.json
+
 .PHONY: bench
 bench: ## Run the benchmarks for BENCH_TIME (1s) each.
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCH_TIME) ./...

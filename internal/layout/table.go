@@ -82,6 +82,7 @@ var table = []rule{
 	{folder: "internal/packet", local: []string{".", "internal/glyph"}, remote: []string{"github.com/aymanbagabas/go-udiff"}},
 	{folder: "internal/postgrestest", local: []string{"internal/launch"}, remote: []string{"github.com/jackc/pgx/v5"}},
 	{folder: "internal/securitytest"},
+	{folder: "internal/reliability"},
 	{folder: "internal/simdisk", local: []string{"journal/filejournal/device"}},
 	{folder: "internal/suite"},
 	{folder: "internal/trace"},

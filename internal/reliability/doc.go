@@ -1,0 +1,13 @@
+// Command reliability puts together what the suites did, and says what follows from it.
+//
+//	go run ./internal/reliability dist/suites/*.json
+//
+// Each suite leaves a record of what its tests did (see internal/suite). The command adds
+// them up into reliability.json, with the machine and the commit, and writes the table of
+// docs/guarantees.md that quotes it. A test of this package holds the two equal.
+//
+// It must never write down a figure that no suite has counted, nor one of a suite that
+// failed.
+//
+// Start reading at record.go.
+package main

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+)
+
+func main() {
+	out := flag.String("o", "reliability.json", "write the record into this file")
+	doc := flag.String("doc", "docs/guarantees.md", "write the table into this document")
+	flag.Parse()
+	if err := run(*out, *doc, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "reliability:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out, doc string, suites []string) error {
+	r, err := gather(suites)
+	if err != nil {
+		return err
+	}
+	commit, err := exec.Command("git", "rev-parse", "HEAD").Output()
+	if err != nil {
+		return fmt.Errorf("the commit cannot be told: %w", err)
+	}
+	r.Commit, r.Date, r.Machine = strings.TrimSpace(string(commit)), time.Now().UTC().Format(time.DateOnly), here()
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, append(b, '\n'), 0o666); err != nil {
+		return err
+	}
+	if err := r.write(doc); err != nil {
+		return err
+	}
+	fmt.Print(r.table())
+	return nil
+}
+
+// here is this machine, as far as it is of interest to whoever compares figures.
+func here() machine {
+	m := machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()}
+	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.Kernel, _, _ = strings.Cut(strings.TrimSpace(string(b)), "-")
+	}
+	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		_, rest, _ := strings.Cut(string(b), "model name\t: ")
+		m.CPU, _, _ = strings.Cut(rest, "\n")
+	}
+	return m
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The table stands between these lines.
+const (
+	begin = "<!-- begin: written by make reliability from reliability.json -->\n"
+	end   = "<!-- end -->\n"
+)
+
+// table is what docs/guarantees.md says about the record. Where none of n trials failed,
+// the rate of failures is below 3/n with a confidence of 95 %: (1-3/n)^n is about 0.05.
+func (r *record) table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Measured on %s at commit `%.12s`, on %s/%s with %d processors and %s.\n\n", r.Date, r.Commit, r.Machine.OS, r.Machine.Arch, r.Machine.CPUs, r.Machine.Go)
+	b.WriteString("| what was tried | how many | violations | so, at 95 %, at most |\n|---|---:|---:|---|\n")
+	row := func(what string, n int64, unit string) {
+		fmt.Fprintf(&b, "| %s | %s | 0 | %s |\n", what, grouped(n), bound(n, unit))
+	}
+	row("simulated worlds with faults, one a seed", r.Seeds, "worlds")
+	row("commands in them", r.Commands, "commands")
+	row("recoveries in them", r.Recoveries, "recoveries")
+	row("states of the disk after a crash", r.CrashStates, "states")
+	row("journals with a changed byte", r.ByteFlips, "journals")
+	row("operations of real processes under faults", r.Operations, "operations")
+	row("attacks", r.Security, "")
+	fmt.Fprintf(&b, "\nThe worlds lived for %g simulated hours. The operations of real processes were checked in %s histories. Of all operations %s stayed unknown to their\n", r.SimulatedHours, grouped(r.Histories), grouped(r.Unknowns))
+	fmt.Fprintf(&b, "clients, and were checked as such. Of %d deliberate mistakes in engine, shard, journals and client the same checks found %d.\n\n", r.SeededBugs.Total, r.SeededBugs.Found)
+	b.WriteString("Faults, by kind: ")
+	for i, kind := range slices.Sorted(maps.Keys(r.Faults)) {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s %s", strings.ReplaceAll(kind, "_", " "), grouped(r.Faults[kind]))
+	}
+	b.WriteString(".\n")
+	return b.String()
+}
+
+// bound says what n trials without a failure show.
+func bound(n int64, unit string) string {
+	switch {
+	case unit == "":
+		return "(a list, not a sample)"
+	case n < 3:
+		return "nothing"
+	}
+	return "1 in " + grouped(n/3) + " " + unit
+}
+
+// grouped writes a number as people read it: 2,075,424.
+func grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// split cuts a document into what stands before, in and behind the table.
+func split(doc []byte) (before, table, after []byte, err error) {
+	before, rest, ok := bytes.Cut(doc, []byte(begin))
+	if ok {
+		if table, after, ok = bytes.Cut(rest, []byte(end)); ok {
+			return before, table, after, nil
+		}
+	}
+	return nil, nil, nil, fmt.Errorf("there is no table between the lines %q and %q", begin, end)
+}
+
+// write puts the table into a document.
+func (r *record) write(path string) error {
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, _, after, err := split(doc)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.WriteFile(path, slices.Concat(before, []byte(begin+r.table()+end), after), 0o666)
+}
