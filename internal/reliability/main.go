@@ -14,16 +14,20 @@ import (
 func main() {
 	out := flag.String("o", "reliability.json", "write the record into this file")
 	doc := flag.String("doc", "docs/guarantees.md", "write the table into this document")
+	mistakes := flag.String("seeded", "sim/seeded/last-run.json", "take the deliberate mistakes from this file, which make seeded writes")
 	flag.Parse()
-	if err := run(*out, *doc, flag.Args()); err != nil {
+	if err := run(*out, *doc, *mistakes, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "reliability:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, doc string, suites []string) error {
+func run(out, doc, mistakes string, suites []string) error {
 	r, err := gather(suites)
 	if err != nil {
+		return err
+	}
+	if r.SeededBugs, err = readSeeded(mistakes); err != nil {
 		return err
 	}
 	commit, err := exec.Command("git", "rev-parse", "HEAD").Output()
