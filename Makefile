@@ -92,7 +92,9 @@ sim: ## Run simulated worlds for SIM_TIME (8h), from the seed SIM_SEED (1000) on
 
 .PHONY: seeded
 seeded: ## Put known mistakes in, one at a time, and see which the checks find (half an hour).
-	go run ./cmd/interlock-seeded
+	@mkdir -p dist
+	go run ./cmd/interlock-seeded -o json > dist/seeded.json
+	mv dist/seeded.json sim/seeded/last-run.json
 
 .PHONY: reliability
 reliability: unit crash etcd ## Run what looks for broken promises, and write reliability.json.
