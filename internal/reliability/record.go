@@ -18,7 +18,7 @@ type record struct {
 	Seeds          int64   `json:"seeds"`
 	Commands       int64   `json:"commands"`
 	SimulatedHours float64 `json:"simulated_hours"`
-	Recoveries     int64   `json:"crash_recoveries"` // in the simulated worlds
+	Recoveries     int64   `json:"crash_recoveries"` // in the simulated worlds, and of real servers
 	CrashStates    int64   `json:"crash_states"`
 	ByteFlips      int64   `json:"byte_flips"`
 	Histories      int64   `json:"histories"`

@@ -27,13 +27,13 @@ func (r *record) table() string {
 	}
 	row("simulated worlds with faults, one a seed", r.Seeds, "worlds")
 	row("commands in them", r.Commands, "commands")
-	row("recoveries in them", r.Recoveries, "recoveries")
+	row("recoveries from crashes, in them and of real servers", r.Recoveries, "recoveries")
 	row("states of the disk after a crash", r.CrashStates, "states")
 	row("journals with a changed byte", r.ByteFlips, "journals")
 	row("operations of real processes under faults", r.Operations, "operations")
 	row("attacks", r.Security, "")
 	fmt.Fprintf(&b, "\nThe worlds lived for %g simulated hours. The operations of real processes were checked in %s histories. Of all operations %s stayed unknown to their\n", r.SimulatedHours, grouped(r.Histories), grouped(r.Unknowns))
-	fmt.Fprintf(&b, "clients, and were checked as such. Of %d deliberate mistakes in engine, shard, journal, server and client, put in one at a time at commit\n`%.12s`, the same checks found %d within a minute each (`make seeded`).\n\n", r.SeededBugs.Total, r.SeededBugs.Commit, r.SeededBugs.Found)
+	fmt.Fprintf(&b, "clients, and were checked as such. Of %d deliberate mistakes in engine, shard, journal and client, put in one at a time at commit\n`%.12s`, the same checks found %d within a minute each (`make seeded`).\n\n", r.SeededBugs.Total, r.SeededBugs.Commit, r.SeededBugs.Found)
 	b.WriteString("Faults, by kind: ")
 	for i, kind := range slices.Sorted(maps.Keys(r.Faults)) {
 		if i > 0 {
