@@ -57,15 +57,25 @@ func share(name string, part, whole float64) Value {
 // A Figure is one thing that the runs of one case have measured: its median, and how far
 // the runs lie apart.
 type Figure struct {
-	Scenario string  `json:"scenario"`
-	Load     string  `json:"load"`
-	Target   string  `json:"target"`
-	Name     string  `json:"name"`
-	Unit     Unit    `json:"unit"`
-	Median   float64 `json:"median"`
-	Min      float64 `json:"min"`
-	Max      float64 `json:"max"`
-	Runs     int     `json:"runs"`
+	Scenario string    `json:"scenario"`
+	Load     string    `json:"load"`
+	Target   string    `json:"target"`
+	Name     string    `json:"name"`
+	Unit     Unit      `json:"unit"`
+	Median   float64   `json:"median"`
+	Min      float64   `json:"min"`
+	Max      float64   `json:"max"`
+	Runs     int       `json:"runs"`
+	Each     []float64 `json:"each"` // run, in their order
+}
+
+// NewFigure makes a figure of what each run has given, in their order.
+func NewFigure(scenario, load, target, name string, unit Unit, each []float64) Figure {
+	sorted := slices.Sorted(slices.Values(each))
+	return Figure{
+		Scenario: scenario, Load: load, Target: target, Name: name, Unit: unit,
+		Median: median(sorted), Min: sorted[0], Max: sorted[len(sorted)-1], Runs: len(each), Each: each,
+	}
 }
 
 // summarize makes the figures of a case from what its runs gave. Each has given the same
@@ -73,15 +83,11 @@ type Figure struct {
 func summarize(c Case, runs [][]Value) []Figure {
 	figures := make([]Figure, len(runs[0]))
 	for i, first := range runs[0] {
-		all := make([]float64, len(runs))
+		each := make([]float64, len(runs))
 		for r, values := range runs {
-			all[r] = values[i].V
+			each[r] = values[i].V
 		}
-		slices.Sort(all)
-		figures[i] = Figure{
-			Scenario: c.Scenario, Load: c.Load, Target: c.Target, Name: first.Name, Unit: first.Unit,
-			Median: median(all), Min: all[0], Max: all[len(all)-1], Runs: len(all),
-		}
+		figures[i] = NewFigure(c.Scenario, c.Load, c.Target, first.Name, first.Unit, each)
 	}
 	return figures
 }

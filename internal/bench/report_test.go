@@ -10,11 +10,11 @@ var fixed = Report{
 	Command: []string{"interlock", "bench", "cycle"},
 	Server:  "a server of our own for each run, every answer synced to its disk",
 	Figures: []Figure{
-		{"cycle", "1 agent", "interlock stream", "cycles", PerSecond, 1400, 1388, 1412.4, 3},
-		{"cycle", "1 agent", "interlock stream", "p50", Microseconds, 670.12, 650, 700.6, 3},
-		{"cycle", "1,000 agents", "net/http echo", "cycles", PerSecond, 1234567, 99.96, 1234568, 3},
-		{"cycle", "1,000 agents", "net/http echo", "Jain", Index, .98765, .98765, .98765, 1},
-		{"cycle", "1,000 agents", "net/http echo", "growth", Bytes, -12345.6, -12345.6, -12345.6, 1},
+		{"cycle", "1 agent", "interlock stream", "cycles", PerSecond, 1400, 1388, 1412.4, 3, []float64{1400, 1412.4, 1388}},
+		{"cycle", "1 agent", "interlock stream", "p50", Microseconds, 670.12, 650, 700.6, 3, nil},
+		{"cycle", "1,000 agents", "net/http echo", "cycles", PerSecond, 1234567, 99.96, 1234568, 3, nil},
+		{"cycle", "1,000 agents", "net/http echo", "Jain", Index, .98765, .98765, .98765, 1, nil},
+		{"cycle", "1,000 agents", "net/http echo", "growth", Bytes, -12345.6, -12345.6, -12345.6, 1, nil},
 	},
 }
 
@@ -54,7 +54,7 @@ func TestJSON(t *testing.T) {
 	const want = `{"machine":{"processor":"Abacus 9","cores":2,"system":"linux/amd64 6.1","go":"go1.26","commit":"0123456789ab"},` +
 		`"command":["interlock","bench","cycle"],"server":"a server of our own for each run, every answer synced to its disk",` +
 		`"figures":[{"scenario":"cycle","load":"1 agent","target":"interlock stream","name":"cycles","unit":"/s",` +
-		`"median":1400,"min":1388,"max":1412.4,"runs":3}]}` + "\n"
+		`"median":1400,"min":1388,"max":1412.4,"runs":3,"each":[1400,1412.4,1388]}]}` + "\n"
 	if b.String() != want {
 		t.Errorf("got:\n%s\nwant:\n%s", b.String(), want)
 	}

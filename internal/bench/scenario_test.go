@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -87,11 +88,11 @@ func TestRunsAlternate(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 	want := []Figure{
-		{"s", "1", "a", "speed", PerSecond, 2, 1, 3, 3},
-		{"s", "1", "b", "speed", PerSecond, 4, 4, 8, 3},
-		{"s", "2", "c", "speed", PerSecond, 1, 1, 1, 3},
+		{"s", "1", "a", "speed", PerSecond, 2, 1, 3, 3, []float64{3, 1, 2}},
+		{"s", "1", "b", "speed", PerSecond, 4, 4, 8, 3, []float64{4, 8, 4}},
+		{"s", "2", "c", "speed", PerSecond, 1, 1, 1, 3, []float64{1, 1, 1}},
 	}
-	if !slices.Equal(figures, want) {
+	if !reflect.DeepEqual(figures, want) {
 		t.Errorf("figures %+v, want %+v", figures, want)
 	}
 }
