@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/interlockdev/interlock/internal/bench"
+)
+
+// A peer is a service by one of its clients.
+type peer struct {
+	promise
+	scenarios []string // in which it takes part
+	service   service
+	crew      func(ctx context.Context, addr string, n int) (*bench.Crew, error)
+}
+
+// promise is what a lock of a peer is worth: what must be known to compare it.
+type promise struct {
+	Peer    string `json:"peer"`
+	Durable string `json:"durable"` // what of an answer survives
+	Line    string `json:"line"`    // who is next
+	Alive   string `json:"alive"`   // how long a lock is held
+}
+
+// A service is a program that can be started.
+type service interface {
+	// missing names the Debian package without which it cannot be started; "" for none.
+	missing() string
+
+	// start starts it with its data in an empty directory.
+	start(ctx context.Context, dir string) (*running, error)
+}
+
+// running is a service that was started.
+type running struct {
+	*process
+	addr string
+	quit os.Signal
+
+	// tell adds to a usage what only the service knows itself. settled: after it has let
+	// go of what it does not need.
+	tell func(ctx context.Context, u *bench.Usage, settled bool) error
+}
+
+// Name implements bench.Target.
+func (p *peer) Name() string { return p.Peer }
+
+// Open implements bench.Target.
+func (p *peer) Open(ctx context.Context) (bench.Site, error) {
+	dir, err := os.MkdirTemp("", "interlock-peers-")
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.service.start(ctx, dir)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", p.Peer, err), os.RemoveAll(dir))
+	}
+	return &site{r, p, dir}, nil
+}
+
+// site is a service that runs for a peer.
+type site struct {
+	*running
+	peer *peer
+	dir  string
+}
+
+// Crew implements bench.Site.
+func (s *site) Crew(ctx context.Context, n int) (*bench.Crew, error) {
+	return s.peer.crew(ctx, s.addr, n)
+}
+
+// Usage implements bench.Site.
+func (s *site) Usage(ctx context.Context) (bench.Usage, error) { return s.measure(ctx, false) }
+
+// Settle implements bench.Site.
+func (s *site) Settle(ctx context.Context) (bench.Usage, error) { return s.measure(ctx, true) }
+
+func (s *site) measure(ctx context.Context, settled bool) (bench.Usage, error) {
+	u, err := s.usage()
+	if err == nil && s.tell != nil {
+		err = s.tell(ctx, &u, settled)
+	}
+	return u, err
+}
+
+// Close implements bench.Site.
+func (s *site) Close() error {
+	s.end(s.quit)
+	return os.RemoveAll(s.dir)
+}
+
+// takesPart says whether a peer has something to show in a scenario.
+func (p *peer) takesPart(scenario string) bool { return slices.Contains(p.scenarios, scenario) }
+
+// dialWidth is how many connections are made at a time.
+const dialWidth = 32
+
+// each does something n times, several at a time, and gives all errors.
+func each(n int, do func(i int) error) error {
+	var (
+		all  sync.WaitGroup
+		room = make(chan struct{}, dialWidth)
+		errs = make([]error, n)
+	)
+	for i := range n {
+		room <- struct{}{}
+		all.Go(func() {
+			errs[i] = do(i)
+			<-room
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}

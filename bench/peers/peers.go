@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/bench"
+)
+
+// fixedPause is how long an agent that polls waits before it tries again.
+const fixedPause = 10 * time.Millisecond
+
+// peers are all of them, in the order of the tables.
+func peers() (list []*peer) {
+	const (
+		anyone  = "none: who tries first after a release has it"
+		arrival = "in the order of arrival"
+		renewed = "its ttl, which its client renews"
+		caller  = "its ttl, which its caller has to renew"
+	)
+	type client struct {
+		name, line, alive string
+		scenarios         []string
+		crew              func(ctx context.Context, addr string, n int) (*bench.Crew, error)
+	}
+	short := []string{"cycle", "handoff"}
+	long := append(short, "keepalive")
+	all := append(long, "memory")
+	clients := []client{
+		{"SET NX, 10 ms", anyone, caller + ": here every third of it", all, setNXCrew(func() time.Duration { return fixedPause })},
+		{"SET NX, jitter", anyone, caller + ": here every third of it", short, setNXCrew(func() time.Duration { return rand.N(2 * fixedPause) })},
+		{"redsync", anyone, caller, short, redsyncCrew},
+		{"redislock", anyone, caller, short, redislockCrew},
+		{"rueidislock", anyone + "; agents of one program wake each other", renewed, all, rueidislockCrew(false)},
+		{"rueidislock connections", anyone + "; all are told of it", renewed, long, rueidislockCrew(true)},
+	}
+	for _, server := range []redisServer{{sync: true}, {sync: false}} {
+		for _, c := range clients {
+			name := server.name() + ", " + c.name
+			list = append(list, &peer{promise{name, server.durable(), c.line, c.alive}, c.scenarios, server, c.crew})
+		}
+	}
+	return append(
+		list,
+		&peer{promise{"etcd", "yes: synced by its one member before the answer", arrival, "as long as its session, which its client renews"}, all, etcdServer{}, etcdCrew},
+		&peer{promise{"postgres", "no: a lock is in memory, a restart forgets all", arrival, "as long as its connection"}, long, postgresServer{}, postgresCrew},
+	)
+}

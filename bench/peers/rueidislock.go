@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"github.com/interlockdev/interlock/internal/bench"
+)
+
+// rueidislockCrew are agents with a locker for all of them, which sends what many ask for
+// in one pipeline and wakes them itself, or with one each, as programs of their own have.
+func rueidislockCrew(own bool) func(context.Context, string, int) (*bench.Crew, error) {
+	return func(_ context.Context, addr string, n int) (*bench.Crew, error) {
+		lockers := make([]rueidislock.Locker, 1)
+		if own {
+			lockers = make([]rueidislock.Locker, n)
+		}
+		crew := &bench.Crew{Agents: make([]bench.Agent, n), Close: func() {
+			for _, l := range lockers {
+				if l != nil {
+					l.Close()
+				}
+			}
+		}}
+		err := each(len(lockers), func(i int) (err error) {
+			lockers[i], err = newLocker(addr)
+			return err
+		})
+		if err != nil {
+			crew.Close()
+			return nil, err
+		}
+		for i := range n {
+			crew.Agents[i] = rueidislockAgent{lockers[i%len(lockers)]}
+		}
+		return crew, nil
+	}
+}
+
+func newLocker(addr string) (rueidislock.Locker, error) {
+	return rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption:   rueidis.ClientOption{InitAddress: []string{addr}},
+		ClientBuilder:  newWitness,
+		KeyMajority:    1, // there is one Redis
+		KeyValidity:    ttl,
+		ExtendInterval: ttl / 3,
+		TryNextAfter:   ttl, // a loaded server shall not be taken for a lost one
+		NoLoopTracking: true,
+	})
+}
+
+// witness is a client that tells when a script has answered with nothing: that is how a
+// locker learns that somebody else holds the lock.
+type witness struct{ rueidis.Client }
+
+func newWitness(option rueidis.ClientOption) (rueidis.Client, error) {
+	c, err := rueidis.NewClient(option)
+	if err != nil {
+		return nil, err
+	}
+	return witness{c}, nil
+}
+
+// queuedKey is under what a context has the function to be told.
+type queuedKey struct{}
+
+// Do implements rueidis.Client.
+func (w witness) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	res := w.Client.Do(ctx, cmd)
+	if queued, ok := ctx.Value(queuedKey{}).(func()); ok && rueidis.IsRedisNil(res.Error()) {
+		queued()
+	}
+	return res
+}
+
+type rueidislockAgent struct{ rueidislock.Locker }
+
+// rueidislockLock deletes the key and returns when that is answered. What came of it
+// nobody is told.
+type rueidislockLock struct {
+	held    context.Context
+	release context.CancelFunc
+}
+
+// Acquire implements bench.Agent.
+func (a rueidislockAgent) Acquire(ctx context.Context, key string, queued func()) (bench.Lock, error) {
+	if queued != nil {
+		ctx = context.WithValue(ctx, queuedKey{}, once(queued))
+	}
+	held, release, err := a.WithContext(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return rueidislockLock{held, release}, nil
+}
+
+// once lets the first call through. There is one at a time.
+func once(f func()) func() {
+	return func() {
+		if f != nil {
+			f()
+			f = nil
+		}
+	}
+}
+
+// Try implements bench.Agent.
+func (a rueidislockAgent) Try(ctx context.Context, key string) (bench.Lock, error) {
+	held, release, err := a.TryWithContext(ctx, key)
+	if errors.Is(err, rueidislock.ErrNotLocked) {
+		return nil, bench.ErrHeld
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rueidislockLock{held, release}, nil
+}
+
+// Release implements bench.Lock.
+func (l rueidislockLock) Release(context.Context) error {
+	if l.held.Err() != nil {
+		return errLost
+	}
+	l.release()
+	return nil
+}
