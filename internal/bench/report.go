@@ -49,10 +49,11 @@ func WriteTable(w io.Writer, s Scenario, figures []Figure) error {
 			at = c
 		}
 		row := &rows[len(rows)-1]
-		for len(*row) < slices.Index(headings, heading) {
+		column := slices.Index(headings, heading)
+		for len(*row) <= column {
 			*row = append(*row, "")
 		}
-		*row = append(*row, cell(f))
+		(*row)[column] = cell(f)
 	}
 	widths := make([]int, len(headings))
 	for _, row := range append(rows, headings) {

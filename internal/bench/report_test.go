@@ -44,6 +44,31 @@ cycle
 	}
 }
 
+// A row without a value leaves its cell empty, also when the heading is that of a later
+// row.
+func TestTableWithGaps(t *testing.T) {
+	var b bytes.Buffer
+	err := WriteTable(&b, Scenario{Name: "s", About: "a"}, []Figure{
+		NewFigure("s", "1", "x", "late", Plain, []float64{1}),
+		NewFigure("s", "1", "y", "early", Plain, []float64{2}),
+		NewFigure("s", "1", "y", "late", Plain, []float64{3}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `
+s
+  a
+
+  LOAD  TARGET  LATE  EARLY
+  1     x          1
+  1     y          3      2
+`
+	if b.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", b.String(), want)
+	}
+}
+
 func TestJSON(t *testing.T) {
 	var b bytes.Buffer
 	r := fixed
