@@ -10,7 +10,7 @@ var cycleScenario = Scenario{
 	Name:  "cycle",
 	Short: "acquire and release of distinct keys, beside a bare HTTP echo",
 	About: "Agents acquire and release a key of their own, over and over: what a lease costs when nobody is in the way. " +
-		"Beside the HTTP door stands a bare net/http JSON echo, which answers as many calls and does nothing.",
+		"Where a bare net/http JSON echo stands beside the HTTP door, it answers as many calls and does nothing.",
 	Doors:     Doors,
 	Yardstick: true,
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {

@@ -10,7 +10,7 @@ var handoffScenario = Scenario{
 	Name:  "handoff",
 	Short: "one key that goes from hand to hand",
 	About: "All agents want one key, hold it for no time and ask again at once. A hand-off takes from when the holder begins to release " +
-		"(or, if that is later, the next one to ask) until the next one knows that it holds. A grant overtakes when another agent was known " +
+		"(or, if that is later, the next one to ask) until the next one, somebody else, knows that it holds. A grant overtakes when another agent was known " +
 		"to stand in line before the one who was granted had asked. Fairness is Jain's index of the grants to each agent, over whole rounds " +
 		"from when all stand in line.",
 	Doors: []Door{Stream},
@@ -57,7 +57,7 @@ func handoffs(ctx context.Context, site Site, n int, d time.Duration) ([]Value, 
 		return nil, err
 	}
 	return []Value{
-		rate("owner changes", r.counted, r.elapsed),
+		rate("owner changes", r.took.Count(), r.elapsed),
 		micro("p50", r.took.Quantile(.5)), micro("p99", r.took.Quantile(.99)), micro("max", r.took.Most()),
 		share("overtaking", float64(r.overtook), float64(r.counted)),
 		{"Jain", Index, jain(r.grants)},
@@ -86,8 +86,9 @@ type relay struct {
 	began    time.Time
 	counted  int
 	overtook int
-	grants   []int // by agent
-	took     Histogram
+	grants   []int     // by agent
+	last     int       // who held before
+	took     Histogram // from one holder to another
 	elapsed  time.Duration
 	over     bool
 }
@@ -178,7 +179,10 @@ func (r *relay) granted(i int, asked uint64, at, now time.Time) {
 	if at.After(r.released) {
 		r.released = at
 	}
-	r.took.Record(now.Sub(r.released))
+	if i != r.last {
+		r.took.Record(now.Sub(r.released))
+	}
+	r.last = i
 	r.counted++
 	r.grants[i]++
 	if r.elapsed = now.Sub(r.began); r.elapsed >= r.duration && r.counted%r.n == 0 {

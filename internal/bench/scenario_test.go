@@ -45,6 +45,19 @@ func TestHandoffTellsFairFromUnfair(t *testing.T) {
 	}
 }
 
+// Who takes a key again that it has just released has handed it to nobody.
+func TestHandoffIsToSomebodyElse(t *testing.T) {
+	r := newRelay(2, time.Hour)
+	now := time.Now()
+	r.began, r.released = now, now
+	for asked, agent := range []int{0, 0, 1, 1, 0} {
+		r.granted(agent, uint64(asked), now, now.Add(time.Millisecond))
+	}
+	if r.took.Count() != 2 || r.counted != 5 {
+		t.Errorf("%d hand-offs in %d grants, want 2 in 5", r.took.Count(), r.counted)
+	}
+}
+
 func TestJain(t *testing.T) {
 	tests := []struct {
 		shares []int
