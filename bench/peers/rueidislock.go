@@ -90,11 +90,21 @@ func (a rueidislockAgent) Acquire(ctx context.Context, key string, queued func()
 	if queued != nil {
 		ctx = context.WithValue(ctx, queuedKey{}, once(queued))
 	}
-	held, release, err := a.WithContext(ctx, key)
+	return outlive(ctx, func(ctx context.Context) (context.Context, context.CancelFunc, error) { return a.WithContext(ctx, key) })
+}
+
+// outlive takes a lock that lasts when ctx ends, which calls off the taking alone: to
+// rueidislock a lock lives no longer than the context it was asked for with.
+func outlive(ctx context.Context, take func(context.Context) (context.Context, context.CancelFunc, error)) (bench.Lock, error) {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	held, release, err := take(own)
+	stop()
 	if err != nil {
+		cancel()
 		return nil, err
 	}
-	return rueidislockLock{held, release}, nil
+	return rueidislockLock{held, func() { release(); cancel() }}, nil
 }
 
 // once lets the first call through. There is one at a time.
@@ -109,14 +119,13 @@ func once(f func()) func() {
 
 // Try implements bench.Agent.
 func (a rueidislockAgent) Try(ctx context.Context, key string) (bench.Lock, error) {
-	held, release, err := a.TryWithContext(ctx, key)
+	lock, err := outlive(ctx, func(ctx context.Context) (context.Context, context.CancelFunc, error) {
+		return a.TryWithContext(ctx, key)
+	})
 	if errors.Is(err, rueidislock.ErrNotLocked) {
 		return nil, bench.ErrHeld
 	}
-	if err != nil {
-		return nil, err
-	}
-	return rueidislockLock{held, release}, nil
+	return lock, err
 }
 
 // Release implements bench.Lock.
