@@ -12,6 +12,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 # A number of inputs, not a time: a fuzz run that is stopped by its time sometimes ends in an error of its own.
 FUZZ_TIME  ?= 5000x
 BENCH_TIME ?= 1s
+PEERS      ?=
 FAILOVERS  ?= 4
 CRASH_TIME ?= 20s
 CRASH_LIMIT ?= 10m
@@ -24,7 +25,7 @@ RACE  := ./guard/... ./shard/... ./client/... ./server/... ./journal/... ./engin
 
 .PHONY: help
 help: ## Say what can be made.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the binary bin/interlock.
@@ -103,6 +104,14 @@ reliability: unit crash etcd ## Run what looks for broken promises, and write re
 .PHONY: bench
 bench: ## Run the benchmarks for BENCH_TIME (1s) each.
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCH_TIME) ./...
+
+.PHONY: peers
+peers: build ## Compare with Redis, etcd and PostgreSQL in one run; PEERS="-agents 64 handoff" says what.
+	@cd bench/peers && go run . -binary ../../bin/interlock $(PEERS)
+
+.PHONY: peers-test
+peers-test: build ## Check that each peer that is installed can be measured.
+	@cd bench/peers && go vet . && go test -count=1 . -binary ../../bin/interlock
 
 .PHONY: cover
 cover: ## Say how much of the code the tests reach, by function in dist/cover.txt.

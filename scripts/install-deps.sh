@@ -3,6 +3,7 @@
 # Go, a C compiler (the race detector needs it), protoc (the generated files are checked), strace (it lets
 # the disk of the real server fail), iproute2 (a network is cut), curl (an example uses it), and what fences are checked in: PostgreSQL,
 # SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
+# With the argument "peers" it installs only what the comparison in bench/peers needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,19 +14,28 @@ need() { # command package...
 }
 need go golang-go
 need git git
-need curl curl
-need gcc gcc libc6-dev
-need protoc protobuf-compiler
-need strace strace
-need ip iproute2
-need postgres postgresql
-need psql postgresql-client
 need redis-server redis-server
-need redis-cli redis-tools
-need sqlite3 sqlite3
-need git-lfs git-lfs
-need python3 python3
-if ! /usr/bin/python3 -c 'import cryptography' >/dev/null 2>&1; then missing+=(python3-cryptography); fi
+need postgres postgresql
+case ${1-tests} in
+tests)
+    need curl curl
+    need gcc gcc libc6-dev
+    need protoc protobuf-compiler
+    need strace strace
+    need ip iproute2
+    need psql postgresql-client
+    need redis-cli redis-tools
+    need sqlite3 sqlite3
+    need git-lfs git-lfs
+    need python3 python3
+    if ! /usr/bin/python3 -c 'import cryptography' >/dev/null 2>&1; then missing+=(python3-cryptography); fi
+    ;;
+peers) ;;
+*)
+    echo "usage: $0 [tests|peers]" >&2
+    exit 2
+    ;;
+esac
 
 if [ ${#missing[@]} -gt 0 ]; then
     if ! command -v apt-get >/dev/null 2>&1; then

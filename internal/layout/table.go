@@ -70,6 +70,14 @@ var table = []rule{
 	{folder: "writer", local: []string{".", "client"}},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client", "guard/signed", "writer"}},
 
+	{
+		folder: "bench/peers", local: []string{"internal/bench", "internal/launch"},
+		remote: []string{
+			"github.com/bsm/redislock", "github.com/go-redsync/redsync/v4", "github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9",
+			"github.com/redis/rueidis", "go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3", "go.uber.org/zap",
+		},
+	},
+
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
 	{folder: "internal/bench", local: []string{".", "client", "internal/launch", "internal/trace"}},
 	{folder: "internal/crashtest", local: []string{"."}},

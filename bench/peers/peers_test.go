@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+
+	"github.com/interlockdev/interlock/internal/bench"
+)
+
+var binary = flag.String("binary", "../../bin/interlock", "the interlock program: make build makes it")
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asMember) != "" {
+		etcdmain.Main(os.Args)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// Every peer that is installed can be measured in all its scenarios. Those with a line
+// are seen to keep it, which says that the bench learns when an agent stands in it.
+func TestPeersAreMeasured(t *testing.T) {
+	cfg := bench.Config{Agents: []int{3}, Leases: []int{200}, Duration: 5 * time.Millisecond, Repeat: 1}
+	for _, p := range peers() {
+		t.Run(p.Peer, func(t *testing.T) {
+			installed(t, p)
+			scenarios, err := bench.Named(p.scenarios)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range scenarios {
+				figures, err := s.Run(t.Context(), cfg, []bench.Target{p})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(figures) == 0 {
+					t.Errorf("%s has no figures", s.Name)
+				}
+				for _, f := range figures {
+					if f.Name == "overtaking" && p.Peer == "etcd" && f.Max != 0 {
+						t.Errorf("%v %% overtake", f.Max)
+					}
+					if f.Name == "cycles" && f.Min <= 0 {
+						t.Errorf("%v cycles a second", f.Min)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The agents of every peer exclude one another, and who has to wait is told to be in line
+// before it holds.
+func TestAgentsExcludeOneAnother(t *testing.T) {
+	const agents, turns = 4, 3
+	for _, p := range peers() {
+		t.Run(p.Peer, func(t *testing.T) {
+			installed(t, p)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			site, err := p.Open(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := site.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			crew, err := site.Crew(ctx, agents)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer crew.Close()
+
+			lock, err := crew.Agents[0].Try(ctx, "key")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := crew.Agents[1].Try(ctx, "key"); !errors.Is(err, bench.ErrHeld) {
+				t.Fatalf("the key was held, and the second agent got %v", err)
+			}
+			var (
+				inside  atomic.Int32
+				running sync.WaitGroup
+				inLine  = make(chan struct{}, agents*turns)
+			)
+			for _, a := range crew.Agents[1:] {
+				running.Go(func() {
+					for range turns {
+						lock, err := a.Acquire(ctx, "key", func() { inLine <- struct{}{} })
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if n := inside.Add(1); n != 1 {
+							t.Errorf("%d hold the key", n)
+						}
+						inside.Add(-1)
+						if err := lock.Release(ctx); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			for range agents - 1 { // while the first one holds
+				select {
+				case <-inLine:
+				case <-ctx.Done():
+					t.Fatal("nobody says that it stands in line")
+				}
+			}
+			if err := lock.Release(ctx); err != nil {
+				t.Error(err)
+			}
+			running.Wait()
+		})
+	}
+}
+
+func installed(t *testing.T, p *peer) {
+	t.Helper()
+	if name := p.service.missing(); name != "" {
+		t.Skip("not installed: the Debian package " + name)
+	}
+}
+
+// A run of the program says what it compared, and leaves nothing behind.
+func TestRun(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var out bytes.Buffer
+	args := []string{"-binary", *binary, "-only", "etcd", "-agents", "2", "-duration", "5ms", "-repeat", "2", "-o", "json"}
+	if err := run(t.Context(), args, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Peers) != 1 || r.Peers[0].Peer != "etcd" || !strings.HasPrefix(r.Peers[0].Durable, "yes") || len(r.Missing) != 0 {
+		t.Errorf("peers %+v, missing %v", r.Peers, r.Missing)
+	}
+	if len(r.Ratios) == 0 || r.Ratios[0].Target != "interlock stream ÷ etcd" || r.Ratios[0].Runs != 2 || r.Ratios[0].Min <= 0 {
+		t.Errorf("ratios %+v", r.Ratios)
+	}
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// What is not installed is told by the name of its package.
+func TestMissing(t *testing.T) {
+	t.Setenv("PATH", "")
+	err := run(t.Context(), []string{"-binary", *binary, "-only", "redis"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "redis-server") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Ratios are of runs that stood side by side, and of nothing that has none.
+func TestRatios(t *testing.T) {
+	figure := func(load, target, name string, unit bench.Unit, each ...float64) bench.Figure {
+		return bench.NewFigure("s", load, target, name, unit, each)
+	}
+	got := ratios([]bench.Figure{
+		figure("1", "ours", "speed", bench.PerSecond, 10, 40, 90),
+		figure("1", "ours", "Jain", bench.Index, 1, 1, 1),
+		figure("1", "ours", "overtaking", bench.Percent, 0, 0, 0),
+		figure("1", "peer", "speed", bench.PerSecond, 10, 20, 30),
+		figure("1", "peer", "Jain", bench.Index, 1, 1, 1),
+		figure("1", "peer", "overtaking", bench.Percent, 5, 0, 5),
+		figure("2", "peer", "speed", bench.PerSecond, 1, 1, 1),
+	}, func(target string) bool { return target == "ours" })
+	if len(got) != 1 {
+		t.Fatalf("%d ratios: %+v", len(got), got)
+	}
+	if r := got[0]; r.Target != "ours ÷ peer" || r.Load != "1" || r.Median != 2 || r.Min != 1 || r.Max != 3 {
+		t.Errorf("%+v", r)
+	}
+}
