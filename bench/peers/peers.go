@@ -28,8 +28,8 @@ func peers() (list []*peer) {
 	long := append(short, "keepalive")
 	all := append(long, "memory")
 	clients := []client{
-		{"SET NX, 10 ms", anyone, caller + ": here every third of it", all, setNXCrew(func() time.Duration { return fixedPause })},
-		{"SET NX, jitter", anyone, caller + ": here every third of it", short, setNXCrew(func() time.Duration { return rand.N(2 * fixedPause) })},
+		{"SET NX 10 ms", anyone, caller + ": here every third of it", all, setNXCrew(func() time.Duration { return fixedPause })},
+		{"SET NX jitter", anyone, caller + ": here every third of it", short, setNXCrew(func() time.Duration { return rand.N(2 * fixedPause) })},
 		{"redsync", anyone, caller, short, redsyncCrew},
 		{"redislock", anyone, caller, short, redislockCrew},
 		{"rueidislock", anyone + "; agents of one program wake each other", renewed, all, rueidislockCrew(false)},
@@ -37,7 +37,7 @@ func peers() (list []*peer) {
 	}
 	for _, server := range []redisServer{{sync: true}, {sync: false}} {
 		for _, c := range clients {
-			name := server.name() + ", " + c.name
+			name := server.name() + " " + c.name
 			list = append(list, &peer{promise{name, server.durable(), c.line, c.alive}, c.scenarios, server, c.crew})
 		}
 	}
