@@ -69,7 +69,7 @@ fresh: ## Check that the generated files are what their sources say.
 
 .PHONY: unit
 unit: bin/suite ## Run the Go tests, except those of the targets race, fuzz, crash and etcd.
-	@go test -json -timeout=5m $$(go list ./... | grep -v /internal/crashtest) | bin/suite -o dist/suites/unit.json unit
+	@go test -json -timeout=10m $$(go list ./... | grep -v /internal/crashtest) | bin/suite -o dist/suites/unit.json unit
 
 .PHONY: race
 race: bin/suite ## Run the tests of what has goroutines under the race detector.
