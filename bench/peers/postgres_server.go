@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"github.com/interlockdev/interlock/internal/launch"
@@ -18,7 +15,7 @@ import (
 type postgresServer struct{}
 
 func (postgresServer) missing() string {
-	if postgresPrograms() == "" {
+	if launch.PostgresPrograms() == "" {
 		return "postgresql"
 	}
 	return ""
@@ -29,9 +26,9 @@ func (postgresServer) start(ctx context.Context, dir string) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	bin, data, attributes := postgresPrograms(), filepath.Join(dir, "data"), launch.Attributes()
+	bin, data, attributes := launch.PostgresPrograms(), filepath.Join(dir, "data"), launch.Attributes()
 	if os.Getuid() == 0 { // PostgreSQL refuses to run as root
-		if attributes.Credential, err = unprivileged(); err != nil {
+		if attributes.Credential, err = launch.PostgresUser(); err != nil {
 			return nil, err
 		}
 		if err := os.Chown(dir, int(attributes.Credential.Uid), int(attributes.Credential.Gid)); err != nil {
@@ -52,34 +49,4 @@ func (postgresServer) start(ctx context.Context, dir string) (*running, error) {
 	}
 	// Immediate shutdown: it ends its children, which a SIGKILL would leave.
 	return &running{process: p, addr: "host=127.0.0.1 port=" + ports[0] + " user=postgres dbname=postgres sslmode=disable", quit: syscall.SIGQUIT}, nil
-}
-
-// postgresPrograms is where the programs of the newest server are; "" if there is none.
-// Debian keeps them out of PATH.
-func postgresPrograms() string {
-	newest, dir := -1, ""
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
-	for _, name := range found {
-		bin := filepath.Dir(name)
-		if version, err := strconv.Atoi(filepath.Base(filepath.Dir(bin))); err == nil && version > newest {
-			newest, dir = version, bin
-		}
-	}
-	return dir
-}
-
-// unprivileged is a user for the server.
-func unprivileged() (*syscall.Credential, error) {
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
-		gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
-		if errUID == nil && errGID == nil {
-			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-		}
-	}
-	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody")
 }

@@ -3,7 +3,8 @@
 //
 // A server started here listens on free loopback ports, does not see the caller's
 // INTERLOCK_ variables, and does not outlive the caller where the system can
-// arrange that (Linux).
+// arrange that (Linux). It also knows where PostgreSQL is, for those who start one of
+// their own.
 //
 // Package launch must never wait by sleeping, and never signal a process that it
 // did not start.

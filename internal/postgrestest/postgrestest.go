@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -32,7 +30,10 @@ type Server struct {
 // are arguments of the command postgres.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	bin := binaries(t)
+	bin := launch.PostgresPrograms()
+	if bin == "" {
+		t.Fatal("there is no PostgreSQL server here: make deps installs it")
+	}
 	dir, err := os.MkdirTemp("", "pg-")
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,11 @@ func Start(t testing.TB, args ...string) *Server {
 	attributes := launch.Attributes()
 	if os.Getuid() == 0 {
 		// PostgreSQL refuses to run as root.
-		attributes.Credential = unprivileged(t)
+		credential, err := launch.PostgresUser()
+		if err != nil {
+			t.Fatal(err)
+		}
+		attributes.Credential = credential
 		if err := os.Chown(dir, int(attributes.Credential.Uid), int(attributes.Credential.Gid)); err != nil {
 			t.Fatal(err)
 		}
@@ -91,46 +96,6 @@ func Start(t testing.TB, args ...string) *Server {
 		t.Fatal(failure)
 	}
 	return &Server{Programs: bin, dir: dir}
-}
-
-// binaries is where the newest PostgreSQL of this machine has its programs. Debian
-// keeps those of the server out of PATH.
-func binaries(t testing.TB) string {
-	t.Helper()
-	newest, dir := -1, ""
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
-	for _, name := range found {
-		bin := filepath.Dir(name)
-		if version, err := strconv.Atoi(filepath.Base(filepath.Dir(bin))); err == nil && version > newest {
-			newest, dir = version, bin
-		}
-	}
-	if dir == "" {
-		name, err := exec.LookPath("postgres")
-		if err != nil {
-			t.Fatal("there is no PostgreSQL server here: make deps installs it")
-		}
-		dir = filepath.Dir(name)
-	}
-	return dir
-}
-
-// unprivileged is a user for the server.
-func unprivileged(t testing.TB) *syscall.Credential {
-	t.Helper()
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
-		gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
-		if errUID == nil && errGID == nil {
-			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		}
-	}
-	t.Fatal("PostgreSQL does not run as root, and there is no user postgres or nobody")
-	return nil
 }
 
 // Database makes a new, empty database and returns how to connect to it, as its
