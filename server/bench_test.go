@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/interlockdev/interlock/internal/bench"
 	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/shard"
 )
@@ -44,29 +44,9 @@ func BenchmarkHTTPCycle(b *testing.B) {
 			}
 		})
 		b.Run(fmt.Sprintf("echo/callers=%d", callers), func(b *testing.B) {
-			benchmarkCycles(b, &http.Server{Handler: http.HandlerFunc(echo)}, callers)
+			benchmarkCycles(b, &http.Server{Handler: http.HandlerFunc(bench.AnswerEcho)}, callers)
 		})
 	}
-}
-
-func echo(w http.ResponseWriter, r *http.Request) {
-	var body struct {
-		Agent  string `json:"agent"`
-		Claims []struct {
-			Key  string `json:"key"`
-			Mode string `json:"mode"`
-		} `json:"claims"`
-		Lease struct {
-			ID string `json:"id"`
-		} `json:"lease"`
-	}
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	body.Lease.ID = "l_00000000000000000000000000000000"
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(body)
 }
 
 func benchmarkCycles(b *testing.B, srv *http.Server, callers int) {

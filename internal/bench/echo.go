@@ -92,7 +92,7 @@ func ServeEcho(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	srv := &http.Server{Handler: http.HandlerFunc(echo), ReadHeaderTimeout: time.Minute}
+	srv := &http.Server{Handler: http.HandlerFunc(AnswerEcho), ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 2)
 	go func() { served <- srv.Serve(web) }()
 	go func() { served <- echoBytes(raw) }()
@@ -121,7 +121,8 @@ func echoBytes(l net.Listener) error {
 	}
 }
 
-func echo(w http.ResponseWriter, r *http.Request) {
+// AnswerEcho decodes and encodes as much JSON as a cycle has, and does nothing else.
+func AnswerEcho(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Agent  string `json:"agent"`
 		Claims []struct {
