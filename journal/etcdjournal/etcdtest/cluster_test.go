@@ -225,6 +225,19 @@ func (c *cluster) leader() int {
 	return 0
 }
 
+// pauseFollowers leaves the leader alone: it has no majority from then on.
+func (c *cluster) pauseFollowers() (followers []*member) {
+	c.Helper()
+	leader := c.leader()
+	for i, m := range c.members {
+		if i != leader {
+			m.pause(c)
+			followers = append(followers, m)
+		}
+	}
+	return followers
+}
+
 // place is one where nobody has written.
 func (c *cluster) place() etcdjournal.Place {
 	at := etcdjournal.Place{Endpoints: c.endpoints(), Name: fmt.Sprint("j", c.stores.Add(1))}

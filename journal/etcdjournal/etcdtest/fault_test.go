@@ -91,22 +91,15 @@ func TestMajorityLost(t *testing.T) {
 	at.Patience = 3 * time.Second
 	j := c.own(c.store(at))
 	c.append(j, "sure")
-	leader := c.leader()
-	for i := range c.members {
-		if i != leader {
-			c.members[i].pause(t)
-		}
-	}
+	followers := c.pauseFollowers()
 	if err := j.Append(t.Context(), 3, [][]byte{[]byte("perhaps")}); !errors.Is(err, journal.ErrFailed) {
 		t.Fatalf("append without a majority: %v", err)
 	}
 	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFailed) {
 		t.Fatalf("barrier after a failed append: %v", err)
 	}
-	for i := range c.members {
-		if i != leader {
-			c.members[i].resume(t)
-		}
+	for _, m := range followers {
+		m.resume(t)
 	}
 	c.settled()
 	first := c.texts(c.own(c.store(at)))
@@ -126,12 +119,7 @@ func TestBarrierWithoutMajority(t *testing.T) {
 	at := c.place()
 	at.Patience = 2 * time.Second
 	j := c.own(c.store(at))
-	leader := c.leader()
-	for i := range c.members {
-		if i != leader {
-			c.members[i].pause(t)
-		}
-	}
+	c.pauseFollowers()
 	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFailed) {
 		t.Fatalf("barrier: %v", err)
 	}
