@@ -51,7 +51,7 @@ func (c *Client) obtain(ctx context.Context, queued func(interlock.Ticket, []int
 	if err != nil {
 		return nil, err
 	}
-	return &Lease{g: g, ctx: ctx}, nil
+	return g.handle(ctx), nil
 }
 
 // insist carries out an operation that may stand in line, and asks again while
@@ -143,9 +143,9 @@ func (c *Client) attempt(ctx context.Context, k *call, queued func(interlock.Tic
 func (c *Client) await(ctx context.Context, k *call, what string, queued func(interlock.Ticket, []interlock.Holder)) (*grant, error) {
 	end := ctx.Done()
 	for {
-		select {
-		case <-k.news:
-		case <-end:
+		news, ended := k.hear(end)
+		switch {
+		case ended:
 			switch was, refusal := c.forget(k); was {
 			case standing:
 				return nil, fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
@@ -155,17 +155,15 @@ func (c *Client) await(ctx context.Context, k *call, what string, queued func(in
 				return nil, unknown(ctx, "the request for "+what)
 			}
 			end = nil // it was decided just now
-		}
-		c.mu.Lock()
-		phase, ticket, holders := k.phase, k.ticket, k.holders
-		c.mu.Unlock()
-		switch phase {
-		case done:
+		case news == done:
 			g, err := k.grant, k.err
 			c.free(k)
 			return g, err
-		case standing:
-			if queued != nil {
+		case queued != nil:
+			c.mu.Lock()
+			stands, ticket, holders := k.phase == standing, k.ticket, k.holders
+			c.mu.Unlock()
+			if stands {
 				queued(ticket, holders)
 			}
 		}

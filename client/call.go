@@ -22,8 +22,9 @@ type call struct {
 	// soon be another one.
 	target, poll *call
 
-	// news has a value when phase or ticket changed.
-	news chan struct{}
+	// news has the newest phase that its waiter was told of and has not heard. With done
+	// the call is the waiter's alone.
+	news chan phase
 
 	ticket   interlock.Ticket // with phase standing
 	second   uint64           // the number whose second answer ends the wait
@@ -212,7 +213,7 @@ const (
 func (c *Client) newCall(kind proto.OpKind) *call {
 	k, ok := c.calls.Get().(*call)
 	if !ok {
-		k = &call{news: make(chan struct{}, 1)}
+		k = &call{news: make(chan phase, 1)}
 	}
 	k.op.Kind = kind
 	return k
@@ -242,8 +243,22 @@ func (k *call) untie() {
 // tell wakes whoever waits for the call.
 func (k *call) tell() {
 	select {
-	case k.news <- struct{}{}:
+	case <-k.news: // it was not heard yet
 	default:
+	}
+	k.news <- k.phase // nobody else puts anything there: mu is held
+}
+
+// hear waits until there is news of the call, or until end.
+func (k *call) hear(end <-chan struct{}) (p phase, ended bool) {
+	if end == nil { // which is cheaper to wait for
+		return <-k.news, false
+	}
+	select {
+	case p = <-k.news:
+		return p, false
+	case <-end:
+		return p, true
 	}
 }
 
@@ -263,8 +278,29 @@ func (k *call) check() error {
 		return &interlock.Error{Code: interlock.CodeBodyTooLarge, Message: "the request is larger than 2 MiB: write less at once, shorten its texts, or claim fewer keys"}
 	}
 	k.bulky = size > proto.BulkBytes
-	var room [48]string
-	texts := append(room[:0], o.Agent, o.Flow, o.Purpose, o.Trace, o.Prefix, o.Group, string(o.Key), o.Outcome, o.Note, o.RequestID, o.Name)
+	if !valid(o.Agent, o.Flow, o.Purpose, o.Trace, o.Prefix, o.Group, string(o.Key), o.Outcome, o.Note, o.RequestID, o.Name) || !valid(rareTexts(o)...) {
+		return errNotUTF8
+	}
+	for i := range o.Claims {
+		if !utf8.ValidString(string(o.Claims[i].Key)) {
+			return errNotUTF8
+		}
+	}
+	return nil
+}
+
+func valid(texts ...string) bool {
+	for _, s := range texts {
+		if !utf8.ValidString(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// rareTexts are the texts that only operations of some kinds have, and none of an acquire or
+// a release.
+func rareTexts(o *proto.Op) (texts []string) {
 	if o.On != nil {
 		texts = append(texts, o.On.Session, o.On.Agent, o.On.Flow)
 	}
@@ -277,18 +313,7 @@ func (k *call) check() error {
 			texts = append(texts, p.Allow[i].Principal)
 		}
 	}
-	texts = appendTaskTexts(appendStateTexts(texts, o), o)
-	for _, s := range texts {
-		if !utf8.ValidString(s) {
-			return errNotUTF8
-		}
-	}
-	for i := range o.Claims {
-		if !utf8.ValidString(string(o.Claims[i].Key)) {
-			return errNotUTF8
-		}
-	}
-	return nil
+	return appendTaskTexts(appendStateTexts(texts, o), o)
 }
 
 // appendStateTexts adds an operation's texts about documents and effects.

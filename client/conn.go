@@ -118,7 +118,7 @@ func (c *Client) fail(k *call, err error) {
 	// The call itself goes on, so that nothing stays behind: another takes its place.
 	heir := *k
 	heir.forgotten = true
-	heir.news = make(chan struct{}, 1)
+	heir.news = make(chan phase, 1)
 	if k.poll != nil {
 		k.poll.target, k.poll = &heir, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -51,6 +52,18 @@ type grant struct {
 	ended   bool // the server said that nothing is left of it
 	soft    signal
 	yield   signal
+
+	issued atomic.Bool // the handle was
+	first  Lease       // the first handle, in the same piece of memory
+}
+
+// handle makes a handle whose Context has the values of ctx.
+func (g *grant) handle(ctx context.Context) *Lease {
+	if g.issued.CompareAndSwap(false, true) {
+		g.first.g, g.first.ctx = g, ctx
+		return &g.first
+	}
+	return &Lease{g: g, ctx: ctx}
 }
 
 // update takes what the server says of the lease now.
@@ -227,7 +240,11 @@ func (l *Lease) look() interlock.Lease {
 
 // Fence is the number to pass along wherever the agent writes. Convert, Arrive and
 // Resume change it.
-func (l *Lease) Fence() interlock.Fence { return l.look().Fence }
+func (l *Lease) Fence() interlock.Fence {
+	l.g.c.mu.Lock()
+	defer l.g.c.mu.Unlock()
+	return l.g.info.Fence
+}
 
 // ID is the lease's id: a secret of its holder.
 func (l *Lease) ID() interlock.LeaseID { return l.g.id }
@@ -385,16 +402,15 @@ func (l *Lease) release(ctx context.Context, out Outcome) error {
 		return over
 	}
 	delete(g.s.leases, g.id)
-	g.s.disown(g, releasedHere(g), true)
+	if g.isMember() {
+		g.s.disown(g, releasedHere(g), true)
+	}
 	g.s.leaving[g.id] = struct{}{}
-	what := "the release of " + string(g.key())
 	c.submit(k)
 	c.mu.Unlock()
-	select {
-	case <-k.news:
-	case <-ctx.Done():
+	if _, ended := k.hear(ctx.Done()); ended {
 		if was, _ := c.forget(k); was != done {
-			return unknown(ctx, what)
+			return unknown(ctx, "the release of "+string(l.Key()))
 		}
 	}
 	err := k.err

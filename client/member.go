@@ -145,7 +145,7 @@ func (m *Member) begin(g *grant) {
 		if before != nil {
 			<-before
 		}
-		m.attend(&Lease{g: g, ctx: m.ctx}, part)
+		m.attend(g.handle(m.ctx), part)
 	})
 }
 
@@ -240,9 +240,6 @@ func (s *session) review(c *Client, of *grant) {
 
 // disown ends the work on the parts of a membership that is over.
 func (s *session) disown(of *grant, why *interlock.Error, ended bool) {
-	if !of.isMember() {
-		return
-	}
 	for _, g := range s.leases {
 		if g.of == of {
 			e := *why

@@ -40,7 +40,12 @@ func (c *Client) pull(ctx, limit context.Context, queue string, most int, ttl, l
 	end, never := ctx.Done(), limit.Done()
 	for {
 		select {
-		case <-k.news:
+		case news := <-k.news:
+			if news == done {
+				list, err := k.handed, k.err
+				c.free(k)
+				return list, err
+			}
 		case <-end:
 			// What was handed out meanwhile is not lost: it comes before the answer to that.
 			end = nil
@@ -50,14 +55,6 @@ func (c *Client) pull(ctx, limit context.Context, queue string, most int, ttl, l
 				return nil, context.Cause(limit)
 			}
 			never = nil
-		}
-		c.mu.Lock()
-		over := k.phase == done
-		c.mu.Unlock()
-		if over {
-			list, err := k.handed, k.err
-			c.free(k)
-			return list, err
 		}
 	}
 }

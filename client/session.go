@@ -110,7 +110,9 @@ func (s *session) lost(g *grant, why *interlock.Error, ended bool) {
 	delete(s.leases, g.id)
 	g.lose(why)
 	g.ended = g.ended || ended
-	s.disown(g, why, ended)
+	if g.isMember() {
+		s.disown(g, why, ended)
+	}
 }
 
 // overdue gives up what is over by this machine's clock, and says when to look

@@ -216,7 +216,7 @@ func retryAfter(err error) time.Duration {
 // begin has a task handled.
 func (w *work) begin(h *handed) {
 	job := &Job{task: cloneTask(h.task), documents: cloneDocuments(h.documents), asOf: h.asOf}
-	job.lease = &Lease{g: h.grant, ctx: w.told}
+	job.lease = h.grant.handle(w.told)
 	ttl := h.grant.info.TTL
 	w.mu.Lock()
 	if ttl < w.c.cfg.SessionTTL && (w.least == 0 || ttl < w.least) {

@@ -43,38 +43,9 @@ func (c *Client) fill(n *conn, frame *proto.ClientFrame) {
 	if c.conn != n || s == nil {
 		return
 	}
-	var add func(k *call) bool
-	add = func(k *call) bool {
-		if len(frame.Ops) == proto.MaxFrameOps {
-			return false
-		}
-		if n := k.op.Size(); !k.bulky {
-			if size += n; size > proto.MaxFrameBytes-proto.MaxOpBytes {
-				return false
-			}
-		}
-		if ttl := k.ttl(); ttl > 0 && s.want(ttl, c.now) {
-			c.look()
-			if beat := c.newBeat(s); !add(beat) {
-				c.front = append([]*call{beat}, c.front...)
-				return false
-			}
-		}
-		if k.op.Seq == 0 {
-			s.window.add(k)
-		}
-		k.phase = max(k.phase, sent)
-		k.op.Slot, k.op.Acked = s.slot, 0
-		if s.window.low > n.acked {
-			n.acked = s.window.low
-			k.op.Acked = n.acked
-		}
-		frame.Ops = append(frame.Ops, k.op)
-		return true
-	}
 	for len(c.front) > 0 && s.window.open() < windowSize-1 {
 		k := c.front[0]
-		if !add(k) {
+		if !c.add(n, frame, &size, k) {
 			return
 		}
 		c.front = c.front[1:]
@@ -92,18 +63,50 @@ func (c *Client) fill(n *conn, frame *proto.ClientFrame) {
 		case k.bulky && bulky == nil:
 			bulky = k
 			continue
-		case !k.bulky && add(k):
+		case !k.bulky && c.add(n, frame, &size, k):
 			continue
 		case !k.bulky:
 			full = true
 		}
 		rest = append(rest, k)
 	}
-	if bulky != nil && !add(bulky) {
+	if bulky != nil && !c.add(n, frame, &size, bulky) {
 		rest = append(rest, bulky)
 	}
 	clear(c.queue[len(rest):])
 	c.queue = rest
+}
+
+// add moves a call into a frame, unless the frame is full. size is that of what is in the
+// frame and not bulky.
+func (c *Client) add(n *conn, frame *proto.ClientFrame, size *int, k *call) bool {
+	if len(frame.Ops) == proto.MaxFrameOps {
+		return false
+	}
+	if !k.bulky {
+		if *size += k.op.Size(); *size > proto.MaxFrameBytes-proto.MaxOpBytes {
+			return false
+		}
+	}
+	s := c.sess
+	if ttl := k.ttl(); ttl > 0 && s.want(ttl, c.now) {
+		c.look()
+		if beat := c.newBeat(s); !c.add(n, frame, size, beat) {
+			c.front = append([]*call{beat}, c.front...)
+			return false
+		}
+	}
+	if k.op.Seq == 0 {
+		s.window.add(k)
+	}
+	k.phase = max(k.phase, sent)
+	k.op.Slot, k.op.Acked = s.slot, 0
+	if s.window.low > n.acked {
+		n.acked = s.window.low
+		k.op.Acked = n.acked
+	}
+	frame.Ops = append(frame.Ops, k.op)
+	return true
 }
 
 // submit makes a call ready to be sent. mu is held.
