@@ -10,21 +10,27 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// BenchmarkStreamCycle acquires and releases, durably, over one gRPC stream on
+// BenchmarkStreamCycle acquires and releases, durably, over one connection on
 // loopback, with client and server in this process.
 func BenchmarkStreamCycle(b *testing.B) {
 	for _, agents := range []int{1, 16, 64, 256} {
-		b.Run(fmt.Sprintf("agents=%d", agents), func(b *testing.B) {
-			w := onDisk(b)
-			c, err := client.Dial(context.Background(), client.Config{Addrs: []string{w.listen()}, Agent: "bench"})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer closeClient(b, c)
-			cycles(b, c, agents)
-		})
+		for over, scheme := range transports {
+			b.Run(fmt.Sprintf("agents=%d/over=%s", agents, over), func(b *testing.B) {
+				w := onDisk(b)
+				c, err := client.Dial(context.Background(), client.Config{Addrs: []string{scheme + w.listen()}, Agent: "bench"})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer closeClient(b, c)
+				cycles(b, c, agents)
+			})
+		}
 	}
 }
+
+// transports are the ways in which a session is carried, and what stands before an address
+// for it.
+var transports = map[string]string{"frames": "", "gRPC": "grpc://"}
 
 // BenchmarkEmbeddedCycle is the same without a network in between.
 func BenchmarkEmbeddedCycle(b *testing.B) {

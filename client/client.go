@@ -49,11 +49,11 @@ type Client struct {
 // tries each address once, or goes on for cfg.RetryFor. The error is an
 // *interlock.Error when a server refused, and else wraps ErrUnreachable.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
-	dialer, err := grpcDialer(cfg)
+	dial, err := dialer(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return New(ctx, dialer, cfg)
+	return New(ctx, dial, cfg)
 }
 
 // New does the same over any Dialer, such as that of a server in this process.

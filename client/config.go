@@ -12,8 +12,10 @@ import (
 // Config says where the server is and who we are. The zero value of each field
 // works, except that Dial needs Addrs.
 type Config struct {
-	// Addrs are host:port addresses of gRPC doors. They are tried in order, and
-	// the first that answers is used; after a failure the next one is. With several
+	// Addrs are host:port addresses of session doors. They are tried in order, and
+	// the first that answers is used; after a failure the next one is. Before an address,
+	// "grpc://" has the session carried over gRPC, for proxies that let nothing else
+	// through: that is slower. With several
 	// of them heartbeats come every two seconds at least, so that a server that has
 	// come to stand still is left for the next one within six.
 	Addrs []string

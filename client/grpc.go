@@ -2,11 +2,9 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
@@ -21,53 +19,26 @@ import (
 	"github.com/interlockdev/interlock/proto/sessionpb"
 )
 
-// maxServerFrame bounds what is accepted from a server.
-const maxServerFrame = 64 << 20
+// grpcLink is a proto.ClientLink over a gRPC stream with a connection of its own.
+type grpcLink struct {
+	conn   *grpc.ClientConn
+	stream grpc.ClientStream
+	cancel context.CancelFunc
+	failed func() // the next attempt goes to the next address
+}
 
-// grpcDialer connects to the addresses in turn, beginning with the one that
-// answered last.
-func grpcDialer(cfg Config) (Dialer, error) {
-	if len(cfg.Addrs) == 0 {
-		return nil, errors.New("client: Config.Addrs is empty: name the host:port of a gRPC door, such as 127.0.0.1:7421")
-	}
+func dialGRPC(ctx context.Context, addr string, security *tls.Config, hello proto.Hello, failed func()) (proto.ClientLink, error) {
 	transport := insecure.NewCredentials()
-	if cfg.TLS != nil {
-		transport = credentials.NewTLS(cfg.TLS)
+	if security != nil {
+		transport = credentials.NewTLS(security)
 	}
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(proto.Codec{}), grpc.MaxCallRecvMsgSize(maxServerFrame)),
 		grpc.WithInitialWindowSize(1 << 20),
 		grpc.WithInitialConnWindowSize(4 << 20),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silence.Ask, Timeout: silence.Expect, PermitWithoutStream: true}),
 	}
-	var start atomic.Uint32
-	return func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {
-		var errs []error
-		for range cfg.Addrs {
-			addr := cfg.Addrs[int(start.Load())%len(cfg.Addrs)]
-			limit, cancel := context.WithTimeoutCause(ctx, dialTimeout, errors.New(addr+" says nothing"))
-			link, err := dialGRPC(limit, addr, hello, options, sync.OnceFunc(func() { start.Add(1) }))
-			cancel()
-			if err == nil {
-				return link, nil
-			}
-			start.Add(1)
-			errs = append(errs, err)
-		}
-		return nil, errors.Join(errs...)
-	}, nil
-}
-
-// grpcLink is a proto.ClientLink over a gRPC stream with a connection of its own.
-type grpcLink struct {
-	conn   *grpc.ClientConn
-	stream grpc.ClientStream
-	cancel context.CancelFunc
-	failed func() // the next attempt goes to the next address; called more than once it does nothing
-}
-
-func dialGRPC(ctx context.Context, addr string, hello proto.Hello, options []grpc.DialOption, failed func()) (*grpcLink, error) {
 	conn, err := grpc.NewClient("passthrough:///"+addr, options...)
 	if err != nil {
 		return nil, fmt.Errorf("client: address %q: %w", addr, err)
@@ -105,11 +76,7 @@ func (l *grpcLink) Recv(f *proto.ServerFrame) error {
 	}
 	refusal := status.Convert(err)
 	if code := l.stream.Trailer().Get("interlock-code"); len(code) == 1 {
-		switch interlock.Code(code[0]) {
-		case interlock.CodeShuttingDown, interlock.CodeNotOwner, interlock.CodeTooManyStreams:
-			l.failed()
-		}
-		return &interlock.Error{Code: interlock.Code(code[0]), Message: refusal.Message()}
+		return turnedAway(&interlock.Error{Code: interlock.Code(code[0]), Message: refusal.Message()}, l.failed)
 	}
 	if refusal.Code() == grpccodes.Unimplemented {
 		l.failed()

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/journal"
@@ -33,7 +31,7 @@ type world struct {
 	srv   *server.Server
 	mu    sync.Mutex // of door, which clients dial while it is replaced
 	door  *server.Streams
-	rpc   *grpc.Server
+	rpc   *server.StreamServer
 	addr  string // of the gRPC door, once it listens; a restart keeps it
 }
 
@@ -93,7 +91,7 @@ func (w *world) listen() string {
 		w.t.Fatal(err)
 	}
 	w.addr = l.Addr().String()
-	w.rpc = w.door.GRPCServer()
+	w.rpc = w.door.Server()
 	go func() { _ = w.rpc.Serve(l) }()
 	return w.addr
 }

@@ -16,13 +16,13 @@
 // What can be large (documents of up to 1 MiB) shares the stream with what is urgent;
 // frame.go says how frames are cut so that neither hurts the other.
 //
-// A Link is a gRPC stream or, in the same process, [Pipe], which moves the
-// structs without encoding them.
+// A Link is a [Framed] connection, a gRPC stream or, in the same process, [Pipe], which
+// moves the structs without encoding them.
 //
 // This package must never interpret what it carries, and must never trust a
 // length that came from outside.
 //
-// Start reading at session.proto, then frame.go and link.go; state.go, packet.go and
+// Start reading at session.proto, then frame.go, link.go and framed.go; state.go, packet.go and
 // effect.go have what is about documents and effects, task_op.go, task.go and queue.go what
 // is about tasks.
 package proto

@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
-
-	"google.golang.org/grpc"
 )
 
 // Front is the doors of a process whose role changes: the listeners stay, and what
@@ -30,7 +28,7 @@ func (f *Front) HTTPServer(log *slog.Logger) *http.Server {
 	return newHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.now.Load().http.ServeHTTP(w, r) }), log)
 }
 
-// GRPCServer is Streams.GRPCServer for whoever answers.
-func (f *Front) GRPCServer(security *tls.Config) *grpc.Server {
-	return newGRPCServer(security, func(stream grpc.ServerStream) error { return f.now.Load().streams.handle(stream) })
+// StreamServer is Streams.Server for whoever answers.
+func (f *Front) StreamServer(security *tls.Config) *StreamServer {
+	return newStreamServer(security, 0, func() *Streams { return f.now.Load().streams })
 }

@@ -22,11 +22,15 @@ type StreamConfig struct {
 	// WriteTimeout is how long a client may leave written bytes unread before the
 	// stream is cut. 0 means 30 seconds.
 	WriteTimeout time.Duration
-	// TLS encrypts the gRPC door; nil means plain text.
+	// Greeting is how long a client of Server may take to say what it wants. 0 means 10
+	// seconds.
+	Greeting time.Duration
+	// TLS encrypts the connections of Server; nil means plain text.
 	TLS *tls.Config
 }
 
-// Streams is the door for session streams: over gRPC, and within the process.
+// Streams is the door for session streams: over connections (see Server), and within the
+// process.
 type Streams struct {
 	s   *Server
 	cfg StreamConfig
@@ -110,10 +114,12 @@ func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*stream, erro
 }
 
 func (d *Streams) serve(st *stream) *interlock.Error {
-	defer func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.open, st)
-	}()
+	defer d.forget(st)
 	return st.run()
+}
+
+func (d *Streams) forget(st *stream) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.open, st)
 }

@@ -2,14 +2,12 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
@@ -20,33 +18,26 @@ import (
 	"github.com/interlockdev/interlock/proto/sessionpb"
 )
 
-// GRPCServer is a grpc.Server with the session service, its limits, its
-// keepalive and StreamConfig.TLS. The caller serves it on a listener and stops it.
-// After Drain, clients stay until they are cut: call Cut, then Stop.
+// newGRPCServer is a gRPC server with the session service, its limits and its keepalive.
 //
 // Of a stream that was cut because nobody read from it, gRPC keeps at most 64 KiB
 // until its connection ends, and counts it among the connection's 128.
-func (d *Streams) GRPCServer() *grpc.Server { return newGRPCServer(d.cfg.TLS, d.handle) }
-
-func newGRPCServer(security *tls.Config, handle func(grpc.ServerStream) error) *grpc.Server {
+func newGRPCServer(handle func(grpc.ServerStream) error) *grpc.Server {
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(frameCodec{}),
 		grpc.MaxRecvMsgSize(2 * proto.MaxFrameBytes), // what is above MaxFrameBytes is refused by frameCodec, in our words
 		grpc.MaxHeaderListSize(16 << 10),
 		grpc.MaxConcurrentStreams(128), // a connection
-		grpc.ConnectionTimeout(10 * time.Second),
+		grpc.ConnectionTimeout(greetingTime),
 		grpc.InitialWindowSize(1 << 20),
 		grpc.InitialConnWindowSize(4 << 20),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			Time:    20 * time.Second, // of silence, after which the server asks whether anybody is there
-			Timeout: 10 * time.Second,
+			Time:    serverAsks,
+			Timeout: serverExpects,
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 			MinTime: 5 * time.Second, PermitWithoutStream: true,
 		}),
-	}
-	if security != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(security)))
 	}
 	server := grpc.NewServer(options...)
 	description := sessionpb.Sessions_ServiceDesc
@@ -131,14 +122,22 @@ func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 		return c.Codec.Unmarshal(data, v)
 	}
 	if n := data.Len(); n > proto.MaxFrameBytes {
-		in.refusal = &interlock.Error{
-			Code:    interlock.CodeBodyTooLarge,
-			Message: fmt.Sprintf("a frame has %d bytes, and at most %d are read: send its operations in several", n, proto.MaxFrameBytes),
-		}
+		in.refusal = frameTooLarge(n)
 	} else if err := c.Codec.Unmarshal(data, in.frame); err != nil {
-		in.refusal = &interlock.Error{Code: interlock.CodeInvalidRequest, Message: err.Error() + ": see proto/session.proto"}
+		in.refusal = badFrame(err)
 	}
 	return nil
+}
+
+func frameTooLarge(n int) *interlock.Error {
+	return &interlock.Error{
+		Code:    interlock.CodeBodyTooLarge,
+		Message: fmt.Sprintf("a frame has %d bytes, and at most %d are read: send its operations in several", n, proto.MaxFrameBytes),
+	}
+}
+
+func badFrame(err error) *interlock.Error {
+	return &interlock.Error{Code: interlock.CodeInvalidRequest, Message: err.Error() + ": see proto/session.proto"}
 }
 
 // Close lets the handler return, once.

@@ -428,7 +428,7 @@ func (d *streamDoor) overGRPC(md metadata.MD) (sessionpb.Sessions_StreamClient, 
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	rpc := d.GRPCServer()
+	rpc := d.Server()
 	go func() { _ = rpc.Serve(l) }()
 	d.t.Cleanup(rpc.Stop)
 	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))

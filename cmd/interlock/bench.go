@@ -76,7 +76,7 @@ and the most in brackets. Figures of different machines are not comparable.`,
 	f.IntSliceVar(&cfg.Leases, "leases", nil, "how `many` leases, for keepalive, memory and restart (default: the scenario's own)")
 	f.DurationVar(&cfg.Duration, "duration", 0, "how long each run takes (default 1s; keepalive 30s; replay all of the trace)")
 	f.IntVar(&cfg.Repeat, "repeat", 0, "how many `runs` each case has (default 3; keepalive, memory, restart and replay 1)")
-	f.StringSliceVar(&doors, "door", nil, "which `doors`: stream (all agents on one), connections (one stream each), http (default: the scenario's own)")
+	f.StringSliceVar(&doors, "door", nil, "which `doors`: stream (all agents on one), connections (one each), grpc (all agents on one gRPC stream), http (default: the scenario's own)")
 	f.StringVar(&cfg.Replay.Trace, "trace", "conversation", "which hour is replayed: conversation, code, or a `file` with the columns TIMESTAMP,ContextTokens,GeneratedTokens")
 	f.Float64Var(&cfg.Replay.Speed, "speed", 20, "how many times faster than recorded")
 	f.IntVar(&cfg.Replay.Entities, "entities", 1000, "how `many` entities the replayed agents share")

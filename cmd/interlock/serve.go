@@ -83,7 +83,7 @@ damaged, 4 another server holds the journal, 5 a newer version wrote the journal
 	f.StringVar(&cfg.DataDir, "data-dir", "", "the `directory` of the journal; made when it is missing")
 	f.StringVar(&cfg.Journal, "journal", "", "the journal as a `URL`, in place of --data-dir: file:DIR, or etcd://HOST:PORT,HOST:PORT/NAME?ca=FILE&cert=FILE&key=FILE")
 	f.StringVar(&cfg.HTTP, "http", defaultHTTP, "`address` of the HTTP/JSON door; port 0 picks a free one")
-	f.StringVar(&cfg.GRPC, "grpc", defaultGRPC, "`address` of the gRPC door; port 0 picks a free one")
+	f.StringVar(&cfg.GRPC, "grpc", defaultGRPC, "`address` for session streams, gRPC among them; port 0 picks a free one")
 	f.StringVar(&cfg.Credentials, "credentials", "", "`file` that says who may come in, made by interlock credential new")
 	f.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate (PEM); both doors then speak TLS only")
 	f.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with the certificate's key (PEM)")

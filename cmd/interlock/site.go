@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/guard/file"
 	"github.com/interlockdev/interlock/journal"
@@ -27,11 +25,11 @@ type site struct {
 	certificate *server.Certificate
 	files       map[interlock.Namespace]*file.Dir
 
-	http, grpc net.Listener
-	front      server.Front
-	httpServer *http.Server
-	grpcServer *grpc.Server
-	failed     chan error // of a listener
+	http, grpc   net.Listener
+	front        server.Front
+	httpServer   *http.Server
+	streamServer *server.StreamServer
+	failed       chan error // of a listener
 
 	tenure *tenure // nil in a server that stands by
 	turn   *turn   // nil where the journal has one server only
@@ -115,9 +113,9 @@ func (p *site) serve() {
 	p.httpServer = p.front.HTTPServer(p.log)
 	if p.certificate != nil {
 		p.httpServer.TLSConfig = p.certificate.TLSConfig()
-		p.grpcServer = p.front.GRPCServer(p.certificate.TLSConfig())
+		p.streamServer = p.front.StreamServer(p.certificate.TLSConfig())
 	} else {
-		p.grpcServer = p.front.GRPCServer(nil)
+		p.streamServer = p.front.StreamServer(nil)
 	}
 	go func() {
 		err := error(nil)
@@ -131,7 +129,7 @@ func (p *site) serve() {
 		}
 	}()
 	go func() {
-		if err := p.grpcServer.Serve(p.grpc); err != nil {
+		if err := p.streamServer.Serve(p.grpc); err != nil {
 			p.failed <- err
 		}
 	}()
@@ -206,7 +204,7 @@ func (p *site) shutdown(ctx context.Context, limit time.Duration) error {
 	if p.tenure != nil {
 		p.tenure.streams.Cut(&interlock.Error{Code: interlock.CodeShuttingDown, Message: "the server has shut down: connect again in a moment; leases and places in line are kept"})
 	}
-	p.grpcServer.Stop()
+	p.streamServer.Stop()
 	if p.tenure != nil {
 		if err := p.tenure.close(ctx); err != nil {
 			return err
@@ -237,7 +235,7 @@ func (p *site) abandon() {
 		short, done := context.WithTimeout(ctx, time.Second)
 		_ = p.httpServer.Shutdown(short)
 		done()
-		p.grpcServer.Stop()
+		p.streamServer.Stop()
 	}
 	if p.tenure != nil {
 		p.tenure.abandon(ctx)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
 )
 
 // target is the server that a command talks to.
@@ -35,7 +36,7 @@ const (
 
 func (t *target) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&t.URL, "url", "http://"+defaultHTTP, "the server's HTTP `address`; https turns on TLS")
-	flags.StringVar(&t.GRPC, "grpc-addr", "", "the server's gRPC `address` (default: the host of --url and the port after its own)")
+	flags.StringVar(&t.GRPC, "grpc-addr", "", "the server's session `address`; grpc:// before it speaks gRPC, for proxies (default: the host of --url and the port after its own)")
 	flags.StringVar(&t.Namespace, "namespace", "", "the `namespace` to work in (default: the credential's, else \"default\")")
 	flags.StringVar(&t.Credential, "credential", "", "the `credential`; other users can see a command line, so better use the variable or a file")
 	flags.StringVar(&t.CredentialFile, "credential-file", "", "a `file` with the credential")
@@ -64,7 +65,7 @@ func (t *target) complete() error {
 			return err
 		}
 	}
-	if _, _, err := net.SplitHostPort(t.GRPC); err != nil {
+	if client.CheckAddr(t.GRPC) != nil {
 		return usage("--grpc-addr %s: want host:port, such as %s", clean(t.GRPC), defaultGRPC)
 	}
 	if t.Credential == "" && t.CredentialFile != "" {

@@ -20,8 +20,12 @@ const (
 
 // Dial opens a session.
 func (s *interlockSite) Dial(ctx context.Context, agent string) (*client.Client, error) {
+	addr := s.at.GRPC
+	if s.door == GRPC {
+		addr = "grpc://" + addr
+	}
 	c, err := client.Dial(ctx, client.Config{
-		Addrs: []string{s.at.GRPC}, TLS: s.at.TLS, Credential: s.at.Credential, Namespace: s.at.Namespace, Agent: agent,
+		Addrs: []string{addr}, TLS: s.at.TLS, Credential: s.at.Credential, Namespace: s.at.Namespace, Agent: agent,
 	})
 	if err == nil {
 		s.mu.Lock()

@@ -19,13 +19,14 @@ type Door string
 
 // The doors.
 const (
-	Stream      Door = "stream"      // all agents are flows of one session, on one gRPC stream
-	Connections Door = "connections" // each agent has a session and a gRPC stream of its own
+	Stream      Door = "stream"      // all agents are flows of one session, on one connection
+	Connections Door = "connections" // each agent has a session and a connection of its own
+	GRPC        Door = "grpc"        // as Stream, on a gRPC stream
 	HTTP        Door = "http"        // each agent has a connection of its own, and sends JSON
 )
 
 // Doors are all of them.
-var Doors = []Door{Stream, Connections, HTTP}
+var Doors = []Door{Stream, Connections, GRPC, HTTP}
 
 // Address is where a server is, and who we are to it.
 type Address struct {
@@ -116,7 +117,7 @@ func (s *interlockSite) Close() error {
 // Crew implements Site.
 func (s *interlockSite) Crew(ctx context.Context, n int) (*Crew, error) {
 	switch s.door {
-	case Stream:
+	case Stream, GRPC:
 		return s.streamCrew(ctx, n)
 	case Connections:
 		return s.connectionCrew(ctx, n)

@@ -54,8 +54,8 @@ func TestScenarios(t *testing.T) {
 		check    func(t *testing.T, figures []Figure)
 	}{
 		{floorScenario, nil, 3, []string{"p50"}, nil},
-		{cycleScenario, Doors, 4, []string{"cycles", "p50"}, nil},
-		{handoffScenario, Doors, 3, []string{"owner changes", "p50"}, func(t *testing.T, figures []Figure) {
+		{cycleScenario, Doors, 5, []string{"cycles", "p50"}, nil},
+		{handoffScenario, Doors, 4, []string{"owner changes", "p50"}, func(t *testing.T, figures []Figure) {
 			ordered(t, figures, "p50", "p99", "max")
 			if f := find(t, figures, "overtaking"); f.Max != 0 {
 				t.Errorf("%s: %v %% of the grants overtook somebody", f.Target, f.Max)

@@ -34,7 +34,7 @@ func Run(t *testing.T, run func(ctx context.Context, addr string, out io.Writer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rpc := server.NewStreams(srv, server.StreamConfig{}).GRPCServer()
+	rpc := server.NewStreams(srv, server.StreamConfig{}).Server()
 	go func() { _ = rpc.Serve(l) }()
 	defer rpc.Stop()
 

@@ -13,6 +13,8 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,20 +26,30 @@ import (
 	"github.com/interlockdev/interlock/server"
 )
 
-func TestNobodyListens(t *testing.T) {
+// overEach runs a test for each way in which a session is carried; scheme stands before its
+// addresses.
+func overEach(t *testing.T, test func(t *testing.T, scheme string)) {
+	for over, scheme := range transports {
+		t.Run(over, func(t *testing.T) { test(t, scheme) })
+	}
+}
+
+func TestNobodyListens(t *testing.T) { overEach(t, nobodyListens) }
+
+func nobodyListens(t *testing.T, scheme string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := l.Addr().String()
 	_ = l.Close()
-	_, err = client.Dial(context.Background(), client.Config{Addrs: []string{addr}})
+	_, err = client.Dial(context.Background(), client.Config{Addrs: []string{scheme + addr}})
 	if !errors.Is(err, client.ErrUnreachable) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("got %v", err)
 	}
 	// Another address that answers is enough.
 	w := inMemory(t)
-	c, err := client.Dial(context.Background(), client.Config{Addrs: []string{addr, w.listen()}})
+	c, err := client.Dial(context.Background(), client.Config{Addrs: []string{scheme + addr, scheme + w.listen()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +61,9 @@ func TestNobodyListens(t *testing.T) {
 
 // A listener that accepts and never says a word does not hold up a caller whose
 // context ends.
-func TestSilentListener(t *testing.T) {
+func TestSilentListener(t *testing.T) { overEach(t, silentListener) }
+
+func silentListener(t *testing.T, scheme string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -57,12 +71,14 @@ func TestSilentListener(t *testing.T) {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := client.Dial(ctx, client.Config{Addrs: []string{l.Addr().String()}}); !errors.Is(err, client.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := client.Dial(ctx, client.Config{Addrs: []string{scheme + l.Addr().String()}}); !errors.Is(err, client.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestCredentialsAndTLS(t *testing.T) {
+func TestCredentialsAndTLS(t *testing.T) { overEach(t, credentialsAndTLS) }
+
+func credentialsAndTLS(t *testing.T, scheme string) {
 	secret, line, err := server.NewCredential("swarm", "acme")
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +97,7 @@ func TestCredentialsAndTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.door = server.NewStreams(w.srv, server.StreamConfig{TLS: &tls.Config{Certificates: []tls.Certificate{certificate}}})
-	good := client.Config{Addrs: []string{w.listen()}, TLS: &tls.Config{RootCAs: roots}, Credential: secret, Namespace: "acme", Agent: "a"}
+	good := client.Config{Addrs: []string{scheme + w.listen()}, TLS: &tls.Config{RootCAs: roots}, Credential: secret, Namespace: "acme", Agent: "a"}
 
 	c, err := client.Dial(context.Background(), good)
 	if err != nil {
@@ -130,6 +146,16 @@ func TestCredentialsAndTLS(t *testing.T) {
 	stranger.TLS = &tls.Config{RootCAs: x509.NewCertPool()}
 	if _, err := client.Dial(context.Background(), stranger); !errors.Is(err, client.ErrUnreachable) {
 		t.Errorf("a certificate that nobody vouches for: got %v", err)
+	}
+}
+
+// What listens and is no session door is named as that.
+func TestStrangeListener(t *testing.T) {
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	_, err := client.Dial(context.Background(), client.Config{Addrs: []string{web.Listener.Addr().String()}})
+	if !errors.Is(err, client.ErrUnreachable) || !strings.Contains(err.Error(), "no session door") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,0 +1,150 @@
+package server_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
+	"github.com/interlockdev/interlock/server"
+)
+
+var never = proto.Silence{Ask: time.Hour, Expect: time.Hour}
+
+// serveStreams serves a door on a port of its own.
+func serveStreams(t *testing.T, s *server.StreamServer) (addr string, ended <-chan error) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(s.Stop)
+	return l.Addr().String(), done
+}
+
+func dialDoor(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func framedClient(t *testing.T, addr string) *proto.Framed[proto.ClientFrame, proto.ServerFrame] {
+	t.Helper()
+	link := proto.ClientFramed(dialDoor(t, addr), 1<<20, never)
+	if err := link.Begin(proto.Hello{Namespace: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	return link
+}
+
+func TestFramedDoor(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{})
+	addr, _ := serveStreams(t, d.Server())
+	link := framedClient(t, addr)
+	if err := link.Send(&proto.ClientFrame{Ops: []proto.Op{{Kind: proto.OpOpen, Slot: 1, Seq: 1, Agent: "framed"}}}); err != nil {
+		t.Fatal(err)
+	}
+	var frame proto.ServerFrame
+	if err := link.Recv(&frame); err != nil || len(frame.Replies) != 1 || frame.Replies[0].Session.Agent != "framed" || frame.Epoch == 0 {
+		t.Fatalf("got %+v, %v", frame, err)
+	}
+	// What is no frame is refused in words.
+	if err := link.Send(&proto.ClientFrame{Ops: []proto.Op{{Kind: proto.OpAcquire, Slot: 1, Seq: 2, Purpose: "\xff"}}}); err != nil {
+		t.Fatal(err)
+	}
+	refusal, ok := errors.AsType[*interlock.Error](link.Recv(&frame))
+	if !ok || refusal.Code != interlock.CodeInvalidRequest || !strings.Contains(refusal.Message, "UTF-8") {
+		t.Errorf("got %+v", refusal)
+	}
+	large := framedClient(t, addr)
+	go func() {
+		op := proto.Op{Kind: proto.OpAcquire, Slot: 1, Seq: 1, Purpose: strings.Repeat("x", proto.MaxFrameBytes)}
+		_ = large.Send(&proto.ClientFrame{Ops: []proto.Op{op}})
+	}()
+	refusal, ok = errors.AsType[*interlock.Error](large.Recv(&frame))
+	if !ok || refusal.Code != interlock.CodeBodyTooLarge {
+		t.Errorf("got %+v", refusal)
+	}
+}
+
+// Who comes too late is refused before it is anything.
+func TestFramedDoorIsFull(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{MaxStreams: 1})
+	addr, _ := serveStreams(t, d.Server())
+	framedClient(t, addr)
+	refusal, ok := errors.AsType[*interlock.Error](proto.ClientFramed(dialDoor(t, addr), 1<<20, never).Begin(proto.Hello{}))
+	if !ok || refusal.Code != interlock.CodeTooManyStreams {
+		t.Errorf("got %+v", refusal)
+	}
+}
+
+// A connection that does not say what it wants is not kept.
+func TestSlowGreeting(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{Greeting: 20 * time.Millisecond})
+	addr, _ := serveStreams(t, d.Server())
+	for _, said := range []string{"", "INTER", proto.Preface, proto.Preface + "\x02\xff"} {
+		conn := dialDoor(t, addr)
+		if _, err := io.WriteString(conn, said); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(conn); err != nil || len(b) > 0 {
+			t.Errorf("after %q: got %q, %v", said, b, err)
+		}
+	}
+}
+
+// A stopped server ends what it serves; who was cut hears why.
+func TestStreamServerStops(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{})
+	s := d.Server()
+	addr, ended := serveStreams(t, s)
+	silent, cut := dialDoor(t, addr), framedClient(t, addr)
+	d.Cut(&interlock.Error{Code: interlock.CodeShuttingDown, Message: "it stops"})
+	left := framedClient(t, addr)
+	heard := make(chan error, 1)
+	go func() {
+		err := cut.Recv(&proto.ServerFrame{})
+		cut.Close(nil)
+		heard <- err
+	}()
+	gone := make(chan error, 1)
+	go func() {
+		err := left.Recv(&proto.ServerFrame{})
+		left.Close(nil)
+		gone <- err
+	}()
+	s.Stop()
+	if err := <-ended; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	if refusal, ok := errors.AsType[*interlock.Error](<-heard); !ok || refusal.Code != interlock.CodeShuttingDown {
+		t.Errorf("who was cut: %v", refusal)
+	}
+	if err := <-gone; !errors.Is(err, io.EOF) {
+		t.Errorf("who was not: %v", err)
+	}
+	if b, err := io.ReadAll(silent); len(b) > 0 {
+		t.Errorf("got %q, %v", b, err)
+	}
+	if _, err := net.Dial("tcp", addr); err == nil {
+		t.Error("it still listens")
+	}
+	if err := s.Serve(nowhere{}); err != nil {
+		t.Errorf("Serve after Stop: %v", err)
+	}
+}
+
+// nowhere is a listener that was closed in time.
+type nowhere struct{ net.Listener }
+
+func (nowhere) Close() error { return nil }
