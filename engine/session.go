@@ -353,7 +353,7 @@ func (s *space) sortedSessions() []*session {
 // sortedRequests gives the requests that are not over, in the order of their
 // numbers.
 func (s *space) sortedRequests() []*request {
-	list := slices.DeleteFunc(slices.Collect(maps.Values(s.requests)), func(r *request) bool { return r.phase == over })
+	list := slices.Clone([]*request(s.active))
 	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
 	return list
 }
