@@ -205,7 +205,8 @@ func (r *request) amend(change func(*terms)) {
 func (r *request) setTerms(t terms) {
 	r.terms = nil
 	if t != (terms{}) {
-		r.terms = &t
+		kept := t // so that nothing is allocated for none
+		r.terms = &kept
 	}
 }
 
