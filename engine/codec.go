@@ -281,6 +281,8 @@ func appendEvent(b []byte, ev *Event) []byte {
 type decoder struct {
 	b      []byte
 	failed bool
+	dry    bool   // it only looks whether all can be read: texts and lists come out empty
+	names  *names // nil: each text is a string of its own
 }
 
 func (d *decoder) number() uint64 {
@@ -313,7 +315,29 @@ func (d *decoder) bytes(n uint64) []byte {
 	return v
 }
 
-func (d *decoder) text() string { return string(d.bytes(d.number())) }
+func (d *decoder) text() string {
+	b := d.bytes(d.number())
+	if d.dry {
+		return ""
+	}
+	return string(b)
+}
+
+// name reads a text that is likely to come again.
+func (d *decoder) name() string {
+	if d.names == nil || d.dry {
+		return d.text()
+	}
+	return d.names.of(d.bytes(d.number()))
+}
+
+func (d *decoder) blob() []byte {
+	b := d.bytes(d.number())
+	if d.dry {
+		return nil
+	}
+	return bytes.Clone(b)
+}
 
 func (d *decoder) byte() byte {
 	if v := d.bytes(1); len(v) == 1 {
@@ -342,10 +366,8 @@ func (d *decoder) event(ev *Event) error {
 	if _, known := eventNames[ev.Kind]; !known || mask&^knownFields != 0 {
 		return ErrNewer
 	}
-	for bit := uint64(1); bit <= mask && !d.failed; bit <<= 1 {
-		if mask&bit != 0 {
-			d.field(bit, ev)
-		}
+	for ; mask != 0 && !d.failed; mask &= mask - 1 {
+		d.field(mask&-mask, ev)
 	}
 	if d.failed {
 		return errTruncated
@@ -356,37 +378,35 @@ func (d *decoder) event(ev *Event) error {
 func (d *decoder) field(bit uint64, ev *Event) {
 	switch bit {
 	case hasNamespace:
-		ev.Namespace = interlock.Namespace(d.text())
+		ev.Namespace = interlock.Namespace(d.name())
 	case hasSession:
 		ev.Session = d.number()
 	case hasAgent:
-		ev.Agent = d.text()
+		ev.Agent = d.name()
 	case hasFlow:
-		ev.Flow = d.text()
+		ev.Flow = d.name()
 	case hasClaims:
-		ev.Claims = make([]interlock.Claim, d.count(2))
-		if len(ev.Claims) > interlock.MaxAlternatives {
-			d.failed, d.b = true, nil
+		n := d.count(2)
+		if n > interlock.MaxAlternatives {
+			n, d.failed, d.b = 0, true, nil
 		}
-		for i := range ev.Claims {
-			ev.Claims[i].Mode = interlock.Mode(d.byte())
-			ev.Claims[i].Key = interlock.Key(d.text())
-			m := ev.Claims[i].Mode
-			if m == 0 || m > interlock.Member {
-				d.failed, d.b = true, nil
-			}
-			if m.Counts() {
-				ev.Claims[i].Count = uint32(min(d.number(), interlock.MaxCount))
+		if !d.dry {
+			ev.Claims = make([]interlock.Claim, 0, n)
+		}
+		for range n {
+			c := d.claim()
+			if !d.dry {
+				ev.Claims = append(ev.Claims, c)
 			}
 		}
 	case hasActor:
-		ev.Actor = d.text()
+		ev.Actor = d.name()
 	case hasNum:
 		ev.Num = d.number()
 	case hasID:
 		copy(ev.ID[:], d.bytes(16))
 	case hasPurpose:
-		ev.Purpose = d.text()
+		ev.Purpose = d.name()
 	case hasTrace:
 		ev.Trace = d.text()
 	case hasTTL:
@@ -412,13 +432,13 @@ func (d *decoder) field(bit uint64, ev *Event) {
 	case hasHeld:
 		ev.Held = time.Duration(d.number())
 	case hasCycle:
-		ev.Cycle = make([]interlock.CycleStep, d.count(6))
-		for i := range ev.Cycle {
-			c := &ev.Cycle[i]
-			c.Agent, c.Session, c.Flow = d.text(), d.text(), d.text()
-			c.Key = interlock.Key(d.text())
+		for range d.count(6) {
+			c := interlock.CycleStep{Agent: d.text(), Session: d.text(), Flow: d.text(), Key: interlock.Key(d.text())}
 			c.Mode = interlock.Mode(d.byte())
 			c.Victim = d.byte() == 1
+			if !d.dry {
+				ev.Cycle = append(ev.Cycle, c)
+			}
 		}
 	case hasEpoch:
 		ev.Epoch = interlock.Epoch(d.number())
@@ -447,7 +467,7 @@ func (d *decoder) field(bit uint64, ev *Event) {
 	case hasAny:
 		ev.Any = true
 	case hasGroup:
-		ev.Group = d.text()
+		ev.Group = d.name()
 	case hasStall:
 		ev.Stall = time.Duration(d.number())
 	case hasLockDelay:
@@ -477,7 +497,7 @@ func (d *decoder) field(bit uint64, ev *Event) {
 	case hasArrived:
 		ev.Arrived = time.Duration(d.number())
 	case hasBlob:
-		ev.Blob = bytes.Clone(d.bytes(d.number()))
+		ev.Blob = d.blob()
 	case hasByID:
 		copy(ev.ByID[:], d.bytes(16))
 	case hasBaseID:
@@ -493,20 +513,41 @@ func (d *decoder) field(bit uint64, ev *Event) {
 	}
 }
 
+func (d *decoder) claim() interlock.Claim {
+	c := interlock.Claim{Mode: interlock.Mode(d.byte()), Key: interlock.Key(d.text())}
+	if c.Mode == 0 || c.Mode > interlock.Member {
+		d.failed, d.b = true, nil
+	}
+	if c.Mode.Counts() {
+		c.Count = uint32(min(d.number(), interlock.MaxCount))
+	}
+	return c
+}
+
+// open begins to read an entry, and gives its time.
+func (d *decoder) open(entry []byte) (Time, error) {
+	if len(entry) < entryHead {
+		return 0, errTruncated
+	}
+	if entry[0] > entryVersion {
+		return 0, ErrNewer
+	}
+	if entry[0] != entryVersion {
+		return 0, fmt.Errorf("engine: entry has version %d, which never existed", entry[0])
+	}
+	d.b = entry[entryHead:]
+	return Time(binary.LittleEndian.Uint64(entry[1:])), nil
+}
+
 // DecodeEntry calls visit for each event of an entry, in order. The event is
 // valid during the call; what it points to may be kept.
 func DecodeEntry(entry []byte, visit func(*Event) error) error {
-	if len(entry) < entryHead {
-		return errTruncated
+	var d decoder
+	at, err := d.open(entry)
+	if err != nil {
+		return err
 	}
-	if entry[0] > entryVersion {
-		return ErrNewer
-	}
-	if entry[0] != entryVersion {
-		return fmt.Errorf("engine: entry has version %d, which never existed", entry[0])
-	}
-	ev := Event{At: Time(binary.LittleEndian.Uint64(entry[1:]))}
-	d := decoder{b: entry[entryHead:]}
+	ev := Event{At: at}
 	for len(d.b) > 0 {
 		if err := d.event(&ev); err != nil {
 			return err
@@ -516,4 +557,15 @@ func DecodeEntry(entry []byte, visit func(*Event) error) error {
 		}
 	}
 	return nil
+}
+
+// CheckEntry says what DecodeEntry would say of an entry, and makes nothing of it.
+func CheckEntry(entry []byte) error {
+	d := decoder{dry: true}
+	at, err := d.open(entry)
+	ev := Event{At: at}
+	for err == nil && len(d.b) > 0 {
+		err = d.event(&ev)
+	}
+	return err
 }

@@ -178,6 +178,18 @@ func (e *Engine) Apply(entry []byte) error {
 	})
 }
 
+// Fold is Apply for what a Reader made of an entry.
+func (e *Engine) Fold(events []Event) error {
+	for i := range events {
+		ev := &events[i]
+		e.newest = max(e.newest, ev.At)
+		if err := e.evolve(ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // stepVisits bounds the waits that the searches of one step look at, so that no
 // graph, however large, keeps a step from coming to its end.
 const stepVisits = 50_000

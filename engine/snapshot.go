@@ -257,35 +257,56 @@ func (s *snapshotter) answer(sp *space, scope uint64, id string, seq uint64, a a
 
 // ReadSnapshot makes an engine from what WriteSnapshot wrote.
 func ReadSnapshot(r io.Reader) (*Engine, error) {
-	e := New()
-	br := bufio.NewReaderSize(r, 1<<16)
-	var head [4]byte
-	var entry []byte
-	for complete := false; ; {
-		if _, err := io.ReadFull(br, head[:]); err == io.EOF && complete {
+	e, s := New(), NewSnapshotReader(r)
+	for list := make([]Event, 0, 1); ; {
+		var err error
+		if list, err = s.Append(list[:0]); err == io.EOF {
 			return e, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("engine: snapshot: %w", err)
-		}
-		n := binary.LittleEndian.Uint32(head[:])
-		if n > maxSnapshotEntry {
-			return nil, errors.New("engine: snapshot: an entry is longer than any can be")
-		}
-		if cap(entry) < int(n) {
-			entry = make([]byte, n)
-		}
-		entry = entry[:n]
-		if _, err := io.ReadFull(br, entry); err != nil {
-			return nil, fmt.Errorf("engine: snapshot: %w", err)
-		}
-		if complete {
-			return nil, errors.New("engine: snapshot: it goes on after its end")
-		}
-		if err := e.Apply(entry); err != nil {
 			return nil, err
 		}
-		complete = n > entryHead && EventKind(entry[entryHead]) == EvCounters
+		if err := e.Fold(list); err != nil {
+			return nil, err
+		}
 	}
+}
+
+// SnapshotReader decodes what WriteSnapshot wrote. Its events, folded into an empty
+// engine, make the state.
+type SnapshotReader struct {
+	r        *bufio.Reader
+	events   Reader
+	entry    []byte
+	complete bool
+}
+
+// NewSnapshotReader begins to read a snapshot.
+func NewSnapshotReader(r io.Reader) *SnapshotReader {
+	return &SnapshotReader{r: bufio.NewReaderSize(r, 1<<16)}
+}
+
+// Append appends the events of the next entry to list. io.EOF says that the snapshot
+// was read to its end, and was whole.
+func (s *SnapshotReader) Append(list []Event) ([]Event, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(s.r, head[:]); err == io.EOF && s.complete {
+		return list, io.EOF
+	} else if err != nil {
+		return list, fmt.Errorf("engine: snapshot: %w", err)
+	}
+	n := int(binary.LittleEndian.Uint32(head[:]))
+	if n > maxSnapshotEntry {
+		return list, errors.New("engine: snapshot: an entry is longer than any can be")
+	}
+	s.entry = slices.Grow(s.entry[:0], n)[:n]
+	if _, err := io.ReadFull(s.r, s.entry); err != nil {
+		return list, fmt.Errorf("engine: snapshot: %w", err)
+	}
+	if s.complete {
+		return list, errors.New("engine: snapshot: it goes on after its end")
+	}
+	s.complete = n > entryHead && EventKind(s.entry[entryHead]) == EvCounters
+	return s.events.Append(list, s.entry)
 }
 
 // maxSnapshotEntry bounds an entry of a snapshot, which is one event. The largest is

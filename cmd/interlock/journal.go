@@ -246,15 +246,21 @@ func (a *app) dump(ctx context.Context, dir string, from interlock.Index, namesp
 // the other.
 type journalReader struct{ pieces shard.Joiner }
 
-// read reads the events of the step that ends with this entry. One that passes its
-// checksum and cannot be read is damage all the same, and says where.
-func (r *journalReader) read(e journal.Entry, visit func(*engine.Event) error) error {
+// next gives the entry of the step that ends with e, nil if none does: e opens an epoch,
+// or more of the step follows.
+func (r *journalReader) next(e journal.Entry) ([]byte, error) {
 	entry, err := r.pieces.Join(e)
 	if err != nil {
-		return exitWith(exitDamaged, err)
+		return nil, exitWith(exitDamaged, err)
 	}
+	return entry, nil
+}
+
+// read reads the events of the step that ends with this entry.
+func (r *journalReader) read(e journal.Entry, visit func(*engine.Event) error) error {
+	entry, err := r.next(e)
 	if entry == nil {
-		return nil // it opens an epoch, or more of it follows
+		return err
 	}
 	var stopped error
 	err = engine.DecodeEntry(entry, func(ev *engine.Event) error {
@@ -264,7 +270,13 @@ func (r *journalReader) read(e journal.Entry, visit func(*engine.Event) error) e
 	if err == nil || stopped != nil {
 		return err
 	}
-	err = fmt.Errorf("entry %s cannot be read: %w", e.Index, err)
+	return unreadable(e.Index, err)
+}
+
+// unreadable says where the entry is that could not be decoded. One that passes its
+// checksum and is not of a newer version is damage all the same.
+func unreadable(at interlock.Index, err error) error {
+	err = fmt.Errorf("entry %s cannot be read: %w", at, err)
 	if errors.Is(err, engine.ErrNewer) {
 		return err
 	}
@@ -276,7 +288,14 @@ func (r *journalReader) read(e journal.Entry, visit func(*engine.Event) error) e
 func readable() func(journal.Entry) error {
 	r := journalReader{shard.Joiner{Midway: true}}
 	return func(e journal.Entry) error {
-		return r.read(e, func(*engine.Event) error { return nil })
+		entry, err := r.next(e)
+		if entry == nil {
+			return err
+		}
+		if err := engine.CheckEntry(entry); err != nil {
+			return unreadable(e.Index, err)
+		}
+		return nil
 	}
 }
 
