@@ -43,7 +43,7 @@ func (c *call) head() engine.Head {
 // an Idempotency-Key. ok is false when the call was already answered.
 func (c *call) mutating() (h engine.Head, ok bool) {
 	h = c.head()
-	keys := c.r.Header.Values("Idempotency-Key")
+	keys := c.r.Header["Idempotency-Key"]
 	switch {
 	case len(keys) == 0:
 		return h, true

@@ -66,7 +66,7 @@ func (h *hostRule) check(r *http.Request) *interlock.Error {
 		return foreign("a page of another site (Sec-Fetch-Site: %s) may not call this server: call it from a program, "+
 			"or from a page that it served itself", site)
 	}
-	if origins := r.Header.Values("Origin"); len(origins) > 0 && !h.allowsOrigins(origins, r) {
+	if origins := r.Header["Origin"]; len(origins) > 0 && !h.allowsOrigins(origins, r) {
 		return foreign("the Origin header %q is not this server: call it from a program, or from a page that it served itself", origins[0])
 	}
 	return nil

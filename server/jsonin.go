@@ -20,7 +20,7 @@ import (
 type jsonIn struct {
 	b    []byte
 	i    int
-	path string // the field that is being read, for messages
+	path []byte // the field that is being read, for messages
 	err  *interlock.Error
 }
 
@@ -59,8 +59,8 @@ func (d *jsonIn) want(what string) {
 		}
 	}
 	where := "the body"
-	if d.path != "" {
-		where = "field " + d.path
+	if len(d.path) > 0 {
+		where = "field " + string(d.path)
 	}
 	d.fail("%s: want %s at byte %d, found %s", where, what, d.i, found)
 }
@@ -90,7 +90,7 @@ func (d *jsonIn) eat(c byte) bool {
 func (d *jsonIn) end() {
 	d.space()
 	if d.i < len(d.b) {
-		d.path = ""
+		d.path = nil
 		d.want("nothing more")
 	}
 }
@@ -98,8 +98,7 @@ func (d *jsonIn) end() {
 // object reads an object whose members have some of names, each at most once.
 // read is called with the position of the name in names, and must read the value.
 func (d *jsonIn) object(names []string, read func(field int)) {
-	outer := d.path
-	defer func() { d.path = outer }()
+	outer := len(d.path)
 	if !d.eat('{') {
 		d.want("an object")
 		return
@@ -110,24 +109,25 @@ func (d *jsonIn) object(names []string, read func(field int)) {
 	var seen uint64
 	for d.err == nil {
 		d.space()
-		name := d.str()
+		name := d.quoted()
 		field := -1
-		for i, n := range names {
-			if n == name {
+		for i := range names {
+			if names[i] == string(name) {
 				field = i
+				break
 			}
 		}
 		switch {
 		case d.err != nil:
 			return
 		case field < 0 && len(names) == 0:
-			d.fail("unknown field %s: the body has no fields", strconv.Quote(clipped(name)))
+			d.fail("unknown field %s: the body has no fields", strconv.Quote(clipped(string(name))))
 			return
 		case field < 0:
-			d.fail("unknown field %s: known are %s", join(outer, strconv.Quote(clipped(name))), strings.Join(names, ", "))
+			d.fail("unknown field %s: known are %s", d.member(strconv.Quote(clipped(string(name)))), strings.Join(names, ", "))
 			return
 		case seen&(1<<field) != 0:
-			d.fail("field %s stands twice", join(outer, name))
+			d.fail("field %s stands twice", d.member(names[field]))
 			return
 		}
 		seen |= 1 << field
@@ -135,10 +135,10 @@ func (d *jsonIn) object(names []string, read func(field int)) {
 			d.want("':'")
 			return
 		}
-		d.path = join(outer, name)
+		d.path = d.member(names[field])
 		d.space()
 		read(field)
-		d.path = outer
+		d.path = d.path[:outer]
 		if d.eat(',') {
 			continue
 		}
@@ -152,8 +152,8 @@ func (d *jsonIn) object(names []string, read func(field int)) {
 // array reads an array; read must read one element. It stops at limit elements
 // with what tooMany returns.
 func (d *jsonIn) array(limit int, tooMany func() *interlock.Error, read func()) {
-	outer := d.path
-	defer func() { d.path = outer }()
+	outer := len(d.path)
+	defer func() { d.path = d.path[:outer] }()
 	if !d.eat('[') {
 		d.want("an array")
 		return
@@ -166,7 +166,7 @@ func (d *jsonIn) array(limit int, tooMany func() *interlock.Error, read func()) 
 			d.err = tooMany()
 			return
 		}
-		d.path = outer + "[" + strconv.Itoa(n) + "]"
+		d.path = append(strconv.AppendInt(append(d.path[:outer], '['), int64(n), 10), ']')
 		d.space()
 		read()
 		if d.eat(',') {
@@ -182,17 +182,20 @@ func (d *jsonIn) array(limit int, tooMany func() *interlock.Error, read func()) 
 // tooLong is for arrays that nothing more can be said of: it names the one that is
 // being read.
 func (d *jsonIn) tooLong(limit int) func() *interlock.Error {
-	path := d.path
+	path := string(d.path)
 	return func() *interlock.Error {
 		return &interlock.Error{Code: interlock.CodeInvalidRequest, Message: fmt.Sprintf("field %s: more than %d elements", path, limit)}
 	}
 }
 
 // str reads a string.
-func (d *jsonIn) str() string {
+func (d *jsonIn) str() string { return string(d.quoted()) }
+
+// quoted reads a string and gives what it says, which may be a part of the body.
+func (d *jsonIn) quoted() []byte {
 	if d.err != nil || d.i >= len(d.b) || d.b[d.i] != '"' {
 		d.want("a string")
-		return ""
+		return nil
 	}
 	d.i++
 	start := d.i
@@ -204,23 +207,23 @@ func (d *jsonIn) str() string {
 			d.i++
 			if !utf8.Valid(s) {
 				d.fail("field %s: not valid UTF-8", d.path)
-				return ""
+				return nil
 			}
-			return string(s)
+			return s
 		case c == '\\':
 			return d.escaped(start)
 		case c < ' ':
 			d.want("a control character written as \\u00" + string([]byte{hexDigits[c>>4], hexDigits[c&15]}))
-			return ""
+			return nil
 		}
 		d.i++
 	}
 	d.want(`'"'`)
-	return ""
+	return nil
 }
 
 // escaped goes on with a string at its first backslash.
-func (d *jsonIn) escaped(start int) string {
+func (d *jsonIn) escaped(start int) []byte {
 	s := append([]byte(nil), d.b[start:d.i]...)
 	for d.i < len(d.b) {
 		c := d.b[d.i]
@@ -229,13 +232,13 @@ func (d *jsonIn) escaped(start int) string {
 		case c == '"':
 			if !utf8.Valid(s) {
 				d.fail("field %s: not valid UTF-8", d.path)
-				return ""
+				return nil
 			}
-			return string(s)
+			return s
 		case c < ' ':
 			d.i--
 			d.want("a control character written with a backslash")
-			return ""
+			return nil
 		case c != '\\':
 			s = append(s, c)
 			continue
@@ -272,17 +275,17 @@ func (d *jsonIn) escaped(start int) string {
 				}
 			}
 			if d.err != nil {
-				return ""
+				return nil
 			}
 			s = utf8.AppendRune(s, r)
 		default:
 			d.i--
 			d.want("one of the letters that may follow a backslash")
-			return ""
+			return nil
 		}
 	}
 	d.want(`'"'`)
-	return ""
+	return nil
 }
 
 func (d *jsonIn) hex4() rune {
@@ -370,7 +373,7 @@ func (d *jsonIn) nested(depth, most int) []byte {
 				d.want("',' or '}'")
 			}
 			d.space()
-			d.str()
+			d.quoted()
 			if d.err == nil && !d.eat(':') {
 				d.want("':'")
 			}
@@ -385,7 +388,7 @@ func (d *jsonIn) nested(depth, most int) []byte {
 			d.nested(depth+1, most)
 		}
 	case d.b[d.i] == '"':
-		d.str()
+		d.quoted()
 	case d.word("true"), d.word("false"), d.word("null"):
 	default:
 		if d.number() == nil {
@@ -406,11 +409,12 @@ func (d *jsonIn) word(w string) bool {
 	return false
 }
 
-func join(outer, name string) string {
-	if outer == "" {
-		return name
+// member gives the path of a member of what is being read.
+func (d *jsonIn) member(name string) []byte {
+	if len(d.path) == 0 {
+		return append(d.path, name...)
 	}
-	return outer + "." + name
+	return append(append(d.path, '.'), name...)
 }
 
 // clipped shortens what a caller sent before it goes into a message.

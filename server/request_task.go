@@ -40,7 +40,7 @@ func (d *jsonIn) task() (x engine.TaskSpec) {
 
 func (d *jsonIn) taskQueue(x *engine.TaskSpec) {
 	if x.Queue == "" {
-		d.fail("field %s is missing: name the queue whose workers are to do it", join(d.path, "queue"))
+		d.fail("field %s is missing: name the queue whose workers are to do it", d.member("queue"))
 	}
 }
 
@@ -104,7 +104,7 @@ func (d *jsonIn) question() (q engine.Question) {
 		}
 	})
 	if q.Text == "" {
-		d.fail("field %s is missing: say what the person is to decide", join(d.path, "question"))
+		d.fail("field %s is missing: say what the person is to decide", d.member("question"))
 	}
 	return q
 }
@@ -182,7 +182,7 @@ func (d *jsonIn) message() engine.TaskSpec {
 		}
 	})
 	if x.Key == "" {
-		d.fail("field %s is missing: name the key to whose writer it goes", join(d.path, "key"))
+		d.fail("field %s is missing: name the key to whose writer it goes", d.member("key"))
 	}
 	return x
 }

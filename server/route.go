@@ -237,7 +237,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 
 // identify finds out who calls, for which namespace.
 func (c *call) identify() bool {
-	asked := c.r.Header.Values("Interlock-Namespace")
+	asked := c.r.Header["Interlock-Namespace"]
 	if len(asked) > 1 {
 		c.refuse(interlock.CodeInvalidNamespace, "the header Interlock-Namespace stands twice")
 		return false
