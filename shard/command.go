@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -173,24 +174,39 @@ func (s *Shard) visit(ctx context.Context, namespace interlock.Namespace, run fu
 	}
 }
 
-// call receives the first answer to one command.
-type call struct {
-	mu     sync.Mutex
-	taken  bool
+// call receives the first answer to one command. The engine may keep a call for as long
+// as it likes, and what the answer is copied to serves one command after the other: so a
+// call lets go of it with the first answer, and a later one (the end of a wait) goes
+// nowhere.
+type call struct{ to atomic.Pointer[reply] }
+
+// reply is an answer on its way to who asked.
+type reply struct {
 	effect engine.Effect
 	at     interlock.At
-	done   chan struct{}
+	done   chan struct{} // gets a value when the answer is there
 }
 
-// Deliver keeps the first answer; a later one (the end of a wait) was not asked
-// for.
+// Deliver implements Receiver.
 func (c *call) Deliver(eff *engine.Effect, at interlock.At) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.taken {
-		return
+	if r := c.to.Swap(nil); r != nil {
+		r.effect, r.at = *eff, at
+		r.done <- struct{}{}
 	}
-	c.taken = true
-	c.effect, c.at = *eff, at
-	close(c.done)
+}
+
+// replies are those that nobody waits for.
+type replies struct{ free sync.Pool }
+
+func (p *replies) get() *reply {
+	if r, ok := p.free.Get().(*reply); ok {
+		return r
+	}
+	return &reply{done: make(chan struct{}, 1)}
+}
+
+// put takes a reply to which nobody will write any more.
+func (p *replies) put(r *reply) {
+	r.effect = engine.Effect{}
+	p.free.Put(r)
 }

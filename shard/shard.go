@@ -40,6 +40,7 @@ type Shard struct {
 	durable   atomic.Uint64 // index of the last entry that is known to be durable
 	followers followers
 	resets    resets
+	replies   replies
 
 	size          meanSize
 	sinceSnapshot int64         // bytes of entries; used by whoever appends
@@ -91,15 +92,19 @@ func (s *Shard) Do(ctx context.Context, cmd engine.Command) (engine.Effect, inte
 	if err := ctx.Err(); err != nil {
 		return engine.Effect{}, interlock.At{}, err
 	}
-	c := &call{done: make(chan struct{})}
+	c, r := &call{}, s.replies.get()
+	c.to.Store(r)
 	h.From = c
 	if err := s.mail.put([]engine.Command{cmd}); err != nil {
+		s.replies.put(r)
 		return engine.Effect{}, interlock.At{}, err
 	}
 	select {
-	case <-c.done:
-		return c.effect, c.at, nil
-	case <-ctx.Done():
+	case <-r.done:
+		eff, at := r.effect, r.at
+		s.replies.put(r)
+		return eff, at, nil
+	case <-ctx.Done(): // an answer may still be written to r, so it is not put back
 		return engine.Effect{}, interlock.At{}, ctx.Err()
 	}
 }
