@@ -68,6 +68,6 @@ func (st *stream) overQuota(o *proto.Op) bool {
 	if refusal == nil {
 		return false
 	}
-	st.deliver(&delivered{eff: *refusal, at: st.d.s.shard.At(), slot: o.Slot, seq: o.Seq}, true)
+	st.deliver(refusal, address{at: st.d.s.shard.At(), slot: o.Slot, seq: o.Seq}, true)
 	return true
 }

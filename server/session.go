@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,13 +56,18 @@ type stream struct {
 
 // delivered is an effect on its way to the client.
 type delivered struct {
-	eff  engine.Effect
+	eff engine.Effect
+	address
+	bulk int // bytes of documents in it
+}
+
+// address says what an effect answers.
+type address struct {
 	at   interlock.At
-	cmd  engine.Command // nil for a query
+	kind proto.OpKind // 0 for a query and for what never became a command
 	slot uint32
-	seq  uint64
+	seq  uint64   // 0 for a push
 	read *reading // what a query adds
-	bulk int      // bytes of documents in it
 }
 
 func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace, who Principal) *stream {
@@ -236,10 +242,10 @@ const (
 	maxReplies = 1024
 )
 
-// deliver queues an effect for the client. It never blocks: the shard's committer
-// calls it.
-func (st *stream) deliver(d *delivered, first bool) {
-	d.bulk = d.weigh()
+// deliver queues a copy of an effect for the client. It never blocks: the shard's
+// committer calls it.
+func (st *stream) deliver(eff *engine.Effect, to address, first bool) {
+	bulk := weigh(eff, to.read)
 	st.mu.Lock()
 	if first {
 		st.pending--
@@ -247,7 +253,7 @@ func (st *stream) deliver(d *delivered, first bool) {
 			st.room.Signal()
 		}
 	}
-	if d.read != nil {
+	if to.read != nil {
 		st.queries--
 		st.room.Signal()
 	}
@@ -255,9 +261,11 @@ func (st *stream) deliver(d *delivered, first bool) {
 		st.mu.Unlock()
 		return
 	}
-	st.bulk += d.bulk
-	st.out = append(st.out, *d)
-	n := len(st.out)
+	st.bulk += bulk
+	n := len(st.out) + 1
+	st.out = slices.Grow(st.out, 1)[:n]
+	d := &st.out[n-1] // empty: take clears what was there
+	d.eff, d.address, d.bulk = *eff, to, bulk
 	st.mu.Unlock()
 	switch {
 	case n > st.d.cfg.MaxOutgoing:

@@ -2,30 +2,33 @@ package server
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/proto"
 )
 
-// operation is whom the answers to one command are for: a shard.Receiver. It
-// lives in the same piece of memory as its command.
+// operation is whom the answers to one command are for: a shard.Receiver. As long as
+// answers may come the engine keeps it, of each that waits, so it is small and lets go of
+// its command with the first.
 type operation struct {
-	st       *stream
-	cmd      engine.Command
-	slot     uint32
-	seq      uint64
-	bulk     int  // bytes of documents and payloads in the command
-	answered bool // Deliver is called by one goroutine
+	st   *stream
+	seq  uint64
+	cmd  engine.Command // until it was answered; Deliver is called by one goroutine
+	slot uint32
+	bulk int32 // bytes of documents and payloads in the command
+	kind proto.OpKind
 }
 
 // Deliver takes an answer, or for an attached session a push.
 func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
-	st, seq, first := o.st, o.seq, !o.answered
+	st, seq, first := o.st, o.seq, o.cmd != nil
 	if first {
-		o.answered = true
-		st.carry(-o.bulk)
 		st.d.s.obs.Answered(o.cmd, eff)
+		recycle(o.cmd)
+		o.cmd = nil
+		st.carry(-int(o.bulk))
 		if eff.Outcome == engine.Refused {
 			switch eff.Code {
 			case interlock.CodeOutcomeUnknown, interlock.CodeNotOwner:
@@ -35,37 +38,34 @@ func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
 				return
 			}
 		}
-		switch o.cmd.(type) {
-		case *engine.OpenSession:
-			if eff.Outcome == engine.Done && !st.bind(o.slot, eff.Session.ID) {
-				refusal := engine.Effect{
-					Outcome: engine.Refused, Code: interlock.CodeInvalidRequest,
-					Message: "the slot is taken or there are too many: use another number, or another stream",
-				}
-				eff = &refusal
+		if o.kind == proto.OpOpen && eff.Outcome == engine.Done && !st.bind(o.slot, eff.Session.ID) {
+			eff = &engine.Effect{
+				Outcome: engine.Refused, Code: interlock.CodeInvalidRequest,
+				Message: "the slot is taken or there are too many: use another number, or another stream",
 			}
 		}
-	} else if _, pushes := o.cmd.(*engine.Attach); pushes {
+	} else if o.kind == proto.OpAttach {
 		seq = 0
 	}
-	st.deliver(&delivered{eff: *eff, at: at, cmd: o.cmd, slot: o.slot, seq: seq}, first)
+	st.deliver(eff, address{at: at, kind: o.kind, slot: o.slot, seq: seq}, first)
 }
 
-// The commands together with whom they are answered to.
-type (
-	acquireOp struct {
-		engine.Acquire
-		operation
-	}
-	releaseOp struct {
-		engine.Release
-		operation
-	}
-	heartbeatOp struct {
-		engine.Heartbeat
-		operation
-	}
+// The commands that come most are used again, once they were answered.
+var (
+	acquires = sync.Pool{New: func() any { return new(engine.Acquire) }}
+	releases = sync.Pool{New: func() any { return new(engine.Release) }}
 )
+
+func recycle(cmd engine.Command) {
+	switch c := cmd.(type) {
+	case *engine.Acquire:
+		*c = engine.Acquire{}
+		acquires.Put(c)
+	case *engine.Release:
+		*c = engine.Release{}
+		releases.Put(c)
+	}
+}
 
 // command turns one operation into a command and appends it to st.cmds, or answers
 // it here when it makes no sense. A refusal that it returns ends the stream.
@@ -93,7 +93,8 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		st.refuse(o, interlock.CodeInvalidRequest, "who pulls tasks or follows one over a stream does so in the name of a session: open one, and submit without a request id or without attach")
 		return nil
 	}
-	h := engine.Head{Namespace: st.namespace, Link: st.number, Session: id, Actor: st.principal.Name}
+	who := &operation{st: st, seq: o.Seq, slot: o.Slot, kind: o.Kind}
+	h := engine.Head{Namespace: st.namespace, From: who, Link: st.number, Session: id, Actor: st.principal.Name}
 	if o.Slot != 0 && o.Kind != proto.OpOpen && o.Kind != proto.OpAttach {
 		if acked := st.acked[o.Slot]; o.Acked > acked {
 			st.acked[o.Slot] = o.Acked
@@ -102,44 +103,40 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		}
 		h.Seq, h.Acked = o.Seq, o.Acked
 	}
-	var who *operation
-	var cmd engine.Command
 	switch o.Kind {
 	case proto.OpAcquire:
-		c := &acquireOp{Acquire: engine.Acquire{
+		c := acquires.Get().(*engine.Acquire)
+		*c = engine.Acquire{
 			Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, Trace: o.Trace,
 			Claims: slices.Clone(o.Claims), Any: o.Any, Prefix: o.Prefix, Group: o.Group, Division: o.Division,
 			TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Stall: o.Stall, LockDelay: o.LockDelay, MaxWait: o.MaxWait,
 			Priority: int(o.Priority), OnConflict: o.OnConflict, AsOf: o.AsOf, Attach: true,
-		}}
-		c.Acquire.From, who, cmd = &c.operation, &c.operation, &c.Acquire
+		}
+		who.cmd = c
 	case proto.OpRelease:
-		c := &releaseOp{Release: engine.Release{Head: h, Lease: o.ID, Outcome: o.Outcome, Note: o.Note}}
-		c.Release.From, who, cmd = &c.operation, &c.operation, &c.Release
+		c := releases.Get().(*engine.Release)
+		*c = engine.Release{Head: h, Lease: o.ID, Outcome: o.Outcome, Note: o.Note}
+		who.cmd = c
 	case proto.OpHeartbeat:
 		h.Seq, h.Acked = 0, 0
-		c := &heartbeatOp{Heartbeat: engine.Heartbeat{Head: h, Progress: o.Progress}}
-		c.Heartbeat.From, who, cmd = &c.operation, &c.operation, &c.Heartbeat
+		who.cmd = &engine.Heartbeat{Head: h, Progress: o.Progress}
 	case proto.OpReadState, proto.OpReadHistory, proto.OpGetEffect, proto.OpListEffects, proto.OpContention,
 		proto.OpListPatterns, proto.OpGetSettings, proto.OpGetTask, proto.OpListTasks, proto.OpListQueues, proto.OpReadLog:
 		return st.query(o)
 	default:
-		if cmd, who = st.taskCommand(o, h); cmd != nil {
+		if who.cmd = st.taskCommand(o, h); who.cmd != nil {
 			break
 		}
-		who = new(operation)
-		h.From = who
-		if cmd = st.rareCommand(o, h); cmd == nil {
+		if who.cmd = st.rareCommand(o, h); who.cmd == nil {
 			return nil
 		}
 	}
-	who.st, who.cmd, who.slot, who.seq = st, cmd, o.Slot, o.Seq
 	switch o.Kind {
 	case proto.OpCommit, proto.OpSubmitTask, proto.OpAckTask:
-		who.bulk = o.Size()
-		st.carry(who.bulk)
+		who.bulk = int32(o.Size())
+		st.carry(int(who.bulk))
 	}
-	st.cmds = append(st.cmds, cmd)
+	st.cmds = append(st.cmds, who.cmd)
 	return nil
 }
 
@@ -159,5 +156,5 @@ func listens(o *proto.Op) bool {
 // refuse answers an operation without the shard.
 func (st *stream) refuse(o *proto.Op, code interlock.Code, message string) {
 	eff := engine.Effect{Outcome: engine.Refused, Code: code, Message: message}
-	st.deliver(&delivered{eff: eff, at: st.d.s.shard.At(), slot: o.Slot, seq: o.Seq}, true)
+	st.deliver(&eff, address{at: st.d.s.shard.At(), slot: o.Slot, seq: o.Seq}, true)
 }

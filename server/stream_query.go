@@ -31,7 +31,7 @@ func (st *stream) query(o *proto.Op) *interlock.Error {
 				*r = reading{}
 				r.refuse(refusal)
 			}
-			st.deliver(&delivered{eff: r.eff, at: at, slot: slot, seq: seq, read: r}, true)
+			st.deliver(&r.eff, address{at: at, slot: slot, seq: seq, read: r}, true)
 		},
 	))
 	return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/internal/packet"
 	"github.com/interlockdev/interlock/proto"
 )
@@ -38,26 +39,26 @@ func (d *delivered) addState(r *proto.Reply, st *stream) {
 }
 
 // weigh says how much memory is kept for an answer because of documents.
-func (d *delivered) weigh() int {
-	n := d.weighTasks()
+func weigh(eff *engine.Effect, read *reading) int {
+	n := weighTasks(eff, read)
 	add := func(doc *interlock.Document) { n += 512 + len(doc.Body) }
-	for i := range d.eff.Documents {
-		add(&d.eff.Documents[i])
+	for i := range eff.Documents {
+		add(&eff.Documents[i])
 	}
-	for _, list := range [...][]interlock.Stale{d.eff.Stale, d.eff.Lease.Stale} {
+	for _, list := range [...][]interlock.Stale{eff.Stale, eff.Lease.Stale} {
 		for i := range list {
 			add(&list[i].Then)
 			add(&list[i].Now)
 		}
 	}
-	if d.read == nil {
+	if read == nil {
 		return n
 	}
-	for i := range d.read.effects {
-		n += 512 + len(d.read.effects[i].Action) + len(d.read.effects[i].Result)
+	for i := range read.effects {
+		n += 512 + len(read.effects[i].Action) + len(read.effects[i].Result)
 	}
-	for i := range d.read.patterns {
-		n += proto.PatternSize(&d.read.patterns[i])
+	for i := range read.patterns {
+		n += proto.PatternSize(&read.patterns[i])
 	}
 	return n
 }

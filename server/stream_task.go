@@ -12,25 +12,10 @@ import (
 // Tasks over the stream: the commands about them that clients send often, and what they
 // are told.
 
-// The commands together with whom they are answered to.
-type (
-	submitOp struct {
-		engine.Submit
-		operation
-	}
-	pullOp struct {
-		engine.Pull
-		operation
-	}
-	ackOp struct {
-		engine.Ack
-		operation
-	}
-)
-
 // taskCommand makes the commands about tasks. nil means that it is none of them, or was
 // refused.
-func (st *stream) taskCommand(o *proto.Op, h engine.Head) (engine.Command, *operation) {
+func (st *stream) taskCommand(o *proto.Op, h engine.Head) engine.Command {
+	x := o.Task
 	switch o.Kind {
 	case proto.OpSubmitTask:
 		return st.submitTask(o, h)
@@ -38,53 +23,47 @@ func (st *stream) taskCommand(o *proto.Op, h engine.Head) (engine.Command, *oper
 		return st.pullTasks(o, h)
 	case proto.OpAckTask:
 		return st.ackTask(o, h)
-	}
-	who := new(operation)
-	h.From = who
-	x := o.Task
-	switch o.Kind {
 	case proto.OpNackTask:
-		return &engine.Nack{Head: h, Lease: o.ID, Reason: x.Reason, Delay: x.Delay, Dead: x.Dead, Jitter: st.random.bits()}, who
+		return &engine.Nack{Head: h, Lease: o.ID, Reason: x.Reason, Delay: x.Delay, Dead: x.Dead, Jitter: st.random.bits()}
 	case proto.OpAskHuman:
 		c := &engine.AskHuman{Head: h, Lease: o.ID}
 		if x.Question != nil {
 			c.Question = questionOf(x.Question)
 		}
-		return c, who
+		return c
 	case proto.OpAnswerTask:
-		return &engine.Answer{Head: h, Task: o.ID, Verdict: x.Verdict, By: x.By, Reason: x.Reason}, who
+		return &engine.Answer{Head: h, Task: o.ID, Verdict: x.Verdict, By: x.By, Reason: x.Reason}
 	case proto.OpChangeTask:
-		return &engine.ChangeTask{Head: h, Task: o.ID, Change: engine.TaskChange(x.Change), Delay: x.Delay, Reason: x.Reason}, who
+		return &engine.ChangeTask{Head: h, Task: o.ID, Change: engine.TaskChange(x.Change), Delay: x.Delay, Reason: x.Reason}
 	case proto.OpFollowTask:
 		h.Seq, h.Acked = 0, 0
-		return &engine.FollowTask{Head: h, Flow: o.Flow, Task: o.ID, Attach: x.Attach}, who
+		return &engine.FollowTask{Head: h, Flow: o.Flow, Task: o.ID, Attach: x.Attach}
 	}
-	return nil, nil
+	return nil
 }
 
 // submitTask makes the command. With a request id it is nobody's session's: the id then
 // counts in the whole namespace.
-func (st *stream) submitTask(o *proto.Op, h engine.Head) (engine.Command, *operation) {
-	c := &submitOp{Submit: engine.Submit{Head: h, Flow: o.Flow, Attach: o.Task.Attach}}
+func (st *stream) submitTask(o *proto.Op, h engine.Head) engine.Command {
+	c := &engine.Submit{Head: h, Flow: o.Flow, Attach: o.Task.Attach}
 	if len(o.Task.Specs) > 0 {
 		c.Task = st.taskSpec(&o.Task.Specs[0])
 	}
 	if o.RequestID != "" {
-		c.Submit.Session, c.Submit.Seq, c.Submit.Acked = interlock.SessionID{}, 0, 0
-		c.Submit.RequestID, c.Agent = o.RequestID, o.Agent
+		c.Session, c.Seq, c.Acked = interlock.SessionID{}, 0, 0
+		c.RequestID, c.Agent = o.RequestID, o.Agent
 	}
-	c.Submit.From = &c.operation
-	return &c.Submit, &c.operation
+	return c
 }
 
 // pullTasks makes the command. The ids of the leases are made of that of the pull, so that
 // a pull that is sent again has them again; who does not know the session's id cannot
 // know them.
-func (st *stream) pullTasks(o *proto.Op, h engine.Head) (engine.Command, *operation) {
+func (st *stream) pullTasks(o *proto.Op, h engine.Head) engine.Command {
 	h.Seq, h.Acked = 0, 0
-	c := &pullOp{Pull: engine.Pull{
+	c := &engine.Pull{
 		Head: h, ID: o.ID, Queue: o.Task.Queue, Max: int(min(o.Task.Limit, interlock.MaxPull+1)), TTL: o.TTL, Attach: true,
-	}}
+	}
 	c.Leases = make([][16]byte, c.Max)
 	var secret [33]byte
 	copy(secret[:], h.Session[:])
@@ -94,8 +73,7 @@ func (st *stream) pullTasks(o *proto.Op, h engine.Head) (engine.Command, *operat
 		sum := sha256.Sum256(secret[:])
 		copy(c.Leases[i][:], sum[:])
 	}
-	c.Pull.From = &c.operation
-	return &c.Pull, &c.operation
+	return c
 }
 
 // startRun makes the command. A request id counts in the session, whose run it is.
@@ -109,16 +87,15 @@ func (st *stream) startRun(o *proto.Op, h engine.Head) engine.Command {
 	}
 }
 
-func (st *stream) ackTask(o *proto.Op, h engine.Head) (engine.Command, *operation) {
-	c := &ackOp{Ack: engine.Ack{Head: h, Lease: o.ID, Result: o.Task.Result, AsOf: o.AsOf, Note: o.Note}}
+func (st *stream) ackTask(o *proto.Op, h engine.Head) engine.Command {
+	c := &engine.Ack{Head: h, Lease: o.ID, Result: o.Task.Result, AsOf: o.AsOf, Note: o.Note}
 	if o.Commit != nil {
 		c.Reads, c.Writes = slices.Clone(o.Commit.Reads), slices.Clone(o.Commit.Writes)
 	}
 	for i := range o.Task.Specs {
 		c.Tasks = append(c.Tasks, st.taskSpec(&o.Task.Specs[i]))
 	}
-	c.Ack.From = &c.operation
-	return &c.Ack, &c.operation
+	return c
 }
 
 // taskSpec gives a task a fresh id. The engine keeps the claims and gives their keys one
@@ -174,10 +151,10 @@ func (d *delivered) addTasks(r *proto.Reply) {
 func (d *delivered) addTask(r *proto.Reply) {
 	for i := range d.eff.Tasks {
 		task := d.eff.Tasks[i]
-		switch d.cmd.(type) {
-		case *engine.Submit:
+		switch d.kind {
+		case proto.OpSubmitTask:
 			task.Payload = nil
-		case *engine.Ack, *engine.Nack, *engine.AskHuman:
+		case proto.OpAckTask, proto.OpNackTask, proto.OpAskHuman:
 			if d.eff.Outcome == engine.Done {
 				task = interlock.Task{ID: task.ID, State: task.State, Attempt: task.Attempt, Due: task.Due}
 			}
@@ -187,28 +164,28 @@ func (d *delivered) addTask(r *proto.Reply) {
 }
 
 // weighTasks says how much memory is kept for an answer because of tasks.
-func (d *delivered) weighTasks() (n int) {
-	for i := range d.eff.Tasks {
-		n += proto.TaskBulk(&d.eff.Tasks[i])
+func weighTasks(eff *engine.Effect, read *reading) (n int) {
+	for i := range eff.Tasks {
+		n += proto.TaskBulk(&eff.Tasks[i])
 	}
-	for i := range d.eff.Handed {
-		h := &d.eff.Handed[i]
+	for i := range eff.Handed {
+		h := &eff.Handed[i]
 		n += proto.TaskBulk(&h.Task)
 		for j := range h.Documents {
 			n += 512 + len(h.Documents[j].Body)
 		}
 	}
-	if d.read == nil {
+	if read == nil {
 		return n
 	}
-	for i := range d.read.tasks {
-		n += proto.TaskBulk(&d.read.tasks[i])
+	for i := range read.tasks {
+		n += proto.TaskBulk(&read.tasks[i])
 	}
-	for i := range d.read.queues {
-		n += proto.QueueSize(&d.read.queues[i].TaskQueue)
+	for i := range read.queues {
+		n += proto.QueueSize(&read.queues[i].TaskQueue)
 	}
-	for i := range d.read.log {
-		n += proto.EntryBulk(&d.read.log[i])
+	for i := range read.log {
+		n += proto.EntryBulk(&read.log[i])
 	}
 	return n
 }
