@@ -73,7 +73,7 @@ and the most in brackets. Figures of different machines are not comparable.`,
 	}
 	f := cmd.Flags()
 	f.IntSliceVar(&cfg.Agents, "agents", nil, "how `many` agents; several numbers are run one after the other (default: the scenario's own)")
-	f.IntSliceVar(&cfg.Leases, "leases", nil, "how `many` leases, for keepalive, memory and restart (default: the scenario's own)")
+	f.IntSliceVar(&cfg.Leases, "leases", nil, "how `many` leases, for keepalive, memory, growth and restart (default: the scenario's own)")
 	f.DurationVar(&cfg.Duration, "duration", 0, "how long each run takes (default 1s; keepalive 30s; replay all of the trace)")
 	f.IntVar(&cfg.Repeat, "repeat", 0, "how many `runs` each case has (default 3; keepalive, memory, restart and replay 1)")
 	f.StringSliceVar(&doors, "door", nil, "which `doors`: stream (all agents on one), connections (one each), grpc (all agents on one gRPC stream), http (default: the scenario's own)")

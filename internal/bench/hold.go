@@ -14,9 +14,10 @@ type holdings struct {
 	locks []Lock
 }
 
-// hold has agents take n keys, which are shared out evenly.
-func hold(ctx context.Context, agents []Agent, n int) (*holdings, error) {
-	h := &holdings{keys: keyed("bench:", n), locks: make([]Lock, n)}
+// hold has agents take keys, which are shared out evenly.
+func hold(ctx context.Context, agents []Agent, keys []string) (*holdings, error) {
+	n := len(keys)
+	h := &holdings{keys: keys, locks: make([]Lock, n)}
 	err := each(ctx, len(agents), holdWidth, func(ctx context.Context, i int) (err error) {
 		for ; i < n && err == nil; i += len(agents) {
 			h.locks[i], err = agents[i%len(agents)].Acquire(ctx, h.keys[i], nil)

@@ -73,6 +73,7 @@ func TestScenarios(t *testing.T) {
 			}
 		}},
 		{memoryScenario, []Door{Stream}, 1, []string{"key"}, nil},
+		{growthScenario, []Door{Stream}, 2, []string{"cycles", "time ÷ least", "engine", "engine ÷ least"}, nil},
 		{restartScenario, []Door{Stream, HTTP}, 4, []string{"first answer", "resident"}, nil},
 		{replayScenario, []Door{Stream}, 4, []string{"hold p50", "tries each"}, func(t *testing.T, figures []Figure) {
 			ordered(t, figures, "wait p50", "wait p99", "wait max")
@@ -91,6 +92,8 @@ func TestScenarios(t *testing.T) {
 			switch tt.scenario.Name {
 			case handoffScenario.Name:
 				cfg.Agents = []int{64} // nobody is away for so long that a round goes by
+			case growthScenario.Name:
+				cfg.Leases = []int{100, 1000}
 			case replayScenario.Name:
 				cfg.Duration = 100 * time.Millisecond
 			}

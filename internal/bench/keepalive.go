@@ -35,7 +35,7 @@ func keepalive(ctx context.Context, site Site, n int, d time.Duration) ([]Value,
 		return nil, err
 	}
 	defer crew.Close()
-	held, err := hold(ctx, crew.Agents, n)
+	held, err := hold(ctx, crew.Agents, keyed("bench:", n))
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func memory(ctx context.Context, site Site, leases, waiters int) ([]Value, error
 	if err != nil {
 		return nil, err
 	}
-	held, err := hold(ctx, crew.Agents[:holders], leases)
+	held, err := hold(ctx, crew.Agents[:holders], keyed("bench:", leases))
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func restart(ctx context.Context, site Site, n int, kill bool) ([]Value, error) 
 		return nil, err
 	}
 	began := time.Now()
-	held, err := hold(ctx, crew.Agents, n)
+	held, err := hold(ctx, crew.Agents, keyed("bench:", n))
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ type Scenario struct {
 }
 
 // Scenarios are all of them, in the order in which they are run and printed.
-var Scenarios = []Scenario{floorScenario, cycleScenario, handoffScenario, commitScenario, taskScenario, askScenario, keepaliveScenario, memoryScenario, restartScenario, replayScenario}
+var Scenarios = []Scenario{floorScenario, cycleScenario, handoffScenario, commitScenario, taskScenario, askScenario, keepaliveScenario, memoryScenario, growthScenario, restartScenario, replayScenario}
 
 // Short names those that run when none is named.
 var Short = []string{"floor", "cycle", "handoff"}
