@@ -137,7 +137,7 @@ func BenchmarkReplay(b *testing.B) {
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	r, err := s.replay(b.Context(), s.At().Index)
+	r, err := s.replay(b.Context(), s.At().Index, ahead)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -157,7 +157,7 @@ func TestSnapshotsAroundLargeEntries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := (&Shard{journal: j}).replay(r.Context(), j.Tail())
+		again, err := (&Shard{journal: j}).replay(r.Context(), j.Tail(), inTurn)
 		if err != nil || again.engine.Hash() != want {
 			t.Errorf("replayed from the snapshot at %d: another state, %v", again.snapshot, err)
 		}

@@ -2,13 +2,9 @@ package shard
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
-	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
-	"github.com/interlockdev/interlock/journal"
 )
 
 // Open replays the journal, begins this owner's term, and serves. When it returns
@@ -24,7 +20,7 @@ func Open(ctx context.Context, cfg Config) (*Shard, error) {
 	}
 	s := newShard(cfg, time.Now)
 	s.stopClock = stopClock
-	s.link = channels{s}
+	s.link, s.stages = channels{s}, ahead
 	if err := s.begin(ctx, cfg.FenceJump); err != nil {
 		s.cancel()
 		s.stopClock()
@@ -43,7 +39,7 @@ func newShard(cfg Config, watch func() time.Time) *Shard {
 		log:      cfg.Logger.With("shard", cfg.Number),
 		observer: cfg.Observer, snapshotBytes: cfg.SnapshotBytes, keepBytes: cfg.KeepBytes,
 		work: make(chan *group), free: make(chan *group, 2),
-		broken: make(chan error, 1), failed: make(chan struct{}), stopping: make(chan struct{}),
+		stages: inTurn, broken: make(chan error, 1), failed: make(chan struct{}), stopping: make(chan struct{}),
 		stopped: make(chan struct{}), stopClock: func() {},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -77,7 +73,7 @@ func (s *Shard) begin(ctx context.Context, jump uint64) error {
 
 // load makes the owner's engine from the journal.
 func (o *owner) load(ctx context.Context) (replayed, error) {
-	r, err := o.s.replay(ctx, o.s.journal.Tail())
+	r, err := o.s.replay(ctx, o.s.journal.Tail(), o.s.stages)
 	o.eng = r.engine
 	return r, err
 }
@@ -89,59 +85,3 @@ func (o *owner) recover(g *group, jump uint64) {
 	g.step(o.eng, &engine.Recover{Head: engine.Head{At: now}, Epoch: o.s.epoch, FenceJump: jump})
 	o.limit = new(engine.Limit)
 }
-
-// replayed is an engine made from the journal.
-type replayed struct {
-	engine   *engine.Engine
-	snapshot interlock.Index // where it began; 0 without a snapshot
-	at       interlock.Index // up to where it goes
-	entries  int
-	bytes    int64
-}
-
-// replay makes an engine whose state is that after index target, from the newest
-// snapshot and the entries after it. Both stand where a step's entry ends, and so
-// no snapshot's index is in the middle of pieces.
-func (s *Shard) replay(ctx context.Context, target interlock.Index) (r replayed, err error) {
-	at, snapshot, err := s.journal.Snapshot(ctx)
-	if err != nil {
-		return r, fmt.Errorf("shard: the snapshot cannot be opened: %w", err)
-	}
-	r.snapshot, r.at = at, at
-	if snapshot == nil {
-		r.engine = engine.New()
-	} else {
-		r.engine, err = engine.ReadSnapshot(snapshot)
-		if err = errors.Join(err, snapshot.Close()); err != nil {
-			return r, fmt.Errorf("shard: the snapshot after entry %d cannot be read: %w", at, err)
-		}
-	}
-	if at >= target {
-		return r, nil
-	}
-	var pieces Joiner
-	err = s.journal.Read(ctx, at+1, func(e journal.Entry) error {
-		if e.Index > target {
-			return errReplayed
-		}
-		r.at = e.Index
-		if len(e.Data) > 0 { // else it opens an epoch, which Recover journals in the engine's words
-			r.entries++
-			r.bytes += int64(len(e.Data))
-		}
-		entry, err := pieces.Join(e)
-		if entry == nil {
-			return err
-		}
-		if err := r.engine.Apply(entry); err != nil {
-			return fmt.Errorf("shard: entry %d cannot be replayed: %w", e.Index, err)
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errReplayed) {
-		return r, err
-	}
-	return r, nil
-}
-
-var errReplayed = errors.New("shard: replayed up to the target")

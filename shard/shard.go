@@ -33,6 +33,7 @@ type Shard struct {
 	mail   *mailbox
 	owner  *owner
 	link   link
+	stages stages      // of the replay at the start
 	work   chan *group // to the committer; unbuffered, so the owner is one group ahead at most
 	free   chan *group // and back
 	broken chan error  // the first error of each generation

@@ -25,14 +25,14 @@ func (s *Shard) wantsSnapshot() bool {
 //
 // The live engine is not touched, because writing its state out would stop the
 // shard for as long as that takes. A second engine is made from the last snapshot
-// and the journal instead; it costs memory for as long as the snapshot is being
-// made.
+// and the journal instead, on one core; it costs memory for as long as the snapshot is
+// being made.
 func (s *Shard) snapshot() func() {
 	target := s.At().Index
 	return func() {
 		defer s.snapshotting.Store(false)
 		began := s.watch()
-		r, err := s.replay(s.ctx, target)
+		r, err := s.replay(s.ctx, target, inTurn)
 		if err == nil && r.at != target {
 			err = fmt.Errorf("shard: the journal ends at entry %d, and %d is durable", r.at, target)
 		}

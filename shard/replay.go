@@ -1,0 +1,208 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/journal"
+)
+
+// replayed is an engine made from the journal.
+type replayed struct {
+	engine   *engine.Engine
+	snapshot interlock.Index // where it began; 0 without a snapshot
+	at       interlock.Index // up to where it goes
+	entries  int
+	bytes    int64
+}
+
+// replay makes an engine whose state is that after index target, from the newest
+// snapshot and the entries after it. Both stand where a step's entry ends, and so
+// no snapshot's index is in the middle of pieces.
+//
+// It has two stages, of which each takes about half of the time:
+//
+//	┌───────────────────────────────┐  portions of events  ┌──────────────────────┐
+//	│ read, check the sums, decode  │ ──────────────────▶ │ fold into the engine │
+//	└───────────────────────────────┘                     └──────────────────────┘
+func (s *Shard) replay(ctx context.Context, target interlock.Index, stages stages) (replayed, error) {
+	r := replayed{engine: engine.New()}
+	at, snapshot, err := s.journal.Snapshot(ctx)
+	if err != nil {
+		return r, fmt.Errorf("shard: the snapshot cannot be opened: %w", err)
+	}
+	r.snapshot, r.at = at, at
+	err = stages(ctx, func(ctx context.Context, hand handOver) error {
+		p := new(portion)
+		if snapshot != nil {
+			if p, err = readSnapshot(snapshot, at, p, hand); err != nil {
+				return err
+			}
+		}
+		if at >= target {
+			return nil
+		}
+		return s.readLog(ctx, target, &r, p, hand)
+	}, r.engine)
+	return r, err
+}
+
+// portion is what is handed from one stage to the other: the events of some entries.
+type portion struct {
+	events []engine.Event
+	ends   []entryEnd
+}
+
+// entryEnd says up to which of the events they are those of the entry at an index, or of
+// the snapshot after it.
+type entryEnd struct {
+	at       interlock.Index
+	snapshot bool
+	events   int
+}
+
+// portionEvents is about how many events a portion has: enough that handing it over costs
+// nothing, and few enough that they are still in the processor's cache.
+const portionEvents = 256
+
+func (p *portion) full() bool { return len(p.events) >= portionEvents }
+
+func (p *portion) clear() { p.events, p.ends = p.events[:0], p.ends[:0] }
+
+func (p *portion) fold(e *engine.Engine) error {
+	from := 0
+	for _, end := range p.ends {
+		if err := e.Fold(p.events[from:end.events]); err != nil {
+			return end.unfit(err)
+		}
+		from = end.events
+	}
+	return nil
+}
+
+// unfit says where what could not be decoded or folded stands.
+func (x entryEnd) unfit(err error) error {
+	if x.snapshot {
+		return fmt.Errorf("shard: the snapshot after entry %d cannot be read: %w", x.at, err)
+	}
+	return fmt.Errorf("shard: entry %d cannot be replayed: %w", x.at, err)
+}
+
+// readSnapshot hands over the events of a snapshot, and closes it. It gives the portion to
+// go on with.
+func readSnapshot(snapshot io.ReadCloser, at interlock.Index, p *portion, hand handOver) (*portion, error) {
+	r, end := engine.NewSnapshotReader(snapshot), entryEnd{at: at, snapshot: true}
+	for {
+		var err error
+		if p.events, err = r.Append(p.events); err == io.EOF {
+			err = snapshot.Close()
+			if err == nil {
+				return hand(p)
+			}
+			return p, end.unfit(err)
+		} else if err != nil {
+			return p, end.unfit(errors.Join(err, snapshot.Close()))
+		}
+		end.events = len(p.events)
+		p.ends = append(p.ends, end)
+		if p.full() {
+			if p, err = hand(p); err != nil {
+				return p, errors.Join(err, snapshot.Close())
+			}
+		}
+	}
+}
+
+// readLog hands over the events of the entries behind r.at, up to target, and counts
+// them in r.
+func (s *Shard) readLog(ctx context.Context, target interlock.Index, r *replayed, p *portion, hand handOver) error {
+	var (
+		pieces  Joiner
+		decoder engine.Reader
+	)
+	err := s.journal.Read(ctx, r.at+1, func(e journal.Entry) error {
+		if e.Index > target {
+			return errReplayed
+		}
+		r.at = e.Index
+		if len(e.Data) > 0 { // else it opens an epoch, which Recover journals in the engine's words
+			r.entries++
+			r.bytes += int64(len(e.Data))
+		}
+		entry, err := pieces.Join(e)
+		if entry == nil {
+			return err
+		}
+		end := entryEnd{at: e.Index}
+		if p.events, err = decoder.Append(p.events, entry); err != nil {
+			return end.unfit(err)
+		}
+		end.events = len(p.events)
+		p.ends = append(p.ends, end)
+		if p.full() {
+			p, err = hand(p)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, errReplayed) {
+		return err
+	}
+	_, err = hand(p)
+	return err
+}
+
+var errReplayed = errors.New("shard: replayed up to the target")
+
+// handOver gives a portion to the fold, and gives back an empty one.
+type handOver func(*portion) (*portion, error)
+
+// stages has one stage of a replay read, and does the other, the fold.
+type stages func(ctx context.Context, read func(context.Context, handOver) error, into *engine.Engine) error
+
+// inTurn does both stages by turns.
+func inTurn(ctx context.Context, read func(context.Context, handOver) error, into *engine.Engine) error {
+	return read(ctx, func(p *portion) (*portion, error) {
+		err := p.fold(into)
+		p.clear()
+		return p, err
+	})
+}
+
+// portionsAhead is how many portions may wait for the fold.
+const portionsAhead = 2
+
+// ahead has a goroutine of its own read, which has ended when ahead returns.
+func ahead(ctx context.Context, read func(context.Context, handOver) error, into *engine.Engine) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	full, free := make(chan *portion, portionsAhead), make(chan *portion, portionsAhead+2)
+	for range portionsAhead + 1 { // and the one with which the reader begins
+		free <- new(portion)
+	}
+	var unread error
+	go func() {
+		defer close(full)
+		unread = read(ctx, func(p *portion) (*portion, error) {
+			full <- p
+			return <-free, ctx.Err()
+		})
+	}()
+	var unfit error
+	for p := range full {
+		if unfit == nil {
+			if unfit = p.fold(into); unfit != nil {
+				cancel()
+			}
+		}
+		p.clear()
+		free <- p
+	}
+	if unfit != nil {
+		return unfit
+	}
+	return unread
+}
