@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/interlockdev/interlock/guard/signed"
@@ -82,10 +83,12 @@ func openTenure(ctx context.Context, p *site, j owned, keys signed.Keeper, resto
 	if err != nil {
 		return nil, diskFailed(p.cfg.DataDir, err)
 	}
+	collect := collectLater()
 	t.shard, err = shard.Open(ctx, shard.Config{
 		Journal: j, Logger: p.log, Observer: t.observer, FenceJump: jump,
 		SnapshotBytes: p.cfg.SnapshotBytes, KeepBytes: p.cfg.KeepBytes, MaxWaiting: p.cfg.MaxWaiting,
 	})
+	collect()
 	if err != nil {
 		return nil, replayFailed(diskFailed(p.cfg.DataDir, err))
 	}
@@ -102,6 +105,15 @@ func openTenure(ctx context.Context, p *site, j owned, keys signed.Keeper, resto
 	}
 	t.streams = server.NewStreams(t.server, p.streamConfig())
 	return t, nil
+}
+
+// collectLater has the garbage collector rest until the function that it gives is called.
+// A replay makes state that stays, and next to no garbage, so that collections while it
+// runs find little and cost most of its time. A limit of the memory (GOMEMLIMIT) still
+// has it collect.
+func collectLater() (collect func()) {
+	before := debug.SetGCPercent(-1)
+	return func() { debug.SetGCPercent(before) }
 }
 
 // drain grants nothing more and tells those who wait to come back.
