@@ -106,7 +106,7 @@ bench: ## Run the benchmarks for BENCH_TIME (1s) each.
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCH_TIME) ./...
 
 .PHONY: peers
-peers: build ## Compare with Redis, etcd and PostgreSQL in one run; PEERS="-agents 64 handoff" says what.
+peers: build ## Compare with Redis, etcd and PostgreSQL in one run of some 20 minutes; PEERS="-agents 64 handoff" says what.
 	@cd bench/peers && go run . -binary ../../bin/interlock $(PEERS)
 
 .PHONY: peers-test

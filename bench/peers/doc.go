@@ -14,5 +14,5 @@
 // not start, and never leave one behind; and it must never show a figure of a service
 // without saying whether that service's answers are durable.
 //
-// Start reading at main.go and peer.go; each service and each client has a file of its own.
+// Start reading at main.go, plan.go and peer.go; each service and each client has a file of its own.
 package main

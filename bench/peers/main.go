@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -37,35 +36,32 @@ func main() {
 	}
 }
 
-// scenarioNames are the scenarios in which peers take part.
-var scenarioNames = []string{"cycle", "handoff", "keepalive", "memory"}
-
-// doors are those of Interlock in each of them: what it does worst in is left to
-// "interlock bench", and what it is compared in is not chosen anew for each peer.
-var doors = map[string][]bench.Door{
-	"cycle":     {bench.Stream, bench.Connections},
-	"handoff":   {bench.Stream, bench.Connections},
-	"keepalive": {bench.Connections},
-	"memory":    {bench.Stream},
-}
-
 // options are what the command line says.
 type options struct {
 	cfg    bench.Config
-	json   bool
+	form   string // in which the report is printed
 	binary string
 	only   string // part of the names of the peers that take part
+	from   string // a file with a report; "" to measure
 	names  []string
+}
+
+// forms are those of a report.
+var forms = map[string]func(*report, io.Writer) error{
+	"table":    (*report).writeTables,
+	"json":     (*report).writeJSON,
+	"markdown": (*report).writeMarkdown,
 }
 
 func parse(args []string, errs io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("peers", flag.ContinueOnError)
 	f.SetOutput(errs)
 	f.Usage = func() {
-		fmt.Fprintf(errs, "usage: peers [FLAG...] [SCENARIO...]\n\nScenarios: %s; without one cycle and handoff run.\n\n", strings.Join(scenarioNames, ", "))
+		fmt.Fprintf(errs, "usage: peers [FLAG...] [SCENARIO...]\n\nScenarios: %s; without one all run, about twenty minutes.\n\n", strings.Join(scenarioNames(), ", "))
 		f.PrintDefaults()
 	}
-	format := f.String("o", "table", "table or json")
+	f.StringVar(&o.form, "o", "table", "the `form` of what is printed: table, json, or markdown, which has less")
+	f.StringVar(&o.from, "from", "", "print the report in this `file`, which a run with -o json has written, and measure nothing")
 	f.StringVar(&o.binary, "binary", "../../bin/interlock", "the interlock `program` to be measured")
 	f.StringVar(&o.only, "only", "", "only peers that have one of these in their `names`, between commas: etcd,rueidislock")
 	f.DurationVar(&o.cfg.Duration, "duration", 0, "how long each run takes (default 1s; keepalive 30s)")
@@ -75,17 +71,15 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if o.json = *format == "json"; !o.json && *format != "table" {
-		return o, fmt.Errorf("-o %s: want table or json", *format)
+	if forms[o.form] == nil {
+		return o, fmt.Errorf("-o %s: want table, json or markdown", o.form)
 	}
-	if o.names = f.Args(); len(o.names) == 0 {
-		o.names = []string{"cycle", "handoff"}
-	}
-	for _, name := range o.names {
-		if !slices.Contains(scenarioNames, name) {
-			return o, fmt.Errorf("no scenario with peers is called %q: want some of %s", name, strings.Join(scenarioNames, ", "))
+	for _, name := range f.Args() {
+		if !slices.Contains(scenarioNames(), name) {
+			return o, fmt.Errorf("no scenario with peers is called %q: want some of %s", name, strings.Join(scenarioNames(), ", "))
 		}
 	}
+	o.names = f.Args()
 	return o, o.cfg.Check()
 }
 
@@ -104,113 +98,71 @@ func numbers(to *[]int) func(string) error {
 	}
 }
 
-// report is what bench reports, and what the peers promise.
-type report struct {
-	bench.Report
-	Peers   []promise      `json:"peers"`
-	Missing []string       `json:"missing"` // Debian packages of peers that did not take part
-	Ratios  []bench.Figure `json:"ratios"`  // ours ÷ the peer's
-}
-
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	o, err := parse(args, errs)
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(o.binary); err != nil {
-		return fmt.Errorf("%w: make build makes it", err)
+	var r *report
+	if o.from != "" {
+		r, err = readReport(o.from)
+	} else {
+		o.cfg.Progress = func(text string) { fmt.Fprintln(errs, text) }
+		r, err = measure(ctx, o, args, errs)
 	}
-	scenarios, err := bench.Named(o.names)
-	if err != nil {
+	if r == nil {
 		return err
 	}
-	o.cfg.Progress = func(text string) { fmt.Fprintln(errs, text) }
-	r := report{
-		Report: bench.Report{
-			Machine: bench.ThisMachine(revision()), Command: append([]string{"peers"}, args...), Figures: []bench.Figure{},
-			Server: "services of our own for each run; what is not called a peer is Interlock, with every answer synced to its disk",
-		},
-		Missing: []string{}, Ratios: []bench.Figure{},
+	// Also what was measured before something failed is worth twenty minutes.
+	return errors.Join(forms[o.form](r, out), err)
+}
+
+// measure runs the scenarios. The report has what could be measured, whatever the error.
+func measure(ctx context.Context, o options, args []string, errs io.Writer) (*report, error) {
+	if _, err := os.Stat(o.binary); err != nil {
+		return nil, fmt.Errorf("%w: make build makes it", err)
 	}
+	r := newReport(args)
 	present := r.choose(o.only)
 	if len(present) == 0 {
-		return fmt.Errorf("there is no peer to compare with; missing: %s", strings.Join(r.Missing, " "))
+		return nil, fmt.Errorf("there is no peer to compare with; missing: %s", strings.Join(r.Missing, " "))
 	}
 	for _, name := range r.Missing {
 		fmt.Fprintf(errs, "not measured: peers that need the Debian package %s\n", name)
 	}
-	if !o.json {
-		if err := r.writeHead(out); err != nil {
-			return err
-		}
-	}
-	for _, s := range scenarios {
-		if err := r.measure(ctx, o, s, present, out); err != nil {
-			return err
-		}
-	}
-	if o.json {
-		return json.NewEncoder(out).Encode(r)
-	}
-	return nil
-}
-
-// choose notes what the peers that take part promise, and what is missing for others.
-func (r *report) choose(only string) (present []*peer) {
-	for _, p := range peers() {
-		if !slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(p.Peer, strings.TrimSpace(part)) }) {
-			continue
-		}
-		if name := p.service.missing(); name != "" {
-			if !slices.Contains(r.Missing, name) {
-				r.Missing = append(r.Missing, name)
+	var failures []error
+	for _, p := range named(o.names) {
+		for _, l := range p.loads(o.cfg) {
+			err := r.measure(ctx, p, l, o.binary, present)
+			if ctx.Err() != nil {
+				return r, context.Cause(ctx)
 			}
-			continue
+			if err != nil {
+				fmt.Fprintln(errs, err)
+				failures = append(failures, err)
+			}
 		}
-		present = append(present, p)
-		r.Peers = append(r.Peers, p.promise)
 	}
-	return present
+	return r, errors.Join(failures...)
 }
 
-// measure runs one scenario and divides.
-func (r *report) measure(ctx context.Context, o options, s bench.Scenario, present []*peer, out io.Writer) error {
+// measure runs one load of a scenario and divides.
+func (r *report) measure(ctx context.Context, p plan, l load, binary string, present []*peer) error {
 	var targets []bench.Target
-	ours := map[string]bool{}
-	for _, door := range doors[s.Name] {
-		t := bench.Interlock{Door: door, Binary: o.binary}
-		targets = append(targets, t)
-		ours[t.Name()] = true
+	for _, door := range p.doors {
+		targets = append(targets, bench.Interlock{Door: door, Binary: binary})
 	}
-	for _, p := range present {
-		if p.takesPart(s.Name) {
-			targets = append(targets, p)
+	for _, peer := range present {
+		if peer.takesPart(p.scenario, l.agents) {
+			targets = append(targets, peer)
 		}
 	}
-	figures, err := s.Run(ctx, o.cfg, targets)
-	divided := ratios(figures, func(target string) bool { return ours[target] })
-	r.Figures, r.Ratios = append(r.Figures, figures...), append(r.Ratios, divided...)
-	if !o.json && len(figures) > 0 {
-		err = errors.Join(err, bench.WriteTable(out, s, figures))
-	}
-	if !o.json && len(divided) > 0 {
-		compared := bench.Scenario{Name: s.Name + ": ours ÷ the peer's", About: "Above 1 is good for rates (/s) and bad for everything else."}
-		err = errors.Join(err, bench.WriteTable(out, compared, divided))
-	}
-	return err
-}
-
-// writeHead writes what stands above the tables.
-func (r *report) writeHead(w io.Writer) error {
-	if err := r.WriteHead(w); err != nil {
+	scenarios, err := bench.Named([]string{p.scenario})
+	if err != nil {
 		return err
 	}
-	var b strings.Builder
-	b.WriteString("\nWhat the peers promise:\n")
-	for _, p := range r.Peers {
-		fmt.Fprintf(&b, "  %s\n    durable %s\n    line    %s\n    held    %s\n", p.Peer, p.Durable, p.Line, p.Alive)
-	}
-	_, err := io.WriteString(w, b.String())
+	figures, err := scenarios[0].Run(ctx, l.cfg, targets)
+	r.Figures, r.Ratios = append(r.Figures, figures...), append(r.Ratios, ratios(figures, ours)...)
 	return err
 }
 

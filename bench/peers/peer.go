@@ -15,6 +15,7 @@ import (
 type peer struct {
 	promise
 	scenarios []string // in which it takes part
+	most      int      // agents that it is measured with; 0: however many
 	service   service
 	crew      func(ctx context.Context, addr string, n int) (*bench.Crew, error)
 }
@@ -95,8 +96,10 @@ func (s *site) Close() error {
 	return os.RemoveAll(s.dir)
 }
 
-// takesPart says whether a peer has something to show in a scenario.
-func (p *peer) takesPart(scenario string) bool { return slices.Contains(p.scenarios, scenario) }
+// takesPart says whether a peer has something to show in a scenario with n agents.
+func (p *peer) takesPart(scenario string, n int) bool {
+	return slices.Contains(p.scenarios, scenario) && (p.most == 0 || n <= p.most)
+}
 
 // dialWidth is how many connections are made at a time.
 const dialWidth = 32

@@ -22,28 +22,39 @@ func peers() (list []*peer) {
 	type client struct {
 		name, line, alive string
 		scenarios         []string
+		most              int
 		crew              func(ctx context.Context, addr string, n int) (*bench.Crew, error)
 	}
-	short := []string{"cycle", "handoff"}
-	long := append(short, "keepalive")
-	all := append(long, "memory")
+	// Who never has to wait never pauses, so polling stands in one form where nobody waits.
 	clients := []client{
-		{"SET NX 10 ms", anyone, caller + ": here every third of it", all, setNXCrew(func() time.Duration { return fixedPause })},
-		{"SET NX jitter", anyone, caller + ": here every third of it", short, setNXCrew(func() time.Duration { return rand.N(2 * fixedPause) })},
-		{"redsync", anyone, caller, short, redsyncCrew},
-		{"redislock", anyone, caller, short, redislockCrew},
-		{"rueidislock", anyone + "; agents of one program wake each other", renewed, all, rueidislockCrew(false)},
-		{"rueidislock connections", anyone + "; all are told of it", renewed, long, rueidislockCrew(true)},
+		{"SET NX 10 ms", anyone, caller + ": here every third of it", []string{"cycle", "handoff", "keepalive", "memory"}, 0, setNXCrew(func() time.Duration { return fixedPause })},
+		{"SET NX jitter", anyone, caller + ": here every third of it", []string{"handoff"}, 0, setNXCrew(func() time.Duration { return rand.N(2 * fixedPause) })},
+		{"redsync", anyone, caller, []string{"cycle", "handoff"}, 0, redsyncCrew},
+		{"redislock", anyone, caller, []string{"cycle", "handoff"}, 0, redislockCrew},
+		{"rueidislock", anyone + "; agents of one program wake each other", renewed, []string{"cycle", "handoff", "keepalive", "memory"}, 0, rueidislockCrew(false)},
+		{"rueidislock connections", anyone + "; all are told of it", renewed, []string{"cycle", "handoff"}, 256, rueidislockCrew(true)},
 	}
 	for _, server := range []redisServer{{sync: true}, {sync: false}} {
 		for _, c := range clients {
 			name := server.name() + " " + c.name
-			list = append(list, &peer{promise{name, server.durable(), c.line, c.alive}, c.scenarios, server, c.crew})
+			list = append(list, &peer{promise{name, server.durable(), c.line, c.alive}, c.scenarios, c.most, server, c.crew})
 		}
 	}
 	return append(
 		list,
-		&peer{promise{"etcd", "yes: synced by its one member before the answer", arrival, "as long as its session, which its client renews"}, all, etcdServer{}, etcdCrew},
-		&peer{promise{"postgres", "no: a lock is in memory, a restart forgets all", arrival, "as long as its connection"}, long, postgresServer{}, postgresCrew},
+		&peer{
+			promise{"etcd", "yes: synced by its one member before the answer", arrival, "as long as its session, which its client renews"},
+			[]string{"cycle", "handoff", "keepalive", "memory"},
+			0,
+			etcdServer{},
+			etcdCrew,
+		},
+		&peer{
+			promise{"postgres", "no: a lock is in memory, a restart forgets all", arrival, "as long as its connection: there is nothing to renew"},
+			[]string{"cycle", "handoff"},
+			postgresAgents,
+			postgresServer{},
+			postgresCrew,
+		},
 	)
 }

@@ -8,6 +8,8 @@ import (
 	"flag"
 	"io"
 	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -141,7 +143,7 @@ func installed(t *testing.T, p *peer) {
 func TestRun(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var out bytes.Buffer
-	args := []string{"-binary", *binary, "-only", "etcd", "-agents", "2", "-duration", "5ms", "-repeat", "2", "-o", "json"}
+	args := []string{"-binary", *binary, "-only", "etcd", "-agents", "2", "-duration", "5ms", "-repeat", "2", "-o", "json", "cycle", "handoff"}
 	if err := run(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +154,26 @@ func TestRun(t *testing.T) {
 	if len(r.Peers) != 1 || r.Peers[0].Peer != "etcd" || !strings.HasPrefix(r.Peers[0].Durable, "yes") || len(r.Missing) != 0 {
 		t.Errorf("peers %+v, missing %v", r.Peers, r.Missing)
 	}
-	if len(r.Ratios) == 0 || r.Ratios[0].Target != "interlock stream ÷ etcd" || r.Ratios[0].Runs != 2 || r.Ratios[0].Min <= 0 {
+	if len(r.Figures) == 0 || len(r.Ratios) == 0 || r.Ratios[0].Target != "interlock stream ÷ etcd" || r.Ratios[0].Runs != 2 || r.Ratios[0].Min <= 0 {
 		t.Errorf("ratios %+v", r.Ratios)
+	}
+	file := filepath.Join(t.TempDir(), "report.json")
+	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for form, want := range map[string][]string{
+		"table":    {"cycle: ours ÷ the peer's", "handoff\n", "durable yes: synced"},
+		"markdown": {"| etcd | yes | ", "2 agents, cycles/s", "2 agents, overtaking % / Jain"},
+	} {
+		out.Reset()
+		if err := run(t.Context(), []string{"-from", file, "-o", form}, &out, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range want {
+			if !strings.Contains(out.String(), part) {
+				t.Errorf("%s has no %q:\n%s", form, part, out.String())
+			}
+		}
 	}
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	if err != nil || len(left) != 0 {
@@ -189,5 +209,66 @@ func TestRatios(t *testing.T) {
 	}
 	if r := got[0]; r.Target != "ours ÷ peer" || r.Load != "1" || r.Median != 2 || r.Min != 1 || r.Max != 3 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A plan's loads are its own or the command line's, one at a time, and who has no place
+// under one is left out of that alone.
+func TestLoads(t *testing.T) {
+	tests := []struct {
+		scenario string
+		cfg      bench.Config
+		agents   []int
+		leases   []int
+	}{
+		{"handoff", bench.Config{}, []int{2, 10, 100, 1000}, nil},
+		{"handoff", bench.Config{Agents: []int{7}, Leases: []int{9}}, []int{7}, nil},
+		{"keepalive", bench.Config{}, nil, []int{10_000, 100_000}},
+		{"keepalive", bench.Config{Agents: []int{7}, Leases: []int{9}}, nil, []int{9}},
+	}
+	for _, tt := range tests {
+		var agents, leases []int
+		for _, l := range named([]string{tt.scenario})[0].loads(tt.cfg) {
+			if l.agents != 0 {
+				agents = append(agents, l.cfg.Agents...)
+			} else {
+				leases = append(leases, l.cfg.Leases...)
+			}
+		}
+		if !reflect.DeepEqual(agents, tt.agents) || !reflect.DeepEqual(leases, tt.leases) {
+			t.Errorf("%s with %+v: agents %v, leases %v", tt.scenario, tt.cfg, agents, leases)
+		}
+	}
+	p := &peer{scenarios: []string{"handoff"}, most: 100}
+	if !p.takesPart("handoff", 100) || p.takesPart("handoff", 101) || p.takesPart("cycle", 1) {
+		t.Error("who takes part is not who has a place")
+	}
+}
+
+// A cell has the medians and the ratio; a load under which nobody measured has none, and
+// what all have is told of the largest load that all have.
+func TestMarkdown(t *testing.T) {
+	figure := func(load, target, name string, each ...float64) bench.Figure {
+		return bench.NewFigure("handoff", load, target, name, bench.Microseconds, each)
+	}
+	r := report{Peers: []promise{{Peer: "peer", Durable: "no: nothing"}}}
+	r.Figures = []bench.Figure{
+		figure("2 agents", "interlock stream", "p50", 10, 20, 30), figure("2 agents", "interlock stream", "p99", 40),
+		figure("2 agents", "peer", "p50", 20, 20, 20), figure("2 agents", "peer", "p99", 80),
+		figure("10 agents", "interlock stream", "p50", 5), figure("10 agents", "interlock stream", "p99", 6),
+	}
+	r.Ratios = ratios(r.Figures[:4], ours)
+	var out strings.Builder
+	if err := r.writeMarkdown(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []string{
+		"| interlock stream | yes | 20 / 40 | 5 / 6 | – | – | – |\n",
+		"| peer | no | 20 / 80 (1: 0.500–1.50) | – | – | – | – |\n",
+		"| 10 agents, p50 / p99 µs | 2 agents, owner changes/s |",
+	} {
+		if !strings.Contains(out.String(), row) {
+			t.Errorf("no %q in\n%s", row, out.String())
+		}
 	}
 }

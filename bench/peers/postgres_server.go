@@ -11,6 +11,9 @@ import (
 	"github.com/interlockdev/interlock/internal/launch"
 )
 
+// postgresAgents is how many agents may have a connection.
+const postgresAgents = 1100
+
 // postgresServer is Debian's newest PostgreSQL.
 type postgresServer struct{}
 
@@ -41,7 +44,7 @@ func (postgresServer) start(ctx context.Context, dir string) (*running, error) {
 		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", "", "-c", "listen_addresses=127.0.0.1", "-p", ports[0],
-		"-c", "max_connections=1100")
+		"-c", fmt.Sprintf("max_connections=%d", postgresAgents+10)) // some are for its superuser alone
 	cmd.Dir, cmd.SysProcAttr = dir, attributes
 	p, err := start(ctx, cmd, "database system is ready to accept connections")
 	if err != nil {

@@ -6,6 +6,9 @@ import (
 	"github.com/interlockdev/interlock/internal/bench"
 )
 
+// over stands between the two targets of a ratio.
+const over = " ÷ "
+
 // ratios divides what ours have measured by what the peers have under the same load: the
 // first run by the first, the second by the second, which the alternation has put side by
 // side. So the spread is that of the ratio, and not of what else the machine did. What is
@@ -29,7 +32,7 @@ func ratios(figures []bench.Figure, ours func(target string) bool) (list []bench
 				for run := range each {
 					each[run] = f.Each[run] / their[i].Each[run]
 				}
-				list = append(list, bench.NewFigure(f.Scenario, f.Load, f.Target+" ÷ "+their[i].Target, f.Name, bench.Plain, each))
+				list = append(list, bench.NewFigure(f.Scenario, f.Load, f.Target+over+their[i].Target, f.Name, bench.Plain, each))
 			}
 		}
 	}

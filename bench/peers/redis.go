@@ -87,8 +87,11 @@ func redisTells(ctx context.Context, addr string, u *bench.Usage) error {
 	return nil
 }
 
+// most is how many connections a client has at most; Redis has room for 10,000.
+const most = 1100
+
 // goRedis is the client that several peers have in common: one for all agents, with a
 // connection for each, so that nobody waits for one.
 func goRedis(addr string, agents int) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: agents})
+	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: min(agents, most)})
 }

@@ -20,6 +20,10 @@ const ttl = 30 * time.Second
 func setNXCrew(pause func() time.Duration) func(context.Context, string, int) (*bench.Crew, error) {
 	return func(ctx context.Context, addr string, n int) (*bench.Crew, error) {
 		c := goRedis(addr, n)
+		if err := compareAndExpire.Load(ctx, c).Err(); err != nil { // a pipeline cannot send it when it is missing
+			_ = c.Close()
+			return nil, err
+		}
 		ctx, cancel := context.WithCancel(ctx)
 		var keepers sync.WaitGroup
 		crew := &bench.Crew{Agents: make([]bench.Agent, n), Close: func() {
@@ -103,7 +107,7 @@ func (a *setNXAgent) keep(ctx context.Context) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			for key, token := range a.held {
-				compareAndExpire.Eval(ctx, p, []string{key}, token, ttl.Milliseconds())
+				compareAndExpire.EvalSha(ctx, p, []string{key}, token, ttl.Milliseconds())
 			}
 			return nil
 		})

@@ -32,7 +32,7 @@ func (c *choice) next() int {
 // shared says in words what is chosen from, and how.
 func shared(n int, skew float64) string {
 	if skew == 0 {
-		return number(float64(n)) + " entities, uniform"
+		return Number(float64(n)) + " entities, uniform"
 	}
-	return fmt.Sprintf("%s entities, Zipf %g", number(float64(n)), skew)
+	return fmt.Sprintf("%s entities, Zipf %g", Number(float64(n)), skew)
 }

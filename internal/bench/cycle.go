@@ -53,7 +53,7 @@ func headcount(n int) string {
 	if n == 1 {
 		return "1 agent"
 	}
-	return number(float64(n)) + " agents"
+	return Number(float64(n)) + " agents"
 }
 
 // keyed gives n keys.

@@ -25,7 +25,7 @@ var growthScenario = Scenario{
 			for _, n := range sizes {
 				g := growth{agents: agents, least: least, most: n, duration: cfg.duration(2 * time.Second)}
 				for _, t := range targets {
-					cases = append(cases, on(t, number(float64(n))+" keys, "+headcount(agents), 3, g.run))
+					cases = append(cases, on(t, Number(float64(n))+" keys, "+headcount(agents), 3, g.run))
 				}
 			}
 		}

@@ -16,7 +16,7 @@ var memoryScenario = Scenario{
 			waiters := max(n/10, 1) // the limit of a namespace is on leases and waiters together
 			leases := max(n-waiters, 1)
 			for _, t := range targets {
-				cases = append(cases, on(t, number(float64(leases))+" leases, "+number(float64(waiters))+" waiters", 1, func(ctx context.Context, site Site) ([]Value, error) {
+				cases = append(cases, on(t, Number(float64(leases))+" leases, "+Number(float64(waiters))+" waiters", 1, func(ctx context.Context, site Site) ([]Value, error) {
 					return memory(ctx, site, leases, waiters)
 				}))
 			}

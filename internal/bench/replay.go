@@ -55,7 +55,7 @@ var replayScenario = Scenario{
 		if len(visits) == 0 {
 			return nil, errors.New("the trace has no requests")
 		}
-		load := fmt.Sprintf("%s requests at %gx, %s", number(float64(len(visits))), r.Speed, shared(r.Entities, r.Skew))
+		load := fmt.Sprintf("%s requests at %gx, %s", Number(float64(len(visits))), r.Speed, shared(r.Entities, r.Skew))
 		for _, t := range targets {
 			for _, how := range strategies {
 				c := on(t, load, 1, func(ctx context.Context, site Site) ([]Value, error) { return r.play(ctx, site, visits, how) })

@@ -103,15 +103,15 @@ func wrap(text string, width int) (lines []string) {
 
 // cell is a figure as people read it.
 func cell(f Figure) string {
-	text := number(f.Median)
+	text := Number(f.Median)
 	if f.Runs > 1 {
-		text += " (" + number(f.Min) + "–" + number(f.Max) + ")"
+		text += " (" + Number(f.Min) + "–" + Number(f.Max) + ")"
 	}
 	return text
 }
 
-// number has three digits that count, or all before the point, in groups of three.
-func number(v float64) string {
+// Number has three digits that count, or all before the point, in groups of three.
+func Number(v float64) string {
 	decimals := 0
 	switch a := math.Abs(v); {
 	case v == math.Trunc(v) || a >= 99.95:
