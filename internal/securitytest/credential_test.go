@@ -44,6 +44,7 @@ var credentialAttacks = []attack{
 		publicAddress,
 		[]string{"server.TestCheckListen"},
 	},
+	{77, "The session stream without gRPC", "says hello on the session port with no credential, a wrong one, or for another namespace", "the link ends with unauthenticated or forbidden before anything is carried out", framedStrangers, nil},
 	{17, "The credentials file", "reads the file, a backup or the journal's directory", "the file has hashes only, and nobody else may read what the server writes", atRest, []string{"server.TestCredentialIsHashedAtRest"}},
 }
 

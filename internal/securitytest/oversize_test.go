@@ -29,6 +29,7 @@ var oversizeAttacks = []attack{
 	{52, "JSON that two readers read differently", "sends a name twice, in another case, unknown, escaped; a comment, NaN, a byte order mark, something behind the end", "400 invalid_request", ambiguousJSON, nil},
 	{53, "Numbers", "sends fences above 2^53 and 2^64, exponents, fractions, -0 and signs", "exact, or 400: never another number", numbers, nil},
 	{54, "Frames of the stream", "sends a frame above its bound, or metadata of 100 KB", "the stream ends with body_too_large, or is refused; other streams go on", largeFrames, []string{"server.TestBadFramesEndTheStream"}},
+	{78, "Records of the session port", "sends a frame or a hello above its bound, a frame before its hello, no record, or another protocol", "the link ends, with body_too_large where it was one; other streams go on", framedFrames, []string{"proto.TestFramedRefuses", "proto.TestFramedAnnounced", "server.TestFramedDoor"}},
 	{55, "Answers", "asks for more in one answer than fits: limits, many keys, large documents", "answers are bounded, and listings go on with a cursor", largeAnswers, []string{"server.TestListsOfDocuments"}},
 }
 

@@ -31,6 +31,8 @@ var slowAttacks = []attack{
 		deafStream,
 		[]string{"server.TestClientThatNeverReads", "server.TestClientThatNeverReadsOverGRPC", "server.TestOutgoingIsBounded"},
 	},
+	{79, "Half greetings", "opens 200 connections to the session port and says nothing, half a greeting, or half a hello on each", "others are answered as before; each connection is cut off after ten seconds", framedHalves, []string{"server.TestSlowGreeting", "proto.TestFramedPings"}},
+	{80, "Announced frames that never come", "announces the largest frame on 50 links and sends one byte of each", "memory grows with what came, and not with what was announced", framedAnnounced, []string{"proto.TestFramedAnnounced"}},
 	{60, "Readers of events", "opens more readers of events than a tenant may have", "429 too_many_streams for the one above the limit, and another tenant still gets one", tooManyReaders, nil},
 	{
 		61, "Keys, waiters, leases and sessions without end", "takes as many as there are, in the name of one tenant that has a quota", "429 quota above it, in words; another tenant takes as many as before",
