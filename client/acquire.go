@@ -33,7 +33,7 @@ func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
 	return c.obtain(ctx, req.OnQueued, func() *call {
 		k := c.newCall(proto.OpAcquire)
 		o := &k.op
-		o.Claims = claimsOf(&req)
+		o.Claims, o.Brief = claimsOf(&req), true
 		o.Any, o.Prefix, o.Group, o.Division = req.Any, req.Prefix, req.Group, req.division
 		k.member = req.member
 		o.Flow, o.Purpose, o.Trace = flow, req.Purpose, req.Trace

@@ -170,6 +170,9 @@ func (c *Client) ends(s *session, k *call, r *proto.Reply, at interlock.At) {
 func (c *Client) outcome(s *session, k *call, r *proto.Reply, at interlock.At) (*grant, error) {
 	switch r.Outcome {
 	case proto.Granted:
+		if l, o := &r.Lease, &k.op; r.AsAsked {
+			l.Claims, l.Flow, l.Purpose, l.Agent, l.Session = o.Claims, o.Flow, o.Purpose, s.agent, s.name
+		}
 		g := s.leases[r.Lease.ID]
 		_, leaving := s.leaving[r.Lease.ID]
 		if _, changes := k.ofLease(); changes {

@@ -10,10 +10,11 @@ import (
 // session is a session with the server, over any number of links. Client.mu
 // guards it.
 type session struct {
-	id   interlock.SessionID
-	name string
-	ttl  time.Duration
-	slot uint32
+	id    interlock.SessionID
+	name  string
+	agent string
+	ttl   time.Duration
+	slot  uint32
 
 	window  window
 	waits   map[uint64]*call             // by the number whose second answer ends the wait
@@ -36,7 +37,7 @@ type session struct {
 
 func newSession(s *proto.Session, slot uint32, since time.Time) *session {
 	return &session{
-		id: s.ID, name: s.Name, ttl: s.TTL, slot: slot,
+		id: s.ID, name: s.Name, agent: s.Agent, ttl: s.TTL, slot: slot,
 		waits: map[uint64]*call{}, tickets: map[interlock.TicketID]*call{}, followers: map[*call]struct{}{},
 		leases: map[interlock.LeaseID]*grant{}, leaving: map[interlock.LeaseID]struct{}{}, gaveUp: map[string]bool{},
 		beatAt: since, beatSent: since, shortest: s.TTL, check: since.Add(s.TTL), nextBeat: since.Add(beatAfter(s.TTL)),

@@ -162,6 +162,8 @@ func (o *Op) acquireField(f *field[string]) error {
 		o.MaxWait = time.Duration(f.v)
 	case 17<<3 | wireVarint:
 		o.AsOf = interlock.Version(f.v)
+	case 18<<3 | wireVarint:
+		o.Brief = f.v != 0
 	}
 	return nil
 }

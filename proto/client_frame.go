@@ -53,6 +53,7 @@ func (o *Op) appendTo(b []byte) []byte {
 		b = appendDuration(b, 15, o.LockDelay)
 		b = appendDuration(b, 16, o.MaxWait)
 		b = appendUint(b, 17, uint64(o.AsOf))
+		b = appendBool(b, 18, o.Brief)
 	case OpRenew:
 		b = appendID(b, 1, &o.ID)
 		b = appendString(b, 2, o.Progress)

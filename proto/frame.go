@@ -104,6 +104,7 @@ type Op struct {
 	Free       bool
 	Keep       bool
 	Bodies     bool
+	Brief      bool // leave out of the answers what the caller knows
 	Slot       uint32
 	Priority   int32
 	Seq        uint64
@@ -222,6 +223,10 @@ type Reply struct {
 	Queues []interlock.QueueStatus
 	Log    []interlock.LogEntry
 	Next   uint64 // with More tasks: the listing goes on after it
+
+	// AsAsked says that claims, flow and purpose of the Lease are those of the acquire that
+	// this answers, its agent and session those of the session, and that they are left out.
+	AsAsked bool
 }
 
 // Bulk is about how many bytes of the reply can be large.

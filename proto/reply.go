@@ -115,6 +115,8 @@ func (r *Reply) decode(s string) error {
 			err = decodeLogEntry(grow(&r.Log), f.s)
 		case 27<<3 | wireVarint:
 			r.Next = f.v
+		case 28<<3 | wireVarint:
+			r.AsAsked = f.v != 0
 		}
 		if err != nil {
 			return err

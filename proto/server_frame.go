@@ -112,7 +112,8 @@ func (r *Reply) appendTo(b []byte) []byte {
 	for i := range r.Log {
 		b = appendLogEntry(b, 26, &r.Log[i])
 	}
-	return appendUint(b, 27, r.Next)
+	b = appendUint(b, 27, r.Next)
+	return appendBool(b, 28, r.AsAsked)
 }
 
 func appendAdvice(b []byte, num byte, a *interlock.Advice) []byte {

@@ -68,6 +68,9 @@ type address struct {
 	slot uint32
 	seq  uint64   // 0 for a push
 	read *reading // what a query adds
+
+	brief   bool // without advice where nothing is refused
+	asAsked bool // without what of the lease was asked for
 }
 
 func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace, who Principal) *stream {

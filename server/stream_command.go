@@ -19,15 +19,15 @@ type operation struct {
 	slot uint32
 	bulk int32 // bytes of documents and payloads in the command
 	kind proto.OpKind
+
+	brief bool // as in proto.Op
 }
 
 // Deliver takes an answer, or for an attached session a push.
 func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
-	st, seq, first := o.st, o.seq, o.cmd != nil
+	st, to, first := o.st, address{at: at, kind: o.kind, slot: o.slot, seq: o.seq, brief: o.brief}, o.cmd != nil
 	if first {
-		st.d.s.obs.Answered(o.cmd, eff)
-		recycle(o.cmd)
-		o.cmd = nil
+		to.asAsked = o.answered(eff)
 		st.carry(-int(o.bulk))
 		if eff.Outcome == engine.Refused {
 			switch eff.Code {
@@ -45,27 +45,50 @@ func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
 			}
 		}
 	} else if o.kind == proto.OpAttach {
-		seq = 0
+		to.seq = 0
 	}
-	st.deliver(eff, address{at: at, kind: o.kind, slot: o.slot, seq: seq}, first)
+	st.deliver(eff, to, first)
+}
+
+// answered takes note of the first answer, and lets go of the command. It reports whether
+// a lease is just as it was asked for, by somebody who need not be told again.
+func (o *operation) answered(eff *engine.Effect) (asAsked bool) {
+	obs := o.st.d.s.obs
+	switch c := o.cmd.(type) {
+	case *acquire:
+		obs.Answered(&c.Acquire, eff)
+		asAsked = o.brief && c.gets(eff)
+		*c = acquire{}
+		acquires.Put(c)
+	case *engine.Release:
+		obs.Answered(c, eff)
+		*c = engine.Release{}
+		releases.Put(c)
+	default:
+		obs.Answered(c, eff)
+	}
+	o.cmd = nil
+	return asAsked
+}
+
+// acquire is the command, and the claims as they were asked for: the engine gives the keys
+// of its own one spelling, and may choose among them.
+type acquire struct {
+	engine.Acquire
+	asked []interlock.Claim
+}
+
+// gets reports whether the effect grants what was asked for.
+func (c *acquire) gets(eff *engine.Effect) bool {
+	l := &eff.Lease
+	return eff.Outcome == engine.Granted && l.Flow == c.Flow && l.Purpose == c.Purpose && slices.Equal(l.Claims, c.asked)
 }
 
 // The commands that come most are used again, once they were answered.
 var (
-	acquires = sync.Pool{New: func() any { return new(engine.Acquire) }}
+	acquires = sync.Pool{New: func() any { return new(acquire) }}
 	releases = sync.Pool{New: func() any { return new(engine.Release) }}
 )
-
-func recycle(cmd engine.Command) {
-	switch c := cmd.(type) {
-	case *engine.Acquire:
-		*c = engine.Acquire{}
-		acquires.Put(c)
-	case *engine.Release:
-		*c = engine.Release{}
-		releases.Put(c)
-	}
-}
 
 // command turns one operation into a command and appends it to st.cmds, or answers
 // it here when it makes no sense. A refusal that it returns ends the stream.
@@ -103,40 +126,45 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		}
 		h.Seq, h.Acked = o.Seq, o.Acked
 	}
+	var cmd engine.Command
 	switch o.Kind {
 	case proto.OpAcquire:
-		c := acquires.Get().(*engine.Acquire)
-		*c = engine.Acquire{
+		c := acquires.Get().(*acquire)
+		c.asked = o.Claims
+		c.Acquire = engine.Acquire{
 			Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, Trace: o.Trace,
 			Claims: slices.Clone(o.Claims), Any: o.Any, Prefix: o.Prefix, Group: o.Group, Division: o.Division,
 			TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Stall: o.Stall, LockDelay: o.LockDelay, MaxWait: o.MaxWait,
 			Priority: int(o.Priority), OnConflict: o.OnConflict, AsOf: o.AsOf, Attach: true,
 		}
-		who.cmd = c
+		cmd, who.cmd, who.brief = &c.Acquire, c, o.Brief && o.Slot != 0
 	case proto.OpRelease:
 		c := releases.Get().(*engine.Release)
 		*c = engine.Release{Head: h, Lease: o.ID, Outcome: o.Outcome, Note: o.Note}
-		who.cmd = c
+		cmd = c
 	case proto.OpHeartbeat:
 		h.Seq, h.Acked = 0, 0
-		who.cmd = &engine.Heartbeat{Head: h, Progress: o.Progress}
+		cmd = &engine.Heartbeat{Head: h, Progress: o.Progress}
 	case proto.OpReadState, proto.OpReadHistory, proto.OpGetEffect, proto.OpListEffects, proto.OpContention,
 		proto.OpListPatterns, proto.OpGetSettings, proto.OpGetTask, proto.OpListTasks, proto.OpListQueues, proto.OpReadLog:
 		return st.query(o)
 	default:
-		if who.cmd = st.taskCommand(o, h); who.cmd != nil {
+		if cmd = st.taskCommand(o, h); cmd != nil {
 			break
 		}
-		if who.cmd = st.rareCommand(o, h); who.cmd == nil {
+		if cmd = st.rareCommand(o, h); cmd == nil {
 			return nil
 		}
+	}
+	if who.cmd == nil {
+		who.cmd = cmd
 	}
 	switch o.Kind {
 	case proto.OpCommit, proto.OpSubmitTask, proto.OpAckTask:
 		who.bulk = int32(o.Size())
 		st.carry(int(who.bulk))
 	}
-	st.cmds = append(st.cmds, who.cmd)
+	st.cmds = append(st.cmds, cmd)
 	return nil
 }
 

@@ -123,6 +123,9 @@ func (d *delivered) reply(r *proto.Reply, st *stream) {
 	switch eff.Outcome {
 	case engine.Granted, engine.Warned, engine.Lost, engine.Asked:
 		r.Lease = eff.Lease
+		if r.AsAsked = d.asAsked; d.asAsked {
+			r.Lease.Claims, r.Lease.Agent, r.Lease.Session, r.Lease.Flow, r.Lease.Purpose = nil, "", "", "", ""
+		}
 		cleanLease(&r.Lease)
 	case engine.Refused:
 		r.EndedBy = eff.Lease.EndedBy
@@ -152,6 +155,9 @@ func (d *delivered) reply(r *proto.Reply, st *stream) {
 	}
 	if eff.Outcome == engine.Done && len(eff.Tasks) > 0 && eff.Contention == nil {
 		return // whoever has the task needs no words about it
+	}
+	if d.brief && (eff.Outcome == engine.Granted || eff.Outcome == engine.Queued) {
+		return
 	}
 	if advice := adviceFor(eff); advice != (interlock.Advice{}) {
 		r.Advice = &interlock.Advice{Action: advice.Action, RetryAfter: advice.RetryAfter, Message: advice.Message}

@@ -1141,24 +1141,27 @@ func (*Close) Descriptor() ([]byte, []int) {
 // Acquire asks for a lease. Its first answer comes at once: granted, queued,
 // skipped or refused. After queued another follows when the wait is over.
 type Acquire struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Claims        []*Claim               `protobuf:"bytes,1,rep,name=claims,proto3" json:"claims,omitempty"`
-	Flow          string                 `protobuf:"bytes,2,opt,name=flow,proto3" json:"flow,omitempty"`
-	Purpose       string                 `protobuf:"bytes,3,opt,name=purpose,proto3" json:"purpose,omitempty"`
-	Trace         string                 `protobuf:"bytes,4,opt,name=trace,proto3" json:"trace,omitempty"`
-	Ttl           int64                  `protobuf:"varint,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	Grace         int64                  `protobuf:"varint,6,opt,name=grace,proto3" json:"grace,omitempty"` // -1: none
-	MaxHold       int64                  `protobuf:"varint,7,opt,name=max_hold,json=maxHold,proto3" json:"max_hold,omitempty"`
-	Priority      int32                  `protobuf:"zigzag32,8,opt,name=priority,proto3" json:"priority,omitempty"`
-	OnConflict    OnConflict             `protobuf:"varint,9,opt,name=on_conflict,json=onConflict,proto3,enum=interlock.v1.OnConflict" json:"on_conflict,omitempty"`
-	Any           bool                   `protobuf:"varint,10,opt,name=any,proto3" json:"any,omitempty"`      // the claims are alternatives: exactly one of them is granted
-	Prefix        string                 `protobuf:"bytes,11,opt,name=prefix,proto3" json:"prefix,omitempty"` // instead of claims: any member of the pools under it
-	Group         string                 `protobuf:"bytes,12,opt,name=group,proto3" json:"group,omitempty"`   // the claimant group, for permits
-	Division      Division               `protobuf:"varint,13,opt,name=division,proto3,enum=interlock.v1.Division" json:"division,omitempty"`
-	Stall         int64                  `protobuf:"varint,14,opt,name=stall,proto3" json:"stall,omitempty"`
-	LockDelay     int64                  `protobuf:"varint,15,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
-	MaxWait       int64                  `protobuf:"varint,16,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"` // how long it may stand in line at all
-	AsOf          uint64                 `protobuf:"varint,17,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`          // the version as of which the caller has read what is guarded at the keys
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Claims     []*Claim               `protobuf:"bytes,1,rep,name=claims,proto3" json:"claims,omitempty"`
+	Flow       string                 `protobuf:"bytes,2,opt,name=flow,proto3" json:"flow,omitempty"`
+	Purpose    string                 `protobuf:"bytes,3,opt,name=purpose,proto3" json:"purpose,omitempty"`
+	Trace      string                 `protobuf:"bytes,4,opt,name=trace,proto3" json:"trace,omitempty"`
+	Ttl        int64                  `protobuf:"varint,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	Grace      int64                  `protobuf:"varint,6,opt,name=grace,proto3" json:"grace,omitempty"` // -1: none
+	MaxHold    int64                  `protobuf:"varint,7,opt,name=max_hold,json=maxHold,proto3" json:"max_hold,omitempty"`
+	Priority   int32                  `protobuf:"zigzag32,8,opt,name=priority,proto3" json:"priority,omitempty"`
+	OnConflict OnConflict             `protobuf:"varint,9,opt,name=on_conflict,json=onConflict,proto3,enum=interlock.v1.OnConflict" json:"on_conflict,omitempty"`
+	Any        bool                   `protobuf:"varint,10,opt,name=any,proto3" json:"any,omitempty"`      // the claims are alternatives: exactly one of them is granted
+	Prefix     string                 `protobuf:"bytes,11,opt,name=prefix,proto3" json:"prefix,omitempty"` // instead of claims: any member of the pools under it
+	Group      string                 `protobuf:"bytes,12,opt,name=group,proto3" json:"group,omitempty"`   // the claimant group, for permits
+	Division   Division               `protobuf:"varint,13,opt,name=division,proto3,enum=interlock.v1.Division" json:"division,omitempty"`
+	Stall      int64                  `protobuf:"varint,14,opt,name=stall,proto3" json:"stall,omitempty"`
+	LockDelay  int64                  `protobuf:"varint,15,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
+	MaxWait    int64                  `protobuf:"varint,16,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"` // how long it may stand in line at all
+	AsOf       uint64                 `protobuf:"varint,17,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`          // the version as of which the caller has read what is guarded at the keys
+	// What the caller knows may be left out of the answers (Reply.as_asked), and so may the
+	// advice where nothing is refused.
+	Brief         bool `protobuf:"varint,18,opt,name=brief,proto3" json:"brief,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1310,6 +1313,13 @@ func (x *Acquire) GetAsOf() uint64 {
 		return x.AsOf
 	}
 	return 0
+}
+
+func (x *Acquire) GetBrief() bool {
+	if x != nil {
+		return x.Brief
+	}
+	return false
 }
 
 // Convert changes what a held lease claims to exactly these claims. Answered like
@@ -2964,30 +2974,34 @@ type Reply struct {
 	Seq     uint64                 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
 	Outcome Outcome                `protobuf:"varint,3,opt,name=outcome,proto3,enum=interlock.v1.Outcome" json:"outcome,omitempty"`
 	// index is the position in the shard's journal of which the answer speaks.
-	Index         uint64         `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`
-	Lease         *Lease         `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
-	Ticket        *Ticket        `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"`
-	Session       *Session       `protobuf:"bytes,7,opt,name=session,proto3" json:"session,omitempty"`
-	Losses        []*Loss        `protobuf:"bytes,8,rep,name=losses,proto3" json:"losses,omitempty"`
-	Code          string         `protobuf:"bytes,9,opt,name=code,proto3" json:"code,omitempty"`
-	Message       string         `protobuf:"bytes,10,opt,name=message,proto3" json:"message,omitempty"`
-	Conflict      *Conflict      `protobuf:"bytes,11,opt,name=conflict,proto3" json:"conflict,omitempty"`
-	Advice        *Advice        `protobuf:"bytes,12,opt,name=advice,proto3" json:"advice,omitempty"`
-	Warnings      []string       `protobuf:"bytes,13,rep,name=warnings,proto3" json:"warnings,omitempty"`              // about what was asked, such as a key that is spelled almost like another
-	EndedBy       string         `protobuf:"bytes,14,opt,name=ended_by,json=endedBy,proto3" json:"ended_by,omitempty"` // with refused: why the lease or the ticket is gone
-	Patterns      []*Pattern     `protobuf:"bytes,15,rep,name=patterns,proto3" json:"patterns,omitempty"`
-	More          bool           `protobuf:"varint,16,opt,name=more,proto3" json:"more,omitempty"` // there are more of what was listed
-	Settings      *Settings      `protobuf:"bytes,17,opt,name=settings,proto3" json:"settings,omitempty"`
-	Version       uint64         `protobuf:"varint,18,opt,name=version,proto3" json:"version,omitempty"` // that a commit made; of a read, that of the namespace's last commit
-	Documents     []*Document    `protobuf:"bytes,19,rep,name=documents,proto3" json:"documents,omitempty"`
-	Packet        *Packet        `protobuf:"bytes,20,opt,name=packet,proto3" json:"packet,omitempty"` // what changed: with a commit refused as stale, or with a lease granted after it
-	Effects       []*Effect      `protobuf:"bytes,21,rep,name=effects,proto3" json:"effects,omitempty"`
-	Contention    []*Contention  `protobuf:"bytes,22,rep,name=contention,proto3" json:"contention,omitempty"`
-	Tasks         []*Task        `protobuf:"bytes,23,rep,name=tasks,proto3" json:"tasks,omitempty"`
-	Handed        []*Handed      `protobuf:"bytes,24,rep,name=handed,proto3" json:"handed,omitempty"` // with granted: what a pull got
-	Queues        []*QueueStatus `protobuf:"bytes,25,rep,name=queues,proto3" json:"queues,omitempty"`
-	Log           []*LogEntry    `protobuf:"bytes,26,rep,name=log,proto3" json:"log,omitempty"`
-	Next          uint64         `protobuf:"varint,27,opt,name=next,proto3" json:"next,omitempty"` // with more tasks: the listing goes on after it
+	Index      uint64         `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`
+	Lease      *Lease         `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
+	Ticket     *Ticket        `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Session    *Session       `protobuf:"bytes,7,opt,name=session,proto3" json:"session,omitempty"`
+	Losses     []*Loss        `protobuf:"bytes,8,rep,name=losses,proto3" json:"losses,omitempty"`
+	Code       string         `protobuf:"bytes,9,opt,name=code,proto3" json:"code,omitempty"`
+	Message    string         `protobuf:"bytes,10,opt,name=message,proto3" json:"message,omitempty"`
+	Conflict   *Conflict      `protobuf:"bytes,11,opt,name=conflict,proto3" json:"conflict,omitempty"`
+	Advice     *Advice        `protobuf:"bytes,12,opt,name=advice,proto3" json:"advice,omitempty"`
+	Warnings   []string       `protobuf:"bytes,13,rep,name=warnings,proto3" json:"warnings,omitempty"`              // about what was asked, such as a key that is spelled almost like another
+	EndedBy    string         `protobuf:"bytes,14,opt,name=ended_by,json=endedBy,proto3" json:"ended_by,omitempty"` // with refused: why the lease or the ticket is gone
+	Patterns   []*Pattern     `protobuf:"bytes,15,rep,name=patterns,proto3" json:"patterns,omitempty"`
+	More       bool           `protobuf:"varint,16,opt,name=more,proto3" json:"more,omitempty"` // there are more of what was listed
+	Settings   *Settings      `protobuf:"bytes,17,opt,name=settings,proto3" json:"settings,omitempty"`
+	Version    uint64         `protobuf:"varint,18,opt,name=version,proto3" json:"version,omitempty"` // that a commit made; of a read, that of the namespace's last commit
+	Documents  []*Document    `protobuf:"bytes,19,rep,name=documents,proto3" json:"documents,omitempty"`
+	Packet     *Packet        `protobuf:"bytes,20,opt,name=packet,proto3" json:"packet,omitempty"` // what changed: with a commit refused as stale, or with a lease granted after it
+	Effects    []*Effect      `protobuf:"bytes,21,rep,name=effects,proto3" json:"effects,omitempty"`
+	Contention []*Contention  `protobuf:"bytes,22,rep,name=contention,proto3" json:"contention,omitempty"`
+	Tasks      []*Task        `protobuf:"bytes,23,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	Handed     []*Handed      `protobuf:"bytes,24,rep,name=handed,proto3" json:"handed,omitempty"` // with granted: what a pull got
+	Queues     []*QueueStatus `protobuf:"bytes,25,rep,name=queues,proto3" json:"queues,omitempty"`
+	Log        []*LogEntry    `protobuf:"bytes,26,rep,name=log,proto3" json:"log,omitempty"`
+	Next       uint64         `protobuf:"varint,27,opt,name=next,proto3" json:"next,omitempty"` // with more tasks: the listing goes on after it
+	// With granted, of an acquire that asked to be brief: claims, flow and purpose of the lease
+	// are those of the acquire, its agent and session are those of the session, and none of them
+	// is here.
+	AsAsked       bool `protobuf:"varint,28,opt,name=as_asked,json=asAsked,proto3" json:"as_asked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3211,6 +3225,13 @@ func (x *Reply) GetNext() uint64 {
 	return 0
 }
 
+func (x *Reply) GetAsAsked() bool {
+	if x != nil {
+		return x.AsAsked
+	}
+	return false
+}
+
 var File_session_proto protoreflect.FileDescriptor
 
 const file_session_proto_rawDesc = "" +
@@ -3291,7 +3312,7 @@ const file_session_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\fR\asession\"'\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bprogress\x18\x01 \x01(\tR\bprogress\"\a\n" +
-	"\x05Close\"\xed\x03\n" +
+	"\x05Close\"\x83\x04\n" +
 	"\aAcquire\x12+\n" +
 	"\x06claims\x18\x01 \x03(\v2\x13.interlock.v1.ClaimR\x06claims\x12\x12\n" +
 	"\x04flow\x18\x02 \x01(\tR\x04flow\x12\x18\n" +
@@ -3312,7 +3333,8 @@ const file_session_proto_rawDesc = "" +
 	"\n" +
 	"lock_delay\x18\x0f \x01(\x03R\tlockDelay\x12\x19\n" +
 	"\bmax_wait\x18\x10 \x01(\x03R\amaxWait\x12\x13\n" +
-	"\x05as_of\x18\x11 \x01(\x04R\x04asOf\"\xa2\x01\n" +
+	"\x05as_of\x18\x11 \x01(\x04R\x04asOf\x12\x14\n" +
+	"\x05brief\x18\x12 \x01(\bR\x05brief\"\xa2\x01\n" +
 	"\aConvert\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\fR\x05lease\x12+\n" +
 	"\x06claims\x18\x02 \x03(\v2\x13.interlock.v1.ClaimR\x06claims\x129\n" +
@@ -3418,7 +3440,7 @@ const file_session_proto_rawDesc = "" +
 	"\x06GoAway\x12\x1f\n" +
 	"\vretry_after\x18\x01 \x01(\x03R\n" +
 	"retryAfter\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\x9d\b\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xb8\b\n" +
 	"\x05Reply\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12/\n" +
@@ -3449,7 +3471,8 @@ const file_session_proto_rawDesc = "" +
 	"\x06handed\x18\x18 \x03(\v2\x14.interlock.v1.HandedR\x06handed\x121\n" +
 	"\x06queues\x18\x19 \x03(\v2\x19.interlock.v1.QueueStatusR\x06queues\x12(\n" +
 	"\x03log\x18\x1a \x03(\v2\x16.interlock.v1.LogEntryR\x03log\x12\x12\n" +
-	"\x04next\x18\x1b \x01(\x04R\x04next*\xc0\x01\n" +
+	"\x04next\x18\x1b \x01(\x04R\x04next\x12\x19\n" +
+	"\bas_asked\x18\x1c \x01(\bR\aasAsked*\xc0\x01\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fOUTCOME_GRANTED\x10\x01\x12\x12\n" +
