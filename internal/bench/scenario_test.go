@@ -58,6 +58,29 @@ func TestHandoffIsToSomebodyElse(t *testing.T) {
 	}
 }
 
+// A relay ends with a whole round, unless that takes too long: then it calls off the rest.
+func TestHandoffEnds(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		var cut error
+		r := newRelay(3, time.Second)
+		r.cut = func(err error) { cut = err }
+		r.began = time.Now()
+		times := []time.Duration{1, 2, 3}
+		if late {
+			times = []time.Duration{1, 11}
+		}
+		for i, at := range times {
+			if r.over {
+				t.Errorf("late=%t: it was over after %d grants", late, i)
+			}
+			r.granted(i, uint64(i), r.began, r.began.Add(at*time.Second))
+		}
+		if !r.over || (cut != nil) != late {
+			t.Errorf("late=%t: over is %t, and the others were called off: %v", late, r.over, cut)
+		}
+	}
+}
+
 func TestJain(t *testing.T) {
 	tests := []struct {
 		shares []int
