@@ -149,7 +149,7 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	r.purpose, r.claims, r.priority, r.any = c.Purpose, c.Claims, int32(c.Priority), c.Any
 	t := terms{group: c.Group, trace: c.Trace, maxHold: c.MaxHold, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait, division: c.Division}
 	t.window.asOf = c.AsOf
-	r.setTerms(t)
+	r.setTerms(&t)
 	e.try(r)
 	r.lead = r.leads()
 	r.setScore()
@@ -264,7 +264,7 @@ func (e *Engine) replyQueued(r *request) *Effect {
 	return eff
 }
 
-// describe fills the scratch event with everything about a new request.
+// describe drafts an event with everything about a request.
 func (e *Engine) describe(kind EventKind, r *request) *Event {
 	ev := e.event(kind, r)
 	ev.Purpose, ev.TTL, ev.Grace = r.purpose, r.ttl, r.grace

@@ -192,7 +192,7 @@ func (e *Engine) answerItself(t *task) {
 	e.emit(e.verdict(t, a.onLimit, interlock.ByPolicy, fmt.Sprintf("nobody answered within %v", a.limit)))
 }
 
-// verdict fills the scratch event for the answer to a task's question.
+// verdict drafts the event for the answer to a task's question.
 func (e *Engine) verdict(t *task, v interlock.Verdict, by, words string) *Event {
 	ev := e.standing(t, interlock.TaskWaiting)
 	ev.Kind, ev.Agent, ev.Note = EvTaskAnswered, by, words

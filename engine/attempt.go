@@ -181,10 +181,10 @@ func (e *Engine) attemptLost(t *task, r *request) {
 	e.placed(t)
 }
 
-// failure fills the scratch event for an attempt that has failed. The task is
+// failure drafts the event for an attempt that has failed. The task is
 // scheduled again, unless it was the last one.
 func (e *Engine) failure(t *task, r *request, why Reason, words string) *Event {
-	e.ev = Event{
+	*e.draft() = Event{
 		Kind: EvAttempt, Namespace: t.queue.space.name, ID: t.id, Num: t.num, Generation: uint64(t.attempt), Op: uint8(interlock.TaskScheduled),
 		Agent: t.going.agent, Purpose: t.going.session, Fence: r.fence, Held: e.now.Sub(r.granted), Reason: why, Outcome: words,
 	}
@@ -196,7 +196,7 @@ func (e *Engine) failure(t *task, r *request, why Reason, words string) *Event {
 		e.ev.Op = uint8(interlock.TaskDead)
 		e.ev.Outcome = cmp.Or(words, pastDeadline)
 	}
-	return &e.ev
+	return e.ev
 }
 
 const pastDeadline = "its deadline has passed"
@@ -235,16 +235,16 @@ func (t *task) maxBackoff() time.Duration {
 // dice gives bits for the pause after an attempt where nobody sent random ones.
 func (t *task) dice() uint64 { return uint64(mix(t.num<<16+uint64(t.attempt))) << 32 }
 
-// standing fills the scratch event for a task that stands elsewhere.
+// standing drafts the event for a task that stands elsewhere.
 func (e *Engine) standing(t *task, state interlock.TaskState) *Event {
-	e.ev = Event{Kind: EvTaskStands, Namespace: t.queue.space.name, ID: t.id, Num: t.num, Op: uint8(state), Generation: uint64(t.attempt), Outcome: t.reason}
+	*e.draft() = Event{Kind: EvTaskStands, Namespace: t.queue.space.name, ID: t.id, Num: t.num, Op: uint8(state), Generation: uint64(t.attempt), Outcome: t.reason}
 	if state == interlock.TaskDone {
 		e.ev.Outcome = ""
 	}
 	if a := t.going; a != nil {
 		e.ev.Agent, e.ev.Purpose, e.ev.Fence = a.agent, a.session, a.fence
 	}
-	return &e.ev
+	return e.ev
 }
 
 // fallBack takes a task out of the lines that must not wait in them any more. A

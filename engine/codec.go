@@ -113,168 +113,157 @@ func appendText(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-func maskOf(ev *Event) (mask uint64) {
-	set := func(bit uint64, present bool) {
-		if present {
-			mask |= bit
-		}
-	}
-	set(hasNamespace, ev.Namespace != "")
-	set(hasSession, ev.Session != 0)
-	set(hasAgent, ev.Agent != "")
-	set(hasFlow, ev.Flow != "")
-	set(hasClaims, len(ev.Claims) > 0)
-	set(hasActor, ev.Actor != "")
-	set(hasNum, ev.Num != 0)
-	set(hasID, ev.ID != [16]byte{})
-	set(hasPurpose, ev.Purpose != "")
-	set(hasTrace, ev.Trace != "")
-	set(hasTTL, ev.TTL != 0)
-	set(hasGrace, ev.Grace != 0)
-	set(hasMaxHold, ev.MaxHold != 0)
-	set(hasPriority, ev.Priority != 0)
-	set(hasFence, ev.Fence != 0)
-	set(hasOffer, ev.Offer)
-	set(hasReason, ev.Reason != 0)
-	set(hasOutcome, ev.Outcome != "")
-	set(hasNote, ev.Note != "")
-	set(hasWaited, ev.Waited != 0)
-	set(hasHeld, ev.Held != 0)
-	set(hasCycle, len(ev.Cycle) > 0)
-	set(hasEpoch, ev.Epoch != 0)
-	set(hasRequestID, ev.RequestID != "")
-	set(hasSeq, ev.Seq != 0)
-	set(hasAcked, ev.Acked != 0)
-	set(hasFingerprint, ev.Fingerprint != 0)
-	set(hasAnswer, ev.Answer != 0)
-	set(hasCode, ev.Code != "")
-	set(hasMessage, ev.Message != "")
-	set(hasScope, ev.Scope != 0)
-	set(hasChanged, ev.Changed)
-	set(hasWrites, ev.Writes != 0)
-	set(hasAny, ev.Any)
-	set(hasGroup, ev.Group != "")
-	set(hasStall, ev.Stall != 0)
-	set(hasLockDelay, ev.LockDelay != 0)
-	set(hasMaxWait, ev.MaxWait != 0)
-	set(hasDivision, ev.Division != 0)
-	set(hasLead, ev.Lead)
-	set(hasBase, ev.Base != 0)
-	set(hasPart, ev.Part)
-	set(hasTarget, ev.Target != 0)
-	set(hasTargetFlow, ev.TargetFlow != "")
-	set(hasBy, ev.By != 0)
-	set(hasGeneration, ev.Generation != 0)
-	set(hasFreed, ev.Freed)
-	set(hasQueued, ev.Queued)
-	set(hasArrived, ev.Arrived != 0)
-	set(hasBlob, len(ev.Blob) > 0)
-	set(hasByID, ev.ByID != [16]byte{})
-	set(hasBaseID, ev.BaseID != [16]byte{})
-	set(hasVersion, ev.Version != 0)
-	set(hasAsOf, ev.AsOf != 0)
-	set(hasContentType, ev.ContentType != "")
-	set(hasOp, ev.Op != 0)
-	return mask
+// appendEvent writes the fields first and then, before them, the mask that says which
+// there are.
+func appendEvent(b []byte, ev *Event) []byte {
+	b = append(b, byte(ev.Kind))
+	w := fieldWriter{b: append(b, noMask[:]...)}
+	w.fields(ev)
+	fields := w.b[len(b)+len(noMask):]
+	b = binary.AppendUvarint(b, w.mask)
+	return append(b, fields...)
 }
 
-func appendEvent(b []byte, ev *Event) []byte {
-	mask := maskOf(ev)
-	b = append(b, byte(ev.Kind))
-	b = binary.AppendUvarint(b, mask)
-	number := func(bit, v uint64) {
-		if mask&bit != 0 {
-			b = binary.AppendUvarint(b, v)
+// noMask holds the place of a mask. It is as long as any.
+var noMask [binary.MaxVarintLen64]byte
+
+// fieldWriter appends the fields that are not zero, and notes which.
+type fieldWriter struct {
+	b    []byte
+	mask uint64
+}
+
+func (w *fieldWriter) fields(ev *Event) {
+	w.text(hasNamespace, string(ev.Namespace))
+	w.number(hasSession, ev.Session)
+	w.text(hasAgent, ev.Agent)
+	w.text(hasFlow, ev.Flow)
+	if len(ev.Claims) > 0 {
+		w.claims(ev.Claims)
+	}
+	w.text(hasActor, ev.Actor)
+	w.number(hasNum, ev.Num)
+	w.id(hasID, ev.ID)
+	w.text(hasPurpose, ev.Purpose)
+	w.text(hasTrace, ev.Trace)
+	w.number(hasTTL, uint64(ev.TTL))
+	w.number(hasGrace, uint64(ev.Grace))
+	w.number(hasMaxHold, uint64(ev.MaxHold))
+	if ev.Priority != 0 {
+		w.mask |= hasPriority
+		w.b = binary.AppendVarint(w.b, int64(ev.Priority))
+	}
+	w.number(hasFence, uint64(ev.Fence))
+	w.flag(hasOffer, ev.Offer)
+	w.number(hasReason, uint64(ev.Reason))
+	w.text(hasOutcome, ev.Outcome)
+	w.text(hasNote, ev.Note)
+	w.number(hasWaited, uint64(ev.Waited))
+	w.number(hasHeld, uint64(ev.Held))
+	if len(ev.Cycle) > 0 {
+		w.cycle(ev.Cycle)
+	}
+	w.number(hasEpoch, uint64(ev.Epoch))
+	w.text(hasRequestID, ev.RequestID)
+	w.number(hasSeq, ev.Seq)
+	w.number(hasAcked, ev.Acked)
+	if ev.Fingerprint != 0 {
+		w.mask |= hasFingerprint
+		w.b = binary.LittleEndian.AppendUint64(w.b, ev.Fingerprint)
+	}
+	w.number(hasAnswer, uint64(ev.Answer))
+	w.text(hasCode, string(ev.Code))
+	w.text(hasMessage, ev.Message)
+	w.number(hasScope, ev.Scope)
+	w.flag(hasChanged, ev.Changed)
+	w.number(hasWrites, ev.Writes)
+	w.flag(hasAny, ev.Any)
+	w.text(hasGroup, ev.Group)
+	w.number(hasStall, uint64(ev.Stall))
+	w.number(hasLockDelay, uint64(ev.LockDelay))
+	w.number(hasMaxWait, uint64(ev.MaxWait))
+	w.number(hasDivision, uint64(ev.Division))
+	w.flag(hasLead, ev.Lead)
+	w.number(hasBase, ev.Base)
+	w.flag(hasPart, ev.Part)
+	w.number(hasTarget, ev.Target)
+	w.text(hasTargetFlow, ev.TargetFlow)
+	w.number(hasBy, ev.By)
+	w.number(hasGeneration, ev.Generation)
+	w.flag(hasFreed, ev.Freed)
+	w.flag(hasQueued, ev.Queued)
+	w.number(hasArrived, uint64(ev.Arrived))
+	if len(ev.Blob) > 0 {
+		w.mask |= hasBlob
+		w.b = append(binary.AppendUvarint(w.b, uint64(len(ev.Blob))), ev.Blob...)
+	}
+	w.id(hasByID, ev.ByID)
+	w.id(hasBaseID, ev.BaseID)
+	w.number(hasVersion, uint64(ev.Version))
+	w.number(hasAsOf, uint64(ev.AsOf))
+	w.text(hasContentType, ev.ContentType)
+	w.number(hasOp, uint64(ev.Op))
+}
+
+func (w *fieldWriter) number(bit, v uint64) {
+	if v != 0 {
+		w.putNumber(bit, v)
+	}
+}
+
+func (w *fieldWriter) putNumber(bit, v uint64) {
+	w.mask |= bit
+	w.b = binary.AppendUvarint(w.b, v)
+}
+
+func (w *fieldWriter) text(bit uint64, s string) {
+	if s != "" {
+		w.putText(bit, s)
+	}
+}
+
+func (w *fieldWriter) putText(bit uint64, s string) {
+	w.mask |= bit
+	w.b = appendText(w.b, s)
+}
+
+func (w *fieldWriter) id(bit uint64, id [16]byte) {
+	if id != [16]byte{} {
+		w.mask |= bit
+		w.b = append(w.b, id[:]...)
+	}
+}
+
+func (w *fieldWriter) flag(bit uint64, set bool) {
+	if set {
+		w.mask |= bit
+	}
+}
+
+func (w *fieldWriter) claims(claims []interlock.Claim) {
+	w.mask |= hasClaims
+	w.b = binary.AppendUvarint(w.b, uint64(len(claims)))
+	for _, c := range claims {
+		w.b = append(w.b, byte(c.Mode))
+		w.b = appendText(w.b, string(c.Key))
+		if c.Mode.Counts() {
+			w.b = binary.AppendUvarint(w.b, uint64(c.Count))
 		}
 	}
-	text := func(bit uint64, s string) {
-		if mask&bit != 0 {
-			b = appendText(b, s)
+}
+
+func (w *fieldWriter) cycle(cycle []interlock.CycleStep) {
+	w.mask |= hasCycle
+	w.b = binary.AppendUvarint(w.b, uint64(len(cycle)))
+	for _, c := range cycle {
+		w.b = appendText(appendText(appendText(w.b, c.Agent), c.Session), c.Flow)
+		w.b = appendText(w.b, string(c.Key))
+		victim := byte(0)
+		if c.Victim {
+			victim = 1
 		}
+		w.b = append(w.b, byte(c.Mode), victim)
 	}
-	text(hasNamespace, string(ev.Namespace))
-	number(hasSession, ev.Session)
-	text(hasAgent, ev.Agent)
-	text(hasFlow, ev.Flow)
-	if mask&hasClaims != 0 {
-		b = binary.AppendUvarint(b, uint64(len(ev.Claims)))
-		for _, c := range ev.Claims {
-			b = append(b, byte(c.Mode))
-			b = appendText(b, string(c.Key))
-			if c.Mode.Counts() {
-				b = binary.AppendUvarint(b, uint64(c.Count))
-			}
-		}
-	}
-	text(hasActor, ev.Actor)
-	number(hasNum, ev.Num)
-	if mask&hasID != 0 {
-		b = append(b, ev.ID[:]...)
-	}
-	text(hasPurpose, ev.Purpose)
-	text(hasTrace, ev.Trace)
-	number(hasTTL, uint64(ev.TTL))
-	number(hasGrace, uint64(ev.Grace))
-	number(hasMaxHold, uint64(ev.MaxHold))
-	if mask&hasPriority != 0 {
-		b = binary.AppendVarint(b, int64(ev.Priority))
-	}
-	number(hasFence, uint64(ev.Fence))
-	number(hasReason, uint64(ev.Reason))
-	text(hasOutcome, ev.Outcome)
-	text(hasNote, ev.Note)
-	number(hasWaited, uint64(ev.Waited))
-	number(hasHeld, uint64(ev.Held))
-	if mask&hasCycle != 0 {
-		b = binary.AppendUvarint(b, uint64(len(ev.Cycle)))
-		for _, c := range ev.Cycle {
-			b = appendText(appendText(appendText(b, c.Agent), c.Session), c.Flow)
-			b = appendText(b, string(c.Key))
-			victim := byte(0)
-			if c.Victim {
-				victim = 1
-			}
-			b = append(b, byte(c.Mode), victim)
-		}
-	}
-	number(hasEpoch, uint64(ev.Epoch))
-	text(hasRequestID, ev.RequestID)
-	number(hasSeq, ev.Seq)
-	number(hasAcked, ev.Acked)
-	if mask&hasFingerprint != 0 {
-		b = binary.LittleEndian.AppendUint64(b, ev.Fingerprint)
-	}
-	number(hasAnswer, uint64(ev.Answer))
-	text(hasCode, string(ev.Code))
-	text(hasMessage, ev.Message)
-	number(hasScope, ev.Scope)
-	number(hasWrites, ev.Writes)
-	text(hasGroup, ev.Group)
-	number(hasStall, uint64(ev.Stall))
-	number(hasLockDelay, uint64(ev.LockDelay))
-	number(hasMaxWait, uint64(ev.MaxWait))
-	number(hasDivision, uint64(ev.Division))
-	number(hasBase, ev.Base)
-	number(hasTarget, ev.Target)
-	text(hasTargetFlow, ev.TargetFlow)
-	number(hasBy, ev.By)
-	number(hasGeneration, ev.Generation)
-	number(hasArrived, uint64(ev.Arrived))
-	if mask&hasBlob != 0 {
-		b = binary.AppendUvarint(b, uint64(len(ev.Blob)))
-		b = append(b, ev.Blob...)
-	}
-	if mask&hasByID != 0 {
-		b = append(b, ev.ByID[:]...)
-	}
-	if mask&hasBaseID != 0 {
-		b = append(b, ev.BaseID[:]...)
-	}
-	number(hasVersion, uint64(ev.Version))
-	number(hasAsOf, uint64(ev.AsOf))
-	text(hasContentType, ev.ContentType)
-	number(hasOp, uint64(ev.Op))
-	return b
 }
 
 // decoder reads fields from b and remembers the first failure.

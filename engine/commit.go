@@ -151,7 +151,7 @@ func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []
 	for i := range c.Writes {
 		w := &c.Writes[i]
 		claims[i] = interlock.Claim{Key: w.Key, Mode: ex}
-		e.ev = Event{
+		*e.draft() = Event{
 			Kind: EvWritten, Namespace: c.Namespace, Claims: claims[i : i+1 : i+1], Version: version, Op: uint8(w.Op),
 			ContentType: list[i].contentType, Blob: list[i].body, Agent: agent, Flow: flow, Actor: c.Actor, Note: c.Note,
 		}
@@ -162,9 +162,9 @@ func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []
 			e.ev.Fence = r.fence
 		}
 		if i == 0 && acked == nil {
-			e.tag(&e.ev, Done)
+			e.tag(e.ev, Done)
 		}
-		e.emit(&e.ev)
+		e.emit(e.ev)
 	}
 	return claims
 }

@@ -105,7 +105,7 @@ func (e *Engine) conversion(c *Convert, l *request) *request {
 	if l.session() == nil {
 		r.guest = &guest{l.agentName(), e.head.Actor}
 	}
-	r.setTerms(t)
+	r.setTerms(&t)
 	r.lead = l.claimsAll(c.Claims)
 	e.try(r)
 	return r

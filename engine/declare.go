@@ -42,7 +42,7 @@ func (e *Engine) declare(c *Declare) {
 	} else {
 		r.guest = &guest{c.Agent, c.Actor}
 	}
-	r.setTerms(terms{maxWait: c.MaxWait})
+	r.setTerms(&terms{maxWait: c.MaxWait})
 	if sess == target && (r.targetFlow == "" || r.targetFlow == r.flow().name) {
 		e.discard(r)
 		e.refuse(interlock.CodeInvalidRequest, "a flow cannot wait for itself, nor for the whole session that it belongs to: name another flow")

@@ -55,15 +55,15 @@ func (e *Engine) claimEffect(c *ClaimEffect) {
 	if lease != nil {
 		e.claim(lease)
 	}
-	e.ev = Event{
+	*e.draft() = Event{
 		Kind: EvEffect, Namespace: c.Namespace, ID: c.ID, Blob: []byte(c.Action), TTL: who.ttl, BaseID: who.lease,
 		Session: who.session, Purpose: who.name, Agent: who.agent, Flow: who.flow, Actor: c.Actor, Generation: 1,
 	}
 	if d != nil {
 		e.ev.Generation = d.attempt + 1
 	}
-	e.tag(&e.ev, Done)
-	e.emit(&e.ev)
+	e.tag(e.ev, Done)
+	e.emit(e.ev)
 	e.reply(Done).Effect = e.showDeed(s.of(c.ID, e.now), true)
 }
 
@@ -178,14 +178,14 @@ func (e *Engine) settleEffect(c *SettleEffect) {
 		))
 		return
 	}
-	e.ev = Event{
+	*e.draft() = Event{
 		Kind: EvEffect, Namespace: c.Namespace, ID: d.id, Op: uint8(c.State), Note: c.Result, Outcome: c.Reason, Actor: c.Actor,
 	}
 	if sess := e.scope(); sess != nil {
 		e.ev.Session, e.ev.Agent = sess.num, sess.agent
 	}
-	e.tag(&e.ev, Done)
-	e.emit(&e.ev)
+	e.tag(e.ev, Done)
+	e.emit(e.ev)
 	e.reply(Done).Effect = e.showDeed(d, mine)
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -46,7 +47,8 @@ type Engine struct {
 	print   uint64   // its fingerprint
 	asking  *request // a wait that began in this step and whose caller still listens
 	trial   wait     // of a request that is not in line yet
-	ev      Event
+	ev      *Event   // the event that is being filled in: see draft
+	spare   Event    // that of a snapshot
 }
 
 // New makes an empty engine.
@@ -199,16 +201,33 @@ func (e *Engine) full() bool {
 	return len(e.out.Entry)-e.start+len(e.broken)*partyBytes > stepBytes || e.visits > stepVisits
 }
 
-// emit makes ev part of the step's entry and folds it into the state.
+// draft gives the event to fill in next: the one after the last of out.Events, whose
+// place it keeps when it is emitted. Nobody asks for another before that.
+func (e *Engine) draft() *Event {
+	if e.out == nil { // for a snapshot
+		e.ev = &e.spare
+	} else {
+		n := len(e.out.Events)
+		e.out.Events = slices.Grow(e.out.Events, 1)
+		e.ev = &e.out.Events[:n+1][n]
+	}
+	*e.ev = Event{}
+	return e.ev
+}
+
+// emit makes ev, which is the draft, part of the step's entry and folds it into the
+// state.
 func (e *Engine) emit(ev *Event) {
+	if ev != e.ev {
+		panic("engine: the event that is emitted is not the one drafted last")
+	}
+	e.ev = nil
 	ev.At = e.now
 	if len(e.out.Entry) == e.start {
 		e.out.Entry = appendHead(e.out.Entry, e.now)
 	}
 	e.out.Entry = appendEvent(e.out.Entry, ev)
-	e.out.Events = append(e.out.Events, *ev)
-	told := &e.out.Events[len(e.out.Events)-1]
-	told.req, told.sess, told.spec = nil, nil, nil
+	e.out.Events = e.out.Events[:len(e.out.Events)+1]
 	r := ev.req
 	var t *task
 	if r != nil {
@@ -218,6 +237,7 @@ func (e *Engine) emit(ev *Event) {
 	if err := e.evolve(ev); err != nil {
 		panic("engine: own event does not apply: " + err.Error())
 	}
+	ev.req, ev.sess, ev.spec = nil, nil, nil
 	if r != nil && r.phase != held {
 		e.dropConversion(r, r.endOfConversion())
 	}
@@ -226,23 +246,24 @@ func (e *Engine) emit(ev *Event) {
 	}
 }
 
-// event gives the engine's scratch event, with what concerns r filled in: who
-// and what. The caller adds the rest and emits it before it asks for another.
+// event drafts an event with what concerns r filled in: who and what. The caller adds
+// the rest.
 func (e *Engine) event(kind EventKind, r *request) *Event {
-	e.ev = Event{Kind: kind, Namespace: r.space.name, Num: r.num, ID: r.id, Claims: r.claims, Agent: r.agentName(), req: r}
+	ev := e.draft()
+	ev.Kind, ev.Namespace, ev.Num, ev.ID, ev.Claims, ev.Agent, ev.req = kind, r.space.name, r.num, r.id, r.claims, r.agentName(), r
 	if f := r.flow(); f != nil {
-		e.ev.Session, e.ev.Flow = f.sess.num, f.name
+		ev.Session, ev.Flow = f.sess.num, f.name
 	}
 	if b := r.base; b != nil {
-		e.ev.Base, e.ev.BaseID = b.num, b.id
+		ev.Base, ev.BaseID = b.num, b.id
 	}
 	if p := r.share; p != nil {
-		e.ev.Part = true
+		ev.Part = true
 		if p.member != nil {
-			e.ev.Base, e.ev.BaseID = p.member.num, p.member.id
+			ev.Base, ev.BaseID = p.member.num, p.member.id
 		}
 	}
-	return &e.ev
+	return ev
 }
 
 // effect appends an effect, empty but for its receiver and outcome. The pointer
@@ -283,14 +304,14 @@ func (e *Engine) Counts() (c Counts) {
 // recover begins a term: see Recover.
 func (e *Engine) recover(c *Recover) {
 	e.enter(&e.whole, e.newest) // no term begins before what an earlier one has seen
-	e.ev = Event{Kind: EvOpened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump), Version: e.base}
+	*e.draft() = Event{Kind: EvOpened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump), Version: e.base}
 	if c.FenceJump > 0 {
 		for _, s := range e.sorted() {
 			e.ev.Version = max(e.ev.Version, s.docs.version)
 		}
 		e.ev.Version += interlock.Version(c.FenceJump)
 	}
-	e.emit(&e.ev)
+	e.emit(e.ev)
 	e.reply(Done)
 	e.began, e.live, e.lowSpace, e.draining = e.now, true, false, false
 	e.alarms, e.agendas = timers{}, 0

@@ -185,7 +185,7 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	if t.run, err = decodeRun(ev.Blob); err != nil {
 		return nil, err
 	}
-	r.setTerms(t)
+	r.setTerms(&t)
 	if ev.Part {
 		if err := r.belongs(ev); err != nil {
 			return nil, err

@@ -52,6 +52,10 @@ func EncodeEntry(events []Event) []byte {
 }
 
 // Fields are the bits of the fields that an event has, and of all that there are.
-func Fields(ev *Event) uint64 { return maskOf(ev) }
+func Fields(ev *Event) uint64 {
+	var w fieldWriter
+	w.fields(ev)
+	return w.mask
+}
 
 const KnownFields = knownFields

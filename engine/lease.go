@@ -257,7 +257,7 @@ func (e *Engine) release(c *Release) {
 	}
 }
 
-// ending fills the scratch event for the end of a lease.
+// ending drafts the event for the end of a lease.
 func (e *Engine) ending(r *request, why Reason) *Event {
 	ev := e.event(EvEnded, r)
 	ev.Fence, ev.Reason, ev.Held, ev.Purpose, ev.Trace = r.fence, why, e.now.Sub(r.granted), r.purpose, r.trace()

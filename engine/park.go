@@ -241,14 +241,14 @@ func (e *Engine) returning(c *Resume, r *request, sess *session) *request {
 			x.maxWait = tighter(x.maxWait, p.MaxWait)
 		}
 	}
-	t.setTerms(x)
+	t.setTerms(&x)
 	t.lead = t.leads()
 	t.wait.rank = t.standing()
 	t.setScore()
 	return &t
 }
 
-// resumed fills the scratch event for r's coming back as t.
+// resumed drafts the event for r's coming back as t.
 func (e *Engine) resumed(r, t *request) *Event {
 	ev := e.event(EvResumed, r)
 	ev.Agent, ev.Actor, ev.Lead = t.agentName(), e.head.Actor, t.lead

@@ -316,9 +316,9 @@ func (e *Engine) configure(c *Configure) {
 		e.refuse(interlock.CodeInvalidPattern, "documents are counted for the whole namespace, since principals share them: leave them out of the principals' quota")
 		return
 	}
-	e.ev = Event{Kind: EvConfigured, Namespace: c.Namespace, Blob: appendSettings(nil, &c.Settings), Actor: c.Actor}
-	e.tag(&e.ev, Done)
-	e.emit(&e.ev)
+	*e.draft() = Event{Kind: EvConfigured, Namespace: c.Namespace, Blob: appendSettings(nil, &c.Settings), Actor: c.Actor}
+	e.tag(e.ev, Done)
+	e.emit(e.ev)
 	e.reply(Done)
 }
 

@@ -28,7 +28,7 @@ func (r *request) goesBack() bool {
 	return false
 }
 
-// leaving fills the scratch event for a waiter's leaving the line, or for what else
+// leaving drafts the event for a waiter's leaving the line, or for what else
 // puts r back.
 func (e *Engine) leaving(r *request, why Reason) *Event {
 	if !r.goesBack() {

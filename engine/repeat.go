@@ -308,9 +308,9 @@ func (e *Engine) remember(cmd Command) {
 	if eff.Effect != nil {
 		id = eff.Effect.ID
 	}
-	e.ev = Event{Kind: EvAnswered, Namespace: h.Namespace, ID: id, Code: eff.Code, Message: eff.Message, Offer: eff.Lease.Reused, Version: eff.Version, Actor: h.Actor}
-	if e.tag(&e.ev, eff.Outcome); e.tagged {
-		e.emit(&e.ev)
+	*e.draft() = Event{Kind: EvAnswered, Namespace: h.Namespace, ID: id, Code: eff.Code, Message: eff.Message, Offer: eff.Lease.Reused, Version: eff.Version, Actor: h.Actor}
+	if e.tag(e.ev, eff.Outcome); e.tagged {
+		e.emit(e.ev)
 	}
 }
 

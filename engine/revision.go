@@ -133,15 +133,15 @@ func (s *space) evolveRevision(ev *Event) {
 
 // revise emits that a pattern is set to what blob says, or dropped if it is nil.
 func (e *Engine) revise(name string, blob []byte, reverted uint64) {
-	e.ev = Event{Kind: EvPattern, Namespace: e.head.Namespace, Purpose: name, Blob: blob, By: reverted, Generation: 1, Actor: e.head.Actor}
+	*e.draft() = Event{Kind: EvPattern, Namespace: e.head.Namespace, Purpose: name, Blob: blob, By: reverted, Generation: 1, Actor: e.head.Actor}
 	if blob == nil {
 		e.ev.Kind = EvPatternDropped
 	}
 	if s := e.spaces[e.head.Namespace]; s != nil && s.revisions[name] != nil {
 		e.ev.Generation += s.revisions[name].last().number
 	}
-	e.tag(&e.ev, Done)
-	e.emit(&e.ev)
+	e.tag(e.ev, Done)
+	e.emit(e.ev)
 	e.reply(Done)
 }
 

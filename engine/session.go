@@ -101,11 +101,11 @@ func (e *Engine) openSession(c *OpenSession) {
 		e.refuse(interlock.CodeTooManySessions, problem)
 		return
 	}
-	e.ev = Event{
+	*e.draft() = Event{
 		Kind: EvSessionOpened, Namespace: c.Namespace, Session: e.snum + 1, ID: c.ID, Agent: c.Agent, TTL: ttl, Actor: c.Actor,
 	}
-	e.tag(&e.ev, Done)
-	e.emit(&e.ev)
+	e.tag(e.ev, Done)
+	e.emit(e.ev)
 	s := space.sessions[c.ID]
 	e.timers.set(&s.timer, e.now.Add(softAt(ttl)))
 	e.reply(Done).Session = e.show(s)
@@ -266,14 +266,14 @@ func (e *Engine) closeSession(c *CloseSession) {
 
 // endSession ends a session; reap ends its waits and leases.
 func (e *Engine) endSession(s *session, why Reason) {
-	e.ev = Event{Kind: EvSessionEnded, Namespace: s.space.name, Session: s.num, Agent: s.agent, Reason: why, sess: s}
+	*e.draft() = Event{Kind: EvSessionEnded, Namespace: s.space.name, Session: s.num, Agent: s.agent, Reason: why, sess: s}
 	if why == BySession {
 		e.ev.Actor = e.head.Actor
 	}
 	if s.work > 0 || len(s.awaiting) > 0 {
 		e.doom(s)
 	}
-	e.emit(&e.ev)
+	e.emit(e.ev)
 	e.endPulls(s)
 	e.endFollows(s)
 }

@@ -198,14 +198,14 @@ func (t *terms) copy() terms {
 func (r *request) amend(change func(*terms)) {
 	t := r.terms.copy()
 	change(&t)
-	r.setTerms(t)
+	r.setTerms(&t)
 }
 
-// setTerms keeps t, unless there is nothing in it.
-func (r *request) setTerms(t terms) {
+// setTerms keeps a copy of t, unless there is nothing in it.
+func (r *request) setTerms(t *terms) {
 	r.terms = nil
-	if t != (terms{}) {
-		kept := t // so that nothing is allocated for none
+	if *t != (terms{}) {
+		kept := *t
 		r.terms = &kept
 	}
 }

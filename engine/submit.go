@@ -147,8 +147,8 @@ func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
 
 // place makes a task of what was prepared.
 func (e *Engine) place(id [16]byte, spec *taskSpec, sess *session) *task {
-	e.ev = Event{Kind: EvTask, Namespace: e.head.Namespace, ID: id, Num: e.num + 1, Op: uint8(interlock.TaskWaiting)}
-	spec.describe(&e.ev)
+	*e.draft() = Event{Kind: EvTask, Namespace: e.head.Namespace, ID: id, Num: e.num + 1, Op: uint8(interlock.TaskWaiting)}
+	spec.describe(e.ev)
 	e.ev.spec = spec
 	switch {
 	case spec.approval != nil:
@@ -160,9 +160,9 @@ func (e *Engine) place(id [16]byte, spec *taskSpec, sess *session) *task {
 		e.ev.Session = sess.num
 	}
 	if !e.tagged {
-		e.tag(&e.ev, Done)
+		e.tag(e.ev, Done)
 	}
-	e.emit(&e.ev)
+	e.emit(e.ev)
 	t := e.spaces[e.head.Namespace].tasks.known[id]
 	e.placed(t)
 	return t

@@ -214,7 +214,7 @@ func (e *Engine) lineUp(t *task, changed bool) {
 	r.purpose, r.claims, r.priority, r.changed = t.spec.purpose, t.spec.claims, t.spec.priority, changed
 	r.granted, r.renewed, r.phase = t.arrived, t.since, waiting
 	if t.spec.group != "" && countsAny(r.claims) {
-		r.setTerms(terms{group: t.spec.group})
+		r.setTerms(&terms{group: t.spec.group})
 	}
 	e.resolve(r)
 	r.wait = &wait{writes: e.writes}

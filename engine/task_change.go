@@ -41,9 +41,9 @@ func (e *Engine) switchQueue(c *SwitchQueue) {
 
 // replaceQueue has a queue be as it is said, and answers the command.
 func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue) {
-	e.ev = Event{Kind: EvQueue, Namespace: h.Namespace, Purpose: q.Name, Blob: appendQueue(nil, q), Actor: h.Actor}
-	e.tag(&e.ev, Done)
-	e.emit(&e.ev)
+	*e.draft() = Event{Kind: EvQueue, Namespace: h.Namespace, Purpose: q.Name, Blob: appendQueue(nil, q), Actor: h.Actor}
+	e.tag(e.ev, Done)
+	e.emit(e.ev)
 	e.reply(Done)
 }
 
@@ -61,9 +61,9 @@ func (e *Engine) dropQueue(c *DropQueue) {
 		e.refuse(interlock.CodeQueueInUse, fmt.Sprintf("queue %q is the writer of pattern %q: name another one there, or drop the pattern, first", q.Name, p.Name))
 		return
 	}
-	e.ev = Event{Kind: EvQueueDropped, Namespace: c.Namespace, Purpose: c.Name, Actor: c.Actor}
-	e.tag(&e.ev, Done)
-	e.emit(&e.ev)
+	*e.draft() = Event{Kind: EvQueueDropped, Namespace: c.Namespace, Purpose: c.Name, Actor: c.Actor}
+	e.tag(e.ev, Done)
+	e.emit(e.ev)
 	for q.idle.n > 0 {
 		p := q.idle.first.of
 		e.dismissPull(p)
