@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/interlockdev/interlock"
+import (
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+)
 
 // Surveys for tests, which have the engine alone.
 
@@ -59,3 +63,24 @@ func Fields(ev *Event) uint64 {
 }
 
 const KnownFields = knownFields
+
+// CheckTallies compares what is counted of the parties that have an index with what
+// they have.
+func (e *Engine) CheckTallies() error {
+	for _, s := range e.sorted() {
+		for _, sess := range s.sortedSessions() {
+			for _, f := range sess.sortedFlows() {
+				if f.index == nil {
+					continue
+				}
+				plain := party{leases: f.leases, waits: f.waits}
+				for _, n := range s.sortedNodes() {
+					if got, want := f.at(n), plain.at(n); got != want {
+						return fmt.Errorf("flow %q has %v at %s, and %v is counted", f.name, want, n.key, got)
+					}
+				}
+			}
+		}
+	}
+	return nil
+}

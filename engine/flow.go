@@ -27,8 +27,11 @@ type party struct {
 	torn      bool            // stands in space.torn
 	inherited int32           // volatile: the highest rank of those whom it blocks; noRank for none
 	heir      bool            // while ranks are found anew: it waits with another's, or did
-	index     map[*node]tally // what it has where; nil while it has few requests
+	index     map[*node]tally // where it waits, and what it has where others hold something, too; nil while it has few requests
 }
+
+// several stands in node.hands for more than one party, or none.
+var several = &party{}
 
 // join makes r a request of a flow.
 func (r *request) join(f *flow) { r.party = &f.party }
@@ -115,7 +118,11 @@ func (p *party) at(n *node) (t tally) {
 		return t
 	}
 	if p.index != nil {
-		return p.index[n]
+		t = p.index[n]
+		if n.hands == p {
+			t.granted = n.granted
+		}
+		return t
 	}
 	for _, r := range p.leases {
 		if m := r.needAt(n); m != nil {
@@ -152,10 +159,14 @@ func (t *tally) waiting() (n int) {
 	return n
 }
 
-// add counts r's needs, held or waited for, in the index.
+// add counts r's needs, held or waited for, in the index. What is in the party's hands
+// alone is counted at the key.
 func (p *party) add(r *request, waits bool, by uint32) {
 	for i := range r.needs {
 		m := &r.needs[i]
+		if !waits && m.node.hands != several {
+			continue
+		}
 		t := p.index[m.node]
 		if waits {
 			t.waits[m.mode] += by
@@ -168,6 +179,28 @@ func (p *party) add(r *request, waits bool, by uint32) {
 			p.index[m.node] = t
 		}
 	}
+}
+
+// handTo notes that a party, nil for none, is about to hold something at n.
+func (n *node) handTo(p *party) {
+	switch {
+	case p == nil:
+		n.share()
+	case n.hands == nil:
+		n.hands = p
+	case n.hands != p:
+		n.share()
+	}
+}
+
+// share notes that what is held at n is not in the hands of one party alone.
+func (n *node) share() {
+	if p := n.hands; p != nil && p.index != nil {
+		t := p.index[n]
+		t.granted = n.granted
+		p.index[n] = t
+	}
+	n.hands = several
 }
 
 // joined and parted keep what depends on a party's requests. They are called after

@@ -48,6 +48,9 @@ func (e *Engine) evolveClosed(ev *Event, r *request) {
 // orphan takes a lease out of its session. What is known of its holder from then
 // on is the agent's name.
 func (e *Engine) orphan(r *request) {
+	for i := range r.needs {
+		r.needs[i].node.share()
+	}
 	r.leaveParty()
 	e.disown(r)
 }

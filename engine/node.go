@@ -15,6 +15,7 @@ type node struct {
 	refs    int32
 	seat    int32 // in space.keys
 	first   *need // holders that claim this very key, in the order of their fences
+	hands   *party // in which all is that is held here; several, or nil for none
 	line    *line
 	*feature
 }

@@ -111,6 +111,9 @@ func (g *rig) step(cmd engine.Command) error {
 	if err := g.m.observe(cmd, &out); err != nil {
 		return err
 	}
+	if err := g.e.CheckTallies(); err != nil {
+		return err
+	}
 	return g.m.between(false)
 }
 

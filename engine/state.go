@@ -373,6 +373,7 @@ func (r *request) take() {
 	for i := range r.needs {
 		m := &r.needs[i]
 		n := m.node
+		n.handTo(r.party)
 		n.granted[m.mode]++
 		n.modes |= 1 << m.mode
 		if m.claimed {
@@ -392,10 +393,10 @@ func (r *request) take() {
 
 // unhold takes all of r's needs back. The nodes stay until unneed.
 func (r *request) unhold() {
+	r.leaveParty()
 	r.letGo()
 	r.space.leases--
 	r.space.count(r.owner(), taken{leases: -1})
-	r.leaveParty()
 }
 
 // leaveParty takes r out of the leases of its party.
@@ -420,7 +421,9 @@ func (r *request) letGo() {
 		m := &r.needs[i]
 		n := m.node
 		if n.granted[m.mode]--; n.granted[m.mode] == 0 {
-			n.modes &^= 1 << m.mode
+			if n.modes &^= 1 << m.mode; n.modes == 0 {
+				n.hands = nil
+			}
 		}
 		if m.listed {
 			n.strike(m)
