@@ -31,11 +31,11 @@ func (e *Engine) acquire(c *Acquire, of run) {
 		case interlock.CodeInvalidKey:
 			eff.Conflict = &Conflict{Key: badKey(c.Claims)}
 		case interlock.CodeUnknownPattern:
-			eff.Conflict = &Conflict{Nearest: e.spaces[c.Namespace].memberLists()}
+			eff.Conflict = &Conflict{Nearest: e.agenda.space.memberLists()}
 		}
 		return
 	}
-	if problem := e.noRoomFor(c.Namespace); problem != "" {
+	if problem := e.noRoomForSpace(); problem != "" {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
@@ -46,7 +46,7 @@ func (e *Engine) acquire(c *Acquire, of run) {
 	if e.isTaken(c.ID) {
 		return
 	}
-	space := e.spaces[c.Namespace]
+	space := e.agenda.space
 	if problem := e.strangeMoment(c.AsOf, space.version()); problem != "" {
 		e.refuse(interlock.CodeFutureVersion, problem)
 		return

@@ -48,6 +48,9 @@ func (e *Engine) agendaOf(name interlock.Namespace) *agenda {
 	if name == "" {
 		return &e.whole
 	}
+	if s := e.agenda.space; s != nil && s.name == name { // as in the step before
+		return e.agenda
+	}
 	if s := e.spaces[name]; s != nil {
 		return s.agenda
 	}

@@ -180,7 +180,7 @@ func (e *Engine) expand(c *Acquire) (interlock.Code, string) {
 	if code, problem := checkTexts(text{"prefix", c.Prefix, interlock.MaxKeyBytes}); code != "" {
 		return code, problem
 	}
-	for _, key := range e.spaces[c.Namespace].membersWith(c.Prefix) {
+	for _, key := range e.agenda.space.membersWith(c.Prefix) {
 		c.Claims = append(c.Claims, interlock.Claim{Key: key, Mode: interlock.Exclusive})
 	}
 	if len(c.Claims) == 0 {

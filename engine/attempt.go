@@ -46,7 +46,7 @@ func (r *request) attemptAt() (id interlock.TaskID) {
 
 // refuseMoved tells somebody whose attempt is over how the task stands.
 func (e *Engine) refuseMoved(id interlock.TaskID) {
-	t := e.spaces[e.head.Namespace].tasks.known[id]
+	t := e.agenda.space.tasks.known[id]
 	if t == nil {
 		e.refuse(interlock.CodeTaskMoved, "this attempt is over, and the task is settled and forgotten: drop what you have of it")
 		return

@@ -22,7 +22,7 @@ func (e *Engine) commit(c *Commit) {
 		e.refuseFor(no)
 		return
 	}
-	if problem := e.noRoomFor(c.Namespace); problem != "" {
+	if problem := e.noRoomForSpace(); problem != "" {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
@@ -41,7 +41,7 @@ func (e *Engine) commit(c *Commit) {
 // out, the command is refused and ok is false. acked is the task with whose
 // acknowledgement it comes, nil of one that comes by itself.
 func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked *task) (list []made, ok bool) {
-	s := e.spaces[c.Namespace]
+	s := e.agenda.space
 	if no := e.admitCommit(c, s, leases, acked); no != nil {
 		e.refuseFor(no)
 		return nil, false
@@ -122,7 +122,7 @@ func (s *space) spellReads(list []interlock.Read) *refusal {
 // versionOf gives the version that a commit makes. One without writes changes nothing,
 // and tells the namespace's present version.
 func (e *Engine) versionOf(c *Commit) interlock.Version {
-	version := e.spaces[c.Namespace].docs.version
+	version := e.agenda.space.docs.version
 	if len(c.Writes) > 0 {
 		version = max(version, e.base) + 1
 	}
@@ -135,7 +135,7 @@ func (e *Engine) write(c *Commit, sess *session, leases []*request, list []made)
 	claims := e.emitWrites(c, sess, leases, list, version, nil)
 	e.replyWritten(c, version)
 	eff := &e.out.Effects[e.replied]
-	eff.Warnings = append(eff.Warnings, e.spaces[c.Namespace].warnings(claims)...)
+	eff.Warnings = append(eff.Warnings, e.agenda.space.warnings(claims)...)
 }
 
 // writes reports whether the commit writes a key.
@@ -182,7 +182,7 @@ func (c *Commit) author(sess *session) (agent, flow string) {
 func (e *Engine) replyWritten(c *Commit, version interlock.Version) {
 	eff := e.reply(Done)
 	eff.Version = version
-	s := &e.spaces[c.Namespace].docs
+	s := &e.agenda.space.docs
 	for i := range c.Writes {
 		w := &c.Writes[i]
 		doc := interlock.Document{Key: w.Key, Version: version, Op: w.Op, Absent: w.Op == interlock.Delete}
@@ -199,7 +199,7 @@ func (e *Engine) replyWritten(c *Commit, version interlock.Version) {
 // command; what became of it is told as far as that is still kept.
 func (e *Engine) committedBefore(c *Commit, a *answered) {
 	for i := range c.Writes {
-		_, c.Writes[i].Key = e.spaces[c.Namespace].fit(c.Writes[i].Key)
+		_, c.Writes[i].Key = e.agenda.space.fit(c.Writes[i].Key)
 	}
 	e.replyWritten(c, a.version)
 }

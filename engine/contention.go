@@ -91,7 +91,7 @@ func (s *space) among(list []*contention, key interlock.Key) []*contention {
 // What names neither a version nor a lease is never in conflict, and so additions are:
 // they say nothing.
 func (e *Engine) tellCommitted(c *Commit, sess *session, leases []*request) {
-	s, who := e.spaces[c.Namespace], c.committer(sess)
+	s, who := e.agenda.space, c.committer(sess)
 	if len(c.Writes) == 0 { // it was only a check
 		return
 	}
@@ -130,7 +130,7 @@ func (e *Engine) tellStale(c *Commit, sess *session, list []interlock.Stale) {
 	if len(c.Writes) == 0 {
 		return
 	}
-	s, who := e.spaces[c.Namespace], c.committer(sess)
+	s, who := e.agenda.space, c.committer(sess)
 	var all []*contention
 	for i := range list {
 		all = s.among(all, list[i].Now.Key)

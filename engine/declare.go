@@ -56,7 +56,7 @@ func (e *Engine) declare(c *Declare) {
 // name of its agent. If there is none, or are several, the command is refused and
 // ok is false.
 func (e *Engine) party(on Party) (s *session, ok bool) {
-	if space := e.spaces[e.head.Namespace]; space != nil {
+	if space := e.agenda.space; space != nil {
 		if on.Session != "" {
 			s = space.roll.byName[on.Session]
 		} else {

@@ -19,7 +19,7 @@ func (e *Engine) claimEffect(c *ClaimEffect) {
 		e.refuse(code, problem)
 		return
 	}
-	if problem := e.noRoomFor(c.Namespace); problem != "" {
+	if problem := e.noRoomForSpace(); problem != "" {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
@@ -137,7 +137,7 @@ func (e *Engine) refuseDeed(d *deed, mine bool) {
 // claimedAgain answers a claim that was answered before with how the deed stands by
 // now.
 func (e *Engine) claimedAgain(c *ClaimEffect, a *answered) {
-	s := &e.spaces[c.Namespace].deeds
+	s := &e.agenda.space.deeds
 	d := s.of(a.id, e.now)
 	if a.id == (interlock.EffectID{}) { // it was done by somebody else
 		d = s.at(sha256.Sum256([]byte(c.Action)), e.now)
@@ -191,7 +191,7 @@ func (e *Engine) settleEffect(c *SettleEffect) {
 
 // settledAgain answers what was answered before, with all that is still known.
 func (e *Engine) settledAgain(c *SettleEffect, a *answered) {
-	s := &e.spaces[c.Namespace].deeds
+	s := &e.agenda.space.deeds
 	d := s.of(a.id, e.now)
 	if d != nil && d.state == c.State {
 		e.reply(Done).Effect = e.showDeed(d, d.id == c.ID)
@@ -202,7 +202,7 @@ func (e *Engine) settledAgain(c *SettleEffect, a *answered) {
 
 // settling finds the deed that a command is about.
 func (e *Engine) settling(c *SettleEffect) *deed {
-	s := e.spaces[c.Namespace]
+	s := e.agenda.space
 	switch {
 	case s == nil:
 		return nil

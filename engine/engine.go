@@ -36,6 +36,7 @@ type Engine struct {
 	searched []*wait // its queue, reused
 	turns    uint64  // how often a holder said something new
 	free     []*request
+	ended    []*request // in this step
 
 	// The step that is being carried out.
 	out     *Output
@@ -78,7 +79,8 @@ func (e *Engine) Step(cmd Command, out *Output) {
 		e.remember(cmd)
 	}
 	e.finish()
-	e.prune(h.Namespace)
+	e.prune()
+	e.forgetEnded()
 	e.out, e.head = nil, nil
 }
 
@@ -174,22 +176,24 @@ func (e *Engine) Now() Time { return e.newest }
 // Apply folds one entry of the journal into the state. It is for replays, before
 // Recover. After an error the engine is of no use.
 func (e *Engine) Apply(entry []byte) error {
-	return DecodeEntry(entry, func(ev *Event) error {
-		e.newest = max(e.newest, ev.At)
-		return e.evolve(ev)
-	})
+	return DecodeEntry(entry, e.fold)
 }
 
 // Fold is Apply for what a Reader made of an entry.
 func (e *Engine) Fold(events []Event) error {
 	for i := range events {
-		ev := &events[i]
-		e.newest = max(e.newest, ev.At)
-		if err := e.evolve(ev); err != nil {
+		if err := e.fold(&events[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (e *Engine) fold(ev *Event) error {
+	e.newest = max(e.newest, ev.At)
+	err := e.evolve(ev)
+	e.forgetEnded()
+	return err
 }
 
 // stepVisits bounds the waits that the searches of one step look at, so that no

@@ -7,13 +7,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// rememberedEnds is how many leases and tickets that are over a namespace
-// remembers, to tell their holders how they ended, and rememberedSessions how
-// many sessions.
-const (
-	rememberedEnds     = 65_536
-	rememberedSessions = 16_384
-)
+// rememberedSessions is how many sessions that are over a namespace remembers.
+const rememberedSessions = 16_384
 
 var errUnknown = errors.New("engine: event is about something that does not exist")
 
@@ -234,7 +229,7 @@ func (e *Engine) discard(r *request) {
 func (e *Engine) evolveRequest(ev *Event) error {
 	r := ev.req
 	if r == nil {
-		if e.space(ev.Namespace).requests[ev.ID] != nil || len(ev.Claims) == 0 && ev.Target == 0 && ev.Kind == EvQueued {
+		if e.space(ev.Namespace).knows(ev.ID) || len(ev.Claims) == 0 && ev.Target == 0 && ev.Kind == EvQueued {
 			return fmt.Errorf("engine: request %d is made twice or claims nothing", ev.Num)
 		}
 		var err error
@@ -379,13 +374,11 @@ func (e *Engine) evolveProgress(ev *Event) error {
 			e.forgetSession(target)
 		}
 	case EvTomb:
-		if r != nil || len(ev.Claims) == 0 && ev.Fence != 0 && ev.ByID == [16]byte{} {
+		s := e.space(ev.Namespace)
+		if s.knows(ev.ID) || len(ev.Claims) == 0 && ev.Fence != 0 && ev.ByID == [16]byte{} {
 			return errUnknown
 		}
-		r = e.newRequest()
-		r.id, r.num, r.space, r.claims, r.fence, r.ending = ev.ID, ev.Num, e.space(ev.Namespace), ev.Claims, ev.Fence, endingOf(ev)
-		r.space.requests[r.id] = r
-		e.bury(r, ev.Reason)
+		s.tombs.push(tomb{id: ev.ID, num: ev.Num, fence: ev.Fence, claims: ev.Claims, ending: endingOf(ev), reason: ev.Reason})
 	}
 	return nil
 }
@@ -463,34 +456,6 @@ func (e *Engine) giveBack(r *request) {
 		}
 	}
 	e.changed(r)
-}
-
-// bury turns r into the memory of how it ended, and forgets the oldest such
-// memory when there are enough.
-func (e *Engine) bury(r *request, why Reason) {
-	if r.timer != nil {
-		e.timers.clear(r.timer)
-		r.timer = nil
-	}
-	e.fell(r)
-	r.unneed()
-	r.unask()
-	sess := r.session()
-	r.guest, r.party, r.task, r.wait, r.phase, r.reason = nil, nil, nil, nil, over, why
-	r.purpose, r.progress, r.terms, r.dealings = "", nil, nil, nil
-	if r.bonds != noBonds {
-		r.base, r.target = nil, nil
-	}
-	r.space.active.leave(r)
-	r.space.tombs.push(r)
-	if r.space.tombs.n > rememberedEnds {
-		oldest := r.space.tombs.pop()
-		delete(oldest.space.requests, oldest.id)
-		e.discard(oldest)
-	}
-	if sess != nil {
-		e.forgetSession(sess)
-	}
 }
 
 // sawWrites reports whether somebody who could write held one of r's keys, in

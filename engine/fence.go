@@ -15,7 +15,7 @@ func (e *Engine) revoke(c *Revoke) {
 		return
 	}
 	asked := c.Key
-	_, c.Key = e.spaces[c.Namespace].fit(c.Key)
+	_, c.Key = e.agenda.space.fit(c.Key)
 	r := e.holderOf(c.Key, c.Fence, false)
 	if r == nil { // it may be older than the pattern by which the key is spelled now
 		r = e.holderOf(asked, c.Fence, false)
@@ -41,7 +41,7 @@ func (e *Engine) revoke(c *Revoke) {
 }
 
 func (e *Engine) checkFence(c *CheckFence) {
-	_, c.Key = e.spaces[c.Namespace].fit(c.Key)
+	_, c.Key = e.agenda.space.fit(c.Key)
 	if keyProblem(string(c.Key)) != "" || e.holderOf(c.Key, c.Fence, true) == nil {
 		e.refuseFence(c.Key, c.Fence)
 		return
@@ -53,7 +53,7 @@ func (e *Engine) checkFence(c *CheckFence) {
 // set, it must be a lease in its holder's hands that may write the key: its claim
 // on it, or on an ancestor, is exclusive.
 func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool) *request {
-	s := e.spaces[e.head.Namespace]
+	s := e.agenda.space
 	if s == nil {
 		return nil
 	}
@@ -90,6 +90,6 @@ func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
 	eff := e.refuse(interlock.CodeFenced, fmt.Sprintf(
 		"fence %d is not that of a live lease that may write %s: do not write; acquire the key, exclusively, and read its state anew", fence, key,
 	))
-	eff.Conflict = e.situation(e.spaces[e.head.Namespace], key)
+	eff.Conflict = e.situation(e.agenda.space, key)
 	eff.Conflict.Kind = interlock.FencedOff
 }

@@ -47,7 +47,7 @@ func TestTallies(t *testing.T) {
 				l.id = s.ask(l.session, []interlock.Claim{{Key: key[:len("a/0")+random.IntN(2)*(len(key)-len("a/0"))], Mode: modes[random.IntN(len(modes))]}})
 				leases = append(leases, l)
 			}
-		if err := s.e.CheckTallies(); err != nil {
+			if err := s.e.CheckTallies(); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		}

@@ -118,7 +118,7 @@ func (e *Engine) replyGone(r *request) {
 // refuseGone tells a caller how a request came to its end.
 func (e *Engine) refuseGone(to Caller, r *request) {
 	if r.reason == ByBase && r.ending != nil {
-		if l := r.space.requests[r.ending.baseID]; l != nil {
+		if l := r.space.request(r.ending.baseID); l != nil {
 			r = l
 		}
 	}

@@ -178,7 +178,7 @@ func (e *Engine) pull(c *Pull) {
 		e.refuse(code, problem)
 		return
 	}
-	q := e.spaces[c.Namespace].registered(c.Queue)
+	q := e.agenda.space.registered(c.Queue)
 	if q == nil {
 		e.refuseQueue(c.Queue)
 		return
@@ -217,14 +217,14 @@ func (e *Engine) pull(c *Pull) {
 // pulledBefore answers a pull that was given something before: with what of it still
 // runs, which may be nothing.
 func (e *Engine) pulledBefore(c *Pull, sess *session) bool {
-	s := e.spaces[c.Namespace]
+	s := e.agenda.space
 	if s == nil {
 		return false
 	}
 	a := newHandout(0)
 	known := false
 	for _, id := range c.Leases[:c.Max] {
-		r := s.requests[id]
+		r := s.request(id)
 		if r == nil {
 			continue
 		}

@@ -113,9 +113,9 @@ func (e *Engine) stateOf(r *request) interlock.LeaseState {
 // find looks a request up by the id of its ticket or lease. While it lives, another
 // session's is as unknown as one that never was.
 func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
-	s := e.spaces[e.head.Namespace]
+	s := e.agenda.space
 	if s != nil {
-		if r := s.requests[id]; r != nil && (r.session() == nil || e.head.Session.IsZero() || r.session().id == e.head.Session) {
+		if r := s.request(id); r != nil && (r.session() == nil || e.head.Session.IsZero() || r.session().id == e.head.Session) {
 			if t := r.timer; t != nil && t.pos >= 0 && t.at <= e.now {
 				e.fire(t)
 			}
@@ -136,8 +136,8 @@ func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 // isTaken refuses a command that names for what it is to make the id of a request that
 // is remembered. Made twice, it could not be replayed.
 func (e *Engine) isTaken(id [16]byte) bool {
-	s := e.spaces[e.head.Namespace]
-	if s == nil || s.requests[id] == nil {
+	s := e.agenda.space
+	if s == nil || !s.knows(id) {
 		return false
 	}
 	e.refuseFor(idTaken("request"))

@@ -13,8 +13,8 @@ type node struct {
 	granted [modeCount]uint32
 	modes   modeSet // those with granted > 0
 	refs    int32
-	seat    int32 // in space.keys
-	first   *need // holders that claim this very key, in the order of their fences
+	seat    int32  // in space.keys
+	first   *need  // holders that claim this very key, in the order of their fences
 	hands   *party // in which all is that is held here; several, or nil for none
 	line    *line
 	*feature

@@ -287,7 +287,7 @@ func (p *policy) spelling(i int) string {
 }
 
 func (e *Engine) dropPattern(c *DropPattern) {
-	if space := e.spaces[c.Namespace]; space == nil || space.pattern(c.Name) == nil {
+	if space := e.agenda.space; space == nil || space.pattern(c.Name) == nil {
 		e.refuseNoPattern(c.Name)
 		return
 	}
@@ -326,7 +326,7 @@ func (e *Engine) configure(c *Configure) {
 func (e *Engine) configurable() bool {
 	if problem := checkNamespace(e.head.Namespace); problem != "" {
 		e.refuse(interlock.CodeInvalidNamespace, problem)
-	} else if problem := e.noRoomFor(e.head.Namespace); problem != "" {
+	} else if problem := e.noRoomForSpace(); problem != "" {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 	} else if code, problem := e.closedFor(); code != "" {
 		e.refuse(code, problem)

@@ -28,7 +28,7 @@ func (e *Engine) refuseFor(no *refusal) {
 // checkClaims gives the claims' keys their one spelling and says why a pattern
 // does not admit one of them, or nil.
 func (e *Engine) checkClaims(claims []interlock.Claim, group string) *refusal {
-	s := e.spaces[e.head.Namespace]
+	s := e.agenda.space
 	for i := range claims {
 		c := &claims[i]
 		p, key := s.fit(c.Key)

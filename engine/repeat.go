@@ -107,7 +107,7 @@ func (e *Engine) tag(ev *Event, answer Outcome) {
 
 // scope is the session in which the command's request id counts, or nil.
 func (e *Engine) scope() *session {
-	if space := e.spaces[e.head.Namespace]; space != nil && !e.head.Session.IsZero() {
+	if space := e.agenda.space; space != nil && !e.head.Session.IsZero() {
 		return space.sessions[e.head.Session]
 	}
 	return nil
@@ -220,7 +220,7 @@ func (e *Engine) again(cmd Command, a *answered) {
 		e.ackedBefore(c, a)
 		return
 	case *Submit:
-		if t := e.spaces[c.Namespace].tasks.known[a.id]; t != nil {
+		if t := e.agenda.space.tasks.known[a.id]; t != nil {
 			e.replyTask(t, c.Attach, c.Flow)
 			return
 		}
@@ -240,13 +240,13 @@ func (e *Engine) again(cmd Command, a *answered) {
 	case *Acquire:
 		e.addConflict(c)
 	case *Convert:
-		if l := e.spaces[c.Namespace].requests[c.Lease]; l != nil && l.phase == held && e.respell(c.Claims) {
+		if l := e.agenda.space.requests[c.Lease]; l != nil && l.phase == held && e.respell(c.Claims) {
 			r := e.conversion(c, l)
 			eff.Conflict = e.inTheWay(r)
 			e.discard(r)
 		}
 	case *Resume:
-		if r := e.spaces[c.Namespace].requests[c.Lease]; r != nil && r.phase == away {
+		if r := e.agenda.space.requests[c.Lease]; r != nil && r.phase == away {
 			eff.Conflict = e.inTheWay(e.returning(c, r, e.scope()))
 		}
 	}
@@ -284,7 +284,7 @@ func (e *Engine) respell(claims []interlock.Claim) bool {
 		return false
 	}
 	for i := range claims {
-		_, claims[i].Key = e.spaces[e.head.Namespace].fit(claims[i].Key)
+		_, claims[i].Key = e.agenda.space.fit(claims[i].Key)
 	}
 	_, twice := duplicate(claims)
 	return !twice

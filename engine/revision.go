@@ -137,7 +137,7 @@ func (e *Engine) revise(name string, blob []byte, reverted uint64) {
 	if blob == nil {
 		e.ev.Kind = EvPatternDropped
 	}
-	if s := e.spaces[e.head.Namespace]; s != nil && s.revisions[name] != nil {
+	if s := e.agenda.space; s != nil && s.revisions[name] != nil {
 		e.ev.Generation += s.revisions[name].last().number
 	}
 	e.tag(e.ev, Done)
@@ -150,7 +150,7 @@ func (e *Engine) revertPattern(c *RevertPattern) {
 		return
 	}
 	var v *revisions
-	if s := e.spaces[c.Namespace]; s != nil {
+	if s := e.agenda.space; s != nil {
 		v = s.revisions[c.Name]
 	}
 	if v == nil {

@@ -55,7 +55,7 @@ func (e *Engine) runClaims(c *StartRun) ([]interlock.Claim, *refusal) {
 	if no := checkSegment("workflow", c.Workflow); no != nil && c.Workflow != "" {
 		return nil, no
 	}
-	s := e.spaces[c.Namespace]
+	s := e.agenda.space
 	var claims []interlock.Claim
 	for _, key := range interlock.RunKeys(c.Org, c.Workflow) {
 		claim := interlock.Claim{Key: key, Mode: is}
@@ -92,13 +92,13 @@ func (e *Engine) admitted(a *answered) bool {
 	if a.outcome != Queued {
 		return true // no refusal of a start is remembered
 	}
-	r := e.spaces[e.head.Namespace].requests[a.id]
+	r := e.agenda.space.request(a.id)
 	return r == nil || r.phase != over || r.fence > 0
 }
 
 // startedBefore answers a repeated start. Only one call at a time waits for a run.
 func (e *Engine) startedBefore(c *StartRun, a *answered) {
-	r := e.spaces[c.Namespace].requests[a.id]
+	r := e.agenda.space.request(a.id)
 	if r != nil && r.phase == waiting && !c.Attach {
 		e.refuse(interlock.CodeTooManyRuns, "another call with this request id stands in line for the run: repeat it with waiting").Conflict = e.inTheWay(r)
 		return

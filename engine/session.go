@@ -25,7 +25,7 @@ func (e *Engine) living(id interlock.SessionID) (sess *session, ok bool) {
 	if sess = e.alive(id); sess != nil {
 		return sess, true
 	}
-	space := e.spaces[e.head.Namespace]
+	space := e.agenda.space
 	if space != nil {
 		why, ended := space.goneWhy[id]
 		if s := space.sessions[id]; s != nil {
@@ -46,7 +46,7 @@ func (e *Engine) living(id interlock.SessionID) (sess *session, ok bool) {
 
 // alive gives a session that has not ended, or nil.
 func (e *Engine) alive(id interlock.SessionID) *session {
-	space := e.spaces[e.head.Namespace]
+	space := e.agenda.space
 	if space == nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (e *Engine) openSession(c *OpenSession) {
 		e.refuse(code, problem)
 		return
 	}
-	if problem := e.noRoomFor(c.Namespace); problem != "" {
+	if problem := e.noRoomForSpace(); problem != "" {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
@@ -147,7 +147,7 @@ func (e *Engine) heartbeat(c *Heartbeat) {
 func (e *Engine) takeLosses(s *session) []Loss {
 	losses := s.losses[:0]
 	for _, l := range s.losses {
-		r := s.space.requests[l.Lease.ID]
+		r := s.space.request(l.Lease.ID)
 		if r != nil {
 			r.listed = false
 			switch {
@@ -218,7 +218,7 @@ func (e *Engine) attach(c *Attach) {
 }
 
 func (e *Engine) detach(c *Detach) {
-	space := e.spaces[c.Namespace]
+	space := e.agenda.space
 	if space == nil {
 		return
 	}
@@ -252,7 +252,7 @@ func (e *Engine) detach(c *Detach) {
 }
 
 func (e *Engine) closeSession(c *CloseSession) {
-	if space := e.spaces[c.Namespace]; space != nil && space.goneWhy[c.Session] == BySession {
+	if space := e.agenda.space; space != nil && space.goneWhy[c.Session] == BySession {
 		e.reply(Done)
 		return
 	}

@@ -15,11 +15,11 @@ type space struct {
 	name     interlock.Namespace
 	nodes    map[string]*node
 	keys     roster[*node]
-	requests map[[16]byte]*request // waiting, holding, and remembered ones
-	active   roster[*request]      // those that are not over
+	requests map[[16]byte]*request // that are not over
+	active   roster[*request]      // the same
 	sessions map[interlock.SessionID]*session
 	roll     roll
-	tombs    ring[*request]            // requests that are over, oldest first
+	tombs    tombs
 	gone     ring[interlock.SessionID] // sessions that are over, oldest first
 	goneWhy  map[interlock.SessionID]Reason
 	notes    noteList
@@ -312,24 +312,28 @@ func (r *request) flowName() string {
 
 // prune forgets a namespace of which nothing is left, such as one whose only
 // request was refused.
-func (e *Engine) prune(name interlock.Namespace) {
-	s := e.spaces[name]
-	if s != nil && len(s.nodes)+len(s.requests)+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
+func (e *Engine) prune() {
+	s := e.agenda.space
+	if s != nil && len(s.nodes)+len(s.requests)+s.tombs.n+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
 		s.docs.version == 0 && s.logs.floor == 0 && s.settings == (interlock.Settings{}) {
 		e.alarms.clear(&s.agenda.alarm)
-		delete(e.spaces, name)
+		delete(e.spaces, s.name)
+		e.agenda = &e.whole
 	}
 }
 
-// noRoomFor says why a namespace cannot be made, or "".
-func (e *Engine) noRoomFor(name interlock.Namespace) string {
-	if e.spaces[name] != nil || len(e.spaces) < interlock.MaxNamespaces {
+// noRoomForSpace says why the command's namespace cannot be made, or "".
+func (e *Engine) noRoomForSpace() string {
+	if e.agenda.space != nil || len(e.spaces) < interlock.MaxNamespaces {
 		return ""
 	}
 	return fmt.Sprintf("the server has %d namespaces, which is its limit: use one of those", interlock.MaxNamespaces)
 }
 
 func (e *Engine) space(name interlock.Namespace) *space {
+	if s := e.agenda.space; s != nil && s.name == name {
+		return s
+	}
 	s := e.spaces[name]
 	if s == nil {
 		s = &space{

@@ -41,7 +41,7 @@ func (e *Engine) submit(c *Submit) {
 		return
 	}
 	if c.Attach {
-		if no := e.spaces[c.Namespace].tooManyFollows(sess); no != nil {
+		if no := e.agenda.space.tooManyFollows(sess); no != nil {
 			e.refuseFor(no)
 			return
 		}
@@ -63,7 +63,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 	if code, problem := e.closedFor(); code != "" {
 		return nil, &refusal{code: code, message: problem}
 	}
-	s := e.spaces[e.head.Namespace]
+	s := e.agenda.space
 	bytes, news := 0, map[*queue]int{}
 	for i := range list {
 		x := &list[i]
@@ -163,7 +163,7 @@ func (e *Engine) place(id [16]byte, spec *taskSpec, sess *session) *task {
 		e.tag(e.ev, Done)
 	}
 	e.emit(e.ev)
-	t := e.spaces[e.head.Namespace].tasks.known[id]
+	t := e.agenda.space.tasks.known[id]
 	e.placed(t)
 	return t
 }

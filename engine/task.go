@@ -283,7 +283,7 @@ func (r *request) taskQueue() *queue {
 func (e *Engine) evolveHanded(ev *Event) error {
 	s := e.space(ev.Namespace)
 	t := s.tasks.known[ev.BaseID]
-	if t == nil || t.state != interlock.TaskWaiting || t.request == nil || s.requests[ev.ID] != nil {
+	if t == nil || t.state != interlock.TaskWaiting || t.request == nil || s.knows(ev.ID) {
 		return errUnknown
 	}
 	r := t.request

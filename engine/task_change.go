@@ -17,11 +17,11 @@ func (e *Engine) setQueue(c *SetQueue) {
 		e.refuse(interlock.CodeInvalidQueue, problem)
 		return
 	}
-	if problem := e.noRoomFor(c.Namespace); problem != "" {
+	if problem := e.noRoomForSpace(); problem != "" {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
-	if s := e.spaces[c.Namespace]; s.registered(c.Queue.Name) == nil && s != nil && s.tasks.registered >= interlock.MaxQueues {
+	if s := e.agenda.space; s.registered(c.Queue.Name) == nil && s != nil && s.tasks.registered >= interlock.MaxQueues {
 		e.refuse(interlock.CodeTooManyQueues, fmt.Sprintf("namespace %q has %d queues, which is its limit: drop some first", c.Namespace, interlock.MaxQueues))
 		return
 	}
@@ -29,7 +29,7 @@ func (e *Engine) setQueue(c *SetQueue) {
 }
 
 func (e *Engine) switchQueue(c *SwitchQueue) {
-	q := e.spaces[c.Namespace].registered(c.Name)
+	q := e.agenda.space.registered(c.Name)
 	if q == nil {
 		e.refuseQueue(c.Name)
 		return
@@ -48,7 +48,7 @@ func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue) {
 }
 
 func (e *Engine) dropQueue(c *DropQueue) {
-	q := e.spaces[c.Namespace].registered(c.Name)
+	q := e.agenda.space.registered(c.Name)
 	if q == nil {
 		e.refuseQueue(c.Name)
 		return
@@ -81,7 +81,7 @@ func (e *Engine) refuseQueue(name string) {
 
 // findTask gives a task. If there is none, the command is refused.
 func (e *Engine) findTask(id interlock.TaskID) *task {
-	if s := e.spaces[e.head.Namespace]; s != nil {
+	if s := e.agenda.space; s != nil {
 		if t := s.tasks.known[id]; t != nil {
 			return t
 		}
@@ -182,7 +182,7 @@ func (e *Engine) ackedBefore(c *Ack, a *answered) {
 
 // taskAgain describes the task of an earlier answer, as far as it is still known.
 func (e *Engine) taskAgain(a *answered) interlock.Task {
-	if t := e.spaces[e.head.Namespace].tasks.known[a.id]; t != nil {
+	if t := e.agenda.space.tasks.known[a.id]; t != nil {
 		return e.showTask(t)
 	}
 	return interlock.Task{ID: a.id}

@@ -48,12 +48,12 @@ func (e *Engine) claim(r *request) {
 }
 
 func (e *Engine) leave(c *Leave) {
-	if s := e.spaces[c.Namespace]; s != nil && s.tasks.pulls[c.Ticket] != nil {
+	if s := e.agenda.space; s != nil && s.tasks.pulls[c.Ticket] != nil {
 		e.dismissPull(s.tasks.pulls[c.Ticket])
 		e.reply(Done)
 		return
 	}
-	if s := e.spaces[c.Namespace]; s != nil && s.tasks.known[interlock.TaskID(c.Ticket)] != nil {
+	if s := e.agenda.space; s != nil && s.tasks.known[interlock.TaskID(c.Ticket)] != nil {
 		e.detachTasks(s, &Detach{Head: c.Head, Ticket: c.Ticket})
 		e.reply(Done)
 		return

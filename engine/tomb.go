@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// rememberedEnds is how many leases and tickets that are over a namespace remembers,
+// to tell their holders how they ended. It is a power of two.
+const rememberedEnds = 65_536
+
+// tomb is what is remembered of a request that is over.
+type tomb struct {
+	id         [16]byte
+	num        uint64
+	fence      interlock.Fence
+	claims     []interlock.Claim
+	ttl, grace time.Duration
+	ending     *ending
+	reason     Reason
+	changed    bool
+	older      uint32 // the one before with the same hash, by its number
+}
+
+// tombs are the last requests of a namespace that came to their ends. They are numbered
+// as they come, and number i stands in list at i modulo its length, so the newest takes
+// the place of the oldest. Nothing else is done to forget that one: a number that leads
+// to none older than the one before it is the end of what is remembered of a hash.
+type tombs struct {
+	list   []tomb
+	newest []uint32 // of each hash, by its number
+	n      int
+	next   uint32 // the number of the next; it may wrap around
+}
+
+// push remembers one more.
+func (t *tombs) push(x tomb) {
+	if t.n == len(t.list) && t.n < rememberedEnds {
+		t.grow()
+	}
+	t.n = min(t.n+1, len(t.list))
+	t.put(&x)
+}
+
+func (t *tombs) put(x *tomb) {
+	newest := t.ofHash(&x.id)
+	x.older, *newest = *newest, t.next
+	t.list[t.next%uint32(len(t.list))] = *x
+	t.next++
+}
+
+func (t *tombs) ofHash(id *[16]byte) *uint32 {
+	bits := binary.LittleEndian.Uint64(id[:8]) ^ binary.LittleEndian.Uint64(id[8:])
+	return &t.newest[int(mix(bits))&(len(t.newest)-1)]
+}
+
+func (t *tombs) grow() {
+	all := make([]tomb, t.n)
+	for i := range all {
+		all[i] = *t.at(i)
+	}
+	t.list = make([]tomb, max(8, 2*t.n))
+	t.newest = make([]uint32, 4*len(t.list)) // so that most ids that are asked for and never were are not looked for further
+	t.next = 0
+	for i := range all {
+		t.put(&all[i])
+	}
+}
+
+// at gives the one with i older ones.
+func (t *tombs) at(i int) *tomb {
+	return &t.list[(t.next-uint32(t.n)+uint32(i))%uint32(len(t.list))]
+}
+
+// find gives the tomb of the request with an id, or nil.
+func (t *tombs) find(id *[16]byte) *tomb {
+	if t.n == 0 {
+		return nil
+	}
+	next := *t.ofHash(id)
+	for age := uint32(0); ; {
+		was := age
+		if age = t.next - next; age <= was || age > uint32(t.n) {
+			return nil
+		}
+		x := &t.list[next%uint32(len(t.list))]
+		if x.id == *id {
+			return x
+		}
+		next = x.older
+	}
+}
+
+// request gives the request with an id, as it is or, when it is over, as it is
+// remembered; nil if it is not, or never was.
+func (s *space) request(id [16]byte) *request {
+	if r := s.requests[id]; r != nil {
+		return r
+	}
+	x := s.tombs.find(&id)
+	if x == nil {
+		return nil
+	}
+	return &request{
+		id: x.id, num: x.num, fence: x.fence, space: s, claims: x.claims, ttl: x.ttl, grace: x.grace,
+		ending: x.ending, reason: x.reason, changed: x.changed, phase: over, bonds: noBonds,
+	}
+}
+
+// knows reports whether there is a request with an id, or was one that is remembered.
+func (s *space) knows(id [16]byte) bool {
+	return s.requests[id] != nil || s.tombs.find(&id) != nil
+}
+
+// bury turns r into the memory of how it ended. What is left of it is good until the
+// end of the step, whose answers may be about it.
+func (e *Engine) bury(r *request, why Reason) {
+	if r.timer != nil {
+		e.timers.clear(r.timer)
+		r.timer = nil
+	}
+	e.fell(r)
+	r.unneed()
+	r.unask()
+	sess := r.session()
+	r.guest, r.party, r.task, r.wait, r.phase, r.reason = nil, nil, nil, nil, over, why
+	r.purpose, r.progress, r.terms, r.dealings = "", nil, nil, nil
+	if r.bonds != noBonds {
+		r.base, r.target = nil, nil
+	}
+	s := r.space
+	delete(s.requests, r.id)
+	s.active.leave(r)
+	s.tombs.push(tomb{
+		id: r.id, num: r.num, fence: r.fence, claims: r.claims, ttl: r.ttl, grace: r.grace, ending: r.ending, reason: why, changed: r.changed,
+	})
+	e.ended = append(e.ended, r)
+	if sess != nil {
+		e.forgetSession(sess)
+	}
+}
+
+// forgetEnded gives the memory of the requests back that came to their ends.
+func (e *Engine) forgetEnded() {
+	for i, r := range e.ended {
+		e.ended[i] = nil
+		e.discard(r)
+	}
+	e.ended = e.ended[:0]
+}

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+// What came to its end last is found by its id, also where numbers wrap around, and
+// what came before that is not.
+func TestTombs(t *testing.T) {
+	id := func(i int) (id [16]byte) { // two each with one hash
+		binary.LittleEndian.PutUint64(id[i%2*8:], uint64(i/2))
+		binary.LittleEndian.PutUint64(id[8-i%2*8:], 1<<60)
+		return id
+	}
+	for _, first := range []uint32{0, 1<<32 - 3*rememberedEnds} {
+		var all tombs
+		const pushed = 4*rememberedEnds + 7
+		for i := range pushed {
+			if i == rememberedEnds { // it does not grow any more
+				shift := first &^ (rememberedEnds - 1)
+				all.next += shift
+				for j := range all.list {
+					all.list[j].older += shift
+				}
+				for j := range all.newest {
+					all.newest[j] += shift
+				}
+			}
+			all.push(tomb{id: id(i), num: uint64(i)})
+			if i%1021 == 0 || i < 100 || i > pushed-100 {
+				oldest := max(0, i+1-rememberedEnds)
+				if got := all.at(0).num; all.n != i+1-oldest || got != uint64(oldest) {
+					t.Fatalf("after %d, %d are remembered, the oldest is %d", i, all.n, got)
+				}
+				for _, j := range []int{oldest - 2, oldest - 1, oldest, oldest + 1, (oldest + i) / 2, i, i + 1} {
+					if j < 0 {
+						continue
+					}
+					wanted := id(j)
+					x := all.find(&wanted)
+					if known := oldest <= j && j <= i; (x != nil) != known || known && x.num != uint64(j) {
+						t.Fatalf("after %d, %d is %+v", i, j, x)
+					}
+				}
+			}
+		}
+	}
+}
