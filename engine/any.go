@@ -52,6 +52,7 @@ func (r *request) whole() *request {
 
 // resolve finds out what r needs, for any of several claims by a branch for each.
 func (e *Engine) resolve(r *request) {
+	r.space.season(r.id)
 	if !r.any {
 		r.need()
 		return

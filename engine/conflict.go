@@ -69,7 +69,7 @@ func (e *Engine) shortConflict(c *Conflict, r *request, m *need, v *viewer) {
 }
 
 // claimNode gives the node of the claim for which need i exists.
-func (r *request) claimNode(i int) *node { return r.space.nodes[string(r.claimAt(i).Key)] }
+func (r *request) claimNode(i int) *node { return r.space.nodeAt(string(r.claimAt(i).Key)) }
 
 // viewer collects holders for showing, at most limit of them.
 type viewer struct {

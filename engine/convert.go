@@ -231,11 +231,11 @@ func (e *Engine) gaveUp(s *space, claims []interlock.Claim) {
 	e.writes++
 	for _, c := range claims {
 		for key, ok := string(c.Key), true; ok; key, ok = parentOf(key) {
-			if n := s.nodes[key]; n != nil && n.line != nil {
+			if n := s.nodeAt(key); n != nil && n.line != nil {
 				n.line.wrote = e.writes
 			}
 		}
-		if n := s.nodes[string(c.Key)]; c.Mode == ex && n.line != nil {
+		if n := s.nodeAt(string(c.Key)); c.Mode == ex && n.line != nil {
 			n.line.wroteAll = e.writes
 		}
 	}
@@ -260,7 +260,7 @@ func (e *Engine) evolveConversion(ev *Event, r *request) error {
 
 // converts makes r, which an event tells of, the conversion of a lease.
 func (r *request) converts(ev *Event) error {
-	l := r.space.requests[ev.BaseID]
+	l := r.space.live(ev.BaseID)
 	if ev.Kind != EvQueued || l == nil || l.num != ev.Base || l.phase != held || l.conversion != nil || l.flow() != r.flow() {
 		return errUnknown
 	}

@@ -98,7 +98,7 @@ func (e *Engine) lives(d *deed) bool {
 		return false
 	}
 	if !d.lease.IsZero() {
-		r := e.agenda.space.requests[d.lease]
+		r := e.agenda.space.live(d.lease)
 		return r != nil && !r.isOver()
 	}
 	if d.session != 0 {

@@ -295,7 +295,7 @@ func (e *Engine) Counts() (c Counts) {
 	c.Namespaces = len(e.spaces)
 	c.Sessions = len(e.byNum)
 	for _, s := range e.sorted() {
-		c.Keys += len(s.nodes)
+		c.Keys += s.nodes.n
 		c.Leases += s.leases
 		c.Waiters += s.waiters
 		c.Sessions -= s.lingering

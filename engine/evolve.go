@@ -117,6 +117,7 @@ func (e *Engine) evolveSession(ev *Event) error {
 		num: ev.Session, id: id, space: e.space(ev.Namespace), agent: ev.Agent, name: publicName(id),
 		ttl: ev.TTL, flows: map[string]*flow{}, opened: ev.At, renewed: ev.At, minTTL: ev.TTL,
 	}
+	s.space.season(ev.ID)
 	s.timer = timer{pos: -1, ord: s.num<<1 | 1, sess: s}
 	s.seqs.floor = ev.Acked
 	s.owner = ev.Actor
@@ -237,8 +238,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 			return err
 		}
 	}
-	r.space.requests[r.id] = r
-	r.space.active.enter(r)
+	r.space.requests.enter(r)
 	r.num = ev.Num
 	e.num = max(e.num, r.num)
 	r.granted, r.renewed, r.changed = ev.At, ev.At, ev.Changed
@@ -278,7 +278,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 func (e *Engine) evolveProgress(ev *Event) error {
 	r := ev.req
 	if r == nil {
-		if r = e.space(ev.Namespace).requests[ev.ID]; r == nil && ev.Kind != EvTomb {
+		if r = e.space(ev.Namespace).live(ev.ID); r == nil && ev.Kind != EvTomb {
 			return errUnknown
 		}
 	}

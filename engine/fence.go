@@ -58,7 +58,7 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool
 		return nil
 	}
 	for at := string(key); ; {
-		if n := s.nodes[at]; n != nil {
+		if n := s.nodeAt(at); n != nil {
 			for h := n.first; h != nil && h.req.fence <= fence; h = h.next {
 				if h.req.fence == fence && (!writing || h.mode == ex && h.req.mayWrite()) {
 					return h.req

@@ -64,7 +64,7 @@ func goneCode(r *request) interlock.Code {
 // at the key, below it or above it.
 func (s *space) heldAgainst(key string, mode interlock.Mode) bool {
 	for {
-		if n := s.nodes[key]; n != nil && n.modes&conflicts[mode] != 0 {
+		if n := s.nodeAt(key); n != nil && n.modes&conflicts[mode] != 0 {
 			return true
 		}
 		parent, ok := parentOf(key)
@@ -197,7 +197,7 @@ func (e *Engine) situation(s *space, key interlock.Key) *Conflict {
 	if s == nil {
 		return c
 	}
-	if n := s.nodes[string(key)]; n != nil {
+	if n := s.nodeAt(string(key)); n != nil {
 		v := viewer{e: e, limit: MaxShownHolders}
 		v.at(n, ^modeSet(0))
 		v.above(n)

@@ -7,15 +7,16 @@ import (
 // node is one key that somebody holds, waits for or left a note at, or an
 // ancestor of one. refs counts who needs it to exist.
 type node struct {
+	next    *node // in space.nodes
+	hashed  uint32
+	refs    int32
 	key     string
 	space   *space
 	kin     *kin // its relatives; nil for a top-level key without descendants
 	granted [modeCount]uint32
 	modes   modeSet // those with granted > 0
-	refs    int32
-	seat    int32  // in space.keys
-	first   *need  // holders that claim this very key, in the order of their fences
-	hands   *party // in which all is that is held here; several, or nil for none
+	first   *need   // holders that claim this very key, in the order of their fences
+	hands   *party  // in which all is that is held here; several, or nil for none
 	line    *line
 	*feature
 }
@@ -86,9 +87,32 @@ func (n *node) strike(m *need) {
 	}
 }
 
+// nodeAt gives the node of a key, or nil.
+func (s *space) nodeAt(key string) *node { return s.nodeOf(key, s.salt.hash(key)) }
+
+func (s *space) nodeOf(key string, hash uint32) *node {
+	for n := s.nodes.first(hash); n != nil; n = n.next {
+		if n.hashed == hash && n.key == key {
+			return n
+		}
+	}
+	return nil
+}
+
+// season chooses the salt for the hashes of keys, by an id of whatever comes first.
+func (s *space) season(id [16]byte) {
+	if s.nodes.n == 0 && s.salt == (salt{}) {
+		s.salt = saltOf(id)
+	}
+}
+
+func (n *node) hash() uint32   { return n.hashed }
+func (n *node) nextOf() **node { return &n.next }
+
 // node finds or makes the node of a key, and its ancestors'.
 func (s *space) node(key string) *node {
-	n := s.nodes[key]
+	hash := s.salt.hash(key)
+	n := s.nodeOf(key, hash)
 	if n != nil {
 		return n
 	}
@@ -97,9 +121,8 @@ func (s *space) node(key string) *node {
 	} else {
 		n = &node{feature: noFeature}
 	}
-	n.key, n.space = key, s
-	s.nodes[key] = n
-	s.keys.enter(n)
+	n.key, n.space, n.hashed = key, s, hash
+	s.nodes.enter(n)
 	s.spelled(n, true)
 	if p, ok := parentOf(key); ok {
 		parent := s.node(p)
@@ -136,8 +159,7 @@ func (n *node) free() {
 		return
 	}
 	s, k := n.space, n.kin
-	delete(s.nodes, n.key)
-	s.keys.leave(n)
+	s.nodes.leave(n)
 	s.spelled(n, false)
 	if n.pool != nil {
 		n.pool.drop()
@@ -196,7 +218,7 @@ func (r *request) need() {
 		}
 		r.addNeed(key, lockOf(c.Mode), i, true)
 		if c.Mode.Counts() {
-			n := r.space.nodes[key]
+			n := r.space.nodeAt(key)
 			r.needAt(n).counts = c.Mode
 			if c.Mode == interlock.Permits {
 				r.space.pool(n)

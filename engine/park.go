@@ -389,7 +389,7 @@ func (r *request) endAbsence() {
 // had a value, with those that are known to have been.
 func (r *request) movedKeys(since uint64) (moved []interlock.Key) {
 	for _, c := range r.claims {
-		n := r.space.nodes[string(c.Key)]
+		n := r.space.nodeAt(string(c.Key))
 		saw := slices.Contains(r.dealings.moved, c.Key) || n.line.wrote > since
 		for ; n != nil && !saw; n = n.parent() {
 			saw = n.line.wroteAll > since

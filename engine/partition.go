@@ -194,7 +194,7 @@ func (r *request) belongs(ev *Event) error {
 	}
 	var member *request
 	if ev.Base != 0 {
-		member = r.space.requests[ev.BaseID]
+		member = r.space.live(ev.BaseID)
 		if member == nil || member.num != ev.Base || member.membership() == nil {
 			return errUnknown
 		}
@@ -273,7 +273,7 @@ func (s *space) readDivision(ev *Event) error {
 	if len(ev.Claims) != 1 || ev.Claims[0].Count > interlock.MaxParts {
 		return errUnknown
 	}
-	n := s.nodes[string(ev.Claims[0].Key)]
+	n := s.nodeAt(string(ev.Claims[0].Key))
 	if n == nil || n.divided == nil {
 		return errUnknown
 	}

@@ -303,7 +303,7 @@ func (s *space) capacity(key string, now Time) *interlock.Capacity {
 	}
 	c := &interlock.Capacity{Permits: pol.Capacity}
 	var p *pool
-	if n := s.nodes[key]; n != nil && n.pool != nil {
+	if n := s.nodeAt(key); n != nil && n.pool != nil {
 		p = n.pool
 		c.Used = uint32(min(p.used, interlock.MaxCount))
 	}

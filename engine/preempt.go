@@ -135,7 +135,7 @@ func (e *Engine) ask(r, l *request, policy interlock.PreemptPolicy) {
 }
 
 func (e *Engine) evolveAsked(ev *Event, l *request) error {
-	r := l.space.requests[ev.ByID]
+	r := l.space.live(ev.ByID)
 	if l.phase == waiting || l.isOver() || r == nil || r.num != ev.By || r.phase != waiting {
 		return errUnknown
 	}

@@ -20,7 +20,7 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 	}
 	v.HoldTime = s.holds[classOf(string(key))]
 	view := viewer{e: e, limit: MaxShownHolders}
-	n := s.nodes[string(key)]
+	n := s.nodeAt(string(key))
 	if n != nil {
 		view.at(n, ^modeSet(0))
 		view.below(n, ^modeSet(0))
@@ -44,7 +44,7 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 func (s *space) fenceFloor(key string) (floor interlock.Fence) {
 	modes := ^modeSet(0)
 	for {
-		if n := s.nodes[key]; n != nil {
+		if n := s.nodeAt(key); n != nil {
 			for h := n.first; h != nil; h = h.next {
 				if modes.has(h.mode) {
 					if floor == 0 || h.req.fence < floor {
@@ -69,7 +69,7 @@ func (s *space) nearest(key string) *node {
 		if !ok {
 			return nil
 		}
-		if n := s.nodes[parent]; n != nil {
+		if n := s.nodeAt(parent); n != nil {
 			return n
 		}
 		key = parent

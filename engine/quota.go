@@ -76,7 +76,7 @@ func (r *request) overQuota(actor string) *refusal {
 // tooManyKeys says why a request cannot have a key that nobody had before, or nil.
 func (r *request) tooManyKeys() *refusal {
 	s := r.space
-	if limit := s.settings.Quota.Keys; limit > 0 && len(s.nodes) > limit && r.isNew() {
+	if limit := s.settings.Quota.Keys; limit > 0 && s.nodes.n > limit && r.isNew() {
 		return &refusal{code: interlock.CodeTooManyKeys, message: fmt.Sprintf(
 			"namespace %q has %d keys in use, which is its quota: release some first", s.name, limit,
 		)}
@@ -95,16 +95,16 @@ func (s *space) tooManyKeysFor(list []TaskSpec) *refusal {
 	fresh := map[string]bool{}
 	for i := range list {
 		for _, c := range list[i].Claims {
-			for key, more := string(c.Key), true; more && s.nodes[key] == nil; key, more = parentOf(key) {
+			for key, more := string(c.Key), true; more && s.nodeAt(key) == nil; key, more = parentOf(key) {
 				fresh[key] = true
 			}
 		}
 	}
-	if len(fresh) == 0 || len(s.nodes)+len(fresh) <= limit {
+	if len(fresh) == 0 || s.nodes.n+len(fresh) <= limit {
 		return nil
 	}
 	return &refusal{code: interlock.CodeTooManyKeys, message: fmt.Sprintf(
-		"namespace %q has %d keys in use, and its quota is %d: release some first", s.name, len(s.nodes), limit,
+		"namespace %q has %d keys in use, and its quota is %d: release some first", s.name, s.nodes.n, limit,
 	)}
 }
 

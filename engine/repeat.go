@@ -240,13 +240,13 @@ func (e *Engine) again(cmd Command, a *answered) {
 	case *Acquire:
 		e.addConflict(c)
 	case *Convert:
-		if l := e.agenda.space.requests[c.Lease]; l != nil && l.phase == held && e.respell(c.Claims) {
+		if l := e.agenda.space.live(c.Lease); l != nil && l.phase == held && e.respell(c.Claims) {
 			r := e.conversion(c, l)
 			eff.Conflict = e.inTheWay(r)
 			e.discard(r)
 		}
 	case *Resume:
-		if r := e.agenda.space.requests[c.Lease]; r != nil && r.phase == away {
+		if r := e.agenda.space.live(c.Lease); r != nil && r.phase == away {
 			eff.Conflict = e.inTheWay(e.returning(c, r, e.scope()))
 		}
 	}

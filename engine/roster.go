@@ -10,8 +10,16 @@ type member interface {
 	seatOf() *int32
 }
 
-func (n *node) seatOf() *int32    { return &n.seat }
 func (r *request) seatOf() *int32 { return &r.seat }
+
+// part visits the member with a number; it gives false when there is none.
+func (l roster[M]) part(i int, visit func(M)) bool {
+	if i >= len(l) {
+		return false
+	}
+	visit(l[i])
+	return true
+}
 
 func (l *roster[M]) enter(m M) {
 	*l = append(*l, m)

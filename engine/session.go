@@ -234,7 +234,7 @@ func (e *Engine) detach(c *Detach) {
 		}
 	}
 	if !c.Ticket.IsZero() {
-		ignore(space.requests[c.Ticket])
+		ignore(space.live(c.Ticket))
 		return
 	}
 	s := space.sessions[c.Session]
@@ -353,13 +353,15 @@ func (s *space) sortedSessions() []*session {
 // sortedRequests gives the requests that are not over, in the order of their
 // numbers.
 func (s *space) sortedRequests() []*request {
-	list := slices.Clone([]*request(s.active))
+	list := s.requests.all()
 	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
 	return list
 }
 
 func (s *space) sortedNodes() []*node {
-	return slices.SortedFunc(maps.Values(s.nodes), func(a, b *node) int { return strings.Compare(a.key, b.key) })
+	list := s.nodes.all()
+	slices.SortFunc(list, func(a, b *node) int { return strings.Compare(a.key, b.key) })
+	return list
 }
 
 // minTerm notes that r lives by the session's heartbeats.

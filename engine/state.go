@@ -13,10 +13,9 @@ import (
 // space is one namespace. Nothing in it points to another.
 type space struct {
 	name     interlock.Namespace
-	nodes    map[string]*node
-	keys     roster[*node]
-	requests map[[16]byte]*request // that are not over
-	active   roster[*request]      // the same
+	nodes    table[*node]
+	salt     salt            // of their hashes
+	requests table[*request] // that are not over
 	sessions map[interlock.SessionID]*session
 	roll     roll
 	tombs    tombs
@@ -85,6 +84,7 @@ const (
 // lease, and a while beyond so that its end can be told.
 type request struct {
 	id       [16]byte
+	next     *request // in space.requests
 	num      uint64
 	fence    interlock.Fence
 	space    *space
@@ -111,7 +111,7 @@ type request struct {
 
 	priority int32
 	pos      int32 // in party.leases; of a branch, among those of its trunk; of a declared wait, in session.awaiting
-	seat     int32 // in space.active
+	seat     int32 // in tasks.awaits
 	phase    phase
 	reason   Reason // why it is over, or in grace
 	warned   bool   // volatile: told of max_hold
@@ -314,7 +314,7 @@ func (r *request) flowName() string {
 // request was refused.
 func (e *Engine) prune() {
 	s := e.agenda.space
-	if s != nil && len(s.nodes)+len(s.requests)+s.tombs.n+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
+	if s != nil && s.nodes.n+s.requests.n+s.tombs.n+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
 		s.docs.version == 0 && s.logs.floor == 0 && s.settings == (interlock.Settings{}) {
 		e.alarms.clear(&s.agenda.alarm)
 		delete(e.spaces, s.name)
@@ -338,8 +338,6 @@ func (e *Engine) space(name interlock.Namespace) *space {
 	if s == nil {
 		s = &space{
 			name:     name,
-			nodes:    map[string]*node{},
-			requests: map[[16]byte]*request{},
 			sessions: map[interlock.SessionID]*session{},
 			goneWhy:  map[interlock.SessionID]Reason{},
 			holds:    map[string]time.Duration{},

@@ -53,15 +53,22 @@ func (f *first[T]) add(v T, order func(a, b T) int) {
 	f.list = f.list[:min(len(f.list), f.limit)]
 }
 
-// sift adds the next members of a roster that are wanted, from seat *next on. It
-// reports whether that was all.
-func sift[M member](f *first[M], from roster[M], next *int, wanted func(M) bool, order func(a, b M) int) (all bool) {
-	for range glances {
-		if *next >= len(from) {
-			return true
-		}
-		if m := from[*next]; wanted(m) {
+// parted is what can be gone through part by part: a roster, or a table.
+type parted[M any] interface {
+	part(i int, visit func(M)) bool
+}
+
+// sift adds the next members that are wanted, from part *next on. It reports whether
+// that was all.
+func sift[M any](f *first[M], from parted[M], next *int, wanted func(M) bool, order func(a, b M) int) (all bool) {
+	look := func(m M) {
+		if wanted(m) {
 			f.add(m, order)
+		}
+	}
+	for range glances {
+		if !from.part(*next, look) {
+			return true
 		}
 		*next++
 	}
@@ -91,7 +98,7 @@ func (l *KeyList) Look(e *Engine) (done bool) {
 	}
 	limit = min(limit, 1000)
 	l.found.limit = limit + 1
-	if !sift(&l.found, s.keys, &l.next, l.wants, func(a, b *node) int { return strings.Compare(a.key, b.key) }) {
+	if !sift(&l.found, &s.nodes, &l.next, l.wants, func(a, b *node) int { return strings.Compare(a.key, b.key) }) {
 		return false
 	}
 	for range glances / MaxShownHolders {
@@ -133,7 +140,7 @@ func (l *HotList) Look(e *Engine) (done bool) {
 		return true
 	}
 	l.found.limit = max(1, min(l.Limit, 100))
-	if !sift(&l.found, s.keys, &l.next, (*node).used, hotter) {
+	if !sift(&l.found, &s.nodes, &l.next, (*node).used, hotter) {
 		return false
 	}
 	for _, n := range l.found.list {
@@ -177,7 +184,7 @@ func (g *WaitGraph) Look(e *Engine) (done bool) {
 		return true
 	}
 	g.found.limit = maxWaitEdges // each has an edge
-	if !sift(&g.found, s.active, &g.next, (*request).isWaiting, byNumber) || !sift(&g.found, s.tasks.awaits, &g.awaits, (*request).isWaiting, byNumber) {
+	if !sift(&g.found, &s.requests, &g.next, (*request).isWaiting, byNumber) || !sift(&g.found, s.tasks.awaits, &g.awaits, (*request).isWaiting, byNumber) {
 		return false
 	}
 	for before := len(g.Edges); len(g.Edges) < before+glances; g.shown++ {
@@ -212,7 +219,7 @@ func (h *Holdings) Look(e *Engine) (done bool) {
 		return true
 	}
 	h.found.limit = maxHoldings
-	if !sift(&h.found, s.active, &h.next, h.wants, byFence) {
+	if !sift(&h.found, &s.requests, &h.next, h.wants, byFence) {
 		return false
 	}
 	for _, r := range h.found.list {

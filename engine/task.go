@@ -185,7 +185,7 @@ func (e *Engine) evolveTask(ev *Event) error {
 	case interlock.TaskWaiting:
 		e.await(t, ev.At.Add(ev.Waited), ev.Changed)
 	case interlock.TaskRunning:
-		r := s.requests[ev.BaseID]
+		r := s.live(ev.BaseID)
 		if r == nil || r.task != nil {
 			return errUnknown
 		}
@@ -307,8 +307,7 @@ func (e *Engine) evolveHanded(ev *Event) error {
 		x.maxHold, x.stall, x.lockDelay, x.group = ev.MaxHold, ev.Stall, ev.LockDelay, t.spec.group
 	})
 	e.fence = max(e.fence, ev.Fence)
-	s.requests[r.id] = r
-	s.active.enter(r)
+	s.requests.enter(r)
 	r.hold()
 	r.spend(ev.At)
 	r.observe()

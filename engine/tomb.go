@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -51,10 +50,7 @@ func (t *tombs) put(x *tomb) {
 	t.next++
 }
 
-func (t *tombs) ofHash(id *[16]byte) *uint32 {
-	bits := binary.LittleEndian.Uint64(id[:8]) ^ binary.LittleEndian.Uint64(id[8:])
-	return &t.newest[int(mix(bits))&(len(t.newest)-1)]
-}
+func (t *tombs) ofHash(id *[16]byte) *uint32 { return &t.newest[int(hashOf(*id))&(len(t.newest)-1)] }
 
 func (t *tombs) grow() {
 	all := make([]tomb, t.n)
@@ -93,10 +89,23 @@ func (t *tombs) find(id *[16]byte) *tomb {
 	}
 }
 
+// live gives the request with an id that is not over, or nil.
+func (s *space) live(id [16]byte) *request {
+	for r := s.requests.first(hashOf(id)); r != nil; r = r.next {
+		if r.id == id {
+			return r
+		}
+	}
+	return nil
+}
+
+func (r *request) hash() uint32      { return hashOf(r.id) }
+func (r *request) nextOf() **request { return &r.next }
+
 // request gives the request with an id, as it is or, when it is over, as it is
 // remembered; nil if it is not, or never was.
 func (s *space) request(id [16]byte) *request {
-	if r := s.requests[id]; r != nil {
+	if r := s.live(id); r != nil {
 		return r
 	}
 	x := s.tombs.find(&id)
@@ -111,7 +120,7 @@ func (s *space) request(id [16]byte) *request {
 
 // knows reports whether there is a request with an id, or was one that is remembered.
 func (s *space) knows(id [16]byte) bool {
-	return s.requests[id] != nil || s.tombs.find(&id) != nil
+	return s.live(id) != nil || s.tombs.find(&id) != nil
 }
 
 // bury turns r into the memory of how it ended. What is left of it is good until the
@@ -131,8 +140,7 @@ func (e *Engine) bury(r *request, why Reason) {
 		r.base, r.target = nil, nil
 	}
 	s := r.space
-	delete(s.requests, r.id)
-	s.active.leave(r)
+	s.requests.leave(r)
 	s.tombs.push(tomb{
 		id: r.id, num: r.num, fence: r.fence, claims: r.claims, ttl: r.ttl, grace: r.grace, ending: r.ending, reason: why, changed: r.changed,
 	})

@@ -29,7 +29,7 @@ func TestFewAreWatchedOneByOne(t *testing.T) {
 		e.Step(c, &out)
 	}
 	apart := func() (n int) {
-		for _, node := range e.spaces["default"].nodes {
+		for _, node := range e.spaces["default"].nodes.all() {
 			if node.line != nil {
 				for c := node.line.first; c != nil; c = c.next {
 					n += len(c.apart)
