@@ -143,10 +143,10 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	if sess != nil {
 		r.join(sess.flow(flowOr(c.Flow)))
 	} else {
-		r.guest = &guest{c.Agent, c.Actor}
+		r.tie().guest = &guest{c.Agent, c.Actor}
 	}
 	r.ttl, r.grace = c.terms(sess)
-	r.purpose, r.claims, r.priority, r.any = c.Purpose, c.Claims, int32(c.Priority), c.Any
+	r.purpose, r.claims, r.priority, r.any = c.Purpose, c.Claims, int8(c.Priority), c.Any
 	t := terms{group: c.Group, trace: c.Trace, maxHold: c.MaxHold, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait, division: c.Division}
 	t.window.asOf = c.AsOf
 	r.setTerms(&t)

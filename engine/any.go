@@ -65,7 +65,7 @@ func (e *Engine) resolve(r *request) {
 		b := e.newRequest()
 		needs := b.needs
 		*b = *r
-		b.bonds, b.any, b.pos, b.claims, b.needs = &bonds{trunk: r}, false, int32(i), r.claims[i:i+1:i+1], needs
+		b.bonds, b.any, b.pos, b.claims, b.needs = &bonds{trunk: r, guest: r.guest}, false, int32(i), r.claims[i:i+1:i+1], needs
 		b.need()
 		r.branches[i] = b
 	}
@@ -94,7 +94,7 @@ func (e *Engine) fell(r *request) {
 	for _, b := range r.branches {
 		e.discard(b)
 	}
-	r.any, r.bonds = false, noBonds
+	r.any, r.branches = false, nil
 	if r.flow() == nil {
 		r.party = nil
 	}

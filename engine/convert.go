@@ -103,7 +103,7 @@ func (e *Engine) conversion(c *Convert, l *request) *request {
 		}
 	}
 	if l.session() == nil {
-		r.guest = &guest{l.agentName(), e.head.Actor}
+		r.tie().guest = &guest{l.agentName(), e.head.Actor}
 	}
 	r.setTerms(&t)
 	r.lead = l.claimsAll(c.Claims)
@@ -253,7 +253,7 @@ func (e *Engine) evolveConversion(ev *Event, r *request) error {
 	l.setGeneration(ev.Generation)
 	l.handOver(r, ev.Version)
 	e.changeClaims(l, ev, changed)
-	r.fence, r.ending = ev.Fence, &ending{base: l.num, baseID: l.id}
+	r.fence, r.tie().ending = ev.Fence, &ending{base: l.num, baseID: l.id}
 	e.bury(r, ByConversion)
 	return nil
 }

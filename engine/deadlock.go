@@ -291,7 +291,7 @@ func (e *Engine) eachAhead(m *need, short bool, s suspect, visit func(*request) 
 func (p *party) shows(n *node, modes modeSet) bool {
 	own := p.at(n)
 	for mode := is; mode <= ex; mode++ {
-		if modes.has(mode) && own.granted[mode] > 0 {
+		if modes.has(mode) && *own.granted.of(mode) > 0 {
 			return true
 		}
 	}

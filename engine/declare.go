@@ -40,7 +40,7 @@ func (e *Engine) declare(c *Declare) {
 	if sess != nil {
 		r.join(sess.flow(flowOr(c.Flow)))
 	} else {
-		r.guest = &guest{c.Agent, c.Actor}
+		r.tie().guest = &guest{c.Agent, c.Actor}
 	}
 	r.setTerms(&terms{maxWait: c.MaxWait})
 	if sess == target && (r.targetFlow == "" || r.targetFlow == r.flow().name) {

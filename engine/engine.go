@@ -339,7 +339,9 @@ func (e *Engine) recover(c *Recover) {
 			}
 		}
 		for _, r := range s.sortedRequests() {
-			r.timer, r.warned = nil, false
+			if r.warned = false; r.timer != nil {
+				r.timer = nil
+			}
 			if r.progress != nil {
 				r.progress.told = 0
 			}

@@ -171,10 +171,10 @@ func (e *Engine) request(ev *Event) (*request, error) {
 		}
 		r.join(s.flow(ev.Flow))
 	} else {
-		r.guest = &guest{ev.Agent, ev.Actor}
+		r.tie().guest = &guest{ev.Agent, ev.Actor}
 	}
 	r.purpose, r.claims, r.ttl, r.grace = ev.Purpose, ev.Claims, ev.TTL, ev.Grace
-	r.priority, r.lead, r.any = int32(ev.Priority), ev.Lead, ev.Any
+	r.priority, r.lead, r.any = int8(ev.Priority), ev.Lead, ev.Any
 	t := terms{group: ev.Group, trace: ev.Trace, maxHold: ev.MaxHold, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait, division: ev.Division}
 	t.window = window{ev.AsOf, ev.Version}
 	var err error
@@ -344,7 +344,8 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		if r.phase != held {
 			return errUnknown
 		}
-		r.phase, r.reason, r.renewed, r.ending = inGrace, ev.Reason, ev.At, endingOf(ev)
+		r.phase, r.reason, r.renewed = inGrace, ev.Reason, ev.At
+		r.setEnding(endingOf(ev))
 	case EvClosed:
 		if r.phase != held && r.phase != inGrace || r.terms == nil || r.terms.lockDelay == 0 {
 			return errUnknown
@@ -368,7 +369,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		if target != nil {
 			r.unawait()
 		}
-		r.ending = endingOf(ev)
+		r.setEnding(endingOf(ev))
 		e.bury(r, ev.Reason)
 		if target != nil {
 			e.forgetSession(target)
@@ -378,7 +379,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		if s.knows(ev.ID) || len(ev.Claims) == 0 && ev.Fence != 0 && ev.ByID == [16]byte{} {
 			return errUnknown
 		}
-		s.tombs.push(tomb{id: ev.ID, num: ev.Num, fence: ev.Fence, claims: ev.Claims, ending: endingOf(ev), reason: ev.Reason})
+		s.tombs.push(hashOf(ev.ID), tomb{id: ev.ID, num: ev.Num, fence: ev.Fence, claims: ev.Claims, ending: endingOf(ev), reason: ev.Reason})
 	}
 	return nil
 }
@@ -411,7 +412,7 @@ func causeOf(ev *Event) *ending {
 }
 
 func (e *Engine) evolveEnd(ev *Event, r *request) {
-	r.ending = endingOf(ev)
+	r.setEnding(endingOf(ev))
 	if r.isParked() {
 		r.endParking()
 	}

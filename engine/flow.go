@@ -90,15 +90,15 @@ func (p *party) tear() {
 
 // tally is what a party has at one key, by mode: holdings, and places in line.
 type tally struct {
-	granted [modeCount]uint32
-	waits   [modeCount]uint32
+	granted modeCounts
+	waits   modeCounts
 }
 
 // against counts what of t would exclude a mode in other hands.
 func (t *tally) against(mode interlock.Mode) (n int) {
 	for m := is; m <= ex; m++ {
 		if conflicts[mode].has(m) {
-			n += int(t.granted[m] + t.waits[m])
+			n += int(*t.granted.of(m) + *t.waits.of(m))
 		}
 	}
 	return n
@@ -126,19 +126,19 @@ func (p *party) at(n *node) (t tally) {
 	}
 	for _, r := range p.leases {
 		if m := r.needAt(n); m != nil {
-			t.granted[m.mode]++
+			*t.granted.of(m.mode)++
 		}
 	}
 	for _, r := range p.waits {
 		if m := r.needAt(n); m != nil {
-			t.waits[m.mode]++
+			*t.waits.of(m.mode)++
 		}
 	}
 	return t
 }
 
 // holds reports whether t has any holding.
-func (t tally) holds() bool { return t.granted != [modeCount]uint32{} }
+func (t tally) holds() bool { return t.granted != modeCounts{} }
 
 // claims reports whether a lease of the party in full force claims this very key.
 func (p *party) claims(n *node) bool {
@@ -169,9 +169,9 @@ func (p *party) add(r *request, waits bool, by uint32) {
 		}
 		t := p.index[m.node]
 		if waits {
-			t.waits[m.mode] += by
+			*t.waits.of(m.mode) += by
 		} else {
-			t.granted[m.mode] += by
+			*t.granted.of(m.mode) += by
 		}
 		if t == (tally{}) {
 			delete(p.index, m.node)

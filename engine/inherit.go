@@ -24,7 +24,7 @@ const (
 	baseRank = interlock.MaxPriority + 1 // of priority 0
 )
 
-func (r *request) ownRank() int32 { return r.priority + baseRank }
+func (r *request) ownRank() int32 { return int32(r.priority) + baseRank }
 
 // rerank gives every wait of the namespace its rank, and its place in line.
 func (e *Engine) rerank() {

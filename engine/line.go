@@ -128,7 +128,7 @@ func (l *line) drop(c *class) {
 // written while that was away.
 func (n *node) expect() {
 	if n.line == nil {
-		n.line = &line{}
+		n.own().line = &line{}
 	}
 	n.line.expected++
 }

@@ -40,7 +40,7 @@ func (e *Engine) evolveClosed(ev *Event, r *request) {
 	r.unask()
 	r.phase, r.reason, r.renewed, r.task = closed, ev.Reason, ev.At, nil
 	if ev.ByID != [16]byte{} {
-		r.ending = &ending{task: ev.ByID}
+		r.setEnding(&ending{task: ev.ByID})
 	}
 	r.memberChanged()
 }
@@ -59,7 +59,7 @@ func (e *Engine) orphan(r *request) {
 // of that session.
 func (e *Engine) disown(r *request) {
 	sess := r.session()
-	r.guest = &guest{r.agentName(), r.owner()}
+	r.tie().guest = &guest{r.agentName(), r.owner()}
 	r.party = nil
 	if sess != nil {
 		if i := sess.noted(r); i >= 0 {

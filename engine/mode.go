@@ -7,6 +7,11 @@ type modeSet uint8
 
 const modeCount = 6 // modes are 1 to 5; index 0 is unused
 
+// modeCounts has a number for each mode.
+type modeCounts [modeCount - 1]uint32
+
+func (c *modeCounts) of(m interlock.Mode) *uint32 { return &c[m-1] }
+
 func setOf(modes ...interlock.Mode) (s modeSet) {
 	for _, m := range modes {
 		s |= 1 << m

@@ -13,16 +13,17 @@ type node struct {
 	key     string
 	space   *space
 	kin     *kin // its relatives; nil for a top-level key without descendants
-	granted [modeCount]uint32
-	modes   modeSet // those with granted > 0
+	granted modeCounts
+	modes   modeSet // those that are granted
 	first   *need   // holders that claim this very key, in the order of their fences
 	hands   *party  // in which all is that is held here; several, or nil for none
-	line    *line
 	*feature
 }
 
-// feature is what few keys have. All others share one that is empty.
+// feature is what few keys have: somebody who waits, or more. All others share one that
+// is empty.
 type feature struct {
+	line    *line
 	notes   *noteBook
 	pool    *pool
 	divided *divided
@@ -91,8 +92,8 @@ func (n *node) strike(m *need) {
 func (s *space) nodeAt(key string) *node { return s.nodeOf(key, s.salt.hash(key)) }
 
 func (s *space) nodeOf(key string, hash uint32) *node {
-	for n := s.nodes.first(hash); n != nil; n = n.next {
-		if n.hashed == hash && n.key == key {
+	for n := s.nodes.first(hash); n != nil; n = *n.nextOf() {
+		if n.hash() == hash && n.key == key {
 			return n
 		}
 	}

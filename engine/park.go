@@ -84,7 +84,7 @@ func (r *request) isShared() bool {
 	for i := range r.needs {
 		m := &r.needs[i]
 		for mode := is; mode <= ex; mode++ {
-			others := m.node.granted[mode]
+			others := *m.node.granted.of(mode)
 			if mode == m.mode {
 				others--
 			}
@@ -334,12 +334,16 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 			return errUnknown
 		}
 		r.join(s.flow(ev.Flow))
-		r.guest, r.ttl = nil, min(r.ttl, s.ttl)
+		if r.ttl = min(r.ttl, s.ttl); r.guest != nil {
+			r.guest = nil
+		}
 	} else {
-		r.guest = &guest{r.agentName(), ev.Actor}
+		r.tie().guest = &guest{r.agentName(), ev.Actor}
 	}
-	r.reason, r.ending = 0, nil
-	r.lead, r.renewed, r.warned, r.spared, r.progress = ev.Lead, ev.At, false, false, nil
+	r.reason, r.lead, r.renewed, r.warned, r.spared = 0, ev.Lead, ev.At, false, false
+	if r.setEnding(nil); r.progress != nil {
+		r.progress = nil
+	}
 	r.dealings.moved = r.movedKeys(r.dealings.parking.writes)
 	r.changed = len(r.dealings.moved) > 0
 	if ev.Queued {

@@ -394,7 +394,7 @@ func (e *Engine) assign(d *divided, index int, owner *request) {
 	if f := owner.flow(); f != nil {
 		r.join(f)
 	} else {
-		r.guest = &guest{agent: owner.agentName()}
+		r.tie().guest = &guest{agent: owner.agentName()}
 	}
 	r.purpose, r.ttl, r.grace = owner.purpose, owner.ttl, owner.grace
 	r.claims = []interlock.Claim{{Key: interlock.Key(d.node.key + "/" + strconv.Itoa(index)), Mode: ex}}

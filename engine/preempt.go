@@ -37,7 +37,7 @@ type dealings struct {
 
 func (r *request) deal() *dealings {
 	if r.dealings == nil {
-		r.dealings = &dealings{}
+		r.tie().dealings = &dealings{}
 	}
 	return r.dealings
 }

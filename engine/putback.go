@@ -93,7 +93,8 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 		r.amend(func(t *terms) { t.maxHold += p.held })
 	}
 	p.held, p.fence, p.writes = ev.Held, ev.Fence, e.writes
-	r.wait, r.fence, r.reason, r.ending, r.changed = nil, ev.Fence, ev.Reason, endingOf(ev), false
+	r.wait, r.fence, r.reason, r.changed = nil, ev.Fence, ev.Reason, false
+	r.setEnding(endingOf(ev))
 	r.setWindow(window{asOf: r.windowOf().asOf})
 	r.goAway()
 	return nil

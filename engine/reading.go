@@ -162,7 +162,7 @@ func (l *DocumentList) Look(e *Engine) (done bool) {
 	}
 	limit = min(limit, 1000)
 	l.found.limit = limit + 1
-	if !sift(&l.found, s.docs.present, &l.next, l.wants, byKey) {
+	if !sift(&l.found, s.docs.present.part, &l.next, l.wants, byKey) {
 		return false
 	}
 	for range glances {

@@ -133,9 +133,9 @@ func (d *reduction) add(r *request, waits bool) {
 
 func (x *residue) add(r *request, m *need, waits bool) {
 	if waits {
-		x.waits[m.mode]++
+		*x.waits.of(m.mode)++
 	} else {
-		x.granted[m.mode]++
+		*x.granted.of(m.mode)++
 	}
 	if m.counts != interlock.Permits {
 		return
@@ -184,7 +184,7 @@ func (d *reduction) free(r *request) bool {
 		}
 		own := d.ownAt(r, m.node)
 		for mode := is; mode <= ex; mode++ {
-			if conflicts[m.mode].has(mode) && (x.granted[mode] > own.granted[mode] || x.waits[mode] > own.waits[mode]) {
+			if conflicts[m.mode].has(mode) && (*x.granted.of(mode) > *own.granted.of(mode) || *x.waits.of(mode) > *own.waits.of(mode)) {
 				return false
 			}
 		}

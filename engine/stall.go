@@ -41,7 +41,7 @@ func (e *Engine) reportOf(r *request, text string) {
 
 func (r *request) ownProgress() *progress {
 	if r.progress == nil {
-		r.progress = &progress{}
+		r.tie().progress = &progress{}
 	}
 	return r.progress
 }

@@ -83,24 +83,19 @@ const (
 // request is what was asked for together, from its arrival to the end of its
 // lease, and a while beyond so that its end can be told.
 type request struct {
-	id       [16]byte
-	next     *request // in space.requests
-	num      uint64
-	fence    interlock.Fence
-	space    *space
-	guest    *guest // who that is without a session
-	task     *task  // that it waits for, or is an attempt at
-	party    *party // its flow, or a lease's with its conversion; nil for an anonymous request that is alone
-	purpose  string
-	claims   []interlock.Claim
-	needs    []need
-	only     [1]need   // where needs are, if there is one: most claim one key without ancestors
-	wait     *wait     // while waiting
-	timer    *timer    // what the session's timer does not cover
-	ending   *ending   // more about how it ended, where there is more to say
-	terms    *terms    // what few requests ask for
-	dealings *dealings // asks to yield
-	progress *progress // volatile: what its holder last said, and heard, of it alone
+	id      [16]byte
+	next    *request // in space.requests
+	num     uint64
+	fence   interlock.Fence
+	space   *space
+	task    *task  // that it waits for, or is an attempt at
+	party   *party // its flow, or a lease's with its conversion; nil for an anonymous request that is alone
+	purpose string
+	claims  []interlock.Claim
+	needs   []need
+	only    [1]need // where needs are, if there is one: most claim one key without ancestors
+	wait    *wait   // while waiting
+	terms   *terms  // what few requests ask for
 	*bonds
 
 	ttl, grace time.Duration
@@ -109,9 +104,8 @@ type request struct {
 	renewed Time // volatile: last renewal of an anonymous lease, offer, start of grace, or question how it waits
 	waited  time.Duration
 
-	priority int32
 	pos      int32 // in party.leases; of a branch, among those of its trunk; of a declared wait, in session.awaiting
-	seat     int32 // in tasks.awaits
+	priority int8
 	phase    phase
 	reason   Reason // why it is over, or in grace
 	warned   bool   // volatile: told of max_hold
@@ -122,9 +116,16 @@ type request struct {
 	any      bool   // claims are alternatives, of which it is to get one
 }
 
-// bonds are what ties a request to others by itself, not by its keys. Most have none,
-// and share one that is empty.
+// bonds are what few requests have: what ties them to others by themselves, not by
+// their keys, and what there is to know of those without a session, or with a history.
+// Most have none, and share one that is empty.
 type bonds struct {
+	guest    *guest    // who made it without a session
+	timer    *timer    // what the session's timer does not cover
+	ending   *ending   // more about how it ended, where there is more to say
+	dealings *dealings // asks to yield
+	progress *progress // volatile: what its holder last said, and heard, of it alone
+
 	base       *request   // of a conversion: the lease that it is to change
 	conversion *request   // of a lease: the one of it that stands in line
 	share      *share     // what it is of a shared-out key
@@ -133,6 +134,7 @@ type bonds struct {
 	target     *session   // of a declared wait: for whom it waits
 	targetFlow string     // and for which flow, "" for all
 	awaited    *follower  // of a wait for the end of a task
+	seat       int32      // of such a wait, in tasks.awaits
 }
 
 var noBonds = &bonds{}
@@ -143,6 +145,13 @@ func (r *request) tie() *bonds {
 		r.bonds = &bonds{}
 	}
 	return r.bonds
+}
+
+// setEnding keeps how r ended, or forgets it.
+func (r *request) setEnding(how *ending) {
+	if how != r.ending {
+		r.tie().ending = how
+	}
 }
 
 // guest is who made a request without a session.
@@ -376,7 +385,7 @@ func (r *request) take() {
 		m := &r.needs[i]
 		n := m.node
 		n.handTo(r.party)
-		n.granted[m.mode]++
+		*n.granted.of(m.mode)++
 		n.modes |= 1 << m.mode
 		if m.claimed {
 			n.list(m)
@@ -422,7 +431,8 @@ func (r *request) letGo() {
 	for i := range r.needs {
 		m := &r.needs[i]
 		n := m.node
-		if n.granted[m.mode]--; n.granted[m.mode] == 0 {
+		left := n.granted.of(m.mode)
+		if *left--; *left == 0 {
 			if n.modes &^= 1 << m.mode; n.modes == 0 {
 				n.hands = nil
 			}
@@ -474,7 +484,7 @@ func (r *request) enter() {
 		m, p := &r.needs[i], &r.wait.places[i]
 		*p = place{req: r, need: int16(i)}
 		if m.node.line == nil {
-			m.node.line = &line{}
+			m.node.own().line = &line{}
 		}
 		p.class = m.node.line.class(r.kindOf(m))
 		p.count = r.countOf(m)

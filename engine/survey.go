@@ -53,21 +53,16 @@ func (f *first[T]) add(v T, order func(a, b T) int) {
 	f.list = f.list[:min(len(f.list), f.limit)]
 }
 
-// parted is what can be gone through part by part: a roster, or a table.
-type parted[M any] interface {
-	part(i int, visit func(M)) bool
-}
-
-// sift adds the next members that are wanted, from part *next on. It reports whether
-// that was all.
-func sift[M any](f *first[M], from parted[M], next *int, wanted func(M) bool, order func(a, b M) int) (all bool) {
+// sift adds the next members of a roster or a table that are wanted, from part *next
+// on. It reports whether that was all.
+func sift[M any](f *first[M], part func(i int, visit func(M)) bool, next *int, wanted func(M) bool, order func(a, b M) int) (all bool) {
 	look := func(m M) {
 		if wanted(m) {
 			f.add(m, order)
 		}
 	}
 	for range glances {
-		if !from.part(*next, look) {
+		if !part(*next, look) {
 			return true
 		}
 		*next++
@@ -98,7 +93,7 @@ func (l *KeyList) Look(e *Engine) (done bool) {
 	}
 	limit = min(limit, 1000)
 	l.found.limit = limit + 1
-	if !sift(&l.found, &s.nodes, &l.next, l.wants, func(a, b *node) int { return strings.Compare(a.key, b.key) }) {
+	if !sift(&l.found, s.nodes.part, &l.next, l.wants, func(a, b *node) int { return strings.Compare(a.key, b.key) }) {
 		return false
 	}
 	for range glances / MaxShownHolders {
@@ -140,7 +135,7 @@ func (l *HotList) Look(e *Engine) (done bool) {
 		return true
 	}
 	l.found.limit = max(1, min(l.Limit, 100))
-	if !sift(&l.found, &s.nodes, &l.next, (*node).used, hotter) {
+	if !sift(&l.found, s.nodes.part, &l.next, (*node).used, hotter) {
 		return false
 	}
 	for _, n := range l.found.list {
@@ -184,7 +179,7 @@ func (g *WaitGraph) Look(e *Engine) (done bool) {
 		return true
 	}
 	g.found.limit = maxWaitEdges // each has an edge
-	if !sift(&g.found, &s.requests, &g.next, (*request).isWaiting, byNumber) || !sift(&g.found, s.tasks.awaits, &g.awaits, (*request).isWaiting, byNumber) {
+	if !sift(&g.found, s.requests.part, &g.next, (*request).isWaiting, byNumber) || !sift(&g.found, s.tasks.awaits.part, &g.awaits, (*request).isWaiting, byNumber) {
 		return false
 	}
 	for before := len(g.Edges); len(g.Edges) < before+glances; g.shown++ {
@@ -219,7 +214,7 @@ func (h *Holdings) Look(e *Engine) (done bool) {
 		return true
 	}
 	h.found.limit = maxHoldings
-	if !sift(&h.found, &s.requests, &h.next, h.wants, byFence) {
+	if !sift(&h.found, s.requests.part, &h.next, h.wants, byFence) {
 		return false
 	}
 	for _, r := range h.found.list {

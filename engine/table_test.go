@@ -57,7 +57,7 @@ func TestHash(t *testing.T) {
 				c := &chains[h%keys]
 				*c++
 				longest = max(longest, *c)
-				if h == (saltOf([16]byte{7, 8: 7}).hash(shape(i))) {
+				if h == saltOf([16]byte{7, 8: 7}).hash(shape(i)) {
 					same++
 				}
 			}

@@ -211,7 +211,7 @@ func (e *Engine) lineUp(t *task, changed bool) {
 	t.stance = behind
 	r := e.newRequest()
 	r.num, r.space, r.task, t.request = t.num, t.queue.space, t, r
-	r.purpose, r.claims, r.priority, r.changed = t.spec.purpose, t.spec.claims, t.spec.priority, changed
+	r.purpose, r.claims, r.priority, r.changed = t.spec.purpose, t.spec.claims, int8(t.spec.priority), changed
 	r.granted, r.renewed, r.phase = t.arrived, t.since, waiting
 	if t.spec.group != "" && countsAny(r.claims) {
 		r.setTerms(&terms{group: t.spec.group})
@@ -299,7 +299,7 @@ func (e *Engine) evolveHanded(ev *Event) error {
 		}
 		r.join(sess.flow(ev.Flow))
 	} else {
-		r.guest = &guest{ev.Agent, ev.Actor}
+		r.tie().guest = &guest{ev.Agent, ev.Actor}
 	}
 	r.id, r.fence, r.granted, r.renewed, r.waited, r.phase = ev.ID, ev.Fence, ev.At, ev.At, ev.Waited, held
 	r.ttl, r.grace = ev.TTL, ev.Grace

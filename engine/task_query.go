@@ -103,7 +103,7 @@ func (l *TaskList) Look(e *Engine) (done bool) {
 		return t.num > l.After && (l.Queue == "" || t.queue.Name == l.Queue) && (l.State == 0 || t.state == l.State) &&
 			(l.Group == "" || t.spec.group == l.Group) && (l.Key == "" || t.spec.claimsKey(l.Key))
 	}
-	if !sift(&l.found, s.tasks.all, &l.next, wanted, bySubmission) {
+	if !sift(&l.found, s.tasks.all.part, &l.next, wanted, bySubmission) {
 		return false
 	}
 	for _, t := range l.found.list {

@@ -35,22 +35,22 @@ type tombs struct {
 }
 
 // push remembers one more.
-func (t *tombs) push(x tomb) {
+func (t *tombs) push(hash uint32, x tomb) {
 	if t.n == len(t.list) && t.n < rememberedEnds {
 		t.grow()
 	}
 	t.n = min(t.n+1, len(t.list))
-	t.put(&x)
+	t.put(hash, &x)
 }
 
-func (t *tombs) put(x *tomb) {
-	newest := t.ofHash(&x.id)
+func (t *tombs) put(hash uint32, x *tomb) {
+	newest := t.ofHash(hash)
 	x.older, *newest = *newest, t.next
 	t.list[t.next%uint32(len(t.list))] = *x
 	t.next++
 }
 
-func (t *tombs) ofHash(id *[16]byte) *uint32 { return &t.newest[int(hashOf(*id))&(len(t.newest)-1)] }
+func (t *tombs) ofHash(hash uint32) *uint32 { return &t.newest[int(hash)&(len(t.newest)-1)] }
 
 func (t *tombs) grow() {
 	all := make([]tomb, t.n)
@@ -61,7 +61,7 @@ func (t *tombs) grow() {
 	t.newest = make([]uint32, 4*len(t.list)) // so that most ids that are asked for and never were are not looked for further
 	t.next = 0
 	for i := range all {
-		t.put(&all[i])
+		t.put(hashOf(all[i].id), &all[i])
 	}
 }
 
@@ -71,11 +71,11 @@ func (t *tombs) at(i int) *tomb {
 }
 
 // find gives the tomb of the request with an id, or nil.
-func (t *tombs) find(id *[16]byte) *tomb {
+func (t *tombs) find(hash uint32, id *[16]byte) *tomb {
 	if t.n == 0 {
 		return nil
 	}
-	next := *t.ofHash(id)
+	next := *t.ofHash(hash)
 	for age := uint32(0); ; {
 		was := age
 		if age = t.next - next; age <= was || age > uint32(t.n) {
@@ -90,9 +90,11 @@ func (t *tombs) find(id *[16]byte) *tomb {
 }
 
 // live gives the request with an id that is not over, or nil.
-func (s *space) live(id [16]byte) *request {
-	for r := s.requests.first(hashOf(id)); r != nil; r = r.next {
-		if r.id == id {
+func (s *space) live(id [16]byte) *request { return s.liveOf(hashOf(id), &id) }
+
+func (s *space) liveOf(hash uint32, id *[16]byte) *request {
+	for r := s.requests.first(hash); r != nil; r = *r.nextOf() {
+		if r.id == *id {
 			return r
 		}
 	}
@@ -105,22 +107,26 @@ func (r *request) nextOf() **request { return &r.next }
 // request gives the request with an id, as it is or, when it is over, as it is
 // remembered; nil if it is not, or never was.
 func (s *space) request(id [16]byte) *request {
-	if r := s.live(id); r != nil {
+	hash := hashOf(id)
+	if r := s.liveOf(hash, &id); r != nil {
 		return r
 	}
-	x := s.tombs.find(&id)
+	x := s.tombs.find(hash, &id)
 	if x == nil {
 		return nil
 	}
-	return &request{
+	r := &request{
 		id: x.id, num: x.num, fence: x.fence, space: s, claims: x.claims, ttl: x.ttl, grace: x.grace,
-		ending: x.ending, reason: x.reason, changed: x.changed, phase: over, bonds: noBonds,
+		reason: x.reason, changed: x.changed, phase: over, bonds: noBonds,
 	}
+	r.setEnding(x.ending)
+	return r
 }
 
 // knows reports whether there is a request with an id, or was one that is remembered.
 func (s *space) knows(id [16]byte) bool {
-	return s.live(id) != nil || s.tombs.find(&id) != nil
+	hash := hashOf(id)
+	return s.liveOf(hash, &id) != nil || s.tombs.find(hash, &id) != nil
 }
 
 // bury turns r into the memory of how it ended. What is left of it is good until the
@@ -134,14 +140,13 @@ func (e *Engine) bury(r *request, why Reason) {
 	r.unneed()
 	r.unask()
 	sess := r.session()
-	r.guest, r.party, r.task, r.wait, r.phase, r.reason = nil, nil, nil, nil, over, why
-	r.purpose, r.progress, r.terms, r.dealings = "", nil, nil, nil
+	r.party, r.task, r.wait, r.terms, r.phase, r.reason, r.purpose = nil, nil, nil, nil, over, why, ""
 	if r.bonds != noBonds {
-		r.base, r.target = nil, nil
+		r.guest, r.progress, r.dealings, r.base, r.target = nil, nil, nil, nil, nil
 	}
 	s := r.space
 	s.requests.leave(r)
-	s.tombs.push(tomb{
+	s.tombs.push(r.hash(), tomb{
 		id: r.id, num: r.num, fence: r.fence, claims: r.claims, ttl: r.ttl, grace: r.grace, ending: r.ending, reason: why, changed: r.changed,
 	})
 	e.ended = append(e.ended, r)

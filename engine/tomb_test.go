@@ -27,7 +27,7 @@ func TestTombs(t *testing.T) {
 					all.newest[j] += shift
 				}
 			}
-			all.push(tomb{id: id(i), num: uint64(i)})
+			all.push(hashOf(id(i)), tomb{id: id(i), num: uint64(i)})
 			if i%1021 == 0 || i < 100 || i > pushed-100 {
 				oldest := max(0, i+1-rememberedEnds)
 				if got := all.at(0).num; all.n != i+1-oldest || got != uint64(oldest) {
@@ -38,7 +38,7 @@ func TestTombs(t *testing.T) {
 						continue
 					}
 					wanted := id(j)
-					x := all.find(&wanted)
+					x := all.find(hashOf(wanted), &wanted)
 					if known := oldest <= j && j <= i; (x != nil) != known || known && x.num != uint64(j) {
 						t.Fatalf("after %d, %d is %+v", i, j, x)
 					}

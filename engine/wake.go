@@ -265,7 +265,7 @@ func (r *request) sameParty(other *request) bool {
 func (p *party) blockedByOthers(n *node, modes modeSet) bool {
 	own := p.at(n)
 	for mode := is; mode <= ex; mode++ {
-		if modes.has(mode) && n.granted[mode] > own.granted[mode] {
+		if modes.has(mode) && *n.granted.of(mode) > *own.granted.of(mode) {
 			return true
 		}
 	}
@@ -354,7 +354,7 @@ func (e *Engine) heldMore(r *request) {
 func (p *party) setApart(r *request, m *need) {
 	t := p.at(m.node)
 	for w := is; w <= ex; w++ {
-		if t.waits[w] == 0 || !conflicts[w].has(m.mode) {
+		if *t.waits.of(w) == 0 || !conflicts[w].has(m.mode) {
 			continue
 		}
 		other := t.against(w) - r.timesAt(m)
