@@ -217,6 +217,11 @@ func (h *handle) WriteAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
+func (h *handle) Zero(off, size int64) error {
+	_, err := h.WriteAt(make([]byte, size), off)
+	return err
+}
+
 func (h *handle) Allocate(size int64) error {
 	h.d.mu.Lock()
 	defer h.d.mu.Unlock()

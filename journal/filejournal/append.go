@@ -41,14 +41,18 @@ func (j *Journal) write(entries [][]byte) error {
 			return err
 		}
 	}
-	if int64(cap(j.buf)) < length {
-		j.buf = make([]byte, max(length, 64<<10))
+	// The rest of the page is zeros, and is written as such: of a page that is not in
+	// memory the system would have to read what is not written.
+	whole := min(pageEnd(j.off+length), j.header.capacity) - j.off
+	if int64(cap(j.buf)) < whole {
+		j.buf = make([]byte, max(whole, 64<<10))
 	}
-	b := j.buf[:length]
+	b := j.buf[:whole]
 	if cap(j.buf) > keepBuffer {
 		j.buf = nil
 	}
-	at := encodeFrame(b, j.epoch, entries, j.header.salt, j.at)
+	clear(b[length:])
+	at := encodeFrame(b[:length], j.epoch, entries, j.header.salt, j.at)
 	if _, err := j.active.WriteAt(b, j.off); err != nil {
 		return j.fail("writing the log", err)
 	}
@@ -85,7 +89,7 @@ func (j *Journal) begin(next *prepared) error {
 	}
 	name := indexName(h.first, logSuffix)
 	doing := "writing the header of a segment"
-	_, err := next.WriteAt(h.encode(), 0)
+	_, err := next.WriteAt(append(h.encode(), make([]byte, min(pageSize, next.size)-segmentHeaderSize)...), 0)
 	if err == nil {
 		doing, err = "syncing the header of a segment", next.Sync()
 	}

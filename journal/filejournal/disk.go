@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/interlockdev/interlock/journal"
 )
@@ -118,6 +119,39 @@ func (f *diskFile) Size() (int64, error) {
 		return 0, err
 	}
 	return info.Size(), nil
+}
+
+// Zero implements device.File. Whole pages go around the page cache: no memory is filled
+// with zeros, and copied from, to be written. What cannot go around it does not.
+func (f *diskFile) Zero(off, size int64) error {
+	end := off + size
+	from := min(pageEnd(off), end)
+	to := max(end&^(pageSize-1), from)
+	if from == to {
+		return f.zeroCached(off, end)
+	}
+	err := f.zeroDirectly(from, to)
+	if errors.Is(err, syscall.EINVAL) {
+		return f.zeroCached(off, end)
+	}
+	if err == nil {
+		err = f.zeroCached(off, from)
+	}
+	if err == nil {
+		err = f.zeroCached(to, end)
+	}
+	return err
+}
+
+func (f *diskFile) zeroCached(off, end int64) error {
+	for b := zeros(); off < end; {
+		n, err := f.WriteAt(b[:min(int64(len(b)), end-off)], off)
+		if err != nil {
+			return err
+		}
+		off += int64(n)
+	}
+	return nil
 }
 
 func (f *diskFile) Sync() error               { return syncData(f.File, f.fd) }

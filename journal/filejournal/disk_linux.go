@@ -1,7 +1,9 @@
 package filejournal
 
 import (
+	"cmp"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,6 +50,31 @@ func allocate(fd int, size int64) error {
 			return err
 		}
 	}
+}
+
+// zeros has zeros at the beginning of a page, as direct writes need them. It is mapped,
+// and never written to, so that it takes no memory.
+var zeros = sync.OnceValue(func() []byte {
+	b, err := unix.Mmap(-1, 0, zeroStep, unix.PROT_READ, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return make([]byte, zeroStep)
+	}
+	return b
+})
+
+// zeroDirectly writes zeros to whole pages past the page cache. Not every file system
+// can: the error is then EINVAL, and the pages are as they were.
+func (f *diskFile) zeroDirectly(off, end int64) error {
+	flags, err := unix.FcntlInt(uintptr(f.fd), unix.F_GETFL, 0)
+	if err != nil {
+		return err
+	}
+	if _, err := unix.FcntlInt(uintptr(f.fd), unix.F_SETFL, flags|unix.O_DIRECT); err != nil {
+		return err
+	}
+	err = f.zeroCached(off, end)
+	_, reset := unix.FcntlInt(uintptr(f.fd), unix.F_SETFL, flags)
+	return cmp.Or(reset, err)
 }
 
 // syncData does not write the file's times, which is one device flush less.

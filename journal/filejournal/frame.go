@@ -40,6 +40,12 @@ func frameLength(size int) int64 {
 	return (frameHeaderSize + int64(size) + frameAlign - 1) &^ (frameAlign - 1)
 }
 
+// pageSize is the unit in which the system keeps files in memory.
+const pageSize = 4096
+
+// pageEnd is where the page ends in which a range does that ends at off.
+func pageEnd(off int64) int64 { return (off + pageSize - 1) &^ (pageSize - 1) }
+
 // position is where a log stands: what the next frame must continue.
 type position struct {
 	index interlock.Index // the last one

@@ -239,16 +239,12 @@ const zeroStep = 1 << 20
 
 // writeZeros writes zeros from off up to end. The last piece is not synced.
 func writeZeros(f file, off, end int64, stop func() bool) error {
-	if off >= end {
-		return nil
-	}
-	zeros := make([]byte, min(zeroStep, end-off))
 	for off < end {
 		if stop() {
 			return errClosing
 		}
-		n := min(int64(len(zeros)), end-off)
-		if _, err := f.WriteAt(zeros[:n], off); err != nil {
+		n := min(zeroStep-off%zeroStep, end-off)
+		if err := f.Zero(off, n); err != nil {
 			return err
 		}
 		if off += n; off < end {

@@ -25,6 +25,9 @@ type File interface {
 	// Allocate makes the file size bytes long and takes the blocks for it, or fails
 	// for want of space without using the space that is left.
 	Allocate(size int64) error
+	// Zero writes zeros to a range, as WriteAt would; what is large should not be copied
+	// to memory first.
+	Zero(off, size int64) error
 	// Sync makes all bytes and the size durable. After an error nothing is known.
 	Sync() error
 	// ID names the file on this machine: device and inode.
