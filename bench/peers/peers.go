@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock/internal/bench"
@@ -22,21 +23,27 @@ func peers() (list []*peer) {
 	type client struct {
 		name, line, alive string
 		scenarios         []string
+		synced            []string // more of them, on a Redis that writes to its disk
 		most              int
 		crew              func(ctx context.Context, addr string, n int) (*bench.Crew, error)
 	}
+	short := []string{"cycle", "handoff"}
 	// Who never has to wait never pauses, so polling stands in one form where nobody waits.
+	// What Redis keeps in memory is the same with and without a disk.
 	clients := []client{
-		{"SET NX 10 ms", anyone, caller + ": here every third of it", []string{"cycle", "handoff", "keepalive", "memory"}, 0, setNXCrew(func() time.Duration { return fixedPause })},
-		{"SET NX jitter", anyone, caller + ": here every third of it", []string{"handoff"}, 0, setNXCrew(func() time.Duration { return rand.N(2 * fixedPause) })},
-		{"redsync", anyone, caller, []string{"cycle", "handoff"}, 0, redsyncCrew},
-		{"redislock", anyone, caller, []string{"cycle", "handoff"}, 0, redislockCrew},
-		{"rueidislock", anyone + "; agents of one program wake each other", renewed, []string{"cycle", "handoff", "keepalive", "memory"}, 0, rueidislockCrew(false)},
-		{"rueidislock connections", anyone + "; all are told of it", renewed, []string{"cycle", "handoff"}, 256, rueidislockCrew(true)},
+		{"SET NX 10 ms", anyone, caller + ": here every third of it", []string{"cycle", "handoff", "keepalive"}, []string{"memory"}, 0, setNXCrew(func() time.Duration { return fixedPause })},
+		{"SET NX jitter", anyone, caller + ": here every third of it", []string{"handoff"}, nil, 0, setNXCrew(func() time.Duration { return rand.N(2 * fixedPause) })},
+		{"redsync", anyone, caller, short, nil, 0, redsyncCrew},
+		{"redislock", anyone, caller, short, nil, 0, redislockCrew},
+		{"rueidislock", anyone + "; agents of one program wake each other", renewed, short, []string{"keepalive", "memory"}, 0, rueidislockCrew(false)},
+		{"rueidislock connections", anyone + "; all are told of it", renewed, short, nil, 256, rueidislockCrew(true)},
 	}
 	for _, server := range []redisServer{{sync: true}, {sync: false}} {
 		for _, c := range clients {
 			name := server.name() + " " + c.name
+			if server.sync {
+				c.scenarios = slices.Concat(c.scenarios, c.synced)
+			}
 			list = append(list, &peer{promise{name, server.durable(), c.line, c.alive}, c.scenarios, c.most, server, c.crew})
 		}
 	}
@@ -51,7 +58,7 @@ func peers() (list []*peer) {
 		},
 		&peer{
 			promise{"postgres", "no: a lock is in memory, a restart forgets all", arrival, "as long as its connection: there is nothing to renew"},
-			[]string{"cycle", "handoff"},
+			short,
 			postgresAgents,
 			postgresServer{},
 			postgresCrew,
