@@ -219,7 +219,7 @@ func (f *ClientFrame) Decode(b []byte) error {
 		if len(f.Ops) == MaxFrameOps {
 			return badFrame("it has more than %d operations", MaxFrameOps)
 		}
-		if err := grow(&f.Ops).decode(string(x.s)); err != nil {
+		if err := f.next().decode(string(x.s)); err != nil {
 			return err
 		}
 	}

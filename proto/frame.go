@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -37,6 +38,14 @@ type ClientFrame struct {
 func (f *ClientFrame) Reset() {
 	clear(f.Ops)
 	f.Ops = f.Ops[:0]
+}
+
+// next appends an empty operation. What lies behind the last one is empty, since Reset
+// leaves nothing.
+func (f *ClientFrame) next() *Op {
+	n := len(f.Ops)
+	f.Ops = slices.Grow(f.Ops, 1)[:n+1]
+	return &f.Ops[n]
 }
 
 // OpKind says which operation an Op is. The numbers are those of the oneof's
@@ -166,6 +175,14 @@ type ServerFrame struct {
 func (f *ServerFrame) Reset() {
 	clear(f.Replies)
 	*f = ServerFrame{Replies: f.Replies[:0]}
+}
+
+// Next appends an empty reply, to be filled in. What lies behind the last one is empty,
+// since Reset leaves nothing.
+func (f *ServerFrame) Next() *Reply {
+	n := len(f.Replies)
+	f.Replies = slices.Grow(f.Replies, 1)[:n+1]
+	return &f.Replies[n]
 }
 
 // GoAway says that the server stops soon.

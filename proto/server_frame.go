@@ -207,7 +207,7 @@ func (f *ServerFrame) Decode(b []byte) error {
 		case 2<<3 | wireVarint:
 			f.Epoch = interlock.Epoch(x.v)
 		case 3<<3 | wireBytes:
-			err = grow(&f.Replies).decode(string(x.s))
+			err = f.Next().decode(string(x.s))
 		case 4<<3 | wireBytes:
 			f.GoAway = &GoAway{}
 			err = f.GoAway.decode(string(x.s))

@@ -24,7 +24,7 @@ type limiter struct {
 
 	tenants sync.Map // from interlock.Namespace to *tenant
 	count   atomic.Int64
-	changes atomic.Uint64 // how often settings were changed
+	changes atomic.Uint64 // counted up before and after settings change
 }
 
 const (
@@ -95,6 +95,7 @@ func (l *limiter) keep(t *tenant) *tenant {
 func (l *limiter) configured(namespace interlock.Namespace, s *interlock.Settings) {
 	l.changes.Add(1)
 	l.keep(newTenant(namespace, s)).configure(s)
+	l.changes.Add(1)
 }
 
 // tenant is what the limiter knows of a namespace.

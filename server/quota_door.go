@@ -60,8 +60,16 @@ func (c *call) refusedFor(cost amount, vital bool) bool {
 // whether it did.
 func (st *stream) overQuota(o *proto.Op) bool {
 	l := st.d.s.limiter
-	t := l.limits(st.life, st.namespace)
+	changes := l.changes.Load()
+	if st.noQuota && st.quotaAsOf == changes {
+		return false
+	}
+	t := l.tenant(st.life, st.namespace)
 	if t == nil {
+		return false
+	}
+	st.noQuota, st.quotaAsOf = !t.limited.Load(), changes
+	if st.noQuota {
 		return false
 	}
 	refusal := t.admit(l.now(), st.principal.Name, amount{requests: 1, bytes: int64(o.Size())}, vitalOp(o.Kind))

@@ -39,6 +39,9 @@ type stream struct {
 	last   uint32 // the slot of the last look-up, and its session
 	lastID interlock.SessionID
 
+	noQuota   bool   // the namespace has no quota
+	quotaAsOf uint64 // as of so many changes (limiter.changes)
+
 	wake chan struct{}   // something is in out
 	life context.Context // until cut
 	end  context.CancelFunc

@@ -57,8 +57,7 @@ func (st *stream) write() {
 			for len(rest) > 0 && len(frame.Replies) < maxReplies && size < proto.FullFrameBytes {
 				d := &rest[0]
 				frame.Shard, frame.Epoch = uint32(d.at.Shard), d.at.Epoch
-				frame.Replies = append(frame.Replies, proto.Reply{})
-				r := &frame.Replies[len(frame.Replies)-1]
+				r := frame.Next()
 				d.reply(r, st)
 				size, bulk, rest = size+r.Bulk(), bulk+d.bulk, rest[1:]
 			}
