@@ -12,24 +12,36 @@ import (
 	"github.com/interlockdev/interlock/internal/bench"
 )
 
-// etcdCrew are agents with a session each, on one connection.
-func etcdCrew(ctx context.Context, addr string, n int) (*bench.Crew, error) {
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: patience, Logger: zap.NewNop()})
-	if err != nil {
-		return nil, err
+// etcdCrew are agents with a session each, on one connection or on one each.
+func etcdCrew(own bool) func(context.Context, string, int) (*bench.Crew, error) {
+	return func(ctx context.Context, addr string, n int) (*bench.Crew, error) {
+		clients := make([]*clientv3.Client, 1)
+		if own {
+			clients = make([]*clientv3.Client, n)
+		}
+		crew := &bench.Crew{Agents: make([]bench.Agent, n), Close: func() { // the sessions end with the server
+			for _, c := range clients {
+				if c != nil {
+					_ = c.Close()
+				}
+			}
+		}}
+		err := each(len(clients), func(i int) (err error) {
+			clients[i], err = clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: patience, Logger: zap.NewNop()})
+			return err
+		})
+		if err == nil {
+			err = each(n, func(i int) (err error) {
+				crew.Agents[i], err = newEtcdAgent(ctx, clients[i%len(clients)])
+				return err
+			})
+		}
+		if err != nil {
+			crew.Close()
+			return nil, err
+		}
+		return crew, nil
 	}
-	agents := make([]*etcdAgent, n)
-	crew := &bench.Crew{Agents: make([]bench.Agent, n), Close: func() { _ = c.Close() }} // the sessions end with the server
-	err = each(n, func(i int) (err error) {
-		agents[i], err = newEtcdAgent(ctx, c)
-		crew.Agents[i] = agents[i]
-		return err
-	})
-	if err != nil {
-		crew.Close()
-		return nil, err
-	}
-	return crew, nil
 }
 
 type etcdAgent struct {

@@ -47,19 +47,17 @@ func peers() (list []*peer) {
 			list = append(list, &peer{promise{name, server.durable(), c.line, c.alive}, c.scenarios, c.most, server, c.crew})
 		}
 	}
+	const (
+		synced  = "yes: synced by its one member before the answer"
+		session = "as long as its session, which its client renews"
+	)
 	return append(
 		list,
-		&peer{
-			promise{"etcd", "yes: synced by its one member before the answer", arrival, "as long as its session, which its client renews"},
-			[]string{"cycle", "handoff", "keepalive", "memory"},
-			0,
-			etcdServer{},
-			etcdCrew,
-		},
+		&peer{promise{"etcd", synced, arrival, session}, []string{"cycle", "handoff", "keepalive", "memory"}, 0, etcdServer{}, etcdCrew(false)},
+		&peer{promise{"etcd connections", synced, arrival, session}, []string{"keepalive"}, 0, etcdServer{}, etcdCrew(true)},
 		&peer{
 			promise{"postgres", "no: a lock is in memory, a restart forgets all", arrival, "as long as its connection: there is nothing to renew"},
-			short,
-			postgresAgents,
+			short, postgresAgents,
 			postgresServer{},
 			postgresCrew,
 		},

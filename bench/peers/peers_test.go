@@ -151,7 +151,7 @@ func TestRun(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Peers) != 1 || r.Peers[0].Peer != "etcd" || !strings.HasPrefix(r.Peers[0].Durable, "yes") || len(r.Missing) != 0 {
+	if len(r.Peers) != 2 || r.Peers[0].Peer != "etcd" || !strings.HasPrefix(r.Peers[0].Durable, "yes") || len(r.Missing) != 0 {
 		t.Errorf("peers %+v, missing %v", r.Peers, r.Missing)
 	}
 	if len(r.Figures) == 0 || len(r.Ratios) == 0 || r.Ratios[0].Target != "interlock stream ÷ etcd" || r.Ratios[0].Runs != 2 || r.Ratios[0].Min <= 0 {

@@ -2,10 +2,12 @@ package bench
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 )
 
-// holdWidth is how many requests are under way while leases are taken.
+// holdWidth is how many requests are under way while leases are taken, and while agents
+// come into line.
 const holdWidth = 256
 
 // holdings are leases that agents hold.
@@ -44,12 +46,17 @@ func (h *holdings) crowd(ctx context.Context, agents []Agent, keys int, do func(
 	var (
 		left   atomic.Int64
 		inLine = make(chan struct{})
+		room   = make(chan struct{}, holdWidth)
 		failed = make(chan error, len(agents))
 	)
 	left.Store(int64(len(agents)))
 	for i, a := range agents {
 		go func() {
+			room <- struct{}{}
+			there := sync.OnceFunc(func() { <-room })
+			defer there()
 			_, err := a.Acquire(ctx, h.keys[i%keys], func() {
+				there()
 				if left.Add(-1) == 0 {
 					close(inLine)
 				}
