@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -338,23 +339,7 @@ func (e *Engine) recover(c *Recover) {
 				e.timers.set(&sess.timer, e.now.Add(softAt(sess.ttl)))
 			}
 		}
-		for _, r := range s.sortedRequests() {
-			if r.warned = false; r.timer != nil {
-				r.timer = nil
-			}
-			if r.progress != nil {
-				r.progress.told = 0
-			}
-			r.renewed, r.spared = e.now, r.phase == held
-			if r.phase == waiting {
-				r.wait.caller, r.wait.link = nil, 0
-				r.refile()
-				e.watchAnywhere(r)
-			} else if s := r.session(); s != nil && r.asker() != nil {
-				s.note(r, Loss{Lease: e.lease(r), Message: r.yieldWords()})
-			}
-			e.arm(r)
-		}
+		e.recoverRequests(s)
 		e.recoverTasks(s)
 		for _, p := range s.pools {
 			p.timer = nil
@@ -369,6 +354,38 @@ func (e *Engine) recover(c *Recover) {
 		e.rearm()
 	}
 	e.agenda = &e.whole
+}
+
+// recoverRequests begins the term for all requests of a namespace. Most are leases, of
+// which each is by itself; only of the others it matters which is first.
+func (e *Engine) recoverRequests(s *space) {
+	var ordered []*request
+	for i := 0; s.requests.part(i, func(r *request) {
+		if r.warned = false; r.timer != nil {
+			r.timer = nil
+		}
+		if r.progress != nil {
+			r.progress.told = 0
+		}
+		r.renewed, r.spared = e.now, r.phase == held
+		if r.phase == waiting || r.asker() != nil {
+			ordered = append(ordered, r)
+		} else {
+			e.arm(r)
+		}
+	}); i++ {
+	}
+	slices.SortFunc(ordered, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
+	for _, r := range ordered {
+		if r.phase == waiting {
+			r.wait.caller, r.wait.link = nil, 0
+			r.refile()
+			e.watchAnywhere(r)
+		} else if s := r.session(); s != nil {
+			s.note(r, Loss{Lease: e.lease(r), Message: r.yieldWords()})
+		}
+		e.arm(r)
+	}
 }
 
 // limit changes what is admitted. What waited for the end of a drain is due again.

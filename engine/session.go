@@ -350,14 +350,6 @@ func (s *space) sortedSessions() []*session {
 	return slices.SortedFunc(maps.Values(s.sessions), func(a, b *session) int { return cmp.Compare(a.num, b.num) })
 }
 
-// sortedRequests gives the requests that are not over, in the order of their
-// numbers.
-func (s *space) sortedRequests() []*request {
-	list := s.requests.all()
-	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
-	return list
-}
-
 func (s *space) sortedNodes() []*node {
 	list := s.nodes.all()
 	slices.SortFunc(list, func(a, b *node) int { return strings.Compare(a.key, b.key) })

@@ -65,7 +65,7 @@ func (s *snapshotter) space(sp *space) {
 			Actor: x.owner,
 		})
 	}
-	requests := sp.sortedRequests()
+	requests := sp.requests.all()
 	slices.SortFunc(requests, func(a, b *request) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.fence, b.fence), cmp.Compare(a.num, b.num))
 	})
