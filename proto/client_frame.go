@@ -219,21 +219,21 @@ func (f *ClientFrame) Decode(b []byte) error {
 		if len(f.Ops) == MaxFrameOps {
 			return badFrame("it has more than %d operations", MaxFrameOps)
 		}
-		if err := f.next().decode(string(x.s)); err != nil {
+		if err := f.next().decode(x.s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *Op) decode(s string) error {
-	body := ""
-	for s != "" {
-		f, rest, err := nextField(s)
+func (o *Op) decode(b []byte) error {
+	var body []byte
+	for len(b) > 0 {
+		f, rest, err := nextField(b)
 		if err != nil {
 			return err
 		}
-		s = rest
+		b = rest
 		switch f.tag {
 		case 1<<3 | wireVarint:
 			o.Slot = uint32(f.v)
@@ -250,5 +250,5 @@ func (o *Op) decode(s string) error {
 			}
 		}
 	}
-	return o.decodeBody(body)
+	return o.decodeBody(string(body)) // all texts are there, and may be kept for long
 }

@@ -74,9 +74,12 @@ func (st *stream) write() {
 const comeBackAfter = 500 * time.Millisecond
 
 // take exchanges the empty slice for what is to be sent; nil says that the
-// stream has ended.
+// stream has ended. Slices that a burst has made large are not kept.
 func (st *stream) take(empty []delivered) []delivered {
 	clear(empty)
+	if cap(empty) > 2*maxReplies {
+		empty = nil
+	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.ended {
