@@ -105,17 +105,22 @@ func perSecond(b *testing.B, commands int) {
 
 // BenchmarkAcquireRelease takes and gives back one key after the other while
 // others are held.
-func BenchmarkAcquireRelease(b *testing.B) {
+func BenchmarkAcquireRelease(b *testing.B) { benchmarkCycle(b, "order:%d/lines") }
+
+// BenchmarkAcquireReleasePlain is the same for keys without ancestors.
+func BenchmarkAcquireReleasePlain(b *testing.B) { benchmarkCycle(b, "order:%d") }
+
+func benchmarkCycle(b *testing.B, format string) {
 	for _, resident := range []int{1_000, 1_000_000} {
 		b.Run(fmt.Sprintf("resident=%d", resident), func(b *testing.B) {
 			s := newStand()
 			id := s.session(b)
 			// One lease less than a namespace may have.
 			for i := range resident - 1 {
-				s.acquire(id, interlock.Key(fmt.Sprintf("account:%d/balance", i)))
+				s.acquire(id, interlock.Key(fmt.Sprintf("held-"+format, i)))
 				s.want(b, engine.Granted)
 			}
-			claims := distinct(1024, "order:%d/lines")
+			claims := distinct(1024, format)
 			s.settle(id, claims)
 			b.ReportAllocs()
 			b.ResetTimer()

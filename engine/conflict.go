@@ -17,7 +17,8 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 	key := r.claimAt(i).Key
 	c := &Conflict{Key: key, Kind: interlock.OtherAgent}
 	against := conflicts[m.mode]
-	v := viewer{e: e, limit: MaxShownHolders, except: r}
+	v := e.glance(r)
+	defer v.done()
 	v.at(m.node, against)
 	switch {
 	case len(v.found) > 0:
@@ -81,6 +82,14 @@ type viewer struct {
 	more   int
 	visits int
 }
+
+// glance gives a viewer whose lists are used again: it is done before another is asked
+// for.
+func (e *Engine) glance(except *request) viewer {
+	return viewer{e: e, limit: MaxShownHolders, except: except, found: e.found[:0], via: e.via[:0]}
+}
+
+func (v *viewer) done() { v.e.found, v.e.via = v.found, v.via }
 
 func (v *viewer) add(m *need) {
 	if v.except != nil && m.req.sameParty(v.except) {
@@ -249,7 +258,8 @@ const maxETA = 365 * 24 * time.Hour
 // ahead. Where nothing was observed, a holder's ttl stands for the usual time. When
 // the parties come for whom r waits at a barrier is not known: that is 0.
 func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
-	v := viewer{e: e, limit: MaxShownHolders, except: r}
+	v := e.glance(r)
+	defer v.done()
 	v.at(m.node, conflicts[m.mode])
 	if len(v.found) == 0 && m.claimed {
 		v.below(m.node, conflicts[m.mode])

@@ -38,6 +38,9 @@ type Engine struct {
 	turns    uint64  // how often a holder said something new
 	free     []*request
 	ended    []*request // in this step
+	waits    []*wait    // for reuse
+	found    []*request // lists of viewers, reused
+	via      []*need
 
 	// The step that is being carried out.
 	out     *Output
@@ -274,8 +277,12 @@ func (e *Engine) event(kind EventKind, r *request) *Event {
 // effect appends an effect, empty but for its receiver and outcome. The pointer
 // is good until the next one.
 func (e *Engine) effect(to Caller, outcome Outcome) *Effect {
-	e.out.Effects = append(e.out.Effects, Effect{To: to, Outcome: outcome})
-	return &e.out.Effects[len(e.out.Effects)-1]
+	n := len(e.out.Effects)
+	e.out.Effects = slices.Grow(e.out.Effects, 1)[:n+1]
+	eff := &e.out.Effects[n]
+	*eff = Effect{}
+	eff.To, eff.Outcome = to, outcome
+	return eff
 }
 
 // reply answers the command's caller.

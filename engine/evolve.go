@@ -262,7 +262,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 		return nil
 	}
 	r.phase = waiting
-	r.wait = &wait{writes: e.writes}
+	r.wait = e.newWait()
 	r.setScore()
 	r.enline()
 	if r.base != nil {
@@ -307,7 +307,8 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		e.narrow(r, way)
 		r.setGeneration(ev.Generation)
 		r.unask()
-		r.wait, r.fence, r.granted, r.renewed, r.waited, r.phase = nil, ev.Fence, ev.At, ev.At, ev.Waited, held
+		e.dropWait(r)
+		r.fence, r.granted, r.renewed, r.waited, r.phase = ev.Fence, ev.At, ev.At, ev.Waited, held
 		if ev.Offer {
 			r.phase = offered
 		}

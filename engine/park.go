@@ -347,7 +347,7 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 	r.dealings.moved = r.movedKeys(r.dealings.parking.writes)
 	r.changed = len(r.dealings.moved) > 0
 	if ev.Queued {
-		r.wait, r.granted = &wait{writes: e.writes}, ev.At
+		r.wait, r.granted = e.newWait(), ev.At
 		r.setScore()
 		r.enline()
 		r.endAbsence()

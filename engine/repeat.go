@@ -89,6 +89,9 @@ func (w *seqWindow) put(seq, acked uint64, a answered) {
 // with what it did.
 func (e *Engine) tag(ev *Event, answer Outcome) {
 	h := e.head
+	if h.Seq == 0 && h.RequestID == "" {
+		return
+	}
 	s := e.scope()
 	switch {
 	case h.Seq != 0 && s != nil:

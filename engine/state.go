@@ -239,6 +239,33 @@ type wait struct {
 	link   uint64
 }
 
+// newWait gives what a new waiter needs.
+func (e *Engine) newWait() *wait {
+	i := len(e.waits) - 1
+	if i < 0 {
+		return &wait{writes: e.writes}
+	}
+	w := e.waits[i]
+	e.waits = e.waits[:i]
+	*w = wait{writes: e.writes, places: w.places[:0]}
+	return w
+}
+
+// dropWait takes what r had as a waiter, to use it again unless a place of it is
+// still to be looked at.
+func (e *Engine) dropWait(r *request) {
+	w := r.wait
+	if r.wait = nil; w == nil || len(e.waits) == maxFree {
+		return
+	}
+	for i := range w.places {
+		if w.places[i].ready {
+			return
+		}
+	}
+	e.waits = append(e.waits, w)
+}
+
 // arrived is when r came, which waits.
 func (r *request) arrived() Time { return r.granted }
 
@@ -476,7 +503,7 @@ func (r *request) enline() {
 func (r *request) enter() {
 	r.wait.only[0].req = r
 	if n := len(r.needs); n > 1 {
-		r.wait.places = make([]place, n)
+		r.wait.places = slices.Grow(r.wait.places[:0], n)[:n]
 	} else {
 		r.wait.places = r.wait.only[:n]
 	}

@@ -217,7 +217,7 @@ func (e *Engine) lineUp(t *task, changed bool) {
 		r.setTerms(&terms{group: t.spec.group})
 	}
 	e.resolve(r)
-	r.wait = &wait{writes: e.writes}
+	r.wait = e.newWait()
 	r.setScore()
 	r.enline()
 }
@@ -291,7 +291,7 @@ func (e *Engine) evolveHanded(ev *Event) error {
 	t.queue.turn(t.group)
 	r.changed = r.sawWrites()
 	r.unline()
-	r.wait = nil
+	e.dropWait(r)
 	if ev.Session != 0 {
 		sess := e.byNum[ev.Session]
 		if sess == nil || sess.space != s {

@@ -140,7 +140,8 @@ func (e *Engine) bury(r *request, why Reason) {
 	r.unneed()
 	r.unask()
 	sess := r.session()
-	r.party, r.task, r.wait, r.terms, r.phase, r.reason, r.purpose = nil, nil, nil, nil, over, why, ""
+	e.dropWait(r)
+	r.party, r.task, r.terms, r.phase, r.reason, r.purpose = nil, nil, nil, over, why, ""
 	if r.bonds != noBonds {
 		r.guest, r.progress, r.dealings, r.base, r.target = nil, nil, nil, nil, nil
 	}
