@@ -302,18 +302,25 @@ func (r *request) coveredBy() *request {
 	if f == nil || len(f.leases) == 0 {
 		return nil
 	}
-	mine := false
-	for i := range r.needs {
-		n := r.needs[i].node
-		mine = mine || n.first != nil && r.party.at(n).holds()
-	}
-	if !mine {
-		return nil
-	}
 	var best *request
-	for _, l := range f.leases {
+	consider := func(l *request) {
 		if l.phase == held && l.share == nil && l.gives(r.claims) && (best == nil || l.num < best.num) {
 			best = l
+		}
+	}
+	for i := range r.needs {
+		n := r.needs[i].node
+		switch {
+		case n.first == nil || !r.party.at(n).holds():
+		case n.hands == r.party: // however many leases it has elsewhere
+			for h := n.first; h != nil; h = h.next {
+				consider(h.req)
+			}
+		default: // however many others have leases here
+			for _, l := range f.leases {
+				consider(l)
+			}
+			return best
 		}
 	}
 	return best

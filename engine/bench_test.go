@@ -133,6 +133,27 @@ func benchmarkCycle(b *testing.B, format string) {
 	}
 }
 
+// BenchmarkReacquire asks again for a key that the same flow holds, beside others.
+func BenchmarkReacquire(b *testing.B) {
+	for _, resident := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprintf("resident=%d", resident), func(b *testing.B) {
+			s := newStand()
+			id := s.session(b)
+			claims := distinct(resident, "account:%d")
+			for _, c := range claims {
+				s.ask(id, c)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				s.ask(id, claims[i%len(claims)])
+			}
+			s.want(b, engine.Granted)
+			perSecond(b, b.N)
+		})
+	}
+}
+
 // BenchmarkHandOff gives a key back to the first of a line, and the former holder
 // stands in line again.
 func BenchmarkHandOff(b *testing.B) {
