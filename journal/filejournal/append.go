@@ -43,7 +43,7 @@ func (j *Journal) write(entries [][]byte) error {
 	}
 	// The rest of the page is zeros, and is written as such: of a page that is not in
 	// memory the system would have to read what is not written.
-	whole := min(pageEnd(j.off+length), j.header.capacity) - j.off
+	whole := min(roundUp(j.off+length, j.page), j.header.capacity) - j.off
 	if int64(cap(j.buf)) < whole {
 		j.buf = make([]byte, max(whole, 64<<10))
 	}
@@ -89,7 +89,7 @@ func (j *Journal) begin(next *prepared) error {
 	}
 	name := indexName(h.first, logSuffix)
 	doing := "writing the header of a segment"
-	_, err := next.WriteAt(append(h.encode(), make([]byte, min(pageSize, next.size)-segmentHeaderSize)...), 0)
+	_, err := next.WriteAt(append(h.encode(), make([]byte, min(j.page, next.size)-segmentHeaderSize)...), 0)
 	if err == nil {
 		doing, err = "syncing the header of a segment", next.Sync()
 	}

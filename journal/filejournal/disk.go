@@ -125,7 +125,7 @@ func (f *diskFile) Size() (int64, error) {
 // with zeros, and copied from, to be written. What cannot go around it does not.
 func (f *diskFile) Zero(off, size int64) error {
 	end := off + size
-	from := min(pageEnd(off), end)
+	from := min(roundUp(off, pageSize), end)
 	to := max(end&^(pageSize-1), from)
 	if from == to {
 		return f.zeroCached(off, end)

@@ -43,8 +43,8 @@ func frameLength(size int) int64 {
 // pageSize is the unit in which the system keeps files in memory.
 const pageSize = 4096
 
-// pageEnd is where the page ends in which a range does that ends at off.
-func pageEnd(off int64) int64 { return (off + pageSize - 1) &^ (pageSize - 1) }
+// roundUp gives the next multiple of a page, which is a power of two.
+func roundUp(off, page int64) int64 { return (off + page - 1) &^ (page - 1) }
 
 // position is where a log stands: what the next frame must continue.
 type position struct {

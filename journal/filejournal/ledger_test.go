@@ -14,7 +14,7 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-var crashOptions = Options{SegmentBytes: 4 << 10, ReserveBytes: 4 << 10, inline: true}
+var crashOptions = Options{SegmentBytes: 4 << 10, ReserveBytes: 4 << 10, inline: true, page: 512}
 
 // ledger remembers what the user of a journal was told, and what is not known.
 type ledger struct {

@@ -37,6 +37,10 @@ type Options struct {
 	inline bool
 
 	salt func() uint32 // random bits for a segment; nil: rand.Uint32
+
+	// page is up to a multiple of what an append writes, with zeros. Default pageSize;
+	// less in tests, whose journals are so small that a page would cover what a crash left.
+	page int64
 }
 
 const (
@@ -66,6 +70,7 @@ type Journal struct {
 	dir   directory
 	path  string // for messages
 	salt  func() uint32
+	page  int64 // see Options
 	epoch interlock.Epoch
 	pool  *pool
 
@@ -127,7 +132,7 @@ func OpenOn(ctx context.Context, dir device.Directory, opts Options, salt func()
 	if err != nil {
 		return nil, err
 	}
-	opts.inline, opts.salt = true, salt
+	opts.inline, opts.salt, opts.page = true, salt, 512
 	return open(ctx, dir, "", opts)
 }
 
@@ -148,10 +153,14 @@ func open(ctx context.Context, dir directory, path string, opts Options) (*Journ
 	if opts.salt == nil {
 		opts.salt = rand.Uint32
 	}
+	if opts.page == 0 {
+		opts.page = pageSize
+	}
 	j := &Journal{
 		dir:       dir,
 		path:      path,
 		salt:      opts.salt,
+		page:      opts.page,
 		epoch:     in.log.at.epoch + 1,
 		at:        in.log.at,
 		header:    in.log.header,
