@@ -99,7 +99,7 @@ func (e *Engine) fireRequest(r *request) {
 		}
 		if e.now >= r.waitEnd() {
 			why := ByWaitLimit
-			if r.isRun() {
+			if r.isToStart() {
 				why = ByFull
 			}
 			e.leaveLine(r, why)

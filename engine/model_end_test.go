@@ -213,7 +213,7 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 	case engine.ByFull:
 		return m.permitFull(cmd, r)
 	case engine.ByWaitLimit:
-		if limit, ok := r.waitEnd(); !ok || r.isRun() || !limit.mayBeDue(m.now) {
+		if limit, ok := r.waitEnd(); !ok || r.isToStart() || !limit.mayBeDue(m.now) {
 			return wrong
 		}
 	case engine.ByPattern:

@@ -12,6 +12,9 @@ import (
 // isRun reports whether r is a run, or waits to become one.
 func (r *request) isRun() bool { return r.org != "" }
 
+// isToStart says the same of a run that waits for the first time.
+func (r *request) isToStart() bool { return r.isRun() && !r.goesBack }
+
 // runAsk is the request that the start of a run is: a permit of each of its keys that
 // counts them, and an intent to read the others that may be claimed.
 func (m *model) runAsk(c *engine.StartRun) *engine.Acquire {
@@ -103,7 +106,7 @@ func (m *model) expectRunAgain(c *engine.StartRun, r *request) answer {
 
 // forsakes reports whether cmd says that nobody waits for a run any more.
 func (m *model) forsakes(cmd engine.Command, r *request) bool {
-	if !r.isRun() || r.phase != waiting || headOf(cmd).Namespace != r.ns || headOf(cmd).Link != r.link {
+	if !r.isToStart() || r.phase != waiting || headOf(cmd).Namespace != r.ns || headOf(cmd).Link != r.link {
 		return false
 	}
 	switch c := cmd.(type) {
@@ -120,8 +123,8 @@ func (m *model) forsakes(cmd engine.Command, r *request) bool {
 func (m *model) permitFull(cmd engine.Command, r *request) error {
 	limit, limited := r.waitEnd()
 	switch {
-	case !r.isRun():
-		return fmt.Errorf("%v is no run", r)
+	case !r.isToStart():
+		return fmt.Errorf("%v is no run that is to start", r)
 	case limited && limit.mayBeDue(m.now), m.forsakes(cmd, r):
 	case m.listener(r) != nil || !m.atBest().free(r):
 		return fmt.Errorf("%v waits, and is to leave", r)

@@ -104,36 +104,31 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 // not come.
 func (e *Engine) refusePutBack(to Caller, r *request) {
 	eff := e.effect(to, Refused)
-	eff.Code, eff.Lease = putBackCode(r.reason), e.lease(r)
-	eff.Message = fmt.Sprintf("the lease on %s %s; it is parked again, and can be resumed for another %v",
-		r.firstKey(), putBackWords[r.reason], max(0, e.endOf(r).Sub(e.now)))
+	code, words := putBackWords(r.reason)
+	eff.Code, eff.Lease = code, e.lease(r)
+	eff.Message = fmt.Sprintf("the lease on %s was not resumed: %s; it is parked again, and can be resumed for another %v",
+		r.firstKey(), words, max(0, e.endOf(r).Sub(e.now)))
 	eff.Conflict = e.situation(r.space, r.firstKey())
 	if r.ending != nil {
 		eff.Conflict.Cycle = r.ending.cycle
 	}
 }
 
-// putBackWords say why a parked lease was not resumed.
-var putBackWords = [...]string{
-	ByTarget:    "", // the last there is
-	BySession:   "was not resumed: the session that waited for it was closed",
-	ByDeath:     "was not resumed: the session that waited for it sent no heartbeat within its ttl",
-	ByLapse:     "was not resumed: nobody asked after its ticket in time",
-	ByLeaving:   "was not resumed: its ticket left the line",
-	ByDeadlock:  "was not resumed: waiting for it would have been a deadlock",
-	ByWaitLimit: "was not resumed: it stood in line for as long as it may",
-}
-
-func putBackCode(why Reason) interlock.Code {
+// putBackWords says why a parked lease was not resumed.
+func putBackWords(why Reason) (interlock.Code, string) {
 	switch why {
-	case BySession, ByDeath:
-		return interlock.CodeSessionEnded
+	case BySession:
+		return interlock.CodeSessionEnded, "the session that waited for it was closed"
+	case ByDeath:
+		return interlock.CodeSessionEnded, "the session that waited for it sent no heartbeat within its ttl"
 	case ByLapse:
-		return interlock.CodeOfferLapsed
+		return interlock.CodeOfferLapsed, "nobody asked after its ticket in time"
 	case ByDeadlock:
-		return interlock.CodeDeadlock
-	case ByWaitLimit:
-		return interlock.CodeWaitLimit
+		return interlock.CodeDeadlock, "waiting for it would have been a deadlock"
+	case ByWaitLimit, ByFull: // the latter in journals of the time when runs were not told apart
+		return interlock.CodeWaitLimit, "it stood in line for as long as it may"
+	case ByPattern:
+		return interlock.CodeTooManyPermits, "since its pattern changed, the key will never have as many permits"
 	}
-	return interlock.CodeLeft
+	return interlock.CodeLeft, "its ticket left the line"
 }

@@ -21,6 +21,10 @@ type run struct{ org, workflow string }
 // isRun reports whether r is a run, or waits to become one.
 func (r *request) isRun() bool { return r.terms.runOf() != run{} }
 
+// isToStart reports whether r, which waits, is a run that has not started: not one that
+// was parked and is to go on.
+func (r *request) isToStart() bool { return r.isRun() && !r.goesBack() }
+
 func (t *terms) runOf() run {
 	if t == nil {
 		return run{}

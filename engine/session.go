@@ -225,7 +225,7 @@ func (e *Engine) detach(c *Detach) {
 	e.detachTasks(space, c)
 	ignore := func(r *request) {
 		if r != nil && r.phase == waiting && r.wait.caller != nil && r.wait.link == c.Link {
-			if r.isRun() {
+			if r.isToStart() {
 				e.forsake(r)
 				return
 			}

@@ -17,7 +17,7 @@ func (e *Engine) follow(r *request, attach bool) {
 		if attach {
 			w.caller, w.link = e.head.From, e.head.Link
 		} else if w.link == e.head.Link {
-			if r.isRun() {
+			if r.isToStart() {
 				e.forsake(r)
 				e.replyOver(r)
 				return

@@ -315,7 +315,7 @@ func (e *Engine) admit(way *request) {
 	}
 	if r == e.asking {
 		caller = nil
-	} else if caller == nil && r.isRun() {
+	} else if caller == nil && r.isToStart() {
 		e.forsake(r)
 		return
 	}
