@@ -1,7 +1,6 @@
 package proto
 
 import (
-	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -42,8 +41,6 @@ func (o *Op) decodeBody(s string) error {
 // field whose address goes into one costs an allocation.
 func (o *Op) bodyField(f *field[string]) error {
 	switch o.Kind {
-	case OpAcquire:
-		return o.acquireField(f)
 	case OpRelease:
 		return o.releaseField(f)
 	case OpHeartbeat:
@@ -126,16 +123,32 @@ func (o *Op) heartbeatField(f *field[string]) error {
 	return nil
 }
 
-func (o *Op) acquireField(f *field[string]) error {
+// decodeAcquire is decodeBody for the operation of which most is kept for as long as it
+// has a lease: each text is by itself, so that a key does not keep the whole body.
+func (o *Op) decodeAcquire(b []byte) error {
+	for len(b) > 0 {
+		f, rest, err := nextField(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		if err := o.acquireField(&f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *Op) acquireField(f *field[[]byte]) error {
 	switch f.tag {
 	case 1<<3 | wireBytes:
 		return decodeClaim(&o.Claims, f.s)
 	case 2<<3 | wireBytes:
-		return text(&o.Flow, f.s)
+		return text(&o.Flow, string(f.s))
 	case 3<<3 | wireBytes:
-		return text(&o.Purpose, f.s)
+		return text(&o.Purpose, string(f.s))
 	case 4<<3 | wireBytes:
-		return text(&o.Trace, f.s)
+		return text(&o.Trace, string(f.s))
 	case 5<<3 | wireVarint:
 		o.TTL = time.Duration(f.v)
 	case 6<<3 | wireVarint:
@@ -149,9 +162,9 @@ func (o *Op) acquireField(f *field[string]) error {
 	case 10<<3 | wireVarint:
 		o.Any = f.v != 0
 	case 11<<3 | wireBytes:
-		return text(&o.Prefix, f.s)
+		return text(&o.Prefix, string(f.s))
 	case 12<<3 | wireBytes:
-		return text(&o.Group, f.s)
+		return text(&o.Group, string(f.s))
 	case 13<<3 | wireVarint:
 		o.Division = enum[interlock.Division](f.v)
 	case 14<<3 | wireVarint:
@@ -285,17 +298,14 @@ func (o *Op) configureField(f *field[string]) error {
 	return decodeSettings(o.Settings, f.s)
 }
 
-// decodeOwnClaim is decodeClaim for what shares no memory with its operation.
-func decodeOwnClaim(into *[]interlock.Claim, s string) error {
-	return decodeClaim(into, strings.Clone(s))
-}
-
-func decodeClaim(into *[]interlock.Claim, s string) error {
+// decodeClaim takes a key out of a string as a part of it, and out of bytes as a string of
+// its own.
+func decodeClaim[B octets](into *[]interlock.Claim, s B) error {
 	if len(*into) > MaxListed {
 		return nil // one too many is enough to be refused
 	}
 	var c interlock.Claim
-	for s != "" {
+	for len(s) > 0 {
 		f, rest, err := nextField(s)
 		if err != nil {
 			return err
@@ -303,7 +313,7 @@ func decodeClaim(into *[]interlock.Claim, s string) error {
 		s = rest
 		switch f.tag {
 		case 1<<3 | wireBytes:
-			if err := text(&c.Key, f.s); err != nil {
+			if err := text(&c.Key, string(f.s)); err != nil {
 				return err
 			}
 		case 2<<3 | wireVarint:

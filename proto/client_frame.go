@@ -250,5 +250,8 @@ func (o *Op) decode(b []byte) error {
 			}
 		}
 	}
+	if o.Kind == OpAcquire {
+		return o.decodeAcquire(body)
+	}
 	return o.decodeBody(string(body)) // all texts are there, and may be kept for long
 }

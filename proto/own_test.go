@@ -24,6 +24,7 @@ func TestLargeOpsAreNotKept(t *testing.T) {
 	for range ops {
 		var in, out ClientFrame
 		in.Ops = []Op{
+			{Kind: OpAcquire, Flow: "flow", Purpose: string(big), Claims: []interlock.Claim{{Key: "k"}}},
 			{Kind: OpCommit, Flow: "flow", Note: "note", Commit: &Commit{
 				Reads:  []interlock.Read{{Key: "read"}},
 				Writes: []interlock.Write{{Key: "big", Op: interlock.Put, Body: big}, {Key: "small", Op: interlock.Put, ContentType: "text/plain"}},
@@ -36,10 +37,11 @@ func TestLargeOpsAreNotKept(t *testing.T) {
 		if err := out.Decode(in.AppendTo(nil)); err != nil {
 			t.Fatal(err)
 		}
-		c := &out.Ops[0]
+		kept = append(kept, out.Ops[0].Flow, string(out.Ops[0].Claims[0].Key))
+		c := &out.Ops[1]
 		kept = append(kept, c.Flow, c.Note, string(c.Commit.Reads[0].Key), string(c.Commit.Writes[1].Key), c.Commit.Writes[1].ContentType,
-			out.Ops[1].Flow, out.Ops[2].Effect.Reason,
-			out.Ops[3].Flow, out.Ops[3].Task.Specs[0].Queue, string(out.Ops[3].Task.Specs[0].Claims[0].Key), out.Ops[4].Note, string(out.Ops[4].Commit.Reads[0].Key))
+			out.Ops[2].Flow, out.Ops[3].Effect.Reason,
+			out.Ops[4].Flow, out.Ops[4].Task.Specs[0].Queue, string(out.Ops[4].Task.Specs[0].Claims[0].Key), out.Ops[5].Note, string(out.Ops[5].Commit.Reads[0].Key))
 	}
 	if after := heap(); after > before+ops*uint64(len(big))/4 {
 		t.Errorf("%d short texts keep %d bytes", len(kept), after-before)

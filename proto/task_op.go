@@ -355,7 +355,7 @@ func (t *TaskSpec) decode(s string) error {
 		case 2<<3 | wireBytes:
 			return ownText(&t.Kind, f.s)
 		case 3<<3 | wireBytes:
-			return decodeOwnClaim(&t.Claims, f.s)
+			return decodeClaim(&t.Claims, []byte(f.s))
 		case 4<<3 | wireBytes:
 			t.Payload = []byte(f.s)
 		case 5<<3 | wireBytes:
