@@ -10,8 +10,8 @@ import (
 // of memory is touched to find a chain, and who leaves leaves nothing behind. A map
 // costs 38 bytes a member here, touches more, and is not walked in a defined order.
 //
-// It grows by one chain whenever there are more members than chains: the next chain in
-// order is split in two (linear hashing: Litwin, 1980). So no member ever waits until
+// It grows by some chains whenever there are more members than chains: the next chains in
+// order are split in two (linear hashing: Litwin, 1980). So no member ever waits until
 // all others have moved.
 //
 //	chains   0  1  2  3 │ 4  5          6 chains: of 0 and 1 a part has moved to 4 and 5,
@@ -32,6 +32,10 @@ type linked[M any] interface {
 
 const tablePiece = 1024
 
+// splitsAtOnce is how many chains are split together, once there are as many. It
+// divides tablePiece.
+const splitsAtOnce = 64
+
 // first gives the first member of the chain in which those with a hash are.
 func (t *table[M]) first(hash uint32) (m M) {
 	if t.n == 0 {
@@ -50,7 +54,7 @@ func (t *table[M]) chain(hash uint32) *M {
 
 func (t *table[M]) enter(m M) {
 	if t.n++; t.n > int(t.chains) {
-		t.split()
+		t.grow()
 	}
 	first := t.chain(m.hash())
 	*m.nextOf(), *first = *first, m
@@ -66,32 +70,49 @@ func (t *table[M]) leave(m M) {
 	t.n--
 }
 
-// split adds a chain, and moves to it from another one what belongs there now.
-func (t *table[M]) split() {
-	added := t.chains
-	if t.chains++; added > t.mask {
+// grow splits the next chains: it adds as many, and moves to them what belongs there now.
+//
+// Members are where no cache has them. So the first of each chain is looked at before any
+// is moved: none of these looks waits for another, and they take little longer than one.
+func (t *table[M]) grow() {
+	added, n := t.chains, min(max(t.chains, 1), splitsAtOnce)
+	if t.chains += n; added > t.mask {
 		t.mask = t.mask<<1 | 1
 	}
 	if added%tablePiece == 0 {
-		t.firsts = append(t.firsts, nil)
+		t.firsts = append(t.firsts, make([]M, 0, min(added, tablePiece)))
 	}
 	piece := &t.firsts[added/tablePiece]
-	var none M
-	*piece = append(*piece, none)
+	*piece = append(*piece, make([]M, n)...)
 	if added == 0 {
 		return
 	}
-	old := added & (t.mask >> 1)
-	to := &(*piece)[added%tablePiece]
-	for at := &t.firsts[old/tablePiece][old%tablePiece]; *at != none; {
-		if m := *at; m.hash()&t.mask == added {
-			*at, *to = *m.nextOf(), m
-			to = m.nextOf()
-		} else {
-			at = m.nextOf()
+	split := added & (t.mask >> 1)
+	from, to := t.firsts[split/tablePiece][split%tablePiece:], (*piece)[added%tablePiece:]
+	var (
+		hashes [splitsAtOnce]uint32
+		none   M
+	)
+	for i := range n {
+		if m := from[i]; m != none {
+			hashes[i] = m.hash()
 		}
 	}
-	*to = none
+	for i := range n {
+		stay, move, hash := &from[i], &to[i], hashes[i]
+		for m := *stay; m != none; {
+			if hash&t.mask == added+i {
+				*stay, *move = *m.nextOf(), m
+				move = m.nextOf()
+			} else {
+				stay = m.nextOf()
+			}
+			if m = *stay; m != none {
+				hash = m.hash()
+			}
+		}
+		*move = none
+	}
 }
 
 // part visits the members of one chain; it gives false when there is none with that
