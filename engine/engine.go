@@ -41,6 +41,7 @@ type Engine struct {
 	waits    []*wait    // for reuse
 	found    []*request // lists of viewers, reused
 	via      []*need
+	seen     uint32 // by Expect
 
 	// The step that is being carried out.
 	out     *Output

@@ -73,7 +73,10 @@ func (p *portion) full() bool { return len(p.events) >= portionEvents }
 
 func (p *portion) clear() { p.events, p.ends = p.events[:0], p.ends[:0] }
 
+// fold folds the events of a portion. The engine expects all of them at first, so what
+// is said of portionEvents holds of what they are about, too.
 func (p *portion) fold(e *engine.Engine) error {
+	e.Expect(p.events)
 	from := 0
 	for _, end := range p.ends {
 		if err := e.Fold(p.events[from:end.events]); err != nil {
