@@ -22,7 +22,14 @@ type reduction struct {
 	waits []*request        // in the order of the line; whole requests
 	stuck map[*request]bool // those of them that remain
 	left  map[*party]int    // and how many remain of each party
-	keys  map[*node]*residue
+	keys  map[side]*residue
+}
+
+// side is what of a key is counted together: what is in everybody's way there, or what the
+// tasks of a queue want that stand aside, and are in the way of those of the queue alone.
+type side struct {
+	node  *node
+	queue *queue // nil: everybody's
 }
 
 // residue is what the parties that remain have and want at one key. Of what they
@@ -82,7 +89,7 @@ func (e *Engine) reduce(s suspect) uint64 {
 
 // round looks at every wait that remains, and reports whether one can be served.
 func (d *reduction) round() (progress bool) {
-	d.keys = map[*node]*residue{}
+	d.keys = map[side]*residue{}
 	seen := map[*party]bool{}
 	for _, r := range d.waits {
 		if p := r.party; p != nil && !seen[p] && !d.gone(p, r) {
@@ -120,15 +127,48 @@ func (d *reduction) gone(p *party, r *request) bool {
 
 // add counts what r has, or waits for, among what remains.
 func (d *reduction) add(r *request, waits bool) {
+	var queue *queue
+	if waits && r.task != nil && r.task.stance.isAside() {
+		queue = r.task.queue
+	}
 	for i := range r.needs {
 		m := &r.needs[i]
-		x := d.keys[m.node]
+		at := side{m.node, queue}
+		x := d.keys[at]
 		if x == nil {
 			x = &residue{}
-			d.keys[m.node] = x
+			d.keys[at] = x
 		}
 		x.add(r, m, waits)
 	}
+}
+
+// at gives what r finds at a key.
+func (d *reduction) at(r *request, n *node) *residue {
+	x := d.keys[side{n, nil}]
+	if r.task != nil {
+		x = x.plus(d.keys[side{n, r.task.queue}])
+	}
+	return x
+}
+
+// plus gives what both are together.
+func (x *residue) plus(y *residue) *residue {
+	switch {
+	case x == nil:
+		return y
+	case y == nil:
+		return x
+	}
+	sum := &residue{x.tally, slices.Clone(x.permits)}
+	for mode := is; mode <= ex; mode++ {
+		*sum.granted.of(mode) += *y.granted.of(mode)
+		*sum.waits.of(mode) += *y.waits.of(mode)
+	}
+	for _, g := range y.permits {
+		sum.count(g)
+	}
+	return sum
 }
 
 func (x *residue) add(r *request, m *need, waits bool) {
@@ -140,17 +180,25 @@ func (x *residue) add(r *request, m *need, waits bool) {
 	if m.counts != interlock.Permits {
 		return
 	}
-	group, count := r.groupAt(m), uint64(r.countOf(m))
-	i := slices.IndexFunc(x.permits, func(g permitResidue) bool { return g.group == group })
-	if i < 0 {
-		i = len(x.permits)
-		x.permits = append(x.permits, permitResidue{group: group})
-	}
-	if waits {
-		x.permits[i].ahead += count
+	g := permitResidue{group: r.groupAt(m)}
+	if n := uint64(r.countOf(m)); waits {
+		g.ahead = n
 	} else {
-		x.permits[i].used += count
+		g.used = n
 	}
+	x.count(g)
+}
+
+// count adds permits of a group.
+func (x *residue) count(g permitResidue) {
+	for i := range x.permits {
+		if of := &x.permits[i]; of.group == g.group {
+			of.used += g.used
+			of.ahead += g.ahead
+			return
+		}
+	}
+	x.permits = append(x.permits, g)
 }
 
 // of gives the permits that those of a group have, and want.
@@ -178,7 +226,7 @@ func (d *reduction) servable(r *request) bool {
 func (d *reduction) free(r *request) bool {
 	for i := range r.needs {
 		m := &r.needs[i]
-		x := d.keys[m.node]
+		x := d.at(r, m.node)
 		if x == nil {
 			continue
 		}
