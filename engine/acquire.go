@@ -196,10 +196,21 @@ func (e *Engine) grant(c *Acquire, r *request) {
 	e.tag(ev, Granted)
 	e.emit(ev)
 	e.arm(r)
-	e.shareNow(r)
 	r.noteGrant(false)
-	e.reply(Granted).Lease = e.handed(r)
 	e.heldMore(r)
+	e.settle()
+	e.replyGiven(r)
+}
+
+// replyGiven answers, once the step has settled, how a request stands that was given
+// what it asks for, or has come to its end: a cycle that the grant closed may have cost
+// it at once.
+func (e *Engine) replyGiven(r *request) {
+	if r.isOver() || r.phase == away {
+		e.replyOver(r)
+		return
+	}
+	e.reply(Granted).Lease = e.handed(r)
 }
 
 // queue puts a new request in line and answers how that came out. With attach, the
@@ -238,18 +249,15 @@ func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
 		e.settle()
 	}
 	e.asking = nil
-	switch r.phase {
-	case waiting:
-		if attach {
-			r.wait.caller, r.wait.link = e.head.From, e.head.Link
-		}
-		e.arm(r)
-		e.replyQueued(r).Warnings = warnings
-	case over, away:
-		e.replyOver(r)
-	default:
-		e.reply(Granted).Lease = e.handed(r)
+	if r.phase != waiting {
+		e.replyGiven(r)
+		return
 	}
+	if attach {
+		r.wait.caller, r.wait.link = e.head.From, e.head.Link
+	}
+	e.arm(r)
+	e.replyQueued(r).Warnings = warnings
 }
 
 // replyQueued tells the caller of its place in line.

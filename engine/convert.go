@@ -125,8 +125,9 @@ func (e *Engine) convertNow(l *request, claims []interlock.Claim) {
 	ev.Claims, ev.Fence, ev.Actor = claims, e.fence+1, e.head.Actor
 	e.tag(ev, Granted)
 	e.emit(ev)
-	e.reply(Granted).Lease = e.handed(l)
 	e.heldMore(l)
+	e.settle()
+	e.replyGiven(l)
 }
 
 // dropConversion ends the wait of a lease's conversion, if there is one.

@@ -218,6 +218,10 @@ func (e *Engine) renew(c *Renew) {
 	}
 	e.reportOf(r, c.Progress)
 	e.arm(r)
+	if e.settle(); r.isOver() { // it was an offer, and a cycle that this closed has cost it
+		e.replyOver(r)
+		return
+	}
 	e.reply(Granted).Lease = e.lease(r)
 }
 

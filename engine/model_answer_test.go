@@ -380,9 +380,6 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 	if r := want.about; want.outcome == engine.Granted && r != nil && r.phase == over && r.why == engine.ByDeadlock && r.ended == m.now {
 		want = refused(interlock.CodeDeadlock) // it was granted, and forfeited in the same step
 	}
-	if r := want.about; want.outcome == engine.Granted && got.Outcome == engine.Granted && r != nil && r.phase == inGrace && r.why == engine.ByDeadlock && r.ended == m.now {
-		return nil // likewise, after it was told of
-	}
 	if got.Outcome != want.outcome {
 		if want.outcome == engine.Refused && slices.Contains(want.codes, "") && got.Outcome == engine.Done {
 			return nil

@@ -219,11 +219,8 @@ func (e *Engine) resume(c *Resume) {
 			e.watchAnywhere(w)
 		}
 	}
-	if e.settle(); r.isOver() { // a cycle that it closed has cost it
-		e.replyOver(r)
-		return
-	}
-	e.reply(Granted).Lease = e.handed(r)
+	e.settle()
+	e.replyGiven(r)
 }
 
 // returning is r as it would come back, in no list yet.

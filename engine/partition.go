@@ -304,14 +304,6 @@ func (e *Engine) shareOut() {
 	}
 }
 
-// shareNow does at once what a step would do at its end, so that the answer to a new
-// member shows its parts.
-func (e *Engine) shareNow(r *request) {
-	for r.membership() != nil && len(e.uneven) > 0 && !e.full() {
-		e.shareOut()
-	}
-}
-
 // dismissParts ends what members that are over have left. It reports whether it
 // came to the end.
 func (e *Engine) dismissParts(d *divided) bool {

@@ -32,7 +32,8 @@ func (e *Engine) follow(r *request, attach bool) {
 		e.replyOver(r)
 	default:
 		e.claim(r)
-		e.reply(Granted).Lease = e.handed(r)
+		e.settle()
+		e.replyGiven(r)
 	}
 }
 
@@ -43,7 +44,6 @@ func (e *Engine) claim(r *request) {
 		ev.Version = r.movedUpTo()
 		e.emit(ev)
 		e.arm(r)
-		e.shareNow(r)
 	}
 }
 
