@@ -129,6 +129,7 @@ func (e *Engine) unfollow(f *follower) {
 		t.mail.lane.waits.remove(&f.inLane)
 	}
 	t.tidy()
+	s.disturb()
 	p := r.party
 	p.flow.sess.follows.remove(&f.mine)
 	s.tasks.awaits.leave(r)
@@ -141,7 +142,6 @@ func (e *Engine) unfollow(f *follower) {
 	if r.priority != 0 {
 		s.ranked--
 	}
-	s.disturb()
 	f.wait, r.phase = nil, over
 }
 
