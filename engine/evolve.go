@@ -327,6 +327,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		if r.phase != offered {
 			return errUnknown
 		}
+		r.waited += ev.At.Sub(r.granted) // so that it is known when it arrived
 		r.phase, r.granted, r.renewed, r.spared = held, ev.At, ev.At, false
 		r.handOver(r, ev.Version)
 		r.memberChanged()
