@@ -66,10 +66,10 @@ func (e *Engine) feed() {
 			e.dismissPull(p)
 			eff := e.effect(p.caller, Refused)
 			eff.Ticket.ID, eff.Code, eff.Message = p.id, no.code, no.message
-		} else if handed := e.serve(p); len(handed) > 0 {
+		} else if served := e.serve(p); len(served) > 0 {
 			e.dismissPull(p)
 			eff := e.effect(p.caller, Granted)
-			eff.Ticket.ID, eff.Handed = p.id, handed
+			eff.Ticket.ID, eff.Handed = p.id, e.handOver(served)
 		}
 	}
 	if e.stir(q); !q.hungry {
@@ -83,11 +83,10 @@ func (e *Engine) feed() {
 }
 
 // serve gives a worker what there is for it, as much as it takes, its quota admits and
-// the step may.
-func (e *Engine) serve(p *pull) []Handed {
+// the step may, and lists the leases.
+func (e *Engine) serve(p *pull) (served []*request) {
 	q := p.queue
-	a := newHandout(min(len(p.leases), q.lined.n))
-	for len(a.list) < len(p.leases) && q.mayRun() && !e.full() && q.space.tooManyAttempts(p.actor) == nil {
+	for len(served) < len(p.leases) && q.mayRun() && !e.full() && q.space.tooManyAttempts(p.actor) == nil {
 		t := q.next()
 		if t == nil {
 			break
@@ -97,11 +96,11 @@ func (e *Engine) serve(p *pull) []Handed {
 			continue // it was dormant, and somebody passed it
 		}
 		g := t.group
-		e.hand(t, p, p.leases[len(a.list)])
+		e.hand(t, p, p.leases[len(served)])
 		q.served(g)
-		e.handOver(&a, t)
+		served = append(served, t.request)
 	}
-	return a.list
+	return served
 }
 
 // hand makes the request of a task a lease of a worker.
@@ -135,33 +134,34 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 	}
 }
 
-// handout is what a worker is told of the tasks that it has.
-type handout struct {
-	list []Handed
-	room int // for bodies of documents
-}
-
-func newHandout(tasks int) handout {
-	return handout{list: slices.Grow[[]Handed](nil, tasks), room: interlock.MaxReadBytes}
-}
-
-// handOver adds a task. The documents for whose bodies there is no room come without.
-func (e *Engine) handOver(to *handout, t *task) {
-	s := t.queue.space
-	to.list = append(to.list, Handed{Task: e.showTask(t), Lease: e.handed(t.request), AsOf: s.docs.version})
-	h := &to.list[len(to.list)-1]
-	e.revalidate(t, &h.Task)
-	for _, c := range t.spec.claims {
-		d := s.docs.known[c.Key]
-		if d.isAbsent() {
+// handOver tells a worker of those of its attempts that still run. The documents for
+// whose bodies there is no room come without.
+func (e *Engine) handOver(attempts []*request) (list []Handed) {
+	room := interlock.MaxReadBytes
+	for i, r := range attempts {
+		if r.isOver() || r.task.request != r {
 			continue
 		}
-		body := len(d.now.body) <= to.room
-		if body {
-			to.room -= len(d.now.body)
+		if list == nil {
+			list = make([]Handed, 0, len(attempts)-i)
 		}
-		h.Documents = append(h.Documents, e.showDocument(c.Key, d.now, body))
+		t, s := r.task, r.space
+		h := Handed{Task: e.showTask(t), Lease: e.handed(r), AsOf: s.docs.version}
+		e.revalidate(t, &h.Task)
+		for _, c := range t.spec.claims {
+			d := s.docs.known[c.Key]
+			if d.isAbsent() {
+				continue
+			}
+			body := len(d.now.body) <= room
+			if body {
+				room -= len(d.now.body)
+			}
+			h.Documents = append(h.Documents, e.showDocument(c.Key, d.now, body))
+		}
+		list = append(list, h)
 	}
+	return list
 }
 
 // pull asks for tasks of a queue.
@@ -199,9 +199,10 @@ func (e *Engine) pull(c *Pull) {
 	if old != nil {
 		e.dismissPull(old)
 	}
-	if handed := e.serve(p); len(handed) > 0 {
+	if served := e.serve(p); len(served) > 0 {
+		e.settle() // a cycle that this closed may have cost one already
 		eff := e.reply(Granted)
-		eff.Ticket.ID, eff.Handed = p.id, handed
+		eff.Ticket.ID, eff.Handed = p.id, e.handOver(served)
 		return
 	}
 	if c.Attach {
@@ -221,8 +222,7 @@ func (e *Engine) pulledBefore(c *Pull, sess *session) bool {
 	if s == nil {
 		return false
 	}
-	a := newHandout(0)
-	known := false
+	var attempts []*request
 	for _, id := range c.Leases[:c.Max] {
 		r := s.request(id)
 		if r == nil {
@@ -232,16 +232,14 @@ func (e *Engine) pulledBefore(c *Pull, sess *session) bool {
 			e.refuse(interlock.CodeInvalidRequest, "a lease has one of the ids that this pull names for its own: choose fresh random bits")
 			return true
 		}
-		known = true
-		if !r.isOver() && r.task.request == r {
-			e.handOver(&a, r.task)
-		}
+		attempts = append(attempts, r)
 	}
-	if known {
-		eff := e.reply(Granted)
-		eff.Ticket.ID, eff.Handed = c.ID, a.list
+	if len(attempts) == 0 {
+		return false
 	}
-	return known
+	eff := e.reply(Granted)
+	eff.Ticket.ID, eff.Handed = c.ID, e.handOver(attempts)
+	return true
 }
 
 // enlist makes a worker one of the idle ones of its queue.

@@ -80,7 +80,7 @@ func (m *model) expectPull(c *engine.Pull) answer {
 		case got.Outcome == engine.Queued && ready == 0 && got.Ticket.ID == c.ID:
 			return nil // what it may get in the same step, it is told by itself
 		case got.Outcome == engine.Granted && maybe > 0:
-			return m.checkHanded(w, got)
+			return m.checkInHand(w, got)
 		}
 		return fmt.Errorf("of %d tasks that could run, the worker got %v, and is told %s", ready, w.handed, effectText(got))
 	}}
@@ -104,6 +104,26 @@ func (m *model) pulledBefore(c *engine.Pull, s *session) (again answer) {
 		again = answer{outcome: engine.Granted, worker: w, check: func(got *engine.Effect) error { return m.checkHanded(w, got) }}
 	}
 	return again
+}
+
+// checkInHand is checkHanded for an answer, which tells how the step has left what the
+// worker was given.
+func (m *model) checkInHand(w *worker, got *engine.Effect) error {
+	left := worker{pull: w.pull, session: w.session}
+	for _, r := range w.handed {
+		if r.active() {
+			left.handed = append(left.handed, r)
+		}
+	}
+	if err := m.checkHanded(&left, got); err != nil {
+		return err
+	}
+	for i, r := range left.handed {
+		if err := m.checkLease(r, &got.Handed[i].Lease); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkHanded compares what a worker is told with what it was given.

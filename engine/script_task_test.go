@@ -217,6 +217,9 @@ func (s *script) printTasks(who string, e *engine.Effect) {
 		if h.Lease.MaxHoldIn > 0 {
 			text += fmt.Sprintf(" max_hold=%v", since(s.now.Add(h.Lease.MaxHoldIn)))
 		}
+		if h.Lease.State != interlock.Held {
+			text += fmt.Sprintf(" state=%v", h.Lease.State)
+		}
 		s.printf("%s", text)
 		s.printApproval(&h.Task)
 		for _, d := range h.Documents {
