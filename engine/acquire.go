@@ -59,7 +59,7 @@ func (e *Engine) acquire(c *Acquire, of run) {
 	}()
 	r := e.asked(c, sess)
 	if of != (run{}) {
-		r.amend(func(t *terms) { t.run = of })
+		r.tie().run = &run{of.org, of.workflow}
 	}
 	if lease := r.covered(); lease != nil && !r.isRun() {
 		e.discard(r)
@@ -145,20 +145,23 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	} else {
 		r.tie().guest = &guest{c.Agent, c.Actor}
 	}
-	r.ttl, r.grace = c.terms(sess)
-	r.purpose, r.claims, r.priority, r.any = c.Purpose, c.Claims, int8(c.Priority), c.Any
-	t := terms{group: c.Group, trace: c.Trace, maxHold: c.MaxHold, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait, division: c.Division}
-	t.window.asOf = c.AsOf
-	r.setTerms(&t)
+	r.priority, r.any = int8(c.Priority), c.Any
+	ttl, grace := c.times(sess)
+	r.terms = e.agree(terms{
+		ttl: ttl, grace: grace, maxHold: c.MaxHold, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait,
+		group: c.Group, division: c.Division,
+	})
+	r.setDetails(details{purpose: c.Purpose, trace: c.Trace, window: window{asOf: c.AsOf}})
+	r.setClaims(c.Claims)
 	e.try(r)
 	r.lead = r.leads()
 	r.setScore()
 	return r
 }
 
-// terms gives the ttl and the grace of a request for or without a session, where what
+// times gives the ttl and the grace of a request for or without a session, where what
 // is not said stands for the defaults.
-func (c *Acquire) terms(sess *session) (ttl, grace time.Duration) {
+func (c *Acquire) times(sess *session) (ttl, grace time.Duration) {
 	ttl = cmp.Or(c.TTL, interlock.DefaultTTL)
 	if sess != nil && (c.TTL == 0 || c.TTL > sess.ttl) {
 		ttl = sess.ttl // it ends with its session at the latest
@@ -283,12 +286,10 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 	if r.guest != nil {
 		ev.Actor = r.guest.owner
 	}
-	if t := r.terms; t != nil {
-		ev.Group, ev.Trace, ev.Generation, ev.Division = t.group, t.trace, t.generation, t.division
-		ev.MaxHold, ev.Stall, ev.LockDelay, ev.MaxWait = t.maxHold, t.stall, t.lockDelay, t.maxWait
-		ev.AsOf, ev.Version = t.window.asOf, t.window.upTo
-		ev.Blob = appendRun(nil, t.run)
-	}
+	ev.Group, ev.Trace, ev.Generation, ev.Division = r.group, r.trace, r.generation, r.division
+	ev.MaxHold, ev.Stall, ev.LockDelay, ev.MaxWait = r.maxHold, r.stall, r.lockDelay, r.maxWait
+	ev.AsOf, ev.Version = r.window.asOf, r.window.upTo
+	ev.Blob = appendRun(nil, r.run)
 	return ev
 }
 
@@ -312,12 +313,12 @@ func (r *request) coveredBy() *request {
 	}
 	var best *request
 	consider := func(l *request) {
-		if l.phase == held && l.share == nil && l.gives(r.claims) && (best == nil || l.num < best.num) {
+		if l.phase == held && l.share == nil && l.gives(r.claims()) && (best == nil || l.num < best.num) {
 			best = l
 		}
 	}
-	for i := range r.needs {
-		n := r.needs[i].node
+	for i := range r.needs() {
+		n := r.needs()[i].node
 		switch {
 		case n.first == nil || !r.party.at(n).holds():
 		case n.hands == r.party: // however many leases it has elsewhere
@@ -338,7 +339,7 @@ func (r *request) coveredBy() *request {
 func (r *request) gives(claims []interlock.Claim) bool {
 	for _, want := range claims {
 		good := false
-		for _, have := range r.claims {
+		for _, have := range r.claims() {
 			good = good || have.Key == want.Key && r.space.coversClaim(have, want) ||
 				isBelow(string(want.Key), string(have.Key)) && below(have.Mode) != 0 && covers(below(have.Mode), lockOf(want.Mode)) && !want.Mode.Counts()
 		}

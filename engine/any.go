@@ -60,12 +60,13 @@ func (e *Engine) resolve(r *request) {
 	if r.party == nil {
 		r.party = &party{space: r.space, num: r.num}
 	}
-	r.tie().branches = make([]*request, len(r.claims))
-	for i := range r.claims {
+	r.tie().branches = make([]*request, len(r.claims()))
+	for i := range r.claims() {
 		b := e.newRequest()
-		needs := b.needs
+		more := b.more
 		*b = *r
-		b.bonds, b.any, b.pos, b.claims, b.needs = &bonds{trunk: r, guest: r.guest}, false, int32(i), r.claims[i:i+1:i+1], needs
+		b.bonds, b.any, b.pos, b.more = &bonds{trunk: r, guest: r.guest}, false, int32(i), more
+		b.setClaims(r.claims()[i : i+1])
 		b.need()
 		r.branches[i] = b
 	}
@@ -76,13 +77,12 @@ func (e *Engine) narrow(r, way *request) {
 	if way == r {
 		return
 	}
-	r.needs = append(r.needs, way.needs...)
-	clear(way.needs)
-	way.needs = way.needs[:0]
-	for i := range r.needs {
-		r.needs[i].req = r
+	for _, m := range way.needs() {
+		m.req = r
+		r.addNeed(m)
 	}
-	r.claims = slices.Clone(way.claims)
+	way.forgetNeeds()
+	r.setClaims(slices.Clone(way.claims()))
 	e.fell(r)
 }
 
@@ -98,7 +98,7 @@ func (e *Engine) fell(r *request) {
 	if r.flow() == nil {
 		r.party = nil
 	}
-	r.claims = slices.Clone(r.claims[:1])
+	r.setClaims(slices.Clone(r.claims()[:1]))
 }
 
 // freeWay gives the first of r's ways that nothing blocks, or nil.
@@ -114,7 +114,7 @@ func (r *request) freeWay() *request {
 // wayTo gives the way by which r gets exactly claims, or nil.
 func (r *request) wayTo(claims []interlock.Claim) *request {
 	for way := range r.ways {
-		if slices.Equal(way.claims, claims) {
+		if slices.Equal(way.claims(), claims) {
 			return way
 		}
 	}

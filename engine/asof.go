@@ -29,7 +29,7 @@ import (
 // keys themselves is always found.
 const maxMoved = 4096
 
-// window is a request's, in its terms.
+// window is a request's, in its details.
 type window struct {
 	asOf interlock.Version
 	upTo interlock.Version // 0: the keys were not given yet, or nothing was committed meanwhile
@@ -37,22 +37,15 @@ type window struct {
 
 // readAsOf has r remember as of which version its caller has read, if it does not yet.
 func (r *request) readAsOf(v interlock.Version) {
-	if v > 0 && r.windowOf().asOf == 0 && len(r.claims) > 0 {
+	if v > 0 && r.window.asOf == 0 && len(r.claims()) > 0 {
 		r.setWindow(window{asOf: v})
 	}
-}
-
-func (r *request) windowOf() window {
-	if r.terms == nil {
-		return window{}
-	}
-	return r.terms.window
 }
 
 // movedUpTo gives the end of r's window if it is given its keys now, after it has
 // waited for them; 0 if nothing was committed in it.
 func (r *request) movedUpTo() interlock.Version {
-	if v := r.space.docs.version; v > r.windowOf().asOf {
+	if v := r.space.docs.version; v > r.window.asOf {
 		return v
 	}
 	return 0
@@ -61,7 +54,7 @@ func (r *request) movedUpTo() interlock.Version {
 // seeAtOnce ends the window of a request that need not wait: it has one only if its
 // caller says as of which version it has read.
 func (r *request) seeAtOnce() {
-	w := r.windowOf()
+	w := r.window
 	if w.asOf > 0 {
 		w.upTo = r.movedUpTo()
 	}
@@ -75,10 +68,10 @@ func (r *request) seeAtOnce() {
 // need not be remembered, unless r is only offered, or may be put back as it was
 // parked.
 func (r *request) handOver(asked *request, upTo interlock.Version) {
-	w := window{asked.windowOf().asOf, upTo}
+	w := window{asked.window.asOf, upTo}
 	switch {
 	case r.goesBack():
-		w.asOf = r.windowOf().asOf
+		w.asOf = r.window.asOf
 	case upTo == 0 && r.phase == held:
 		w = window{}
 	}
@@ -86,8 +79,10 @@ func (r *request) handOver(asked *request, upTo interlock.Version) {
 }
 
 func (r *request) setWindow(w window) {
-	if w != r.windowOf() {
-		r.amend(func(t *terms) { t.window = w })
+	if w != r.window {
+		d := *r.details
+		d.window = w
+		r.setDetails(d)
 	}
 }
 
@@ -103,18 +98,18 @@ func (e *Engine) handed(r *request) interlock.Lease {
 // moved gives what others wrote in r's window at its keys, and below those that it
 // claims with all below: what was written last comes first.
 func (e *Engine) moved(r *request) (list []interlock.Stale, more bool) {
-	w, s := r.windowOf(), &r.space.docs
+	w, s := r.window, &r.space.docs
 	if w.upTo <= w.asOf {
 		return nil, false
 	}
 	more = s.floor > w.asOf // something was deleted since, and that is forgotten
 	var found []*document
-	for _, c := range r.claims {
+	for _, c := range r.claims() {
 		if d := s.known[c.Key]; d != nil && r.missed(d) {
 			found = append(found, d)
 		}
 	}
-	if reach := s.reaching(r.claims, w.asOf); len(reach) > 0 {
+	if reach := s.reaching(r.claims(), w.asOf); len(reach) > 0 {
 		looks := 0
 		for d := range s.recent.back {
 			if looks++; looks > maxMoved || len(found) > interlock.MaxClaims+interlock.MaxStale {
@@ -124,7 +119,7 @@ func (e *Engine) moved(r *request) (list []interlock.Stale, more bool) {
 			if d.now.version <= w.asOf {
 				break
 			}
-			if isBelowAny(d.key, reach) && !claimsKey(r.claims, d.key) && r.missed(d) {
+			if isBelowAny(d.key, reach) && !claimsKey(r.claims(), d.key) && r.missed(d) {
 				found = append(found, d)
 			}
 		}
@@ -145,7 +140,7 @@ func (e *Engine) moved(r *request) (list []interlock.Stale, more bool) {
 // that was written very often since, it may be forgotten. Who has written it after
 // that knows.
 func (r *request) missed(d *document) bool {
-	w := r.windowOf()
+	w := r.window
 	if d.now.version <= w.asOf || d.now.version > w.upTo && r.wrote(d.now) {
 		return false
 	}

@@ -278,7 +278,7 @@ func (e *Engine) placed(t *task) {
 
 // newInLine has a task looked at that may stand in line since a moment ago.
 func (e *Engine) newInLine(t *task) {
-	if r := t.request; t.state == interlock.TaskWaiting && r != nil && len(r.needs) > 0 {
+	if r := t.request; t.state == interlock.TaskWaiting && r != nil && len(r.needs()) > 0 {
 		e.suspect(nil, r)
 	}
 	e.attend(t)
@@ -288,7 +288,7 @@ func (e *Engine) newInLine(t *task) {
 func (e *Engine) attend(t *task) {
 	switch r := t.request; {
 	case t.state != interlock.TaskWaiting || r == nil:
-	case len(r.needs) == 0:
+	case len(r.needs()) == 0:
 		e.couldRun(t)
 	default:
 		e.watchAnywhere(r)

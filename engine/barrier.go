@@ -36,8 +36,8 @@ const partyBytes = stepBytes / interlock.MaxParties
 // gathering gives r's need of a key at which it is one of several together, as a
 // party of a barrier or a member; or nil.
 func (r *request) gathering() *need {
-	if n := len(r.needs); n > 0 && r.needs[n-1].counts > interlock.Permits {
-		return &r.needs[n-1] // it is the only claim
+	if n := len(r.needs()); n > 0 && r.needs()[n-1].counts > interlock.Permits {
+		return &r.needs()[n-1] // it is the only claim
 	}
 	return nil
 }
@@ -101,10 +101,10 @@ func (r *request) gathered(m *need) bool {
 	return there >= size && ahead < size
 }
 
-// generation gives those in line whose generation is that of r: of one who is in
+// gatheredAt gives those in line whose generation is that of r: of one who is in
 // line, or is to be, the first newcomers, if it is one of them; of a lease, or of
 // one who arrives again, those of its set who have arrived.
-func (r *request) generation(m *need) (list []*request) {
+func (r *request) gatheredAt(m *need) (list []*request) {
 	c := m.node.parties()
 	if c == nil {
 		return nil
@@ -131,10 +131,10 @@ func (r *request) lockedOut() int { return r.firstNeed(-1, (*request).lockedOutA
 // open admits the generation that r completes, unless something else is in the way
 // of one of them, who is then watched there.
 func (e *Engine) open(r *request) bool {
-	list := r.generation(r.barrier())
+	list := r.gatheredAt(r.barrier())
 	for _, w := range list {
 		if i := w.lockedOut(); i >= 0 {
-			e.watch(r, len(r.needs)-1)
+			e.watch(r, len(r.needs())-1)
 			e.watch(w, i)
 			return false
 		}
@@ -152,7 +152,7 @@ func (r *request) opens() bool {
 	if m == nil || r.blocker() >= 0 {
 		return false
 	}
-	for _, w := range r.generation(m) {
+	for _, w := range r.gatheredAt(m) {
 		if w.lockedOut() >= 0 {
 			return false
 		}
@@ -172,7 +172,7 @@ func (e *Engine) breakUp(ev *Event) {
 		return
 	}
 	if m := ev.req.barrier(); m != nil {
-		for _, w := range ev.req.generation(m) {
+		for _, w := range ev.req.gatheredAt(m) {
 			if w != ev.req {
 				e.broken = append(e.broken, w)
 			}
@@ -214,7 +214,7 @@ func (e *Engine) eachAbsent(r *request, s suspect, visit func(need int, p *party
 	if m == nil {
 		return false
 	}
-	at := len(r.needs) - 1
+	at := len(r.needs()) - 1
 	for _, x := range r.absent(m) {
 		if p := x.party; p != nil && len(p.waits) > 0 && visit(at, p, nil) {
 			return true
@@ -223,7 +223,7 @@ func (e *Engine) eachAbsent(r *request, s suspect, visit func(need int, p *party
 	if !r.gathered(m) {
 		return false
 	}
-	for _, w := range r.generation(m) {
+	for _, w := range r.gatheredAt(m) {
 		if w == r || w.lockedOut() < 0 {
 			continue
 		}
@@ -245,7 +245,7 @@ func (n *node) generation() uint64 {
 	if n == nil || n.gang == 0 {
 		return 0
 	}
-	return n.ofSet().req.generationNow()
+	return n.ofSet().req.generation
 }
 
 // broken reports whether the set that holds the barrier at n has lost a party. Then
@@ -274,23 +274,17 @@ func (r *request) nextGeneration() uint64 {
 	case r.barrier() == nil:
 		return 0
 	case r.base != nil:
-		return r.base.generationNow() + 1
+		return r.base.generation + 1
 	}
 	return 1
-}
-
-// generationNow is the generation of the barrier of which r is a party, or 0.
-func (r *request) generationNow() uint64 {
-	if r.terms == nil {
-		return 0
-	}
-	return r.terms.generation
 }
 
 // setGeneration notes with which generation r was admitted, if it is a party.
 func (r *request) setGeneration(generation uint64) {
 	if generation != 0 {
-		r.amend(func(t *terms) { t.generation = generation })
+		d := *r.details
+		d.generation = generation
+		r.setDetails(d)
 	}
 }
 
@@ -347,7 +341,7 @@ func (e *Engine) arrive(c *Arrive) {
 	m := l.barrier()
 	switch {
 	case m == nil:
-		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("the lease on %s is not that of a party of a barrier", l.claims[0].Key))
+		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("the lease on %s is not that of a party of a barrier", l.claims()[0].Key))
 		return
 	case l.phase == inGrace:
 		e.refuseInGrace(l)
@@ -360,7 +354,7 @@ func (e *Engine) arrive(c *Arrive) {
 		return
 	case m.node.broken():
 		e.refuse(interlock.CodeBroken, fmt.Sprintf(
-			"the barrier at %s has lost a party and will not open again: release the lease, and come to it anew", l.claims[0].Key,
+			"the barrier at %s has lost a party and will not open again: release the lease, and come to it anew", l.claims()[0].Key,
 		))
 		return
 	}
@@ -371,7 +365,7 @@ func (e *Engine) arrive(c *Arrive) {
 	if e.isTaken(c.ID) {
 		return
 	}
-	e.queue(e.conversion(&Convert{Head: c.Head, ID: c.ID, Claims: l.claims, MaxWait: c.MaxWait}, l), interlock.Wait, c.Attach)
+	e.queue(e.conversion(&Convert{Head: c.Head, ID: c.ID, Claims: l.claims(), MaxWait: c.MaxWait}, l), interlock.Wait, c.Attach)
 }
 
 // membersLeft counts the leases of the set at n that are in their holders' hands.

@@ -13,7 +13,7 @@ import (
 
 // conflict describes what blocks r at its need with index i.
 func (e *Engine) conflict(r *request, i int) *Conflict {
-	m := &r.needs[i]
+	m := &r.needs()[i]
 	key := r.claimAt(i).Key
 	c := &Conflict{Key: key, Kind: interlock.OtherAgent}
 	against := conflicts[m.mode]
@@ -53,7 +53,7 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 
 // shortConflict describes what r lacks of a key's permits or tokens, if it does.
 func (e *Engine) shortConflict(c *Conflict, r *request, m *need, v *viewer) {
-	c.Capacity, c.Group = r.space.capacity(m.node.key, e.now), r.terms.groupName()
+	c.Capacity, c.Group = r.space.capacity(m.node.key, e.now), r.group
 	switch r.short(m) {
 	case shortOfPermits:
 		c.Kind = interlock.CapacityUsed
@@ -211,8 +211,8 @@ func (e *Engine) ticket(r *request) interlock.Ticket {
 		return t // it stands in no line
 	}
 	at := 0
-	for i := range r.needs {
-		m := &r.needs[i]
+	for i := range r.needs() {
+		m := &r.needs()[i]
 		if !m.claimed {
 			continue
 		}
@@ -220,9 +220,9 @@ func (e *Engine) ticket(r *request) interlock.Ticket {
 			t.Position, t.Length, at = p, m.node.line.length(), i
 		}
 	}
-	t.ETA = e.eta(r, &r.needs[at], t.Position-1)
-	if b := r.blocker(); b >= 0 && !r.needs[b].claimed { // an ancestor is in the way first
-		m := &r.needs[b]
+	t.ETA = e.eta(r, &r.needs()[at], t.Position-1)
+	if b := r.blocker(); b >= 0 && !r.needs()[b].claimed { // an ancestor is in the way first
+		m := &r.needs()[b]
 		t.ETA = max(t.ETA, e.eta(r, m, m.before()))
 	}
 	return t

@@ -167,7 +167,7 @@ func (r *request) noteGrant(waited bool) {
 		return
 	}
 	var all []*contention
-	for _, c := range r.claims {
+	for _, c := range r.claims() {
 		if writing.has(c.Mode) {
 			all = s.among(all, c.Key)
 		}

@@ -34,11 +34,11 @@ func (e *Engine) convert(c *Convert) {
 	}
 	if l.gathering() != nil || l.share != nil {
 		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf(
-			"the lease on %s is that of a party or a member, or a part: its claim stays as it is", l.claims[0].Key,
+			"the lease on %s is that of a party or a member, or a part: its claim stays as it is", l.claims()[0].Key,
 		))
 		return
 	}
-	if no := e.checkClaims(c.Claims, l.terms.groupName()); no != nil {
+	if no := e.checkClaims(c.Claims, l.group); no != nil {
 		e.refuseFor(no)
 		return
 	}
@@ -46,10 +46,10 @@ func (e *Engine) convert(c *Convert) {
 	case l.phase != held:
 		e.refuse(interlock.CodeUnknownLease, "this lease is only offered: take it up by its ticket first")
 		return
-	case l.conversion != nil && sameClaims(l.conversion.claims, c.Claims):
+	case l.conversion != nil && sameClaims(l.conversion.claims(), c.Claims):
 		e.follow(l.conversion, c.Attach)
 		return
-	case sameClaims(l.claims, c.Claims):
+	case sameClaims(l.claims(), c.Claims):
 		e.dropConversion(l, ByLeaving)
 		eff := e.reply(Granted)
 		eff.Lease = e.handed(l)
@@ -65,7 +65,7 @@ func (e *Engine) convert(c *Convert) {
 		e.refuseFor(no)
 		return
 	}
-	if len(r.needs) > 0 {
+	if len(r.needs()) > 0 {
 		if code, problem := e.closedFor(); code != "" {
 			e.discard(r)
 			e.refuse(code, problem)
@@ -93,10 +93,10 @@ func (e *Engine) convert(c *Convert) {
 // conversion turns a command into a request that is in no list yet.
 func (e *Engine) conversion(c *Convert, l *request) *request {
 	r := e.newRequest()
-	r.id, r.num, r.space, r.purpose = c.ID, e.num+1, l.space, l.purpose
-	r.tie().base, r.party, r.claims = l, l.asParty(), c.Claims
-	r.ttl, r.grace, r.priority = l.ttl, l.grace, l.priority
-	t := terms{group: l.terms.groupName(), trace: l.trace(), maxHold: l.maxHold(), maxWait: c.MaxWait}
+	r.id, r.num, r.space = c.ID, e.num+1, l.space
+	r.tie().base, r.party, r.priority = l, l.asParty(), l.priority
+	r.setClaims(c.Claims)
+	t := terms{ttl: l.ttl, grace: l.grace, group: l.group, maxHold: l.maxHold, maxWait: c.MaxWait}
 	for _, claim := range c.Claims {
 		if p := l.space.policyAt(string(claim.Key)); p != nil {
 			t.maxWait = tighter(t.maxWait, p.MaxWait)
@@ -105,7 +105,8 @@ func (e *Engine) conversion(c *Convert, l *request) *request {
 	if l.session() == nil {
 		r.tie().guest = &guest{l.agentName(), e.head.Actor}
 	}
-	r.setTerms(&t)
+	r.terms = e.agree(t)
+	r.setDetails(details{purpose: l.purpose, trace: l.trace})
 	r.lead = l.claimsAll(c.Claims)
 	e.try(r)
 	return r
@@ -150,7 +151,7 @@ func (r *request) endOfConversion() Reason {
 // has those that it took, and no tokens are taken for them again.
 func (r *request) has(want interlock.Claim) bool {
 	if want.Mode.Counts() {
-		return countIn(r.claims, want) >= want.Count
+		return countIn(r.claims(), want) >= want.Count
 	}
 	return r.gives([]interlock.Claim{want})
 }
@@ -168,7 +169,7 @@ func countIn(claims []interlock.Claim, want interlock.Claim) uint32 {
 // claimsAll reports whether r claims all these keys, in whatever mode.
 func (r *request) claimsAll(claims []interlock.Claim) bool {
 	for _, want := range claims {
-		if !slices.ContainsFunc(r.claims, func(have interlock.Claim) bool { return have.Key == want.Key }) {
+		if !slices.ContainsFunc(r.claims(), func(have interlock.Claim) bool { return have.Key == want.Key }) {
 			return false
 		}
 	}
@@ -202,16 +203,17 @@ func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
 	}
 	r.space.disturb()
 	r.letGo()
-	gone, before := r.needs, r.claims
-	r.needs, r.claims = nil, ev.Claims
+	gone, before := slices.Clone(r.needs()), r.claims()
+	r.forgetNeeds()
+	r.setClaims(ev.Claims)
 	r.need()
 	r.take()
 	if indexed {
 		r.party.add(r, false, 1)
 	}
-	for i := range r.needs {
-		if m := &r.needs[i]; m.counts == interlock.Permits {
-			if now, had := r.countOf(m), countIn(before, r.claims[m.claim]); now > had {
+	for i := range r.needs() {
+		if m := &r.needs()[i]; m.counts == interlock.Permits {
+			if now, had := r.countOf(m), countIn(before, r.claims()[m.claim]); now > had {
 				m.node.pool.spend(ev.At, uint64(now-had))
 			}
 		}

@@ -62,7 +62,7 @@ func (e *Engine) breakCycle() {
 }
 
 // claimAt gives the claim of r for which need i exists.
-func (r *request) claimAt(i int) interlock.Claim { return r.claims[r.needs[i].claim] }
+func (r *request) claimAt(i int) interlock.Claim { return r.claims()[r.needs()[i].claim] }
 
 // findCycle gives a shortest cycle through the suspect that is a deadlock, as the
 // waits on it in the order of its edges, or nil.
@@ -165,8 +165,8 @@ func (p *party) isWaitedFor() bool {
 		if m := r.barrier(); m != nil && m.node.parties() != nil {
 			return true
 		}
-		for i := range r.needs {
-			if m := &r.needs[i]; m.node.line.hasAgainst(m) {
+		for i := range r.needs() {
+			if m := &r.needs()[i]; m.node.line.hasAgainst(m) {
 				return true
 			}
 		}
@@ -181,8 +181,8 @@ func (p *party) isWaitedFor() bool {
 
 // hasFollower reports whether a conflicting waiter stands behind r.
 func (r *request) hasFollower() bool {
-	for i := range r.needs {
-		m := &r.needs[i]
+	for i := range r.needs() {
+		m := &r.needs()[i]
 		for c := m.node.line.first; c != nil; c = c.next {
 			if c.against(m.mode, m.counts) && before(r, c.last().req) {
 				return true
@@ -209,8 +209,8 @@ func (e *Engine) eachBlocker(r *request, s suspect, visit func(need int, p *part
 // eachInTheWay is eachBlocker for the holders and the waiters ahead that r
 // conflicts with.
 func (e *Engine) eachInTheWay(r *request, s suspect, visit func(need int, p *party, r *request) bool) bool {
-	for i := range r.needs {
-		m := &r.needs[i]
+	for i := range r.needs() {
+		m := &r.needs()[i]
 		n := m.node
 		against := conflicts[m.mode]
 		if against&n.modes != 0 {

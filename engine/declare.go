@@ -34,7 +34,7 @@ func (e *Engine) declare(c *Declare) {
 		return
 	}
 	r := e.newRequest()
-	r.id, r.num, r.space, r.purpose = c.ID, e.num+1, target.space, c.Purpose
+	r.id, r.num, r.space = c.ID, e.num+1, target.space
 	b := r.tie()
 	b.target, b.targetFlow = target, c.On.Flow
 	if sess != nil {
@@ -42,7 +42,8 @@ func (e *Engine) declare(c *Declare) {
 	} else {
 		r.tie().guest = &guest{c.Agent, c.Actor}
 	}
-	r.setTerms(&terms{maxWait: c.MaxWait})
+	r.terms = e.agree(terms{maxWait: c.MaxWait})
+	r.setDetails(details{purpose: c.Purpose})
 	if sess == target && (r.targetFlow == "" || r.targetFlow == r.flow().name) {
 		e.discard(r)
 		e.refuse(interlock.CodeInvalidRequest, "a flow cannot wait for itself, nor for the whole session that it belongs to: name another flow")

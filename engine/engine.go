@@ -37,6 +37,7 @@ type Engine struct {
 	searched []*wait // its queue, reused
 	turns    uint64  // how often a holder said something new
 	free     []*request
+	agreed   [64]*terms // see agree
 	ended    []*request // in this step
 	waits    []*wait    // for reuse
 	found    []*request // lists of viewers, reused
@@ -259,7 +260,7 @@ func (e *Engine) emit(ev *Event) {
 // the rest.
 func (e *Engine) event(kind EventKind, r *request) *Event {
 	ev := e.draft()
-	ev.Kind, ev.Namespace, ev.Num, ev.ID, ev.Claims, ev.Agent, ev.req = kind, r.space.name, r.num, r.id, r.claims, r.agentName(), r
+	ev.Kind, ev.Namespace, ev.Num, ev.ID, ev.Claims, ev.Agent, ev.req = kind, r.space.name, r.num, r.id, r.claims(), r.agentName(), r
 	if f := r.flow(); f != nil {
 		ev.Session, ev.Flow = f.sess.num, f.name
 	}

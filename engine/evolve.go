@@ -173,15 +173,19 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	} else {
 		r.tie().guest = &guest{ev.Agent, ev.Actor}
 	}
-	r.purpose, r.claims, r.ttl, r.grace = ev.Purpose, ev.Claims, ev.TTL, ev.Grace
 	r.priority, r.lead, r.any = int8(ev.Priority), ev.Lead, ev.Any
-	t := terms{group: ev.Group, trace: ev.Trace, maxHold: ev.MaxHold, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait, division: ev.Division}
-	t.window = window{ev.AsOf, ev.Version}
-	var err error
-	if t.run, err = decodeRun(ev.Blob); err != nil {
+	r.terms = e.agree(terms{
+		ttl: ev.TTL, grace: ev.Grace, maxHold: ev.MaxHold, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait,
+		group: ev.Group, division: ev.Division,
+	})
+	r.setDetails(details{purpose: ev.Purpose, trace: ev.Trace, window: window{ev.AsOf, ev.Version}})
+	r.setClaims(ev.Claims)
+	switch of, err := decodeRun(ev.Blob); {
+	case err != nil:
 		return nil, err
+	case of != (run{}):
+		r.tie().run = &run{of.org, of.workflow}
 	}
-	r.setTerms(&t)
 	if ev.Part {
 		if err := r.belongs(ev); err != nil {
 			return nil, err
@@ -208,9 +212,7 @@ func (e *Engine) newRequest() *request {
 		e.free = e.free[:n-1]
 		return r
 	}
-	r := &request{bonds: noBonds}
-	r.needs = r.only[:0]
-	return r
+	return &request{terms: noTerms, details: noDetails, bonds: noBonds}
 }
 
 // maxFree bounds what is kept for reuse, of each kind.
@@ -220,8 +222,8 @@ const maxFree = 4096
 func (e *Engine) discard(r *request) {
 	e.fell(r)
 	r.unneed()
-	needs := r.needs
-	*r = request{needs: needs, bonds: noBonds}
+	*r = request{more: r.more, terms: noTerms, details: noDetails, bonds: noBonds}
+	r.setClaims(nil)
 	if len(e.free) < maxFree {
 		e.free = append(e.free, r)
 	}
@@ -349,7 +351,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		r.phase, r.reason, r.renewed = inGrace, ev.Reason, ev.At
 		r.setEnding(endingOf(ev))
 	case EvClosed:
-		if r.phase != held && r.phase != inGrace || r.terms == nil || r.terms.lockDelay == 0 {
+		if r.phase != held && r.phase != inGrace || r.lockDelay == 0 {
 			return errUnknown
 		}
 		e.evolveClosed(ev, r)
@@ -428,12 +430,12 @@ func (e *Engine) evolveEnd(ev *Event, r *request) {
 		e.giveBack(r)
 	}
 	if ev.Note != "" {
-		for _, c := range r.claims {
+		for _, c := range r.claims() {
 			r.space.leaveNote(string(c.Key), note{ev.At, ev.Agent, r.fence, ev.Outcome, ev.Note})
 		}
 	}
-	if r.share == nil && len(r.claims) > 0 {
-		r.space.observe(r.claims[0].Key, ev.Held)
+	if r.share == nil && len(r.claims()) > 0 {
+		r.space.observe(r.claims()[0].Key, ev.Held)
 	}
 	e.bury(r, ev.Reason)
 }
@@ -442,14 +444,14 @@ func (e *Engine) evolveEnd(ev *Event, r *request) {
 func (e *Engine) giveBack(r *request) {
 	r.unhold()
 	writes := false
-	for i := range r.needs {
-		m := &r.needs[i]
+	for i := range r.needs() {
+		m := &r.needs()[i]
 		writes = writes || m.claimed && m.counts == 0 && writing.has(m.mode)
 	}
 	if writes {
 		e.writes++
-		for i := range r.needs {
-			m := &r.needs[i]
+		for i := range r.needs() {
+			m := &r.needs()[i]
 			if l := m.node.line; l != nil && m.counts == 0 && writing.has(m.mode) {
 				l.wrote = e.writes
 				if m.mode == ex {
@@ -468,9 +470,9 @@ func (r *request) sawWrites() bool {
 		return true
 	}
 	for way := range r.ways {
-		for i := range way.needs {
-			l := way.needs[i].node.line
-			if l.wroteAll > r.wait.writes || way.needs[i].claimed && l.wrote > r.wait.writes {
+		for i := range way.needs() {
+			l := way.needs()[i].node.line
+			if l.wroteAll > r.wait.writes || way.needs()[i].claimed && l.wrote > r.wait.writes {
 				return true
 			}
 		}

@@ -212,10 +212,10 @@ func (r *request) offerTTL() time.Duration {
 
 // waitEnd is when r must leave the line, never when it may wait for ever.
 func (r *request) waitEnd() Time {
-	if r.terms == nil || r.terms.maxWait == 0 {
+	if r.maxWait == 0 {
 		return never
 	}
-	return r.arrived().Add(r.terms.maxWait)
+	return r.arrived().Add(r.maxWait)
 }
 
 // leaveLine ends a wait that its waiter did not end, and tells who listens.

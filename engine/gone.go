@@ -52,7 +52,7 @@ func goneCode(r *request) interlock.Code {
 	case closed:
 		return interlock.CodeExpired
 	}
-	for _, c := range r.claims {
+	for _, c := range r.claims() {
 		if r.space.heldAgainst(string(c.Key), lockOf(c.Mode)) {
 			return interlock.CodeTaken
 		}
@@ -144,10 +144,10 @@ func (e *Engine) refuseGone(to Caller, r *request) {
 // firstKey is the key that stands for r where there is room for one only; "" for a
 // request that claims none.
 func (r *request) firstKey() interlock.Key {
-	if len(r.claims) == 0 {
+	if len(r.claims()) == 0 {
 		return ""
 	}
-	return r.claims[0].Key
+	return r.claims()[0].Key
 }
 
 // endWords say what happened to a lease.
@@ -181,9 +181,9 @@ func (r *request) endWords() string {
 func (r *request) title() string {
 	switch {
 	case r.reason == ByFull:
-		return "the run at " + string(r.claims[0].Key)
-	case len(r.claims) > 0:
-		return "the lease on " + string(r.claims[0].Key)
+		return "the run at " + string(r.claims()[0].Key)
+	case len(r.claims()) > 0:
+		return "the lease on " + string(r.claims()[0].Key)
 	case r.fence > 0:
 		return "the lease for the task"
 	}

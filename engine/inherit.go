@@ -69,8 +69,8 @@ func (p *party) appendHolders(list []*party) []*party {
 		if q := w.wait.holder(); q != nil && q != p && q.torn {
 			list = append(list, q)
 		}
-		for i := range w.needs {
-			n, against := w.needs[i].node, conflicts[w.needs[i].mode]
+		for i := range w.needs() {
+			n, against := w.needs()[i].node, conflicts[w.needs()[i].mode]
 			if against&n.modes == 0 {
 				continue
 			}
@@ -110,8 +110,8 @@ func (p *party) lent() (rank int32) {
 	rank = noRank
 	for _, l := range p.leases {
 		rank = l.lentByFollowers(rank)
-		for i := range l.needs {
-			m := &l.needs[i]
+		for i := range l.needs() {
+			m := &l.needs()[i]
 			if m.node.line == nil {
 				continue
 			}

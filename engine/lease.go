@@ -10,14 +10,12 @@ import (
 // lease describes r as its holder sees it.
 func (e *Engine) lease(r *request) interlock.Lease {
 	l := interlock.Lease{
-		ID: r.id, Fence: r.fence, Claims: r.claims, Agent: r.agentName(), Flow: r.flowName(), Purpose: r.purpose,
-		TTL: r.ttl, Grace: r.grace, State: e.stateOf(r), Changed: r.changed,
+		ID: r.id, Fence: r.fence, Claims: r.claims(), Agent: r.agentName(), Flow: r.flowName(), Purpose: r.purpose,
+		TTL: r.ttl, Grace: r.grace, LockDelay: r.lockDelay, Group: r.group, Generation: r.generation,
+		State: e.stateOf(r), Changed: r.changed,
 	}
 	if s := r.session(); s != nil {
 		l.Session = s.name
-	}
-	if t := r.terms; t != nil {
-		l.LockDelay, l.Group, l.Generation = t.lockDelay, t.group, t.generation
 	}
 	if r.phase == inGrace || r.isOver() {
 		l.EndedBy = r.reason.String()
@@ -27,10 +25,10 @@ func (e *Engine) lease(r *request) interlock.Lease {
 	}
 	if !r.isOver() {
 		l.Parking = e.parking(r)
-		if r.maxHold() > 0 && r.isRunning() {
-			l.MaxHoldIn = max(1, r.granted.Add(r.maxHold()).Sub(e.now))
+		if r.maxHold > 0 && r.isRunning() {
+			l.MaxHoldIn = max(1, r.granted.Add(r.maxHold).Sub(e.now))
 		}
-		if d := r.stall(); d > 0 && r.isRunning() {
+		if d := r.stall; d > 0 && r.isRunning() {
 			l.StallIn = max(1, e.stallSince(r).Add(d).Sub(e.now))
 		}
 		l.Yield, l.Parts = e.yield(r), e.partsOf(r)
@@ -69,7 +67,7 @@ func (e *Engine) endOf(r *request) Time {
 	case inGrace:
 		return r.renewed.Add(r.grace)
 	case closed:
-		return r.renewed.Add(r.terms.lockDelay)
+		return r.renewed.Add(r.lockDelay)
 	}
 	if r.isPutAside() {
 		return r.dealings.parking.until
@@ -264,7 +262,7 @@ func (e *Engine) release(c *Release) {
 // ending drafts the event for the end of a lease.
 func (e *Engine) ending(r *request, why Reason) *Event {
 	ev := e.event(EvEnded, r)
-	ev.Fence, ev.Reason, ev.Held, ev.Purpose, ev.Trace = r.fence, why, e.now.Sub(r.granted), r.purpose, r.trace()
+	ev.Fence, ev.Reason, ev.Held, ev.Purpose, ev.Trace = r.fence, why, e.now.Sub(r.granted), r.purpose, r.trace
 	if r.isParked() || r.phase == waiting {
 		ev.Fence, ev.Held = r.dealings.parking.fence, r.dealings.parking.held
 	}

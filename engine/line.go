@@ -194,7 +194,7 @@ type place struct {
 	watched         int32
 	top             int32  // the highest rank in the subtree
 	count           uint32 // permits that it wants, in a class that counts
-	need            int16  // index in req.needs
+	need            int16  // index in req.needs()
 	watching        bool   // a change at this key looks at this waiter
 	apart           bool   // watched one by one, not by the head of its tree
 	ready           bool   // stands in agenda.ready
@@ -237,8 +237,8 @@ func (r *request) leads() bool {
 	if r.party == nil || len(r.party.leases) == 0 || r.any {
 		return false
 	}
-	for i := range r.needs {
-		if m := &r.needs[i]; m.claimed && (m.counts != 0 || !r.party.claims(m.node)) {
+	for i := range r.needs() {
+		if m := &r.needs()[i]; m.claimed && (m.counts != 0 || !r.party.claims(m.node)) {
 			return false
 		}
 	}
@@ -512,7 +512,7 @@ func (p *place) move(to *class) {
 	p.setWatching(false)
 	from.remove(p)
 	if from.root == nil {
-		p.req.needs[p.need].node.line.drop(from)
+		p.req.needs()[p.need].node.line.drop(from)
 	}
 	p.class = to
 	to.insert(p)
@@ -521,7 +521,7 @@ func (p *place) move(to *class) {
 
 // setAside has p be among those aside, or no longer.
 func (p *place) setAside(aside bool) {
-	l, k := p.req.needs[p.need].node.line, p.class.kind
+	l, k := p.req.needs()[p.need].node.line, p.class.kind
 	k.aside = aside
 	if p.class.len() == 1 && l.find(k) == nil {
 		p.class.aside = aside // it is alone, and the next in order would be those whom it joins

@@ -13,7 +13,7 @@ import (
 
 // closes reports whether r is closed before it ends for a reason.
 func (r *request) closes(why Reason) bool {
-	if r.terms == nil || r.terms.lockDelay == 0 || r.phase != held && r.phase != inGrace {
+	if r.lockDelay == 0 || r.phase != held && r.phase != inGrace {
 		return false
 	}
 	switch why {
@@ -27,7 +27,7 @@ func (r *request) closes(why Reason) bool {
 func (e *Engine) shut(r *request, why Reason) {
 	sess, lease := r.session(), e.lease(r)
 	ev := e.ending(r, why)
-	ev.Kind, ev.LockDelay = EvClosed, r.terms.lockDelay
+	ev.Kind, ev.LockDelay = EvClosed, r.lockDelay
 	e.emit(ev)
 	e.arm(r)
 	if sess != nil {
@@ -48,8 +48,8 @@ func (e *Engine) evolveClosed(ev *Event, r *request) {
 // orphan takes a lease out of its session. What is known of its holder from then
 // on is the agent's name.
 func (e *Engine) orphan(r *request) {
-	for i := range r.needs {
-		r.needs[i].node.share()
+	for i := range r.needs() {
+		r.needs()[i].node.share()
 	}
 	r.leaveParty()
 	e.disown(r)
@@ -71,5 +71,5 @@ func (e *Engine) disown(r *request) {
 
 // closedWords say of a closed lease how long its keys stay so.
 func (r *request) closedWords() string {
-	return fmt.Sprintf("; its keys stay closed for %v from then on, because a late write may still be under way", r.terms.lockDelay)
+	return fmt.Sprintf("; its keys stay closed for %v from then on, because a late write may still be under way", r.lockDelay)
 }

@@ -202,22 +202,21 @@ func (s *space) newKin() *kin {
 	return k
 }
 
-// need resolves r.claims into r.needs: for each claim the intents on its
+// need resolves r.claims() into r.needs(): for each claim the intents on its
 // ancestors, from the top down, and the key itself. A conversion needs nothing for
 // the claims that its lease gives it already.
 func (r *request) need() {
-	r.needs = r.needs[:0]
-	for i, c := range r.claims {
+	for i, c := range r.claims() {
 		if r.base != nil && r.base.has(c) && c.Mode != interlock.Barrier { // to arrive is to stand in line again
 			continue
 		}
 		key := string(c.Key)
 		for at := 0; at < len(key); at++ {
 			if key[at] == '/' {
-				r.addNeed(key[:at], intent(c.Mode), i, false)
+				r.want(key[:at], intent(c.Mode), i, false)
 			}
 		}
-		r.addNeed(key, lockOf(c.Mode), i, true)
+		r.want(key, lockOf(c.Mode), i, true)
 		if c.Mode.Counts() {
 			n := r.space.nodeAt(key)
 			r.needAt(n).counts = c.Mode
@@ -226,16 +225,16 @@ func (r *request) need() {
 			}
 		}
 	}
-	for i := range r.needs {
-		r.needs[i].node.refs++
+	for i := range r.needs() {
+		r.needs()[i].node.refs++
 	}
 }
 
-func (r *request) addNeed(key string, mode interlock.Mode, claim int, claimed bool) {
+func (r *request) want(key string, mode interlock.Mode, claim int, claimed bool) {
 	n := r.space.node(key)
-	if len(r.claims) > 1 {
-		for i := range r.needs {
-			if m := &r.needs[i]; m.node == n {
+	if len(r.claims()) > 1 {
+		for i := range r.needs() {
+			if m := &r.needs()[i]; m.node == n {
 				m.mode = lub(m.mode, mode)
 				if claimed && !m.claimed {
 					m.claimed, m.claim = true, int16(claim)
@@ -244,7 +243,7 @@ func (r *request) addNeed(key string, mode interlock.Mode, claim int, claimed bo
 			}
 		}
 	}
-	r.needs = append(r.needs, need{node: n, req: r, mode: mode, claim: int16(claim), claimed: claimed})
+	r.addNeed(need{node: n, req: r, mode: mode, claim: int16(claim), claimed: claimed})
 }
 
 // kindOf says in which class r waits for one of its needs.
@@ -261,9 +260,9 @@ func (r *request) countOf(m *need) uint32 {
 	if m.counts == 0 {
 		return 0
 	}
-	c := r.claims[m.claim]
+	c := r.claims()[m.claim]
 	if r.base != nil && m.counts == interlock.Permits {
-		return c.Count - countIn(r.base.claims, c)
+		return c.Count - countIn(r.base.claims(), c)
 	}
 	return c.Count
 }
@@ -283,18 +282,18 @@ func (m *need) shown() interlock.Claim {
 
 // unneed lets go of the nodes.
 func (r *request) unneed() {
-	for i := len(r.needs) - 1; i >= 0; i-- {
-		r.needs[i].node.drop()
+	needs := r.needs()
+	for i := len(needs) - 1; i >= 0; i-- {
+		needs[i].node.drop()
 	}
-	clear(r.needs)
-	r.needs = r.needs[:0]
+	r.forgetNeeds()
 }
 
 // needAt gives r's need on n, or nil.
 func (r *request) needAt(n *node) *need {
-	for i := range r.needs {
-		if r.needs[i].node == n {
-			return &r.needs[i]
+	for i := range r.needs() {
+		if r.needs()[i].node == n {
+			return &r.needs()[i]
 		}
 	}
 	return nil

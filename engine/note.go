@@ -101,9 +101,9 @@ func (e *Engine) appendNotes(list []interlock.Note, n *node) []interlock.Note {
 
 // notesFor gives the newest notes at the keys that r claims, oldest first.
 func (e *Engine) notesFor(r *request) (list []interlock.Note) {
-	for i := range r.needs {
-		if r.needs[i].claimed {
-			list = e.appendNotes(list, r.needs[i].node)
+	for i := range r.needs() {
+		if r.needs()[i].claimed {
+			list = e.appendNotes(list, r.needs()[i].node)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b interlock.Note) int { return cmp.Compare(b.Age, a.Age) })

@@ -24,14 +24,14 @@ func (r *request) outOfOrder() *refusal {
 	var last interlock.Key
 	for _, list := range [][]*request{r.party.leases, r.party.waits} {
 		for _, x := range list {
-			for _, c := range x.claims {
+			for _, c := range x.claims() {
 				if compareKeys(c.Key, last) > 0 {
 					last = c.Key
 				}
 			}
 		}
 	}
-	for _, want := range r.claims {
+	for _, want := range r.claims() {
 		holds := func(l *request) bool { return l.claimsAll([]interlock.Claim{want}) }
 		if compareKeys(want.Key, last) > 0 || slices.ContainsFunc(r.party.leases, holds) {
 			continue

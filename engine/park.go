@@ -51,7 +51,7 @@ func (e *Engine) park(c *Park) {
 		e.refuse(interlock.CodeInvalidRequest, "the lease of a task cannot be parked: give the task back with a delay, or ask a person about it")
 		return
 	}
-	for _, claim := range r.claims {
+	for _, claim := range r.claims() {
 		if claim.Mode > interlock.Permits || r.share != nil {
 			e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("a lease of %s in mode %s cannot be parked: release it instead", claim.Key, claim.Mode))
 			return
@@ -64,8 +64,8 @@ func (e *Engine) park(c *Park) {
 	}
 	if !free && r.isShared() {
 		e.refuse(interlock.CodeHeld, fmt.Sprintf(
-			"what the same flow holds besides the lease on %s, or has lost and not yet open, would be in its way: release that first, or park this one without keeping its keys", r.claims[0].Key,
-		)).Conflict = &Conflict{Key: r.claims[0].Key}
+			"what the same flow holds besides the lease on %s, or has lost and not yet open, would be in its way: release that first, or park this one without keeping its keys", r.claims()[0].Key,
+		)).Conflict = &Conflict{Key: r.claims()[0].Key}
 		return
 	}
 	e.claim(r)
@@ -81,8 +81,8 @@ func (e *Engine) park(c *Park) {
 // isShared reports whether somebody holds what r would exclude in other hands: its
 // own party does, or did.
 func (r *request) isShared() bool {
-	for i := range r.needs {
-		m := &r.needs[i]
+	for i := range r.needs() {
+		m := &r.needs()[i]
 		for mode := is; mode <= ex; mode++ {
 			others := *m.node.granted.of(mode)
 			if mode == m.mode {
@@ -101,7 +101,7 @@ func (r *request) isShared() bool {
 func (r *request) parkPolicy(c *Park) (freed bool, limit time.Duration, problem string) {
 	free, keep := c.Free, c.Keep
 	var most time.Duration // 0: no pattern says
-	for _, claim := range r.claims {
+	for _, claim := range r.claims() {
 		p := r.space.policyAt(string(claim.Key))
 		if p == nil {
 			continue
@@ -141,11 +141,11 @@ func (e *Engine) refuseParked(r *request) {
 	if r.phase == waiting {
 		what = "somebody stands in line to resume it, so follow its ticket"
 	}
-	eff := e.refuse(interlock.CodeParked, fmt.Sprintf("the lease on %s is parked: %s", r.claims[0].Key, what))
+	eff := e.refuse(interlock.CodeParked, fmt.Sprintf("the lease on %s is parked: %s", r.claims()[0].Key, what))
 	if r.phase == waiting {
 		eff.Ticket = e.ticket(r)
 	}
-	eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.claims[0].Key}
+	eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.claims()[0].Key}
 }
 
 // refuseNotParked tells a caller that there is nothing to resume.
@@ -231,14 +231,14 @@ func (e *Engine) returning(c *Resume, r *request, sess *session) *request {
 	if sess != nil {
 		t.join(sess.flow(cmp.Or(c.Flow, "main")))
 	}
-	x := r.terms.copy()
+	x := *r.terms
 	x.maxWait = c.MaxWait
-	for _, claim := range r.claims {
+	for _, claim := range r.claims() {
 		if p := r.space.policyAt(string(claim.Key)); p != nil {
 			x.maxWait = tighter(x.maxWait, p.MaxWait)
 		}
 	}
-	t.setTerms(&x)
+	t.terms = e.agree(x)
 	t.lead = t.leads()
 	t.wait.rank = t.standing()
 	t.setScore()
@@ -252,9 +252,7 @@ func (e *Engine) resumed(r, t *request) *Event {
 	if f := t.flow(); f != nil {
 		ev.Session, ev.Flow = f.sess.num, f.name
 	}
-	if t.terms != nil {
-		ev.MaxWait = t.terms.maxWait
-	}
+	ev.MaxWait = t.maxWait
 	return ev
 }
 
@@ -305,8 +303,8 @@ func (e *Engine) evolveParked(ev *Event, r *request) error {
 	}
 	d.moved, d.parking, p.writes = nil, p, e.writes
 	r.setWindow(window{asOf: ev.AsOf})
-	for i := range r.needs {
-		r.needs[i].node.expect()
+	for i := range r.needs() {
+		r.needs()[i].node.expect()
 	}
 	return nil
 }
@@ -319,24 +317,24 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 	if r.phase == parked {
 		r.unhold()
 	}
-	r.amend(func(t *terms) {
-		t.maxWait = ev.MaxWait
-		if t.maxHold > 0 { // what is left of it
-			t.maxHold = max(1, t.maxHold-r.dealings.parking.held)
-		}
-	})
+	t := *r.terms
+	t.maxWait = ev.MaxWait
+	if t.maxHold > 0 { // what is left of it
+		t.maxHold = max(1, t.maxHold-r.dealings.parking.held)
+	}
 	if ev.Session != 0 {
 		s := e.byNum[ev.Session]
 		if s == nil {
 			return errUnknown
 		}
 		r.join(s.flow(ev.Flow))
-		if r.ttl = min(r.ttl, s.ttl); r.guest != nil {
+		if t.ttl = min(t.ttl, s.ttl); r.guest != nil {
 			r.guest = nil
 		}
 	} else {
 		r.tie().guest = &guest{r.agentName(), ev.Actor}
 	}
+	r.terms = e.agree(t)
 	r.reason, r.lead, r.renewed, r.warned, r.spared = 0, ev.Lead, ev.At, false, false
 	if r.setEnding(nil); r.progress != nil {
 		r.progress = nil
@@ -381,15 +379,15 @@ func (r *request) endAbsence() {
 	if r.phase == away {
 		r.space.away--
 	}
-	for i := range r.needs {
-		r.needs[i].node.expectNoMore()
+	for i := range r.needs() {
+		r.needs()[i].node.expectNoMore()
 	}
 }
 
 // movedKeys gives the keys of r that others may have written since Engine.writes
 // had a value, with those that are known to have been.
 func (r *request) movedKeys(since uint64) (moved []interlock.Key) {
-	for _, c := range r.claims {
+	for _, c := range r.claims() {
 		n := r.space.nodeAt(string(c.Key))
 		saw := slices.Contains(r.dealings.moved, c.Key) || n.line.wrote > since
 		for ; n != nil && !saw; n = n.parent() {

@@ -111,14 +111,16 @@ func (r *request) memberChanged() {
 // enroll makes r, which holds, a member. The first one says how parts are divided.
 func (d *divided) enroll(r *request, parts uint32) {
 	if len(d.members) == 0 {
-		d.how, d.size, d.seen = r.terms.divisionOf(), int(min(parts, interlock.MaxParts)), 0
+		d.how, d.size, d.seen = r.division, int(min(parts, interlock.MaxParts)), 0
 		d.grow(d.size)
 		for i := range d.parts {
 			d.parts[i].load = 0
 		}
 	}
-	if r.terms.divisionOf() != d.how {
-		r.amend(func(t *terms) { t.division = d.how })
+	if r.division != d.how {
+		t := *r.terms
+		t.division = d.how
+		r.terms = &t
 	}
 	i, _ := slices.BinarySearchFunc(d.members, r, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
 	d.members = slices.Insert(d.members, i, r)
@@ -210,12 +212,12 @@ func (r *request) observe() {
 	if r.share != nil || len(r.space.shared) == 0 {
 		return
 	}
-	for i := range r.needs {
-		d := r.needs[i].node.divided
+	for i := range r.needs() {
+		d := r.needs()[i].node.divided
 		if d == nil {
 			continue
 		}
-		for _, c := range r.claims {
+		for _, c := range r.claims() {
 			if index := d.partOf(string(c.Key)); index >= 0 {
 				d.count(index)
 			}
@@ -388,8 +390,9 @@ func (e *Engine) assign(d *divided, index int, owner *request) {
 	} else {
 		r.tie().guest = &guest{agent: owner.agentName()}
 	}
-	r.purpose, r.ttl, r.grace = owner.purpose, owner.ttl, owner.grace
-	r.claims = []interlock.Claim{{Key: interlock.Key(d.node.key + "/" + strconv.Itoa(index)), Mode: ex}}
+	r.terms = e.agree(terms{ttl: owner.ttl, grace: owner.grace})
+	r.setDetails(details{purpose: owner.purpose})
+	r.setClaims([]interlock.Claim{{Key: interlock.Key(d.node.key + "/" + strconv.Itoa(index)), Mode: ex}})
 	r.tie().share = &share{d, index, owner}
 	e.try(r)
 	if r.blocker() < 0 {
@@ -439,7 +442,7 @@ func (e *Engine) partsOf(r *request) (list []interlock.Part) {
 		if l == nil || l.share.member != r {
 			continue
 		}
-		p := interlock.Part{Key: l.claims[0].Key, Lease: l.id, Fence: l.fence, Stop: l.phase == inGrace || s.next != nil}
+		p := interlock.Part{Key: l.claims()[0].Key, Lease: l.id, Fence: l.fence, Stop: l.phase == inGrace || s.next != nil}
 		if l.phase == inGrace {
 			p.Left = max(0, e.endOf(l).Sub(e.now))
 		}

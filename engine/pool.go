@@ -42,7 +42,7 @@ const unlisted = -1
 // groupAt is the index of r's group in the policy at a need of permits.
 func (r *request) groupAt(m *need) int {
 	if p := m.node.pool.policy; p != nil {
-		return p.groupIndex(r.terms.groupName())
+		return p.groupIndex(r.group)
 	}
 	return unlisted
 }
@@ -149,8 +149,8 @@ func (p *pool) spend(now Time, count uint64) {
 
 // spend takes the tokens of a request that was granted.
 func (r *request) spend(now Time) {
-	for i := range r.needs {
-		if m := &r.needs[i]; m.counts == interlock.Permits {
+	for i := range r.needs() {
+		if m := &r.needs()[i]; m.counts == interlock.Permits {
 			m.node.pool.spend(now, uint64(r.countOf(m)))
 		}
 	}
@@ -217,7 +217,7 @@ func (r *request) countsAgainst(m *need) shortage {
 // has other ways to be served is not.
 func (r *request) hopeless(m *need) bool {
 	return m.counts == interlock.Permits && r.trunk == nil && m.node.pool.policy != nil &&
-		r.countOf(m) > m.node.pool.policy.most(r.terms.groupName())
+		r.countOf(m) > m.node.pool.policy.most(r.group)
 }
 
 // ahead adds up what the waiters before r want.
@@ -367,7 +367,7 @@ func (p *pool) recount() {
 		}
 	}
 	for _, x := range waiters {
-		if group := x.req.groupAt(&x.req.needs[x.need]); group != int(x.class.group) {
+		if group := x.req.groupAt(&x.req.needs()[x.need]); group != int(x.class.group) {
 			k := x.class.kind
 			k.group = int32(group)
 			x.move(l.class(k))
@@ -431,8 +431,8 @@ func (e *Engine) armPool(p *pool) {
 
 // fireRates fires the pools with a rate of which a new lease has taken tokens.
 func (e *Engine) fireRates(r *request) {
-	for i := range r.needs {
-		if p := r.needs[i].node.pool; p != nil && p.policy != nil && p.policy.Rate > 0 {
+	for i := range r.needs() {
+		if p := r.needs()[i].node.pool; p != nil && p.policy != nil && p.policy.Rate > 0 {
 			e.firePool(p)
 		}
 	}

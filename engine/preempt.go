@@ -48,8 +48,8 @@ func (r *request) deal() *dealings {
 func (e *Engine) preempt(r *request) (warnings []string) {
 	way := e.soonest(r)
 	v := viewer{e: e, limit: maxAsked, except: way}
-	for i := range way.needs {
-		m := &way.needs[i]
+	for i := range way.needs() {
+		m := &way.needs()[i]
 		v.at(m.node, conflicts[m.mode])
 		if m.claimed {
 			v.below(m.node, conflicts[m.mode])
@@ -207,7 +207,7 @@ func (e *Engine) tellAsked(r *request) {
 
 // yieldWords say what is asked of the holder of r.
 func (r *request) yieldWords() string {
-	words := fmt.Sprintf("%q asks for %s", r.asker().agentName(), r.claims[0].Key)
+	words := fmt.Sprintf("%q asks for %s", r.asker().agentName(), r.claims()[0].Key)
 	if r.phase == inGrace {
 		return words + ", and the lease ends after its grace: commit and release it now"
 	}

@@ -76,8 +76,8 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 	}
 	d := r.dealings
 	p := d.parking
-	for i := range r.needs {
-		r.needs[i].node.expect()
+	for i := range r.needs() {
+		r.needs()[i].node.expect()
 	}
 	if r.phase == waiting {
 		d.moved = r.movedKeys(r.wait.writes)
@@ -89,13 +89,15 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 		e.giveBack(r)
 	}
 	r.unask()
-	if r.maxHold() > 0 { // resuming takes it off again
-		r.amend(func(t *terms) { t.maxHold += p.held })
+	if r.maxHold > 0 { // resuming takes it off again
+		t := *r.terms
+		t.maxHold += p.held
+		r.terms = e.agree(t)
 	}
 	p.held, p.fence, p.writes = ev.Held, ev.Fence, e.writes
 	r.wait, r.fence, r.reason, r.changed = nil, ev.Fence, ev.Reason, false
 	r.setEnding(endingOf(ev))
-	r.setWindow(window{asOf: r.windowOf().asOf})
+	r.setWindow(window{asOf: r.window.asOf})
 	r.goAway()
 	return nil
 }

@@ -107,7 +107,7 @@ func (e *Engine) waitersAt(n *node) (list []WaiterView) {
 		if p.twin {
 			continue
 		}
-		m := &p.req.needs[p.need]
+		m := &p.req.needs()[p.need]
 		w := e.waiter(p.req, m.modeOf())
 		w.Count = p.count
 		ahead := m.before()
@@ -149,9 +149,9 @@ func (e *Engine) appendWaits(edges []WaitEdge, r *request) []WaitEdge {
 		edges = e.appendAwaited(edges, r.awaited)
 	}
 	for way := range r.ways {
-		for i := range way.needs {
+		for i := range way.needs() {
 			if len(edges) < maxWaitEdges {
-				edges = e.appendEdges(edges, way, &way.needs[i])
+				edges = e.appendEdges(edges, way, &way.needs()[i])
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 			return
 		}
 		edge := WaitEdge{
-			Waiter: partyOf(r), Blocker: partyOf(other), Key: r.claims[m.claim].Key, Mode: r.claims[m.claim].Mode,
+			Waiter: partyOf(r), Blocker: partyOf(other), Key: r.claims()[m.claim].Key, Mode: r.claims()[m.claim].Mode,
 			Ahead: ahead, Waited: e.now.Sub(r.arrived()),
 		}
 		edge.Waiter.Request, edge.Blocker.Request = r.num, other.num

@@ -170,8 +170,8 @@ func (t *task) tooManyFollowers() *refusal {
 // isNew reports whether nobody but r needs one of its keys to exist.
 func (r *request) isNew() bool {
 	for way := range r.ways {
-		for i := range way.needs {
-			if way.needs[i].node.refs == 1 {
+		for i := range way.needs() {
+			if way.needs()[i].node.refs == 1 {
 				return true
 			}
 		}
@@ -194,8 +194,8 @@ func (r *request) lineFull(actor string) *refusal {
 		return full(fmt.Sprintf("principal %q", actor), limit)
 	}
 	for way := range r.ways {
-		for i := range way.needs {
-			m := &way.needs[i]
+		for i := range way.needs() {
+			m := &way.needs()[i]
 			if !m.claimed {
 				continue
 			}

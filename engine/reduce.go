@@ -48,7 +48,7 @@ type permitResidue struct {
 // than those of the cycle.
 func hasAlternatives(cycle []*wait) bool {
 	return slices.ContainsFunc(cycle, func(w *wait) bool {
-		return w.req().trunk != nil || w.via != noNeed && w.req().needs[w.via].counts == interlock.Permits
+		return w.req().trunk != nil || w.via != noNeed && w.req().needs()[w.via].counts == interlock.Permits
 	})
 }
 
@@ -131,8 +131,8 @@ func (d *reduction) add(r *request, waits bool) {
 	if waits && r.task != nil && r.task.stance.isAside() {
 		queue = r.task.queue
 	}
-	for i := range r.needs {
-		m := &r.needs[i]
+	for i := range r.needs() {
+		m := &r.needs()[i]
 		at := side{m.node, queue}
 		x := d.keys[at]
 		if x == nil {
@@ -224,8 +224,8 @@ func (d *reduction) servable(r *request) bool {
 // free reports whether nobody of those that remain is in the way of r. What its own
 // party has it can give back, so that is not.
 func (d *reduction) free(r *request) bool {
-	for i := range r.needs {
-		m := &r.needs[i]
+	for i := range r.needs() {
+		m := &r.needs()[i]
 		x := d.at(r, m.node)
 		if x == nil {
 			continue

@@ -19,18 +19,11 @@ import (
 type run struct{ org, workflow string }
 
 // isRun reports whether r is a run, or waits to become one.
-func (r *request) isRun() bool { return r.terms.runOf() != run{} }
+func (r *request) isRun() bool { return r.run != nil }
 
 // isToStart reports whether r, which waits, is a run that has not started: not one that
 // was parked and is to go on.
 func (r *request) isToStart() bool { return r.isRun() && !r.goesBack() }
-
-func (t *terms) runOf() run {
-	if t == nil {
-		return run{}
-	}
-	return t.run
-}
 
 // startRun asks for the permits of a run.
 func (e *Engine) startRun(c *StartRun) {
@@ -119,15 +112,16 @@ func (e *Engine) forsake(r *request) {
 // fullAt describes what keeps a run from starting that has left the line.
 func (e *Engine) fullAt(r *request) *Conflict {
 	x := e.newRequest()
-	x.space, x.claims = r.space, r.claims
+	x.space = r.space
+	x.setClaims(r.claims())
 	e.try(x)
 	defer e.discard(x)
 	return e.inTheWay(x)
 }
 
 // appendRun writes what kind of run a request is, for its event.
-func appendRun(b []byte, x run) []byte {
-	if x == (run{}) {
+func appendRun(b []byte, x *run) []byte {
+	if x == nil {
 		return b
 	}
 	f := fields{b}
@@ -198,7 +192,7 @@ func (l *RunList) Look(e *Engine) (done bool) {
 	_, key := s.fit(interlock.RunKeys(l.Org, "")[0]) // one organisation may have several spellings
 	wanted := func(r *request) bool {
 		return r.isRun() && r.phase != waiting && r.fence > l.After &&
-			(l.Org == "" || r.terms.run.org == l.Org || r.claims[0].Key == key)
+			(l.Org == "" || r.run.org == l.Org || r.claims()[0].Key == key)
 	}
 	if !sift(&l.found, s.requests.part, &l.next, wanted, byFence) {
 		return false
@@ -208,8 +202,8 @@ func (l *RunList) Look(e *Engine) (done bool) {
 			l.More = true
 			break
 		}
-		x := r.terms.run
-		l.Rows = append(l.Rows, RunView{x.org, x.workflow, e.holder(r, r.claims[0])})
+		x := r.run
+		l.Rows = append(l.Rows, RunView{x.org, x.workflow, e.holder(r, r.claims()[0])})
 	}
 	return true
 }

@@ -192,7 +192,7 @@ func (s *snapshotter) parking(r *request) {
 	p := r.dealings.parking
 	s.event(p.since, &Event{
 		Kind: EvParked, Namespace: r.space.name, ID: r.id, TTL: p.until.Sub(p.since), Note: p.reason, Freed: r.phase == away,
-		Held: p.held, Fence: p.fence, Queued: r.goesBack(), AsOf: r.windowOf().asOf,
+		Held: p.held, Fence: p.fence, Queued: r.goesBack(), AsOf: r.window.asOf,
 	})
 }
 

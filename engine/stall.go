@@ -1,7 +1,5 @@
 package engine
 
-import "time"
-
 // A lease with a stall term ends when its holder reports no progress for so long,
 // however lively its heartbeats are: an agent that goes round in circles sends
 // them, too. What it says with a heartbeat counts for all leases of its session,
@@ -63,21 +61,6 @@ func (r *request) lastProgress() (text string, at Time) {
 }
 
 // stall is how long r may go without progress; 0 when it may do so for ever.
-func (r *request) stall() time.Duration {
-	if r.terms == nil {
-		return 0
-	}
-	return r.terms.stall
-}
-
-// maxHold is how long r may be held in all; 0 when it may be for ever.
-func (r *request) maxHold() time.Duration {
-	if r.terms == nil {
-		return 0
-	}
-	return r.terms.maxHold
-}
-
 // stallSince is when r's stall term began: with the last progress, but not before
 // the grant, nor before this owner's term, which knows of no earlier progress.
 func (e *Engine) stallSince(r *request) Time {
@@ -89,14 +72,14 @@ func (e *Engine) stallSince(r *request) Time {
 // have the request's own timer, so leases without them cost nothing.
 
 // isTimed reports whether r has such a deadline.
-func (r *request) isTimed() bool { return r.maxHold() > 0 || r.stall() > 0 }
+func (r *request) isTimed() bool { return r.maxHold > 0 || r.stall > 0 }
 
 // overdue gives the reason for which such a deadline has passed, or 0.
 func (e *Engine) overdue(r *request) Reason {
 	switch {
-	case r.maxHold() > 0 && e.now >= r.granted.Add(r.maxHold()):
+	case r.maxHold > 0 && e.now >= r.granted.Add(r.maxHold):
 		return ByMaxHold
-	case r.stall() > 0 && e.now >= e.stallSince(r).Add(r.stall()):
+	case r.stall > 0 && e.now >= e.stallSince(r).Add(r.stall):
 		return ByStall
 	}
 	return 0
@@ -106,10 +89,10 @@ func (e *Engine) overdue(r *request) Reason {
 // warned of one; never when there is none.
 func (e *Engine) timedEnd(r *request) Time {
 	end := never
-	if d := r.maxHold(); d > 0 {
+	if d := r.maxHold; d > 0 {
 		end = r.granted.Add(d)
 	}
-	if d := r.stall(); d > 0 {
+	if d := r.stall; d > 0 {
 		end = min(end, e.stallSince(r).Add(d))
 	}
 	return end
@@ -117,10 +100,10 @@ func (e *Engine) timedEnd(r *request) Time {
 
 func (e *Engine) timedSoft(r *request) Time {
 	soft := never
-	if d := r.maxHold(); d > 0 {
+	if d := r.maxHold; d > 0 {
 		soft = r.granted.Add(softAt(d))
 	}
-	if d := r.stall(); d > 0 {
+	if d := r.stall; d > 0 {
 		soft = min(soft, e.stallSince(r).Add(softAt(d)))
 	}
 	return soft
@@ -130,10 +113,10 @@ func (e *Engine) timedSoft(r *request) Time {
 // that was not given yet, or an end.
 func (e *Engine) timedNext(r *request) Time {
 	next := e.timedEnd(r)
-	if d := r.maxHold(); d > 0 && !r.warned {
+	if d := r.maxHold; d > 0 && !r.warned {
 		next = min(next, r.granted.Add(softAt(d)))
 	}
-	if d := r.stall(); d > 0 && !e.warnedOfStall(r) {
+	if d := r.stall; d > 0 && !e.warnedOfStall(r) {
 		next = min(next, e.stallSince(r).Add(softAt(d)))
 	}
 	return next
@@ -146,10 +129,10 @@ func (e *Engine) warnedOfStall(r *request) bool {
 // warnTimed warns of each of these deadlines that comes near, once.
 func (e *Engine) warnTimed(r *request) {
 	due := false
-	if d := r.maxHold(); d > 0 && !r.warned && e.now >= r.granted.Add(softAt(d)) {
+	if d := r.maxHold; d > 0 && !r.warned && e.now >= r.granted.Add(softAt(d)) {
 		r.warned, due = true, true
 	}
-	if d := r.stall(); d > 0 && !e.warnedOfStall(r) && e.now >= e.stallSince(r).Add(softAt(d)) {
+	if d := r.stall; d > 0 && !e.warnedOfStall(r) && e.now >= e.stallSince(r).Add(softAt(d)) {
 		r.ownProgress().warned, due = e.stallSince(r)+1, true
 	}
 	if due {

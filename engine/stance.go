@@ -42,8 +42,8 @@ func (e *Engine) shift(t *task, s stance) {
 	if !s.isAside() {
 		return
 	}
-	for i := range r.needs {
-		for c := range r.needs[i].facing {
+	for i := range r.needs() {
+		for c := range r.needs()[i].facing {
 			if c.queue != t.queue {
 				e.readyClass(c)
 			}
@@ -65,7 +65,7 @@ func (e *Engine) look(t *task, watched int) int {
 	}
 	e.shift(t, s)
 	if i == watched {
-		e.armPool(r.needs[i].node.pool)
+		e.armPool(r.needs()[i].node.pool)
 	} else {
 		e.watch(r, i)
 	}
@@ -79,7 +79,7 @@ func (e *Engine) lookAgain(t *task, watched int) bool {
 	switch i := e.look(t, watched); {
 	case i < 0:
 		return false
-	case r.hopeless(&r.needs[i]):
+	case r.hopeless(&r.needs()[i]):
 		e.fallBack(t, ByPattern)
 	case aside && !t.stance.isAside():
 		e.suspect(nil, r) // others wait for it from now on
@@ -90,8 +90,8 @@ func (e *Engine) lookAgain(t *task, watched int) bool {
 // overtake has those of its queue step aside before whom a task has come to stand.
 func (e *Engine) overtake(t *task) {
 	r := t.request
-	for i := range r.needs {
-		m := &r.needs[i]
+	for i := range r.needs() {
+		m := &r.needs()[i]
 		for c := range m.facing {
 			for c.queue == t.queue && !c.aside && conflicts[m.mode].has(c.mode) {
 				last := c.last()

@@ -83,22 +83,21 @@ const (
 // request is what was asked for together, from its arrival to the end of its
 // lease, and a while beyond so that its end can be told.
 type request struct {
-	id      [16]byte
-	next    *request // in space.requests
-	num     uint64
-	fence   interlock.Fence
-	space   *space
-	task    *task  // that it waits for, or is an attempt at
-	party   *party // its flow, or a lease's with its conversion; nil for an anonymous request that is alone
-	purpose string
-	claims  []interlock.Claim
-	needs   []need
-	only    [1]need // where needs are, if there is one: most claim one key without ancestors
-	wait    *wait   // while waiting
-	terms   *terms  // what few requests ask for
+	id    [16]byte
+	next  *request // in space.requests
+	num   uint64
+	fence interlock.Fence
+	space *space
+	task  *task  // that it waits for, or is an attempt at
+	party *party // its flow, or a lease's with its conversion; nil for an anonymous request that is alone
+	wait  *wait  // while waiting
+	*terms
+	*details
 	*bonds
 
-	ttl, grace time.Duration
+	claim *[1]interlock.Claim // what it claims, if that is one thing
+	only  [1]need             // what it needs, if that is one thing: most claim one key without ancestors
+	more  *lists              // what it claims and needs that is more
 
 	granted Time // when it was granted (an offer: taken up), or when it arrived while it waits
 	renewed Time // volatile: last renewal of an anonymous lease, offer, start of grace, or question how it waits
@@ -121,6 +120,7 @@ type request struct {
 // Most have none, and share one that is empty.
 type bonds struct {
 	guest    *guest    // who made it without a session
+	run      *run      // what it is a run of; nil for others
 	timer    *timer    // what the session's timer does not cover
 	ending   *ending   // more about how it ended, where there is more to say
 	dealings *dealings // asks to yield
@@ -158,65 +158,6 @@ func (r *request) setEnding(how *ending) {
 type guest struct {
 	agent string
 	owner string // the principal
-}
-
-// terms are the conditions of a request that few requests name; nil for none.
-type terms struct {
-	group     string // claimant group
-	trace     string
-	maxHold   time.Duration
-	stall     time.Duration
-	lockDelay time.Duration
-	maxWait   time.Duration
-
-	window     window // see asof.go
-	generation uint64 // of the barrier that it is a party of
-	division   interlock.Division
-	run        run
-}
-
-func (t *terms) divisionOf() interlock.Division {
-	if t == nil {
-		return 0
-	}
-	return t.division
-}
-
-func (t *terms) groupName() string {
-	if t == nil {
-		return ""
-	}
-	return t.group
-}
-
-func (r *request) trace() string {
-	if r.terms == nil {
-		return ""
-	}
-	return r.terms.trace
-}
-
-func (t *terms) copy() terms {
-	if t == nil {
-		return terms{}
-	}
-	return *t
-}
-
-// amend changes r's terms.
-func (r *request) amend(change func(*terms)) {
-	t := r.terms.copy()
-	change(&t)
-	r.setTerms(&t)
-}
-
-// setTerms keeps a copy of t, unless there is nothing in it.
-func (r *request) setTerms(t *terms) {
-	r.terms = nil
-	if *t != (terms{}) {
-		kept := *t
-		r.terms = &kept
-	}
 }
 
 // wait is what only a waiter has.
@@ -408,8 +349,8 @@ func (r *request) joinParty() {
 
 // take enters r's needs at their keys.
 func (r *request) take() {
-	for i := range r.needs {
-		m := &r.needs[i]
+	for i := range r.needs() {
+		m := &r.needs()[i]
 		n := m.node
 		n.handTo(r.party)
 		*n.granted.of(m.mode)++
@@ -455,8 +396,8 @@ func (r *request) leaveParty() {
 
 // letGo strikes r's needs out at their keys.
 func (r *request) letGo() {
-	for i := range r.needs {
-		m := &r.needs[i]
+	for i := range r.needs() {
+		m := &r.needs()[i]
 		n := m.node
 		left := n.granted.of(m.mode)
 		if *left--; *left == 0 {
@@ -502,13 +443,13 @@ func (r *request) enline() {
 // enter takes r's places in the lines.
 func (r *request) enter() {
 	r.wait.only[0].req = r
-	if n := len(r.needs); n > 1 {
+	if n := len(r.needs()); n > 1 {
 		r.wait.places = slices.Grow(r.wait.places[:0], n)[:n]
 	} else {
 		r.wait.places = r.wait.only[:n]
 	}
-	for i := range r.needs {
-		m, p := &r.needs[i], &r.wait.places[i]
+	for i := range r.needs() {
+		m, p := &r.needs()[i], &r.wait.places[i]
 		*p = place{req: r, need: int16(i)}
 		if m.node.line == nil {
 			m.node.own().line = &line{}
@@ -554,10 +495,10 @@ func (r *request) unline() {
 func (r *request) exit() {
 	for i := range r.wait.places {
 		p := &r.wait.places[i]
-		n := r.needs[i].node
+		n := r.needs()[i].node
 		p.setWatching(false)
 		p.class.remove(p)
-		if r.needs[i].claimed {
+		if r.needs()[i].claimed {
 			n.line.claimed--
 		}
 		if p.class.root == nil {

@@ -218,7 +218,7 @@ func (h *Holdings) Look(e *Engine) (done bool) {
 		return false
 	}
 	for _, r := range h.found.list {
-		for _, c := range r.claims {
+		for _, c := range r.claims() {
 			if len(h.Holders) < maxHoldings {
 				h.Holders = append(h.Holders, e.holder(r, c))
 			}

@@ -211,10 +211,12 @@ func (e *Engine) lineUp(t *task, changed bool) {
 	t.stance = behind
 	r := e.newRequest()
 	r.num, r.space, r.task, t.request = t.num, t.queue.space, t, r
-	r.purpose, r.claims, r.priority, r.changed = t.spec.purpose, t.spec.claims, int8(t.spec.priority), changed
+	r.priority, r.changed = int8(t.spec.priority), changed
+	r.setDetails(details{purpose: t.spec.purpose})
+	r.setClaims(t.spec.claims)
 	r.granted, r.renewed, r.phase = t.arrived, t.since, waiting
-	if t.spec.group != "" && countsAny(r.claims) {
-		r.setTerms(&terms{group: t.spec.group})
+	if t.spec.group != "" && countsAny(r.claims()) {
+		r.terms = e.agree(terms{group: t.spec.group})
 	}
 	e.resolve(r)
 	r.wait = e.newWait()
@@ -302,9 +304,9 @@ func (e *Engine) evolveHanded(ev *Event) error {
 		r.tie().guest = &guest{ev.Agent, ev.Actor}
 	}
 	r.id, r.fence, r.granted, r.renewed, r.waited, r.phase = ev.ID, ev.Fence, ev.At, ev.At, ev.Waited, held
-	r.ttl, r.grace = ev.TTL, ev.Grace
-	r.amend(func(x *terms) { // its lease may be changed to one with permits, of the task's group
-		x.maxHold, x.stall, x.lockDelay, x.group = ev.MaxHold, ev.Stall, ev.LockDelay, t.spec.group
+	r.terms = e.agree(terms{
+		ttl: ev.TTL, grace: ev.Grace, maxHold: ev.MaxHold, stall: ev.Stall, lockDelay: ev.LockDelay,
+		group: t.spec.group, // its lease may be changed to one with permits
 	})
 	e.fence = max(e.fence, ev.Fence)
 	s.requests.enter(r)

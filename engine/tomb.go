@@ -116,9 +116,10 @@ func (s *space) request(id [16]byte) *request {
 		return nil
 	}
 	r := &request{
-		id: x.id, num: x.num, fence: x.fence, space: s, claims: x.claims, ttl: x.ttl, grace: x.grace,
-		reason: x.reason, changed: x.changed, phase: over, bonds: noBonds,
+		id: x.id, num: x.num, fence: x.fence, space: s, reason: x.reason, changed: x.changed, phase: over,
+		terms: &terms{ttl: x.ttl, grace: x.grace}, details: noDetails, bonds: noBonds,
 	}
+	r.setClaims(x.claims)
 	r.setEnding(x.ending)
 	return r
 }
@@ -141,14 +142,14 @@ func (e *Engine) bury(r *request, why Reason) {
 	r.unask()
 	sess := r.session()
 	e.dropWait(r)
-	r.party, r.task, r.terms, r.phase, r.reason, r.purpose = nil, nil, nil, over, why, ""
+	r.party, r.task, r.phase, r.reason, r.terms, r.details = nil, nil, over, why, r.plain(), noDetails
 	if r.bonds != noBonds {
-		r.guest, r.progress, r.dealings, r.base, r.target = nil, nil, nil, nil, nil
+		r.guest, r.run, r.progress, r.dealings, r.base, r.target = nil, nil, nil, nil, nil, nil
 	}
 	s := r.space
 	s.requests.leave(r)
 	s.tombs.push(r.hash(), tomb{
-		id: r.id, num: r.num, fence: r.fence, claims: r.claims, ttl: r.ttl, grace: r.grace, ending: r.ending, reason: why, changed: r.changed,
+		id: r.id, num: r.num, fence: r.fence, claims: r.claims(), ttl: r.ttl, grace: r.grace, ending: r.ending, reason: why, changed: r.changed,
 	})
 	e.ended = append(e.ended, r)
 	if sess != nil {

@@ -80,7 +80,7 @@ func (p *party) forfeit(w *wait) (list []*request) {
 	if p == nil || w.via == noNeed {
 		return nil
 	}
-	m := &w.req().needs[w.via]
+	m := &w.req().needs()[w.via]
 	for _, l := range p.leases {
 		if l.phase == held && l.revokedFor(m) {
 			list = append(list, l)
@@ -98,7 +98,7 @@ func (p *party) forfeit(w *wait) (list []*request) {
 // revokedFor reports whether r claims something that is in the way of a need, on a
 // key whose pattern takes it from a deadlock's victim.
 func (r *request) revokedFor(m *need) bool {
-	for _, c := range r.claims {
+	for _, c := range r.claims() {
 		mode := lockOf(c.Mode)
 		if isBelow(string(c.Key), m.node.key) {
 			mode = intent(c.Mode)

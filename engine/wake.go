@@ -48,7 +48,7 @@ func (h *readyHeap) push(p *place) {
 		return
 	}
 	p.ready = true
-	*h = append(*h, candidate{p.req.wait.score, p.req.num, p, p.req.needs[p.need].node})
+	*h = append(*h, candidate{p.req.wait.score, p.req.num, p, p.req.needs()[p.need].node})
 	for i := len(*h) - 1; i > 0; {
 		up := (i - 1) / 2
 		if !h.less(i, up) {
@@ -86,7 +86,7 @@ func (h *readyHeap) pop() candidate {
 // helped.
 func (e *Engine) changed(r *request) {
 	for way := range r.ways {
-		e.changedAt(way.needs)
+		e.changedAt(way.needs())
 	}
 }
 
@@ -166,7 +166,7 @@ func (e *Engine) consider(c candidate) {
 	p.ready = false
 	class := p.class
 	if r := p.req; r.num == c.num && r.phase == waiting && p.watching {
-		m := &r.needs[p.need]
+		m := &r.needs()[p.need]
 		if r.task != nil {
 			e.visits += taskVisits
 			if !e.lookAgain(r.task, int(p.need)) {
@@ -182,7 +182,7 @@ func (e *Engine) consider(c candidate) {
 			} else if !p.apart {
 				return
 			}
-		} else if b := r.blocker(); b >= 0 && r.hopeless(&r.needs[b]) {
+		} else if b := r.blocker(); b >= 0 && r.hopeless(&r.needs()[b]) {
 			e.leaveLine(r, ByPattern)
 		} else if b >= 0 {
 			e.watch(r, b)
@@ -202,11 +202,11 @@ func (r *request) blocker() int { return r.firstNeed(-1, (*request).blockedAt) }
 // firstNeed gives the index of the first of r's needs for which holds says yes, or -1.
 // One of them, if not -1, comes before all.
 func (r *request) firstNeed(before int, holds func(*request, *need) bool) int {
-	if before >= 0 && holds(r, &r.needs[before]) {
+	if before >= 0 && holds(r, &r.needs()[before]) {
 		return before
 	}
-	for i := range r.needs {
-		if holds(r, &r.needs[i]) {
+	for i := range r.needs() {
+		if holds(r, &r.needs()[i]) {
 			return i
 		}
 	}
@@ -277,7 +277,7 @@ func (e *Engine) watch(r *request, i int) {
 	for j := range r.wait.places {
 		r.wait.places[j].setWatching(j == i)
 	}
-	e.armPool(r.needs[i].node.pool)
+	e.armPool(r.needs()[i].node.pool)
 }
 
 // watchAnywhere puts a waiter's watch where it is blocked, or makes it ready when
@@ -320,7 +320,7 @@ func (e *Engine) admit(way *request) {
 		return
 	}
 	ev := e.event(EvAdmitted, r)
-	ev.Claims = way.claims
+	ev.Claims = way.claims()
 	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(r.arrived()), caller == nil && r != e.asking && lease == r && r.share == nil
 	ev.Generation, ev.Version = r.nextGeneration(), r.movedUpTo()
 	e.emit(ev)
@@ -342,8 +342,8 @@ func (e *Engine) heldMore(r *request) {
 	if p == nil || len(p.waits) == 0 {
 		return
 	}
-	for i := range r.needs {
-		p.setApart(r, &r.needs[i])
+	for i := range r.needs() {
+		p.setApart(r, &r.needs()[i])
 	}
 	e.suspect(p, nil)
 }
@@ -378,7 +378,7 @@ func (p *party) setApart(r *request, m *need) {
 func (r *request) refile() {
 	for way := range r.ways {
 		for i := range way.wait.places {
-			p, m := &way.wait.places[i], &way.needs[i]
+			p, m := &way.wait.places[i], &way.needs()[i]
 			t := r.party.at(m.node)
 			own := 0
 			if conflicts[m.mode].has(m.mode) {
@@ -396,8 +396,8 @@ func (r *request) refile() {
 
 // placeOf gives the place that belongs to one of r's needs.
 func (r *request) placeOf(m *need) *place {
-	for i := range r.needs {
-		if &r.needs[i] == m {
+	for i := range r.needs() {
+		if &r.needs()[i] == m {
 			return &r.wait.places[i]
 		}
 	}

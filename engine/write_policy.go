@@ -77,7 +77,7 @@ func (s *space) writtenBy(queue string) *policy {
 // exclusively.
 func cover(leases []*request, key interlock.Key) *request {
 	for _, r := range leases {
-		for _, c := range r.claims {
+		for _, c := range r.claims() {
 			if c.Mode == ex && (c.Key == key || isBelow(string(key), string(c.Key))) {
 				return r
 			}

@@ -1,0 +1,78 @@
+package engine
+
+import "github.com/interlockdev/interlock"
+
+// lists are what a request claims and needs, where it does not fit into the request. They
+// are apart, because most requests claim one key, and most of these have no ancestors.
+type lists struct {
+	claims []interlock.Claim
+	needs  []need
+}
+
+// claims gives what r claims. Others may keep that, and nobody changes it.
+func (r *request) claims() []interlock.Claim {
+	switch {
+	case r.claim != nil:
+		return r.claim[:]
+	case r.more != nil:
+		return r.more.claims
+	}
+	return nil
+}
+
+// setClaims has r claim something else.
+func (r *request) setClaims(list []interlock.Claim) {
+	r.claim = nil
+	if r.more != nil {
+		r.more.claims = nil
+	}
+	switch len(list) {
+	case 0:
+	case 1:
+		r.claim = (*[1]interlock.Claim)(list)
+	default:
+		r.lists().claims = list
+	}
+}
+
+// needs gives what r needs, in the order of its claims, and ancestors first. It is good
+// until r needs something else.
+func (r *request) needs() []need {
+	switch {
+	case r.only[0].node != nil:
+		return r.only[:]
+	case r.more != nil:
+		return r.more.needs
+	}
+	return nil
+}
+
+// addNeed has r need one thing more, at the end.
+func (r *request) addNeed(m need) {
+	if len(r.needs()) == 0 {
+		r.only[0] = m
+		return
+	}
+	l := r.lists()
+	if r.only[0].node != nil {
+		l.needs = append(l.needs, r.only[0])
+		r.only[0] = need{}
+	}
+	l.needs = append(l.needs, m)
+}
+
+// forgetNeeds has r need nothing, and keeps its memory.
+func (r *request) forgetNeeds() {
+	needs := r.needs()
+	clear(needs)
+	if r.more != nil {
+		r.more.needs = r.more.needs[:0]
+	}
+}
+
+func (r *request) lists() *lists {
+	if r.more == nil {
+		r.more = &lists{}
+	}
+	return r.more
+}
