@@ -50,16 +50,16 @@ func (m *model) expectRun(c *engine.StartRun) answer {
 			return refused(interlock.CodeInvalidKey)
 		}
 	}
+	a := m.runAsk(c)
+	if len(a.Claims) == 0 { // that comes first, since no session helps
+		return refused(interlock.CodeUnknownPattern)
+	}
 	if !c.Session.IsZero() {
 		if s := m.sessionByID(c.Namespace, c.Session); s == nil {
 			return refused(interlock.CodeUnknownSession)
 		} else if s.ended {
 			return refused(interlock.CodeSessionEnded)
 		}
-	}
-	a := m.runAsk(c)
-	if len(a.Claims) == 0 {
-		return refused(interlock.CodeUnknownPattern)
 	}
 	if codes := m.wrongWith(a); len(codes) > 0 {
 		return refused(codes...)
