@@ -79,9 +79,11 @@ var (
 	byteBuckets    = prometheus.ExponentialBuckets(64, 4, 8)
 )
 
-// liveHeap is what the garbage collector last found in use: what the state takes, without
-// the garbage that the other figures of memory include.
-var liveHeap = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/heap/live:bytes$`)}
+// ofCollector is what the garbage collector last found in use: what the state takes, without
+// the garbage that the other figures of memory include. And how long it stopped everything,
+// which it does once when it begins and once when it ends, so that who counts knows whether
+// it is at work.
+var ofCollector = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^(/gc/heap/live:bytes|/sched/pauses/total/gc:seconds)$`)}
 
 func newFigures() *figures {
 	f := &figures{registry: prometheus.NewRegistry(), common: map[string]prometheus.Counter{}}
@@ -140,7 +142,7 @@ func newFigures() *figures {
 		Help: "Readers of /v1/events and /v1/watch at this moment.",
 	})
 	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines, f.appendSeconds,
-		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams, collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(liveHeap)),
+		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams, collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(ofCollector)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f.handler = promhttp.HandlerFor(f.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	return f

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
@@ -175,11 +176,18 @@ func (s *interlockSite) Start(ctx context.Context) error {
 
 // Settle implements Site: asking for metrics makes garbage and changes nothing, so that is
 // done until the server has collected it twice. What lived when Settle was called is then
-// known, and nothing else is left.
+// known, and nothing else is left. What is made while the collector is at work counts as in
+// use, so little is asked then.
 func (s *interlockSite) Settle(ctx context.Context) (Usage, error) {
 	m, err := s.metrics(ctx)
 	for enough := m[collections] + 2; err == nil && m[collections] < enough; {
+		if m[pauses] > 2*m[collections] {
+			time.Sleep(collecting)
+		}
 		m, err = s.metrics(ctx)
 	}
 	return m.usage(), err
 }
+
+// collecting is between two looks at whether the collector has come to its end.
+const collecting = 50 * time.Millisecond

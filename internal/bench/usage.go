@@ -17,6 +17,7 @@ const (
 	resident    = "process_resident_memory_bytes"
 	liveHeap    = "go_gc_heap_live_bytes"
 	collections = "go_gc_duration_seconds_count"
+	pauses      = "go_sched_pauses_total_gc_seconds_count" // two a collection: when it begins and when it ends
 	written     = "interlock_journal_batch_bytes_sum"
 )
 
@@ -70,7 +71,7 @@ func (s *interlockSite) metrics(ctx context.Context) (metrics, error) {
 			return nil, fmt.Errorf("the metric %s: %w", name, err)
 		}
 	}
-	for _, name := range []string{cpuSeconds, resident, liveHeap, collections, written} {
+	for _, name := range []string{cpuSeconds, resident, liveHeap, collections, pauses, written} {
 		if _, ok := m[name]; !ok && lines.Err() == nil {
 			return nil, fmt.Errorf("the server has no metric %s", name)
 		}
