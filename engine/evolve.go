@@ -70,7 +70,7 @@ func (e *Engine) evolve(ev *Event) error {
 		return nil
 	case EvGone:
 		s := e.space(ev.Namespace)
-		s.gone.push(ev.ID)
+		s.gone.push(goneSession{ev.ID, ev.Reason})
 		s.goneWhy[ev.ID] = ev.Reason
 		return nil
 	case EvPattern, EvPatternDropped:
@@ -138,10 +138,11 @@ func (e *Engine) forgetSession(s *session) {
 	s.space.lingering--
 	delete(s.space.sessions, s.id)
 	delete(e.byNum, s.num)
-	s.space.gone.push(s.id)
+	s.space.gone.push(goneSession{s.id, s.why})
 	s.space.goneWhy[s.id] = s.why
 	if s.space.gone.n > rememberedSessions {
-		delete(s.space.goneWhy, s.space.gone.pop())
+		delete(s.space.goneWhy, s.space.gone.at(0).id)
+		s.space.gone.pop()
 	}
 }
 

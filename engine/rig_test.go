@@ -47,9 +47,11 @@ type rig struct {
 	ticked func()        // is called after each Tick of advance
 	blind  bool          // the model does not look: the script is about what it leaves out
 
-	// snapshot is the state after the first snapAt entries.
+	// snapshot is the state after the first snapAt entries, and picture one that was taken
+	// then, if there could be one.
 	snapshot []byte
 	snapAt   int
+	picture  *engine.Picture
 
 	// views compares what can be looked at, too, after every command.
 	namespaces []interlock.Namespace
@@ -286,6 +288,9 @@ func (g *rig) replay() (*engine.Engine, error) {
 	if g.snapshot == nil {
 		return fresh, nil
 	}
+	if err := g.samePicture(); err != nil {
+		return nil, err
+	}
 	short, err := engine.ReadSnapshot(bytes.NewReader(g.snapshot))
 	if err != nil {
 		return nil, fmt.Errorf("snapshot after entry %d: %w", g.snapAt, err)
@@ -321,7 +326,26 @@ func (g *rig) snap() error {
 	if !bytes.Equal(buf.Bytes(), twice.Bytes()) {
 		return errors.New("a snapshot of what was read from a snapshot has other bytes")
 	}
-	g.snapshot, g.snapAt = buf.Bytes(), len(g.journal)
+	if err := g.samePicture(); err != nil {
+		return err
+	}
+	g.snapshot, g.snapAt, g.picture = buf.Bytes(), len(g.journal), g.e.Picture(pictureEvents)
+	return nil
+}
+
+// samePicture compares what a picture gives, that was taken with the last snapshot, with
+// that snapshot, whatever was done since.
+func (g *rig) samePicture() error {
+	if g.picture == nil {
+		return nil
+	}
+	var buf bytes.Buffer
+	if err := g.picture.WriteSnapshot(&buf); err != nil {
+		return err
+	}
+	if !bytes.Equal(buf.Bytes(), g.snapshot) {
+		return fmt.Errorf("a picture taken after entry %d gives another snapshot than the engine then", g.snapAt)
+	}
 	return nil
 }
 

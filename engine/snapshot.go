@@ -22,32 +22,49 @@ import (
 
 // WriteSnapshot writes all that the journal promises. What Recover makes anew is
 // not in it.
-func (e *Engine) WriteSnapshot(w io.Writer) error {
-	s := &snapshotter{e: e, w: bufio.NewWriterSize(w, 1<<16)}
-	for _, space := range e.sorted() {
+func (e *Engine) WriteSnapshot(w io.Writer) error { return newSnapshotter(e, w).all() }
+
+type snapshotter struct {
+	e     *Engine
+	w     *bufio.Writer
+	past  func(write func(*snapshotter)) // writes what does not change any more, or keeps it for later
+	entry []byte
+	err   error
+}
+
+// newSnapshotter makes one that writes everything at once.
+func newSnapshotter(e *Engine, w io.Writer) *snapshotter {
+	s := &snapshotter{e: e, w: bufio.NewWriterSize(w, 1<<16), entry: make([]byte, 0, 1024)}
+	s.past = func(write func(*snapshotter)) { write(s) }
+	return s
+}
+
+func (s *snapshotter) all() error {
+	for _, space := range s.e.sorted() {
 		s.space(space)
 	}
-	s.event(e.last, &Event{
-		Kind: EvCounters, Num: e.num, Session: e.snum, Fence: e.fence, Epoch: e.epoch, Writes: e.writes, Version: e.base,
+	s.event(s.e.last, &Event{
+		Kind: EvCounters, Num: s.e.num, Session: s.e.snum, Fence: s.e.fence, Epoch: s.e.epoch, Writes: s.e.writes, Version: s.e.base,
 	})
+	return s.end()
+}
+
+func (s *snapshotter) end() error {
 	if s.err != nil {
 		return s.err
 	}
 	return s.w.Flush()
 }
 
-type snapshotter struct {
-	e     *Engine
-	w     *bufio.Writer
-	entry []byte
-	err   error
-}
-
 func (s *snapshotter) event(at Time, ev *Event) {
 	s.entry = append(s.entry[:0], 0, 0, 0, 0)
 	s.entry = appendEvent(appendHead(s.entry, at), ev)
 	binary.LittleEndian.PutUint32(s.entry, uint32(len(s.entry)-4))
-	if _, err := s.w.Write(s.entry); err != nil && s.err == nil {
+	s.write(s.entry)
+}
+
+func (s *snapshotter) write(b []byte) {
+	if _, err := s.w.Write(b); err != nil && s.err == nil {
 		s.err = err
 	}
 }
@@ -80,18 +97,7 @@ func (s *snapshotter) space(sp *space) {
 			s.event(0, &Event{Kind: EvSessionEnded, Namespace: sp.name, Session: x.num, Reason: x.why})
 		}
 	}
-	for i := range sp.gone.n {
-		id := sp.gone.at(i)
-		s.event(0, &Event{Kind: EvGone, Namespace: sp.name, ID: id, Reason: sp.goneWhy[id]})
-	}
-	for i := range sp.tombs.n {
-		r := sp.tombs.at(i)
-		ev := Event{Kind: EvTomb, Namespace: sp.name, Num: r.num, ID: r.id, Claims: r.claims, Fence: r.fence, Reason: r.reason}
-		if end := r.ending; end != nil {
-			ev.Cycle, ev.Actor, ev.Outcome, ev.Base, ev.BaseID, ev.ByID = end.cycle, end.actor, end.words, end.base, end.baseID, end.task
-		}
-		s.event(0, &ev)
-	}
+	s.over(sp)
 	for b := sp.notes.first; b != nil; b = b.next {
 		for _, n := range b.notes {
 			s.event(n.at, &Event{
@@ -119,6 +125,25 @@ func (s *snapshotter) space(sp *space) {
 	s.tasks(sp)
 	s.logs(sp)
 	s.answers(sp, sessions)
+}
+
+// over writes which sessions and requests are over, and how they ended.
+func (s *snapshotter) over(sp *space) {
+	name, gone, tombs := sp.name, sp.gone.picture(), sp.tombs.picture()
+	s.past(func(s *snapshotter) {
+		for i := range gone.n {
+			x := gone.at(i)
+			s.event(0, &Event{Kind: EvGone, Namespace: name, ID: x.id, Reason: x.why})
+		}
+		for i := range tombs.n {
+			r := tombs.at(i)
+			ev := Event{Kind: EvTomb, Namespace: name, Num: r.num, ID: r.id, Claims: r.claims, Fence: r.fence, Reason: r.reason}
+			if end := r.ending; end != nil {
+				ev.Cycle, ev.Actor, ev.Outcome, ev.Base, ev.BaseID, ev.ByID = end.cycle, end.actor, end.words, end.base, end.baseID, end.task
+			}
+			s.event(0, &ev)
+		}
+	})
 }
 
 // documents writes the guarded state: the earlier editions in the order in which they

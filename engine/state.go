@@ -19,7 +19,7 @@ type space struct {
 	sessions map[interlock.SessionID]*session
 	roll     roll
 	tombs    tombs
-	gone     ring[interlock.SessionID] // sessions that are over, oldest first
+	gone     pages[goneSession] // sessions that are over
 	goneWhy  map[interlock.SessionID]Reason
 	notes    noteList
 	ids      idWindow // of those who have no session
@@ -55,6 +55,12 @@ type space struct {
 	lingering int                    // sessions that are over and still have leases or waits
 
 	agenda *agenda // volatile
+}
+
+// goneSession is what is remembered of a session that is over.
+type goneSession struct {
+	id  interlock.SessionID
+	why Reason
 }
 
 // ending is what is told of an end beyond its reason.

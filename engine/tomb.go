@@ -24,50 +24,43 @@ type tomb struct {
 }
 
 // tombs are the last requests of a namespace that came to their ends. They are numbered
-// as they come, and number i stands in list at i modulo its length, so the newest takes
-// the place of the oldest. Nothing else is done to forget that one: a number that leads
-// to none older than the one before it is the end of what is remembered of a hash.
+// as they come. Nothing is done to forget the oldest but to take it off the list: a number
+// that leads to none older than the one before it is the end of what is remembered of a
+// hash.
 type tombs struct {
-	list   []tomb
+	pages[tomb]
 	newest []uint32 // of each hash, by its number
-	n      int
-	next   uint32 // the number of the next; it may wrap around
+	next   uint32   // the number of the next; it may wrap around
 }
 
 // push remembers one more.
 func (t *tombs) push(hash uint32, x tomb) {
-	if t.n == len(t.list) && t.n < rememberedEnds {
+	switch {
+	case t.n == rememberedEnds:
+		t.pop()
+	case 4*t.n >= len(t.newest):
 		t.grow()
 	}
-	t.n = min(t.n+1, len(t.list))
-	t.put(hash, &x)
+	t.put(hash, x)
 }
 
-func (t *tombs) put(hash uint32, x *tomb) {
+func (t *tombs) put(hash uint32, x tomb) {
 	newest := t.ofHash(hash)
 	x.older, *newest = *newest, t.next
-	t.list[t.next%uint32(len(t.list))] = *x
+	t.pages.push(x)
 	t.next++
 }
 
 func (t *tombs) ofHash(hash uint32) *uint32 { return &t.newest[int(hash)&(len(t.newest)-1)] }
 
 func (t *tombs) grow() {
-	all := make([]tomb, t.n)
-	for i := range all {
-		all[i] = *t.at(i)
+	all := t.pages
+	t.pages, t.next = pages[tomb]{}, 0
+	t.newest = make([]uint32, 4*max(8, 2*all.n)) // so that most ids that are asked for and never were are not looked for further
+	for i := range all.n {
+		x := all.at(i)
+		t.put(hashOf(x.id), *x)
 	}
-	t.list = make([]tomb, max(8, 2*t.n))
-	t.newest = make([]uint32, 4*len(t.list)) // so that most ids that are asked for and never were are not looked for further
-	t.next = 0
-	for i := range all {
-		t.put(hashOf(all[i].id), &all[i])
-	}
-}
-
-// at gives the one with i older ones.
-func (t *tombs) at(i int) *tomb {
-	return &t.list[(t.next-uint32(t.n)+uint32(i))%uint32(len(t.list))]
 }
 
 // find gives the tomb of the request with an id, or nil.
@@ -81,7 +74,7 @@ func (t *tombs) find(hash uint32, id *[16]byte) *tomb {
 		if age = t.next - next; age <= was || age > uint32(t.n) {
 			return nil
 		}
-		x := &t.list[next%uint32(len(t.list))]
+		x := t.at(t.n - int(age))
 		if x.id == *id {
 			return x
 		}

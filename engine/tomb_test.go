@@ -20,8 +20,8 @@ func TestTombs(t *testing.T) {
 			if i == rememberedEnds { // it does not grow any more
 				shift := first &^ (rememberedEnds - 1)
 				all.next += shift
-				for j := range all.list {
-					all.list[j].older += shift
+				for j := range all.n {
+					all.at(j).older += shift
 				}
 				for j := range all.newest {
 					all.newest[j] += shift
