@@ -24,10 +24,11 @@ func (c *committer) run() {
 	defer close(c.s.stopped)
 	for g := range c.s.work {
 		if c.take(g) {
+			if c.s.beginsSnapshot(g) {
+				c.s.background.Go(g.snapshot)
+			}
 			if err := c.commit(g); err != nil {
 				c.s.broken <- err
-			} else if c.s.wantsSnapshot() {
-				c.s.background.Go(c.s.snapshot())
 			}
 		}
 		c.s.free <- g
@@ -35,7 +36,8 @@ func (c *committer) run() {
 }
 
 // take looks at a group before anything of it is written. It reports whether it is to
-// be written: if not, all its commands were refused.
+// be written: if not, all its commands were refused. If so, all before it is durable,
+// because groups come in order.
 func (c *committer) take(g *group) bool {
 	switch {
 	case g.refusal != nil:
@@ -45,7 +47,7 @@ func (c *committer) take(g *group) bool {
 		c.refuse(g, c.why)
 		return false
 	}
-	if c.s.observer != nil {
+	if c.s.observer != nil && len(g.cmds) > 0 {
 		c.s.observer.Lag(g.lag)
 	}
 	return true
@@ -133,7 +135,6 @@ func (s *Shard) append(g *group) error {
 		s.observer.Committed(g.out.Events[before.events:g.through(g.whole).events])
 	}
 	s.size.add(len(entries), int64(size))
-	s.sinceSnapshot += int64(size)
 	s.grow(g, from)
 	return nil
 }

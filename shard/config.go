@@ -38,6 +38,14 @@ type Config struct {
 	// number means that no snapshot is ever made, not even by Close.
 	SnapshotBytes int64
 
+	// PictureEvents bounds for how long the engine stands still when a snapshot is made:
+	// by half a microsecond for each of so many events, which is about one for each
+	// session, lease, waiter, document, task and answer that is remembered. A snapshot of a
+	// state with more is made beside the engine, from the journal, which costs a second
+	// processor as much as carrying everything out again. 0 means 4096; a negative number
+	// means that all snapshots are made so.
+	PictureEvents int
+
 	// KeepBytes is about how many bytes of entries stay in the journal as history
 	// (for Follow, and for those who ask who did what) although a snapshot covers
 	// them. It is estimated from the mean size of an entry. 0 means 1 GiB; a negative
@@ -66,6 +74,7 @@ type Observer interface {
 const (
 	defaultMaxWaiting    = 65_536
 	defaultSnapshotBytes = 64 << 20
+	defaultPictureEvents = 4096
 	defaultKeepBytes     = 1 << 30
 )
 
@@ -84,6 +93,9 @@ func (c *Config) check() error {
 	}
 	if c.SnapshotBytes == 0 {
 		c.SnapshotBytes = defaultSnapshotBytes
+	}
+	if c.PictureEvents == 0 {
+		c.PictureEvents = defaultPictureEvents
 	}
 	if c.KeepBytes == 0 {
 		c.KeepBytes = defaultKeepBytes

@@ -55,6 +55,10 @@ type group struct {
 	whole   int // steps that are durable
 	told    int // steps of which the answers have gone
 
+	// snapshot, when it is set, is the work of making one of the state before the first
+	// step. It is begun when that is durable, so when the committer takes the group.
+	snapshot func()
+
 	// refusal, when it is set, is what all its commands are told: they were not
 	// stepped.
 	refusal *interlock.Error
@@ -85,11 +89,12 @@ func (g *group) begin(generation int, first interlock.Index) {
 	g.out.Events = g.out.Events[:0]
 	g.cmds, g.marks, g.ends = g.cmds[:0], g.marks[:0], g.ends[:0]
 	g.written, g.whole, g.told = 0, 0, 0
-	g.refusal = nil
+	g.snapshot, g.refusal = nil, nil
 	g.lag, g.work = 0, 0
 }
 
-func (g *group) empty() bool { return len(g.cmds) == 0 }
+// empty says that there is nothing in it for the committer.
+func (g *group) empty() bool { return len(g.cmds) == 0 && g.snapshot == nil }
 
 // durable says that all its steps are.
 func (g *group) durable() bool { return g.whole == len(g.marks) }

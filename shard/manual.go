@@ -138,9 +138,6 @@ func (m *Manual) Answer() {
 // done takes the group back from the committer.
 func (m *Manual) done() {
 	m.with, m.spare = nil, m.with
-	if m.failed == nil && m.s.wantsSnapshot() {
-		m.work = m.s.snapshot()
-	}
 }
 
 // Snapshotting reports whether a snapshot is wanted.
@@ -178,6 +175,9 @@ func (m *Manual) hand(g *group) *group {
 	m.spare = nil
 	if m.c.take(g) {
 		m.with = g
+		if m.s.beginsSnapshot(g) {
+			m.work = g.snapshot
+		}
 	} else {
 		m.spare = g
 	}

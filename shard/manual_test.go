@@ -20,14 +20,18 @@ type hand struct {
 	now   time.Time
 }
 
-func newHand(t *testing.T, store *memjournal.Store) *hand {
+func newHand(t *testing.T, store *memjournal.Store, change ...func(*Config)) *hand {
 	t.Helper()
 	h := &hand{t: t, store: store, clock: newFakeClock(1_000_000_000), now: time.Unix(1, 0)}
 	j, err := store.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Manual, err = OpenManual(t.Context(), Config{Journal: j, Clock: h.clock, SnapshotBytes: -1}, func() time.Time { return h.now })
+	cfg := Config{Journal: j, Clock: h.clock, SnapshotBytes: -1}
+	for _, c := range change {
+		c(&cfg)
+	}
+	h.Manual, err = OpenManual(t.Context(), cfg, func() time.Time { return h.now })
 	if err != nil {
 		t.Fatal(err)
 	}

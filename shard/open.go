@@ -37,7 +37,7 @@ func newShard(cfg Config, watch func() time.Time) *Shard {
 	s := &Shard{
 		number: cfg.Number, epoch: cfg.Journal.Epoch(), journal: cfg.Journal, clock: cfg.Clock, watch: watch,
 		log:      cfg.Logger.With("shard", cfg.Number),
-		observer: cfg.Observer, snapshotBytes: cfg.SnapshotBytes, keepBytes: cfg.KeepBytes,
+		observer: cfg.Observer, snapshotBytes: cfg.SnapshotBytes, pictureEvents: cfg.PictureEvents, keepBytes: cfg.KeepBytes,
 		work: make(chan *group), free: make(chan *group, 2),
 		stages: inTurn, broken: make(chan error, 1), failed: make(chan struct{}), stopping: make(chan struct{}),
 		stopped: make(chan struct{}), stopClock: func() {},
@@ -56,7 +56,6 @@ func (s *Shard) begin(ctx context.Context, jump uint64) error {
 		return err
 	}
 	s.size.add(r.entries, r.bytes)
-	s.sinceSnapshot = r.bytes
 	s.snapshotAt.Store(uint64(r.snapshot))
 	// The clock may have gone back since the journal's last entry was written.
 	s.mail.thaw(max(o.eng.Now(), s.clock.Now()))
@@ -74,7 +73,7 @@ func (s *Shard) begin(ctx context.Context, jump uint64) error {
 // load makes the owner's engine from the journal.
 func (o *owner) load(ctx context.Context) (replayed, error) {
 	r, err := o.s.replay(ctx, o.s.journal.Tail(), o.s.stages)
-	o.eng = r.engine
+	o.eng, o.sinceSnapshot = r.engine, r.bytes
 	return r, err
 }
 

@@ -34,6 +34,8 @@ type owner struct {
 	draining  bool
 	fullUntil engine.Time
 	term      *group // of Recover after a rebuild, while there is no room for it: see rebuild.go
+
+	sinceSnapshot int64 // bytes of entries behind the last snapshot that was begun
 }
 
 // run steps what waits until the mailbox is closed and empty, or the journal is
@@ -136,8 +138,12 @@ func (c channels) quiesce() {
 // change goes on with another group, the one before having been given away.
 func (o *owner) change(g *group) {
 	next := o.cur.next()
+	o.sinceSnapshot += int64(len(o.cur.out.Entry))
 	o.cur = g
 	o.cur.begin(o.generation, next)
+	if o.wantsSnapshot() {
+		o.cur.snapshot = o.snapshot()
+	}
 }
 
 // hand gives the group to the committer as soon as it is ready for it.

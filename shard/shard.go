@@ -25,6 +25,7 @@ type Shard struct {
 	log           *slog.Logger
 	observer      Observer
 	snapshotBytes int64
+	pictureEvents int
 	keepBytes     int64
 
 	ctx    context.Context // ends when Close gives up waiting
@@ -43,11 +44,10 @@ type Shard struct {
 	resets    resets
 	replies   replies
 
-	size          meanSize
-	sinceSnapshot int64         // bytes of entries; used by whoever appends
-	snapshotAt    atomic.Uint64 // index of the newest snapshot
-	snapshotting  atomic.Bool
-	background    sync.WaitGroup
+	size         meanSize
+	snapshotAt   atomic.Uint64 // index of the newest snapshot
+	snapshotting atomic.Bool   // one is being made
+	background   sync.WaitGroup
 
 	err       error         // set before failed is closed
 	failed    chan struct{} // closed when the shard is finished by its journal

@@ -4,56 +4,76 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 
 	"github.com/interlockdev/interlock"
 )
 
 // wantsSnapshot reports whether enough was appended since the last snapshot and none is
-// being made. If so, the caller has snapshot's work done. The committer calls it.
-func (s *Shard) wantsSnapshot() bool {
-	if s.snapshotBytes < 0 || s.sinceSnapshot < s.snapshotBytes || s.snapshotting.Load() {
-		return false
-	}
-	s.snapshotting.Store(true)
-	s.sinceSnapshot = 0
-	return true
+// being made, and what the engine has is in the journal or on its way there.
+func (o *owner) wantsSnapshot() bool {
+	s := o.s
+	return s.snapshotBytes >= 0 && o.sinceSnapshot >= s.snapshotBytes && o.term == nil && !s.snapshotting.Load()
 }
 
-// snapshot gives the work of making a snapshot of what is durable now. It may be done
-// beside all else.
+// beginsSnapshot reports whether the group brings the work of making a snapshot, and none
+// is being made. If so, the caller has it done.
+func (s *Shard) beginsSnapshot(g *group) bool {
+	return g.snapshot != nil && s.snapshotting.CompareAndSwap(false, true)
+}
+
+// snapshot gives the work of making a snapshot of what the engine has now. It may be done
+// beside all else, once that is durable.
 //
-// The live engine is not touched, because writing its state out would stop the
-// shard for as long as that takes. A second engine is made from the last snapshot
-// and the journal instead, on one core; it costs memory for as long as the snapshot is
-// being made.
-func (s *Shard) snapshot() func() {
-	target := s.At().Index
+// The live engine is not written out, because that would stop the shard for as long as it
+// takes. Of a state in which little may still change it gives a picture at once, and that is
+// written. Of a larger one, a second engine is made from the last snapshot and the journal, on
+// one core; that costs as much time as all that was folded since, and memory for as long as
+// it lasts.
+func (o *owner) snapshot() func() {
+	s, at := o.s, o.cur.first-1
+	o.sinceSnapshot = 0
+	picture := o.eng.Picture(s.pictureEvents)
 	return func() {
 		defer s.snapshotting.Store(false)
 		began := s.watch()
-		r, err := s.replay(s.ctx, target, inTurn)
-		if err == nil && r.at != target {
-			err = fmt.Errorf("shard: the journal ends at entry %d, and %d is durable", r.at, target)
-		}
-		if err == nil {
-			err = s.save(s.ctx, target, r)
+		var err error
+		if picture != nil {
+			err = s.save(s.ctx, at, picture)
+		} else {
+			err = s.saveBeside(s.ctx, at)
 		}
 		switch {
 		case err == nil:
-			s.log.Info("snapshot", "index", target, "took", s.watch().Sub(began))
+			s.log.Info("snapshot", "index", at, "took", s.watch().Sub(began))
 		case errors.Is(err, context.Canceled): // by Close, which makes one itself
 		default:
 			// Nothing is lost by it: the next start replays more.
-			s.log.Warn("no snapshot; the next one is tried after as much again was written", "index", target, "error", err)
+			s.log.Warn("no snapshot; the next one is tried after as much again was written", "index", at, "error", err)
 		}
 	}
 }
 
+// saveBeside stores a snapshot of a second engine.
+func (s *Shard) saveBeside(ctx context.Context, at interlock.Index) error {
+	r, err := s.replay(ctx, at, inTurn)
+	if err == nil && r.at != at {
+		err = fmt.Errorf("shard: the journal ends at entry %d, and %d is durable", r.at, at)
+	}
+	if err != nil {
+		return err
+	}
+	return s.save(ctx, at, r.engine)
+}
+
+// state is what a snapshot is written of: an engine, or a picture of one.
+type state interface{ WriteSnapshot(io.Writer) error }
+
 // save stores a snapshot and lets the journal forget what is older than the
 // history to keep.
-func (s *Shard) save(ctx context.Context, at interlock.Index, r replayed) error {
-	if err := s.journal.SaveSnapshot(ctx, at, r.engine.WriteSnapshot); err != nil {
+func (s *Shard) save(ctx context.Context, at interlock.Index, of state) error {
+	if err := s.journal.SaveSnapshot(ctx, at, of.WriteSnapshot); err != nil {
 		return err
 	}
 	s.snapshotAt.Store(uint64(at))
@@ -74,7 +94,7 @@ func (s *Shard) lastSnapshot(ctx context.Context) {
 	if s.snapshotBytes < 0 || uint64(at) <= s.snapshotAt.Load() {
 		return
 	}
-	if err := s.save(ctx, at, replayed{engine: s.owner.eng}); err != nil {
+	if err := s.save(ctx, at, s.owner.eng); err != nil {
 		s.log.Warn("no last snapshot; the next start replays the journal instead", "index", at, "error", err)
 	}
 }

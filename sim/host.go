@@ -92,7 +92,8 @@ func (h *host) start() {
 	h.clock = &clock{h: h, start: w.now, base: epochStart.Add(w.now + h.base)}
 	life := h.life
 	s, err := shard.OpenManual(context.Background(), shard.Config{
-		Journal: &tap{j, h}, Clock: h.clock, SnapshotBytes: w.plan.snapshot, KeepBytes: w.plan.keep,
+		Journal: &tap{j, h}, Clock: h.clock, SnapshotBytes: w.plan.snapshot, PictureEvents: w.plan.picture,
+		KeepBytes: w.plan.keep,
 	}, h.watch)
 	if h.life != life {
 		return

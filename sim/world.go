@@ -66,6 +66,7 @@ type plan struct {
 	boundary   float64       // the chance that a process dies at a boundary
 	snapshot   int64         // bytes between two snapshots
 	keep       int64
+	picture    int // events of a state of which the owner takes a picture
 	tasks      bool
 	tangled    bool // the agents wait for each other more than elsewhere
 	segment    int64
@@ -84,6 +85,7 @@ func (w *world) draw() plan {
 		turnCost: pick[time.Duration](r, 2, 20, 200) * time.Microsecond,
 	}
 	p.tangled, p.segment = r.IntN(4) == 0, pick[int64](r, 8<<10, 64<<10)
+	p.picture = pick(r, 0, 50, -1)
 	if p.disk {
 		p.hosts = min(p.hosts, 2)
 	}
