@@ -33,9 +33,12 @@ type Config struct {
 	// tenant alone gets half of it, and others still find room. 0 means 65,536.
 	MaxWaiting int
 
-	// SnapshotBytes is how many bytes of entries may follow a snapshot before the
-	// next one is made. It bounds how long a start takes. 0 means 64 MiB; a negative
-	// number means that no snapshot is ever made, not even by Close.
+	// SnapshotBytes is how many bytes of entries, more than the snapshot itself has,
+	// may follow a snapshot before the next one is made. It bounds how long a start
+	// takes: no more is read than that and twice the snapshot. And since a snapshot is of
+	// the whole state, it bounds what an entry's share of one costs, however large the
+	// state is. 0 means 64 MiB; a negative number means that no snapshot is ever made,
+	// not even by Close.
 	SnapshotBytes int64
 
 	// PictureEvents bounds for how long the engine stands still when a snapshot is made:

@@ -24,7 +24,7 @@
 // group adds to that: its entry may be several appends long (piece.go). What a turn is overrun by is taken from
 // the same namespace's next turns. A tenant that submits faster than it is served is
 // told so (CodeOverloaded) while others still find room: it may have as much waiting
-// as room is left. And once for each Config.SnapshotBytes of entries everybody waits for the
+// as room is left. And at most once for each Config.SnapshotBytes of entries everybody waits for the
 // picture of which a snapshot is made (snapshot.go), for 2 ms at most.
 //
 // While the committer writes one group, the owner goroutine steps the next; it

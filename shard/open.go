@@ -57,6 +57,7 @@ func (s *Shard) begin(ctx context.Context, jump uint64) error {
 	}
 	s.size.add(r.entries, r.bytes)
 	s.snapshotAt.Store(uint64(r.snapshot))
+	s.snapshotSize.Store(int64(r.size))
 	// The clock may have gone back since the journal's last entry was written.
 	s.mail.thaw(max(o.eng.Now(), s.clock.Now()))
 	o.recover(o.cur, jump)

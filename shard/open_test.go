@@ -171,6 +171,66 @@ func TestTruncation(t *testing.T) {
 	})
 }
 
+// The larger the state, the more is appended between two snapshots of it, also when the
+// shard was opened anew in between.
+func TestSnapshotsOfLargeState(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const bytes = 5000
+		var c costs
+		counted := func(cfg *Config) {
+			cfg.SnapshotBytes = bytes
+			c.Journal, cfg.Journal = cfg.Journal, &c
+		}
+		r := newRig(t, counted)
+		take := func(key string) interlock.LeaseID {
+			defer synctest.Wait() // for the snapshot, if it is time for one
+			return r.expect(engine.Granted, acquire(nil, key)).Lease.ID
+		}
+		for i := range 500 {
+			take(keyNumber(i))
+		}
+		for range 2 {
+			made := len(c.snapshots)
+			for len(c.snapshots) < made+3 {
+				r.expect(engine.Done, release(nil, take("a")))
+				synctest.Wait()
+			}
+			for i, x := range c.snapshots[made:] {
+				if i += made; i > 0 && x.after < bytes+c.snapshots[i-1].size {
+					t.Errorf("snapshot %d was made after %d bytes, the one before has %d", i, x.after, c.snapshots[i-1].size)
+				}
+			}
+			if last := c.snapshots[len(c.snapshots)-1]; last.size < 2*bytes {
+				t.Fatalf("a snapshot has %d bytes, which is too little for this test", last.size)
+			}
+			r.close()
+			r.open(counted)
+		}
+	})
+}
+
+// costs notes how large snapshots are, and after how many bytes of entries each was made.
+type costs struct {
+	journal.Journal
+	appended  int
+	snapshots []struct{ after, size int }
+}
+
+func (c *costs) Append(ctx context.Context, first interlock.Index, entries [][]byte) error {
+	for _, e := range entries {
+		c.appended += len(e)
+	}
+	return c.Journal.Append(ctx, first, entries)
+}
+
+func (c *costs) SaveSnapshot(ctx context.Context, at interlock.Index, write func(io.Writer) error) error {
+	var size byteCount
+	err := c.Journal.SaveSnapshot(ctx, at, func(w io.Writer) error { return write(io.MultiWriter(w, &size)) })
+	c.snapshots = append(c.snapshots, struct{ after, size int }{c.appended, int(size)})
+	c.appended = 0
+	return err
+}
+
 // A snapshot that cannot be stored costs nothing but a warning.
 func TestSnapshotFailure(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 type replayed struct {
 	engine   *engine.Engine
 	snapshot interlock.Index // where it began; 0 without a snapshot
+	size     byteCount       // of the snapshot
 	at       interlock.Index // up to where it goes
 	entries  int
 	bytes    int64
@@ -39,7 +40,7 @@ func (s *Shard) replay(ctx context.Context, target interlock.Index, stages stage
 	err = stages(ctx, func(ctx context.Context, hand handOver) error {
 		p := new(portion)
 		if snapshot != nil {
-			if p, err = readSnapshot(snapshot, at, p, hand); err != nil {
+			if p, err = r.readSnapshot(snapshot, p, hand); err != nil {
 				return err
 			}
 		}
@@ -97,11 +98,11 @@ func (x entryEnd) unfit(err error) error {
 
 // readSnapshot hands over the events of a snapshot, and closes it. It gives the portion to
 // go on with.
-func readSnapshot(snapshot io.ReadCloser, at interlock.Index, p *portion, hand handOver) (*portion, error) {
-	r, end := engine.NewSnapshotReader(snapshot), entryEnd{at: at, snapshot: true}
+func (r *replayed) readSnapshot(snapshot io.ReadCloser, p *portion, hand handOver) (*portion, error) {
+	reader, end := engine.NewSnapshotReader(io.TeeReader(snapshot, &r.size)), entryEnd{at: r.snapshot, snapshot: true}
 	for {
 		var err error
-		if p.events, err = r.Append(p.events); err == io.EOF {
+		if p.events, err = reader.Append(p.events); err == io.EOF {
 			err = snapshot.Close()
 			if err == nil {
 				return hand(p)

@@ -46,6 +46,7 @@ type Shard struct {
 
 	size         meanSize
 	snapshotAt   atomic.Uint64 // index of the newest snapshot
+	snapshotSize atomic.Int64  // how many bytes it has
 	snapshotting atomic.Bool   // one is being made
 	background   sync.WaitGroup
 

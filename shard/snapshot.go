@@ -14,7 +14,7 @@ import (
 // being made, and what the engine has is in the journal or on its way there.
 func (o *owner) wantsSnapshot() bool {
 	s := o.s
-	return s.snapshotBytes >= 0 && o.sinceSnapshot >= s.snapshotBytes && o.term == nil && !s.snapshotting.Load()
+	return s.snapshotBytes >= 0 && o.sinceSnapshot >= s.snapshotBytes+s.snapshotSize.Load() && o.term == nil && !s.snapshotting.Load()
 }
 
 // beginsSnapshot reports whether the group brings the work of making a snapshot, and none
@@ -73,10 +73,13 @@ type state interface{ WriteSnapshot(io.Writer) error }
 // save stores a snapshot and lets the journal forget what is older than the
 // history to keep.
 func (s *Shard) save(ctx context.Context, at interlock.Index, of state) error {
-	if err := s.journal.SaveSnapshot(ctx, at, of.WriteSnapshot); err != nil {
+	var size byteCount
+	err := s.journal.SaveSnapshot(ctx, at, func(w io.Writer) error { return of.WriteSnapshot(io.MultiWriter(w, &size)) })
+	if err != nil {
 		return err
 	}
 	s.snapshotAt.Store(uint64(at))
+	s.snapshotSize.Store(int64(size))
 	before := at + 1
 	if s.keepBytes > 0 {
 		before -= min(before, interlock.Index(s.keepBytes/s.size.mean()))
@@ -97,6 +100,14 @@ func (s *Shard) lastSnapshot(ctx context.Context) {
 	if err := s.save(ctx, at, s.owner.eng); err != nil {
 		s.log.Warn("no last snapshot; the next start replays the journal instead", "index", at, "error", err)
 	}
+}
+
+// byteCount counts what is written to it.
+type byteCount int64
+
+func (n *byteCount) Write(p []byte) (int, error) {
+	*n += byteCount(len(p))
+	return len(p), nil
 }
 
 // meanSize estimates the size of an entry.

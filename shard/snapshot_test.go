@@ -194,7 +194,8 @@ func TestSnapshotOfWhatWasNotWritten(t *testing.T) {
 				}
 			}
 			at, snapshot := h.At().Index, interlock.Index(h.s.snapshotAt.Load())
-			if snapshot == 0 || at > snapshot+60 || parked == 0 {
+			due := (1000 + h.s.snapshotSize.Load()) / h.s.size.mean()
+			if snapshot == 0 || at > snapshot+interlock.Index(due)+50 || parked == 0 {
 				t.Errorf("the last snapshot is at %d of %d; parked %d times", snapshot, at, parked)
 			}
 			checkStart(t, store, in)

@@ -92,7 +92,7 @@ damaged, 4 another server holds the journal, 5 a newer version wrote the journal
 	f.StringSliceVar(&cfg.Files, "files", nil, "`directories` that agents share below /v1/files: DIR for the namespace default, or NAMESPACE=DIR")
 	f.StringVar(&cfg.LogFormat, "log-format", "text", "`form` of the logs: text or json")
 	f.StringVar(&cfg.LogLevel, "log-level", "info", "the least `level` that is logged: debug, info, warn or error")
-	f.Int64Var(&cfg.SnapshotBytes, "snapshot-bytes", 0, "`bytes` of journal after which a snapshot is made; bounds how long a start takes (default 64 MiB)")
+	f.Int64Var(&cfg.SnapshotBytes, "snapshot-bytes", 0, "`bytes` of journal, more than the last snapshot has, after which the next one is made; bounds how long a start takes (default 64 MiB)")
 	f.Int64Var(&cfg.KeepBytes, "keep-bytes", 0, "about how many `bytes` of journal are kept as history (default 1 GiB; -1: no more than a restart needs)")
 	f.Int64Var(&cfg.SegmentBytes, "segment-bytes", 0, "size of one file of the journal in `bytes` (default 64 MiB)")
 	f.BoolVar(&cfg.Restored, "restored", false, "the journal was restored from a backup: fences and versions begin far above all that may have been given out")
