@@ -139,7 +139,7 @@ func heldCode(c *Conflict) (interlock.Code, string) {
 // asked turns a command into a request that is in no list yet.
 func (e *Engine) asked(c *Acquire, sess *session) *request {
 	r := e.newRequest()
-	r.id, r.num, r.space = c.ID, e.num+1, e.space(c.Namespace)
+	r.id, r.num = c.ID, e.num+1
 	if sess != nil {
 		r.join(sess.flow(flowOr(c.Flow)))
 	} else {
@@ -147,7 +147,7 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	}
 	r.priority, r.any = int8(c.Priority), c.Any
 	ttl, grace := c.times(sess)
-	r.terms = e.agree(terms{
+	r.terms = e.space(c.Namespace).agree(terms{
 		ttl: ttl, grace: grace, maxHold: c.MaxHold, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait,
 		group: c.Group, division: c.Division,
 	})

@@ -93,7 +93,7 @@ func (e *Engine) convert(c *Convert) {
 // conversion turns a command into a request that is in no list yet.
 func (e *Engine) conversion(c *Convert, l *request) *request {
 	r := e.newRequest()
-	r.id, r.num, r.space = c.ID, e.num+1, l.space
+	r.id, r.num = c.ID, e.num+1
 	r.tie().base, r.party, r.priority = l, l.asParty(), l.priority
 	r.setClaims(c.Claims)
 	t := terms{ttl: l.ttl, grace: l.grace, group: l.group, maxHold: l.maxHold, maxWait: c.MaxWait}
@@ -105,7 +105,7 @@ func (e *Engine) conversion(c *Convert, l *request) *request {
 	if l.session() == nil {
 		r.tie().guest = &guest{l.agentName(), e.head.Actor}
 	}
-	r.terms = e.agree(t)
+	r.terms = l.space.agree(t)
 	r.setDetails(details{purpose: l.purpose, trace: l.trace})
 	r.lead = l.claimsAll(c.Claims)
 	e.try(r)

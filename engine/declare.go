@@ -34,7 +34,7 @@ func (e *Engine) declare(c *Declare) {
 		return
 	}
 	r := e.newRequest()
-	r.id, r.num, r.space = c.ID, e.num+1, target.space
+	r.id, r.num = c.ID, e.num+1
 	b := r.tie()
 	b.target, b.targetFlow = target, c.On.Flow
 	if sess != nil {
@@ -42,7 +42,7 @@ func (e *Engine) declare(c *Declare) {
 	} else {
 		r.tie().guest = &guest{c.Agent, c.Actor}
 	}
-	r.terms = e.agree(terms{maxWait: c.MaxWait})
+	r.terms = target.space.agree(terms{maxWait: c.MaxWait})
 	r.setDetails(details{purpose: c.Purpose})
 	if sess == target && (r.targetFlow == "" || r.targetFlow == r.flow().name) {
 		e.discard(r)

@@ -37,7 +37,6 @@ type Engine struct {
 	searched []*wait // its queue, reused
 	turns    uint64  // how often a holder said something new
 	free     []*request
-	agreed   [64]*terms // see agree
 	ended    []*request // in this step
 	waits    []*wait    // for reuse
 	found    []*request // lists of viewers, reused

@@ -164,7 +164,11 @@ func (s *session) flow(name string) *flow {
 // request makes the request that an event of kind EvQueued or EvGranted tells of.
 func (e *Engine) request(ev *Event) (*request, error) {
 	r := e.newRequest()
-	r.id, r.num, r.space = ev.ID, ev.Num, e.space(ev.Namespace)
+	r.id, r.num = ev.ID, ev.Num
+	r.terms = e.space(ev.Namespace).agree(terms{
+		ttl: ev.TTL, grace: ev.Grace, maxHold: ev.MaxHold, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait,
+		group: ev.Group, division: ev.Division,
+	})
 	if ev.Session != 0 {
 		s := e.byNum[ev.Session]
 		if s == nil || s.space != r.space {
@@ -175,10 +179,6 @@ func (e *Engine) request(ev *Event) (*request, error) {
 		r.tie().guest = &guest{ev.Agent, ev.Actor}
 	}
 	r.priority, r.lead, r.any = int8(ev.Priority), ev.Lead, ev.Any
-	r.terms = e.agree(terms{
-		ttl: ev.TTL, grace: ev.Grace, maxHold: ev.MaxHold, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait,
-		group: ev.Group, division: ev.Division,
-	})
 	r.setDetails(details{purpose: ev.Purpose, trace: ev.Trace, window: window{ev.AsOf, ev.Version}})
 	r.setClaims(ev.Claims)
 	switch of, err := decodeRun(ev.Blob); {

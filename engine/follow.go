@@ -93,7 +93,7 @@ func (e *Engine) listening() *session {
 // waitFor has a flow wait for the task that f follows.
 func (e *Engine) waitFor(f *follower, by *flow) {
 	s := f.task.queue.space
-	r := &request{bonds: &bonds{awaited: f}, num: e.num, space: s, phase: waiting, granted: e.now, priority: int8(f.task.spec.priority)}
+	r := &request{bonds: &bonds{awaited: f}, num: e.num, phase: waiting, granted: e.now, priority: int8(f.task.spec.priority), terms: s.agree(terms{}), details: noDetails}
 	r.wait = &wait{only: [1]place{{req: r}}}
 	r.join(by)
 	r.wait.rank = r.standing()

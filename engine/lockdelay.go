@@ -38,7 +38,8 @@ func (e *Engine) shut(r *request, why Reason) {
 func (e *Engine) evolveClosed(ev *Event, r *request) {
 	e.orphan(r)
 	r.unask()
-	r.phase, r.reason, r.renewed, r.task = closed, ev.Reason, ev.At, nil
+	r.phase, r.reason, r.renewed = closed, ev.Reason, ev.At
+	r.setTask(nil)
 	if ev.ByID != [16]byte{} {
 		r.setEnding(&ending{task: ev.ByID})
 	}

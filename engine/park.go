@@ -238,7 +238,7 @@ func (e *Engine) returning(c *Resume, r *request, sess *session) *request {
 			x.maxWait = tighter(x.maxWait, p.MaxWait)
 		}
 	}
-	t.terms = e.agree(x)
+	t.terms = r.space.agree(x)
 	t.lead = t.leads()
 	t.wait.rank = t.standing()
 	t.setScore()
@@ -334,7 +334,7 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 	} else {
 		r.tie().guest = &guest{r.agentName(), ev.Actor}
 	}
-	r.terms = e.agree(t)
+	r.terms = r.space.agree(t)
 	r.reason, r.lead, r.renewed, r.warned, r.spared = 0, ev.Lead, ev.At, false, false
 	if r.setEnding(nil); r.progress != nil {
 		r.progress = nil

@@ -383,14 +383,14 @@ func (d *divided) divide(members []*request) []int {
 // assign asks for a part in the name of a member, and has who holds it give it up.
 func (e *Engine) assign(d *divided, index int, owner *request) {
 	r := e.newRequest()
-	r.num, r.space = e.num+1, d.node.space
+	r.num = e.num + 1
 	r.id = partID(owner, r.num)
 	if f := owner.flow(); f != nil {
 		r.join(f)
 	} else {
 		r.tie().guest = &guest{agent: owner.agentName()}
 	}
-	r.terms = e.agree(terms{ttl: owner.ttl, grace: owner.grace})
+	r.terms = d.node.space.agree(terms{ttl: owner.ttl, grace: owner.grace})
 	r.setDetails(details{purpose: owner.purpose})
 	r.setClaims([]interlock.Claim{{Key: interlock.Key(d.node.key + "/" + strconv.Itoa(index)), Mode: ex}})
 	r.tie().share = &share{d, index, owner}

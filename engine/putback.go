@@ -92,7 +92,7 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 	if r.maxHold > 0 { // resuming takes it off again
 		t := *r.terms
 		t.maxHold += p.held
-		r.terms = e.agree(t)
+		r.terms = r.space.agree(t)
 	}
 	p.held, p.fence, p.writes = ev.Held, ev.Fence, e.writes
 	r.wait, r.fence, r.reason, r.changed = nil, ev.Fence, ev.Reason, false

@@ -112,7 +112,7 @@ func (e *Engine) forsake(r *request) {
 // fullAt describes what keeps a run from starting that has left the line.
 func (e *Engine) fullAt(r *request) *Conflict {
 	x := e.newRequest()
-	x.space = r.space
+	x.terms = r.terms
 	x.setClaims(r.claims())
 	e.try(x)
 	defer e.discard(x)

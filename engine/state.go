@@ -54,7 +54,8 @@ type space struct {
 	contended map[string]*contention // volatile: by pattern and class
 	lingering int                    // sessions that are over and still have leases or waits
 
-	agenda *agenda // volatile
+	agreed [16]*terms // see agree
+	agenda *agenda    // volatile
 }
 
 // goneSession is what is remembered of a session that is over.
@@ -93,8 +94,6 @@ type request struct {
 	next  *request // in space.requests
 	num   uint64
 	fence interlock.Fence
-	space *space
-	task  *task  // that it waits for, or is an attempt at
 	party *party // its flow, or a lease's with its conversion; nil for an anonymous request that is alone
 	wait  *wait  // while waiting
 	*terms

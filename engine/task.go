@@ -210,14 +210,16 @@ func (e *Engine) await(t *task, at Time, changed bool) {
 func (e *Engine) lineUp(t *task, changed bool) {
 	t.stance = behind
 	r := e.newRequest()
-	r.num, r.space, r.task, t.request = t.num, t.queue.space, t, r
+	r.num, t.request = t.num, r
 	r.priority, r.changed = int8(t.spec.priority), changed
-	r.setDetails(details{purpose: t.spec.purpose})
+	r.setDetails(details{purpose: t.spec.purpose, task: t})
 	r.setClaims(t.spec.claims)
 	r.granted, r.renewed, r.phase = t.arrived, t.since, waiting
-	if t.spec.group != "" && countsAny(r.claims()) {
-		r.terms = e.agree(terms{group: t.spec.group})
+	var c terms
+	if countsAny(r.claims()) {
+		c.group = t.spec.group
 	}
+	r.terms = t.queue.space.agree(c)
 	e.resolve(r)
 	r.wait = e.newWait()
 	r.setScore()
@@ -235,7 +237,8 @@ func countsAny(claims []interlock.Claim) bool {
 
 // runAs makes r the attempt at t that is under way.
 func (t *task) runAs(r *request) {
-	t.request, r.task, t.stance = r, t, behind
+	t.request, t.stance = r, behind
+	r.setTask(t)
 	t.group.running++
 	going := &attempt{number: int(t.attempt), agent: r.agentName(), fence: r.fence}
 	if s := r.session(); s != nil {
@@ -254,7 +257,8 @@ func (e *Engine) stepBack(t *task) {
 	g.queue.turn(g)
 	r.unline()
 	e.changed(r)
-	r.task, t.request, t.stance = nil, nil, behind
+	t.request, t.stance = nil, behind
+	r.setTask(nil)
 	e.discard(r)
 }
 
@@ -304,7 +308,7 @@ func (e *Engine) evolveHanded(ev *Event) error {
 		r.tie().guest = &guest{ev.Agent, ev.Actor}
 	}
 	r.id, r.fence, r.granted, r.renewed, r.waited, r.phase = ev.ID, ev.Fence, ev.At, ev.At, ev.Waited, held
-	r.terms = e.agree(terms{
+	r.terms = s.agree(terms{
 		ttl: ev.TTL, grace: ev.Grace, maxHold: ev.MaxHold, stall: ev.Stall, lockDelay: ev.LockDelay,
 		group: t.spec.group, // its lease may be changed to one with permits
 	})

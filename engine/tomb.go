@@ -109,8 +109,8 @@ func (s *space) request(id [16]byte) *request {
 		return nil
 	}
 	r := &request{
-		id: x.id, num: x.num, fence: x.fence, space: s, reason: x.reason, changed: x.changed, phase: over,
-		terms: &terms{ttl: x.ttl, grace: x.grace}, details: noDetails, bonds: noBonds,
+		id: x.id, num: x.num, fence: x.fence, reason: x.reason, changed: x.changed, phase: over,
+		terms: &terms{space: s, ttl: x.ttl, grace: x.grace}, details: noDetails, bonds: noBonds,
 	}
 	r.setClaims(x.claims)
 	r.setEnding(x.ending)
@@ -135,7 +135,7 @@ func (e *Engine) bury(r *request, why Reason) {
 	r.unask()
 	sess := r.session()
 	e.dropWait(r)
-	r.party, r.task, r.phase, r.reason, r.terms, r.details = nil, nil, over, why, r.plain(), noDetails
+	r.party, r.phase, r.reason, r.terms, r.details = nil, over, why, r.plain(), noDetails
 	if r.bonds != noBonds {
 		r.guest, r.run, r.progress, r.dealings, r.base, r.target = nil, nil, nil, nil, nil, nil
 	}
