@@ -91,8 +91,7 @@ func newFigures() *figures {
 		"How long requests waited until they were granted, or left the line.", thinkBuckets), []string{"mode", "outcome"})
 	hold := prometheus.NewHistogramVec(histogram("interlock_hold_seconds",
 		"How long leases were held, by how they ended.", thinkBuckets), []string{"mode", "outcome"})
-	f.wait = byModeAndReason{wait, map[modeAndReason]prometheus.Observer{}}
-	f.hold = byModeAndReason{hold, map[modeAndReason]prometheus.Observer{}}
+	f.wait.vec, f.hold.vec = wait, hold
 	f.acquires = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "interlock_acquires_total",
 		Help: "Requests for a lease, by their first answer: granted, queued, skipped, or the code of a refusal.",
@@ -183,27 +182,26 @@ func (f *figures) event(ev *engine.Event) {
 // ended; without a reason it was granted.
 type byModeAndReason struct {
 	vec   *prometheus.HistogramVec
-	known map[modeAndReason]prometheus.Observer
-}
-
-type modeAndReason struct {
-	mode interlock.Mode
-	why  engine.Reason
+	known [interlock.Member + 1][]prometheus.Observer // by the reason
 }
 
 func (h *byModeAndReason) observe(claims []interlock.Claim, why engine.Reason, d time.Duration) {
 	if len(claims) == 0 {
 		return // a declared wait is for no lease
 	}
-	at := modeAndReason{strongest(claims), why}
-	series := h.known[at]
+	mode := strongest(claims)
+	known := &h.known[mode]
+	if int(why) >= len(*known) {
+		*known = append(*known, make([]prometheus.Observer, int(why)+1-len(*known))...)
+	}
+	series := (*known)[why]
 	if series == nil {
 		outcome := why.String()
 		if why == 0 {
 			outcome = "granted"
 		}
-		series = h.vec.WithLabelValues(at.mode.String(), outcome)
-		h.known[at] = series
+		series = h.vec.WithLabelValues(mode.String(), outcome)
+		(*known)[why] = series
 	}
 	series.Observe(d.Seconds())
 }
