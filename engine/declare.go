@@ -128,7 +128,7 @@ func (e *Engine) endAwaiting(s *session) bool {
 // eachBlocker does for other waits.
 func (r *request) eachTarget(visit func(need int, p *party, r *request) bool) bool {
 	if r.targetFlow != "" {
-		f := r.target.flows[r.targetFlow]
+		f := r.target.flowOf(r.targetFlow, r.space.salt.hash(r.targetFlow))
 		return f != nil && visit(noNeed, &f.party, nil)
 	}
 	for _, f := range r.target.sortedFlows() {

@@ -115,7 +115,7 @@ func (e *Engine) evolveSession(ev *Event) error {
 	id := interlock.SessionID(ev.ID)
 	s := &session{
 		num: ev.Session, id: id, space: e.space(ev.Namespace), agent: ev.Agent, name: publicName(id),
-		ttl: ev.TTL, flows: map[string]*flow{}, opened: ev.At, renewed: ev.At, minTTL: ev.TTL,
+		ttl: ev.TTL, opened: ev.At, renewed: ev.At, minTTL: ev.TTL,
 	}
 	s.space.season(ev.ID)
 	s.timer = timer{pos: -1, ord: s.num<<1 | 1, sess: s}
@@ -149,16 +149,27 @@ func (e *Engine) forgetSession(s *session) {
 // flow finds or makes a flow of the session. Idle ones are dropped when there
 // are many, so an agent that names a new flow each time costs nothing.
 func (s *session) flow(name string) *flow {
-	if f := s.flows[name]; f != nil {
+	hash := s.space.salt.hash(name)
+	if f := s.flowOf(name, hash); f != nil {
 		return f
 	}
-	if len(s.flows) >= max(1024, 2*s.busy) {
+	if s.flows.n >= max(1024, 2*s.busy) {
 		s.dropIdleFlows()
 	}
-	f := &flow{sess: s, name: name}
+	f := &flow{sess: s, name: name, hashed: hash}
 	f.party.space, f.party.flow = s.space, f
-	s.flows[name] = f
+	s.flows.enter(f)
 	return f
+}
+
+// flowOf gives a flow of the session, or nil.
+func (s *session) flowOf(name string, hash uint32) *flow {
+	for f := s.flows.first(hash); f != nil; f = f.next {
+		if f.hashed == hash && f.name == name {
+			return f
+		}
+	}
+	return nil
 }
 
 // request makes the request that an event of kind EvQueued or EvGranted tells of.

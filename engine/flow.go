@@ -11,9 +11,14 @@ import (
 // flow is one thread of control inside a session.
 type flow struct {
 	party
-	sess *session
-	name string
+	sess   *session
+	name   string
+	next   *flow // in session.flows
+	hashed uint32
 }
+
+func (f *flow) hash() uint32   { return f.hashed }
+func (f *flow) nextOf() **flow { return &f.next }
 
 // party is the unit that holds and waits: what it has is never in its own way. It
 // is a flow, or a lease without a session together with its conversion. Other
@@ -24,8 +29,8 @@ type party struct {
 	num       uint64          // of that lease; 0 for a flow
 	leases    []*request      // in no order
 	waits     []*request      // in the order of their numbers; of a request for any of several its branches
-	torn      bool            // stands in space.torn
 	inherited int32           // volatile: the highest rank of those whom it blocks; noRank for none
+	torn      bool            // stands in space.torn
 	heir      bool            // while ranks are found anew: it waits with another's, or did
 	index     map[*node]tally // where it waits, and what it has where others hold something, too; nil while it has few requests
 }

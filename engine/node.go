@@ -100,9 +100,9 @@ func (s *space) nodeOf(key string, hash uint32) *node {
 	return nil
 }
 
-// season chooses the salt for the hashes of keys, by an id of whatever comes first.
+// season chooses the salt for the hashes of keys and flows, by an id of whatever comes first.
 func (s *space) season(id [16]byte) {
-	if s.nodes.n == 0 && s.salt == (salt{}) {
+	if s.salt == (salt{}) && s.nodes.n == 0 && len(s.sessions) == 0 {
 		s.salt = saltOf(id)
 	}
 }

@@ -325,12 +325,18 @@ func (e *Engine) reapLease(s *session, r *request) {
 
 // dropIdleFlows forgets the flows that neither hold nor wait.
 func (s *session) dropIdleFlows() {
-	maps.DeleteFunc(s.flows, func(_ string, f *flow) bool { return len(f.leases) == 0 && len(f.waits) == 0 })
-	s.busy = len(s.flows)
+	for _, f := range s.flows.all() {
+		if len(f.leases) == 0 && len(f.waits) == 0 {
+			s.flows.leave(f)
+		}
+	}
+	s.busy = s.flows.n
 }
 
 func (s *session) sortedFlows() []*flow {
-	return slices.SortedFunc(maps.Values(s.flows), func(a, b *flow) int { return strings.Compare(a.name, b.name) })
+	list := s.flows.all()
+	slices.SortFunc(list, func(a, b *flow) int { return strings.Compare(a.name, b.name) })
+	return list
 }
 
 // sortedLeases gives what the session holds, in the order of the fences.

@@ -228,7 +228,7 @@ type session struct {
 	name     string // public
 	ttl      time.Duration
 	opened   Time
-	flows    map[string]*flow
+	flows    table[*flow]
 	awaiting []*request // declared waits for it, in no order
 	work     int        // leases and waits
 	dead     bool       // over; it stays until its last lease and wait have ended
