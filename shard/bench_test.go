@@ -108,9 +108,14 @@ func benchmarkWith(b *testing.B, change func(*Config), beside func(*Shard)) {
 	benchmarkCycles(b, j, 256, change, beside)
 }
 
-// How fast a start is: one operation is one entry, half of them grants and half
-// releases.
+// How fast a start is: one operation is one entry. Of cycles, half of them are grants and
+// half releases of one key; of leases, each is a grant of another key, and all are held.
 func BenchmarkReplay(b *testing.B) {
+	b.Run("cycles", func(b *testing.B) { benchmarkReplay(b, false) })
+	b.Run("leases", func(b *testing.B) { benchmarkReplay(b, true) })
+}
+
+func benchmarkReplay(b *testing.B, held bool) {
 	j, err := filejournal.Open(b.Context(), b.TempDir(), filejournal.Options{})
 	if err != nil {
 		b.Fatal(err)
@@ -122,16 +127,22 @@ func BenchmarkReplay(b *testing.B) {
 	defer s.Close(background)
 	const burst = 1000
 	got := make(single, 2*burst)
-	claims := []interlock.Claim{{Key: "account:12345", Mode: interlock.Exclusive}}
-	for n := 0; n < b.N; n += 2 * burst {
+	for n := 0; n < b.N; {
+		sent := n
 		for range burst {
 			h := engine.Head{Namespace: "bench", From: got}
-			id := newID()
-			if err := s.Submit(&engine.Acquire{Head: h, ID: id, Agent: "bench", Claims: claims}, &engine.Release{Head: h, Lease: id}); err != nil {
+			take := &engine.Acquire{Head: h, ID: newID(), Agent: "bench", TTL: interlock.MaxTTL, Claims: []interlock.Claim{{Key: "account:12345", Mode: interlock.Exclusive}}}
+			cmds := []engine.Command{take, &engine.Release{Head: h, Lease: take.ID}}
+			if held {
+				take.Claims[0].Key = interlock.Key(keyNumber(n))
+				cmds = cmds[:1]
+			}
+			if err := s.Submit(cmds...); err != nil {
 				b.Fatal(err)
 			}
+			n += len(cmds)
 		}
-		for range 2 * burst {
+		for range n - sent {
 			<-got
 		}
 	}
