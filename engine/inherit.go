@@ -94,8 +94,8 @@ func (p *party) inherit(rank int32) {
 	p.inherited = rank
 	for _, w := range p.waits {
 		w.wait.rank = max(w.ownRank(), rank)
-		for i := range w.wait.places {
-			w.wait.places[i].fix()
+		for i := range w.wait.places() {
+			w.wait.places()[i].fix()
 		}
 	}
 }
@@ -145,8 +145,8 @@ func (e *Engine) replace(p *party) {
 		if w.setScore(); w.wait.score == old {
 			continue
 		}
-		for i := range w.wait.places {
-			x := &w.wait.places[i]
+		for i := range w.wait.places() {
+			x := &w.wait.places()[i]
 			x.class.remove(x)
 			x.class.insert(x)
 		}

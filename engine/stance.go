@@ -36,8 +36,8 @@ func (e *Engine) shift(t *task, s stance) {
 		return
 	}
 	r := t.request
-	for i := range r.wait.places {
-		r.wait.places[i].setAside(s.isAside())
+	for i := range r.wait.places() {
+		r.wait.places()[i].setAside(s.isAside())
 	}
 	if !s.isAside() {
 		return

@@ -168,9 +168,9 @@ type guest struct {
 // wait is what only a waiter has.
 type wait struct {
 	score  Time
-	writes uint64 // Engine.writes when it arrived
-	places []place
-	only   [1]place // where places are, if there is one; its request is always said
+	writes uint64   // Engine.writes when it arrived
+	only   [1]place // its place, if it needs one thing; the request is always said
+	more   *[]place // its places, if it needs more
 	mark   uint64   // the deadlock search that has seen it, or the reduction that found that it can never be served
 
 	// How that search came here, and the need by which it goes on.
@@ -193,8 +193,34 @@ func (e *Engine) newWait() *wait {
 	}
 	w := e.waits[i]
 	e.waits = e.waits[:i]
-	*w = wait{writes: e.writes, places: w.places[:0]}
+	*w = wait{writes: e.writes, more: w.more}
+	if w.more != nil {
+		*w.more = (*w.more)[:0]
+	}
 	return w
+}
+
+// places gives the places that a waiter has in line, in the order of what it needs.
+func (w *wait) places() []place {
+	switch {
+	case w.only[0].class != nil:
+		return w.only[:]
+	case w.more != nil:
+		return *w.more
+	}
+	return nil
+}
+
+// room gives room for n places.
+func (w *wait) room(n int) []place {
+	if n <= 1 {
+		return w.only[:n]
+	}
+	if w.more == nil {
+		w.more = &[]place{}
+	}
+	*w.more = slices.Grow((*w.more)[:0], n)[:n]
+	return *w.more
 }
 
 // dropWait takes what r had as a waiter, to use it again unless a place of it is
@@ -204,8 +230,8 @@ func (e *Engine) dropWait(r *request) {
 	if r.wait = nil; w == nil || len(e.waits) == maxFree {
 		return
 	}
-	for i := range w.places {
-		if w.places[i].ready {
+	for _, p := range w.places() {
+		if p.ready {
 			return
 		}
 	}
@@ -447,14 +473,11 @@ func (r *request) enline() {
 
 // enter takes r's places in the lines.
 func (r *request) enter() {
-	r.wait.only[0].req = r
-	if n := len(r.needs()); n > 1 {
-		r.wait.places = slices.Grow(r.wait.places[:0], n)[:n]
-	} else {
-		r.wait.places = r.wait.only[:n]
-	}
-	for i := range r.needs() {
-		m, p := &r.needs()[i], &r.wait.places[i]
+	r.wait.only[0] = place{req: r}
+	needs := r.needs()
+	places := r.wait.room(len(needs))
+	for i := range needs {
+		m, p := &needs[i], &places[i]
 		*p = place{req: r, need: int16(i)}
 		if m.node.line == nil {
 			m.node.own().line = &line{}
@@ -498,8 +521,8 @@ func (r *request) unline() {
 
 // exit gives r's places up.
 func (r *request) exit() {
-	for i := range r.wait.places {
-		p := &r.wait.places[i]
+	for i := range r.wait.places() {
+		p := &r.wait.places()[i]
 		n := r.needs()[i].node
 		p.setWatching(false)
 		p.class.remove(p)

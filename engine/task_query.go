@@ -51,7 +51,7 @@ func (e *Engine) lookUp(t *task) interlock.Task {
 	}
 	r := t.request
 	if i := r.blocker(); i >= 0 {
-		p := &r.wait.places[i]
+		p := &r.wait.places()[i]
 		v.Blocker = interlock.Key(r.needs()[i].node.key)
 		v.Position = p.class.countBefore(r) + 1
 		v.ETA = e.ticket(r).ETA

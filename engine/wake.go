@@ -274,8 +274,8 @@ func (p *party) blockedByOthers(n *node, modes modeSet) bool {
 
 // watch watches r at the need with index i, and nowhere else.
 func (e *Engine) watch(r *request, i int) {
-	for j := range r.wait.places {
-		r.wait.places[j].setWatching(j == i)
+	for j := range r.wait.places() {
+		r.wait.places()[j].setWatching(j == i)
 	}
 	e.armPool(r.needs()[i].node.pool)
 }
@@ -290,7 +290,7 @@ func (e *Engine) watchAnywhere(r *request) {
 		if e.look(r.task, -1) < 0 {
 			e.shift(r.task, blocked) // or nearly
 			e.watch(r, 0)
-			e.ready.push(&r.wait.places[0])
+			e.ready.push(&r.wait.places()[0])
 		}
 		e.overtake(r.task)
 		return
@@ -299,7 +299,7 @@ func (e *Engine) watchAnywhere(r *request) {
 		i := way.blocker()
 		e.watch(way, max(i, 0))
 		if i < 0 {
-			e.ready.push(&way.wait.places[0])
+			e.ready.push(&way.wait.places()[0])
 		}
 	}
 }
@@ -377,8 +377,8 @@ func (p *party) setApart(r *request, m *need) {
 // other places that r would block.
 func (r *request) refile() {
 	for way := range r.ways {
-		for i := range way.wait.places {
-			p, m := &way.wait.places[i], &way.needs()[i]
+		for i := range way.wait.places() {
+			p, m := &way.wait.places()[i], &way.needs()[i]
 			t := r.party.at(m.node)
 			own := 0
 			if conflicts[m.mode].has(m.mode) {
@@ -398,7 +398,7 @@ func (r *request) refile() {
 func (r *request) placeOf(m *need) *place {
 	for i := range r.needs() {
 		if &r.needs()[i] == m {
-			return &r.wait.places[i]
+			return &r.wait.places()[i]
 		}
 	}
 	return nil
