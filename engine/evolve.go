@@ -164,8 +164,8 @@ func (s *session) flow(name string) *flow {
 
 // flowOf gives a flow of the session, or nil.
 func (s *session) flowOf(name string, hash uint32) *flow {
-	for f := s.flows.first(hash); f != nil; f = f.next {
-		if f.hashed == hash && f.name == name {
+	for f := s.flows.first(hash); f != nil; f = *f.nextOf() {
+		if f.hash() == hash && f.name == name {
 			return f
 		}
 	}
