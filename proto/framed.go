@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -317,6 +318,18 @@ const (
 	// mostWritten is how much is written at once.
 	mostWritten = 64 << 10
 )
+
+// Ready implements [Foreseeing]. What has arrived is read all at once, so a frame that is
+// not there now comes later; but of an encrypted connection a read gives no more than what
+// the other side has sent together.
+func (l *Framed[Out, In]) Ready() (yes, ok bool) {
+	if _, plain := l.conn.(syscall.Conn); !plain {
+		return false, false
+	}
+	b := l.in[l.r:l.w]
+	yes = len(b) >= recordHead && recordKind(b[0]) == recordFrame && uint64(len(b)-recordHead) >= uint64(binary.LittleEndian.Uint32(b[1:]))
+	return yes, true
+}
 
 // next gives the next record. The body is good until the call after it.
 func (l *Framed[Out, In]) next(limit int) (kind recordKind, body []byte, err error) {

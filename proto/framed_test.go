@@ -92,6 +92,35 @@ func TestFramed(t *testing.T) {
 
 // Closing ends calls of the same side that are under way, and the other side reads on to
 // the end.
+// What has arrived together is known to be there, and half a frame is none.
+func TestFramedReady(t *testing.T) {
+	ours, theirs := connected(t)
+	link := ServerFramed(theirs, MaxFrameBytes, patient)
+	body := string((&ClientFrame{Ops: []Op{{Kind: OpGetLease, Slot: 1, Seq: 7}}}).AppendTo(nil))
+	one := rawRecord(recordFrame, len(body), body)
+	half := len(one) / 2
+	if _, err := io.WriteString(ours, one+one+one[:half]); err != nil {
+		t.Fatal(err)
+	}
+	for i, more := range []bool{true, false, false} {
+		if i == 2 {
+			if _, err := io.WriteString(ours, one[half:]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := link.Recv(new(ClientFrame)); err != nil {
+			t.Fatal(err)
+		}
+		if yes, ok := link.Ready(); !ok || yes != more {
+			t.Errorf("after frame %d: %v, %v, want %v", i, yes, ok, more)
+		}
+	}
+	piped, _ := net.Pipe()
+	if yes, ok := ServerFramed(piped, MaxFrameBytes, patient).Ready(); yes || ok {
+		t.Error("a connection that is none of the system's says what has arrived")
+	}
+}
+
 func TestFramedCloses(t *testing.T) {
 	client, server := framedPair(t)
 	ended := make(chan error, 1)

@@ -28,6 +28,13 @@ type Link[Out, In any] interface {
 	Close(reason *interlock.Error)
 }
 
+// Foreseeing is a link that may know what comes.
+type Foreseeing interface {
+	// Ready says whether Recv would give a frame that has arrived already. ok is false when
+	// the link cannot tell. It is called by the goroutine that calls Recv.
+	Ready() (yes, ok bool)
+}
+
 // ClientLink is the client's end of a link, ServerLink the server's.
 type (
 	ClientLink = Link[ClientFrame, ServerFrame]

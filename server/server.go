@@ -20,6 +20,9 @@ import (
 type Shard interface {
 	// Submit hands commands over; their answers go to each one's Head.From.
 	Submit(cmds ...engine.Command) error
+	// Execute is Submit for a goroutine that has time: it may carry the commands out itself,
+	// and whatever else waits, before it returns.
+	Execute(cmds ...engine.Command) error
 	// Do submits one command and returns its first answer.
 	Do(ctx context.Context, cmd engine.Command) (engine.Effect, interlock.At, error)
 	// Read runs a query between two steps, in the turn of a namespace (or "" for the

@@ -17,9 +17,11 @@ import (
 // stream is one client's session stream, over whatever link. Three goroutines
 // meet in it:
 //
-//	reader     link.Recv ─► commands ─► one shard.Submit a frame
+//	reader     link.Recv ─► commands ─► the shard
 //	committer  operation.Deliver ─► out            (of the shard; never blocks)
-//	writer     out ─► replies ─► link.Send
+//	writer     out ─► replies ─► link.Send         (outlet.go)
+//
+// When a client sends little, the reader does all of that: see ahead.
 //
 // The reader stops reading while too much is unanswered or unsent, so a client
 // that sends faster than it reads is held back by its own link. What comes
@@ -42,17 +44,26 @@ type stream struct {
 	noQuota   bool   // the namespace has no quota
 	quotaAsOf uint64 // as of so many changes (limiter.changes)
 
+	// ahead, if it is not nil, tells the reader that nothing more has arrived than what it
+	// has read. Then it has the shard carry that out in its own goroutine, if the shard stands
+	// still, and sends the answers that come of it itself: a lone request passes through no
+	// other goroutine, each of which would be a thread to be woken.
+	ahead proto.Foreseeing
+
 	wake chan struct{}   // something is in out
 	life context.Context // until cut
 	end  context.CancelFunc
+
+	outlet outlet
 
 	mu      sync.Mutex
 	room    sync.Cond // the reader may go on
 	slots   map[uint32]interlock.SessionID
 	out     []delivered
-	pending int // operations without a first answer
-	queries int // of those, how many only read
-	bulk    int // bytes of documents on their way, in either direction
+	present bool // the reader will send what is in out
+	pending int  // operations without a first answer
+	queries int  // of those, how many only read
+	bulk    int  // bytes of documents on their way, in either direction
 	reason  *interlock.Error
 	ended   bool
 }
@@ -84,6 +95,11 @@ func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace,
 	}
 	st.life, st.end = context.WithCancel(context.Background())
 	st.room.L = &st.mu
+	if ahead, ok := link.(proto.Foreseeing); ok {
+		if _, ok = ahead.Ready(); ok {
+			st.ahead = ahead
+		}
+	}
 	return st
 }
 
@@ -126,23 +142,31 @@ func (st *stream) read() *interlock.Error {
 			}
 			return nil
 		}
-		if len(frame.Ops) == 0 {
-			continue
-		}
-		if !st.waitForRoom(len(frame.Ops)) {
+		if len(frame.Ops) > 0 && !st.waitForRoom(len(frame.Ops)) {
 			return nil
 		}
-		st.cmds = st.cmds[:0]
 		for i := range frame.Ops {
 			if refusal := st.command(&frame.Ops[i]); refusal != nil {
 				return refusal
 			}
 		}
 		frame.Reset()
+		if st.more() {
+			continue
+		}
 		if refusal := st.submit(); refusal != nil {
 			return refusal
 		}
 	}
+}
+
+// more says whether the next frame has arrived too and can go with what was read.
+func (st *stream) more() bool {
+	if st.ahead == nil || len(st.cmds) >= maxTogether {
+		return false
+	}
+	yes, _ := st.ahead.Ready()
+	return yes
 }
 
 // waitForRoom waits until n more operations may be on their way; ok is false when
@@ -157,7 +181,7 @@ func (st *stream) waitForRoom(n int) (ok bool) {
 	return !st.ended
 }
 
-// submit hands a frame's commands over, all at once unless the shard has too much
+// submit hands over the commands of what was read, all at once unless the shard has too much
 // to do. Then they go in smaller pieces, and the stream is simply not read on: the
 // client notices that its frames do not get through, instead of being told to send
 // them again.
@@ -165,7 +189,7 @@ func (st *stream) submit() *interlock.Error {
 	cmds, piece, pause := st.cmds, len(st.cmds), time.Millisecond
 	for len(cmds) > 0 {
 		n := min(len(cmds), piece)
-		err := st.d.s.shard.Submit(cmds[:n]...)
+		err := st.hand(cmds[:n])
 		if err == nil {
 			cmds, pause = cmds[n:], time.Millisecond
 			continue
@@ -187,7 +211,28 @@ func (st *stream) submit() *interlock.Error {
 		piece, pause = max(1, n/2), min(2*pause, 100*time.Millisecond)
 	}
 	clear(st.cmds)
+	st.cmds = st.cmds[:0]
 	return nil
+}
+
+// hand gives commands to the shard. What is delivered while the reader is there, it sends
+// itself when it comes back.
+func (st *stream) hand(cmds []engine.Command) error {
+	if st.ahead == nil {
+		return st.d.s.shard.Submit(cmds...)
+	}
+	st.mu.Lock()
+	st.present = true
+	st.mu.Unlock()
+	err := st.d.s.shard.Execute(cmds...)
+	st.mu.Lock()
+	st.present = false
+	waiting := len(st.out) > 0
+	st.mu.Unlock()
+	if waiting {
+		st.flush()
+	}
+	return err
 }
 
 // detach tells the engine that nobody listens on this link any more.
@@ -236,6 +281,8 @@ const (
 	// maxPending is how many operations may be unanswered before the stream is not
 	// read on.
 	maxPending = 8192
+	// maxTogether is how many operations of several frames are handed over together.
+	maxTogether = 64
 	// maxQueries is how many of them may be queries, whose answers cost memory that
 	// their questions do not.
 	maxQueries = 64
@@ -272,11 +319,12 @@ func (st *stream) deliver(eff *engine.Effect, to address, first bool) {
 	st.out = slices.Grow(st.out, 1)[:n]
 	d := &st.out[n-1] // empty: take clears what was there
 	d.eff, d.address, d.bulk = *eff, to, bulk
+	alone := n == 1 && !st.present
 	st.mu.Unlock()
 	switch {
 	case n > st.d.cfg.MaxOutgoing:
 		st.cut(slowReader(n))
-	case n == 1:
+	case alone:
 		st.ring()
 	}
 }

@@ -52,7 +52,8 @@ type elsewhere struct{ where func() Active }
 
 func (e elsewhere) refusal() error { return notOwner(e.where()) }
 
-func (e elsewhere) Submit(...engine.Command) error { return e.refusal() }
+func (e elsewhere) Submit(...engine.Command) error  { return e.refusal() }
+func (e elsewhere) Execute(...engine.Command) error { return e.refusal() }
 
 func (e elsewhere) Do(context.Context, engine.Command) (engine.Effect, interlock.At, error) {
 	return engine.Effect{}, interlock.At{}, e.refusal()

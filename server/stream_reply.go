@@ -1,120 +1,12 @@
 package server
 
 import (
-	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/proto"
 )
-
-// write sends what is in st.out, as many replies a frame as there are, until the
-// stream ends.
-func (st *stream) write() {
-	var (
-		frame    proto.ServerFrame
-		batch    []delivered
-		draining = st.d.s.Draining()
-		goAway   bool
-		timeout  = time.AfterFunc(time.Hour, func() { st.cut(unread(st.d.cfg.WriteTimeout)) })
-	)
-	timeout.Stop()
-	defer timeout.Stop()
-	send := func() bool {
-		timeout.Reset(st.d.cfg.WriteTimeout)
-		err := st.link.Send(&frame)
-		if !timeout.Stop() || err != nil {
-			st.cut(nil)
-			return false
-		}
-		frame.Reset()
-		return true
-	}
-	for {
-		select {
-		case <-st.wake:
-		case <-draining:
-			draining, goAway = nil, true
-		case <-st.d.s.shard.Failed():
-			st.cut(shardFailed(st.d.s.shard.Err()))
-		case <-st.life.Done():
-		}
-		if batch = st.take(batch); batch == nil {
-			return
-		}
-		if goAway {
-			goAway = false
-			frame.GoAway = &proto.GoAway{RetryAfter: comeBackAfter, Message: "the server is shutting down: connect again in a moment; leases and places in line are kept"}
-			if len(batch) == 0 && !send() {
-				return
-			}
-		}
-		for rest := batch; len(rest) > 0; {
-			size, bulk := 0, 0
-			for len(rest) > 0 && len(frame.Replies) < maxReplies && size < proto.FullFrameBytes {
-				d := &rest[0]
-				frame.Shard, frame.Epoch = uint32(d.at.Shard), d.at.Epoch
-				r := frame.Next()
-				d.reply(r, st)
-				size, bulk, rest = size+r.Bulk(), bulk+d.bulk, rest[1:]
-			}
-			if !send() {
-				return
-			}
-			st.carry(-bulk)
-		}
-	}
-}
-
-// comeBackAfter is the mean time after which clients come back to a server that
-// shuts down.
-const comeBackAfter = 500 * time.Millisecond
-
-// take exchanges the empty slice for what is to be sent; nil says that the
-// stream has ended. Slices that a burst has made large are not kept.
-func (st *stream) take(empty []delivered) []delivered {
-	clear(empty)
-	if cap(empty) > 2*maxReplies {
-		empty = nil
-	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.ended {
-		return nil
-	}
-	batch := st.out
-	st.out = empty[:0]
-	if batch == nil {
-		batch = []delivered{}
-	}
-	st.room.Signal()
-	return batch
-}
-
-func slowReader(n int) *interlock.Error {
-	return &interlock.Error{
-		Code:    interlock.CodeOverloaded,
-		Message: fmt.Sprintf("%d answers wait to be read: read faster, or use more streams; nothing is lost, connect again and attach", n),
-	}
-}
-
-func unread(d time.Duration) *interlock.Error {
-	return &interlock.Error{
-		Code:    interlock.CodeOverloaded,
-		Message: fmt.Sprintf("nothing was read from this stream for %v: nothing is lost, connect again and attach", d),
-	}
-}
-
-func shardFailed(err error) *interlock.Error {
-	code, message := interlock.CodeOutcomeUnknown, "the server's storage failed: connect again and repeat what was not answered"
-	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
-		code = refusal.Code
-	}
-	return &interlock.Error{Code: code, Message: message}
-}
 
 // reply turns an effect into what the client of the stream is told. Text that came from agents
 // is cleaned on the way.

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -74,6 +75,59 @@ func TestFramedDoor(t *testing.T) {
 	refusal, ok = errors.AsType[*interlock.Error](large.Recv(&frame))
 	if !ok || refusal.Code != interlock.CodeBodyTooLarge {
 		t.Errorf("got %+v", refusal)
+	}
+}
+
+// What arrives together is carried out together, although it comes in several frames.
+func TestFramesTogether(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{})
+	addr, _ := serveStreams(t, d.Server())
+	conn := dialDoor(t, addr)
+	link := proto.ClientFramed(conn, 1<<20, never)
+	if err := link.Begin(proto.Hello{Namespace: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	var all []byte
+	for seq := range uint64(5) {
+		frame := proto.ClientFrame{Ops: []proto.Op{{Kind: proto.OpOpen, Slot: uint32(seq + 1), Seq: 1, Agent: "framed"}}}
+		body := frame.AppendTo(nil)
+		all = append(all, 1)
+		all = binary.LittleEndian.AppendUint32(all, uint32(len(body)))
+		all = append(all, body...)
+	}
+	if _, err := conn.Write(all); err != nil {
+		t.Fatal(err)
+	}
+	var frame proto.ServerFrame
+	if err := link.Recv(&frame); err != nil || len(frame.Replies) != 5 {
+		t.Errorf("%d answers in the first frame, want 5; %v", len(frame.Replies), err)
+	}
+}
+
+// A client that asks and does not read is cut, also where the reader sends the answers.
+func TestFramedClientThatDoesNotRead(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{WriteTimeout: 50 * time.Millisecond})
+	addr, _ := serveStreams(t, d.Server())
+	conn := dialDoor(t, addr)
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	link := proto.ClientFramed(conn, 1<<20, never)
+	if err := link.Begin(proto.Hello{Namespace: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	for seq := uint64(1); ; seq++ {
+		op := proto.Op{Kind: proto.OpGetLease, Slot: 1, Seq: seq, Acked: seq - 1}
+		if seq == 1 {
+			op = proto.Op{Kind: proto.OpOpen, Slot: 1, Seq: 1, Agent: "framed"}
+		}
+		if err := link.Send(&proto.ClientFrame{Ops: []proto.Op{op}}); err != nil {
+			t.Logf("cut at %d", seq)
+			return
+		}
+		if seq > 1_000_000 {
+			t.Fatal("a million answers were not read, and the stream goes on")
+		}
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // Receiver is what engine.Head.From must hold (or nil). Deliver is called when
-// the effect is durable, from one goroutine, in the order of the steps. It must
+// the effect is durable, from one goroutine at a time, in the order of the steps. It must
 // not block and must not call the shard synchronously; it may keep a copy of
 // *eff. With the first answer to a command the shard has done with the command, and
 // whoever made it may use it again.

@@ -160,7 +160,7 @@ func (s *Shard) visit(ctx context.Context, namespace interlock.Namespace, run fu
 	}
 	done := make(chan result, 1)
 	v := &visit{Head: engine.Head{Namespace: namespace}, run: run, finish: func(at interlock.At, err error) { done <- result{at, err} }}
-	if err := s.mail.put([]engine.Command{v}); err != nil {
+	if err := s.put([]engine.Command{v}); err != nil {
 		return interlock.At{}, err
 	}
 	select {

@@ -9,7 +9,7 @@ import (
 )
 
 // committer makes groups durable, one after the other, and lets their answers
-// go. It is the only one that delivers anything.
+// go. Nobody else delivers anything, and it is one goroutine at a time: see link.
 type committer struct {
 	s *Shard
 
@@ -23,16 +23,21 @@ type committer struct {
 func (c *committer) run() {
 	defer close(c.s.stopped)
 	for g := range c.s.work {
-		if c.take(g) {
-			if c.s.beginsSnapshot(g) {
-				c.s.background.Go(g.snapshot)
-			}
-			if err := c.commit(g); err != nil {
-				c.s.broken <- err
-			}
-		}
-		c.s.free <- g
+		c.serve(g)
 	}
+}
+
+// serve commits a group for whoever has taken the free one, and makes it the free one.
+func (c *committer) serve(g *group) {
+	if c.take(g) {
+		if c.s.beginsSnapshot(g) {
+			c.s.background.Go(g.snapshot)
+		}
+		if err := c.commit(g); err != nil {
+			c.s.broken <- err
+		}
+	}
+	c.s.free <- g
 }
 
 // take looks at a group before anything of it is written. It reports whether it is to

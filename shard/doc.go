@@ -1,6 +1,6 @@
-// Package shard runs one engine: a single goroutine owns it, steps it through
-// the commands that wait, makes their events durable in one append, and only
-// then lets the answers go.
+// Package shard runs one engine: one goroutine at a time owns it and steps it through
+// the commands that wait, their events are made durable in one append, and only
+// then the answers go.
 //
 //	Submit ─► mailbox ─► step ─► step ─► step ─┐ entries of the group
 //	          (a backlog for each namespace)   ▼
@@ -28,8 +28,10 @@
 // picture of which a snapshot is made (snapshot.go), for 2 ms at most.
 //
 // While the committer writes one group, the owner goroutine steps the next; it
-// never runs further ahead than one group. Refusals and reads wait for the same
-// durability as grants, so no answer ever shows state above the durable index.
+// never runs further ahead than one group. When a command comes to a shard that stands
+// still, the goroutine that brought it by Execute does all of this itself (drive.go).
+// Refusals and reads wait for the same durability as grants, so no answer ever shows
+// state above the durable index.
 //
 // If an append fails, the engine holds decisions that nobody may ever hear of:
 // not the callers of the group, not those of the one stepped behind it, and not
@@ -54,5 +56,5 @@
 // Package shard must never decide anything about leases, and never let an
 // effect out early.
 //
-// Start reading at shard.go, then owner.go and commit.go.
+// Start reading at shard.go, then owner.go, commit.go and drive.go.
 package shard

@@ -55,28 +55,29 @@ const (
 	idleCommands = 4096
 )
 
-// put takes all of cmds, which are of one namespace, or none of them.
+// put takes all of cmds, which are of one namespace, or none of them. It reports whether
+// somebody has to be told that there is something to take.
 //
 // There is room for them if they leave at least as much room as their namespace
 // then uses. So a namespace that floods the shard is refused at half of the limit,
 // or k of them at k/(k+1) together, and others still find room.
-func (m *mailbox) put(cmds []engine.Command) error {
+func (m *mailbox) put(cmds []engine.Command) (news bool, err error) {
 	if len(cmds) == 0 {
-		return nil
+		return false, nil
 	}
 	first, _ := headOf(cmds[0])
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed != nil {
 		err := *m.closed
-		return &err
+		return false, &err
 	}
 	own, all := len(cmds), m.waiting+len(cmds)
 	if q := m.backlogs[first.Namespace]; q != nil {
 		own += len(q.in)
 	}
 	if own > m.limit-all {
-		return &interlock.Error{
+		return false, &interlock.Error{
 			Code:    interlock.CodeOverloaded,
 			Message: "more work of this namespace waits than its share of the server: repeat the request in a moment",
 		}
@@ -94,11 +95,10 @@ func (m *mailbox) put(cmds []engine.Command) error {
 	m.waiting += len(cmds)
 	if !q.listed {
 		q.listed = true
-		if m.fresh = append(m.fresh, q); len(m.fresh) == 1 {
-			m.ring()
-		}
+		m.fresh = append(m.fresh, q)
+		news = len(m.fresh) == 1
 	}
-	return nil
+	return news, nil
 }
 
 // backlog finds or makes that of a namespace. The caller holds mu.

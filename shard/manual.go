@@ -20,7 +20,6 @@ import (
 // One goroutine uses it. A Manual is dropped without Close to have its process die.
 type Manual struct {
 	s *Shard
-	c committer
 
 	with     *group // the group that the committer has, or nil
 	spare    *group // the one that neither has, or nil
@@ -41,7 +40,7 @@ func OpenManual(ctx context.Context, cfg Config, watch func() time.Time) (*Manua
 		return nil, err
 	}
 	m := &Manual{s: newShard(cfg, watch), spare: new(group)}
-	m.c.s, m.s.link = m.s, m
+	m.s.link = m
 	if err := m.s.begin(ctx, cfg.FenceJump); err != nil {
 		m.s.cancel()
 		return nil, err
@@ -119,7 +118,7 @@ func (m *Manual) Append() {
 	if m.with == nil || m.with.told < m.with.whole {
 		return
 	}
-	if m.failed = m.c.write(m.with); m.failed != nil {
+	if m.failed = m.s.committer.write(m.with); m.failed != nil {
 		m.done()
 	}
 }
@@ -129,7 +128,7 @@ func (m *Manual) Answer() {
 	if m.with == nil {
 		return
 	}
-	m.c.deliver(m.with)
+	m.s.committer.deliver(m.with)
 	if m.with.durable() {
 		m.done()
 	}
@@ -173,7 +172,7 @@ func (m *Manual) hand(g *group) *group {
 	m.settle()
 	empty := m.spare
 	m.spare = nil
-	if m.c.take(g) {
+	if m.s.committer.take(g) {
 		m.with = g
 		if m.s.beginsSnapshot(g) {
 			m.work = g.snapshot
@@ -203,7 +202,7 @@ func (m *Manual) settle() {
 	if m.with == nil {
 		return
 	}
-	if err := m.c.commit(m.with); err != nil {
+	if err := m.s.committer.commit(m.with); err != nil {
 		m.failed = err
 	}
 	m.done()

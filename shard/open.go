@@ -28,7 +28,7 @@ func Open(ctx context.Context, cfg Config) (*Shard, error) {
 	}
 	s.free <- new(group)
 	go s.owner.run()
-	go (&committer{s: s}).run()
+	go s.committer.run()
 	return s, nil
 }
 
@@ -38,13 +38,14 @@ func newShard(cfg Config, watch func() time.Time) *Shard {
 		number: cfg.Number, epoch: cfg.Journal.Epoch(), journal: cfg.Journal, clock: cfg.Clock, watch: watch,
 		log:      cfg.Logger.With("shard", cfg.Number),
 		observer: cfg.Observer, snapshotBytes: cfg.SnapshotBytes, pictureEvents: cfg.PictureEvents, keepBytes: cfg.KeepBytes,
-		work: make(chan *group), free: make(chan *group, 2),
+		work: make(chan *group), free: make(chan *group, 1),
 		stages: inTurn, broken: make(chan error, 1), failed: make(chan struct{}), stopping: make(chan struct{}),
 		stopped: make(chan struct{}), stopClock: func() {},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.mail = newMailbox(cfg.MaxWaiting, s.clock, watch)
 	s.owner = &owner{s: s, generation: 1, cur: new(group)}
+	s.committer = &committer{s: s}
 	return s
 }
 

@@ -13,8 +13,7 @@ import (
 // space, even if the journal says that there is room.
 const fullFor = 5 * time.Second
 
-// owner is the goroutine that owns the engine. Nobody else touches what is in
-// here while it runs.
+// owner owns the engine. Only the goroutine that has Shard.seat touches what is in here.
 type owner struct {
 	s   *Shard
 	eng *engine.Engine
@@ -46,11 +45,8 @@ type owner struct {
 func (o *owner) run() {
 	s := o.s
 	defer close(s.work)
+	s.seat.Lock() // for good: a finished shard is driven by nobody
 	for {
-		var send chan *group
-		if !o.cur.empty() {
-			send = s.work
-		}
 		switch {
 		case o.term != nil:
 			if closed := o.park(); !o.unpark(closed) {
@@ -62,8 +58,8 @@ func (o *owner) run() {
 				if !o.broken(err) {
 					return
 				}
-			case send <- o.cur:
-				o.change(<-s.free)
+			case spare := <-s.free:
+				o.give(spare)
 			}
 		case o.ring.n > 0:
 			select {
@@ -84,25 +80,60 @@ func (o *owner) run() {
 			return
 		default:
 			o.arm()
-			select {
-			case err := <-s.broken:
-				if !o.broken(err) {
-					return
-				}
-			case send <- o.cur:
-				o.change(<-s.free)
-			case <-s.mail.wake:
-				o.gather()
-			case <-s.clock.Alarm():
-				o.armed = 0
-				o.gather()
+			if !o.wait() {
+				return
 			}
 		}
 	}
 }
 
+// wait waits for the next thing to do, and does it or lists it. An owner that has nothing
+// at all to do leaves its seat meanwhile. It reports whether the shard goes on.
+func (o *owner) wait() bool {
+	s, idle := o.s, o.cur.empty()
+	var free chan *group
+	if idle {
+		s.seat.Unlock()
+	} else {
+		free = s.free
+	}
+	var (
+		err   error
+		spare *group
+		alarm bool
+	)
+	select {
+	case err = <-s.broken:
+	case spare = <-free:
+	case <-s.mail.wake:
+	case <-s.clock.Alarm():
+		alarm = true
+	}
+	if idle {
+		s.seat.Lock()
+	}
+	switch {
+	case err != nil:
+		return o.broken(err)
+	case spare != nil:
+		o.give(spare)
+		return true
+	case alarm:
+		o.armed = 0
+	}
+	o.gather()
+	return true
+}
+
+// give hands the group to the committer, which stands still, and goes on with the spare one.
+func (o *owner) give(spare *group) {
+	o.s.work <- o.cur
+	o.change(spare)
+}
+
 // link is the way of the groups to the committer and back. Of the two groups there are,
-// one is with the committer at most, so there always is an empty one to get.
+// one is being committed at most, and then the other is the owner's. So whoever takes the
+// one that is free may commit.
 type link interface {
 	// hand gives a group to the committer as soon as it is ready for it, and gets an
 	// empty one for it.
@@ -117,14 +148,16 @@ type link interface {
 type channels struct{ s *Shard }
 
 func (c channels) hand(g *group) *group {
+	spare := <-c.s.free
 	c.s.work <- g
-	return <-c.s.free
+	return spare
 }
 
 func (c channels) offer(g *group) *group {
 	select {
-	case c.s.work <- g:
-		return <-c.s.free
+	case spare := <-c.s.free:
+		c.s.work <- g
+		return spare
 	default:
 		return nil
 	}

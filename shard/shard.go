@@ -31,13 +31,15 @@ type Shard struct {
 	ctx    context.Context // ends when Close gives up waiting
 	cancel context.CancelFunc
 
-	mail   *mailbox
-	owner  *owner
-	link   link
-	stages stages      // of the replay at the start
-	work   chan *group // to the committer; unbuffered, so the owner is one group ahead at most
-	free   chan *group // and back
-	broken chan error  // the first error of each generation
+	mail      *mailbox
+	owner     *owner
+	seat      sync.Mutex // of the owner: see drive.go
+	committer *committer
+	link      link
+	stages    stages      // of the replay at the start
+	work      chan *group // to the committer, by whoever has taken a group from free
+	free      chan *group // has one while nobody commits
+	broken    chan error  // the first error of each generation
 
 	durable   atomic.Uint64 // index of the last entry that is known to be durable
 	followers followers
@@ -64,6 +66,34 @@ type Shard struct {
 // Either all of them are taken, or none and the error is an *interlock.Error with
 // CodeShuttingDown, CodeOverloaded or CodeNotOwner.
 func (s *Shard) Submit(cmds ...engine.Command) error {
+	check(cmds)
+	return s.put(cmds)
+}
+
+// Execute is Submit for a goroutine that has time: if nobody else drives the shard, it
+// does so itself, and then what it brought was answered when Execute returns. So a lone
+// request passes through no other goroutine. It may take as long as an append, and calls
+// Receivers, also those of others: the caller holds no lock that one of them wants.
+func (s *Shard) Execute(cmds ...engine.Command) error {
+	check(cmds)
+	news, err := s.mail.put(cmds)
+	if news {
+		s.drive()
+	}
+	return err
+}
+
+// put hands commands to the owner.
+func (s *Shard) put(cmds []engine.Command) error {
+	news, err := s.mail.put(cmds)
+	if news {
+		s.mail.ring()
+	}
+	return err
+}
+
+// check panics for commands that no caller may submit.
+func check(cmds []engine.Command) {
 	var first *engine.Head
 	for _, cmd := range cmds {
 		h, _ := headOf(cmd)
@@ -79,7 +109,6 @@ func (s *Shard) Submit(cmds ...engine.Command) error {
 			panic(fmt.Sprintf("shard: Head.From of a %T is a %T, want a Receiver", cmd, h.From))
 		}
 	}
-	return s.mail.put(cmds)
 }
 
 // Do carries out one command and returns its first answer, also when that is a
@@ -97,7 +126,7 @@ func (s *Shard) Do(ctx context.Context, cmd engine.Command) (engine.Effect, inte
 	c, r := &call{}, s.replies.get()
 	c.to.Store(r)
 	h.From = c
-	if err := s.mail.put([]engine.Command{cmd}); err != nil {
+	if err := s.put([]engine.Command{cmd}); err != nil {
 		s.replies.put(r)
 		return engine.Effect{}, interlock.At{}, err
 	}
