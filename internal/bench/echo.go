@@ -49,7 +49,7 @@ func (e Echo) Open(ctx context.Context) (Site, error) {
 		_ = s.Close()
 		return nil, fmt.Errorf("start the echo: it did not say where it is: %w", err)
 	}
-	if _, err := fmt.Sscan(line, &s.http, &s.tcp); err != nil {
+	if _, err := fmt.Sscan(line, &s.http, &s.tcp, &s.synced); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("start the echo: its first line is %q: %w", line, err)
 	}
@@ -62,6 +62,8 @@ type echoSite struct {
 	in   io.WriteCloser
 	http string // addresses
 	tcp  string
+
+	synced string // where what is echoed is synced before
 }
 
 // Crew implements Site.
@@ -81,8 +83,8 @@ func (s *echoSite) Close() error {
 	return s.cmd.Wait()
 }
 
-// ServeEcho answers until in ends. It writes the addresses of its HTTP and its TCP echo to
-// out first.
+// ServeEcho answers until in ends. It writes the addresses of its HTTP and its TCP echo, and
+// of one that syncs, to out first.
 func ServeEcho(in io.Reader, out io.Writer) error {
 	web, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -92,11 +94,16 @@ func ServeEcho(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	synced, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
 	srv := &http.Server{Handler: http.HandlerFunc(AnswerEcho), ReadHeaderTimeout: time.Minute}
-	served := make(chan error, 2)
+	served := make(chan error, 3)
 	go func() { served <- srv.Serve(web) }()
 	go func() { served <- echoBytes(raw) }()
-	if _, err := fmt.Fprintln(out, web.Addr(), raw.Addr()); err != nil {
+	go func() { served <- syncBytes(synced) }()
+	if _, err := fmt.Fprintln(out, web.Addr(), raw.Addr(), synced.Addr()); err != nil {
 		return err
 	}
 	go func() {

@@ -11,9 +11,10 @@ import (
 
 var floorScenario = Scenario{
 	Name:  "floor",
-	Short: "what the machine can do: a durable write, a round trip",
+	Short: "what the machine can do: a durable write, a round trip, both",
 	About: "What this machine can do: one durable write of a block of 4 KiB to a file that has its space already, as the journal makes one for every " +
-		"group of commands, and one round trip of 64 bytes over a TCP connection on loopback to another process that does nothing else.",
+		"group of commands, and one round trip of 64 bytes over a TCP connection on loopback to another process that does nothing else. " +
+		"Then both together: agents on one connection, each of which does two round trips, as many as a cycle has, to a process that syncs what has come and sends it back.",
 	Yardstick: true,
 	cases: func(cfg Config, targets []Target) ([]Case, error) {
 		d := cfg.duration(time.Second)
@@ -41,6 +42,13 @@ var floorScenario = Scenario{
 				})
 				c.Target = "loopback"
 				cases = append(cases, c)
+				for _, n := range cfg.agents(1, 16, 64, 256) {
+					c := on(echo, headcount(n), 3, func(ctx context.Context, site Site) ([]Value, error) {
+						return bareCycles(ctx, site.(*echoSite).synced, n, d)
+					})
+					c.Target = "two synced round trips"
+					cases = append(cases, c)
+				}
 			}
 		}
 		return cases, nil
@@ -54,23 +62,11 @@ const (
 
 // writes makes durable writes to a file whose blocks are there.
 func writes(ctx context.Context, d time.Duration, flag int, sync func(*os.File) error) (took *Histogram, err error) {
-	dir, err := os.MkdirTemp("", "interlock-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	name := dir + "/floor"
-	if err := os.WriteFile(name, make([]byte, blockSize*fileBlocks), 0o600); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(name, os.O_WRONLY|flag, 0)
+	f, err := blocks(flag)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Sync(); err != nil {
-		return nil, err
-	}
 	block := make([]byte, blockSize)
 	took = &Histogram{}
 	for end, i := time.Now().Add(d), 0; ; i++ {

@@ -53,7 +53,7 @@ func TestScenarios(t *testing.T) {
 		positive []string
 		check    func(t *testing.T, figures []Figure)
 	}{
-		{floorScenario, nil, 3, []string{"p50"}, nil},
+		{floorScenario, nil, 4, []string{"p50"}, nil},
 		{cycleScenario, Doors, 5, []string{"cycles", "p50"}, nil},
 		{handoffScenario, Doors, 4, []string{"owner changes", "p50"}, func(t *testing.T, figures []Figure) {
 			ordered(t, figures, "p50", "p99", "max")
