@@ -27,36 +27,64 @@ type tomb struct {
 // as they come. Nothing is done to forget the oldest but to take it off the list: a number
 // that leads to none older than the one before it is the end of what is remembered of a
 // hash.
+//
+// Nearly all ids that are looked for are new. So the list of a hash says by a few marks
+// which there may be in it, and what says that is small enough to stay in a cache.
 type tombs struct {
 	pages[tomb]
-	newest []uint32 // of each hash, by its number
-	next   uint32   // the number of the next; it may wrap around
+	lists []tombList // of each hash
+	next  uint32     // the number of the next
 }
+
+// tombList is those with one hash: the number of the newest, and the marks of all. It may
+// have marks and numbers of some that are forgotten.
+//
+//	┌─────────┬─────────┐
+//	│ number  │ marks   │
+//	│ 17 bits │ 15 bits │
+//	└─────────┴─────────┘
+type tombList uint32
+
+const (
+	tombMarks   = 15
+	tombNumbers = 2*rememberedEnds - 1 // they wrap around
+)
+
+// markOf is the mark of one in its list, by bits of its hash that choose no list.
+func markOf(hash uint32) tombList { return 1 << (hash >> 16 * tombMarks >> 16) }
+
+func (l tombList) newest() uint32 { return uint32(l >> tombMarks) }
 
 // push remembers one more.
 func (t *tombs) push(hash uint32, x tomb) {
 	switch {
 	case t.n == rememberedEnds:
 		t.pop()
-	case 4*t.n >= len(t.newest):
+	case t.n == len(t.lists):
 		t.grow()
 	}
 	t.put(hash, x)
 }
 
 func (t *tombs) put(hash uint32, x tomb) {
-	newest := t.ofHash(hash)
-	x.older, *newest = *newest, t.next
+	list := t.ofHash(hash)
+	if x.older = list.newest(); t.age(x.older) > t.n {
+		*list = 0
+	}
+	*list = tombList(t.next)<<tombMarks | *list&(1<<tombMarks-1) | markOf(hash)
 	t.pages.push(x)
-	t.next++
+	t.next = (t.next + 1) & tombNumbers
 }
 
-func (t *tombs) ofHash(hash uint32) *uint32 { return &t.newest[int(hash)&(len(t.newest)-1)] }
+// age gives how many have come since the one with a number, and that one.
+func (t *tombs) age(number uint32) int { return int((t.next - number) & tombNumbers) }
+
+func (t *tombs) ofHash(hash uint32) *tombList { return &t.lists[int(hash)&(len(t.lists)-1)] }
 
 func (t *tombs) grow() {
 	all := t.pages
 	t.pages, t.next = pages[tomb]{}, 0
-	t.newest = make([]uint32, 4*max(8, 2*all.n)) // so that most ids that are asked for and never were are not looked for further
+	t.lists = make([]tombList, max(32, 2*all.n))
 	for i := range all.n {
 		x := all.at(i)
 		t.put(hashOf(x.id), *x)
@@ -68,13 +96,17 @@ func (t *tombs) find(hash uint32, id *[16]byte) *tomb {
 	if t.n == 0 {
 		return nil
 	}
-	next := *t.ofHash(hash)
-	for age := uint32(0); ; {
+	list := *t.ofHash(hash)
+	if list&markOf(hash) == 0 {
+		return nil
+	}
+	next := list.newest()
+	for age := 0; ; {
 		was := age
-		if age = t.next - next; age <= was || age > uint32(t.n) {
+		if age = t.age(next); age <= was || age > t.n {
 			return nil
 		}
-		x := t.at(t.n - int(age))
+		x := t.at(t.n - age)
 		if x.id == *id {
 			return x
 		}
