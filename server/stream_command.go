@@ -11,24 +11,29 @@ import (
 
 // operation is whom the answers to one command are for: a shard.Receiver. As long as
 // answers may come the engine keeps it, of each that waits, so it is small and lets go of
-// its command with the first.
+// what was asked with the first.
 type operation struct {
 	st   *stream
 	seq  uint64
-	cmd  engine.Command // until it was answered; Deliver is called by one goroutine
+	open *question // until it was answered; Deliver is called by one goroutine
 	slot uint32
-	bulk int32 // bytes of documents and payloads in the command
 	kind proto.OpKind
 
 	brief bool // as in proto.Op
 }
 
+// question is what is kept of an operation until its first answer.
+type question struct {
+	cmd  engine.Command
+	bulk int // bytes of documents and payloads in the command
+}
+
 // Deliver takes an answer, or for an attached session a push.
 func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
-	st, to, first := o.st, address{at: at, kind: o.kind, slot: o.slot, seq: o.seq, brief: o.brief}, o.cmd != nil
+	st, to, first := o.st, address{at: at, kind: o.kind, slot: o.slot, seq: o.seq, brief: o.brief}, o.open != nil
 	if first {
+		st.carry(-o.open.bulk)
 		to.asAsked = o.answered(eff)
-		st.carry(-int(o.bulk))
 		if eff.Outcome == engine.Refused {
 			switch eff.Code {
 			case interlock.CodeOutcomeUnknown, interlock.CodeNotOwner:
@@ -50,11 +55,11 @@ func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
 	st.deliver(eff, to, first)
 }
 
-// answered takes note of the first answer, and lets go of the command. It reports whether
+// answered takes note of the first answer, and lets go of the question. It reports whether
 // a lease is just as it was asked for, by somebody who need not be told again.
 func (o *operation) answered(eff *engine.Effect) (asAsked bool) {
 	obs := o.st.d.s.obs
-	switch c := o.cmd.(type) {
+	switch c := o.open.cmd.(type) {
 	case *acquire:
 		obs.Answered(&c.Acquire, eff)
 		asAsked = o.brief && c.gets(eff)
@@ -67,7 +72,9 @@ func (o *operation) answered(eff *engine.Effect) (asAsked bool) {
 	default:
 		obs.Answered(c, eff)
 	}
-	o.cmd = nil
+	*o.open = question{}
+	questions.Put(o.open)
+	o.open = nil
 	return asAsked
 }
 
@@ -84,10 +91,11 @@ func (c *acquire) gets(eff *engine.Effect) bool {
 	return eff.Outcome == engine.Granted && l.Flow == c.Flow && l.Purpose == c.Purpose && slices.Equal(l.Claims, c.asked)
 }
 
-// The commands that come most are used again, once they were answered.
+// Questions, and the commands that come most, are used again once they were answered.
 var (
-	acquires = sync.Pool{New: func() any { return new(acquire) }}
-	releases = sync.Pool{New: func() any { return new(engine.Release) }}
+	questions = sync.Pool{New: func() any { return new(question) }}
+	acquires  = sync.Pool{New: func() any { return new(acquire) }}
+	releases  = sync.Pool{New: func() any { return new(engine.Release) }}
 )
 
 // command turns one operation into a command and appends it to st.cmds, or answers
@@ -126,7 +134,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		}
 		h.Seq, h.Acked = o.Seq, o.Acked
 	}
-	var cmd engine.Command
+	var cmd, asked engine.Command // asked is what the answer is compared with, if that is more
 	switch o.Kind {
 	case proto.OpAcquire:
 		c := acquires.Get().(*acquire)
@@ -137,7 +145,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 			TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Stall: o.Stall, LockDelay: o.LockDelay, MaxWait: o.MaxWait,
 			Priority: int(o.Priority), OnConflict: o.OnConflict, AsOf: o.AsOf, Attach: true,
 		}
-		cmd, who.cmd, who.brief = &c.Acquire, c, o.Brief && o.Slot != 0
+		cmd, asked, who.brief = &c.Acquire, c, o.Brief && o.Slot != 0
 	case proto.OpRelease:
 		c := releases.Get().(*engine.Release)
 		*c = engine.Release{Head: h, Lease: o.ID, Outcome: o.Outcome, Note: o.Note}
@@ -156,13 +164,15 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 			return nil
 		}
 	}
-	if who.cmd == nil {
-		who.cmd = cmd
+	if asked == nil {
+		asked = cmd
 	}
+	who.open = questions.Get().(*question)
+	who.open.cmd = asked
 	switch o.Kind {
 	case proto.OpCommit, proto.OpSubmitTask, proto.OpAckTask:
-		who.bulk = int32(o.Size())
-		st.carry(int(who.bulk))
+		who.open.bulk = o.Size()
+		st.carry(who.open.bulk)
 	}
 	st.cmds = append(st.cmds, cmd)
 	return nil
