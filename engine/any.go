@@ -92,6 +92,7 @@ func (e *Engine) fell(r *request) {
 		return
 	}
 	for _, b := range r.branches {
+		e.dropWait(b)
 		e.discard(b)
 	}
 	r.any, r.branches = false, nil

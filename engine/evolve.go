@@ -278,7 +278,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 	r.phase = waiting
 	r.wait = e.newWait()
 	r.setScore()
-	r.enline()
+	e.enline(r)
 	if r.base != nil {
 		r.base.tie().conversion = r
 	}

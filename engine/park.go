@@ -344,7 +344,7 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 	if ev.Queued {
 		r.wait, r.granted = e.newWait(), ev.At
 		r.setScore()
-		r.enline()
+		e.enline(r)
 		r.endAbsence()
 		r.phase, r.fence, r.waited = waiting, 0, 0
 		return nil

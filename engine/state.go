@@ -224,10 +224,10 @@ func (w *wait) room(n int) []place {
 }
 
 // dropWait takes what r had as a waiter, to use it again unless a place of it is
-// still to be looked at.
+// still to be looked at. What was only tried had that of the trial.
 func (e *Engine) dropWait(r *request) {
 	w := r.wait
-	if r.wait = nil; w == nil || len(e.waits) == maxFree {
+	if r.wait = nil; w == nil || w == &e.trial || len(e.waits) == maxFree {
 		return
 	}
 	for _, p := range w.places() {
@@ -452,11 +452,12 @@ func (r *request) letGo() {
 }
 
 // enline puts r in the line of every key it needs.
-func (r *request) enline() {
+func (e *Engine) enline(r *request) {
 	for way := range r.ways {
 		if way != r {
 			r.space.branches++
-			way.phase, way.granted, way.wait = waiting, r.granted, &wait{score: r.wait.score, rank: r.wait.rank, writes: r.wait.writes}
+			way.phase, way.granted, way.wait = waiting, r.granted, e.newWait()
+			way.wait.score, way.wait.rank = r.wait.score, r.wait.rank
 		}
 		way.enter()
 	}

@@ -223,7 +223,7 @@ func (e *Engine) lineUp(t *task, changed bool) {
 	e.resolve(r)
 	r.wait = e.newWait()
 	r.setScore()
-	r.enline()
+	e.enline(r)
 }
 
 func countsAny(claims []interlock.Claim) bool {
