@@ -84,3 +84,20 @@ func (e *Engine) CheckTallies() error {
 	}
 	return nil
 }
+
+// CheckWaits reports a wait of a flow that lacks what every request has, be it shared
+// and empty: whoever comes upon it would panic.
+func (e *Engine) CheckWaits() error {
+	for _, s := range e.sorted() {
+		for _, sess := range s.sortedSessions() {
+			for _, f := range sess.sortedFlows() {
+				for _, r := range f.waits {
+					if r.terms == nil || r.details == nil || r.bonds == nil || r.space != s {
+						return fmt.Errorf("wait %d of flow %q is without terms, details or bonds", r.num, f.name)
+					}
+				}
+			}
+		}
+	}
+	return nil
+}

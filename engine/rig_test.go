@@ -116,6 +116,9 @@ func (g *rig) step(cmd engine.Command) error {
 	if err := g.e.CheckTallies(); err != nil {
 		return err
 	}
+	if err := g.e.CheckWaits(); err != nil {
+		return err
+	}
 	return g.m.between(false)
 }
 
