@@ -278,6 +278,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 	r.phase = waiting
 	r.wait = e.newWait()
 	r.setScore()
+	r.shareKeys()
 	e.enline(r)
 	if r.base != nil {
 		r.base.tie().conversion = r

@@ -9,7 +9,8 @@ type lists struct {
 	needs  []need
 }
 
-// claims gives what r claims. Others may keep that, and nobody changes it.
+// claims gives what r claims. Others may keep that, and nobody changes it but shareKeys,
+// as long as it is r's alone.
 func (r *request) claims() []interlock.Claim {
 	switch {
 	case r.claim != nil:

@@ -230,6 +230,18 @@ func (r *request) need() {
 	}
 }
 
+// shareKeys has what r claims name its keys by the strings of the nodes, so that a line
+// keeps the name of its key once, not as each waiter brought it.
+func (r *request) shareKeys() {
+	for way := range r.ways {
+		for i := range way.needs() {
+			if m := &way.needs()[i]; m.claimed {
+				way.claims()[m.claim].Key = interlock.Key(m.node.key)
+			}
+		}
+	}
+}
+
 func (r *request) want(key string, mode interlock.Mode, claim int, claimed bool) {
 	n := r.space.node(key)
 	if len(r.claims()) > 1 {
