@@ -44,7 +44,7 @@ func (e *Engine) suspectAll(s *space) {
 		}
 		for _, f := range sess.sortedFlows() {
 			if len(f.waits) > 1 && !f.torn {
-				e.suspect(&f.party, nil)
+				e.suspect(f, nil)
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func (s suspect) isWaitedFor() bool {
 // isWaitedFor is false when nobody can be waiting for the party: it holds nothing
 // that is wanted, and nobody stands behind it.
 func (p *party) isWaitedFor() bool {
-	if len(p.leases) > 64 || p.flow != nil && len(p.flow.sess.awaiting) > 0 {
+	if len(p.leases) > 64 || p.sess != nil && len(p.sess.awaiting) > 0 {
 		return true // looking through them would cost more than the search
 	}
 	for _, r := range p.leases {

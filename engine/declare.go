@@ -129,10 +129,10 @@ func (e *Engine) endAwaiting(s *session) bool {
 func (r *request) eachTarget(visit func(need int, p *party, r *request) bool) bool {
 	if r.targetFlow != "" {
 		f := r.target.flowOf(r.targetFlow, r.space.salt.hash(r.targetFlow))
-		return f != nil && visit(noNeed, &f.party, nil)
+		return f != nil && visit(noNeed, f, nil)
 	}
 	for _, f := range r.target.sortedFlows() {
-		if visit(noNeed, &f.party, nil) {
+		if visit(noNeed, f, nil) {
 			return true
 		}
 	}

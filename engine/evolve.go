@@ -148,7 +148,7 @@ func (e *Engine) forgetSession(s *session) {
 
 // flow finds or makes a flow of the session. Idle ones are dropped when there
 // are many, so an agent that names a new flow each time costs nothing.
-func (s *session) flow(name string) *flow {
+func (s *session) flow(name string) *party {
 	hash := s.space.salt.hash(name)
 	if f := s.flowOf(name, hash); f != nil {
 		return f
@@ -156,14 +156,13 @@ func (s *session) flow(name string) *flow {
 	if s.flows.n >= max(1024, 2*s.busy) {
 		s.dropIdleFlows()
 	}
-	f := &flow{sess: s, name: name, hashed: hash}
-	f.party.space, f.party.flow = s.space, f
+	f := &party{sess: s, name: name, hashed: hash, space: s.space}
 	s.flows.enter(f)
 	return f
 }
 
 // flowOf gives a flow of the session, or nil.
-func (s *session) flowOf(name string, hash uint32) *flow {
+func (s *session) flowOf(name string, hash uint32) *party {
 	for f := s.flows.first(hash); f != nil; f = *f.nextOf() {
 		if f.hash() == hash && f.name == name {
 			return f

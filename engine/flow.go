@@ -8,45 +8,39 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// flow is one thread of control inside a session.
-type flow struct {
-	party
-	sess   *session
-	name   string
-	next   *flow // in session.flows
-	hashed uint32
-}
-
-func (f *flow) hash() uint32   { return f.hashed }
-func (f *flow) nextOf() **flow { return &f.next }
-
 // party is the unit that holds and waits: what it has is never in its own way. It
-// is a flow, or a lease without a session together with its conversion. Other
-// requests without a session are alone and have none.
+// is a flow, one thread of control inside a session, or a lease without a session
+// together with its conversion. Other requests without a session are alone and have none.
 type party struct {
+	sess      *session // nil for that of a lease without a session
+	name      string   // of a flow
+	next      *party   // of a flow, in session.flows
+	hashed    uint32
+	inherited int16 // volatile: the highest rank of those whom it blocks; noRank for none
+	torn      bool  // stands in space.torn
+	heir      bool  // while ranks are found anew: it waits with another's, or did
 	space     *space
-	flow      *flow           // nil for that of a lease without a session
 	num       uint64          // of that lease; 0 for a flow
 	leases    []*request      // in no order
 	waits     []*request      // in the order of their numbers; of a request for any of several its branches
-	inherited int32           // volatile: the highest rank of those whom it blocks; noRank for none
-	torn      bool            // stands in space.torn
-	heir      bool            // while ranks are found anew: it waits with another's, or did
 	index     map[*node]tally // where it waits, and what it has where others hold something, too; nil while it has few requests
 }
+
+func (p *party) hash() uint32    { return p.hashed }
+func (p *party) nextOf() **party { return &p.next }
 
 // several stands in node.hands for more than one party, or none.
 var several = &party{}
 
 // join makes r a request of a flow.
-func (r *request) join(f *flow) { r.party = &f.party }
+func (r *request) join(f *party) { r.party = f }
 
 // flow is whose request r is, nil for an anonymous holder.
-func (r *request) flow() *flow {
-	if r.party == nil {
+func (r *request) flow() *party {
+	if r.party == nil || r.party.sess == nil {
 		return nil
 	}
-	return r.party.flow
+	return r.party
 }
 
 // isOf reports whether r is of that flow of a session.
@@ -69,12 +63,12 @@ func (r *request) asParty() *party {
 // numbers.
 func (p *party) compare(q *party) int {
 	switch {
-	case p.flow == nil || q.flow == nil:
+	case p.sess == nil || q.sess == nil:
 		return cmp.Compare(p.num, q.num)
-	case p.flow.sess != q.flow.sess:
-		return cmp.Compare(p.flow.sess.num, q.flow.sess.num)
+	case p.sess != q.sess:
+		return cmp.Compare(p.sess.num, q.sess.num)
 	}
-	return strings.Compare(p.flow.name, q.flow.name)
+	return strings.Compare(p.name, q.name)
 }
 
 // tear keeps the namespace's list of parties that hold and wait.
@@ -211,8 +205,8 @@ func (n *node) share() {
 // joined and parted keep what depends on a party's requests. They are called after
 // r was put in leases or waits, or taken out.
 func (p *party) joined(r *request, waits bool) {
-	if p.flow != nil && !r.follows() {
-		p.flow.sess.work++
+	if p.sess != nil && !r.follows() {
+		p.sess.work++
 	}
 	p.tear()
 	if p.index != nil {
@@ -229,8 +223,8 @@ func (p *party) joined(r *request, waits bool) {
 }
 
 func (p *party) parted(r *request, waits bool) {
-	if p.flow != nil && !r.follows() {
-		p.flow.sess.work--
+	if p.sess != nil && !r.follows() {
+		p.sess.work--
 	}
 	p.tear()
 	if len(p.leases)+len(p.waits) < fewRequests {

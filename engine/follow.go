@@ -91,7 +91,7 @@ func (e *Engine) listening() *session {
 }
 
 // waitFor has a flow wait for the task that f follows.
-func (e *Engine) waitFor(f *follower, by *flow) {
+func (e *Engine) waitFor(f *follower, by *party) {
 	s := f.task.queue.space
 	r := &request{bonds: &bonds{awaited: f}, num: e.num, phase: waiting, granted: e.now, priority: int8(f.task.spec.priority), terms: s.agree(terms{}), details: noDetails}
 	r.wait = &wait{only: [1]place{{req: r}}}
@@ -131,7 +131,7 @@ func (e *Engine) unfollow(f *follower) {
 	t.tidy()
 	s.disturb()
 	p := r.party
-	p.flow.sess.follows.remove(&f.mine)
+	p.sess.follows.remove(&f.mine)
 	s.tasks.awaits.leave(r)
 	i := len(p.waits) - 1
 	for p.waits[i] != r {

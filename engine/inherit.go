@@ -44,7 +44,7 @@ func (e *Engine) rerank() {
 	// Who waits with a higher rank than before lends it to those who hold what it
 	// waits for.
 	for raised := slices.Clone(s.torn); len(raised) > 0; raised = raised[1:] {
-		if p := raised[0]; p.lent() > p.inherited {
+		if p := raised[0]; p.lent() > int32(p.inherited) {
 			p.inherit(p.lent())
 			raised = p.appendHolders(raised)
 		}
@@ -91,7 +91,7 @@ func (p *party) appendHolders(list []*party) []*party {
 
 // inherit gives the waits of a party their ranks.
 func (p *party) inherit(rank int32) {
-	p.inherited = rank
+	p.inherited = int16(rank)
 	for _, w := range p.waits {
 		w.wait.rank = max(w.ownRank(), rank)
 		for i := range w.wait.places() {

@@ -333,9 +333,9 @@ func (s *session) dropIdleFlows() {
 	s.busy = s.flows.n
 }
 
-func (s *session) sortedFlows() []*flow {
+func (s *session) sortedFlows() []*party {
 	list := s.flows.all()
-	slices.SortFunc(list, func(a, b *flow) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(list, func(a, b *party) int { return strings.Compare(a.name, b.name) })
 	return list
 }
 

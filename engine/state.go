@@ -254,7 +254,7 @@ type session struct {
 	name     string // public
 	ttl      time.Duration
 	opened   Time
-	flows    table[*flow]
+	flows    table[*party]
 	awaiting []*request // declared waits for it, in no order
 	work     int        // leases and waits
 	dead     bool       // over; it stays until its last lease and wait have ended
