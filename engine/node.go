@@ -231,11 +231,17 @@ func (r *request) need() {
 }
 
 // shareKeys has what r claims name its keys by the strings of the nodes, so that a line
-// keeps the name of its key once, not as each waiter brought it.
+// keeps the name of its key once, not as each waiter brought it. Who claims one key just as
+// its first holder does shares that claim.
 func (r *request) shareKeys() {
 	for way := range r.ways {
 		for i := range way.needs() {
-			if m := &way.needs()[i]; m.claimed {
+			m := &way.needs()[i]
+			switch h := m.node.first; {
+			case !m.claimed:
+			case way == r && r.claim != nil && h != nil && h.req.claim != nil && *h.req.claim == *r.claim:
+				r.claim = h.req.claim
+			default:
 				way.claims()[m.claim].Key = interlock.Key(m.node.key)
 			}
 		}
