@@ -64,7 +64,7 @@ func (e *Engine) acquire(c *Acquire, of run) {
 	if lease := r.covered(); lease != nil && !r.isRun() {
 		e.discard(r)
 		eff := e.reply(Granted)
-		eff.Lease = e.handed(lease)
+		e.describeHanded(lease, &eff.Lease)
 		eff.Lease.Reused = true
 		return
 	}
@@ -213,7 +213,7 @@ func (e *Engine) replyGiven(r *request) {
 		e.replyOver(r)
 		return
 	}
-	e.reply(Granted).Lease = e.handed(r)
+	e.describeHanded(r, &e.reply(Granted).Lease)
 }
 
 // queue puts a new request in line and answers how that came out. With attach, the

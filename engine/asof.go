@@ -86,13 +86,12 @@ func (r *request) setWindow(w window) {
 	}
 }
 
-// handed describes r for who is given its keys, or asks for what it was given, with
-// what moved meanwhile.
-func (e *Engine) handed(r *request) interlock.Lease {
-	l := e.lease(r)
+// describeHanded describes r for who is given its keys, or asks for what it was given, with
+// what moved meanwhile, in a lease that is still empty.
+func (e *Engine) describeHanded(r *request, l *interlock.Lease) {
+	e.describeLease(r, l)
 	l.Stale, l.StaleMore = e.moved(r)
 	l.Changed = l.Changed || len(l.Stale) > 0 || l.StaleMore
-	return l
 }
 
 // moved gives what others wrote in r's window at its keys, and below those that it

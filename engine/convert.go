@@ -52,7 +52,7 @@ func (e *Engine) convert(c *Convert) {
 	case sameClaims(l.claims(), c.Claims):
 		e.dropConversion(l, ByLeaving)
 		eff := e.reply(Granted)
-		eff.Lease = e.handed(l)
+		e.describeHanded(l, &eff.Lease)
 		eff.Lease.Reused = true
 		return
 	}

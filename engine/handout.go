@@ -146,7 +146,8 @@ func (e *Engine) handOver(attempts []*request) (list []Handed) {
 			list = make([]Handed, 0, len(attempts)-i)
 		}
 		t, s := r.task, r.space
-		h := Handed{Task: e.showTask(t), Lease: e.handed(r), AsOf: s.docs.version}
+		h := Handed{Task: e.showTask(t), AsOf: s.docs.version}
+		e.describeHanded(r, &h.Lease)
 		e.revalidate(t, &h.Task)
 		for _, c := range t.spec.claims {
 			d := s.docs.known[c.Key]

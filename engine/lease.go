@@ -8,14 +8,21 @@ import (
 )
 
 // lease describes r as its holder sees it.
-func (e *Engine) lease(r *request) interlock.Lease {
-	l := interlock.Lease{
-		ID: r.id, Fence: r.fence, Claims: r.claims(), Agent: r.agentName(), Flow: r.flowName(), Purpose: r.purpose,
-		TTL: r.ttl, Grace: r.grace, LockDelay: r.lockDelay, Group: r.group, Generation: r.generation,
-		State: e.stateOf(r), Changed: r.changed,
-	}
-	if s := r.session(); s != nil {
-		l.Session = s.name
+func (e *Engine) lease(r *request) (l interlock.Lease) {
+	e.describeLease(r, &l)
+	return l
+}
+
+// describeLease is lease for one that is still empty. A lease is large, so the answers
+// that most callers get are written where they are to stand.
+func (e *Engine) describeLease(r *request, l *interlock.Lease) {
+	l.ID, l.Fence, l.Claims, l.Purpose = r.id, r.fence, r.claims(), r.purpose
+	l.TTL, l.Grace, l.LockDelay, l.Group, l.Generation = r.ttl, r.grace, r.lockDelay, r.group, r.generation
+	l.State, l.Changed = e.stateOf(r), r.changed
+	if f := r.flow(); f != nil {
+		l.Agent, l.Session, l.Flow = f.sess.agent, f.sess.name, f.name
+	} else {
+		l.Agent = r.agentName()
 	}
 	if r.phase == inGrace || r.isOver() {
 		l.EndedBy = r.reason.String()
@@ -42,7 +49,6 @@ func (e *Engine) lease(r *request) interlock.Lease {
 			l.Notes = e.notesFor(r)
 		}
 	}
-	return l
 }
 
 // isRunning reports whether the time of r runs: it was granted, and has not ended.
@@ -190,7 +196,7 @@ func (e *Engine) findUsable(id interlock.LeaseID) *request {
 
 func (e *Engine) getLease(c *GetLease) {
 	if r := e.findHeld(c.Lease); r != nil {
-		e.reply(Granted).Lease = e.handed(r)
+		e.describeHanded(r, &e.reply(Granted).Lease)
 	}
 }
 
@@ -220,7 +226,7 @@ func (e *Engine) renew(c *Renew) {
 		e.replyOver(r)
 		return
 	}
-	e.reply(Granted).Lease = e.lease(r)
+	e.describeLease(r, &e.reply(Granted).Lease)
 }
 
 func (e *Engine) refuseInGrace(r *request) {

@@ -330,7 +330,7 @@ func (e *Engine) admit(way *request) {
 		r.noteGrant(r != e.asking)
 	}
 	if caller != nil {
-		e.effect(caller, Granted).Lease = e.handed(lease)
+		e.describeHanded(lease, &e.effect(caller, Granted).Lease)
 	}
 	e.heldMore(lease)
 }
