@@ -113,10 +113,25 @@ func (n *node) nextOf() **node { return &n.next }
 // node finds or makes the node of a key, and its ancestors'.
 func (s *space) node(key string) *node {
 	hash := s.salt.hash(key)
-	n := s.nodeOf(key, hash)
-	if n != nil {
+	if n := s.nodeOf(key, hash); n != nil {
 		return n
 	}
+	if p, ok := parentOf(key); ok {
+		return s.newNode(key, hash, s.node(p))
+	}
+	return s.newNode(key, hash, nil)
+}
+
+// nodeBelow is node for a key whose parent's node is at hand, nil for one without.
+func (s *space) nodeBelow(parent *node, key string) *node {
+	hash := s.salt.hash(key)
+	if n := s.nodeOf(key, hash); n != nil {
+		return n
+	}
+	return s.newNode(key, hash, parent)
+}
+
+func (s *space) newNode(key string, hash uint32, parent *node) (n *node) {
 	if i := len(s.idleNodes) - 1; i >= 0 {
 		n, s.idleNodes = s.idleNodes[i], s.idleNodes[:i]
 	} else {
@@ -125,8 +140,7 @@ func (s *space) node(key string) *node {
 	n.key, n.space, n.hashed = key, s, hash
 	s.nodes.enter(n)
 	s.spelled(n, true)
-	if p, ok := parentOf(key); ok {
-		parent := s.node(p)
+	if parent != nil {
 		parent.refs++
 		if parent.kin == nil {
 			parent.kin = s.newKin()
@@ -211,14 +225,14 @@ func (r *request) need() {
 			continue
 		}
 		key := string(c.Key)
+		var above *node
 		for at := 0; at < len(key); at++ {
 			if key[at] == '/' {
-				r.want(key[:at], intent(c.Mode), i, false)
+				above = r.want(above, key[:at], intent(c.Mode), i, false)
 			}
 		}
-		r.want(key, lockOf(c.Mode), i, true)
+		n := r.want(above, key, lockOf(c.Mode), i, true)
 		if c.Mode.Counts() {
-			n := r.space.nodeAt(key)
 			r.needAt(n).counts = c.Mode
 			if c.Mode == interlock.Permits {
 				r.space.pool(n)
@@ -248,8 +262,9 @@ func (r *request) shareKeys() {
 	}
 }
 
-func (r *request) want(key string, mode interlock.Mode, claim int, claimed bool) {
-	n := r.space.node(key)
+// want has r need one key, below that of a node, and gives its own.
+func (r *request) want(above *node, key string, mode interlock.Mode, claim int, claimed bool) *node {
+	n := r.space.nodeBelow(above, key)
 	if len(r.claims()) > 1 {
 		for i := range r.needs() {
 			if m := &r.needs()[i]; m.node == n {
@@ -257,11 +272,12 @@ func (r *request) want(key string, mode interlock.Mode, claim int, claimed bool)
 				if claimed && !m.claimed {
 					m.claimed, m.claim = true, int16(claim)
 				}
-				return
+				return n
 			}
 		}
 	}
 	r.addNeed(need{node: n, req: r, mode: mode, claim: int16(claim), claimed: claimed})
+	return n
 }
 
 // kindOf says in which class r waits for one of its needs.
