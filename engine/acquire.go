@@ -470,7 +470,11 @@ type text struct {
 }
 
 func checkTexts(texts ...text) (interlock.Code, string) {
-	for _, t := range texts {
+	for i := range texts {
+		t := &texts[i]
+		if t.value == "" {
+			continue
+		}
 		if len(t.value) > t.limit {
 			return interlock.CodeTooLong, fmt.Sprintf("%s has %d bytes: at most %d are kept, so shorten it", t.name, len(t.value), t.limit)
 		}

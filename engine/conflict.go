@@ -335,10 +335,14 @@ const maxClasses = 1024
 func (s *space) observe(key interlock.Key, hold time.Duration) {
 	class := classOf(string(key))
 	old, known := s.holds[class]
-	switch {
-	case known:
-		s.holds[class] = max(1, old+(hold-old)/8)
-	case len(s.holds) < maxClasses:
-		s.holds[class] = max(1, hold)
+	if !known && len(s.holds) == maxClasses {
+		return
+	}
+	now := max(1, hold)
+	if known {
+		now = max(1, old+(hold-old)/8)
+	}
+	if now != old {
+		s.holds[class] = now
 	}
 }

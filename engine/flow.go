@@ -141,7 +141,7 @@ func (t tally) holds() bool { return t.granted != modeCounts{} }
 
 // claims reports whether a lease of the party in full force claims this very key.
 func (p *party) claims(n *node) bool {
-	if !p.at(n).holds() {
+	if n.first == nil || !p.at(n).holds() {
 		return false
 	}
 	return slices.ContainsFunc(p.leases, func(l *request) bool {

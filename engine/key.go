@@ -44,13 +44,18 @@ func keyProblem(s string) string {
 	}
 	ascii, segments, start := true, 1, 0
 	for i := 0; i <= len(s); i++ {
-		if i < len(s) && s[i] != '/' {
-			if s[i] >= utf8.RuneSelf {
+		if i < len(s) {
+			switch b := s[i]; {
+			case b > '/' && b < 0x7f: // most are
+				continue
+			case b >= utf8.RuneSelf:
 				ascii = false
-			} else if s[i] < ' ' || s[i] == 0x7f {
+				continue
+			case b < ' ' || b == 0x7f:
 				return fmt.Sprintf("has a control character at byte %d: remove it", i)
+			case b != '/':
+				continue
 			}
-			continue
 		}
 		switch s[start:i] {
 		case "":

@@ -322,7 +322,7 @@ func (r *request) flowName() string {
 // request was refused.
 func (e *Engine) prune() {
 	s := e.agenda.space
-	if s != nil && s.nodes.n+s.requests.n+s.tombs.n+len(s.sessions)+s.gone.n+s.ids.order.n+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
+	if s != nil && len(s.sessions) == 0 && s.nodes.n+s.requests.n+s.tombs.n+s.gone.n+s.ids.order.n+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
 		s.docs.version == 0 && s.logs.floor == 0 && s.settings == (interlock.Settings{}) {
 		e.alarms.clear(&s.agenda.alarm)
 		delete(e.spaces, s.name)
