@@ -455,15 +455,16 @@ func (e *Engine) evolveEnd(ev *Event, r *request) {
 // giveBack gives the keys of r back to the others.
 func (e *Engine) giveBack(r *request) {
 	r.unhold()
+	needs := r.needs()
 	writes := false
-	for i := range r.needs() {
-		m := &r.needs()[i]
+	for i := range needs {
+		m := &needs[i]
 		writes = writes || m.claimed && m.counts == 0 && writing.has(m.mode)
 	}
 	if writes {
 		e.writes++
-		for i := range r.needs() {
-			m := &r.needs()[i]
+		for i := range needs {
+			m := &needs[i]
 			if l := m.node.line; l != nil && m.counts == 0 && writing.has(m.mode) {
 				l.wrote = e.writes
 				if m.mode == ex {

@@ -161,8 +161,9 @@ func (t *tally) waiting() (n int) {
 // add counts r's needs, held or waited for, in the index. What is in the party's hands
 // alone is counted at the key.
 func (p *party) add(r *request, waits bool, by uint32) {
-	for i := range r.needs() {
-		m := &r.needs()[i]
+	needs := r.needs()
+	for i := range needs {
+		m := &needs[i]
 		if !waits && m.node.hands != several {
 			continue
 		}

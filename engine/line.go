@@ -237,8 +237,9 @@ func (r *request) leads() bool {
 	if r.party == nil || len(r.party.leases) == 0 || r.any {
 		return false
 	}
-	for i := range r.needs() {
-		if m := &r.needs()[i]; m.claimed && (m.counts != 0 || !r.party.claims(m.node)) {
+	needs := r.needs()
+	for i := range needs {
+		if m := &needs[i]; m.claimed && (m.counts != 0 || !r.party.claims(m.node)) {
 			return false
 		}
 	}

@@ -149,8 +149,9 @@ func (p *pool) spend(now Time, count uint64) {
 
 // spend takes the tokens of a request that was granted.
 func (r *request) spend(now Time) {
-	for i := range r.needs() {
-		if m := &r.needs()[i]; m.counts == interlock.Permits {
+	needs := r.needs()
+	for i := range needs {
+		if m := &needs[i]; m.counts == interlock.Permits {
 			m.node.pool.spend(now, uint64(r.countOf(m)))
 		}
 	}

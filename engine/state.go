@@ -380,8 +380,9 @@ func (r *request) joinParty() {
 
 // take enters r's needs at their keys.
 func (r *request) take() {
-	for i := range r.needs() {
-		m := &r.needs()[i]
+	needs := r.needs()
+	for i := range needs {
+		m := &needs[i]
 		n := m.node
 		n.handTo(r.party)
 		*n.granted.of(m.mode)++
@@ -427,8 +428,9 @@ func (r *request) leaveParty() {
 
 // letGo strikes r's needs out at their keys.
 func (r *request) letGo() {
-	for i := range r.needs() {
-		m := &r.needs()[i]
+	needs := r.needs()
+	for i := range needs {
+		m := &needs[i]
 		n := m.node
 		left := n.granted.of(m.mode)
 		if *left--; *left == 0 {

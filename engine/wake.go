@@ -202,11 +202,12 @@ func (r *request) blocker() int { return r.firstNeed(-1, (*request).blockedAt) }
 // firstNeed gives the index of the first of r's needs for which holds says yes, or -1.
 // One of them, if not -1, comes before all.
 func (r *request) firstNeed(before int, holds func(*request, *need) bool) int {
-	if before >= 0 && holds(r, &r.needs()[before]) {
+	needs := r.needs()
+	if before >= 0 && holds(r, &needs[before]) {
 		return before
 	}
-	for i := range r.needs() {
-		if holds(r, &r.needs()[i]) {
+	for i := range needs {
+		if holds(r, &needs[i]) {
 			return i
 		}
 	}
