@@ -27,7 +27,7 @@ func (c *committer) run() {
 	}
 }
 
-// serve commits a group for whoever has taken the free one, and makes it the free one.
+// serve commits a group, and makes it the free one.
 func (c *committer) serve(g *group) {
 	if c.take(g) {
 		if c.s.beginsSnapshot(g) {

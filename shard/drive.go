@@ -9,9 +9,10 @@ package shard
 //	alone  reader:   mailbox,   step,    append,      answer      one after the other
 //
 // The owner's goroutine leaves its seat while it waits with nothing to do, and a group in
-// Shard.free says that nobody commits. A driver takes the seat for its steps and the free
-// group for its append, so while it appends the owner may step the next group; for that it
-// is woken by what comes meanwhile. What is more than one turn is left to the two as well.
+// Shard.free says that nobody commits. A driver takes the seat for its steps. For its append
+// it leaves the free group to the owner, who may step the next commands into it, and hands
+// it over when the driver's is free; for that it is woken by what comes meanwhile. What is
+// more than one turn is left to owner and committer as well.
 
 // drive carries out and answers what waits, or sees to it that the owner does.
 func (s *Shard) drive() {
@@ -30,7 +31,7 @@ func (s *Shard) drive() {
 // the owner has to look itself.
 func (o *owner) alone() *group {
 	s := o.s
-	if len(s.free) == 0 || len(s.broken) > 0 || o.term != nil || o.closed {
+	if len(s.free) == 0 || o.away() || len(s.broken) > 0 || o.term != nil || o.closed {
 		return nil
 	}
 	o.gather()
@@ -43,6 +44,7 @@ func (o *owner) alone() *group {
 	select {
 	case spare := <-s.free:
 		g := o.cur
+		o.driven = true
 		o.change(spare)
 		if !o.cur.empty() { // it brings a snapshot
 			s.mail.ring()

@@ -20,6 +20,7 @@ type owner struct {
 
 	generation int         // of the engine: how often it was rebuilt
 	cur        *group      // what is being filled
+	driven     bool        // the last group that has left was taken by a driver
 	armed      engine.Time // when the alarm is set for, in the clock's time; 0 when it is not
 	tick       engine.Tick
 
@@ -53,13 +54,16 @@ func (o *owner) run() {
 				return
 			}
 		case o.cur.full():
+			send, back := o.ways()
 			select {
 			case err := <-s.broken:
 				if !o.broken(err) {
 					return
 				}
-			case spare := <-s.free:
-				o.give(spare)
+			case send <- o.cur:
+				o.change(<-s.free)
+			case g := <-back:
+				s.free <- g
 			}
 		case o.ring.n > 0:
 			select {
@@ -90,21 +94,23 @@ func (o *owner) run() {
 // wait waits for the next thing to do, and does it or lists it. An owner that has nothing
 // at all to do leaves its seat meanwhile. It reports whether the shard goes on.
 func (o *owner) wait() bool {
-	s, idle := o.s, o.cur.empty()
-	var free chan *group
+	s, cur, idle := o.s, o.cur, o.cur.empty()
+	send, back := o.ways()
 	if idle {
 		s.seat.Unlock()
-	} else {
-		free = s.free
 	}
 	var (
 		err   error
-		spare *group
 		alarm bool
 	)
 	select {
 	case err = <-s.broken:
-	case spare = <-free:
+	case send <- cur:
+		o.change(<-s.free)
+		return true
+	case g := <-back:
+		s.free <- g
+		return true
 	case <-s.mail.wake:
 	case <-s.clock.Alarm():
 		alarm = true
@@ -115,9 +121,6 @@ func (o *owner) wait() bool {
 	switch {
 	case err != nil:
 		return o.broken(err)
-	case spare != nil:
-		o.give(spare)
-		return true
 	case alarm:
 		o.armed = 0
 	}
@@ -125,15 +128,30 @@ func (o *owner) wait() bool {
 	return true
 }
 
-// give hands the group to the committer, which stands still, and goes on with the spare one.
-func (o *owner) give(spare *group) {
-	o.s.work <- o.cur
-	o.change(spare)
+// ways are how the group can leave: send takes it when the committer is ready, unless a
+// driver commits, of whose group back then tells that it is done. Neither, if there is
+// nothing to send.
+func (o *owner) ways() (send, back chan *group) {
+	switch {
+	case o.cur.empty():
+	case o.away():
+		back = o.s.free
+	default:
+		send = o.s.work
+	}
+	return send, back
+}
+
+// away says whether a driver still commits the group that it took: the committer must not
+// get the next one yet.
+func (o *owner) away() bool {
+	o.driven = o.driven && len(o.s.free) == 0
+	return o.driven
 }
 
 // link is the way of the groups to the committer and back. Of the two groups there are,
-// one is being committed at most, and then the other is the owner's. So whoever takes the
-// one that is free may commit.
+// one is being committed at most, so there always is an empty one to get: when it is
+// committed, it is in Shard.free.
 type link interface {
 	// hand gives a group to the committer as soon as it is ready for it, and gets an
 	// empty one for it.
@@ -148,16 +166,20 @@ type link interface {
 type channels struct{ s *Shard }
 
 func (c channels) hand(g *group) *group {
-	spare := <-c.s.free
+	if c.s.owner.away() {
+		c.quiesce()
+	}
 	c.s.work <- g
-	return spare
+	return <-c.s.free
 }
 
 func (c channels) offer(g *group) *group {
+	if c.s.owner.away() {
+		return nil
+	}
 	select {
-	case spare := <-c.s.free:
-		c.s.work <- g
-		return spare
+	case c.s.work <- g:
+		return <-c.s.free
 	default:
 		return nil
 	}
