@@ -31,7 +31,7 @@ func (s *Shard) drive() {
 // the owner has to look itself.
 func (o *owner) alone() *group {
 	s := o.s
-	if len(s.free) == 0 || o.away() || len(s.broken) > 0 || o.term != nil || o.closed {
+	if o.away() || len(s.free) == 0 || len(s.broken) > 0 || o.term != nil || o.closed {
 		return nil
 	}
 	o.gather()

@@ -167,6 +167,34 @@ func TestExecuteWithoutSpace(t *testing.T) {
 	})
 }
 
+// What the owner has stepped behind a driver's group rests on what was never written.
+func TestExecuteWithoutSpaceTakesWhatCameBehind(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		synctest.Wait()
+		first, behind := newInbox(), newInbox()
+		hold := r.store.Hold()
+		go func() {
+			if err := r.shard.Execute(acquire(first, "a")); err != nil {
+				t.Error(err)
+			}
+		}()
+		<-hold.Reached
+		r.submit(acquire(behind, "b"))
+		synctest.Wait()
+		r.store.Inject(memjournal.NoSpace)
+		hold.Release()
+		for _, in := range []*inbox{first, behind} {
+			if a := <-in.c; a.Code != interlock.CodeNoSpace {
+				t.Errorf("%v %s, want no_space", a.Outcome, a.Code)
+			}
+		}
+		if live, replayed := r.hash(), replayedHash(t, r.shard.journal); live != replayed {
+			t.Error("the live engine is not what the journal says")
+		}
+	})
+}
+
 // A shard whose journal fails under a caller is finished for all.
 func TestExecuteFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {

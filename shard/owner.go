@@ -143,9 +143,18 @@ func (o *owner) ways() (send, back chan *group) {
 }
 
 // away says whether a driver still commits the group that it took: the committer must not
-// get the next one yet.
+// get the next one yet. When the driver is done, what it knows of failed appends is the
+// committer's, because the group has passed through here.
 func (o *owner) away() bool {
-	o.driven = o.driven && len(o.s.free) == 0
+	if !o.driven {
+		return false
+	}
+	select {
+	case g := <-o.s.free:
+		o.s.free <- g
+		o.driven = false
+	default:
+	}
 	return o.driven
 }
 
