@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +87,23 @@ func together(a, b *request) bool {
 		a.session != 0 && a.session == b.session && a.flow == b.flow
 }
 
+// keepsLess reports whether claims on keys that are not counted exclude nobody whom before
+// did not exclude.
+func keepsLess(before, claims []interlock.Claim) bool {
+	for _, c := range claims {
+		i := slices.IndexFunc(before, func(had interlock.Claim) bool { return had.Key == c.Key })
+		if i < 0 || c.Mode.Counts() || before[i].Mode.Counts() {
+			return false
+		}
+		for other := range meets {
+			if !meets[lockOf(c.Mode)][other] && meets[lockOf(before[i].Mode)][other] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // capacity is how many permits a key has; 0 if it has no bound.
 func capacity(k interlock.Key) uint32 {
 	switch {
@@ -159,10 +177,13 @@ func (a *audit) grant(w *world, r *request, ev *engine.Event, claims []interlock
 		w.fail("I4", "%v was granted at index %d, and its session is over", r, a.index)
 	}
 	before := r.claims
+	// Who keeps no more than it held takes nothing from anybody: not even from a lease of its
+	// own flow that was closed meanwhile, beside which it stood all the time.
+	less := ev.Kind == engine.EvConverted && keepsLess(before, claims)
 	s.drop(r)
 	r.claim(claims)
 	for _, h := range s.holding {
-		if together(h, r) {
+		if together(h, r) || less && h.phase == closed {
 			continue
 		}
 		if anyPair(h.claims, r.claims, apart) {
