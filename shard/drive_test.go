@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -214,39 +213,6 @@ func TestExecuteFails(t *testing.T) {
 			t.Errorf("Execute: %v", err)
 		}
 		r.shard.Close(r.Context())
-	})
-}
-
-// A Close whose patience ends gives the driver up too.
-func TestCloseGivesUpADriver(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		synctest.Wait()
-		in := newInbox()
-		hold := r.store.Hold()
-		go func() {
-			if err := r.shard.Execute(acquire(in, "a")); err != nil {
-				t.Error(err)
-			}
-		}()
-		<-hold.Reached
-		r.execute(acquire(in, "b"))
-		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
-		defer cancel()
-		if err := r.shard.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close: %v", err)
-		}
-		synctest.Wait()
-		got := in.all()
-		if len(got) != 2 {
-			t.Fatalf("%d answers, want 2", len(got))
-		}
-		for _, a := range got {
-			if a.Code != interlock.CodeOutcomeUnknown {
-				t.Errorf("%v %s, want outcome_unknown", a.Outcome, a.Code)
-			}
-		}
-		hold.Release()
 	})
 }
 

@@ -303,32 +303,46 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A Close whose patience ends leaves nobody without an answer.
+// A Close whose patience ends leaves nobody without an answer, whoever is appending.
 func TestCloseGivesUp(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		in := newInbox()
-		hold := r.store.Hold()
-		r.submit(acquire(in, "a"))
-		<-hold.Reached
-		r.submit(acquire(in, "b"))
-		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
-		defer cancel()
-		if err := r.shard.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close: %v", err)
-		}
-		synctest.Wait()
-		got := in.all()
-		if len(got) != 2 {
-			t.Fatalf("%d answers, want 2", len(got))
-		}
-		for _, a := range got {
-			if a.Code != interlock.CodeOutcomeUnknown {
-				t.Errorf("%v %s, want outcome_unknown", a.Outcome, a.Code)
-			}
-		}
-		hold.Release()
-	})
+	for name, put := range map[string]func(*Shard, ...engine.Command) error{
+		"the committer": (*Shard).Submit,
+		"a driver":      (*Shard).Execute,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := newRig(t)
+				synctest.Wait() // the shard stands still
+				in := newInbox()
+				hold := r.store.Hold()
+				go func() {
+					if err := put(r.shard, acquire(in, "a")); err != nil {
+						t.Error(err)
+					}
+				}()
+				<-hold.Reached
+				if err := put(r.shard, acquire(in, "b")); err != nil {
+					t.Error(err)
+				}
+				ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+				defer cancel()
+				if err := r.shard.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Close: %v", err)
+				}
+				synctest.Wait()
+				got := in.all()
+				if len(got) != 2 {
+					t.Fatalf("%d answers, want 2", len(got))
+				}
+				for _, a := range got {
+					if a.Code != interlock.CodeOutcomeUnknown {
+						t.Errorf("%v %s, want outcome_unknown", a.Outcome, a.Code)
+					}
+				}
+				hold.Release()
+			})
+		})
+	}
 }
 
 // The same on real files: work, restart from the snapshot, and the same without
