@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"sync"
@@ -68,20 +69,22 @@ func syncEcho(conn net.Conn) (err error) {
 // bareCrew is agents that share a connection to a bare server.
 type bareCrew struct {
 	conn   net.Conn
-	wake   chan struct{}   // something is to be sent
-	answer []chan struct{} // of each agent
+	lost   context.CancelCauseFunc // ends the agents: the connection is gone
+	wake   chan struct{}           // something is to be sent
+	answer []chan struct{}         // of each agent
 	ended  sync.WaitGroup
 
 	mu  sync.Mutex
 	out []byte
 }
 
-func dialBare(ctx context.Context, addr string, n int) (*bareCrew, error) {
+// dialBare connects n agents to a bare server. If it goes away, lost is told why.
+func dialBare(ctx context.Context, addr string, n int, lost context.CancelCauseFunc) (*bareCrew, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	c := &bareCrew{conn: conn, wake: make(chan struct{}, 1), answer: make([]chan struct{}, n)}
+	c := &bareCrew{conn: conn, lost: lost, wake: make(chan struct{}, 1), answer: make([]chan struct{}, n)}
 	for i := range c.answer {
 		c.answer[i] = make(chan struct{}, 1)
 	}
@@ -124,6 +127,7 @@ func (c *bareCrew) send() {
 		out, c.out = c.out, out[:0]
 		c.mu.Unlock()
 		if _, err := c.conn.Write(out); err != nil {
+			c.lost(fmt.Errorf("the bare server takes nothing more: %w", err))
 			return
 		}
 	}
@@ -135,6 +139,7 @@ func (c *bareCrew) receive() {
 	for {
 		n, err := c.conn.Read(in[have:])
 		if err != nil {
+			c.lost(fmt.Errorf("the bare server answers no more: %w", err))
 			return
 		}
 		have += n
@@ -148,7 +153,9 @@ func (c *bareCrew) receive() {
 
 // bareCycles measures as many round trips to a bare server as a cycle has.
 func bareCycles(ctx context.Context, addr string, n int, d time.Duration) ([]Value, error) {
-	crew, err := dialBare(ctx, addr, n)
+	ctx, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	crew, err := dialBare(ctx, addr, n, lost)
 	if err != nil {
 		return nil, err
 	}
