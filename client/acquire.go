@@ -141,9 +141,9 @@ func (c *Client) attempt(ctx context.Context, k *call, queued func(interlock.Tic
 
 // await waits for the end of an operation that may stand in line. what names it.
 func (c *Client) await(ctx context.Context, k *call, what string, queued func(interlock.Ticket, []interlock.Holder)) (*grant, error) {
-	end := ctx.Done()
+	until := ctx
 	for {
-		news, ended := k.hear(end)
+		news, ended := c.hear(until, k)
 		switch {
 		case ended:
 			switch was, refusal := c.forget(k); was {
@@ -154,7 +154,7 @@ func (c *Client) await(ctx context.Context, k *call, what string, queued func(in
 			case sent:
 				return nil, unknown(ctx, "the request for "+what)
 			}
-			end = nil // it was decided just now
+			until = context.Background() // it was decided just now
 		case news == done:
 			g, err := k.grant, k.err
 			c.free(k)

@@ -249,19 +249,6 @@ func (k *call) tell() {
 	k.news <- k.phase // nobody else puts anything there: mu is held
 }
 
-// hear waits until there is news of the call, or until end.
-func (k *call) hear(end <-chan struct{}) (p phase, ended bool) {
-	if end == nil { // which is cheaper to wait for
-		return <-k.news, false
-	}
-	select {
-	case p = <-k.news:
-		return p, false
-	case <-end:
-		return p, true
-	}
-}
-
 // finish ends a call.
 func (k *call) finish(g *grant, err error) {
 	k.untie()

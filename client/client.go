@@ -15,9 +15,10 @@ import (
 
 // Client is one session with a server, shared by any number of goroutines.
 //
-// One mutex guards all that is shared. Four goroutines live as long as the
-// Client or its link: run connects, its reader takes answers, a writer sends what
-// is ready, keep sends heartbeats and watches the clock.
+// One mutex guards all that is shared. Three goroutines live as long as the
+// Client or its link: run connects and takes answers, a writer sends what is
+// ready, keep sends heartbeats and watches the clock. A caller that is alone
+// sends and takes its answer itself (turn.go).
 type Client struct {
 	cfg  Config
 	dial Dialer
@@ -28,6 +29,8 @@ type Client struct {
 	flows  atomic.Uint64
 	calls  sync.Pool
 	kick   chan struct{} // keep must look again
+
+	turn atomic.Pointer[conn] // the link that the next caller reads, or nil; see turn.go
 
 	mu       sync.Mutex
 	sess     *session
@@ -116,14 +119,15 @@ func (c *Client) CheckFence(ctx context.Context, key interlock.Key, fence interl
 	return err
 }
 
-// begin submits an operation, unless the client can do nothing more.
+// begin submits an operation for somebody who goes on with hear, unless the client can do
+// nothing more.
 func (c *Client) begin(k *call) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err := c.usable(); err != nil {
+		c.mu.Unlock()
 		return err
 	}
-	c.submit(k)
+	c.launch(k)
 	return nil
 }
 
@@ -141,9 +145,7 @@ func (c *Client) do(ctx context.Context, k *call, what string) (*found, error) {
 
 // answer waits for the answer to an operation that has begun.
 func (c *Client) answer(ctx context.Context, k *call, what string) (*found, error) {
-	select {
-	case <-k.news:
-	case <-ctx.Done():
+	if _, ended := c.hear(ctx, k); ended {
 		switch was, refusal := c.forget(k); was {
 		case ready:
 			return nil, c.notSent(ctx, refusal)
@@ -252,6 +254,10 @@ func (c *Client) Close(ctx context.Context) error {
 		sess.window = window{last: sess.window.last, low: sess.window.last}
 		k = c.newCall(proto.OpClose)
 		c.submit(k)
+	}
+	c.giveBack()
+	if c.conn != nil {
+		c.conn.interrupt()
 	}
 	c.mu.Unlock()
 	var err error

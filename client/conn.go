@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -17,6 +18,16 @@ type conn struct {
 	wake  chan struct{} // something is ready to be sent
 	acked uint64        // what the server was told last
 	dead  bool          // guarded by Client.mu
+	turn  turn
+	in    proto.ServerFrame // of whoever has the turn
+
+	sending sync.Mutex
+	out     proto.ClientFrame // guarded by sending
+}
+
+// newConn begins to use a link.
+func newConn(link proto.ClientLink) *conn {
+	return &conn{link: link, wake: make(chan struct{}, 1), turn: turn{back: make(chan struct{}, 1)}}
 }
 
 func (n *conn) ring() {
@@ -139,7 +150,7 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 		link.Close(&interlock.Error{Code: interlock.CodeUnreachable, Message: "the server says nothing: it is left for the next one"})
 	})
 	defer stop()
-	n := &conn{link: link, wake: make(chan struct{}, 1)}
+	n := newConn(link)
 	if err := c.handshake(n); err != nil {
 		link.Close(nil)
 		if _, refused := errors.AsType[*interlock.Error](err); !refused && ctx.Err() != nil {
@@ -307,18 +318,28 @@ func (c *Client) serve(n *conn) {
 		defer close(stopped)
 		c.write(n)
 	}()
-	var frame proto.ServerFrame
-	for {
-		if err := n.link.Recv(&frame); err != nil {
+	for !n.turn.broke {
+		err := n.link.Recv(&n.in)
+		if errors.Is(err, proto.ErrInterrupted) {
+			continue // it was meant for a caller
+		}
+		if err != nil {
 			break
 		}
 		c.mu.Lock()
-		c.dispatch(n, &frame)
+		c.dispatch(n, &n.in)
+		left := c.leaveTurn(n)
 		c.mu.Unlock()
+		if left {
+			<-n.turn.back
+		}
 	}
 	n.link.Close(nil)
 	c.mu.Lock()
 	n.dead = true
+	if n.turn.clock != nil {
+		n.turn.clock.Stop()
+	}
 	if c.conn == n {
 		c.conn, c.outage = nil, time.Now()
 	}

@@ -34,7 +34,13 @@ func (c *Client) pull(ctx, limit context.Context, queue string, most int, ttl, l
 	if err := k.check(); err != nil {
 		return nil, err
 	}
-	if err := c.begin(k); err != nil {
+	c.mu.Lock()
+	err := c.usable()
+	if err == nil {
+		c.submit(k)
+	}
+	c.mu.Unlock()
+	if err != nil {
 		return nil, err
 	}
 	end, never := ctx.Done(), limit.Done()

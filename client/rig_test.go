@@ -243,6 +243,8 @@ type brokenLink struct {
 	b *breaker
 }
 
+func (l *brokenLink) Interrupt() { l.ClientLink.(proto.Interruptible).Interrupt() }
+
 func (l *brokenLink) Recv(f *proto.ServerFrame) error {
 	if err := l.ClientLink.Recv(f); err != nil {
 		return err

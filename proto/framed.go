@@ -97,6 +97,7 @@ type Framed[Out, In any] struct {
 	deadline time.Time // of the next read
 	asked    bool      // a ping is under way
 	ponged   time.Time
+	called   atomic.Bool // Interrupt was
 
 	writing sync.Mutex
 	broken  bool      // a record was written in part: nothing can follow
@@ -224,6 +225,12 @@ func (l *Framed[Out, In]) Close(reason *interlock.Error) {
 		_ = l.conn.SetReadDeadline(until)
 		_, _ = io.Copy(io.Discard, l.conn)
 	}()
+}
+
+// Interrupt implements [Interruptible].
+func (l *Framed[Out, In]) Interrupt() {
+	l.called.Store(true)
+	_ = l.conn.SetReadDeadline(longAgo)
 }
 
 // Done is closed when a link that was closed has let its connection go.
@@ -392,12 +399,14 @@ func (l *Framed[Out, In]) read(b []byte) (int, error) {
 		if l.closed.Load() {
 			return 0, io.EOF
 		}
+		if l.called.Swap(false) {
+			return 0, ErrInterrupted
+		}
 		if !l.asked {
 			// Moved only by a tenth, because each move costs.
 			if now := time.Now(); l.deadline.Sub(now) < l.quiet.Ask-l.quiet.Ask/10 {
-				l.deadline = now.Add(l.quiet.Ask)
-				_ = l.conn.SetReadDeadline(l.deadline)
-				continue // Close may have been between
+				l.expect(now.Add(l.quiet.Ask))
+				continue // Close or Interrupt may have been between
 			}
 		}
 		n, err := l.conn.Read(b)
@@ -415,15 +424,24 @@ func (l *Framed[Out, In]) read(b []byte) (int, error) {
 			return 0, io.EOF
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return 0, err
+		case time.Now().Before(l.deadline): // Interrupt has put it forward
+			l.expect(l.deadline)
+			continue
 		case l.asked:
 			return 0, ErrSilent
 		}
 		l.asked = true
-		_ = l.conn.SetReadDeadline(time.Now().Add(l.quiet.Expect))
+		l.expect(time.Now().Add(l.quiet.Expect))
 		if err := l.record(recordPing, nil); err != nil {
 			return 0, err
 		}
 	}
+}
+
+// expect sets until when a read waits.
+func (l *Framed[Out, In]) expect(until time.Time) {
+	l.deadline = until
+	_ = l.conn.SetReadDeadline(until)
 }
 
 // IsPreface says whether a client that has sent these bytes may be beginning a framed

@@ -315,3 +315,65 @@ func (p *played) Read(b []byte) (int, error) {
 func (p *played) Write(b []byte) (int, error)      { return len(b), nil }
 func (p *played) SetReadDeadline(time.Time) error  { return nil }
 func (p *played) SetWriteDeadline(time.Time) error { return nil }
+
+// An interrupted Recv loses nothing, and what came of an Interrupt that was late is not
+// taken for a silence.
+func TestInterrupt(t *testing.T) {
+	for name, pair := range map[string]func(t *testing.T) (ClientLink, ServerLink){
+		"framed": framedPair,
+		"pipe":   func(*testing.T) (ClientLink, ServerLink) { return Pipe() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, server := pair(t)
+			defer client.Close(nil)
+			interrupt := client.(Interruptible).Interrupt
+			var down ServerFrame
+			for epoch := range interlock.Epoch(100) {
+				got := make(chan error, 1)
+				go func() { got <- client.Recv(&down) }()
+				interrupt()
+				if err := <-got; !errors.Is(err, ErrInterrupted) {
+					t.Fatalf("frame %d: interrupted: %v", epoch, err)
+				}
+				if err := server.Send(&ServerFrame{Epoch: epoch}); err != nil {
+					t.Fatal(err)
+				}
+				if err := client.Recv(&down); err != nil || down.Epoch != epoch {
+					t.Fatalf("frame %d: got %d, %v", epoch, down.Epoch, err)
+				}
+			}
+		})
+	}
+}
+
+// A record of which half has come when the Recv is interrupted comes as a whole.
+func TestInterruptWithinAFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		l := ClientFramed(ours, 1<<20, Silence{Ask: 10 * time.Second, Expect: 5 * time.Second})
+		frame := ServerFrame{Epoch: 7}
+		record := frame.AppendTo(make([]byte, recordHead))
+		putHead(record, recordFrame)
+		for half := range len(record) {
+			if half > 0 {
+				go func() { _, _ = theirs.Write(record[:half]) }()
+			}
+			got := make(chan error, 1)
+			var down ServerFrame
+			go func() { got <- l.Recv(&down) }()
+			synctest.Wait()
+			l.Interrupt()
+			if err := <-got; !errors.Is(err, ErrInterrupted) {
+				t.Fatalf("after %d bytes: %v", half, err)
+			}
+			go func() { _, _ = theirs.Write(record[half:]) }()
+			if err := l.Recv(&down); err != nil || down.Epoch != 7 {
+				t.Fatalf("after %d bytes: epoch %d, %v", half, down.Epoch, err)
+			}
+		}
+		l.Close(nil)
+		_ = theirs.Close()
+		<-l.Done()
+	})
+}

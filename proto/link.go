@@ -1,6 +1,8 @@
 package proto
 
 import (
+	"errors"
+
 	"github.com/interlockdev/interlock"
 )
 
@@ -34,6 +36,16 @@ type Foreseeing interface {
 	// the link cannot tell. It is called by the goroutine that calls Recv.
 	Ready() (yes, ok bool)
 }
+
+// Interruptible is a link whose Recv can be called off.
+type Interruptible interface {
+	// Interrupt has the Recv that is under way return ErrInterrupted, or else the next one.
+	// Nothing is lost by that: the Recv after it goes on. Any goroutine may call it.
+	Interrupt()
+}
+
+// ErrInterrupted says that a Recv was called off.
+var ErrInterrupted = errors.New("the call was interrupted")
 
 // ClientLink is the client's end of a link, ServerLink the server's.
 type (
