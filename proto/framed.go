@@ -98,6 +98,7 @@ type Framed[Out, In any] struct {
 	asked    bool      // a ping is under way
 	ponged   time.Time
 	called   atomic.Bool // Interrupt was
+	attention
 
 	writing sync.Mutex
 	broken  bool      // a record was written in part: nothing can follow
@@ -409,7 +410,7 @@ func (l *Framed[Out, In]) read(b []byte) (int, error) {
 				continue // Close or Interrupt may have been between
 			}
 		}
-		n, err := l.conn.Read(b)
+		n, err := l.receive(b)
 		if n > 0 {
 			if l.asked {
 				l.asked, l.deadline = false, time.Time{}

@@ -47,6 +47,14 @@ type Interruptible interface {
 // ErrInterrupted says that a Recv was called off.
 var ErrInterrupted = errors.New("the call was interrupted")
 
+// Attentive is a link that can wait for what comes without sleeping.
+type Attentive interface {
+	// Attend says that something is likely to come at once: the next Recv looks for it again
+	// and again for a moment, as long as alone says so, before it sleeps. It is called by
+	// the goroutine that calls Recv.
+	Attend(alone func() bool)
+}
+
 // ClientLink is the client's end of a link, ServerLink the server's.
 type (
 	ClientLink = Link[ClientFrame, ServerFrame]

@@ -23,6 +23,8 @@ type Shard interface {
 	// Execute is Submit for a goroutine that has time: it may carry the commands out itself,
 	// and whatever else waits, before it returns.
 	Execute(cmds ...engine.Command) error
+	// Came counts how often commands have come, of anybody.
+	Came() uint64
 	// Do submits one command and returns its first answer.
 	Do(ctx context.Context, cmd engine.Command) (engine.Effect, interlock.At, error)
 	// Read runs a query between two steps, in the turn of a namespace (or "" for the

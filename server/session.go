@@ -50,6 +50,13 @@ type stream struct {
 	// other goroutine, each of which would be a thread to be woken.
 	ahead proto.Foreseeing
 
+	// attentive, if it is not nil, is waited at without sleeping for a moment when nobody but
+	// this stream has brought anything to the shard since it last did: who is alone and has
+	// an answer often asks again at once. came is the shard's count at that time.
+	attentive proto.Attentive
+	alone     func() bool
+	came      uint64
+
 	wake chan struct{}   // something is in out
 	life context.Context // until cut
 	end  context.CancelFunc
@@ -98,6 +105,8 @@ func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace,
 	if ahead, ok := link.(proto.Foreseeing); ok {
 		if _, ok = ahead.Ready(); ok {
 			st.ahead = ahead
+			st.attentive, _ = link.(proto.Attentive)
+			st.alone = func() bool { return d.s.shard.Came() == st.came }
 		}
 	}
 	return st
@@ -215,6 +224,10 @@ func (st *stream) submit() *interlock.Error {
 	return nil
 }
 
+// fewCommands are as many as an agent that is alone has in a frame: what it gives back, and
+// what it asks for next.
+const fewCommands = 2
+
 // hand gives commands to the shard. What is delivered while the reader is there, it sends
 // itself when it comes back.
 func (st *stream) hand(cmds []engine.Command) error {
@@ -231,6 +244,12 @@ func (st *stream) hand(cmds []engine.Command) error {
 	st.mu.Unlock()
 	if waiting {
 		st.flush()
+	}
+	if st.attentive != nil {
+		before := st.came
+		if st.came = st.d.s.shard.Came(); st.came == before+1 && len(cmds) <= fewCommands {
+			st.attentive.Attend(st.alone)
+		}
 	}
 	return err
 }

@@ -54,6 +54,7 @@ func (e elsewhere) refusal() error { return notOwner(e.where()) }
 
 func (e elsewhere) Submit(...engine.Command) error  { return e.refusal() }
 func (e elsewhere) Execute(...engine.Command) error { return e.refusal() }
+func (e elsewhere) Came() uint64                    { return 0 }
 
 func (e elsewhere) Do(context.Context, engine.Command) (engine.Effect, interlock.At, error) {
 	return engine.Effect{}, interlock.At{}, e.refusal()

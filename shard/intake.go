@@ -92,6 +92,7 @@ func (m *mailbox) put(cmds []engine.Command) (news bool, err error) {
 		h.At = now
 	}
 	q.in = append(q.in, cmds...)
+	m.came.Add(1)
 	m.waiting += len(cmds)
 	if !q.listed {
 		q.listed = true

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -19,8 +20,9 @@ import (
 type mailbox struct {
 	mu       sync.Mutex
 	backlogs map[interlock.Namespace]*backlog
-	fresh    []*backlog // listed, and the owner does not know of it yet
-	waiting  int        // commands in all backlogs
+	fresh    []*backlog    // listed, and the owner does not know of it yet
+	waiting  int           // commands in all backlogs
+	came     atomic.Uint64 // how often commands have come
 	limit    int
 	closed   *interlock.Error
 

@@ -83,6 +83,10 @@ func (s *Shard) Execute(cmds ...engine.Command) error {
 	return err
 }
 
+// Came counts how often commands have been taken, so that whoever has brought some can see
+// whether others do.
+func (s *Shard) Came() uint64 { return s.mail.came.Load() }
+
 // put hands commands to the owner.
 func (s *Shard) put(cmds []engine.Command) error {
 	news, err := s.mail.put(cmds)
