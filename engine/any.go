@@ -58,7 +58,7 @@ func (e *Engine) resolve(r *request) {
 		return
 	}
 	if r.party == nil {
-		r.party = &party{space: r.space, num: r.num}
+		r.party = &party{}
 	}
 	r.tie().branches = make([]*request, len(r.claims()))
 	for i := range r.claims() {

@@ -156,7 +156,7 @@ func (s *session) flow(name string) *party {
 	if s.flows.n >= max(1024, 2*s.busy) {
 		s.dropIdleFlows()
 	}
-	f := &party{sess: s, name: name, hashed: hash, space: s.space}
+	f := &party{sess: s, name: name, hashed: hash}
 	s.flows.enter(f)
 	return f
 }

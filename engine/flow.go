@@ -16,11 +16,9 @@ type party struct {
 	name      string   // of a flow
 	next      *party   // of a flow, in session.flows
 	hashed    uint32
-	inherited int16 // volatile: the highest rank of those whom it blocks; noRank for none
-	torn      bool  // stands in space.torn
-	heir      bool  // while ranks are found anew: it waits with another's, or did
-	space     *space
-	num       uint64          // of that lease; 0 for a flow
+	inherited int16           // volatile: the highest rank of those whom it blocks; noRank for none
+	torn      bool            // stands in space.torn
+	heir      bool            // while ranks are found anew: it waits with another's, or did
 	leases    []*request      // in no order
 	waits     []*request      // in the order of their numbers; of a request for any of several its branches
 	index     map[*node]tally // where it waits, and what it has where others hold something, too; nil while it has few requests
@@ -53,7 +51,7 @@ func (r *request) isOf(sess *session, name string) bool {
 // its conversion.
 func (r *request) asParty() *party {
 	if r.party == nil {
-		r.party = &party{space: r.space, num: r.num, leases: []*request{r}}
+		r.party = &party{leases: []*request{r}}
 		r.pos = 0
 	}
 	return r.party
@@ -64,11 +62,30 @@ func (r *request) asParty() *party {
 func (p *party) compare(q *party) int {
 	switch {
 	case p.sess == nil || q.sess == nil:
-		return cmp.Compare(p.num, q.num)
+		return cmp.Compare(p.number(), q.number())
 	case p.sess != q.sess:
 		return cmp.Compare(p.sess.num, q.sess.num)
 	}
 	return strings.Compare(p.name, q.name)
+}
+
+// number is that of the lease, for a party without a session that has something; 0 for a flow.
+func (p *party) number() uint64 {
+	switch {
+	case p.sess != nil:
+		return 0
+	case len(p.leases) > 0:
+		return p.leases[0].num
+	}
+	return p.waits[0].base.num
+}
+
+// space is where the requests of a party are that has any.
+func (p *party) space() *space {
+	if len(p.leases) > 0 {
+		return p.leases[0].space
+	}
+	return p.waits[0].space
 }
 
 // tear keeps the namespace's list of parties that hold and wait.
@@ -78,7 +95,7 @@ func (p *party) tear() {
 		return
 	}
 	p.torn = torn
-	s := p.space
+	s := p.space()
 	i, _ := slices.BinarySearchFunc(s.torn, p, (*party).compare)
 	if torn {
 		s.torn = slices.Insert(s.torn, i, p)

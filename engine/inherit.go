@@ -79,7 +79,7 @@ func (p *party) appendHolders(list []*party) []*party {
 					list = append(list, q)
 				}
 			}
-			for _, q := range p.space.tornBelow(n, against) {
+			for _, q := range p.space().tornBelow(n, against) {
 				if q != p && q.shows(n, against) {
 					list = append(list, q)
 				}
