@@ -161,10 +161,18 @@ func (p *party) claims(n *node) bool {
 	if n.first == nil || !p.at(n).holds() {
 		return false
 	}
-	return slices.ContainsFunc(p.leases, func(l *request) bool {
-		m := l.needAt(n)
-		return m != nil && m.claimed && l.phase == held
-	})
+	if p.index == nil {
+		return slices.ContainsFunc(p.leases, func(l *request) bool {
+			m := l.needAt(n)
+			return m != nil && m.claimed && l.phase == held
+		})
+	}
+	for h := n.first; h != nil; h = h.next {
+		if h.req.party == p && h.req.phase == held {
+			return true
+		}
+	}
+	return false
 }
 
 // waiting counts the places in line.
