@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -13,7 +14,8 @@ import (
 
 // A bare server is what a durable service costs that decides nothing: it reads what has
 // arrived, syncs as many bytes to a file that has its blocks, and sends them back, all in one
-// goroutine. The agents of a process share one connection to it, as those of a client do.
+// goroutine. The agents of a process share one connection to it, as those of a client do, and
+// one that is alone sends and reads itself.
 
 // messageSize is that of a request, and of its answer.
 const messageSize = 64
@@ -88,8 +90,10 @@ func dialBare(ctx context.Context, addr string, n int, lost context.CancelCauseF
 	for i := range c.answer {
 		c.answer[i] = make(chan struct{}, 1)
 	}
-	c.ended.Go(c.send)
-	c.ended.Go(c.receive)
+	if n > 1 {
+		c.ended.Go(c.send)
+		c.ended.Go(c.receive)
+	}
 	return c, nil
 }
 
@@ -104,6 +108,9 @@ func (c *bareCrew) Close() {
 func (c *bareCrew) ask(ctx context.Context, agent int) error {
 	var message [messageSize]byte
 	binary.LittleEndian.PutUint32(message[:], uint32(agent))
+	if len(c.answer) == 1 {
+		return c.roundTrip(message[:])
+	}
 	c.mu.Lock()
 	c.out = append(c.out, message[:]...)
 	c.mu.Unlock()
@@ -117,6 +124,17 @@ func (c *bareCrew) ask(ctx context.Context, agent int) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// roundTrip sends a message and waits for it to come back.
+func (c *bareCrew) roundTrip(message []byte) error {
+	if _, err := c.conn.Write(message); err != nil {
+		return fmt.Errorf("the bare server takes nothing more: %w", err)
+	}
+	if _, err := io.ReadFull(c.conn, message); err != nil {
+		return fmt.Errorf("the bare server answers no more: %w", err)
+	}
+	return nil
 }
 
 // send sends what is there, all at once.

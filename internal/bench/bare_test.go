@@ -15,7 +15,7 @@ func TestBareServerGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	go func() {
+	serve := func() {
 		conn, err := l.Accept()
 		if err != nil {
 			return
@@ -24,9 +24,12 @@ func TestBareServerGoes(t *testing.T) {
 		_, _ = io.CopyN(conn, conn, 100*messageSize)
 		_ = conn.(*net.TCPConn).CloseWrite()
 		_, _ = io.Copy(io.Discard, conn) // until the agents have gone
-	}()
-	_, err = bareCycles(t.Context(), l.Addr().String(), 4, time.Hour)
-	if !errors.Is(err, io.EOF) {
-		t.Errorf("the run ended with %v, want the connection's %v", err, io.EOF)
+	}
+	for _, agents := range []int{1, 4} {
+		go serve()
+		_, err = bareCycles(t.Context(), l.Addr().String(), agents, time.Hour)
+		if !errors.Is(err, io.EOF) {
+			t.Errorf("the run of %d agents ended with %v, want the connection's %v", agents, err, io.EOF)
+		}
 	}
 }
