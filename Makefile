@@ -107,6 +107,7 @@ bench: ## Run the benchmarks for BENCH_TIME (1s) each.
 
 .PHONY: peers
 peers: build ## Compare with Redis, etcd and PostgreSQL in one run of some 20 minutes; PEERS="-agents 64 handoff" says what.
+	@scripts/install-deps.sh peers
 	@cd bench/peers && go run . -binary ../../bin/interlock $(PEERS)
 
 .PHONY: peers-test
