@@ -276,7 +276,7 @@ func (c *Client) Close(ctx context.Context) error {
 	c.cancel()
 	c.mu.Lock()
 	if c.conn != nil {
-		c.conn.link.Close(nil)
+		c.cut(nil)
 	}
 	c.mu.Unlock()
 	c.ended.Wait()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -97,6 +98,12 @@ func (c *Client) giveBack() {
 	if n := c.turn.Swap(nil); n != nil {
 		n.turn.back <- struct{}{}
 	}
+}
+
+// cut ends the link that there is, and has whoever reads find out. mu is held.
+func (c *Client) cut(reason *interlock.Error) {
+	c.conn.link.Close(reason)
+	c.giveBack()
 }
 
 // busy reports whether anything is to be sent or has no answer, apart from so many waits.

@@ -277,3 +277,30 @@ func TestTurnsAmongMany(t *testing.T) {
 		done.Wait()
 	})
 }
+
+// Close returns when it was answered, whoever has read that.
+func TestCloseAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := inMemory(t)
+		for range 5 {
+			c, err := client.New(t.Context(), w.inside, client.Config{Agent: "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				lease, err := c.Acquire(t.Context(), exclusively("k"))
+				if err == nil {
+					err = lease.Release(t.Context(), client.Outcome{})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			began := time.Now()
+			closeClient(t, c)
+			if took := time.Since(began); took > 0 {
+				t.Errorf("it took %v", took)
+			}
+		}
+	})
+}
