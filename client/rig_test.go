@@ -123,9 +123,16 @@ func (w *world) restart() {
 
 // dial connects a client over the in-process pipe; the dialer finds the server
 // that runs at that moment.
+// What the server says unasked is read at once: no turn is ever laid down (turn.go).
 func (w *world) dial(cfg client.Config) *client.Client {
 	w.t.Helper()
-	return w.connect(w.inside, cfg)
+	return w.connect(func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {
+		link, err := w.inside(ctx, hello)
+		if err != nil {
+			return nil, err
+		}
+		return struct{ proto.ClientLink }{link}, nil
+	}, cfg)
 }
 
 // inside is the dialer of the server that runs at that moment.

@@ -135,7 +135,7 @@ func TestAskedWhileNobodyReads(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.queue(interlock.TaskQueue{Name: "q"})
 		s.submit(s.client("b"), client.TaskSpec{Queue: "q"})
-		c := s.client("a")
+		c, _ := s.w.watch(client.Config{Agent: "a"})
 		for range 3 { // until the turn lies there
 			s.release(s.acquire(c, exclusively("mine")), "")
 		}
@@ -184,9 +184,8 @@ func TestReaderInLineIsCalledOff(t *testing.T) {
 // Close ends a caller that reads itself.
 func TestCloseWhileACallerReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _, _ := broken(t, inMemory(t), client.Config{Agent: "other"})
+		s, _, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 		s.acquire(s.client("b"), exclusively("k"))
-		c := s.client("a")
 		s.release(s.acquire(c, exclusively("mine")), "")
 		waited := make(chan error, 1)
 		go func() {
