@@ -119,8 +119,8 @@ func (c *Client) CheckFence(ctx context.Context, key interlock.Key, fence interl
 	return err
 }
 
-// begin submits an operation for somebody who goes on with hear, unless the client can do
-// nothing more.
+// begin submits an operation for somebody who goes on with hear, or else gives the turn
+// back, unless the client can do nothing more.
 func (c *Client) begin(k *call) error {
 	c.mu.Lock()
 	if err := c.usable(); err != nil {
@@ -255,7 +255,6 @@ func (c *Client) Close(ctx context.Context) error {
 		k = c.newCall(proto.OpClose)
 		c.submit(k)
 	}
-	c.giveBack()
 	if c.conn != nil {
 		c.conn.interrupt()
 	}

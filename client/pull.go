@@ -34,15 +34,10 @@ func (c *Client) pull(ctx, limit context.Context, queue string, most int, ttl, l
 	if err := k.check(); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	err := c.usable()
-	if err == nil {
-		c.submit(k)
-	}
-	c.mu.Unlock()
-	if err != nil {
+	if err := c.begin(k); err != nil {
 		return nil, err
 	}
+	c.giveBack() // what follows is no hear, and does not read
 	end, never := ctx.Done(), limit.Done()
 	for {
 		select {

@@ -40,10 +40,9 @@ const turnLies = 5 * time.Millisecond
 type turn struct {
 	back  chan struct{} // the reader has the turn again
 	crowd bool          // several calls were open since the reader had its last frame
-	taken int           // how often a caller has had it
-	seen  int           // the same when the clock was set
 	clock *time.Timer   // gives it back to the reader
 	set   bool          // clock is
+	used  bool          // a caller has had it since
 	broke bool          // a caller has found that the link is
 }
 
@@ -51,7 +50,7 @@ type turn struct {
 // the reader waits until it is back. mu is held.
 func (c *Client) leaveTurn(n *conn) (left bool) {
 	_, possible := n.link.(proto.Interruptible)
-	left = possible && !n.turn.crowd && len(n.in.Replies) == 1 && c.conn == n && !c.busy(0)
+	left = possible && !n.turn.crowd && len(n.in.Replies) == 1 && !c.busy(0)
 	n.turn.crowd = false
 	if left {
 		c.lay(n)
@@ -71,7 +70,7 @@ func (c *Client) setClock(n *conn) {
 	if t.set {
 		return
 	}
-	t.set, t.seen = true, t.taken
+	t.set, t.used = true, false
 	if t.clock == nil {
 		t.clock = time.AfterFunc(turnLies, func() { c.turnLay(n) })
 	} else {
@@ -86,10 +85,10 @@ func (c *Client) turnLay(n *conn) {
 	n.turn.set = false
 	switch {
 	case c.turn.Load() != n: // whoever has it sets the clock again
-	case n.turn.taken == n.turn.seen:
-		c.giveBack()
-	default:
+	case n.turn.used:
 		c.setClock(n)
+	default:
+		c.giveBack()
 	}
 }
 
@@ -185,12 +184,12 @@ func (n *conn) interrupt() {
 
 // pass ends the turn of k's caller. mu is held.
 func (c *Client) pass(n *conn, k *call) {
-	n.turn.taken++
+	n.turn.used = true
 	waits := 0
 	if k.phase == standing {
 		waits = 1 // its own
 	}
-	if n.turn.broke || c.conn != n || c.busy(waits) {
+	if n.turn.broke || c.busy(waits) {
 		n.turn.back <- struct{}{}
 		return
 	}
