@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"sync"
@@ -109,7 +108,10 @@ func (c *bareCrew) ask(ctx context.Context, agent int) error {
 	var message [messageSize]byte
 	binary.LittleEndian.PutUint32(message[:], uint32(agent))
 	if len(c.answer) == 1 {
-		return c.roundTrip(message[:])
+		if err := exchange(c.conn, message[:]); err != nil {
+			return gone(err)
+		}
+		return nil
 	}
 	c.mu.Lock()
 	c.out = append(c.out, message[:]...)
@@ -126,16 +128,8 @@ func (c *bareCrew) ask(ctx context.Context, agent int) error {
 	}
 }
 
-// roundTrip sends a message and waits for it to come back.
-func (c *bareCrew) roundTrip(message []byte) error {
-	if _, err := c.conn.Write(message); err != nil {
-		return fmt.Errorf("the bare server takes nothing more: %w", err)
-	}
-	if _, err := io.ReadFull(c.conn, message); err != nil {
-		return fmt.Errorf("the bare server answers no more: %w", err)
-	}
-	return nil
-}
+// gone says what has become of the connection to a bare server.
+func gone(err error) error { return fmt.Errorf("the bare server is gone: %w", err) }
 
 // send sends what is there, all at once.
 func (c *bareCrew) send() {
@@ -145,7 +139,7 @@ func (c *bareCrew) send() {
 		out, c.out = c.out, out[:0]
 		c.mu.Unlock()
 		if _, err := c.conn.Write(out); err != nil {
-			c.lost(fmt.Errorf("the bare server takes nothing more: %w", err))
+			c.lost(gone(err))
 			return
 		}
 	}
@@ -157,7 +151,7 @@ func (c *bareCrew) receive() {
 	for {
 		n, err := c.conn.Read(in[have:])
 		if err != nil {
-			c.lost(fmt.Errorf("the bare server answers no more: %w", err))
+			c.lost(gone(err))
 			return
 		}
 		have += n

@@ -101,10 +101,7 @@ func roundTrips(ctx context.Context, addr string, d time.Duration) (*Histogram, 
 		if !began.Before(end) && took.Count() > 0 {
 			return took, nil
 		}
-		if _, err := conn.Write(message); err != nil {
-			return nil, err
-		}
-		if _, err := io.ReadFull(conn, message); err != nil {
+		if err := exchange(conn, message); err != nil {
 			return nil, err
 		}
 		took.Record(time.Since(began))
@@ -112,4 +109,13 @@ func roundTrips(ctx context.Context, addr string, d time.Duration) (*Histogram, 
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// exchange sends a message and waits for it to come back.
+func exchange(conn net.Conn, message []byte) error {
+	if _, err := conn.Write(message); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(conn, message)
+	return err
 }
