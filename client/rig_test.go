@@ -63,7 +63,7 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	seen := server.NewObserver(nil)
+	seen := server.NewObserver(nil, nil)
 	if w.shard, err = shard.Open(context.Background(), shard.Config{Journal: j, Observer: seen}); err != nil {
 		w.t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func BenchmarkHTTPCycle(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			obs := NewObserver(nil)
+			obs := NewObserver(nil, nil)
 			sh, err := shard.Open(b.Context(), shard.Config{Journal: j, Observer: obs})
 			if err != nil {
 				b.Fatal(err)

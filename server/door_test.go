@@ -46,7 +46,7 @@ func (d *door) open(change ...func(*Config)) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	d.obs = NewObserver(nil)
+	d.obs = NewObserver(nil, nil)
 	if d.shard, err = shard.Open(d.Context(), shard.Config{Journal: j, Observer: d.obs, SnapshotBytes: -1}); err != nil {
 		d.Fatal(err)
 	}

@@ -20,7 +20,9 @@ import (
 type Observer struct {
 	figures *figures
 	log     *slog.Logger
+	flush   func() error
 	lines   chan endedLease
+	many    chan struct{} // lines wait that should not collect any longer
 	stop    chan struct{}
 	stopped chan struct{}
 	once    sync.Once
@@ -31,6 +33,13 @@ type Observer struct {
 // logBacklog is how many lines may wait for whoever takes the log. The shard must
 // not wait for it, so above this lines are dropped, and counted.
 const logBacklog = 4096
+
+// linesCollect is how long lines collect before they are written together: to be woken for
+// each of them would cost more than to write it.
+const linesCollect = 4 * time.Millisecond
+
+// linesMany are too many to let them collect any longer.
+const linesMany = logBacklog / 4
 
 // endedLease is a copy of what the log line says: events are valid during the call
 // only.
@@ -45,11 +54,17 @@ type endedLease struct {
 	trace                          string
 }
 
-// NewObserver makes one. Log lines go to logger; nil means that there are none.
-func NewObserver(logger *slog.Logger) *Observer {
-	o := &Observer{figures: newFigures(), log: logger}
+// NewObserver makes one. Log lines go to logger; nil means that there are none. A logger that
+// keeps them back gets flush called when some have been logged and none is waiting; nil
+// means that it does not. One goroutine at a time calls either.
+func NewObserver(logger *slog.Logger, flush func() error) *Observer {
+	if flush == nil {
+		flush = func() error { return nil }
+	}
+	o := &Observer{figures: newFigures(), log: logger, flush: flush}
 	if logger != nil {
 		o.lines = make(chan endedLease, logBacklog)
+		o.many = make(chan struct{}, 1)
 		o.stop, o.stopped = make(chan struct{}), make(chan struct{})
 		go o.writeLines()
 	}
@@ -139,23 +154,45 @@ func (o *Observer) enqueue(ev *engine.Event) {
 	default:
 		o.figures.droppedLines.Inc()
 	}
+	if len(o.lines) > linesMany {
+		select {
+		case o.many <- struct{}{}:
+		default:
+		}
+	}
 }
 
+// writeLines writes a line at once if none came just before, and then what has collected.
 func (o *Observer) writeLines() {
 	defer close(o.stopped)
 	for {
 		select {
 		case line := <-o.lines:
 			o.write(&line)
+			o.writeWaiting()
 		case <-o.stop:
-			for {
-				select {
-				case line := <-o.lines:
-					o.write(&line)
-				default:
-					return
-				}
-			}
+			o.writeWaiting()
+			return
+		}
+		pause := time.NewTimer(linesCollect)
+		select {
+		case <-pause.C:
+		case <-o.many:
+		case <-o.stop:
+		}
+		pause.Stop()
+	}
+}
+
+// writeWaiting writes the lines that wait.
+func (o *Observer) writeWaiting() {
+	for {
+		select {
+		case line := <-o.lines:
+			o.write(&line)
+		default:
+			_ = o.flush() // a log that fails has nobody to tell
+			return
 		}
 	}
 }

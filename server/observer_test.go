@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -113,7 +115,7 @@ func TestEndedLeaseIsLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
 		var log bytes.Buffer
-		obs := NewObserver(slog.New(slog.NewJSONHandler(&log, nil)))
+		obs := NewObserver(slog.New(slog.NewJSONHandler(&log, nil)), nil)
 		if err := d.shard.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -160,6 +162,48 @@ func TestEndedLeaseIsLogged(t *testing.T) {
 	})
 }
 
+// A line that comes by itself is written at once, and those that come soon after it
+// together; unless they are many, which are written before there is no room for more.
+func TestLinesOfLogCollect(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var log bytes.Buffer
+		written := make(chan int, 16) // lines, by flush
+		obs := NewObserver(slog.New(slog.NewTextHandler(&log, nil)), func() error {
+			if n := strings.Count(log.String(), "\n"); n > 0 {
+				written <- n
+			}
+			log.Reset()
+			return nil
+		})
+		defer obs.Close()
+		ended := []engine.Event{{Kind: engine.EvEnded, Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}, Reason: engine.ByRelease}}
+		expect := func(want ...int) {
+			t.Helper()
+			synctest.Wait()
+			var got []int
+			for len(written) > 0 {
+				got = append(got, <-written)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%v lines were written together, want %v", got, want)
+			}
+		}
+		obs.Committed(ended)
+		expect(1)
+		for range 3 {
+			obs.Committed(ended)
+		}
+		expect()
+		pass(linesCollect)
+		expect(3)
+		obs.Committed(slices.Repeat(ended, linesMany+1))
+		expect(linesMany + 1)
+		obs.Committed(ended)
+		obs.Close()
+		expect(1)
+	})
+}
+
 // stuckLog is a log that nobody takes.
 type stuckLog struct{ taken, release chan struct{} }
 
@@ -173,7 +217,7 @@ func (s stuckLog) Write(b []byte) (int, error) {
 // counted.
 func TestStuckLogHoldsUpNobody(t *testing.T) {
 	stuck := stuckLog{make(chan struct{}), make(chan struct{})}
-	obs := NewObserver(slog.New(slog.NewTextHandler(io.Writer(stuck), nil)))
+	obs := NewObserver(slog.New(slog.NewTextHandler(io.Writer(stuck), nil)), nil)
 	ended := []engine.Event{{Kind: engine.EvEnded, Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}, Reason: engine.ByRelease}}
 	obs.Committed(ended)
 	<-stuck.taken

@@ -136,7 +136,7 @@ func New(cfg Config) (*Server, error) {
 		s.log = slog.Default()
 	}
 	if s.obs == nil {
-		s.obs = NewObserver(nil)
+		s.obs = NewObserver(nil, nil)
 	}
 	if s.fences == nil {
 		s.fences = signed.NewRing()

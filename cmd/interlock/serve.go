@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 	"os"
@@ -38,6 +39,7 @@ type serveConfig struct {
 	StandbyAfter           time.Duration
 
 	place *etcdjournal.Place // of the journal; nil where it is a directory
+	level slog.Level         // LogLevel, parsed
 }
 
 func newServe(a *app) *cobra.Command {
@@ -150,8 +152,11 @@ func (c *serveConfig) check() error {
 	if c.StandbyAfter < 2*time.Second || c.StandbyAfter%time.Second != 0 {
 		return usage("--standby-after %v: want whole seconds, at least 2s", c.StandbyAfter)
 	}
-	if _, err := c.logger(); err != nil {
-		return err
+	if err := c.level.UnmarshalText([]byte(c.LogLevel)); err != nil || strings.ContainsAny(c.LogLevel, "+-") {
+		return usage("--log-level %s: want debug, info, warn or error", clean(c.LogLevel))
+	}
+	if c.LogFormat != "text" && c.LogFormat != "json" {
+		return usage("--log-format %s: want text or json", clean(c.LogFormat))
 	}
 	return nil
 }
@@ -186,27 +191,17 @@ func journalDir(text string) (string, error) {
 	return "", usage("--journal %s: it names no directory", clean(text))
 }
 
-func (c *serveConfig) logger() (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil || strings.ContainsAny(c.LogLevel, "+-") {
-		return nil, usage("--log-level %s: want debug, info, warn or error", clean(c.LogLevel))
+func (c *serveConfig) logger(to io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(to, options))
 	}
-	options := &slog.HandlerOptions{Level: level}
-	switch c.LogFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(os.Stderr, options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(os.Stderr, options)), nil
-	}
-	return nil, usage("--log-format %s: want text or json", clean(c.LogFormat))
+	return slog.New(slog.NewTextHandler(to, options))
 }
 
 // serve runs a server until it is told to stop, or fails.
 func serve(ctx context.Context, a *app, cfg *serveConfig) error {
-	log, err := cfg.logger()
-	if err != nil {
-		return err
-	}
+	log := cfg.logger(os.Stderr)
 	signals := watchSignals()
 	defer signals.stop()
 

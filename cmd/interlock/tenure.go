@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"time"
@@ -62,7 +63,8 @@ type tenure struct {
 // Where the journal is a copy, fences jump. A copy also gets keys of its own: signed by
 // it, a fence that has jumped would lock out the original's holders.
 func openTenure(ctx context.Context, p *site, j owned, keys signed.Keeper, restored bool) (_ *tenure, err error) {
-	t := &tenure{log: p.log, observer: server.NewObserver(p.log)}
+	lines := &collector{to: os.Stderr}
+	t := &tenure{log: p.log, observer: server.NewObserver(p.cfg.logger(lines), lines.flush)}
 	defer func() {
 		if err == nil {
 			return
