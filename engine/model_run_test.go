@@ -111,7 +111,7 @@ func (m *model) forsakes(cmd engine.Command, r *request) bool {
 	}
 	switch c := cmd.(type) {
 	case *engine.Poll:
-		return c.Ticket == interlock.TicketID(r.ask.ID) && !c.Attach
+		return c.Ticket == interlock.TicketID(r.ask.ID) && !c.Attach && r.attached != nil
 	case *engine.Detach:
 		meant := c.Ticket == interlock.TicketID(r.ask.ID) || c.Ticket.IsZero() && r.session != nil && c.Session == r.session.id
 		return meant && r.attached != nil

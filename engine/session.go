@@ -224,13 +224,8 @@ func (e *Engine) detach(c *Detach) {
 	}
 	e.detachTasks(space, c)
 	ignore := func(r *request) {
-		if r != nil && r.phase == waiting && r.wait.caller != nil && r.wait.link == c.Link {
-			if r.isToStart() {
-				e.forsake(r)
-				return
-			}
-			r.wait.caller, r.renewed = nil, e.now
-			e.arm(r)
+		if r != nil && r.phase == waiting {
+			e.unlisten(r)
 		}
 	}
 	if !c.Ticket.IsZero() {

@@ -12,17 +12,12 @@ func (e *Engine) poll(c *Poll) {
 func (e *Engine) follow(r *request, attach bool) {
 	switch r.phase {
 	case waiting:
-		w := r.wait
 		r.renewed = e.now
 		if attach {
-			w.caller, w.link = e.head.From, e.head.Link
-		} else if w.link == e.head.Link {
-			if r.isToStart() {
-				e.forsake(r)
-				e.replyOver(r)
-				return
-			}
-			w.caller = nil
+			r.wait.caller, r.wait.link = e.head.From, e.head.Link
+		} else if e.unlisten(r); r.phase != waiting {
+			e.replyOver(r)
+			return
 		}
 		e.arm(r)
 		e.replyQueued(r)
@@ -34,6 +29,19 @@ func (e *Engine) follow(r *request, attach bool) {
 		e.claim(r)
 		e.settle()
 		e.replyGiven(r)
+	}
+}
+
+// unlisten has who listens to a waiting request over the step's link listen no more, if
+// anybody does. The wait for a run ends with that.
+func (e *Engine) unlisten(r *request) {
+	switch w := r.wait; {
+	case w.caller == nil || w.link != e.head.Link:
+	case r.isToStart():
+		e.forsake(r)
+	default:
+		w.caller, r.renewed = nil, e.now
+		e.arm(r)
 	}
 }
 
