@@ -17,6 +17,14 @@ import (
 // outgoing edge, so most grants need no search, and a newcomer at the end of a
 // line that holds nothing has no incoming one, so most waits need none either.
 
+// hop is a wait that a search has come to.
+type hop struct {
+	*wait
+	from int   // the hop that waits for it, by its place in the queue; -1 if the search began here
+	led  int16 // the need of that one which leads here
+	via  int16 // its own need by which a cycle goes on
+}
+
 // suspect is a party whose new edges may have closed a cycle.
 type suspect struct {
 	party *party
@@ -64,79 +72,80 @@ func (e *Engine) breakCycle() {
 // claimAt gives the claim of r for which need i exists.
 func (r *request) claimAt(i int) interlock.Claim { return r.claims()[r.needs()[i].claim] }
 
-// findCycle gives a shortest cycle through the suspect that is a deadlock, as the
-// waits on it in the order of its edges, or nil.
-func (e *Engine) findCycle(s suspect) []*wait {
+// findCycle gives a shortest cycle through the suspect that is a deadlock, in the order
+// of its edges, or nil.
+func (e *Engine) findCycle(s suspect) []hop {
 	if !s.isWaitedFor() {
 		return nil
 	}
-	defer func() { clear(e.searched) }()
-	_, last := e.walk(s, 0, true)
-	cycle := cycleTo(last)
+	defer func() { clear(e.hops) }()
+	cycle := cycleTo(e.walk(s, nil, true))
 	if hasAlternatives(cycle) {
-		_, last = e.walk(s, e.reduce(s), true)
-		cycle = cycleTo(last)
+		cycle = cycleTo(e.walk(s, e.reduce(s), true))
 	}
 	return cycle
 }
 
 // walk visits the waits that the suspect waits for, by itself or through others,
-// nearest first, and begins with its own. If within is not 0, only waits with this
-// mark count, and it takes their mark away. With closing, it ends at the first one
-// that waits for the suspect, and gives it. What it visited is good until the next walk.
-func (e *Engine) walk(s suspect, within uint64, closing bool) (visited []*wait, last *wait) {
+// nearest first, and begins with its own. If within is not nil, only those of these
+// requests count. With closing, it ends at the first one that waits for the suspect, and
+// gives its place among those visited; else -1. They are good until the next walk.
+func (e *Engine) walk(s suspect, within map[*request]bool, closing bool) (visited []hop, last int) {
 	e.search++
-	queue := e.searched[:0]
+	queue := e.hops[:0]
 	defer func() {
-		e.searched = queue
+		e.hops = queue
 		e.visits += len(queue)
 	}()
-	visit := func(r *request, from *wait, need int) {
+	visit := func(r *request, from, need int) {
 		if r.share != nil {
 			return // nobody stands still for a part
 		}
-		if w := r.wait; w.mark == within || within == 0 && w.mark != e.search {
-			w.mark, w.from, w.fromNeed = e.search, from, int16(need)
-			queue = append(queue, w)
+		w := r.wait
+		if i := int(w.at); i < len(queue) && queue[i].wait == w || within != nil && !within[r.whole()] {
+			return
 		}
+		w.at = int32(len(queue))
+		queue = append(queue, hop{wait: w, from: from, led: int16(need)})
 	}
 	if s.party == nil {
-		visit(s.req, nil, 0)
+		visit(s.req, -1, 0)
 	} else {
 		for _, r := range s.party.waits {
-			visit(r, nil, 0)
+			visit(r, -1, 0)
 		}
 	}
 	for next := 0; next < len(queue); next++ {
-		w := queue[next]
-		closed := e.eachBlocker(w.req(), s, func(need int, p *party, r *request) bool {
+		at, waiter := next, queue[next].req()
+		closed := e.eachBlocker(waiter, s, func(need int, p *party, r *request) bool {
 			switch {
-			case p != nil && p == w.req().party && !w.req().follows():
+			case p != nil && p == waiter.party && !waiter.follows():
 			case closing && (p != nil && p == s.party || p == nil && r == s.req):
-				w.via = int16(need)
+				queue[at].via = int16(need)
 				return true
 			case p != nil:
 				for _, other := range p.waits {
-					visit(other, w, need)
+					visit(other, at, need)
 				}
 			default:
-				visit(r, w, need)
+				visit(r, at, need)
 			}
 			return false
 		})
 		if closed {
-			return queue, w
+			return queue, next
 		}
 	}
-	return queue, nil
+	return queue, -1
 }
 
-// cycleTo walks back from the wait that closed the cycle.
-func cycleTo(w *wait) (cycle []*wait) {
-	for ; w != nil; w = w.from {
-		cycle = append(cycle, w)
-		if w.from != nil {
-			w.from.via = w.fromNeed
+// cycleTo walks back from the hop that closed the cycle.
+func cycleTo(visited []hop, last int) (cycle []hop) {
+	for i := last; i >= 0; {
+		h := visited[i]
+		cycle = append(cycle, h)
+		if i = h.from; i >= 0 {
+			visited[i].via = h.led
 		}
 	}
 	slices.Reverse(cycle)

@@ -28,14 +28,14 @@ type Engine struct {
 	live     bool // between Recover and the end; during a replay nothing is watched
 	lowSpace bool
 	draining bool
-	newest   Time    // of the last command or entry, whatever its namespace
-	*agenda          // of the namespace that the step is about
-	whole    agenda  // for commands that are about no namespace
-	agendas  uint64  // how many were made
-	alarms   timers  // one for each agenda: when something is due in it
-	search   uint64  // number of the last deadlock search
-	searched []*wait // its queue, reused
-	turns    uint64  // how often a holder said something new
+	newest   Time   // of the last command or entry, whatever its namespace
+	*agenda         // of the namespace that the step is about
+	whole    agenda // for commands that are about no namespace
+	agendas  uint64 // how many were made
+	alarms   timers // one for each agenda: when something is due in it
+	search   uint64 // number of the last deadlock search
+	hops     []hop  // its queue, reused
+	turns    uint64 // how often a holder said something new
 	free     []*request
 	ended    []*request // in this step
 	waits    []*wait    // for reuse

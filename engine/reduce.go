@@ -46,22 +46,21 @@ type permitResidue struct {
 
 // hasAlternatives reports whether a wait on the cycle could be served by others
 // than those of the cycle.
-func hasAlternatives(cycle []*wait) bool {
-	return slices.ContainsFunc(cycle, func(w *wait) bool {
-		return w.req().trunk != nil || w.via != noNeed && w.req().needs()[w.via].counts == interlock.Permits
+func hasAlternatives(cycle []hop) bool {
+	return slices.ContainsFunc(cycle, func(h hop) bool {
+		return h.req().trunk != nil || h.via != noNeed && h.req().needs()[h.via].counts == interlock.Permits
 	})
 }
 
-// reduce marks the waits that can be reached from s and never be served, and
-// gives the mark.
-func (e *Engine) reduce(s suspect) uint64 {
+// reduce gives the waits that can be reached from s and never be served.
+func (e *Engine) reduce(s suspect) (stuck map[*request]bool) {
 	d := &reduction{e: e, stuck: map[*request]bool{}, left: map[*party]int{}}
-	visited, _ := e.walk(s, 0, false)
-	for _, w := range visited {
-		if w.req().trunk != nil && w.req().pos > 0 {
+	visited, _ := e.walk(s, nil, false)
+	for _, h := range visited {
+		if h.req().trunk != nil && h.req().pos > 0 {
 			continue // its first branch stands for it
 		}
-		r := w.req().whole()
+		r := h.req().whole()
 		d.waits = append(d.waits, r)
 		d.stuck[r] = true
 		if r.party != nil {
@@ -76,15 +75,7 @@ func (e *Engine) reduce(s suspect) uint64 {
 	})
 	for d.round() {
 	}
-	e.search++
-	for _, r := range d.waits {
-		if d.stuck[r] {
-			for way := range r.ways {
-				way.wait.mark = e.search
-			}
-		}
-	}
-	return e.search
+	return d.stuck
 }
 
 // round looks at every wait that remains, and reports whether one can be served.

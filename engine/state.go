@@ -171,14 +171,8 @@ type wait struct {
 	writes uint64   // Engine.writes when it arrived
 	only   [1]place // its place, if it needs one thing; the request is always said
 	more   *[]place // its places, if it needs more
-	mark   uint64   // the deadlock search that has seen it, or the reduction that found that it can never be served
-
-	// How that search came here, and the need by which it goes on.
-	from     *wait
-	fromNeed int16
-	via      int16
-
-	rank int32 // the priority with which it waits: its own, or one that it inherits
+	at     int32    // its place in Engine.hops, once a deadlock search has come to it
+	rank   int32    // the priority with which it waits: its own, or one that it inherits
 
 	// Volatile.
 	caller Caller

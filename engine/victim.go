@@ -13,23 +13,23 @@ import (
 // meet the same wait each time; and a task in line would come back to it.
 // Where the patterns of the contested keys say so, the leases that the victim is waited
 // for go as well, after their grace: as many as fit in the step.
-func (e *Engine) sacrifice(cycle []*wait) {
+func (e *Engine) sacrifice(cycle []hop) {
 	victim := 0
-	for i, w := range cycle {
-		if worse(w.req(), cycle[victim].req()) {
+	for i, h := range cycle {
+		if worse(h.req(), cycle[victim].req()) {
 			victim = i
 		}
 	}
 	cycle = slices.Concat(cycle[victim:], cycle[:victim])
 	steps := make([]interlock.CycleStep, min(len(cycle), interlock.MaxCycleSteps))
-	for i, w := range cycle[:len(steps)] {
-		p := partyOf(w.req())
+	for i, h := range cycle[:len(steps)] {
+		p := partyOf(h.req())
 		steps[i] = interlock.CycleStep{Agent: p.Agent, Session: p.Session, Flow: p.Flow, Victim: i == 0}
 		if !p.Task.IsZero() { // in line: that is the flow of its worker, when it has one
 			steps[i].Flow = p.Task.String()
 		}
-		if w.via != noNeed {
-			c := w.req().claimAt(int(w.via))
+		if h.via != noNeed {
+			c := h.req().claimAt(int(h.via))
 			steps[i].Key, steps[i].Mode = c.Key, c.Mode
 		}
 	}
@@ -76,11 +76,11 @@ func (p *party) leaseCount() int {
 
 // forfeit gives the party's leases for which the wait before it in a cycle waits,
 // and which it loses as the victim, in the order of their fences.
-func (p *party) forfeit(w *wait) (list []*request) {
-	if p == nil || w.via == noNeed {
+func (p *party) forfeit(h hop) (list []*request) {
+	if p == nil || h.via == noNeed {
 		return nil
 	}
-	m := &w.req().needs()[w.via]
+	m := &h.req().needs()[h.via]
 	for _, l := range p.leases {
 		if l.phase == held && l.revokedFor(m) {
 			list = append(list, l)
