@@ -186,6 +186,9 @@ func (d *divided) leavePart() {
 
 // belongs makes r, which an event tells of, a part of a shared-out key.
 func (r *request) belongs(ev *Event) error {
+	if len(ev.Claims) != 1 {
+		return errUnknown
+	}
 	key, ok := parentOf(string(ev.Claims[0].Key))
 	if !ok {
 		return errUnknown
