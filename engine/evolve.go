@@ -267,6 +267,8 @@ func (e *Engine) evolveRequest(ev *Event) error {
 		e.fence = max(e.fence, ev.Fence)
 		if ev.Freed {
 			r.goAway()
+			r.expectBack()
+			r.deal().parking = &parking{since: ev.At, until: ev.At} // EvParked comes next, and says more
 			return nil
 		}
 		r.hold()

@@ -300,12 +300,10 @@ func (e *Engine) evolveParked(ev *Event, r *request) error {
 			e.giveBack(r)
 			r.goAway()
 		}
+		r.expectBack()
 	}
 	d.moved, d.parking, p.writes = nil, p, e.writes
 	r.setWindow(window{asOf: ev.AsOf})
-	for i := range r.needs() {
-		r.needs()[i].node.expect()
-	}
 	return nil
 }
 
@@ -366,6 +364,13 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 func (r *request) goAway() {
 	r.phase = away
 	r.space.away++
+}
+
+// expectBack keeps the keys of r, which is put aside, until endAbsence.
+func (r *request) expectBack() {
+	for i := range r.needs() {
+		r.needs()[i].node.expect()
+	}
 }
 
 // endParking forgets that r was put aside.
