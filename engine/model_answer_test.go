@@ -373,8 +373,8 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 			return m.checkVictimAnswer(cmd, r, want, got)
 		}
 		want.about = r.subject()
-		if got.Outcome == engine.Granted && want.about.phase == held {
-			want.outcome = engine.Granted // somebody else left in the same step
+		if a := want.about; got.Outcome != engine.Queued && a.fence > 0 && (a.phase == held || a.why == engine.ByDeadlock && a.ended == m.now) {
+			want.outcome = engine.Granted // somebody else left, or stood aside, in the same step
 		}
 	}
 	if r := want.about; want.outcome == engine.Granted && r != nil && r.phase == over && r.why == engine.ByDeadlock && r.ended == m.now {
