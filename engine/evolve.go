@@ -243,8 +243,8 @@ func (e *Engine) discard(r *request) {
 func (e *Engine) evolveRequest(ev *Event) error {
 	r := ev.req
 	if r == nil {
-		if e.space(ev.Namespace).knows(ev.ID) || len(ev.Claims) == 0 && ev.Target == 0 && ev.Kind == EvQueued {
-			return fmt.Errorf("engine: request %d is made twice or claims nothing", ev.Num)
+		if e.space(ev.Namespace).knows(ev.ID) || len(ev.Claims) == 0 && ev.Target == 0 && ev.Kind == EvQueued || ev.Any && ev.Kind != EvQueued {
+			return fmt.Errorf("engine: request %d is made twice, or claims nothing", ev.Num)
 		}
 		var err error
 		if r, err = e.request(ev); err != nil {
