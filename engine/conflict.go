@@ -47,8 +47,26 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 			v.add(x.barrier())
 		}
 	}
+	if len(v.found) == 0 && c.Kind == interlock.OtherAgent {
+		e.lineConflict(c, r, m, &v)
+	}
 	c.Holders, c.More = v.holders(), v.more
 	return c
+}
+
+// lineConflict describes that those who go before r in line are alone in its way at m:
+// how many, and who is in the way of the first of them.
+func (e *Engine) lineConflict(c *Conflict, r *request, m *need, v *viewer) {
+	first := r.earlier(m)
+	if first == nil {
+		return
+	}
+	c.Ahead, c.Line = max(1, r.countEarlier(m)), interlock.Key(m.node.key)
+	if !m.claimed {
+		c.Kind, c.Queue.Length = interlock.AncestorHeld, c.Ahead
+	}
+	v.behind(first)
+	c.Queue.ETA = e.expect(m.node, v.found, c.Ahead)
 }
 
 // shortConflict describes what r lacks of a key's permits or tokens, if it does.
@@ -157,6 +175,29 @@ func (v *viewer) below(n *node, modes modeSet) {
 	}
 }
 
+// maxBehind bounds how far behind follows a line of waiters.
+const maxBehind = 16
+
+// behind adds those who are in the way of a waiter, or of who goes before it.
+func (v *viewer) behind(w *request) {
+	for at := 0; w != nil && at < maxBehind && len(v.found) == 0; at++ {
+		i := w.blocker()
+		if i < 0 {
+			return // nothing is in its way: it is a task that waits for a worker
+		}
+		m := &w.needs()[i]
+		v.except = w
+		v.at(m.node, conflicts[m.mode])
+		if len(v.found) == 0 && m.claimed {
+			v.below(m.node, conflicts[m.mode])
+		}
+		if len(v.found) == 0 && m.counts == interlock.Permits && w.short(m) == shortOfPermits {
+			v.permits(m.node)
+		}
+		w = w.earlier(m)
+	}
+}
+
 func (v *viewer) holders() []interlock.Holder {
 	list := make([]interlock.Holder, 0, len(v.found))
 	for i, r := range v.found {
@@ -216,21 +257,21 @@ func (e *Engine) ticket(r *request) interlock.Ticket {
 		if !m.claimed {
 			continue
 		}
-		if p := 1 + m.before(); p > t.Position || t.Length == 0 {
+		if p := 1 + r.countEarlier(m); p > t.Position || t.Length == 0 {
 			t.Position, t.Length, at = p, m.node.line.length(), i
 		}
 	}
 	t.ETA = e.eta(r, &r.needs()[at], t.Position-1)
 	if b := r.blocker(); b >= 0 && !r.needs()[b].claimed { // an ancestor is in the way first
 		m := &r.needs()[b]
-		t.ETA = max(t.ETA, e.eta(r, m, m.before()))
+		t.ETA = max(t.ETA, e.eta(r, m, r.countEarlier(m)))
 	}
 	return t
 }
 
-// before counts others' waiters ahead of m's request who may be in its way there.
-func (m *need) before() (n int) {
-	r, l := m.req, m.node.line
+// countEarlier counts others' waiters ahead of r who may be in its way at one of its needs.
+func (r *request) countEarlier(m *need) (n int) {
+	l := m.node.line
 	if l == nil {
 		return 0
 	}
@@ -272,6 +313,9 @@ func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
 			return 0
 		}
 		ahead = 0
+	}
+	if len(v.found) == 0 {
+		v.behind(r.earlier(m))
 	}
 	return e.expect(m.node, v.found, ahead)
 }

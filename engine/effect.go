@@ -110,6 +110,12 @@ type Conflict struct {
 	Queue   interlock.Queue    // the line as a newcomer would find it
 	Cycle   []interlock.CycleStep
 
+	// Where nobody who has something is in the way, but who goes before in line: how many
+	// these are, and the key, Key or an ancestor, for which they wait. Holders are then
+	// those who are in the way of the first of them.
+	Ahead int
+	Line  interlock.Key
+
 	Capacity *interlock.Capacity // of Key, where it has one
 	Group    string              // in whose name its permits were asked for
 	Nearest  []string            // for CodeUnknownPattern

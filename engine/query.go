@@ -110,7 +110,7 @@ func (e *Engine) waitersAt(n *node) (list []WaiterView) {
 		m := &p.req.needs()[p.need]
 		w := e.waiter(p.req, m.modeOf())
 		w.Count = p.count
-		ahead := m.before()
+		ahead := p.req.countEarlier(m)
 		w.Position, w.ETA = ahead+1, e.eta(p.req, m, ahead)
 		list = append(list, w)
 	}
@@ -159,13 +159,13 @@ func (e *Engine) appendWaits(edges []WaitEdge, r *request) []WaitEdge {
 }
 
 func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
-	add := func(other *request, ahead bool) {
+	add := func(other *request, has interlock.Claim, ahead bool) {
 		if other.sameParty(r) {
 			return
 		}
 		edge := WaitEdge{
 			Waiter: partyOf(r), Blocker: partyOf(other), Key: r.claims()[m.claim].Key, Mode: r.claims()[m.claim].Mode,
-			Ahead: ahead, Waited: e.now.Sub(r.arrived()),
+			Has: has, Ahead: ahead, Waited: e.now.Sub(r.arrived()),
 		}
 		edge.Waiter.Request, edge.Blocker.Request = r.num, other.num
 		edges = append(edges, edge)
@@ -177,12 +177,12 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 		if m.claimed { // an intent conflicts with nothing below
 			v.below(m.node, against)
 		}
-		for _, h := range v.found {
-			add(h, false)
+		for i, h := range v.found {
+			add(h, v.via[i].shown(), false)
 		}
 	}
 	for _, x := range r.absent(m) {
-		add(x, false)
+		add(x, x.barrier().shown(), false)
 	}
 	short := enough
 	if m.counts == interlock.Permits {
@@ -191,7 +191,7 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 	if short == shortOfPermits {
 		for h := m.node.first; h != nil && len(edges) < maxWaitEdges; h = h.next {
 			if h.counts == interlock.Permits {
-				add(h.req, false)
+				add(h.req, h.shown(), false)
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 		}
 		for p := c.first(); p != nil && before(p.req, r) && len(edges) < maxWaitEdges; p = p.next() {
 			if !p.twin {
-				add(p.req, true)
+				add(p.req, p.req.claimAt(int(p.need)), true)
 			}
 		}
 	}

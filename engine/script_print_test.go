@@ -409,6 +409,9 @@ func (s *script) flowIn(w *words) string {
 // explain writes what stood in a request's way.
 func (s *script) explain(c *engine.Conflict) {
 	s.printf("  %s at %s, line of %d, eta=%v", c.Kind, c.Key, c.Queue.Length, c.Queue.ETA)
+	if c.Ahead > 0 {
+		s.printf("  behind %d who wait for %s", c.Ahead, c.Line)
+	}
 	for i := range c.Holders {
 		s.printHolder(&c.Holders[i])
 	}

@@ -73,6 +73,7 @@ type WaitEdge struct {
 	Blocker Party
 	Key     interlock.Key
 	Mode    interlock.Mode
+	Has     interlock.Claim  // by which Blocker is in the way: of Key, or of a key above or below it
 	Ahead   bool             // Blocker does not hold the key, but stands in line before
 	Task    interlock.TaskID // for whose end Waiter waits; Blocker has it, or is its place in line, or nobody
 	Waited  time.Duration

@@ -234,12 +234,14 @@ func (r *request) blockedAt(m *need) bool {
 func (r *request) lockedOutAt(m *need) bool {
 	n := m.node
 	against := conflicts[m.mode]
-	if against&n.modes != 0 && r.party.blockedByOthers(n, against) {
-		return true
-	}
-	l := n.line
+	return against&n.modes != 0 && r.party.blockedByOthers(n, against) || r.earlier(m) != nil
+}
+
+// earlier gives a waiter that goes before r at one of r's needs, or nil.
+func (r *request) earlier(m *need) *request {
+	against, l := conflicts[m.mode], m.node.line
 	if l == nil || l.modes&against == 0 {
-		return false
+		return nil
 	}
 	for c := l.first; c != nil; c = c.next {
 		if !against.has(c.mode) || c.isAsideFor(r) {
@@ -250,10 +252,10 @@ func (r *request) lockedOutAt(m *need) bool {
 			p = p.next()
 		}
 		if p != nil && before(p.req, r) {
-			return true
+			return p.req
 		}
 	}
-	return false
+	return nil
 }
 
 // sameParty reports whether two requests, or a request and itself, are of one

@@ -292,9 +292,9 @@ func fullAdvice(c *engine.Conflict) interlock.Advice {
 func heldAdvice(c *engine.Conflict) interlock.Advice {
 	what, eta := situation(c), c.Queue.ETA
 	line := ""
-	switch c.Queue.Length {
-	case 0:
-	case 1:
+	switch {
+	case c.Queue.Length == 0, c.Ahead > 0: // or it was said
+	case c.Queue.Length == 1:
 		line = " and 1 waits in line"
 	default:
 		line = fmt.Sprintf(" and %d wait in line", c.Queue.Length)

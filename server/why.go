@@ -105,6 +105,9 @@ func explainKey(view *engine.KeyView, edges []engine.WaitEdge) (string, []link, 
 		b.WriteString(situation(conflict) + ". ")
 	default:
 		fmt.Fprintf(&b, "Nobody holds %s at this moment. ", key)
+		if e := firstWait(view, edges); e != nil {
+			chain = append(chain, waitOf(e))
+		}
 	}
 	if c := view.Capacity; c != nil && len(c.Groups) > 0 {
 		fmt.Fprintf(&b, "Of these %s. ", groupsText(c))
@@ -165,11 +168,13 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []link) interlock
 	if len(view.Holders) == 0 && view.Length > 0 && onlyDormant(view) {
 		return interlock.Advice{Action: interlock.ActRetry, Message: "acquire it: who is in line are tasks that wait for a worker; if they wait for too long, start workers for their queue"}
 	}
+	if len(view.Holders) == 0 && len(chain) > 1 {
+		return wait(0, "%s", inTheEnd(chain))
+	}
 	if len(view.Holders) == 0 {
 		return wait(time.Second, "the key goes to the first in line: stand in line with on_conflict wait")
 	}
 	h := &view.Holders[0]
-	last := chain[len(chain)-1]
 	switch {
 	case c.Kind == interlock.LockDelayed:
 		return wait(atLeastASecond(h.ExpiresIn), "it opens by itself in %s: stand in line with on_conflict wait; if nothing of %s can still be writing, an operator may revoke fence %s",
@@ -181,10 +186,7 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []link) interlock
 	case h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace:
 		return wait(atLeastASecond(h.ExpiresIn), "%s; the key goes on in %s at the latest: stand in line with on_conflict wait", over(h), short(h.ExpiresIn))
 	case len(chain) > 1:
-		if last.key == "" {
-			return wait(0, "what everybody waits for in the end is %s: look at that agent", agentName(last.Agent))
-		}
-		return wait(0, "what everybody waits for in the end is %s with %s: if that cannot finish, an operator may revoke it", agentName(last.Agent), cleanText(string(last.key)))
+		return wait(0, "%s", inTheEnd(chain))
 	case h.Held > time.Hour:
 		return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
 			"%s lives, and has held it for %s: ask whoever runs it, or revoke fence %s", agentName(h.Agent), short(h.Held), h.Fence,
@@ -193,6 +195,34 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []link) interlock
 		return interlock.Advice{Action: interlock.ActRetry, Message: "acquire it: some are left, unless they are kept for a group"}
 	}
 	return wait(infoOf(interlock.CodeHeld).after, "stand in line with on_conflict wait, or work on something else")
+}
+
+// firstWait gives the wait of the first in line at a key that nobody holds, or nil.
+func firstWait(view *engine.KeyView, edges []engine.WaitEdge) *engine.WaitEdge {
+	if len(view.Waiters) == 0 {
+		return nil
+	}
+	first := &view.Waiters[0]
+	i := slices.IndexFunc(edges, func(e engine.WaitEdge) bool {
+		w := &e.Waiter
+		return e.Key == view.Key && w.Agent == first.Agent && w.Session == first.Session && w.Flow == first.Flow && w.Task == first.Task
+	})
+	if i < 0 {
+		return nil
+	}
+	return &edges[i]
+}
+
+// inTheEnd says what to do about the last of a chain.
+func inTheEnd(chain []link) string {
+	last := &chain[len(chain)-1]
+	switch {
+	case last.key == "":
+		return fmt.Sprintf("what everybody waits for in the end is %s: look at that agent", partyName(&last.Party))
+	case last.does == waits:
+		return fmt.Sprintf("what everybody waits for in the end is %s, which waits for %s", partyName(&last.Party), cleanText(string(last.key)))
+	}
+	return fmt.Sprintf("what everybody waits for in the end is %s with %s: if that cannot finish, an operator may revoke it", agentName(last.Agent), cleanText(string(last.key)))
 }
 
 func (c *call) whyAgent(agent string) {
@@ -297,7 +327,7 @@ func follow(chain []link, edges []engine.WaitEdge) []link {
 		if blocker == (engine.Party{}) { // nobody has the task, nor is it in line
 			blocker.Task = e.Task
 		}
-		chain = append(chain, link{Party: blocker, does: does, key: e.Key, mode: e.Mode})
+		chain = append(chain, link{Party: blocker, does: does, key: e.Has.Key, mode: e.Has.Mode})
 	}
 	return chain
 }
@@ -333,7 +363,7 @@ func chainText(chain []link) string {
 		case i == 0 && does != waits:
 			// It was described before.
 		case does == holds:
-			fmt.Fprintf(&b, ", which %s holds", name)
+			fmt.Fprintf(&b, "%s, which %s holds", apart(chain[i-1].key, chain[i].key), name)
 		case does == awaited && i > 0 && !chain[i-1].end.IsZero():
 			b.WriteString(whoHas(&chain[i].Party, chain[i-1].end))
 		case does == awaited:
@@ -342,6 +372,8 @@ func chainText(chain []link) string {
 			fmt.Fprintf(&b, "%s %s", name, what)
 		case flowOf(chain[i-1].Party) == flowOf(chain[i].Party):
 			fmt.Fprintf(&b, "; %s itself %s", name, what)
+		case chain[i-1].key != chain[i].key:
+			fmt.Fprintf(&b, ", behind %s in line for %s", name, cleanText(string(chain[i].key)))
 		default:
 			fmt.Fprintf(&b, ", behind %s in line", name)
 		}
@@ -350,6 +382,18 @@ func chainText(chain []link) string {
 		return ""
 	}
 	return b.String() + "."
+}
+
+// apart says how a key lies to another by which somebody is in the way of who waits for it:
+// , which lies under org:acme.
+func apart(key, other interlock.Key) string {
+	switch {
+	case key == other:
+		return ""
+	case strings.HasPrefix(string(other), string(key)):
+		return ", which covers " + cleanText(string(other))
+	}
+	return ", which lies under " + cleanText(string(other))
 }
 
 // whoHas says where a task is that somebody waits for.

@@ -30,14 +30,14 @@ func TestWhy(t *testing.T) {
 		pass(12 * time.Second)
 
 		key := d.get("/v1/why?key=account:1").want(200)
-		key.is("text", `account:1 is held by billing-7 (live, "late fee") for 12 s. 1 waiter is in line, first support-2 for 12 s. billing-7 waits for org:acme/books, which audit-1 holds.`)
+		key.is("text", `account:1 is held by billing-7 (live, "late fee") for 12 s. 1 waiter is in line, first support-2 for 12 s. billing-7 waits for org:acme/books, which lies under org:acme, which audit-1 holds.`)
 		key.says("advice.message", "what everybody waits for in the end is audit-1 with org:acme")
 		key.is("chain.0.agent", "billing-7").is("chain.0.does", "holds").is("chain.1.does", "waits").is("chain.2.agent", "audit-1").is("chain.2.does", "holds")
 
 		agent := d.get("/v1/why?agent=support-2").want(200)
-		agent.is("text", `support-2 holds nothing. support-2 waits for account:1, which billing-7 holds; billing-7 itself waits for org:acme/books, which audit-1 holds.`)
+		agent.is("text", `support-2 holds nothing. support-2 waits for account:1, which billing-7 holds; billing-7 itself waits for org:acme/books, which lies under org:acme, which audit-1 holds.`)
 		agent.says("advice.message", "everything hangs on audit-1")
-		d.get("/v1/why?agent=billing-7").want(200).says("text", "billing-7 holds account:1 (exclusive) for 12 s. 1 other waits for it. billing-7 waits for org:acme/books, which audit-1 holds.")
+		d.get("/v1/why?agent=billing-7").want(200).says("text", "billing-7 holds account:1 (exclusive) for 12 s. 1 other waits for it. billing-7 waits for org:acme/books, which lies under org:acme, which audit-1 holds.")
 		d.get("/v1/why?agent=audit-1").want(200).is("text", "audit-1 holds org:acme (exclusive) for 12 s. 1 other waits for it. It waits for nothing.").is("advice.message", "it is at work: let it finish")
 
 		pass(10 * time.Second)
@@ -51,15 +51,36 @@ func TestWhy(t *testing.T) {
 	})
 }
 
+// Nobody has a key whose line waits for one above it: why says for whom in the end.
+func TestWhyNobodyHasIt(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		ask := func(agent, key string, want int) *reply {
+			t.Helper()
+			return d.post("/v1/leases", `{"agent":"`+agent+`","on_conflict":"wait","claims":[{"key":"`+key+`"}]}`).want(want)
+		}
+		ask("audit-1", "org:acme/books", 200)
+		ask("billing-7", "org:acme", 202)
+		ask("support-2", "org:acme/tickets", 202).is("conflict_kind", "ancestor").is("holders.0.agent", "audit-1").is("holders.0.key", "org:acme/books").
+			says("advice.message", "org:acme/tickets lies under org:acme, which is wanted by 1 ahead, who waits for org:acme/books, which is held by audit-1 (live)")
+
+		key := d.get("/v1/why?key=org:acme/tickets").want(200)
+		key.is("text", "Nobody holds org:acme/tickets at this moment. 1 waiter is in line, first support-2 for less than 1 s. "+
+			"support-2 waits for org:acme/tickets, behind billing-7 in line for org:acme, which covers org:acme/books, which audit-1 holds.")
+		key.is("chain.1.agent", "billing-7").is("chain.1.key", "org:acme").is("chain.2.does", "holds").is("chain.2.key", "org:acme/books")
+		key.is("advice.message", "what everybody waits for in the end is audit-1 with org:acme/books: if that cannot finish, an operator may revoke it")
+	})
+}
+
 // A chain may go through waits that only their waiters know of.
 func TestChainsOfDeclaredWaits(t *testing.T) {
 	party := func(agent string) engine.Party {
 		return engine.Party{Agent: agent, Session: "s-" + agent, Flow: "main"}
 	}
 	edges := []engine.WaitEdge{
-		{Waiter: party("a"), Blocker: party("b"), Key: "k", Mode: interlock.Exclusive},
+		{Waiter: party("a"), Blocker: party("b"), Key: "k", Mode: interlock.Exclusive, Has: interlock.Claim{Key: "k"}},
 		{Waiter: party("b"), Blocker: party("c")},
-		{Waiter: party("c"), Blocker: party("d"), Key: "l", Mode: interlock.Shared, Ahead: true},
+		{Waiter: party("c"), Blocker: party("d"), Key: "l", Mode: interlock.Shared, Has: interlock.Claim{Key: "l"}, Ahead: true},
 		{Waiter: party("d"), Blocker: party("e")},
 	}
 	for agent, want := range map[string]string{

@@ -24,10 +24,10 @@ func situation(c *engine.Conflict) string {
 		return fmt.Sprintf("%s is a barrier that waits for %s%s", key, agentName(c.Holders[0].Agent), andMore(c))
 	case c.Kind == interlock.PartiesMissing:
 		return key + " is a barrier whose other parties are not there yet"
+	case c.Ahead > 0:
+		return lineText(c)
 	case len(c.Holders) == 0 && c.Kind == interlock.LockDelayed:
 		return key + " stays closed for a while, because its last holder died"
-	case len(c.Holders) == 0 && c.Queue.Length > 0:
-		return fmt.Sprintf("%s has %d in line ahead", key, c.Queue.Length)
 	case len(c.Holders) == 0:
 		return key + " is not free"
 	}
@@ -35,18 +35,40 @@ func situation(c *engine.Conflict) string {
 	if h.Liveness == interlock.Closed {
 		return fmt.Sprintf("%s stays closed for another %s, because its last holder %s died", key, short(h.ExpiresIn), agentName(h.Agent))
 	}
-	var b strings.Builder
+	text := key
 	switch {
 	case h.Key == c.Key || h.Key == "":
-		fmt.Fprintf(&b, "%s is held by %s", key, who(h))
+		text += fmt.Sprintf(" is held by %s for %s", who(h), short(h.Held))
 	case c.Kind == interlock.AncestorHeld:
-		fmt.Fprintf(&b, "%s lies under %s, which is held by %s", key, cleanText(string(h.Key)), who(h))
+		text += " lies under " + heldText(h)
 	default:
-		fmt.Fprintf(&b, "%s covers %s, which is held by %s", key, cleanText(string(h.Key)), who(h))
+		text += " covers " + heldText(h)
 	}
-	fmt.Fprintf(&b, " for %s", short(h.Held))
-	b.WriteString(andMore(c))
-	return b.String()
+	return text + andMore(c)
+}
+
+// lineText reads: a/y lies under a, which is wanted by 2 ahead, the first of whom waits for
+// a/x, which is held by billing-7 (live) for 12 s.
+func lineText(c *engine.Conflict) string {
+	text := cleanText(string(c.Key))
+	if c.Line != c.Key {
+		text += " lies under " + cleanText(string(c.Line)) + ", which"
+	}
+	text += fmt.Sprintf(" is wanted by %d ahead", c.Ahead)
+	if len(c.Holders) == 0 {
+		return text
+	}
+	if h := &c.Holders[0]; c.Ahead == 1 {
+		text += ", who waits for " + heldText(h)
+	} else {
+		text += ", the first of whom waits for " + heldText(h)
+	}
+	return text + andMore(c)
+}
+
+// heldText reads: a/x, which is held by billing-7 (live) for 12 s.
+func heldText(h *interlock.Holder) string {
+	return fmt.Sprintf("%s, which is held by %s for %s", cleanText(string(h.Key)), who(h), short(h.Held))
 }
 
 // heldBy names the first of those who have the permits of a key.
