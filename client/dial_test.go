@@ -2,16 +2,11 @@ package client_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +18,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/certtest"
 	"github.com/interlockdev/interlock/server"
 )
 
@@ -92,12 +88,16 @@ func credentialsAndTLS(t *testing.T, scheme string) {
 		t.Fatal(err)
 	}
 	w := inMemory(t)
-	certificate, roots := certificateFor(t, "127.0.0.1")
+	certFile, keyFile := certtest.SelfSigned(t, t.TempDir(), 1)
+	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if w.srv, err = server.New(server.Config{Shard: w.shard, Credentials: credentials, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}); err != nil {
 		t.Fatal(err)
 	}
 	w.door = server.NewStreams(w.srv, server.StreamConfig{TLS: &tls.Config{Certificates: []tls.Certificate{certificate}}})
-	good := client.Config{Addrs: []string{scheme + w.listen()}, TLS: &tls.Config{RootCAs: roots}, Credential: secret, Namespace: "acme", Agent: "a"}
+	good := client.Config{Addrs: []string{scheme + w.listen()}, TLS: &tls.Config{RootCAs: certtest.Roots(t, certFile)}, Credential: secret, Namespace: "acme", Agent: "a"}
 
 	c, err := client.Dial(context.Background(), good)
 	if err != nil {
@@ -157,28 +157,4 @@ func TestStrangeListener(t *testing.T) {
 	if !errors.Is(err, client.ErrUnreachable) || !strings.Contains(err.Error(), "no session door") {
 		t.Errorf("got %v", err)
 	}
-}
-
-func certificateFor(t *testing.T, ip string) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "interlock test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.ParseIP(ip)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
 }

@@ -1,57 +1,21 @@
 package server
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"log/slog"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-)
 
-// writeCertificate makes a self-signed one for 127.0.0.1 with this serial number.
-func writeCertificate(t *testing.T, dir string, serial int64) (certFile, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "interlock"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{
-		certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "EC PRIVATE KEY", Bytes: secret},
-	} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return certFile, keyFile
-}
+	"github.com/interlockdev/interlock/internal/certtest"
+)
 
 func TestCertificateIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
-	certFile, keyFile := writeCertificate(t, dir, 1)
+	certFile, keyFile := certtest.SelfSigned(t, dir, 1)
 	c, err := LoadCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +37,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	if err := c.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	writeCertificate(t, dir, 2)
+	certtest.SelfSigned(t, dir, 2)
 	if got := serial(); got != 1 {
 		t.Fatalf("serial %d before the files are looked at", got)
 	}
@@ -98,7 +62,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 
 func TestHTTPOverTLS(t *testing.T) {
 	d := newDoor(t)
-	certFile, keyFile := writeCertificate(t, t.TempDir(), 1)
+	certFile, keyFile := certtest.SelfSigned(t, t.TempDir(), 1)
 	c, err := LoadCertificate(certFile, keyFile, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -110,8 +74,7 @@ func TestHTTPOverTLS(t *testing.T) {
 	srv := d.server.HTTPServer()
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
-	roots := x509.NewCertPool()
-	roots.AddCert(c.cert.Leaf)
+	roots := certtest.Roots(t, certFile)
 	for _, http2 := range []bool{false, true} {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: http2}
 		answer, err := (&http.Client{Transport: transport}).Get("https://" + l.Addr().String() + "/healthz")

@@ -2,16 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -19,8 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/interlockdev/interlock/internal/certtest"
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
 )
@@ -194,8 +187,8 @@ func TestServeEnvironment(t *testing.T) {
 // Credentials and the certificate are read again on SIGHUP, and both doors speak TLS.
 func TestServeReloads(t *testing.T) {
 	dir := t.TempDir()
-	cert, key, file := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "credentials")
-	writeCertificate(t, cert, key, 1)
+	cert, key := certtest.SelfSigned(t, dir, 1)
+	file := filepath.Join(dir, "credentials")
 	credential := func(name string) string {
 		out, code := startProc(t, cleanEnvironment(), "credential", "new", name, "--file", file).end()
 		if code != 0 {
@@ -220,7 +213,7 @@ func TestServeReloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := credential("second")
-	writeCertificate(t, cert, key, 2)
+	certtest.SelfSigned(t, dir, 2)
 	try(first, exitUnreachable) // the client trusts the new certificate only
 	p.signal(syscall.SIGHUP)
 	p.expect("credentials were read again")
@@ -240,33 +233,6 @@ func TestServeReloads(t *testing.T) {
 	try(second, 0)
 	p.signal(syscall.SIGTERM)
 	p.ends(0)
-}
-
-// writeCertificate makes a certificate for 127.0.0.1 that trusts itself.
-func writeCertificate(t *testing.T, certFile, keyFile string, serial int64) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "interlock test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // A copied data directory gives out fences far above those of its original, once;

@@ -80,6 +80,7 @@ var table = []rule{
 
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
 	{folder: "internal/bench", local: []string{".", "client", "engine", "internal/launch", "internal/trace"}},
+	{folder: "internal/certtest"},
 	{folder: "internal/crashtest", local: []string{"."}},
 	{folder: "internal/demo", local: []string{".", "client", "guard/file", "internal/launch", "internal/trace", "writer"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "internal/exampletest", local: []string{"journal", "server", "shard"}},

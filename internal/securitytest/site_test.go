@@ -2,14 +2,8 @@ package securitytest
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +15,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/certtest"
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
 	"github.com/interlockdev/interlock/server"
@@ -123,30 +118,13 @@ func (s *site) write(t *testing.T, file, text string) {
 // certify makes a certificate for 127.0.0.1.
 func (s *site) certify(t *testing.T, dir string) (keyFile string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	s.certificate, keyFile = certtest.SelfSigned(t, dir, 1)
+	s.roots = certtest.Roots(t, s.certificate)
+	secret, err := os.ReadFile(keyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "interlock"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	private := string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}))
-	s.key = strings.Split(private, "\n")[1]
-	s.roots = x509.NewCertPool()
-	s.roots.AppendCertsFromPEM(public)
-	s.certificate, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	s.write(t, s.certificate, string(public))
-	s.write(t, keyFile, private)
+	s.key = strings.Split(string(secret), "\n")[1]
 	return keyFile
 }
 
