@@ -74,7 +74,7 @@ func (o *Op) claimEffectField(f *field[string]) error {
 	case 3<<3 | wireBytes:
 		return text(&o.Effect.Target, f.s)
 	case 4<<3 | wireBytes:
-		o.Effect.Arguments = []byte(f.s)
+		o.Effect.Arguments = ownBytes(f.s)
 	case 5<<3 | wireBytes:
 		return id(&o.ID, f.s)
 	case 6<<3 | wireVarint:
@@ -90,7 +90,7 @@ func (o *Op) settleEffectField(f *field[string]) error {
 	case 3<<3 | wireVarint:
 		o.Effect.State = enum[interlock.EffectState](f.v)
 	case 4<<3 | wireBytes:
-		o.Effect.Result = []byte(f.s)
+		o.Effect.Result = ownBytes(f.s)
 	case 5<<3 | wireBytes:
 		return ownText(&o.Effect.Reason, f.s)
 	}

@@ -153,7 +153,7 @@ func decodeWrite(w *interlock.Write, s string) error {
 		case 3<<3 | wireBytes:
 			return ownText(&w.ContentType, f.s)
 		case 4<<3 | wireBytes:
-			w.Body = []byte(f.s) // it is kept, too
+			w.Body = ownBytes(f.s)
 		case 5<<3 | wireVarint:
 			w.Delta = unzigzag64(f.v)
 		case 6<<3 | wireVarint:

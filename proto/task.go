@@ -135,7 +135,7 @@ func decodeTask(t *interlock.Task, s string) error {
 		case 4<<3 | wireBytes:
 			return decodeClaim(&t.Claims, f.s)
 		case 5<<3 | wireBytes:
-			t.Payload = []byte(f.s)
+			t.Payload = ownBytes(f.s)
 		case 6<<3 | wireBytes:
 			return text(&t.Purpose, f.s)
 		case 7<<3 | wireBytes:
@@ -176,7 +176,7 @@ func decodeTask(t *interlock.Task, s string) error {
 			t.Approval = &interlock.Approval{}
 			return decodeApproval(t.Approval, f.s)
 		case 25<<3 | wireBytes:
-			t.Result = []byte(f.s)
+			t.Result = ownBytes(f.s)
 		case 26<<3 | wireVarint:
 			t.Settled = time.Duration(f.v)
 		case 27<<3 | wireBytes:
@@ -316,7 +316,7 @@ func decodeLogEntry(x *interlock.LogEntry, s string) error {
 		case 3<<3 | wireBytes:
 			return text(&x.Kind, f.s)
 		case 4<<3 | wireBytes:
-			x.Body = []byte(f.s)
+			x.Body = ownBytes(f.s)
 		case 5<<3 | wireBytes:
 			return text(&x.Sender, f.s)
 		case 6<<3 | wireBytes:
@@ -324,7 +324,7 @@ func decodeLogEntry(x *interlock.LogEntry, s string) error {
 		case 7<<3 | wireVarint:
 			x.State = enum[interlock.TaskState](f.v)
 		case 8<<3 | wireBytes:
-			x.Reply = []byte(f.s)
+			x.Reply = ownBytes(f.s)
 		case 9<<3 | wireBytes:
 			return text(&x.Reason, f.s)
 		case 10<<3 | wireBytes:

@@ -288,7 +288,7 @@ func (o *Op) pullField(f *field[string]) error {
 func (o *Op) ackField(f *field[string]) error {
 	switch x := o.Task; f.tag {
 	case 2<<3 | wireBytes:
-		x.Result = []byte(f.s)
+		x.Result = ownBytes(f.s)
 	case 3<<3 | wireBytes:
 		if c := o.commits(); len(c.Reads) <= MaxListed {
 			return decodeRead(grow(&c.Reads), f.s)
@@ -357,7 +357,7 @@ func (t *TaskSpec) decode(s string) error {
 		case 3<<3 | wireBytes:
 			return decodeClaim(&t.Claims, []byte(f.s))
 		case 4<<3 | wireBytes:
-			t.Payload = []byte(f.s)
+			t.Payload = ownBytes(f.s)
 		case 5<<3 | wireBytes:
 			return ownText(&t.Purpose, f.s)
 		case 6<<3 | wireBytes:

@@ -208,6 +208,14 @@ func text[S ~string](into *S, s string) error {
 // with the rest, which so is not kept.
 func ownText[S ~string](into *S, s string) error { return text(into, strings.Clone(s)) }
 
+// ownBytes are the same, nil for none: an empty field says what a missing one does.
+func ownBytes(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	return []byte(s)
+}
+
 // texts adds one to a list. Of more than MaxListed the rest is left out: one too
 // many is enough to be refused.
 func texts[S ~string](into *[]S, s string) error {
