@@ -30,7 +30,7 @@ var errLeaving = errors.New("the lease is being released")
 // growing, jittered pauses, until ctx ends or Config.RetryFor has passed.
 func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
 	flow := c.flow(ctx, req.Flow)
-	return c.obtain(ctx, req.OnQueued, func() *call {
+	return c.obtain(ctx, askAnew, req.OnQueued, func() *call {
 		k := c.newCall(proto.OpAcquire)
 		o := &k.op
 		o.Claims, o.Brief = claimsOf(&req), true
@@ -46,18 +46,18 @@ func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
 }
 
 // obtain gets a lease by an operation that brings one.
-func (c *Client) obtain(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call) (*Lease, error) {
-	g, err := c.insist(ctx, queued, prepare)
+func (c *Client) obtain(ctx context.Context, retry func(error) bool, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call) (*Lease, error) {
+	g, err := c.insist(ctx, retry, queued, prepare)
 	if err != nil {
 		return nil, err
 	}
 	return g.handle(ctx), nil
 }
 
-// insist carries out an operation that may stand in line, and asks again while
-// nobody but the server is in the way.
-func (c *Client) insist(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call) (g *grant, err error) {
-	err = c.again(ctx, askAgain, func() (err error) {
+// insist carries out an operation that may stand in line, and asks again after what
+// retry says: askAgain, or askAnew of one that asks for a new lease.
+func (c *Client) insist(ctx context.Context, retry func(error) bool, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call) (g *grant, err error) {
+	err = c.again(ctx, retry, func() (err error) {
 		g, err = c.attempt(ctx, prepare(), queued)
 		return err
 	})
@@ -93,8 +93,8 @@ func (c *Client) again(ctx context.Context, retry func(error) bool, do func() er
 	}
 }
 
-// askAgain says whether an acquire that failed so is asked again here: nothing
-// came of it, and nobody but the server was in the way.
+// askAgain says whether an operation that may stand in line and failed so is asked again
+// here: nothing came of it, and nobody but the server was in the way.
 func askAgain(err error) bool {
 	if err == errLeaving || serverBusy(err) {
 		return true
@@ -104,7 +104,24 @@ func askAgain(err error) bool {
 		return false
 	}
 	switch refusal.Code {
-	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeOfferLapsed, interlock.CodeUnknownTicket, interlock.CodeUnknownLease:
+	case interlock.CodeOfferLapsed, interlock.CodeUnknownTicket: // its turn came while the connection was broken
+		return true
+	}
+	return false
+}
+
+// askAnew says the same of an operation that asks for a new lease. To one that names a
+// lease these codes say that there is none any more, however often it is asked.
+func askAnew(err error) bool {
+	if askAgain(err) {
+		return true
+	}
+	refusal, ok := errors.AsType[*interlock.Error](err)
+	if !ok {
+		return false
+	}
+	switch refusal.Code {
+	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeUnknownLease:
 		// It was granted while the connection was broken, and has ended since.
 		return true
 	}

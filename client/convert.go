@@ -68,6 +68,6 @@ func (l *Lease) change(ctx context.Context, queued func(interlock.Ticket, []inte
 	if err := l.Err(); err != nil {
 		return err
 	}
-	_, err := l.g.c.insist(ctx, queued, prepare)
+	_, err := l.g.c.insist(ctx, askAgain, queued, prepare)
 	return err
 }

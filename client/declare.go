@@ -49,7 +49,7 @@ func (c *Client) WaitFor(ctx context.Context, on Awaiting) (*Wait, error) {
 	refused := make(chan error, 1)
 	go func() {
 		defer close(w.over)
-		_, err := c.insist(w.ctx, func(interlock.Ticket, []interlock.Holder) {
+		_, err := c.insist(w.ctx, askAgain, func(interlock.Ticket, []interlock.Holder) {
 			select {
 			case declared <- struct{}{}:
 			default:

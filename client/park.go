@@ -62,7 +62,7 @@ type Resumption struct {
 // can be resumed again.
 func (c *Client) Resume(ctx context.Context, id interlock.LeaseID, as Resumption) (*Lease, error) {
 	flow := c.flow(ctx, as.Flow)
-	return c.obtain(ctx, as.OnQueued, func() *call {
+	return c.obtain(ctx, askAgain, as.OnQueued, func() *call {
 		k := c.newCall(proto.OpResume)
 		k.op.ID, k.op.Flow, k.op.OnConflict, k.op.MaxWait = id, flow, as.OnConflict, as.MaxWait
 		return k

@@ -221,3 +221,21 @@ func TestResumptionSurvivesReconnectInItsPlace(t *testing.T) {
 	s.release(other, "")
 	s.release(back.granted(), "")
 }
+
+// A resumption of a lease that there is no more is refused once and for all.
+func TestNothingToResume(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		c := s.client("a")
+		lease := s.acquire(c, exclusively("k"))
+		s.park(lease, client.Parking{For: time.Minute})
+		<-time.After(time.Hour)
+		ctx, cancel := context.WithTimeout(s.ctx, time.Hour)
+		defer cancel()
+		begun := time.Now()
+		for id, want := range map[interlock.LeaseID]interlock.Code{lease.ID(): interlock.CodeExpired, freshID(): interlock.CodeUnknownLease} {
+			if _, err := c.Resume(ctx, id, client.Resumption{}); !isCode(err, want) || time.Since(begun) != 0 {
+				t.Errorf("got %v after %v", err, time.Since(begun))
+			}
+		}
+	})
+}

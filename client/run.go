@@ -38,7 +38,7 @@ func (c *Client) StartRun(ctx context.Context, r RunRequest) (*Lease, error) {
 	if r.ID != "" {
 		flow = "run-" + r.ID // the same request, whichever flow makes it again
 	}
-	return c.obtain(ctx, nil, func() *call {
+	return c.obtain(ctx, askAnew, nil, func() *call {
 		k := c.newCall(proto.OpStartRun)
 		k.since = c.now()
 		k.op.RequestID, k.op.Flow, k.op.Purpose, k.op.Priority = r.ID, flow, r.Purpose, clampPriority(r.Priority)

@@ -124,3 +124,41 @@ func grantedBeforeThePollIsAnswered(t *testing.T) {
 	closeClient(t, c)
 	<-finished
 }
+
+// A lease that has ended before its conversion came cannot be converted, and is not asked
+// for again and again.
+func TestConversionOfALeaseThatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{t: t, links: make(chan proto.ServerLink, 1)}
+		finished := make(chan struct{})
+		codes := []interlock.Code{interlock.CodeExpired, interlock.CodeTaken, interlock.CodeUnknownLease}
+		go func() {
+			defer close(finished)
+			s.answer(s.next(proto.OpOpen))
+			s.answer(s.next(proto.OpAttach))
+			op := s.next(proto.OpAcquire)
+			lease := interlock.Lease{ID: [16]byte{2}, Fence: 1, TTL: interlock.DefaultTTL, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}}
+			s.say(proto.Reply{Slot: op.Slot, Seq: op.Seq, Outcome: proto.Granted, Lease: lease})
+			for _, code := range codes {
+				op := s.next(proto.OpConvert)
+				s.say(proto.Reply{Slot: op.Slot, Seq: op.Seq, Outcome: proto.Refused, Code: code})
+			}
+			s.answer(s.next(proto.OpClose))
+		}()
+		c, err := client.New(context.Background(), s.Dial, client.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease, err := c.Acquire(context.Background(), exclusively("k"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, code := range codes {
+			if err := lease.Convert(context.Background(), client.Conversion{Claims: on("k")}); !isCode(err, code) {
+				t.Errorf("%s: %v", code, err)
+			}
+		}
+		closeClient(t, c)
+		<-finished
+	})
+}
