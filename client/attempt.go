@@ -10,9 +10,19 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
+// errGone is what became of a job whose handler has ended its goroutine: runtime.Goexit,
+// which a test's FailNow calls.
+var errGone = errors.New("its handler ended its goroutine")
+
 // run has one task handled, and tells what became of it.
 func (w *work) run(job *Job) {
-	done, err := w.handle(job)
+	done, err := Done{}, errGone
+	defer func() { w.handled(job, done, err) }() // whatever the handler did
+	done, err = w.handle(job)
+}
+
+// handled tells what became of a task.
+func (w *work) handled(job *Job, done Done, err error) {
 	w.mu.Lock()
 	_, ours := w.jobs[job]
 	delete(w.jobs, job)
@@ -38,21 +48,14 @@ func (w *work) run(job *Job) {
 
 // handle calls Handle. A panic is an error.
 func (w *work) handle(job *Job) (done Done, err error) {
-	returned := false
 	defer func() {
-		if returned {
-			return
-		}
 		if value := recover(); value != nil {
 			err = &PanicError{Value: value, Stack: debug.Stack()}
-		} else {
-			err = errors.New("its handler ended its goroutine") // runtime.Goexit
 		}
 	}()
 	if err = w.complete(job); err == nil {
 		done, err = w.w.Handle(job.lease.Context(), job)
 	}
-	returned = true
 	return done, err
 }
 

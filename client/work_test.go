@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -178,6 +179,8 @@ func TestWorkerFailures(t *testing.T) {
 			switch kind := job.Task().Kind; {
 			case kind == "panic" && job.Attempt() == 1:
 				panic("no such\nthing")
+			case kind == "gone" && job.Attempt() == 1:
+				runtime.Goexit()
 			case kind == "later" && job.Attempt() == 1:
 				return client.Done{}, client.RetryAfter(time.Minute, errors.New("not yet"))
 			case kind == "dead":
@@ -203,6 +206,9 @@ func TestWorkerFailures(t *testing.T) {
 		task, err := end("panic")
 		if err != nil || task.Attempt != 2 || len(task.Attempts) != 1 || task.Attempts[0].Reason != "panic: no such" || task.Attempts[0].EndedBy != "nack" {
 			t.Errorf("panic: %+v, %v", task, err)
+		}
+		if task, err = end("gone"); err != nil || task.Attempt != 2 || task.Attempts[0].Reason != "its handler ended its goroutine" {
+			t.Errorf("gone: %+v, %v", task, err)
 		}
 		before := time.Now()
 		if task, err = end("later"); err != nil || time.Since(before) != time.Minute {
@@ -240,7 +246,7 @@ func TestWorkerFailures(t *testing.T) {
 		worker.stop()
 		mu.Lock()
 		defer mu.Unlock()
-		if len(told) != 7 {
+		if len(told) != 8 {
 			t.Errorf("after %v told %q", time.Since(began), told)
 		}
 	})
