@@ -206,6 +206,10 @@ func (c *Client) forget(k *call) (was phase, refusal error) {
 	case sent:
 		k.forgotten = true
 	case standing:
+		if k.op.Kind == proto.OpPullTasks {
+			k.forgotten = true // what it may have been given comes to it, and goes back
+			break
+		}
 		if k.follows() {
 			c.stopFollowing(k)
 			c.free(k)

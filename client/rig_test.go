@@ -220,10 +220,15 @@ func (b *breaker) refuse(err error) {
 
 // block makes dialing wait; the function that it returns ends that.
 func (b *breaker) block() (unblock func()) {
-	ch := make(chan struct{})
 	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.blockLocked()
+}
+
+// blockLocked is block for a function of setLose.
+func (b *breaker) blockLocked() (unblock func()) {
+	ch := make(chan struct{})
 	b.down = ch
-	b.mu.Unlock()
 	return func() {
 		b.mu.Lock()
 		b.down = nil

@@ -563,6 +563,58 @@ func TestWorkerEndsWhileAway(t *testing.T) {
 	})
 }
 
+// A worker ends, too, when the server does not come back; what it may have been given goes
+// back when there is one again.
+func TestWorkerEndsWithoutAServer(t *testing.T) {
+	for _, given := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, b, w := broken(t, inMemory(t), client.Config{Agent: "w", SessionTTL: 5 * time.Minute})
+			s.queue(interlock.TaskQueue{Name: "q", MaxAttempts: 2})
+			worker := s.work(w, client.Worker{Queue: "q", Handle: func(context.Context, *client.Job) (client.Done, error) { return client.Done{}, nil }})
+			synctest.Wait()
+			var unblock func()
+			c := s.client("ann")
+			var task interlock.Task
+			if given {
+				b.setLose(func(f *proto.ServerFrame) bool {
+					lost := len(f.Replies) > 0 && len(f.Replies[0].Handed) > 0
+					if lost {
+						unblock = b.blockLocked()
+					}
+					return lost
+				})
+				task = s.submit(c, client.TaskSpec{Queue: "q"})
+			} else {
+				unblock = b.block()
+				b.cut()
+			}
+			synctest.Wait()
+			worker.cancel()
+			began := time.Now()
+			select {
+			case err := <-worker.result:
+				if err != nil || time.Since(began) > time.Minute {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+			case <-time.After(2 * time.Minute):
+				t.Error("the worker waits for a server that may never come")
+			}
+			unblock()
+			<-time.After(10 * time.Second)
+			if !given {
+				task = s.submit(c, client.TaskSpec{Queue: "q"})
+			}
+			<-time.After(time.Second)
+			if got := s.task(c, task.ID); got.State != interlock.TaskWaiting {
+				t.Errorf("given %v: %+v", given, got)
+			}
+			if queues, err := c.Queues(s.ctx); err != nil || queues[0].Idle != 0 {
+				t.Errorf("%+v, %v", queues, err)
+			}
+		})
+	}
+}
+
 // A lost answer to a submission, or to an acknowledgement, does not double it.
 func TestLostTaskAnswersHappenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -69,7 +69,9 @@ var errDraining = errors.New("the worker ends, and its time to finish is over")
 // When ctx ends, no more tasks are taken, and those under way have Worker.Drain to finish;
 // then their contexts end, and their tasks go back at once, so that others have them.
 // Work returns when every Handle has returned: nil, or what made it give up before, which
-// is what only an operator can mend, such as CodeNoSuchQueue.
+// is what only an operator can mend, such as CodeNoSuchQueue. While no server answers it
+// waits some seconds more for the word on what was handed out to it last; that goes back
+// when there is a server again.
 func (c *Client) Work(ctx context.Context, w Worker) error {
 	if w.Queue == "" || w.Handle == nil {
 		return errors.New("client: a Worker needs a Queue and a Handle")
@@ -129,6 +131,13 @@ const maxPulls = 16
 func (w *work) takeAll(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	limit, giveUp := context.WithCancelCause(w.told) // of pulls that are withdrawn
+	defer giveUp(nil)
+	context.AfterFunc(ctx, func() {
+		if pause(limit, settleTimeout) == nil {
+			giveUp(errDraining)
+		}
+	})
 	var (
 		pulls sync.WaitGroup
 		once  sync.Once
@@ -136,7 +145,7 @@ func (w *work) takeAll(ctx context.Context) error {
 	)
 	for range min(maxPulls, (w.w.Concurrency+interlock.MaxPull-1)/interlock.MaxPull) {
 		pulls.Go(func() {
-			if err := w.take(ctx); err != nil {
+			if err := w.take(ctx, limit); err != nil {
 				once.Do(func() { why = err })
 				stop()
 			}
@@ -146,8 +155,9 @@ func (w *work) takeAll(ctx context.Context) error {
 	return why
 }
 
-// take asks for tasks and has them handled, again and again, until ctx ends.
-func (w *work) take(ctx context.Context) error {
+// take asks for tasks and has them handled, again and again, until ctx ends. When limit
+// ends, it does not wait for what was handed out to it meanwhile.
+func (w *work) take(ctx, limit context.Context) error {
 	pace := Backoff{Most: reconnectMost}
 	for {
 		idle := w.idle(ctx)
@@ -157,7 +167,7 @@ func (w *work) take(ctx context.Context) error {
 		w.mu.Lock()
 		least := w.least
 		w.mu.Unlock()
-		list, err := w.c.pull(ctx, w.told, w.w.Queue, idle, w.w.TTL, least)
+		list, err := w.c.pull(ctx, limit, w.w.Queue, idle, w.w.TTL, least)
 		for range idle - len(list) {
 			w.free <- struct{}{}
 		}
