@@ -200,7 +200,7 @@ func (c *Client) forget(k *call) (was phase, refusal error) {
 			k.forgotten = true // it is sent when there is a server again
 			return sent, nil
 		}
-		refusal = k.err
+		was, refusal = k.left(), k.err
 		c.unqueue(k)
 		c.free(k)
 	case sent:

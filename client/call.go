@@ -43,6 +43,7 @@ type call struct {
 	bulky      bool        // it delays what comes behind it
 	undertakes bool        // a claim to an effect is Do's
 	repeated   bool        // it was sent over an earlier link too, so it may have been carried out
+	begun      bool        // it was sent in an earlier session too, and what it did is not that session's
 	later      *time.Timer // not nil while it is held back, see postpone.go
 	pace       *Backoff
 }
@@ -162,6 +163,18 @@ func (k *call) changesMore() bool {
 		return true
 	}
 	return false
+}
+
+// left says of a call with phase ready how far it has come at most: to standing if it
+// has waited for the end of a task before, and to sent if it may have been carried out.
+func (k *call) left() phase {
+	switch {
+	case !k.task.IsZero():
+		return standing
+	case k.begun:
+		return sent
+	}
+	return ready
 }
 
 // what names an operation for whoever gave it up.

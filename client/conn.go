@@ -105,9 +105,9 @@ func (c *Client) failed(err error) {
 			continue
 		}
 		switch {
-		case k.phase == ready && c.refusal != nil:
+		case k.phase == ready && k.left() == ready && c.refusal != nil:
 			c.fail(k, c.refusal)
-		case k.phase == ready:
+		case k.phase == ready && k.left() == ready:
 			c.fail(k, c.unreachable(err))
 		default:
 			c.fail(k, &interlock.Error{

@@ -373,6 +373,7 @@ func (c *Client) sessionOver(s *session, why *interlock.Error) {
 		again := k.outlives(lost) && (!k.forgotten || k.goesOn())
 		switch {
 		case again:
+			k.begun = k.begun || k.phase == sent && k.changesMore()
 			k.phase, k.op.Seq, k.repeated, k.warnings = ready, 0, false, nil
 			k.op.Claims = slices.Clone(k.op.Claims)
 			c.queue = append(c.queue, k)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/proto"
 )
 
 // writer has accounts written by the workers of one queue only.
@@ -188,4 +189,67 @@ func TestAskDeadlock(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What was sent in a session that has ended since is not told to have never been sent,
+// whatever becomes of the next session.
+func TestSentInAnEarlierSession(t *testing.T) {
+	sends := map[string]func(ctx context.Context, c *client.Client) error{
+		"ask": func(ctx context.Context, c *client.Client) error {
+			_, err := c.Ask(ctx, client.Message{Key: "account:1"})
+			return err
+		},
+		"send": func(ctx context.Context, c *client.Client) error {
+			_, err := c.Send(ctx, client.Message{Key: "account:1", ID: "one"})
+			return err
+		},
+	}
+	for name, send := range sends {
+		for _, retryFor := range []time.Duration{0, time.Minute} {
+			synctest.Test(t, func(t *testing.T) {
+				s, b, c := broken(t, inMemory(t), client.Config{Agent: "a", SessionTTL: 6 * time.Second, RetryFor: retryFor})
+				s.queue(interlock.TaskQueue{Name: "accounts"})
+				s.single("account", "account:{id}", "accounts")
+				var unblock func()
+				if name == "send" { // whose answer is lost; who asks has had the first one
+					b.setLose(func(f *proto.ServerFrame) bool {
+						lost := len(f.Replies) > 0 && len(f.Replies[0].Tasks) > 0
+						if lost {
+							unblock = b.blockLocked()
+						}
+						return lost
+					})
+				}
+				ctx, cancel := context.WithTimeout(s.ctx, 5*time.Minute)
+				defer cancel()
+				told := make(chan error, 1)
+				go func() { told <- send(ctx, c) }()
+				synctest.Wait()
+				if unblock == nil {
+					unblock = b.block()
+					b.cut()
+				}
+				<-time.After(30 * time.Second) // the session ends meanwhile
+				b.setLose(func(f *proto.ServerFrame) bool {
+					opened := len(f.Replies) > 0 && f.Replies[0].Session != nil
+					if opened {
+						b.deny = errors.New("no route")
+					}
+					return opened
+				})
+				unblock()
+				if err := <-told; err == nil || errors.Is(err, client.ErrUnreachable) {
+					t.Errorf("%s, %v: %v", name, retryFor, err)
+				}
+				b.refuse(nil)
+				messages := 0
+				for range s.client("b").Tasks(s.ctx, client.TaskFilter{}) {
+					messages++
+				}
+				if messages != 1 {
+					t.Errorf("%s, %v: %d messages", name, retryFor, messages)
+				}
+			})
+		}
+	}
 }
