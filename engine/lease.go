@@ -81,7 +81,11 @@ func (e *Engine) endOf(r *request) Time {
 	if r.holdsOn() {
 		return e.endOf(r.share.member)
 	}
-	return min(r.ttlEnd(), e.timedEnd(r))
+	end := min(r.ttlEnd(), e.timedEnd(r))
+	if sess := r.session(); sess != nil { // it takes its leases along
+		end = min(end, sess.end())
+	}
+	return end
 }
 
 // ttlEnd is when a held lease ends if no heartbeat comes.

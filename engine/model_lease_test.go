@@ -65,6 +65,9 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 		return bad("notes", want, notes)
 	}
 	end := r.hardEnd()
+	if r.session != nil { // it takes its leases along
+		end = earlier(end, r.session.deadline())
+	}
 	if r.phase == inGrace {
 		end = r.graceTo
 	}
