@@ -64,14 +64,17 @@ func mostPermits(p *interlock.Pattern, group string) uint32 {
 	return most
 }
 
-// neverServed reports whether r wants more of a key than it can ever have.
+// neverServed reports whether r wants more of a key than it can ever have; who wants any
+// one of several, of each of them.
 func (m *model) neverServed(r *request) bool {
-	for _, c := range r.claims {
-		if p := m.pattern(r.ns, c.Key); p != nil && c.Mode == interlock.Permits && c.Count > mostPermits(p, r.ask.Group) {
-			return true
-		}
+	never := func(c interlock.Claim) bool {
+		p := m.pattern(r.ns, c.Key)
+		return p != nil && c.Mode == interlock.Permits && c.Count > mostPermits(p, r.ask.Group)
 	}
-	return false
+	if r.ask.Any {
+		return !slices.ContainsFunc(r.claims, func(c interlock.Claim) bool { return !never(c) })
+	}
+	return slices.ContainsFunc(r.claims, never)
 }
 
 func burst(p *interlock.Pattern) uint32 {

@@ -99,6 +99,15 @@ func (p *policy) allows(principal string, mode interlock.Mode) bool {
 
 // most is how many permits one request of a group can ever get.
 func (p *policy) most(group string) uint32 {
+	most := p.mostHeld(group)
+	if p.Rate > 0 {
+		most = min(most, p.burst())
+	}
+	return most
+}
+
+// mostHeld is how many permits somebody of a group can ever have.
+func (p *policy) mostHeld(group string) uint32 {
 	most := uint32(interlock.MaxCount)
 	if p.Capacity > 0 {
 		most = p.Capacity
@@ -114,9 +123,6 @@ func (p *policy) most(group string) uint32 {
 				most = min(most, g.Max)
 			}
 		}
-	}
-	if p.Rate > 0 {
-		most = min(most, p.burst())
 	}
 	return most
 }

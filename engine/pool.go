@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -214,11 +215,28 @@ func (r *request) countsAgainst(m *need) shortage {
 }
 
 // hopeless reports whether the key of one of r's needs will never have as many
-// permits as r wants there, because its pattern changed while r stood in line. Who
-// has other ways to be served is not.
+// permits as r wants there, because its pattern changed while r stood in line. What
+// a conversion's lease has counts for that, but takes no tokens. Who has other ways to
+// be served is hopeless when it is so by each of them.
 func (r *request) hopeless(m *need) bool {
-	return m.counts == interlock.Permits && r.trunk == nil && m.node.pool.policy != nil &&
-		r.countOf(m) > m.node.pool.policy.most(r.group)
+	if !r.lacksForEver(m) {
+		return false
+	}
+	for way := range r.whole().ways {
+		if way != r && !slices.ContainsFunc(way.needs(), func(m need) bool { return way.lacksForEver(&m) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// lacksForEver is hopeless for one way to be served.
+func (r *request) lacksForEver(m *need) bool {
+	if m.counts != interlock.Permits || m.node.pool.policy == nil {
+		return false
+	}
+	p := m.node.pool.policy
+	return r.claims()[m.claim].Count > p.mostHeld(r.group) || p.Rate > 0 && r.countOf(m) > p.burst()
 }
 
 // ahead adds up what the waiters before r want.

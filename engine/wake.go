@@ -178,12 +178,12 @@ func (e *Engine) consider(c candidate) {
 		} else if r.blockedAt(m) {
 			e.armPool(c.node.pool)
 			if r.hopeless(m) {
-				e.leaveLine(r, ByPattern)
+				e.leaveLine(r.whole(), ByPattern)
 			} else if !p.apart {
 				return
 			}
 		} else if b := r.blocker(); b >= 0 && r.hopeless(&r.needs()[b]) {
-			e.leaveLine(r, ByPattern)
+			e.leaveLine(r.whole(), ByPattern)
 		} else if b >= 0 {
 			e.watch(r, b)
 		} else if r.barrier() == nil {
