@@ -51,10 +51,13 @@ func (e *Engine) lookUp(t *task) interlock.Task {
 	}
 	r := t.request
 	if i := r.blocker(); i >= 0 {
-		p := &r.wait.places()[i]
-		v.Blocker = interlock.Key(r.needs()[i].node.key)
-		v.Position = p.class.countBefore(r) + 1
-		v.ETA = e.ticket(r).ETA
+		n := r.needs()[i].node
+		v.Blocker, v.Position, v.ETA = interlock.Key(n.key), 1, e.ticket(r).ETA
+		for c := n.line.first; c != nil; c = c.next {
+			if c.queue == t.queue {
+				v.Position += c.countBefore(r)
+			}
+		}
 	}
 	return v
 }
