@@ -53,7 +53,7 @@ func goneCode(r *request) interlock.Code {
 		return interlock.CodeExpired
 	}
 	for _, c := range r.claims() {
-		if r.space.heldAgainst(string(c.Key), lockOf(c.Mode)) {
+		if r.space.heldAgainst(string(c.Key), lockOf(c.Mode)) || r.space.permitsTaken(c) {
 			return interlock.CodeTaken
 		}
 	}
@@ -73,6 +73,16 @@ func (s *space) heldAgainst(key string, mode interlock.Mode) bool {
 		}
 		key, mode = parent, intent(mode)
 	}
+}
+
+// permitsTaken reports whether a key has not as many permits left as a claim wants.
+func (s *space) permitsTaken(c interlock.Claim) bool {
+	n := s.nodeAt(string(c.Key))
+	if c.Mode != interlock.Permits || n == nil || n.pool == nil {
+		return false
+	}
+	p := n.pool.policy
+	return p != nil && p.Capacity > 0 && n.pool.used+uint64(c.Count) > uint64(p.Capacity)
 }
 
 // lostWords say what happened to a lease, and what to do.
