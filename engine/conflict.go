@@ -359,8 +359,20 @@ func (e *Engine) expectPermits(r *request, m *need) (eta time.Duration) {
 		if usual == 0 {
 			usual = interlock.DefaultTTL
 		}
-		if missing := int64(min(p.used, interlock.MaxCount)) + wanted - capacity; missing > 0 {
-			eta = min(maxETA, max(usual/8, usual/time.Duration(capacity)*time.Duration(min(missing, int64(maxETA)/int64(usual)))))
+		back := func(missing, of int64) time.Duration {
+			if missing <= 0 {
+				return 0
+			}
+			return min(maxETA, max(usual/8, usual/time.Duration(of)*time.Duration(min(missing, int64(maxETA)/int64(usual)))))
+		}
+		eta = back(int64(min(p.used, interlock.MaxCount))+wanted-capacity, capacity)
+		if g := r.groupAt(m); g != unlisted && p.policy.Groups[g].Max > 0 {
+			most := int64(p.policy.Groups[g].Max)
+			mine := int64(min(p.groups[g]+p.aheadIn(g, r)+uint64(r.countOf(m)), interlock.MaxCount))
+			eta = max(eta, back(mine-most, most))
+		}
+		if eta == 0 && r.short(m) == shortOfPermits { // what is left is kept for other groups
+			eta = back(int64(r.countOf(m)), capacity)
 		}
 	}
 	if p.policy.Rate > 0 {
