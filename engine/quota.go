@@ -87,14 +87,14 @@ func (r *request) tooManyKeys() *refusal {
 // tooManyKeysFor says why tasks cannot claim keys that nobody has a use for, or nil. What
 // counts are the keys of tasks in line, as of all who wait: one that is scheduled or asks
 // a person is not refused when it comes into line.
-func (s *space) tooManyKeysFor(list []TaskSpec) *refusal {
+func (s *space) tooManyKeysFor(list []*taskSpec) *refusal {
 	limit := s.settings.Quota.Keys
 	if limit == 0 {
 		return nil
 	}
 	fresh := map[string]bool{}
-	for i := range list {
-		for _, c := range list[i].Claims {
+	for _, spec := range list {
+		for _, c := range spec.claims {
 			for key, more := string(c.Key), true; more && s.nodeAt(key) == nil; key, more = parentOf(key) {
 				fresh[key] = true
 			}

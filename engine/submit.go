@@ -112,7 +112,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 		}
 		specs = append(specs, spec)
 	}
-	if no := s.tooManyKeysFor(list); no != nil {
+	if no := s.tooManyKeysFor(specs); no != nil {
 		return nil, no
 	}
 	return specs, nil
