@@ -306,6 +306,31 @@ func TestRevocationIsExplained(t *testing.T) {
 	}
 }
 
+// A wait that ended is told as what it was: not as the end of a lease that nobody gave
+// up, nor as an offer that nobody made.
+func TestEndOfAWaitIsExplained(t *testing.T) {
+	l := newLoad(t)
+	s := l.open(time.Hour)
+	lease, _ := l.acquire(s, "", time.Hour, "k")
+	l.acquire(l.open(time.Hour), "", time.Hour, "j")
+	ticket := l.id()
+	convert := &engine.Convert{Head: l.head(s), Lease: lease, ID: ticket, Claims: []interlock.Claim{{Key: "k"}, {Key: "j"}}, OnConflict: interlock.Wait}
+	if eff := l.step(convert); eff.Outcome != engine.Queued {
+		t.Fatal(eff.Outcome, eff.Message)
+	}
+	l.step(&engine.Leave{Head: l.head(s), Ticket: ticket})
+	if eff := l.step(&engine.Poll{Head: l.head(s), Ticket: ticket}); eff.Code != interlock.CodeLeft || !strings.HasPrefix(eff.Message, "the request for k was given up") {
+		t.Errorf("%s: %s", eff.Code, eff.Message)
+	}
+	var nobody interlock.SessionID
+	ticket = l.id()
+	l.step(&engine.Acquire{Head: l.head(nobody), ID: ticket, Claims: []interlock.Claim{{Key: "k"}}, OnConflict: interlock.Wait})
+	l.pass(interlock.BareTicketTTL)
+	if eff := l.step(&engine.Poll{Head: l.head(nobody), Ticket: ticket}); eff.Code != interlock.CodeOfferLapsed || strings.Contains(eff.Message, "offered") {
+		t.Errorf("%s: %s", eff.Code, eff.Message)
+	}
+}
+
 func TestTakenMeansTaken(t *testing.T) {
 	l := newLoad(t)
 	s := l.open(time.Hour)

@@ -171,8 +171,14 @@ func (r *request) endWords() string {
 		words = "ended with that of its member"
 	case r.reason == ByDeadlock && r.fence > 0:
 		words = "ended: its holder was the victim of a deadlock, and others wait for it"
+	case r.reason == ByLapse && r.fence == 0:
+		words = "was not granted: nobody asked after its ticket in time"
 	}
-	words = r.title() + " " + words
+	title := r.title()
+	if r.reason == ByLeaving && r.fence == 0 && len(r.claims()) > 0 { // it may have been for more of a lease, which goes on
+		title = "the request for " + string(r.claims()[0].Key)
+	}
+	words = title + " " + words
 	if r.phase == closed {
 		words += r.closedWords()
 	}
