@@ -161,6 +161,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		m.remember(cmd, ev)
 	}
 	m.rest()
+	m.ranks = nil // they were worked out on the way
 }
 
 func (m *model) hand(r *request, to phase, fence interlock.Fence) {
