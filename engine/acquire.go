@@ -39,7 +39,7 @@ func (e *Engine) acquire(c *Acquire, of run) {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
-	if no := e.checkClaims(c.Claims, c.Group); no != nil {
+	if no := e.checkClaims(c.Claims, c.Group, nil); no != nil {
 		e.refuseFor(no)
 		return
 	}

@@ -38,7 +38,7 @@ func (e *Engine) convert(c *Convert) {
 		))
 		return
 	}
-	if no := e.checkClaims(c.Claims, l.group); no != nil {
+	if no := e.checkClaims(c.Claims, l.group, l); no != nil {
 		e.refuseFor(no)
 		return
 	}

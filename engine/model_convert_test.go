@@ -61,10 +61,11 @@ func sameClaims(a, b []interlock.Claim) bool {
 // for already, it goes on waiting; anything else takes the place of that.
 func (m *model) expectConvert(c *engine.Convert) answer {
 	var group string
+	var had []interlock.Claim
 	if lease := m.byID(c.Namespace, c.Lease); lease != nil {
-		group = lease.ask.Group
+		group, had = lease.ask.Group, lease.claims
 	}
-	wrong := m.wrongClaims(&c.Head, c.Claims, group, interlock.Permits)
+	wrong := m.wrongClaims(&c.Head, had, c.Claims, group, interlock.Permits)
 	if c.MaxWait < 0 || c.MaxWait > interlock.MaxMaxWait {
 		wrong = append(wrong, interlock.CodeInvalidTTL)
 	}

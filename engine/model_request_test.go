@@ -80,7 +80,7 @@ func (m *model) wrongWith(c *engine.Acquire) (codes []interlock.Code) {
 	if !c.Any {
 		counted = append(counted, interlock.Barrier, interlock.Member)
 	}
-	codes = append(codes, m.wrongClaims(&c.Head, c.Claims, c.Group, counted...)...)
+	codes = append(codes, m.wrongClaims(&c.Head, nil, c.Claims, c.Group, counted...)...)
 	if c.Any {
 		codes = slices.DeleteFunc(codes, func(code interlock.Code) bool { return code == interlock.CodeTooManyClaims })
 		if n := len(c.Claims); n < 1 || n > interlock.MaxAlternatives {
@@ -104,8 +104,8 @@ func (m *model) wrongWith(c *engine.Acquire) (codes []interlock.Code) {
 }
 
 // wrongClaims names the rules that claims break. Of the modes with a count only
-// those given may be asked for.
-func (m *model) wrongClaims(head *engine.Head, asked []interlock.Claim, group string, counted ...interlock.Mode) (codes []interlock.Code) {
+// those given may be asked for, and what a lease has already it may keep.
+func (m *model) wrongClaims(head *engine.Head, had, asked []interlock.Claim, group string, counted ...interlock.Mode) (codes []interlock.Code) {
 	claims := m.normal(head.Namespace, asked)
 	if len(claims) == 0 || len(claims) > interlock.MaxClaims {
 		codes = append(codes, interlock.CodeTooManyClaims)
@@ -128,6 +128,9 @@ func (m *model) wrongClaims(head *engine.Head, asked []interlock.Claim, group st
 		}
 		if _, err := engine.ParseKey(string(claim.Key) + "/0"); claim.Mode == interlock.Member && err != nil {
 			codes = append(codes, interlock.CodeInvalidKey)
+		}
+		if claim.Mode == interlock.Permits && claim.Count > 0 && permits(had, claim.Key) >= int(claim.Count) || claim.Mode != interlock.Permits && coversAll(had, []interlock.Claim{claim}) {
+			continue
 		}
 		codes = append(codes, m.wrongWithPattern(head, claim, group)...)
 	}

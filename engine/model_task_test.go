@@ -152,7 +152,7 @@ func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (co
 		codes = append(codes, interlock.CodeInvalidTTL)
 	}
 	if len(x.Claims) > 0 && !x.Message { // the writer claims for itself
-		codes = append(codes, m.wrongClaims(head, x.Claims, x.Group, interlock.Permits)...)
+		codes = append(codes, m.wrongClaims(head, nil, x.Claims, x.Group, interlock.Permits)...)
 	}
 	for i, c := range x.Claims {
 		for _, other := range x.Claims[:i] {

@@ -26,16 +26,20 @@ func (e *Engine) refuseFor(no *refusal) {
 }
 
 // checkClaims gives the claims' keys their one spelling and says why a pattern
-// does not admit one of them, or nil.
-func (e *Engine) checkClaims(claims []interlock.Claim, group string) *refusal {
+// does not admit one of them, or nil. What is among the claims of a lease already, nil for
+// none, was admitted once and may be kept.
+func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *request) *refusal {
 	s := e.agenda.space
 	for i := range claims {
 		c := &claims[i]
 		p, key := s.fit(c.Key)
+		c.Key = key
+		if had != nil && had.has(*c) {
+			continue
+		}
 		if p == nil && s.closed() {
 			return s.unknownKey(c.Key)
 		}
-		c.Key = key
 		if no := p.forbids(*c, e.head.Actor, group); no != nil {
 			no.key = key
 			return no

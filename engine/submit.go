@@ -87,7 +87,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 			return nil, &refusal{code: interlock.CodeQueueDraining, message: fmt.Sprintf("queue %q takes nothing new: its operator drains it", q.Name)}
 		}
 		if !x.Message { // the writer claims for itself
-			if no := e.checkClaims(x.Claims, x.Group); no != nil {
+			if no := e.checkClaims(x.Claims, x.Group, nil); no != nil {
 				return nil, no
 			}
 		}
