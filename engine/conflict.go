@@ -276,7 +276,7 @@ func (r *request) countEarlier(m *need) (n int) {
 		return 0
 	}
 	for c := l.first; c != nil; c = c.next {
-		if c.against(m.mode, m.counts) {
+		if c.against(m.mode, m.counts) && !c.isAsideFor(r) {
 			n += c.countBefore(r)
 		}
 	}
