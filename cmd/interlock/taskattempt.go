@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
 )
 
 // attempt runs the command for a task that was handed to a session, and says what came
@@ -125,7 +126,7 @@ func (w *worker) ack(h *handed, result json.RawMessage) {
 	if result != nil {
 		body["result"] = result
 	}
-	_, _, err := w.api.insist(context.Background(), acknowledgement(h.Lease.ID, body), false)
+	_, err := w.settle(h, acknowledgement(h.Lease.ID, body))
 	refusal, refused := errors.AsType[*interlock.Error](err)
 	switch {
 	case err == nil:
@@ -143,7 +144,7 @@ func (w *worker) nack(h *handed, reason string, next retry) {
 	body := map[string]any{"reason": clip(reason, interlock.MaxReasonBytes)}
 	maps.Copy(body, next)
 	r := request{method: http.MethodPost, path: leasePath(h.Lease.ID, "nack"), body: body, id: freshID(), again: true}
-	_, answer, err := w.api.insist(context.Background(), r, false)
+	answer, err := w.settle(h, r)
 	var got taskAnswer
 	if err == nil {
 		err = json.Unmarshal(answer, &got)
@@ -157,6 +158,25 @@ func (w *worker) nack(h *handed, reason string, next retry) {
 		how = "dead after " + count(got.Task.Attempt, "attempt", "attempts")
 	}
 	w.report(h, "failed", reason+"; "+how)
+}
+
+// settle says what came of an attempt until the server has heard it, or the worker is to
+// stop: the lease lives as long as the worker's session, so that nobody else would get
+// the task meanwhile.
+func (w *worker) settle(h *handed, r request) (answer []byte, err error) {
+	pace := client.Backoff{Least: 250 * time.Millisecond, Most: pullAgain}
+	for {
+		_, answer, err = w.api.insist(context.WithoutCancel(w.hurry), r, false)
+		if err == nil || exitCode(err) != exitUnreachable {
+			return answer, err
+		}
+		if w.hurry.Err() == nil {
+			w.a.complain("%s: what came of it is told when the server is back: %s", clean(h.Task.ID), w.a.sentence(err))
+		}
+		if pace.Wait(w.hurry, estimate(err)) != nil {
+			return answer, err
+		}
+	}
 }
 
 // over tells of an attempt that ended otherwise than by our word: the command has

@@ -166,3 +166,58 @@ func TestWorkerSurvivesARestart(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.ends(0)
 }
+
+// What came of a command that ended while the server was away is told once it is back:
+// nobody else gets the task as long as the worker's session lives.
+func TestWorkerTellsAfterARestart(t *testing.T) {
+	for _, tt := range []struct{ name, end, stands string }{
+		{"success", "echo well", "in attempt 1"},
+		{"failure", `test "$INTERLOCK_ATTEMPT" = 2 && echo well`, "in attempt 2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := queued(t)
+			gate := filepath.Join(t.TempDir(), "gate")
+			if err := syscall.Mkfifo(gate, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			id := r.submit("--key", "account:1")
+			p := r.start("task", "work", "q", "--", "sh", "-c", fmt.Sprintf(`echo ready >&2; test "$INTERLOCK_ATTEMPT" = 2 || read x < %s; %s`, gate, tt.end))
+			p.expect("ready")
+			r.server.Kill()
+			if err := os.WriteFile(gate, []byte("\n"), 0); err != nil {
+				t.Fatal(err)
+			}
+			p.expect("what came of it is told when the server is back")
+			r.restart()
+			if out := r.must("task", "wait", "--wait", "20s", id); out != "well\n" {
+				t.Errorf("the result is %q", out)
+			}
+			if out := r.must("task", "show", id); !strings.Contains(out, tt.stands) {
+				t.Errorf("want %q:\n%s", tt.stands, out)
+			}
+			p.signal(syscall.SIGTERM)
+			p.ends(0)
+		})
+	}
+}
+
+// A worker that is to stop while the server is away does not wait for it.
+func TestWorkerStopsWithoutItsServer(t *testing.T) {
+	r := queued(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.submit()
+	p := r.start("task", "work", "q", "--drain", "1s", "--", "sh", "-c", fmt.Sprintf("echo ready >&2; read x < %s", gate))
+	p.expect("ready")
+	r.server.Kill()
+	if err := os.WriteFile(gate, []byte("\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	p.expect("what came of it is told when the server is back")
+	p.signal(syscall.SIGTERM)
+	p.expect(" lost")
+	p.ends(0)
+}
