@@ -57,13 +57,16 @@ type pulling struct {
 	queue string
 	body  map[string]any
 	max   int
+	// id makes the pull of a session repeatable, so that nothing is lost that was handed
+	// out in an answer which did not arrive.
+	id string
 }
 
 // pull waits for up to left for tasks; without any, list is empty.
 func (p *pulling) pull(ctx context.Context, left time.Duration) (list []handed, answer []byte, err error) {
 	left = min(max(left, 0), interlock.MaxLongPoll)
 	p.body["max"], p.body["wait_ms"] = p.max, left.Milliseconds()
-	r := request{method: http.MethodPost, path: queuePath(p.queue, "pull"), body: p.body, wait: left}
+	r := request{method: http.MethodPost, path: queuePath(p.queue, "pull"), body: p.body, id: p.id, wait: left}
 	if _, answer, err = p.api.insist(ctx, r, false); err != nil {
 		return nil, answer, err
 	}

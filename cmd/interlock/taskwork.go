@@ -223,7 +223,13 @@ func (w *worker) take(ctx context.Context, running *sync.WaitGroup) error {
 		if err == nil {
 			p.max = 1 + w.concurrency - len(slots)
 			p.body = map[string]any{"session": session, "ttl_ms": w.ttl.Milliseconds()}
+			if p.id == "" {
+				p.id = freshID()
+			}
 			list, _, err = p.pull(ctx, w.patience())
+			if err == nil || exitCode(err) != exitUnreachable {
+				p.id = ""
+			}
 		}
 		switch refusal, refused := errors.AsType[*interlock.Error](err); {
 		case err == nil:

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -219,5 +224,39 @@ func TestWorkerStopsWithoutItsServer(t *testing.T) {
 	p.expect("what came of it is told when the server is back")
 	p.signal(syscall.SIGTERM)
 	p.expect(" lost")
+	p.ends(0)
+}
+
+// A task whose handing out was not heard of is handed out once more: the worker's session
+// would keep it for ever.
+func TestWorkerHearsOfALostHandout(t *testing.T) {
+	r := queued(t)
+	id := r.submit("--key", "account:1")
+	var lost atomic.Bool
+	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		out := q.Clone(q.Context())
+		out.URL.Scheme, out.URL.Host, out.RequestURI = "http", r.server.HTTP, ""
+		res, err := http.DefaultTransport.RoundTrip(out)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil || strings.HasSuffix(q.URL.Path, "/pull") && bytes.Contains(body, []byte(id)) && lost.CompareAndSwap(false, true) {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Content-Type", res.Header.Get("Content-Type"))
+		w.WriteHeader(res.StatusCode)
+		_, _ = w.Write(body)
+	}))
+	defer door.Close()
+	p := startProc(t, append(r.env, "INTERLOCK_URL="+door.URL), "task", "work", "q", "--", "echo", "well")
+	if out := r.must("task", "wait", "--wait", "20s", id); out != "well\n" {
+		t.Errorf("the result is %q", out)
+	}
+	if out := r.must("task", "show", id); !strings.Contains(out, "in attempt 1") || !lost.Load() {
+		t.Errorf("the answer was lost: %t\n%s", lost.Load(), out)
+	}
+	p.signal(syscall.SIGTERM)
 	p.ends(0)
 }
