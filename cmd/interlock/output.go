@@ -115,6 +115,7 @@ var nextSteps = map[interlock.Code]string{
 	interlock.CodeNoWriter:        "`interlock mailbox writer set` names one for the key's pattern",
 	interlock.CodePreempted:       "write nothing more under it",
 	interlock.CodeParked:          "take it up again with `interlock resume`",
+	interlock.CodeOutcomeUnknown:  "look before you ask again",
 }
 
 // A colour is that of a word in a table.
