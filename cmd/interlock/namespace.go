@@ -35,7 +35,7 @@ func (s *settings) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.open, "open-keys", false, "admit keys that fit none of the key patterns")
 	f.BoolVar(&s.near, "near-misses", false, "warn of a new key that is spelled almost like a live one")
 	f.Var(&s.quota, "quota", "what the namespace may take, `WHAT=N`, of "+strings.Join(quotaNames, ", ")+"; 0 is the server's own limit; may be repeated")
-	f.Var(&s.own, "principal-quota", "the same for each of its principals, `WHAT=N`, of all but keys")
+	f.Var(&s.own, "principal-quota", "the same for each of its principals, `WHAT=N`, of all but keys, documents and state_bytes")
 }
 
 // given reports whether any of them was on the command line.
@@ -49,7 +49,7 @@ func (s *settings) given(f *pflag.FlagSet) bool {
 }
 
 // quotaNames are the fields of a quota.
-var quotaNames = []string{"keys", "leases", "waiters", "sessions", "requests_per_s", "bytes_per_s"}
+var quotaNames = []string{"keys", "leases", "waiters", "sessions", "requests_per_s", "bytes_per_s", "documents", "state_bytes"}
 
 // quotaFlag collects WHAT=N.
 type quotaFlag map[string]uint64
@@ -189,7 +189,7 @@ type settingsAnswer struct {
 func settingsOf(s *interlock.Settings) *settingsAnswer {
 	quota := func(q interlock.Quota) quotaFlag {
 		f := quotaFlag{}
-		for i, n := range []int{q.Keys, q.Leases, q.Waiters, q.Sessions, q.Requests, q.Bytes} {
+		for i, n := range []int{q.Keys, q.Leases, q.Waiters, q.Sessions, q.Requests, q.Bytes, q.Documents, q.State} {
 			if n > 0 {
 				f[quotaNames[i]] = uint64(n)
 			}
