@@ -147,6 +147,9 @@ func (c *api) broken(r request, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
+	if failed := c.target.handshake(c.target.base.Host, err); failed != nil {
+		return failed
+	}
 	if text := err.Error(); strings.Contains(text, "malformed HTTP") || strings.Contains(text, "readLoopPeekFailLocked") {
 		return exitWith(exitUnreachable, fmt.Errorf("what answers at %s does not speak HTTP: check --url or INTERLOCK_URL, which is not the gRPC address", c.target.base.Host))
 	}

@@ -50,6 +50,9 @@ func (a *app) sentence(err error) string {
 		return ""
 	}
 	if errors.Is(err, client.ErrUnreachable) && a.server.base != nil {
+		if failed := a.server.handshake(a.server.GRPC, err); failed != nil {
+			return clean(failed.Error())
+		}
 		return a.server.unreachable(a.server.GRPC, errors.New(reason(err))).Error()
 	}
 	return clean(err.Error())

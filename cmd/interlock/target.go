@@ -3,8 +3,10 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strconv"
@@ -121,6 +123,19 @@ func trusted(file string) (*x509.CertPool, error) {
 }
 
 func (t *target) namespace() interlock.Namespace { return interlock.Namespace(t.Namespace) }
+
+// handshake is what a person is told when the server at addr and we did not come to
+// speak TLS, so that nothing was sent; nil if err is something else.
+func (t *target) handshake(addr string, err error) error {
+	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		err = fmt.Errorf("the certificate of the server at %s is not trusted (%w): name a file that vouches for it with --tls-ca, or address the server by a name that stands in it", addr, bad.Err)
+		return exitWith(exitUnreachable, err)
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
+		return exitWith(exitUnreachable, fmt.Errorf("what answers at %s does not speak TLS: use an address with http, or check --url or INTERLOCK_URL", addr))
+	}
+	return nil
+}
 
 // unreachable is what a person is told when nobody answers at addr.
 func (t *target) unreachable(addr string, err error) error {
