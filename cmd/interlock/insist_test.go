@@ -64,6 +64,20 @@ func TestServerDiesWithARequest(t *testing.T) {
 	}
 }
 
+// Somebody hangs up at an address with http: that may be a server that speaks TLS.
+func TestServerHangsUp(t *testing.T) {
+	stranger := httptest.NewUnstartedServer(http.NotFoundHandler())
+	stranger.Config.ErrorLog = log.New(io.Discard, "", 0)
+	stranger.TLS = &tls.Config{NextProtos: []string{"interlock/1"}}
+	stranger.StartTLS()
+	defer stranger.Close()
+	address := stranger.Listener.Addr().String()
+	p := startProc(t, append(cleanEnvironment(), "INTERLOCK_URL=http://"+address, "INTERLOCK_GRPC="+address), "run", "a", "--", "true")
+	if out := p.ends(exitUnreachable); !strings.Contains(out, "use https://"+address) || strings.Contains(out, "interlock serve") {
+		t.Errorf("it said:\n%s", out)
+	}
+}
+
 // Where no TLS comes about nothing was sent, and the next step is another than to start a
 // server.
 func TestServerIsNotTrusted(t *testing.T) {

@@ -140,7 +140,13 @@ func (t *target) handshake(addr string, err error) error {
 // unreachable is what a person is told when nobody answers at addr.
 func (t *target) unreachable(addr string, err error) error {
 	hint := "start one with `interlock serve --data-dir DIR`, or set INTERLOCK_URL"
-	if t.base != nil && addr != t.base.Host {
+	switch text := err.Error(); {
+	case t.base == nil:
+	case strings.HasSuffix(text, "no application protocol"), strings.Contains(text, "serve --grpc"): // somebody answered
+		hint = "INTERLOCK_GRPC has to be the address of serve --grpc, and INTERLOCK_URL that of serve --http"
+	case text == "EOF" && t.base.Scheme == "http":
+		hint = "somebody answers there and hangs up: if that is a server that speaks TLS, use https://" + t.base.Host
+	case addr != t.base.Host:
 		hint += " (and INTERLOCK_GRPC where it is not on the next port)"
 	}
 	return exitWith(exitUnreachable, fmt.Errorf("cannot reach a server at %s (%w): %s", addr, err, hint))

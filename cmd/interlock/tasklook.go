@@ -32,6 +32,9 @@ as long as they are remembered. TRY is the attempt and how many there are at mos
 			}
 			query := url.Values{}
 			for name, value := range map[string]string{"queue": queue, "state": state, "group": group, "key": key} {
+				if value == "" && cmd.Flags().Changed(name) { // a variable of a script that is not set
+					return usage("--%s is empty: name one, or leave it out for all", name)
+				}
 				if value != "" {
 					query.Set(name, value)
 				}

@@ -177,7 +177,7 @@ func (d *declared) rawIfJSON(answer []byte) error {
 // nobody says that there is nobody to wait for, which is no lease that was lost.
 func nobody(err error) error {
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeUnknownSession {
-		return exitWith(exitFailure, err)
+		return exitWith(exitFailure, fmt.Errorf("%s: there is nothing to wait for, or it has another name (`interlock ls` shows who holds keys)", clean(refusal.Message)))
 	}
 	return err
 }
