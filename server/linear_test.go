@@ -183,7 +183,7 @@ func randomCommit(random *rand.Rand, seen linearState, value int) linearInput {
 // others stay unknown. So does one whose repetition is refused: refusals are not
 // remembered, and the first request may still be on its way.
 func (r *linearRun) ask(ctx context.Context, in linearInput, id string, random *rand.Rand) (linearOutput, error) {
-	breaks, repeats := random.IntN(8) == 0, random.IntN(2) == 0
+	breaks, repeats := random.IntN(16) == 0, random.IntN(2) == 0
 	for sent := false; ; sent = true {
 		term := r.front.now()
 		answer, err := r.send(ctx, in, id, breaks)
