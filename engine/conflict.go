@@ -175,6 +175,14 @@ func (v *viewer) below(n *node, modes modeSet) {
 	}
 }
 
+// against adds those whose claims exclude a need: on its very key, or else below it.
+func (v *viewer) against(m *need) {
+	v.at(m.node, conflicts[m.mode])
+	if len(v.found) == 0 && m.claimed {
+		v.below(m.node, conflicts[m.mode])
+	}
+}
+
 // maxBehind bounds how far behind follows a line of waiters.
 const maxBehind = 16
 
@@ -187,10 +195,7 @@ func (v *viewer) behind(w *request) {
 		}
 		m := &w.needs()[i]
 		v.except = w
-		v.at(m.node, conflicts[m.mode])
-		if len(v.found) == 0 && m.claimed {
-			v.below(m.node, conflicts[m.mode])
-		}
+		v.against(m)
 		if len(v.found) == 0 && m.counts == interlock.Permits && w.short(m) == shortOfPermits {
 			v.permits(m.node)
 		}
@@ -301,10 +306,7 @@ const maxETA = 365 * 24 * time.Hour
 func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
 	v := e.glance(r)
 	defer v.done()
-	v.at(m.node, conflicts[m.mode])
-	if len(v.found) == 0 && m.claimed {
-		v.below(m.node, conflicts[m.mode])
-	}
+	v.against(m)
 	if len(v.found) == 0 && m.counts == interlock.Permits {
 		return e.expectPermits(r, m)
 	}
