@@ -75,7 +75,7 @@ func silentListener(t *testing.T, scheme string) {
 func TestCredentialsAndTLS(t *testing.T) { overEach(t, credentialsAndTLS) }
 
 func credentialsAndTLS(t *testing.T, scheme string) {
-	secret, line, err := server.NewCredential("swarm", "acme")
+	secret, line, err := server.NewCredential(interlock.Principal{Name: "swarm"}, "acme")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,6 +51,11 @@ type Head struct {
 	// Actor is who acts when it is not the session: the credential's principal. It
 	// goes into the events for those who ask later who did it.
 	Actor string
+
+	// Principal is the authenticated caller, whose Name is Actor. nil: the server asks
+	// for no credentials, and the caller may do everything. The engine reads it while
+	// it decides and while the command's request waits; it is not journaled.
+	Principal *interlock.Principal
 }
 
 func (h *Head) head() *Head { return h }

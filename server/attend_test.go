@@ -28,7 +28,7 @@ func (l *attending) Attend(alone func() bool) { l.alone = alone }
 // A stream is attended to when it alone brings little, and only until others come.
 func TestAttend(t *testing.T) {
 	s, link := &counting{}, &attending{}
-	st := newStream(&Streams{s: &Server{shard: s}}, link, "default", Principal{})
+	st := newStream(&Streams{s: &Server{shard: s}}, link, "default", Identity{})
 	for _, step := range []struct {
 		what     string
 		others   uint64

@@ -24,7 +24,7 @@ type call struct {
 	w         http.ResponseWriter
 	r         *http.Request
 	route     string // the pattern, "" when no path fitted
-	principal Principal
+	identity  Identity
 	namespace interlock.Namespace
 	variable  string // the escaped part of the path that the pattern leaves open
 	query     url.Values
@@ -36,7 +36,7 @@ type call struct {
 
 // head is what the command of this call begins with.
 func (c *call) head() engine.Head {
-	return engine.Head{Namespace: c.namespace, Actor: c.principal.Name}
+	return engine.Head{Namespace: c.namespace, Actor: c.identity.name(), Principal: c.identity.Principal}
 }
 
 // mutating is head for a command that changes something: it can be repeated under

@@ -20,10 +20,15 @@ import (
 //	# the name of the credential, its namespace, the hash of the secret
 //	billing-swarm   acme      sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 //	ops             acme      sha256:60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752 operator
+//	bank-writer     acme      sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae agent worker=bank group=ledger
 //
-// The word operator at the end of a line lets its owner change key patterns and
-// settings, which bind everybody in the namespace. Everything else, revoking
-// included, whoever may come in may do.
+// The words at the end of a line are the rights of its credential, in any order:
+//
+//	viewer agent approver operator   a role; each has the rights of viewer, too
+//	worker=QUEUE[,QUEUE...]          the role of a worker, of those queues or of all (*)
+//	group=GROUP[,GROUP...]           the claimant groups that it acts for
+//
+// A line without a role is that of an agent.
 //
 // Blank lines and lines that begin with '#' mean nothing. A name may stand in
 // several lines, so that a secret can be replaced without an interruption.
@@ -44,14 +49,15 @@ type Credentials struct {
 type credentialTable map[[8]byte][]credentialLine
 
 type credentialLine struct {
-	digest    [sha256.Size]byte
-	principal Principal
+	digest   [sha256.Size]byte
+	identity Identity
 }
 
 const (
 	credentialPrefix  = "ilk_" // so that scanners for leaked secrets can find one
 	credentialHash    = "sha256:"
-	operatorWord      = "operator"
+	workerWord        = "worker="
+	groupWord         = "group="
 	maxCredentialFile = 16 << 20
 	maxBearerBytes    = 512
 )
@@ -96,10 +102,10 @@ func parseCredentials(content []byte) (credentialTable, error) {
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
-		if len(fields) != 3 && (len(fields) != 4 || fields[3] != operatorWord) {
-			return nil, fmt.Errorf("line %d: want three words, name, namespace and %shash, and %s as a fourth for an operator", n, credentialHash, operatorWord)
+		if len(fields) < 3 {
+			return nil, fmt.Errorf("line %d: want a name, a namespace and %shash, and then the roles", n, credentialHash)
 		}
-		name, namespace, hash, operator := fields[0], fields[1], fields[2], len(fields) == 4
+		name, namespace, hash := fields[0], fields[1], fields[2]
 		if len(name) > interlock.MaxNameBytes || cleanText(name) != name {
 			return nil, fmt.Errorf("line %d: the name has more than %d bytes or characters that cannot be printed", n, interlock.MaxNameBytes)
 		}
@@ -113,6 +119,10 @@ func parseCredentials(content []byte) (credentialTable, error) {
 		} else {
 			copy(digest[:], raw)
 		}
+		who := &interlock.Principal{Name: name}
+		if err := parseRights(who, fields[3:]); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
 		bucket := [8]byte(digest[:8])
 		for _, other := range table[bucket] {
 			if other.digest == digest {
@@ -120,8 +130,8 @@ func parseCredentials(content []byte) (credentialTable, error) {
 			}
 		}
 		table[bucket] = append(table[bucket], credentialLine{
-			digest:    digest,
-			principal: Principal{Name: name, Namespace: interlock.Namespace(namespace), Operator: operator, digest: digest},
+			digest:   digest,
+			identity: Identity{Principal: who, Namespace: interlock.Namespace(namespace), digest: digest},
 		})
 		count++
 	}
@@ -134,33 +144,95 @@ func parseCredentials(content []byte) (credentialTable, error) {
 	return table, nil
 }
 
-// lookup finds whose secret it is.
-func (c *Credentials) lookup(secret string) (Principal, bool) {
+// parseRights reads the words of a line that say what its credential may do.
+func parseRights(p *interlock.Principal, words []string) error {
+	for _, word := range words {
+		if queues, ok := strings.CutPrefix(word, workerWord); ok {
+			p.Roles |= interlock.RoleWorker
+			if err := parseNames(&p.Queues, "queue", queues); err != nil {
+				return err
+			}
+			continue
+		}
+		if groups, ok := strings.CutPrefix(word, groupWord); ok {
+			if err := parseNames(&p.Groups, "group", groups); err != nil {
+				return err
+			}
+			continue
+		}
+		role, ok := interlock.ParseRole(word)
+		switch {
+		case !ok:
+			return fmt.Errorf("%q is no role: want %s, %sQUEUE or %sGROUP", word, interlock.AllRoles&^interlock.RoleWorker, workerWord, groupWord)
+		case role == interlock.RoleWorker:
+			return fmt.Errorf("whose worker? write %sQUEUE, or %s* for all queues", workerWord, workerWord)
+		}
+		p.Roles |= role
+	}
+	if p.Roles == 0 {
+		p.Roles = interlock.RoleAgent
+	}
+	return nil
+}
+
+// rightsOf returns the words of a line for what p may do, the opposite of parseRights.
+func rightsOf(p *interlock.Principal) (words []string) {
+	if plain := p.Roles &^ interlock.RoleWorker; plain != 0 {
+		words = strings.Split(plain.String(), ",")
+	}
+	if p.Roles&interlock.RoleWorker != 0 {
+		words = append(words, workerWord+strings.Join(p.Queues, ","))
+	}
+	if len(p.Groups) > 0 {
+		words = append(words, groupWord+strings.Join(p.Groups, ","))
+	}
+	return words
+}
+
+// parseNames adds names with commas between to a list.
+func parseNames(list *[]string, what, names string) error {
+	for name := range strings.SplitSeq(names, ",") {
+		if name == "" || len(name) > interlock.MaxNameBytes || cleanText(name) != name {
+			return fmt.Errorf("a %s has a name of 1 to %d bytes that can be printed, found %q", what, interlock.MaxNameBytes, clipped(name))
+		}
+		*list = append(*list, name)
+	}
+	return nil
+}
+
+// lookup returns the identity that a secret proves.
+func (c *Credentials) lookup(secret string) (Identity, bool) {
 	if secret == "" || len(secret) > maxBearerBytes {
-		return Principal{}, false
+		return Identity{}, false
 	}
 	digest := sha256.Sum256([]byte(secret))
 	for _, line := range (*c.table.Load())[[8]byte(digest[:8])] {
 		if subtle.ConstantTimeCompare(line.digest[:], digest[:]) == 1 {
-			return line.principal, true
+			return line.identity, true
 		}
 	}
-	return Principal{}, false
+	return Identity{}, false
 }
 
-// NewCredential makes a secret of 256 random bits, and the line for the
-// credentials file. The secret is shown once, to whom it is for, and stored
+// NewCredential returns a secret of 256 random bits, and its line for the credentials
+// file with the rights of p; no role means RoleAgent. The secret is shown once and stored
 // nowhere.
-func NewCredential(name string, namespace interlock.Namespace) (secret, line string, err error) {
+func NewCredential(p interlock.Principal, namespace interlock.Namespace) (secret, line string, err error) {
 	var random [32]byte
 	if _, err := rand.Read(random[:]); err != nil {
 		return "", "", fmt.Errorf("no randomness: %w", err)
 	}
 	secret = credentialPrefix + hex.EncodeToString(random[:])
 	digest := sha256.Sum256([]byte(secret))
-	line = fmt.Sprintf("%s %s %s%x", name, namespace, credentialHash, digest)
-	if _, err := parseCredentials([]byte(line)); err != nil {
-		return "", "", fmt.Errorf("the name %q or the namespace %q cannot be used: neither may hold spaces or be empty", name, namespace)
+	if p.Roles == 0 {
+		p.Roles = interlock.RoleAgent
+	}
+	line = fmt.Sprintf("%s %s %s%x", p.Name, namespace, credentialHash, digest)
+	line = strings.Join(append([]string{line}, rightsOf(&p)...), " ")
+	table, err := parseCredentials([]byte(line))
+	if err != nil || !sameRights(table[[8]byte(digest[:8])][0].identity.Principal, &p) {
+		return "", "", fmt.Errorf("the name %q, the namespace %q, or the name of a queue or group cannot be used: "+
+			"none may be empty or hold spaces, nor the last two commas", p.Name, namespace)
 	}
 	return secret, line, nil
 }

@@ -27,7 +27,7 @@ func credentialsFile(t testing.TB, lines ...string) *Credentials {
 
 func newSecret(t testing.TB, name string, ns interlock.Namespace) (secret, line string) {
 	t.Helper()
-	secret, line, err := NewCredential(name, ns)
+	secret, line, err := NewCredential(interlock.Principal{Name: name}, ns)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestCredentialReload(t *testing.T) {
 	c := credentialsFile(t, "# two may share a name", "", oldLine)
 	path := c.path
 	first, ok := c.lookup(old)
-	if want := (Principal{Name: "ops", Namespace: "acme", digest: sha256.Sum256([]byte(old))}); !ok || first != want {
+	if want := (Identity{Principal: &interlock.Principal{Name: "ops", Roles: interlock.RoleAgent}, Namespace: "acme", digest: sha256.Sum256([]byte(old))}); !ok || !first.equal(&want) {
 		t.Fatalf("%v %v", first, ok)
 	}
 	if _, ok := c.lookup(fresh); ok {
@@ -102,7 +102,7 @@ func TestCredentialReload(t *testing.T) {
 	if !c.holds(first) {
 		t.Error("who came in is not known any more")
 	}
-	for _, text := range []string{freshLine, oldLine + " operator", strings.Replace(oldLine, "acme", "globex", 1)} {
+	for _, text := range []string{freshLine, oldLine + " operator", oldLine + " worker=bank", oldLine + " group=closing", strings.Replace(oldLine, "acme", "globex", 1)} {
 		changed := c.changed.next()
 		write(text + "\n")
 		if err := c.Reload(); err != nil {
@@ -120,8 +120,12 @@ func TestCredentialFileMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "names nobody",
 		"# only this":                         "names nobody",
-		"a b":                                 "line 1: want three words",
-		"a b c d":                             "line 1: want three words",
+		"a b":                                 "line 1: want a name, a namespace",
+		"a b c d":                             "sha256:",
+		line + " boss":                        `line 1: "boss" is no role`,
+		line + " worker":                      "line 1: whose worker?",
+		line + " worker=a,,b":                 "line 1: a queue has a name",
+		line + " agent group=":                "line 1: a group has a name",
 		"a b sha256:1234":                     "64 hexadecimal digits",
 		"a b md5:" + line[len(line)-64:]:      "sha256:",
 		"a b/c sha256:" + line[len(line)-64:]: "cannot be a namespace",
@@ -139,7 +143,7 @@ func TestCredentialFileMistakes(t *testing.T) {
 		name string
 		ns   interlock.Namespace
 	}{{"", "a"}, {"a b", "a"}, {"a", ""}, {"a", "b c"}, {"#a", "b"}} {
-		if _, _, err := NewCredential(bad.name, bad.ns); err == nil {
+		if _, _, err := NewCredential(interlock.Principal{Name: bad.name}, bad.ns); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}
 	}
@@ -174,6 +178,34 @@ func TestNamespaceRuleIsTheEngines(t *testing.T) {
 		}
 		if valid := eff.Code != interlock.CodeInvalidNamespace; valid != validNamespace(name) {
 			t.Errorf("%q: the engine says %v, the door %v", name, valid, !valid)
+		}
+	}
+}
+
+// The rights of a credential are those that its line names; what NewCredential writes is
+// what the server reads.
+func TestRightsOfCredentials(t *testing.T) {
+	for _, p := range []interlock.Principal{
+		{Name: "a", Roles: interlock.RoleAgent},
+		{Name: "b", Roles: interlock.RoleViewer | interlock.RoleApprover | interlock.RoleOperator},
+		{Name: "c", Roles: interlock.RoleWorker, Queues: []string{"bank", "mail"}},
+		{Name: "d", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"}, Groups: []string{"closing", "ledger"}},
+	} {
+		secret, line, err := NewCredential(p, "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, ok := credentialsFile(t, line).lookup(secret); !ok || !sameRights(id.Principal, &p) {
+			t.Errorf("line %q is read as %+v", line, id.Principal)
+		}
+	}
+	for _, p := range []interlock.Principal{
+		{Name: "a", Roles: interlock.RoleWorker},
+		{Name: "a", Roles: interlock.RoleWorker, Queues: []string{"x,y"}},
+		{Name: "a", Groups: []string{"x operator"}},
+	} {
+		if _, line, err := NewCredential(p, "acme"); err == nil {
+			t.Errorf("%+v became %q", p, line)
 		}
 	}
 }

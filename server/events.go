@@ -129,7 +129,7 @@ func (c *call) streamEvents(out *eventOut, from interlock.Index, follow bool) {
 	if !follow && from > newest {
 		return
 	}
-	ctx, cancel := c.s.whileKnown(c.r.Context(), c.principal)
+	ctx, cancel := c.s.whileKnown(c.r.Context(), c.identity)
 	defer cancel()
 	var helpers sync.WaitGroup
 	defer helpers.Wait()

@@ -109,7 +109,7 @@ func (c *call) changeFile(change file.Change) {
 		return
 	}
 	change.Base = base
-	change.Agent, change.Note, change.Principal = c.r.Header.Get("Interlock-Agent"), c.r.Header.Get("Interlock-Note"), c.principal.Name
+	change.Agent, change.Note, change.Principal = c.r.Header.Get("Interlock-Agent"), c.r.Header.Get("Interlock-Note"), c.identity.name()
 	c.inFiles(func(d *file.Dir, path string) {
 		change.Path = path
 		result, err := d.Write(c.r.Context(), change)

@@ -14,7 +14,7 @@ import (
 // whileKnown is ctx for what goes on in the name of a principal. It ends, with the
 // refusal as its cause, when the credentials no longer say what they said when the
 // principal came in. stop must be called.
-func (s *Server) whileKnown(ctx context.Context, p Principal) (known context.Context, stop context.CancelFunc) {
+func (s *Server) whileKnown(ctx context.Context, id Identity) (known context.Context, stop context.CancelFunc) {
 	if s.credentials == nil {
 		return context.WithCancel(ctx)
 	}
@@ -22,7 +22,7 @@ func (s *Server) whileKnown(ctx context.Context, p Principal) (known context.Con
 	go func() {
 		for {
 			changed := s.credentials.changed.next()
-			if !s.credentials.holds(p) {
+			if !s.credentials.holds(id) {
 				end(&interlock.Error{
 					Code:    interlock.CodeUnauthenticated,
 					Message: "the credential was taken back or changed by the operator: come in anew, with one that is known here",
@@ -47,10 +47,10 @@ func takenBack(known context.Context) *interlock.Error {
 }
 
 // holds reports whether a principal would be let in again as the same.
-func (c *Credentials) holds(p Principal) bool {
-	for _, line := range (*c.table.Load())[[8]byte(p.digest[:8])] {
-		if subtle.ConstantTimeCompare(line.digest[:], p.digest[:]) == 1 {
-			return line.principal == p
+func (c *Credentials) holds(id Identity) bool {
+	for _, line := range (*c.table.Load())[[8]byte(id.digest[:8])] {
+		if subtle.ConstantTimeCompare(line.digest[:], id.digest[:]) == 1 {
+			return line.identity.equal(&id)
 		}
 	}
 	return false

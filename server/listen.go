@@ -45,7 +45,7 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 	in := make(inbox, inboxSize)
 	reset := c.s.resets.next()
 	h.From, h.Link = in, c.s.nextLink()
-	base := engine.Head{Namespace: h.Namespace, Session: h.Session, Actor: h.Actor, From: in, Link: h.Link}
+	base := engine.Head{Namespace: h.Namespace, Session: h.Session, Actor: h.Actor, Principal: h.Principal, From: in, Link: h.Link}
 	// The engine owns the command once it is submitted.
 	if err := c.s.shard.Submit(cmd); err != nil {
 		c.failWith(err)
@@ -68,7 +68,7 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 	}
 
 	c.allow(wait)
-	ctx, stop := c.s.whileKnown(c.r.Context(), c.principal)
+	ctx, stop := c.s.whileKnown(c.r.Context(), c.identity)
 	defer stop()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -146,7 +146,7 @@ func (c *call) showSettings() {
 
 // operates refuses a caller that may not say what holds for its whole namespace.
 func (c *call) operates() bool {
-	if c.principal.Operator {
+	if c.identity.Principal.Has(interlock.RoleOperator) {
 		return true
 	}
 	c.refuse(interlock.CodeForbidden, notOperator)

@@ -2,31 +2,50 @@ package server
 
 import (
 	"crypto/sha256"
+	"slices"
 	"strings"
 
 	"github.com/interlockdev/interlock"
 )
 
-// Principal is who a caller proved to be.
-type Principal struct {
-	// Name is the credential's name. It goes into the journal as the actor. "" when
-	// the server asks for no credentials.
-	Name string
+// Identity is what a credential proves about a caller.
+type Identity struct {
+	// Principal is the caller; nil when the server asks for no credentials.
+	Principal *interlock.Principal
 	// Namespace is the only one the caller may touch; "" means any.
 	Namespace interlock.Namespace
-	// Operator says that the caller may change what holds for its whole namespace:
-	// key patterns and settings.
-	Operator bool
 
 	digest [sha256.Size]byte // of the credential; zero without one
 }
 
-// Authenticate finds out who sent bearer, the credential without the word
-// "Bearer". A server without credentials takes everybody for an operator. The error is an
+// name returns the credential's name, which the journal keeps as the actor; "" without
+// credentials.
+func (id *Identity) name() string {
+	if id.Principal == nil {
+		return ""
+	}
+	return id.Principal.Name
+}
+
+// equal reports whether two identities are of the same credential with the same rights.
+func (id *Identity) equal(other *Identity) bool {
+	return id.Namespace == other.Namespace && id.digest == other.digest && sameRights(id.Principal, other.Principal)
+}
+
+// sameRights reports whether two principals have one name and the same rights.
+func sameRights(p, o *interlock.Principal) bool {
+	if p == nil || o == nil {
+		return p == o
+	}
+	return p.Name == o.Name && p.Roles == o.Roles && slices.Equal(p.Queues, o.Queues) && slices.Equal(p.Groups, o.Groups)
+}
+
+// Authenticate returns the identity that bearer proves, the credential without the word
+// "Bearer". A server without credentials lets everyone do everything. The error is an
 // *interlock.Error with CodeUnauthenticated.
-func (s *Server) Authenticate(bearer string) (Principal, error) {
+func (s *Server) Authenticate(bearer string) (Identity, error) {
 	if s.credentials == nil {
-		return Principal{Operator: true}, nil
+		return Identity{}, nil
 	}
 	if p, ok := s.credentials.lookup(bearer); ok {
 		return p, nil
@@ -35,19 +54,19 @@ func (s *Server) Authenticate(bearer string) (Principal, error) {
 	if bearer == "" {
 		message = "this server wants a credential: send the header Authorization: Bearer CREDENTIAL"
 	}
-	return Principal{}, &interlock.Error{Code: interlock.CodeUnauthenticated, Message: message}
+	return Identity{}, &interlock.Error{Code: interlock.CodeUnauthenticated, Message: message}
 }
 
 // Resolve says which namespace a call means that asked for requested, or for none
 // with "". The error is an *interlock.Error with CodeForbidden or
 // CodeInvalidNamespace.
-func (p Principal) Resolve(requested string) (interlock.Namespace, error) {
+func (id *Identity) Resolve(requested string) (interlock.Namespace, error) {
 	switch {
-	case requested == "" && p.Namespace != "":
-		return p.Namespace, nil
+	case requested == "" && id.Namespace != "":
+		return id.Namespace, nil
 	case requested == "":
 		return interlock.DefaultNamespace, nil
-	case p.Namespace != "" && interlock.Namespace(requested) != p.Namespace:
+	case id.Namespace != "" && interlock.Namespace(requested) != id.Namespace:
 		return "", &interlock.Error{
 			Code:    interlock.CodeForbidden,
 			Message: "this credential is for another namespace than the one asked for: leave the header out, or use the credential of that namespace",

@@ -48,7 +48,7 @@ func (c *call) refusedFor(cost amount, vital bool) bool {
 	if t == nil {
 		return false
 	}
-	refusal := t.admit(l.now(), c.principal.Name, cost, vital)
+	refusal := t.admit(l.now(), c.identity.name(), cost, vital)
 	if refusal == nil {
 		return false
 	}
@@ -72,7 +72,7 @@ func (st *stream) overQuota(o *proto.Op) bool {
 	if st.noQuota {
 		return false
 	}
-	refusal := t.admit(l.now(), st.principal.Name, amount{requests: 1, bytes: int64(o.Size())}, vitalOp(o.Kind))
+	refusal := t.admit(l.now(), st.identity.name(), amount{requests: 1, bytes: int64(o.Size())}, vitalOp(o.Kind))
 	if refusal == nil {
 		return false
 	}

@@ -242,10 +242,10 @@ func (c *call) identify() bool {
 		c.refuse(interlock.CodeInvalidNamespace, "the header Interlock-Namespace stands twice")
 		return false
 	}
-	p, err := c.s.Authenticate(bearerOf(c.r.Header.Get("Authorization")))
+	id, err := c.s.Authenticate(bearerOf(c.r.Header.Get("Authorization")))
 	if err == nil {
-		c.principal = p
-		c.namespace, err = p.Resolve(strings.Join(asked, ""))
+		c.identity = id
+		c.namespace, err = id.Resolve(strings.Join(asked, ""))
 	}
 	if err != nil {
 		c.failWith(err)

@@ -32,7 +32,7 @@ type stream struct {
 	link      proto.ServerLink
 	number    uint64 // engine.Head.Link
 	namespace interlock.Namespace
-	principal Principal
+	identity  Identity
 
 	// Only the reader uses these.
 	acked  map[uint32]uint64 // by slot
@@ -94,9 +94,9 @@ type address struct {
 	asAsked bool // without what of the lease was asked for
 }
 
-func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace, who Principal) *stream {
+func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace, who Identity) *stream {
 	st := &stream{
-		d: d, link: link, number: d.s.nextLink(), namespace: namespace, principal: who,
+		d: d, link: link, number: d.s.nextLink(), namespace: namespace, identity: who,
 		acked: map[uint32]uint64{}, slots: map[uint32]interlock.SessionID{},
 		wake: make(chan struct{}, 1),
 	}
@@ -262,7 +262,7 @@ func (st *stream) detach() {
 }
 
 func (st *stream) head(slot uint32, id interlock.SessionID) engine.Head {
-	return engine.Head{Namespace: st.namespace, Link: st.number, Session: id, Actor: st.principal.Name}
+	return engine.Head{Namespace: st.namespace, Link: st.number, Session: id, Actor: st.identity.name(), Principal: st.identity.Principal}
 }
 
 // session finds the session of a slot.

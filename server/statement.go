@@ -78,7 +78,7 @@ func (c *call) rotateFenceKeys() {
 	if !c.isJSON() || !c.body(func(d *jsonIn) { d.object(nil, nil) }) {
 		return
 	}
-	if !c.principal.Operator {
+	if !c.identity.Principal.Has(interlock.RoleOperator) {
 		c.refuse(interlock.CodeForbidden, "this credential may not rotate the keys that sign fences: the operator's may")
 		return
 	}
@@ -87,7 +87,7 @@ func (c *call) rotateFenceKeys() {
 		c.failWith(err)
 		return
 	}
-	c.s.log.Info("the key that signs fences was rotated", "key_id", key, "by", c.principal.Name)
+	c.s.log.Info("the key that signs fences was rotated", "key_id", key, "by", c.identity.name())
 	j := c.reply()
 	j.str("outcome", "rotated")
 	j.str("key_id", key)

@@ -89,18 +89,18 @@ func (d *Streams) Cut(reason *interlock.Error) {
 
 // begin finds out who a client is and admits its stream; the caller serves it.
 func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*stream, error) {
-	principal, err := d.s.Authenticate(hello.Credential)
+	identity, err := d.s.Authenticate(hello.Credential)
 	if err != nil {
 		return nil, err
 	}
-	namespace, err := principal.Resolve(string(hello.Namespace))
+	namespace, err := identity.Resolve(string(hello.Namespace))
 	if err != nil {
 		return nil, err
 	}
 	if d.s.standby != nil {
 		return nil, notOwner(d.s.standby())
 	}
-	st := newStream(d, link, namespace, principal)
+	st := newStream(d, link, namespace, identity)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.open) >= d.cfg.MaxStreams {

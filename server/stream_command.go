@@ -108,7 +108,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 	if st.overQuota(o) {
 		return nil
 	}
-	if operatorOp(o.Kind) && !st.principal.Operator {
+	if operatorOp(o.Kind) && !st.identity.Principal.Has(interlock.RoleOperator) {
 		st.refuse(o, interlock.CodeForbidden, notOperator)
 		return nil
 	}
@@ -125,7 +125,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		return nil
 	}
 	who := &operation{st: st, seq: o.Seq, slot: o.Slot, kind: o.Kind}
-	h := engine.Head{Namespace: st.namespace, From: who, Link: st.number, Session: id, Actor: st.principal.Name}
+	h := engine.Head{Namespace: st.namespace, From: who, Link: st.number, Session: id, Actor: st.identity.name(), Principal: st.identity.Principal}
 	if o.Slot != 0 && o.Kind != proto.OpOpen && o.Kind != proto.OpAttach {
 		if acked := st.acked[o.Slot]; o.Acked > acked {
 			st.acked[o.Slot] = o.Acked

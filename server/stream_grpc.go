@@ -59,7 +59,7 @@ func (d *Streams) handle(stream grpc.ServerStream) error {
 		return grpcError(stream, err)
 	}
 	go d.serve(st)
-	known, stop := d.s.whileKnown(stream.Context(), st.principal)
+	known, stop := d.s.whileKnown(stream.Context(), st.identity)
 	defer stop()
 	var reason *interlock.Error
 	select {

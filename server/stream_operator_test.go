@@ -14,11 +14,11 @@ import (
 
 // What only operators may do over HTTP, only they may do over the stream.
 func TestOperatorsOnTheStream(t *testing.T) {
-	agent, agentLine, err := server.NewCredential("swarm", "acme")
+	agent, agentLine, err := server.NewCredential(interlock.Principal{Name: "swarm"}, "acme")
 	if err != nil {
 		t.Fatal(err)
 	}
-	operator, operatorLine, err := server.NewCredential("ops", "acme")
+	operator, operatorLine, err := server.NewCredential(interlock.Principal{Name: "ops"}, "acme")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -213,7 +213,7 @@ func (s *StreamServer) stream(raw, conn net.Conn) {
 		link.Close(refusal)
 		return
 	}
-	known, stop := d.s.whileKnown(context.Background(), st.principal)
+	known, stop := d.s.whileKnown(context.Background(), st.identity)
 	defer stop()
 	defer context.AfterFunc(known, func() {
 		if refusal := takenBack(known); refusal != nil {

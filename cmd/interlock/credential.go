@@ -26,6 +26,7 @@ func newCredential(a *app) *cobra.Command {
 func newCredentialNew(a *app) *cobra.Command {
 	var space, file string
 	var operator bool
+	var roles, queues, groups []string
 	cmd := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Make a credential and its line for the credentials file",
@@ -34,21 +35,38 @@ it to whom it is for, who sets INTERLOCK_CREDENTIAL or keeps it in a file. The s
 gets a line with its hash; --file appends that line to the file that serve was given,
 and SIGHUP makes a running server read it.
 
-Everybody who may come in may hold, look and revoke. Key patterns and settings bind
-the whole namespace, so only those made with --operator may change them.`,
+Roles say what it may do: viewer reads; agent holds leases, commits and submits tasks;
+worker pulls from the queues named by --queue; approver answers questions; operator
+administers patterns, settings and queues, and revokes leases. Without a role it is an
+agent's. docs/security.md has the table of rights.`,
 		Example: `  interlock credential new billing-swarm --for acme --file credentials.txt
-  interlock credential new ops --for acme --operator --file credentials.txt`,
+  interlock credential new ops --for acme --role operator --file credentials.txt
+  interlock credential new bank --for acme --role agent --queue bank --file credentials.txt`,
 		Args: oneArg("the credential"),
 		Annotations: map[string]string{
 			offline: "true",
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			secret, line, err := server.NewCredential(args[0], interlock.Namespace(space))
+			principal := interlock.Principal{Name: args[0], Queues: queues, Groups: groups}
+			if operator {
+				roles = append(roles, "operator")
+			}
+			if len(queues) > 0 {
+				roles = append(roles, "worker")
+			}
+			for _, name := range roles {
+				role, ok := interlock.ParseRole(name)
+				switch {
+				case !ok:
+					return exitWith(exitUsage, fmt.Errorf("there is no role %q: want one of %s", name, interlock.AllRoles))
+				case role == interlock.RoleWorker && len(queues) == 0:
+					return exitWith(exitUsage, errors.New("whose worker? name the queues with --queue, or --queue '*' for all"))
+				}
+				principal.Roles |= role
+			}
+			secret, line, err := server.NewCredential(principal, interlock.Namespace(space))
 			if err != nil {
 				return exitWith(exitUsage, err)
-			}
-			if operator {
-				line += " operator" // the fourth word of such a line, see docs/operations.md
 			}
 			if file != "" {
 				if err := appendLine(file, line); err != nil {
@@ -75,7 +93,10 @@ the whole namespace, so only those made with --operator may change them.`,
 		},
 	}
 	cmd.Flags().StringVar(&space, "for", string(interlock.DefaultNamespace), "the `namespace` that it is good for")
-	cmd.Flags().BoolVar(&operator, "operator", false, "it may change the namespace's key patterns and settings")
+	cmd.Flags().StringSliceVar(&roles, "role", nil, "a `role`: viewer, agent, worker, approver or operator; may be repeated (default agent)")
+	cmd.Flags().StringSliceVar(&queues, "queue", nil, "a `queue` whose worker it is, '*' for all; may be repeated")
+	cmd.Flags().StringSliceVar(&groups, "group", nil, "a claimant `group` that it acts for; may be repeated")
+	cmd.Flags().BoolVar(&operator, "operator", false, "short for --role operator")
 	cmd.Flags().StringVar(&file, "file", "", "append its line to this `file`, which is made when it is missing")
 	return cmd
 }

@@ -186,7 +186,7 @@ func notOperators(t *testing.T, s *site) {
 }
 
 func revoked(t *testing.T, s *site) {
-	secret, line, err := server.NewCredential("short-lived", globex)
+	secret, line, err := server.NewCredential(interlock.Principal{Name: "short-lived"}, globex)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func newSite(t *testing.T) *site {
 	var lines []string
 	for _, tenant := range []string{acme, globex} {
 		for kind, list := range map[string]map[string]string{"agents": s.secrets, "operators": s.operators} {
-			secret, line, err := server.NewCredential(tenant+"-"+kind, interlock.Namespace(tenant))
+			secret, line, err := server.NewCredential(interlock.Principal{Name: tenant + "-" + kind}, interlock.Namespace(tenant))
 			if err != nil {
 				t.Fatal(err)
 			}

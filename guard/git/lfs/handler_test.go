@@ -250,11 +250,11 @@ func TestUsers(t *testing.T) {
 		}
 		return LoadUsers(file)
 	}
-	old, oldLine, err := server.NewCredential("alice", "default")
+	old, oldLine, err := server.NewCredential(interlock.Principal{Name: "alice"}, "default")
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, freshLine, err := server.NewCredential("alice", "default")
+	fresh, freshLine, err := server.NewCredential(interlock.Principal{Name: "alice"}, "default")
 	if err != nil {
 		t.Fatal(err)
 	}
