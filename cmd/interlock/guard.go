@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+)
 
 // newGuard holds the guards: what checks a fence where agents write.
 func newGuard(a *app) *cobra.Command {
@@ -13,6 +17,19 @@ agents write, and refuses a write whose fence is older than one it has seen.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGuardPostgres(a), newGuardHTTP(a), newGuardGit(a))
+	cmd.AddCommand(newGuardPostgres(a), newGuardSQLite(a), newGuardHTTP(a), newGuardGit(a))
 	return cmd
 }
+
+// pruneIdle is how long a key has to be idle before its fence is forgotten, unless told
+// otherwise.
+const pruneIdle = 30 * 24 * time.Hour
+
+// pruneRule describes what prune keeps safe, and what it asks of leases.
+const pruneRule = `A floor takes their place: the highest fence that is forgotten. Below it a fence is
+refused for every key that has no row of its own, so a late writer stays refused. A
+lease that is older than --idle, and has not entered its key within that time, is
+refused with it and has to be acquired anew.
+
+A fence above all that were entered since is not forgotten: it can only be a mistake,
+and as the floor it would refuse every lease.`

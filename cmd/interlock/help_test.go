@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write the reference of the command line anew")
 
-// references are the pages of the reference, with the groups of commands that each
-// has; the last one has the rest.
+// references are the pages of the reference, with the groups of commands, or the
+// commands, that each has; the last one has the rest.
 var references = []struct {
 	file, begins string
 	groups       []string
@@ -24,8 +24,8 @@ var references = []struct {
 
 This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands with which leases are
 held; those that change documents and claim effects are in [cli-state.md](cli-state.md), those that hand work on in
-[cli-delegate.md](cli-delegate.md), those that look, play scenes and measure in [cli-look.md](cli-look.md), those for operators and servers in
-[cli-operator.md](cli-operator.md).
+[cli-delegate.md](cli-delegate.md), those that look, play scenes and measure in [cli-look.md](cli-look.md), those that check fences where agents write in
+[cli-guard.md](cli-guard.md), those for operators and servers in [cli-operator.md](cli-operator.md).
 
 What was asked for goes to standard output, everything else to standard error. With ` + "`-o json`" + ` standard output has the server's own
 answers, one a line, also when an answer is a refusal. A flag that names a variable in square brackets can be set by that variable; the flag
@@ -48,6 +48,11 @@ queues and to the single writers of keys, and that answer what is asked of a per
 This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands that show how things
 stand, and those that play a scene or measure. How output and flags work is said in [cli.md](cli.md).
 `, []string{groupLook, groupTry}},
+	{"../../docs/cli-guard.md", `# The command line of guards
+
+This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands that check fences
+where agents write; [guards.md](guards.md) describes what they promise. How output and flags work is described in [cli.md](cli.md).
+`, []string{"guard"}},
 	{"../../docs/cli-operator.md", `# The command line of operators
 
 This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. How output and flags work is said in
@@ -106,7 +111,7 @@ func TestReference(t *testing.T) {
 // pageOf is on which page a command stands.
 func pageOf(cmd *cobra.Command) int {
 	for i := range references {
-		if slices.Contains(references[i].groups, cmd.GroupID) {
+		if slices.Contains(references[i].groups, cmd.GroupID) || slices.Contains(references[i].groups, cmd.Name()) {
 			return i
 		}
 	}

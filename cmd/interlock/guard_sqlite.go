@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/guard/sqlite"
+)
+
+func newGuardSQLite(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sqlite",
+		Short: "Let a SQLite file refuse stale writers",
+		Long: `Let a SQLite file refuse stale writers, in the transaction in which they write. Tables
+of the guard are put into the file once, and triggers on each table that it is to
+guard. A connection then begins with
+
+  PRAGMA foreign_keys = ON; PRAGMA recursive_triggers = ON
+
+and a transaction with
+
+  INSERT INTO interlock_entered VALUES ('account:12345', FENCE)
+
+which fails when a higher fence was seen. Rows whose key was not entered are refused.
+Before it commits, the transaction takes its entries out again:
+
+  DELETE FROM interlock_entered
+
+docs/guards.md describes what that promises, and what it does not.
+
+The commands run the program sqlite3 on the file, or print the SQL with --print.`,
+		Example: `  interlock guard sqlite print | less
+  interlock guard sqlite install --file bank.db
+  interlock guard sqlite attach --file bank.db --table account --key 'account:{id}'`,
+		Args:        noCommand,
+		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newGuardSQLitePrint(a), newGuardSQLiteInstall(a), newGuardSQLiteAttach(a), newGuardSQLiteDetach(a),
+		newGuardSQLitePrune(a), newGuardSQLiteUninstall(a))
+	return cmd
+}
+
+// sqliteFile is SQL for a file of the user's, to be run there or printed.
+type sqliteFile struct {
+	file  string
+	print bool
+}
+
+// command returns a command that runs SQL and prints what done makes of its rows.
+func (s *sqliteFile) command(a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), done func(rows string) (string, error)) *cobra.Command {
+	cmd.Args = noArgs
+	cmd.Annotations = map[string]string{offline: "true", textOnly: "true"}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		text, err := sql(cmd)
+		if err != nil {
+			return err
+		}
+		if s.print {
+			a.say("%s", text)
+			return nil
+		}
+		if s.file == "" {
+			return usage("name the database with --file, or print the SQL with --print")
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		rows, err := s.run(ctx, text)
+		if err != nil {
+			return err
+		}
+		said, err := done(rows)
+		if err != nil {
+			return err
+		}
+		a.say("%s\n", said)
+		return nil
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.file, "file", "", "the database `file`")
+	f.BoolVar(&s.print, "print", false, "print the SQL, for a migration, and run nothing")
+	return cmd
+}
+
+// run runs SQL with the program sqlite3, to its first error. An absolute path is
+// neither an option nor a URI to it, and it reads no start-up file.
+func (s *sqliteFile) run(ctx context.Context, sql string) (rows string, err error) {
+	if _, err := os.Stat(s.file); err != nil {
+		return "", usage("--file: %w", err) // sqlite3 would make a new database
+	}
+	path, err := filepath.Abs(s.file)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "sqlite3", "-batch", "-bail", "-init", os.DevNull, "-cmd", ".timeout 30000", path)
+	cmd.Stdin = strings.NewReader(sql)
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	if err := cmd.Run(); errors.Is(err, exec.ErrNotFound) {
+		return "", errors.New("the program sqlite3 is not installed here: install it, or print the SQL with --print and run it in another way")
+	} else if err != nil || complaint.Len() > 0 {
+		return "", refusedBySQLite(complaint.String(), err)
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// sqliteComplaint matches how sqlite3 reports an error of a statement.
+var sqliteComplaint = regexp.MustCompile(`^(?:Parse error|Runtime error|Error)[^:\n]*: ([^\n]*?)(?: \(\d+\))?(?:\n|$)`)
+
+func refusedBySQLite(complaint string, err error) error {
+	message := strings.TrimSpace(complaint)
+	if m := sqliteComplaint.FindStringSubmatch(complaint); m != nil {
+		message = m[1]
+	}
+	if _, ours, found := strings.Cut(message, "interlock: "); found { // the command begins with that, too
+		message = ours
+	}
+	switch {
+	case message == "" && err != nil:
+		return err
+	case strings.Contains(message, "no such table: interlock_"):
+		return fmt.Errorf("%s: put the guard into this file first: interlock guard sqlite install --file FILE", message)
+	}
+	return errors.New(message)
+}
+
+// prints returns a text whatever the rows are.
+func prints(format string, args ...any) func(string) (string, error) {
+	return func(string) (string, error) { return fmt.Sprintf(format, args...), nil }
+}
+
+func newGuardSQLitePrint(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:         "print",
+		Short:       "Print the SQL that install runs",
+		Args:        noArgs,
+		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		RunE: func(*cobra.Command, []string) error {
+			a.say("%s", sqlite.Schema)
+			return nil
+		},
+	}
+}
+
+func newGuardSQLiteInstall(a *app) *cobra.Command {
+	return new(sqliteFile).command(a, &cobra.Command{
+		Use:   "install --file FILE",
+		Short: "Put the guard into a database file",
+		Long: `Put the tables of the guard into a SQLite file: the highest fence of each key, and what
+the running transaction has entered. Running it again brings an older guard up to date
+and forgets nothing. It guards no table until it is attached to one.`,
+	}, fixed(sqlite.Schema), prints("installed"))
+}
+
+func newGuardSQLiteAttach(a *app) *cobra.Command {
+	var table, key string
+	cmd := new(sqliteFile).command(a, &cobra.Command{
+		Use:   "attach --file FILE --table TABLE --key KEY",
+		Short: "Guard a table",
+		Long: `Guard a table: from now on a row is written only by a transaction that has entered
+the row's key. {column} in the key stands for a column's value as one segment of a
+key, {column...} for one of several segments; a key without either is that of all
+rows. A table has one key: attaching it again changes the key.`,
+		Example: `  interlock guard sqlite attach --file bank.db --table account --key 'account:{id}'
+  interlock guard sqlite attach --table file --key 'repo:{repo}/{path...}' --print`,
+	},
+		func(cmd *cobra.Command) (string, error) {
+			if table == "" || key == "" {
+				return "", usage("name a table and the key of its rows: %s", useLine(cmd))
+			}
+			sql, err := sqlite.Attach(table, key)
+			if err != nil {
+				return "", exitWith(exitUsage, err)
+			}
+			return sql, nil
+		},
+		func(string) (string, error) {
+			return "attached: a row of " + clean(table) + " needs a fence of " + clean(key), nil
+		})
+	f := cmd.Flags()
+	f.StringVar(&table, "table", "", "the name of the `table`")
+	f.StringVar(&key, "key", "", "the `key` of a row, with columns in braces")
+	return cmd
+}
+
+func newGuardSQLiteDetach(a *app) *cobra.Command {
+	var table string
+	cmd := new(sqliteFile).command(a, &cobra.Command{
+		Use:   "detach --file FILE --table TABLE",
+		Short: "Guard a table no more",
+	},
+		func(cmd *cobra.Command) (string, error) {
+			if table == "" {
+				return "", usage("name the table: %s", useLine(cmd))
+			}
+			sql, err := sqlite.Detach(table)
+			if err != nil {
+				return "", exitWith(exitUsage, err)
+			}
+			return sql, nil
+		},
+		func(left string) (string, error) {
+			if left != "" {
+				return "", fmt.Errorf("%s is still guarded, by triggers from when it had another name: drop them: %s",
+					clean(table), clean(strings.Join(strings.Fields(left), ", ")))
+			}
+			return "detached: " + clean(table) + " is written without a fence", nil
+		})
+	cmd.Flags().StringVar(&table, "table", "", "the name of the `table`")
+	return cmd
+}
+
+func newGuardSQLitePrune(a *app) *cobra.Command {
+	var idle time.Duration
+	cmd := new(sqliteFile).command(a, &cobra.Command{
+		Use:   "prune --file FILE",
+		Short: "Forget the fences of idle keys",
+		Long:  "Forget the fences of keys that no transaction has entered for some time.\n\n" + pruneRule,
+	},
+		func(*cobra.Command) (string, error) {
+			if idle < time.Minute {
+				return "", usage("--idle: want a minute or more, such as 720h")
+			}
+			return sqlite.Prune(idle), nil
+		},
+		func(rows string) (string, error) { return "forgotten: " + rows, nil })
+	cmd.Flags().DurationVar(&idle, "idle", pruneIdle, "forget keys that were not entered for this `time`")
+	return cmd
+}
+
+func newGuardSQLiteUninstall(a *app) *cobra.Command {
+	return new(sqliteFile).command(a, &cobra.Command{
+		Use:   "uninstall --file FILE",
+		Short: "Take the guard out of a database file",
+		Long: `Take the tables of the guard out of a SQLite file, with all that they know of fences.
+It fails while a table is guarded.`,
+	}, fixed(sqlite.Uninstall), prints("uninstalled"))
+}

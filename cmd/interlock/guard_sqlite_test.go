@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock/guard/sqlite"
+	"github.com/interlockdev/interlock/internal/launch/launchtest"
+)
+
+// The commands against the real sqlite3, on a file whose name looks like an option.
+func TestGuardSQLite(t *testing.T) {
+	launchtest.Binary(t) // is built from where the test begins
+	t.Chdir(t.TempDir())
+	file := "-bank.db"
+	if out, err := exec.Command("sqlite3", "./"+file, "CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER)").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	guard := func(code int, want string, args ...string) {
+		t.Helper()
+		p := startProc(t, cleanEnvironment(), append([]string{"guard", "sqlite"}, args...)...)
+		p.in.Close()
+		if out := p.ends(code); !strings.Contains(out, want) || strings.Contains(out, "interlock: interlock: ") {
+			t.Errorf("guard sqlite %s: got\n%s\nwant %s", strings.Join(args, " "), out, want)
+		}
+	}
+	on := "--file=" + file
+	guard(exitUsage, "name the database with --file, or print the SQL with --print", "install")
+	guard(exitUsage, "--file: stat missing.db: no such file", "install", "--file", "missing.db")
+	guard(exitFailure, "no such table: interlock_entered: put the guard into this file first: interlock guard sqlite install --file FILE", "attach", on, "--table", "account", "--key", "x")
+	guard(exitOK, "installed\n", "install", on)
+	guard(exitOK, "installed\n", "install", on)
+	guard(exitUsage, "name a table and the key of its rows: interlock guard sqlite attach --file FILE --table TABLE --key KEY", "attach", on, "--table", "account")
+	guard(exitUsage, "is not text with columns in braces", "attach", on, "--table", "account", "--key", "account:{id")
+	guard(exitFailure, "interlock: no such column: account.number\n", "attach", on, "--table", "account", "--key", "account:{number}")
+	guard(exitOK, "attached: a row of account needs a fence of account:{id}\n", "attach", on, "--table", "account", "--key", "account:{id}")
+	guard(exitFailure, "interlock: a table is still guarded: detach it first\n", "uninstall", on)
+	if out, err := exec.Command("sqlite3", "./"+file, "INSERT INTO account VALUES (1, 1)").CombinedOutput(); err == nil || !strings.Contains(string(out), "no fence was entered") {
+		t.Errorf("an insert without a fence: %v\n%s", err, out)
+	}
+	guard(exitOK, "forgotten: 0\n", "prune", on)
+	guard(exitUsage, "--idle: want a minute or more", "prune", on, "--idle", "1s")
+	guard(exitUsage, "name the table", "detach", on)
+	if out, err := exec.Command("sqlite3", "./"+file, "ALTER TABLE account RENAME TO konto").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	guard(exitFailure, "konto is still guarded, by triggers from when it had another name: drop them: interlock_guard_", "detach", on, "--table", "konto")
+	if out, err := exec.Command("sqlite3", "./"+file, "ALTER TABLE konto RENAME TO account").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	guard(exitOK, "detached: account is written without a fence\n", "detach", on, "--table", "account")
+	guard(exitOK, "uninstalled\n", "uninstall", on)
+
+	attach, err := sqlite.Attach("it's", "a:{b}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard(exitOK, sqlite.Schema, "print")
+	guard(exitOK, sqlite.Schema, "install", "--print")
+	guard(exitOK, attach, "attach", "--table", "it's", "--key", "a:{b}", "--print")
+	guard(exitOK, sqlite.Uninstall, "uninstall", "--print")
+
+	// Without the program there is the SQL.
+	p := startProc(t, append(cleanEnvironment(), fmt.Sprintf("PATH=%s", t.TempDir())), "guard", "sqlite", "install", on)
+	p.in.Close()
+	if out := p.ends(exitFailure); !strings.Contains(out, "the program sqlite3 is not installed here") {
+		t.Errorf("without sqlite3: %s", out)
+	}
+	if entries, err := os.ReadDir("."); err != nil || len(entries) != 1 || entries[0].Name() != filepath.Base(file) {
+		t.Errorf("files: %v (%v), want the database alone", entries, err)
+	}
+}
