@@ -18,6 +18,11 @@ var (
 	// ErrNoSpace: nothing was written, and the journal is still usable.
 	ErrNoSpace = errors.New("journal: no space left")
 
+	// ErrNoFiles: the process or the machine has no file descriptor left. Nothing was
+	// written, and the journal is still usable: others will be closed. Where ErrNoSpace
+	// is promised, an error is both.
+	ErrNoFiles = errors.New("journal: out of file descriptors")
+
 	// ErrFailed: the storage failed (fsync, I/O). The outcome is unknown, and the
 	// process must end: the kernel may already have dropped the pages.
 	ErrFailed = errors.New("journal: storage failed")

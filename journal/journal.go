@@ -102,7 +102,7 @@ type Journal interface {
 	// SaveSnapshot stores what write writes as the state after index at, durably
 	// and atomically: a crash leaves the earlier snapshot. at must be at least 1,
 	// not above Tail, and not below an earlier snapshot's index. An error of write
-	// is returned as it is and changes nothing, ErrNoSpace and ErrMisuse too.
+	// is returned as it is and changes nothing, ErrNoSpace, ErrNoFiles and ErrMisuse too.
 	SaveSnapshot(ctx context.Context, at interlock.Index, write func(io.Writer) error) error
 
 	// Snapshot opens the newest snapshot. It returns index 0 and a nil reader when

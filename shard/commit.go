@@ -158,6 +158,11 @@ func (s *Shard) appendAll(g *group) error {
 // What a failed append means for those whose commands were in it.
 func refusalFor(err error) *interlock.Error {
 	switch {
+	case errors.Is(err, journal.ErrNoFiles):
+		return &interlock.Error{
+			Code:    interlock.CodeOverloaded,
+			Message: "the server has no file descriptor left for its journal, and nothing was recorded; holders keep what they have; repeat the request in a moment",
+		}
 	case errors.Is(err, journal.ErrNoSpace):
 		return &interlock.Error{
 			Code:    interlock.CodeNoSpace,

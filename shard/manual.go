@@ -80,7 +80,7 @@ func (m *Manual) Turn() (more bool) {
 		m.retry = m.s.watch().Add(parkedFor)
 		m.finished = !o.broken(err)
 	case o.term != nil:
-		closed := o.refuseWaiting(noSpace)
+		closed := o.refuseWaiting(refusalFor(o.scarce))
 		if now := m.s.watch(); closed || !now.Before(m.retry) {
 			m.retry = now.Add(parkedFor)
 			m.finished = !o.unpark(closed)

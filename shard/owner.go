@@ -33,6 +33,8 @@ type owner struct {
 	limit     *engine.Limit // what the engine was last told
 	draining  bool
 	fullUntil engine.Time
+	scarce    error  // why the engine had to be rebuilt, the last time
+	unread    bool   // it is still to be made from the journal, which cannot be read for now
 	term      *group // of Recover after a rebuild, while there is no room for it: see rebuild.go
 
 	sinceSnapshot int64 // bytes of entries behind the last snapshot that was begun
@@ -244,9 +246,9 @@ func (o *owner) visit(v *visit) (done bool) {
 			o.cur.step(o.eng, &v.tick)
 		}
 	default: // what it has seen was thrown away with the engine
-		err := *noSpace
+		err := refusalFor(o.scarce)
 		err.At = o.s.At()
-		v.finish(err.At, &err)
+		v.finish(err.At, err)
 		return true
 	}
 	if !v.step(o) {
@@ -300,7 +302,7 @@ func (o *owner) setLimit(low bool) {
 // shard goes on.
 func (o *owner) broken(err error) bool {
 	if errors.Is(err, journal.ErrNoSpace) {
-		err = o.rebuild()
+		err = o.rebuild(err)
 	}
 	return o.goesOn(err)
 }

@@ -13,25 +13,37 @@ import (
 const parkedFor = time.Second
 
 // rebuild throws the engine away, which is ahead of the journal because an append
-// found no space, and makes it anew from the journal. The callers of the group
+// found no space, or no descriptor for a new file, and makes it anew from the journal. The callers of the group
 // that failed, and of the one stepped meanwhile, are told so by the committer.
 //
 // The journal may be so full that not even the record that the engine began anew
 // finds room. Then the shard is parked: every command is refused with
 // CodeNoSpace and time stands still, so that no lease ends while its holder
 // cannot be heard.
-func (o *owner) rebuild() error {
+func (o *owner) rebuild(why error) error {
 	s := o.s
 	s.mail.freeze()
 	o.quiesce() // what was stepped ahead is refused: its generation is doomed
-	s.log.Warn("journal has no space: the last group is refused, and the engine is rebuilt from the journal")
+	s.log.Warn("journal has no room: the last group is refused, and the engine is rebuilt from the journal", "error", why)
 
-	if _, err := o.load(s.ctx); err != nil {
+	o.scarce = why
+	o.term = new(group) // keeps its entry until there is room for it
+	return o.reload()
+}
+
+// reload makes the engine from the journal, unless there is no descriptor to read it with:
+// then the shard is parked.
+func (o *owner) reload() error {
+	s := o.s
+	if _, err := o.load(s.ctx); errors.Is(err, journal.ErrNoFiles) {
+		o.unread = true
+		return nil
+	} else if err != nil {
 		return err
 	}
+	o.unread = false
 	o.generation++
 	o.cur.begin(o.generation, s.journal.Tail()+1)
-	o.term = new(group) // keeps its entry until there is room for it
 	o.recover(o.term, 0)
 	return o.resume()
 }
@@ -40,6 +52,9 @@ func (o *owner) rebuild() error {
 // leaves the shard parked.
 func (o *owner) resume() error {
 	s := o.s
+	if o.unread {
+		return o.reload()
+	}
 	if err := s.appendAll(o.term); errors.Is(err, journal.ErrNoSpace) {
 		return nil
 	} else if err != nil {
@@ -48,7 +63,9 @@ func (o *owner) resume() error {
 	s.mail.thaw(o.eng.Now())
 	o.cur.begin(o.generation, o.term.next())
 	o.term = nil
-	o.fullUntil = o.eng.Now().Add(fullFor)
+	if !errors.Is(o.scarce, journal.ErrNoFiles) {
+		o.fullUntil = o.eng.Now().Add(fullFor)
+	}
 	o.armed = 0
 	s.log.Warn("engine rebuilt", "index", s.At().Index)
 	s.resets.call()
@@ -70,7 +87,7 @@ func (o *owner) park() (closed bool) {
 	timer := time.NewTimer(parkedFor)
 	defer timer.Stop()
 	for {
-		if o.refuseWaiting(noSpace) {
+		if o.refuseWaiting(refusalFor(o.scarce)) {
 			return true
 		}
 		select {
@@ -82,8 +99,6 @@ func (o *owner) park() (closed bool) {
 		}
 	}
 }
-
-var noSpace = refusalFor(journal.ErrNoSpace)
 
 // errNoRoomToStop ends a shard that is closed while it is parked. All that was
 // answered is in the journal.

@@ -16,3 +16,9 @@ type (
 func noSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
+
+// noFiles reports whether err says that the table of open files is full: that of the
+// process or that of the machine. The disk is as well as ever then.
+func noFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}

@@ -15,6 +15,7 @@ import (
 type disk struct {
 	root   *os.Root
 	handle *os.File // of the directory itself: carries the lock, and is synced
+	kept   *descriptors
 }
 
 // openDisk opens a directory that is there.
@@ -28,7 +29,7 @@ func openDisk(path string) (*disk, error) {
 		root.Close()
 		return nil, err
 	}
-	return &disk{root, handle}, nil
+	return &disk{root: root, handle: handle}, nil
 }
 
 // lockDisk opens a directory for its only owner, and creates it where it is
@@ -55,6 +56,8 @@ func lockDisk(path string) (*disk, error) {
 		d.Close()
 		return nil, fmt.Errorf("%w: %s is in use: stop that server or choose another directory", journal.ErrLocked, path)
 	}
+	d.kept = new(descriptors)
+	d.kept.fill()
 	return d, nil
 }
 
@@ -82,11 +85,16 @@ func makeDirectory(path string) error {
 }
 
 func (d *disk) Open(name string, flag int) (file, error) {
-	f, err := d.root.OpenFile(name, flag, 0o600)
+	open := func() (*os.File, error) { return d.root.OpenFile(name, flag, 0o600) }
+	f, err := open()
+	if flag&os.O_RDWR != 0 {
+		// Readers of history are many, and can come again.
+		f, err = d.kept.instead(f, err, open)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &diskFile{f, int(f.Fd())}, nil
+	return &diskFile{f, int(f.Fd()), d.kept}, nil
 }
 
 func (d *disk) Rename(from, to string) error { return d.root.Rename(from, to) }
@@ -94,15 +102,18 @@ func (d *disk) Remove(name string) error     { return d.root.Remove(name) }
 func (d *disk) Sync() error                  { return d.handle.Sync() }
 
 func (d *disk) Names() ([]string, error) {
-	h, err := d.root.Open(".")
-	if err != nil {
+	open := func() (*os.File, error) { return d.root.Open(".") }
+	h, err := open()
+	if h, err = d.kept.instead(h, err, open); err != nil {
 		return nil, err
 	}
+	defer d.kept.fill()
 	defer h.Close()
 	return h.Readdirnames(-1)
 }
 
 func (d *disk) Close() error {
+	d.kept.close()
 	return errors.Join(d.handle.Close(), d.root.Close())
 }
 
@@ -110,7 +121,14 @@ func (d *disk) Close() error {
 // os.File because asking for it costs an allocation-free but locked call each time.
 type diskFile struct {
 	*os.File
-	fd int
+	fd   int
+	kept *descriptors
+}
+
+// Close makes up for a descriptor that was taken out of the reserve.
+func (f *diskFile) Close() error {
+	defer f.kept.fill()
+	return f.File.Close()
 }
 
 func (f *diskFile) Size() (int64, error) {

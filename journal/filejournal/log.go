@@ -286,5 +286,8 @@ func failedOpening(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrClosed) {
 		return err
 	}
+	if noFiles(err) {
+		return fmt.Errorf("%w: %w", journal.ErrNoFiles, err)
+	}
 	return fmt.Errorf("%w: %w", journal.ErrFailed, err)
 }

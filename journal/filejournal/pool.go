@@ -27,6 +27,7 @@ type pool struct {
 	opts Options
 	fail func(doing string, err error) error
 	low  atomic.Bool
+	want atomic.Bool // files are missing for want of descriptors
 
 	kick    chan struct{}
 	stop    chan struct{}
@@ -74,12 +75,12 @@ func (p *pool) start() {
 	p.refill()
 }
 
-// run fills when it is asked to, and while space is low again and again.
+// run fills when it is asked to, and while space or descriptors are short again and again.
 func (p *pool) run() {
 	defer close(p.done)
 	for {
 		var retry <-chan time.Time
-		if p.low.Load() {
+		if p.low.Load() || p.want.Load() {
 			retry = time.After(retryEvery)
 		}
 		select {
@@ -126,13 +127,14 @@ func (p *pool) fill() {
 	defer p.filling.Unlock()
 	if p.ensure(&p.reserve) == nil && p.ensure(&p.spare) == nil {
 		p.low.Store(false)
+		p.want.Store(false)
 	}
 }
 
 var errClosing = errors.New("closing")
 
-// ensure makes the file of a slot. Want of space is noted and is no failure of the
-// storage, all else is. The caller holds filling.
+// ensure makes the file of a slot. Want of space or of descriptors is noted and is no
+// failure of the storage, all else is. The caller holds filling.
 func (p *pool) ensure(s *slot) error {
 	if s.ready != nil {
 		return nil
@@ -144,6 +146,8 @@ func (p *pool) ensure(s *slot) error {
 	case err == errClosing:
 	case noSpace(err):
 		p.low.Store(true)
+	case noFiles(err):
+		p.want.Store(true)
 	default:
 		return p.fail("preparing "+s.name, err)
 	}
@@ -162,7 +166,7 @@ func (p *pool) take(bytes int64, use func(*prepared) error) error {
 		s = &slot{name: "large" + tempSuffix, size: bytes}
 	}
 	err := p.ensure(s)
-	if noSpace(err) && bytes <= p.reserve.size && p.ensure(&p.reserve) == nil {
+	if (noSpace(err) || noFiles(err)) && bytes <= p.reserve.size && p.ensure(&p.reserve) == nil {
 		s, err = &p.reserve, nil
 	}
 	switch {
@@ -170,6 +174,8 @@ func (p *pool) take(bytes int64, use func(*prepared) error) error {
 		return use(s.give())
 	case noSpace(err):
 		return fmt.Errorf("%w: free some on the journal's disk: %w", journal.ErrNoSpace, err)
+	case noFiles(err):
+		return fmt.Errorf("%w: %w: allow the server more open files: %w", journal.ErrNoSpace, journal.ErrNoFiles, err)
 	}
 	return err
 }

@@ -57,6 +57,8 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 			return err
 		case noSpace(err):
 			return fmt.Errorf("%w: writing a snapshot: %w", journal.ErrNoSpace, errors.Join(err, removeErr))
+		case noFiles(err):
+			return fmt.Errorf("%w: writing a snapshot: %w", journal.ErrNoFiles, err)
 		}
 		return j.fail("writing a snapshot", err)
 	}
@@ -78,6 +80,9 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 // removeSnapshots removes all snapshots but the kept ones, the spoiled too.
 func (j *Journal) removeSnapshots() error {
 	names, err := j.dir.Names()
+	if noFiles(err) {
+		return fmt.Errorf("%w: listing the directory: %w", journal.ErrNoFiles, err)
+	}
 	if err != nil {
 		return j.fail("listing the directory", err)
 	}

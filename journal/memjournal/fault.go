@@ -10,6 +10,8 @@ const (
 	None Fault = iota
 	// NoSpace: ErrNoSpace; nothing is stored and the journal stays usable.
 	NoSpace
+	// NoFiles: ErrNoSpace and ErrNoFiles; otherwise as NoSpace.
+	NoFiles
 	// Lost: ErrFailed, and nothing is stored. The journal is not usable any more.
 	Lost
 	// Stored: ErrFailed, but all of it is stored: the outcome that nobody could

@@ -107,6 +107,9 @@ func (j *Journal) Append(ctx context.Context, first interlock.Index, entries [][
 	if fault == NoSpace {
 		return journal.ErrNoSpace
 	}
+	if fault == NoFiles {
+		return fmt.Errorf("%w: %w", journal.ErrNoSpace, journal.ErrNoFiles)
+	}
 	if fault == Lost {
 		j.dead = fmt.Errorf("%w: injected, not stored", journal.ErrFailed)
 		return j.dead
