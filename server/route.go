@@ -251,6 +251,7 @@ func (c *call) identify() bool {
 		c.failWith(err)
 		return false
 	}
+	admitRequest(c.r)
 	return true
 }
 

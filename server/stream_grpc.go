@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/interlockdev/interlock"
@@ -57,6 +58,11 @@ func (d *Streams) handle(stream grpc.ServerStream) error {
 	st, err := d.begin(link, helloOf(stream.Context()))
 	if err != nil {
 		return grpcError(stream, err)
+	}
+	if from, ok := peer.FromContext(stream.Context()); ok {
+		if addr, ok := from.Addr.(*peerAddr); ok {
+			addr.visitor.admit()
+		}
 	}
 	go d.serve(st)
 	known, stop := d.s.whileKnown(stream.Context(), st.identity)

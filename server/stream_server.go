@@ -213,6 +213,7 @@ func (s *StreamServer) stream(raw, conn net.Conn) {
 		link.Close(refusal)
 		return
 	}
+	admitConn(raw)
 	known, stop := d.s.whileKnown(context.Background(), st.identity)
 	defer stop()
 	defer context.AfterFunc(known, func() {
@@ -290,6 +291,14 @@ func (r *rest) Addr() net.Addr { return r.addr }
 type begun struct {
 	net.Conn
 	read []byte
+}
+
+// RemoteAddr lets the streams of the connection find its visitor.
+func (c *begun) RemoteAddr() net.Addr {
+	if v := visitorOf(c.Conn); v != nil {
+		return &peerAddr{c.Conn.RemoteAddr(), v}
+	}
+	return c.Conn.RemoteAddr()
 }
 
 func (c *begun) Read(b []byte) (int, error) {

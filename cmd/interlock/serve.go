@@ -34,6 +34,7 @@ type serveConfig struct {
 	ShutdownTimeout        time.Duration
 	MaxStreams, MaxWaiting int
 	MaxEventStreams        int
+	MaxConnections         int
 	AdvertiseHTTP          string
 	AdvertiseGRPC          string
 	StandbyAfter           time.Duration
@@ -99,6 +100,7 @@ damaged, 4 another server holds the journal, 5 a newer version wrote the journal
 	f.Int64Var(&cfg.SegmentBytes, "segment-bytes", 0, "size of one file of the journal in `bytes` (default 64 MiB)")
 	f.BoolVar(&cfg.Restored, "restored", false, "the journal was restored from a backup: fences and versions begin far above all that may have been given out")
 	f.DurationVar(&cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long stopping in order may take")
+	f.IntVar(&cfg.MaxConnections, "max-connections", 0, "connections at a time, at both doors (default: what the limit of open files leaves beside the journal)")
 	f.IntVar(&cfg.MaxStreams, "max-streams", 0, "session streams at a time (default 10,000)")
 	f.IntVar(&cfg.MaxEventStreams, "max-event-streams", 0, "readers of events at a time, a namespace (default 64)")
 	f.IntVar(&cfg.MaxWaiting, "max-waiting", 0, "commands that may wait for the engine before more are refused (default 65,536)")
@@ -140,8 +142,8 @@ func (c *serveConfig) check() error {
 	if c.ShutdownTimeout <= 0 {
 		return usage("--shutdown-timeout: want a duration above zero, such as 10s")
 	}
-	if c.MaxStreams < 0 || c.MaxEventStreams < 0 || c.MaxWaiting < 0 {
-		return usage("--max-streams, --max-event-streams and --max-waiting cannot be negative")
+	if c.MaxConnections < 0 || c.MaxStreams < 0 || c.MaxEventStreams < 0 || c.MaxWaiting < 0 {
+		return usage("--max-connections, --max-streams, --max-event-streams and --max-waiting cannot be negative")
 	}
 	if c.SegmentBytes != 0 && c.SegmentBytes < leastSegment {
 		return usage("--segment-bytes %d: want at least %d", c.SegmentBytes, leastSegment)

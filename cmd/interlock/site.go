@@ -98,14 +98,28 @@ func (p *site) configure(cfg *serveConfig) (err error) {
 func public(addr string) bool { return server.CheckListen(addr, false, false) != nil }
 
 func (p *site) listen(ctx context.Context, cfg *serveConfig) (err error) {
-	var listen net.ListenConfig
-	if p.http, err = listen.Listen(ctx, "tcp", cfg.HTTP); err != nil {
+	limit := cfg.MaxConnections
+	if limit == 0 {
+		limit = connectionsFor(mayOpen())
+	}
+	gate := server.NewGate(limit, p.log)
+	if p.http, err = listenTCP(ctx, cfg.HTTP, gate, p.certificate == nil); err != nil {
 		return fmt.Errorf("--http: %w: choose another address, or stop what uses it", err)
 	}
-	if p.grpc, err = listen.Listen(ctx, "tcp", cfg.GRPC); err != nil {
+	if p.grpc, err = listenTCP(ctx, cfg.GRPC, gate, false); err != nil {
 		return fmt.Errorf("--grpc: %w: choose another address, or stop what uses it", err)
 	}
 	return nil
+}
+
+// listenTCP listens behind a gate, which refuses in words of HTTP where they are understood.
+func listenTCP(ctx context.Context, addr string, gate *server.Gate, words bool) (net.Listener, error) {
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return gate.Listener(l.(*net.TCPListener), words), nil
 }
 
 // serve lets the doors answer.
@@ -259,6 +273,10 @@ func openFailed(dir string, err error) error {
 // diskFailed tells an error of the disk itself, whatever was done with it, from others.
 func diskFailed(dir string, err error) error {
 	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return exitWith(exitFailure, fmt.Errorf("%w: allow the server more open files (ulimit -n), then start it again", err))
+	case errors.Is(err, syscall.EROFS):
+		return exitWith(exitDisk, fmt.Errorf("%w: the file system of %s is read-only: mount it for writing, after a look at why it is not", err, dir))
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return exitWith(exitDisk, fmt.Errorf("%w: make room on the disk of %s, then start the server again", err, dir))
 	case errors.Is(err, syscall.EIO):

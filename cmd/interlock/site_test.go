@@ -13,7 +13,13 @@ func TestDiskFailsAtStart(t *testing.T) {
 		errno syscall.Errno
 		code  int
 	}{
-		{syscall.EIO, exitDisk}, {syscall.ENOSPC, exitDisk}, {syscall.EDQUOT, exitDisk}, {syscall.EACCES, exitFailure},
+		{syscall.EIO, exitDisk},
+		{syscall.ENOSPC, exitDisk},
+		{syscall.EDQUOT, exitDisk},
+		{syscall.EROFS, exitDisk},
+		{syscall.EACCES, exitFailure},
+		{syscall.EMFILE, exitFailure},
+		{syscall.ENFILE, exitFailure},
 	} {
 		if got := exitCode(openFailed("data", &fs.PathError{Op: "open", Path: "data", Err: tt.errno})); got != tt.code {
 			t.Errorf("%v: exit code %d, want %d", tt.errno, got, tt.code)

@@ -1,0 +1,20 @@
+package main
+
+// keptFiles is how many file descriptors are kept for other things than connections: the
+// journal, etcd, shared files and their merges, certificates, readers of history. A quarter
+// of all that the server may have, within these bounds.
+const (
+	leastKeptFiles = 48
+	mostKeptFiles  = 1024
+	leastConns     = 4
+)
+
+// connectionsFor says how many connections leave enough of so many descriptors. 0 descriptors
+// are no limit.
+func connectionsFor(files uint64) int {
+	if files == 0 || files > 1<<30 {
+		return 0
+	}
+	n := int(files)
+	return max(leastConns, n-min(max(n/4, leastKeptFiles), mostKeptFiles))
+}

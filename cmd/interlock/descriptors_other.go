@@ -1,0 +1,6 @@
+//go:build !unix
+
+package main
+
+// mayOpen is how many file descriptors the process may have; 0 when that is not known.
+func mayOpen() uint64 { return 0 }
