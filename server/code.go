@@ -396,7 +396,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeForbidden: {
 		403, "Not allowed with this credential", interlock.ActAskHuman, 0,
-		"work in the namespace that the credential is for, or ask the operator for another credential",
+		"use a credential of that namespace with the role that this needs, or ask the operator for one",
 	},
 	interlock.CodeForeignHost: {
 		403, "Addressed by a foreign name", interlock.ActStop, 0,

@@ -84,7 +84,7 @@ func TestWhoMayClaimWhat(t *testing.T) {
 		// Patterns and settings bind everybody, so not everybody may change them.
 		for _, secret := range []string{writer, reader} {
 			for _, r := range [][3]string{{"PUT", "/v1/patterns/account", body}, {"DELETE", "/v1/patterns/account", ""}, {"PUT", "/v1/namespace", `{"open_keys":true}`}} {
-				d.send(d.request(r[0], r[1], r[2], as(secret)...)).want(403, "forbidden").says("detail", "may not change patterns and settings").is("advice.action", "ask_human")
+				d.send(d.request(r[0], r[1], r[2], as(secret)...)).want(403, "forbidden").says("detail", "needs the role operator").is("advice.action", "ask_human")
 			}
 			d.get("/v1/patterns", as(secret)...).want(200)
 			d.get("/v1/namespace", as(secret)...).want(200)

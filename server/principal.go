@@ -27,9 +27,9 @@ func (id *Identity) name() string {
 	return id.Principal.Name
 }
 
-// equal reports whether two identities are of the same credential with the same rights.
+// equal reports whether two identities have one name, namespace and the same rights.
 func (id *Identity) equal(other *Identity) bool {
-	return id.Namespace == other.Namespace && id.digest == other.digest && sameRights(id.Principal, other.Principal)
+	return id.Namespace == other.Namespace && sameRights(id.Principal, other.Principal)
 }
 
 // sameRights reports whether two principals have one name and the same rights.

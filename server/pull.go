@@ -22,6 +22,10 @@ func (c *call) pull() {
 	if !ok {
 		return
 	}
+	if no := refusal(c.identity.Principal, mayWork, name); no != nil {
+		c.fail(no)
+		return
+	}
 	h, ok := c.mutating()
 	if !ok {
 		return

@@ -23,15 +23,16 @@ type route struct {
 type method struct {
 	name   string
 	handle func(*call)
+	needs  right
 	query  []string // the parameters it knows; others are refused. Those with "..." may stand often
 }
 
 // openRoutes need no credential: they show nothing of any tenant.
 var openRoutes = []route{
-	{"/healthz", []method{{"GET", (*call).healthz, nil}}},
-	{"/readyz", []method{{"GET", (*call).readyz, nil}}},
-	{"/openapi.json", []method{{"GET", (*call).openAPI, nil}}},
-	{"/v1/fences/keys", []method{{"GET", (*call).fenceKeys, nil}}},
+	{"/healthz", []method{{"GET", (*call).healthz, mayAnything, nil}}},
+	{"/readyz", []method{{"GET", (*call).readyz, mayAnything, nil}}},
+	{"/openapi.json", []method{{"GET", (*call).openAPI, mayAnything, nil}}},
+	{"/v1/fences/keys", []method{{"GET", (*call).fenceKeys, mayAnything, nil}}},
 }
 
 // aboutProcess are the paths that a standby answers too: they are about the process, not
@@ -39,107 +40,107 @@ var openRoutes = []route{
 var aboutProcess = map[string]bool{"/healthz": true, "/readyz": true, "/openapi.json": true, "/metrics": true}
 
 var routes = []route{
-	{"/metrics", []method{{"GET", (*call).metrics, nil}}},
+	{"/metrics", []method{{"GET", (*call).metrics, mayRead, nil}}},
 
-	{"/v1/leases", []method{{"POST", (*call).acquire, nil}}},
-	{"/v1/leases/{id}", []method{{"GET", (*call).getLease, nil}}},
-	{"/v1/leases/{id}/renew", []method{{"POST", (*call).renew, nil}}},
-	{"/v1/leases/{id}/release", []method{{"POST", (*call).release, nil}}},
-	{"/v1/leases/{id}/convert", []method{{"POST", (*call).convert, nil}}},
-	{"/v1/leases/{id}/arrive", []method{{"POST", (*call).arrive, nil}}},
-	{"/v1/leases/{id}/park", []method{{"POST", (*call).park, nil}}},
-	{"/v1/leases/{id}/resume", []method{{"POST", (*call).resume, nil}}},
+	{"/v1/leases", []method{{"POST", (*call).acquire, mayHold, nil}}},
+	{"/v1/leases/{id}", []method{{"GET", (*call).getLease, mayLive, nil}}},
+	{"/v1/leases/{id}/renew", []method{{"POST", (*call).renew, mayLive, nil}}},
+	{"/v1/leases/{id}/release", []method{{"POST", (*call).release, mayLive, nil}}},
+	{"/v1/leases/{id}/convert", []method{{"POST", (*call).convert, mayHold, nil}}},
+	{"/v1/leases/{id}/arrive", []method{{"POST", (*call).arrive, mayHold, nil}}},
+	{"/v1/leases/{id}/park", []method{{"POST", (*call).park, mayLive, nil}}},
+	{"/v1/leases/{id}/resume", []method{{"POST", (*call).resume, mayLive, nil}}},
 	{"/v1/tickets/{id}", []method{
-		{"GET", (*call).followTicket, []string{"wait_ms"}},
-		{"DELETE", (*call).leave, nil},
+		{"GET", (*call).followTicket, mayLive, []string{"wait_ms"}},
+		{"DELETE", (*call).leave, mayLive, nil},
 	}},
 
-	{"/v1/sessions", []method{{"POST", (*call).openSession, nil}}},
-	{"/v1/sessions/{id}", []method{{"DELETE", (*call).closeSession, nil}}},
-	{"/v1/sessions/{id}/heartbeat", []method{{"POST", (*call).heartbeat, nil}}},
+	{"/v1/sessions", []method{{"POST", (*call).openSession, mayLive, nil}}},
+	{"/v1/sessions/{id}", []method{{"DELETE", (*call).closeSession, mayLive, nil}}},
+	{"/v1/sessions/{id}/heartbeat", []method{{"POST", (*call).heartbeat, mayLive, nil}}},
 
-	{"/v1/keys", []method{{"GET", (*call).listKeys, []string{"prefix", "state", "cursor", "limit"}}}},
-	{"/v1/keys/{key}", []method{{"GET", (*call).showKey, nil}}},
-	{"/v1/waits", []method{{"GET", (*call).waits, nil}, {"POST", (*call).declare, nil}}},
-	{"/v1/why", []method{{"GET", (*call).why, []string{"key", "agent"}}}},
-	{"/v1/hot", []method{{"GET", (*call).hot, []string{"limit"}}}},
-	{"/v1/events", []method{{"GET", (*call).events, []string{"from", "follow"}}}},
+	{"/v1/keys", []method{{"GET", (*call).listKeys, mayRead, []string{"prefix", "state", "cursor", "limit"}}}},
+	{"/v1/keys/{key}", []method{{"GET", (*call).showKey, mayRead, nil}}},
+	{"/v1/waits", []method{{"GET", (*call).waits, mayRead, nil}, {"POST", (*call).declare, mayHold, nil}}},
+	{"/v1/why", []method{{"GET", (*call).why, mayRead, []string{"key", "agent"}}}},
+	{"/v1/hot", []method{{"GET", (*call).hot, mayRead, []string{"limit"}}}},
+	{"/v1/events", []method{{"GET", (*call).events, mayRead, []string{"from", "follow"}}}},
 
-	{"/v1/state", []method{{"GET", (*call).listState, []string{"key...", "prefix", "values", "cursor", "limit"}}}},
+	{"/v1/state", []method{{"GET", (*call).listState, mayRead, []string{"key...", "prefix", "values", "cursor", "limit"}}}},
 	{"/v1/state/{key}", []method{
-		{"GET", (*call).getState, []string{"version"}},
-		{"PUT", (*call).putState, nil},
-		{"PATCH", (*call).mergeState, nil},
-		{"DELETE", (*call).deleteState, nil},
+		{"GET", (*call).getState, mayRead, []string{"version"}},
+		{"PUT", (*call).putState, mayHold, nil},
+		{"PATCH", (*call).mergeState, mayHold, nil},
+		{"DELETE", (*call).deleteState, mayHold, nil},
 	}},
-	{"/v1/history/{key}", []method{{"GET", (*call).history, []string{"values"}}}},
-	{"/v1/watch", []method{{"GET", (*call).watch, []string{"key", "prefix", "values", "from"}}}},
-	{"/v1/commits", []method{{"POST", (*call).commit, nil}}},
-	{"/v1/contention", []method{{"GET", (*call).contention, nil}}},
+	{"/v1/history/{key}", []method{{"GET", (*call).history, mayRead, []string{"values"}}}},
+	{"/v1/watch", []method{{"GET", (*call).watch, mayRead, []string{"key", "prefix", "values", "from"}}}},
+	{"/v1/commits", []method{{"POST", (*call).commit, mayHold, nil}}},
+	{"/v1/contention", []method{{"GET", (*call).contention, mayRead, nil}}},
 	{"/v1/effects", []method{
-		{"GET", (*call).listEffects, []string{"state", "cursor", "limit"}},
-		{"POST", (*call).claimEffect, nil},
+		{"GET", (*call).listEffects, mayRead, []string{"state", "cursor", "limit"}},
+		{"POST", (*call).claimEffect, mayHold, nil},
 	}},
-	{"/v1/effects/{digest}", []method{{"GET", (*call).showEffect, nil}}},
-	{"/v1/effects/{id}/done", []method{{"POST", (*call).effectDone, nil}}},
-	{"/v1/effects/{id}/unknown", []method{{"POST", (*call).effectUnknown, nil}}},
-	{"/v1/effects/{id}/cancel", []method{{"POST", (*call).effectCancelled, nil}}},
-	{"/v1/effects/{digest}/reconcile", []method{{"POST", (*call).reconcile, nil}}},
+	{"/v1/effects/{digest}", []method{{"GET", (*call).showEffect, mayRead, nil}}},
+	{"/v1/effects/{id}/done", []method{{"POST", (*call).effectDone, mayHold, nil}}},
+	{"/v1/effects/{id}/unknown", []method{{"POST", (*call).effectUnknown, mayHold, nil}}},
+	{"/v1/effects/{id}/cancel", []method{{"POST", (*call).effectCancelled, mayHold, nil}}},
+	{"/v1/effects/{digest}/reconcile", []method{{"POST", (*call).reconcile, mayHold, nil}}},
 
 	{"/v1/tasks", []method{
-		{"GET", (*call).listTasks, []string{"queue", "state", "group", "key", "cursor", "limit"}},
-		{"POST", (*call).submit, nil},
+		{"GET", (*call).listTasks, mayRead, []string{"queue", "state", "group", "key", "cursor", "limit"}},
+		{"POST", (*call).submit, maySubmit, nil},
 	}},
-	{"/v1/tasks/{id}", []method{{"GET", (*call).showTask, []string{"wait_ms", "session", "flow"}}}},
-	{"/v1/tasks/{id}/cancel", []method{{"POST", (*call).cancelTask, nil}}},
-	{"/v1/tasks/{id}/reschedule", []method{{"POST", (*call).rescheduleTask, nil}}},
-	{"/v1/tasks/{id}/replay", []method{{"POST", (*call).replayTask, nil}}},
-	{"/v1/tasks/{id}/discard", []method{{"POST", (*call).discardTask, nil}}},
-	{"/v1/queues", []method{{"GET", (*call).listQueues, nil}}},
+	{"/v1/tasks/{id}", []method{{"GET", (*call).showTask, mayRead, []string{"wait_ms", "session", "flow"}}}},
+	{"/v1/tasks/{id}/cancel", []method{{"POST", (*call).cancelTask, mayManage, nil}}},
+	{"/v1/tasks/{id}/reschedule", []method{{"POST", (*call).rescheduleTask, mayManage, nil}}},
+	{"/v1/tasks/{id}/replay", []method{{"POST", (*call).replayTask, mayManage, nil}}},
+	{"/v1/tasks/{id}/discard", []method{{"POST", (*call).discardTask, mayManage, nil}}},
+	{"/v1/queues", []method{{"GET", (*call).listQueues, mayRead, nil}}},
 	{"/v1/queues/{queue}", []method{
-		{"GET", (*call).showQueue, nil},
-		{"PUT", (*call).setQueue, nil},
-		{"DELETE", (*call).dropQueue, nil},
+		{"GET", (*call).showQueue, mayRead, nil},
+		{"PUT", (*call).setQueue, mayAdminister, nil},
+		{"DELETE", (*call).dropQueue, mayAdminister, nil},
 	}},
-	{"/v1/queues/{queue}/pause", []method{{"POST", (*call).pauseQueue, nil}}},
-	{"/v1/queues/{queue}/drain", []method{{"POST", (*call).drainQueue, nil}}},
-	{"/v1/queues/{queue}/resume", []method{{"POST", (*call).resumeQueue, nil}}},
-	{"/v1/queues/{queue}/pull", []method{{"POST", (*call).pull, nil}}},
-	{"/v1/leases/{id}/ack", []method{{"POST", (*call).ack, nil}}},
-	{"/v1/leases/{id}/nack", []method{{"POST", (*call).nack, nil}}},
-	{"/v1/leases/{id}/ask", []method{{"POST", (*call).askHuman, nil}}},
-	{"/v1/approvals", []method{{"GET", (*call).listApprovals, []string{"cursor", "limit"}}}},
-	{"/v1/approvals/{id}", []method{{"POST", (*call).answerTask, nil}}},
+	{"/v1/queues/{queue}/pause", []method{{"POST", (*call).pauseQueue, mayAdminister, nil}}},
+	{"/v1/queues/{queue}/drain", []method{{"POST", (*call).drainQueue, mayAdminister, nil}}},
+	{"/v1/queues/{queue}/resume", []method{{"POST", (*call).resumeQueue, mayAdminister, nil}}},
+	{"/v1/queues/{queue}/pull", []method{{"POST", (*call).pull, mayWork, nil}}},
+	{"/v1/leases/{id}/ack", []method{{"POST", (*call).ack, mayWork, nil}}},
+	{"/v1/leases/{id}/nack", []method{{"POST", (*call).nack, mayWork, nil}}},
+	{"/v1/leases/{id}/ask", []method{{"POST", (*call).askHuman, mayWork, nil}}},
+	{"/v1/approvals", []method{{"GET", (*call).listApprovals, mayRead, []string{"cursor", "limit"}}}},
+	{"/v1/approvals/{id}", []method{{"POST", (*call).answerTask, mayApprove, nil}}},
 
-	{"/v1/writers", []method{{"GET", (*call).listWriters, nil}}},
-	{"/v1/writers/{pattern}", []method{{"PUT", (*call).setWriter, nil}, {"DELETE", (*call).dropWriter, nil}}},
-	{"/v1/mailbox/{key}", []method{{"POST", (*call).sendMessage, nil}}},
-	{"/v1/mailbox/{key}/log", []method{{"GET", (*call).showLog, []string{"from", "limit"}}}},
+	{"/v1/writers", []method{{"GET", (*call).listWriters, mayRead, nil}}},
+	{"/v1/writers/{pattern}", []method{{"PUT", (*call).setWriter, mayAdminister, nil}, {"DELETE", (*call).dropWriter, mayAdminister, nil}}},
+	{"/v1/mailbox/{key}", []method{{"POST", (*call).sendMessage, maySubmit, nil}}},
+	{"/v1/mailbox/{key}/log", []method{{"GET", (*call).showLog, mayRead, []string{"from", "limit"}}}},
 	{"/v1/runs", []method{
-		{"GET", (*call).listRuns, []string{"org", "cursor", "limit"}},
-		{"POST", (*call).startRun, nil},
+		{"GET", (*call).listRuns, mayRead, []string{"org", "cursor", "limit"}},
+		{"POST", (*call).startRun, mayHold, nil},
 	}},
-	{"/v1/runs/{id}/end", []method{{"POST", (*call).endRun, nil}}},
+	{"/v1/runs/{id}/end", []method{{"POST", (*call).endRun, mayHold, nil}}},
 
-	{"/v1/leases/{id}/statement", []method{{"POST", (*call).sign, nil}}},
-	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, nil}}},
+	{"/v1/leases/{id}/statement", []method{{"POST", (*call).sign, mayLive, nil}}},
+	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, mayAdminister, nil}}},
 	{"/v1/files/{path}", []method{
-		{"GET", (*call).getFile, nil},
-		{"PUT", (*call).putFile, nil},
-		{"DELETE", (*call).deleteFile, nil},
+		{"GET", (*call).getFile, mayRead, nil},
+		{"PUT", (*call).putFile, mayHold, nil},
+		{"DELETE", (*call).deleteFile, mayHold, nil},
 	}},
 
-	{"/v1/fences/check", []method{{"POST", (*call).checkFence, nil}}},
-	{"/v1/revocations", []method{{"POST", (*call).revoke, nil}}},
-	{"/v1/patterns", []method{{"GET", (*call).listPatterns, nil}}},
+	{"/v1/fences/check", []method{{"POST", (*call).checkFence, mayRead, nil}}},
+	{"/v1/revocations", []method{{"POST", (*call).revoke, mayRevoke, nil}}},
+	{"/v1/patterns", []method{{"GET", (*call).listPatterns, mayRead, nil}}},
 	{"/v1/patterns/{name}", []method{
-		{"GET", (*call).showPattern, nil},
-		{"PUT", (*call).setPattern, nil},
-		{"DELETE", (*call).dropPattern, nil},
+		{"GET", (*call).showPattern, mayRead, nil},
+		{"PUT", (*call).setPattern, mayAdminister, nil},
+		{"DELETE", (*call).dropPattern, mayAdminister, nil},
 	}},
-	{"/v1/patterns/{name}/revisions", []method{{"GET", (*call).listRevisions, nil}}},
-	{"/v1/patterns/{name}/revert", []method{{"POST", (*call).revertPattern, nil}}},
-	{"/v1/namespace", []method{{"GET", (*call).showSettings, nil}, {"PUT", (*call).configure, nil}}},
+	{"/v1/patterns/{name}/revisions", []method{{"GET", (*call).listRevisions, mayRead, nil}}},
+	{"/v1/patterns/{name}/revert", []method{{"POST", (*call).revertPattern, mayAdminister, nil}}},
+	{"/v1/namespace", []method{{"GET", (*call).showSettings, mayRead, nil}, {"PUT", (*call).configure, mayAdminister, nil}}},
 }
 
 var (
@@ -273,7 +274,7 @@ func (c *call) dispatch(rt *route) {
 		if m.name != name {
 			continue
 		}
-		if c.overQuota(name) || c.r.URL.RawQuery != "" && !c.parseQuery(m.query) {
+		if !c.allowed(m.needs) || c.overQuota(name) || c.r.URL.RawQuery != "" && !c.parseQuery(m.query) {
 			return
 		}
 		m.handle(c)

@@ -108,8 +108,8 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 	if st.overQuota(o) {
 		return nil
 	}
-	if operatorOp(o.Kind) && !st.identity.Principal.Has(interlock.RoleOperator) {
-		st.refuse(o, interlock.CodeForbidden, notOperator)
+	if no := st.mayOp(o); no != nil {
+		st.refuse(o, no.Code, no.Message)
 		return nil
 	}
 	var id interlock.SessionID

@@ -46,16 +46,6 @@ func (st *stream) rareCommand(o *proto.Op, h engine.Head) engine.Command {
 	return nil
 }
 
-// operatorOp names what only an operator may do: to say what holds for the whole
-// namespace.
-func operatorOp(kind proto.OpKind) bool {
-	switch kind {
-	case proto.OpSetPattern, proto.OpDropPattern, proto.OpRevertPattern, proto.OpSetQueue, proto.OpDropQueue, proto.OpConfigure:
-		return true
-	}
-	return false
-}
-
 // claimEffect makes the command with the canonical form of the action.
 func (st *stream) claimEffect(o *proto.Op, h engine.Head) engine.Command {
 	canonical, err := action.Canonical(o.Effect.Tool, o.Effect.Target, o.Effect.Arguments)

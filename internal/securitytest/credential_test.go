@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -194,15 +193,7 @@ func revoked(t *testing.T, s *site) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(text string) {
-		s.write(t, s.credentials, text)
-		seen := strings.Count(s.log.String(), "credentials were read again")
-		if err := s.server.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the credentials are read again", func() bool { return strings.Count(s.log.String(), "credentials were read again") > seen })
-	}
-	read(string(content) + line + "\n")
+	s.reload(t, string(content)+line+"\n")
 	s.agentWith(t, secret).want(200)
 	l := s.stream(t, "authorization", "Bearer "+secret)
 	l.send(openOp(1, "short-lived"))
@@ -222,7 +213,7 @@ func revoked(t *testing.T, s *site) {
 		return strings.Contains(s.agent(t, globex, "GET", "/v1/keys/g:revoked", "").raw, "short-lived-wait")
 	})
 
-	read(string(content))
+	s.reload(t, string(content))
 	s.agentWith(t, secret).want(401, "unauthenticated")
 	if code := l.ends(); code != interlock.CodeUnauthenticated {
 		t.Errorf("the stream ended with %q", code)

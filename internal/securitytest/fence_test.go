@@ -233,12 +233,12 @@ func guessedFences(t *testing.T, s *site) {
 	e := s.evidence(t)
 	for _, fence := range []interlock.Fence{0, 1, e.fence - 1, e.fence + 1, 1 << 53, 1<<64 - 1} {
 		for _, path := range []string{"/v1/revocations", "/v1/fences/check"} {
-			if got := s.agent(t, globex, "POST", path, fmt.Sprintf(`{"key":%q,"fence":"%d"}`, fenced, uint64(fence))); got.status == 200 && path == "/v1/revocations" {
+			if got := s.operator(t, globex, "POST", path, fmt.Sprintf(`{"key":%q,"fence":"%d"}`, fenced, uint64(fence))); got.status == 200 && path == "/v1/revocations" {
 				t.Errorf("%s %d: %s", path, uint64(fence), got.raw)
 			}
 		}
-		s.agent(t, acme, "POST", "/v1/revocations", fmt.Sprintf(`{"key":%q,"fence":"%d"}`, fenced, uint64(e.fence))).want(409, "fenced")
-		s.agent(t, globex, "POST", "/v1/revocations", fmt.Sprintf(`{"key":"signed:other","fence":"%d"}`, uint64(e.fence))).want(409, "fenced")
+		s.operator(t, acme, "POST", "/v1/revocations", fmt.Sprintf(`{"key":%q,"fence":"%d"}`, fenced, uint64(e.fence))).want(409, "fenced")
+		s.operator(t, globex, "POST", "/v1/revocations", fmt.Sprintf(`{"key":"signed:other","fence":"%d"}`, uint64(e.fence))).want(409, "fenced")
 	}
 	s.agent(t, globex, "GET", "/v1/leases/"+e.lease, "").want(200)
 }

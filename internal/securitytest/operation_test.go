@@ -127,7 +127,7 @@ var crossings = map[string]crossing{
 	"endRun":         {path: map[string]string{"id": "run"}, bodies: []string{`{}`}},
 
 	"checkFence":      body(`{"key":"{key}","fence":"1"}`),
-	"revoke":          body(`{"key":"{key}","fence":"1"}`),
+	"revoke":          body(`{"key":"{key}","fence":"1"}`).forOperators(),
 	"fenceKeys":       {open: true, process: true},
 	"rotateFenceKeys": crossing{bodies: []string{`{}`}, process: true}.forOperators(),
 	"getFile":         {path: map[string]string{"path": "file"}},

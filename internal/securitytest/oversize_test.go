@@ -171,7 +171,7 @@ func largeTexts(t *testing.T, s *site) {
 		{"/v1/queues/q/pull", `{"max":65}`},
 		{"/v1/sessions", `{"agent":"` + x(129) + `"}`},
 	} {
-		if got := s.agent(t, globex, "POST", c.path, c.body); got.status != 400 && got.status != 413 && got.status != 404 {
+		if got := s.operator(t, globex, "POST", c.path, c.body); got.status != 400 && got.status != 413 && got.status != 404 {
 			t.Errorf("%s %.60s: %d %.200s", c.path, c.body, got.status, got.raw)
 		} else if len(got.raw) > 4096 {
 			t.Errorf("%s %.60s: an answer of %d bytes", c.path, c.body, len(got.raw))

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -78,12 +79,13 @@ func newSite(t *testing.T) *site {
 	var lines []string
 	for _, tenant := range []string{acme, globex} {
 		for kind, list := range map[string]map[string]string{"agents": s.secrets, "operators": s.operators} {
-			secret, line, err := server.NewCredential(interlock.Principal{Name: tenant + "-" + kind}, interlock.Namespace(tenant))
+			p := interlock.Principal{Name: tenant + "-" + kind, Roles: interlock.AllRoles, Queues: []string{"*"}}
+			if kind == "agents" {
+				p.Roles &^= interlock.RoleOperator
+			}
+			secret, line, err := server.NewCredential(p, interlock.Namespace(tenant))
 			if err != nil {
 				t.Fatal(err)
-			}
-			if kind == "operators" {
-				line += " operator"
 			}
 			list[tenant] = secret
 			lines = append(lines, line)
@@ -104,6 +106,18 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(transport.CloseIdleConnections)
 	s.web = &http.Client{Transport: transport, Timeout: patience}
 	return s
+}
+
+// reload gives the server other credentials, and waits until it has read them.
+func (s *site) reload(t *testing.T, lines string) {
+	t.Helper()
+	s.write(t, s.credentials, lines)
+	const done = "credentials were read again"
+	seen := strings.Count(s.log.String(), done)
+	if err := s.server.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, done, func() bool { return strings.Count(s.log.String(), done) > seen })
 }
 
 func (s *site) tls() *tls.Config { return &tls.Config{RootCAs: s.roots, MinVersion: tls.VersionTLS12} }
