@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
@@ -38,7 +40,8 @@ PGDATABASE, PGSERVICE, ~/.pgpass and so on.`,
 		Annotations: map[string]string{offline: "true", textOnly: "true"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGuardPostgresPrint(a), newGuardPostgresInstall(a), newGuardPostgresAttach(a), newGuardPostgresDetach(a), newGuardPostgresUninstall(a))
+	cmd.AddCommand(newGuardPostgresPrint(a), newGuardPostgresInstall(a), newGuardPostgresAttach(a), newGuardPostgresDetach(a),
+		newGuardPostgresList(a), newGuardPostgresPrune(a), newGuardPostgresUninstall(a))
 	return cmd
 }
 
@@ -56,6 +59,18 @@ func (d *database) flags(cmd *cobra.Command) {
 
 // command makes a command that runs SQL and then says that it is done.
 func (d *database) command(a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), done func() string) *cobra.Command {
+	return d.query(a, cmd, sql, func(ctx context.Context, text string) (string, error) {
+		if _, err := d.run(ctx, text); err != nil {
+			return "", err
+		}
+		return done() + "\n", nil
+	})
+}
+
+// query makes a command that prints what comes of some SQL.
+func (d *database) query(
+	a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), answer func(ctx context.Context, sql string) (string, error),
+) *cobra.Command {
 	cmd.Args = noArgs
 	cmd.Annotations = map[string]string{offline: "true", textOnly: "true"}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -69,10 +84,11 @@ func (d *database) command(a *app, cmd *cobra.Command, sql func(cmd *cobra.Comma
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		if err := d.run(ctx, text); err != nil {
+		said, err := answer(ctx, text)
+		if err != nil {
 			return err
 		}
-		a.say("%s\n", done())
+		a.say("%s", said)
 		return nil
 	}
 	d.flags(cmd)
@@ -84,21 +100,23 @@ func fixed(text string) func(*cobra.Command) (string, error) {
 	return func(*cobra.Command) (string, error) { return text, nil }
 }
 
-func (d *database) run(ctx context.Context, sql string) error {
+// run runs SQL and returns the rows of its last statement.
+func (d *database) run(ctx context.Context, sql string) (rows [][][]byte, err error) {
 	config, err := pgconn.ParseConfig(d.dsn)
 	if err != nil {
-		return usage("--dsn: %w", err) // it leaves the password out
+		return nil, usage("--dsn: %w", err) // it leaves the password out
 	}
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
-		return exitWith(exitUnreachable, err)
+		return nil, exitWith(exitUnreachable, err)
 	}
 	// Whatever Close says, the transaction has ended by then.
 	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, sql).ReadAll(); err != nil {
-		return refusedByPostgres(err)
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return nil, refusedByPostgres(err)
 	}
-	return nil
+	return results[len(results)-1].Rows, nil
 }
 
 // The SQLSTATEs of what is not there, and of what may not be done.
@@ -159,8 +177,9 @@ the row's key, or one above it. {column} in the key stands for a column's value 
 segment of a key, {column...} for one of several segments; a key without either is
 that of all rows. Columns of type integer, text or uuid make good keys.
 
-A table may be attached several times, and a row then needs each of its keys. It takes
-a short lock on the table.`,
+A table may be attached several times, and a row then needs each of its keys. Tables
+that inherit from it are guarded with it; attach it again when one is added. It takes a
+short lock on the table.`,
 		Example: `  interlock guard postgres attach --table account --key 'account:{id}'
   interlock guard postgres attach --table shop.item --key 'org:{org}/item:{id}' --for '{tenant}'
   interlock guard postgres attach --table file --key 'repo:{repo}/{path...}' --print`,
@@ -193,6 +212,72 @@ func newGuardPostgresDetach(a *app) *cobra.Command {
 		},
 		func() string { return "detached: everybody may write " + clean(table) })
 	cmd.Flags().StringVar(&table, "table", "", "the `table`, as SQL spells it")
+	return cmd
+}
+
+func newGuardPostgresList(a *app) *cobra.Command {
+	d := new(database)
+	return d.query(a, &cobra.Command{
+		Use:   "list",
+		Short: "List the guarded tables, and what is not guarded beside them",
+		Long: `List the guarded tables with the keys of their rows. A table that inherits from one of
+them and is not guarded, because it came later or its triggers are disabled, is listed
+with it: attach the guarded table again, or enable the triggers. Exit code 1 then.`,
+	}, fixed(postgres.Tables), func(ctx context.Context, sql string) (string, error) {
+		rows, err := d.run(ctx, sql)
+		if err != nil {
+			return "", err
+		}
+		var text strings.Builder
+		open := 0
+		for _, row := range rows {
+			table, key, child := clean(string(row[0])), clean(string(row[1])), clean(string(row[2]))
+			if child != "" {
+				open++
+				fmt.Fprintf(&text, "%s: not guarded, though it inherits from %s\n", child, table)
+				continue
+			}
+			fmt.Fprintf(&text, "%s: %s\n", table, key)
+		}
+		if open > 0 {
+			a.say("%s", text.String())
+			return "", fmt.Errorf("not guarded: %d: attach the tables that they inherit from again", open)
+		}
+		return text.String(), nil
+	})
+}
+
+func newGuardPostgresPrune(a *app) *cobra.Command {
+	var idle time.Duration
+	d := new(database)
+	cmd := d.query(a, &cobra.Command{
+		Use:   "prune",
+		Short: "Forget the fences of idle keys",
+		Long: "Forget the fences of keys that no transaction has entered for some time, as the owner\nof the schema interlock. " +
+			"It deletes 100,000 rows in a transaction, until there are no more.\n\n" + pruneRule,
+	},
+		func(*cobra.Command) (string, error) {
+			if idle < time.Minute {
+				return "", usage("--idle: want a minute or more, such as 720h")
+			}
+			return postgres.Prune(idle), nil
+		},
+		func(ctx context.Context, sql string) (string, error) {
+			for total := 0; ; {
+				rows, err := d.run(ctx, sql)
+				if err != nil {
+					return "", err
+				}
+				n, err := strconv.Atoi(string(rows[0][0]))
+				if err != nil {
+					return "", err
+				}
+				if total += n; n == 0 {
+					return fmt.Sprintf("forgotten: %d\n", total), nil
+				}
+			}
+		})
+	cmd.Flags().DurationVar(&idle, "idle", pruneIdle, "forget keys that were not entered for this `time`")
 	return cmd
 }
 

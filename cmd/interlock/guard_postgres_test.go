@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,9 +36,28 @@ func TestGuardPostgres(t *testing.T) {
 	guard(exitUsage, "name the table: interlock guard postgres detach --table TABLE", "detach")
 	guard(exitUsage, "has no column id", "attach", "--table", "interlock.fences", "--key", "x:{id}")
 	guard(exitOK, "attached: a row of interlock.fences needs a fence of x:{key}\n", "attach", "--table", "interlock.fences", "--key", "x:{key}")
+	guard(exitOK, "interlock.fences: x:{key} in default\n", "list")
+	sql := func(text string) {
+		t.Helper()
+		psql := exec.Command(filepath.Join(server.Programs, "psql"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--command", text)
+		psql.Env = env
+		if out, err := psql.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", text, err, out)
+		}
+	}
+	sql("CREATE TABLE later () INHERITS (interlock.fences)")
+	guard(exitFailure, "later: not guarded, though it inherits from interlock.fences\n", "list")
+	sql("DROP TABLE later")
+	guard(exitUsage, "--idle: want a minute or more", "prune", "--idle", "1s")
 	guard(exitFailure, "still guarded: interlock.fences: detach them first", "uninstall")
 	guard(exitOK, "detached: everybody may write interlock.fences\n", "detach", "--table", "interlock.fences")
+	sql(`SELECT interlock.enter('default', 'x:' || i, 1) FROM generate_series(1, 5) i; UPDATE interlock.fences SET entered_at = entered_at - interval '2 hours'`)
+	sql("SELECT interlock.enter('default', 'x:6', 2)")
+	guard(exitOK, "forgotten: 0\n", "prune")
+	guard(exitOK, "forgotten: 5\n", "prune", "--idle", "1h")
+	guard(exitOK, "SELECT interlock.prune('3600 seconds');\n", "prune", "--idle", "1h", "--print")
 	guard(exitOK, "uninstalled\n", "uninstall")
+	guard(exitFailure, "put the guard into this database first", "list")
 	guard(exitOK, "uninstalled\n", "uninstall")
 
 	guard(exitOK, postgres.Schema, "print")

@@ -33,6 +33,19 @@
 // savepoint that is rolled back, be there in a prepared transaction, and yet not be
 // there for the next transaction of the same connection.
 //
+// One holder may have a lease on a key and then, with a later fence, one above it. Both
+// live; but once the later fence was entered above, the earlier is stale at the key.
+// What was read under the one must not change under the other, and the guard knows
+// fences, not holders. The later fence writes the key below as well.
+//
+// Triggers of a table are on those that inherit from it, too. PostgreSQL fires no
+// trigger of a parent for a child's rows and tells nobody of a new child, so a
+// guarded table refuses UPDATE and DELETE while a child of it lacks the guard.
+//
+// The rows of idle keys are deleted by prune behind a floor: the highest fence of those
+// that it deleted. It is compared wherever a key has no row, and a transaction that adds
+// a row shares the floor, so that both cannot miss each other.
+//
 // It does not stop SQL that is malicious: who may call enter may claim any fence, and
 // who owns a table may drop its triggers. Replication and restoring, which write
 // with session_replication_role = replica or before triggers exist, are not guarded:

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // What the guard raises, as SQLSTATEs of a class of its own. None of them is cured by
@@ -42,6 +43,17 @@ func Attach(table, key, namespace string) string {
 // Detach makes the SQL that takes all guards off a table.
 func Detach(table string) string {
 	return fmt.Sprintf("SELECT interlock.detach(%s);\n", literal(table))
+}
+
+// Tables lists the guarded tables, each with its key. The third column names a table
+// that inherits from it and is not guarded, and is null where there is none.
+const Tables = "SELECT guarded, key, open FROM interlock.tables();\n"
+
+// Prune returns the SQL that forgets fences of keys that were not entered for some time,
+// in whole seconds, at most 100,000 of them, and returns their number. A fence below one
+// that is forgotten stays refused.
+func Prune(idle time.Duration) string {
+	return fmt.Sprintf("SELECT interlock.prune('%d seconds');\n", int64(idle/time.Second))
 }
 
 // literal quotes text so that it is right whatever standard_conforming_strings says.

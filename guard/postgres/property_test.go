@@ -23,6 +23,8 @@ import (
 //   - nothing is added under a lower fence to what a committed transaction has read
 //     under its own, so nobody decides on what a late writer then changes;
 //   - transactions that enter one key each never deadlock.
+//
+// All the while fences are made idle, and pruned.
 func TestFencesNeverGoDown(t *testing.T) {
 	keys := []string{"a", "a/b", "a/b/c", "a/b/d", "a/e", "f"}
 	dsn := postgrestest.Start(t).Database(t)
@@ -33,6 +35,32 @@ func TestFencesNeverGoDown(t *testing.T) {
 		must(t, owner, "INSERT INTO cell VALUES ('"+key+"')")
 	}
 	must(t, owner, postgres.Attach("cell", "{key...}", "default"))
+
+	pruned := make(chan int64, 1)
+	finished := make(chan struct{})
+	pruner := connect(t, dsn)
+	go func() {
+		var total int64
+		defer func() { pruned <- total }()
+		for round := 0; ; round++ {
+			var n int64
+			key := keys[round%len(keys)]
+			if _, err := pruner.Exec(t.Context(), "UPDATE interlock.fences SET entered_at = entered_at - interval '1 hour' WHERE key = $1", key); err != nil {
+				t.Error(err)
+				return
+			}
+			if err := pruner.QueryRow(t.Context(), "SELECT interlock.prune('1 minute')").Scan(&n); err != nil {
+				t.Error(err)
+				return
+			}
+			total += n
+			select {
+			case <-finished:
+				return
+			default:
+			}
+		}
+	}()
 
 	const writers, rounds = 6, 150
 	var newest atomic.Int64
@@ -64,6 +92,10 @@ func TestFencesNeverGoDown(t *testing.T) {
 		})
 	}
 	group.Wait()
+	close(finished)
+	if n := <-pruned; n < 10 {
+		t.Errorf("%d fences were pruned: too few to show anything", n)
+	}
 
 	total := map[string]int{}
 	for _, o := range outcomes {

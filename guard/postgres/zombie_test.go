@@ -108,6 +108,7 @@ func (a *agent) transact(t *testing.T, do func(pgx.Tx) error) error {
 type answer struct {
 	Outcome string
 	Lease   struct{ Fence string }
+	Session struct{ ID string }
 }
 
 func post(t *testing.T, url, body string) (a answer) {
