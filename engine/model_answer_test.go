@@ -360,11 +360,13 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 	if want.worker != nil {
 		return want.check(got)
 	}
-	if want.again && want.about.why == engine.ByDeadlock && got.Outcome == engine.Refused && got.Code == interlock.CodeDeadlock {
-		return nil
-	}
-	if want.again && got.Outcome == engine.Granted && want.about.phase == held {
-		return m.checkLease(want.about, &got.Lease) // somebody else left in the same step
+	if want.again {
+		switch {
+		case want.about.why == engine.ByDeadlock:
+			want = refused(interlock.CodeDeadlock)
+		case want.about.phase == held:
+			want = answer{outcome: engine.Granted, about: want.about} // somebody else left in the same step
+		}
 	}
 	if want.fresh {
 		id, _ := idOf(cmd)
@@ -373,7 +375,7 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 			return m.checkVictimAnswer(cmd, r, want, got)
 		}
 		want.about = r.subject()
-		if a := want.about; got.Outcome != engine.Queued && a.fence > 0 && (a.phase == held || a.why == engine.ByDeadlock && a.ended == m.now) {
+		if r.phase != waiting {
 			want.outcome = engine.Granted // somebody else left, or stood aside, in the same step
 		}
 	}
@@ -419,11 +421,7 @@ func (m *model) checkVictimAnswer(cmd engine.Command, r *request, want answer, g
 	if want.outcome != engine.Queued {
 		return fmt.Errorf("want %v, but the request is nowhere: %v", want.outcome, effectText(got))
 	}
-	if r != nil { // it stood in line for a moment, and permitVictim has judged
-		if got.Outcome == engine.Queued {
-			return nil
-		}
-	} else {
+	if r == nil { // else it stood in line for a moment, and permitVictim has judged
 		r = m.made(cmd, m.highestNum()+1)
 		r.phase = waiting
 		m.requests = append(m.requests, r)

@@ -52,6 +52,9 @@ func (m *model) aheadOf(a, b *request) bool {
 // holds, which have theirs in the same way.
 func (m *model) priority(r *request) int {
 	m.rank()
+	if p, waits := m.ranks[r]; waits {
+		return p
+	}
 	return m.inherited(r)
 }
 

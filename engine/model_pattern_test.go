@@ -49,9 +49,29 @@ func shaped(shape string) (re *regexp.Regexp) {
 	return regexp.MustCompile("^" + b.String() + "$")
 }
 
+// spelling is a question to spelled.
+type spelling struct{ from, to, key string }
+
+// spellings are the answers that were worked out before; "" stands for a key that does
+// not fit. They depend on nothing but the question.
+var spellings = map[spelling]string{}
+
 // spelled writes key, which fits the shape from, as the shape to has it; ok is false
 // when it does not fit.
 func spelled(from, to, key string) (text string, ok bool) {
+	q := spelling{from, to, key}
+	text, known := spellings[q]
+	if !known {
+		if text, ok = spell(from, to, key); !ok {
+			text = ""
+		}
+		spellings[q] = text
+	}
+	return text, text != ""
+}
+
+// spell is spelled without a memory.
+func spell(from, to, key string) (text string, ok bool) {
 	parts := shaped(from).FindStringSubmatch(key)
 	if parts == nil {
 		return "", false
@@ -93,18 +113,29 @@ func (m *model) spell(ns interlock.Namespace, key interlock.Key) interlock.Key {
 // pattern is the one that counts for a key: of those that fit, the one with most
 // literal text, and of those the first by name.
 func (m *model) pattern(ns interlock.Namespace, key interlock.Key) (best *interlock.Pattern) {
-	literal := func(p *interlock.Pattern) int { // that every key has: not the slash before segments of which there may be none
-		return len(strings.TrimSuffix(variable.ReplaceAllString(p.Shape, ""), "/"))
-	}
 	for _, p := range m.patterns[ns] {
 		if _, ok := spelled(p.Shape, p.Shape, string(key)); !ok {
 			continue
 		}
-		if best == nil || literal(p) > literal(best) || literal(p) == literal(best) && p.Name < best.Name {
+		if best == nil || literal(p.Shape) > literal(best.Shape) || literal(p.Shape) == literal(best.Shape) && p.Name < best.Name {
 			best = p
 		}
 	}
 	return best
+}
+
+// literals are the results of literal that were worked out before.
+var literals = map[string]int{}
+
+// literal counts the bytes of a shape that every key of it has. The slash before
+// segments that may be missing is none of them.
+func literal(shape string) int {
+	n, known := literals[shape]
+	if !known {
+		n = len(strings.TrimSuffix(variable.ReplaceAllString(shape, ""), "/"))
+		literals[shape] = n
+	}
+	return n
 }
 
 // wrongWithPattern names the rules of its key's pattern that a claim breaks.

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,18 +138,22 @@ func (m *model) checkRuns(e *engine.Engine, ns interlock.Namespace) error {
 	l := engine.RunList{Namespace: ns, Limit: 1000}
 	for !l.Look(e) {
 	}
-	var want, got []string
+	type listed struct {
+		fence                interlock.Fence
+		org, workflow, agent string
+	}
+	var want, got []listed
 	for _, r := range m.requests {
 		if r.ns == ns && r.isRun() && (r.holds() || r.phase == parked) {
-			want = append(want, fmt.Sprintf("%03d %s %s %s", r.fence, r.org, r.workflow, m.agentOf(r)))
+			want = append(want, listed{r.fence, r.org, r.workflow, m.agentOf(r)})
 		}
 	}
-	slices.Sort(want)
+	slices.SortFunc(want, func(a, b listed) int { return cmp.Compare(a.fence, b.fence) })
 	for _, row := range l.Rows {
-		got = append(got, fmt.Sprintf("%03d %s %s %s", row.Holder.Fence, row.Org, row.Workflow, row.Holder.Agent))
+		got = append(got, listed{row.Holder.Fence, row.Org, row.Workflow, row.Holder.Agent})
 	}
 	if !slices.Equal(want, got) {
-		return fmt.Errorf("the runs %q are listed, want %q", got, want)
+		return fmt.Errorf("the runs %v are listed, want %v", got, want)
 	}
 	return nil
 }

@@ -92,17 +92,27 @@ func (e *Engine) overtake(t *task) {
 	r := t.request
 	for i := range r.needs() {
 		m := &r.needs()[i]
-		for c := range m.facing {
-			for c.queue == t.queue && !c.aside && conflicts[m.mode].has(c.mode) {
-				last := c.last()
-				if last == nil || !before(r, last.req) {
-					break
-				}
-				e.unready(last.req.task)
-				e.look(last.req.task, -1)
-			}
+		for w := m.overtaken(); w != nil; w = m.overtaken() {
+			e.unready(w.task)
+			e.look(w.task, -1)
 		}
 	}
+}
+
+// overtaken returns a waiter that is to step aside for a task which has come to stand
+// before it at m, or nil. Whoever steps aside may take its class out of the line, so each
+// is looked for anew.
+func (m *need) overtaken() *request {
+	r := m.req
+	for c := range m.facing {
+		if c.queue != r.task.queue || c.aside || !conflicts[m.mode].has(c.mode) {
+			continue
+		}
+		if w := c.last().req; before(r, w) {
+			return w
+		}
+	}
+	return nil
 }
 
 // unready has a task not be handed out before it is looked at.
