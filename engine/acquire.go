@@ -86,6 +86,10 @@ func (e *Engine) acquire(c *Acquire, of run) {
 		e.refuseFor(no)
 		return
 	}
+	if e.refuseHopeless(r) {
+		e.discard(r)
+		return
+	}
 	if way := r.freeWay(); way != nil && r.barrier() == nil {
 		e.narrow(r, way)
 		e.grant(c, r)

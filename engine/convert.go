@@ -78,6 +78,8 @@ func (e *Engine) convert(c *Convert) {
 		}
 	}
 	switch {
+	case e.refuseHopeless(r):
+		e.discard(r)
 	case r.blocker() < 0:
 		e.discard(r)
 		e.dropConversion(l, ByLeaving)

@@ -59,14 +59,32 @@ func (e *Engine) suspectAll(s *space) {
 }
 
 // breakCycle looks at the oldest suspect. If a cycle goes through it, the victim's
-// wait ends and the suspect stays one, for there may be another.
+// wait ends and the suspect stays one, for there may be another. A wait for permits that
+// the suspect itself has ends as well.
 func (e *Engine) breakCycle() {
 	s := e.suspects[0]
+	if r := s.waitsForItself(); r != nil {
+		e.leaveLine(r, ByPattern)
+		return
+	}
 	if cycle := e.findCycle(s); cycle != nil {
 		e.sacrifice(cycle)
 		return
 	}
 	e.suspects = append(e.suspects[:0], e.suspects[1:]...)
+}
+
+// waitsForItself returns a wait of the suspect that is hopeless, or nil.
+func (s suspect) waitsForItself() *request {
+	if s.party == nil || len(s.party.leases) == 0 {
+		return nil
+	}
+	for _, r := range s.party.waits {
+		if m := r.lacking(); m != nil && r.hopeless(m) {
+			return r.whole()
+		}
+	}
+	return nil
 }
 
 // claimAt gives the claim of r for which need i exists.

@@ -102,7 +102,7 @@ var lostWords = [...]string{
 	ByBase:       "was not converted: it came to its end before",
 	ByNack:       "was given back by its worker, who failed",
 	ByQuestion:   "was given back by its worker, who asks a person",
-	ByPattern:    "was not granted: since its pattern changed, the key will never have as many permits",
+	ByPattern:    "was not granted: the key will never have as many permits besides those that your flow has",
 	ByTarget:     "is over: the session for which it waited has ended",
 	ByParking:    "ended: it was parked for as long as it may be",
 	ByWaitLimit:  "was not granted: its request stood in line for as long as it may",

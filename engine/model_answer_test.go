@@ -328,6 +328,8 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 		}
 	}
 	switch {
+	case m.neverServed(r):
+		return refused(interlock.CodeTooManyPermits)
 	case m.free(r):
 		return answer{outcome: engine.Granted, fresh: true}
 	case m.atBest().free(r):

@@ -87,6 +87,8 @@ func (m *model) expectConvert(c *engine.Convert) answer {
 			return refused(code)
 		}
 		switch {
+		case m.neverServed(r):
+			return refused(interlock.CodeTooManyPermits)
 		case m.free(r):
 			return answer{outcome: engine.Granted, about: lease}
 		case m.atBest().free(r):

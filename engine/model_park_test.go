@@ -198,6 +198,8 @@ func (m *model) expectResume(c *engine.Resume) answer {
 		return refused(code)
 	}
 	switch {
+	case lease.freed && m.neverServed(r):
+		return refused(interlock.CodeTooManyPermits)
 	case m.freeAgain(lease, r):
 		return answer{outcome: engine.Granted, about: lease}
 	case m.atBest().freeAgain(lease, r):

@@ -64,12 +64,22 @@ func mostPermits(p *interlock.Pattern, group string) uint32 {
 	return most
 }
 
-// neverServed reports whether r wants more of a key than it can ever have; who wants any
-// one of several, of each of them.
+// neverServed reports whether r wants more of a key than it can ever have, besides what
+// its own flow has already; who wants any one of several, of each of them.
 func (m *model) neverServed(r *request) bool {
 	never := func(c interlock.Claim) bool {
 		p := m.pattern(r.ns, c.Key)
-		return p != nil && c.Mode == interlock.Permits && c.Count > mostPermits(p, r.ask.Group)
+		if p == nil || c.Mode != interlock.Permits || r.needs(c.Key) == 0 {
+			return false
+		}
+		own := &share{held: map[string]int{}, used: map[string]int{}}
+		for _, q := range m.requests {
+			if q != r && q.ns == r.ns && q.holds() && q.party() == r.party() && !(q.isRun() && r.isRun()) {
+				own.held[q.ask.Group] += permits(q.claims, c.Key)
+				own.used[q.ask.Group] += permits(q.claims, c.Key)
+			}
+		}
+		return p.Rate > 0 && r.needs(c.Key) > int(burst(p)) || !own.permitsLeft(p, r.ask.Group, r.needs(c.Key))
 	}
 	if r.ask.Any {
 		return !slices.ContainsFunc(r.claims, func(c interlock.Claim) bool { return !never(c) })
@@ -104,7 +114,7 @@ type share struct {
 func (m *model) shareBefore(r *request, key interlock.Key, p *interlock.Pattern) *share {
 	x := &share{held: map[string]int{}, used: map[string]int{}}
 	for _, q := range m.requests {
-		if q.ns == r.ns && q.holds() && !(m.hopeful && q.party() == r.party()) { // it can give its own back
+		if q.ns == r.ns && q.holds() && !(m.hopeful && q.isRun() && r.isRun() && q.party() == r.party()) { // a run ends by itself
 			x.held[q.ask.Group] += permits(q.claims, key)
 			x.used[q.ask.Group] += permits(q.claims, key)
 		}

@@ -203,6 +203,9 @@ func (e *Engine) resume(c *Resume) {
 			e.refuse(code, problem)
 			return
 		}
+		if e.refuseHopeless(t) {
+			return
+		}
 		if t.blocker() >= 0 {
 			e.resumeInLine(c, r, t)
 			return

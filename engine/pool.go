@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"slices"
+	"fmt"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -214,29 +214,94 @@ func (r *request) countsAgainst(m *need) shortage {
 	return short
 }
 
-// hopeless reports whether the key of one of r's needs will never have as many
-// permits as r wants there, because its pattern changed while r stood in line. What
-// a conversion's lease has counts for that, but takes no tokens. Who has other ways to
-// be served is hopeless when it is so by each of them.
+// hopeless reports whether r can never have what it wants at one of its needs: the key
+// has fewer permits, because its pattern changed while r stood in line, or r's own party
+// has so many of them that the rest is too few. Who has other ways to be served is
+// hopeless when it is so by each of them.
 func (r *request) hopeless(m *need) bool {
 	if !r.lacksForEver(m) {
 		return false
 	}
 	for way := range r.whole().ways {
-		if way != r && !slices.ContainsFunc(way.needs(), func(m need) bool { return way.lacksForEver(&m) }) {
+		if way != r && way.lacking() == nil {
 			return false
 		}
 	}
 	return true
 }
 
-// lacksForEver is hopeless for one way to be served.
+// lacking returns a need at which r, as one way to be served, lacks permits for ever, or
+// nil.
+func (r *request) lacking() *need {
+	needs := r.needs()
+	for i := range needs {
+		if r.lacksForEver(&needs[i]) {
+			return &needs[i]
+		}
+	}
+	return nil
+}
+
+// lacksForEver is hopeless for one way to be served. A party that waits gives nothing
+// back meanwhile, so what its leases have counts; but tokens come back.
 func (r *request) lacksForEver(m *need) bool {
 	if m.counts != interlock.Permits || m.node.pool.policy == nil {
 		return false
 	}
-	p := m.node.pool.policy
-	return r.claims()[m.claim].Count > p.mostHeld(r.group) || p.Rate > 0 && r.countOf(m) > p.burst()
+	p, n := m.node.pool.policy, r.countOf(m)
+	if p.Rate > 0 && n > p.burst() {
+		return true
+	}
+	if p.Capacity == 0 {
+		return false
+	}
+	own := r.keptAt(m.node)
+	return !p.fits(r.groupAt(m), uint64(n), own.used(), 0, func(group int) (used, ahead uint64) { return own.of(group) })
+}
+
+// keptAt counts the permits of a key that r's own party has and gives back to nobody while
+// r waits. Runs end by themselves, whatever the flow that started them waits for: to one
+// more run they count as those of others do.
+func (r *request) keptAt(n *node) *residue {
+	x, p := &residue{}, r.party
+	if n.first == nil || !p.at(n).holds() {
+		return x
+	}
+	for _, l := range p.leases {
+		if m := l.needAt(n); m != nil && !l.endsBeside(r) {
+			x.add(l, m, false)
+		}
+	}
+	return x
+}
+
+// endsBeside reports whether r, a lease, can come to its end while w, of the same party,
+// waits.
+func (r *request) endsBeside(w *request) bool { return r.isRun() && w.whole().isRun() }
+
+// refuseHopeless refuses a request that can never have what it asks for, because its own
+// party has the permits, and reports whether it did.
+func (e *Engine) refuseHopeless(r *request) bool {
+	var lacking *need
+	for way := range r.ways {
+		if lacking = way.lacking(); lacking == nil {
+			return false
+		}
+	}
+	if lacking == nil {
+		return false
+	}
+	own, most := lacking.req.keptAt(lacking.node).used(), uint64(lacking.node.pool.policy.mostHeld(r.group))
+	left := most - min(most, own)
+	advice := fmt.Sprintf("give those back first, or ask for %d at most", left)
+	if left == 0 {
+		advice = "give some of those back first"
+	}
+	e.refuse(interlock.CodeTooManyPermits, fmt.Sprintf(
+		"your flow holds %d permits of %s and can have %d of them, so %d more would never come: %s",
+		own, lacking.node.key, most, lacking.req.countOf(lacking), advice,
+	))
+	return true
 }
 
 // ahead adds up what the waiters before r want.

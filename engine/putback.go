@@ -130,7 +130,7 @@ func putBackWords(why Reason) (interlock.Code, string) {
 	case ByWaitLimit, ByFull: // the latter in journals of the time when runs were not told apart
 		return interlock.CodeWaitLimit, "it stood in line for as long as it may"
 	case ByPattern:
-		return interlock.CodeTooManyPermits, "since its pattern changed, the key will never have as many permits"
+		return interlock.CodeTooManyPermits, "the key will never have as many permits besides those that your flow has"
 	}
 	return interlock.CodeLeft, "its ticket left the line"
 }

@@ -192,6 +192,14 @@ func (x *residue) count(g permitResidue) {
 	x.permits = append(x.permits, g)
 }
 
+// used returns the permits that those of all groups have.
+func (x *residue) used() (sum uint64) {
+	for _, g := range x.permits {
+		sum += g.used
+	}
+	return sum
+}
+
 // of gives the permits that those of a group have, and want.
 func (x *residue) of(group int) (used, ahead uint64) {
 	for _, g := range x.permits {
@@ -212,8 +220,8 @@ func (d *reduction) servable(r *request) bool {
 	return false
 }
 
-// free reports whether nobody of those that remain is in the way of r. What its own
-// party has it can give back, so that is not.
+// free reports whether nobody of those that remain is in the way of r. Its own party is
+// in nobody's way but by the permits that it has: while it waits it gives none back.
 func (d *reduction) free(r *request) bool {
 	for i := range r.needs() {
 		m := &r.needs()[i]
@@ -244,7 +252,8 @@ func (d *reduction) free(r *request) bool {
 	return !d.e.eachAbsent(r, suspect{}, blocks)
 }
 
-// ownAt gives what r's own party has at a key, and wants before r.
+// ownAt returns what r's own party has at a key and wants before r. Of permits it is what
+// the party can give back.
 func (d *reduction) ownAt(r *request, n *node) *residue {
 	x := &residue{}
 	if r.party == nil {
@@ -255,6 +264,9 @@ func (d *reduction) ownAt(r *request, n *node) *residue {
 			x.add(l, m, false)
 		}
 	}
+	for _, g := range r.keptAt(n).permits {
+		x.count(permitResidue{group: g.group, used: -g.used})
+	}
 	for _, w := range r.party.waits {
 		if m := w.needAt(n); m != nil && before(w, r) {
 			x.add(w, m, true)
@@ -263,8 +275,8 @@ func (d *reduction) ownAt(r *request, n *node) *residue {
 	return x
 }
 
-// spares reports whether there are permits for r besides those that others of x
-// have, or want before it, and tokens, once they have come back.
+// spares reports whether there are permits for r besides those that the parties of x
+// keep, and others of them want before it, and tokens, once they have come back.
 func (x *residue) spares(r *request, m *need, own *residue) bool {
 	p := m.node.pool.policy
 	if p == nil {

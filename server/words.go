@@ -385,7 +385,7 @@ var endings = map[string]string{
 	engine.ByBase.String():       "the lease to which it belonged is over",
 	engine.ByParking.String():    "it was parked for as long as it may be",
 	engine.ByTarget.String():     "the session for which it waited is over",
-	engine.ByPattern.String():    "its key will never have as many permits since the pattern changed",
+	engine.ByPattern.String():    "its key will never have as many permits besides those that its flow has",
 }
 
 // modeText is how a holder claims a key: exclusive, or 2 permits.
