@@ -148,7 +148,7 @@ func benchmarkReplay(b *testing.B, held bool) {
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	r, err := s.replay(b.Context(), s.At().Index, ahead)
+	r, err := s.replay(b.Context(), s.At().Index, ahead, new(links))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -30,8 +30,8 @@ func (c *committer) run() {
 // serve commits a group, and makes it the free one.
 func (c *committer) serve(g *group) {
 	if c.take(g) {
-		if c.s.beginsSnapshot(g) {
-			c.s.background.Go(g.snapshot)
+		if work := c.s.beginSnapshot(g); work != nil {
+			c.s.background.Go(work)
 		}
 		if err := c.commit(g); err != nil {
 			c.s.broken <- err
@@ -82,12 +82,13 @@ func (c *committer) write(g *group) (err error) {
 	if err != nil {
 		c.doomed, c.why = g.generation, refusalFor(err)
 		c.refuse(g, c.why)
+		c.s.extend(g)
 	}
 	return err
 }
 
 // deliver lets the answers of the steps go that have become durable, in their
-// order.
+// order. The hash chain follows behind them, so that nobody waits for it.
 func (c *committer) deliver(g *group) {
 	at := interlock.At{Shard: c.s.number, Epoch: c.s.epoch}
 	next := g.through(g.told).effects
@@ -103,6 +104,7 @@ func (c *committer) deliver(g *group) {
 			v.finish(at, nil)
 		}
 	}
+	c.s.extend(g)
 }
 
 // refuse answers everybody whose command is in the group and was not told yet, and
@@ -151,6 +153,7 @@ func (s *Shard) appendAll(g *group) error {
 		if err := s.append(g); err != nil {
 			return err
 		}
+		s.extend(g)
 	}
 	return nil
 }

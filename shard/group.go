@@ -7,6 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/chain"
 )
 
 const (
@@ -54,10 +55,12 @@ type group struct {
 	written int // entries that are durable
 	whole   int // steps that are durable
 	told    int // steps of which the answers have gone
+	linked  int // entries that are in the hash chain
 
 	// snapshot, when it is set, is the work of making one of the state before the first
-	// step. It is begun when that is durable, so when the committer takes the group.
-	snapshot func()
+	// step, with the record of the chain. It is begun when that is durable, so when the
+	// committer takes the group.
+	snapshot func(chain.Record)
 
 	// refusal, when it is set, is what all its commands are told: they were not
 	// stepped.
@@ -88,7 +91,7 @@ func (g *group) begin(generation int, first interlock.Index) {
 	g.out.Effects = g.out.Effects[:0]
 	g.out.Events = g.out.Events[:0]
 	g.cmds, g.marks, g.ends = g.cmds[:0], g.marks[:0], g.ends[:0]
-	g.written, g.whole, g.told = 0, 0, 0
+	g.written, g.whole, g.told, g.linked = 0, 0, 0, 0
 	g.snapshot, g.refusal = nil, nil
 	g.lag, g.work = 0, 0
 }

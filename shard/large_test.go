@@ -90,12 +90,16 @@ func TestLargeEntry(t *testing.T) {
 	})
 }
 
-// consistent checks that the live engine is what the journal says.
+// consistent checks that the live engine and the hash chain are what the journal says.
 func (r *rig) consistent() {
 	r.Helper()
 	if live, replayed := r.hash(), replayedHash(r.T, r.shard.journal); live != replayed {
 		r.Error("the live engine is not what the journal says")
 	}
+	if _, _, err := r.shard.Head(r.Context()); err != nil {
+		r.Error("Head:", err)
+	}
+	checkHead(r.T, r.shard)
 }
 
 // grants counts what the journal says was granted, of keys that begin so.
@@ -157,7 +161,7 @@ func TestSnapshotsAroundLargeEntries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := (&Shard{journal: j}).replay(r.Context(), j.Tail(), inTurn)
+		again, err := (&Shard{journal: j}).replay(r.Context(), j.Tail(), inTurn, nil)
 		if err != nil || again.engine.Hash() != want {
 			t.Errorf("replayed from the snapshot at %d: another state, %v", again.snapshot, err)
 		}

@@ -174,8 +174,8 @@ func (m *Manual) hand(g *group) *group {
 	m.spare = nil
 	if m.s.committer.take(g) {
 		m.with = g
-		if m.s.beginsSnapshot(g) {
-			m.work = g.snapshot
+		if work := m.s.beginSnapshot(g); work != nil {
+			m.work = work
 		}
 	} else {
 		m.spare = g

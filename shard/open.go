@@ -52,7 +52,7 @@ func newShard(cfg Config, watch func() time.Time) *Shard {
 // begin replays the journal and begins the owner's term.
 func (s *Shard) begin(ctx context.Context, jump uint64) error {
 	o, began := s.owner, s.watch()
-	r, err := o.load(ctx)
+	r, err := o.load(ctx, &s.links)
 	if err != nil {
 		return err
 	}
@@ -65,16 +65,16 @@ func (s *Shard) begin(ctx context.Context, jump uint64) error {
 	if err := s.appendAll(o.cur); err != nil {
 		return err
 	}
-	s.log.Info("shard is open", "epoch", s.epoch, "index", s.At().Index, "snapshot", r.snapshot, "replayed", r.entries, "took", s.watch().Sub(began))
+	s.log.Info("shard is open", "epoch", s.epoch, "index", s.At().Index, "head", s.links.record(0).Head(), "snapshot", r.snapshot, "replayed", r.entries, "took", s.watch().Sub(began))
 
 	o.cur.begin(o.generation, o.cur.next())
 	o.arm()
 	return nil
 }
 
-// load makes the owner's engine from the journal.
-func (o *owner) load(ctx context.Context) (replayed, error) {
-	r, err := o.s.replay(ctx, o.s.journal.Tail(), o.s.stages)
+// load makes the owner's engine from the journal, and the hash chain if links is not nil.
+func (o *owner) load(ctx context.Context, links *links) (replayed, error) {
+	r, err := o.s.replay(ctx, o.s.journal.Tail(), o.s.stages, links)
 	o.eng, o.sinceSnapshot = r.engine, r.bytes
 	return r, err
 }

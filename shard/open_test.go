@@ -123,7 +123,7 @@ func TestSnapshotsUnderLoad(t *testing.T) {
 		r.expect(engine.Granted, acquire(nil, "one more"))
 		synctest.Wait() // if that called for a snapshot, the next one does not
 		r.expect(engine.Granted, acquire(nil, "and one"))
-		made, err := r.shard.replay(r.Context(), r.shard.At().Index, ahead)
+		made, err := r.shard.replay(r.Context(), r.shard.At().Index, ahead, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -371,7 +371,7 @@ func TestOnFiles(t *testing.T) {
 	r = open(func(c *Config) { c.SnapshotBytes = -1 })
 	r.traffic(4, 50)
 	r.expect(engine.Granted, &engine.Renew{Head: head(nil), Lease: held.ID})
-	made, err := r.shard.replay(t.Context(), r.shard.At().Index, inTurn)
+	made, err := r.shard.replay(t.Context(), r.shard.At().Index, inTurn, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (o *owner) rebuild(why error) error {
 // then the shard is parked.
 func (o *owner) reload() error {
 	s := o.s
-	if _, err := o.load(s.ctx); errors.Is(err, journal.ErrNoFiles) {
+	if _, err := o.load(s.ctx, nil); errors.Is(err, journal.ErrNoFiles) {
 		o.unread = true
 		return nil
 	} else if err != nil {

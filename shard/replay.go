@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,11 +10,13 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/chain"
 )
 
 // replayed is an engine made from the journal.
 type replayed struct {
 	engine   *engine.Engine
+	links    *links          // to which what is read is added, or nil
 	snapshot interlock.Index // where it began; 0 without a snapshot
 	size     byteCount       // of the snapshot
 	at       interlock.Index // up to where it goes
@@ -30,13 +33,18 @@ type replayed struct {
 //	┌───────────────────────────────┐  portions of events  ┌──────────────────────┐
 //	│ read, check the sums, decode  │ ──────────────────▶ │ fold into the engine │
 //	└───────────────────────────────┘                     └──────────────────────┘
-func (s *Shard) replay(ctx context.Context, target interlock.Index, stages stages) (replayed, error) {
-	r := replayed{engine: engine.New()}
+//
+// The hash chain begins with the snapshot's record and goes as far, if links is not nil.
+func (s *Shard) replay(ctx context.Context, target interlock.Index, stages stages, links *links) (replayed, error) {
+	r := replayed{engine: engine.New(), links: links}
 	at, snapshot, err := s.journal.Snapshot(ctx)
 	if err != nil {
 		return r, fmt.Errorf("shard: the snapshot cannot be opened: %w", err)
 	}
 	r.snapshot, r.at = at, at
+	if snapshot == nil && links != nil {
+		links.begin(chain.Record{Marks: []chain.Head{chain.Start(0)}})
+	}
 	err = stages(ctx, func(ctx context.Context, hand handOver) error {
 		p := new(portion)
 		if snapshot != nil {
@@ -99,7 +107,16 @@ func (x entryEnd) unfit(err error) error {
 // readSnapshot hands over the events of a snapshot, and closes it. It gives the portion to
 // go on with.
 func (r *replayed) readSnapshot(snapshot io.ReadCloser, p *portion, hand handOver) (*portion, error) {
-	reader, end := engine.NewSnapshotReader(io.TeeReader(snapshot, &r.size)), entryEnd{at: r.snapshot, snapshot: true}
+	end := entryEnd{at: r.snapshot, snapshot: true}
+	buf := bufio.NewReaderSize(io.TeeReader(snapshot, &r.size), 1<<16)
+	record, err := chain.Read(buf, r.snapshot)
+	if err != nil {
+		return p, end.unfit(errors.Join(err, snapshot.Close()))
+	}
+	if r.links != nil {
+		r.links.begin(record)
+	}
+	reader := engine.NewSnapshotReader(buf)
 	for {
 		var err error
 		if p.events, err = reader.Append(p.events); err == io.EOF {
@@ -133,6 +150,9 @@ func (s *Shard) readLog(ctx context.Context, target interlock.Index, r *replayed
 			return errReplayed
 		}
 		r.at = e.Index
+		if r.links != nil {
+			r.links.add(e)
+		}
 		if len(e.Data) > 0 { // else it opens an epoch, which Recover journals in the engine's words
 			r.entries++
 			r.bytes += int64(len(e.Data))

@@ -43,6 +43,7 @@ type Shard struct {
 
 	durable   atomic.Uint64 // index of the last entry that is known to be durable
 	followers followers
+	links     links
 	resets    resets
 	replies   replies
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/journal/chain"
 )
 
 // wantsSnapshot reports whether enough was appended since the last snapshot and none is
@@ -17,10 +18,14 @@ func (o *owner) wantsSnapshot() bool {
 	return s.snapshotBytes >= 0 && o.sinceSnapshot >= s.snapshotBytes+s.snapshotSize.Load() && o.term == nil && !s.snapshotting.Load()
 }
 
-// beginsSnapshot reports whether the group brings the work of making a snapshot, and none
-// is being made. If so, the caller has it done.
-func (s *Shard) beginsSnapshot(g *group) bool {
-	return g.snapshot != nil && s.snapshotting.CompareAndSwap(false, true)
+// beginSnapshot returns the work of making a snapshot that the group brings, for the caller
+// to do. It returns nil if there is none, or if one is being made.
+func (s *Shard) beginSnapshot(g *group) (work func()) {
+	if g.snapshot == nil || !s.snapshotting.CompareAndSwap(false, true) {
+		return nil
+	}
+	snapshot, record := g.snapshot, s.links.record(s.journal.First())
+	return func() { snapshot(record) }
 }
 
 // snapshot gives the work of making a snapshot of what the engine has now. It may be done
@@ -31,22 +36,22 @@ func (s *Shard) beginsSnapshot(g *group) bool {
 // written. Of a larger one, a second engine is made from the last snapshot and the journal, on
 // one core; that costs as much time as all that was folded since, and memory for as long as
 // it lasts.
-func (o *owner) snapshot() func() {
+func (o *owner) snapshot() func(chain.Record) {
 	s, at := o.s, o.cur.first-1
 	o.sinceSnapshot = 0
 	picture := o.eng.Picture(s.pictureEvents)
-	return func() {
+	return func(record chain.Record) {
 		defer s.snapshotting.Store(false)
 		began := s.watch()
 		var err error
 		if picture != nil {
-			err = s.save(s.ctx, at, picture)
+			err = s.save(s.ctx, at, picture, record)
 		} else {
-			err = s.saveBeside(s.ctx, at)
+			err = s.saveBeside(s.ctx, at, record)
 		}
 		switch {
 		case err == nil:
-			s.log.Info("snapshot", "index", at, "took", s.watch().Sub(began))
+			s.log.Info("snapshot", "index", at, "head", record.Head(), "took", s.watch().Sub(began))
 		case errors.Is(err, context.Canceled): // by Close, which makes one itself
 		default:
 			// Nothing is lost by it: the next start replays more.
@@ -56,15 +61,15 @@ func (o *owner) snapshot() func() {
 }
 
 // saveBeside stores a snapshot of a second engine.
-func (s *Shard) saveBeside(ctx context.Context, at interlock.Index) error {
-	r, err := s.replay(ctx, at, inTurn)
+func (s *Shard) saveBeside(ctx context.Context, at interlock.Index, record chain.Record) error {
+	r, err := s.replay(ctx, at, inTurn, nil)
 	if err == nil && r.at != at {
 		err = fmt.Errorf("shard: the journal ends at entry %d, and %d is durable", r.at, at)
 	}
 	if err != nil {
 		return err
 	}
-	return s.save(ctx, at, r.engine)
+	return s.save(ctx, at, r.engine, record)
 }
 
 // state is what a snapshot is written of: an engine, or a picture of one.
@@ -72,9 +77,18 @@ type state interface{ WriteSnapshot(io.Writer) error }
 
 // save stores a snapshot and lets the journal forget what is older than the
 // history to keep.
-func (s *Shard) save(ctx context.Context, at interlock.Index, of state) error {
+func (s *Shard) save(ctx context.Context, at interlock.Index, of state, record chain.Record) error {
+	if got := record.Head().Index; got != at {
+		return fmt.Errorf("shard: invariant broken: the chain is at entry %d, and the snapshot is of entry %d", got, at)
+	}
 	var size byteCount
-	err := s.journal.SaveSnapshot(ctx, at, func(w io.Writer) error { return of.WriteSnapshot(io.MultiWriter(w, &size)) })
+	err := s.journal.SaveSnapshot(ctx, at, func(w io.Writer) error {
+		w = io.MultiWriter(w, &size)
+		if _, err := w.Write(record.Append(nil)); err != nil {
+			return err
+		}
+		return of.WriteSnapshot(w)
+	})
 	if err != nil {
 		return err
 	}
@@ -97,7 +111,7 @@ func (s *Shard) lastSnapshot(ctx context.Context) {
 	if s.snapshotBytes < 0 || uint64(at) <= s.snapshotAt.Load() {
 		return
 	}
-	if err := s.save(ctx, at, s.owner.eng); err != nil {
+	if err := s.save(ctx, at, s.owner.eng, s.links.record(s.journal.First())); err != nil {
 		s.log.Warn("no last snapshot; the next start replays the journal instead", "index", at, "error", err)
 	}
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/chain"
 	"github.com/interlockdev/interlock/journal/memjournal"
 )
 
@@ -91,7 +93,7 @@ func checkStart(t *testing.T, store *memjournal.Store, in *inbox) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := (&Shard{journal: j}).replay(t.Context(), j.Tail(), inTurn)
+	r, err := (&Shard{journal: j}).replay(t.Context(), j.Tail(), inTurn, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +116,11 @@ func (h *hand) checkSnapshot() {
 		return
 	}
 	defer snapshot.Close()
-	got, err := engine.ReadSnapshot(snapshot)
+	state := bufio.NewReader(snapshot)
+	if _, err := chain.Read(state, at); err != nil {
+		h.t.Fatal(err)
+	}
+	got, err := engine.ReadSnapshot(state)
 	if err != nil {
 		h.t.Fatal(err)
 	}
