@@ -25,151 +25,13 @@ import (
 func newJournal(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "journal",
-		Short:       "Check or print a journal",
+		Short:       "Check or print a journal, or its head",
 		Args:        noCommand,
 		Annotations: map[string]string{offline: "true", textOnly: "true"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newJournalVerify(a), newJournalDump(a))
+	cmd.AddCommand(newJournalVerify(a), newJournalDump(a), newJournalHead(a))
 	return cmd
-}
-
-func newJournalVerify(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "verify DIR",
-		Short: "Check every byte of a journal",
-		Long: `Check every byte of a journal: checksums, the chain of entries, snapshots, and that
-each entry can be read. It changes nothing and may run beside a server.
-
-Exit codes: 0 nothing is wrong, 3 damaged, 5 a newer version wrote it, 1 there is no
-journal in DIR.`,
-		Args:        oneArg("the directory"),
-		Annotations: map[string]string{offline: "true"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			return a.verify(ctx, args[0])
-		},
-	}
-}
-
-func (a *app) verify(ctx context.Context, dir string) error {
-	total := sizeOf(dir)
-	p := a.progress("checking")
-	report, err := filejournal.Verify(ctx, dir, func(checked int64) { p.show(checked, total) })
-	if err == nil {
-		p.what, p.began = "reading", time.Now()
-		var read int64
-		events := journalReader{shard.Joiner{Midway: true}}
-		err = filejournal.Dump(ctx, dir, 0, func(e journal.Entry) error {
-			read += int64(len(e.Data))
-			p.show(read, total)
-			return events.read(e, func(*engine.Event) error { return nil })
-		})
-	}
-	p.end()
-	if errors.Is(err, context.Canceled) {
-		return errors.New("interrupted before everything was checked")
-	}
-	if err != nil && report.Segments == 0 {
-		return noJournal(dir, err)
-	}
-	if report.Tail == 0 && err == nil {
-		return noJournal(dir, fs.ErrNotExist)
-	}
-	if a.json() {
-		return errors.Join(a.print(reportJSON(dir, &report, err)), err)
-	}
-	a.say("journal    %s\n", dir)
-	if err != nil {
-		// What else the report says is of the part before the place where it stopped.
-		a.say("files      %s, %s\n", count(report.Segments, "segment", "segments"), bytesText(report.Bytes))
-		var damage *journal.DamageError
-		switch {
-		case exitCode(err) == exitNewer:
-			a.say("result     %s\n", a.tint(yellow, "written by a newer version: nothing is known to be wrong"))
-		case errors.As(err, &damage):
-			a.say("good       up to entry %s\n", damage.Index)
-			a.say("result     %s\n", a.tint(red, "damaged"))
-		default:
-			a.say("result     %s\n", a.tint(red, "could not be checked"))
-		}
-		return verifyFailed(err)
-	}
-	a.say("entries    %d, from index %s to %s, epoch %s\n", report.Entries, report.First, report.Tail, report.Epoch)
-	a.say("files      %s, %s\n", count(report.Segments, "segment", "segments"), bytesText(report.Bytes))
-	switch n := len(report.Snapshots); n {
-	case 0:
-		a.say("snapshots  none\n")
-	default:
-		a.say("snapshots  %d, the newest after entry %s\n", n, report.Snapshots[n-1])
-	}
-	for _, spoiled := range report.Spoiled {
-		a.say("           %s: passed over\n", a.tint(yellow, spoiled.Error()))
-	}
-	switch {
-	case report.Clean:
-		a.say("end        closed in order\n")
-	case report.Unfinished:
-		a.say("end        an unfinished write: a running server's, or what a crash left; the next start removes it\n")
-	default:
-		a.say("end        not closed: a server has it open, or was killed\n")
-	}
-	if report.Copied {
-		a.say("copy       yes: at the next start fences jump ahead\n")
-	}
-	a.say("result     %s\n", a.tint(green, "nothing is wrong"))
-	return nil
-}
-
-func verifyFailed(err error) error {
-	var damage *journal.DamageError
-	if errors.As(err, &damage) {
-		return fmt.Errorf("%w; nothing was changed: restore a backup and start it with --restored", err)
-	}
-	return err
-}
-
-func noJournal(dir string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no journal in %s: name the directory that serve --data-dir was given", dir)
-	}
-	return err
-}
-
-// reportJSON is the report for programs.
-func reportJSON(dir string, r *filejournal.Report, err error) any {
-	result, problem := "ok", ""
-	if err != nil {
-		result, problem = "damaged", err.Error()
-		if exitCode(err) == exitNewer {
-			result = "newer"
-		}
-	}
-	spoiled := []string{}
-	for _, e := range r.Spoiled {
-		spoiled = append(spoiled, e.Error())
-	}
-	snapshots := []string{}
-	for _, at := range r.Snapshots {
-		snapshots = append(snapshots, at.String())
-	}
-	return struct {
-		Dir        string          `json:"dir"`
-		Result     string          `json:"result"`
-		Problem    string          `json:"problem,omitempty"`
-		First      interlock.Index `json:"first,string"`
-		Tail       interlock.Index `json:"tail,string"`
-		Epoch      interlock.Epoch `json:"epoch,string"`
-		Entries    uint64          `json:"entries"`
-		Segments   int             `json:"segments"`
-		Bytes      int64           `json:"bytes"`
-		Snapshots  []string        `json:"snapshots"`
-		Spoiled    []string        `json:"spoiled_snapshots"`
-		Unfinished bool            `json:"unfinished"`
-		Clean      bool            `json:"closed_in_order"`
-		Copied     bool            `json:"copied"`
-	}{dir, result, problem, r.First, r.Tail, r.Epoch, r.Entries, r.Segments, r.Bytes, snapshots, spoiled, r.Unfinished, r.Clean, r.Copied}
 }
 
 func newJournalDump(a *app) *cobra.Command {
@@ -238,6 +100,13 @@ func (a *app) dump(ctx context.Context, dir string, from interlock.Index, namesp
 	}
 	if err == nil && entries == 0 && from == 0 {
 		return noJournal(dir, fs.ErrNotExist)
+	}
+	return err
+}
+
+func noJournal(dir string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no journal in %s: name the directory that serve --data-dir was given", dir)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package filejournal
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 
 	"github.com/interlockdev/interlock"
@@ -128,5 +129,38 @@ func dump(ctx context.Context, d directory, dir string, from interlock.Index, vi
 			continue
 		}
 		return err
+	}
+}
+
+// ReadSnapshot has visit read the newest snapshot that checks, as the next Open would find
+// it. Like Verify it can run beside a server. It does not call visit if there is none, and
+// returns visit's error.
+func ReadSnapshot(ctx context.Context, dir string, visit func(at interlock.Index, state io.Reader) error) error {
+	d, err := openDisk(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	for attempt := 1; ; attempt++ {
+		names, err := d.Names()
+		if err != nil {
+			return failedOpening(err)
+		}
+		in := inspection{log: walker{dir: d, path: dir, live: true}}
+		if err = in.readSnapshots(ctx, names); err == nil && len(in.snapshots) == 0 {
+			return nil
+		}
+		var r *snapshotReader
+		if err == nil {
+			r, err = openSnapshot(d, dir, in.snapshots[len(in.snapshots)-1])
+		}
+		if errors.Is(err, fs.ErrNotExist) && attempt < attempts {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		return visit(r.at, r)
 	}
 }

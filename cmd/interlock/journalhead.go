@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/journal/chain"
+	"github.com/interlockdev/interlock/journal/filejournal"
+)
+
+func newJournalHead(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "head",
+		Short: "Print the head of the journal's hash chain",
+		Long: `Print the head of the journal's hash chain: the index of the newest entry, a colon and
+a hash of everything up to it. Keep it where those who could change the journal cannot:
+in a signed Git tag, a ticket, another machine's log. "interlock journal verify --head"
+proves later that nothing up to it was changed. An operator's credential is needed.`,
+		Example: `  interlock journal head
+  git tag -s journal-$(date +%F) -m "$(interlock journal head)"`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var got struct {
+				Head string `json:"head"`
+			}
+			return a.get(cmd.Context(), "/v1/journal/head", nil, &got, func() error {
+				a.say("%s\n", clean(got.Head))
+				return nil
+			})
+		},
+	}
+}
+
+// headsOf reads published heads.
+func headsOf(texts []string) ([]chain.Head, error) {
+	heads := make([]chain.Head, 0, len(texts))
+	for _, text := range texts {
+		h, err := chain.Parse(text)
+		if err != nil {
+			return nil, usage("--head %s: %w", clean(text), err)
+		}
+		heads = append(heads, h)
+	}
+	return heads, nil
+}
+
+// verifierOf prepares to check a journal's hash chain against published heads.
+func verifierOf(ctx context.Context, dir string, heads []chain.Head) (*chain.Verifier, error) {
+	var record chain.Record
+	err := filejournal.ReadSnapshot(ctx, dir, func(at interlock.Index, state io.Reader) (err error) {
+		record, err = chain.Read(bufio.NewReader(state), at)
+		return err
+	})
+	return chain.NewVerifier(record, heads), err
+}
+
+// chainFailed gives an error of the chain its exit code.
+func chainFailed(err error) error {
+	if _, tampered := errors.AsType[*chain.TamperError](err); tampered {
+		return exitWith(exitDamaged, err)
+	}
+	return err
+}
+
+// sayProof says what the hash chain has proved.
+func (a *app) sayProof(p chain.Proof) {
+	if p.Head.Index == 0 {
+		return
+	}
+	a.say("head       %s\n", p.Head)
+	if p.From.Index > 0 {
+		a.say("           covers the entries behind %s: those before it were truncated, or are from before there was a chain\n", p.From.Index)
+	}
+	for _, h := range p.Confirmed {
+		a.say("confirmed  %s\n", h)
+	}
+}

@@ -1,0 +1,149 @@
+package chain
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/journal"
+)
+
+// ErrTooOld says that a head cannot be checked: the entries from which the chain up to it
+// could be computed were truncated.
+var ErrTooOld = errors.New("the head is older than what the journal can prove")
+
+// TamperError says that a journal is not the one of which a head was published, or not the
+// one of which its own snapshot has the marks. Some entry behind After and up to UpTo is
+// not what it was.
+type TamperError struct {
+	After, UpTo interlock.Index
+	Reason      string
+}
+
+func (e *TamperError) Error() string {
+	return fmt.Sprintf("the journal was changed: %s; an entry behind %s and up to %s was changed, added, removed or moved",
+		e.Reason, e.After, e.UpTo)
+}
+
+// Verifier computes the chain over a journal again and compares it with published heads and
+// with the marks of the newest snapshot. Marks can be forged by whoever has the files: they
+// narrow down where a change is, and heads say whether there is one.
+type Verifier struct {
+	heads []Head // that are still to come, in order
+	marks []Head // that are still to come, in order
+
+	chain     *Chain          // nil before the entry behind the first mark that can be used
+	last      interlock.Index // that was added
+	good      interlock.Index // the last one of which something is known that agrees
+	tampered  *TamperError
+	old       []Head
+	oldest    Head // where the chain begins
+	confirmed []Head
+}
+
+// NewVerifier returns a Verifier for a journal whose newest snapshot has this record, a
+// zero Record where there is no snapshot, and for published heads in any order.
+func NewVerifier(r Record, heads []Head) *Verifier {
+	v := &Verifier{heads: slices.Clone(heads), marks: slices.Clone(r.Marks)}
+	if len(v.marks) == 0 {
+		v.marks = []Head{Start(0)}
+	}
+	slices.SortStableFunc(v.heads, func(a, b Head) int { return cmp.Compare(a.Index, b.Index) })
+	return v
+}
+
+// Add takes the next entry of the journal. The first one is the oldest that is kept.
+func (v *Verifier) Add(e journal.Entry) {
+	v.last = e.Index
+	if v.chain == nil && !v.begin(e.Index) {
+		return
+	}
+	v.chain.Add(e)
+	v.compare()
+}
+
+// begin starts the chain if the entry at index is one behind a mark.
+func (v *Verifier) begin(index interlock.Index) bool {
+	for len(v.marks) > 0 && v.marks[0].Index+1 < index {
+		v.marks = v.marks[1:]
+	}
+	if len(v.marks) == 0 || v.marks[0].Index+1 > index {
+		return false
+	}
+	v.oldest = v.marks[0]
+	v.chain, v.good = From(v.oldest), v.oldest.Index
+	for len(v.heads) > 0 && v.heads[0].Index < v.oldest.Index {
+		v.old, v.heads = append(v.old, v.heads[0]), v.heads[1:]
+	}
+	v.compare()
+	return true
+}
+
+// compare compares the chain with all that is known of its index.
+func (v *Verifier) compare() {
+	at, agrees := v.chain.Head(), false
+	known := func(list *[]Head, what string) (found bool) {
+		for len(*list) > 0 && (*list)[0].Index == at.Index {
+			h := (*list)[0]
+			*list = (*list)[1:]
+			if h != at {
+				v.differs(at.Index, what+" "+h.String())
+				continue
+			}
+			agrees, found = true, true
+		}
+		return found
+	}
+	known(&v.marks, "it does not lead to its own mark")
+	if known(&v.heads, "it does not lead to the head") {
+		v.confirmed = append(v.confirmed, at)
+	}
+	if agrees && v.tampered == nil {
+		v.good = at.Index
+	}
+}
+
+// differs notes the first place that does not agree.
+func (v *Verifier) differs(at interlock.Index, reason string) {
+	if v.tampered == nil {
+		v.tampered = &TamperError{After: v.good, UpTo: at, Reason: reason}
+	}
+}
+
+// Proof is what a Verifier has found of a whole journal.
+type Proof struct {
+	// From is where the chain was computed from: the entry behind it is the first that a
+	// head proves.
+	From Head
+	// Head is the head after the last entry.
+	Head Head
+	// Confirmed are the published heads to which the journal leads.
+	Confirmed []Head
+}
+
+// End ends the check. The error is a *TamperError, or wraps ErrTooOld.
+func (v *Verifier) End() (Proof, error) {
+	if v.chain == nil && !v.begin(v.last+1) { // else all that is kept stands before the last mark
+		if len(v.heads) > 0 {
+			return Proof{}, fmt.Errorf("%w: no mark in its snapshot leads to head %s", ErrTooOld, v.heads[0])
+		}
+		return Proof{}, nil
+	}
+	p := Proof{From: v.oldest, Head: v.chain.Head(), Confirmed: v.confirmed}
+	switch {
+	case v.tampered != nil:
+		return p, v.tampered
+	case len(v.heads) > 0:
+		reason := fmt.Sprintf("it ends with entry %s, before the head %s: its end was removed, or it is an older copy", p.Head.Index, v.heads[0])
+		return p, &TamperError{After: p.Head.Index, UpTo: v.heads[0].Index, Reason: reason}
+	case len(v.marks) > 0:
+		reason := fmt.Sprintf("it ends with entry %s, before its own mark %s", p.Head.Index, v.marks[0])
+		return p, &TamperError{After: p.Head.Index, UpTo: v.marks[0].Index, Reason: reason}
+	case len(v.old) > 0:
+		return p, fmt.Errorf("%w: the chain can be computed behind entry %s only, and the head is %s: check a newer one, or a backup",
+			ErrTooOld, p.From.Index, v.old[0])
+	}
+	return p, nil
+}
