@@ -23,8 +23,7 @@ type TamperError struct {
 }
 
 func (e *TamperError) Error() string {
-	return fmt.Sprintf("the journal was changed: %s; an entry behind %s and up to %s was changed, added, removed or moved",
-		e.Reason, e.After, e.UpTo)
+	return "the journal was changed: " + e.Reason
 }
 
 // Verifier computes the chain over a journal again and compares it with published heads and
@@ -108,6 +107,7 @@ func (v *Verifier) compare() {
 // differs notes the first place that does not agree.
 func (v *Verifier) differs(at interlock.Index, reason string) {
 	if v.tampered == nil {
+		reason += fmt.Sprintf("; an entry behind %s and up to %s was changed, added, removed or moved", v.good, at)
 		v.tampered = &TamperError{After: v.good, UpTo: at, Reason: reason}
 	}
 }
