@@ -322,6 +322,7 @@ func samples() []sample {
 		{"POST", "/v1/leases/" + lease + "/statement", `{}`, ""},
 		{"GET", "/v1/fences/keys", "", ""},
 		{"POST", "/v1/fences/keys/rotate", `{}`, ""},
+		{"GET", "/v1/journal/head", "", ""},
 		{"POST", "/v1/fences/check", `{"key":"a","fence":"1"}`, ""},
 		{"POST", "/v1/revocations", `{"key":"a","fence":"1"}`, ""},
 		{"GET", "/v1/patterns", "", ""},
@@ -370,8 +371,10 @@ func (f faulty) Read(ctx context.Context, ns interlock.Namespace, query func(*en
 func (f faulty) Survey(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool) (interlock.At, error) {
 	return interlock.At{}, f.err
 }
-func (f faulty) Failed() <-chan struct{} { return closedChannel }
-func (f faulty) Err() error              { return f.err }
+
+func (f faulty) Head(context.Context) (string, interlock.At, error) { return "", interlock.At{}, f.err }
+func (f faulty) Failed() <-chan struct{}                            { return closedChannel }
+func (f faulty) Err() error                                         { return f.err }
 
 var closedChannel = func() chan struct{} {
 	ch := make(chan struct{})

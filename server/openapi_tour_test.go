@@ -75,6 +75,7 @@ func tourLooking(d *door) {
 	d.get("/v1/why?key=org:acme/y").want(200).is("chain.0.does", "holds")
 	d.get("/v1/why?agent=agent-one").want(200).is("chain.1.agent", "agent-two")
 	d.get("/v1/hot").want(200)
+	d.get("/v1/journal/head").want(200)
 	// The cycle closes: the younger of two equals is the victim.
 	victim := d.post("/v1/leases", `{"session":"`+two+`","wait_ms":1000,"claims":[{"key":"org:acme/x"}]}`).want(409, "deadlock")
 	victim.says("advice.message", "waits for org:acme").says("cycle.0.key", "org:acme")

@@ -41,6 +41,23 @@ func (c *call) revoke() {
 	}
 }
 
+// journalHead is GET /v1/journal/head. The head is of the whole shard, whichever namespace
+// the call is for.
+func (c *call) journalHead() {
+	if !c.principal.Operator {
+		c.refuse(interlock.CodeForbidden, "this credential may not read the head of the journal: the operator's may")
+		return
+	}
+	head, at, err := c.s.shard.Head(c.r.Context())
+	if err != nil {
+		c.failWith(err)
+		return
+	}
+	j := c.reply()
+	j.str("head", head)
+	c.send(http.StatusOK, j, at)
+}
+
 // healthz says whether the process can still answer. If not, it must be restarted.
 func (c *call) healthz() {
 	select {

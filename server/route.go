@@ -122,6 +122,7 @@ var routes = []route{
 	}},
 	{"/v1/runs/{id}/end", []method{{"POST", (*call).endRun, mayHold, nil}}},
 
+	{"/v1/journal/head", []method{{"GET", (*call).journalHead, mayAdminister, nil}}},
 	{"/v1/leases/{id}/statement", []method{{"POST", (*call).sign, mayLive, nil}}},
 	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, mayAdminister, nil}}},
 	{"/v1/files/{path}", []method{

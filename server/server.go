@@ -33,6 +33,8 @@ type Shard interface {
 	// Survey is Read for a query that looks at much: it is called until it is done,
 	// and other namespaces have their turns between.
 	Survey(ctx context.Context, namespace interlock.Namespace, look func(*engine.Engine, engine.Time) (done bool)) (interlock.At, error)
+	// Head returns the head of the journal's hash chain, of all that was answered before.
+	Head(ctx context.Context) (head string, at interlock.At, err error)
 	// Follow visits the journal's entries from index from, and then new ones, at the
 	// visitor's own pace, until ctx ends or visit returns an error.
 	Follow(ctx context.Context, from interlock.Index,

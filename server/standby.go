@@ -72,6 +72,10 @@ func (e elsewhere) Follow(context.Context, interlock.Index, func(interlock.Index
 	return e.refusal()
 }
 
+func (e elsewhere) Head(context.Context) (string, interlock.At, error) {
+	return "", interlock.At{}, e.refusal()
+}
+
 func (e elsewhere) OnReset(func())          {} // there is nothing to forget
 func (e elsewhere) At() interlock.At        { return interlock.At{} }
 func (e elsewhere) First() interlock.Index  { return 0 }

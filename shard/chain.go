@@ -24,27 +24,27 @@ type links struct {
 func (l *links) begin(r chain.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.chain, l.marks = chain.From(r.Head()), chain.MarkFrom(r)
+	l.chain, l.marks = chain.From(r.Last()), chain.MarkFrom(r)
 }
 
 // add adds one entry while nobody else uses the chain.
 func (l *links) add(e journal.Entry) {
 	l.chain.Add(e)
-	l.marks.Grow(l.chain.Head())
+	l.marks.Grow(l.chain.Last())
 }
 
 // head returns the head when it is not below index.
 func (l *links) head(ctx context.Context, index interlock.Index) (chain.Head, error) {
 	for {
 		l.mu.Lock()
-		h := l.chain.Head()
-		if h.Index < index && l.grown == nil {
+		last := l.chain.Last()
+		if last.Index < index && l.grown == nil {
 			l.grown = make(chan struct{})
 		}
 		grown := l.grown
 		l.mu.Unlock()
-		if h.Index >= index {
-			return h, nil
+		if last.Index >= index {
+			return last.Head(), nil
 		}
 		select {
 		case <-grown:
@@ -58,7 +58,7 @@ func (l *links) head(ctx context.Context, index interlock.Index) (chain.Head, er
 func (l *links) record(first interlock.Index) chain.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.marks.Record(l.chain.Head(), first)
+	return l.marks.Record(l.chain.Last(), first)
 }
 
 // extend adds the entries of a group that are durable and not in the chain yet.
@@ -80,14 +80,17 @@ func (s *Shard) extend(g *group) {
 	}
 }
 
-// Head returns the head of the journal's hash chain: it covers all that was answered
-// before Head was called, and this shard was still the journal's owner after that.
-func (s *Shard) Head(ctx context.Context) (chain.Head, interlock.At, error) {
-	at, err := s.Read(ctx, "", func(*engine.Engine, engine.Time) {})
-	if err != nil {
-		return chain.Head{}, at, err
+// Head returns the head of the journal's hash chain as it is published, and its index in
+// at: it covers all that was answered before Head was called, and this shard was still the
+// journal's owner after that.
+func (s *Shard) Head(ctx context.Context) (head string, at interlock.At, err error) {
+	if at, err = s.Read(ctx, "", func(*engine.Engine, engine.Time) {}); err != nil {
+		return "", at, err
 	}
 	h, err := s.links.head(ctx, at.Index)
+	if err != nil {
+		return "", at, err
+	}
 	at.Index = h.Index
-	return h, at, err
+	return h.String(), at, nil
 }

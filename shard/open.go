@@ -65,7 +65,7 @@ func (s *Shard) begin(ctx context.Context, jump uint64) error {
 	if err := s.appendAll(o.cur); err != nil {
 		return err
 	}
-	s.log.Info("shard is open", "epoch", s.epoch, "index", s.At().Index, "head", s.links.record(0).Head(), "snapshot", r.snapshot, "replayed", r.entries, "took", s.watch().Sub(began))
+	s.log.Info("shard is open", "epoch", s.epoch, "index", s.At().Index, "head", s.links.record(0).Last().Head(), "snapshot", r.snapshot, "replayed", r.entries, "took", s.watch().Sub(began))
 
 	o.cur.begin(o.generation, o.cur.next())
 	o.arm()

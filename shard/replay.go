@@ -43,7 +43,7 @@ func (s *Shard) replay(ctx context.Context, target interlock.Index, stages stage
 	}
 	r.snapshot, r.at = at, at
 	if snapshot == nil && links != nil {
-		links.begin(chain.Record{Marks: []chain.Head{chain.Start(0)}})
+		links.begin(chain.Record{Marks: []chain.Link{chain.Start(0)}})
 	}
 	err = stages(ctx, func(ctx context.Context, hand handOver) error {
 		p := new(portion)

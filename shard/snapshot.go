@@ -51,7 +51,7 @@ func (o *owner) snapshot() func(chain.Record) {
 		}
 		switch {
 		case err == nil:
-			s.log.Info("snapshot", "index", at, "head", record.Head(), "took", s.watch().Sub(began))
+			s.log.Info("snapshot", "index", at, "head", record.Last().Head(), "took", s.watch().Sub(began))
 		case errors.Is(err, context.Canceled): // by Close, which makes one itself
 		default:
 			// Nothing is lost by it: the next start replays more.
@@ -78,7 +78,7 @@ type state interface{ WriteSnapshot(io.Writer) error }
 // save stores a snapshot and lets the journal forget what is older than the
 // history to keep.
 func (s *Shard) save(ctx context.Context, at interlock.Index, of state, record chain.Record) error {
-	if got := record.Head().Index; got != at {
+	if got := record.Last().Index; got != at {
 		return fmt.Errorf("shard: invariant broken: the chain is at entry %d, and the snapshot is of entry %d", got, at)
 	}
 	var size byteCount

@@ -73,8 +73,8 @@ func (a *app) sayProof(p chain.Proof) {
 		return
 	}
 	a.say("head       %s\n", p.Head)
-	if p.From.Index > 0 {
-		a.say("           covers the entries behind %s: those before it were truncated, or are from before there was a chain\n", p.From.Index)
+	if p.From > 0 {
+		a.say("           covers the entries behind %s: those before it were truncated, or are from before there was a chain\n", p.From)
 	}
 	for _, h := range p.Confirmed {
 		a.say("confirmed  %s\n", h)

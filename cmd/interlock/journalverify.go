@@ -199,6 +199,6 @@ func reportJSON(dir string, r *filejournal.Report, p *chain.Proof, err error) an
 		Confirmed  []string        `json:"confirmed"`
 	}{
 		dir, result, problem, r.First, r.Tail, r.Epoch, r.Entries, r.Segments, r.Bytes, snapshots, spoiled, r.Unfinished, r.Clean, r.Copied,
-		head, p.From.Index, confirmed,
+		head, p.From, confirmed,
 	}
 }

@@ -129,6 +129,7 @@ var crossings = map[string]crossing{
 	"checkFence":      body(`{"key":"{key}","fence":"1"}`),
 	"revoke":          body(`{"key":"{key}","fence":"1"}`).forOperators(),
 	"fenceKeys":       {open: true, process: true},
+	"journalHead":     crossing{process: true}.forOperators(),
 	"rotateFenceKeys": crossing{bodies: []string{`{}`}, process: true}.forOperators(),
 	"getFile":         {path: map[string]string{"path": "file"}},
 	"putFile":         {path: map[string]string{"path": "file"}, bodies: []string{`x`}, kind: "application/octet-stream", header: []string{"If-Match", `"000000000000"`}},

@@ -14,12 +14,24 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// Hash is a value of the chain.
+// Hash is a SHA-256.
 type Hash [sha256.Size]byte
 
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// Head is the chain's value after the entry at an index.
+// Link is the chain's value after the entry at an index.
+type Link struct {
+	Index interlock.Index
+	Hash  Hash
+}
+
+// Head returns what may be published of a link.
+func (l Link) Head() Head {
+	return Head{Index: l.Index, Hash: sha256.Sum256(append([]byte("interlock journal head 1\n"), l.Hash[:]...))}
+}
+
+// Head proves the entries up to an index. It is a hash of the link there, so that who sees
+// heads cannot try what an entry between two of them may have been: that takes a link.
 type Head struct {
 	Index interlock.Index
 	Hash  Hash
@@ -45,37 +57,37 @@ func Parse(text string) (h Head, err error) {
 	return h, nil
 }
 
-// Start returns the head of a chain whose first link is the entry behind index after: 0,
-// or the index of a snapshot that was made before there was a chain.
-func Start(after interlock.Index) Head {
+// Start returns where a chain begins whose first entry is the one behind index after: 0, or
+// the index of a snapshot that was made before there was a chain.
+func Start(after interlock.Index) Link {
 	text := binary.LittleEndian.AppendUint64([]byte("interlock journal chain 1\n"), uint64(after))
-	return Head{Index: after, Hash: sha256.Sum256(text)}
+	return Link{Index: after, Hash: sha256.Sum256(text)}
 }
 
-// Chain computes heads, one entry after the other.
+// Chain computes links, one entry after the other.
 type Chain struct {
-	head   Head
+	last   Link
 	digest hash.Hash
-	link   [sha256.Size + 16]byte
+	begin  [sha256.Size + 16]byte
 }
 
-// From returns a chain that goes on from a head.
-func From(h Head) *Chain { return &Chain{head: h, digest: sha256.New()} }
+// From returns a chain that goes on from a link.
+func From(l Link) *Chain { return &Chain{last: l, digest: sha256.New()} }
 
-// Head returns the head after the last entry that was added.
-func (c *Chain) Head() Head { return c.head }
+// Last returns the link of the last entry that was added.
+func (c *Chain) Last() Link { return c.last }
 
-// Add adds the entry behind the head. It panics for any other one.
+// Add adds the entry behind the last one. It panics for any other one.
 func (c *Chain) Add(e journal.Entry) {
-	if e.Index != c.head.Index+1 {
-		panic(fmt.Sprintf("chain: invariant broken: entry %d was added behind %d", e.Index, c.head.Index))
+	if e.Index != c.last.Index+1 {
+		panic(fmt.Sprintf("chain: invariant broken: entry %d was added behind %d", e.Index, c.last.Index))
 	}
-	copy(c.link[:], c.head.Hash[:])
-	binary.LittleEndian.PutUint64(c.link[sha256.Size:], uint64(e.Index))
-	binary.LittleEndian.PutUint64(c.link[sha256.Size+8:], uint64(e.Epoch))
+	copy(c.begin[:], c.last.Hash[:])
+	binary.LittleEndian.PutUint64(c.begin[sha256.Size:], uint64(e.Index))
+	binary.LittleEndian.PutUint64(c.begin[sha256.Size+8:], uint64(e.Epoch))
 	c.digest.Reset()
-	c.digest.Write(c.link[:])
+	c.digest.Write(c.begin[:])
 	c.digest.Write(e.Data)
-	c.digest.Sum(c.head.Hash[:0])
-	c.head.Index = e.Index
+	c.digest.Sum(c.last.Hash[:0])
+	c.last.Index = e.Index
 }

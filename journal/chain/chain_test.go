@@ -26,13 +26,21 @@ func entries(n int) (list []journal.Entry) {
 	return list
 }
 
-// headsAt returns the heads after each entry, and at 0 the start.
-func headsAt(list []journal.Entry) []Head {
+// linksAt returns the links after each entry, and at 0 the start.
+func linksAt(list []journal.Entry) []Link {
 	c := From(Start(0))
-	heads := []Head{c.Head()}
+	links := []Link{c.Last()}
 	for _, e := range list {
 		c.Add(e)
-		heads = append(heads, c.Head())
+		links = append(links, c.Last())
+	}
+	return links
+}
+
+// headsAt returns the heads after each entry, and at 0 the start.
+func headsAt(list []journal.Entry) (heads []Head) {
+	for _, l := range linksAt(list) {
+		heads = append(heads, l.Head())
 	}
 	return heads
 }
@@ -56,19 +64,22 @@ func verify(list []journal.Entry, r Record, heads ...Head) (Proof, error) {
 // The definition, written once more.
 func TestDefinition(t *testing.T) {
 	list := entries(50)
-	heads := headsAt(list)
+	links := linksAt(list)
 	start := sha256.Sum256(append([]byte("interlock journal chain 1\n"), make([]byte, 8)...))
 	hash := start[:]
 	for i, e := range list {
 		b := binary.LittleEndian.AppendUint64(slices.Clone(hash), uint64(e.Index))
 		b = append(binary.LittleEndian.AppendUint64(b, uint64(e.Epoch)), e.Data...)
 		sum := sha256.Sum256(b)
-		if hash = sum[:]; heads[i+1].Hash != sum {
-			t.Fatalf("head %s, want hash %x", heads[i+1], sum)
+		if hash = sum[:]; links[i+1] != (Link{e.Index, sum}) {
+			t.Fatalf("link %v, want hash %x", links[i+1], sum)
+		}
+		if outer := sha256.Sum256(append([]byte("interlock journal head 1\n"), hash...)); links[i+1].Head() != (Head{e.Index, outer}) {
+			t.Fatalf("head %s, want hash %x", links[i+1].Head(), outer)
 		}
 	}
-	const want = "50:88b5ceef8379f31b970005303e0c53347b3078600e18af27ff270e56e5b69ac1"
-	if got := heads[50].String(); got != want {
+	const want = "50:087b4cfc44277c436cfc5c6f0398fccc0cb09361affebfc9e832c37ba9888879"
+	if got := links[50].Head().String(); got != want {
 		t.Errorf("head %s, and it was %s: published heads would not be confirmed any more", got, want)
 	}
 }
@@ -141,28 +152,28 @@ func TestTampering(t *testing.T) {
 
 // A mark that was forged, to fit forged entries or not, does not help against a head.
 func TestForgedMarks(t *testing.T) {
-	heads := headsAt(entries(60))
+	links, heads := linksAt(entries(60)), headsAt(entries(60))
 	forged := entries(60)
 	forged[29].Data = []byte("forged")
-	fit := headsAt(forged)
+	fit := linksAt(forged)
 	for name, c := range map[string]struct {
 		list      []journal.Entry
-		marks     []Head
+		marks     []Link
 		after, to interlock.Index
 	}{
-		"true marks":               {forged, []Head{heads[0], heads[10], heads[20], heads[40]}, 20, 40},
-		"fitting marks":            {forged, []Head{fit[0], fit[10], fit[20], fit[40]}, 40, 60},
-		"fitting marks behind it":  {forged[35:], []Head{fit[35], fit[40]}, 40, 60},
-		"true marks behind it":     {forged[35:], []Head{heads[35], {40, fit[40].Hash}}, 35, 40},
-		"forged marks, true rest":  {entries(60), []Head{heads[0], fit[40]}, 0, 40},
-		"a chain that begins anew": {entries(60), []Head{Start(0), Start(40)}, 0, 40},
+		"true marks":               {forged, []Link{links[0], links[10], links[20], links[40]}, 20, 40},
+		"fitting marks":            {forged, []Link{fit[0], fit[10], fit[20], fit[40]}, 40, 60},
+		"fitting marks behind it":  {forged[35:], []Link{fit[35], fit[40]}, 40, 60},
+		"true marks behind it":     {forged[35:], []Link{links[35], {40, fit[40].Hash}}, 35, 40},
+		"forged marks, true rest":  {entries(60), []Link{links[0], fit[40]}, 0, 40},
+		"a chain that begins anew": {entries(60), []Link{Start(0), Start(40)}, 0, 40},
 	} {
 		_, err := verify(c.list, Record{c.marks}, heads[60])
 		if tampered, ok := errors.AsType[*TamperError](err); !ok || tampered.After != c.after || tampered.UpTo != c.to {
 			t.Errorf("%s: %v, want behind %d and up to %d", name, err, c.after, c.to)
 		}
 	}
-	if _, err := verify(entries(60), Record{[]Head{Start(40)}}, heads[30]); !errors.Is(err, ErrTooOld) {
+	if _, err := verify(entries(60), Record{[]Link{Start(40)}}, heads[30]); !errors.Is(err, ErrTooOld) {
 		t.Error("a chain that begins behind the head:", err)
 	}
 }
@@ -170,8 +181,8 @@ func TestForgedMarks(t *testing.T) {
 // What is kept of a journal is confirmed from the first mark in it.
 func TestTruncated(t *testing.T) {
 	list := entries(60)
-	heads := headsAt(list)
-	record := Record{[]Head{heads[0], heads[25], heads[40]}}
+	links, heads := linksAt(list), headsAt(list)
+	record := Record{[]Link{links[0], links[25], links[40]}}
 	for first := 1; first <= 60; first++ {
 		proof, err := verify(list[first-1:], record, heads[60])
 		from := interlock.Index(0)
@@ -186,7 +197,7 @@ func TestTruncated(t *testing.T) {
 		case first > 1:
 			from = 25
 		}
-		if err != nil || proof.From.Index != from || proof.Head != heads[60] {
+		if err != nil || proof.From != from || proof.Head != heads[60] {
 			t.Errorf("kept from %d on: %+v, %v", first, proof, err)
 		}
 	}
@@ -201,10 +212,10 @@ func TestTruncated(t *testing.T) {
 // Marks stay few however long the chain gets, the first one stays, and a record goes on
 // where it was read.
 func TestMarker(t *testing.T) {
-	m := MarkFrom(Record{[]Head{Start(0)}})
-	last := Head{}
+	m := MarkFrom(Record{[]Link{Start(0)}})
+	last := Link{}
 	for i := interlock.Index(1); i <= 3_000_000; i++ {
-		last = Head{Index: i}
+		last = Link{Index: i}
 		m.Grow(last)
 		if i%500_000 == 0 {
 			r := m.Record(last, 1)
@@ -216,27 +227,27 @@ func TestMarker(t *testing.T) {
 		}
 	}
 	r := m.Record(last, 1)
-	if n := len(r.Marks); n < mostMarks/2 || n > mostMarks+1 || r.Marks[0] != Start(0) || r.Head() != last {
-		t.Errorf("%d marks, from %s to %s", n, r.Marks[0], r.Head())
+	if n := len(r.Marks); n < mostMarks/2 || n > mostMarks+1 || r.Marks[0] != Start(0) || r.Last() != last {
+		t.Errorf("%d marks, from %v to %v", n, r.Marks[0], r.Last())
 	}
 	if r = m.Record(last, 2_000_000); r.Marks[0].Index < 1_999_999 || r.Marks[0].Index > 2_010_000 {
-		t.Errorf("of a journal that begins at 2,000,000 the first mark is %s", r.Marks[0])
+		t.Errorf("of a journal that begins at 2,000,000 the first mark is %v", r.Marks[0])
 	}
 }
 
 // A record is read back, or refused.
 func FuzzRead(f *testing.F) {
-	heads := headsAt(entries(5))
-	f.Add(Record{heads}.Append(nil), uint64(5))
-	f.Add(Record{heads[3:4]}.Append(nil), uint64(3))
+	links := linksAt(entries(5))
+	f.Add(Record{links}.Append(nil), uint64(5))
+	f.Add(Record{links[3:4]}.Append(nil), uint64(3))
 	f.Add([]byte{1, 0, 0, 0, 1}, uint64(9))
 	f.Fuzz(func(t *testing.T, data []byte, at uint64) {
 		r, err := Read(bufio.NewReader(bytes.NewReader(data)), interlock.Index(at))
 		if err != nil {
 			return
 		}
-		if r.Head().Index != interlock.Index(at) {
-			t.Fatalf("a record of %d is at %d", at, r.Head().Index)
+		if r.Last().Index != interlock.Index(at) {
+			t.Fatalf("a record of %d is at %d", at, r.Last().Index)
 		}
 		if b := r.Append(nil); r.Marks[0] != Start(interlock.Index(at)) && !bytes.HasPrefix(data, b) {
 			t.Fatalf("%x is written as %x", data, b)

@@ -12,16 +12,16 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// Record is what is kept of the chain with a snapshot. The last mark is the head at the
+// Record is what is kept of the chain with a snapshot. The last mark is the link at the
 // snapshot's index. There is always one.
 type Record struct {
-	// Marks are heads in the order of their indexes. The first one is where the chain
+	// Marks are links in the order of their indexes. The first one is where the chain
 	// can be computed from.
-	Marks []Head
+	Marks []Link
 }
 
-// Head returns the head at the snapshot's index.
-func (r Record) Head() Head { return r.Marks[len(r.Marks)-1] }
+// Last returns the link at the snapshot's index.
+func (r Record) Last() Link { return r.Marks[len(r.Marks)-1] }
 
 const (
 	// markEvery is how many entries lie between two marks, at first.
@@ -34,7 +34,7 @@ const (
 
 // Marker collects marks while the chain grows.
 type Marker struct {
-	marks []Head
+	marks []Link
 	every interlock.Index
 }
 
@@ -51,10 +51,10 @@ func MarkFrom(r Record) *Marker {
 	return m
 }
 
-// Grow notes a head if it is far enough from the mark before it.
-func (m *Marker) Grow(h Head) {
-	if n := len(m.marks); n == 0 || h.Index >= m.marks[n-1].Index+m.every {
-		m.marks = append(m.marks, h)
+// Grow notes a link if it is far enough from the mark before it.
+func (m *Marker) Grow(l Link) {
+	if n := len(m.marks); n == 0 || l.Index >= m.marks[n-1].Index+m.every {
+		m.marks = append(m.marks, l)
 		m.thin()
 	}
 }
@@ -72,17 +72,17 @@ func (m *Marker) thin() bool {
 	return true
 }
 
-// Record returns the record at head, without the marks that a journal which begins with
+// Record returns the record at the last link, without the marks that a journal which begins with
 // the entry at first has no use for.
-func (m *Marker) Record(head Head, first interlock.Index) Record {
+func (m *Marker) Record(last Link, first interlock.Index) Record {
 	n := 0
 	for n < len(m.marks) && m.marks[n].Index+1 < first {
 		n++
 	}
 	m.marks = slices.Delete(m.marks, 0, n)
 	r := Record{Marks: slices.Clone(m.marks)}
-	if n := len(r.Marks); n == 0 || r.Marks[n-1].Index < head.Index {
-		r.Marks = append(r.Marks, head)
+	if n := len(r.Marks); n == 0 || r.Marks[n-1].Index < last.Index {
+		r.Marks = append(r.Marks, last)
 	}
 	return r
 }
@@ -107,9 +107,9 @@ const (
 func (r Record) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(recordHead-4+len(r.Marks)*markBytes))
 	b = append(b, recordMark, recordVersion)
-	for _, h := range r.Marks {
-		b = binary.LittleEndian.AppendUint64(b, uint64(h.Index))
-		b = append(b, h.Hash[:]...)
+	for _, l := range r.Marks {
+		b = binary.LittleEndian.AppendUint64(b, uint64(l.Index))
+		b = append(b, l.Hash[:]...)
 	}
 	return b
 }
@@ -122,7 +122,7 @@ func Read(r *bufio.Reader, at interlock.Index) (Record, error) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return Record{}, err
 		}
-		return Record{Marks: []Head{Start(at)}}, nil
+		return Record{Marks: []Link{Start(at)}}, nil
 	}
 	size := int(binary.LittleEndian.Uint32(begin)) - (recordHead - 4)
 	switch {
@@ -138,13 +138,13 @@ func Read(r *bufio.Reader, at interlock.Index) (Record, error) {
 	if _, err := io.ReadFull(r, b); err != nil {
 		return Record{}, fmt.Errorf("the record of the chain: %w", err)
 	}
-	marks := make([]Head, 0, size/markBytes)
+	marks := make([]Link, 0, size/markBytes)
 	for ; len(b) > 0; b = b[markBytes:] {
-		h := Head{Index: interlock.Index(binary.LittleEndian.Uint64(b)), Hash: Hash(b[8:markBytes])}
-		if n := len(marks); n > 0 && h.Index <= marks[n-1].Index {
+		l := Link{Index: interlock.Index(binary.LittleEndian.Uint64(b)), Hash: Hash(b[8:markBytes])}
+		if n := len(marks); n > 0 && l.Index <= marks[n-1].Index {
 			return Record{}, errors.New("the marks of the chain are not in order")
 		}
-		marks = append(marks, h)
+		marks = append(marks, l)
 	}
 	if last := marks[len(marks)-1].Index; last != at {
 		return Record{}, fmt.Errorf("the record of the chain ends at entry %d, and the snapshot is of entry %d", last, at)

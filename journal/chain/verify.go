@@ -31,14 +31,14 @@ func (e *TamperError) Error() string {
 // narrow down where a change is, and heads say whether there is one.
 type Verifier struct {
 	heads []Head // that are still to come, in order
-	marks []Head // that are still to come, in order
+	marks []Link // that are still to come, in order
 
 	chain     *Chain          // nil before the entry behind the first mark that can be used
 	last      interlock.Index // that was added
 	good      interlock.Index // the last one of which something is known that agrees
 	tampered  *TamperError
 	old       []Head
-	oldest    Head // where the chain begins
+	oldest    Link // where the chain begins
 	confirmed []Head
 }
 
@@ -47,7 +47,7 @@ type Verifier struct {
 func NewVerifier(r Record, heads []Head) *Verifier {
 	v := &Verifier{heads: slices.Clone(heads), marks: slices.Clone(r.Marks)}
 	if len(v.marks) == 0 {
-		v.marks = []Head{Start(0)}
+		v.marks = []Link{Start(0)}
 	}
 	slices.SortStableFunc(v.heads, func(a, b Head) int { return cmp.Compare(a.Index, b.Index) })
 	return v
@@ -82,22 +82,21 @@ func (v *Verifier) begin(index interlock.Index) bool {
 
 // compare compares the chain with all that is known of its index.
 func (v *Verifier) compare() {
-	at, agrees := v.chain.Head(), false
-	known := func(list *[]Head, what string) (found bool) {
-		for len(*list) > 0 && (*list)[0].Index == at.Index {
-			h := (*list)[0]
-			*list = (*list)[1:]
-			if h != at {
-				v.differs(at.Index, what+" "+h.String())
-				continue
-			}
-			agrees, found = true, true
+	at, agrees := v.chain.Last(), false
+	if len(v.marks) > 0 && v.marks[0].Index == at.Index {
+		if agrees = v.marks[0] == at; !agrees {
+			v.differs(at.Index, "it does not lead to its own mark at "+at.Index.String())
 		}
-		return found
+		v.marks = v.marks[1:]
 	}
-	known(&v.marks, "it does not lead to its own mark")
-	if known(&v.heads, "it does not lead to the head") {
-		v.confirmed = append(v.confirmed, at)
+	for len(v.heads) > 0 && v.heads[0].Index == at.Index {
+		h := v.heads[0]
+		v.heads = v.heads[1:]
+		if h != at.Head() {
+			v.differs(at.Index, "it does not lead to the head "+h.String())
+			continue
+		}
+		v.confirmed, agrees = append(v.confirmed, h), true
 	}
 	if agrees && v.tampered == nil {
 		v.good = at.Index
@@ -114,9 +113,9 @@ func (v *Verifier) differs(at interlock.Index, reason string) {
 
 // Proof is what a Verifier has found of a whole journal.
 type Proof struct {
-	// From is where the chain was computed from: the entry behind it is the first that a
-	// head proves.
-	From Head
+	// From is the index from which the chain was computed: the entry behind it is the first
+	// that a head proves.
+	From interlock.Index
 	// Head is the head after the last entry.
 	Head Head
 	// Confirmed are the published heads to which the journal leads.
@@ -131,7 +130,7 @@ func (v *Verifier) End() (Proof, error) {
 		}
 		return Proof{}, nil
 	}
-	p := Proof{From: v.oldest, Head: v.chain.Head(), Confirmed: v.confirmed}
+	p := Proof{From: v.oldest.Index, Head: v.chain.Last().Head(), Confirmed: v.confirmed}
 	switch {
 	case v.tampered != nil:
 		return p, v.tampered
@@ -139,11 +138,11 @@ func (v *Verifier) End() (Proof, error) {
 		reason := fmt.Sprintf("it ends with entry %s, before the head %s: its end was removed, or it is an older copy", p.Head.Index, v.heads[0])
 		return p, &TamperError{After: p.Head.Index, UpTo: v.heads[0].Index, Reason: reason}
 	case len(v.marks) > 0:
-		reason := fmt.Sprintf("it ends with entry %s, before its own mark %s", p.Head.Index, v.marks[0])
+		reason := fmt.Sprintf("it ends with entry %s, before its own mark at %s", p.Head.Index, v.marks[0].Index)
 		return p, &TamperError{After: p.Head.Index, UpTo: v.marks[0].Index, Reason: reason}
 	case len(v.old) > 0:
 		return p, fmt.Errorf("%w: the chain can be computed behind entry %s only, and the head is %s: check a newer one, or a backup",
-			ErrTooOld, p.From.Index, v.old[0])
+			ErrTooOld, p.From, v.old[0])
 	}
 	return p, nil
 }

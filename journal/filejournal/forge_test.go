@@ -98,7 +98,7 @@ func TestForgeEveryByte(t *testing.T) {
 	for _, e := range want {
 		c.Add(e)
 	}
-	if err := proved(want, c.Head()); err != nil {
+	if err := proved(want, c.Last().Head()); err != nil {
 		t.Fatal("as it was:", err)
 	}
 	d, refused, found, same := pristine.Clone(), 0, 0, 0
@@ -114,7 +114,7 @@ func TestForgeEveryByte(t *testing.T) {
 				case slices.EqualFunc(got, want, sameEntry):
 					same++
 				default:
-					err := proved(got, c.Head())
+					err := proved(got, c.Last().Head())
 					if _, tampered := errors.AsType[*chain.TamperError](err); !tampered {
 						t.Fatalf("%s, byte %d changed by %#x: %d entries in place of %d, and the head says %v", name, off, mask, len(got), len(want), err)
 					}
@@ -175,7 +175,7 @@ func TestForgeEntries(t *testing.T) {
 	}
 	list := want[1:] // without the epoch record, which each Open writes
 	for group := 1; group < len(list); group++ {
-		if err := proved(rewrite(list, group), c.Head()); err != nil {
+		if err := proved(rewrite(list, group), c.Last().Head()); err != nil {
 			t.Errorf("the same entries, %d in an append: %v", group, err)
 		}
 	}
@@ -189,7 +189,7 @@ func TestForgeEntries(t *testing.T) {
 			if i == len(list)-1 && (name == "moved" || name == "doubled") {
 				continue // up to the head all is as it was
 			}
-			err := proved(rewrite(forged, 2), c.Head())
+			err := proved(rewrite(forged, 2), c.Last().Head())
 			if _, tampered := errors.AsType[*chain.TamperError](err); !tampered {
 				t.Errorf("entry %d %s: %v", list[i].Index, name, err)
 			}
