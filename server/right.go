@@ -35,7 +35,8 @@ const (
 	mayApprove
 	// mayRevoke covers taking a lease from its holder.
 	mayRevoke
-	// mayAdminister covers patterns, settings, queues, writers and signing keys.
+	// mayAdminister covers patterns, settings, queues, writers, signing keys and the head of the
+	// journal.
 	mayAdminister
 )
 
