@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/url"
 	"os"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/interlockdev/interlock/guard/proxy"
 )
@@ -14,7 +16,7 @@ import (
 // guardHTTP is the flags of guard http.
 type guardHTTP struct {
 	listening
-	config, upstream, record string
+	config, upstream, record, calls string
 }
 
 func newGuardHTTP(a *app) *cobra.Command {
@@ -38,8 +40,12 @@ The configuration is JSON; docs/guard-http.md describes it:
 
 When it listens, it prints one line on standard output, "ready http=ADDR". Who did what
 is recorded as one JSON object a line on standard error, or in the file of --record.
-It keeps nothing else, so it can be started again at any time, to read another
-configuration or credential for example.`,
+
+Which calls are under way is kept in the file of --calls, by default beside the
+configuration. A guard that was killed leaves the API at work; the next one reads the
+file, and holds their keys against other holders until their timeouts have passed. So
+it can be started again at any time, to read another configuration or credential for
+example. Guards that run at the same time need a file each; --calls none keeps none.`,
 		Example: `  interlock guard http --config guard.json --upstream https://api.example.com/v2`,
 		Args:    noArgs,
 		Annotations: map[string]string{
@@ -51,6 +57,7 @@ configuration or credential for example.`,
 	f.StringVar(&g.config, "config", "", "the configuration `file`")
 	f.StringVar(&g.upstream, "upstream", "", "the `URL` of the API; its path goes before that of each call")
 	f.StringVar(&g.record, "record", "", "append the records to a `file` instead of standard error")
+	f.StringVar(&g.calls, "calls", "", "keep the calls under way in a `file`, or in none (default: the configuration's name with .calls)")
 	g.flags(cmd, "127.0.0.1:7430")
 	return cmd
 }
@@ -83,12 +90,44 @@ func (g *guardHTTP) run(ctx context.Context, a *app) error {
 		defer file.Close()
 		records = file
 	}
-	p, err := proxy.New(proxy.Options{
+	o := proxy.Options{
 		Config: cfg, Door: d, Upstream: upstream, Records: records,
 		Failed: func(err error) { a.complain("a call could not be recorded: %v", err) },
-	})
+	}
+	if g.calls == "" {
+		g.calls = g.config + ".calls"
+	}
+	if g.calls != "none" {
+		file, err := openCalls(g.calls)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		o.Calls = file
+	}
+	p, err := proxy.New(o)
+	if _, ok := errors.AsType[*proxy.CallsError](err); ok {
+		return usage("--calls: %s: %w", clean(g.calls), err)
+	}
 	if err != nil {
 		return usage("--upstream: %w", err)
 	}
 	return g.serve(ctx, a, p.Server())
+}
+
+// openCalls opens the file of the calls under way for this guard alone.
+func openCalls(name string) (*os.File, error) {
+	const next = "name a file on a disk that outlives the guard with --calls FILE"
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, usage("--calls: %w: %s", err, next)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		file.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, usage("--calls: %s: another guard uses it: each needs one of its own: --calls FILE", clean(name))
+		}
+		return nil, usage("--calls: %s: %w: %s", clean(name), err, next)
+	}
+	return file, nil
 }

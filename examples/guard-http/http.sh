@@ -16,7 +16,7 @@ exec 3< <(exec python3 "$here/api.py" "$work/token")
 servers+=($!)
 read -r api <&3
 exec 4< <(exec env API_TOKEN="$(cat "$work/token")" interlock guard http --config "$here/guard.json" --upstream "$api" \
-    --listen 127.0.0.1:0 --record "$work/records")
+    --listen 127.0.0.1:0 --record "$work/records" --calls "$work/calls")
 servers+=($!)
 read -r ready <&4
 guard=http://${ready#ready http=}

@@ -20,9 +20,11 @@
 // A route may demand a signed fence instead, which is verified here (statement.go).
 //
 // Positive answers are not cached: a cache of a second is a second in which a revoked
-// lease writes, and the question costs less than the call that it guards. Nothing is
-// kept over a restart either: whoever calls then is checked anew, and no call of
-// before is under way; signed fences of before do not count.
+// lease writes, and the question costs less than the call that it guards. Whoever calls
+// after a restart is checked anew, and signed fences of before do not count. What is
+// kept over a restart is which calls were under way: a guard that was killed leaves the
+// API at work, so the next one holds their keys until their timeouts have passed
+// (ledger.go).
 //
 // Start reading at proxy.go, then config.go.
 package proxy

@@ -19,13 +19,17 @@ import (
 	"github.com/interlockdev/interlock/guard/signed"
 )
 
-// Options are what a Proxy works with. All are required.
+// Options are what a Proxy works with. All but Calls are required.
 type Options struct {
 	Config   *Config
 	Door     *door.Door
 	Upstream *url.URL    // the API; its path goes before that of each call
 	Records  io.Writer   // gets a Record for every call, one a line
-	Failed   func(error) // is told of records that could not be written
+	Failed   func(error) // is told of records and calls that could not be written
+	// Calls is where calls under way are kept, so that a guard that was killed and
+	// started again holds their keys for as long as the API may be at them. Without it
+	// calls of two holders can then be at the API at once.
+	Calls Calls
 }
 
 // Proxy stands before an API.
@@ -39,6 +43,7 @@ type Proxy struct {
 	reverse  *httputil.ReverseProxy
 	records  recorder
 	turns    turns
+	ledger   *ledger
 	calls    atomic.Int64
 }
 
@@ -73,8 +78,22 @@ func New(o Options) (*Proxy, error) {
 		p.hosts[strings.ToLower(host)] = true
 	}
 	p.reverse = p.newReverse()
+	ledger, open, err := openLedger(o.Calls)
+	if err != nil {
+		return nil, &CallsError{err}
+	}
+	p.ledger = ledger
+	for _, c := range open {
+		p.hold(c)
+	}
 	return p, nil
 }
+
+// CallsError is why the calls of the guard before are not known.
+type CallsError struct{ Err error }
+
+func (e *CallsError) Error() string { return e.Err.Error() }
+func (e *CallsError) Unwrap() error { return e.Err }
 
 // Server is an HTTP server for the proxy, with its bounds set. Each call has a bound
 // of its own besides.
@@ -193,6 +212,17 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 		// the next holder's turn must not come while the API is still at it.
 		settled, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
 		defer cancel()
+		slot, err := p.ledger.begin(openCall{Key: c.record.Key, Fence: c.record.Fence, Timeout: p.cfg.timeout(c.rule).Milliseconds()})
+		if err != nil {
+			p.records.failed(err)
+			c.refuse(overloaded("the guard cannot write down that the call is under way"))
+			return
+		}
+		defer func() {
+			if err := p.ledger.end(slot); err != nil {
+				p.records.failed(err)
+			}
+		}()
 		ctx, c.toEnd = settled, true
 	}
 	p.reverse.ServeHTTP(c, r.WithContext(ctx))

@@ -38,6 +38,7 @@ type rig struct {
 	proxy     *Proxy
 	front     *httptest.Server
 	log       *lines
+	options   Options
 }
 
 func newRig(t *testing.T, config string) *rig {
@@ -58,15 +59,22 @@ func newRig(t *testing.T, config string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.proxy, err = New(Options{Config: cfg, Door: d, Upstream: upstream, Records: r.log, Failed: func(err error) { t.Error(err) }})
-	if err != nil {
-		t.Fatal(err)
+	r.options = Options{Config: cfg, Door: d, Upstream: upstream, Records: r.log, Failed: func(err error) { t.Error(err) }}
+	r.start()
+	return r
+}
+
+// start puts a proxy in the place of the one before, which goes on with its calls.
+func (r *rig) start() {
+	r.t.Helper()
+	var err error
+	if r.proxy, err = New(r.options); err != nil {
+		r.t.Fatal(err)
 	}
 	r.front = httptest.NewUnstartedServer(nil)
 	r.front.Config = r.proxy.Server()
 	r.front.Start()
-	t.Cleanup(r.front.Close)
-	return r
+	r.t.Cleanup(r.front.Close)
 }
 
 func write(t *testing.T, path, text string) {

@@ -18,8 +18,8 @@ import (
 // A key is remembered as long as a call for it is in the proxy. That is enough where
 // Interlock is asked: a call that comes later asks it after the higher fence was given
 // out. A signed fence is good for a while without a question, so where those are taken
-// a key is remembered for so long after its last call. Nothing need be kept over a
-// restart.
+// a key is remembered for so long after its last call. Of a restart only the calls under
+// way matter, which ledger.go keeps.
 type turns struct {
 	keep time.Duration // how long a key is remembered after its last call
 	line int           // how many calls may wait at a key
@@ -84,6 +84,19 @@ func (t *turns) enter(key interlock.Key, now time.Time) *turn {
 	}
 	o.calls++
 	return &turn{all: t, key: key, order: o}
+}
+
+// resume takes a turn for a call that was under way before the proxy began. All of a
+// key are under one fence.
+func (t *turns) resume(key interlock.Key, fence interlock.Fence, now time.Time) *turn {
+	turn := t.enter(key, now)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := turn.order
+	o.highest, o.running = max(o.highest, fence), max(o.running, fence)
+	o.under++
+	turn.taken = true
+	return turn
 }
 
 // passedError says that somebody with a higher fence was there.
