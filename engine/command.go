@@ -37,8 +37,8 @@ type Head struct {
 	Session interlock.SessionID
 
 	// RequestID makes a mutating command repeatable: the same id gets the same
-	// answer, and another body under it is refused. Its scope is the session, or
-	// without one the namespace.
+	// answer, and another body under it is refused. Its scope is the principal, and
+	// the session or without one the namespace.
 	RequestID string
 
 	// Seq does the same for a session's stream, more cheaply: the client numbers
@@ -252,9 +252,13 @@ type Commit struct {
 // as long as Lease if there is one, else as Head.Session, else TTL; then it counts as
 // unknown. Who repeats its own living claim (of the same session and flow) gets it
 // again.
+//
+// A claim that is repeated under its request id gets the claim again only if the caller
+// proves that it was the first one, by Head.Session, by Lease or by ID; another one that
+// uses the same request id is refused as for any claim.
 type ClaimEffect struct {
 	Head
-	ID     [16]byte // fresh random bits
+	ID     [16]byte // fresh random bits; the claimer's secret
 	Agent  string   // for a caller without a session
 	Flow   string
 	Action string // canonical

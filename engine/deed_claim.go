@@ -139,16 +139,17 @@ func (e *Engine) refuseDeed(d *deed, mine bool) {
 func (e *Engine) claimedAgain(c *ClaimEffect, a *answered) {
 	s := &e.agenda.space.deeds
 	d := s.of(a.id, e.now)
+	mine := d != nil && d.id == a.id && (c.ID == a.id || !c.Session.IsZero() || !c.Lease.IsZero())
 	if a.id == (interlock.EffectID{}) { // it was done by somebody else
 		d = s.at(sha256.Sum256([]byte(c.Action)), e.now)
 	}
 	switch {
 	case d == nil:
 		e.refuse(interlock.CodeUnknownEffect, "this claim is over and forgotten, or somebody found that nothing was done and claimed it anew: claim it again")
-	case d.state == interlock.EffectDone, e.lives(d):
-		e.reply(Done).Effect = e.showDeed(d, d.id == a.id)
+	case d.state == interlock.EffectDone, e.lives(d) && (mine || d.id != a.id):
+		e.reply(Done).Effect = e.showDeed(d, mine)
 	default:
-		e.refuseDeed(d, d.id == a.id)
+		e.refuseDeed(d, mine)
 	}
 }
 

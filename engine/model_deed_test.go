@@ -171,8 +171,14 @@ func (m *model) expectDeedAgain(cmd engine.Command, known *remembered) answer {
 		if d == nil {
 			return refused(interlock.CodeUnknownEffect)
 		}
-		want := answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, d, d.id == known.effect) }}
+		proved := c.ID == known.effect || !c.Session.IsZero() || !c.Lease.IsZero()
+		mine := d.id == known.effect && proved
+		want := answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, d, mine) }}
 		switch state := d.state(m.now); state {
+		case interlock.EffectClaimed:
+			if d.id == known.effect && !proved {
+				want.outcome, want.codes = engine.Refused, []interlock.Code{interlock.CodeEffectClaimed}
+			}
 		case interlock.EffectUnknown:
 			want.outcome, want.codes = engine.Refused, []interlock.Code{otherDeed[state]}
 		case 0:

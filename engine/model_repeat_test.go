@@ -14,6 +14,7 @@ import (
 type remembered struct {
 	ns      interlock.Namespace
 	session interlock.SessionID
+	actor   string
 	id      string
 	body    string
 	outcome engine.Outcome
@@ -46,7 +47,7 @@ func (m *model) answerTo(head *engine.Head) *remembered {
 		return nil
 	}
 	for _, a := range m.answers {
-		if a.ns == head.Namespace && a.session == head.Session && a.id == head.RequestID && m.now.Sub(a.at) < interlock.RequestIDWindow {
+		if a.ns == head.Namespace && a.session == head.Session && a.actor == head.Actor && a.id == head.RequestID && m.now.Sub(a.at) < interlock.RequestIDWindow {
 			return a
 		}
 	}
@@ -101,7 +102,7 @@ func (m *model) remember(cmd engine.Command, ev *engine.Event) {
 	}
 	m.answers = slices.DeleteFunc(m.answers, func(a *remembered) bool { return a == m.answerTo(head) })
 	a := &remembered{
-		ns: head.Namespace, session: head.Session, id: head.RequestID, body: bodyOf(cmd),
+		ns: head.Namespace, session: head.Session, actor: head.Actor, id: head.RequestID, body: bodyOf(cmd),
 		outcome: ev.Answer, code: ev.Code, num: ev.Num, version: ev.Version, at: m.now,
 	}
 	if r := m.byID(head.Namespace, ev.ID); a.num == 0 && r != nil {

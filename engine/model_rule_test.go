@@ -15,7 +15,11 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 	if ev.At != m.now {
 		return fmt.Errorf("it is dated %d, but it is %d", ev.At, m.now)
 	}
-	if ev.RequestID != "" && ev.RequestID != headOf(cmd).RequestID || ev.Seq != 0 && ev.Seq != headOf(cmd).Seq {
+	wanted := headOf(cmd).RequestID
+	if actor := headOf(cmd).Actor; actor != "" {
+		wanted = actor + "\x00" + wanted // an id is its principal's own
+	}
+	if ev.RequestID != "" && ev.RequestID != wanted || ev.Seq != 0 && ev.Seq != headOf(cmd).Seq {
 		return fmt.Errorf("it answers the request id %s %d, which is not that of the command", ev.RequestID, ev.Seq)
 	}
 	switch ev.Kind {

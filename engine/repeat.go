@@ -97,7 +97,7 @@ func (e *Engine) tag(ev *Event, answer Outcome) {
 	case h.Seq != 0 && s != nil:
 		ev.Seq, ev.Acked = h.Seq, h.Acked
 	case h.Seq == 0 && h.RequestID != "" && (s != nil || h.Session.IsZero()):
-		ev.RequestID = h.RequestID
+		ev.RequestID = h.scopedID()
 	default:
 		return
 	}
@@ -106,6 +106,16 @@ func (e *Engine) tag(ev *Event, answer Outcome) {
 	if s != nil {
 		ev.Scope = s.num
 	}
+}
+
+// scopedID returns the id under which the answer to h is remembered: that of a principal
+// begins with its name, so that no principal gets the answer to another one's request. A
+// principal's name has no NUL.
+func (h *Head) scopedID() string {
+	if h.Actor == "" || h.RequestID == "" {
+		return h.RequestID
+	}
+	return h.Actor + "\x00" + h.RequestID
 }
 
 // scope is the session in which the command's request id counts, or nil.
@@ -161,11 +171,11 @@ func (e *Engine) repeat(cmd Command) bool {
 			return true
 		}
 	case s != nil:
-		if a, ok := s.ids.known[h.RequestID]; ok {
+		if a, ok := s.ids.known[h.scopedID()]; ok {
 			known = &a
 		}
 	case space != nil:
-		if a, ok := space.ids.known[h.RequestID]; ok && e.now.Sub(a.at) < interlock.RequestIDWindow {
+		if a, ok := space.ids.known[h.scopedID()]; ok && e.now.Sub(a.at) < interlock.RequestIDWindow {
 			known = &a
 		}
 	}

@@ -67,11 +67,19 @@ func (c *call) do(cmd engine.Command) (eff engine.Effect, at interlock.At, ok bo
 		return eff, at, false
 	}
 	c.s.obs.Answered(cmd, &eff)
+	c.replayed(&eff)
 	if eff.Outcome == engine.Refused {
 		c.refused(&eff, at)
 		return eff, at, false
 	}
 	return eff, at, true
+}
+
+// replayed marks an answer that was given before to the same request id.
+func (c *call) replayed(eff *engine.Effect) {
+	if eff.Repeated {
+		c.w.Header().Set("Idempotency-Replayed", "true")
+	}
 }
 
 // read runs a query. ok as for do.

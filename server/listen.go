@@ -55,6 +55,7 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 		return last, false
 	}
 	c.s.obs.Answered(cmd, &last.eff)
+	c.replayed(&last.eff)
 	v := how(&last.eff)
 	if v == nil || !v.open(&last.eff) {
 		return last, true

@@ -113,7 +113,7 @@ func compare(r *http.Request, w *http.Response, body string, seen *sightings) er
 		seen.answers[name+" "+strconv.Itoa(w.StatusCode)] = true
 	}
 	if w.StatusCode == http.StatusNotModified {
-		return compareHeaders(name, answer.Value, w.Header)
+		return compareHeaders(name, op, answer.Value, w.Header)
 	}
 	kind, _, err := mime.ParseMediaType(w.Header.Get("Content-Type"))
 	if err != nil {
@@ -127,7 +127,7 @@ func compare(r *http.Request, w *http.Response, body string, seen *sightings) er
 		return fmt.Errorf("%s %d: content type %s is not documented", name, w.StatusCode, kind)
 	}
 	if kind != "text/plain" || answer.Value.Content["*/*"] != nil {
-		if err := compareHeaders(fmt.Sprint(name, " ", w.StatusCode), answer.Value, w.Header); err != nil {
+		if err := compareHeaders(fmt.Sprint(name, " ", w.StatusCode), op, answer.Value, w.Header); err != nil {
 			return err
 		}
 	}
@@ -148,10 +148,14 @@ func compare(r *http.Request, w *http.Response, body string, seen *sightings) er
 }
 
 // compareHeaders says which header of an answer is not documented.
-func compareHeaders(name string, answer *openapi3.Response, headers http.Header) error {
+func compareHeaders(name string, op *openapi3.Operation, answer *openapi3.Response, headers http.Header) error {
 	for header := range headers {
 		switch header {
 		case "Content-Type", "Cache-Control", "X-Content-Type-Options", "Connection", "Content-Length":
+		case "Idempotency-Replayed": // documented with the parameter that asks for it
+			if op.Parameters.GetByInAndName("header", "Idempotency-Key") == nil {
+				return fmt.Errorf("%s: header %s without the parameter Idempotency-Key", name, header)
+			}
 		default:
 			if !documentsHeader(answer, header) {
 				return fmt.Errorf("%s: header %s is not documented", name, header)

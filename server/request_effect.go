@@ -11,7 +11,7 @@ import (
 	"github.com/interlockdev/interlock/internal/action"
 )
 
-var effectFields = []string{"session", "flow", "agent", "lease", "ttl_ms", "tool", "target", "arguments", "wait_ms"}
+var effectFields = []string{"id", "session", "flow", "agent", "lease", "ttl_ms", "tool", "target", "arguments", "wait_ms"}
 
 // decodeClaimEffect reads the body of POST /v1/effects. wait is how long the caller
 // wants to wait within the call for what another one does.
@@ -20,6 +20,8 @@ func decodeClaimEffect(d *jsonIn, cmd *engine.ClaimEffect) (wait time.Duration) 
 	var arguments []byte
 	d.object(effectFields, func(field int) {
 		switch effectFields[field] {
+		case "id":
+			cmd.ID = d.effectID()
 		case "session":
 			cmd.Session = d.sessionID()
 		case "flow":
@@ -101,4 +103,12 @@ func decodeReconcile(d *jsonIn, cmd *engine.SettleEffect) {
 	case cmd.Result != "" && cmd.State != interlock.EffectDone:
 		d.fail("field result: what did not happen has none")
 	}
+}
+
+func (d *jsonIn) effectID() interlock.EffectID {
+	id, err := interlock.ParseEffectID(d.str())
+	if (err != nil || id.IsZero()) && d.err == nil { // no claim has the id of zeros
+		d.err = badID("claimed effect", "e_")
+	}
+	return id
 }

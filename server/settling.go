@@ -17,6 +17,7 @@ func (c *call) claimOrWait(cmd *engine.ClaimEffect, wait time.Duration) (eff eng
 	claim := func() (over bool) {
 		again := *cmd // the engine owns a command once it is submitted
 		eff, at, err = c.s.shard.Do(c.r.Context(), &again)
+		c.replayed(&eff)
 		return err != nil || eff.Outcome != engine.Refused || eff.Code != interlock.CodeEffectClaimed || eff.Effect == nil
 	}
 	if claim() || wait <= 0 {

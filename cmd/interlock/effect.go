@@ -156,6 +156,8 @@ whether it was done: find out, and reconcile.`,
 // claim claims an effect, for as long as it may wait one call after another.
 func (a *app) claim(ctx context.Context, body map[string]any, target string, wait time.Duration) error {
 	deadline := time.Now().Add(wait)
+	// The claim's id proves, if the answer is lost, that this process is the one that claimed.
+	body["id"] = "e_" + freshID()
 	r := request{method: http.MethodPost, path: "/v1/effects", body: body, id: freshID(), again: true}
 	for {
 		left := min(max(0, time.Until(deadline)), interlock.MaxLongPoll)
