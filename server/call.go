@@ -1,9 +1,7 @@
 package server
 
 import (
-	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -288,11 +286,6 @@ func badID(what, prefix string) *interlock.Error {
 func freshID() (id [16]byte) {
 	_, _ = rand.Read(id[:])
 	return id
-}
-
-// gone reports whether err means that the caller no longer listens.
-func gone(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // The header values that nearly every answer shares.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -35,14 +36,18 @@ func (c *call) events() {
 		c.refuse(interlock.CodeInvalidRequest, "parameter follow: want true or false")
 		return
 	}
-	from, ok := c.eventsFrom()
+	at, ok := c.confirm()
+	if !ok {
+		return
+	}
+	from, ok := c.eventsFrom(at.Index)
 	if !ok {
 		return
 	}
 	c.follow(newEventOut(c.w, sse, view{
 		shows: func(ev *engine.Event) bool { return shown(ev.Kind) },
 		write: writeEvent,
-	}), from, follow)
+	}), from, at.Index, follow)
 }
 
 // view is what of the journal a reader is shown, and how.
@@ -51,9 +56,10 @@ type view struct {
 	write func(*jsonOut, *engine.Event, interlock.Index, interlock.Epoch)
 }
 
-// follow answers with what a view shows of the journal, from an index on; 0 is the
-// oldest that is kept.
-func (c *call) follow(out *eventOut, from interlock.Index, follow bool) {
+// follow answers with what a view shows of the journal, from an index on (0 is the
+// oldest that is kept) up to newest, which the journal has confirmed for this call, or
+// with follow beyond it.
+func (c *call) follow(out *eventOut, from, newest interlock.Index, follow bool) {
 	if c.s.isDraining() {
 		c.refuse(interlock.CodeShuttingDown, "the server is shutting down: ask again in a moment")
 		return
@@ -80,18 +86,27 @@ func (c *call) follow(out *eventOut, from interlock.Index, follow bool) {
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
 	c.w.WriteHeader(http.StatusOK)
-	c.streamEvents(out, from, follow)
+	c.streamEvents(out, from, newest, follow)
 }
 
-// eventsFrom is the index to begin at; 0 when none is given.
-func (c *call) eventsFrom() (interlock.Index, bool) {
+// eventsFrom is the index to begin at; 0 when none is given. It refuses to begin behind
+// an index above newest, which was never given out (one from before an older journal was
+// restored, for example): the events up to it would be missed in silence.
+func (c *call) eventsFrom(newest interlock.Index) (interlock.Index, bool) {
+	happened := func(index interlock.Index, asked string) bool {
+		if index > newest {
+			c.refuse(interlock.CodeFutureVersion, fmt.Sprintf("index %s was never given out: the newest is %d", asked, newest))
+		}
+		return index <= newest
+	}
+
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
 		index, err := parseDecimal(last)
 		if err != nil {
 			c.refuse(interlock.CodeInvalidRequest, "the header Last-Event-ID is not an index as this server gives it")
 			return 0, false
 		}
-		return interlock.Index(index) + 1, c.happened(interlock.Index(index), last)
+		return interlock.Index(index) + 1, happened(interlock.Index(index), last)
 	}
 	text := c.query.Get("from")
 	if text == "" {
@@ -102,17 +117,7 @@ func (c *call) eventsFrom() (interlock.Index, bool) {
 		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter from: want an index such as 1041, found %q", clipped(text)))
 		return 0, false
 	}
-	return interlock.Index(index), index == 0 || c.happened(interlock.Index(index-1), text)
-}
-
-// happened refuses to go on after an index that was never given out, such as one from
-// before an older journal was restored: what comes first would be missed in silence.
-func (c *call) happened(index interlock.Index, asked string) bool {
-	newest := c.s.shard.At().Index
-	if index > newest {
-		c.refuse(interlock.CodeFutureVersion, fmt.Sprintf("index %s was never given out: the newest is %d", asked, newest))
-	}
-	return index <= newest
+	return interlock.Index(index), index == 0 || happened(interlock.Index(index-1), text)
 }
 
 func acceptsSSE(accept []string) bool   { return accepts(accept, "text/event-stream") }
@@ -124,8 +129,7 @@ func accepts(accept []string, kind string) bool {
 
 var errEnough = errors.New("server: everything up to the newest event was sent")
 
-func (c *call) streamEvents(out *eventOut, from interlock.Index, follow bool) {
-	newest := c.s.shard.At().Index
+func (c *call) streamEvents(out *eventOut, from, newest interlock.Index, follow bool) {
 	if !follow && from > newest {
 		return
 	}
@@ -140,6 +144,9 @@ func (c *call) streamEvents(out *eventOut, from interlock.Index, follow bool) {
 		for {
 			select {
 			case <-keepAlive.C:
+				if !c.stillOwner(ctx) {
+					continue // a failed shard ends the stream with its reason
+				}
 				if out.keepAlive() != nil {
 					cancel()
 				}
@@ -177,6 +184,14 @@ func (c *call) streamEvents(out *eventOut, from interlock.Index, follow bool) {
 	case errors.Is(err, errEnough):
 		_ = out.flush()
 	}
+}
+
+// stillOwner reports whether a reader of events may be told that nothing new has come: a
+// former owner of the shard would say so for ever.
+func (c *call) stillOwner(ctx context.Context) bool {
+	_, err := c.s.shard.Read(ctx, c.namespace, func(*engine.Engine, engine.Time) {})
+	refusal, _ := errors.AsType[*interlock.Error](err)
+	return err == nil || refusal != nil && (refusal.Code == interlock.CodeOverloaded || refusal.Code == interlock.CodeNoSpace)
 }
 
 const (

@@ -264,18 +264,19 @@ func (s *sizes) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect leaves out what a failed or stuck shard cannot tell.
+// Collect leaves out what a failed or stuck shard cannot tell, and one that another
+// server has taken over.
 func (s *sizes) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64) { ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
-	at := s.shard.At()
-	gauge(sizeIndex, float64(at.Index))
-	gauge(sizeEpoch, float64(at.Epoch))
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	var n engine.Counts
-	if _, err := s.shard.Read(ctx, "", func(e *engine.Engine, _ engine.Time) { n = e.Counts() }); err != nil {
+	at, err := s.shard.Read(ctx, "", func(e *engine.Engine, _ engine.Time) { n = e.Counts() })
+	if err != nil {
 		return
 	}
+	gauge(sizeIndex, float64(at.Index))
+	gauge(sizeEpoch, float64(at.Epoch))
 	gauge(sizeLeases, float64(n.Leases))
 	gauge(sizeWaiters, float64(n.Waiters))
 	gauge(sizeSessions, float64(n.Sessions))

@@ -52,8 +52,8 @@ func (f *sharedFiles) enter(ctx context.Context) (leave func(), err error) {
 }
 
 // inFiles does something with the directory of the caller's namespace and the file in
-// the path.
-func (c *call) inFiles(do func(d *file.Dir, path string)) {
+// the path, as long as this server owns the shard: its successor serves the files, too.
+func (c *call) inFiles(do func(d *file.Dir, path string, at interlock.At)) {
 	path, err := url.PathUnescape(c.variable)
 	if err != nil {
 		c.refuse(interlock.CodeInvalidRequest, "the path is not percent-encoded as it should be: write % as %25")
@@ -70,15 +70,17 @@ func (c *call) inFiles(do func(d *file.Dir, path string)) {
 		return
 	}
 	defer leave()
-	do(files.dir, path)
+	if at, ok := c.confirm(); ok {
+		do(files.dir, path, at)
+	}
 }
 
 // getFile is GET /v1/files/{path}: the content as it is; the ETag is the version.
 func (c *call) getFile() {
-	c.inFiles(func(d *file.Dir, path string) {
+	c.inFiles(func(d *file.Dir, path string, at interlock.At) {
 		f, err := d.Read(path)
 		if err != nil {
-			c.fileFailed(path, err)
+			c.fileFailed(path, err, at)
 			return
 		}
 		contentType := anyBytes
@@ -110,11 +112,11 @@ func (c *call) changeFile(change file.Change) {
 	}
 	change.Base = base
 	change.Agent, change.Note, change.Principal = c.r.Header.Get("Interlock-Agent"), c.r.Header.Get("Interlock-Note"), c.identity.name()
-	c.inFiles(func(d *file.Dir, path string) {
+	c.inFiles(func(d *file.Dir, path string, at interlock.At) {
 		change.Path = path
 		result, err := d.Write(c.r.Context(), change)
 		if err != nil {
-			c.fileFailed(path, err)
+			c.fileFailed(path, err, at)
 			return
 		}
 		j := c.reply()
@@ -133,7 +135,7 @@ func (c *call) changeFile(change file.Change) {
 		if result.Version != file.None {
 			c.w.Header().Set("ETag", `"`+string(result.Version)+`"`)
 		}
-		c.send(http.StatusOK, j, c.s.shard.At())
+		c.send(http.StatusOK, j, at)
 	})
 }
 
@@ -159,9 +161,9 @@ func fileBase(h http.Header) (file.Version, *interlock.Error) {
 }
 
 // fileFailed answers with an error of a shared directory.
-func (c *call) fileFailed(path string, err error) {
+func (c *call) fileFailed(path string, err error, at interlock.At) {
 	if stale, ok := errors.AsType[*file.StaleError](err); ok {
-		c.fileStale(stale)
+		c.fileStale(stale, at)
 		return
 	}
 	switch {
@@ -175,7 +177,7 @@ func (c *call) fileFailed(path string, err error) {
 }
 
 // fileStale answers with the packet about a file. Its versions are hashes.
-func (c *call) fileStale(stale *file.StaleError) {
+func (c *call) fileStale(stale *file.StaleError, at interlock.At) {
 	refusal := stale.Unwrap().(*interlock.Error)
 	j, status := c.problem(refusal.Code, refusal.Message, adviceForCode(refusal.Code))
 	j.str("conflict_kind", string(refusal.ConflictKind))
@@ -212,5 +214,5 @@ func (c *call) fileStale(stale *file.StaleError) {
 	j.bool("more", stale.Packet.More)
 	j.note("message", stale.Packet.Message)
 	j.close()
-	c.sendAs(status, problemType, j, c.s.shard.At())
+	c.sendAs(status, problemType, j, at)
 }

@@ -185,7 +185,7 @@ func tourFaults(d *door) {
 				continue
 			}
 			switch c.path {
-			case "/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/events", "/v1/fences/keys", "/v1/fences/keys/rotate":
+			case "/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/fences/keys":
 				continue
 			}
 			d.sample(c, c.path, c.body).want(status, string(code))
@@ -194,12 +194,15 @@ func tourFaults(d *door) {
 	every(&interlock.Error{Code: interlock.CodeNotOwner, Message: "gone"}, nil, 503, interlock.CodeNotOwner)
 	every(errors.New("disk on fire"), nil, 500, interlock.CodeInternal)
 	every(&interlock.Error{Code: interlock.CodeQuota, Message: "too many requests a second"}, nil, 429, interlock.CodeQuota)
+	d.server.shard = faulty{healthy, errors.New("disk on fire"), nil}
+	d.get("/v1/fences/keys").want(500, "internal")
 	tourRefusals(d, healthy)
 	tourEffects(d, healthy)
 
 	d.server.shard = faulty{healthy, &interlock.Error{Code: interlock.CodeNotOwner, Message: "gone"}, nil}
 	d.get("/healthz").want(503, "not_owner")
 	d.get("/readyz").want(503, "not_owner")
+	d.get("/v1/fences/keys").want(503, "not_owner")
 	d.server.shard = healthy
 	d.get("/healthz").want(200)
 	d.get("/readyz").want(200)

@@ -1,10 +1,8 @@
 package server
 
 import (
-	"errors"
 	"net/http"
 
-	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 )
 
@@ -52,56 +50,6 @@ func (c *call) journalHead() {
 	j := c.reply()
 	j.str("head", head)
 	c.send(http.StatusOK, j, at)
-}
-
-// healthz says whether the process can still answer. If not, it must be restarted.
-func (c *call) healthz() {
-	select {
-	case <-c.s.shard.Failed():
-		c.failed()
-	default:
-		c.ok()
-	}
-}
-
-// readyz says whether new work should come here.
-func (c *call) readyz() {
-	select {
-	case <-c.s.shard.Failed():
-		c.failed()
-	case <-c.s.draining:
-		c.refuse(interlock.CodeShuttingDown, "the server is shutting down")
-	default:
-		if c.s.standby != nil {
-			c.fail(notOwner(c.s.standby()))
-			return
-		}
-		c.ok()
-	}
-}
-
-// failed tells why the shard is finished. Its errors are the journal's and name
-// no tenant.
-func (c *call) failed() {
-	err := c.s.shard.Err()
-	c.s.log.Debug("health asked of a failed shard", "error", err)
-	var e *interlock.Error
-	if errors.As(err, &e) {
-		c.refuse(e.Code, e.Message)
-		return
-	}
-	c.refuse(interlock.CodeNotOwner, "this server no longer has its journal: restart it, or go to the server that took over")
-}
-
-func (c *call) ok() {
-	j := c.reply()
-	j.str("status", "ok")
-	if c.s.standby != nil {
-		j.str("role", "standby")
-	} else {
-		j.str("role", "active")
-	}
-	c.send(http.StatusOK, j, c.s.shard.At())
 }
 
 func (c *call) openAPI() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/proto"
+	"github.com/interlockdev/interlock/shard"
 )
 
 // outlet is where a stream's answers leave: in frames, as many in each as there are. The
@@ -134,6 +135,9 @@ func unread(d time.Duration) *interlock.Error {
 }
 
 func shardFailed(err error) *interlock.Error {
+	if refusal := shard.Refusal(err); refusal != nil && refusal.Code == interlock.CodeNotOwner {
+		return refusal
+	}
 	code, message := interlock.CodeOutcomeUnknown, "the server's storage failed: connect again and repeat what was not answered"
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
 		code = refusal.Code

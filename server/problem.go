@@ -7,6 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/internal/packet"
+	"github.com/interlockdev/interlock/shard"
 )
 
 // problemBase is where a problem's type leads: the section of docs/errors.md.
@@ -74,22 +75,45 @@ func (c *call) refuse(code interlock.Code, message string) {
 	c.fail(&interlock.Error{Code: code, Message: message})
 }
 
-// failWith answers with any error of the shard.
+// failWith answers with any error of the shard. Only a caller whose own request has ended
+// gets no answer: the deadline of anything else, such as the journal's, is an error like
+// others.
 func (c *call) failWith(err error) {
-	var e *interlock.Error
-	switch {
-	case errors.As(err, &e):
+	if e, ok := errors.AsType[*interlock.Error](err); ok {
 		c.fail(e)
-	case gone(err):
-		c.status = statusClientGone
-	default:
-		c.s.log.Error("a call failed", "route", c.route, "error", err)
-		c.refuse(interlock.CodeInternal, "the server failed in this call: look at its log")
+		return
 	}
+	if e := shard.Refusal(err); e != nil {
+		c.s.log.Error("a call failed by the journal", "route", c.route, "error", err)
+		c.fail(e)
+		return
+	}
+	if c.gone() {
+		c.status = statusClientGone
+		return
+	}
+	c.s.log.Error("a call failed", "route", c.route, "error", err)
+	c.refuse(interlock.CodeInternal, "the server failed in this call: look at its log")
 }
 
 // statusClientGone is counted, never sent: the caller left before its answer.
 const statusClientGone = 499
+
+// gone reports whether the caller no longer listens.
+func (c *call) gone() bool { return c.r.Context().Err() != nil }
+
+// unanswered answers a call whose handler wrote nothing, which net/http would answer with
+// 200 and an empty body.
+func (c *call) unanswered() {
+	switch {
+	case c.answered:
+	case c.gone():
+		c.status = statusClientGone
+	default:
+		c.s.log.Error("a call was left without an answer by a mistake of the server", "route", c.route, "method", c.r.Method)
+		c.refuse(interlock.CodeInternal, "the server made a mistake in this call, and its outcome is unknown: look at the server's log")
+	}
+}
 
 // problem begins a problem document (RFC 9457).
 func (c *call) problem(code interlock.Code, message string, advice interlock.Advice) (*jsonOut, int) {

@@ -76,6 +76,6 @@ func (st *stream) overQuota(o *proto.Op) bool {
 	if refusal == nil {
 		return false
 	}
-	st.deliver(refusal, address{at: st.d.s.shard.At(), slot: o.Slot, seq: o.Seq}, true)
+	st.refuseWith(o, refusal)
 	return true
 }

@@ -214,6 +214,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 				c.refuse(interlock.CodeInternal, "the server made a mistake in this call: look at its log")
 			}
 		}
+		c.unanswered()
 		s.obs.httpCall(c.route, c.status)
 	}()
 	if err := s.hosts.check(r); err != nil {

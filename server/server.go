@@ -105,6 +105,7 @@ type Server struct {
 	limiter     *limiter
 	comparing   *fair // of bodies, for packets
 	settling    *settling
+	confirmer   confirmer
 	version     string
 	log         *slog.Logger
 	standby     func() Active // nil for the owner of the shard
@@ -158,6 +159,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.limiter = newLimiter(s.shard)
 	s.settling = newSettling(s.shard)
+	s.confirmer.server = s
 	s.obs.watch(s.shard, s.version, s.limiter)
 	s.shard.OnReset(s.resets.all)
 	return s, nil

@@ -35,11 +35,12 @@ type stream struct {
 	identity  Identity
 
 	// Only the reader uses these.
-	acked  map[uint32]uint64 // by slot
-	cmds   []engine.Command
-	random entropy
-	last   uint32 // the slot of the last look-up, and its session
-	lastID interlock.SessionID
+	acked   map[uint32]uint64 // by slot
+	cmds    []engine.Command
+	handled bool // the operation at hand was answered, or made a command that will be
+	random  entropy
+	last    uint32 // the slot of the last look-up, and its session
+	lastID  interlock.SessionID
 
 	noQuota   bool   // the namespace has no quota
 	quotaAsOf uint64 // as of so many changes (limiter.changes)
@@ -155,8 +156,12 @@ func (st *stream) read() *interlock.Error {
 			return nil
 		}
 		for i := range frame.Ops {
+			st.handled = false
 			if refusal := st.command(&frame.Ops[i]); refusal != nil {
 				return refusal
+			}
+			if !st.handled {
+				st.unanswered(&frame.Ops[i])
 			}
 		}
 		frame.Reset()

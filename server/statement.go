@@ -60,9 +60,16 @@ func (c *call) sign() {
 	c.send(http.StatusOK, j, at)
 }
 
+// keysTimeout is how long GET /v1/fences/keys waits for the journal.
+const keysTimeout = 10 * time.Second
+
 // fenceKeys is GET /v1/fences/keys. Whoever has an older set notices a new key by its
-// id and asks again, so the set may be kept for a while.
+// id and asks again, so the set may be kept for a while. A former owner of the shard does
+// not have the keys that its successor made, so it must not answer.
 func (c *call) fenceKeys() {
+	if _, ok := c.confirmShared(keysTimeout); !ok {
+		return
+	}
 	set, err := json.Marshal(c.s.fences.KeySet(time.Now()))
 	if err != nil {
 		c.failWith(err)
@@ -78,6 +85,10 @@ func (c *call) rotateFenceKeys() {
 	if !c.isJSON() || !c.body(func(d *jsonIn) { d.object(nil, nil) }) {
 		return
 	}
+	at, ok := c.confirm()
+	if !ok {
+		return
+	}
 	key, err := c.s.fences.Rotate(time.Now())
 	if err != nil {
 		c.failWith(err)
@@ -87,7 +98,7 @@ func (c *call) rotateFenceKeys() {
 	j := c.reply()
 	j.str("outcome", "rotated")
 	j.str("key_id", key)
-	c.send(http.StatusOK, j, c.s.shard.At())
+	c.send(http.StatusOK, j, at)
 }
 
 // fenceOf gives the fence of a statement about key, of this call's namespace and

@@ -174,8 +174,14 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		who.open.bulk = o.Size()
 		st.carry(who.open.bulk)
 	}
-	st.cmds = append(st.cmds, cmd)
+	st.enqueue(cmd)
 	return nil
+}
+
+// enqueue adds a command to those that the next submit hands over. Its answer is that of the
+// operation at hand.
+func (st *stream) enqueue(cmd engine.Command) {
+	st.cmds, st.handled = append(st.cmds, cmd), true
 }
 
 // listens reports whether an operation about tasks has the engine keep who listens. That
@@ -193,6 +199,18 @@ func listens(o *proto.Op) bool {
 
 // refuse answers an operation without the shard.
 func (st *stream) refuse(o *proto.Op, code interlock.Code, message string) {
-	eff := engine.Effect{Outcome: engine.Refused, Code: code, Message: message}
-	st.deliver(&eff, address{at: st.d.s.shard.At(), slot: o.Slot, seq: o.Seq}, true)
+	st.refuseWith(o, &engine.Effect{Outcome: engine.Refused, Code: code, Message: message})
+}
+
+// refuseWith is refuse for an effect. The reader calls it.
+func (st *stream) refuseWith(o *proto.Op, eff *engine.Effect) {
+	st.handled = true
+	st.deliver(eff, address{at: st.d.s.shard.At(), slot: o.Slot, seq: o.Seq}, true)
+}
+
+// unanswered answers an operation of which nothing has become, so that its caller does
+// not wait for ever.
+func (st *stream) unanswered(o *proto.Op) {
+	st.d.s.log.Error("an operation was left without an answer by a mistake of the server", "kind", o.Kind)
+	st.refuse(o, interlock.CodeInternal, "the server made a mistake in this operation: look at its log")
 }

@@ -19,17 +19,18 @@ func (st *stream) query(o *proto.Op) *interlock.Error {
 	}
 	r := &reading{eff: engine.Effect{Outcome: engine.Done}}
 	slot, seq, look := o.Slot, o.Seq, r.looking(st.namespace, *o)
-	st.cmds = append(st.cmds, shard.Query(
+	st.enqueue(shard.Query(
 		st.namespace,
 		func(e *engine.Engine, _ engine.Time) (done bool) { return look(e) },
 		func(at interlock.At, err error) {
-			if refusal, refused := errors.AsType[*interlock.Error](err); refused {
-				if refusal.Code == interlock.CodeOutcomeUnknown || refusal.Code == interlock.CodeNotOwner {
+			if err != nil {
+				refusal, _ := errors.AsType[*interlock.Error](err)
+				if refusal != nil && (refusal.Code == interlock.CodeOutcomeUnknown || refusal.Code == interlock.CodeNotOwner) {
 					st.cut(refusal) // the client asks again on its next stream
 					return
 				}
 				*r = reading{}
-				r.refuse(refusal)
+				r.refuse(err)
 			}
 			st.deliver(&r.eff, address{at: at, slot: slot, seq: seq, read: r}, true)
 		},

@@ -21,19 +21,23 @@ func (c *call) watch() {
 	if !ok {
 		return
 	}
-	from, ok := c.eventsFrom()
+	at, ok := c.confirm()
+	if !ok {
+		return
+	}
+	from, ok := c.eventsFrom(at.Index)
 	if !ok {
 		return
 	}
 	if from == 0 {
-		from = c.s.shard.At().Index + 1
+		from = at.Index + 1
 	}
 	c.follow(newEventOut(c.w, !acceptsLines(c.r.Header.Values("Accept")), view{
 		shows: func(ev *engine.Event) bool { return ev.Kind == engine.EvWritten && wanted(string(ev.Claims[0].Key)) },
 		write: func(j *jsonOut, ev *engine.Event, index interlock.Index, _ interlock.Epoch) {
 			writeWritten(j, ev, index, values)
 		},
-	}), from, true)
+	}), from, at.Index, true)
 }
 
 // watched reads which keys are asked for. A key is spelled as its pattern says, so

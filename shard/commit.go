@@ -158,6 +158,17 @@ func (s *Shard) appendAll(g *group) error {
 	return nil
 }
 
+// Refusal returns what an error of a journal means for a caller whose request met it, or
+// nil for any other error.
+func Refusal(err error) *interlock.Error {
+	for _, known := range []error{journal.ErrFenced, journal.ErrNoSpace, journal.ErrFailed} {
+		if errors.Is(err, known) {
+			return refusalFor(err)
+		}
+	}
+	return nil
+}
+
 // What a failed append means for those whose commands were in it.
 func refusalFor(err error) *interlock.Error {
 	switch {
