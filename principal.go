@@ -30,15 +30,19 @@ const (
 	RoleWorker
 	// RoleApprover answers questions about tasks and parked leases.
 	RoleApprover
-	// RoleOperator administers patterns, settings, queues, writers and signing keys,
-	// changes anyone's tasks, reconciles effects and revokes leases.
+	// RoleOperator administers patterns, settings, queues and writers, changes anyone's
+	// tasks, reconciles effects and revokes leases.
 	RoleOperator
+	// RoleServer administers what all namespaces of a server share: it rotates the keys
+	// that sign fences. RoleOperator does not include it, since an operator's rights end
+	// with its namespace.
+	RoleServer
 
 	// AllRoles is the set of all roles.
-	AllRoles = RoleViewer | RoleAgent | RoleWorker | RoleApprover | RoleOperator
+	AllRoles = RoleViewer | RoleAgent | RoleWorker | RoleApprover | RoleOperator | RoleServer
 )
 
-var roleNames = [...]string{"viewer", "agent", "worker", "approver", "operator"}
+var roleNames = [...]string{"viewer", "agent", "worker", "approver", "operator", "server"}
 
 // ParseRole returns the role with a name; ok is false for any other text.
 func ParseRole(name string) (role Roles, ok bool) {

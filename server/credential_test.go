@@ -188,6 +188,7 @@ func TestRightsOfCredentials(t *testing.T) {
 	for _, p := range []interlock.Principal{
 		{Name: "a", Roles: interlock.RoleAgent},
 		{Name: "b", Roles: interlock.RoleViewer | interlock.RoleApprover | interlock.RoleOperator},
+		{Name: "b", Roles: interlock.RoleServer},
 		{Name: "c", Roles: interlock.RoleWorker, Queues: []string{"bank", "mail"}},
 		{Name: "d", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"}, Groups: []string{"closing", "ledger"}},
 	} {

@@ -35,9 +35,11 @@ const (
 	mayApprove
 	// mayRevoke covers taking a lease from its holder.
 	mayRevoke
-	// mayAdminister covers patterns, settings, queues, writers, signing keys and the head of the
-	// journal.
+	// mayAdminister covers patterns, settings, queues, writers and the head of the journal.
 	mayAdminister
+	// mayRotate covers the keys that sign fences. They are those of all namespaces, so an
+	// operator of one does not have it.
+	mayRotate
 )
 
 // grants has the roles of each right, any one of which is enough, and what a caller
@@ -54,7 +56,8 @@ var grants = [...]struct {
 	mayWork:       {interlock.RoleWorker, "pull tasks or settle them"},
 	mayApprove:    {interlock.RoleApprover, "answer questions"},
 	mayRevoke:     {interlock.RoleOperator, "revoke leases"},
-	mayAdminister: {interlock.RoleOperator, "administer patterns, settings, queues, writers or signing keys"},
+	mayAdminister: {interlock.RoleOperator, "administer patterns, settings, queues or writers"},
+	mayRotate:     {interlock.RoleServer, "rotate the keys that sign fences, which all namespaces share"},
 }
 
 // refusal returns why p may not use a right, nil if it may. queue is the one that p
@@ -82,7 +85,7 @@ func refusal(p *interlock.Principal, r right, queue string) *interlock.Error {
 // anyOf names roles of which one is needed.
 func anyOf(roles interlock.Roles) string {
 	text := ""
-	for role := interlock.RoleViewer; role <= interlock.RoleOperator; role <<= 1 {
+	for role := interlock.RoleViewer; role <= interlock.RoleServer; role <<= 1 {
 		if roles&role == 0 {
 			continue
 		}

@@ -124,7 +124,7 @@ var routes = []route{
 
 	{"/v1/journal/head", []method{{"GET", (*call).journalHead, mayAdminister, nil}}},
 	{"/v1/leases/{id}/statement", []method{{"POST", (*call).sign, mayLive, nil}}},
-	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, mayAdminister, nil}}},
+	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, mayRotate, nil}}},
 	{"/v1/files/{path}", []method{
 		{"GET", (*call).getFile, mayRead, nil},
 		{"PUT", (*call).putFile, mayHold, nil},

@@ -143,16 +143,24 @@ func TestCheckStatement(t *testing.T) {
 	})
 }
 
-// Only an operator rotates, only by a call that no page of another site can make, and
+// Only the operator of the server rotates, since the keys are those of all tenants, only by a call that no page of another site can make, and
 // what was signed before holds on.
 func TestRotateFenceKeys(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		agentSecret, agentLine := newSecret(t, "agent", "acme")
+		tenantSecret, tenantLine := newSecret(t, "tenant-ops", "acme")
 		operatorSecret, operatorLine := newSecret(t, "ops", "acme")
-		credentials := credentialsFile(t, agentLine, operatorLine+" operator")
+		credentials := credentialsFile(t, agentLine, tenantLine+" operator", operatorLine+" agent server")
 		d := newDoor(t, func(c *Config) { c.Credentials = credentials })
 		agent, operator := []string{"Authorization", "Bearer " + agentSecret}, []string{"Authorization", "Bearer " + operatorSecret}
 		d.post("/v1/fences/keys/rotate", `{}`, agent...).want(403, "forbidden")
+		keys := d.get("/v1/fences/keys").want(200).raw
+		for range 20 { // more than there may be former keys
+			d.post("/v1/fences/keys/rotate", `{}`, "Authorization", "Bearer "+tenantSecret).want(403, "forbidden").says("detail", "needs the role server")
+		}
+		if now := d.get("/v1/fences/keys").want(200).raw; now != keys {
+			t.Errorf("a tenant's operator changed the keys of all: %s", now)
+		}
 		d.post("/v1/fences/keys/rotate", `{}`).want(401, "unauthenticated")
 		d.loose = true
 		d.post("/v1/fences/keys/rotate", ``, operator...).want(415)

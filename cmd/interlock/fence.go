@@ -181,7 +181,8 @@ func newFenceRotate(a *app) *cobra.Command {
 		Use:   "rotate",
 		Short: "Sign with a new key from now on",
 		Long: `Sign with a new key from now on. The former one stays in the key set until the last
-statement that it signed has expired. An operator's credential is needed.`,
+statement that it signed has expired. The keys are those of all namespaces, so a credential
+with the role server is needed.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var got struct {

@@ -168,6 +168,8 @@ func notOperators(t *testing.T, s *site) {
 			}
 		}
 	}
+	// The keys that sign fences are those of all tenants.
+	s.operator(t, globex, "POST", "/v1/fences/keys/rotate", `{}`).want(403, "forbidden")
 	if tried < 12 {
 		t.Errorf("%d operations are for operators", tried)
 	}

@@ -240,7 +240,10 @@ func (op *operation) call(tr trial, w things, as string) ask {
 
 // credential is whose a tenant's call of the operation has to be.
 func (op *operation) credential(s *site, tenant string) string {
-	if op.only {
+	switch {
+	case op.id == "rotateFenceKeys":
+		return s.servers[tenant]
+	case op.only:
 		return s.operators[tenant]
 	}
 	return s.secrets[tenant]

@@ -45,7 +45,8 @@ type site struct {
 	web         *http.Client
 	secrets     map[string]string // agent's credential by tenant
 	operators   map[string]string
-	key         string // a line of the certificate's key
+	servers     map[string]string // with every role
+	key         string            // a line of the certificate's key
 	log         *transcript
 	said        *transcript // by the server, to anybody, over HTTP and the stream
 }
@@ -74,14 +75,17 @@ func newSite(t *testing.T) *site {
 	top := t.TempDir()
 	s := &site{
 		dir: filepath.Join(top, "data"), credentials: filepath.Join(top, "credentials"), files: map[string]string{},
-		secrets: map[string]string{}, operators: map[string]string{}, log: new(transcript), said: new(transcript),
+		secrets: map[string]string{}, operators: map[string]string{}, servers: map[string]string{}, log: new(transcript), said: new(transcript),
 	}
 	var lines []string
 	for _, tenant := range []string{acme, globex} {
-		for kind, list := range map[string]map[string]string{"agents": s.secrets, "operators": s.operators} {
+		for kind, list := range map[string]map[string]string{"agents": s.secrets, "operators": s.operators, "servers": s.servers} {
 			p := interlock.Principal{Name: tenant + "-" + kind, Roles: interlock.AllRoles, Queues: []string{"*"}}
-			if kind == "agents" {
-				p.Roles &^= interlock.RoleOperator
+			switch kind {
+			case "agents":
+				p.Roles &^= interlock.RoleOperator | interlock.RoleServer
+			case "operators":
+				p.Roles &^= interlock.RoleServer
 			}
 			secret, line, err := server.NewCredential(p, interlock.Namespace(tenant))
 			if err != nil {
