@@ -95,6 +95,15 @@ type Detach struct {
 	Ticket interlock.TicketID
 }
 
+// KeepAlive renews the session that waits, as a heartbeat does, but takes no losses:
+// its caller is a call that stays open, and proves that the session lives. The session
+// is Head.Session, or without one that of the request with Ticket. Answered by Done, with
+// Session.TTL of a session that was renewed. Not journaled.
+type KeepAlive struct {
+	Head
+	Ticket interlock.TicketID
+}
+
 // NoGrace asks for a lease without a grace period.
 const NoGrace = time.Duration(-1)
 

@@ -113,6 +113,8 @@ func (e *Engine) decide(cmd Command) {
 		e.attach(c)
 	case *Detach:
 		e.detach(c)
+	case *KeepAlive:
+		e.keepAlive(c)
 	case *Revoke:
 		e.revoke(c)
 	case *CheckFence:

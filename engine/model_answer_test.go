@@ -48,6 +48,8 @@ func (m *model) expect(cmd engine.Command) answer {
 			return answer{outcome: engine.Done} // it is what was wanted
 		}
 		return m.withSession(head, func(*session) answer { return answer{outcome: engine.Done} })
+	case *engine.KeepAlive:
+		return answer{outcome: engine.Done}
 	case *engine.Heartbeat, *engine.Attach:
 		return m.withSession(head, func(s *session) answer { return answer{outcome: engine.Done, session: s} })
 	case *engine.Acquire:

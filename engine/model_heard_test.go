@@ -48,6 +48,17 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 			r.beat = at(m.now)
 		}
 		work.report(m.now, c.Progress)
+	case *engine.KeepAlive:
+		if r := m.byID(head.Namespace, c.Ticket); s == nil && head.Session.IsZero() && r != nil && r.phase == waiting {
+			s = r.session
+		}
+		ttl := time.Duration(0)
+		if s != nil && !s.ended {
+			s.beat, ttl = at(m.now), s.ttl
+		}
+		if got.Session.TTL != ttl {
+			return fmt.Errorf("a session of ttl %v was kept alive, and the answer says %v", ttl, got.Session.TTL)
+		}
 	case *engine.OpenSession:
 		if opened := m.sessionByID(head.Namespace, c.ID); opened != nil {
 			opened.name = got.Session.Name

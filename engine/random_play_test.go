@@ -80,6 +80,9 @@ func (p *player) play(o *op) error {
 		}
 	case opHeartbeat:
 		if s := p.session(o.r[0], o.r[1]); s != nil {
+			if o.r[2]%8 == 7 {
+				return p.keepAlive(o, s)
+			}
 			return p.step(&engine.Heartbeat{Head: p.in(s), Progress: progress(o.r[2])})
 		}
 	case opAttach:
@@ -289,6 +292,20 @@ func (p *player) repeat(o *op) error {
 		c.Purpose = "something else"
 	}
 	return p.step(&c)
+}
+
+// keepAlive renews a session by its id, or by a ticket of anyone.
+func (p *player) keepAlive(o *op, s *session) error {
+	head := p.in(s)
+	head.RequestID, head.Seq, head.Acked = "", 0, 0
+	if o.r[0]%2 == 0 {
+		return p.step(&engine.KeepAlive{Head: head})
+	}
+	c := &engine.KeepAlive{Head: engine.Head{Namespace: head.Namespace}}
+	if r, ok := pick(o.r[1], p.m.requests); ok {
+		c.Namespace, c.Ticket = r.ns, interlock.TicketID(r.ask.ID)
+	}
+	return p.step(c)
 }
 
 func (p *player) detach(o *op) error {

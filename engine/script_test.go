@@ -324,6 +324,10 @@ func (s *script) do(line string) (err error) {
 		head := s.actorHead(w)
 		head.From = &listener{pushed + w.get("holder")}
 		err = s.tell(&engine.Attach{Head: head})
+	case "keepalive":
+		head, id := s.byTicket(w)
+		head.Session = interlock.SessionID{}
+		err = s.tell(&engine.KeepAlive{Head: head, Ticket: id})
 	case "detach":
 		if w.has("ticket") {
 			head, id := s.byTicket(w)

@@ -217,6 +217,25 @@ func (e *Engine) attach(c *Attach) {
 	eff.Session, eff.Losses = e.show(s), losses
 }
 
+// keepAlive renews the session of a call that waits.
+func (e *Engine) keepAlive(c *KeepAlive) {
+	eff := e.reply(Done)
+	space := e.agenda.space
+	if space == nil {
+		return
+	}
+	s := space.sessions[c.Session]
+	if c.Session.IsZero() {
+		if r := space.live(c.Ticket); r != nil && r.phase == waiting {
+			s = r.session()
+		}
+	}
+	if s != nil && !s.dead {
+		e.beat(s, "")
+		eff.Session.TTL = s.ttl
+	}
+}
+
 func (e *Engine) detach(c *Detach) {
 	space := e.agenda.space
 	if space == nil {

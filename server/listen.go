@@ -73,6 +73,9 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 	defer stop()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+	// The session of a call that waits lives, whatever its ttl: the call renews it.
+	beats, beat := make(inbox, 1), time.NewTimer(0)
+	defer beat.Stop()
 	asked := 0 // answers under way that leave it open
 	over := func() bool {
 		if v.open(&last.eff) {
@@ -100,6 +103,16 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 				return last, false
 			}
 			asked++
+		case <-beat.C:
+			alive := base
+			alive.From = beats
+			if !ask(&engine.KeepAlive{Head: alive, Ticket: last.eff.Ticket.ID}) {
+				return last, false
+			}
+		case renewed := <-beats:
+			if ttl := renewed.eff.Session.TTL; ttl > 0 {
+				beat.Reset(ttl / 3)
+			}
 		case <-timer.C:
 			waiting = false
 		case <-c.s.shard.Failed():

@@ -87,6 +87,8 @@ func headOf(cmd engine.Command) (h *engine.Head, answered bool) {
 		return &c.Head, true
 	case *engine.RevertPattern:
 		return &c.Head, true
+	case *engine.KeepAlive:
+		return &c.Head, true
 	case *engine.Detach:
 		return &c.Head, false
 	case *engine.Tick:

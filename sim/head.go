@@ -31,6 +31,8 @@ func headOf(cmd engine.Command) *engine.Head {
 		return &c.Head
 	case *engine.Attach:
 		return &c.Head
+	case *engine.KeepAlive:
+		return &c.Head
 	case *engine.Detach:
 		return &c.Head
 	case *engine.Revoke:
