@@ -189,8 +189,8 @@ type Settings struct {
 	// exclusive claims can arise. Keys are compared segment by segment, so that a comes
 	// before a/c, and a/c before a!.
 	StrictOrder bool
-	// OpenKeys admits keys that fit no pattern, although the namespace has patterns.
-	OpenKeys bool
+	// Closed refuses keys that match no pattern. Until it is set such keys are open.
+	Closed bool
 	// NearMisses warns of a new key that is spelled almost like a live one.
 	NearMisses bool
 

@@ -92,9 +92,13 @@ var limitScenarios = []scenario{
 			t.Errorf("a third lease: %v", err)
 		}
 	}},
-	{"a key that fits no pattern is refused with the nearest", func(t *testing.T, s *stage) {
+	{"a key that fits no pattern is refused once the namespace is closed", func(t *testing.T, s *stage) {
 		s.pattern(interlock.Pattern{Name: "account", Shape: "account:{id:int}", Aliases: []string{"acct-{id:int}"}})
 		c := s.client("a")
+		s.acquire(c, exclusively("open:1"))
+		if err := c.Configure(s.ctx, interlock.Settings{Closed: true}); err != nil {
+			t.Fatal(err)
+		}
 		_, err := c.Acquire(s.ctx, exclusively("acount:7"))
 		refusal, ok := errors.AsType[*interlock.Error](err)
 		if !ok || refusal.Code != interlock.CodeUnknownPattern || len(refusal.Nearest) == 0 || !strings.Contains(refusal.Nearest[0], "account:") {

@@ -21,14 +21,10 @@ func (s *stage) writer(handle func(ctx context.Context, job *client.Job) (client
 	return s.work(s.client("writer"), client.Worker{Queue: "accounts", Concurrency: 8, Handle: handle})
 }
 
-// single has the keys of a pattern written by the workers of a queue, and leaves other keys
-// as free as they were.
+// single has the keys of a pattern written by the workers of a queue.
 func (s *stage) single(name, shape, queue string) {
 	s.t.Helper()
 	c := s.client("operator")
-	if err := c.Configure(s.ctx, interlock.Settings{OpenKeys: true}); err != nil {
-		s.t.Fatal(err)
-	}
 	if err := c.SetPattern(s.ctx, interlock.Pattern{Name: name, Shape: shape, Write: interlock.WriteSingle, WriterQueue: queue}); err != nil {
 		s.t.Fatal(err)
 	}

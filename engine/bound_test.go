@@ -170,7 +170,7 @@ func TestForfeitIsBounded(t *testing.T) {
 	l.step(&engine.SetPattern{Head: l.head(interlock.SessionID{}), Pattern: interlock.Pattern{
 		Name: "all", Shape: "d/{key}", OnDeadlock: interlock.DeadlockRevoke,
 	}})
-	l.step(&engine.Configure{Head: l.head(interlock.SessionID{}), Settings: interlock.Settings{OpenKeys: true}})
+	l.step(&engine.Configure{Head: l.head(interlock.SessionID{}), Settings: interlock.Settings{}})
 	s := l.open(time.Hour)
 	for i := range 10_000 {
 		l.acquire(s, "victim", 0, fmt.Sprintf("d/%d", i))

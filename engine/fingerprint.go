@@ -88,7 +88,7 @@ func fingerprint(cmd Command) uint64 {
 		p.text(c.Name)
 	case *Configure:
 		p.number(13)
-		p.text(string(appendSettings(nil, &c.Settings)))
+		p.text(string(appendSettings(nil, &c.Settings, ruleFor(&c.Settings))))
 	case *Commit:
 		p.number(14)
 		c.print(&p)

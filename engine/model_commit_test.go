@@ -190,7 +190,7 @@ func jsonType(contentType string) bool {
 func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 	var reads, versioned, writes []interlock.Key
 	unknown := func(key interlock.Key) {
-		if m.pattern(c.Namespace, key) == nil && len(m.patterns[c.Namespace]) > 0 && !m.settings[c.Namespace].OpenKeys {
+		if m.pattern(c.Namespace, key) == nil && m.settings[c.Namespace].Closed {
 			codes = append(codes, interlock.CodeUnknownPattern)
 		}
 	}

@@ -48,7 +48,7 @@ func (m *model) wrongMessage(ns interlock.Namespace, x *engine.TaskSpec) (codes 
 	if _, err := engine.ParseKey(string(x.Key)); err != nil {
 		return append(codes, interlock.CodeInvalidKey)
 	}
-	if m.pattern(ns, m.spell(ns, x.Key)) == nil && len(m.patterns[ns]) > 0 && !m.settings[ns].OpenKeys {
+	if m.pattern(ns, m.spell(ns, x.Key)) == nil && m.settings[ns].Closed {
 		codes = append(codes, interlock.CodeUnknownPattern)
 	}
 	if m.writer(ns, x.Key) == "" {

@@ -141,7 +141,7 @@ func literal(shape string) int {
 // wrongWithPattern names the rules of its key's pattern that a claim breaks.
 func (m *model) wrongWithPattern(head *engine.Head, c interlock.Claim, group string) (codes []interlock.Code) {
 	p := m.pattern(head.Namespace, c.Key)
-	if p == nil && len(m.patterns[head.Namespace]) > 0 && !m.settings[head.Namespace].OpenKeys {
+	if p == nil && m.settings[head.Namespace].Closed {
 		codes = append(codes, interlock.CodeUnknownPattern)
 	}
 	if c.Mode == interlock.Permits {

@@ -31,7 +31,7 @@ func (m *model) runAsk(c *engine.StartRun) *engine.Acquire {
 		switch {
 		case p != nil && (p.Capacity > 0 || p.Rate > 0):
 			a.Claims = append(a.Claims, interlock.Claim{Key: key, Mode: interlock.Permits, Count: 1})
-		case p != nil || len(m.patterns[c.Namespace]) == 0 || m.settings[c.Namespace].OpenKeys:
+		case p != nil || !m.settings[c.Namespace].Closed:
 			a.Claims = append(a.Claims, interlock.Claim{Key: key, Mode: interlock.IntentShared})
 		}
 	}

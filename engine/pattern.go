@@ -316,7 +316,7 @@ func (e *Engine) configure(c *Configure) {
 		e.refuse(interlock.CodeInvalidPattern, "documents are counted for the whole namespace, since principals share them: leave them out of the principals' quota")
 		return
 	}
-	*e.draft() = Event{Kind: EvConfigured, Namespace: c.Namespace, Blob: appendSettings(nil, &c.Settings), Actor: c.Actor}
+	*e.draft() = Event{Kind: EvConfigured, Namespace: c.Namespace, Blob: appendSettings(nil, &c.Settings, ruleFor(&c.Settings)), Actor: c.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
 	e.reply(Done)
@@ -375,7 +375,7 @@ func (e *Engine) evolvePattern(ev *Event) error {
 // evolveSettings folds EvConfigured.
 func (e *Engine) evolveSettings(ev *Event) (err error) {
 	s := e.space(ev.Namespace)
-	if s.settings, err = decodeSettings(ev.Blob); err == nil {
+	if s.settings, s.unmatched, err = decodeSettings(ev.Blob); err == nil {
 		s.watchSpelling()
 	}
 	return err
@@ -392,12 +392,13 @@ func (e *Engine) Patterns(ns interlock.Namespace) (list []interlock.Pattern) {
 	return list
 }
 
-// Settings gives a namespace's settings.
-func (e *Engine) Settings(ns interlock.Namespace) interlock.Settings {
+// Settings returns a namespace's settings as they take effect now.
+func (e *Engine) Settings(ns interlock.Namespace) (settings interlock.Settings) {
 	if s := e.spaces[ns]; s != nil {
-		return s.settings
+		settings = s.settings
+		settings.Closed = s.closed()
 	}
-	return interlock.Settings{}
+	return settings
 }
 
 // membersWith lists the members of the namespace's patterns that begin with a

@@ -60,7 +60,11 @@ func eachField(b []byte, visit func(id, number uint64, text string) bool) error 
 func (ev *Event) Pattern() (interlock.Pattern, error) { return decodePattern(ev.Blob) }
 
 // Settings gives what an EvConfigured set.
-func (ev *Event) Settings() (interlock.Settings, error) { return decodeSettings(ev.Blob) }
+func (ev *Event) Settings() (interlock.Settings, error) {
+	s, rule, err := decodeSettings(ev.Blob)
+	s.Closed = rule != openKeys
+	return s, err
+}
 
 func appendPattern(b []byte, p *interlock.Pattern) []byte {
 	f := fields{b}
@@ -192,32 +196,54 @@ func decodePattern(b []byte) (p interlock.Pattern, err error) {
 	return p, err
 }
 
-func appendSettings(b []byte, s *interlock.Settings) []byte {
+// keyRule is what settings say of keys that match no pattern.
+type keyRule uint8
+
+const (
+	unsetKeys   keyRule = iota // nothing was ever set: they are open
+	openKeys                   // field 2
+	closedKeys                 // field 5
+	impliedKeys                // neither: settings of a version in which the first pattern closed the namespace
+)
+
+// ruleFor returns the rule of settings that were set in this version.
+func ruleFor(s *interlock.Settings) keyRule {
+	if s.Closed {
+		return closedKeys
+	}
+	return openKeys
+}
+
+func appendSettings(b []byte, s *interlock.Settings, rule keyRule) []byte {
 	f := fields{b}
 	f.flag(1, s.StrictOrder)
-	f.flag(2, s.OpenKeys)
+	f.flag(2, rule == openKeys)
 	f.flag(3, s.NearMisses)
+	f.flag(5, rule == closedKeys)
 	for i, q := range []*interlock.Quota{&s.Quota, &s.PrincipalQuota} {
 		for j, v := range quotaValues(q) {
 			f.number(uint64(16+16*i+j), uint64(*v))
 		}
 	}
 	if len(f.b) == len(b) {
-		f.number(4, 1) // all is as it was at first: an event's blob is not empty
+		f.number(4, 1) // an event's blob is not empty
 	}
 	return f.b
 }
 
-func decodeSettings(b []byte) (s interlock.Settings, err error) {
+func decodeSettings(b []byte) (s interlock.Settings, rule keyRule, err error) {
+	rule = impliedKeys
 	err = eachField(b, func(id, n uint64, _ string) bool {
 		switch {
 		case id == 1:
 			s.StrictOrder = true
 		case id == 2:
-			s.OpenKeys = true
+			rule = openKeys
 		case id == 3:
 			s.NearMisses = true
 		case id == 4:
+		case id == 5:
+			s.Closed, rule = true, closedKeys
 		case id >= 16 && id < 24:
 			*quotaValues(&s.Quota)[id-16] = int(n)
 		case id >= 32 && id < 40:
@@ -227,7 +253,7 @@ func decodeSettings(b []byte) (s interlock.Settings, err error) {
 		}
 		return true
 	})
-	return s, err
+	return s, rule, err
 }
 
 // quotaValues lists a quota's numbers in the order of their fields.

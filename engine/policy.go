@@ -54,8 +54,10 @@ func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *reques
 	return nil
 }
 
-// closed reports whether keys that fit no pattern are refused.
-func (s *space) closed() bool { return s != nil && len(s.patterns) > 0 && !s.settings.OpenKeys }
+// closed reports whether keys that match no pattern are refused.
+func (s *space) closed() bool {
+	return s != nil && (s.unmatched == closedKeys || s.unmatched == impliedKeys && len(s.patterns) > 0)
+}
 
 // forbids says why a claim is not admitted under the pattern, nil for none.
 func (p *policy) forbids(c interlock.Claim, principal, group string) *refusal {
@@ -221,6 +223,10 @@ func (s *space) unknownKey(key interlock.Key) *refusal {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), strings.Compare(a.policy.Name, b.policy.Name))
 	})
 	no := &refusal{code: interlock.CodeUnknownPattern, key: key}
+	if len(found) == 0 {
+		no.message = fmt.Sprintf("key %s fits no pattern: the namespace is closed and has none, so register one, or open the namespace", key)
+		return no
+	}
 	var shapes []string
 	for _, f := range found[:min(3, len(found))] {
 		if f.distance <= 2 {

@@ -85,7 +85,7 @@ func (w *taskWorld) run(steps int) (err error) {
 		return err
 	}
 	for _, cmd := range []engine.Command{
-		&engine.SetQueue{Queue: w.queue()}, &engine.Configure{Settings: interlock.Settings{OpenKeys: true}},
+		&engine.SetQueue{Queue: w.queue()}, &engine.Configure{Settings: interlock.Settings{}},
 		&engine.SetPattern{Pattern: interlock.Pattern{Name: "m", Shape: mailboxes + "{id}", Write: interlock.WriteSingle, WriterQueue: "q"}},
 	} {
 		if err := w.do(cmd); err != nil {

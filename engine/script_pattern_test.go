@@ -81,7 +81,7 @@ func settingsOf(w *words) interlock.Settings {
 		}
 	}
 	return interlock.Settings{
-		StrictOrder: w.has("strict_order"), OpenKeys: w.has("open_keys"), NearMisses: w.has("near_misses"),
+		StrictOrder: w.has("strict_order"), Closed: w.has("closed"), NearMisses: w.has("near_misses"),
 		Quota: quota(""), PrincipalQuota: quota("each_"),
 	}
 }

@@ -51,7 +51,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	        [group=NAME:MIN:MAX ...] [ttl=D] [max_ttl=D] [grace=D] ... [allow=WHO:MODE,MODE ...]
 //	        [preempt=ask|revoke|never] [park=choice|keep|free|never] [on_deadlock=refuse|revoke]
 //	        [write=open|version|lease|single-writer] [writer=P | writer_queue=Q]
-//	drop pattern=N     settings [strict_order] [open_keys] [near_misses] [keys=N] [leases=N] ... [each_leases=N] ...
+//	drop pattern=N     settings [strict_order] [closed] [near_misses] [keys=N] [leases=N] ... [each_leases=N] ...
 //	commit holder=NAME [session=none] [flow=F] [read=K@VERSION ...] [absent=K ...] [as_of=VERSION] [fence=N ...] [note="..."] [id=R]
 //	        [put=K=BODY [type=T]] [delete=K] [merge=K=PATCH] [add=K=N [min=N] [max=N]] ...   (fence names a lease)
 //	show doc=K [doc=K ...] | doc=K version=V | versions=K | docs [prefix=P] [after=K] [limit=N] [values]

@@ -70,8 +70,8 @@ func (s *snapshotter) write(b []byte) {
 }
 
 func (s *snapshotter) space(sp *space) {
-	if sp.settings != (interlock.Settings{}) {
-		s.event(0, &Event{Kind: EvConfigured, Namespace: sp.name, Blob: appendSettings(nil, &sp.settings)})
+	if sp.unmatched != unsetKeys {
+		s.event(0, &Event{Kind: EvConfigured, Namespace: sp.name, Blob: appendSettings(nil, &sp.settings, sp.unmatched)})
 	}
 	s.queues(sp)
 	s.revisions(sp)

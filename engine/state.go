@@ -36,6 +36,7 @@ type space struct {
 
 	taken         map[string]taken // by principal; of those who have anything
 	settings      interlock.Settings
+	unmatched     keyRule               // unsetKeys as long as there are no settings
 	patterns      []*policy             // the most specific first
 	revisions     map[string]*revisions // by the names of the patterns, also of dropped ones
 	revisionBytes int                   // of all of them
@@ -317,7 +318,7 @@ func (r *request) flowName() string {
 func (e *Engine) prune() {
 	s := e.agenda.space
 	if s != nil && len(s.sessions) == 0 && s.nodes.n+s.requests.n+s.tombs.n+s.gone.n+s.ids.order.n+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
-		s.docs.version == 0 && s.logs.floor == 0 && s.settings == (interlock.Settings{}) {
+		s.docs.version == 0 && s.logs.floor == 0 && s.unmatched == unsetKeys {
 		e.alarms.clear(&s.agenda.alarm)
 		delete(e.spaces, s.name)
 		e.agenda = &e.whole

@@ -187,10 +187,10 @@ func appendSettings(b []byte, num byte, s *interlock.Settings) []byte {
 	b = openMessage(b, num)
 	start := len(b)
 	b = appendBool(b, 1, s.StrictOrder)
-	b = appendBool(b, 2, s.OpenKeys)
 	b = appendBool(b, 3, s.NearMisses)
 	b = appendQuota(b, 4, &s.Quota)
 	b = appendQuota(b, 5, &s.PrincipalQuota)
+	b = appendBool(b, 6, s.Closed)
 	return closeMessage(b, start)
 }
 
@@ -213,14 +213,14 @@ func decodeSettings(x *interlock.Settings, s string) error {
 		switch f.tag {
 		case 1<<3 | wireVarint:
 			x.StrictOrder = f.v != 0
-		case 2<<3 | wireVarint:
-			x.OpenKeys = f.v != 0
 		case 3<<3 | wireVarint:
 			x.NearMisses = f.v != 0
 		case 4<<3 | wireBytes:
 			return decodeQuota(&x.Quota, f.s)
 		case 5<<3 | wireBytes:
 			return decodeQuota(&x.PrincipalQuota, f.s)
+		case 6<<3 | wireVarint:
+			x.Closed = f.v != 0
 		}
 		return nil
 	})

@@ -9,7 +9,6 @@ import (
 func TestAReplyThatCannotCome(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newMailbox(t)
-		d.put("/v1/namespace", `{"open_keys":true}`).want(200)
 		ann, banker := d.session("ann"), d.session("banker")
 		d.post("/v1/leases", `{"session":"`+ann+`","claims":[{"key":"k"}]}`).want(200)
 		asking := d.start(d.request("POST", "/v1/mailbox/account:1", `{"session":"`+ann+`","priority":1,"wait_ms":50000}`))

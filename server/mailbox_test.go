@@ -70,7 +70,6 @@ func TestAskingASingleWriter(t *testing.T) {
 func TestMessagesAreRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newMailbox(t)
-		d.put("/v1/namespace", `{"open_keys":true}`).want(200)
 		d.post("/v1/mailbox/other", `{}`).want(409, "no_writer")
 		d.post("/v1/mailbox/a%2F%2Fb", `{}`).want(400, "invalid_key")
 		d.post("/v1/mailbox/account:1", `{"claims":[]}`).want(400, "invalid_request").says("detail", "claims")

@@ -206,7 +206,7 @@ func writeTexts(j *jsonOut, name string, list []string) {
 
 func writeSettings(j *jsonOut, s *interlock.Settings) {
 	j.bool("strict_order", s.StrictOrder)
-	j.bool("open_keys", s.OpenKeys)
+	j.bool("closed", s.Closed)
 	j.bool("near_misses", s.NearMisses)
 	writeQuota(j, "quota", &s.Quota)
 	writeQuota(j, "principal_quota", &s.PrincipalQuota)

@@ -23,6 +23,13 @@ func TestKeysThatFitNoPattern(t *testing.T) {
 		d := newDoor(t)
 		d.pattern("account", `{"pattern":"account:{id}","aliases":["acct-{id}"]}`)
 		d.acquire("a", "account:12345")
+		d.acquire("a", "open:1")
+		for _, closed := range []bool{false, true} {
+			if got := d.get("/v1/namespace").want(200).at("closed"); got != closed {
+				t.Errorf("closed is %v, want %v", got, closed)
+			}
+			d.put("/v1/namespace", `{"closed":true}`).want(200)
+		}
 		got := d.post("/v1/leases", `{"claims":[{"key":"accounts/12345"}]}`).want(400, "unknown_key_pattern")
 		got.is("nearest.0", "account:12345").is("nearest.1", "account:{id}").is("key", "accounts/12345")
 		got.says("advice.message", `spell the key like one of account:12345, "account:{id}"`)
@@ -35,7 +42,7 @@ func TestKeysThatFitNoPattern(t *testing.T) {
 		d.get("/v1/keys/acct-12345").want(200).is("key", "account:12345").is("pattern", "account").is("state", "held")
 		d.get("/v1/why?key=acct-12345").want(200).says("text", "account:12345 is held by a")
 		// Operators may let other keys in.
-		d.put("/v1/namespace", `{"open_keys":true}`).want(200)
+		d.put("/v1/namespace", `{"closed":false}`).want(200)
 		d.acquire("a", "accounts/12345")
 	})
 }
@@ -83,7 +90,7 @@ func TestWhoMayClaimWhat(t *testing.T) {
 
 		// Patterns and settings bind everybody, so not everybody may change them.
 		for _, secret := range []string{writer, reader} {
-			for _, r := range [][3]string{{"PUT", "/v1/patterns/account", body}, {"DELETE", "/v1/patterns/account", ""}, {"PUT", "/v1/namespace", `{"open_keys":true}`}} {
+			for _, r := range [][3]string{{"PUT", "/v1/patterns/account", body}, {"DELETE", "/v1/patterns/account", ""}, {"PUT", "/v1/namespace", `{"closed":false}`}} {
 				d.send(d.request(r[0], r[1], r[2], as(secret)...)).want(403, "forbidden").says("detail", "needs the role operator").is("advice.action", "ask_human")
 			}
 			d.get("/v1/patterns", as(secret)...).want(200)

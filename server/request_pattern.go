@@ -110,7 +110,7 @@ func (d *jsonIn) rule() (r interlock.Rule) {
 	return r
 }
 
-var settingsFields = []string{"strict_order", "open_keys", "near_misses", "quota", "principal_quota"}
+var settingsFields = []string{"strict_order", "closed", "near_misses", "quota", "principal_quota"}
 
 // decodeSettings reads the body of PUT /v1/namespace.
 func decodeSettings(d *jsonIn, s *interlock.Settings) {
@@ -118,8 +118,8 @@ func decodeSettings(d *jsonIn, s *interlock.Settings) {
 		switch settingsFields[field] {
 		case "strict_order":
 			s.StrictOrder = d.yes()
-		case "open_keys":
-			s.OpenKeys = d.yes()
+		case "closed":
+			s.Closed = d.yes()
 		case "near_misses":
 			s.NearMisses = d.yes()
 		case "quota":

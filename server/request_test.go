@@ -105,7 +105,7 @@ func TestBadFields(t *testing.T) {
 		},
 		"PUT /v1/namespace": {
 			{`{"strict_order":1}`, "invalid_request", "field strict_order: want true or false"},
-			{`{"open_keys":null}`, "invalid_request", "null: leave the field out instead"},
+			{`{"closed":null}`, "invalid_request", "null: leave the field out instead"},
 			{`{"quota":7}`, "invalid_request", "field quota: want an object"},
 			{`{"quota":{"keys":-1}}`, "invalid_request", "field quota.keys: want a whole number from 0"},
 			{`{"principal_quota":{"tokens":1}}`, "invalid_request", `unknown field principal_quota."tokens": known are keys, leases`},

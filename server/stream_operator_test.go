@@ -43,7 +43,7 @@ func TestOperatorsOnTheStream(t *testing.T) {
 		{Kind: proto.OpDropPattern, Name: "jobs"},
 		{Kind: proto.OpSetQueue, Queue: &interlock.TaskQueue{Name: "fees"}},
 		{Kind: proto.OpDropQueue, Name: "fees"},
-		{Kind: proto.OpConfigure, Settings: &interlock.Settings{OpenKeys: true}},
+		{Kind: proto.OpConfigure, Settings: &interlock.Settings{Closed: true}},
 	}
 	try := func(credential string, outcome proto.Outcome, code interlock.Code) {
 		link, err := streams.Dial(context.Background(), proto.Hello{Credential: credential})

@@ -78,7 +78,6 @@ func TestTasksAreRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)
 		d.put("/v1/patterns/slots", `{"pattern":"slots:{id}","capacity":2}`).want(200)
-		d.put("/v1/namespace", `{"open_keys":true}`).want(200)
 		large := strings.Repeat("x", interlock.MaxPayloadBytes)
 		for body, want := range map[string]string{
 			`{}`:                           "400 invalid_request queue is missing",

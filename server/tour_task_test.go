@@ -136,7 +136,6 @@ func tourMailbox(d *door) {
 	d.put("/v1/writers/ledger", `{"queue":"bank"}`).want(404, "no_such_pattern")
 	d.put("/v1/writers/ledger", `{"queue":"none","pattern":"ledger:{id}"}`).want(404, "no_such_queue")
 	d.put("/v1/writers/ledger", `{"queue":"bank","pattern":"ledger:{id}"}`).want(200).is("outcome", "set")
-	d.put("/v1/namespace", `{"open_keys":true}`).want(200)
 	d.get("/v1/writers").want(200).is("writers.0.name", "ledger").is("writers.0.pattern", "ledger:{id}").is("writers.0.queue", "bank")
 	d.get("/v1/patterns/ledger").want(200).is("writer_queue", "bank").is("write", "single-writer")
 	waiting := d.start(d.request("POST", "/v1/mailbox/ledger:1", `{"kind":"debit","body":{"cents":5},"agent":"ann","wait_ms":50000}`))

@@ -52,7 +52,6 @@ func TestWatch(t *testing.T) {
 		d := newDoor(t)
 		d.commitDoc("doc:0", "0")
 		d.send(d.request("PUT", "/v1/patterns/doc", `{"pattern":"doc:{id:int}","aliases":["d-{id:int}"]}`)).want(200)
-		d.send(d.request("PUT", "/v1/namespace", `{"open_keys":true}`)).want(200)
 		all, one, below := d.watching(""), d.watching("?key=d-01&values=true"), d.watching("?prefix=page:")
 		d.commitDoc("doc:1", `{"a": "<"}`)
 		d.post("/v1/commits", `{"agent":"ben","note":"both","writes":[{"key":"doc:1","delete":true},{"key":"page:a","text":"x\n"}]}`).want(200)

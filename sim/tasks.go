@@ -43,7 +43,7 @@ func settings(ns interlock.Namespace) []func() engine.Command {
 		return func() engine.Command { return &engine.SetPattern{Pattern: p} }
 	}
 	return []func() engine.Command{
-		func() engine.Command { return &engine.Configure{Settings: interlock.Settings{OpenKeys: true}} },
+		func() engine.Command { return &engine.Configure{Settings: interlock.Settings{}} },
 		pattern(interlock.Pattern{Name: "pool", Shape: "pool:{id}", Capacity: poolSize}),
 		pattern(interlock.Pattern{
 			Name: "team", Shape: "team:{id}", Capacity: teamSize,

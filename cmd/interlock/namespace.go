@@ -24,15 +24,15 @@ func newNamespace(a *app) *cobra.Command {
 
 // settings is the flags of a namespace's settings.
 type settings struct {
-	strict, open, near bool
-	quota, own         quotaFlag
+	strict, closed, near bool
+	quota, own           quotaFlag
 }
 
 func (s *settings) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.BoolVar(&s.strict, "strict-order", false, "demand that whoever holds keys asks only for later ones, segment by segment")
-	f.BoolVar(&s.open, "open-keys", false, "admit keys that fit none of the key patterns")
+	f.BoolVar(&s.closed, "closed", false, "refuse keys that match none of the key patterns")
 	f.BoolVar(&s.near, "near-misses", false, "warn of a new key that is spelled almost like a live one")
 	f.Var(&s.quota, "quota", "what the namespace may take, `WHAT=N`, of "+strings.Join(quotaNames, ", ")+"; 0 is the server's own limit; may be repeated")
 	f.Var(&s.own, "principal-quota", "the same for each of its principals, `WHAT=N`, of all but keys, documents and state_bytes")
@@ -40,7 +40,7 @@ func (s *settings) flags(cmd *cobra.Command) {
 
 // given reports whether any of them was on the command line.
 func (s *settings) given(f *pflag.FlagSet) bool {
-	for _, flag := range []string{"strict-order", "open-keys", "near-misses", "quota", "principal-quota"} {
+	for _, flag := range []string{"strict-order", "closed", "near-misses", "quota", "principal-quota"} {
 		if f.Changed(flag) {
 			return true
 		}
@@ -91,7 +91,7 @@ func (s *settings) change(fields map[string]any, f *pflag.FlagSet) {
 	for _, b := range []struct {
 		flag, field string
 		value       bool
-	}{{"strict-order", "strict_order", s.strict}, {"open-keys", "open_keys", s.open}, {"near-misses", "near_misses", s.near}} {
+	}{{"strict-order", "strict_order", s.strict}, {"closed", "closed", s.closed}, {"near-misses", "near_misses", s.near}} {
 		if f.Changed(b.flag) {
 			fields[b.field] = b.value
 		}
@@ -120,7 +120,7 @@ func newNamespaceSet(a *app) *cobra.Command {
 it is. With --file the settings are those of the file, as "interlock namespace get -o
 json" prints them, and what is in neither has its default.`,
 		Example: `  interlock namespace set --strict-order
-  interlock namespace set --near-misses --open-keys=false
+  interlock namespace set --near-misses --closed
   interlock namespace set --quota waiters=1000,requests_per_s=200 --principal-quota sessions=50
   interlock namespace get -o json > settings.json && interlock namespace set --file settings.json`,
 		Args: noArgs,
@@ -179,7 +179,7 @@ func newNamespaceGet(a *app) *cobra.Command {
 // settingsAnswer is a namespace's settings as the door has them.
 type settingsAnswer struct {
 	StrictOrder    bool      `json:"strict_order"`
-	OpenKeys       bool      `json:"open_keys"`
+	Closed         bool      `json:"closed"`
 	NearMisses     bool      `json:"near_misses"`
 	Quota          quotaFlag `json:"quota"`
 	PrincipalQuota quotaFlag `json:"principal_quota"`
@@ -196,7 +196,7 @@ func settingsOf(s *interlock.Settings) *settingsAnswer {
 		}
 		return f
 	}
-	return &settingsAnswer{s.StrictOrder, s.OpenKeys, s.NearMisses, quota(s.Quota), quota(s.PrincipalQuota)}
+	return &settingsAnswer{s.StrictOrder, s.Closed, s.NearMisses, quota(s.Quota), quota(s.PrincipalQuota)}
 }
 
 // facts are the settings, each with the name of its flag.
@@ -209,7 +209,7 @@ func (s *settingsAnswer) facts() [][2]string {
 	}
 	return [][2]string{
 		{"strict-order", yes(s.StrictOrder)},
-		{"open-keys", yes(s.OpenKeys)},
+		{"closed", yes(s.Closed)},
 		{"near-misses", yes(s.NearMisses)},
 		{"quota", s.Quota.String()},
 		{"principal-quota", s.PrincipalQuota.String()},

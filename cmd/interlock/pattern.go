@@ -19,8 +19,8 @@ func newPattern(a *app) *cobra.Command {
 		Use:   "pattern",
 		Short: "Say what holds for all keys of one shape",
 		Long: `Key patterns say which keys a namespace has and what holds for them: how many may
-hold a key at once, how often, for how long, who and in which modes. A namespace that
-has patterns refuses keys that fit none, with those that are spelled alike.
+hold a key at once, how often, for how long, who and in which modes. Keys that match no
+pattern stay open until "interlock namespace set --closed".
 
 docs/patterns.md shows how they are used.`,
 		Args: noCommand,

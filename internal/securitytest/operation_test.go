@@ -142,7 +142,7 @@ var crossings = map[string]crossing{
 	"listRevisions":      {path: map[string]string{"name": "pattern"}},
 	"revertPattern":      crossing{path: map[string]string{"name": "pattern"}, bodies: []string{`{}`}}.forOperators(),
 	"showSettings":       listing(),
-	"configureNamespace": body(`{"open_keys":true}`).forOperators(),
+	"configureNamespace": body(`{"near_misses":true}`).forOperators(),
 
 	"health":  {open: true, process: true},
 	"ready":   {open: true, process: true},

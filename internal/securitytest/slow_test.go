@@ -190,10 +190,10 @@ func tooManyReaders(t *testing.T, s *site) {
 // quota gives globex one; back takes it back.
 func quota(t *testing.T, s *site, text string) (back func()) {
 	t.Helper()
-	s.operator(t, globex, "PUT", "/v1/namespace", `{"open_keys":true,"quota":`+text+`}`).want(200)
+	s.operator(t, globex, "PUT", "/v1/namespace", `{"closed":false,"quota":`+text+`}`).want(200)
 	return func() {
 		eventually(t, "the quota is taken back", func() bool {
-			return s.operator(t, globex, "PUT", "/v1/namespace", `{"open_keys":true}`).status == 200
+			return s.operator(t, globex, "PUT", "/v1/namespace", `{"closed":false}`).status == 200
 		})
 	}
 }

@@ -112,7 +112,7 @@ func operatorOps() []*sessionpb.Op {
 		{Body: &sessionpb.Op_SetPattern{SetPattern: &sessionpb.SetPattern{Pattern: &sessionpb.Pattern{Name: "eve", Shape: "eve:{id}"}}}},
 		{Body: &sessionpb.Op_DropPattern{DropPattern: &sessionpb.DropPattern{Name: "eve"}}},
 		{Body: &sessionpb.Op_RevertPattern{RevertPattern: &sessionpb.RevertPattern{Name: "eve"}}},
-		{Body: &sessionpb.Op_Configure{Configure: &sessionpb.Configure{Settings: &sessionpb.Settings{OpenKeys: true}}}},
+		{Body: &sessionpb.Op_Configure{Configure: &sessionpb.Configure{Settings: &sessionpb.Settings{NearMisses: true}}}},
 		{Body: &sessionpb.Op_SetQueue{SetQueue: &sessionpb.SetQueue{}}},
 		{Body: &sessionpb.Op_DropQueue{DropQueue: &sessionpb.DropQueue{Name: "eve"}}},
 	}

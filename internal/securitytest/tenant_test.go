@@ -73,7 +73,6 @@ func (s *site) worlds(t *testing.T) (theirs, never things) {
 	if worlds.theirs == nil {
 		worlds.theirs = s.world(t)
 		worlds.never = nowhere(worlds.theirs)
-		s.operator(t, globex, "PUT", "/v1/namespace", `{"open_keys":true}`).want(200)
 		s.operator(t, globex, "PUT", "/v1/patterns/runs", `{"pattern":"org:{org}/runs","capacity":100}`).want(200)
 	}
 	return worlds.theirs, worlds.never

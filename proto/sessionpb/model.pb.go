@@ -1256,10 +1256,10 @@ func (x *Rule) GetModes() []Mode {
 type Settings struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	StrictOrder    bool                   `protobuf:"varint,1,opt,name=strict_order,json=strictOrder,proto3" json:"strict_order,omitempty"`
-	OpenKeys       bool                   `protobuf:"varint,2,opt,name=open_keys,json=openKeys,proto3" json:"open_keys,omitempty"`
 	NearMisses     bool                   `protobuf:"varint,3,opt,name=near_misses,json=nearMisses,proto3" json:"near_misses,omitempty"`
 	Quota          *Quota                 `protobuf:"bytes,4,opt,name=quota,proto3" json:"quota,omitempty"`
 	PrincipalQuota *Quota                 `protobuf:"bytes,5,opt,name=principal_quota,json=principalQuota,proto3" json:"principal_quota,omitempty"`
+	Closed         bool                   `protobuf:"varint,6,opt,name=closed,proto3" json:"closed,omitempty"` // keys that match no pattern are refused
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1301,13 +1301,6 @@ func (x *Settings) GetStrictOrder() bool {
 	return false
 }
 
-func (x *Settings) GetOpenKeys() bool {
-	if x != nil {
-		return x.OpenKeys
-	}
-	return false
-}
-
 func (x *Settings) GetNearMisses() bool {
 	if x != nil {
 		return x.NearMisses
@@ -1327,6 +1320,13 @@ func (x *Settings) GetPrincipalQuota() *Quota {
 		return x.PrincipalQuota
 	}
 	return nil
+}
+
+func (x *Settings) GetClosed() bool {
+	if x != nil {
+		return x.Closed
+	}
+	return false
 }
 
 type Quota struct {
@@ -3419,14 +3419,14 @@ const file_model_proto_rawDesc = "" +
 	"\x03max\x18\x03 \x01(\rR\x03max\"N\n" +
 	"\x04Rule\x12\x1c\n" +
 	"\tprincipal\x18\x01 \x01(\tR\tprincipal\x12(\n" +
-	"\x05modes\x18\x02 \x03(\x0e2\x12.interlock.v1.ModeR\x05modes\"\xd4\x01\n" +
+	"\x05modes\x18\x02 \x03(\x0e2\x12.interlock.v1.ModeR\x05modes\"\xd5\x01\n" +
 	"\bSettings\x12!\n" +
-	"\fstrict_order\x18\x01 \x01(\bR\vstrictOrder\x12\x1b\n" +
-	"\topen_keys\x18\x02 \x01(\bR\bopenKeys\x12\x1f\n" +
+	"\fstrict_order\x18\x01 \x01(\bR\vstrictOrder\x12\x1f\n" +
 	"\vnear_misses\x18\x03 \x01(\bR\n" +
 	"nearMisses\x12)\n" +
 	"\x05quota\x18\x04 \x01(\v2\x13.interlock.v1.QuotaR\x05quota\x12<\n" +
-	"\x0fprincipal_quota\x18\x05 \x01(\v2\x13.interlock.v1.QuotaR\x0eprincipalQuota\"\xcf\x01\n" +
+	"\x0fprincipal_quota\x18\x05 \x01(\v2\x13.interlock.v1.QuotaR\x0eprincipalQuota\x12\x16\n" +
+	"\x06closed\x18\x06 \x01(\bR\x06closedJ\x04\b\x02\x10\x03\"\xcf\x01\n" +
 	"\x05Quota\x12\x12\n" +
 	"\x04keys\x18\x01 \x01(\x03R\x04keys\x12\x16\n" +
 	"\x06leases\x18\x02 \x01(\x03R\x06leases\x12\x18\n" +

@@ -162,7 +162,7 @@ func effectKey(request string) string { return "effect/" + request }
 func (c *Client) prepare(ctx context.Context) error {
 	for _, r := range []request{
 		{method: http.MethodPut, path: "/v1/patterns/ledger", body: body{"pattern": "ledger/{id}", "write": "lease"}},
-		{method: http.MethodPut, path: "/v1/namespace", body: body{"open_keys": true}},
+		{method: http.MethodPut, path: "/v1/namespace", body: body{"closed": false}},
 		{method: http.MethodPut, path: "/v1/queues/" + queue, body: body{"max_attempts": 1000, "backoff_ms": 10, "max_backoff_ms": 50}},
 	} {
 		c.calls++
