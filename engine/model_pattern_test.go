@@ -94,34 +94,44 @@ func spell(from, to, key string) (text string, ok bool) {
 	return text, from == to || shaped(to).MatchString(text)
 }
 
-// spell gives the one spelling of a key: that of an alias is the shape's.
+// spell returns the one spelling of a key: as the most specific pattern spells it, again
+// and again until that changes nothing.
 func (m *model) spell(ns interlock.Namespace, key interlock.Key) interlock.Key {
+	for {
+		_, text := m.fit(ns, key)
+		if text == key {
+			return key
+		}
+		key = text
+	}
+}
+
+// pattern is the one that counts for a key in its one spelling.
+func (m *model) pattern(ns interlock.Namespace, key interlock.Key) *interlock.Pattern {
+	p, _ := m.fit(ns, key)
+	return p
+}
+
+// fit returns the most specific pattern that a key fits as it stands, and the key as the
+// pattern spells it. That is the one with most literal text, of those the one with most
+// variables of a kind, and of those the first by name.
+func (m *model) fit(ns interlock.Namespace, key interlock.Key) (best *interlock.Pattern, text interlock.Key) {
+	rank := func(p *interlock.Pattern) int {
+		return 100*literal(p.Shape) + strings.Count(p.Shape, ":int}") + strings.Count(p.Shape, ":lower}")
+	}
+	text = key
 	for _, p := range m.patterns[ns] {
-		for _, alias := range p.Aliases {
-			if text, ok := spelled(alias, p.Shape, string(key)); ok {
-				return interlock.Key(text)
+		if best != nil && (rank(p) < rank(best) || rank(p) == rank(best) && p.Name > best.Name) {
+			continue
+		}
+		for _, shape := range append([]string{p.Shape}, p.Aliases...) {
+			if as, ok := spelled(shape, p.Shape, string(key)); ok {
+				best, text = p, interlock.Key(as)
+				break
 			}
 		}
 	}
-	if p := m.pattern(ns, key); p != nil {
-		text, _ := spelled(p.Shape, p.Shape, string(key))
-		return interlock.Key(text)
-	}
-	return key
-}
-
-// pattern is the one that counts for a key: of those that fit, the one with most
-// literal text, and of those the first by name.
-func (m *model) pattern(ns interlock.Namespace, key interlock.Key) (best *interlock.Pattern) {
-	for _, p := range m.patterns[ns] {
-		if _, ok := spelled(p.Shape, p.Shape, string(key)); !ok {
-			continue
-		}
-		if best == nil || literal(p.Shape) > literal(best.Shape) || literal(p.Shape) == literal(best.Shape) && p.Name < best.Name {
-			best = p
-		}
-	}
-	return best
+	return best, text
 }
 
 // literals are the results of literal that were worked out before.

@@ -178,14 +178,15 @@ func (p *policy) numbers() string {
 	return ""
 }
 
-// canonical gives the one spelling of a key that fits the shape or an alias.
+// canonical returns the one spelling of a key that fits the shape or an alias. That
+// spelling is its own.
 func (p *policy) canonical(key string) (string, bool) {
 	var room [maxVariables + 1]string
 	if values, ok := p.shape.match(room[:0], key); ok {
 		if !p.respells {
 			return key, true
 		}
-		return p.shape.fill(values), true
+		return p.settle(key, values)
 	}
 	for i := range p.aliases {
 		a := &p.aliases[i]
@@ -195,22 +196,58 @@ func (p *policy) canonical(key string) (string, bool) {
 				ordered[a.order[j]] = v
 			}
 			// The shape decides how its variables are spelled.
-			if values, ok := p.shape.match(room[:0], p.shape.fill(ordered)); ok {
-				return p.shape.fill(values), true
+			text := p.shape.fill(ordered)
+			if values, ok := p.shape.match(room[:0], text); ok {
+				return p.settle(text, values)
 			}
 		}
 	}
 	return "", false
 }
 
-// fit finds the pattern of a key, and the key's one spelling. Without patterns, or
+// settle writes the values of key as the shape spells them. Small letters may end a
+// variable earlier than the capitals did, so the result is read again until it reads as
+// itself. If it does not fit the shape any more, the key never did.
+func (p *policy) settle(key string, values []string) (string, bool) {
+	for range maxVariables {
+		text := p.shape.fill(values)
+		if text == key {
+			return text, true
+		}
+		var ok bool
+		if values, ok = p.shape.match(values[:0], text); !ok {
+			return "", false
+		}
+		key = text
+	}
+	return "", false
+}
+
+// fit returns the pattern of a key, and the key's one spelling. Without patterns, or
 // where none fits, that is the key itself.
+//
+// A pattern may respell a key into one that a more specific pattern is for. That one
+// counts then, and may respell the key again. Each round goes to a pattern further
+// ahead in the list, since the last one fits its own spelling, so there is an end.
 func (s *space) fit(key interlock.Key) (*policy, interlock.Key) {
-	if s != nil {
-		for _, p := range s.patterns {
-			if canonical, ok := p.canonical(string(key)); ok && keyProblem(canonical) == "" {
-				return p, interlock.Key(canonical)
-			}
+	if s == nil {
+		return nil, key
+	}
+	for {
+		next, text := s.firstFit(key)
+		if next == nil || text == key {
+			return next, key
+		}
+		key = text
+	}
+}
+
+// firstFit returns the most specific pattern that a key fits as it stands, and the key as
+// that pattern spells it; nil for none.
+func (s *space) firstFit(key interlock.Key) (*policy, interlock.Key) {
+	for _, p := range s.patterns {
+		if canonical, ok := p.canonical(string(key)); ok && keyProblem(canonical) == "" {
+			return p, interlock.Key(canonical)
 		}
 	}
 	return nil, key

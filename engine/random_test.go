@@ -115,7 +115,7 @@ func rerun(ops []op) (*rig, error) {
 
 func play(g *rig, ops []op) (*rig, error) {
 	g.namespaces = []interlock.Namespace{"one", "two"}
-	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar", "m", "m/1", "w:1", "w:2", "w:1/x", "org:o/runs"}
+	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar", "m", "m/1", "w:1", "w:2", "w:1/x", "org:o/runs", "r:prod", "r:PROD/x", "r:Prod", "prod/x"}
 	g.plain = g.keys[:6]
 	p := &player{rig: g}
 	err := g.start()

@@ -36,6 +36,9 @@ func TestCanonical(t *testing.T) {
 		{"{org}:{repo}", []string{"{repo}@{org}"}, "web@acme", "acme:web"},
 		{"repo:{name}/{path...}", []string{"git/{name}/{path...}"}, "git/web/src/a.ts", "repo:web/src/a.ts"},
 		{"repo:{name}/{path...}", []string{"git/{name}/{path...}"}, "git/web", "repo:web"},
+		{"{x:lower}k{y}", nil, "aKkB", "akkB"}, // x is ak, then a
+		{"{x:lower}k{y:lower}", nil, "aKkB", "akkb"},
+		{"{x:lower}k{y:int}", nil, "aKk5", ""}, // as akk5 it does not fit
 	}
 	for _, tt := range tests {
 		p, problem := compile(interlock.Pattern{Name: "p", Shape: tt.shape, Aliases: tt.aliases})
@@ -57,6 +60,7 @@ func FuzzShape(f *testing.F) {
 	f.Add("account:{id:int}", "acct-{id}", "acct-007")
 	f.Add("repo:{name:lower}/{path...}", "git/{name}/{path...}", "git/Web/a/b")
 	f.Add("{a}-{b}", "{b}:{a}", "x-y-z")
+	f.Add("{x:lower}k{y:int}", "{y}-{x}", "aKk5")
 	f.Fuzz(func(t *testing.T, shape, alias, key string) {
 		p, problem := compile(interlock.Pattern{Name: "p", Shape: shape, Aliases: []string{alias}})
 		if problem != "" {
