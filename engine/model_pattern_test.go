@@ -116,12 +116,9 @@ func (m *model) pattern(ns interlock.Namespace, key interlock.Key) *interlock.Pa
 // pattern spells it. That is the one with most literal text, of those the one with most
 // variables of a kind, and of those the first by name.
 func (m *model) fit(ns interlock.Namespace, key interlock.Key) (best *interlock.Pattern, text interlock.Key) {
-	rank := func(p *interlock.Pattern) int {
-		return 100*literal(p.Shape) + strings.Count(p.Shape, ":int}") + strings.Count(p.Shape, ":lower}")
-	}
 	text = key
 	for _, p := range m.patterns[ns] {
-		if best != nil && (rank(p) < rank(best) || rank(p) == rank(best) && p.Name > best.Name) {
+		if best != nil && !m.stricter(p, best) {
 			continue
 		}
 		for _, shape := range append([]string{p.Shape}, p.Aliases...) {
@@ -148,6 +145,11 @@ func literal(shape string) int {
 	return n
 }
 
+// specific ranks a pattern: first by its literal text, then by variables of a kind.
+func specific(p *interlock.Pattern) int {
+	return 100*literal(p.Shape) + strings.Count(p.Shape, ":int}") + strings.Count(p.Shape, ":lower}")
+}
+
 // wrongWithPattern names the rules of its key's pattern that a claim breaks.
 func (m *model) wrongWithPattern(head *engine.Head, c interlock.Claim, group string) (codes []interlock.Code) {
 	p := m.pattern(head.Namespace, c.Key)
@@ -164,7 +166,7 @@ func (m *model) wrongWithPattern(head *engine.Head, c interlock.Claim, group str
 			codes = append(codes, interlock.CodeTooManyPermits)
 		}
 	}
-	if p != nil && !allowed(p, head.Actor, c.Mode) {
+	if p != nil && !allowed(p, head.Actor, c.Mode) || m.forbiddenBelow(head, c) {
 		codes = append(codes, interlock.CodeModeForbidden)
 	}
 	return codes

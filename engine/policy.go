@@ -44,6 +44,9 @@ func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *reques
 			no.key = key
 			return no
 		}
+		if no := s.forbidsBelow(*c, e.head.Actor); no != nil {
+			return no
+		}
 	}
 	if key, twice := duplicate(claims); twice {
 		return &refusal{

@@ -72,6 +72,7 @@ func (p *player) pattern(o *op) error {
 		interlock.Pattern{Name: "p", Shape: "p", Capacity: n},
 		interlock.Pattern{Name: "p", Shape: "p", Capacity: n, Groups: []interlock.Group{{Name: "x", Min: 1}, {Name: "y", Max: 2}}},
 		interlock.Pattern{Name: "g", Shape: "g:{id:int}", Aliases: []string{"gg-{id:int}"}, Capacity: n},
+		interlock.Pattern{Name: "ax", Shape: among(o.r[4], "a/x", "a/{sub}/1", "a/{rest...}"), Allow: []interlock.Rule{{Principal: "web"}, {Principal: "*", Modes: []interlock.Mode{interlock.Shared}}}},
 		interlock.Pattern{Name: "lows", Shape: "r:{name:lower}/{path...}"},
 		interlock.Pattern{Name: "low", Shape: "r:prod/{path...}", Aliases: []string{"prod/{path...}"}, Allow: []interlock.Rule{{Principal: "web"}}, Capacity: among(o.r[4], 0, n)},
 		interlock.Pattern{Name: "t", Shape: "t", Rate: 2, Per: among(o.r[4], 2*time.Second, 10*time.Second), Burst: 3},

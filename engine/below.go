@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// A claim of a key reaches the keys below it, so it needs what their patterns allow.
+
+// reach returns the mode in which a claim holds the keys below its own, 0 for a claim
+// that leaves them alone. A member gets parts, which are exclusive leases there.
+func reach(mode interlock.Mode) interlock.Mode {
+	switch mode {
+	case interlock.Exclusive, interlock.Member:
+		return interlock.Exclusive
+	case interlock.Shared, interlock.SharedIntentExclusive:
+		return interlock.Shared
+	}
+	return 0
+}
+
+// forbidsBelow returns why a claim is not admitted under a pattern that keys below its
+// own may have, nil for none.
+func (s *space) forbidsBelow(c interlock.Claim, principal string) *refusal {
+	mode := reach(c.Mode)
+	if s == nil || mode == 0 {
+		return nil
+	}
+	for _, p := range s.patterns {
+		if len(p.Allow) > 0 && !p.allows(principal, mode) && p.shape.mayLieBelow(string(c.Key)) {
+			return &refusal{code: interlock.CodeModeForbidden, key: c.Key, message: fmt.Sprintf(
+				"%s has keys of pattern %q below it, which does not let %s claim them in mode %s: claim the keys below that you need, or ask an operator",
+				c.Key, p.Name, nameOrNobody(principal), mode,
+			)}
+		}
+		if p.shape.coversBelow(string(c.Key)) {
+			break // keys there have this pattern, or one before it
+		}
+	}
+	return nil
+}
+
+// mayLieBelow reports whether a key below another one may fit the shape, in its own
+// spelling.
+func (sh *shape) mayLieBelow(above string) bool {
+	key := above + "/" // what such a key begins with
+	for i, p := range sh.parts {
+		if strings.HasPrefix(p.text, key) {
+			return len(p.text) > len(key) || p.name != ""
+		}
+		rest, fits := strings.CutPrefix(key, p.text)
+		if !fits {
+			return false
+		}
+		if key = rest; p.name == "" {
+			continue
+		}
+		next := ""
+		if i+1 < len(sh.parts) {
+			next = sh.parts[i+1].text
+		}
+		value, open := variableIn(key, next)
+		if canonical, ok := p.kind.canonical(value); !ok || canonical != value {
+			return false
+		}
+		if open {
+			return true
+		}
+		key = key[len(value):]
+	}
+	return sh.rest != "" && key[0] == '/'
+}
+
+// variableIn returns the value of a variable with which key begins and that the text next
+// follows; none if it cannot. With open, key ends within that text.
+func variableIn(key, next string) (value string, open bool) {
+	slash := strings.IndexByte(key, '/') // key ends with one
+	if next == "" {
+		return key[:slash], false
+	}
+	for end := 1; end <= slash; end++ {
+		if strings.HasPrefix(key[end:], next) {
+			return key[:end], false
+		}
+		if strings.HasPrefix(next, key[end:]) {
+			return key[:end], true
+		}
+	}
+	return "", false
+}
+
+// coversBelow reports whether all keys below a key fit the shape, in their own spelling.
+func (sh *shape) coversBelow(above string) bool {
+	if sh.rest == "" {
+		return false
+	}
+	var room [maxVariables + 1]string
+	values, ok := sh.match(room[:0], above)
+	return ok && sh.fill(values) == above
+}
