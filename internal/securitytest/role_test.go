@@ -254,7 +254,7 @@ var arguments = map[string]string{
 	"task pull": "g-queue", "task ack": "", "task nack": "", "task ask": "sure?", "task work": "g-queue --idle 0 -- true",
 	"approve": "{task} --yes --by g", "revoke": "g:held-{role} --yes",
 
-	"pattern set": "g g-shape:{id}", "pattern rm": "g", "pattern revert": "g --to 1", "namespace set": "--open-keys", "queue set": "g-unused",
+	"pattern set": "g g-shape:{id}", "pattern rm": "g", "pattern revert": "g --to 1", "namespace set": "--near-misses", "queue set": "g-unused",
 	"queue rm": "g-unused", "queue pause": "g-unused", "queue drain": "g-unused", "queue resume": "g-unused", "mailbox writer set": "g --queue g-unused",
 	"mailbox writer rm": "g", "fence rotate": "",
 }
