@@ -22,7 +22,7 @@ func opOf(kind proto.OpKind, seq uint64) proto.Op {
 	op := proto.Op{
 		Kind: kind, Slot: 1, Seq: seq, ID: [16]byte{1}, Agent: "ann", Key: "a", Name: "a", OnConflict: interlock.Skip,
 		Claims: []interlock.Claim{{Key: "a", Mode: interlock.Exclusive}},
-		On:     &proto.Party{Agent: "ben"}, Pattern: &interlock.Pattern{Name: "a", Shape: "a:{id}"}, Settings: &interlock.Settings{OpenKeys: true},
+		On:     &proto.Party{Agent: "ben"}, Pattern: &interlock.Pattern{Name: "a", Shape: "a:{id}"}, Settings: &interlock.Settings{Closed: true},
 		Commit: &proto.Commit{}, State: &proto.StateQuery{}, Effect: &proto.EffectOp{Tool: "charge", Target: "customer:1"},
 		Task:  &proto.TaskOp{Queue: "fees", Limit: 1, Specs: []proto.TaskSpec{{Queue: "fees"}}},
 		Queue: &interlock.TaskQueue{Name: "fees"}, Run: &proto.RunOp{Org: "acme", Workflow: "triage"},
