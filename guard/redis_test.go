@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	guard "github.com/interlockdev/interlock/guard/redis"
 	"github.com/interlockdev/interlock/internal/launch"
 )
 
@@ -64,7 +65,7 @@ func startRedis(t *testing.T, dir, reach string, args ...string) *redis {
 	}
 	for name, text := range map[string]string{
 		"redis-cli":  "#!/bin/sh\nexec " + real + " " + reach + ` "$@"` + "\n",
-		"fenced.lua": block(t, "lua redis"),
+		"fenced.lua": guard.Script,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
@@ -100,6 +101,12 @@ func (r *redis) refuses(text, script string) {
 func TestRedis(t *testing.T) {
 	dir := t.TempDir()
 	r := startRedis(t, dir, "-s "+dir+"/s", "--port", "0", "--unixsocket", dir+"/s")
+	if block(t, "lua redis") != guard.Script {
+		t.Error("the page shows another script than the one that is shipped")
+	}
+	if sha, err := r.shell("redis-cli -x SCRIPT LOAD < fenced.lua"); err != nil || sha != guard.SHA() {
+		t.Errorf("the script's SHA is %s (%v), want %s", sha, err, guard.SHA())
+	}
 	write := block(t, "sh redis")
 	const read = "redis-cli HGET '{account:12345}' balance"
 	r.does("", write)

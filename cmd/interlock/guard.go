@@ -17,7 +17,7 @@ agents write, and refuses a write whose fence is older than one it has seen.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGuardPostgres(a), newGuardSQLite(a), newGuardHTTP(a), newGuardGit(a))
+	cmd.AddCommand(newGuardPostgres(a), newGuardSQLite(a), newGuardRedis(a), newGuardHTTP(a), newGuardGit(a))
 	return cmd
 }
 

@@ -61,6 +61,7 @@ var table = []rule{
 	{folder: "guard"},
 	{folder: "guard/postgres"},
 	{folder: "guard/sqlite"},
+	{folder: "guard/redis"},
 	{folder: "guard/door", local: []string{".", "guard/signed"}},
 	{folder: "guard/door/doortest", local: []string{"journal", "server", "shard"}},
 	{folder: "guard/file", local: []string{".", "internal/glyph", "internal/packet"}, remote: []string{"golang.org/x/sys/unix"}},

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/guard/redis"
+)
+
+func newGuardRedis(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "redis",
+		Short: "Let Redis refuse stale writers",
+		Long: `Let Redis compare a fence and run a command in one step. A script does it, or on
+Redis 7 a function that the server keeps:
+
+  FCALL interlock_fenced 2 'fence:{account:12345}' '{account:12345}' FENCE \
+      HSET '{account:12345}' balance 900
+
+There is no attach: Redis has no triggers, and whoever may run a command inside a
+script may run it outside, too. A client that writes without the script is not refused,
+so let agents reach Redis through something that runs it. docs/guards.md describes what
+that promises, and what it does not.`,
+		Example: `  interlock guard redis print
+  interlock guard redis install --url redis://cache1:6379`,
+		Args:        noCommand,
+		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newGuardRedisPrint(a), newGuardRedisInstall(a))
+	return cmd
+}
+
+func newGuardRedisPrint(a *app) *cobra.Command {
+	var library, sha bool
+	cmd := &cobra.Command{
+		Use:   "print",
+		Short: "Print the script, or the library that install loads",
+		Args:  noArgs,
+		Annotations: map[string]string{
+			offline: "true", textOnly: "true",
+		},
+		RunE: func(*cobra.Command, []string) error {
+			switch {
+			case library && sha:
+				return usage("--library and --sha exclude each other")
+			case library:
+				a.say("%s", redis.Library())
+			case sha:
+				a.say("%s\n", redis.SHA())
+			default:
+				a.say("%s", redis.Script)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&library, "library", false, "print the library of Redis 7 that install loads")
+	cmd.Flags().BoolVar(&sha, "sha", false, "print the SHA1 by which EVALSHA knows the script")
+	return cmd
+}
+
+func newGuardRedisInstall(a *app) *cobra.Command {
+	var address string
+	cmd := &cobra.Command{
+		Use:   "install --url URL",
+		Short: "Put the guard into a Redis server",
+		Long: `Load the library interlock, with the function interlock_fenced, into a Redis server (7
+or later), which keeps it over restarts and passes it on to its replicas. Running it
+again brings an older one up to date. In a cluster, run it for each primary. Before
+Redis 7, load the script in the program that uses it: interlock guard redis print.
+
+It runs the program redis-cli. A password in the URL does not appear in the list of
+processes.`,
+		Args:        noArgs,
+		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if address == "" {
+				return usage("name the server: %s", useLine(cmd))
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			if err := loadLibrary(ctx, address); err != nil {
+				return err
+			}
+			a.say("installed: FCALL %s\n", redis.Function)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&address, "url", "", "the server, as redis://[USER:PASSWORD@]HOST[:PORT], rediss://... with TLS, or unix:///PATH")
+	return cmd
+}
+
+// loadLibrary loads the library with redis-cli. What comes of the URL is the value of an
+// option each, so that none can be taken for one.
+func loadLibrary(ctx context.Context, address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return usage("--url: it is no URL: want one such as redis://127.0.0.1:6379")
+	}
+	args := []string{"-e"}
+	switch {
+	case u.Scheme == "unix" && u.Host == "" && u.Path != "":
+		args = append(args, "-s", u.Path)
+	case (u.Scheme == "redis" || u.Scheme == "rediss") && u.Hostname() != "" && (u.Path == "" || u.Path == "/"):
+		port := u.Port()
+		if port == "" {
+			port = "6379"
+		}
+		args = append(args, "-h", u.Hostname(), "-p", port)
+		if u.Scheme == "rediss" {
+			args = append(args, "--tls")
+		}
+	default:
+		return usage("--url: %s is no address of a Redis server: want one such as redis://127.0.0.1:6379", clean(u.Redacted()))
+	}
+	env := os.Environ()
+	if password, ok := u.User.Password(); ok {
+		if u.User.Username() != "" {
+			args = append(args, "--user", u.User.Username())
+		}
+		env = append(env, "REDISCLI_AUTH="+password)
+	}
+	cmd := exec.CommandContext(ctx, "redis-cli", append(args, "-x", "FUNCTION", "LOAD", "REPLACE")...)
+	cmd.Env, cmd.Stdin = env, strings.NewReader(redis.Library())
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	err = cmd.Run()
+	said := clean(strings.TrimSpace(complaint.String() + out.String()))
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return errors.New("the program redis-cli is not installed here: install it, or load what interlock guard redis print --library prints in another way")
+	case strings.Contains(said, "Could not connect"):
+		return exitWith(exitUnreachable, errors.New(said))
+	case strings.Contains(said, "NOPERM") || strings.Contains(said, "NOAUTH") || strings.Contains(said, "WRONGPASS"):
+		return exitWith(exitForbidden, errors.New(said))
+	case strings.Contains(said, "unknown command"):
+		return fmt.Errorf("%s: this server is older than Redis 7: load the script in the program that uses it: interlock guard redis print", said)
+	case err != nil || said != "interlock":
+		return fmt.Errorf("%s", said)
+	}
+	return nil
+}
