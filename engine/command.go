@@ -373,9 +373,11 @@ type Recover struct {
 // Limit changes what the engine admits for now; it is not journaled. LowSpace
 // refuses what would take room in the journal (CodeNoSpace): new sessions, leases
 // and waits. Draining refuses the same with CodeShuttingDown, and no waiter is
-// granted any more; the next Recover grants them.
+// granted any more; the next Recover grants them. Kept says, with LowSpace, that the
+// journal could make room if less history had to be kept.
 type Limit struct {
 	Head
 	LowSpace bool
+	Kept     bool
 	Draining bool
 }

@@ -37,7 +37,9 @@ type owner struct {
 	unread    bool   // it is still to be made from the journal, which cannot be read for now
 	term      *group // of Recover after a rebuild, while there is no room for it: see rebuild.go
 
-	sinceSnapshot int64 // bytes of entries behind the last snapshot that was begun
+	sinceSnapshot int64         // bytes of entries behind the last snapshot that was begun
+	pressAt       engine.Time   // when the next snapshot for want of space is due
+	pressPause    time.Duration // how long the last one was waited for
 }
 
 // run steps what waits until the mailbox is closed and empty, or the journal is
@@ -276,7 +278,8 @@ func (o *owner) arm() {
 // admit tells the engine what it may admit, when that has changed.
 func (o *owner) admit() {
 	low := o.now < o.fullUntil || o.s.journal.Low()
-	if low == o.limit.LowSpace && o.draining == o.limit.Draining {
+	kept := low && o.s.kept.Load()
+	if low == o.limit.LowSpace && kept == o.limit.Kept && o.draining == o.limit.Draining {
 		return
 	}
 	switch {
@@ -294,7 +297,7 @@ func (o *owner) setLimit(low bool) {
 	if o.cur.full() {
 		o.hand()
 	}
-	o.limit = &engine.Limit{LowSpace: low, Draining: o.draining}
+	o.limit = &engine.Limit{LowSpace: low, Kept: low && o.s.kept.Load(), Draining: o.draining}
 	o.cur.step(o.eng, o.limit)
 }
 

@@ -51,6 +51,7 @@ type Shard struct {
 	snapshotAt   atomic.Uint64 // index of the newest snapshot
 	snapshotSize atomic.Int64  // how many bytes it has
 	snapshotting atomic.Bool   // one is being made
+	kept         atomic.Bool   // all of the journal is history to keep, so that nothing can be cut
 	background   sync.WaitGroup
 
 	err       error         // set before failed is closed

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/journal/chain"
@@ -15,7 +16,32 @@ import (
 // being made, and what the engine has is in the journal or on its way there.
 func (o *owner) wantsSnapshot() bool {
 	s := o.s
-	return s.snapshotBytes >= 0 && o.sinceSnapshot >= s.snapshotBytes+s.snapshotSize.Load() && o.term == nil && !s.snapshotting.Load()
+	if s.snapshotBytes < 0 || o.term != nil || s.snapshotting.Load() {
+		return false
+	}
+	return o.sinceSnapshot >= s.snapshotBytes+s.snapshotSize.Load() || o.pressed()
+}
+
+// While the journal is low on space, growth alone may bring no snapshot any more, because
+// little is admitted. So one is made as soon as space is low, and again after these pauses,
+// which grow while it does not help.
+const (
+	pressAfter = time.Second
+	pressLater = time.Minute
+)
+
+// pressed reports whether a snapshot is due because space is low.
+func (o *owner) pressed() bool {
+	if !o.s.journal.Low() {
+		o.pressPause = 0
+		return false
+	}
+	if o.now < o.pressAt {
+		return false
+	}
+	o.pressPause = min(max(2*o.pressPause, pressAfter), pressLater)
+	o.pressAt = o.now.Add(o.pressPause)
+	return true
 }
 
 // beginSnapshot returns the work of making a snapshot that the group brings, for the caller
@@ -38,6 +64,15 @@ func (s *Shard) beginSnapshot(g *group) (work func()) {
 // it lasts.
 func (o *owner) snapshot() func(chain.Record) {
 	s, at := o.s, o.cur.first-1
+	if uint64(at) == s.snapshotAt.Load() {
+		// There is a snapshot of all this; perhaps more of the journal can go by now.
+		return func() {
+			defer s.snapshotting.Store(false)
+			if err := s.cut(s.ctx, interlock.Index(s.snapshotAt.Load())); err != nil && !errors.Is(err, context.Canceled) {
+				s.log.Warn("the journal cannot be cut", "error", err)
+			}
+		}
+	}
 	o.sinceSnapshot = 0
 	picture := o.eng.Picture(s.pictureEvents)
 	return func(record chain.Record) {
@@ -55,7 +90,7 @@ func (o *owner) snapshot() func(chain.Record) {
 		case errors.Is(err, context.Canceled): // by Close, which makes one itself
 		default:
 			// Nothing is lost by it: the next start replays more.
-			s.log.Warn("no snapshot; the next one is tried after as much again was written", "index", at, "error", err)
+			s.log.Warn("no snapshot; the next one is tried after as much again was written, or soon where space is low", "index", at, "error", err)
 		}
 	}
 }
@@ -94,14 +129,32 @@ func (s *Shard) save(ctx context.Context, at interlock.Index, of state, record c
 	}
 	s.snapshotAt.Store(uint64(at))
 	s.snapshotSize.Store(int64(size))
+	return s.cut(ctx, at)
+}
+
+// cut lets the journal forget what a snapshot at this index covers, but for the history to
+// keep. While space is low it says what stands against cutting more.
+func (s *Shard) cut(ctx context.Context, at interlock.Index) error {
 	before := at + 1
 	if s.keepBytes > 0 {
 		before -= min(before, interlock.Index(s.keepBytes/s.size.mean()))
 	}
-	if before <= s.journal.First() {
+	first := s.journal.First()
+	s.kept.Store(before <= first)
+	if before <= first {
+		if s.journal.Low() {
+			s.log.Warn("space is low, and all of the journal is history that is to be kept: keep less (--keep-bytes), or make room on its disk",
+				"first", first, "snapshot", at, "keep_bytes", s.keepBytes)
+		}
 		return nil
 	}
-	return s.journal.Truncate(ctx, before)
+	if err := s.journal.Truncate(ctx, before); err != nil {
+		return err
+	}
+	if now := s.journal.First(); now > first {
+		s.log.Info("the journal was cut", "first", now, "was", first)
+	}
+	return nil
 }
 
 // lastSnapshot stores the live engine's state when everything else has ended. A

@@ -1,8 +1,15 @@
 package shard
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,6 +167,91 @@ func TestOpenWithoutSpace(t *testing.T) {
 		}
 		if err := j.Close(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// brimming is a journal of a disk that has room for so many entries, of which what was cut
+// makes room for others.
+type brimming struct {
+	journal.Journal
+	room  interlock.Index
+	fails atomic.Int32 // snapshots for which there is no room
+}
+
+func (j *brimming) SaveSnapshot(ctx context.Context, at interlock.Index, write func(io.Writer) error) error {
+	if j.fails.Add(-1) >= 0 {
+		return journal.ErrNoSpace
+	}
+	return j.Journal.SaveSnapshot(ctx, at, write)
+}
+
+func (j *brimming) Low() bool { return j.Tail()-j.First() >= j.room }
+
+// When all was given back, a journal that was full has room again by itself: a snapshot is
+// made because space is low, although little was written since the last one.
+func TestLowSpaceMakesASnapshot(t *testing.T) {
+	for name, events := range waysToSnapshot {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := newRig(t, func(c *Config) {
+					j := &brimming{Journal: c.Journal, room: 20}
+					j.fails.Store(3)
+					c.Journal = j
+					c.SnapshotBytes, c.PictureEvents, c.KeepBytes = 0, events, -1
+				})
+				for round := range 3 {
+					var held []interlock.LeaseID
+					for i := range 100 {
+						a, _ := r.do(acquire(nil, keyNumber(i)))
+						if a.Outcome == engine.Granted {
+							held = append(held, a.Lease.ID)
+						} else if a.Code != interlock.CodeNoSpace {
+							t.Fatalf("%v %s", a.Outcome, a.Code)
+						}
+					}
+					for _, id := range held {
+						r.expect(engine.Done, release(nil, id))
+					}
+					if len(held) == 0 {
+						t.Errorf("round %d: nothing was granted", round)
+					}
+					for range 4 { // nobody does anything but come again now and then
+						<-time.After(pressLater)
+						r.do(acquire(nil, "look")) // its lease is over the next time
+						synctest.Wait()
+					}
+					r.expect(engine.Granted, acquire(nil, fmt.Sprint("again ", round)))
+				}
+			})
+		})
+	}
+}
+
+// Where history is to be kept, nothing is cut for want of space, and whoever is refused is
+// told that this is why.
+func TestLowSpaceAndHistory(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log bytes.Buffer
+		r := newRig(t, func(c *Config) {
+			c.Journal = &brimming{Journal: c.Journal, room: 20}
+			c.SnapshotBytes, c.KeepBytes = 0, 1<<30
+			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		for i := range 25 {
+			r.do(acquire(nil, keyNumber(i)))
+		}
+		synctest.Wait()
+		eff := r.expect(engine.Refused, acquire(nil, "again"))
+		if eff.Code != interlock.CodeNoSpace || !strings.Contains(eff.Message, "--keep-bytes") {
+			t.Errorf("refused with %s %q", eff.Code, eff.Message)
+		}
+		if r.shard.First() != 1 {
+			t.Error("history was cut")
+		}
+		r.close()
+		if !strings.Contains(log.String(), "history that is to be kept") {
+			t.Errorf("the log does not say why:\n%s", &log)
 		}
 	})
 }

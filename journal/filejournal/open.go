@@ -93,6 +93,7 @@ type Journal struct {
 	tail      interlock.Index
 	segments  []segment
 	snapshots []interlock.Index // the kept ones that check, oldest first
+	alone     interlock.Index   // a snapshot that checked when no other was kept
 	closed    bool
 	failed    error // the first failure; the journal is not usable after it
 }
@@ -176,6 +177,17 @@ func open(ctx context.Context, dir directory, path string, opts Options) (*Journ
 		return nil, err
 	}
 	j.pool = newPool(dir, opts, in, j.fail)
+	if newest := j.newestSnapshot(); newest > 0 {
+		r, err := openSnapshot(dir, path, newest)
+		if err != nil {
+			j.closeActive()
+			return nil, err
+		}
+		j.pool.snapshotTakes(r.end)
+		r.Close()
+	} else {
+		j.pool.snapshotTakes(0)
+	}
 	if err := j.enter(in); err != nil {
 		j.pool.close()
 		j.closeActive()

@@ -27,7 +27,8 @@ type pool struct {
 	opts Options
 	fail func(doing string, err error) error
 	low  atomic.Bool
-	want atomic.Bool // files are missing for want of descriptors
+	room atomic.Int64 // bytes for the next snapshot, which a new spare must leave free
+	want atomic.Bool  // files are missing for want of descriptors
 
 	kick    chan struct{}
 	stop    chan struct{}
@@ -52,6 +53,7 @@ type prepared struct {
 type slot struct {
 	name  string
 	size  int64
+	leave bool // room for a snapshot is left behind it
 	ready *prepared
 	found bool // a file of an earlier owner, not looked at yet
 }
@@ -60,7 +62,7 @@ func newPool(dir directory, opts Options, in *inspection, fail func(string, erro
 	return &pool{
 		dir: dir, opts: opts, fail: fail,
 		kick: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
-		spare:   slot{name: spareName, size: opts.SegmentBytes, found: in.spare},
+		spare:   slot{name: spareName, size: opts.SegmentBytes, leave: true, found: in.spare},
 		reserve: slot{name: reserveName, size: opts.ReserveBytes, found: in.reserve},
 	}
 }
@@ -206,6 +208,11 @@ func (p *pool) prepare(s *slot) (file, error) {
 			return nil, err
 		}
 	}
+	if room := p.room.Load(); s.leave && room > 0 {
+		if err := p.probe(s.size + room); err != nil {
+			return nil, err
+		}
+	}
 	temp := s.name + tempSuffix
 	f, err := p.dir.Open(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
@@ -233,6 +240,27 @@ func (p *pool) prepare(s *slot) (file, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// probe finds out whether so many bytes are free.
+func (p *pool) probe(size int64) error {
+	const name = "probe" + tempSuffix
+	f, err := p.dir.Open(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	err = f.Allocate(size)
+	return errors.Join(err, f.Close(), p.dir.Remove(name))
+}
+
+// snapshotTakes notes the size of the newest snapshot. The next one needs its own room before
+// the older ones can go, and it is what makes room in a log that has filled the disk. Where
+// all runs in one goroutine, the disk is a simulated one that is too small for that.
+func (p *pool) snapshotTakes(bytes int64) {
+	if p.opts.inline {
+		return
+	}
+	p.room.Store(max(p.opts.ReserveBytes, bytes+bytes/4))
 }
 
 // retryEvery is how often space is looked for while there is too little. An idle

@@ -49,7 +49,7 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 		return fmt.Errorf("%w: snapshot at index %d; the earlier one is at %d, the tail at %d", journal.ErrMisuse, at, newest, tail)
 	}
 	name := indexName(at, snapshotSuffix)
-	own, err := writeSnapshot(ctx, j.dir, name+tempSuffix, at, write)
+	size, own, err := writeSnapshot(ctx, j.dir, name+tempSuffix, at, write)
 	if err != nil {
 		removeErr := j.dir.Remove(name + tempSuffix)
 		switch {
@@ -74,6 +74,7 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 	}
 	j.snapshots = slices.Clone(j.snapshots[max(0, len(j.snapshots)-snapshotKeep):])
 	j.mu.Unlock()
+	j.pool.snapshotTakes(size)
 	return j.removeSnapshots()
 }
 
@@ -108,12 +109,12 @@ func (j *Journal) newestSnapshot() interlock.Index {
 	return j.snapshots[len(j.snapshots)-1]
 }
 
-// writeSnapshot writes a whole snapshot and syncs it. own says that the error is
+// writeSnapshot writes a whole snapshot and syncs it. It returns its size; own says that the error is
 // of our writing, and not of write or the context.
-func writeSnapshot(ctx context.Context, dir directory, name string, at interlock.Index, write func(io.Writer) error) (own bool, err error) {
+func writeSnapshot(ctx context.Context, dir directory, name string, at interlock.Index, write func(io.Writer) error) (size int64, own bool, err error) {
 	f, err := dir.Open(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
-		return true, err
+		return 0, true, err
 	}
 	defer f.Close()
 	w := &snapshotWriter{ctx: ctx, f: f, buf: make([]byte, 0, 64<<10)}
@@ -121,22 +122,22 @@ func writeSnapshot(ctx context.Context, dir directory, name string, at interlock
 	putPreamble(header, snapshotMagic)
 	order.PutUint64(header[16:], uint64(at))
 	if _, err := w.Write(header); err != nil {
-		return w.err != nil, err
+		return 0, w.err != nil, err
 	}
 	if err := write(w); err != nil {
-		return w.err != nil, err
+		return 0, w.err != nil, err
 	}
 	trailer := order.AppendUint64(nil, uint64(w.length-snapshotHeaderSize))
 	w.crc = crc32.Update(w.crc, castagnoli, trailer)
 	trailer = append(order.AppendUint32(trailer, w.crc), snapshotEnd...)
 	if _, err := w.Write(trailer); err != nil {
-		return w.err != nil, err
+		return 0, w.err != nil, err
 	}
 	w.flush()
 	if w.err == nil {
 		w.err = f.Sync()
 	}
-	return true, w.err
+	return w.length, true, w.err
 }
 
 type snapshotWriter struct {

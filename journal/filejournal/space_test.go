@@ -247,3 +247,64 @@ func TestTakenFileKeepsItsName(t *testing.T) {
 		t.Errorf("%d rotations", seen)
 	}
 }
+
+// While space is low one snapshot is enough to cut the log, if it can be read back: else the
+// older one stays, and what it needs.
+func TestLowSpaceCutsToTheNewestSnapshot(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			d := simdisk.New()
+			j, err := open(t.Context(), d, "", spaceOptions)
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			d.SetLimit(100 << 10)
+			save := func(at interlock.Index) {
+				if err := j.SaveSnapshot(t.Context(), at, func(w io.Writer) error {
+					_, err := w.Write([]byte("state"))
+					return err
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			save(1)
+			for !j.Low() {
+				if err := j.Append(t.Context(), j.Tail()+1, [][]byte{make([]byte, 1000)}); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+			tail := j.Tail()
+			save(tail)
+			if damaged {
+				d.Files[indexName(tail, snapshotSuffix)].Data[snapshotHeaderSize] ^= 1
+			}
+			if err := j.Truncate(t.Context(), tail+1); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if cut := j.First() > 1; cut == damaged || j.Low() == cut {
+				t.Errorf("damaged %v: the log begins at %d, low %v", damaged, j.First(), j.Low())
+			}
+			d.SetLimit(0)
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			again, err := open(t.Context(), d, "", spaceOptions)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer again.Close()
+			want := tail
+			if damaged {
+				want = 1
+			}
+			if at, r, err := again.Snapshot(t.Context()); err != nil || at != want {
+				t.Errorf("damaged %v: snapshot of %d, want %d: %v", damaged, at, want, err)
+			} else if r != nil {
+				r.Close()
+			}
+		})
+	}
+}

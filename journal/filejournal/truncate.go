@@ -9,7 +9,8 @@ import (
 )
 
 // Truncate implements journal.Journal. It removes whole segments, never the one
-// being written, and none that the older kept snapshot needs.
+// being written, and none that the older kept snapshot needs. While space is low the
+// newest snapshot counts alone, once it was read back whole.
 func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
 	j.upkeep.Lock()
 	defer j.upkeep.Unlock()
@@ -18,6 +19,11 @@ func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
 	}
 	if newest := j.newestSnapshot(); before > newest+1 {
 		return fmt.Errorf("%w: truncate before %d, the snapshot is at %d", journal.ErrMisuse, before, newest)
+	}
+	if j.pool.low.Load() {
+		if err := j.keepNewest(ctx); err != nil {
+			return err
+		}
 	}
 	for ctx.Err() == nil {
 		name := j.dropSegment(before)
@@ -36,11 +42,24 @@ func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
 	return ctx.Err()
 }
 
+// keepNewest gives up all snapshots but the newest, if that one checks. What cannot be
+// read changes nothing: the older one may be needed.
+func (j *Journal) keepNewest(ctx context.Context) error {
+	newest := j.newestSnapshot()
+	if newest == 0 || checkSnapshot(ctx, j.dir, j.path, newest) != nil {
+		return ctx.Err()
+	}
+	j.mu.Lock()
+	j.snapshots, j.alone = []interlock.Index{newest}, newest
+	j.mu.Unlock()
+	return j.removeSnapshots()
+}
+
 // dropSegment takes the oldest segment out of the list when it can go.
 func (j *Journal) dropSegment(before interlock.Index) (name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.snapshots) < snapshotKeep {
+	if n := len(j.snapshots); n == 0 || n < snapshotKeep && j.snapshots[0] != j.alone {
 		return ""
 	}
 	before = min(before, j.snapshots[0]+1)
