@@ -302,6 +302,8 @@ func (e *Engine) closedFor() (interlock.Code, string) {
 	switch {
 	case e.draining:
 		return interlock.CodeShuttingDown, "the server is shutting down: repeat the request in a moment"
+	case e.lowMem:
+		return interlock.CodeOverloaded, "the server's memory is nearly full: nothing new is admitted until others have given back what they hold; releases still work"
 	case e.lowSpace && e.kept:
 		return interlock.CodeNoSpace, "the journal's disk is nearly full: no new leases until an operator makes room or keeps less history (--keep-bytes); releases still work"
 	case e.lowSpace:

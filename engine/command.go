@@ -374,10 +374,12 @@ type Recover struct {
 // refuses what would take room in the journal (CodeNoSpace): new sessions, leases
 // and waits. Draining refuses the same with CodeShuttingDown, and no waiter is
 // granted any more; the next Recover grants them. Kept says, with LowSpace, that the
-// journal could make room if less history had to be kept.
+// journal could make room if less history had to be kept. LowMemory refuses what LowSpace
+// does, with CodeOverloaded.
 type Limit struct {
 	Head
-	LowSpace bool
-	Kept     bool
-	Draining bool
+	LowMemory bool
+	LowSpace  bool
+	Kept      bool
+	Draining  bool
 }

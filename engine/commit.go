@@ -86,6 +86,9 @@ func (e *Engine) admitCommit(c *Commit, s *space, leases []*request, acked *task
 		if no := e.mayCommit(policies[i], c, w, leases, acked); no != nil {
 			return no
 		}
+		if e.lowMem && (w.Op == interlock.Put || w.Op == interlock.Merge) {
+			return &refusal{code: interlock.CodeOverloaded, message: "the server's memory is nearly full: until others have given back what they hold, only deletions and additions to counters go on"}
+		}
 		if e.lowSpace && (w.Op == interlock.Put || w.Op == interlock.Merge) {
 			return &refusal{code: interlock.CodeNoSpace, message: "the journal's disk is nearly full: until an operator makes room, only deletions and additions to counters go on"}
 		}

@@ -28,6 +28,7 @@ type Engine struct {
 	live     bool // between Recover and the end; during a replay nothing is watched
 	lowSpace bool
 	kept     bool
+	lowMem   bool
 	draining bool
 	newest   Time   // of the last command or entry, whatever its namespace
 	*agenda         // of the namespace that the step is about
@@ -329,7 +330,7 @@ func (e *Engine) recover(c *Recover) {
 	}
 	e.emit(e.ev)
 	e.reply(Done)
-	e.began, e.live, e.lowSpace, e.kept, e.draining = e.now, true, false, false, false
+	e.began, e.live, e.lowSpace, e.kept, e.lowMem, e.draining = e.now, true, false, false, false, false
 	e.alarms, e.agendas = timers{}, 0
 	for _, s := range e.sorted() {
 		for _, c := range s.agenda.ready {
@@ -401,7 +402,7 @@ func (e *Engine) recoverRequests(s *space) {
 
 // limit changes what is admitted. What waited for the end of a drain is due again.
 func (e *Engine) limit(c *Limit) {
-	e.lowSpace, e.kept, e.draining = c.LowSpace, c.Kept, c.Draining
+	e.lowSpace, e.kept, e.lowMem, e.draining = c.LowSpace, c.Kept, c.LowMemory, c.Draining
 	for _, s := range e.sorted() {
 		e.agenda = s.agenda
 		e.rearm()

@@ -46,7 +46,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	tick          one Tick
 //	recover [down=D] [jump=N]   the process dies; another one replays the journal
 //	snapshot      one is taken; the next recover starts from it
-//	limit draining|low_space [kept]|none
+//	limit draining|low_space [kept]|low_memory|none
 //	pattern name=N shape=S [alias=S ...] [member=K ...] [capacity=N] [rate=N per=D burst=N]
 //	        [group=NAME:MIN:MAX ...] [ttl=D] [max_ttl=D] [grace=D] ... [allow=WHO:MODE,MODE ...]
 //	        [preempt=ask|revoke|never] [park=choice|keep|free|never] [on_deadlock=refuse|revoke]
@@ -382,7 +382,7 @@ func (s *script) do(line string) (err error) {
 		err = s.restart(uint64(w.number("jump")))
 		s.print(nil)
 	case "limit":
-		err = s.tell(&engine.Limit{LowSpace: w.has("low_space"), Kept: w.has("kept"), Draining: w.has("draining")})
+		err = s.tell(&engine.Limit{LowSpace: w.has("low_space"), LowMemory: w.has("low_memory"), Kept: w.has("kept"), Draining: w.has("draining")})
 		w.used["none"] = true
 	case "commit":
 		err = s.commit(w)

@@ -55,6 +55,11 @@ type Config struct {
 	// number keeps no more than a restart needs.
 	KeepBytes int64
 
+	// LowMemory reports whether the process has used up what memory it may have: then only
+	// what gives something back is admitted, as when the journal is low on space. It is asked
+	// before each turn. nil means never.
+	LowMemory func() bool
+
 	// FenceJump is how far fences jump at the start: 0, or a large number when the
 	// journal is a copy or was restored, and may have been written on elsewhere.
 	FenceJump uint64
@@ -93,6 +98,9 @@ func (c *Config) check() error {
 	}
 	if c.MaxWaiting == 0 {
 		c.MaxWaiting = defaultMaxWaiting
+	}
+	if c.LowMemory == nil {
+		c.LowMemory = func() bool { return false }
 	}
 	if c.SnapshotBytes == 0 {
 		c.SnapshotBytes = defaultSnapshotBytes

@@ -278,8 +278,8 @@ func (o *owner) arm() {
 // admit tells the engine what it may admit, when that has changed.
 func (o *owner) admit() {
 	low := o.now < o.fullUntil || o.s.journal.Low()
-	kept := low && o.s.kept.Load()
-	if low == o.limit.LowSpace && kept == o.limit.Kept && o.draining == o.limit.Draining {
+	kept, memory := low && o.s.kept.Load(), o.s.lowMemory()
+	if low == o.limit.LowSpace && kept == o.limit.Kept && memory == o.limit.LowMemory && o.draining == o.limit.Draining {
 		return
 	}
 	switch {
@@ -287,6 +287,12 @@ func (o *owner) admit() {
 		o.s.log.Warn("journal runs out of space: nothing new is admitted, releases still work")
 	case !low && o.limit.LowSpace:
 		o.s.log.Info("journal has space again")
+	}
+	switch {
+	case memory && !o.limit.LowMemory:
+		o.s.log.Warn("memory is nearly full: nothing new is admitted, releases still work")
+	case !memory && o.limit.LowMemory:
+		o.s.log.Info("there is memory again")
 	}
 	o.setLimit(low)
 }
@@ -297,7 +303,7 @@ func (o *owner) setLimit(low bool) {
 	if o.cur.full() {
 		o.hand()
 	}
-	o.limit = &engine.Limit{LowSpace: low, Kept: low && o.s.kept.Load(), Draining: o.draining}
+	o.limit = &engine.Limit{LowSpace: low, Kept: low && o.s.kept.Load(), LowMemory: o.s.lowMemory(), Draining: o.draining}
 	o.cur.step(o.eng, o.limit)
 }
 

@@ -27,6 +27,7 @@ type Shard struct {
 	snapshotBytes int64
 	pictureEvents int
 	keepBytes     int64
+	lowMemory     func() bool
 
 	ctx    context.Context // ends when Close gives up waiting
 	cancel context.CancelFunc

@@ -255,3 +255,18 @@ func TestLowSpaceAndHistory(t *testing.T) {
 		}
 	})
 }
+
+// Low memory is told to the engine before the next command, both ways, as low space is.
+func TestLowMemory(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var low atomic.Bool
+		r := newRig(t, func(c *Config) { c.LowMemory = low.Load })
+		held := r.expect(engine.Granted, acquire(nil, "a")).Lease
+		low.Store(true)
+		r.refused(interlock.CodeOverloaded, acquire(nil, "b"))
+		r.expect(engine.Granted, &engine.Renew{Head: head(nil), Lease: held.ID})
+		r.expect(engine.Done, release(nil, held.ID))
+		low.Store(false)
+		r.expect(engine.Granted, acquire(nil, "b"))
+	})
+}

@@ -13,3 +13,12 @@ func mayOpen() uint64 {
 	}
 	return uint64(limit.Cur)
 }
+
+// addressSpace is how much of it the process may have; 0 for any.
+func addressSpace() uint64 {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_AS, &limit) != nil || limit.Cur > 1<<60 {
+		return 0
+	}
+	return uint64(limit.Cur)
+}

@@ -35,6 +35,7 @@ type serveConfig struct {
 	MaxStreams, MaxWaiting int
 	MaxEventStreams        int
 	MaxConnections         int
+	MaxMemory              int64
 	AdvertiseHTTP          string
 	AdvertiseGRPC          string
 	StandbyAfter           time.Duration
@@ -101,6 +102,7 @@ damaged, 4 another server holds the journal, 5 a newer version wrote the journal
 	f.BoolVar(&cfg.Restored, "restored", false, "the journal was restored from a backup: fences and versions begin far above all that may have been given out")
 	f.DurationVar(&cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long stopping in order may take")
 	f.IntVar(&cfg.MaxConnections, "max-connections", 0, "connections at a time, at both doors (default: what the limit of open files leaves beside the journal)")
+	f.Int64Var(&cfg.MaxMemory, "max-memory", 0, "`bytes` of memory that the server may use; with half of them in use newcomers are refused (default: GOMEMLIMIT, or 75 % of the machine's or the container's; -1: any)")
 	f.IntVar(&cfg.MaxStreams, "max-streams", 0, "session streams at a time (default 10,000)")
 	f.IntVar(&cfg.MaxEventStreams, "max-event-streams", 0, "readers of events at a time, a namespace (default 64)")
 	f.IntVar(&cfg.MaxWaiting, "max-waiting", 0, "commands that may wait for the engine before more are refused (default 65,536)")

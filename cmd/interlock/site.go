@@ -27,6 +27,7 @@ type site struct {
 
 	http, grpc   net.Listener
 	front        server.Front
+	memory       *memory
 	httpServer   *http.Server
 	streamServer *server.StreamServer
 	failed       chan error // of a listener
@@ -38,7 +39,7 @@ type site struct {
 // startSite opens the journal, replays it and serves both doors; or, where servers take
 // turns, serves both doors as a standby.
 func startSite(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *site, err error) {
-	p := &site{cfg: cfg, log: log, failed: make(chan error, 2)}
+	p := &site{cfg: cfg, log: log, failed: make(chan error, 2), memory: watchMemory(cfg.MaxMemory, log)}
 	if err := p.configure(cfg); err != nil {
 		return nil, exitWith(exitUsage, err)
 	}

@@ -88,7 +88,7 @@ func openTenure(ctx context.Context, p *site, j owned, keys signed.Keeper, resto
 	collect := collectLater()
 	t.shard, err = shard.Open(ctx, shard.Config{
 		Journal: j, Logger: p.log, Observer: t.observer, FenceJump: jump,
-		SnapshotBytes: p.cfg.SnapshotBytes, KeepBytes: p.cfg.KeepBytes, MaxWaiting: p.cfg.MaxWaiting,
+		SnapshotBytes: p.cfg.SnapshotBytes, KeepBytes: p.cfg.KeepBytes, MaxWaiting: p.cfg.MaxWaiting, LowMemory: p.memory.low.Load,
 	})
 	collect()
 	if err != nil {
