@@ -60,6 +60,12 @@ type Config struct {
 	// before each turn. nil means never.
 	LowMemory func() bool
 
+	// MaxAhead is by how much the clock may be ahead of the journal's newest entry at the start:
+	// for so long the shard may have been closed. A clock that is further ahead is taken for a
+	// wrong one, and Open returns ErrClock: all that has a time would come due, and the journal
+	// would keep that time for good. 0 means any.
+	MaxAhead time.Duration
+
 	// FenceJump is how far fences jump at the start: 0, or a large number when the
 	// journal is a copy or was restored, and may have been written on elsewhere.
 	FenceJump uint64
@@ -93,6 +99,8 @@ func (c *Config) check() error {
 		return errors.New("shard: Config.Journal is not set")
 	case c.MaxWaiting < 0:
 		return errors.New("shard: Config.MaxWaiting is negative")
+	case c.MaxAhead < 0:
+		return errors.New("shard: Config.MaxAhead is negative")
 	case c.Number < 0:
 		return errors.New("shard: Config.Number is negative")
 	}

@@ -2,6 +2,8 @@ package shard
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/interlockdev/interlock/engine"
@@ -37,7 +39,7 @@ func newShard(cfg Config, watch func() time.Time) *Shard {
 	s := &Shard{
 		number: cfg.Number, epoch: cfg.Journal.Epoch(), journal: cfg.Journal, clock: cfg.Clock, watch: watch,
 		log:      cfg.Logger.With("shard", cfg.Number),
-		observer: cfg.Observer, snapshotBytes: cfg.SnapshotBytes, pictureEvents: cfg.PictureEvents, keepBytes: cfg.KeepBytes, lowMemory: cfg.LowMemory,
+		observer: cfg.Observer, snapshotBytes: cfg.SnapshotBytes, pictureEvents: cfg.PictureEvents, keepBytes: cfg.KeepBytes, lowMemory: cfg.LowMemory, maxAhead: cfg.MaxAhead,
 		work: make(chan *group), free: make(chan *group, 1),
 		stages: inTurn, broken: make(chan error, 1), failed: make(chan struct{}), stopping: make(chan struct{}),
 		stopped: make(chan struct{}), stopClock: func() {},
@@ -59,6 +61,9 @@ func (s *Shard) begin(ctx context.Context, jump uint64) error {
 	s.size.add(r.entries, r.bytes)
 	s.snapshotAt.Store(uint64(r.snapshot))
 	s.snapshotSize.Store(int64(r.size))
+	if err := s.checkClock(o.eng.Now(), s.clock.Now()); err != nil {
+		return err
+	}
 	// The clock may have gone back since the journal's last entry was written.
 	s.mail.thaw(max(o.eng.Now(), s.clock.Now()))
 	o.recover(o.cur, jump)
@@ -69,6 +74,28 @@ func (s *Shard) begin(ctx context.Context, jump uint64) error {
 
 	o.cur.begin(o.generation, o.cur.next())
 	o.arm()
+	return nil
+}
+
+// ErrClock: the clock is so far ahead of the journal that it must be wrong.
+var ErrClock = errors.New("shard: the clock is far ahead of the journal")
+
+// behindFor is by how much the clock may be behind the journal without a word: the clocks of
+// two machines differ by less.
+const behindFor = time.Minute
+
+// checkClock compares the clock with the journal's newest entry.
+func (s *Shard) checkClock(last, now engine.Time) error {
+	ahead := now.Sub(last)
+	at := func(t engine.Time) string { return time.Unix(0, int64(t)).UTC().Format(time.RFC3339) }
+	switch {
+	case last == 0: // there is none
+	case s.maxAhead > 0 && ahead > s.maxAhead:
+		return fmt.Errorf("%w: it says %s, and the journal was last written at %s", ErrClock, at(now), at(last))
+	case ahead < -behindFor:
+		s.log.Warn("the clock is behind the journal: time goes on from the journal's, which is ahead of this clock until the clock has caught up; set the clock if it is wrong",
+			"clock", at(now), "journal", at(last))
+	}
 	return nil
 }
 

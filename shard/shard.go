@@ -28,6 +28,7 @@ type Shard struct {
 	pictureEvents int
 	keepBytes     int64
 	lowMemory     func() bool
+	maxAhead      time.Duration
 
 	ctx    context.Context // ends when Close gives up waiting
 	cancel context.CancelFunc

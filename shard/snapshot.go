@@ -66,7 +66,7 @@ func (o *owner) snapshot() func(chain.Record) {
 	s, at := o.s, o.cur.first-1
 	if uint64(at) == s.snapshotAt.Load() {
 		// There is a snapshot of all this; perhaps more of the journal can go by now.
-		return func() {
+		return func(chain.Record) {
 			defer s.snapshotting.Store(false)
 			if err := s.cut(s.ctx, interlock.Index(s.snapshotAt.Load())); err != nil && !errors.Is(err, context.Canceled) {
 				s.log.Warn("the journal cannot be cut", "error", err)

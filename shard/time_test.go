@@ -239,3 +239,38 @@ func TestDrain(t *testing.T) {
 		r.expect(engine.Granted, &engine.Poll{Head: head(nil), Ticket: ticket})
 	})
 }
+
+// A clock that is far ahead when a shard opens must not become the journal's: all that has a
+// time would come due. One that is a little ahead is the time for which the shard was closed.
+func TestClockFarAhead(t *testing.T) {
+	const most = 48 * time.Hour
+	var clock *fakeClock
+	now := engine.Time(1e18)
+	with := func(c *Config) {
+		clock = newFakeClock(now)
+		c.Clock, c.MaxAhead = clock, most
+	}
+	r := newRig(t, with)
+	r.expect(engine.Granted, acquire(nil, "a"))
+	r.close()
+	now = now.Add(5 * 365 * 24 * time.Hour)
+	j, err := r.store.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tail := j.Tail()
+	cfg := Config{Journal: j, SnapshotBytes: -1}
+	with(&cfg)
+	if _, err := Open(t.Context(), cfg); !errors.Is(err, ErrClock) {
+		t.Fatalf("Open: %v", err)
+	}
+	if j.Tail() != tail {
+		t.Error("the refused start has written to the journal")
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	now = engine.Time(1e18).Add(most)
+	r.open(with)
+	r.refused(interlock.CodeHeld, acquire(nil, "a")) // its holder gets a full new ttl
+}

@@ -22,6 +22,7 @@ const (
 	exitDamaged = 3  // the journal is damaged
 	exitLocked  = 4  // another server holds the journal, or has taken it over
 	exitNewer   = 5  // a newer version wrote the journal
+	exitClock   = 6  // the clock is far ahead of the journal
 	exitDisk    = 70 // the disk failed, or has no room for so much as the start
 
 	// Of run and of the other commands that talk to a server.

@@ -36,6 +36,7 @@ type serveConfig struct {
 	MaxEventStreams        int
 	MaxConnections         int
 	MaxMemory              int64
+	MaxDowntime            time.Duration
 	AdvertiseHTTP          string
 	AdvertiseGRPC          string
 	StandbyAfter           time.Duration
@@ -69,8 +70,8 @@ certificate again; without either it stops a server that was started on a termin
 which has gone then, and changes nothing for any other.
 
 Exit codes: 0 stopped as asked, 2 wrong flags or configuration, 3 the journal is
-damaged, 4 another server holds the journal, 5 a newer version wrote the journal,
-70 the disk failed, 1 anything else, such as an address that is in use.`,
+damaged, 4 another server holds the journal, 5 a newer version wrote the journal, 6 the
+clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as an address that is in use.`,
 		Example: `  interlock serve --data-dir data
   interlock serve --data-dir data --http 0.0.0.0:7420 --grpc 0.0.0.0:7421 \
       --credentials credentials.txt --tls-cert cert.pem --tls-key key.pem`,
@@ -102,6 +103,7 @@ damaged, 4 another server holds the journal, 5 a newer version wrote the journal
 	f.BoolVar(&cfg.Restored, "restored", false, "the journal was restored from a backup: fences and versions begin far above all that may have been given out")
 	f.DurationVar(&cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long stopping in order may take")
 	f.IntVar(&cfg.MaxConnections, "max-connections", 0, "connections at a time, at both doors (default: what the limit of open files leaves beside the journal)")
+	f.DurationVar(&cfg.MaxDowntime, "max-downtime", 90*24*time.Hour, "how far the clock may be ahead of the journal's newest entry at the start before it counts as wrong; 0: any time")
 	f.Int64Var(&cfg.MaxMemory, "max-memory", 0, "`bytes` of memory that the server may use; with half of them in use newcomers are refused (default: GOMEMLIMIT, or 75 % of the machine's or the container's; -1: any)")
 	f.IntVar(&cfg.MaxStreams, "max-streams", 0, "session streams at a time (default 10,000)")
 	f.IntVar(&cfg.MaxEventStreams, "max-event-streams", 0, "readers of events at a time, a namespace (default 64)")
@@ -140,6 +142,9 @@ func (c *serveConfig) check() error {
 		if err := server.CheckListen(addr, c.Credentials != "", c.Insecure); err != nil {
 			return usage("%s: %w", flag, err)
 		}
+	}
+	if c.MaxDowntime < 0 {
+		return usage("--max-downtime cannot be negative: 0 means any time")
 	}
 	if c.ShutdownTimeout <= 0 {
 		return usage("--shutdown-timeout: want a duration above zero, such as 10s")

@@ -88,9 +88,12 @@ func openTenure(ctx context.Context, p *site, j owned, keys signed.Keeper, resto
 	collect := collectLater()
 	t.shard, err = shard.Open(ctx, shard.Config{
 		Journal: j, Logger: p.log, Observer: t.observer, FenceJump: jump,
-		SnapshotBytes: p.cfg.SnapshotBytes, KeepBytes: p.cfg.KeepBytes, MaxWaiting: p.cfg.MaxWaiting, LowMemory: p.memory.low.Load,
+		SnapshotBytes: p.cfg.SnapshotBytes, KeepBytes: p.cfg.KeepBytes, MaxWaiting: p.cfg.MaxWaiting, LowMemory: p.memory.low.Load, MaxAhead: p.cfg.MaxDowntime,
 	})
 	collect()
+	if errors.Is(err, shard.ErrClock) {
+		return nil, exitWith(exitClock, fmt.Errorf("%w: set the clock; or, if it is right and the server was down for so long, start it once with --max-downtime 0", err))
+	}
 	if err != nil {
 		return nil, replayFailed(diskFailed(p.cfg.DataDir, err))
 	}
