@@ -141,8 +141,11 @@ type Approval struct {
 	Left     time.Duration // until it answers itself; 0: never
 	OnLimit  Verdict       // how
 	Verdict  Verdict       // 0 while it is open
-	By       string        // who answered; ByPolicy, if its time ran out
+	By       string        // the name that the answerer claims; ByPolicy, if its time ran out
 	Reason   string
+	// Principal is the credential that answered: it was authenticated, By was not. ""
+	// without credentials, and if the time ran out.
+	Principal string
 	// Stale are the documents that changed since the asker read them.
 	Stale     []Stale
 	StaleMore bool
@@ -150,6 +153,22 @@ type Approval struct {
 
 // ByPolicy is who answered a question that answered itself.
 const ByPolicy = "policy"
+
+// Answerer returns who answered a question, for a sentence: the principal, and the name
+// that it claims if that is another.
+func (a *Approval) Answerer() string { return Answerer(a.Principal, a.By) }
+
+// Answerer returns who acted, for a sentence: an authenticated principal, "" for none, and
+// the name that it claims if that is another.
+func Answerer(principal, by string) string {
+	switch {
+	case principal == "" || principal == by:
+		return by
+	case by == "":
+		return principal
+	}
+	return principal + ", claiming to be " + by
+}
 
 // Verdict is a person's word.
 type Verdict uint8

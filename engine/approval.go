@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -19,6 +20,10 @@ import (
 //
 // A question that nobody answers in time answers itself as its asker has said. What
 // was not approved never runs: whoever takes up such a task again asks again.
+//
+// An approval is a control: a principal that submitted the task, asked about it, worked
+// at it when it was asked about, or took it up again cannot answer. Without credentials
+// there are no principals to compare, and an approval is a courtesy.
 
 // approval is the last question about a task, and the answer.
 type approval struct {
@@ -28,10 +33,12 @@ type approval struct {
 	limit   time.Duration // after which it answers itself; 0: never
 	onLimit interlock.Verdict
 	reads   []interlock.Read // what the asker had read
+	askers  []string         // principals besides the submitter that cannot answer it
 
-	verdict interlock.Verdict // 0 while it is open
-	by      string
-	words   string // why
+	verdict   interlock.Verdict // 0 while it is open
+	by        string            // the name that the answerer claims
+	principal string            // that answered; "" without credentials
+	words     string            // why
 }
 
 // until is when the question answers itself.
@@ -47,7 +54,10 @@ func (a *approval) size() int {
 	if a == nil {
 		return 0
 	}
-	n := approvalBytes + len(a.text) + len(a.agent) + len(a.by) + len(a.words)
+	n := approvalBytes + len(a.text) + len(a.agent) + len(a.by) + len(a.principal) + len(a.words)
+	for _, name := range a.askers {
+		n += len(name) + nameBytes
+	}
 	for i := range a.reads {
 		n += len(a.reads[i].Key) + readBytes
 	}
@@ -57,11 +67,39 @@ func (a *approval) size() int {
 const (
 	approvalBytes = 256 // that a question costs besides its texts and its reads
 	readBytes     = 32  // that a read costs besides its key
+	nameBytes     = 16  // that a principal costs besides its name
 )
 
-// reopen asks anew.
-func (a *approval) reopen(now Time) {
-	a.asked, a.verdict, a.by, a.words = now, 0, "", ""
+// reopen asks anew, for a principal.
+func (a *approval) reopen(now Time, principal string) {
+	a.asked, a.verdict, a.by, a.principal, a.words = now, 0, "", "", ""
+	a.addAsker(principal)
+}
+
+// addAsker notes a principal that cannot answer the question.
+func (a *approval) addAsker(principal string) {
+	if principal != "" && !slices.Contains(a.askers, principal) {
+		a.askers = append(slices.Clip(a.askers), principal)
+	}
+}
+
+// notAnsweredBy returns why a principal cannot answer the question about the task, nil
+// if it can. Without a name it is a caller of a server that asks for no credentials.
+func (t *task) notAnsweredBy(principal string) *refusal {
+	part := ""
+	switch {
+	case principal == "":
+		return nil
+	case t.spec.principal == principal:
+		part = "submitted the task"
+	case slices.Contains(t.spec.approval.askers, principal):
+		part = "asked the question, or worked at the task"
+	default:
+		return nil
+	}
+	return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
+		"credential %q %s, and nobody approves their own work: let another approver answer", principal, part,
+	)}
 }
 
 // isUnapproved reports whether somebody was asked about the task and has not said yes.
@@ -128,6 +166,8 @@ func (e *Engine) askHuman(c *AskHuman) {
 		return
 	}
 	a := e.approvalOf(&c.Question, t.going.agent)
+	a.addAsker(c.Actor)
+	a.addAsker(r.owner())
 	if no := s.noRoomForTasks(a.size() - t.spec.approval.size()); no != nil {
 		e.refuseFor(no)
 		return
@@ -164,19 +204,22 @@ func (e *Engine) answer(c *Answer) {
 		return
 	}
 	if a := t.spec.approval; t.state != interlock.TaskAsking {
-		if a != nil && a.verdict == c.Verdict && a.by == by {
+		if a != nil && a.verdict == c.Verdict && a.by == by && a.principal == c.Actor {
 			e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
 			return
 		}
 		words := fmt.Sprintf("the task is %s, and asks nobody", t.state)
 		if a != nil && a.verdict != 0 {
-			words = fmt.Sprintf("the task was %s by %q, and is %s now", a.verdict, a.by, t.state)
+			words = fmt.Sprintf("the task was %s by %q, and is %s now", a.verdict, interlock.Answerer(a.principal, a.by), t.state)
 		}
 		e.refuse(interlock.CodeNotAsking, words).Tasks = []interlock.Task{e.showTask(t)}
 		return
 	}
-	ev := e.verdict(t, c.Verdict, by, c.Reason)
-	ev.Actor = c.Actor
+	if no := t.notAnsweredBy(c.Actor); no != nil {
+		e.refuse(no.code, no.message).Tasks = []interlock.Task{e.showTask(t)}
+		return
+	}
+	ev := e.verdict(t, c.Verdict, c.Actor, by, c.Reason)
 	if sess := e.scope(); sess != nil {
 		ev.Session = sess.num
 	}
@@ -189,16 +232,17 @@ func (e *Engine) answer(c *Answer) {
 // answerItself answers the question of a task that nobody has answered in time.
 func (e *Engine) answerItself(t *task) {
 	a := t.spec.approval
-	e.emit(e.verdict(t, a.onLimit, interlock.ByPolicy, fmt.Sprintf("nobody answered within %v", a.limit)))
+	e.emit(e.verdict(t, a.onLimit, "", interlock.ByPolicy, fmt.Sprintf("nobody answered within %v", a.limit)))
 }
 
-// verdict drafts the event for the answer to a task's question.
-func (e *Engine) verdict(t *task, v interlock.Verdict, by, words string) *Event {
+// verdict drafts the event for the answer to a task's question: by a principal that
+// claims a name, or neither.
+func (e *Engine) verdict(t *task, v interlock.Verdict, principal, by, words string) *Event {
 	ev := e.standing(t, interlock.TaskWaiting)
-	ev.Kind, ev.Agent, ev.Note = EvTaskAnswered, by, words
+	ev.Kind, ev.Actor, ev.Agent, ev.Note, ev.Blob = EvTaskAnswered, principal, by, words, appendPrincipal(nil, principal)
 	switch left := t.spec.due.Sub(e.now); {
 	case v == interlock.Denied:
-		ev.Op, ev.Outcome = uint8(interlock.TaskDead), "denied by "+by
+		ev.Op, ev.Outcome = uint8(interlock.TaskDead), "denied by "+interlock.Answerer(principal, by)
 		if words != "" {
 			ev.Outcome += ": " + words
 		}
@@ -234,9 +278,13 @@ func (e *Engine) evolveAnswered(ev *Event) error {
 	if interlock.TaskState(ev.Op) == interlock.TaskDead {
 		v = interlock.Denied
 	}
+	principal, err := decodePrincipal(ev.Blob)
+	if err != nil {
+		return err
+	}
 	t.remember(func() {
 		a := t.spec.approval
-		a.verdict, a.by, a.words = v, ev.Agent, ev.Note
+		a.verdict, a.by, a.principal, a.words = v, ev.Agent, principal, ev.Note
 	})
 	t.attempt = int32(ev.Generation)
 	return e.stands(t, ev)
@@ -249,7 +297,8 @@ func (e *Engine) showApproval(t *task) *interlock.Approval {
 		return nil
 	}
 	v := &interlock.Approval{
-		Question: a.text, Agent: a.agent, Asked: e.now.Sub(a.asked), OnLimit: a.onLimit, Verdict: a.verdict, By: a.by, Reason: a.words,
+		Question: a.text, Agent: a.agent, Asked: e.now.Sub(a.asked), OnLimit: a.onLimit, Verdict: a.verdict, By: a.by,
+		Principal: a.principal, Reason: a.words,
 	}
 	if t.state == interlock.TaskAsking && a.limit > 0 {
 		v.Left = max(1, a.until().Sub(e.now))

@@ -18,7 +18,9 @@ type question struct {
 
 	verdict interlock.Verdict // 0 while it is open
 	by      string
+	name    string // of the principal that answered
 	words   string
+	barred  []string // principals that cannot answer, besides the submitter
 }
 
 // question is what somebody asks now.
@@ -75,10 +77,13 @@ func (m *model) permitVerdict(cmd engine.Command, ev *engine.Event) error {
 	}
 	verdict := t.question.OnLimit
 	if c, ok := cmd.(*engine.Answer); ok && c.Task == t.id && c.Namespace == t.ns && !m.byTime(ev) {
-		if verdict = c.Verdict; ev.Agent != answerer(c) || ev.Note != c.Reason {
-			return fmt.Errorf("%q did not say %q", ev.Agent, ev.Note)
+		if verdict = c.Verdict; ev.Agent != answerer(c) || ev.Actor != c.Actor || ev.Note != c.Reason {
+			return fmt.Errorf("%q of %q did not say %q", ev.Agent, ev.Actor, ev.Note)
 		}
-	} else if end, limited := t.question.until(); ev.Agent != interlock.ByPolicy || !limited || end > m.now {
+		if t.isInvolved(c.Actor) {
+			return fmt.Errorf("%q answers its own question about %v", c.Actor, t)
+		}
+	} else if end, limited := t.question.until(); ev.Agent != interlock.ByPolicy || ev.Actor != "" || !limited || end > m.now {
 		return fmt.Errorf("nobody has answered %v", t)
 	}
 	state, wait := interlock.TaskWaiting, time.Duration(0)
@@ -97,6 +102,19 @@ func (m *model) permitVerdict(cmd engine.Command, ev *engine.Event) error {
 	return nil
 }
 
+// isInvolved reports whether a principal submitted a task, or asked about it.
+func (t *task) isInvolved(name string) bool {
+	return name != "" && (name == t.principal || slices.Contains(t.question.barred, name))
+}
+
+// ownerOf names the principal to whom a lease or an offer was given, "" for nobody.
+func (r *request) ownerOf() string {
+	if r.session != nil {
+		return r.session.owner
+	}
+	return r.ask.Actor
+}
+
 // answerer is the person who answers.
 func answerer(c *engine.Answer) string {
 	if c.By != "" {
@@ -109,13 +127,14 @@ func answerer(c *engine.Answer) string {
 func (m *model) foldQuestion(cmd engine.Command, ev *engine.Event) {
 	c, t := cmd.(*engine.AskHuman), m.task(ev.Namespace, ev.ID)
 	t.question = m.question(t.ns, &c.Question, m.agentOf(t.request))
+	t.question.barred = []string{c.Actor, t.request.ownerOf()}
 	m.foldStanding(cmd, ev)
 }
 
 // foldVerdict takes in what a person says.
 func (m *model) foldVerdict(cmd engine.Command, ev *engine.Event) {
 	q := m.task(ev.Namespace, ev.ID).question
-	q.verdict, q.by, q.words = interlock.Approved, ev.Agent, ev.Note
+	q.verdict, q.by, q.name, q.words = interlock.Approved, ev.Agent, ev.Actor, ev.Note
 	if interlock.TaskState(ev.Op) == interlock.TaskDead {
 		q.verdict = interlock.Denied
 	}
@@ -145,8 +164,11 @@ func (m *model) expectAnswer(c *engine.Answer) answer {
 	}
 	return m.withTask(&c.Head, c.Task, func(t *task) answer {
 		q := t.question
-		if t.state != interlock.TaskAsking && (q == nil || q.verdict != c.Verdict || q.by != answerer(c)) {
+		if t.state != interlock.TaskAsking && (q == nil || q.verdict != c.Verdict || q.by != answerer(c) || q.name != c.Actor) {
 			return refused(interlock.CodeNotAsking)
+		}
+		if t.state == interlock.TaskAsking && t.isInvolved(c.Actor) {
+			return refused(interlock.CodeForbidden)
 		}
 		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(t.id, got) }}
 	})
@@ -159,7 +181,8 @@ func (m *model) approval(t *task) *interlock.Approval {
 		return nil
 	}
 	a := &interlock.Approval{
-		Question: q.Text, Agent: q.agent, Asked: m.now.Sub(q.asked), OnLimit: q.OnLimit, Verdict: q.verdict, By: q.by, Reason: q.words,
+		Question: q.Text, Agent: q.agent, Asked: m.now.Sub(q.asked), OnLimit: q.OnLimit, Verdict: q.verdict, By: q.by,
+		Principal: q.name, Reason: q.words,
 	}
 	if end, ok := q.until(); ok && t.state == interlock.TaskAsking {
 		a.Left = max(1, end.Sub(m.now))

@@ -15,7 +15,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		m.epoch, m.fence, m.base = ev.Epoch, ev.Fence, ev.Version
 	case engine.EvSessionOpened:
 		open := cmd.(*engine.OpenSession)
-		s := &session{num: ev.Session, ns: open.Namespace, id: open.ID, agent: open.Agent, ttl: open.TTL, beat: at(m.now)}
+		s := &session{num: ev.Session, ns: open.Namespace, id: open.ID, agent: open.Agent, ttl: open.TTL, beat: at(m.now), owner: open.Actor}
 		if s.ttl == 0 {
 			s.ttl = interlock.DefaultTTL
 		}

@@ -215,7 +215,7 @@ func (m *model) permitHanding(cmd engine.Command, ev *engine.Event) error {
 func (m *model) attemptAt(t *task, w *worker, id [16]byte) *request {
 	r, q := *t.request, m.queueOf(t)
 	r.session = w.session
-	r.ask.ID, r.ask.Agent = id, w.pull.Agent
+	r.ask.ID, r.ask.Agent, r.ask.Actor = id, w.pull.Agent, w.pull.Actor
 	if r.session != nil {
 		r.ask.Flow = t.id.String()
 	}

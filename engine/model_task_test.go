@@ -362,13 +362,17 @@ func (m *model) foldStanding(cmd engine.Command, ev *engine.Event) {
 		t.deadline = 0
 	}
 	if t.isSettled() && t.isUnapproved() { // it asks anew
-		t.question.asked, t.question.verdict, t.question.by, t.question.words = m.now, 0, "", ""
+		t.question.asked, t.question.verdict, t.question.by, t.question.name, t.question.words = m.now, 0, "", "", ""
+		t.question.barred = append(t.question.barred, headOf(cmd).Actor)
 	}
 	m.log(cmd, t, ev)
 	t.state, t.reason, t.attempt, t.request, t.rested, t.rests, t.sleeps, t.trailed = interlock.TaskState(ev.Op), ev.Outcome, int(ev.Generation), nil, false, false, false, false
 	switch {
 	case t.isSettled():
-		t.settled, t.result = m.now, ev.Blob
+		t.settled = m.now
+		if t.state == interlock.TaskDone {
+			t.result = ev.Blob
+		}
 		m.endings = append(m.endings, t)
 		for _, f := range t.followers {
 			m.endWait(f)

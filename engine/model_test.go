@@ -69,6 +69,7 @@ type session struct {
 	beat  span // its last heartbeat
 	ended bool
 	why   engine.Reason
+	owner string // the principal who opened it
 
 	said string // the last progress that it reported
 

@@ -64,7 +64,7 @@ func (p *player) answer(o *op) error {
 		Head: engine.Head{Namespace: t.ns}, Task: t.id, Verdict: among(o.r[2], interlock.Approved, interlock.Approved, interlock.Denied),
 		By: among(o.r[2]>>8, "", "eve", "eve"), Reason: among(o.r[2]>>16, "", "so"),
 	}
-	c.Actor = among(o.r[3], "", "web", "web", "web")
+	c.Actor = among(o.r[3], "", "web", "ops", "blue")
 	if o.r[3]>>8%32 == 0 {
 		c.Verdict = 0
 	}

@@ -39,7 +39,7 @@ func (s *script) printAnswered(ev *engine.Event) {
 	if state == interlock.TaskDead {
 		verdict = interlock.Denied
 	}
-	text := fmt.Sprintf("%s is %v by %s", s.taskName(ev.ID), verdict, ev.Agent)
+	text := fmt.Sprintf("%s is %v by %s", s.taskName(ev.ID), verdict, interlock.Answerer(ev.Actor, ev.Agent))
 	if ev.Note != "" {
 		text += fmt.Sprintf(" %q", ev.Note)
 	}
@@ -52,6 +52,9 @@ func (s *script) printAnswered(ev *engine.Event) {
 func approvalText(a *interlock.Approval) string {
 	if a.Verdict != 0 {
 		text := fmt.Sprintf(" %v by=%s", a.Verdict, a.By)
+		if a.Principal != "" {
+			text += " principal=" + a.Principal
+		}
 		if a.Reason != "" {
 			text += fmt.Sprintf(" because=%q", a.Reason)
 		}

@@ -371,7 +371,11 @@ func (e *Engine) stands(t *task, ev *Event) error {
 		e.comeIn(t)
 		t.spec.revive(ev.At)
 		if state == interlock.TaskAsking {
-			t.remember(func() { t.spec.approval.reopen(ev.At) })
+			principal, err := decodePrincipal(ev.Blob)
+			if err != nil {
+				return err
+			}
+			t.remember(func() { t.spec.approval.reopen(ev.At, principal) })
 		}
 	case !isSettled(was) && isSettled(state):
 		e.goOut(t)

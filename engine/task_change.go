@@ -122,6 +122,9 @@ func (e *Engine) changeTask(c *ChangeTask) {
 		}
 		if t.isUnapproved() {
 			ev.Op = uint8(interlock.TaskAsking)
+			if c.Change == ReplayTask {
+				ev.Blob = appendPrincipal(nil, c.Actor)
+			}
 		}
 	case DiscardTask:
 		ev.Kind, ev.Op, ev.Generation, ev.Outcome = EvTaskForgotten, 0, 0, c.Reason

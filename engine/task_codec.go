@@ -249,7 +249,33 @@ func appendApproval(b []byte, a *approval, base Time) []byte {
 		f.flag(11, r.Absent)
 		f.flag(12, r.Present)
 	}
+	if a.principal != "" {
+		f.text(13, a.principal)
+	}
+	for _, name := range a.askers {
+		f.text(14, name)
+	}
 	return f.b
+}
+
+// appendPrincipal writes the principal that answers a question, or asks anew. The actor of
+// the event is the same one; journals of earlier versions have that alone, and must fold to
+// the states that they had.
+func appendPrincipal(b []byte, principal string) []byte {
+	f := fields{b}
+	if principal != "" {
+		f.text(1, principal)
+	}
+	return f.b
+}
+
+// decodePrincipal reads what appendPrincipal wrote.
+func decodePrincipal(b []byte) (principal string, err error) {
+	err = eachField(b, func(id, _ uint64, text string) bool {
+		principal = text
+		return id == 1
+	})
+	return principal, err
 }
 
 // decodeApproval reads what appendApproval wrote.
@@ -289,6 +315,10 @@ func decodeApproval(b []byte, base Time) (*approval, error) {
 			default:
 				r.Present = true
 			}
+		case 13:
+			a.principal = text
+		case 14:
+			a.askers = append(a.askers, text)
 		default:
 			return false
 		}

@@ -120,6 +120,7 @@ func appendApproval(b []byte, num byte, a *interlock.Approval) []byte {
 	}
 	b = appendBool(b, 9, a.StaleMore)
 	b = appendString(b, 10, a.Agent)
+	b = appendString(b, 11, a.Principal)
 	return closeMessage(b, start)
 }
 
@@ -233,6 +234,8 @@ func decodeApproval(a *interlock.Approval, s string) error {
 			a.StaleMore = f.v != 0
 		case 10<<3 | wireBytes:
 			return text(&a.Agent, f.s)
+		case 11<<3 | wireBytes:
+			return text(&a.Principal, f.s)
 		}
 		return nil
 	})

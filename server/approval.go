@@ -6,9 +6,10 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// What persons are asked, and answer. Any principal of the namespace may answer: who
-// is asked is for the question to say. Who gives no name answers as the credential's
-// principal, and the journal keeps whose credential it was in any case.
+// What persons are asked, and answer. A principal with the right to approve may answer,
+// unless it submitted the task, asked or works at it: the engine compares them. The name
+// in the body is a claim; the answer and the journal have the credential's principal
+// beside it. Without credentials nobody is authenticated, and the answer says so.
 
 // listApprovals is GET /v1/approvals: the tasks that wait for a person, in the order in
 // which they asked, with all that there is to decide from.
@@ -29,6 +30,10 @@ func (c *call) listApprovals() {
 	}
 }
 
+// courtesy is the warning with an answer to a server that asks for no credentials.
+const courtesy = "this approval is a courtesy, not a control: the server asks for no credentials, so anyone on this machine, " +
+	"agents included, can answer under any name; start it with --credentials to make approvals hold"
+
 // answerTask is POST /v1/approvals/{id}.
 func (c *call) answerTask() {
 	h, ok := c.mutating()
@@ -44,6 +49,9 @@ func (c *call) answerTask() {
 	}
 	verdict := cmd.Verdict.String() // the engine owns the command once it is submitted
 	if eff, at, ok := c.do(cmd); ok {
+		if c.identity.Principal == nil {
+			eff.Warnings = append(eff.Warnings, courtesy)
+		}
 		c.sendTask(http.StatusOK, verdict, &eff, at)
 	}
 }

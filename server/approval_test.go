@@ -79,3 +79,48 @@ func TestApprovalsByThemselves(t *testing.T) {
 		d.delete("/v1/writers/account", "Authorization", bearer).want(403, "forbidden")
 	})
 }
+
+// Whoever submitted a task, or asked about it, cannot approve it under any name; the answer
+// of another has its credential beside the name that it claims.
+func TestNobodyApprovesTheirOwnWork(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newTaskDoor(t)
+		desk, deskLine := newSecret(d, "desk", "default")
+		shop, shopLine := newSecret(d, "shop", "default")
+		agent, agentLine := newSecret(d, "agent-7", "default")
+		c := credentialsFile(d, deskLine+" agent approver", shopLine+" worker=* approver", agentLine+" approver")
+		d.reopen(func(cfg *Config) { cfg.Credentials = c })
+		as := func(secret string) []string { return []string{"Authorization", "Bearer " + secret} }
+
+		id := d.post("/v1/tasks", `{"queue":"fees","approval":{"question":"start?"}}`, as(desk)...).want(202).str("task.id")
+		path := "/v1/approvals/" + id
+		const yes = `{"verdict":"approved","by":"the CFO"}`
+		d.post(path, yes, as(desk)...).want(403, "forbidden").says("detail", `credential "desk" submitted the task`).is("task.state", "asking")
+		answered := d.post(path, yes, as(shop)...).want(200).is("task.approval.by", "the CFO").is("task.approval.principal", "shop")
+		if answered.at("warnings.0") != nil {
+			t.Error(answered.raw)
+		}
+		lease := d.post("/v1/queues/fees/pull", ``, as(shop)...).want(200).str("tasks.0.lease.id")
+		d.post("/v1/leases/"+lease+"/ask", `{"question":"refund?"}`, as(shop)...).want(200).is("outcome", "asking")
+		d.post(path, yes, as(shop)...).want(403, "forbidden").says("detail", "nobody approves their own work")
+		d.post(path, yes, as(desk)...).want(403, "forbidden")
+		denied := d.post(path, `{"verdict":"denied","by":"the CFO"}`, as(agent)...).want(200)
+		denied.is("task.reason", "denied by agent-7, claiming to be the CFO")
+		events := d.get("/v1/events", as(agent)...).raw
+		if !contains(events, `"actor":"agent-7"`) {
+			t.Errorf("the trail does not name the credential that answered: %s", events)
+		}
+	})
+}
+
+// Without credentials an answer says that it is a courtesy.
+func TestApprovalWithoutCredentials(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newTaskDoor(t)
+		id := d.submit(`,"approval":{"question":"pay?"}`)
+		answered := d.post("/v1/approvals/"+id, `{"verdict":"approved","by":"ann"}`).want(200).says("warnings.0", "courtesy")
+		if answered.at("task.approval.principal") != nil {
+			t.Error(answered.raw)
+		}
+	})
+}

@@ -202,7 +202,7 @@ func cleanTask(t interlock.Task) interlock.Task {
 	if t.Approval != nil {
 		clean := *t.Approval
 		clean.Question, clean.Agent = cleanNote(clean.Question), cleanText(clean.Agent)
-		clean.By, clean.Reason = cleanText(clean.By), cleanText(clean.Reason)
+		clean.By, clean.Principal, clean.Reason = cleanText(clean.By), cleanText(clean.Principal), cleanText(clean.Reason)
 		clean.Stale = slices.Clone(clean.Stale)
 		for i := range clean.Stale {
 			cleanDocument(&clean.Stale[i].Then)

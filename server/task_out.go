@@ -99,6 +99,7 @@ func (c *call) writeApproval(j *jsonOut, a *interlock.Approval, whole bool) {
 	if a.Verdict != 0 {
 		j.str("verdict", a.Verdict.String())
 		j.said("by", a.By)
+		j.said("principal", a.Principal)
 		j.said("reason", a.Reason)
 	}
 	if whole {

@@ -19,7 +19,7 @@ func fullTask() interlock.Task {
 		}},
 		Position: 2, ETA: 40 * time.Second, Blocker: "account:1",
 		Approval: &interlock.Approval{
-			Question: "may I charge 35 EUR?", Agent: "worker-1", Asked: time.Minute, Left: time.Hour, OnLimit: interlock.Denied, Verdict: interlock.Approved, By: "ann",
+			Question: "may I charge 35 EUR?", Agent: "worker-1", Asked: time.Minute, Left: time.Hour, OnLimit: interlock.Denied, Verdict: interlock.Approved, By: "ann", Principal: "agent-7",
 			Reason: "within policy", Stale: fullStale(), StaleMore: true,
 		},
 		Result: []byte(`{"charged": 3500}`), Settled: time.Second, Reason: "card refused",
@@ -33,7 +33,7 @@ func tourTaskAnswers(d *door, send func(method, path, effect string, status int)
 		"/v1/tasks/{id}/cancel", "/v1/tasks/{id}/reschedule", "/v1/tasks/{id}/replay", "/v1/tasks/{id}/discard", "/v1/leases/{id}/nack",
 		"/v1/leases/{id}/ask", "/v1/approvals/{id}",
 	} {
-		got := send("POST", path, "task", 200).is("task.id", fullTask().ID.String()).is("task.attempts.0.ended_by", "nack").is("task.approval.by", "ann")
+		got := send("POST", path, "task", 200).is("task.id", fullTask().ID.String()).is("task.attempts.0.ended_by", "nack").is("task.approval.by", "ann").is("task.approval.principal", "agent-7")
 		got.is("task.approval.packet.stale.0.key", "account:1").is("task.blocker", "account:1").says("warnings.0", "spelled")
 		if got.num("task.payload.cents") != 3500 || got.num("task.result.charged") != 3500 {
 			d.Error(got.raw)

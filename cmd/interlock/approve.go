@@ -22,8 +22,10 @@ func newApprove(a *app) *cobra.Command {
 		Short: "Answer what tasks ask of a person, or list it",
 		Long: `Without TASK this lists what waits for a person's word: the question, who asks, what it
 is for, and what has changed of that which the asker had read. With TASK and --yes or
---no it answers, under your name and with a reason, which stand in the journal. A task
-that was approved is handed out again in its old place; one that was denied is dead.`,
+--no it answers, under your name and with a reason, which stand in the journal beside the
+credential that answers: whoever submitted the task, asks or works at it cannot answer. A
+task that was approved is handed out again in its old place; one that was denied is dead.
+A server without credentials cannot tell who answers: there an approval is a courtesy.`,
 		Example: `  interlock approve
   interlock approve q_0123456789abcdef0123456789abcdef --yes --reason "checked with the customer"
   interlock approve q_0123456789abcdef0123456789abcdef --no --reason "over budget" --by ada`,
@@ -66,7 +68,12 @@ that was approved is handed out again in its old place; one that was denied is d
 				if got.Task.settled() {
 					how = "is " + clean(got.Task.State)
 				}
-				a.say("%s by %s: the task %s\n", verdict, clean(by), how)
+				who := clean(by)
+				if p := got.Task.Approval; p != nil {
+					who = interlock.Answerer(clean(p.Name), clean(p.By))
+				}
+				a.say("%s by %s: the task %s\n", verdict, who, how)
+				a.warn(got.Warnings)
 				return nil
 			})
 		},
@@ -75,7 +82,7 @@ that was approved is handed out again in its old place; one that was denied is d
 	f.BoolVar(&yes, "yes", false, "approve")
 	f.BoolVar(&no, "no", false, "deny")
 	f.StringVar(&reason, "reason", "", "why, for the asker and for others to read")
-	f.StringVar(&by, "by", "", "your `name` (default: user@host)")
+	f.StringVar(&by, "by", "", "the `name` that you claim (default: user@host)")
 	f.IntVar(&limit, "limit", 50, "how many to list at most")
 	return cmd
 }
@@ -184,7 +191,7 @@ func (p *approval) answer() string {
 		return ""
 	}
 	text := clean(p.Verdict)
-	if by := clean(p.By); by != "" {
+	if by := interlock.Answerer(clean(p.Name), clean(p.By)); by != "" {
 		text += " by " + by
 	}
 	if reason := clean(p.Reason); reason != "" {

@@ -58,6 +58,7 @@ type approval struct {
 	OnLimit  string `json:"on_limit"`
 	Verdict  string `json:"verdict"`
 	By       string `json:"by"`
+	Name     string `json:"principal"`
 	Reason   string `json:"reason"`
 	Packet   *struct {
 		packet
@@ -77,8 +78,9 @@ type change struct {
 }
 
 type taskAnswer struct {
-	Outcome string `json:"outcome"`
-	Task    task   `json:"task"`
+	Outcome  string   `json:"outcome"`
+	Task     task     `json:"task"`
+	Warnings []string `json:"warnings"`
 }
 
 func taskPath(id, action string) string {

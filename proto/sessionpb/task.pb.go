@@ -1794,7 +1794,8 @@ type Approval struct {
 	Reason        string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	Stale         []*Stale               `protobuf:"bytes,8,rep,name=stale,proto3" json:"stale,omitempty"` // what has changed since the asker read it
 	StaleMore     bool                   `protobuf:"varint,9,opt,name=stale_more,json=staleMore,proto3" json:"stale_more,omitempty"`
-	Agent         string                 `protobuf:"bytes,10,opt,name=agent,proto3" json:"agent,omitempty"` // who asks
+	Agent         string                 `protobuf:"bytes,10,opt,name=agent,proto3" json:"agent,omitempty"`         // who asks
+	Principal     string                 `protobuf:"bytes,11,opt,name=principal,proto3" json:"principal,omitempty"` // the credential that answered; by is the name that it claims
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1895,6 +1896,13 @@ func (x *Approval) GetStaleMore() bool {
 func (x *Approval) GetAgent() string {
 	if x != nil {
 		return x.Agent
+	}
+	return ""
+}
+
+func (x *Approval) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
 	}
 	return ""
 }
@@ -2644,7 +2652,7 @@ const file_task_proto_rawDesc = "" +
 	"\bended_by\x18\x05 \x01(\tR\aendedBy\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x12\n" +
 	"\x04held\x18\a \x01(\x03R\x04held\x12\x10\n" +
-	"\x03age\x18\b \x01(\x03R\x03age\"\xbb\x02\n" +
+	"\x03age\x18\b \x01(\x03R\x03age\"\xd9\x02\n" +
 	"\bApproval\x12\x1a\n" +
 	"\bquestion\x18\x01 \x01(\tR\bquestion\x12\x14\n" +
 	"\x05asked\x18\x02 \x01(\x03R\x05asked\x12\x12\n" +
@@ -2657,7 +2665,8 @@ const file_task_proto_rawDesc = "" +
 	"\n" +
 	"stale_more\x18\t \x01(\bR\tstaleMore\x12\x14\n" +
 	"\x05agent\x18\n" +
-	" \x01(\tR\x05agent\"\x8b\x01\n" +
+	" \x01(\tR\x05agent\x12\x1c\n" +
+	"\tprincipal\x18\v \x01(\tR\tprincipal\"\x8b\x01\n" +
 	"\x05Stale\x12*\n" +
 	"\x04then\x18\x01 \x01(\v2\x16.interlock.v1.DocumentR\x04then\x12\x14\n" +
 	"\x05known\x18\x02 \x01(\bR\x05known\x12(\n" +

@@ -36,5 +36,5 @@ func approved(a *interlock.Approval) *Approval {
 	if a == nil || a.Verdict != interlock.Approved || a.By == interlock.ByPolicy {
 		return nil
 	}
-	return &Approval{Question: a.Question, By: a.By}
+	return &Approval{Question: a.Question, By: a.Answerer()}
 }
