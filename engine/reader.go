@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/interlockdev/interlock"
+
 // Reader decodes entries, one after the other, for a replay: with far fewer
 // allocations than DecodeEntry makes, and ahead of the fold if the caller wants that.
 // The zero value is ready. It is for one goroutine at a time.
@@ -39,4 +41,41 @@ func (t *names) of(b []byte) string {
 		*s = string(b)
 	}
 	return *s
+}
+
+// DecodeEntryOf is DecodeEntry for the events of one namespace, and for those of the
+// whole shard, which have none. It steps over the events of other namespaces without
+// making anything of them.
+func DecodeEntryOf(entry []byte, namespace interlock.Namespace, visit func(*Event) error) error {
+	var d decoder
+	at, err := d.open(entry)
+	if err != nil {
+		return err
+	}
+	ev := Event{At: at}
+	for len(d.b) > 0 {
+		d.dry = !d.concerns(namespace)
+		if err := d.event(&ev); err != nil {
+			return err
+		}
+		if d.dry {
+			continue
+		}
+		if err := visit(&ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// concerns reports whether the next event is of a namespace or of the whole shard. It
+// works on a copy: the decoder stays where it is. An event that is cut short concerns
+// everybody.
+func (d decoder) concerns(namespace interlock.Namespace) bool {
+	d.byte()
+	if mask := d.number(); d.failed || mask&hasNamespace == 0 {
+		return true
+	}
+	name := d.bytes(d.number())
+	return d.failed || string(name) == string(namespace)
 }

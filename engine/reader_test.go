@@ -3,8 +3,10 @@ package engine_test
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"testing"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/shard"
 )
@@ -51,6 +53,49 @@ func TestReader(t *testing.T) {
 				changed[i] ^= 0x55
 				compare(changed)
 				changed[i] ^= 0x55
+			}
+		}
+	}
+}
+
+// TestDecodeEntryOf: of an entry with events of several namespaces, one of whose names
+// begins with the other, each gets its own and those of the whole shard, and an entry
+// that cannot be read is refused to all.
+func TestDecodeEntryOf(t *testing.T) {
+	const head = 9
+	e := engine.New()
+	var out engine.Output
+	e.Step(&engine.Recover{Head: engine.Head{At: 1}, Epoch: 1}, &out)
+	names := []interlock.Namespace{"acme", "acme2", "acm"}
+	for i, name := range names {
+		from := len(out.Entry)
+		e.Step(&engine.OpenSession{
+			Head: engine.Head{Namespace: name, At: 2}, ID: [16]byte{byte(i + 1)}, Agent: string(name), TTL: interlock.DefaultTTL,
+		}, &out)
+		out.Entry = append(out.Entry[:from], out.Entry[from+head:]...)
+	}
+	for _, name := range append(names, "acme22", "") {
+		var want, got []engine.Event
+		keep := func(list *[]engine.Event) func(*engine.Event) error {
+			return func(ev *engine.Event) error {
+				*list = append(*list, *ev)
+				return nil
+			}
+		}
+		if err := engine.DecodeEntryOf(out.Entry, name, keep(&got)); err != nil {
+			t.Fatal(err)
+		}
+		if err := engine.DecodeEntry(out.Entry, keep(&want)); err != nil || len(want) != 1+len(names) {
+			t.Fatal(err, len(want))
+		}
+		want = slices.DeleteFunc(want, func(ev engine.Event) bool { return ev.Namespace != "" && ev.Namespace != name })
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%q gets %+v\nwant %+v", name, got, want)
+		}
+		for i := range len(out.Entry) {
+			all := engine.CheckEntry(out.Entry[:i])
+			if err := engine.DecodeEntryOf(out.Entry[:i], name, keep(&got)); (err == nil) != (all == nil) {
+				t.Errorf("%q, cut after %d bytes: %v, want %v", name, i, err, all)
 			}
 		}
 	}
