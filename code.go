@@ -124,6 +124,8 @@ const (
 	CodeUnreachable    Code = "unreachable"     // a guard cannot reach Interlock, or what it guards: nothing was done
 	CodeOutcomeUnknown Code = "outcome_unknown" // the request may or may not have happened: repeat it with the same id
 	CodeInternal       Code = "internal"        // our mistake
+
+	CodeHistoryUnreadable Code = "history_unreadable" // the journal could not be read: what was sent is not all there is
 )
 
 // Retryable reports whether asking for the same again can lead to another outcome.
@@ -133,7 +135,7 @@ const (
 func (c Code) Retryable() bool {
 	switch c {
 	case CodeHeld, CodeOutOfBounds, CodeEffectClaimed, CodeTooManyTasks, CodeQueueDraining, CodeTooManyDocuments, CodeTooMuchState, CodeTooManyEffects, CodeAtCapacity, CodeTooManyRuns, CodeRateLimited, CodeBroken, CodeWaitLimit, CodeTooManyKeys, CodeQuota, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeTooManyNamespaces, CodeDeadlock,
-		CodeNoSpace, CodeNotOwner, CodeShuttingDown, CodeOverloaded, CodeUnreachable, CodeOutcomeUnknown:
+		CodeNoSpace, CodeNotOwner, CodeShuttingDown, CodeOverloaded, CodeUnreachable, CodeOutcomeUnknown, CodeHistoryUnreadable:
 		return true
 	}
 	return false

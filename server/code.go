@@ -431,6 +431,10 @@ var codes = map[interlock.Code]codeInfo{
 		500, "A mistake in the server", interlock.ActAskHuman, 0,
 		"do not rely on what was asked; tell the operator to look at the server's log",
 	},
+	interlock.CodeHistoryUnreadable: {
+		503, "The history cannot be read for now", interlock.ActRetry, 2 * time.Second,
+		"what was sent is not all: connect again and go on after the last index; tell the operator if it stays so",
+	},
 }
 
 // infoOf never fails: a code without an entry is our mistake, and is shown as one.

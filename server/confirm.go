@@ -124,7 +124,7 @@ func (c *call) readyz() {
 	case <-c.s.shard.Failed():
 		c.failed()
 		return
-	case <-c.s.draining:
+	case <-c.s.Draining():
 		c.refuse(interlock.CodeShuttingDown, "the server is shutting down")
 		return
 	default:

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/memjournal"
 	"github.com/interlockdev/interlock/shard"
 )
@@ -30,6 +31,10 @@ type door struct {
 	seen    *sightings        // of what openapi.json documents; nil when nobody counts
 	loose   bool              // answers are not compared to openapi.json
 	notes   map[string]string // what a test remembers
+	log     slog.Handler      // of the server; nil: nobody reads it
+
+	// wrap, when it is set, changes the journal that the next open takes.
+	wrap func(journal.Journal) journal.Journal
 }
 
 // newDoor opens a door; change may change its configuration.
@@ -42,9 +47,16 @@ func newDoor(t testing.TB, change ...func(*Config)) *door {
 
 func (d *door) open(change ...func(*Config)) {
 	d.Helper()
-	j, err := d.store.Open(d.Context())
+	own, err := d.store.Open(d.Context())
 	if err != nil {
 		d.Fatal(err)
+	}
+	var j journal.Journal = own
+	if d.wrap != nil {
+		j = d.wrap(own)
+	}
+	if d.log == nil {
+		d.log = slog.DiscardHandler
 	}
 	d.obs = NewObserver(nil, nil)
 	if d.shard, err = shard.Open(d.Context(), shard.Config{Journal: j, Observer: d.obs, SnapshotBytes: -1}); err != nil {
@@ -52,7 +64,7 @@ func (d *door) open(change ...func(*Config)) {
 	}
 	s := d.shard
 	d.Cleanup(func() { _ = s.Close(context.Background()) })
-	cfg := Config{Shard: d.shard, Observer: d.obs, Logger: slog.New(slog.DiscardHandler)}
+	cfg := Config{Shard: d.shard, Observer: d.obs, Logger: slog.New(d.log)}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -79,6 +91,7 @@ type reply struct {
 	header http.Header
 	raw    string
 	body   map[string]any
+	broken bool // it was broken off
 }
 
 // request makes one. headers are pairs of name and value; Host is one of them.
@@ -109,8 +122,8 @@ func (d *door) request(method, path, body string, headers ...string) *http.Reque
 func (d *door) send(r *http.Request) *reply {
 	d.Helper()
 	w := httptest.NewRecorder()
-	d.handler.ServeHTTP(w, r)
-	out := &reply{TB: d.TB, what: r.Method + " " + r.URL.String(), status: w.Code, header: w.Header(), raw: w.Body.String()}
+	broken := breaksOff(func() { d.handler.ServeHTTP(w, r) })
+	out := &reply{TB: d.TB, what: r.Method + " " + r.URL.String(), status: w.Code, header: w.Header(), raw: w.Body.String(), broken: broken}
 	if kind := w.Header().Get("Content-Type"); kind == "application/json" || kind == "application/problem+json" {
 		dec := json.NewDecoder(strings.NewReader(out.raw))
 		dec.UseNumber()
@@ -124,6 +137,21 @@ func (d *door) send(r *http.Request) *reply {
 		}
 	}
 	return out
+}
+
+// breaksOff reports whether a handler breaks its answer off.
+func breaksOff(serve func()) (broken bool) {
+	defer func() {
+		switch v := recover(); v {
+		case nil:
+		case http.ErrAbortHandler:
+			broken = true
+		default:
+			panic(v)
+		}
+	}()
+	serve()
+	return false
 }
 
 func (d *door) get(path string, headers ...string) *reply {

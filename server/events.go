@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/shard"
 )
 
 // events is GET /v1/events: the journal's events of the caller's namespace, as
@@ -19,10 +19,13 @@ import (
 // Lines end at the newest event unless follow=true is given; server-sent events go
 // on unless follow=false is.
 //
-// The journal is read at the reader's pace and nothing is held back for it, so one
-// that stands still costs a connection and blocks nobody. One that has read
+// The journal is read at the reader's pace and nothing waits for it, so one that
+// stands still costs a connection and blocks nobody. One that has read
 // nothing for writeTimeout is cut off; it comes back with Last-Event-ID, or with
-// from.
+// from. What happens in other namespaces does not wake a reader (see shard.Follow).
+//
+// A stream that ends on our side ends with the event "end", which says why. An answer
+// that should have ended at the newest event and cannot get there is broken off besides.
 func (c *call) events() {
 	sse := acceptsSSE(c.r.Header.Values("Accept"))
 	follow := sse
@@ -99,7 +102,6 @@ func (c *call) eventsFrom(newest interlock.Index) (interlock.Index, bool) {
 		}
 		return index <= newest
 	}
-
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
 		index, err := parseDecimal(last)
 		if err != nil {
@@ -135,201 +137,74 @@ func (c *call) streamEvents(out *eventOut, from, newest interlock.Index, follow 
 	}
 	ctx, cancel := c.s.whileKnown(c.r.Context(), c.identity)
 	defer cancel()
-	var helpers sync.WaitGroup
-	defer helpers.Wait()
-	defer cancel()
-	helpers.Go(func() {
-		keepAlive := time.NewTicker(keepAliveEvery)
-		defer keepAlive.Stop()
-		for {
-			select {
-			case <-keepAlive.C:
-				if !c.stillOwner(ctx) {
-					continue // a failed shard ends the stream with its reason
-				}
-				if out.keepAlive() != nil {
-					cancel()
-				}
-			case <-c.s.draining:
-				cancel()
-				return
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	err := out.flush() // the headers, so that a reader knows that it is connected
+	defer context.AfterFunc(c.s.serving, cancel)()
+	reached := interlock.Index(0)
+	err := out.send() // the headers, so that a reader knows that it is connected
 	if err == nil {
-		err = c.s.shard.Follow(ctx, from, func(index interlock.Index, epoch interlock.Epoch, entry []byte) error {
-			if err := out.entry(c.namespace, index, epoch, entry); err != nil {
-				return err
-			}
-			if !follow && index >= newest {
-				return errEnough
-			}
-			if index >= c.s.shard.At().Index {
-				return out.flush()
-			}
-			return nil
+		err = c.s.shard.Follow(ctx, shard.Follower{
+			Namespace: c.namespace, From: from, Pulse: keepAliveEvery,
+			Visit: func(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error {
+				if !follow && index > newest {
+					return errEnough
+				}
+				return out.entry(index, epoch, events)
+			},
+			Reached: func(index interlock.Index) error {
+				if !follow && index >= newest {
+					return errEnough
+				}
+				if index == reached { // a pulse: nothing new has come
+					if err := c.stillOwner(ctx); err != nil {
+						return err
+					}
+				}
+				reached = index
+				return out.reached(index)
+			},
 		})
 	}
-	var e *interlock.Error
-	switch {
-	case c.s.isDraining():
-		out.end(&interlock.Error{Code: interlock.CodeShuttingDown, Message: "the server is shutting down: connect again in a moment"})
-	case takenBack(ctx) != nil:
-		out.end(takenBack(ctx))
-	case errors.As(err, &e):
-		out.end(e)
-	case errors.Is(err, errEnough):
-		_ = out.flush()
+	if errors.Is(err, errEnough) {
+		_ = out.send()
+		return
+	}
+	if out.err != nil || c.r.Context().Err() != nil {
+		return // there is nobody to tell
+	}
+	out.end(c.whyEnded(ctx, err))
+	if !follow {
+		panic(http.ErrAbortHandler) // who does not know such an end must not take the answer for a whole one
 	}
 }
 
-// stillOwner reports whether a reader of events may be told that nothing new has come: a
-// former owner of the shard would say so for ever.
-func (c *call) stillOwner(ctx context.Context) bool {
+// stillOwner returns why a reader of events may not be told that nothing new has come,
+// which a former owner of the shard would say for ever; nil if it may.
+func (c *call) stillOwner(ctx context.Context) error {
 	_, err := c.s.shard.Read(ctx, c.namespace, func(*engine.Engine, engine.Time) {})
 	refusal, _ := errors.AsType[*interlock.Error](err)
-	return err == nil || refusal != nil && (refusal.Code == interlock.CodeOverloaded || refusal.Code == interlock.CodeNoSpace)
-}
-
-const (
-	keepAliveEvery = 15 * time.Second
-	flushAbove     = 32 << 10
-)
-
-// eventOut writes events for one reader. The keep-alive comes from another
-// goroutine, hence the lock.
-type eventOut struct {
-	sse bool
-	view
-	w  http.ResponseWriter
-	rc *http.ResponseController
-
-	mu   sync.Mutex
-	json jsonOut
-	last interlock.Index // the newest index that was looked at
-	err  error
-}
-
-func newEventOut(w http.ResponseWriter, sse bool, v view) *eventOut {
-	return &eventOut{sse: sse, view: v, w: w, rc: http.NewResponseController(w)}
-}
-
-// entry writes those events of an entry that belong to ns. In server-sent events
-// the id stands at the last event of an entry, so that a reader that was cut off
-// in its middle gets all of it again.
-func (o *eventOut) entry(ns interlock.Namespace, index interlock.Index, epoch interlock.Epoch, entry []byte) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	before := len(o.json.b)
-	err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
-		if ev.Namespace != ns && ev.Namespace != "" || !o.shows(ev) {
-			return nil
-		}
-		if o.sse {
-			o.json.b = append(o.json.b, "event: "...)
-			o.json.b = append(o.json.b, ev.Kind.String()...)
-			o.json.b = append(o.json.b, "\ndata: "...)
-		}
-		o.write(&o.json, ev, index, epoch)
-		o.json.b = append(o.json.b, '\n')
-		if o.sse {
-			o.json.b = append(o.json.b, '\n')
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	o.last = index
-	if o.sse && len(o.json.b) > before {
-		o.json.b = o.json.b[:len(o.json.b)-1]
-		o.writeID()
-	}
-	if len(o.json.b) > flushAbove {
-		return o.send()
-	}
-	return nil
-}
-
-func (o *eventOut) writeID() {
-	o.json.b = append(o.json.b, "id: "...)
-	o.json.b = append(o.json.b, o.last.String()...)
-	o.json.b = append(o.json.b, '\n', '\n')
-}
-
-// shown leaves out the records about request ids, which are their callers' own,
-// and what stands in snapshots only.
-func shown(k engine.EventKind) bool { return k != engine.EvAnswered && k < engine.EvCounters }
-
-func (o *eventOut) flush() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.send()
-}
-
-// send gives what was collected to the reader, and a time limit to take it.
-func (o *eventOut) send() error {
-	if o.err != nil {
-		return o.err
-	}
-	_ = o.rc.SetReadDeadline(time.Time{})
-	_ = o.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if len(o.json.b) > 0 {
-		if _, o.err = o.w.Write(o.json.b); o.err != nil {
-			return o.err
-		}
-		o.json.b = o.json.b[:0]
-	}
-	o.err = o.rc.Flush()
-	return o.err
-}
-
-// keepAlive lets a reader and what stands between see that the connection lives,
-// and tells how far the journal was looked through. A stream that is being written
-// needs none.
-func (o *eventOut) keepAlive() error {
-	if !o.mu.TryLock() {
+	if refusal != nil && (refusal.Code == interlock.CodeOverloaded || refusal.Code == interlock.CodeNoSpace) {
 		return nil
 	}
-	defer o.mu.Unlock()
-	switch {
-	case o.sse && o.last > 0:
-		// An id without data moves the reader's Last-Event-ID and is no event.
-		o.writeID()
-	case o.sse:
-		o.json.b = append(o.json.b, ":\n\n"...)
-	default:
-		o.json.open("")
-		o.json.str("event", "keep_alive")
-		o.json.decimal("index", uint64(o.last))
-		o.json.close()
-		o.json.b = append(o.json.b, '\n')
-	}
-	return o.send()
+	return err
 }
 
-// end is the last thing a reader is told when the stream ends on our side.
-func (o *eventOut) end(e *interlock.Error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.sse {
-		o.json.b = append(o.json.b, "event: end\ndata: "...)
+// whyEnded is what a reader is told when its stream ends on our side.
+func (c *call) whyEnded(ctx context.Context, err error) *interlock.Error {
+	if c.s.isDraining() {
+		return &interlock.Error{Code: interlock.CodeShuttingDown, Message: "the server is shutting down: connect again in a moment"}
 	}
-	o.json.open("")
-	o.json.str("event", "end")
-	o.json.str("code", string(e.Code))
-	o.json.text("detail", e.Message)
-	o.json.bool("retryable", e.Code.Retryable())
-	writeAdvice(&o.json, adviceForCode(e.Code))
-	o.json.close()
-	o.json.b = append(o.json.b, '\n')
-	if o.sse {
-		o.json.b = append(o.json.b, '\n')
+	if refusal := takenBack(ctx); refusal != nil {
+		return refusal
 	}
-	_ = o.send()
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+		return refusal
+	}
+	c.s.obs.figures.unreadable.Inc()
+	c.s.log.Error("the journal could not be read, and a reader of events was told so", "route", c.route, "namespace", string(c.namespace), "error", err)
+	return &interlock.Error{
+		Code: interlock.CodeHistoryUnreadable,
+		Message: "the server could not read on in its journal, so there is more than was sent: " +
+			"connect again and go on after the last index, and tell the operator to look at the server's log",
+	}
 }
 
 // streamLimit counts the readers of events of each namespace.

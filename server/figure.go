@@ -39,6 +39,7 @@ type figures struct {
 	deadlocks     prometheus.Counter
 	yields        prometheus.Counter
 	droppedLines  prometheus.Counter
+	unreadable    prometheus.Counter
 
 	appendSeconds, batchEntries, batchBytes, lag prometheus.Histogram
 
@@ -124,6 +125,10 @@ func newFigures() *figures {
 		Name: "interlock_log_lines_dropped_total",
 		Help: "Log lines of ended leases that were dropped because the log was too slow.",
 	})
+	f.unreadable = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "interlock_history_unreadable_total",
+		Help: "Readers of events and documents whose stream was ended because the journal could not be read.",
+	})
 	f.appendSeconds = prometheus.NewHistogram(histogram("interlock_journal_append_seconds",
 		"How long one durable append to the journal took.", storageBuckets))
 	f.batchEntries = prometheus.NewHistogram(histogram("interlock_journal_batch_entries",
@@ -140,7 +145,7 @@ func newFigures() *figures {
 		Name: "interlock_event_streams",
 		Help: "Readers of /v1/events and /v1/watch at this moment.",
 	})
-	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines, f.appendSeconds,
+	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines, f.unreadable, f.appendSeconds,
 		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams, collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(ofCollector)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f.handler = promhttp.HandlerFor(f.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})

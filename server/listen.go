@@ -118,7 +118,7 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 		case <-c.s.shard.Failed():
 			c.failed()
 			return last, false
-		case <-c.s.draining:
+		case <-c.s.Draining():
 			waiting = false
 		case <-ctx.Done():
 			if refusal := takenBack(ctx); refusal != nil {

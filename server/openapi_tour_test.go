@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -118,14 +119,15 @@ func tourSessions(d *door) {
 func tourEvents(d *door) {
 	d.post("/v1/leases", `{"claims":[{"key":"with:everything"}],"agent":"a","flow":"f","purpose":"p","priority":3,"max_hold_ms":5000}`,
 		"Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").want(200)
-	if lines := strings.Count(d.get("/v1/events").want(200).raw, "\n"); lines < 20 {
-		d.Fatalf("%d events", lines)
+	if n := strings.Count(d.get("/v1/events").want(200).raw, "\n"); n < 20 {
+		d.Fatalf("%d events", n)
 	}
 	d.get("/v1/events?follow=false", "Accept", "text/event-stream").want(200)
-	// A followed stream is quiet for a while, then the server goes away.
+	// A followed stream is quiet for long, then the server goes away.
 	r := d.request("GET", "/v1/events?follow=true", "")
 	stream, watch := d.start(r), d.start(d.request("GET", "/v1/watch?prefix=doc:", ""))
-	pass(keepAliveEvery + 1)
+	lines := d.start(d.request("GET", "/v1/watch?prefix=doc:&from=1", "", "Accept", "application/x-ndjson"))
+	pass(time.Hour)
 	d.server.Drain()
 	got := <-stream
 	if !strings.Contains(got.raw, `"keep_alive"`) || !strings.HasSuffix(got.raw, "\n") || !strings.Contains(got.raw, `"code":"shutting_down"`) {
@@ -133,6 +135,9 @@ func tourEvents(d *door) {
 	}
 	if got := <-watch; !strings.HasSuffix(got.raw, "\n\n") || !strings.Contains(got.raw, `event: end`) {
 		d.Fatalf("a drained watch ends with %q", got.raw)
+	}
+	if got := <-lines; !strings.HasSuffix(got.raw, "}\n") || !strings.Contains(got.raw, `"event":"end"`) {
+		d.Fatalf("a drained watch of lines ends with %q", got.raw)
 	}
 	d.get("/v1/events").want(503, "shutting_down")
 	d.get("/readyz").want(503, "shutting_down")

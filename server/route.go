@@ -205,17 +205,19 @@ func (s *Server) HTTPHandler() http.Handler { return http.HandlerFunc(s.serveHTT
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{s: s, w: w, r: r, status: http.StatusOK}
 	defer func() {
-		if v := recover(); v != nil {
-			if v == http.ErrAbortHandler {
-				panic(v)
-			}
-			s.log.Error("a call failed by a mistake of the server", "route", c.route, "panic", v, "stack", string(debug.Stack()))
+		broken := recover()
+		if broken != nil && broken != http.ErrAbortHandler {
+			s.log.Error("a call failed by a mistake of the server", "route", c.route, "panic", broken, "stack", string(debug.Stack()))
 			if !c.answered {
 				c.refuse(interlock.CodeInternal, "the server made a mistake in this call: look at its log")
+				broken = nil
 			}
 		}
 		c.unanswered()
 		s.obs.httpCall(c.route, c.status)
+		if broken != nil {
+			panic(http.ErrAbortHandler) // an answer that was begun must not look whole
+		}
 	}()
 	if err := s.hosts.check(r); err != nil {
 		c.fail(err)

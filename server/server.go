@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/guard/file"
 	"github.com/interlockdev/interlock/guard/signed"
+	"github.com/interlockdev/interlock/shard"
 )
 
 // Shard is what the doors need of a *shard.Shard.
@@ -35,10 +35,9 @@ type Shard interface {
 	Survey(ctx context.Context, namespace interlock.Namespace, look func(*engine.Engine, engine.Time) (done bool)) (interlock.At, error)
 	// Head returns the head of the journal's hash chain, of all that was answered before.
 	Head(ctx context.Context) (head string, at interlock.At, err error)
-	// Follow visits the journal's entries from index from, and then new ones, at the
-	// visitor's own pace, until ctx ends or visit returns an error.
-	Follow(ctx context.Context, from interlock.Index,
-		visit func(index interlock.Index, epoch interlock.Epoch, entry []byte) error) error
+	// Follow visits the journal's events of a namespace, and then new ones, at the
+	// follower's own pace, until ctx ends or the follower returns an error.
+	Follow(ctx context.Context, f shard.Follower) error
 	// OnReset registers what to call when the engine was made anew and forgot who
 	// listens.
 	OnReset(f func())
@@ -110,11 +109,11 @@ type Server struct {
 	log         *slog.Logger
 	standby     func() Active // nil for the owner of the shard
 
-	links    atomic.Uint64 // the last number given to a connection or a call
-	resets   broadcast     // when the engine forgot who listens
-	draining chan struct{} // closed by Drain
-	drain    sync.Once
-	openapi  []byte
+	links   atomic.Uint64   // the last number given to a connection or a call
+	resets  broadcast       // when the engine forgot who listens
+	serving context.Context // ends with Drain
+	drain   context.CancelFunc
+	openapi []byte
 }
 
 // New makes the doors over an open shard. Nothing listens yet: the caller serves
@@ -133,8 +132,8 @@ func New(cfg Config) (*Server, error) {
 		comparing:   newFair(max(1, runtime.GOMAXPROCS(0)/2)),
 		version:     cfg.Version,
 		log:         cfg.Logger,
-		draining:    make(chan struct{}),
 	}
+	s.serving, s.drain = context.WithCancel(context.Background())
 	if s.log == nil {
 		s.log = slog.Default()
 	}
@@ -158,8 +157,8 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.limiter = newLimiter(s.shard)
-	s.settling = newSettling(s.shard)
 	s.confirmer.server = s
+	s.settling = newSettling(s.shard, s.log)
 	s.obs.watch(s.shard, s.version, s.limiter)
 	s.shard.OnReset(s.resets.all)
 	return s, nil
@@ -171,19 +170,12 @@ func New(cfg Config) (*Server, error) {
 //
 // A process ends in this order: Drain, Shard.Drain (no more grants), then
 // http.Server.Shutdown and the end of the gRPC server, then Shard.Close.
-func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
+func (s *Server) Drain() { s.drain() }
 
 // Draining is closed when Drain was called.
-func (s *Server) Draining() <-chan struct{} { return s.draining }
+func (s *Server) Draining() <-chan struct{} { return s.serving.Done() }
 
-func (s *Server) isDraining() bool {
-	select {
-	case <-s.draining:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Server) isDraining() bool { return s.serving.Err() != nil }
 
 // nextLink numbers a connection or a call, for engine.Head.Link.
 func (s *Server) nextLink() uint64 { return s.links.Add(1) }

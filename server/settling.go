@@ -3,11 +3,13 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/shard"
 )
 
 // claimOrWait claims an effect. If another one is about to do it, it waits for up to
@@ -41,7 +43,7 @@ func (c *call) claimOrWait(cmd *engine.ClaimEffect, wait time.Duration) (eff eng
 		case <-death.C:
 		case <-timeout.C:
 			return eff, at, nil
-		case <-c.s.draining:
+		case <-c.s.Draining():
 			return eff, at, nil
 		case <-c.r.Context().Done():
 			return eff, at, c.r.Context().Err()
@@ -51,25 +53,26 @@ func (c *call) claimOrWait(cmd *engine.ClaimEffect, wait time.Duration) (eff eng
 }
 
 // settling wakes those who wait for an effect to be settled. It follows the journal
-// once for all of them, and only while somebody waits. The events do not say which
-// effect is settled, nor that a claim died with its lease or its session; so after
-// those that may have settled one it looks at all that are waited for, and however
-// many such events there are, there is one look at a time.
+// once for each namespace where somebody waits, and only as long. The events do not say
+// which effect is settled, nor that a claim died with its lease or its session; so after
+// those that may have settled one it looks at all that are waited for, and however many
+// such events there are, there is one look at a time.
 type settling struct {
 	shard Shard
+	log   *slog.Logger
 
-	mu      sync.Mutex
-	waiting map[interlock.Namespace]map[[32]byte]map[chan struct{}]struct{}
-	touched map[interlock.Namespace]bool // where one may have been settled
-	stop    context.CancelFunc           // ends the following; nil when nobody waits
+	mu    sync.Mutex
+	rooms map[interlock.Namespace]*waitingRoom
 }
 
-func newSettling(s Shard) *settling {
-	return &settling{
-		shard:   s,
-		waiting: map[interlock.Namespace]map[[32]byte]map[chan struct{}]struct{}{},
-		touched: map[interlock.Namespace]bool{},
-	}
+// waitingRoom is where the callers of one namespace wait.
+type waitingRoom struct {
+	waiting map[[32]byte]map[chan struct{}]struct{}
+	stop    context.CancelFunc // ends the following
+}
+
+func newSettling(s Shard, log *slog.Logger) *settling {
+	return &settling{shard: s, log: log, rooms: map[interlock.Namespace]*waitingRoom{}}
 }
 
 // enter makes changed receive a value when an effect is not claimed any more, from now
@@ -78,127 +81,105 @@ func (s *settling) enter(ns interlock.Namespace, digest [32]byte) (changed <-cha
 	wake := make(chan struct{}, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting[ns] == nil {
-		s.waiting[ns] = map[[32]byte]map[chan struct{}]struct{}{}
-	}
-	if s.waiting[ns][digest] == nil {
-		s.waiting[ns][digest] = map[chan struct{}]struct{}{}
-	}
-	s.waiting[ns][digest][wake] = struct{}{}
-	if s.stop == nil {
+	room := s.rooms[ns]
+	if room == nil {
+		room = &waitingRoom{waiting: map[[32]byte]map[chan struct{}]struct{}{}}
+		s.rooms[ns] = room
 		var ctx context.Context
-		ctx, s.stop = context.WithCancel(context.Background())
-		kick := make(chan struct{}, 1)
-		go s.follow(ctx, s.shard.At().Index+1, kick)
-		go s.look(ctx, kick)
+		ctx, room.stop = context.WithCancel(context.Background())
+		go s.follow(ctx, ns, room, s.shard.At().Index+1)
 	}
-	return wake, func() { s.leave(ns, digest, wake) }
+	if room.waiting[digest] == nil {
+		room.waiting[digest] = map[chan struct{}]struct{}{}
+	}
+	room.waiting[digest][wake] = struct{}{}
+	return wake, func() { s.leave(ns, room, digest, wake) }
 }
 
-func (s *settling) leave(ns interlock.Namespace, digest [32]byte, wake chan struct{}) {
+func (s *settling) leave(ns interlock.Namespace, room *waitingRoom, digest [32]byte, wake chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if delete(s.waiting[ns][digest], wake); len(s.waiting[ns][digest]) == 0 {
-		delete(s.waiting[ns], digest)
+	if delete(room.waiting[digest], wake); len(room.waiting[digest]) == 0 {
+		delete(room.waiting, digest)
 	}
-	if len(s.waiting[ns]) == 0 {
-		delete(s.waiting, ns)
-	}
-	if len(s.waiting) == 0 {
-		s.stop()
-		s.stop = nil
+	if len(room.waiting) == 0 {
+		room.stop()
+		delete(s.rooms, ns)
 	}
 }
 
-// follow reads the journal from an index on, and says where to look. When it falls
-// behind what is kept it goes on from the newest. When the shard ends, those who wait
-// find that out by themselves.
-func (s *settling) follow(ctx context.Context, from interlock.Index, kick chan<- struct{}) {
+// follow reads the journal from an index on, and looks when something may have been
+// settled. When it falls behind what is kept, or the journal cannot be read, it goes on
+// from the newest entry, which is in memory. When the shard ends, those who wait find
+// that out by themselves.
+func (s *settling) follow(ctx context.Context, ns interlock.Namespace, room *waitingRoom, from interlock.Index) {
+	touched := false
 	for {
-		err := s.shard.Follow(ctx, from, func(_ interlock.Index, _ interlock.Epoch, entry []byte) error {
-			return engine.DecodeEntry(entry, func(ev *engine.Event) error {
-				switch ev.Kind {
-				case engine.EvEffect, engine.EvEnded, engine.EvClosed, engine.EvSessionEnded:
-					s.touch(ev.Namespace, kick)
-				}
-				return nil
-			})
-		})
-		from = s.shard.At().Index + 1
-		s.touchAll(kick)
-		if !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}) {
-			return
-		}
-	}
-}
-
-func (s *settling) touch(ns interlock.Namespace, kick chan<- struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.waiting[ns] != nil {
-		s.touched[ns] = true
-		signal(kick)
-	}
-}
-
-func (s *settling) touchAll(kick chan<- struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for ns := range s.waiting {
-		s.touched[ns] = true
-	}
-	signal(kick)
-}
-
-// look looks at what is waited for where one may have been settled, and wakes those
-// who waited for what is.
-func (s *settling) look(ctx context.Context, kick <-chan struct{}) {
-	for {
-		select {
-		case <-kick:
-		case <-ctx.Done():
-			return
-		}
-		for ns, digests := range s.toLookAt() {
-			var over [][32]byte
-			_, err := s.shard.Read(ctx, ns, func(e *engine.Engine, _ engine.Time) {
-				for _, digest := range digests {
-					if x, known := e.Effect(ns, digest); !known || x.State != interlock.EffectClaimed {
-						over = append(over, digest)
+		err := s.shard.Follow(ctx, shard.Follower{
+			Namespace: ns, From: from,
+			Visit: func(_ interlock.Index, _ interlock.Epoch, events []engine.Event) error {
+				for i := range events {
+					switch events[i].Kind {
+					case engine.EvEffect, engine.EvEnded, engine.EvClosed, engine.EvSessionEnded:
+						touched = true
 					}
 				}
-			})
-			if err != nil {
-				over = digests // they ask, and are told
+				return nil
+			},
+			Reached: func(interlock.Index) error {
+				if touched {
+					touched = false
+					s.look(ctx, ns, room)
+				}
+				return nil
+			},
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		from = s.shard.At().Index + 1
+		s.look(ctx, ns, room)
+		unreadable, isRead := errors.AsType[*shard.UnreadableError](err)
+		switch {
+		case isRead:
+			s.log.Error("the journal could not be read for those who wait for effects", "error", unreadable)
+		case !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}):
+			return
+		}
+	}
+}
+
+// look looks at what is waited for in a namespace, and wakes those who waited for what
+// is settled.
+func (s *settling) look(ctx context.Context, ns interlock.Namespace, room *waitingRoom) {
+	digests := s.waitedFor(room)
+	var over [][32]byte
+	_, err := s.shard.Read(ctx, ns, func(e *engine.Engine, _ engine.Time) {
+		for _, digest := range digests {
+			if x, known := e.Effect(ns, digest); !known || x.State != interlock.EffectClaimed {
+				over = append(over, digest)
 			}
-			s.wake(ns, over)
 		}
+	})
+	if err != nil {
+		over = digests // they ask, and get the refusal
 	}
-}
-
-// toLookAt gives what is waited for where one may have been settled since it was asked
-// last.
-func (s *settling) toLookAt() map[interlock.Namespace][][32]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := map[interlock.Namespace][][32]byte{}
-	for ns := range s.touched {
-		for digest := range s.waiting[ns] {
-			list[ns] = append(list[ns], digest)
-		}
-	}
-	clear(s.touched)
-	return list
-}
-
-func (s *settling) wake(ns interlock.Namespace, digests [][32]byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, digest := range digests {
-		for wake := range s.waiting[ns][digest] {
+	for _, digest := range over {
+		for wake := range room.waiting[digest] {
 			signal(wake)
 		}
 	}
+}
+
+func (s *settling) waitedFor(room *waitingRoom) (list [][32]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for digest := range room.waiting {
+		list = append(list, digest)
+	}
+	return list
 }
 
 // signal leaves a value in a channel, unless one lies there still.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/shard"
 )
 
 // Active is where the server is found that owns the shard. It is empty when nobody
@@ -68,9 +69,7 @@ func (e elsewhere) Survey(context.Context, interlock.Namespace, func(*engine.Eng
 	return interlock.At{}, e.refusal()
 }
 
-func (e elsewhere) Follow(context.Context, interlock.Index, func(interlock.Index, interlock.Epoch, []byte) error) error {
-	return e.refusal()
-}
+func (e elsewhere) Follow(context.Context, shard.Follower) error { return e.refusal() }
 
 func (e elsewhere) Head(context.Context) (string, interlock.At, error) {
 	return "", interlock.At{}, e.refusal()

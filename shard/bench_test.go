@@ -92,7 +92,7 @@ func benchmarkCycles(b *testing.B, j journal.Journal, callers int, change func(*
 // 8 MiB: what others pay for it.
 func BenchmarkFollowed(b *testing.B) {
 	benchmarkWith(b, func(c *Config) {}, func(s *Shard) {
-		s.Follow(b.Context(), 0, func(interlock.Index, interlock.Epoch, []byte) error { return nil })
+		s.Follow(b.Context(), Follower{Namespace: "bench"})
 	})
 }
 

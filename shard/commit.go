@@ -135,6 +135,7 @@ func (s *Shard) append(g *group) error {
 	if err := s.journal.Append(s.ctx, g.first+interlock.Index(from), entries); err != nil {
 		return err
 	}
+	whole := g.whole
 	before := g.wrote(len(entries))
 	size := g.at(g.written) - g.at(from)
 	if s.observer != nil {
@@ -142,7 +143,7 @@ func (s *Shard) append(g *group) error {
 		s.observer.Committed(g.out.Events[before.events:g.through(g.whole).events])
 	}
 	s.size.add(len(entries), int64(size))
-	s.grow(g, from)
+	s.grow(g, whole)
 	return nil
 }
 

@@ -153,7 +153,7 @@ func TestFenced(t *testing.T) {
 		if _, err := r.shard.Read(r.Context(), "test", func(*engine.Engine, engine.Time) {}); !errors.Is(err, notOwner) {
 			t.Errorf("Read: %v", err)
 		}
-		if err := r.shard.Follow(r.Context(), 0, nil); !errors.Is(err, notOwner) {
+		if err := r.follow(r.Context(), 0, nil); !errors.Is(err, notOwner) {
 			t.Errorf("Follow: %v", err)
 		}
 		if err := r.shard.Close(r.Context()); !errors.Is(err, journal.ErrFenced) {

@@ -1,102 +1,226 @@
 package shard
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sort"
-	"sync"
+	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/journal"
 )
 
-// Follow calls visit for each entry of the journal from index from on (0: from
-// the oldest kept), in order and each once, and then for new ones as they become
-// durable, until ctx ends, visit fails, or the shard ends. It goes at the
-// visitor's pace and holds nothing back for it, so a slow visitor costs nobody
-// anything; one that falls behind what is kept gets CodeHistoryTrimmed. The entry
-// is valid during the call only. Records that open an epoch hold no events and
-// are left out. An entry that is stored as pieces is visited once, as a whole and
-// with the index of its last piece; who begins behind its first piece gets the next
-// one.
+// Follower is a reader of the events of one namespace.
+type Follower struct {
+	// Namespace is whose events it reads. It also gets the events of the whole shard,
+	// which have no namespace, and never one of another namespace.
+	Namespace interlock.Namespace
+
+	// From is the index to begin at. 0 is the oldest that is kept.
+	From interlock.Index
+
+	// Visit gets the events of one entry. It must not change them: other followers get
+	// the same ones. It may keep what they point to. nil ignores them.
+	Visit func(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error
+
+	// Reached says that everything up to an index was visited: whenever nothing more is
+	// there yet, and while nothing is visited at least once per Pulse. nil ignores it.
+	Reached func(index interlock.Index) error
+
+	// Pulse is how long Reached is not called at most while nothing is visited. 0 means
+	// that time alone is no reason to call it.
+	Pulse time.Duration
+}
+
+// UnreadableError says that the journal could not be read while somebody followed it.
+// What was visited until then is right, and there is more.
+type UnreadableError struct {
+	// Index is the first entry that could not be read.
+	Index interlock.Index
+	Err   error
+}
+
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("shard: the journal cannot be read at index %d: %v", uint64(e.Index), e.Err)
+}
+
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// Follow calls f.Visit for each entry of the journal with events of f.Namespace, from
+// index f.From on, in order and each once, and then for new ones as they become
+// durable, until ctx ends, f.Visit or f.Reached fails, or the shard ends. It goes at
+// the follower's pace and nothing waits for it. One that falls behind what is kept gets
+// CodeHistoryTrimmed, and an *UnreadableError says that the journal could not be read.
+// Records that open an epoch hold no events. An entry that is stored as pieces is
+// visited once, as a whole and with the index of its last piece; who begins behind its
+// first piece gets the next one.
 //
-// Old entries are read from the journal. The newest are also kept in memory for
-// as long as anybody follows, because a journal may have to read much to find its
-// end.
-func (s *Shard) Follow(ctx context.Context, from interlock.Index,
-	visit func(index interlock.Index, epoch interlock.Epoch, entry []byte) error,
-) error {
-	if !s.followers.enter() {
+// A follower who has seen everything sleeps until an entry with events of its namespace
+// is durable: what happens in other namespaces costs it nothing (see feed.go). Who is
+// behind reads the journal.
+func (s *Shard) Follow(ctx context.Context, f Follower) error {
+	fd, ok := s.followers.enter(f.Namespace, s)
+	if !ok {
 		return closedFor(nil)
 	}
-	defer s.followers.leave()
-
-	next := from
-	pieces := Joiner{Midway: true}
-	take := func(e journal.Entry) error {
+	defer s.followers.leave(fd)
+	r := &reading{s: s, f: &f, feed: fd, next: f.From, pieces: Joiner{Midway: true}, rested: time.Now()}
+	if r.next == 0 {
+		r.next = s.journal.First()
+	}
+	for {
 		if err := s.ended(ctx); err != nil {
 			return err
 		}
-		entry, err := pieces.Join(e)
-		next = e.Index + 1
-		if entry == nil {
+		if err := r.advance(ctx); err != nil {
 			return err
-		}
-		return visit(e.Index, e.Epoch, entry)
-	}
-	for {
-		if err := s.await(ctx, next); err != nil {
-			return err
-		}
-		if next == 0 {
-			next = s.journal.First()
-		}
-		began := next
-		if b := s.followers.newest(next); b != nil {
-			if err := b.visit(next, s.epoch, take); err != nil {
-				return err
-			}
-			continue
-		}
-		err := s.journal.Read(ctx, next, take)
-		switch {
-		case errors.Is(err, journal.ErrTrimmed):
-			if from == 0 && pieces.Midway {
-				next = 0 // it was truncated before anything was visited
-				continue
-			}
-			return &interlock.Error{
-				Code:    interlock.CodeHistoryTrimmed,
-				Message: fmt.Sprintf("entry %d is no longer kept; the oldest is %d: begin there", next, s.First()),
-			}
-		case err != nil:
-			return err
-		case next == began:
-			return fmt.Errorf("shard: invariant broken: the journal has no entry %d, and %d is durable", next, s.At().Index)
 		}
 	}
 }
 
-// await returns when the entry at index is durable.
-func (s *Shard) await(ctx context.Context, index interlock.Index) error {
-	for {
-		if err := s.ended(ctx); err != nil {
+// reading is the way of one follower through the journal.
+type reading struct {
+	s      *Shard
+	f      *Follower
+	feed   *feed
+	next   interlock.Index // everything before it was visited
+	pieces Joiner          // of the journal
+	found  bool            // an entry was read from the journal
+	stop   error           // what Visit or Reached has returned
+	rested time.Time       // when Visit or Reached was called last
+	events []engine.Event  // reused
+	batch  [64]*record     // reused
+}
+
+// advance visits what there is, or waits until there is more.
+func (r *reading) advance(ctx context.Context) error {
+	records, news, at := r.s.followers.look(r.feed, r.s, r.next, r.batch[:0])
+	switch {
+	case len(records) > 0:
+		return r.recall(ctx, records)
+	case news == nil:
+		return r.read(ctx)
+	}
+	if err := r.reached(at); err != nil {
+		return err
+	}
+	return r.wait(ctx, news)
+}
+
+// recall visits entries that are in memory.
+func (r *reading) recall(ctx context.Context, records []*record) error {
+	r.pieces = Joiner{Midway: true} // what is read of the journal later begins anew
+	for i, rec := range records {
+		records[i] = nil
+		if err := r.s.ended(ctx); err != nil {
 			return err
 		}
-		grown := s.followers.listen()
-		if s.At().Index >= index {
-			return nil
+		r.next = rec.index + 1
+		if rec.first < r.f.From {
+			continue // it begins in the middle of the pieces
 		}
-		select {
-		case <-grown:
-		case <-s.stopping:
-		case <-s.failed:
-		case <-ctx.Done():
+		events, err := rec.decode()
+		if err != nil {
+			return &UnreadableError{Index: rec.index, Err: err}
+		}
+		if err := r.visit(rec.index, r.s.epoch, events); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// read visits what the journal has, up to its end.
+func (r *reading) read(ctx context.Context) error {
+	began := r.next
+	err := r.s.journal.Read(ctx, r.next, func(e journal.Entry) error { return r.take(ctx, e) })
+	switch {
+	case r.stop != nil:
+		return r.stop
+	case errors.Is(err, journal.ErrTrimmed):
+		if r.f.From == 0 && !r.found {
+			r.next = r.s.journal.First() // it was truncated before anything was visited
+			return nil
+		}
+		return &interlock.Error{
+			Code:    interlock.CodeHistoryTrimmed,
+			Message: fmt.Sprintf("entry %d is no longer kept; the oldest is %d: begin there", uint64(r.next), uint64(r.s.First())),
+		}
+	case err != nil:
+		if ended := r.s.ended(ctx); ended != nil {
+			return ended
+		}
+		return &UnreadableError{Index: r.next, Err: err}
+	case r.next == began:
+		return fmt.Errorf("shard: invariant broken: the journal has no entry %d, and %d is durable", uint64(r.next), uint64(r.s.At().Index))
+	}
+	return nil
+}
+
+// take goes on with an entry of the journal.
+func (r *reading) take(ctx context.Context, e journal.Entry) error {
+	if err := r.s.ended(ctx); err != nil {
+		return err
+	}
+	entry, err := r.pieces.Join(e)
+	if err != nil {
+		return err
+	}
+	r.next, r.found = e.Index+1, true
+	if entry == nil {
+		return nil
+	}
+	r.events = r.events[:0]
+	err = engine.DecodeEntryOf(entry, r.f.Namespace, func(ev *engine.Event) error {
+		r.events = append(r.events, *ev)
+		return nil
+	})
+	switch {
+	case err != nil:
+		r.next = e.Index
+		return err
+	case len(r.events) > 0:
+		return r.visit(e.Index, e.Epoch, r.events)
+	case r.f.Pulse > 0 && time.Since(r.rested) >= r.f.Pulse:
+		return r.reached(e.Index)
+	}
+	return nil
+}
+
+func (r *reading) visit(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error {
+	if r.f.Visit != nil {
+		r.stop = r.f.Visit(index, epoch, events)
+	}
+	r.rested = time.Now()
+	return r.stop
+}
+
+func (r *reading) reached(index interlock.Index) error {
+	if r.f.Reached != nil {
+		r.stop = r.f.Reached(index)
+	}
+	r.rested = time.Now()
+	return r.stop
+}
+
+// wait returns when there is an entry for the follower, or after a pulse.
+func (r *reading) wait(ctx context.Context, n *news) error {
+	var pulse <-chan time.Time
+	if r.f.Pulse > 0 {
+		timer := time.NewTimer(r.f.Pulse)
+		defer timer.Stop()
+		pulse = timer.C
+	}
+	select {
+	case <-n.came:
+		r.next = max(r.next, n.first)
+	case <-pulse:
+	case <-r.s.stopping:
+	case <-r.s.failed:
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // ended says why a follower must stop.
@@ -109,138 +233,4 @@ func (s *Shard) ended(ctx context.Context) error {
 	default:
 		return ctx.Err()
 	}
-}
-
-// followers counts who follows, wakes them, and keeps the newest entries for
-// them.
-type followers struct {
-	mu     sync.Mutex
-	grown  chan struct{} // closed when there is more; nil when nobody listens
-	count  int
-	closed bool
-	idle   chan struct{} // closed when count is 0 after closed; nil before wait
-
-	batches []*batch // in order and without gaps; none when nobody follows
-	bytes   int
-}
-
-// newestBytes bounds the entries that are kept in memory for followers.
-const newestBytes = 4 << 20
-
-// batch is the entries of one append. It is never changed, so it is read without
-// a lock.
-type batch struct {
-	first interlock.Index
-	data  []byte
-	ends  []int // where each entry ends in data
-}
-
-func (b *batch) next() interlock.Index { return b.first + interlock.Index(len(b.ends)) }
-
-// visit visits the entries from index from on.
-func (b *batch) visit(from interlock.Index, epoch interlock.Epoch, visit func(journal.Entry) error) error {
-	i := int(from - b.first)
-	start := 0
-	if i > 0 {
-		start = b.ends[i-1]
-	}
-	for ; i < len(b.ends); i++ {
-		end := b.ends[i]
-		if err := visit(journal.Entry{Index: b.first + interlock.Index(i), Epoch: epoch, Data: b.data[start:end:end]}); err != nil {
-			return err
-		}
-		start = end
-	}
-	return nil
-}
-
-func (f *followers) enter() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return false
-	}
-	f.count++
-	return true
-}
-
-func (f *followers) leave() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.count--
-	if f.count > 0 {
-		return
-	}
-	f.batches, f.bytes = nil, 0
-	if f.closed {
-		close(f.idle)
-	}
-}
-
-// wait returns when nobody follows any more, and nobody can begin to. It is
-// called once.
-func (f *followers) wait() {
-	f.mu.Lock()
-	f.closed, f.idle = true, make(chan struct{})
-	if f.count == 0 {
-		close(f.idle)
-	}
-	f.mu.Unlock()
-	<-f.idle
-}
-
-// listen gives a channel that is closed at the next grow.
-func (f *followers) listen() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.grown == nil {
-		f.grown = make(chan struct{})
-	}
-	return f.grown
-}
-
-// grow makes known what has become durable of the group, before any answer of that
-// state leaves: the steps that are whole, and in memory the entries from number from
-// on. A follower that sees the new index also finds the entries in memory.
-func (s *Shard) grow(g *group, from int) {
-	f := &s.followers
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if g.whole > 0 {
-		s.durable.Store(uint64(g.index(g.whole - 1)))
-	}
-	if f.grown != nil {
-		close(f.grown)
-		f.grown = nil
-	}
-	if f.count == 0 {
-		return
-	}
-	begin := g.at(from)
-	b := &batch{
-		first: g.first + interlock.Index(from),
-		data:  bytes.Clone(g.out.Entry[begin:g.at(g.written)]),
-		ends:  slices.Clone(g.ends[from:g.written]),
-	}
-	for i := range b.ends {
-		b.ends[i] -= begin
-	}
-	f.batches = append(f.batches, b)
-	f.bytes += len(b.data)
-	for f.bytes > newestBytes && len(f.batches) > 1 {
-		f.bytes -= len(f.batches[0].data)
-		f.batches[0] = nil
-		f.batches = f.batches[1:]
-	}
-}
-
-// newest gives the batch with the entry at index, or nil when it is not kept.
-func (f *followers) newest(index interlock.Index) *batch {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	i := sort.Search(len(f.batches), func(i int) bool { return f.batches[i].next() > index })
-	if i == len(f.batches) || f.batches[i].first > index {
-		return nil
-	}
-	return f.batches[i]
 }

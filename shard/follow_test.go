@@ -26,9 +26,9 @@ func TestFollow(t *testing.T) {
 		ctx, cancel := context.WithCancel(r.Context())
 		var fast, slow follower
 		done := make(chan error, 2)
-		go func() { done <- r.shard.Follow(ctx, 0, fast.visit) }()
+		go func() { done <- r.follow(ctx, 0, fast.visit) }()
 		slow.pace = time.Millisecond
-		go func() { done <- r.shard.Follow(ctx, 100, slow.visit) }()
+		go func() { done <- r.follow(ctx, 100, slow.visit) }()
 		for i := range n {
 			r.expect(engine.Granted, acquire(nil, keyNumber(n+i)))
 		}
@@ -74,7 +74,12 @@ type follower struct {
 	wrong       string
 }
 
-func (f *follower) visit(index interlock.Index, epoch interlock.Epoch, entry []byte) error {
+// follow follows the namespace of the rig's commands.
+func (r *rig) follow(ctx context.Context, from interlock.Index, visit func(interlock.Index, interlock.Epoch, []engine.Event) error) error {
+	return r.shard.Follow(ctx, Follower{Namespace: "test", From: from, Visit: visit})
+}
+
+func (f *follower) visit(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error {
 	if f.pace > 0 {
 		<-time.After(f.pace)
 	}
@@ -87,9 +92,12 @@ func (f *follower) visit(index interlock.Index, epoch interlock.Epoch, entry []b
 	if epoch != 1 {
 		f.wrong = "an entry of another epoch"
 	}
+	if len(events) == 0 {
+		f.wrong = "an entry without events"
+	}
 	f.last = index
 	f.seen++
-	return engine.DecodeEntry(entry, func(*engine.Event) error { return nil })
+	return nil
 }
 
 // A follower may begin above the tail: it waits for that entry.
@@ -98,7 +106,7 @@ func TestFollowTheFuture(t *testing.T) {
 		r := newRig(t)
 		from := r.shard.At().Index + 3
 		got := make(chan interlock.Index, 10)
-		go r.shard.Follow(r.Context(), from, func(i interlock.Index, _ interlock.Epoch, _ []byte) error {
+		go r.follow(r.Context(), from, func(i interlock.Index, _ interlock.Epoch, _ []engine.Event) error {
 			got <- i
 			return nil
 		})
@@ -123,7 +131,7 @@ func TestFollowingReadsTheJournalOnce(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Journal = countedReads{c.Journal, &reads} })
 		before := reads.Load()
 		var f follower
-		go r.shard.Follow(r.Context(), 0, f.visit)
+		go r.follow(r.Context(), 0, f.visit)
 		synctest.Wait()
 		for i := range 100 {
 			r.expect(engine.Granted, acquire(nil, keyNumber(i)))
@@ -144,13 +152,13 @@ func TestFollowFarBehind(t *testing.T) {
 		r := newRig(t)
 		let := make(chan struct{})
 		var f follower
-		go r.shard.Follow(r.Context(), 0, func(i interlock.Index, e interlock.Epoch, entry []byte) error {
+		go r.follow(r.Context(), 0, func(i interlock.Index, e interlock.Epoch, events []engine.Event) error {
 			<-let
-			return f.visit(i, e, entry)
+			return f.visit(i, e, events)
 		})
 		synctest.Wait()
 		long := strings.Repeat("x", interlock.MaxPurposeBytes)
-		for i := 0; r.shard.followers.batches == nil || r.shard.followers.batches[0].first < 100; i++ {
+		for i := 0; r.shard.followers.oldest == nil || r.shard.followers.oldest.first < 100; i++ {
 			c := acquire(nil, keyNumber(i))
 			c.Purpose = long
 			r.expect(engine.Granted, c)
@@ -172,13 +180,13 @@ func TestFollowOverGap(t *testing.T) {
 		let, done := make(chan struct{}), make(chan error)
 		var f follower
 		go func() {
-			done <- r.shard.Follow(r.Context(), 0, func(i interlock.Index, e interlock.Epoch, entry []byte) error {
+			done <- r.follow(r.Context(), 0, func(i interlock.Index, e interlock.Epoch, events []engine.Event) error {
 				<-let
-				return f.visit(i, e, entry)
+				return f.visit(i, e, events)
 			})
 		}()
 		synctest.Wait()
-		for next := r.shard.At().Index + 1; r.shard.First() <= next || r.shard.followers.newest(next) != nil; {
+		for next := r.shard.At().Index + 1; r.shard.First() <= next || r.shard.followers.feeds["test"].floor <= next; {
 			if _, err := r.large(twoPieces); err != nil {
 				t.Fatal(err)
 			}
@@ -205,19 +213,19 @@ func TestFollowEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
 		stop := errors.New("enough")
-		if err := r.shard.Follow(r.Context(), 0, func(interlock.Index, interlock.Epoch, []byte) error { return stop }); err != stop {
+		if err := r.follow(r.Context(), 0, func(interlock.Index, interlock.Epoch, []engine.Event) error { return stop }); err != stop {
 			t.Errorf("the visitor's error came back as %v", err)
 		}
 		done := make(chan error)
-		nothing := func(interlock.Index, interlock.Epoch, []byte) error { return nil }
-		go func() { done <- r.shard.Follow(r.Context(), 0, nothing) }()
+		nothing := func(interlock.Index, interlock.Epoch, []engine.Event) error { return nil }
+		go func() { done <- r.follow(r.Context(), 0, nothing) }()
 		synctest.Wait()
 		go r.shard.Close(r.Context())
 		shutting := &interlock.Error{Code: interlock.CodeShuttingDown}
 		if err := <-done; !errors.Is(err, shutting) {
 			t.Errorf("Follow while the shard closes: %v", err)
 		}
-		if err := r.shard.Follow(r.Context(), 0, nothing); !errors.Is(err, shutting) {
+		if err := r.follow(r.Context(), 0, nothing); !errors.Is(err, shutting) {
 			t.Errorf("Follow of a closed shard: %v", err)
 		}
 	})
@@ -233,14 +241,14 @@ func TestFollowTrimmed(t *testing.T) {
 		if r.shard.First() == 1 {
 			t.Fatal("nothing was truncated")
 		}
-		visit := func(interlock.Index, interlock.Epoch, []byte) error { return nil }
-		if err := r.shard.Follow(r.Context(), 1, visit); !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}) {
+		visit := func(interlock.Index, interlock.Epoch, []engine.Event) error { return nil }
+		if err := r.follow(r.Context(), 1, visit); !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}) {
 			t.Errorf("Follow from 1: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 		defer cancel()
 		var f follower
-		if err := r.shard.Follow(ctx, 0, f.visit); !errors.Is(err, context.DeadlineExceeded) || f.last != r.shard.At().Index {
+		if err := r.follow(ctx, 0, f.visit); !errors.Is(err, context.DeadlineExceeded) || f.last != r.shard.At().Index {
 			t.Errorf("Follow from what is kept: %v, up to %d", err, f.last)
 		}
 	})

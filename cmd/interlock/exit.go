@@ -113,7 +113,7 @@ func exitForCode(code interlock.Code) int {
 		return exitLost
 	case interlock.CodeNotOwner, interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeUnreachable, interlock.CodeOutcomeUnknown:
 		return exitUnreachable
-	case interlock.CodeInternal, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeNoSuchPattern, interlock.CodeNoSuchRevision,
+	case interlock.CodeInternal, interlock.CodeHistoryUnreadable, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeNoSuchPattern, interlock.CodeNoSuchRevision,
 		interlock.CodeNoSuchDocument, interlock.CodeNoSuchFile, interlock.CodeUnknownEffect, interlock.CodeUnknownTask, interlock.CodeNoSuchQueue,
 		interlock.CodeTaskSettled, interlock.CodeTaskNotSettled, interlock.CodeQueueInUse, interlock.CodeAlreadyReplied, interlock.CodeNotAsking, interlock.CodeNoWriter:
 		return exitFailure

@@ -1,0 +1,148 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+const (
+	// keepAliveEvery is how long a stream is silent at most.
+	keepAliveEvery = 15 * time.Second
+	// flushAbove is how much is collected before it is sent.
+	flushAbove = 32 << 10
+	// keptAbove is how large a buffer an idle reader may keep.
+	keptAbove = 2 * flushAbove
+)
+
+// eventOut writes events for one reader. It is for one goroutine.
+type eventOut struct {
+	sse bool
+	view
+	w  http.ResponseWriter
+	rc *http.ResponseController
+
+	json jsonOut
+	last interlock.Index // everything up to here was looked at
+	sent time.Time
+	err  error // of the connection
+}
+
+func newEventOut(w http.ResponseWriter, sse bool, v view) *eventOut {
+	return &eventOut{sse: sse, view: v, w: w, rc: http.NewResponseController(w)}
+}
+
+// entry writes what the view shows of the events of an entry. In server-sent events
+// the id stands at the last event of an entry, so that a reader that was cut off
+// in its middle gets all of it again.
+func (o *eventOut) entry(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error {
+	before := len(o.json.b)
+	for i := range events {
+		ev := &events[i]
+		if !o.shows(ev) {
+			continue
+		}
+		if o.sse {
+			o.json.b = append(o.json.b, "event: "...)
+			o.json.b = append(o.json.b, ev.Kind.String()...)
+			o.json.b = append(o.json.b, "\ndata: "...)
+		}
+		o.write(&o.json, ev, index, epoch)
+		o.json.b = append(o.json.b, '\n')
+		if o.sse {
+			o.json.b = append(o.json.b, '\n')
+		}
+	}
+	o.last = max(o.last, index)
+	if o.sse && len(o.json.b) > before {
+		o.json.b = o.json.b[:len(o.json.b)-1]
+		o.writeID()
+	}
+	if len(o.json.b) > flushAbove {
+		return o.send()
+	}
+	return o.keepAlive()
+}
+
+// reached sends what was collected: there is nothing more to send it with.
+func (o *eventOut) reached(index interlock.Index) error {
+	o.last = max(o.last, index)
+	if len(o.json.b) > 0 {
+		return o.send()
+	}
+	return o.keepAlive()
+}
+
+func (o *eventOut) writeID() {
+	o.json.b = append(o.json.b, "id: "...)
+	o.json.b = append(o.json.b, o.last.String()...)
+	o.json.b = append(o.json.b, '\n', '\n')
+}
+
+// shown leaves out the records about request ids, which are their callers' own,
+// and what stands in snapshots only.
+func shown(k engine.EventKind) bool { return k != engine.EvAnswered && k < engine.EvCounters }
+
+// send sends what was collected to the reader, which has a time limit to take it.
+func (o *eventOut) send() error {
+	if o.err != nil {
+		return o.err
+	}
+	_ = o.rc.SetReadDeadline(time.Time{})
+	_ = o.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if len(o.json.b) > 0 {
+		if _, o.err = o.w.Write(o.json.b); o.err != nil {
+			return o.err
+		}
+		if o.json.b = o.json.b[:0]; cap(o.json.b) > keptAbove {
+			o.json.b = nil
+		}
+	}
+	o.err = o.rc.Flush()
+	o.sent = time.Now()
+	return o.err
+}
+
+// keepAlive lets a reader and what stands between see that the connection lives when
+// nothing was sent for long, and how far the journal was looked through.
+func (o *eventOut) keepAlive() error {
+	if time.Since(o.sent) < keepAliveEvery {
+		return nil
+	}
+	switch {
+	case len(o.json.b) > 0:
+	case o.sse && o.last > 0:
+		// An id without data moves the reader's Last-Event-ID and is no event.
+		o.writeID()
+	case o.sse:
+		o.json.b = append(o.json.b, ":\n\n"...)
+	default:
+		o.json.open("")
+		o.json.str("event", "keep_alive")
+		o.json.decimal("index", uint64(o.last))
+		o.json.close()
+		o.json.b = append(o.json.b, '\n')
+	}
+	return o.send()
+}
+
+// end is the last thing that a reader gets when the stream ends on our side.
+func (o *eventOut) end(e *interlock.Error) {
+	if o.sse {
+		o.json.b = append(o.json.b, "event: end\ndata: "...)
+	}
+	o.json.open("")
+	o.json.str("event", "end")
+	o.json.str("code", string(e.Code))
+	o.json.text("detail", e.Message)
+	o.json.bool("retryable", e.Code.Retryable())
+	writeAdvice(&o.json, adviceForCode(e.Code))
+	o.json.close()
+	o.json.b = append(o.json.b, '\n')
+	if o.sse {
+		o.json.b = append(o.json.b, '\n')
+	}
+	_ = o.send()
+}
