@@ -30,6 +30,9 @@ func newEvents(a *app) *cobra.Command {
 each lease ended. With --follow it begins now and goes on until it is interrupted,
 also when the server is started again meanwhile; nothing is left out.
 
+When the server cannot send all that it has, the command says why and ends with an exit
+code other than 0; with --follow it says so and goes on as soon as it can.
+
 With -o json each event is one line of JSON.`,
 		Example: `  interlock events --follow
   interlock events --from 1041
@@ -68,6 +71,7 @@ type eventReader struct {
 	// An entry can hold several events and a connection can end between them, so the
 	// last entry is asked for again, and as many of its events passed over.
 	seen, skip int
+	again      bool // the stream ended with a word of the server that it can be taken up again
 }
 
 func (r *eventReader) start(ctx context.Context, from string) error {
@@ -100,12 +104,13 @@ func (r *eventReader) start(ctx context.Context, from string) error {
 	return nil
 }
 
-// errAgain says that the stream ended and can be taken up again.
-var errAgain = errors.New("the stream of events ended")
+// errAgain says that the stream ended without a reason and can be taken up again.
+var errAgain = errors.New("the answer was cut off, so there may be more events than were shown: repeat the command")
 
 // run reads until the end, or with --follow until ctx ends.
 func (r *eventReader) run(ctx context.Context) error {
 	var pace *client.Backoff
+	var told string
 	for {
 		before, seen := r.next, r.seen
 		err := r.read(ctx)
@@ -114,14 +119,21 @@ func (r *eventReader) run(ctx context.Context) error {
 			return nil // interrupted, as asked
 		case err == nil && !r.follow:
 			return nil
-		case err != nil && !errors.Is(err, errAgain) && !comesBack(err):
+		case err != nil && !errors.Is(err, errAgain) && !r.again && !comesBack(err):
 			return err
 		case err != nil && !r.follow:
 			return err
 		}
+		why := "the connection ended"
+		if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+			why = refusal.Error()
+		}
 		if pace == nil || r.next != before || r.seen != seen {
-			pace = &client.Backoff{Least: 250 * time.Millisecond}
-			r.a.complain("the connection ended, connecting again")
+			pace, told = &client.Backoff{Least: 250 * time.Millisecond}, ""
+		}
+		if why != told {
+			told = why
+			r.a.complain("%s, connecting again", clean(why))
 		}
 		if pace.Wait(ctx, estimate(err)) != nil {
 			return nil
@@ -142,7 +154,7 @@ func (r *eventReader) read(ctx context.Context) error {
 	if r.next > 0 {
 		r.query.Set("from", r.next.String())
 	}
-	r.skip = r.seen
+	r.skip, r.again = r.seen, false
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	req := request{method: http.MethodGet, path: r.path, query: r.query, header: http.Header{"Accept": {"application/x-ndjson"}}}
@@ -194,9 +206,7 @@ func (r *eventReader) line(line []byte) error {
 		}
 		return nil
 	case "end":
-		if e.Retryable {
-			return errAgain
-		}
+		r.again = e.Retryable
 		return &interlock.Error{Code: e.Code, Message: e.Detail}
 	}
 	if e.Index == r.next && r.skip > 0 {

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// hideLog moves the server's log away, as if the disk could not be read. The server
+// still has the newest file open and writes to it.
+func (r *rig) hideLog() (show func()) {
+	r.t.Helper()
+	files, err := filepath.Glob(filepath.Join(r.dir, "*.log"))
+	if err != nil || len(files) == 0 {
+		r.t.Fatalf("no log in %s: %v", r.dir, err)
+	}
+	away := r.t.TempDir()
+	move := func(from, to string) {
+		if err := os.Rename(from, to); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	for _, f := range files {
+		move(f, filepath.Join(away, filepath.Base(f)))
+	}
+	return func() {
+		for _, f := range files {
+			move(filepath.Join(away, filepath.Base(f)), f)
+		}
+	}
+}
+
+// A history that the server cannot read is not shown as a whole one: the command says
+// so and fails, and one that follows goes on when it can be read again.
+func TestEventsThatCannotBeRead(t *testing.T) {
+	r := newRig(t)
+	r.must("run", "k", "--", "true")
+	show := r.hideLog()
+	for _, format := range []string{"text", "json"} {
+		out, code := r.do("events", "-o", format)
+		if code != exitFailure || !strings.Contains(out, "could not read on in its journal") || strings.Contains(out, "granted") {
+			t.Errorf("events -o %s: exit code %d\n%s", format, code, out)
+		}
+	}
+	following := r.start("events", "--follow", "--from", "oldest", "-o", "json")
+	following.expect("history_unreadable")
+	watching := r.start("state", "watch", "--from", "1")
+	watching.expect("history_unreadable")
+	show()
+	following.expect(`"event":"granted"`)
+	r.must("state", "put", "doc:1", "1")
+	watching.expect("doc:1")
+	for _, p := range []*proc{following, watching} {
+		p.signal(2)
+		p.ends(0)
+	}
+	if out := r.must("events"); !strings.Contains(out, "granted") {
+		t.Errorf("readable again: %s", out)
+	}
+}
