@@ -329,14 +329,14 @@ func TestFollowReached(t *testing.T) {
 	})
 }
 
-// unreadable is a journal of which an entry cannot be read.
-type unreadable struct {
+// holed is a journal of which an entry cannot be read.
+type holed struct {
 	journal.Journal
 	at  interlock.Index
 	err error
 }
 
-func (j unreadable) Read(ctx context.Context, from interlock.Index, visit func(journal.Entry) error) error {
+func (j holed) Read(ctx context.Context, from interlock.Index, visit func(journal.Entry) error) error {
 	if from > j.at {
 		return j.Journal.Read(ctx, from, visit)
 	}
@@ -353,7 +353,7 @@ func (j unreadable) Read(ctx context.Context, from interlock.Index, visit func(j
 // not read it goes on.
 func TestFollowUnreadable(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var bad unreadable
+		var bad holed
 		r := newRig(t, func(c *Config) { bad.Journal = c.Journal; c.Journal = &bad })
 		bad.at = ^interlock.Index(0)
 		for i := range 10 {
