@@ -60,6 +60,11 @@ func (o *eventOut) entry(index interlock.Index, epoch interlock.Epoch, events []
 		o.json.b = o.json.b[:len(o.json.b)-1]
 		o.writeID()
 	}
+	return o.err
+}
+
+// rest sends what was collected if it is much. It may take as long as the reader does.
+func (o *eventOut) rest() error {
 	if len(o.json.b) > flushAbove {
 		return o.send()
 	}

@@ -149,6 +149,7 @@ func (c *call) streamEvents(out *eventOut, from, newest interlock.Index, follow 
 				}
 				return out.entry(index, epoch, events)
 			},
+			Visited: out.rest,
 			Reached: func(index interlock.Index) error {
 				if !follow && index >= newest {
 					return errEnough

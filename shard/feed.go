@@ -36,6 +36,9 @@ type followers struct {
 // newestBytes bounds the entries that are kept in memory for followers, decoded.
 const newestBytes = 16 << 20
 
+// lookBytes bounds what a follower takes of them at once: what it holds is not forgotten.
+const lookBytes = 64 << 10
+
 // recordBytes is about what a record takes besides its entry and its events.
 const recordBytes = 256
 
@@ -143,7 +146,11 @@ func (f *followers) look(fd *feed, s *Shard, next interlock.Index, list []*recor
 	}
 	i := sort.Search(len(fd.records), func(i int) bool { return fd.records[i].index >= next })
 	if i < len(fd.records) {
-		return append(list, fd.records[i:min(len(fd.records), i+cap(list))]...), nil, 0
+		for bytes := 0; i < len(fd.records) && len(list) < cap(list) && bytes < lookBytes; i++ {
+			list = append(list, fd.records[i])
+			bytes += fd.records[i].bytes
+		}
+		return list, nil, 0
 	}
 	if fd.news == nil {
 		fd.news = &news{came: make(chan struct{})}

@@ -24,6 +24,10 @@ type Follower struct {
 	// the same ones. It may keep what they point to. nil ignores them.
 	Visit func(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error
 
+	// Visited is called after each Visit, when the events need not be kept any more: who
+	// may have to wait for somebody does so here. nil is nothing to do.
+	Visited func() error
+
 	// Reached says that everything up to an index was visited: whenever nothing more is
 	// there yet, and while nothing is visited at least once per Pulse. nil ignores it.
 	Reached func(index interlock.Index) error
@@ -49,7 +53,7 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // Follow calls f.Visit for each entry of the journal with events of f.Namespace, from
 // index f.From on, in order and each once, and then for new ones as they become
-// durable, until ctx ends, f.Visit or f.Reached fails, or the shard ends. It goes at
+// durable, until ctx ends, the follower returns an error, or the shard ends. It goes at
 // the follower's pace and nothing waits for it. One that falls behind what is kept gets
 // CodeHistoryTrimmed, and an *UnreadableError says that the journal could not be read.
 // Records that open an epoch hold no events. An entry that is stored as pieces is
@@ -87,8 +91,8 @@ type reading struct {
 	next   interlock.Index // everything before it was visited
 	pieces Joiner          // of the journal
 	found  bool            // an entry was read from the journal
-	stop   error           // what Visit or Reached has returned
-	rested time.Time       // when Visit or Reached was called last
+	stop   error           // what the follower has returned
+	rested time.Time       // when the follower was called last
 	events []engine.Event  // reused
 	batch  [64]*record     // reused
 }
@@ -125,6 +129,9 @@ func (r *reading) recall(ctx context.Context, records []*record) error {
 			return &UnreadableError{Index: rec.index, Err: err}
 		}
 		if err := r.visit(rec.index, r.s.epoch, events); err != nil {
+			return err
+		}
+		if err := r.visited(); err != nil {
 			return err
 		}
 	}
@@ -181,7 +188,12 @@ func (r *reading) take(ctx context.Context, e journal.Entry) error {
 		r.next = e.Index
 		return err
 	case len(r.events) > 0:
-		return r.visit(e.Index, e.Epoch, r.events)
+		err = r.visit(e.Index, e.Epoch, r.events)
+		clear(r.events) // documents can be large, and the follower slow
+		if err == nil {
+			err = r.visited()
+		}
+		return err
 	case r.f.Pulse > 0 && time.Since(r.rested) >= r.f.Pulse:
 		return r.reached(e.Index)
 	}
@@ -191,6 +203,13 @@ func (r *reading) take(ctx context.Context, e journal.Entry) error {
 func (r *reading) visit(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error {
 	if r.f.Visit != nil {
 		r.stop = r.f.Visit(index, epoch, events)
+	}
+	return r.stop
+}
+
+func (r *reading) visited() error {
+	if r.f.Visited != nil {
+		r.stop = r.f.Visited()
 	}
 	r.rested = time.Now()
 	return r.stop
