@@ -51,7 +51,7 @@ const (
 	idleReaders = 1000
 	idleTenants = 20
 	busyCallers = 16
-	idleSlice   = 200 * time.Millisecond
+	idleSlice   = 50 * time.Millisecond
 )
 
 func benchmarkIdleReaders(b *testing.B, open func() journal.Journal) {
