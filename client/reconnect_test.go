@@ -12,6 +12,7 @@ import (
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/proto"
+	"github.com/interlockdev/interlock/shard"
 )
 
 // broken is a world whose client's links can be cut.
@@ -240,14 +241,17 @@ func endSession(t *testing.T, w *world, agent string) {
 	t.Helper()
 	found := errors.New("found")
 	var id interlock.SessionID
-	err := w.shard.Follow(context.Background(), 0, func(_ interlock.Index, _ interlock.Epoch, entry []byte) error {
-		return engine.DecodeEntry(entry, func(ev *engine.Event) error {
-			if ev.Kind == engine.EvSessionOpened && ev.Agent == agent {
-				id = ev.ID
-				return found
+	err := w.shard.Follow(context.Background(), shard.Follower{
+		Namespace: "default",
+		Visit: func(_ interlock.Index, _ interlock.Epoch, events []engine.Event) error {
+			for i := range events {
+				if ev := &events[i]; ev.Kind == engine.EvSessionOpened && ev.Agent == agent {
+					id = ev.ID
+					return found
+				}
 			}
 			return nil
-		})
+		},
 	})
 	if !errors.Is(err, found) {
 		t.Fatal(err)
