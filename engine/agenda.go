@@ -18,7 +18,8 @@ type agenda struct {
 	now      Time   // of the last command in the namespace
 	timers   timers
 	ready    readyHeap      // watched waiters that a change may have helped
-	suspects []suspect      // whose new edges may have closed a cycle
+	suspects ring[suspect]  // whose new edges may have closed a cycle
+	search   *search        // for the cycle of one of them, if it is not done
 	dying    ring[*session] // ended sessions with leases or waits left
 	uneven   []*divided     // shared-out keys whose division is to be looked at
 	broken   []*request     // whose barrier was broken; never left over
@@ -81,7 +82,7 @@ func (e *Engine) finish() {
 
 // pass ends what is due by a time in any namespace, as much as one step may.
 func (e *Engine) pass(at Time) {
-	for e.live && !e.full() {
+	for e.live && !e.full() && !e.isTired() && !e.isRankTired() {
 		alarm := e.alarms.first()
 		if alarm == nil || alarm.at > at {
 			break
@@ -114,7 +115,7 @@ func (e *Engine) rearm() {
 
 // due says when something is to be done.
 func (a *agenda) due(draining bool) (at Time, ok bool) {
-	if (len(a.ready)+len(a.uneven)+len(a.hungry) > 0) && !draining || len(a.suspects) > 0 || a.dying.n > 0 || a.space.isUnranked() {
+	if (len(a.ready)+len(a.uneven)+len(a.hungry) > 0) && !draining || a.isSearching() || a.dying.n > 0 || a.space.isUnranked() {
 		return a.now, true
 	}
 	if t := a.timers.first(); t != nil {

@@ -206,10 +206,10 @@ func (r *request) absent(m *need) (list []*request) {
 	return list
 }
 
-// eachAbsent is eachBlocker for those that r waits for at a barrier: the holders that
+// eachAbsent is eachInTheWay for those that r waits for at a barrier: the holders that
 // absent gives, and whoever is in the way of one of its generation, once all are
 // there. If r itself is, then it waits for the one that it locks out.
-func (e *Engine) eachAbsent(r *request, s suspect, visit func(need int, p *party, r *request) bool) bool {
+func (e *Engine) eachAbsent(r *request, visit func(need int, p *party, r *request) bool) bool {
 	m := r.barrier()
 	if m == nil {
 		return false
@@ -227,7 +227,7 @@ func (e *Engine) eachAbsent(r *request, s suspect, visit func(need int, p *party
 		if w == r || w.lockedOut() < 0 {
 			continue
 		}
-		closed := e.eachInTheWay(w, s, func(_ int, p *party, x *request) bool {
+		closed := e.eachInTheWay(w, func(_ int, p *party, x *request) bool {
 			if p != nil && p == r.party {
 				p, x = w.party, w
 			}

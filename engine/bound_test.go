@@ -18,6 +18,9 @@ import (
 // largestEntry is the bound of one step and one more event of the largest kind.
 const largestEntry = 512 << 10
 
+// listLooks is how many objects a list has that a step looks at as a whole, in tests.
+const listLooks = 1000
+
 // load drives an engine without a model, for cases too large for one.
 type load struct {
 	t   *testing.T
@@ -54,12 +57,30 @@ func (l *load) step(cmd engine.Command) *engine.Effect {
 	} else if n > 0 {
 		l.log = append(l.log, bytes.Clone(l.out.Entry))
 	}
+	if n := l.e.Looked(); n > engine.StepLooks+listLooks {
+		l.t.Fatalf("a %T looks at %d objects", cmd, n)
+	}
+	if n := l.e.Ranked(); n > engine.StepRanks+listLooks {
+		l.t.Fatalf("a %T looks at %d objects for ranks", cmd, n)
+	}
 	for i := range l.out.Effects {
 		if l.out.Effects[i].To == "me" {
 			return &l.out.Effects[i]
 		}
 	}
 	return nil
+}
+
+// restart goes on with what the journal has.
+func (l *load) restart() {
+	l.t.Helper()
+	l.e = engine.New()
+	for _, entry := range l.log {
+		if err := l.e.Apply(entry); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	l.step(&engine.Recover{Head: engine.Head{At: l.now}, Epoch: 2})
 }
 
 func (l *load) open(ttl time.Duration) interlock.SessionID {
@@ -123,10 +144,12 @@ func TestLongCycleIsCut(t *testing.T) {
 	for i := range n {
 		l.acquire(s, flow(i), 0, key(i))
 	}
-	var last *engine.Effect
+	var lease interlock.LeaseID
 	for i := range n {
-		_, last = l.acquire(s, flow(i), 0, key(i+1))
+		lease, _ = l.acquire(s, flow(i), 0, key(i+1))
 	}
+	l.pass(0)
+	last := l.step(&engine.Poll{Head: l.head(s), Ticket: interlock.TicketID(lease)})
 	if last.Code != interlock.CodeDeadlock || len(last.Conflict.Cycle) != interlock.MaxCycleSteps || !last.Conflict.Cycle[0].Victim {
 		t.Errorf("%v %s with a cycle of %d steps", last.Outcome, last.Code, len(last.Conflict.Cycle))
 	}
@@ -199,17 +222,88 @@ func TestDeadlockIsFoundAfterRestart(t *testing.T) {
 	if _, eff := l.acquire(s, "two", time.Hour, "k1"); eff.Outcome != engine.Queued {
 		t.Fatalf("the cycle was found at once (%v), so this test shows nothing", eff.Outcome)
 	}
-	l.e = engine.New()
-	for _, entry := range l.log {
-		if err := l.e.Apply(entry); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l.step(&engine.Recover{Head: engine.Head{At: l.now}, Epoch: 2})
+	l.restart()
 	l.pass(0)
 	if edges := l.e.Waits("default"); len(edges) != 1 {
 		t.Errorf("%d edges are left of the two that made a cycle", len(edges))
 	}
+}
+
+// TestSearchGoesOn has a deadlock among very many that hold permits of one key and wait
+// for more of them: no step looks at all, and it is broken all the same. A restart in
+// between begins the search anew.
+func TestSearchGoesOn(t *testing.T) {
+	const n = 1500
+	for _, restart := range []bool{false, true} {
+		l := newLoad(t)
+		l.step(&engine.SetPattern{Head: l.head(interlock.SessionID{}), Pattern: interlock.Pattern{Name: "all", Shape: "{key}", Capacity: n}})
+		s := l.open(time.Hour)
+		permits := func(i int, count uint32) *engine.Effect {
+			return l.step(&engine.Acquire{
+				Head: l.head(s), ID: l.id(), Flow: fmt.Sprint(i), OnConflict: interlock.Wait,
+				Claims: []interlock.Claim{{Key: "p", Mode: interlock.Permits, Count: count}},
+			})
+		}
+		for i := range n {
+			permits(i, 1)
+		}
+		for i := range n - 1 {
+			permits(i, 2)
+			l.pass(0)
+		}
+		if w := l.e.Counts().Waiters; w != n-2 { // the last of them closes the circle: one permit cannot come back to serve two
+			t.Fatalf("%d waiters before the last", w)
+		}
+		permits(n-1, 2)
+		if !l.e.IsSearching() {
+			t.Fatal("the search came to its end in one step, so this test shows nothing")
+		}
+		if restart {
+			l.restart()
+		}
+		if steps := l.pass(0); steps < n/engine.StepLooks {
+			t.Errorf("%d steps", steps)
+		}
+		if w := l.e.Counts().Waiters; w >= n-1 {
+			t.Errorf("%d of %d waiters are left: no circle was broken", w, n)
+		}
+		if l.e.IsSearching() {
+			t.Error("the search has not come to its end")
+		}
+	}
+}
+
+// TestRanksGoOn has a priority come to the one end of a long chain of waits, and go again:
+// no step gives all of the chain their ranks, and all have them all the same.
+func TestRanksGoOn(t *testing.T) {
+	const n = 6000
+	l := newLoad(t)
+	s := l.open(time.Hour)
+	key := func(i int) string { return fmt.Sprintf("k%d", i) }
+	for i := range n {
+		l.acquire(s, fmt.Sprint(i), 0, key(i))
+	}
+	for i := 1; i < n; i++ {
+		l.acquire(s, fmt.Sprint(i), 0, key(i-1))
+	}
+	priorities := func(want int) {
+		t.Helper()
+		steps := l.pass(0)
+		if steps < n/engine.StepRanks {
+			t.Errorf("%d steps", steps)
+		}
+		for i := range n - 1 {
+			view, err := l.e.Key("default", interlock.Key(key(i)))
+			if err != nil || len(view.Waiters) != 1 || view.Waiters[0].Priority != want {
+				t.Fatalf("at key %d: %+v %v, want the priority %d", i, view.Waiters, err, want)
+			}
+		}
+	}
+	c := &engine.Acquire{Head: l.head(s), ID: l.id(), Flow: "first", Priority: 7, OnConflict: interlock.Wait, Claims: []interlock.Claim{{Key: interlock.Key(key(n - 1))}}}
+	l.step(c)
+	priorities(7)
+	l.step(&engine.Leave{Head: l.head(s), Ticket: interlock.TicketID(c.ID)})
+	priorities(0)
 }
 
 func TestSessionTimersAreGathered(t *testing.T) {

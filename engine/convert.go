@@ -204,6 +204,7 @@ func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
 		r.party.add(r, false, ^uint32(0))
 	}
 	r.space.disturb()
+	r.space.agenda.relieved(r.party, r)
 	r.letGo()
 	gone, before := slices.Clone(r.needs()), r.claims()
 	r.forgetNeeds()

@@ -20,9 +20,10 @@ import (
 // hop is a wait that a search has come to.
 type hop struct {
 	*wait
-	from int   // the hop that waits for it, by its place in the queue; -1 if the search began here
-	led  int16 // the need of that one which leads here
-	via  int16 // its own need by which a cycle goes on
+	num  uint64 // of its request, then
+	from int    // the hop that waits for it, by its place in the list; -1 if the search began here
+	led  int16  // the need of that one which leads here
+	via  int16  // its own need by which a cycle goes on
 }
 
 // suspect is a party whose new edges may have closed a cycle.
@@ -32,12 +33,18 @@ type suspect struct {
 	num   uint64   // req's number when it was suspected
 }
 
+// suspect has a party searched for, or a waiter without one. Who waits to be is not
+// listed twice.
 func (e *Engine) suspect(p *party, r *request) {
 	s := suspect{party: p}
 	if p == nil {
 		s.req, s.num = r, r.num
+	} else if p.suspected {
+		return
+	} else {
+		p.suspected = true
 	}
-	e.suspects = append(e.suspects, s)
+	e.suspects.push(s)
 }
 
 // suspectAll suspects whoever may be on a cycle in a namespace. Waits by the order of
@@ -58,22 +65,6 @@ func (e *Engine) suspectAll(s *space) {
 	}
 }
 
-// breakCycle looks at the oldest suspect. If a cycle goes through it, the victim's
-// wait ends and the suspect stays one, for there may be another. A wait for permits that
-// the suspect itself has ends as well.
-func (e *Engine) breakCycle() {
-	s := e.suspects[0]
-	if r := s.waitsForItself(); r != nil {
-		e.leaveLine(r, ByPattern)
-		return
-	}
-	if cycle := e.findCycle(s); cycle != nil {
-		e.sacrifice(cycle)
-		return
-	}
-	e.suspects = append(e.suspects[:0], e.suspects[1:]...)
-}
-
 // waitsForItself returns a wait of the suspect that is hopeless, or nil.
 func (s suspect) waitsForItself() *request {
 	if s.party == nil || len(s.party.leases) == 0 {
@@ -89,73 +80,6 @@ func (s suspect) waitsForItself() *request {
 
 // claimAt gives the claim of r for which need i exists.
 func (r *request) claimAt(i int) interlock.Claim { return r.claims()[r.needs()[i].claim] }
-
-// findCycle gives a shortest cycle through the suspect that is a deadlock, in the order
-// of its edges, or nil.
-func (e *Engine) findCycle(s suspect) []hop {
-	if !s.isWaitedFor() {
-		return nil
-	}
-	defer func() { clear(e.hops) }()
-	cycle := cycleTo(e.walk(s, nil, true))
-	if hasAlternatives(cycle) {
-		cycle = cycleTo(e.walk(s, e.reduce(s), true))
-	}
-	return cycle
-}
-
-// walk visits the waits that the suspect waits for, by itself or through others,
-// nearest first, and begins with its own. If within is not nil, only those of these
-// requests count. With closing, it ends at the first one that waits for the suspect, and
-// gives its place among those visited; else -1. They are good until the next walk.
-func (e *Engine) walk(s suspect, within map[*request]bool, closing bool) (visited []hop, last int) {
-	e.search++
-	queue := e.hops[:0]
-	defer func() {
-		e.hops = queue
-		e.visits += len(queue)
-	}()
-	visit := func(r *request, from, need int) {
-		if r.share != nil {
-			return // nobody stands still for a part
-		}
-		w := r.wait
-		if i := int(w.at); i < len(queue) && queue[i].wait == w || within != nil && !within[r.whole()] {
-			return
-		}
-		w.at = int32(len(queue))
-		queue = append(queue, hop{wait: w, from: from, led: int16(need)})
-	}
-	if s.party == nil {
-		visit(s.req, -1, 0)
-	} else {
-		for _, r := range s.party.waits {
-			visit(r, -1, 0)
-		}
-	}
-	for next := 0; next < len(queue); next++ {
-		at, waiter := next, queue[next].req()
-		closed := e.eachBlocker(waiter, s, func(need int, p *party, r *request) bool {
-			switch {
-			case p != nil && p == waiter.party && !waiter.follows():
-			case closing && (p != nil && p == s.party || p == nil && r == s.req):
-				queue[at].via = int16(need)
-				return true
-			case p != nil:
-				for _, other := range p.waits {
-					visit(other, at, need)
-				}
-			default:
-				visit(r, at, need)
-			}
-			return false
-		})
-		if closed {
-			return queue, next
-		}
-	}
-	return queue, -1
-}
 
 // cycleTo walks back from the hop that closed the cycle.
 func cycleTo(visited []hop, last int) (cycle []hop) {
@@ -219,51 +143,39 @@ func (r *request) hasFollower() bool {
 	return false
 }
 
-// eachBlocker calls visit for those that r waits for, each a party or a waiter
-// without one. Parties that cannot be on a cycle may be left out, and so are
-// waiters ahead that the search which began at s has met at the same key before.
-// It stops when visit returns true, and returns that.
-func (e *Engine) eachBlocker(r *request, s suspect, visit func(need int, p *party, r *request) bool) bool {
-	switch {
-	case r.target != nil:
-		return r.eachTarget(visit)
-	case r.follows():
-		return r.awaited.eachInTheWay(visit)
-	}
-	return e.eachInTheWay(r, s, visit) || e.eachAbsent(r, s, visit)
-}
-
-// eachInTheWay is eachBlocker for the holders and the waiters ahead that r
-// conflicts with.
-func (e *Engine) eachInTheWay(r *request, s suspect, visit func(need int, p *party, r *request) bool) bool {
+// eachInTheWay calls visit for those whom r waits for as holders or as waiters ahead, each
+// a party or a waiter without one. Parties that cannot be on a cycle may be left out. It
+// stops when visit returns true, and returns that.
+func (e *Engine) eachInTheWay(r *request, visit func(need int, p *party, r *request) bool) bool {
 	for i := range r.needs() {
 		m := &r.needs()[i]
 		n := m.node
-		against := conflicts[m.mode]
-		if against&n.modes != 0 {
-			for h := n.first; h != nil; h = h.next {
-				if p := h.req.party; p != nil && len(p.waits) > 0 && against.has(h.mode) && visit(i, p, nil) {
-					return true
-				}
-			}
-			// Only parties that hold and wait can be on a cycle, and there are few, so they
-			// are looked through instead of everything below the key.
-			for _, p := range r.space.tornBelow(n, against) {
-				if p.shows(n, against) && visit(i, p, nil) {
-					return true
-				}
+		against, counts := conflicts[m.mode], r.countsAgainst(m)
+		for h := n.first; h != nil; h = h.next {
+			e.looked++
+			inTheWay := against.has(h.mode) || counts == shortOfPermits && h.counts == interlock.Permits
+			if p := h.req.party; inTheWay && p != nil && len(p.waits) > 0 && visit(i, p, nil) {
+				return true
 			}
 		}
-		counts := r.countsAgainst(m)
-		if counts == shortOfPermits {
-			for h := n.first; h != nil; h = h.next {
-				if p := h.req.party; h.counts == interlock.Permits && p != nil && len(p.waits) > 0 && visit(i, p, nil) {
+		// Only parties that hold and wait can be on a cycle, and there are few, so they
+		// are looked through instead of everything below the key.
+		for _, p := range r.space.tornBelow(n, against) {
+			e.looked++
+			if p.shows(n, against) && visit(i, p, nil) {
+				return true
+			}
+		}
+		for c := n.line.first; c != nil; c = c.next {
+			if !m.isBehind(c, counts != enough) {
+				continue
+			}
+			for p := c.first(); p != nil && before(p.req, r); p = p.next() {
+				e.looked++
+				if visit(i, p.req.party, p.req) {
 					return true
 				}
 			}
-		}
-		if e.eachAhead(m, counts != enough, s, func(w *request) bool { return visit(i, w.party, w) }) {
-			return true
 		}
 	}
 	return false
@@ -275,42 +187,6 @@ func (s *space) tornBelow(n *node, against modeSet) []*party {
 		return nil
 	}
 	return s.torn
-}
-
-// eachAhead calls visit for the conflicting waiters before m's request at m's key,
-// and for those who want permits if it is short of them.
-// What a search has met there it need not meet again. The waits of the party that
-// it began with skip each other, so what they have met is kept apart.
-func (e *Engine) eachAhead(m *need, short bool, s suspect, visit func(*request) bool) bool {
-	l := m.node.line
-	if l.mark != e.search {
-		l.mark = e.search
-		for c := l.first; c != nil; c = c.next {
-			if c.crowd != noCrowd {
-				c.upto = [2]*place{}
-			}
-		}
-	}
-	who := 0
-	if s.party != nil && m.req.party == s.party {
-		who = 1
-	}
-	for c := l.first; c != nil; c = c.next {
-		if !conflicts[m.mode].has(c.mode) && !(short && c.counts == interlock.Permits) || c.isAsideFor(m.req) {
-			continue
-		}
-		p := c.first()
-		if met := c.upto[who]; met != nil {
-			p = met.next()
-		}
-		for ; p != nil && before(p.req, m.req); p = p.next() {
-			c.own().upto[who] = p
-			if visit(p.req) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // shows reports whether the party holds one of modes at n, by a claim or for

@@ -125,7 +125,7 @@ func (e *Engine) endAwaiting(s *session) bool {
 }
 
 // eachTarget calls visit for the parties for which a declared wait waits, as
-// eachBlocker does for other waits.
+// eachInTheWay does for other waits.
 func (r *request) eachTarget(visit func(need int, p *party, r *request) bool) bool {
 	if r.targetFlow != "" {
 		f := r.target.flowOf(r.targetFlow, r.space.salt.hash(r.targetFlow))

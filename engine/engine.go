@@ -24,32 +24,38 @@ type Engine struct {
 
 	// All below is volatile: it is made anew by Recover.
 
-	began    Time // this owner's term
-	live     bool // between Recover and the end; during a replay nothing is watched
-	lowSpace bool
-	kept     bool
-	lowMem   bool
-	draining bool
-	newest   Time   // of the last command or entry, whatever its namespace
-	*agenda         // of the namespace that the step is about
-	whole    agenda // for commands that are about no namespace
-	agendas  uint64 // how many were made
-	alarms   timers // one for each agenda: when something is due in it
-	search   uint64 // number of the last deadlock search
-	hops     []hop  // its queue, reused
-	turns    uint64 // how often a holder said something new
-	free     []*request
-	ended    []*request // in this step
-	waits    []*wait    // for reuse
-	found    []*request // lists of viewers, reused
-	via      []*need
-	seen     uint32 // by Expect
+	began     Time // this owner's term
+	live      bool // between Recover and the end; during a replay nothing is watched
+	lowSpace  bool
+	kept      bool
+	lowMem    bool
+	draining  bool
+	newest    Time   // of the last command or entry, whatever its namespace
+	*agenda          // of the namespace that the step is about
+	whole     agenda // for commands that are about no namespace
+	agendas   uint64 // how many were made
+	alarms    timers // one for each agenda: when something is due in it
+	walks     uint64 // number of the last walk of a deadlock search
+	looks     int    // what its searches may look at in a step, and
+	mostRanks int    // what the finding of ranks may
+
+	idleSearch *search // for reuse
+
+	turns uint64 // how often a holder said something new
+	free  []*request
+	ended []*request // in this step
+	waits []*wait    // for reuse
+	found []*request // lists of viewers, reused
+	via   []*need
+	seen  uint32 // by Expect
 
 	// The step that is being carried out.
 	out     *Output
 	head    *Head
 	start   int      // length of out.Entry when the step began
-	visits  int      // waits that searches have looked at
+	visits  int      // weight of what was looked at besides
+	looked  int      // objects that searches for deadlocks have looked at
+	ranks   int      // and the finding of ranks
 	tagged  bool     // its request id is remembered by one of its events
 	replied int      // index in out.Effects of the answer to its caller; -1 before
 	print   uint64   // its fingerprint
@@ -61,7 +67,7 @@ type Engine struct {
 
 // New makes an empty engine.
 func New() *Engine {
-	e := &Engine{spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{}}
+	e := &Engine{looks: stepLooks, mostRanks: stepRanks, spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{}}
 	e.agenda = &e.whole
 	return e
 }
@@ -79,7 +85,7 @@ const stepBytes = 256 << 10
 // A command without a namespace is about all of them.
 func (e *Engine) Step(cmd Command, out *Output) {
 	h := cmd.head()
-	e.out, e.head, e.start, e.visits, e.tagged, e.replied = out, h, len(out.Entry), 0, false, -1
+	e.out, e.head, e.start, e.visits, e.looked, e.ranks, e.tagged, e.replied = out, h, len(out.Entry), 0, 0, 0, false, -1
 	e.begin(h)
 	if !e.repeat(cmd) {
 		e.decide(cmd)
@@ -205,8 +211,8 @@ func (e *Engine) fold(ev *Event) error {
 	return err
 }
 
-// stepVisits bounds the waits that the searches of one step look at, so that no
-// graph, however large, keeps a step from coming to its end.
+// stepVisits bounds what else a step looks at, so that no state, however large, keeps it
+// from coming to its end. For searches see stepLooks and stepRanks.
 const stepVisits = 50_000
 
 // full reports that the step has decided, or looked for, enough.
@@ -335,6 +341,11 @@ func (e *Engine) recover(c *Recover) {
 	for _, s := range e.sorted() {
 		for _, c := range s.agenda.ready {
 			c.place.ready = false
+		}
+		for s.agenda.suspects.n > 0 {
+			if p := s.agenda.suspects.pop().party; p != nil {
+				p.suspected = false
+			}
 		}
 		s.agenda, s.contended = e.newAgenda(s), nil
 		e.enter(s.agenda, e.whole.now)

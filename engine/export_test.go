@@ -64,6 +64,31 @@ func Fields(ev *Event) uint64 {
 
 const KnownFields = knownFields
 
+// StepLooks is the bound of what searches look at in a step.
+const StepLooks = stepLooks
+
+// LookAtMost sets another bound.
+func (e *Engine) LookAtMost(n int) { e.looks = n }
+
+// Looked is how many objects the searches of the last step have looked at.
+func (e *Engine) Looked() int { return e.looked }
+
+// StepRanks is the bound of what the finding of ranks looks at in a step, and Ranked how
+// much it was in the last one.
+const StepRanks = stepRanks
+
+func (e *Engine) Ranked() int { return e.ranks }
+
+// IsSearching reports that a search for a deadlock is to go on.
+func (e *Engine) IsSearching() bool {
+	for _, s := range e.sorted() {
+		if s.agenda.isSearching() {
+			return true
+		}
+	}
+	return false
+}
+
 // CheckTallies compares what is counted of the parties that have an index with what
 // they have.
 func (e *Engine) CheckTallies() error {

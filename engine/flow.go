@@ -18,6 +18,7 @@ type party struct {
 	hashed    uint32
 	inherited int16           // volatile: the highest rank of those whom it blocks; noRank for none
 	torn      bool            // stands in space.torn
+	suspected bool            // volatile: stands in agenda.suspects
 	heir      bool            // while ranks are found anew: it waits with another's, or did
 	leases    []*request      // in no order
 	waits     []*request      // in the order of their numbers; of a request for any of several its branches
@@ -97,10 +98,17 @@ func (p *party) tear() {
 	p.torn = torn
 	s := p.space()
 	i, _ := slices.BinarySearchFunc(s.torn, p, (*party).compare)
+	x := s.agenda.search
 	if torn {
 		s.torn = slices.Insert(s.torn, i, p)
+		if x != nil && i < x.torn {
+			x.torn++
+		}
 	} else {
 		s.torn = slices.Delete(s.torn, i, i+1)
+		if x != nil && i < x.torn {
+			x.torn--
+		}
 	}
 }
 
@@ -249,6 +257,7 @@ func (p *party) joined(r *request, waits bool) {
 }
 
 func (p *party) parted(r *request, waits bool) {
+	r.space.agenda.relieved(p, r)
 	if p.sess != nil && !r.follows() {
 		p.sess.work--
 	}

@@ -240,8 +240,8 @@ func (f *follower) stands() *request {
 	return f.task.request
 }
 
-// eachInTheWay calls visit for those for whom the follower of a task waits, as
-// eachBlocker does for other waits.
+// eachInTheWay calls visit for those for whom the follower of a task waits, as that of
+// the engine does for other waits.
 func (f *follower) eachInTheWay(visit func(need int, p *party, r *request) bool) bool {
 	switch r := f.stands(); {
 	case r == nil:

@@ -26,37 +26,98 @@ const (
 
 func (r *request) ownRank() int32 { return int32(r.priority) + baseRank }
 
-// rerank gives every wait of the namespace its rank, and its place in line.
+// ranking is the work of finding the ranks of a namespace anew, which may take several
+// steps. It is done with what it finds when it comes to a party; whatever changes behind it
+// has it done once more. Until it is done the lines stand as they stood before.
+type ranking struct {
+	phase rankingPhase
+	torn  []*party // as they were when it began
+	heirs []*party // those of before, and then those of now as well
+	list  []*party // whose ranks may rise
+	upTo  int      // in the list of the phase
+}
+
+type rankingPhase uint8
+
+const (
+	rankingDone rankingPhase = iota
+	rankingHeirs
+	rankingTorn
+	rankingRise
+	rankingRaised
+	rankingPlaces
+)
+
+// stepRanks bounds the objects that a step looks at to find ranks: parties, their leases,
+// and the holders in their way. Those of one party come on top.
+const stepRanks = 2000
+
+func (e *Engine) isRankTired() bool { return e.ranks >= e.mostRanks }
+
+// rerank goes on with giving every wait of the namespace its rank, and its place in line.
 func (e *Engine) rerank() {
 	s := e.agenda.space
-	s.unranked = false
-	heirs := s.heirs
-	for _, p := range heirs {
+	k := &s.ranking
+	if k.phase == rankingDone {
+		s.unranked = false
+		*k = ranking{phase: rankingHeirs, torn: slices.Clone(s.torn), heirs: s.heirs}
+		k.list, s.heirs = slices.Clone(k.torn), nil
+	}
+	for {
+		list := k.torn
+		switch k.phase {
+		case rankingDone:
+			*k = ranking{}
+			return
+		case rankingHeirs, rankingPlaces:
+			list = k.heirs
+		case rankingRise:
+			list = k.list
+		}
+		if k.upTo == len(list) {
+			k.phase, k.upTo = (k.phase+1)%(rankingPlaces+1), 0
+			continue
+		}
+		if e.isRankTired() {
+			return
+		}
+		p := list[k.upTo]
+		list[k.upTo] = nil
+		k.upTo++
+		e.ranks++
+		e.rankOne(k, p)
+		if k.phase == rankingHeirs || k.phase == rankingTorn || k.phase == rankingRaised {
+			list[k.upTo-1] = p // it is gone through again
+		}
+	}
+}
+
+// rankOne does what there is to do for one party in a phase of a ranking.
+func (e *Engine) rankOne(k *ranking, p *party) {
+	switch k.phase {
+	case rankingHeirs:
 		p.inherit(noRank)
-	}
-	s.heirs = nil
-	for _, p := range s.torn {
-		p.inherited = noRank
-	}
-	for _, p := range heirs {
 		p.heir = true
-	}
-	// Who waits with a higher rank than before lends it to those who hold what it
-	// waits for.
-	for raised := slices.Clone(s.torn); len(raised) > 0; raised = raised[1:] {
-		if p := raised[0]; p.lent() > int32(p.inherited) {
-			p.inherit(p.lent())
-			raised = p.appendHolders(raised)
+	case rankingTorn:
+		p.inherited = noRank
+	case rankingRise: // who waits with a higher rank than before lends it to those who hold what it waits for
+		if !p.torn {
+			return
 		}
-	}
-	for _, p := range s.torn {
-		if p.inherited != noRank && p.raises() {
-			if s.heirs = append(s.heirs, p); !p.heir {
-				heirs, p.heir = append(heirs, p), true
-			}
+		if rank := e.lent(p); rank > int32(p.inherited) {
+			p.inherit(rank)
+			k.list = e.appendHolders(k.list, p)
 		}
-	}
-	for _, p := range heirs {
+	case rankingRaised:
+		if !p.torn || p.inherited == noRank || !p.raises() {
+			return
+		}
+		if s := p.space(); !p.heir {
+			s.heirs, k.heirs, p.heir = append(s.heirs, p), append(k.heirs, p), true
+		} else {
+			s.heirs = append(s.heirs, p)
+		}
+	case rankingPlaces:
 		p.heir = false
 		e.replace(p)
 	}
@@ -64,7 +125,7 @@ func (e *Engine) rerank() {
 
 // appendHolders adds those who hold and wait and are as holders in the way of the
 // party's waits.
-func (p *party) appendHolders(list []*party) []*party {
+func (e *Engine) appendHolders(list []*party, p *party) []*party {
 	for _, w := range p.waits {
 		if q := w.wait.holder(); q != nil && q != p && q.torn {
 			list = append(list, q)
@@ -75,11 +136,13 @@ func (p *party) appendHolders(list []*party) []*party {
 				continue
 			}
 			for h := n.first; h != nil; h = h.next {
+				e.ranks++
 				if q := h.req.party; q != nil && q != p && q.torn && against.has(h.mode) {
 					list = append(list, q)
 				}
 			}
 			for _, q := range p.space().tornBelow(n, against) {
+				e.ranks++
 				if q != p && q.shows(n, against) {
 					list = append(list, q)
 				}
@@ -105,7 +168,13 @@ func (p *party) raises() bool {
 	return slices.ContainsFunc(p.waits, func(w *request) bool { return w.wait.rank > w.ownRank() })
 }
 
-// lent gives the highest rank of those who wait for what the party holds.
+// lent is that of the party, counted.
+func (e *Engine) lent(p *party) int32 {
+	e.ranks += len(p.leases)
+	return p.lent()
+}
+
+// lent returns the highest rank of those who wait for what the party holds.
 func (p *party) lent() (rank int32) {
 	rank = noRank
 	for _, l := range p.leases {
@@ -140,6 +209,7 @@ func (p *place) highest(rank int32, except *party) int32 {
 // replace puts the waits of a party whose ranks have changed in their new places.
 func (e *Engine) replace(p *party) {
 	var moved []*request
+	passes := false // somebody may stand in another order
 	for _, w := range p.waits {
 		old := w.wait.score
 		if w.setScore(); w.wait.score == old {
@@ -149,6 +219,7 @@ func (e *Engine) replace(p *party) {
 			x := &w.wait.places()[i]
 			x.class.remove(x)
 			x.class.insert(x)
+			passes = passes || w.needs()[i].node.line.length() > 1
 		}
 		if r := w.whole(); len(moved) == 0 || moved[len(moved)-1] != r {
 			r.wait.rank, r.wait.score = w.wait.rank, w.wait.score
@@ -156,12 +227,15 @@ func (e *Engine) replace(p *party) {
 		}
 	}
 	for _, r := range moved {
+		e.relieved(p, r)
 		e.changed(r) // it may stand behind others now
 		if m := r.barrier(); m != nil {
 			e.readyClass(m.node.parties()) // and belong to another generation
 		}
 		e.watchAnywhere(r)
-		e.suspect(p, r)
+	}
+	if passes {
+		e.suspect(p, nil)
 	}
 }
 
@@ -173,7 +247,7 @@ func (r *request) standing() int32 {
 	return max(r.ownRank(), r.party.lent())
 }
 
-func (s *space) isUnranked() bool { return s != nil && s.unranked }
+func (s *space) isUnranked() bool { return s != nil && (s.unranked || s.ranking.phase != rankingDone) }
 
 // disturb notes that ranks may have changed, because somebody has come into a line
 // or left one, or because a party has more or less.

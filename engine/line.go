@@ -27,7 +27,7 @@ type line struct {
 	claimed  int32 // places of waiters that claim this very key
 	expected int32 // parked requests that will come back here
 
-	mark uint64 // the deadlock search to which crowd.upto belongs
+	trace *trace // what a deadlock search has looked at; nil if none came here
 }
 
 // class is those waiters at a key of whom none can go while the first cannot:
@@ -45,7 +45,7 @@ type class struct {
 // waiters that are unlike the others. All other classes share an empty one.
 type crowd struct {
 	apart []*place  // watched places of waiters whose party holds something at this very key
-	upto  [2]*place // how far the deadlock search came: from others, and from the party that it began with
+	upto  [2]*place // how far the walk of line.trace came: from others, and from the party that it began with
 }
 
 var noCrowd = &crowd{}
@@ -366,6 +366,16 @@ func (t *tree) remove(p *place) {
 	up.fix()
 }
 
+// remove takes p out of the class. A walk that came as far as p has come to the one before.
+func (c *class) remove(p *place) {
+	for who, at := range c.upto {
+		if at == p {
+			c.upto[who] = p.previous()
+		}
+	}
+	c.tree.remove(p)
+}
+
 // has reports whether a branch of r's request has a place in the tree.
 func (t *tree) has(r *request) bool {
 	for p := t.root; p != nil; {
@@ -429,6 +439,21 @@ func (p *place) next() *place {
 		return p
 	}
 	for p.up != nil && p.up.right == p {
+		p = p.up
+	}
+	return p.up
+}
+
+// previous returns the place before p, or nil.
+func (p *place) previous() *place {
+	if p.left != nil {
+		p = p.left
+		for p.right != nil {
+			p = p.right
+		}
+		return p
+	}
+	for p.up != nil && p.up.left == p {
 		p = p.up
 	}
 	return p.up

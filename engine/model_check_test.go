@@ -42,7 +42,7 @@ func (m *model) between(settled bool) error {
 	if err := m.checkTasks(); err != nil {
 		return err
 	}
-	if stuck := m.atBest().stuck(); len(stuck) > 0 {
+	if stuck := m.atBest().stuck(); len(stuck) > 0 && !m.searching {
 		return fmt.Errorf("nothing can ever serve %v (I6)", stuck)
 	}
 	for _, r := range active {

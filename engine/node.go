@@ -75,6 +75,9 @@ func (n *node) list(m *need) {
 // strike takes a holder out.
 func (n *node) strike(m *need) {
 	m.listed = false
+	if x := n.space.agenda.search; x != nil && x.held == m {
+		x.held = m.next
+	}
 	if m == n.first {
 		n.first = m.next
 	} else {

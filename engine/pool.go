@@ -414,6 +414,9 @@ func (s *space) capacity(key string, now Time) *interlock.Capacity {
 // nothing from anybody who has permits, and lets those go who now may.
 func (e *Engine) repool(s *space, now Time) {
 	if e.live {
+		if x := s.agenda.search; x != nil && x.stuck != nil {
+			x.dirty = true
+		}
 		e.suspectAll(s) // with fewer permits a wait may have lost its alternatives
 	}
 	for _, p := range s.pools {

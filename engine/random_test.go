@@ -105,6 +105,15 @@ func program(seed uint64, n int) []op {
 // run carries out a program from an empty engine on.
 func run(ops []op) (*rig, error) { return play(newRig(), ops) }
 
+// looksOf chooses how much the searches of a step look at: in every third program so
+// little that they take many steps.
+func looksOf(ops []op) int {
+	if len(ops) == 0 || ops[0].r[9]%3 > 0 {
+		return 0
+	}
+	return 1 + int(ops[0].r[9]>>8%16)
+}
+
 // rerun is run for a program that was run before. What is checked without a change of
 // the engine is not checked again.
 func rerun(ops []op) (*rig, error) {
@@ -117,6 +126,8 @@ func play(g *rig, ops []op) (*rig, error) {
 	g.namespaces = []interlock.Namespace{"one", "two"}
 	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar", "m", "m/1", "w:1", "w:2", "w:1/x", "org:o/runs", "r:prod", "r:PROD/x", "r:Prod", "prod/x"}
 	g.plain = g.keys[:6]
+	g.looks = looksOf(ops)
+	g.use(g.e)
 	p := &player{rig: g}
 	err := g.start()
 	for i := 0; i < len(ops) && err == nil; i++ {

@@ -16,14 +16,32 @@ import (
 // party all of whose waits can be served without those that remain, and so on. What
 // remains in the end is deadlocked. Plain locks never come here.
 
-// reduction is about the waits that can be reached from a suspect.
+// reduction is about the waits that can be reached from a suspect. It may take several
+// steps. What was found to be served one day stays so, for whatever makes a deadlock of it
+// later has suspects of its own. What remains is found anew when one of those that remain
+// gives something up, or leaves.
 type reduction struct {
-	e     *Engine
-	waits []*request        // in the order of the line; whole requests
-	stuck map[*request]bool // those of them that remain
-	left  map[*party]int    // and how many remain of each party
+	waits []reached           // in the order of the line; whole requests
+	stuck map[*request]uint64 // those of them that remain, with their numbers
+	freed map[*request]uint64 // those that do not, likewise
+	left  map[*party]int      // how many remain of each party
 	keys  map[side]*residue
+	seen  map[*party]bool // whose leases are counted in keys
+
+	// Where it goes on.
+	upTo     int
+	counted  bool // the leases are
+	progress bool // in this round
 }
+
+// reached is a wait that a reduction is about.
+type reached struct {
+	r     *request
+	num   uint64
+	party *party
+}
+
+func (w *reached) goesOn() bool { return w.r.num == w.num && w.r.phase == waiting }
 
 // side is what of a key is counted together: what is in everybody's way there, or what the
 // tasks of a queue want that stand aside, and are in the way of those of the queue alone.
@@ -52,59 +70,115 @@ func hasAlternatives(cycle []hop) bool {
 	})
 }
 
-// reduce gives the waits that can be reached from s and never be served.
-func (e *Engine) reduce(s suspect) (stuck map[*request]bool) {
-	d := &reduction{e: e, stuck: map[*request]bool{}, left: map[*party]int{}}
-	visited, _ := e.walk(s, nil, false)
-	for _, h := range visited {
-		if h.req().trunk != nil && h.req().pos > 0 {
+// gather begins the reduction with the waits that were collected.
+func (x *search) gather() {
+	x.phase = reducing
+	x.waits, x.stuck, x.left = nil, map[*request]uint64{}, map[*party]int{}
+	for i := range x.hops {
+		h := &x.hops[i]
+		if !h.goesOn() || h.req().trunk != nil && h.req().pos > 0 {
 			continue // its first branch stands for it
 		}
 		r := h.req().whole()
-		d.waits = append(d.waits, r)
-		d.stuck[r] = true
+		x.waits = append(x.waits, reached{r, r.num, r.party})
+		x.stuck[r] = r.num
 		if r.party != nil {
-			d.left[r.party]++
+			x.left[r.party]++
 		}
 	}
-	slices.SortFunc(d.waits, func(a, b *request) int {
-		if before(a, b) {
+	slices.SortFunc(x.waits, func(a, b reached) int {
+		if before(a.r, b.r) {
 			return -1
 		}
 		return 1
 	})
-	for d.round() {
-	}
-	return d.stuck
+	x.newRound()
 }
 
-// round looks at every wait that remains, and reports whether one can be served.
-func (d *reduction) round() (progress bool) {
-	d.keys = map[side]*residue{}
-	seen := map[*party]bool{}
-	for _, r := range d.waits {
-		if p := r.party; p != nil && !seen[p] && !d.gone(p, r) {
-			seen[p] = true
-			for _, l := range p.leases {
-				d.add(l, false)
+// restart forgets what remains, but not what does not.
+func (d *reduction) restart() { *d = reduction{freed: d.freed} }
+
+func (d *reduction) newRound() {
+	d.keys, d.seen = map[side]*residue{}, map[*party]bool{}
+	d.upTo, d.counted, d.progress = 0, false, false
+}
+
+func (d *reduction) isStuck(r *request) bool {
+	num, ok := d.stuck[r]
+	return ok && num == r.num
+}
+
+func (d *reduction) isFreed(r *request) bool {
+	num, ok := d.freed[r]
+	return ok && num == r.num
+}
+
+// reduce goes on with the reduction until nothing changes, and reports whether it came to
+// that.
+func (e *Engine) reduce(x *search) (done bool) {
+	d := &x.reduction
+	for {
+		for ; !d.counted && d.upTo < len(d.waits); d.upTo++ {
+			if !e.looksAt() {
+				return false
 			}
+			d.count(e, &d.waits[d.upTo])
+		}
+		if !d.counted {
+			d.counted, d.upTo = true, 0
+		}
+		for ; d.upTo < len(d.waits); d.upTo++ {
+			if !e.looksAt() {
+				return false
+			}
+			d.judge(e, &d.waits[d.upTo])
+		}
+		if !d.progress {
+			return true
+		}
+		d.newRound()
+	}
+}
+
+// count adds what the party of a wait has, once.
+func (d *reduction) count(e *Engine, w *reached) {
+	p := w.party
+	if p == nil || d.seen[p] || d.left[p] == 0 {
+		return
+	}
+	d.seen[p] = true
+	e.looked += len(p.leases)
+	for _, l := range p.leases {
+		d.add(l, false)
+	}
+}
+
+// judge takes a wait out if it can be served, and adds what it wants if its party remains.
+func (d *reduction) judge(e *Engine, w *reached) {
+	if num, ok := d.stuck[w.r]; ok && num == w.num && (!w.goesOn() || d.servable(e, w.r)) {
+		d.progress = true
+		delete(d.stuck, w.r)
+		if d.freed == nil {
+			d.freed = map[*request]uint64{}
+		}
+		d.freed[w.r] = w.num
+		if w.party != nil {
+			d.left[w.party]--
 		}
 	}
-	for _, r := range d.waits {
-		if d.stuck[r] && d.servable(r) {
-			progress = true
-			delete(d.stuck, r)
-			if r.party != nil {
-				d.left[r.party]--
-			}
-		}
-		if !d.gone(r.party, r) {
-			for way := range r.ways {
-				d.add(way, true)
-			}
+	if w.goesOn() && !d.gone(w.party, w.r) {
+		for way := range w.r.ways {
+			d.add(way, true)
 		}
 	}
-	return progress
+}
+
+// relieved notes that a party, or a waiter without one, has given up something that
+// others may wait for.
+func (a *agenda) relieved(p *party, r *request) {
+	if x := a.search; x != nil && x.stuck != nil && !x.gone(p, r) {
+		x.dirty = true
+	}
 }
 
 // gone reports whether a party, or a wait without one, is not among those that
@@ -113,7 +187,7 @@ func (d *reduction) gone(p *party, r *request) bool {
 	if p != nil {
 		return d.left[p] == 0
 	}
-	return !d.stuck[r]
+	return !d.isStuck(r)
 }
 
 // add counts what r has, or waits for, among what remains.
@@ -211,9 +285,9 @@ func (x *residue) of(group int) (used, ahead uint64) {
 }
 
 // servable reports whether r can be served without those that remain.
-func (d *reduction) servable(r *request) bool {
+func (d *reduction) servable(e *Engine, r *request) bool {
 	for way := range r.ways {
-		if d.free(way) {
+		if d.free(e, way) {
 			return true
 		}
 	}
@@ -222,7 +296,7 @@ func (d *reduction) servable(r *request) bool {
 
 // free reports whether nobody of those that remain is in the way of r. Its own party is
 // in nobody's way but by the permits that it has: while it waits it gives none back.
-func (d *reduction) free(r *request) bool {
+func (d *reduction) free(e *Engine, r *request) bool {
 	for i := range r.needs() {
 		m := &r.needs()[i]
 		x := d.at(r, m.node)
@@ -248,8 +322,7 @@ func (d *reduction) free(r *request) bool {
 	case r.follows():
 		return !r.awaited.eachInTheWay(blocks)
 	}
-	d.e.search++ // each looks at the whole line
-	return !d.e.eachAbsent(r, suspect{}, blocks)
+	return !e.eachAbsent(r, blocks)
 }
 
 // ownAt returns what r's own party has at a key and wants before r. Of permits it is what

@@ -47,6 +47,7 @@ type rig struct {
 	ticked func()        // is called after each Tick of advance
 	blind  bool          // the model does not look: the script is about what it leaves out
 
+	looks     int  // how many objects the searches of a step look at; 0 for the usual number
 	played    int  // how many ops of its program were begun
 	unchecked bool // only what the program needs is checked: see rerun
 
@@ -78,8 +79,37 @@ func (g *rig) id() [16]byte {
 	return counted(g.ids)
 }
 
-// step carries out cmd now and checks everything.
+// step carries out cmd now and checks everything, and mostly lets a search for deadlocks
+// that it leaves over come to its end.
 func (g *rig) step(cmd engine.Command) error {
+	if err := g.stepOnce(cmd); err != nil {
+		return err
+	}
+	first := g.last
+	// With an even bound other commands come in between.
+	for n := 0; g.looks > 0 && g.e.IsSearching() && (g.looks%2 > 0 || len(g.trace)%5 == 0); n++ {
+		if n > 10_000 {
+			return errors.New("the search never comes to an end")
+		}
+		if err := g.stepOnce(&engine.Tick{}); err != nil {
+			return err
+		}
+	}
+	g.last, g.m.searching = first, g.e.IsSearching()
+	if g.blind || g.unchecked {
+		return nil
+	}
+	return g.m.between(false)
+}
+
+// use has the rig go on with an engine.
+func (g *rig) use(e *engine.Engine) {
+	if g.e = e; g.looks > 0 {
+		e.LookAtMost(g.looks)
+	}
+}
+
+func (g *rig) stepOnce(cmd engine.Command) error {
 	head := headOf(cmd)
 	head.At = g.now
 	g.trace = append(g.trace, commandText(cmd))
@@ -122,10 +152,22 @@ func (g *rig) step(cmd engine.Command) error {
 	if err := g.e.CheckTallies(); err != nil {
 		return err
 	}
-	if err := g.e.CheckWaits(); err != nil {
-		return err
+	if n := g.e.Looked(); n > g.mostLooks() {
+		return fmt.Errorf("the step looks at %d objects", n)
 	}
-	return g.m.between(false)
+	if n := g.e.Ranked(); n > engine.StepRanks+listLooks {
+		return fmt.Errorf("the step looks at %d objects for ranks", n)
+	}
+	return g.e.CheckWaits()
+}
+
+// mostLooks is how many objects the searches of a step may look at: those of one list may
+// come on top.
+func (g *rig) mostLooks() int {
+	if g.looks > 0 {
+		return g.looks + listLooks
+	}
+	return engine.StepLooks + listLooks
 }
 
 // survives carries out cmd, and makes an error of a panic, so that a run that ends so
@@ -272,7 +314,7 @@ func (g *rig) restart(jump uint64) error {
 	if err := g.sameState(replayed); err != nil {
 		return err
 	}
-	g.e = replayed
+	g.use(replayed)
 	g.epoch++
 	return g.step(&engine.Recover{Epoch: g.epoch, FenceJump: jump})
 }

@@ -42,6 +42,7 @@ func (e *Engine) shift(t *task, s stance) {
 	if !s.isAside() {
 		return
 	}
+	r.space.agenda.relieved(r.party, r)
 	for i := range r.needs() {
 		for c := range r.needs()[i].facing {
 			if c.queue != t.queue {

@@ -51,6 +51,7 @@ type space struct {
 	idleNodes []*node // for reuse
 	idleKin   []*kin
 	unranked  bool                   // volatile: ranks may have changed
+	ranking   ranking                // volatile: if it is not done
 	heirs     []*party               // volatile: those that wait with a higher priority than their own
 	contended map[string]*contention // volatile: by pattern and class
 	lingering int                    // sessions that are over and still have leases or waits
@@ -172,7 +173,7 @@ type wait struct {
 	writes uint64   // Engine.writes when it arrived
 	only   [1]place // its place, if it needs one thing; the request is always said
 	more   *[]place // its places, if it needs more
-	at     int32    // its place in Engine.hops, once a deadlock search has come to it
+	at     int32    // its place in search.hops, once a deadlock search has come to it
 	rank   int32    // the priority with which it waits: its own, or one that it inherits
 
 	// Volatile.

@@ -14,12 +14,7 @@ import (
 // Where the patterns of the contested keys say so, the leases that the victim is waited
 // for go as well, after their grace: as many as fit in the step.
 func (e *Engine) sacrifice(cycle []hop) {
-	victim := 0
-	for i, h := range cycle {
-		if worse(h.req(), cycle[victim].req()) {
-			victim = i
-		}
-	}
+	victim := victimOf(cycle)
 	cycle = slices.Concat(cycle[victim:], cycle[:victim])
 	steps := make([]interlock.CycleStep, min(len(cycle), interlock.MaxCycleSteps))
 	for i, h := range cycle[:len(steps)] {
@@ -48,6 +43,16 @@ func (e *Engine) sacrifice(cycle []hop) {
 		}
 		e.hard(l, ByDeadlock)
 	}
+}
+
+// victimOf returns the place of a cycle's victim.
+func victimOf(cycle []hop) (victim int) {
+	for i, h := range cycle {
+		if worse(h.req(), cycle[victim].req()) {
+			victim = i
+		}
+	}
+	return victim
 }
 
 // worse reports whether a is rather to be sacrificed than b.

@@ -142,9 +142,9 @@ func (e *Engine) settle() {
 			e.dismiss()
 		case e.full():
 			return
-		case e.agenda.space.isUnranked():
+		case e.agenda.space.isUnranked() && !e.isRankTired():
 			e.rerank()
-		case len(e.suspects) > 0:
+		case e.isSearching() && !e.isTired():
 			e.breakCycle()
 		case e.dying.n > 0:
 			e.reap()

@@ -1,0 +1,193 @@
+package shard
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// BenchmarkTwoTenants measures the cycles of one tenant alone and beside another one that
+// makes the engine search: for deadlocks among very many, and for the ranks of a long chain.
+// Blocks of both alternate. The metrics are the percentiles alone, and how many times as
+// long those beside the other are.
+func BenchmarkTwoTenants(b *testing.B) {
+	for _, busy := range []struct {
+		name  string
+		setUp func(*neighbour)
+		again func(*neighbour)
+	}{
+		{"permits=1800", func(n *neighbour) { n.holdPermits(1800) }, (*neighbour).wantPermits},
+
+		{"line=10000", func(n *neighbour) { n.standInLine(10_000) }, (*neighbour).closeCircle},
+		{"chain=16000", func(n *neighbour) { n.chain(16_000) }, (*neighbour).raise},
+	} {
+		b.Run(busy.name, func(b *testing.B) {
+			s, err := Open(b.Context(), Config{Journal: newNullJournal(b), SnapshotBytes: -1})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close(background)
+			n := newNeighbour(b, s)
+			busy.setUp(n)
+			const block = 200
+			var took [2][]time.Duration
+			quiet := newNeighbour(b, s)
+			quiet.namespace = "quiet"
+			b.ResetTimer()
+			for i := 0; i < b.N; i += block {
+				for beside := range took {
+					stop, stopped := make(chan struct{}), make(chan struct{})
+					go func() {
+						defer close(stopped)
+						for beside == 1 {
+							select {
+							case <-stop:
+								return
+							default:
+								busy.again(n)
+							}
+						}
+					}()
+					for range block {
+						start := time.Now()
+						quiet.release(quiet.ask("", "k", engine.Acquire{}))
+						took[beside] = append(took[beside], time.Since(start))
+					}
+					close(stop)
+					<-stopped
+				}
+			}
+			b.StopTimer()
+			for i := range took {
+				slices.Sort(took[i])
+			}
+			for _, p := range []int{50, 99} {
+				at := len(took[0]) * p / 100
+				b.ReportMetric(float64(took[0][at].Nanoseconds())/1000, fmt.Sprintf("p%d-us", p))
+				b.ReportMetric(float64(took[1][at])/float64(took[0][at]), fmt.Sprintf("p%d-ratio", p))
+			}
+		})
+	}
+}
+
+// neighbour is a tenant with one session, whose commands are carried out one by one.
+type neighbour struct {
+	b         *testing.B
+	s         *Shard
+	namespace interlock.Namespace
+	session   interlock.SessionID
+	got       anyEffect
+	next      int
+}
+
+// anyEffect takes what is delivered, also a refusal.
+type anyEffect chan engine.Effect
+
+func (c anyEffect) Deliver(eff *engine.Effect, _ interlock.At) {
+	select {
+	case c <- *eff:
+	default: // nobody waits for it
+	}
+}
+
+func newNeighbour(b *testing.B, s *Shard) *neighbour {
+	return &neighbour{b: b, s: s, namespace: "busy", got: make(anyEffect, 1)}
+}
+
+func (n *neighbour) head() engine.Head {
+	return engine.Head{Namespace: n.namespace, Session: n.session, From: n.got}
+}
+
+func (n *neighbour) do(cmd engine.Command) engine.Effect {
+	if err := n.s.Submit(cmd); err != nil {
+		n.b.Error(err)
+	}
+	return <-n.got
+}
+
+// open opens the session in whose flows the tenant does all else.
+func (n *neighbour) open() {
+	id := interlock.SessionID(newID())
+	n.do(&engine.OpenSession{Head: n.head(), ID: id, Agent: "busy", TTL: interlock.MaxTTL})
+	n.session = id
+}
+
+// ask acquires a key, in a flow and as more says.
+func (n *neighbour) ask(flow string, key interlock.Key, more engine.Acquire) interlock.LeaseID {
+	more.Head, more.ID, more.Flow, more.Agent, more.TTL, more.OnConflict = n.head(), newID(), flow, "busy", interlock.MaxTTL, interlock.Wait
+	if more.Claims == nil {
+		more.Claims = []interlock.Claim{{Key: key, Mode: interlock.Exclusive}}
+	}
+	n.do(&more)
+	return more.ID
+}
+
+func (n *neighbour) release(lease interlock.LeaseID) {
+	n.do(&engine.Release{Head: n.head(), Lease: lease})
+}
+
+func (n *neighbour) leave(lease interlock.LeaseID) {
+	n.do(&engine.Leave{Head: n.head(), Ticket: interlock.TicketID(lease)})
+}
+
+func (n *neighbour) permits(flow string, count uint32) interlock.LeaseID {
+	return n.ask(flow, "", engine.Acquire{Claims: []interlock.Claim{{Key: "p", Mode: interlock.Permits, Count: count}}})
+}
+
+// holdPermits has very many flows hold one permit of a key, and wait for two more.
+func (n *neighbour) holdPermits(flows int) {
+	n.open()
+	n.do(&engine.SetPattern{Head: n.head(), Pattern: interlock.Pattern{Name: "p", Shape: "p", Capacity: uint32(flows) + 10}})
+	n.permits("idle", 9)
+	for i := range flows {
+		n.permits(fmt.Sprint(i), 1)
+	}
+	for i := range flows - 1 { // more may not wait for one key
+		n.permits(fmt.Sprint(i), 2)
+	}
+}
+
+func (n *neighbour) wantPermits() {
+	n.leave(n.permits("9", 3))
+}
+
+// standInLine has very many flows wait for one key, each holding another.
+func (n *neighbour) standInLine(flows int) {
+	n.open()
+	n.do(&engine.Configure{Head: n.head(), Settings: interlock.Settings{OpenKeys: true}})
+	n.ask("idle", "hot", engine.Acquire{})
+	for i := range flows - 1 {
+		n.ask(fmt.Sprint(i), interlock.Key(fmt.Sprint("own-", i)), engine.Acquire{})
+		n.ask(fmt.Sprint(i), "hot", engine.Acquire{})
+	}
+}
+
+// closeCircle has a flow for whose key another one waits come to the end of the line.
+func (n *neighbour) closeCircle() {
+	own := n.ask("last", "last", engine.Acquire{})
+	other := n.ask("other", "last", engine.Acquire{})
+	n.leave(n.ask("last", "hot", engine.Acquire{}))
+	n.leave(other)
+	n.release(own)
+}
+
+// chain has very many flows each hold a key and wait for that of the next.
+func (n *neighbour) chain(flows int) {
+	n.open()
+	for i := range flows {
+		n.ask(fmt.Sprint(i), interlock.Key(fmt.Sprint("k", i)), engine.Acquire{})
+	}
+	for i := range flows - 1 {
+		n.ask(fmt.Sprint(i), interlock.Key(fmt.Sprint("k", i+1)), engine.Acquire{})
+	}
+}
+
+// raise has a priority come to the head of the chain, and go again.
+func (n *neighbour) raise() {
+	n.leave(n.ask("head", "k0", engine.Acquire{Priority: 1 + n.next%9}))
+	n.next++
+}
