@@ -158,7 +158,6 @@ func (n *neighbour) wantPermits() {
 // standInLine has very many flows wait for one key, each holding another.
 func (n *neighbour) standInLine(flows int) {
 	n.open()
-	n.do(&engine.Configure{Head: n.head(), Settings: interlock.Settings{OpenKeys: true}})
 	n.ask("idle", "hot", engine.Acquire{})
 	for i := range flows - 1 {
 		n.ask(fmt.Sprint(i), interlock.Key(fmt.Sprint("own-", i)), engine.Acquire{})
