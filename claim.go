@@ -204,6 +204,7 @@ const (
 	DefaultMaxBackoff = 10 * time.Minute
 	MaxDelay          = 365 * 24 * time.Hour
 	MaxShares         = 1000 // groups that a queue lists
+	MaxAccess         = 256  // entries of an access list
 	MaxQuestionBytes  = 4 << 10
 
 	MaxLogEntries         = 1024     // of the log of a key

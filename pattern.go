@@ -87,7 +87,7 @@ type Group struct {
 
 // Rule lets a principal claim modes.
 type Rule struct {
-	Principal string // "*" is everybody
+	Principal string // as in Principal.Matches: a credential's name, GroupPrefix and a group, or "*"
 	Modes     []Mode // empty: all
 }
 

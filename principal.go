@@ -69,10 +69,10 @@ func (p *Principal) WorksFor(queue string) bool {
 	return p == nil || p.Roles&RoleWorker != 0 && (slices.Contains(p.Queues, queue) || slices.Contains(p.Queues, "*"))
 }
 
-// InGroup reports whether p may act for a claimant group. A credential that names no
-// groups may act for any.
+// InGroup reports whether p may act for a claimant group, of which "" is none. A
+// credential that names no groups may act for any.
 func (p *Principal) InGroup(group string) bool {
-	return p == nil || len(p.Groups) == 0 || slices.Contains(p.Groups, group)
+	return p == nil || group == "" || len(p.Groups) == 0 || slices.Contains(p.Groups, group)
 }
 
 // GroupPrefix begins an entry of an access list that names a claimant group.

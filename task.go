@@ -85,6 +85,7 @@ type Task struct {
 	Position int           // among those of its queue that wait; 0: not waiting, or not looked up
 	ETA      time.Duration // expected wait
 	Blocker  Key           // the key for which it waits; "" for a worker
+	Barred   bool          // it waits for a worker, and none of the idle ones may hold it
 
 	Approval *Approval
 	Result   []byte        // JSON: of a done one, what the worker said; of a message, the reply
@@ -213,6 +214,13 @@ type TaskQueue struct {
 	// Groups share the queue out: among groups with tasks that could run, one of weight 2
 	// gets two turns for each one of weight 1. A group that is not listed has weight 1.
 	Groups []Share
+
+	// Access lists: each entry is the name of a credential, GroupPrefix and the name of
+	// a claimant group, or "*" (Principal.Matches). An empty list admits everyone whose
+	// role allows it.
+	Pull   []string // may pull tasks, and settle them with writes
+	Submit []string // may submit tasks; to the queue of a single writer, send messages
+	Admin  []string // may, as operators may, pause and drain the queue and change its tasks
 }
 
 // Share is a group's part of a queue.

@@ -349,13 +349,13 @@ func (e *Engine) fireTask(t *task) {
 func (e *Engine) recoverTasks(s *space) {
 	s.tasks.pulls, s.tasks.loose = nil, 0
 	for _, q := range s.sortedQueues() {
-		q.idle, q.turns, q.pass, q.hungry, q.fresh = chain[*pull]{}, nil, 0, false, nil
+		q.crews, q.lots, q.current, q.pass, q.hungry, q.parted, q.fresh = nil, nil, nil, 0, false, false, nil
 		for _, g := range q.sortedGroups() {
-			g.able, g.pass, g.slot = nil, 0, 0
+			g.shelves, g.turning, g.capped, g.pass = nil, 0, !g.mayRun(), 0
 		}
 	}
 	for _, t := range s.sortedTasks() {
-		t.slot = 0
+		t.slot, t.shelf = 0, nil
 		if t.trail != noTrail {
 			t.timer, t.followers, t.awaited = nil, chain[*follower]{}, 0
 			if t.mail != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/interlockdev/interlock"
@@ -21,22 +22,43 @@ func reach(mode interlock.Mode) interlock.Mode {
 	return 0
 }
 
+// rulesBelow yields the patterns with rules that keys below a claimed key may have, with
+// the mode in which the claim holds such keys.
+func (s *space) rulesBelow(c interlock.Claim) iter.Seq[rule] {
+	return func(yield func(rule) bool) {
+		mode := reach(c.Mode)
+		if s == nil || mode == 0 {
+			return
+		}
+		for _, p := range s.patterns {
+			if len(p.Allow) > 0 && p.shape.mayLieBelow(string(c.Key)) && !yield(rule{p, mode}) {
+				return
+			}
+			if p.shape.coversBelow(string(c.Key)) {
+				return // keys there have this pattern, or one before it
+			}
+		}
+	}
+}
+
+// excludes returns why a principal may not claim so by the rules of the key's pattern, and
+// of the patterns of the keys that the claim reaches; nil if it may.
+func (s *space) excludes(c interlock.Claim, by *interlock.Principal) *refusal {
+	if no := s.policyAt(string(c.Key)).excludes(c, by); no != nil {
+		return no
+	}
+	return s.forbidsBelow(c, by)
+}
+
 // forbidsBelow returns why a claim is not admitted under a pattern that keys below its
 // own may have, nil for none.
-func (s *space) forbidsBelow(c interlock.Claim, principal string) *refusal {
-	mode := reach(c.Mode)
-	if s == nil || mode == 0 {
-		return nil
-	}
-	for _, p := range s.patterns {
-		if len(p.Allow) > 0 && !p.allows(principal, mode) && p.shape.mayLieBelow(string(c.Key)) {
+func (s *space) forbidsBelow(c interlock.Claim, by *interlock.Principal) *refusal {
+	for x := range s.rulesBelow(c) {
+		if !x.policy.allows(by, x.mode) {
 			return &refusal{code: interlock.CodeModeForbidden, key: c.Key, message: fmt.Sprintf(
 				"%s has keys of pattern %q below it, which does not let %s claim them in mode %s: claim the keys below that you need, or ask an operator",
-				c.Key, p.Name, nameOrNobody(principal), mode,
+				c.Key, x.policy.Name, nameOrNobody(by), x.mode,
 			)}
-		}
-		if p.shape.coversBelow(string(c.Key)) {
-			break // keys there have this pattern, or one before it
 		}
 	}
 	return nil

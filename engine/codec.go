@@ -93,6 +93,7 @@ const (
 	hasAsOf
 	hasContentType
 	hasOp
+	hasAsker
 
 	knownFields = 1<<iota - 1
 )
@@ -203,6 +204,7 @@ func (w *fieldWriter) fields(ev *Event) {
 	w.number(hasAsOf, uint64(ev.AsOf))
 	w.text(hasContentType, ev.ContentType)
 	w.number(hasOp, uint64(ev.Op))
+	w.text(hasAsker, ev.Asker)
 }
 
 func (w *fieldWriter) number(bit, v uint64) {
@@ -499,6 +501,8 @@ func (d *decoder) field(bit uint64, ev *Event) {
 		ev.ContentType = d.text()
 	case hasOp:
 		ev.Op = uint8(d.number())
+	case hasAsker:
+		ev.Asker = d.name()
 	}
 }
 

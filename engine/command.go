@@ -306,10 +306,13 @@ type Leave struct {
 	Ticket interlock.TicketID
 }
 
-// GetLease looks at a lease with its holder's eyes. It renews nothing.
+// GetLease looks at a lease with its holder's eyes. It renews nothing. With Sign, the
+// answer is for a signed statement: it is refused to a principal that may not claim
+// itself what the lease claims exclusively.
 type GetLease struct {
 	Head
 	Lease interlock.LeaseID
+	Sign  bool
 }
 
 // Renew is a heartbeat for one anonymous lease; for a session's lease it is the

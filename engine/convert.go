@@ -42,6 +42,10 @@ func (e *Engine) convert(c *Convert) {
 		e.refuseFor(no)
 		return
 	}
+	if no := l.keepsClaimsFrom(c.Principal, c.Claims); no != nil {
+		e.refuseFor(no)
+		return
+	}
 	switch {
 	case l.phase != held:
 		e.refuse(interlock.CodeUnknownLease, "this lease is only offered: take it up by its ticket first")

@@ -44,8 +44,8 @@ const (
 	EvAnswered EventKind = 11
 	// EvConverted: a lease was converted at once. Num, Claims (all it has now), Fence.
 	EvConverted EventKind = 12
-	// EvAsked: somebody asks a holder to yield. Num; Actor, Target, TargetFlow, Purpose
-	// and Priority of who asks; By and ByID, of that request.
+	// EvAsked: somebody asks a holder to yield. Num; Actor, Asker, Target, TargetFlow,
+	// Purpose and Priority of who asks; By and ByID, of that request.
 	EvAsked EventKind = 13
 	// EvClosed: a lease is over by its holder's death, and its keys stay closed for a
 	// while. Num, Fence, Reason, Held, LockDelay.
@@ -206,7 +206,8 @@ type Event struct {
 	Agent     string
 	Flow      string
 	Claims    []interlock.Claim
-	Actor     string // who did it, where it was not the holder
+	Actor     string // the credential in whose name it was done; "" without credentials
+	Asker     string // EvAsked, and what a preemption ends: the agent who asks for it
 
 	// A request.
 	Num      uint64 // its number

@@ -422,7 +422,7 @@ func causeOf(ev *Event) *ending {
 	case ev.Reason == ByRevocation:
 		return &ending{actor: ev.Actor, words: ev.Outcome}
 	case ev.Reason == ByPreemption:
-		return &ending{actor: ev.Actor}
+		return &ending{actor: ev.Actor, asker: ev.Asker}
 	case (ev.Reason == ByConversion || ev.Reason == ByBase) && !ev.Part:
 		return &ending{base: ev.Base, baseID: ev.BaseID}
 	}

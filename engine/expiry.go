@@ -182,7 +182,7 @@ func (e *Engine) hard(r *request, why Reason) {
 	ev := e.event(EvGrace, r)
 	ev.Fence, ev.Reason, ev.Grace, ev.Held = r.fence, why, r.grace, e.now.Sub(r.granted)
 	if why == ByPreemption {
-		ev.Actor = r.preemptor()
+		ev.Actor, ev.Asker = r.preemptor()
 	}
 	e.emit(ev)
 	e.arm(r)

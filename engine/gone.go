@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/interlockdev/interlock"
@@ -21,7 +22,10 @@ func goneCode(r *request) interlock.Code {
 	case BySession, ByTarget:
 		return interlock.CodeSessionEnded
 	case ByDeadlock:
-		if r.phase == over {
+		switch {
+		case r.phase == over && r.fence > 0: // it had been granted, and a pattern let it be taken back
+			return interlock.CodeRevoked
+		case r.phase == over:
 			return interlock.CodeDeadlock
 		}
 	case ByBase:
@@ -114,8 +118,12 @@ var lostWords = [...]string{
 // replyOver answers how a request came out that is over: that of a conversion with
 // its lease.
 func (e *Engine) replyOver(r *request) {
-	if !e.followBase(r) {
-		e.replyGone(r)
+	if e.followBase(r) {
+		return
+	}
+	e.replyGone(r)
+	if eff := &e.out.Effects[e.replied]; eff.Code == interlock.CodeRevoked && r.reason == ByDeadlock {
+		eff.Code = interlock.CodeDeadlock // of a request, which may be made anew
 	}
 }
 
@@ -183,8 +191,8 @@ func (r *request) endWords() string {
 		words += r.closedWords()
 	}
 	if end := r.ending; end != nil && (r.reason == ByRevocation || r.reason == ByPreemption) {
-		if end.actor != "" {
-			words += fmt.Sprintf(" (%q)", end.actor)
+		if by := cmp.Or(end.asker, end.actor); by != "" {
+			words += fmt.Sprintf(" (%q)", by)
 		}
 		if end.words != "" {
 			words += fmt.Sprintf(", who wrote: %q", end.words)

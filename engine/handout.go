@@ -10,8 +10,8 @@ import (
 
 // Which task goes to which worker, and when.
 //
-// A task that nothing blocks enters its group (group.able). If there is no worker for
-// it, it is dormant from then on. Otherwise it waits until the step has looked at
+// A task that nothing blocks is put on a shelf of its group (lot.go). If there is no worker
+// that may hold it, it is dormant from then on. Otherwise it waits until the step has looked at
 // everybody whom its change may have helped; then the queues that have workers hand
 // out in fair order, each until it has no worker or nothing to hand out, and what is
 // left of it is dormant before the next one's turn. So a batch of keys that become
@@ -25,13 +25,16 @@ type pull struct {
 	sess   *session // nil for one without
 	agent  string   // of one without a session
 	actor  string
-	leases [][16]byte // ids to be
+	by     *interlock.Principal // nil without credentials
+	leases [][16]byte           // ids to be
 	ttl    time.Duration
 	caller Caller
 	wire   uint64 // over which its caller listens: Head.Link
 
-	link link[*pull] // in queue.idle
-	mine link[*pull] // in session.pulls
+	order uint64 // among the idle ones of its queue
+	crew  *crew
+	link  link[*pull] // in crew.idle
+	mine  link[*pull] // in session.pulls
 }
 
 // taskVisits is what it costs in visits to look at a task that may have become able to
@@ -44,9 +47,8 @@ func (e *Engine) couldRun(t *task) {
 		return
 	}
 	q := t.queue
-	t.group.able.enter(t)
-	q.turn(t.group)
-	if e.stir(q); q.hungry && t.group.mayRun() {
+	q.shelve(t)
+	if e.stir(q); q.hungry && t.group.mayRun() && q.hasWorker(t) {
 		e.shift(t, able)
 		q.fresh = append(q.fresh, t)
 	} else {
@@ -54,14 +56,14 @@ func (e *Engine) couldRun(t *task) {
 	}
 }
 
-// feed hands tasks of one queue to the worker that has waited longest. One whose quota
+// feed hands tasks of one queue to the worker that has waited longest, of those that may
+// hold one. One whose quota
 // admits no lease any more is told so, and is in nobody's way.
 func (e *Engine) feed() {
 	q := e.hungry[0]
 	e.hungry = slices.Delete(e.hungry, 0, 1)
 	q.hungry = false
-	if q.idle.n > 0 {
-		p := q.idle.first.of
+	if p := e.nextWorker(q); p != nil {
 		if no := q.space.tooManyAttempts(p.actor); no != nil {
 			e.dismissPull(p)
 			eff := e.effect(p.caller, Refused)
@@ -72,14 +74,8 @@ func (e *Engine) feed() {
 			eff.Ticket.ID, eff.Handed = p.id, e.handOver(served)
 		}
 	}
-	if e.stir(q); !q.hungry {
-		for _, t := range q.fresh {
-			if t.stance == able {
-				e.shift(t, dormant)
-			}
-		}
-		q.fresh = nil
-	}
+	e.stir(q)
+	e.rest(q)
 }
 
 // serve gives a worker what there is for it, as much as it takes, its quota admits and
@@ -87,11 +83,16 @@ func (e *Engine) feed() {
 func (e *Engine) serve(p *pull) (served []*request) {
 	q := p.queue
 	for len(served) < len(p.leases) && q.mayRun() && !e.full() && q.space.tooManyAttempts(p.actor) == nil {
-		t := q.next()
-		if t == nil {
+		s := e.next(q, p.by)
+		if s == nil {
 			break
 		}
 		e.visits += taskVisits
+		t := s.able[0]
+		if q.unshelve(t); s.lot.isStale(q.space) {
+			q.shelve(t)
+			continue
+		}
 		if e.lookAgain(t, -1) {
 			continue // it was dormant, and somebody passed it
 		}
@@ -184,7 +185,7 @@ func (e *Engine) pull(c *Pull) {
 		e.refuseQueue(c.Queue)
 		return
 	}
-	if no := q.space.tooManyAttempts(c.Actor); no != nil {
+	if no := cmp.Or(q.notPuller(c.Principal), q.space.tooManyAttempts(c.Actor)); no != nil {
 		e.refuseFor(no)
 		return
 	}
@@ -194,7 +195,7 @@ func (e *Engine) pull(c *Pull) {
 		return
 	}
 	p := &pull{
-		id: c.ID, queue: q, sess: sess, agent: c.Agent, actor: c.Actor, leases: c.Leases[:c.Max], ttl: c.TTL, caller: c.From, wire: c.Link,
+		id: c.ID, queue: q, sess: sess, agent: c.Agent, actor: c.Actor, by: c.Principal, leases: c.Leases[:c.Max], ttl: c.TTL, caller: c.From, wire: c.Link,
 	}
 	p.link.of, p.mine.of = p, p
 	if old != nil {
@@ -250,7 +251,7 @@ func (e *Engine) enlist(p *pull) {
 		s.pulls = map[[16]byte]*pull{}
 	}
 	s.pulls[p.id] = p
-	p.queue.idle.push(&p.link)
+	p.queue.enter(p)
 	if p.sess != nil {
 		p.sess.pulls.push(&p.mine)
 	} else {
@@ -263,11 +264,25 @@ func (e *Engine) enlist(p *pull) {
 func (e *Engine) dismissPull(p *pull) {
 	s := &p.queue.space.tasks
 	delete(s.pulls, p.id)
-	p.queue.idle.remove(&p.link)
+	p.queue.leave(p)
 	if p.sess != nil {
 		p.sess.pulls.remove(&p.mine)
 	} else {
 		s.loose--
+	}
+}
+
+// dismissPulls has the idle workers of a queue be idle no more, and tells them why, as
+// far as there is a reason.
+func (e *Engine) dismissPulls(q *queue, why func(*interlock.Principal) *refusal) {
+	for _, c := range slices.Clone(q.crews) {
+		no := why(c.by)
+		for no != nil && c.idle.n > 0 {
+			p := c.idle.first.of
+			e.dismissPull(p)
+			eff := e.effect(p.caller, Refused)
+			eff.Ticket.ID, eff.Code, eff.Message = p.id, no.code, no.message
+		}
 	}
 }
 

@@ -199,9 +199,17 @@ func (e *Engine) findUsable(id interlock.LeaseID) *request {
 }
 
 func (e *Engine) getLease(c *GetLease) {
-	if r := e.findHeld(c.Lease); r != nil {
-		e.describeHanded(r, &e.reply(Granted).Lease)
+	r := e.findHeld(c.Lease)
+	if r == nil {
+		return
 	}
+	if c.Sign {
+		if no := r.notSignedFor(c.Principal); no != nil {
+			e.refuseFor(no)
+			return
+		}
+	}
+	e.describeHanded(r, &e.reply(Granted).Lease)
 }
 
 func (e *Engine) renew(c *Renew) {
@@ -210,7 +218,7 @@ func (e *Engine) renew(c *Renew) {
 		return
 	}
 	r := e.findUsable(c.Lease)
-	if r == nil {
+	if r == nil || !e.mayTake(r) {
 		return
 	}
 	e.claim(r)
@@ -277,7 +285,7 @@ func (e *Engine) ending(r *request, why Reason) *Event {
 		ev.Fence, ev.Held = r.dealings.parking.fence, r.dealings.parking.held
 	}
 	if why == ByPreemption {
-		ev.Actor = r.preemptor()
+		ev.Actor, ev.Asker = r.preemptor()
 	}
 	ev.ByID = r.attemptAt()
 	return ev

@@ -91,6 +91,9 @@ func (m *model) expect(cmd engine.Command) answer {
 			if m.forsakes(c, r) {
 				return refused(interlock.CodeTooManyRuns)
 			}
+			if codes := m.notTaken(head, r.subject()); len(codes) > 0 {
+				return refused(codes...)
+			}
 			return m.showRequest(r)
 		})
 	case *engine.Leave:
@@ -112,7 +115,12 @@ func (m *model) expect(cmd engine.Command) answer {
 	case *engine.GetLease:
 		return m.withLease(head, c.Lease, func(r *request) answer { return answer{outcome: engine.Granted, about: r} })
 	case *engine.Renew:
-		return m.withHeld(head, c.Lease, func(r *request) answer { return answer{outcome: engine.Granted, about: r} })
+		return m.withHeld(head, c.Lease, func(r *request) answer {
+			if codes := m.notTaken(head, r); len(codes) > 0 {
+				return refused(codes...)
+			}
+			return answer{outcome: engine.Granted, about: r}
+		})
 	case *engine.Release:
 		return m.withLease(head, c.Lease, func(r *request) answer {
 			if c.Run && !r.isRun() {
@@ -251,6 +259,9 @@ func gone(r *request) []interlock.Code {
 	case engine.ByRevocation:
 		return []interlock.Code{interlock.CodeRevoked}
 	case engine.ByDeadlock:
+		if r.fence > 0 {
+			return []interlock.Code{interlock.CodeRevoked, interlock.CodeDeadlock} // the latter of a ticket
+		}
 		return []interlock.Code{interlock.CodeDeadlock}
 	case engine.ByLeaving:
 		return []interlock.Code{interlock.CodeLeft, interlock.CodeReleased}

@@ -5,12 +5,11 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
 )
 
 // forbiddenBelow reports whether a claim reaches keys below its own that a pattern does
 // not let its principal claim.
-func (m *model) forbiddenBelow(head *engine.Head, c interlock.Claim) bool {
+func (m *model) forbiddenBelow(ns interlock.Namespace, by *interlock.Principal, c interlock.Claim) bool {
 	mode := c.Mode
 	switch c.Mode {
 	case interlock.Member:
@@ -21,11 +20,11 @@ func (m *model) forbiddenBelow(head *engine.Head, c interlock.Claim) bool {
 	default:
 		return false
 	}
-	for _, p := range m.patterns[head.Namespace] {
-		hidden := slices.ContainsFunc(m.patterns[head.Namespace], func(o *interlock.Pattern) bool {
+	for _, p := range m.patterns[ns] {
+		hidden := slices.ContainsFunc(m.patterns[ns], func(o *interlock.Pattern) bool {
 			return o != p && m.stricter(o, p) && hasAllBelow(o.Shape, c.Key)
 		})
-		if !hidden && !allowed(p, head.Actor, mode) && fitsBelow(p.Shape, c.Key) {
+		if !hidden && !allowed(p, by, mode) && fitsBelow(p.Shape, c.Key) {
 			return true
 		}
 	}

@@ -106,6 +106,9 @@ func (m *model) expectWrites(c *engine.Commit) answer {
 	var codes []interlock.Code
 	for _, id := range c.Leases {
 		about := m.withLease(&c.Head, id, func(r *request) answer {
+			if codes := m.notTaken(&c.Head, r); len(codes) > 0 {
+				return refused(codes...)
+			}
 			if r.active() {
 				return answer{outcome: engine.Done}
 			}
@@ -226,6 +229,8 @@ func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 			codes = append(codes, interlock.CodeWriterOnly)
 		case p.Write == interlock.WriteLease && m.fenceFor(c, w.Key) == 0:
 			codes = append(codes, interlock.CodeLeaseRequired)
+		case p.Write == interlock.WriteLease, p.WriterQueue != "":
+			codes = append(codes, m.notWritten(c, p, w.Key)...)
 		}
 	}
 	return codes
@@ -234,6 +239,15 @@ func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 // fenceFor is that of the first lease of a commit that claims a key, or one above it,
 // exclusively; 0 for none.
 func (m *model) fenceFor(c *engine.Commit, key interlock.Key) interlock.Fence {
+	_, r := m.coverFor(c, key)
+	if r == nil {
+		return 0
+	}
+	return r.fence
+}
+
+// coverFor is that lease, and its claim; nil for none.
+func (m *model) coverFor(c *engine.Commit, key interlock.Key) (interlock.Claim, *request) {
 	for _, id := range c.Leases {
 		r := m.byID(c.Namespace, id)
 		if r == nil {
@@ -241,11 +255,11 @@ func (m *model) fenceFor(c *engine.Commit, key interlock.Key) interlock.Fence {
 		}
 		for _, claim := range r.claims {
 			if claim.Mode == interlock.Exclusive && (claim.Key == key || above(claim.Key, key)) {
-				return r.fence
+				return claim, r
 			}
 		}
 	}
-	return 0
+	return interlock.Claim{}, nil
 }
 
 // staleIn lists what of a commit's reads is not as it was read.

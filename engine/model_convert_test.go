@@ -73,8 +73,8 @@ func (m *model) expectConvert(c *engine.Convert) answer {
 		if _, member := lease.membership(); lease.set != nil || lease.member != nil || member {
 			return refused(interlock.CodeInvalidRequest)
 		}
-		if len(wrong) > 0 {
-			return refused()
+		if codes := m.notFor(&c.Head, lease, m.normal(c.Namespace, c.Claims)); len(wrong)+len(codes) > 0 {
+			return refused(codes...)
 		}
 		r := m.newConversion(c, m.highestNum()+1)
 		if sameClaims(r.claims, lease.claims) {

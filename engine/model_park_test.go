@@ -53,6 +53,7 @@ func (m *model) expectPark(c *engine.Park) answer {
 	_, _, plain := m.parkTerms(&request{}, c) // what is wrong with any lease
 	want := m.withTaken(&c.Head, c.Lease, func(lease *request) answer {
 		freed, _, wrong := m.parkTerms(lease, c)
+		wrong = append(wrong, m.notTaken(&c.Head, lease)...)
 		if _, member := lease.membership(); member || lease.set != nil || lease.member != nil || lease.task != nil {
 			return refused(interlock.CodeInvalidRequest)
 		}
@@ -96,7 +97,7 @@ func (m *model) park(r *request, ev *engine.Event) {
 		m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return a.lease == r }) // that is done
 		m.writes = append(m.writes, write{r.ns, r.claims, m.events, nil})
 	}
-	r.ask.TTL, r.ask.Agent = r.ttl(), m.agentOf(r)
+	r.ask.TTL, r.ask.Agent, r.ask.Actor = r.ttl(), m.agentOf(r), r.ownerOf()
 	r.session, r.ask.Flow = nil, ""
 	r.away, r.asOf = true, m.version(r.ns)
 	r.phase, r.freed, r.goesBack, r.parkEnd = parked, ev.Freed, false, at(m.now.Add(ev.TTL))
@@ -139,7 +140,7 @@ func (m *model) putBack(r *request, ev *engine.Event) {
 	if r.phase == held {
 		r.heldBefore += m.now.Sub(r.heldFrom)
 	}
-	r.ask.TTL, r.ask.Agent = r.ttl(), m.agentOf(r)
+	r.ask.TTL, r.ask.Agent, r.ask.Actor = r.ttl(), m.agentOf(r), r.ownerOf()
 	r.session, r.ask.Flow, r.attached = nil, "", nil
 	r.phase, r.freed, r.goesBack, r.why = parked, true, false, ev.Reason
 }
@@ -149,7 +150,7 @@ func (m *model) resumed(lease *request, c *engine.Resume) *request {
 	r := *lease
 	r.phase, r.lead, r.since, r.why = 0, false, m.now, 0
 	r.ask.OnConflict, r.ask.MaxWait, r.ask.Attach = c.OnConflict, c.MaxWait, c.Attach
-	r.session, r.ask.Flow = m.sessionByID(c.Namespace, c.Session), c.Flow
+	r.session, r.ask.Flow, r.ask.Actor = m.sessionByID(c.Namespace, c.Session), c.Flow, c.Actor
 	switch {
 	case r.session == nil:
 		r.ask.Flow = ""
@@ -192,6 +193,9 @@ func (m *model) expectResume(c *engine.Resume) answer {
 		return refused(interlock.CodeNotParked, interlock.CodeUnknownLease)
 	case c.MaxWait < 0 || c.MaxWait > interlock.MaxMaxWait:
 		return refused(interlock.CodeInvalidTTL)
+	}
+	if codes := m.notFor(&c.Head, lease, lease.claims); len(codes) > 0 {
+		return refused(codes...)
 	}
 	r := m.resumed(lease, c)
 	if code := m.outOfOrder(r); code != "" {

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"errors"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -166,20 +165,10 @@ func (m *model) wrongWithPattern(head *engine.Head, c interlock.Claim, group str
 			codes = append(codes, interlock.CodeTooManyPermits)
 		}
 	}
-	if p != nil && !allowed(p, head.Actor, c.Mode) || m.forbiddenBelow(head, c) {
+	if p != nil && !allowed(p, principalOf(head.Actor), c.Mode) || m.forbiddenBelow(head.Namespace, principalOf(head.Actor), c) {
 		codes = append(codes, interlock.CodeModeForbidden)
 	}
 	return codes
-}
-
-// allowed reports whether the first rule that names the principal has the mode.
-func allowed(p *interlock.Pattern, principal string, mode interlock.Mode) bool {
-	for _, rule := range p.Allow {
-		if rule.Principal == principal || rule.Principal == "*" {
-			return len(rule.Modes) == 0 || slices.Contains(rule.Modes, mode)
-		}
-	}
-	return len(p.Allow) == 0
 }
 
 // bound fills in a duration that r leaves out from the patterns of its keys, or, with

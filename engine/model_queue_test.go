@@ -45,10 +45,11 @@ func (m *model) queueOf(t *task) *interlock.TaskQueue {
 	return &interlock.TaskQueue{}
 }
 
-// worker is the one that has waited longest at a queue, nil for none.
-func (m *model) worker(ns interlock.Namespace, queue string) *worker {
+// workerFor is the one that has waited longest of the idle workers that may hold a task,
+// nil for none.
+func (m *model) workerFor(t *task) *worker {
 	for _, w := range m.workers {
-		if w.pull.Namespace == ns && w.pull.Queue == queue && len(w.handed) == 0 {
+		if w.pull.Namespace == t.ns && w.pull.Queue == t.spec.Queue && len(w.handed) == 0 && m.mayHold(principalOf(w.pull.Actor), t) {
 			return w
 		}
 	}
@@ -86,10 +87,10 @@ func (m *model) mayRun(t *task) bool {
 	return (q.MaxRunning == 0 || all < q.MaxRunning) && (most == 0 || own < most)
 }
 
-// ready gives the tasks of a queue that could run and may.
-func (m *model) ready(ns interlock.Namespace, queue string) (list []*task) {
+// ready gives the tasks of a queue that could run and may, and that somebody may hold.
+func (m *model) ready(ns interlock.Namespace, queue string, by *interlock.Principal) (list []*task) {
 	for _, t := range m.tasks {
-		if t.ns == ns && t.spec.Queue == queue && t.stands() && m.free(t.request) && m.mayRun(t) {
+		if t.ns == ns && t.spec.Queue == queue && t.stands() && m.mayHold(by, t) && m.free(t.request) && m.mayRun(t) {
 			list = append(list, t)
 		}
 	}
@@ -129,6 +130,9 @@ func (m *model) openIn(ns interlock.Namespace, queue string) (list []*task) {
 func (m *model) foldQueue(cmd engine.Command) {
 	ns := headOf(cmd).Namespace
 	if c, ok := cmd.(*engine.SetQueue); ok {
+		m.dismiss(interlock.CodeForbidden, func(w *worker) bool {
+			return w.pull.Namespace == ns && w.pull.Queue == c.Queue.Name && !listed(c.Queue.Pull, principalOf(w.pull.Actor))
+		})
 		m.queues = append(slices.DeleteFunc(m.queues, func(q *queue) bool { return q.ns == ns && q.Name == c.Queue.Name }), &queue{ns: ns, TaskQueue: c.Queue})
 		return
 	}
@@ -169,11 +173,12 @@ func (m *model) taker(cmd engine.Command, ev *engine.Event) *worker {
 	}
 	t := m.task(ev.Namespace, ev.BaseID)
 	for _, w := range m.workers {
-		if w.pull.Namespace == ev.Namespace && w.pull.Queue == t.spec.Queue && (len(w.handed) == 0 || takes(w)) {
+		if w.pull.Namespace == ev.Namespace && w.pull.Queue == t.spec.Queue {
 			if takes(w) {
 				return w
+			} else if len(w.handed) == 0 && len(m.ready(t.ns, t.spec.Queue, principalOf(w.pull.Actor))) > 0 {
+				return nil
 			}
-			return nil
 		}
 	}
 	return nil
@@ -195,6 +200,8 @@ func (m *model) permitHanding(cmd engine.Command, ev *engine.Event) error {
 		return fmt.Errorf("%v goes to a session that has ended (I4)", t)
 	case !m.atBest().free(t.request):
 		return fmt.Errorf("%v is blocked by %v (I1, I5)", t, m.atBest().blockers(t.request))
+	case !m.mayHold(principalOf(w.pull.Actor), t):
+		return fmt.Errorf("%v goes to %q, which may not hold it", t, w.pull.Actor)
 	case !m.mayRun(t):
 		return fmt.Errorf("%v may not run: a cap or a pause is in the way (I13)", t)
 	case ev.Waited != m.now.Sub(t.stood) || int(ev.Generation) != t.attempt+1:
@@ -205,7 +212,7 @@ func (m *model) permitHanding(cmd engine.Command, ev *engine.Event) error {
 		ev.LockDelay != r.ask.LockDelay || ev.Flow != r.ask.Flow || ev.Agent != m.agentOf(r) {
 		return fmt.Errorf("the lease is not that of %v: %+v", r, ev)
 	}
-	if err := m.permitTurn(t); err != nil {
+	if err := m.permitTurn(t, principalOf(w.pull.Actor)); err != nil {
 		return err
 	}
 	return m.permitFence(ev.Fence)
@@ -233,9 +240,9 @@ func (m *model) attemptAt(t *task, w *worker, id [16]byte) *request {
 // permitTurn: within a group nobody is overtaken who could run, too; and among groups
 // one of weight 3 has no more than three turns for each of one of weight 1, and the one
 // that was under way.
-func (m *model) permitTurn(t *task) error {
+func (m *model) permitTurn(t *task, by *interlock.Principal) error {
 	q := m.queue(t.ns, t.spec.Queue)
-	for _, o := range m.ready(t.ns, q.Name) {
+	for _, o := range m.ready(t.ns, q.Name, by) {
 		if o.spec.Group == t.spec.Group && m.aheadOf(o.request, t.request) {
 			return fmt.Errorf("%v overtakes %v", t, o)
 		}
@@ -254,23 +261,23 @@ func (m *model) permitTurn(t *task) error {
 func (m *model) foldHanding(cmd engine.Command, ev *engine.Event) {
 	t := m.task(ev.Namespace, ev.BaseID)
 	q, w := m.queue(t.ns, t.spec.Queue), m.taker(cmd, ev)
-	m.takeTurn(q, t)
+	m.takeTurn(q, t, principalOf(w.pull.Actor))
 	r := m.attemptAt(t, w, ev.ID)
 	r.changed, r.unsure = m.changedMeanwhile(t.request, false), m.changedMeanwhile(t.request, true)
 	m.requests = append(slices.DeleteFunc(m.requests, func(o *request) bool { return o == t.request }), r)
 	t.request, t.state, t.attempt, t.rested, t.rests, t.sleeps, t.trailed = r, interlock.TaskRunning, int(ev.Generation), false, false, false, false
 	m.hand(r, held, ev.Fence)
 	w.handed = append(w.handed, r)
-	m.handing = append(m.handing, q.Name)
+	m.handing = append(m.handing, w.pull)
 }
 
 // takeTurn counts for the other groups that could go that one of them does.
-func (m *model) takeTurn(q *queue, t *task) {
+func (m *model) takeTurn(q *queue, t *task, by *interlock.Principal) {
 	if q.passed == nil {
 		q.passed = map[turn]int{}
 	}
 	seen := map[string]bool{t.spec.Group: true}
-	for _, o := range m.ready(t.ns, q.Name) {
+	for _, o := range m.ready(t.ns, q.Name, by) {
 		if !seen[o.spec.Group] {
 			q.passed[turn{o.spec.Group, t.spec.Group}]++
 		}
@@ -287,7 +294,10 @@ func (m *model) takeTurn(q *queue, t *task) {
 func (m *model) forgetTurns() {
 	for _, q := range m.queues {
 		could := map[string]bool{}
-		for _, t := range m.ready(q.ns, q.Name) {
+		for _, t := range m.tasks {
+			if t.ns != q.ns || t.spec.Queue != q.Name || !t.stands() || !m.free(t.request) || !m.mayRun(t) {
+				continue
+			}
 			could[t.spec.Group] = true
 		}
 		for k := range q.passed {

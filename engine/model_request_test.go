@@ -107,6 +107,9 @@ func (m *model) wrongWith(c *engine.Acquire) (codes []interlock.Code) {
 // those given may be asked for, and what a lease has already it may keep.
 func (m *model) wrongClaims(head *engine.Head, had, asked []interlock.Claim, group string, counted ...interlock.Mode) (codes []interlock.Code) {
 	claims := m.normal(head.Namespace, asked)
+	if had == nil && !actsFor(principalOf(head.Actor), group) {
+		codes = append(codes, interlock.CodeForbidden)
+	}
 	if len(claims) == 0 || len(claims) > interlock.MaxClaims {
 		codes = append(codes, interlock.CodeTooManyClaims)
 	}

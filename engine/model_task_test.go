@@ -137,7 +137,12 @@ func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (co
 	} else if x.Key != "" {
 		codes = append(codes, interlock.CodeInvalidRequest)
 	}
-	switch q := m.queue(head.Namespace, x.Queue); {
+	by := principalOf(head.Actor)
+	q := m.queue(head.Namespace, x.Queue)
+	if q != nil && !listed(q.Submit, by) || !actsFor(by, x.Group) {
+		codes = append(codes, interlock.CodeForbidden)
+	}
+	switch {
 	case q == nil:
 		codes = append(codes, interlock.CodeNoSuchQueue)
 	case q.Drain:
@@ -420,8 +425,9 @@ func (m *model) rest() {
 		return 1
 	})
 	for _, t := range list {
-		free, worked := m.free(t.request), m.mayRun(t) && m.worker(t.ns, t.spec.Queue) != nil
-		if worked || slices.Contains(m.handing, t.spec.Queue) {
+		free, worked := m.free(t.request), m.mayRun(t) && m.workerFor(t) != nil
+		looked := func(by engine.Pull) bool { return by.Queue == t.spec.Queue && m.mayHold(principalOf(by.Actor), t) }
+		if worked || slices.ContainsFunc(m.handing, looked) {
 			t.sleeps = false
 		}
 		t.rests = t.sleeps || free && !worked
@@ -436,7 +442,7 @@ func (m *model) settle() {
 	for _, t := range m.tasks {
 		if t.stands() {
 			t.trailed, t.sleeps = m.trails(t, true), t.rests
-			if !m.atBest().free(t.request) && m.mayRun(t) && m.worker(t.ns, t.spec.Queue) != nil {
+			if !m.atBest().free(t.request) && m.mayRun(t) && m.workerFor(t) != nil {
 				t.rested = false
 			}
 		}
@@ -481,7 +487,7 @@ func (m *model) checkTasks() error {
 		switch {
 		case t.state == interlock.TaskRunning && (t.request.task != t || !t.request.active()):
 			return fmt.Errorf("%v is lost: %v (I4)", t, t.request)
-		case t.stands() && m.free(t.request) && m.mayRun(t) && m.worker(t.ns, t.spec.Queue) != nil:
+		case t.stands() && m.free(t.request) && m.mayRun(t) && m.workerFor(t) != nil:
 			return fmt.Errorf("%v was left waiting, and a worker is idle (I4)", t)
 		}
 	}

@@ -292,7 +292,7 @@ type model struct {
 	inUse     map[place]int    // permits, after the last step
 	hopeful   bool             // see only
 	searching bool             // the engine still looks for deadlocks
-	handing   []string         // the queues of which tasks were handed out in this step
+	handing   []engine.Pull    // by which tasks were handed out, or looked for, in this step
 	best      bool             // see atBest
 	ranks     map[*request]int // priorities of the waiters, as they were after rankedAt events
 	rankedAt  int

@@ -71,9 +71,13 @@ func (m *model) expectPull(c *engine.Pull) answer {
 	if q == nil {
 		return refused(interlock.CodeNoSuchQueue)
 	}
-	m.asking, m.handing = &worker{pull: *c, session: s}, append(m.handing, c.Queue)
+	by := principalOf(c.Actor)
+	if !listed(q.Pull, by) {
+		return refused(interlock.CodeForbidden)
+	}
+	m.asking, m.handing = &worker{pull: *c, session: s}, append(m.handing, *c)
 	m.rest() // it looks at those who rest
-	ready, maybe := len(m.ready(c.Namespace, c.Queue)), len(m.atBest().ready(c.Namespace, c.Queue))
+	ready, maybe := len(m.ready(c.Namespace, c.Queue, by)), len(m.atBest().ready(c.Namespace, c.Queue, by))
 	w := m.asking
 	return answer{outcome: engine.Granted, worker: w, check: func(got *engine.Effect) error {
 		switch {
@@ -257,6 +261,11 @@ func (m *model) expectChange(c *engine.ChangeTask) answer {
 	return m.withTask(&c.Head, c.Task, func(t *task) answer {
 		done := answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(c.Task, got) }}
 		q := m.queue(t.ns, t.spec.Queue)
+		by := principalOf(c.Actor)
+		own := by != nil && t.principal == by.Name && by.Roles&interlock.RoleAgent != 0
+		if !own && !mayAdminister(m.queueOf(t), by) {
+			return refused(interlock.CodeForbidden)
+		}
 		switch c.Change {
 		case engine.CancelTask, engine.RescheduleTask:
 			if t.isSettled() {
@@ -291,8 +300,11 @@ func (m *model) expectWork(cmd engine.Command) answer {
 	case *engine.SetQueue:
 		return refused(interlock.CodeInvalidQueue, "") // or Done: what is wrong with it the scripts say
 	case *engine.SwitchQueue:
-		if m.queue(head.Namespace, c.Name) == nil {
+		q := m.queue(head.Namespace, c.Name)
+		if q == nil {
 			return refused(interlock.CodeNoSuchQueue)
+		} else if !mayAdminister(&q.TaskQueue, principalOf(head.Actor)) {
+			return refused(interlock.CodeForbidden)
 		}
 		return answer{outcome: engine.Done}
 	case *engine.DropQueue:

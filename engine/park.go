@@ -68,6 +68,9 @@ func (e *Engine) park(c *Park) {
 		)).Conflict = &Conflict{Key: r.claims()[0].Key}
 		return
 	}
+	if !e.mayTake(r) {
+		return
+	}
 	e.claim(r)
 	ev := e.event(EvParked, r)
 	ev.Fence, ev.Freed, ev.TTL, ev.Note, ev.Held, ev.Actor = r.fence, free, limit, c.Reason, e.now.Sub(r.granted), c.Actor
@@ -187,6 +190,10 @@ func (e *Engine) resume(c *Resume) {
 		return
 	case !r.isParked():
 		e.refuseNotParked(r)
+		return
+	}
+	if no := r.keepsFrom(c.Principal); no != nil {
+		e.refuseFor(no)
 		return
 	}
 	t := e.returning(c, r, sess)

@@ -274,6 +274,12 @@ func (e *Engine) register(pattern *interlock.Pattern, reverted uint64) {
 		e.refuse(interlock.CodeInvalidPattern, problem)
 		return
 	}
+	for _, rule := range pattern.Allow {
+		if problem := checkEntry(rule.Principal); problem != "" {
+			e.refuse(interlock.CodeInvalidPattern, "allow: "+problem)
+			return
+		}
+	}
 	space := e.space(e.head.Namespace)
 	if no := space.checkWriters(p); no != nil {
 		e.refuseFor(no)
@@ -386,6 +392,7 @@ func (s *space) pattern(name string) *policy {
 // evolvePattern folds EvPattern and EvPatternDropped.
 func (e *Engine) evolvePattern(ev *Event) error {
 	s := e.space(ev.Namespace)
+	guarded := s.guarded
 	s.patterns = slices.DeleteFunc(slices.Clone(s.patterns), func(p *policy) bool { return p.Name == ev.Purpose })
 	if ev.Kind == EvPattern {
 		pattern, err := decodePattern(ev.Blob)
@@ -404,8 +411,17 @@ func (e *Engine) evolvePattern(ev *Event) error {
 		})
 		s.patterns = slices.Insert(s.patterns, i, p)
 	}
+	s.guarded = 0
+	for _, p := range s.patterns {
+		if len(p.Allow) > 0 {
+			s.guarded++
+		}
+	}
 	s.evolveRevision(ev)
 	e.repool(s, ev.At)
+	if s.guarded+guarded > 0 {
+		e.sortAnew(s)
+	}
 	return nil
 }
 

@@ -29,6 +29,9 @@ func (e *Engine) refuseFor(no *refusal) {
 // does not admit one of them, or nil. What is among the claims of a lease already, nil for
 // none, was admitted once and may be kept.
 func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *request) *refusal {
+	if no := outsideGroup(e.head.Principal, group); no != nil && had == nil {
+		return no
+	}
 	s := e.agenda.space
 	for i := range claims {
 		c := &claims[i]
@@ -40,11 +43,11 @@ func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *reques
 		if p == nil && s.closed() {
 			return s.unknownKey(c.Key)
 		}
-		if no := p.forbids(*c, e.head.Actor, group); no != nil {
+		if no := p.forbids(*c, e.head.Principal, group); no != nil {
 			no.key = key
 			return no
 		}
-		if no := s.forbidsBelow(*c, e.head.Actor); no != nil {
+		if no := s.forbidsBelow(*c, e.head.Principal); no != nil {
 			return no
 		}
 	}
@@ -63,11 +66,9 @@ func (s *space) closed() bool {
 }
 
 // forbids says why a claim is not admitted under the pattern, nil for none.
-func (p *policy) forbids(c interlock.Claim, principal, group string) *refusal {
-	if p != nil && !p.allows(principal, c.Mode) {
-		return &refusal{code: interlock.CodeModeForbidden, message: fmt.Sprintf(
-			"pattern %q does not let %s claim %s in mode %s: ask for a mode that it allows, or ask an operator", p.Name, nameOrNobody(principal), c.Key, c.Mode,
-		)}
+func (p *policy) forbids(c interlock.Claim, by *interlock.Principal, group string) *refusal {
+	if no := p.excludes(c, by); no != nil {
+		return no
 	}
 	if c.Mode != interlock.Permits {
 		return nil
@@ -89,17 +90,27 @@ func (p *policy) forbids(c interlock.Claim, principal, group string) *refusal {
 	return nil
 }
 
-func nameOrNobody(principal string) string {
-	if principal == "" {
+// excludes returns why a principal may not claim so under the pattern, nil if it may.
+func (p *policy) excludes(c interlock.Claim, by *interlock.Principal) *refusal {
+	if p == nil || p.allows(by, c.Mode) {
+		return nil
+	}
+	return &refusal{code: interlock.CodeModeForbidden, key: c.Key, message: fmt.Sprintf(
+		"pattern %q does not let %s claim %s in mode %s: ask for a mode that it allows, or ask an operator", p.Name, nameOrNobody(by), c.Key, c.Mode,
+	)}
+}
+
+func nameOrNobody(by *interlock.Principal) string {
+	if by == nil || by.Name == "" {
 		return "a caller without a name"
 	}
-	return fmt.Sprintf("%q", principal)
+	return fmt.Sprintf("%q", by.Name)
 }
 
 // allows reports whether the pattern lets a principal claim a mode.
-func (p *policy) allows(principal string, mode interlock.Mode) bool {
+func (p *policy) allows(by *interlock.Principal, mode interlock.Mode) bool {
 	for _, r := range p.Allow {
-		if r.Principal == "*" || r.Principal == principal {
+		if by.Matches(r.Principal) {
 			return len(r.Modes) == 0 || slices.Contains(r.Modes, mode)
 		}
 	}

@@ -119,7 +119,7 @@ func preemptPolicy(l *request, via []*need) interlock.PreemptPolicy {
 // and the priorities say so.
 func (e *Engine) ask(r, l *request, policy interlock.PreemptPolicy) {
 	ev := e.event(EvAsked, l)
-	ev.Fence, ev.Actor, ev.Purpose, ev.Priority = l.fence, r.agentName(), r.purpose, int(r.priority)
+	ev.Fence, ev.Actor, ev.Asker, ev.Purpose, ev.Priority = l.fence, e.head.Actor, r.agentName(), r.purpose, int(r.priority)
 	if s := r.session(); s != nil {
 		ev.Target, ev.TargetFlow = s.num, r.flow().name
 	}
@@ -214,13 +214,13 @@ func (r *request) yieldWords() string {
 	return words + ": commit and release it as soon as you can"
 }
 
-// preemptor is the agent for whose request r was taken, or is.
-func (r *request) preemptor() string {
+// preemptor names the principal and the agent for whose request r was taken, or is.
+func (r *request) preemptor() (principal, agent string) {
 	if r.ending != nil {
-		return r.ending.actor
+		return r.ending.actor, r.ending.asker
 	}
 	if x := r.asker(); x != nil {
-		return x.agentName()
+		return x.owner(), x.agentName()
 	}
-	return ""
+	return "", ""
 }

@@ -31,11 +31,15 @@ type queue struct {
 	lined      chain[*task] // those that wait, as they came
 
 	// Volatile.
-	idle   chain[*pull] // workers that ask for tasks, as they came
-	turns  heap[*group] // groups of which a task could run and may
-	pass   uint64       // where the last turn ended
-	hungry bool         // stands in agenda.hungry
-	fresh  []*task      // meanwhile: that could run, and have not found a worker yet
+	crews   []*crew         // the workers that ask for tasks
+	pulls   uint64          // how many came
+	lots    []*lot          // the tasks that could run: see lot.go
+	current map[string]*lot // those of them that are not stale, by the rules
+	edition uint64          // space.rules when they were made
+	pass    uint64          // where the last turn ended
+	hungry  bool            // stands in agenda.hungry
+	parted  bool            // the last idle worker of a principal has gone
+	fresh   []*task         // meanwhile: that could run, and have not found a worker yet
 }
 
 // group is those tasks of a queue that are not settled, of one group.
@@ -46,12 +50,11 @@ type group struct {
 	running int
 
 	// Volatile.
-	able heap[*task] // those that could run
-	pass uint64      // where its next turn ends
-	slot int32       // in queue.turns
+	shelves []*shelf // those that could run
+	turning int      // shelves that take turns
+	capped  bool     // as many run as may
+	pass    uint64   // where its next turn ends
 }
-
-func (g *group) slotOf() *int32 { return &g.slot }
 
 func (g *group) precedes(o *group) bool {
 	if g.pass != o.pass {
@@ -142,7 +145,6 @@ func (q *queue) join(t *task, name string) {
 func (t *task) part() {
 	g := t.group
 	if g.tasks--; g.tasks == 0 {
-		g.queue.turns.leave(g)
 		delete(g.queue.groups, g.name)
 	}
 	t.group = nil
@@ -153,41 +155,9 @@ func (q *queue) mayRun() bool {
 	return q.registered && !q.Paused && (q.MaxRunning == 0 || q.counts[interlock.TaskRunning] < q.MaxRunning)
 }
 
-// turn has a group take turns, or take none, as it has tasks that could run and may.
-func (q *queue) turn(g *group) {
-	if len(g.able) == 0 || !g.mayRun() {
-		q.turns.leave(g)
-		return
-	}
-	if g.slot == 0 {
-		g.pass = q.pass + g.stride()
-		q.turns.enter(g)
-	}
-}
-
-// next takes out the task that is to run next, nil if there is none.
-func (q *queue) next() *task {
-	if len(q.turns) == 0 {
-		return nil
-	}
-	g := q.turns[0]
-	t := g.able[0]
-	g.able.leave(t)
-	q.turn(g)
-	return t
-}
-
-// served counts a turn of a group.
-func (q *queue) served(g *group) {
-	q.pass = g.pass
-	g.pass += g.stride()
-	q.turns.fix(g)
-	q.turn(g)
-}
-
 // stir has a queue looked at if it may have a task for a worker.
 func (e *Engine) stir(q *queue) {
-	if e.live && !q.hungry && q.idle.n > 0 && len(q.turns) > 0 && q.mayRun() {
+	if e.live && !q.hungry && q.mayRun() && e.nextWorker(q) != nil {
 		q.hungry = true
 		e.hungry = append(e.hungry, q)
 	}

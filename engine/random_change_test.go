@@ -82,6 +82,8 @@ func (p *player) pattern(o *op) error {
 		interlock.Pattern{Name: "b", Shape: "b", TTL: 20 * time.Second, MaxTTL: 40 * time.Second, MaxHold: 30 * time.Second, LockDelay: 3 * time.Second},
 		interlock.Pattern{Name: "c", Shape: "c", Grace: 3 * time.Second, MaxGrace: 4 * time.Second, Stall: 20 * time.Second, MaxWait: 15 * time.Second},
 		interlock.Pattern{Name: "b", Shape: "b", Allow: []interlock.Rule{{Principal: "web"}, {Principal: "*", Modes: []interlock.Mode{interlock.Shared}}}},
+		interlock.Pattern{Name: "b", Shape: "b", Allow: []interlock.Rule{{Principal: "group:x"}, {Principal: "ops"}}},
+		interlock.Pattern{Name: "c", Shape: "c", Allow: []interlock.Rule{{Principal: "group:y", Modes: []interlock.Mode{interlock.Exclusive}}, {Principal: "web"}}},
 	)
 	switch o.r[5] % 12 {
 	case 0:

@@ -32,6 +32,7 @@ func pick[T any](r uint32, list []T) (one T, ok bool) {
 func among[T any](r uint32, list ...T) T { return list[int(r)%len(list)] }
 
 func (p *player) play(o *op) error {
+	p.who = among(o.r[7]>>25, "", "", "", "web", "web", "ops", "red", "blue")
 	switch o.kind {
 	case opAcquire, opBarrier, opMember:
 		return p.acquire(o)

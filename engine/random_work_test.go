@@ -27,6 +27,9 @@ func (p *player) setQueue(o *op) error {
 	if o.r[6]%2 == 0 {
 		q.Groups = []interlock.Share{{Group: "x", Weight: among(o.r[6]>>8, 3, 2, 0), Max: among(o.r[6]>>16, 0, 1, 2)}, {Group: "y", Max: among(o.r[7], 0, 0, 1)}}
 	}
+	q.Pull = among(o.r[8], nil, nil, nil, []string{"*"}, []string{"web", "group:x"}, []string{"red"})
+	q.Submit = among(o.r[8]>>8, nil, nil, nil, []string{"group:y", "ops"}, []string{"web"})
+	q.Admin = among(o.r[8]>>16, nil, nil, []string{"group:x"}, []string{"*"})
 	return p.step(&engine.SetQueue{Head: head, Queue: q})
 }
 

@@ -60,6 +60,8 @@ type rig struct {
 	// views compares what can be looked at, too, after every command.
 	namespaces []interlock.Namespace
 	keys       []interlock.Key
+	scripted   bool            // any name may be a principal's
+	who        string          // the principal of commands that name none
 	plain      []interlock.Key // those of them to which no pattern gives permits
 }
 
@@ -116,6 +118,12 @@ func (g *rig) stepOnce(cmd engine.Command) error {
 	switch cmd.(type) {
 	case *engine.Tick, *engine.Recover, *engine.Limit:
 	default:
+		if head.Actor == "" {
+			head.Actor = g.who
+		}
+		if head.Principal == nil {
+			head.Principal = principalOf(head.Actor)
+		}
 		if head.From == nil {
 			head.From = &listener{fmt.Sprintf("caller %d", len(g.trace))}
 		}
@@ -139,6 +147,11 @@ func (g *rig) stepOnce(cmd engine.Command) error {
 	}
 	if g.e.Now() < g.now && len(out.Entry) > 0 {
 		return fmt.Errorf("the engine's time is %d after a command at %d", g.e.Now(), g.now)
+	}
+	for i := range out.Events {
+		if who := strangersActor(&out.Events[i]); who != "" && !g.scripted {
+			return fmt.Errorf("the actor of %s is %q, which is no principal", eventText(&out.Events[i]), who)
+		}
 	}
 	if g.blind {
 		return nil

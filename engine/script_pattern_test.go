@@ -44,7 +44,10 @@ func patternOf(w *words) interlock.Pattern {
 			parts := strings.Split(x.value, ":")
 			p.Groups = append(p.Groups, interlock.Group{Name: parts[0], Min: uint32(parseNumber(parts[1])), Max: uint32(parseNumber(parts[2]))})
 		case "allow":
-			who, list, _ := strings.Cut(x.value, ":")
+			who, list := x.value, ""
+			if i := strings.LastIndexByte(who, ':'); i >= 0 { // allow=group:NAME: has no modes
+				who, list = who[:i], who[i+1:]
+			}
 			rule := interlock.Rule{Principal: who}
 			for _, name := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
 				mode, ok := modes[name]

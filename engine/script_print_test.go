@@ -152,7 +152,7 @@ func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 	case engine.EvGrace:
 		s.printf("grace %s %s fence=%d (%v)", l.claims, l.who, l.fence, ev.Reason)
 	case engine.EvAsked:
-		s.printf("asked %s %s fence=%d by %s ticket=%s", l.claims, l.who, l.fence, ev.Actor, s.ticket(ev.ByID))
+		s.printf("asked %s %s fence=%d by %s ticket=%s", l.claims, l.who, l.fence, byWhom(ev), s.ticket(ev.ByID))
 	case engine.EvParked:
 		how := "keeps its keys"
 		if ev.Freed {
@@ -548,4 +548,12 @@ func (s *script) show(w *words) error {
 		return fmt.Errorf("show what?")
 	}
 	return nil
+}
+
+// byWhom names the agent who asks for a lease, and its credential.
+func byWhom(ev *engine.Event) string {
+	if ev.Actor == "" {
+		return ev.Asker
+	}
+	return ev.Asker + " as " + ev.Actor
 }

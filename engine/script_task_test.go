@@ -72,6 +72,14 @@ func queueOf(w *words) interlock.TaskQueue {
 		}
 	}
 	w.used["share"] = true
+	for _, list := range []struct {
+		key  string
+		into *[]string
+	}{{"pull", &q.Pull}, {"submit", &q.Submit}, {"admin", &q.Admin}} {
+		if w.has(list.key) {
+			*list.into = strings.Split(w.get(list.key), ",")
+		}
+	}
 	return q
 }
 
@@ -250,6 +258,9 @@ func (s *script) taskLine(t *interlock.Task) string {
 	}
 	if t.Position > 0 {
 		text += fmt.Sprintf(" position=%d", t.Position)
+	}
+	if t.Barred {
+		text += " barred"
 	}
 	if t.Blocker != "" {
 		text += fmt.Sprintf(" behind %s", t.Blocker)

@@ -60,7 +60,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	settle effect=eN | action=A [done [result=JSON] | unknown | undone] [reason="..."] [as=NAME] [id=R]
 //	show effects [in=STATE] [limit=N] | contention
 //	queue name=Q [paused] [drain] [max_attempts=N] [backoff=D] [max_backoff=D] [ttl=D] [grace=D] [max_hold=D] [stall=D]
-//	        [max_running=N] [max_tasks=N] [share=GROUP:WEIGHT:MAX ...]     drop queue=Q
+//	        [max_running=N] [max_tasks=N] [share=GROUP:WEIGHT:MAX ...] [pull=WHO,...] [submit=WHO,...] [admin=WHO,...]     drop queue=Q
 //	switch queue=Q [paused=yes|no] [drain=yes|no] [id=R]
 //	submit queue=Q [key=K [mode=M] ...] | message=K [payload=JSON] [kind=W] [purpose=W] [group=W] [priority=N] [delay=D] [deadline=D]
 //	        [max_attempts=N] [backoff=D] [max_backoff=D] [holder=NAME] [session=none] [flow=F] [attach] [id=R]
@@ -80,7 +80,8 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	show log=K [from=N] [limit=N]
 //	show key=K | waits | state | keys [prefix=P] | agent=A | hot
 //
-// Every command takes ns=NAMESPACE. Names of tickets, t1, t2, ..., are given in
+// Every command takes ns=NAMESPACE, and actor=PRINCIPAL, of which model_rights_test.go says
+// what each may do; one that is not listed there has all roles. Names of tickets, t1, t2, ..., are given in
 // the order in which the script sees them. All times count from its beginning.
 //
 // The model of this package watches every step, too, except in a script with the
@@ -105,6 +106,7 @@ func runScript(t *testing.T, file string) *script {
 		t.Fatal(err)
 	}
 	s := &script{rig: newRig(), actors: map[string]*actor{}, tickets: map[[16]byte]string{}, effects: map[string]interlock.EffectID{}, leases: map[interlock.Fence]*lease{}, nums: map[uint64]*lease{}}
+	s.scripted = true
 	s.ticked = s.afterTick
 	if err := s.start(); err != nil {
 		t.Fatal(err)

@@ -139,7 +139,7 @@ func (s *snapshotter) over(sp *space) {
 			r := tombs.at(i)
 			ev := Event{Kind: EvTomb, Namespace: name, Num: r.num, ID: r.id, Claims: r.claims, Fence: r.fence, Reason: r.reason}
 			if end := r.ending; end != nil {
-				ev.Cycle, ev.Actor, ev.Outcome, ev.Base, ev.BaseID, ev.ByID = end.cycle, end.actor, end.words, end.base, end.baseID, end.task
+				ev.Cycle, ev.Actor, ev.Asker, ev.Outcome, ev.Base, ev.BaseID, ev.ByID = end.cycle, end.actor, end.asker, end.words, end.base, end.baseID, end.task
 			}
 			s.event(0, &ev)
 		}
@@ -202,7 +202,7 @@ func (s *snapshotter) request(r *request) {
 	case inGrace:
 		ev := Event{Kind: EvGrace, Namespace: r.space.name, ID: r.id, Reason: r.reason}
 		if r.ending != nil {
-			ev.Actor = r.ending.actor
+			ev.Actor, ev.Asker = r.ending.actor, r.ending.asker
 		}
 		s.event(0, &ev)
 	}

@@ -119,8 +119,7 @@ func (m *need) overtaken() *request {
 // unready has a task not be handed out before it is looked at.
 func (e *Engine) unready(t *task) {
 	if t.stance == able {
-		t.group.able.leave(t)
-		t.queue.turn(t.group)
+		t.queue.unshelve(t)
 	}
 }
 

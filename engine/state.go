@@ -38,6 +38,8 @@ type space struct {
 	settings      interlock.Settings
 	unmatched     keyRule               // unsetKeys as long as there are no settings
 	patterns      []*policy             // the most specific first
+	guarded       int                   // of them, with an Allow list
+	rules         uint64                // volatile: how often what the Allow lists say may have changed
 	revisions     map[string]*revisions // by the names of the patterns, also of dropped ones
 	revisionBytes int                   // of all of them
 	dropped       []string              // names of dropped patterns that are remembered, the last dropped last
@@ -69,7 +71,8 @@ type goneSession struct {
 // ending is what is told of an end beyond its reason.
 type ending struct {
 	cycle  []interlock.CycleStep // of a deadlock
-	actor  string                // who revoked it, or for whom it was taken
+	actor  string                // the principal who revoked it, or for whom it was taken
+	asker  string                // the agent for whom it was taken
 	words  string                // and why, in that one's words
 	base   uint64                // of a conversion: the number of its lease
 	baseID [16]byte

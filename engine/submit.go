@@ -83,6 +83,14 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 		if q == nil {
 			return nil, noSuchQueue(x.Queue)
 		}
+		if no := q.keepsFrom(e.head.Principal, x.Message); no != nil {
+			return nil, no
+		}
+		if x.Message { // of the others' claims checkClaims says it
+			if no := outsideGroup(e.head.Principal, x.Group); no != nil {
+				return nil, no
+			}
+		}
 		if q.Drain {
 			return nil, &refusal{code: interlock.CodeQueueDraining, message: fmt.Sprintf("queue %q takes nothing new: its operator drains it", q.Name)}
 		}

@@ -35,9 +35,10 @@ type task struct {
 
 	attempt int32 // how many there were; of a running one, which it is
 	seat    int32 // in tasks.all
-	slot    int32 // volatile: in group.able
+	slot    int32 // volatile: in shelf.able
 	state   interlock.TaskState
 	stance  stance // volatile
+	shelf   *shelf // volatile: of one that could run
 }
 
 // trail is what has become of a task so far, and who has to do with it now. Those of
@@ -249,12 +250,11 @@ func (t *task) runAs(r *request) {
 
 // stepBack takes a task that waits out of line, if it stands there.
 func (e *Engine) stepBack(t *task) {
-	r, g := t.request, t.group
+	r := t.request
 	if t.state != interlock.TaskWaiting || r == nil {
 		return
 	}
-	g.able.leave(t)
-	g.queue.turn(g)
+	t.queue.unshelve(t)
 	r.unline()
 	e.changed(r)
 	t.request, t.stance = nil, behind
@@ -293,8 +293,7 @@ func (e *Engine) evolveHanded(ev *Event) error {
 		return errUnknown
 	}
 	r := t.request
-	t.group.able.leave(t)
-	t.queue.turn(t.group)
+	t.queue.unshelve(t)
 	r.changed = r.sawWrites()
 	r.unline()
 	e.dropWait(r)

@@ -34,6 +34,10 @@ func (e *Engine) switchQueue(c *SwitchQueue) {
 		e.refuseQueue(c.Name)
 		return
 	}
+	if no := q.notAdmin(c.Principal, "change how it goes"); no != nil {
+		e.refuseFor(no)
+		return
+	}
 	next := q.TaskQueue
 	next.Paused, next.Drain = c.Paused.apply(q.Paused), c.Drain.apply(q.Drain)
 	e.replaceQueue(&c.Head, &next)
@@ -44,6 +48,9 @@ func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue) {
 	*e.draft() = Event{Kind: EvQueue, Namespace: h.Namespace, Purpose: q.Name, Blob: appendQueue(nil, q), Actor: h.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
+	if known := e.agenda.space.registered(q.Name); len(known.Pull) > 0 {
+		e.dismissPulls(known, known.notPuller)
+	}
 	e.reply(Done)
 }
 
@@ -64,13 +71,7 @@ func (e *Engine) dropQueue(c *DropQueue) {
 	*e.draft() = Event{Kind: EvQueueDropped, Namespace: c.Namespace, Purpose: c.Name, Actor: c.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
-	for q.idle.n > 0 {
-		p := q.idle.first.of
-		e.dismissPull(p)
-		no := noSuchQueue(q.Name)
-		eff := e.effect(p.caller, Refused)
-		eff.Ticket.ID, eff.Code, eff.Message = p.id, no.code, no.message
-	}
+	e.dismissPulls(q, func(*interlock.Principal) *refusal { return noSuchQueue(q.Name) })
 	e.reply(Done)
 }
 
@@ -102,6 +103,10 @@ func (e *Engine) changeTask(c *ChangeTask) {
 	}
 	t := e.findTask(c.Task)
 	if t == nil {
+		return
+	}
+	if no := t.notChangedBy(c.Principal); no != nil {
+		e.refuseFor(no)
 		return
 	}
 	if no := e.mayChange(t, c.Change); no != nil {

@@ -40,6 +40,11 @@ func appendQueue(b []byte, q *interlock.TaskQueue) []byte {
 		f.number(14, uint64(g.Weight))
 		f.number(15, uint64(g.Max))
 	}
+	for i, list := range [][]string{q.Pull, q.Submit, q.Admin} {
+		for _, entry := range list {
+			f.text(uint64(16+i), entry)
+		}
+	}
 	return f.b
 }
 
@@ -81,6 +86,12 @@ func decodeQueue(b []byte) (q interlock.TaskQueue, err error) {
 			} else {
 				g.Max = int(n)
 			}
+		case 16:
+			q.Pull = append(q.Pull, s)
+		case 17:
+			q.Submit = append(q.Submit, s)
+		case 18:
+			q.Admin = append(q.Admin, s)
 		default:
 			return false
 		}

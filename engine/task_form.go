@@ -2,7 +2,9 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/interlockdev/interlock"
 )
@@ -58,6 +60,36 @@ func checkQueue(q *interlock.TaskQueue) string {
 			return fmt.Sprintf("group %q may run %d tasks at once, and the queue only %d", g.Group, g.Max, q.MaxRunning)
 		}
 		seen[g.Group] = true
+	}
+	for _, list := range []struct {
+		name    string
+		entries []string
+	}{{"pull", q.Pull}, {"submit", q.Submit}, {"admin", q.Admin}} {
+		if problem := checkAccess(list.entries); problem != "" {
+			return list.name + ": " + problem
+		}
+	}
+	return ""
+}
+
+// checkAccess returns what is wrong with an access list, or "".
+func checkAccess(list []string) string {
+	if len(list) > interlock.MaxAccess {
+		return fmt.Sprintf("%d entries: an access list has at most %d", len(list), interlock.MaxAccess)
+	}
+	for _, entry := range list {
+		if problem := checkEntry(entry); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+// checkEntry returns what is wrong with one entry of an access list, or "".
+func checkEntry(entry string) string {
+	name := strings.TrimPrefix(entry, interlock.GroupPrefix)
+	if name == "" || len(name) > interlock.MaxNameBytes || !utf8.ValidString(name) {
+		return fmt.Sprintf("entry %q: want the name of a credential, %sNAME, or * for everyone", clip(entry, 64), interlock.GroupPrefix)
 	}
 	return ""
 }

@@ -59,6 +59,7 @@ func (e *Engine) lookUp(t *task) interlock.Task {
 			}
 		}
 	}
+	v.Barred = t.isBarred()
 	return v
 }
 
@@ -153,7 +154,7 @@ func (e *Engine) Queues(ns interlock.Namespace) (list []interlock.QueueStatus) {
 func (e *Engine) showQueue(q *queue) interlock.QueueStatus {
 	v := interlock.QueueStatus{
 		TaskQueue: q.TaskQueue, Scheduled: q.counts[interlock.TaskScheduled], Waiting: q.counts[interlock.TaskWaiting],
-		Running: q.counts[interlock.TaskRunning], Asking: q.counts[interlock.TaskAsking], Dead: q.counts[interlock.TaskDead], Idle: q.idle.n,
+		Running: q.counts[interlock.TaskRunning], Asking: q.counts[interlock.TaskAsking], Dead: q.counts[interlock.TaskDead], Idle: q.idle(),
 	}
 	v.Groups = slices.Clone(q.Groups)
 	if q.lined.n > 0 {

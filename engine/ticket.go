@@ -26,6 +26,9 @@ func (e *Engine) follow(r *request, attach bool) {
 	case closed, over:
 		e.replyOver(r)
 	default:
+		if !e.mayTake(r) {
+			return
+		}
 		e.claim(r)
 		e.settle()
 		e.replyGiven(r)

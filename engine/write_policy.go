@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/interlockdev/interlock"
@@ -34,6 +35,7 @@ func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, leases []*r
 	if p == nil {
 		return nil
 	}
+	by := e.head.Principal
 	switch {
 	case p.Write == interlock.WriteVersion && w.Op != interlock.Add && !namesVersion(c, w.Key):
 		return &refusal{code: interlock.CodeVersionRequired, key: w.Key, message: fmt.Sprintf(
@@ -47,9 +49,13 @@ func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, leases []*r
 		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: fmt.Sprintf(
 			"pattern %q lets %s be changed only by the acknowledgement of a message to it, or to a key above it, in queue %q: send a message", p.Name, w.Key, p.WriterQueue,
 		)}
+	case p.Write == interlock.WriteLease:
+		return cover(leases, w.Key).mayWriteBy(by, w.Key)
+	case p.WriterQueue != "":
+		return cmp.Or(acked.queue.notWriter(by), cover(leases, w.Key).mayWriteBy(by, w.Key))
 	case p.Write == interlock.WriteSingle && p.Writer != "" && e.head.Actor != p.Writer:
 		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: fmt.Sprintf(
-			"pattern %q lets only %q commit to %s, and not %s: hand the change to that one", p.Name, p.Writer, w.Key, nameOrNobody(e.head.Actor),
+			"pattern %q lets only %q commit to %s, and not %s: hand the change to that one", p.Name, p.Writer, w.Key, nameOrNobody(e.head.Principal),
 		)}
 	}
 	return nil
@@ -100,6 +106,9 @@ func (e *Engine) namedLeases(ids []interlock.LeaseID) (leases []*request, ok boo
 			return nil, false
 		case r.holdsOn() && r.share.member.phase == closed:
 			e.replyGone(r.share.member)
+			return nil, false
+		}
+		if !e.mayTake(r) {
 			return nil, false
 		}
 		e.claim(r)

@@ -14,6 +14,11 @@ func QueueSize(q *interlock.TaskQueue) int {
 	for i := range q.Groups {
 		n += 32 + len(q.Groups[i].Group)
 	}
+	for _, list := range [...][]string{q.Pull, q.Submit, q.Admin} {
+		for _, entry := range list {
+			n += 8 + len(entry)
+		}
+	}
 	return n
 }
 
@@ -40,6 +45,11 @@ func appendQueue(b []byte, num byte, q *interlock.TaskQueue) []byte {
 		b = appendInt(b, 2, g.Weight)
 		b = appendInt(b, 3, g.Max)
 		b = closeMessage(b, inner)
+	}
+	for i, list := range [...][]string{q.Pull, q.Submit, q.Admin} {
+		for _, entry := range list {
+			b = appendText(b, byte(14+i), entry)
+		}
 	}
 	return closeMessage(b, start)
 }
@@ -75,6 +85,12 @@ func decodeQueue(q *interlock.TaskQueue, s string) error {
 			if len(q.Groups) <= MaxListed {
 				return decodeShare(grow(&q.Groups), f.s)
 			}
+		case 14<<3 | wireBytes:
+			return entry(&q.Pull, f.s)
+		case 15<<3 | wireBytes:
+			return entry(&q.Submit, f.s)
+		case 16<<3 | wireBytes:
+			return entry(&q.Admin, f.s)
 		}
 		return nil
 	})
@@ -138,4 +154,13 @@ func (o *Op) setQueueField(f *field[string]) error {
 	}
 	o.Queue = &interlock.TaskQueue{}
 	return decodeQueue(o.Queue, f.s)
+}
+
+// entry adds an entry to an access list, of which one more than is allowed is kept, so
+// that the list is refused.
+func entry(list *[]string, s string) error {
+	if len(*list) > interlock.MaxAccess {
+		return nil
+	}
+	return text(grow(list), s)
 }

@@ -95,6 +95,7 @@ func appendTask(b []byte, num byte, t *interlock.Task) []byte {
 	b = appendBytes(b, 25, t.Result)
 	b = appendDuration(b, 26, t.Settled)
 	b = appendString(b, 27, t.Reason)
+	b = appendBool(b, 28, t.Barred)
 	return closeMessage(b, start)
 }
 
@@ -173,6 +174,8 @@ func decodeTask(t *interlock.Task, s string) error {
 			t.ETA = time.Duration(f.v)
 		case 23<<3 | wireBytes:
 			return text(&t.Blocker, f.s)
+		case 28<<3 | wireVarint:
+			t.Barred = f.v != 0
 		case 24<<3 | wireBytes:
 			t.Approval = &interlock.Approval{}
 			return decodeApproval(t.Approval, f.s)

@@ -40,6 +40,7 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	}
 	number("fence", uint64(ev.Fence))
 	j.said("actor", ev.Actor)
+	j.said("asker", ev.Asker)
 	switch ev.Kind {
 	case engine.EvPattern, engine.EvPatternDropped:
 		j.said("pattern", ev.Purpose)

@@ -39,7 +39,7 @@ func TestAskedToYield(t *testing.T) {
 		}
 		asked := lines(t, d.get("/v1/events").raw)
 		for _, ev := range asked {
-			if ev["event"] == "asked" && (ev["actor"] != "support-2" || ev["purpose"] != "fix the outage" || ev["priority"] != 3.0 || ev["by"] == nil || ev["target_session"] != "2") {
+			if ev["event"] == "asked" && (ev["asker"] != "support-2" || ev["actor"] != nil || ev["purpose"] != "fix the outage" || ev["priority"] != 3.0 || ev["by"] == nil || ev["target_session"] != "2") {
 				t.Error(ev)
 			}
 		}

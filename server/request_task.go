@@ -305,7 +305,7 @@ func decodeAnswer(d *jsonIn, cmd *engine.Answer) {
 
 var queueFields = []string{
 	"paused", "drain", "max_attempts", "backoff_ms", "max_backoff_ms", "ttl_ms", "grace_ms", "max_hold_ms", "stall_ms", "max_running", "max_tasks",
-	"groups",
+	"groups", "pull", "submit", "admin",
 }
 
 // decodeQueue reads the body of PUT /v1/queues/{queue}. The engine checks whether it
@@ -337,6 +337,12 @@ func decodeQueue(d *jsonIn, q *interlock.TaskQueue) {
 			q.MaxTasks = int(d.whole(0, interlock.MaxTasks))
 		case "groups":
 			d.array(interlock.MaxShares, d.tooLong(interlock.MaxShares), func() { q.Groups = append(q.Groups, d.share()) })
+		case "pull":
+			q.Pull = d.texts(interlock.MaxAccess)
+		case "submit":
+			q.Submit = d.texts(interlock.MaxAccess)
+		case "admin":
+			q.Admin = d.texts(interlock.MaxAccess)
 		}
 	})
 }

@@ -33,7 +33,7 @@ func (c *call) sign() {
 		return
 	}
 	now := time.Now() // before the lease is looked at, so that what is left of it is not overstated
-	eff, at, ok := c.do(&engine.GetLease{Head: c.head(), Lease: id})
+	eff, at, ok := c.do(&engine.GetLease{Head: c.head(), Lease: id, Sign: true})
 	if !ok {
 		return
 	}

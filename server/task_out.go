@@ -54,6 +54,9 @@ func (c *call) writeTask(j *jsonOut, name string, t *interlock.Task, whole bool)
 		if t.Blocker != "" {
 			j.str("blocker", string(t.Blocker))
 		}
+		if t.Barred {
+			j.bool("barred", true)
+		}
 	}
 	if t.Approval != nil {
 		c.writeApproval(j, t.Approval, whole)
@@ -177,6 +180,9 @@ func writeQueue(j *jsonOut, q *interlock.TaskQueue) {
 		}
 		j.closeArray()
 	}
+	writeTexts(j, "pull", q.Pull)
+	writeTexts(j, "submit", q.Submit)
+	writeTexts(j, "admin", q.Admin)
 }
 
 func writeQueueStatus(j *jsonOut, name string, q *interlock.QueueStatus) {

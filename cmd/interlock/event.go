@@ -28,6 +28,7 @@ type event struct {
 	Claims        []claim         `json:"claims,omitempty"`
 	Fence         interlock.Fence `json:"fence,string,omitempty"`
 	Actor         string          `json:"actor,omitempty"`
+	Asker         string          `json:"asker,omitempty"`
 	Pattern       string          `json:"pattern,omitempty"`
 	Policy        *patternAnswer  `json:"policy,omitempty"`
 	Settings      *settingsAnswer `json:"settings,omitempty"`
@@ -89,7 +90,7 @@ func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) eve
 	e := event{
 		Event: ev.Kind.String(), Index: index, Epoch: epoch, Time: time.Unix(0, int64(ev.At)).UTC(),
 		Namespace: string(ev.Namespace), Request: ev.Num, SessionNumber: ev.Session,
-		Agent: clean(ev.Agent), Flow: clean(ev.Flow), Fence: ev.Fence, Actor: clean(ev.Actor),
+		Agent: clean(ev.Agent), Flow: clean(ev.Flow), Fence: ev.Fence, Actor: clean(ev.Actor), Asker: clean(ev.Asker),
 		Purpose: clean(ev.Purpose), Trace: clean(ev.Trace),
 		TTL: ev.TTL.Milliseconds(), Grace: max(ev.Grace, 0).Milliseconds(), MaxHold: ev.MaxHold.Milliseconds(),
 		Priority: ev.Priority, Offer: ev.Offer, Reason: ev.Reason.String(), Outcome: clean(ev.Outcome), Note: cleanLines(ev.Note),
@@ -302,6 +303,9 @@ func (e *event) facts() (facts []string) {
 	}
 	if e.Reason != "" {
 		add("%s", clean(e.Reason))
+	}
+	if e.Asker != "" {
+		add("for agent %s", clean(e.Asker))
 	}
 	if e.Actor != "" {
 		add("by %s", clean(e.Actor))

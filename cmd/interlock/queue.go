@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,7 @@ type queueing struct {
 	counts    map[string]*int           // by flag
 	durations map[string]*time.Duration // by flag
 	groups    queueTurns
+	lists     queueSettings // its access lists
 }
 
 // The flags of queue set with their usage; the field of each is the flag's name, of a
@@ -71,6 +73,9 @@ func (q *queueing) flags(f *pflag.FlagSet) {
 		q.durations[d.flag] = f.Duration(d.flag, 0, d.usage)
 	}
 	f.Var(&q.groups, "group", "the turns of a group and how many of its tasks run at once, `NAME=WEIGHT..MAX` such as acme=2..10, acme=2 or acme=..10; may be repeated")
+	for _, list := range q.lists.access() {
+		f.StringSliceVar(list.entries, list.flag, nil, list.usage)
+	}
 }
 
 // into writes what the flags that were given say over the fields of a queue.
@@ -89,6 +94,11 @@ func (q *queueing) into(fields map[string]any, f *pflag.FlagSet) {
 	if f.Changed("group") {
 		fields["groups"] = listed(q.groups)
 	}
+	for _, list := range q.lists.access() {
+		if f.Changed(list.flag) {
+			fields[list.flag] = listed(slices.DeleteFunc(*list.entries, func(entry string) bool { return entry == "" }))
+		}
+	}
 }
 
 func newQueueSet(a *app) *cobra.Command {
@@ -98,12 +108,13 @@ func newQueueSet(a *app) *cobra.Command {
 		Short: "Register a queue, or change one",
 		Long: `Register the queue QUEUE, or change it: what no flag says stays as it is, and has its
 default in a new queue. A 0 brings a default back, --group "" takes the groups away; the
-groups are replaced as a whole.
+groups are replaced as a whole, as are the lists of --pull, --submit and --admin.
 
 When several groups have tasks that could run, they take turns: one of weight 2 gets
 two turns for each one of a group that has weight 1, as each has that is not listed.`,
 		Example: `  interlock queue set billing --max-attempts 8 --backoff 2s --max-backoff 10m
-  interlock queue set mail --max-running 20 --group acme=2..10 --group trial=..1`,
+  interlock queue set mail --max-running 20 --group acme=2..10 --group trial=..1
+  interlock queue set bank --pull teller --submit group:support,billing --admin lead`,
 		Args:              oneArg("a queue"),
 		ValidArgsFunction: a.completeQueues,
 		RunE: func(cmd *cobra.Command, args []string) error {

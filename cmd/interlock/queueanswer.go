@@ -21,6 +21,9 @@ type queueSettings struct {
 	MaxRunning  int         `json:"max_running,omitempty"`
 	MaxTasks    int         `json:"max_tasks,omitempty"`
 	Groups      []queueTurn `json:"groups,omitempty"`
+	Pull        []string    `json:"pull,omitempty"`
+	Submit      []string    `json:"submit,omitempty"`
+	Admin       []string    `json:"admin,omitempty"`
 }
 
 // queueOf is a queue of a journal in that form.
@@ -29,6 +32,7 @@ func queueOf(q *interlock.TaskQueue) *queueSettings {
 		Paused: q.Paused, Drain: q.Drain, MaxAttempts: q.MaxAttempts, MaxRunning: q.MaxRunning, MaxTasks: q.MaxTasks,
 		Backoff: q.Backoff.Milliseconds(), MaxBackoff: q.MaxBackoff.Milliseconds(), TTL: q.TTL.Milliseconds(),
 		Grace: q.Grace.Milliseconds(), MaxHold: q.MaxHold.Milliseconds(), Stall: q.Stall.Milliseconds(),
+		Pull: q.Pull, Submit: q.Submit, Admin: q.Admin,
 	}
 	for _, g := range q.Groups {
 		s.Groups = append(s.Groups, queueTurn{g.Group, g.Weight, g.Max})
@@ -107,7 +111,27 @@ func (q *queueSettings) facts() (facts [][2]string) {
 	for _, g := range q.Groups {
 		facts = append(facts, [2]string{"group", clean(g.String())})
 	}
+	for _, list := range q.access() {
+		if len(*list.entries) > 0 {
+			facts = append(facts, [2]string{list.flag, clean(strings.Join(*list.entries, ","))})
+		}
+	}
 	return facts
+}
+
+// accessList is one of the lists of those who may do something with a queue.
+type accessList struct {
+	flag, usage string
+	entries     *[]string
+}
+
+// access returns the access lists of a queue, each with the name of its flag.
+func (q *queueSettings) access() []accessList {
+	return []accessList{
+		{"pull", "who may pull its tasks: `WHO,...`, each the name of a credential, group:NAME or * (default every worker of the queue)", &q.Pull},
+		{"submit", "who may submit tasks to it, or send messages if it is a writer's (default everyone who may submit)", &q.Submit},
+		{"admin", "who may, besides operators, pause it and change tasks of others (default nobody)", &q.Admin},
+	}
 }
 
 // queueTurn is a group's part of a queue.

@@ -32,6 +32,7 @@ type task struct {
 	Position    int             `json:"position"`
 	ETA         int64           `json:"eta_ms"`
 	Blocker     interlock.Key   `json:"blocker"`
+	Barred      bool            `json:"barred"`
 	Approval    *approval       `json:"approval"`
 	Result      json.RawMessage `json:"result"`
 	Settled     int64           `json:"settled_ms"`
@@ -153,6 +154,8 @@ func (t *task) place() string {
 		if t.ETA > 0 {
 			text += ", about " + short(ms(t.ETA))
 		}
+	case t.is(interlock.TaskWaiting) && t.Barred:
+		text = "waits for a worker that may hold it: no idle one may"
 	case t.is(interlock.TaskWaiting):
 		text = "waits for a worker"
 	case t.is(interlock.TaskRunning):

@@ -1460,6 +1460,7 @@ type Task struct {
 	Result        []byte                 `protobuf:"bytes,25,opt,name=result,proto3" json:"result,omitempty"`
 	Settled       int64                  `protobuf:"varint,26,opt,name=settled,proto3" json:"settled,omitempty"`
 	Reason        string                 `protobuf:"bytes,27,opt,name=reason,proto3" json:"reason,omitempty"`
+	Barred        bool                   `protobuf:"varint,28,opt,name=barred,proto3" json:"barred,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1681,6 +1682,13 @@ func (x *Task) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *Task) GetBarred() bool {
+	if x != nil {
+		return x.Barred
+	}
+	return false
 }
 
 type Attempt struct {
@@ -2060,6 +2068,9 @@ type TaskQueue struct {
 	MaxRunning    int64                  `protobuf:"varint,11,opt,name=max_running,json=maxRunning,proto3" json:"max_running,omitempty"`
 	MaxTasks      int64                  `protobuf:"varint,12,opt,name=max_tasks,json=maxTasks,proto3" json:"max_tasks,omitempty"`
 	Groups        []*Share               `protobuf:"bytes,13,rep,name=groups,proto3" json:"groups,omitempty"`
+	Pull          []string               `protobuf:"bytes,14,rep,name=pull,proto3" json:"pull,omitempty"`
+	Submit        []string               `protobuf:"bytes,15,rep,name=submit,proto3" json:"submit,omitempty"`
+	Admin         []string               `protobuf:"bytes,16,rep,name=admin,proto3" json:"admin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2181,6 +2192,27 @@ func (x *TaskQueue) GetMaxTasks() int64 {
 func (x *TaskQueue) GetGroups() []*Share {
 	if x != nil {
 		return x.Groups
+	}
+	return nil
+}
+
+func (x *TaskQueue) GetPull() []string {
+	if x != nil {
+		return x.Pull
+	}
+	return nil
+}
+
+func (x *TaskQueue) GetSubmit() []string {
+	if x != nil {
+		return x.Submit
+	}
+	return nil
+}
+
+func (x *TaskQueue) GetAdmin() []string {
+	if x != nil {
+		return x.Admin
 	}
 	return nil
 }
@@ -2614,7 +2646,7 @@ const file_task_proto_rawDesc = "" +
 	"\bmax_hold\x18\a \x01(\x03R\amaxHold\x12\x19\n" +
 	"\bmax_wait\x18\b \x01(\x03R\amaxWait\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\t \x01(\tR\trequestId\"\xf2\x05\n" +
+	"request_id\x18\t \x01(\tR\trequestId\"\x8a\x06\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x12\n" +
@@ -2643,7 +2675,8 @@ const file_task_proto_rawDesc = "" +
 	"\bapproval\x18\x18 \x01(\v2\x16.interlock.v1.ApprovalR\bapproval\x12\x16\n" +
 	"\x06result\x18\x19 \x01(\fR\x06result\x12\x18\n" +
 	"\asettled\x18\x1a \x01(\x03R\asettled\x12\x16\n" +
-	"\x06reason\x18\x1b \x01(\tR\x06reason\"\xc0\x01\n" +
+	"\x06reason\x18\x1b \x01(\tR\x06reason\x12\x16\n" +
+	"\x06barred\x18\x1c \x01(\bR\x06barred\"\xc0\x01\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x18\n" +
@@ -2676,7 +2709,7 @@ const file_task_proto_rawDesc = "" +
 	"\x04task\x18\x01 \x01(\v2\x12.interlock.v1.TaskR\x04task\x12)\n" +
 	"\x05lease\x18\x02 \x01(\v2\x13.interlock.v1.LeaseR\x05lease\x124\n" +
 	"\tdocuments\x18\x03 \x03(\v2\x16.interlock.v1.DocumentR\tdocuments\x12\x13\n" +
-	"\x05as_of\x18\x04 \x01(\x04R\x04asOf\"\xef\x02\n" +
+	"\x05as_of\x18\x04 \x01(\x04R\x04asOf\"\xb1\x03\n" +
 	"\tTaskQueue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06paused\x18\x02 \x01(\bR\x06paused\x12\x14\n" +
@@ -2693,7 +2726,10 @@ const file_task_proto_rawDesc = "" +
 	"\vmax_running\x18\v \x01(\x03R\n" +
 	"maxRunning\x12\x1b\n" +
 	"\tmax_tasks\x18\f \x01(\x03R\bmaxTasks\x12+\n" +
-	"\x06groups\x18\r \x03(\v2\x13.interlock.v1.ShareR\x06groups\"G\n" +
+	"\x06groups\x18\r \x03(\v2\x13.interlock.v1.ShareR\x06groups\x12\x12\n" +
+	"\x04pull\x18\x0e \x03(\tR\x04pull\x12\x16\n" +
+	"\x06submit\x18\x0f \x03(\tR\x06submit\x12\x14\n" +
+	"\x05admin\x18\x10 \x03(\tR\x05admin\"G\n" +
 	"\x05Share\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\x03R\x06weight\x12\x10\n" +

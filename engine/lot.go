@@ -1,0 +1,338 @@
+package engine
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Which tasks that could run a worker may hold.
+//
+// A worker gets a task only if its principal may act for the task's group and may claim,
+// by the patterns' Allow lists, all that the task claims. The tasks of a queue that
+// could run are sorted into lots: those of one lot are under the same rules, so one look
+// says whether a worker may hold them. In each lot the groups take turns; within a group
+// the order is that of the lines.
+//
+//	queue ─┬─ lot "no rules"            ─┬─ shelf of group a: tasks
+//	       │                             └─ shelf of group b: tasks
+//	       └─ lot "pattern p: exclusive" ─── shelf of group a: tasks
+//
+// A search for a worker's next task thus looks at each lot once, however many tasks
+// there are in it, and a task that the worker may not hold costs it nothing. Tasks that
+// no idle worker may hold are dormant, as if there were no worker.
+//
+// When a rule changes, the lots that there are become stale: their tasks may belong to
+// other lots. They are sorted anew one by one, as searches come to them.
+
+// lot is the tasks of a queue that could run under the same rules.
+type lot struct {
+	key     string
+	rules   []rule
+	edition uint64            // space.rules when it was made
+	shelves map[*group]*shelf // that are not empty
+	turns   heap[*shelf]      // of groups that may run more tasks
+}
+
+// rule is a pattern with an Allow list and the mode in which its key is claimed.
+type rule struct {
+	policy *policy
+	mode   interlock.Mode
+}
+
+// shelf is the tasks of a group in a lot.
+type shelf struct {
+	group *group
+	lot   *lot
+	able  heap[*task]
+	slot  int32 // in lot.turns
+	place int   // in group.shelves
+}
+
+func (s *shelf) slotOf() *int32 { return &s.slot }
+
+func (s *shelf) precedes(o *shelf) bool {
+	if s.group != o.group {
+		return s.group.precedes(o.group)
+	}
+	return s.able[0].precedes(o.able[0])
+}
+
+// crew is the idle workers of one principal at a queue.
+type crew struct {
+	by   *interlock.Principal
+	idle chain[*pull]
+}
+
+// rulesFor returns the rules under which claims are: none for most.
+func (s *space) rulesFor(claims []interlock.Claim) (rules []rule) {
+	if s.guarded == 0 {
+		return nil
+	}
+	add := func(x rule) bool {
+		if !slices.Contains(rules, x) {
+			rules = append(rules, x)
+		}
+		return true
+	}
+	for _, c := range claims {
+		if p := s.policyAt(string(c.Key)); p != nil && len(p.Allow) > 0 {
+			add(rule{p, c.Mode})
+		}
+		s.rulesBelow(c)(add)
+	}
+	slices.SortFunc(rules, func(a, b rule) int {
+		return cmp.Or(strings.Compare(a.policy.Name, b.policy.Name), cmp.Compare(a.mode, b.mode))
+	})
+	return rules
+}
+
+// allowAll reports whether a principal may claim under all of some rules.
+func allowAll(rules []rule, by *interlock.Principal) bool {
+	for _, x := range rules {
+		if !x.policy.allows(by, x.mode) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayHold reports whether a principal may hold the task.
+func (t *task) mayHold(by *interlock.Principal) bool {
+	return by.InGroup(t.spec.group) && allowAll(t.queue.space.rulesFor(t.spec.claims), by)
+}
+
+// isStale reports whether the rules have changed since the lot was made.
+func (l *lot) isStale(s *space) bool { return l.edition != s.rules }
+
+// lot returns the lot of tasks under some rules.
+func (q *queue) lot(rules []rule) *lot {
+	if q.edition != q.space.rules {
+		q.edition, q.current = q.space.rules, nil
+	}
+	var key []byte
+	for _, x := range rules {
+		key = append(key, x.policy.Name...)
+		key = binary.AppendUvarint(append(key, 0), uint64(x.mode))
+	}
+	l := q.current[string(key)]
+	if l == nil {
+		l = &lot{key: string(key), rules: rules, edition: q.edition, shelves: map[*group]*shelf{}}
+		if q.current == nil {
+			q.current = map[string]*lot{}
+		}
+		q.current[l.key] = l
+		q.lots = append(q.lots, l)
+	}
+	return l
+}
+
+// shelve makes a task that nothing blocks one of those that could run.
+func (q *queue) shelve(t *task) {
+	l, g := q.lot(q.space.rulesFor(t.spec.claims)), t.group
+	s := l.shelves[g]
+	if s == nil {
+		s = &shelf{group: g, lot: l, place: len(g.shelves)}
+		l.shelves[g], g.shelves = s, append(g.shelves, s)
+	}
+	t.shelf = s
+	s.able.enter(t)
+	if s.slot == 0 && g.mayRun() {
+		q.enterTurns(s)
+	} else {
+		s.lot.turns.fix(s)
+	}
+}
+
+// unshelve takes a task out of those that could run, if it is one.
+func (q *queue) unshelve(t *task) {
+	s := t.shelf
+	if s == nil {
+		return
+	}
+	t.shelf = nil
+	s.able.leave(t)
+	if len(s.able) > 0 {
+		return
+	}
+	q.leaveTurns(s)
+	g, l := s.group, s.lot
+	last := g.shelves[len(g.shelves)-1]
+	g.shelves[s.place], last.place = last, s.place
+	g.shelves = g.shelves[:len(g.shelves)-1]
+	if delete(l.shelves, g); len(l.shelves) > 0 || len(l.rules) == 0 && !l.isStale(q.space) {
+		return
+	}
+	q.lots = slices.DeleteFunc(q.lots, func(o *lot) bool { return o == l })
+	if q.current[l.key] == l {
+		delete(q.current, l.key)
+	}
+}
+
+// enterTurns has the tasks of a shelf take part in their group's turns. A group that had
+// nothing to run begins a stride behind where the queue stands.
+func (q *queue) enterTurns(s *shelf) {
+	g := s.group
+	if s.slot != 0 {
+		return
+	}
+	if g.turning == 0 {
+		g.pass = q.pass + g.stride()
+	}
+	g.turning++
+	s.lot.turns.enter(s)
+}
+
+func (q *queue) leaveTurns(s *shelf) {
+	if s.slot != 0 {
+		s.group.turning--
+		s.lot.turns.leave(s)
+	}
+}
+
+// turn has a group take turns, or take none, as it may run more tasks.
+func (q *queue) turn(g *group) {
+	may := g.mayRun()
+	if may != g.capped {
+		return
+	}
+	g.capped = !may
+	for _, s := range g.shelves {
+		if may {
+			q.enterTurns(s)
+		} else {
+			q.leaveTurns(s)
+		}
+	}
+}
+
+// served counts a turn of a group. One that has waited long for a worker that may hold
+// its tasks has saved up nothing.
+func (q *queue) served(g *group) {
+	q.pass = max(q.pass, g.pass)
+	g.pass = q.pass + g.stride()
+	for _, s := range g.shelves {
+		s.lot.turns.fix(s)
+	}
+}
+
+// next returns the shelf from which a principal is to get the next task, nil if it may
+// hold none of those that could run. Of a stale lot it may turn out later that it may not.
+func (e *Engine) next(q *queue, by *interlock.Principal) (best *shelf) {
+	may := func(l *lot) bool { return l.isStale(q.space) || allowAll(l.rules, by) }
+	if by != nil && len(by.Groups) > 0 { // only theirs, and what is in no group
+		for i := range len(by.Groups) + 1 {
+			name := ""
+			if i < len(by.Groups) {
+				name = by.Groups[i]
+			}
+			g := q.groups[name]
+			if g == nil || g.turning == 0 {
+				continue
+			}
+			e.visits += len(g.shelves)
+			for _, s := range g.shelves {
+				if s.slot != 0 && (best == nil || s.precedes(best)) && may(s.lot) {
+					best = s
+				}
+			}
+		}
+		return best
+	}
+	e.visits += len(q.lots)
+	for _, l := range q.lots {
+		if len(l.turns) > 0 && (best == nil || l.turns[0].precedes(best)) && may(l) {
+			best = l.turns[0]
+		}
+	}
+	return best
+}
+
+// nextWorker returns the worker that has waited longest among those that may hold a task
+// that could run, nil if there is none.
+func (e *Engine) nextWorker(q *queue) (first *pull) {
+	for _, c := range q.crews {
+		if p := c.idle.first.of; (first == nil || p.order < first.order) && e.next(q, c.by) != nil {
+			first = p
+		}
+	}
+	return first
+}
+
+// hasWorker reports whether an idle worker may hold a task.
+func (q *queue) hasWorker(t *task) bool {
+	return slices.ContainsFunc(q.crews, func(c *crew) bool { return t.mayHold(c.by) })
+}
+
+// isBarred reports whether a task could run, and workers are idle, and none of them may
+// hold it.
+func (t *task) isBarred() bool {
+	return t.shelf != nil && len(t.queue.crews) > 0 && !t.queue.hasWorker(t)
+}
+
+// idle counts the workers that ask for tasks.
+func (q *queue) idle() (n int) {
+	for _, c := range q.crews {
+		n += c.idle.n
+	}
+	return n
+}
+
+// enter makes a worker one of its crew.
+func (q *queue) enter(p *pull) {
+	i := slices.IndexFunc(q.crews, func(c *crew) bool { return c.by == p.by })
+	if i < 0 {
+		i = len(q.crews)
+		q.crews = append(q.crews, &crew{by: p.by})
+	}
+	q.pulls++
+	p.order, p.crew = q.pulls, q.crews[i]
+	p.crew.idle.push(&p.link)
+}
+
+// leave takes a worker out of its crew.
+func (q *queue) leave(p *pull) {
+	if p.crew.idle.remove(&p.link); p.crew.idle.n == 0 {
+		q.crews = slices.DeleteFunc(q.crews, func(c *crew) bool { return c == p.crew })
+		q.parted = true
+	}
+}
+
+// rest has those tasks be dormant that have not found a worker: all if none of the idle
+// ones is to be looked at any more, else those that none of them may hold.
+func (e *Engine) rest(q *queue) {
+	if !q.hungry {
+		for _, t := range q.fresh {
+			if t.stance == able {
+				e.shift(t, dormant)
+			}
+		}
+		q.fresh, q.parted = nil, false
+	}
+	if !q.parted {
+		return
+	}
+	q.parted = false
+	q.fresh = slices.DeleteFunc(q.fresh, func(t *task) bool {
+		if t.stance == able && !q.hasWorker(t) {
+			e.shift(t, dormant)
+			return true
+		}
+		return false
+	})
+}
+
+// sortAnew takes note that the rules of a namespace have changed: who is idle may hold
+// other tasks now.
+func (e *Engine) sortAnew(s *space) {
+	s.rules++
+	if !e.live {
+		return
+	}
+	for _, q := range s.sortedQueues() {
+		e.stir(q)
+	}
+}

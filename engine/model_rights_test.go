@@ -1,0 +1,136 @@
+package engine_test
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// What principals may do: which entry of a list means them, for which groups they act,
+// which tasks they may hold, and what they may do with a lease that is not theirs.
+
+// principals are those of the random runs and of the scripts, by their names. A caller
+// without a name has no credential.
+var principals = map[string]*interlock.Principal{
+	"web":    {Name: "web", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"}},
+	"ops":    {Name: "ops", Roles: interlock.AllRoles, Queues: []string{"*"}},
+	"red":    {Name: "red", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"q"}, Groups: []string{"x"}},
+	"teller": {Name: "teller", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"bank"}},
+	"plain":  {Name: "plain", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"}},
+	"closer": {Name: "closer", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"}, Groups: []string{"closing"}},
+	"blue":   {Name: "blue", Roles: interlock.RoleAgent | interlock.RoleApprover, Groups: []string{"y", "x"}},
+}
+
+// principalOf is who sends a command in somebody's name.
+func principalOf(name string) *interlock.Principal {
+	if p := principals[name]; p != nil || name == "" {
+		return p
+	}
+	return &interlock.Principal{Name: name, Roles: interlock.AllRoles, Queues: []string{"*"}}
+}
+
+// names reports whether an entry of a list means a principal.
+func names(entry string, p *interlock.Principal) bool {
+	group, grouped := strings.CutPrefix(entry, "group:")
+	switch {
+	case entry == "*":
+		return true
+	case p == nil:
+		return false
+	case grouped:
+		return slices.Contains(p.Groups, group)
+	}
+	return entry == p.Name
+}
+
+// listed reports whether a list lets a principal in.
+func listed(list []string, p *interlock.Principal) bool {
+	return len(list) == 0 || slices.ContainsFunc(list, func(entry string) bool { return names(entry, p) })
+}
+
+// actsFor reports whether a principal may act for a group.
+func actsFor(p *interlock.Principal, group string) bool {
+	return p == nil || group == "" || len(p.Groups) == 0 || slices.Contains(p.Groups, group)
+}
+
+// allowed reports whether the first rule that names the principal has the mode.
+func allowed(p *interlock.Pattern, by *interlock.Principal, mode interlock.Mode) bool {
+	for _, rule := range p.Allow {
+		if names(rule.Principal, by) {
+			return len(rule.Modes) == 0 || slices.Contains(rule.Modes, mode)
+		}
+	}
+	return len(p.Allow) == 0
+}
+
+// mayClaim reports whether a principal may claim by the rules of the keys' patterns.
+func (m *model) mayClaim(ns interlock.Namespace, by *interlock.Principal, claims ...interlock.Claim) bool {
+	return !slices.ContainsFunc(claims, func(c interlock.Claim) bool {
+		p := m.pattern(ns, c.Key)
+		return p != nil && !allowed(p, by, c.Mode) || m.forbiddenBelow(ns, by, c)
+	})
+}
+
+// mayHold reports whether a principal may be given a task.
+func (m *model) mayHold(by *interlock.Principal, t *task) bool {
+	return actsFor(by, t.spec.Group) && m.mayClaim(t.ns, by, t.spec.Claims...)
+}
+
+// notFor names why somebody else may not take a lease with some claims into its hands.
+func (m *model) notFor(head *engine.Head, r *request, claims []interlock.Claim) (codes []interlock.Code) {
+	by := principalOf(head.Actor)
+	if head.Actor == r.ownerOf() {
+		return nil
+	}
+	if !actsFor(by, r.ask.Group) {
+		codes = append(codes, interlock.CodeForbidden)
+	}
+	if !m.mayClaim(r.ns, by, claims...) {
+		codes = append(codes, interlock.CodeModeForbidden)
+	}
+	return codes
+}
+
+// notTaken is notFor for an offer that a command would take up.
+func (m *model) notTaken(head *engine.Head, r *request) []interlock.Code {
+	if r.phase != offered {
+		return nil
+	}
+	return m.notFor(head, r, r.claims)
+}
+
+// notWritten names why a principal may not write a key of a pattern under a lease,
+// though it covers the key.
+func (m *model) notWritten(c *engine.Commit, p *interlock.Pattern, key interlock.Key) (codes []interlock.Code) {
+	by := principalOf(c.Actor)
+	if p.WriterQueue != "" && by != nil {
+		works := by.Roles&interlock.RoleWorker != 0 && (slices.Contains(by.Queues, "*") || slices.Contains(by.Queues, p.WriterQueue))
+		if !works {
+			codes = append(codes, interlock.CodeForbidden)
+		}
+	}
+	if q := m.queue(c.Namespace, p.WriterQueue); q != nil && !listed(q.Pull, by) {
+		codes = append(codes, interlock.CodeForbidden)
+	}
+	over := interlock.Claim{Key: key, Mode: interlock.Exclusive}
+	if claim, _ := m.coverFor(c, key); !m.mayClaim(c.Namespace, by, claim, over) {
+		codes = append(codes, interlock.CodeModeForbidden)
+	}
+	return codes
+}
+
+// mayAdminister reports whether a principal may do with a queue what operators may.
+func mayAdminister(q *interlock.TaskQueue, by *interlock.Principal) bool {
+	return by == nil || by.Roles&interlock.RoleOperator != 0 || len(q.Admin) > 0 && listed(q.Admin, by)
+}
+
+// strangersActor returns the actor of an event that is none of the principals, "" if it is
+// one, or nobody.
+func strangersActor(ev *engine.Event) string {
+	if principals[ev.Actor] != nil {
+		return ""
+	}
+	return ev.Actor
+}

@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What principals may do, as far as only the engine knows: what a queue's access lists
+// say, whose a task is, which groups a request names, and what a lease claims. Which
+// role may call which operation is decided at the server's routes.
+
+// outsideGroup returns why a principal may not name a claimant group, nil if it may.
+func outsideGroup(by *interlock.Principal, group string) *refusal {
+	if by.InGroup(group) {
+		return nil
+	}
+	return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
+		"credential %q may not act for group %q: name one of its groups, which are %s, or none", by.Name, clip(group, 64), quoted(by.Groups),
+	)}
+}
+
+// forbidden returns the refusal of what an access list does not admit.
+func forbidden(by *interlock.Principal, what string, list []string) *refusal {
+	return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
+		"%s may not %s: the list of those who may has %s; ask an operator", nameOrNobody(by), what, quoted(list),
+	)}
+}
+
+// maxQuoted bounds the entries of a list that a refusal shows.
+const maxQuoted = 16
+
+// quoted writes names for a sentence.
+func quoted(names []string) string {
+	var b strings.Builder
+	for i, name := range names {
+		switch {
+		case i == maxQuoted:
+			return fmt.Sprintf("%s and %d more", b.String(), len(names)-i)
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Quote(clip(name, 64)))
+	}
+	return b.String()
+}
+
+// keepsFrom returns why a principal may not submit a task, or send a message, to the
+// queue; nil if it may.
+func (q *queue) keepsFrom(by *interlock.Principal, message bool) *refusal {
+	if by.Listed(q.Submit) {
+		return nil
+	}
+	what := "submit tasks to"
+	if message {
+		what = "send messages to the writer's"
+	}
+	return forbidden(by, fmt.Sprintf("%s queue %q", what, q.Name), q.Submit)
+}
+
+// notPuller returns why a principal may not pull from the queue, nil if it may.
+func (q *queue) notPuller(by *interlock.Principal) *refusal {
+	if by.Listed(q.Pull) {
+		return nil
+	}
+	return forbidden(by, fmt.Sprintf("pull from queue %q", q.Name), q.Pull)
+}
+
+// notAdmin returns why a principal may not administer the queue, nil if it may.
+func (q *queue) notAdmin(by *interlock.Principal, what string) *refusal {
+	switch {
+	case by.Has(interlock.RoleOperator), len(q.Admin) > 0 && by.Listed(q.Admin):
+		return nil
+	case len(q.Admin) == 0:
+		return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
+			"credential %q may not %s in queue %q: operators may, and nobody else is on its list of administrators", by.Name, what, q.Name,
+		)}
+	}
+	return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
+		"credential %q may not %s in queue %q: operators may, and %s", by.Name, what, q.Name, quoted(q.Admin),
+	)}
+}
+
+// notChangedBy returns why a principal may not cancel, reschedule, replay or discard
+// the task; nil if it may. Those whom it did not submit are its queue's administrators'.
+func (t *task) notChangedBy(by *interlock.Principal) *refusal {
+	if by == nil || t.spec.principal == by.Name && by.Has(interlock.RoleAgent) {
+		return nil
+	}
+	return t.queue.notAdmin(by, "change a task that another credential submitted")
+}
+
+// keepsFrom returns why a principal may not take a lease, or an offer, into its own
+// hands: it is not the one to which the lease was granted, and may not claim all of it.
+func (r *request) keepsFrom(by *interlock.Principal) *refusal {
+	return r.keepsClaimsFrom(by, r.claims())
+}
+
+// keepsClaimsFrom is keepsFrom for some claims.
+func (r *request) keepsClaimsFrom(by *interlock.Principal, claims []interlock.Claim) *refusal {
+	if by == nil && r.owner() == "" || by != nil && by.Name == r.owner() {
+		return nil
+	}
+	if no := outsideGroup(by, r.group); no != nil {
+		return no
+	}
+	for _, c := range claims {
+		if no := r.space.excludes(c, by); no != nil {
+			return no
+		}
+	}
+	return nil
+}
+
+// mayWriteBy returns why a principal may not write a key under a lease, nil if it may: it
+// must be allowed to claim so itself what covers the key, and the key. So a lease never
+// lets a caller write what it could not have locked.
+func (r *request) mayWriteBy(by *interlock.Principal, key interlock.Key) *refusal {
+	for _, c := range r.claims() {
+		if c.Mode != ex || c.Key != key && !isBelow(string(key), string(c.Key)) {
+			continue
+		}
+		if no := r.space.excludes(c, by); no != nil {
+			return no
+		}
+		break
+	}
+	return r.space.excludes(interlock.Claim{Key: key, Mode: ex}, by)
+}
+
+// notSignedFor returns why a principal gets no signed statement about a lease, nil if it
+// does: it must be allowed to claim itself what the lease claims exclusively.
+func (r *request) notSignedFor(by *interlock.Principal) *refusal {
+	for _, c := range r.claims() {
+		if c.Mode != ex {
+			continue
+		}
+		if no := r.space.excludes(c, by); no != nil {
+			return no
+		}
+	}
+	return nil
+}
+
+// notWriter returns why a principal may not change what the queue is the writer of, nil
+// if it may: it is a worker of the queue, and may pull from it.
+func (q *queue) notWriter(by *interlock.Principal) *refusal {
+	if !by.WorksFor(q.Name) {
+		return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
+			"credential %q is no worker of queue %q, so it may not change what that is the writer of: send a message", by.Name, q.Name,
+		)}
+	}
+	return q.notPuller(by)
+}
+
+// mayTake refuses a command that would take up an offer that its principal may not hold.
+func (e *Engine) mayTake(r *request) bool {
+	if r.phase != offered {
+		return true
+	}
+	no := r.keepsFrom(e.head.Principal)
+	if no != nil {
+		e.refuseFor(no)
+	}
+	return no == nil
+}
