@@ -27,7 +27,8 @@ const (
 	mayHold
 	// maySubmit covers tasks, and messages to the writer of a key.
 	maySubmit
-	// mayManage covers changes of tasks that are not settled by their workers.
+	// mayManage covers changes of tasks, and pausing and draining queues: by the principal
+	// that submitted a task, by those in the queue's Admin list, and by operators.
 	mayManage
 	// mayWork covers pulling from a queue, and settling what was pulled.
 	mayWork
@@ -52,7 +53,7 @@ var grants = [...]struct {
 	mayLive:       {interlock.RoleAgent | interlock.RoleWorker, "have sessions and leases"},
 	mayHold:       {interlock.RoleAgent, "hold leases, commit or claim effects"},
 	maySubmit:     {interlock.RoleAgent, "submit tasks or send messages"},
-	mayManage:     {interlock.RoleAgent | interlock.RoleOperator, "change tasks"},
+	mayManage:     {interlock.RoleAgent | interlock.RoleOperator, "change tasks, or pause and drain queues"},
 	mayWork:       {interlock.RoleWorker, "pull tasks or settle them"},
 	mayApprove:    {interlock.RoleApprover, "answer questions"},
 	mayRevoke:     {interlock.RoleOperator, "revoke leases"},
