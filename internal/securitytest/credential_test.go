@@ -43,8 +43,59 @@ var credentialAttacks = []attack{
 		publicAddress,
 		[]string{"server.TestCheckListen"},
 	},
+	{
+		81, "The single writer of a key", "pulls from the queue that is the writer of a key with an agent's credential, a worker's of another queue and a worker's that the queue does not list, and writes past the writer",
+		"403 forbidden or writer_only, and the key keeps its value", singleWriter,
+		[]string{"server.TestOnlyTheWriterWrites"},
+	},
 	{77, "The session stream without gRPC", "says hello on the session port with no credential, a wrong one, or for another namespace", "the link ends with unauthenticated or forbidden before anything is carried out", framedStrangers, nil},
 	{17, "The credentials file", "reads the file, a backup or the journal's directory", "the file has hashes only, and nobody else may read what the server writes", atRest, []string{"server.TestCredentialIsHashedAtRest"}},
+}
+
+func singleWriter(t *testing.T, s *site) {
+	lines, err := os.ReadFile(s.credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := map[string]string{}
+	added := string(lines)
+	for name, p := range map[string]interlock.Principal{
+		"bank-agent":   {Roles: interlock.RoleAgent},
+		"mail-worker":  {Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"mail"}},
+		"other-worker": {Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"}},
+		"bank-worker":  {Roles: interlock.RoleWorker, Queues: []string{"bank"}},
+	} {
+		p.Name = name
+		secret, line, err := server.NewCredential(p, globex)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets[name], added = secret, added+line+"\n"
+	}
+	s.reload(t, added)
+	defer s.reload(t, string(lines))
+	as := func(name, method, path, body string) *answer {
+		return s.send(t, ask{method: method, path: path, body: body, as: secrets[name]})
+	}
+	s.operator(t, globex, "PUT", "/v1/queues/bank", `{"pull":["bank-worker"]}`).want(200)
+	s.operator(t, globex, "PUT", "/v1/writers/money", `{"queue":"bank","pattern":"money:{id}"}`).want(200)
+	as("bank-agent", "POST", "/v1/mailbox/money:1", `{"kind":"credit","body":{"cents":100}}`).want(202)
+	for _, name := range []string{"bank-agent", "mail-worker", "other-worker"} {
+		as(name, "POST", "/v1/queues/bank/pull", `{}`).want(403, "forbidden")
+		if got := as(name, "PUT", "/v1/state/money:1", `1000000`); got.status != 403 {
+			t.Errorf("%s writes past the writer: %s", name, got.raw)
+		}
+	}
+	lease := as("bank-worker", "POST", "/v1/queues/bank/pull", `{}`).want(200).must("tasks.0.lease.id")
+	for _, name := range []string{"bank-agent", "mail-worker", "other-worker"} {
+		if got := as(name, "POST", "/v1/leases/"+lease+"/ack", `{"writes":[{"key":"money:1","put":1000000}]}`); got.status != 403 {
+			t.Errorf("%s acknowledges another worker's message: %s", name, got.raw)
+		}
+	}
+	as("bank-worker", "POST", "/v1/leases/"+lease+"/ack", `{"writes":[{"key":"money:1","put":100}]}`).want(200)
+	if got := s.agent(t, globex, "GET", "/v1/state/money:1", "").want(200); strings.TrimSpace(got.raw) != "100" {
+		t.Errorf("the balance is %s", got.raw)
+	}
 }
 
 func noCredential(t *testing.T, s *site) {
