@@ -40,6 +40,7 @@ refunded 300
   for       ticket 77, balance:12
 fees-2: fee of 700
 approved by ada: the task waits for a worker
+interlock: this approval is a courtesy, not a control: the server asks for no credentials, so anyone on this machine, agents included, can answer under any name; start it with --credentials to make approvals hold
 refunded 1200
 `
 
