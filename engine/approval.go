@@ -31,6 +31,7 @@ type approval struct {
 	agent   string // who asks
 	asked   Time
 	limit   time.Duration // after which it answers itself; 0: never
+	paused  time.Duration // since it was asked, in which nobody could answer
 	onLimit interlock.Verdict
 	reads   []interlock.Read // what the asker had read
 	askers  []string         // principals besides the submitter that cannot answer it
@@ -41,12 +42,28 @@ type approval struct {
 	words     string            // why
 }
 
-// until is when the question answers itself.
+// until is when the question answers itself. Time in which nobody could answer does not
+// count.
 func (a *approval) until() Time {
 	if a.limit == 0 {
 		return never
 	}
-	return a.asked.Add(a.limit)
+	return a.asked.Add(a.limit).Add(a.paused)
+}
+
+// pauseQuestions extends the questions that wait for an answer by the time before a term
+// in which nobody could answer: since the last event, as far as the journal knows.
+func (e *Engine) pauseQuestions(now Time, idle time.Duration) {
+	if idle <= 0 {
+		return
+	}
+	for _, s := range e.sorted() {
+		for t := range s.tasks.asking.all {
+			if a := t.spec.approval; a.limit > 0 {
+				a.paused = min(a.paused+idle, now.Sub(a.asked))
+			}
+		}
+	}
 }
 
 // size is what it costs to remember.
@@ -72,7 +89,7 @@ const (
 
 // reopen asks anew, for a principal.
 func (a *approval) reopen(now Time, principal string) {
-	a.asked, a.verdict, a.by, a.principal, a.words = now, 0, "", "", ""
+	a.asked, a.paused, a.verdict, a.by, a.principal, a.words = now, 0, 0, "", "", ""
 	a.addAsker(principal)
 }
 

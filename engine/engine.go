@@ -328,6 +328,9 @@ func (e *Engine) Counts() (c Counts) {
 func (e *Engine) recover(c *Recover) {
 	e.enter(&e.whole, e.newest) // no term begins before what an earlier one has seen
 	*e.draft() = Event{Kind: EvOpened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump), Version: e.base}
+	if e.last > 0 {
+		e.ev.Waited = e.now.Sub(e.last)
+	}
 	if c.FenceJump > 0 {
 		for _, s := range e.sorted() {
 			e.ev.Version = max(e.ev.Version, s.docs.version)

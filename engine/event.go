@@ -12,7 +12,8 @@ type EventKind uint8
 
 const (
 	// EvOpened: an owner's term begins. Epoch, and Fence: the highest given out or
-	// skipped so far; Version: likewise, of all namespaces, if any were skipped.
+	// skipped so far; Version: likewise, of all namespaces, if any were skipped; Waited:
+	// the time since the event before it, which no limit of a question counts.
 	EvOpened EventKind = 1
 	// EvSessionOpened: Session, ID, Agent, TTL; in a snapshot Acked, the floor of its
 	// numbered commands.

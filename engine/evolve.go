@@ -21,6 +21,7 @@ func (e *Engine) evolve(ev *Event) error {
 	switch ev.Kind {
 	case EvOpened:
 		e.epoch, e.fence, e.base = ev.Epoch, max(e.fence, ev.Fence), max(e.base, ev.Version)
+		e.pauseQuestions(ev.At, ev.Waited)
 	case EvSessionOpened:
 		err = e.evolveSession(ev)
 	case EvSessionEnded:

@@ -15,6 +15,7 @@ type question struct {
 	engine.Question // with its keys in their one spelling
 	agent           string
 	asked           engine.Time
+	idle            time.Duration // since then, in which nobody could answer
 
 	verdict interlock.Verdict // 0 while it is open
 	by      string
@@ -34,7 +35,7 @@ func (m *model) question(ns interlock.Namespace, q *engine.Question, agent strin
 }
 
 // until is when it answers itself; ok is false when it does not.
-func (q *question) until() (end engine.Time, ok bool) { return q.asked.Add(q.For), q.For > 0 }
+func (q *question) until() (end engine.Time, ok bool) { return q.asked.Add(q.For + q.idle), q.For > 0 }
 
 // isUnapproved reports whether somebody was asked about a task and has not said yes.
 func (t *task) isUnapproved() bool {
@@ -129,6 +130,15 @@ func (m *model) foldQuestion(cmd engine.Command, ev *engine.Event) {
 	t.question = m.question(t.ns, &c.Question, m.agentOf(t.request))
 	t.question.barred = []string{c.Actor, t.request.ownerOf()}
 	m.foldStanding(cmd, ev)
+}
+
+// foldIdle takes in that nobody could answer for a while before a term began.
+func (m *model) foldIdle(idle time.Duration) {
+	for _, t := range m.tasks {
+		if q := t.question; q != nil && q.For > 0 && t.state == interlock.TaskAsking {
+			q.idle = min(q.idle+idle, m.now.Sub(q.asked)) // a limit counts anew at most
+		}
+	}
 }
 
 // foldVerdict takes in what a person says.

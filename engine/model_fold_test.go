@@ -10,9 +10,11 @@ import (
 // fold takes ev into the state.
 func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	m.events++
+	m.last = max(m.last, ev.At)
 	switch ev.Kind {
 	case engine.EvOpened:
 		m.epoch, m.fence, m.base = ev.Epoch, ev.Fence, ev.Version
+		m.foldIdle(ev.Waited)
 	case engine.EvSessionOpened:
 		open := cmd.(*engine.OpenSession)
 		s := &session{num: ev.Session, ns: open.Namespace, id: open.ID, agent: open.Agent, ttl: open.TTL, beat: at(m.now), owner: open.Actor}

@@ -367,7 +367,7 @@ func (m *model) foldStanding(cmd engine.Command, ev *engine.Event) {
 		t.deadline = 0
 	}
 	if t.isSettled() && t.isUnapproved() { // it asks anew
-		t.question.asked, t.question.verdict, t.question.by, t.question.name, t.question.words = m.now, 0, "", "", ""
+		t.question.asked, t.question.idle, t.question.verdict, t.question.by, t.question.name, t.question.words = m.now, 0, 0, "", "", ""
 		t.question.barred = append(t.question.barred, headOf(cmd).Actor)
 	}
 	m.log(cmd, t, ev)

@@ -289,6 +289,7 @@ type model struct {
 
 	unfollowed []unfollowed // in this step
 
+	last      engine.Time      // of the last event
 	inUse     map[place]int    // permits, after the last step
 	hopeful   bool             // see only
 	searching bool             // the engine still looks for deadlocks

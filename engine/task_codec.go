@@ -266,6 +266,7 @@ func appendApproval(b []byte, a *approval, base Time) []byte {
 	for _, name := range a.askers {
 		f.text(14, name)
 	}
+	f.number(15, uint64(a.paused))
 	return f.b
 }
 
@@ -330,6 +331,8 @@ func decodeApproval(b []byte, base Time) (*approval, error) {
 			a.principal = text
 		case 14:
 			a.askers = append(a.askers, text)
+		case 15:
+			a.paused = time.Duration(n)
 		default:
 			return false
 		}
