@@ -203,6 +203,7 @@ const (
 	DefaultBackoff    = time.Second
 	DefaultMaxBackoff = 10 * time.Minute
 	MaxDelay          = 365 * 24 * time.Hour
+	MaxApprovals      = 16   // that a queue needs for one task
 	MaxShares         = 1000 // groups that a queue lists
 	MaxAccess         = 256  // entries of an access list
 	MaxQuestionBytes  = 4 << 10

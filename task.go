@@ -147,10 +147,24 @@ type Approval struct {
 	// Principal is the credential that answered: it was authenticated, By was not. ""
 	// without credentials, and if the time ran out.
 	Principal string
+	// Approvals are those that were given before the last one, if the queue needs several.
+	// Needed is how many that is, of an open question; 0 for one.
+	Approvals []Endorsement
+	Needed    int
 	// Stale are the documents that changed since the asker read them.
 	Stale     []Stale
 	StaleMore bool
 }
+
+// Endorsement is one of several approvals of a task.
+type Endorsement struct {
+	Principal string // as Approval.Principal
+	By        string // as Approval.By
+	Reason    string
+}
+
+// Answerer returns who approved, as Approval.Answerer does.
+func (x *Endorsement) Answerer() string { return Answerer(x.Principal, x.By) }
 
 // ByPolicy is who answered a question that answered itself.
 const ByPolicy = "policy"
@@ -221,6 +235,13 @@ type TaskQueue struct {
 	Pull   []string // may pull tasks, and settle them with writes
 	Submit []string // may submit tasks; to the queue of a single writer, send messages
 	Admin  []string // may, as operators may, pause and drain the queue and change its tasks
+	// Approvers may answer questions about its tasks: each entry is the name of a credential,
+	// GroupPrefix and the name of a claimant group, or "*" (Principal.Matches). An empty list
+	// admits everyone whose role allows it.
+	Approvers []string
+	// MinApprovals is how many principals must approve a task that asks; 0: one. One that
+	// denies it is enough.
+	MinApprovals int
 }
 
 // Share is a group's part of a queue.

@@ -18,7 +18,9 @@ import (
 //	  ▲         └──── denied ───────────────► dead
 //	  └──────────────── replay ────────────────┘
 //
-// A question that nobody answers in time answers itself as its asker has said. What
+// A queue may name its approvers and need several of them. The approvals before the last one
+// leave the task as it is; one that denies it is enough. A question that nobody answers in
+// time answers itself as its asker has said; of a queue that says who approves, with no. What
 // was not approved never runs: whoever takes up such a task again asks again.
 //
 // An approval is a control: a principal that submitted the task, asked about it, worked
@@ -36,10 +38,11 @@ type approval struct {
 	reads   []interlock.Read // what the asker had read
 	askers  []string         // principals besides the submitter that cannot answer it
 
-	verdict   interlock.Verdict // 0 while it is open
-	by        string            // the name that the answerer claims
-	principal string            // that answered; "" without credentials
-	words     string            // why
+	given     []interlock.Endorsement // approvals so far, where one is not enough
+	verdict   interlock.Verdict       // 0 while it is open
+	by        string                  // the name that the answerer claims
+	principal string                  // that answered; "" without credentials
+	words     string                  // why
 }
 
 // until is when the question answers itself. Time in which nobody could answer does not
@@ -75,6 +78,9 @@ func (a *approval) size() int {
 	for _, name := range a.askers {
 		n += len(name) + nameBytes
 	}
+	for i := range a.given {
+		n += len(a.given[i].Principal) + len(a.given[i].By) + len(a.given[i].Reason) + givenBytes
+	}
 	for i := range a.reads {
 		n += len(a.reads[i].Key) + readBytes
 	}
@@ -85,11 +91,12 @@ const (
 	approvalBytes = 256 // that a question costs besides its texts and its reads
 	readBytes     = 32  // that a read costs besides its key
 	nameBytes     = 16  // that a principal costs besides its name
+	givenBytes    = 48  // that one of several approvals costs besides its texts
 )
 
 // reopen asks anew, for a principal.
 func (a *approval) reopen(now Time, principal string) {
-	a.asked, a.paused, a.verdict, a.by, a.principal, a.words = now, 0, 0, "", "", ""
+	a.asked, a.paused, a.given, a.verdict, a.by, a.principal, a.words = now, 0, nil, 0, "", "", ""
 	a.addAsker(principal)
 }
 
@@ -98,6 +105,53 @@ func (a *approval) addAsker(principal string) {
 	if principal != "" && !slices.Contains(a.askers, principal) {
 		a.askers = append(slices.Clip(a.askers), principal)
 	}
+}
+
+// hasGiven reports whether a principal, or without credentials whoever claims the name, has
+// approved already.
+func (a *approval) hasGiven(principal, by string) bool {
+	return slices.ContainsFunc(a.given, func(x interlock.Endorsement) bool {
+		return x.Principal == principal && (principal != "" || x.By == by)
+	})
+}
+
+// isControlled reports whether the queue says who approves its tasks, or how many. Then the
+// time that runs out approves none of them.
+func (q *queue) isControlled() bool { return len(q.Approvers) > 0 || q.MinApprovals > 0 }
+
+// onLimit returns how the question about the task answers itself.
+func (t *task) onLimit() interlock.Verdict {
+	if t.queue.isControlled() {
+		return interlock.Denied
+	}
+	return t.spec.approval.onLimit
+}
+
+// checkApprovers returns what is wrong with who approves the tasks of a queue, or "".
+func checkApprovers(q *interlock.TaskQueue) string {
+	if q.MinApprovals < 0 || q.MinApprovals > interlock.MaxApprovals {
+		return fmt.Sprintf("min_approvals is not between 0 and %d", interlock.MaxApprovals)
+	}
+	if problem := checkAccess(q.Approvers); problem != "" {
+		return "approvers: " + problem
+	}
+	return ""
+}
+
+// notApprover returns why a caller cannot answer questions about tasks of the queue, nil if
+// it can.
+func (q *queue) notApprover(by *interlock.Principal) *refusal {
+	if by.Listed(q.Approvers) {
+		return nil
+	}
+	if by == nil {
+		return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
+			"queue %q names its approvers, and the server asks for no credentials: start it with credentials, or empty the list", q.Name,
+		)}
+	}
+	return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
+		"credential %q is none of the approvers of queue %q, which are %s: let one of them answer", by.Name, q.Name, quoted(q.Approvers),
+	)}
 }
 
 // notAnsweredBy returns why a principal cannot answer the question about the task, nil
@@ -232,11 +286,23 @@ func (e *Engine) answer(c *Answer) {
 		e.refuse(interlock.CodeNotAsking, words).Tasks = []interlock.Task{e.showTask(t)}
 		return
 	}
-	if no := t.notAnsweredBy(c.Actor); no != nil {
+	no := t.notAnsweredBy(c.Actor)
+	if no == nil {
+		no = t.queue.notApprover(c.Principal)
+	}
+	if no != nil {
 		e.refuse(no.code, no.message).Tasks = []interlock.Task{e.showTask(t)}
 		return
 	}
+	a := t.spec.approval
+	if c.Verdict == interlock.Approved && a.hasGiven(c.Actor, by) {
+		e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+		return
+	}
 	ev := e.verdict(t, c.Verdict, c.Actor, by, c.Reason)
+	if c.Verdict == interlock.Approved && len(a.given)+1 < t.queue.MinApprovals {
+		ev.Op, ev.Waited = uint8(interlock.TaskAsking), 0
+	}
 	if sess := e.scope(); sess != nil {
 		ev.Session = sess.num
 	}
@@ -249,7 +315,11 @@ func (e *Engine) answer(c *Answer) {
 // answerItself answers the question of a task that nobody has answered in time.
 func (e *Engine) answerItself(t *task) {
 	a := t.spec.approval
-	e.emit(e.verdict(t, a.onLimit, "", interlock.ByPolicy, fmt.Sprintf("nobody answered within %v", a.limit)))
+	words := fmt.Sprintf("nobody answered within %v", a.limit)
+	if n := len(a.given); n > 0 {
+		words = fmt.Sprintf("%d of %d approved within %v", n, t.queue.MinApprovals, a.limit)
+	}
+	e.emit(e.verdict(t, t.onLimit(), "", interlock.ByPolicy, words))
 }
 
 // verdict drafts the event for the answer to a task's question: by a principal that
@@ -299,6 +369,13 @@ func (e *Engine) evolveAnswered(ev *Event) error {
 	if err != nil {
 		return err
 	}
+	if interlock.TaskState(ev.Op) == interlock.TaskAsking { // one of several approvals
+		t.remember(func() {
+			a := t.spec.approval
+			a.given = append(slices.Clip(a.given), interlock.Endorsement{Principal: principal, By: ev.Agent, Reason: ev.Note})
+		})
+		return nil
+	}
 	t.remember(func() {
 		a := t.spec.approval
 		a.verdict, a.by, a.principal, a.words = v, ev.Agent, principal, ev.Note
@@ -314,8 +391,11 @@ func (e *Engine) showApproval(t *task) *interlock.Approval {
 		return nil
 	}
 	v := &interlock.Approval{
-		Question: a.text, Agent: a.agent, Asked: e.now.Sub(a.asked), OnLimit: a.onLimit, Verdict: a.verdict, By: a.by,
-		Principal: a.principal, Reason: a.words,
+		Question: a.text, Agent: a.agent, Asked: e.now.Sub(a.asked), OnLimit: t.onLimit(), Verdict: a.verdict, By: a.by,
+		Principal: a.principal, Reason: a.words, Approvals: a.given,
+	}
+	if n := t.queue.MinApprovals; n > 1 && t.state == interlock.TaskAsking {
+		v.Needed = n
 	}
 	if t.state == interlock.TaskAsking && a.limit > 0 {
 		v.Left = max(1, a.until().Sub(e.now))

@@ -17,7 +17,8 @@ type question struct {
 	asked           engine.Time
 	idle            time.Duration // since then, in which nobody could answer
 
-	verdict interlock.Verdict // 0 while it is open
+	given   []interlock.Endorsement // before the answer
+	verdict interlock.Verdict       // 0 while it is open
 	by      string
 	name    string // of the principal that answered
 	words   string
@@ -76,7 +77,7 @@ func (m *model) permitVerdict(cmd engine.Command, ev *engine.Event) error {
 	if t == nil || t.state != interlock.TaskAsking {
 		return fmt.Errorf("%v asks nobody", t)
 	}
-	verdict := t.question.OnLimit
+	verdict, partial := m.onLimit(t), false
 	if c, ok := cmd.(*engine.Answer); ok && c.Task == t.id && c.Namespace == t.ns && !m.byTime(ev) {
 		if verdict = c.Verdict; ev.Agent != answerer(c) || ev.Actor != c.Actor || ev.Note != c.Reason {
 			return fmt.Errorf("%q of %q did not say %q", ev.Agent, ev.Actor, ev.Note)
@@ -84,11 +85,17 @@ func (m *model) permitVerdict(cmd engine.Command, ev *engine.Event) error {
 		if t.isInvolved(c.Actor) {
 			return fmt.Errorf("%q answers its own question about %v", c.Actor, t)
 		}
+		if !listed(m.queueOf(t).Approvers, principalOf(c.Actor)) || t.question.gave(c) && verdict == interlock.Approved {
+			return fmt.Errorf("%q is no approver of %v, or has approved", c.Actor, t)
+		}
+		partial = verdict == interlock.Approved && len(t.question.given)+1 < m.queueOf(t).MinApprovals
 	} else if end, limited := t.question.until(); ev.Agent != interlock.ByPolicy || ev.Actor != "" || !limited || end > m.now {
 		return fmt.Errorf("nobody has answered %v", t)
 	}
 	state, wait := interlock.TaskWaiting, time.Duration(0)
 	switch {
+	case partial:
+		state = interlock.TaskAsking
 	case verdict == interlock.Denied:
 		state = interlock.TaskDead
 	case t.due > m.now:
@@ -101,6 +108,25 @@ func (m *model) permitVerdict(cmd engine.Command, ev *engine.Event) error {
 		return errors.New("a denied task does not say why it is dead")
 	}
 	return nil
+}
+
+// gave reports whether who answers has approved before.
+func (q *question) gave(c *engine.Answer) bool {
+	for _, x := range q.given {
+		if x.Principal == c.Actor && (c.Actor != "" || x.By == answerer(c)) {
+			return true
+		}
+	}
+	return false
+}
+
+// onLimit is how a question about a task answers itself: with no, if its queue says who
+// approves.
+func (m *model) onLimit(t *task) interlock.Verdict {
+	if q := m.queueOf(t); q.MinApprovals > 0 || len(q.Approvers) > 0 {
+		return interlock.Denied
+	}
+	return t.question.OnLimit
 }
 
 // isInvolved reports whether a principal submitted a task, or asked about it.
@@ -144,6 +170,10 @@ func (m *model) foldIdle(idle time.Duration) {
 // foldVerdict takes in what a person says.
 func (m *model) foldVerdict(cmd engine.Command, ev *engine.Event) {
 	q := m.task(ev.Namespace, ev.ID).question
+	if interlock.TaskState(ev.Op) == interlock.TaskAsking {
+		q.given = append(q.given, interlock.Endorsement{Principal: ev.Actor, By: ev.Agent, Reason: ev.Note})
+		return
+	}
 	q.verdict, q.by, q.name, q.words = interlock.Approved, ev.Agent, ev.Actor, ev.Note
 	if interlock.TaskState(ev.Op) == interlock.TaskDead {
 		q.verdict = interlock.Denied
@@ -177,7 +207,7 @@ func (m *model) expectAnswer(c *engine.Answer) answer {
 		if t.state != interlock.TaskAsking && (q == nil || q.verdict != c.Verdict || q.by != answerer(c) || q.name != c.Actor) {
 			return refused(interlock.CodeNotAsking)
 		}
-		if t.state == interlock.TaskAsking && t.isInvolved(c.Actor) {
+		if t.state == interlock.TaskAsking && (t.isInvolved(c.Actor) || !listed(m.queueOf(t).Approvers, principalOf(c.Actor))) {
 			return refused(interlock.CodeForbidden)
 		}
 		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(t.id, got) }}
@@ -191,8 +221,11 @@ func (m *model) approval(t *task) *interlock.Approval {
 		return nil
 	}
 	a := &interlock.Approval{
-		Question: q.Text, Agent: q.agent, Asked: m.now.Sub(q.asked), OnLimit: q.OnLimit, Verdict: q.verdict, By: q.by,
-		Principal: q.name, Reason: q.words,
+		Question: q.Text, Agent: q.agent, Asked: m.now.Sub(q.asked), OnLimit: m.onLimit(t), Verdict: q.verdict, By: q.by,
+		Principal: q.name, Reason: q.words, Approvals: q.given,
+	}
+	if n := m.queueOf(t).MinApprovals; n > 1 && t.state == interlock.TaskAsking {
+		a.Needed = n
 	}
 	if end, ok := q.until(); ok && t.state == interlock.TaskAsking {
 		a.Left = max(1, end.Sub(m.now))

@@ -368,6 +368,7 @@ func (m *model) foldStanding(cmd engine.Command, ev *engine.Event) {
 	}
 	if t.isSettled() && t.isUnapproved() { // it asks anew
 		t.question.asked, t.question.idle, t.question.verdict, t.question.by, t.question.name, t.question.words = m.now, 0, 0, "", "", ""
+		t.question.given = nil
 		t.question.barred = append(t.question.barred, headOf(cmd).Actor)
 	}
 	m.log(cmd, t, ev)

@@ -30,6 +30,9 @@ func (p *player) setQueue(o *op) error {
 	q.Pull = among(o.r[8], nil, nil, nil, []string{"*"}, []string{"web", "group:x"}, []string{"red"})
 	q.Submit = among(o.r[8]>>8, nil, nil, nil, []string{"group:y", "ops"}, []string{"web"})
 	q.Admin = among(o.r[8]>>16, nil, nil, []string{"group:x"}, []string{"*"})
+	if q.MinApprovals = among(o.r[7]>>8, 0, 0, 0, 0, 1, 2); o.r[7]>>16%6 == 0 {
+		q.Approvers = []string{"ops", "group:x"}
+	}
 	return p.step(&engine.SetQueue{Head: head, Queue: q})
 }
 

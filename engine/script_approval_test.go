@@ -39,6 +39,10 @@ func (s *script) printAnswered(ev *engine.Event) {
 	if state == interlock.TaskDead {
 		verdict = interlock.Denied
 	}
+	if state == interlock.TaskAsking {
+		s.printf("%s has the approval of %s", s.taskName(ev.ID), interlock.Answerer(ev.Actor, ev.Agent))
+		return
+	}
 	text := fmt.Sprintf("%s is %v by %s", s.taskName(ev.ID), verdict, interlock.Answerer(ev.Actor, ev.Agent))
 	if ev.Note != "" {
 		text += fmt.Sprintf(" %q", ev.Note)
@@ -61,6 +65,12 @@ func approvalText(a *interlock.Approval) string {
 		return text
 	}
 	text := fmt.Sprintf(" question=%q by=%s", a.Question, a.Agent)
+	for i := range a.Approvals {
+		text += fmt.Sprintf(" approval=%q", a.Approvals[i].Answerer())
+	}
+	if a.Needed > 0 {
+		text += fmt.Sprintf(" needed=%d", a.Needed)
+	}
 	if a.Asked > 0 {
 		text += fmt.Sprintf(" age=%v", a.Asked)
 	}

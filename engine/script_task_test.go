@@ -80,6 +80,10 @@ func queueOf(w *words) interlock.TaskQueue {
 			*list.into = strings.Split(w.get(list.key), ",")
 		}
 	}
+	if w.has("approvers") {
+		q.Approvers = strings.Split(w.get("approvers"), ",")
+	}
+	q.MinApprovals = int(w.number("min_approvals"))
 	return q
 }
 

@@ -45,6 +45,10 @@ func appendQueue(b []byte, q *interlock.TaskQueue) []byte {
 			f.text(uint64(16+i), entry)
 		}
 	}
+	for _, entry := range q.Approvers {
+		f.text(19, entry)
+	}
+	f.number(20, uint64(q.MinApprovals))
 	return f.b
 }
 
@@ -92,6 +96,10 @@ func decodeQueue(b []byte) (q interlock.TaskQueue, err error) {
 			q.Submit = append(q.Submit, s)
 		case 18:
 			q.Admin = append(q.Admin, s)
+		case 19:
+			q.Approvers = append(q.Approvers, s)
+		case 20:
+			q.MinApprovals = int(n)
 		default:
 			return false
 		}
@@ -267,6 +275,16 @@ func appendApproval(b []byte, a *approval, base Time) []byte {
 		f.text(14, name)
 	}
 	f.number(15, uint64(a.paused))
+	for i := range a.given { // a name, then what belongs to it
+		x := &a.given[i]
+		f.text(16, x.By)
+		if x.Principal != "" {
+			f.text(17, x.Principal)
+		}
+		if x.Reason != "" {
+			f.text(18, x.Reason)
+		}
+	}
 	return f.b
 }
 
@@ -333,6 +351,18 @@ func decodeApproval(b []byte, base Time) (*approval, error) {
 			a.askers = append(a.askers, text)
 		case 15:
 			a.paused = time.Duration(n)
+		case 16:
+			a.given = append(a.given, interlock.Endorsement{By: text})
+		case 17, 18:
+			if len(a.given) == 0 {
+				failed = true
+				return true
+			}
+			if x := &a.given[len(a.given)-1]; id == 17 {
+				x.Principal = text
+			} else {
+				x.Reason = text
+			}
 		default:
 			return false
 		}

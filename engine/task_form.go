@@ -69,7 +69,7 @@ func checkQueue(q *interlock.TaskQueue) string {
 			return list.name + ": " + problem
 		}
 	}
-	return ""
+	return checkApprovers(q)
 }
 
 // checkAccess returns what is wrong with an access list, or "".

@@ -156,7 +156,7 @@ func (e *Engine) showQueue(q *queue) interlock.QueueStatus {
 		TaskQueue: q.TaskQueue, Scheduled: q.counts[interlock.TaskScheduled], Waiting: q.counts[interlock.TaskWaiting],
 		Running: q.counts[interlock.TaskRunning], Asking: q.counts[interlock.TaskAsking], Dead: q.counts[interlock.TaskDead], Idle: q.idle(),
 	}
-	v.Groups = slices.Clone(q.Groups)
+	v.Groups, v.Approvers = slices.Clone(q.Groups), slices.Clone(q.Approvers)
 	if q.lined.n > 0 {
 		v.Oldest = e.now.Sub(q.lined.first.of.since)
 	}

@@ -19,6 +19,9 @@ func QueueSize(q *interlock.TaskQueue) int {
 			n += 8 + len(entry)
 		}
 	}
+	for _, entry := range q.Approvers {
+		n += 4 + len(entry)
+	}
 	return n
 }
 
@@ -51,6 +54,10 @@ func appendQueue(b []byte, num byte, q *interlock.TaskQueue) []byte {
 			b = appendText(b, byte(14+i), entry)
 		}
 	}
+	for _, entry := range q.Approvers {
+		b = appendText(b, 17, entry)
+	}
+	b = appendInt(b, 18, q.MinApprovals)
 	return closeMessage(b, start)
 }
 
@@ -91,6 +98,10 @@ func decodeQueue(q *interlock.TaskQueue, s string) error {
 			return entry(&q.Submit, f.s)
 		case 16<<3 | wireBytes:
 			return entry(&q.Admin, f.s)
+		case 17<<3 | wireBytes:
+			return entry(&q.Approvers, f.s)
+		case 18<<3 | wireVarint:
+			q.MinApprovals = int(f.v)
 		}
 		return nil
 	})

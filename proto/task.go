@@ -122,6 +122,16 @@ func appendApproval(b []byte, num byte, a *interlock.Approval) []byte {
 	b = appendBool(b, 9, a.StaleMore)
 	b = appendString(b, 10, a.Agent)
 	b = appendString(b, 11, a.Principal)
+	for i := range a.Approvals {
+		x := &a.Approvals[i]
+		b = openMessage(b, 12)
+		inner := len(b)
+		b = appendString(b, 1, x.Principal)
+		b = appendString(b, 2, x.By)
+		b = appendString(b, 3, x.Reason)
+		b = closeMessage(b, inner)
+	}
+	b = appendInt(b, 13, a.Needed)
 	return closeMessage(b, start)
 }
 
@@ -239,6 +249,24 @@ func decodeApproval(a *interlock.Approval, s string) error {
 			return text(&a.Agent, f.s)
 		case 11<<3 | wireBytes:
 			return text(&a.Principal, f.s)
+		case 12<<3 | wireBytes:
+			return decodeEndorsement(grow(&a.Approvals), f.s)
+		case 13<<3 | wireVarint:
+			a.Needed = int(f.v)
+		}
+		return nil
+	})
+}
+
+func decodeEndorsement(x *interlock.Endorsement, s string) error {
+	return eachField(s, func(f field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			return text(&x.Principal, f.s)
+		case 2<<3 | wireBytes:
+			return text(&x.By, f.s)
+		case 3<<3 | wireBytes:
+			return text(&x.Reason, f.s)
 		}
 		return nil
 	})

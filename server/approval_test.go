@@ -113,6 +113,38 @@ func TestNobodyApprovesTheirOwnWork(t *testing.T) {
 	})
 }
 
+// A queue names its approvers, and needs two of them. Partial approvals are shown.
+func TestSeveralApprovals(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newTaskDoor(t)
+		secrets, lines := map[string][]string{}, []string{}
+		for name, rights := range map[string]string{
+			"ops": "operator agent", "ann": "approver", "bob": "approver group=finance", "eve": "approver",
+		} {
+			secret, line := newSecret(d, name, "default")
+			secrets[name], lines = []string{"Authorization", "Bearer " + secret}, append(lines, line+" "+rights)
+		}
+		c := credentialsFile(d, lines...)
+		d.reopen(func(cfg *Config) { cfg.Credentials = c })
+		d.put("/v1/queues/fees", `{"approvers":["ann","group:finance"],"min_approvals":17}`, secrets["ops"]...).want(400, "invalid_request")
+		d.put("/v1/queues/fees", `{"approvers":["ann","group:finance"],"min_approvals":2}`, secrets["ops"]...).want(200)
+		d.get("/v1/queues/fees", secrets["eve"]...).want(200).is("queue.approvers.1", "group:finance")
+		id := d.post("/v1/tasks", `{"queue":"fees","approval":{"question":"pay?","on_limit":"approved","limit_ms":60000}}`, secrets["ops"]...).want(202).str("task.id")
+		path := "/v1/approvals/" + id
+		const yes = `{"verdict":"approved","by":"the CFO"}`
+		d.post(path, yes, secrets["eve"]...).want(403, "forbidden").says("detail", "none of the approvers")
+		for range 2 {
+			first := d.post(path, yes, secrets["ann"]...).want(200).is("task.state", "asking").is("task.approval.on_limit", "denied")
+			first.is("task.approval.approvals.0.principal", "ann").is("task.approval.approvals.0.by", "the CFO")
+			if first.num("task.approval.needed") != 2 || first.at("task.approval.approvals.1") != nil {
+				t.Error(first.raw)
+			}
+		}
+		d.get("/v1/approvals", secrets["eve"]...).want(200).is("tasks.0.approval.approvals.0.principal", "ann")
+		d.post(path, yes, secrets["bob"]...).want(200).is("task.state", "waiting").is("task.approval.principal", "bob").is("task.approval.approvals.0.principal", "ann")
+	})
+}
+
 // Without credentials an answer says that it is a courtesy.
 func TestApprovalWithoutCredentials(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

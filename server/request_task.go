@@ -305,7 +305,7 @@ func decodeAnswer(d *jsonIn, cmd *engine.Answer) {
 
 var queueFields = []string{
 	"paused", "drain", "max_attempts", "backoff_ms", "max_backoff_ms", "ttl_ms", "grace_ms", "max_hold_ms", "stall_ms", "max_running", "max_tasks",
-	"groups", "pull", "submit", "admin",
+	"groups", "pull", "submit", "admin", "approvers", "min_approvals",
 }
 
 // decodeQueue reads the body of PUT /v1/queues/{queue}. The engine checks whether it
@@ -343,6 +343,10 @@ func decodeQueue(d *jsonIn, q *interlock.TaskQueue) {
 			q.Submit = d.texts(interlock.MaxAccess)
 		case "admin":
 			q.Admin = d.texts(interlock.MaxAccess)
+		case "approvers":
+			q.Approvers = d.texts(interlock.MaxAccess)
+		case "min_approvals":
+			q.MinApprovals = int(d.whole(0, interlock.MaxApprovals))
 		}
 	})
 }

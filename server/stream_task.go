@@ -203,6 +203,11 @@ func cleanTask(t interlock.Task) interlock.Task {
 		clean := *t.Approval
 		clean.Question, clean.Agent = cleanNote(clean.Question), cleanText(clean.Agent)
 		clean.By, clean.Principal, clean.Reason = cleanText(clean.By), cleanText(clean.Principal), cleanText(clean.Reason)
+		clean.Approvals = slices.Clone(clean.Approvals)
+		for i := range clean.Approvals {
+			x := &clean.Approvals[i]
+			x.Principal, x.By, x.Reason = cleanText(x.Principal), cleanText(x.By), cleanText(x.Reason)
+		}
 		clean.Stale = slices.Clone(clean.Stale)
 		for i := range clean.Stale {
 			cleanDocument(&clean.Stale[i].Then)

@@ -99,6 +99,19 @@ func (c *call) writeApproval(j *jsonOut, a *interlock.Approval, whole bool) {
 	if a.OnLimit != 0 {
 		j.str("on_limit", a.OnLimit.String())
 	}
+	j.count("needed", uint64(a.Needed))
+	if len(a.Approvals) > 0 {
+		j.openArray("approvals")
+		for i := range a.Approvals {
+			x := &a.Approvals[i]
+			j.open("")
+			j.text("by", x.By)
+			j.said("principal", x.Principal)
+			j.said("reason", x.Reason)
+			j.close()
+		}
+		j.closeArray()
+	}
 	if a.Verdict != 0 {
 		j.str("verdict", a.Verdict.String())
 		j.said("by", a.By)
@@ -183,6 +196,8 @@ func writeQueue(j *jsonOut, q *interlock.TaskQueue) {
 	writeTexts(j, "pull", q.Pull)
 	writeTexts(j, "submit", q.Submit)
 	writeTexts(j, "admin", q.Admin)
+	writeTexts(j, "approvers", q.Approvers)
+	j.count("min_approvals", uint64(q.MinApprovals))
 }
 
 func writeQueueStatus(j *jsonOut, name string, q *interlock.QueueStatus) {

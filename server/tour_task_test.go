@@ -19,8 +19,9 @@ func fullTask() interlock.Task {
 		}},
 		Position: 2, ETA: 40 * time.Second, Blocker: "account:1", Barred: true,
 		Approval: &interlock.Approval{
-			Question: "may I charge 35 EUR?", Agent: "worker-1", Asked: time.Minute, Left: time.Hour, OnLimit: interlock.Denied, Verdict: interlock.Approved, By: "ann", Principal: "agent-7",
-			Reason: "within policy", Stale: fullStale(), StaleMore: true,
+			Question: "may I charge 35 EUR?", Agent: "worker-1", Asked: time.Minute, Left: time.Hour, OnLimit: interlock.Denied, Verdict: interlock.Approved, By: "ann", Principal: "agent-7", Needed: 2,
+			Approvals: []interlock.Endorsement{{Principal: "agent-8", By: "bob", Reason: "fine"}},
+			Reason:    "within policy", Stale: fullStale(), StaleMore: true,
 		},
 		Result: []byte(`{"charged": 3500}`), Settled: time.Second, Reason: "card refused",
 	}
@@ -74,7 +75,7 @@ func taskEffects() map[string]engine.Effect {
 }
 
 const fullQueue = `"paused":true,"drain":true,"max_attempts":3,"backoff_ms":1000,"max_backoff_ms":60000,"ttl_ms":20000,"grace_ms":1000,` +
-	`"max_hold_ms":600000,"stall_ms":60000,"max_running":10,"max_tasks":1000,"groups":[{"name":"acme","weight":2,"max":5}],"pull":["w","group:acme"],"submit":["*"],"admin":["ops"]`
+	`"max_hold_ms":600000,"stall_ms":60000,"max_running":10,"max_tasks":1000,"groups":[{"name":"acme","weight":2,"max":5}],"pull":["w","group:acme"],"submit":["*"],"admin":["ops"],"approvers":["ann"],"min_approvals":2`
 
 // tourTasks has tasks done in all ways.
 func tourTasks(d *door) {

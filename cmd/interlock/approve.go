@@ -71,6 +71,11 @@ A server without credentials cannot tell who answers: there an approval is a cou
 				who := clean(by)
 				if p := got.Task.Approval; p != nil {
 					who = interlock.Answerer(clean(p.Name), clean(p.By))
+					if n := len(p.Given); p.Verdict == "" && n > 0 {
+						last := p.Given[n-1]
+						who = interlock.Answerer(clean(last.Name), clean(last.By))
+						how += fmt.Sprintf(", %d of %d", n, p.Needed)
+					}
 				}
 				a.say("%s by %s: the task %s\n", verdict, who, how)
 				a.warn(got.Warnings)
@@ -162,6 +167,16 @@ func (a *app) showApproval(p *approval) {
 		when += ", " + clean(p.OnLimit) + " in " + short(ms(p.Left)) + " unless somebody answers"
 	}
 	a.fact("asked", when)
+	for _, x := range p.Given {
+		text := interlock.Answerer(clean(x.Name), clean(x.By))
+		if reason := clean(x.Reason); reason != "" {
+			text += ": " + reason
+		}
+		a.fact("approved", text)
+	}
+	if p.Needed > 1 {
+		a.fact("needs", fmt.Sprintf("%d of %d approvals", p.Needed-len(p.Given), p.Needed))
+	}
 	a.fact("answer", p.answer())
 	if p.Packet == nil {
 		return

@@ -43,6 +43,7 @@ type queueing struct {
 	durations map[string]*time.Duration // by flag
 	groups    queueTurns
 	lists     queueSettings // its access lists
+	approvers []string
 }
 
 // The flags of queue set with their usage; the field of each is the flag's name, of a
@@ -52,6 +53,7 @@ var (
 		{"max-attempts", fmt.Sprintf("how often a task is tried that does not say (default %d)", interlock.DefaultAttempts)},
 		{"max-running", "how many tasks run at once (default any number)"},
 		{"max-tasks", "how many tasks it has at most that are not settled"},
+		{"min-approvals", "how many principals must approve a task that asks a person (default 1)"},
 	}
 	queueDurations = []struct{ flag, usage string }{
 		{"backoff", "the pause after a first failure is up to this, and doubles with each one (default " + interlock.DefaultBackoff.String() + ")"},
@@ -76,6 +78,7 @@ func (q *queueing) flags(f *pflag.FlagSet) {
 	for _, list := range q.lists.access() {
 		f.StringSliceVar(list.entries, list.flag, nil, list.usage)
 	}
+	f.StringSliceVar(&q.approvers, "approvers", nil, "the `names` of credentials that may approve its tasks, group:NAME for those of a group, * for all (default all with the role)")
 }
 
 // into writes what the flags that were given say over the fields of a queue.
@@ -98,6 +101,9 @@ func (q *queueing) into(fields map[string]any, f *pflag.FlagSet) {
 		if f.Changed(list.flag) {
 			fields[list.flag] = listed(slices.DeleteFunc(*list.entries, func(entry string) bool { return entry == "" }))
 		}
+	}
+	if f.Changed("approvers") {
+		fields["approvers"] = append([]string{}, q.approvers...)
 	}
 }
 

@@ -9,21 +9,23 @@ import (
 
 // queueSettings is what an operator says of a queue, as the door takes it.
 type queueSettings struct {
-	Paused      bool        `json:"paused,omitempty"`
-	Drain       bool        `json:"drain,omitempty"`
-	MaxAttempts int         `json:"max_attempts,omitempty"`
-	Backoff     int64       `json:"backoff_ms,omitempty"`
-	MaxBackoff  int64       `json:"max_backoff_ms,omitempty"`
-	TTL         int64       `json:"ttl_ms,omitempty"`
-	Grace       int64       `json:"grace_ms,omitempty"`
-	MaxHold     int64       `json:"max_hold_ms,omitempty"`
-	Stall       int64       `json:"stall_ms,omitempty"`
-	MaxRunning  int         `json:"max_running,omitempty"`
-	MaxTasks    int         `json:"max_tasks,omitempty"`
-	Groups      []queueTurn `json:"groups,omitempty"`
-	Pull        []string    `json:"pull,omitempty"`
-	Submit      []string    `json:"submit,omitempty"`
-	Admin       []string    `json:"admin,omitempty"`
+	Paused       bool        `json:"paused,omitempty"`
+	Drain        bool        `json:"drain,omitempty"`
+	MaxAttempts  int         `json:"max_attempts,omitempty"`
+	Backoff      int64       `json:"backoff_ms,omitempty"`
+	MaxBackoff   int64       `json:"max_backoff_ms,omitempty"`
+	TTL          int64       `json:"ttl_ms,omitempty"`
+	Grace        int64       `json:"grace_ms,omitempty"`
+	MaxHold      int64       `json:"max_hold_ms,omitempty"`
+	Stall        int64       `json:"stall_ms,omitempty"`
+	MaxRunning   int         `json:"max_running,omitempty"`
+	MaxTasks     int         `json:"max_tasks,omitempty"`
+	Groups       []queueTurn `json:"groups,omitempty"`
+	Pull         []string    `json:"pull,omitempty"`
+	Submit       []string    `json:"submit,omitempty"`
+	Admin        []string    `json:"admin,omitempty"`
+	Approvers    []string    `json:"approvers,omitempty"`
+	MinApprovals int         `json:"min_approvals,omitempty"`
 }
 
 // queueOf is a queue of a journal in that form.
@@ -33,6 +35,7 @@ func queueOf(q *interlock.TaskQueue) *queueSettings {
 		Backoff: q.Backoff.Milliseconds(), MaxBackoff: q.MaxBackoff.Milliseconds(), TTL: q.TTL.Milliseconds(),
 		Grace: q.Grace.Milliseconds(), MaxHold: q.MaxHold.Milliseconds(), Stall: q.Stall.Milliseconds(),
 		Pull: q.Pull, Submit: q.Submit, Admin: q.Admin,
+		Approvers: q.Approvers, MinApprovals: q.MinApprovals,
 	}
 	for _, g := range q.Groups {
 		s.Groups = append(s.Groups, queueTurn{g.Group, g.Weight, g.Max})
@@ -116,6 +119,10 @@ func (q *queueSettings) facts() (facts [][2]string) {
 			facts = append(facts, [2]string{list.flag, clean(strings.Join(*list.entries, ","))})
 		}
 	}
+	if len(q.Approvers) > 0 {
+		facts = append(facts, [2]string{"approvers", clean(strings.Join(q.Approvers, ","))})
+	}
+	number("min-approvals", q.MinApprovals)
 	return facts
 }
 

@@ -61,7 +61,13 @@ type approval struct {
 	By       string `json:"by"`
 	Name     string `json:"principal"`
 	Reason   string `json:"reason"`
-	Packet   *struct {
+	Needed   int    `json:"needed"`
+	Given    []struct {
+		By     string `json:"by"`
+		Name   string `json:"principal"`
+		Reason string `json:"reason"`
+	} `json:"approvals"`
+	Packet *struct {
 		packet
 		Stale []change `json:"stale"`
 	} `json:"packet"`

@@ -1804,6 +1804,8 @@ type Approval struct {
 	StaleMore     bool                   `protobuf:"varint,9,opt,name=stale_more,json=staleMore,proto3" json:"stale_more,omitempty"`
 	Agent         string                 `protobuf:"bytes,10,opt,name=agent,proto3" json:"agent,omitempty"`         // who asks
 	Principal     string                 `protobuf:"bytes,11,opt,name=principal,proto3" json:"principal,omitempty"` // the credential that answered; by is the name that it claims
+	Approvals     []*Endorsement         `protobuf:"bytes,12,rep,name=approvals,proto3" json:"approvals,omitempty"` // before the last one, of a queue that needs several
+	Needed        int64                  `protobuf:"varint,13,opt,name=needed,proto3" json:"needed,omitempty"`      // that many, of an open question
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1915,6 +1917,80 @@ func (x *Approval) GetPrincipal() string {
 	return ""
 }
 
+func (x *Approval) GetApprovals() []*Endorsement {
+	if x != nil {
+		return x.Approvals
+	}
+	return nil
+}
+
+func (x *Approval) GetNeeded() int64 {
+	if x != nil {
+		return x.Needed
+	}
+	return 0
+}
+
+type Endorsement struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Principal     string                 `protobuf:"bytes,1,opt,name=principal,proto3" json:"principal,omitempty"`
+	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Endorsement) Reset() {
+	*x = Endorsement{}
+	mi := &file_task_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Endorsement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Endorsement) ProtoMessage() {}
+
+func (x *Endorsement) ProtoReflect() protoreflect.Message {
+	mi := &file_task_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Endorsement.ProtoReflect.Descriptor instead.
+func (*Endorsement) Descriptor() ([]byte, []int) {
+	return file_task_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Endorsement) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *Endorsement) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Endorsement) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Stale is a document that is not as it was read.
 type Stale struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1928,7 +2004,7 @@ type Stale struct {
 
 func (x *Stale) Reset() {
 	*x = Stale{}
-	mi := &file_task_proto_msgTypes[20]
+	mi := &file_task_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1940,7 +2016,7 @@ func (x *Stale) String() string {
 func (*Stale) ProtoMessage() {}
 
 func (x *Stale) ProtoReflect() protoreflect.Message {
-	mi := &file_task_proto_msgTypes[20]
+	mi := &file_task_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1953,7 +2029,7 @@ func (x *Stale) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stale.ProtoReflect.Descriptor instead.
 func (*Stale) Descriptor() ([]byte, []int) {
-	return file_task_proto_rawDescGZIP(), []int{20}
+	return file_task_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Stale) GetThen() *Document {
@@ -1997,7 +2073,7 @@ type Handed struct {
 
 func (x *Handed) Reset() {
 	*x = Handed{}
-	mi := &file_task_proto_msgTypes[21]
+	mi := &file_task_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2009,7 +2085,7 @@ func (x *Handed) String() string {
 func (*Handed) ProtoMessage() {}
 
 func (x *Handed) ProtoReflect() protoreflect.Message {
-	mi := &file_task_proto_msgTypes[21]
+	mi := &file_task_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2022,7 +2098,7 @@ func (x *Handed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handed.ProtoReflect.Descriptor instead.
 func (*Handed) Descriptor() ([]byte, []int) {
-	return file_task_proto_rawDescGZIP(), []int{21}
+	return file_task_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Handed) GetTask() *Task {
@@ -2071,13 +2147,15 @@ type TaskQueue struct {
 	Pull          []string               `protobuf:"bytes,14,rep,name=pull,proto3" json:"pull,omitempty"`
 	Submit        []string               `protobuf:"bytes,15,rep,name=submit,proto3" json:"submit,omitempty"`
 	Admin         []string               `protobuf:"bytes,16,rep,name=admin,proto3" json:"admin,omitempty"`
+	Approvers     []string               `protobuf:"bytes,17,rep,name=approvers,proto3" json:"approvers,omitempty"`
+	MinApprovals  int64                  `protobuf:"varint,18,opt,name=min_approvals,json=minApprovals,proto3" json:"min_approvals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskQueue) Reset() {
 	*x = TaskQueue{}
-	mi := &file_task_proto_msgTypes[22]
+	mi := &file_task_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2089,7 +2167,7 @@ func (x *TaskQueue) String() string {
 func (*TaskQueue) ProtoMessage() {}
 
 func (x *TaskQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_task_proto_msgTypes[22]
+	mi := &file_task_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2102,7 +2180,7 @@ func (x *TaskQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskQueue.ProtoReflect.Descriptor instead.
 func (*TaskQueue) Descriptor() ([]byte, []int) {
-	return file_task_proto_rawDescGZIP(), []int{22}
+	return file_task_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TaskQueue) GetName() string {
@@ -2217,6 +2295,20 @@ func (x *TaskQueue) GetAdmin() []string {
 	return nil
 }
 
+func (x *TaskQueue) GetApprovers() []string {
+	if x != nil {
+		return x.Approvers
+	}
+	return nil
+}
+
+func (x *TaskQueue) GetMinApprovals() int64 {
+	if x != nil {
+		return x.MinApprovals
+	}
+	return 0
+}
+
 type Share struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
@@ -2228,7 +2320,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_task_proto_msgTypes[23]
+	mi := &file_task_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2240,7 +2332,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_task_proto_msgTypes[23]
+	mi := &file_task_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2253,7 +2345,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_task_proto_rawDescGZIP(), []int{23}
+	return file_task_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Share) GetGroup() string {
@@ -2293,7 +2385,7 @@ type QueueStatus struct {
 
 func (x *QueueStatus) Reset() {
 	*x = QueueStatus{}
-	mi := &file_task_proto_msgTypes[24]
+	mi := &file_task_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2305,7 +2397,7 @@ func (x *QueueStatus) String() string {
 func (*QueueStatus) ProtoMessage() {}
 
 func (x *QueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_task_proto_msgTypes[24]
+	mi := &file_task_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2318,7 +2410,7 @@ func (x *QueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
 func (*QueueStatus) Descriptor() ([]byte, []int) {
-	return file_task_proto_rawDescGZIP(), []int{24}
+	return file_task_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *QueueStatus) GetQueue() *TaskQueue {
@@ -2401,7 +2493,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_task_proto_msgTypes[25]
+	mi := &file_task_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2413,7 +2505,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_task_proto_msgTypes[25]
+	mi := &file_task_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2426,7 +2518,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_task_proto_rawDescGZIP(), []int{25}
+	return file_task_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LogEntry) GetSeq() uint64 {
@@ -2685,7 +2777,7 @@ const file_task_proto_rawDesc = "" +
 	"\bended_by\x18\x05 \x01(\tR\aendedBy\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x12\n" +
 	"\x04held\x18\a \x01(\x03R\x04held\x12\x10\n" +
-	"\x03age\x18\b \x01(\x03R\x03age\"\xd9\x02\n" +
+	"\x03age\x18\b \x01(\x03R\x03age\"\xaa\x03\n" +
 	"\bApproval\x12\x1a\n" +
 	"\bquestion\x18\x01 \x01(\tR\bquestion\x12\x14\n" +
 	"\x05asked\x18\x02 \x01(\x03R\x05asked\x12\x12\n" +
@@ -2699,7 +2791,13 @@ const file_task_proto_rawDesc = "" +
 	"stale_more\x18\t \x01(\bR\tstaleMore\x12\x14\n" +
 	"\x05agent\x18\n" +
 	" \x01(\tR\x05agent\x12\x1c\n" +
-	"\tprincipal\x18\v \x01(\tR\tprincipal\"\x8b\x01\n" +
+	"\tprincipal\x18\v \x01(\tR\tprincipal\x127\n" +
+	"\tapprovals\x18\f \x03(\v2\x19.interlock.v1.EndorsementR\tapprovals\x12\x16\n" +
+	"\x06needed\x18\r \x01(\x03R\x06needed\"S\n" +
+	"\vEndorsement\x12\x1c\n" +
+	"\tprincipal\x18\x01 \x01(\tR\tprincipal\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x8b\x01\n" +
 	"\x05Stale\x12*\n" +
 	"\x04then\x18\x01 \x01(\v2\x16.interlock.v1.DocumentR\x04then\x12\x14\n" +
 	"\x05known\x18\x02 \x01(\bR\x05known\x12(\n" +
@@ -2709,7 +2807,7 @@ const file_task_proto_rawDesc = "" +
 	"\x04task\x18\x01 \x01(\v2\x12.interlock.v1.TaskR\x04task\x12)\n" +
 	"\x05lease\x18\x02 \x01(\v2\x13.interlock.v1.LeaseR\x05lease\x124\n" +
 	"\tdocuments\x18\x03 \x03(\v2\x16.interlock.v1.DocumentR\tdocuments\x12\x13\n" +
-	"\x05as_of\x18\x04 \x01(\x04R\x04asOf\"\xb1\x03\n" +
+	"\x05as_of\x18\x04 \x01(\x04R\x04asOf\"\xf4\x03\n" +
 	"\tTaskQueue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06paused\x18\x02 \x01(\bR\x06paused\x12\x14\n" +
@@ -2729,7 +2827,9 @@ const file_task_proto_rawDesc = "" +
 	"\x06groups\x18\r \x03(\v2\x13.interlock.v1.ShareR\x06groups\x12\x12\n" +
 	"\x04pull\x18\x0e \x03(\tR\x04pull\x12\x16\n" +
 	"\x06submit\x18\x0f \x03(\tR\x06submit\x12\x14\n" +
-	"\x05admin\x18\x10 \x03(\tR\x05admin\"G\n" +
+	"\x05admin\x18\x10 \x03(\tR\x05admin\x12\x1c\n" +
+	"\tapprovers\x18\x11 \x03(\tR\tapprovers\x12#\n" +
+	"\rmin_approvals\x18\x12 \x01(\x03R\fminApprovals\"G\n" +
 	"\x05Share\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\x03R\x06weight\x12\x10\n" +
@@ -2795,7 +2895,7 @@ func file_task_proto_rawDescGZIP() []byte {
 }
 
 var file_task_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_task_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_task_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_task_proto_goTypes = []any{
 	(Verdict)(0),        // 0: interlock.v1.Verdict
 	(TaskChange)(0),     // 1: interlock.v1.TaskChange
@@ -2820,53 +2920,55 @@ var file_task_proto_goTypes = []any{
 	(*Task)(nil),        // 20: interlock.v1.Task
 	(*Attempt)(nil),     // 21: interlock.v1.Attempt
 	(*Approval)(nil),    // 22: interlock.v1.Approval
-	(*Stale)(nil),       // 23: interlock.v1.Stale
-	(*Handed)(nil),      // 24: interlock.v1.Handed
-	(*TaskQueue)(nil),   // 25: interlock.v1.TaskQueue
-	(*Share)(nil),       // 26: interlock.v1.Share
-	(*QueueStatus)(nil), // 27: interlock.v1.QueueStatus
-	(*LogEntry)(nil),    // 28: interlock.v1.LogEntry
-	(*Claim)(nil),       // 29: interlock.v1.Claim
-	(*Read)(nil),        // 30: interlock.v1.Read
-	(*Write)(nil),       // 31: interlock.v1.Write
-	(*Document)(nil),    // 32: interlock.v1.Document
-	(*Lease)(nil),       // 33: interlock.v1.Lease
+	(*Endorsement)(nil), // 23: interlock.v1.Endorsement
+	(*Stale)(nil),       // 24: interlock.v1.Stale
+	(*Handed)(nil),      // 25: interlock.v1.Handed
+	(*TaskQueue)(nil),   // 26: interlock.v1.TaskQueue
+	(*Share)(nil),       // 27: interlock.v1.Share
+	(*QueueStatus)(nil), // 28: interlock.v1.QueueStatus
+	(*LogEntry)(nil),    // 29: interlock.v1.LogEntry
+	(*Claim)(nil),       // 30: interlock.v1.Claim
+	(*Read)(nil),        // 31: interlock.v1.Read
+	(*Write)(nil),       // 32: interlock.v1.Write
+	(*Document)(nil),    // 33: interlock.v1.Document
+	(*Lease)(nil),       // 34: interlock.v1.Lease
 }
 var file_task_proto_depIdxs = []int32{
 	4,  // 0: interlock.v1.SubmitTask.task:type_name -> interlock.v1.TaskSpec
-	29, // 1: interlock.v1.TaskSpec.claims:type_name -> interlock.v1.Claim
+	30, // 1: interlock.v1.TaskSpec.claims:type_name -> interlock.v1.Claim
 	5,  // 2: interlock.v1.TaskSpec.ask:type_name -> interlock.v1.Question
 	0,  // 3: interlock.v1.Question.on_limit:type_name -> interlock.v1.Verdict
-	30, // 4: interlock.v1.Question.reads:type_name -> interlock.v1.Read
-	30, // 5: interlock.v1.AckTask.reads:type_name -> interlock.v1.Read
-	31, // 6: interlock.v1.AckTask.writes:type_name -> interlock.v1.Write
+	31, // 4: interlock.v1.Question.reads:type_name -> interlock.v1.Read
+	31, // 5: interlock.v1.AckTask.reads:type_name -> interlock.v1.Read
+	32, // 6: interlock.v1.AckTask.writes:type_name -> interlock.v1.Write
 	4,  // 7: interlock.v1.AckTask.tasks:type_name -> interlock.v1.TaskSpec
 	5,  // 8: interlock.v1.AskHuman.question:type_name -> interlock.v1.Question
 	0,  // 9: interlock.v1.AnswerTask.verdict:type_name -> interlock.v1.Verdict
 	1,  // 10: interlock.v1.ChangeTask.change:type_name -> interlock.v1.TaskChange
 	2,  // 11: interlock.v1.ListTasks.state:type_name -> interlock.v1.TaskState
-	25, // 12: interlock.v1.SetQueue.queue:type_name -> interlock.v1.TaskQueue
-	29, // 13: interlock.v1.Task.claims:type_name -> interlock.v1.Claim
+	26, // 12: interlock.v1.SetQueue.queue:type_name -> interlock.v1.TaskQueue
+	30, // 13: interlock.v1.Task.claims:type_name -> interlock.v1.Claim
 	2,  // 14: interlock.v1.Task.state:type_name -> interlock.v1.TaskState
 	21, // 15: interlock.v1.Task.attempts:type_name -> interlock.v1.Attempt
 	22, // 16: interlock.v1.Task.approval:type_name -> interlock.v1.Approval
 	0,  // 17: interlock.v1.Approval.on_limit:type_name -> interlock.v1.Verdict
 	0,  // 18: interlock.v1.Approval.verdict:type_name -> interlock.v1.Verdict
-	23, // 19: interlock.v1.Approval.stale:type_name -> interlock.v1.Stale
-	32, // 20: interlock.v1.Stale.then:type_name -> interlock.v1.Document
-	32, // 21: interlock.v1.Stale.now:type_name -> interlock.v1.Document
-	20, // 22: interlock.v1.Handed.task:type_name -> interlock.v1.Task
-	33, // 23: interlock.v1.Handed.lease:type_name -> interlock.v1.Lease
-	32, // 24: interlock.v1.Handed.documents:type_name -> interlock.v1.Document
-	26, // 25: interlock.v1.TaskQueue.groups:type_name -> interlock.v1.Share
-	25, // 26: interlock.v1.QueueStatus.queue:type_name -> interlock.v1.TaskQueue
-	2,  // 27: interlock.v1.LogEntry.state:type_name -> interlock.v1.TaskState
-	32, // 28: interlock.v1.LogEntry.document:type_name -> interlock.v1.Document
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	24, // 19: interlock.v1.Approval.stale:type_name -> interlock.v1.Stale
+	23, // 20: interlock.v1.Approval.approvals:type_name -> interlock.v1.Endorsement
+	33, // 21: interlock.v1.Stale.then:type_name -> interlock.v1.Document
+	33, // 22: interlock.v1.Stale.now:type_name -> interlock.v1.Document
+	20, // 23: interlock.v1.Handed.task:type_name -> interlock.v1.Task
+	34, // 24: interlock.v1.Handed.lease:type_name -> interlock.v1.Lease
+	33, // 25: interlock.v1.Handed.documents:type_name -> interlock.v1.Document
+	27, // 26: interlock.v1.TaskQueue.groups:type_name -> interlock.v1.Share
+	26, // 27: interlock.v1.QueueStatus.queue:type_name -> interlock.v1.TaskQueue
+	2,  // 28: interlock.v1.LogEntry.state:type_name -> interlock.v1.TaskState
+	33, // 29: interlock.v1.LogEntry.document:type_name -> interlock.v1.Document
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_task_proto_init() }
@@ -2881,7 +2983,7 @@ func file_task_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_task_proto_rawDesc), len(file_task_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
