@@ -218,8 +218,7 @@ func (r *eventReader) line(line []byte) error {
 	}
 	r.seen++
 	if r.a.json() {
-		_, err := r.a.out.Write(append(line, '\n'))
-		return err
+		return r.a.content(append(line, '\n'))
 	}
 	text, err := r.text(line)
 	if err == nil {

@@ -105,8 +105,7 @@ Exit code 1 says that there is no such file.`,
 					}
 				}
 				a.complain("version %s%s", f.Version, by)
-				_, err = a.out.Write(f.Body)
-				return err
+				return a.content(f.Body)
 			})
 		},
 	})

@@ -28,7 +28,16 @@ func (a *app) raw(answer []byte) error {
 		return fmt.Errorf("the server's answer is no JSON: %w", err)
 	}
 	line.WriteByte('\n')
-	_, err := a.out.Write(line.Bytes())
+	return a.content(line.Bytes())
+}
+
+// content prints what other agents wrote, byte by byte. On a terminal the characters that
+// could steer it, or hide or reorder text, are printed as \u escapes.
+func (a *app) content(b []byte) error {
+	if a.screen {
+		b = []byte(escaped(string(b)))
+	}
+	_, err := a.out.Write(b)
 	return err
 }
 

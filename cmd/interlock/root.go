@@ -18,8 +18,9 @@ type app struct {
 	out  io.Writer
 	err  io.Writer
 
-	// paint says that standard output is a terminal that shows colours.
-	paint bool
+	// paint reports whether standard output is a terminal that shows colours, screen
+	// whether it is a terminal at all.
+	paint, screen bool
 	// started says that the command line was understood and the command runs.
 	started bool
 
@@ -28,7 +29,7 @@ type app struct {
 }
 
 func newApp(args []string) *app {
-	return &app{args: args, in: os.Stdin, out: os.Stdout, err: os.Stderr, paint: colourful(os.Stdout)}
+	return &app{args: args, in: os.Stdin, out: os.Stdout, err: os.Stderr, paint: colourful(os.Stdout), screen: isTerminal(os.Stdout)}
 }
 
 // colourful reports whether colours may be written to f (see no-color.org).

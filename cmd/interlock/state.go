@@ -127,8 +127,7 @@ func (a *app) printDocument(ctx context.Context, key, version string) error {
 		return err
 	}
 	a.tellWriter(ctx, key, res.Header.Get("Interlock-Version"))
-	_, err = a.out.Write(body)
-	return err
+	return a.content(body)
 }
 
 // tellWriter tells who wrote a version of a document. That is in the key's history,

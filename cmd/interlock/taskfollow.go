@@ -223,8 +223,8 @@ func (a *app) printResult(result json.RawMessage) error {
 	if a.json() || json.Unmarshal(result, &text) != nil {
 		return a.raw(result)
 	}
-	if text != "" {
-		a.say("%s\n", text)
+	if text == "" {
+		return nil
 	}
-	return nil
+	return a.content([]byte(text + "\n"))
 }

@@ -269,3 +269,32 @@ func TestRunKilled(t *testing.T) {
 	p.expect("got TERM")
 	p.ends(exitSignal + int(syscall.SIGKILL))
 }
+
+// What other agents wrote is bytes to a pipe, and cannot steer a terminal.
+func TestContentOnATerminal(t *testing.T) {
+	r := newRig(t)
+	r.must("state", "put", "hostile", "--type", "text/plain", "a\x1b]0;owned\x07\u009b2Jb\u202ec")
+	out := r.must("state", "get", "hostile")
+	if !strings.Contains(out, "\x1b]0;owned") {
+		t.Errorf("to a pipe the document is %q", out)
+	}
+	r.must("queue", "set", "q")
+	id := strings.Fields(r.must("task", "submit", "q", "{}"))[0]
+	r.must("task", "work", "q", "--idle", "0", "--quiet", "--", "printf", "done \\033[2J\\302\\233")
+	for _, c := range []struct {
+		args  []string
+		shows string
+	}{
+		{[]string{"state", "get", "hostile"}, `a\u001b]0;owned\u0007\u009b2Jb\u202ec`},
+		{[]string{"task", "wait", id}, `done \u001b[2J\u009b`},
+		{[]string{"effect", "run", "--tool", "t", "--target", "x", "--", "printf", `ran \033[2J`}, `ran \u001b[2J`},
+	} {
+		s := newScreen(t, r.env, launchtest.Binary(t), c.args...)
+		s.sees(c.shows)
+		s.mu.Lock()
+		if text := s.text.String(); strings.ContainsAny(text, "\x1b\u009b\u202e") {
+			t.Errorf("%v writes %q to the terminal", c.args, text)
+		}
+		s.mu.Unlock()
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
@@ -32,6 +33,24 @@ func strip(s string, lines bool) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
+}
+
+// escaped returns text with its control characters, but for tabs and line breaks, and its
+// invisible ones as \u escapes. Bytes that are no UTF-8 become the replacement character.
+func escaped(s string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(s, string(utf8.RuneError)) {
+		switch {
+		case r == '\n' || r == '\t' || strip(string(r), false) == string(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 // cut leaves at most width characters of a line, and shows where it did.
