@@ -2,9 +2,11 @@ package securitytest
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -87,12 +89,19 @@ func halfRequests(t *testing.T, s *site) {
 	head := "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + s.secrets[globex] + "\r\nContent-Type: application/json\r\n"
 	halves := []string{"", "POST /v1/le", head, head + "Content-Length: 100\r\n\r\n{", head + "Transfer-Encoding: chunked\r\n\r\n5\r\n{"}
 	before := s.memory(t)
-	for i := range 200 {
-		if _, err := io.WriteString(s.connect(t), halves[i%len(halves)]); err != nil {
+	var open [200]net.Conn
+	for i := range open {
+		open[i] = s.connect(t) // for as long as patience
+		if _, err := io.WriteString(open[i], halves[i%len(halves)]); err != nil {
 			t.Fatal(err)
 		}
 	}
 	undisturbed(t, s)
+	for i, c := range open {
+		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("connection %d, with %.20q, is still open after %v", i, halves[i%len(halves)], patience)
+		}
+	}
 	if grown := s.memory(t) - before; grown > 64<<20 {
 		t.Errorf("memory grew by %.0f bytes", grown)
 	}
