@@ -87,6 +87,9 @@ func refusalText(e *interlock.Error) string {
 	if near := clean(strings.Join(e.Nearest, ", ")); near != "" && !strings.Contains(text, clean(e.Nearest[0])) {
 		text += "; spelled alike: " + near
 	}
+	if e.Code == interlock.CodeForbidden { // the message has the next step
+		return strings.ReplaceAll(text, "leave the header out", "leave --namespace out")
+	}
 	if own, ok := nextSteps[e.Code]; ok {
 		if strings.Contains(text, own) {
 			return text
@@ -113,7 +116,6 @@ func refusalText(e *interlock.Error) string {
 // says what its message has said already.
 var nextSteps = map[interlock.Code]string{
 	interlock.CodeUnauthenticated: "set INTERLOCK_CREDENTIAL, or give --credential-file",
-	interlock.CodeForbidden:       "use a credential that may, or leave --namespace out",
 	interlock.CodeNoSpace:         "try again when there is room on the server's disk",
 	interlock.CodeRevoked:         "write nothing more under it, and ask before you acquire again",
 	interlock.CodeExpired:         "write nothing more under it",
