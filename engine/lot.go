@@ -130,8 +130,12 @@ func (q *queue) lot(rules []rule) *lot {
 	return l
 }
 
-// shelve makes a task that nothing blocks one of those that could run.
+// shelve makes a task that nothing blocks one of those that could run, unless it is one
+// already: a task that steps aside stays where it is. A search moves it out of a stale lot.
 func (q *queue) shelve(t *task) {
+	if t.shelf != nil {
+		return
+	}
 	l, g := q.lot(q.space.rulesFor(t.spec.claims)), t.group
 	s := l.shelves[g]
 	if s == nil {
