@@ -225,49 +225,6 @@ func TestCutByNamespace(t *testing.T) {
 	})
 }
 
-// What came to a server while it stood still is answered when it goes on. By then another
-// one owns the shard, so each answer is a refusal.
-func TestPausedOwnerIsSilent(t *testing.T) {
-	c := startCluster(t)
-	at := c.url("paused")
-	old := serve(t, at)
-	old.becomes("ready")
-	next := serve(t, at)
-	next.becomes("standby")
-	ctx := t.Context()
-	lease, err := old.call(ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","claims":[{"key":"account:1"}]}`)
-	if err != nil || lease.status != 200 {
-		t.Fatalf("acquire: %+v, %v", lease, err)
-	}
-	questions := slices.Concat(looking, granting, []question{
-		{"read of the events", http.MethodGet, "/v1/events", ""},
-		{"signature", http.MethodPost, "/v1/leases/LEASE/statement", "{}"},
-	})
-	old.signal(syscall.SIGSTOP)
-	answers := make([]answer, len(questions))
-	var asked sync.WaitGroup
-	fill := strings.NewReplacer("LEASE", lease.Lease.ID, "FENCE", lease.Lease.Fence)
-	for i, q := range questions {
-		asked.Go(func() {
-			var err error
-			if answers[i], err = old.call(ctx, q.method, fill.Replace(q.path), fill.Replace(q.body)); err != nil {
-				t.Errorf("%s: %v", q.what, err)
-			}
-		})
-	}
-	next.becomes("ready")
-	if a, err := next.call(ctx, http.MethodPost, "/v1/fences/keys/rotate", "{}"); err != nil || a.status != 200 {
-		t.Fatalf("the next owner: %+v, %v", a, err)
-	}
-	old.signal(syscall.SIGCONT)
-	asked.Wait()
-	for i, q := range questions {
-		if answers[i].status != 503 {
-			t.Errorf("the old owner answered a %s with %+v", q.what, answers[i])
-		}
-	}
-}
-
 // question is what is asked again and again. LEASE and FENCE stand for those of a lease.
 type question struct{ what, method, path, body string }
 
@@ -278,13 +235,8 @@ var (
 		{"read", http.MethodGet, "/v1/keys/account:1", ""},
 		{"renewal", http.MethodPost, "/v1/leases/LEASE/renew", "{}"},
 		{"fence check", http.MethodPost, "/v1/fences/check", `{"key":"account:1","fence":"FENCE"}`},
-		{"look at its readiness", http.MethodGet, "/readyz", ""},
-		{"read of the keys that sign fences", http.MethodGet, "/v1/fences/keys", ""},
 	}
-	granting = []question{
-		{"grant", http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:2","mode":"shared"}]}`},
-		{"rotation of the keys that sign fences", http.MethodPost, "/v1/fences/keys/rotate", "{}"},
-	}
+	granting = []question{{"grant", http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:2","mode":"shared"}]}`}}
 )
 
 // oldOwnerIsSilent cuts a server off while it is asked without pause, and checks that it
