@@ -11,8 +11,10 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// maxChain bounds how far why follows who waits for whom.
-const maxChain = 16
+const (
+	maxChain    = 16 // bounds how far why follows who waits for whom
+	maxToldWait = 16 // bounds how many waits of an agent why tells
+)
 
 // link is one step of the chain that why shows: what somebody does with a key.
 type link struct {
@@ -69,7 +71,7 @@ func (c *call) whyKey(key interlock.Key) {
 		return
 	}
 	text, chain, advice := explainKey(&view, graph.Edges)
-	c.tellWhy("key", string(view.Key), text, chain, advice, at)
+	c.tellWhy("key", string(view.Key), &explanation{text: text, chain: chain, advice: advice}, at)
 }
 
 // explainKey says why a key is as it is.
@@ -116,7 +118,7 @@ func explainKey(view *engine.KeyView, edges []engine.WaitEdge) (string, []link, 
 	switch {
 	case gate != nil:
 	case view.Length > 0:
-		fmt.Fprintf(&b, "%s in line%s. ", count(view.Length, "waiter is", "waiters are"), firstWaiters(view.Waiters))
+		fmt.Fprintf(&b, "%s in line%s. ", count(view.Length, "waiter is", "waiters are"), firstWaiter(view))
 	default:
 		b.WriteString("Nobody waits for it. ")
 	}
@@ -124,7 +126,7 @@ func explainKey(view *engine.KeyView, edges []engine.WaitEdge) (string, []link, 
 		fmt.Fprintf(&b, "Keys like it are usually held for %s. ", short(view.HoldTime))
 	}
 	if len(chain) > 0 {
-		chain = follow(chain, edges)
+		chain = follow(chain, waysOn(edges))
 		b.WriteString(chainText(chain))
 	}
 	if gate != nil {
@@ -197,12 +199,22 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []link) interlock
 	return wait(infoOf(interlock.CodeHeld).after, "stand in line with on_conflict wait, or work on something else")
 }
 
-// firstWait gives the wait of the first in line at a key that nobody holds, or nil.
-func firstWait(view *engine.KeyView, edges []engine.WaitEdge) *engine.WaitEdge {
-	if len(view.Waiters) == 0 {
+// firstInLine returns the first waiter in the line of a key, nil for none. The waiters of
+// the view begin with those that have an offer: they hold the key, and stand in no line.
+func firstInLine(view *engine.KeyView) *engine.WaiterView {
+	i := slices.IndexFunc(view.Waiters, func(w engine.WaiterView) bool { return !w.Offered })
+	if i < 0 {
 		return nil
 	}
-	first := &view.Waiters[0]
+	return &view.Waiters[i]
+}
+
+// firstWait gives the wait of the first in line at a key that nobody holds, or nil.
+func firstWait(view *engine.KeyView, edges []engine.WaitEdge) *engine.WaitEdge {
+	first := firstInLine(view)
+	if first == nil {
+		return nil
+	}
 	i := slices.IndexFunc(edges, func(e engine.WaitEdge) bool {
 		w := &e.Waiter
 		return e.Key == view.Key && w.Agent == first.Agent && w.Session == first.Session && w.Flow == first.Flow && w.Task == first.Task
@@ -225,6 +237,15 @@ func inTheEnd(chain []link) string {
 	return fmt.Sprintf("what everybody waits for in the end is %s with %s: if that cannot finish, an operator may revoke it", agentName(last.Agent), cleanText(string(last.key)))
 }
 
+// explanation is the answer to a question why.
+type explanation struct {
+	text   string
+	chain  []link
+	advice interlock.Advice
+	waits  [][]link // of an agent: the chain of each of its waits, the first of them chain
+	more   int      // waits of the agent that the others leave out
+}
+
 func (c *call) whyAgent(agent string) {
 	held := engine.Holdings{Namespace: c.namespace, Agent: agent}
 	graph := engine.WaitGraph{Namespace: c.namespace}
@@ -232,12 +253,11 @@ func (c *call) whyAgent(agent string) {
 	if !ok {
 		return
 	}
-	text, chain, advice := explainAgent(agent, held.Holders, graph.Edges)
-	c.tellWhy("agent", agent, text, chain, advice, at)
+	c.tellWhy("agent", agent, explainAgent(agent, held.Holders, graph.Edges), at)
 }
 
 // explainAgent says what an agent has and waits for.
-func explainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge) (string, []link, interlock.Advice) {
+func explainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge) *explanation {
 	name := agentName(agent)
 	var b strings.Builder
 	switch len(held) {
@@ -251,53 +271,107 @@ func explainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge
 	if n := parkedAmong(held); n > 0 {
 		fmt.Fprintf(&b, "%s parked while a human decides. ", count(n, "of them is", "of them are"))
 	}
-	waiting, waitedFor := 0, map[engine.Party]bool{}
-	var first *engine.WaitEdge
+	waitedFor := map[engine.Party]bool{}
 	for i := range edges {
-		e := &edges[i]
-		if e.Waiter.Agent == agent {
-			waiting++
-			// A holder in the way explains more than a waiter ahead.
-			if first == nil || first.Ahead && !e.Ahead {
-				first = e
-			}
-		}
-		if e.Blocker.Agent == agent && e.Waiter.Agent != agent {
+		if e := &edges[i]; e.Blocker.Agent == agent && e.Waiter.Agent != agent {
 			waitedFor[flowOf(e.Waiter)] = true
 		}
 	}
 	if n := len(waitedFor); n > 0 {
 		fmt.Fprintf(&b, "%s for it. ", count(n, "other waits", "others wait"))
 	}
-	if waiting == 0 {
+	waits := waitsOf(agent, edges)
+	if len(waits) == 0 {
 		b.WriteString("It waits for nothing.")
-		if len(held) == 0 {
-			return b.String(), nil, interlock.Advice{Action: interlock.ActRetry, Message: "nothing stands in its way: if it seems stuck, look at the agent itself"}
-		}
-		h := &held[0]
-		if h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace {
-			message := fmt.Sprintf("%s, and loses what it holds in %s at the latest", over(h), short(h.ExpiresIn))
-			if h.Liveness == interlock.Suspect {
-				message += ", unless it comes back"
-			}
-			return b.String(), nil, interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(h.ExpiresIn), Message: message}
-		}
-		if parkedAmong(held) == len(held) {
-			return b.String(), nil, interlock.Advice{Action: interlock.ActAskHuman, Message: "it waits for a human's decision: ask who has to decide"}
-		}
-		return b.String(), nil, interlock.Advice{Action: interlock.ActWait, Message: "it is at work: let it finish"}
+		return &explanation{text: b.String(), advice: idleAdvice(held)}
 	}
-	chain := follow([]link{waitOf(first)}, edges)
-	b.WriteString(chainText(chain))
-	last := chain[len(chain)-1]
-	return strings.TrimSpace(b.String()), chain, interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
-		"everything hangs on %s: when that releases, the line moves", partyName(&last.Party),
-	)}
+	x := &explanation{more: max(0, len(waits)-maxToldWait)}
+	ways := waysOn(edges)
+	for _, e := range waits[:len(waits)-x.more] {
+		chain := follow(chainFrom(e), ways)
+		x.waits = append(x.waits, chain)
+		b.WriteString(chainText(chain) + " ")
+	}
+	if x.more > 0 {
+		fmt.Fprintf(&b, "It has %s besides.", count(x.more, "wait", "waits"))
+	}
+	x.text, x.chain = strings.TrimSpace(b.String()), x.waits[0]
+	x.advice = interlock.Advice{Action: interlock.ActWait, Message: hangsOn(x.waits)}
+	return x
 }
 
-// follow goes from the last of the chain to whom that one waits for, and so on.
-// It prefers a holder to a waiter ahead.
-func follow(chain []link, edges []engine.WaitEdge) []link {
+// waitsOf returns one edge of each wait of an agent, in the order of arrival. A wait is for one
+// key, one task or one agent. A holder in the way explains more than a waiter ahead.
+func waitsOf(agent string, edges []engine.WaitEdge) (waits []*engine.WaitEdge) {
+	type wait struct {
+		waiter engine.Party
+		key    interlock.Key
+		end    interlock.TaskID
+		target engine.Party // of a declared wait
+	}
+	at := map[wait]int{}
+	for i := range edges {
+		e := &edges[i]
+		if e.Waiter.Agent != agent {
+			continue
+		}
+		id := wait{waiter: e.Waiter, key: e.Key, end: e.Task}
+		if e.Key == "" && e.Task.IsZero() {
+			id.target = e.Blocker
+		}
+		have, known := at[id]
+		switch {
+		case !known:
+			at[id] = len(waits)
+			waits = append(waits, e)
+		case waits[have].Ahead && !e.Ahead:
+			waits[have] = e
+		}
+	}
+	return waits
+}
+
+// hangsOn says who has to do something before an agent's waits end.
+func hangsOn(chains [][]link) string {
+	const most = 3
+	var names []string
+	for _, chain := range chains {
+		if name := partyName(&chain[len(chain)-1].Party); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 1 {
+		return fmt.Sprintf("everything hangs on %s: when that releases, the line moves", names[0])
+	}
+	list := strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	if n := len(names) - most; n > 0 {
+		list = fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
+	}
+	return fmt.Sprintf("it waits in several lines, which hang on %s: when one of them releases, its line moves", list)
+}
+
+// idleAdvice is about an agent that waits for nothing.
+func idleAdvice(held []interlock.Holder) interlock.Advice {
+	if len(held) == 0 {
+		return interlock.Advice{Action: interlock.ActRetry, Message: "nothing stands in its way: if it seems stuck, look at the agent itself"}
+	}
+	h := &held[0]
+	switch {
+	case h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace:
+		message := fmt.Sprintf("%s, and loses what it holds in %s at the latest", over(h), short(h.ExpiresIn))
+		if h.Liveness == interlock.Suspect {
+			message += ", unless it comes back"
+		}
+		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(h.ExpiresIn), Message: message}
+	case parkedAmong(held) == len(held):
+		return interlock.Advice{Action: interlock.ActAskHuman, Message: "it waits for a human's decision: ask who has to decide"}
+	}
+	return interlock.Advice{Action: interlock.ActWait, Message: "it is at work: let it finish"}
+}
+
+// waysOn returns for each party the edge that explains best for whom it waits: a holder
+// rather than a waiter ahead.
+func waysOn(edges []engine.WaitEdge) map[engine.Party]*engine.WaitEdge {
 	next := map[engine.Party]*engine.WaitEdge{}
 	for i := range edges {
 		e := &edges[i]
@@ -305,7 +379,15 @@ func follow(chain []link, edges []engine.WaitEdge) []link {
 			next[flowOf(e.Waiter)] = e
 		}
 	}
+	return next
+}
+
+// follow goes from the last of the chain to whom that one waits for, and so on.
+func follow(chain []link, next map[engine.Party]*engine.WaitEdge) []link {
 	seen := map[engine.Party]bool{}
+	for i := range len(chain) - 1 {
+		seen[flowOf(chain[i].Party)] = true
+	}
 	for len(chain) < maxChain {
 		at := chain[len(chain)-1]
 		e := next[flowOf(at.Party)]
@@ -316,20 +398,28 @@ func follow(chain []link, edges []engine.WaitEdge) []link {
 		if at.does != waits || at.key != e.Key {
 			chain = append(chain, waitOf(e))
 		}
-		does := holds
-		switch {
-		case e.Key == "":
-			does = awaited
-		case e.Ahead:
-			does = waits
-		}
-		blocker := e.Blocker
-		if blocker == (engine.Party{}) { // nobody has the task, nor is it in line
-			blocker.Task = e.Task
-		}
-		chain = append(chain, link{Party: blocker, does: does, key: e.Has.Key, mode: e.Has.Mode})
+		chain = append(chain, blockerOf(e))
 	}
 	return chain
+}
+
+// chainFrom is the chain of one wait, as far as its edge goes.
+func chainFrom(e *engine.WaitEdge) []link { return []link{waitOf(e), blockerOf(e)} }
+
+// blockerOf is the blocker of an edge.
+func blockerOf(e *engine.WaitEdge) link {
+	does := holds
+	switch {
+	case e.Key == "":
+		does = awaited
+	case e.Ahead:
+		does = waits
+	}
+	blocker := e.Blocker
+	if blocker == (engine.Party{}) { // nobody has the task, nor is it in line
+		blocker.Task = e.Task
+	}
+	return link{Party: blocker, does: does, key: e.Has.Key, mode: e.Has.Mode}
 }
 
 // waitOf is the waiter of an edge.
@@ -419,11 +509,11 @@ func parkedAmong(held []interlock.Holder) (n int) {
 	return n
 }
 
-func firstWaiters(waiters []engine.WaiterView) string {
-	if len(waiters) == 0 {
+func firstWaiter(view *engine.KeyView) string {
+	w := firstInLine(view)
+	if w == nil {
 		return ""
 	}
-	w := &waiters[0]
 	if w.Task.IsZero() {
 		return fmt.Sprintf(", first %s for %s", agentName(w.Agent), short(w.Waited))
 	}
@@ -450,10 +540,28 @@ func onlyDormant(view *engine.KeyView) bool {
 	return view.Length == len(view.Waiters) && !slices.ContainsFunc(view.Waiters, func(w engine.WaiterView) bool { return !w.Dormant })
 }
 
-func (c *call) tellWhy(what, name, text string, chain []link, advice interlock.Advice, at interlock.At) {
+func (c *call) tellWhy(what, name string, x *explanation, at interlock.At) {
 	j := c.reply()
 	j.text(what, name)
-	j.text("text", text)
+	j.text("text", x.text)
+	writeChain(j, x.chain)
+	if len(x.waits) > 0 {
+		j.openArray("waits")
+		for _, chain := range x.waits {
+			j.open("")
+			writeChain(j, chain)
+			j.close()
+		}
+		j.closeArray()
+	}
+	if x.more > 0 {
+		j.int("more_waits", int64(x.more))
+	}
+	writeAdvice(j, x.advice)
+	c.send(http.StatusOK, j, at)
+}
+
+func writeChain(j *jsonOut, chain []link) {
 	j.openArray("chain")
 	for i := range chain {
 		l := &chain[i]
@@ -473,6 +581,4 @@ func (c *call) tellWhy(what, name, text string, chain []link, advice interlock.A
 		j.close()
 	}
 	j.closeArray()
-	writeAdvice(j, advice)
-	c.send(http.StatusOK, j, at)
 }

@@ -88,17 +88,70 @@ func TestChainsOfDeclaredWaits(t *testing.T) {
 		"b": "b holds nothing. 1 other waits for it. b says that it waits for c; c itself waits for l, behind d in line; d itself says that it waits for e.",
 		"d": "d holds nothing. 1 other waits for it. d says that it waits for e.",
 	} {
-		text, chain, _ := explainAgent(agent, nil, edges)
-		if text != want {
-			t.Errorf("%s: %s\nwant %s", agent, text, want)
+		x := explainAgent(agent, nil, edges)
+		if x.text != want {
+			t.Errorf("%s: %s\nwant %s", agent, x.text, want)
 		}
-		if last := chain[len(chain)-1]; last.Agent != "d" && last.Agent != "e" {
+		if last := x.chain[len(x.chain)-1]; last.Agent != "d" && last.Agent != "e" {
 			t.Errorf("%s: the chain ends with %+v", agent, last)
 		}
 	}
 	parked := []interlock.Holder{{Agent: "a", Key: "gpu:1", Mode: interlock.Permits, Count: 2, Liveness: interlock.LiveParked, Held: time.Minute}}
-	text, _, advice := explainAgent("a", parked, nil)
-	if text != "a holds gpu:1 (2 permits) for 60 s. 1 of them is parked while a human decides. It waits for nothing." || advice.Action != interlock.ActAskHuman {
-		t.Errorf("%s %+v", text, advice)
+	x := explainAgent("a", parked, nil)
+	if x.text != "a holds gpu:1 (2 permits) for 60 s. 1 of them is parked while a human decides. It waits for nothing." || x.advice.Action != interlock.ActAskHuman {
+		t.Errorf("%s %+v", x.text, x.advice)
 	}
+}
+
+// Who has an offer of a key that it has not taken up stands in no line.
+func TestWhyFirstInLine(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		first := d.post("/v1/leases", `{"agent":"A","claims":[{"key":"account:1"}]}`).want(200).str("lease.id")
+		for _, agent := range []string{"B", "C"} {
+			d.post("/v1/leases", `{"agent":"`+agent+`","on_conflict":"wait","claims":[{"key":"account:1"}]}`).want(202)
+		}
+		d.post("/v1/leases/"+first+"/release", ``).want(200)
+		key := d.get("/v1/why?key=account:1").want(200)
+		key.says("text", "account:1 is held by B (offered, gone in 30 s unless it takes it up)", "1 waiter is in line, first C for")
+	})
+}
+
+// An agent may wait in several lines: why tells each of them.
+func TestWhySeveralWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		ask := func(agent, key string, want int) {
+			t.Helper()
+			d.post("/v1/leases", `{"agent":"`+agent+`","on_conflict":"wait","claims":[{"key":"`+key+`"}]}`).want(want)
+		}
+		for _, holder := range []string{"a1", "a2", "a3", "a4", "a5"} {
+			ask(holder, "account:"+holder, 200)
+		}
+		ask("b", "account:a1", 202)
+		ask("b", "account:a2", 202)
+		two := d.get("/v1/why?agent=b").want(200)
+		two.is("text", "b holds nothing. b waits for account:a1, which a1 holds. b waits for account:a2, which a2 holds.")
+		two.is("advice.message", "it waits in several lines, which hang on a1 and a2: when one of them releases, its line moves")
+		two.is("chain.1.agent", "a1").is("waits.0.chain.1.agent", "a1").is("waits.1.chain.1.agent", "a2").is("waits.1.chain.0.key", "account:a2")
+
+		// The flow of a session may wait several times, too; each chain begins with its own wait.
+		s := d.session("c")
+		for _, key := range []string{"account:a1", "account:a2"} {
+			d.post("/v1/leases", `{"session":"`+s+`","on_conflict":"wait","claims":[{"key":"`+key+`"}]}`).want(202)
+		}
+		d.get("/v1/why?agent=c").want(200).is("text", "c holds nothing. c waits for account:a1, which a1 holds. c waits for account:a2, which a2 holds.")
+
+		for i := range maxToldWait {
+			ask("b", "account:a"+string(rune('1'+i%5)), 202)
+		}
+		many := d.get("/v1/why?agent=b").want(200).says("text", "It has 2 waits besides.")
+		if n := many.num("more_waits"); n != 2 {
+			t.Errorf("%d more waits", n)
+		}
+		if n := len(many.at("waits").([]any)); n != maxToldWait {
+			t.Errorf("%d waits", n)
+		}
+		many.says("advice.message", "hang on a1, a2, a3 and 2 more")
+	})
 }

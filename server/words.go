@@ -184,6 +184,8 @@ func who(h *interlock.Holder) string {
 		state = "no heartbeat for " + short(h.HeartbeatAge) + ", gone in " + short(h.ExpiresIn) + " at the latest"
 	case interlock.LiveParked:
 		state = "parked while a human decides" + asks(h) + ", for " + short(h.ExpiresIn) + " at the longest"
+	case interlock.Offered:
+		state = "offered, gone in " + short(h.ExpiresIn) + " unless it takes it up"
 	case interlock.LiveGrace:
 		state = "in grace, gone in " + short(h.ExpiresIn) + " at the latest"
 	}

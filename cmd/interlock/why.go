@@ -35,37 +35,47 @@ func newWhy(a *app) *cobra.Command {
 
 func (a *app) showWhy(why *whyAnswer) error {
 	a.say("%s\n", clean(why.Text))
-	if len(why.Chain) > 1 {
-		a.say("\n")
-		depth := 0
-		for _, link := range why.Chain {
-			state := ""
-			if link.Since > 0 {
-				state = " for " + short(ms(link.Since))
-			}
-			what := "waits for " + clean(string(link.Key)) + " (" + clean(link.Mode) + ")"
-			switch {
-			case link.Awaits != "":
-				what = "waits for the end of task " + clean(link.Awaits)
-			case link.Key == "" && link.Task != "":
-				continue // the link before has named it
-			case link.Does == "holds" && link.Key == "":
-				what = "is waited for, as that one declared"
-			case link.Does == "holds":
-				// The mode of such a link is the one that its waiter asked for.
-				what = "holds " + clean(string(link.Key))
-			case link.Key == "":
-				what = "waits for somebody, as it declared"
-			}
-			if liveness := clean(link.Liveness); liveness != "" {
-				state += ", " + a.tint(livenessColour(link.Liveness), liveness)
-			}
-			depth++
-			a.say("%*s%s %s%s\n", 2*depth, "", a.tint(bold, link.short()), what, state)
-		}
+	if len(why.Waits) == 0 {
+		a.showChain(why.Chain)
+	}
+	for _, wait := range why.Waits {
+		a.showChain(wait.Chain)
 	}
 	if next := clean(why.Advice.Message); next != "" {
 		a.say("\n%s %s\n", a.tint(bold, "Next:"), next)
 	}
 	return nil
+}
+
+func (a *app) showChain(chain []waitLink) {
+	if len(chain) < 2 {
+		return
+	}
+	a.say("\n")
+	depth := 0
+	for _, link := range chain {
+		state := ""
+		if link.Since > 0 {
+			state = " for " + short(ms(link.Since))
+		}
+		what := "waits for " + clean(string(link.Key)) + " (" + clean(link.Mode) + ")"
+		switch {
+		case link.Awaits != "":
+			what = "waits for the end of task " + clean(link.Awaits)
+		case link.Key == "" && link.Task != "":
+			continue // the link before has named it
+		case link.Does == "holds" && link.Key == "":
+			what = "is waited for, as that one declared"
+		case link.Does == "holds":
+			// The mode of such a link is the one that its waiter asked for.
+			what = "holds " + clean(string(link.Key))
+		case link.Key == "":
+			what = "waits for somebody, as it declared"
+		}
+		if liveness := clean(link.Liveness); liveness != "" {
+			state += ", " + a.tint(livenessColour(link.Liveness), liveness)
+		}
+		depth++
+		a.say("%*s%s %s%s\n", 2*depth, "", a.tint(bold, link.short()), what, state)
+	}
 }

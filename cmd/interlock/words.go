@@ -357,17 +357,22 @@ type keysAnswer struct {
 }
 
 type whyAnswer struct {
-	Text  string `json:"text"`
-	Chain []struct {
-		party
-		Does     string        `json:"does"`
-		Key      interlock.Key `json:"key"`
-		Mode     string        `json:"mode"`
-		Since    int64         `json:"since_ms"`
-		Liveness string        `json:"liveness"`
-		Awaits   string        `json:"awaits"` // a task
-	} `json:"chain"`
+	Text  string     `json:"text"`
+	Chain []waitLink `json:"chain"`
+	Waits []struct { // of an agent, if it waits
+		Chain []waitLink `json:"chain"`
+	} `json:"waits"`
 	Advice advice `json:"advice"`
+}
+
+type waitLink struct {
+	party
+	Does     string        `json:"does"`
+	Key      interlock.Key `json:"key"`
+	Mode     string        `json:"mode"`
+	Since    int64         `json:"since_ms"`
+	Liveness string        `json:"liveness"`
+	Awaits   string        `json:"awaits"` // a task
 }
 
 type edge struct {
