@@ -42,6 +42,7 @@ func newAgent(w *world, number int) *agent {
 		w: w, name: fmt.Sprintf("agent-%d", number), namespace: interlock.Namespace(fmt.Sprintf("space-%d", rng.IntN(w.plan.namespaces))),
 		rng: rng.IntN, numbers: rng.IntN(2) == 0,
 	}
+	a.principal = w.credential(a.name)
 	if rng.IntN(4) > 0 {
 		a.ttl = pick[time.Duration](rng, 2, 5, 15, 40) * time.Second
 	}
@@ -128,6 +129,7 @@ var kernelDeeds = []deed{
 	{1, (*agent).closeSession},
 	{2, (*agent).forget},
 	{1, (*agent).pattern},
+	{4, (*agent).meddle},
 }
 
 // goHome gives back what the agent has, one thing after the other.
@@ -263,6 +265,10 @@ func (a *agent) claims(most int) (list []interlock.Claim) {
 			c = interlock.Claim{Key: interlock.Key(fmt.Sprintf("pool:%d", a.rng(2))), Mode: interlock.Permits, Count: uint32(1 + a.rng(poolSize))}
 		case 1:
 			c = interlock.Claim{Key: "rate:0", Mode: interlock.Permits, Count: uint32(1 + a.rng(3))}
+		case 3:
+			if a.w.plan.credentials {
+				c.Key = interlock.Key(fmt.Sprintf([]string{"vault:%d", "vault:%d/doc"}[a.rng(2)], a.rng(2)))
+			}
 		}
 		if !seen[c.Key] {
 			seen[c.Key] = true
@@ -566,6 +572,11 @@ func (a *agent) commit() {
 		w = interlock.Write{Key: key, Op: interlock.Delete}
 	case 1:
 		w = interlock.Write{Key: "counter", Op: interlock.Add, Delta: 1}
+	case 2:
+		if a.w.plan.credentials {
+			w = a.write()
+			key = w.Key
+		}
 	}
 	if v, ok := a.docs[key]; ok || a.rng(3) == 0 {
 		reads = []interlock.Read{{Key: key, Version: v}}

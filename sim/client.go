@@ -17,14 +17,15 @@ type client struct {
 	namespace interlock.Namespace
 	rng       func(n int) int
 
-	line    *line
-	session interlock.SessionID // zero: without one
-	numbers bool                // it numbers its commands instead of naming them
-	seq     uint64
-	acked   uint64
-	unseen  uint64 // the lowest number of which the client has given up the answer; 0 for none
-	open    []*op  // not answered yet, oldest first
-	attach  func() // makes the line known to the server after a reconnect
+	line      *line
+	session   interlock.SessionID  // zero: without one
+	principal *interlock.Principal // nil: in a world without credentials
+	numbers   bool                 // it numbers its commands instead of naming them
+	seq       uint64
+	acked     uint64
+	unseen    uint64 // the lowest number of which the client has given up the answer; 0 for none
+	open      []*op  // not answered yet, oldest first
+	attach    func() // makes the line known to the server after a reconnect
 }
 
 // line is one connection of a client to one process.
@@ -68,7 +69,10 @@ func (c *client) send(words string, build func() engine.Command, then func(*engi
 	o := &op{
 		c: c, number: w.ids, words: words, build: build, invoked: w.now, floor: w.audit.told, epoch: w.audit.epoch,
 		patience: 2 + c.rng(12), then: then,
-		head: engine.Head{Namespace: c.namespace, Session: c.session},
+		head: engine.Head{Namespace: c.namespace, Session: c.session, Principal: c.principal},
+	}
+	if c.principal != nil {
+		o.head.Actor = c.principal.Name
 	}
 	switch build().(type) {
 	case *engine.Heartbeat, *engine.Attach, *engine.Poll, *engine.GetLease, *engine.Renew, *engine.CheckFence, *engine.Pull, *engine.FollowTask, *engine.CloseSession:

@@ -10,8 +10,13 @@ type thread struct {
 
 func (r *request) thread() thread { return thread{r.session, r.flow} }
 
-// cycle looks for flows that wait for each other's leases in a circle. It follows only
-// waits that surely do not end by themselves, for leases in full force.
+// searchEntries bounds the entries for which a circle may stand. A step of the engine looks
+// at a bounded number of objects for deadlocks; a longer search goes on in the next step.
+const searchEntries = 50
+
+// cycle looks for flows that wait for each other's leases in a circle, for longer than a
+// search takes. It follows only waits that surely do not end by themselves, for leases in
+// full force.
 func (a *audit) cycle(w *world, s *space) {
 	var path []thread
 	var done []thread
@@ -39,11 +44,18 @@ func (a *audit) cycle(w *world, s *space) {
 		return false
 	}
 	for _, r := range s.waiting {
-		if r.session != 0 && walk(r.thread()) {
-			w.fail("I6", "after index %d these flows wait for each other: %v", a.index, path)
-			return
+		if r.session == 0 || !walk(r.thread()) {
+			continue
 		}
+		if s.circle == 0 {
+			s.circle = a.index
+		}
+		if a.index-s.circle > searchEntries {
+			w.fail("I6", "after index %d these flows wait for each other, and flows have since index %d: %v", a.index, s.circle, path)
+		}
+		return
 	}
+	s.circle = 0
 }
 
 // falseVictim checks that r, which leaves the line for a deadlock, was in one: it would have

@@ -182,6 +182,7 @@ func (a *audit) grant(w *world, r *request, ev *engine.Event, claims []interlock
 	less := ev.Kind == engine.EvConverted && keepsLess(before, claims)
 	s.drop(r)
 	r.claim(claims)
+	a.entitled(w, r)
 	for _, h := range s.holding {
 		if together(h, r) || less && h.phase == closed {
 			continue

@@ -88,9 +88,23 @@ next:
 				continue next // it may be ahead
 			}
 		}
+		if s.taskAhead(r) {
+			continue
+		}
 		w.fail("I4", "after index %d nothing is in the way of %v, and it waits", a.index, r)
 		return
 	}
+}
+
+// taskAhead reports whether a task that nobody works at may stand in line ahead of r: it
+// has the place of its submission, and waits for other keys.
+func (s *space) taskAhead(r *request) bool {
+	for _, t := range s.tasks {
+		if t.state != interlock.TaskRunning && !t.settled() && anyPair(t.claims, r.claims, apart) {
+			return true
+		}
+	}
+	return false
 }
 
 // overtakes checks that r, about to be granted, does not pass anybody who surely is ahead

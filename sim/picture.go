@@ -61,6 +61,7 @@ type space struct {
 	tasks    map[[16]byte]*task
 	mail     []*task // messages that are not settled, in the order of their arrival
 	buckets  map[interlock.Key]*bucket
+	circle   interlock.Index // since when flows have waited for each other; 0: they do not
 
 	// Of the entry that is being folded.
 	grants  []*request // new in holding
@@ -75,6 +76,7 @@ type session struct {
 	num   uint64
 	id    interlock.SessionID
 	ttl   time.Duration
+	actor string      // its credential
 	heard engine.Time // arrival of the last heartbeat that was acknowledged, or the beginning
 	ended bool
 }
@@ -101,6 +103,7 @@ type request struct {
 	session  uint64
 	flow     string
 	agent    string
+	actor    string // the credential in whose name it was made
 	group    string
 	claims   []interlock.Claim
 	had      []interlock.Claim // all that it ever claimed
@@ -173,7 +176,9 @@ type task struct {
 	id       [16]byte
 	state    interlock.TaskState
 	sender   string
-	key      interlock.Key // of a message
+	actor    string          // the credential that submitted it
+	askers   map[string]bool // the credentials that asked about it
+	key      interlock.Key   // of a message
 	replayed bool
 	claims   []interlock.Claim
 }
@@ -239,7 +244,7 @@ func (a *audit) fold(w *world, ev *engine.Event) {
 	}
 	switch ev.Kind {
 	case engine.EvSessionOpened:
-		x := &session{num: ev.Session, id: ev.ID, ttl: ev.TTL, heard: ev.At}
+		x := &session{num: ev.Session, id: ev.ID, ttl: ev.TTL, heard: ev.At, actor: ev.Actor}
 		p.sessions[ev.Session], s.sessions[x.id] = x, x
 	case engine.EvSessionEnded:
 		a.sessionEnded(w, s, ev)
@@ -266,7 +271,7 @@ func (a *audit) fold(w *world, ev *engine.Event) {
 // came makes the request that an event tells of.
 func (p *picture) came(s *space, ev *engine.Event) *request {
 	r := &request{
-		id: ev.ID, num: ev.Num, space: s, session: ev.Session, flow: ev.Flow, agent: ev.Agent, group: ev.Group, any: ev.Any, priority: ev.Priority, lead: ev.Lead,
+		id: ev.ID, num: ev.Num, space: s, session: ev.Session, flow: ev.Flow, agent: ev.Agent, actor: ev.Actor, group: ev.Group, any: ev.Any, priority: ev.Priority, lead: ev.Lead,
 		part: ev.Part, run: len(ev.Blob) > 0, declared: ev.Target != 0, phase: waiting, arrived: ev.At, since: ev.At,
 		ttl: ev.TTL, grace: ev.Grace, delay: ev.LockDelay, maxHold: ev.MaxHold, from: p.index,
 	}

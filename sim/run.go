@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/internal/simdisk"
 )
 
@@ -105,8 +106,12 @@ func (w *world) prepare() {
 	for i := range w.plan.namespaces {
 		c := &client{w: w, name: "operator", namespace: interlock.Namespace(fmt.Sprintf("space-%d", i)), rng: w.rng.IntN}
 		w.clients = append(w.clients, c)
-		for _, build := range settings(c.namespace) {
-			o := c.send("set up", build, nil)
+		for _, build := range w.settings() {
+			o := c.send("set up", build, func(eff *engine.Effect, _ interlock.At) {
+				if eff.Outcome != engine.Done {
+					w.fail("set up", "%s of %s is refused: %s %s", fmt.Sprintf("%T", build()), c.namespace, eff.Code, eff.Message)
+				}
+			})
 			w.runUntil(time.Minute, func() bool { return o.answered })
 		}
 	}

@@ -22,7 +22,7 @@ func TestWorlds(t *testing.T) {
 	count("commands", totals.Commands)
 	count("crash_recoveries", totals.Recoveries)
 	count("simulated_seconds", int(totals.Simulated.Seconds()))
-	count("unknowns", totals.GivenUp)
+	count("world_unknowns", totals.GivenUp)
 	inOneWord := strings.NewReplacer(" ", "_", ",", "", ":", "")
 	for kind, n := range totals.Faults {
 		count("faults."+inOneWord.Replace(kind), n)

@@ -38,12 +38,18 @@ const (
 )
 
 // settings are what an operator says of each namespace before the agents begin.
-func settings(ns interlock.Namespace) []func() engine.Command {
+func (w *world) settings() []func() engine.Command {
 	pattern := func(p interlock.Pattern) func() engine.Command {
 		return func() engine.Command { return &engine.SetPattern{Pattern: p} }
 	}
-	return []func() engine.Command{
+	list := []func() engine.Command{
 		func() engine.Command { return &engine.Configure{Settings: interlock.Settings{}} },
+		func() engine.Command {
+			return &engine.SetQueue{Queue: interlock.TaskQueue{Name: queueName, TTL: 4 * time.Second, MaxAttempts: 4}}
+		},
+		func() engine.Command {
+			return &engine.SetQueue{Queue: interlock.TaskQueue{Name: mailQueue, TTL: 6 * time.Second, MaxAttempts: 3, MaxRunning: mailCap, Backoff: time.Second, Pull: w.mayPullMail()}}
+		},
 		pattern(interlock.Pattern{Name: "pool", Shape: "pool:{id}", Capacity: poolSize}),
 		pattern(interlock.Pattern{
 			Name: "team", Shape: "team:{id}", Capacity: teamSize,
@@ -52,19 +58,21 @@ func settings(ns interlock.Namespace) []func() engine.Command {
 		pattern(interlock.Pattern{Name: "rate", Shape: "rate:{id}", Rate: rateCount, Per: ratePer, Burst: rateBurst}),
 		pattern(interlock.Pattern{Name: "runs", Shape: "org:{org}/runs", Capacity: runCapacity}),
 		pattern(interlock.Pattern{Name: "box", Shape: "box:{id}", Write: interlock.WriteSingle, WriterQueue: mailQueue}),
-		func() engine.Command {
-			return &engine.SetQueue{Queue: interlock.TaskQueue{Name: queueName, TTL: 4 * time.Second, MaxAttempts: 4}}
-		},
-		func() engine.Command {
-			return &engine.SetQueue{Queue: interlock.TaskQueue{Name: mailQueue, TTL: 6 * time.Second, MaxAttempts: 3, MaxRunning: mailCap, Backoff: time.Second}}
-		},
 	}
+	if w.plan.credentials {
+		rules := []interlock.Rule{{Principal: interlock.GroupPrefix + vaultGroup}}
+		list = append(list, pattern(interlock.Pattern{Name: "vault", Shape: "vault:{id}/{path...}", Allow: rules, Write: interlock.WriteLease}))
+	}
+	return list
 }
 
 func (a *agent) submit() {
 	t := engine.TaskSpec{Queue: queueName, Kind: "k", Payload: []byte(`{"n":1}`), Priority: []int{0, 0, 1}[a.rng(3)]}
 	if a.rng(2) == 0 {
 		t.Claims = []interlock.Claim{{Key: interlock.Key(fmt.Sprintf("job:%d", a.rng(3)))}}
+	}
+	if a.w.plan.credentials && a.rng(4) == 0 {
+		t.Claims = append(t.Claims, interlock.Claim{Key: interlock.Key(fmt.Sprintf("vault:%d", a.rng(2)))})
 	}
 	if a.rng(6) == 0 {
 		t.Delay = 2 * time.Second
@@ -129,8 +137,12 @@ func (a *agent) ack() {
 		return
 	}
 	a.lose(h.id)
+	writes := []interlock.Write{{Key: "done", Op: interlock.Add, Delta: 1}}
+	if a.w.plan.credentials && a.rng(4) == 0 {
+		writes = append(writes, a.write())
+	}
 	a.send(fmt.Sprintf("ack fence %d", h.fence), func() engine.Command {
-		return &engine.Ack{Lease: h.id, Result: []byte(`1`), Writes: []interlock.Write{{Key: "done", Op: interlock.Add, Delta: 1}}}
+		return &engine.Ack{Lease: h.id, Result: []byte(`1`), Writes: append([]interlock.Write(nil), writes...)}
 	}, nil)
 }
 

@@ -55,32 +55,28 @@ func (a *audit) sessionEnded(w *world, s *space, ev *engine.Event) {
 	}
 }
 
-// hears notes that a heartbeat or a renewal was acknowledged.
+// hears notes that a heartbeat or a renewal was acknowledged. A renewal counts for the
+// session of the lease, whichever session sends it.
 func (a *audit) hears(r *receiver, eff *engine.Effect) {
-	var at engine.Time
 	switch c := r.cmd.(type) {
 	case *engine.Heartbeat:
-		if eff.Outcome != engine.Done {
+		s := a.spaces[c.Namespace]
+		if s == nil || eff.Outcome != engine.Done {
 			return
 		}
-		at = c.At
+		if x := s.sessions[c.Session]; x != nil {
+			x.heard = max(x.heard, c.At)
+		}
 	case *engine.Renew:
-		if eff.Outcome != engine.Granted {
+		s := a.spaces[c.Namespace]
+		if s == nil || eff.Outcome != engine.Granted {
 			return
 		}
-		at = c.At
-		if s := a.spaces[c.Namespace]; s != nil {
-			if x := s.requests[c.Lease]; x != nil && x.phase == held {
-				x.heard = max(x.heard, at)
+		if x := s.requests[c.Lease]; x != nil && x.phase == held {
+			x.heard = max(x.heard, c.At)
+			if y := a.sessions[x.session]; y != nil {
+				y.heard = max(y.heard, c.At)
 			}
-		}
-	default:
-		return
-	}
-	h := headOf(r.cmd)
-	if s := a.spaces[h.Namespace]; s != nil {
-		if x := s.sessions[h.Session]; x != nil {
-			x.heard = max(x.heard, at)
 		}
 	}
 }

@@ -20,6 +20,7 @@ func (a *audit) written(w *world, s *space, ev *engine.Event) {
 	case s.written != 0 || ev.Version <= s.version:
 		w.fail("I11", "at index %d version %d is given to %s, and %d was given out", a.index, ev.Version, key, s.version)
 	}
+	a.mayWrite(w, key, ev)
 	s.written, s.version = ev.Version, max(s.version, ev.Version)
 	d := s.docs[key]
 	if d == nil {
@@ -61,6 +62,7 @@ func (a *audit) handed(w *world, s *space, ev *engine.Event) {
 	}
 	r := a.came(s, ev)
 	r.task = true
+	a.mayWork(w, r, t)
 	t.state = interlock.TaskRunning
 	a.grant(w, r, ev, t.claims)
 }
@@ -72,7 +74,7 @@ func (t *task) settled() bool {
 // taskMoved follows a task from state to state.
 func (a *audit) taskMoved(w *world, s *space, ev *engine.Event) {
 	if ev.Kind == engine.EvTask {
-		t := &task{id: ev.ID, state: interlock.TaskState(ev.Op), claims: ev.Claims, sender: fmt.Sprint(ev.Session, ev.Agent, ev.Actor)}
+		t := &task{id: ev.ID, state: interlock.TaskState(ev.Op), claims: ev.Claims, actor: ev.Actor, askers: map[string]bool{}, sender: fmt.Sprint(ev.Session, ev.Agent, ev.Actor)}
 		if len(ev.Claims) == 1 && strings.HasPrefix(string(ev.Claims[0].Key), "box:") {
 			t.key = ev.Claims[0].Key
 			s.mail = append(s.mail, t)
@@ -87,6 +89,12 @@ func (a *audit) taskMoved(w *world, s *space, ev *engine.Event) {
 	}
 	if ev.Kind == engine.EvTaskForgotten {
 		return
+	}
+	switch ev.Kind {
+	case engine.EvTaskAsks:
+		t.askers[ev.Actor] = true
+	case engine.EvTaskAnswered:
+		a.answeredBy(w, t, ev)
 	}
 	to := interlock.TaskState(ev.Op)
 	if to == interlock.TaskDone {

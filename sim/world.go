@@ -48,29 +48,30 @@ const epochStart = engine.Time(1_900_000_000_000_000_000)
 
 // plan is what is drawn for a whole run: how hard the world is.
 type plan struct {
-	disk       bool // the file journal on a simulated disk, else the journal in memory
-	hosts      int
-	agents     int
-	namespaces int
-	keys       int
-	pace       time.Duration // between two deeds of an agent, about
-	latency    time.Duration // of the network, about
-	drop       float64       // of messages
-	duplicate  float64
-	cut        float64 // of connections, for each message
-	crash      time.Duration
-	pause      time.Duration
-	partition  time.Duration
-	space      time.Duration // between two times in which the disk is full
-	drift      float64       // clocks are fast or slow by up to this part
-	boundary   float64       // the chance that a process dies at a boundary
-	snapshot   int64         // bytes between two snapshots
-	keep       int64
-	picture    int // events of a state of which the owner takes a picture
-	tasks      bool
-	tangled    bool // the agents wait for each other more than elsewhere
-	segment    int64
-	turnCost   time.Duration
+	disk        bool // the file journal on a simulated disk, else the journal in memory
+	hosts       int
+	agents      int
+	namespaces  int
+	keys        int
+	pace        time.Duration // between two deeds of an agent, about
+	latency     time.Duration // of the network, about
+	drop        float64       // of messages
+	duplicate   float64
+	cut         float64 // of connections, for each message
+	crash       time.Duration
+	pause       time.Duration
+	partition   time.Duration
+	space       time.Duration // between two times in which the disk is full
+	drift       float64       // clocks are fast or slow by up to this part
+	boundary    float64       // the chance that a process dies at a boundary
+	snapshot    int64         // bytes between two snapshots
+	keep        int64
+	picture     int // events of a state of which the owner takes a picture
+	tasks       bool
+	tangled     bool // the agents wait for each other more than elsewhere
+	credentials bool // the servers ask for credentials
+	segment     int64
+	turnCost    time.Duration
 }
 
 func (w *world) draw() plan {
@@ -86,6 +87,7 @@ func (w *world) draw() plan {
 	}
 	p.tangled, p.segment = r.IntN(4) == 0, pick[int64](r, 8<<10, 64<<10)
 	p.picture = pick(r, 0, 50, -1)
+	p.credentials = r.IntN(2) == 0
 	if p.disk {
 		p.hosts = min(p.hosts, 2)
 	}
@@ -148,7 +150,7 @@ func (w *world) fail(rule, format string, args ...any) {
 // Violation is a rule that was broken.
 type Violation struct {
 	Seed  uint64
-	Rule  string        // I1 to I20, or liveness
+	Rule  string        // I1 to I20, rights, or liveness
 	At    time.Duration // since the world began
 	Words string        // the evidence
 }

@@ -122,7 +122,7 @@ func (r *Recorder) Verify(t testing.TB) {
 	}
 	t.Attr("count.histories", "1")
 	t.Attr("count.history_operations", fmt.Sprint(len(ops)))
-	t.Attr("count.unknowns", fmt.Sprint(open))
+	t.Attr("count.history_unknowns", fmt.Sprint(open))
 	began := time.Now()
 	problems := Check(ops)
 	t.Logf("%d operations, %d of unknown outcome, checked in %v", len(ops), open, time.Since(began).Round(time.Millisecond))

@@ -25,9 +25,11 @@ type record struct {
 	Operations     int64   `json:"history_operations"`
 	Security       int64   `json:"security_cases"`
 
-	// Unknowns are operations whose client never learned what came of them. They are
-	// checked as such: they may have happened, or not, but nothing else.
-	Unknowns int64 `json:"unknowns"`
+	// Operations whose client never learned the outcome, in the worlds and in the histories
+	// of real processes. The checks allow each of them to have happened or not, but no
+	// third outcome.
+	WorldUnknowns   int64 `json:"world_unknowns"`
+	HistoryUnknowns int64 `json:"history_unknowns"`
 
 	SeededBugs seeded           `json:"seeded_bugs"`
 	Faults     map[string]int64 `json:"faults"`
@@ -110,7 +112,8 @@ func gather(paths []string) (*record, error) {
 	r.Seeds, r.Commands, r.Recoveries = take("seeds"), take("commands"), take("crash_recoveries")
 	r.SimulatedHours = float64(take("simulated_seconds")/360) / 10
 	r.CrashStates, r.ByteFlips = take("crash_states"), take("byte_flips")
-	r.Histories, r.Operations, r.Unknowns = take("histories"), take("history_operations"), take("unknowns")
+	r.Histories, r.Operations = take("histories"), take("history_operations")
+	r.WorldUnknowns, r.HistoryUnknowns = take("world_unknowns"), take("history_unknowns")
 	r.Security = take("security_cases")
 	return r, errors.Join(missing...)
 }

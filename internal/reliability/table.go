@@ -32,8 +32,9 @@ func (r *record) table() string {
 	row("journals with a changed byte", r.ByteFlips, "journals")
 	row("operations of real processes under faults", r.Operations, "operations")
 	row("attacks", r.Security, "")
-	fmt.Fprintf(&b, "\nThe worlds lived for %g simulated hours. The operations of real processes were checked in %s histories. Of all operations %s stayed unknown to their\n", r.SimulatedHours, grouped(r.Histories), grouped(r.Unknowns))
-	fmt.Fprintf(&b, "clients, and were checked as such. Of %d deliberate mistakes in engine, shard, journal and client, put in one at a time at commit\n`%.12s`, the same checks found %d within a minute each (`make seeded`).\n\n", r.SeededBugs.Total, r.SeededBugs.Commit, r.SeededBugs.Found)
+	fmt.Fprintf(&b, "\nThe worlds lived for %g simulated hours; the outcome of %s of their commands stayed unknown to the clients. The operations of real\n", r.SimulatedHours, grouped(r.WorldUnknowns))
+	fmt.Fprintf(&b, "processes were checked in %s histories; the outcome of %s operations stayed unknown. The checks count an unknown outcome as one that may\n", grouped(r.Histories), grouped(r.HistoryUnknowns))
+	fmt.Fprintf(&b, "have happened. Of %d deliberate mistakes, put in one at a time at commit `%.12s`, the same checks found %d within a\nminute each (`make seeded`).\n\n", r.SeededBugs.Total, r.SeededBugs.Commit, r.SeededBugs.Found)
 	b.WriteString("Faults, by kind: ")
 	for i, kind := range slices.Sorted(maps.Keys(r.Faults)) {
 		if i > 0 {
