@@ -292,6 +292,14 @@ func (m *model) showRequest(r *request) answer {
 	return answer{outcome: engine.Granted, about: r}
 }
 
+// expectTaken: a party that comes again takes up its offer, if it may hold that.
+func (m *model) expectTaken(head *engine.Head, r *request) answer {
+	if codes := m.notTaken(head, r); len(codes) > 0 {
+		return refused(codes...)
+	}
+	return answer{outcome: engine.Granted, about: r}
+}
+
 func (m *model) expectAcquire(c *engine.Acquire) answer {
 	if !c.Session.IsZero() {
 		if s := m.sessionByID(c.Namespace, c.Session); s == nil {
@@ -303,7 +311,7 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 	if codes := m.wrongWith(c); len(codes) > 0 {
 		return refused(codes...)
 	}
-	r := m.made(c, m.highestNum()+1)
+	r, head := m.made(c, m.highestNum()+1), &c.Head
 	if covering := m.covering(r); len(covering) > 0 {
 		return answer{outcome: engine.Granted, reused: covering}
 	}
@@ -319,7 +327,7 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 				case waiting:
 					return answer{outcome: engine.Queued, about: q}
 				case offered:
-					return answer{outcome: engine.Granted, about: q}
+					return m.expectTaken(head, q)
 				}
 			}
 		}
@@ -336,7 +344,7 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 			case waiting:
 				return answer{outcome: engine.Queued, about: q}
 			case offered:
-				return answer{outcome: engine.Granted, about: q}
+				return m.expectTaken(head, q)
 			}
 		}
 	}
