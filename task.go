@@ -71,8 +71,9 @@ type Task struct {
 	Age       time.Duration
 	// Sender, with a message, is whose messages are kept in order: "key:KEY" for those
 	// that the writer of a key sends at its work, else "session:NAME" by its public name,
-	// else "principal:NAME", else "agent:NAME". It is empty where the order is nobody's.
-	// The server makes it, so nobody passes for a sender of another kind.
+	// else "principal:NAME agent:NAME", or "principal:NAME flow:FLOW" without an agent's name,
+	// or "principal:NAME" without either, else "agent:NAME". It is empty where the order is
+	// nobody's. The server makes it, so nobody passes for a sender of another kind.
 	Sender string
 
 	Due      time.Duration // until it may run, of a scheduled one

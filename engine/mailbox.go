@@ -16,7 +16,9 @@ import (
 // The messages of one sender to one key are a lane. Those of a lane that are not
 // settled go in the order in which they were sent: only the first of them may stand in
 // line, whatever their priorities, and whether it waits, runs, is scheduled again or
-// asks a person. The others wait behind it, in nobody's way.
+// asks a person. The others wait behind it, in nobody's way. A person's answer is part of
+// the order: a debit that was sent after a credit counts on it, approved or denied.
+// HeldBack tells what holds a lane back.
 
 // lane is the messages of one sender to one key that are not settled.
 type lane struct {
@@ -143,17 +145,84 @@ func (s *space) address(x *TaskSpec) *refusal {
 
 // senderOf gives the name under which the messages of a submitter are kept in order. It
 // begins with its kind, so nobody can go by a name that makes them somebody of another
-// kind.
+// kind. A principal without a session may stand for many agents: each of them, or each flow
+// of one that gives no name, is a sender. A principal's name has no space in it.
+//
+// A task keeps the sender with which it was submitted. In journals of earlier versions that
+// is the principal alone.
 func (by *submitter) senderOf() string {
 	switch {
 	case by.writer != "":
 		return "key:" + string(by.writer)
 	case by.sess != nil:
 		return "session:" + by.sess.name
+	case by.principal != "" && by.agent != "":
+		return "principal:" + by.principal + " agent:" + by.agent
+	case by.principal != "" && by.flow != "":
+		return "principal:" + by.principal + " flow:" + by.flow
 	case by.principal != "":
 		return "principal:" + by.principal
 	case by.agent != "":
 		return "agent:" + by.agent
 	}
 	return ""
+}
+
+// maxHeldBack bounds the rows of HeldBack.
+const maxHeldBack = 16
+
+// HeldBack lists tasks that stand in no line, wait for a person or until they are due, and
+// so explain why nothing happens: those for a key, or those that an agent submitted. Among
+// messages they hold back the later ones of their lane.
+type HeldBack struct {
+	Namespace interlock.Namespace
+	Key       interlock.Key // as it is spelled in claims; "": see Agent
+	Agent     string
+
+	Rows []HeldTask // in the order of submission, at most 16
+	More bool       // there are more
+
+	found first[*task]
+	next  int
+}
+
+// HeldTask is a row of HeldBack.
+type HeldTask struct {
+	Task   interlock.Task
+	Behind int // later messages of the same sender to the key, which wait for this one
+}
+
+func (l *HeldBack) Look(e *Engine) (done bool) {
+	s := e.turnTo(l.Namespace)
+	if s == nil {
+		return true
+	}
+	l.found.limit = maxHeldBack + 1
+	if !sift(&l.found, s.tasks.all.part, &l.next, l.wants, bySubmission) {
+		return false
+	}
+	for _, t := range l.found.list {
+		if len(l.Rows) == maxHeldBack {
+			l.More = true
+			break
+		}
+		row := HeldTask{Task: e.showTask(t)}
+		if t.mail != nil {
+			row.Behind = len(t.mail.lane.heap) - 1
+		}
+		l.Rows = append(l.Rows, row)
+	}
+	return true
+}
+
+// wants reports whether the task explains something: one that asks does, and a scheduled
+// message if others are behind it. What is held back itself explains nothing.
+func (l *HeldBack) wants(t *task) bool {
+	switch {
+	case l.Key != "" && !t.spec.claimsKey(l.Key) || l.Key == "" && t.spec.agent != l.Agent || t.ahead() != nil:
+		return false
+	case t.state == interlock.TaskScheduled:
+		return t.mail != nil && len(t.mail.lane.heap) > 1
+	}
+	return t.state == interlock.TaskAsking
 }

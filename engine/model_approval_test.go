@@ -281,5 +281,51 @@ func (m *model) checkApprovals(e *engine.Engine, ns interlock.Namespace) error {
 			return err
 		}
 	}
+	for _, t := range list[:min(len(list), 2)] {
+		if err := m.checkHeldBack(e, &engine.HeldBack{Namespace: ns, Agent: t.agent}); err != nil {
+			return err
+		}
+		if claims := t.spec.Claims; len(claims) > 0 {
+			if err := m.checkHeldBack(e, &engine.HeldBack{Namespace: ns, Key: claims[0].Key}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkHeldBack compares what explains why nothing happens at a key, or for an agent.
+func (m *model) checkHeldBack(e *engine.Engine, l *engine.HeldBack) error {
+	for !l.Look(e) {
+	}
+	at := 0
+	for _, t := range m.tasks {
+		about := t.agent == l.Agent
+		if l.Key != "" {
+			about = slices.ContainsFunc(t.spec.Claims, func(c interlock.Claim) bool { return c.Key == l.Key })
+		}
+		behind := 0
+		for _, o := range m.tasks {
+			if t.sender != "" && o.ns == t.ns && o.sender == t.sender && o.mailbox() == t.mailbox() && o.num > t.num && !o.isSettled() {
+				behind++
+			}
+		}
+		stuck := t.state == interlock.TaskAsking || t.state == interlock.TaskScheduled && behind > 0
+		if t.ns != l.Namespace || !about || !stuck || m.ahead(t) != nil {
+			continue
+		}
+		switch {
+		case at == len(l.Rows) && l.More:
+			return nil
+		case at == len(l.Rows):
+			return fmt.Errorf("%v explains nothing about %q%q, with %d behind it", t, l.Key, l.Agent, behind)
+		case l.Rows[at].Task.ID != t.id || l.Rows[at].Behind != behind:
+			return fmt.Errorf("%v holds back %d about %q%q, want %v with %d", l.Rows[at].Task.ID, l.Rows[at].Behind, l.Key, l.Agent, t, behind)
+		}
+		at++
+	}
+	if at != len(l.Rows) || l.More {
+		return fmt.Errorf("%d tasks explain something about %q%q, want %d", len(l.Rows), l.Key, l.Agent, at)
+	}
 	return nil
 }

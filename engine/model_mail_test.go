@@ -77,6 +77,12 @@ func (t *task) from(writer interlock.Key) *task {
 		t.sender = "session:" + t.session
 	case t.principal != "":
 		t.sender = "principal:" + t.principal
+		switch {
+		case t.agent != "":
+			t.sender += " agent:" + t.agent
+		case t.flow != "":
+			t.sender += " flow:" + t.flow
+		}
 	case t.agent != "":
 		t.sender = "agent:" + t.agent
 	}

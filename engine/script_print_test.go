@@ -503,7 +503,7 @@ func (s *script) show(w *words) error {
 		if v.HoldTime >= time.Millisecond {
 			s.printf("  usually held %v", v.HoldTime.Round(time.Millisecond))
 		}
-	case w.has("task"), w.has("tasks"), w.has("queue"), w.has("log"), w.has("approvals"):
+	case w.has("task"), w.has("tasks"), w.has("queue"), w.has("log"), w.has("approvals"), w.has("stuck"):
 		return s.showTasks(ns, w)
 	case w.has("runs"), w.has("revisions"):
 		s.showAdmission(ns, w)

@@ -329,6 +329,16 @@ func (s *script) showTasks(ns interlock.Namespace, w *words) error {
 		}
 	case w.has("approvals"):
 		s.showApprovals(ns, w)
+	case w.has("stuck"):
+		l := &engine.HeldBack{Namespace: ns, Key: interlock.Key(w.get("stuck")), Agent: w.get("holder")}
+		for !l.Look(s.e) {
+		}
+		for i := range l.Rows {
+			s.printf("%s, and %d behind it", s.taskLine(&l.Rows[i].Task), l.Rows[i].Behind)
+		}
+		if l.More {
+			s.printf("and more")
+		}
 	case w.has("tasks"):
 		l := &engine.TaskList{Namespace: ns, Queue: w.get("queue"), Limit: int(w.number("limit"))}
 		l.State, _ = interlock.ParseTaskState(w.get("in"))

@@ -77,7 +77,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	start org=O [workflow=W] holder=NAME [session=none] [flow=F] [wait=D] [detached] [ttl=D] [max_hold=D] [priority=N] [id=R] [explain]
 //	revert pattern=N [to=REVISION]
 //	show runs [org=O] [after=FENCE] [limit=N] | revisions=PATTERN
-//	show log=K [from=N] [limit=N]
+//	show log=K [from=N] [limit=N] | stuck=K | stuck holder=NAME
 //	show key=K | waits | state | keys [prefix=P] | agent=A | hot
 //
 // Every command takes ns=NAMESPACE, and actor=PRINCIPAL, of which model_rights_test.go says

@@ -55,13 +55,18 @@ func (c *call) why() {
 func (c *call) whyKey(key interlock.Key) {
 	var view engine.KeyView
 	var err error
-	graph, seen := engine.WaitGraph{Namespace: c.namespace}, false
+	graph, stuck := engine.WaitGraph{Namespace: c.namespace}, engine.HeldBack{Namespace: c.namespace}
+	seen, told := false, false
 	at, ok := c.look(func(e *engine.Engine) bool {
 		if !seen {
 			view, err = e.Key(c.namespace, key)
-			seen = true
+			seen, stuck.Key = true, view.Key
 		}
-		return len(view.Holders)+view.Length == 0 || graph.Look(e)
+		if !told {
+			told = stuck.Look(e)
+			return told && len(view.Holders)+view.Length == 0
+		}
+		return graph.Look(e)
 	})
 	if !ok {
 		return
@@ -70,22 +75,23 @@ func (c *call) whyKey(key interlock.Key) {
 		c.failWith(err)
 		return
 	}
-	text, chain, advice := explainKey(&view, graph.Edges)
-	c.tellWhy("key", string(view.Key), &explanation{text: text, chain: chain, advice: advice}, at)
+	x := explainKey(&view, graph.Edges)
+	x.tellStuck(&stuck)
+	c.tellWhy("key", string(view.Key), x, at)
 }
 
 // explainKey says why a key is as it is.
-func explainKey(view *engine.KeyView, edges []engine.WaitEdge) (string, []link, interlock.Advice) {
+func explainKey(view *engine.KeyView, edges []engine.WaitEdge) *explanation {
 	key := cleanText(string(view.Key))
 	if len(view.Holders) == 0 && view.Length == 0 && !isDry(view.Capacity) {
-		text := key + " is free: nobody holds it or anything above or below it that would stand in the way, and nobody waits for it."
+		text := key + " is free: nobody holds it or anything above or below it that would stand in the way, and nobody is in line for it."
 		if c := view.Capacity; c != nil {
 			text += " It has " + roomText(c) + "."
 			if len(c.Groups) > 0 {
 				text += " Of these " + groupsText(c) + "."
 			}
 		}
-		return text, nil, interlock.Advice{Action: interlock.ActRetry, Message: "acquire it"}
+		return &explanation{text: text, advice: interlock.Advice{Action: interlock.ActRetry, Message: "acquire it"}}
 	}
 	var b strings.Builder
 	var chain []link
@@ -129,10 +135,13 @@ func explainKey(view *engine.KeyView, edges []engine.WaitEdge) (string, []link, 
 		chain = follow(chain, waysOn(edges))
 		b.WriteString(chainText(chain))
 	}
+	x := &explanation{text: strings.TrimSpace(b.String()), chain: chain}
 	if gate != nil {
-		return strings.TrimSpace(b.String()), chain, gate.advice()
+		x.advice = gate.advice()
+	} else {
+		x.advice = keyAdvice(view, conflict, chain)
 	}
-	return strings.TrimSpace(b.String()), chain, keyAdvice(view, conflict, chain)
+	return x
 }
 
 // conflictOfView is what a newcomer would meet at a key.
@@ -248,12 +257,14 @@ type explanation struct {
 
 func (c *call) whyAgent(agent string) {
 	held := engine.Holdings{Namespace: c.namespace, Agent: agent}
-	graph := engine.WaitGraph{Namespace: c.namespace}
-	at, ok := c.survey(&held, &graph)
+	graph, stuck := engine.WaitGraph{Namespace: c.namespace}, engine.HeldBack{Namespace: c.namespace, Agent: agent}
+	at, ok := c.survey(&held, &graph, &stuck)
 	if !ok {
 		return
 	}
-	c.tellWhy("agent", agent, explainAgent(agent, held.Holders, graph.Edges), at)
+	x := explainAgent(agent, held.Holders, graph.Edges)
+	x.tellStuck(&stuck)
+	c.tellWhy("agent", agent, x, at)
 }
 
 // explainAgent says what an agent has and waits for.

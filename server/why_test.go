@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 func TestWhy(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
-		d.get("/v1/why?key=account:1").want(200).is("text", "account:1 is free: nobody holds it or anything above or below it that would stand in the way, and nobody waits for it.")
+		d.get("/v1/why?key=account:1").want(200).is("text", "account:1 is free: nobody holds it or anything above or below it that would stand in the way, and nobody is in line for it.")
 		d.get("/v1/why?agent=billing-7").want(200).is("text", "billing-7 holds nothing. It waits for nothing.")
 
 		// support-2 waits for billing-7, which waits for audit-1, which thinks.
@@ -153,5 +154,53 @@ func TestWhySeveralWaits(t *testing.T) {
 			t.Errorf("%d waits", n)
 		}
 		many.says("advice.message", "hang on a1, a2, a3 and 2 more")
+	})
+}
+
+// A message that waits for a person holds back what its sender sent later: why says so of a
+// key that nobody holds or stands in line for.
+func TestWhyMessageAsks(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newTaskDoor(t)
+		d.put("/v1/writers/account", `{"queue":"fees","pattern":"account:{id}"}`).want(200)
+		first := d.post("/v1/mailbox/account:1", `{"agent":"ann","kind":"close","approval":{"question":"may she?"}}`).want(202).str("message.id")
+		d.post("/v1/mailbox/account:1", `{"agent":"ann","kind":"credit"}`).want(202)
+		pass(12 * time.Second)
+		free := d.get("/v1/why?key=account:1").want(200)
+		free.says("text", "account:1 is free", `Message `+first+` of ann to account:1 waits for a person's word on "may she?", asked 12 s ago; `+
+			"1 later message of its sender to account:1 waits behind it: messages of one sender to a key keep their order.")
+		free.is("advice.action", "ask_human").says("advice.message", "interlock approve "+first)
+		d.get("/v1/why?agent=ann").want(200).says("text", "ann holds nothing. It waits for nothing. Message "+first).is("advice.action", "ask_human")
+		if raw := d.get("/v1/why?key=account:2").want(200).raw; strings.Contains(raw, first) {
+			t.Error(raw)
+		}
+		for range 5 {
+			d.submit(`,"agent":"bob","approval":{"question":"and this?"},"claims":[{"key":"doc:1"}]`)
+		}
+		d.get("/v1/why?agent=bob").want(200).says("text", "; until then it is in nobody's way. 2 others wait likewise.")
+	})
+}
+
+// With a credential and without a session, each agent is a sender of its own: a question about
+// a message of one does not hold back the messages of others.
+func TestSendersOfOneCredential(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		acme := []string{"Interlock-Namespace", "acme"}
+		d.put("/v1/queues/fees", ``, acme...).want(200)
+		d.put("/v1/writers/account", `{"queue":"fees","pattern":"account:{id}"}`, acme...).want(200)
+		secret, line := newSecret(d, "swarm", "acme")
+		d.reopen(func(cfg *Config) { cfg.Credentials = credentialsFile(d, line+" agent worker=fees") })
+		as := []string{"Authorization", "Bearer " + secret}
+		send := func(body, sender string) string {
+			t.Helper()
+			return d.post("/v1/mailbox/account:1", body, as...).want(202).is("message.sender", sender).str("message.id")
+		}
+		send(`{"agent":"ann","approval":{"question":"may she?"}}`, "principal:swarm agent:ann")
+		send(`{"agent":"ann"}`, "principal:swarm agent:ann")
+		bob := send(`{"agent":"bob"}`, "principal:swarm agent:bob")
+		send(`{"flow":"nightly"}`, "principal:swarm flow:nightly")
+		send(`{}`, "principal:swarm")
+		d.post("/v1/queues/fees/pull", `{}`, as...).want(200).is("tasks.0.task.id", bob)
 	})
 }
