@@ -97,6 +97,11 @@ func (e *Engine) acquire(c *Acquire, of run) {
 	}
 	switch {
 	case c.OnConflict == interlock.Wait, c.OnConflict == interlock.Preempt, r.opens():
+		if own := sess.ownAttempt(c.Flow, r.claims(), r.any); own != nil {
+			e.discard(r)
+			e.refuseOwnAttempt(own)
+			return
+		}
 		e.queue(r, c.OnConflict, c.Attach)
 	case c.OnConflict == interlock.Skip:
 		conflict := e.inTheWay(r)

@@ -55,8 +55,25 @@ func (e *Engine) followTask(c *FollowTask) {
 			e.refuse(interlock.CodeInvalidRequest, "this flow has the task in hand, so it cannot wait for it: name the flow that waits")
 			return
 		}
+		if own := t.ownAttemptOf(sess, c.Flow); own != nil {
+			e.refuseOwnAttempt(own)
+			return
+		}
 	}
 	e.replyTask(t, c.Attach, c.Flow)
+}
+
+// ownAttemptOf is session.ownAttempt for a wait for the end of the task.
+func (t *task) ownAttemptOf(sess *session, flow string) *request {
+	switch {
+	case sess == nil || flow != "" || isSettled(t.state):
+		return nil
+	case t.state != interlock.TaskRunning:
+		return sess.ownAttempt(flow, t.spec.claims, false)
+	case t.request.session() == sess && t.request.phase == held:
+		return t.request
+	}
+	return nil
 }
 
 // replyTask answers a command about a task. With attach, its caller is told when the

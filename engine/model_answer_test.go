@@ -359,6 +359,8 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 		return refused(m.refusals(r)...)
 	case c.OnConflict == interlock.Skip:
 		return answer{outcome: engine.Skipped}
+	case m.waitsForOwn(r, c.Flow):
+		return refused(interlock.CodeInvalidRequest)
 	}
 	return answer{outcome: engine.Queued, fresh: true}
 }

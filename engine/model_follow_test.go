@@ -52,8 +52,39 @@ func (m *model) expectFollow(c *engine.FollowTask) answer {
 			if t.state == interlock.TaskRunning && t.request.party() == flowOf(s, c.Flow) {
 				return refused(interlock.CodeInvalidRequest)
 			}
+			own := m.wouldHold(t.ns, s, t.spec.Claims)
+			if t.state == interlock.TaskRunning {
+				own = t.request.session == s && t.request.phase == held
+			}
+			if c.Flow == "" && own && !t.isSettled() {
+				return refused(interlock.CodeInvalidRequest)
+			}
 			return told
 		})
+	})
+}
+
+// waitsForOwn reports whether a request of a session, of which its caller has not said the
+// flow, needs what a task holds that the session has in hand: it may be the one at work there.
+func (m *model) waitsForOwn(r *request, flow string) bool {
+	if r.session == nil || flow != "" {
+		return false
+	}
+	if !r.ask.Any {
+		return m.wouldHold(r.ns, r.session, r.wants())
+	}
+	for _, c := range r.wants() {
+		if !m.wouldHold(r.ns, r.session, []interlock.Claim{c}) {
+			return false
+		}
+	}
+	return true
+}
+
+// wouldHold reports whether a task that a session has in hand holds up claims.
+func (m *model) wouldHold(ns interlock.Namespace, s *session, claims []interlock.Claim) bool {
+	return slices.ContainsFunc(m.requests, func(q *request) bool {
+		return q.ns == ns && q.task != nil && q.phase == held && q.session == s && anyClash(q.wants(), claims)
 	})
 }
 

@@ -74,6 +74,8 @@ func (m *model) expectRun(c *engine.StartRun) answer {
 		return answer{outcome: engine.Granted, fresh: true}
 	case m.atBest().free(r):
 		return answer{} // a task may be in the way, or aside
+	case a.OnConflict == interlock.Wait && m.waitsForOwn(r, c.Flow):
+		return refused(interlock.CodeInvalidRequest)
 	case a.OnConflict == interlock.Wait:
 		return answer{outcome: engine.Queued, fresh: true}
 	}

@@ -13,7 +13,13 @@ import (
 
 func (m *model) expectSubmit(c *engine.Submit) answer {
 	if !c.Session.IsZero() {
-		return m.withSession(&c.Head, func(*session) answer { return m.expectTasks(&c.Head, c.Task) })
+		return m.withSession(&c.Head, func(s *session) answer {
+			want := m.expectTasks(&c.Head, c.Task)
+			if want.outcome == engine.Done && c.Attach && c.Flow == "" && m.wouldHold(c.Namespace, s, m.submitted(c, c.Task.ID, 0).spec.Claims) {
+				return refused(interlock.CodeInvalidRequest)
+			}
+			return want
+		})
 	}
 	return m.expectTasks(&c.Head, c.Task)
 }

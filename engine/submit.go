@@ -41,6 +41,10 @@ func (e *Engine) submit(c *Submit) {
 		return
 	}
 	if c.Attach {
+		if own := sess.ownAttempt(c.Flow, specs[0].claims, false); own != nil {
+			e.refuseOwnAttempt(own)
+			return
+		}
 		if no := e.agenda.space.tooManyFollows(sess); no != nil {
 			e.refuseFor(no)
 			return

@@ -33,3 +33,25 @@ func TestAReplyThatCannotCome(t *testing.T) {
 		d.get("/v1/tasks/"+id+"?wait_ms=1000&session="+banker+"&flow="+id).want(400, "invalid_request").says("detail", "in hand")
 	})
 }
+
+// A worker with a session that forgets the flow of its task would wait for itself.
+func TestWaitForOwnTask(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newMailbox(t)
+		banker := d.session("banker")
+		id := d.post("/v1/mailbox/account:1", `{"agent":"ann"}`).want(202).str("message.id")
+		d.post("/v1/queues/bank/pull", `{"session":"`+banker+`"}`).want(200)
+		next := `send flow "` + id + `"`
+		acquire := func(fields string) *reply {
+			return d.post("/v1/leases", `{"session":"`+banker+`"`+fields+`,"wait_ms":1000,"claims":[{"key":"account:1"}]}`)
+		}
+		acquire("").want(400, "invalid_request").says("detail", next)
+		acquire(`,"flow":"` + id + `"`).want(200)
+		acquire(`,"flow":"main"`).want(202)
+		d.post("/v1/mailbox/account:1", `{"session":"`+banker+`","wait_ms":50000}`).want(400, "invalid_request").says("detail", next)
+		d.get("/v1/tasks/"+id+"?wait_ms=50000&session="+banker).want(400, "invalid_request").says("detail", next)
+		if n := len(d.get("/v1/tasks").want(200).at("tasks").([]any)); n != 1 {
+			t.Errorf("%d tasks", n)
+		}
+	})
+}

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Waits of a session for its own tasks.
+//
+// An attempt at a task holds in a flow of its own, which has the task's id. A call of the
+// same session that names no flow is of the flow "main", so it waits for what the attempt
+// holds. If the caller is the worker itself, that wait never ends, and the wait-for graph has
+// no circle: to the engine these are two threads. To count such a call as the attempt's would
+// let another thread of the session into what the attempt holds. So the wait is refused, and
+// the caller names the flow. Whoever names one, "main" included, is taken at their word.
+
+// ownAttempt returns the attempt at a task that a call of the session without a flow would
+// wait for, because it holds what one of the claims, or with any each of them, excludes; nil
+// for none. Attempts in grace end by themselves.
+func (sess *session) ownAttempt(flow string, claims []interlock.Claim, any bool) (found *request) {
+	if sess == nil || flow != "" {
+		return nil
+	}
+	var attempts []*request
+	for _, p := range sess.flows.all() {
+		for _, l := range p.leases {
+			if l.task != nil && l.phase == held {
+				attempts = append(attempts, l)
+			}
+		}
+	}
+	if len(attempts) == 0 {
+		return nil
+	}
+	slices.SortFunc(attempts, byNumber)
+	for _, want := range claims {
+		i := slices.IndexFunc(attempts, func(l *request) bool {
+			return slices.ContainsFunc(l.claims(), func(have interlock.Claim) bool { return excludes(have, want) })
+		})
+		switch {
+		case i >= 0 && found == nil:
+			found = attempts[i]
+		case i < 0 && any:
+			return nil
+		}
+	}
+	return found
+}
+
+// excludes reports whether two claims conflict in the hands of two parties, apart from
+// permits and the like that run out.
+func excludes(a, b interlock.Claim) bool {
+	switch {
+	case a.Key == b.Key:
+		return conflicts[lockOf(a.Mode)].has(lockOf(b.Mode))
+	case isBelow(string(a.Key), string(b.Key)):
+		return conflicts[intent(a.Mode)].has(lockOf(b.Mode))
+	case isBelow(string(b.Key), string(a.Key)):
+		return conflicts[intent(b.Mode)].has(lockOf(a.Mode))
+	}
+	return false
+}
+
+// refuseOwnAttempt refuses a call that would wait for an attempt of its own session.
+func (e *Engine) refuseOwnAttempt(l *request) {
+	id := l.task.id
+	e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf(
+		"this would wait for task %s, which this session has in hand in a flow of its own: send flow %q if you work at that task, or the name of another flow, such as \"main\", if another thread of the session waits",
+		id, id,
+	))
+}
