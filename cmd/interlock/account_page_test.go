@@ -1,19 +1,15 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
-
-	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/client"
-	"github.com/interlockdev/interlock/writer/account"
 )
 
 // TestAccountPage runs the commands of docs/account.md against a server whose accounts
-// have the writer and the policy of that page.
+// have the writer and the policies of that page.
 func TestAccountPage(t *testing.T) {
 	t.Parallel()
 	const file = "../../docs/account.md"
@@ -21,35 +17,20 @@ func TestAccountPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var policy account.Policy
-	if err := json.Unmarshal([]byte(blocks(string(text), "json")), &policy); err != nil {
-		t.Fatal(err)
-	}
-	if err := policy.Check(); err != nil {
+	policies := filepath.Join(t.TempDir(), "accounts.json")
+	if err := os.WriteFile(policies, []byte(blocks(string(text), "json")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := newRig(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	writer, err := client.Dial(ctx, client.Config{Addrs: []string{r.server.GRPC}, Agent: "account-agent"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := writer.SetQueue(ctx, interlock.TaskQueue{Name: "accounts"}); err != nil {
-		t.Fatal(err)
-	}
-	agent := &account.Agent{Client: writer, Queue: "accounts", Policy: func(interlock.Key) (account.Policy, error) { return policy, nil }}
-	ended := make(chan error, 1)
-	go func() { ended <- agent.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		_ = writer.Close(context.Background())
-	}()
+	r.must("account", "check", "--policy", policies)
+	r.must("account", "setup", "--policy", policies)
+	writer := r.start("account", "serve", "--policy", policies, "--ledger", filepath.Join(t.TempDir(), "ledger"), "--agent", "account-agent")
+	writer.expect("ready queue=accounts")
 	shown := blocks(string(text), "console")
 	if !strings.Contains(shown, "\n$ ") {
 		t.Fatal("the page shows nothing to run")
 	}
 	r.runScript(file, shown)
+	writer.signal(syscall.SIGTERM)
+	writer.ends(0)
 }

@@ -66,6 +66,7 @@ type eventReader struct {
 	path   string
 	query  url.Values
 	text   func(line []byte) (string, error) // what is shown of one
+	each   func(*event) error                // if set, is given each instead
 	follow bool
 	next   interlock.Index // where to go on; 0: the oldest that is kept
 	// An entry can hold several events and a connection can end between them, so the
@@ -217,6 +218,13 @@ func (r *eventReader) line(line []byte) error {
 		r.next, r.seen, r.skip = e.Index, 0, 0
 	}
 	r.seen++
+	if r.each != nil {
+		var e event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return err
+		}
+		return r.each(&e)
+	}
 	if r.a.json() {
 		return r.a.content(append(line, '\n'))
 	}

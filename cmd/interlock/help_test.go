@@ -24,8 +24,8 @@ var references = []struct {
 
 This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands with which leases are
 held; those that change documents and claim effects are in [cli-state.md](cli-state.md), those that hand work on in
-[cli-delegate.md](cli-delegate.md), those that look, play scenes and measure in [cli-look.md](cli-look.md), those that check fences where agents write in
-[cli-guard.md](cli-guard.md), those for operators and servers in [cli-operator.md](cli-operator.md).
+[cli-delegate.md](cli-delegate.md), those that keep accounts in [cli-account.md](cli-account.md), those that look, play
+scenes and measure in [cli-look.md](cli-look.md), those that check fences where agents write in [cli-guard.md](cli-guard.md), those for operators and servers in [cli-operator.md](cli-operator.md).
 
 What was asked for goes to standard output, everything else to standard error. With ` + "`-o json`" + ` standard output has the server's own
 answers, one a line, also when an answer is a refusal. A flag that names a variable in square brackets can be set by that variable; the flag
@@ -38,6 +38,11 @@ The flags of every command stand here once, at ` + "`interlock`" + `. Those that
 This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands that change documents and claim
 effects. How output and flags work is said in [cli.md](cli.md).
 `, []string{groupState}},
+	{"../../docs/cli-account.md", `# The command line of accounts
+
+This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands of the
+single writer of accounts and of its ledger; [account.md](account.md) is the guide. How output and flags work is said in [cli.md](cli.md).
+`, []string{"account"}},
 	{"../../docs/cli-delegate.md", `# The command line of tasks and mailboxes
 
 This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands that hand work to

@@ -113,7 +113,7 @@ writers.
 			newRun(a), newLock(a), newRenew(a), newRelease(a), newConvert(a), newArrive(a), newPark(a), newResume(a), newWaitFor(a), newPartition(a), newFence(a),
 		}},
 		{groupState, []*cobra.Command{newState(a), newCommit(a), newEffect(a), newFile(a)}},
-		{groupTask, []*cobra.Command{newTask(a), newQueue(a), newMailbox(a), newApprove(a)}},
+		{groupTask, []*cobra.Command{newTask(a), newQueue(a), newMailbox(a), newAccount(a), newApprove(a)}},
 		{groupLook, []*cobra.Command{newLs(a), newGet(a), newShow(a), newWhy(a), newWaits(a), newHot(a), newContention(a), newEvents(a)}},
 		{groupRule, []*cobra.Command{newPattern(a), newNamespace(a), newRevoke(a)}},
 		{groupServe, []*cobra.Command{newServe(a), newGuard(a), newJournal(a), newMigrate(a), newCredential(a)}},

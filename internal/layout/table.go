@@ -55,7 +55,7 @@ var table = []rule{
 		remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sys/unix"},
 	},
 	{
-		folder: "cmd", local: []string{".", "engine", "journal", "shard", "proto", "server", "client", "guard", "internal", "sim"},
+		folder: "cmd", local: []string{".", "engine", "journal", "shard", "proto", "server", "client", "guard", "internal", "sim", "writer"},
 		remote: []string{"google.golang.org/grpc", "github.com/jackc/pgx/v5/pgconn", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 	},
 	{folder: "guard"},

@@ -236,7 +236,7 @@ func (l *link) code(seq uint64) string {
 }
 
 // tenantless are the commands that work on files, or that bring a server of their own.
-var tenantless = []string{"guard", "demo", "journal", "credential", "bench", "serve", "version", "migrate", "file", "fence keys", "fence verify"}
+var tenantless = []string{"guard", "demo", "journal", "credential", "bench", "serve", "version", "migrate", "file", "fence keys", "fence verify", "account check", "account verify"}
 
 // arguments make each command one that an allowed caller ends soon.
 var arguments = map[string]string{
@@ -257,6 +257,8 @@ var arguments = map[string]string{
 	"task pull": "g-queue", "task ack": "", "task nack": "", "task ask": "sure?", "task work": "g-queue --idle 0 -- true",
 	"approve": "{task} --yes --by g", "revoke": "g:held-{role} --yes",
 
+	"account serve": "--policy {accounts}", "account export": "--queue g-queue", "account setup": "--policy {accounts}",
+
 	"pattern set": "g g-shape:{id}", "pattern rm": "g", "pattern revert": "g --to 1", "namespace set": "--near-misses", "queue set": "g-made",
 	"queue rm": "g-unused", "queue pause": "g-unused", "queue drain": "g-unused", "queue resume": "g-unused", "mailbox writer set": "g --queue g-unused",
 	"mailbox writer rm": "g", "fence rotate": "",
@@ -269,6 +271,8 @@ func (s *site) tryCommands(t *testing.T, rows []rightsRow, callers []caller) {
 		c    caller
 	}
 	s.write(t, filepath.Join(s.dir, "..", "commit.json"), `{"writes":[{"key":"g:c","add":1}]}`)
+	s.write(t, filepath.Join(s.dir, "..", "accounts.json"),
+		`{"shape":"g-account:{id}","queue":"g-accounts","pattern":"g-account","writers":["nobody"],"accounts":[{"keys":"*","policy":{"currency":"EUR"}}]}`)
 	s.operator(t, acme, "DELETE", "/v1/patterns/g-pattern", "") // it would close the namespace to other keys
 	for _, c := range callers {
 		s.agent(t, acme, "POST", "/v1/leases", `{"ttl_ms":600000,"claims":[{"key":"g:held-`+c.role+`"}],"on_conflict":"skip"}`).want(200)
@@ -332,7 +336,7 @@ var problemCode = regexp.MustCompile(`"code":"([a-z_]+)"`)
 func (s *site) codeOf(t *testing.T, c caller, name string) string {
 	args := append([]string{"-o", "json"}, strings.Fields(name)...)
 	w := absent()
-	w["role"], w["commit"] = c.role, filepath.Join(s.dir, "..", "commit.json")
+	w["role"], w["commit"], w["accounts"] = c.role, filepath.Join(s.dir, "..", "commit.json"), filepath.Join(s.dir, "..", "accounts.json")
 	args = append(args, strings.Fields(w.fill(arguments[name]))...)
 	cmd := exec.CommandContext(t.Context(), launchtest.Binary(t), args...)
 	for _, v := range os.Environ() {

@@ -24,8 +24,13 @@ type Agent struct {
 	Advise    Adviser
 	AdviseFor time.Duration // 0: DefaultAdviseFor; at most half of the lease's ttl is wise
 
+	// Ledger, if set, has everything that was decided on an account before the next message
+	// to it is decided. When it fails, nothing is decided any more.
+	Ledger *Ledger
+
 	Concurrency int           // how many accounts are worked on at a time; 0: 1
 	TTL         time.Duration // of the lease on an account; 0: the queue's
+	Drain       time.Duration // for what is under way when Run is to end; 0: client.DefaultDrain
 	// OnError is told of each message that could not be decided, as Worker.OnError says.
 	OnError func(*client.Job, error)
 
@@ -36,11 +41,21 @@ type Agent struct {
 // DefaultAdviseFor is how long an adviser may take.
 const DefaultAdviseFor = 10 * time.Second
 
+// lastRecords is how long an agent that ends tries to bring its ledger up to date. What
+// is missing then comes when it is opened again.
+const lastRecords = 5 * time.Second
+
 // Run works until ctx ends, and then finishes what is under way.
 func (a *Agent) Run(ctx context.Context) error {
-	return a.Client.Work(ctx, client.Worker{
-		Queue: a.Queue, Concurrency: a.Concurrency, TTL: a.TTL, Handle: a.Handle, OnError: a.OnError,
+	err := a.Client.Work(ctx, client.Worker{
+		Queue: a.Queue, Concurrency: a.Concurrency, TTL: a.TTL, Drain: a.Drain, Handle: a.Handle, OnError: a.OnError,
 	})
+	if a.Ledger == nil {
+		return err
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastRecords)
+	defer cancel()
+	return errors.Join(err, a.Ledger.catchUp(last, a.Client))
 }
 
 // Handle decides one message. What it returns is written in one step: the state, the
@@ -58,6 +73,11 @@ func (a *Agent) Handle(ctx context.Context, job *client.Job) (client.Done, error
 	policy, err := a.policy(doc.Key)
 	if err != nil {
 		return client.Done{}, err
+	}
+	if a.Ledger != nil {
+		if err := a.Ledger.ahead(ctx, a.Client, doc.Key); err != nil {
+			return client.Done{}, err
+		}
 	}
 	now := time.Now
 	if a.Now != nil {
@@ -83,11 +103,15 @@ func (a *Agent) Handle(ctx context.Context, job *client.Job) (client.Done, error
 			Text: d.Question, Limit: policy.ApproveWithin, OnLimit: interlock.Denied, Reads: client.Seen(doc),
 		})
 	}
+	if a.Ledger != nil {
+		a.Ledger.expect(task.ID, doc.Key)
+	}
 	return d.done(doc, string(cmd.Kind)), nil
 }
 
 // done is a decision as the acknowledgement writes it.
 func (d *Decision) done(doc interlock.Document, note string) client.Done {
+	d.Reply.On = &doc.Version
 	done := client.Done{Result: d.Reply, Reads: client.Seen(doc), Note: note}
 	if d.Changed {
 		done.Writes = []interlock.Write{client.Put(doc.Key, d.State.encode())}

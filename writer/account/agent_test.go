@@ -1,6 +1,7 @@
 package account_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -501,4 +502,56 @@ func TestApproval(t *testing.T) {
 		t.Errorf("%s, %v", task.Result, err)
 	}
 	b.replays("account:1")
+}
+
+// The agent decides nothing before its ledger has what was decided before, and leaves the
+// ledger complete when it ends.
+func TestAgentKeepsLedger(t *testing.T) {
+	b := newBank(t)
+	var text bytes.Buffer
+	ledger := account.NewLedger(&text)
+	stop := b.work("writer", func(a *account.Agent) { a.Ledger = ledger })
+	teller := b.teller("treasury")
+	for n := range 10 {
+		if _, err := teller.Credit(t.Context(), "account:1", 1, account.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		if lines := ledger.Lines(); lines != uint64(n) {
+			t.Errorf("the ledger has %d lines, when %d messages were decided before the last one", lines, n)
+		}
+	}
+	stop()
+	if ledger.Lines() != 10 || bytes.Count(text.Bytes(), []byte("\n")) != 10 {
+		t.Errorf("the ledger has %d lines", ledger.Lines())
+	}
+	if err := account.NewReader().Read(&text); err != nil {
+		t.Error(err)
+	}
+}
+
+// A writer whose disk is full stops deciding, before what it decides can be lost.
+func TestAgentStopsWithItsLedger(t *testing.T) {
+	b := newBank(t)
+	read, write := io.Pipe()
+	broken := errors.New("no room")
+	read.CloseWithError(broken)
+	ledger := account.NewLedger(write)
+	refused := make(chan error, 100)
+	b.work("writer", func(a *account.Agent) {
+		a.Ledger = ledger
+		a.OnError = func(_ *client.Job, err error) { refused <- err }
+	})
+	if _, err := b.teller("treasury").Credit(t.Context(), "account:1", 1, account.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.operator.Send(t.Context(), client.Message{Key: "account:1", Kind: "credit", Body: account.Order{Amount: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-refused; !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	<-ledger.Failed()
+	if got := b.state("account:1").Balance; got != 1 {
+		t.Errorf("the balance is %d", got)
+	}
 }

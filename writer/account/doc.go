@@ -59,8 +59,16 @@
 // a message says of a transfer is believed only if the server says that the writer of
 // the other account sent it, at work on a message to that account ([Origin]).
 //
+// # What is kept for ever
+//
+// The server keeps the log of an account for its last entries. A [Ledger] copies them to a
+// file, as lines with a chain of hashes; an Agent that has one decides no message before
+// everything decided earlier on the account is in it. [File] is the policy file of
+// "interlock account serve".
+//
 // Package account must never decide by anything but Decide, and never let an adviser
 // allow what the policy does not.
 //
-// Start reading at decide.go; agent.go is the handler, client.go is for those who ask.
+// Start reading at decide.go; agent.go is the handler, client.go is for those who ask,
+// ledger.go keeps what was decided.
 package account

@@ -38,13 +38,16 @@ func Replay(entries []interlock.LogEntry) (State, error) {
 
 // replayed is how far a replay has come.
 type replayed struct {
-	state State
-	known bool
+	state   State
+	version interlock.Version // of the document, as the entry before has left it
+	known   bool
 }
 
 // step decides one entry again, and says what differs.
 func (r *replayed) step(e *interlock.LogEntry) string {
 	r.known = r.known || e.Seq == 1
+	on := r.version
+	r.version = e.Document.Version
 	if e.State != interlock.TaskDone {
 		if e.Changed {
 			return "its message was never decided, yet it changed the state"
@@ -72,7 +75,10 @@ func (r *replayed) step(e *interlock.LogEntry) string {
 		cmd.Approved = &Approval{By: said.ApprovedBy}
 	}
 	d := replay(after.Policy, r.state, cmd, said)
+	d.Reply.On = said.On
 	switch {
+	case said.On != nil && *said.On != on:
+		return fmt.Sprintf("it was decided on version %d of the account, and the entry before has left version %d", *said.On, on)
 	case d.Question != "":
 		return "nobody has approved it: " + d.Question
 	case !bytes.Equal(encode(d.Reply), encode(said)):

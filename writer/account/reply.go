@@ -2,6 +2,8 @@ package account
 
 import (
 	"time"
+
+	"github.com/interlockdev/interlock"
 )
 
 // Code says why a command was refused. Codes are only ever added.
@@ -59,6 +61,9 @@ type Reply struct {
 	Priority   int       `json:"priority,omitempty"`
 	ApprovedBy string    `json:"approved_by,omitempty"`
 	Advice     *Advice   `json:"advice,omitempty"` // that was taken
+	// On is the version of the account's document that it was decided on; 0: it was never
+	// written. Replies of older writers do not say it.
+	On *interlock.Version `json:"on,omitempty"`
 }
 
 // refusal is a command refused, before the account's figures are added.

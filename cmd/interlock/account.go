@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/writer/account"
+)
+
+func newAccount(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "account",
+		Short: "Keep accounts that have a single writer, and their ledger",
+		Long: `Keep balances that no agent may write: agents send their commands (credit, debit, hold,
+capture, void, transfer) with "interlock mailbox ask", and the writer decides them by the
+policy of a file. docs/account.md is a guide.`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newAccountCheck(a), newAccountSetup(a), newAccountServe(a), newAccountExport(a), newAccountVerify(a))
+	return cmd
+}
+
+// readPolicies reads a policy file.
+func readPolicies(path string) (*account.File, error) {
+	if path == "" {
+		return nil, usage("--policy is missing: name the file with the policies")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usage("--policy: %w", err)
+	}
+	f, err := account.ParseFile(text)
+	if err != nil {
+		return nil, usage("%s:%w", clean(path), err)
+	}
+	return f, nil
+}
+
+func newAccountCheck(a *app) *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "check --policy FILE",
+		Short: "Check a policy file, and say what it means",
+		Long: `Check a policy file, and print what it allows. A mistake is named with its line and
+column: a field that there is not, one that stands there twice, a policy that contradicts
+itself. Exit code 2 says that the file is refused.`,
+		Example:     `  interlock account check --policy accounts.json`,
+		Args:        noArgs,
+		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		RunE: func(*cobra.Command, []string) error {
+			f, err := readPolicies(path)
+			if err != nil {
+				return err
+			}
+			for _, line := range f.Meaning() {
+				a.say("%s\n", clean(line))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&path, "policy", "", "the policy `file`")
+	return cmd
+}
+
+// accountsSetup is how the queue and the pattern of the accounts stand on a server.
+type accountsSetup struct {
+	queue   queueSettings
+	missing bool // there is no such queue
+	writer  string
+	shape   string
+}
+
+func (a *app) accountsSetup(ctx context.Context, f *account.File) (s accountsSetup, err error) {
+	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: queuePath(f.Queue, "")})
+	var queue struct{ Queue queueAnswer }
+	switch refusal, refused := errors.AsType[*interlock.Error](err); {
+	case refused && refusal.Code == interlock.CodeNoSuchQueue:
+		s.missing = true
+	case err != nil:
+		return s, err
+	default:
+		if err := json.Unmarshal(answer, &queue); err != nil {
+			return s, err
+		}
+		s.queue = queue.Queue.queueSettings
+	}
+	writers, err := a.writers(ctx)
+	for _, w := range writers {
+		if w.Name == f.Pattern {
+			s.writer, s.shape = w.Queue, w.Shape
+		}
+	}
+	return s, err
+}
+
+// writer is a pattern whose keys have a queue as single writer.
+type writerAnswer struct {
+	Name  string `json:"name"`
+	Shape string `json:"pattern"`
+	Queue string `json:"queue"`
+}
+
+func (a *app) writers(ctx context.Context) ([]writerAnswer, error) {
+	var got struct{ Writers []writerAnswer }
+	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: "/v1/writers"})
+	if err == nil {
+		err = json.Unmarshal(answer, &got)
+	}
+	return got.Writers, err
+}
+
+// lacks says what is not as the file wants it.
+func (s *accountsSetup) lacks(f *account.File) (list []string) {
+	if s.missing {
+		list = append(list, "there is no queue "+f.Queue)
+	}
+	for _, l := range []struct {
+		what       string
+		have, want []string
+	}{
+		{"may pull from queue " + f.Queue, s.queue.Pull, f.Writers},
+		{"may send to queue " + f.Queue, s.queue.Submit, f.Senders},
+		{"may approve for queue " + f.Queue, s.queue.Approvers, f.Approvers},
+	} {
+		if !sameNames(l.have, l.want) && !s.missing {
+			list = append(list, fmt.Sprintf("%s %s, where the file says %s", namesOr(l.have), l.what, namesOr(l.want)))
+		}
+	}
+	if s.queue.MinApprovals != f.MinApprovals && !s.missing {
+		list = append(list, fmt.Sprintf("queue %s wants %d approvals, where the file says %d", f.Queue, s.queue.MinApprovals, f.MinApprovals))
+	}
+	switch {
+	case s.writer == "":
+		list = append(list, fmt.Sprintf("pattern %s has no single writer", f.Pattern))
+	case s.writer != f.Queue:
+		list = append(list, fmt.Sprintf("the single writer of pattern %s is queue %s, where the file says %s", f.Pattern, s.writer, f.Queue))
+	case s.shape != f.Shape:
+		list = append(list, fmt.Sprintf("pattern %s is for %s, where the file says %s", f.Pattern, s.shape, f.Shape))
+	}
+	return list
+}
+
+func sameNames(a, b []string) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(slices.Compact(a), slices.Compact(b))
+}
+
+func namesOr(names []string) string {
+	if len(names) == 0 {
+		return "everyone whose role allows it"
+	}
+	return strings.Join(names, ", ")
+}
+
+func newAccountSetup(a *app) *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "setup --policy FILE",
+		Short: "Set up the queue and the key pattern that a policy file names",
+		Long: `Register the queue of the accounts' writer with the access lists of the policy file, as the
+single writer of the accounts' keys. What else the queue has stays as it is. It needs an operator's credential; "account serve" needs a worker's only, and refuses to
+start where the server differs from its file.`,
+		Example: `  interlock account setup --policy accounts.json --credential-file ops.secret`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := readPolicies(path)
+			if err != nil {
+				return err
+			}
+			return a.setUpAccounts(cmd.Context(), f)
+		},
+	}
+	cmd.Flags().StringVar(&path, "policy", "", "the policy `file`")
+	return cmd
+}
+
+func (a *app) setUpAccounts(ctx context.Context, f *account.File) error {
+	if err := a.checkWriters(f); err != nil {
+		return err
+	}
+	s, err := a.accountsSetup(ctx, f)
+	if err != nil {
+		return err
+	}
+	q := s.queue
+	q.Pull, q.Submit, q.Approvers, q.MinApprovals = f.Writers, f.Senders, f.Approvers, f.MinApprovals
+	set := request{method: http.MethodPut, path: queuePath(f.Queue, ""), body: q, id: freshID(), again: true}
+	if err := a.call(ctx, set, &struct{}{}, func() error {
+		a.say("set: queue %s; %s may pull, %s may send, %s may approve\n", clean(f.Queue), clean(namesOr(f.Writers)), clean(namesOr(f.Senders)), clean(namesOr(f.Approvers)))
+		return nil
+	}); err != nil {
+		return err
+	}
+	set = request{method: http.MethodPut, path: writerPath(f.Pattern), body: map[string]any{"queue": f.Queue, "pattern": f.Shape}, id: freshID(), again: true}
+	return a.call(ctx, set, &struct{}{}, func() error {
+		a.say("set: queue %s is the single writer of %s\n", clean(f.Queue), clean(f.Shape))
+		return nil
+	})
+}
+
+// checkWriters refuses a file by which any worker could be the writer.
+func (a *app) checkWriters(f *account.File) error {
+	if a.server.Credential != "" && len(f.Writers) == 0 {
+		return usage(`the policy file names no "writers": with credentials, every worker of queue %s could change the accounts; name the writer's credential, such as "writers": ["teller"]`, clean(f.Queue))
+	}
+	return nil
+}
+
+func newAccountVerify(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify FILE...",
+		Short: "Check a ledger: its chain of hashes, and that it has no gap",
+		Long: `Check a ledger that "account serve" or "account export" has written: the hash of each
+line, that each goes on from the one before, and that no account has a gap that is not
+said. Of a ledger in several files name them in order. It prints the number of lines and
+the last hash: who has kept an earlier one can look it up, and knows that nothing before
+it was changed.
+
+Exit code 1 says that the ledger is wrong, and at which line.`,
+		Example: `  interlock account verify ledger.ndjson`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("name a ledger: %s", useLine(cmd))
+			}
+			return nil
+		},
+		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			l := account.NewReader()
+			for _, name := range args {
+				file, err := os.Open(name)
+				if err != nil {
+					return err
+				}
+				err = l.Read(file)
+				file.Close()
+				if err != nil {
+					return fmt.Errorf("%s: %w", clean(name), err)
+				}
+			}
+			lines, hash := l.End()
+			a.say("%d lines, no gap that is not said, last hash %s\n", lines, hash)
+			for _, gap := range l.Gaps() {
+				a.complain("%s", clean(gap))
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,346 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/writer/account"
+)
+
+const accountsFile = `{"shape": "account:{id:int}", %s "accounts": [
+  {"keys": "account:*", "policy": {"currency": "EUR", "decimals": 2, "transfer_to": "account:"}}
+]}`
+
+// bank is a server with credentials whose accounts have a writer.
+type bank struct {
+	*rig
+	secrets     map[string]string
+	credentials string // the file
+	file        string // of the policies
+}
+
+func newBank(t *testing.T) *bank {
+	t.Helper()
+	b := &bank{rig: &rig{t: t, dir: t.TempDir()}, secrets: map[string]string{}, file: filepath.Join(t.TempDir(), "accounts.json")}
+	b.credentials = filepath.Join(t.TempDir(), "credentials")
+	for name, role := range map[string]string{"ops": "--role=operator", "teller": "--queue=accounts", "support": "--role=agent", "auditor": "--role=viewer"} {
+		out, code := startProc(t, cleanEnvironment(), "credential", "new", name, role, "--file", b.credentials).end()
+		if code != 0 {
+			t.Fatal(out)
+		}
+		b.secrets[name], _, _ = strings.Cut(out, "\n")
+	}
+	b.server = launchtest.Start(t, launch.Config{DataDir: b.dir, Args: []string{"--credentials", b.credentials}})
+	b.env = b.environment()
+	b.writePolicies(`"writers": ["teller"], "senders": ["support", "teller"],`)
+	b.as("ops").must("account", "setup", "--policy", b.file)
+	// Nobody is to wait for a writer that was killed longer than has to be.
+	b.as("ops").must("queue", "set", "accounts", "--grace", "1ms", "--backoff", "1ms")
+	return b
+}
+
+func (b *bank) writePolicies(more string) {
+	b.t.Helper()
+	if err := os.WriteFile(b.file, fmt.Appendf(nil, accountsFile, more), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// as gives the rig with a credential.
+func (b *bank) as(name string) *rig {
+	r := *b.rig
+	r.env = append(r.environment(), "INTERLOCK_CREDENTIAL="+b.secrets[name])
+	return &r
+}
+
+// serve starts a writer with a ledger of its own, and waits until it works.
+func (b *bank) serve(ledger string) *proc {
+	b.t.Helper()
+	p := b.as("teller").start("account", "serve", "--policy", b.file, "--ledger", ledger, "--ttl", "1s", "--agent", filepath.Base(ledger))
+	p.expect("ready queue=accounts")
+	return p
+}
+
+// client is a session of support.
+func (b *bank) client() *client.Client {
+	b.t.Helper()
+	c, err := client.Dial(context.Background(), client.Config{Addrs: []string{b.server.GRPC}, Credential: b.secrets["support"], Agent: "support"})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// book is a ledger as it was read.
+type book struct {
+	lines    []account.Line
+	balances map[interlock.Key]account.Money
+	sums     map[interlock.Key]account.Money // of the changes
+}
+
+// read checks a ledger, and that no message stands in it twice.
+func (b *bank) read(ledger string) book {
+	b.t.Helper()
+	b.must("account", "verify", ledger)
+	text, err := os.ReadFile(ledger)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	k := book{balances: map[interlock.Key]account.Money{}, sums: map[interlock.Key]account.Money{}}
+	seen := map[string]bool{}
+	for line := range bytes.Lines(text) {
+		var l account.Line
+		if err := json.Unmarshal(line, &l); err != nil {
+			b.t.Fatal(err)
+		}
+		if seen[l.Message] {
+			b.t.Errorf("%s: message %s stands there twice", ledger, l.Message)
+		}
+		seen[l.Message] = true
+		k.lines = append(k.lines, l)
+		k.balances[l.Account] = l.Balance
+		k.sums[l.Account] += l.Change
+	}
+	return k
+}
+
+// traffic has several agents give 1 cent and pass some on, and sends a word for every
+// reply. It is over when replies is closed.
+func (b *bank) traffic(agents, each int) (replies chan struct{}) {
+	replies = make(chan struct{}, agents*each)
+	teller := account.NewClient(b.client())
+	var all sync.WaitGroup
+	for i := range agents {
+		all.Go(func() {
+			for n := range each {
+				var err error
+				key := interlock.Key(fmt.Sprintf("account:%d", 1+i%3))
+				if n%5 == 4 {
+					_, err = teller.Transfer(context.Background(), key, "account:9", 1, account.Request{})
+				} else {
+					_, err = teller.Credit(context.Background(), key, 1, account.Request{Memo: "goodwill"})
+				}
+				if err != nil {
+					b.t.Error(err)
+				}
+				replies <- struct{}{}
+			}
+		})
+	}
+	go func() {
+		all.Wait()
+		close(replies)
+	}()
+	return replies
+}
+
+// take waits for so many replies.
+func take(replies <-chan struct{}, n int) {
+	for range n {
+		<-replies
+	}
+}
+
+// Writers are killed in the middle, and so is the server. Every command counts once, and
+// each of the ledgers has all of them, once.
+func TestAccountServeKilled(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	ledgers := []string{filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")}
+	one, two := b.serve(ledgers[0]), b.serve(ledgers[1])
+	const agents, each = 5, 15
+	replies := b.traffic(agents, each)
+	take(replies, 15)
+	one.signal(syscall.SIGKILL)
+	one.end()
+	take(replies, 15)
+	two.signal(syscall.SIGKILL)
+	two.end()
+	one, two = b.serve(ledgers[0]), b.serve(ledgers[1])
+	take(replies, 15)
+	b.server.Kill()
+	b.server = launchtest.Start(t, launch.Config{DataDir: b.dir, Args: []string{"--credentials", b.credentials, "--http", b.server.HTTP, "--grpc", b.server.GRPC}})
+	take(replies, 15)
+	one.signal(syscall.SIGKILL)
+	one.end()
+	one = b.serve(ledgers[0])
+	for range replies {
+		continue
+	}
+	for _, p := range []*proc{one, two} {
+		p.signal(syscall.SIGTERM)
+		p.ends(0)
+	}
+	// What is under way of transfers, and what the last writer has decided after the other
+	// has ended.
+	for _, ledger := range ledgers {
+		p := b.serve(ledger)
+		b.as("support").must("mailbox", "ask", "account:9", "credit", `{"amount": 1}`)
+		p.signal(syscall.SIGTERM)
+		p.ends(0)
+	}
+	b.as("auditor").must("account", "export", "--out", ledgers[0])
+	b.as("auditor").must("account", "export", "--out", ledgers[1])
+	all := filepath.Join(t.TempDir(), "all")
+	b.as("auditor").must("account", "export", "--out", all)
+	want := b.read(all)
+	sum := account.Money(0)
+	for key, balance := range want.balances {
+		sum += balance
+		if want.sums[key] != balance {
+			t.Errorf("%s: the changes make %d, the balance is %d", key, want.sums[key], balance)
+		}
+	}
+	if most := account.Money(agents*each*4/5 + 2); sum != most {
+		t.Errorf("the accounts have %d, and must have %d", sum, most)
+	}
+	for _, ledger := range ledgers {
+		if have := b.read(ledger); len(have.lines) != len(want.lines) {
+			t.Errorf("%s has %d lines, of %d", ledger, len(have.lines), len(want.lines))
+		}
+	}
+}
+
+// An export that follows is killed in the middle, and its last line torn. What goes on
+// with the file has everything once.
+func TestAccountExportKilled(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	p := b.serve(filepath.Join(t.TempDir(), "ledger"))
+	out := filepath.Join(t.TempDir(), "export")
+	replies := b.traffic(3, 20)
+	for i := range 4 {
+		x := b.as("auditor").start("account", "export", "--follow", "--out", out)
+		take(replies, 10)
+		x.signal(syscall.SIGKILL)
+		x.end()
+		if text, err := os.ReadFile(out); err == nil && len(text) > 10 && i > 1 {
+			if err := os.Truncate(out, int64(len(text)-7)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range replies {
+		continue
+	}
+	p.signal(syscall.SIGTERM)
+	p.ends(0)
+	b.as("auditor").must("account", "export", "--out", out)
+	all := b.as("auditor").must("account", "export")
+	if have := b.read(out); len(have.lines) != strings.Count(all, "\n") || len(have.lines) < 60 {
+		t.Errorf("the file has %d lines, of %d", len(have.lines), strings.Count(all, "\n"))
+	}
+	// Asked to end, one that follows ends in order.
+	x := b.as("auditor").start("account", "export", "--follow")
+	x.expect(`"line":1,`)
+	x.signal(syscall.SIGTERM)
+	x.ends(0)
+}
+
+// What the server has forgotten is no silent gap.
+func TestAccountExportGap(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	// Each entry has the policy, so a long one fills the log of an account soon.
+	var rules strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&rules, `{"requester": "clerk-%d-%s", "max_amount": 100}, `, i, strings.Repeat("x", 200))
+	}
+	text := fmt.Sprintf(accountsFile, `"writers": ["teller"], "senders": ["support", "teller"],`)
+	text = strings.Replace(text, `"decimals": 2`, `"decimals": 2, "rules": [`+rules.String()+`{"requester": "*"}]`, 1)
+	if err := os.WriteFile(b.file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ledger, out := filepath.Join(t.TempDir(), "ledger"), filepath.Join(t.TempDir(), "export")
+	p := b.serve(ledger)
+	b.as("support").must("mailbox", "ask", "account:1", "credit", `{"amount": 1}`)
+	b.as("auditor").must("account", "export", "--out", out)
+	const more = 20
+	teller := account.NewClient(b.client())
+	for range more {
+		if _, err := teller.Credit(context.Background(), "account:1", 1, account.Request{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said, code := b.as("auditor").do("account", "export", "--out", out)
+	if code != exitFailure || !strings.Contains(said, "the ledger has a gap: account:1") {
+		t.Errorf("exit code %d, %s", code, said)
+	}
+	if k := b.read(out); len(k.lines) != 1 {
+		t.Errorf("%d lines were written", len(k.lines))
+	}
+	b.as("auditor").must("account", "export", "--out", out, "--accept-gaps")
+	if said := b.must("account", "verify", out); !strings.Contains(said, "line 2 says that something is missing: account:1") {
+		t.Errorf("the ledger verifies with %s", said)
+	}
+	// The writer's own ledger has everything.
+	p.signal(syscall.SIGTERM)
+	p.ends(0)
+	if k := b.read(ledger); len(k.lines) != 1+more || k.balances["account:1"] != 1+more {
+		t.Errorf("the writer's ledger has %d lines, and a balance of %d", len(k.lines), k.balances["account:1"])
+	}
+}
+
+// The writer starts only where the server is as its file says.
+func TestAccountServeRefuses(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	dir := t.TempDir()
+	ledger := filepath.Join(dir, "ledger")
+	p := b.serve(ledger)
+	for _, tt := range []struct {
+		as, more string
+		args     []string
+		code     int
+		want     string
+	}{
+		{"teller", `"writers": ["teller"], "senders": ["support", "teller"], "writer": "x",`, nil, exitUsage, `accounts.json:1:88: there is no field "writer": want one of queue, `},
+		{"teller", `"senders": ["support"],`, nil, exitUsage, `names no "writers"`},
+		{"teller", `"writers": ["teller", "x"], "senders": ["support", "teller"],`, nil, exitFailure, "teller may pull from queue accounts, where the file says teller, x; with an operator's credential: interlock account setup"},
+		{"teller", `"writers": ["teller"], "senders": ["support", "teller"], "min_approvals": 2,`, nil, exitFailure, "queue accounts wants 0 approvals, where the file says 2"},
+		{"teller", `"writers": ["teller"], "queue": "others",`, nil, exitFailure, "there is no queue others; the single writer of pattern account is queue accounts"},
+		{"support", `"writers": ["teller"], "senders": ["support", "teller"],`, nil, exitForbidden, "worker"},
+		{"teller", `"writers": ["teller"], "senders": ["support", "teller"],`, []string{"--ledger", ledger}, exitUsage, "another process writes it"},
+		{"teller", `"writers": ["teller"], "senders": ["support", "teller"],`, []string{"--ledger", dir}, exitUsage, "--ledger"},
+		{"teller", `"writers": ["teller"], "senders": ["support", "teller"],`, []string{"--after", ledger}, exitUsage, "name it with --ledger"},
+	} {
+		b.writePolicies(tt.more)
+		said, code := b.as(tt.as).do(append([]string{"account", "serve", "--policy", b.file}, tt.args...)...)
+		if code != tt.code || !strings.Contains(said, tt.want) {
+			t.Errorf("%s %s %q: exit code %d, wanted %d and %s; it said:\n%s", tt.as, tt.more, tt.args, code, tt.code, tt.want, said)
+		}
+	}
+	// A file that is refused leaves the policies of one that runs.
+	b.writePolicies(`"writers": [],`)
+	p.signal(syscall.SIGHUP)
+	p.expect("the policies stay as they were")
+	b.as("support").must("mailbox", "ask", "account:1", "credit", `{"amount": 100000}`)
+	b.writePolicies(`"writers": ["teller"], "senders": ["support", "teller"],`)
+	text, err := os.ReadFile(b.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(b.file, bytes.Replace(text, []byte(`"decimals": 2`), []byte(`"decimals": 2, "max_amount": 10`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGHUP)
+	p.expect("policies read again")
+	if said := b.as("support").must("mailbox", "ask", "account:1", "credit", `{"amount": 100000}`); !strings.Contains(said, "above_maximum") {
+		t.Errorf("by the new policy: %s", said)
+	}
+	p.signal(syscall.SIGTERM)
+	p.ends(0)
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/writer/account"
+)
+
+// exportAccounts is the flags of account export.
+type exportAccounts struct {
+	queue, out, since string
+	after             []string
+	follow, gaps      bool
+}
+
+func newAccountExport(a *app) *cobra.Command {
+	var x exportAccounts
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write the ledger of all accounts, and go on with it",
+		Long: `Write what was decided on all accounts as lines of JSON: account, time, kind, outcome, from
+and to, amount, balance after it, who asked, who approved, and for a refusal its code and
+reason. Each line has the hash of the one before. The accounts are those whose single
+writer is the queue of --queue.
+
+With --out the lines go to a file, which is synced. A file that is there is gone on with:
+a torn last line is cut off, and each account goes on after its last line, so nothing is
+lost or doubled by a kill. With --follow the command goes on with what happens, also when
+the server is started again meanwhile, until it is interrupted.
+
+The server keeps the last 1,024 entries of an account, and 64 MiB of all. When entries are
+forgotten that the ledger does not have, the command says which and ends with exit code 1,
+never with a silent gap; --accept-gaps writes what is missing into the next line instead.
+"account serve --ledger" lets nothing be forgotten.`,
+		Example: `  interlock account export | jq -c '[.at, .from, .to, .amount, .balance]'
+  interlock account export --follow --out ledger.ndjson
+  interlock account export --since 24h
+  interlock account export --follow --out 2027.ndjson --after 2026.ndjson`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return x.run(cmd.Context(), a) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&x.queue, "queue", account.DefaultQueue, "the `queue` that is the accounts' single writer")
+	f.StringVar(&x.out, "out", "", "append to this `file` instead of standard output, after what it has")
+	f.StringArrayVar(&x.after, "after", nil, "the ledger goes on from that of this `file`; may be repeated, oldest first")
+	f.StringVar(&x.since, "since", "", "leave out what was decided before a `time`, such as 2026-11-01T00:00:00Z, or 24h ago")
+	f.BoolVarP(&x.follow, "follow", "f", false, "go on with what happens")
+	f.BoolVar(&x.gaps, "accept-gaps", false, "go on where the server has forgotten entries, and say so in the ledger")
+	return cmd
+}
+
+func (x *exportAccounts) run(ctx context.Context, a *app) error {
+	since, err := sinceWhen(x.since)
+	if err != nil {
+		return err
+	}
+	if len(x.after) > 0 && x.out == "" {
+		return usage("--after is for a ledger in a file: name it with --out")
+	}
+	l := account.NewLedger(contentWriter{a})
+	if x.out != "" {
+		var file *os.File
+		if l, file, err = openLedger("--out", x.out, x.after); err != nil {
+			return err
+		}
+		defer file.Close()
+	}
+	l.Since = since
+	a.wire(l, x.gaps)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	k, err := a.keepLedger(ctx, x.queue, l)
+	if err == nil && x.follow {
+		err = k.follow(ctx, nil)
+	} else if err == nil {
+		err = k.sweep(ctx)
+	}
+	if ctx.Err() != nil && x.follow {
+		return nil // interrupted, as asked
+	}
+	if l.Err() != nil {
+		return ledgerError(l.Err())
+	}
+	return err
+}
+
+// sinceWhen reads a time, or how long ago it was.
+func sinceWhen(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
+		return time.Now().Add(-ago), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, usage("--since %s: want a time such as 2026-11-01T00:00:00Z, or a duration such as 24h", clean(text))
+	}
+	return at, nil
+}
+
+// contentWriter writes what others have written, harmless on a terminal.
+type contentWriter struct{ a *app }
+
+func (w contentWriter) Write(b []byte) (int, error) { return len(b), w.a.content(b) }
