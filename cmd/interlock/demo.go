@@ -84,9 +84,11 @@ func newDemoAccount(a *app) *cobra.Command {
 		Long: `Fifty agents charge late fees and give goodwill credits on one account. None of them
 changes it: they send their commands to its writer, which decides them one after the
 other by policy. In the middle the writer is killed with a command in its hands, then
-the server is; both are started again. Meanwhile one agent tries to go around, and is
-told each time why not, and what to do instead. The command fails if the balance is not
-exact, or the account's log does not give the same when it is decided again.
+the server is; both are started again. Meanwhile one agent tries to go around: it writes
+the account itself, pulls from the writer's queue, sends under another's name. With the
+credentials of the scene it is refused each time, with a code, and told why and what to
+do instead. The command fails if one attempt is not refused, the balance is not exact, or
+the account's log does not give the same when it is decided again.
 
 It starts a server of its own, and kills it.`,
 		Example: `  interlock demo account

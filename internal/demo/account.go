@@ -23,8 +23,11 @@ import (
 //	                                       killed while it decides ▲
 //	                                 the server killed while the next one decides
 //
-// Meanwhile one agent tries to go around: it writes the state itself, calls its debit
-// critically urgent, and reports money that never came.
+// The server has credentials: each has its role, and only the writer's may pull from the
+// queue that alone may change the account. Meanwhile one agent tries to go around: it
+// writes the state itself, pulls from the writer's queue to acknowledge with a balance of
+// its own, takes the treasury's name, calls its debit critically urgent, and reports money
+// that never came.
 const (
 	writerStops = 13 // the message at which a writer stops: the first one is killed, the server under the second
 	goesAround  = "rogue-51"
@@ -36,6 +39,7 @@ type ledgerScene struct {
 	dir      string
 	story    *story
 	server   *launch.Server
+	secrets  map[string]string // of the credentials, by their names
 	operator *client.Client
 	agents   int
 	result   accountResult
@@ -57,7 +61,10 @@ func Account(ctx context.Context, cfg Config) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("the scene was not over after two minutes"))
 	defer cancel()
 	s := &ledgerScene{cfg: cfg, dir: dir, story: newStory(cfg, nil, dir), agents: cfg.Agents}
-	if s.server, err = startServer(ctx, cfg.Binary, dir); err != nil {
+	if s.secrets, err = makeCredentials(ctx, cfg.Binary, s.credentials()); err != nil {
+		return err
+	}
+	if s.server, err = startServer(ctx, cfg.Binary, dir, "--credentials", s.credentials()); err != nil {
 		return err
 	}
 	defer func() {
@@ -77,10 +84,15 @@ func Account(ctx context.Context, cfg Config) (err error) {
 func (s *ledgerScene) play(ctx context.Context) (err error) {
 	s.story.start()
 	began := time.Now()
-	if s.operator, err = s.hire(ctx, treasury); err != nil {
+	if s.operator, err = s.hire(ctx, operatorRole, operatorRole); err != nil {
 		return err
 	}
 	defer s.dismiss(s.operator)
+	opener, err := s.hire(ctx, treasury, treasury)
+	if err != nil {
+		return err
+	}
+	defer s.dismiss(opener)
 	if err := s.found(ctx); err != nil {
 		return err
 	}
@@ -88,10 +100,10 @@ func (s *ledgerScene) play(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := bank.NewClient(s.operator).Credit(ctx, bankAccount, opening, bank.Request{Memo: "opening balance"}); err != nil {
+	if _, err := bank.NewClient(opener).Credit(ctx, bankAccount, opening, bank.Request{Memo: "opening balance"}); err != nil {
 		return err
 	}
-	s.story.say("%s is open with %s; only the workers of queue %q may change it", bankAccount, cents(opening), accountsQueue)
+	s.story.say("%s is open with %s; only credential %q may pull from queue %q and change it", bankAccount, cents(opening), tellerRole, accountsQueue)
 
 	crowd := s.crowd(ctx)
 	if err := s.killWriter(ctx, first); err != nil {
@@ -124,7 +136,7 @@ func (s *ledgerScene) play(ctx context.Context) (err error) {
 // found makes the queue of the writer, and the pattern whose keys it alone may change.
 func (s *ledgerScene) found(ctx context.Context) error {
 	// Nobody is to wait for a dead writer longer than has to be.
-	queue := interlock.TaskQueue{Name: accountsQueue, Grace: time.Millisecond, Backoff: time.Millisecond}
+	queue := interlock.TaskQueue{Name: accountsQueue, Grace: time.Millisecond, Backoff: time.Millisecond, Pull: []string{tellerRole}}
 	if err := s.operator.SetQueue(ctx, queue); err != nil {
 		return err
 	}
@@ -132,7 +144,7 @@ func (s *ledgerScene) found(ctx context.Context) error {
 }
 
 func (s *ledgerScene) startWriter(ctx context.Context, name string) (*process, error) {
-	return startProcess(ctx, s.cfg.Binary, "writer", writerOrder{Server: s.server.GRPC, Name: name, TTLMS: shortTTL.Milliseconds(), StopAt: writerStops})
+	return startProcess(ctx, s.cfg.Binary, "writer", writerOrder{Server: s.server.GRPC, Credential: s.secrets[tellerRole], Name: name, TTLMS: shortTTL.Milliseconds(), StopAt: writerStops})
 }
 
 // crowd sends all agents off, each in a session of its own, and gives a function that
@@ -157,11 +169,12 @@ func (s *ledgerScene) crowd(ctx context.Context) (wait func() error) {
 
 // agent charges a fee or gives a credit, every other one each.
 func (s *ledgerScene) agent(ctx context.Context, n int) error {
-	name, does, amount, memo := fmt.Sprintf("billing-%02d", n), (*bank.Client).Debit, lateFee, "late fee"
+	role, does, amount, memo := billingRole, (*bank.Client).Debit, lateFee, "late fee"
 	if n%2 == 0 {
-		name, does, amount, memo = fmt.Sprintf("support-%02d", n), (*bank.Client).Credit, goodwill, "goodwill credit"
+		role, does, amount, memo = supportRole, (*bank.Client).Credit, goodwill, "goodwill credit"
 	}
-	c, err := s.hire(ctx, name)
+	name := fmt.Sprintf("%s-%02d", role, n)
+	c, err := s.hire(ctx, name, role)
 	if err != nil {
 		return err
 	}
@@ -198,7 +211,7 @@ func (s *ledgerScene) killServer(ctx context.Context, p *process) error {
 	}
 	s.server.Kill()
 	s.story.say("the server is killed (-9) while writer-2 is at the %s of %s, and the others wait", at.Reason, at.Agent)
-	again, err := startServer(ctx, s.cfg.Binary, s.dir, "--http", s.server.HTTP, "--grpc", s.server.GRPC)
+	again, err := startServer(ctx, s.cfg.Binary, s.dir, "--credentials", s.credentials(), "--http", s.server.HTTP, "--grpc", s.server.GRPC)
 	if err != nil {
 		return err
 	}
@@ -209,7 +222,7 @@ func (s *ledgerScene) killServer(ctx context.Context, p *process) error {
 
 // goAround is the agent that does not want to be refused.
 func (s *ledgerScene) goAround(ctx context.Context) error {
-	c, err := s.hire(ctx, goesAround)
+	c, err := s.hire(ctx, goesAround, rogueRole)
 	if err != nil {
 		return err
 	}
@@ -218,6 +231,26 @@ func (s *ledgerScene) goAround(ctx context.Context) error {
 		Writes: []interlock.Write{client.Put(bankAccount, []byte(`{"currency":"USD","balance":100000000}`))}, Note: "critically urgent",
 	})
 	if err := s.refused("writes the state itself", err); err != nil {
+		return err
+	}
+	if err := s.refused("pulls from the writer's queue", s.usurp(ctx, c)); err != nil {
+		return err
+	}
+	worker, err := s.hire(ctx, goesAround, porterRole)
+	if err != nil {
+		return err
+	}
+	defer s.dismiss(worker)
+	if err := s.refused("pulls from it with a worker's credential for all queues", s.usurp(ctx, worker)); err != nil {
+		return err
+	}
+	named, err := s.hire(ctx, treasury, rogueRole)
+	if err != nil {
+		return err
+	}
+	defer s.dismiss(named)
+	_, err = bank.NewClient(named).Credit(ctx, bankAccount, 900_00, bank.Request{Memo: "opening balance"})
+	if err := s.refused("credits 900.00 under the name of the treasury", err); err != nil {
 		return err
 	}
 	teller := bank.NewClient(c)
@@ -247,6 +280,17 @@ func (s *ledgerScene) goAround(ctx context.Context) error {
 	return s.refused("reports a transfer that never was", err)
 }
 
+// usurp works for the writer's queue, and acknowledges the message that it gets with a
+// balance of its own. It ends with the refusal, or nil if it had its way.
+func (s *ledgerScene) usurp(ctx context.Context, c *client.Client) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return c.Work(ctx, client.Worker{Queue: accountsQueue, Handle: func(context.Context, *client.Job) (client.Done, error) {
+		cancel()
+		return client.Done{Writes: []interlock.Write{client.Put(bankAccount, []byte(`{"currency":"USD","balance":100000000}`))}}, nil
+	}})
+}
+
 // refused tells how an attempt to go around ended. Only a refusal is a good end.
 func (s *ledgerScene) refused(what string, err error) error {
 	r := accountRefusal{What: what}
@@ -271,9 +315,12 @@ func (s *ledgerScene) refused(what string, err error) error {
 	return nil
 }
 
-func (s *ledgerScene) hire(ctx context.Context, name string) (*client.Client, error) {
-	return client.Dial(ctx, client.Config{Addrs: []string{s.server.GRPC}, Agent: name, RetryFor: stopTimeout})
+// hire makes an agent that calls itself by a name and has the credential of a role.
+func (s *ledgerScene) hire(ctx context.Context, name, role string) (*client.Client, error) {
+	return client.Dial(ctx, client.Config{Addrs: []string{s.server.GRPC}, Credential: s.secrets[role], Agent: name, RetryFor: stopTimeout})
 }
+
+func (s *ledgerScene) credentials() string { return filepath.Join(s.dir, "credentials.txt") }
 
 func (s *ledgerScene) dismiss(c *client.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)

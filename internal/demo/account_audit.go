@@ -56,7 +56,7 @@ func (s *ledgerScene) audit(ctx context.Context) error {
 		log = append(log, entry)
 		r.Redeliveries += max(entry.Attempt-1, 0)
 		var reply bank.Reply
-		if json.Unmarshal(entry.Reply, &reply) != nil || reply.Outcome != bank.OutcomeDone || entry.Agent == treasury {
+		if json.Unmarshal(entry.Reply, &reply) != nil || reply.Outcome != bank.OutcomeDone || reply.By == treasury {
 			continue
 		}
 		switch bank.Kind(entry.Kind) {

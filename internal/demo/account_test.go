@@ -29,10 +29,12 @@ func TestAccount(t *testing.T) {
 	for _, a := range r.GoneAround {
 		codes = append(codes, a.Code)
 	}
-	if want := []string{string(interlock.CodeWriterOnly), "too_urgent", "above_maximum", "over_budget", "not_from_writer"}; !slices.Equal(codes, want) {
+	if want := []string{
+		string(interlock.CodeWriterOnly), string(interlock.CodeForbidden), string(interlock.CodeForbidden), "above_maximum", "too_urgent", "above_maximum", "over_budget", "not_from_writer",
+	}; !slices.Equal(codes, want) {
 		t.Errorf("going around was refused with %q, wanted %q", codes, want)
 	}
-	if r.Entries != 1+50+4 {
+	if r.Entries != 1+50+5 {
 		t.Errorf("the log has %d entries", r.Entries)
 	}
 }
@@ -45,7 +47,7 @@ func TestAccountTellsItsStory(t *testing.T) {
 	for _, want := range []string{
 		"writer-1 is killed (-9)", "the server is killed (-9) while writer-2", "debits 900.00 as critically urgent: too_urgent",
 		"> send it with priority 10: urgency changes the order of the line", "1250.00 exact", "every state and reply equal",
-		"5, refused 5", "Each command has counted once",
+		"8, refused 8", "pulls from the writer's queue: forbidden", "under the name of the treasury: above_maximum", "Each command has counted once",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the story lacks %q:\n%s", want, out.String())

@@ -2,11 +2,14 @@ package demo
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -21,18 +24,52 @@ const (
 	treasury                    = "treasury"
 )
 
+// The credentials of the scene. What a requester may do goes by them, whatever name it
+// gives itself.
+const (
+	operatorRole = "operator"
+	tellerRole   = "teller" // the writer's
+	billingRole  = "billing"
+	supportRole  = "support"
+	rogueRole    = "rogue"
+	porterRole   = "porter" // a worker of all queues, whom the writer's queue does not list
+)
+
+// makeCredentials makes the credentials of the scene, and the file with which the server
+// knows them.
+func makeCredentials(ctx context.Context, binary, file string) (map[string]string, error) {
+	secrets := map[string]string{}
+	for name, args := range map[string][]string{
+		operatorRole: {"--role", "operator", "--role", "agent"}, tellerRole: {"--queue", accountsQueue}, porterRole: {"--queue", "*"},
+		treasury: nil, billingRole: nil, supportRole: nil, rogueRole: nil,
+	} {
+		var failed bytes.Buffer
+		cmd := exec.CommandContext(ctx, binary, append([]string{"credential", "new", name, "--file", file}, args...)...)
+		cmd.Stderr = &failed
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("make a credential: %w: %s", err, failed.String())
+		}
+		secrets[name] = strings.TrimSpace(string(out))
+	}
+	return secrets, nil
+}
+
 const (
 	lateFee  bank.Money = 50_00
 	goodwill bank.Money = 20_00
 	opening  bank.Money = 2000_00
 )
 
-// bankPolicy is the policy of bankAccount: a fee and a credit a day from each agent.
+// bankPolicy is the policy of bankAccount: fees from billing, credits from support, and
+// one small one of each a day from any other agent.
 func bankPolicy() bank.Policy {
 	return bank.Policy{
 		Currency: "USD", Decimals: 2,
 		Rules: []bank.Rule{
 			{Requester: treasury, Kinds: []bank.Kind{bank.Credit}},
+			{Requester: billingRole, Kinds: []bank.Kind{bank.Debit}, MaxAmount: lateFee},
+			{Requester: supportRole, Kinds: []bank.Kind{bank.Credit}, MaxAmount: goodwill},
 			{Requester: "*", Kinds: []bank.Kind{bank.Credit, bank.Debit}, MaxAmount: 100_00, DayOut: lateFee, DayIn: goodwill, Urgency: 10},
 		},
 	}
@@ -41,10 +78,11 @@ func bankPolicy() bank.Policy {
 // writerOrder is what a writer process is told on its first line of input. On the next
 // line it is told to go on with the message that it stops at.
 type writerOrder struct {
-	Server string `json:"server"`
-	Name   string `json:"name"`
-	TTLMS  int64  `json:"ttl_ms"`
-	StopAt int    `json:"stop_at"` // which of its messages it stops at: decided, and not acknowledged
+	Server     string `json:"server"`
+	Credential string `json:"credential"`
+	Name       string `json:"name"`
+	TTLMS      int64  `json:"ttl_ms"`
+	StopAt     int    `json:"stop_at"` // which of its messages it stops at: decided, and not acknowledged
 }
 
 // Writer is the body of a writer's process: the hidden command "interlock demo writer".
@@ -68,7 +106,7 @@ func Writer(ctx context.Context, in io.Reader, out io.Writer) error {
 		lines.Scan() // until the input ends
 	}()
 	ttl := time.Duration(o.TTLMS) * time.Millisecond
-	c, err := client.Dial(ctx, client.Config{Addrs: []string{o.Server}, Agent: o.Name, SessionTTL: ttl})
+	c, err := client.Dial(ctx, client.Config{Addrs: []string{o.Server}, Credential: o.Credential, Agent: o.Name, SessionTTL: ttl})
 	if err != nil {
 		return err
 	}
