@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -30,6 +31,7 @@ type call struct {
 	status         int
 	statusOverride int // for a refusal that has another status here than elsewhere
 	answered       bool
+	carried        int // bytes of its body that the server's flight counts
 }
 
 // head is what the command of this call begins with.
@@ -149,9 +151,16 @@ func (c *call) content(limit int) (content []byte, ok bool) {
 	}
 	var err error
 	if n := c.r.ContentLength; n > 0 {
-		content, err = readBody(c.r.Body, int(n))
+		content, err = c.readBody(int(n))
 	} else {
-		content, err = io.ReadAll(io.LimitReader(c.r.Body, int64(limit)+1))
+		content, err = c.readBody(limit + 1)
+	}
+	switch {
+	case errors.Is(err, errNoRoom):
+		c.tooMuchInFlight()
+		return nil, false
+	case c.r.ContentLength < 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+		err = nil // it is as long as it is
 	}
 	if err != nil {
 		// The client has gone, or sends too slowly; the connection ends either way.
@@ -163,21 +172,28 @@ func (c *call) content(limit int) (content []byte, ok bool) {
 		c.tooLarge(limit)
 		return nil, false
 	}
-	if len(content) > 0 && c.r.ContentLength < 0 && c.refusedFor(amount{bytes: int64(len(content))}, vitalCalls[c.route] == c.r.Method) {
+	if len(content) > 0 && c.r.ContentLength < 0 && c.refusedFor(amount{bytes: int64(len(content))}, c.isVital()) {
 		return nil, false
 	}
 	return content, true
 }
 
-// readBody reads n bytes. It takes memory for what has come, and not for what was
+// errNoRoom is why a body is not read on.
+var errNoRoom = errors.New("server: too many bytes are under way")
+
+// readBody reads up to n bytes. It takes memory for what has come, and not for what was
 // announced: a caller that announces much and sends nothing costs nothing.
-func readBody(r io.Reader, n int) (content []byte, err error) {
-	const first = 16 << 10
+func (c *call) readBody(n int) (content []byte, err error) {
 	for len(content) < n && err == nil {
 		had := len(content)
-		room := min(n-had, max(had, first))
+		room := min(n-had, max(had, smallBytes))
+		if had+room > smallBytes && !c.carry(room) {
+			return nil, errNoRoom
+		}
 		content = slices.Grow(content, room)[:had+room]
-		_, err = io.ReadFull(r, content[had:])
+		var got int
+		got, err = io.ReadFull(c.r.Body, content[had:])
+		content = content[:had+got]
 	}
 	return content, err
 }
@@ -321,8 +337,17 @@ func (c *call) sendAs(status int, contentType []string, j *jsonOut, at interlock
 		h["Content-Length"] = []string{strconv.Itoa(len(j.b))}
 	}
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(j.b) // a caller that has gone is nobody's business
+	c.write(j.b)
 	j.free()
+}
+
+// write sends a part of the answer. A caller that has gone does not hear it.
+func (c *call) write(b []byte) {
+	if len(b) > smallBytes {
+		c.s.flight.count(c.namespace, len(b))
+		defer c.s.flight.count(c.namespace, -len(b))
+	}
+	_, _ = c.w.Write(b)
 }
 
 // retryAfter sets the header, in whole seconds rounded up.

@@ -99,7 +99,7 @@ func (c *call) sendBytes(version, contentType string, body []byte) {
 	}
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = c.w.Write(body) // a caller that has gone is nobody's business
+	c.write(body)
 }
 
 // noCache lets a document be kept, if it is asked for with its ETag each time.

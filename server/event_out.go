@@ -21,7 +21,7 @@ const (
 type eventOut struct {
 	sse bool
 	view
-	w  http.ResponseWriter
+	c  *call
 	rc *http.ResponseController
 
 	json jsonOut
@@ -30,8 +30,8 @@ type eventOut struct {
 	err  error // of the connection
 }
 
-func newEventOut(w http.ResponseWriter, sse bool, v view) *eventOut {
-	return &eventOut{sse: sse, view: v, w: w, rc: http.NewResponseController(w)}
+func newEventOut(c *call, sse bool, v view) *eventOut {
+	return &eventOut{sse: sse, view: v, c: c, rc: http.NewResponseController(c.w)}
 }
 
 // entry writes what the view shows of the events of an entry. In server-sent events
@@ -97,8 +97,20 @@ func (o *eventOut) send() error {
 	}
 	_ = o.rc.SetReadDeadline(time.Time{})
 	_ = o.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if len(o.json.b) > 0 {
-		if _, o.err = o.w.Write(o.json.b); o.err != nil {
+	if n := len(o.json.b); n > 0 {
+		// What is sent stays here until the reader takes it, for up to writeTimeout.
+		if n <= smallBytes {
+			o.c.s.flight.count(o.c.namespace, n)
+		} else if !o.c.s.flight.take(o.c.namespace, n) {
+			o.json.b = nil
+			return &interlock.Error{
+				Code: interlock.CodeOverloaded,
+				Message: "the requests and answers of this namespace that are under way take as much memory as is free: " +
+					"go on after the last index, and read what comes without delay",
+			}
+		}
+		defer o.c.s.flight.count(o.c.namespace, -n)
+		if _, o.err = o.c.w.Write(o.json.b); o.err != nil {
 			return o.err
 		}
 		if o.json.b = o.json.b[:0]; cap(o.json.b) > keptAbove {

@@ -47,7 +47,7 @@ func (c *call) events() {
 	if !ok {
 		return
 	}
-	c.follow(newEventOut(c.w, sse, view{
+	c.follow(newEventOut(c, sse, view{
 		shows: func(ev *engine.Event) bool { return shown(ev.Kind) },
 		write: writeEvent,
 	}), from, at.Index, follow)
@@ -165,8 +165,9 @@ func (c *call) streamEvents(out *eventOut, from, newest interlock.Index, follow 
 		})
 	}
 	if errors.Is(err, errEnough) {
-		_ = out.send()
-		return
+		if err = out.send(); err == nil {
+			return
+		}
 	}
 	if out.err != nil || c.r.Context().Err() != nil {
 		return // there is nobody to tell

@@ -240,13 +240,17 @@ func (o *Observer) httpCall(route string, status int) {
 }
 
 // watch adds what is read from the shard whenever somebody looks.
-func (o *Observer) watch(shard Shard, version string, l *limiter) {
+func (o *Observer) watch(shard Shard, version string, l *limiter, f *flight) {
 	o.limiter.Store(l)
 	o.watched.Do(func() {
 		o.figures.registry.MustRegister(&sizes{shard: shard}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "interlock_build_info", Help: "Always 1; the label says which version runs.",
 			ConstLabels: prometheus.Labels{"version": version},
-		}, func() float64 { return 1 }))
+		}, func() float64 { return 1 }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "interlock_in_flight_bytes", Help: "Bytes of requests and answers under way.",
+		}, func() float64 { return float64(f.bytes()) }), prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "interlock_in_flight_refused_total", Help: "Calls and event readers refused because a namespace had too many bytes under way.",
+		}, func() float64 { return float64(f.refused.Load()) }))
 	})
 }
 

@@ -214,6 +214,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		c.unanswered()
+		c.land()
 		s.obs.httpCall(c.route, c.status)
 		if broken != nil {
 			panic(http.ErrAbortHandler) // an answer that was begun must not look whole
@@ -278,7 +279,7 @@ func (c *call) dispatch(rt *route) {
 		if m.name != name {
 			continue
 		}
-		if !c.allowed(m.needs) || c.overQuota(name) || c.r.URL.RawQuery != "" && !c.parseQuery(m.query) {
+		if !c.allowed(m.needs) || c.overQuota(name) || c.crowdedOut() || c.r.URL.RawQuery != "" && !c.parseQuery(m.query) {
 			return
 		}
 		m.handle(c)

@@ -79,6 +79,9 @@ type Config struct {
 	// 64.
 	MaxEventStreams int
 
+	// MaxInFlight bounds the bytes of requests and answers under way. 0 means any number.
+	MaxInFlight int64
+
 	// Fences holds the keys with which fences are signed. nil means fresh ones in memory:
 	// after a restart nobody can verify what was signed before.
 	Fences *signed.Ring
@@ -102,6 +105,7 @@ type Server struct {
 	streams     streamLimit
 	files       map[interlock.Namespace]*sharedFiles
 	limiter     *limiter
+	flight      *flight
 	comparing   *fair // of bodies, for packets
 	settling    *settling
 	confirmer   confirmer
@@ -129,6 +133,7 @@ func New(cfg Config) (*Server, error) {
 		fences:      cfg.Fences,
 		streams:     streamLimit{max: cfg.MaxEventStreams},
 		files:       newFiles(cfg.Files),
+		flight:      newFlight(cfg.MaxInFlight),
 		comparing:   newFair(max(1, runtime.GOMAXPROCS(0)/2)),
 		version:     cfg.Version,
 		log:         cfg.Logger,
@@ -159,7 +164,7 @@ func New(cfg Config) (*Server, error) {
 	s.limiter = newLimiter(s.shard)
 	s.confirmer.server = s
 	s.settling = newSettling(s.shard, s.log)
-	s.obs.watch(s.shard, s.version, s.limiter)
+	s.obs.watch(s.shard, s.version, s.limiter, s.flight)
 	s.shard.OnReset(s.resets.all)
 	return s, nil
 }

@@ -132,7 +132,8 @@ func (st *stream) cut(reason *interlock.Error) {
 	st.mu.Lock()
 	first := !st.ended
 	if first {
-		st.ended, st.reason, st.out = true, reason, nil
+		st.d.s.flight.count(st.namespace, -st.bulk)
+		st.ended, st.reason, st.out, st.bulk = true, reason, nil, 0
 		st.end()
 		st.room.Broadcast()
 	}
@@ -188,7 +189,7 @@ func (st *stream) more() bool {
 func (st *stream) waitForRoom(n int) (ok bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	for !st.ended && (st.pending > maxPending || st.bulk > maxBulk || len(st.out) > st.d.cfg.MaxOutgoing/2) {
+	for !st.ended && (st.pending > maxPending || st.bulk > st.d.s.flight.streamRoom(st.namespace) || len(st.out) > st.d.cfg.MaxOutgoing/2) {
 		st.room.Wait()
 	}
 	st.pending += n
@@ -339,6 +340,7 @@ func (st *stream) deliver(eff *engine.Effect, to address, first bool) {
 		return
 	}
 	st.bulk += bulk
+	st.d.s.flight.count(st.namespace, bulk)
 	n := len(st.out) + 1
 	st.out = slices.Grow(st.out, 1)[:n]
 	d := &st.out[n-1] // empty: take clears what was there
@@ -360,7 +362,11 @@ func (st *stream) carry(n int) {
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if st.ended {
+		return
+	}
 	st.bulk += n
+	st.d.s.flight.count(st.namespace, n)
 	st.room.Signal()
 }
 

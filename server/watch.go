@@ -32,7 +32,7 @@ func (c *call) watch() {
 	if from == 0 {
 		from = at.Index + 1
 	}
-	c.follow(newEventOut(c.w, !acceptsLines(c.r.Header.Values("Accept")), view{
+	c.follow(newEventOut(c, !acceptsLines(c.r.Header.Values("Accept")), view{
 		shows: func(ev *engine.Event) bool { return ev.Kind == engine.EvWritten && wanted(string(ev.Claims[0].Key)) },
 		write: func(j *jsonOut, ev *engine.Event, index interlock.Index, _ interlock.Epoch) {
 			writeWritten(j, ev, index, values)

@@ -33,6 +33,7 @@ type memory struct {
 
 const (
 	memoryShare = 75 // percent of the machine's or the container's memory
+	flightShare = 8  // the part of that for requests and answers under way
 	memoryEvery = 100 * time.Millisecond
 	// cleanEvery is how often a server that refuses newcomers looks whether it still must:
 	// without newcomers there is little garbage, and no collection.
@@ -59,6 +60,10 @@ func watchMemory(most int64, log *slog.Logger) *memory {
 	go m.run()
 	return m
 }
+
+// inFlight is the part of the memory that requests and answers under way may take; 0 is
+// any.
+func (m *memory) inFlight() int64 { return int64(min(m.most/flightShare, math.MaxInt64)) }
 
 // run watches for as long as the process lives.
 func (m *memory) run() {

@@ -154,7 +154,7 @@ func (p *site) serve() {
 func (p *site) serverConfig() server.Config {
 	return server.Config{
 		Credentials: p.credentials, Hosts: p.cfg.Hosts, Files: p.files,
-		MaxEventStreams: p.cfg.MaxEventStreams, Version: version(), Logger: p.log,
+		MaxEventStreams: p.cfg.MaxEventStreams, MaxInFlight: p.memory.inFlight(), Version: version(), Logger: p.log,
 	}
 }
 
