@@ -61,12 +61,14 @@ func (e *Engine) acquire(c *Acquire, of run) {
 	if of != (run{}) {
 		r.tie().run = &run{of.org, of.workflow}
 	}
-	if lease := r.covered(); lease != nil && !r.isRun() {
-		e.discard(r)
-		eff := e.reply(Granted)
-		e.describeHanded(lease, &eff.Lease)
-		eff.Lease.Reused = true
-		return
+	if !r.isRun() {
+		if lease := r.covered(); lease != nil {
+			e.discard(r)
+			eff := e.reply(Granted)
+			e.describeHanded(lease, &eff.Lease)
+			eff.Lease.Reused = true
+			return
+		}
 	}
 	if no := r.outOfOrder(); no != nil {
 		e.discard(r)
@@ -197,6 +199,7 @@ func (e *Engine) try(r *request) {
 	r.wait = &e.trial
 	r.wait.rank = r.standing()
 	e.resolve(r)
+	e.objects += len(r.needs())
 	r.setScore()
 }
 
@@ -266,6 +269,7 @@ func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
 		return
 	}
 	if attach {
+		e.parted(r.session(), e.head.Link)
 		r.wait.caller, r.wait.link = e.head.From, e.head.Link
 	}
 	e.arm(r)
@@ -334,11 +338,15 @@ func (r *request) coveredBy() *request {
 		n := r.needs()[i].node
 		switch {
 		case n.first == nil || !r.party.at(n).holds():
-		case n.hands == r.party: // however many leases it has elsewhere
+		case n.hands == r.party || n.holders() < len(f.leases): // however many leases it has elsewhere
 			for h := n.first; h != nil; h = h.next {
-				consider(h.req)
+				*r.space.agenda.objects++
+				if h.req.party == r.party {
+					consider(h.req)
+				}
 			}
 		default: // however many others have leases here
+			*r.space.agenda.objects += len(f.leases)
 			for _, l := range f.leases {
 				consider(l)
 			}

@@ -21,15 +21,19 @@ type agenda struct {
 	suspects ring[suspect]  // whose new edges may have closed a cycle
 	search   *search        // for the cycle of one of them, if it is not done
 	dying    ring[*session] // ended sessions with leases or waits left
+	parting  ring[*session] // with waits that were attached over a connection that has ended
 	uneven   []*divided     // shared-out keys whose division is to be looked at
 	broken   []*request     // whose barrier was broken; never left over
 	hungry   []*queue       // with workers, and tasks that could run
+	doubt    doubt          // who is to be suspected, if not all are yet that may be on a cycle
 	alarm    timer          // in Engine.alarms: when the first of all this is due
+
+	objects *int // Engine.objects, for those who have no engine at hand
 }
 
 func (e *Engine) newAgenda(s *space) *agenda {
 	e.agendas++
-	a := &agenda{space: s}
+	a := &agenda{space: s, objects: &e.objects}
 	a.alarm = timer{pos: -1, ord: e.agendas, agenda: a}
 	return a
 }
@@ -115,7 +119,7 @@ func (e *Engine) rearm() {
 
 // due says when something is to be done.
 func (a *agenda) due(draining bool) (at Time, ok bool) {
-	if (len(a.ready)+len(a.uneven)+len(a.hungry) > 0) && !draining || a.isSearching() || a.dying.n > 0 || a.space.isUnranked() {
+	if (len(a.ready)+len(a.uneven)+len(a.hungry) > 0) && !draining || a.isSearching() || a.dying.n+a.parting.n > 0 || a.doubt.under || a.space.isSpelling() || a.space.isUnranked() {
 		return a.now, true
 	}
 	if t := a.timers.first(); t != nil {

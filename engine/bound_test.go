@@ -21,6 +21,11 @@ const largestEntry = 512 << 10
 // listLooks is how many objects a list has that a step looks at as a whole, in tests.
 const listLooks = 1000
 
+// unitObjects is how many objects what a step was about may have when it has looked at
+// engine.StepObjects: the needs of a request for any of as many alternatives as may be, each
+// as deep as may be.
+const unitObjects = interlock.MaxAlternatives * interlock.MaxKeySegments
+
 // load drives an engine without a model, for cases too large for one.
 type load struct {
 	t   *testing.T
@@ -59,6 +64,10 @@ func (l *load) step(cmd engine.Command) *engine.Effect {
 	}
 	if n := l.e.Looked(); n > engine.StepLooks+listLooks {
 		l.t.Fatalf("a %T looks at %d objects", cmd, n)
+	}
+	_, all := cmd.(*engine.Recover) // which looks at all there is
+	if n := l.e.Objects(); n > engine.StepObjects+unitObjects && !all {
+		l.t.Fatalf("a %T looks at %d other objects", cmd, n)
 	}
 	if n := l.e.Ranked(); n > engine.StepRanks+listLooks {
 		l.t.Fatalf("a %T looks at %d objects for ranks", cmd, n)

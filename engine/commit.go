@@ -42,6 +42,7 @@ func (e *Engine) commit(c *Commit) {
 // acknowledgement it comes, nil of one that comes by itself.
 func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked *task) (list []made, ok bool) {
 	s := e.agenda.space
+	e.objects += len(c.Reads) + len(c.Writes)
 	if no := e.admitCommit(c, s, leases, acked); no != nil {
 		e.refuseFor(no)
 		return nil, false

@@ -99,6 +99,15 @@ type viewer struct {
 	via    []*need
 	more   int
 	visits int
+	seen   int // holders and keys, those that are not added included
+}
+
+// isTired reports that the viewer has looked at as much as a step may, after one more. Who
+// is beyond that is not found.
+func (v *viewer) isTired() bool {
+	v.e.objects++
+	v.seen++
+	return v.seen > StepObjects
 }
 
 // glance gives a viewer whose lists are used again: it is done before another is asked
@@ -122,7 +131,7 @@ func (v *viewer) add(m *need) {
 
 // at adds those who claim n itself in one of modes.
 func (v *viewer) at(n *node, modes modeSet) {
-	for h := n.first; h != nil && v.more < maxMore; h = h.next {
+	for h := n.first; h != nil && v.more < maxMore && !v.isTired(); h = h.next {
 		if modes.has(h.mode) {
 			v.add(h)
 		}
@@ -131,7 +140,7 @@ func (v *viewer) at(n *node, modes modeSet) {
 
 // permits adds those who hold permits of n.
 func (v *viewer) permits(n *node) {
-	for h := n.first; h != nil && v.more < maxMore; h = h.next {
+	for h := n.first; h != nil && v.more < maxMore && !v.isTired(); h = h.next {
 		if h.counts == interlock.Permits {
 			v.add(h)
 		}
@@ -158,15 +167,12 @@ func (v *viewer) below(n *node, modes modeSet) {
 	if n.kin == nil {
 		return
 	}
-	for c, idle := n.kin.child, 0; c != nil && v.visits < maxVisits && len(v.found) < v.limit; c = c.kin.next {
+	for c := n.kin.child; c != nil && v.visits < maxVisits && len(v.found) < v.limit && !v.isTired(); c = c.kin.next {
 		if c.modes == 0 { // kept for its notes, or waited for
-			if idle++; idle > 100*maxVisits {
-				return
-			}
 			continue
 		}
 		v.visits++
-		for h := c.first; h != nil && v.more < maxMore; h = h.next {
+		for h := c.first; h != nil && v.more < maxMore && !v.isTired(); h = h.next {
 			if modes.has(intent(h.mode)) {
 				v.add(h)
 			}

@@ -47,9 +47,21 @@ func (e *Engine) suspect(p *party, r *request) {
 	e.suspects.push(s)
 }
 
+// doubt is how far it has come that all are suspected who may be on a cycle.
+type doubt struct {
+	under bool
+	part  int // of space.requests: the next
+}
+
 // suspectAll suspects whoever may be on a cycle in a namespace. Waits by the order of
-// the lines alone cannot close one, unless a flow has several of them.
+// the lines alone cannot close one, unless a flow has several of them. Of very many
+// requests a swath is looked at, and the rest later: see suspectMore.
 func (e *Engine) suspectAll(s *space) {
+	if s.requests.n+len(s.sessions) > e.swath {
+		s.agenda.doubt = doubt{under: true}
+		return
+	}
+	e.objects += s.requests.n + len(s.sessions)
 	for _, p := range s.torn {
 		e.suspect(p, nil)
 	}
@@ -61,6 +73,24 @@ func (e *Engine) suspectAll(s *space) {
 			if len(f.waits) > 1 && !f.torn {
 				e.suspect(f, nil)
 			}
+		}
+	}
+}
+
+// suspectMore suspects those of the next swath.
+func (e *Engine) suspectMore() {
+	s := e.agenda.space
+	for begin := e.objects; e.objects < begin+e.swath; e.doubt.part++ {
+		e.objects++
+		if !s.requests.part(e.doubt.part, func(r *request) {
+			e.objects++
+			p := r.party
+			if r.phase == waiting && (r.target != nil || p != nil && (p.torn || len(p.waits) > 1)) {
+				e.suspect(p, r)
+			}
+		}) {
+			e.doubt = doubt{}
+			return
 		}
 	}
 }

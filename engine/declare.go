@@ -114,12 +114,16 @@ func (e *Engine) endAwaiting(s *session) bool {
 	if len(s.awaiting) == 0 {
 		return true
 	}
-	list := slices.SortedFunc(slices.Values(s.awaiting), func(a, b *request) int { return cmp.Compare(a.num, b.num) })
-	for _, r := range list {
-		if e.full() {
-			return false
+	for len(s.awaiting) > 0 { // a swath of them, the last ones, at a time
+		list := slices.Clone(s.awaiting[max(0, len(s.awaiting)-e.swath):])
+		slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
+		e.objects += len(list)
+		for _, r := range list {
+			if e.full() {
+				return false
+			}
+			e.leaveLine(r, ByTarget)
 		}
-		e.leaveLine(r, ByTarget)
 	}
 	return true
 }

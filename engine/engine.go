@@ -37,7 +37,9 @@ type Engine struct {
 	alarms    timers // one for each agenda: when something is due in it
 	walks     uint64 // number of the last walk of a deadlock search
 	looks     int    // what its searches may look at in a step, and
-	mostRanks int    // what the finding of ranks may
+	mostRanks int    // what the finding of ranks may, and
+	most      int    // all else
+	swath     int    // of how many objects the order in which a step looks at them is told
 
 	idleSearch *search // for reuse
 
@@ -53,7 +55,7 @@ type Engine struct {
 	out     *Output
 	head    *Head
 	start   int      // length of out.Entry when the step began
-	visits  int      // weight of what was looked at besides
+	objects int      // that it has looked at, besides the two that follow
 	looked  int      // objects that searches for deadlocks have looked at
 	ranks   int      // and the finding of ranks
 	tagged  bool     // its request id is remembered by one of its events
@@ -67,8 +69,9 @@ type Engine struct {
 
 // New makes an empty engine.
 func New() *Engine {
-	e := &Engine{looks: stepLooks, mostRanks: stepRanks, spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{}}
+	e := &Engine{looks: stepLooks, mostRanks: stepRanks, most: StepObjects, swath: swath, spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{}}
 	e.agenda = &e.whole
+	e.whole.objects = &e.objects
 	return e
 }
 
@@ -85,7 +88,7 @@ const stepBytes = 256 << 10
 // A command without a namespace is about all of them.
 func (e *Engine) Step(cmd Command, out *Output) {
 	h := cmd.head()
-	e.out, e.head, e.start, e.visits, e.looked, e.ranks, e.tagged, e.replied = out, h, len(out.Entry), 0, 0, 0, false, -1
+	e.out, e.head, e.start, e.objects, e.looked, e.ranks, e.tagged, e.replied = out, h, len(out.Entry), 0, 0, 0, false, -1
 	e.begin(h)
 	if !e.repeat(cmd) {
 		e.decide(cmd)
@@ -211,13 +214,20 @@ func (e *Engine) fold(ev *Event) error {
 	return err
 }
 
-// stepVisits bounds what else a step looks at, so that no state, however large, keeps it
-// from coming to its end. For searches see stepLooks and stepRanks.
-const stepVisits = 50_000
+// StepObjects bounds the objects that a step looks at: requests and what they need,
+// holders, waiters, tasks, workers and the like. A step that has looked at as many leaves
+// the rest to the next one, which is due at once; what it was about then, one request or
+// one command, may come on top. So no state, however large, keeps a step from coming to
+// its end. Searches for deadlocks and the finding of ranks have lower bounds of their own:
+// see stepLooks and stepRanks.
+const StepObjects = 10_000
+
+// swath is how many objects of a large set a step gathers at once.
+const swath = 1000
 
 // full reports that the step has decided, or looked for, enough.
 func (e *Engine) full() bool {
-	return len(e.out.Entry)-e.start+len(e.broken)*partyBytes > stepBytes || e.visits > stepVisits
+	return len(e.out.Entry)-e.start+len(e.broken)*partyBytes > stepBytes || e.objects >= e.most
 }
 
 // draft gives the event to fill in next: the one after the last of out.Events, whose
@@ -249,8 +259,9 @@ func (e *Engine) emit(ev *Event) {
 	e.out.Events = e.out.Events[:len(e.out.Events)+1]
 	r := ev.req
 	var t *task
-	if r != nil {
+	if e.objects++; r != nil {
 		t = r.task
+		e.objects += len(r.needs())
 	}
 	e.breakUp(ev)
 	if err := e.evolve(ev); err != nil {
@@ -354,6 +365,7 @@ func (e *Engine) recover(c *Recover) {
 		e.enter(s.agenda, e.whole.now)
 		for _, sess := range s.sortedSessions() {
 			sess.caller, sess.link, sess.losses, sess.minTTL = nil, 0, nil, sess.ttl
+			sess.dying, sess.aging, sess.softly, sess.partings = false, nil, sweep{}, nil
 			for sess.pulls = (chain[*pull]{}); sess.follows.n > 0; {
 				e.unfollow(sess.follows.first.of)
 			}

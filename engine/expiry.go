@@ -42,29 +42,38 @@ func (e *Engine) fireSession(s *session) {
 		e.endSession(s, ByDeath)
 		return
 	}
-	if soft := s.renewed.Add(softAt(s.minTTL)); e.now < soft {
-		e.timers.set(&s.timer, soft)
-		return
-	}
-	least := s.minTTL
-	s.minTTL = s.ttl
-	next := s.end()
-	if soft := s.renewed.Add(softAt(s.ttl)); e.now < soft {
-		next = soft
-	}
-	for _, r := range s.sortedLeases() {
-		if r.phase != held || r.share != nil {
-			continue
+	if s.aging == nil {
+		if soft := s.renewed.Add(softAt(s.minTTL)); e.now < soft {
+			e.timers.set(&s.timer, soft)
+			return
 		}
+		s.aging, s.least, s.next = &sweep{}, s.ttl, never
+	}
+	next := min(s.next, s.end())
+	if soft := s.renewed.Add(softAt(s.ttl)); e.now < soft {
+		next = min(next, soft)
+	}
+	for {
 		if e.full() { // the rest is due at once
-			s.minTTL = least
+			s.next = next
 			e.timers.set(&s.timer, e.now)
 			return
+		}
+		r, done := s.aging.lease(e, s)
+		if done {
+			break
+		}
+		if r == nil {
+			continue
+		}
+		s.aging.passed()
+		if r.phase != held || r.share != nil {
+			continue
 		}
 		beat := r.beat()
 		soft, end := beat.Add(softAt(r.ttl)), r.ttlEnd()
 		if e.now < end {
-			s.minTTL = min(s.minTTL, r.ttl)
+			s.least = min(s.least, r.ttl)
 		}
 		switch {
 		case e.now >= end:
@@ -79,6 +88,7 @@ func (e *Engine) fireSession(s *session) {
 			next = min(next, soft)
 		}
 	}
+	s.minTTL, s.aging = s.least, nil
 	if s.work > crowded { // not for each of very many by itself
 		next = max(next, e.now.Add(time.Duration(s.work)*10*time.Microsecond))
 	}

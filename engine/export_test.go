@@ -43,6 +43,12 @@ func (e *Engine) DocumentsFrom(ns interlock.Namespace, prefix string, after inte
 	return l.Rows
 }
 
+func (e *Engine) Queues(ns interlock.Namespace) []interlock.QueueStatus {
+	l := QueueList{Namespace: ns}
+	all(e, &l)
+	return l.Rows
+}
+
 func MergePatch(document, patch []byte) []byte { return mergePatch(document, patch) }
 
 func ValidJSON(b []byte) bool { return jsonProblem(b) == "" }
@@ -70,8 +76,23 @@ const StepLooks = stepLooks
 // LookAtMost sets another bound.
 func (e *Engine) LookAtMost(n int) { e.looks = n }
 
+// StepAtMost sets another bound than StepObjects.
+func (e *Engine) StepAtMost(n int) { e.most = n }
+
+// GatherAtMost has the steps gather so many of a large set at a time.
+func (e *Engine) GatherAtMost(n int) { e.swath = n }
+
 // Looked is how many objects the searches of the last step have looked at.
 func (e *Engine) Looked() int { return e.looked }
+
+// Objects is how many objects the last step has looked at besides.
+func (e *Engine) Objects() int { return e.objects }
+
+// IsUnfinished reports that a step has left something over that is due at once.
+func (e *Engine) IsUnfinished() bool {
+	at, ok := e.NextTimer()
+	return ok && at <= e.newest
+}
 
 // StepRanks is the bound of what the finding of ranks looks at in a step, and Ranked how
 // much it was in the last one.
@@ -82,7 +103,7 @@ func (e *Engine) Ranked() int { return e.ranks }
 // IsSearching reports that a search for a deadlock is to go on.
 func (e *Engine) IsSearching() bool {
 	for _, s := range e.sorted() {
-		if s.agenda.isSearching() {
+		if s.agenda.isSearching() || s.agenda.doubt.under {
 			return true
 		}
 	}

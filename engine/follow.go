@@ -165,6 +165,7 @@ func (e *Engine) unfollow(f *follower) {
 // tellFollowers tells who listens that a task is settled.
 func (e *Engine) tellFollowers(t *task) {
 	for t.followers.n > 0 {
+		e.objects++
 		f := t.followers.first.of
 		e.unfollow(f)
 		eff := e.effect(f.caller, Done)
@@ -194,6 +195,7 @@ func (e *Engine) refuseFollower(f *follower, cycle []interlock.CycleStep) {
 // last of its flow's waits.
 func (e *Engine) endFollows(sess *session) {
 	for sess.follows.n > 0 {
+		e.objects++
 		f := sess.follows.last.of
 		e.unfollow(f)
 		eff := e.effect(f.caller, Refused)

@@ -37,9 +37,9 @@ type pull struct {
 	mine  link[*pull] // in session.pulls
 }
 
-// taskVisits is what it costs in visits to look at a task that may have become able to
+// taskVisits is what it costs in objects to look at a task that may have become able to
 // run, or may be so no more. Nothing need be journaled of it, so that alone bounds it.
-const taskVisits = 8
+const taskVisits = 4
 
 // couldRun notes that nothing blocks a task any more.
 func (e *Engine) couldRun(t *task) {
@@ -87,7 +87,7 @@ func (e *Engine) serve(p *pull) (served []*request) {
 		if s == nil {
 			break
 		}
-		e.visits += taskVisits
+		e.objects += taskVisits
 		t := s.able[0]
 		if q.unshelve(t); s.lot.isStale(q.space) {
 			q.shelve(t)
@@ -278,6 +278,7 @@ func (e *Engine) dismissPulls(q *queue, why func(*interlock.Principal) *refusal)
 	for _, c := range slices.Clone(q.crews) {
 		no := why(c.by)
 		for no != nil && c.idle.n > 0 {
+			e.objects++
 			p := c.idle.first.of
 			e.dismissPull(p)
 			eff := e.effect(p.caller, Refused)
@@ -289,6 +290,7 @@ func (e *Engine) dismissPulls(q *queue, why func(*interlock.Principal) *refusal)
 // endPulls ends those of a session that is over.
 func (e *Engine) endPulls(sess *session) {
 	for sess.pulls.n > 0 {
+		e.objects++
 		p := sess.pulls.first.of
 		e.dismissPull(p)
 		eff := e.effect(p.caller, Refused)

@@ -265,7 +265,7 @@ func (e *Engine) release(c *Release) {
 	}
 	var caller Caller
 	if r.phase == waiting {
-		caller = r.wait.caller
+		caller = r.listener()
 	}
 	ev := e.ending(r, ByRelease)
 	ev.Outcome, ev.Note, ev.Actor = c.Outcome, c.Note, c.Actor

@@ -237,7 +237,7 @@ func (e *Engine) next(q *queue, by *interlock.Principal) (best *shelf) {
 			if g == nil || g.turning == 0 {
 				continue
 			}
-			e.visits += len(g.shelves)
+			e.objects += len(g.shelves)
 			for _, s := range g.shelves {
 				if s.slot != 0 && (best == nil || s.precedes(best)) && may(s.lot) {
 					best = s
@@ -246,7 +246,7 @@ func (e *Engine) next(q *queue, by *interlock.Principal) (best *shelf) {
 		}
 		return best
 	}
-	e.visits += len(q.lots)
+	e.objects += len(q.lots)
 	for _, l := range q.lots {
 		if len(l.turns) > 0 && (best == nil || l.turns[0].precedes(best)) && may(l) {
 			best = l.turns[0]
@@ -258,6 +258,7 @@ func (e *Engine) next(q *queue, by *interlock.Principal) (best *shelf) {
 // nextWorker returns the worker that has waited longest among those that may hold a task
 // that could run, nil if there is none.
 func (e *Engine) nextWorker(q *queue) (first *pull) {
+	e.objects += len(q.crews)
 	for _, c := range q.crews {
 		if p := c.idle.first.of; (first == nil || p.order < first.order) && e.next(q, c.by) != nil {
 			first = p
@@ -268,6 +269,7 @@ func (e *Engine) nextWorker(q *queue) (first *pull) {
 
 // hasWorker reports whether an idle worker may hold a task.
 func (q *queue) hasWorker(t *task) bool {
+	*q.space.agenda.objects += len(q.crews)
 	return slices.ContainsFunc(q.crews, func(c *crew) bool { return t.mayHold(c.by) })
 }
 
@@ -337,6 +339,7 @@ func (e *Engine) sortAnew(s *space) {
 		return
 	}
 	for _, q := range s.sortedQueues() {
+		e.objects++
 		e.stir(q)
 	}
 }

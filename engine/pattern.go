@@ -393,7 +393,9 @@ func (s *space) pattern(name string) *policy {
 func (e *Engine) evolvePattern(ev *Event) error {
 	s := e.space(ev.Namespace)
 	guarded := s.guarded
-	s.patterns = slices.DeleteFunc(slices.Clone(s.patterns), func(p *policy) bool { return p.Name == ev.Purpose })
+	old := s.pattern(ev.Purpose)
+	s.patterns = slices.DeleteFunc(slices.Clone(s.patterns), func(p *policy) bool { return p == old })
+	var added *policy
 	if ev.Kind == EvPattern {
 		pattern, err := decodePattern(ev.Blob)
 		if err != nil {
@@ -410,6 +412,7 @@ func (e *Engine) evolvePattern(ev *Event) error {
 			)
 		})
 		s.patterns = slices.Insert(s.patterns, i, p)
+		added = p
 	}
 	s.guarded = 0
 	for _, p := range s.patterns {
@@ -418,7 +421,7 @@ func (e *Engine) evolvePattern(ev *Event) error {
 		}
 	}
 	s.evolveRevision(ev)
-	e.repool(s, ev.At)
+	e.repool(s, old, added, ev.At)
 	if s.guarded+guarded > 0 {
 		e.sortAnew(s)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -410,17 +411,23 @@ func (s *space) capacity(key string, now Time) *interlock.Capacity {
 	return c
 }
 
-// repool gives the pools of a namespace what its patterns now say. It takes
-// nothing from anybody who has permits, and lets those go who now may.
-func (e *Engine) repool(s *space, now Time) {
+// repool gives the pools of a namespace what its patterns now say, of which one has gone
+// and another was added, or one of both. It takes nothing from anybody who has permits,
+// and lets those go who now may. Pools that are under neither are as they were.
+func (e *Engine) repool(s *space, gone, added *policy, now Time) {
 	if e.live {
 		if x := s.agenda.search; x != nil && x.stuck != nil {
 			x.dirty = true
 		}
 		e.suspectAll(s) // with fewer permits a wait may have lost its alternatives
 	}
+	respelled := slices.ContainsFunc(s.patterns, (*policy).isRespelling) || gone.isRespelling()
+	e.objects += len(s.pools)
 	for _, p := range s.pools {
 		old := p.policy
+		if !respelled && !added.isFor(p.node.key) && !gone.isFor(p.node.key) {
+			continue
+		}
 		p.follow(s.policyAt(p.node.key))
 		p.recount()
 		p.refill(old, now)
@@ -434,9 +441,23 @@ func (e *Engine) repool(s *space, now Time) {
 	}
 }
 
+// isFor reports whether a key fits the pattern, be another one more specific or not.
+func (p *policy) isFor(key string) bool {
+	if p == nil {
+		return false
+	}
+	_, ok := p.canonical(key)
+	return ok
+}
+
+// isRespelling reports whether the pattern may take a key for another one, for which
+// another pattern is.
+func (p *policy) isRespelling() bool { return p != nil && (p.respells || len(p.aliases) > 0) }
+
 // recount counts those who hold and wait by the groups that the policy now lists.
 func (p *pool) recount() {
 	for h := p.node.first; h != nil; h = h.next {
+		*p.node.space.agenda.objects++
 		if h.counts == interlock.Permits {
 			p.take(h.req.groupAt(h), uint64(h.req.countOf(h)))
 		}
@@ -453,6 +474,7 @@ func (p *pool) recount() {
 			}
 		}
 	}
+	*p.node.space.agenda.objects += len(waiters)
 	for _, x := range waiters {
 		if group := x.req.groupAt(&x.req.needs()[x.need]); group != int(x.class.group) {
 			k := x.class.kind

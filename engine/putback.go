@@ -59,7 +59,7 @@ func (e *Engine) giveUp(r *request, ev *Event) {
 	}
 	var caller Caller
 	if r.phase == waiting && r != e.asking {
-		caller = r.wait.caller
+		caller = r.listener()
 	}
 	if e.emit(ev); r.isParked() {
 		e.arm(r)

@@ -89,7 +89,7 @@ func (g *rig) step(cmd engine.Command) error {
 	}
 	first := g.last
 	// With an even bound other commands come in between.
-	for n := 0; g.looks > 0 && g.e.IsSearching() && (g.looks%2 > 0 || len(g.trace)%5 == 0); n++ {
+	for n := 0; g.looks%2 > 0 && g.e.IsUnfinished() || g.looks > 0 && g.e.IsSearching() && len(g.trace)%5 == 0; n++ {
 		if n > 10_000 {
 			return errors.New("the search never comes to an end")
 		}
@@ -108,6 +108,10 @@ func (g *rig) step(cmd engine.Command) error {
 func (g *rig) use(e *engine.Engine) {
 	if g.e = e; g.looks > 0 {
 		e.LookAtMost(g.looks)
+		e.GatherAtMost(g.looks)
+		if g.looks%2 > 0 {
+			e.StepAtMost(g.mostObjects())
+		}
 	}
 }
 
@@ -171,6 +175,9 @@ func (g *rig) stepOnce(cmd engine.Command) error {
 	if n := g.e.Ranked(); n > engine.StepRanks+listLooks {
 		return fmt.Errorf("the step looks at %d objects for ranks", n)
 	}
+	if n, most := g.e.Objects(), g.mostObjects()+commandObjects; n > most {
+		return fmt.Errorf("the step looks at %d other objects, want at most %d", n, most)
+	}
 	return g.e.CheckWaits()
 }
 
@@ -182,6 +189,18 @@ func (g *rig) mostLooks() int {
 	}
 	return engine.StepLooks + listLooks
 }
+
+// mostObjects is how many objects a step looks at before it leaves the rest to the next: in
+// tightened runs about as many as one command of the run does.
+func (g *rig) mostObjects() int {
+	if g.looks%2 > 0 {
+		return commandObjects + g.looks
+	}
+	return engine.StepObjects
+}
+
+// commandObjects is how many objects a command of a random run looks at by itself.
+const commandObjects = 64
 
 // survives carries out cmd, and makes an error of a panic, so that a run that ends so
 // can be shrunk like others.

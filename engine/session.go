@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -191,17 +192,29 @@ func (e *Engine) beat(s *session, progress string) {
 }
 
 // appendSoft adds the leases of s that come near their max_hold or their stall,
-// and notes when it is worth to look again.
+// and notes when it is worth to look again. Of very many it looks at a swath, and the next
+// heartbeat goes on with the next one.
 func (e *Engine) appendSoft(list []Loss, s *session) []Loss {
-	s.timedAt = never
-	for _, r := range s.sortedLeases() {
-		if r.phase == held {
-			s.timedAt = min(s.timedAt, e.timedSoft(r))
+	x := &s.softly
+	if x.part == 0 {
+		s.softAt = never
+	}
+	for n, more := 0, true; more; {
+		more = x.gather(e, s)
+		for _, l := range x.leases {
+			r := l.req
+			if r.phase == held {
+				s.softAt = min(s.softAt, e.timedSoft(r))
+			}
+			if e.stateOf(r) == interlock.Soft && len(list) < maxLosses {
+				list = append(list, Loss{Lease: e.lease(r)})
+			}
 		}
-		if e.stateOf(r) == interlock.Soft && len(list) < maxLosses {
-			list = append(list, Loss{Lease: e.lease(r)})
+		if n += len(x.leases); more && (n >= swath || e.full()) {
+			return list
 		}
 	}
+	s.timedAt, s.softly = s.softAt, sweep{}
 	return list
 }
 
@@ -242,13 +255,10 @@ func (e *Engine) detach(c *Detach) {
 		return
 	}
 	e.detachTasks(space, c)
-	ignore := func(r *request) {
-		if r != nil && r.phase == waiting {
-			e.unlisten(r)
-		}
-	}
 	if !c.Ticket.IsZero() {
-		ignore(space.live(c.Ticket))
+		if r := space.live(c.Ticket); r != nil && r.phase == waiting {
+			e.unlisten(r, c.Link)
+		}
 		return
 	}
 	s := space.sessions[c.Session]
@@ -258,11 +268,77 @@ func (e *Engine) detach(c *Detach) {
 	if s.link == c.Link {
 		s.caller = nil
 	}
-	for _, f := range s.sortedFlows() {
-		for _, r := range slices.Clone(f.waits) { // runs leave
-			ignore(r.whole())
+	s.partings = append(s.partings, &parting{link: c.Link})
+	e.parting.push(s)
+	e.part()
+}
+
+// parting is a connection that has ended while very many waits of a session were attached
+// over it: they are told so over several steps. Until then they count as unattended, as
+// request.listener says.
+type parting struct {
+	link  uint64
+	lines sweep
+	left  int // waits of a large flow that are left
+}
+
+// part goes on with the first of the partings.
+func (e *Engine) part() {
+	s := e.parting.at(0)
+	x := s.partings[0]
+	for !e.full() {
+		f, done := x.lines.line(e, s)
+		if f == nil {
+			if !done {
+				return
+			}
+			s.partings = s.partings[1:]
+			e.parting.pop()
+			return
+		}
+		if x.left == 0 || x.left > len(f.waits) {
+			x.left = len(f.waits)
+		}
+		list := slices.Clone(f.waits[max(0, x.left-e.swath):x.left]) // runs leave
+		if x.left -= len(list); x.left == 0 {
+			x.lines.lines = x.lines.lines[1:]
+		}
+		e.objects += len(list)
+		for _, r := range list {
+			if r = r.whole(); r.phase == waiting {
+				e.unlisten(r, x.link)
+			}
 		}
 	}
+}
+
+// parted ends the partings from a connection of a session at once, since it is used again.
+func (e *Engine) parted(s *session, link uint64) {
+	for s.isParting(link) {
+		most := e.most
+		e.most = math.MaxInt
+		for n := e.parting.n; n > 0 && s.isParting(link); n-- {
+			if e.parting.at(0) == s {
+				e.part()
+			} else {
+				e.parting.push(e.parting.at(0))
+				e.parting.pop()
+			}
+		}
+		e.most = most
+	}
+}
+
+func (s *session) isParting(link uint64) bool {
+	return s != nil && slices.ContainsFunc(s.partings, func(x *parting) bool { return x.link == link })
+}
+
+// listener is who listens to a waiting request, nil for nobody.
+func (r *request) listener() Caller {
+	if w := r.wait; w.caller != nil && !r.session().isParting(w.link) {
+		return w.caller
+	}
+	return nil
 }
 
 func (e *Engine) closeSession(c *CloseSession) {
@@ -295,7 +371,7 @@ func (e *Engine) endSession(s *session, why Reason) {
 // doom has a session's leases and waits ended by reap.
 func (e *Engine) doom(s *session) {
 	if !s.dying {
-		s.dying = true
+		s.dying, s.reaping, s.reaped, s.aging = true, sweep{}, false, nil
 		e.dying.push(s)
 	}
 }
@@ -307,21 +383,33 @@ func (e *Engine) reap() {
 	if !e.endAwaiting(s) {
 		return
 	}
-	for _, f := range s.sortedFlows() {
-		for len(f.waits) > 0 {
-			if e.full() {
-				return
-			}
-			e.leaveLine(f.waits[0].whole(), s.why)
-		}
-	}
-	for _, r := range s.sortedLeases() {
+	x := &s.reaping
+	for !s.reaped {
 		if e.full() {
 			return
 		}
+		if f, done := x.line(e, s); f != nil {
+			i := 0
+			if len(f.waits) > e.swath { // those behind it would move up
+				i = len(f.waits) - 1
+			}
+			e.leaveLine(f.waits[i].whole(), s.why)
+		} else if done {
+			s.reaping, s.reaped = sweep{}, true
+		}
+	}
+	for {
+		r, done := x.lease(e, s)
+		if done {
+			break
+		}
+		if r == nil || e.full() {
+			return
+		}
+		x.passed()
 		e.reapLease(s, r)
 	}
-	s.dying = false
+	s.dying, s.reaping = false, sweep{}
 	e.dying.pop()
 }
 
@@ -378,7 +466,7 @@ func (s *space) sortedNodes() []*node {
 
 // minTerm notes that r lives by the session's heartbeats.
 func (e *Engine) minTerm(s *session, r *request) {
-	s.minTTL = min(s.minTTL, r.ttl)
+	s.minTTL, s.least = min(s.minTTL, r.ttl), min(s.least, r.ttl)
 	if at := r.beat().Add(softAt(r.ttl)); s.timer.pos >= 0 && at < s.timer.at {
 		e.timers.set(&s.timer, at)
 	}

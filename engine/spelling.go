@@ -39,6 +39,10 @@ func skeleton(key string) string {
 	return strings.Join(words, " ")
 }
 
+// maxAlike bounds the keys of one skeleton that are noted. Where there are more, the
+// warnings are of no more use.
+const maxAlike = 256
+
 // spelled notes that a key is live, or no longer.
 func (s *space) spelled(x spelling, live bool) {
 	if s.alike == nil {
@@ -46,7 +50,9 @@ func (s *space) spelled(x spelling, live bool) {
 	}
 	k := skeleton(x.spelledAs())
 	if live {
-		s.alike[k] = append(s.alike[k], x)
+		if len(s.alike[k]) < maxAlike {
+			s.alike[k] = append(s.alike[k], x)
+		}
 		return
 	}
 	if list := slices.DeleteFunc(s.alike[k], func(o spelling) bool { return o == x }); len(list) > 0 {
@@ -61,16 +67,48 @@ func (s *space) watchSpelling() {
 	if s.settings.NearMisses == (s.alike != nil) {
 		return
 	}
-	s.alike = nil
-	if !s.settings.NearMisses {
-		return
+	s.alike, s.respelling = nil, nil
+	if s.settings.NearMisses {
+		s.alike, s.respelling = map[string][]spelling{}, &respelling{docs: len(s.docs.present)}
 	}
-	s.alike = map[string][]spelling{}
-	for _, n := range s.sortedNodes() {
-		s.spelled(n, true)
+}
+
+// respelling is how far the keys are noted that were live when the watch began. Documents
+// are gone through from the last to the first, since the seat of one that goes is taken by
+// the last.
+type respelling struct {
+	part int // of space.nodes: the next
+	docs int // that are left
+}
+
+// spellVisits is what it costs in objects to note one.
+const spellVisits = 4
+
+// isSpelling reports whether keys are left to be noted.
+func (s *space) isSpelling() bool { return s != nil && s.respelling != nil }
+
+// spellMore notes a swath of them.
+func (s *space) spellMore(e *Engine) {
+	x := s.respelling
+	note := func(o spelling) {
+		e.objects += spellVisits
+		if !slices.Contains(s.alike[skeleton(o.spelledAs())], o) { // it may have come since
+			s.spelled(o, true)
+		}
 	}
-	for _, d := range s.docs.present {
-		s.spelled(d, true)
+	for begin := e.objects; e.objects < begin+e.swath; {
+		if s.nodes.part(x.part, func(n *node) { note(n) }) {
+			x.part++
+			e.objects++
+			continue
+		}
+		x.docs = min(x.docs, len(s.docs.present))
+		if x.docs == 0 {
+			s.respelling = nil
+			return
+		}
+		x.docs--
+		note(s.docs.present[x.docs])
 	}
 }
 

@@ -46,6 +46,7 @@ type space struct {
 	pools         []*pool               // in no order
 	cooling       ring[*pool]
 	alike         map[string][]spelling // by their skeletons, if the settings ask for it
+	respelling    *respelling           // volatile: if they are not all in it
 
 	docs documents
 	logs logs
@@ -276,7 +277,15 @@ type session struct {
 	busy                       int      // flows that were left when the idle ones were last dropped
 	spared                     bool     // not heard of since Recover
 	sameAgent, sameAgentBefore *session // in the list of its agent's in space.roll
-	dying                      bool     // stands in agenda.dying
+	partings                   []*parting
+	dying                      bool   // stands in agenda.dying
+	reaping                    sweep  // then: whose waits end, and later its leases
+	reaped                     bool   // its waits have ended
+	aging                      *sweep // whose ends are looked at, while that takes several steps
+	next                       Time   // of those looked at so far: what comes next, and
+	least                      time.Duration
+	softly                     sweep // of the leases that a heartbeat looks at
+	softAt                     Time  // the first of those looked at so far that is timed
 }
 
 // publicName derives what others may see of a session from its secret id.

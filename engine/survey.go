@@ -151,11 +151,14 @@ func hotter(a, b *node) int {
 	return cmp.Or(cmp.Compare(lb, la), cmp.Compare(hb, ha), strings.Compare(a.key, b.key))
 }
 
-func (n *node) weight() (line, holders int) {
+func (n *node) weight() (line, holders int) { return n.line.length(), n.holders() }
+
+// holders counts the leases that need n in a mode.
+func (n *node) holders() (holders int) {
 	for _, count := range n.granted {
 		holders += int(count)
 	}
-	return n.line.length(), holders
+	return holders
 }
 
 // WaitGraph gives the edges of the namespace's wait-for graph, in the order of the

@@ -137,18 +137,32 @@ func (e *Engine) QueueStatus(ns interlock.Namespace, name string) (interlock.Que
 	return e.showQueue(q), true
 }
 
-// Queues gives all registered queues in the order of their names.
-func (e *Engine) Queues(ns interlock.Namespace) (list []interlock.QueueStatus) {
-	s := e.turnTo(ns)
+// QueueList lists the registered queues in the order of their names.
+type QueueList struct {
+	Namespace interlock.Namespace
+
+	Rows []interlock.QueueStatus
+
+	found []*queue
+	next  int
+}
+
+func (l *QueueList) Look(e *Engine) (done bool) {
+	s := e.turnTo(l.Namespace)
 	if s == nil {
-		return nil
+		return true
 	}
-	for _, q := range s.sortedQueues() {
-		if q.registered {
-			list = append(list, e.showQueue(q))
+	if l.found == nil {
+		l.found = s.sortedQueues()
+	}
+	for looked := 0; looked < glances && l.next < len(l.found); l.next++ {
+		q := l.found[l.next]
+		if looked++; q.registered {
+			looked += (len(q.Groups) + len(q.Approvers)) / 16 // they are copied
+			l.Rows = append(l.Rows, e.showQueue(q))
 		}
 	}
-	return list
+	return l.next == len(l.found)
 }
 
 func (e *Engine) showQueue(q *queue) interlock.QueueStatus {

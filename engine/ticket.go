@@ -14,8 +14,9 @@ func (e *Engine) follow(r *request, attach bool) {
 	case waiting:
 		r.renewed = e.now
 		if attach {
+			e.parted(r.session(), e.head.Link)
 			r.wait.caller, r.wait.link = e.head.From, e.head.Link
-		} else if e.unlisten(r); r.phase != waiting {
+		} else if e.unlisten(r, e.head.Link); r.phase != waiting {
 			e.replyOver(r)
 			return
 		}
@@ -35,11 +36,11 @@ func (e *Engine) follow(r *request, attach bool) {
 	}
 }
 
-// unlisten has who listens to a waiting request over the step's link listen no more, if
+// unlisten has who listens to a waiting request over a link listen no more, if
 // anybody does. The wait for a run ends with that.
-func (e *Engine) unlisten(r *request) {
+func (e *Engine) unlisten(r *request, link uint64) {
 	switch w := r.wait; {
-	case w.caller == nil || w.link != e.head.Link:
+	case w.caller == nil || w.link != link:
 	case r.isToStart():
 		e.forsake(r)
 	default:

@@ -97,6 +97,7 @@ func (e *Engine) changedAt(needs []need) {
 		return
 	}
 	for i := range needs {
+		e.objects++
 		for c := range needs[i].facing {
 			e.readyClass(c)
 		}
@@ -124,6 +125,7 @@ func (c *class) against(mode, counts interlock.Mode) bool {
 
 // readyClass marks those of a class ready whom a change at its key may have helped.
 func (e *Engine) readyClass(c *class) {
+	e.objects += 1 + len(c.apart)
 	e.ready.push(c.firstWatched())
 	for _, p := range c.apart {
 		e.ready.push(p)
@@ -146,6 +148,10 @@ func (e *Engine) settle() {
 			e.rerank()
 		case e.isSearching() && !e.isTired():
 			e.breakCycle()
+		case e.doubt.under && !e.isTired():
+			e.suspectMore()
+		case e.parting.n > 0:
+			e.part()
 		case e.dying.n > 0:
 			e.reap()
 		case len(e.uneven) > 0 && !e.draining:
@@ -154,6 +160,8 @@ func (e *Engine) settle() {
 			e.consider(e.ready.pop())
 		case len(e.hungry) > 0 && !e.draining:
 			e.feed()
+		case e.agenda.space.isSpelling():
+			e.agenda.space.spellMore(e)
 		default:
 			return
 		}
@@ -162,13 +170,14 @@ func (e *Engine) settle() {
 
 // consider looks at one candidate.
 func (e *Engine) consider(c candidate) {
+	e.objects++
 	p := c.place
 	p.ready = false
 	class := p.class
 	if r := p.req; r.num == c.num && r.phase == waiting && p.watching {
 		m := &r.needs()[p.need]
 		if r.task != nil {
-			e.visits += taskVisits
+			e.objects += taskVisits
 			if !e.lookAgain(r.task, int(p.need)) {
 				p.setWatching(false)
 				e.couldRun(r.task)
@@ -312,7 +321,7 @@ func (e *Engine) watchAnywhere(r *request) {
 func (e *Engine) admit(way *request) {
 	r := way.whole()
 	lease := r.becomes()
-	caller := r.wait.caller
+	caller := r.listener()
 	if s := r.session(); caller == nil && s != nil {
 		caller = s.caller
 	}

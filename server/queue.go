@@ -83,11 +83,12 @@ func (c *call) showQueue() {
 
 // listQueues is GET /v1/queues.
 func (c *call) listQueues() {
-	var list []interlock.QueueStatus
-	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { list = e.Queues(c.namespace) })
+	found := engine.QueueList{Namespace: c.namespace}
+	at, ok := c.survey(&found)
 	if !ok {
 		return
 	}
+	list := found.Rows
 	j := c.reply()
 	j.openArray("queues")
 	for i := range list {

@@ -251,9 +251,13 @@ func (r *reading) lookAtTasks(ns interlock.Namespace, o proto.Op) func(*engine.E
 			return done
 		}
 	case proto.OpListQueues:
+		list := engine.QueueList{Namespace: ns}
 		return func(e *engine.Engine) bool {
-			r.queues, r.more = queuesAfter(e.Queues(ns), o.Name)
-			return true
+			done := list.Look(e)
+			if done {
+				r.queues, r.more = queuesAfter(list.Rows, o.Name)
+			}
+			return done
 		}
 	case proto.OpReadLog:
 		return func(e *engine.Engine) bool {
