@@ -82,6 +82,15 @@ type neighbour struct {
 	session   interlock.SessionID
 	got       anyEffect
 	next      int
+
+	// What BenchmarkLimits needs besides.
+	to    engine.Caller // instead of got
+	clock *leapClock
+	lease interlock.LeaseID
+	other interlock.SessionID
+	names map[interlock.SessionID]string
+	by    *interlock.Principal
+	keep  int // leases that are there in any case, also the quiet tenant's
 }
 
 // anyEffect takes what is delivered, also a refusal.
@@ -95,11 +104,18 @@ func (c anyEffect) Deliver(eff *engine.Effect, _ interlock.At) {
 }
 
 func newNeighbour(b *testing.B, s *Shard) *neighbour {
-	return &neighbour{b: b, s: s, namespace: "busy", got: make(anyEffect, 1)}
+	return &neighbour{b: b, s: s, namespace: "busy", got: make(anyEffect, 1), names: map[interlock.SessionID]string{}, keep: 1}
 }
 
 func (n *neighbour) head() engine.Head {
-	return engine.Head{Namespace: n.namespace, Session: n.session, From: n.got}
+	h := engine.Head{Namespace: n.namespace, Session: n.session, From: n.got}
+	if n.to != nil {
+		h.From = n.to
+	}
+	if n.by != nil {
+		h.Actor, h.Principal = n.by.Name, n.by
+	}
+	return h
 }
 
 func (n *neighbour) do(cmd engine.Command) engine.Effect {
@@ -110,10 +126,14 @@ func (n *neighbour) do(cmd engine.Command) engine.Effect {
 }
 
 // open opens the session in whose flows the tenant does all else.
-func (n *neighbour) open() {
+func (n *neighbour) open() { n.openFor(interlock.MaxTTL) }
+
+// openFor opens a session that ends when nothing is heard of it for so long.
+func (n *neighbour) openFor(ttl time.Duration) {
 	id := interlock.SessionID(newID())
-	n.do(&engine.OpenSession{Head: n.head(), ID: id, Agent: "busy", TTL: interlock.MaxTTL})
-	n.session = id
+	n.session = interlock.SessionID{}
+	eff := n.do(&engine.OpenSession{Head: n.head(), ID: id, Agent: "busy", TTL: ttl})
+	n.session, n.names[id] = id, eff.Session.Name
 }
 
 // ask acquires a key, in a flow and as more says.
