@@ -2,29 +2,54 @@ package etcdjournal
 
 import (
 	"context"
+	"fmt"
+	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/interlockdev/interlock/journal"
 )
 
-// Kept is a small value that every owner of the journal finds again. Its Save is
-// guarded by the epoch as an append is. It is a signed.Keeper.
+// Kept is a small value beside the journal, such as the keys that sign fences. Only the
+// owner of the journal saves it.
+//
+// A save that timed out may be carried out later. So each save names the revision that it
+// replaces: one that comes late finds another and changes nothing.
 type Kept struct {
 	j    *Journal
 	name string
+
+	mu       sync.Mutex
+	revision int64 // of the value that the next save replaces; 0: there is none
+	known    bool  // revision was read
 }
 
-// Kept gives the value of a name.
+// Kept returns the value of a name.
 func (j *Journal) Kept(name string) *Kept { return &Kept{j: j, name: name} }
 
 func (k *Kept) String() string { return k.j.store.key("keeps/" + k.name) }
 
-// Load gives what was saved last, and nil when nothing was.
+// Load returns what was saved last, and nil when nothing was.
 func (k *Kept) Load() ([]byte, error) {
-	value, err := k.j.store.value(context.Background(), "keeps/"+k.name)
-	if err != nil || value == "" {
-		return nil, err
-	}
-	return []byte(value), nil
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.load(context.Background())
+}
+
+// load needs mu.
+func (k *Kept) load(ctx context.Context) (value []byte, err error) {
+	s := k.j.store
+	err = s.read(ctx, func(ctx context.Context) error {
+		got, err := s.client.Get(ctx, k.String())
+		if err != nil {
+			return err
+		}
+		if k.revision, k.known, value = 0, true, nil; len(got.Kvs) > 0 {
+			k.revision, value = got.Kvs[0].ModRevision, got.Kvs[0].Value
+		}
+		return nil
+	})
+	return value, err
 }
 
 // Save replaces the value.
@@ -33,5 +58,54 @@ func (k *Kept) Save(text []byte) error {
 		return err
 	}
 	defer k.j.calls.Done()
-	return k.j.guarded(context.Background(), clientv3.OpPut(k.String(), string(text)))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ctx := context.Background()
+	if !k.known {
+		if _, err := k.load(ctx); err != nil {
+			return fmt.Errorf("%w: %w", journal.ErrFailed, err)
+		}
+	}
+	// In the epoch of this owner every other value is of a save of its own that timed out.
+	for {
+		saved, err := k.replace(ctx, text)
+		if saved || err != nil {
+			return err
+		}
+		value, err := k.load(ctx)
+		if err != nil {
+			return fmt.Errorf("%w: %w", journal.ErrFailed, err)
+		}
+		if string(value) == string(text) {
+			return nil
+		}
+	}
+}
+
+// replace saves text unless the value has another revision than the one that is known. It
+// needs mu.
+func (k *Kept) replace(ctx context.Context, text []byte) (saved bool, err error) {
+	s, key := k.j.store, k.String()
+	var got *clientv3.TxnResponse
+	_, err = s.attempts(ctx, func(ctx context.Context) (err error) {
+		got, err = s.client.Txn(ctx).
+			If(is(s.key("epoch"), k.j.epochText), clientv3.Compare(clientv3.ModRevision(key), "=", k.revision)).
+			Then(clientv3.OpPut(key, string(text))).
+			Else(clientv3.OpGet(s.key("epoch"))).
+			Commit()
+		return err
+	})
+	switch {
+	case noSpace(err):
+		return false, fmt.Errorf("%w: %w", journal.ErrNoSpace, err)
+	case err != nil:
+		return false, fmt.Errorf("%w: %w", journal.ErrFailed, err)
+	case got.Succeeded:
+		k.revision = got.Header.Revision
+		return true, nil
+	}
+	if epoch := valueOf(got, 0); epoch != k.j.epochText {
+		return false, k.j.fenced(epoch)
+	}
+	return false, nil
 }

@@ -239,6 +239,59 @@ func TestNoSpace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Compaction alone returns no room to the quota, so little is stored, and by the owner.
+	for _, m := range c.members {
+		if _, err := etcd.Defragment(t.Context(), m.client); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, "an append after the alarm", func() bool {
+		err := j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte("after")})
+		if err != nil && !errors.Is(err, journal.ErrNoSpace) {
+			t.Fatalf("append after the alarm: %v", err)
+		}
+		return err == nil
+	})
+	next := c.own(s)
+	if got := c.texts(next); got[len(got)-2] != "after" {
+		t.Errorf("the next owner reads %q", got)
+	}
+}
+
+// A save replaces what was saved before, also what a save that timed out has left there;
+// that of a former owner changes nothing.
+func TestKept(t *testing.T) {
+	c := startCluster(t)
+	s := c.store(c.place())
+	kept := c.own(s).Kept("ring")
+	load := func(k *etcdjournal.Kept, want string) {
+		t.Helper()
+		if got, err := k.Load(); string(got) != want || err != nil {
+			t.Fatalf("loaded %q, %v, want %q", got, err, want)
+		}
+	}
+	save := func(k *etcdjournal.Kept, text string) {
+		t.Helper()
+		if err := k.Save([]byte(text)); err != nil {
+			t.Fatalf("save %q: %v", text, err)
+		}
+		load(k, text)
+	}
+	load(kept, "")
+	save(kept, "one")
+	save(kept, "two")
+	save(kept, "two")
+	if _, err := c.client().Put(t.Context(), kept.String(), "carried out late"); err != nil {
+		t.Fatal(err)
+	}
+	save(kept, "three")
+	next := c.own(s).Kept("ring")
+	load(next, "three")
+	if err := kept.Save([]byte("stale")); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("a former owner saves: %v", err)
+	}
+	load(next, "three")
+	save(next, "four")
 }
 
 // Of those who open a store at once each one either gets an epoch of its own or is told
