@@ -225,6 +225,52 @@ func TestCutByNamespace(t *testing.T) {
 	})
 }
 
+// A server that stood still while another one took the shard over is asked when it goes on.
+// All calls are sent after the new owner's first answer, so each answer is a refusal.
+func TestPausedOwnerIsSilent(t *testing.T) {
+	c := startCluster(t)
+	at := c.url("paused")
+	old := serve(t, at)
+	old.becomes("ready")
+	next := serve(t, at)
+	next.becomes("standby")
+	ctx := t.Context()
+	lease, err := old.call(ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","claims":[{"key":"account:1"}]}`)
+	if err != nil || lease.status != 200 {
+		t.Fatalf("acquire: %+v, %v", lease, err)
+	}
+	questions := slices.Concat(looking, granting, []question{
+		{"look at its readiness", http.MethodGet, "/readyz", ""},
+		{"read of the keys that sign fences", http.MethodGet, "/v1/fences/keys", ""},
+		{"rotation of the keys that sign fences", http.MethodPost, "/v1/fences/keys/rotate", "{}"},
+		{"read of the events", http.MethodGet, "/v1/events", ""},
+		{"signature", http.MethodPost, "/v1/leases/LEASE/statement", "{}"},
+	})
+	old.signal(syscall.SIGSTOP)
+	next.becomes("ready")
+	if a, err := next.call(ctx, http.MethodPost, "/v1/fences/keys/rotate", "{}"); err != nil || a.status != 200 {
+		t.Fatalf("the next owner: %+v, %v", a, err)
+	}
+	answers := make([]answer, len(questions))
+	var asked sync.WaitGroup
+	fill := strings.NewReplacer("LEASE", lease.Lease.ID, "FENCE", lease.Lease.Fence)
+	for i, q := range questions {
+		asked.Go(func() {
+			var err error
+			if answers[i], err = old.call(ctx, q.method, fill.Replace(q.path), fill.Replace(q.body)); err != nil {
+				t.Errorf("%s: %v", q.what, err)
+			}
+		})
+	}
+	old.signal(syscall.SIGCONT)
+	asked.Wait()
+	for i, q := range questions {
+		if answers[i].status != 503 {
+			t.Errorf("the old owner answered a %s with %+v", q.what, answers[i])
+		}
+	}
+}
+
 // question is what is asked again and again. LEASE and FENCE stand for those of a lease.
 type question struct{ what, method, path, body string }
 
