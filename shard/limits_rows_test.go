@@ -371,7 +371,7 @@ var limitRows = []limitRow{
 		again: func(n *neighbour) {
 			c := n.effect()
 			n.must(n.do(c))
-			n.must(n.do(&engine.SettleEffect{Head: n.head(), ID: interlock.EffectID(c.ID), State: interlock.EffectDone, Result: `"done"`}))
+			n.must(n.do(&engine.SettleEffect{Head: n.head(), ID: interlock.EffectID(c.ID)}))
 		},
 	},
 	{
