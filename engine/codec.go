@@ -94,6 +94,7 @@ const (
 	hasContentType
 	hasOp
 	hasAsker
+	hasMade
 
 	knownFields = 1<<iota - 1
 )
@@ -205,6 +206,7 @@ func (w *fieldWriter) fields(ev *Event) {
 	w.text(hasContentType, ev.ContentType)
 	w.number(hasOp, uint64(ev.Op))
 	w.text(hasAsker, ev.Asker)
+	w.number(hasMade, uint64(ev.Made))
 }
 
 func (w *fieldWriter) number(bit, v uint64) {
@@ -501,6 +503,8 @@ func (d *decoder) field(bit uint64, ev *Event) {
 		ev.ContentType = d.text()
 	case hasOp:
 		ev.Op = uint8(d.number())
+	case hasMade:
+		ev.Made = uint8(d.number())
 	case hasAsker:
 		ev.Asker = d.name()
 	}

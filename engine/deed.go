@@ -63,6 +63,7 @@ type deeds struct {
 	done   chain[*deed] // in the order in which they were settled
 	free   chain[*deed] // likewise
 	bytes  int          // of all that is remembered of them
+	kept   keeper       // of the namespace
 }
 
 // chainOf gives the chain in which a deed in a state stands, nil for none.
@@ -112,6 +113,7 @@ func (s *deeds) drop(d *deed) {
 	s.bytes -= d.size()
 	delete(s.known, d.digest)
 	delete(s.claims, d.id)
+	s.kept.drop(thing{madeDeed, d.id})
 }
 
 // full reports whether no other deed can be remembered: one that is free gives way.

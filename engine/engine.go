@@ -40,6 +40,7 @@ type Engine struct {
 	mostRanks int    // what the finding of ranks may, and
 	most      int    // all else
 	swath     int    // of how many objects the order in which a step looks at them is told
+	windows   idBounds
 
 	idleSearch *search // for reuse
 
@@ -69,7 +70,7 @@ type Engine struct {
 
 // New makes an empty engine.
 func New() *Engine {
-	e := &Engine{looks: stepLooks, mostRanks: stepRanks, most: StepObjects, swath: swath, spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{}}
+	e := &Engine{looks: stepLooks, mostRanks: stepRanks, most: StepObjects, swath: swath, windows: windows, spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{}}
 	e.agenda = &e.whole
 	e.whole.objects = &e.objects
 	return e

@@ -41,7 +41,8 @@ const (
 	EvLeft EventKind = 10
 	// EvAnswered: a command with a request id was answered and changed nothing else.
 	// Scope, RequestID or Seq, Acked, Fingerprint, Answer, Code, Message, ID; Offer if
-	// the answer was a lease that was held already.
+	// the answer was a lease that was held already. In a snapshot also of others: Made, and
+	// Freed if the id has left the window and is kept for what it made.
 	EvAnswered EventKind = 11
 	// EvConverted: a lease was converted at once. Num, Claims (all it has now), Fence.
 	EvConverted EventKind = 12
@@ -250,7 +251,7 @@ type Event struct {
 	ByID       [16]byte // of that request
 
 	Generation uint64        // of a barrier: EvAdmitted; in a snapshot EvGranted; of an effect: EvEffect
-	Freed      bool          // EvParked
+	Freed      bool          // EvParked; in a snapshot EvAnswered: the id has left the window
 	Queued     bool          // EvResumed; in a snapshot EvParked, and of others: the request was parked once, so Arrived counts
 	Arrived    time.Duration // in a snapshot: how long before At a request arrived that was parked once
 	Blob       []byte        // EvPattern, EvConfigured, EvWritten, EvEffect
@@ -272,6 +273,7 @@ type Event struct {
 	Acked       uint64
 	Fingerprint uint64
 	Answer      Outcome
+	Made        uint8 // what it made, whose ID it has; 0 also of versions that did not say it
 	Code        interlock.Code
 	Message     string
 

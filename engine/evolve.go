@@ -33,6 +33,7 @@ func (e *Engine) evolve(ev *Event) error {
 			s.space.roll.remove(s)
 			s.space.lingering++
 			s.space.count(s.owner, taken{sessions: -1})
+			s.space.kept.drop(thing{madeSession, s.id})
 		}
 		s.dead, s.why = true, ev.Reason
 		e.forgetSession(s)
@@ -138,6 +139,7 @@ func (e *Engine) forgetSession(s *session) {
 	e.timers.clear(&s.timer)
 	s.space.lingering--
 	delete(s.space.sessions, s.id)
+	s.space.kept.leave(&s.ids)
 	delete(e.byNum, s.num)
 	s.space.gone.push(goneSession{s.id, s.why})
 	s.space.goneWhy[s.id] = s.why

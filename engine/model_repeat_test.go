@@ -24,6 +24,8 @@ type remembered struct {
 	task    interlock.TaskID
 	version interlock.Version
 	at      engine.Time
+	made    string // what it made, "" for nothing
+	out     bool   // it has left the window
 }
 
 // Request ids.
@@ -42,16 +44,62 @@ func repeatable(cmd engine.Command) bool {
 	return false
 }
 
+// answerTo gives the answer that is remembered for a command: one in the window, or one
+// whose command made something that is still there.
 func (m *model) answerTo(head *engine.Head) *remembered {
-	if head.RequestID == "" {
-		return nil
+	if s := m.sessionByID(head.Namespace, head.Session); s != nil && s.ended && !slices.ContainsFunc(m.requests, func(r *request) bool {
+		return r.phase != over && (r.session == s || r.target != nil && r.target.session == s)
+	}) {
+		return nil // it is forgotten, and all ids in it
 	}
 	for _, a := range m.answers {
-		if a.ns == head.Namespace && a.session == head.Session && a.actor == head.Actor && a.id == head.RequestID && m.now.Sub(a.at) < interlock.RequestIDWindow {
+		inTime := !head.Session.IsZero() || m.now.Sub(a.at) < interlock.RequestIDWindow
+		if head.RequestID != "" && a.isTo(head) && (!a.out && inTime || m.remains(a)) {
 			return a
 		}
 	}
 	return nil
+}
+
+func (a *remembered) isTo(head *engine.Head) bool {
+	return a.ns == head.Namespace && a.session == head.Session && a.actor == head.Actor && a.id == head.RequestID
+}
+
+// remains reports whether what a command made is still there.
+func (m *model) remains(a *remembered) bool {
+	switch a.made {
+	case "request":
+		return m.byNum(a.num).phase != over
+	case "session":
+		s := m.sessionByNum(a.num)
+		return s != nil && !s.ended
+	case "task":
+		return m.task(a.ns, a.task) != nil
+	case "effect":
+		return m.deed(a.ns, func(d *deed) bool { return d.id == a.effect }) != nil
+	}
+	return false
+}
+
+// makeRoom has the oldest answers leave the window that a fresh one came to.
+func (m *model) makeRoom(fresh *remembered) {
+	var window []*remembered
+	for _, a := range m.answers {
+		if !a.out && a.ns == fresh.ns && a.session == fresh.session {
+			window = append(window, a)
+		}
+	}
+	most, least := engine.NamespaceIDs, 0
+	if !fresh.session.IsZero() {
+		most, least = engine.SessionIDs, engine.LeastSessionIDs
+	}
+	if m.wide {
+		most, least = interlock.MaxSessionRequestIDs, interlock.MinSessionRequestIDs
+	}
+	for len(window) > most || len(window) > least && m.now.Sub(window[0].at) >= interlock.RequestIDWindow {
+		window[0].out = true
+		window = window[1:]
+	}
 }
 
 // bodyOf is everything of a command that must be the same when its request id is
@@ -100,7 +148,6 @@ func (m *model) remember(cmd engine.Command, ev *engine.Event) {
 	if m.known(cmd) != nil {
 		return
 	}
-	m.answers = slices.DeleteFunc(m.answers, func(a *remembered) bool { return a == m.answerTo(head) })
 	a := &remembered{
 		ns: head.Namespace, session: head.Session, actor: head.Actor, id: head.RequestID, body: bodyOf(cmd),
 		outcome: ev.Answer, code: ev.Code, num: ev.Num, version: ev.Version, at: m.now,
@@ -114,7 +161,26 @@ func (m *model) remember(cmd engine.Command, ev *engine.Event) {
 	case *engine.Submit, *engine.Ack, *engine.Nack, *engine.AskHuman:
 		a.task = ev.ID
 	}
-	m.answers = append(m.answers, a)
+	switch cmd.(type) {
+	case *engine.Submit:
+		a.made = "task"
+	case *engine.ClaimEffect:
+		if ev.Kind == engine.EvEffect {
+			a.made = "effect"
+		}
+	case *engine.OpenSession:
+		a.made, a.num = "session", ev.Session
+	default:
+		if ev.Kind == engine.EvQueued || ev.Kind == engine.EvGranted {
+			a.made = "request"
+		}
+	}
+	if i := slices.IndexFunc(m.answers, func(a *remembered) bool { return !a.out && a.isTo(head) }); i >= 0 {
+		m.answers[i] = a // in the same place
+	} else {
+		m.answers = append(slices.DeleteFunc(m.answers, func(a *remembered) bool { return a.isTo(head) }), a)
+	}
+	m.makeRoom(a)
 }
 
 // expectRepeated: same id, same answer, with the request's state of today;

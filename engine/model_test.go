@@ -280,6 +280,7 @@ type model struct {
 	revisions []*revision // of patterns
 
 	tasks     []*task
+	wide      bool     // the bounds of request ids are the usual ones
 	logs      []logged // of all keys
 	queues    []*queue
 	workers   []*worker // idle ones, as they came

@@ -80,12 +80,12 @@ func (e *Engine) changing(most int) (n int) {
 	}
 	for _, s := range e.sorted() {
 		n += s.requests.n + len(s.sessions) + s.notes.n + len(s.pools) + len(s.shared) + len(s.holds) + len(s.revisions) +
-			s.ids.order.n + s.docs.recent.n + s.docs.past.n + len(s.deeds.known) + len(s.tasks.known) + s.logs.all.n
+			len(s.ids.known) + s.docs.recent.n + s.docs.past.n + len(s.deeds.known) + len(s.tasks.known) + s.logs.all.n
 		if n > most {
 			return n
 		}
 		for _, x := range s.sortedSessions() {
-			n += len(x.seqs.ring)/4 + x.ids.order.n
+			n += len(x.seqs.ring)/4 + len(x.ids.known)
 		}
 	}
 	return n

@@ -287,12 +287,31 @@ func (p *player) repeat(o *op) error {
 	if s := p.m.sessionByID(c.Namespace, c.Session); s != nil && s.ended {
 		return nil
 	}
+	if o.r[3]%6 == 0 {
+		if err := p.crowd(c.Head); err != nil {
+			return err
+		}
+	}
 	c.ID, c.From = p.id(), nil
 	c.Attach = o.r[2]%2 == 0
 	if o.r[1]%4 == 0 {
 		c.Purpose = "something else"
 	}
 	return p.step(&c)
+}
+
+// crowd makes older ids leave the window to which head's belongs.
+func (p *player) crowd(head engine.Head) error {
+	for i := range engine.NamespaceIDs + 1 {
+		c := &engine.Configure{Head: head, Settings: p.m.settings[head.Namespace]}
+		if c.RequestID = fmt.Sprintf("crowd %d %d", len(p.trace), i); i > engine.SessionIDs && !head.Session.IsZero() {
+			break
+		}
+		if err := p.step(c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keepAlive renews a session by its id, or by a ticket of anyone.

@@ -15,7 +15,7 @@ import (
 // engine. What must hold stands in gate.
 func TestRandomRuns(t *testing.T) {
 	for seed := range uint64(60) {
-		g := &gate{rig: newRig(), r: rand.New(rand.NewPCG(seed, 2)), born: map[uint64]string{}, admitted: map[string]uint64{}, waiting: map[uint64]bool{}}
+		g := &gate{rig: newRig().wide(), r: rand.New(rand.NewPCG(seed, 2)), born: map[uint64]string{}, admitted: map[string]uint64{}, waiting: map[uint64]bool{}}
 		g.blind = true
 		if err := g.play(300); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

@@ -62,7 +62,7 @@ const mailboxes = "m:"
 
 func newTaskWorld(seed uint64) *taskWorld {
 	w := &taskWorld{
-		rig: newRig(), rng: rand.New(rand.NewPCG(seed, 0x7a5c)), tasks: map[interlock.TaskID]*taskSeen{},
+		rig: newRig().wide(), rng: rand.New(rand.NewPCG(seed, 0x7a5c)), tasks: map[interlock.TaskID]*taskSeen{},
 		byLease: map[[16]byte]*taskSeen{}, agents: map[[16]byte]bool{}, held: map[interlock.Key][][16]byte{},
 		logs: map[interlock.Key][]string{},
 	}

@@ -12,31 +12,10 @@ type answered struct {
 	id          [16]byte // of the request or session that it made
 	outcome     Outcome
 	reused      bool
+	made        thingKind // what it made, which has that id
 	code        interlock.Code
 	message     string
 	version     interlock.Version // that a commit made
-}
-
-// idWindow remembers the answers to the request ids of a session, or of all in a
-// namespace that have none.
-type idWindow struct {
-	known map[string]answered
-	order ring[string] // oldest first
-}
-
-// put remembers one more, and forgets the oldest: all above limit, and those that
-// are older than the window, but not the last keep.
-func (w *idWindow) put(id string, a answered, limit, keep int) {
-	if w.known == nil {
-		w.known = map[string]answered{}
-	}
-	if _, known := w.known[id]; !known {
-		w.order.push(id)
-	}
-	w.known[id] = a
-	for w.order.n > limit || w.order.n > keep && a.at.Sub(w.known[w.order.at(0)].at) >= interlock.RequestIDWindow {
-		delete(w.known, w.order.pop())
-	}
 }
 
 // seqWindow remembers the answers to a session's numbered commands: those above
@@ -97,7 +76,7 @@ func (e *Engine) tag(ev *Event, answer Outcome) {
 	case h.Seq != 0 && s != nil:
 		ev.Seq, ev.Acked = h.Seq, h.Acked
 	case h.Seq == 0 && h.RequestID != "" && (s != nil || h.Session.IsZero()):
-		ev.RequestID = h.scopedID()
+		ev.RequestID, ev.Made = h.scopedID(), uint8(madeBy(ev))
 	default:
 		return
 	}
@@ -130,7 +109,7 @@ func (e *Engine) scope() *session {
 func (e *Engine) evolveAnswer(ev *Event) {
 	a := answered{
 		at: ev.At, fingerprint: ev.Fingerprint, id: ev.ID, outcome: ev.Answer, code: ev.Code, message: ev.Message,
-		version: ev.Version, reused: ev.Kind == EvAnswered && ev.Offer,
+		version: ev.Version, reused: ev.Kind == EvAnswered && ev.Offer, made: thingKind(ev.Made),
 	}
 	if ev.Seq != 0 {
 		if s := e.byNum[ev.Scope]; s != nil {
@@ -138,11 +117,20 @@ func (e *Engine) evolveAnswer(ev *Event) {
 		}
 		return
 	}
-	if ev.Scope == 0 {
-		e.space(ev.Namespace).ids.put(ev.RequestID, a, interlock.MaxRequestIDs, 0)
-	} else if s := e.byNum[ev.Scope]; s != nil {
-		s.ids.put(ev.RequestID, a, interlock.MaxSessionRequestIDs, interlock.MinSessionRequestIDs)
+	s := e.space(ev.Namespace)
+	w, limit, keep := &s.ids, e.windows.namespace, 0
+	if ev.Scope != 0 {
+		x := e.byNum[ev.Scope]
+		if x == nil {
+			return
+		}
+		w, limit, keep = &x.ids, e.windows.session, e.windows.least
 	}
+	if ev.Kind == EvAnswered && ev.Freed && s.lives(a.thing(), a.at) {
+		s.keep(w, ev.RequestID, a)
+		return
+	}
+	s.remember(w, ev.RequestID, a, limit, keep)
 }
 
 // repeat answers a command whose request id was answered before, and reports
@@ -171,13 +159,9 @@ func (e *Engine) repeat(cmd Command) bool {
 			return true
 		}
 	case s != nil:
-		if a, ok := s.ids.known[h.scopedID()]; ok {
-			known = &a
-		}
+		known = space.recall(&s.ids, h.scopedID(), e.now)
 	case space != nil:
-		if a, ok := space.ids.known[h.scopedID()]; ok && e.now.Sub(a.at) < interlock.RequestIDWindow {
-			known = &a
-		}
+		known = space.recall(&space.ids, h.scopedID(), e.now)
 	}
 	if _, starts := cmd.(*StartRun); known == nil || starts && !e.admitted(known) {
 		return false

@@ -66,9 +66,23 @@ type rig struct {
 }
 
 func newRig() *rig {
-	g := &rig{e: engine.New(), m: &model{}, now: begin, epoch: 1}
+	g := &rig{e: engine.New().RememberFew(), m: &model{}, now: begin, epoch: 1}
 	g.m.now = begin
 	return g
+}
+
+// wide gives the engine its usual bounds, for programs that count on them.
+func (g *rig) wide() *rig {
+	g.e, g.m.wide = engine.New(), true
+	return g
+}
+
+// bounded gives e the bounds of g's engine.
+func (g *rig) bounded(e *engine.Engine) *engine.Engine {
+	if g.m.wide {
+		return e
+	}
+	return e.RememberFew()
 }
 
 // start begins the first term.
@@ -362,7 +376,7 @@ func (g *rig) sameState(replayed *engine.Engine) error {
 // replay makes an engine from the journal, and another one from the snapshot and
 // what came after it; they must be equal.
 func (g *rig) replay() (*engine.Engine, error) {
-	fresh := engine.New()
+	fresh := g.bounded(engine.New())
 	for i, entry := range g.journal {
 		if err := fresh.Apply(entry); err != nil {
 			return nil, fmt.Errorf("entry %d: %w", i, err)
@@ -378,6 +392,7 @@ func (g *rig) replay() (*engine.Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("snapshot after entry %d: %w", g.snapAt, err)
 	}
+	g.bounded(short)
 	for i, entry := range g.journal[g.snapAt:] {
 		if err := short.Apply(entry); err != nil {
 			return nil, fmt.Errorf("entry %d after a snapshot: %w", g.snapAt+i, err)

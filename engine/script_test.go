@@ -30,6 +30,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	        (NAME gets a session of a day the first time it is used; with session=none it is
 //	        anonymous. A mode belongs to the key before it. No grace unless it is given.
 //	        explain also shows what stood in the way.)
+//	crowd key=K holder=NAME [session=none]   (asks for K, which is held, under so many ids that older ones leave the window)
 //	convert fence=N key=K [mode=M] [key=K ...] [wait|preempt] [detached] [max_wait=D] [id=R] [explain]
 //	arrive fence=N [max_wait=D] [detached] [id=R]
 //	declare holder=NAME [flow=F] on=AGENT | on_session=NAME [on_flow=F] [detached] [max_wait=D] [id=R]
@@ -183,6 +184,7 @@ type script struct {
 	nums    map[uint64]*lease
 	changed bool
 	ends    bool
+	crowd   int         // requests for the sake of their ids
 	target  engine.Time // of the advance that is under way
 }
 
@@ -309,6 +311,16 @@ func (s *script) do(line string) (err error) {
 	switch name {
 	case "acquire":
 		err = s.acquire(w)
+	case "crowd":
+		for i := range engine.NamespaceIDs + 1 {
+			c := &engine.Acquire{
+				Head: s.head(w), ID: s.id(), Claims: []interlock.Claim{{Key: interlock.Key(w.get("key")), Mode: interlock.Exclusive}},
+			}
+			s.asker(&c.Head, &c.Agent, w)
+			s.crowd++
+			c.RequestID = fmt.Sprintf("crowd %d %d", s.crowd, i)
+			err = cmp.Or(err, s.step(c))
+		}
 	case "convert":
 		err = s.convert(w)
 	case "arrive":

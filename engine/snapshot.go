@@ -261,7 +261,7 @@ func (s *snapshotter) answers(sp *space, sessions []*session) {
 		ring := slices.DeleteFunc(slices.Clone(x.seqs.ring), func(a seqAnswer) bool { return a.seq <= x.seqs.floor })
 		slices.SortFunc(ring, func(a, b seqAnswer) int { return cmp.Compare(a.seq, b.seq) })
 		for _, a := range ring {
-			s.answer(sp, x.num, "", a.seq, a.answered)
+			s.answer(sp, x.num, "", a.seq, a.answered, false)
 		}
 	}
 }
@@ -269,14 +269,17 @@ func (s *snapshotter) answers(sp *space, sessions []*session) {
 func (s *snapshotter) ids(sp *space, scope uint64, w *idWindow) {
 	for i := range w.order.n {
 		id := w.order.at(i)
-		s.answer(sp, scope, id, 0, w.known[id])
+		s.answer(sp, scope, id, 0, w.known[id], false)
+	}
+	for _, id := range slices.Sorted(maps.Values(w.kept)) {
+		s.answer(sp, scope, id, 0, w.known[id], true)
 	}
 }
 
-func (s *snapshotter) answer(sp *space, scope uint64, id string, seq uint64, a answered) {
+func (s *snapshotter) answer(sp *space, scope uint64, id string, seq uint64, a answered, kept bool) {
 	s.event(a.at, &Event{
 		Kind: EvAnswered, Namespace: sp.name, Scope: scope, RequestID: id, Seq: seq,
-		Fingerprint: a.fingerprint, ID: a.id, Answer: a.outcome, Offer: a.reused, Code: a.code, Message: a.message, Version: a.version,
+		Fingerprint: a.fingerprint, ID: a.id, Answer: a.outcome, Offer: a.reused, Code: a.code, Message: a.message, Version: a.version, Made: uint8(a.made), Freed: kept,
 	})
 }
 

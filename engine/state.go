@@ -23,6 +23,7 @@ type space struct {
 	goneWhy  map[interlock.SessionID]Reason
 	notes    noteList
 	ids      idWindow // of those who have no session
+	kept     keeper   // ids that have left their windows
 	deeds    deeds
 	tasks    tasks
 	holds    map[string]time.Duration
@@ -358,7 +359,9 @@ func (e *Engine) space(name interlock.Namespace) *space {
 			goneWhy:  map[interlock.SessionID]Reason{},
 			holds:    map[string]time.Duration{},
 			taken:    map[string]taken{},
+			kept:     keeper{},
 		}
+		s.deeds.kept = s.kept
 		e.spaces[name] = s
 		s.agenda = e.adopt(s)
 	}

@@ -420,5 +420,6 @@ func (t *task) forget() {
 	s.all.leave(t)
 	s.origins.leave(t.spec.origin)
 	delete(s.known, t.id)
+	t.queue.space.kept.drop(thing{madeTask, t.id})
 	t.queue.drop()
 }

@@ -173,6 +173,7 @@ func (e *Engine) bury(r *request, why Reason) {
 	}
 	s := r.space
 	s.requests.leave(r)
+	s.kept.drop(thing{madeRequest, r.id})
 	s.tombs.push(r.hash(), tomb{
 		id: r.id, num: r.num, fence: r.fence, claims: r.claims(), ttl: r.ttl, grace: r.grace, ending: r.ending, reason: why, changed: r.changed,
 	})

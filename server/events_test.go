@@ -66,7 +66,7 @@ func TestEventsTellTheStory(t *testing.T) {
 func TestEventsShowAllTheyHave(t *testing.T) {
 	hidden := map[string]bool{
 		"ID": true, "BaseID": true, "ByID": true, "Scope": true, "RequestID": true, "Seq": true, "Acked": true, "Fingerprint": true, "Answer": true,
-		"Code": true, "Message": true, "Changed": true, "Arrived": true, "Writes": true, "Namespace": true, "Epoch": true,
+		"Code": true, "Message": true, "Changed": true, "Arrived": true, "Writes": true, "Namespace": true, "Epoch": true, "Made": true,
 	}
 	show := func(ev *engine.Event) string {
 		var j jsonOut

@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+)
+
+// How long a request id is remembered: for a time and a number of later ids, which is the
+// window, and beyond the window for as long as what it made lives. So a repeat never makes a
+// second one beside the first.
+//
+//	        ┌─ in the window ─┐  what it made lives   ┌──────┐
+//	new ──► │ known and order │ ────────────────────► │ kept │
+//	        └────────┬────────┘                       └───┬──┘
+//	                 │ else                               │ the end of what it made
+//	                 ▼                                    ▼
+//	             forgotten                            forgotten
+//
+// One id makes one thing, and what has not made anything is never kept. So what is kept is
+// bounded by what lives. Events of versions that kept nothing do not say what they made, and
+// their ids are forgotten as they were then.
+
+// thingKind says what a command made. The numbers are in journals.
+type thingKind uint8
+
+const (
+	madeRequest thingKind = 1 + iota // a lease, or a waiter that becomes one
+	madeSession
+	madeTask // or message
+	madeDeed // which is an effect
+)
+
+// thing is what a command made.
+type thing struct {
+	kind thingKind
+	id   [16]byte
+}
+
+// keeper knows in which window the id is kept that made a thing.
+type keeper map[thing]*idWindow
+
+// idWindow remembers the answers to the request ids of a session, or of all in a
+// namespace that have none.
+type idWindow struct {
+	known map[string]answered
+	order ring[string]     // those in the window, oldest first
+	kept  map[thing]string // those that have left it
+}
+
+// idBounds are how many ids the window of a namespace has, that of a session, and that of a
+// session at least, however old they are.
+type idBounds struct{ namespace, session, least int }
+
+// windows are those of every engine but in tests: a replay needs the ones of the journal.
+var windows = idBounds{interlock.MaxRequestIDs, interlock.MaxSessionRequestIDs, interlock.MinSessionRequestIDs}
+
+// madeBy says what the command made that ev carries out, 0 for nothing.
+func madeBy(ev *Event) thingKind {
+	switch ev.Kind {
+	case EvQueued, EvGranted:
+		return madeRequest
+	case EvSessionOpened:
+		return madeSession
+	case EvTask:
+		return madeTask
+	case EvEffect:
+		if len(ev.Blob) > 0 {
+			return madeDeed
+		}
+	}
+	return 0
+}
+
+// lives reports whether what a command made is still there. A task and an effect are there
+// until they are forgotten.
+func (s *space) lives(x thing, now Time) bool {
+	switch x.kind {
+	case madeRequest:
+		return s.live(x.id) != nil
+	case madeSession:
+		x := s.sessions[x.id]
+		return x != nil && !x.dead
+	case madeTask:
+		return s.tasks.known[x.id] != nil
+	case madeDeed:
+		return s.deeds.of(x.id, now) != nil
+	}
+	return false
+}
+
+// thing is what a command made.
+func (a *answered) thing() thing { return thing{a.made, a.id} }
+
+// remember remembers one more. The oldest leave the window: all above limit, and those that
+// are older than the window, but not the last keep.
+func (s *space) remember(w *idWindow, id string, a answered, limit, keep int) {
+	if w.known == nil {
+		w.known = map[string]answered{}
+	}
+	old, known := w.known[id]
+	if known && w.keeps(id, &old) {
+		s.kept.drop(old.thing())
+		known = false
+	}
+	if !known {
+		w.order.push(id)
+	}
+	w.known[id] = a
+	for w.order.n > limit || w.order.n > keep && a.at.Sub(w.known[w.order.at(0)].at) >= interlock.RequestIDWindow {
+		oldest := w.order.pop()
+		if old := w.known[oldest]; s.lives(old.thing(), a.at) {
+			s.keep(w, oldest, old)
+		} else {
+			delete(w.known, oldest)
+		}
+	}
+}
+
+// keep remembers an answer for as long as what it made lives.
+func (s *space) keep(w *idWindow, id string, a answered) {
+	x := a.thing()
+	if s.kept[x] != nil {
+		delete(w.known, id) // no engine makes a thing twice
+		return
+	}
+	if w.known == nil {
+		w.known = map[string]answered{}
+	}
+	if w.kept == nil {
+		w.kept = map[thing]string{}
+	}
+	w.known[id], w.kept[x], s.kept[x] = a, id, w
+}
+
+// keeps reports whether an answer has left the window.
+func (w *idWindow) keeps(id string, a *answered) bool {
+	was, ok := w.kept[a.thing()]
+	return ok && was == id
+}
+
+// drop forgets the id that made x, if it has left its window.
+func (k keeper) drop(x thing) {
+	w := k[x]
+	if w == nil {
+		return
+	}
+	delete(w.known, w.kept[x])
+	delete(w.kept, x)
+	delete(k, x)
+}
+
+// leave forgets what is kept in the window of a session that is over.
+func (k keeper) leave(w *idWindow) {
+	for _, id := range slices.Sorted(maps.Values(w.kept)) {
+		a := w.known[id]
+		delete(k, a.thing())
+	}
+}
+
+// recall gives what is remembered under an id, nil for nothing.
+func (s *space) recall(w *idWindow, id string, now Time) *answered {
+	a, ok := w.known[id]
+	inWindow := ok && !w.keeps(id, &a) && (w != &s.ids || now.Sub(a.at) < interlock.RequestIDWindow)
+	if !inWindow && !s.lives(a.thing(), now) {
+		return nil
+	}
+	return &a
+}
