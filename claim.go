@@ -176,12 +176,18 @@ const (
 	MaxSpaceVersionBytes = 64 << 20  // of the earlier versions of a namespace; the oldest go first
 	MaxStale             = 16        // documents that one answer tells about as stale
 
-	MaxActionBytes   = 16 << 10            // of a canonical action
-	MaxResultBytes   = 64 << 10            // of an effect's result
-	MaxEffects       = 100_000             // a namespace remembers
-	MaxEffectBytes   = 256 << 20           // of their actions, results and reasons
-	EffectWindow     = 30 * 24 * time.Hour // how long a done effect is remembered
-	DefaultEffectTTL = time.Minute         // of a claim with neither a session nor a lease
+	MaxActionBytes = 16 << 10            // of a canonical action
+	MaxResultBytes = 64 << 10            // of an effect's result
+	MaxEffects     = 100_000             // a namespace remembers
+	MaxEffectBytes = 256 << 20           // of their actions, results and reasons
+	EffectWindow   = 30 * 24 * time.Hour // how long a done effect is remembered
+
+	// DefaultEffectRetention is how long a done effect is remembered at least when a
+	// namespace has no room for others, unless its settings say otherwise.
+	DefaultEffectRetention = 7 * 24 * time.Hour
+	// MaxForget is how many done effects one command forgets at most.
+	MaxForget        = 1000
+	DefaultEffectTTL = time.Minute // of a claim with neither a session nor a lease
 	MaxEffectTTL     = 24 * time.Hour
 
 	MaxQueues         = 1000      // of a namespace

@@ -194,6 +194,11 @@ type Settings struct {
 	// NearMisses warns of a new key that is spelled almost like a live one.
 	NearMisses bool
 
+	// EffectRetention is how long a done effect is remembered at least. An older one makes
+	// room when the namespace remembers as many as it can; then it may be done again. At
+	// most EffectWindow; 0 means DefaultEffectRetention.
+	EffectRetention time.Duration
+
 	// Quota bounds the namespace, PrincipalQuota each of its principals.
 	Quota          Quota
 	PrincipalQuota Quota

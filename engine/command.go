@@ -289,6 +289,17 @@ type SettleEffect struct {
 	Reason string
 }
 
+// ForgetEffects forgets done effects before their time: those that were settled at least
+// OlderThan ago, the oldest first, and interlock.MaxForget at most; or, with One, the one
+// that Digest names, unless that is claimed or unknown. Each may be done again then. Answered
+// by Done with Forgotten, and More if others are as old.
+type ForgetEffects struct {
+	Head
+	One       bool
+	Digest    [32]byte
+	OlderThan time.Duration
+}
+
 // Poll asks after a place in line: Queued, Granted (an offer is claimed by it),
 // or Refused when it is gone. With Attach, a Queued answer is followed by
 // another when the wait is over; without, an earlier attachment over the same

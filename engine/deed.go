@@ -116,12 +116,6 @@ func (s *deeds) drop(d *deed) {
 	s.kept.drop(thing{madeDeed, d.id})
 }
 
-// full reports whether no other deed can be remembered: one that is free gives way.
-func (s *deeds) full(now Time) bool {
-	past := s.done.n > 0 && s.done.first.of.isPast(now)
-	return len(s.known) >= interlock.MaxEffects && !past && s.free.n == 0
-}
-
 // bytesAt is what there is to remember once what is past by now is forgotten.
 func (s *deeds) bytesAt(now Time) int {
 	n := s.bytes
@@ -136,18 +130,58 @@ func (s *deeds) bytesAt(now Time) int {
 	return n
 }
 
-// bytesWith is bytesAt with another deed, for which those that are free give way.
-func (s *deeds) bytesWith(size int, now Time) int {
-	n := s.bytesAt(now) + size
+// room gives how many done deeds are to be forgotten so that n more with so many bytes can
+// be remembered, the oldest first. ok is false if those that are old enough do not suffice.
+// Those that are free give way before; they need not be forgotten by name.
+func (s *deeds) room(n, bytes, most int, retention time.Duration, now Time) (forget int, ok bool) {
+	n, bytes = n+len(s.known), bytes+s.bytes
+	fits := func() bool { return n <= most && bytes <= interlock.MaxEffectBytes }
+	for _, c := range []*chain[*deed]{&s.free, &s.done} {
+		for d := range c.all {
+			if !d.isPast(now) {
+				break
+			}
+			n, bytes = n-1, bytes-d.size()
+		}
+	}
 	for d := range s.free.all {
-		if n <= interlock.MaxEffectBytes {
+		if fits() {
 			break
 		}
 		if !d.isPast(now) {
-			n -= d.size()
+			n, bytes = n-1, bytes-d.size()
 		}
 	}
-	return n
+	for d := range s.done.all {
+		if fits() || now.Sub(d.settled) < retention {
+			break
+		}
+		if !d.isPast(now) {
+			n, bytes, forget = n-1, bytes-d.size(), forget+1
+		}
+	}
+	return forget, fits()
+}
+
+// evolveDeedsForgotten folds that done deeds were forgotten before their time.
+func (e *Engine) evolveDeedsForgotten(ev *Event) error {
+	s := &e.space(ev.Namespace).deeds
+	s.forget(ev.At)
+	if len(ev.Blob) > 0 {
+		d := s.known[[32]byte(append(ev.Blob, make([]byte, 32)...))]
+		if d == nil || s.chainOf(d.state) == nil {
+			return errUnknown
+		}
+		s.drop(d)
+		return nil
+	}
+	if ev.Num > uint64(s.done.n) {
+		return errUnknown
+	}
+	for range ev.Num {
+		s.drop(s.done.first.of)
+	}
+	return nil
 }
 
 // evolveDeed folds that a deed was claimed, or what became of it.
@@ -169,6 +203,9 @@ func (e *Engine) evolveDeed(ev *Event) error {
 	s.bytes += d.size()
 	if c := s.chainOf(state); c != nil {
 		c.push(&d.link)
+	}
+	for s.bytes > interlock.MaxEffectBytes && s.free.n > 0 && s.free.first.of != d {
+		s.drop(s.free.first.of)
 	}
 	return nil
 }

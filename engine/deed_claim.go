@@ -48,8 +48,7 @@ func (e *Engine) claimEffect(c *ClaimEffect) {
 		e.refuseFor(idTaken("claim"))
 		return
 	}
-	if problem := s.tooMany(d, len(c.Action), e.now); problem != "" {
-		e.refuse(interlock.CodeTooManyEffects, problem)
+	if d == nil && !e.makeRoom(1, len(c.Action), "") {
 		return
 	}
 	if lease != nil {
@@ -108,15 +107,104 @@ func (e *Engine) lives(d *deed) bool {
 	return e.now < d.claimed.Add(d.ttl)
 }
 
-// tooMany says why a deed cannot be claimed that is new or was not done, or "".
-func (s *deeds) tooMany(d *deed, size int, now Time) string {
-	switch {
-	case d == nil && s.full(now):
-		return fmt.Sprintf("%d effects are remembered, which is the limit: find out about those that are unknown", interlock.MaxEffects)
-	case d == nil && s.bytesWith(size, now) > interlock.MaxEffectBytes:
-		return fmt.Sprintf("the effects that are remembered take %d bytes, of at most %d: find out about those that are unknown", s.bytesAt(now), interlock.MaxEffectBytes)
+// makeRoom forgets done deeds that are old enough, if there is no room for n more with so
+// many bytes. If that does not suffice it refuses the command.
+func (e *Engine) makeRoom(n, bytes int, advice string) bool {
+	sp := e.space(e.head.Namespace)
+	s, retention := &sp.deeds, sp.effectRetention()
+	forget, ok := s.room(n, bytes, e.mostDeeds, retention, e.now)
+	if !ok {
+		e.refuse(interlock.CodeTooManyEffects, e.noRoom(s, retention)+advice)
+		return false
 	}
-	return ""
+	if forget > 0 {
+		*e.draft() = Event{Kind: EvEffectsForgotten, Namespace: sp.name, Num: uint64(forget)}
+		e.emit(e.ev)
+	}
+	return true
+}
+
+func (s *space) effectRetention() time.Duration {
+	if r := s.settings.EffectRetention; r > 0 {
+		return r
+	}
+	return interlock.DefaultEffectRetention
+}
+
+// noRoom says what is remembered, and when the next of it makes room.
+func (e *Engine) noRoom(s *deeds, retention time.Duration) string {
+	open, done := len(s.known)-s.done.n-s.free.n, s.done.n
+	text := fmt.Sprintf("the namespace remembers %d effects with %d bytes, of at most %d and %d: %d are claimed or unknown",
+		open+done, s.bytesAt(e.now), e.mostDeeds, interlock.MaxEffectBytes, open)
+	for d := range s.done.all {
+		if d.isPast(e.now) {
+			done--
+			continue
+		}
+		text += fmt.Sprintf(", and %d done, all kept for at least %v", done, retention)
+		if left := d.settled.Add(retention).Sub(e.now); left > 0 {
+			text += fmt.Sprintf("; the oldest of these makes room in %v", max(left.Round(time.Second), time.Second))
+		}
+		break
+	}
+	if open > 0 {
+		text += ". Settle those that are claimed, and find out about those that are unknown"
+	}
+	if done > 0 {
+		text += ". An operator may set a shorter effect_retention, or forget done ones"
+	}
+	return text
+}
+
+// forgetEffects forgets done deeds before their time.
+func (e *Engine) forgetEffects(c *ForgetEffects) {
+	byDigest := c.One
+	switch {
+	case c.OlderThan < 0 || c.OlderThan > interlock.EffectWindow || byDigest && c.OlderThan > 0:
+		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("say how old the done effects are at least, from 0 to %v, or name one", time.Duration(interlock.EffectWindow)))
+		return
+	case e.agenda.space == nil:
+		if byDigest {
+			e.refuse(interlock.CodeUnknownEffect, "no effect with this digest is known")
+		} else {
+			e.reply(Done)
+		}
+		return
+	}
+	s := &e.agenda.space.deeds
+	*e.draft() = Event{Kind: EvEffectsForgotten, Namespace: c.Namespace, Actor: c.Actor}
+	more := false
+	if byDigest {
+		d := s.at(c.Digest, e.now)
+		switch {
+		case d == nil:
+			e.refuse(interlock.CodeUnknownEffect, "no effect with this digest is known")
+			return
+		case s.chainOf(d.state) == nil:
+			e.refuseDeed(d, false)
+			return
+		}
+		e.ev.Blob = c.Digest[:]
+	} else {
+		for d := range s.done.all {
+			if d.isPast(e.now) {
+				continue
+			}
+			if more = e.now.Sub(d.settled) >= c.OlderThan && e.ev.Num == interlock.MaxForget; more || e.now.Sub(d.settled) < c.OlderThan {
+				break
+			}
+			e.ev.Num++
+		}
+	}
+	n := int(e.ev.Num)
+	if byDigest {
+		n = 1
+	}
+	if n > 0 {
+		e.emit(e.ev)
+	}
+	e.reply(Done)
+	e.out.Effects[e.replied].Forgotten, e.out.Effects[e.replied].More = n, more
 }
 
 // refuseDeed refuses to let somebody do or settle what is in other hands, done, or
@@ -172,11 +260,7 @@ func (e *Engine) settleEffect(c *SettleEffect) {
 		e.refuseDeed(d, mine)
 		return
 	}
-	s := &e.agenda.space.deeds
-	if more := len(c.Result) + len(c.Reason) - len(d.result) - len(d.reason); more > 0 && s.bytesAt(e.now)+more > interlock.MaxEffectBytes {
-		e.refuse(interlock.CodeTooManyEffects, fmt.Sprintf(
-			"the effects that are remembered take %d bytes, of at most %d: settle it with less text", s.bytesAt(e.now), interlock.MaxEffectBytes,
-		))
+	if more := len(c.Result) + len(c.Reason) - len(d.result) - len(d.reason); more > 0 && !e.makeRoom(0, more, ". Or settle it with less text") {
 		return
 	}
 	*e.draft() = Event{

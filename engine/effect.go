@@ -65,6 +65,9 @@ type Effect struct {
 
 	Effect *interlock.Effect
 
+	Forgotten int  // effects, of ForgetEffects
+	More      bool // there are others that it would forget
+
 	Tasks  []interlock.Task // of the commands about tasks
 	Handed []Handed         // Granted, of Pull
 

@@ -41,6 +41,7 @@ type Engine struct {
 	most      int    // all else
 	swath     int    // of how many objects the order in which a step looks at them is told
 	windows   idBounds
+	mostDeeds int // effects that a namespace may remember
 
 	idleSearch *search // for reuse
 
@@ -70,7 +71,7 @@ type Engine struct {
 
 // New makes an empty engine.
 func New() *Engine {
-	e := &Engine{looks: stepLooks, mostRanks: stepRanks, most: StepObjects, swath: swath, windows: windows, spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{}}
+	e := &Engine{looks: stepLooks, mostRanks: stepRanks, most: StepObjects, swath: swath, windows: windows, mostDeeds: interlock.MaxEffects, spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{}}
 	e.agenda = &e.whole
 	e.whole.objects = &e.objects
 	return e
@@ -153,6 +154,8 @@ func (e *Engine) decide(cmd Command) {
 		e.claimEffect(c)
 	case *SettleEffect:
 		e.settleEffect(c)
+	case *ForgetEffects:
+		e.forgetEffects(c)
 	case *SetQueue:
 		e.setQueue(c)
 	case *SwitchQueue:

@@ -118,6 +118,10 @@ const (
 	// Op: where the task stands since, which is dead if the answer was no; Generation,
 	// Waited and Outcome as of EvTaskStands.
 	EvTaskAnswered EventKind = 30
+	// EvEffectsForgotten: done effects were forgotten before their time: the Num oldest, or
+	// the one with the digest in Blob, which may also be one that was not done. Actor, if
+	// somebody asked for it; else they made room.
+	EvEffectsForgotten EventKind = 31
 
 	// The kinds from here on stand in snapshots only.
 
@@ -292,7 +296,7 @@ var eventNames = map[EventKind]string{
 	EvDivided: "divided", EvWritten: "written", EvEffect: "effect", EvVersions: "versions", EvLogged: "logged",
 	EvQueue: "queue_set", EvQueueDropped: "queue_dropped", EvTask: "task_submitted", EvHanded: "task_handed_out", EvAttempt: "task_attempt_failed",
 	EvTaskStands: "task_moved", EvTaskForgotten: "task_forgotten",
-	EvTaskAsks: "task_asks", EvTaskAnswered: "task_answered",
+	EvTaskAsks: "task_asks", EvTaskAnswered: "task_answered", EvEffectsForgotten: "effects_forgotten",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -43,6 +43,8 @@ func (e *Engine) evolve(ev *Event) error {
 		err = e.evolveProgress(ev)
 	case EvEffect:
 		err = e.evolveDeed(ev)
+	case EvEffectsForgotten:
+		err = e.evolveDeedsForgotten(ev)
 	case EvQueue, EvQueueDropped:
 		err = e.evolveQueue(ev)
 	case EvTask:

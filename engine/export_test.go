@@ -148,15 +148,18 @@ func (e *Engine) CheckWaits() error {
 	return nil
 }
 
-// Programs of tests have windows of request ids so small that they reach beyond them.
+// Programs of tests have windows of request ids, and room for effects, so small that they
+// reach beyond them.
 const (
 	NamespaceIDs    = 24
 	SessionIDs      = 6
 	LeastSessionIDs = 2
+	MostEffects     = 7
 )
 
-// RememberFew gives the engine such windows.
+// RememberFew gives the engine such bounds.
 func (e *Engine) RememberFew() *Engine {
 	e.windows = idBounds{NamespaceIDs, SessionIDs, LeastSessionIDs}
+	e.mostDeeds = MostEffects
 	return e
 }

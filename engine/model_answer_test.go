@@ -72,6 +72,8 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.expectClaim(c)
 	case *engine.SettleEffect:
 		return m.expectSettling(c)
+	case *engine.ForgetEffects:
+		return m.expectForgetting(c)
 	case *engine.SetPattern:
 		if c.Pattern.WriterQueue != "" && m.queue(head.Namespace, c.Pattern.WriterQueue) == nil {
 			return refused(interlock.CodeInvalidPattern, interlock.CodeNoSuchQueue)

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,7 @@ type deed struct {
 	settled engine.Time
 	result  string
 	reason  string
+	turn    int // its place among all that were settled
 }
 
 // state is what is known of d by now: nobody knows about the dead.
@@ -108,6 +110,11 @@ func (m *model) expectClaim(c *engine.ClaimEffect) answer {
 // expectDeed is the answer to who sets out to do d.
 func (m *model) expectDeed(d *deed) answer {
 	old := m.deedOf(d.ns, d.action)
+	if old == nil {
+		if want, old := m.crowded(d.ns); want > len(old) {
+			return refused(interlock.CodeTooManyEffects)
+		}
+	}
 	if old == nil || old.told == 0 {
 		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, m.deedOf(d.ns, d.action), true) }}
 	}
@@ -246,7 +253,8 @@ func (m *model) foldDeed(cmd engine.Command) {
 		m.deeds = append(m.deeds, d)
 	case *engine.SettleEffect:
 		d, _ := m.meant(c)
-		d.told, d.settled, d.result, d.reason = c.State, m.now, c.Result, c.Reason
+		m.events++
+		d.told, d.settled, d.result, d.reason, d.turn = c.State, m.now, c.Result, c.Reason, m.events
 	}
 }
 
@@ -277,4 +285,84 @@ func (m *model) checkDeeds(e *engine.Engine, ns interlock.Namespace) error {
 		}
 	}
 	return nil
+}
+
+// crowded gives how many done effects must be forgotten before another is remembered, and
+// those that may be, the oldest first.
+func (m *model) crowded(ns interlock.Namespace) (want int, old []*deed) {
+	retention := m.settings[ns].EffectRetention
+	if retention == 0 {
+		retention = interlock.DefaultEffectRetention
+	}
+	m.deed(ns, func(d *deed) bool {
+		if d.told != 0 {
+			want++ // one that is free gives way
+		}
+		return false
+	})
+	return max(0, want+1-engine.MostEffects), m.doneFor(ns, retention)
+}
+
+// doneFor gives the effects that were done so long ago, the oldest first.
+func (m *model) doneFor(ns interlock.Namespace, age time.Duration) (list []*deed) {
+	m.deed(ns, func(d *deed) bool {
+		if d.told == interlock.EffectDone && m.now.Sub(d.settled) >= age {
+			list = append(list, d)
+		}
+		return false
+	})
+	slices.SortFunc(list, func(a, b *deed) int { return cmp.Compare(a.turn, b.turn) })
+	return list
+}
+
+func (m *model) expectForgetting(c *engine.ForgetEffects) answer {
+	byDigest := c.One
+	if c.OlderThan < 0 || c.OlderThan > interlock.EffectWindow || byDigest && c.OlderThan > 0 {
+		return refused(interlock.CodeInvalidRequest)
+	}
+	n := len(m.doneFor(c.Namespace, c.OlderThan))
+	if byDigest {
+		d := m.deed(c.Namespace, func(d *deed) bool { return sha256.Sum256([]byte(d.action)) == c.Digest })
+		if d == nil {
+			return refused(interlock.CodeUnknownEffect)
+		}
+		if code := otherDeed[d.state(m.now)]; code != "" {
+			return refused(code)
+		}
+		n = 1
+	}
+	return answer{outcome: engine.Done, check: func(got *engine.Effect) error {
+		if got.Forgotten != n || got.More {
+			return fmt.Errorf("%d effects are forgotten, want %d", got.Forgotten, n)
+		}
+		return nil
+	}}
+}
+
+func (m *model) permitForgotten(cmd engine.Command, ev *engine.Event) error {
+	want, old := 0, []*deed(nil)
+	switch c := cmd.(type) {
+	case *engine.ClaimEffect:
+		want, old = m.crowded(c.Namespace)
+	case *engine.ForgetEffects:
+		if c.One {
+			if [32]byte(ev.Blob) != c.Digest || ev.Num != 0 {
+				return errors.New("it is another one that is to be forgotten")
+			}
+			return nil
+		}
+		old = m.doneFor(c.Namespace, c.OlderThan)
+		want = len(old)
+	}
+	if want == 0 || int(ev.Num) != want || want > len(old) || len(ev.Blob) > 0 {
+		return fmt.Errorf("%d effects are to be forgotten, of %d that are old enough", want, len(old))
+	}
+	return nil
+}
+
+func (m *model) foldForgotten(ev *engine.Event) {
+	gone := m.doneFor(ev.Namespace, 0)[:ev.Num]
+	m.deeds = slices.DeleteFunc(m.deeds, func(d *deed) bool {
+		return slices.Contains(gone, d) || d.ns == ev.Namespace && len(ev.Blob) > 0 && sha256.Sum256([]byte(d.action)) == [32]byte(ev.Blob)
+	})
 }

@@ -111,6 +111,8 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		m.tasks = slices.DeleteFunc(m.tasks, func(t *task) bool { return t.ns == ev.Namespace && t.id == ev.ID })
 	case engine.EvEffect:
 		m.foldDeed(cmd)
+	case engine.EvEffectsForgotten:
+		m.foldForgotten(ev)
 	case engine.EvWritten:
 		m.foldWritten(ev)
 	case engine.EvConverted:

@@ -83,6 +83,8 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		return m.permitConversion(cmd, ev)
 	case engine.EvEffect:
 		return m.permitDeed(cmd, ev)
+	case engine.EvEffectsForgotten:
+		return m.permitForgotten(cmd, ev)
 	case engine.EvWritten:
 		return m.permitWritten(cmd, ev)
 	case engine.EvQueue, engine.EvQueueDropped:

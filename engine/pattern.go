@@ -359,6 +359,10 @@ func (e *Engine) configure(c *Configure) {
 		e.refuse(interlock.CodeInvalidPattern, "documents are counted for the whole namespace, since principals share them: leave them out of the principals' quota")
 		return
 	}
+	if r := c.Settings.EffectRetention; r < 0 || r > interlock.EffectWindow {
+		e.refuse(interlock.CodeInvalidPattern, fmt.Sprintf("the retention of done effects is %v: want 0, for the default, up to %v", r, time.Duration(interlock.EffectWindow)))
+		return
+	}
 	*e.draft() = Event{Kind: EvConfigured, Namespace: c.Namespace, Blob: appendSettings(nil, &c.Settings, ruleFor(&c.Settings)), Actor: c.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)

@@ -220,6 +220,7 @@ func appendSettings(b []byte, s *interlock.Settings, rule keyRule) []byte {
 	f.flag(2, rule == openKeys)
 	f.flag(3, s.NearMisses)
 	f.flag(5, rule == closedKeys)
+	f.number(6, uint64(s.EffectRetention))
 	for i, q := range []*interlock.Quota{&s.Quota, &s.PrincipalQuota} {
 		for j, v := range quotaValues(q) {
 			f.number(uint64(16+16*i+j), uint64(*v))
@@ -244,6 +245,8 @@ func decodeSettings(b []byte) (s interlock.Settings, rule keyRule, err error) {
 		case id == 4:
 		case id == 5:
 			s.Closed, rule = true, closedKeys
+		case id == 6:
+			s.EffectRetention = time.Duration(n)
 		case id >= 16 && id < 24:
 			*quotaValues(&s.Quota)[id-16] = int(n)
 		case id >= 32 && id < 40:

@@ -102,7 +102,7 @@ func (p *player) pattern(o *op) error {
 		return p.step(&engine.RevertPattern{Head: head, Name: among(o.r[6], "b", "c", "zz", "p", "t", "runs", "none"), Revision: uint64(among(o.r[7], 0, 0, 1, 2, 7))})
 	case 1:
 		return p.step(&engine.Configure{Head: head, Settings: interlock.Settings{
-			Closed: o.r[6]%2 == 1, StrictOrder: o.r[6]%4 == 1,
+			Closed: o.r[6]%2 == 1, StrictOrder: o.r[6]%4 == 1, EffectRetention: among(o.r[7]>>16, 0, time.Second, 20*time.Second),
 			Quota: interlock.Quota{Documents: among(o.r[7], 0, 0, 3, 5), State: among(o.r[7]>>8, 0, 0, 900, 1900)},
 		}})
 	}

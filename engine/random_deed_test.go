@@ -10,7 +10,7 @@ import (
 )
 
 // actions are what random runs do in the world outside.
-var actions = []string{`{"tool":"charge"}`, `{"tool":"refund"}`, `{"tool":"mail"}`}
+var actions = []string{`{"tool":"charge"}`, `{"tool":"refund"}`, `{"tool":"mail"}`, `{"tool":"book"}`, `{"tool":"ship"}`, `{"tool":"sign"}`, "[1]", "[2]", "[3]", "[4]"}
 
 // claimEffect sets out to do one of a few things.
 func (p *player) claimEffect(o *op) error {
@@ -45,6 +45,13 @@ func (p *player) claimEffect(o *op) error {
 
 // settleEffect says what became of one of them.
 func (p *player) settleEffect(o *op) error {
+	if o.r[9]%8 == 0 {
+		c := &engine.ForgetEffects{Head: engine.Head{Namespace: among(o.r[0], interlock.Namespace("one"), "one", "two")}}
+		if c.OlderThan = among(o.r[1], 0, 5*time.Second, time.Minute, -1); o.r[2]%2 == 0 {
+			c.OlderThan, c.One, c.Digest = 0, true, sha256.Sum256([]byte(among(o.r[4], actions...)))
+		}
+		return p.step(c)
+	}
 	c := &engine.SettleEffect{
 		Head:  engine.Head{Namespace: among(o.r[0], interlock.Namespace("one"), "one", "two")},
 		State: among(o.r[1], interlock.EffectDone, interlock.EffectDone, interlock.EffectUnknown, 0, 0, interlock.EffectClaimed),

@@ -84,7 +84,7 @@ func settingsOf(w *words) interlock.Settings {
 		}
 	}
 	return interlock.Settings{
-		StrictOrder: w.has("strict_order"), Closed: w.has("closed"), NearMisses: w.has("near_misses"),
+		StrictOrder: w.has("strict_order"), Closed: w.has("closed"), NearMisses: w.has("near_misses"), EffectRetention: w.duration("effect_retention"),
 		Quota: quota(""), PrincipalQuota: quota("each_"),
 	}
 }

@@ -260,6 +260,8 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 			if len(e.Documents) > 0 {
 				s.printCommitted(who, e)
 			}
+		case *engine.ForgetEffects:
+			s.printf("forgot %d", e.Forgotten)
 		case *engine.Heartbeat, *engine.Attach:
 			s.printf("alive %s until=%v", who, since(s.now.Add(e.Session.ExpiresIn)))
 		default:

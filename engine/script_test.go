@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"os"
@@ -52,13 +53,14 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	        [group=NAME:MIN:MAX ...] [ttl=D] [max_ttl=D] [grace=D] ... [allow=WHO:MODE,MODE ...]
 //	        [preempt=ask|revoke|never] [park=choice|keep|free|never] [on_deadlock=refuse|revoke]
 //	        [write=open|version|lease|single-writer] [writer=P | writer_queue=Q]
-//	drop pattern=N     settings [strict_order] [closed] [near_misses] [keys=N] [leases=N] ... [each_leases=N] ...
+//	drop pattern=N     settings [strict_order] [closed] [near_misses] [effect_retention=D] [keys=N] [leases=N] ... [each_leases=N] ...
 //	commit holder=NAME [session=none] [flow=F] [read=K@VERSION ...] [absent=K ...] [as_of=VERSION] [fence=N ...] [note="..."] [id=R]
 //	        [put=K=BODY [type=T]] [delete=K] [merge=K=PATCH] [add=K=N [min=N] [max=N]] ...   (fence names a lease)
 //	show doc=K [doc=K ...] | doc=K version=V | versions=K | docs [prefix=P] [after=K] [limit=N] [values]
 //	claim action=A holder=NAME [flow=F] [session=none] | fence=N [ttl=D] [actor=P] [id=R]
 //	        (sets out to do A, in the name of the lease with fence=N; its claimer knows it as e1, e2, ...)
 //	settle effect=eN | action=A [done [result=JSON] | unknown | undone] [reason="..."] [as=NAME] [id=R]
+//	forget [older=D] | action=A
 //	show effects [in=STATE] [limit=N] | contention
 //	queue name=Q [paused] [drain] [max_attempts=N] [backoff=D] [max_backoff=D] [ttl=D] [grace=D] [max_hold=D] [stall=D]
 //	        [max_running=N] [max_tasks=N] [share=GROUP:WEIGHT:MAX ...] [pull=WHO,...] [submit=WHO,...] [admin=WHO,...] [approvers=WHO,...] [min_approvals=N]     drop queue=Q
@@ -321,6 +323,12 @@ func (s *script) do(line string) (err error) {
 			c.RequestID = fmt.Sprintf("crowd %d %d", s.crowd, i)
 			err = cmp.Or(err, s.step(c))
 		}
+	case "forget":
+		c := &engine.ForgetEffects{Head: s.head(w), OlderThan: w.duration("older")}
+		if w.has("action") {
+			c.One, c.Digest = true, sha256.Sum256([]byte(w.get("action")))
+		}
+		err = s.tell(c)
 	case "convert":
 		err = s.convert(w)
 	case "arrive":

@@ -191,6 +191,7 @@ func appendSettings(b []byte, num byte, s *interlock.Settings) []byte {
 	b = appendQuota(b, 4, &s.Quota)
 	b = appendQuota(b, 5, &s.PrincipalQuota)
 	b = appendBool(b, 6, s.Closed)
+	b = appendDuration(b, 7, s.EffectRetention)
 	return closeMessage(b, start)
 }
 
@@ -221,6 +222,8 @@ func decodeSettings(x *interlock.Settings, s string) error {
 			return decodeQuota(&x.PrincipalQuota, f.s)
 		case 6<<3 | wireVarint:
 			x.Closed = f.v != 0
+		case 7<<3 | wireVarint:
+			x.EffectRetention = time.Duration(f.v)
 		}
 		return nil
 	})

@@ -379,7 +379,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeTooManyEffects: {
 		429, "Too many effects", interlock.ActRetry, 30 * time.Second,
-		"settle and reconcile those that are open; done ones are forgotten with time",
+		"settle and reconcile those that are open; done ones make room once they are older than the namespace's effect_retention",
 	},
 	interlock.CodeQuota: {
 		429, "The quota is used up", interlock.ActRetry, time.Second,

@@ -93,6 +93,38 @@ func (c *call) reconcile() {
 	}
 }
 
+// forgetEffects is DELETE /v1/effects: of those that are done.
+func (c *call) forgetEffects() {
+	if c.query.Get("older_than_ms") == "" {
+		c.refuse(interlock.CodeInvalidRequest, "parameter older_than_ms: say how long ago the effects were done at least")
+		return
+	}
+	age, ok := c.intParam("older_than_ms", 0, 0, interlock.EffectWindow.Milliseconds())
+	if !ok {
+		return
+	}
+	c.forget(&engine.ForgetEffects{Head: c.head(), OlderThan: time.Duration(age) * time.Millisecond})
+}
+
+// forgetEffect is DELETE /v1/effects/{digest}.
+func (c *call) forgetEffect() {
+	if digest, ok := c.digest(); ok {
+		c.forget(&engine.ForgetEffects{Head: c.head(), One: true, Digest: digest})
+	}
+}
+
+func (c *call) forget(cmd *engine.ForgetEffects) {
+	eff, at, ok := c.do(cmd)
+	if !ok {
+		return
+	}
+	j := c.reply()
+	j.str("outcome", "forgotten")
+	j.int("forgotten", int64(eff.Forgotten))
+	j.bool("more", eff.More)
+	c.send(http.StatusOK, j, at)
+}
+
 // digest is that of an action in the path.
 func (c *call) digest() (digest [32]byte, ok bool) {
 	if n, err := hex.Decode(digest[:], []byte(c.variable[:min(len(c.variable), 2*len(digest))])); err != nil || n != len(digest) || len(c.variable) != 2*n {

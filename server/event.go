@@ -31,7 +31,11 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	j.timestamp("time", time.Unix(0, int64(ev.At)))
 
 	// Whose and what.
-	number("request", ev.Num)
+	if ev.Kind == engine.EvEffectsForgotten {
+		number("forgotten", ev.Num)
+	} else {
+		number("request", ev.Num)
+	}
 	number("session_number", ev.Session)
 	j.said("agent", ev.Agent)
 	j.said("flow", ev.Flow)

@@ -208,6 +208,7 @@ func writeSettings(j *jsonOut, s *interlock.Settings) {
 	j.bool("strict_order", s.StrictOrder)
 	j.bool("closed", s.Closed)
 	j.bool("near_misses", s.NearMisses)
+	j.duration("effect_retention_ms", s.EffectRetention)
 	writeQuota(j, "quota", &s.Quota)
 	writeQuota(j, "principal_quota", &s.PrincipalQuota)
 }

@@ -110,7 +110,7 @@ func (d *jsonIn) rule() (r interlock.Rule) {
 	return r
 }
 
-var settingsFields = []string{"strict_order", "closed", "near_misses", "quota", "principal_quota"}
+var settingsFields = []string{"strict_order", "closed", "near_misses", "effect_retention_ms", "quota", "principal_quota"}
 
 // decodeSettings reads the body of PUT /v1/namespace.
 func decodeSettings(d *jsonIn, s *interlock.Settings) {
@@ -122,6 +122,8 @@ func decodeSettings(d *jsonIn, s *interlock.Settings) {
 			s.Closed = d.yes()
 		case "near_misses":
 			s.NearMisses = d.yes()
+		case "effect_retention_ms":
+			s.EffectRetention = d.ms()
 		case "quota":
 			s.Quota = d.quota()
 		case "principal_quota":

@@ -80,8 +80,9 @@ var routes = []route{
 	{"/v1/effects", []method{
 		{"GET", (*call).listEffects, mayRead, []string{"state", "cursor", "limit"}},
 		{"POST", (*call).claimEffect, mayHold, nil},
+		{"DELETE", (*call).forgetEffects, mayAdminister, []string{"older_than_ms"}},
 	}},
-	{"/v1/effects/{digest}", []method{{"GET", (*call).showEffect, mayRead, nil}}},
+	{"/v1/effects/{digest}", []method{{"GET", (*call).showEffect, mayRead, nil}, {"DELETE", (*call).forgetEffect, mayAdminister, nil}}},
 	{"/v1/effects/{id}/done", []method{{"POST", (*call).effectDone, mayHold, nil}}},
 	{"/v1/effects/{id}/unknown", []method{{"POST", (*call).effectUnknown, mayHold, nil}}},
 	{"/v1/effects/{id}/cancel", []method{{"POST", (*call).effectCancelled, mayHold, nil}}},

@@ -156,4 +156,18 @@ func tourActions(d *door) {
 	d.post("/v1/effects", `{"agent":"ben",`+action+`}`).want(409, "effect_unknown").is("effect.reason", "timeout")
 	d.post("/v1/effects/"+digest+"/reconcile", `{"happened":true,"result":{"charge":"ch_1"}}`).want(200).is("outcome", "done")
 	d.post("/v1/effects", `{"agent":"ben",`+action+`}`).want(200).is("outcome", "done").is("effect.result.charge", "ch_1")
+	mail := d.post("/v1/effects", `{"agent":"ann","tool":"mail","target":"customer:2"}`).want(200)
+	d.send(d.request("DELETE", "/v1/effects/"+mail.str("effect.action"), "")).want(409, "effect_claimed")
+	d.send(d.request("DELETE", "/v1/effects/"+strings.Repeat("0", 64), "")).want(404, "unknown_effect")
+	d.send(d.request("DELETE", "/v1/effects/1", "")).want(400, "invalid_id")
+	d.send(d.request("DELETE", "/v1/effects", "")).want(400, "invalid_request").says("detail", "older_than_ms")
+	d.send(d.request("DELETE", "/v1/effects?older_than_ms=3600000", "")).want(200).is("outcome", "forgotten")
+	d.post("/v1/effects/"+mail.str("effect.id")+"/done", "").want(200)
+	d.send(d.request("DELETE", "/v1/effects?older_than_ms=0", "")).want(200)
+	again := d.post("/v1/effects", `{"agent":"ann",`+action+`}`).want(200).is("outcome", "claimed")
+	d.post("/v1/effects/"+again.str("effect.id")+"/done", "").want(200)
+	if got := d.send(d.request("DELETE", "/v1/effects/"+digest, "")).want(200); !strings.Contains(got.raw, `"forgotten":1,"more":false`) {
+		d.Error(got.raw)
+	}
+	d.get("/v1/effects/"+digest).want(404, "unknown_effect")
 }

@@ -199,7 +199,7 @@ const fullPattern = `"pattern":"gpu:{n:int}","aliases":["gpu-{n:int}"],"members"
 	`"preempt":"revoke","park":"keep","max_park_ms":7200000,"on_deadlock":"revoke",` +
 	`"write":"single-writer","writer":"ledger"`
 
-const fullSettings = `"strict_order":true,"closed":true,"near_misses":true,` +
+const fullSettings = `"strict_order":true,"closed":true,"near_misses":true,"effect_retention_ms":3600000,` +
 	`"quota":{"keys":1,"leases":2,"waiters":3,"sessions":4,"documents":7,"state_bytes":8,"requests_per_s":5,"bytes_per_s":6},` +
 	`"principal_quota":{"leases":8,"waiters":9,"sessions":10,"requests_per_s":11,"bytes_per_s":12}`
 

@@ -61,6 +61,8 @@ func headOf(cmd engine.Command) (h *engine.Head, answered bool) {
 		return &c.Head, true
 	case *engine.SettleEffect:
 		return &c.Head, true
+	case *engine.ForgetEffects:
+		return &c.Head, true
 	case *engine.SetQueue:
 		return &c.Head, true
 	case *engine.SwitchQueue:

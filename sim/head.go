@@ -59,6 +59,8 @@ func headOf(cmd engine.Command) *engine.Head {
 		return &c.Head
 	case *engine.SettleEffect:
 		return &c.Head
+	case *engine.ForgetEffects:
+		return &c.Head
 	case *engine.SetQueue:
 		return &c.Head
 	case *engine.DropQueue:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,7 +33,7 @@ is told to find out what happened; never a second go.
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newEffectRun(a), newEffectClaim(a), newEffectDone(a), newEffectUnknown(a), newEffectCancel(a), newEffectReconcile(a), newEffectGet(a), newEffectLs(a))
+	cmd.AddCommand(newEffectRun(a), newEffectClaim(a), newEffectDone(a), newEffectUnknown(a), newEffectCancel(a), newEffectReconcile(a), newEffectGet(a), newEffectLs(a), newEffectForget(a))
 	return cmd
 }
 
@@ -328,6 +329,54 @@ func newEffectGet(a *app) *cobra.Command {
 			})
 		},
 	}
+}
+
+func newEffectForget(a *app) *cobra.Command {
+	var older time.Duration
+	cmd := &cobra.Command{
+		Use:   "forget [action]",
+		Short: "Forget done effects before their time, so that each may be done again",
+		Long: `Forget effects that were done longer ago than --older-than, or one, by its digest, that
+was done or was found not done. Whoever plans it again does it again. What is claimed or
+unknown is never forgotten. It needs an operator's credential.
+
+A namespace remembers 100,000 effects, a done one for 30 days. When it is full, done ones
+give way by themselves, once they are older than the namespace's effect-retention.`,
+		Example: "  interlock effect forget --older-than 240h",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			byAge := cmd.Flags().Changed("older-than")
+			if byAge == (len(args) == 1) {
+				return usage("name one effect, or say how old they are: %s", useLine(cmd))
+			}
+			r := request{method: http.MethodDelete, path: "/v1/effects", again: byAge}
+			if byAge {
+				if err := checkDurations(duration{"--older-than", older, 0, interlock.EffectWindow}); err != nil {
+					return err
+				}
+				r.path += "?" + url.Values{"older_than_ms": {strconv.FormatInt(older.Milliseconds(), 10)}}.Encode()
+			} else {
+				r.path += "/" + url.PathEscape(args[0])
+			}
+			for forgotten := 0; ; {
+				var answer struct {
+					Forgotten int
+					More      bool
+				}
+				err := a.call(cmd.Context(), r, &answer, func() error {
+					if forgotten += answer.Forgotten; !answer.More {
+						a.say("forgotten: %d\n", forgotten)
+					}
+					return nil
+				})
+				if err != nil || !answer.More {
+					return err
+				}
+			}
+		},
+	}
+	cmd.Flags().DurationVar(&older, "older-than", 0, "all that were done so long ago, such as 240h")
+	return cmd
 }
 
 func newEffectLs(a *app) *cobra.Command {

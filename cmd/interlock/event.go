@@ -22,6 +22,7 @@ type event struct {
 	Time          time.Time       `json:"time"`
 	Namespace     string          `json:"namespace,omitempty"`
 	Request       uint64          `json:"request,string,omitempty"`
+	Forgotten     uint64          `json:"forgotten,string,omitempty"`
 	SessionNumber uint64          `json:"session_number,string,omitempty"`
 	Agent         string          `json:"agent,omitempty"`
 	Flow          string          `json:"flow,omitempty"`
@@ -102,6 +103,8 @@ func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) eve
 		Version: ev.Version, AsOf: ev.AsOf, ContentType: clean(ev.ContentType),
 	}
 	switch ev.Kind {
+	case engine.EvEffectsForgotten:
+		e.Forgotten, e.Request = ev.Num, 0
 	case engine.EvPattern, engine.EvPatternDropped:
 		e.Pattern, e.Purpose = e.Purpose, ""
 	case engine.EvWritten:
@@ -285,6 +288,9 @@ func (e *event) facts() (facts []string) {
 				add("%s %s", fact[0], fact[1])
 			}
 		}
+	}
+	if e.Forgotten > 0 {
+		add("%d effects", e.Forgotten)
 	}
 	if e.Base != 0 {
 		add("of request %d", e.Base)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,6 +27,7 @@ func newNamespace(a *app) *cobra.Command {
 type settings struct {
 	strict, closed, near bool
 	quota, own           quotaFlag
+	retention            time.Duration
 }
 
 func (s *settings) flags(cmd *cobra.Command) {
@@ -34,13 +36,14 @@ func (s *settings) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.strict, "strict-order", false, "demand that whoever holds keys asks only for later ones, segment by segment")
 	f.BoolVar(&s.closed, "closed", false, "refuse keys that match none of the key patterns")
 	f.BoolVar(&s.near, "near-misses", false, "warn of a new key that is spelled almost like a live one")
+	f.DurationVar(&s.retention, "effect-retention", 0, "how long a done effect is remembered at least when there is no room for others; 0 is 7 days")
 	f.Var(&s.quota, "quota", "what the namespace may take, `WHAT=N`, of "+strings.Join(quotaNames, ", ")+"; 0 is the server's own limit; may be repeated")
 	f.Var(&s.own, "principal-quota", "the same for each of its principals, `WHAT=N`, of all but keys, documents and state_bytes")
 }
 
 // given reports whether any of them was on the command line.
 func (s *settings) given(f *pflag.FlagSet) bool {
-	for _, flag := range []string{"strict-order", "closed", "near-misses", "quota", "principal-quota"} {
+	for _, flag := range []string{"strict-order", "closed", "near-misses", "effect-retention", "quota", "principal-quota"} {
 		if f.Changed(flag) {
 			return true
 		}
@@ -95,6 +98,9 @@ func (s *settings) change(fields map[string]any, f *pflag.FlagSet) {
 		if f.Changed(b.flag) {
 			fields[b.field] = b.value
 		}
+	}
+	if f.Changed("effect-retention") {
+		fields["effect_retention_ms"] = s.retention.Milliseconds()
 	}
 	for field, changes := range map[string]quotaFlag{"quota": s.quota, "principal_quota": s.own} {
 		quota, _ := fields[field].(map[string]any)
@@ -176,11 +182,20 @@ func newNamespaceGet(a *app) *cobra.Command {
 	}
 }
 
+// retentionText says how long done effects are kept at least, if that was set.
+func retentionText(d int64) string {
+	if d == 0 {
+		return ""
+	}
+	return short(ms(d))
+}
+
 // settingsAnswer is a namespace's settings as the door has them.
 type settingsAnswer struct {
 	StrictOrder    bool      `json:"strict_order"`
 	Closed         bool      `json:"closed"`
 	NearMisses     bool      `json:"near_misses"`
+	Retention      int64     `json:"effect_retention_ms,omitempty"`
 	Quota          quotaFlag `json:"quota"`
 	PrincipalQuota quotaFlag `json:"principal_quota"`
 }
@@ -196,7 +211,7 @@ func settingsOf(s *interlock.Settings) *settingsAnswer {
 		}
 		return f
 	}
-	return &settingsAnswer{s.StrictOrder, s.Closed, s.NearMisses, quota(s.Quota), quota(s.PrincipalQuota)}
+	return &settingsAnswer{s.StrictOrder, s.Closed, s.NearMisses, s.EffectRetention.Milliseconds(), quota(s.Quota), quota(s.PrincipalQuota)}
 }
 
 // facts are the settings, each with the name of its flag.
@@ -211,6 +226,7 @@ func (s *settingsAnswer) facts() [][2]string {
 		{"strict-order", yes(s.StrictOrder)},
 		{"closed", yes(s.Closed)},
 		{"near-misses", yes(s.NearMisses)},
+		{"effect-retention", retentionText(s.Retention)},
 		{"quota", s.Quota.String()},
 		{"principal-quota", s.PrincipalQuota.String()},
 	}

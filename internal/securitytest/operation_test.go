@@ -95,6 +95,8 @@ var crossings = map[string]crossing{
 	"listEffects":     listing("state=claimed", "cursor={cursor.effects}&limit=1"),
 	"claimEffect":     body(`{"tool":"g","target":"g"}`, `{"tool":"g","target":"h","session":"{session}"}`, `{"tool":"g","target":"i","lease":"{lease}"}`),
 	"showEffect":      {path: map[string]string{"digest": "digest"}},
+	"forgetEffects":   listing("older_than_ms=3600000").forOperators(),
+	"forgetEffect":    crossing{path: map[string]string{"digest": "digest"}}.forOperators(),
 	"effectDone":      effect(`{}`),
 	"effectUnknown":   effect(`{}`),
 	"effectCancelled": effect(`{}`),

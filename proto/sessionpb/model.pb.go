@@ -10,11 +10,12 @@
 package sessionpb
 
 import (
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
+
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -1254,14 +1255,15 @@ func (x *Rule) GetModes() []Mode {
 
 // Settings are what holds for a whole namespace.
 type Settings struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	StrictOrder    bool                   `protobuf:"varint,1,opt,name=strict_order,json=strictOrder,proto3" json:"strict_order,omitempty"`
-	NearMisses     bool                   `protobuf:"varint,3,opt,name=near_misses,json=nearMisses,proto3" json:"near_misses,omitempty"`
-	Quota          *Quota                 `protobuf:"bytes,4,opt,name=quota,proto3" json:"quota,omitempty"`
-	PrincipalQuota *Quota                 `protobuf:"bytes,5,opt,name=principal_quota,json=principalQuota,proto3" json:"principal_quota,omitempty"`
-	Closed         bool                   `protobuf:"varint,6,opt,name=closed,proto3" json:"closed,omitempty"` // keys that match no pattern are refused
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	StrictOrder     bool                   `protobuf:"varint,1,opt,name=strict_order,json=strictOrder,proto3" json:"strict_order,omitempty"`
+	NearMisses      bool                   `protobuf:"varint,3,opt,name=near_misses,json=nearMisses,proto3" json:"near_misses,omitempty"`
+	Quota           *Quota                 `protobuf:"bytes,4,opt,name=quota,proto3" json:"quota,omitempty"`
+	PrincipalQuota  *Quota                 `protobuf:"bytes,5,opt,name=principal_quota,json=principalQuota,proto3" json:"principal_quota,omitempty"`
+	Closed          bool                   `protobuf:"varint,6,opt,name=closed,proto3" json:"closed,omitempty"`                                          // keys that match no pattern are refused
+	EffectRetention int64                  `protobuf:"varint,7,opt,name=effect_retention,json=effectRetention,proto3" json:"effect_retention,omitempty"` // nanoseconds; how long a done effect is kept at least
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Settings) Reset() {
@@ -1327,6 +1329,13 @@ func (x *Settings) GetClosed() bool {
 		return x.Closed
 	}
 	return false
+}
+
+func (x *Settings) GetEffectRetention() int64 {
+	if x != nil {
+		return x.EffectRetention
+	}
+	return 0
 }
 
 type Quota struct {
@@ -3419,14 +3428,15 @@ const file_model_proto_rawDesc = "" +
 	"\x03max\x18\x03 \x01(\rR\x03max\"N\n" +
 	"\x04Rule\x12\x1c\n" +
 	"\tprincipal\x18\x01 \x01(\tR\tprincipal\x12(\n" +
-	"\x05modes\x18\x02 \x03(\x0e2\x12.interlock.v1.ModeR\x05modes\"\xd5\x01\n" +
+	"\x05modes\x18\x02 \x03(\x0e2\x12.interlock.v1.ModeR\x05modes\"\x80\x02\n" +
 	"\bSettings\x12!\n" +
 	"\fstrict_order\x18\x01 \x01(\bR\vstrictOrder\x12\x1f\n" +
 	"\vnear_misses\x18\x03 \x01(\bR\n" +
 	"nearMisses\x12)\n" +
 	"\x05quota\x18\x04 \x01(\v2\x13.interlock.v1.QuotaR\x05quota\x12<\n" +
 	"\x0fprincipal_quota\x18\x05 \x01(\v2\x13.interlock.v1.QuotaR\x0eprincipalQuota\x12\x16\n" +
-	"\x06closed\x18\x06 \x01(\bR\x06closedJ\x04\b\x02\x10\x03\"\xcf\x01\n" +
+	"\x06closed\x18\x06 \x01(\bR\x06closed\x12)\n" +
+	"\x10effect_retention\x18\a \x01(\x03R\x0feffectRetentionJ\x04\b\x02\x10\x03\"\xcf\x01\n" +
 	"\x05Quota\x12\x12\n" +
 	"\x04keys\x18\x01 \x01(\x03R\x04keys\x12\x16\n" +
 	"\x06leases\x18\x02 \x01(\x03R\x06leases\x12\x18\n" +
@@ -3705,50 +3715,53 @@ func file_model_proto_rawDescGZIP() []byte {
 	return file_model_proto_rawDescData
 }
 
-var file_model_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
-var file_model_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
-var file_model_proto_goTypes = []any{
-	(WriteOp)(0),        // 0: interlock.v1.WriteOp
-	(Mode)(0),           // 1: interlock.v1.Mode
-	(OnConflict)(0),     // 2: interlock.v1.OnConflict
-	(Division)(0),       // 3: interlock.v1.Division
-	(PreemptPolicy)(0),  // 4: interlock.v1.PreemptPolicy
-	(ParkPolicy)(0),     // 5: interlock.v1.ParkPolicy
-	(DeadlockPolicy)(0), // 6: interlock.v1.DeadlockPolicy
-	(WritePolicy)(0),    // 7: interlock.v1.WritePolicy
-	(DifferenceKind)(0), // 8: interlock.v1.DifferenceKind
-	(EffectState)(0),    // 9: interlock.v1.EffectState
-	(LeaseState)(0),     // 10: interlock.v1.LeaseState
-	(Liveness)(0),       // 11: interlock.v1.Liveness
-	(*Read)(nil),        // 12: interlock.v1.Read
-	(*Write)(nil),       // 13: interlock.v1.Write
-	(*Claim)(nil),       // 14: interlock.v1.Claim
-	(*Pattern)(nil),     // 15: interlock.v1.Pattern
-	(*Group)(nil),       // 16: interlock.v1.Group
-	(*Rule)(nil),        // 17: interlock.v1.Rule
-	(*Settings)(nil),    // 18: interlock.v1.Settings
-	(*Quota)(nil),       // 19: interlock.v1.Quota
-	(*Document)(nil),    // 20: interlock.v1.Document
-	(*Packet)(nil),      // 21: interlock.v1.Packet
-	(*Change)(nil),      // 22: interlock.v1.Change
-	(*Difference)(nil),  // 23: interlock.v1.Difference
-	(*Effect)(nil),      // 24: interlock.v1.Effect
-	(*Contention)(nil),  // 25: interlock.v1.Contention
-	(*Lease)(nil),       // 26: interlock.v1.Lease
-	(*Yield)(nil),       // 27: interlock.v1.Yield
-	(*Parking)(nil),     // 28: interlock.v1.Parking
-	(*Part)(nil),        // 29: interlock.v1.Part
-	(*Note)(nil),        // 30: interlock.v1.Note
-	(*Ticket)(nil),      // 31: interlock.v1.Ticket
-	(*Session)(nil),     // 32: interlock.v1.Session
-	(*Loss)(nil),        // 33: interlock.v1.Loss
-	(*Conflict)(nil),    // 34: interlock.v1.Conflict
-	(*Capacity)(nil),    // 35: interlock.v1.Capacity
-	(*GroupUse)(nil),    // 36: interlock.v1.GroupUse
-	(*Holder)(nil),      // 37: interlock.v1.Holder
-	(*CycleStep)(nil),   // 38: interlock.v1.CycleStep
-	(*Advice)(nil),      // 39: interlock.v1.Advice
-}
+var (
+	file_model_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
+	file_model_proto_msgTypes  = make([]protoimpl.MessageInfo, 28)
+	file_model_proto_goTypes   = []any{
+		WriteOp(0),         // 0: interlock.v1.WriteOp
+		Mode(0),            // 1: interlock.v1.Mode
+		OnConflict(0),      // 2: interlock.v1.OnConflict
+		Division(0),        // 3: interlock.v1.Division
+		PreemptPolicy(0),   // 4: interlock.v1.PreemptPolicy
+		ParkPolicy(0),      // 5: interlock.v1.ParkPolicy
+		DeadlockPolicy(0),  // 6: interlock.v1.DeadlockPolicy
+		WritePolicy(0),     // 7: interlock.v1.WritePolicy
+		DifferenceKind(0),  // 8: interlock.v1.DifferenceKind
+		EffectState(0),     // 9: interlock.v1.EffectState
+		LeaseState(0),      // 10: interlock.v1.LeaseState
+		Liveness(0),        // 11: interlock.v1.Liveness
+		(*Read)(nil),       // 12: interlock.v1.Read
+		(*Write)(nil),      // 13: interlock.v1.Write
+		(*Claim)(nil),      // 14: interlock.v1.Claim
+		(*Pattern)(nil),    // 15: interlock.v1.Pattern
+		(*Group)(nil),      // 16: interlock.v1.Group
+		(*Rule)(nil),       // 17: interlock.v1.Rule
+		(*Settings)(nil),   // 18: interlock.v1.Settings
+		(*Quota)(nil),      // 19: interlock.v1.Quota
+		(*Document)(nil),   // 20: interlock.v1.Document
+		(*Packet)(nil),     // 21: interlock.v1.Packet
+		(*Change)(nil),     // 22: interlock.v1.Change
+		(*Difference)(nil), // 23: interlock.v1.Difference
+		(*Effect)(nil),     // 24: interlock.v1.Effect
+		(*Contention)(nil), // 25: interlock.v1.Contention
+		(*Lease)(nil),      // 26: interlock.v1.Lease
+		(*Yield)(nil),      // 27: interlock.v1.Yield
+		(*Parking)(nil),    // 28: interlock.v1.Parking
+		(*Part)(nil),       // 29: interlock.v1.Part
+		(*Note)(nil),       // 30: interlock.v1.Note
+		(*Ticket)(nil),     // 31: interlock.v1.Ticket
+		(*Session)(nil),    // 32: interlock.v1.Session
+		(*Loss)(nil),       // 33: interlock.v1.Loss
+		(*Conflict)(nil),   // 34: interlock.v1.Conflict
+		(*Capacity)(nil),   // 35: interlock.v1.Capacity
+		(*GroupUse)(nil),   // 36: interlock.v1.GroupUse
+		(*Holder)(nil),     // 37: interlock.v1.Holder
+		(*CycleStep)(nil),  // 38: interlock.v1.CycleStep
+		(*Advice)(nil),     // 39: interlock.v1.Advice
+	}
+)
+
 var file_model_proto_depIdxs = []int32{
 	0,  // 0: interlock.v1.Write.op:type_name -> interlock.v1.WriteOp
 	1,  // 1: interlock.v1.Claim.mode:type_name -> interlock.v1.Mode

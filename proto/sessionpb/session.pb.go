@@ -15,11 +15,12 @@
 package sessionpb
 
 import (
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
+
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -3498,84 +3499,87 @@ func file_session_proto_rawDescGZIP() []byte {
 	return file_session_proto_rawDescData
 }
 
-var file_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_session_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
-var file_session_proto_goTypes = []any{
-	(Outcome)(0),          // 0: interlock.v1.Outcome
-	(*ClientFrame)(nil),   // 1: interlock.v1.ClientFrame
-	(*Op)(nil),            // 2: interlock.v1.Op
-	(*Open)(nil),          // 3: interlock.v1.Open
-	(*Attach)(nil),        // 4: interlock.v1.Attach
-	(*Heartbeat)(nil),     // 5: interlock.v1.Heartbeat
-	(*Close)(nil),         // 6: interlock.v1.Close
-	(*Acquire)(nil),       // 7: interlock.v1.Acquire
-	(*Convert)(nil),       // 8: interlock.v1.Convert
-	(*Arrive)(nil),        // 9: interlock.v1.Arrive
-	(*Park)(nil),          // 10: interlock.v1.Park
-	(*Resume)(nil),        // 11: interlock.v1.Resume
-	(*Declare)(nil),       // 12: interlock.v1.Declare
-	(*Party)(nil),         // 13: interlock.v1.Party
-	(*SetPattern)(nil),    // 14: interlock.v1.SetPattern
-	(*DropPattern)(nil),   // 15: interlock.v1.DropPattern
-	(*ListPatterns)(nil),  // 16: interlock.v1.ListPatterns
-	(*Configure)(nil),     // 17: interlock.v1.Configure
-	(*GetSettings)(nil),   // 18: interlock.v1.GetSettings
-	(*Commit)(nil),        // 19: interlock.v1.Commit
-	(*ReadState)(nil),     // 20: interlock.v1.ReadState
-	(*ReadHistory)(nil),   // 21: interlock.v1.ReadHistory
-	(*ClaimEffect)(nil),   // 22: interlock.v1.ClaimEffect
-	(*SettleEffect)(nil),  // 23: interlock.v1.SettleEffect
-	(*GetEffect)(nil),     // 24: interlock.v1.GetEffect
-	(*ListEffects)(nil),   // 25: interlock.v1.ListEffects
-	(*GetContention)(nil), // 26: interlock.v1.GetContention
-	(*RevertPattern)(nil), // 27: interlock.v1.RevertPattern
-	(*Poll)(nil),          // 28: interlock.v1.Poll
-	(*Leave)(nil),         // 29: interlock.v1.Leave
-	(*GetLease)(nil),      // 30: interlock.v1.GetLease
-	(*Renew)(nil),         // 31: interlock.v1.Renew
-	(*Release)(nil),       // 32: interlock.v1.Release
-	(*CheckFence)(nil),    // 33: interlock.v1.CheckFence
-	(*ServerFrame)(nil),   // 34: interlock.v1.ServerFrame
-	(*GoAway)(nil),        // 35: interlock.v1.GoAway
-	(*Reply)(nil),         // 36: interlock.v1.Reply
-	(*SubmitTask)(nil),    // 37: interlock.v1.SubmitTask
-	(*PullTasks)(nil),     // 38: interlock.v1.PullTasks
-	(*AckTask)(nil),       // 39: interlock.v1.AckTask
-	(*NackTask)(nil),      // 40: interlock.v1.NackTask
-	(*AskHuman)(nil),      // 41: interlock.v1.AskHuman
-	(*AnswerTask)(nil),    // 42: interlock.v1.AnswerTask
-	(*ChangeTask)(nil),    // 43: interlock.v1.ChangeTask
-	(*FollowTask)(nil),    // 44: interlock.v1.FollowTask
-	(*GetTask)(nil),       // 45: interlock.v1.GetTask
-	(*ListTasks)(nil),     // 46: interlock.v1.ListTasks
-	(*SetQueue)(nil),      // 47: interlock.v1.SetQueue
-	(*DropQueue)(nil),     // 48: interlock.v1.DropQueue
-	(*ListQueues)(nil),    // 49: interlock.v1.ListQueues
-	(*ReadLog)(nil),       // 50: interlock.v1.ReadLog
-	(*StartRun)(nil),      // 51: interlock.v1.StartRun
-	(*Claim)(nil),         // 52: interlock.v1.Claim
-	(OnConflict)(0),       // 53: interlock.v1.OnConflict
-	(Division)(0),         // 54: interlock.v1.Division
-	(*Pattern)(nil),       // 55: interlock.v1.Pattern
-	(*Settings)(nil),      // 56: interlock.v1.Settings
-	(*Read)(nil),          // 57: interlock.v1.Read
-	(*Write)(nil),         // 58: interlock.v1.Write
-	(EffectState)(0),      // 59: interlock.v1.EffectState
-	(*Lease)(nil),         // 60: interlock.v1.Lease
-	(*Ticket)(nil),        // 61: interlock.v1.Ticket
-	(*Session)(nil),       // 62: interlock.v1.Session
-	(*Loss)(nil),          // 63: interlock.v1.Loss
-	(*Conflict)(nil),      // 64: interlock.v1.Conflict
-	(*Advice)(nil),        // 65: interlock.v1.Advice
-	(*Document)(nil),      // 66: interlock.v1.Document
-	(*Packet)(nil),        // 67: interlock.v1.Packet
-	(*Effect)(nil),        // 68: interlock.v1.Effect
-	(*Contention)(nil),    // 69: interlock.v1.Contention
-	(*Task)(nil),          // 70: interlock.v1.Task
-	(*Handed)(nil),        // 71: interlock.v1.Handed
-	(*QueueStatus)(nil),   // 72: interlock.v1.QueueStatus
-	(*LogEntry)(nil),      // 73: interlock.v1.LogEntry
-}
+var (
+	file_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+	file_session_proto_msgTypes  = make([]protoimpl.MessageInfo, 36)
+	file_session_proto_goTypes   = []any{
+		Outcome(0),            // 0: interlock.v1.Outcome
+		(*ClientFrame)(nil),   // 1: interlock.v1.ClientFrame
+		(*Op)(nil),            // 2: interlock.v1.Op
+		(*Open)(nil),          // 3: interlock.v1.Open
+		(*Attach)(nil),        // 4: interlock.v1.Attach
+		(*Heartbeat)(nil),     // 5: interlock.v1.Heartbeat
+		(*Close)(nil),         // 6: interlock.v1.Close
+		(*Acquire)(nil),       // 7: interlock.v1.Acquire
+		(*Convert)(nil),       // 8: interlock.v1.Convert
+		(*Arrive)(nil),        // 9: interlock.v1.Arrive
+		(*Park)(nil),          // 10: interlock.v1.Park
+		(*Resume)(nil),        // 11: interlock.v1.Resume
+		(*Declare)(nil),       // 12: interlock.v1.Declare
+		(*Party)(nil),         // 13: interlock.v1.Party
+		(*SetPattern)(nil),    // 14: interlock.v1.SetPattern
+		(*DropPattern)(nil),   // 15: interlock.v1.DropPattern
+		(*ListPatterns)(nil),  // 16: interlock.v1.ListPatterns
+		(*Configure)(nil),     // 17: interlock.v1.Configure
+		(*GetSettings)(nil),   // 18: interlock.v1.GetSettings
+		(*Commit)(nil),        // 19: interlock.v1.Commit
+		(*ReadState)(nil),     // 20: interlock.v1.ReadState
+		(*ReadHistory)(nil),   // 21: interlock.v1.ReadHistory
+		(*ClaimEffect)(nil),   // 22: interlock.v1.ClaimEffect
+		(*SettleEffect)(nil),  // 23: interlock.v1.SettleEffect
+		(*GetEffect)(nil),     // 24: interlock.v1.GetEffect
+		(*ListEffects)(nil),   // 25: interlock.v1.ListEffects
+		(*GetContention)(nil), // 26: interlock.v1.GetContention
+		(*RevertPattern)(nil), // 27: interlock.v1.RevertPattern
+		(*Poll)(nil),          // 28: interlock.v1.Poll
+		(*Leave)(nil),         // 29: interlock.v1.Leave
+		(*GetLease)(nil),      // 30: interlock.v1.GetLease
+		(*Renew)(nil),         // 31: interlock.v1.Renew
+		(*Release)(nil),       // 32: interlock.v1.Release
+		(*CheckFence)(nil),    // 33: interlock.v1.CheckFence
+		(*ServerFrame)(nil),   // 34: interlock.v1.ServerFrame
+		(*GoAway)(nil),        // 35: interlock.v1.GoAway
+		(*Reply)(nil),         // 36: interlock.v1.Reply
+		(*SubmitTask)(nil),    // 37: interlock.v1.SubmitTask
+		(*PullTasks)(nil),     // 38: interlock.v1.PullTasks
+		(*AckTask)(nil),       // 39: interlock.v1.AckTask
+		(*NackTask)(nil),      // 40: interlock.v1.NackTask
+		(*AskHuman)(nil),      // 41: interlock.v1.AskHuman
+		(*AnswerTask)(nil),    // 42: interlock.v1.AnswerTask
+		(*ChangeTask)(nil),    // 43: interlock.v1.ChangeTask
+		(*FollowTask)(nil),    // 44: interlock.v1.FollowTask
+		(*GetTask)(nil),       // 45: interlock.v1.GetTask
+		(*ListTasks)(nil),     // 46: interlock.v1.ListTasks
+		(*SetQueue)(nil),      // 47: interlock.v1.SetQueue
+		(*DropQueue)(nil),     // 48: interlock.v1.DropQueue
+		(*ListQueues)(nil),    // 49: interlock.v1.ListQueues
+		(*ReadLog)(nil),       // 50: interlock.v1.ReadLog
+		(*StartRun)(nil),      // 51: interlock.v1.StartRun
+		(*Claim)(nil),         // 52: interlock.v1.Claim
+		OnConflict(0),         // 53: interlock.v1.OnConflict
+		Division(0),           // 54: interlock.v1.Division
+		(*Pattern)(nil),       // 55: interlock.v1.Pattern
+		(*Settings)(nil),      // 56: interlock.v1.Settings
+		(*Read)(nil),          // 57: interlock.v1.Read
+		(*Write)(nil),         // 58: interlock.v1.Write
+		EffectState(0),        // 59: interlock.v1.EffectState
+		(*Lease)(nil),         // 60: interlock.v1.Lease
+		(*Ticket)(nil),        // 61: interlock.v1.Ticket
+		(*Session)(nil),       // 62: interlock.v1.Session
+		(*Loss)(nil),          // 63: interlock.v1.Loss
+		(*Conflict)(nil),      // 64: interlock.v1.Conflict
+		(*Advice)(nil),        // 65: interlock.v1.Advice
+		(*Document)(nil),      // 66: interlock.v1.Document
+		(*Packet)(nil),        // 67: interlock.v1.Packet
+		(*Effect)(nil),        // 68: interlock.v1.Effect
+		(*Contention)(nil),    // 69: interlock.v1.Contention
+		(*Task)(nil),          // 70: interlock.v1.Task
+		(*Handed)(nil),        // 71: interlock.v1.Handed
+		(*QueueStatus)(nil),   // 72: interlock.v1.QueueStatus
+		(*LogEntry)(nil),      // 73: interlock.v1.LogEntry
+	}
+)
+
 var file_session_proto_depIdxs = []int32{
 	2,  // 0: interlock.v1.ClientFrame.ops:type_name -> interlock.v1.Op
 	3,  // 1: interlock.v1.Op.open:type_name -> interlock.v1.Open

@@ -10,11 +10,12 @@
 package sessionpb
 
 import (
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
+
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -2894,45 +2895,48 @@ func file_task_proto_rawDescGZIP() []byte {
 	return file_task_proto_rawDescData
 }
 
-var file_task_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_task_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
-var file_task_proto_goTypes = []any{
-	(Verdict)(0),        // 0: interlock.v1.Verdict
-	(TaskChange)(0),     // 1: interlock.v1.TaskChange
-	(TaskState)(0),      // 2: interlock.v1.TaskState
-	(*SubmitTask)(nil),  // 3: interlock.v1.SubmitTask
-	(*TaskSpec)(nil),    // 4: interlock.v1.TaskSpec
-	(*Question)(nil),    // 5: interlock.v1.Question
-	(*PullTasks)(nil),   // 6: interlock.v1.PullTasks
-	(*AckTask)(nil),     // 7: interlock.v1.AckTask
-	(*NackTask)(nil),    // 8: interlock.v1.NackTask
-	(*AskHuman)(nil),    // 9: interlock.v1.AskHuman
-	(*AnswerTask)(nil),  // 10: interlock.v1.AnswerTask
-	(*ChangeTask)(nil),  // 11: interlock.v1.ChangeTask
-	(*FollowTask)(nil),  // 12: interlock.v1.FollowTask
-	(*GetTask)(nil),     // 13: interlock.v1.GetTask
-	(*ListTasks)(nil),   // 14: interlock.v1.ListTasks
-	(*SetQueue)(nil),    // 15: interlock.v1.SetQueue
-	(*DropQueue)(nil),   // 16: interlock.v1.DropQueue
-	(*ListQueues)(nil),  // 17: interlock.v1.ListQueues
-	(*ReadLog)(nil),     // 18: interlock.v1.ReadLog
-	(*StartRun)(nil),    // 19: interlock.v1.StartRun
-	(*Task)(nil),        // 20: interlock.v1.Task
-	(*Attempt)(nil),     // 21: interlock.v1.Attempt
-	(*Approval)(nil),    // 22: interlock.v1.Approval
-	(*Endorsement)(nil), // 23: interlock.v1.Endorsement
-	(*Stale)(nil),       // 24: interlock.v1.Stale
-	(*Handed)(nil),      // 25: interlock.v1.Handed
-	(*TaskQueue)(nil),   // 26: interlock.v1.TaskQueue
-	(*Share)(nil),       // 27: interlock.v1.Share
-	(*QueueStatus)(nil), // 28: interlock.v1.QueueStatus
-	(*LogEntry)(nil),    // 29: interlock.v1.LogEntry
-	(*Claim)(nil),       // 30: interlock.v1.Claim
-	(*Read)(nil),        // 31: interlock.v1.Read
-	(*Write)(nil),       // 32: interlock.v1.Write
-	(*Document)(nil),    // 33: interlock.v1.Document
-	(*Lease)(nil),       // 34: interlock.v1.Lease
-}
+var (
+	file_task_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+	file_task_proto_msgTypes  = make([]protoimpl.MessageInfo, 27)
+	file_task_proto_goTypes   = []any{
+		Verdict(0),          // 0: interlock.v1.Verdict
+		TaskChange(0),       // 1: interlock.v1.TaskChange
+		TaskState(0),        // 2: interlock.v1.TaskState
+		(*SubmitTask)(nil),  // 3: interlock.v1.SubmitTask
+		(*TaskSpec)(nil),    // 4: interlock.v1.TaskSpec
+		(*Question)(nil),    // 5: interlock.v1.Question
+		(*PullTasks)(nil),   // 6: interlock.v1.PullTasks
+		(*AckTask)(nil),     // 7: interlock.v1.AckTask
+		(*NackTask)(nil),    // 8: interlock.v1.NackTask
+		(*AskHuman)(nil),    // 9: interlock.v1.AskHuman
+		(*AnswerTask)(nil),  // 10: interlock.v1.AnswerTask
+		(*ChangeTask)(nil),  // 11: interlock.v1.ChangeTask
+		(*FollowTask)(nil),  // 12: interlock.v1.FollowTask
+		(*GetTask)(nil),     // 13: interlock.v1.GetTask
+		(*ListTasks)(nil),   // 14: interlock.v1.ListTasks
+		(*SetQueue)(nil),    // 15: interlock.v1.SetQueue
+		(*DropQueue)(nil),   // 16: interlock.v1.DropQueue
+		(*ListQueues)(nil),  // 17: interlock.v1.ListQueues
+		(*ReadLog)(nil),     // 18: interlock.v1.ReadLog
+		(*StartRun)(nil),    // 19: interlock.v1.StartRun
+		(*Task)(nil),        // 20: interlock.v1.Task
+		(*Attempt)(nil),     // 21: interlock.v1.Attempt
+		(*Approval)(nil),    // 22: interlock.v1.Approval
+		(*Endorsement)(nil), // 23: interlock.v1.Endorsement
+		(*Stale)(nil),       // 24: interlock.v1.Stale
+		(*Handed)(nil),      // 25: interlock.v1.Handed
+		(*TaskQueue)(nil),   // 26: interlock.v1.TaskQueue
+		(*Share)(nil),       // 27: interlock.v1.Share
+		(*QueueStatus)(nil), // 28: interlock.v1.QueueStatus
+		(*LogEntry)(nil),    // 29: interlock.v1.LogEntry
+		(*Claim)(nil),       // 30: interlock.v1.Claim
+		(*Read)(nil),        // 31: interlock.v1.Read
+		(*Write)(nil),       // 32: interlock.v1.Write
+		(*Document)(nil),    // 33: interlock.v1.Document
+		(*Lease)(nil),       // 34: interlock.v1.Lease
+	}
+)
+
 var file_task_proto_depIdxs = []int32{
 	4,  // 0: interlock.v1.SubmitTask.task:type_name -> interlock.v1.TaskSpec
 	30, // 1: interlock.v1.TaskSpec.claims:type_name -> interlock.v1.Claim
