@@ -102,8 +102,10 @@ func (m *limitMeasure) run(samples int) {
 	var alone, beside, burn []time.Duration
 	block := min(samples, limitBlock)
 	for begin := time.Now(); len(alone) < samples && time.Since(begin) < 3*limitTime; {
+		m.busy.rest() // what is left over of the operation is not to be in the control
 		alone = m.cycles(alone, block, nil)
 		beside = m.beside(beside, block)
+		m.busy.rest()
 		stop := startBurning(m.busy.b)
 		burn = m.cycles(burn, block, nil)
 		stop()

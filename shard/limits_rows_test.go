@@ -645,6 +645,16 @@ func (n *neighbour) until(reached func(engine.Counts) bool) {
 	}
 }
 
+// rest waits until no step is due in the namespace.
+func (n *neighbour) rest() {
+	for due := true; due; {
+		n.read(func(e *engine.Engine) {
+			at, ok := e.Due(n.namespace)
+			due = ok && at <= n.clock.Now()
+		})
+	}
+}
+
 // leap puts the clock forward.
 func (n *neighbour) leap(d time.Duration) {
 	n.clock.ahead.Add(int64(d))
