@@ -441,15 +441,6 @@ func (s *session) sortedFlows() []*party {
 	return list
 }
 
-// sortedLeases gives what the session holds, in the order of the fences.
-func (s *session) sortedLeases() (list []*request) {
-	for _, f := range s.sortedFlows() {
-		list = append(list, f.leases...)
-	}
-	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(a.fence, b.fence) })
-	return list
-}
-
 func (e *Engine) sorted() []*space {
 	return slices.SortedFunc(maps.Values(e.spaces), func(a, b *space) int { return strings.Compare(string(a.name), string(b.name)) })
 }
