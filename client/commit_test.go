@@ -338,6 +338,36 @@ func TestCommitsOverBrokenLinks(t *testing.T) {
 	})
 }
 
+// A commit whose answer is lost, and whose session ends before its client is back, happens
+// once, and nobody is told that it did not.
+func TestCommitOverTheEndOfItsSession(t *testing.T) {
+	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
+	var unblock func()
+	lost := make(chan struct{})
+	b.setLose(func(f *proto.ServerFrame) bool {
+		is := slices.ContainsFunc(f.Replies, func(r proto.Reply) bool { return r.Version > 0 })
+		if is {
+			unblock = b.blockLocked()
+			close(lost)
+		}
+		return is
+	})
+	told := make(chan error, 1)
+	go func() {
+		_, err := c.Commit(patient(t), writing(client.Add("n", 1)))
+		told <- err
+	}()
+	await(t, lost, "the answer that is lost")
+	endSession(t, s.w, "a")
+	unblock()
+	if err := await(t, told, "the outcome of the commit"); !isCode(err, interlock.CodeOutcomeUnknown) {
+		t.Errorf("got %v", err)
+	}
+	if doc := s.document(s.client("b"), "n"); string(doc.Body) != "1" {
+		t.Errorf("n is %s", doc.Body)
+	}
+}
+
 // What is small does not wait for more than one large commit.
 func TestSmallCallsPassLargeOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

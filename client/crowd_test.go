@@ -21,7 +21,7 @@ import (
 func crowd(t *testing.T, play func(s *stage)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inMemory(t)
-		play(&stage{t: t, w: w, ctx: t.Context(), client: func(agent string) *client.Client {
+		play(&stage{t: t, w: w, ctx: t.Context(), patience: 24 * time.Hour, client: func(agent string) *client.Client {
 			return w.dial(client.Config{Agent: agent})
 		}})
 	})

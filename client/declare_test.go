@@ -32,7 +32,7 @@ var declareScenarios = []scenario{
 			t.Fatal(err)
 		}
 		place := s.wait(b, client.Request{Keys: []interlock.Key{"x"}, Flow: "two", OnConflict: interlock.Wait, Priority: 1})
-		<-wait.Context().Done()
+		await(t, wait.Context().Done(), "the end of the wait")
 		if err := context.Cause(wait.Context()); !isCode(err, interlock.CodeDeadlock) {
 			t.Errorf("cause %v", err)
 		}
@@ -70,7 +70,7 @@ var declareScenarios = []scenario{
 		if err := b.Close(s.ctx); err != nil {
 			t.Error(err)
 		}
-		<-wait.Context().Done()
+		await(t, wait.Context().Done(), "the end of the wait")
 		if err := context.Cause(wait.Context()); !isCode(err, interlock.CodeSessionEnded) {
 			t.Errorf("cause %v", err)
 		}
@@ -92,7 +92,7 @@ func TestDeclaredWaitSurvivesReconnect(t *testing.T) {
 		t.Error(err)
 	}
 	place := s.wait(other, client.Request{Keys: []interlock.Key{"x"}, Flow: "two", OnConflict: interlock.Wait, Priority: 1})
-	<-wait.Context().Done()
+	await(t, wait.Context().Done(), "the end of the wait")
 	if err := context.Cause(wait.Context()); !isCode(err, interlock.CodeDeadlock) {
 		t.Errorf("cause %v", err)
 	}

@@ -166,7 +166,7 @@ var limitScenarios = []scenario{
 			Keys: []interlock.Key{"k"}, OnConflict: interlock.Preempt, Priority: 7, Purpose: "hot\x1b[31mfix",
 		})
 		place.queued()
-		<-lease.Asked()
+		await(t, lease.Asked(), "a request to yield")
 		y := lease.Yield()
 		if y == nil || y.Agent != "urgent" || y.Session == "" || y.Priority != 7 || y.Purpose != "hot [31mfix" || y.Revoked || lease.Err() != nil {
 			t.Fatalf("yield %+v, err %v", y, lease.Err())
@@ -182,8 +182,8 @@ var limitScenarios = []scenario{
 		ctx := lease.Context()
 		place := s.wait(s.client("urgent"), client.Request{Keys: []interlock.Key{"k"}, OnConflict: interlock.Preempt})
 		place.queued()
-		<-lease.Asked()
-		<-ctx.Done()
+		await(t, lease.Asked(), "a request to yield")
+		await(t, ctx.Done(), "the end of the lease")
 		y, refusal := lease.Yield(), &interlock.Error{}
 		if !errors.As(context.Cause(ctx), &refusal) || refusal.Code != interlock.CodeInGrace || refusal.EndedBy != "preempted" || y == nil || !y.Revoked {
 			t.Errorf("cause %+v, yield %+v", context.Cause(ctx), y)
@@ -306,7 +306,7 @@ func TestAskedWhileAway(t *testing.T) {
 		place.queued()
 		synctest.Wait()
 		unblock()
-		<-lease.Asked()
+		await(t, lease.Asked(), "a request to yield")
 		if y := lease.Yield(); y == nil || y.Agent != "urgent" {
 			t.Errorf("yield %+v", y)
 		}

@@ -129,7 +129,7 @@ func TestCutConnections(t *testing.T) {
 				for range rounds {
 					n := r.IntN(keys)
 					a := &accounts[n]
-					lease, err := c.Acquire(context.Background(), exclusively(interlock.Key(fmt.Sprint("account:", n))))
+					lease, err := c.Acquire(patient(t), exclusively(interlock.Key(fmt.Sprint("account:", n))))
 					if err != nil {
 						t.Error(err)
 						return
@@ -143,7 +143,7 @@ func TestCutConnections(t *testing.T) {
 					a.fence = lease.Fence()
 					a.count++
 					a.inside.Add(-1)
-					if err := lease.Release(context.Background(), client.Outcome{Note: fmt.Sprint(a.count)}); err != nil {
+					if err := lease.Release(patient(t), client.Outcome{Note: fmt.Sprint(a.count)}); err != nil {
 						t.Error(err)
 						return
 					}
@@ -186,7 +186,7 @@ func TestGivenUpRequestsLeaveNothing(t *testing.T) {
 				lease, err := c.Acquire(ctx, exclusively("k", interlock.Key(fmt.Sprint("k", r.IntN(3)))))
 				if err == nil {
 					got.Add(1)
-					_ = lease.Release(context.Background(), client.Outcome{})
+					_ = lease.Release(patient(t), client.Outcome{})
 				} else if gaveUp.Add(1); !errors.Is(err, context.DeadlineExceeded) {
 					t.Error(err)
 				}

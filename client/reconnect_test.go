@@ -94,14 +94,14 @@ func TestManyWaitsSurviveReconnect(t *testing.T) {
 		})
 	}
 	for range waiters {
-		<-queued
+		await(t, queued, "a place in line")
 	}
 	b.cut()
 	for range waiters {
-		<-queued
+		await(t, queued, "a place in line")
 	}
 	s.release(first, "")
-	lease := <-granted
+	lease := await(t, granted, "the next grant")
 	cancel()
 	all.Wait()
 	s.release(lease, "")
@@ -131,7 +131,7 @@ func TestForgottenGrantIsReleased(t *testing.T) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.ctx = ctx
 	mine := s.wait(c, exclusively("k"))
-	<-lost
+	await(t, lost, "the grant whose answer is lost")
 	cancel()
 	err := mine.refused()
 	if !isCode(err, interlock.CodeOutcomeUnknown) || !errors.Is(err, context.Canceled) {
@@ -217,7 +217,7 @@ func TestSessionEndedMeanwhile(t *testing.T) {
 	endSession(t, s.w, "a")
 	unblock()
 
-	<-lease.Context().Done()
+	await(t, lease.Context().Done(), "the end of the lease")
 	if !isCode(lease.Err(), interlock.CodeSessionEnded) {
 		t.Errorf("lease: %v", lease.Err())
 	}

@@ -280,6 +280,33 @@ func (l *brokenLink) Recv(f *proto.ServerFrame) error {
 	return nil
 }
 
+// patience is how long a test waits for what is to come in a moment: far longer than it
+// takes on a busy machine, so that a test which waits in vain fails by itself and says for
+// what.
+const patience = 20 * time.Second
+
+// patient is a context for a call that must be answered.
+func patient(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errInVain)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+var errInVain = errors.New("it was waited for in vain")
+
+// await receives what a channel brings, or fails.
+func await[T any](t testing.TB, ch <-chan T, what string) (v T) {
+	t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case v = <-ch:
+	case <-timer.C:
+		t.Fatalf("waited in vain for %s", what)
+	}
+	return v
+}
+
 // errStopped is why a test's agent was stopped.
 var errStopped = errors.New("the agent was stopped")
 

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -224,12 +225,12 @@ var basicScenarios = []scenario{
 			}()
 		}
 		for range waiters {
-			<-queued
+			await(t, queued, "a place in line")
 		}
 		s.release(first, "")
 		last := first.Fence()
 		for range waiters {
-			lease := <-granted
+			lease := await(t, granted, "the next grant")
 			// Whoever had been granted besides would have come before the next answer.
 			if err := b.CheckFence(s.ctx, "k", lease.Fence()); err != nil {
 				t.Fatal(err)
@@ -277,27 +278,36 @@ type stage struct {
 	w      *world
 	ctx    context.Context
 	client func(agent string) *client.Client
+
+	patience time.Duration // with a clock of its own: longer than anything takes; 0: patience
 }
+
+func (s *stage) bound() time.Duration { return cmp.Or(s.patience, patience) }
 
 func (s *stage) acquire(c *client.Client, req client.Request) *client.Lease {
 	s.t.Helper()
-	lease, err := c.Acquire(s.ctx, req)
+	ctx, cancel := context.WithTimeoutCause(s.ctx, s.bound(), errInVain)
+	defer cancel()
+	lease, err := c.Acquire(ctx, req)
 	if err != nil {
-		s.t.Fatal(err)
+		s.t.Fatalf("acquire %v: %v", req.Keys, err)
 	}
 	return lease
 }
 
 func (s *stage) release(lease *client.Lease, note string) {
 	s.t.Helper()
-	if err := lease.Release(s.ctx, client.Outcome{Outcome: "done", Note: note}); err != nil {
-		s.t.Fatal(err)
+	ctx, cancel := context.WithTimeoutCause(s.ctx, s.bound(), errInVain)
+	defer cancel()
+	if err := lease.Release(ctx, client.Outcome{Outcome: "done", Note: note}); err != nil {
+		s.t.Fatalf("release of %s: %v", lease.Key(), err)
 	}
 }
 
 // place is a request that stands in line.
 type place struct {
 	t       *testing.T
+	bound   time.Duration
 	tickets chan interlock.Ticket
 	leases  chan *client.Lease
 	errs    chan error
@@ -312,7 +322,7 @@ func (s *stage) wait(c *client.Client, req client.Request) *place {
 
 // stand does what may stand in line.
 func (s *stage) stand(do func(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder)) (*client.Lease, error)) *place {
-	p := &place{t: s.t, tickets: make(chan interlock.Ticket, 16), leases: make(chan *client.Lease, 1), errs: make(chan error, 1)}
+	p := &place{t: s.t, bound: s.bound(), tickets: make(chan interlock.Ticket, 16), leases: make(chan *client.Lease, 1), errs: make(chan error, 1)}
 	ctx := s.ctx
 	go func() {
 		lease, err := do(ctx, func(ticket interlock.Ticket, _ []interlock.Holder) { p.tickets <- ticket })
@@ -334,6 +344,8 @@ func (p *place) queued() interlock.Ticket {
 		p.t.Fatal(err)
 	case lease := <-p.leases:
 		p.t.Fatalf("granted at once: %+v", lease.Info())
+	case <-time.After(p.bound):
+		p.t.Fatal("waited in vain for its place in line")
 	}
 	return interlock.Ticket{}
 }
@@ -345,6 +357,8 @@ func (p *place) granted() *client.Lease {
 		return lease
 	case err := <-p.errs:
 		p.t.Fatal(err)
+	case <-time.After(p.bound):
+		p.t.Fatal("waited in vain for its grant")
 	}
 	return nil
 }
@@ -356,6 +370,8 @@ func (p *place) refused() error {
 		return err
 	case lease := <-p.leases:
 		p.t.Fatalf("granted: %+v", lease.Info())
+	case <-time.After(p.bound):
+		p.t.Fatal("waited in vain for its refusal")
 	}
 	return nil
 }

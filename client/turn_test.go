@@ -208,6 +208,7 @@ func TestCloseWhileACallerReads(t *testing.T) {
 func TestLinkBreaksWhileACallerReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
+		s.patience = 24 * time.Hour
 		held := s.acquire(s.client("b"), exclusively("k"))
 		for range 3 {
 			s.release(s.acquire(c, exclusively("mine")), "")

@@ -46,6 +46,9 @@ func random(r *rand.Rand, v reflect.Value) {
 		if v.Type() == reflect.TypeFor[time.Duration]() && r.IntN(5) == 0 {
 			v.SetInt(-1)
 		}
+		if v.Type() == reflect.TypeFor[int64]() { // amounts, of either sign
+			v.SetInt(int64(r.Uint64()) >> r.IntN(64))
+		}
 	case reflect.Int32:
 		v.SetInt(int64(int32(r.Uint32()) >> r.IntN(32)))
 	case reflect.Uint8:
@@ -159,6 +162,11 @@ func randomServerFrame(r *rand.Rand) *ServerFrame {
 	for i := range f.Replies {
 		reply := &f.Replies[i]
 		unstale(&reply.Lease)
+		for j := range reply.Documents {
+			if d := &reply.Documents[j]; d.Body == nil && r.IntN(2) == 0 {
+				d.Body = []byte{} // an empty body is another thing than none
+			}
+		}
 		for j := range reply.Losses {
 			unstale(&reply.Losses[j].Lease)
 		}
@@ -258,9 +266,11 @@ func TestFramesRefuse(t *testing.T) {
 		"cut short":            {1<<3 | wireBytes, 5, 1},
 		"no length":            {1<<3 | wireBytes},
 		"endless number":       bytes.Repeat([]byte{0xff}, 20),
+		"a number of 65 bits":  append(append([]byte{9<<3 | wireVarint}, bytes.Repeat([]byte{0xff}, 9)...), 2),
 		"groups":               {1<<3 | 3},
 		"two bodies":           {1<<3 | wireBytes, 4, 6<<3 | wireBytes, 0, 7<<3 | wireBytes, 0},
 		"short id":             {1<<3 | wireBytes, 5, 9<<3 | wireBytes, 3, 1<<3 | wireBytes, 1, 7},
+		"long id":              append([]byte{1<<3 | wireBytes, 21, 9<<3 | wireBytes, 19, 1<<3 | wireBytes, 17}, make([]byte, 17)...),
 		"text is not UTF-8":    {1<<3 | wireBytes, 5, 6<<3 | wireBytes, 3, 1<<3 | wireBytes, 1, 0xff},
 		"too many operations":  many.AppendTo(nil),
 		"short fixed64":        {9<<3 | wireFixed64, 1},

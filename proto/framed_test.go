@@ -211,6 +211,7 @@ func TestFramedAnnounced(t *testing.T) {
 		if _, err := io.WriteString(theirs, r); err != nil {
 			t.Fatal(err)
 		}
+		_ = theirs.Close() // or who takes it would wait for the rest
 		if _, ok := errors.AsType[*TooLarge](ServerFramed(ours, MaxFrameBytes, patient).Recv(&ClientFrame{})); !ok {
 			t.Errorf("%x was taken", r)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
 )
 
 const charge = `"tool":"stripe.charge","target":"customer:12","arguments":{"cents":1200,"currency":"eur"}`
@@ -150,6 +151,57 @@ func TestWaitingForAnEffect(t *testing.T) {
 					t.Error("the journal is followed although nobody waits")
 				}
 			})
+		})
+	}
+}
+
+// meddler is a shard at which something happens between two steps of whoever uses it.
+type meddler struct {
+	Shard
+	steps  int    // until it happens
+	happen func() // nil: it has
+}
+
+func (m *meddler) step() {
+	if m.happen == nil {
+		return
+	}
+	if m.steps--; m.steps == 0 {
+		happen := m.happen
+		m.happen = nil
+		happen()
+	}
+}
+
+func (m *meddler) Do(ctx context.Context, cmd engine.Command) (engine.Effect, interlock.At, error) {
+	eff, at, err := m.Shard.Do(ctx, cmd)
+	m.step()
+	return eff, at, err
+}
+
+func (m *meddler) At() interlock.At {
+	at := m.Shard.At()
+	m.step()
+	return at
+}
+
+// Whoever waits for an effect misses nothing, after whichever of its steps the effect is
+// settled: it is told at once.
+func TestSettledBetweenTwoSteps(t *testing.T) {
+	for steps := 1; steps <= 3; steps++ { // it asks, takes a place, and asks again
+		inBubble(t, func(t *testing.T) {
+			var m *meddler
+			d := newDoor(t, func(c *Config) {
+				m = &meddler{Shard: c.Shard}
+				c.Shard = m
+			})
+			id := d.post("/v1/effects", `{"agent":"ann","ttl_ms":3600000,`+charge+`}`).want(200).str("effect.id")
+			m.steps, m.happen = steps, func() { d.post("/v1/effects/"+id+"/done", `{"result":1}`).want(200) }
+			began := time.Now()
+			got := d.post("/v1/effects", `{"agent":"ben","wait_ms":50000,`+charge+`}`)
+			if took := time.Since(began); m.happen != nil || got.status != 200 || got.str("outcome") != "done" || took > time.Second {
+				t.Errorf("settled after step %d: %d %s after %v", steps, got.status, got.raw, took)
+			}
 		})
 	}
 }

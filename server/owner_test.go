@@ -243,3 +243,52 @@ func TestEveryCallIsAnswered(t *testing.T) {
 		}
 	}
 }
+
+// askedShard is a shard that answers each question when the test says so.
+type askedShard struct {
+	Shard
+	asked chan chan interlock.At
+}
+
+func (q askedShard) Read(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time)) (interlock.At, error) {
+	answer := make(chan interlock.At)
+	q.asked <- answer
+	return <-answer, nil
+}
+
+// Callers share a question to the journal, but none gets the answer to one that began
+// before it came.
+func TestConfirmationsAreYoungerThanTheirCallers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		q := askedShard{asked: make(chan chan interlock.At)}
+		c := &confirmer{server: &Server{shard: q}}
+		come := func() <-chan interlock.At {
+			got := make(chan interlock.At, 1)
+			go func() {
+				if at, err := c.confirm(t.Context()); err == nil {
+					got <- at
+				}
+			}()
+			synctest.Wait()
+			return got
+		}
+		first := come()
+		one := <-q.asked
+		second, third := come(), come()
+		one <- interlock.At{Index: 1}
+		if at := <-first; at.Index != 1 {
+			t.Errorf("the first got %v", at)
+		}
+		synctest.Wait()
+		if len(second)+len(third) > 0 {
+			t.Fatal("a caller got the answer to a question that began before it came")
+		}
+		two := <-q.asked
+		two <- interlock.At{Index: 2}
+		for _, got := range []<-chan interlock.At{second, third} {
+			if at := <-got; at.Index != 2 {
+				t.Errorf("one that came later got %v", at)
+			}
+		}
+	})
+}

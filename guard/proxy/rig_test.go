@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/interlockdev/interlock/guard/door"
 	"github.com/interlockdev/interlock/guard/door/doortest"
@@ -191,24 +193,33 @@ type answer struct {
 	body   string
 }
 
+// patience is how long a call may take: far longer than any does on a busy machine.
+const patience = 20 * time.Second
+
 // call calls the proxy. headers are names and values in turns.
 func (r *rig) call(method, path, body string, headers ...string) answer {
 	r.t.Helper()
-	q, err := http.NewRequestWithContext(r.t.Context(), method, r.front.URL+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	failed := func(err error) answer {
+		r.t.Errorf("%s %s was not answered: %v", method, path, err)
+		return answer{}
+	}
+	q, err := http.NewRequestWithContext(ctx, method, r.front.URL+path, strings.NewReader(body))
 	if err != nil {
-		r.t.Fatal(err)
+		return failed(err)
 	}
 	for i := 0; i < len(headers); i += 2 {
 		q.Header.Add(headers[i], headers[i+1])
 	}
 	res, err := r.front.Client().Do(q)
 	if err != nil {
-		r.t.Fatal(err)
+		return failed(err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
-		r.t.Fatal(err)
+		return failed(err)
 	}
 	if strings.Contains(string(text), secret) {
 		r.t.Errorf("%s %s shows the credential: %s", method, path, text)

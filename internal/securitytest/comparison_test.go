@@ -203,7 +203,7 @@ func guessing(t *testing.T, s *site) {
 	bits := make([]int, 128)
 	const n = 64
 	for range n {
-		id := s.agent(t, globex, "POST", "/v1/sessions", `{"ttl_ms":1000}`).want(200).must("session.id")
+		id := s.agent(t, rival, "POST", "/v1/sessions", `{"ttl_ms":1000}`).want(200).must("session.id")
 		if seen[id] || len(id) != 34 {
 			t.Fatalf("id %s", id)
 		}

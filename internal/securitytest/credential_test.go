@@ -66,7 +66,7 @@ func singleWriter(t *testing.T, s *site) {
 		"bank-worker":  {Roles: interlock.RoleWorker, Queues: []string{"bank"}},
 	} {
 		p.Name = name
-		secret, line, err := server.NewCredential(p, globex)
+		secret, line, err := server.NewCredential(p, rival)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,8 +77,8 @@ func singleWriter(t *testing.T, s *site) {
 	as := func(name, method, path, body string) *answer {
 		return s.send(t, ask{method: method, path: path, body: body, as: secrets[name]})
 	}
-	s.operator(t, globex, "PUT", "/v1/queues/bank", `{"pull":["bank-worker"]}`).want(200)
-	s.operator(t, globex, "PUT", "/v1/writers/money", `{"queue":"bank","pattern":"money:{id}"}`).want(200)
+	s.operator(t, rival, "PUT", "/v1/queues/bank", `{"pull":["bank-worker"]}`).want(200)
+	s.operator(t, rival, "PUT", "/v1/writers/money", `{"queue":"bank","pattern":"money:{id}"}`).want(200)
 	as("bank-agent", "POST", "/v1/mailbox/money:1", `{"kind":"credit","body":{"cents":100}}`).want(202)
 	for _, name := range []string{"bank-agent", "mail-worker", "other-worker"} {
 		as(name, "POST", "/v1/queues/bank/pull", `{}`).want(403, "forbidden")
@@ -93,7 +93,7 @@ func singleWriter(t *testing.T, s *site) {
 		}
 	}
 	as("bank-worker", "POST", "/v1/leases/"+lease+"/ack", `{"writes":[{"key":"money:1","put":100}]}`).want(200)
-	if got := s.agent(t, globex, "GET", "/v1/state/money:1", "").want(200); strings.TrimSpace(got.raw) != "100" {
+	if got := s.agent(t, rival, "GET", "/v1/state/money:1", "").want(200); strings.TrimSpace(got.raw) != "100" {
 		t.Errorf("the balance is %s", got.raw)
 	}
 }
@@ -130,7 +130,7 @@ func noCredential(t *testing.T, s *site) {
 }
 
 func badCredentials(t *testing.T, s *site) {
-	good := s.secrets[globex]
+	good := s.secrets[rival]
 	for _, bad := range []string{
 		good[:len(good)-1], good + "0", strings.ToUpper(good), "ilk_", strings.TrimPrefix(good, "ilk_"), good[:20], good + " " + good, good + "," + s.secrets[acme],
 		strings.Repeat("a", 600), strings.Repeat("a", 20_000), "null", "undefined", "*", "' or 1=1 --", good + "%00", "ilk_" + strings.Repeat("0", 64),
@@ -171,19 +171,19 @@ func otherNamespace(t *testing.T, s *site) {
 		if op.open {
 			continue
 		}
-		a := op.call(op.trials()[0], sampleIDs, op.credential(s, globex))
+		a := op.call(op.trials()[0], sampleIDs, op.credential(s, rival))
 		a.header = append(a.header, "Interlock-Namespace", acme)
 		if got := s.send(t, a); !got.is(403, "forbidden") {
 			t.Errorf("%s: %d %s", op.id, got.status, got.raw)
 		}
 	}
-	for _, spelling := range []string{"ACME", "acme/", "acme/x", "acme%2fx", "globex/../acme", "globex acme", "globex,acme", "*", "default", "acme\u200b"} {
-		if got := s.agent(t, globex, "GET", "/v1/keys", "", "Interlock-Namespace", spelling); got.status != 403 && got.status != 400 {
+	for _, spelling := range []string{"ACME", "acme/", "acme/x", "acme%2fx", "acm/../acme", "acm acme", "acm,acme", "acme-2", "*", "default", "acme\u200b"} {
+		if got := s.agent(t, rival, "GET", "/v1/keys", "", "Interlock-Namespace", spelling); got.status != 403 && got.status != 400 {
 			t.Errorf("%q: %d %s", spelling, got.status, got.raw)
 		}
 	}
-	s.agent(t, globex, "GET", "/v1/keys", "", "Interlock-Namespace", globex, "Interlock-Namespace", acme).want(400, "invalid_namespace")
-	s.agent(t, globex, "GET", "/v1/keys", "", "Interlock-Namespace", globex).want(200)
+	s.agent(t, rival, "GET", "/v1/keys", "", "Interlock-Namespace", rival, "Interlock-Namespace", acme).want(400, "invalid_namespace")
+	s.agent(t, rival, "GET", "/v1/keys", "", "Interlock-Namespace", rival).want(200)
 }
 
 func streamCredentials(t *testing.T, s *site) {
@@ -194,9 +194,9 @@ func streamCredentials(t *testing.T, s *site) {
 	}{
 		{"nothing", nil, interlock.CodeUnauthenticated},
 		{"a wrong one", []string{"authorization", "Bearer ilk_" + strings.Repeat("0", 64)}, interlock.CodeUnauthenticated},
-		{"two", []string{"authorization", "Bearer " + s.secrets[globex], "authorization", "Bearer " + s.secrets[acme]}, interlock.CodeUnauthenticated},
-		{"another namespace", []string{"authorization", "Bearer " + s.secrets[globex], "interlock-namespace", acme}, interlock.CodeForbidden},
-		{"a namespace that is none", []string{"authorization", "Bearer " + s.secrets[globex], "interlock-namespace", "a b"}, interlock.CodeForbidden},
+		{"two", []string{"authorization", "Bearer " + s.secrets[rival], "authorization", "Bearer " + s.secrets[acme]}, interlock.CodeUnauthenticated},
+		{"another namespace", []string{"authorization", "Bearer " + s.secrets[rival], "interlock-namespace", acme}, interlock.CodeForbidden},
+		{"a namespace that is none", []string{"authorization", "Bearer " + s.secrets[rival], "interlock-namespace", "a b"}, interlock.CodeForbidden},
 	} {
 		l := s.stream(t, c.md...)
 		l.send(openOp(1, "eve"))
@@ -214,17 +214,17 @@ func notOperators(t *testing.T, s *site) {
 		}
 		tried++
 		for _, tr := range op.trials() {
-			if got := s.send(t, op.call(tr, sampleIDs, s.secrets[globex])); !got.is(403, "forbidden") {
+			if got := s.send(t, op.call(tr, sampleIDs, s.secrets[rival])); !got.is(403, "forbidden") {
 				t.Errorf("%s: %d %s", op.id, got.status, got.raw)
 			}
 		}
 	}
 	// The keys that sign fences are those of all tenants.
-	s.operator(t, globex, "POST", "/v1/fences/keys/rotate", `{}`).want(403, "forbidden")
+	s.operator(t, rival, "POST", "/v1/fences/keys/rotate", `{}`).want(403, "forbidden")
 	if tried < 12 {
 		t.Errorf("%d operations are for operators", tried)
 	}
-	l := s.agentStream(t, globex)
+	l := s.agentStream(t, rival)
 	for i, op := range operatorOps() {
 		op.Seq = uint64(i + 1)
 		l.send(op)
@@ -238,7 +238,7 @@ func notOperators(t *testing.T, s *site) {
 }
 
 func revoked(t *testing.T, s *site) {
-	secret, line, err := server.NewCredential(interlock.Principal{Name: "short-lived"}, globex)
+	secret, line, err := server.NewCredential(interlock.Principal{Name: "short-lived"}, rival)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,19 +251,19 @@ func revoked(t *testing.T, s *site) {
 	l := s.stream(t, "authorization", "Bearer "+secret)
 	l.send(openOp(1, "short-lived"))
 	l.reply(1)
-	kept := s.agentStream(t, globex)
+	kept := s.agentStream(t, rival)
 	kept.send(openOp(1, "kept"))
 	kept.reply(1)
 	events := s.follow(t, secret, "/v1/events?follow=true")
 	events.until(`"short-lived"`)
 	watch := s.follow(t, secret, "/v1/watch?from=1")
 	waiting := make(chan *answer, 1)
-	s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"g:revoked"}]}`).want(200)
+	s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"g:revoked"}]}`).want(200)
 	go func() {
 		waiting <- s.send(t, ask{method: "POST", path: "/v1/leases", as: secret, body: `{"agent":"short-lived-wait","wait_ms":15000,"claims":[{"key":"g:revoked"}]}`})
 	}()
 	eventually(t, "somebody waits", func() bool {
-		return strings.Contains(s.agent(t, globex, "GET", "/v1/keys/g:revoked", "").raw, "short-lived-wait")
+		return strings.Contains(s.agent(t, rival, "GET", "/v1/keys/g:revoked", "").raw, "short-lived-wait")
 	})
 
 	s.reload(t, string(content))
@@ -278,7 +278,7 @@ func revoked(t *testing.T, s *site) {
 	}
 	kept.send(openOp(2, "still"))
 	kept.reply(2)
-	s.agentWith(t, s.secrets[globex]).want(200)
+	s.agentWith(t, s.secrets[rival]).want(200)
 }
 
 // eventually waits for something that happens elsewhere and gives no sign.
@@ -299,7 +299,7 @@ func oldTLS(t *testing.T, s *site) {
 		}
 		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(patience))
-		fmt.Fprintf(c, "GET /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", s.secrets[globex])
+		fmt.Fprintf(c, "GET /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", s.secrets[rival])
 		b := make([]byte, 512)
 		n, _ := c.Read(b)
 		if text := string(b[:n]); strings.Contains(text, "200") || strings.Contains(text, "{") {

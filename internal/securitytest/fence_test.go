@@ -50,16 +50,16 @@ func (s *site) evidence(t *testing.T) *evidence {
 			t.Fatal(err)
 		}
 		e := &evidence{keys: keys}
-		got := s.agent(t, globex, "POST", "/v1/leases", `{"ttl_ms":600000,"claims":[{"key":"`+fenced+`"}]}`).want(200)
+		got := s.agent(t, rival, "POST", "/v1/leases", `{"ttl_ms":600000,"claims":[{"key":"`+fenced+`"}]}`).want(200)
 		e.lease = got.must("lease.id")
 		if _, err := fmt.Sscan(got.must("lease.fence"), &e.fence); err != nil {
 			t.Fatal(err)
 		}
-		e.statement = s.agent(t, globex, "POST", "/v1/leases/"+e.lease+"/statement", `{}`).want(200).must("statement")
+		e.statement = s.agent(t, rival, "POST", "/v1/leases/"+e.lease+"/statement", `{}`).want(200).must("statement")
 		shown = e
 	}
 	// The real one is good: what is refused below is refused for what was done to it.
-	if err := shown.check(shown.statement, time.Now(), signed.Want{Namespace: globex, Key: fenced, Fence: shown.fence}); err != "" {
+	if err := shown.check(shown.statement, time.Now(), signed.Want{Namespace: rival, Key: fenced, Fence: shown.fence}); err != "" {
 		t.Fatal(err)
 	}
 	return shown
@@ -82,7 +82,7 @@ func (e *evidence) refuses(t *testing.T, forgeries map[string]string) {
 		if text == e.statement {
 			t.Errorf("%s: nothing was changed", name)
 		}
-		if code := e.check(text, time.Now(), signed.Want{Namespace: globex}); code != interlock.CodeInvalidStatement {
+		if code := e.check(text, time.Now(), signed.Want{Namespace: rival}); code != interlock.CodeInvalidStatement {
 			t.Errorf("%s: %q", name, code)
 		}
 	}
@@ -139,7 +139,7 @@ func fenceKeys(t *testing.T, s *site) {
 	}
 	jwk := `{"kty":"OKP","crv":"Ed25519","x":"` + encoded(string(public)) + `"}`
 	own := signed.NewRing()
-	other, _, err := own.Sign(&signed.Statement{Namespace: globex, Claims: []interlock.Claim{{Key: fenced, Mode: interlock.Exclusive}}, Fence: e.fence}, time.Now(), time.Minute)
+	other, _, err := own.Sign(&signed.Statement{Namespace: rival, Claims: []interlock.Claim{{Key: fenced, Mode: interlock.Exclusive}}, Fence: e.fence}, time.Now(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func changedFences(t *testing.T, s *site) {
 	payload := decoded(body)
 	forgeries := map[string]string{}
 	for from, to := range map[string]string{
-		fmt.Sprintf(`"fence":"%d"`, e.fence): `"fence":"18446744073709551615"`, fenced: "signed:2", `"ns":"globex"`: `"ns":"acme"`, `"exp":1`: `"exp":9`, "exclusive": "shared",
+		fmt.Sprintf(`"fence":"%d"`, e.fence): `"fence":"18446744073709551615"`, fenced: "signed:2", `"ns":"acm"`: `"ns":"acme"`, `"exp":1`: `"exp":9`, "exclusive": "shared",
 	} {
 		changed := strings.Replace(payload, from, to, 1)
 		if changed == payload {
@@ -183,14 +183,14 @@ func changedFences(t *testing.T, s *site) {
 
 func fenceTimes(t *testing.T, s *site) {
 	e := s.evidence(t)
-	want := signed.Want{Namespace: globex, Key: fenced, Fence: e.fence}
+	want := signed.Want{Namespace: rival, Key: fenced, Fence: e.fence}
 	for name, at := range map[string]time.Time{"after its end": time.Now().Add(signed.DefaultTTL + signed.Leeway), "long after": time.Now().Add(1000 * time.Hour), "before": time.Now().Add(-time.Hour)} {
 		if code := e.check(e.statement, at, want); code != interlock.CodeInvalidStatement {
 			t.Errorf("%s: %q", name, code)
 		}
 	}
 	for _, ttl := range []string{"31536000000", "300001", "0", "-1"} {
-		got := s.agent(t, globex, "POST", "/v1/leases/"+e.lease+"/statement", `{"ttl_ms":`+ttl+`}`)
+		got := s.agent(t, rival, "POST", "/v1/leases/"+e.lease+"/statement", `{"ttl_ms":`+ttl+`}`)
 		if got.status == 200 {
 			if code := e.check(got.must("statement"), time.Now().Add(signed.MaxTTL+time.Second), want); code != interlock.CodeInvalidStatement {
 				t.Errorf("ttl_ms %s: it still holds: %q", ttl, code)
@@ -207,12 +207,12 @@ func fenceAudiences(t *testing.T, s *site) {
 		want signed.Want
 		code interlock.Code
 	}{
-		"another key":        {signed.Want{Namespace: globex, Key: "signed:2"}, interlock.CodeForeignFence},
-		"a longer name":      {signed.Want{Namespace: globex, Key: "signed:11"}, interlock.CodeForeignFence},
-		"an ancestor":        {signed.Want{Namespace: globex, Key: "signed"}, interlock.CodeForeignFence},
+		"another key":        {signed.Want{Namespace: rival, Key: "signed:2"}, interlock.CodeForeignFence},
+		"a longer name":      {signed.Want{Namespace: rival, Key: "signed:11"}, interlock.CodeForeignFence},
+		"an ancestor":        {signed.Want{Namespace: rival, Key: "signed"}, interlock.CodeForeignFence},
 		"another namespace":  {signed.Want{Namespace: acme, Key: fenced}, interlock.CodeForeignFence},
 		"no namespace":       {signed.Want{Key: fenced}, interlock.CodeForeignFence},
-		"a newer fence seen": {signed.Want{Namespace: globex, Key: fenced, Fence: e.fence + 1}, interlock.CodeFenced},
+		"a newer fence seen": {signed.Want{Namespace: rival, Key: fenced, Fence: e.fence + 1}, interlock.CodeFenced},
 	} {
 		if code := e.check(e.statement, time.Now(), c.want); code != c.code {
 			t.Errorf("%s: %q, want %q", name, code, c.code)
@@ -233,12 +233,12 @@ func guessedFences(t *testing.T, s *site) {
 	e := s.evidence(t)
 	for _, fence := range []interlock.Fence{0, 1, e.fence - 1, e.fence + 1, 1 << 53, 1<<64 - 1} {
 		for _, path := range []string{"/v1/revocations", "/v1/fences/check"} {
-			if got := s.operator(t, globex, "POST", path, fmt.Sprintf(`{"key":%q,"fence":"%d"}`, fenced, uint64(fence))); got.status == 200 && path == "/v1/revocations" {
+			if got := s.operator(t, rival, "POST", path, fmt.Sprintf(`{"key":%q,"fence":"%d"}`, fenced, uint64(fence))); got.status == 200 && path == "/v1/revocations" {
 				t.Errorf("%s %d: %s", path, uint64(fence), got.raw)
 			}
 		}
 		s.operator(t, acme, "POST", "/v1/revocations", fmt.Sprintf(`{"key":%q,"fence":"%d"}`, fenced, uint64(e.fence))).want(409, "fenced")
-		s.operator(t, globex, "POST", "/v1/revocations", fmt.Sprintf(`{"key":"signed:other","fence":"%d"}`, uint64(e.fence))).want(409, "fenced")
+		s.operator(t, rival, "POST", "/v1/revocations", fmt.Sprintf(`{"key":"signed:other","fence":"%d"}`, uint64(e.fence))).want(409, "fenced")
 	}
-	s.agent(t, globex, "GET", "/v1/leases/"+e.lease, "").want(200)
+	s.agent(t, rival, "GET", "/v1/leases/"+e.lease, "").want(200)
 }

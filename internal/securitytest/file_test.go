@@ -47,7 +47,7 @@ func outside(t *testing.T, dir string) {
 }
 
 func pathsOverHTTP(t *testing.T, s *site) {
-	outside(t, s.files[globex])
+	outside(t, s.files[rival])
 	for _, path := range wayOut {
 		for _, escaped := range []string{url.PathEscape(path), (&url.URL{Path: path}).EscapedPath()} {
 			if escaped == "." || escaped == ".." {
@@ -56,7 +56,7 @@ func pathsOverHTTP(t *testing.T, s *site) {
 			for _, a := range []ask{
 				{method: "GET"}, {method: "PUT", body: "x", header: []string{"If-None-Match", "*"}}, {method: "DELETE", header: []string{"If-Match", `"000000000000"`}},
 			} {
-				a.path, a.as = "/v1/files/"+escaped, s.secrets[globex]
+				a.path, a.as = "/v1/files/"+escaped, s.secrets[rival]
 				if got := s.send(t, a); !got.is(400, "invalid_path") {
 					t.Errorf("%s %q: %d %s", a.method, path, got.status, got.raw)
 				} else {
@@ -67,7 +67,7 @@ func pathsOverHTTP(t *testing.T, s *site) {
 	}
 	// Names that only look odd are names.
 	for _, path := range []string{"--upload-pack=x", "-rf", "a..b", "...", "$(touch x)", "a;b", "日本"} {
-		s.agent(t, globex, "PUT", "/v1/files/"+url.PathEscape(path), "x", "If-None-Match", "*").want(200)
+		s.agent(t, rival, "PUT", "/v1/files/"+url.PathEscape(path), "x", "If-None-Match", "*").want(200)
 	}
 }
 
@@ -100,7 +100,7 @@ func pathsByCommand(t *testing.T, s *site) {
 }
 
 func plantedLinks(t *testing.T, s *site) {
-	root := s.files[globex]
+	root := s.files[rival]
 	outside(t, root)
 	if err := os.MkdirAll(filepath.Join(root, ".git"), 0o700); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func plantedLinks(t *testing.T, s *site) {
 	}
 	for _, path := range []string{"planted", "etc/passwd", "hooks/config", "up/outside", "up/acme/" + mark + ".txt", "self", "self/x"} {
 		for _, a := range []ask{{method: "GET"}, {method: "PUT", body: "x", header: []string{"If-None-Match", "*"}}} {
-			a.path, a.as = "/v1/files/"+path, s.secrets[globex]
+			a.path, a.as = "/v1/files/"+path, s.secrets[rival]
 			if got := s.send(t, a); got.status != 400 {
 				t.Errorf("%s %s: %d %s", a.method, path, got.status, got.raw)
 			}
@@ -124,7 +124,7 @@ func hostilePush(t *testing.T, s *site) {
 	dir := t.TempDir()
 	bare, work, trap := filepath.Join(dir, "web.git"), filepath.Join(dir, "work"), filepath.Join(dir, "trap")
 	secretFile := filepath.Join(dir, "credential")
-	s.write(t, secretFile, s.secrets[globex])
+	s.write(t, secretFile, s.secrets[rival])
 	git := func(in string, args ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), "git", args...)
 		cmd.Dir = in
@@ -163,7 +163,7 @@ func hostilePush(t *testing.T, s *site) {
 		must(work, "add", "-A")
 		must(work, "commit", "-q", "-m", "x")
 	}
-	s.agent(t, globex, "POST", "/v1/leases", `{"agent":"alice","claims":[{"key":"repo:web/--upload-pack=touch"}]}`).want(200)
+	s.agent(t, rival, "POST", "/v1/leases", `{"agent":"alice","claims":[{"key":"repo:web/--upload-pack=touch"}]}`).want(200)
 	commit("plain")
 	for _, ref := range []string{"refs/heads/--upload-pack=touch " + "x", "refs/heads/../../hooks/x", "refs/heads/a\x01b", "refs/heads/a..b"} {
 		if out, err := git(work, "push", bare, "main:"+ref); err == nil {

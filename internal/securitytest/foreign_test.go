@@ -42,7 +42,7 @@ var foreignAttacks = []attack{
 func refusesForeign(t *testing.T, s *site, header ...string) {
 	t.Helper()
 	for _, op := range s.operations(t) {
-		a := op.call(op.trials()[0], sampleIDs, op.credential(s, globex))
+		a := op.call(op.trials()[0], sampleIDs, op.credential(s, rival))
 		a.header = append(a.header, header...)
 		if got := s.send(t, a); !got.is(403, "foreign_host") {
 			t.Errorf("%s with %v: %d %s", op.id, header, got.status, got.raw)
@@ -61,20 +61,20 @@ func foreignOrigin(t *testing.T, s *site) {
 		"https://127.0.0.1", "https://127.0.0.1:1", "https://" + s.server.HTTP + ".evil.example", "https://localhost" + port,
 		"https://127.0.0.1.evil.example" + port, "file://", "https://evil.example#@" + s.server.HTTP, "ftp://" + s.server.HTTP, "", " ",
 	} {
-		if got := s.agent(t, globex, "GET", "/v1/keys", "", "Origin", origin); got.status != 403 {
+		if got := s.agent(t, rival, "GET", "/v1/keys", "", "Origin", origin); got.status != 403 {
 			t.Errorf("Origin %q: %d", origin, got.status)
 		}
 	}
-	if got := s.agent(t, globex, "GET", "/v1/keys", "", "Origin", "https://"+s.server.HTTP, "Origin", "https://evil.example"); got.status != 403 {
+	if got := s.agent(t, rival, "GET", "/v1/keys", "", "Origin", "https://"+s.server.HTTP, "Origin", "https://evil.example"); got.status != 403 {
 		t.Errorf("two Origins: %d", got.status)
 	}
-	s.agent(t, globex, "GET", "/v1/keys", "", "Origin", "https://"+s.server.HTTP).want(200)
+	s.agent(t, rival, "GET", "/v1/keys", "", "Origin", "https://"+s.server.HTTP).want(200)
 }
 
 func foreignSite(t *testing.T, s *site) {
 	refusesForeign(t, s, "Sec-Fetch-Site", "cross-site")
 	refusesForeign(t, s, "Sec-Fetch-Site", "same-site") // another port of this machine
-	s.agent(t, globex, "GET", "/v1/keys", "", "Sec-Fetch-Site", "same-origin").want(200)
+	s.agent(t, rival, "GET", "/v1/keys", "", "Sec-Fetch-Site", "same-origin").want(200)
 }
 
 func hostsThatLookAlike(t *testing.T, s *site) {
@@ -83,7 +83,7 @@ func hostsThatLookAlike(t *testing.T, s *site) {
 		"evil.example/127.0.0.1", "localhost,evil.example", "localhost evil.example", "[::1].evil.example", "::1.evil.example", "0x7f.evil", "10.0.0.1", "0.0.0.0", "",
 		"localhost\tx", "127.1.evil", "2130706433.evil", "ⓛocalhost.example",
 	} {
-		got := s.raw(t, fmt.Sprintf("GET /v1/keys HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", host, s.secrets[globex]))
+		got := s.raw(t, fmt.Sprintf("GET /v1/keys HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", host, s.secrets[rival]))
 		if got == nil || got.status != 403 && got.status != 400 {
 			t.Errorf("Host %q: %+v", host, got)
 		}
@@ -108,7 +108,7 @@ func forms(t *testing.T, s *site) {
 			continue
 		}
 		tried++
-		a := op.call(op.trials()[0], sampleIDs, op.credential(s, globex))
+		a := op.call(op.trials()[0], sampleIDs, op.credential(s, rival))
 		a.body = `{"a":1}`
 		for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=utf-16", "application/jsonp", "text/json", "", "application/json, text/plain"} {
 			a.header = []string{"Content-Type", kind}
@@ -135,7 +135,7 @@ var sampleIDs = things{
 // index is where the journal ends.
 func (s *site) index(t *testing.T) string {
 	t.Helper()
-	return s.agent(t, globex, "GET", "/v1/keys", "").want(200).must("at.index")
+	return s.agent(t, rival, "GET", "/v1/keys", "").want(200).must("at.index")
 }
 
 func readingThatWrites(t *testing.T, s *site) {
@@ -147,8 +147,8 @@ func readingThatWrites(t *testing.T, s *site) {
 		}
 		reads++
 		for _, tr := range op.trials() {
-			s.send(t, op.call(tr, sampleIDs, op.credential(s, globex)))
-			a := op.call(tr, sampleIDs, op.credential(s, globex))
+			s.send(t, op.call(tr, sampleIDs, op.credential(s, rival)))
+			a := op.call(tr, sampleIDs, op.credential(s, rival))
 			a.method = "HEAD"
 			if got := s.send(t, a); op.wakes || op.endless || op.id == "events" {
 				if got.status != 405 {
@@ -169,26 +169,26 @@ func readingThatWrites(t *testing.T, s *site) {
 }
 
 func disguisedMethods(t *testing.T, s *site) {
-	s.agent(t, globex, "POST", "/v1/commits", `{"writes":[{"key":"g:disguised","put":1}]}`).want(200)
+	s.agent(t, rival, "POST", "/v1/commits", `{"writes":[{"key":"g:disguised","put":1}]}`).want(200)
 	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "_method"} {
-		s.agent(t, globex, "GET", "/v1/state/g:disguised", "", name, "DELETE").want(200)
+		s.agent(t, rival, "GET", "/v1/state/g:disguised", "", name, "DELETE").want(200)
 	}
-	s.agent(t, globex, "GET", "/v1/state/g:disguised?_method=DELETE", "").want(400, "invalid_request")
+	s.agent(t, rival, "GET", "/v1/state/g:disguised?_method=DELETE", "").want(400, "invalid_request")
 	for _, method := range []string{"TRACE", "OPTIONS", "get", "BREW", "PROPFIND", "DELETE "} {
-		got := s.raw(t, method+" /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+s.secrets[globex]+"\r\nOrigin: https://"+s.server.HTTP+"\r\nConnection: close\r\n\r\n")
-		if got == nil || got.status < 400 || strings.Contains(got.raw, s.secrets[globex]) {
+		got := s.raw(t, method+" /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+s.secrets[rival]+"\r\nOrigin: https://"+s.server.HTTP+"\r\nConnection: close\r\n\r\n")
+		if got == nil || got.status < 400 || strings.Contains(got.raw, s.secrets[rival]) {
 			t.Errorf("%s: %+v", method, got)
 		}
 	}
 	if got := s.raw(t, "CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\nConnection: close\r\n\r\n"); got == nil || got.status != 403 {
 		t.Errorf("CONNECT: %+v", got)
 	}
-	s.agent(t, globex, "GET", "/v1/state/g:disguised", "").want(200)
+	s.agent(t, rival, "GET", "/v1/state/g:disguised", "").want(200)
 }
 
 func answersInBrowsers(t *testing.T, s *site) {
 	for _, op := range s.operations(t) {
-		for _, as := range []string{op.credential(s, globex), ""} {
+		for _, as := range []string{op.credential(s, rival), ""} {
 			a := op.call(op.trials()[0], sampleIDs, as)
 			a.header = append(a.header, "Origin", "https://"+s.server.HTTP)
 			got := s.send(t, a)

@@ -61,8 +61,8 @@ func framedStrangers(t *testing.T, s *site) {
 	}{
 		"no credential":         {"", "", interlock.CodeUnauthenticated},
 		"a wrong one":           {"ilk_wrong", "", interlock.CodeUnauthenticated},
-		"another's namespace":   {s.secrets[globex], acme, interlock.CodeForbidden},
-		"a credential and more": {s.secrets[globex] + "\n", "", interlock.CodeUnauthenticated},
+		"another's namespace":   {s.secrets[rival], acme, interlock.CodeForbidden},
+		"a credential and more": {s.secrets[rival] + "\n", "", interlock.CodeUnauthenticated},
 	} {
 		_, err := s.framed(t, c.credential, c.namespace)
 		if refusal, ok := errors.AsType[*interlock.Error](err); !ok || refusal.Code != c.want {
@@ -73,7 +73,7 @@ func framedStrangers(t *testing.T, s *site) {
 
 // framedFrames sends frames above the bound, and what is none.
 func framedFrames(t *testing.T, s *site) {
-	large, err := s.framed(t, s.secrets[globex], "")
+	large, err := s.framed(t, s.secrets[rival], "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func framedAnnounced(t *testing.T, s *site) {
 	for range 50 {
 		c := s.session(t)
 		link := proto.ClientFramed(c, 1<<20, proto.Silence{Ask: patience, Expect: patience})
-		if err := link.Begin(proto.Hello{Credential: s.secrets[globex]}); err != nil {
+		if err := link.Begin(proto.Hello{Credential: s.secrets[rival]}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Write(head); err != nil {

@@ -36,18 +36,18 @@ var badSpellings = []string{
 
 func spellings(t *testing.T, s *site) {
 	before := s.index(t)
-	l := s.agentStream(t, globex)
+	l := s.agentStream(t, rival)
 	l.send(openOp(1, "speller"))
 	l.reply(1)
 	for i, key := range badSpellings {
-		if got := s.agent(t, globex, "POST", "/v1/leases", fmt.Sprintf(`{"claims":[{"key":%s}]}`, quoteJSON(key))); !got.is(400, "invalid_key") {
+		if got := s.agent(t, rival, "POST", "/v1/leases", fmt.Sprintf(`{"claims":[{"key":%s}]}`, quoteJSON(key))); !got.is(400, "invalid_key") {
 			t.Errorf("%q in a claim: %d %s", key, got.status, got.raw)
 		}
-		if got := s.agent(t, globex, "POST", "/v1/commits", fmt.Sprintf(`{"writes":[{"key":%s,"put":1}]}`, quoteJSON(key))); got.status != 400 {
+		if got := s.agent(t, rival, "POST", "/v1/commits", fmt.Sprintf(`{"writes":[{"key":%s,"put":1}]}`, quoteJSON(key))); got.status != 400 {
 			t.Errorf("%q in a commit: %d %s", key, got.status, got.raw)
 		}
 		if path := (&url.URL{Path: "/v1/state/" + key}).EscapedPath(); key != "" && key != "." && key != ".." {
-			if got := s.agent(t, globex, "PUT", path, `1`, "If-None-Match", "*"); got.status != 400 {
+			if got := s.agent(t, rival, "PUT", path, `1`, "If-None-Match", "*"); got.status != 400 {
 				t.Errorf("%q in the path: %d %s", key, got.status, got.raw)
 			}
 		}
@@ -59,7 +59,7 @@ func spellings(t *testing.T, s *site) {
 	}
 	// UTF-8 that is none cannot be a JSON text at all, nor two halves of a pair.
 	for _, text := range []string{"\xff", "a\xc0\xafb", "\xed\xa0\x80", `\ud800`, `\ud800\ud800`} {
-		if got := s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"`+text+`"}]}`); got.status != 400 {
+		if got := s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"`+text+`"}]}`); got.status != 400 {
 			t.Errorf("%q: %d %s", text, got.status, got.raw)
 		}
 	}
@@ -67,16 +67,16 @@ func spellings(t *testing.T, s *site) {
 		t.Errorf("the journal went from %s to %s", before, after)
 	}
 	for _, key := range []string{"a/../b", "cafe\u0301", "a\u200bb", "a//b"} {
-		if out, code := s.command(t, globex, "lock", key); code != 2 && code != 1 || !strings.Contains(out, "key") {
+		if out, code := s.command(t, rival, "lock", key); code != 2 && code != 1 || !strings.Contains(out, "key") {
 			t.Errorf("interlock lock %q: exit code %d, %s", key, code, out)
 		}
 	}
 }
 
 func pathSpellings(t *testing.T, s *site) {
-	s.agent(t, globex, "PUT", "/v1/state/p/q", `"one"`, "If-None-Match", "*").want(200)
+	s.agent(t, rival, "PUT", "/v1/state/p/q", `"one"`, "If-None-Match", "*").want(200)
 	call := func(method, path string) *answer {
-		return s.raw(t, method+" "+path+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+s.secrets[globex]+"\r\nIf-Match: *\r\nConnection: close\r\n\r\n")
+		return s.raw(t, method+" "+path+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+s.secrets[rival]+"\r\nIf-Match: *\r\nConnection: close\r\n\r\n")
 	}
 	for path, status := range map[string]int{
 		"/v1/state/p/q": 200, "/v1/state/p%2Fq": 200, "/v1/state/%70/q": 200, // one key in its spellings
@@ -93,21 +93,21 @@ func pathSpellings(t *testing.T, s *site) {
 			t.Errorf("DELETE %s: %+v", path, got)
 		}
 	}
-	s.agent(t, globex, "GET", "/v1/state/p/q", "").want(200)
+	s.agent(t, rival, "GET", "/v1/state/p/q", "").want(200)
 }
 
 func aliases(t *testing.T, s *site) {
 	s.worlds(t)
-	s.operator(t, globex, "PUT", "/v1/patterns/aliased", `{"pattern":"aliased:{id:int}","aliases":["alias/{id:int}"]}`).want(200)
-	s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"aliased:12"}]}`).want(200)
+	s.operator(t, rival, "PUT", "/v1/patterns/aliased", `{"pattern":"aliased:{id:int}","aliases":["alias/{id:int}"]}`).want(200)
+	s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"aliased:12"}]}`).want(200)
 	for _, key := range []string{"aliased:12", "alias/12", "aliased:012", "alias/0012"} {
-		got := s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"`+key+`"}]}`)
+		got := s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"`+key+`"}]}`)
 		if got.status == 200 {
 			t.Errorf("%s is held by another spelling, and was given: %s", key, got.raw)
 		}
 	}
-	s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"alias/13"}]}`).want(200)
-	s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"aliased:13"}]}`).want(409, "held")
+	s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"alias/13"}]}`).want(200)
+	s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"aliased:13"}]}`).want(409, "held")
 }
 
 func oddNames(t *testing.T, s *site) {
@@ -115,42 +115,42 @@ func oddNames(t *testing.T, s *site) {
 		q := quoteJSON(name)
 		for _, path := range []string{"/v1/queues/", "/v1/patterns/", "/v1/writers/"} {
 			body := map[string]string{"/v1/queues/": `{}`, "/v1/patterns/": `{"pattern":"odd:{id}"}`, "/v1/writers/": `{"queue":"q"}`}[path]
-			if got := s.operator(t, globex, "PUT", path+url.PathEscape(name), body); got.status < 400 || got.status >= 500 {
+			if got := s.operator(t, rival, "PUT", path+url.PathEscape(name), body); got.status < 400 || got.status >= 500 {
 				t.Errorf("PUT %s%q: %d %s", path, name, got.status, got.raw)
 			}
 		}
-		if got := s.agent(t, globex, "POST", "/v1/tasks", `{"queue":`+q+`}`); got.status < 400 || got.status >= 500 {
+		if got := s.agent(t, rival, "POST", "/v1/tasks", `{"queue":`+q+`}`); got.status < 400 || got.status >= 500 {
 			t.Errorf("queue %q: %d %s", name, got.status, got.raw)
 		}
 		for _, body := range []string{`{"agent":` + q + `,"claims":[{"key":"odd:1"}]}`, `{"flow":` + q + `,"claims":[{"key":"odd:1"}]}`} {
-			got := s.agent(t, globex, "POST", "/v1/leases", body)
+			got := s.agent(t, rival, "POST", "/v1/leases", body)
 			if got.status == 200 {
 				unharmful(t, "a lease of "+name, got.raw)
-				s.agent(t, globex, "POST", "/v1/leases/"+got.must("lease.id")+"/release", "{}").want(200)
+				s.agent(t, rival, "POST", "/v1/leases/"+got.must("lease.id")+"/release", "{}").want(200)
 			} else if got.status != 400 {
 				t.Errorf("%s: %d %s", body, got.status, got.raw)
 			}
 		}
 	}
 	for _, name := range []string{"..", ".", "a/b", "../acme", "acme%2fx"} {
-		if got := s.operator(t, globex, "PUT", "/v1/queues/"+url.PathEscape(name), `{}`); got.status == 200 {
+		if got := s.operator(t, rival, "PUT", "/v1/queues/"+url.PathEscape(name), `{}`); got.status == 200 {
 			if s.agent(t, acme, "GET", "/v1/queues/"+url.PathEscape(name), "").status != 404 {
 				t.Errorf("queue %q is another tenant's too", name)
 			}
-			s.operator(t, globex, "DELETE", "/v1/queues/"+url.PathEscape(name), "").want(200)
+			s.operator(t, rival, "DELETE", "/v1/queues/"+url.PathEscape(name), "").want(200)
 		}
 	}
 }
 
 func optionNames(t *testing.T, s *site) {
 	for _, key := range []string{"--help", "-rf", "--upload-pack=x", "--url=x", "-o", "--credential-file=/etc/passwd"} {
-		if out, code := s.command(t, globex, "lock", "--wait=0s", "--purpose=x", "--", key); code != 0 {
+		if out, code := s.command(t, rival, "lock", "--wait=0s", "--purpose=x", "--", key); code != 0 {
 			t.Errorf("lock -- %s: exit code %d, %s", key, code, out)
 		}
-		if got := s.agent(t, globex, "GET", "/v1/keys/"+url.PathEscape(key), ""); got.str("state") != "held" {
+		if got := s.agent(t, rival, "GET", "/v1/keys/"+url.PathEscape(key), ""); got.str("state") != "held" {
 			t.Errorf("%s: %s", key, got.raw)
 		}
-		out, code := s.command(t, globex, "get", "--", key)
+		out, code := s.command(t, rival, "get", "--", key)
 		if code != 0 || !strings.Contains(out, key) || strings.Contains(out, "Usage:") {
 			t.Errorf("get -- %s: exit code %d, %s", key, code, out)
 		}

@@ -34,7 +34,7 @@ var oversizeAttacks = []attack{
 }
 
 func largeHeaders(t *testing.T, s *site) {
-	head := "GET /v1/keys%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + s.secrets[globex] + "\r\nConnection: close\r\n%s\r\n"
+	head := "GET /v1/keys%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + s.secrets[rival] + "\r\nConnection: close\r\n%s\r\n"
 	for name, text := range map[string]string{
 		"one header":   fmt.Sprintf(head, "", "X-Large: "+strings.Repeat("x", 100<<10)+"\r\n"),
 		"many headers": fmt.Sprintf(head, "", strings.Repeat("X-Many: y\r\n", 10_000)),
@@ -44,8 +44,8 @@ func largeHeaders(t *testing.T, s *site) {
 			t.Errorf("%s: %d %.200s", name, got.status, got.raw)
 		}
 	}
-	s.agent(t, globex, "GET", "/v1/keys?prefix="+strings.Repeat("x", 600), "").want(400)
-	if got := s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"g:1"}]}`, "Idempotency-Key", strings.Repeat("i", 129)); !got.is(400, "too_long") {
+	s.agent(t, rival, "GET", "/v1/keys?prefix="+strings.Repeat("x", 600), "").want(400)
+	if got := s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"g:1"}]}`, "Idempotency-Key", strings.Repeat("i", 129)); !got.is(400, "too_long") {
 		t.Errorf("a long Idempotency-Key: %d %s", got.status, got.raw)
 	}
 }
@@ -57,7 +57,7 @@ func largeBodies(t *testing.T, s *site) {
 			continue
 		}
 		tried++
-		a := op.call(op.trials()[0], sampleIDs, op.credential(s, globex))
+		a := op.call(op.trials()[0], sampleIDs, op.credential(s, rival))
 		var kind strings.Builder
 		for i := 0; i+1 < len(a.header); i += 2 {
 			fmt.Fprintf(&kind, "%s: %s\r\n", a.header[i], a.header[i+1])
@@ -74,23 +74,23 @@ func largeBodies(t *testing.T, s *site) {
 		t.Errorf("only %d operations have a body", tried)
 	}
 	large := `{"agent":"` + strings.Repeat("x", interlock.MaxBodyBytes) + `"}`
-	s.agent(t, globex, "POST", "/v1/leases", large).want(413, "body_too_large")
-	s.agent(t, globex, "PUT", "/v1/state/g:large", strings.Repeat("x", interlock.MaxDocumentBytes+1), "Content-Type", "text/plain", "If-None-Match", "*").want(413)
+	s.agent(t, rival, "POST", "/v1/leases", large).want(413, "body_too_large")
+	s.agent(t, rival, "PUT", "/v1/state/g:large", strings.Repeat("x", interlock.MaxDocumentBytes+1), "Content-Type", "text/plain", "If-None-Match", "*").want(413)
 }
 
 func badLengths(t *testing.T, s *site) {
-	smuggled := "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + s.secrets[globex] + "\r\nContent-Type: application/json\r\nContent-Length: 33\r\n\r\n"
+	smuggled := "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + s.secrets[rival] + "\r\nContent-Type: application/json\r\nContent-Length: 33\r\n\r\n"
 	// A length beside well-formed chunks is not among them: the chunks count (RFC 9112, 6.3).
 	for i, lengths := range []string{
 		"Content-Length: 9223372036854775807", "Content-Length: 9223372036854775808", "Content-Length: 99999999999999999999999", "Content-Length: -1", "Content-Length: +2", "Content-Length: 0x10",
 		"Content-Length: 2\r\nContent-Length: 200", "Content-Length: 2, 200", "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
 		"Transfer-Encoding: xchunked", "Transfer-Encoding : chunked", "Transfer-Encoding: chunked, gzip", "Transfer-Encoding:\vchunked", "Content-Length: 2\r\n : x",
 	} {
-		got := s.raw(t, "POST /v1/commits HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+s.secrets[globex]+"\r\nContent-Type: application/json\r\n"+lengths+"\r\n\r\n0\r\n\r\n"+smuggled+fmt.Sprintf(`{"claims":[{"key":"smuggled:%c"}]}`, 'a'+i))
+		got := s.raw(t, "POST /v1/commits HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+s.secrets[rival]+"\r\nContent-Type: application/json\r\n"+lengths+"\r\n\r\n0\r\n\r\n"+smuggled+fmt.Sprintf(`{"claims":[{"key":"smuggled:%c"}]}`, 'a'+i))
 		if got != nil && (got.status < 400 || got.status >= 600) {
 			t.Errorf("%q: %d %s", lengths, got.status, got.raw)
 		}
-		if got := s.agent(t, globex, "GET", fmt.Sprintf("/v1/keys/smuggled:%c", 'a'+i), ""); got.str("state") == "held" {
+		if got := s.agent(t, rival, "GET", fmt.Sprintf("/v1/keys/smuggled:%c", 'a'+i), ""); got.str("state") == "held" {
 			t.Errorf("%q: a second request was read out of the body", lengths)
 		}
 	}
@@ -99,7 +99,7 @@ func badLengths(t *testing.T, s *site) {
 func endlessChunks(t *testing.T, s *site) {
 	for _, path := range []string{"/v1/leases", "/v1/commits", "/v1/tasks"} {
 		c := s.connect(t)
-		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", path, s.secrets[globex])
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", path, s.secrets[rival])
 		written := make(chan int, 1)
 		go func() {
 			chunk := fmt.Sprintf("10000\r\n%s\r\n", strings.Repeat(" ", 1<<16))
@@ -133,7 +133,7 @@ func compressed(t *testing.T, s *site) {
 	_, _ = w.Write(bytes.Repeat([]byte(" "), 64<<20))
 	_ = w.Close()
 	for _, coding := range []string{"gzip", "deflate", "br", "identity, gzip"} {
-		got := s.agent(t, globex, "POST", "/v1/leases", packed.String(), "Content-Encoding", coding)
+		got := s.agent(t, rival, "POST", "/v1/leases", packed.String(), "Content-Encoding", coding)
 		if got.status != 400 && got.status != 413 && got.status != 415 {
 			t.Errorf("%s: %d %s", coding, got.status, got.raw)
 		}
@@ -143,7 +143,7 @@ func compressed(t *testing.T, s *site) {
 func largeTexts(t *testing.T, s *site) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	many := func(n int, one string) string { return "[" + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + "]" }
-	held := s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"large:1"}]}`).want(200).must("lease.id")
+	held := s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"large:1"}]}`).want(200).must("lease.id")
 	for _, c := range []struct{ path, body string }{
 		{"/v1/leases", `{"claims":[{"key":"` + x(513) + `"}]}`},
 		{"/v1/leases", `{"agent":"` + x(129) + `","claims":[{"key":"k"}]}`},
@@ -171,13 +171,13 @@ func largeTexts(t *testing.T, s *site) {
 		{"/v1/queues/q/pull", `{"max":65}`},
 		{"/v1/sessions", `{"agent":"` + x(129) + `"}`},
 	} {
-		if got := s.operator(t, globex, "POST", c.path, c.body); got.status != 400 && got.status != 413 && got.status != 404 {
+		if got := s.operator(t, rival, "POST", c.path, c.body); got.status != 400 && got.status != 413 && got.status != 404 {
 			t.Errorf("%s %.60s: %d %.200s", c.path, c.body, got.status, got.raw)
 		} else if len(got.raw) > 4096 {
 			t.Errorf("%s %.60s: an answer of %d bytes", c.path, c.body, len(got.raw))
 		}
 	}
-	l := s.agentStream(t, globex)
+	l := s.agentStream(t, rival)
 	l.send(openOp(1, "large"))
 	l.reply(1)
 	for i, c := range []*sessionpb.Acquire{
@@ -213,7 +213,7 @@ func deepJSON(t *testing.T, s *site) {
 			{"/v1/effects", `{"tool":"t","target":"t","arguments":`, "}"},
 			{"/v1/sessions/" + sampleIDs["session"] + "/heartbeat", `{"progress":`, "}"},
 		} {
-			if got := s.agent(t, globex, "POST", c.path, c.before+deep+c.behind); got.status != 400 && got.status != 413 && got.status != 404 {
+			if got := s.agent(t, rival, "POST", c.path, c.before+deep+c.behind); got.status != 400 && got.status != 413 && got.status != 404 {
 				t.Errorf("%s %s: %d %.200s", c.path, c.before, got.status, got.raw)
 			}
 		}
@@ -222,7 +222,7 @@ func deepJSON(t *testing.T, s *site) {
 			if method == "" {
 				method = "PATCH"
 			}
-			if got := s.agent(t, globex, method, "/v1/state/g:deep", deep, "Content-Type", kind, "If-None-Match", "*"); got.status < 400 || got.status >= 500 {
+			if got := s.agent(t, rival, method, "/v1/state/g:deep", deep, "Content-Type", kind, "If-None-Match", "*"); got.status < 400 || got.status >= 500 {
 				t.Errorf("%s: %d %.200s", method, got.status, got.raw)
 			}
 		}
@@ -239,12 +239,12 @@ func ambiguousJSON(t *testing.T, s *site) {
 		`{"claims":[{"key":"a"}],"any":"true"}`, `{"claims":[{"key":"a"}],"any":1}`, `{"claims":[{"key":"a"}],"ttl_ms":"1000"}`, "{\"claims\":[{\"key\":\"a\"}]}\x00",
 		`{"claims":[{"key":"a"}],"__proto__":{}}`, `{"claims":[{"key":"\ud83d"}]}`,
 	} {
-		if got := s.agent(t, globex, "POST", "/v1/leases", body); got.status != 400 {
+		if got := s.agent(t, rival, "POST", "/v1/leases", body); got.status != 400 {
 			t.Errorf("%s: %d %s", body, got.status, got.raw)
 		}
 	}
 	for _, put := range []string{"\ufeff{}", "{} {}", "{a:1}", "NaN", "Infinity", "01", "\xff", ""} {
-		if got := s.agent(t, globex, "PUT", "/v1/state/g:json", put, "Content-Type", "application/json", "If-None-Match", "*"); got.status != 400 {
+		if got := s.agent(t, rival, "PUT", "/v1/state/g:json", put, "Content-Type", "application/json", "If-None-Match", "*"); got.status != 400 {
 			t.Errorf("a document %q: %d %s", put, got.status, got.raw)
 		}
 	}
@@ -252,7 +252,7 @@ func ambiguousJSON(t *testing.T, s *site) {
 
 func numbers(t *testing.T, s *site) {
 	fence := func(text string) *answer {
-		return s.agent(t, globex, "POST", "/v1/fences/check", `{"key":"g:numbers","fence":`+text+`}`)
+		return s.agent(t, rival, "POST", "/v1/fences/check", `{"key":"g:numbers","fence":`+text+`}`)
 	}
 	for _, bad := range []string{`1`, `"-1"`, `"01"`, `"1.0"`, `"1e3"`, `"+1"`, `" 1"`, `""`, `"18446744073709551616"`, `"0x1"`, `"١"`, `"1_000"`, `null`, `[1]`} {
 		if got := fence(bad); got.status != 400 {
@@ -265,36 +265,36 @@ func numbers(t *testing.T, s *site) {
 		}
 	}
 	for _, bad := range []string{"1e3", "1.0", "1.5", "1e999", "--1", "01", ".5", "99999999999999999999", "-1", "true"} {
-		if got := s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"g:numbers"}],"ttl_ms":`+bad+`}`); got.status != 400 {
+		if got := s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"g:numbers"}],"ttl_ms":`+bad+`}`); got.status != 400 {
 			t.Errorf("ttl_ms %s: %d %s", bad, got.status, got.raw)
 		}
 	}
 	// What is kept is kept exactly.
 	const exact = `{"n":12345678901234567890123.0100,"m":-0.0,"k":1e400}`
-	s.agent(t, globex, "PUT", "/v1/state/g:exact", exact, "Content-Type", "application/json", "If-None-Match", "*").want(200)
-	if got := s.agent(t, globex, "GET", "/v1/state/g:exact", "").want(200); got.raw != exact {
+	s.agent(t, rival, "PUT", "/v1/state/g:exact", exact, "Content-Type", "application/json", "If-None-Match", "*").want(200)
+	if got := s.agent(t, rival, "GET", "/v1/state/g:exact", "").want(200); got.raw != exact {
 		t.Errorf("%s became %s", exact, got.raw)
 	}
 	for _, version := range []string{"18446744073709551616", "-1", "1.5", "01", "x"} {
-		if got := s.agent(t, globex, "GET", "/v1/state/g:exact?version="+version, ""); got.status != 400 {
+		if got := s.agent(t, rival, "GET", "/v1/state/g:exact?version="+version, ""); got.status != 400 {
 			t.Errorf("version %s: %d %s", version, got.status, got.raw)
 		}
 	}
 }
 
 func largeFrames(t *testing.T, s *site) {
-	other := s.agentStream(t, globex)
+	other := s.agentStream(t, rival)
 	other.send(openOp(1, "bystander"))
 	other.reply(1)
-	l := s.agentStream(t, globex)
+	l := s.agentStream(t, rival)
 	l.send(&sessionpb.Op{Seq: 1, Body: &sessionpb.Op_Heartbeat{Heartbeat: &sessionpb.Heartbeat{Progress: strings.Repeat("x", proto.MaxFrameBytes)}}})
 	if code := l.ends(); code != interlock.CodeBodyTooLarge {
 		t.Errorf("a large frame ends the stream with %q", code)
 	}
-	huge := s.agentStream(t, globex)
+	huge := s.agentStream(t, rival)
 	huge.send(&sessionpb.Op{Seq: 1, Body: &sessionpb.Op_Heartbeat{Heartbeat: &sessionpb.Heartbeat{Progress: strings.Repeat("x", 3*proto.MaxFrameBytes)}}})
 	huge.ends()
-	ctx := metadata.NewOutgoingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+s.secrets[globex], "x-large", strings.Repeat("x", 100<<10)))
+	ctx := metadata.NewOutgoingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+s.secrets[rival], "x-large", strings.Repeat("x", 100<<10)))
 	if stream, err := sessionpb.NewSessionsClient(s.dial(t)).Stream(ctx); err == nil {
 		if _, err := stream.Recv(); err == nil {
 			t.Error("metadata of 100 KB is taken")
@@ -307,21 +307,21 @@ func largeFrames(t *testing.T, s *site) {
 func largeAnswers(t *testing.T, s *site) {
 	for _, path := range []string{"/v1/keys?limit=%s", "/v1/state?limit=%s", "/v1/tasks?limit=%s", "/v1/effects?limit=%s", "/v1/hot?limit=%s", "/v1/approvals?limit=%s", "/v1/runs?limit=%s"} {
 		for _, limit := range []string{"1000000000", "-1", "0", "1e9", "18446744073709551617", "x"} {
-			if got := s.agent(t, globex, "GET", fmt.Sprintf(path, limit), ""); got.status != 400 {
+			if got := s.agent(t, rival, "GET", fmt.Sprintf(path, limit), ""); got.status != 400 {
 				t.Errorf(path+": %d", limit, got.status)
 			}
 		}
 	}
 	for i := range 6 {
-		s.agent(t, globex, "PUT", fmt.Sprintf("/v1/state/big:%d", i), strings.Repeat("x", 1<<20), "Content-Type", "text/plain", "If-None-Match", "*").want(200)
+		s.agent(t, rival, "PUT", fmt.Sprintf("/v1/state/big:%d", i), strings.Repeat("x", 1<<20), "Content-Type", "text/plain", "If-None-Match", "*").want(200)
 	}
-	got := s.agent(t, globex, "GET", "/v1/state?key=big:0&key=big:1&key=big:2&key=big:3&key=big:4&key=big:5&values=true", "")
+	got := s.agent(t, rival, "GET", "/v1/state?key=big:0&key=big:1&key=big:2&key=big:3&key=big:4&key=big:5&values=true", "")
 	if got.status != 413 && len(got.raw) > 8<<20 {
 		t.Errorf("%d with %d bytes", got.status, len(got.raw))
 	}
-	if list := s.agent(t, globex, "GET", "/v1/state?prefix=big:&values=true", "").want(200); len(list.raw) > 8<<20 || list.str("cursor") == "" {
+	if list := s.agent(t, rival, "GET", "/v1/state?prefix=big:&values=true", "").want(200); len(list.raw) > 8<<20 || list.str("cursor") == "" {
 		t.Errorf("a listing of %d bytes, cursor %q", len(list.raw), list.str("cursor"))
 	}
 	many := strings.Repeat("key=a&", 257)
-	s.agent(t, globex, "GET", "/v1/state?"+strings.TrimSuffix(many, "&"), "").want(400)
+	s.agent(t, rival, "GET", "/v1/state?"+strings.TrimSuffix(many, "&"), "").want(400)
 }

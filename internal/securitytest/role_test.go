@@ -105,7 +105,7 @@ func (s *site) callers(t *testing.T) (list []caller) {
 		list = append(list, caller{role: role, secret: secret})
 	}
 	s.reload(t, string(lines))
-	return append(list, caller{secret: s.operators[globex], asks: acme}, caller{})
+	return append(list, caller{secret: s.operators[rival], asks: acme}, caller{})
 }
 
 // The answers to a caller without the right to an operation, and to one with it.

@@ -35,8 +35,8 @@ var secretAttacks = []attack{
 // hidden are what must never be told, by what they are.
 func (s *site) hidden() map[string]string {
 	return map[string]string{
-		"acme's credential": s.secrets[acme], "globex's credential": s.secrets[globex], "acme's operator": s.operators[acme], "globex's operator": s.operators[globex],
-		"acme's secret without its prefix": s.secrets[acme][4:], "the key of the certificate": s.key, "a part of a credential": s.secrets[globex][4:36],
+		"acme's credential": s.secrets[acme], "acm's credential": s.secrets[rival], "acme's operator": s.operators[acme], "acm's operator": s.operators[rival],
+		"acme's secret without its prefix": s.secrets[acme][4:], "the key of the certificate": s.key, "a part of a credential": s.secrets[rival][4:36],
 	}
 }
 
@@ -57,9 +57,9 @@ func lacks(t *testing.T, what, text string, secrets map[string]string) {
 
 func secretsInLog(t *testing.T, s *site) {
 	theirs, _ := s.worlds(t)
-	lease := s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"in-the-log:1"}]}`, "Idempotency-Key", "request-id-of-nobody-else").want(200).must("lease.id")
-	s.agent(t, globex, "POST", "/v1/commits", `{"writes":[{"key":"in-the-log:2","put":"content-of-nobody-else"}]}`).want(200)
-	s.agent(t, globex, "POST", "/v1/leases/"+lease+"/release", `{}`).want(200)
+	lease := s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"in-the-log:1"}]}`, "Idempotency-Key", "request-id-of-nobody-else").want(200).must("lease.id")
+	s.agent(t, rival, "POST", "/v1/commits", `{"writes":[{"key":"in-the-log:2","put":"content-of-nobody-else"}]}`).want(200)
+	s.agent(t, rival, "POST", "/v1/leases/"+lease+"/release", `{}`).want(200)
 	eventually(t, "the end of the lease is logged", func() bool { return strings.Contains(s.log.String(), "in-the-log:1") })
 	secrets := s.hidden()
 	for _, word := range []string{"lease", "ticket", "session", "effect", "run"} {
@@ -101,14 +101,14 @@ func idsOfOthers(t *testing.T, s *site) {
 
 func secretsInCommands(t *testing.T, s *site) {
 	file := filepath.Join(t.TempDir(), "credential")
-	s.write(t, file, s.secrets[globex])
+	s.write(t, file, s.secrets[rival])
 	flags := []string{"--url", "https://" + s.server.HTTP, "--grpc-addr", s.server.GRPC, "--tls-ca", s.certificate}
-	for _, how := range [][]string{{"--credential", s.secrets[globex]}, {"--credential-file", file}} {
+	for _, how := range [][]string{{"--credential", s.secrets[rival]}, {"--credential-file", file}} {
 		out, code := s.command(t, "", append(append([]string{"run"}, append(flags, how...)...), "commanded:1", "--", "env")...)
 		if code != 0 || !strings.Contains(out, "INTERLOCK_LEASE=") {
 			t.Fatalf("exit code %d: %s", code, out)
 		}
-		if strings.Contains(out, s.secrets[globex]) {
+		if strings.Contains(out, s.secrets[rival]) {
 			t.Error("the command has the credential in its environment")
 		}
 	}

@@ -27,11 +27,12 @@ const patience = 20 * time.Second
 
 // Two tenants, each with an agent's credential and an operator's. acme has something
 // of everything (see world_test.go), and everything of it has acme's mark in its name;
-// globex is who attacks, where it takes a tenant.
+// rival is who attacks, where it takes a tenant. The one's name begins with the other's,
+// so that a comparison of beginnings shows.
 const (
-	acme   = "acme"
-	globex = "globex"
-	mark   = "acmemark"
+	acme  = "acme"
+	rival = "acm"
+	mark  = "acmemark"
 )
 
 // site is a server, and all that it and the commands have said.
@@ -78,7 +79,7 @@ func newSite(t *testing.T) *site {
 		secrets: map[string]string{}, operators: map[string]string{}, servers: map[string]string{}, log: new(transcript), said: new(transcript),
 	}
 	var lines []string
-	for _, tenant := range []string{acme, globex} {
+	for _, tenant := range []string{acme, rival} {
 		for kind, list := range map[string]map[string]string{"agents": s.secrets, "operators": s.operators, "servers": s.servers} {
 			p := interlock.Principal{Name: tenant + "-" + kind, Roles: interlock.AllRoles, Queues: []string{"*"}}
 			switch kind {
@@ -103,7 +104,7 @@ func newSite(t *testing.T) *site {
 	keyFile := s.certify(t, top)
 	s.server = launchtest.Start(t, launch.Config{DataDir: s.dir, Log: s.log, Args: []string{
 		"--credentials", s.credentials, "--tls-cert", s.certificate, "--tls-key", keyFile,
-		"--files", acme + "=" + s.files[acme] + "," + globex + "=" + s.files[globex],
+		"--files", acme + "=" + s.files[acme] + "," + rival + "=" + s.files[rival],
 		"--log-level", "debug", "--log-format", "json",
 	}})
 	transport := &http.Transport{TLSClientConfig: s.tls(), MaxIdleConnsPerHost: 64, DisableCompression: true}

@@ -86,7 +86,7 @@ func undisturbed(t *testing.T, s *site) {
 }
 
 func halfRequests(t *testing.T, s *site) {
-	head := "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + s.secrets[globex] + "\r\nContent-Type: application/json\r\n"
+	head := "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + s.secrets[rival] + "\r\nContent-Type: application/json\r\n"
 	halves := []string{"", "POST /v1/le", head, head + "Content-Length: 100\r\n\r\n{", head + "Transfer-Encoding: chunked\r\n\r\n5\r\n{"}
 	before := s.memory(t)
 	var open [200]net.Conn
@@ -117,7 +117,7 @@ func announcedBodies(t *testing.T, s *site) {
 			fmt.Sprintf("PUT /v1/files/announced HTTP/1.1\r\nIf-None-Match: *\r\nContent-Length: %d\r\n", 4<<20),
 		}
 		for range 50 {
-			_, err := io.WriteString(s.connect(t), calls[i]+"Host: localhost\r\nAuthorization: Bearer "+s.secrets[globex]+"\r\n\r\n{")
+			_, err := io.WriteString(s.connect(t), calls[i]+"Host: localhost\r\nAuthorization: Bearer "+s.secrets[rival]+"\r\n\r\n{")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +133,7 @@ func announcedBodies(t *testing.T, s *site) {
 func mute(t *testing.T, s *site, path string) net.Conn {
 	t.Helper()
 	c := s.connect(t)
-	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, s.secrets[globex]); err != nil {
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, s.secrets[rival]); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -148,12 +148,12 @@ func neverReading(t *testing.T, s *site) {
 		mute(t, s, "/v1/watch?values=true&from=1")
 	}
 	for range 100 {
-		s.agent(t, globex, "POST", "/v1/commits", `{"note":"`+strings.Repeat("n", 4000)+`","writes":[{"key":"g:mute","put":"`+strings.Repeat("x", 20_000)+`"}]}`).want(200)
+		s.agent(t, rival, "POST", "/v1/commits", `{"note":"`+strings.Repeat("n", 4000)+`","writes":[{"key":"g:mute","put":"`+strings.Repeat("x", 20_000)+`"}]}`).want(200)
 	}
 	undisturbed(t, s)
 	// One that reads gets everything, at once.
-	s.agent(t, globex, "POST", "/v1/commits", `{"agent":"heard-by-readers","writes":[{"key":"g:mute","put":1}]}`).want(200)
-	s.follow(t, s.secrets[globex], "/v1/watch?from=1").until("heard-by-readers")
+	s.agent(t, rival, "POST", "/v1/commits", `{"agent":"heard-by-readers","writes":[{"key":"g:mute","put":1}]}`).want(200)
+	s.follow(t, s.secrets[rival], "/v1/watch?from=1").until("heard-by-readers")
 	if grown := s.memory(t) - before; grown > 256<<20 {
 		t.Errorf("memory grew by %.0f bytes", grown)
 	}
@@ -166,14 +166,14 @@ func deafStream(t *testing.T, s *site) {
 		frame.Ops = append(frame.Ops, &sessionpb.Op{Seq: uint64(i + 1), Body: &sessionpb.Op_ReadState{ReadState: &sessionpb.ReadState{Keys: []string{"big:0"}, Bodies: true}}})
 	}
 	for range 4 {
-		l := s.agentStream(t, globex)
+		l := s.agentStream(t, rival)
 		go func() {
 			for l.stream.Send(frame) == nil {
 			}
 		}()
 	}
 	undisturbed(t, s)
-	other := s.agentStream(t, globex)
+	other := s.agentStream(t, rival)
 	other.send(openOp(1, "hears"))
 	other.reply(1)
 	if grown := s.memory(t) - before; grown > 256<<20 {
@@ -190,19 +190,19 @@ func tooManyReaders(t *testing.T, s *site) {
 			t.Fatal(line, err)
 		}
 	}
-	s.agent(t, globex, "GET", "/v1/events", "").want(429, "too_many_streams")
-	s.agent(t, globex, "GET", "/v1/watch", "").want(429, "too_many_streams")
+	s.agent(t, rival, "GET", "/v1/events", "").want(429, "too_many_streams")
+	s.agent(t, rival, "GET", "/v1/watch", "").want(429, "too_many_streams")
 	s.agent(t, acme, "GET", "/v1/events", "").want(200)
 	undisturbed(t, s)
 }
 
-// quota gives globex one; back takes it back.
+// quota gives rival one; back takes it back.
 func quota(t *testing.T, s *site, text string) (back func()) {
 	t.Helper()
-	s.operator(t, globex, "PUT", "/v1/namespace", `{"closed":false,"quota":`+text+`}`).want(200)
+	s.operator(t, rival, "PUT", "/v1/namespace", `{"closed":false,"quota":`+text+`}`).want(200)
 	return func() {
 		eventually(t, "the quota is taken back", func() bool {
-			return s.operator(t, globex, "PUT", "/v1/namespace", `{"closed":false}`).status == 200
+			return s.operator(t, rival, "PUT", "/v1/namespace", `{"closed":false}`).status == 200
 		})
 	}
 }
@@ -219,7 +219,7 @@ func quotas(t *testing.T, s *site) {
 		back := quota(t, s, fmt.Sprintf(c.quota, n))
 		refused := 0
 		for i := range n + 10 {
-			got := s.agent(t, globex, "POST", c.path, fmt.Sprintf(c.body, i))
+			got := s.agent(t, rival, "POST", c.path, fmt.Sprintf(c.body, i))
 			switch {
 			case got.status == 429 && (got.str("code") == "quota_exceeded" || strings.HasPrefix(got.str("code"), "too_many")):
 				refused++
@@ -236,12 +236,12 @@ func quotas(t *testing.T, s *site) {
 }
 
 func requestQuota(t *testing.T, s *site) {
-	session := s.agent(t, globex, "POST", "/v1/sessions", `{"agent":"hasty","ttl_ms":600000}`).want(200).must("session.id")
-	lease := s.agent(t, globex, "POST", "/v1/leases", `{"session":"`+session+`","claims":[{"key":"hasty:1"}]}`).want(200).must("lease.id")
+	session := s.agent(t, rival, "POST", "/v1/sessions", `{"agent":"hasty","ttl_ms":600000}`).want(200).must("session.id")
+	lease := s.agent(t, rival, "POST", "/v1/leases", `{"session":"`+session+`","claims":[{"key":"hasty:1"}]}`).want(200).must("lease.id")
 	defer quota(t, s, `{"requests_per_s":20}`)()
 	refused := 0
 	for range 200 {
-		got := s.agent(t, globex, "GET", "/v1/keys/hasty:1", "")
+		got := s.agent(t, rival, "GET", "/v1/keys/hasty:1", "")
 		if got.status == 429 {
 			refused++
 			if got.header.Get("Retry-After") == "" || got.str("code") != "quota_exceeded" {
@@ -252,20 +252,20 @@ func requestQuota(t *testing.T, s *site) {
 	if refused < 50 {
 		t.Errorf("%d of 200 were refused", refused)
 	}
-	s.agent(t, globex, "POST", "/v1/sessions/"+session+"/heartbeat", `{}`).want(200)
-	s.agent(t, globex, "POST", "/v1/leases/"+lease+"/release", `{}`).want(200)
+	s.agent(t, rival, "POST", "/v1/sessions/"+session+"/heartbeat", `{}`).want(200)
+	s.agent(t, rival, "POST", "/v1/leases/"+lease+"/release", `{}`).want(200)
 	undisturbed(t, s)
 }
 
 func brokenWaits(t *testing.T, s *site) {
 	const key = "broken:1"
-	lease := s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"`+key+`"}]}`).want(200).must("lease.id")
+	lease := s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"`+key+`"}]}`).want(200).must("lease.id")
 	body := `{"wait_ms":50000,"claims":[{"key":"` + key + `"}]}`
-	length := func() string { return s.agent(t, globex, "GET", "/v1/keys/"+key, "").want(200).raw }
+	length := func() string { return s.agent(t, rival, "GET", "/v1/keys/"+key, "").want(200).raw }
 	var all []net.Conn
 	for range 200 {
 		c := s.connect(t)
-		fmt.Fprintf(c, "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.secrets[globex], len(body), body)
+		fmt.Fprintf(c, "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.secrets[rival], len(body), body)
 		all = append(all, c)
 	}
 	eventually(t, "all stand in line", func() bool { return strings.Contains(length(), `"length":200`) })
@@ -273,6 +273,6 @@ func brokenWaits(t *testing.T, s *site) {
 		c.Close()
 	}
 	eventually(t, "nobody is in line", func() bool { return strings.Contains(length(), `"length":0`) })
-	s.agent(t, globex, "POST", "/v1/leases/"+lease+"/release", `{}`).want(200)
-	s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"`+key+`"}]}`).want(200)
+	s.agent(t, rival, "POST", "/v1/leases/"+lease+"/release", `{}`).want(200)
+	s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"`+key+`"}]}`).want(200)
 }

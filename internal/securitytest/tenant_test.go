@@ -73,7 +73,7 @@ func (s *site) worlds(t *testing.T) (theirs, never things) {
 	if worlds.theirs == nil {
 		worlds.theirs = s.world(t)
 		worlds.never = nowhere(worlds.theirs)
-		s.operator(t, globex, "PUT", "/v1/patterns/runs", `{"pattern":"org:{org}/runs","capacity":100}`).want(200)
+		s.operator(t, rival, "PUT", "/v1/patterns/runs", `{"pattern":"org:{org}/runs","capacity":100}`).want(200)
 	}
 	return worlds.theirs, worlds.never
 }
@@ -93,8 +93,8 @@ func cross(t *testing.T, s *site, wanted func(words []string) bool, check func(o
 				continue
 			}
 			tried++
-			none := s.send(t, op.call(tr, never, op.credential(s, globex)))
-			got := s.send(t, op.call(tr, theirs, op.credential(s, globex)))
+			none := s.send(t, op.call(tr, never, op.credential(s, rival)))
+			got := s.send(t, op.call(tr, theirs, op.credential(s, rival)))
 			if have, want := plain(got, theirs, never), plain(none, theirs, never); have != want {
 				t.Errorf("%s %s %s tells\n%s\nof what another tenant has, and\n%s\nof what never was", op.id, tr.path, tr.body, have, want)
 			}
@@ -179,7 +179,7 @@ func crossCursors(t *testing.T, s *site) {
 	}
 }
 
-// markless checks that nothing of acme is in what globex was told; what it asked for
+// markless checks that nothing of acme is in what rival was told; what it asked for
 // may be quoted.
 func markless(t *testing.T, s *site, what, text string) {
 	t.Helper()
@@ -206,7 +206,7 @@ func crossListings(t *testing.T, s *site) {
 				continue
 			}
 			tried++
-			markless(t, s, op.id, s.send(t, op.call(tr, nil, op.credential(s, globex))).want(200).raw)
+			markless(t, s, op.id, s.send(t, op.call(tr, nil, op.credential(s, rival))).want(200).raw)
 		}
 	}
 	if tried < 18 {
@@ -216,10 +216,10 @@ func crossListings(t *testing.T, s *site) {
 
 func crossStreams(t *testing.T, s *site) {
 	s.worlds(t)
-	s.agent(t, globex, "POST", "/v1/commits", `{"agent":"last-writer","writes":[{"key":"g:last","put":"the last one"}]}`).want(200)
+	s.agent(t, rival, "POST", "/v1/commits", `{"agent":"last-writer","writes":[{"key":"g:last","put":"the last one"}]}`).want(200)
 	for _, path := range []string{"/v1/events?from=1&follow=true", "/v1/watch?from=1&values=true"} {
 		for _, accept := range []string{"text/event-stream", "application/x-ndjson"} {
-			text := s.follow(t, s.secrets[globex], path, "Accept", accept).until("last-writer")
+			text := s.follow(t, s.secrets[rival], path, "Accept", accept).until("last-writer")
 			markless(t, s, path, text)
 		}
 	}
@@ -228,7 +228,7 @@ func crossStreams(t *testing.T, s *site) {
 func crossOnStream(t *testing.T, s *site) {
 	theirs, never := s.worlds(t)
 	before := s.view(t)
-	l := s.agentStream(t, globex)
+	l := s.agentStream(t, rival)
 	ops := func(w things) []*sessionpb.Op {
 		return []*sessionpb.Op{
 			{Slot: uint32(len(w["session"])) + uint32(w["session"][2]), Body: &sessionpb.Op_Attach{Attach: &sessionpb.Attach{Session: idOf(w["session"])}}},
@@ -285,22 +285,22 @@ func crossRequestIDs(t *testing.T, s *site) {
 	if again := ask(acme, "a").want(200).must("lease.id"); again != theirs {
 		t.Error("a request id gives its own tenant another answer")
 	}
-	if ours := ask(globex, "a").want(200).must("lease.id"); ours == theirs {
+	if ours := ask(rival, "a").want(200).must("lease.id"); ours == theirs {
 		t.Error("a request id gives another tenant's lease away")
 	}
 	ask(acme, "b").want(422, "request_id_reused")
-	s.agent(t, globex, "POST", "/v1/leases", `{"agent":"c","claims":[{"key":"r:2"}]}`, "Idempotency-Key", id+"2").want(200)
+	s.agent(t, rival, "POST", "/v1/leases", `{"agent":"c","claims":[{"key":"r:2"}]}`, "Idempotency-Key", id+"2").want(200)
 }
 
 func separators(t *testing.T, s *site) {
 	s.worlds(t)
 	s.agent(t, acme, "POST", "/v1/leases", `{"claims":[{"key":"x:1"}]}`).want(200)
-	for _, key := range []string{"acme/x:1", "acme:x:1", "acme|x:1", "acme x:1", "acme.x:1", "x:1", "default/x:1", "globex/x:1", "acme,x:1", "acme#x:1", "acme%2fx:1"} {
-		s.agent(t, globex, "POST", "/v1/leases", fmt.Sprintf(`{"claims":[{"key":%q}]}`, key)).want(200)
-		s.agent(t, globex, "POST", "/v1/commits", fmt.Sprintf(`{"writes":[{"key":%q,"put":"globex"}]}`, key)).want(200)
+	for _, key := range []string{"acme/x:1", "acme:x:1", "acme|x:1", "acme x:1", "acme.x:1", "x:1", "default/x:1", "rival/x:1", "acme,x:1", "acme#x:1", "acme%2fx:1"} {
+		s.agent(t, rival, "POST", "/v1/leases", fmt.Sprintf(`{"claims":[{"key":%q}]}`, key)).want(200)
+		s.agent(t, rival, "POST", "/v1/commits", fmt.Sprintf(`{"writes":[{"key":%q,"put":"rival"}]}`, key)).want(200)
 	}
 	for _, key := range []string{"acme\\u0000x:1", "/acme/x:1", "acme//x:1", "../acme/x:1", "acme/../acme/x:1", "x:1\\u0000", "\\u001facme\\u001fx:1"} {
-		s.agent(t, globex, "POST", "/v1/leases", `{"claims":[{"key":"`+key+`"}]}`).want(400, "invalid_key")
+		s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"`+key+`"}]}`).want(400, "invalid_key")
 	}
 	if got := s.agent(t, acme, "GET", "/v1/state/x:1", ""); got.status != 404 {
 		t.Errorf("acme finds %s", got.raw)
@@ -315,14 +315,14 @@ func separators(t *testing.T, s *site) {
 
 func crossWaits(t *testing.T, s *site) {
 	s.worlds(t)
-	const there, here = "acme-waiter", "globex-waiter"
+	const there, here = "acme-waiter", "rival-waiter"
 	wait := func(tenant, agent, on string) string {
 		session := s.agent(t, tenant, "POST", "/v1/sessions", `{"agent":"`+agent+`"}`).want(200).must("session.id")
 		s.agent(t, tenant, "POST", "/v1/waits", `{"session":"`+session+`","on":{"agent":"`+on+`"},"wait_ms":0}`)
 		return session
 	}
-	first, second := wait(acme, there, here), wait(globex, here, there)
-	for tenant, other := range map[string]string{acme: here, globex: there} {
+	first, second := wait(acme, there, here), wait(rival, here, there)
+	for tenant, other := range map[string]string{acme: here, rival: there} {
 		for _, edge := range []string{"/v1/waits", "/v1/why?agent=" + other} {
 			if got := s.agent(t, tenant, "GET", edge, "").want(200); strings.Contains(got.raw, `"holder"`) && strings.Contains(got.raw, other) {
 				t.Errorf("%s sees %s", tenant, got.raw)
@@ -330,18 +330,18 @@ func crossWaits(t *testing.T, s *site) {
 		}
 	}
 	s.agent(t, acme, "DELETE", "/v1/sessions/"+first, "").want(200)
-	s.agent(t, globex, "DELETE", "/v1/sessions/"+second, "").want(200)
+	s.agent(t, rival, "DELETE", "/v1/sessions/"+second, "").want(200)
 }
 
 func crossFiles(t *testing.T, s *site) {
 	theirs, _ := s.worlds(t)
-	none := s.agent(t, globex, "GET", "/v1/files/nothing.txt", "").want(404)
-	got := s.agent(t, globex, "GET", "/v1/files/"+theirs["file"], "").want(404)
+	none := s.agent(t, rival, "GET", "/v1/files/nothing.txt", "").want(404)
+	got := s.agent(t, rival, "GET", "/v1/files/"+theirs["file"], "").want(404)
 	if plain(got, things{"file": theirs["file"]}) != plain(none, things{"file": "nothing.txt"}) {
 		t.Errorf("%s and %s", got.raw, none.raw)
 	}
 	for _, path := range []string{"..%2facme%2f" + theirs["file"], "%2e%2e/acme/" + theirs["file"], "..%5cacme%5c" + theirs["file"]} {
-		if got := s.agent(t, globex, "GET", "/v1/files/"+path, ""); got.status != 400 || strings.Contains(got.raw, `"`+mark+`"`) {
+		if got := s.agent(t, rival, "GET", "/v1/files/"+path, ""); got.status != 400 || strings.Contains(got.raw, `"`+mark+`"`) {
 			t.Errorf("%s: %d %s", path, got.status, got.raw)
 		}
 	}
@@ -350,19 +350,19 @@ func crossFiles(t *testing.T, s *site) {
 
 func figures(t *testing.T, s *site) {
 	s.worlds(t)
-	text := s.agent(t, globex, "GET", "/metrics", "").want(200).raw
+	text := s.agent(t, rival, "GET", "/metrics", "").want(200).raw
 	markless(t, s, "the metrics", text)
 	series := func() int {
-		return len(strings.Split(s.agent(t, globex, "GET", "/metrics", "").want(200).raw, "\n"))
+		return len(strings.Split(s.agent(t, rival, "GET", "/metrics", "").want(200).raw, "\n"))
 	}
 	name := func(i int) string { return fmt.Sprintf("label-%d", i) }
 	use := func(i int) {
 		n := name(i)
-		lease := s.agent(t, globex, "POST", "/v1/leases", `{"agent":"`+n+`","purpose":"`+n+`","claims":[{"key":"`+n+`:1"}]}`).want(200).must("lease.id")
-		s.agent(t, globex, "POST", "/v1/leases/"+lease+"/release", `{"outcome":"`+n+`"}`).want(200)
-		s.agent(t, globex, "GET", "/v1/"+n, "")
-		s.agent(t, globex, "POST", "/v1/tasks", `{"queue":"`+n+`","kind":"`+n+`"}`)
-		s.agent(t, globex, "POST", "/v1/effects", `{"tool":"`+n+`","target":"`+n+`"}`)
+		lease := s.agent(t, rival, "POST", "/v1/leases", `{"agent":"`+n+`","purpose":"`+n+`","claims":[{"key":"`+n+`:1"}]}`).want(200).must("lease.id")
+		s.agent(t, rival, "POST", "/v1/leases/"+lease+"/release", `{"outcome":"`+n+`"}`).want(200)
+		s.agent(t, rival, "GET", "/v1/"+n, "")
+		s.agent(t, rival, "POST", "/v1/tasks", `{"queue":"`+n+`","kind":"`+n+`"}`)
+		s.agent(t, rival, "POST", "/v1/effects", `{"tool":"`+n+`","target":"`+n+`"}`)
 	}
 	use(0)
 	before := series()
@@ -372,8 +372,8 @@ func figures(t *testing.T, s *site) {
 	if after := series(); after > before+3 {
 		t.Errorf("30 names make %d more lines of metrics", after-before)
 	}
-	text = s.agent(t, globex, "GET", "/metrics", "").want(200).raw
-	for _, word := range []string{"label-", "g:1", globex, acme} {
+	text = s.agent(t, rival, "GET", "/metrics", "").want(200).raw
+	for _, word := range []string{"label-", "g:1", rival, acme} {
 		if strings.Contains(text, word) {
 			t.Errorf("%s stands in the metrics", word)
 		}

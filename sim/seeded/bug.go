@@ -18,7 +18,7 @@ type Bug struct {
 	Name    string // of its file
 	Title   string // what is wrong, in a sentence
 	File    string // which file of the product it changes
-	Breaks  string // the invariants, such as I1 I4; or "liveness", or "journal"
+	Breaks  string // the invariants, such as I1 I4; or a word of promises
 	Finders []string
 	Was, Is string // whole lines
 }
@@ -69,7 +69,11 @@ func Bugs() ([]Bug, error) {
 // Room is the folder of the file that the mistake changes.
 func (b *Bug) Room() string { return path.Dir(b.File) }
 
-var invariants = regexp.MustCompile(`^(I([1-9]|1[0-9]|20)|liveness|journal)( (I([1-9]|1[0-9]|20)|liveness|journal))*$`)
+// promises are what is broken besides the numbered invariants: that everybody gets on, the
+// law of a journal, what a caller may do, and what the doors and the wire say.
+const promises = "liveness|journal|rights|interface"
+
+var invariants = regexp.MustCompile(`^(I([1-9]|1[0-9]|20)|` + promises + `)( (I([1-9]|1[0-9]|20)|` + promises + `))*$`)
 
 func parse(name, text string) (Bug, error) {
 	b := Bug{Name: name}

@@ -12,7 +12,8 @@
 // package. None is written for a mistake. If one is missed, the check is made better.
 //
 // The package must never count a mistake as found because it did not compile, nor because
-// a finder fails by itself: each finder has to pass without a mistake, too.
+// a finder fails by itself: each finder has to pass without a mistake, too. Nor because a
+// finder exceeded its limit: that does not say what is wrong.
 //
 // Start reading at bug.go, then run.go.
 package seeded

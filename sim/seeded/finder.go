@@ -17,8 +17,9 @@ type finder struct {
 }
 
 // finders are general: each says what is right of all that happens in many runs. The
-// suites of packages come last, for what the others cannot see. A test that hangs has
-// failed, so those that may hang have a bound that is far above what they take.
+// suites of packages come last, for what the others cannot see. Each suite has a limit that
+// is far above what it takes. One that exceeds its limit has found nothing: a test that
+// waits in vain must fail by itself and name what it waited for.
 var finders = []finder{
 	{name: "worlds", folder: "cmd/interlock-sim", command: true, args: []string{"-seeds", "1..1000000", "-first"}},
 	{name: "model", folder: "engine", args: []string{"-test.run=^TestModel$", "-runs=1000000", "-shrink=false", "-test.timeout=0"}},
@@ -28,8 +29,26 @@ var finders = []finder{
 	{name: "space", folder: "journal/filejournal", args: []string{"-test.run=^(TestSpace|TestOpenOnFullDisk|TestPreparing)", "-test.timeout=20s"}},
 	{name: "copies", folder: "journal/filejournal", args: []string{"-test.run=^TestCopied$"}},
 	{name: "scripts", folder: "engine", args: []string{"-test.run=^TestScripts$"}},
-	{name: "shard", folder: "shard", args: []string{"-test.short", "-test.failfast", "-test.timeout=45s"}},
-	{name: "client", folder: "client", args: []string{"-test.short", "-test.failfast", "-test.timeout=45s"}},
+	{name: "shard", folder: "shard", args: suite()},
+	{name: "client", folder: "client", args: suite()},
+	{name: "server", folder: "server", args: suite("-test.skip=^TestOpenAPI$")}, // which is the slowest, and about words
+	{name: "security", folder: "internal/securitytest", args: suite()},
+	{name: "proto", folder: "proto", args: suite()},
+	{name: "etcd", folder: "journal/etcdjournal/etcdtest", args: suite("-test.run=^(TestConformance|TestOpenTogether|TestDamage)$")},
+	{name: "etcd-faults", folder: "journal/etcdjournal/etcdtest", args: suite("-test.run=^(TestBarrierWithoutMajority|TestCompaction)$")},
+	{name: "fences", folder: "guard", args: suite()}, // of Redis, SQLite and PostgreSQL, as an agent uses them
+	{name: "postgres", folder: "guard/postgres", args: suite("-test.run=^(TestScripts|TestInstall)$")},
+	{name: "sqlite", folder: "guard/sqlite", args: suite()},
+	{name: "git", folder: "guard/git", args: suite()},
+	{name: "files", folder: "guard/file", args: suite()},
+	{name: "signed", folder: "guard/signed", args: suite()},
+	{name: "proxy", folder: "guard/proxy", args: suite()},
+	{name: "questions", folder: "guard/door", args: suite()},
+}
+
+// suite has the short tests of a package run until one fails.
+func suite(more ...string) []string {
+	return append([]string{"-test.short", "-test.failfast", "-test.timeout=50s"}, more...)
 }
 
 func finderNamed(name string) *finder {
@@ -58,7 +77,8 @@ type target struct {
 
 func (f *finder) target() target { return target{f.folder, f.command} }
 
-// build gives the arguments of the go command that build it.
+// build gives the arguments of the go command that build it, in its folder: some tests
+// are a module of their own.
 func (t target) build(overlay, out string) []string {
 	args := []string{"test", "-c"}
 	if t.command {
@@ -67,7 +87,12 @@ func (t target) build(overlay, out string) []string {
 	if overlay != "" {
 		args = append(args, "-overlay="+overlay)
 	}
-	return append(args, "-o="+out, "./"+t.folder)
+	return append(args, "-o="+out, ".")
+}
+
+// timedOut reports whether a test was ended by its limit.
+func timedOut(output []byte) bool {
+	return bytes.Contains(output, []byte("panic: test timed out after "))
 }
 
 // evidence is the line of a finder's output that says best what is wrong.

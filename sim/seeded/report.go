@@ -56,6 +56,8 @@ func (x *Result) Line() string {
 	switch {
 	case x.Error != "":
 		return fmt.Sprintf("%-28s %-20s ERROR    %s", x.Name, x.File, x.Error)
+	case x.ByLimit:
+		return fmt.Sprintf("%-28s %-20s MISSED   %6.1f s  %s (a finder exceeded its limit, which finds nothing)", x.Name, x.File, x.Seconds, x.Title)
 	case !x.Found:
 		return fmt.Sprintf("%-28s %-20s MISSED   %6.1f s  %s", x.Name, x.File, x.Seconds, x.Title)
 	}

@@ -21,15 +21,18 @@ type Runner struct {
 
 // Result is what became of one mistake.
 type Result struct {
-	Name     string  `json:"name"`
-	Title    string  `json:"title"`
-	File     string  `json:"file"`
-	Breaks   string  `json:"breaks"`
-	Found    bool    `json:"found"`
-	Finder   string  `json:"finder,omitempty"`
-	Evidence string  `json:"evidence,omitempty"`
-	Build    float64 `json:"build_seconds"`
-	Seconds  float64 `json:"seconds"` // that finders ran, until it was found
+	Name     string `json:"name"`
+	Title    string `json:"title"`
+	File     string `json:"file"`
+	Breaks   string `json:"breaks"`
+	Found    bool   `json:"found"`
+	Finder   string `json:"finder,omitempty"`
+	Evidence string `json:"evidence,omitempty"`
+	// ByLimit says that a finder was ended by its own limit. That finds nothing, because it
+	// does not say what is wrong, and a slow machine does the same.
+	ByLimit bool    `json:"by_limit,omitempty"`
+	Build   float64 `json:"build_seconds"`
+	Seconds float64 `json:"seconds"` // that finders ran, until it was found
 	// Error says that it could not be tried out, so that it is neither found nor missed: it
 	// does not apply, or does not compile.
 	Error string `json:"error,omitempty"`
@@ -68,14 +71,15 @@ func (r *Runner) try(ctx context.Context, b *Bug, x *Result) error {
 			}
 			built[t] = true
 		}
-		failed, took, words, err := r.look(ctx, f, binary, left/time.Duration(len(b.Finders)-i))
+		s, err := r.look(ctx, f, binary, left/time.Duration(len(b.Finders)-i))
 		if err != nil {
 			return err
 		}
-		left -= took
-		x.Seconds += took.Seconds()
-		if failed {
-			x.Found, x.Finder, x.Evidence = true, name, words
+		left -= s.took
+		x.Seconds += s.took.Seconds()
+		x.ByLimit = x.ByLimit || s.byLimit
+		if s.failed && !s.byLimit {
+			x.Found, x.Finder, x.Evidence, x.ByLimit = true, name, s.words, false
 			return nil
 		}
 	}
@@ -111,10 +115,10 @@ func (r *Runner) Clean(ctx context.Context, name string) (p Pass) {
 	if _, err := r.build(ctx, f.target(), "", r.binary(dir, f.target())); err != nil {
 		return fail(err)
 	}
-	failed, took, words, err := r.look(ctx, f, r.binary(dir, f.target()), r.Limit)
-	p.Seconds = took.Seconds()
-	if err == nil && failed {
-		err = errors.New(words)
+	s, err := r.look(ctx, f, r.binary(dir, f.target()), r.Limit)
+	p.Seconds = s.took.Seconds()
+	if err == nil && s.failed {
+		err = errors.New(s.words)
 	}
 	if err != nil {
 		return fail(err)
@@ -144,16 +148,24 @@ func (r *Runner) overlay(b *Bug, dir string) (name string, err error) {
 func (r *Runner) build(ctx context.Context, t target, overlay, out string) (took time.Duration, err error) {
 	began := time.Now()
 	cmd := exec.CommandContext(ctx, "go", t.build(overlay, out)...)
-	cmd.Dir = r.Root
+	cmd.Dir = filepath.Join(r.Root, filepath.FromSlash(t.folder))
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("seeded: %s does not build: %w: %s", t.folder, err, bytes.TrimSpace(text))
 	}
 	return time.Since(began), nil
 }
 
+// sight is what a finder has seen.
+type sight struct {
+	failed  bool
+	byLimit bool // it failed, and only because it took too long
+	took    time.Duration
+	words   string // the line that says best what is wrong
+}
+
 // look runs a finder for at most so long. One that is still looking then has found
 // nothing.
-func (r *Runner) look(ctx context.Context, f *finder, binary string, limit time.Duration) (failed bool, took time.Duration, words string, err error) {
+func (r *Runner) look(ctx context.Context, f *finder, binary string, limit time.Duration) (s sight, err error) {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(bounded, binary, f.args...)
@@ -161,16 +173,17 @@ func (r *Runner) look(ctx context.Context, f *finder, binary string, limit time.
 	cmd.WaitDelay = time.Second // for what it has started itself
 	began := time.Now()
 	output, err := cmd.CombinedOutput()
-	took = time.Since(began)
+	s.took = time.Since(began)
 	switch {
 	case ctx.Err() != nil:
-		return false, took, "", ctx.Err()
+		return s, ctx.Err()
 	case err == nil, bounded.Err() != nil:
-		return false, took, "", nil
+		return s, nil
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || !exit.Exited() {
-		return false, took, "", fmt.Errorf("seeded: %s did not run: %w", f.name, err)
+		return s, fmt.Errorf("seeded: %s did not run: %w", f.name, err)
 	}
 	root := []byte(r.Root + string(filepath.Separator)) // the paths of a machine are nobody's business
-	return true, took, evidence(bytes.ReplaceAll(output, root, nil)), nil
+	s.failed, s.byLimit, s.words = true, timedOut(output), evidence(bytes.ReplaceAll(output, root, nil))
+	return s, nil
 }

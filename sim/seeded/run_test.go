@@ -80,6 +80,28 @@ func TestStillLooking(t *testing.T) {
 	}
 }
 
+// TestByLimit: a finder that exceeds its own limit has found nothing.
+func TestByLimit(t *testing.T) {
+	r := module(t)
+	write(t, filepath.Join(r.Root, "shard", "add_test.go"), `package shard
+
+import "testing"
+
+func TestAdd(t *testing.T) {
+	if add(1, 1) != 2 {
+		panic("test timed out after 50s")
+	}
+}
+`)
+	x := r.Try(t.Context(), addition("\treturn a - b\n"))
+	if x.Found || !x.ByLimit || x.Error != "" || !strings.Contains(x.Line(), "MISSED") {
+		t.Errorf("%+v", x)
+	}
+	if x := r.Try(t.Context(), addition("\treturn b + a\n")); x.Found || x.ByLimit {
+		t.Errorf("%+v", x)
+	}
+}
+
 // TestFinderThatFailsByItself: what fails without a mistake finds none.
 func TestFinderThatFailsByItself(t *testing.T) {
 	r := module(t)
