@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -448,12 +449,20 @@ func TestProgressIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 		s.acquire(c, exclusively("k"))
-		c.SetProgress("3/5 files")
-		<-time.After(15 * time.Second)
-		_, err := s.client("b").Acquire(s.ctx, client.Request{Keys: []interlock.Key{"k"}})
-		refusal, ok := errors.AsType[*interlock.Error](err)
-		if !ok || len(refusal.Holders) != 1 || refusal.Holders[0].Progress != "3/5 files" || refusal.Holders[0].Liveness != interlock.Live {
-			t.Errorf("got %+v", err)
+		const letters = interlock.MaxProgressBytes / 2
+		for text, want := range map[string]string{
+			"3/5 files":                         "3/5 files",
+			strings.Repeat("é", letters+1):      strings.Repeat("é", letters),
+			"x" + strings.Repeat("é", letters):  "x" + strings.Repeat("é", letters-1), // the last letter does not fit whole
+			"xy" + strings.Repeat("é", letters): "xy" + strings.Repeat("é", letters-1),
+		} {
+			c.SetProgress(text)
+			<-time.After(15 * time.Second)
+			_, err := s.client("b").Acquire(s.ctx, client.Request{Keys: []interlock.Key{"k"}})
+			refusal, ok := errors.AsType[*interlock.Error](err)
+			if !ok || len(refusal.Holders) != 1 || refusal.Holders[0].Progress != want || refusal.Holders[0].Liveness != interlock.Live {
+				t.Errorf("got %+v, want %q", err, want)
+			}
 		}
 	})
 }

@@ -283,7 +283,7 @@ func (l *brokenLink) Recv(f *proto.ServerFrame) error {
 // patience is how long a test waits for what is to come in a moment: far longer than it
 // takes on a busy machine, so that a test which waits in vain fails by itself and says for
 // what.
-const patience = 20 * time.Second
+const patience = 15 * time.Second
 
 // patient is a context for a call that must be answered.
 func patient(t testing.TB) context.Context {

@@ -297,7 +297,7 @@ func TestFollowersHearOfEachEntry(t *testing.T) {
 				if got != at.Index {
 					t.Fatalf("entry %d was visited, want %d", got, at.Index)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(15 * time.Second):
 				t.Fatalf("a follower sleeps although entry %d is there", at.Index)
 			}
 		}

@@ -194,7 +194,7 @@ type answer struct {
 }
 
 // patience is how long a call may take: far longer than any does on a busy machine.
-const patience = 20 * time.Second
+const patience = 15 * time.Second
 
 // call calls the proxy. headers are names and values in turns.
 func (r *rig) call(method, path, body string, headers ...string) answer {
