@@ -39,7 +39,7 @@ func newAgent(w *world, number int) *agent {
 	rng := w.rng
 	a := &agent{number: number, docs: map[interlock.Key]interlock.Version{}}
 	a.client = &client{
-		w: w, name: fmt.Sprintf("agent-%d", number), namespace: interlock.Namespace(fmt.Sprintf("space-%d", rng.IntN(w.plan.namespaces))),
+		w: w, name: fmt.Sprintf("agent-%d", number), namespace: tenant(rng.IntN(w.plan.namespaces)),
 		rng: rng.IntN, numbers: rng.IntN(2) == 0,
 	}
 	a.principal = w.credential(a.name)

@@ -100,11 +100,15 @@ func Run(seed uint64, o Options) Result {
 	return Result{Totals: w.totals, Hash: w.story.hash, Err: w.failed}
 }
 
+// tenant names the namespaces. Each name begins with those before it, so that a comparison
+// of beginnings shows.
+func tenant(i int) interlock.Namespace { return interlock.Namespace("space" + strings.Repeat("-2", i)) }
+
 // prepare has an operator set up each namespace.
 func (w *world) prepare() {
 	w.calm = true
 	for i := range w.plan.namespaces {
-		c := &client{w: w, name: "operator", namespace: interlock.Namespace(fmt.Sprintf("space-%d", i)), rng: w.rng.IntN}
+		c := &client{w: w, name: "operator", namespace: tenant(i), rng: w.rng.IntN}
 		w.clients = append(w.clients, c)
 		for _, build := range w.settings() {
 			o := c.send("set up", build, func(eff *engine.Effect, _ interlock.At) {
