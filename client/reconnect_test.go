@@ -338,10 +338,21 @@ func TestWaitOfAFlowThatGaveUp(t *testing.T) {
 // Without a confirmed heartbeat the client gives the lease up by its own clock,
 // and before the server gives it to the next, however late the last answer came.
 func TestClientGivesUpNoLaterThanTheServer(t *testing.T) {
+	t.Run("ttl", func(t *testing.T) {
+		givesUp(t, client.Config{Agent: "a", SessionTTL: 6 * time.Second}, client.Request{Keys: []interlock.Key{"k"}, Grace: client.NoGrace}, 300*time.Millisecond)
+	})
+	t.Run("max_hold", func(t *testing.T) {
+		givesUp(t, client.Config{Agent: "a"}, client.Request{Keys: []interlock.Key{"k"}, Grace: client.NoGrace, MaxHold: 10 * time.Second}, 0)
+	})
+}
+
+// givesUp has a client lose its link while it holds a lease, and compares when it gives the
+// lease up with when the next one has the key.
+func givesUp(t *testing.T, cfg client.Config, req client.Request, delay time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
-		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a", SessionTTL: 6 * time.Second})
-		b.delay(300 * time.Millisecond)
-		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Grace: client.NoGrace})
+		s, b, c := broken(t, inMemory(t), cfg)
+		b.delay(delay)
+		lease := s.acquire(c, req)
 		place := s.wait(s.client("b"), exclusively("k"))
 		place.queued()
 		<-time.After(5 * time.Second) // heartbeats were confirmed since

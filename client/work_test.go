@@ -80,7 +80,9 @@ func on(keys ...interlock.Key) (claims []interlock.Claim) {
 func onStage(t *testing.T, play func(t *testing.T, s *stage)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inMemory(t)
-		play(t, &stage{t: t, w: w, ctx: context.Background(), client: func(agent string) *client.Client {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 24*time.Hour, errInVain) // of the bubble's clock
+		defer cancel()
+		play(t, &stage{t: t, w: w, ctx: ctx, patience: 24 * time.Hour, client: func(agent string) *client.Client {
 			return w.dial(client.Config{Agent: agent})
 		}})
 	})

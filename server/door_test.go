@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -130,6 +132,12 @@ func (d *door) send(r *http.Request) *reply {
 		if err := dec.Decode(&out.body); err != nil {
 			d.Fatalf("%s: %v in %q", out.what, err, out.raw)
 		}
+		if cursor, ok := out.body["cursor"].(string); ok && url.QueryEscape(cursor) != cursor {
+			d.Errorf("%s: the cursor %q cannot stand in an address as it is", out.what, cursor)
+		}
+		if advice, ok := out.body["advice"].(map[string]any); ok && out.status >= 400 {
+			out.retryAfter(advice)
+		}
 	}
 	if !d.loose {
 		if err := compare(r, w.Result(), out.raw, d.seen); err != nil {
@@ -137,6 +145,18 @@ func (d *door) send(r *http.Request) *reply {
 		}
 	}
 	return out
+}
+
+// retryAfter checks that who goes by the header comes no sooner than the advice says, and
+// not a second later.
+func (r *reply) retryAfter(advice map[string]any) {
+	r.Helper()
+	number, _ := advice["retry_after_ms"].(json.Number)
+	wait, _ := number.Int64()
+	seconds, _ := strconv.ParseInt(r.header.Get("Retry-After"), 10, 64)
+	if seconds*1000 < wait || (seconds-1)*1000 >= max(wait, 1) {
+		r.Errorf("%s: the header Retry-After is %d, and the advice %d ms", r.what, seconds, wait)
+	}
 }
 
 // breaksOff reports whether a handler breaks its answer off.

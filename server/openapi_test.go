@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -419,4 +421,45 @@ func TestUndocumentedPathsAreUnknown(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Every number in a query may be the least and the most that openapi.json says, and nothing
+// beyond.
+func TestBoundsOfParameters(t *testing.T) {
+	tried := 0
+	d := newDoor(t)
+	for _, c := range samples() {
+		op, name, err := operationOf(d.request(c.method, c.path, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if op == nil {
+			continue
+		}
+		for _, p := range op.Parameters {
+			schema := p.Value.Schema.Value
+			if p.Value.In != "query" || !schema.Type.Is("integer") {
+				continue
+			}
+			path, _, _ := strings.Cut(c.path, "?")
+			try := func(bound *float64, beyond int64) {
+				if bound == nil {
+					return
+				}
+				tried++
+				for _, over := range []int64{0, beyond} {
+					query := url.Values{p.Value.Name: {strconv.FormatInt(int64(*bound)+over, 10)}}
+					got := d.sample(c, path+"?"+query.Encode(), c.body)
+					if refused := got.status == 400; refused != (over != 0) {
+						t.Errorf("%s with %s: %d %s", name, query.Encode(), got.status, got.raw)
+					}
+				}
+			}
+			try(schema.Min, -1)
+			try(schema.Max, 1)
+		}
+	}
+	if tried < 10 {
+		t.Errorf("only %d bounds were tried", tried)
+	}
 }

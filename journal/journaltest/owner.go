@@ -90,6 +90,32 @@ func oldOwnerIsFenced(b *trial) {
 	b.append(j, "newer")
 }
 
+// Laws 3 and 6: whatever a past owner tries first, it is refused by what is stored, and not
+// because the owner has noticed before that it is one.
+func oldOwnerIsFencedAtOnce(b *trial) {
+	ctx := b.Context()
+	for name, try := range map[string]func(old journal.Journal) error{
+		"append":        func(old journal.Journal) error { return old.Append(ctx, old.Tail()+1, raw("ghost")) },
+		"barrier":       func(old journal.Journal) error { return old.Barrier(ctx) },
+		"save snapshot": func(old journal.Journal) error { return old.SaveSnapshot(ctx, old.Tail(), text("ghost state")) },
+		"truncate":      func(old journal.Journal) error { return old.Truncate(ctx, old.First()+1) },
+	} {
+		old := b.own()
+		b.append(old, "old")
+		b.save(old, old.Tail(), "old state")
+		at, first := old.Tail(), old.First()
+		j := b.takeOver(old)
+		b.wantPast(name, try(old))
+		b.wantSnapshot(j, at, "old state")
+		if j.First() != first {
+			b.Fatalf("%s by a past owner: first is %d, want %d", name, j.First(), first)
+		}
+		b.read(j, first)
+		b.close(old)
+		b.close(j)
+	}
+}
+
 // Laws 2 to 5 under a race: an owner appends for as long as it can while another
 // one opens. What it was told is stored is there, in order, and nothing of it
 // stands behind the new epoch's record.

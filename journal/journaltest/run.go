@@ -36,6 +36,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Open) {
 		{"Reopen", reopen},
 		{"ClosedIsUnusable", closedIsUnusable},
 		{"OldOwnerIsFenced", oldOwnerIsFenced},
+		{"OldOwnerIsFencedAtOnce", oldOwnerIsFencedAtOnce},
 		{"TakeoverDuringAppends", takeoverDuringAppends},
 		{"NoGhosts", noGhosts},
 		{"ReadRange", readRange},

@@ -71,7 +71,7 @@ func (r *Runner) try(ctx context.Context, b *Bug, x *Result) error {
 			}
 			built[t] = true
 		}
-		s, err := r.look(ctx, f, binary, left/time.Duration(len(b.Finders)-i))
+		s, err := r.look(ctx, f, binary, overlay, left/time.Duration(len(b.Finders)-i))
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (r *Runner) Clean(ctx context.Context, name string) (p Pass) {
 	if _, err := r.build(ctx, f.target(), "", r.binary(dir, f.target())); err != nil {
 		return fail(err)
 	}
-	s, err := r.look(ctx, f, r.binary(dir, f.target()), r.Limit)
+	s, err := r.look(ctx, f, r.binary(dir, f.target()), "", r.Limit)
 	p.Seconds = s.took.Seconds()
 	if err == nil && s.failed {
 		err = errors.New(s.words)
@@ -164,13 +164,16 @@ type sight struct {
 }
 
 // look runs a finder for at most so long. One that is still looking then has found
-// nothing.
-func (r *Runner) look(ctx context.Context, f *finder, binary string, limit time.Duration) (s sight, err error) {
+// nothing. What the finder itself builds has the mistake, too: the real server, for example.
+func (r *Runner) look(ctx context.Context, f *finder, binary, overlay string, limit time.Duration) (s sight, err error) {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(bounded, binary, f.args...)
 	cmd.Dir = filepath.Join(r.Root, filepath.FromSlash(f.folder))
 	cmd.WaitDelay = time.Second // for what it has started itself
+	if overlay != "" {
+		cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)
+	}
 	began := time.Now()
 	output, err := cmd.CombinedOutput()
 	s.took = time.Since(began)
