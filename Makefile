@@ -92,7 +92,7 @@ sim: ## Run simulated worlds for SIM_TIME (8h), from the seed SIM_SEED (1000) on
 	go run ./cmd/interlock-sim -seeds $(SIM_SEED)..$(SIM_SEED) -long $(SIM_TIME)
 
 .PHONY: seeded
-seeded: ## Put known mistakes in, one at a time, and see which the checks find (half an hour).
+seeded: ## Put known mistakes in, one at a time, and see which the checks find (an hour).
 	@mkdir -p dist
 	go run ./cmd/interlock-seeded -o json > dist/seeded.json
 	mv dist/seeded.json sim/seeded/last-run.json

@@ -45,7 +45,7 @@ type machine struct {
 	Go     string `json:"go"`
 }
 
-// seeded says how many of the deliberate mistakes were found. They take half an hour to
+// seeded says how many of the deliberate mistakes were found. They take an hour to
 // be tried, so this is of the last run, at a commit of its own.
 type seeded struct {
 	Found  int64  `json:"found"`
