@@ -129,8 +129,8 @@ const (
 )
 
 // Retryable reports whether asking for the same again can lead to another outcome.
-// A refusal with CodeHeld is remembered under its request id, so who asks again
-// after it does so under a new one; after the others the id stays, so that
+// A refusal of a lease with CodeHeld is remembered under its request id, so who asks
+// again after it does so under a new one; after the others the id stays, so that
 // nothing can happen twice.
 func (c Code) Retryable() bool {
 	switch c {

@@ -41,7 +41,8 @@ type Read struct {
 	Version Version // 0 means Absent, unless Present is set
 	Absent  bool    // there must be nothing, whatever version a deletion has left behind
 	// Present says that there must be something, whatever version; Version is 0 then. It
-	// protects from writing what was deleted meanwhile, not from writing over a change.
+	// protects from writing what was deleted meanwhile, not from writing over a change:
+	// under WriteGuarded it is how a commit says that it means to overwrite unseen.
 	Present bool
 }
 
@@ -98,8 +99,13 @@ type Stale struct {
 type WritePolicy uint8
 
 const (
-	// WriteOpen lets everybody commit; only the versions that a commit names are checked.
-	WriteOpen WritePolicy = iota
+	// WriteGuarded keeps what is there from being overwritten unseen: a commit that puts,
+	// merges or deletes an existing document names the version that it read, or a lease
+	// that claims the key, or an ancestor of it, exclusively, or says with Read.Present
+	// that any version will do. The first write of a document and additions need none of
+	// these. An exclusive lease of another holder keeps all but those out. It is also the
+	// policy of keys that match no pattern.
+	WriteGuarded WritePolicy = iota
 	// WriteVersion demands that a commit names the version that it read of each key
 	// that it puts, deletes or merges.
 	WriteVersion
@@ -110,9 +116,14 @@ const (
 	// WriteSingle lets only Pattern.Writer commit, or an acknowledgement of a message
 	// to the key by a worker of Pattern.WriterQueue.
 	WriteSingle
+	// WriteOpen lets everybody commit; only the versions that a commit names are checked.
+	// It is the only policy under which the lease of another holder is not looked at.
+	WriteOpen
 )
 
-var writePolicyNames = [...]string{WriteOpen: "open", WriteVersion: "version", WriteLease: "lease", WriteSingle: "single-writer"}
+var writePolicyNames = [...]string{
+	WriteGuarded: "guarded", WriteVersion: "version", WriteLease: "lease", WriteSingle: "single-writer", WriteOpen: "open",
+}
 
 // String gives the name that the HTTP API uses.
 func (p WritePolicy) String() string { return nameOf(writePolicyNames[:], p) }

@@ -21,7 +21,10 @@ type Commit struct {
 	// none may have been written after this version of the namespace. 0 says nothing.
 	AsOf interlock.Version
 	// Writes change one document each: see Put, PutBytes, Delete, Merge, Add and
-	// AddWithin. At most interlock.MaxWrites, whose bodies are at most
+	// AddWithin. An existing document is put, merged or deleted only with its version in
+	// Reads or AsOf, under a lease of Leases on the key, or with SomeVersion in Reads;
+	// otherwise the error has CodeVersionRequired. With CodeHeld somebody else has leased
+	// the key exclusively. The policy of the key's pattern may say otherwise. At most interlock.MaxWrites, whose bodies are at most
 	// interlock.MaxCommitBytes together. Without any, the reads are only checked.
 	Writes []interlock.Write
 
@@ -106,7 +109,9 @@ func Seen(documents ...interlock.Document) []interlock.Read {
 }
 
 // SomeVersion says that a commit depends on there being a document at each key,
-// whatever version it has. It does not keep from writing over a change: Seen does.
+// whatever version it has. It does not keep from writing over a change: Seen does. A
+// commit that replaces a document without a version that it has Seen, and without a lease
+// on the key, says so: it means to overwrite what it has not read.
 func SomeVersion(keys ...interlock.Key) []interlock.Read {
 	reads := make([]interlock.Read, len(keys))
 	for i, key := range keys {

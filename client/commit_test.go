@@ -55,7 +55,9 @@ var stateScenarios = []scenario{
 			t.Errorf("read %+v", doc)
 		}
 		doc.Body[0] = 'x' // it is the caller's
-		s.commit(b, writing(client.Merge("k", []byte(`{"b":2}`)), client.Delete("t"), client.AddWithin("n", -7, 0, math.MaxInt64)))
+		s.commit(b, client.Commit{AsOf: 1, Writes: []interlock.Write{
+			client.Merge("k", []byte(`{"b":2}`)), client.Delete("t"), client.AddWithin("n", -7, 0, math.MaxInt64),
+		}})
 		snapshot, err := a.Documents(s.ctx, "n", "t", "k")
 		if err != nil || snapshot.Version != 2 || len(snapshot.Documents) != 3 {
 			t.Fatalf("snapshot %+v, %v", snapshot, err)
@@ -79,7 +81,12 @@ var stateScenarios = []scenario{
 			t.Errorf("what is not there is merged: %v", err)
 		}
 		s.commit(c, writing(client.Put("k", []byte(`{"a":1}`))))
-		s.commit(c, writing(client.Put("k", []byte(`{"a":2}`))))
+		put := writing(client.Put("k", []byte(`{"a":2}`)))
+		if _, err := c.Commit(s.ctx, put); !isCode(err, interlock.CodeVersionRequired) {
+			t.Errorf("what is there is overwritten unseen: %v", err)
+		}
+		put.Reads = client.SomeVersion("k")
+		s.commit(c, put)
 		s.commit(c, req)
 		if doc := s.document(c, "k"); string(doc.Body) != `{"a":2,"b":2}` {
 			t.Errorf("%s", doc.Body)
@@ -229,7 +236,7 @@ var stateScenarios = []scenario{
 		for i := range many {
 			go func() {
 				body := bytes.Repeat([]byte{byte('a' + i)}, interlock.MaxDocumentBytes)
-				_, err := c.Commit(s.ctx, writing(client.PutBytes(interlock.Key(fmt.Sprint("k", i%4)), "text/plain", body)))
+				_, err := c.Commit(s.ctx, writing(client.PutBytes(interlock.Key(fmt.Sprint("k", i)), "text/plain", body)))
 				done <- err
 			}()
 		}

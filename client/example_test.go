@@ -80,7 +80,7 @@ func ExampleClient_Commit() {
 	fmt.Println("version", first.Version, string(read.Body))
 
 	// While one thinks, another commits.
-	_, err = c.Commit(ctx, client.Commit{Note: "step 1 is done", Writes: []interlock.Write{client.Merge(key, []byte(`{"step":2}`))}})
+	_, err = c.Commit(ctx, client.Commit{Note: "step 1 is done", Reads: client.Seen(read), Writes: []interlock.Write{client.Merge(key, []byte(`{"step":2}`))}})
 	fmt.Println("the faster one:", err)
 
 	_, err = c.Commit(ctx, client.Commit{Reads: client.Seen(read), Writes: []interlock.Write{client.Delete(key)}})

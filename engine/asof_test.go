@@ -81,6 +81,7 @@ func TestMovedAmongMany(t *testing.T) {
 // lease was granted, it is assumed that it moved.
 func TestMovedAndForgotten(t *testing.T) {
 	s := newStand()
+	s.step(&engine.SetPattern{Head: s.head(interlock.SessionID{}), Pattern: interlock.Pattern{Name: "k", Shape: "k", Write: interlock.WriteOpen}})
 	v := s.commit(put("k", []byte("1"))).Version
 	s.commit(put("k", []byte("2")))
 	c := &engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), AsOf: v, Claims: []interlock.Claim{{Key: "k"}, {Key: "steady"}}}

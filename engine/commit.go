@@ -43,7 +43,7 @@ func (e *Engine) commit(c *Commit) {
 func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked *task) (list []made, ok bool) {
 	s := e.agenda.space
 	e.objects += len(c.Reads) + len(c.Writes)
-	if no := e.admitCommit(c, s, leases, acked); no != nil {
+	if no := e.admitCommit(c, s, sess, leases, acked); no != nil {
 		e.refuseFor(no)
 		return nil, false
 	}
@@ -65,7 +65,7 @@ func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked
 
 // admitCommit gives the commit's keys their one spelling, and says why it is not
 // admitted, whatever has changed since it was prepared; nil if it is.
-func (e *Engine) admitCommit(c *Commit, s *space, leases []*request, acked *task) *refusal {
+func (e *Engine) admitCommit(c *Commit, s *space, sess *session, leases []*request, acked *task) *refusal {
 	if no := s.spellReads(c.Reads); no != nil {
 		return no
 	}
@@ -84,7 +84,7 @@ func (e *Engine) admitCommit(c *Commit, s *space, leases []*request, acked *task
 	}
 	for i := range c.Writes {
 		w := &c.Writes[i]
-		if no := e.mayCommit(policies[i], c, w, leases, acked); no != nil {
+		if no := e.mayCommit(policies[i], c, w, sess, leases, acked); no != nil {
 			return no
 		}
 		if e.lowMem && (w.Op == interlock.Put || w.Op == interlock.Merge) {

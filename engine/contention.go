@@ -60,7 +60,7 @@ func (e *Engine) Contention(ns interlock.Namespace) (list []interlock.Contention
 // contention gives what is counted for the pattern or the class of a key, nil if
 // there are too many.
 func (s *space) contention(key interlock.Key) *contention {
-	name, write := classOf(string(key)), interlock.WriteOpen
+	name, write := classOf(string(key)), interlock.WriteGuarded
 	if p := s.policyAt(string(key)); p != nil {
 		name, write = p.Name, p.Write
 	}
@@ -103,7 +103,9 @@ func (e *Engine) tellCommitted(c *Commit, sess *session, leases []*request) {
 		}
 	}
 	for i := range c.Reads {
-		add(c.Reads[i].Key)
+		if !c.Reads[i].Present { // which names no version
+			add(c.Reads[i].Key)
+		}
 	}
 	for i := range c.Writes {
 		if w := &c.Writes[i]; w.Op != interlock.Add && (c.AsOf != 0 || cover(leases, w.Key) != nil) {

@@ -122,6 +122,7 @@ type Conflict struct {
 	Capacity *interlock.Capacity // of Key, where it has one
 	Group    string              // in whose name its permits were asked for
 	Nearest  []string            // for CodeUnknownPattern
+	Writing  bool                // a write met the lease, not a request for one
 }
 
 // MaxShownHolders bounds the holders listed in one answer.

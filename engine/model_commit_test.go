@@ -126,7 +126,9 @@ func (m *model) expectWrites(c *engine.Commit) answer {
 	}
 	_, wrong := m.outcomes(c)
 	if codes = append(codes, wrong...); len(codes) > 0 {
-		return answer{outcome: engine.Refused, codes: codes, check: func(got *engine.Effect) error { return m.checkStale(stale, got) }}
+		return answer{outcome: engine.Refused, codes: codes, check: func(got *engine.Effect) error {
+			return errors.Join(m.checkStale(stale, got), m.checkKeeper(c, got))
+		}}
 	}
 	version := m.version(c.Namespace)
 	if len(c.Writes) > 0 {
@@ -224,6 +226,7 @@ func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 		}
 		writes = append(writes, w.Key)
 		p := m.pattern(c.Namespace, w.Key)
+		codes = append(codes, m.notReplaced(c, p, &w)...)
 		switch {
 		case p == nil:
 		case p.Write == interlock.WriteVersion && w.Op != interlock.Add && c.AsOf == 0 && !slices.Contains(versioned, w.Key):
@@ -238,6 +241,65 @@ func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 		}
 	}
 	return codes
+}
+
+// notReplaced names why a write may not replace the document at its key, whose pattern is
+// p: nothing says which one it replaces, or somebody else has the key.
+func (m *model) notReplaced(c *engine.Commit, p *interlock.Pattern, w *interlock.Write) (codes []interlock.Code) {
+	if p == nil {
+		p = &interlock.Pattern{}
+	}
+	if p.Write == interlock.WriteOpen || w.Op == interlock.Add || m.documentNow(c.Namespace, w.Key).Absent {
+		return nil
+	}
+	covered := m.fenceFor(c, w.Key) != 0
+	if !covered && m.keeperOf(c, w.Key) != nil {
+		codes = append(codes, interlock.CodeHeld)
+	}
+	named := c.AsOf > 0 || slices.ContainsFunc(c.Reads, func(r interlock.Read) bool { return r.Key == w.Key })
+	switch {
+	case p.Write != interlock.WriteGuarded || named:
+	case covered:
+		codes = append(codes, m.notWritten(c, p, w.Key)...)
+	default:
+		codes = append(codes, interlock.CodeVersionRequired)
+	}
+	return codes
+}
+
+// keeperOf is who has a key, or one above it, exclusively and is not the flow that commits;
+// nil for nobody.
+func (m *model) keeperOf(c *engine.Commit, key interlock.Key) *request {
+	flow := c.Flow
+	if flow == "" {
+		flow = "main"
+	}
+	for _, r := range m.requests {
+		if r.ns != c.Namespace || !r.holds() || r.phase == closed || r.session != nil && r.session.id == c.Session && r.ask.Flow == flow {
+			continue
+		}
+		for _, claim := range r.claims {
+			if claim.Mode == interlock.Exclusive && (claim.Key == key || above(claim.Key, key)) {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// checkKeeper compares whom a refused commit names as the holder of a key.
+func (m *model) checkKeeper(c *engine.Commit, got *engine.Effect) error {
+	if got.Code != interlock.CodeHeld {
+		return nil
+	}
+	x := got.Conflict
+	if x == nil || !x.Writing || len(x.Holders) != 1 {
+		return fmt.Errorf("a commit that meets a lease names its holder, and not %+v", x)
+	}
+	if r := m.keeperOf(c, x.Key); r == nil || r.fence != x.Holders[0].Fence {
+		return fmt.Errorf("the holder of %s that is named has fence %d, and it is %v", x.Key, x.Holders[0].Fence, r)
+	}
+	return nil
 }
 
 // fenceFor is that of the first lease of a commit that claims a key, or one above it,

@@ -228,7 +228,11 @@ func (m *model) checkRemembered(cmd engine.Command, before bool, out *engine.Out
 		}
 	}
 	head := headOf(cmd)
-	_, starts := cmd.(*engine.StartRun)
+	again := false // a refusal for a holder is no answer for good
+	switch cmd.(type) {
+	case *engine.StartRun, *engine.Commit, *engine.Ack:
+		again = true
+	}
 	if !repeatable(cmd) || head.RequestID == "" {
 		return nil
 	}
@@ -237,7 +241,7 @@ func (m *model) checkRemembered(cmd engine.Command, before bool, out *engine.Out
 		return fmt.Errorf("the request id is remembered %d times more", n)
 	case !before && n == 0:
 		for i := range out.Effects {
-			if e := &out.Effects[i]; e.To == head.From && (e.Outcome != engine.Refused || e.Code == interlock.CodeHeld && !starts) {
+			if e := &out.Effects[i]; e.To == head.From && (e.Outcome != engine.Refused || e.Code == interlock.CodeHeld && !again) {
 				return errors.New("the answer to the request id is not remembered")
 			}
 		}

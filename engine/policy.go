@@ -17,12 +17,16 @@ type refusal struct {
 	message string
 	key     interlock.Key
 	nearest []string
+
+	conflict *Conflict // who is in the way; nil where only key and nearest are to be said
 }
 
 // refuseFor answers the command's caller with it.
 func (e *Engine) refuseFor(no *refusal) {
 	eff := e.refuse(no.code, no.message)
-	eff.Conflict = &Conflict{Key: no.key, Nearest: no.nearest}
+	if eff.Conflict = no.conflict; eff.Conflict == nil {
+		eff.Conflict = &Conflict{Key: no.key, Nearest: no.nearest}
+	}
 }
 
 // checkClaims gives the claims' keys their one spelling and says why a pattern

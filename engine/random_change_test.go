@@ -106,7 +106,7 @@ func (p *player) pattern(o *op) error {
 			Quota: interlock.Quota{Documents: among(o.r[7], 0, 0, 3, 5), State: among(o.r[7]>>8, 0, 0, 900, 1900)},
 		}})
 	}
-	one.Write = among(o.r[6]>>16, interlock.WriteOpen, interlock.WriteOpen, interlock.WriteVersion, interlock.WriteLease, interlock.WriteSingle)
+	one.Write = among(o.r[6]>>16, interlock.WriteGuarded, interlock.WriteOpen, interlock.WriteVersion, interlock.WriteLease, interlock.WriteSingle)
 	if one.Write == interlock.WriteSingle {
 		if one.Writer = "web"; o.r[6]>>24%2 == 0 {
 			one.Writer, one.WriterQueue = "", among(o.r[6]>>20, "q", "q", "r")

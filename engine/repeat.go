@@ -295,7 +295,7 @@ func (e *Engine) remember(cmd Command) {
 		return
 	}
 	eff := &e.out.Effects[e.replied]
-	if _, starts := cmd.(*StartRun); eff.Outcome == Refused && (starts || eff.Code != interlock.CodeHeld) {
+	if eff.Outcome == Refused && (eff.Code != interlock.CodeHeld || !remembersHeld(cmd)) {
 		return
 	}
 	id := [16]byte(eff.Lease.ID)
@@ -309,6 +309,16 @@ func (e *Engine) remember(cmd Command) {
 	if e.tag(e.ev, eff.Outcome); e.tagged {
 		e.emit(e.ev)
 	}
+}
+
+// remembersHeld reports whether a refusal of the command because of a holder is its
+// answer for good. A run and a commit are asked for again under the same id.
+func remembersHeld(cmd Command) bool {
+	switch cmd.(type) {
+	case *StartRun, *Commit, *Ack:
+		return false
+	}
+	return true
 }
 
 // repeatable reports whether the command has an id under which its answer is

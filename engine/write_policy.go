@@ -12,7 +12,7 @@ import (
 // writing says what is wrong with a pattern's write policy, or "".
 func (p *policy) writing() string {
 	switch {
-	case p.Write > interlock.WriteSingle:
+	case p.Write > interlock.WriteOpen:
 		return "write has a value that does not exist"
 	case p.Writer != "" && p.WriterQueue != "":
 		return "a single writer is a principal or a queue, and not both"
@@ -31,9 +31,9 @@ func (p *policy) writing() string {
 
 // mayCommit says why one of a commit's writes is not admitted under its key's pattern,
 // nil for none.
-func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, leases []*request, acked *task) *refusal {
+func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, sess *session, leases []*request, acked *task) *refusal {
 	if p == nil {
-		return nil
+		return e.mayOverwrite(p, c, w, sess, leases)
 	}
 	by := e.head.Principal
 	switch {
@@ -57,6 +57,84 @@ func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, leases []*r
 		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: fmt.Sprintf(
 			"pattern %q lets only %q commit to %s, and not %s: hand the change to that one", p.Name, p.Writer, w.Key, nameOrNobody(e.head.Principal),
 		)}
+	case p.Write != interlock.WriteOpen:
+		return e.mayOverwrite(p, c, w, sess, leases)
+	}
+	return nil
+}
+
+// mayOverwrite returns why a write may not replace the document at its key, nil if it may
+// or if there is none. An addition replaces nothing: it is right after any other write.
+// p is the key's pattern, nil for none.
+func (e *Engine) mayOverwrite(p *policy, c *Commit, w *interlock.Write, sess *session, leases []*request) *refusal {
+	s := e.agenda.space
+	if w.Op == interlock.Add || s.docs.known[w.Key].isAbsent() {
+		return nil
+	}
+	mine := cover(leases, w.Key)
+	if mine == nil {
+		if no := e.leasedAway(c, w.Key, sess); no != nil {
+			return no
+		}
+	}
+	switch {
+	case p != nil && p.Write != interlock.WriteGuarded, c.AsOf > 0, reads(c, w.Key):
+		return nil
+	case mine != nil:
+		return mine.mayWriteBy(e.head.Principal, w.Key)
+	}
+	return &refusal{code: interlock.CodeVersionRequired, key: w.Key, message: fmt.Sprintf(
+		"there is a document at %s, and this commit does not say which version it replaces: "+
+			"read it and name its version, or acquire the key and name the lease, or force it (present: true, If-Match: *, --force)", w.Key,
+	)}
+}
+
+// leasedAway returns why a commit may not replace the document at a key: another holder
+// has claimed the key, or an ancestor of it, exclusively. The committing flow's own leases
+// do not count, although the commit does not name them.
+func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *session) *refusal {
+	m := e.agenda.space.exclusiveAt(key)
+	if m == nil {
+		return nil
+	}
+	r := m.req
+	if sess != nil && r.session() == sess && r.flowName() == flowOr(c.Flow) {
+		return nil
+	}
+	v := e.glance(nil)
+	defer v.done()
+	v.add(m)
+	line := m.node.line.length()
+	conflict := &Conflict{
+		Key: key, Kind: interlock.OtherAgent, Holders: v.holders(), Writing: true,
+		Queue: interlock.Queue{Length: line, ETA: e.expect(m.node, v.found, line)},
+	}
+	switch {
+	case m.node.key != string(key):
+		conflict.Kind = interlock.AncestorHeld
+	case sess != nil && r.session() == sess:
+		conflict.Kind = interlock.SameAgentOtherFlow
+	}
+	return &refusal{code: interlock.CodeHeld, key: key, conflict: conflict, message: fmt.Sprintf(
+		"key %s is leased exclusively to another holder, so its document can be replaced only under that lease: "+
+			"acquire the key with waiting, read the document again, and name the lease", key,
+	)}
+}
+
+// exclusiveAt returns the claim by which a holder has a key exclusively: its own, or else
+// that of the nearest ancestor; nil for none. A lease that is over for its holder does not
+// count, although its keys may stay closed for its lock delay.
+func (s *space) exclusiveAt(key interlock.Key) *need {
+	for name, more := string(key), true; more; name, more = parentOf(name) {
+		n := s.nodeAt(name)
+		if n == nil || !n.modes.has(ex) {
+			continue
+		}
+		for h := n.first; h != nil; h = h.next {
+			if h.mode == ex && h.counts == 0 && !h.req.isOver() {
+				return h
+			}
+		}
 	}
 	return nil
 }

@@ -291,6 +291,11 @@ func fullAdvice(c *engine.Conflict) interlock.Advice {
 // heldAdvice is for who did not want to wait.
 func heldAdvice(c *engine.Conflict) interlock.Advice {
 	what, eta := situation(c), c.Queue.ETA
+	if c.Writing {
+		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta), Message: fmt.Sprintf(
+			"%s: acquire the key with on_conflict wait, read the document again, and commit in the name of that lease; or work on something else", what,
+		)}
+	}
 	line := ""
 	switch {
 	case c.Queue.Length == 0, c.Ahead > 0: // or it was said

@@ -20,10 +20,10 @@ func TestAPersonDecides(t *testing.T) {
 				t.Error(asked.raw)
 			}
 		}
-		d.post("/v1/leases", `{"agent":"bob","claims":[{"key":"account:12"}]}`).want(200) // it holds nothing meanwhile
+		bob := d.post("/v1/leases", `{"agent":"bob","claims":[{"key":"account:12"}]}`).want(200).str("lease.id") // it holds nothing meanwhile
 		d.post("/v1/leases/"+lease+"/ack", ``).want(410, "task_moved").is("task.state", "asking")
 		pass(time.Second)
-		d.post("/v1/commits", `{"agent":"bob","writes":[{"key":"account:12","put":{"balance":5}}]}`).want(200)
+		d.post("/v1/commits", `{"agent":"bob","leases":["`+bob+`"],"writes":[{"key":"account:12","put":{"balance":5}}]}`).want(200)
 
 		list := d.get("/v1/approvals").want(200).is("tasks.0.id", id).is("tasks.0.approval.packet.stale.0.key", "account:12").is("tasks.0.kind", "late_fee")
 		if list.num("tasks.0.approval.left_ms") != 3_599_000 || list.num("tasks.0.payload.cents") != 3500 {

@@ -110,7 +110,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeVersionRequired: {
 		428, "The version that was read must be named", interlock.ActReRead, 0,
-		"read the document and commit again with its version in reads, or in If-Match",
+		"read the document and commit again with its version in reads, or in If-Match; or acquire the key and commit in the name of the lease",
 	},
 	interlock.CodeLeaseRequired: {
 		428, "The key must be leased for this", interlock.ActStop, 0,

@@ -6,7 +6,7 @@ func TestCommitsAndEffectsAreCounted(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
 		d.post("/v1/commits", `{"writes":[{"key":"a","put":1},{"key":"b","add":1},{"key":"c","put":2}]}`).want(200)
-		d.delete("/v1/state/c").want(200)
+		d.delete("/v1/state/c", "If-Match", "*").want(200)
 		d.post("/v1/commits", `{"reads":[{"key":"a","absent":true}],"writes":[{"key":"a","put":1}]}`).want(412)
 		d.post("/v1/commits", `{"writes":[{"key":"b","add":1,"max":1}]}`).want(409)
 		for _, how := range []string{"done", "unknown", "cancel"} {

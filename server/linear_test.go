@@ -35,6 +35,7 @@ func TestCommitsAreLinearizable(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			front := &restarting{door: newDoor(t)}
+			front.door.send(front.door.request("PUT", "/v1/patterns/k", `{"pattern":"{key}","write":"open"}`)).want(200)
 			front.restarted.L = &front.mu
 			site := httptest.NewServer(front)
 			defer site.Close()

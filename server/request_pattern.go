@@ -64,7 +64,7 @@ func decodePattern(d *jsonIn, p *interlock.Pattern) {
 		case "on_deadlock":
 			p.OnDeadlock = named(d, "refuse or revoke", interlock.ParseDeadlockPolicy)
 		case "write":
-			p.Write = named(d, "open, version, lease or single-writer", interlock.ParseWritePolicy)
+			p.Write = named(d, "guarded, version, lease, single-writer or open", interlock.ParseWritePolicy)
 		case "writer":
 			p.Writer = d.str()
 		case "writer_queue":

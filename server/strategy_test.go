@@ -44,7 +44,7 @@ func TestContention(t *testing.T) {
 		d.send(d.request("PUT", "/v1/patterns/accounts", `{"pattern":"account:{id}"}`)).want(200)
 		d.commitDoc("account:1", "0")
 		const stale = `{"agent":"ben","reads":[{"key":"account:1","absent":true}],"writes":[{"key":"account:1","put":1}]}`
-		version := d.post("/v1/commits", `{"writes":[{"key":"account:1","put":0}]}`).want(200).str("version")
+		version := d.post("/v1/commits", `{"reads":[{"key":"account:1","present":true}],"writes":[{"key":"account:1","put":0}]}`).want(200).str("version")
 		for range 10 {
 			version = d.post("/v1/commits", `{"reads":[{"key":"account:1","version":"`+version+`"}],"writes":[{"key":"account:1","put":0}]}`).want(200).str("version")
 		}

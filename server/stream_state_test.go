@@ -151,7 +151,7 @@ func TestGrantsTellWhatMoved(t *testing.T) {
 	f.open(1)
 	f.send(commitOp(1, 3, nil, putOf("k", "1")))
 	f.want(3, proto.Done, "")
-	f.send(commitOp(1, 4, nil, putOf("k", "2")))
+	f.send(commitOp(1, 4, []interlock.Read{{Key: "k", Version: 1}}, putOf("k", "2")))
 	f.want(4, proto.Done, "")
 	late := acquireOp(1, 5, "k")
 	late.AsOf = 1

@@ -94,7 +94,7 @@ func tourState(d *door) {
 	d.get("/v1/state?prefix=doc:&limit=2&cursor="+page.str("cursor")).want(200).is("documents.0.key", "doc:3")
 	d.get("/v1/state?cursor="+page.str("cursor")).want(404, "not_found")
 	for range interlock.MaxVersions + 2 {
-		d.post("/v1/commits", `{"writes":[{"key":"doc:2","text":"again"}]}`).want(200)
+		d.post("/v1/commits", `{"reads":[{"key":"doc:2","present":true}],"writes":[{"key":"doc:2","text":"again"}]}`).want(200)
 	}
 	d.get("/v1/state/doc:2?version=1").want(410, "history_trimmed")
 	if h := d.get("/v1/history/doc:2?values=true").want(200).is("versions.0.text", "again"); h.at("trimmed") != true {

@@ -233,9 +233,9 @@ func TestEventsOfTenantsWithLikeNames(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		for range 3 {
+		for _, read := range []string{`"absent"`, `"present"`, `"present"`} {
 			for _, name := range names {
-				d.post("/v1/commits", `{"agent":"<`+name+`>","writes":[{"key":"doc:<`+name+`>","put":1}]}`, "Interlock-Namespace", name).want(200)
+				d.post("/v1/commits", `{"agent":"<`+name+`>","reads":[{"key":"doc:<`+name+`>",`+read+`:true}],"writes":[{"key":"doc:<`+name+`>","put":1}]}`, "Interlock-Namespace", name).want(200)
 			}
 		}
 		synctest.Wait()

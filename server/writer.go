@@ -40,7 +40,7 @@ func (c *call) setWriter() {
 	}
 }
 
-// dropWriter is DELETE /v1/writers/{pattern}: everybody may change the keys again.
+// dropWriter is DELETE /v1/writers/{pattern}: the keys have the default write policy again.
 func (c *call) dropWriter() {
 	h, name, ok := c.ofNamed()
 	if !ok {
@@ -57,7 +57,7 @@ func (c *call) dropWriter() {
 		c.refuse(interlock.CodeNoWriter, fmt.Sprintf("no queue is the single writer of pattern %q", clipped(name)))
 		return
 	}
-	p.Write, p.Writer, p.WriterQueue = interlock.WriteOpen, "", ""
+	p.Write, p.Writer, p.WriterQueue = interlock.WriteGuarded, "", ""
 	if _, at, ok := c.do(&engine.SetPattern{Head: h, Pattern: p}); ok {
 		c.done("deleted", at)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -20,20 +21,31 @@ type committing struct {
 	ifVersion string
 	ifAbsent  bool
 	ifPresent bool
+	force     bool
 	asOf      string
 	leases    []string
 	note      string
 	agent     string
 }
 
-const commitExits = `Exit codes: 0 written, 65 the document has changed since it was read, 75 a limit was
-met, 77 not allowed, 79 the lease is lost, 69 no server answered.`
+const commitExits = `Exit codes: 0 written, 2 it is not said which version is replaced, 65 the document has
+changed since it was read, 75 somebody else holds the key or a limit was met, 77 not
+allowed, 79 the lease is lost, 69 no server answered.`
+
+// overwriting is what is said of commands that replace a document.
+const overwriting = `A document that is there is replaced only by a command that says which version it
+replaces (--if-version, --as-of), names a lease on the key (--lease, which is that of
+"interlock run" by default), or says --force. A key that somebody else has leased
+exclusively is not written at all.
+
+`
 
 // flags adds the flags of a change of one key.
 func (c *committing) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.ifVersion, "if-version", "", "write only if the document still has this `version`")
 	f.BoolVar(&c.ifAbsent, "if-absent", false, "write only if there is nothing at the key")
 	f.BoolVar(&c.ifPresent, "if-present", false, "write only if there is something at the key, whatever version")
+	f.BoolVar(&c.force, "force", false, "replace whatever is at the key, at whatever version, or nothing")
 	c.shared(f)
 }
 
@@ -87,10 +99,12 @@ func (c *committing) reads(key string) ([]any, error) {
 	if c.ifPresent {
 		read["present"] = true
 	}
-	switch len(read) {
-	case 1:
+	switch {
+	case c.force && (len(read) > 1 || c.asOf != ""):
+		return nil, usage("--force and a condition: give one of them")
+	case len(read) == 1:
 		return nil, nil
-	case 2:
+	case len(read) == 2:
 		return []any{read}, nil
 	}
 	return nil, usage("--if-version, --if-absent and --if-present: give one of them")
@@ -110,14 +124,49 @@ func (a *app) one(ctx context.Context, c *committing, key string, write map[stri
 	if err := c.complete(body); err != nil {
 		return err
 	}
+	if c.force {
+		return a.force(ctx, key, body)
+	}
 	return a.commit(ctx, body)
 }
 
-// commit sends a commit and tells what came of it. One that is refused because
-// something has changed says how, in words that are ready for a prompt.
+// forceTries bounds how often a key is found to have a document, and then none.
+const forceTries = 3
+
+// force commits a change of one key to whatever document is there, or to nothing.
+func (a *app) force(ctx context.Context, key string, body map[string]any) (err error) {
+	var answer []byte
+	for range forceTries {
+		body["reads"] = []any{map[string]any{"key": key, "present": true}}
+		if answer, err = a.sendCommit(ctx, body); !isRefused(err, interlock.CodeStale) {
+			break
+		}
+		delete(body, "reads")
+		if answer, err = a.sendCommit(ctx, body); !isRefused(err, interlock.CodeVersionRequired) {
+			break
+		}
+	}
+	return a.tellCommitted(answer, err)
+}
+
+func isRefused(err error, code interlock.Code) bool {
+	refusal, ok := errors.AsType[*interlock.Error](err)
+	return ok && refusal.Code == code
+}
+
+func (a *app) sendCommit(ctx context.Context, body any) ([]byte, error) {
+	_, answer, err := a.api().insist(ctx, request{method: http.MethodPost, path: "/v1/commits", body: body, id: freshID(), again: true}, false)
+	return answer, err
+}
+
+// commit sends a commit and tells what came of it.
 func (a *app) commit(ctx context.Context, body any) error {
-	r := request{method: http.MethodPost, path: "/v1/commits", body: body, id: freshID(), again: true}
-	_, answer, err := a.api().insist(ctx, r, false)
+	return a.tellCommitted(a.sendCommit(ctx, body))
+}
+
+// tellCommitted tells what came of a commit. One that was refused because something has
+// changed says how, in words that are ready for a prompt.
+func (a *app) tellCommitted(answer []byte, err error) error {
 	if a.json() && answer != nil {
 		if printed := a.raw(answer); printed != nil && err == nil {
 			err = printed
@@ -174,7 +223,7 @@ func newStatePut(a *app) *cobra.Command {
 		Long: `Write the document at KEY: VALUE, or what stands in --file, or standard input, byte for
 byte. It is JSON unless --type says otherwise.
 
-` + commitExits,
+` + overwriting + commitExits,
 		Example: `  interlock state put account:12345 '{"balance": 100}' --if-absent
   interlock state put account:12345 --if-version 41 --note "late fee" < new.json
   interlock state put page:home --type text/markdown --file home.md`,
@@ -237,7 +286,7 @@ func newStateMerge(a *app) *cobra.Command {
 		Long: `Change the JSON document at KEY by a merge patch (RFC 7396): members of PATCH replace
 those of the document, null removes them, all others stay.
 
-` + commitExits,
+` + overwriting + commitExits,
 		Example:           `  interlock state merge account:12345 '{"status": "closed", "hold": null}' --if-version 41`,
 		Args:              keyAnd("a patch"),
 		ValidArgsFunction: a.completeKeys(1),
@@ -303,7 +352,7 @@ func newStateRm(a *app) *cobra.Command {
 		Long: `Delete the document at KEY. Its history stays as long as it would have, and its
 version stays behind: a document that is written there later has a higher one.
 
-` + commitExits,
+` + overwriting + commitExits,
 		Args:              oneArg("a key"),
 		ValidArgsFunction: a.completeKeys(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -39,6 +39,9 @@ func TestLargeCommits(t *testing.T) {
 					return
 				}
 				req.Header.Set("Content-Type", "text/plain")
+				if n > 1 {
+					req.Header.Set("If-Match", "*")
+				}
 				res, err := http.DefaultClient.Do(req)
 				if err != nil {
 					select {

@@ -110,7 +110,7 @@ func (p *patternAnswer) facts() (facts [][2]string) {
 		{"preempt", p.Preempt, interlock.PreemptAsk.String()},
 		{"park", p.Park, interlock.ParkChoice.String()},
 		{"on-deadlock", p.OnDeadlock, interlock.DeadlockRefuse.String()},
-		{"write", p.Write, interlock.WriteOpen.String()},
+		{"write", p.Write, interlock.WriteGuarded.String()},
 		{"writer", p.Writer, ""},
 		{"writer-queue", p.WriterQueue, ""},
 	} {

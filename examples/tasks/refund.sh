@@ -23,7 +23,7 @@ small=$(interlock task submit refunds 300 --key balance:12 2>/dev/null)
 large=$(interlock task submit refunds 1200 --key balance:12 --purpose "ticket 77" --agent support-2 2>/dev/null)
 work
 interlock task wait "$small"
-interlock state put balance:12 4000 --agent fees-2 --note "fee of 700" >/dev/null
+interlock state put balance:12 4000 --if-version "$(interlock state version balance:12)" --agent fees-2 --note "fee of 700" >/dev/null
 
 interlock approve "$large" | grep -E '^  (\| refund|who|for)'
 interlock approve "$large" | grep -o 'fees-2.*: fee of 700' | sed 's/ .* ago//'

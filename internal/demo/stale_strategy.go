@@ -29,7 +29,7 @@ var strategies = []strategy{
 	{id: "additions", name: "additions, merges", safe: true, counts: true, work: (*editing).byAddition},
 }
 
-// unguarded reads, thinks and writes as if it were alone.
+// unguarded reads, thinks and writes as if it were alone, over whatever is there by then.
 func (w *editing) unguarded(ctx context.Context) error {
 	doc, err := w.client.Document(ctx, w.account)
 	if err != nil {
@@ -47,7 +47,7 @@ func (w *editing) unguarded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.client.Commit(ctx, client.Commit{Writes: []interlock.Write{put}, Note: w.note}); err != nil {
+	if _, err := w.client.Commit(ctx, client.Commit{Reads: client.SomeVersion(w.account), Writes: []interlock.Write{put}, Note: w.note}); err != nil {
 		return err
 	}
 	if err := os.WriteFile(w.path(), w.edited(content), 0o644); err != nil {

@@ -147,12 +147,13 @@ func neverReading(t *testing.T, s *site) {
 		mute(t, s, "/v1/events?follow=true&from=1")
 		mute(t, s, "/v1/watch?values=true&from=1")
 	}
+	s.agent(t, rival, "POST", "/v1/commits", `{"writes":[{"key":"g:mute","put":0}]}`).want(200)
 	for range 100 {
-		s.agent(t, rival, "POST", "/v1/commits", `{"note":"`+strings.Repeat("n", 4000)+`","writes":[{"key":"g:mute","put":"`+strings.Repeat("x", 20_000)+`"}]}`).want(200)
+		s.agent(t, rival, "POST", "/v1/commits", `{"note":"`+strings.Repeat("n", 4000)+`","reads":[{"key":"g:mute","present":true}],"writes":[{"key":"g:mute","put":"`+strings.Repeat("x", 20_000)+`"}]}`).want(200)
 	}
 	undisturbed(t, s)
 	// One that reads gets everything, at once.
-	s.agent(t, rival, "POST", "/v1/commits", `{"agent":"heard-by-readers","writes":[{"key":"g:mute","put":1}]}`).want(200)
+	s.agent(t, rival, "POST", "/v1/commits", `{"agent":"heard-by-readers","reads":[{"key":"g:mute","present":true}],"writes":[{"key":"g:mute","put":1}]}`).want(200)
 	s.follow(t, s.secrets[rival], "/v1/watch?from=1").until("heard-by-readers")
 	if grown := s.memory(t) - before; grown > 256<<20 {
 		t.Errorf("memory grew by %.0f bytes", grown)

@@ -63,7 +63,7 @@ func (s *site) world(t *testing.T) things {
 		w["task"] = post("/v1/tasks", `{"queue":"MARK-queue","kind":"MARK-kind","payload":{"MARK":1}}`).want(202).must("task.id")
 		post("/v1/tasks", `{"queue":"MARK-queue","approval":{"question":"MARK?"}}`).want(202)
 		w["run"] = post("/v1/runs", `{"org":"MARK","workflow":"MARK-flow","agent":"MARK-agent","wait_ms":0}`).want(200).must("run.id")
-		post("/v1/commits", fmt.Sprintf(`{"note":"MARK note","writes":[{"key":"MARK:held","put":{"MARK":%d}},{"key":"MARK:doc","put":1}]}`, i)).want(200)
+		post("/v1/commits", fmt.Sprintf(`{"note":"MARK note","as_of":"%d","session":"`+w["session"]+`","leases":["`+w["lease"]+`"],"writes":[{"key":"MARK:held","put":{"MARK":%d}},{"key":"MARK:doc","put":1}]}`, i, i)).want(200)
 	}
 	post("/v1/mailbox/"+mark+"-p:1", `{"body":{"MARK":1}}`)
 	if err := os.WriteFile(filepath.Join(s.files[acme], w["file"]), []byte(mark), 0o600); err != nil {

@@ -398,25 +398,28 @@ func (DeadlockPolicy) EnumDescriptor() ([]byte, []int) {
 type WritePolicy int32
 
 const (
-	WritePolicy_WRITE_POLICY_OPEN    WritePolicy = 0
+	WritePolicy_WRITE_POLICY_GUARDED WritePolicy = 0
 	WritePolicy_WRITE_POLICY_VERSION WritePolicy = 1
 	WritePolicy_WRITE_POLICY_LEASE   WritePolicy = 2
 	WritePolicy_WRITE_POLICY_SINGLE  WritePolicy = 3
+	WritePolicy_WRITE_POLICY_OPEN    WritePolicy = 4
 )
 
 // Enum value maps for WritePolicy.
 var (
 	WritePolicy_name = map[int32]string{
-		0: "WRITE_POLICY_OPEN",
+		0: "WRITE_POLICY_GUARDED",
 		1: "WRITE_POLICY_VERSION",
 		2: "WRITE_POLICY_LEASE",
 		3: "WRITE_POLICY_SINGLE",
+		4: "WRITE_POLICY_OPEN",
 	}
 	WritePolicy_value = map[string]int32{
-		"WRITE_POLICY_OPEN":    0,
+		"WRITE_POLICY_GUARDED": 0,
 		"WRITE_POLICY_VERSION": 1,
 		"WRITE_POLICY_LEASE":   2,
 		"WRITE_POLICY_SINGLE":  3,
+		"WRITE_POLICY_OPEN":    4,
 	}
 )
 
@@ -1124,7 +1127,7 @@ func (x *Pattern) GetWrite() WritePolicy {
 	if x != nil {
 		return x.Write
 	}
-	return WritePolicy_WRITE_POLICY_OPEN
+	return WritePolicy_WRITE_POLICY_GUARDED
 }
 
 func (x *Pattern) GetWriter() string {
@@ -2040,7 +2043,7 @@ func (x *Contention) GetWrite() WritePolicy {
 	if x != nil {
 		return x.Write
 	}
-	return WritePolicy_WRITE_POLICY_OPEN
+	return WritePolicy_WRITE_POLICY_GUARDED
 }
 
 type Lease struct {
@@ -3669,12 +3672,13 @@ const file_model_proto_rawDesc = "" +
 	"\x11PARK_POLICY_NEVER\x10\x03*H\n" +
 	"\x0eDeadlockPolicy\x12\x1a\n" +
 	"\x16DEADLOCK_POLICY_REFUSE\x10\x00\x12\x1a\n" +
-	"\x16DEADLOCK_POLICY_REVOKE\x10\x01*o\n" +
-	"\vWritePolicy\x12\x15\n" +
-	"\x11WRITE_POLICY_OPEN\x10\x00\x12\x18\n" +
+	"\x16DEADLOCK_POLICY_REVOKE\x10\x01*\x89\x01\n" +
+	"\vWritePolicy\x12\x18\n" +
+	"\x14WRITE_POLICY_GUARDED\x10\x00\x12\x18\n" +
 	"\x14WRITE_POLICY_VERSION\x10\x01\x12\x16\n" +
 	"\x12WRITE_POLICY_LEASE\x10\x02\x12\x17\n" +
-	"\x13WRITE_POLICY_SINGLE\x10\x03*\x85\x01\n" +
+	"\x13WRITE_POLICY_SINGLE\x10\x03\x12\x15\n" +
+	"\x11WRITE_POLICY_OPEN\x10\x04*\x85\x01\n" +
 	"\x0eDifferenceKind\x12\x1b\n" +
 	"\x17DIFFERENCE_KIND_UNKNOWN\x10\x00\x12\x1e\n" +
 	"\x1aDIFFERENCE_KIND_JSON_PATCH\x10\x01\x12\x1b\n" +

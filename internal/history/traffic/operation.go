@@ -162,6 +162,7 @@ func effectKey(request string) string { return "effect/" + request }
 func (c *Client) prepare(ctx context.Context) error {
 	for _, r := range []request{
 		{method: http.MethodPut, path: "/v1/patterns/ledger", body: body{"pattern": "ledger/{id}", "write": "lease"}},
+		{method: http.MethodPut, path: "/v1/patterns/register", body: body{"pattern": "register/{id}", "write": "open"}},
 		{method: http.MethodPut, path: "/v1/namespace", body: body{"closed": false}},
 		{method: http.MethodPut, path: "/v1/queues/" + queue, body: body{"max_attempts": 1000, "backoff_ms": 10, "max_backoff_ms": 50}},
 	} {
