@@ -59,7 +59,8 @@ const (
 	EvParked EventKind = 15
 	// EvResumed: a parked lease is held again, or stands in line again. Num, Session,
 	// Flow, Agent; Fence, a new one, and Version as in EvAdmitted if it is held, or
-	// Queued and MaxWait if it stands in line; Lead.
+	// Queued and MaxWait if it stands in line; Lead. MaxHold, what is left of it, of one
+	// that kept its keys; without it the time for which it was parked does not count.
 	EvResumed EventKind = 16
 	// EvPattern: a pattern was registered. Purpose (its name), Blob, Generation (the
 	// number of this revision; 0 in journals that are older than revisions), By: the

@@ -121,6 +121,10 @@ func (e *Engine) fireRequest(r *request) {
 			return
 		}
 	case parked, away:
+		if e.now >= r.keptUntil() {
+			e.end(r, ByMaxHold)
+			return
+		}
 		if e.now >= e.endOf(r) {
 			e.end(r, ByParking)
 			return

@@ -71,12 +71,16 @@ func (e *Engine) endOf(r *request) Time {
 	case offered:
 		return r.renewed.Add(r.offerTTL())
 	case inGrace:
-		return r.renewed.Add(r.grace)
+		end := r.renewed.Add(r.grace)
+		if r.maxHold > 0 && (r.reason == ByPreemption || r.reason == ByDeadlock) {
+			end = min(end, r.granted.Add(r.maxHold)) // taking a lease away does not lengthen it
+		}
+		return end
 	case closed:
 		return r.renewed.Add(r.lockDelay)
 	}
 	if r.isPutAside() {
-		return r.dealings.parking.until
+		return min(r.dealings.parking.until, r.keptUntil())
 	}
 	if r.holdsOn() {
 		return e.endOf(r.share.member)

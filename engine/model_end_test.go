@@ -65,6 +65,15 @@ func (m *model) permitHardEnd(r *request, why engine.Reason) error {
 	return nil
 }
 
+// graceUpTo bounds the grace of a lease that was taken away: max_hold, had it ended the
+// lease, would not have come later.
+func (r *request) graceUpTo(end span, why engine.Reason) span {
+	if limit, ok := r.capEnd(); ok && (why == engine.ByPreemption || why == engine.ByDeadlock) {
+		end = earlier(end, limit)
+	}
+	return end
+}
+
 func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 	r := m.subjectOf(ev)
 	if r == nil || !r.holds() && r.phase != parked && !(r.goesBack && ev.Reason == engine.ByRelease) {
@@ -112,7 +121,8 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 			return wrong
 		}
 	case engine.ByParking:
-		if r.phase != parked || !r.parkEnd.mayBeDue(m.now) {
+		limit, ok := r.capEnd()
+		if r.phase != parked || !r.parkEnd.mayBeDue(m.now) || !r.freed && ok && limit.mustBeDue(m.now) {
 			return wrong
 		}
 	case engine.ByLapse:
@@ -125,7 +135,9 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 			if ev.Reason != r.why || !r.opening.mayBeDue(m.now) {
 				return fmt.Errorf("%v is closed by %v until %v, and it is %d", r, r.why, r.opening, m.now)
 			}
-		case r.ask.LockDelay > 0 && r.phase != offered && ev.Kind == engine.EvEnded && isDeath(ev.Reason):
+		case r.phase == parked && (r.freed || ev.Reason != engine.ByMaxHold):
+			return wrong
+		case r.ask.LockDelay > 0 && r.phase != offered && r.phase != parked && ev.Kind == engine.EvEnded && isDeath(ev.Reason):
 			return fmt.Errorf("%v ends without its lock_delay", r)
 		case r.phase == inGrace:
 			if ev.Reason != r.why || !r.graceTo.mayBeDue(m.now) {

@@ -136,7 +136,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		r.graceTo = span{r.hardEnd().lo.Add(r.ask.Grace), m.now.Add(r.ask.Grace)}
 		switch ev.Reason {
 		case engine.ByPreemption, engine.ByDeadlock:
-			r.graceTo = at(m.now.Add(r.ask.Grace))
+			r.graceTo = r.graceUpTo(at(m.now.Add(r.ask.Grace)), ev.Reason)
 		case engine.ByDeath:
 			r.graceTo.lo = min(r.graceTo.lo, r.session.deadline().lo.Add(r.ask.Grace))
 		}

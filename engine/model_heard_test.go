@@ -172,7 +172,7 @@ func (m *model) forget(cmd engine.Command) {
 				r.beat = m.anew(r.ttl()).add(-r.ttl())
 				r.said, r.progress = "", m.anew(r.ask.Stall).add(-r.ask.Stall)
 			case inGrace:
-				r.graceTo = span{r.graceTo.lo, max(r.graceTo.hi, m.anew(r.ask.Grace).hi)}
+				r.graceTo = span{r.graceTo.lo, max(r.graceTo.hi, r.graceUpTo(m.anew(r.ask.Grace), r.why).hi)}
 			case closed:
 				r.opening = span{r.opening.lo, max(r.opening.hi, m.anew(r.ask.LockDelay).hi)}
 			}

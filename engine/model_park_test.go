@@ -103,6 +103,11 @@ func (m *model) park(r *request, ev *engine.Event) {
 	r.phase, r.freed, r.goesBack, r.parkEnd = parked, ev.Freed, false, at(m.now.Add(ev.TTL))
 	r.heldBefore += m.now.Sub(r.heldFrom)
 	r.queuedAt = m.events
+	if r.heldFrom = m.now; !r.freed {
+		if limit, ok := r.capEnd(); ok {
+			r.parkEnd = earlier(r.parkEnd, limit)
+		}
+	}
 }
 
 // permitPutBack: whoever gives up a resumption, on whatever ground, parks the lease
@@ -238,7 +243,9 @@ func (m *model) resume(c *engine.Resume, ev *engine.Event) {
 	kept := !lease.freed
 	r := m.resumed(lease, c)
 	*lease = *r
-	lease.freed = false
+	if lease.freed = false; kept {
+		lease.heldBefore += m.now.Sub(lease.heldFrom)
+	}
 	if lease.goesBack = !kept; ev.Queued {
 		lease.phase, lease.lapse = waiting, at(m.now.Add(interlock.BareTicketTTL))
 		lease.attached, lease.link = c.From, c.Link

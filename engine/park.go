@@ -263,7 +263,21 @@ func (e *Engine) resumed(r, t *request) *Event {
 		ev.Session, ev.Flow = f.sess.num, f.name
 	}
 	ev.MaxWait = t.maxWait
+	if r.phase == parked && r.maxHold > 0 {
+		ev.MaxHold = max(1, r.keptUntil().Sub(e.now))
+	}
 	return ev
+}
+
+// keptUntil is when a parked lease that keeps its keys has been held for its max_hold:
+// the time for which it is parked counts, because others wait for its keys just the same.
+// It ends then without a grace, since nobody works under it. Never for all others.
+func (r *request) keptUntil() Time {
+	if r.phase != parked || r.maxHold == 0 {
+		return never
+	}
+	p := r.dealings.parking
+	return p.since.Add(r.maxHold - p.held)
 }
 
 // resumeInLine has a lease stand in line that is away and whose keys are not free.
@@ -327,7 +341,10 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 	}
 	t := *r.terms
 	t.maxWait = ev.MaxWait
-	if t.maxHold > 0 { // what is left of it
+	switch { // what is left of it
+	case ev.MaxHold > 0:
+		t.maxHold = ev.MaxHold
+	case t.maxHold > 0: // its keys were freed; or in journals of the time when parking did not count
 		t.maxHold = max(1, t.maxHold-r.dealings.parking.held)
 	}
 	if ev.Session != 0 {
@@ -423,6 +440,6 @@ func (e *Engine) parking(r *request) *interlock.Parking {
 	}
 	p := r.dealings.parking
 	return &interlock.Parking{
-		Reason: p.reason, Since: e.now.Sub(p.since), Left: max(0, p.until.Sub(e.now)), Freed: r.phase != parked,
+		Reason: p.reason, Since: e.now.Sub(p.since), Left: max(0, e.endOf(r).Sub(e.now)), Freed: r.phase != parked,
 	}
 }
