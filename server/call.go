@@ -151,16 +151,15 @@ func (c *call) content(limit int) (content []byte, ok bool) {
 	}
 	var err error
 	if n := c.r.ContentLength; n > 0 {
-		content, err = c.readBody(int(n))
+		if content, err = c.readBody(int(n)); err == nil && len(content) < int(n) {
+			err = io.ErrUnexpectedEOF
+		}
 	} else {
 		content, err = c.readBody(limit + 1)
 	}
-	switch {
-	case errors.Is(err, errNoRoom):
+	if errors.Is(err, errNoRoom) {
 		c.tooMuchInFlight()
 		return nil, false
-	case c.r.ContentLength < 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
-		err = nil // it is as long as it is
 	}
 	if err != nil {
 		// The client has gone, or sends too slowly; the connection ends either way.
@@ -181,21 +180,28 @@ func (c *call) content(limit int) (content []byte, ok bool) {
 // errNoRoom is why a body is not read on.
 var errNoRoom = errors.New("server: too many bytes are under way")
 
-// readBody reads up to n bytes. It takes memory for what has come, and not for what was
-// announced: a caller that announces much and sends nothing costs nothing.
+// readBody reads the body, up to n bytes of it. A body that breaks off before its end is an
+// error. It takes memory for what has come, and not for what was announced: a caller that
+// announces much and sends nothing costs nothing.
 func (c *call) readBody(n int) (content []byte, err error) {
-	for len(content) < n && err == nil {
-		had := len(content)
-		room := min(n-had, max(had, smallBytes))
-		if had+room > smallBytes && !c.carry(room) {
-			return nil, errNoRoom
+	for len(content) < n {
+		if had := len(content); had == cap(content) {
+			room := min(n-had, max(had, smallBytes))
+			if had+room > smallBytes && !c.carry(room) {
+				return nil, errNoRoom
+			}
+			content = append(make([]byte, 0, had+room), content...)
 		}
-		content = slices.Grow(content, room)[:had+room]
-		var got int
-		got, err = io.ReadFull(c.r.Body, content[had:])
-		content = content[:had+got]
+		got, err := c.r.Body.Read(content[len(content):min(cap(content), n)])
+		content = content[:len(content)+got]
+		switch {
+		case err == io.EOF: // io.ErrUnexpectedEOF is not the end of the body
+			return content, nil
+		case err != nil:
+			return nil, err
+		}
 	}
-	return content, err
+	return content, nil
 }
 
 // isJSON insists on the content type: a form in a page of another site can send

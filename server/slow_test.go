@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -206,6 +207,23 @@ func pausedReader(t *testing.T, path, counted string) {
 		}
 		reading.Close()
 	})
+}
+
+// A body whose length nobody announced may break off in the middle. What has come of it is
+// not a document.
+func TestBodyThatBreaksOff(t *testing.T) {
+	d := newDoor(t)
+	put := func(end error) *reply {
+		r := d.request("PUT", "/v1/state/doc", "", "Content-Type", "text/plain")
+		r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("hello"), iotest.ErrReader(end))), -1
+		return d.send(r)
+	}
+	put(io.ErrUnexpectedEOF).want(400, "invalid_request")
+	d.get("/v1/state/doc").want(404, "no_such_document")
+	put(io.EOF).want(200)
+	if got := d.get("/v1/state/doc").want(200).raw; got != "hello" {
+		t.Errorf("the document is %q", got)
+	}
 }
 
 func TestPanicIsAnAnswer(t *testing.T) {
