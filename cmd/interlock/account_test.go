@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"syscall"
@@ -291,6 +293,22 @@ func TestAccountExportGap(t *testing.T) {
 	p.ends(0)
 	if k := b.read(ledger); len(k.lines) != 1+more || k.balances["account:1"] != 1+more {
 		t.Errorf("the writer's ledger has %d lines, and a balance of %d", len(k.lines), k.balances["account:1"])
+	}
+}
+
+// A document that a listing has behind the ledger is read anew: its version is the
+// server's, and not something in the account.
+func TestAccountDocumentIsReadAnew(t *testing.T) {
+	r := newRig(t)
+	r.must("state", "put", "account:1", `{"version": "7"}`)
+	r.must("state", "put", "account:1", `{"balance": 1}`, "--if-version", "1")
+	k := &ledgerKeeper{api: newAPI(&target{base: &url.URL{Scheme: "http", Host: r.server.HTTP}})}
+	for key, want := range map[interlock.Key]interlock.Document{
+		"account:1": {Key: "account:1", Version: 2}, "account:2": {Key: "account:2", Absent: true},
+	} {
+		if got, err := k.document(t.Context(), key); !reflect.DeepEqual(got, want) || err != nil {
+			t.Errorf("%s is read as %+v, %v, want %+v", key, got, err, want)
+		}
 	}
 }
 

@@ -161,17 +161,21 @@ func (k *ledgerKeeper) sweep(ctx context.Context) error {
 	})
 }
 
-// document reads which version of an account there is.
+// document reads which version of an account there is. GET /v1/state/KEY would answer
+// with the account itself, which does not say its version.
 func (k *ledgerKeeper) document(ctx context.Context, key interlock.Key) (d interlock.Document, err error) {
-	_, answer, err := k.api.do(ctx, request{method: http.MethodGet, path: statePath(string(key))})
-	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeNoSuchDocument {
-		return interlock.Document{Key: key, Absent: true}, nil
+	_, answer, err := k.api.do(ctx, request{method: http.MethodGet, path: "/v1/state", query: url.Values{"key": {string(key)}}})
+	if err != nil {
+		return d, err
 	}
-	var got document
-	if err == nil {
-		err = json.Unmarshal(answer, &got)
+	var got documentsAnswer
+	if err := json.Unmarshal(answer, &got); err != nil {
+		return d, err
 	}
-	return interlock.Document{Key: key, Version: got.Version}, err
+	if len(got.Documents) != 1 {
+		return d, fmt.Errorf("the server answers with %d documents for %s: is this client older than the server?", len(got.Documents), clean(string(key)))
+	}
+	return interlock.Document{Key: key, Version: got.Documents[0].Version, Absent: got.Documents[0].Absent}, nil
 }
 
 // pages reads a list to its end.
