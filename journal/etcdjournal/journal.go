@@ -251,21 +251,29 @@ func (j *Journal) write(ctx context.Context, entries [][]byte) error {
 // guarded carries operations out if this is still the owner. They may be carried out
 // twice. An error other than ErrFenced leaves the journal usable.
 func (j *Journal) guarded(ctx context.Context, ops ...clientv3.Op) error {
+	_, _, err := j.guardedIf(ctx, nil, ops...)
+	return err
+}
+
+// guardedIf is guarded if a condition holds besides. done is false if that alone did not;
+// else revision is that of the store after it.
+func (j *Journal) guardedIf(ctx context.Context, also []clientv3.Cmp, ops ...clientv3.Op) (revision int64, done bool, err error) {
 	s := j.store
+	conditions := append([]clientv3.Cmp{is(s.key("epoch"), j.epochText)}, also...)
 	var got *clientv3.TxnResponse
-	_, err := s.attempts(ctx, func(ctx context.Context) (err error) {
-		got, err = s.client.Txn(ctx).If(is(s.key("epoch"), j.epochText)).Then(ops...).Else(clientv3.OpGet(s.key("epoch"))).Commit()
+	_, err = s.attempts(ctx, func(ctx context.Context) (err error) {
+		got, err = s.client.Txn(ctx).If(conditions...).Then(ops...).Else(clientv3.OpGet(s.key("epoch"))).Commit()
 		return err
 	})
 	switch {
 	case noSpace(err):
-		return fmt.Errorf("%w: %w", journal.ErrNoSpace, err)
+		return 0, false, fmt.Errorf("%w: %w", journal.ErrNoSpace, err)
 	case err != nil:
-		return fmt.Errorf("%w: %w", journal.ErrFailed, err)
+		return 0, false, fmt.Errorf("%w: %w", journal.ErrFailed, err)
 	case got.Succeeded:
-		return nil
+		return got.Header.Revision, true, nil
 	}
-	return j.fenced(valueOf(got, 0))
+	return 0, false, j.fenced(valueOf(got, 0))
 }
 
 // Barrier implements journal.Journal by one linearizable read.

@@ -68,9 +68,14 @@ func (k *Kept) Save(text []byte) error {
 	}
 	// In the epoch of this owner every other value is of a save of its own that timed out.
 	for {
-		saved, err := k.replace(ctx, text)
-		if saved || err != nil {
+		unchanged := clientv3.Compare(clientv3.ModRevision(k.String()), "=", k.revision)
+		revision, saved, err := k.j.guardedIf(ctx, []clientv3.Cmp{unchanged}, clientv3.OpPut(k.String(), string(text)))
+		if err != nil {
 			return err
+		}
+		if saved {
+			k.revision = revision
+			return nil
 		}
 		value, err := k.load(ctx)
 		if err != nil {
@@ -80,32 +85,4 @@ func (k *Kept) Save(text []byte) error {
 			return nil
 		}
 	}
-}
-
-// replace saves text unless the value has another revision than the one that is known. It
-// needs mu.
-func (k *Kept) replace(ctx context.Context, text []byte) (saved bool, err error) {
-	s, key := k.j.store, k.String()
-	var got *clientv3.TxnResponse
-	_, err = s.attempts(ctx, func(ctx context.Context) (err error) {
-		got, err = s.client.Txn(ctx).
-			If(is(s.key("epoch"), k.j.epochText), clientv3.Compare(clientv3.ModRevision(key), "=", k.revision)).
-			Then(clientv3.OpPut(key, string(text))).
-			Else(clientv3.OpGet(s.key("epoch"))).
-			Commit()
-		return err
-	})
-	switch {
-	case noSpace(err):
-		return false, fmt.Errorf("%w: %w", journal.ErrNoSpace, err)
-	case err != nil:
-		return false, fmt.Errorf("%w: %w", journal.ErrFailed, err)
-	case got.Succeeded:
-		k.revision = got.Header.Revision
-		return true, nil
-	}
-	if epoch := valueOf(got, 0); epoch != k.j.epochText {
-		return false, k.j.fenced(epoch)
-	}
-	return false, nil
 }

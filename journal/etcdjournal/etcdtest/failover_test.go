@@ -27,10 +27,7 @@ var failovers = flag.Int("failovers", 4, "how often TestFailOver takes the activ
 func TestFailOver(t *testing.T) {
 	c := startCluster(t)
 	at := c.url("failover")
-	active := serve(t, at)
-	active.becomes("ready")
-	standby := serve(t, at)
-	standby.becomes("standby")
+	active, standby := serveTwo(t, at, at)
 	waitFor(t, "the standby to name the active server", func() bool {
 		a := standby.get("/readyz")
 		return a.status == 503 && a.Code == "not_owner" && a.Active.HTTP == "http://"+active.http && a.Active.GRPC == active.grpc
@@ -132,10 +129,7 @@ func TestFailOver(t *testing.T) {
 func TestHandOver(t *testing.T) {
 	c := startCluster(t)
 	at := c.url("handover")
-	one := serve(t, at)
-	one.becomes("ready")
-	two := serve(t, at)
-	two.becomes("standby")
+	one, two := serveTwo(t, at, at)
 	began := time.Now()
 	one.signal(syscall.SIGTERM)
 	two.becomes("ready")
@@ -169,10 +163,7 @@ func TestCutFromEtcd(t *testing.T) {
 		asks []question
 	}{{"Looking", looking}, {"Granting", granting}} {
 		t.Run(what.name, func(t *testing.T) {
-			old := serve(t, c.url(what.name, through...))
-			old.becomes("ready")
-			next := serve(t, c.url(what.name))
-			next.becomes("standby")
+			old, next := serveTwo(t, c.url(what.name, through...), c.url(what.name))
 			oldOwnerIsSilent(t, old, next, what.asks, cut)
 		})
 	}
@@ -230,10 +221,7 @@ func TestCutByNamespace(t *testing.T) {
 func TestPausedOwnerIsSilent(t *testing.T) {
 	c := startCluster(t)
 	at := c.url("paused")
-	old := serve(t, at)
-	old.becomes("ready")
-	next := serve(t, at)
-	next.becomes("standby")
+	old, next := serveTwo(t, at, at)
 	ctx := t.Context()
 	lease, err := old.call(ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","claims":[{"key":"account:1"}]}`)
 	if err != nil || lease.status != 200 {

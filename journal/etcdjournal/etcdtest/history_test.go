@@ -20,10 +20,7 @@ var historyTime = flag.Duration("history", 20*time.Second, "how long the agents 
 // answer gets none of the old one's.
 func TestHistoryOfFailOvers(t *testing.T) {
 	c := startCluster(t)
-	active := serve(t, c.url("history"))
-	active.becomes("ready")
-	standby := serve(t, c.url("history"))
-	standby.becomes("standby")
+	active, standby := serveTwo(t, c.url("history"), c.url("history"))
 	site := &traffic.Site{Patience: time.Second}
 	site.Move(active.http, standby.http)
 	record := history.NewRecorder()

@@ -53,6 +53,16 @@ func serve(t testing.TB, journal string, flags ...string) *instance {
 	return serveAt(t, nil, ports[0], ports[1], append([]string{"--journal", journal}, flags...)...)
 }
 
+// serveTwo starts a server that takes the shard, and one that stands by.
+func serveTwo(t testing.TB, journal, standing string) (active, standby *instance) {
+	t.Helper()
+	active = serve(t, journal)
+	active.becomes("ready")
+	standby = serve(t, standing)
+	standby.becomes("standby")
+	return active, standby
+}
+
 // serveAt starts one at its addresses, by way of another program if one is given.
 func serveAt(t testing.TB, by []string, http, grpc string, flags ...string) *instance {
 	t.Helper()
