@@ -168,7 +168,11 @@ func (e *Engine) evolveDeedsForgotten(ev *Event) error {
 	s := &e.space(ev.Namespace).deeds
 	s.forget(ev.At)
 	if len(ev.Blob) > 0 {
-		d := s.known[[32]byte(append(ev.Blob, make([]byte, 32)...))]
+		var digest [32]byte
+		if copy(digest[:], ev.Blob) != len(digest) {
+			return errUnknown
+		}
+		d := s.known[digest]
 		if d == nil || s.chainOf(d.state) == nil {
 			return errUnknown
 		}

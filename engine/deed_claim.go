@@ -158,23 +158,21 @@ func (e *Engine) noRoom(s *deeds, retention time.Duration) string {
 
 // forgetEffects forgets done deeds before their time.
 func (e *Engine) forgetEffects(c *ForgetEffects) {
-	byDigest := c.One
 	switch {
-	case c.OlderThan < 0 || c.OlderThan > interlock.EffectWindow || byDigest && c.OlderThan > 0:
+	case c.OlderThan < 0 || c.OlderThan > interlock.EffectWindow || c.One && c.OlderThan > 0:
 		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("say how old the done effects are at least, from 0 to %v, or name one", time.Duration(interlock.EffectWindow)))
 		return
+	case e.agenda.space == nil && c.One:
+		e.refuse(interlock.CodeUnknownEffect, "no effect with this digest is known")
+		return
 	case e.agenda.space == nil:
-		if byDigest {
-			e.refuse(interlock.CodeUnknownEffect, "no effect with this digest is known")
-		} else {
-			e.reply(Done)
-		}
+		e.reply(Done)
 		return
 	}
 	s := &e.agenda.space.deeds
 	*e.draft() = Event{Kind: EvEffectsForgotten, Namespace: c.Namespace, Actor: c.Actor}
-	more := false
-	if byDigest {
+	n, more := 0, false
+	if c.One {
 		d := s.at(c.Digest, e.now)
 		switch {
 		case d == nil:
@@ -184,27 +182,27 @@ func (e *Engine) forgetEffects(c *ForgetEffects) {
 			e.refuseDeed(d, false)
 			return
 		}
-		e.ev.Blob = c.Digest[:]
+		e.ev.Blob, n = c.Digest[:], 1
 	} else {
 		for d := range s.done.all {
 			if d.isPast(e.now) {
 				continue
 			}
-			if more = e.now.Sub(d.settled) >= c.OlderThan && e.ev.Num == interlock.MaxForget; more || e.now.Sub(d.settled) < c.OlderThan {
+			if e.now.Sub(d.settled) < c.OlderThan {
 				break
 			}
-			e.ev.Num++
+			if more = n == interlock.MaxForget; more {
+				break
+			}
+			n++
 		}
-	}
-	n := int(e.ev.Num)
-	if byDigest {
-		n = 1
+		e.ev.Num = uint64(n)
 	}
 	if n > 0 {
 		e.emit(e.ev)
 	}
-	e.reply(Done)
-	e.out.Effects[e.replied].Forgotten, e.out.Effects[e.replied].More = n, more
+	eff := e.reply(Done)
+	eff.Forgotten, eff.More = n, more
 }
 
 // refuseDeed refuses to let somebody do or settle what is in other hands, done, or

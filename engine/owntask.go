@@ -20,11 +20,12 @@ import (
 // wait for, because it holds what one of the claims, or with any each of them, excludes; nil
 // for none. Attempts in grace end by themselves.
 func (sess *session) ownAttempt(flow string, claims []interlock.Claim, any bool) (found *request) {
-	if sess == nil || flow != "" {
+	if sess == nil || flow != "" || len(sess.space.tasks.known) == 0 {
 		return nil
 	}
 	var attempts []*request
 	for _, p := range sess.flows.all() {
+		*sess.space.agenda.objects += 1 + len(p.leases)
 		for _, l := range p.leases {
 			if l.task != nil && l.phase == held {
 				attempts = append(attempts, l)
