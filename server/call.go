@@ -158,7 +158,7 @@ func (c *call) content(limit int) (content []byte, ok bool) {
 		content, err = c.readBody(limit + 1)
 	}
 	if errors.Is(err, errNoRoom) {
-		c.tooMuchInFlight()
+		c.refuseInFlight()
 		return nil, false
 	}
 	if err != nil {

@@ -99,17 +99,13 @@ func (o *eventOut) send() error {
 	_ = o.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if n := len(o.json.b); n > 0 {
 		// What is sent stays here until the reader takes it, for up to writeTimeout.
-		if n <= smallBytes {
-			o.c.s.flight.count(o.c.namespace, n)
-		} else if !o.c.s.flight.take(o.c.namespace, n) {
-			o.json.b = nil
-			return &interlock.Error{
-				Code: interlock.CodeOverloaded,
-				Message: "the requests and answers of this namespace that are under way take as much memory as is free: " +
-					"go on after the last index, and read what comes without delay",
+		if n > smallBytes {
+			if !o.c.s.flight.take(o.c.namespace, n) {
+				o.json.b = nil
+				return &interlock.Error{Code: interlock.CodeOverloaded, Message: tooMuchInFlight + "go on after the last index, and read what comes without delay"}
 			}
+			defer o.c.s.flight.count(o.c.namespace, -n)
 		}
-		defer o.c.s.flight.count(o.c.namespace, -n)
 		if _, o.err = o.c.w.Write(o.json.b); o.err != nil {
 			return o.err
 		}

@@ -127,12 +127,15 @@ func (c *call) crowdedOut() bool {
 	if c.isVital() || !c.s.flight.isFull(c.namespace) {
 		return false
 	}
-	c.tooMuchInFlight()
+	c.refuseInFlight()
 	return true
 }
 
-func (c *call) tooMuchInFlight() {
+// tooMuchInFlight begins what a caller is told who has as many bytes under way as are free.
+const tooMuchInFlight = "the requests and answers of this namespace that are under way take as much memory as is free: "
+
+// refuseInFlight refuses the call for that.
+func (c *call) refuseInFlight() {
 	c.w.Header().Set("Connection", "close") // what is left of the body is not read
-	c.refuse(interlock.CodeOverloaded, "the requests and answers of this namespace that are under way take as much memory as is free: "+
-		"wait for answers before you send more, and read them")
+	c.refuse(interlock.CodeOverloaded, tooMuchInFlight+"wait for answers before you send more, and read them")
 }
