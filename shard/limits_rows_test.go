@@ -415,10 +415,7 @@ var limitRows = []limitRow{
 	{
 		name:  "release/tasks=100000,one-key",
 		setUp: func(n *neighbour) { n.open(); n.lease = n.ask("", "t", engine.Acquire{}); n.fillQueue() },
-		again: func(n *neighbour) {
-			n.release(n.lease)
-			n.lease = n.ask("", "t", engine.Acquire{})
-		},
+		again: (*neighbour).takeAgain,
 	},
 	{
 		name: "release/tasks=100000,below",
@@ -432,10 +429,7 @@ var limitRows = []limitRow{
 				return c
 			})
 		},
-		again: func(n *neighbour) {
-			n.release(n.lease)
-			n.lease = n.ask("", "t", engine.Acquire{})
-		},
+		again: (*neighbour).takeAgain,
 	},
 	{
 		name: "submit/pulls=16384,principals=16384,none-may",
@@ -780,6 +774,12 @@ func (n *neighbour) submission(i int) *engine.Submit {
 func (n *neighbour) fillQueue() {
 	n.queue("q")
 	n.all(100_000, func(i int) engine.Command { return n.submission(i) })
+}
+
+// takeAgain releases the lease that tasks wait for, and acquires its key again.
+func (n *neighbour) takeAgain() {
+	n.release(n.lease)
+	n.lease = n.ask("", "t", engine.Acquire{})
 }
 
 func (n *neighbour) pull(count int) []engine.Handed {

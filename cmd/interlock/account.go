@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -83,8 +82,8 @@ type accountsSetup struct {
 func (a *app) accountsSetup(ctx context.Context, f *account.File) (s accountsSetup, err error) {
 	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: queuePath(f.Queue, "")})
 	var queue struct{ Queue queueAnswer }
-	switch refusal, refused := errors.AsType[*interlock.Error](err); {
-	case refused && refusal.Code == interlock.CodeNoSuchQueue:
+	switch {
+	case isRefused(err, interlock.CodeNoSuchQueue):
 		s.missing = true
 	case err != nil:
 		return s, err
@@ -103,7 +102,7 @@ func (a *app) accountsSetup(ctx context.Context, f *account.File) (s accountsSet
 	return s, err
 }
 
-// writer is a pattern whose keys have a queue as single writer.
+// writerAnswer is a pattern whose keys have a queue as single writer.
 type writerAnswer struct {
 	Name  string `json:"name"`
 	Shape string `json:"pattern"`
@@ -170,8 +169,9 @@ func newAccountSetup(a *app) *cobra.Command {
 		Use:   "setup --policy FILE",
 		Short: "Set up the queue and the key pattern that a policy file names",
 		Long: `Register the queue of the accounts' writer with the access lists of the policy file, as the
-single writer of the accounts' keys. What else the queue has stays as it is. It needs an operator's credential; "account serve" needs a worker's only, and refuses to
-start where the server differs from its file.`,
+single writer of the accounts' keys. What else the queue has stays as it is. It needs an
+operator's credential; "account serve" needs a worker's only, and refuses to start where
+the server differs from its file.`,
 		Example: `  interlock account setup --policy accounts.json --credential-file ops.secret`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

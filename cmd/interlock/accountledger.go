@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,12 +102,7 @@ func (a *app) keepLedger(ctx context.Context, queue string, l *account.Ledger) (
 }
 
 func (k *ledgerKeeper) concerns(key interlock.Key) bool {
-	for _, prefix := range k.prefixes {
-		if strings.HasPrefix(string(key), prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(k.prefixes, func(prefix string) bool { return strings.HasPrefix(string(key), prefix) })
 }
 
 // sweep records every account: those that have a document, and those to which there are
@@ -147,7 +143,7 @@ func (k *ledgerKeeper) sweep(ctx context.Context) error {
 				continue
 			}
 			key := t.Claims[0].Key
-			if !t.is(interlock.TaskDone) && !t.is(interlock.TaskDead) && !t.is(interlock.TaskCancelled) {
+			if !t.settled() {
 				k.messages[t.ID] = key
 			}
 			if !done[key] {
@@ -220,7 +216,8 @@ func (k *ledgerKeeper) follow(ctx context.Context, ready func()) error {
 			return nil
 		case k.ledger.Err() != nil:
 			return k.ledger.Err()
-		case err != nil && !errors.Is(err, errAgain) && !r.again && !comesBack(err) && !trimmed(err):
+		case err != nil && !errors.Is(err, errAgain) && !r.again && !comesBack(err) && !isRefused(err, interlock.CodeHistoryTrimmed):
+			// History that is no longer kept does no harm: every account is looked at anew.
 			return err
 		}
 		why := "the connection ended"
@@ -237,13 +234,6 @@ func (k *ledgerKeeper) follow(ctx context.Context, ready func()) error {
 	}
 }
 
-// trimmed reports whether the events that were asked for are no longer kept, which does
-// no harm: every account is looked at anew.
-func trimmed(err error) bool {
-	refusal, ok := errors.AsType[*interlock.Error](err)
-	return ok && refusal.Code == interlock.CodeHistoryTrimmed
-}
-
 // heed records the account that an event is about.
 func (k *ledgerKeeper) heed(ctx context.Context, e *event) error {
 	key := k.messages[e.Task]
@@ -258,12 +248,10 @@ func (k *ledgerKeeper) heed(ctx context.Context, e *event) error {
 		k.messages[e.Task] = key
 		return nil
 	case "task_moved":
-		switch e.State {
-		case interlock.TaskDone.String(), interlock.TaskDead.String(), interlock.TaskCancelled.String():
-			delete(k.messages, e.Task)
-		default:
+		if t := (task{State: e.State}); !t.settled() {
 			return nil
 		}
+		delete(k.messages, e.Task)
 	case "ended": // the lease of a message that was decided
 	default:
 		return nil

@@ -407,14 +407,18 @@ func (l *Ledger) Verify(ctx context.Context, from Source, doc interlock.Document
 // ahead has the ledger up to date for an agent that is about to decide a message.
 func (l *Ledger) ahead(ctx context.Context, from Source, account interlock.Key) error {
 	l.mu.Lock()
-	behind := map[interlock.Key]bool{account: true}
+	behind := map[interlock.Key]bool{}
 	if len(l.expected) >= maxExpected {
-		for _, key := range l.expected {
-			behind[key] = true
-		}
+		behind = l.undone()
 	}
+	behind[account] = true
 	l.mu.Unlock()
-	for key := range behind {
+	return l.recordAll(ctx, from, behind)
+}
+
+// recordAll is Record for several accounts.
+func (l *Ledger) recordAll(ctx context.Context, from Source, accounts map[interlock.Key]bool) error {
+	for key := range accounts {
 		if err := l.Record(ctx, from, key); err != nil {
 			return err
 		}
@@ -432,15 +436,17 @@ func (l *Ledger) expect(message interlock.TaskID, account interlock.Key) {
 // catchUp records what an agent has decided.
 func (l *Ledger) catchUp(ctx context.Context, from Source) error {
 	l.mu.Lock()
-	behind := map[interlock.Key]bool{}
-	for _, key := range l.expected {
-		behind[key] = true
-	}
+	behind := l.undone()
 	l.mu.Unlock()
-	for key := range behind {
-		if err := l.Record(ctx, from, key); err != nil {
-			return err
-		}
+	return l.recordAll(ctx, from, behind)
+}
+
+// undone returns the accounts of what an agent has decided and the ledger does not have. It
+// needs mu.
+func (l *Ledger) undone() map[interlock.Key]bool {
+	accounts := map[interlock.Key]bool{}
+	for _, key := range l.expected {
+		accounts[key] = true
 	}
-	return nil
+	return accounts
 }
