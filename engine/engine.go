@@ -39,7 +39,7 @@ type Engine struct {
 	looks     int    // what its searches may look at in a step, and
 	mostRanks int    // what the finding of ranks may, and
 	most      int    // all else
-	swath     int    // of how many objects the order in which a step looks at them is told
+	swath     int    // objects of a large set that a step gathers, and sorts, at once
 	windows   idBounds
 	mostDeeds int // effects that a namespace may remember
 

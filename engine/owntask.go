@@ -14,7 +14,7 @@ import (
 // holds. If the caller is the worker itself, that wait never ends, and the wait-for graph has
 // no circle: to the engine these are two threads. To count such a call as the attempt's would
 // let another thread of the session into what the attempt holds. So the wait is refused, and
-// the caller names the flow. Whoever names one, "main" included, is taken at their word.
+// the caller names the flow. A call that names one, "main" included, is not refused.
 
 // ownAttempt returns the attempt at a task that a call of the session without a flow would
 // wait for, because it holds what one of the claims, or with any each of them, excludes; nil

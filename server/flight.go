@@ -131,7 +131,7 @@ func (c *call) crowdedOut() bool {
 	return true
 }
 
-// tooMuchInFlight begins what a caller is told who has as many bytes under way as are free.
+// tooMuchInFlight begins the refusal of a tenant that has as many bytes under way as are free.
 const tooMuchInFlight = "the requests and answers of this namespace that are under way take as much memory as is free: "
 
 // refuseInFlight refuses the call for that.

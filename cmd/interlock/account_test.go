@@ -48,7 +48,7 @@ func newBank(t *testing.T) *bank {
 	b.env = b.environment()
 	b.writePolicies(`"writers": ["teller"], "senders": ["support", "teller"],`)
 	b.as("ops").must("account", "setup", "--policy", b.file)
-	// Nobody is to wait for a writer that was killed longer than has to be.
+	// The messages of a killed writer are handed out again at once.
 	b.as("ops").must("queue", "set", "accounts", "--grace", "1ms", "--backoff", "1ms")
 	return b
 }

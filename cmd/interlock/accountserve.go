@@ -38,8 +38,8 @@ account check" says what a file means. It never moves money twice or half: state
 messages to other accounts are one entry of the journal. It may be killed at any time, and
 any number may run: each message is decided by one.
 
-The queue and the pattern of the accounts have to be as the file says, with nobody but the
-writers on the queue's pull list. "interlock account setup" does that with an operator's
+The queue and the pattern of the accounts must be as the file says, with only the writers on
+the queue's pull list. "interlock account setup" does that with an operator's
 credential; this command needs a worker's of the queue.
 
 With --ledger it keeps the ledger of "interlock account export" in a file. It decides no

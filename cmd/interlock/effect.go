@@ -337,7 +337,7 @@ func newEffectForget(a *app) *cobra.Command {
 		Use:   "forget [action]",
 		Short: "Forget done effects before their time, so that each may be done again",
 		Long: `Forget effects that were done longer ago than --older-than, or one, by its digest, that
-was done or was found not done. Whoever plans it again does it again. What is claimed or
+was done or was found not done. An agent that plans it again does it. What is claimed or
 unknown is never forgotten. It needs an operator's credential.
 
 A namespace remembers 100,000 effects, a done one for 30 days. When it is full, done ones

@@ -44,15 +44,15 @@ type Ledger struct {
 	// Since leaves out what was decided earlier. Accounts of which there is a line go on
 	// after it.
 	Since time.Time
-	// OnGap, if set, accepts gaps, and is told of each.
+	// OnGap, if set, accepts gaps, and is called with each.
 	OnGap func(*GapError)
-	// OnJump, if set, is told of each account whose numbers do not go on, although it has not
-	// changed: the server had forgotten its log, or that of refusals.
+	// OnJump, if set, is called for each account whose numbers do not go on, although it has
+	// not changed: the server had forgotten its log, or that of refusals.
 	OnJump func(account interlock.Key, after, next uint64)
 
 	to   io.Writer
 	file *os.File    // that to is, if it is to be durable
-	seen func(*Line) // if set, is told of each line that is read
+	seen func(*Line) // if set, is called with each line that is read
 
 	mu       sync.Mutex
 	accounts map[interlock.Key]*standing
@@ -305,8 +305,8 @@ func (l *Ledger) add(s *standing, e *interlock.LogEntry) (uint64, error) {
 	return l.added, nil
 }
 
-// write writes what was added, up to a number at least. Whoever comes meanwhile has theirs
-// written together.
+// write writes what was added, up to a number at least. The lines of callers that come
+// meanwhile are written together.
 func (l *Ledger) write(upTo uint64) error {
 	if upTo == 0 {
 		return nil
