@@ -74,6 +74,10 @@ func (r *request) graceUpTo(end span, why engine.Reason) span {
 	return end
 }
 
+// isClosed reports whether a session was closed, in this step or before: the end of one with
+// much to end takes several steps. That it was asked for is checked where it is told.
+func (s *session) isClosed() bool { return s != nil && s.ended && s.why == engine.BySession }
+
 func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 	r := m.subjectOf(ev)
 	if r == nil || !r.holds() && r.phase != parked && !(r.goesBack && ev.Reason == engine.ByRelease) {
@@ -113,7 +117,7 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 			return wrong
 		}
 	case engine.BySession:
-		if c, ok := cmd.(*engine.CloseSession); !ok || r.session == nil || c.Session != r.session.id {
+		if !r.session.isClosed() {
 			return wrong
 		}
 	case engine.ByBase:
@@ -209,7 +213,7 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 		}
 		return wrong
 	case engine.BySession:
-		if c, ok := cmd.(*engine.CloseSession); !ok || r.session == nil || c.Session != r.session.id {
+		if !r.session.isClosed() {
 			return wrong
 		}
 	case engine.ByDeath:
