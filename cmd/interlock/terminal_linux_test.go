@@ -200,6 +200,7 @@ func TestRunStoppedForTooLong(t *testing.T) {
 	other.expect("its turn")
 	s.types("fg\n")
 	s.sees("the lease is lost")
+	s.sees("$ ") // the shell has the terminal again: what is typed now is not the command's to read
 	s.types("echo \"code <$?>\"\n")
 	s.sees("code <79>")
 	other.in.Write([]byte("\n"))
