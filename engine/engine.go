@@ -57,6 +57,7 @@ type Engine struct {
 	out     *Output
 	head    *Head
 	start   int      // length of out.Entry when the step began
+	before  int      // events that came before its command
 	objects int      // that it has looked at, besides the two that follow
 	looked  int      // objects that searches for deadlocks have looked at
 	ranks   int      // and the finding of ranks
@@ -92,6 +93,7 @@ func (e *Engine) Step(cmd Command, out *Output) {
 	h := cmd.head()
 	e.out, e.head, e.start, e.objects, e.looked, e.ranks, e.tagged, e.replied = out, h, len(out.Entry), 0, 0, 0, false, -1
 	e.begin(h)
+	e.before = len(out.Events)
 	if !e.repeat(cmd) {
 		e.decide(cmd)
 		e.remember(cmd)

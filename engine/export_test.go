@@ -100,6 +100,9 @@ const StepRanks = stepRanks
 
 func (e *Engine) Ranked() int { return e.ranks }
 
+// Before is how many events the last step made before it came to its command.
+func (e *Engine) Before() int { return e.before }
+
 // IsSearching reports that a search for a deadlock is to go on.
 func (e *Engine) IsSearching() bool {
 	for _, s := range e.sorted() {

@@ -290,19 +290,20 @@ type model struct {
 
 	unfollowed []unfollowed // in this step
 
-	last      engine.Time      // of the last event
-	inUse     map[place]int    // permits, after the last step
-	hopeful   bool             // see only
-	searching bool             // the engine still looks for deadlocks
-	handing   []engine.Pull    // by which tasks were handed out, or looked for, in this step
-	best      bool             // see atBest
-	ranks     map[*request]int // priorities of the waiters, as they were after rankedAt events
-	rankedAt  int
-	ranked    map[*request]int // priorities when the step began
-	events    int              // how many there were
-	fence     interlock.Fence
-	epoch     interlock.Epoch
-	base      interlock.Version // new versions are above it
+	last       engine.Time      // of the last event
+	inUse      map[place]int    // permits, after the last step
+	hopeful    bool             // see only
+	searching  bool             // the engine still looks for deadlocks
+	unfinished bool             // the step before has left something over
+	handing    []engine.Pull    // by which tasks were handed out, or looked for, in this step
+	best       bool             // see atBest
+	ranks      map[*request]int // priorities of the waiters, as they were after rankedAt events
+	rankedAt   int
+	ranked     map[*request]int // priorities when the step began
+	events     int              // how many there were
+	fence      interlock.Fence
+	epoch      interlock.Epoch
+	base       interlock.Version // new versions are above it
 }
 
 func (m *model) sessionByID(ns interlock.Namespace, id interlock.SessionID) *session {

@@ -146,6 +146,7 @@ func (g *rig) stepOnce(cmd engine.Command) error {
 			head.From = &listener{fmt.Sprintf("caller %d", len(g.trace))}
 		}
 	}
+	g.m.unfinished = g.e.IsUnfinished()
 	var out engine.Output
 	if err := g.survives(cmd, &out); err != nil {
 		return err
@@ -174,7 +175,7 @@ func (g *rig) stepOnce(cmd engine.Command) error {
 	if g.blind {
 		return nil
 	}
-	if err := g.m.observe(cmd, &out); err != nil {
+	if err := g.m.observe(cmd, &out, g.e.Before()); err != nil {
 		return err
 	}
 	if g.unchecked {
