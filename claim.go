@@ -175,6 +175,7 @@ const (
 	MaxVersionBytes      = 1 << 20   // of the earlier versions of a key
 	MaxSpaceVersionBytes = 64 << 20  // of the earlier versions of a namespace; the oldest go first
 	MaxStale             = 16        // documents that one answer tells about as stale
+	MaxBetween           = 15        // earlier writes that it tells of each of them, besides the last
 
 	MaxActionBytes = 16 << 10            // of a canonical action
 	MaxResultBytes = 64 << 10            // of an effect's result

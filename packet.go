@@ -17,7 +17,12 @@ type Change struct {
 	Known  bool
 	Now    Document // as it is, without its body
 	Writes int      // how many commits wrote it since, as far as they are kept
-	Diff   Difference
+	// Between are the commits that wrote it since, before the one that made Now, oldest
+	// first and without bodies; at most MaxBetween, the newest. Left is how many there
+	// were before those. Diff is what all of them made together.
+	Between []Document
+	Left    int
+	Diff    Difference
 }
 
 // Difference is what changed in a document's body.

@@ -93,7 +93,14 @@ type Stale struct {
 	Known  bool     // Then is known in full
 	Now    Document // as it is
 	Writes int      // how many commits wrote it since, as far as they are kept
+	// Between are those of these commits before the one that made Now, oldest first: what
+	// each of them left, without its body. At most MaxBetween, the newest; Left tells
+	// how many there were before those.
+	Between []Document
 }
+
+// Left counts the writes before the last that are not in Between.
+func (s *Stale) Left() int { return max(0, s.Writes-1-len(s.Between)) }
 
 // WritePolicy says who may commit to the keys of a pattern, and how.
 type WritePolicy uint8

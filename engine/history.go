@@ -85,17 +85,10 @@ func (s *documents) written(key interlock.Key, v interlock.Version) *edition {
 	return nil
 }
 
-// writes counts the editions after a version, as far as they are kept.
-func (d *document) writes(v interlock.Version) (n int) {
-	for _, x := range d.earlier {
-		if x.version > v {
-			n++
-		}
-	}
-	if d.now != nil && d.now.version > v {
-		n++
-	}
-	return n
+// earlierSince gives the earlier editions after a version, as far as they are kept.
+func (d *document) earlierSince(v interlock.Version) []*edition {
+	i, _ := slices.BinarySearchFunc(d.earlier, v+1, func(x *edition, v interlock.Version) int { return cmp.Compare(x.version, v) })
+	return d.earlier[i:]
 }
 
 // isTrimmed reports whether editions of the document were dropped. The one that

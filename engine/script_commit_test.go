@@ -95,6 +95,13 @@ func (s *script) printStale(list []interlock.Stale, more bool) {
 			then = fmt.Sprintf("version=%d (not kept)", x.Then.Version)
 		}
 		s.printf("  %s was %s, is %s, writes=%d", x.Now.Key, then, documentText(&x.Now, true), x.Writes)
+		if left := x.Left(); left > 0 {
+			s.printf("    %d before these", left)
+		}
+		for i := range x.Between {
+			d := x.Between[i]
+			s.printf("    %v %s", d.Op, documentText(&d, true))
+		}
 	}
 	if more {
 		s.printf("  and more")

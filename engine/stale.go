@@ -67,9 +67,21 @@ func (e *Engine) staleSince(s *documents, key interlock.Key, v interlock.Version
 		stale.Then, stale.Known = e.showDocument(key, x, true), true
 	}
 	if d := s.known[key]; d != nil {
-		stale.Writes = d.writes(v)
+		e.tellWrites(&stale, d, v)
 	}
 	return stale
+}
+
+// tellWrites tells who wrote a document after a version.
+func (e *Engine) tellWrites(stale *interlock.Stale, d *document, v interlock.Version) {
+	if d.now == nil || d.now.version <= v {
+		return
+	}
+	between := d.earlierSince(v)
+	stale.Writes = 1 + len(between)
+	for _, x := range between[max(0, len(between)-interlock.MaxBetween):] {
+		stale.Between = append(stale.Between, e.showDocument(d.key, x, false))
+	}
 }
 
 // staleSinceAbsent is staleSince of a document that was not there when it was read.
@@ -80,10 +92,12 @@ func (e *Engine) staleSinceAbsent(d *document, r *interlock.Read) interlock.Stal
 			since = max(since, x.version)
 		}
 	}
-	return interlock.Stale{
+	stale := interlock.Stale{
 		Then: interlock.Document{Key: d.key, Version: r.Version, Absent: true}, Known: true,
-		Now: e.showDocument(d.key, d.now, true), Writes: d.writes(since),
+		Now: e.showDocument(d.key, d.now, true),
 	}
+	e.tellWrites(&stale, d, since)
+	return stale
 }
 
 // staleSincePresent is staleSince of a document of which only was read that it is
@@ -97,7 +111,7 @@ func (e *Engine) staleSincePresent(s *documents, key interlock.Key) interlock.St
 				since = x.version
 			}
 		}
-		stale.Writes = d.writes(since)
+		e.tellWrites(&stale, d, since)
 	}
 	return stale
 }

@@ -400,11 +400,11 @@ func FuzzServerFrame(f *testing.F) {
 		{Outcome: Asked, Lease: interlock.Lease{ID: [16]byte{1}, Yield: &interlock.Yield{Priority: -3}, Parts: []interlock.Part{{Key: "k/1", Stop: true}}}},
 		{Outcome: Done, Patterns: []interlock.Pattern{{Name: "n"}}, More: true, Settings: &interlock.Settings{}},
 		{Outcome: Refused, Code: "stale", Version: 4, Documents: []interlock.Document{{Key: "k", Body: []byte{}, Op: interlock.Put}}, Packet: &interlock.Packet{
-			Changes: []interlock.Change{{Known: true, Writes: 2, Diff: interlock.Difference{Kind: interlock.UnifiedDiff, Text: "@@", Cut: true}}}, Message: "m",
+			Changes: []interlock.Change{{Known: true, Writes: 3, Between: []interlock.Document{{Version: 2, Note: "n"}}, Left: 1, Diff: interlock.Difference{Kind: interlock.UnifiedDiff, Text: "@@", Cut: true}}}, Message: "m",
 		}},
 		{Outcome: Done, Effects: []interlock.Effect{{ID: [16]byte{1}, Result: "1"}}, Contention: []Contention{{Contention: interlock.Contention{Write: interlock.WriteLease}, Advice: &interlock.Advice{}}}},
 		{Outcome: Granted, Ticket: &interlock.Ticket{ID: [16]byte{1}}, Handed: []Handed{{
-			Task:  interlock.Task{ID: [16]byte{2}, Priority: -1, Attempts: []interlock.Attempt{{Number: 1}}, Approval: &interlock.Approval{Stale: []interlock.Stale{{Writes: 1}}}},
+			Task:  interlock.Task{ID: [16]byte{2}, Priority: -1, Attempts: []interlock.Attempt{{Number: 1}}, Approval: &interlock.Approval{Stale: []interlock.Stale{{Writes: 2, Between: []interlock.Document{{Key: "k"}}}}}},
 			Lease: interlock.Lease{ID: [16]byte{3}}, Documents: []interlock.Document{{Key: "k"}}, AsOf: 2,
 		}}},
 		{Outcome: Done, Tasks: []interlock.Task{{Queue: "q"}}, Queues: []interlock.QueueStatus{{Idle: 1}}, Log: []interlock.LogEntry{{Seq: 1, Body: []byte("1")}}, More: true, Next: 1 << 40},

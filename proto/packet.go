@@ -16,6 +16,10 @@ func appendPacket(b []byte, num byte, p *interlock.Packet) []byte {
 		b = appendDocument(b, 3, &c.Now)
 		b = appendUint(b, 4, uint64(uint32(c.Writes)))
 		b = appendDifference(b, 5, &c.Diff)
+		for k := range c.Between {
+			b = appendDocument(b, 6, &c.Between[k])
+		}
+		b = appendUint(b, 7, uint64(uint32(c.Left)))
 		b = closeMessage(b, inner)
 	}
 	b = appendBool(b, 2, p.More)
@@ -59,6 +63,10 @@ func decodeChange(c *interlock.Change, s string) error {
 			c.Writes = int(uint32(f.v))
 		case 5<<3 | wireBytes:
 			return decodeDifference(&c.Diff, f.s)
+		case 6<<3 | wireBytes:
+			return decodeDocument(grow(&c.Between), f.s)
+		case 7<<3 | wireVarint:
+			c.Left = int(uint32(f.v))
 		}
 		return nil
 	})

@@ -117,6 +117,9 @@ func appendApproval(b []byte, num byte, a *interlock.Approval) []byte {
 		b = appendBool(b, 2, s.Known)
 		b = appendDocument(b, 3, &s.Now)
 		b = appendInt(b, 4, s.Writes)
+		for k := range s.Between {
+			b = appendDocument(b, 5, &s.Between[k])
+		}
 		b = closeMessage(b, inner)
 	}
 	b = appendBool(b, 9, a.StaleMore)
@@ -283,6 +286,8 @@ func decodeStale(x *interlock.Stale, s string) error {
 			return decodeDocument(&x.Now, f.s)
 		case 4<<3 | wireVarint:
 			x.Writes = int(f.v)
+		case 5<<3 | wireBytes:
+			return decodeDocument(grow(&x.Between), f.s)
 		}
 		return nil
 	})
@@ -299,7 +304,10 @@ func TaskBulk(t *interlock.Task) int {
 	}
 	for i := range t.Approval.Stale {
 		s := &t.Approval.Stale[i]
-		n += 512 + len(s.Then.Body) + len(s.Now.Body)
+		n += 512*(1+len(s.Between)) + len(s.Then.Body) + len(s.Now.Body)
+		for k := range s.Between {
+			n += len(s.Between[k].Note)
+		}
 	}
 	return n
 }

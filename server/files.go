@@ -199,15 +199,17 @@ func (c *call) fileStale(stale *file.StaleError, at interlock.At) {
 		case side.name == "now" || change.Known:
 			j.int("size", int64(side.d.Size))
 		}
-		j.said("agent", side.d.Agent)
-		j.said("principal", side.d.Principal)
-		if side.d.Note != "" {
-			j.note("note", side.d.Note)
-		}
-		j.duration("age_ms", side.d.Age)
+		writeAuthor(j, side.d)
 		j.close()
 	}
 	j.count("writes", uint64(change.Writes))
+	writeBetween(j, change, func(j *jsonOut, i int) {
+		j.str("version", string(stale.Between[i]))
+		if change.Between[i].Absent {
+			j.bool("absent", true)
+		}
+		writeAuthor(j, &change.Between[i])
+	})
 	writeDifference(j, change)
 	j.close()
 	j.closeArray()
@@ -215,4 +217,14 @@ func (c *call) fileStale(stale *file.StaleError, at interlock.At) {
 	j.note("message", stale.Packet.Message)
 	j.close()
 	c.sendAs(status, problemType, j, at)
+}
+
+// writeAuthor writes who wrote a file, as far as that is known.
+func writeAuthor(j *jsonOut, d *interlock.Document) {
+	j.said("agent", d.Agent)
+	j.said("principal", d.Principal)
+	if d.Note != "" {
+		j.note("note", d.Note)
+	}
+	j.duration("age_ms", d.Age)
 }

@@ -36,6 +36,7 @@ func writePacket(j *jsonOut, p *interlock.Packet) {
 		writeThen(j, &c.Then, c.Known)
 		writeNow(j, &c.Now)
 		j.count("writes", uint64(c.Writes))
+		writeBetween(j, c, func(j *jsonOut, i int) { writeVersion(j, &c.Between[i]) })
 		writeDifference(j, c)
 		j.close()
 	}
@@ -63,9 +64,29 @@ func writeThen(j *jsonOut, d *interlock.Document, known bool) {
 // writeNow writes a document as it is, and who made it so.
 func writeNow(j *jsonOut, d *interlock.Document) {
 	j.open("now")
+	writeVersion(j, d)
+	j.close()
+}
+
+// writeBetween writes who wrote a document before the last one, and how many others
+// there were before those.
+func writeBetween(j *jsonOut, c *interlock.Change, write func(j *jsonOut, i int)) {
+	if len(c.Between) > 0 {
+		j.openArray("between")
+		for i := range c.Between {
+			j.open("")
+			write(j, i)
+			j.close()
+		}
+		j.closeArray()
+	}
+	j.count("more_between", uint64(c.Left))
+}
+
+// writeVersion writes one version of a document, and who made it.
+func writeVersion(j *jsonOut, d *interlock.Document) {
 	writeState(j, d)
 	writeAge(j, d)
-	j.close()
 }
 
 // writeDifference writes what changed in a body. A patch is JSON itself; what is cut

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -227,6 +228,38 @@ func TestDocumentsAreHarmless(t *testing.T) {
 		if strings.ContainsAny(got.raw, "<\u2028") || strings.Count(got.raw, "\n") != 1 {
 			t.Error(got.raw)
 		}
+	})
+}
+
+// A refusal names all who wrote since, so that the difference does not read as the last
+// one's.
+func TestStaleNamesAllWriters(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		d.commitDoc("k", `{"n":0}`)
+		for i, agent := range []string{"bob", `cleo\u001b[31m`, "dan", "eve"} {
+			d.post("/v1/commits", `{"agent":"`+agent+`","note":"by `+agent+`","writes":[{"key":"k","merge":{"n":`+fmt.Sprint(i+1)+`}}]}`).want(200)
+			pass(time.Second)
+		}
+		got := d.post("/v1/commits", `{"reads":[{"key":"k","version":"1"}],"writes":[{"key":"k","put":9}]}`).want(412, "stale")
+		got.is("packet.stale.0.now.agent", "eve").is("packet.stale.0.between.2.agent", "dan")
+		got.is("packet.stale.0.between.0.version", "2").is("packet.stale.0.between.0.agent", "bob").is("packet.stale.0.between.0.note", "by bob")
+		got.is("packet.stale.0.between.1.agent", "cleo [31m")
+		if writes, age := got.num("packet.stale.0.writes"), got.num("packet.stale.0.between.0.age_ms"); writes != 4 || age != 4000 {
+			t.Errorf("%d writes, the first %d ms ago", writes, age)
+		}
+		for _, name := range []string{"bob", "cleo", "dan", "eve", "by all these writes together"} {
+			got.says("packet.message", name)
+		}
+		for range interlock.MaxBetween {
+			d.post("/v1/commits", `{"agent":"bot","writes":[{"key":"k","merge":{"m":1}}]}`).want(200)
+		}
+		got = d.post("/v1/commits", `{"reads":[{"key":"k","version":"1"}],"writes":[{"key":"k","put":9}]}`).want(412, "stale")
+		got.is("packet.stale.0.between.0.agent", "eve")
+		if writes, left := got.num("packet.stale.0.writes"), got.num("packet.stale.0.more_between"); writes != 19 || left != 3 {
+			t.Errorf("%d writes, of which %d are left out", writes, left)
+		}
+		got.says("packet.message", "after 3 writes that are not shown here")
 	})
 }
 

@@ -41,7 +41,7 @@ func (d *delivered) addState(r *proto.Reply, st *stream) {
 // weigh says how much memory is kept for an answer because of documents.
 func weigh(eff *engine.Effect, read *reading) int {
 	n := weighTasks(eff, read)
-	add := func(doc *interlock.Document) { n += 512 + len(doc.Body) }
+	add := func(doc *interlock.Document) { n += 512 + len(doc.Body) + len(doc.Note) }
 	for i := range eff.Documents {
 		add(&eff.Documents[i])
 	}
@@ -49,6 +49,9 @@ func weigh(eff *engine.Effect, read *reading) int {
 		for i := range list {
 			add(&list[i].Then)
 			add(&list[i].Now)
+			for k := range list[i].Between {
+				add(&list[i].Between[k])
+			}
 		}
 	}
 	if read == nil {
@@ -70,6 +73,9 @@ func (st *stream) packet(stale []interlock.Stale, more bool, occasion packet.Occ
 	for i := range p.Changes {
 		cleanDocument(&p.Changes[i].Then)
 		cleanDocument(&p.Changes[i].Now)
+		for k := range p.Changes[i].Between {
+			cleanDocument(&p.Changes[i].Between[k])
+		}
 	}
 	return p
 }

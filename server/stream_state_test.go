@@ -153,12 +153,17 @@ func TestGrantsTellWhatMoved(t *testing.T) {
 	f.want(3, proto.Done, "")
 	f.send(commitOp(1, 4, []interlock.Read{{Key: "k", Version: 1}}, putOf("k", "2")))
 	f.want(4, proto.Done, "")
-	late := acquireOp(1, 5, "k")
+	f.send(commitOp(1, 5, nil, putOf("k", "3")))
+	f.want(5, proto.Done, "")
+	late := acquireOp(1, 6, "k")
 	late.AsOf = 1
 	f.send(late)
-	r := f.want(5, proto.Granted, "")
-	if r.Packet == nil || len(r.Packet.Changes) != 1 || r.Packet.Changes[0].Now.Version != 2 || !r.Lease.Changed || r.Lease.Stale != nil {
-		t.Errorf("the grant: %+v", r)
+	r := f.want(6, proto.Granted, "")
+	if r.Packet == nil || len(r.Packet.Changes) != 1 || r.Packet.Changes[0].Now.Version != 3 || !r.Lease.Changed || r.Lease.Stale != nil {
+		t.Fatalf("the grant: %+v", r)
+	}
+	if c := r.Packet.Changes[0]; c.Writes != 2 || len(c.Between) != 1 || c.Between[0].Version != 2 || c.Between[0].Note != "commit 4" || c.Left != 0 {
+		t.Errorf("who wrote in between: %+v", c)
 	}
 }
 

@@ -212,6 +212,7 @@ func cleanTask(t interlock.Task) interlock.Task {
 		for i := range clean.Stale {
 			cleanDocument(&clean.Stale[i].Then)
 			cleanDocument(&clean.Stale[i].Now)
+			clean.Stale[i].Between = cleanDocuments(clean.Stale[i].Between)
 		}
 		t.Approval = &clean
 	}

@@ -188,6 +188,17 @@ func (a *app) showApproval(p *approval) {
 			how = "was removed " + c.Now.writer()
 		}
 		a.fact("changed", fmt.Sprintf("%s was read at version %s and %s", clean(string(c.Key)), c.Then.Version, how))
+		if c.Left > 0 {
+			a.fact("before", fmt.Sprintf("%d writes that are not shown", c.Left))
+		}
+		for i := range c.Between {
+			b := &c.Between[i]
+			fact := "version " + b.Version.String() + ", " + b.writer()
+			if b.Absent {
+				fact = "version " + b.Version.String() + ", removed " + b.writer()
+			}
+			a.fact("before", fact)
+		}
 		text := string(c.Diff.Patch)
 		if text == "" {
 			text = c.Diff.Text

@@ -258,11 +258,13 @@ func staleAnswer(e *file.StaleError) any {
 		Cut       bool   `json:"cut,omitempty"`
 	}
 	type change struct {
-		Key    string `json:"key"`
-		Then   state  `json:"then"`
-		Now    state  `json:"now"`
-		Writes int    `json:"writes,omitempty"`
-		Diff   diff   `json:"diff"`
+		Key     string  `json:"key"`
+		Then    state   `json:"then"`
+		Now     state   `json:"now"`
+		Writes  int     `json:"writes,omitempty"`
+		Between []state `json:"between,omitempty"`
+		Left    int     `json:"more_between,omitempty"`
+		Diff    diff    `json:"diff"`
 	}
 	type packet struct {
 		Stale   []change `json:"stale"`
@@ -285,12 +287,20 @@ func staleAnswer(e *file.StaleError) any {
 	if c.Diff.Kind == interlock.SizesOnly {
 		d.ThenBytes, d.NowBytes = &c.Then.Size, &c.Now.Size
 	}
+	var between []state
+	for i := range c.Between {
+		b := &c.Between[i]
+		between = append(between, state{
+			Version: e.Between[i], Absent: b.Absent,
+			Agent: clean(b.Agent), Principal: clean(b.Principal), Note: cleanLines(b.Note), Age: b.Age.Milliseconds(),
+		})
+	}
 	return struct {
 		Code   interlock.Code `json:"code"`
 		Path   string         `json:"path"`
 		Packet packet         `json:"packet"`
 	}{interlock.CodeStale, e.Path, packet{
-		Stale:   []change{{Key: e.Path, Then: then, Now: now, Writes: c.Writes, Diff: d}},
+		Stale:   []change{{Key: e.Path, Then: then, Now: now, Writes: c.Writes, Between: between, Left: c.Left, Diff: d}},
 		More:    e.Packet.More,
 		Message: e.Packet.Message,
 	}}

@@ -78,6 +78,10 @@ type change struct {
 	Key  interlock.Key `json:"key"`
 	Then document      `json:"then"`
 	Now  document      `json:"now"`
+
+	Between []document `json:"between"`
+	Left    int        `json:"more_between"`
+
 	Diff struct {
 		Patch json.RawMessage `json:"patch"`
 		Text  string          `json:"text"`

@@ -56,24 +56,26 @@ func (d *Dir) sign(meta *os.Root, c *Change, from, to Version) {
 	}
 }
 
-// credit adds to a file who wrote it, if that is known, and tells how many have
-// written it since it had a version; 0 if that is not known.
-func (d *Dir) credit(meta *os.Root, f *File, since Version) (writes int) {
+// credit adds to a file who wrote it, if that is known, and gives those who have
+// written it since it had a version, the last one last; none if that is not known.
+func (d *Dir) credit(meta *os.Root, f *File, since Version) []signed {
 	r := loadRecord(meta, f.Path)
 	n := len(r.Writes)
 	if n == 0 || r.Writes[n-1].Version != f.Version {
-		return 0
+		return nil
 	}
 	w := &r.Writes[n-1]
 	f.Agent, f.Principal, f.Note = w.Agent, w.Principal, w.Note
-	f.Age = max(0, time.Since(time.UnixMilli(w.At)))
+	f.Age = w.age()
 	for i := n - 1; i >= 0; i-- {
 		if r.Writes[i].From == since {
-			return n - i
+			return r.Writes[i:]
 		}
 		if i > 0 && r.Writes[i-1].Version != r.Writes[i].From {
 			break // something came from outside between them
 		}
 	}
-	return 0
+	return nil
 }
+
+func (w *signed) age() time.Duration { return max(0, time.Since(time.UnixMilli(w.At))) }

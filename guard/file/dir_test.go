@@ -167,8 +167,8 @@ func TestMerge(t *testing.T) {
 	if c := stale.Packet.Changes[0]; c.Diff.Kind != interlock.UnifiedDiff || !strings.Contains(c.Diff.Text, "-2\n+two\n") || c.Then.Body != nil {
 		t.Errorf("the packet is %+v", c)
 	}
-	if n := stale.Packet.Changes[0].Writes; n != 2 {
-		t.Errorf("it was written %d times since, want 2", n)
+	if c := stale.Packet.Changes[0]; c.Writes != 2 || len(c.Between) != 1 || c.Between[0].Agent != "first" || c.Between[0].Note == "" {
+		t.Errorf("it was written %d times since, want 2, by first to begin with: %+v", c.Writes, c.Between)
 	}
 	stale = wantStale(t, d, Change{Path: "f", Base: base, Delete: true})
 	if strings.ContainsRune(stale.Packet.Message, '\x1b') {

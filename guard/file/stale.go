@@ -14,8 +14,9 @@ type StaleError struct {
 	Path      string
 	Then, Now Version // None for a file that is not there
 	// Packet tells what changed. The versions of its documents are 0: a file's are Then
-	// and Now.
-	Packet *interlock.Packet
+	// and Now, and Between those of its change's Between.
+	Packet  *interlock.Packet
+	Between []Version
 }
 
 func (e *StaleError) Error() string {
@@ -43,11 +44,22 @@ func (d *Dir) stale(meta *os.Root, c *Change, b base, now *File) error {
 	writes := d.credit(meta, now, b.version)
 	s := interlock.Stale{
 		Then:  interlock.Document{Key: interlock.Key(c.Path), Absent: b.version == None, Body: b.body, Size: len(b.body)},
-		Known: b.known, Writes: writes,
+		Known: b.known, Writes: len(writes),
 		Now: interlock.Document{
 			Key: interlock.Key(c.Path), Absent: now.Version == None, Body: now.Body, Size: len(now.Body),
 			Agent: now.Agent, Principal: now.Principal, Note: now.Note, Age: now.Age,
 		},
 	}
-	return &StaleError{Path: c.Path, Then: b.version, Now: now.Version, Packet: packet.NewFile(&s, told(b.version), told(now.Version))}
+	e := &StaleError{Path: c.Path, Then: b.version, Now: now.Version}
+	var between []string
+	if n := len(writes) - 1; n > 0 {
+		for _, w := range writes[max(0, n-interlock.MaxBetween):n] {
+			s.Between = append(s.Between, interlock.Document{
+				Key: s.Now.Key, Absent: w.Version == None, Agent: w.Agent, Principal: w.Principal, Note: w.Note, Age: w.age(),
+			})
+			e.Between, between = append(e.Between, w.Version), append(between, told(w.Version))
+		}
+	}
+	e.Packet = packet.NewFile(&s, told(b.version), told(now.Version), between)
+	return e
 }

@@ -2,7 +2,7 @@
 // that it thought about is not the state any more.
 //
 // New takes what the engine found stale and gives, for each document, the version
-// then and now, who changed it, when and with what note, and the difference; and
+// then and now, all who changed it, when and with what note, and the difference; and
 // Message, text ready for a prompt. Every door that answers with a packet answers
 // with this one.
 //

@@ -3,6 +3,7 @@ package packet
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,7 +67,11 @@ func (it *item) text(number int, occasion Occasion, share, room int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d. %s: %s %s; now it is %s", number, name(it.key), words[occasion].then, state(&it.Then, it.then), state(&it.Now, it.now))
 	if it.Writes > 1 {
-		fmt.Fprintf(&b, ", written %d times since", it.Writes)
+		atLeast := ""
+		if !it.Known && it.then != "" {
+			atLeast = "at least " // what was read is no longer kept, so other writes may not be, either
+		}
+		fmt.Fprintf(&b, ", written %s%d times since", atLeast, it.Writes)
 	}
 	fmt.Fprintf(&b, ".\n   %s\n", author(&it.Now, occasion))
 	// A cut must be told, too.
@@ -81,11 +86,82 @@ func (it *item) text(number int, occasion Occasion, share, room int) string {
 		quote(&b, it.Now.Note, min(left/2, MaxNoteBytes), false)
 		left -= b.Len() - before
 	}
+	if it.Writes == 1 && !it.Known && it.then != "" && occasion != File {
+		b.WriteString("   Others may have written before that: it is no longer kept.\n")
+	}
+	if it.Writes > 1 {
+		before := b.Len()
+		it.tellBetween(&b, left/2)
+		left -= b.Len() - before
+	}
 	sentence, text := it.tell()
 	fmt.Fprintf(&b, "   %s\n", sentence)
 	quote(&b, text, left, it.diff.Cut)
 	b.WriteString("\n")
 	return b.String()
+}
+
+// tellBetween names those who wrote before the last one, oldest first: as many of the
+// newest as limit has room for.
+func (it *item) tellBetween(b *strings.Builder, limit int) {
+	var lines []string
+	for i := len(it.Between) - 1; i >= 0; i-- {
+		line := between(&it.Between[i], it.betweens[i])
+		if limit -= len(line); limit < 0 {
+			break
+		}
+		lines = append(lines, line)
+	}
+	slices.Reverse(lines)
+	switch left := it.Writes - 1 - len(lines); {
+	case len(lines) == 0:
+		fmt.Fprintf(b, "   Before that it was written %s, which is not shown here.\n", times(left))
+		return
+	case left > 0:
+		fmt.Fprintf(b, "   Before that, after %s not shown here:\n", writes(left))
+	default:
+		b.WriteString("   Before that:\n")
+	}
+	for _, line := range lines {
+		b.WriteString(line)
+	}
+}
+
+// maxWordBytes bounds a note that stands beside its author's name.
+const maxWordBytes = 120
+
+// between is a line about one of those who wrote before the last one.
+func between(d *interlock.Document, version string) string {
+	if version != "" {
+		version = "version " + visible(version) + ", "
+	}
+	verb := "written"
+	if d.Absent {
+		verb = "deleted"
+	}
+	line := fmt.Sprintf("   - %s%s %s %s", version, verb, ago(d.Age), by(d))
+	if d.Note != "" {
+		note, isCut := cut(d.Note, maxWordBytes)
+		line += ", note: " + name(note)
+		if isCut {
+			line += " (cut here)"
+		}
+	}
+	return line + "\n"
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+func writes(n int) string {
+	if n == 1 {
+		return "1 write that is"
+	}
+	return fmt.Sprintf("%d writes that are", n)
 }
 
 // quote writes text as data, and says so if it is cut, here or before.
@@ -109,9 +185,9 @@ func (it *item) tell() (sentence, text string) {
 		for _, op := range ops {
 			text += string(op) + "\n"
 		}
-		sentence = "What changed, as a JSON patch:"
+		sentence = "What changed" + it.together() + ", as a JSON patch:"
 	case interlock.UnifiedDiff:
-		sentence, text = "What changed:", d.Text
+		sentence, text = "What changed"+it.together()+":", d.Text
 	case interlock.SizesOnly:
 		return fmt.Sprintf("It had %d bytes and has %d; they were not compared.", it.Then.Size, it.Now.Size), ""
 	case interlock.DifferenceUnknown:
@@ -136,6 +212,14 @@ func (it *item) tell() (sentence, text string) {
 	return "The content is the same as the earlier one.", ""
 }
 
+// together says that a difference is not the last writer's alone.
+func (it *item) together() string {
+	if it.Writes > 1 {
+		return " by all these writes together"
+	}
+	return ""
+}
+
 func state(d *interlock.Document, version string) string {
 	switch {
 	case !d.Absent && version == "":
@@ -154,22 +238,28 @@ func author(s *interlock.Document, occasion Occasion) string {
 	if s.Absent {
 		verb = "Deleted"
 	}
-	var who string
+	if s.Agent == "" && s.Principal == "" && s.Session == "" {
+		switch {
+		case s.Absent && s.Op == 0 && occasion != File:
+			return "It was never written, or its deletion is long forgotten."
+		case occasion == File:
+			return "It was changed from outside, by a program that does not say who it is."
+		}
+	}
+	return fmt.Sprintf("%s %s %s.", verb, ago(s.Age), by(s))
+}
+
+// by names who wrote a document.
+func by(s *interlock.Document) string {
 	switch {
 	case s.Agent != "":
-		who = "by agent " + name(s.Agent)
+		return "by agent " + name(s.Agent)
 	case s.Principal != "":
-		who = "by " + name(s.Principal)
+		return "by " + name(s.Principal)
 	case s.Session != "":
-		who = "by session " + name(s.Session)
-	case s.Absent && s.Op == 0 && occasion != File:
-		return "It was never written, or its deletion is long forgotten."
-	case occasion == File:
-		return "It was changed from outside, by a program that does not say who it is."
-	default:
-		who = "by somebody without a name"
+		return "by session " + name(s.Session)
 	}
-	return fmt.Sprintf("%s %s %s.", verb, ago(s.Age), who)
+	return "by somebody without a name"
 }
 
 // ago says how long ago something was, in the largest unit that is still telling.

@@ -1,6 +1,7 @@
 package packet
 
 import (
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -15,6 +16,8 @@ const (
 	MaxDiffBytes = 4 << 10
 	// MaxNoteBytes bounds a note; the document has all of it.
 	MaxNoteBytes = 1 << 10
+	// MaxBetweenBytes bounds the note of each of the writes before the last.
+	MaxBetweenBytes = 256
 	// MaxCompareBytes is the size of a body above which it is not compared, and
 	// MaxWorkBytes bounds all bodies that are compared for a packet.
 	MaxCompareBytes = 256 << 10
@@ -47,14 +50,18 @@ func New(stale []interlock.Stale, more bool, occasion Occasion) *interlock.Packe
 		if s.Then.Version == 0 && !s.Then.Absent {
 			list[i].then = "" // interlock.Read.Present
 		}
+		for k := range s.Between {
+			list[i].betweens = append(list[i].betweens, decimal(s.Between[k].Version))
+		}
 	}
 	return build(list, more, occasion)
 }
 
 // NewFile makes the packet about a file, whose path is the documents' key and whose
-// versions are no numbers; one that is not there may have none.
-func NewFile(s *interlock.Stale, then, now string) *interlock.Packet {
-	return build([]item{{Stale: s, then: then, now: now, key: string(s.Now.Key)}}, false, File)
+// versions are no numbers; one that is not there may have none. between are those of
+// the writes in between.
+func NewFile(s *interlock.Stale, then, now string, between []string) *interlock.Packet {
+	return build([]item{{Stale: s, then: then, now: now, betweens: between, key: string(s.Now.Key)}}, false, File)
 }
 
 // item is a stale document on its way into the packet.
@@ -62,6 +69,7 @@ type item struct {
 	*interlock.Stale
 	key       string
 	then, now string // the versions; "" for any
+	betweens  []string
 	diff      interlock.Difference
 }
 
@@ -79,7 +87,12 @@ func build(list []item, more bool, occasion Occasion) *interlock.Packet {
 	p.Changes = make([]interlock.Change, told)
 	for i := range p.Changes {
 		it := &list[i]
-		c := interlock.Change{Then: it.Then, Known: it.Known, Now: it.Now, Writes: it.Writes, Diff: it.diff}
+		c := interlock.Change{
+			Then: it.Then, Known: it.Known, Now: it.Now, Writes: it.Writes, Between: slices.Clone(it.Between), Left: it.Left(), Diff: it.diff,
+		}
+		for k := range c.Between {
+			c.Between[k].Note, _ = cut(c.Between[k].Note, MaxBetweenBytes)
+		}
 		c.Then.Body, c.Now.Body = nil, nil
 		c.Then.Note, _ = cut(c.Then.Note, MaxNoteBytes)
 		c.Now.Note, _ = cut(c.Now.Note, MaxNoteBytes)

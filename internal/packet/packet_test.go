@@ -45,10 +45,20 @@ func TestGolden(t *testing.T) {
 	outside.Agent = ""
 	unkept := stale(interlock.Document{Key: "account:42", Version: 3}, document(57, textType, "hello\nworld\n"))
 	unkept.Known, unkept.Writes = false, 40
+	several := stale(document(41, jsonType, `{"balance": 100}`), document(57, jsonType, `{"balance": 90, "owner": "ann"}`))
+	several.Writes = 5
+	between := document(43, "", "")
+	between.Note, between.Body, between.Agent, between.Principal = "closed\nby mistake", nil, "", "ops"
+	last := document(50, jsonType, "")
+	last.Note, last.Body, last.Agent, last.Age = strings.Repeat("é", 100), nil, "support-2", 4*time.Second
+	several.Between = []interlock.Document{between, last}
+	crowded := several
+	crowded.Between = nil
 	tests := []struct {
 		name string
 		make func() *interlock.Packet
 	}{
+		{"several", func() *interlock.Packet { return New([]interlock.Stale{several, crowded}, false, Commit) }},
 		{"json", func() *interlock.Packet {
 			return New([]interlock.Stale{stale(document(41, jsonType, `{"balance": 100, "fees": [5], "owner": "ann"}`), noted)}, false, Commit)
 		}},
@@ -83,11 +93,11 @@ func TestGolden(t *testing.T) {
 		}},
 		{"file", func() *interlock.Packet {
 			s := stale(fileThen, file)
-			return NewFile(&s, "3f2a91", "b07c44")
+			return NewFile(&s, "3f2a91", "b07c44", nil)
 		}},
 		{"outside", func() *interlock.Packet {
 			s := stale(fileThen, outside)
-			return NewFile(&s, "3f2a91", "b07c44")
+			return NewFile(&s, "3f2a91", "b07c44", nil)
 		}},
 	}
 	for _, tt := range tests {
@@ -163,8 +173,9 @@ func TestHostileTextStaysData(t *testing.T) {
 			now.Agent, now.Note = text, text
 			now.Key = interlock.Key(text)
 			s := stale(then, now)
+			s.Writes, s.Between = 3, []interlock.Document{{Version: 1, Principal: text, Note: text}}
 			s.Known = form != "unknown"
-			for _, p := range []*interlock.Packet{New([]interlock.Stale{s}, false, Commit), NewFile(&s, "3f2a91", "b07c44")} {
+			for _, p := range []*interlock.Packet{New([]interlock.Stale{s}, false, Commit), NewFile(&s, "3f2a91", "b07c44", []string{"5d"})} {
 				if len(p.Changes) > 0 {
 					checkMessage(t, fmt.Sprintf("hostile text %d as %s", i, form), p.Message)
 				}
@@ -250,6 +261,10 @@ func TestPacketIsBounded(t *testing.T) {
 			now.Size = len(now.Body)
 		}
 		s := stale(document(1, textType, long), now)
+		s.Writes = 40
+		for range interlock.MaxBetween {
+			s.Between = append(s.Between, now)
+		}
 		if i%3 == 1 {
 			s.Then = document(1, jsonType, `{}`)
 		}
@@ -268,6 +283,14 @@ func TestPacketIsBounded(t *testing.T) {
 		total := 0
 		for _, c := range p.Changes {
 			total += len(c.Diff.Text)
+			for _, d := range c.Between {
+				if len(d.Note) > MaxBetweenBytes || !utf8.ValidString(d.Note) {
+					t.Errorf("%d documents: a note of %d bytes in between", n, len(d.Note))
+				}
+			}
+			if c.Left != 40-1-interlock.MaxBetween {
+				t.Errorf("%d documents: %d writes are left out", n, c.Left)
+			}
 			if len(c.Diff.Text) > MaxDiffBytes || len(c.Now.Note) > MaxNoteBytes || !utf8.ValidString(c.Now.Note) {
 				t.Errorf("%d documents: a difference of %d bytes, a note of %d", n, len(c.Diff.Text), len(c.Now.Note))
 			}

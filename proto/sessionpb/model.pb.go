@@ -1659,6 +1659,8 @@ type Change struct {
 	Now           *Document              `protobuf:"bytes,3,opt,name=now,proto3" json:"now,omitempty"`
 	Writes        uint32                 `protobuf:"varint,4,opt,name=writes,proto3" json:"writes,omitempty"`
 	Diff          *Difference            `protobuf:"bytes,5,opt,name=diff,proto3" json:"diff,omitempty"`
+	Between       []*Document            `protobuf:"bytes,6,rep,name=between,proto3" json:"between,omitempty"` // the writes before the one that made now, oldest first
+	Left          uint32                 `protobuf:"varint,7,opt,name=left,proto3" json:"left,omitempty"`      // how many there were before those
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1726,6 +1728,20 @@ func (x *Change) GetDiff() *Difference {
 		return x.Diff
 	}
 	return nil
+}
+
+func (x *Change) GetBetween() []*Document {
+	if x != nil {
+		return x.Between
+	}
+	return nil
+}
+
+func (x *Change) GetLeft() uint32 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
 }
 
 type Difference struct {
@@ -3469,13 +3485,15 @@ const file_model_proto_rawDesc = "" +
 	"\x06Packet\x12.\n" +
 	"\achanges\x18\x01 \x03(\v2\x14.interlock.v1.ChangeR\achanges\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\xba\x01\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\x80\x02\n" +
 	"\x06Change\x12*\n" +
 	"\x04then\x18\x01 \x01(\v2\x16.interlock.v1.DocumentR\x04then\x12\x14\n" +
 	"\x05known\x18\x02 \x01(\bR\x05known\x12(\n" +
 	"\x03now\x18\x03 \x01(\v2\x16.interlock.v1.DocumentR\x03now\x12\x16\n" +
 	"\x06writes\x18\x04 \x01(\rR\x06writes\x12,\n" +
-	"\x04diff\x18\x05 \x01(\v2\x18.interlock.v1.DifferenceR\x04diff\"d\n" +
+	"\x04diff\x18\x05 \x01(\v2\x18.interlock.v1.DifferenceR\x04diff\x120\n" +
+	"\abetween\x18\x06 \x03(\v2\x16.interlock.v1.DocumentR\abetween\x12\x12\n" +
+	"\x04left\x18\a \x01(\rR\x04left\"d\n" +
 	"\n" +
 	"Difference\x120\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1c.interlock.v1.DifferenceKindR\x04kind\x12\x12\n" +
@@ -3783,31 +3801,32 @@ var file_model_proto_depIdxs = []int32{
 	20, // 13: interlock.v1.Change.then:type_name -> interlock.v1.Document
 	20, // 14: interlock.v1.Change.now:type_name -> interlock.v1.Document
 	23, // 15: interlock.v1.Change.diff:type_name -> interlock.v1.Difference
-	8,  // 16: interlock.v1.Difference.kind:type_name -> interlock.v1.DifferenceKind
-	9,  // 17: interlock.v1.Effect.state:type_name -> interlock.v1.EffectState
-	39, // 18: interlock.v1.Contention.advice:type_name -> interlock.v1.Advice
-	7,  // 19: interlock.v1.Contention.write:type_name -> interlock.v1.WritePolicy
-	14, // 20: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
-	10, // 21: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
-	30, // 22: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
-	27, // 23: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
-	28, // 24: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
-	29, // 25: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
-	26, // 26: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
-	37, // 27: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
-	38, // 28: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
-	35, // 29: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
-	36, // 30: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
-	1,  // 31: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
-	11, // 32: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
-	28, // 33: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
-	27, // 34: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
-	1,  // 35: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
-	36, // [36:36] is the sub-list for method output_type
-	36, // [36:36] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	20, // 16: interlock.v1.Change.between:type_name -> interlock.v1.Document
+	8,  // 17: interlock.v1.Difference.kind:type_name -> interlock.v1.DifferenceKind
+	9,  // 18: interlock.v1.Effect.state:type_name -> interlock.v1.EffectState
+	39, // 19: interlock.v1.Contention.advice:type_name -> interlock.v1.Advice
+	7,  // 20: interlock.v1.Contention.write:type_name -> interlock.v1.WritePolicy
+	14, // 21: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
+	10, // 22: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
+	30, // 23: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
+	27, // 24: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
+	28, // 25: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
+	29, // 26: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
+	26, // 27: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
+	37, // 28: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
+	38, // 29: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
+	35, // 30: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
+	36, // 31: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
+	1,  // 32: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
+	11, // 33: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
+	28, // 34: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
+	27, // 35: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
+	1,  // 36: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
+	37, // [37:37] is the sub-list for method output_type
+	37, // [37:37] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_model_proto_init() }

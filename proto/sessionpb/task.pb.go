@@ -1999,6 +1999,7 @@ type Stale struct {
 	Known         bool                   `protobuf:"varint,2,opt,name=known,proto3" json:"known,omitempty"` // then is known in full
 	Now           *Document              `protobuf:"bytes,3,opt,name=now,proto3" json:"now,omitempty"`
 	Writes        int64                  `protobuf:"varint,4,opt,name=writes,proto3" json:"writes,omitempty"`
+	Between       []*Document            `protobuf:"bytes,5,rep,name=between,proto3" json:"between,omitempty"` // the writes before the one that made now, oldest first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2059,6 +2060,13 @@ func (x *Stale) GetWrites() int64 {
 		return x.Writes
 	}
 	return 0
+}
+
+func (x *Stale) GetBetween() []*Document {
+	if x != nil {
+		return x.Between
+	}
+	return nil
 }
 
 // Handed is a task in a worker's hands.
@@ -2798,12 +2806,13 @@ const file_task_proto_rawDesc = "" +
 	"\vEndorsement\x12\x1c\n" +
 	"\tprincipal\x18\x01 \x01(\tR\tprincipal\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x8b\x01\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xbd\x01\n" +
 	"\x05Stale\x12*\n" +
 	"\x04then\x18\x01 \x01(\v2\x16.interlock.v1.DocumentR\x04then\x12\x14\n" +
 	"\x05known\x18\x02 \x01(\bR\x05known\x12(\n" +
 	"\x03now\x18\x03 \x01(\v2\x16.interlock.v1.DocumentR\x03now\x12\x16\n" +
-	"\x06writes\x18\x04 \x01(\x03R\x06writes\"\xa6\x01\n" +
+	"\x06writes\x18\x04 \x01(\x03R\x06writes\x120\n" +
+	"\abetween\x18\x05 \x03(\v2\x16.interlock.v1.DocumentR\abetween\"\xa6\x01\n" +
 	"\x06Handed\x12&\n" +
 	"\x04task\x18\x01 \x01(\v2\x12.interlock.v1.TaskR\x04task\x12)\n" +
 	"\x05lease\x18\x02 \x01(\v2\x13.interlock.v1.LeaseR\x05lease\x124\n" +
@@ -2961,18 +2970,19 @@ var file_task_proto_depIdxs = []int32{
 	23, // 20: interlock.v1.Approval.approvals:type_name -> interlock.v1.Endorsement
 	33, // 21: interlock.v1.Stale.then:type_name -> interlock.v1.Document
 	33, // 22: interlock.v1.Stale.now:type_name -> interlock.v1.Document
-	20, // 23: interlock.v1.Handed.task:type_name -> interlock.v1.Task
-	34, // 24: interlock.v1.Handed.lease:type_name -> interlock.v1.Lease
-	33, // 25: interlock.v1.Handed.documents:type_name -> interlock.v1.Document
-	27, // 26: interlock.v1.TaskQueue.groups:type_name -> interlock.v1.Share
-	26, // 27: interlock.v1.QueueStatus.queue:type_name -> interlock.v1.TaskQueue
-	2,  // 28: interlock.v1.LogEntry.state:type_name -> interlock.v1.TaskState
-	33, // 29: interlock.v1.LogEntry.document:type_name -> interlock.v1.Document
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	33, // 23: interlock.v1.Stale.between:type_name -> interlock.v1.Document
+	20, // 24: interlock.v1.Handed.task:type_name -> interlock.v1.Task
+	34, // 25: interlock.v1.Handed.lease:type_name -> interlock.v1.Lease
+	33, // 26: interlock.v1.Handed.documents:type_name -> interlock.v1.Document
+	27, // 27: interlock.v1.TaskQueue.groups:type_name -> interlock.v1.Share
+	26, // 28: interlock.v1.QueueStatus.queue:type_name -> interlock.v1.TaskQueue
+	2,  // 29: interlock.v1.LogEntry.state:type_name -> interlock.v1.TaskState
+	33, // 30: interlock.v1.LogEntry.document:type_name -> interlock.v1.Document
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_task_proto_init() }
