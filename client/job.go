@@ -28,7 +28,8 @@ func (j *Job) Task() interlock.Task { return j.task }
 func (j *Job) Lease() *Lease { return j.lease }
 
 // Documents are the guarded state of the task's keys as it was when the job was handed
-// out, those left out that are absent. Bodies of more than interlock.MaxReadBytes together
+// out, absent ones among them: their Version is what a commit that creates them names as
+// read. Bodies of more than interlock.MaxReadBytes together
 // are as they were when Handle was called.
 func (j *Job) Documents() []interlock.Document { return j.documents }
 

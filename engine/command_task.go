@@ -188,7 +188,7 @@ type FollowTask struct {
 type Handed struct {
 	Task  interlock.Task
 	Lease interlock.Lease // with the last notes
-	// Documents are the state of the claimed keys, absent ones left out. One answer has
+	// Documents are the state of the claimed keys, absent ones among them. One answer has
 	// bodies of at most interlock.MaxReadBytes; the documents that do not fit have their
 	// sizes alone.
 	Documents []interlock.Document

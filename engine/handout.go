@@ -151,15 +151,12 @@ func (e *Engine) handOver(attempts []*request) (list []Handed) {
 		e.describeHanded(r, &h.Lease)
 		e.revalidate(t, &h.Task)
 		for _, c := range t.spec.claims {
-			d := s.docs.known[c.Key]
-			if d.isAbsent() {
-				continue
+			doc := e.present(&s.docs, c.Key, true)
+			if len(doc.Body) > room {
+				doc.Body = nil
 			}
-			body := len(d.now.body) <= room
-			if body {
-				room -= len(d.now.body)
-			}
-			h.Documents = append(h.Documents, e.showDocument(c.Key, d.now, body))
+			room -= len(doc.Body)
+			h.Documents = append(h.Documents, doc)
 		}
 		list = append(list, h)
 	}

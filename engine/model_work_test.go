@@ -156,9 +156,7 @@ func (m *model) checkHanded(w *worker, got *engine.Effect) error {
 		}
 		var want []interlock.Document
 		for _, c := range r.task.spec.Claims { // of which the lease may have been converted since
-			if doc := m.documentNow(r.ns, c.Key); !doc.Absent {
-				want = append(want, doc)
-			}
+			want = append(want, m.documentNow(r.ns, c.Key))
 		}
 		if len(want) != len(h.Documents) {
 			return fmt.Errorf("%v comes with the documents %+v, want %+v", r.task, h.Documents, want)
