@@ -175,7 +175,10 @@ const (
 	MaxVersionBytes      = 1 << 20   // of the earlier versions of a key
 	MaxSpaceVersionBytes = 64 << 20  // of the earlier versions of a namespace; the oldest go first
 	MaxStale             = 16        // documents that one answer tells about as stale
-	MaxBetween           = 15        // earlier writes that it tells of each of them, besides the last
+	MaxBetween           = 15        // writes before the last that it lists for each of them
+	MaxGrantDocuments    = 64        // documents that come with a grant
+	MaxGrantBytes        = 256 << 10 // of their bodies and texts; a body without room is left out
+	MaxEarlier           = 3         // earlier writes that are listed for each of them
 
 	MaxActionBytes = 16 << 10            // of a canonical action
 	MaxResultBytes = 64 << 10            // of an effect's result

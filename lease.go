@@ -69,6 +69,16 @@ type Lease struct {
 	Stale     []Stale
 	StaleMore bool
 
+	// Documents are the documents at the claimed keys, and below those of a mode that
+	// covers the keys below, as of when the lease was handed over, if Acquire.Documents
+	// asked for them: first those of the claims, in their order and absent ones among
+	// them, then the others in the order of their keys. At most MaxGrantDocuments; a body
+	// for which MaxGrantBytes had no room is nil. DocumentsMore says that there are
+	// others. AsOf is the version of the namespace then.
+	Documents     []Document
+	DocumentsMore bool
+	AsOf          Version
+
 	// Moved are the keys for which Changed is true, of a lease that was resumed.
 	Moved []Key
 	// Yield is set when somebody asked the holder to give the keys up.

@@ -28,6 +28,10 @@ type Document struct {
 	Fence     Fence // of the lease in whose name; 0 for none
 	Note      string
 	Age       time.Duration
+
+	// Earlier are the writes before that one, oldest first and without bodies, of a
+	// document that came with a grant: at most MaxEarlier.
+	Earlier []Document
 }
 
 // JSONType is the content type of JSON documents. Those whose type ends in +json are

@@ -39,7 +39,7 @@ func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
 		o.Flow, o.Purpose, o.Trace = flow, req.Purpose, req.Trace
 		o.TTL, o.Grace, o.MaxHold = req.TTL, req.Grace, req.MaxHold
 		o.Stall, o.LockDelay, o.MaxWait = req.Stall, req.LockDelay, req.MaxWait
-		o.OnConflict, o.AsOf = req.OnConflict, req.AsOf
+		o.OnConflict, o.AsOf, o.Documents = req.OnConflict, req.AsOf, req.Documents
 		o.Priority = clampPriority(req.Priority)
 		return k
 	})

@@ -162,6 +162,29 @@ var stateScenarios = []scenario{
 			t.Errorf("the packet of who waited %+v", p)
 		}
 	}},
+	{"documents come with a lease that asks for them", func(t *testing.T, s *stage) {
+		a, b := s.client("a"), s.client("b")
+		s.commit(a, client.Commit{Note: "first", Writes: []interlock.Write{client.Put("k", []byte("1"))}})
+		req := exclusively("k", "new")
+		req.Documents = true
+		lease := s.acquire(a, req)
+		if got, more := lease.Documents(); more || got.Version != 1 || len(got.Documents) != 2 || string(got.Documents[0].Body) != "1" ||
+			got.Documents[0].Note != "first" || !got.Documents[1].Absent || got.Documents[1].Key != "new" {
+			t.Errorf("the documents %+v", got)
+		}
+		if got, _ := s.acquire(b, exclusively("other")).Documents(); got.Documents != nil {
+			t.Errorf("documents for which nobody asked: %+v", got)
+		}
+		// So it is with a lease that was waited for, as of its grant.
+		late := s.wait(b, req)
+		late.queued()
+		s.commit(a, client.Commit{Leases: []interlock.LeaseID{lease.ID()}, Writes: []interlock.Write{client.Put("k", []byte("2"))}})
+		s.release(lease, "")
+		got, _ := late.granted().Documents()
+		if got.Version != 2 || string(got.Documents[0].Body) != "2" || len(got.Documents[0].Earlier) != 1 || got.Documents[0].Earlier[0].Note != "first" {
+			t.Errorf("the documents of who waited %+v", got)
+		}
+	}},
 	{"commits are refused with their codes", func(t *testing.T, s *stage) {
 		c := s.client("a")
 		large := bytes.Repeat([]byte("x"), interlock.MaxDocumentBytes+1)

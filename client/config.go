@@ -87,6 +87,8 @@ type Request struct {
 	// AsOf is the version as of which the caller has read what is guarded at the keys:
 	// Lease.Packet then says what has changed since. 0: what changes while it waits.
 	AsOf interlock.Version
+	// Documents asks for the documents at the keys together with the lease: Lease.Documents.
+	Documents bool
 
 	// A duration of 0 is the pattern's; what follows stands where no pattern says.
 	TTL       time.Duration // the session's

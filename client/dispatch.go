@@ -83,6 +83,7 @@ func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) 
 	case proto.OpGetLease:
 		if g := s.leases[k.op.ID]; g != nil && r.Outcome == proto.Granted {
 			g.update(&r.Lease, r.Packet, at)
+			g.bring(r, at)
 			s.review(c, g)
 		}
 	}
@@ -180,15 +181,18 @@ func (c *Client) outcome(s *session, k *call, r *proto.Reply, at interlock.At) (
 				return nil, goneHere(r, at)
 			}
 			g.update(&r.Lease, r.Packet, at)
+			g.bring(r, at)
 			return g, nil
 		}
 		switch {
 		case g != nil:
 			g.refs++
+			g.bring(r, at)
 		case leaving:
 			return nil, errLeaving
 		default:
 			g = s.add(c, &r.Lease, r.Packet, at)
+			g.bring(r, at)
 			g.warnings, g.member = append(k.warnings, r.Warnings...), k.member
 			s.review(c, g)
 		}
@@ -346,6 +350,7 @@ func (c *Client) granted(s *session, r *proto.Reply, at interlock.At) {
 		}
 	}
 	g.update(&r.Lease, r.Packet, at)
+	g.bring(r, at)
 }
 
 // sessionOver ends a session that the server has ended. Its leases are lost. A

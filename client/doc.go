@@ -71,7 +71,8 @@
 //
 // [Client.Update] is that in a loop, for changes that need no thought. Additions to
 // counters ([Add], [AddWithin]) never conflict. A lease that is granted after the state
-// moved says so ([Lease.Packet]). To be told of each commit as it happens, follow
+// moved says so ([Lease.Packet]), and one that is asked for with Request.Documents brings
+// the documents at its keys ([Lease.Documents]). To learn of each commit, follow
 // GET /v1/watch over HTTP: the stream has no such operation.
 //
 // [Client.Do] carries out what must not happen twice in the world outside, such as a

@@ -41,6 +41,8 @@ type grant struct {
 	at       interlock.At
 	packet   *interlock.Packet // what had changed when it was granted
 	warnings []string
+	evidence Snapshot // what came with it
+	partial  bool     // there is more
 
 	capAt   time.Time     // when max_hold ends it; zero for never
 	stallAt time.Time     // when it ends unless progress is reported; zero for never
@@ -85,6 +87,13 @@ func (g *grant) update(lease *interlock.Lease, packet *interlock.Packet, at inte
 	if g.info.TTL < g.s.ttl {
 		g.s.checkAt(g.s.beatAt.Add(g.info.TTL))
 		g.c.look()
+	}
+}
+
+// bring takes the documents that come with a lease. The reply's memory is used again.
+func (g *grant) bring(r *proto.Reply, at interlock.At) {
+	if r.Documents != nil {
+		g.evidence, g.partial = Snapshot{Version: r.Version, Documents: cloneDocuments(r.Documents), At: at}, r.More
 	}
 }
 
@@ -276,6 +285,20 @@ func (l *Lease) Packet() *interlock.Packet {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()
 	return l.g.packet
+}
+
+// Documents are the documents at the lease's keys as of when the server handed it over
+// last, if Request.Documents asked for them (see interlock.Lease.Documents): first those
+// of the claims, absent ones among them, then those below. A commit with this lease, and
+// with Version as AsOf, replaces exactly these or is refused. A document with a Size
+// and without a Body was too large; more says that there are others: read those with
+// Client.Documents or Client.List. Convert, Arrive and Resume bring them anew.
+func (l *Lease) Documents() (s Snapshot, more bool) {
+	l.g.c.mu.Lock()
+	defer l.g.c.mu.Unlock()
+	s = l.g.evidence
+	s.Documents = slices.Clone(s.Documents)
+	return s, l.g.partial
 }
 
 // Moved are the keys for which Changed is true, of a lease that was resumed.

@@ -56,6 +56,7 @@ func (e *Engine) acquire(c *Acquire, of run) {
 		eff := &e.out.Effects[e.replied]
 		eff.Warnings = append(eff.Warnings, space.warnings(c.Claims)...)
 		eff.Warnings = append(eff.Warnings, space.strangers(c.Claims, c.Group)...)
+		e.handReused(c, eff)
 	}()
 	r := e.asked(c, sess)
 	if of != (run{}) {
@@ -162,7 +163,7 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 		ttl: ttl, grace: grace, maxHold: c.MaxHold, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait,
 		group: c.Group, division: c.Division,
 	})
-	r.setDetails(details{purpose: c.Purpose, trace: c.Trace, window: window{asOf: c.AsOf}})
+	r.setDetails(details{purpose: c.Purpose, trace: c.Trace, window: window{asOf: c.AsOf}, documents: c.Documents})
 	r.setClaims(c.Claims)
 	e.try(r)
 	r.lead = r.leads()
@@ -303,6 +304,9 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 	ev.MaxHold, ev.Stall, ev.LockDelay, ev.MaxWait = r.maxHold, r.stall, r.lockDelay, r.maxWait
 	ev.AsOf, ev.Version = r.window.asOf, r.window.upTo
 	ev.Blob = appendRun(nil, r.run)
+	if r.documents {
+		ev.Op = wantsDocuments
+	}
 	return ev
 }
 

@@ -92,6 +92,9 @@ func (e *Engine) describeHanded(r *request, l *interlock.Lease) {
 	e.describeLease(r, l)
 	l.Stale, l.StaleMore = e.moved(r)
 	l.Changed = l.Changed || len(l.Stale) > 0 || l.StaleMore
+	if r.documents {
+		e.handDocuments(r, l)
+	}
 }
 
 // moved gives what others wrote in r's window at its keys, and below those that it
@@ -176,21 +179,38 @@ func claimsKey(claims []interlock.Claim, key interlock.Key) bool {
 type folder struct {
 	documents int
 	version   interlock.Version // the highest that one of them got
+
+	own   chain[*document] // right below it
+	subs  chain[*folder]
+	place link[*folder] // in the folder above
 }
 
 // shelve adds a document to the folders in which it lies.
 func (s *documents) shelve(d *document) {
+	if key, ok := parentOf(string(d.key)); ok {
+		s.folder(key).own.push(&d.shelf)
+	}
+	for key, ok := parentOf(string(d.key)); ok; key, ok = parentOf(key) {
+		s.folders[key].documents++
+	}
+}
+
+// folder finds what is known of what lies below a key, or begins to know it.
+func (s *documents) folder(key string) *folder {
+	f := s.folders[key]
+	if f != nil {
+		return f
+	}
 	if s.folders == nil {
 		s.folders = map[string]*folder{}
 	}
-	for key, ok := parentOf(string(d.key)); ok; key, ok = parentOf(key) {
-		f := s.folders[key]
-		if f == nil {
-			f = &folder{}
-			s.folders[key] = f
-		}
-		f.documents++
+	f = &folder{}
+	f.place.of = f
+	s.folders[key] = f
+	if up, ok := parentOf(key); ok {
+		s.folder(up).subs.push(&f.place)
 	}
+	return f
 }
 
 // touch notes in the folders of a document that it was written.
@@ -202,10 +222,20 @@ func (s *documents) touch(x *edition) {
 
 // unshelve takes a document out of the folders in which it lies.
 func (s *documents) unshelve(d *document) {
-	for key, ok := parentOf(string(d.key)); ok; key, ok = parentOf(key) {
-		f := s.folders[key]
-		if f.documents--; f.documents == 0 {
+	key, ok := parentOf(string(d.key))
+	if ok {
+		s.folders[key].own.remove(&d.shelf)
+	}
+	for ok {
+		f, up := s.folders[key], ""
+		f.documents--
+		up, ok = parentOf(key)
+		if f.documents == 0 {
 			delete(s.folders, key)
+			if ok {
+				s.folders[up].subs.remove(&f.place)
+			}
 		}
+		key = up
 	}
 }

@@ -146,6 +146,9 @@ type Acquire struct {
 	// AsOf is the version of the namespace's state as of which the caller has read
 	// what is guarded at its keys: see Lease.Stale. 0: as of the request's arrival.
 	AsOf interlock.Version
+	// Documents asks for the documents at the keys whenever the lease is handed over: see
+	// Lease.Documents.
+	Documents bool
 }
 
 // Convert changes what a held lease claims to exactly Claims, which are of modes

@@ -37,8 +37,8 @@ type document struct {
 	// may be forgotten.
 	since interlock.Version
 
-	recent, tomb link[*document]
-	seat         int32 // in documents.present
+	recent, tomb, shelf link[*document]
+	seat                int32 // in documents.present
 }
 
 func (d *document) seatOf() *int32 { return &d.seat }
@@ -81,7 +81,7 @@ func (s *documents) document(key interlock.Key, since interlock.Version) *docume
 			s.known = map[interlock.Key]*document{}
 		}
 		d = &document{key: key, since: max(s.floor, since)}
-		d.recent.of, d.tomb.of = d, d
+		d.recent.of, d.tomb.of, d.shelf.of = d, d, d
 		s.known[key] = d
 		s.shelve(d)
 	}

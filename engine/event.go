@@ -21,10 +21,11 @@ const (
 	// EvSessionEnded: Session, Reason (closed, expired).
 	EvSessionEnded EventKind = 3
 	// EvQueued: a request stands in line. All fields of a request, and AsOf; Blob, if
-	// it is to start a run; in a snapshot Changed.
+	// it is to start a run; Op, if it wants documents; in a snapshot Changed.
 	EvQueued EventKind = 4
 	// EvGranted: a request was granted at once. All fields of a request, and Fence; AsOf
-	// and Version, where documents were written between both; Blob, if it starts a run.
+	// and Version, where documents were written between both; Blob, if it starts a run;
+	// Op, if it wants documents.
 	// In a snapshot Waited, Offer, Changed, and Freed for one that is parked without its keys.
 	EvGranted EventKind = 5
 	// EvAdmitted: a waiting request was granted. Num, Fence, Waited; Offer if nobody
@@ -264,7 +265,7 @@ type Event struct {
 	Version     interlock.Version // of an event that answers a commit, too
 	AsOf        interlock.Version // a request's: see Acquire; 0 where the namespace had no commit yet
 	ContentType string
-	Op          uint8 // EvWritten: interlock.WriteOp; EvEffect: interlock.EffectState; of a task interlock.TaskState
+	Op          uint8 // EvQueued, EvGranted: wantsDocuments or 0; EvWritten: interlock.WriteOp; EvEffect: interlock.EffectState; of a task interlock.TaskState
 
 	// EvOpened, EvCounters.
 	Epoch  interlock.Epoch

@@ -194,7 +194,7 @@ func (e *Engine) request(ev *Event) (*request, error) {
 		r.tie().guest = &guest{ev.Agent, ev.Actor}
 	}
 	r.priority, r.lead, r.any = int8(ev.Priority), ev.Lead, ev.Any
-	r.setDetails(details{purpose: ev.Purpose, trace: ev.Trace, window: window{ev.AsOf, ev.Version}})
+	r.setDetails(details{purpose: ev.Purpose, trace: ev.Trace, window: window{ev.AsOf, ev.Version}, documents: ev.Op&wantsDocuments != 0})
 	r.setClaims(ev.Claims)
 	switch of, err := decodeRun(ev.Blob); {
 	case err != nil:

@@ -166,3 +166,6 @@ func (e *Engine) RememberFew() *Engine {
 	e.mostDeeds = MostEffects
 	return e
 }
+
+// MaxShelved bounds the documents below claimed keys that are looked at.
+const MaxShelved = maxShelved

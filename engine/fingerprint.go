@@ -226,6 +226,9 @@ func (c *Acquire) printMore(p *print) {
 	extra(7, uint64(c.LockDelay))
 	extra(8, uint64(c.MaxWait))
 	extra(9, uint64(c.AsOf))
+	if c.Documents {
+		extra(10, 1)
+	}
 }
 
 // claims adds a list of claims, with the zero Mode spelled out.

@@ -82,5 +82,5 @@ func (m *model) checkMoved(r *request, got *interlock.Lease) error {
 			return fmt.Errorf("%v: %w", r, err)
 		}
 	}
-	return nil
+	return m.checkEvidence(r, got)
 }

@@ -180,6 +180,7 @@ func (p *player) acquire(o *op) error {
 	if v := p.m.version(c.Namespace); o.r[3]>>20%4 == 0 {
 		c.AsOf = among(o.r[3]>>24, v, v-min(1, v), v-min(3, v), 1, v+1)
 	}
+	c.Documents = o.r[3]>>28%4 == 0
 	c.Link = uint64(1 + o.r[1]>>12%3)
 	c.Group = among(o.r[9]>>20, "", "", "x", "y")
 	c.Actor = among(o.r[9]>>24, "", "", "web")

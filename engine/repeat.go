@@ -229,6 +229,9 @@ func (e *Engine) again(cmd Command, a *answered) {
 	}
 	if a.outcome == Granted || a.outcome == Queued {
 		e.followAgain(a, attach)
+		if c, ok := cmd.(*Acquire); ok {
+			e.handReused(c, &e.out.Effects[e.replied])
+		}
 		return
 	}
 	eff := e.reply(a.outcome)

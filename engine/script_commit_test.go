@@ -108,6 +108,24 @@ func (s *script) printStale(list []interlock.Stale, more bool) {
 	}
 }
 
+// printHanded writes the documents that come with a lease.
+func (s *script) printHanded(l *interlock.Lease) {
+	if l.Documents == nil {
+		return
+	}
+	s.printf("  as of version %d:", l.AsOf)
+	for i := range l.Documents {
+		d := &l.Documents[i]
+		s.printf("  %s %s", d.Key, documentText(d, true))
+		for k := range d.Earlier {
+			s.printf("    %v %s", d.Earlier[k].Op, documentText(&d.Earlier[k], true))
+		}
+	}
+	if l.DocumentsMore {
+		s.printf("  and more")
+	}
+}
+
 // showContention writes how commits and leases fare.
 func (s *script) showContention(ns interlock.Namespace) {
 	for _, k := range s.e.Contention(ns) {

@@ -228,6 +228,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		}
 		s.printf("%s%s", text, suffix)
 		s.printStale(e.Lease.Stale, e.Lease.StaleMore)
+		s.printHanded(&e.Lease)
 		for _, p := range e.Lease.Parts {
 			text := fmt.Sprintf("  part %s fence=%d", p.Key, p.Fence)
 			if p.Stop {

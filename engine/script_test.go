@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 // The commands and their words:
 //
 //	acquire key=K [mode=X|S|IX|IS|SIX|permits=N|parties=N|parts=N] [key=K ...] [any] [prefix=P] [divide=range|load] holder=NAME [flow=F] [wait|preempt|skip] [detached]
-//	        [ttl=D] [grace=D] [max_hold=D] [stall=D] [lock_delay=D] [max_wait=D] [priority=N] [id=REQUEST] [seq=N] [acked=N] [as_of=VERSION] [explain]
+//	        [ttl=D] [grace=D] [max_hold=D] [stall=D] [lock_delay=D] [max_wait=D] [priority=N] [id=REQUEST] [seq=N] [acked=N] [as_of=VERSION] [documents] [explain]
 //	        (NAME gets a session of a day the first time it is used; with session=none it is
 //	        anonymous. A mode belongs to the key before it. No grace unless it is given.
 //	        explain also shows what stood in the way.)
@@ -621,8 +621,10 @@ func (s *script) acquire(w *words) error {
 		Head: s.head(w), ID: s.id(), Flow: s.flowIn(w), Purpose: w.get("purpose"),
 		TTL: w.duration("ttl"), Grace: engine.NoGrace, MaxHold: w.duration("max_hold"),
 		Stall: w.duration("stall"), LockDelay: w.duration("lock_delay"), MaxWait: w.duration("max_wait"), Priority: int(w.number("priority")),
-		AsOf:   interlock.Version(w.number("as_of")),
-		Attach: !w.has("detached"), Any: w.has("any"), Prefix: w.get("prefix"), Group: w.get("group"),
+		AsOf: interlock.Version(w.number("as_of")),
+
+		Documents: w.has("documents"),
+		Attach:    !w.has("detached"), Any: w.has("any"), Prefix: w.get("prefix"), Group: w.get("group"),
 	}
 	if w.has("divide") {
 		c.Division, _ = interlock.ParseDivision(w.get("divide"))

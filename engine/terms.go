@@ -24,6 +24,7 @@ type details struct {
 	purpose    string
 	trace      string
 	window     window // see asof.go
+	documents  bool   // its documents are handed over with it: see evidence.go
 	generation uint64 // of the barrier that it is a party of
 	task       *task  // that it waits for, or is an attempt at
 }

@@ -177,6 +177,8 @@ func (o *Op) acquireField(f *field[[]byte]) error {
 		o.AsOf = interlock.Version(f.v)
 	case 18<<3 | wireVarint:
 		o.Brief = f.v != 0
+	case 19<<3 | wireVarint:
+		o.Documents = f.v != 0
 	}
 	return nil
 }

@@ -54,6 +54,7 @@ func (o *Op) appendTo(b []byte) []byte {
 		b = appendDuration(b, 16, o.MaxWait)
 		b = appendUint(b, 17, uint64(o.AsOf))
 		b = appendBool(b, 18, o.Brief)
+		b = appendBool(b, 19, o.Documents)
 	case OpRenew:
 		b = appendID(b, 1, &o.ID)
 		b = appendString(b, 2, o.Progress)

@@ -113,6 +113,7 @@ type Op struct {
 	Free       bool
 	Keep       bool
 	Bodies     bool
+	Documents  bool // the documents at the keys come with the lease
 	Brief      bool // leave out of the answers what the caller knows
 	Slot       uint32
 	Priority   int32

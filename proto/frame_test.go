@@ -19,7 +19,17 @@ func random(r *rand.Rand, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			random(r, v.Field(i))
+			if v.Type().Field(i).Name != "Earlier" {
+				random(r, v.Field(i))
+				continue
+			}
+			list := make([]interlock.Document, r.IntN(3)) // whose own are never told
+			for k := range list {
+				list[k].Version, list[k].Note = interlock.Version(r.Uint64()), "note"
+			}
+			if len(list) > 0 {
+				v.Field(i).Set(reflect.ValueOf(list))
+			}
 		}
 	case reflect.Slice:
 		if n := r.IntN(3); n > 0 {
@@ -81,6 +91,7 @@ func randomClientFrame(r *rand.Rand) *ClientFrame {
 			kept.Priority, kept.OnConflict = o.Priority, o.OnConflict
 			kept.Any, kept.Prefix, kept.Group, kept.Division = o.Any, o.Prefix, o.Group, o.Division
 			kept.Stall, kept.LockDelay, kept.MaxWait, kept.AsOf = o.Stall, o.LockDelay, o.MaxWait, o.AsOf
+			kept.Brief, kept.Documents = o.Brief, o.Documents
 		case OpRenew:
 			kept.ID, kept.Progress = o.ID, o.Progress
 		case OpRelease:
@@ -158,7 +169,10 @@ func randomEffectOp(r *rand.Rand) *EffectOp {
 func randomServerFrame(r *rand.Rand) *ServerFrame {
 	f := &ServerFrame{}
 	random(r, reflect.ValueOf(f).Elem())
-	unstale := func(l *interlock.Lease) { l.Stale, l.StaleMore = nil, false } // told by Reply.Packet
+	unstale := func(l *interlock.Lease) { // told by Reply.Packet and Reply.Documents
+		l.Stale, l.StaleMore = nil, false
+		l.Documents, l.DocumentsMore, l.AsOf = nil, false, 0
+	}
 	for i := range f.Replies {
 		reply := &f.Replies[i]
 		unstale(&reply.Lease)

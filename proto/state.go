@@ -212,6 +212,9 @@ func appendDocument(b []byte, num byte, d *interlock.Document) []byte {
 	b = appendUint(b, 12, uint64(d.Fence))
 	b = appendString(b, 13, d.Note)
 	b = appendDuration(b, 14, d.Age)
+	for i := range d.Earlier {
+		b = appendDocument(b, 15, &d.Earlier[i])
+	}
 	return closeMessage(b, start)
 }
 
@@ -246,6 +249,11 @@ func decodeDocument(d *interlock.Document, s string) error {
 			return text(&d.Note, f.s)
 		case 14<<3 | wireVarint:
 			d.Age = time.Duration(f.v)
+		case 15<<3 | wireBytes:
+			x := grow(&d.Earlier)
+			err := decodeDocument(x, f.s)
+			x.Earlier = nil // one level is all there is
+			return err
 		}
 		return nil
 	})

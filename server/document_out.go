@@ -21,6 +21,38 @@ func writeDocuments(j *jsonOut, name string, list []interlock.Document, values b
 	j.closeArray()
 }
 
+// writeEvidence writes the documents that come with a lease or a task, and who wrote
+// them before.
+func writeEvidence(j *jsonOut, list []interlock.Document) {
+	j.openArray("documents")
+	for i := range list {
+		d := &list[i]
+		j.open("")
+		j.str("key", string(d.Key))
+		writeVersion(j, d)
+		switch {
+		case isTruncated(*d):
+			j.bool("truncated", true)
+		case !d.Absent:
+			writeBody(j, d.ContentType, d.Body)
+		}
+		if len(d.Earlier) > 0 {
+			j.openArray("earlier")
+			for k := range d.Earlier {
+				j.open("")
+				writeVersion(j, &d.Earlier[k])
+				j.close()
+			}
+			j.closeArray()
+		}
+		j.close()
+	}
+	j.closeArray()
+}
+
+// isTruncated reports whether there was no room for a document's body.
+func isTruncated(d interlock.Document) bool { return d.Size > 0 && d.Body == nil }
+
 // writeDocument writes a document, with its body if value is set.
 func writeDocument(j *jsonOut, name string, d *interlock.Document, value bool) {
 	j.open(name)

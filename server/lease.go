@@ -1,7 +1,9 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,9 +118,35 @@ func (c *call) granted(eff *engine.Effect, at interlock.At) {
 	j.bool("reused", eff.Lease.Reused)
 	writeNotes(j, eff.Lease.Notes)
 	c.writeStale(j, eff.Lease.Stale, eff.Lease.StaleMore, packet.Grant)
-	writeTexts(j, "warnings", eff.Warnings)
+	if l := &eff.Lease; l.Documents != nil {
+		writeEvidence(j, l.Documents)
+		j.decimal("as_of", uint64(l.AsOf))
+		if l.DocumentsMore {
+			j.bool("documents_more", true)
+		}
+	}
+	writeTexts(j, "warnings", warningsOf(eff))
 	writeAdvice(j, adviceFor(eff))
 	c.send(http.StatusOK, j, at)
+}
+
+// warningsOf gives the warnings of a grant, with what is missing of the documents that
+// come with it.
+func warningsOf(eff *engine.Effect) []string {
+	cut := slices.IndexFunc(eff.Lease.Documents, isTruncated)
+	if cut < 0 && !eff.Lease.DocumentsMore {
+		return eff.Warnings
+	}
+	list := slices.Clone(eff.Warnings)
+	if cut >= 0 {
+		list = append(list, fmt.Sprintf(
+			"documents without a value are too large to come with a grant: read them with GET /v1/state/{key}, such as %s", eff.Lease.Documents[cut].Key,
+		))
+	}
+	if eff.Lease.DocumentsMore {
+		list = append(list, "not all documents below the claimed keys came with the grant: read the others with GET /v1/state?prefix={key}/&values=true")
+	}
+	return list
 }
 
 // conflict is for the two outcomes that are no refusal although somebody is in the

@@ -11,7 +11,7 @@ import (
 
 var acquireFields = []string{
 	"agent", "session", "flow", "purpose", "claims", "any", "any_prefix", "group", "divide", "ttl_ms", "grace_ms", "max_hold_ms",
-	"stall_ms", "lock_delay_ms", "max_wait_ms", "priority", "as_of", "wait_ms", "on_conflict",
+	"stall_ms", "lock_delay_ms", "max_wait_ms", "priority", "as_of", "documents", "wait_ms", "on_conflict",
 }
 
 // decodeAcquire reads the body of POST /v1/leases. wait is how long the caller
@@ -61,6 +61,8 @@ func decodeAcquire(d *jsonIn, cmd *engine.Acquire) (wait time.Duration) {
 			cmd.Priority = d.priority()
 		case "as_of":
 			cmd.AsOf = d.version()
+		case "documents":
+			cmd.Documents = d.yes()
 		case "wait_ms":
 			p.readWait(d)
 		case "on_conflict":

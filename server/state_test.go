@@ -231,14 +231,14 @@ func TestDocumentsAreHarmless(t *testing.T) {
 	})
 }
 
-// A refusal names all who wrote since, so that the difference does not read as the last
+// A refusal names every writer since, so that the difference does not seem to be the last
 // one's.
 func TestStaleNamesAllWriters(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
 		d.commitDoc("k", `{"n":0}`)
 		for i, agent := range []string{"bob", `cleo\u001b[31m`, "dan", "eve"} {
-			d.post("/v1/commits", `{"agent":"`+agent+`","note":"by `+agent+`","writes":[{"key":"k","merge":{"n":`+fmt.Sprint(i+1)+`}}]}`).want(200)
+			d.post("/v1/commits", `{"agent":"`+agent+`","note":"by `+agent+`","reads":[{"key":"k","present":true}],"writes":[{"key":"k","merge":{"n":`+fmt.Sprint(i+1)+`}}]}`).want(200)
 			pass(time.Second)
 		}
 		got := d.post("/v1/commits", `{"reads":[{"key":"k","version":"1"}],"writes":[{"key":"k","put":9}]}`).want(412, "stale")
@@ -252,7 +252,7 @@ func TestStaleNamesAllWriters(t *testing.T) {
 			got.says("packet.message", name)
 		}
 		for range interlock.MaxBetween {
-			d.post("/v1/commits", `{"agent":"bot","writes":[{"key":"k","merge":{"m":1}}]}`).want(200)
+			d.post("/v1/commits", `{"agent":"bot","reads":[{"key":"k","present":true}],"writes":[{"key":"k","merge":{"m":1}}]}`).want(200)
 		}
 		got = d.post("/v1/commits", `{"reads":[{"key":"k","version":"1"}],"writes":[{"key":"k","put":9}]}`).want(412, "stale")
 		got.is("packet.stale.0.between.0.agent", "eve")

@@ -143,7 +143,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 			Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, Trace: o.Trace,
 			Claims: slices.Clone(o.Claims), Any: o.Any, Prefix: o.Prefix, Group: o.Group, Division: o.Division,
 			TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Stall: o.Stall, LockDelay: o.LockDelay, MaxWait: o.MaxWait,
-			Priority: int(o.Priority), OnConflict: o.OnConflict, AsOf: o.AsOf, Attach: true,
+			Priority: int(o.Priority), OnConflict: o.OnConflict, AsOf: o.AsOf, Documents: o.Documents, Attach: true,
 		}
 		cmd, asked, who.brief = &c.Acquire, c, o.Brief && o.Slot != 0
 	case proto.OpRelease:

@@ -41,7 +41,7 @@ func (d *delivered) reply(r *proto.Reply, st *stream) {
 	if c := eff.Conflict; c != nil {
 		r.Conflict = conflictOf(c)
 	}
-	r.Warnings = cleanTexts(eff.Warnings)
+	r.Warnings = cleanTexts(warningsOf(eff))
 	d.addState(r, st)
 	d.addTasks(r)
 	if d.read != nil {
@@ -62,7 +62,8 @@ func cleanLease(l *interlock.Lease) {
 	l.Agent, l.Flow, l.Purpose, l.Group = cleanText(l.Agent), cleanText(l.Flow), cleanText(l.Purpose), cleanText(l.Group)
 	l.Yield = cleanYield(l.Yield)
 	l.Parking = cleanParking(l.Parking)
-	l.Stale, l.StaleMore = nil, false // the packet says it
+	l.Stale, l.StaleMore = nil, false                    // the packet says it
+	l.Documents, l.DocumentsMore, l.AsOf = nil, false, 0 // the reply has them
 	if len(l.Notes) == 0 {
 		return
 	}

@@ -13,6 +13,9 @@ import (
 func (d *delivered) addState(r *proto.Reply, st *stream) {
 	eff := &d.eff
 	r.Version, r.Documents = eff.Version, cleanDocuments(eff.Documents)
+	if l := &eff.Lease; l.Documents != nil {
+		r.Version, r.Documents, r.More = l.AsOf, cleanDocuments(l.Documents), l.DocumentsMore
+	}
 	switch {
 	case len(eff.Stale) > 0:
 		r.Packet = st.packet(eff.Stale, eff.StaleMore, packet.Commit)
@@ -42,8 +45,13 @@ func (d *delivered) addState(r *proto.Reply, st *stream) {
 func weigh(eff *engine.Effect, read *reading) int {
 	n := weighTasks(eff, read)
 	add := func(doc *interlock.Document) { n += 512 + len(doc.Body) + len(doc.Note) }
-	for i := range eff.Documents {
-		add(&eff.Documents[i])
+	for _, list := range [...][]interlock.Document{eff.Documents, eff.Lease.Documents} {
+		for i := range list {
+			add(&list[i])
+			for k := range list[i].Earlier {
+				add(&list[i].Earlier[k])
+			}
+		}
 	}
 	for _, list := range [...][]interlock.Stale{eff.Stale, eff.Lease.Stale} {
 		for i := range list {
@@ -90,6 +98,9 @@ func cleanDocuments(list []interlock.Document) []interlock.Document {
 
 func cleanDocument(d *interlock.Document) {
 	d.Agent, d.Flow, d.Principal, d.Note = cleanText(d.Agent), cleanText(d.Flow), cleanText(d.Principal), cleanNote(d.Note)
+	if len(d.Earlier) > 0 {
+		d.Earlier = cleanDocuments(d.Earlier)
+	}
 }
 
 // cleanEffect cleans what is said of an effect. What was done and with what result is

@@ -153,7 +153,7 @@ func TestGrantsTellWhatMoved(t *testing.T) {
 	f.want(3, proto.Done, "")
 	f.send(commitOp(1, 4, []interlock.Read{{Key: "k", Version: 1}}, putOf("k", "2")))
 	f.want(4, proto.Done, "")
-	f.send(commitOp(1, 5, nil, putOf("k", "3")))
+	f.send(commitOp(1, 5, []interlock.Read{{Key: "k", Version: 2}}, putOf("k", "3")))
 	f.want(5, proto.Done, "")
 	late := acquireOp(1, 6, "k")
 	late.AsOf = 1
@@ -164,6 +164,36 @@ func TestGrantsTellWhatMoved(t *testing.T) {
 	}
 	if c := r.Packet.Changes[0]; c.Writes != 2 || len(c.Between) != 1 || c.Between[0].Version != 2 || c.Between[0].Note != "commit 4" || c.Left != 0 {
 		t.Errorf("who wrote in between: %+v", c)
+	}
+}
+
+// So do the documents at the keys, if they are asked for, also by a push.
+func TestDocumentsWithAGrantOnTheStream(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{})
+	f := d.dial()
+	f.open(1)
+	f.send(commitOp(1, 3, nil, putOf("k", "1")))
+	f.want(3, proto.Done, "")
+	ask := func(seq uint64, flow string) proto.Op {
+		op := acquireOp(1, seq, "k")
+		op.Documents, op.Flow, op.OnConflict = true, flow, interlock.Wait
+		return op
+	}
+	f.send(ask(4, "one"))
+	r := f.want(4, proto.Granted, "")
+	if r.Version != 1 || bodies(r.Documents) != "k@1=1" || r.More || r.Lease.Documents != nil {
+		t.Errorf("the grant: %+v", r)
+	}
+	f.send(ask(5, "two"))
+	f.want(5, proto.Queued, "")
+	write := commitOp(1, 6, nil, putOf("k", "2"))
+	write.Commit.Leases = []interlock.LeaseID{r.Lease.ID}
+	f.send(write)
+	f.want(6, proto.Done, "")
+	f.send(proto.Op{Kind: proto.OpRelease, Slot: 1, Seq: 7, ID: r.Lease.ID})
+	f.want(7, proto.Done, "")
+	if r := f.want(5, proto.Granted, ""); r.Version != 2 || bodies(r.Documents) != "k@2=2" || len(r.Documents[0].Earlier) != 1 || r.Documents[0].Earlier[0].Version != 1 {
+		t.Errorf("the later grant: %+v", r)
 	}
 }
 

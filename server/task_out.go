@@ -131,7 +131,7 @@ func (c *call) writeHanded(j *jsonOut, h *engine.Handed) {
 	writeLease(j, "lease", &h.Lease)
 	j.bool("changed", h.Lease.Changed)
 	writeNotes(j, h.Lease.Notes)
-	writeDocuments(j, "documents", h.Documents, false)
+	writeEvidence(j, h.Documents)
 	j.decimal("as_of", uint64(h.AsOf))
 	j.close()
 }

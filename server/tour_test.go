@@ -73,6 +73,9 @@ func fullConflict() *engine.Conflict {
 func tourEffects(d *door, healthy Shard) {
 	lease, ticket := fullLease(), interlock.Ticket{ID: interlock.TicketID{1}, Position: 2, Length: 2, ETA: 40 * time.Second}
 	lease.Stale, lease.StaleMore = fullStale(), true
+	lease.Documents, lease.DocumentsMore, lease.AsOf = fullDocuments(), true, 57
+	lease.Documents[0].Earlier = fullDocuments()[:interlock.MaxEarlier]
+	lease.Documents[1].Body = nil
 	parked := lease
 	parked.State, parked.Parking = interlock.Parked, &interlock.Parking{Reason: "may I?", Left: time.Hour}
 	warnings := []string{"key account:1 is spelled almost like the live key acct:1"}

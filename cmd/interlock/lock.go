@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,12 +18,17 @@ const lockTTL = 5 * time.Minute
 
 func newLock(a *app) *cobra.Command {
 	var q asking
+	var documents bool
 	cmd := &cobra.Command{
 		Use:   "lock KEY...",
 		Short: "Take a lease for a script, which renews and releases it by itself",
 		Long: `Take a lease on all of the keys, or on none, and print it as variables for a
 shell. Nothing keeps it alive but "interlock renew": it ends when --ttl has passed
 since the last renewal. "interlock run" is better wherever the work is one command.
+
+With --documents the documents at the keys come with the lease, read in the same step:
+with -o json as "documents", else in words on standard error. INTERLOCK_AS_OF is then
+the version of the namespace that they are of, for "interlock commit --as-of".
 
 Inside "interlock run" or the work at a task, that one is seen as waiting while this
 stands in line, with what it holds.
@@ -37,21 +43,25 @@ answered, 77 not allowed, 2 wrong flags or keys.`,
 			if err := q.check(cmd); err != nil {
 				return err
 			}
-			return a.lock(cmd.Context(), args, &q)
+			return a.lock(cmd.Context(), args, &q, documents)
 		},
 	}
 	q.flags(cmd, lockTTL)
+	cmd.Flags().BoolVar(&documents, "documents", false, "also print the documents at the keys, with their versions, writers and notes")
 	return cmd
 }
 
 // lock stands in line for a lease.
-func (a *app) lock(ctx context.Context, keys []string, q *asking) error {
+func (a *app) lock(ctx context.Context, keys []string, q *asking, documents bool) error {
 	list, err := q.claims(keys)
 	if err != nil {
 		return err
 	}
 	body := map[string]any{}
 	q.fields(body)
+	if documents {
+		body["documents"] = true
+	}
 	if len(list) > 0 {
 		body["claims"] = claimsOf(list)
 	}
@@ -74,6 +84,9 @@ func (a *app) tellLease(how string, got *leaseAnswer) {
 	}
 	a.say("export INTERLOCK_LEASE=%s\nexport INTERLOCK_FENCE=%s\nexport INTERLOCK_KEYS=%s\n",
 		quote(got.Lease.ID), got.Lease.Fence, quote(joinKeys(keys, "\n")))
+	if got.Documents != nil {
+		a.say("export INTERLOCK_AS_OF=%s\n", got.AsOf)
+	}
 	a.complain("%s under fence %s; it ends in %s unless it is renewed", how, got.Lease.Fence, short(ms(got.Lease.ExpiresIn)))
 	if got.Lease.Generation > 0 {
 		a.complain("all parties are there: generation %d of the barrier", got.Lease.Generation)
@@ -83,7 +96,44 @@ func (a *app) tellLease(how string, got *leaseAnswer) {
 		a.complain("others may have changed what you read of %s: read it again before you act", clean(joinKeys(moved, ", ")))
 		got.Changed = false
 	}
+	a.tellDocuments(got.Documents)
 	a.tellNotes(got.Changed, got.Packet, got.Notes)
+}
+
+// tellDocuments prints the documents at the keys of a lease on standard error.
+func (a *app) tellDocuments(list []document) {
+	for i := range list {
+		d := &list[i]
+		key := clean(string(d.Key))
+		switch {
+		case d.Absent && d.Op == "":
+			a.complain("there is nothing at %s (version %s)", key, d.Version)
+		case d.Absent:
+			a.complain("there is nothing at %s: version %s removed it, %s", key, d.Version, d.writer())
+		default:
+			a.complain("%s is at version %s, %s", key, d.Version, d.writer())
+		}
+		for k := len(d.Earlier) - 1; k >= 0; k-- {
+			how := d.Earlier[k].writer()
+			if d.Earlier[k].Absent {
+				how = "removed " + how
+			}
+			a.complain("  before: version %s, %s", d.Earlier[k].Version, how)
+		}
+		body, err := d.body()
+		switch {
+		case d.Truncated:
+			a.complain("  it has %d bytes: interlock state get %s", d.Size, quote(string(d.Key)))
+		case err != nil || d.Base64 != nil:
+			a.complain("  %d bytes that are no text", d.Size)
+		default:
+			for line := range strings.SplitSeq(strings.TrimSpace(cleanLines(string(body))), "\n") {
+				if line != "" {
+					a.complain("  | %s", line)
+				}
+			}
+		}
+	}
 }
 
 // tellNotes says on standard error what a new holder should know.

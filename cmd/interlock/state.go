@@ -48,6 +48,9 @@ type document struct {
 	Note      string          `json:"note"`
 	Age       int64           `json:"age_ms"`
 	Op        string          `json:"op"`
+
+	Truncated bool       `json:"truncated"`
+	Earlier   []document `json:"earlier"`
 }
 
 // body gives the document's bytes.

@@ -256,6 +256,9 @@ type leaseAnswer struct {
 	Holders  []holder `json:"holders"`
 	Advice   advice   `json:"advice"`
 	Warnings []string `json:"warnings"`
+
+	Documents []document        `json:"documents"` // if they were asked for
+	AsOf      interlock.Version `json:"as_of,string"`
 }
 
 // packet is what changed meanwhile, in words that are ready for a prompt.

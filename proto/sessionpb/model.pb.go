@@ -1458,6 +1458,7 @@ type Document struct {
 	Fence         uint64                 `protobuf:"varint,12,opt,name=fence,proto3" json:"fence,omitempty"`
 	Note          string                 `protobuf:"bytes,13,opt,name=note,proto3" json:"note,omitempty"`
 	Age           int64                  `protobuf:"varint,14,opt,name=age,proto3" json:"age,omitempty"`
+	Earlier       []*Document            `protobuf:"bytes,15,rep,name=earlier,proto3" json:"earlier,omitempty"` // who wrote before, oldest first: of what comes with a lease
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1588,6 +1589,13 @@ func (x *Document) GetAge() int64 {
 		return x.Age
 	}
 	return 0
+}
+
+func (x *Document) GetEarlier() []*Document {
+	if x != nil {
+		return x.Earlier
+	}
+	return nil
 }
 
 // Packet says what changed since it was read.
@@ -3464,7 +3472,7 @@ const file_model_proto_rawDesc = "" +
 	"\brequests\x18\x05 \x01(\x03R\brequests\x12\x14\n" +
 	"\x05bytes\x18\x06 \x01(\x03R\x05bytes\x12\x1c\n" +
 	"\tdocuments\x18\a \x01(\x03R\tdocuments\x12\x14\n" +
-	"\x05state\x18\b \x01(\x03R\x05state\"\xec\x02\n" +
+	"\x05state\x18\b \x01(\x03R\x05state\"\x9e\x03\n" +
 	"\bDocument\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x16\n" +
@@ -3480,7 +3488,8 @@ const file_model_proto_rawDesc = "" +
 	"\tprincipal\x18\v \x01(\tR\tprincipal\x12\x14\n" +
 	"\x05fence\x18\f \x01(\x04R\x05fence\x12\x12\n" +
 	"\x04note\x18\r \x01(\tR\x04note\x12\x10\n" +
-	"\x03age\x18\x0e \x01(\x03R\x03ageB\a\n" +
+	"\x03age\x18\x0e \x01(\x03R\x03age\x120\n" +
+	"\aearlier\x18\x0f \x03(\v2\x16.interlock.v1.DocumentR\aearlierB\a\n" +
 	"\x05_body\"f\n" +
 	"\x06Packet\x12.\n" +
 	"\achanges\x18\x01 \x03(\v2\x14.interlock.v1.ChangeR\achanges\x12\x12\n" +
@@ -3797,36 +3806,37 @@ var file_model_proto_depIdxs = []int32{
 	19, // 9: interlock.v1.Settings.quota:type_name -> interlock.v1.Quota
 	19, // 10: interlock.v1.Settings.principal_quota:type_name -> interlock.v1.Quota
 	0,  // 11: interlock.v1.Document.op:type_name -> interlock.v1.WriteOp
-	22, // 12: interlock.v1.Packet.changes:type_name -> interlock.v1.Change
-	20, // 13: interlock.v1.Change.then:type_name -> interlock.v1.Document
-	20, // 14: interlock.v1.Change.now:type_name -> interlock.v1.Document
-	23, // 15: interlock.v1.Change.diff:type_name -> interlock.v1.Difference
-	20, // 16: interlock.v1.Change.between:type_name -> interlock.v1.Document
-	8,  // 17: interlock.v1.Difference.kind:type_name -> interlock.v1.DifferenceKind
-	9,  // 18: interlock.v1.Effect.state:type_name -> interlock.v1.EffectState
-	39, // 19: interlock.v1.Contention.advice:type_name -> interlock.v1.Advice
-	7,  // 20: interlock.v1.Contention.write:type_name -> interlock.v1.WritePolicy
-	14, // 21: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
-	10, // 22: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
-	30, // 23: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
-	27, // 24: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
-	28, // 25: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
-	29, // 26: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
-	26, // 27: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
-	37, // 28: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
-	38, // 29: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
-	35, // 30: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
-	36, // 31: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
-	1,  // 32: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
-	11, // 33: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
-	28, // 34: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
-	27, // 35: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
-	1,  // 36: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
-	37, // [37:37] is the sub-list for method output_type
-	37, // [37:37] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	20, // 12: interlock.v1.Document.earlier:type_name -> interlock.v1.Document
+	22, // 13: interlock.v1.Packet.changes:type_name -> interlock.v1.Change
+	20, // 14: interlock.v1.Change.then:type_name -> interlock.v1.Document
+	20, // 15: interlock.v1.Change.now:type_name -> interlock.v1.Document
+	23, // 16: interlock.v1.Change.diff:type_name -> interlock.v1.Difference
+	20, // 17: interlock.v1.Change.between:type_name -> interlock.v1.Document
+	8,  // 18: interlock.v1.Difference.kind:type_name -> interlock.v1.DifferenceKind
+	9,  // 19: interlock.v1.Effect.state:type_name -> interlock.v1.EffectState
+	39, // 20: interlock.v1.Contention.advice:type_name -> interlock.v1.Advice
+	7,  // 21: interlock.v1.Contention.write:type_name -> interlock.v1.WritePolicy
+	14, // 22: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
+	10, // 23: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
+	30, // 24: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
+	27, // 25: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
+	28, // 26: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
+	29, // 27: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
+	26, // 28: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
+	37, // 29: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
+	38, // 30: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
+	35, // 31: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
+	36, // 32: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
+	1,  // 33: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
+	11, // 34: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
+	28, // 35: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
+	27, // 36: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
+	1,  // 37: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
+	38, // [38:38] is the sub-list for method output_type
+	38, // [38:38] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_model_proto_init() }

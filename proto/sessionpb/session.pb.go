@@ -1162,7 +1162,10 @@ type Acquire struct {
 	AsOf       uint64                 `protobuf:"varint,17,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`          // the version as of which the caller has read what is guarded at the keys
 	// What the caller knows may be left out of the answers (Reply.as_asked), and so may the
 	// advice where nothing is refused.
-	Brief         bool `protobuf:"varint,18,opt,name=brief,proto3" json:"brief,omitempty"`
+	Brief bool `protobuf:"varint,18,opt,name=brief,proto3" json:"brief,omitempty"`
+	// The documents at the keys come with the lease (Reply.documents, Reply.version and
+	// Reply.more), whenever it is handed over.
+	Documents     bool `protobuf:"varint,19,opt,name=documents,proto3" json:"documents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1319,6 +1322,13 @@ func (x *Acquire) GetAsOf() uint64 {
 func (x *Acquire) GetBrief() bool {
 	if x != nil {
 		return x.Brief
+	}
+	return false
+}
+
+func (x *Acquire) GetDocuments() bool {
+	if x != nil {
+		return x.Documents
 	}
 	return false
 }
@@ -3313,7 +3323,7 @@ const file_session_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\fR\asession\"'\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bprogress\x18\x01 \x01(\tR\bprogress\"\a\n" +
-	"\x05Close\"\x83\x04\n" +
+	"\x05Close\"\xa1\x04\n" +
 	"\aAcquire\x12+\n" +
 	"\x06claims\x18\x01 \x03(\v2\x13.interlock.v1.ClaimR\x06claims\x12\x12\n" +
 	"\x04flow\x18\x02 \x01(\tR\x04flow\x12\x18\n" +
@@ -3335,7 +3345,8 @@ const file_session_proto_rawDesc = "" +
 	"lock_delay\x18\x0f \x01(\x03R\tlockDelay\x12\x19\n" +
 	"\bmax_wait\x18\x10 \x01(\x03R\amaxWait\x12\x13\n" +
 	"\x05as_of\x18\x11 \x01(\x04R\x04asOf\x12\x14\n" +
-	"\x05brief\x18\x12 \x01(\bR\x05brief\"\xa2\x01\n" +
+	"\x05brief\x18\x12 \x01(\bR\x05brief\x12\x1c\n" +
+	"\tdocuments\x18\x13 \x01(\bR\tdocuments\"\xa2\x01\n" +
 	"\aConvert\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\fR\x05lease\x12+\n" +
 	"\x06claims\x18\x02 \x03(\v2\x13.interlock.v1.ClaimR\x06claims\x129\n" +
