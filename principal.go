@@ -15,8 +15,8 @@ type Principal struct {
 	Groups []string // the claimant groups that it belongs to
 }
 
-// Roles is a set of roles. Each role has the rights of RoleViewer and those of its own;
-// docs/security.md has the table of rights.
+// Roles is a set of roles. Each role but RoleMetrics has the rights of RoleViewer and those
+// of its own; docs/security.md has the table of rights.
 type Roles uint8
 
 const (
@@ -37,12 +37,15 @@ const (
 	// that sign fences. RoleOperator does not include it, since an operator's rights end
 	// with its namespace.
 	RoleServer
+	// RoleMetrics reads the metrics with the names of all namespaces, and nothing else. It
+	// is for a monitoring system, whose credential should not read what agents write.
+	RoleMetrics
 
 	// AllRoles is the set of all roles.
-	AllRoles = RoleViewer | RoleAgent | RoleWorker | RoleApprover | RoleOperator | RoleServer
+	AllRoles = RoleViewer | RoleAgent | RoleWorker | RoleApprover | RoleOperator | RoleServer | RoleMetrics
 )
 
-var roleNames = [...]string{"viewer", "agent", "worker", "approver", "operator", "server"}
+var roleNames = [...]string{"viewer", "agent", "worker", "approver", "operator", "server", "metrics"}
 
 // ParseRole returns the role with a name; ok is false for any other text.
 func ParseRole(name string) (role Roles, ok bool) {

@@ -41,7 +41,8 @@
 // special about each kind is in one file: pool.go (permits and tokens), any.go,
 // barrier.go, partition.go, convert.go, preempt.go, park.go, lockdelay.go,
 // declare.go, inherit.go, order.go. policy.go says what key patterns admit,
-// asof.go what others committed while somebody waited. deed.go keeps what is done in
+// asof.go what others committed while somebody waited, attribute.go under what waits and
+// holds are counted. deed.go keeps what is done in
 // the world outside and must not happen twice.
 //
 // A request may also wait instead of an agent, as a task: task.go keeps tasks,

@@ -268,6 +268,7 @@ func (e *Engine) emit(ev *Event) {
 	if e.objects++; r != nil {
 		t = r.task
 		e.objects += len(r.needs())
+		ev.attribute(r)
 	}
 	e.breakUp(ev)
 	if err := e.evolve(ev); err != nil {

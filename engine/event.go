@@ -283,6 +283,8 @@ type Event struct {
 	Code        interlock.Code
 	Message     string
 
+	attributes attributes // see Patterns
+
 	// What decide had in hand, so that evolve need not look it up; nil on replay.
 	req  *request
 	sess *session

@@ -169,3 +169,6 @@ func (e *Engine) RememberFew() *Engine {
 
 // MaxShelved bounds the documents below claimed keys that are looked at.
 const MaxShelved = maxShelved
+
+// ForgetAttributes takes from an event what is not journaled.
+func (ev *Event) ForgetAttributes() { ev.attributes = attributes{} }

@@ -20,6 +20,7 @@ type policy struct {
 	respells bool // the shape admits several spellings
 	aliases  []alias
 	members  []interlock.Key
+	alone    []string // its name, as Event.Patterns gives it
 }
 
 // alias is another shape of the same keys.
@@ -30,7 +31,7 @@ type alias struct {
 
 // compile checks a pattern and makes a policy of it, or says what is wrong.
 func compile(p interlock.Pattern) (*policy, string) {
-	pol := &policy{Pattern: p}
+	pol := &policy{Pattern: p, alone: []string{p.Name}}
 	var problem string
 	if p.Name == "" || len(p.Name) > interlock.MaxNameBytes || keyProblem(p.Name) != "" || strings.Contains(p.Name, "/") {
 		return nil, fmt.Sprintf("a pattern's name has 1 to %d visible characters and no slash", interlock.MaxNameBytes)

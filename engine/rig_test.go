@@ -288,7 +288,7 @@ func sameEvents(entry []byte, events []engine.Event) error {
 }
 
 // journaled is what of an event must be the same after it was read back: an
-// empty list is as good as none.
+// empty list is as good as none, and under what it is counted is not journaled.
 func journaled(ev engine.Event) engine.Event {
 	if len(ev.Claims) == 0 {
 		ev.Claims = nil
@@ -296,6 +296,7 @@ func journaled(ev engine.Event) engine.Event {
 	if len(ev.Cycle) == 0 {
 		ev.Cycle = nil
 	}
+	ev.ForgetAttributes()
 	return ev
 }
 

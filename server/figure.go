@@ -23,7 +23,9 @@ import (
 // series is made when it is first used, so that a scrape is not mostly zeros.
 type figures struct {
 	registry *prometheus.Registry
-	handler  http.Handler
+	handler  http.Handler // of what every caller may see
+	all      http.Handler // that, and the figures by namespace
+	tenants  *tenantFigures
 
 	wait, hold    byModeAndReason
 	acquires      *prometheus.CounterVec
@@ -149,6 +151,7 @@ func newFigures() *figures {
 		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams, collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(ofCollector)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f.handler = promhttp.HandlerFor(f.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	f.limitSeries(DefaultSeries)
 	return f
 }
 
@@ -157,10 +160,13 @@ func (f *figures) event(ev *engine.Event) {
 	switch ev.Kind {
 	case engine.EvGranted:
 		f.wait.observe(ev.Claims, 0, 0)
+		f.tenants.waited(ev, 0)
 	case engine.EvAdmitted:
 		f.wait.observe(ev.Claims, 0, ev.Waited)
+		f.tenants.waited(ev, ev.Waited)
 	case engine.EvLeft:
 		f.wait.observe(ev.Claims, ev.Reason, ev.Waited)
+		f.tenants.waited(ev, ev.Waited)
 		if ev.Reason == engine.ByDeadlock {
 			f.deadlocks.Inc()
 		}
@@ -176,6 +182,7 @@ func (f *figures) event(ev *engine.Event) {
 		f.expiries[tierGrace].Inc()
 	case engine.EvEnded:
 		f.hold.observe(ev.Claims, ev.Reason, ev.Held)
+		f.tenants.held(ev)
 		switch ev.Reason {
 		case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath:
 			f.expiries[tierEnded].Inc()
@@ -294,9 +301,13 @@ func (s *sizes) Collect(ch chan<- prometheus.Metric) {
 }
 
 // metrics is GET /metrics. With credentials it wants one, because the sums are
-// those of all tenants.
+// those of all tenants; and the role metrics, for the figures by namespace.
 func (c *call) metrics() {
 	c.answered = true
 	c.w.Header()["X-Content-Type-Options"] = noSniff
-	c.s.obs.figures.handler.ServeHTTP(c.w, c.r)
+	handler := c.s.obs.figures.handler
+	if seesTenants(c.identity.Principal) {
+		handler = c.s.obs.figures.all
+	}
+	handler.ServeHTTP(c.w, c.r)
 }

@@ -15,8 +15,10 @@ import (
 // same one to the shard (it implements shard.Observer) and to Config, and Close
 // it after the shard.
 //
-// No label of a metric is ever a key, an agent or a namespace: their number has
-// no bound. Which keys are busy is told by GET /v1/hot.
+// No label of a metric is ever a key or an agent: their number has no bound. Which keys
+// are busy is told by GET /v1/hot. The metrics by namespace name a bounded number of
+// namespaces, patterns, organisations and groups (LimitSeries), and are shown to the role
+// metrics only.
 type Observer struct {
 	figures *figures
 	log     *slog.Logger

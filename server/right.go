@@ -41,6 +41,9 @@ const (
 	// mayRotate covers the keys that sign fences. They are those of all namespaces, so an
 	// operator of one does not have it.
 	mayRotate
+	// mayScrape covers the metrics. Every caller sees the sums of all namespaces; those by
+	// namespace are for RoleMetrics alone, see seesTenants.
+	mayScrape
 )
 
 // grants has the roles of each right, any one of which is enough, and what a caller
@@ -49,7 +52,7 @@ var grants = [...]struct {
 	roles interlock.Roles
 	what  string
 }{
-	mayRead:       {interlock.AllRoles, "read"},
+	mayRead:       {interlock.AllRoles &^ interlock.RoleMetrics, "read"},
 	mayLive:       {interlock.RoleAgent | interlock.RoleWorker, "have sessions and leases"},
 	mayHold:       {interlock.RoleAgent, "hold leases, commit or claim effects"},
 	maySubmit:     {interlock.RoleAgent, "submit tasks or send messages"},
@@ -59,6 +62,7 @@ var grants = [...]struct {
 	mayRevoke:     {interlock.RoleOperator, "revoke leases"},
 	mayAdminister: {interlock.RoleOperator, "administer patterns, settings, queues or writers"},
 	mayRotate:     {interlock.RoleServer, "rotate the keys that sign fences, which all namespaces share"},
+	mayScrape:     {interlock.AllRoles, "read metrics"},
 }
 
 // refusal returns why p may not use a right, nil if it may. queue is the one that p
@@ -86,7 +90,7 @@ func refusal(p *interlock.Principal, r right, queue string) *interlock.Error {
 // anyOf names roles of which one is needed.
 func anyOf(roles interlock.Roles) string {
 	text := ""
-	for role := interlock.RoleViewer; role <= interlock.RoleServer; role <<= 1 {
+	for role := interlock.RoleViewer; role&interlock.AllRoles != 0; role <<= 1 {
 		if roles&role == 0 {
 			continue
 		}

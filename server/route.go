@@ -40,7 +40,7 @@ var openRoutes = []route{
 var aboutProcess = map[string]bool{"/healthz": true, "/readyz": true, "/openapi.json": true, "/metrics": true}
 
 var routes = []route{
-	{"/metrics", []method{{"GET", (*call).metrics, mayRead, nil}}},
+	{"/metrics", []method{{"GET", (*call).metrics, mayScrape, nil}}},
 
 	{"/v1/leases", []method{{"POST", (*call).acquire, mayHold, nil}}},
 	{"/v1/leases/{id}", []method{{"GET", (*call).getLease, mayLive, nil}}},

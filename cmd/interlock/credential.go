@@ -38,11 +38,13 @@ and SIGHUP makes a running server read it.
 Roles say what it may do: viewer reads; agent holds leases, commits and submits tasks;
 worker pulls from the queues named by --queue; approver answers questions; operator
 administers patterns, settings and queues, and revokes leases; server rotates the keys
-that sign fences, which all namespaces share. Without a role it is an agent's.
+that sign fences, which all namespaces share; metrics reads /metrics with the names
+of all namespaces, and nothing else. Without a role it is an agent's.
 docs/security.md has the table of rights.`,
 		Example: `  interlock credential new billing-swarm --for acme --file credentials.txt
   interlock credential new ops --for acme --role operator --file credentials.txt
-  interlock credential new bank --for acme --role agent --queue bank --file credentials.txt`,
+  interlock credential new bank --for acme --role agent --queue bank --file credentials.txt
+  interlock credential new prometheus --role metrics --file credentials.txt`,
 		Args: oneArg("the credential"),
 		Annotations: map[string]string{
 			offline: "true",
@@ -94,7 +96,7 @@ docs/security.md has the table of rights.`,
 		},
 	}
 	cmd.Flags().StringVar(&space, "for", string(interlock.DefaultNamespace), "the `namespace` that it is good for")
-	cmd.Flags().StringSliceVar(&roles, "role", nil, "a `role`: viewer, agent, worker, approver, operator or server; may be repeated (default agent)")
+	cmd.Flags().StringSliceVar(&roles, "role", nil, "a `role`: viewer, agent, worker, approver, operator, server or metrics; may be repeated (default agent)")
 	cmd.Flags().StringSliceVar(&queues, "queue", nil, "a `queue` whose worker it is, '*' for all; may be repeated")
 	cmd.Flags().StringSliceVar(&groups, "group", nil, "a claimant `group` that it acts for; may be repeated")
 	cmd.Flags().BoolVar(&operator, "operator", false, "short for --role operator")

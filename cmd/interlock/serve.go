@@ -37,6 +37,7 @@ type serveConfig struct {
 	MaxConnections         int
 	MaxMemory              int64
 	MaxDowntime            time.Duration
+	MetricSeries           int
 	AdvertiseHTTP          string
 	AdvertiseGRPC          string
 	StandbyAfter           time.Duration
@@ -108,6 +109,7 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 	f.IntVar(&cfg.MaxStreams, "max-streams", 0, "session streams at a time (default 10,000)")
 	f.IntVar(&cfg.MaxEventStreams, "max-event-streams", 0, "readers of events at a time, a namespace (default 64)")
 	f.IntVar(&cfg.MaxWaiting, "max-waiting", 0, "commands that may wait for the engine before more are refused (default 65,536)")
+	f.IntVar(&cfg.MetricSeries, "metric-series", server.DefaultSeries, "`label sets` of each metric by namespace, the busiest, besides the one for all others; at most 1,000; 0 turns these metrics off")
 	f.StringVar(&cfg.AdvertiseHTTP, "advertise-http", "", "`URL` under which clients reach this server while others stand by (default: where it listens)")
 	f.StringVar(&cfg.AdvertiseGRPC, "advertise-grpc", "", "`address` of its gRPC door, likewise")
 	f.DurationVar(&cfg.StandbyAfter, "standby-after", etcdjournal.DefaultSeatTTL, "how long the active server may give no sign of life before another one takes over: whole seconds, at least 2s")
@@ -151,6 +153,9 @@ func (c *serveConfig) check() error {
 	}
 	if c.MaxConnections < 0 || c.MaxStreams < 0 || c.MaxEventStreams < 0 || c.MaxWaiting < 0 {
 		return usage("--max-connections, --max-streams, --max-event-streams and --max-waiting cannot be negative")
+	}
+	if c.MetricSeries < 0 || c.MetricSeries > server.MaxSeries {
+		return usage("--metric-series %d: want 0 to %d", c.MetricSeries, server.MaxSeries)
 	}
 	if c.SegmentBytes != 0 && c.SegmentBytes < leastSegment {
 		return usage("--segment-bytes %d: want at least %d", c.SegmentBytes, leastSegment)

@@ -65,6 +65,7 @@ type tenure struct {
 func openTenure(ctx context.Context, p *site, j owned, keys signed.Keeper, restored bool) (_ *tenure, err error) {
 	lines := &collector{to: os.Stderr}
 	t := &tenure{log: p.log, observer: server.NewObserver(p.cfg.logger(lines), lines.flush)}
+	t.observer.LimitSeries(p.cfg.MetricSeries)
 	defer func() {
 		if err == nil {
 			return

@@ -91,7 +91,7 @@ func (s *site) callers(t *testing.T) (list []caller) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range []string{"viewer", "agent", "worker", "approver", "operator", "server"} {
+	for _, role := range []string{"viewer", "agent", "worker", "approver", "operator", "server", "metrics"} {
 		p := interlock.Principal{Name: "only-" + role}
 		p.Roles, _ = interlock.ParseRole(role)
 		if role == "worker" {

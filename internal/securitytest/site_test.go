@@ -84,9 +84,11 @@ func newSite(t *testing.T) *site {
 			p := interlock.Principal{Name: tenant + "-" + kind, Roles: interlock.AllRoles, Queues: []string{"*"}}
 			switch kind {
 			case "agents":
-				p.Roles &^= interlock.RoleOperator | interlock.RoleServer
+				p.Roles &^= interlock.RoleOperator | interlock.RoleServer | interlock.RoleMetrics
 			case "operators":
-				p.Roles &^= interlock.RoleServer
+				p.Roles &^= interlock.RoleServer | interlock.RoleMetrics
+			case "servers":
+				p.Roles &^= interlock.RoleMetrics
 			}
 			secret, line, err := server.NewCredential(p, interlock.Namespace(tenant))
 			if err != nil {

@@ -2,11 +2,14 @@ package securitytest
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/proto/sessionpb"
+	"github.com/interlockdev/interlock/server"
 )
 
 var tenantAttacks = []attack{
@@ -34,7 +37,11 @@ var tenantAttacks = []attack{
 	{25, "Separators between namespace and key", "builds a key that another tenant's would be if the two were put together with a separator", "the keys are as far apart as any others, everywhere they are used", separators, nil},
 	{26, "Waiting for another tenant", "declares that it waits for an agent of another tenant, so as to see it, or to close a cycle with it", "no edge leads from one tenant to another", crossWaits, nil},
 	{27, "Another tenant's files", "reads and writes files that another tenant shares", "404, whether there is such a file or not", crossFiles, nil},
-	{28, "Figures", "reads the metrics", "no key, agent, queue, purpose or id stands in them, however many there are", figures, []string{"server.TestMetrics"}},
+	{
+		28, "Figures", "reads the metrics",
+		"no key, agent, queue, purpose or id stands in them, however many there are; namespaces and their patterns are shown to the role `metrics` alone", figures,
+		[]string{"server.TestMetrics", "server.TestMetricsByNamespaceNeedTheRole"},
+	},
 }
 
 // volatile is what two answers to the same question may differ in.
@@ -373,9 +380,25 @@ func figures(t *testing.T, s *site) {
 		t.Errorf("30 names make %d more lines of metrics", after-before)
 	}
 	text = s.agent(t, rival, "GET", "/metrics", "").want(200).raw
+	text += s.operator(t, rival, "GET", "/metrics", "").want(200).raw
+	text += s.send(t, ask{method: "GET", path: "/metrics", as: s.servers[rival]}).want(200).raw
 	for _, word := range []string{"label-", "g:1", rival, acme} {
 		if strings.Contains(text, word) {
 			t.Errorf("%s stands in the metrics", word)
 		}
+	}
+	lines, err := os.ReadFile(s.credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, line, err := server.NewCredential(interlock.Principal{Name: "scraper", Roles: interlock.RoleMetrics}, acme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.reload(t, string(lines)+line+"\n")
+	defer s.reload(t, string(lines))
+	text = s.send(t, ask{method: "GET", path: "/metrics", as: secret}).want(200).raw
+	if !strings.Contains(text, `{namespace="`+rival+`",pattern=""}`) || strings.Contains(text, "label-") || strings.Contains(text, "g:1") {
+		t.Errorf("the role metrics sees %s", text)
 	}
 }
