@@ -252,6 +252,10 @@ const (
 	// in line: its score is its arrival minus priority times PriorityBoost.
 	PriorityBoost = 10 * time.Second
 
+	// NamespaceIdle is how long an empty namespace must have been left alone before it is
+	// forgotten in favour of a new one.
+	NamespaceIdle = 10 * time.Minute
+
 	// RequestIDWindow is how long the answer to a request id is remembered, and
 	// MaxRequestIDs how many a namespace remembers at most, whichever ends first.
 	RequestIDWindow = 24 * time.Hour

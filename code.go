@@ -100,6 +100,7 @@ const (
 	CodeTooManyLeases     Code = "too_many_leases"
 	CodeTooManyStreams    Code = "too_many_streams"
 	CodeTooManyNamespaces Code = "too_many_namespaces"
+	CodeNamespaceInUse    Code = "namespace_in_use" // something lives in it, so it is not deleted
 	CodeTooManyKeys       Code = "too_many_keys"
 	CodeTooManyPatterns   Code = "too_many_patterns"
 	CodeTooManyDocuments  Code = "too_many_documents"
@@ -134,7 +135,7 @@ const (
 // nothing can happen twice.
 func (c Code) Retryable() bool {
 	switch c {
-	case CodeHeld, CodeOutOfBounds, CodeEffectClaimed, CodeTooManyTasks, CodeQueueDraining, CodeTooManyDocuments, CodeTooMuchState, CodeTooManyEffects, CodeAtCapacity, CodeTooManyRuns, CodeRateLimited, CodeBroken, CodeWaitLimit, CodeTooManyKeys, CodeQuota, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeTooManyNamespaces, CodeDeadlock,
+	case CodeHeld, CodeOutOfBounds, CodeEffectClaimed, CodeTooManyTasks, CodeQueueDraining, CodeTooManyDocuments, CodeTooMuchState, CodeTooManyEffects, CodeAtCapacity, CodeTooManyRuns, CodeRateLimited, CodeBroken, CodeWaitLimit, CodeTooManyKeys, CodeQuota, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeDeadlock,
 		CodeNoSpace, CodeNotOwner, CodeShuttingDown, CodeOverloaded, CodeUnreachable, CodeOutcomeUnknown, CodeHistoryUnreadable:
 		return true
 	}

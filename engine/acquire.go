@@ -47,7 +47,11 @@ func (e *Engine) acquire(c *Acquire, of run) {
 		return
 	}
 	space := e.agenda.space
-	if problem := e.strangeMoment(c.AsOf, space.version()); problem != "" {
+	problem = e.strangeMoment(c.AsOf, e.latest())
+	if problem == "" && c.AsOf > 0 && c.AsOf < e.begins() {
+		problem = fmt.Sprintf("version %d is from before the namespace was deleted: read again", c.AsOf)
+	}
+	if problem != "" {
 		e.refuse(interlock.CodeFutureVersion, problem)
 		return
 	}

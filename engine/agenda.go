@@ -27,6 +27,7 @@ type agenda struct {
 	hungry   []*queue       // with workers, and tasks that could run
 	doubt    doubt          // who is to be suspected, if not all are yet that may be on a cycle
 	alarm    timer          // in Engine.alarms: when the first of all this is due
+	empty    timer          // in Engine.empty, if the namespace is empty
 
 	objects *int // Engine.objects, for those who have no engine at hand
 }
@@ -35,6 +36,7 @@ func (e *Engine) newAgenda(s *space) *agenda {
 	e.agendas++
 	a := &agenda{space: s, objects: &e.objects}
 	a.alarm = timer{pos: -1, ord: e.agendas, agenda: a}
+	a.empty = a.alarm
 	return a
 }
 
@@ -95,6 +97,7 @@ func (e *Engine) pass(at Time) {
 		e.expire()
 		e.settle()
 		e.rearm()
+		e.watchEmpty(alarm.agenda.space)
 	}
 	e.agenda = &e.whole
 }

@@ -240,6 +240,14 @@ type Configure struct {
 	Settings interlock.Settings
 }
 
+// DeleteNamespace forgets the namespace, with all that is in it. Answered by Done, also if
+// there is none. It is refused with CodeNamespaceInUse as long as anything lives there,
+// unless Force is set. It takes no request id: deleting twice does no more than once.
+type DeleteNamespace struct {
+	Head
+	Force bool
+}
+
 // Commit changes documents, all that it names or none. It is refused with CodeStale
 // if what it read is not current, and says how that changed: every key of Reads must
 // have its version still, and with AsOf set no key of Reads or Writes may have been

@@ -19,6 +19,7 @@ type Engine struct {
 	num    uint64            // the highest number of a request
 	snum   uint64            // the highest number of a session
 	writes uint64            // leases that could write and have ended
+	past   uint64            // the highest version that the end of a namespace took
 	spaces map[interlock.Namespace]*space
 	byNum  map[uint64]*session
 
@@ -35,6 +36,7 @@ type Engine struct {
 	whole     agenda // for commands that are about no namespace
 	agendas   uint64 // how many were made
 	alarms    timers // one for each agenda: when something is due in it
+	empty     timers // one for each namespace that is empty: when it may be forgotten
 	walks     uint64 // number of the last walk of a deadlock search
 	looks     int    // what its searches may look at in a step, and
 	mostRanks int    // what the finding of ranks may, and
@@ -42,6 +44,8 @@ type Engine struct {
 	swath     int    // objects of a large set that a step gathers, and sorts, at once
 	windows   idBounds
 	mostDeeds int // effects that a namespace may remember
+
+	mostSpaces int // namespaces
 
 	idleSearch *search // for reuse
 
@@ -72,7 +76,11 @@ type Engine struct {
 
 // New makes an empty engine.
 func New() *Engine {
-	e := &Engine{looks: stepLooks, mostRanks: stepRanks, most: StepObjects, swath: swath, windows: windows, mostDeeds: interlock.MaxEffects, spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{}}
+	e := &Engine{
+		looks: stepLooks, mostRanks: stepRanks, most: StepObjects, swath: swath, windows: windows,
+		mostDeeds: interlock.MaxEffects, mostSpaces: interlock.MaxNamespaces,
+		spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{},
+	}
 	e.agenda = &e.whole
 	e.whole.objects = &e.objects
 	return e
@@ -140,6 +148,8 @@ func (e *Engine) decide(cmd Command) {
 		e.dropPattern(c)
 	case *Configure:
 		e.configure(c)
+	case *DeleteNamespace:
+		e.deleteNamespace(c)
 	case *Convert:
 		e.convert(c)
 	case *Arrive:
@@ -350,6 +360,7 @@ func (e *Engine) recover(c *Recover) {
 		e.ev.Waited = e.now.Sub(e.last)
 	}
 	if c.FenceJump > 0 {
+		e.ev.Version = max(e.ev.Version, interlock.Version(e.past))
 		for _, s := range e.sorted() {
 			e.ev.Version = max(e.ev.Version, s.docs.version)
 		}
@@ -358,7 +369,7 @@ func (e *Engine) recover(c *Recover) {
 	e.emit(e.ev)
 	e.reply(Done)
 	e.began, e.live, e.lowSpace, e.kept, e.lowMem, e.draining = e.now, true, false, false, false, false
-	e.alarms, e.agendas = timers{}, 0
+	e.alarms, e.empty, e.agendas = timers{}, timers{}, 0
 	for _, s := range e.sorted() {
 		for _, c := range s.agenda.ready {
 			c.place.ready = false
@@ -397,6 +408,7 @@ func (e *Engine) recover(c *Recover) {
 		e.suspectAll(s) // the last term may have ended before it looked
 		e.settle()
 		e.rearm()
+		e.watchEmpty(s)
 	}
 	e.agenda = &e.whole
 }

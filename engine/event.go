@@ -124,11 +124,17 @@ const (
 	// the one with the digest in Blob, which may also be one that was not done. Actor, if
 	// somebody asked for it; else they made room.
 	EvEffectsForgotten EventKind = 31
+	// EvDeleted: an operator deleted the namespace, with all that was in it. Actor; Outcome:
+	// what still lived there, in words.
+	EvDeleted EventKind = 32
+	// EvForgotten: an empty namespace was forgotten, since a new one needed its room.
+	EvForgotten EventKind = 33
 
 	// The kinds from here on stand in snapshots only.
 
 	// EvCounters: Num, Session, Fence are the highest ones given out; Version, as in
-	// EvOpened; Epoch; Writes.
+	// EvOpened; Epoch; Writes; AsOf, the highest version that the end of a
+	// namespace took.
 	EvCounters EventKind = 64
 	// EvTomb: a lease or ticket that is over and still remembered. Num, Fence, Reason;
 	// Cycle, or Actor and Outcome, or Base and BaseID, or ByID, as at its end.
@@ -149,7 +155,7 @@ const (
 	// parts), Division, Num: the grants since loads were last halved, Blob: the loads.
 	EvDivided EventKind = 71
 	// EvVersions: a namespace's guarded state. Version: of its last commit, AsOf: the
-	// highest version of a deletion that is forgotten.
+	// highest version of a deletion that is forgotten; Num: what its versions began above.
 	EvVersions EventKind = 72
 	// EvLogged: an entry in the log of a key. Claims (one, for the key), Num (its number),
 	// ID (the message), Op (interlock.TaskState), Agent, Purpose (the public name of its
@@ -301,6 +307,7 @@ var eventNames = map[EventKind]string{
 	EvQueue: "queue_set", EvQueueDropped: "queue_dropped", EvTask: "task_submitted", EvHanded: "task_handed_out", EvAttempt: "task_attempt_failed",
 	EvTaskStands: "task_moved", EvTaskForgotten: "task_forgotten",
 	EvTaskAsks: "task_asks", EvTaskAnswered: "task_answered", EvEffectsForgotten: "effects_forgotten",
+	EvDeleted: "namespace_deleted", EvForgotten: "namespace_forgotten",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -64,7 +64,7 @@ func (e *Engine) evolve(ev *Event) error {
 	case EvAnswered:
 	case EvCounters:
 		e.num, e.snum, e.fence, e.epoch = ev.Num, ev.Session, ev.Fence, ev.Epoch
-		e.writes, e.base = ev.Writes, ev.Version
+		e.writes, e.base, e.past = ev.Writes, ev.Version, uint64(ev.AsOf)
 		return nil
 	case EvNoted:
 		if len(ev.Claims) != 1 {
@@ -84,9 +84,12 @@ func (e *Engine) evolve(ev *Event) error {
 	case EvWritten:
 		err = e.evolveWritten(ev)
 	case EvVersions:
-		s := &e.space(ev.Namespace).docs
-		s.version, s.floor = max(s.version, ev.Version), max(s.floor, ev.AsOf)
+		space := e.space(ev.Namespace)
+		s := &space.docs
+		s.version, s.floor, space.born = max(s.version, ev.Version), max(s.floor, ev.AsOf), ev.Num
 		return nil
+	case EvDeleted, EvForgotten:
+		err = e.evolveGone(ev)
 	case EvLogged:
 		return e.evolveLogged(ev)
 	case EvBucket:

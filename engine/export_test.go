@@ -49,6 +49,9 @@ func (e *Engine) Queues(ns interlock.Namespace) []interlock.QueueStatus {
 	return l.Rows
 }
 
+// HoldAtMost bounds the namespaces.
+func (e *Engine) HoldAtMost(n int) { e.mostSpaces = n }
+
 func MergePatch(document, patch []byte) []byte { return mergePatch(document, patch) }
 
 func ValidJSON(b []byte) bool { return jsonProblem(b) == "" }

@@ -154,15 +154,16 @@ func (x *life) gain(t *testing.T, met map[string]bool) (after map[string]bool) {
 }
 
 // storeGolden stores journals of this version in a new folder: of the lives
-// that scripts and random runs lead, those that have every word that events know, with
-// as few bytes as it finds.
+// that scripts and random runs lead, those that have every word that events know and no
+// stored journal has, with as few bytes as it finds.
 func storeGolden(t *testing.T, folder string) {
 	t.Helper()
+	met := storedWords(t)
 	dir := filepath.Join(goldenFolder, folder)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatalf("stored journals are not stored again: %v", err)
 	}
-	met := map[string]bool{"an entry in pieces": true}
+	met["an entry in pieces"] = true
 	lives := candidates(t)
 	for len(notMet(t, met)) > 0 {
 		var best *life
@@ -206,7 +207,7 @@ func candidates(t *testing.T) (lives []*life) {
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "testdata/"), ".txt")
 		lives = append(lives, &life{name: strings.ReplaceAll(name, "/", "-"), steps: runScript(t, file).journal})
 	}
-	lives = append(lives, &life{name: "traced", steps: traced(t)})
+	lives = append(lives, &life{name: "traced", steps: traced(t)}, &life{name: "forgotten", steps: forgotten(t)})
 	// Each is to have two snapshots, and something before and after them.
 	return slices.DeleteFunc(lives, func(x *life) bool { return len(x.steps) < 6 })
 }
@@ -225,6 +226,20 @@ func traced(t *testing.T) [][]byte {
 	}
 	must(t, g.restart(0))
 	return g.journal
+}
+
+// forgotten is a life in which a namespace is forgotten for another one.
+func forgotten(t *testing.T) [][]byte {
+	t.Helper()
+	l := newLoad(t)
+	l.e.HoldAtMost(1)
+	for _, ns := range []interlock.Namespace{"one", "two", "three"} {
+		l.take(ns, "", time.Minute)
+		l.later(time.Minute)
+		l.later(interlock.NamespaceIdle)
+	}
+	l.take("one", "", time.Minute)
+	return l.log
 }
 
 // pieceBytes is where a stored entry is cut, so that there are pieces in a small journal.

@@ -81,6 +81,8 @@ func (m *model) expect(cmd engine.Command) answer {
 		return refused(interlock.CodeInvalidPattern, "") // or Done: what is wrong with it the scripts say
 	case *engine.Configure:
 		return refused(interlock.CodeInvalidPattern, "") // likewise
+	case *engine.DeleteNamespace:
+		return m.expectDeletion(c)
 	case *engine.DropPattern:
 		if !slices.ContainsFunc(m.patterns[head.Namespace], func(p *interlock.Pattern) bool { return p.Name == c.Name }) {
 			return refused(interlock.CodeNoSuchPattern)

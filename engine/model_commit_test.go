@@ -23,6 +23,7 @@ type written struct {
 
 // version is that of a namespace's last commit.
 func (m *model) version(ns interlock.Namespace) (v interlock.Version) {
+	v = m.beginning(ns)
 	for _, w := range m.written {
 		if w.ns == ns {
 			v = max(v, w.doc.Version)
@@ -51,7 +52,9 @@ func (m *model) document(ns interlock.Namespace, key interlock.Key, v interlock.
 }
 
 func (m *model) documentNow(ns interlock.Namespace, key interlock.Key) interlock.Document {
-	return m.document(ns, key, m.version(ns))
+	doc := m.document(ns, key, m.version(ns))
+	doc.Version = max(doc.Version, m.beginning(ns))
+	return doc
 }
 
 // documents are those of a namespace that are there, in the order of their keys.
@@ -341,7 +344,11 @@ func (m *model) staleIn(c *engine.Commit) (list []interlock.Stale) {
 	}
 	asOf := func(key interlock.Key) {
 		if c.AsOf > 0 && m.documentNow(ns, key).Version > c.AsOf {
-			add(key, c.AsOf, m.document(ns, key, c.AsOf), true)
+			then, known := m.document(ns, key, c.AsOf), true
+			if c.AsOf < m.beginning(ns) { // of what stood there before the namespace began nothing is known
+				then, known = interlock.Document{Key: key, Version: c.AsOf}, false
+			}
+			add(key, c.AsOf, then, known)
 		}
 	}
 	for _, r := range c.Reads {
@@ -367,7 +374,7 @@ func (m *model) staleIn(c *engine.Commit) (list []interlock.Stale) {
 			add(r.Key, since, interlock.Document{Key: r.Key, Version: r.Version, Absent: true}, true)
 		case r.Absent || r.Version == 0 || now.Version == r.Version:
 			asOf(r.Key)
-		case then.Version == r.Version || then.Version == 0:
+		case then.Version == r.Version || then.Version == 0 && r.Version >= m.beginning(ns):
 			add(r.Key, r.Version, then, true)
 		default:
 			add(r.Key, r.Version, interlock.Document{Key: r.Key, Version: r.Version}, false)
@@ -656,7 +663,7 @@ func (m *model) checkDocuments(e *engine.Engine, ns interlock.Namespace, keys []
 			return err
 		}
 	}
-	for v := interlock.Version(0); v <= asOf; v++ {
+	for v := m.beginning(ns); v <= asOf; v++ {
 		key := keys[int(v)%len(keys)]
 		got, err := e.DocumentAt(ns, key, v)
 		if err != nil {

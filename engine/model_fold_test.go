@@ -11,6 +11,7 @@ import (
 func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	m.events++
 	m.last = max(m.last, ev.At)
+	m.begins(ev)
 	switch ev.Kind {
 	case engine.EvOpened:
 		m.epoch, m.fence, m.base = ev.Epoch, ev.Fence, ev.Version
@@ -97,6 +98,8 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		m.foldRules(cmd)
 	case engine.EvQueue, engine.EvQueueDropped:
 		m.foldQueue(cmd)
+	case engine.EvDeleted:
+		m.foldDeletion(ev.Namespace)
 	case engine.EvTask:
 		m.foldTask(cmd, ev)
 	case engine.EvTaskStands, engine.EvAttempt:

@@ -150,7 +150,7 @@ func (m *model) log(cmd engine.Command, t *task, ev *engine.Event) {
 	}
 	key := t.mailbox()
 	x := logged{ns: t.ns, key: key, at: m.now, version: m.documentNow(t.ns, key).Version, LogEntry: interlock.LogEntry{
-		Seq: 1, Message: t.id, Kind: t.spec.Kind, Body: t.spec.Payload, Sender: t.sender, Agent: t.agent, State: state, Reason: ev.Outcome,
+		Seq: uint64(m.beginning(t.ns)) + 1, Message: t.id, Kind: t.spec.Kind, Body: t.spec.Payload, Sender: t.sender, Agent: t.agent, State: state, Reason: ev.Outcome,
 	}}
 	for _, o := range m.logs {
 		if o.ns == t.ns && o.key == key {
@@ -179,6 +179,7 @@ func (m *model) checkLogs(e *engine.Engine, ns interlock.Namespace, keys []inter
 	}
 	for _, key := range keys {
 		var want []logged
+		begin := uint64(m.beginning(ns))
 		for _, x := range m.logs {
 			if x.ns == ns && x.key == m.spell(ns, key) {
 				want = append(want, x)
@@ -187,7 +188,7 @@ func (m *model) checkLogs(e *engine.Engine, ns interlock.Namespace, keys []inter
 		var from uint64
 		for i := 0; i < len(want); {
 			got, first, next := e.Log(ns, key, from, 0)
-			if first != 1 || len(got) == 0 || int(next) != i+len(got)+1 || i+len(got) > len(want) {
+			if first != begin+1 || len(got) == 0 || int(next-begin) != i+len(got)+1 || i+len(got) > len(want) {
 				return fmt.Errorf("the log of %s has %d entries from %d on and goes on at %d, want %d in all", key, len(got), from, next, len(want))
 			}
 			for _, entry := range got {
@@ -198,7 +199,7 @@ func (m *model) checkLogs(e *engine.Engine, ns interlock.Namespace, keys []inter
 			}
 			from = next
 		}
-		if got, _, next := e.Log(ns, key, from, 0); len(got) > 0 || int(next) != len(want)+1 {
+		if got, _, next := e.Log(ns, key, from, 0); len(got) > 0 || int(next-begin) != len(want)+1 {
 			return fmt.Errorf("the log of %s goes on after its %d entries with %+v", key, len(want), got)
 		}
 	}

@@ -236,6 +236,12 @@ func (m *model) checkRemembered(cmd engine.Command, before bool, out *engine.Out
 	if !repeatable(cmd) || head.RequestID == "" {
 		return nil
 	}
+	if !head.Session.IsZero() && m.sessionByID(head.Namespace, head.Session) == nil { // it went with its namespace
+		if n > 0 {
+			return errors.New("the request id of a session that is not there is remembered")
+		}
+		return nil
+	}
 	switch {
 	case before && n > 0, n > 1:
 		return fmt.Errorf("the request id is remembered %d times more", n)

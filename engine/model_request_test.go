@@ -94,7 +94,7 @@ func (m *model) wrongWith(c *engine.Acquire) (codes []interlock.Code) {
 		out(c.LockDelay, interlock.MaxLockDelay) || out(c.MaxWait, interlock.MaxMaxWait) {
 		codes = append(codes, interlock.CodeInvalidTTL)
 	}
-	if !m.readable(c.AsOf, c.Namespace) {
+	if !m.readable(c.AsOf, c.Namespace) || c.AsOf > 0 && c.AsOf < m.beginning(c.Namespace) {
 		codes = append(codes, interlock.CodeFutureVersion)
 	}
 	if c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority {
@@ -165,6 +165,7 @@ func (m *model) spends(ns interlock.Namespace, c interlock.Claim) bool {
 }
 
 func (m *model) highestNum() (num uint64) {
+	num = m.lowest
 	for _, r := range m.requests {
 		num = max(num, r.num)
 	}

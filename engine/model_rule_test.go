@@ -89,6 +89,8 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		return m.permitWritten(cmd, ev)
 	case engine.EvQueue, engine.EvQueueDropped:
 		return m.permitQueue(cmd, ev)
+	case engine.EvDeleted:
+		return m.permitDeletion(cmd, ev)
 	case engine.EvTask:
 		return m.permitTask(cmd, ev)
 	case engine.EvTaskStands:

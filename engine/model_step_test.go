@@ -122,10 +122,14 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 			return err
 		}
 	}
+	effects, err := m.checkFarewells(effects)
+	if err != nil {
+		return err
+	}
 	m.forget(cmd)
 	m.rest()
 	m.settle()
-	effects, err := m.checkWork(effects)
+	effects, err = m.checkWork(effects)
 	if err != nil {
 		return err
 	}

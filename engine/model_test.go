@@ -304,6 +304,11 @@ type model struct {
 	fence      interlock.Fence
 	epoch      interlock.Epoch
 	base       interlock.Version // new versions are above it
+
+	began     map[interlock.Namespace]began
+	past      interlock.Version // the highest of namespaces that were deleted
+	lowest    uint64            // new requests have higher numbers
+	farewells []farewell        // in this step
 }
 
 func (m *model) sessionByID(ns interlock.Namespace, id interlock.SessionID) *session {

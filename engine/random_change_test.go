@@ -100,6 +100,11 @@ func (p *player) pattern(o *op) error {
 			head.RequestID = fmt.Sprintf("r%d", p.ids+uint64(len(p.trace)))
 		}
 		return p.step(&engine.RevertPattern{Head: head, Name: among(o.r[6], "b", "c", "zz", "p", "t", "runs", "none"), Revision: uint64(among(o.r[7], 0, 0, 1, 2, 7))})
+	case 4:
+		if o.r[6]%4 == 0 {
+			head.Actor = among(o.r[6]>>8, "", "web")
+			return p.step(&engine.DeleteNamespace{Head: head, Force: o.r[7]%4 > 0})
+		}
 	case 1:
 		return p.step(&engine.Configure{Head: head, Settings: interlock.Settings{
 			Closed: o.r[6]%2 == 1, StrictOrder: o.r[6]%4 == 1, EffectRetention: among(o.r[7]>>16, 0, time.Second, 20*time.Second),

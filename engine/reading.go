@@ -125,12 +125,21 @@ func (e *Engine) strangeMoment(asOf, last interlock.Version) string {
 	return ""
 }
 
-// version gives that of the namespace's last commit; 0 if there is none.
-func (s *space) version() interlock.Version {
-	if s == nil {
-		return 0
+// begins gives the version with which the command's namespace began, or would begin.
+func (e *Engine) begins() interlock.Version {
+	if s := e.agenda.space; s != nil {
+		return interlock.Version(s.born)
 	}
-	return s.docs.version
+	return interlock.Version(e.past)
+}
+
+// latest gives the version of the last commit in the command's namespace; for one that is
+// to be made, what its versions begin above.
+func (e *Engine) latest() interlock.Version {
+	if s := e.agenda.space; s != nil {
+		return s.docs.version
+	}
+	return interlock.Version(e.past)
 }
 
 // DocumentList lists the documents of a namespace in the order of their keys.

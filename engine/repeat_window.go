@@ -46,6 +46,7 @@ type keeper map[thing]*idWindow
 type idWindow struct {
 	known map[string]answered
 	order ring[string]     // those in the window, oldest first
+	last  Time             // when the newest of them was answered
 	kept  map[thing]string // those that have left it
 }
 
@@ -108,6 +109,7 @@ func (s *space) remember(w *idWindow, id string, a answered, limit, keep int) {
 		w.order.push(id)
 	}
 	w.known[id] = a
+	w.last = max(w.last, a.at)
 	for w.order.n > limit || w.order.n > keep && a.at.Sub(w.known[w.order.at(0)].at) >= interlock.RequestIDWindow {
 		oldest := w.order.pop()
 		if old := w.known[oldest]; s.lives(old.thing(), a.at) {

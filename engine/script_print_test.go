@@ -178,6 +178,10 @@ func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 		} else {
 			s.printf("ended %s %s fence=%d (%v)", l.claims, l.who, l.fence, ev.Reason)
 		}
+	case engine.EvDeleted:
+		s.printf("deleted namespace %s (%s)", ev.Namespace, ev.Outcome)
+	case engine.EvForgotten:
+		s.printf("forgot namespace %s", ev.Namespace)
 	case engine.EvLeft:
 		s.printf("left %s %s ticket=%s (%v)", l.claims, l.who, s.ticket(l.id), ev.Reason)
 	}

@@ -428,6 +428,8 @@ func (s *script) do(line string) (err error) {
 			break
 		}
 		err = s.tell(&engine.DropPattern{Head: s.head(w), Name: w.get("pattern")})
+	case "delete":
+		err = s.tell(&engine.DeleteNamespace{Head: s.head(w), Force: w.has("force")})
 	case "settings":
 		err = s.tell(&engine.Configure{Head: s.head(w), Settings: settingsOf(w)})
 	default:

@@ -45,6 +45,7 @@ func (s *snapshotter) all() error {
 	}
 	s.event(s.e.last, &Event{
 		Kind: EvCounters, Num: s.e.num, Session: s.e.snum, Fence: s.e.fence, Epoch: s.e.epoch, Writes: s.e.writes, Version: s.e.base,
+		AsOf: interlock.Version(s.e.past),
 	})
 	return s.end()
 }
@@ -70,6 +71,9 @@ func (s *snapshotter) write(b []byte) {
 }
 
 func (s *snapshotter) space(sp *space) {
+	if sp.isBare() {
+		return
+	}
 	if sp.unmatched != unsetKeys {
 		s.event(0, &Event{Kind: EvConfigured, Namespace: sp.name, Blob: appendSettings(nil, &sp.settings, sp.unmatched)})
 	}
@@ -159,7 +163,7 @@ func (s *snapshotter) documents(sp *space) {
 	for d := range sp.docs.recent.all {
 		s.edition(sp, d.now)
 	}
-	s.event(0, &Event{Kind: EvVersions, Namespace: sp.name, Version: sp.docs.version, AsOf: sp.docs.floor})
+	s.event(0, &Event{Kind: EvVersions, Namespace: sp.name, Version: sp.docs.version, AsOf: sp.docs.floor, Num: sp.born})
 }
 
 func (s *snapshotter) edition(sp *space, x *edition) {

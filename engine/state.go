@@ -3,7 +3,6 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"time"
 
@@ -51,6 +50,7 @@ type space struct {
 
 	docs documents
 	logs logs
+	born uint64 // its versions, and the numbers of its log entries, are above it
 
 	idleNodes []*node // for reuse
 	idleKin   []*kin
@@ -327,31 +327,14 @@ func (r *request) flowName() string {
 	return f.name
 }
 
-// prune forgets a namespace of which nothing is left, such as one whose only
-// request was refused.
-func (e *Engine) prune() {
-	s := e.agenda.space
-	if s != nil && len(s.sessions) == 0 && s.nodes.n+s.requests.n+s.tombs.n+s.gone.n+s.ids.order.n+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
-		s.docs.version == 0 && s.logs.floor == 0 && s.unmatched == unsetKeys {
-		e.alarms.clear(&s.agenda.alarm)
-		delete(e.spaces, s.name)
-		e.agenda = &e.whole
-	}
-}
-
-// noRoomForSpace says why the command's namespace cannot be made, or "".
-func (e *Engine) noRoomForSpace() string {
-	if e.agenda.space != nil || len(e.spaces) < interlock.MaxNamespaces {
-		return ""
-	}
-	return fmt.Sprintf("the server has %d namespaces, which is its limit: use one of those", interlock.MaxNamespaces)
-}
-
 func (e *Engine) space(name interlock.Namespace) *space {
 	if s := e.agenda.space; s != nil && s.name == name {
 		return s
 	}
 	s := e.spaces[name]
+	if s != nil && s.born < e.past && s.isBare() { // in a replay: no step left it
+		s.beginAt(e.past)
+	}
 	if s == nil {
 		s = &space{
 			name:     name,
@@ -362,6 +345,7 @@ func (e *Engine) space(name interlock.Namespace) *space {
 			kept:     keeper{},
 		}
 		s.deeds.kept = s.kept
+		s.beginAt(e.past)
 		e.spaces[name] = s
 		s.agenda = e.adopt(s)
 	}

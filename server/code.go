@@ -346,8 +346,12 @@ var codes = map[interlock.Code]codeInfo{
 		"close streams that nobody reads, or connect again later",
 	},
 	interlock.CodeTooManyNamespaces: {
-		429, "Too many namespaces", interlock.ActAskHuman, time.Minute,
-		"use a namespace that is there already, or ask the operator: the server makes no more of them",
+		429, "Too many namespaces", interlock.ActAskHuman, 0,
+		"use a namespace that is there already, or ask an operator to delete one that is no longer needed: `interlock namespace delete NAME`",
+	},
+	interlock.CodeNamespaceInUse: {
+		409, "The namespace is in use", interlock.ActAskHuman, 0,
+		"end or remove what is in it, or repeat the request with force=true, which drops all of it and cannot be undone",
 	},
 	interlock.CodeTooManyKeys: {
 		429, "Too many keys in use", interlock.ActRetry, 30 * time.Second,

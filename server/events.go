@@ -147,7 +147,10 @@ func (c *call) streamEvents(out *eventOut, from, newest interlock.Index, follow 
 				if !follow && index > newest {
 					return errEnough
 				}
-				return out.entry(index, epoch, events)
+				if err := out.entry(index, epoch, events); err != nil || index <= newest {
+					return err
+				}
+				return endOfNamespace(events)
 			},
 			Visited: out.rest,
 			Reached: func(index interlock.Index) error {
@@ -175,6 +178,18 @@ func (c *call) streamEvents(out *eventOut, from, newest interlock.Index, follow 
 	out.end(c.whyEnded(ctx, err))
 	if !follow {
 		panic(http.ErrAbortHandler) // who does not know such an end must not take the answer for a whole one
+	}
+}
+
+// endOfNamespace returns what a reader is told whose namespace is deleted while it reads;
+// nil if events say nothing of that.
+func endOfNamespace(events []engine.Event) error {
+	if !slices.ContainsFunc(events, func(ev engine.Event) bool { return ev.Kind == engine.EvDeleted }) {
+		return nil
+	}
+	return &interlock.Error{
+		Code:    interlock.CodeRevoked,
+		Message: "an operator has deleted the namespace: this is its last event, and what comes later is of another one with its name",
 	}
 }
 

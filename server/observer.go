@@ -88,8 +88,13 @@ func (o *Observer) Committed(events []engine.Event) {
 	for i := range events {
 		ev := &events[i]
 		o.figures.event(ev)
-		if ev.Kind == engine.EvConfigured {
+		switch ev.Kind {
+		case engine.EvConfigured:
 			o.configured(ev)
+		case engine.EvDeleted, engine.EvForgotten:
+			if l := o.limiter.Load(); l != nil {
+				l.configured(ev.Namespace, &interlock.Settings{})
+			}
 		}
 		if ev.Kind == engine.EvEnded && logs {
 			o.enqueue(ev)

@@ -335,6 +335,7 @@ func samples() []sample {
 		{"DELETE", "/v1/patterns/org", "", ""},
 		{"GET", "/v1/patterns/org/revisions", "", ""},
 		{"POST", "/v1/patterns/org/revert", `{}`, ""},
+		{"DELETE", "/v1/namespaces/default?force=true", "", ""},
 		{"GET", "/v1/namespace", "", ""},
 		{"PUT", "/v1/namespace", `{}`, ""},
 		{"GET", "/healthz", "", ""},

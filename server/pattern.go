@@ -126,6 +126,37 @@ func (c *call) configure() {
 	}
 }
 
+// deleteNamespace is DELETE /v1/namespaces/{name}. The name in the path counts, whatever
+// the header says.
+func (c *call) deleteNamespace() {
+	name, ok := c.pathName()
+	if !ok {
+		return
+	}
+	ns, err := c.identity.Resolve(name)
+	if err != nil {
+		c.failWith(err)
+		return
+	}
+	c.namespace = ns
+	h, ok := c.mutating()
+	if !ok {
+		return
+	}
+	cmd := &engine.DeleteNamespace{Head: h}
+	switch force := c.query.Get("force"); force {
+	case "", "false":
+	case "true":
+		cmd.Force = true
+	default:
+		c.refuse(interlock.CodeInvalidRequest, "parameter force: want true or false")
+		return
+	}
+	if _, at, ok := c.do(cmd); ok {
+		c.done("deleted", at)
+	}
+}
+
 // showSettings is GET /v1/namespace.
 func (c *call) showSettings() {
 	var s interlock.Settings

@@ -142,6 +142,7 @@ var routes = []route{
 	}},
 	{"/v1/patterns/{name}/revisions", []method{{"GET", (*call).listRevisions, mayRead, nil}}},
 	{"/v1/patterns/{name}/revert", []method{{"POST", (*call).revertPattern, mayAdminister, nil}}},
+	{"/v1/namespaces/{name}", []method{{"DELETE", (*call).deleteNamespace, mayAdminister, []string{"force"}}}},
 	{"/v1/namespace", []method{{"GET", (*call).showSettings, mayRead, nil}, {"PUT", (*call).configure, mayAdminister, nil}}},
 }
 

@@ -233,6 +233,10 @@ func tourOperators(d *door) {
 		d.Error(got)
 	}
 	put("/v1/namespace", "").want(200)
+	d.post("/v1/leases", `{"claims":[{"key":"k"}]}`, "Interlock-Namespace", "short").want(200)
+	d.delete("/v1/namespaces/short").want(409, "namespace_in_use")
+	d.delete("/v1/namespaces/short?force=maybe").want(400, "invalid_request")
+	d.delete("/v1/namespaces/short?force=true").want(200).is("outcome", "deleted")
 	events := d.get("/v1/events", ns...).want(200).raw
 	for _, want := range []string{`"pattern_set"`, `"policy":{"name":"gpu",` + fullPattern, `"pattern_dropped"`, `"settings":{` + fullSettings} {
 		if !strings.Contains(events, want) {

@@ -55,6 +55,8 @@ func headOf(cmd engine.Command) (h *engine.Head, answered bool) {
 		return &c.Head, true
 	case *engine.Configure:
 		return &c.Head, true
+	case *engine.DeleteNamespace:
+		return &c.Head, true
 	case *engine.Commit:
 		return &c.Head, true
 	case *engine.ClaimEffect:

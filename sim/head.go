@@ -53,6 +53,8 @@ func headOf(cmd engine.Command) *engine.Head {
 		return &c.Head
 	case *engine.Configure:
 		return &c.Head
+	case *engine.DeleteNamespace:
+		return &c.Head
 	case *engine.Commit:
 		return &c.Head
 	case *engine.ClaimEffect:

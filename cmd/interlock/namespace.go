@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -15,11 +16,11 @@ import (
 func newNamespace(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "namespace",
-		Short: "Say what holds for a whole namespace: order of keys, quotas",
+		Short: "Say what holds for a whole namespace: order of keys, quotas, its end",
 		Args:  noCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newNamespaceGet(a), newNamespaceSet(a))
+	cmd.AddCommand(newNamespaceGet(a), newNamespaceSet(a), newNamespaceDelete(a))
 	return cmd
 }
 
@@ -188,6 +189,36 @@ func retentionText(d int64) string {
 		return ""
 	}
 	return short(ms(d))
+}
+
+func newNamespaceDelete(a *app) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a namespace, with all that is in it",
+		Long: `Delete a namespace, with all that is in it. The command is refused, and says what is left,
+while the namespace has sessions, leases, waiters, unfinished tasks, dead letters, documents,
+effects, log entries, patterns, queues or settings of its own. --force ends and drops all of
+that at once, and cannot be undone: holders lose their leases without grace, and an effect
+that was done may be claimed again. The journal keeps the history for as long as it keeps
+any. A namespace that is made later with the same name begins anew, and gives out higher
+fences and versions than this one did.`,
+		Example: `  interlock namespace delete ci-4711
+  interlock namespace delete ci-4711 --force`,
+		Args: oneArg("a namespace"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := request{method: http.MethodDelete, path: "/v1/namespaces/" + url.PathEscape(args[0]), again: true}
+			if force {
+				r.path += "?force=true"
+			}
+			return a.call(cmd.Context(), r, &struct{}{}, func() error {
+				a.say("deleted: namespace %s\n", clean(args[0]))
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "drop all that is in it; no command undoes that")
+	return cmd
 }
 
 // settingsAnswer is a namespace's settings as the door has them.

@@ -129,7 +129,7 @@ func forms(t *testing.T, s *site) {
 var sampleIDs = things{
 	"lease": "l_00000000000000000000000000000001", "parked": "l_00000000000000000000000000000001", "run": "l_00000000000000000000000000000001",
 	"ticket": "t_00000000000000000000000000000001", "session": "s_00000000000000000000000000000001", "task": "q_00000000000000000000000000000001",
-	"effect": "e_00000000000000000000000000000001", "digest": strings.Repeat("0", 63) + "1", "queue": "sample", "pattern": "sample", "key": "sample", "file": "sample", "agent": "sample",
+	"effect": "e_00000000000000000000000000000001", "digest": strings.Repeat("0", 63) + "1", "queue": "sample", "pattern": "sample", "key": "sample", "file": "sample", "agent": "sample", "namespace": "sample",
 }
 
 // index is where the journal ends.

@@ -145,6 +145,7 @@ var crossings = map[string]crossing{
 	"revertPattern":      crossing{path: map[string]string{"name": "pattern"}, bodies: []string{`{}`}}.forOperators(),
 	"showSettings":       listing(),
 	"configureNamespace": body(`{"near_misses":true}`).forOperators(),
+	"deleteNamespace":    crossing{path: map[string]string{"name": "namespace"}}.forOperators(),
 
 	"health":  {open: true, process: true},
 	"ready":   {open: true, process: true},

@@ -148,7 +148,7 @@ func TestRoles(t *testing.T) {
 func absent() things {
 	id := strings.Repeat("0123456789abcdef", 2)
 	return things{
-		"key": "g:1", "queue": "g-queue", "pattern": "g-pattern", "file": "g.txt", "agent": "g-agent", "digest": strings.Repeat(id, 2),
+		"key": "g:1", "queue": "g-queue", "pattern": "g-pattern", "file": "g.txt", "agent": "g-agent", "namespace": acme, "digest": strings.Repeat(id, 2),
 		"lease": "l_" + id, "parked": "l_" + id, "ticket": "t_" + id, "session": "s_" + id, "effect": "e_" + id, "task": "q_" + id, "run": "r_" + id,
 	}
 }

@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// The end of a namespace. There are three:
+//
+//	bare       nothing was ever journaled of it, as after a refusal: it goes at once
+//	forgotten  it is empty and has been left alone: it goes when a new one needs its room
+//	deleted    an operator says so: it goes with all that is in it
+//
+// Fences and the numbers of requests and sessions are the shard's, so they grow whatever
+// goes. The versions of documents and the numbers of log entries are the namespace's. So
+// that a namespace with the same name never gives one out again, its end takes a version of
+// its own, as if a commit had deleted all documents: Engine.past keeps the highest of these,
+// and every new namespace begins above it. What was read before the end is stale after it.
+
+// isBare reports whether nothing is left of s, and nothing of it was ever journaled that
+// counts.
+func (s *space) isBare() bool {
+	return len(s.sessions) == 0 &&
+		s.nodes.n+s.requests.n+s.tombs.n+s.gone.n+len(s.ids.known)+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
+		uint64(s.docs.version) == s.born && len(s.docs.known) == 0 && s.logs.floor == s.born && s.unmatched == unsetKeys
+}
+
+// beginAt has a new namespace give out versions and numbers above floor only.
+func (s *space) beginAt(floor uint64) {
+	s.born = floor
+	s.docs.version, s.docs.floor, s.logs.floor = interlock.Version(floor), interlock.Version(floor), floor
+}
+
+// highest is the highest version or number that s has given out.
+func (s *space) highest() uint64 {
+	n := max(uint64(s.docs.version), s.logs.floor)
+	for x := range s.logs.all.all {
+		n = max(n, x.seq)
+	}
+	return n
+}
+
+// prune forgets a namespace that is bare, and notes whether it may be forgotten later.
+func (e *Engine) prune() {
+	switch s := e.agenda.space; {
+	case s == nil:
+	case s.isBare():
+		e.remove(s)
+	default:
+		e.watchEmpty(s)
+	}
+}
+
+// watchEmpty notes from when on s may be forgotten. It is called after all that can change
+// that.
+func (e *Engine) watchEmpty(s *space) {
+	t := &s.agenda.empty
+	switch at, ok := s.emptyFrom(); {
+	case !ok:
+		e.empty.clear(t)
+	case t.pos < 0 || t.at != at:
+		e.empty.set(t, at)
+	}
+}
+
+// emptyFrom gives the moment from which on s may be forgotten; ok is false while anything
+// is in it that somebody may come back for. What is remembered besides, such as how leases
+// have ended, may go.
+func (s *space) emptyFrom() (at Time, ok bool) {
+	if len(s.sessions)+s.requests.n+len(s.patterns)+len(s.docs.present) > 0 || s.unmatched != unsetKeys ||
+		len(s.tasks.queues)+len(s.tasks.known)+len(s.tasks.pulls)+len(s.logs.known) > 0 ||
+		s.deeds.done.n+s.deeds.free.n < len(s.deeds.known) {
+		return 0, false
+	}
+	at = s.agenda.now.Add(interlock.NamespaceIdle)
+	if s.ids.order.n > 0 {
+		at = max(at, s.ids.last.Add(interlock.RequestIDWindow))
+	}
+	for _, c := range []*chain[*deed]{&s.deeds.done, &s.deeds.free} {
+		if c.n > 0 {
+			at = max(at, c.last.of.settled.Add(s.effectRetention()))
+		}
+	}
+	return at, true
+}
+
+// noRoomForSpace says why the command's namespace cannot be made, or "". It makes room by
+// forgetting the one that has been empty for longest.
+func (e *Engine) noRoomForSpace() string {
+	if e.agenda.space != nil || len(e.spaces) < e.mostSpaces {
+		return ""
+	}
+	words := fmt.Sprintf("the server has %d namespaces, which is its limit, and ", e.mostSpaces)
+	t := e.empty.first()
+	switch {
+	case t == nil:
+		return words + "none of them is empty: use one of those, or let an operator delete one with `interlock namespace delete NAME`"
+	case t.at > e.now:
+		return words + fmt.Sprintf(
+			"the first of the %d that are empty can be forgotten in %v: use one that is there, wait until then, or let an operator delete one with `interlock namespace delete NAME`",
+			len(e.empty.heap), t.at.Sub(e.now).Round(time.Second),
+		)
+	}
+	*e.draft() = Event{Kind: EvForgotten, Namespace: t.agenda.space.name}
+	e.emit(e.ev)
+	return ""
+}
+
+// deleteNamespace decides on DeleteNamespace.
+func (e *Engine) deleteNamespace(c *DeleteNamespace) {
+	if problem := checkNamespace(c.Namespace); problem != "" {
+		e.refuse(interlock.CodeInvalidNamespace, problem)
+		return
+	}
+	s := e.agenda.space
+	if s == nil || s.isBare() {
+		e.reply(Done)
+		return
+	}
+	left := s.left()
+	if left != "" && !c.Force {
+		e.refuse(interlock.CodeNamespaceInUse, fmt.Sprintf(
+			"namespace %q still has %s", s.name, left,
+		))
+		return
+	}
+	farewells := e.farewells(s)
+	*e.draft() = Event{Kind: EvDeleted, Namespace: s.name, Actor: c.Actor, Outcome: left}
+	e.emit(e.ev)
+	e.reply(Done)
+	e.out.Effects = append(e.out.Effects, farewells...)
+}
+
+// left names what is in s that somebody would miss, with its counts: what lives there, and
+// what an operator or an agent has said for good. "" if there is nothing of that. Remembered
+// answers, results and notes do not count.
+func (s *space) left() string {
+	open, dead, effects := 0, 0, len(s.deeds.known)-s.deeds.done.n-s.deeds.free.n
+	for _, t := range s.tasks.all {
+		switch {
+		case !isSettled(t.state):
+			open++
+		case t.state == interlock.TaskDead:
+			dead++
+		}
+	}
+	var list []string
+	for _, x := range []struct {
+		n         int
+		one, many string
+	}{
+		{len(s.sessions) - s.lingering, "session", "sessions"},
+		{s.leases, "lease", "leases"},
+		{s.away, "parked lease with freed keys", "parked leases with freed keys"},
+		{s.waiters, "waiter", "waiters"},
+		{open, "unfinished task", "unfinished tasks"},
+		{dead, "dead letter", "dead letters"},
+		{len(s.docs.present), "document", "documents"},
+		{effects, "unsettled effect", "unsettled effects"},
+		{s.deeds.done.n, "done effect", "done effects"},
+		{s.logs.all.n, "log entry", "log entries"},
+		{len(s.patterns), "pattern", "patterns"},
+		{len(s.tasks.queues), "queue", "queues"},
+	} {
+		switch x.n {
+		case 0:
+		case 1:
+			list = append(list, "1 "+x.one)
+		default:
+			list = append(list, fmt.Sprintf("%d %s", x.n, x.many))
+		}
+	}
+	if s.unmatched != unsetKeys {
+		list = append(list, "settings of its own")
+	}
+	if n := len(list); n > 1 {
+		return strings.Join(list[:n-1], ", ") + " and " + list[n-1]
+	}
+	return strings.Join(list, "")
+}
+
+// deletedWords are for those who are in a namespace when it is deleted.
+const deletedWords = "an operator has deleted the namespace, with all that was in it"
+
+// farewells gives what those are told who listen in s when it is deleted: that of a
+// session for each of its leases, and those who wait that their wait is over.
+func (e *Engine) farewells(s *space) (list []Effect) {
+	refuse := func(to Caller) *Effect {
+		list = append(list, Effect{To: to, Outcome: Refused, Code: interlock.CodeRevoked, Message: deletedWords + ": ask for nothing more in it"})
+		return &list[len(list)-1]
+	}
+	for _, x := range s.sortedSessions() {
+		if x.caller == nil {
+			continue
+		}
+		var leases []*request
+		for _, f := range x.sortedFlows() {
+			for _, r := range f.leases {
+				if r.share == nil {
+					leases = append(leases, r)
+				}
+			}
+		}
+		slices.SortFunc(leases, func(a, b *request) int { return cmp.Compare(a.fence, b.fence) })
+		for _, r := range leases {
+			l := e.lease(r)
+			l.State, l.EndedBy, l.Notes, l.ExpiresIn, l.MaxHoldIn, l.StallIn, l.Yield = interlock.Ended, ByRevocation.String(), nil, 0, 0, 0, nil
+			list = append(list, Effect{To: x.caller, Outcome: Lost, Lease: l, Code: interlock.CodeRevoked, Message: deletedWords})
+		}
+	}
+	var waits []*request
+	for i := 0; s.requests.part(i, func(r *request) {
+		if r.phase == waiting && r.wait.caller != nil && r.task == nil {
+			waits = append(waits, r)
+		}
+	}); i++ {
+	}
+	slices.SortFunc(waits, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
+	for _, r := range waits {
+		refuse(r.wait.caller).Ticket.ID = r.id
+	}
+	for _, p := range slices.SortedFunc(maps.Values(s.tasks.pulls), func(a, b *pull) int { return slices.Compare(a.id[:], b.id[:]) }) {
+		refuse(p.caller).Ticket.ID = p.id
+	}
+	for _, t := range s.tasks.all {
+		for f := range t.followers.all {
+			eff := refuse(f.caller)
+			eff.Tasks = []interlock.Task{e.showTask(t)}
+		}
+	}
+	return list
+}
+
+// evolveGone folds EvDeleted and EvForgotten.
+func (e *Engine) evolveGone(ev *Event) error {
+	s := e.spaces[ev.Namespace]
+	if s == nil {
+		return errUnknown
+	}
+	e.past = max(e.past, s.highest()+1)
+	for _, x := range s.sortedSessions() {
+		delete(e.byNum, x.num)
+	}
+	e.remove(s)
+	return nil
+}
+
+// remove drops a namespace. A step that is about it goes on without one.
+func (e *Engine) remove(s *space) {
+	e.alarms.clear(&s.agenda.alarm)
+	e.empty.clear(&s.agenda.empty)
+	delete(e.spaces, s.name)
+	if e.agenda == s.agenda {
+		now := e.now
+		e.agenda = e.newAgenda(nil)
+		e.now = now
+	}
+}
