@@ -239,6 +239,28 @@ type CycleStep struct {
 	Key     Key
 	Mode    Mode
 	Victim  bool
+
+	// Next says how the next one is in its way; 0 where that is not known, as for a
+	// declared wait, a barrier, and what an older version has decided.
+	Next Standing
+}
+
+// Standing says how somebody is in the way of a waiter.
+type Standing uint8
+
+const (
+	Holds Standing = 1 + iota // it holds the key, or something above or below it
+	Ahead                     // it stands before it in line, and wants what excludes it
+)
+
+func (s Standing) String() string {
+	switch s {
+	case Holds:
+		return "holds"
+	case Ahead:
+		return "ahead"
+	}
+	return ""
 }
 
 // Action is what an answer advises its reader to do next.

@@ -23,7 +23,7 @@ type agenda struct {
 	dying    ring[*session] // ended sessions with leases or waits left
 	parting  ring[*session] // with waits that were attached over a connection that has ended
 	uneven   []*divided     // shared-out keys whose division is to be looked at
-	broken   []*request     // whose barrier was broken; never left over
+	broken   []broken       // whose barrier was broken; never left over
 	hungry   []*queue       // with workers, and tasks that could run
 	doubt    doubt          // who is to be suspected, if not all are yet that may be on a cycle
 	alarm    timer          // in Engine.alarms: when the first of all this is due

@@ -160,6 +160,23 @@ func (r *request) opens() bool {
 	return true
 }
 
+// broken is who stands in line for a generation that has lost a party, and what
+// has become of that one.
+type broken struct {
+	req  *request
+	num  uint64 // of the request of the party that was lost
+	who  string // its agent
+	what string // why it is lost
+}
+
+// lossOf says in one word what an event has made of a party.
+func lossOf(ev *Event) string {
+	if ev.Kind == EvParked {
+		return "parked"
+	}
+	return ev.Reason.String()
+}
+
 // breakUp notes who stands in line for the same generation as one whom an event
 // takes away.
 func (e *Engine) breakUp(ev *Event) {
@@ -174,7 +191,7 @@ func (e *Engine) breakUp(ev *Event) {
 	if m := ev.req.barrier(); m != nil {
 		for _, w := range ev.req.gatheredAt(m) {
 			if w != ev.req {
-				e.broken = append(e.broken, w)
+				e.broken = append(e.broken, broken{w, ev.req.num, ev.req.agentName(), lossOf(ev)})
 			}
 		}
 	}
@@ -182,9 +199,11 @@ func (e *Engine) breakUp(ev *Event) {
 
 // dismiss tells those whose generation was broken.
 func (e *Engine) dismiss() {
-	for _, w := range e.broken {
-		if w.phase == waiting {
-			e.leaveLine(w, ByBreak)
+	for _, b := range e.broken {
+		if b.req.phase == waiting {
+			ev := e.leaving(b.req, ByBreak)
+			ev.By, ev.Asker, ev.Outcome = b.num, b.who, b.what
+			e.giveUp(b.req, ev)
 		}
 	}
 	clear(e.broken)

@@ -266,7 +266,7 @@ func (w *fieldWriter) cycle(cycle []interlock.CycleStep) {
 		if c.Victim {
 			victim = 1
 		}
-		w.b = append(w.b, byte(c.Mode), victim)
+		w.b = append(w.b, byte(c.Mode), victim|byte(c.Next)<<1)
 	}
 }
 
@@ -428,7 +428,8 @@ func (d *decoder) field(bit uint64, ev *Event) {
 		for range d.count(6) {
 			c := interlock.CycleStep{Agent: d.text(), Session: d.text(), Flow: d.text(), Key: interlock.Key(d.text())}
 			c.Mode = interlock.Mode(d.byte())
-			c.Victim = d.byte() == 1
+			flags := d.byte()
+			c.Victim, c.Next = flags&1 != 0, interlock.Standing(flags>>1)
 			if !d.dry {
 				ev.Cycle = append(ev.Cycle, c)
 			}

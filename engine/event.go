@@ -38,7 +38,9 @@ const (
 	// EvEnded: a lease is over and its keys are free. Num, Fence, Reason, Held, Outcome, Note;
 	// ByID, the task at which it was an attempt.
 	EvEnded EventKind = 9
-	// EvLeft: a request left the line. Num, Reason; Cycle for a deadlock's victim.
+	// EvLeft: a request left the line. Num, Reason; Cycle for a deadlock's victim. For
+	// barrier_broken the party that was lost: By, the number of its request, Asker, its
+	// agent, and Outcome, its reason, or "parked"; nothing of that in older journals.
 	EvLeft EventKind = 10
 	// EvAnswered: a command with a request id was answered and changed nothing else.
 	// Scope, RequestID or Seq, Acked, Fingerprint, Answer, Code, Message, ID; Offer if

@@ -431,6 +431,8 @@ func causeOf(ev *Event) *ending {
 		return &ending{actor: ev.Actor, words: ev.Outcome}
 	case ev.Reason == ByPreemption:
 		return &ending{actor: ev.Actor, asker: ev.Asker}
+	case ev.Reason == ByBreak && ev.Outcome != "":
+		return &ending{asker: ev.Asker, words: ev.Outcome}
 	case (ev.Reason == ByConversion || ev.Reason == ByBase) && !ev.Part:
 		return &ending{base: ev.Base, baseID: ev.BaseID}
 	}

@@ -182,6 +182,9 @@ func (r *request) endWords() string {
 	case r.reason == ByLapse && r.fence == 0:
 		words = "was not granted: nobody asked after its ticket in time"
 	}
+	if end := r.ending; end != nil && r.reason == ByBreak {
+		words = fmt.Sprintf("was not granted: the barrier has lost a party, %q (%s)", end.asker, end.words)
+	}
 	title := r.title()
 	if r.reason == ByLeaving && r.fence == 0 && len(r.claims()) > 0 { // it may have been for more of a lease, which goes on
 		title = "the request for " + string(r.claims()[0].Key)

@@ -152,13 +152,41 @@ func (m *model) breaks(r *request, why engine.Reason) {
 		for _, q := range m.inPhase(waiting) {
 			if q.base != nil && q.base.set == r.set && q.base != r && r.set != nil {
 				m.broken = append(m.broken, q)
+				m.breakers = append(m.breakers, breaker{q, r, why})
 			}
 		}
 		return
 	}
 	if parties := m.parties(r); slices.Contains(parties, r) {
-		m.broken = append(m.broken, slices.DeleteFunc(parties, func(q *request) bool { return q == r || q == m.coming })...)
+		for _, q := range parties {
+			if q != r && q != m.coming {
+				m.broken = append(m.broken, q)
+				m.breakers = append(m.breakers, breaker{q, r, why})
+			}
+		}
 	}
+}
+
+// breaker is a party that was lost, and who waited at the barrier for it.
+type breaker struct {
+	waiter, lost *request
+	why          engine.Reason // 0: it was parked
+}
+
+// permitBreak: who is told that its barrier is broken is told which party was lost, and
+// why.
+func (m *model) permitBreak(r *request, ev *engine.Event) error {
+	told := func(b breaker) bool {
+		why := b.why.String()
+		if b.why == 0 {
+			why = "parked"
+		}
+		return b.waiter == r && b.lost.num == ev.By && ev.ByID == [16]byte{} && m.agentOf(b.lost) == ev.Asker && why == ev.Outcome
+	}
+	if !slices.ContainsFunc(m.breakers, told) {
+		return fmt.Errorf("the party %d of %q was not lost so: %s", ev.By, ev.Asker, ev.Outcome)
+	}
+	return nil
 }
 
 // checkBarriers: a barrier opens for exactly its parties, and breaks for all (I10).
@@ -175,7 +203,7 @@ func (m *model) checkBarriers() error {
 			return fmt.Errorf("%v was not told that the barrier is broken (I10)", r)
 		}
 	}
-	m.opening, m.broken = nil, nil
+	m.opening, m.broken, m.breakers = nil, nil, nil
 	return nil
 }
 

@@ -244,6 +244,7 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 		if !slices.Contains(m.broken, r) {
 			return wrong
 		}
+		return m.permitBreak(r, ev)
 	case engine.ByBase:
 		if r.base == nil || r.base.phase == held {
 			return wrong

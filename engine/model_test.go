@@ -268,6 +268,7 @@ type model struct {
 	coming   *request   // what the command makes, if it is a party of a barrier
 	opening  []*request // the parties of the barrier that opens in this step
 	broken   []*request // those for whom one breaks
+	breakers []breaker  // and why
 
 	committing interlock.Version    // that the step's commit makes; 0 before its first write
 	outcome    []interlock.Document // what its writes make

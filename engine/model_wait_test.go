@@ -139,7 +139,7 @@ func (m *model) realCycle(victim *request, cycle []interlock.CycleStep) error {
 				continue
 			}
 			for _, b := range m.blockers(q) {
-				real = real || m.isStep(b, next)
+				real = real || m.isStep(b, next) && (step.Next == 0 || (step.Next == interlock.Holds) == b.holds())
 			}
 		}
 		if !real {

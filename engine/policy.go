@@ -246,16 +246,23 @@ func (s *space) unknownKey(key interlock.Key) *refusal {
 		return no
 	}
 	var shapes []string
+	next := "list the patterns (GET /v1/patterns, `interlock pattern ls`), and use a key that fits one of them"
 	for _, f := range found[:min(3, len(found))] {
 		if f.distance <= 2 {
+			if len(no.nearest)+len(shapes) == 0 {
+				next = "use a key of the shape " + f.policy.Shape
+			}
 			if meant, ok := f.policy.respell(words); ok {
+				if len(no.nearest) == 0 {
+					next = "use a key such as " + meant
+				}
 				no.nearest = append(no.nearest, meant)
 			}
+			shapes = append(shapes, f.policy.Shape)
 		}
-		shapes = append(shapes, f.policy.Shape)
 	}
 	no.nearest = append(no.nearest, shapes...)
-	no.message = fmt.Sprintf("key %s fits none of the namespace's patterns, so it would exclude nobody: use a key such as %s", key, no.nearest[0])
+	no.message = fmt.Sprintf("key %s fits none of the namespace's patterns, so it would exclude nobody: %s", key, next)
 	return no
 }
 

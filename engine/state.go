@@ -74,8 +74,8 @@ type goneSession struct {
 type ending struct {
 	cycle  []interlock.CycleStep // of a deadlock
 	actor  string                // the principal who revoked it, or for whom it was taken
-	asker  string                // the agent for whom it was taken
-	words  string                // and why, in that one's words
+	asker  string                // the agent for whom it was taken, or of the party that its barrier has lost
+	words  string                // and why, in that one's words; of such a party the reason
 	base   uint64                // of a conversion: the number of its lease
 	baseID [16]byte
 	task   interlock.TaskID // of an attempt: at what

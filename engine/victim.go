@@ -26,6 +26,7 @@ func (e *Engine) sacrifice(cycle []hop) {
 		if h.via != noNeed {
 			c := h.req().claimAt(int(h.via))
 			steps[i].Key, steps[i].Mode = c.Key, c.Mode
+			steps[i].Next = h.req().wayOf(int(h.via), cycle[(i+1)%len(cycle)].req())
 		}
 	}
 	r := cycle[0].req().whole()
@@ -118,4 +119,20 @@ func (r *request) revokedFor(m *need) bool {
 		}
 	}
 	return false
+}
+
+// wayOf says how other is in the way of need i of r, which waits: it holds something
+// there that excludes it, or it stands before it in line.
+func (r *request) wayOf(i int, other *request) interlock.Standing {
+	m := &r.needs()[i]
+	if m.counts == interlock.Barrier {
+		return 0
+	}
+	t := other.party.at(m.node)
+	for mode := is; mode <= ex; mode++ {
+		if *t.granted.of(mode) > 0 && (m.counts != 0 || conflicts[m.mode].has(mode)) {
+			return interlock.Holds
+		}
+	}
+	return interlock.Ahead
 }

@@ -258,6 +258,9 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		if c != nil && len(c.Nearest) > 0 {
 			return say("spell the key like one of %s; a spelling of your own would exclude nobody", quotedList(c.Nearest))
 		}
+		if c != nil && c.Key != "" {
+			return say("list the patterns with GET /v1/patterns, and use a key that fits one of them; any other would exclude nobody")
+		}
 		return interlock.Advice{Action: interlock.ActAskHuman, Message: "no pattern of the namespace lists members: have an operator set one that does, or name the keys"}
 	}
 	if eff.Lease.EndedBy == engine.ByTarget.String() {

@@ -229,5 +229,6 @@ func writeCycleStep(j *jsonOut, c *interlock.CycleStep) {
 	j.str("key", string(c.Key))
 	j.str("mode", c.Mode.String())
 	j.bool("victim", c.Victim)
+	j.str("next", c.Next.String())
 	j.close()
 }

@@ -277,14 +277,27 @@ func cycleText(cycle []interlock.CycleStep) string {
 			text += next
 		case cycle[i].Key == "":
 			text += "another"
+		case behind && cycle[i].Mode == interlock.Barrier:
+			text += next + " at " + cleanText(string(cycle[i].Key))
 		case behind:
-			text += cleanText(string(cycle[i].Key)) + " behind " + next
+			text += keyText(&cycle[i]) + map[interlock.Standing]string{
+				0: ", for which it needs ", interlock.Holds: ", held by ", interlock.Ahead: ", in line behind ",
+			}[cycle[i].Next] + next
 		default:
 			text += cleanText(string(cycle[i].Key))
 		}
 		steps = append(steps, text)
 	}
 	return strings.Join(steps, ", ")
+}
+
+// keyText names what a step of a cycle waits for, with its mode unless that is exclusive.
+func keyText(c *interlock.CycleStep) string {
+	text := cleanText(string(c.Key))
+	if c.Mode != interlock.Exclusive {
+		text += " (" + c.Mode.String() + ")"
+	}
+	return text
 }
 
 func agentName(name string) string {
