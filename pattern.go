@@ -177,8 +177,8 @@ const (
 	ByHash Division = iota
 	// ByRange gives each member neighbouring parts.
 	ByRange
-	// ByLoad evens out how much was observed to happen below each part, and moves
-	// few parts for it.
+	// ByLoad evens out the load of the parts, and moves few of them for it. A part's load
+	// is the number of leases granted on keys below it, older ones counting less.
 	ByLoad
 )
 

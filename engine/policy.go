@@ -248,7 +248,7 @@ func (s *space) unknownKey(key interlock.Key) *refusal {
 	var shapes []string
 	next := "list the patterns (GET /v1/patterns, `interlock pattern ls`), and use a key that fits one of them"
 	for _, f := range found[:min(3, len(found))] {
-		if f.distance <= 2 {
+		if want := len(firstWord(f.policy.shape.parts[0].text)); f.distance < want && f.distance <= 1+min(1, want/5) {
 			if len(no.nearest)+len(shapes) == 0 {
 				next = "use a key of the shape " + f.policy.Shape
 			}

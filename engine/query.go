@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/interlockdev/interlock"
 )
 
@@ -35,6 +37,32 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 	v.Generation, v.Broken = n.generation(), n.broken()
 	if floor := s.fenceFloor(string(key)); floor > 0 {
 		v.FenceFloor = floor
+	}
+	return v, nil
+}
+
+// Part gives the part of a shared-out key to which a resource belongs, and who has it.
+// The error has CodeInvalidRequest if the key has no members, or is ParseKey's.
+func (e *Engine) Part(ns interlock.Namespace, key interlock.Key, resource string) (v PartView, err error) {
+	if key, err = ParseKey(string(key)); err != nil {
+		return v, err
+	}
+	var d *divided
+	s := e.turnTo(ns)
+	if s != nil {
+		_, key = s.fit(key)
+		if n := s.nodeAt(string(key)); n != nil {
+			d = n.divided
+		}
+	}
+	if d == nil || len(d.members) == 0 {
+		return v, &interlock.Error{Code: interlock.CodeInvalidRequest, Key: key, Message: fmt.Sprintf("key %s is not shared out now: it has no members, and so no parts", key)}
+	}
+	v.Number, v.Parts = interlock.PartOf(resource, d.size), d.size
+	v.Key = interlock.Key(fmt.Sprintf("%s/%d", key, v.Number))
+	if r := d.parts[v.Number].held; r != nil {
+		h := e.holder(r, r.claims()[0])
+		v.Holder = &h
 	}
 	return v, nil
 }

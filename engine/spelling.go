@@ -52,10 +52,16 @@ func (s *space) spelled(x spelling, live bool) {
 	if live {
 		if len(s.alike[k]) < maxAlike {
 			s.alike[k] = append(s.alike[k], x)
+			s.kinds.note(x.spelledAs(), true)
 		}
 		return
 	}
-	if list := slices.DeleteFunc(s.alike[k], func(o spelling) bool { return o == x }); len(list) > 0 {
+	i := slices.Index(s.alike[k], x)
+	if i < 0 {
+		return
+	}
+	s.kinds.note(x.spelledAs(), false)
+	if list := slices.Delete(s.alike[k], i, i+1); len(list) > 0 {
 		s.alike[k] = list
 	} else {
 		delete(s.alike, k)
@@ -67,7 +73,7 @@ func (s *space) watchSpelling() {
 	if s.settings.NearMisses == (s.alike != nil) {
 		return
 	}
-	s.alike, s.respelling = nil, nil
+	s.alike, s.kinds, s.respelling = nil, kinds{}, nil
 	if s.settings.NearMisses {
 		s.alike, s.respelling = map[string][]spelling{}, &respelling{docs: len(s.docs.present)}
 	}
@@ -126,6 +132,8 @@ func (s *space) warnings(claims []interlock.Claim) (list []string) {
 		}
 		if other != "" {
 			list = append(list, fmt.Sprintf("key %s is spelled almost like %s, which is in use: if they are one thing, use one key for it", c.Key, other))
+		} else if text := s.slip(c.Key); text != "" {
+			list = append(list, text)
 		}
 	}
 	return list

@@ -46,6 +46,7 @@ type space struct {
 	pools         []*pool               // in no order
 	cooling       ring[*pool]
 	alike         map[string][]spelling // by their skeletons, if the settings ask for it
+	kinds         kinds                 // likewise
 	respelling    *respelling           // volatile: if they are not all in it
 
 	docs documents

@@ -26,6 +26,14 @@ type KeyView struct {
 	Broken     bool   // the barrier has lost a party: it cannot open again, and is free when its holders have released
 }
 
+// PartView is the part of a shared-out key to which a resource belongs.
+type PartView struct {
+	Number int
+	Parts  int // of the key
+	Key    interlock.Key
+	Holder *interlock.Holder // the member that has it; nil for none at the moment
+}
+
 // WaiterView is a waiter as others see it.
 type WaiterView struct {
 	Agent    string

@@ -196,7 +196,7 @@ func TestAdviceSentences(t *testing.T) {
 		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeDeadlock, Conflict: &hurt},
 			"retry", time.Second,
-			`waiting would never end, because a (you) waits for b, b waits for k behind c, c waits for a (you): release what you hold in the cycle, then ask again for all keys in one request`,
+			`waiting would never end, because a (you) waits for b, b waits for k, for which it needs c, c waits for a (you): release what you hold in the cycle, then ask again for all keys in one request`,
 		},
 		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeExpired, Lease: interlock.Lease{EndedBy: "stall"}},

@@ -57,6 +57,7 @@ func TestBarrier(t *testing.T) {
 		pass(time.Second)
 		d.delete("/v1/sessions/" + sessions["cleo"]).want(200)
 		broken := (<-late).want(409, "barrier_broken").is("advice.action", "retry")
+		broken.says("detail", `has lost a party, "cleo" (session_closed)`)
 		if broken.at("retryable") != true || broken.header.Get("Retry-After") == "" {
 			t.Error(broken.raw)
 		}

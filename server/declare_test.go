@@ -24,7 +24,7 @@ func TestDeclaredWaits(t *testing.T) {
 
 		// The reviewer wants what the planner holds: neither would ever go on.
 		got := d.post("/v1/leases", `{"session":"`+two+`","wait_ms":20000,"claims":[{"key":"plan","mode":"shared"}]}`).want(409, "deadlock")
-		got.says("advice.message", "reviewer (you) waits for plan behind planner, planner waits for reviewer (you)").is("cycle.1.key", "")
+		got.says("advice.message", "reviewer (you) waits for plan (shared) held by planner, planner waits for reviewer (you)").is("cycle.1.key", "")
 
 		d.delete("/v1/tickets/"+ticket).want(200).is("outcome", "left")
 		held := d.post("/v1/leases", `{"session":"`+two+`","on_conflict":"wait","claims":[{"key":"plan","mode":"shared"}]}`).want(202)

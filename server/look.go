@@ -16,10 +16,15 @@ func (c *call) showKey() {
 	}
 	var err error
 	var view engine.KeyView
+	var part engine.PartView
+	resource, asked := c.query.Get("resource"), c.query.Has("resource")
 	var documents []interlock.Document
 	at, ok := c.read(func(e *engine.Engine, _ engine.Time) {
 		if view, err = e.Key(c.namespace, key); err == nil {
 			documents, _, err = e.Documents(c.namespace, []interlock.Key{key}, false)
+		}
+		if asked && err == nil {
+			part, err = e.Part(c.namespace, key, resource)
 		}
 	})
 	if !ok {
@@ -50,6 +55,17 @@ func (c *call) showKey() {
 	j.count("generation", view.Generation)
 	if view.Broken {
 		j.bool("broken", true)
+	}
+	if asked {
+		j.open("part")
+		j.text("resource", resource)
+		j.int("number", int64(part.Number))
+		j.int("parts", int64(part.Parts))
+		j.str("key", string(part.Key))
+		if part.Holder != nil {
+			writeHolder(j, "holder", part.Holder)
+		}
+		j.close()
 	}
 	c.send(http.StatusOK, j, at)
 }

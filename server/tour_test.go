@@ -174,6 +174,8 @@ func tourParts(d *door) {
 	lease := d.acquire("migration", "jobs")
 	d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"jobs","parts":2}]}`).want(202)
 	d.get("/v1/keys/jobs").want(200).num("line.0.parts")
+	d.post("/v1/leases", `{"agent":"m1","claims":[{"key":"shared","parts":2}]}`).want(200)
+	d.get("/v1/keys/shared?resource=order:1").want(200).is("part.resource", "order:1").is("part.holder.agent", "m1").num("part.parts")
 	d.post("/v1/leases/"+lease+"/release", "").want(200)
 }
 

@@ -281,7 +281,7 @@ func cycleText(cycle []interlock.CycleStep) string {
 			text += next + " at " + cleanText(string(cycle[i].Key))
 		case behind:
 			text += keyText(&cycle[i]) + map[interlock.Standing]string{
-				0: ", for which it needs ", interlock.Holds: ", held by ", interlock.Ahead: ", in line behind ",
+				0: ", for which it needs ", interlock.Holds: " held by ", interlock.Ahead: " in line behind ",
 			}[cycle[i].Next] + next
 		default:
 			text += cleanText(string(cycle[i].Key))
@@ -294,7 +294,7 @@ func cycleText(cycle []interlock.CycleStep) string {
 // keyText names what a step of a cycle waits for, with its mode unless that is exclusive.
 func keyText(c *interlock.CycleStep) string {
 	text := cleanText(string(c.Key))
-	if c.Mode != interlock.Exclusive {
+	if c.Mode != 0 && c.Mode != interlock.Exclusive {
 		text += " (" + c.Mode.String() + ")"
 	}
 	return text

@@ -9,22 +9,33 @@ import (
 )
 
 func newGet(a *app) *cobra.Command {
-	return &cobra.Command{
+	var resource string
+	cmd := &cobra.Command{
 		Use:   "get KEY",
 		Short: "Show a key: its holders, its line, its notes",
 		Long: `Show a key: who holds it or something above or below it, who waits for it and
 for how long probably, the notes that earlier holders left, and by its key pattern
 how many permits are taken and tokens left. Holders that are parked keep the key for a
 human's decision; behind those that are closed nobody lives any more, and the key opens
-when their lock_delay is over.`,
-		Example:           "  interlock get account:12345",
+when their lock_delay is over.
+
+With --resource, for a key that members share out: also to which part something belongs,
+and which member has it now.`,
+		Example: `  interlock get account:12345
+  interlock get queue:orders --resource order:4711`,
 		Args:              oneArg("a key"),
 		ValidArgsFunction: a.completeKeys(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var key keyAnswer
-			return a.get(cmd.Context(), keyPath(args[0]), nil, &key, func() error { return a.showKey(&key) })
+			var query url.Values
+			if cmd.Flags().Changed("resource") {
+				query = url.Values{"resource": {resource}}
+			}
+			return a.get(cmd.Context(), keyPath(args[0]), query, &key, func() error { return a.showKey(&key) })
 		},
 	}
+	cmd.Flags().StringVar(&resource, "resource", "", "the `name` of what belongs to a part of the key")
+	return cmd
 }
 
 func (a *app) showKey(k *keyAnswer) error {
@@ -55,6 +66,13 @@ func (a *app) showKey(k *keyAnswer) error {
 	}
 	a.say("%s  %s\n", a.tint(bold, clean(string(k.Key))), strings.Join(facts, ", "))
 
+	if p := k.Part; p != nil {
+		who := "nobody has it at the moment"
+		if p.Holder != nil {
+			who = p.Holder.full() + " has it, fence " + p.Holder.Fence.String()
+		}
+		a.say("%s belongs to %s, one of %s: %s\n", clean(p.Resource), clean(string(p.Key)), count(p.Parts, "part", "parts"), who)
+	}
 	if len(k.Holders) > 0 {
 		a.say("\n")
 		t := a.table("HOLDER", "KEY", "MODE", "FENCE", "LIVENESS", "HELD", "EXPIRES", "PURPOSE")

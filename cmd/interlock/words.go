@@ -292,6 +292,12 @@ type keyAnswer struct {
 	Capacity   *capacity       `json:"capacity"`
 	Generation uint64          `json:"generation"`
 	Broken     bool            `json:"broken"`
+	Part       *struct {
+		Resource string        `json:"resource"`
+		Parts    int           `json:"parts"`
+		Key      interlock.Key `json:"key"`
+		Holder   *holder       `json:"holder"`
+	} `json:"part"`
 }
 
 // capacity is how full a key with permits or tokens is.

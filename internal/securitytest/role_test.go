@@ -259,7 +259,7 @@ var arguments = map[string]string{
 
 	"account serve": "--policy {accounts}", "account export": "--queue g-queue", "account setup": "--policy {accounts}",
 
-	"pattern set": "g g-shape:{id}", "pattern rm": "g", "pattern revert": "g --to 1", "namespace set": "--near-misses", "effect forget": "--older-than 1h", "queue set": "g-made",
+	"pattern set": "g g-shape:{id}", "pattern rm": "g", "pattern revert": "g --to 1", "namespace set": "--near-misses", "namespace delete": "acme", "effect forget": "--older-than 1h", "queue set": "g-made",
 	"queue rm": "g-unused", "queue pause": "g-unused", "queue drain": "g-unused", "queue resume": "g-unused", "mailbox writer set": "g --queue g-unused",
 	"mailbox writer rm": "g", "fence rotate": "",
 }

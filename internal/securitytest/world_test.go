@@ -42,7 +42,7 @@ func (s *site) world(t *testing.T) things {
 		t.Helper()
 		s.operator(t, acme, "PUT", path, strings.ReplaceAll(body, "MARK", mark)).want(200)
 	}
-	w := things{"key": mark + ":held", "queue": mark + "-queue", "pattern": mark + "-pattern", "file": mark + ".txt", "agent": mark + "-agent", "namespace": acme}
+	w := things{"key": mark + ":held", "queue": mark + "-queue", "pattern": mark + "-pattern", "file": mark + ".txt", "agent": mark + "-agent", "namespace": mark + "-namespace"}
 	put("/v1/queues/"+w["queue"], `{}`)
 	put("/v1/patterns/"+w["pattern"], `{"pattern":"MARK-p:{id}"}`)
 	put("/v1/patterns/"+mark+"-other", `{"pattern":"MARK-o:{id}"}`)
