@@ -49,7 +49,7 @@ const (
 	CodeMethodNotAllowed Code = "method_not_allowed"
 
 	// Somebody else is in the way.
-	CodeHeld        Code = "held"           // the key is held, and the request did not want to wait
+	CodeHeld        Code = "held"           // the key is held, and the request did not want to wait, or was a commit
 	CodeDeadlock    Code = "deadlock"       // waiting would never end: this request was the victim
 	CodeFenced      Code = "fenced"         // the fence is not that of a live lease on the key
 	CodeAtCapacity  Code = "at_capacity"    // all permits are taken, and the request did not want to wait

@@ -113,9 +113,10 @@ const (
 	// WriteGuarded keeps what is there from being overwritten unseen: a commit that puts,
 	// merges or deletes an existing document names the version that it read, or a lease
 	// that claims the key, or an ancestor of it, exclusively, or says with Read.Present
-	// that any version will do. The first write of a document and additions need none of
-	// these. An exclusive lease of another holder keeps all but those out. It is also the
-	// policy of keys that match no pattern.
+	// that any version will do. The first write of a document needs none of these. An
+	// exclusive lease of another holder keeps out each write that does not name it, also
+	// the first one of a document. Additions commute, so they are always free. It is also
+	// the policy of keys that match no pattern.
 	WriteGuarded WritePolicy = iota
 	// WriteVersion demands that a commit names the version that it read of each key
 	// that it puts, deletes or merges.

@@ -24,7 +24,8 @@ type Commit struct {
 	// AddWithin. An existing document is put, merged or deleted only with its version in
 	// Reads or AsOf, under a lease of Leases on the key, or with SomeVersion in Reads;
 	// otherwise the error has CodeVersionRequired. With CodeHeld somebody else has leased
-	// the key exclusively. The policy of the key's pattern may say otherwise. At most
+	// the key exclusively, which keeps out the first write of a document, too, but no
+	// addition. The policy of the key's pattern may say otherwise. At most
 	// interlock.MaxWrites, whose bodies are at most interlock.MaxCommitBytes together.
 	// Without any, the reads are only checked.
 	Writes []interlock.Write

@@ -355,6 +355,7 @@ func TestWorkerLosesItsLease(t *testing.T) {
 func TestWorkerMeetsStaleState(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.queue(interlock.TaskQueue{Name: "q", Backoff: time.Hour})
+		s.pattern(interlock.Pattern{Name: "k", Shape: "k", Write: interlock.WriteOpen})
 		other := s.client("other")
 		told := make(chan error, 4)
 		worker := s.work(s.client("w"), client.Worker{

@@ -124,7 +124,7 @@ func TestWindowCostsNothing(t *testing.T) {
 		s.step(&engine.CloseSession{Head: s.head(id)})
 	}
 	see("k", false)
-	v := s.commit(put("k", nil)).Version
+	v := s.commit(put("other", nil)).Version
 	see("l", true)
 	s.step(&engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), AsOf: v, Claims: []interlock.Claim{{Key: "m"}}})
 	if ev := s.out.Events[0]; ev.AsOf > 0 || ev.Version > 0 {

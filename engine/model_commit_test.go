@@ -229,7 +229,7 @@ func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 		}
 		writes = append(writes, w.Key)
 		p := m.pattern(c.Namespace, w.Key)
-		codes = append(codes, m.notReplaced(c, p, &w)...)
+		codes = append(codes, m.notChanged(c, p, &w)...)
 		switch {
 		case p == nil:
 		case p.Write == interlock.WriteVersion && w.Op != interlock.Add && c.AsOf == 0 && !slices.Contains(versioned, w.Key):
@@ -246,13 +246,13 @@ func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 	return codes
 }
 
-// notReplaced names why a write may not replace the document at its key, whose pattern is
-// p: nothing says which one it replaces, or somebody else has the key.
-func (m *model) notReplaced(c *engine.Commit, p *interlock.Pattern, w *interlock.Write) (codes []interlock.Code) {
+// notChanged names why a write may not change the document at its key, whose pattern is
+// p: another holder has the key, or the write does not say which document it replaces.
+func (m *model) notChanged(c *engine.Commit, p *interlock.Pattern, w *interlock.Write) (codes []interlock.Code) {
 	if p == nil {
 		p = &interlock.Pattern{}
 	}
-	if p.Write == interlock.WriteOpen || w.Op == interlock.Add || m.documentNow(c.Namespace, w.Key).Absent {
+	if p.Write == interlock.WriteOpen || w.Op == interlock.Add {
 		return nil
 	}
 	covered := m.fenceFor(c, w.Key) != 0
@@ -261,7 +261,7 @@ func (m *model) notReplaced(c *engine.Commit, p *interlock.Pattern, w *interlock
 	}
 	named := c.AsOf > 0 || slices.ContainsFunc(c.Reads, func(r interlock.Read) bool { return r.Key == w.Key })
 	switch {
-	case p.Write != interlock.WriteGuarded || named:
+	case p.Write != interlock.WriteGuarded || named || m.documentNow(c.Namespace, w.Key).Absent:
 	case covered:
 		codes = append(codes, m.notWritten(c, p, w.Key)...)
 	default:

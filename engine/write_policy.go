@@ -33,7 +33,7 @@ func (p *policy) writing() string {
 // nil for none.
 func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, sess *session, leases []*request, acked *task) *refusal {
 	if p == nil {
-		return e.mayOverwrite(p, c, w, sess, leases)
+		return e.mayEdit(p, c, w, sess, leases)
 	}
 	by := e.head.Principal
 	switch {
@@ -58,17 +58,18 @@ func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, sess *sessi
 			"pattern %q lets only %q commit to %s, and not %s: hand the change to that one", p.Name, p.Writer, w.Key, nameOrNobody(e.head.Principal),
 		)}
 	case p.Write != interlock.WriteOpen:
-		return e.mayOverwrite(p, c, w, sess, leases)
+		return e.mayEdit(p, c, w, sess, leases)
 	}
 	return nil
 }
 
-// mayOverwrite returns why a write may not replace the document at its key, nil if it may
-// or if there is none. An addition replaces nothing: it is right after any other write.
-// p is the key's pattern, nil for none.
-func (e *Engine) mayOverwrite(p *policy, c *Commit, w *interlock.Write, sess *session, leases []*request) *refusal {
-	s := e.agenda.space
-	if w.Op == interlock.Add || s.docs.known[w.Key].isAbsent() {
+// mayEdit returns why a write may not change the document at its key, nil if it may: an
+// exclusive lease of another holder keeps it out, whether or not there is a document, and
+// one that replaces a document says which version, or names a lease. An addition may
+// always: it commutes, so it is right after any other write. p is the key's pattern, nil
+// for none; its policy is not open.
+func (e *Engine) mayEdit(p *policy, c *Commit, w *interlock.Write, sess *session, leases []*request) *refusal {
+	if w.Op == interlock.Add {
 		return nil
 	}
 	mine := cover(leases, w.Key)
@@ -78,6 +79,8 @@ func (e *Engine) mayOverwrite(p *policy, c *Commit, w *interlock.Write, sess *se
 		}
 	}
 	switch {
+	case e.agenda.space.docs.known[w.Key].isAbsent():
+		return nil
 	case p != nil && p.Write != interlock.WriteGuarded, c.AsOf > 0, reads(c, w.Key):
 		return nil
 	case mine != nil:
@@ -89,7 +92,7 @@ func (e *Engine) mayOverwrite(p *policy, c *Commit, w *interlock.Write, sess *se
 	)}
 }
 
-// leasedAway returns why a commit may not replace the document at a key: another holder
+// leasedAway returns why a commit may not write the document at a key: another holder
 // has claimed the key, or an ancestor of it, exclusively. The committing flow's own leases
 // do not count, although the commit does not name them.
 func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *session) *refusal {
@@ -116,7 +119,7 @@ func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *session) *refusa
 		conflict.Kind = interlock.SameAgentOtherFlow
 	}
 	return &refusal{code: interlock.CodeHeld, key: key, conflict: conflict, message: fmt.Sprintf(
-		"key %s is leased exclusively to another holder, so its document can be replaced only under that lease: "+
+		"key %s is leased exclusively to another holder, so its document can be written only under that lease: "+
 			"acquire the key with waiting, read the document again, and name the lease", key,
 	)}
 }

@@ -128,6 +128,14 @@ func TestWriteOfALeasedKey(t *testing.T) {
 		}
 		d.post("/v1/commits", `{"writes":[{"key":"account:1","add":1}]}`).want(200)
 		d.send(d.request("PUT", "/v1/state/account:1", "2", "Interlock-Lease", lease)).want(200)
+		// So it is where there is no document yet.
+		lease = d.acquire("ann", "new")
+		d.send(d.request("PUT", "/v1/state/new", "1")).want(409, "held").is("key", "new").is("holders.0.agent", "ann")
+		d.send(d.request("PUT", "/v1/state/new/below", "1", "If-None-Match", "*")).want(409, "held").is("conflict_kind", "ancestor")
+		d.send(d.request("PATCH", "/v1/state/new", "{}", "Content-Type", "application/merge-patch+json")).want(409, "held")
+		d.delete("/v1/state/new").want(409, "held")
+		d.post("/v1/commits", `{"writes":[{"key":"new/counter","add":1}]}`).want(200)
+		d.send(d.request("PUT", "/v1/state/new", "1", "Interlock-Lease", lease)).want(200)
 		d.send(d.request("PUT", "/v1/patterns/account", `{"pattern":"account:{id}","write":"open"}`)).want(200)
 		d.send(d.request("PUT", "/v1/state/account:1", "3")).want(200)
 	})

@@ -303,8 +303,8 @@ func separators(t *testing.T, s *site) {
 	s.worlds(t)
 	s.agent(t, acme, "POST", "/v1/leases", `{"claims":[{"key":"x:1"}]}`).want(200)
 	for _, key := range []string{"acme/x:1", "acme:x:1", "acme|x:1", "acme x:1", "acme.x:1", "x:1", "default/x:1", "rival/x:1", "acme,x:1", "acme#x:1", "acme%2fx:1"} {
-		s.agent(t, rival, "POST", "/v1/leases", fmt.Sprintf(`{"claims":[{"key":%q}]}`, key)).want(200)
-		s.agent(t, rival, "POST", "/v1/commits", fmt.Sprintf(`{"writes":[{"key":%q,"put":"rival"}]}`, key)).want(200)
+		lease := s.agent(t, rival, "POST", "/v1/leases", fmt.Sprintf(`{"claims":[{"key":%q}]}`, key)).want(200).must("lease.id")
+		s.agent(t, rival, "POST", "/v1/commits", fmt.Sprintf(`{"leases":[%q],"writes":[{"key":%q,"put":"rival"}]}`, lease, key)).want(200)
 	}
 	for _, key := range []string{"acme\\u0000x:1", "/acme/x:1", "acme//x:1", "../acme/x:1", "acme/../acme/x:1", "x:1\\u0000", "\\u001facme\\u001fx:1"} {
 		s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"`+key+`"}]}`).want(400, "invalid_key")

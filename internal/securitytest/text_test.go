@@ -105,7 +105,7 @@ func hostileWorld(t *testing.T, s *site) (key, session string) {
 	s.agent(t, rival, "POST", "/v1/leases", `{"agent":`+q+`,"purpose":`+q+`,"on_conflict":"wait","claims":[{"key":"`+key+`"}]}`).want(202)
 	other := s.agent(t, rival, "POST", "/v1/leases", `{"agent":`+q+`,"claims":[{"key":"`+key+`-2"}]}`).want(200).must("lease.id")
 	s.agent(t, rival, "POST", "/v1/leases/"+other+"/release", `{"outcome":`+q+`,"note":`+q+`}`).want(200)
-	s.agent(t, rival, "POST", "/v1/commits", `{"agent":`+q+`,"note":`+q+`,"writes":[{"key":"`+key+`","put":`+q+`}]}`).want(200)
+	s.agent(t, rival, "POST", "/v1/commits", `{"agent":`+q+`,"note":`+q+`,"leases":["`+lease+`"],"writes":[{"key":"`+key+`","put":`+q+`}]}`).want(200)
 	s.agent(t, rival, "POST", "/v1/tasks", `{"queue":"hostile","agent":`+q+`,"kind":"k","purpose":`+q+`,"approval":{"question":`+q+`}}`)
 	s.agent(t, rival, "POST", "/v1/waits", `{"session":"`+session+`","flow":"w","purpose":`+q+`,"on":{"agent":`+q+`},"wait_ms":0}`)
 	s.agent(t, rival, "POST", "/v1/effects", `{"tool":"hostile","target":"`+key+`","agent":`+q+`}`).want(200)
