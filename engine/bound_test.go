@@ -515,3 +515,41 @@ func TestManyTasksWatched(t *testing.T) {
 		t.Errorf("%d of %d tasks were handed out", handed, tasks)
 	}
 }
+
+// TestSearchBegunAgain has a party give up a lease while a search that takes many steps
+// has found one of its waits servable, and another not. The search begins again, and still
+// finds the deadlock: the first wait stands in line as long as the second one lasts.
+func TestSearchBegunAgain(t *testing.T) {
+	met := false
+	for looks := 1; looks <= 12; looks++ {
+		for gap := range 30 {
+			l := newLoad(t)
+			l.e.LookAtMost(looks)
+			s, other := l.open(time.Hour), l.open(time.Hour)
+			ask := func(s interlock.SessionID, flow string, any bool, claims ...interlock.Claim) interlock.LeaseID {
+				id := l.id()
+				l.step(&engine.Acquire{Head: l.head(s), ID: id, Flow: flow, OnConflict: interlock.Wait, Claims: claims, Any: any, Attach: true})
+				return id
+			}
+			shared := interlock.Claim{Key: "a", Mode: interlock.Shared}
+			ask(other, "holder", false, interlock.Claim{Key: "a/x/1"})
+			own := ask(s, "main", false, interlock.Claim{Key: "a/y", Mode: interlock.Shared})
+			ask(s, "main", false, shared)
+			ask(other, "between", true, interlock.Claim{Key: "a/x"}, interlock.Claim{Key: "a/x/1", Mode: interlock.IntentExclusive})
+			l.pass(0)
+			ask(s, "main", false, shared)
+			for range gap {
+				l.step(&engine.Tick{Head: engine.Head{At: l.now}})
+			}
+			met = met || l.e.IsSearching()
+			l.step(&engine.Release{Head: l.head(s), Lease: own})
+			l.pass(0)
+			if w := l.e.Counts().Waiters; w != 2 {
+				t.Errorf("with %d looks a step, and %d steps before the release, %d of 3 waiters are left; want 2", looks, gap, w)
+			}
+		}
+	}
+	if !met {
+		t.Error("no search was under way at the release, so this test shows nothing")
+	}
+}

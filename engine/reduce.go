@@ -81,6 +81,9 @@ func (x *search) gather() {
 		}
 		r := h.req().whole()
 		x.waits = append(x.waits, reached{r, r.num, r.party})
+		if x.isFreed(r) {
+			continue // others wait for it as long as its party waits elsewhere
+		}
 		x.stuck[r] = r.num
 		if r.party != nil {
 			x.left[r.party]++

@@ -259,7 +259,7 @@ func (x *search) visit(r *request, from, need int) {
 	if i := int(w.at); i < len(x.hops) && x.hops[i].wait == w && x.hops[i].num == r.num {
 		return
 	}
-	if x.phase == collecting && x.isFreed(r.whole()) || x.phase != collecting && x.stuck != nil && !x.isStuck(r.whole()) {
+	if x.phase == collecting && r.party == nil && x.isFreed(r.whole()) || x.phase != collecting && x.stuck != nil && !x.isStuck(r.whole()) {
 		return
 	}
 	if x.phase == findingOwn && from >= 0 && !worse(x.hops[0].req(), r) {
@@ -298,6 +298,9 @@ func (e *Engine) widen(x *search) (closed, done bool) {
 		return false, true
 	}
 	waiter := x.hops[x.next].req()
+	if x.phase == collecting && x.isFreed(waiter.whole()) {
+		return false, true // it is there for what it wants while its party waits elsewhere
+	}
 	visit := func(need int, p *party, r *request) bool {
 		switch {
 		case p != nil && p == waiter.party && !waiter.follows():
