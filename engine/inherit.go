@@ -241,7 +241,7 @@ func (e *Engine) replace(p *party) {
 
 // standing is the rank with which a request that is not in line yet would wait.
 func (r *request) standing() int32 {
-	if r.party == nil || r.space.ranked == 0 {
+	if r.party == nil || r.space.ranked == 0 && r.priority >= 0 { // all others have the base rank
 		return r.ownRank()
 	}
 	return max(r.ownRank(), r.party.lent())
