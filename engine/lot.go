@@ -177,13 +177,14 @@ func (q *queue) unshelve(t *task) {
 }
 
 // enterTurns has the tasks of a shelf take part in their group's turns. A group that had
-// nothing to run begins a stride behind where the queue stands.
+// nothing to run begins a stride behind where the queue stands, unless nobody had a turn
+// meanwhile.
 func (q *queue) enterTurns(s *shelf) {
 	g := s.group
 	if s.slot != 0 {
 		return
 	}
-	if g.turning == 0 {
+	if g.turning == 0 && (g.pass == 0 || g.left < q.turns) {
 		g.pass = q.pass + g.stride()
 	}
 	g.turning++
@@ -193,6 +194,7 @@ func (q *queue) enterTurns(s *shelf) {
 func (q *queue) leaveTurns(s *shelf) {
 	if s.slot != 0 {
 		s.group.turning--
+		s.group.left = q.turns
 		s.lot.turns.leave(s)
 	}
 }
@@ -216,6 +218,7 @@ func (q *queue) turn(g *group) {
 // served counts a turn of a group. One that has waited long for a worker that may hold
 // its tasks has saved up nothing.
 func (q *queue) served(g *group) {
+	q.turns++
 	q.pass = max(q.pass, g.pass)
 	g.pass = q.pass + g.stride()
 	for _, s := range g.shelves {

@@ -37,6 +37,7 @@ type queue struct {
 	current map[string]*lot // those of them that are not stale, by the rules
 	edition uint64          // space.rules when they were made
 	pass    uint64          // where the last turn ended
+	turns   uint64          // how many there were
 	hungry  bool            // stands in agenda.hungry
 	parted  bool            // the last idle worker of a principal has gone
 	fresh   []*task         // meanwhile: that could run, and have not found a worker yet
@@ -54,6 +55,7 @@ type group struct {
 	turning int      // shelves that take turns
 	capped  bool     // as many run as may
 	pass    uint64   // where its next turn ends
+	left    uint64   // turns that the queue had seen when a shelf of it last took part
 }
 
 func (g *group) precedes(o *group) bool {
