@@ -21,6 +21,11 @@ func (m *model) checkTicket(r *request, got *interlock.Ticket) error {
 
 // checkLease compares a lease as its holder sees it with the model.
 func (m *model) checkLease(r *request, got *interlock.Lease) error {
+	return m.checkLeaseWith(m.notesAt(r.ns, r.claims), r, got)
+}
+
+// checkLeaseWith is checkLease for a lease that was handed over when these notes were there.
+func (m *model) checkLeaseWith(want []interlock.Fence, r *request, got *interlock.Lease) error {
 	bad := func(what string, want, have any) error {
 		return fmt.Errorf("%v: %s: want %v, got %v", r, what, want, have)
 	}
@@ -58,7 +63,6 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 		}
 		notes = append(notes, n.Fence)
 	}
-	want := m.notesAt(r.ns, r.claims)
 	slices.Sort(notes)
 	slices.Sort(want)
 	if !slices.Equal(notes, want) {

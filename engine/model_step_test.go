@@ -17,6 +17,7 @@ type push struct {
 	about   *request
 	must    bool // otherwise it may also be left out
 	told    bool
+	notes   []interlock.Fence // at the keys of what was granted then
 }
 
 // observe follows one step of the engine: it judges every event by the state in
@@ -70,8 +71,12 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 		if err := m.permit(cmd, ev); err != nil {
 			return fmt.Errorf("event %v of request %d, session %d: %w", ev.Kind, ev.Num, ev.Session, err)
 		}
-		pushes = append(pushes, m.pushesFor(cmd, ev)...)
+		told := m.pushesFor(cmd, ev)
 		m.fold(cmd, ev)
+		for _, p := range told {
+			p.notes = m.notesAt(p.about.ns, p.about.claims)
+		}
+		pushes = append(pushes, told...)
 		victims, _ = m.sacrifice(victims)
 	}
 	if !expected {
@@ -257,7 +262,7 @@ func (m *model) checkPushes(due []*push, effects []engine.Effect) error {
 		}
 		due[k].told = true
 		if got.Outcome == engine.Granted && due[k].about.phase == held {
-			if err := m.checkLease(due[k].about, &got.Lease); err != nil {
+			if err := m.checkLeaseWith(due[k].notes, due[k].about, &got.Lease); err != nil {
 				return err
 			}
 		}

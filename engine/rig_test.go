@@ -215,7 +215,7 @@ func (g *rig) mostObjects() int {
 }
 
 // commandObjects is how many objects a command of a random run looks at by itself.
-const commandObjects = 64
+const commandObjects = 100
 
 // survives carries out cmd, and makes an error of a panic, so that a run that ends so
 // can be shrunk like others.
@@ -316,7 +316,7 @@ func (g *rig) advance(to engine.Time, how pace) error {
 		g.now = to
 		return nil
 	}
-	for range 2_000 {
+	for range 10_000 { // a task may step aside again and again for hours
 		timer, ok := g.e.NextTimer()
 		if !ok || timer > to {
 			g.now = to
