@@ -18,13 +18,17 @@ func BenchmarkCommit(b *testing.B) {
 		name string
 		do   func(c *engine.Commit, w *interlock.Write, version interlock.Version)
 	}{
-		{"put", func(_ *engine.Commit, w *interlock.Write, _ interlock.Version) { w.Op, w.Body = interlock.Put, small }},
+		{"put_present", func(c *engine.Commit, w *interlock.Write, _ interlock.Version) {
+			w.Op, w.Body = interlock.Put, small
+			c.Reads = []interlock.Read{{Key: w.Key, Present: true}}
+		}},
 		{"put_version", func(c *engine.Commit, w *interlock.Write, v interlock.Version) {
 			w.Op, w.Body = interlock.Put, small
 			c.Reads = []interlock.Read{{Key: w.Key, Version: v}}
 		}},
-		{"merge", func(_ *engine.Commit, w *interlock.Write, _ interlock.Version) {
+		{"merge", func(c *engine.Commit, w *interlock.Write, _ interlock.Version) {
 			w.Op, w.Body = interlock.Merge, []byte(`{"status":"closed"}`)
+			c.Reads = []interlock.Read{{Key: w.Key, Present: true}}
 		}},
 		{"add", func(_ *engine.Commit, w *interlock.Write, _ interlock.Version) {
 			w.Key += "/n"

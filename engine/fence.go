@@ -58,8 +58,9 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool
 		return nil
 	}
 	for at := string(key); ; {
-		if n := s.nodeAt(at); n != nil {
+		if n := s.nodeAt(at); n != nil && (!writing || n.modes.has(ex)) {
 			for h := n.first; h != nil && h.req.fence <= fence; h = h.next {
+				e.objects++
 				if h.req.fence == fence && (!writing || h.mode == ex && h.req.mayWrite()) {
 					return h.req
 				}

@@ -201,7 +201,7 @@ func TestMain(m *testing.M) {
 }
 
 // startBurning has two processes burn until stop is called.
-func startBurning(b *testing.B) (stop func()) {
+func startBurning(b testing.TB) (stop func()) {
 	b.Helper()
 	var all []*exec.Cmd
 	for range 2 {

@@ -76,7 +76,7 @@ func BenchmarkTwoTenants(b *testing.B) {
 
 // neighbour is a tenant with one session, whose commands are carried out one by one.
 type neighbour struct {
-	b         *testing.B
+	b         testing.TB
 	s         *Shard
 	namespace interlock.Namespace
 	session   interlock.SessionID
@@ -103,7 +103,7 @@ func (c anyEffect) Deliver(eff *engine.Effect, _ interlock.At) {
 	}
 }
 
-func newNeighbour(b *testing.B, s *Shard) *neighbour {
+func newNeighbour(b testing.TB, s *Shard) *neighbour {
 	return &neighbour{b: b, s: s, namespace: "busy", got: make(anyEffect, 1), names: map[interlock.SessionID]string{}, keep: 1}
 }
 

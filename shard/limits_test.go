@@ -1,0 +1,30 @@
+package shard
+
+import "testing"
+
+// TestLimitRows carries out every row of BenchmarkLimits once. A row whose commands are
+// refused measures nothing.
+func TestLimitRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs as much as the limits allow: the test without -short fills them")
+	}
+	for _, row := range limitRows {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			clock := &leapClock{Clock: newWallClock()}
+			s, err := Open(t.Context(), Config{Journal: newNullJournal(t), SnapshotBytes: -1, Clock: clock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close(background)
+			n := newNeighbour(t, s)
+			n.clock = clock
+			row.setUp(n)
+			if row.prepare != nil {
+				row.prepare(n)
+			}
+			row.again(n)
+			n.rest()
+		})
+	}
+}
