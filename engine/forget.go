@@ -188,6 +188,10 @@ func (s *space) left() string {
 // deletedWords are for those who are in a namespace when it is deleted.
 const deletedWords = "an operator has deleted the namespace, with all that was in it"
 
+// mostFarewells bounds what the deletion of a namespace tells those who listen in it.
+// All others learn it by their next call.
+const mostFarewells = 1000
+
 // farewells gives what those are told who listen in s when it is deleted: that of a
 // session for each of its leases, and those who wait that their wait is over.
 func (e *Engine) farewells(s *space) (list []Effect) {
@@ -195,46 +199,50 @@ func (e *Engine) farewells(s *space) (list []Effect) {
 		list = append(list, Effect{To: to, Outcome: Refused, Code: interlock.CodeRevoked, Message: deletedWords + ": ask for nothing more in it"})
 		return &list[len(list)-1]
 	}
-	for _, x := range s.sortedSessions() {
-		if x.caller == nil {
+	for _, r := range s.listenedTo() {
+		if r.phase == waiting {
+			refuse(r.wait.caller).Ticket.ID = r.id
 			continue
 		}
-		var leases []*request
-		for _, f := range x.sortedFlows() {
-			for _, r := range f.leases {
-				if r.share == nil {
-					leases = append(leases, r)
-				}
-			}
-		}
-		slices.SortFunc(leases, func(a, b *request) int { return cmp.Compare(a.fence, b.fence) })
-		for _, r := range leases {
-			l := e.lease(r)
-			l.State, l.EndedBy, l.Notes, l.ExpiresIn, l.MaxHoldIn, l.StallIn, l.Yield = interlock.Ended, ByRevocation.String(), nil, 0, 0, 0, nil
-			list = append(list, Effect{To: x.caller, Outcome: Lost, Lease: l, Code: interlock.CodeRevoked, Message: deletedWords})
-		}
-	}
-	var waits []*request
-	for i := 0; s.requests.part(i, func(r *request) {
-		if r.phase == waiting && r.wait.caller != nil && r.task == nil {
-			waits = append(waits, r)
-		}
-	}); i++ {
-	}
-	slices.SortFunc(waits, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
-	for _, r := range waits {
-		refuse(r.wait.caller).Ticket.ID = r.id
+		l := e.lease(r)
+		l.State, l.EndedBy, l.Notes, l.ExpiresIn, l.MaxHoldIn, l.StallIn, l.Yield = interlock.Ended, ByRevocation.String(), nil, 0, 0, 0, nil
+		list = append(list, Effect{To: r.session().caller, Outcome: Lost, Lease: l, Code: interlock.CodeRevoked, Message: deletedWords})
 	}
 	for _, p := range slices.SortedFunc(maps.Values(s.tasks.pulls), func(a, b *pull) int { return slices.Compare(a.id[:], b.id[:]) }) {
-		refuse(p.caller).Ticket.ID = p.id
+		if len(list) < mostFarewells {
+			refuse(p.caller).Ticket.ID = p.id
+		}
 	}
 	for _, t := range s.tasks.all {
 		for f := range t.followers.all {
+			if len(list) == mostFarewells {
+				return list
+			}
 			eff := refuse(f.caller)
 			eff.Tasks = []interlock.Task{e.showTask(t)}
 		}
 	}
 	return list
+}
+
+// listenedTo gives the waits with a caller and the leases of sessions with one, in the
+// order of their numbers. Of more than mostFarewells it gives some.
+func (s *space) listenedTo() (list []*request) {
+	for i := 0; len(list) < mostFarewells && s.requests.part(i, func(r *request) {
+		switch r.phase {
+		case waiting:
+			if r.wait.caller != nil && r.task == nil {
+				list = append(list, r)
+			}
+		case offered, held, inGrace:
+			if x := r.session(); x != nil && x.caller != nil && r.share == nil {
+				list = append(list, r)
+			}
+		}
+	}); i++ {
+	}
+	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
+	return list[:min(len(list), mostFarewells)]
 }
 
 // evolveGone folds EvDeleted and EvForgotten.

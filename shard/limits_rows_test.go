@@ -316,6 +316,16 @@ var limitRows = []limitRow{
 		},
 	},
 
+	{
+		name:    "delete-namespace/leases=100000",
+		setUp:   func(*neighbour) {},
+		prepare: func(n *neighbour) { n.open(); n.own(100_000, ""); n.must(n.do(&engine.Attach{Head: n.head()})) },
+		again: func(n *neighbour) {
+			n.must(n.do(&engine.DeleteNamespace{Head: n.head(), Force: true}))
+			n.session = interlock.SessionID{}
+		},
+	},
+
 	// Documents.
 	{
 		name: "commit/reads=256,writes=256,bytes=1MiB",
