@@ -48,6 +48,12 @@ func (h *tale) look(key string, index interlock.Index, holders ...*Op) *Op {
 	return h.add(Op{Kind: Look, Key: key}, index, Answer{Holders: list})
 }
 
+// wait is for a key until its limit, which shows the holder.
+func (h *tale) wait(by *Op, index interlock.Index) *Op {
+	return h.add(Op{Kind: Acquire, Claims: by.Claims, TTL: long, Wait: true}, index,
+		Answer{Code: interlock.CodeWaitLimit, Holders: []Holder{{by.Claims[0], by.Granted.Fence, by.ID}}})
+}
+
 func (h *tale) commit(key string, read, made interlock.Version, index interlock.Index) *Op {
 	return h.add(Op{Kind: Commit, Reads: []Version{{key, read}}, Writes: []Write{{Key: key}}}, index, Answer{Version: made})
 }
@@ -121,6 +127,16 @@ func TestHistories(t *testing.T) {
 			h.grant("k", 2, 4, long)
 			h.look("k", 4, a)
 		}, []string{"held again", "ended before its time", "Illegal"}},
+		{"a wait that ended in the entry in which its holder did", func(h *tale) {
+			a := h.grant("k", 1, 2, time.Second)
+			h.wait(a, 3)
+			h.grant("k", 2, 3, long).Call = 2 * time.Second // while that one waited
+		}, nil},
+		{"a wait that ended after its holder did", func(h *tale) {
+			a := h.grant("k", 1, 2, time.Second)
+			h.grant("k", 2, 3, long)
+			h.wait(a, 4)
+		}, []string{"held again"}},
 		{"a holder that a look leaves out", func(h *tale) {
 			h.grant("k", 1, 2, long)
 			h.look("k", 2)

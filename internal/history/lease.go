@@ -19,8 +19,9 @@ type holding struct {
 	ends   []*Op           // what its holder sent to end it
 
 	begun, ended bool
-	told         bool          // its holder was told, before now
-	alive        time.Duration // the last sign of life that was acknowledged
+	endedAt      interlock.Index // of the answer that showed it
+	told         bool            // its holder was told, before now
+	alive        time.Duration   // the last sign of life that was acknowledged
 }
 
 // leaseModel is who holds what, while the answers pass in the order of their indexes.
@@ -126,13 +127,13 @@ func (m *leaseModel) step(op *Op) {
 			if m.begin(h.fence, op); h.ended {
 				m.problem("what had ended was given back: fence %d by %v", h.fence, op)
 			}
-			m.end(h)
+			m.end(h, op)
 		case Commit:
 			m.holds(h, op)
 		}
 	case op.OK() && (op.Kind == Release || op.Kind == Ack):
 		m.begin(h.fence, op)
-		m.end(h)
+		m.end(h, op)
 	case over(op.Code):
 		m.gone(h, op)
 	}
@@ -147,14 +148,15 @@ func over(c interlock.Code) bool {
 	return false
 }
 
-// holds takes an answer that shows a lease as held.
+// holds takes an answer that shows a lease as held. An answer that ends a wait at its limit
+// shows the holders as they were then: later in the same entry one may have ended, too.
 func (m *leaseModel) holds(h *holding, op *Op) {
 	if h == nil {
 		m.problem("a fence counts that nobody was given: %v", op)
 		return
 	}
 	m.begin(h.fence, op)
-	if h.ended {
+	if h.ended && !(op.Code == interlock.CodeWaitLimit && h.endedAt == op.Index) {
 		m.problem("what had ended is held again: fence %d in %v", h.fence, op)
 	}
 }
@@ -173,15 +175,15 @@ func (m *leaseModel) begin(fence interlock.Fence, op *Op) {
 			if !m.mayEnd(other, op) {
 				m.problem("two holders: fence %d was granted while %d was held, by %v", h.fence, other.fence, op)
 			}
-			m.end(other)
+			m.end(other, op)
 		}
 		h.begun = true
 		m.live[h] = true
 	}
 }
 
-func (m *leaseModel) end(h *holding) {
-	h.ended = true
+func (m *leaseModel) end(h *holding, op *Op) {
+	h.ended, h.endedAt = true, op.Index
 	delete(m.live, h)
 }
 
@@ -193,7 +195,7 @@ func (m *leaseModel) gone(h *holding, op *Op) {
 	if !m.mayEnd(h, op) {
 		m.problem("ended before its time: fence %d, last acknowledged at %v with a ttl of %v, by %v", h.fence, h.alive, h.ttl, op)
 	}
-	m.end(h)
+	m.end(h, op)
 }
 
 // mayEnd reports whether a lease can have ended by the time of an answer without anybody
