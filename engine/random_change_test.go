@@ -56,7 +56,7 @@ func (p *player) convert(o *op) error {
 // pattern sets or drops a pattern, or changes the settings. The first in a namespace
 // is one that all keys fit, mostly.
 func (p *player) pattern(o *op) error {
-	head := engine.Head{Namespace: among(o.r[0], interlock.Namespace("one"), "one", "one", "two")}
+	head := engine.Head{Namespace: among(o.r[0], firstNamespace, firstNamespace, firstNamespace, otherNamespace)}
 	all := interlock.Pattern{
 		Name: "zz", Shape: "{name}/{path...}", Preempt: among(o.r[7], interlock.PreemptRevoke, interlock.PreemptAsk),
 		OnDeadlock: among(o.r[7]>>8, interlock.DeadlockRevoke, interlock.DeadlockRefuse),

@@ -14,7 +14,7 @@ func (p *player) commit(o *op) error {
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]%5 > 0 {
 		c.Head = p.in(s)
 	} else {
-		c.Namespace, c.Agent = among(o.r[0], interlock.Namespace("one"), "one", "two"), fmt.Sprintf("bare-%d", p.ids)
+		c.Namespace, c.Agent = among(o.r[0], firstNamespace, firstNamespace, otherNamespace), fmt.Sprintf("bare-%d", p.ids)
 	}
 	c.Actor = among(o.r[1]>>12, "", "web", "web")
 	p.change(c, o, id)

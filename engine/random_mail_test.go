@@ -35,7 +35,7 @@ func (p *player) send(o *op) error {
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]>>8%2 > 0 {
 		c.Head, c.Attach = p.in(s), o.r[3]%4 == 0
 	} else {
-		c.Namespace, c.Agent = among(o.r[0], interlock.Namespace("one"), "one", "one", "two"), among(o.r[1]>>12, "ann", "ann", "bob", "")
+		c.Namespace, c.Agent = among(o.r[0], firstNamespace, firstNamespace, firstNamespace, otherNamespace), among(o.r[1]>>12, "ann", "ann", "bob", "")
 	}
 	c.Actor, c.Task = among(o.r[3]>>12, "", "", "", "web"), p.message(p.spec(o, c.Namespace, o.r[2]), o.r[5])
 	if err := p.mailbox(c.Namespace, o.r[4]); err != nil {

@@ -72,7 +72,7 @@ func (p *player) play(o *op) error {
 		return p.commit(o)
 	case opOpen:
 		return p.step(&engine.OpenSession{
-			Head: engine.Head{Namespace: among(o.r[0], interlock.Namespace("one"), "one", "one", "two")},
+			Head: engine.Head{Namespace: among(o.r[0], firstNamespace, firstNamespace, firstNamespace, otherNamespace)},
 			ID:   p.id(), Agent: fmt.Sprintf("agent-%d", p.ids), TTL: among(o.r[1], 0, 9*time.Second, 30*time.Second, 5*time.Minute, time.Hour),
 		})
 	case opClose:
@@ -168,7 +168,7 @@ func (p *player) acquire(o *op) error {
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]%7 > 0 {
 		c.Head = p.in(s)
 	} else {
-		c.Namespace, c.Agent = among(o.r[0], interlock.Namespace("one"), "one", "two"), fmt.Sprintf("bare-%d", p.ids)
+		c.Namespace, c.Agent = among(o.r[0], firstNamespace, firstNamespace, otherNamespace), fmt.Sprintf("bare-%d", p.ids)
 	}
 	if o.r[8]%4 == 0 {
 		c.Stall = among(o.r[8]>>4, 0, 4*time.Second, 11*time.Second, time.Minute)
@@ -358,7 +358,7 @@ func (p *player) head(r *request, odd uint32) engine.Head {
 	}
 	switch odd % 24 {
 	case 0:
-		head.Namespace = among(odd>>8, interlock.Namespace("one"), "two")
+		head.Namespace = among(odd>>8, firstNamespace, otherNamespace)
 		if head.Namespace != r.ns {
 			head.Session = interlock.SessionID{}
 		}

@@ -25,7 +25,7 @@ func (p *player) startRun(o *op) error {
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[6]%3 > 0 {
 		c.Head = p.in(s)
 	} else {
-		c.Namespace, c.Agent = among(o.r[0], interlock.Namespace("one"), "one", "two"), fmt.Sprintf("bare-%d", p.ids)
+		c.Namespace, c.Agent = among(o.r[0], firstNamespace, firstNamespace, otherNamespace), fmt.Sprintf("bare-%d", p.ids)
 	}
 	c.Link = uint64(1 + o.r[5]%3)
 	if p.m.pattern(c.Namespace, "org:o/runs") == nil && o.r[7]%2 == 0 {

@@ -122,8 +122,15 @@ func rerun(ops []op) (*rig, error) {
 	return play(g, ops)
 }
 
+// The namespaces of random runs. One name begins with the other, so that whatever takes a
+// part of a name for the whole mixes them up.
+const (
+	firstNamespace interlock.Namespace = "one"
+	otherNamespace interlock.Namespace = "one-b"
+)
+
 func play(g *rig, ops []op) (*rig, error) {
-	g.namespaces = []interlock.Namespace{"one", "two"}
+	g.namespaces = []interlock.Namespace{firstNamespace, otherNamespace}
 	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar", "m", "m/1", "w:1", "w:2", "w:1/x", "org:o/runs", "r:prod", "r:PROD/x", "r:Prod", "prod/x"}
 	g.plain = g.keys[:6]
 	g.looks = looksOf(ops)

@@ -10,7 +10,7 @@ import (
 
 // setQueue registers a queue, or says something else of it.
 func (p *player) setQueue(o *op) error {
-	head := engine.Head{Namespace: among(o.r[0], interlock.Namespace("one"), "one", "one", "two")}
+	head := engine.Head{Namespace: among(o.r[0], firstNamespace, firstNamespace, firstNamespace, otherNamespace)}
 	name := among(o.r[1], "q", "q", "r")
 	if o.r[2]%12 == 0 {
 		return p.step(&engine.DropQueue{Head: head, Name: name})
@@ -59,7 +59,7 @@ func (p *player) submit(o *op) error {
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]>>8%3 > 0 {
 		c.Head, c.Attach = p.in(s), o.r[3]%4 == 0
 	} else {
-		c.Namespace, c.Agent = among(o.r[0], interlock.Namespace("one"), "one", "two"), fmt.Sprintf("bare-%d", p.ids)
+		c.Namespace, c.Agent = among(o.r[0], firstNamespace, firstNamespace, otherNamespace), fmt.Sprintf("bare-%d", p.ids)
 	}
 	c.Task = p.spec(o, c.Namespace, o.r[2])
 	if p.m.queue(c.Namespace, c.Task.Queue) == nil && o.r[3]>>4%8 > 0 {
@@ -80,7 +80,7 @@ func (p *player) pull(o *op) error {
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]>>8%3 > 0 {
 		c.Head = p.in(s)
 	} else {
-		c.Namespace, c.Agent = among(o.r[0], interlock.Namespace("one"), "one", "two"), fmt.Sprintf("worker-%d", p.ids)
+		c.Namespace, c.Agent = among(o.r[0], firstNamespace, firstNamespace, otherNamespace), fmt.Sprintf("worker-%d", p.ids)
 	}
 	c.Link = uint64(1 + o.r[3]%3)
 	for range c.Max {
