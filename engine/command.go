@@ -359,8 +359,8 @@ type Release struct {
 	Run     bool
 }
 
-// Revoke takes back the lease with Fence that claims Key. It ends at once,
-// without grace. Answered by Done, or Refused with CodeFenced when there is no
+// Revoke takes back the lease with Fence that claims Key, or that had it when it was parked
+// and freed its keys. It ends at once, without grace. Answered by Done, or Refused with CodeFenced when there is no
 // such lease.
 type Revoke struct {
 	Head

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/interlockdev/interlock"
 )
@@ -19,6 +20,9 @@ func (e *Engine) revoke(c *Revoke) {
 	r := e.holderOf(c.Key, c.Fence, false)
 	if r == nil { // it may be older than the pattern by which the key is spelled now
 		r = e.holderOf(asked, c.Fence, false)
+	}
+	if r == nil {
+		r = e.agenda.space.awayWith(c.Fence, c.Key, asked)
 	}
 	if r == nil {
 		e.refuseFence(c.Key, c.Fence)
@@ -72,6 +76,19 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool
 		}
 		at = parent
 	}
+}
+
+// awayWith gives the parked lease that has freed its keys, one of keys among them, and had a
+// fence.
+func (s *space) awayWith(fence interlock.Fence, keys ...interlock.Key) *request {
+	if s == nil {
+		return nil
+	}
+	r := s.freed[fence]
+	if r == nil || !slices.ContainsFunc(r.claims(), func(c interlock.Claim) bool { return slices.Contains(keys, c.Key) }) {
+		return nil
+	}
+	return r
 }
 
 // mayWrite reports whether a lease is in its holder's hands. A part is not when its

@@ -225,7 +225,7 @@ func (m *model) leaseAt(ns interlock.Namespace, fence interlock.Fence, fits func
 
 // revokedBy reports whether c takes back r.
 func (m *model) revokedBy(c *engine.Revoke, r *request) bool {
-	return r.ns == c.Namespace && r.holds() && r.fence == c.Fence && slices.ContainsFunc(r.claims, func(have interlock.Claim) bool {
+	return r.ns == c.Namespace && (r.holds() || r.phase == parked) && r.fence == c.Fence && slices.ContainsFunc(r.claims, func(have interlock.Claim) bool {
 		return have.Key == m.spell(c.Namespace, c.Key) || have.Key == c.Key // of a lease that is older than the pattern
 	})
 }

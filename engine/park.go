@@ -374,11 +374,14 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 		r.phase, r.fence, r.waited = waiting, 0, 0
 		return nil
 	}
+	was := r.phase
+	if was == away {
+		r.endAbsence() // it goes back if Leave crosses the grant
+	}
 	r.fence, r.granted = ev.Fence, ev.At
 	e.fence = max(e.fence, ev.Fence)
-	if r.phase == away {
+	if was == away {
 		r.spend(ev.At)
-		r.endAbsence() // it goes back if Leave crosses the grant
 	} else {
 		r.endParking()
 	}
@@ -391,6 +394,10 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 func (r *request) goAway() {
 	r.phase = away
 	r.space.away++
+	if r.space.freed == nil {
+		r.space.freed = map[interlock.Fence]*request{}
+	}
+	r.space.freed[r.fence] = r
 }
 
 // expectBack keeps the keys of r, which is put aside, until endAbsence.
@@ -410,6 +417,7 @@ func (r *request) endParking() {
 func (r *request) endAbsence() {
 	if r.phase == away {
 		r.space.away--
+		delete(r.space.freed, r.fence)
 	}
 	for i := range r.needs() {
 		r.needs()[i].node.expectNoMore()

@@ -464,12 +464,34 @@ func (s *script) printHolder(h *interlock.Holder) {
 }
 
 // show writes what anybody may look at.
+// showParked lists parked leases, a page after the other.
+func (s *script) showParked(ns interlock.Namespace, w *words) {
+	var after engine.ParkedAt
+	for more := true; more; {
+		l := &engine.ParkedList{Namespace: ns, After: after, Limit: int(w.number("limit"))}
+		for !l.Look(s.e) {
+		}
+		for i := range l.Rows {
+			r, keys := &l.Rows[i], "kept"
+			if r.Parking.Freed {
+				keys = "freed"
+			}
+			s.printf("%s of %s fence=%d keys=%s since=%v left=%v reason=%q", claimsText(r.Claims), s.flowName(r.Agent, r.Flow), r.Fence, keys, r.Parking.Since, r.Parking.Left, r.Parking.Reason)
+		}
+		if after, more = l.Next, l.More; more {
+			s.printf("and more")
+		}
+	}
+}
+
 func (s *script) show(w *words) error {
 	ns := s.head(w).Namespace
 	s.target = s.now
 	switch {
 	case w.has("doc"), w.has("versions"), w.has("docs"):
 		s.showDocuments(ns, w)
+	case w.has("parked"):
+		s.showParked(ns, w)
 	case w.has("key"):
 		v, err := s.e.Key(ns, interlock.Key(w.get("key")))
 		if err != nil {

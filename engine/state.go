@@ -29,10 +29,11 @@ type space struct {
 	torn     []*party // those that hold and wait, in the order of party.compare
 	leases   int
 	waiters  int
-	away     int        // parked leases that hold nothing
-	ranked   int        // waiters with another priority than 0
-	branches int        // of those who wait for any of several
-	shared   []*divided // shared-out keys, in no order
+	away     int                          // parked leases that hold nothing
+	freed    map[interlock.Fence]*request // these, by the fences that they had
+	ranked   int                          // waiters with another priority than 0
+	branches int                          // of those who wait for any of several
+	shared   []*divided                   // shared-out keys, in no order
 
 	taken         map[string]taken // by principal; of those who have anything
 	settings      interlock.Settings

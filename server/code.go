@@ -351,7 +351,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeNamespaceInUse: {
 		409, "The namespace is in use", interlock.ActAskHuman, 0,
-		"end or remove what is in it, or repeat the request with force=true, which drops all of it and cannot be undone",
+		"end or remove what is in it, or force it (force=true, --force), which drops all of it and cannot be undone",
 	},
 	interlock.CodeTooManyKeys: {
 		429, "Too many keys in use", interlock.ActRetry, 30 * time.Second,

@@ -159,6 +159,39 @@ func (c *call) listKeys() {
 	c.send(http.StatusOK, j, at)
 }
 
+// listParked is GET /v1/parked.
+func (c *call) listParked() {
+	const listing = "parked"
+	var since, num uint64
+	limit, ok := c.pageSize()
+	if !ok || !c.openPlace(listing, &since, &num) {
+		return
+	}
+	list := engine.ParkedList{Namespace: c.namespace, Limit: limit, After: engine.ParkedAt{Time: engine.Time(since), Num: num}}
+	at, ok := c.survey(&list)
+	if !ok {
+		return
+	}
+	j := c.reply()
+	j.openArray("leases")
+	for i := range list.Rows {
+		row := &list.Rows[i]
+		j.open("")
+		j.text("agent", row.Agent)
+		j.text("flow", row.Flow)
+		j.text("purpose", row.Purpose)
+		writeClaims(j, row.Claims)
+		j.decimal("fence", uint64(row.Fence))
+		writeParking(j, &row.Parking)
+		j.close()
+	}
+	j.closeArray()
+	if list.More {
+		j.str("cursor", c.makePlace(listing, uint64(list.Next.Time), list.Next.Num))
+	}
+	c.send(http.StatusOK, j, at)
+}
+
 // hot is GET /v1/hot.
 func (c *call) hot() {
 	limit, ok := c.intParam("limit", 20, 1, 100)

@@ -219,6 +219,7 @@ func TestOpenAPI(t *testing.T) {
 		tourRuns(d)
 		tourBarrier(d)
 		tourParts(d)
+		tourParked(d)
 		tourEvents(d)
 		tourEventFields(d)
 		tourBadRequests(d)
@@ -319,6 +320,7 @@ func samples() []sample {
 		{"POST", "/v1/mailbox/account:1", `{}`, ""},
 		{"GET", "/v1/mailbox/account:1/log", "", ""},
 		{"GET", "/v1/approvals", "", ""},
+		{"GET", "/v1/parked", "", ""},
 		{"POST", "/v1/approvals/" + task, `{"verdict":"approved"}`, ""},
 		{"GET", "/v1/runs", "", ""},
 		{"POST", "/v1/runs", `{"org":"acme","workflow":"triage","wait_ms":0}`, ""},

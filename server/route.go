@@ -61,6 +61,7 @@ var routes = []route{
 
 	{"/v1/keys", []method{{"GET", (*call).listKeys, mayRead, []string{"prefix", "state", "cursor", "limit"}}}},
 	{"/v1/keys/{key}", []method{{"GET", (*call).showKey, mayRead, []string{"resource"}}}},
+	{"/v1/parked", []method{{"GET", (*call).listParked, mayRead, []string{"cursor", "limit"}}}},
 	{"/v1/waits", []method{{"GET", (*call).waits, mayRead, nil}, {"POST", (*call).declare, mayHold, nil}}},
 	{"/v1/why", []method{{"GET", (*call).why, mayRead, []string{"key", "agent"}}}},
 	{"/v1/hot", []method{{"GET", (*call).hot, mayRead, []string{"limit"}}}},

@@ -170,6 +170,19 @@ func tourBarrier(d *door) {
 	}
 }
 
+func tourParked(d *door) {
+	for _, key := range []string{"parked:1", "parked:2"} {
+		d.post("/v1/leases/"+d.acquire("refunds", key)+"/park", `{"keys":"free","reason":"pay?"}`).want(200)
+	}
+	page := d.get("/v1/parked?limit=1").want(200).is("leases.0.claims.0.key", "parked:1").is("leases.0.parking.keys", "freed")
+	next := d.get("/v1/parked?limit=1&cursor="+page.str("cursor")).want(200).is("leases.0.claims.0.key", "parked:2")
+	if next.at("cursor") != nil || next.at("leases.0.id") != nil {
+		d.Errorf("the last page has a cursor, or an id: %s", next.raw)
+	}
+	d.get("/v1/keys?cursor="+page.str("cursor")).want(404, "not_found")
+	d.get("/v1/parked?cursor="+d.get("/v1/keys?limit=1").str("cursor")).want(404, "not_found")
+}
+
 func tourParts(d *door) {
 	lease := d.acquire("migration", "jobs")
 	d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"jobs","parts":2}]}`).want(202)

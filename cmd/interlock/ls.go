@@ -14,7 +14,7 @@ import (
 const pageSize = 1000 // as many as the server gives at once
 
 func newLs(a *app) *cobra.Command {
-	var held, waiting bool
+	var held, waiting, parked bool
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
@@ -25,18 +25,28 @@ those that begin with PREFIX.
 LIVENESS comes from heartbeats, never from the age of a lease: live, suspect
 (heartbeats are missing), soft (max_hold comes near), grace (over, about to pass on),
 offered (to a waiter that has not answered yet), parked (kept while a human decides),
-closed (its holder died, and the key opens when the lock_delay is over).`,
+closed (its holder died, and the key opens when the lock_delay is over).
+
+With --parked it lists parked leases instead, the longest parked first: those that freed
+their keys stand at no key, and their holder may come back for them.`,
 		Example: `  interlock ls
+  interlock ls --parked
   interlock ls account: --waiting
   interlock ls -o json | jq -r '.keys[].key'`,
 		Args:              atMostOneArg,
 		ValidArgsFunction: a.completeKeys(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if held && waiting {
+			switch {
+			case held && waiting:
 				return usage("--held and --waiting: give one of them")
+			case parked && (held || waiting || len(args) > 0):
+				return usage("--parked lists leases: leave out --held, --waiting and the prefix")
 			}
 			if limit < 1 {
 				return usage("--limit %d: want at least 1", limit)
+			}
+			if parked {
+				return a.lsParked(cmd.Context(), limit)
 			}
 			query := url.Values{}
 			if len(args) == 1 {
@@ -53,8 +63,53 @@ closed (its holder died, and the key opens when the lock_delay is over).`,
 	}
 	cmd.Flags().BoolVar(&held, "held", false, "only keys that somebody holds")
 	cmd.Flags().BoolVar(&waiting, "waiting", false, "only keys that somebody waits for")
-	cmd.Flags().IntVar(&limit, "limit", 10_000, "how many keys to list at most")
+	cmd.Flags().BoolVar(&parked, "parked", false, "parked leases, with those that freed their keys")
+	cmd.Flags().IntVar(&limit, "limit", 10_000, "how many to list at most")
 	return cmd
+}
+
+// lsParked lists parked leases.
+func (a *app) lsParked(ctx context.Context, limit int) error {
+	t := a.table("KEY", "MODE", "HOLDER", "KEYS", "PARKED", "ENDS", "FENCE", "REASON")
+	shown := 0
+	more, err := a.pages(ctx, "/v1/parked", url.Values{}, limit, func(answer []byte) (int, string, error) {
+		var page struct {
+			Leases []parkedLease
+			Cursor string
+		}
+		if err := json.Unmarshal(answer, &page); err != nil {
+			return 0, "", err
+		}
+		for i := range page.Leases {
+			t.parked(&page.Leases[i])
+		}
+		shown += len(page.Leases)
+		return len(page.Leases), page.Cursor, nil
+	})
+	if err != nil || a.json() {
+		return err
+	}
+	if shown == 0 {
+		a.complain("no lease is parked")
+		return nil
+	}
+	if err := t.write(a.out); err != nil {
+		return err
+	}
+	if more {
+		a.complain("there are more than %d parked leases: raise --limit", shown)
+	}
+	return nil
+}
+
+// parked adds a lease: a line for each of its keys, and the rest on the first of them.
+func (t *table) parked(l *parkedLease) {
+	rest := []any{l.name(), l.Parking.Keys, short(ms(l.Parking.Since)), short(ms(l.Parking.Left)), l.Fence.String(), clean(l.Parking.Reason)}
+	for i := range l.Claims {
+		c := &l.Claims[i]
+		t.row(append([]any{clean(string(c.Key)), c.what()}, rest...)...)
+		rest = nil
+	}
 }
 
 // ls lists keys.

@@ -226,6 +226,14 @@ type parking struct {
 	Keys   string `json:"keys"` // kept or freed
 }
 
+// parkedLease is a parked lease as others see it.
+type parkedLease struct {
+	party
+	Claims  []claim         `json:"claims"`
+	Fence   interlock.Fence `json:"fence,string"`
+	Parking parking         `json:"parking"`
+}
+
 // part is one part of a shared-out key in a member's hands.
 type part struct {
 	Key   interlock.Key   `json:"key"`

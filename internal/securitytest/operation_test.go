@@ -73,6 +73,7 @@ var crossings = map[string]crossing{
 	"closeSession": {path: map[string]string{"id": "session"}},
 	"heartbeat":    {path: map[string]string{"id": "session"}, bodies: []string{`{}`}},
 
+	"listParked":  listing("cursor={cursor.parked}&limit=1"),
 	"listKeys":    listing("prefix="+mark, "state=held", "cursor={cursor.keys}&limit=1"),
 	"getKey":      ofKey(),
 	"listWaits":   listing(),

@@ -181,7 +181,7 @@ func crossCursors(t *testing.T, s *site) {
 			t.Errorf("%s %s: its owner gets %d %s", op.id, tr.path, own.status, own.raw)
 		}
 	})
-	if tried != 6 {
+	if tried != 7 {
 		t.Errorf("%d listings have cursors", tried)
 	}
 }

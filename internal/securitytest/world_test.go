@@ -56,6 +56,7 @@ func (s *site) world(t *testing.T) things {
 	hold("MARK:other")
 	w["parked"] = hold("MARK:parked")
 	post("/v1/leases/"+w["parked"]+"/park", `{"reason":"MARK reason"}`).want(200)
+	post("/v1/leases/"+hold("MARK:freed")+"/park", `{"keys":"free","reason":"MARK reason"}`).want(200)
 	w["ticket"] = post("/v1/leases", `{"session":"`+w["session"]+`","flow":"second","on_conflict":"wait","claims":[{"key":"MARK:elsewhere"},{"key":"MARK:held"}]}`).want(202).must("ticket.id")
 	for i := range 2 {
 		effect := post("/v1/effects", fmt.Sprintf(`{"tool":"MARK-tool","target":"MARK-%d"}`, i)).want(200)
@@ -71,7 +72,7 @@ func (s *site) world(t *testing.T) things {
 	}
 	for word, path := range map[string]string{
 		"cursor.keys": "/v1/keys?limit=1", "cursor.state": "/v1/state?limit=1&prefix=" + mark, "cursor.effects": "/v1/effects?limit=1",
-		"cursor.tasks": "/v1/tasks?limit=1", "cursor.approvals": "/v1/approvals?limit=1", "cursor.runs": "/v1/runs?limit=1",
+		"cursor.tasks": "/v1/tasks?limit=1", "cursor.approvals": "/v1/approvals?limit=1", "cursor.parked": "/v1/parked?limit=1", "cursor.runs": "/v1/runs?limit=1",
 	} {
 		w[word] = url.QueryEscape(s.agent(t, acme, "GET", path, "").want(200).must("cursor"))
 	}
