@@ -138,7 +138,7 @@ var basicScenarios = []scenario{
 		other.queued()
 		_, err := a.Acquire(s.ctx, client.Request{Keys: []interlock.Key{"y"}, Flow: "one", OnConflict: interlock.Wait})
 		refusal, ok := errors.AsType[*interlock.Error](err)
-		if !ok || refusal.Code != interlock.CodeDeadlock || len(refusal.Cycle) != 2 || refusal.Advice.Message == "" {
+		if !ok || refusal.Code != interlock.CodeDeadlock || len(refusal.Cycle) != 2 || refusal.Cycle[0].Next != interlock.Holds || refusal.Advice.Message == "" {
 			t.Fatalf("got %+v", err)
 		}
 		s.release(x, "")

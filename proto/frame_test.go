@@ -410,7 +410,7 @@ func FuzzClientFrame(f *testing.F) {
 func FuzzServerFrame(f *testing.F) {
 	f.Add((&ServerFrame{Epoch: 3, GoAway: &GoAway{RetryAfter: 1, Message: "m"}, Replies: []Reply{
 		{Outcome: Granted, Seq: 1, Lease: interlock.Lease{ID: [16]byte{1}, Claims: []interlock.Claim{{Key: "k"}}, Notes: []interlock.Note{{Text: "t"}}}},
-		{Outcome: Queued, Ticket: &interlock.Ticket{ID: [16]byte{1}, Position: 1}, Conflict: &Conflict{Holders: []interlock.Holder{{Agent: "a", EndedBy: "preempted", Yield: &interlock.Yield{Agent: "b", Revoked: true}, Parking: &interlock.Parking{Reason: "r"}}}, Capacity: &interlock.Capacity{Groups: []interlock.GroupUse{{Used: 1}}}, Cycle: []interlock.CycleStep{{Victim: true}}}},
+		{Outcome: Queued, Ticket: &interlock.Ticket{ID: [16]byte{1}, Position: 1}, Conflict: &Conflict{Holders: []interlock.Holder{{Agent: "a", EndedBy: "preempted", Yield: &interlock.Yield{Agent: "b", Revoked: true}, Parking: &interlock.Parking{Reason: "r"}}}, Capacity: &interlock.Capacity{Groups: []interlock.GroupUse{{Used: 1}}}, Cycle: []interlock.CycleStep{{Victim: true, Next: interlock.Ahead}}}},
 		{Outcome: Asked, Lease: interlock.Lease{ID: [16]byte{1}, Yield: &interlock.Yield{Priority: -3}, Parts: []interlock.Part{{Key: "k/1", Stop: true}}}},
 		{Outcome: Done, Patterns: []interlock.Pattern{{Name: "n"}}, More: true, Settings: &interlock.Settings{}},
 		{Outcome: Refused, Code: "stale", Version: 4, Documents: []interlock.Document{{Key: "k", Body: []byte{}, Op: interlock.Put}}, Packet: &interlock.Packet{

@@ -293,6 +293,8 @@ func decodeStep(c *interlock.CycleStep, s string) error {
 			c.Mode = enum[interlock.Mode](f.v)
 		case 6<<3 | wireVarint:
 			c.Victim = f.v != 0
+		case 7<<3 | wireVarint:
+			c.Next = enum[interlock.Standing](f.v)
 		}
 		return nil
 	})

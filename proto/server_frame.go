@@ -167,6 +167,7 @@ func (c *Conflict) appendTo(b []byte) []byte {
 		b = appendString(b, 4, s.Key)
 		b = appendUint(b, 5, uint64(s.Mode))
 		b = appendBool(b, 6, s.Victim)
+		b = appendUint(b, 7, uint64(s.Next))
 		b = closeMessage(b, start)
 	}
 	if x := c.Capacity; x != nil {

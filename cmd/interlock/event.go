@@ -134,7 +134,7 @@ func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) eve
 		e.Claims = append(e.Claims, claimOf(c))
 	}
 	for _, c := range ev.Cycle {
-		e.Cycle = append(e.Cycle, cycleStep{party{Agent: clean(c.Agent), Session: c.Session, Flow: clean(c.Flow)}, c.Key, c.Mode.String(), c.Victim})
+		e.Cycle = append(e.Cycle, cycleStep{party{Agent: clean(c.Agent), Session: c.Session, Flow: clean(c.Flow)}, c.Key, c.Mode.String(), c.Victim, c.Next.String()})
 	}
 	return e
 }

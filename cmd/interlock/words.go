@@ -134,11 +134,18 @@ type cycleStep struct {
 	Key    interlock.Key `json:"key"`
 	Mode   string        `json:"mode"`
 	Victim bool          `json:"victim"`
+	Next   string        `json:"next"`
 }
 
 func (c *cycleStep) word() interlock.CycleStep {
 	mode, _ := interlock.ParseMode(c.Mode)
-	return interlock.CycleStep{Agent: c.Agent, Session: c.Session, Flow: c.Flow, Key: c.Key, Mode: mode, Victim: c.Victim}
+	w := interlock.CycleStep{Agent: c.Agent, Session: c.Session, Flow: c.Flow, Key: c.Key, Mode: mode, Victim: c.Victim}
+	for n := interlock.Holds; n.String() != ""; n++ {
+		if n.String() == c.Next {
+			w.Next = n
+		}
+	}
+	return w
 }
 
 type note struct {

@@ -676,6 +676,56 @@ func (Liveness) EnumDescriptor() ([]byte, []int) {
 	return file_model_proto_rawDescGZIP(), []int{11}
 }
 
+// How somebody is in the way of a waiter.
+type Standing int32
+
+const (
+	Standing_STANDING_UNSPECIFIED Standing = 0 // at a barrier, for a declared wait, or not known
+	Standing_STANDING_HOLDS       Standing = 1 // it holds the key, or something above or below it
+	Standing_STANDING_AHEAD       Standing = 2 // it stands before it in line, and wants what excludes it
+)
+
+// Enum value maps for Standing.
+var (
+	Standing_name = map[int32]string{
+		0: "STANDING_UNSPECIFIED",
+		1: "STANDING_HOLDS",
+		2: "STANDING_AHEAD",
+	}
+	Standing_value = map[string]int32{
+		"STANDING_UNSPECIFIED": 0,
+		"STANDING_HOLDS":       1,
+		"STANDING_AHEAD":       2,
+	}
+)
+
+func (x Standing) Enum() *Standing {
+	p := new(Standing)
+	*p = x
+	return p
+}
+
+func (x Standing) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Standing) Descriptor() protoreflect.EnumDescriptor {
+	return file_model_proto_enumTypes[12].Descriptor()
+}
+
+func (Standing) Type() protoreflect.EnumType {
+	return &file_model_proto_enumTypes[12]
+}
+
+func (x Standing) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Standing.Descriptor instead.
+func (Standing) EnumDescriptor() ([]byte, []int) {
+	return file_model_proto_rawDescGZIP(), []int{12}
+}
+
 // Read is a version that a commit depends on.
 type Read struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3258,6 +3308,7 @@ type CycleStep struct {
 	Key           string                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
 	Mode          Mode                   `protobuf:"varint,5,opt,name=mode,proto3,enum=interlock.v1.Mode" json:"mode,omitempty"`
 	Victim        bool                   `protobuf:"varint,6,opt,name=victim,proto3" json:"victim,omitempty"`
+	Next          Standing               `protobuf:"varint,7,opt,name=next,proto3,enum=interlock.v1.Standing" json:"next,omitempty"` // how the next one is in its way
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3332,6 +3383,13 @@ func (x *CycleStep) GetVictim() bool {
 		return x.Victim
 	}
 	return false
+}
+
+func (x *CycleStep) GetNext() Standing {
+	if x != nil {
+		return x.Next
+	}
+	return Standing_STANDING_UNSPECIFIED
 }
 
 type Advice struct {
@@ -3648,14 +3706,15 @@ const file_model_proto_rawDesc = "" +
 	"\x05count\x18\r \x01(\rR\x05count\x12/\n" +
 	"\aparking\x18\x0e \x01(\v2\x15.interlock.v1.ParkingR\aparking\x12\x19\n" +
 	"\bended_by\x18\x0f \x01(\tR\aendedBy\x12)\n" +
-	"\x05yield\x18\x10 \x01(\v2\x13.interlock.v1.YieldR\x05yield\"\xa1\x01\n" +
+	"\x05yield\x18\x10 \x01(\v2\x13.interlock.v1.YieldR\x05yield\"\xcd\x01\n" +
 	"\tCycleStep\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
 	"\x04flow\x18\x03 \x01(\tR\x04flow\x12\x10\n" +
 	"\x03key\x18\x04 \x01(\tR\x03key\x12&\n" +
 	"\x04mode\x18\x05 \x01(\x0e2\x12.interlock.v1.ModeR\x04mode\x12\x16\n" +
-	"\x06victim\x18\x06 \x01(\bR\x06victim\"[\n" +
+	"\x06victim\x18\x06 \x01(\bR\x06victim\x12*\n" +
+	"\x04next\x18\a \x01(\x0e2\x16.interlock.v1.StandingR\x04next\"[\n" +
 	"\x06Advice\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x1f\n" +
 	"\vretry_after\x18\x02 \x01(\x03R\n" +
@@ -3732,7 +3791,11 @@ const file_model_proto_rawDesc = "" +
 	"\x0eLIVENESS_GRACE\x10\x04\x12\x14\n" +
 	"\x10LIVENESS_OFFERED\x10\x05\x12\x13\n" +
 	"\x0fLIVENESS_PARKED\x10\x06\x12\x13\n" +
-	"\x0fLIVENESS_CLOSED\x10\aB=Z;github.com/interlockdev/interlock/proto/sessionpb;sessionpbb\x06proto3"
+	"\x0fLIVENESS_CLOSED\x10\a*L\n" +
+	"\bStanding\x12\x18\n" +
+	"\x14STANDING_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eSTANDING_HOLDS\x10\x01\x12\x12\n" +
+	"\x0eSTANDING_AHEAD\x10\x02B=Z;github.com/interlockdev/interlock/proto/sessionpb;sessionpbb\x06proto3"
 
 var (
 	file_model_proto_rawDescOnce sync.Once
@@ -3747,7 +3810,7 @@ func file_model_proto_rawDescGZIP() []byte {
 }
 
 var (
-	file_model_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
+	file_model_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
 	file_model_proto_msgTypes  = make([]protoimpl.MessageInfo, 28)
 	file_model_proto_goTypes   = []any{
 		WriteOp(0),         // 0: interlock.v1.WriteOp
@@ -3762,81 +3825,83 @@ var (
 		EffectState(0),     // 9: interlock.v1.EffectState
 		LeaseState(0),      // 10: interlock.v1.LeaseState
 		Liveness(0),        // 11: interlock.v1.Liveness
-		(*Read)(nil),       // 12: interlock.v1.Read
-		(*Write)(nil),      // 13: interlock.v1.Write
-		(*Claim)(nil),      // 14: interlock.v1.Claim
-		(*Pattern)(nil),    // 15: interlock.v1.Pattern
-		(*Group)(nil),      // 16: interlock.v1.Group
-		(*Rule)(nil),       // 17: interlock.v1.Rule
-		(*Settings)(nil),   // 18: interlock.v1.Settings
-		(*Quota)(nil),      // 19: interlock.v1.Quota
-		(*Document)(nil),   // 20: interlock.v1.Document
-		(*Packet)(nil),     // 21: interlock.v1.Packet
-		(*Change)(nil),     // 22: interlock.v1.Change
-		(*Difference)(nil), // 23: interlock.v1.Difference
-		(*Effect)(nil),     // 24: interlock.v1.Effect
-		(*Contention)(nil), // 25: interlock.v1.Contention
-		(*Lease)(nil),      // 26: interlock.v1.Lease
-		(*Yield)(nil),      // 27: interlock.v1.Yield
-		(*Parking)(nil),    // 28: interlock.v1.Parking
-		(*Part)(nil),       // 29: interlock.v1.Part
-		(*Note)(nil),       // 30: interlock.v1.Note
-		(*Ticket)(nil),     // 31: interlock.v1.Ticket
-		(*Session)(nil),    // 32: interlock.v1.Session
-		(*Loss)(nil),       // 33: interlock.v1.Loss
-		(*Conflict)(nil),   // 34: interlock.v1.Conflict
-		(*Capacity)(nil),   // 35: interlock.v1.Capacity
-		(*GroupUse)(nil),   // 36: interlock.v1.GroupUse
-		(*Holder)(nil),     // 37: interlock.v1.Holder
-		(*CycleStep)(nil),  // 38: interlock.v1.CycleStep
-		(*Advice)(nil),     // 39: interlock.v1.Advice
+		Standing(0),        // 12: interlock.v1.Standing
+		(*Read)(nil),       // 13: interlock.v1.Read
+		(*Write)(nil),      // 14: interlock.v1.Write
+		(*Claim)(nil),      // 15: interlock.v1.Claim
+		(*Pattern)(nil),    // 16: interlock.v1.Pattern
+		(*Group)(nil),      // 17: interlock.v1.Group
+		(*Rule)(nil),       // 18: interlock.v1.Rule
+		(*Settings)(nil),   // 19: interlock.v1.Settings
+		(*Quota)(nil),      // 20: interlock.v1.Quota
+		(*Document)(nil),   // 21: interlock.v1.Document
+		(*Packet)(nil),     // 22: interlock.v1.Packet
+		(*Change)(nil),     // 23: interlock.v1.Change
+		(*Difference)(nil), // 24: interlock.v1.Difference
+		(*Effect)(nil),     // 25: interlock.v1.Effect
+		(*Contention)(nil), // 26: interlock.v1.Contention
+		(*Lease)(nil),      // 27: interlock.v1.Lease
+		(*Yield)(nil),      // 28: interlock.v1.Yield
+		(*Parking)(nil),    // 29: interlock.v1.Parking
+		(*Part)(nil),       // 30: interlock.v1.Part
+		(*Note)(nil),       // 31: interlock.v1.Note
+		(*Ticket)(nil),     // 32: interlock.v1.Ticket
+		(*Session)(nil),    // 33: interlock.v1.Session
+		(*Loss)(nil),       // 34: interlock.v1.Loss
+		(*Conflict)(nil),   // 35: interlock.v1.Conflict
+		(*Capacity)(nil),   // 36: interlock.v1.Capacity
+		(*GroupUse)(nil),   // 37: interlock.v1.GroupUse
+		(*Holder)(nil),     // 38: interlock.v1.Holder
+		(*CycleStep)(nil),  // 39: interlock.v1.CycleStep
+		(*Advice)(nil),     // 40: interlock.v1.Advice
 	}
 )
 
 var file_model_proto_depIdxs = []int32{
 	0,  // 0: interlock.v1.Write.op:type_name -> interlock.v1.WriteOp
 	1,  // 1: interlock.v1.Claim.mode:type_name -> interlock.v1.Mode
-	16, // 2: interlock.v1.Pattern.groups:type_name -> interlock.v1.Group
-	17, // 3: interlock.v1.Pattern.allow:type_name -> interlock.v1.Rule
+	17, // 2: interlock.v1.Pattern.groups:type_name -> interlock.v1.Group
+	18, // 3: interlock.v1.Pattern.allow:type_name -> interlock.v1.Rule
 	4,  // 4: interlock.v1.Pattern.preempt:type_name -> interlock.v1.PreemptPolicy
 	5,  // 5: interlock.v1.Pattern.park:type_name -> interlock.v1.ParkPolicy
 	6,  // 6: interlock.v1.Pattern.on_deadlock:type_name -> interlock.v1.DeadlockPolicy
 	7,  // 7: interlock.v1.Pattern.write:type_name -> interlock.v1.WritePolicy
 	1,  // 8: interlock.v1.Rule.modes:type_name -> interlock.v1.Mode
-	19, // 9: interlock.v1.Settings.quota:type_name -> interlock.v1.Quota
-	19, // 10: interlock.v1.Settings.principal_quota:type_name -> interlock.v1.Quota
+	20, // 9: interlock.v1.Settings.quota:type_name -> interlock.v1.Quota
+	20, // 10: interlock.v1.Settings.principal_quota:type_name -> interlock.v1.Quota
 	0,  // 11: interlock.v1.Document.op:type_name -> interlock.v1.WriteOp
-	20, // 12: interlock.v1.Document.earlier:type_name -> interlock.v1.Document
-	22, // 13: interlock.v1.Packet.changes:type_name -> interlock.v1.Change
-	20, // 14: interlock.v1.Change.then:type_name -> interlock.v1.Document
-	20, // 15: interlock.v1.Change.now:type_name -> interlock.v1.Document
-	23, // 16: interlock.v1.Change.diff:type_name -> interlock.v1.Difference
-	20, // 17: interlock.v1.Change.between:type_name -> interlock.v1.Document
+	21, // 12: interlock.v1.Document.earlier:type_name -> interlock.v1.Document
+	23, // 13: interlock.v1.Packet.changes:type_name -> interlock.v1.Change
+	21, // 14: interlock.v1.Change.then:type_name -> interlock.v1.Document
+	21, // 15: interlock.v1.Change.now:type_name -> interlock.v1.Document
+	24, // 16: interlock.v1.Change.diff:type_name -> interlock.v1.Difference
+	21, // 17: interlock.v1.Change.between:type_name -> interlock.v1.Document
 	8,  // 18: interlock.v1.Difference.kind:type_name -> interlock.v1.DifferenceKind
 	9,  // 19: interlock.v1.Effect.state:type_name -> interlock.v1.EffectState
-	39, // 20: interlock.v1.Contention.advice:type_name -> interlock.v1.Advice
+	40, // 20: interlock.v1.Contention.advice:type_name -> interlock.v1.Advice
 	7,  // 21: interlock.v1.Contention.write:type_name -> interlock.v1.WritePolicy
-	14, // 22: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
+	15, // 22: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
 	10, // 23: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
-	30, // 24: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
-	27, // 25: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
-	28, // 26: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
-	29, // 27: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
-	26, // 28: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
-	37, // 29: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
-	38, // 30: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
-	35, // 31: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
-	36, // 32: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
+	31, // 24: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
+	28, // 25: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
+	29, // 26: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
+	30, // 27: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
+	27, // 28: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
+	38, // 29: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
+	39, // 30: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
+	36, // 31: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
+	37, // 32: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
 	1,  // 33: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
 	11, // 34: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
-	28, // 35: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
-	27, // 36: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
+	29, // 35: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
+	28, // 36: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
 	1,  // 37: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
-	38, // [38:38] is the sub-list for method output_type
-	38, // [38:38] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	12, // 38: interlock.v1.CycleStep.next:type_name -> interlock.v1.Standing
+	39, // [39:39] is the sub-list for method output_type
+	39, // [39:39] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_model_proto_init() }
@@ -3851,7 +3916,7 @@ func file_model_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_model_proto_rawDesc), len(file_model_proto_rawDesc)),
-			NumEnums:      12,
+			NumEnums:      13,
 			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
