@@ -256,7 +256,7 @@ func (m *model) notChanged(c *engine.Commit, p *interlock.Pattern, w *interlock.
 		return nil
 	}
 	covered := m.fenceFor(c, w.Key) != 0
-	if !covered && m.keeperOf(c, w.Key) != nil {
+	if !covered && len(m.keepersOf(c, w.Key)) > 0 {
 		codes = append(codes, interlock.CodeHeld)
 	}
 	named := c.AsOf > 0 || slices.ContainsFunc(c.Reads, func(r interlock.Read) bool { return r.Key == w.Key })
@@ -270,9 +270,9 @@ func (m *model) notChanged(c *engine.Commit, p *interlock.Pattern, w *interlock.
 	return codes
 }
 
-// keeperOf is who has a key, or one above it, exclusively and is not the flow that commits;
-// nil for nobody.
-func (m *model) keeperOf(c *engine.Commit, key interlock.Key) *request {
+// keepersOf are those who have a key, or one above it, exclusively and are not the flow that
+// commits. A flow may have several.
+func (m *model) keepersOf(c *engine.Commit, key interlock.Key) (list []*request) {
 	flow := c.Flow
 	if flow == "" {
 		flow = "main"
@@ -283,11 +283,12 @@ func (m *model) keeperOf(c *engine.Commit, key interlock.Key) *request {
 		}
 		for _, claim := range r.claims {
 			if claim.Mode == interlock.Exclusive && (claim.Key == key || above(claim.Key, key)) {
-				return r
+				list = append(list, r)
+				break
 			}
 		}
 	}
-	return nil
+	return list
 }
 
 // checkKeeper compares whom a refused commit names as the holder of a key.
@@ -299,8 +300,9 @@ func (m *model) checkKeeper(c *engine.Commit, got *engine.Effect) error {
 	if x == nil || !x.Writing || len(x.Holders) != 1 {
 		return fmt.Errorf("a commit that meets a lease names its holder, and not %+v", x)
 	}
-	if r := m.keeperOf(c, x.Key); r == nil || r.fence != x.Holders[0].Fence {
-		return fmt.Errorf("the holder of %s that is named has fence %d, and it is %v", x.Key, x.Holders[0].Fence, r)
+	list := m.keepersOf(c, x.Key)
+	if !slices.ContainsFunc(list, func(r *request) bool { return r.fence == x.Holders[0].Fence }) {
+		return fmt.Errorf("the holder of %s that is named has fence %d, and it is one of %v", x.Key, x.Holders[0].Fence, list)
 	}
 	return nil
 }
