@@ -63,7 +63,7 @@ func (m *model) expectConvert(c *engine.Convert) answer {
 	var group string
 	var had []interlock.Claim
 	if lease := m.byID(c.Namespace, c.Lease); lease != nil {
-		group, had = lease.ask.Group, lease.claims
+		group, had = lease.ask.Group, append([]interlock.Claim{}, lease.claims...) // not nil: a task may have none
 	}
 	wrong := m.wrongClaims(&c.Head, had, c.Claims, group, interlock.Permits)
 	if c.MaxWait < 0 || c.MaxWait > interlock.MaxMaxWait {
