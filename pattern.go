@@ -66,6 +66,10 @@ type Pattern struct {
 	Write       WritePolicy
 	Writer      string
 	WriterQueue string
+
+	// AuditRefusals has requests that are refused at the keys recorded in the trail: 20 a
+	// minute, each caller's same refusal once, and how many were left out.
+	AuditRefusals bool
 }
 
 // PatternRevision is a pattern as it was set once. Revisions count from 1 for each name.

@@ -103,8 +103,10 @@ func (e *Engine) Step(cmd Command, out *Output) {
 	e.begin(h)
 	e.before = len(out.Events)
 	if !e.repeat(cmd) {
+		highest := e.num
 		e.decide(cmd)
 		e.remember(cmd)
+		e.audit(cmd, highest)
 	}
 	e.finish()
 	e.prune()

@@ -131,6 +131,11 @@ const (
 	EvDeleted EventKind = 32
 	// EvForgotten: an empty namespace was forgotten, since a new one needed its room.
 	EvForgotten EventKind = 33
+	// EvRefused: a request was refused at a key whose pattern wants to know, and changed
+	// nothing. Claims (one, for the key), Session, Agent, Flow and Actor of the caller,
+	// Purpose (the name of the pattern), Outcome (the operation), Code; Num: how many
+	// refusals of the pattern were left out since the last such event.
+	EvRefused EventKind = 34
 
 	// The kinds from here on stand in snapshots only.
 
@@ -279,7 +284,8 @@ type Event struct {
 	Epoch  interlock.Epoch
 	Writes uint64 // leases that could write and have ended
 
-	// EvAnswered, and every event that carries out a command with a request id.
+	// EvAnswered, and every event that carries out a command with a request id; of EvRefused
+	// only Code.
 	// Scope is the session in which the id counts, 0 for the namespace.
 	Scope       uint64
 	RequestID   string
@@ -309,7 +315,7 @@ var eventNames = map[EventKind]string{
 	EvQueue: "queue_set", EvQueueDropped: "queue_dropped", EvTask: "task_submitted", EvHanded: "task_handed_out", EvAttempt: "task_attempt_failed",
 	EvTaskStands: "task_moved", EvTaskForgotten: "task_forgotten",
 	EvTaskAsks: "task_asks", EvTaskAnswered: "task_answered", EvEffectsForgotten: "effects_forgotten",
-	EvDeleted: "namespace_deleted", EvForgotten: "namespace_forgotten",
+	EvDeleted: "namespace_deleted", EvForgotten: "namespace_forgotten", EvRefused: "refused",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -61,7 +61,7 @@ func (e *Engine) evolve(ev *Event) error {
 		err = e.evolveAnswered(ev)
 	case EvTaskForgotten:
 		err = e.evolveForgotten(ev)
-	case EvAnswered:
+	case EvAnswered, EvRefused: // the first is remembered below, the second is there to be read
 	case EvCounters:
 		e.num, e.snum, e.fence, e.epoch = ev.Num, ev.Session, ev.Fence, ev.Epoch
 		e.writes, e.base, e.past = ev.Writes, ev.Version, uint64(ev.AsOf)

@@ -117,6 +117,7 @@ func (m *model) foldDeletion(ns interlock.Namespace) {
 	}
 	m.lowest = m.highestNum()
 	delete(m.began, ns)
+	m.recorded = slices.DeleteFunc(m.recorded, func(r recorded) bool { return r.pattern.ns == ns })
 	mine := func(r *request) bool { return r != nil && r.ns == ns }
 	m.sessions = slices.DeleteFunc(m.sessions, func(s *session) bool { return s.ns == ns })
 	m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return mine(a.lease) })

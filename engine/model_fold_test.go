@@ -16,6 +16,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	case engine.EvOpened:
 		m.epoch, m.fence, m.base = ev.Epoch, ev.Fence, ev.Version
 		m.foldIdle(ev.Waited)
+		m.recorded = nil
 	case engine.EvSessionOpened:
 		open := cmd.(*engine.OpenSession)
 		s := &session{num: ev.Session, ns: open.Namespace, id: open.ID, agent: open.Agent, ttl: open.TTL, beat: at(m.now), owner: open.Actor}

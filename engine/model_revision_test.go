@@ -91,6 +91,8 @@ func (m *model) foldRevision(cmd engine.Command) {
 	m.patterns[ns] = slices.DeleteFunc(m.patterns[ns], func(p *interlock.Pattern) bool { return p.Name == x.place.name })
 	if x.pattern != nil {
 		m.patterns[ns] = append(m.patterns[ns], x.pattern)
+	} else {
+		m.recorded = slices.DeleteFunc(m.recorded, func(r recorded) bool { return r.pattern == x.place })
 	}
 }
 

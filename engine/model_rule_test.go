@@ -112,6 +112,7 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		if headOf(cmd).RequestID == "" && headOf(cmd).Seq == 0 {
 			return errors.New("the command has no request id")
 		}
+	case engine.EvRefused: // judged with the answer, in checkAudit
 	default:
 		return errors.New("this kind belongs into snapshots only")
 	}

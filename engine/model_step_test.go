@@ -127,6 +127,9 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 			return err
 		}
 	}
+	if err := m.checkAudit(cmd, known, first, out); err != nil {
+		return err
+	}
 	effects, err := m.checkFarewells(effects)
 	if err != nil {
 		return err

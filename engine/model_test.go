@@ -279,6 +279,7 @@ type model struct {
 	deeds    []*deed
 
 	revisions []*revision // of patterns
+	recorded  []recorded  // refusals, in this term
 
 	tasks     []*task
 	wide      bool     // the bounds of request ids are the usual ones

@@ -20,7 +20,8 @@ type policy struct {
 	respells bool // the shape admits several spellings
 	aliases  []alias
 	members  []interlock.Key
-	alone    []string // its name, as Event.Patterns gives it
+	alone    []string  // its name, as Event.Patterns gives it
+	refusals *refusals // volatile; nil for none
 }
 
 // alias is another shape of the same keys.
@@ -416,11 +417,17 @@ func (e *Engine) evolvePattern(ev *Event) error {
 				strings.Compare(a.Name, b.Name),
 			)
 		})
+		if old != nil {
+			p.refusals = old.refusals
+		}
 		s.patterns = slices.Insert(s.patterns, i, p)
 		added = p
 	}
-	s.guarded = 0
+	s.guarded, s.audited = 0, 0
 	for _, p := range s.patterns {
+		if p.AuditRefusals {
+			s.audited++
+		}
 		if len(p.Allow) > 0 {
 			s.guarded++
 		}

@@ -111,6 +111,7 @@ func appendPattern(b []byte, p *interlock.Pattern) []byte {
 	if p.WriterQueue != "" {
 		f.text(29, p.WriterQueue)
 	}
+	f.flag(30, p.AuditRefusals)
 	return f.b
 }
 
@@ -185,6 +186,8 @@ func decodePattern(b []byte) (p interlock.Pattern, err error) {
 			p.Writer = s
 		case 29:
 			p.WriterQueue = s
+		case 30:
+			p.AuditRefusals = n != 0
 		default:
 			return false
 		}

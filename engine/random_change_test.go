@@ -59,7 +59,7 @@ func (p *player) pattern(o *op) error {
 	head := engine.Head{Namespace: among(o.r[0], firstNamespace, firstNamespace, firstNamespace, otherNamespace)}
 	all := interlock.Pattern{
 		Name: "zz", Shape: "{name}/{path...}", Preempt: among(o.r[7], interlock.PreemptRevoke, interlock.PreemptAsk),
-		OnDeadlock: among(o.r[7]>>8, interlock.DeadlockRevoke, interlock.DeadlockRefuse),
+		OnDeadlock: among(o.r[7]>>8, interlock.DeadlockRevoke, interlock.DeadlockRefuse), AuditRefusals: o.r[7]>>16%2 == 0,
 	}
 	if len(p.m.patterns[head.Namespace]) == 0 && o.r[1]%8 > 0 {
 		if err := p.step(&engine.SetPattern{Head: head, Pattern: all}); err != nil {
@@ -117,6 +117,7 @@ func (p *player) pattern(o *op) error {
 			one.Writer, one.WriterQueue = "", among(o.r[6]>>20, "q", "q", "r")
 		}
 	}
+	one.AuditRefusals = o.r[6]>>28%2 == 0
 	one.OnDeadlock = among(o.r[6]>>12, interlock.DeadlockRefuse, interlock.DeadlockRevoke)
 	one.Preempt = among(o.r[6]>>8, interlock.PreemptAsk, interlock.PreemptAsk, interlock.PreemptRevoke, interlock.PreemptNever)
 	return p.step(&engine.SetPattern{Head: head, Pattern: one})

@@ -31,6 +31,7 @@ func patternOf(w *words) interlock.Pattern {
 	p.OnDeadlock, known = orFirst(interlock.ParseDeadlockPolicy, w.get("on_deadlock"), known)
 	p.Write, known = orFirst(interlock.ParseWritePolicy, w.get("write"), known)
 	p.Writer, p.WriterQueue = w.get("writer"), w.get("writer_queue")
+	p.AuditRefusals = w.has("audit_refusals")
 	if !known {
 		panic(fmt.Errorf("no such policy"))
 	}

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -41,6 +42,10 @@ func (s *script) print(cmd engine.Command) {
 		if e := &s.last.Effects[i]; e.To != nil {
 			s.printEffect(cmd, e, len(s.lines) == before)
 		}
+	}
+	if s.refusal != "" {
+		s.printf("%s", s.refusal)
+		s.refusal = ""
 	}
 }
 
@@ -147,6 +152,12 @@ func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 		}
 	case engine.EvTask, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskForgotten, engine.EvTaskAsks, engine.EvTaskAnswered:
 		s.printTaskEvent(ev)
+	case engine.EvRefused:
+		who := cmp.Or(ev.Agent, "nobody")
+		if ev.Actor != "" {
+			who += " of " + ev.Actor
+		}
+		s.refusal = fmt.Sprintf("recorded %s of %s by %s: %s left_out=%d", ev.Outcome, claimsText(ev.Claims), who, ev.Code, ev.Num)
 	case engine.EvClaimed:
 		s.printf("claimed %s %s fence=%d", l.claims, l.who, l.fence)
 	case engine.EvGrace:

@@ -52,7 +52,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	pattern name=N shape=S [alias=S ...] [member=K ...] [capacity=N] [rate=N per=D burst=N]
 //	        [group=NAME:MIN:MAX ...] [ttl=D] [max_ttl=D] [grace=D] ... [allow=WHO:MODE,MODE ...]
 //	        [preempt=ask|revoke|never] [park=choice|keep|free|never] [on_deadlock=refuse|revoke]
-//	        [write=open|version|lease|single-writer] [writer=P | writer_queue=Q]
+//	        [write=open|version|lease|single-writer] [writer=P | writer_queue=Q] [audit_refusals]
 //	drop pattern=N     settings [strict_order] [closed] [near_misses] [effect_retention=D] [keys=N] [leases=N] ... [each_leases=N] ...
 //	commit holder=NAME [session=none] [flow=F] [read=K@VERSION ...] [absent=K ...] [as_of=VERSION] [fence=N ...] [note="..."] [id=R]
 //	        [put=K=BODY [type=T]] [delete=K] [merge=K=PATCH] [add=K=N [min=N] [max=N]] ...   (fence names a lease)
@@ -186,6 +186,7 @@ type script struct {
 	nums    map[uint64]*lease
 	changed bool
 	ends    bool
+	refusal string      // that is in the trail
 	crowd   int         // requests for the sake of their ids
 	target  engine.Time // of the advance that is under way
 }

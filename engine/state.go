@@ -40,6 +40,7 @@ type space struct {
 	unmatched     keyRule               // unsetKeys as long as there are no settings
 	patterns      []*policy             // the most specific first
 	guarded       int                   // of them, with an Allow list
+	audited       int                   // of them, with AuditRefusals
 	rules         uint64                // volatile: how often what the Allow lists say may have changed
 	revisions     map[string]*revisions // by the names of the patterns, also of dropped ones
 	revisionBytes int                   // of all of them

@@ -77,6 +77,7 @@ func appendPattern(b []byte, num byte, p *interlock.Pattern) []byte {
 	b = appendUint(b, 24, uint64(p.Write))
 	b = appendString(b, 25, p.Writer)
 	b = appendString(b, 26, p.WriterQueue)
+	b = appendBool(b, 27, p.AuditRefusals)
 	return closeMessage(b, start)
 }
 
@@ -141,6 +142,8 @@ func decodePattern(p *interlock.Pattern, s string) error {
 			return text(&p.Writer, f.s)
 		case 26<<3 | wireBytes:
 			return text(&p.WriterQueue, f.s)
+		case 27<<3 | wireVarint:
+			p.AuditRefusals = f.v != 0
 		}
 		return nil
 	})

@@ -31,9 +31,12 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	j.timestamp("time", time.Unix(0, int64(ev.At)))
 
 	// Whose and what.
-	if ev.Kind == engine.EvEffectsForgotten {
+	switch ev.Kind {
+	case engine.EvEffectsForgotten:
 		number("forgotten", ev.Num)
-	} else {
+	case engine.EvRefused:
+		number("left_out", ev.Num)
+	default:
 		number("request", ev.Num)
 	}
 	number("session_number", ev.Session)
@@ -54,6 +57,10 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 		j.said("queue", ev.Purpose)
 	case engine.EvWritten, engine.EvEffect, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskAsks, engine.EvTaskAnswered:
 		j.said("session", ev.Purpose)
+	case engine.EvRefused:
+		j.said("pattern", ev.Purpose)
+		j.said("operation", ev.Outcome)
+		j.str("code", string(ev.Code))
 	case engine.EvConfigured:
 	default:
 		j.said("purpose", ev.Purpose)
@@ -93,7 +100,9 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	// What became of it.
 	flag("offer", ev.Offer)
 	j.said("reason", ev.Reason.String())
-	j.said("outcome", ev.Outcome)
+	if ev.Kind != engine.EvRefused { // there it is the operation
+		j.said("outcome", ev.Outcome)
+	}
 	if ev.Note != "" && ev.Kind != engine.EvEffect { // there it is the result
 		j.note("note", ev.Note)
 	}

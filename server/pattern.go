@@ -222,6 +222,9 @@ func writePattern(j *jsonOut, p *interlock.Pattern) {
 	j.str("write", p.Write.String())
 	j.said("writer", p.Writer)
 	j.said("writer_queue", p.WriterQueue)
+	if p.AuditRefusals {
+		j.bool("audit_refusals", true)
+	}
 }
 
 func writeTexts(j *jsonOut, name string, list []string) {

@@ -12,7 +12,7 @@ import (
 var patternFields = []string{
 	"pattern", "aliases", "members", "capacity", "rate", "per_ms", "burst", "groups", "ttl_ms", "max_ttl_ms", "grace_ms", "max_grace_ms",
 	"max_hold_ms", "stall_ms", "lock_delay_ms", "max_wait_ms", "max_waiters", "allow", "preempt", "park", "max_park_ms", "on_deadlock",
-	"write", "writer", "writer_queue",
+	"write", "writer", "writer_queue", "audit_refusals",
 }
 
 // decodePattern reads the body of PUT /v1/patterns/{name}.
@@ -69,6 +69,8 @@ func decodePattern(d *jsonIn, p *interlock.Pattern) {
 			p.Writer = d.str()
 		case "writer_queue":
 			p.WriterQueue = d.str()
+		case "audit_refusals":
+			p.AuditRefusals = d.yes()
 		}
 	})
 	if p.Shape == "" {

@@ -204,7 +204,8 @@ func tourEventFields(d *door) {
 	effect := engine.Event{Kind: engine.EvEffect, Blob: []byte("{}"), Generation: 2}
 	written := full
 	written.Kind = engine.EvWritten
-	for _, ev := range []*engine.Event{&full, &written, &effect} {
+	refused := engine.Event{Kind: engine.EvRefused, Outcome: "acquire", Code: interlock.CodeHeld, Num: 3}
+	for _, ev := range []*engine.Event{&full, &written, &effect, &refused} {
 		tourShown(d, "Event", func(j *jsonOut) { writeEvent(j, ev, 8, 9) })
 	}
 }
@@ -215,7 +216,7 @@ const fullPattern = `"pattern":"gpu:{n:int}","aliases":["gpu-{n:int}"],"members"
 	`"groups":[{"name":"batch","min":1,"max":2}],"ttl_ms":20000,"max_ttl_ms":40000,"grace_ms":1000,"max_grace_ms":2000,"max_hold_ms":600000,` +
 	`"stall_ms":60000,"lock_delay_ms":3000,"max_wait_ms":120000,"max_waiters":100,"allow":[{"principal":"*","modes":["shared","permits"]}],` +
 	`"preempt":"revoke","park":"keep","max_park_ms":7200000,"on_deadlock":"revoke",` +
-	`"write":"single-writer","writer":"ledger"`
+	`"write":"single-writer","writer":"ledger","audit_refusals":true`
 
 const fullSettings = `"strict_order":true,"closed":true,"near_misses":true,"effect_retention_ms":3600000,` +
 	`"quota":{"keys":1,"leases":2,"waiters":3,"sessions":4,"documents":7,"state_bytes":8,"requests_per_s":5,"bytes_per_s":6},` +

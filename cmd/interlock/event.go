@@ -23,6 +23,7 @@ type event struct {
 	Namespace     string          `json:"namespace,omitempty"`
 	Request       uint64          `json:"request,string,omitempty"`
 	Forgotten     uint64          `json:"forgotten,string,omitempty"`
+	LeftOut       uint64          `json:"left_out,string,omitempty"`
 	SessionNumber uint64          `json:"session_number,string,omitempty"`
 	Agent         string          `json:"agent,omitempty"`
 	Flow          string          `json:"flow,omitempty"`
@@ -54,6 +55,7 @@ type event struct {
 	Offer         bool            `json:"offer,omitempty"`
 	Reason        string          `json:"reason,omitempty"`
 	Outcome       string          `json:"outcome,omitempty"`
+	Operation     string          `json:"operation,omitempty"`
 	Note          string          `json:"note,omitempty"`
 	Waited        int64           `json:"waited_ms,omitempty"`
 	Held          int64           `json:"held_ms,omitempty"`
@@ -80,7 +82,7 @@ type event struct {
 	Due           int64          `json:"due_in_ms,omitempty"`
 	QueueSettings *queueSettings `json:"queue_settings,omitempty"`
 
-	// Of the last line of a stream.
+	// Of a refusal, and of the last line of a stream.
 	Code      interlock.Code `json:"code,omitempty"`
 	Detail    string         `json:"detail,omitempty"`
 	Retryable bool           `json:"retryable,omitempty"`
@@ -105,6 +107,10 @@ func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) eve
 	switch ev.Kind {
 	case engine.EvEffectsForgotten:
 		e.Forgotten, e.Request = ev.Num, 0
+	case engine.EvRefused:
+		e.LeftOut, e.Request = ev.Num, 0
+		e.Pattern, e.Purpose = e.Purpose, ""
+		e.Operation, e.Outcome = e.Outcome, ""
 	case engine.EvPattern, engine.EvPatternDropped:
 		e.Pattern, e.Purpose = e.Purpose, ""
 	case engine.EvWritten:
@@ -254,6 +260,9 @@ func (e *event) facts() (facts []string) {
 	if e.Kind != "" {
 		add("%s", clean(e.Kind))
 	}
+	if e.Event == engine.EvRefused.String() {
+		add("%s %s", clean(e.Operation), clean(string(e.Code)))
+	}
 	if e.Fence != 0 {
 		add("fence %s", e.Fence)
 	}
@@ -334,6 +343,9 @@ func (e *event) facts() (facts []string) {
 	if e.Note != "" {
 		add("note %q", clean(e.Note))
 	}
+	if e.LeftOut > 0 {
+		add("and %d left out", e.LeftOut)
+	}
 	if n := len(e.Cycle); n > 0 {
 		add("cycle of %d", n)
 	}
@@ -348,7 +360,7 @@ func eventColour(e *event) colour {
 		return (&task{State: e.State}).stateColour()
 	case "queued", "grace", "asked", "parked":
 		return yellow
-	case "closed":
+	case "closed", "refused":
 		return red
 	case "ended", "left":
 		switch e.Reason {

@@ -36,6 +36,8 @@ type patternAnswer struct {
 	Write       string `json:"write"`
 	Writer      string `json:"writer,omitempty"`
 	WriterQueue string `json:"writer_queue,omitempty"`
+
+	AuditRefusals bool `json:"audit_refusals,omitempty"`
 }
 
 // patternOf is a key pattern of a journal in that form.
@@ -47,7 +49,7 @@ func patternOf(p *interlock.Pattern) *patternAnswer {
 		MaxHold: p.MaxHold.Milliseconds(), Stall: p.Stall.Milliseconds(), LockDelay: p.LockDelay.Milliseconds(),
 		MaxWait: p.MaxWait.Milliseconds(), MaxPark: p.MaxPark.Milliseconds(), MaxWaiters: p.MaxWaiters,
 		Preempt: p.Preempt.String(), Park: p.Park.String(), OnDeadlock: p.OnDeadlock.String(),
-		Write: p.Write.String(), Writer: p.Writer, WriterQueue: p.WriterQueue,
+		Write: p.Write.String(), Writer: p.Writer, WriterQueue: p.WriterQueue, AuditRefusals: p.AuditRefusals,
 	}
 	for _, g := range p.Groups {
 		a.Groups = append(a.Groups, shareOf(g))
@@ -117,6 +119,9 @@ func (p *patternAnswer) facts() (facts [][2]string) {
 		if c.value != c.normal {
 			add(c.flag, c.value)
 		}
+	}
+	if p.AuditRefusals {
+		add("audit-refusals", "true")
 	}
 	return facts
 }

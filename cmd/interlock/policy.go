@@ -25,6 +25,7 @@ type policy struct {
 	onDeadlock       choice
 	write            choice
 	writer           string
+	auditRefusals    bool
 }
 
 // patternDurations are the flags of durations with their usage; the field of each is
@@ -61,6 +62,7 @@ func (p *policy) flags(cmd *cobra.Command) {
 	p.onDeadlock.among(cmd, "on-deadlock", "what becomes of a deadlock victim's leases that others wait for", words[interlock.DeadlockPolicy]()...)
 	p.write.among(cmd, "write", "who may commit documents at the keys", words[interlock.WritePolicy]()...)
 	f.StringVar(&p.writer, "writer", "", "the `principal` who may, with --write single-writer")
+	f.BoolVar(&p.auditRefusals, "audit-refusals", false, "record requests that are refused at the keys in the trail, at most 20 a minute")
 }
 
 // fields are what the flags that were given say, as the door has it.
@@ -88,6 +90,7 @@ func (p *policy) fields(f *pflag.FlagSet) map[string]any {
 	set("on-deadlock", "on_deadlock", p.onDeadlock.value)
 	set("write", "write", p.write.value)
 	set("writer", "writer", p.writer)
+	set("audit-refusals", "audit_refusals", p.auditRefusals)
 	return fields
 }
 

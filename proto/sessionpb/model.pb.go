@@ -978,6 +978,7 @@ type Pattern struct {
 	Write         WritePolicy            `protobuf:"varint,24,opt,name=write,proto3,enum=interlock.v1.WritePolicy" json:"write,omitempty"`
 	Writer        string                 `protobuf:"bytes,25,opt,name=writer,proto3" json:"writer,omitempty"`
 	WriterQueue   string                 `protobuf:"bytes,26,opt,name=writer_queue,json=writerQueue,proto3" json:"writer_queue,omitempty"`
+	AuditRefusals bool                   `protobuf:"varint,27,opt,name=audit_refusals,json=auditRefusals,proto3" json:"audit_refusals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1192,6 +1193,13 @@ func (x *Pattern) GetWriterQueue() string {
 		return x.WriterQueue
 	}
 	return ""
+}
+
+func (x *Pattern) GetAuditRefusals() bool {
+	if x != nil {
+		return x.AuditRefusals
+	}
+	return false
 }
 
 type Group struct {
@@ -3475,7 +3483,7 @@ const file_model_proto_rawDesc = "" +
 	"\x05Claim\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12&\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x12.interlock.v1.ModeR\x04mode\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\rR\x05count\"\xab\x06\n" +
+	"\x05count\x18\x03 \x01(\rR\x05count\"\xd2\x06\n" +
 	"\aPattern\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05shape\x18\x02 \x01(\tR\x05shape\x12\x18\n" +
@@ -3506,7 +3514,8 @@ const file_model_proto_rawDesc = "" +
 	"onDeadlock\x12/\n" +
 	"\x05write\x18\x18 \x01(\x0e2\x19.interlock.v1.WritePolicyR\x05write\x12\x16\n" +
 	"\x06writer\x18\x19 \x01(\tR\x06writer\x12!\n" +
-	"\fwriter_queue\x18\x1a \x01(\tR\vwriterQueue\"?\n" +
+	"\fwriter_queue\x18\x1a \x01(\tR\vwriterQueue\x12%\n" +
+	"\x0eaudit_refusals\x18\x1b \x01(\bR\rauditRefusals\"?\n" +
 	"\x05Group\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\rR\x03min\x12\x10\n" +

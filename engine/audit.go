@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// Refused requests in the trail. A refusal changes nothing, so it is not journaled, unless
+// the pattern of a key says so (Pattern.AuditRefusals): EvRefused then says who was refused
+// what at which key, and with which code.
+//
+// It changes no state either: evolve does nothing with it, a replay without it gives the
+// same state, and no decision but the one of this file depends on it. So that no caller can
+// fill the journal with refusals, a pattern has at most auditMost of them in auditSpan, and
+// the same refusal once. What is left out is counted, and the next event of the pattern says
+// how many those were. This count, and what was recorded lately, are the owner's alone: a
+// new one begins with neither.
+
+const (
+	// auditSpan is how long a recorded refusal counts.
+	auditSpan = time.Minute
+	// auditMost is how many a pattern may have in that time.
+	auditMost = 20
+)
+
+// refused is a recorded refusal, as far as it tells one from another.
+type refused struct {
+	session      uint64
+	agent, actor string
+	operation    string
+	key          interlock.Key
+	code         interlock.Code
+	at           Time
+}
+
+// sameAs reports whether both are of one caller, operation, key and code.
+func (r refused) sameAs(o refused) bool {
+	r.at = o.at
+	return r == o
+}
+
+// refusals are those of a pattern.
+type refusals struct {
+	recent  []refused // the last auditMost that were recorded, oldest first
+	leftOut uint64    // since the last one that was recorded
+}
+
+// admit reports whether a refusal is recorded, and notes it.
+func (l *refusals) admit(r refused) bool {
+	lately := func(x refused) bool { return r.at < x.at.Add(auditSpan) }
+	full := len(l.recent) == auditMost
+	if full && lately(l.recent[0]) || slices.ContainsFunc(l.recent, func(x refused) bool { return lately(x) && r.sameAs(x) }) {
+		l.leftOut++
+		return false
+	}
+	if full {
+		l.recent = slices.Delete(l.recent, 0, 1)
+	}
+	l.recent = append(l.recent, r)
+	return true
+}
+
+// audit records that the command was refused, if it was, and a pattern of its keys wants to
+// know. A request that stood in line, if only in this step, has events of its own: highest is
+// the highest number of a request before the command was carried out.
+func (e *Engine) audit(cmd Command, highest uint64) {
+	if e.replied < 0 || e.agenda.space == nil || e.agenda.space.audited == 0 {
+		return
+	}
+	eff := &e.out.Effects[e.replied]
+	if eff.Outcome != Refused || e.num > highest {
+		return
+	}
+	ask := askedOf(cmd)
+	if eff.Conflict != nil && eff.Conflict.Key != "" {
+		ask.first(eff.Conflict.Key)
+	}
+	p, claim := e.agenda.space.auditor(ask.claims)
+	if p == nil {
+		return
+	}
+	if code, _ := checkTexts(text{"agent", ask.agent, interlock.MaxNameBytes}, text{"flow", ask.flow, interlock.MaxNameBytes}); code != "" {
+		ask.agent, ask.flow = "", ""
+	}
+	r := refused{agent: ask.agent, actor: e.head.Actor, operation: ask.operation, key: claim.Key, code: eff.Code, at: e.now}
+	if s := e.scope(); s != nil {
+		r.session, r.agent = s.num, s.agent
+	}
+	if p.refusals == nil {
+		p.refusals = &refusals{}
+	}
+	switch {
+	case e.lowSpace:
+		p.refusals.leftOut++ // what room there is left is for releases
+	case p.refusals.admit(r):
+		*e.draft() = Event{
+			Kind: EvRefused, Namespace: e.head.Namespace, Session: r.session, Agent: r.agent, Flow: ask.flow, Actor: r.actor,
+			Claims: []interlock.Claim{claim}, Purpose: p.Name, Outcome: r.operation, Code: r.code, Num: p.refusals.leftOut,
+		}
+		p.refusals.leftOut = 0
+		e.emit(e.ev)
+	}
+}
+
+// auditor gives the first of some claims whose pattern has its refusals recorded, in its one
+// spelling, and that pattern; nil for none.
+func (s *space) auditor(claims []interlock.Claim) (*policy, interlock.Claim) {
+	for _, c := range claims {
+		if keyProblem(string(c.Key)) != "" {
+			continue
+		}
+		p, key := s.fit(c.Key)
+		if p == nil || !p.AuditRefusals {
+			continue
+		}
+		if c.Mode > interlock.Member || c.Mode.Counts() != (c.Count > 0) || c.Mode == 0 {
+			c = interlock.Claim{Mode: ex} // it has no meaning, or none was given
+		}
+		c.Key = key
+		return p, c
+	}
+	return nil, interlock.Claim{}
+}
+
+// asking is what a command asks for, as a refusal of it is recorded.
+type asking struct {
+	operation   string // as the session stream calls it
+	agent, flow string
+	claims      []interlock.Claim // without a mode those that are written
+}
+
+// askedOf says what a command asks for. Those that name no key ask for nothing.
+func askedOf(cmd Command) (a asking) {
+	switch c := cmd.(type) {
+	case *Acquire:
+		a = asking{"acquire", c.Agent, c.Flow, c.Claims}
+	case *Convert:
+		a = asking{operation: "convert", claims: c.Claims}
+	case *StartRun:
+		a = asking{operation: "start_run", agent: c.Agent, flow: c.Flow}
+		for _, key := range interlock.RunKeys(c.Org, c.Workflow) {
+			a.claims = append(a.claims, interlock.Claim{Key: key, Mode: interlock.Permits, Count: 1})
+		}
+	case *Commit:
+		a = asking{operation: "commit", agent: c.Agent, flow: c.Flow}
+		a.commits(c.Writes, c.Reads)
+	case *Ack:
+		a = asking{operation: "ack_task"}
+		a.commits(c.Writes, c.Reads)
+	case *Submit:
+		a = asking{"submit_task", c.Agent, c.Flow, c.Task.Claims}
+		if c.Task.Message {
+			a.claims = []interlock.Claim{{Key: c.Task.Key}}
+		}
+	case *CheckFence:
+		a = asking{operation: "check_fence", claims: []interlock.Claim{{Key: c.Key}}}
+	case *Revoke:
+		a = asking{operation: "revoke", claims: []interlock.Claim{{Key: c.Key}}}
+	}
+	return a
+}
+
+// commits adds the keys of a commit: what it writes first.
+func (a *asking) commits(writes []interlock.Write, reads []interlock.Read) {
+	for i := range writes {
+		a.claims = append(a.claims, interlock.Claim{Key: writes[i].Key})
+	}
+	for i := range reads {
+		a.claims = append(a.claims, interlock.Claim{Key: reads[i].Key, Mode: interlock.Shared})
+	}
+}
+
+// first puts the claim of a key before the others, if there is one.
+func (a *asking) first(key interlock.Key) {
+	if i := slices.IndexFunc(a.claims, func(c interlock.Claim) bool { return c.Key == key }); i > 0 {
+		claims := slices.Clone(a.claims)
+		claims[0], claims[i] = claims[i], claims[0]
+		a.claims = claims
+	}
+}
