@@ -152,6 +152,11 @@ func (c *Commit) writes(key interlock.Key) bool {
 func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []made, version interlock.Version, acked *task) []interlock.Claim {
 	agent, flow := c.author(sess)
 	claims := make([]interlock.Claim, len(c.Writes))
+	size := len(list) * usualBytes
+	for i := range list {
+		size += len(list[i].body)
+	}
+	e.out.Entry, e.out.Events = slices.Grow(e.out.Entry, size), slices.Grow(e.out.Events, len(list))
 	for i := range c.Writes {
 		w := &c.Writes[i]
 		claims[i] = interlock.Claim{Key: w.Key, Mode: ex}

@@ -15,6 +15,9 @@ const CommitEntryBytes = interlock.MaxCommitBytes + interlock.MaxWrites*writtenB
 // key, and other texts and numbers.
 const writtenBytes = interlock.MaxNoteBytes + interlock.MaxKeyBytes + 1<<10
 
+// usualBytes is how long it mostly is.
+const usualBytes = 160
+
 // checkCommit normalises a commit and says what is wrong with how it is written, nil
 // for nothing.
 func checkCommit(c *Commit) *refusal {
