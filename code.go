@@ -69,6 +69,7 @@ const (
 	CodeWaitLimit      Code = "wait_limit"      // the request stood in line for as long as it may
 	CodePreempted      Code = "preempted"       // it went to a request that asked its holder to yield
 	CodeParked         Code = "parked"          // the lease is parked: resume it first
+	CodeDenied         Code = "denied"          // a person denied what the parked lease asks
 	CodeNotParked      Code = "not_parked"      // the lease is not parked, so there is nothing to resume
 	CodeSessionEnded   Code = "session_ended"   // the session is over, and its leases and waits with it
 	CodeUnknownLease   Code = "unknown_lease"   // never existed here, or is forgotten

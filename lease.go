@@ -85,6 +85,9 @@ type Lease struct {
 	Yield *Yield
 	// Parking is set while the lease is parked.
 	Parking *Parking
+	// Decision is a person's answer to what was asked when the lease was parked last, also
+	// after it was resumed; nil without one.
+	Decision *Decision
 	// Generation counts how often the barrier that the lease belongs to has opened.
 	Generation uint64
 	// Parts are what a member has of a shared-out key, in the order of their keys.
@@ -109,6 +112,18 @@ type Parking struct {
 	Left   time.Duration // until the parking ends, and the lease with it
 	Freed  bool          // others may hold the keys meanwhile
 }
+
+// Decision is a person's answer to what was asked about a parked lease.
+type Decision struct {
+	Verdict   Verdict
+	By        string // the name that the person claims
+	Principal string // the credential that answered; "" without credentials
+	Reason    string
+}
+
+// Answerer returns who answered: the principal, and the name that it claims if that is
+// another.
+func (d *Decision) Answerer() string { return Answerer(d.Principal, d.By) }
 
 // Part is one part of a shared-out key in a member's hands.
 type Part struct {

@@ -237,6 +237,9 @@ func (c *Client) drop(s *session, g *grant, how proto.OpKind) {
 // leave gives up a place in line. It may have come to its end before that, which
 // for a lease that was to be changed is found out afterwards.
 func (c *Client) leave(standing *call) {
+	if standing.op.Kind == proto.OpResume && standing.ticket.Position == 0 {
+		return // it waits for an answer, and is in no line
+	}
 	k := c.newCall(proto.OpLeave)
 	k.op.ID, k.forgotten = standing.ticket.ID, true
 	if id, changes := standing.ofLease(); changes {

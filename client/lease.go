@@ -304,6 +304,16 @@ func (l *Lease) Documents() (s Snapshot, more bool) {
 // Moved are the keys for which Changed is true, of a lease that was resumed.
 func (l *Lease) Moved() []interlock.Key { return slices.Clone(l.look().Moved) }
 
+// Decision is what a person answered to what was asked when the lease was parked last; nil if
+// nothing was asked, or it was resumed without an answer.
+func (l *Lease) Decision() *interlock.Decision {
+	if d := l.look().Decision; d != nil {
+		again := *d
+		return &again
+	}
+	return nil
+}
+
 // Generation counts how often the lease's barrier has opened.
 func (l *Lease) Generation() uint64 { return l.look().Generation }
 

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -13,9 +14,11 @@ type Parking struct {
 	// Keys says whether others may have the keys meanwhile: interlock.ParkKeep or
 	// interlock.ParkFree. The zero value leaves it to the keys' pattern, which keeps
 	// them if it says nothing.
-	Keys   interlock.ParkPolicy
-	For    time.Duration // how long it waits to be resumed; 0: as the pattern says
-	Reason string        // what the human is asked, at most interlock.MaxReasonBytes
+	Keys interlock.ParkPolicy
+	For  time.Duration // how long it waits to be resumed; 0: as the pattern says
+	// Reason is what a person is asked, at most interlock.MaxReasonBytes. With it the lease is
+	// among the approvals until it is answered, and the answer resumes it. "" asks nobody.
+	Reason string
 }
 
 // Park puts the lease aside while a human decides, which may take hours. It then
@@ -47,26 +50,44 @@ type Resumption struct {
 
 	// OnConflict says what to do when others have its keys: leave it parked (the
 	// zero value), wait, or wait and ask them to yield. It stands in line at the
-	// place that it would have if it had never been granted.
+	// place that it would have if it had never been granted. To wait is also to wait for
+	// the answer, if the lease asks a person.
 	OnConflict interlock.OnConflict
 	MaxWait    time.Duration // how long it may stand in line; 0: as the pattern says
 
-	// OnQueued is as in Request.
+	// Unapproved resumes it although a person has not answered what it asks, which withdraws
+	// the question, or has denied it.
+	Unapproved bool
+
+	// OnQueued is as in Request. While a person has not answered, the ticket's Position is 0.
 	OnQueued func(ticket interlock.Ticket, holders []interlock.Holder)
 }
 
 // Resume makes a parked lease held again, by this client. Lease.Changed and
 // Lease.Moved say what others may have written meanwhile: read that again. The
-// errors are those of Acquire. Whoever gives up waiting in line, or is made to, gives up
+// errors are those of Acquire.
+//
+// A lease that asks a person is resumed by the answer: [Lease.Decision] has it. Until then
+// this waits if OnConflict says so, and else the error has code "parked". If it was denied, the
+// error has code "denied".
+//
+// Whoever gives up waiting in line, or is made to, gives up
 // the resumption only: the lease is parked as it was, for what is left of its time, and
 // can be resumed again.
 func (c *Client) Resume(ctx context.Context, id interlock.LeaseID, as Resumption) (*Lease, error) {
 	flow := c.flow(ctx, as.Flow)
-	return c.obtain(ctx, askAgain, as.OnQueued, func() *call {
-		k := c.newCall(proto.OpResume)
-		k.op.ID, k.op.Flow, k.op.OnConflict, k.op.MaxWait = id, flow, as.OnConflict, as.MaxWait
-		return k
-	})
+	for {
+		l, err := c.obtain(ctx, askAgain, as.OnQueued, func() *call {
+			k := c.newCall(proto.OpResume)
+			k.op.ID, k.op.Flow, k.op.OnConflict, k.op.MaxWait, k.op.Unapproved = id, flow, as.OnConflict, as.MaxWait, as.Unapproved
+			return k
+		})
+		refusal, refused := errors.AsType[*interlock.Error](err)
+		if !refused || refusal.Code != interlock.CodeParked || as.OnConflict == interlock.Fail || ctx.Err() != nil {
+			return l, err
+		}
+		// Who waits for an answer is told so when there is one, or the link has broken.
+	}
 }
 
 // Discard gives a parked lease back without resuming it: the human said no.

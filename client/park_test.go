@@ -34,9 +34,18 @@ var parkScenarios = []scenario{
 		if !ok || len(refusal.Holders) != 1 || refusal.Holders[0].Liveness != interlock.LiveParked || refusal.Holders[0].Parking == nil || refusal.Holders[0].Parking.Reason != "refund 900.00?" {
 			t.Errorf("meanwhile: %+v", err)
 		}
+		if _, err := after.Resume(s.ctx, lease.ID(), client.Resumption{}); !isCode(err, interlock.CodeParked) {
+			t.Errorf("resumed before the answer: %v", err)
+		}
+		if err := after.AnswerLease(s.ctx, lease.Fence(), interlock.Approved, "ann", "within policy"); err != nil {
+			t.Fatal(err)
+		}
 		again, err := after.Resume(s.ctx, lease.ID(), client.Resumption{Flow: "two"})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if d := again.Decision(); d == nil || d.Verdict != interlock.Approved || d.By != "ann" || d.Reason != "within policy" {
+			t.Errorf("decided as %+v", d)
 		}
 		info := again.Info()
 		if info.ID != lease.ID() || again.Fence() <= lease.Fence() || again.Flow() != "two" || again.Changed() || info.Session != after.SessionName() || info.State != interlock.Held {
@@ -47,6 +56,42 @@ var parkScenarios = []scenario{
 		}
 		if _, err := after.Resume(s.ctx, lease.ID(), client.Resumption{}); !isCode(err, interlock.CodeNotParked) {
 			t.Errorf("resumed twice: %v", err)
+		}
+		s.release(again, "")
+	}},
+	{"who waits for the answer has the lease with it, or the denial", func(t *testing.T, s *stage) {
+		a, boss := s.client("a"), s.client("boss")
+		lease := s.acquire(a, exclusively("k"))
+		s.park(lease, client.Parking{Reason: "may I?"})
+		back := s.resuming(a, lease.ID())
+		if ticket := back.queued(); ticket.Position != 0 {
+			t.Errorf("it stands in a line: %+v", ticket)
+		}
+		if err := boss.AnswerLease(s.ctx, lease.Fence(), interlock.Approved, "boss", ""); err != nil {
+			t.Fatal(err)
+		}
+		lease = back.granted()
+		if d := lease.Decision(); d == nil || d.By != "boss" {
+			t.Errorf("decided as %+v", d)
+		}
+		s.park(lease, client.Parking{Reason: "and this?"})
+		asked := lease.Fence()
+		denied := make(chan error, 1)
+		waits := make(chan struct{}, 1)
+		go func() {
+			_, err := a.Resume(s.ctx, lease.ID(), client.Resumption{OnConflict: interlock.Wait, OnQueued: func(interlock.Ticket, []interlock.Holder) { waits <- struct{}{} }})
+			denied <- err
+		}()
+		<-waits
+		if err := boss.AnswerLease(s.ctx, asked, interlock.Denied, "boss", ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-denied; !isCode(err, interlock.CodeDenied) {
+			t.Errorf("denied: %v", err)
+		}
+		again, err := a.Resume(s.ctx, lease.ID(), client.Resumption{Unapproved: true})
+		if err != nil {
+			t.Fatal(err)
 		}
 		s.release(again, "")
 	}},
@@ -197,7 +242,7 @@ func TestLostParkingHappensOnce(t *testing.T) {
 	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 	lease := s.acquire(c, exclusively("k"))
 	b.setLose(answers(proto.Done, func(r *proto.Reply) bool { return r.Session == nil }))
-	s.park(lease, client.Parking{Reason: "may I?"})
+	s.park(lease, client.Parking{})
 	var lost interlock.Lease
 	b.setLose(answers(proto.Granted, func(r *proto.Reply) bool { lost = r.Lease; return true }))
 	again, err := c.Resume(s.ctx, lease.ID(), client.Resumption{})

@@ -232,6 +232,15 @@ func (c *Client) AnswerTask(ctx context.Context, id interlock.TaskID, verdict in
 	})
 }
 
+// AnswerLease answers what a parked lease asks a person; fence is the one that it had, and by
+// that person's name. A resumption that waits for the answer has it at once.
+func (c *Client) AnswerLease(ctx context.Context, fence interlock.Fence, verdict interlock.Verdict, by, reason string) error {
+	k := c.newCall(proto.OpAnswerTask)
+	k.op.Fence, k.op.Task = fence, &proto.TaskOp{Verdict: verdict, By: by, Reason: reason}
+	_, err := c.do(ctx, k, "the answer")
+	return err
+}
+
 // wire makes what is sent of a task.
 func (t *TaskSpec) wire() (proto.TaskSpec, error) {
 	payload, err := encode(t.Payload)

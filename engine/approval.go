@@ -61,6 +61,7 @@ func (e *Engine) pauseQuestions(now Time, idle time.Duration) {
 		return
 	}
 	for _, s := range e.sorted() {
+		s.pauseParkings(now, idle)
 		for t := range s.tasks.asking.all {
 			if a := t.spec.approval; a.limit > 0 {
 				a.paused = min(a.paused+idle, now.Sub(a.asked))
@@ -260,7 +261,7 @@ func (e *Engine) answer(c *Answer) {
 	switch {
 	case code != "":
 	case c.Verdict != interlock.Approved && c.Verdict != interlock.Denied:
-		code, problem = interlock.CodeInvalidRequest, "a task is either approved or denied"
+		code, problem = interlock.CodeInvalidRequest, "what is asked is either approved or denied"
 	case by == "":
 		code, problem = interlock.CodeInvalidRequest, "who answers? say the person's name"
 	case by == interlock.ByPolicy:
@@ -268,6 +269,10 @@ func (e *Engine) answer(c *Answer) {
 	}
 	if code != "" {
 		e.refuse(code, problem)
+		return
+	}
+	if c.Fence != 0 {
+		e.answerParked(c, by)
 		return
 	}
 	t := e.findTask(c.Task)

@@ -187,7 +187,7 @@ type Park struct {
 	Free   bool
 	Keep   bool          // neither: as the pattern says, else the keys are kept
 	For    time.Duration // 0: the pattern's, else interlock.DefaultPark
-	Reason string
+	Reason string        // what a person is asked; "" asks nobody
 }
 
 // Resume makes a parked lease held again, by Head.Session and Flow, or without a
@@ -195,12 +195,18 @@ type Park struct {
 // place; the answer then is like Acquire's, under the lease's id as a ticket. The
 // lease has a new fence in any case, since its holder may be another one.
 // Lease.Changed and Lease.Moved say what others may have written meanwhile.
+//
+// A lease that asks a person is resumed when that is approved. Until then the answer is
+// Queued with Question if the command may wait and Attach is set, and a second one, Refused
+// with CodeParked, says that it is time to resume again; else it is Refused with CodeParked.
+// If it was denied, it is Refused with CodeDenied.
 type Resume struct {
 	Head
 	Lease      interlock.LeaseID
 	Flow       string
 	MaxWait    time.Duration
 	OnConflict interlock.OnConflict // Fail leaves it parked
+	Unapproved bool                 // although a person has not answered, or has denied it
 	Attach     bool
 }
 

@@ -142,11 +142,12 @@ type AskHuman struct {
 	Question Question
 }
 
-// Answer is a person's word on a task that waits for it. Answered by Done with Tasks
-// (it).
+// Answer is a person's word on a task that waits for it, or on a parked lease. Answered by
+// Done with Tasks (it), or with Question.
 type Answer struct {
 	Head
 	Task    interlock.TaskID
+	Fence   interlock.Fence // that the parked lease had, instead of Task
 	Verdict interlock.Verdict
 	By      string // the person's name, beside Head.Actor
 	Reason  string

@@ -68,8 +68,9 @@ type Effect struct {
 	Forgotten int  // effects, of ForgetEffects
 	More      bool // there are others that it would forget
 
-	Tasks  []interlock.Task // of the commands about tasks
-	Handed []Handed         // Granted, of Pull
+	Question *LeaseQuestion   // of Answer about a parked lease, and of Resume that waits for it
+	Tasks    []interlock.Task // of the commands about tasks
+	Handed   []Handed         // Granted, of Pull
 
 	// Repeated says that this is the answer that was given to the request id before.
 	Repeated bool

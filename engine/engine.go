@@ -52,6 +52,7 @@ type Engine struct {
 	turns uint64 // how often a holder said something new
 	free  []*request
 	ended []*request // in this step
+	woken []hearer   // who are to be told at the end of this step
 	waits []*wait    // for reuse
 	found []*request // lists of viewers, reused
 	via   []*need
@@ -111,6 +112,7 @@ func (e *Engine) Step(cmd Command, out *Output) {
 	e.finish()
 	e.prune()
 	e.forgetEnded()
+	e.tellWoken()
 	e.out, e.head = nil, nil
 }
 
@@ -425,6 +427,9 @@ func (e *Engine) recoverRequests(s *space) {
 		}
 		if r.progress != nil {
 			r.progress.told = 0
+		}
+		if r.dealings != nil {
+			r.dealings.hearers = nil
 		}
 		r.renewed, r.spared = e.now, r.phase == held
 		if r.phase == waiting || r.asker() != nil {

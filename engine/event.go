@@ -58,7 +58,8 @@ const (
 	// EvParked: a lease was put aside. Num, Fence, Held, Freed, TTL (for how long),
 	// Note (why), AsOf (the namespace's version). With Reason, it is put back because
 	// its resumption was given up: TTL is what is left of its time; Cycle for a
-	// deadlock's victim. In a snapshot Queued for one that was away and is resumed since.
+	// deadlock's victim. Op: asksPerson, if somebody is to answer. Blob: the principal that
+	// parked it. In a snapshot Queued for one that was away and is resumed since.
 	EvParked EventKind = 15
 	// EvResumed: a parked lease is held again, or stands in line again. Num, Session,
 	// Flow, Agent; Fence, a new one, and Version as in EvAdmitted if it is held, or
@@ -136,6 +137,9 @@ const (
 	// Purpose (the name of the pattern), Outcome (the operation), Code; Num: how many
 	// refusals of the pattern were left out since the last such event.
 	EvRefused EventKind = 34
+	// EvDecided: a person has answered what is asked about a parked lease. Num, Fence (that
+	// it had), Op (interlock.Verdict), Agent (by whom), Actor, Note (why).
+	EvDecided EventKind = 35
 
 	// The kinds from here on stand in snapshots only.
 
@@ -278,7 +282,7 @@ type Event struct {
 	Version     interlock.Version // of an event that answers a commit, too
 	AsOf        interlock.Version // a request's: see Acquire; 0 where the namespace had no commit yet
 	ContentType string
-	Op          uint8 // EvQueued, EvGranted: wantsDocuments or 0; EvWritten: interlock.WriteOp; EvEffect: interlock.EffectState; of a task interlock.TaskState
+	Op          uint8 // EvQueued, EvGranted: wantsDocuments or 0; EvWritten: interlock.WriteOp; EvEffect: interlock.EffectState; EvDecided: interlock.Verdict; EvParked: asksPerson; of a task interlock.TaskState
 
 	// EvOpened, EvCounters.
 	Epoch  interlock.Epoch
@@ -316,6 +320,7 @@ var eventNames = map[EventKind]string{
 	EvTaskStands: "task_moved", EvTaskForgotten: "task_forgotten",
 	EvTaskAsks: "task_asks", EvTaskAnswered: "task_answered", EvEffectsForgotten: "effects_forgotten",
 	EvDeleted: "namespace_deleted", EvForgotten: "namespace_forgotten", EvRefused: "refused",
+	EvDecided: "decided",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -39,7 +39,7 @@ func (e *Engine) evolve(ev *Event) error {
 		e.forgetSession(s)
 	case EvQueued, EvGranted:
 		err = e.evolveRequest(ev)
-	case EvAdmitted, EvClaimed, EvAsked, EvParked, EvResumed, EvMoved, EvGrace, EvClosed, EvEnded, EvLeft, EvConverted, EvTomb:
+	case EvAdmitted, EvClaimed, EvAsked, EvParked, EvResumed, EvDecided, EvMoved, EvGrace, EvClosed, EvEnded, EvLeft, EvConverted, EvTomb:
 		err = e.evolveProgress(ev)
 	case EvEffect:
 		err = e.evolveDeed(ev)
@@ -359,6 +359,8 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		return e.evolveAsked(ev, r)
 	case EvParked:
 		return e.evolveParked(ev, r)
+	case EvDecided:
+		return e.evolveDecided(ev, r)
 	case EvResumed:
 		return e.evolveResumed(ev, r)
 	case EvMoved:
@@ -442,7 +444,7 @@ func causeOf(ev *Event) *ending {
 func (e *Engine) evolveEnd(ev *Event, r *request) {
 	r.setEnding(endingOf(ev))
 	if r.isParked() {
-		r.endParking()
+		e.endParking(r)
 	}
 	switch r.phase {
 	case away:

@@ -80,6 +80,9 @@ func fingerprint(cmd Command) uint64 {
 		p.text(c.Flow)
 		p.number(uint64(c.MaxWait))
 		p.number(uint64(c.OnConflict))
+		if c.Unapproved {
+			p.number(1)
+		}
 	case *SetPattern:
 		p.number(11)
 		p.text(string(appendPattern(nil, &c.Pattern)))
@@ -144,6 +147,9 @@ func fingerprint(cmd Command) uint64 {
 	case *Answer:
 		p.number(24)
 		p.id(c.Task)
+		if c.Fence != 0 {
+			p.number(uint64(c.Fence))
+		}
 		p.number(uint64(c.Verdict))
 		p.text(c.By)
 		p.text(c.Reason)

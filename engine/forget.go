@@ -200,8 +200,17 @@ func (e *Engine) farewells(s *space) (list []Effect) {
 		return &list[len(list)-1]
 	}
 	for _, r := range s.listenedTo() {
+		if len(list) == mostFarewells {
+			return list
+		}
 		if r.phase == waiting {
 			refuse(r.wait.caller).Ticket.ID = r.id
+			continue
+		}
+		if r.isParked() {
+			for _, h := range r.dealings.hearers[:min(len(r.dealings.hearers), mostFarewells-len(list))] {
+				refuse(h.caller).Ticket.ID = r.id
+			}
 			continue
 		}
 		l := e.lease(r)
@@ -232,6 +241,10 @@ func (s *space) listenedTo() (list []*request) {
 		switch r.phase {
 		case waiting:
 			if r.wait.caller != nil && r.task == nil {
+				list = append(list, r)
+			}
+		case parked, away:
+			if len(r.dealings.hearers) > 0 {
 				list = append(list, r)
 			}
 		case offered, held, inGrace:

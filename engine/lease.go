@@ -32,6 +32,9 @@ func (e *Engine) describeLease(r *request, l *interlock.Lease) {
 	}
 	if !r.isOver() {
 		l.Parking = e.parking(r)
+		if d := r.dealings; d != nil {
+			l.Decision = d.decision
+		}
 		if r.maxHold > 0 && r.isRunning() {
 			l.MaxHoldIn = max(1, r.granted.Add(r.maxHold).Sub(e.now))
 		}

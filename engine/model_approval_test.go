@@ -165,6 +165,12 @@ func (m *model) foldIdle(idle time.Duration) {
 			q.idle = min(q.idle+idle, m.now.Sub(q.asked)) // a limit counts anew at most
 		}
 	}
+	for _, r := range m.requests {
+		if r.phase == parked && r.question != "" {
+			r.parkUntil = r.parkUntil.Add(min(idle, m.now.Sub(r.parkedAt)))
+			r.setParkEnd()
+		}
+	}
 }
 
 // foldVerdict takes in what a person says.
@@ -201,6 +207,9 @@ func (m *model) expectAsk(c *engine.AskHuman) answer {
 func (m *model) expectAnswer(c *engine.Answer) answer {
 	if by := answerer(c); by == "" || by == interlock.ByPolicy || c.Verdict != interlock.Approved && c.Verdict != interlock.Denied {
 		return refused(interlock.CodeInvalidRequest)
+	}
+	if c.Fence != 0 {
+		return m.expectDecision(c)
 	}
 	return m.withTask(&c.Head, c.Task, func(t *task) answer {
 		q := t.question
@@ -280,6 +289,9 @@ func (m *model) checkApprovals(e *engine.Engine, ns interlock.Namespace) error {
 		if err := m.checkTask(t, row); err != nil {
 			return err
 		}
+	}
+	if err := m.checkQuestions(e, ns); err != nil {
+		return err
 	}
 	for _, t := range list[:min(len(list), 2)] {
 		if err := m.checkHeldBack(e, &engine.HeldBack{Namespace: ns, Agent: t.agent}); err != nil {

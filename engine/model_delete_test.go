@@ -93,6 +93,11 @@ func (m *model) foldDeletion(ns interlock.Namespace) {
 		m.farewells = append(m.farewells, farewell{to, outcome, about})
 	}
 	for _, r := range m.requests {
+		for _, h := range r.hearers {
+			if r.ns == ns {
+				say(h.to, engine.Refused, r.ask.ID)
+			}
+		}
 		switch {
 		case r.ns != ns:
 		case r.phase == waiting && r.attached != nil && r.task == nil && r.awaits == nil:

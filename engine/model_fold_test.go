@@ -91,6 +91,8 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		} else {
 			m.park(r, ev)
 		}
+	case engine.EvDecided:
+		m.subjectOf(ev).decision = &interlock.Decision{Verdict: interlock.Verdict(ev.Op), By: ev.Agent, Principal: ev.Actor, Reason: ev.Note}
 	case engine.EvResumed:
 		m.resume(cmd.(*engine.Resume), ev)
 	case engine.EvAsked:

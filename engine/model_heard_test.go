@@ -69,7 +69,9 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 		}
 	}
 	if c, ok := cmd.(*engine.Resume); ok {
-		if r := m.byID(head.Namespace, c.Lease); r != nil && r.phase == waiting && got.Outcome == engine.Queued {
+		if r := m.byID(head.Namespace, c.Lease); r != nil && r.phase == parked {
+			m.awaits(c, r, got)
+		} else if r != nil && r.phase == waiting && got.Outcome == engine.Queued {
 			m.attach(r, head, c.Attach)
 		}
 	}
@@ -144,6 +146,9 @@ func (m *model) forget(cmd engine.Command) {
 			meant := r.session != nil && r.session.id == c.Session
 			if !c.Ticket.IsZero() {
 				meant = interlock.TicketID(r.ask.ID) == c.Ticket
+			}
+			if r.ns == c.Namespace && meant && r.phase == parked && !c.Ticket.IsZero() {
+				r.unhear(c.Link)
 			}
 			if r.ns == c.Namespace && meant && r.attached != nil && r.link == c.Link {
 				r.attached, r.lapse = nil, at(m.now.Add(interlock.BareTicketTTL))

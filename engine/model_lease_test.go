@@ -82,6 +82,9 @@ func (m *model) checkLeaseWith(want []interlock.Fence, r *request, got *interloc
 			return bad("parking", r.freed, got.Parking)
 		}
 	}
+	if (got.Decision == nil) != (r.decision == nil) || r.decision != nil && *got.Decision != *r.decision {
+		return bad("decision", r.decision, got.Decision)
+	}
 	if !slices.Equal(got.Moved, r.moved) && r.phase != parked && !inLine {
 		return bad("moved", r.moved, got.Moved)
 	}

@@ -84,7 +84,7 @@ func (m *model) permitParking(cmd engine.Command, ev *engine.Event) error {
 		return fmt.Errorf("nobody parks %v", lease)
 	}
 	freed, term, codes := m.parkTerms(lease, c)
-	if len(codes) > 0 || ev.Freed != freed || ev.TTL != term || ev.Note != c.Reason {
+	if len(codes) > 0 || ev.Freed != freed || ev.TTL != term || ev.Note != c.Reason || ev.Actor != c.Actor {
 		return fmt.Errorf("%v is parked with freed=%v for %v, want %v, %v, %v", lease, ev.Freed, ev.TTL, freed, term, codes)
 	}
 	return nil
@@ -97,17 +97,162 @@ func (m *model) park(r *request, ev *engine.Event) {
 		m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return a.lease == r }) // that is done
 		m.writes = append(m.writes, write{r.ns, r.claims, m.events, nil})
 	}
+	r.question, r.parker, r.parkedAt, r.parkFence, r.decision = ev.Note, ev.Actor, m.now, r.fence, nil
 	r.ask.TTL, r.ask.Agent, r.ask.Actor = r.ttl(), m.agentOf(r), r.ownerOf()
 	r.session, r.ask.Flow = nil, ""
 	r.away, r.asOf = true, m.version(r.ns)
-	r.phase, r.freed, r.goesBack, r.parkEnd = parked, ev.Freed, false, at(m.now.Add(ev.TTL))
+	r.phase, r.freed, r.goesBack, r.parkUntil = parked, ev.Freed, false, m.now.Add(ev.TTL)
 	r.heldBefore += m.now.Sub(r.heldFrom)
 	r.queuedAt = m.events
-	if r.heldFrom = m.now; !r.freed {
+	r.heldFrom = m.now
+	r.setParkEnd()
+}
+
+// setParkEnd finds when the parking ends: its max_hold goes on if it keeps its keys.
+func (r *request) setParkEnd() {
+	if r.parkEnd = at(r.parkUntil); !r.freed {
 		if limit, ok := r.capEnd(); ok {
 			r.parkEnd = earlier(r.parkEnd, limit)
 		}
 	}
+}
+
+// hearer is who waits for the answer about a parked lease.
+type hearer struct {
+	to   engine.Caller
+	link uint64
+}
+
+// awaits takes in that a resumption waits for the answer about a lease, or no more.
+func (m *model) awaits(c *engine.Resume, r *request, got *engine.Effect) {
+	switch {
+	case got.Outcome == engine.Queued:
+		if len(r.hearers) == 16 {
+			m.parted = append(m.parted, &push{to: r.hearers[0].to, outcome: engine.Refused, about: r, must: true})
+			r.hearers = r.hearers[1:]
+		}
+		r.hearers = append(r.hearers, hearer{c.From, c.Link})
+	case r.asksHuman() && !c.Unapproved && got.Code == interlock.CodeParked:
+		r.unhear(c.Link)
+	}
+}
+
+func (r *request) unhear(link uint64) {
+	r.hearers = slices.DeleteFunc(r.hearers, func(h hearer) bool { return h.link == link })
+}
+
+// woken lists who are told that what a parked lease asks is answered, or asked no more.
+func (r *request) woken(ev *engine.Event) (list []*push) {
+	switch ev.Kind {
+	case engine.EvDecided, engine.EvResumed, engine.EvEnded:
+		for _, h := range r.hearers {
+			list = append(list, &push{to: h.to, outcome: engine.Refused, about: r, must: true})
+		}
+		r.hearers = nil
+	}
+	return list
+}
+
+// expectAnswered: a lease that asks is resumed when that was approved; who may wait waits for
+// it. Nothing of it holds for those who say that they go on without.
+func (m *model) expectAnswered(c *engine.Resume, lease *request) (want answer, ok bool) {
+	d := lease.decision
+	switch {
+	case m.mayResume(c, lease):
+		return want, false
+	case d != nil:
+		return refused(interlock.CodeDenied), true
+	case !c.Attach || c.OnConflict != interlock.Wait && c.OnConflict != interlock.Preempt:
+		return refused(interlock.CodeParked), true
+	}
+	return answer{outcome: engine.Queued, check: func(got *engine.Effect) error {
+		if got.Question == nil || got.Question.Fence != lease.parkFence || got.Ticket.ID != interlock.TicketID(lease.ask.ID) {
+			return fmt.Errorf("who waits for the answer about %v is told %v", lease, effectText(got))
+		}
+		return nil
+	}}, true
+}
+
+func (m *model) mayResume(c *engine.Resume, lease *request) bool {
+	return lease.question == "" || c.Unapproved || lease.decision != nil && lease.decision.Verdict == interlock.Approved
+}
+
+// asksHuman reports whether a person is to decide about a parked lease.
+func (r *request) asksHuman() bool {
+	return r.phase == parked && r.question != "" && r.decision == nil
+}
+
+// expectDecision: a question about a parked lease is answered once, and not by its holder.
+func (m *model) expectDecision(c *engine.Answer) answer {
+	r := m.parkedWith(c.Namespace, c.Fence)
+	d := interlock.Decision{Verdict: c.Verdict, By: answerer(c), Principal: c.Actor}
+	switch {
+	case r == nil || r.question == "":
+		return refused(interlock.CodeNotAsking)
+	case r.decision != nil:
+		if d.Reason = r.decision.Reason; *r.decision != d {
+			return refused(interlock.CodeNotAsking)
+		}
+	case c.Actor != "" && (c.Actor == r.ownerOf() || c.Actor == r.parker):
+		return refused(interlock.CodeForbidden)
+	}
+	return answer{outcome: engine.Done, check: func(got *engine.Effect) error {
+		if q := got.Question; q == nil || q.Fence != c.Fence || q.Decision == nil || q.Decision.Verdict != c.Verdict {
+			return fmt.Errorf("the answer is about %+v, not about fence %d", got.Question, c.Fence)
+		}
+		return nil
+	}}
+}
+
+// parkedWith is the parked lease that had a fence, nil for none.
+func (m *model) parkedWith(ns interlock.Namespace, fence interlock.Fence) *request {
+	for _, r := range m.requests {
+		if r.ns == ns && r.phase == parked && r.parkFence == fence {
+			return r
+		}
+	}
+	return nil
+}
+
+func (m *model) permitDecision(cmd engine.Command, ev *engine.Event) error {
+	c, ok := cmd.(*engine.Answer)
+	r := m.subjectOf(ev)
+	if !ok || r == nil || !r.asksHuman() || c.Fence != r.parkFence || c.Fence != ev.Fence {
+		return fmt.Errorf("nobody decides about %v", r)
+	}
+	if interlock.Verdict(ev.Op) != c.Verdict || ev.Agent != answerer(c) || ev.Actor != c.Actor || ev.Note != c.Reason {
+		return fmt.Errorf("%v is decided as %+v, want %+v", r, ev, c)
+	}
+	return nil
+}
+
+// checkQuestions compares the parked leases that ask a person with the listing of them.
+func (m *model) checkQuestions(e *engine.Engine, ns interlock.Namespace) error {
+	l := engine.LeaseQuestions{Namespace: ns, Limit: 1000}
+	for !l.Look(e) {
+	}
+	var list []*request
+	for _, r := range m.requests {
+		if r.ns == ns && r.asksHuman() {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b *request) int {
+		if a.parkedAt != b.parkedAt {
+			return int(a.parkedAt.Sub(b.parkedAt))
+		}
+		return int(a.num) - int(b.num)
+	})
+	if len(l.Rows) != len(list) {
+		return fmt.Errorf("%d parked leases ask, want %v", len(l.Rows), list)
+	}
+	for i, r := range list {
+		q := &l.Rows[i]
+		if q.Fence != r.parkFence || q.Question != r.question || q.Agent != m.agentOf(r) || q.Parking.Since != m.now.Sub(r.parkedAt) || q.Parking.Freed != r.freed || q.Decision != nil {
+			return fmt.Errorf("%v asks %+v", r, q)
+		}
+	}
+	return nil
 }
 
 // permitPutBack: whoever gives up a resumption, on whatever ground, parks the lease
@@ -148,6 +293,7 @@ func (m *model) putBack(r *request, ev *engine.Event) {
 	r.ask.TTL, r.ask.Agent, r.ask.Actor = r.ttl(), m.agentOf(r), r.ownerOf()
 	r.session, r.ask.Flow, r.attached = nil, "", nil
 	r.phase, r.freed, r.goesBack, r.why = parked, true, false, ev.Reason
+	r.parkFence = ev.Fence
 }
 
 // resumed is a parked lease as it would be in the hands of who resumes it.
@@ -202,6 +348,9 @@ func (m *model) expectResume(c *engine.Resume) answer {
 	if codes := m.notFor(&c.Head, lease, lease.claims); len(codes) > 0 {
 		return refused(codes...)
 	}
+	if want, ok := m.expectAnswered(c, lease); ok {
+		return want
+	}
 	r := m.resumed(lease, c)
 	if code := m.outOfOrder(r); code != "" {
 		return refused(code)
@@ -224,6 +373,9 @@ func (m *model) permitResumption(cmd engine.Command, ev *engine.Event) error {
 	lease := m.subjectOf(ev)
 	if !ok || lease == nil || lease.phase != parked || c.Lease != interlock.LeaseID(lease.ask.ID) {
 		return fmt.Errorf("nobody resumes %v", lease)
+	}
+	if !m.mayResume(c, lease) {
+		return fmt.Errorf("%v is resumed, and nobody approved it", lease)
 	}
 	r := m.resumed(lease, c)
 	switch free, may := m.freeAgain(lease, r), m.atBest().freeAgain(lease, r); {

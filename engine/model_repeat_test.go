@@ -229,9 +229,12 @@ func (m *model) checkRemembered(cmd engine.Command, before bool, out *engine.Out
 	}
 	head := headOf(cmd)
 	again := false // a refusal for a holder is no answer for good
+	waits := func(*engine.Effect) bool { return false }
 	switch cmd.(type) {
 	case *engine.StartRun, *engine.Commit, *engine.Ack:
 		again = true
+	case *engine.Resume: // which is repeated when a person has answered
+		waits = func(e *engine.Effect) bool { return e.Question != nil }
 	}
 	if !repeatable(cmd) || head.RequestID == "" {
 		return nil
@@ -247,7 +250,7 @@ func (m *model) checkRemembered(cmd engine.Command, before bool, out *engine.Out
 		return fmt.Errorf("the request id is remembered %d times more", n)
 	case !before && n == 0:
 		for i := range out.Effects {
-			if e := &out.Effects[i]; e.To == head.From && (e.Outcome != engine.Refused || e.Code == interlock.CodeHeld && !again) {
+			if e := &out.Effects[i]; e.To == head.From && !waits(e) && (e.Outcome != engine.Refused || e.Code == interlock.CodeHeld && !again) {
 				return errors.New("the answer to the request id is not remembered")
 			}
 		}

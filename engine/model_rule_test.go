@@ -71,6 +71,8 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		return m.permitParking(cmd, ev)
 	case engine.EvResumed:
 		return m.permitResumption(cmd, ev)
+	case engine.EvDecided:
+		return m.permitDecision(cmd, ev)
 	case engine.EvAsked:
 		return m.permitAsking(cmd, ev)
 	case engine.EvClosed:

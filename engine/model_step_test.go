@@ -30,6 +30,7 @@ type push struct {
 func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error {
 	head := headOf(cmd)
 	m.now, m.cmd, m.coming, m.committing = head.At, cmd, nil, 0
+	m.parted = nil
 	m.asking, m.dismissed, m.endings, m.unfollowed, m.handing = nil, nil, nil, nil, nil
 	m.rank()
 	m.ranked = m.ranks
@@ -38,7 +39,7 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 			s.receiver = nil
 		}
 		for _, r := range m.requests {
-			r.attached = nil
+			r.attached, r.hearers = nil, nil
 		}
 		m.forgetWork()
 	}
@@ -134,6 +135,7 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 	if err != nil {
 		return err
 	}
+	pushes = append(pushes, m.parted...)
 	m.forget(cmd)
 	m.rest()
 	m.settle()
@@ -191,6 +193,9 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 	r := m.subjectOf(ev)
 	if r == nil {
 		return nil
+	}
+	if list = r.woken(ev); len(list) > 0 {
+		return list
 	}
 	if r.member != nil {
 		defer func() {

@@ -113,8 +113,15 @@ type request struct {
 	progress   span          // since when its stall counts
 	heldFrom   engine.Time   // since when its max_hold counts,
 	heldBefore time.Duration // besides what it was held before it was parked
-	freed      bool          // it is parked, and others may have its keys
-	away       bool          // it was parked once
+	question   string        // that was asked when it was parked
+	parker     string        // the principal that parked it
+	parkedAt   engine.Time
+	parkFence  interlock.Fence     // that it had
+	decision   *interlock.Decision // a person's word on the question
+	freed      bool                // it is parked, and others may have its keys
+	away       bool                // it was parked once
+	hearers    []hearer            // who wait for it
+	parkUntil  engine.Time         // without its max_hold
 	parkEnd    span
 	since      engine.Time // when it was resumed
 	goesBack   bool        // and was away before, so that giving that up parks it again
@@ -291,6 +298,7 @@ type model struct {
 	endings   []*task   // settled in this step
 
 	unfollowed []unfollowed // in this step
+	parted     []*push      // in this step: who waited for an answer, and does no more
 
 	last       engine.Time      // of the last event
 	inUse      map[place]int    // permits, after the last step

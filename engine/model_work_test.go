@@ -349,6 +349,9 @@ func (m *model) expectWorkAgain(cmd engine.Command, known *remembered) answer {
 	case *engine.Nack, *engine.AskHuman:
 		return told(known.task)
 	case *engine.Answer:
+		if c.Fence != 0 {
+			return answer{outcome: engine.Done}
+		}
 		return told(c.Task)
 	case *engine.ChangeTask:
 		return told(c.Task)

@@ -30,6 +30,8 @@ type parking struct {
 	writes       uint64          // Engine.writes when it was put aside
 	held         time.Duration   // for how long it had been held before
 	fence        interlock.Fence // that it had
+	asks         bool            // a person; not in journals before approvals of leases
+	asker        string          // the principal that parked it; "" without credentials
 }
 
 // isParked reports whether r is put aside.
@@ -75,6 +77,7 @@ func (e *Engine) park(c *Park) {
 	ev := e.event(EvParked, r)
 	ev.Fence, ev.Freed, ev.TTL, ev.Note, ev.Held, ev.Actor = r.fence, free, limit, c.Reason, e.now.Sub(r.granted), c.Actor
 	ev.AsOf = r.space.docs.version
+	ev.Op, ev.Blob = asksBy(c.Reason), appendPrincipal(nil, c.Actor)
 	e.tag(ev, Done)
 	e.emit(ev)
 	e.arm(r)
@@ -141,6 +144,9 @@ func checkPark(c *Park) (interlock.Code, string) {
 // refuseParked tells a caller that a lease must be resumed first.
 func (e *Engine) refuseParked(r *request) {
 	what := "resume it first"
+	if r.asksHuman() {
+		what = "it asks a person, who has not answered yet; a resumption that waits is carried out when it is approved"
+	}
 	if r.phase == waiting {
 		what = "somebody stands in line to resume it, so follow its ticket"
 	}
@@ -194,6 +200,9 @@ func (e *Engine) resume(c *Resume) {
 	}
 	if no := r.keepsFrom(c.Principal); no != nil {
 		e.refuseFor(no)
+		return
+	}
+	if e.awaitsAnswer(c, r) {
 		return
 	}
 	t := e.returning(c, r, sess)
@@ -306,7 +315,11 @@ func (e *Engine) evolveParked(ev *Event, r *request) error {
 		return e.evolvePutBack(ev, r)
 	}
 	d := r.deal()
-	p := &parking{since: ev.At, until: ev.At.Add(ev.TTL), reason: ev.Note, held: ev.Held, fence: ev.Fence}
+	p := &parking{since: ev.At, until: ev.At.Add(ev.TTL), reason: ev.Note, held: ev.Held, fence: ev.Fence, asks: ev.Op == asksPerson}
+	var err error
+	if p.asker, err = decodePrincipal(ev.Blob); err != nil {
+		return err
+	}
 	if ev.Queued { // it was resumed since
 		d.parking = p
 		return nil
@@ -326,7 +339,8 @@ func (e *Engine) evolveParked(ev *Event, r *request) error {
 		}
 		r.expectBack()
 	}
-	d.moved, d.parking, p.writes = nil, p, e.writes
+	d.moved, d.parking, d.decision, p.writes = nil, p, nil, e.writes
+	r.space.putAside(r)
 	r.setWindow(window{asOf: ev.AsOf})
 	return nil
 }
@@ -370,20 +384,20 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 		r.wait, r.granted = e.newWait(), ev.At
 		r.setScore()
 		e.enline(r)
-		r.endAbsence()
+		e.endAbsence(r)
 		r.phase, r.fence, r.waited = waiting, 0, 0
 		return nil
 	}
 	was := r.phase
 	if was == away {
-		r.endAbsence() // it goes back if Leave crosses the grant
+		e.endAbsence(r) // it goes back if Leave crosses the grant
 	}
 	r.fence, r.granted = ev.Fence, ev.At
 	e.fence = max(e.fence, ev.Fence)
 	if was == away {
 		r.spend(ev.At)
 	} else {
-		r.endParking()
+		e.endParking(r)
 	}
 	r.phase = held
 	r.handOver(r, ev.Version)
@@ -408,17 +422,19 @@ func (r *request) expectBack() {
 }
 
 // endParking forgets that r was put aside.
-func (r *request) endParking() {
-	r.endAbsence()
+func (e *Engine) endParking(r *request) {
+	e.endAbsence(r)
 	r.dealings.parking = nil
 }
 
 // endAbsence ends that r is put aside.
-func (r *request) endAbsence() {
+func (e *Engine) endAbsence(r *request) {
+	e.wake(r)
 	if r.phase == away {
 		r.space.away--
 		delete(r.space.freed, r.fence)
 	}
+	delete(r.space.aside, r.dealings.parking.fence)
 	for i := range r.needs() {
 		r.needs()[i].node.expectNoMore()
 	}

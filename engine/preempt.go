@@ -30,9 +30,11 @@ type dealings struct {
 	askers []*request // of a lease: the requests that ask its holder to yield, in the order of asking
 	asked  []*request // of a request: the leases whose holders it asked
 
-	parking *parking        // while it is put aside
-	arrived Time            // of a lease that was put aside once: when its request first arrived
-	moved   []interlock.Key // and which of its keys others may have written meanwhile
+	parking  *parking            // while it is put aside
+	decision *interlock.Decision // about the last parking
+	arrived  Time                // of a lease that was put aside once: when its request first arrived
+	hearers  []hearer            // who wait for it
+	moved    []interlock.Key     // and which of its keys others may have written meanwhile
 }
 
 func (r *request) deal() *dealings {

@@ -98,6 +98,7 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 	r.wait, r.fence, r.reason, r.changed = nil, ev.Fence, ev.Reason, false
 	r.setEnding(endingOf(ev))
 	r.setWindow(window{asOf: r.window.asOf})
+	r.space.putAside(r)
 	r.goAway()
 	return nil
 }

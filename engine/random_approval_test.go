@@ -50,6 +50,20 @@ func (p *player) answer(o *op) error {
 		c.From = nil
 		return p.step(&c)
 	}
+	if r, ok := pick(o.r[0], p.m.inPhase(parked)); ok && o.r[4]%3 == 1 {
+		c := &engine.Answer{
+			Head: engine.Head{Namespace: r.ns}, Fence: r.parkFence, Verdict: among(o.r[2], interlock.Approved, interlock.Denied),
+			By: among(o.r[2]>>8, "", "eve", "eve"), Reason: among(o.r[2]>>16, "", "so"),
+		}
+		c.Actor = among(o.r[3], "", "web", "ops", "blue")
+		if o.r[3]>>8%16 == 0 {
+			c.Fence++
+		}
+		if o.r[3]>>16%4 == 0 {
+			c.RequestID = fmt.Sprintf("r%d", p.ids+uint64(len(p.trace)))
+		}
+		return p.step(c)
+	}
 	var list []*task
 	for _, t := range p.m.tasks {
 		if t.state == interlock.TaskAsking || t.question != nil && o.r[1]%8 == 0 || o.r[1]%32 == 1 {

@@ -20,7 +20,7 @@ func (p *player) park(o *op) error {
 	}
 	c := &engine.Park{
 		Head: p.head(r, o.r[2]), Lease: interlock.LeaseID(r.ask.ID),
-		Free: o.r[3]%3 == 0, Keep: o.r[3]%5 == 1, For: among(o.r[4], 0, 10*time.Second, time.Minute, time.Hour), Reason: "may I?",
+		Free: o.r[3]%3 == 0, Keep: o.r[3]%5 == 1, For: among(o.r[4], 0, 10*time.Second, time.Minute, time.Hour), Reason: among(o.r[4]>>8, "may I?", "may I?", ""),
 	}
 	if o.r[5]%4 == 0 {
 		c.RequestID = fmt.Sprintf("p%d", o.r[6])
@@ -43,6 +43,7 @@ func (p *player) resume(o *op) error {
 		MaxWait:    among(o.r[3], 0, 0, 5*time.Second),
 		OnConflict: among(o.r[3]>>8, interlock.Wait, interlock.Wait, interlock.Preempt, interlock.Fail),
 		Attach:     o.r[3]>>16%5 < 3,
+		Unapproved: o.r[6]>>8%3 == 0,
 	}
 	if s := p.session(o.r[4], 1); s != nil && s.ns == r.ns && o.r[4]>>8%5 > 0 {
 		c.Session = s.id

@@ -223,7 +223,17 @@ func (e *Engine) again(cmd Command, a *answered) {
 		}
 		e.reply(Done).Tasks = []interlock.Task{e.taskAgain(a)}
 		return
-	case *Nack, *ChangeTask, *AskHuman, *Answer:
+	case *Answer:
+		if c.Fence != 0 {
+			eff := e.reply(Done)
+			if r := e.parkedWith(c.Fence); r != nil {
+				eff.Question = e.question(r)
+			}
+			return
+		}
+		e.reply(Done).Tasks = []interlock.Task{e.taskAgain(a)}
+		return
+	case *Nack, *ChangeTask, *AskHuman:
 		e.reply(Done).Tasks = []interlock.Task{e.taskAgain(a)}
 		return
 	}
@@ -299,6 +309,9 @@ func (e *Engine) remember(cmd Command) {
 	}
 	eff := &e.out.Effects[e.replied]
 	if eff.Outcome == Refused && (eff.Code != interlock.CodeHeld || !remembersHeld(cmd)) {
+		return
+	}
+	if eff.Outcome == Queued && eff.Question != nil { // it waits for an answer, and is asked for again
 		return
 	}
 	id := [16]byte(eff.Lease.ID)

@@ -23,7 +23,10 @@ func (s *script) askHuman(w *words) error {
 }
 
 func (s *script) answerTask(w *words) error {
-	c := &engine.Answer{Head: s.head(w), Task: s.taskID(w.get("task")), By: w.get("by"), Reason: w.get("reason")}
+	c := &engine.Answer{Head: s.head(w), Fence: interlock.Fence(w.number("fence")), By: w.get("by"), Reason: w.get("reason")}
+	if c.Fence == 0 {
+		c.Task = s.taskID(w.get("task"))
+	}
 	switch {
 	case w.has("approved"):
 		c.Verdict = interlock.Approved
@@ -88,6 +91,15 @@ func (s *script) printApproval(t *interlock.Task) {
 }
 
 func (s *script) showApprovals(ns interlock.Namespace, w *words) {
+	q := &engine.LeaseQuestions{Namespace: ns, Limit: int(w.number("limit"))}
+	for !q.Look(s.e) {
+	}
+	for i := range q.Rows {
+		s.printf("%s", questionLine(&q.Rows[i]))
+	}
+	if q.More {
+		s.printf("and more leases")
+	}
 	l := &engine.Approvals{Namespace: ns, Limit: int(w.number("limit"))}
 	if w.has("on") {
 		l.After = s.asked
@@ -102,4 +114,23 @@ func (s *script) showApprovals(ns interlock.Namespace, w *words) {
 	if l.More {
 		s.printf("and more")
 	}
+}
+
+func questionLine(q *engine.LeaseQuestion) string {
+	text := fmt.Sprintf("fence=%d %s by %s asks %q", q.Fence, claimsText(q.Claims), q.Agent, q.Question)
+	if q.Parking.Freed {
+		text += " freed"
+	}
+	return text + fmt.Sprintf(" since=%v left=%v", q.Parking.Since, q.Parking.Left) + decisionText(q.Decision)
+}
+
+func decisionText(d *interlock.Decision) string {
+	if d == nil {
+		return ""
+	}
+	text := fmt.Sprintf(" %v by %s", d.Verdict, interlock.Answerer(d.Principal, d.By))
+	if d.Reason != "" {
+		text += fmt.Sprintf(" reason=%q", d.Reason)
+	}
+	return text
 }

@@ -175,6 +175,8 @@ func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 			s.printf("parked %s %s fence=%d for %v, %s", l.claims, l.who, l.fence, ev.TTL, how)
 		}
 		l.actor = nil
+	case engine.EvDecided:
+		s.printf("%v %s %s fence=%d by %s", interlock.Verdict(ev.Op), l.claims, l.who, ev.Fence, interlock.Answerer(ev.Actor, ev.Agent))
 	case engine.EvResumed:
 		if ev.Queued {
 			s.printf("resumed %s %s, in line", l.claims, l.who)
@@ -233,6 +235,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		if len(e.Lease.Moved) > 0 {
 			text += fmt.Sprintf(" moved=%v", e.Lease.Moved)
 		}
+		text += decisionText(e.Lease.Decision)
 		text += yieldText(e.Lease.Yield)
 		if e.Lease.Reused {
 			text += " reused"
@@ -257,6 +260,10 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 	case engine.Queued:
 		if _, idle := cmd.(*engine.Pull); idle {
 			s.printf("idle %s ticket=%s", who, s.ticket(e.Ticket.ID))
+			break
+		}
+		if e.Question != nil {
+			s.printf("%s waits for the answer about %s", who, questionLine(e.Question))
 			break
 		}
 		text := ""

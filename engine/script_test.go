@@ -39,7 +39,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	poll ticket=tN [detached]   leave ticket=tN
 //	        (all of them in the name of the lease's holder, unless as=NAME, or as=nobody)
 //	park fence=N [keep|free] [for=D] [reason="..."]
-//	resume fence=N holder=NAME [session=none] [flow=F] [wait|preempt] [max_wait=D] [detached] [explain]
+//	resume fence=N holder=NAME [session=none] [flow=F] [wait|preempt] [max_wait=D] [detached] [unapproved] [explain] [id=R]
 //	        (fence is the one that the lease had when it was parked)
 //	open holder=NAME [agent=NAME] [ttl=D]   close   heartbeat   attach   detach holder=NAME [link=N] [task=qN] or ticket=tN
 //	revoke key=K fence=N [reason=W]   check key=K fence=N
@@ -70,7 +70,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	        [ask="..." [limit=D] [on_limit=approved|denied] [read=K@VERSION ...]]     (its task is known as q1, q2, ...)
 //	        (flow=qN is the flow in which a worker has that task)
 //	ask fence=N question="..." [limit=D] [on_limit=approved|denied] [read=K@VERSION ...] [id=R]
-//	answer task=qN approved|denied [by=NAME] [reason=W] [actor=P] [id=R]
+//	answer task=qN|fence=N approved|denied [by=NAME] [reason=W] [actor=P] [id=R]
 //	pull queue=Q holder=NAME [session=none] [max=N] [ttl=D] [once]     (without once the worker stays idle until there is a task)
 //	ack fence=N [result=JSON] [note=W] [then=QUEUE:KEY ...] [message=K=JSON ...] [read=K@VERSION ...] [put=K=BODY] ... [id=R]
 //	nack fence=N [reason=W] [delay=D|now] [dead] [jitter=full|half] [id=R]
@@ -596,7 +596,7 @@ var modes = map[string]interlock.Mode{
 
 // resume is in the name of holder=, or of nobody with session=none.
 func (s *script) resume(w *words) error {
-	c := &engine.Resume{Flow: s.flowIn(w), MaxWait: w.duration("max_wait"), Attach: !w.has("detached")}
+	c := &engine.Resume{Flow: s.flowIn(w), MaxWait: w.duration("max_wait"), Attach: !w.has("detached"), Unapproved: w.has("unapproved")}
 	name := w.get("holder")
 	l := s.leases[interlock.Fence(w.number("fence"))]
 	if l == nil {

@@ -258,6 +258,8 @@ func (e *Engine) detach(c *Detach) {
 	if !c.Ticket.IsZero() {
 		if r := space.live(c.Ticket); r != nil && r.phase == waiting {
 			e.unlisten(r, c.Link)
+		} else if r != nil {
+			r.unhear(c.Link)
 		}
 		return
 	}

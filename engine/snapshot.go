@@ -193,6 +193,7 @@ func (s *snapshotter) request(r *request) {
 		ev.Kind, ev.Changed = EvQueued, r.sawWrites()
 		s.event(r.granted, ev)
 		s.parking(r)
+		s.decision(r)
 		s.moved(r)
 		return
 	}
@@ -210,7 +211,17 @@ func (s *snapshotter) request(r *request) {
 		}
 		s.event(0, &ev)
 	}
+	s.decision(r)
 	s.moved(r)
+}
+
+// decision writes a person's word about a lease.
+func (s *snapshotter) decision(r *request) {
+	if r.dealings == nil || r.dealings.decision == nil {
+		return
+	}
+	d := r.dealings.decision
+	s.event(0, &Event{Kind: EvDecided, Namespace: r.space.name, ID: r.id, Op: uint8(d.Verdict), Agent: d.By, Actor: d.Principal, Note: d.Reason})
 }
 
 // parking writes how a lease is parked, or was before it was resumed.
@@ -219,9 +230,14 @@ func (s *snapshotter) parking(r *request) {
 		return
 	}
 	p := r.dealings.parking
+	asks := uint8(0)
+	if p.asks {
+		asks = asksPerson
+	}
 	s.event(p.since, &Event{
-		Kind: EvParked, Namespace: r.space.name, ID: r.id, TTL: p.until.Sub(p.since), Note: p.reason, Freed: r.phase == away,
+		Kind: EvParked, Op: asks, Namespace: r.space.name, ID: r.id, TTL: p.until.Sub(p.since), Note: p.reason, Freed: r.phase == away,
 		Held: p.held, Fence: p.fence, Queued: r.goesBack(), AsOf: r.window.asOf,
+		Blob: appendPrincipal(nil, p.asker),
 	})
 }
 

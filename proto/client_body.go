@@ -251,6 +251,8 @@ func (o *Op) resumeField(f *field[string]) error {
 		o.OnConflict = enum[interlock.OnConflict](f.v)
 	case 4<<3 | wireVarint:
 		o.MaxWait = time.Duration(f.v)
+	case 5<<3 | wireVarint:
+		o.Unapproved = f.v != 0
 	}
 	return o.idField(f)
 }

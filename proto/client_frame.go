@@ -84,6 +84,7 @@ func (o *Op) appendTo(b []byte) []byte {
 		b = appendString(b, 2, o.Flow)
 		b = appendUint(b, 3, uint64(o.OnConflict))
 		b = appendDuration(b, 4, o.MaxWait)
+		b = appendBool(b, 5, o.Unapproved)
 	case OpDeclare:
 		b = appendString(b, 1, o.Flow)
 		b = appendString(b, 2, o.Purpose)

@@ -112,6 +112,7 @@ type Op struct {
 	Any        bool
 	Free       bool
 	Keep       bool
+	Unapproved bool
 	Bodies     bool
 	Documents  bool // the documents at the keys come with the lease
 	Brief      bool // leave out of the answers what the caller knows

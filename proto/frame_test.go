@@ -105,7 +105,7 @@ func randomClientFrame(r *rand.Rand) *ClientFrame {
 		case OpPark:
 			kept.ID, kept.Free, kept.Keep, kept.TTL, kept.Note = o.ID, o.Free, o.Keep, o.TTL, o.Note
 		case OpResume:
-			kept.ID, kept.Flow, kept.OnConflict, kept.MaxWait = o.ID, o.Flow, o.OnConflict, o.MaxWait
+			kept.ID, kept.Flow, kept.OnConflict, kept.MaxWait, kept.Unapproved = o.ID, o.Flow, o.OnConflict, o.MaxWait, o.Unapproved
 		case OpDeclare:
 			kept.Flow, kept.Purpose, kept.On, kept.MaxWait = o.Flow, o.Purpose, o.On, o.MaxWait
 		case OpSetPattern:
@@ -349,7 +349,7 @@ func FuzzClientFrame(f *testing.F) {
 		{Kind: OpConvert, ID: [16]byte{3}, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Shared}}, MaxWait: 1, OnConflict: 3},
 		{Kind: OpArrive, ID: [16]byte{4}, MaxWait: 1},
 		{Kind: OpPark, ID: [16]byte{5}, Free: true, TTL: 1, Note: "why"},
-		{Kind: OpResume, ID: [16]byte{6}, Flow: "f", OnConflict: 1},
+		{Kind: OpResume, ID: [16]byte{6}, Flow: "f", OnConflict: 1, Unapproved: true},
 		{Kind: OpDeclare, Flow: "f", On: &Party{Session: "brave-otter", Agent: "a"}},
 		{Kind: OpSetPattern, Pattern: &interlock.Pattern{
 			Name: "n", Shape: "a:{id}", Aliases: []string{""}, Groups: []interlock.Group{{Name: "g", Min: 1}},
@@ -363,6 +363,7 @@ func FuzzClientFrame(f *testing.F) {
 		{Kind: OpPullTasks, ID: [16]byte{7}, TTL: 1, Task: &TaskOp{Queue: "q", Limit: 8}},
 		{Kind: OpAckTask, ID: [16]byte{8}, AsOf: 1, Note: "n", Task: &TaskOp{Result: []byte("1"), Specs: []TaskSpec{{}, {Queue: "q"}}}, Commit: &Commit{Reads: []interlock.Read{{Key: "k"}}}},
 		{Kind: OpNackTask, ID: [16]byte{8}, Task: &TaskOp{Reason: "r", Delay: -1, Dead: true}},
+		{Kind: OpAnswerTask, Fence: 7, Task: &TaskOp{Verdict: interlock.Approved, By: "b"}},
 		{Kind: OpAnswerTask, ID: [16]byte{9}, Task: &TaskOp{Verdict: interlock.Denied, By: "b", Reason: "r"}},
 		{Kind: OpListTasks, Group: "g", Key: "k", Task: &TaskOp{Queue: "q", State: interlock.TaskDead, Limit: 3}},
 		{Kind: OpSetQueue, Queue: &interlock.TaskQueue{Name: "q", Paused: true, Groups: []interlock.Share{{Group: "g", Weight: 2}}}},

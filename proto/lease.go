@@ -56,6 +56,15 @@ func appendLease(b []byte, l *interlock.Lease) []byte {
 		b = appendDuration(b, 5, p.Left)
 		b = closeMessage(b, start)
 	}
+	if d := l.Decision; d != nil {
+		b = openMessage(b, 25)
+		start := len(b)
+		b = appendUint(b, 1, uint64(d.Verdict))
+		b = appendString(b, 2, d.By)
+		b = appendString(b, 3, d.Principal)
+		b = appendString(b, 4, d.Reason)
+		b = closeMessage(b, start)
+	}
 	return b
 }
 
@@ -117,6 +126,9 @@ func decodeLease(l *interlock.Lease, s string) error {
 			l.Generation = f.v
 		case 24<<3 | wireBytes:
 			err = decodePart(grow(&l.Parts), f.s)
+		case 25<<3 | wireBytes:
+			l.Decision = &interlock.Decision{}
+			err = decodeDecision(l.Decision, f.s)
 		}
 		if err != nil {
 			return err
@@ -201,6 +213,22 @@ func decodeParking(p *interlock.Parking, s string) error {
 			p.Left = time.Duration(f.v)
 		case 4<<3 | wireVarint:
 			p.Freed = f.v != 0
+		}
+		return nil
+	})
+}
+
+func decodeDecision(d *interlock.Decision, s string) error {
+	return eachField(s, func(f field[string]) error {
+		switch f.tag {
+		case 1<<3 | wireVarint:
+			d.Verdict = enum[interlock.Verdict](f.v)
+		case 2<<3 | wireBytes:
+			return text(&d.By, f.s)
+		case 3<<3 | wireBytes:
+			return text(&d.Principal, f.s)
+		case 4<<3 | wireBytes:
+			return text(&d.Reason, f.s)
 		}
 		return nil
 	})

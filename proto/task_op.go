@@ -135,6 +135,7 @@ func (o *Op) appendTask(b []byte) []byte {
 		b = appendUint(b, 2, uint64(x.Verdict))
 		b = appendString(b, 3, x.By)
 		b = appendString(b, 4, x.Reason)
+		b = appendUint(b, 5, uint64(o.Fence))
 	case OpChangeTask:
 		b = appendUint(b, 2, uint64(x.Change))
 		b = appendDuration(b, 3, x.Delay)
@@ -235,6 +236,8 @@ func (o *Op) taskField(f *field[string]) error {
 			return text(&x.By, f.s)
 		case 4<<3 | wireBytes:
 			return text(&x.Reason, f.s)
+		case 5<<3 | wireVarint:
+			o.Fence = interlock.Fence(f.v)
 		}
 	case OpChangeTask:
 		switch f.tag {

@@ -29,7 +29,7 @@ func keepTask(r *rand.Rand, kept, o *Op) {
 	case OpAskHuman:
 		kept.Task = &TaskOp{Question: x.Question}
 	case OpAnswerTask:
-		kept.Task = &TaskOp{Verdict: x.Verdict, By: x.By, Reason: x.Reason}
+		kept.Fence, kept.Task = o.Fence, &TaskOp{Verdict: x.Verdict, By: x.By, Reason: x.Reason}
 	case OpChangeTask:
 		kept.Task = &TaskOp{Change: x.Change, Delay: x.Delay, Reason: x.Reason}
 	case OpFollowTask:

@@ -26,6 +26,9 @@ func adviceFor(eff *engine.Effect) interlock.Advice {
 	case engine.Granted:
 		return grantedAdvice(&eff.Lease)
 	case engine.Queued:
+		if eff.Question != nil {
+			return interlock.Advice{Action: interlock.ActAskHuman, Message: "the lease is resumed when a person approves what it asks"}
+		}
 		return queuedAdvice(&eff.Ticket, eff.Conflict)
 	case engine.Skipped:
 		message := "somebody already does this: there is nothing to do, go on with something else"
@@ -112,6 +115,13 @@ func parkedAdvice(l *interlock.Lease) interlock.Advice {
 	p := l.Parking
 	if p == nil {
 		return adviceForCode(interlock.CodeParked)
+	}
+	if d := l.Decision; d != nil {
+		what := fmt.Sprintf("%s was %s by %s%s", claimed(l.Claims), d.Verdict, quoteUnlessPlain(cleanText(interlock.Answerer(d.Principal, d.By))), saidWhy(d.Reason))
+		if d.Verdict == interlock.Denied {
+			return interlock.Advice{Action: interlock.ActStop, Message: what + ": do not do what was asked, and release the lease"}
+		}
+		return interlock.Advice{Action: interlock.ActRetry, Message: fmt.Sprintf("%s: resume the lease by its id within %s, or release it", what, short(p.Left))}
 	}
 	keys := "is kept for it"
 	if p.Freed {

@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 )
 
@@ -12,7 +13,8 @@ import (
 // beside it. Without credentials nobody is authenticated, and the answer says so.
 
 // listApprovals is GET /v1/approvals: the tasks that wait for a person, in the order in
-// which they asked, with all that there is to decide from.
+// which they asked, with all that there is to decide from; with the first page, likewise, the
+// leases that are parked with a question.
 func (c *call) listApprovals() {
 	const listing = "approvals"
 	var since, num uint64
@@ -21,37 +23,90 @@ func (c *call) listApprovals() {
 		return
 	}
 	list := engine.Approvals{Namespace: c.namespace, Limit: limit, After: engine.AskedAt{Time: engine.Time(since), Num: num}}
-	if at, ok := c.survey(&list); ok {
-		cursor := ""
-		if list.More {
-			cursor = c.makePlace(listing, uint64(list.Next.Time), list.Next.Num)
-		}
-		c.sendTasks(list.Rows, true, cursor, at)
+	leases := engine.LeaseQuestions{Namespace: c.namespace, Limit: limit}
+	surveys := []engine.Survey{&list}
+	if list.After == (engine.AskedAt{}) {
+		surveys = append(surveys, &leases)
 	}
+	at, ok := c.survey(surveys...)
+	if !ok {
+		return
+	}
+	j := c.reply()
+	j.openArray("tasks")
+	for i := range list.Rows {
+		c.writeTask(j, "", &list.Rows[i], true)
+	}
+	j.closeArray()
+	if len(leases.Rows) > 0 {
+		j.openArray("leases")
+		for i := range leases.Rows {
+			writeLeaseQuestion(j, "", &leases.Rows[i])
+		}
+		j.closeArray()
+	}
+	if leases.More {
+		j.bool("more_leases", true)
+	}
+	if list.More {
+		j.said("cursor", c.makePlace(listing, uint64(list.Next.Time), list.Next.Num))
+	}
+	c.send(http.StatusOK, j, at)
+}
+
+// writeLeaseQuestion writes what a person is asked about a parked lease. Its id is its holder's
+// secret, so the fence names it.
+func writeLeaseQuestion(j *jsonOut, name string, q *engine.LeaseQuestion) {
+	j.open(name)
+	j.str("kind", "lease")
+	j.decimal("fence", uint64(q.Fence))
+	j.text("question", q.Question)
+	j.text("agent", q.Agent)
+	j.text("purpose", q.Purpose)
+	writeClaims(j, q.Claims)
+	j.ms("asked_ms", q.Parking.Since)
+	j.ms("left_ms", q.Parking.Left)
+	j.str("keys", parkedKeys(&q.Parking))
+	writeDecision(j, q.Decision)
+	j.close()
 }
 
 // courtesy is the warning with an answer to a server that asks for no credentials.
 const courtesy = "this approval is a courtesy, not a control: the server asks for no credentials, so anyone on this machine, " +
 	"agents included, can answer under any name; start it with --credentials to make approvals hold"
 
-// answerTask is POST /v1/approvals/{id}.
+// answerTask is POST /v1/approvals/{id}: of a task, or of a parked lease by its fence.
 func (c *call) answerTask() {
 	h, ok := c.mutating()
 	if !ok {
 		return
 	}
 	cmd := &engine.Answer{Head: h}
-	if cmd.Task, ok = c.taskID(); !ok {
+	if fence, err := parseDecimal(c.variable); err == nil && fence > 0 {
+		cmd.Fence = interlock.Fence(fence)
+	} else if cmd.Task, ok = c.taskID(); !ok {
 		return
 	}
 	if !c.body(func(d *jsonIn) { decodeAnswer(d, cmd) }) {
 		return
 	}
-	verdict := cmd.Verdict.String() // the engine owns the command once it is submitted
-	if eff, at, ok := c.do(cmd); ok {
-		if c.identity.Principal == nil {
-			eff.Warnings = append(eff.Warnings, courtesy)
-		}
-		c.sendTask(http.StatusOK, verdict, &eff, at)
+	verdict, lease := cmd.Verdict.String(), cmd.Fence != 0 // the engine owns the command once it is submitted
+	eff, at, ok := c.do(cmd)
+	if !ok {
+		return
 	}
+	if c.identity.Principal == nil {
+		eff.Warnings = append(eff.Warnings, courtesy)
+	}
+	if !lease {
+		c.sendTask(http.StatusOK, verdict, &eff, at)
+		return
+	}
+	j := c.reply()
+	j.str("outcome", verdict)
+	if eff.Question != nil { // else it was answered before, and the lease is not parked any more
+		writeLeaseQuestion(j, "lease", eff.Question)
+	}
+	writeTexts(j, "warnings", eff.Warnings)
+	c.send(http.StatusOK, j, at)
 }

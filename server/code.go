@@ -252,7 +252,11 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeParked: {
 		409, "The lease is parked", interlock.ActAskHuman, 0,
-		"nothing may be done under it until the human has decided: then resume it",
+		"nothing may be done under it until the human has decided: resume it with wait_ms, which waits for the answer",
+	},
+	interlock.CodeDenied: {
+		409, "The approval was denied", interlock.ActStop, 0,
+		"do not do what was asked: release the lease, or resume it with unapproved to do something else under it",
 	},
 	interlock.CodeNotParked: {
 		409, "The lease is not parked", interlock.ActStop, 0,
@@ -318,7 +322,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeNotAsking: {
 		409, "Nobody asks about it", interlock.ActStop, 0,
-		"look at the task: it may have been answered already",
+		"look at the task or the lease: it may have been answered already",
 	},
 	interlock.CodeRequestIDReused: {
 		422, "The request id was used for another request", interlock.ActStop, 0,

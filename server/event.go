@@ -66,6 +66,9 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 		j.said("purpose", ev.Purpose)
 	}
 	writePolicy(j, ev)
+	if ev.Kind == engine.EvDecided {
+		j.str("verdict", interlock.Verdict(ev.Op).String())
+	}
 
 	// What was asked for.
 	j.said("trace", ev.Trace)

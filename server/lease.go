@@ -95,7 +95,47 @@ func (c *call) resume() {
 	if !c.body(func(d *jsonIn) { wait = decodeResume(d, cmd) }) {
 		return
 	}
-	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait)
+	if wait <= 0 {
+		c.inLine(cmd, &cmd.Head, &cmd.Attach, 0)
+		return
+	}
+	// A lease that asks a person is resumed when that is answered, and may stand in line then.
+	cmd.Attach = true
+	for until := time.Now().Add(wait); ; {
+		var asks bool
+		next := *cmd // the engine owns a command that was submitted
+		last, ok := c.listen(&next, &next.Head, time.Until(until), func(first *engine.Effect) *vigil {
+			if asks = first.Question != nil; asks {
+				return untilAnswered(cmd)
+			}
+			return inLineFor(first.Ticket.ID, true)
+		})
+		switch {
+		case !ok:
+			return
+		case asks && last.eff.Code == interlock.CodeParked && !c.s.isDraining() && time.Now().Before(until):
+		default:
+			c.tell(&last.eff, last.at)
+			return
+		}
+	}
+}
+
+// untilAnswered waits for the answer about a parked lease, which cmd is to resume then.
+func untilAnswered(cmd *engine.Resume) *vigil {
+	resume := func(h engine.Head, attach bool) engine.Command {
+		again := *cmd
+		again.Head, again.Attach = h, attach
+		return &again
+	}
+	return &vigil{
+		open:  func(eff *engine.Effect) bool { return eff.Outcome == engine.Queued && eff.Question != nil },
+		again: func(h engine.Head) engine.Command { return resume(h, true) },
+		last:  func(h engine.Head) engine.Command { return resume(h, false) },
+		leave: func(h engine.Head) engine.Command {
+			return &engine.Detach{Head: h, Ticket: interlock.TicketID(cmd.Lease)}
+		},
+	}
 }
 
 // tell answers with what became of a request for a lease.

@@ -37,6 +37,7 @@ func TestParkAndResume(t *testing.T) {
 		d.post(path+"/convert", `{"claims":[{"key":"account:2"}]}`).want(409, "parked")
 		d.get(path).want(200).is("lease.state", "parked")
 
+		d.post("/v1/approvals/1", `{"verdict":"approved","by":"ann"}`).want(200)
 		next := d.session("billing-8")
 		got := d.post(path+"/resume", `{"session":"`+next+`","flow":"main"}`, "Idempotency-Key", "go on").want(200).is("lease.id", lease).is("lease.fence", "2").is("lease.holder.agent", "billing-8")
 		if got.at("changed") != false || got.at("lease.moved") != nil {
@@ -85,5 +86,115 @@ func TestParkingEnds(t *testing.T) {
 		pass(61 * time.Second)
 		d.get("/v1/leases/"+lease).want(410, "expired").is("ended_by", "park_limit").says("advice.message", "because it was parked for as long as it may be")
 		d.acquire("next", "account:1")
+	})
+}
+
+// A lease that is parked with a reason stands among the approvals: another principal than its
+// holder's answers, by the fence, and who waits to resume it has the lease and the answer.
+func TestApproveParkedLease(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		desk, deskLine := newSecret(d, "desk", "default")
+		cfo, cfoLine := newSecret(d, "cfo", "default")
+		agent, agentLine := newSecret(d, "agent-7", "default")
+		c := credentialsFile(d, deskLine+" agent approver", cfoLine+" approver", agentLine+" agent")
+		d.reopen(func(cfg *Config) { cfg.Credentials = c })
+		as := func(secret string) []string { return []string{"Authorization", "Bearer " + secret} }
+
+		lease := d.post("/v1/leases", `{"agent":"billing-7","purpose":"ticket 77","claims":[{"key":"account:1"}]}`, as(desk)...).want(200).str("lease.id")
+		path := "/v1/leases/" + lease
+		d.post(path+"/park", `{"reason":"refund 900?","for_ms":7200000}`, as(desk)...).want(200)
+		pass(time.Second)
+		list := d.get("/v1/approvals", as(cfo)...).want(200).is("leases.0.kind", "lease").is("leases.0.fence", "1").is("leases.0.question", "refund 900?")
+		list.is("leases.0.agent", "billing-7").is("leases.0.claims.0.key", "account:1").is("leases.0.keys", "kept")
+		if list.num("leases.0.asked_ms") != 1000 || strings.Contains(list.raw, lease) {
+			t.Error(list.raw)
+		}
+		d.post(path+"/resume", `{}`, as(desk)...).want(409, "parked").is("advice.action", "ask_human")
+		d.post(path+"/resume", `{"on_conflict":"wait"}`, as(desk)...).want(409, "parked")
+		d.post(path+"/resume", `{"wait_ms":1000}`, as(desk)...).want(409, "parked")
+		waiting := d.start(d.request("POST", path+"/resume", `{"wait_ms":50000}`, append(as(desk), "Idempotency-Key", "resume")...))
+		pass(time.Second)
+
+		const yes = `{"verdict":"approved","by":"the CFO","reason":"within policy"}`
+		d.post("/v1/approvals/1", yes, as(desk)...).want(403, "forbidden").says("detail", `credential "desk" holds the lease`)
+		d.post("/v1/approvals/1", yes, as(agent)...).want(403, "forbidden")
+		d.post("/v1/approvals/2", yes, as(cfo)...).want(409, "not_asking")
+		answered := d.post("/v1/approvals/1", yes, append(as(cfo), "Idempotency-Key", "yes")...).want(200).is("outcome", "approved").is("lease.decision.principal", "cfo")
+		if strings.Contains(answered.raw, lease) || answered.at("warnings") != nil {
+			t.Error(answered.raw)
+		}
+		granted := (<-waiting).want(200).is("outcome", "granted").is("lease.fence", "2")
+		granted.is("lease.decision.verdict", "approved").is("lease.decision.by", "the CFO").is("lease.decision.principal", "cfo").is("lease.decision.reason", "within policy")
+		d.post(path+"/resume", `{"wait_ms":50000}`, append(as(desk), "Idempotency-Key", "resume")...).want(200).is("lease.fence", "2")
+		if raw := d.get("/v1/approvals", as(cfo)...).want(200).raw; strings.Contains(raw, "leases") {
+			t.Error(raw)
+		}
+		d.post("/v1/approvals/1", yes, append(as(cfo), "Idempotency-Key", "yes")...).want(200).is("outcome", "approved")
+		d.post("/v1/approvals/1", yes, as(cfo)...).want(409, "not_asking")
+		if story := kinds(lines(t, d.get("/v1/events", as(cfo)...).raw)); !strings.Contains(story, "parked decided resumed") {
+			t.Error(story)
+		}
+	})
+}
+
+// An answer to a lease whose holder is away is kept with it. A denial wakes who waits, and
+// the lease stays parked.
+func TestAnswerIsKept(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		path := "/v1/leases/" + d.acquire("billing-7", "account:1")
+		d.post(path+"/park", `{"reason":"refund 900?","for_ms":7200000}`).want(200)
+		d.post("/v1/approvals/1", `{"verdict":"approved"}`).want(400, "invalid_request").says("detail", "say the person's name")
+		d.post("/v1/approvals/1", `{"verdict":"approved","by":"ann"}`).want(200).says("warnings.0", "courtesy")
+		pass(time.Hour)
+		d.get(path).want(200).is("lease.state", "parked").is("lease.decision.verdict", "approved").says("advice.message", "account:1 was approved by ann: resume the lease")
+		d.post(path+"/resume", `{}`).want(200).is("lease.decision.by", "ann")
+
+		d.post(path+"/park", `{"reason":"and 90?"}`).want(200)
+		waiting := d.start(d.request("POST", path+"/resume", `{"wait_ms":50000}`))
+		pass(time.Second)
+		d.post("/v1/approvals/2", `{"verdict":"denied","by":"ann","reason":"no"}`).want(200).is("lease.decision.verdict", "denied")
+		(<-waiting).want(409, "denied").says("detail", `denied by "ann"`).is("advice.action", "stop")
+		d.post(path+"/resume", `{"wait_ms":50000}`).want(409, "denied")
+		d.get(path).want(200).is("lease.state", "parked").says("advice.message", "release the lease")
+		d.post(path+"/resume", `{"unapproved":true}`).want(200).is("lease.decision.verdict", "denied")
+
+		d.post(path+"/park", `{"reason":"and 9?"}`).want(200)
+		resumed := d.post(path+"/resume", `{"unapproved":true}`).want(200)
+		if resumed.at("lease.decision") != nil {
+			t.Error(resumed.raw)
+		}
+		d.post("/v1/approvals/3", `{"verdict":"approved","by":"ann"}`).want(409, "not_asking")
+		for range 2 {
+			d.post("/v1/leases/"+d.acquire("a", "doc:"+d.session("x"))+"/park", `{"reason":"so?"}`).want(200)
+		}
+		d.get("/v1/approvals?limit=1").want(200).is("leases.0.question", "so?")
+	})
+}
+
+// A lease whose keys were freed is resumed by the answer when others have given them back. Who
+// waits for the answer goes on with that when the server forgets who listens, and leaves when
+// its caller hangs up.
+func TestAnsweredInLine(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		path := "/v1/leases/" + d.acquire("billing-7", "account:1")
+		d.post(path+"/park", `{"reason":"refund 900?","keys":"free"}`).want(200)
+		other := d.acquire("other", "account:1")
+		waiting := d.start(d.request("POST", path+"/resume", `{"wait_ms":50000}`))
+		pass(time.Second)
+		d.post("/v1/approvals/1", `{"verdict":"approved","by":"ann"}`).want(200)
+		pass(time.Second)
+		d.post("/v1/leases/"+other+"/release", "").want(200)
+		(<-waiting).want(200).is("lease.moved.0", "account:1").is("lease.decision.by", "ann")
+		d.post(path+"/release", "").want(200)
+
+		ended := "/v1/leases/" + d.acquire("billing-7", "account:2")
+		d.post(ended+"/park", `{"reason":"refund 900?"}`).want(200)
+		waiting = d.start(d.request("POST", ended+"/resume", `{"wait_ms":50000}`))
+		pass(time.Second)
+		d.post(ended+"/release", "").want(200)
+		(<-waiting).want(410, "released")
 	})
 }

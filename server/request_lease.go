@@ -298,7 +298,7 @@ func parseParkedKeys(name string) (freed, ok bool) {
 	return name == "free", name == "free" || name == "keep"
 }
 
-var resumeFields = []string{"session", "flow", "wait_ms", "on_conflict", "max_wait_ms"}
+var resumeFields = []string{"session", "flow", "wait_ms", "on_conflict", "max_wait_ms", "unapproved"}
 
 func decodeResume(d *jsonIn, cmd *engine.Resume) (wait time.Duration) {
 	var p patience
@@ -314,6 +314,8 @@ func decodeResume(d *jsonIn, cmd *engine.Resume) (wait time.Duration) {
 			p.readConflict(d)
 		case "max_wait_ms":
 			cmd.MaxWait = d.ms()
+		case "unapproved":
+			cmd.Unapproved = d.yes()
 		}
 	})
 	cmd.OnConflict, wait = p.settleHeld(d)

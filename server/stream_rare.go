@@ -71,7 +71,7 @@ func (st *stream) numberedCommand(o *proto.Op, h engine.Head) engine.Command {
 	case proto.OpPark:
 		return &engine.Park{Head: h, Lease: o.ID, Free: o.Free, Keep: o.Keep, For: o.TTL, Reason: o.Note}
 	case proto.OpResume:
-		return &engine.Resume{Head: h, Lease: o.ID, Flow: o.Flow, MaxWait: o.MaxWait, OnConflict: o.OnConflict, Attach: true}
+		return &engine.Resume{Head: h, Lease: o.ID, Flow: o.Flow, MaxWait: o.MaxWait, OnConflict: o.OnConflict, Unapproved: o.Unapproved, Attach: true}
 	case proto.OpDeclare:
 		c := &engine.Declare{Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, MaxWait: o.MaxWait, Attach: true}
 		if o.On != nil {

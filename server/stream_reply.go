@@ -61,7 +61,7 @@ func (d *delivered) reply(r *proto.Reply, st *stream) {
 func cleanLease(l *interlock.Lease) {
 	l.Agent, l.Flow, l.Purpose, l.Group = cleanText(l.Agent), cleanText(l.Flow), cleanText(l.Purpose), cleanText(l.Group)
 	l.Yield = cleanYield(l.Yield)
-	l.Parking = cleanParking(l.Parking)
+	l.Parking, l.Decision = cleanParking(l.Parking), cleanDecision(l.Decision)
 	l.Stale, l.StaleMore = nil, false                    // the packet says it
 	l.Documents, l.DocumentsMore, l.AsOf = nil, false, 0 // the reply has them
 	if len(l.Notes) == 0 {
@@ -90,6 +90,15 @@ func cleanParking(p *interlock.Parking) *interlock.Parking {
 	}
 	clean := *p
 	clean.Reason = cleanText(p.Reason)
+	return &clean
+}
+
+func cleanDecision(d *interlock.Decision) *interlock.Decision {
+	if d == nil {
+		return nil
+	}
+	clean := *d
+	clean.By, clean.Principal, clean.Reason = cleanText(d.By), cleanText(d.Principal), cleanText(d.Reason)
 	return &clean
 }
 

@@ -32,7 +32,7 @@ func (st *stream) taskCommand(o *proto.Op, h engine.Head) engine.Command {
 		}
 		return c
 	case proto.OpAnswerTask:
-		return &engine.Answer{Head: h, Task: o.ID, Verdict: x.Verdict, By: x.By, Reason: x.Reason}
+		return &engine.Answer{Head: h, Task: o.ID, Fence: o.Fence, Verdict: x.Verdict, By: x.By, Reason: x.Reason}
 	case proto.OpChangeTask:
 		return &engine.ChangeTask{Head: h, Task: o.ID, Change: engine.TaskChange(x.Change), Delay: x.Delay, Reason: x.Reason}
 	case proto.OpFollowTask:

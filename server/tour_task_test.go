@@ -109,6 +109,21 @@ func tourTasks(d *door) {
 	d.get("/v1/tasks?cursor="+page.str("cursor")).want(404, "not_found")
 	d.get("/v1/tasks?queue=none").want(404, "no_such_queue")
 	d.get("/v1/approvals").want(200)
+	var parked []string
+	for _, key := range []string{"asking:1", "asking:2"} {
+		parked = append(parked, "/v1/leases/"+d.acquire("asker", key))
+		d.post(parked[len(parked)-1]+"/park", `{"reason":"may I?"}`).want(200)
+	}
+	for range 2 {
+		d.post("/v1/tasks", `{"queue":"tour","approval":{"question":"may I?"}}`).want(202)
+	}
+	asking := d.get("/v1/approvals?limit=1").want(200)
+	d.get("/v1/approvals?limit=1&cursor=" + asking.str("cursor")).want(200)
+	fence := asking.str("leases.0.fence")
+	d.post("/v1/approvals/"+fence, `{"verdict":"approved","by":"ann","reason":"so"}`).want(200)
+	for _, path := range parked {
+		d.post(path+"/release", "").want(200)
+	}
 	d.get("/v1/approvals?cursor="+page.str("cursor")).want(404, "not_found")
 	d.get("/v1/tasks/q_00000000000000000000000000000001").want(404, "unknown_task")
 	for _, action := range []string{"pause", "drain", "resume"} {

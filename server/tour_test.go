@@ -47,6 +47,7 @@ func fullLease() interlock.Lease {
 		Moved:      []interlock.Key{"account:1"},
 		Yield:      &interlock.Yield{Agent: "support-2", Session: "loud-owl", Flow: "main", Purpose: "fix the outage", Priority: 10, Since: 2 * time.Second, Revoked: true},
 		Parking:    &interlock.Parking{Reason: "may I pay 900?", Since: time.Minute, Left: time.Hour, Freed: true},
+		Decision:   &interlock.Decision{Verdict: interlock.Approved, By: "ann", Principal: "cfo", Reason: "within policy"},
 		Generation: 4,
 		Parts:      []interlock.Part{{Key: "queue:orders/3", Lease: interlock.LeaseID{2}, Fence: 9, Stop: true, Left: 4 * time.Second}},
 	}
@@ -77,7 +78,7 @@ func tourEffects(d *door, healthy Shard) {
 	lease.Documents[0].Earlier = fullDocuments()[:interlock.MaxEarlier]
 	lease.Documents[1].Body = nil
 	parked := lease
-	parked.State, parked.Parking = interlock.Parked, &interlock.Parking{Reason: "may I?", Left: time.Hour}
+	parked.State, parked.Decision, parked.Parking = interlock.Parked, nil, &interlock.Parking{Reason: "may I?", Left: time.Hour}
 	warnings := []string{"key account:1 is spelled almost like the live key acct:1"}
 	effects := map[string]engine.Effect{
 		"granted": {Outcome: engine.Granted, Lease: lease, Warnings: warnings},

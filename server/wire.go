@@ -42,6 +42,7 @@ func writeLease(j *jsonOut, name string, l *interlock.Lease) {
 	if l.Parking != nil {
 		writeParking(j, l.Parking)
 	}
+	writeDecision(j, l.Decision)
 	j.count("generation", l.Generation)
 	if len(l.Parts) > 0 {
 		j.openArray("parts")
@@ -69,11 +70,28 @@ func writeParking(j *jsonOut, p *interlock.Parking) {
 	j.text("reason", p.Reason)
 	j.ms("since_ms", p.Since)
 	j.ms("left_ms", p.Left)
+	j.str("keys", parkedKeys(p))
+	j.close()
+}
+
+// parkedKeys says what becomes of the keys of a parked lease.
+func parkedKeys(p *interlock.Parking) string {
 	if p.Freed {
-		j.str("keys", "freed")
-	} else {
-		j.str("keys", "kept")
+		return "freed"
 	}
+	return "kept"
+}
+
+// writeDecision writes a person's word on a parked lease, if there is one.
+func writeDecision(j *jsonOut, d *interlock.Decision) {
+	if d == nil {
+		return
+	}
+	j.open("decision")
+	j.str("verdict", d.Verdict.String())
+	j.said("by", d.By)
+	j.said("principal", d.Principal)
+	j.said("reason", d.Reason)
 	j.close()
 }
 

@@ -491,7 +491,7 @@ func (a *agent) park() {
 	if h == nil || h.task {
 		return
 	}
-	c := engine.Park{Lease: h.id, Free: a.rng(2) == 0, For: []time.Duration{0, 10 * time.Second, 30 * time.Second}[1+a.rng(2)], Reason: "a question"}
+	c := engine.Park{Lease: h.id, Free: a.rng(2) == 0, For: []time.Duration{0, 10 * time.Second, 30 * time.Second}[1+a.rng(2)], Reason: []string{"", "a question"}[a.rng(2)]}
 	c.Keep = !c.Free
 	a.send(fmt.Sprintf("park fence %d", h.fence), func() engine.Command { again := c; return &again }, func(eff *engine.Effect, at interlock.At) {
 		if eff.Outcome == engine.Done {
@@ -504,7 +504,7 @@ func (a *agent) park() {
 func (a *agent) resume() {
 	for _, h := range a.leases {
 		if h.parked {
-			c := engine.Resume{Lease: h.id, Flow: a.flow(), OnConflict: interlock.OnConflict(a.rng(2)), Attach: a.rng(2) == 0, MaxWait: 10 * time.Second}
+			c := engine.Resume{Lease: h.id, Flow: a.flow(), OnConflict: interlock.OnConflict(a.rng(2)), Attach: a.rng(2) == 0, MaxWait: 10 * time.Second, Unapproved: a.rng(4) > 0}
 			h.parked = false
 			a.send(fmt.Sprintf("resume fence %d", h.fence), func() engine.Command { again := c; return &again }, a.got())
 			return

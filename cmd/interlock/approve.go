@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,13 +19,16 @@ func newApprove(a *app) *cobra.Command {
 	var reason, by string
 	var limit int
 	cmd := &cobra.Command{
-		Use:   "approve [TASK]",
-		Short: "Answer what tasks ask of a person, or list it",
-		Long: `Without TASK this lists what waits for a person's word: the question, who asks, what it
-is for, and what has changed of that which the asker had read. With TASK and --yes or
+		Use:   "approve [TASK|FENCE]",
+		Short: "Answer what tasks and parked leases ask of a person, or list it",
+		Long: `Without TASK or FENCE this lists what waits for a person's answer: the question, who asks,
+what it is for, and what has changed of that which the asker had read. A lease that was
+parked with a reason asks, too, and goes by its fence. With TASK or FENCE and --yes or
 --no it answers, under your name and with a reason, which stand in the journal beside the
-credential that answers: whoever submitted the task, asks or works at it cannot answer. A
-task that was approved is handed out again in its old place; one that was denied is dead.
+credential that answers: whoever submitted the task, asks or works at it, or holds the
+lease, cannot answer. A task that was approved is handed out again in its old place; one
+that was denied is dead. A lease that was approved is resumed by who waits for that
+("interlock resume"), or comes later; one that was denied stays parked.
 A server without credentials cannot tell who answers: there an approval is a courtesy.`,
 		Example: `  interlock approve
   interlock approve q_0123456789abcdef0123456789abcdef --yes --reason "checked with the customer"
@@ -37,12 +41,19 @@ A server without credentials cannot tell who answers: there an approval is a cou
 				}
 				return a.listApprovals(cmd.Context(), limit)
 			}
-			id, err := taskArg(args[0])
+			id, fence, err := "", "", error(nil)
+			if n, wrong := strconv.ParseUint(args[0], 10, 64); wrong == nil && n > 0 {
+				fence = strconv.FormatUint(n, 10)
+			} else {
+				id, err = taskArg(args[0])
+			}
 			switch {
 			case err != nil:
 				return err
 			case yes && no:
 				return usage("--yes and --no: give one of them")
+			case !yes && !no && fence != "":
+				return usage("fence %s: answer with --yes or --no; `interlock approve` shows the question", fence)
 			case !yes && !no:
 				var got taskAnswer
 				return a.get(cmd.Context(), taskPath(id, ""), nil, &got, func() error {
@@ -61,7 +72,23 @@ A server without credentials cannot tell who answers: there an approval is a cou
 			if reason != "" {
 				body["reason"] = reason
 			}
-			r := request{method: http.MethodPost, path: "/v1/approvals/" + url.PathEscape(id), body: body, id: freshID(), again: true}
+			r := request{method: http.MethodPost, path: "/v1/approvals/" + url.PathEscape(id+fence), body: body, id: freshID(), again: true}
+			if fence != "" {
+				var got leaseDecided
+				return a.call(cmd.Context(), r, &got, func() error {
+					how := verdict.String() + " by " + clean(by)
+					if q := got.Lease; q != nil && q.Decision != nil {
+						how = q.Decision.text()
+					}
+					rest := "the lease is resumed by who waits for it, or comes later"
+					if verdict == interlock.Denied {
+						rest = "the lease stays parked until its holder releases it"
+					}
+					a.say("%s; %s\n", how, rest)
+					a.warn(got.Warnings)
+					return nil
+				})
+			}
 			var got taskAnswer
 			return a.call(cmd.Context(), r, &got, func() error {
 				how := got.Task.place()
@@ -96,14 +123,22 @@ func (a *app) listApprovals(ctx context.Context, limit int) error {
 	if limit < 1 {
 		return usage("--limit %d: want at least 1", limit)
 	}
-	shown := 0
+	shown, leases := 0, false
 	more, err := a.pages(ctx, "/v1/approvals", url.Values{}, limit, func(answer []byte) (int, string, error) {
 		var page struct {
 			Tasks  []task
+			Leases []leaseQuestion
 			Cursor string
 		}
 		if err := json.Unmarshal(answer, &page); err != nil || a.json() {
 			return len(page.Tasks), page.Cursor, err
+		}
+		for i := range page.Leases {
+			if shown++; shown > 1 {
+				a.say("\n")
+			}
+			a.showLeaseQuestion(&page.Leases[i])
+			leases = true
 		}
 		for i := range page.Tasks {
 			t := &page.Tasks[i]
@@ -126,9 +161,34 @@ func (a *app) listApprovals(ctx context.Context, limit int) error {
 	case more:
 		a.complain("there are more than %d: --limit lists them", shown)
 	default:
-		a.complain("answer with `interlock approve TASK --yes` or `--no`, and --reason")
+		a.complain("answer with `interlock approve TASK --yes` or `--no`, and --reason%s", map[bool]string{true: "; a lease by its fence"}[leases])
 	}
 	return nil
+}
+
+// leaseDecided is what comes of an answer about a parked lease.
+type leaseDecided struct {
+	Lease    *leaseQuestion `json:"lease"`
+	Warnings []string       `json:"warnings"`
+}
+
+// showLeaseQuestion prints what a person is asked about a parked lease.
+func (a *app) showLeaseQuestion(q *leaseQuestion) {
+	a.say("%s  a parked lease\n", a.tint(bold, clean(q.Fence)))
+	for line := range strings.SplitSeq(strings.TrimSpace(cleanLines(q.Question)), "\n") {
+		a.say("  | %s\n", line)
+	}
+	a.fact("asked", fmt.Sprintf("%s ago, the lease ends in %s", short(ms(q.Asked)), short(ms(q.Left))))
+	a.fact("who asks", party{Agent: q.Agent}.name())
+	keys := make([]string, len(q.Claims))
+	for i, c := range q.Claims {
+		keys[i] = clean(string(c.Key))
+	}
+	what := strings.Join(keys, ", ") + " (" + clean(q.Keys) + ")"
+	if purpose := clean(q.Purpose); purpose != "" {
+		what = purpose + ", " + what
+	}
+	a.fact("for", what)
 }
 
 // showAsking prints what a person is asked. What others wrote is set off from ours.

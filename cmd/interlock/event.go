@@ -72,6 +72,7 @@ type event struct {
 	Op          string            `json:"op,omitempty"`
 	Size        *int64            `json:"size,omitempty"`
 	State       string            `json:"state,omitempty"`
+	Verdict     string            `json:"verdict,omitempty"` // on a parked lease
 	Action      string            `json:"action,omitempty"`
 	Attempt     uint64            `json:"attempt,omitempty"`
 
@@ -113,6 +114,8 @@ func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) eve
 		e.Operation, e.Outcome = e.Outcome, ""
 	case engine.EvPattern, engine.EvPatternDropped:
 		e.Pattern, e.Purpose = e.Purpose, ""
+	case engine.EvDecided:
+		e.Verdict = interlock.Verdict(ev.Op).String()
 	case engine.EvWritten:
 		e.written(ev)
 	case engine.EvEffect:

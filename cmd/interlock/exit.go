@@ -106,7 +106,8 @@ func exitForCode(code interlock.Code) int {
 		interlock.CodeTooManyQueues, interlock.CodeTooManyTasks, interlock.CodeQueueDraining:
 		return exitNotAcquired
 	case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost, interlock.CodeModeForbidden,
-		interlock.CodeWriterOnly, interlock.CodeLeaseRequired, interlock.CodeForeignFence, interlock.CodeInvalidStatement:
+		interlock.CodeWriterOnly, interlock.CodeLeaseRequired, interlock.CodeForeignFence, interlock.CodeInvalidStatement,
+		interlock.CodeDenied:
 		return exitForbidden
 	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodePreempted, interlock.CodeReleased, interlock.CodeSessionEnded,
 		interlock.CodeUnknownLease, interlock.CodeUnknownSession, interlock.CodeInGrace, interlock.CodeTaskMoved:

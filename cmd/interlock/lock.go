@@ -92,6 +92,9 @@ func (a *app) tellLease(how string, got *leaseAnswer) {
 		a.complain("all parties are there: generation %d of the barrier", got.Lease.Generation)
 	}
 	a.warn(got.Warnings)
+	if text := got.Lease.Decision.text(); text != "" {
+		a.complain("%s", text)
+	}
 	if moved := got.Lease.Moved; len(moved) > 0 && got.Packet.Message == "" {
 		a.complain("others may have changed what you read of %s: read it again before you act", clean(joinKeys(moved, ", ")))
 		got.Changed = false

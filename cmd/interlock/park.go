@@ -22,9 +22,10 @@ It needs no renewal any more and belongs to nobody's session: whoever knows its 
 resume it, within --for. With --free others may hold the keys meanwhile; with --keep
 nobody may. Without either it is as the key pattern says, else the keys are kept.
 
-"interlock resume" takes it up again and says what may have changed.`,
+With --reason it asks a person: "interlock approve" lists it, and the answer resumes it.
+"interlock resume" waits for that, takes it up again and says what may have changed.`,
 		Example: `  interlock park --free --for 8h --reason "refund of 1200.00: approve?"
-  ... a human decides ...
+  interlock approve FENCE --yes     # by another person
   eval "$(interlock resume --wait 10m)" || exit`,
 		Args: atMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,7 +62,7 @@ nobody may. Without either it is as the key pattern says, else the keys are kept
 	f.BoolVar(&keep, "keep", false, "nobody else may hold the keys meanwhile")
 	f.BoolVar(&free, "free", false, "others may hold the keys meanwhile")
 	f.DurationVar(&limit, "for", 0, "how long it may be parked before it ends (default: the key pattern's, else "+interlock.DefaultPark.String()+")")
-	f.StringVar(&reason, "reason", "", "what the human is asked, for others to read")
+	f.StringVar(&reason, "reason", "", "what a person is asked: the lease then waits for an answer")
 	return cmd
 }
 
@@ -85,7 +86,7 @@ func (p *parking) text() string {
 
 func newResume(a *app) *cobra.Command {
 	var q waiting
-	var preempt bool
+	var preempt, unapproved bool
 	cmd := &cobra.Command{
 		Use:   "resume [LEASE]",
 		Short: "Take a parked lease up again",
@@ -94,11 +95,16 @@ were freed it stands in line at its old place. The variables are printed again, 
 the fence may be a new one, and you are told which keys others may have changed
 meanwhile: read those again before you act on what was decided.
 
+A lease that asks a person, because it was parked with --reason, is resumed by the
+answer: for that --wait counts, too. If it was denied the lease stays parked, for you to
+release it. With --unapproved it is resumed without an answer, which withdraws the
+question, or in spite of a denial, to do something else under it.
+
 When --wait is over or you are interrupted, the place in line is kept for two minutes,
 in which another resume goes on waiting. With --wait 0 the lease stays parked. A lease
 that is held already is simply shown.
 
-Exit codes: 0 held again, 75 not in time, 79 the lease is lost, 69 no server answered.`,
+Exit codes: 0 held again, 75 not in time, 77 denied, 79 the lease is lost, 69 no server answered.`,
 		Example: `  eval "$(interlock resume --wait 10m)" || exit
   interlock resume l_0123456789abcdef0123456789abcdef -o json | jq .lease.moved`,
 		Args: atMostOneArg,
@@ -113,8 +119,11 @@ Exit codes: 0 held again, 75 not in time, 79 the lease is lost, 69 no server ans
 			}
 			body := map[string]any{}
 			w.fields(body)
+			if unapproved {
+				body["unapproved"] = true
+			}
 			s := &standing{
-				a: a, api: a.api(), wait: q.Wait, ticket: "t_" + strings.TrimPrefix(id, "l_"), again: "interlock resume", late: lateFor,
+				asks: true, a: a, api: a.api(), wait: q.Wait, ticket: "t_" + strings.TrimPrefix(id, "l_"), again: "interlock resume", late: lateFor,
 				ask: request{method: http.MethodPost, path: leasePath(id, "resume"), body: body, id: freshID()},
 			}
 			return s.stand(cmd.Context(), "resumed")
@@ -122,5 +131,6 @@ Exit codes: 0 held again, 75 not in time, 79 the lease is lost, 69 no server ans
 	}
 	q.flags(cmd)
 	cmd.Flags().BoolVar(&preempt, "preempt", false, "ask those who hold the keys now to yield")
+	cmd.Flags().BoolVar(&unapproved, "unapproved", false, "although nobody has answered, or somebody has denied it")
 	return cmd
 }

@@ -58,6 +58,7 @@ func (a *app) showLease(l *lease) error {
 	}
 	if l.Parking != nil {
 		fact("parked", l.Parking.text())
+		fact("answer", l.Decision.text())
 	}
 	if l.Yield != nil {
 		fact("asked", l.Yield.text(l.what())+", "+short(ms(l.Yield.Since))+" ago")

@@ -37,6 +37,8 @@ type standing struct {
 	// session that the request then waits in.
 	around *around
 	own    *presence
+	// asks says that the request is a resumption, which may have to wait for an answer first.
+	asks bool
 	// late is what a person is told whose time was over, before who holds it.
 	late func(got *leaseAnswer) string
 }
@@ -84,6 +86,9 @@ func (s *standing) stand(ctx context.Context, how string) error {
 // giveUp ends a request that nobody waits for any more, and says what has become of
 // its place in line.
 func (s *standing) giveUp(got *leaseAnswer) string {
+	if s.asks && got.Ticket.ID == "" {
+		return "the lease stays parked: " + s.again + " goes on waiting"
+	}
 	if s.undo == nil {
 		return "the place in line is kept for " + short(interlock.BareTicketTTL) + ": " + s.again + " goes on waiting"
 	}
@@ -98,6 +103,9 @@ func (s *standing) follow(ctx context.Context, lost context.CancelCauseFunc) (go
 	got = &leaseAnswer{}
 	if s.around == nil {
 		_, answer, err = s.begin(ctx)
+		if s.asks && isUnanswered(err) {
+			answer, err = s.answered(ctx, deadline)
+		}
 	} else {
 		answer, err = s.beginInside(ctx)
 	}
@@ -125,6 +133,38 @@ func (s *standing) follow(ctx context.Context, lost context.CancelCauseFunc) (go
 		answer, err = s.api.follow(ctx, got.Ticket.ID, deadline)
 	}
 	return got, answer, err
+}
+
+// answered resumes a lease when a person has approved what it asks.
+func (s *standing) answered(ctx context.Context, deadline time.Time) (answer []byte, err error) {
+	if s.wait == 0 {
+		return nil, exitWith(exitNotAcquired, errors.New("nobody has answered what the parked lease asks"))
+	}
+	s.a.complain("waiting for a person to answer what the lease asks")
+	for {
+		left := 20 * time.Second // so that a server that restarts is noticed
+		if !deadline.IsZero() {
+			left = min(left, time.Until(deadline))
+		}
+		if left <= 0 {
+			return nil, exitWith(exitNotAcquired, fmt.Errorf(
+				"nobody has answered what the lease asks within %s; it stays parked: %s goes on waiting", time.Duration(s.wait), s.again,
+			))
+		}
+		ask := s.ask
+		body := maps.Clone(ask.body.(map[string]any))
+		milliseconds(body, "wait_ms", max(left, time.Millisecond))
+		ask.body, ask.id, ask.wait = body, freshID(), left
+		if _, answer, err = s.api.insist(ctx, ask, true); !isUnanswered(err) {
+			return answer, err
+		}
+	}
+}
+
+// isUnanswered reports whether err says that nobody has answered what a parked lease asks.
+func isUnanswered(err error) bool {
+	refusal, refused := errors.AsType[*interlock.Error](err)
+	return refused && refusal.Code == interlock.CodeParked
 }
 
 // begin makes the request, or takes it up again where it stands in line already.

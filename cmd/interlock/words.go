@@ -175,6 +175,7 @@ type lease struct {
 	Moved      []interlock.Key `json:"moved"`
 	Yield      *yielding       `json:"yield"`
 	Parking    *parking        `json:"parking"`
+	Decision   *decision       `json:"decision"`
 	Generation uint64          `json:"generation"`
 	Parts      []part          `json:"parts"`
 }
@@ -239,6 +240,42 @@ type parkedLease struct {
 	Claims  []claim         `json:"claims"`
 	Fence   interlock.Fence `json:"fence,string"`
 	Parking parking         `json:"parking"`
+}
+
+// decision is a person's answer about a parked lease.
+type decision struct {
+	Verdict string `json:"verdict"`
+	By      string `json:"by"`
+	Name    string `json:"principal"`
+	Reason  string `json:"reason"`
+}
+
+// text is the decision in half a sentence, or nothing.
+func (d *decision) text() string {
+	if d == nil {
+		return ""
+	}
+	text := clean(d.Verdict)
+	if by := interlock.Answerer(clean(d.Name), clean(d.By)); by != "" {
+		text += " by " + by
+	}
+	if reason := clean(d.Reason); reason != "" {
+		text += ": " + reason
+	}
+	return text
+}
+
+// leaseQuestion is what a person is asked about a parked lease.
+type leaseQuestion struct {
+	Fence    string    `json:"fence"`
+	Question string    `json:"question"`
+	Agent    string    `json:"agent"`
+	Purpose  string    `json:"purpose"`
+	Claims   []claim   `json:"claims"`
+	Asked    int64     `json:"asked_ms"`
+	Left     int64     `json:"left_ms"`
+	Keys     string    `json:"keys"`
+	Decision *decision `json:"decision"`
 }
 
 // part is one part of a shared-out key in a member's hands.

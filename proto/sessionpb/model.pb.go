@@ -2154,6 +2154,7 @@ type Lease struct {
 	Parking       *Parking               `protobuf:"bytes,22,opt,name=parking,proto3" json:"parking,omitempty"`
 	Generation    uint64                 `protobuf:"varint,23,opt,name=generation,proto3" json:"generation,omitempty"`
 	Parts         []*Part                `protobuf:"bytes,24,rep,name=parts,proto3" json:"parts,omitempty"`
+	Decision      *Decision              `protobuf:"bytes,25,opt,name=decision,proto3" json:"decision,omitempty"` // the answer to what was asked when it was parked last
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2356,6 +2357,13 @@ func (x *Lease) GetParts() []*Part {
 	return nil
 }
 
+func (x *Lease) GetDecision() *Decision {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
+}
+
 // Yield says who asks the holder to give the keys up.
 type Yield struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2449,6 +2457,75 @@ func (x *Yield) GetRevoked() bool {
 	return false
 }
 
+// Decision is a person's answer about a parked lease.
+type Decision struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Verdict       uint32                 `protobuf:"varint,1,opt,name=verdict,proto3" json:"verdict,omitempty"`    // 1: approved, 2: denied
+	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`               // the name that the person claims
+	Principal     string                 `protobuf:"bytes,3,opt,name=principal,proto3" json:"principal,omitempty"` // the credential that answered
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Decision) Reset() {
+	*x = Decision{}
+	mi := &file_model_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Decision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Decision) ProtoMessage() {}
+
+func (x *Decision) ProtoReflect() protoreflect.Message {
+	mi := &file_model_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Decision.ProtoReflect.Descriptor instead.
+func (*Decision) Descriptor() ([]byte, []int) {
+	return file_model_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Decision) GetVerdict() uint32 {
+	if x != nil {
+		return x.Verdict
+	}
+	return 0
+}
+
+func (x *Decision) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Decision) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *Decision) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type Parking struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -2461,7 +2538,7 @@ type Parking struct {
 
 func (x *Parking) Reset() {
 	*x = Parking{}
-	mi := &file_model_proto_msgTypes[16]
+	mi := &file_model_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2473,7 +2550,7 @@ func (x *Parking) String() string {
 func (*Parking) ProtoMessage() {}
 
 func (x *Parking) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[16]
+	mi := &file_model_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2486,7 +2563,7 @@ func (x *Parking) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parking.ProtoReflect.Descriptor instead.
 func (*Parking) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{16}
+	return file_model_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Parking) GetReason() string {
@@ -2531,7 +2608,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_model_proto_msgTypes[17]
+	mi := &file_model_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2620,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[17]
+	mi := &file_model_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2633,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{17}
+	return file_model_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Part) GetKey() string {
@@ -2608,7 +2685,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_model_proto_msgTypes[18]
+	mi := &file_model_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2620,7 +2697,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[18]
+	mi := &file_model_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2633,7 +2710,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{18}
+	return file_model_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Note) GetKey() string {
@@ -2690,7 +2767,7 @@ type Ticket struct {
 
 func (x *Ticket) Reset() {
 	*x = Ticket{}
-	mi := &file_model_proto_msgTypes[19]
+	mi := &file_model_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2702,7 +2779,7 @@ func (x *Ticket) String() string {
 func (*Ticket) ProtoMessage() {}
 
 func (x *Ticket) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[19]
+	mi := &file_model_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2715,7 +2792,7 @@ func (x *Ticket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ticket.ProtoReflect.Descriptor instead.
 func (*Ticket) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{19}
+	return file_model_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Ticket) GetId() []byte {
@@ -2759,7 +2836,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_model_proto_msgTypes[20]
+	mi := &file_model_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2771,7 +2848,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[20]
+	mi := &file_model_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2784,7 +2861,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{20}
+	return file_model_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Session) GetId() []byte {
@@ -2833,7 +2910,7 @@ type Loss struct {
 
 func (x *Loss) Reset() {
 	*x = Loss{}
-	mi := &file_model_proto_msgTypes[21]
+	mi := &file_model_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2845,7 +2922,7 @@ func (x *Loss) String() string {
 func (*Loss) ProtoMessage() {}
 
 func (x *Loss) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[21]
+	mi := &file_model_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2858,7 +2935,7 @@ func (x *Loss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loss.ProtoReflect.Descriptor instead.
 func (*Loss) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{21}
+	return file_model_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Loss) GetLease() *Lease {
@@ -2899,7 +2976,7 @@ type Conflict struct {
 
 func (x *Conflict) Reset() {
 	*x = Conflict{}
-	mi := &file_model_proto_msgTypes[22]
+	mi := &file_model_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2911,7 +2988,7 @@ func (x *Conflict) String() string {
 func (*Conflict) ProtoMessage() {}
 
 func (x *Conflict) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[22]
+	mi := &file_model_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2924,7 +3001,7 @@ func (x *Conflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conflict.ProtoReflect.Descriptor instead.
 func (*Conflict) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{22}
+	return file_model_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Conflict) GetKey() string {
@@ -3005,7 +3082,7 @@ type Capacity struct {
 
 func (x *Capacity) Reset() {
 	*x = Capacity{}
-	mi := &file_model_proto_msgTypes[23]
+	mi := &file_model_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3017,7 +3094,7 @@ func (x *Capacity) String() string {
 func (*Capacity) ProtoMessage() {}
 
 func (x *Capacity) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[23]
+	mi := &file_model_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3030,7 +3107,7 @@ func (x *Capacity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capacity.ProtoReflect.Descriptor instead.
 func (*Capacity) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{23}
+	return file_model_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Capacity) GetPermits() uint32 {
@@ -3088,7 +3165,7 @@ type GroupUse struct {
 
 func (x *GroupUse) Reset() {
 	*x = GroupUse{}
-	mi := &file_model_proto_msgTypes[24]
+	mi := &file_model_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3100,7 +3177,7 @@ func (x *GroupUse) String() string {
 func (*GroupUse) ProtoMessage() {}
 
 func (x *GroupUse) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[24]
+	mi := &file_model_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3113,7 +3190,7 @@ func (x *GroupUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupUse.ProtoReflect.Descriptor instead.
 func (*GroupUse) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{24}
+	return file_model_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GroupUse) GetName() string {
@@ -3168,7 +3245,7 @@ type Holder struct {
 
 func (x *Holder) Reset() {
 	*x = Holder{}
-	mi := &file_model_proto_msgTypes[25]
+	mi := &file_model_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3180,7 +3257,7 @@ func (x *Holder) String() string {
 func (*Holder) ProtoMessage() {}
 
 func (x *Holder) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[25]
+	mi := &file_model_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3193,7 +3270,7 @@ func (x *Holder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holder.ProtoReflect.Descriptor instead.
 func (*Holder) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{25}
+	return file_model_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Holder) GetAgent() string {
@@ -3323,7 +3400,7 @@ type CycleStep struct {
 
 func (x *CycleStep) Reset() {
 	*x = CycleStep{}
-	mi := &file_model_proto_msgTypes[26]
+	mi := &file_model_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3335,7 +3412,7 @@ func (x *CycleStep) String() string {
 func (*CycleStep) ProtoMessage() {}
 
 func (x *CycleStep) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[26]
+	mi := &file_model_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3348,7 +3425,7 @@ func (x *CycleStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CycleStep.ProtoReflect.Descriptor instead.
 func (*CycleStep) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{26}
+	return file_model_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CycleStep) GetAgent() string {
@@ -3411,7 +3488,7 @@ type Advice struct {
 
 func (x *Advice) Reset() {
 	*x = Advice{}
-	mi := &file_model_proto_msgTypes[27]
+	mi := &file_model_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3423,7 +3500,7 @@ func (x *Advice) String() string {
 func (*Advice) ProtoMessage() {}
 
 func (x *Advice) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[27]
+	mi := &file_model_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3436,7 +3513,7 @@ func (x *Advice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advice.ProtoReflect.Descriptor instead.
 func (*Advice) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{27}
+	return file_model_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Advice) GetAction() string {
@@ -3602,7 +3679,7 @@ const file_model_proto_rawDesc = "" +
 	"\x06leases\x18\x06 \x01(\x04R\x06leases\x12\x16\n" +
 	"\x06waited\x18\a \x01(\x04R\x06waited\x12,\n" +
 	"\x06advice\x18\b \x01(\v2\x14.interlock.v1.AdviceR\x06advice\x12/\n" +
-	"\x05write\x18\t \x01(\x0e2\x19.interlock.v1.WritePolicyR\x05write\"\xd2\x05\n" +
+	"\x05write\x18\t \x01(\x0e2\x19.interlock.v1.WritePolicyR\x05write\"\x86\x06\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
 	"\x05fence\x18\x02 \x01(\x04R\x05fence\x12+\n" +
@@ -3632,7 +3709,8 @@ const file_model_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x17 \x01(\x04R\n" +
 	"generation\x12(\n" +
-	"\x05parts\x18\x18 \x03(\v2\x12.interlock.v1.PartR\x05parts\"\xb1\x01\n" +
+	"\x05parts\x18\x18 \x03(\v2\x12.interlock.v1.PartR\x05parts\x122\n" +
+	"\bdecision\x18\x19 \x01(\v2\x16.interlock.v1.DecisionR\bdecision\"\xb1\x01\n" +
 	"\x05Yield\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
@@ -3640,7 +3718,12 @@ const file_model_proto_rawDesc = "" +
 	"\apurpose\x18\x04 \x01(\tR\apurpose\x12\x1a\n" +
 	"\bpriority\x18\x05 \x01(\x11R\bpriority\x12\x14\n" +
 	"\x05since\x18\x06 \x01(\x03R\x05since\x12\x18\n" +
-	"\arevoked\x18\a \x01(\bR\arevoked\"a\n" +
+	"\arevoked\x18\a \x01(\bR\arevoked\"j\n" +
+	"\bDecision\x12\x18\n" +
+	"\averdict\x18\x01 \x01(\rR\averdict\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12\x1c\n" +
+	"\tprincipal\x18\x03 \x01(\tR\tprincipal\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"a\n" +
 	"\aParking\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05since\x18\x02 \x01(\x03R\x05since\x12\x12\n" +
@@ -3820,7 +3903,7 @@ func file_model_proto_rawDescGZIP() []byte {
 
 var (
 	file_model_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
-	file_model_proto_msgTypes  = make([]protoimpl.MessageInfo, 28)
+	file_model_proto_msgTypes  = make([]protoimpl.MessageInfo, 29)
 	file_model_proto_goTypes   = []any{
 		WriteOp(0),         // 0: interlock.v1.WriteOp
 		Mode(0),            // 1: interlock.v1.Mode
@@ -3851,18 +3934,19 @@ var (
 		(*Contention)(nil), // 26: interlock.v1.Contention
 		(*Lease)(nil),      // 27: interlock.v1.Lease
 		(*Yield)(nil),      // 28: interlock.v1.Yield
-		(*Parking)(nil),    // 29: interlock.v1.Parking
-		(*Part)(nil),       // 30: interlock.v1.Part
-		(*Note)(nil),       // 31: interlock.v1.Note
-		(*Ticket)(nil),     // 32: interlock.v1.Ticket
-		(*Session)(nil),    // 33: interlock.v1.Session
-		(*Loss)(nil),       // 34: interlock.v1.Loss
-		(*Conflict)(nil),   // 35: interlock.v1.Conflict
-		(*Capacity)(nil),   // 36: interlock.v1.Capacity
-		(*GroupUse)(nil),   // 37: interlock.v1.GroupUse
-		(*Holder)(nil),     // 38: interlock.v1.Holder
-		(*CycleStep)(nil),  // 39: interlock.v1.CycleStep
-		(*Advice)(nil),     // 40: interlock.v1.Advice
+		(*Decision)(nil),   // 29: interlock.v1.Decision
+		(*Parking)(nil),    // 30: interlock.v1.Parking
+		(*Part)(nil),       // 31: interlock.v1.Part
+		(*Note)(nil),       // 32: interlock.v1.Note
+		(*Ticket)(nil),     // 33: interlock.v1.Ticket
+		(*Session)(nil),    // 34: interlock.v1.Session
+		(*Loss)(nil),       // 35: interlock.v1.Loss
+		(*Conflict)(nil),   // 36: interlock.v1.Conflict
+		(*Capacity)(nil),   // 37: interlock.v1.Capacity
+		(*GroupUse)(nil),   // 38: interlock.v1.GroupUse
+		(*Holder)(nil),     // 39: interlock.v1.Holder
+		(*CycleStep)(nil),  // 40: interlock.v1.CycleStep
+		(*Advice)(nil),     // 41: interlock.v1.Advice
 	}
 )
 
@@ -3887,30 +3971,31 @@ var file_model_proto_depIdxs = []int32{
 	21, // 17: interlock.v1.Change.between:type_name -> interlock.v1.Document
 	8,  // 18: interlock.v1.Difference.kind:type_name -> interlock.v1.DifferenceKind
 	9,  // 19: interlock.v1.Effect.state:type_name -> interlock.v1.EffectState
-	40, // 20: interlock.v1.Contention.advice:type_name -> interlock.v1.Advice
+	41, // 20: interlock.v1.Contention.advice:type_name -> interlock.v1.Advice
 	7,  // 21: interlock.v1.Contention.write:type_name -> interlock.v1.WritePolicy
 	15, // 22: interlock.v1.Lease.claims:type_name -> interlock.v1.Claim
 	10, // 23: interlock.v1.Lease.state:type_name -> interlock.v1.LeaseState
-	31, // 24: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
+	32, // 24: interlock.v1.Lease.notes:type_name -> interlock.v1.Note
 	28, // 25: interlock.v1.Lease.yield:type_name -> interlock.v1.Yield
-	29, // 26: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
-	30, // 27: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
-	27, // 28: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
-	38, // 29: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
-	39, // 30: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
-	36, // 31: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
-	37, // 32: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
-	1,  // 33: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
-	11, // 34: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
-	29, // 35: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
-	28, // 36: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
-	1,  // 37: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
-	12, // 38: interlock.v1.CycleStep.next:type_name -> interlock.v1.Standing
-	39, // [39:39] is the sub-list for method output_type
-	39, // [39:39] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	30, // 26: interlock.v1.Lease.parking:type_name -> interlock.v1.Parking
+	31, // 27: interlock.v1.Lease.parts:type_name -> interlock.v1.Part
+	29, // 28: interlock.v1.Lease.decision:type_name -> interlock.v1.Decision
+	27, // 29: interlock.v1.Loss.lease:type_name -> interlock.v1.Lease
+	39, // 30: interlock.v1.Conflict.holders:type_name -> interlock.v1.Holder
+	40, // 31: interlock.v1.Conflict.cycle:type_name -> interlock.v1.CycleStep
+	37, // 32: interlock.v1.Conflict.capacity:type_name -> interlock.v1.Capacity
+	38, // 33: interlock.v1.Capacity.groups:type_name -> interlock.v1.GroupUse
+	1,  // 34: interlock.v1.Holder.mode:type_name -> interlock.v1.Mode
+	11, // 35: interlock.v1.Holder.liveness:type_name -> interlock.v1.Liveness
+	30, // 36: interlock.v1.Holder.parking:type_name -> interlock.v1.Parking
+	28, // 37: interlock.v1.Holder.yield:type_name -> interlock.v1.Yield
+	1,  // 38: interlock.v1.CycleStep.mode:type_name -> interlock.v1.Mode
+	12, // 39: interlock.v1.CycleStep.next:type_name -> interlock.v1.Standing
+	40, // [40:40] is the sub-list for method output_type
+	40, // [40:40] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_model_proto_init() }
@@ -3926,7 +4011,7 @@ func file_model_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_model_proto_rawDesc), len(file_model_proto_rawDesc)),
 			NumEnums:      13,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1544,6 +1544,7 @@ type Resume struct {
 	Flow          string                 `protobuf:"bytes,2,opt,name=flow,proto3" json:"flow,omitempty"`
 	OnConflict    OnConflict             `protobuf:"varint,3,opt,name=on_conflict,json=onConflict,proto3,enum=interlock.v1.OnConflict" json:"on_conflict,omitempty"` // fail leaves it parked
 	MaxWait       int64                  `protobuf:"varint,4,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"`
+	Unapproved    bool                   `protobuf:"varint,5,opt,name=unapproved,proto3" json:"unapproved,omitempty"` // although a person has not answered, or has denied it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1604,6 +1605,13 @@ func (x *Resume) GetMaxWait() int64 {
 		return x.MaxWait
 	}
 	return 0
+}
+
+func (x *Resume) GetUnapproved() bool {
+	if x != nil {
+		return x.Unapproved
+	}
+	return false
 }
 
 // Declare says that a flow waits for another agent. Answered by queued; leave ends
@@ -3361,13 +3369,16 @@ const file_session_proto_rawDesc = "" +
 	"\x04free\x18\x02 \x01(\bR\x04free\x12\x12\n" +
 	"\x04keep\x18\x03 \x01(\bR\x04keep\x12\x10\n" +
 	"\x03for\x18\x04 \x01(\x03R\x03for\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\"\x88\x01\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"\xa8\x01\n" +
 	"\x06Resume\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\fR\x05lease\x12\x12\n" +
 	"\x04flow\x18\x02 \x01(\tR\x04flow\x129\n" +
 	"\von_conflict\x18\x03 \x01(\x0e2\x18.interlock.v1.OnConflictR\n" +
 	"onConflict\x12\x19\n" +
-	"\bmax_wait\x18\x04 \x01(\x03R\amaxWait\"w\n" +
+	"\bmax_wait\x18\x04 \x01(\x03R\amaxWait\x12\x1e\n" +
+	"\n" +
+	"unapproved\x18\x05 \x01(\bR\n" +
+	"unapproved\"w\n" +
 	"\aDeclare\x12\x12\n" +
 	"\x04flow\x18\x01 \x01(\tR\x04flow\x12\x18\n" +
 	"\apurpose\x18\x02 \x01(\tR\apurpose\x12#\n" +

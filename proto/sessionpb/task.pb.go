@@ -797,6 +797,7 @@ type AnswerTask struct {
 	Verdict       Verdict                `protobuf:"varint,2,opt,name=verdict,proto3,enum=interlock.v1.Verdict" json:"verdict,omitempty"`
 	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"` // the person's name
 	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Fence         uint64                 `protobuf:"varint,5,opt,name=fence,proto3" json:"fence,omitempty"` // that a parked lease had, instead of task
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -857,6 +858,13 @@ func (x *AnswerTask) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *AnswerTask) GetFence() uint64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
 }
 
 // ChangeTask is what may be done with a task that does not run. Answered by done with the
@@ -2699,13 +2707,14 @@ const file_task_proto_rawDesc = "" +
 	"\x04dead\x18\x04 \x01(\bR\x04dead\"T\n" +
 	"\bAskHuman\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\fR\x05lease\x122\n" +
-	"\bquestion\x18\x02 \x01(\v2\x16.interlock.v1.QuestionR\bquestion\"y\n" +
+	"\bquestion\x18\x02 \x01(\v2\x16.interlock.v1.QuestionR\bquestion\"\x8f\x01\n" +
 	"\n" +
 	"AnswerTask\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\fR\x04task\x12/\n" +
 	"\averdict\x18\x02 \x01(\x0e2\x15.interlock.v1.VerdictR\averdict\x12\x0e\n" +
 	"\x02by\x18\x03 \x01(\tR\x02by\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x80\x01\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05fence\x18\x05 \x01(\x04R\x05fence\"\x80\x01\n" +
 	"\n" +
 	"ChangeTask\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\fR\x04task\x120\n" +

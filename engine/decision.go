@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// What a person is asked about a parked lease, and the answer.
+//
+// A lease that is parked with a reason asks a question, and is an approval until it is
+// answered. It is listed among the approvals, and known there by the fence that it had, since
+// its id is its holder's secret. The answer is kept with the lease until it is parked again.
+//
+//	parked: asks ──► approved ──► resumed by who waits, or comes later
+//	     │     └───► denied ────► not resumed: its holder is told, and releases it
+//	     └───────────────────────► resumed unapproved: the question is withdrawn
+//
+// The answer resumes the lease: a resumption that may wait waits for it, and is carried out
+// when it comes. That wait is volatile, as one for the end of a task is: the engine tells who
+// waits that there is an answer, and the caller resumes the lease then. So a lease is never
+// resumed for a holder that has died meanwhile; the answer stays with it until a holder comes,
+// or the time of the parking ends. A resumption that may not wait is refused.
+//
+// The answer frees nothing and ends nothing: the keys stay as the parking has them. The time
+// of a parking that asks does not run while no server does, since nobody can answer then. A
+// principal that holds the lease, or parked it, cannot answer. Without credentials an answer
+// is a courtesy. A holder that goes on without an approval says so: Resume.Unapproved.
+
+// asksPerson is Event.Op of a parking that asks a person. A parking without it asks nobody,
+// whatever its reason: it was made before leases were approvals.
+const asksPerson = 1
+
+// asksBy gives Event.Op of a parking for a reason.
+func asksBy(reason string) uint8 {
+	if reason == "" {
+		return 0
+	}
+	return asksPerson
+}
+
+// maxHearers bounds how many wait for the answer about one lease. The longest waiting leaves
+// first: it may be gone.
+const maxHearers = 16
+
+// hearer is who waits for the answer about a parked lease.
+type hearer struct {
+	caller Caller
+	link   uint64
+}
+
+// awaitsAnswer keeps a resumption waiting, or refuses it, if the lease asks a person who has
+// not approved, and reports whether it did.
+func (e *Engine) awaitsAnswer(c *Resume, r *request) bool {
+	p, d := r.dealings.parking, r.dealings.decision
+	switch {
+	case !p.asks || c.Unapproved || d != nil && d.Verdict == interlock.Approved:
+		return false
+	case d != nil:
+		eff := e.refuse(interlock.CodeDenied, fmt.Sprintf(
+			"what the parked lease on %s asks was denied by %q: release it", r.firstKey(), d.Answerer(),
+		))
+		eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.firstKey()}
+	case !c.Attach || c.OnConflict != interlock.Wait && c.OnConflict != interlock.Preempt:
+		r.unhear(c.Link)
+		e.refuseParked(r)
+	default:
+		if list := r.dealings.hearers; len(list) == maxHearers {
+			eff := e.effect(list[0].caller, Refused)
+			eff.Code, eff.Message = interlock.CodeTooManyWaiters, fmt.Sprintf("%d others wait for the answer about the parked lease", maxHearers)
+			r.dealings.hearers = list[1:]
+		}
+		eff := e.reply(Queued)
+		eff.Ticket.ID, eff.Question = interlock.TicketID(r.id), e.question(r)
+		r.dealings.hearers = append(slices.Clip(r.dealings.hearers), hearer{e.head.From, c.Link})
+	}
+	return true
+}
+
+// unhear ends that somebody waits over a link for the answer about r.
+func (r *request) unhear(link uint64) {
+	if d := r.dealings; d != nil && link != 0 {
+		d.hearers = slices.DeleteFunc(d.hearers, func(h hearer) bool { return h.link == link })
+	}
+}
+
+// wake has those told who wait for the answer about r: there is one, or it is not asked for
+// any more.
+func (e *Engine) wake(r *request) {
+	if len(r.dealings.hearers) > 0 {
+		e.woken, r.dealings.hearers = append(e.woken, r.dealings.hearers...), nil
+	}
+}
+
+// tellWoken tells them. Each resumes the lease then, which says how it stands.
+func (e *Engine) tellWoken() {
+	for _, h := range e.woken {
+		eff := e.effect(h.caller, Refused)
+		eff.Code, eff.Message = interlock.CodeParked, "what the parked lease asks is answered, or asked no more: resume it again"
+	}
+	clear(e.woken)
+	e.woken = e.woken[:0]
+}
+
+// asksHuman reports whether the lease is parked and somebody is to decide about it.
+func (r *request) asksHuman() bool {
+	return r.isParked() && r.dealings.parking.asks && r.dealings.decision == nil
+}
+
+// pauseParkings extends the parkings that ask a person by the time before a term in which
+// nobody could answer, as pauseQuestions does.
+func (s *space) pauseParkings(now Time, idle time.Duration) {
+	for _, fence := range slices.Sorted(maps.Keys(s.aside)) {
+		if p := s.aside[fence].dealings.parking; p.asks {
+			p.until = p.until.Add(min(idle, now.Sub(p.since)))
+		}
+	}
+}
+
+// answerParked takes in a person's answer about a parked lease.
+func (e *Engine) answerParked(c *Answer, by string) {
+	r := e.parkedWith(c.Fence)
+	if r == nil || !r.dealings.parking.asks {
+		e.refuse(interlock.CodeNotAsking, fmt.Sprintf("no lease is parked under fence %d with a question: it was resumed or is over, or asks nobody", c.Fence))
+		return
+	}
+	p, d := r.dealings.parking, r.dealings.decision
+	switch {
+	case d != nil && d.Verdict == c.Verdict && d.By == by && d.Principal == c.Actor:
+		e.reply(Done).Question = e.question(r)
+		return
+	case d != nil:
+		e.refuse(interlock.CodeNotAsking, fmt.Sprintf("what the parked lease asks was %s by %q already", d.Verdict, d.Answerer())).Question = e.question(r)
+		return
+	case c.Actor != "" && (c.Actor == r.owner() || c.Actor == p.asker):
+		e.refuse(interlock.CodeForbidden, fmt.Sprintf(
+			"credential %q holds the lease, or parked it, and nobody approves their own work: let another approver answer", c.Actor,
+		)).Question = e.question(r)
+		return
+	}
+	ev := e.event(EvDecided, r)
+	ev.Fence, ev.Op, ev.Actor, ev.Agent, ev.Note = p.fence, uint8(c.Verdict), c.Actor, by, c.Reason
+	e.tag(ev, Done)
+	e.emit(ev)
+	e.wake(r)
+	e.reply(Done).Question = e.question(r)
+}
+
+// parkedWith returns the parked lease that had a fence, nil for none.
+func (e *Engine) parkedWith(fence interlock.Fence) *request {
+	if s := e.agenda.space; s != nil {
+		return s.aside[fence]
+	}
+	return nil
+}
+
+// evolveDecided folds a person's answer about a lease, which a snapshot may have of one that
+// was resumed since.
+func (e *Engine) evolveDecided(ev *Event, r *request) error {
+	v := interlock.Verdict(ev.Op)
+	if v != interlock.Approved && v != interlock.Denied || r.isOver() {
+		return errUnknown
+	}
+	r.deal().decision = &interlock.Decision{Verdict: v, By: ev.Agent, Principal: ev.Actor, Reason: ev.Note}
+	return nil
+}
+
+// putAside lists r among the leases that are put aside.
+func (s *space) putAside(r *request) {
+	if s.aside == nil {
+		s.aside = map[interlock.Fence]*request{}
+	}
+	s.aside[r.dealings.parking.fence] = r
+}
+
+// LeaseQuestion is what a person is asked about a parked lease. The texts are other agents'.
+type LeaseQuestion struct {
+	Fence    interlock.Fence // that the lease had: its name among the approvals
+	Question string
+	Agent    string // who asks
+	Purpose  string
+	Claims   []interlock.Claim
+	Parking  interlock.Parking
+	Decision *interlock.Decision // nil while it is open
+}
+
+// question describes what is asked about a parked lease.
+func (e *Engine) question(r *request) *LeaseQuestion {
+	p := r.dealings.parking
+	return &LeaseQuestion{
+		Fence: p.fence, Question: p.reason, Agent: r.agentName(), Purpose: r.purpose, Claims: r.claims(),
+		Parking: *e.parking(r), Decision: r.dealings.decision,
+	}
+}
+
+// LeaseQuestions lists the leases that are parked with an open question, the oldest first.
+type LeaseQuestions struct {
+	Namespace interlock.Namespace
+	Limit     int // 0: 100, and at most 1000
+
+	Rows []LeaseQuestion
+	More bool // there are more than Limit
+
+	found first[*request]
+	next  int
+}
+
+func (l *LeaseQuestions) Look(e *Engine) (done bool) {
+	s := e.turnTo(l.Namespace)
+	if s == nil {
+		return true
+	}
+	limit := min(cmp.Or(max(0, l.Limit), 100), 1000)
+	l.found.limit = limit + 1
+	if !sift(&l.found, s.requests.part, &l.next, (*request).asksHuman, byParking) {
+		return false
+	}
+	for _, r := range l.found.list[:min(len(l.found.list), limit)] {
+		l.Rows = append(l.Rows, *e.question(r))
+	}
+	l.More = len(l.found.list) > limit
+	return true
+}
+
+func byParking(a, b *request) int {
+	return cmp.Or(cmp.Compare(a.dealings.parking.since, b.dealings.parking.since), byNumber(a, b))
+}
