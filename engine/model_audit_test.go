@@ -60,7 +60,8 @@ func (m *model) namedKeys(cmd engine.Command, refusedAt interlock.Key) (operatio
 	case *engine.Revoke:
 		operation, keys = "revoke", []interlock.Key{c.Key}
 	}
-	if i := slices.Index(keys, refusedAt); i > 0 {
+	ns := headOf(cmd).Namespace
+	if i := slices.IndexFunc(keys, func(key interlock.Key) bool { return key == refusedAt || m.spell(ns, key) == refusedAt }); i > 0 {
 		keys[0], keys[i] = keys[i], keys[0]
 	}
 	return operation, agent, keys

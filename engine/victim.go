@@ -130,9 +130,20 @@ func (r *request) wayOf(i int, other *request) interlock.Standing {
 	}
 	t := other.party.at(m.node)
 	for mode := is; mode <= ex; mode++ {
-		if *t.granted.of(mode) > 0 && (m.counts != 0 || conflicts[m.mode].has(mode)) {
+		if *t.granted.of(mode) > 0 && conflicts[m.mode].has(mode) {
 			return interlock.Holds
 		}
 	}
+	if r.countsAgainst(m) == shortOfPermits && other.party.hasPermits(m.node) {
+		return interlock.Holds
+	}
 	return interlock.Ahead
+}
+
+// hasPermits reports whether the party holds permits of a key.
+func (p *party) hasPermits(n *node) bool {
+	return p != nil && slices.ContainsFunc(p.leases, func(l *request) bool {
+		o := l.needAt(n)
+		return o != nil && o.counts == interlock.Permits
+	})
 }
