@@ -202,6 +202,9 @@ func (s *snapshotter) request(r *request) {
 	switch r.phase {
 	case parked, away, held, offered:
 		s.parking(r)
+	}
+	s.decision(r) // after the parking, which has none, and before the end, after which there is none to be given
+	switch r.phase {
 	case closed:
 		s.event(0, &Event{Kind: EvClosed, Namespace: r.space.name, ID: r.id, Reason: r.reason, ByID: r.attemptAt()})
 	case inGrace:
@@ -211,11 +214,10 @@ func (s *snapshotter) request(r *request) {
 		}
 		s.event(0, &ev)
 	}
-	s.decision(r)
 	s.moved(r)
 }
 
-// decision writes a person's word about a lease.
+// decision writes a person's answer about a lease.
 func (s *snapshotter) decision(r *request) {
 	if r.dealings == nil || r.dealings.decision == nil {
 		return
