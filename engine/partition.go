@@ -414,6 +414,9 @@ func (e *Engine) assign(d *divided, index int, owner *request) {
 	e.emit(e.describe(EvQueued, r))
 	r.refile()
 	e.watchAnywhere(r)
+	if r.party != nil {
+		e.suspect(r.party, nil) // those behind it wait for its party now
+	}
 	if l := d.parts[index].held; l != nil && l.phase == held {
 		e.ask(r, l, interlock.PreemptRevoke)
 	}

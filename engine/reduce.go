@@ -81,8 +81,8 @@ func (x *search) gather() {
 		}
 		r := h.req().whole()
 		x.waits = append(x.waits, reached{r, r.num, r.party})
-		if x.isFreed(r) {
-			continue // others wait for it as long as its party waits elsewhere
+		if x.onlyInTheWay(r) {
+			continue
 		}
 		x.stuck[r] = r.num
 		if r.party != nil {
@@ -115,6 +115,10 @@ func (d *reduction) isFreed(r *request) bool {
 	num, ok := d.freed[r]
 	return ok && num == r.num
 }
+
+// onlyInTheWay reports whether a wait keeps nobody waiting but others, as long as its party
+// waits elsewhere: it can be served, or is for a part, for which its member does not wait.
+func (d *reduction) onlyInTheWay(r *request) bool { return r.share != nil || d.isFreed(r) }
 
 // reduce goes on with the reduction until nothing changes, and reports whether it came to
 // that.

@@ -252,8 +252,8 @@ func (s suspect) newest() *request {
 
 // visit adds a wait that another one waits for, unless the walk came to it before.
 func (x *search) visit(r *request, from, need int) {
-	if r.share != nil {
-		return // nobody stands still for a part
+	if r.share != nil && (x.phase != collecting || r.party == nil) {
+		return // nobody stands still for a part, but others wait behind it
 	}
 	w := r.wait
 	if i := int(w.at); i < len(x.hops) && x.hops[i].wait == w && x.hops[i].num == r.num {
@@ -298,8 +298,8 @@ func (e *Engine) widen(x *search) (closed, done bool) {
 		return false, true
 	}
 	waiter := x.hops[x.next].req()
-	if x.phase == collecting && x.isFreed(waiter.whole()) {
-		return false, true // it is there for what it wants while its party waits elsewhere
+	if x.phase == collecting && x.onlyInTheWay(waiter.whole()) {
+		return false, true
 	}
 	visit := func(need int, p *party, r *request) bool {
 		switch {
