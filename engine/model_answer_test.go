@@ -404,6 +404,9 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 			return m.checkVictimAnswer(cmd, r, want, got)
 		}
 		want.about = r.subject()
+		if r.base != nil && r.phase == over && r.base.why == engine.ByDeadlock && r.base.ended == m.now {
+			want.about = r.base // the lease was forfeited in the same step
+		}
 		if r.phase != waiting {
 			want.outcome = engine.Granted // somebody else left, or stood aside, in the same step
 		}

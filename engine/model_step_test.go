@@ -91,7 +91,7 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 			return fmt.Errorf("%v was not asked to yield to %v", d.lease, d.by)
 		}
 	}
-	m.due, m.victims = nil, nil
+	m.due, m.victims, m.forfeits = nil, nil, nil
 	if err := m.checkBarriers(); err != nil {
 		return err
 	}

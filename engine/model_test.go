@@ -271,6 +271,7 @@ type model struct {
 	asks     []asked
 	written  []written
 	victims  []party    // of deadlocks, in this step
+	forfeits []party    // of victims that have lost a lease in this step
 	due      []asked    // to come in this step
 	coming   *request   // what the command makes, if it is a party of a barrier
 	opening  []*request // the parties of the barrier that opens in this step

@@ -182,8 +182,10 @@ func (m *model) permitForfeit(r *request) error {
 		return p != nil && p.OnDeadlock == interlock.DeadlockRevoke
 	}
 	waited := slices.ContainsFunc(m.inPhase(waiting), func(q *request) bool { return slices.Contains(m.blockers(q), r) })
+	waited = waited || slices.Contains(m.forfeits, r.party()) // the first may have been enough
 	if !slices.Contains(m.victims, r.party()) || !waited || !slices.ContainsFunc(r.claims, revokes) {
 		return fmt.Errorf("%v is not forfeit", r)
 	}
+	m.forfeits = append(m.forfeits, r.party())
 	return nil
 }
