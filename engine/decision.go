@@ -62,7 +62,7 @@ func (e *Engine) awaitsAnswer(c *Resume, r *request) bool {
 		return false
 	case d != nil:
 		eff := e.refuse(interlock.CodeDenied, fmt.Sprintf(
-			"what the parked lease on %s asks was denied by %q: release it", r.firstKey(), d.Answerer(),
+			"what the parked lease on %s asks was denied by %q: it stays parked", r.firstKey(), d.Answerer(),
 		))
 		eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.firstKey()}
 	case !c.Attach || c.OnConflict != interlock.Wait && c.OnConflict != interlock.Preempt:

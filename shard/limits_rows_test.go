@@ -70,7 +70,7 @@ var limitRows = []limitRow{
 		setUp: func(n *neighbour) { n.open(); n.lineUp() },
 		again: func(n *neighbour) {
 			n.must(n.do(&engine.Park{Head: n.head(), Lease: n.lease, Keep: true, Reason: "r"}))
-			n.must(n.do(&engine.Resume{Head: n.head(), Lease: n.lease}))
+			n.must(n.do(&engine.Resume{Head: n.head(), Lease: n.lease, Unapproved: true}))
 		},
 	},
 	{
@@ -81,7 +81,7 @@ var limitRows = []limitRow{
 		},
 		again: func(n *neighbour) {
 			n.must(n.do(&engine.Park{Head: n.head(), Lease: n.lease, Free: true, Reason: "r"}))
-			n.must(n.do(&engine.Resume{Head: n.head(), Lease: n.lease}))
+			n.must(n.do(&engine.Resume{Head: n.head(), Lease: n.lease, Unapproved: true}))
 		},
 	},
 	{

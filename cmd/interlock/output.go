@@ -129,7 +129,7 @@ var nextSteps = map[interlock.Code]string{
 	interlock.CodeNoWriter:        "`interlock mailbox writer set` names one for the key's pattern",
 	interlock.CodePreempted:       "write nothing more under it",
 	interlock.CodeParked:          "take it up again with `interlock resume`",
-	interlock.CodeDenied:          "`interlock resume --unapproved` goes on with something else under it",
+	interlock.CodeDenied:          "`interlock release` ends it, and `interlock resume --unapproved` goes on with something else under it",
 	interlock.CodeOutcomeUnknown:  "look before you ask again",
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# An agent wants to refund a large amount, which a human must approve. Meanwhile it
-# parks its lease, so that the account is free for others. When it resumes, it is told
-# that the account was written to, and reads it again before it acts.
+# An agent wants to refund a large amount, which a person must approve. Meanwhile it
+# parks its lease, so that the account is free for others. The answer resumes it: it is
+# told that the account was written to, and reads it again before it acts.
 #
 # Start a server first: interlock serve --data-dir data
 set -euo pipefail
@@ -17,7 +17,11 @@ interlock park --free --for 8h --reason "refund 1200?"
 # Another agent takes its turn.
 interlock run --quiet --agent fees-2 account:12345 -- sh -c 'echo 1165 >"$0"' "$account"
 
-# The human has approved. The lease is taken up under a new fence.
+# A person finds the question in the list of approvals, and answers it.
+interlock approve 2>/dev/null | grep '| refund'
+interlock approve "$INTERLOCK_FENCE" --yes --by ada 2>/dev/null
+
+# The lease is resumed under a new fence. Before the answer this would have waited.
 eval "$(interlock resume --wait 1m 2>"$said")"
 grep -o 'read it again.*' "$said"
 echo "refunds-1 reads $(<"$account")"
