@@ -81,7 +81,9 @@ func (m *model) checkAudit(cmd engine.Command, known bool, first *engine.Effect,
 		}
 		got = &out.Events[i]
 	}
-	stood := slices.ContainsFunc(out.Events, func(ev engine.Event) bool { return ev.Kind == engine.EvQueued && !ev.Part })
+	stood := slices.ContainsFunc(out.Events, func(ev engine.Event) bool { // or was granted, and forfeit at once
+		return (ev.Kind == engine.EvQueued || ev.Kind == engine.EvGranted) && !ev.Part
+	})
 	if first == nil || first.Outcome != engine.Refused || first.Repeated || known && first.Code == interlock.CodeRequestIDReused || stood {
 		if got != nil {
 			return fmt.Errorf("a refusal is recorded that was none: %v", got)
