@@ -159,7 +159,7 @@ func (m *model) breaks(r *request, why engine.Reason) {
 	}
 	if parties := m.parties(r); slices.Contains(parties, r) {
 		for _, q := range parties {
-			if q != r && q != m.coming {
+			if q != r && slices.Contains(m.requests, q) { // not one that only comes
 				m.broken = append(m.broken, q)
 				m.breakers = append(m.breakers, breaker{q, r, why})
 			}
