@@ -407,7 +407,10 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 		if r.base != nil && r.phase == over && r.base.why == engine.ByDeadlock && r.base.ended == m.now {
 			want.about = r.base // the lease was forfeited in the same step
 		}
-		if r.phase != waiting {
+		switch {
+		case r.phase == over && r.why == engine.ByBreak:
+			want = refused(interlock.CodeBroken) // another party was a deadlock's victim
+		case r.phase != waiting:
 			want.outcome = engine.Granted // somebody else left, or stood aside, in the same step
 		}
 	}

@@ -145,7 +145,8 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 	}
 	for _, p := range pushes {
 		// A wait that was over in its own step needs one answer only.
-		if first != nil && p.to == head.From && p.outcome == first.Outcome && p.outcome != engine.Lost {
+		forfeit := p.outcome == engine.Granted && p.about.why == engine.ByDeadlock && p.about.phase == over && p.about.ended == m.now
+		if first != nil && p.to == head.From && (p.outcome == first.Outcome && p.outcome != engine.Lost || forfeit) {
 			p.told = true
 		}
 	}
