@@ -87,8 +87,9 @@ func (p *party) forfeit(h hop) (list []*request) {
 		return nil
 	}
 	m := &h.req().needs()[h.via]
+	short := h.req().countsAgainst(m) == shortOfPermits
 	for _, l := range p.leases {
-		if l.phase == held && l.revokedFor(m) {
+		if l.phase == held && l.revokedFor(m, short) {
 			list = append(list, l)
 		}
 	}
@@ -101,9 +102,9 @@ func (p *party) forfeit(h hop) (list []*request) {
 	return list
 }
 
-// revokedFor reports whether r claims something that is in the way of a need, on a
-// key whose pattern takes it from a deadlock's victim.
-func (r *request) revokedFor(m *need) bool {
+// revokedFor reports whether r claims something that is in the way of a need, which may be
+// short of permits, on a key whose pattern takes it from a deadlock's victim.
+func (r *request) revokedFor(m *need, short bool) bool {
 	for _, c := range r.claims() {
 		mode := lockOf(c.Mode)
 		if isBelow(string(c.Key), m.node.key) {
@@ -111,7 +112,7 @@ func (r *request) revokedFor(m *need) bool {
 		} else if string(c.Key) != m.node.key {
 			continue
 		}
-		if !conflicts[m.mode].has(mode) && !(c.Mode == interlock.Permits && m.counts == interlock.Permits) {
+		if !conflicts[m.mode].has(mode) && !(c.Mode == interlock.Permits && short) {
 			continue
 		}
 		if p := r.space.policyAt(string(c.Key)); p != nil && p.OnDeadlock == interlock.DeadlockRevoke {
