@@ -56,10 +56,10 @@ func (m *model) moved(r *request) (list []interlock.Stale) {
 
 // checkMoved compares what a holder is told of what moved: whenever it is given its
 // lease, and not when it renews it.
-func (m *model) checkMoved(r *request, got *interlock.Lease) error {
+func (m *model) checkMoved(then moment, r *request, got *interlock.Lease) error {
 	var want []interlock.Stale
 	if c, ok := m.cmd.(*engine.Renew); !ok || c.Lease != interlock.LeaseID(r.ask.ID) {
-		want = m.moved(r)
+		want = then.moved
 	}
 	if got.Changed != (r.changed || len(want) > 0) && !r.unsure && r.phase != parked { // what a parked lease missed counts when it is resumed
 		return fmt.Errorf("%v: changed %v, want %v, moved %+v", r, got.Changed, r.changed, want)
@@ -82,5 +82,5 @@ func (m *model) checkMoved(r *request, got *interlock.Lease) error {
 			return fmt.Errorf("%v: %w", r, err)
 		}
 	}
-	return m.checkEvidence(r, got)
+	return m.checkEvidence(then, r, got)
 }

@@ -123,6 +123,9 @@ func (m *model) checkAudit(cmd engine.Command, known bool, first *engine.Effect,
 			}
 		}
 		r.left = r.left || lately >= 20
+		if s := m.sessionByID(head.Namespace, head.Session); s != nil && s.ended {
+			r.left = got == nil // which session it was need not be known any more
+		}
 		m.recorded = append(m.recorded, r)
 		switch {
 		case r.left && got != nil:

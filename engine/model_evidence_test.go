@@ -43,7 +43,7 @@ func (m *model) evidence(r *request) (list []interlock.Document) {
 
 // checkEvidence compares the documents that a holder is handed over: whenever it is
 // given its lease, and not when it renews it.
-func (m *model) checkEvidence(r *request, got *interlock.Lease) error {
+func (m *model) checkEvidence(then moment, r *request, got *interlock.Lease) error {
 	wanted := r.ask.Documents
 	switch c := m.cmd.(type) {
 	case *engine.Renew:
@@ -57,9 +57,9 @@ func (m *model) checkEvidence(r *request, got *interlock.Lease) error {
 		}
 		return nil
 	}
-	want := m.evidence(r)
-	if len(got.Documents) != len(want) || got.DocumentsMore || got.AsOf != m.version(r.ns) {
-		return fmt.Errorf("%v is handed as of version %d the documents %+v, want as of %d %+v", r, got.AsOf, got.Documents, m.version(r.ns), want)
+	want := then.documents
+	if len(got.Documents) != len(want) || got.DocumentsMore || got.AsOf != then.version {
+		return fmt.Errorf("%v is handed as of version %d the documents %+v, want as of %d %+v", r, got.AsOf, got.Documents, then.version, want)
 	}
 	for i := range want {
 		if err := sameDocument(want[i], got.Documents[i]); err != nil {

@@ -21,11 +21,24 @@ func (m *model) checkTicket(r *request, got *interlock.Ticket) error {
 
 // checkLease compares a lease as its holder sees it with the model.
 func (m *model) checkLease(r *request, got *interlock.Lease) error {
-	return m.checkLeaseWith(m.notesAt(r.ns, r.claims), r, got)
+	return m.checkLeaseAt(m.moment(r), r, got)
 }
 
-// checkLeaseWith is checkLease for a lease that was handed over when these notes were there.
-func (m *model) checkLeaseWith(want []interlock.Fence, r *request, got *interlock.Lease) error {
+// moment is what lies at the keys of a lease when it is handed over, and what moved since
+// its holder read them.
+type moment struct {
+	notes     []interlock.Fence
+	moved     []interlock.Stale
+	version   interlock.Version
+	documents []interlock.Document
+}
+
+func (m *model) moment(r *request) moment {
+	return moment{m.notesAt(r.ns, r.claims), m.moved(r), m.version(r.ns), m.evidence(r)}
+}
+
+// checkLeaseAt is checkLease for a lease that was handed over at a moment of the step.
+func (m *model) checkLeaseAt(then moment, r *request, got *interlock.Lease) error {
 	bad := func(what string, want, have any) error {
 		return fmt.Errorf("%v: %s: want %v, got %v", r, what, want, have)
 	}
@@ -47,7 +60,7 @@ func (m *model) checkLeaseWith(want []interlock.Fence, r *request, got *interloc
 	case got.TTL != r.ttl() || got.Grace != r.ask.Grace:
 		return bad("ttl and grace", r.ttl(), got.TTL)
 	}
-	if err := m.checkMoved(r, got); err != nil {
+	if err := m.checkMoved(then, r, got); err != nil {
 		return err
 	}
 	if r.set != nil && got.Generation != r.set.generation {
@@ -63,8 +76,8 @@ func (m *model) checkLeaseWith(want []interlock.Fence, r *request, got *interloc
 		}
 		notes = append(notes, n.Fence)
 	}
+	want := slices.Sorted(slices.Values(then.notes))
 	slices.Sort(notes)
-	slices.Sort(want)
 	if !slices.Equal(notes, want) {
 		return bad("notes", want, notes)
 	}

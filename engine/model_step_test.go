@@ -17,7 +17,7 @@ type push struct {
 	about   *request
 	must    bool // otherwise it may also be left out
 	told    bool
-	notes   []interlock.Fence // at the keys of what was granted then
+	at      moment // of the event
 }
 
 // observe follows one step of the engine: it judges every event by the state in
@@ -75,7 +75,9 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 		told := m.pushesFor(cmd, ev)
 		m.fold(cmd, ev)
 		for _, p := range told {
-			p.notes = m.notesAt(p.about.ns, p.about.claims)
+			if p.outcome == engine.Granted {
+				p.at = m.moment(p.about)
+			}
 		}
 		pushes = append(pushes, told...)
 		victims, _ = m.sacrifice(victims)
@@ -271,7 +273,7 @@ func (m *model) checkPushes(due []*push, effects []engine.Effect) error {
 		}
 		due[k].told = true
 		if got.Outcome == engine.Granted && due[k].about.phase == held {
-			if err := m.checkLeaseWith(due[k].notes, due[k].about, &got.Lease); err != nil {
+			if err := m.checkLeaseAt(due[k].at, due[k].about, &got.Lease); err != nil {
 				return err
 			}
 		}

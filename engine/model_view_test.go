@@ -30,7 +30,7 @@ func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, k
 		return err
 	}
 	if what, end := m.nextDue(); what != nil {
-		if timer, ok := e.NextTimer(); !ok || timer > end {
+		if timer, ok := e.NextTimer(); !ok || timer > max(end, m.now) {
 			return fmt.Errorf("%v is due at %d, but the next timer is at %d (%v)", what, end, timer, ok)
 		}
 	}
