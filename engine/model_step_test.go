@@ -89,7 +89,8 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 		return fmt.Errorf("a wait for the end of a task is refused: %w", notYet)
 	}
 	for _, d := range m.due {
-		if d.by.phase == waiting && d.lease.phase == held && !slices.Contains(m.asks, d) {
+		inTheWay := d.lease.phase == held && m.inTheWay(d.lease, d.by, d.by.wants()) // not after a conversion in the same step
+		if d.by.phase == waiting && inTheWay && !slices.Contains(m.asks, d) {
 			return fmt.Errorf("%v was not asked to yield to %v", d.lease, d.by)
 		}
 	}
