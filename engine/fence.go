@@ -84,8 +84,8 @@ func (s *space) awayWith(fence interlock.Fence, keys ...interlock.Key) *request 
 	if s == nil {
 		return nil
 	}
-	r := s.freed[fence]
-	if r == nil || !slices.ContainsFunc(r.claims(), func(c interlock.Claim) bool { return slices.Contains(keys, c.Key) }) {
+	r := s.aside[fence]
+	if r == nil || r.phase != away || !slices.ContainsFunc(r.claims(), func(c interlock.Claim) bool { return slices.Contains(keys, c.Key) }) {
 		return nil
 	}
 	return r

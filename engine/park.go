@@ -408,10 +408,6 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 func (r *request) goAway() {
 	r.phase = away
 	r.space.away++
-	if r.space.freed == nil {
-		r.space.freed = map[interlock.Fence]*request{}
-	}
-	r.space.freed[r.fence] = r
 }
 
 // expectBack keeps the keys of r, which is put aside, until endAbsence.
@@ -432,7 +428,6 @@ func (e *Engine) endAbsence(r *request) {
 	e.wake(r)
 	if r.phase == away {
 		r.space.away--
-		delete(r.space.freed, r.fence)
 	}
 	delete(r.space.aside, r.dealings.parking.fence)
 	for i := range r.needs() {

@@ -30,7 +30,6 @@ type space struct {
 	leases   int
 	waiters  int
 	away     int                          // parked leases that hold nothing
-	freed    map[interlock.Fence]*request // these, by the fences that they had
 	aside    map[interlock.Fence]*request // parked leases, by the fences that they had
 	ranked   int                          // waiters with another priority than 0
 	branches int                          // of those who wait for any of several
