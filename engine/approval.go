@@ -453,11 +453,7 @@ func (l *Approvals) Look(e *Engine) (done bool) {
 	if l.seen == nil {
 		l.Next = l.After
 	}
-	limit := l.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	limit = min(limit, 1000)
+	limit := rowsOf(l.Limit)
 	next := s.tasks.asking.first
 	if t := l.seen; t != nil && t.state == interlock.TaskAsking {
 		next = t.link.next

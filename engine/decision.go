@@ -214,7 +214,7 @@ func (l *LeaseQuestions) Look(e *Engine) (done bool) {
 	if s == nil {
 		return true
 	}
-	limit := min(cmp.Or(max(0, l.Limit), 100), 1000)
+	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
 	if !sift(&l.found, s.requests.part, &l.next, (*request).asksHuman, byParking) {
 		return false

@@ -39,11 +39,7 @@ func (l *EffectList) Look(e *Engine) (done bool) {
 	if s == nil {
 		return true
 	}
-	limit := l.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	limit = min(limit, 1000)
+	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
 	wanted := func(d *deed) bool {
 		return bytes.Compare(d.digest[:], l.After[:]) > 0 && !d.isPast(e.now) && (l.State == 0 || e.deedState(d) == l.State)

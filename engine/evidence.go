@@ -10,8 +10,8 @@ import (
 // The documents at the keys of a lease, for a holder that asked for them:
 // Acquire.Documents. The lease keeps the setting, so each answer that hands it over, a
 // push, a poll of the ticket and a question for the lease among them, has its documents,
-// too. They are read in the step that hands over, after all that the step has written:
-// the documents of a grant are what a commit under its fence replaces.
+// too. They are read when the lease is handed over, as of Lease.AsOf: the documents of a
+// grant are what a commit under its fence replaces.
 
 // wantsDocuments in Op of EvQueued or EvGranted says that the request asked for them.
 const wantsDocuments = 1

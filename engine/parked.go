@@ -48,11 +48,7 @@ func (l *ParkedList) Look(e *Engine) (done bool) {
 	if s == nil {
 		return true
 	}
-	limit := l.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	limit = min(limit, 1000)
+	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
 	if !sift(&l.found, s.requests.part, &l.next, l.wants, func(a, b *request) int { return a.parkedAt().compare(b.parkedAt()) }) {
 		return false

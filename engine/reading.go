@@ -165,11 +165,7 @@ func (l *DocumentList) Look(e *Engine) (done bool) {
 		return true
 	}
 	l.AsOf = s.docs.version
-	limit := l.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	limit = min(limit, 1000)
+	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
 	if !sift(&l.found, s.docs.present.part, &l.next, l.wants, byKey) {
 		return false

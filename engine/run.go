@@ -183,11 +183,7 @@ func (l *RunList) Look(e *Engine) (done bool) {
 	if s == nil {
 		return true
 	}
-	limit := l.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	limit = min(limit, 1000)
+	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
 	_, key := s.fit(interlock.RunKeys(l.Org, "")[0]) // one organisation may have several spellings
 	wanted := func(r *request) bool {

@@ -53,6 +53,15 @@ func (f *first[T]) add(v T, order func(a, b T) int) {
 	f.list = f.list[:min(len(f.list), f.limit)]
 }
 
+// rowsOf gives how many rows a page has for which so many were asked for: 100 if none is
+// said, and at most 1000.
+func rowsOf(asked int) int {
+	if asked <= 0 {
+		return 100
+	}
+	return min(asked, 1000)
+}
+
 // sift adds the next members of a roster or a table that are wanted, from part *next
 // on. It reports whether that was all.
 func sift[M any](f *first[M], part func(i int, visit func(M)) bool, next *int, wanted func(M) bool, order func(a, b M) int) (all bool) {
@@ -87,11 +96,7 @@ func (l *KeyList) Look(e *Engine) (done bool) {
 	if s == nil {
 		return true
 	}
-	limit := l.Filter.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	limit = min(limit, 1000)
+	limit := rowsOf(l.Filter.Limit)
 	l.found.limit = limit + 1
 	if !sift(&l.found, s.nodes.part, &l.next, l.wants, func(a, b *node) int { return strings.Compare(a.key, b.key) }) {
 		return false

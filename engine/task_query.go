@@ -97,11 +97,7 @@ func (l *TaskList) Look(e *Engine) (done bool) {
 	if s == nil {
 		return true
 	}
-	limit := l.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	limit = min(limit, 1000)
+	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
 	wanted := func(t *task) bool {
 		return t.num > l.After && (l.Queue == "" || t.queue.Name == l.Queue) && (l.State == 0 || t.state == l.State) &&
