@@ -14,10 +14,13 @@ type queue struct {
 	ns interlock.Namespace
 	interlock.TaskQueue
 
-	// passed counts how often other groups had a turn while one with tasks that could
-	// run had none.
+	// passed has which groups had turns while one with tasks that could run had none, and
+	// how long these were, the first of them left out: it may have been under way.
 	passed map[turn]int
 }
+
+// length is how long a turn of a group is.
+func length(s interlock.Share) int { return (1 << 20) / s.Weight }
 
 type turn struct{ waits, goes string }
 
@@ -250,8 +253,8 @@ func (m *model) permitTurn(t *task, by *interlock.Principal) error {
 			continue
 		}
 		goes, waits := q.share(t.spec.Group), q.share(o.spec.Group)
-		if n := q.passed[turn{waits.Group, goes.Group}]; n > goes.Weight/waits.Weight {
-			return fmt.Errorf("group %q has had %d turns while %q waits for one", goes.Group, n, waits.Group)
+		if n, ok := q.passed[turn{waits.Group, goes.Group}]; ok && n+length(goes) > length(waits) {
+			return fmt.Errorf("turns of group %q make %d, and %q waits for one of %d", goes.Group, n+length(goes), waits.Group, length(waits))
 		}
 	}
 	return nil
@@ -278,8 +281,12 @@ func (m *model) takeTurn(q *queue, t *task, by *interlock.Principal) {
 	}
 	seen := map[string]bool{t.spec.Group: true}
 	for _, o := range m.ready(t.ns, q.Name, by) {
-		if !seen[o.spec.Group] {
-			q.passed[turn{o.spec.Group, t.spec.Group}]++
+		if k := (turn{o.spec.Group, t.spec.Group}); !seen[o.spec.Group] {
+			if n, ok := q.passed[k]; ok {
+				q.passed[k] = n + length(q.share(t.spec.Group))
+			} else {
+				q.passed[k] = 0
+			}
 		}
 		seen[o.spec.Group] = true
 	}

@@ -79,11 +79,13 @@ const fullTurn = 1 << 20
 // maxWeight bounds a group's weight, so that every stride is above 0.
 const maxWeight = fullTurn
 
-func (g *group) stride() uint64 {
-	if s := g.queue.shares[g.name]; s != nil {
-		return fullTurn / uint64(max(1, s.Weight))
+func (g *group) stride() uint64 { return strideOf(g.queue.shares[g.name]) }
+
+func strideOf(s *interlock.Share) uint64 {
+	if s == nil {
+		return fullTurn
 	}
-	return fullTurn
+	return fullTurn / uint64(max(1, s.Weight))
 }
 
 // mayRun reports whether one more task of the group may run.
@@ -186,17 +188,31 @@ func (e *Engine) evolveQueue(ev *Event) error {
 	if !q.registered {
 		s.tasks.registered++
 	}
+	old := q.shares
 	q.registered, q.TaskQueue, q.shares = true, def, map[string]*interlock.Share{}
 	for i := range q.Groups {
 		q.shares[q.Groups[i].Group] = &q.Groups[i]
 	}
 	if e.live {
 		for _, g := range q.sortedGroups() {
+			q.reweigh(g, old[g.name])
 			q.turn(g)
 		}
 		e.stir(q)
 	}
 	return nil
+}
+
+// reweigh moves the end of a group's next turn from where its old share put it to where its
+// present share puts it. The turn begins where it did.
+func (q *queue) reweigh(g *group, old *interlock.Share) {
+	if g.pass == 0 {
+		return
+	}
+	g.pass += g.stride() - strideOf(old)
+	for _, s := range g.shelves {
+		s.lot.turns.fix(s)
+	}
 }
 
 func (q *queue) sortedGroups() []*group {
