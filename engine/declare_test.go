@@ -50,7 +50,7 @@ func TestManyWaitForOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	total += left()
-	for range 10 {
+	for range 100 {
 		if _, due := g.e.NextTimer(); !due {
 			break
 		}

@@ -240,10 +240,10 @@ func (e *Engine) fold(ev *Event) error {
 // one command, may come on top. So no state, however large, keeps a step from coming to
 // its end. Searches for deadlocks and the finding of ranks have lower bounds of their own:
 // see stepLooks and stepRanks.
-const StepObjects = 4_000
+const StepObjects = 1_000
 
 // swath is how many objects of a large set a step gathers at once.
-const swath = 1000
+const swath = 250
 
 // full reports that the step has decided, or looked for, enough.
 func (e *Engine) full() bool {
