@@ -277,9 +277,43 @@ func (q *queue) hasWorker(t *task) bool {
 }
 
 // isBarred reports whether a task could run, and workers are idle, and none of them may
-// hold it.
-func (t *task) isBarred() bool {
-	return t.shelf != nil && len(t.queue.crews) > 0 && !t.queue.hasWorker(t)
+// hold it. One that is dormant, and was passed by others since, could not run.
+func (t *task) isBarred() bool { return t.couldRun() && !t.queue.hasWorker(t) }
+
+// couldRun reports whether nothing blocks a task, and workers are idle.
+func (t *task) couldRun() bool {
+	return t.shelf != nil && len(t.queue.crews) > 0 && t.request.blocker() < 0
+}
+
+// Bar is a rule that keeps idle workers from a task.
+type Bar struct {
+	Workers int            // those of them that it keeps from it, each counted under one rule
+	Pattern string         // whose Allow list does not let them claim a key; "": they may not act for the task's group
+	Mode    interlock.Mode // in which they would claim it
+}
+
+// bars tells what keeps each idle worker from a task that is barred: first the group, then
+// the patterns by their names.
+func (t *task) bars() (bars []Bar) {
+	rules := t.queue.space.rulesFor(t.spec.claims)
+	kept := make([]int, 1+len(rules))
+	for _, c := range t.queue.crews {
+		i := 0
+		if c.by.InGroup(t.spec.group) {
+			i = 1 + slices.IndexFunc(rules, func(x rule) bool { return !x.policy.allows(c.by, x.mode) })
+		}
+		kept[i] += c.idle.n
+	}
+	for i, n := range kept {
+		switch {
+		case n == 0:
+		case i == 0:
+			bars = append(bars, Bar{Workers: n})
+		default:
+			bars = append(bars, Bar{Workers: n, Pattern: rules[i-1].policy.Name, Mode: rules[i-1].mode})
+		}
+	}
+	return bars
 }
 
 // idle counts the workers that ask for tasks.

@@ -171,9 +171,10 @@ func (by *submitter) senderOf() string {
 // maxHeldBack bounds the rows of HeldBack.
 const maxHeldBack = 16
 
-// HeldBack lists tasks that stand in no line, wait for a person or until they are due, and
-// so explain why nothing happens: those for a key, or those that an agent submitted. Among
-// messages they hold back the later ones of their lane.
+// HeldBack lists tasks that explain why nothing happens: those for a key, or those that an
+// agent submitted. They stand in no line, as they wait for a person or until they are due,
+// and among messages hold back the later ones of their lane; or they are barred: workers are
+// idle, and none of them may hold the task.
 type HeldBack struct {
 	Namespace interlock.Namespace
 	Key       interlock.Key // as it is spelled in claims; "": see Agent
@@ -184,12 +185,14 @@ type HeldBack struct {
 
 	found first[*task]
 	next  int
+	taken map[*shelf]bool // whether an idle worker may hold the tasks of a shelf; within one Look
 }
 
 // HeldTask is a row of HeldBack.
 type HeldTask struct {
 	Task   interlock.Task
-	Behind int // later messages of the same sender to the key, which wait for this one
+	Behind int   // later messages of the same sender to the key, which wait for this one
+	Bars   []Bar // what keeps the idle workers from it, if it is barred
 }
 
 func (l *HeldBack) Look(e *Engine) (done bool) {
@@ -198,10 +201,14 @@ func (l *HeldBack) Look(e *Engine) (done bool) {
 		return true
 	}
 	l.found.limit = maxHeldBack + 1
+	l.taken = map[*shelf]bool{}
 	if !sift(&l.found, s.tasks.all.part, &l.next, l.wants, bySubmission) {
 		return false
 	}
 	for _, t := range l.found.list {
+		if !l.wants(t) {
+			continue // any more
+		}
 		if len(l.Rows) == maxHeldBack {
 			l.More = true
 			break
@@ -210,13 +217,16 @@ func (l *HeldBack) Look(e *Engine) (done bool) {
 		if t.mail != nil {
 			row.Behind = len(t.mail.lane.heap) - 1
 		}
+		if l.isBarred(t) {
+			row.Task.Barred, row.Bars = true, t.bars()
+		}
 		l.Rows = append(l.Rows, row)
 	}
 	return true
 }
 
-// wants reports whether the task explains something: one that asks does, and a scheduled
-// message if others are behind it. What is held back itself explains nothing.
+// wants reports whether the task explains something: one that asks or is barred does, and a
+// scheduled message if others are behind it. What is held back itself explains nothing.
 func (l *HeldBack) wants(t *task) bool {
 	switch {
 	case l.Key != "" && !t.spec.claimsKey(l.Key) || l.Key == "" && t.spec.agent != l.Agent || t.ahead() != nil:
@@ -224,5 +234,20 @@ func (l *HeldBack) wants(t *task) bool {
 	case t.state == interlock.TaskScheduled:
 		return t.mail != nil && len(t.mail.lane.heap) > 1
 	}
-	return t.state == interlock.TaskAsking
+	return t.state == interlock.TaskAsking || l.isBarred(t)
+}
+
+// isBarred is task.isBarred; who may hold a task is found out once for those under the same
+// rules.
+func (l *HeldBack) isBarred(t *task) bool {
+	s := t.shelf
+	if s == nil || s.lot.isStale(t.queue.space) {
+		return t.isBarred()
+	}
+	taken, known := l.taken[s]
+	if !known {
+		taken = t.queue.hasWorker(t)
+		l.taken[s] = taken
+	}
+	return !taken && t.couldRun()
 }

@@ -322,7 +322,7 @@ func (m *model) checkHeldBack(e *engine.Engine, l *engine.HeldBack) error {
 				behind++
 			}
 		}
-		stuck := t.state == interlock.TaskAsking || t.state == interlock.TaskScheduled && behind > 0
+		stuck := t.state == interlock.TaskAsking || t.state == interlock.TaskScheduled && behind > 0 || m.isBarred(t)
 		if t.ns != l.Namespace || !about || !stuck || m.ahead(t) != nil {
 			continue
 		}
@@ -333,6 +333,9 @@ func (m *model) checkHeldBack(e *engine.Engine, l *engine.HeldBack) error {
 			return fmt.Errorf("%v explains nothing about %q%q, with %d behind it", t, l.Key, l.Agent, behind)
 		case l.Rows[at].Task.ID != t.id || l.Rows[at].Behind != behind:
 			return fmt.Errorf("%v holds back %d about %q%q, want %v with %d", l.Rows[at].Task.ID, l.Rows[at].Behind, l.Key, l.Agent, t, behind)
+		}
+		if err := m.checkBars(t, l.Rows[at].Bars); err != nil {
+			return err
 		}
 		at++
 	}

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -78,6 +79,58 @@ func (m *model) mayHold(by *interlock.Principal, t *task) bool {
 	return actsFor(by, t.spec.Group) && m.mayClaim(t.ns, by, t.spec.Claims...)
 }
 
+// idleAt gives the workers that are idle at a task's queue.
+func (m *model) idleAt(t *task) (list []*worker) {
+	for _, w := range m.workers {
+		if w.pull.Namespace == t.ns && w.pull.Queue == t.spec.Queue {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// isBarred reports whether nothing but the rights of the idle workers keeps a task from them.
+func (m *model) isBarred(t *task) bool {
+	return t.stands() && m.free(t.request) && len(m.idleAt(t)) > 0 && m.workerFor(t) == nil
+}
+
+// checkBars compares what is said to keep the idle workers from a task.
+func (m *model) checkBars(t *task, bars []engine.Bar) error {
+	outside, others := 0, 0
+	if m.isBarred(t) {
+		for _, w := range m.idleAt(t) {
+			if actsFor(principalOf(w.pull.Actor), t.spec.Group) {
+				others++
+			} else {
+				outside++
+			}
+		}
+	}
+	for _, b := range bars {
+		m.meetBar(b)
+		if b.Pattern == "" {
+			outside -= b.Workers
+			continue
+		}
+		kept := 0
+		for _, p := range m.patterns[t.ns] {
+			for _, w := range m.idleAt(t) {
+				if by := principalOf(w.pull.Actor); p.Name == b.Pattern && actsFor(by, t.spec.Group) && !allowed(p, by, b.Mode) {
+					kept++
+				}
+			}
+		}
+		if kept < b.Workers {
+			return fmt.Errorf("%v: %+v is said to bar it, which keeps off %d", t, b, kept)
+		}
+		others -= b.Workers
+	}
+	if outside != 0 || others != 0 {
+		return fmt.Errorf("%v is barred by %+v: %d outside its group and %d others too few", t, bars, outside, others)
+	}
+	return nil
+}
+
 // notFor names why somebody else may not take a lease with some claims into its hands.
 func (m *model) notFor(head *engine.Head, r *request, claims []interlock.Claim) (codes []interlock.Code) {
 	by := principalOf(head.Actor)
@@ -133,4 +186,12 @@ func strangersActor(ev *engine.Event) string {
 		return ""
 	}
 	return ev.Actor
+}
+
+// meetBar takes note of what was seen to keep idle workers from a task.
+func (m *model) meetBar(b engine.Bar) {
+	if m.barred == nil {
+		m.barred = map[bool]int{}
+	}
+	m.barred[b.Pattern != ""]++
 }

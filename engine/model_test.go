@@ -286,6 +286,8 @@ type model struct {
 	buckets  map[place]*bucket
 	deeds    []*deed
 
+	barred map[bool]int // how often idle workers were seen kept from a task: by a pattern, else by its group
+
 	revisions []*revision // of patterns
 	recorded  []recorded  // refusals, in this term
 

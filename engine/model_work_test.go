@@ -492,6 +492,19 @@ func (m *model) checkTaskViews(e *engine.Engine, ns interlock.Namespace) error {
 			return err
 		}
 	}
+	told := 0
+	for _, t := range list {
+		barred := m.isBarred(t) && m.ahead(t) == nil
+		if got, _ := e.Task(ns, t.id); got.Barred != barred {
+			return fmt.Errorf("%v is shown as barred: %v", t, got.Barred)
+		}
+		if barred && told < 2 {
+			told++
+			if err := m.checkHeldBack(e, &engine.HeldBack{Namespace: ns, Agent: t.agent}); err != nil {
+				return err
+			}
+		}
+	}
 	if err := m.checkApprovals(e, ns); err != nil {
 		return err
 	}

@@ -173,6 +173,8 @@ func TestModelMeets(t *testing.T) {
 			}
 		}
 		g.m.meetMail(met)
+		met["barred by its group"] += g.m.barred[false]
+		met["barred by a pattern"] += g.m.barred[true]
 		for _, entry := range g.journal {
 			err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
 				met[ev.Kind.String()]++
@@ -231,6 +233,7 @@ func missing(met map[string]int) (list []string) {
 		"queue_set", "queue_dropped", "task_submitted", "task_handed_out", "task_moved", "task_moved deadlock", "task_forgotten",
 		"task_asks", "task_answered", "ended question", "denied", "answered by policy", "asked again", "refused not_asking", "left too_many_runs", "refused too_many_runs",
 		"pattern_set again", "pattern_dropped again", "refused no_such_revision", "refused no_such_pattern",
+		"barred by its group", "barred by a pattern",
 		"task_attempt_failed nack", "task_attempt_failed ttl", "task_attempt_failed max_hold", "task_attempt_failed stall",
 		"task_attempt_failed released", "task_attempt_failed revoked", "task_attempt_failed session_expired", "task_attempt_failed session_closed",
 		"refused task_moved", "refused task_settled", "refused no_such_queue", "refused too_many_tasks", "refused queue_draining", "refused unknown_task",

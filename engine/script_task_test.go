@@ -278,6 +278,13 @@ func (s *script) taskLine(t *interlock.Task) string {
 	return text
 }
 
+func barText(b engine.Bar) string {
+	if b.Pattern == "" {
+		return "its group"
+	}
+	return fmt.Sprintf("pattern %s in mode %v", b.Pattern, b.Mode)
+}
+
 func (s *script) logLine(x *interlock.LogEntry) string {
 	text := fmt.Sprintf("%d %s %v", x.Seq, s.taskName(x.Message), x.State)
 	for _, part := range []struct{ name, value string }{
@@ -335,6 +342,9 @@ func (s *script) showTasks(ns interlock.Namespace, w *words) error {
 		}
 		for i := range l.Rows {
 			s.printf("%s, and %d behind it", s.taskLine(&l.Rows[i].Task), l.Rows[i].Behind)
+			for _, b := range l.Rows[i].Bars {
+				s.printf("  %d idle kept from it by %s", b.Workers, barText(b))
+			}
 		}
 		if l.More {
 			s.printf("and more")

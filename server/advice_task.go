@@ -20,6 +20,9 @@ func taskAdvice(t *interlock.Task) interlock.Advice {
 	}
 	switch t.State {
 	case interlock.TaskScheduled, interlock.TaskWaiting, interlock.TaskRunning:
+		if t.Barred && t.Blocker == "" {
+			return say(interlock.ActWorkElsewhere, "GET /v1/why?key= of one of its keys, or ?agent= of its sender, says which rule keeps them from it; "+howToFollow)
+		}
 		return say(interlock.ActWorkElsewhere, "it needs nobody to wait for it: "+howToFollow)
 	case interlock.TaskAsking:
 		return say(interlock.ActAskHuman, "it goes on when somebody has answered (POST /v1/approvals/{id})")
@@ -46,6 +49,8 @@ func taskPlace(t *interlock.Task) string {
 		return text
 	case interlock.TaskWaiting:
 		switch {
+		case t.Blocker == "" && t.Barred:
+			return "waits for a worker that may hold it: none of the idle ones may"
 		case t.Blocker == "":
 			return "waits for its keys, or for a worker"
 		case t.Position > 0:

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/interlockdev/interlock"
@@ -11,8 +12,9 @@ import (
 // maxToldStuck bounds how many tasks a sentence names that wait outside of the lines.
 const maxToldStuck = 3
 
-// tellStuck adds the tasks that stand in no line, and what they hold back. If nothing else
-// is in the way, a person's answer is what is needed.
+// tellStuck adds the tasks that stand in no line, and what they hold back, and those that no
+// idle worker may hold. If nothing else is in the way, a person is what is needed: to answer,
+// or to start a worker that may.
 func (x *explanation) tellStuck(l *engine.HeldBack) {
 	var b strings.Builder
 	for i := range l.Rows[:min(len(l.Rows), maxToldStuck)] {
@@ -28,22 +30,55 @@ func (x *explanation) tellStuck(l *engine.HeldBack) {
 	if x.advice.Action != interlock.ActRetry || len(x.chain) > 0 {
 		return
 	}
-	for i := range l.Rows {
-		t := &l.Rows[i].Task
-		if t.State != interlock.TaskAsking {
-			continue
+	for _, message := range []func(*engine.HeldTask) string{answerIt, letWork} {
+		for i := range l.Rows {
+			if text := message(&l.Rows[i]); text != "" {
+				x.advice = interlock.Advice{Action: interlock.ActAskHuman, Message: text}
+				return
+			}
 		}
-		message := fmt.Sprintf("a person has to answer the question about %s %s (interlock approve %s, or POST /v1/approvals/%s)", noun(t), t.ID, t.ID, t.ID)
-		if l.Rows[i].Behind > 0 {
-			message += "; messages that are not to wait behind it are sent in another session, or under another agent's name"
-		}
-		x.advice = interlock.Advice{Action: interlock.ActAskHuman, Message: message}
-		return
 	}
 }
 
+// answerIt is the next step for a task that waits for a person's word, "" for any other.
+func answerIt(row *engine.HeldTask) string {
+	t := &row.Task
+	if t.State != interlock.TaskAsking {
+		return ""
+	}
+	text := fmt.Sprintf("a person has to answer the question about %s %s (interlock approve %s, or POST /v1/approvals/%s)", noun(t), t.ID, t.ID, t.ID)
+	if row.Behind > 0 {
+		text += "; messages that are not to wait behind it are sent in another session, or under another agent's name"
+	}
+	return text
+}
+
+// letWork is the next step for a task that no idle worker may hold, "" for any other.
+func letWork(row *engine.HeldTask) string {
+	if len(row.Bars) == 0 {
+		return ""
+	}
+	var rules []string
+	add := func(text string) {
+		if !slices.Contains(rules, text) {
+			rules = append(rules, text)
+		}
+	}
+	for i := range row.Bars {
+		if b := &row.Bars[i]; b.Pattern == "" {
+			add(fmt.Sprintf("may act for group %s", quoteUnlessPlain(cleanText(row.Task.Group))))
+		} else {
+			add(fmt.Sprintf("the allow list of pattern %s admits", quoteUnlessPlain(cleanText(b.Pattern))))
+		}
+	}
+	return fmt.Sprintf("start a worker for queue %s whose credential %s, or have an operator change that rule; the task then goes to the worker by itself",
+		quoteUnlessPlain(cleanText(row.Task.Queue)), strings.Join(rules, " and "))
+}
+
 // stuckText reads: Message q_... of ann to account:1 waits for a person's word on "may she?"
-// for 12 s, and 2 later messages of the same sender to account:1 wait behind it.
+// for 12 s, and 2 later messages of the same sender to account:1 wait behind it. Of one that
+// is barred: Task q_... of ann waits for a worker: 3 are idle in queue fees, and none of them
+// may hold it: pattern accounts does not let 3 claim in mode exclusive.
 func stuckText(row *engine.HeldTask) string {
 	t := &row.Task
 	var b strings.Builder
@@ -59,17 +94,38 @@ func stuckText(row *engine.HeldTask) string {
 	if noun(t) == "message" {
 		b.WriteString(" to " + key)
 	}
-	b.WriteString(" " + taskPlace(t))
+	if len(row.Bars) == 0 {
+		b.WriteString(" " + taskPlace(t))
+	} else {
+		b.WriteString(" " + barredText(row))
+	}
 	if t.State == interlock.TaskAsking && t.Approval != nil {
 		fmt.Fprintf(&b, ", asked %s ago", short(t.Approval.Asked))
 	}
 	switch {
 	case row.Behind > 0:
 		fmt.Fprintf(&b, "; %s behind it: messages of one sender to a key keep their order", count(row.Behind, "later message of its sender to "+key+" waits", "later messages of its sender to "+key+" wait"))
-	case t.State == interlock.TaskAsking:
+	case t.State == interlock.TaskAsking, t.Barred && noun(t) != "message":
 		b.WriteString("; until then it is in nobody's way")
 	}
 	return b.String() + "."
+}
+
+// barredText says what keeps idle workers from a task.
+func barredText(row *engine.HeldTask) string {
+	idle := 0
+	var bars []string
+	for i := range row.Bars {
+		b := &row.Bars[i]
+		idle += b.Workers
+		if b.Pattern == "" {
+			bars = append(bars, fmt.Sprintf("%d may not act for its group %s", b.Workers, quoteUnlessPlain(cleanText(row.Task.Group))))
+			continue
+		}
+		bars = append(bars, fmt.Sprintf("the allow list of pattern %s keeps %d from mode %s", quoteUnlessPlain(cleanText(b.Pattern)), b.Workers, b.Mode))
+	}
+	return fmt.Sprintf("waits for a worker that may hold it: %s in queue %s, and none of them may, since %s",
+		count(idle, "worker is idle", "workers are idle"), quoteUnlessPlain(cleanText(row.Task.Queue)), strings.Join(bars, " and "))
 }
 
 // noun tells a message from another task: only a message has the order of a sender.

@@ -1,8 +1,12 @@
 package server
 
 import (
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/interlockdev/interlock"
 )
 
 // Tasks stand in line like everybody else, and are told apart from agents that wait.
@@ -40,6 +44,65 @@ func TestWhyTasksWait(t *testing.T) {
 		}
 		behind := d.get("/v1/why?agent=audit-2").want(200).is("chain.1.task", both)
 		behind.is("text", "audit-2 holds nothing. audit-2 waits for account:20, behind task "+both+" of billing-7 in line.")
+	})
+}
+
+// Workers are idle, and none of them may hold a task: why names the rules that keep them
+// from it, and what to do.
+func TestWhyBarred(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		worker := interlock.RoleAgent | interlock.RoleWorker
+		d, as := credentialed(
+			t,
+			interlock.Principal{Name: "ops", Roles: interlock.AllRoles, Queues: []string{"*"}},
+			interlock.Principal{Name: "ann", Roles: interlock.RoleAgent, Groups: []string{"closing"}},
+			interlock.Principal{Name: "plain", Roles: worker, Queues: []string{"*"}},
+			interlock.Principal{Name: "red", Roles: worker, Queues: []string{"*"}, Groups: []string{"red"}},
+			interlock.Principal{Name: "closer", Roles: worker, Queues: []string{"*"}, Groups: []string{"closing"}},
+		)
+		d.put("/v1/queues/books", ``, as["ops"]...).want(200)
+		d.put("/v1/patterns/month", `{"pattern":"month:{id}","allow":[{"principal":"group:closing"},{"principal":"*","modes":["shared"]}]}`, as["ops"]...).want(200)
+		submit := func(claims string) string {
+			t.Helper()
+			return d.post("/v1/tasks", `{"queue":"books","agent":"ann-1","group":"closing","claims":[`+claims+`]}`, as["ann"]...).want(202).str("task.id")
+		}
+		pull := func(by string) <-chan *reply {
+			idle := d.start(d.request("POST", "/v1/queues/books/pull", `{"agent":"`+by+`","wait_ms":50000}`, as[by]...))
+			synctest.Wait()
+			return idle
+		}
+		why := func(query string) *reply {
+			t.Helper()
+			return d.get("/v1/why?"+query, as["ann"]...).want(200)
+		}
+		id := submit(`{"key":"month:7"}`)
+		if idle := why("key=month:7"); strings.Contains(idle.raw, "may hold") {
+			t.Errorf("no worker is idle: %s", idle.raw)
+		}
+		idle := []<-chan *reply{pull("plain"), pull("plain"), pull("red")}
+		const text = "of ann-1 waits for a worker that may hold it: 3 workers are idle in queue books, and none of them may, since " +
+			"1 may not act for its group closing and the allow list of pattern month keeps 2 from mode exclusive; until then it is in nobody's way."
+		const next = "start a worker for queue books whose credential may act for group closing and the allow list of pattern month admits, " +
+			"or have an operator change that rule; the task then goes to the worker by itself"
+		for _, query := range []string{"key=month:7", "agent=ann-1"} {
+			why(query).says("text", "Task "+id+" "+text).is("advice.action", "ask_human").is("advice.message", next)
+		}
+		d.get("/v1/tasks/"+id, as["ann"]...).want(200).says("advice.message", "none of the idle ones may", "/v1/why")
+
+		// What holds its key is what it waits for then.
+		lease := d.post("/v1/leases", `{"claims":[{"key":"month:7"}]}`, as["closer"]...).want(200).str("lease.id")
+		if held := why("key=month:7"); strings.Contains(held.raw, "may hold") {
+			t.Errorf("somebody holds the key: %s", held.raw)
+		}
+		d.post("/v1/leases/"+lease+"/release", ``, as["closer"]...).want(200)
+		why("key=month:7").says("text", text)
+		(<-pull("closer")).want(200).is("tasks.0.task.id", id)
+		if held := why("key=month:7"); strings.Contains(held.raw, "may hold") {
+			t.Errorf("a worker has it: %s", held.raw)
+		}
+		for _, pulled := range idle {
+			(<-pulled).want(200).is("outcome", "empty")
+		}
 	})
 }
 

@@ -190,6 +190,10 @@ func (t *task) next() string {
 		return "`interlock task reschedule " + id + "` has it due at once"
 	case t.is(interlock.TaskWaiting) && t.Blocker != "":
 		return "`interlock why " + quote(clean(string(t.Blocker))) + "` says who is in its way"
+	case t.is(interlock.TaskWaiting) && t.Barred && len(t.Claims) > 0:
+		return "`interlock why " + quote(clean(string(t.keys()[0]))) + "` says which rule keeps the idle workers from it"
+	case t.is(interlock.TaskWaiting) && t.Barred && t.Agent != "":
+		return "`interlock why --agent " + quote(clean(t.Agent)) + "` says which rule keeps the idle workers from it"
 	case t.is(interlock.TaskWaiting):
 		return "`interlock task work " + quote(clean(t.Queue)) + " -- COMMAND` works for its queue"
 	case t.is(interlock.TaskAsking):
