@@ -85,7 +85,7 @@ func (e *Engine) ack(c *Ack) {
 		e.refuseParked(r)
 		return
 	}
-	commit := &Commit{Head: c.Head, Agent: r.agentName(), Flow: r.flowName(), Reads: c.Reads, AsOf: c.AsOf, Writes: c.Writes, Note: c.Note}
+	commit := &Commit{Head: c.Head, Agent: r.agentName(), Flow: r.flowName(), Reads: c.Reads, AsOf: c.AsOf, Writes: c.Writes, Note: c.Note, bodies: c.bodies}
 	if no := checkCommit(commit); no != nil {
 		e.refuseFor(no)
 		return

@@ -270,6 +270,8 @@ type Commit struct {
 	Writes []interlock.Write
 	Leases []interlock.LeaseID // in whose name: each must be held or in its grace
 	Note   string              // why, for those who are told of the change
+
+	bodies []body // by Prepare
 }
 
 // ClaimEffect sets out to do something in the world outside that must not happen

@@ -64,6 +64,8 @@ type TaskSpec struct {
 
 	// Ask, when it is set, has a person approve it before it may run.
 	Ask *Question
+
+	payload *body // by Prepare
 }
 
 // Question is what a person is to decide.
@@ -120,6 +122,8 @@ type Ack struct {
 	Writes []interlock.Write
 	Tasks  []TaskSpec
 	Note   string // for the next holder, and with what it wrote
+
+	bodies []body // by Prepare
 }
 
 // Nack ends the attempt under Lease without success. Answered by Done with Tasks (it).

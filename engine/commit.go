@@ -60,6 +60,9 @@ func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked
 		e.refuseFor(no)
 		return nil, false
 	}
+	for i := range list {
+		e.objects += len(list[i].body) / objectBytes
+	}
 	return list, true
 }
 

@@ -44,7 +44,7 @@ func checkCommit(c *Commit) *refusal {
 		if no := checkDocumentKey(w.Key); no != nil {
 			return no
 		}
-		if no := checkWrite(w); no != nil {
+		if no := c.checkWrite(i); no != nil {
 			no.key = w.Key
 			return no
 		}
@@ -88,7 +88,8 @@ func checkDocumentKey(key interlock.Key) *refusal {
 }
 
 // checkWrite normalises a write and says what is wrong with it, nil for nothing.
-func checkWrite(w *interlock.Write) *refusal {
+func (c *Commit) checkWrite(i int) *refusal {
+	w := &c.Writes[i]
 	adds := w.Delta != 0 || w.Min != nil || w.Max != nil
 	switch {
 	case w.Op < interlock.Put || w.Op > interlock.Add:
@@ -106,7 +107,7 @@ func checkWrite(w *interlock.Write) *refusal {
 			"the body for %s has %d bytes: a document has at most %d", w.Key, len(w.Body), interlock.MaxDocumentBytes,
 		)}
 	case w.Op == interlock.Merge:
-		if problem := jsonProblem(w.Body); problem != "" {
+		if problem := c.problemOf(i); problem != "" {
 			return &refusal{code: interlock.CodeBadPatch, message: fmt.Sprintf("the merge patch for %s %s", w.Key, problem)}
 		}
 		return nil
@@ -122,7 +123,7 @@ func checkWrite(w *interlock.Write) *refusal {
 	if !isJSON(w.ContentType) {
 		return nil
 	}
-	if problem := jsonProblem(w.Body); problem != "" {
+	if problem := c.problemOf(i); problem != "" {
 		return invalid(w.Key, fmt.Sprintf("the body for %s %s, and its content type is %s", w.Key, problem, w.ContentType))
 	}
 	return nil

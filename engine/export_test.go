@@ -52,7 +52,9 @@ func (e *Engine) Queues(ns interlock.Namespace) []interlock.QueueStatus {
 // HoldAtMost bounds the namespaces.
 func (e *Engine) HoldAtMost(n int) { e.mostSpaces = n }
 
-func MergePatch(document, patch []byte) []byte { return mergePatch(document, patch) }
+func MergePatch(document, patch []byte) []byte { return mergePatch(document, readJSON(patch)) }
+
+const ObjectBytes = objectBytes
 
 func ValidJSON(b []byte) bool { return jsonProblem(b) == "" }
 

@@ -58,173 +58,230 @@ func isDeeper(b []byte, most int) bool {
 // result has no spaces, and the members of the objects that the patch goes into are
 // sorted. All else is as it was written, such as each digit of a number. It takes time
 // in proportion to the text, whatever its depth.
-func mergePatch(document, patch []byte) []byte {
-	room := make([]byte, 0, len(document)+len(patch))
-	return bytes.Clone(appendMerged(room, readJSON(document), readJSON(patch))) // what is kept takes no more than it must
+func mergePatch(document []byte, patch *jsonText) []byte {
+	target := readJSON(document)
+	room := make([]byte, 0, len(target.text)+len(patch.text))
+	return bytes.Clone(appendMerged(room, target.value(), patch.value())) // what is kept takes no more than it must
 }
 
-// jsonValue is a JSON value, and of an object its members.
+// jsonText is valid JSON without spaces, and where its arrays and objects end. So what
+// nobody asks for is passed over: an object's members are listed when they are asked for.
+type jsonText struct {
+	text  []byte
+	opens []int32 // where each array or object begins, ascending
+	ends  []int32 // where it ends: behind its bracket
+	top   *jsonObject
+}
+
+// jsonValue is a value in a text. The zero value is none.
 type jsonValue struct {
-	text    []byte
-	members []jsonMember // sorted; of those with one name the last
+	in       *jsonText
+	from, to int32
 }
 
-type jsonMember struct {
-	name   []byte
-	quoted []byte // the name as it is written
-	value  jsonValue
+// jsonObject is the members of an object, sorted; of those with one name the last.
+type jsonObject struct {
+	in   *jsonText
+	list []jsonMember
+	keys [][]byte // the texts that the names stand for; nil if each is as it is written
 }
 
-func (v *jsonValue) isObject() bool { return v.text[0] == '{' }
-func (v *jsonValue) isNull() bool   { return v.text[0] == 'n' }
-
-// appendMerged is the algorithm of RFC 7396, section 2, for sorted members. What is not
-// an object has none.
-func appendMerged(b []byte, target, patch jsonValue) []byte {
-	if !patch.isObject() {
-		return append(b, patch.text...)
-	}
-	b = append(b, '{')
-	empty := len(b)
-	name := func(m *jsonMember) {
-		if len(b) > empty {
-			b = append(b, ',')
-		}
-		b = append(append(b, m.quoted...), ':')
-	}
-	old := target.members
-	for i := range patch.members {
-		change := &patch.members[i]
-		for len(old) > 0 && bytes.Compare(old[0].name, change.name) < 0 {
-			name(&old[0])
-			b = append(b, old[0].value.text...)
-			old = old[1:]
-		}
-		var before jsonValue
-		if len(old) > 0 && bytes.Equal(old[0].name, change.name) {
-			before, old = old[0].value, old[1:]
-		}
-		if !change.value.isNull() {
-			name(change)
-			b = appendMerged(b, before, change.value)
-		}
-	}
-	for i := range old {
-		name(&old[i])
-		b = append(b, old[i].value.text...)
-	}
-	return append(b, '}')
-}
+// jsonMember says where the name of a member begins, with its quote, and its value. A
+// colon stands between. It has no pointers, of which a large document has too many.
+type jsonMember struct{ name, value, to int32 }
 
 // readJSON reads a JSON value that is known to be valid.
-func readJSON(text []byte) jsonValue {
-	var b bytes.Buffer
-	b.Grow(len(text))
-	if err := json.Compact(&b, text); err != nil {
-		panic("engine: valid JSON cannot be read: " + err.Error())
-	}
-	r := jsonReader{b.Bytes()}
-	return r.value()
-}
-
-// jsonReader takes values off the front of valid JSON without spaces.
-type jsonReader struct{ rest []byte }
-
-func (r *jsonReader) value() (v jsonValue) {
-	whole := r.rest
-	switch whole[0] {
-	case '{':
-		v.members = r.object()
-	case '[':
-		r.array()
-	case '"':
-		r.string()
-	default:
-		n := bytes.IndexAny(whole, ",]}")
-		if n < 0 {
-			n = len(whole)
+func readJSON(text []byte) *jsonText {
+	t := &jsonText{text: text}
+	if !t.scan() {
+		var b bytes.Buffer
+		b.Grow(len(text))
+		if err := json.Compact(&b, text); err != nil {
+			panic("engine: valid JSON cannot be read: " + err.Error())
 		}
-		r.rest = whole[n:]
+		*t = jsonText{text: b.Bytes()}
+		t.scan()
 	}
-	v.text = whole[:len(whole)-len(r.rest)]
-	return v
+	return t
 }
 
-func (r *jsonReader) object() (list []jsonMember) {
-	for r.rest[0] != '}' || len(list) == 0 {
-		r.rest = r.rest[1:] // the brace, or a comma
-		if r.rest[0] == '}' {
-			break
-		}
-		m := jsonMember{quoted: r.string()}
-		m.name = unquoted(m.quoted)
-		r.rest = r.rest[1:] // the colon
-		m.value = r.value()
-		list = append(list, m)
-	}
-	r.rest = r.rest[1:]
-	return lastOfEach(list)
-}
-
-// lastOfEach sorts members by their names, and keeps the last of those with one name.
-func lastOfEach(list []jsonMember) []jsonMember {
-	if ascending(list) {
-		return list
-	}
-	order := make([]int32, len(list)) // which are moved faster than members
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortFunc(order, func(i, j int32) int {
-		return cmp.Or(bytes.Compare(list[i].name, list[j].name), cmp.Compare(i, j))
-	})
-	last := make([]jsonMember, 0, len(list))
-	for n, i := range order {
-		if n+1 == len(order) || !bytes.Equal(list[order[n+1]].name, list[i].name) {
-			last = append(last, list[i])
-		}
-	}
-	return last
-}
-
-// ascending reports whether members are sorted, and no two have one name.
-func ascending(list []jsonMember) bool {
-	for i := 1; i < len(list); i++ {
-		if bytes.Compare(list[i-1].name, list[i].name) >= 0 {
+// scan finds the brackets. It reports whether there are no spaces between values.
+func (t *jsonText) scan() bool {
+	var open []int32 // the arrays and objects that have not ended, as indexes
+	for i := 0; i < len(t.text); i++ {
+		switch t.text[i] {
+		case '"':
+			i = t.stringEnd(i) - 1
+		case '[', '{':
+			open = append(open, int32(len(t.opens)))
+			t.opens, t.ends = append(t.opens, int32(i)), append(t.ends, 0)
+		case ']', '}':
+			t.ends[open[len(open)-1]] = int32(i + 1)
+			open = open[:len(open)-1]
+		case ' ', '\t', '\n', '\r':
 			return false
 		}
 	}
 	return true
 }
 
-// array skips a list. A patch replaces it as a whole, so nothing of it is read.
-func (r *jsonReader) array() {
-	for depth := 0; ; {
-		switch r.rest[0] {
-		case '"':
-			r.string()
-			continue
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth--
-		}
-		if r.rest = r.rest[1:]; depth == 0 {
-			return
+// stringEnd gives where the string ends that begins at i.
+func (t *jsonText) stringEnd(i int) int {
+	for i++; t.text[i] != '"'; i++ {
+		if t.text[i] == '\\' {
+			i++
 		}
 	}
+	return i + 1
 }
 
-func (r *jsonReader) string() (quoted []byte) {
-	n := 1
-	for r.rest[n] != '"' {
-		if r.rest[n] == '\\' {
-			n++
-		}
-		n++
+// valueEnd gives where the value ends that begins at i.
+func (t *jsonText) valueEnd(i int) int {
+	switch t.text[i] {
+	case '"':
+		return t.stringEnd(i)
+	case '[', '{':
+		n, _ := slices.BinarySearch(t.opens, int32(i))
+		return int(t.ends[n])
 	}
-	quoted, r.rest = r.rest[:n+1], r.rest[n+1:]
-	return quoted
+	for i < len(t.text) && t.text[i] != ',' && t.text[i] != ']' && t.text[i] != '}' {
+		i++
+	}
+	return i
+}
+
+func (t *jsonText) value() jsonValue { return jsonValue{t, 0, int32(len(t.text))} }
+
+func (v jsonValue) text() []byte   { return v.in.text[v.from:v.to] }
+func (v jsonValue) isObject() bool { return v.in != nil && v.in.text[v.from] == '{' }
+func (v jsonValue) isNull() bool   { return v.in.text[v.from] == 'n' }
+
+// object lists the members of a value. What is not an object has none.
+func (v jsonValue) object() *jsonObject {
+	switch {
+	case !v.isObject():
+		return &jsonObject{}
+	case v.from > 0:
+		return v.in.object(v.from)
+	case v.in.top == nil:
+		v.in.top = v.in.object(0)
+	}
+	return v.in.top
+}
+
+// object lists the members of the object that begins at a place.
+func (t *jsonText) object(from int32) *jsonObject {
+	o := &jsonObject{in: t}
+	escaped := false
+	for i := int(from) + 1; t.text[i] != '}'; {
+		if t.text[i] == ',' {
+			i++
+		}
+		m := jsonMember{name: int32(i)}
+		end := t.stringEnd(i)
+		escaped = escaped || bytes.IndexByte(t.text[i:end], '\\') >= 0
+		m.value = int32(end + 1)
+		i = t.valueEnd(end + 1)
+		m.to = int32(i)
+		o.list = append(o.list, m)
+	}
+	if escaped {
+		o.keys = make([][]byte, len(o.list))
+		for i := range o.list {
+			o.keys[i] = unquoted(o.name(i))
+		}
+	}
+	o.sort()
+	return o
+}
+
+// name gives the name of a member as it is written, and key the text that it stands for.
+func (o *jsonObject) name(i int) []byte { return o.in.text[o.list[i].name : o.list[i].value-1] }
+
+func (o *jsonObject) key(i int) []byte {
+	if o.keys != nil {
+		return o.keys[i]
+	}
+	return o.in.text[o.list[i].name+1 : o.list[i].value-2]
+}
+
+func (o *jsonObject) value(i int) jsonValue {
+	return jsonValue{o.in, o.list[i].value, o.list[i].to}
+}
+
+// sort sorts members by their names, and keeps the last of those with one name.
+func (o *jsonObject) sort() {
+	if o.isSorted() {
+		return
+	}
+	order := make([]int, len(o.list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		return cmp.Or(bytes.Compare(o.key(i), o.key(j)), cmp.Compare(i, j))
+	})
+	sorted := jsonObject{in: o.in, list: make([]jsonMember, 0, len(o.list))}
+	for n, i := range order {
+		if n+1 < len(order) && bytes.Equal(o.key(order[n+1]), o.key(i)) {
+			continue
+		}
+		if sorted.list = append(sorted.list, o.list[i]); o.keys != nil {
+			sorted.keys = append(sorted.keys, o.keys[i])
+		}
+	}
+	*o = sorted
+}
+
+// isSorted reports whether members are sorted, and no two have one name.
+func (o *jsonObject) isSorted() bool {
+	for i := 1; i < len(o.list); i++ {
+		if bytes.Compare(o.key(i-1), o.key(i)) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// appendMerged is the algorithm of RFC 7396, section 2, for sorted members. What is not
+// an object has none.
+func appendMerged(b []byte, target, patch jsonValue) []byte {
+	if !patch.isObject() {
+		return append(b, patch.text()...)
+	}
+	b = append(b, '{')
+	empty := len(b)
+	name := func(o *jsonObject, i int) {
+		if len(b) > empty {
+			b = append(b, ',')
+		}
+		b = append(append(b, o.name(i)...), ':')
+	}
+	old, changes := target.object(), patch.object()
+	next := 0 // of old
+	keep := func() {
+		name(old, next)
+		b = append(b, old.value(next).text()...)
+		next++
+	}
+	for i := range changes.list {
+		for next < len(old.list) && bytes.Compare(old.key(next), changes.key(i)) < 0 {
+			keep()
+		}
+		var before jsonValue
+		if next < len(old.list) && bytes.Equal(old.key(next), changes.key(i)) {
+			before = old.value(next)
+			next++
+		}
+		if change := changes.value(i); !change.isNull() {
+			name(changes, i)
+			b = appendMerged(b, before, change)
+		}
+	}
+	for next < len(old.list) {
+		keep()
+	}
+	return append(b, '}')
 }
 
 // unquoted gives the text that a string stands for.

@@ -467,6 +467,9 @@ func commandText(cmd engine.Command) string {
 	add("actor", head.Actor)
 	v := reflect.ValueOf(cmd).Elem()
 	for i := range v.NumField() {
+		if !v.Type().Field(i).IsExported() {
+			continue
+		}
 		name := strings.ToLower(v.Type().Field(i).Name)
 		switch field := v.Field(i).Interface().(type) {
 		case engine.Head:

@@ -129,7 +129,7 @@ func checkTask(x *TaskSpec) *refusal {
 		return &refusal{code: interlock.CodeInvalidPayload, message: fmt.Sprintf(
 			"the payload has %d bytes, of at most %d: keep it elsewhere, and name it here", len(x.Payload), interlock.MaxPayloadBytes,
 		)}
-	case len(x.Payload) > 0 && jsonProblem(x.Payload) != "":
+	case len(x.Payload) > 0 && x.problemOfPayload() != "":
 		return &refusal{code: interlock.CodeInvalidPayload, message: "the payload is not one JSON value"}
 	case x.Priority < -interlock.MaxPriority || x.Priority > interlock.MaxPriority:
 		return &refusal{code: interlock.CodeInvalidPriority, message: fmt.Sprintf("priority %d is not between %d and %d", x.Priority, -interlock.MaxPriority, interlock.MaxPriority)}

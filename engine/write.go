@@ -38,7 +38,7 @@ func (s *documents) carryOut(c *Commit) ([]made, *refusal) {
 		case w.Op == interlock.Put:
 			m.body, m.contentType = w.Body, w.ContentType
 		case w.Op == interlock.Merge:
-			no = m.merge(w, old)
+			no = m.merge(c, i, old)
 		case w.Op == interlock.Add:
 			no = m.add(w, old)
 		}
@@ -56,7 +56,7 @@ func (s *documents) carryOut(c *Commit) ([]made, *refusal) {
 }
 
 // merge applies a patch. An absent document counts as null.
-func (m *made) merge(w *interlock.Write, old *edition) *refusal {
+func (m *made) merge(c *Commit, i int, old *edition) *refusal {
 	document := []byte("null")
 	m.contentType = interlock.JSONType
 	if old != nil {
@@ -64,10 +64,10 @@ func (m *made) merge(w *interlock.Write, old *edition) *refusal {
 	}
 	if !isJSON(m.contentType) {
 		return &refusal{code: interlock.CodeBadPatch, message: fmt.Sprintf(
-			"%s is not JSON but %s, so a merge patch does not apply: put the whole document", w.Key, m.contentType,
+			"%s is not JSON but %s, so a merge patch does not apply: put the whole document", c.Writes[i].Key, m.contentType,
 		)}
 	}
-	m.body = mergePatch(document, w.Body)
+	m.body = mergePatch(document, c.patchOf(i))
 	return nil
 }
 

@@ -71,6 +71,7 @@ type Shard struct {
 // CodeShuttingDown, CodeOverloaded or CodeNotOwner.
 func (s *Shard) Submit(cmds ...engine.Command) error {
 	check(cmds)
+	prepare(cmds)
 	return s.put(cmds)
 }
 
@@ -80,6 +81,7 @@ func (s *Shard) Submit(cmds ...engine.Command) error {
 // Receivers, also those of others: the caller holds no lock that one of them wants.
 func (s *Shard) Execute(cmds ...engine.Command) error {
 	check(cmds)
+	prepare(cmds)
 	news, err := s.mail.put(cmds)
 	if news {
 		s.drive()
@@ -119,6 +121,13 @@ func check(cmds []engine.Command) {
 	}
 }
 
+// prepare does what needs no state in the goroutine of the caller, not in the owner's.
+func prepare(cmds []engine.Command) {
+	for _, cmd := range cmds {
+		engine.Prepare(cmd)
+	}
+}
+
 // Do carries out one command and returns its first answer, also when that is a
 // refusal. It sets Head.From. The error is that of Submit, or ctx's: the command
 // may then still be carried out. It panics for a command without an answer
@@ -134,6 +143,7 @@ func (s *Shard) Do(ctx context.Context, cmd engine.Command) (engine.Effect, inte
 	c, r := &call{}, s.replies.get()
 	c.to.Store(r)
 	h.From = c
+	engine.Prepare(cmd)
 	if err := s.put([]engine.Command{cmd}); err != nil {
 		s.replies.put(r)
 		return engine.Effect{}, interlock.At{}, err

@@ -1,0 +1,106 @@
+package engine
+
+import "github.com/interlockdev/interlock"
+
+// Bodies that are read in advance.
+//
+// To find out whether a body is JSON, and what a merge patch changes, takes milliseconds
+// for a large one, and needs no state. The step of a command is no place for it, because
+// everybody waits for the engine. So who brings a command has it prepared first, each in
+// a goroutine of its own. A step believes only what Prepare has found out, and only about
+// the very bytes that it was found out about: it reads all others by itself.
+
+// Prepare reads the large bodies of a command. It may be called by any goroutine, before
+// the command is handed over. The bodies must not change afterwards.
+func Prepare(cmd Command) {
+	switch c := cmd.(type) {
+	case *Commit:
+		c.bodies = readBodies(c.Writes)
+	case *Submit:
+		c.Task.prepare()
+	case *Ack:
+		c.bodies = readBodies(c.Writes)
+		for i := range c.Tasks {
+			c.Tasks[i].prepare()
+		}
+	}
+}
+
+// smallBytes is how much is read faster than it is prepared.
+const smallBytes = 1 << 10
+
+// objectBytes is how many bytes of a body that a step writes count as an object.
+const objectBytes = 256
+
+// body is what was found out about one.
+type body struct {
+	text    []byte
+	problem string    // what jsonProblem says
+	patch   *jsonText // of a merge patch without a problem
+}
+
+func readBody(text []byte, op interlock.WriteOp) body {
+	b := body{text: text, problem: jsonProblem(text)}
+	if op == interlock.Merge && b.problem == "" {
+		b.patch = readJSON(text)
+		b.patch.value().object()
+	}
+	return b
+}
+
+// isAbout reports whether b is about a body: the same bytes, not equal ones.
+func (b *body) isAbout(text []byte) bool {
+	return b != nil && len(text) > 0 && len(b.text) == len(text) && &b.text[0] == &text[0]
+}
+
+// readBodies gives one for each write, or nil if all are small.
+func readBodies(writes []interlock.Write) []body {
+	size := 0
+	for i := range writes {
+		size += len(writes[i].Body)
+	}
+	if size < smallBytes || size > interlock.MaxCommitBytes || len(writes) > interlock.MaxWrites {
+		return nil // or it is refused
+	}
+	list := make([]body, len(writes))
+	for i := range writes {
+		switch w := &writes[i]; {
+		case len(w.Body) == 0:
+		case w.Op == interlock.Merge, w.Op == interlock.Put && (w.ContentType == "" || isJSON(w.ContentType)):
+			list[i] = readBody(w.Body, w.Op)
+		}
+	}
+	return list
+}
+
+// problemOf is jsonProblem of the body of a write.
+func (c *Commit) problemOf(i int) string {
+	if text := c.Writes[i].Body; i >= len(c.bodies) || !c.bodies[i].isAbout(text) {
+		return jsonProblem(text)
+	}
+	return c.bodies[i].problem
+}
+
+// patchOf reads the body of a merge that has no problem.
+func (c *Commit) patchOf(i int) *jsonText {
+	if text := c.Writes[i].Body; i >= len(c.bodies) || !c.bodies[i].isAbout(text) || c.bodies[i].patch == nil {
+		return readJSON(text)
+	}
+	return c.bodies[i].patch
+}
+
+// prepare reads the payload of a task.
+func (x *TaskSpec) prepare() {
+	if n := len(x.Payload); n >= smallBytes && n <= interlock.MaxPayloadBytes {
+		b := readBody(x.Payload, interlock.Put)
+		x.payload = &b
+	}
+}
+
+// problemOfPayload is jsonProblem of the payload.
+func (x *TaskSpec) problemOfPayload() string {
+	if !x.payload.isAbout(x.Payload) {
+		return jsonProblem(x.Payload)
+	}
+	return x.payload.problem
+}
