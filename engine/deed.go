@@ -132,8 +132,12 @@ func (s *deeds) bytesAt(now Time) int {
 
 // room gives how many done deeds are to be forgotten so that n more with so many bytes can
 // be remembered, the oldest first. ok is false if those that are old enough do not suffice.
-// Those that are free give way before; they need not be forgotten by name.
+// Those that are free give way before; they need not be forgotten by name. A change that adds
+// none needs room for its bytes only, also where there are more than the most.
 func (s *deeds) room(n, bytes, most int, retention time.Duration, now Time) (forget int, ok bool) {
+	if n == 0 {
+		most = len(s.known)
+	}
 	n, bytes = n+len(s.known), bytes+s.bytes
 	fits := func() bool { return n <= most && bytes <= interlock.MaxEffectBytes }
 	for _, c := range []*chain[*deed]{&s.free, &s.done} {

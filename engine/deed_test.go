@@ -69,6 +69,22 @@ func TestEffectLimit(t *testing.T) {
 	s.refusedWith(t, interlock.CodeUnknownEffect)
 }
 
+// TestSettleBeyondEffectLimit: an effect that is remembered can be settled, also with more
+// text, where more are remembered than the limit of now.
+func TestSettleBeyondEffectLimit(t *testing.T) {
+	s := newStand()
+	var last interlock.EffectID
+	for i := range engine.MostEffects + 1 {
+		last = s.claimEffect(fmt.Sprint(i))
+		s.want(t, engine.Done)
+	}
+	s.e.RememberFew()
+	s.settleEffect(last, interlock.EffectDone, `"it was done"`)
+	s.want(t, engine.Done)
+	s.claimEffect("more")
+	s.refusedWith(t, interlock.CodeTooManyEffects)
+}
+
 // TestEffectBytes: what effects are remembered with has a limit, too. Who has reached it
 // may still say that something was done.
 func TestEffectBytes(t *testing.T) {
