@@ -68,7 +68,7 @@ func letWork(row *engine.HeldTask) string {
 		if b := &row.Bars[i]; b.Pattern == "" {
 			add(fmt.Sprintf("may act for group %s", quoteUnlessPlain(cleanText(row.Task.Group))))
 		} else {
-			add(fmt.Sprintf("the allow list of pattern %s admits", quoteUnlessPlain(cleanText(b.Pattern))))
+			add(fmt.Sprintf("may claim in mode %s by pattern %s", b.Mode, quoteUnlessPlain(cleanText(b.Pattern))))
 		}
 	}
 	return fmt.Sprintf("start a worker for queue %s whose credential %s, or have an operator change that rule; the task then goes to the worker by itself",

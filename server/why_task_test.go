@@ -82,7 +82,7 @@ func TestWhyBarred(t *testing.T) {
 		idle := []<-chan *reply{pull("plain"), pull("plain"), pull("red")}
 		const text = "of ann-1 waits for a worker that may hold it: 3 workers are idle in queue books, and none of them may, since " +
 			"1 may not act for its group closing and the allow list of pattern month keeps 2 from mode exclusive; until then it is in nobody's way."
-		const next = "start a worker for queue books whose credential may act for group closing and the allow list of pattern month admits, " +
+		const next = "start a worker for queue books whose credential may act for group closing and may claim in mode exclusive by pattern month, " +
 			"or have an operator change that rule; the task then goes to the worker by itself"
 		for _, query := range []string{"key=month:7", "agent=ann-1"} {
 			why(query).says("text", "Task "+id+" "+text).is("advice.action", "ask_human").is("advice.message", next)
