@@ -33,6 +33,7 @@ type running struct {
 	note      string
 	killAfter time.Duration
 	quiet     bool
+	documents bool     // the command gets those at the keys
 	pass      []string // variables for the command that repeat flags
 
 	killAsGrace bool // the lease's grace is the time between SIGTERM and SIGKILL
@@ -70,6 +71,15 @@ in its environment
   INTERLOCK_SESSION  the session's id, a secret too: interlock wait-for waits in its name
   INTERLOCK_URL      the server
 
+With --documents it also finds the documents at the keys, read in the same step as the
+lease was granted:
+
+  INTERLOCK_DOCUMENTS  the path of a JSON file that only you can read, which is removed
+                       when the command has ended: "documents" and "as_of", as
+                       "interlock lock --documents -o json" has them
+  INTERLOCK_AS_OF      the version of the namespace that they are of, for
+                       "interlock commit --as-of"
+
 You are told on standard error when somebody asks for the keys, when the lease is about
 to end, and what ended it. With --stall the command must report its progress, by
 "interlock renew --progress TEXT".
@@ -90,7 +100,8 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
   interlock run --permits 2 --group batch org:acme/runs -- ./train
   interlock run --any-prefix gpu: -- sh -c './train --device "$INTERLOCK_KEYS"'
   interlock run --preempt --priority 10 --purpose "hotfix" repo:web -- ./deploy
-  interlock run --parties 3 build:42 -- ./step`,
+  interlock run --parties 3 build:42 -- ./step
+  interlock run --documents account:12345 -- sh -c 'jq .documents[0].value "$INTERLOCK_DOCUMENTS"'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			switch {
@@ -128,6 +139,7 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 	f := cmd.Flags()
 	f.BoolVar(&r.skip, "skip", false, "when somebody holds the keys already, do nothing and exit with 0")
 	f.StringVar(&r.note, "note", "", "what the next holder should know")
+	f.BoolVar(&r.documents, "documents", false, "hand the documents at the keys to the command, in a file")
 	f.DurationVar(&r.killAfter, "kill-after", 0, "time between SIGTERM and SIGKILL when the lease is lost (default: the lease's grace)")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "say nothing but what went wrong")
 	cmd.AddCommand(newRunStart(a), newRunEnd(a), newRunLs(a))
@@ -258,7 +270,7 @@ func (r *running) request() client.Request {
 		Claims: r.claims, Any: r.q.Any, Prefix: r.q.AnyPrefix, Group: r.q.Group, OnConflict: r.q.onConflict(),
 		Flow: client.SharedFlow, Purpose: r.q.Purpose, Trace: os.Getenv("TRACEPARENT"),
 		TTL: r.q.TTL, Grace: r.q.Grace, MaxHold: r.q.MaxHold, Stall: r.q.Stall, LockDelay: r.q.LockDelay, MaxWait: r.q.MaxWait,
-		Priority: r.q.Priority, AsOf: interlock.Version(r.q.AsOf),
+		Priority: r.q.Priority, AsOf: interlock.Version(r.q.AsOf), Documents: r.documents,
 	}
 	if r.q.graceGiven && req.Grace == 0 {
 		req.Grace = client.NoGrace
@@ -309,8 +321,13 @@ func (r *running) work(c *client.Client, lease *client.Lease) (jobResult, error)
 	if r.killAsGrace {
 		r.killAfter = max(lease.Info().Grace, 0)
 	}
-	env := r.a.environment(c.SessionID().String(), client.SharedFlow, r.pass,
-		"INTERLOCK_LEASE="+lease.ID().String(), "INTERLOCK_FENCE="+lease.Fence().String(), "INTERLOCK_KEYS="+joinKeys(keysOf(lease.Claims()), "\n"))
+	documents, remove, err := r.handDocuments(lease)
+	if err != nil {
+		return jobResult{}, fmt.Errorf("the documents for it could not be written: %v", err)
+	}
+	defer remove()
+	env := r.a.environment(c.SessionID().String(), client.SharedFlow, r.pass, append(documents,
+		"INTERLOCK_LEASE="+lease.ID().String(), "INTERLOCK_FENCE="+lease.Fence().String(), "INTERLOCK_KEYS="+joinKeys(keysOf(lease.Claims()), "\n"))...)
 	j := &job{
 		path: r.path, argv: r.argv, env: env, files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		killAfter: r.killAfter, lost: lease.Context().Done(), ttl: r.q.TTL,
