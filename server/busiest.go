@@ -17,12 +17,20 @@ import (
 // take its place, few at a time: a label set that appears is kept by who scrapes, long after it
 // is gone. Counts are halved then, so that what was long ago counts for less and less.
 //
+// Each namespace with traffic has a share of the room, and of the sketch: the same for all, and
+// at least one. What others leave over goes to the busiest, wherever they are. A namespace
+// takes places of others only as far as they have more than their share, so none pushes out
+// another's busiest, however many busy names it has. If there are more namespaces than places,
+// the busiest of them have one.
+//
 // It allocates at a review, and for the first names only.
 type busiest struct {
 	room     int // how many may be named
 	named    int
 	entries  map[name]*entry
-	waiting  candidates // the others, the least first
+	waiting  candidates                  // the others, the least first
+	kept     map[interlock.Namespace]int // how many of them are of each namespace
+	share    int                         // how many of them a namespace has before it gives way to others
 	rest     series
 	reviewed engine.Time
 }
@@ -61,9 +69,14 @@ const (
 	// of those that are named is replaced then.
 	reviewEvery = 5 * time.Minute
 	exchanged   = 5
+
+	// looked bounds the candidates among which one is found that gives way.
+	looked = 64
 )
 
-func newBusiest(room int) *busiest { return &busiest{room: room, entries: map[name]*entry{}} }
+func newBusiest(room int) *busiest {
+	return &busiest{room: room, entries: map[name]*entry{}, kept: map[interlock.Namespace]int{}}
+}
 
 // of counts a name once and gives the series that it is counted under.
 func (b *busiest) of(n name, now engine.Time) *series {
@@ -80,12 +93,17 @@ func (b *busiest) of(n name, now engine.Time) *series {
 		e = &entry{name: n, count: 1}
 		b.entries[n] = e
 		heap.Push(&b.waiting, e)
+		b.keep(n.namespace, 1)
 	case e == nil:
-		e = b.waiting[0]
+		if e = b.givesWay(n.namespace); e == nil {
+			return &b.rest
+		}
 		delete(b.entries, e.name)
+		b.keep(e.namespace, -1)
+		b.keep(n.namespace, 1)
 		e.name, e.over, e.count = n, e.count, e.count+1
 		b.entries[n] = e
-		heap.Fix(&b.waiting, 0)
+		heap.Fix(&b.waiting, e.at)
 	default:
 		e.count++
 		if e.series == nil {
@@ -98,26 +116,78 @@ func (b *busiest) of(n name, now engine.Time) *series {
 	return e.series
 }
 
-// review lets candidates take the place of names that are seen less.
+// keep counts a namespace's candidates.
+func (b *busiest) keep(ns interlock.Namespace, n int) {
+	if n += b.kept[ns]; n == 0 {
+		delete(b.kept, ns)
+	} else {
+		b.kept[ns] = n
+	}
+	b.share = max(1, b.room*candidatesPerRoom/max(1, len(b.kept)))
+}
+
+// givesWay returns the candidate whose place a new name of a namespace takes: one of its own if
+// it has its share, else one of a namespace that has more, else the least of all. They are
+// looked for among the lesser ones; nil if there is none of its own.
+func (b *busiest) givesWay(ns interlock.Namespace) *entry {
+	full := b.kept[ns] >= b.share
+	for _, e := range b.waiting[:min(len(b.waiting), looked)] {
+		if full && e.namespace == ns || !full && b.kept[e.namespace] > b.share {
+			return e
+		}
+	}
+	if full {
+		return nil
+	}
+	return b.waiting[0]
+}
+
+// review lets candidates take the place of names that are seen less, or have more than their
+// namespace's share.
 func (b *busiest) review(now engine.Time) {
 	b.reviewed = now
 	var named, others []*entry
+	has, busy := map[interlock.Namespace]int{}, map[interlock.Namespace]bool{} // named ones; with traffic
 	for _, e := range b.entries {
+		if e.count > 0 {
+			busy[e.namespace] = true
+		}
 		if e.series != nil {
 			named = append(named, e)
+			has[e.namespace]++
 		} else if e.fits() {
 			others = append(others, e)
 		}
 	}
 	slices.SortFunc(named, func(x, y *entry) int { return cmp.Or(cmp.Compare(x.count, y.count), x.compare(y.name)) })
 	slices.SortFunc(others, func(x, y *entry) int { return cmp.Or(cmp.Compare(y.sure(), x.sure()), x.compare(y.name)) })
-	for i := range min(len(named), len(others), max(1, b.room/exchanged)) {
-		out, in := named[i], others[i]
-		if in.sure() <= 2*out.count {
-			break
+	share, crowded := max(1, b.room/max(1, len(busy))), len(busy) > b.room
+	left := max(1, b.room/exchanged)
+	for _, in := range others {
+		i := slices.IndexFunc(named, func(out *entry) bool {
+			switch above := has[out.namespace] > share || !busy[out.namespace]; {
+			case out.namespace == in.namespace, !above && crowded && has[in.namespace] == 0:
+				return in.sure() > 2*out.count
+			case above && has[in.namespace] < share:
+				return true
+			default:
+				return above && in.sure() > 2*out.count
+			}
+		})
+		if i < 0 || in.sure() == 0 {
+			continue
 		}
+		out := named[i]
+		named = slices.Delete(named, i, i+1)
 		in.series, out.series = &series{}, nil
 		out.at, b.waiting[in.at] = in.at, out
+		has[out.namespace]--
+		has[in.namespace]++
+		b.keep(in.namespace, -1)
+		b.keep(out.namespace, 1)
+		if left--; left == 0 {
+			break
+		}
 	}
 	for _, e := range b.entries {
 		e.count, e.over = e.count/2, e.over/2

@@ -43,6 +43,44 @@ func TestBusiestAreNamed(t *testing.T) {
 	}
 }
 
+// A namespace with any number of busy names does not push out the busiest of the others,
+// whether it came first or last; and what they leave over is its.
+func TestBusiestOfEachNamespace(t *testing.T) {
+	const room, tenants = 10, 4
+	hog := func(i int) name { return name{"hog", fmt.Sprint("busy-", i)} }
+	quiet := func(i int) name { return name{interlock.Namespace(fmt.Sprint("tenant-", i)), "accounts"} }
+	for _, first := range []bool{true, false} {
+		b, at := newBusiest(room), engine.Time(1)
+		for round := range 8 {
+			few := func() {
+				for i := range tenants {
+					b.of(quiet(i), at).wait.observe(0)
+				}
+			}
+			if !first && round == 0 {
+				few()
+			}
+			for i := range 1000 {
+				for range 100 {
+					b.of(hog(i), at).wait.observe(0)
+				}
+			}
+			few()
+			at = at.Add(reviewEvery)
+		}
+		b.of(hog(0), at)
+		list := b.labels()
+		for i := range tenants {
+			if _, ok := list[quiet(i)]; !ok {
+				t.Errorf("the hog came first %v: %v is not named", first, quiet(i))
+			}
+		}
+		if len(list) != room+1 || len(b.entries) > room*(1+candidatesPerRoom) {
+			t.Errorf("the hog came first %v: %d series, %d entries", first, len(list), len(b.entries))
+		}
+	}
+}
+
 // Names that are all seen alike do not take each other's places: each of them that appears
 // would be a series that is kept by who scrapes.
 func TestBusiestStay(t *testing.T) {
