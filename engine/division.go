@@ -17,6 +17,8 @@ type sharing struct {
 	members []uint64 // their numbers, ascending, at least one
 	now     []int    // who has each part
 	load    []uint32 // what was observed below each part
+
+	looks int // parts and members that the division was compared by
 }
 
 // divide gives for each part the index of the member that is to have it.
@@ -48,17 +50,29 @@ func (s *sharing) byHash() []int {
 			room[m] = 0
 		}
 	}
+	var open []int // members with room
+	for m, n := range room {
+		if n > 0 {
+			open = append(open, m)
+		}
+	}
 	for part, m := range want {
 		if m >= 0 {
 			continue
 		}
-		for other := range s.members {
-			if room[other] > 0 && (m < 0 || s.hash(part, other) > s.hash(part, m)) {
-				m = other
+		var best uint32
+		at := 0
+		for i, other := range open {
+			if h := s.hash(part, other); i == 0 || h > best {
+				best, at = h, i
 			}
 		}
+		s.looks += len(open)
+		m = open[at]
 		want[part] = m
-		room[m]--
+		if room[m]--; room[m] == 0 {
+			open = slices.Delete(open, at, at+1)
+		}
 	}
 	return want
 }
@@ -90,6 +104,7 @@ func (s *sharing) shares() []int {
 // shed takes count parts from a member: those with which it hashes lowest.
 func (s *sharing) shed(want []int, member, count int) {
 	var has []int
+	s.looks += len(want)
 	for part, m := range want {
 		if m == member {
 			has = append(has, part)
@@ -135,22 +150,38 @@ func (s *sharing) byLoad() []int {
 	slices.SortStableFunc(free, func(a, b int) int { return cmp.Compare(s.weight(b), s.weight(a)) })
 	for _, part := range free {
 		m := extreme(sums, -1)
+		s.looks += len(sums)
 		want[part] = m
 		sums[m] += s.weight(part)
+	}
+	heavy := func(a, b int) int {
+		return cmp.Or(cmp.Compare(s.weight(b), s.weight(a)), cmp.Compare(a, b))
+	}
+	lists := make([][]int, len(s.members)) // the parts of each, the heaviest first
+	for part, m := range want {
+		lists[m] = append(lists[m], part)
+	}
+	for _, list := range lists {
+		slices.SortFunc(list, heavy)
 	}
 	even := total / uint64(len(s.members)) / 8
 	for range len(want)/len(s.members) + 1 {
 		high, low := extreme(sums, 1), extreme(sums, -1)
 		gap := sums[high] - sums[low]
-		best := -1
-		for part, m := range want {
-			if w := s.weight(part); m == high && 2*w <= gap && (best < 0 || w > s.weight(best)) {
-				best = part
+		s.looks += 2 * len(sums)
+		i, _ := slices.BinarySearchFunc(lists[high], gap, func(part int, gap uint64) int {
+			if 2*s.weight(part) > gap {
+				return -1
 			}
-		}
-		if best < 0 || gap <= even {
+			return 1
+		})
+		if i == len(lists[high]) || gap <= even {
 			break
 		}
+		best := lists[high][i]
+		lists[high] = slices.Delete(lists[high], i, i+1)
+		at, _ := slices.BinarySearchFunc(lists[low], best, heavy)
+		lists[low] = slices.Insert(lists[low], at, best)
 		want[best] = low
 		sums[high] -= s.weight(best)
 		sums[low] += s.weight(best)

@@ -307,7 +307,11 @@ func (e *Engine) shareOut() {
 	if !e.dismissParts(d) || !e.assignParts(d) {
 		d.touch()
 	}
+	e.objects += len(d.parts) / partLooks
 }
+
+// partLooks is how many looks at a part, or at a member for one, count as an object.
+const partLooks = 16
 
 // dismissParts ends what members that are over have left. It reports whether it
 // came to the end.
@@ -334,7 +338,9 @@ func (e *Engine) assignParts(d *divided) bool {
 	if len(members) == 0 {
 		return true
 	}
-	for i, m := range d.divide(members) {
+	want, looks := d.divide(members)
+	defer func() { e.objects += looks / partLooks }() // after it, so that each step gets on
+	for i, m := range want {
 		if e.full() {
 			return false
 		}
@@ -359,8 +365,9 @@ func (e *Engine) assignParts(d *divided) bool {
 	return true
 }
 
-// divide gives for each part the index of the member that is to have it.
-func (d *divided) divide(members []*request) []int {
+// divide gives for each part the index of the member that is to have it, and what it has
+// looked at.
+func (d *divided) divide(members []*request) (want []int, looks int) {
 	s := sharing{now: make([]int, d.size), load: make([]uint32, d.size)}
 	index := map[*request]int{}
 	for i, r := range members {
@@ -380,7 +387,7 @@ func (d *divided) divide(members []*request) []int {
 			}
 		}
 	}
-	return s.divide(d.how)
+	return s.divide(d.how), s.looks
 }
 
 // assign asks for a part in the name of a member, and has who holds it give it up.

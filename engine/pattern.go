@@ -246,13 +246,66 @@ func (s *space) fit(key interlock.Key) (*policy, interlock.Key) {
 
 // firstFit returns the most specific pattern that a key fits as it stands, and the key as
 // that pattern spells it; nil for none.
-func (s *space) firstFit(key interlock.Key) (*policy, interlock.Key) {
-	for _, p := range s.patterns {
-		if canonical, ok := p.canonical(string(key)); ok && keyProblem(canonical) == "" {
-			return p, interlock.Key(canonical)
+func (s *space) firstFit(key interlock.Key) (first *policy, spelled interlock.Key) {
+	best, spelled := len(s.patterns), key
+	try := func(i int) {
+		*s.agenda.objects++
+		if canonical, ok := s.patterns[i].canonical(string(key)); ok && keyProblem(canonical) == "" {
+			best, first, spelled = i, s.patterns[i], interlock.Key(canonical)
 		}
 	}
-	return nil, key
+	if len(s.patterns) <= fewPatterns {
+		for i := 0; i < best; i++ {
+			try(i)
+		}
+		return first, spelled
+	}
+	for _, n := range s.heads.sizes {
+		if n > len(key) {
+			break
+		}
+		for _, i := range s.heads.at[string(key[:n])] {
+			if i >= best {
+				break
+			}
+			try(i)
+		}
+	}
+	return first, spelled
+}
+
+// fewPatterns is how many are tried one after the other.
+const fewPatterns = 16
+
+// heads finds the patterns that a key may fit, by the literal text with which their shapes
+// and aliases begin.
+type heads struct {
+	sizes []int            // of the texts, ascending
+	at    map[string][]int // indexes in space.patterns, ascending
+}
+
+func headsOf(patterns []*policy) (h heads) {
+	if len(patterns) <= fewPatterns {
+		return h
+	}
+	h.at = map[string][]int{}
+	add := func(sh *shape, i int) {
+		text := ""
+		if len(sh.parts) > 0 {
+			text = sh.parts[0].text
+		}
+		if at, found := slices.BinarySearch(h.sizes, len(text)); !found {
+			h.sizes = slices.Insert(h.sizes, at, len(text))
+		}
+		h.at[text] = append(h.at[text], i)
+	}
+	for i, p := range patterns {
+		add(&p.shape, i)
+		for j := range p.aliases {
+			add(&p.aliases[j].shape, i)
+		}
+	}
+	return h
 }
 
 // policyAt gives the pattern of a key in its one spelling; nil for none.
@@ -423,6 +476,7 @@ func (e *Engine) evolvePattern(ev *Event) error {
 		s.patterns = slices.Insert(s.patterns, i, p)
 		added = p
 	}
+	s.heads = headsOf(s.patterns)
 	s.guarded, s.audited = 0, 0
 	for _, p := range s.patterns {
 		if p.AuditRefusals {

@@ -309,6 +309,7 @@ func (e *Engine) refuseHopeless(r *request) bool {
 func (p *pool) ahead(r *request) (sum uint64) {
 	if p.node.line != nil {
 		for c := p.node.line.first; c != nil; c = c.next {
+			*p.node.space.agenda.objects++
 			if c.counts == interlock.Permits && !c.isAsideFor(r) {
 				sum += c.sumBefore(r)
 			}
@@ -369,6 +370,7 @@ func (p *policy) fits(mine int, n, used, ahead uint64, of func(group int) (used,
 func (p *pool) aheadIn(group int, r *request) (sum uint64) {
 	if p.node.line != nil {
 		for c := p.node.line.first; c != nil; c = c.next {
+			*p.node.space.agenda.objects++
 			if c.counts == interlock.Permits && int(c.group) == group && !c.isAsideFor(r) {
 				sum += c.sumBefore(r)
 			}
@@ -433,6 +435,7 @@ func (e *Engine) repool(s *space, gone, added *policy, now Time) {
 		p.refill(old, now)
 		if e.live && p.node.line != nil {
 			for c := p.node.line.first; c != nil; c = c.next {
+				e.objects++
 				if c.counts == interlock.Permits {
 					e.readyClass(c)
 				}
@@ -516,6 +519,7 @@ func (e *Engine) armPool(p *pool) {
 		}
 	}
 	for c := p.node.line.first; c != nil; c = c.next {
+		e.objects++
 		if c.counts != interlock.Permits {
 			continue
 		}
@@ -553,6 +557,7 @@ func (e *Engine) firePool(p *pool) {
 		return
 	}
 	for c := p.node.line.first; c != nil; c = c.next {
+		e.objects++
 		if c.counts == interlock.Permits {
 			e.readyClass(c)
 		}

@@ -39,6 +39,7 @@ type space struct {
 	settings      interlock.Settings
 	unmatched     keyRule               // unsetKeys as long as there are no settings
 	patterns      []*policy             // the most specific first
+	heads         heads                 // of them
 	guarded       int                   // of them, with an Allow list
 	audited       int                   // of them, with AuditRefusals
 	rules         uint64                // volatile: how often what the Allow lists say may have changed

@@ -111,6 +111,7 @@ func (m *need) facing(yield func(*class) bool) {
 		return
 	}
 	for c := m.node.line.first; c != nil; c = c.next {
+		*m.node.space.agenda.objects++
 		if c.against(m.mode, m.counts) && !yield(c) {
 			return
 		}
@@ -253,6 +254,7 @@ func (r *request) earlier(m *need) *request {
 		return nil
 	}
 	for c := l.first; c != nil; c = c.next {
+		*m.node.space.agenda.objects++
 		if !against.has(c.mode) || c.isAsideFor(r) {
 			continue
 		}
