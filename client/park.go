@@ -73,7 +73,9 @@ type Resumption struct {
 //
 // Whoever gives up waiting in line, or is made to, gives up
 // the resumption only: the lease is parked as it was, for what is left of its time, and
-// can be resumed again.
+// can be resumed again. So it is when ctx ends before the answer came, with CodeOutcomeUnknown,
+// also if the grant crossed that: the server is told in the background to park it again, with
+// its keys if it had kept them.
 func (c *Client) Resume(ctx context.Context, id interlock.LeaseID, as Resumption) (*Lease, error) {
 	flow := c.flow(ctx, as.Flow)
 	for {

@@ -70,7 +70,7 @@ func (r *request) seeAtOnce() {
 func (r *request) handOver(asked *request, upTo interlock.Version) {
 	w := window{asked.window.asOf, upTo}
 	switch {
-	case r.goesBack():
+	case r.goesBack(), r.staysPut():
 		w.asOf = r.window.asOf
 	case upTo == 0 && r.phase == held:
 		w = window{}

@@ -330,7 +330,7 @@ type Poll struct {
 }
 
 // Leave gives up a place in line. If the request was granted in the meantime,
-// the lease is released. Answered by Done.
+// the lease is released; one that was resumed is parked again. Answered by Done.
 type Leave struct {
 	Head
 	Ticket interlock.TicketID

@@ -101,7 +101,7 @@ func (m *model) park(r *request, ev *engine.Event) {
 	r.ask.TTL, r.ask.Agent, r.ask.Actor = r.ttl(), m.agentOf(r), r.ownerOf()
 	r.session, r.ask.Flow = nil, ""
 	r.away, r.asOf = true, m.version(r.ns)
-	r.phase, r.freed, r.goesBack, r.parkUntil = parked, ev.Freed, false, m.now.Add(ev.TTL)
+	r.phase, r.freed, r.goesBack, r.staysPut, r.parkUntil = parked, ev.Freed, false, false, m.now.Add(ev.TTL)
 	r.heldBefore += m.now.Sub(r.heldFrom)
 	r.queuedAt = m.events
 	r.heldFrom = m.now
@@ -258,6 +258,12 @@ func (m *model) checkQuestions(e *engine.Engine, ns interlock.Namespace) error {
 // permitPutBack: whoever gives up a resumption, on whatever ground, parks the lease
 // again for what is left of its time.
 func (m *model) permitPutBack(cmd engine.Command, r *request, ev *engine.Event) error {
+	if r != nil && r.staysPut && r.phase == held {
+		if ev.Freed || ev.Reason != engine.ByLeaving || ev.TTL != max(0, r.parkUntil.Sub(m.now)) {
+			return fmt.Errorf("%v is parked again for %v", r, ev.TTL)
+		}
+		return m.permitEnd(cmd, ev)
+	}
 	if r == nil || !r.goesBack || !ev.Freed || ev.TTL != max(0, r.parkEnd.lo.Sub(m.now)) {
 		return fmt.Errorf("%v is parked again for %v", r, ev.TTL)
 	}
@@ -275,6 +281,10 @@ func (m *model) permitPutBack(cmd engine.Command, r *request, ev *engine.Event) 
 // putBack parks a lease again whose resumption was given up. What it may have
 // written itself does not count as moved.
 func (m *model) putBack(r *request, ev *engine.Event) {
+	if r.staysPut {
+		m.putBackKept(r, ev)
+		return
+	}
 	m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return a.by == r }) // it asks no more
 	if ev.Reason == engine.ByDeadlock {
 		m.victims = append(m.victims, r.party())
@@ -294,6 +304,18 @@ func (m *model) putBack(r *request, ev *engine.Event) {
 	r.session, r.ask.Flow, r.attached = nil, "", nil
 	r.phase, r.freed, r.goesBack, r.why = parked, true, false, ev.Reason
 	r.parkFence = ev.Fence
+}
+
+// putBackKept is putBack of a lease that keeps its keys.
+func (m *model) putBackKept(r *request, ev *engine.Event) {
+	m.breaks(r, ev.Reason)
+	r.ask.TTL, r.ask.Agent, r.ask.Actor = r.ttl(), m.agentOf(r), r.ownerOf()
+	r.session, r.ask.Flow, r.attached = nil, "", nil
+	r.phase, r.freed, r.staysPut, r.why = parked, false, false, ev.Reason
+	r.parkedAt, r.parkFence, r.parkUntil = m.now, ev.Fence, m.now.Add(ev.TTL)
+	r.heldBefore += m.now.Sub(r.heldFrom)
+	r.heldFrom, r.queuedAt = m.now, m.events
+	r.setParkEnd()
 }
 
 // resumed is a parked lease as it would be in the hands of who resumes it.
@@ -398,6 +420,7 @@ func (m *model) resume(c *engine.Resume, ev *engine.Event) {
 	if lease.freed = false; kept {
 		lease.heldBefore += m.now.Sub(lease.heldFrom)
 	}
+	lease.staysPut = kept
 	if lease.goesBack = !kept; ev.Queued {
 		lease.phase, lease.lapse = waiting, at(m.now.Add(interlock.BareTicketTTL))
 		lease.attached, lease.link = c.From, c.Link

@@ -125,6 +125,7 @@ type request struct {
 	parkEnd    span
 	since      engine.Time // when it was resumed
 	goesBack   bool        // and was away before, so that giving that up parks it again
+	staysPut   bool        // and had kept its keys, so that Leave parks it with them
 	moved      []interlock.Key
 
 	opening span // when the lock_delay of a closed lease is over

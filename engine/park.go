@@ -32,6 +32,7 @@ type parking struct {
 	fence        interlock.Fence // that it had
 	asks         bool            // a person; not in journals before approvals of leases
 	asker        string          // the principal that parked it; "" without credentials
+	kept         bool            // the lease was resumed from it, and had kept its keys; not in older snapshots
 }
 
 // isParked reports whether r is put aside.
@@ -264,6 +265,10 @@ func (e *Engine) returning(c *Resume, r *request, sess *session) *request {
 	return &t
 }
 
+// remembersParking is Event.Op of the resumption of a lease that kept its keys: Leave parks it
+// again. Without it, as in older journals, Leave ends the lease.
+const remembersParking = 1
+
 // resumed drafts the event for r's coming back as t.
 func (e *Engine) resumed(r, t *request) *Event {
 	ev := e.event(EvResumed, r)
@@ -272,6 +277,9 @@ func (e *Engine) resumed(r, t *request) *Event {
 		ev.Session, ev.Flow = f.sess.num, f.name
 	}
 	ev.MaxWait = t.maxWait
+	if r.phase == parked {
+		ev.Op = remembersParking
+	}
 	if r.phase == parked && r.maxHold > 0 {
 		ev.MaxHold = max(1, r.keptUntil().Sub(e.now))
 	}
@@ -321,7 +329,7 @@ func (e *Engine) evolveParked(ev *Event, r *request) error {
 		return err
 	}
 	if ev.Queued { // it was resumed since
-		d.parking = p
+		d.parking, p.kept = p, ev.Changed
 		return nil
 	}
 	if r.phase != held && r.phase != away {
@@ -389,14 +397,15 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 		return nil
 	}
 	was := r.phase
-	if was == away {
+	if was == away || ev.Op == remembersParking {
 		e.endAbsence(r) // it goes back if Leave crosses the grant
+		r.dealings.parking.kept = was == parked
 	}
 	r.fence, r.granted = ev.Fence, ev.At
 	e.fence = max(e.fence, ev.Fence)
 	if was == away {
 		r.spend(ev.At)
-	} else {
+	} else if ev.Op != remembersParking {
 		e.endParking(r)
 	}
 	r.phase = held

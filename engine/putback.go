@@ -16,22 +16,32 @@ import (
 //	 └──────────┴───────────┴──────────┘ Leave; and of the first two a lapse, the end
 //	                                     of the session, a deadlock, the wait limit
 //
-// Leave alone puts back what is held: it may have crossed the grant.
+// Leave alone puts back what is held: it may have crossed the grant. So it does with a lease
+// that kept its keys while it was parked, which never stands in line:
+//
+//	parked ──► held at once
+//	   └─────────┘ Leave: its keys are kept all the time
 
 // goesBack reports whether r was away and is being resumed, so that it is put back
 // when that is given up.
 func (r *request) goesBack() bool {
 	switch r.phase {
 	case waiting, offered, held:
-		return r.dealings != nil && r.dealings.parking != nil
+		return r.dealings != nil && r.dealings.parking != nil && !r.dealings.parking.kept
 	}
 	return false
+}
+
+// staysPut reports whether r was parked with its keys and is held again, so that Leave parks
+// it with them.
+func (r *request) staysPut() bool {
+	return r.phase == held && r.dealings != nil && r.dealings.parking != nil && r.dealings.parking.kept
 }
 
 // leaving drafts the event for a waiter's leaving the line, or for what else
 // puts r back.
 func (e *Engine) leaving(r *request, why Reason) *Event {
-	if !r.goesBack() {
+	if !r.goesBack() && !r.staysPut() {
 		ev := e.event(EvLeft, r)
 		ev.Reason, ev.Waited = why, e.now.Sub(r.arrived())
 		return ev
@@ -39,10 +49,12 @@ func (e *Engine) leaving(r *request, why Reason) *Event {
 	p := r.dealings.parking
 	ev := e.event(EvParked, r)
 	ev.Reason, ev.Freed, ev.TTL, ev.Note, ev.Fence, ev.Held = why, true, max(0, p.until.Sub(e.now)), p.reason, p.fence, p.held
-	switch r.phase {
-	case waiting:
+	switch {
+	case p.kept: // its max_hold goes on from when it was resumed
+		ev.Freed, ev.Fence, ev.Held = false, r.fence, e.now.Sub(r.granted)
+	case r.phase == waiting:
 		ev.Waited = e.now.Sub(r.arrived())
-	case held:
+	case r.phase == held:
 		ev.Fence, ev.Held = r.fence, p.held+e.now.Sub(r.granted)
 	default:
 		ev.Fence = r.fence
@@ -71,6 +83,10 @@ func (e *Engine) giveUp(r *request, ev *Event) {
 
 // evolvePutBack folds that a resumption was given up.
 func (e *Engine) evolvePutBack(ev *Event, r *request) error {
+	if !ev.Freed && r.staysPut() {
+		e.putBackKept(ev, r)
+		return nil
+	}
 	if !r.goesBack() {
 		return errUnknown
 	}
@@ -101,6 +117,19 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 	r.space.putAside(r)
 	r.goAway()
 	return nil
+}
+
+// putBackKept is evolvePutBack of a lease that keeps its keys.
+func (e *Engine) putBackKept(ev *Event, r *request) {
+	p := r.dealings.parking
+	e.orphan(r)
+	r.phase = parked
+	r.expectBack()
+	p.since, p.until, p.held, p.fence, p.writes, p.kept = ev.At, ev.At.Add(ev.TTL), ev.Held, ev.Fence, e.writes, false
+	r.fence, r.reason, r.changed = ev.Fence, ev.Reason, false
+	r.setEnding(endingOf(ev))
+	r.setWindow(window{asOf: r.window.asOf})
+	r.space.putAside(r)
 }
 
 // refusePutBack tells whoever listened for the grant of a parked lease why it did

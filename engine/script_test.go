@@ -364,6 +364,11 @@ func (s *script) do(line string) (err error) {
 		head, id := s.byTicket(w)
 		err = s.tellMore(&engine.Poll{Head: head, Ticket: id, Attach: !w.has("detached")}, w)
 	case "leave":
+		if w.has("fence") { // it crosses the grant
+			head, id := s.byFence(w)
+			err = s.tell(&engine.Leave{Head: head, Ticket: interlock.TicketID(id)})
+			break
+		}
 		head, id := s.byTicket(w)
 		err = s.tell(&engine.Leave{Head: head, Ticket: id})
 	case "release":

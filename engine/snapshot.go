@@ -228,7 +228,7 @@ func (s *snapshotter) decision(r *request) {
 
 // parking writes how a lease is parked, or was before it was resumed.
 func (s *snapshotter) parking(r *request) {
-	if !r.isParked() && !r.goesBack() {
+	if !r.isParked() && !r.goesBack() && !r.staysPut() {
 		return
 	}
 	p := r.dealings.parking
@@ -238,7 +238,7 @@ func (s *snapshotter) parking(r *request) {
 	}
 	s.event(p.since, &Event{
 		Kind: EvParked, Op: asks, Namespace: r.space.name, ID: r.id, TTL: p.until.Sub(p.since), Note: p.reason, Freed: r.phase == away,
-		Held: p.held, Fence: p.fence, Queued: r.goesBack(), AsOf: r.window.asOf,
+		Held: p.held, Fence: p.fence, Queued: !r.isParked(), Changed: p.kept, AsOf: r.window.asOf,
 		Blob: appendPrincipal(nil, p.asker),
 	})
 }

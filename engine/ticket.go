@@ -77,7 +77,7 @@ func (e *Engine) leave(c *Leave) {
 	switch r.phase {
 	case parked, away, closed, over:
 	default:
-		if r.phase == waiting || r.goesBack() {
+		if r.phase == waiting || r.goesBack() || r.staysPut() {
 			ev := e.leaving(r, ByLeaving)
 			ev.Actor = c.Actor
 			e.tag(ev, Done)
