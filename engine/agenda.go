@@ -88,7 +88,7 @@ func (e *Engine) finish() {
 
 // pass ends what is due by a time in any namespace, as much as one step may.
 func (e *Engine) pass(at Time) {
-	for e.live && !e.full() && !e.isTired() && !e.isRankTired() {
+	for e.live && !e.full() && !e.isTired() && !e.isRankTired() && !e.isTryTired() {
 		alarm := e.alarms.first()
 		if alarm == nil || alarm.at > at {
 			break

@@ -242,7 +242,7 @@ func TestDeadlockIsFoundAfterRestart(t *testing.T) {
 // for more of them: no step looks at all, and it is broken all the same. A restart in
 // between begins the search anew.
 func TestSearchGoesOn(t *testing.T) {
-	const n = 1500
+	const n = 600
 	for _, restart := range []bool{false, true} {
 		l := newLoad(t)
 		l.step(&engine.SetPattern{Head: l.head(interlock.SessionID{}), Pattern: interlock.Pattern{Name: "all", Shape: "{key}", Capacity: n}})
@@ -279,6 +279,42 @@ func TestSearchGoesOn(t *testing.T) {
 		if l.e.IsSearching() {
 			t.Error("the search has not come to its end")
 		}
+	}
+}
+
+// TestSearchGoesOnBesideCommands has a deadlock at the end of a long line, while commands of
+// the same namespace keep coming and no tick does: each carries out a slice of the search. A
+// wait in the line costs four looks at most: its place, itself, its holder and who is next.
+func TestSearchGoesOnBesideCommands(t *testing.T) {
+	const n, most = 2000, 4*2000/engine.StepLooks + 4
+	l := newLoad(t)
+	s := l.open(time.Hour)
+	l.acquire(s, "idle", 0, "hot")
+	for i := range n {
+		l.acquire(s, fmt.Sprint(i), 0, fmt.Sprintf("own%d", i))
+		l.acquire(s, fmt.Sprint(i), 0, "hot")
+	}
+	l.acquire(s, "last", 0, "last")
+	l.acquire(s, fmt.Sprint(n-1), 0, "last")
+	l.pass(0)
+	before := l.e.Counts().Waiters
+	if _, eff := l.acquire(s, "last", 0, "hot"); eff.Outcome != engine.Queued {
+		t.Fatalf("the deadlock was found at once (%v), so this test shows nothing", eff.Outcome)
+	}
+	commands := 0
+	for ; l.e.Counts().Waiters > before; commands++ {
+		if commands == most {
+			t.Fatalf("the deadlock was not found within %d commands", most)
+		}
+		lease, eff := l.acquire(s, "other", 0, "quick")
+		if eff.Outcome != engine.Granted {
+			t.Fatal(eff.Outcome, eff.Message)
+		}
+		l.step(&engine.Release{Head: l.head(s), Lease: lease})
+		commands++
+	}
+	if commands < n/engine.StepLooks {
+		t.Errorf("found after %d commands, so this test shows little", commands)
 	}
 }
 

@@ -133,10 +133,22 @@ func (s suspect) isWaitedFor() bool {
 	return s.req.num == s.num && s.req.phase == waiting && (s.req.hasFollower() || s.req.task.isAwaited())
 }
 
+// size is how many requests are looked at to tell whether anybody waits for the suspect.
+func (s suspect) size() int {
+	if s.party == nil {
+		return 1
+	}
+	return 1 + min(len(s.party.leases), fewLeases) + min(len(s.party.waits), fewLeases)
+}
+
+// fewLeases are as many leases as are looked through to save a search. Of the waits mostly
+// the first has a follower.
+const fewLeases = 64
+
 // isWaitedFor is false when nobody can be waiting for the party: it holds nothing
 // that is wanted, and nobody stands behind it.
 func (p *party) isWaitedFor() bool {
-	if len(p.leases) > 64 || p.sess != nil && len(p.sess.awaiting) > 0 {
+	if len(p.leases) > fewLeases || p.sess != nil && len(p.sess.awaiting) > 0 {
 		return true // looking through them would cost more than the search
 	}
 	for _, r := range p.leases {

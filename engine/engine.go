@@ -66,6 +66,7 @@ type Engine struct {
 	objects int      // that it has looked at, besides the two that follow
 	looked  int      // objects that searches for deadlocks have looked at
 	ranks   int      // and the finding of ranks
+	tries   int      // candidates among objects that were looked at in vain
 	tagged  bool     // its request id is remembered by one of its events
 	replied int      // index in out.Effects of the answer to its caller; -1 before
 	print   uint64   // its fingerprint
@@ -100,7 +101,7 @@ const stepBytes = 256 << 10
 // A command without a namespace is about all of them.
 func (e *Engine) Step(cmd Command, out *Output) {
 	h := cmd.head()
-	e.out, e.head, e.start, e.objects, e.looked, e.ranks, e.tagged, e.replied = out, h, len(out.Entry), 0, 0, 0, false, -1
+	e.out, e.head, e.start, e.objects, e.looked, e.ranks, e.tries, e.tagged, e.replied = out, h, len(out.Entry), 0, 0, 0, 0, false, -1
 	e.begin(h)
 	e.before = len(out.Events)
 	if !e.repeat(cmd) {
@@ -115,6 +116,9 @@ func (e *Engine) Step(cmd Command, out *Output) {
 	e.tellWoken()
 	e.out, e.head = nil, nil
 }
+
+// Cost is how many objects the last step has looked at, whatever for.
+func (e *Engine) Cost() int { return e.objects + e.looked + e.ranks }
 
 func (e *Engine) decide(cmd Command) {
 	switch c := cmd.(type) {

@@ -20,6 +20,7 @@ type party struct {
 	torn      bool            // stands in space.torn
 	suspected bool            // volatile: stands in agenda.suspects
 	heir      bool            // while ranks are found anew: it waits with another's, or did
+	rising    bool            // volatile: stands in ranking.risen
 	leases    []*request      // in no order
 	waits     []*request      // in the order of their numbers; of a request for any of several its branches
 	index     map[*node]tally // where it waits, and what it has where others hold something, too; nil while it has few requests
@@ -98,17 +99,19 @@ func (p *party) tear() {
 	p.torn = torn
 	s := p.space()
 	i, _ := slices.BinarySearchFunc(s.torn, p, (*party).compare)
-	x := s.agenda.search
+	by := 1
 	if torn {
 		s.torn = slices.Insert(s.torn, i, p)
-		if x != nil && i < x.torn {
-			x.torn++
-		}
 	} else {
 		s.torn = slices.Delete(s.torn, i, i+1)
-		if x != nil && i < x.torn {
-			x.torn--
-		}
+		by = -1
+	}
+	// Who goes through the list goes on with the one that would have been next.
+	if x := s.agenda.search; x != nil && i < x.torn {
+		x.torn += by
+	}
+	if k := &s.ranking; k.phase.goesByTorn() && i < k.upTo {
+		k.upTo += by
 	}
 }
 

@@ -31,10 +31,9 @@ func (r *request) ownRank() int32 { return int32(r.priority) + baseRank }
 // has it done once more. Until it is done the lines stand as they stood before.
 type ranking struct {
 	phase rankingPhase
-	torn  []*party // as they were when it began
-	heirs []*party // those of before, and then those of now as well
-	list  []*party // whose ranks may rise
-	upTo  int      // in the list of the phase
+	heirs []*party     // those of before, and then those of now as well
+	risen ring[*party] // those in the way of who has risen: their ranks may rise, too
+	upTo  int          // in the list of the phase; in space.torn it is kept where it is: see tear
 }
 
 type rankingPhase uint8
@@ -44,13 +43,19 @@ const (
 	rankingHeirs
 	rankingTorn
 	rankingRise
+	rankingRisen
 	rankingRaised
 	rankingPlaces
 )
 
+// goesByTorn reports whether the phase goes through space.torn.
+func (p rankingPhase) goesByTorn() bool {
+	return p == rankingTorn || p == rankingRise || p == rankingRaised
+}
+
 // stepRanks bounds the objects that a step looks at to find ranks: parties, their leases,
-// and the holders in their way. Those of one party come on top.
-const stepRanks = 2000
+// their waits at each key, and the holders in their way. Those of one party come on top.
+const stepRanks = 200
 
 func (e *Engine) isRankTired() bool { return e.ranks >= e.mostRanks }
 
@@ -60,53 +65,50 @@ func (e *Engine) rerank() {
 	k := &s.ranking
 	if k.phase == rankingDone {
 		s.unranked = false
-		*k = ranking{phase: rankingHeirs, torn: slices.Clone(s.torn), heirs: s.heirs}
-		k.list, s.heirs = slices.Clone(k.torn), nil
+		*k = ranking{phase: rankingHeirs, heirs: s.heirs}
+		s.heirs = nil
 	}
-	for {
-		list := k.torn
-		switch k.phase {
-		case rankingDone:
-			*k = ranking{}
+	for k.phase != rankingDone {
+		var p *party
+		switch {
+		case e.isRankTired():
 			return
-		case rankingHeirs, rankingPlaces:
-			list = k.heirs
-		case rankingRise:
-			list = k.list
-		}
-		if k.upTo == len(list) {
+		case k.phase == rankingRisen && k.risen.n > 0:
+			p = k.risen.pop()
+			p.rising = false
+		case k.phase.goesByTorn() && k.upTo < len(s.torn):
+			p = s.torn[k.upTo]
+			k.upTo++
+		case (k.phase == rankingHeirs || k.phase == rankingPlaces) && k.upTo < len(k.heirs):
+			p = k.heirs[k.upTo]
+			k.upTo++
+		default:
 			k.phase, k.upTo = (k.phase+1)%(rankingPlaces+1), 0
 			continue
 		}
-		if e.isRankTired() {
-			return
-		}
-		p := list[k.upTo]
-		list[k.upTo] = nil
-		k.upTo++
 		e.ranks++
 		e.rankOne(k, p)
-		if k.phase == rankingHeirs || k.phase == rankingTorn || k.phase == rankingRaised {
-			list[k.upTo-1] = p // it is gone through again
-		}
 	}
+	*k = ranking{}
 }
 
 // rankOne does what there is to do for one party in a phase of a ranking.
 func (e *Engine) rankOne(k *ranking, p *party) {
 	switch k.phase {
 	case rankingHeirs:
+		e.ranks += p.places()
 		p.inherit(noRank)
 		p.heir = true
 	case rankingTorn:
 		p.inherited = noRank
-	case rankingRise: // who waits with a higher rank than before lends it to those who hold what it waits for
+	case rankingRise, rankingRisen: // who waits with a higher rank than before lends it to those who hold what it waits for
 		if !p.torn {
 			return
 		}
 		if rank := e.lent(p); rank > int32(p.inherited) {
+			e.ranks += p.places()
 			p.inherit(rank)
-			k.list = e.appendHolders(k.list, p)
+			e.eachHolder(p, k.rise)
 		}
 	case rankingRaised:
 		if !p.torn || p.inherited == noRank || !p.raises() {
@@ -123,12 +125,20 @@ func (e *Engine) rankOne(k *ranking, p *party) {
 	}
 }
 
-// appendHolders adds those who hold and wait and are as holders in the way of the
+// rise notes that the rank of a party may rise.
+func (k *ranking) rise(p *party) {
+	if !p.rising {
+		p.rising = true
+		k.risen.push(p)
+	}
+}
+
+// eachHolder goes through those who hold and wait and are as holders in the way of the
 // party's waits.
-func (e *Engine) appendHolders(list []*party, p *party) []*party {
+func (e *Engine) eachHolder(p *party, visit func(*party)) {
 	for _, w := range p.waits {
 		if q := w.wait.holder(); q != nil && q != p && q.torn {
-			list = append(list, q)
+			visit(q)
 		}
 		for i := range w.needs() {
 			n, against := w.needs()[i].node, conflicts[w.needs()[i].mode]
@@ -138,18 +148,25 @@ func (e *Engine) appendHolders(list []*party, p *party) []*party {
 			for h := n.first; h != nil; h = h.next {
 				e.ranks++
 				if q := h.req.party; q != nil && q != p && q.torn && against.has(h.mode) {
-					list = append(list, q)
+					visit(q)
 				}
 			}
 			for _, q := range p.space().tornBelow(n, against) {
 				e.ranks++
 				if q != p && q.shows(n, against) {
-					list = append(list, q)
+					visit(q)
 				}
 			}
 		}
 	}
-	return list
+}
+
+// places counts those in line that the party has.
+func (p *party) places() (n int) {
+	for _, w := range p.waits {
+		n += len(w.wait.places())
+	}
+	return n
 }
 
 // inherit gives the waits of a party their ranks.
@@ -170,7 +187,9 @@ func (p *party) raises() bool {
 
 // lent is that of the party, counted.
 func (e *Engine) lent(p *party) int32 {
-	e.ranks += len(p.leases)
+	for _, l := range p.leases {
+		e.ranks += len(l.needs())
+	}
 	return p.lent()
 }
 
@@ -216,6 +235,7 @@ func (e *Engine) replace(p *party) {
 			continue
 		}
 		for i := range w.wait.places() {
+			e.ranks += 2
 			x := &w.wait.places()[i]
 			x.class.remove(x)
 			x.class.insert(x)

@@ -21,6 +21,7 @@ import (
 // later has suspects of its own. What remains is found anew when one of those that remain
 // gives something up, or leaves.
 type reduction struct {
+	heap  []reached           // those that were gathered and are not in waits yet
 	waits []reached           // in the order of the line; whole requests
 	stuck map[*request]uint64 // those of them that remain, with their numbers
 	freed map[*request]uint64 // those that do not, likewise
@@ -38,7 +39,15 @@ type reduction struct {
 type reached struct {
 	r     *request
 	num   uint64
+	score Time // when it was gathered
 	party *party
+}
+
+func (w *reached) less(o *reached) bool {
+	if w.score != o.score {
+		return w.score < o.score
+	}
+	return w.num < o.num
 }
 
 func (w *reached) goesOn() bool { return w.r.num == w.num && w.r.phase == waiting }
@@ -70,17 +79,24 @@ func hasAlternatives(cycle []hop) bool {
 	})
 }
 
-// gather begins the reduction with the waits that were collected.
-func (x *search) gather() {
-	x.phase = reducing
-	x.waits, x.stuck, x.left = nil, map[*request]uint64{}, map[*party]int{}
-	for i := range x.hops {
-		h := &x.hops[i]
+// beginGathering begins the reduction with the waits that were collected.
+func (x *search) beginGathering() {
+	x.phase, x.upTo = gathering, 0
+	x.heap, x.waits, x.stuck, x.left = nil, nil, map[*request]uint64{}, map[*party]int{}
+}
+
+// gather goes on with gathering them, and brings them into the order of the line.
+func (e *Engine) gather(x *search) (done bool) {
+	for ; x.upTo < len(x.hops); x.upTo++ {
+		if !e.looksAt() {
+			return false
+		}
+		h := &x.hops[x.upTo]
 		if !h.goesOn() || h.req().trunk != nil && h.req().pos > 0 {
 			continue // its first branch stands for it
 		}
 		r := h.req().whole()
-		x.waits = append(x.waits, reached{r, r.num, r.party})
+		x.push(reached{r, r.num, r.wait.score, r.party})
 		if x.onlyInTheWay(r) {
 			continue
 		}
@@ -89,13 +105,56 @@ func (x *search) gather() {
 			x.left[r.party]++
 		}
 	}
-	slices.SortFunc(x.waits, func(a, b reached) int {
-		if before(a.r, b.r) {
-			return -1
+	if x.waits == nil {
+		x.waits = make([]reached, 0, len(x.heap))
+	}
+	for len(x.heap) > 0 {
+		if !e.looksAt() {
+			return false
 		}
-		return 1
-	})
+		x.waits = append(x.waits, x.pop())
+	}
+	x.heap = nil
 	x.newRound()
+	x.phase = reducing
+	return true
+}
+
+// push adds a wait to those that were gathered.
+func (d *reduction) push(w reached) {
+	d.heap = append(d.heap, w)
+	for i := len(d.heap) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !d.heap[i].less(&d.heap[up]) {
+			break
+		}
+		d.heap[i], d.heap[up] = d.heap[up], d.heap[i]
+		i = up
+	}
+}
+
+// pop takes out the one that stands before the others.
+func (d *reduction) pop() reached {
+	h := d.heap
+	first, n := h[0], len(h)-1
+	h[0], h[n] = h[n], reached{}
+	h = h[:n]
+	d.heap = h
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= n {
+			break
+		}
+		if child+1 < n && h[child+1].less(&h[child]) {
+			child++
+		}
+		if !h[child].less(&h[i]) {
+			break
+		}
+		h[i], h[child] = h[child], h[i]
+		i = child
+	}
+	return first
 }
 
 // restart forgets what remains, but not what does not.
@@ -154,11 +213,14 @@ func (d *reduction) count(e *Engine, w *reached) {
 		return
 	}
 	d.seen[p] = true
-	e.looked += len(p.leases)
 	for _, l := range p.leases {
+		e.looked += weighs * len(l.needs())
 		d.add(l, false)
 	}
 }
+
+// weighs is how much more it costs to weigh a need than to look at an object.
+const weighs = 2
 
 // judge takes a wait out if it can be served, and adds what it wants if its party remains.
 func (d *reduction) judge(e *Engine, w *reached) {
@@ -294,6 +356,7 @@ func (x *residue) of(group int) (used, ahead uint64) {
 // servable reports whether r can be served without those that remain.
 func (d *reduction) servable(e *Engine, r *request) bool {
 	for way := range r.ways {
+		e.looked += weighs * len(way.needs())
 		if d.free(e, way) {
 			return true
 		}

@@ -21,12 +21,18 @@ import (
 //	cycle ──► none: done
 //	  ├─────► of plain locks: broken
 //	  ▼
-//	collect ──► reduce ──► stuck cycle ──► none: done
-//	                           └─────────► broken
+//	collect ──► gather ──► reduce ──► stuck cycle ──► none: done
+//	                                      └─────────► broken
+//
+// A slice is small, some tens of microseconds, because another namespace may have to wait
+// for it. The search of one suspect comes to its end in as many steps as it has slices to
+// look at, whether these steps are ticks or commands of the namespace: each carries out one.
+// A party is suspected once however many new edges it has, so there are at most as many
+// searches to come as parties that wait.
 
 // stepLooks bounds the objects that the searches for deadlocks of one step look at. One
 // list is not interrupted: the waits of one flow, and the parties of one barrier.
-const stepLooks = 2000
+const stepLooks = 250
 
 // searchPhase is what a search does.
 type searchPhase uint8
@@ -34,6 +40,7 @@ type searchPhase uint8
 const (
 	findingCycle searchPhase = iota
 	collecting               // the waits that can be reached, because the cycle has alternatives
+	gathering                // what of them the reduction is about
 	reducing                 // those to the ones that can never be served
 	findingStuck             // a cycle among these
 	findingOwn               // one in which the newest wait of the suspect is the victim
@@ -110,6 +117,9 @@ func (e *Engine) breakCycle() {
 		e.search = e.newSearch(s)
 	}
 	x := e.search
+	if !x.paused {
+		e.looked += x.size()
+	}
 	if !x.paused && !x.isWaitedFor() {
 		e.endSearch()
 		return
@@ -160,6 +170,9 @@ func (e *Engine) goOn(x *search) (cycle []hop, done bool) {
 			x.restart()
 			x.begin(e, collecting)
 		}
+		if x.phase == gathering && !e.gather(x) {
+			return nil, false
+		}
 		if x.phase == reducing {
 			if !e.reduce(x) {
 				return nil, false
@@ -175,7 +188,7 @@ func (e *Engine) goOn(x *search) (cycle []hop, done bool) {
 			return nil, false
 		}
 		if x.phase == collecting {
-			x.gather()
+			x.beginGathering()
 			continue
 		}
 		found := cycleTo(x.hops, last)

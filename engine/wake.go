@@ -133,6 +133,14 @@ func (e *Engine) readyClass(c *class) {
 	}
 }
 
+// stepTries bounds the candidates that a step looks at in vain, because they are still
+// blocked. Priorities that go through a long chain have very many looked at, of whom nobody
+// can go.
+const stepTries = 250
+
+// isTryTired reports that the step has looked at enough in vain.
+func (e *Engine) isTryTired() bool { return e.tries >= stepTries }
+
 // settle grants whom it can and breaks every cycle that this closes, until
 // nothing is left to do or the step has decided enough.
 func (e *Engine) settle() {
@@ -158,6 +166,9 @@ func (e *Engine) settle() {
 		case len(e.uneven) > 0 && !e.draining:
 			e.shareOut()
 		case len(e.ready) > 0 && !e.draining:
+			if e.isTryTired() {
+				return
+			}
 			e.consider(e.ready.pop())
 		case len(e.hungry) > 0 && !e.draining:
 			e.feed()
@@ -172,6 +183,7 @@ func (e *Engine) settle() {
 // consider looks at one candidate.
 func (e *Engine) consider(c candidate) {
 	e.objects++
+	e.tries++
 	p := c.place
 	p.ready = false
 	class := p.class
@@ -198,6 +210,7 @@ func (e *Engine) consider(c candidate) {
 			e.watch(r, b)
 		} else if r.barrier() == nil {
 			p.setWatching(false)
+			e.tries--
 			e.admit(r.whole().freeWay())
 		} else if !e.open(r) && p.watching {
 			return // the others of the class wait for the same

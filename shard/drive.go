@@ -12,7 +12,7 @@ package shard
 // Shard.free says that nobody commits. A driver takes the seat for its steps. For its append
 // it leaves the free group to the owner, who may step the next commands into it, and hands
 // it over when the driver's is free; for that it is woken by what comes meanwhile. What is
-// more than one turn is left to owner and committer as well.
+// more than one turn, or is due or left over, is left to owner and committer as well.
 
 // drive carries out and answers what waits, or sees to it that the owner does.
 func (s *Shard) drive() {
@@ -35,8 +35,8 @@ func (o *owner) alone() *group {
 		return nil
 	}
 	o.gather()
-	for o.ring.n > 0 && !o.cur.full() && len(s.free) > 0 {
-		o.turn()
+	for ticked := false; !ticked && o.ring.n > 0 && !o.cur.full() && len(s.free) > 0; {
+		ticked = o.turn()
 	}
 	if o.ring.n > 0 || o.cur.empty() {
 		return nil

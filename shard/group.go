@@ -111,10 +111,13 @@ func (g *group) full() bool {
 func (g *group) next() interlock.Index { return g.first + interlock.Index(len(g.ends)) }
 
 // step carries cmd out and notes what came of it. One step gives at most one
-// entry.
+// entry. Of a tick often nothing comes: then there is nothing for the committer either.
 func (g *group) step(e *engine.Engine, cmd engine.Command) {
-	before := len(g.out.Entry)
+	before, effects := len(g.out.Entry), len(g.out.Effects)
 	e.Step(cmd, &g.out)
+	if _, ok := cmd.(*engine.Tick); ok && len(g.out.Entry) == before && len(g.out.Effects) == effects {
+		return
+	}
 	g.mark(cmd, before)
 }
 

@@ -26,7 +26,14 @@ import (
 // of the owner's time. A namespace that has the shard to itself pays for nothing.
 //
 // A turn is turnCommands commands or turnTime, whichever comes first, and overruns
-// by at most a stretch of commands, or a query, a commit or a tick.
+// by at most a stretch of commands, or a query, a commit or a command that looks at
+// much.
+//
+// A tick is work that is due or left over, and nobody waits for its answer. So it is
+// a turn of its own, of one step: a namespace that searches for deadlocks among very
+// many has others wait for one slice of that, whatever time it has left. Answers do not
+// wait for it: what was stepped before goes to the committer first, if that is ready.
+// Commands do not keep the search from its end: each carries out a slice of it as well.
 const (
 	// turnCommands bounds the commands of a turn.
 	turnCommands = 64
@@ -38,19 +45,25 @@ const (
 	turnTime = turnCommands * leastTime
 
 	// stretch is after how many commands of a turn the clock is looked at; after a
-	// query, a commit or a tick it always is.
+	// query, a commit or a tick it always is, and after a command that looked at more
+	// than dear objects.
 	stretch = 8
+	dear    = 50
 )
 
 // never is a time that does not come.
 const never = engine.Time(math.MaxInt64)
 
-// turn gives the namespace at the front of the ring its turn.
-func (o *owner) turn() {
+// turn gives the namespace at the front of the ring its turn. It reports whether that ended
+// with a tick, done or still to do.
+func (o *owner) turn() (ticked bool) {
 	if o.admit(); o.cur.full() {
-		return
+		return false
 	}
 	q := o.ring.pop()
+	if o.isDue(q) {
+		o.offer() // its commands carry out some of what is due
+	}
 	q.credit = min(q.credit+turnTime, turnTime)
 	if o.ring.n == 0 {
 		q.credit = turnTime
@@ -59,10 +72,11 @@ func (o *owner) turn() {
 	if q.taken() > 0 {
 		o.cur.lag = max(o.cur.lag, began.Sub(q.waited))
 	}
-	listed := true
-	for listed && q.credit > 0 && !o.cur.full() {
+	listed, fresh := true, true
+	for listed && !ticked && q.credit > 0 && !o.cur.full() {
 		var steps int
-		steps, listed = o.advance(q)
+		steps, listed, ticked = o.advance(q, fresh)
+		fresh = false
 		now := o.s.watch()
 		spent := max(now.Sub(began), time.Duration(steps)*leastTime)
 		began = now
@@ -76,16 +90,26 @@ func (o *owner) turn() {
 	if o.cur.work >= turnTime {
 		o.offer() // although more could be stepped into it
 	}
+	return ticked
+}
+
+// isDue reports whether something is due or left over in a namespace.
+func (o *owner) isDue(q *backlog) bool {
+	if o.cur.empty() {
+		return false // and it does not matter
+	}
+	at, ok := o.eng.Due(q.namespace)
+	return ok && at <= o.now
 }
 
 // advance carries out a stretch of a namespace's commands, or if none waits a
-// bounded part of what is due in it. If there is neither, the namespace is listed
-// no more.
+// bounded part of what is due in it, unless the turn has begun with commands. If there
+// is neither, the namespace is listed no more.
 //
 // A tick has the time at which the namespace was seen to have nothing waiting, so
 // every heartbeat that came before was stepped: also after a pause, when many wait
 // and everything seems to be due.
-func (o *owner) advance(q *backlog) (steps int, listed bool) {
+func (o *owner) advance(q *backlog, fresh bool) (steps int, listed, ticked bool) {
 	if q.taken() == 0 {
 		due, ok := o.eng.Due(q.namespace)
 		if !ok {
@@ -93,12 +117,16 @@ func (o *owner) advance(q *backlog) (steps int, listed bool) {
 		}
 		now, listed := o.s.mail.take(q, due)
 		if !listed {
-			return 0, false
+			return 0, false, false
 		}
 		if q.taken() == 0 {
+			if !fresh {
+				return 0, true, true
+			}
+			o.offer()
 			o.tick = engine.Tick{Head: engine.Head{At: now, Namespace: q.namespace}}
 			o.cur.step(o.eng, &o.tick)
-			return 1, true
+			return 1, true, true
 		}
 	}
 	for steps < stretch && q.taken() > 0 && !o.cur.full() {
@@ -108,15 +136,18 @@ func (o *owner) advance(q *backlog) (steps int, listed bool) {
 			if !o.visit(cmd) {
 				q.unpop(cmd)
 			}
-			return steps, true // nobody knows what it has cost
+			return steps, true, false // nobody knows what it has cost
 		case *engine.Commit:
 			o.cur.step(o.eng, cmd)
-			return steps, true // nor here: a merge goes through megabytes
+			return steps, true, false // nor here: a merge goes through megabytes
 		default:
 			o.cur.step(o.eng, cmd)
+			if o.eng.Cost() > dear {
+				return steps, true, false
+			}
 		}
 	}
-	return steps, true
+	return steps, true, false
 }
 
 // gather puts into the ring what has come since, and, whenever the ring has gone

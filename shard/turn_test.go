@@ -161,12 +161,54 @@ func TestCommitsAreTimed(t *testing.T) {
 	q := &backlog{namespace: "test", out: []engine.Command{other, other, commit, commit, other, commit, other, other}}
 	var stretches []int
 	for q.taken() > 0 {
-		steps, _ := o.advance(q)
+		steps, _, _ := o.advance(q, true)
 		stretches = append(stretches, steps)
 	}
 	if want := []int{3, 1, 2, 2}; !slices.Equal(stretches, want) {
 		t.Errorf("the clock was looked at after %v commands, want %v", stretches, want)
 	}
+}
+
+// A tick is a turn of its own, after which others have theirs, and what was stepped before
+// it goes to the committer first. One of which nothing comes is not in the group.
+func TestTicksYield(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		clock := newFakeClock(at(0))
+		r := newRig(t, withClock(clock))
+		const n = 600
+		h := r.openSession(time.Hour)
+		in := func(flow, key string) {
+			c := acquire(newInbox(), key)
+			c.Session, c.Flow, c.OnConflict = h.Session, flow, interlock.Wait
+			r.submit(c)
+		}
+		for i := range n { // the last one of a line closes a circle
+			in(fmt.Sprint(i), keyNumber(i))
+			in(fmt.Sprint(i), "hot")
+		}
+		synctest.Wait()
+		let := r.stall()
+		in("last", "last")
+		in(fmt.Sprint(n-1), "last")
+		in("last", "hot")
+		others := newInbox()
+		c := acquire(others, "a")
+		c.Namespace = "other"
+		r.submit(c)
+		var searching atomic.Bool
+		r.visitIn("other", func() {
+			at, ok := r.shard.owner.eng.Due("test")
+			searching.Store(ok && at <= clock.Now())
+		})
+		let()
+		synctest.Wait()
+		if !searching.Load() {
+			t.Error("the search was over before another tenant had its turn")
+		}
+		if got := others.all(); len(got) != 1 || got[0].Outcome != engine.Granted {
+			t.Errorf("the other tenant: %+v", got)
+		}
+	})
 }
 
 // A tenant that has the shard to itself does not pay for what it did before.
