@@ -157,12 +157,22 @@ func (m *model) breaks(r *request, why engine.Reason) {
 		}
 		return
 	}
-	if parties := m.parties(r); slices.Contains(parties, r) {
+	parties := m.parties(r)
+	if slices.Contains(parties, r) {
 		for _, q := range parties {
 			if q != r && slices.Contains(m.requests, q) { // not one that only comes
 				m.broken = append(m.broken, q)
 				m.breakers = append(m.breakers, breaker{q, r, why})
 			}
+		}
+	}
+	if !m.reranked(r) {
+		return
+	}
+	c, _ := r.barrier() // those who went with r before priorities changed in this step may be told, too
+	for _, q := range m.atBarrier(r.ns, c.Key, waiting) {
+		if q.base == nil && r.base == nil && !slices.Contains(parties, q) {
+			m.breakers = append(m.breakers, breaker{q, r, why})
 		}
 	}
 }

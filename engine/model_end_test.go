@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -241,9 +240,6 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 			return wrong
 		}
 	case engine.ByBreak:
-		if !slices.Contains(m.broken, r) {
-			return wrong
-		}
 		return m.permitBreak(r, ev)
 	case engine.ByBase:
 		if r.base == nil || r.base.phase == held {
