@@ -323,7 +323,11 @@ func (m *model) checkHeldBack(e *engine.Engine, l *engine.HeldBack) error {
 			}
 		}
 		stuck := t.state == interlock.TaskAsking || t.state == interlock.TaskScheduled && behind > 0 || m.isBarred(t)
-		if t.ns != l.Namespace || !about || !stuck || m.ahead(t) != nil {
+		if t.ns != l.Namespace || !about || m.ahead(t) != nil {
+			continue
+		}
+		shown := at < len(l.Rows) && l.Rows[at].Task.ID == t.id
+		if !stuck && !(shown && m.mayBeBarred(t)) {
 			continue
 		}
 		switch {

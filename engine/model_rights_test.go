@@ -94,10 +94,13 @@ func (m *model) isBarred(t *task) bool {
 	return t.stands() && m.free(t.request) && len(m.idleAt(t)) > 0 && m.workerFor(t) == nil
 }
 
+// mayBeBarred reports the same where tasks of other queues that may stand aside do.
+func (m *model) mayBeBarred(t *task) bool { return m.atBest().isBarred(t) }
+
 // checkBars compares what is said to keep the idle workers from a task.
 func (m *model) checkBars(t *task, bars []engine.Bar) error {
 	outside, others := 0, 0
-	if m.isBarred(t) {
+	if m.isBarred(t) || len(bars) > 0 && m.mayBeBarred(t) {
 		for _, w := range m.idleAt(t) {
 			if actsFor(principalOf(w.pull.Actor), t.spec.Group) {
 				others++
