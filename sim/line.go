@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -62,38 +63,49 @@ func (r *request) touches(o *request) bool {
 	})
 }
 
-// lostWaiter looks for somebody whom nothing keeps waiting.
+// stepsTime bounds how long a waiter may wait with nothing in its way. A step of the engine
+// looks at a bounded number of objects; the next one, which is due at once, goes on.
+const stepsTime = time.Second
+
+// lostWaiter looks for a waiter that nothing keeps waiting, for longer than steps take.
 func (a *audit) lostWaiter(w *world, s *space) {
+	s.stalled = false
 	most := s.mostUrgent()
-next:
 	for _, r := range s.waiting {
-		if !r.plain() {
-			continue
+		switch {
+		case s.blocks(r, most):
+			r.free = 0
+		case r.free == 0:
+			r.free, s.stalled = a.entryTime, true
+		case a.entryTime.Sub(r.free) > stepsTime:
+			w.fail("I4", "after index %d nothing is in the way of %v, and it waits", a.index, r)
+			return
+		default:
+			s.stalled = true
 		}
-		for _, h := range s.holding {
-			if r.stands(h) {
-				continue next
-			}
-		}
-		for _, c := range r.claims {
-			if limit := capacity(c.Key); limit > 0 && s.used(c.Key, nil)+c.Count > limit {
-				continue next
-			}
-		}
-		for _, o := range s.waiting {
-			if o == r || o.declared || !r.touches(o) {
-				continue
-			}
-			if !o.plain() || o.earliest(most) <= r.latest() {
-				continue next // it may be ahead
-			}
-		}
-		if s.taskAhead(r) {
-			continue
-		}
-		w.fail("I4", "after index %d nothing is in the way of %v, and it waits", a.index, r)
-		return
 	}
+}
+
+// blocks reports whether something may be in the way of a waiter. No one has inherited a
+// priority above most.
+func (s *space) blocks(r *request, most int) bool {
+	if !r.plain() || slices.ContainsFunc(s.holding, r.stands) {
+		return true
+	}
+	for _, c := range r.claims {
+		if limit := capacity(c.Key); limit > 0 && s.used(c.Key, nil)+c.Count > limit {
+			return true
+		}
+	}
+	for _, o := range s.waiting {
+		if o == r || o.declared || !r.touches(o) {
+			continue
+		}
+		if !o.plain() || o.earliest(most) <= r.latest() {
+			return true // it may be ahead
+		}
+	}
+	return s.taskAhead(r)
 }
 
 // taskAhead reports whether a task that nobody works at may stand in line ahead of r: it

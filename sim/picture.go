@@ -62,6 +62,7 @@ type space struct {
 	mail     []*task // messages that are not settled, in the order of their arrival
 	buckets  map[interlock.Key]*bucket
 	circle   interlock.Index // since when flows have waited for each other; 0: they do not
+	stalled  bool            // a waiter has nothing in its way: see stepsTime
 
 	// Of the entry that is being folded.
 	grants  []*request // new in holding
@@ -107,6 +108,7 @@ type request struct {
 	group    string
 	claims   []interlock.Claim
 	had      []interlock.Claim // all that it ever claimed
+	free     engine.Time       // since when nothing has been in its way as it waits; 0: something is
 	any      bool
 	priority int
 	lead     bool
@@ -388,6 +390,11 @@ func (a *audit) end(w *world) {
 		}
 		s.grants, s.moved, s.written, s.counted, s.acked, s.opens = s.grants[:0], false, 0, 0, 0, s.opens[:0]
 	}
+	for _, name := range slices.Sorted(maps.Keys(a.spaces)) {
+		if s := a.spaces[name]; s.stalled && !slices.Contains(a.touched, s) && w.failed == nil {
+			a.lostWaiter(w, s)
+		}
+	}
 }
 
 func (a *audit) check(w *world, s *space) {
@@ -404,8 +411,10 @@ func (a *audit) check(w *world, s *space) {
 			a.overstay(w, r)
 		}
 	}
-	if s.moved {
+	if s.moved || s.stalled {
 		a.lostWaiter(w, s)
+	}
+	if s.moved {
 		a.cycle(w, s)
 	}
 }
