@@ -270,6 +270,9 @@ func (m *model) asksFor(cmd engine.Command, r *request) bool {
 			party = true
 		}
 		return known != nil && known.num == r.num || party && again.party() == r.party() && sameClaims(again.claims, r.claims)
+	case *engine.StartRun, *engine.Resume: // as one that was answered before
+		known := m.answerTo(headOf(cmd))
+		return known != nil && known.num == r.num
 	case *engine.Attach:
 		return r.session != nil && c.Session == r.session.id
 	case *engine.Commit:
