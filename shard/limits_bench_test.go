@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/memjournal"
 )
 
 // BenchmarkLimits measures the cycles of a quiet tenant while another one carries out an
@@ -37,7 +39,14 @@ func BenchmarkLimits(b *testing.B) {
 	for _, row := range limitRows {
 		b.Run(row.name, func(b *testing.B) {
 			clock := &leapClock{Clock: newWallClock()}
-			s, err := Open(b.Context(), Config{Journal: newNullJournal(b), SnapshotBytes: -1, Clock: clock})
+			var j journal.Journal = newNullJournal(b)
+			if row.keeps {
+				var err error
+				if j, err = new(memjournal.Store).Open(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			s, err := Open(b.Context(), Config{Journal: j, SnapshotBytes: -1, Clock: clock})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -72,6 +81,7 @@ func BenchmarkLimits(b *testing.B) {
 // limitRow is an operation at a limit.
 type limitRow struct {
 	name    string
+	keeps   bool // its journal keeps what it is given
 	setUp   func(*neighbour)
 	prepare func(*neighbour) // before each time, not measured; nil: again is repeated at once
 	again   func(*neighbour)

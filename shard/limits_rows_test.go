@@ -475,15 +475,8 @@ var limitRows = []limitRow{
 		},
 	},
 	{
-		name: "answer/questions=10000",
-		setUp: func(n *neighbour) {
-			n.open()
-			n.queue("q")
-			n.all(10_000, func(i int) engine.Command { return n.submission(i) })
-			for range 10_000 {
-				n.askAboutNext()
-			}
-		},
+		name:  "answer/questions=10000",
+		setUp: (*neighbour).fillQuestions,
 		again: func(n *neighbour) {
 			n.must(n.do(n.submission(0)))
 			n.must(n.do(&engine.Answer{Head: n.head(), Task: n.askAboutNext(), By: "eve", Verdict: interlock.Denied}))
@@ -539,6 +532,20 @@ var limitRows = []limitRow{
 		again: func(n *neighbour) { n.survey(&engine.TaskList{Namespace: n.namespace, Limit: 1000}) },
 	},
 
+	{
+		name:  "list-approvals/questions=10000",
+		setUp: (*neighbour).fillQuestions,
+		again: func(n *neighbour) { n.survey(&engine.Approvals{Namespace: n.namespace, Limit: 1000}) },
+	},
+
+	// The history.
+	{
+		name:  "events/events=100000",
+		keeps: true,
+		setUp: func(n *neighbour) { n.open(); n.own(100_000, "") },
+		again: (*neighbour).readEvents,
+	},
+
 	// Queries about keys.
 	{
 		name:  "key/holders=100000",
@@ -571,6 +578,16 @@ var limitRows = []limitRow{
 		name:  "holdings/leases=100000",
 		setUp: func(n *neighbour) { n.open(); n.own(100_000, "") },
 		again: func(n *neighbour) { n.survey(&engine.Holdings{Namespace: n.namespace, Agent: "busy"}) },
+	},
+	{
+		name:  "list-parked/leases=100000",
+		setUp: func(n *neighbour) { n.open(); n.parkMany() },
+		again: func(n *neighbour) { n.survey(&engine.ParkedList{Namespace: n.namespace, Limit: 1000}) },
+	},
+	{
+		name:  "list-runs/runs=100000",
+		setUp: func(n *neighbour) { n.open(); n.all(100_000, func(i int) engine.Command { return n.run(i) }) },
+		again: func(n *neighbour) { n.survey(&engine.RunList{Namespace: n.namespace, Limit: 1000}) },
 	},
 	{
 		name:  "list-patterns/patterns=1000",

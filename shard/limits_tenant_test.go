@@ -3,6 +3,7 @@ package shard
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -253,6 +254,44 @@ func (n *neighbour) askAboutNext() interlock.TaskID {
 	h := n.pull(1)[0]
 	n.must(n.do(&engine.AskHuman{Head: n.head(), Lease: h.Lease.ID, Question: engine.Question{Text: "May it?", OnLimit: interlock.Denied}}))
 	return h.Task.ID
+}
+
+func (n *neighbour) fillQuestions() {
+	n.open()
+	n.queue("q")
+	n.all(10_000, func(i int) engine.Command { return n.submission(i) })
+	for range 10_000 {
+		n.askAboutNext()
+	}
+}
+
+// parkMany parks very many leases, which free their keys.
+func (n *neighbour) parkMany() {
+	const count = 100_000
+	ids := make([]interlock.LeaseID, count)
+	n.all(count, func(i int) engine.Command {
+		c := n.take("", numbered("k", i))
+		ids[i] = c.ID
+		return c
+	})
+	n.all(count, func(i int) engine.Command {
+		return &engine.Park{Head: n.head(), Lease: ids[i], Free: true, Reason: "r"}
+	})
+}
+
+// readEvents reads all events of the namespace, from the oldest.
+func (n *neighbour) readEvents() {
+	all := errors.New("all was read")
+	newest := n.s.At().Index
+	err := n.s.Follow(n.b.Context(), Follower{Namespace: n.namespace, Reached: func(index interlock.Index) error {
+		if index < newest {
+			return nil
+		}
+		return all
+	}})
+	if err != all {
+		n.b.Error(err)
+	}
 }
 
 func (n *neighbour) pull(count int) []engine.Handed {

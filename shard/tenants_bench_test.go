@@ -20,6 +20,11 @@ import (
 //
 // The metrics are the percentiles of both kinds, and how many times as long those beside the
 // busy tenant are. Rows with a file journal write and sync what they answer, as a server does.
+//
+// The rows "cycles" are the control: there the busy tenant acquires and releases a key of its
+// own, which has the engine search nothing. What they show is the price of not being alone: the
+// quiet tenant loses the fast path of a shard that nobody else uses, waits for the syncs of
+// others, and shares the processors with the goroutines of the other one.
 func BenchmarkTwoTenants(b *testing.B) {
 	inMemory := func(b *testing.B) journal.Journal { return newNullJournal(b) }
 	inFiles := func(b *testing.B) journal.Journal {
@@ -35,9 +40,11 @@ func BenchmarkTwoTenants(b *testing.B) {
 		setUp   func(*neighbour)
 		again   func(*neighbour)
 	}{
+		{"cycles", inMemory, (*neighbour).open, (*neighbour).cycle},
 		{"permits=1800", inMemory, func(n *neighbour) { n.holdPermits(1800) }, (*neighbour).wantPermits},
 		{"line=10000", inMemory, func(n *neighbour) { n.standInLine(10_000) }, (*neighbour).closeCircle},
 		{"chain=16000", inMemory, func(n *neighbour) { n.chain(16_000) }, (*neighbour).raise},
+		{"cycles/files", inFiles, (*neighbour).open, (*neighbour).cycle},
 		{"permits=1800/files", inFiles, func(n *neighbour) { n.holdPermits(1800) }, (*neighbour).wantPermits},
 		{"line=10000/files", inFiles, func(n *neighbour) { n.standInLine(10_000) }, (*neighbour).closeCircle},
 		{"chain=16000/files", inFiles, func(n *neighbour) { n.chain(16_000) }, (*neighbour).raise},
@@ -175,6 +182,9 @@ func (n *neighbour) leave(lease interlock.LeaseID) {
 func (n *neighbour) permits(flow string, count uint32) interlock.LeaseID {
 	return n.ask(flow, "", engine.Acquire{Claims: []interlock.Claim{{Key: "p", Mode: interlock.Permits, Count: count}}})
 }
+
+// cycle acquires a key that nobody else wants, and releases it.
+func (n *neighbour) cycle() { n.release(n.ask("", "own", engine.Acquire{})) }
 
 // holdPermits has very many flows hold one permit of a key, and wait for two more.
 func (n *neighbour) holdPermits(flows int) {
