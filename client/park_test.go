@@ -238,6 +238,57 @@ func TestResumedLeaseWithAShortTTL(t *testing.T) {
 	})
 }
 
+// The grant of a resumption crosses its being given up: the lease is parked as it was, whether
+// it had kept its keys or not.
+func TestGivenUpResumptionCrossesTheGrant(t *testing.T) {
+	for _, keys := range []interlock.ParkPolicy{interlock.ParkKeep, interlock.ParkFree} {
+		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
+		lease := s.acquire(c, exclusively("k"))
+		s.park(lease, client.Parking{Keys: keys, For: time.Hour})
+		lost := make(chan struct{})
+		unblock := b.block()
+		b.setLose(answers(proto.Granted, func(*proto.Reply) bool { close(lost); return true }))
+		ctx, cancel := context.WithCancel(s.ctx)
+		gaveUp := make(chan error, 1)
+		go func() {
+			_, err := c.Resume(ctx, lease.ID(), client.Resumption{})
+			gaveUp <- err
+		}()
+		await(t, lost, "the grant whose answer is under way")
+		cancel()
+		if err := await(t, gaveUp, "the end of the resumption"); !isCode(err, interlock.CodeOutcomeUnknown) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%v: got %v", keys, err)
+		}
+		parked := make(chan struct{})
+		b.setLose(doneAfterGrant(parked))
+		unblock()
+		await(t, parked, "the answer that it is parked again")
+		again, err := s.client("b").Resume(patient(t), lease.ID(), client.Resumption{})
+		if err != nil {
+			t.Fatalf("%v: resumed after that: %v", keys, err)
+		}
+		s.release(again, "")
+	}
+}
+
+// doneAfterGrant loses nothing, and closes a channel at the first answer "done" that follows
+// an answer "granted".
+func doneAfterGrant(done chan struct{}) func(*proto.ServerFrame) bool {
+	var granted uint64
+	return func(f *proto.ServerFrame) bool {
+		for i := range f.Replies {
+			switch r := &f.Replies[i]; {
+			case r.Outcome == proto.Granted && r.Seq != 0 && granted == 0:
+				granted = r.Seq
+			case r.Outcome == proto.Done && granted != 0 && r.Seq > granted && done != nil:
+				close(done)
+				done = nil
+			}
+		}
+		return false
+	}
+}
+
 func TestLostParkingHappensOnce(t *testing.T) {
 	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 	lease := s.acquire(c, exclusively("k"))
