@@ -132,8 +132,10 @@ func (m *model) shareBefore(r *request, key interlock.Key, p *interlock.Pattern)
 	})
 	x.ahead = slices.DeleteFunc(x.ahead, func(q *request) bool {
 		g := groupOf(p, q.ask.Group)
-		if p.Capacity > 0 && g.Name != r.ask.Group && g.Max > 0 && x.used[g.Name]+q.needs(key) > int(g.Max) {
-			return true
+		if most := int(g.Max); p.Capacity > 0 && g.Name != r.ask.Group && most > 0 && x.used[g.Name]+q.needs(key) > most {
+			none := x.used[g.Name] >= most
+			x.used[g.Name] = max(x.used[g.Name], most) // what it lacks is kept for its group
+			return none
 		}
 		x.used[g.Name] += q.needs(key)
 		x.tokens += q.needs(key)
