@@ -122,13 +122,16 @@ func TestSecretsStayWithTheirHolder(t *testing.T) {
 		lease := d.post("/v1/leases", `{"session":"`+session+`","claims":[{"key":"k"}]}`, "Idempotency-Key", "request-secret").str("lease.id")
 		ticket := d.post("/v1/leases", `{"agent":"next","on_conflict":"wait","claims":[{"key":"k"}]}`, "Idempotency-Key", "request-secret").str("ticket.id")
 		effect := d.post("/v1/effects", `{"tool":"mail","target":"x"}`).want(200)
+		d.put("/v1/queues/q", `{}`).want(200)
+		d.post("/v1/tasks", `{"queue":"q","payload":1}`).want(202)
+		work := d.post("/v1/queues/q/pull", ``).want(200).str("tasks.0.lease.id")
 		var seen strings.Builder
-		for _, path := range []string{"/v1/effects", "/v1/effects/" + effect.str("effect.action"), "/v1/events", "/v1/keys", "/v1/keys/k", "/v1/waits", "/v1/why?key=k", "/v1/why?agent=next", "/v1/hot", "/metrics"} {
+		for _, path := range []string{"/v1/effects", "/v1/effects/" + effect.str("effect.action"), "/v1/events", "/v1/keys", "/v1/keys/k", "/v1/waits", "/v1/why?key=k", "/v1/why?agent=next", "/v1/hot", "/v1/tasks", "/metrics"} {
 			seen.WriteString(d.get(path).want(200).raw)
 		}
 		seen.WriteString(d.post("/v1/leases", `{"claims":[{"key":"k"}]}`).want(409).raw)
 		seen.WriteString(d.post("/v1/leases", `{"on_conflict":"skip","claims":[{"key":"k"}]}`).want(200).raw)
-		for _, secret := range []string{lease[2:], ticket[2:], session[2:], effect.str("effect.id")[2:], "request-secret"} {
+		for _, secret := range []string{lease[2:], ticket[2:], session[2:], work[2:], effect.str("effect.id")[2:], "request-secret"} {
 			if len(secret) < 10 || strings.Contains(seen.String(), secret) {
 				t.Errorf("%s can be seen by others", secret)
 			}
