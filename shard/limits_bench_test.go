@@ -38,18 +38,7 @@ import (
 func BenchmarkLimits(b *testing.B) {
 	for _, row := range limitRows {
 		b.Run(row.name, func(b *testing.B) {
-			clock := &leapClock{Clock: newWallClock()}
-			var j journal.Journal = newNullJournal(b)
-			if row.keeps {
-				var err error
-				if j, err = new(memjournal.Store).Open(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-			}
-			s, err := Open(b.Context(), Config{Journal: j, SnapshotBytes: -1, Clock: clock})
-			if err != nil {
-				b.Fatal(err)
-			}
+			s, clock := row.open(b)
 			defer s.Close(background)
 			m := &limitMeasure{row: row, busy: newNeighbour(b, s), quiet: newNeighbour(b, s)}
 			m.busy.clock, m.quiet.namespace = clock, "quiet"
@@ -85,6 +74,24 @@ type limitRow struct {
 	setUp   func(*neighbour)
 	prepare func(*neighbour) // before each time, not measured; nil: again is repeated at once
 	again   func(*neighbour)
+}
+
+// open opens a shard for the row's operation, with a clock that can leap.
+func (r *limitRow) open(t testing.TB) (*Shard, *leapClock) {
+	t.Helper()
+	var j journal.Journal = newNullJournal(t)
+	if r.keeps {
+		var err error
+		if j, err = new(memjournal.Store).Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock := &leapClock{Clock: newWallClock()}
+	s, err := Open(t.Context(), Config{Journal: j, SnapshotBytes: -1, Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, clock
 }
 
 // limitBlock is how many cycles one block has.

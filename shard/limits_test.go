@@ -11,11 +11,7 @@ func TestLimitRows(t *testing.T) {
 	for _, row := range limitRows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			clock := &leapClock{Clock: newWallClock()}
-			s, err := Open(t.Context(), Config{Journal: newNullJournal(t), SnapshotBytes: -1, Clock: clock})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, clock := row.open(t)
 			defer s.Close(background)
 			n := newNeighbour(t, s)
 			n.clock = clock
