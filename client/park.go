@@ -71,11 +71,10 @@ type Resumption struct {
 // this waits if OnConflict says so, and else the error has code "parked". If it was denied, the
 // error has code "denied".
 //
-// Whoever gives up waiting in line, or is made to, gives up
-// the resumption only: the lease is parked as it was, for what is left of its time, and
-// can be resumed again. So it is when ctx ends before the answer came, with CodeOutcomeUnknown,
-// also if the grant crossed that: the server is told in the background to park it again, with
-// its keys if it had kept them.
+// Giving up, or losing the place in line, ends the resumption only: the lease is parked as it
+// was, for the rest of its time, and can be resumed again. If ctx ends before the answer, the
+// error is CodeOutcomeUnknown, and the client asks the server in the background to park the
+// lease again if it was granted meanwhile, with its keys if it had kept them.
 func (c *Client) Resume(ctx context.Context, id interlock.LeaseID, as Resumption) (*Lease, error) {
 	flow := c.flow(ctx, as.Flow)
 	for {

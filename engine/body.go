@@ -4,11 +4,10 @@ import "github.com/interlockdev/interlock"
 
 // Bodies that are read in advance.
 //
-// To find out whether a body is JSON, and what a merge patch changes, takes milliseconds
-// for a large one, and needs no state. The step of a command is no place for it, because
-// everybody waits for the engine. So who brings a command has it prepared first, each in
-// a goroutine of its own. A step believes only what Prepare has found out, and only about
-// the very bytes that it was found out about: it reads all others by itself.
+// Checking that a body is JSON, and reading what a merge patch changes, takes milliseconds
+// for a large body and needs no state. A step is the wrong place for it, because all callers
+// wait for the engine. So the caller's goroutine calls Prepare first. A step relies on a
+// result of Prepare for the same slice of bytes only, and reads all other bodies itself.
 
 // Prepare reads the large bodies of a command. It may be called by any goroutine, before
 // the command is handed over. The bodies must not change afterwards.
@@ -53,7 +52,7 @@ func (b *body) isAbout(text []byte) bool {
 	return b != nil && len(text) > 0 && len(b.text) == len(text) && &b.text[0] == &text[0]
 }
 
-// readBodies gives one for each write, or nil if all are small.
+// readBodies returns a body for each write, or nil if all are small.
 func readBodies(writes []interlock.Write) []body {
 	size := 0
 	for i := range writes {

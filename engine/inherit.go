@@ -32,7 +32,7 @@ func (r *request) ownRank() int32 { return int32(r.priority) + baseRank }
 type ranking struct {
 	phase rankingPhase
 	heirs []*party     // those of before, and then those of now as well
-	risen ring[*party] // those in the way of who has risen: their ranks may rise, too
+	risen ring[*party] // holders in the way of a party that rose: their ranks may rise, too
 	upTo  int          // in the list of the phase; in space.torn it is kept where it is: see tear
 }
 
