@@ -198,10 +198,9 @@ func sameClaims(a, b []interlock.Claim) bool {
 // changeClaims gives a lease the claims and the fence that ev says, and lets others
 // have what it no longer claims.
 func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
-	r.fence, r.changed = ev.Fence, changed
 	e.fence = max(e.fence, ev.Fence)
 	if t := r.task; t != nil && t.request == r {
-		t.going.fence = r.fence
+		t.going.fence = ev.Fence
 	}
 	indexed := r.party != nil && r.party.index != nil
 	if indexed {
@@ -210,6 +209,7 @@ func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
 	r.space.disturb()
 	r.space.agenda.relieved(r.party, r)
 	r.letGo()
+	r.fence, r.changed = ev.Fence, changed
 	gone, before := slices.Clone(r.needs()), r.claims()
 	r.forgetNeeds()
 	r.setClaims(ev.Claims)

@@ -139,6 +139,24 @@ func (e *Engine) CheckTallies() error {
 	return nil
 }
 
+// CheckHolders compares the indexes of holders, and the counts of few, with the lists.
+func (e *Engine) CheckHolders() error {
+	for _, s := range e.sorted() {
+		for _, n := range s.sortedNodes() {
+			listed := 0
+			for h := n.first; h != nil; h = h.next {
+				if listed++; n.byFence != nil && n.byFence[h.req.fence] != h {
+					return fmt.Errorf("the index of %s has another holder with fence %d", n.key, h.req.fence)
+				}
+			}
+			if n.byFence == nil && int(n.few) != listed || n.byFence != nil && len(n.byFence) != listed {
+				return fmt.Errorf("%s has %d holders, and %d are counted, %d are in the index", n.key, listed, n.few, len(n.byFence))
+			}
+		}
+	}
+	return nil
+}
+
 // CheckWaits reports a wait of a flow that lacks what every request has, be it shared
 // and empty: whoever comes upon it would panic.
 func (e *Engine) CheckWaits() error {

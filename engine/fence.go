@@ -63,11 +63,9 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool
 	}
 	for at := string(key); ; {
 		if n := s.nodeAt(at); n != nil && (!writing || n.modes.has(ex)) {
-			for h := n.first; h != nil && h.req.fence <= fence; h = h.next {
-				e.objects++
-				if h.req.fence == fence && (!writing || h.mode == ex && h.req.mayWrite()) {
-					return h.req
-				}
+			h, looks := n.holder(fence)
+			if e.objects += looks; h != nil && (!writing || h.mode == ex && h.req.mayWrite()) {
+				return h.req
 			}
 		}
 		parent, ok := parentOf(at)

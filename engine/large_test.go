@@ -9,6 +9,9 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
+// fewObjects is how many objects a command on one lease may look at.
+const fewObjects = 50
+
 // TestLargeSetsTakeSteps has one command be about more objects than one step may look at:
 // it is answered at once, steps that are due at once do the rest, and none looks at more.
 func TestLargeSetsTakeSteps(t *testing.T) {
@@ -161,5 +164,56 @@ func TestPartedWaitIsOffered(t *testing.T) {
 	}
 	if granted != 1 {
 		t.Errorf("%d are told of their grants, want the one that is attached", granted)
+	}
+}
+
+// TestRevokeAmongMany: a lease is found by its fence at once, however many hold its key.
+func TestRevokeAmongMany(t *testing.T) {
+	const n = 2*engine.StepObjects + 500
+	l := newLoad(t)
+	s := l.open(interlock.MaxTTL)
+	shared := []interlock.Claim{{Key: "all", Mode: interlock.Shared}}
+	leases := make([]interlock.Lease, n)
+	for i := range leases {
+		eff := l.step(&engine.Acquire{Head: l.head(s), ID: l.id(), Flow: fmt.Sprint(i), TTL: time.Hour, Claims: shared})
+		if eff.Outcome != engine.Granted {
+			t.Fatal(eff.Message)
+		}
+		leases[i] = eff.Lease
+	}
+	check := func() {
+		t.Helper()
+		if err := l.e.CheckHolders(); err != nil {
+			t.Error(err)
+		}
+		if n := l.e.Objects(); n > fewObjects {
+			t.Errorf("%d objects", n)
+		}
+	}
+	if eff := l.step(&engine.Convert{Head: l.head(s), Lease: leases[n-1].ID, Claims: append(shared, interlock.Claim{Key: "other"})}); eff.Outcome != engine.Granted {
+		t.Fatal(eff.Message)
+	} else if eff.Lease.Fence == leases[n-1].Fence {
+		t.Fatal("the lease has its old fence")
+	} else {
+		leases[n-1] = eff.Lease
+	}
+	l.restart()
+	l.pass(0)
+	order := []int{n - 1, n - 2, n / 2, 0}
+	for i := 1; i < n/2; i++ {
+		order = append(order, i)
+	}
+	for i := n/2 + 1; i < n-2; i++ {
+		order = append(order, i)
+	}
+	for _, i := range order {
+		c := &engine.Revoke{Head: l.head(s), Key: "all", Fence: leases[i].Fence}
+		if eff := l.step(c); eff.Outcome != engine.Done {
+			t.Fatal(eff.Message)
+		}
+		check()
+	}
+	if c := l.e.Counts(); c.Leases != 0 {
+		t.Errorf("%d leases are left", c.Leases)
 	}
 }

@@ -15,6 +15,7 @@ type node struct {
 	kin     *kin // its relatives; nil for a top-level key without descendants
 	granted modeCounts
 	modes   modeSet // those that are granted
+	few     uint8   // holders in the list while there is no index of them: see feature.byFence
 	first   *need   // holders that claim this very key, in the order of their fences
 	hands   *party  // in which all is that is held here; several, or nil for none
 	*feature
@@ -27,7 +28,8 @@ type feature struct {
 	notes   *noteBook
 	pool    *pool
 	divided *divided
-	gang    int32 // leases of a barrier
+	gang    int32                     // leases of a barrier
+	byFence map[interlock.Fence]*need // the holders in the list, if they are many; else nil
 }
 
 var noFeature = &feature{}
@@ -60,8 +62,47 @@ type need struct {
 	claim      int16 // index of the first claim that asks for it
 }
 
-// list adds a holder at the end.
+// A key with more holders in its list than mostFew has an index of them by their fences,
+// until no more than halfFew are left. So a fence is found by a few looks, however many
+// hold the key.
+const (
+	mostFew = 16
+	halfFew = mostFew / 2
+)
+
+// holder returns the need of the holder with a fence that claims this very key, nil if
+// there is none, and how many holders it has looked at.
+func (n *node) holder(fence interlock.Fence) (m *need, looks int) {
+	if n.byFence != nil {
+		return n.byFence[fence], 1
+	}
+	for h := n.first; h != nil && h.req.fence <= fence; h = h.next {
+		if looks++; h.req.fence == fence {
+			return h, looks
+		}
+	}
+	return nil, looks
+}
+
+// index enters the holders in the list into an index.
+func (n *node) index() {
+	n.own().byFence = make(map[interlock.Fence]*need, 2*mostFew)
+	for h := n.first; h != nil; h = h.next {
+		n.byFence[h.req.fence] = h
+	}
+}
+
+// list adds a holder at the end. Its fence stays as it is until strike.
 func (n *node) list(m *need) {
+	n.append(m)
+	if n.byFence != nil {
+		n.byFence[m.req.fence] = m
+	} else if n.few++; n.few > mostFew {
+		n.index()
+	}
+}
+
+func (n *node) append(m *need) {
 	m.listed = true
 	if n.first == nil {
 		n.first, m.prev, m.next = m, m, nil
@@ -75,6 +116,11 @@ func (n *node) list(m *need) {
 // strike takes a holder out.
 func (n *node) strike(m *need) {
 	m.listed = false
+	if n.byFence == nil {
+		n.few--
+	} else if delete(n.byFence, m.req.fence); len(n.byFence) <= halfFew {
+		n.few, n.byFence = uint8(len(n.byFence)), nil
+	}
 	if x := n.space.agenda.search; x != nil && x.held == m {
 		x.held = m.next
 	}

@@ -184,6 +184,9 @@ func (g *rig) stepOnce(cmd engine.Command) error {
 	if err := g.e.CheckTallies(); err != nil {
 		return err
 	}
+	if err := g.e.CheckHolders(); err != nil {
+		return err
+	}
 	if n := g.e.Looked(); n > g.mostLooks() {
 		return fmt.Errorf("the step looks at %d objects", n)
 	}
