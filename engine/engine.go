@@ -387,6 +387,11 @@ func (e *Engine) recover(c *Recover) {
 				p.suspected = false
 			}
 		}
+		for ; s.agenda.departed.n > 0; s.agenda.departed.pop() {
+			for sess := s.agenda.departed.at(0); sess.follows.n > 0; {
+				e.unfollow(sess.follows.last.of)
+			}
+		}
 		s.agenda, s.contended = e.newAgenda(s), nil
 		e.enter(s.agenda, e.whole.now)
 		for _, sess := range s.sortedSessions() {

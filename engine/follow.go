@@ -192,9 +192,12 @@ func (e *Engine) refuseFollower(f *follower, cycle []interlock.CycleStep) {
 }
 
 // endFollows ends those of a session that is over, the newest first: each is then the
-// last of its flow's waits.
-func (e *Engine) endFollows(sess *session) {
+// last of its flow's waits. It reports whether none is left.
+func (e *Engine) endFollows(sess *session) (done bool) {
 	for sess.follows.n > 0 {
+		if e.full() {
+			return false
+		}
 		e.objects++
 		f := sess.follows.last.of
 		e.unfollow(f)
@@ -202,6 +205,7 @@ func (e *Engine) endFollows(sess *session) {
 		eff.Tasks = []interlock.Task{e.showTask(f.task)}
 		eff.Code, eff.Message = interlock.CodeSessionEnded, "the session in whose name you wait is over: open a new one, and follow the task again"
 	}
+	return true
 }
 
 // detachTasks ends what somebody listens for who has left: workers' pulls, and the

@@ -269,24 +269,52 @@ func (e *Engine) dismissPull(p *pull) {
 	}
 }
 
-// dismissPulls has the idle workers of a queue be idle no more, and tells them why, as
-// far as there is a reason.
+// dismissal is idle workers of one principal who have lost their queue, or the right to pull
+// from it. They belong to no crew of the queue any more, so nothing is handed to them.
+type dismissal struct {
+	crew *crew
+	no   *refusal
+}
+
+// dismissPulls has those idle workers of a queue be idle no more for whom there is a reason,
+// and tells them why: at once as many as the step may, the others in later steps.
 func (e *Engine) dismissPulls(q *queue, why func(*interlock.Principal) *refusal) {
-	for _, c := range slices.Clone(q.crews) {
+	e.objects += len(q.crews)
+	q.crews = slices.DeleteFunc(q.crews, func(c *crew) bool {
 		no := why(c.by)
-		for no != nil && c.idle.n > 0 {
+		if no != nil {
+			e.dismissed.push(dismissal{c, no})
+			q.parted = true
+		}
+		return no != nil
+	})
+	e.dismissMore()
+}
+
+// dismissMore goes on with the dismissals.
+func (e *Engine) dismissMore() {
+	for e.dismissed.n > 0 {
+		d := e.dismissed.at(0)
+		for d.crew.idle.n > 0 {
+			if e.full() {
+				return
+			}
 			e.objects++
-			p := c.idle.first.of
+			p := d.crew.idle.first.of
 			e.dismissPull(p)
 			eff := e.effect(p.caller, Refused)
-			eff.Ticket.ID, eff.Code, eff.Message = p.id, no.code, no.message
+			eff.Ticket.ID, eff.Code, eff.Message = p.id, d.no.code, d.no.message
 		}
+		e.dismissed.pop()
 	}
 }
 
-// endPulls ends those of a session that is over.
-func (e *Engine) endPulls(sess *session) {
+// endPulls ends those of a session that is over, and reports whether none is left.
+func (e *Engine) endPulls(sess *session) (done bool) {
 	for sess.pulls.n > 0 {
+		if e.full() {
+			return false
+		}
 		e.objects++
 		p := sess.pulls.first.of
 		e.dismissPull(p)
@@ -294,4 +322,5 @@ func (e *Engine) endPulls(sess *session) {
 		eff.Ticket.ID = p.id
 		eff.Code, eff.Message = interlock.CodeSessionEnded, "the session of this worker is over: open a new one, and ask again"
 	}
+	return true
 }

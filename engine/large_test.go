@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,8 +10,31 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// fewObjects is how many objects a command on one lease may look at.
+// fewObjects is how many objects a command on one lease may look at, and one object that
+// a step has begun with when it has looked at engine.StepObjects.
 const fewObjects = 50
+
+// bounded fails if the last step has looked at more than its bound.
+func (l *load) bounded() {
+	l.t.Helper()
+	if n := l.e.Objects(); n > engine.StepObjects+fewObjects {
+		l.t.Fatalf("a step looks at %d objects", n)
+	}
+}
+
+// settleBounded has steps do what is left, and fails if one of them, or the last one before,
+// looks at more than its bound. It gives all that is told meanwhile, and the number of steps.
+func (l *load) settleBounded() (told []engine.Effect, steps int) {
+	l.t.Helper()
+	for ; ; steps++ {
+		l.bounded()
+		told = append(told, l.out.Effects...)
+		if !l.e.IsUnfinished() {
+			return told, steps
+		}
+		l.step(&engine.Tick{Head: engine.Head{At: l.now}})
+	}
+}
 
 // TestLargeSetsTakeSteps has one command be about more objects than one step may look at:
 // it is answered at once, steps that are due at once do the rest, and none looks at more.
@@ -96,7 +120,7 @@ func TestLargeSetsTakeSteps(t *testing.T) {
 			}
 			x.setUp(l, s)
 			l.step(x.again(l, s))
-			if steps := l.pass(0); steps < 2 {
+			if _, steps := l.settleBounded(); steps < 2 {
 				t.Errorf("%d steps were left", steps)
 			}
 			c := l.e.Counts()
@@ -215,5 +239,94 @@ func TestRevokeAmongMany(t *testing.T) {
 	}
 	if c := l.e.Counts(); c.Leases != 0 {
 		t.Errorf("%d leases are left", c.Leases)
+	}
+}
+
+// TestManyPullsEnd has very many idle workers be idle no more by one command. Each is told
+// once, over several steps, and gets nothing meanwhile.
+func TestManyPullsEnd(t *testing.T) {
+	const n = 2*engine.StepObjects + 500
+	queue := interlock.TaskQueue{Name: "q"}
+	narrow := queue
+	narrow.Pull = []string{"trusted"}
+	anybody := &interlock.Principal{Name: "anybody"}
+	for _, x := range []struct {
+		name    string
+		alone   bool // the workers have no session
+		command func(*load, interlock.SessionID) engine.Command
+		code    interlock.Code
+		workers int
+	}{
+		{
+			name: "drop the queue", alone: true, code: interlock.CodeNoSuchQueue, workers: n,
+			command: func(l *load, s interlock.SessionID) engine.Command {
+				return &engine.DropQueue{Head: l.head(s), Name: "q"}
+			},
+		},
+		{
+			name: "take the right to pull", alone: true, code: interlock.CodeForbidden, workers: n,
+			command: func(l *load, s interlock.SessionID) engine.Command {
+				return &engine.SetQueue{Head: l.head(s), Queue: narrow}
+			},
+		},
+		{
+			name: "close the session", code: interlock.CodeSessionEnded, workers: interlock.MaxPulls,
+			command: func(l *load, s interlock.SessionID) engine.Command { return &engine.CloseSession{Head: l.head(s)} },
+		},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			l := newLoad(t)
+			s, other := l.open(interlock.MaxTTL), l.open(interlock.MaxTTL)
+			l.step(&engine.SetQueue{Head: l.head(s), Queue: queue})
+			for i := range x.workers {
+				c := &engine.Pull{Head: l.head(s), ID: l.id(), Leases: [][16]byte{l.id()}, Queue: "q", Max: 1, Attach: true}
+				if c.From, c.Principal = i, anybody; x.alone {
+					c.Session = interlock.SessionID{}
+				}
+				l.step(c)
+			}
+			if x.code == interlock.CodeSessionEnded {
+				for i := range interlock.MaxFollows {
+					id := interlock.TaskID(l.id())
+					l.step(&engine.Submit{Head: l.head(other), Task: engine.TaskSpec{ID: id, Queue: "q", Delay: time.Hour}})
+					c := &engine.FollowTask{Head: l.head(s), Task: id, Attach: true}
+					c.From = x.workers + i
+					l.step(c)
+				}
+			}
+			l.step(x.command(l, s))
+			l.bounded()
+			told := slices.Clone(l.out.Effects)
+			if !l.e.IsUnfinished() {
+				t.Error("one step told all of them")
+			}
+			l.step(&engine.SetQueue{Head: l.head(other), Queue: queue})
+			told = append(told, l.out.Effects...)
+			l.step(&engine.Submit{Head: l.head(other), Task: engine.TaskSpec{ID: l.id(), Queue: "q"}})
+			rest, _ := l.settleBounded()
+			known := map[int]bool{}
+			for _, eff := range append(told, rest...) {
+				i, ok := eff.To.(int)
+				if !ok {
+					continue
+				}
+				if eff.Outcome != engine.Refused || eff.Code != x.code || known[i] {
+					t.Fatalf("worker %d: %v %s %s", i, eff.Outcome, eff.Code, eff.Message)
+				}
+				known[i] = true
+			}
+			want := x.workers
+			if !x.alone {
+				want += interlock.MaxFollows
+			}
+			if len(known) != want {
+				t.Errorf("%d of %d are told", len(known), want)
+			}
+			c := &engine.Pull{Head: l.head(other), ID: l.id(), Leases: [][16]byte{l.id()}, Queue: "q", Max: 1}
+			c.Principal = anybody
+			if eff := l.step(c); eff.Outcome != engine.Granted {
+				t.Errorf("the task that was submitted meanwhile: %v %s", eff.Outcome, eff.Message)
+			}
+		})
 	}
 }

@@ -366,8 +366,19 @@ func (e *Engine) endSession(s *session, why Reason) {
 		e.doom(s)
 	}
 	e.emit(e.ev)
-	e.endPulls(s)
-	e.endFollows(s)
+	e.departed.push(s)
+	e.seeOff()
+}
+
+// seeOff ends the pulls of sessions that are over, and their waits for the ends of tasks, as
+// far as the step may. Until that is done, nothing is handed out.
+func (e *Engine) seeOff() {
+	for e.departed.n > 0 {
+		if s := e.departed.at(0); !e.endPulls(s) || !e.endFollows(s) {
+			return
+		}
+		e.departed.pop()
+	}
 }
 
 // doom has a session's leases and waits ended by reap.

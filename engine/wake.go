@@ -153,6 +153,10 @@ func (e *Engine) settle() {
 			e.dismiss()
 		case e.full():
 			return
+		case e.dismissed.n > 0:
+			e.dismissMore()
+		case e.departed.n > 0:
+			e.seeOff()
 		case e.agenda.space.isUnranked() && !e.isRankTired():
 			e.rerank()
 		case e.isSearching() && !e.isTired():
