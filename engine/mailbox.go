@@ -112,16 +112,21 @@ func (e *Engine) goOut(t *task) {
 	}
 }
 
-// successor gives the message that goes on since t is settled, nil for none.
+// successor gives the message that goes on since t is settled, nil for none: the first of
+// its lane, which t held back. If t was not the first itself, it held back others only.
 func (t *task) successor() *task {
 	if !t.spec.message {
 		return nil
 	}
 	l := t.queue.space.tasks.lanes[laneID{t.spec.mailbox(), t.spec.sender}]
-	if l == nil || l.heap[0].task.state != interlock.TaskWaiting {
+	if l == nil {
 		return nil
 	}
-	return l.heap[0].task
+	first := l.heap[0].task
+	if first.num < t.num || first.state != interlock.TaskWaiting {
+		return nil
+	}
+	return first
 }
 
 // address turns a message, which says to whom it is, into a task of the writer's queue,
