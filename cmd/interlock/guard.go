@@ -1,6 +1,10 @@
 package main
 
 import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,3 +37,52 @@ refused with it and has to be acquired anew.
 
 A fence above all that were entered since is not forgotten: it can only be a mistake,
 and as the floor it would refuse every lease.`
+
+// newGuardPrint prints the SQL that puts a guard into a database.
+func newGuardPrint(a *app, schema string) *cobra.Command {
+	return &cobra.Command{
+		Use:         "print",
+		Short:       "Print the SQL that install runs",
+		Args:        noArgs,
+		Annotations: map[string]string{offline: "true", textOnly: "true"},
+		RunE: func(*cobra.Command, []string) error {
+			a.say("%s", schema)
+			return nil
+		},
+	}
+}
+
+// sqlCommand completes a command that prints what comes of some SQL, which is run in a
+// database of the user's, or with --print the SQL alone.
+func sqlCommand(
+	a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), answer func(ctx context.Context, sql string) (string, error),
+) *cobra.Command {
+	var print bool
+	cmd.Args = noArgs
+	cmd.Annotations = map[string]string{offline: "true", textOnly: "true"}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		text, err := sql(cmd)
+		if err != nil {
+			return err
+		}
+		if print {
+			a.say("%s", text)
+			return nil
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		said, err := answer(ctx, text)
+		if err != nil {
+			return err
+		}
+		a.say("%s", said)
+		return nil
+	}
+	cmd.Flags().BoolVar(&print, "print", false, "print the SQL, for a migration, and run nothing")
+	return cmd
+}
+
+// fixed is SQL that no flag changes.
+func fixed(text string) func(*cobra.Command) (string, error) {
+	return func(*cobra.Command) (string, error) { return text, nil }
+}

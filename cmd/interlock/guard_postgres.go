@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -40,21 +37,14 @@ PGDATABASE, PGSERVICE, ~/.pgpass and so on.`,
 		Annotations: map[string]string{offline: "true", textOnly: "true"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGuardPostgresPrint(a), newGuardPostgresInstall(a), newGuardPostgresAttach(a), newGuardPostgresDetach(a),
+	cmd.AddCommand(newGuardPrint(a, postgres.Schema), newGuardPostgresInstall(a), newGuardPostgresAttach(a), newGuardPostgresDetach(a),
 		newGuardPostgresList(a), newGuardPostgresPrune(a), newGuardPostgresUninstall(a))
 	return cmd
 }
 
-// database is SQL for a database of the user's, to be run there or printed.
+// database is where SQL is to be run.
 type database struct {
-	dsn   string
-	print bool
-}
-
-func (d *database) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&d.dsn, "dsn", "", "the database, as a `URL` or as key=value words (default: what PGHOST and so on say)")
-	f.BoolVar(&d.print, "print", false, "print the SQL, for a migration, and run nothing")
+	dsn string
 }
 
 // command makes a command that runs SQL and then says that it is done.
@@ -71,33 +61,8 @@ func (d *database) command(a *app, cmd *cobra.Command, sql func(cmd *cobra.Comma
 func (d *database) query(
 	a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), answer func(ctx context.Context, sql string) (string, error),
 ) *cobra.Command {
-	cmd.Args = noArgs
-	cmd.Annotations = map[string]string{offline: "true", textOnly: "true"}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		text, err := sql(cmd)
-		if err != nil {
-			return err
-		}
-		if d.print {
-			a.say("%s", text)
-			return nil
-		}
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		said, err := answer(ctx, text)
-		if err != nil {
-			return err
-		}
-		a.say("%s", said)
-		return nil
-	}
-	d.flags(cmd)
-	return cmd
-}
-
-// fixed is SQL that no flag changes.
-func fixed(text string) func(*cobra.Command) (string, error) {
-	return func(*cobra.Command) (string, error) { return text, nil }
+	cmd.Flags().StringVar(&d.dsn, "dsn", "", "the database, as a `URL` or as key=value words (default: what PGHOST and so on say)")
+	return sqlCommand(a, cmd, sql, answer)
 }
 
 // run runs SQL and returns the rows of its last statement.
@@ -142,19 +107,6 @@ func refusedByPostgres(err error) error {
 		return exitWith(exitUsage, errors.New(message))
 	}
 	return errors.New(message)
-}
-
-func newGuardPostgresPrint(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:         "print",
-		Short:       "Print the SQL that install runs",
-		Args:        noArgs,
-		Annotations: map[string]string{offline: "true", textOnly: "true"},
-		RunE: func(*cobra.Command, []string) error {
-			a.say("%s", postgres.Schema)
-			return nil
-		},
-	}
 }
 
 func newGuardPostgresInstall(a *app) *cobra.Command {

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,55 +46,38 @@ The commands run the program sqlite3 on the file, or print the SQL with --print.
 		Annotations: map[string]string{offline: "true", textOnly: "true"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGuardSQLitePrint(a), newGuardSQLiteInstall(a), newGuardSQLiteAttach(a), newGuardSQLiteDetach(a),
+	cmd.AddCommand(newGuardPrint(a, sqlite.Schema), newGuardSQLiteInstall(a), newGuardSQLiteAttach(a), newGuardSQLiteDetach(a),
 		newGuardSQLitePrune(a), newGuardSQLiteUninstall(a))
 	return cmd
 }
 
-// sqliteFile is SQL for a file of the user's, to be run there or printed.
+// sqliteFile is where SQL is to be run.
 type sqliteFile struct {
-	file  string
-	print bool
+	file string
 }
 
-// command returns a command that runs SQL and prints what done makes of its rows.
+// command makes a command that runs SQL and prints what done makes of its rows.
 func (s *sqliteFile) command(a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), done func(rows string) (string, error)) *cobra.Command {
-	cmd.Args = noArgs
-	cmd.Annotations = map[string]string{offline: "true", textOnly: "true"}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		text, err := sql(cmd)
-		if err != nil {
-			return err
-		}
-		if s.print {
-			a.say("%s", text)
-			return nil
-		}
-		if s.file == "" {
-			return usage("name the database with --file, or print the SQL with --print")
-		}
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
+	cmd.Flags().StringVar(&s.file, "file", "", "the database `file`")
+	return sqlCommand(a, cmd, sql, func(ctx context.Context, text string) (string, error) {
 		rows, err := s.run(ctx, text)
 		if err != nil {
-			return err
+			return "", err
 		}
 		said, err := done(rows)
 		if err != nil {
-			return err
+			return "", err
 		}
-		a.say("%s\n", said)
-		return nil
-	}
-	f := cmd.Flags()
-	f.StringVar(&s.file, "file", "", "the database `file`")
-	f.BoolVar(&s.print, "print", false, "print the SQL, for a migration, and run nothing")
-	return cmd
+		return said + "\n", nil
+	})
 }
 
 // run runs SQL with the program sqlite3, to its first error. An absolute path is
 // neither an option nor a URI to it, and it reads no start-up file.
 func (s *sqliteFile) run(ctx context.Context, sql string) (rows string, err error) {
+	if s.file == "" {
+		return "", usage("name the database with --file, or print the SQL with --print")
+	}
 	if _, err := os.Stat(s.file); err != nil {
 		return "", usage("--file: %w", err) // sqlite3 would make a new database
 	}
@@ -139,19 +120,6 @@ func refusedBySQLite(complaint string, err error) error {
 // prints returns a text whatever the rows are.
 func prints(format string, args ...any) func(string) (string, error) {
 	return func(string) (string, error) { return fmt.Sprintf(format, args...), nil }
-}
-
-func newGuardSQLitePrint(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:         "print",
-		Short:       "Print the SQL that install runs",
-		Args:        noArgs,
-		Annotations: map[string]string{offline: "true", textOnly: "true"},
-		RunE: func(*cobra.Command, []string) error {
-			a.say("%s", sqlite.Schema)
-			return nil
-		},
-	}
 }
 
 func newGuardSQLiteInstall(a *app) *cobra.Command {
