@@ -143,8 +143,9 @@ func (s *Shard) Do(ctx context.Context, cmd engine.Command) (engine.Effect, inte
 	c, r := &call{}, s.replies.get()
 	c.to.Store(r)
 	h.From = c
-	engine.Prepare(cmd)
-	if err := s.put([]engine.Command{cmd}); err != nil {
+	cmds := []engine.Command{cmd}
+	prepare(cmds)
+	if err := s.put(cmds); err != nil {
 		s.replies.put(r)
 		return engine.Effect{}, interlock.At{}, err
 	}
