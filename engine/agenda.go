@@ -124,7 +124,7 @@ func (e *Engine) rearm() {
 
 // due says when something is to be done.
 func (a *agenda) due(draining bool) (at Time, ok bool) {
-	if (len(a.ready)+len(a.uneven)+len(a.hungry) > 0) && !draining || a.isSearching() || a.dying.n+a.parting.n+a.dismissed.n+a.departed.n > 0 || a.doubt.under || a.space.isSpelling() || a.space.isUnranked() {
+	if (len(a.ready)+len(a.uneven)+len(a.hungry) > 0) && !draining || a.isSearching() || a.dying.n+a.parting.n+a.dismissed.n+a.departed.n > 0 || a.doubt.under || a.space.isSpelling() || a.space.isRepooling() || a.space.isUnranked() {
 		return a.now, true
 	}
 	if t := a.timers.first(); t != nil {

@@ -352,7 +352,7 @@ func (e *Engine) expect(n *node, holders []*request, ahead int) time.Duration {
 // expectPermits estimates when r will have its permits and tokens: those of a
 // capacity come back evenly over the usual time of a hold, tokens at their rate.
 func (e *Engine) expectPermits(r *request, m *need) (eta time.Duration) {
-	p := m.node.pool
+	p := m.node.pool()
 	if p.policy == nil {
 		return 0
 	}

@@ -221,7 +221,7 @@ func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
 	for i := range r.needs() {
 		if m := &r.needs()[i]; m.counts == interlock.Permits {
 			if now, had := r.countOf(m), countIn(before, r.claims()[m.claim]); now > had {
-				m.node.pool.spend(ev.At, uint64(now-had))
+				m.node.pooled.spend(ev.At, uint64(now-had))
 			}
 		}
 	}

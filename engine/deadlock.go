@@ -80,7 +80,7 @@ func (e *Engine) suspectAll(s *space) {
 // suspectMore suspects those of the next swath.
 func (e *Engine) suspectMore() {
 	s := e.agenda.space
-	for begin := e.objects; e.objects < begin+e.swath; e.doubt.part++ {
+	for begin := e.objects; e.objects < begin+e.swath && !e.full(); e.doubt.part++ {
 		e.objects++
 		if !s.requests.part(e.doubt.part, func(r *request) {
 			e.objects++

@@ -38,7 +38,7 @@
 // granted, the lease takes its claims, and the request is over.
 //
 // Every claim stands in the same lines and is granted by the same rule. What is
-// special about each kind is in one file: pool.go (permits and tokens), any.go,
+// special about each kind is in one file: pool.go and repool.go (permits and tokens), any.go,
 // barrier.go, partition.go, convert.go, preempt.go, park.go, lockdelay.go,
 // declare.go, inherit.go, order.go. policy.go says what key patterns admit,
 // asof.go what others committed while somebody waited, attribute.go under what waits and

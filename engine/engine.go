@@ -387,6 +387,7 @@ func (e *Engine) recover(c *Recover) {
 				p.suspected = false
 			}
 		}
+		s.repoolAll()
 		for ; s.agenda.departed.n > 0; s.agenda.departed.pop() {
 			for sess := s.agenda.departed.at(0); sess.follows.n > 0; {
 				e.unfollow(sess.follows.last.of)

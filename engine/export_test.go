@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/interlockdev/interlock"
 )
@@ -151,6 +152,54 @@ func (e *Engine) CheckHolders() error {
 			}
 			if n.byFence == nil && int(n.few) != listed || n.byFence != nil && len(n.byFence) != listed {
 				return fmt.Errorf("%s has %d holders, and %d are counted, %d are in the index", n.key, listed, n.few, len(n.byFence))
+			}
+		}
+	}
+	return nil
+}
+
+// CheckPools compares what is counted of the permits in use, and the classes of those who
+// wait for some, with the requests.
+func (e *Engine) CheckPools() error {
+	for _, s := range e.sorted() {
+		for _, p := range s.pools {
+			var used, plain uint64
+			named := map[string]uint64{}
+			for h := p.node.first; h != nil; h = h.next {
+				if n := uint64(h.req.countOf(h)); h.counts == interlock.Permits {
+					if used += n; h.req.group == "" {
+						plain += n
+					} else {
+						named[h.req.group] += n
+					}
+				}
+			}
+			if p.used != used || p.plain != plain || !maps.Equal(p.named, named) {
+				return fmt.Errorf("%s has %d permits in use, %d and %v of them by groups; %d, %d and %v are counted", p.node.key, used, plain, named, p.used, p.plain, p.named)
+			}
+			if p.isBehind() {
+				continue
+			}
+			if p.policy != s.policyAt(p.node.key) {
+				return fmt.Errorf("%s does not follow its pattern", p.node.key)
+			}
+			for i, n := range p.groups {
+				if g := p.policy.Groups[i].Name; p.usedBy(g) != n {
+					return fmt.Errorf("group %q has %d permits of %s, and %d are counted", g, p.usedBy(g), p.node.key, n)
+				}
+			}
+			if p.node.line == nil {
+				continue
+			}
+			for c := p.node.line.first; c != nil; c = c.next {
+				if c.next != nil && c.compare(c.next.kind) >= 0 {
+					return fmt.Errorf("the classes of %s are out of order", p.node.key)
+				}
+				for x := c.first(); x != nil && c.counts == interlock.Permits; x = x.next() {
+					if want := x.req.groupAt(&x.req.needs()[x.need]); int(c.group) != want && (!p.mixed || c.group > unlisted) {
+						return fmt.Errorf("a waiter for %s of group %q is in the class of group %d, want %d", p.node.key, x.req.group, c.group, want)
+					}
+				}
 			}
 		}
 	}

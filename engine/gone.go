@@ -82,11 +82,11 @@ func (s *space) heldAgainst(key string, mode interlock.Mode) bool {
 // permitsTaken reports whether a key has not as many permits left as a claim wants.
 func (s *space) permitsTaken(c interlock.Claim) bool {
 	n := s.nodeAt(string(c.Key))
-	if c.Mode != interlock.Permits || n == nil || n.pool == nil {
+	if c.Mode != interlock.Permits || n == nil || n.pooled == nil {
 		return false
 	}
-	p := n.pool.policy
-	return p != nil && p.Capacity > 0 && n.pool.used+uint64(c.Count) > uint64(p.Capacity)
+	p := n.pool().policy
+	return p != nil && p.Capacity > 0 && n.pooled.used+uint64(c.Count) > uint64(p.Capacity)
 }
 
 // lostWords say what happened to a lease, and what to do.

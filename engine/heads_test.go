@@ -51,7 +51,7 @@ func TestHeads(t *testing.T) {
 					break
 				}
 			}
-			if got, text := s.firstFit(key); got != want || text != spelled {
+			if got, text := firstFit(s.patterns, &s.heads, s.agenda.objects, key); got != want || text != spelled {
 				t.Fatalf("seed %d: %s fits %v as %s, want %v as %s", seed, key, got, text, want, spelled)
 			}
 		}

@@ -26,7 +26,7 @@ type node struct {
 type feature struct {
 	line    *line
 	notes   *noteBook
-	pool    *pool
+	pooled  *pool // see node.pool
 	divided *divided
 	gang    int32                     // leases of a barrier
 	byFence map[interlock.Fence]*need // the holders in the list, if they are many; else nil
@@ -225,8 +225,8 @@ func (n *node) free() {
 	s, k := n.space, n.kin
 	s.nodes.leave(n)
 	s.spelled(n, false)
-	if n.pool != nil {
-		n.pool.drop()
+	if n.pooled != nil {
+		n.pooled.drop()
 	}
 	*n = node{feature: noFeature}
 	if len(s.idleNodes) < maxFree {

@@ -235,8 +235,13 @@ func (s *space) fit(key interlock.Key) (*policy, interlock.Key) {
 	if s == nil {
 		return nil, key
 	}
+	return fitIn(s.patterns, &s.heads, s.agenda.objects, key)
+}
+
+// fitIn is fit for some patterns. It counts those that it looks at.
+func fitIn(patterns []*policy, heads *heads, looks *int, key interlock.Key) (*policy, interlock.Key) {
 	for {
-		next, text := s.firstFit(key)
+		next, text := firstFit(patterns, heads, looks, key)
 		if next == nil || text == key {
 			return next, key
 		}
@@ -246,25 +251,25 @@ func (s *space) fit(key interlock.Key) (*policy, interlock.Key) {
 
 // firstFit returns the most specific pattern that a key fits as it stands, and the key as
 // that pattern spells it; nil for none.
-func (s *space) firstFit(key interlock.Key) (first *policy, spelled interlock.Key) {
-	best, spelled := len(s.patterns), key
+func firstFit(patterns []*policy, heads *heads, looks *int, key interlock.Key) (first *policy, spelled interlock.Key) {
+	best, spelled := len(patterns), key
 	try := func(i int) {
-		*s.agenda.objects++
-		if canonical, ok := s.patterns[i].canonical(string(key)); ok && keyProblem(canonical) == "" {
-			best, first, spelled = i, s.patterns[i], interlock.Key(canonical)
+		*looks++
+		if canonical, ok := patterns[i].canonical(string(key)); ok && keyProblem(canonical) == "" {
+			best, first, spelled = i, patterns[i], interlock.Key(canonical)
 		}
 	}
-	if len(s.patterns) <= fewPatterns {
+	if len(patterns) <= fewPatterns {
 		for i := 0; i < best; i++ {
 			try(i)
 		}
 		return first, spelled
 	}
-	for _, n := range s.heads.sizes {
+	for _, n := range heads.sizes {
 		if n > len(key) {
 			break
 		}
-		for _, i := range s.heads.at[string(key[:n])] {
+		for _, i := range heads.at[string(key[:n])] {
 			if i >= best {
 				break
 			}

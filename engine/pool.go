@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -28,13 +27,19 @@ type pool struct {
 	policy *policy // of the key; nil when its pattern was dropped: then nothing is bounded
 	pos    int     // in space.pools
 	used   uint64
-	groups []uint64 // of that, by each group that the policy lists
+	groups []uint64          // of that, by each group that the policy lists
+	named  map[string]uint64 // of that, by each group with a name, listed or not
+	plain  uint64            // of that, by those of no group
 
 	// full is when the bucket of tokens is or was full. Each token takes it further
 	// by the time in which one comes back, so no count can drift.
 	full    Time
 	cooling bool   // stands in space.cooling, which keeps the node
 	timer   *timer // volatile: when the first in line has its tokens
+
+	edition uint64 // of the patterns that it follows: see repool.go
+	stirred bool   // it follows another policy, and those in line were not looked at since
+	mixed   bool   // its line has classes that are still to be sorted by the listed groups
 }
 
 // unlisted stands for the index of a group in a policy that does not list it. Those
@@ -43,7 +48,7 @@ const unlisted = -1
 
 // groupAt is the index of r's group in the policy at a need of permits.
 func (r *request) groupAt(m *need) int {
-	if p := m.node.pool.policy; p != nil {
+	if p := m.node.pool().policy; p != nil {
 		return p.groupIndex(r.group)
 	}
 	return unlisted
@@ -51,19 +56,23 @@ func (r *request) groupAt(m *need) int {
 
 // pool finds or makes the pool of a node.
 func (s *space) pool(n *node) *pool {
-	if n.pool == nil {
-		n.own().pool = &pool{node: n, pos: len(s.pools)}
-		n.pool.follow(s.policyAt(n.key))
-		s.pools = append(s.pools, n.pool)
+	if n.pooled == nil {
+		p := &pool{node: n, pos: len(s.pools), edition: s.repooling.edition}
+		n.own().pooled = p
+		p.follow(s.policyAt(n.key))
+		s.pools = append(s.pools, p)
 	}
-	return n.pool
+	return n.pool()
 }
 
-// follow makes a policy that of the pool. What was taken is to be counted anew.
+// follow makes a policy that of the pool.
 func (p *pool) follow(policy *policy) {
-	p.policy, p.used, p.groups = policy, 0, nil
-	if policy != nil && len(policy.Groups) > 0 {
-		p.groups = make([]uint64, len(policy.Groups))
+	if p.policy, p.groups = policy, nil; policy == nil || len(policy.Groups) == 0 {
+		return
+	}
+	p.groups = make([]uint64, len(policy.Groups))
+	for i := range p.groups {
+		p.groups[i] = p.usedBy(policy.Groups[i].Name)
 	}
 }
 
@@ -116,18 +125,38 @@ func (p *pool) tokensAt(n uint64) Time {
 }
 
 // take counts permits of a group in, or out again.
-func (p *pool) take(group int, count uint64) {
+func (p *pool) take(group string, count uint64) {
 	p.used += count
-	if group != unlisted {
-		p.groups[group] += count
+	if group == "" {
+		p.plain += count
+	} else if left := p.named[group] + count; left > 0 {
+		if p.named == nil {
+			p.named = map[string]uint64{}
+		}
+		p.named[group] = left
+	} else {
+		delete(p.named, group)
+	}
+	if p.groups != nil {
+		if i := p.policy.groupIndex(group); i != unlisted {
+			p.groups[i] += count
+		}
 	}
 }
 
-func (p *pool) give(group int, count uint64) { p.take(group, -count) }
+func (p *pool) give(group string, count uint64) { p.take(group, -count) }
+
+// usedBy returns the permits that those of a group have.
+func (p *pool) usedBy(group string) uint64 {
+	if group == "" {
+		return p.plain
+	}
+	return p.named[group]
+}
 
 // spend takes tokens at a time.
 func (p *pool) spend(now Time, count uint64) {
-	if p.policy == nil || p.policy.Rate == 0 {
+	if p.catchUp(); p.policy == nil || p.policy.Rate == 0 {
 		return
 	}
 	p.full = max(p.full, now).Add(time.Duration(count) * p.policy.tick())
@@ -140,7 +169,7 @@ func (p *pool) spend(now Time, count uint64) {
 	// Whoever takes tokens looks after two who took some, so that full buckets go.
 	for range min(2, s.cooling.n) {
 		c := s.cooling.pop()
-		if c.full > now {
+		if c.catchUp(); c.full > now {
 			s.cooling.push(c)
 			continue
 		}
@@ -154,7 +183,7 @@ func (r *request) spend(now Time) {
 	needs := r.needs()
 	for i := range needs {
 		if m := &needs[i]; m.counts == interlock.Permits {
-			m.node.pool.spend(now, uint64(r.countOf(m)))
+			m.node.pooled.spend(now, uint64(r.countOf(m)))
 		}
 	}
 }
@@ -186,11 +215,11 @@ const (
 
 // short reports whether r must wait for permits or tokens at one of its needs.
 func (r *request) short(m *need) shortage {
-	p := m.node.pool
+	p := m.node.pool()
 	if p == nil || p.policy == nil {
 		return enough
 	}
-	if p.policy.Capacity > 0 && !p.fits(r, m) {
+	if p.policy.Capacity > 0 && (p.mixed && len(p.policy.Groups) > 0 || !p.fits(r, m)) {
 		return shortOfPermits
 	}
 	if p.policy.Rate > 0 {
@@ -209,7 +238,7 @@ func (r *request) countsAgainst(m *need) shortage {
 		return enough
 	}
 	short := r.short(m)
-	if p := m.node.pool; short == shortOfTokens && p.ahead(r)+uint64(r.countOf(m)) <= uint64(p.policy.burst()) {
+	if p := m.node.pool(); short == shortOfTokens && p.ahead(r)+uint64(r.countOf(m)) <= uint64(p.policy.burst()) {
 		return enough
 	}
 	return short
@@ -246,10 +275,10 @@ func (r *request) lacking() *need {
 // lacksForEver is hopeless for one way to be served. A party that waits gives nothing
 // back meanwhile, so what its leases have counts; but tokens come back.
 func (r *request) lacksForEver(m *need) bool {
-	if m.counts != interlock.Permits || m.node.pool.policy == nil {
+	if m.counts != interlock.Permits || m.node.pool().policy == nil {
 		return false
 	}
-	p, n := m.node.pool.policy, r.countOf(m)
+	p, n := m.node.pooled.policy, r.countOf(m)
 	if p.Rate > 0 && n > p.burst() {
 		return true
 	}
@@ -292,7 +321,7 @@ func (e *Engine) refuseHopeless(r *request) bool {
 	if lacking == nil {
 		return false
 	}
-	own, most := lacking.req.keptAt(lacking.node).used(), uint64(lacking.node.pool.policy.mostHeld(r.group))
+	own, most := lacking.req.keptAt(lacking.node).used(), uint64(lacking.node.pool().policy.mostHeld(r.group))
 	left := most - min(most, own)
 	advice := fmt.Sprintf("give those back first, or ask for %d at most", left)
 	if left == 0 {
@@ -390,8 +419,8 @@ func (s *space) capacity(key string, now Time) *interlock.Capacity {
 	}
 	c := &interlock.Capacity{Permits: pol.Capacity}
 	var p *pool
-	if n := s.nodeAt(key); n != nil && n.pool != nil {
-		p = n.pool
+	if n := s.nodeAt(key); n != nil && n.pooled != nil {
+		p = n.pool()
 		c.Used = uint32(min(p.used, interlock.MaxCount))
 	}
 	for i, g := range pol.Groups {
@@ -413,80 +442,6 @@ func (s *space) capacity(key string, now Time) *interlock.Capacity {
 	return c
 }
 
-// repool gives the pools of a namespace what its patterns now say, of which one has gone
-// and another was added, or one of both. It takes nothing from anybody who has permits,
-// and lets those go who now may. Pools that are under neither are as they were.
-func (e *Engine) repool(s *space, gone, added *policy, now Time) {
-	if e.live {
-		if x := s.agenda.search; x != nil && x.stuck != nil {
-			x.dirty = true
-		}
-		e.suspectAll(s) // with fewer permits a wait may have lost its alternatives
-	}
-	respelled := slices.ContainsFunc(s.patterns, (*policy).isRespelling) || gone.isRespelling()
-	e.objects += len(s.pools)
-	for _, p := range s.pools {
-		old := p.policy
-		if !respelled && !added.isFor(p.node.key) && !gone.isFor(p.node.key) {
-			continue
-		}
-		p.follow(s.policyAt(p.node.key))
-		p.recount()
-		p.refill(old, now)
-		if e.live && p.node.line != nil {
-			for c := p.node.line.first; c != nil; c = c.next {
-				e.objects++
-				if c.counts == interlock.Permits {
-					e.readyClass(c)
-				}
-			}
-		}
-	}
-}
-
-// isFor reports whether a key fits the pattern, be another one more specific or not.
-func (p *policy) isFor(key string) bool {
-	if p == nil {
-		return false
-	}
-	_, ok := p.canonical(key)
-	return ok
-}
-
-// isRespelling reports whether the pattern may take a key for another one, for which
-// another pattern is.
-func (p *policy) isRespelling() bool { return p != nil && (p.respells || len(p.aliases) > 0) }
-
-// recount counts those who hold and wait by the groups that the policy now lists.
-func (p *pool) recount() {
-	for h := p.node.first; h != nil; h = h.next {
-		*p.node.space.agenda.objects++
-		if h.counts == interlock.Permits {
-			p.take(h.req.groupAt(h), uint64(h.req.countOf(h)))
-		}
-	}
-	l := p.node.line
-	if l == nil {
-		return
-	}
-	var waiters []*place
-	for c := l.first; c != nil; c = c.next {
-		if c.counts == interlock.Permits {
-			for x := c.first(); x != nil; x = x.next() {
-				waiters = append(waiters, x)
-			}
-		}
-	}
-	*p.node.space.agenda.objects += len(waiters)
-	for _, x := range waiters {
-		if group := x.req.groupAt(&x.req.needs()[x.need]); group != int(x.class.group) {
-			k := x.class.kind
-			k.group = int32(group)
-			x.move(l.class(k))
-		}
-	}
-}
-
 // refill carries what is missing in the bucket over to another rate.
 func (p *pool) refill(old *policy, now Time) {
 	if old == nil || old.Rate == 0 || p.full <= now || p.policy == nil || p.policy.Rate == 0 {
@@ -505,6 +460,9 @@ func (p *pool) refill(old *policy, now Time) {
 // armPool has those looked at who wait for tokens when they are there: the first
 // watched one of each class, and those that are watched one by one.
 func (e *Engine) armPool(p *pool) {
+	if p != nil {
+		p.catchUp()
+	}
 	if p == nil || p.policy == nil || p.policy.Rate == 0 || p.node.line == nil {
 		return
 	}
@@ -545,7 +503,7 @@ func (e *Engine) armPool(p *pool) {
 // fireRates fires the pools with a rate of which a new lease has taken tokens.
 func (e *Engine) fireRates(r *request) {
 	for i := range r.needs() {
-		if p := r.needs()[i].node.pool; p != nil && p.policy != nil && p.policy.Rate > 0 {
+		if p := r.needs()[i].node.pool(); p != nil && p.policy != nil && p.policy.Rate > 0 {
 			e.firePool(p)
 		}
 	}

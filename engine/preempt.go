@@ -86,7 +86,7 @@ func (v *viewer) cheapest(m *need) {
 	slices.SortFunc(all.via, func(a, b *need) int {
 		return cmp.Or(cmp.Compare(a.req.priority, b.req.priority), cmp.Compare(b.req.fence, a.req.fence))
 	})
-	pool, want := m.node.pool, int64(m.req.countOf(m))
+	pool, want := m.node.pool(), int64(m.req.countOf(m))
 	lacks := int64(pool.used) + int64(pool.ahead(m.req)) + want - int64(pool.policy.Capacity)
 	if lacks <= 0 { // it is its group that lacks them
 		lacks = want

@@ -421,7 +421,7 @@ func (d *reduction) ownAt(r *request, n *node) *residue {
 // spares reports whether there are permits for r besides those that the parties of x
 // keep, and others of them want before it, and tokens, once they have come back.
 func (x *residue) spares(r *request, m *need, own *residue) bool {
-	p := m.node.pool.policy
+	p := m.node.pool().policy
 	if p == nil {
 		return true
 	}

@@ -133,6 +133,10 @@ func (s *space) evolveRevision(ev *Event) {
 
 // revise emits that a pattern is set to what blob says, or dropped if it is nil.
 func (e *Engine) revise(name string, blob []byte, reverted uint64) {
+	if problem := e.agenda.space.tooManyChanges(); problem != "" {
+		e.refuse(interlock.CodeOverloaded, problem)
+		return
+	}
 	*e.draft() = Event{Kind: EvPattern, Namespace: e.head.Namespace, Purpose: name, Blob: blob, By: reverted, Generation: 1, Actor: e.head.Actor}
 	if blob == nil {
 		e.ev.Kind = EvPatternDropped

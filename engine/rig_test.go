@@ -187,6 +187,9 @@ func (g *rig) stepOnce(cmd engine.Command) error {
 	if err := g.e.CheckHolders(); err != nil {
 		return err
 	}
+	if err := g.e.CheckPools(); err != nil {
+		return err
+	}
 	if n := g.e.Looked(); n > g.mostLooks() {
 		return fmt.Errorf("the step looks at %d objects", n)
 	}

@@ -111,6 +111,7 @@ func (s *snapshotter) space(sp *space) {
 		}
 	}
 	for _, p := range slices.SortedFunc(slices.Values(sp.pools), func(a, b *pool) int { return strings.Compare(a.node.key, b.node.key) }) {
+		p.catchUp()
 		if left := p.full.Sub(s.e.last); p.policy != nil && p.policy.Rate > 0 && (left > 0 || p.used > 0) {
 			s.event(s.e.last, &Event{
 				Kind: EvBucket, Namespace: sp.name, Waited: max(0, left),

@@ -66,7 +66,7 @@ func (e *Engine) look(t *task, watched int) int {
 	}
 	e.shift(t, s)
 	if i == watched {
-		e.armPool(r.needs()[i].node.pool)
+		e.armPool(r.needs()[i].node.pool())
 	} else {
 		e.watch(r, i)
 	}

@@ -47,6 +47,7 @@ type space struct {
 	revisionBytes int                   // of all of them
 	dropped       []string              // names of dropped patterns that are remembered, the last dropped last
 	pools         []*pool               // in no order
+	repooling     repooling             // volatile: what of them is still to follow the patterns
 	cooling       ring[*pool]
 	alike         map[string][]spelling // by their skeletons, if the settings ask for it
 	kinds         kinds                 // likewise
@@ -391,7 +392,7 @@ func (r *request) take() {
 		}
 		switch m.counts {
 		case interlock.Permits:
-			n.pool.take(r.groupAt(m), uint64(r.countOf(m)))
+			n.pooled.take(r.group, uint64(r.countOf(m)))
 		case interlock.Barrier:
 			n.own().gang++
 		case interlock.Member:
@@ -442,7 +443,7 @@ func (r *request) letGo() {
 		}
 		switch m.counts {
 		case interlock.Permits:
-			n.pool.give(r.groupAt(m), uint64(r.countOf(m)))
+			n.pooled.give(r.group, uint64(r.countOf(m)))
 		case interlock.Barrier:
 			n.own().gang--
 		case interlock.Member:

@@ -157,6 +157,8 @@ func (e *Engine) settle() {
 			e.dismissMore()
 		case e.departed.n > 0:
 			e.seeOff()
+		case e.agenda.space.isRepooling():
+			e.repoolMore()
 		case e.agenda.space.isUnranked() && !e.isRankTired():
 			e.rerank()
 		case e.isSearching() && !e.isTired():
@@ -202,7 +204,7 @@ func (e *Engine) consider(c candidate) {
 				return
 			}
 		} else if r.blockedAt(m) {
-			e.armPool(c.node.pool)
+			e.armPool(c.node.pool())
 			if r.hopeless(m) {
 				e.leaveLine(r.whole(), ByPattern)
 			} else if !p.apart {
@@ -308,7 +310,7 @@ func (e *Engine) watch(r *request, i int) {
 	for j := range r.wait.places() {
 		r.wait.places()[j].setWatching(j == i)
 	}
-	e.armPool(r.needs()[i].node.pool)
+	e.armPool(r.needs()[i].node.pool())
 }
 
 // watchAnywhere puts a waiter's watch where it is blocked, or makes it ready when
