@@ -74,6 +74,14 @@ func NeedsApproval(q Question) error {
 	return &verdict{error: errors.New("it waits for a person: " + q.Text), question: &q}
 }
 
+// QuestionOf returns the question of an error that NeedsApproval made, as OnError gets it.
+func QuestionOf(err error) (q Question, ok bool) {
+	if v, is := errors.AsType[*verdict](err); is && v.question != nil {
+		return *v.question, true
+	}
+	return Question{}, false
+}
+
 // verdict is an error of Handle that says how its task goes on.
 type verdict struct {
 	error

@@ -3,6 +3,8 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -26,4 +28,16 @@ func TestQuestionCannotBeAsked(t *testing.T) {
 		}
 		x.stop()
 	})
+}
+
+func TestQuestionOf(t *testing.T) {
+	err := fmt.Errorf("refunds: %w", client.NeedsApproval(client.Question{Text: "refund 1200?"}))
+	if q, ok := client.QuestionOf(err); !ok || q.Text != "refund 1200?" {
+		t.Errorf("got %+v, %t", q, ok)
+	}
+	for _, err := range []error{nil, io.EOF, client.Dead(io.EOF)} {
+		if _, ok := client.QuestionOf(err); ok {
+			t.Errorf("%v asks", err)
+		}
+	}
 }

@@ -182,17 +182,20 @@ type LeaseQuestion struct {
 	Fence    interlock.Fence // that the lease had: its name among the approvals
 	Question string
 	Agent    string // who asks
-	Purpose  string
-	Claims   []interlock.Claim
-	Parking  interlock.Parking
-	Decision *interlock.Decision // nil while it is open
+	// Principal is the credential that parked the lease: it was authenticated, Agent was
+	// not. "" without credentials.
+	Principal string
+	Purpose   string
+	Claims    []interlock.Claim
+	Parking   interlock.Parking
+	Decision  *interlock.Decision // nil while it is open
 }
 
 // question describes what is asked about a parked lease.
 func (e *Engine) question(r *request) *LeaseQuestion {
 	p := r.dealings.parking
 	return &LeaseQuestion{
-		Fence: p.fence, Question: p.reason, Agent: r.agentName(), Purpose: r.purpose, Claims: r.claims(),
+		Fence: p.fence, Question: p.reason, Agent: r.agentName(), Principal: p.asker, Purpose: r.purpose, Claims: r.claims(),
 		Parking: *e.parking(r), Decision: r.dealings.decision,
 	}
 }

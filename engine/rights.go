@@ -75,11 +75,12 @@ func (q *queue) notAdmin(by *interlock.Principal, what string) *refusal {
 		return nil
 	case len(q.Admin) == 0:
 		return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
-			"credential %q may not %s in queue %q: operators may, and nobody else is on its list of administrators", by.Name, what, q.Name,
+			"credential %q may not %s in queue %q, which has no administrators besides operators: ask one to do it, or to add the credential to them",
+			by.Name, what, q.Name,
 		)}
 	}
 	return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
-		"credential %q may not %s in queue %q: operators may, and %s", by.Name, what, q.Name, quoted(q.Admin),
+		"credential %q may not %s in queue %q: ask one of its administrators, which are %s, or an operator", by.Name, what, q.Name, quoted(q.Admin),
 	)}
 }
 

@@ -62,6 +62,7 @@ func writeLeaseQuestion(j *jsonOut, name string, q *engine.LeaseQuestion) {
 	j.decimal("fence", uint64(q.Fence))
 	j.text("question", q.Question)
 	j.text("agent", q.Agent)
+	j.said("principal", q.Principal)
 	j.text("purpose", q.Purpose)
 	writeClaims(j, q.Claims)
 	j.ms("asked_ms", q.Parking.Since)

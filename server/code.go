@@ -404,7 +404,7 @@ var codes = map[interlock.Code]codeInfo{
 	},
 	interlock.CodeForbidden: {
 		403, "Not allowed with this credential", interlock.ActAskHuman, 0,
-		"use a credential of that namespace with the role that this needs, or ask the operator for one",
+		"this needs another credential of that namespace, as the message says: ask the one who has it, or the operator",
 	},
 	interlock.CodeForeignHost: {
 		403, "Addressed by a foreign name", interlock.ActStop, 0,

@@ -106,7 +106,7 @@ func TestApproveParkedLease(t *testing.T) {
 		d.post(path+"/park", `{"reason":"refund 900?","for_ms":7200000}`, as(desk)...).want(200)
 		pass(time.Second)
 		list := d.get("/v1/approvals", as(cfo)...).want(200).is("leases.0.kind", "lease").is("leases.0.fence", "1").is("leases.0.question", "refund 900?")
-		list.is("leases.0.agent", "billing-7").is("leases.0.claims.0.key", "account:1").is("leases.0.keys", "kept")
+		list.is("leases.0.agent", "billing-7").is("leases.0.principal", "desk").is("leases.0.claims.0.key", "account:1").is("leases.0.keys", "kept")
 		if list.num("leases.0.asked_ms") != 1000 || strings.Contains(list.raw, lease) {
 			t.Error(list.raw)
 		}

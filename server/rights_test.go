@@ -64,7 +64,8 @@ func TestOnlyTheWriterWrites(t *testing.T) {
 		d.post("/v1/leases/"+lease+"/statement", `{}`, closer...).want(200)
 
 		task = d.post("/v1/tasks", `{"queue":"jobs"}`, plain...).want(202).str("task.id")
-		d.post("/v1/tasks/"+task+"/cancel", `{}`, closer...).want(403, "forbidden").says("detail", "operators")
+		d.post("/v1/tasks/"+task+"/cancel", `{}`, closer...).want(403, "forbidden").says("detail", "no administrators besides operators: ask one to do it")
+		d.post("/v1/queues/bank/pause", `{}`, plain...).want(403, "forbidden").says("detail", `ask one of its administrators, which are "group:closing", or an operator`)
 		d.post("/v1/tasks/"+task+"/cancel", `{}`, plain...).want(200)
 	})
 }

@@ -144,6 +144,12 @@ func tourEffects(d *door, healthy Shard) {
 	}
 	tourWrites(d, send)
 	tourTaskAnswers(d, send)
+	asked := engine.Effect{Outcome: engine.Done, Question: &engine.LeaseQuestion{
+		Fence: 7, Question: "may I?", Agent: "billing-7", Principal: "ops", Claims: lease.Claims[:1], Parking: *parked.Parking,
+	}}
+	d.server.shard = faulty{healthy, nil, &asked}
+	d.post("/v1/approvals/7", `{"verdict":"approved","by":"ann"}`).want(200).is("lease.principal", "ops")
+	d.server.shard = healthy
 	tourRunAnswers(send)
 	send("POST", "/v1/leases", "skipped", 200)
 	send("POST", "/v1/waits", "queued", 202)

@@ -362,3 +362,30 @@ func TestAccountServeRefuses(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.ends(0)
 }
+
+// A question is no failure of the writer, and the person reads which credential asks.
+func TestAccountServeAsks(t *testing.T) {
+	b := newBank(t)
+	const asks = `{"shape": "account:{id:int}", "writers": ["teller"], "accounts": [
+  {"keys": "account:*", "policy": {"currency": "EUR", "decimals": 2, "approve_above": 1000}}
+]}`
+	if err := os.WriteFile(b.file, []byte(asks), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.as("ops").must("account", "setup", "--policy", b.file)
+	writer := b.serve(filepath.Join(t.TempDir(), "ledger"))
+	events := b.as("auditor").start("events", "--from", "1", "--follow")
+	b.as("support").must("mailbox", "send", "account:1", "credit", `{"amount": 2000}`, "--agent", "cfo")
+	writer.expect(`a message waits for a person's answer`)
+	events.expect("  asking")
+	if out := b.as("auditor").must("approve"); !strings.Contains(out, ", at a task of cfo, as support\n") {
+		t.Errorf("the credential that asks is missing:\n%s", out)
+	}
+	lease := b.as("support").must("lock", "account:7", "--agent", "cfo")
+	_, lease, _ = strings.Cut(lease, "INTERLOCK_LEASE=")
+	lease, _, _ = strings.Cut(lease, "\n")
+	b.as("support").must("park", lease, "--reason", "refund 1200?")
+	if out := b.as("auditor").must("approve"); !strings.Contains(out, "who asks  cfo, as support\n") {
+		t.Errorf("the credential that parked the lease is missing:\n%s", out)
+	}
+}

@@ -118,6 +118,10 @@ func (s *serveAccounts) run(ctx context.Context, a *app) error {
 		Policy: func(key interlock.Key) (account.Policy, error) { return policies.Load().Policy(key) },
 		OnError: func(job *client.Job, err error) {
 			task := job.Task()
+			if q, asks := client.QuestionOf(err); asks {
+				log.Info("a message waits for a person's answer", "message", task.ID, "account", task.Claims[0].Key, "question", q.Text)
+				return
+			}
 			log.Warn("a message was not decided, and is handed out again", "message", task.ID, "account", task.Claims[0].Key, "attempt", job.Attempt(), "error", err)
 		},
 	}

@@ -179,7 +179,7 @@ func (a *app) showLeaseQuestion(q *leaseQuestion) {
 		a.say("  | %s\n", line)
 	}
 	a.fact("asked", fmt.Sprintf("%s ago, the lease ends in %s", short(ms(q.Asked)), short(ms(q.Left))))
-	a.fact("who asks", party{Agent: q.Agent}.name())
+	a.fact("who asks", asPrincipal(party{Agent: q.Agent}.name(), q.Principal))
 	keys := make([]string, len(q.Claims))
 	for i, c := range q.Claims {
 		keys[i] = clean(string(c.Key))
@@ -212,9 +212,18 @@ func (a *app) showAsking(t *task) {
 // asker is who asks a person: the worker at the task, or whoever submitted it.
 func (t *task) asker() string {
 	if t.Approval == nil || t.Approval.Agent == "" || t.Approval.Agent == t.Agent {
-		return t.name()
+		return asPrincipal(t.name(), t.Principal)
 	}
-	return clean(t.Approval.Agent) + ", at a task of " + t.name()
+	return clean(t.Approval.Agent) + ", at a task of " + asPrincipal(t.name(), t.Principal)
+}
+
+// asPrincipal is the name that an agent gives itself, with the credential that it has, if
+// the two differ.
+func asPrincipal(name, principal string) string {
+	if principal := clean(principal); principal != "" && principal != name {
+		return name + ", as " + principal
+	}
+	return name
 }
 
 // showApproval prints a question and its answer.

@@ -267,15 +267,16 @@ func (d *decision) text() string {
 
 // leaseQuestion is what a person is asked about a parked lease.
 type leaseQuestion struct {
-	Fence    string    `json:"fence"`
-	Question string    `json:"question"`
-	Agent    string    `json:"agent"`
-	Purpose  string    `json:"purpose"`
-	Claims   []claim   `json:"claims"`
-	Asked    int64     `json:"asked_ms"`
-	Left     int64     `json:"left_ms"`
-	Keys     string    `json:"keys"`
-	Decision *decision `json:"decision"`
+	Fence     string    `json:"fence"`
+	Question  string    `json:"question"`
+	Agent     string    `json:"agent"`
+	Principal string    `json:"principal"`
+	Purpose   string    `json:"purpose"`
+	Claims    []claim   `json:"claims"`
+	Asked     int64     `json:"asked_ms"`
+	Left      int64     `json:"left_ms"`
+	Keys      string    `json:"keys"`
+	Decision  *decision `json:"decision"`
 }
 
 // part is one part of a shared-out key in a member's hands.
