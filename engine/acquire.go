@@ -274,8 +274,7 @@ func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
 		return
 	}
 	if attach {
-		e.parted(r.session(), e.head.Link)
-		r.wait.caller, r.wait.link = e.head.From, e.head.Link
+		e.listen(r)
 	}
 	e.arm(r)
 	e.replyQueued(r).Warnings = warnings

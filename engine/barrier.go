@@ -313,6 +313,7 @@ func (r *request) there(m *need) *request {
 	if r.party.at(m.node) == (tally{}) {
 		return nil
 	}
+	*r.space.agenda.objects += len(r.party.leases) + len(r.party.waits)
 	for _, list := range [][]*request{r.party.leases, r.party.waits} {
 		for _, x := range list {
 			if o := x.gathering(); o != nil && o.node == m.node && o.counts == m.counts && x.phase != inGrace {

@@ -49,14 +49,15 @@ type Engine struct {
 
 	idleSearch *search // for reuse
 
-	turns uint64 // how often a holder said something new
-	free  []*request
-	ended []*request // in this step
-	woken []hearer   // who are to be told at the end of this step
-	waits []*wait    // for reuse
-	found []*request // lists of viewers, reused
-	via   []*need
-	seen  uint32 // by Expect
+	turns   uint64 // how often a holder said something new
+	listens uint64 // how often somebody began to listen to a wait
+	free    []*request
+	ended   []*request // in this step
+	woken   []hearer   // who are to be told at the end of this step
+	waits   []*wait    // for reuse
+	found   []*request // lists of viewers, reused
+	via     []*need
+	seen    uint32 // by Expect
 
 	// The step that is being carried out.
 	out     *Output

@@ -168,6 +168,9 @@ func TestPartedWaitIsOffered(t *testing.T) {
 	if eff := l.step(&engine.Poll{Head: l.head(s), Ticket: tickets[3999], Attach: true}); eff.Outcome != engine.Queued {
 		t.Fatal(eff.Outcome)
 	}
+	if n := l.e.Objects(); n > 3*engine.StepObjects {
+		t.Errorf("the step that attaches a wait again looks at %d objects", n)
+	}
 	l.pass(0)
 	view, err = l.e.Key("default", "second")
 	if err != nil || len(view.Holders) != 1 {
@@ -328,5 +331,23 @@ func TestManyPullsEnd(t *testing.T) {
 				t.Errorf("the task that was submitted meanwhile: %v %s", eff.Outcome, eff.Message)
 			}
 		})
+	}
+}
+
+// TestQueueOfManyGroups: a queue is changed without a look at the groups that have no share.
+func TestQueueOfManyGroups(t *testing.T) {
+	l := newLoad(t)
+	s := l.open(interlock.MaxTTL)
+	queue := interlock.TaskQueue{Name: "q", Groups: []interlock.Share{{Group: "0", Max: 1}, {Group: "1", Weight: 3}}}
+	l.step(&engine.SetQueue{Head: l.head(s), Queue: queue})
+	for i := range 2*engine.StepObjects + 500 {
+		l.step(&engine.Submit{Head: l.head(s), Task: engine.TaskSpec{ID: l.id(), Queue: "q", Group: fmt.Sprint(i)}})
+	}
+	queue.Groups = []interlock.Share{{Group: "0", Weight: 2}}
+	if eff := l.step(&engine.SetQueue{Head: l.head(s), Queue: queue}); eff.Outcome != engine.Done {
+		t.Fatal(eff.Message)
+	}
+	if n := l.e.Objects(); n > fewObjects {
+		t.Errorf("%d objects", n)
 	}
 }

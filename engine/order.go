@@ -21,6 +21,7 @@ func (r *request) outOfOrder() *refusal {
 	if !r.space.settings.StrictOrder || r.party == nil {
 		return nil
 	}
+	*r.space.agenda.objects += len(r.party.leases) + len(r.party.waits)
 	var last interlock.Key
 	for _, list := range [][]*request{r.party.leases, r.party.waits} {
 		for _, x := range list {

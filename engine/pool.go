@@ -297,6 +297,7 @@ func (r *request) keptAt(n *node) *residue {
 	if n.first == nil || !p.at(n).holds() {
 		return x
 	}
+	*n.space.agenda.objects += len(p.leases)
 	for _, l := range p.leases {
 		if m := l.needAt(n); m != nil && !l.endsBeside(r) {
 			x.add(l, m, false)

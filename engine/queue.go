@@ -194,7 +194,8 @@ func (e *Engine) evolveQueue(ev *Event) error {
 		q.shares[q.Groups[i].Group] = &q.Groups[i]
 	}
 	if e.live {
-		for _, g := range q.sortedGroups() {
+		for _, g := range q.shared(old) { // the others have neither a weight nor a bound
+			e.objects++
 			q.reweigh(g, old[g.name])
 			q.turn(g)
 		}
@@ -213,6 +214,18 @@ func (q *queue) reweigh(g *group, old *interlock.Share) {
 	for _, s := range g.shelves {
 		s.lot.turns.fix(s)
 	}
+}
+
+// shared returns the groups that have tasks and a share, or had one before, by their names.
+func (q *queue) shared(old map[string]*interlock.Share) (list []*group) {
+	names := maps.Clone(q.shares)
+	maps.Copy(names, old)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if g := q.groups[name]; g != nil {
+			list = append(list, g)
+		}
+	}
+	return list
 }
 
 func (q *queue) sortedGroups() []*group {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -270,7 +269,7 @@ func (e *Engine) detach(c *Detach) {
 	if s.link == c.Link {
 		s.caller = nil
 	}
-	s.partings = append(s.partings, &parting{link: c.Link})
+	s.partings = append(s.partings, &parting{link: c.Link, until: e.listens})
 	e.parting.push(s)
 	e.part()
 }
@@ -280,6 +279,7 @@ func (e *Engine) detach(c *Detach) {
 // request.listener says.
 type parting struct {
 	link  uint64
+	until uint64 // Engine.listens when it ended: later waits are attached over its successor
 	lines sweep
 	left  int // waits of a large flow that are left
 }
@@ -307,37 +307,24 @@ func (e *Engine) part() {
 		}
 		e.objects += len(list)
 		for _, r := range list {
-			if r = r.whole(); r.phase == waiting {
+			if r = r.whole(); r.phase == waiting && x.has(r.wait) {
 				e.unlisten(r, x.link)
 			}
 		}
 	}
 }
 
-// parted ends the partings from a connection of a session at once, since it is used again.
-func (e *Engine) parted(s *session, link uint64) {
-	for s.isParting(link) {
-		most := e.most
-		e.most = math.MaxInt
-		for n := e.parting.n; n > 0 && s.isParting(link); n-- {
-			if e.parting.at(0) == s {
-				e.part()
-			} else {
-				e.parting.push(e.parting.at(0))
-				e.parting.pop()
-			}
-		}
-		e.most = most
-	}
+// isParting reports whether the caller of a wait began to listen over a connection that has
+// ended since.
+func (s *session) isParting(w *wait) bool {
+	return s != nil && slices.ContainsFunc(s.partings, func(x *parting) bool { return x.has(w) })
 }
 
-func (s *session) isParting(link uint64) bool {
-	return s != nil && slices.ContainsFunc(s.partings, func(x *parting) bool { return x.link == link })
-}
+func (x *parting) has(w *wait) bool { return w.link == x.link && w.since <= x.until }
 
 // listener is who listens to a waiting request, nil for nobody.
 func (r *request) listener() Caller {
-	if w := r.wait; w.caller != nil && !r.session().isParting(w.link) {
+	if w := r.wait; w.caller != nil && !r.session().isParting(w) {
 		return w.caller
 	}
 	return nil

@@ -189,6 +189,7 @@ type wait struct {
 	// Volatile.
 	caller Caller
 	link   uint64
+	since  uint64 // Engine.listens when its caller began to listen
 }
 
 // newWait gives what a new waiter needs.

@@ -14,8 +14,7 @@ func (e *Engine) follow(r *request, attach bool) {
 	case waiting:
 		r.renewed = e.now
 		if attach {
-			e.parted(r.session(), e.head.Link)
-			r.wait.caller, r.wait.link = e.head.From, e.head.Link
+			e.listen(r)
 		} else if e.unlisten(r, e.head.Link); r.phase != waiting {
 			e.replyOver(r)
 			return
@@ -34,6 +33,12 @@ func (e *Engine) follow(r *request, attach bool) {
 		e.settle()
 		e.replyGiven(r)
 	}
+}
+
+// listen has the command's caller listen to a waiting request.
+func (e *Engine) listen(r *request) {
+	e.listens++
+	r.wait.caller, r.wait.link, r.wait.since = e.head.From, e.head.Link, e.listens
 }
 
 // unlisten has who listens to a waiting request over a link listen no more, if
