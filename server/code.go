@@ -413,7 +413,7 @@ var codes = map[interlock.Code]codeInfo{
 
 	interlock.CodeNoSpace: {
 		503, "The journal's disk is full", interlock.ActAskHuman, 30 * time.Second,
-		"no new leases can be given; those that are held stay, and releasing still works. Tell the operator to make room",
+		"no new leases can be given; those that are held stay, and can be released unless the message says that nothing was recorded. Tell the operator to make room",
 	},
 	interlock.CodeNotOwner: {
 		503, "Another server owns the shard", interlock.ActRetry, time.Second,

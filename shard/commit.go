@@ -181,7 +181,7 @@ func refusalFor(err error) *interlock.Error {
 	case errors.Is(err, journal.ErrNoSpace):
 		return &interlock.Error{
 			Code:    interlock.CodeNoSpace,
-			Message: "the server's disk is full, and nothing was recorded; holders keep what they have; repeat the request when an operator has made room",
+			Message: "the server's disk, or etcd's quota, is full, and nothing was recorded; holders keep what they have; repeat the request when an operator has made room",
 		}
 	case errors.Is(err, journal.ErrFenced):
 		return &interlock.Error{
