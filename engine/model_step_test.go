@@ -17,7 +17,8 @@ type push struct {
 	about   *request
 	must    bool // otherwise it may also be left out
 	told    bool
-	at      moment // of the event
+	at      moment  // of the event
+	then    request // about, as of the event
 }
 
 // observe follows one step of the engine: it judges every event by the state in
@@ -76,7 +77,7 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 		m.fold(cmd, ev)
 		for _, p := range told {
 			if p.outcome == engine.Granted {
-				p.at = m.moment(p.about)
+				p.at, p.then = m.moment(p.about), *p.about
 			}
 		}
 		pushes = append(pushes, told...)
@@ -274,7 +275,9 @@ func (m *model) checkPushes(due []*push, effects []engine.Effect) error {
 		}
 		due[k].told = true
 		if got.Outcome == engine.Granted && due[k].about.phase == held {
-			if err := m.checkLeaseAt(due[k].at, due[k].about, &got.Lease); err != nil {
+			// The command may have changed the lease since, in the same step.
+			err := m.checkLeaseAt(due[k].at, due[k].about, &got.Lease)
+			if err != nil && m.checkLeaseAt(due[k].at, &due[k].then, &got.Lease) != nil {
 				return err
 			}
 		}
