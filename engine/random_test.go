@@ -133,7 +133,7 @@ func play(g *rig, ops []op) (*rig, error) {
 	g.namespaces = []interlock.Namespace{firstNamespace, otherNamespace}
 	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar", "m", "m/1", "w:1", "w:2", "w:1/x", "org:o/runs", "r:prod", "r:PROD/x", "r:Prod", "prod/x"}
 	g.plain = g.keys[:6]
-	g.looks = looksOf(ops)
+	g.looks, g.finishes = looksOf(ops), true
 	g.use(g.e)
 	p := &player{rig: g}
 	err := g.start()

@@ -61,6 +61,7 @@ type rig struct {
 	namespaces []interlock.Namespace
 	keys       []interlock.Key
 	scripted   bool            // any name may be a principal's
+	finishes   bool            // what a step leaves over comes to its end before anything else
 	who        string          // the principal of commands that name none
 	plain      []interlock.Key // those of them to which no pattern gives permits
 }
@@ -96,16 +97,19 @@ func (g *rig) id() [16]byte {
 }
 
 // step carries out cmd now and checks everything, and mostly lets a search for deadlocks
-// that it leaves over come to its end.
+// that it leaves over come to its end; in the programs of the model all that it leaves over.
 func (g *rig) step(cmd engine.Command) error {
 	if err := g.stepOnce(cmd); err != nil {
 		return err
 	}
 	first := g.last
 	// With an even bound other commands come in between.
-	for n := 0; g.looks%2 > 0 && g.e.IsUnfinished() || g.looks > 0 && g.e.IsSearching() && len(g.trace)%5 == 0; n++ {
+	goesOn := func() bool {
+		return g.finishes && !g.e.IsSearching() || g.looks%2 > 0 || g.looks > 0 && len(g.trace)%5 == 0
+	}
+	for n := 0; g.e.IsUnfinished() && goesOn(); n++ {
 		if n > 10_000 {
-			return errors.New("the search never comes to an end")
+			return errors.New("the step never comes to its end")
 		}
 		if err := g.stepOnce(&engine.Tick{}); err != nil {
 			return err
