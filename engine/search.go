@@ -498,13 +498,8 @@ func (e *Engine) blocks(q, r *request, need int) bool {
 	m := &r.needs()[need]
 	counts := r.countsAgainst(m)
 	if p := q.party; p != nil {
-		if p.shows(m.node, conflicts[m.mode]) {
+		if p.holdsAgainst(m, counts) {
 			return true
-		}
-		for _, l := range p.leases {
-			if o := l.needAt(m.node); o != nil && o.counts == interlock.Permits && counts == shortOfPermits {
-				return true
-			}
 		}
 		for _, w := range p.waits {
 			if w.stands(m, counts != enough) {

@@ -129,16 +129,16 @@ func (r *request) wayOf(i int, other *request) interlock.Standing {
 	if m.counts == interlock.Barrier {
 		return 0
 	}
-	t := other.party.at(m.node)
-	for mode := is; mode <= ex; mode++ {
-		if *t.granted.of(mode) > 0 && conflicts[m.mode].has(mode) {
-			return interlock.Holds
-		}
-	}
-	if r.countsAgainst(m) == shortOfPermits && other.party.hasPermits(m.node) {
+	if other.party.holdsAgainst(m, r.countsAgainst(m)) {
 		return interlock.Holds
 	}
 	return interlock.Ahead
+}
+
+// holdsAgainst reports whether the party holds what is in the way of a need, which is short
+// of something or not.
+func (p *party) holdsAgainst(m *need, short shortage) bool {
+	return p.shows(m.node, conflicts[m.mode]) || short == shortOfPermits && p.hasPermits(m.node)
 }
 
 // hasPermits reports whether the party holds permits of a key.
