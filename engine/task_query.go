@@ -154,19 +154,19 @@ func (l *QueueList) Look(e *Engine) (done bool) {
 	for looked := 0; looked < glances && l.next < len(l.found); l.next++ {
 		q := l.found[l.next]
 		if looked++; q.registered {
-			looked += (len(q.Groups) + len(q.Approvers)) / 16 // they are copied
 			l.Rows = append(l.Rows, e.showQueue(q))
 		}
 	}
 	return l.next == len(l.found)
 }
 
+// showQueue shares the definition's groups and approvers with the engine: a changed queue has
+// new ones, and these do not change.
 func (e *Engine) showQueue(q *queue) interlock.QueueStatus {
 	v := interlock.QueueStatus{
 		TaskQueue: q.TaskQueue, Scheduled: q.counts[interlock.TaskScheduled], Waiting: q.counts[interlock.TaskWaiting],
 		Running: q.counts[interlock.TaskRunning], Asking: q.counts[interlock.TaskAsking], Dead: q.counts[interlock.TaskDead], Idle: q.idle(),
 	}
-	v.Groups, v.Approvers = slices.Clone(q.Groups), slices.Clone(q.Approvers)
 	if q.lined.n > 0 {
 		v.Oldest = e.now.Sub(q.lined.first.of.since)
 	}
