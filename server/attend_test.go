@@ -25,40 +25,41 @@ type attending struct {
 func (l *attending) Ready() (yes, ok bool)    { return false, true }
 func (l *attending) Attend(alone func() bool) { l.alone = alone }
 
-// A stream is attended to when it alone brings little, and only until others come.
+// A stream is attended to when it has been alone for a while and brings little, and only until
+// others come. Now and then it is not, so that others can be heard.
 func TestAttend(t *testing.T) {
 	s, link := &counting{}, &attending{}
 	st := newStream(&Streams{s: &Server{shard: s}}, link, "default", Identity{})
-	for _, step := range []struct {
-		what     string
-		others   uint64
-		commands int
-		attend   bool
-	}{
-		{"alone", 0, 1, true},
-		{"alone again, with two commands", 0, 2, true},
-		{"after somebody else", 1, 1, false},
-		{"alone once more", 0, 1, true},
-		{"with much", 0, 3, false},
-	} {
+	attended := func(commands int) bool {
+		t.Helper()
 		link.alone = nil
-		s.came += step.others
-		if err := st.hand(make([]engine.Command, step.commands)); err != nil {
+		if err := st.hand(make([]engine.Command, commands)); err != nil {
 			t.Fatal(err)
 		}
-		if link.alone != nil != step.attend {
-			t.Errorf("%s: attends %v, want %v", step.what, link.alone != nil, step.attend)
-		}
 		if link.alone == nil {
-			continue
+			return false
 		}
 		if !link.alone() {
-			t.Errorf("%s: it is not alone", step.what)
+			t.Error("it is not alone")
 		}
 		s.came++
 		if link.alone() {
-			t.Errorf("%s: it is alone after others came", step.what)
+			t.Error("it is alone after others came")
 		}
 		s.came--
+		return true
+	}
+	for _, company := range []bool{false, true} {
+		if company { // between two of its frames
+			s.came++
+		}
+		for i := 1; i <= 4*attendFor; i++ {
+			if got, want := attended(1+i%fewCommands), i > attendAfter && i%attendFor != 0; got != want {
+				t.Errorf("frame %d of its own in a row: attends %v, want %v", i, got, want)
+			}
+		}
+		if attended(fewCommands + 1) {
+			t.Error("it attends after many commands")
+		}
 	}
 }

@@ -52,11 +52,13 @@ type stream struct {
 	ahead proto.Foreseeing
 
 	// attentive, if it is not nil, is waited at without sleeping for a moment when nobody but
-	// this stream has brought anything to the shard since it last did: who is alone and has
-	// an answer often asks again at once. came is the shard's count at that time.
+	// this stream has brought anything to the shard for a while: who is alone and has an answer
+	// often asks again at once. came is the shard's count when the stream last brought something,
+	// and inRow how often it did since anybody else did.
 	attentive proto.Attentive
 	alone     func() bool
 	came      uint64
+	inRow     int
 
 	wake chan struct{}   // something is in out
 	life context.Context // until cut
@@ -234,6 +236,14 @@ func (st *stream) submit() *interlock.Error {
 // what it asks for next.
 const fewCommands = 2
 
+// A stream is attended to after so many frames of its own in a row, and then for so many less
+// one: the next one is waited for asleep. A reader that never sleeps keeps its processor, and
+// the runtime then looks at other connections every 10 ms only, so they would wait for that.
+const (
+	attendAfter = 8
+	attendFor   = 8
+)
+
 // hand gives commands to the shard. What is delivered while the reader is there, it sends
 // itself when it comes back.
 func (st *stream) hand(cmds []engine.Command) error {
@@ -253,7 +263,10 @@ func (st *stream) hand(cmds []engine.Command) error {
 	}
 	if st.attentive != nil {
 		before := st.came
-		if st.came = st.d.s.shard.Came(); st.came == before+1 && len(cmds) <= fewCommands {
+		if st.came = st.d.s.shard.Came(); st.came != before+1 {
+			st.inRow = 0
+		}
+		if st.inRow++; st.inRow > attendAfter && st.inRow%attendFor != 0 && len(cmds) <= fewCommands {
 			st.attentive.Attend(st.alone)
 		}
 	}

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"errors"
+	"runtime"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -24,6 +25,9 @@ func (c *committer) run() {
 	defer close(c.s.stopped)
 	for g := range c.s.work {
 		c.serve(g)
+		// Those who were answered go first: the next append keeps the processor that they
+		// are to run on until the disk has written.
+		runtime.Gosched()
 	}
 }
 

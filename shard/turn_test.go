@@ -176,9 +176,9 @@ func TestTicksYield(t *testing.T) {
 		clock := newFakeClock(at(0))
 		r := newRig(t, withClock(clock))
 		const n = 600
-		h := r.openSession(time.Hour)
+		h, inbox := r.openSession(time.Hour), newInbox()
 		in := func(flow, key string) {
-			c := acquire(newInbox(), key)
+			c := acquire(inbox, key)
 			c.Session, c.Flow, c.OnConflict = h.Session, flow, interlock.Wait
 			r.submit(c)
 		}
@@ -206,6 +206,59 @@ func TestTicksYield(t *testing.T) {
 			t.Error("the search was over before another tenant had its turn")
 		}
 		if got := others.all(); len(got) != 1 || got[0].Outcome != engine.Granted {
+			t.Errorf("the other tenant: %+v", got)
+		}
+	})
+}
+
+// While something is appended there are no ticks, but for one at each command that comes: the
+// owner leaves its processor to the thread that waits for the disk. Afterwards they go on.
+func TestTicksWaitForAppends(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		clock := newFakeClock(at(0))
+		r := newRig(t, withClock(clock))
+		const n = 3000
+		h, inbox := r.openSession(time.Hour), newInbox()
+		in := func(flow, key string) {
+			c := acquire(inbox, key)
+			c.Session, c.Flow, c.OnConflict = h.Session, flow, interlock.Wait
+			r.submit(c)
+		}
+		searching := func() bool { // when the owner stands still
+			synctest.Wait()
+			at, ok := r.shard.owner.eng.Due("test")
+			return ok && at <= clock.Now()
+		}
+		for i := range n {
+			in(fmt.Sprint(i), keyNumber(i))
+			in(fmt.Sprint(i), "hot")
+		}
+		in("last", "last")
+		in(fmt.Sprint(n-1), "last")
+		if searching() {
+			t.Fatal("a search has no end")
+		}
+		hold := r.store.Hold()
+		others := newInbox()
+		c := acquire(others, "a")
+		c.Namespace = "other"
+		r.submit(c)
+		<-hold.Reached
+		in("last", "hot") // closes a circle
+		if !searching() {
+			t.Error("the search was carried out during an append")
+		}
+		c = acquire(others, "b")
+		c.Namespace = "other"
+		r.submit(c)
+		if !searching() {
+			t.Error("the search was carried out during an append, after another command")
+		}
+		hold.Release()
+		if searching() {
+			t.Error("the search did not go on after the append")
+		}
+		if got := others.all(); len(got) != 2 || got[1].Outcome != engine.Granted {
 			t.Errorf("the other tenant: %+v", got)
 		}
 	})
