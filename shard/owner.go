@@ -99,15 +99,16 @@ func (o *owner) run() {
 }
 
 // pause lets others go first after a tick, for whose outcome nobody waits: the goroutines
-// that can run, among them those of the answers that have just become durable; and an append
-// that is under way, until it is done or a command comes. An owner that stepped one tick after
-// the other would keep its processor from both. The thread that waits for the disk gets no
-// other one for milliseconds where all are busy.
+// that can run, among them those of the answers that have just become durable; other threads,
+// among them those of the clients on the same machine; and an append that is under way, until
+// it is done or a command comes. An owner that stepped one tick after the other would keep its
+// processor from all of them for milliseconds where no other one is free.
 //
 // There is one tick for each append at least, so what is left over comes to its end.
 func (o *owner) pause() {
 	s := o.s
 	runtime.Gosched()
+	yield()
 	if len(s.free) > 0 {
 		return // nothing is being appended
 	}
