@@ -128,6 +128,18 @@ func (t *task) onLimit() interlock.Verdict {
 	return t.spec.approval.onLimit
 }
 
+// strictLimit warns if the question about the task denies when its time is up, although its
+// asker wants it to approve then.
+func (t *task) strictLimit() []string {
+	a := t.spec.approval
+	if a == nil || a.limit == 0 || a.onLimit == t.onLimit() {
+		return nil
+	}
+	return []string{fmt.Sprintf(
+		"on_limit approved does not hold in queue %q, which says who approves or how many must: the question is denied when its time is up", t.queue.Name,
+	)}
+}
+
 // checkApprovers returns what is wrong with who approves the tasks of a queue, or "".
 func checkApprovers(q *interlock.TaskQueue) string {
 	if q.MinApprovals < 0 || q.MinApprovals > interlock.MaxApprovals {
@@ -251,7 +263,8 @@ func (e *Engine) askHuman(c *AskHuman) {
 	e.emit(ev)
 	e.emit(e.ending(r, ByQuestion))
 	e.placed(t)
-	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+	eff := e.reply(Done)
+	eff.Tasks, eff.Warnings = []interlock.Task{e.showTask(t)}, t.strictLimit()
 }
 
 // answer takes in a person's word.

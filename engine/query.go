@@ -147,7 +147,7 @@ func (e *Engine) waitersAt(n *node) (list []WaiterView) {
 
 func (e *Engine) waiter(r *request, mode interlock.Mode) WaiterView {
 	w := WaiterView{
-		Agent: r.agentName(), Flow: r.flowName(), Purpose: r.purpose, Mode: mode, Priority: int(r.priority),
+		Agent: r.agentName(), Owner: r.owner(), Flow: r.flowName(), Purpose: r.purpose, Mode: mode, Priority: int(r.priority),
 		Offered: r.phase == offered, Waited: r.waited,
 	}
 	if r.wait != nil {
@@ -158,6 +158,7 @@ func (e *Engine) waiter(r *request, mode interlock.Mode) WaiterView {
 	}
 	if t := r.task; t != nil && r.phase == waiting {
 		w.Session, w.Flow, w.Task, w.Queue, w.Dormant = t.spec.session, t.spec.flow, t.id, t.queue.Name, t.stance == dormant && r.blocker() < 0
+		w.Owner = t.spec.principal
 	}
 	return w
 }

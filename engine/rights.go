@@ -12,6 +12,32 @@ import (
 // say, whose a task is, which groups a request names, and what a lease claims. Which
 // role may call which operation is decided at the server's routes.
 
+// claimable has the modes in the order in which they are named to who may not claim all.
+var claimable = [...]interlock.Mode{
+	interlock.Exclusive, interlock.SharedIntentExclusive, interlock.Shared, interlock.IntentExclusive, interlock.IntentShared,
+	interlock.Permits, interlock.Barrier, interlock.Member,
+}
+
+// MayClaim returns the first mode in which a principal may claim a key by the allow lists of
+// its pattern and of the patterns below it: Exclusive without such lists, 0 if there is none.
+// problem says why it is not Exclusive.
+func (e *Engine) MayClaim(ns interlock.Namespace, key interlock.Key, by *interlock.Principal) (mode interlock.Mode, problem string) {
+	s := e.turnTo(ns)
+	if s == nil {
+		return interlock.Exclusive, ""
+	}
+	for _, mode := range claimable {
+		no := s.excludes(interlock.Claim{Key: key, Mode: mode}, by)
+		if no == nil {
+			return mode, problem
+		}
+		if problem == "" {
+			problem = no.message
+		}
+	}
+	return 0, problem
+}
+
 // outsideGroup returns why a principal may not name a claimant group, nil if it may.
 func outsideGroup(by *interlock.Principal, group string) *refusal {
 	if by.InGroup(group) {

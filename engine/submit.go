@@ -56,6 +56,7 @@ func (e *Engine) submit(c *Submit) {
 	eff := &e.out.Effects[e.replied]
 	eff.Warnings = append(eff.Warnings, s.warnings(t.spec.claims)...)
 	eff.Warnings = append(eff.Warnings, s.strangers(t.spec.claims, t.spec.group)...)
+	eff.Warnings = append(eff.Warnings, t.strictLimit()...)
 }
 
 // prepare checks tasks that are to be submitted together, and gives what is to be kept

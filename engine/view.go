@@ -37,6 +37,7 @@ type PartView struct {
 // WaiterView is a waiter as others see it.
 type WaiterView struct {
 	Agent    string
+	Owner    string // the principal that it belongs to, or that submitted the task; "" without credentials
 	Session  string
 	Flow     string
 	Purpose  string

@@ -25,6 +25,9 @@ func taskAdvice(t *interlock.Task) interlock.Advice {
 		}
 		return say(interlock.ActWorkElsewhere, "it needs nobody to wait for it: "+howToFollow)
 	case interlock.TaskAsking:
+		if a := t.Approval; a != nil && len(a.Approvals) > 0 && a.Needed > len(a.Approvals) {
+			return say(interlock.ActAskHuman, "others have to answer, too (POST /v1/approvals/{id})")
+		}
 		return say(interlock.ActAskHuman, "it goes on when somebody has answered (POST /v1/approvals/{id})")
 	case interlock.TaskDead:
 		return say(interlock.ActAskHuman, "look at its attempts; when the cause is gone, have it replayed, else discard it")
@@ -61,7 +64,7 @@ func taskPlace(t *interlock.Task) string {
 		return fmt.Sprintf("is in the hands of a worker, attempt %d of %d", t.Attempt, t.MaxAttempts)
 	case interlock.TaskAsking:
 		if t.Approval != nil {
-			return "waits for a person's word on " + fmt.Sprintf("%q", cleanText(t.Approval.Question))
+			return fmt.Sprintf("waits for a person's word on %q", cleanText(t.Approval.Question)) + approvedSoFar(t.Approval)
 		}
 		return "waits for a person's word"
 	case interlock.TaskDone:
@@ -72,6 +75,15 @@ func taskPlace(t *interlock.Task) string {
 		return "is cancelled" + saidWhy(t.Reason)
 	}
 	return "is settled and forgotten"
+}
+
+// approvedSoFar says how many of several approvals a question has, and how many it misses.
+func approvedSoFar(a *interlock.Approval) string {
+	given := len(a.Approvals)
+	if given == 0 || a.Needed <= given {
+		return ""
+	}
+	return fmt.Sprintf(", which has %d of %d approvals and misses %d", given, a.Needed, a.Needed-given)
 }
 
 // saidWhy puts somebody's words behind a sentence.

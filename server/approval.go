@@ -76,6 +76,9 @@ func writeLeaseQuestion(j *jsonOut, name string, q *engine.LeaseQuestion) {
 const courtesy = "this approval is a courtesy, not a control: the server asks for no credentials, so anyone on this machine, " +
 	"agents included, can answer under any name; start it with --credentials to make approvals hold"
 
+// outcomeCounted is the outcome of an approval before the last one of several.
+const outcomeCounted = "counted"
+
 // answerTask is POST /v1/approvals/{id}: of a task, or of a parked lease by its fence.
 func (c *call) answerTask() {
 	h, ok := c.mutating()
@@ -100,6 +103,9 @@ func (c *call) answerTask() {
 		eff.Warnings = append(eff.Warnings, courtesy)
 	}
 	if !lease {
+		if verdict == interlock.Approved.String() && eff.Tasks[0].State == interlock.TaskAsking {
+			verdict = outcomeCounted
+		}
 		c.sendTask(http.StatusOK, verdict, &eff, at)
 		return
 	}

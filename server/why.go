@@ -57,10 +57,13 @@ func (c *call) whyKey(key interlock.Key) {
 	var err error
 	graph, stuck := engine.WaitGraph{Namespace: c.namespace}, engine.HeldBack{Namespace: c.namespace}
 	seen, told := false, false
+	var mode interlock.Mode
+	var problem string
 	at, ok := c.look(func(e *engine.Engine) bool {
 		if !seen {
 			view, err = e.Key(c.namespace, key)
 			seen, stuck.Key = true, view.Key
+			mode, problem = e.MayClaim(c.namespace, view.Key, c.identity.Principal)
 		}
 		if !told {
 			told = stuck.Look(e)
@@ -77,7 +80,29 @@ func (c *call) whyKey(key interlock.Key) {
 	}
 	x := explainKey(&view, graph.Edges)
 	x.tellStuck(&stuck)
+	if no := refusal(c.identity.Principal, mayHold, ""); no != nil {
+		mode, problem = 0, no.Message
+	}
+	x.advice = adviceToClaim(x.advice, mode, problem)
 	c.tellWhy("key", string(view.Key), x, at)
+}
+
+// adviceToClaim is the advice to acquire a key, for a caller that may claim it in a mode; 0:
+// in none, for a problem. Other advice stays as it is.
+func adviceToClaim(advice interlock.Advice, mode interlock.Mode, problem string) interlock.Advice {
+	const acquire = "acquire it"
+	rest, ok := strings.CutPrefix(advice.Message, acquire)
+	switch {
+	case !ok || mode == interlock.Exclusive:
+	case mode == 0:
+		advice.Action, advice.Message = interlock.ActAskHuman, problem
+		if rest = strings.TrimPrefix(rest, ": "); rest != "" {
+			advice.Message += "; " + rest
+		}
+	default:
+		advice.Message = acquire + " in mode " + mode.String() + rest
+	}
+	return advice
 }
 
 // explainKey says why a key is as it is.
@@ -526,9 +551,9 @@ func firstWaiter(view *engine.KeyView) string {
 		return ""
 	}
 	if w.Task.IsZero() {
-		return fmt.Sprintf(", first %s for %s", agentName(w.Agent), short(w.Waited))
+		return fmt.Sprintf(", first %s for %s", submitterName(w.Agent, w.Owner), short(w.Waited))
 	}
-	text := fmt.Sprintf(", first task %s of queue %s, which %s submitted, for %s", w.Task, quoteUnlessPlain(cleanText(w.Queue)), agentName(w.Agent), short(w.Waited))
+	text := fmt.Sprintf(", first task %s of queue %s, which %s submitted, for %s", w.Task, quoteUnlessPlain(cleanText(w.Queue)), submitterName(w.Agent, w.Owner), short(w.Waited))
 	if w.Dormant {
 		text += "; it waits for a worker, and is in nobody's way"
 	}

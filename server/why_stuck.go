@@ -86,7 +86,7 @@ func stuckText(row *engine.HeldTask) string {
 	if noun(t) == "message" {
 		name = "Message"
 	}
-	fmt.Fprintf(&b, "%s %s of %s", name, t.ID, agentName(t.Agent))
+	fmt.Fprintf(&b, "%s %s of %s", name, t.ID, submitterName(t.Agent, t.Principal))
 	key := ""
 	if len(t.Claims) > 0 {
 		key = cleanText(string(t.Claims[0].Key))

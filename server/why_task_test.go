@@ -143,3 +143,32 @@ func TestEventsOfTasks(t *testing.T) {
 		}
 	})
 }
+
+// Who may not claim a key is not advised to; and a task without an agent's name goes by the
+// credential that submitted it.
+func TestWhyMayNotClaim(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d, as := credentialed(
+			t,
+			interlock.Principal{Name: "ops", Roles: interlock.AllRoles, Queues: []string{"*"}},
+			interlock.Principal{Name: "ann", Roles: interlock.RoleAgent, Groups: []string{"closing"}},
+			interlock.Principal{Name: "rea", Roles: interlock.RoleAgent, Groups: []string{"audit"}},
+			interlock.Principal{Name: "eve", Roles: interlock.RoleAgent},
+			interlock.Principal{Name: "view", Roles: interlock.RoleViewer},
+		)
+		d.put("/v1/queues/books", ``, as["ops"]...).want(200)
+		d.put("/v1/patterns/month", `{"pattern":"month:{id}","allow":[{"principal":"group:closing"},{"principal":"group:audit","modes":["shared"]}]}`, as["ops"]...).want(200)
+		why := func(by string) *reply {
+			t.Helper()
+			return d.get("/v1/why?key=month:7", as[by]...).want(200)
+		}
+		why("ann").is("advice.action", "retry").is("advice.message", "acquire it")
+		why("rea").is("advice.action", "retry").is("advice.message", "acquire it in mode shared")
+		why("eve").is("advice.action", "ask_human").says("advice.message", `pattern "month" does not let "eve" claim month:7`)
+		why("view").is("advice.action", "ask_human").says("advice.message", `credential "view" may not hold leases`)
+
+		id := d.post("/v1/tasks", `{"queue":"books","group":"closing","claims":[{"key":"month:7"}]}`, as["ann"]...).want(202).str("task.id")
+		why("ann").says("text", "first task "+id+" of queue books, which credential ann submitted").says("advice.message", "acquire it: who is in line are tasks")
+		why("eve").is("advice.action", "ask_human").says("advice.message", "does not let", "start workers for their queue")
+	})
+}

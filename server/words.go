@@ -307,6 +307,14 @@ func agentName(name string) string {
 	return "an agent without a name"
 }
 
+// submitterName names an agent, or one without a name by its credential.
+func submitterName(agent, principal string) string {
+	if principal = cleanText(principal); cleanText(agent) == "" && principal != "" {
+		return "credential " + quoteUnlessPlain(principal)
+	}
+	return agentName(agent)
+}
+
 // quoteUnlessPlain leaves plain words as they are and puts everything else, which
 // might read like an instruction or like our own text, between quotation marks.
 func quoteUnlessPlain(s string) string {

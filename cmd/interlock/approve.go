@@ -101,10 +101,14 @@ A server without credentials cannot tell who answers: there an approval is a cou
 					if n := len(p.Given); p.Verdict == "" && n > 0 {
 						last := p.Given[n-1]
 						who = interlock.Answerer(clean(last.Name), clean(last.By))
-						how += fmt.Sprintf(", %d of %d", n, p.Needed)
+						how += fmt.Sprintf(": it has %d of %d approvals and misses %d", n, p.Needed, p.Needed-n)
 					}
 				}
-				a.say("%s by %s: the task %s\n", verdict, who, how)
+				done := verdict.String()
+				if got.Outcome == "counted" {
+					done = "counted, given"
+				}
+				a.say("%s by %s: the task %s\n", done, who, how)
 				a.warn(got.Warnings)
 				return nil
 			})

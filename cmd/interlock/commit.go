@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -131,22 +132,31 @@ func (a *app) one(ctx context.Context, c *committing, key string, write map[stri
 }
 
 // forceTries bounds how often a key is found to have a document, and then none.
-const forceTries = 3
+const forceTries = 6
 
-// force commits a change of one key to whatever document is there, or to nothing.
+// force commits a change of one key to whatever document is there, or to nothing. It looks
+// first which of the two it is: a commit that is refused may stand in the trail.
 func (a *app) force(ctx context.Context, key string, body map[string]any) (err error) {
 	var answer []byte
+	present := a.mayBePresent(ctx, key)
 	for range forceTries {
-		body["reads"] = []any{map[string]any{"key": key, "present": true}}
-		if answer, err = a.sendCommit(ctx, body); !isRefused(err, interlock.CodeStale) {
+		changed := interlock.CodeVersionRequired
+		if delete(body, "reads"); present {
+			body["reads"], changed = []any{map[string]any{"key": key, "present": true}}, interlock.CodeStale
+		}
+		if answer, err = a.sendCommit(ctx, body); !isRefused(err, changed) {
 			break
 		}
-		delete(body, "reads")
-		if answer, err = a.sendCommit(ctx, body); !isRefused(err, interlock.CodeVersionRequired) {
-			break
-		}
+		present = !present
 	}
 	return a.tellCommitted(answer, err)
+}
+
+// mayBePresent reports whether there is a document at a key, or it cannot be seen.
+func (a *app) mayBePresent(ctx context.Context, key string) bool {
+	var got documentsAnswer
+	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: "/v1/state", query: url.Values{"key": {key}}})
+	return err != nil || json.Unmarshal(answer, &got) != nil || len(got.Documents) != 1 || !got.Documents[0].Absent
 }
 
 func isRefused(err error, code interlock.Code) bool {

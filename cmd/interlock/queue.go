@@ -148,6 +148,12 @@ two turns for each one of a group that has weight 1, as each has that is not lis
 			r := request{method: http.MethodPut, path: queuePath(args[0], ""), body: fields, id: freshID(), again: true}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("set: queue %s\n", clean(args[0]))
+				if f := cmd.Flags(); f.Changed("approvers") || f.Changed("min-approvals") {
+					var set queueSettings
+					if body, err := json.Marshal(fields); err == nil && json.Unmarshal(body, &set) == nil {
+						a.tellLimits(&set)
+					}
+				}
 				if refused {
 					a.complain("it is new: `interlock task submit %s` brings it tasks, `interlock task work %s -- COMMAND` does them", quote(clean(args[0])), quote(clean(args[0])))
 				}
@@ -221,6 +227,7 @@ func newQueueShow(a *app) *cobra.Command {
 				for _, fact := range q.facts() {
 					a.say("  %-12s %s\n", fact[0], fact[1])
 				}
+				a.tellLimits(&q.queueSettings)
 				switch {
 				case q.Paused || q.Drain:
 					a.complain("`interlock queue resume %s` has it go on", name)

@@ -126,6 +126,13 @@ func (q *queueSettings) facts() (facts [][2]string) {
 	return facts
 }
 
+// tellLimits says of a queue with approvers of its own what a time limit does there.
+func (a *app) tellLimits(q *queueSettings) {
+	if len(q.Approvers) > 0 || q.MinApprovals > 0 {
+		a.complain("a question that is not answered in time is denied here, also with on_limit approved: the queue says who approves, or how many")
+	}
+}
+
 // accessList is one of the lists of those who may do something with a queue.
 type accessList struct {
 	flag, usage string

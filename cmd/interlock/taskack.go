@@ -258,6 +258,7 @@ func (a *app) settleAttempt(ctx context.Context, lease, how string, body map[str
 	r := request{method: http.MethodPost, path: leasePath(lease, how), body: body, id: freshID(), again: true}
 	return a.call(ctx, r, &got, func() error {
 		a.say("%s\n", got.Task.stands())
+		a.warn(got.Warnings)
 		if next := got.Task.next(); next != "" {
 			a.complain("%s", next)
 		}

@@ -42,6 +42,8 @@ type followed struct {
 	Task    task            `json:"task"`
 	Message *task           `json:"message"`
 	Reply   json.RawMessage `json:"reply"`
+
+	Warnings []string `json:"warnings"`
 }
 
 func (f *followed) task() *task {
@@ -62,6 +64,7 @@ func (w *following) begin(ctx context.Context, a *app, r request, c *caller) err
 		return a.call(ctx, r, &got, func() error {
 			t := a.placed(ctx, got.task())
 			a.say("%s\n", clean(t.ID))
+			a.warn(got.Warnings)
 			text := t.stands()
 			if next := t.next(); next != "" {
 				text += ": " + next
