@@ -347,7 +347,7 @@ func (e *Engine) fireTask(t *task) {
 // recoverTasks makes anew what is volatile of the tasks of a namespace: all that wait
 // are in line again.
 func (e *Engine) recoverTasks(s *space) {
-	s.tasks.pulls, s.tasks.loose = nil, 0
+	s.tasks.pulls, s.tasks.idle, s.tasks.heard, s.tasks.loose = nil, nil, nil, 0
 	for _, q := range s.sortedQueues() {
 		q.crews, q.lots, q.current, q.pass, q.hungry, q.parted, q.fresh = nil, nil, nil, 0, false, false, nil
 		for _, g := range q.sortedGroups() {

@@ -101,7 +101,7 @@ func (e *Engine) lives(d *deed) bool {
 		return r != nil && !r.isOver()
 	}
 	if d.session != 0 {
-		s := e.byNum[d.session]
+		s := e.agenda.space.byNum[d.session]
 		return s != nil && !s.dead
 	}
 	return e.now < d.claimed.Add(d.ttl)

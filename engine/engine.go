@@ -21,7 +21,6 @@ type Engine struct {
 	writes uint64            // leases that could write and have ended
 	past   uint64            // the highest version that the end of a namespace took
 	spaces map[interlock.Namespace]*space
-	byNum  map[uint64]*session
 
 	// All below is volatile: it is made anew by Recover.
 
@@ -82,7 +81,7 @@ func New() *Engine {
 	e := &Engine{
 		looks: stepLooks, mostRanks: stepRanks, most: StepObjects, swath: swath, windows: windows,
 		mostDeeds: interlock.MaxEffects, mostSpaces: interlock.MaxNamespaces,
-		spaces: map[interlock.Namespace]*space{}, byNum: map[uint64]*session{},
+		spaces: map[interlock.Namespace]*space{},
 	}
 	e.agenda = &e.whole
 	e.whole.objects = &e.objects
@@ -349,12 +348,11 @@ func (e *Engine) refuse(code interlock.Code, message string) *Effect {
 // Counts gives the sizes of things.
 func (e *Engine) Counts() (c Counts) {
 	c.Namespaces = len(e.spaces)
-	c.Sessions = len(e.byNum)
 	for _, s := range e.sorted() {
 		c.Keys += s.nodes.n
 		c.Leases += s.leases
 		c.Waiters += s.waiters
-		c.Sessions -= s.lingering
+		c.Sessions += len(s.sessions) - s.lingering
 		c.Documents += len(s.docs.present)
 		c.StateBytes += s.docs.bytes
 	}

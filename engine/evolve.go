@@ -112,11 +112,23 @@ func (e *Engine) sessionOf(ev *Event) *session {
 	if ev.sess != nil {
 		return ev.sess
 	}
-	return e.byNum[ev.Session]
+	return e.numbered(ev.Namespace, ev.Session)
+}
+
+// numbered gives the session of a namespace with a number, or nil.
+func (e *Engine) numbered(name interlock.Namespace, num uint64) *session {
+	s := e.agenda.space
+	if s == nil || s.name != name {
+		s = e.spaces[name]
+	}
+	if s == nil {
+		return nil
+	}
+	return s.byNum[num]
 }
 
 func (e *Engine) evolveSession(ev *Event) error {
-	if e.byNum[ev.Session] != nil || ev.Session == 0 {
+	if e.numbered(ev.Namespace, ev.Session) != nil || ev.Session == 0 {
 		return fmt.Errorf("engine: session %d is opened twice", ev.Session)
 	}
 	id := interlock.SessionID(ev.ID)
@@ -131,21 +143,21 @@ func (e *Engine) evolveSession(ev *Event) error {
 	s.space.count(s.owner, taken{sessions: 1})
 	s.space.sessions[id] = s
 	s.space.roll.add(s)
-	e.byNum[s.num] = s
+	s.space.byNum[s.num] = s
 	e.snum = max(e.snum, s.num)
 	return nil
 }
 
 // forgetSession drops an ended session when nothing of it is left, once.
 func (e *Engine) forgetSession(s *session) {
-	if !s.dead || s.work > 0 || len(s.awaiting) > 0 || e.byNum[s.num] != s {
+	if !s.dead || s.work > 0 || len(s.awaiting) > 0 || s.space.byNum[s.num] != s {
 		return
 	}
 	e.timers.clear(&s.timer)
 	s.space.lingering--
 	delete(s.space.sessions, s.id)
 	s.space.kept.leave(&s.ids)
-	delete(e.byNum, s.num)
+	delete(s.space.byNum, s.num)
 	s.space.gone.push(goneSession{s.id, s.why})
 	s.space.goneWhy[s.id] = s.why
 	if s.space.gone.n > rememberedSessions {
@@ -188,7 +200,7 @@ func (e *Engine) request(ev *Event) (*request, error) {
 		group: ev.Group, division: ev.Division,
 	})
 	if ev.Session != 0 {
-		s := e.byNum[ev.Session]
+		s := e.numbered(ev.Namespace, ev.Session)
 		if s == nil || s.space != r.space {
 			return nil, errUnknown
 		}
@@ -216,7 +228,7 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	}
 	if ev.Target != 0 {
 		b := r.tie()
-		b.target, b.targetFlow = e.byNum[ev.Target], ev.TargetFlow
+		b.target, b.targetFlow = r.space.byNum[ev.Target], ev.TargetFlow
 		if r.target == nil || r.target.space != r.space || ev.Kind != EvQueued || len(ev.Claims) > 0 {
 			return nil, errUnknown
 		}

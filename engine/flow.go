@@ -71,6 +71,12 @@ func (p *party) compare(q *party) int {
 	return strings.Compare(p.name, q.name)
 }
 
+// waitsBefore is how many of the party's waits have lower numbers than the given one.
+func (p *party) waitsBefore(num uint64) int {
+	i, _ := slices.BinarySearchFunc(p.waits, num, func(w *request, num uint64) int { return cmp.Compare(w.num, num) })
+	return i
+}
+
 // number is that of the lease, for a party without a session that has something; 0 for a flow.
 func (p *party) number() uint64 {
 	switch {
@@ -167,18 +173,30 @@ func (p *party) at(n *node) (t tally) {
 // holds reports whether t has any holding.
 func (t tally) holds() bool { return t.granted != modeCounts{} }
 
-// claims reports whether a lease of the party in full force claims this very key.
+// claims reports whether a lease of the party in full force claims this very key. It looks
+// at the leases of the party, or at the holders of the key if they are fewer. Of more than
+// a step may look at it believes what it has seen.
 func (p *party) claims(n *node) bool {
 	if n.first == nil || !p.at(n).holds() {
 		return false
 	}
-	if p.index == nil {
-		return slices.ContainsFunc(p.leases, func(l *request) bool {
-			m := l.needAt(n)
-			return m != nil && m.claimed && l.phase == held
-		})
+	looks := n.space.agenda.objects
+	if p.index == nil || len(p.leases) <= len(n.byFence) {
+		for i, l := range p.leases {
+			if i == StepObjects {
+				return false
+			}
+			*looks++
+			if m := l.needAt(n); m != nil && m.claimed && l.phase == held {
+				return true
+			}
+		}
+		return false
 	}
-	for h := n.first; h != nil; h = h.next {
+	i := 0
+	for h := n.first; h != nil && i < StepObjects; h = h.next {
+		i++
+		*looks++
 		if h.req.party == p && h.req.phase == held {
 			return true
 		}

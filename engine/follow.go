@@ -35,7 +35,10 @@ type follower struct {
 	link   link[*follower] // in task.followers
 	mine   link[*follower] // in session.follows
 	inLane link[*follower] // in lane.waits
+	seat   int32           // in tasks.heard
 }
+
+func (f *follower) seatOf() *int32 { return &f.seat }
 
 func (e *Engine) followTask(c *FollowTask) {
 	if code, problem := checkTexts(text{"flow", c.Flow, interlock.MaxNameBytes}); code != "" {
@@ -92,6 +95,7 @@ func (e *Engine) replyTask(t *task, attach bool, flow string) {
 	f := &follower{task: t, caller: e.head.From, wire: e.head.Link}
 	f.link.of, f.mine.of, f.inLane.of = f, f, f
 	t.own().followers.push(&f.link)
+	t.queue.space.tasks.heard.enter(f)
 	if sess == nil {
 		t.queue.space.tasks.loose++
 		return
@@ -136,6 +140,7 @@ func (e *Engine) unfollow(f *follower) {
 	t, r := f.task, f.wait
 	s := t.queue.space
 	t.followers.remove(&f.link)
+	s.tasks.heard.leave(f)
 	if r == nil {
 		s.tasks.loose--
 		t.tidy()
@@ -209,9 +214,10 @@ func (e *Engine) endFollows(sess *session) (done bool) {
 }
 
 // detachTasks ends what somebody listens for who has left: workers' pulls, and the
-// ends of tasks.
+// ends of tasks. Of a session that is up to interlock.MaxPulls and MaxFollows of them.
 func (e *Engine) detachTasks(s *space, c *Detach) {
 	leave := func(list *chain[*follower]) {
+		e.objects += list.n
 		for _, f := range slices.Collect(list.all) {
 			if f.wire == c.Link {
 				e.unfollow(f)
@@ -231,6 +237,7 @@ func (e *Engine) detachTasks(s *space, c *Detach) {
 	if sess == nil {
 		return
 	}
+	e.objects += sess.pulls.n
 	for _, p := range slices.Collect(sess.pulls.all) {
 		if p.wire == c.Link {
 			e.dismissPull(p)

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -39,11 +38,7 @@ func (s *space) beginAt(floor uint64) {
 
 // highest is the highest version or number that s has given out.
 func (s *space) highest() uint64 {
-	n := max(uint64(s.docs.version), s.logs.floor)
-	for x := range s.logs.all.all {
-		n = max(n, x.seq)
-	}
-	return n
+	return max(uint64(s.docs.version), s.logs.floor, s.logs.top)
 }
 
 // prune forgets a namespace that is bare, and notes whether it may be forgotten later.
@@ -141,15 +136,8 @@ func (e *Engine) deleteNamespace(c *DeleteNamespace) {
 // what an operator or an agent has said for good. "" if there is nothing of that. Remembered
 // answers, results and notes do not count.
 func (s *space) left() string {
-	open, dead, effects := 0, 0, len(s.deeds.known)-s.deeds.done.n-s.deeds.free.n
-	for _, t := range s.tasks.all {
-		switch {
-		case !isSettled(t.state):
-			open++
-		case t.state == interlock.TaskDead:
-			dead++
-		}
-	}
+	open, dead := len(s.tasks.all)-s.tasks.done.n-s.tasks.failed.n, s.tasks.dead
+	effects := len(s.deeds.known) - s.deeds.done.n - s.deeds.free.n
 	var list []string
 	for _, x := range []struct {
 		n         int
@@ -188,27 +176,29 @@ func (s *space) left() string {
 // deletedWords are for those who are in a namespace when it is deleted.
 const deletedWords = "an operator has deleted the namespace, with all that was in it"
 
-// mostFarewells bounds what the deletion of a namespace tells those who listen in it.
-// All others learn it by their next call.
-const mostFarewells = 1000
+// mostFarewells bounds what the deletion of a namespace tells those who listen in it, and
+// at how many objects it looks to find them. All others learn it by their next call.
+const mostFarewells = StepObjects
 
 // farewells gives what those are told who listen in s when it is deleted: that of a
-// session for each of its leases, and those who wait that their wait is over.
+// session for each of its leases, and those who wait that their wait is over. Up to half
+// are workers and those who wait for the ends of tasks.
 func (e *Engine) farewells(s *space) (list []Effect) {
 	refuse := func(to Caller) *Effect {
 		list = append(list, Effect{To: to, Outcome: Refused, Code: interlock.CodeRevoked, Message: deletedWords + ": ask for nothing more in it"})
 		return &list[len(list)-1]
 	}
-	for _, r := range s.listenedTo() {
-		if len(list) == mostFarewells {
-			return list
+	others := min(len(s.tasks.idle)+len(s.tasks.heard), mostFarewells/2)
+	for _, r := range e.listenedTo(s, mostFarewells-others) {
+		if len(list) >= mostFarewells-others {
+			break
 		}
 		if r.phase == waiting {
 			refuse(r.wait.caller).Ticket.ID = r.id
 			continue
 		}
 		if r.isParked() {
-			for _, h := range r.dealings.hearers[:min(len(r.dealings.hearers), mostFarewells-len(list))] {
+			for _, h := range r.dealings.hearers[:min(len(r.dealings.hearers), mostFarewells-others-len(list))] {
 				refuse(h.caller).Ticket.ID = r.id
 			}
 			continue
@@ -217,27 +207,24 @@ func (e *Engine) farewells(s *space) (list []Effect) {
 		l.State, l.EndedBy, l.Notes, l.ExpiresIn, l.MaxHoldIn, l.StallIn, l.Yield = interlock.Ended, ByRevocation.String(), nil, 0, 0, 0, nil
 		list = append(list, Effect{To: r.session().caller, Outcome: Lost, Lease: l, Code: interlock.CodeRevoked, Message: deletedWords})
 	}
-	for _, p := range slices.SortedFunc(maps.Values(s.tasks.pulls), func(a, b *pull) int { return slices.Compare(a.id[:], b.id[:]) }) {
-		if len(list) < mostFarewells {
-			refuse(p.caller).Ticket.ID = p.id
-		}
+	e.objects += others
+	pulls := slices.Clone(s.tasks.idle[:min(len(s.tasks.idle), others)])
+	slices.SortFunc(pulls, func(a, b *pull) int { return slices.Compare(a.id[:], b.id[:]) })
+	for _, p := range pulls {
+		refuse(p.caller).Ticket.ID = p.id
 	}
-	for _, t := range s.tasks.all {
-		for f := range t.followers.all {
-			if len(list) == mostFarewells {
-				return list
-			}
-			eff := refuse(f.caller)
-			eff.Tasks = []interlock.Task{e.showTask(t)}
-		}
+	for _, f := range s.tasks.heard[:others-len(pulls)] {
+		refuse(f.caller).Tasks = []interlock.Task{e.showTask(f.task)}
 	}
 	return list
 }
 
 // listenedTo gives the waits with a caller and the leases of sessions with one, in the
-// order of their numbers. Of more than mostFarewells it gives some.
-func (s *space) listenedTo() (list []*request) {
-	for i := 0; len(list) < mostFarewells && s.requests.part(i, func(r *request) {
+// order of their numbers. It looks at so many requests at most.
+func (e *Engine) listenedTo(s *space, most int) (list []*request) {
+	looks := 0
+	for i := 0; looks < most && s.requests.part(i, func(r *request) {
+		looks++
 		switch r.phase {
 		case waiting:
 			if r.wait.caller != nil && r.task == nil {
@@ -254,8 +241,9 @@ func (s *space) listenedTo() (list []*request) {
 		}
 	}); i++ {
 	}
+	e.objects += looks
 	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
-	return list[:min(len(list), mostFarewells)]
+	return list
 }
 
 // evolveGone folds EvDeleted and EvForgotten.
@@ -265,9 +253,6 @@ func (e *Engine) evolveGone(ev *Event) error {
 		return errUnknown
 	}
 	e.past = max(e.past, s.highest()+1)
-	for _, x := range s.sortedSessions() {
-		delete(e.byNum, x.num)
-	}
 	e.remove(s)
 	return nil
 }

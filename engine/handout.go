@@ -35,7 +35,10 @@ type pull struct {
 	crew  *crew
 	link  link[*pull] // in crew.idle
 	mine  link[*pull] // in session.pulls
+	seat  int32       // in tasks.idle
 }
+
+func (p *pull) seatOf() *int32 { return &p.seat }
 
 // taskVisits is what it costs in objects to look at a task that may have become able to
 // run, or may be so no more. Nothing need be journaled of it, so that alone bounds it.
@@ -248,6 +251,7 @@ func (e *Engine) enlist(p *pull) {
 		s.pulls = map[[16]byte]*pull{}
 	}
 	s.pulls[p.id] = p
+	s.idle.enter(p)
 	p.queue.enter(p)
 	if p.sess != nil {
 		p.sess.pulls.push(&p.mine)
@@ -261,6 +265,7 @@ func (e *Engine) enlist(p *pull) {
 func (e *Engine) dismissPull(p *pull) {
 	s := &p.queue.space.tasks
 	delete(s.pulls, p.id)
+	s.idle.leave(p)
 	p.queue.leave(p)
 	if p.sess != nil {
 		p.sess.pulls.remove(&p.mine)

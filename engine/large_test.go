@@ -351,3 +351,39 @@ func TestQueueOfManyGroups(t *testing.T) {
 		t.Errorf("%d objects", n)
 	}
 }
+
+// TestDeletionIsBounded has an operator delete a namespace in which there is more than a step
+// may look at. It says what there is, and tells as many of those who listen as it may.
+func TestDeletionIsBounded(t *testing.T) {
+	const n = 2*engine.StepObjects + 500
+	l := newLoad(t)
+	s := l.open(interlock.MaxTTL)
+	var nobody interlock.SessionID
+	l.step(&engine.SetQueue{Head: l.head(s), Queue: interlock.TaskQueue{Name: "idle"}})
+	l.step(&engine.SetQueue{Head: l.head(s), Queue: interlock.TaskQueue{Name: "q"}})
+	for i := range n {
+		l.acquire(nobody, "", time.Hour, fmt.Sprint("k", i))
+		l.step(&engine.Submit{Head: l.head(s), Task: engine.TaskSpec{ID: l.id(), Queue: "q"}})
+		l.step(&engine.Pull{Head: l.head(nobody), ID: l.id(), Queue: "idle", Max: 1, Leases: [][16]byte{l.id()}, Attach: true})
+	}
+	eff := l.step(&engine.DeleteNamespace{Head: l.head(nobody)})
+	l.bounded()
+	want := fmt.Sprintf(`namespace "default" still has 1 session, %d leases, %d unfinished tasks and 2 queues`, n, n)
+	if eff.Code != interlock.CodeNamespaceInUse || eff.Message != want {
+		t.Errorf("%s: %s; want %s", eff.Code, eff.Message, want)
+	}
+	l.step(&engine.DeleteNamespace{Head: l.head(nobody), Force: true})
+	l.bounded()
+	told := 0
+	for i := range l.out.Effects {
+		if l.out.Effects[i].Code == interlock.CodeRevoked {
+			told++
+		}
+	}
+	if told == 0 || told > engine.StepObjects {
+		t.Errorf("%d are told", told)
+	}
+	if c := l.e.Counts(); c != (engine.Counts{}) {
+		t.Errorf("%+v is left", c)
+	}
+}

@@ -44,8 +44,8 @@ type class struct {
 // crowd is what a class needs of which one waiter stands before another, or which has
 // waiters that are unlike the others. All other classes share an empty one.
 type crowd struct {
-	apart []*place  // watched places of waiters whose party holds something at this very key
-	upto  [2]*place // how far the walk of line.trace came: from others, and from the party that it began with
+	apart roster[*place] // watched places of waiters whose party holds something at this very key
+	upto  [2]*place      // how far the walk of line.trace came: from others, and from the party that it began with
 }
 
 var noCrowd = &crowd{}
@@ -199,6 +199,7 @@ type place struct {
 	apart           bool   // watched one by one, not by the head of its tree
 	ready           bool   // stands in agenda.ready
 	twin            bool   // another branch of its request was here before, so it does not count
+	seat            int32  // in class.apart, while it is watched one by one
 	sum             uint64 // of the counts of the subtree
 	class           *class
 }
@@ -521,16 +522,13 @@ func (p *place) setWatching(watching bool) {
 	}
 	c := p.class.own()
 	if watching {
-		c.apart = append(c.apart, p)
-		return
-	}
-	for i, q := range c.apart {
-		if q == p {
-			c.apart = append(c.apart[:i], c.apart[i+1:]...)
-			return
-		}
+		c.apart.enter(p)
+	} else {
+		c.apart.leave(p)
 	}
 }
+
+func (p *place) seatOf() *int32 { return &p.seat }
 
 // move puts p in another class of the same line.
 func (p *place) move(to *class) {

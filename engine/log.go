@@ -21,6 +21,7 @@ type logs struct {
 	all   chain[*logged] // in the order in which they were appended
 	bytes int
 	floor uint64 // the highest number of an entry in a log that is forgotten altogether
+	top   uint64 // the highest number of an entry there was
 }
 
 // keyLog is the log of one key. It has at least one entry.
@@ -108,6 +109,7 @@ func (s *logs) append(key interlock.Key, x *logged) {
 	x.log, x.link.of = l, x
 	l.entries.push(x)
 	s.all.push(&x.link)
+	s.top = max(s.top, x.seq)
 	l.bytes += x.cost()
 	s.bytes += x.cost()
 	for l.entries.n > 1 && (l.entries.n > interlock.MaxLogEntries || l.bytes > interlock.MaxLogBytes) {

@@ -370,7 +370,7 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 		t.maxHold = max(1, t.maxHold-r.dealings.parking.held)
 	}
 	if ev.Session != 0 {
-		s := e.byNum[ev.Session]
+		s := r.space.byNum[ev.Session]
 		if s == nil {
 			return errUnknown
 		}

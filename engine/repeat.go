@@ -112,7 +112,7 @@ func (e *Engine) evolveAnswer(ev *Event) {
 		version: ev.Version, reused: ev.Kind == EvAnswered && ev.Offer, made: thingKind(ev.Made),
 	}
 	if ev.Seq != 0 {
-		if s := e.byNum[ev.Scope]; s != nil {
+		if s := e.numbered(ev.Namespace, ev.Scope); s != nil {
 			s.seqs.put(ev.Seq, ev.Acked, a)
 		}
 		return
@@ -120,7 +120,7 @@ func (e *Engine) evolveAnswer(ev *Event) {
 	s := e.space(ev.Namespace)
 	w, limit, keep := &s.ids, e.windows.namespace, 0
 	if ev.Scope != 0 {
-		x := e.byNum[ev.Scope]
+		x := e.numbered(ev.Namespace, ev.Scope)
 		if x == nil {
 			return
 		}

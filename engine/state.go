@@ -16,6 +16,7 @@ type space struct {
 	salt     salt            // of their hashes
 	requests table[*request] // that are not over
 	sessions map[interlock.SessionID]*session
+	byNum    map[uint64]*session // the same
 	roll     roll
 	tombs    tombs
 	gone     pages[goneSession] // sessions that are over
@@ -345,6 +346,7 @@ func (e *Engine) space(name interlock.Namespace) *space {
 		s = &space{
 			name:     name,
 			sessions: map[interlock.SessionID]*session{},
+			byNum:    map[uint64]*session{},
 			goneWhy:  map[interlock.SessionID]Reason{},
 			holds:    map[string]time.Duration{},
 			taken:    map[string]taken{},
@@ -495,10 +497,7 @@ func (r *request) enter() {
 		}
 	}
 	if p := r.party; p != nil {
-		i := len(p.waits)
-		for i > 0 && p.waits[i-1].num > r.num { // a snapshot tells of conversions last
-			i--
-		}
+		i := p.waitsBefore(r.num + 1) // a snapshot tells of conversions last
 		p.waits = slices.Insert(p.waits, i, r)
 		p.joined(r, true)
 	}
@@ -539,7 +538,10 @@ func (r *request) exit() {
 		}
 	}
 	if p := r.party; p != nil {
-		i := slices.Index(p.waits, r)
+		i := p.waitsBefore(r.num)
+		for p.waits[i] != r { // a branch of the same request, or a wait for the end of a task
+			i++
+		}
 		p.waits = slices.Delete(p.waits, i, i+1)
 		p.parted(r, true)
 	}

@@ -103,7 +103,10 @@ type tasks struct {
 	registered int          // queues
 	origins    origins
 
+	dead   int                // of failed, the dead ones
 	pulls  map[[16]byte]*pull // volatile: of idle workers
+	idle   roster[*pull]      // volatile: the same
+	heard  roster[*follower]  // volatile: who listens for the end of a task
 	awaits roster[*request]   // volatile: waits of flows for the ends of tasks
 	loose  int                // volatile: idle workers, and followers of tasks, without a session
 }
@@ -132,13 +135,19 @@ func (t *task) turnTo(state interlock.TaskState) {
 		c.remove(&t.link)
 	}
 	t.queue.counts[t.state]--
-	if t.state == interlock.TaskDone {
+	switch t.state {
+	case interlock.TaskDone:
 		s.settled -= t.cost()
+	case interlock.TaskDead:
+		s.dead--
 	}
 	t.state = state
 	t.queue.counts[state]++
-	if state == interlock.TaskDone {
+	switch state {
+	case interlock.TaskDone:
 		s.settled += t.cost()
+	case interlock.TaskDead:
+		s.dead++
 	}
 	if c := t.chainOf(state); state == interlock.TaskAsking {
 		c.insert(&t.link, (*task).askedBefore)
@@ -298,7 +307,7 @@ func (e *Engine) evolveHanded(ev *Event) error {
 	r.unline()
 	e.dropWait(r)
 	if ev.Session != 0 {
-		sess := e.byNum[ev.Session]
+		sess := s.byNum[ev.Session]
 		if sess == nil || sess.space != s {
 			return errUnknown
 		}

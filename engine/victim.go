@@ -81,14 +81,17 @@ func (p *party) leaseCount() int {
 }
 
 // forfeit gives the party's leases for which the wait before it in a cycle waits,
-// and which it loses as the victim, in the order of their fences.
+// and which it loses as the victim, in the order of their fences. It looks at as many as a
+// step may: a victim loses no more of them than fit in a step anyway.
 func (p *party) forfeit(h hop) (list []*request) {
 	if p == nil || h.via == noNeed {
 		return nil
 	}
 	m := &h.req().needs()[h.via]
 	short := h.req().countsAgainst(m) == shortOfPermits
-	for _, l := range p.leases {
+	n := min(len(p.leases), StepObjects)
+	*m.node.space.agenda.objects += n
+	for _, l := range p.leases[:n] {
 		if l.phase == held && l.revokedFor(m, short) {
 			list = append(list, l)
 		}

@@ -126,18 +126,27 @@ func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *session) *refusa
 
 // exclusiveAt returns the claim by which a holder has a key exclusively: its own, or else
 // that of the nearest ancestor; nil for none. A lease that is over for its holder does not
-// count, although its keys may stay closed for its lock delay.
+// count, although its keys may stay closed for its lock delay. All leases on a key that is
+// held exclusively are those of one flow, so of more than a step may look at any stands for
+// the one that is exclusive.
 func (s *space) exclusiveAt(key interlock.Key) *need {
 	for name, more := string(key), true; more; name, more = parentOf(name) {
 		n := s.nodeAt(name)
 		if n == nil || !n.modes.has(ex) {
 			continue
 		}
+		var last *need
+		looks := 0
 		for h := n.first; h != nil; h = h.next {
-			if h.mode == ex && h.counts == 0 && !h.req.isOver() {
+			if looks++; !h.req.isOver() {
+				last = h
+			}
+			if h == last && (h.mode == ex && h.counts == 0 || looks >= StepObjects) {
+				*s.agenda.objects += looks
 				return h
 			}
 		}
+		*s.agenda.objects += looks
 	}
 	return nil
 }
