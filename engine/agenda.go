@@ -17,19 +17,19 @@ type agenda struct {
 	space     *space // nil when there is none yet
 	now       Time   // of the last command in the namespace
 	timers    timers
-	ready     readyHeap       // watched waiters that a change may have helped
-	suspects  ring[suspect]   // whose new edges may have closed a cycle
-	search    *search         // for the cycle of one of them, if it is not done
-	dying     ring[*session]  // ended sessions with leases or waits left
-	dismissed ring[dismissal] // idle workers who are to be told that they are so no more
-	departed  ring[*session]  // ended sessions with pulls, or waits for the ends of tasks, left
-	parting   ring[*session]  // with waits that were attached over a connection that has ended
-	uneven    []*divided      // shared-out keys whose division is to be looked at
-	broken    []broken        // whose barrier was broken; never left over
-	hungry    []*queue        // with workers, and tasks that could run
-	doubt     doubt           // who is to be suspected, if not all are yet that may be on a cycle
-	alarm     timer           // in Engine.alarms: when the first of all this is due
-	empty     timer           // in Engine.empty, if the namespace is empty
+	ready     valueHeap[candidate] // watched waiters that a change may have helped
+	suspects  ring[suspect]        // whose new edges may have closed a cycle
+	search    *search              // for the cycle of one of them, if it is not done
+	dying     ring[*session]       // ended sessions with leases or waits left
+	dismissed ring[dismissal]      // idle workers who are to be told that they are so no more
+	departed  ring[*session]       // ended sessions with pulls, or waits for the ends of tasks, left
+	parting   ring[*session]       // with waits that were attached over a connection that has ended
+	uneven    []*divided           // shared-out keys whose division is to be looked at
+	broken    []broken             // whose barrier was broken; never left over
+	hungry    []*queue             // with workers, and tasks that could run
+	doubt     doubt                // who is to be suspected, if not all are yet that may be on a cycle
+	alarm     timer                // in Engine.alarms: when the first of all this is due
+	empty     timer                // in Engine.empty, if the namespace is empty
 
 	objects *int // Engine.objects, for those who have no engine at hand
 }

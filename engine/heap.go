@@ -76,3 +76,43 @@ func (h *heap[M]) down(i int) {
 		i = child
 	}
 }
+
+// valueHeap is a binary heap of values, which leave from the front alone.
+type valueHeap[V interface{ precedes(V) bool }] []V
+
+func (h *valueHeap[V]) push(v V) {
+	l := append(*h, v)
+	*h = l
+	for i := len(l) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !l[i].precedes(l[parent]) {
+			return
+		}
+		l[i], l[parent] = l[parent], l[i]
+		i = parent
+	}
+}
+
+// pop takes out the one that precedes all others.
+func (h *valueHeap[V]) pop() V {
+	var none V
+	l := *h
+	first, last := l[0], len(l)-1
+	l[0], l[last] = l[last], none
+	l = l[:last]
+	*h = l
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= len(l) {
+			return first
+		}
+		if r := child + 1; r < len(l) && l[r].precedes(l[child]) {
+			child = r
+		}
+		if !l[child].precedes(l[i]) {
+			return first
+		}
+		l[i], l[child] = l[child], l[i]
+		i = child
+	}
+}

@@ -21,7 +21,7 @@ import (
 // later has suspects of its own. What remains is found anew when one of those that remain
 // gives something up, or leaves.
 type reduction struct {
-	heap  []reached           // those that were gathered and are not in waits yet
+	heap  valueHeap[reached]  // those that were gathered and are not in waits yet
 	waits []reached           // in the order of the line; whole requests
 	stuck map[*request]uint64 // those of them that remain, with their numbers
 	freed map[*request]uint64 // those that do not, likewise
@@ -43,11 +43,8 @@ type reached struct {
 	party *party
 }
 
-func (w *reached) less(o *reached) bool {
-	if w.score != o.score {
-		return w.score < o.score
-	}
-	return w.num < o.num
+func (w reached) precedes(o reached) bool {
+	return w.score < o.score || w.score == o.score && w.num < o.num
 }
 
 func (w *reached) goesOn() bool { return w.r.num == w.num && w.r.phase == waiting }
@@ -96,7 +93,7 @@ func (e *Engine) gather(x *search) (done bool) {
 			continue // its first branch stands for it
 		}
 		r := h.req().whole()
-		x.push(reached{r, r.num, r.wait.score, r.party})
+		x.heap.push(reached{r, r.num, r.wait.score, r.party})
 		if x.onlyInTheWay(r) {
 			continue
 		}
@@ -112,49 +109,12 @@ func (e *Engine) gather(x *search) (done bool) {
 		if !e.looksAt() {
 			return false
 		}
-		x.waits = append(x.waits, x.pop())
+		x.waits = append(x.waits, x.heap.pop())
 	}
 	x.heap = nil
 	x.newRound()
 	x.phase = reducing
 	return true
-}
-
-// push adds a wait to those that were gathered.
-func (d *reduction) push(w reached) {
-	d.heap = append(d.heap, w)
-	for i := len(d.heap) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !d.heap[i].less(&d.heap[up]) {
-			break
-		}
-		d.heap[i], d.heap[up] = d.heap[up], d.heap[i]
-		i = up
-	}
-}
-
-// pop takes out the one that stands before the others.
-func (d *reduction) pop() reached {
-	h := d.heap
-	first, n := h[0], len(h)-1
-	h[0], h[n] = h[n], reached{}
-	h = h[:n]
-	d.heap = h
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= n {
-			break
-		}
-		if child+1 < n && h[child+1].less(&h[child]) {
-			child++
-		}
-		if !h[child].less(&h[i]) {
-			break
-		}
-		h[i], h[child] = h[child], h[i]
-		i = child
-	}
-	return first
 }
 
 // restart forgets what remains, but not what does not.

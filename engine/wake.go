@@ -32,54 +32,18 @@ type candidate struct {
 	node  *node
 }
 
-// readyHeap orders candidates as they stand in line, so that grants of one step
-// get their fences in that order.
-type readyHeap []candidate
-
-func (h readyHeap) less(i, j int) bool {
-	if h[i].score != h[j].score {
-		return h[i].score < h[j].score
-	}
-	return h[i].num < h[j].num
+// precedes orders candidates as they stand in line, so that grants of one step get their
+// fences in that order.
+func (c candidate) precedes(o candidate) bool {
+	return c.score < o.score || c.score == o.score && c.num < o.num
 }
 
-func (h *readyHeap) push(p *place) {
-	if p == nil || p.ready {
-		return
+// isReady makes a watched waiter a candidate, unless it is one.
+func (e *Engine) markReady(p *place) {
+	if p != nil && !p.ready {
+		p.ready = true
+		e.ready.push(candidate{p.req.wait.score, p.req.num, p, p.req.needs()[p.need].node})
 	}
-	p.ready = true
-	*h = append(*h, candidate{p.req.wait.score, p.req.num, p, p.req.needs()[p.need].node})
-	for i := len(*h) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !h.less(i, up) {
-			break
-		}
-		(*h)[i], (*h)[up] = (*h)[up], (*h)[i]
-		i = up
-	}
-}
-
-func (h *readyHeap) pop() candidate {
-	old := *h
-	top, n := old[0], len(old)-1
-	old[0] = old[n]
-	old[n] = candidate{}
-	*h = old[:n]
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= n {
-			break
-		}
-		if child+1 < n && h.less(child+1, child) {
-			child++
-		}
-		if !h.less(child, i) {
-			break
-		}
-		(*h)[i], (*h)[child] = (*h)[child], (*h)[i]
-		i = child
-	}
-	return top
 }
 
 // changed marks those ready that the end of r, or its leaving the line, may have
@@ -127,9 +91,9 @@ func (c *class) against(mode, counts interlock.Mode) bool {
 // readyClass marks those of a class ready whom a change at its key may have helped.
 func (e *Engine) readyClass(c *class) {
 	e.objects += 1 + len(c.apart)
-	e.ready.push(c.firstWatched())
+	e.markReady(c.firstWatched())
 	for _, p := range c.apart {
-		e.ready.push(p)
+		e.markReady(p)
 	}
 }
 
@@ -222,7 +186,7 @@ func (e *Engine) consider(c candidate) {
 			return // the others of the class wait for the same
 		}
 	}
-	e.ready.push(class.firstWatched())
+	e.markReady(class.firstWatched())
 }
 
 // blocker gives the index of the first need at which r is blocked, or -1.
@@ -323,7 +287,7 @@ func (e *Engine) watchAnywhere(r *request) {
 		if e.look(r.task, -1) < 0 {
 			e.shift(r.task, blocked) // or nearly
 			e.watch(r, 0)
-			e.ready.push(&r.wait.places()[0])
+			e.markReady(&r.wait.places()[0])
 		}
 		e.overtake(r.task)
 		return
@@ -332,7 +296,7 @@ func (e *Engine) watchAnywhere(r *request) {
 		i := way.blocker()
 		e.watch(way, max(i, 0))
 		if i < 0 {
-			e.ready.push(&way.wait.places()[0])
+			e.markReady(&way.wait.places()[0])
 		}
 	}
 }
