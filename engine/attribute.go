@@ -39,11 +39,19 @@ func (ev *Event) Org() string {
 // Claimants is described at Org.
 func (ev *Event) Claimants() string { return ev.attributes.group }
 
+// Unattributed is the option of an engine whose events are counted by nobody: Patterns, Org
+// and Claimants say nothing, and the patterns of claims are not looked up.
+func Unattributed(e *Engine) { e.unattributed = true }
+
 // attribute says under what the event of a request is counted. It allocates only for a request
 // whose keys fit several patterns.
-func (ev *Event) attribute(r *request) {
+func (e *Engine) attribute(ev *Event) {
+	if e.unattributed {
+		return
+	}
 	switch ev.Kind {
 	case EvGranted, EvAdmitted, EvLeft, EvEnded:
+		r := ev.req
 		ev.attributes = attributes{r.space.patternsOf(ev.Claims), r.run, r.group}
 	}
 }

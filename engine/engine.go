@@ -46,6 +46,8 @@ type Engine struct {
 
 	mostSpaces int // namespaces
 
+	unattributed bool // see Unattributed
+
 	idleSearch *search // for reuse
 
 	turns   uint64 // how often a holder said something new
@@ -76,8 +78,11 @@ type Engine struct {
 	spare   Event    // that of a snapshot
 }
 
+// Option says how an engine works beside its state: nothing that is journaled depends on it.
+type Option func(*Engine)
+
 // New makes an empty engine.
-func New() *Engine {
+func New(options ...Option) *Engine {
 	e := &Engine{
 		looks: stepLooks, mostRanks: stepRanks, most: StepObjects, swath: swath, windows: windows,
 		mostDeeds: interlock.MaxEffects, mostSpaces: interlock.MaxNamespaces,
@@ -85,6 +90,9 @@ func New() *Engine {
 	}
 	e.agenda = &e.whole
 	e.whole.objects = &e.objects
+	for _, o := range options {
+		o(e)
+	}
 	return e
 }
 
@@ -286,7 +294,7 @@ func (e *Engine) emit(ev *Event) {
 	if e.objects++; r != nil {
 		t = r.task
 		e.objects += len(r.needs())
-		ev.attribute(r)
+		e.attribute(ev)
 	}
 	e.breakUp(ev)
 	if err := e.evolve(ev); err != nil {

@@ -106,6 +106,30 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
+// What nobody counts is not said to the observer, also after a start from the journal.
+func TestUnattributed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, without := range []bool{false, true} {
+			seen := new(appends)
+			r := newRig(t, func(c *Config) { c.Observer, c.Unattributed = seen, without })
+			r.expect(engine.Granted, acquire(nil, "a"))
+			r.close()
+			r.open(func(c *Config) { c.Observer, c.Unattributed = seen, without })
+			r.expect(engine.Granted, acquire(nil, "b"))
+			want := 2
+			if without {
+				want = 0
+			}
+			seen.mu.Lock()
+			if seen.named != want || seen.events == 0 {
+				t.Errorf("unattributed %v: %d of %d events say patterns, want %d", without, seen.named, seen.events, want)
+			}
+			seen.mu.Unlock()
+			r.close()
+		}
+	})
+}
+
 // A large burst is cut into groups, none of them larger than an append may be.
 func TestBurst(t *testing.T) {
 	bubble(t, func(t *testing.T) {

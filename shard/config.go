@@ -28,6 +28,11 @@ type Config struct {
 	// Observer is told what was committed, for metrics and logs; nil means nobody.
 	Observer Observer
 
+	// Unattributed is for an Observer that does not count waits and holds by pattern,
+	// organisation and group: the events do not say them, which saves the engine to look up
+	// the patterns of all claims. false means that they do.
+	Unattributed bool
+
 	// MaxWaiting bounds the commands that wait to be stepped. Submit refuses with
 	// CodeOverloaded what would leave less room than its namespace then uses: so one
 	// tenant alone gets half of it, and others still find room. 0 means 65,536.

@@ -44,6 +44,9 @@ func newShard(cfg Config, watch func() time.Time) *Shard {
 		stages: inTurn, broken: make(chan error, 1), failed: make(chan struct{}), stopping: make(chan struct{}),
 		stopped: make(chan struct{}), stopClock: func() {},
 	}
+	if cfg.Unattributed {
+		s.options = append(s.options, engine.Unattributed)
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.mail = newMailbox(cfg.MaxWaiting, s.clock, watch)
 	s.owner = &owner{s: s, generation: 1, cur: new(group)}

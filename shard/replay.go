@@ -36,7 +36,7 @@ type replayed struct {
 //
 // The hash chain begins with the snapshot's record and goes as far, if links is not nil.
 func (s *Shard) replay(ctx context.Context, target interlock.Index, stages stages, links *links) (replayed, error) {
-	r := replayed{engine: engine.New(), links: links}
+	r := replayed{engine: engine.New(s.options...), links: links}
 	at, snapshot, err := s.journal.Snapshot(ctx)
 	if err != nil {
 		return r, fmt.Errorf("shard: the snapshot cannot be opened: %w", err)

@@ -204,6 +204,7 @@ type appends struct {
 	mu     sync.Mutex
 	sizes  []int // entries of each append
 	events int
+	named  int // events that say patterns
 	lags   []time.Duration
 }
 
@@ -211,6 +212,11 @@ func (a *appends) Committed(events []engine.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.events += len(events)
+	for i := range events {
+		if len(events[i].Patterns()) > 0 {
+			a.named++
+		}
+	}
 }
 
 func (a *appends) Appended(_ time.Duration, entries, _ int) {

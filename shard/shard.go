@@ -29,6 +29,7 @@ type Shard struct {
 	keepBytes     int64
 	lowMemory     func() bool
 	maxAhead      time.Duration
+	options       []engine.Option
 
 	ctx    context.Context // ends when Close gives up waiting
 	cancel context.CancelFunc

@@ -88,7 +88,7 @@ func openTenure(ctx context.Context, p *site, j owned, keys signed.Keeper, resto
 	}
 	collect := collectLater()
 	t.shard, err = shard.Open(ctx, shard.Config{
-		Journal: j, Logger: p.log, Observer: t.observer, FenceJump: jump,
+		Journal: j, Logger: p.log, Observer: t.observer, Unattributed: p.cfg.MetricSeries == 0, FenceJump: jump,
 		SnapshotBytes: p.cfg.SnapshotBytes, KeepBytes: p.cfg.KeepBytes, MaxWaiting: p.cfg.MaxWaiting, LowMemory: p.memory.low.Load, MaxAhead: p.cfg.MaxDowntime,
 	})
 	collect()
