@@ -22,9 +22,9 @@ const largestEntry = 512 << 10
 const listLooks = 1000
 
 // unitObjects is how many objects what a step was about may have when it has looked at
-// engine.StepObjects. The largest is a generation of a barrier, which is granted as one: a
-// few looks at each claim of each party.
-const unitObjects = 5 * interlock.MaxParties * interlock.MaxClaims
+// engine.StepObjects. The largest is a generation of a barrier, which is granted as one: two
+// looks at each claim of each party.
+const unitObjects = 2 * interlock.MaxParties * interlock.MaxClaims
 
 // load drives an engine without a model, for cases too large for one.
 type load struct {

@@ -99,21 +99,31 @@ type viewer struct {
 	via    []*need
 	more   int
 	visits int
-	seen   int // holders and keys, those that are not added included
+	seen   int  // holders and keys, those that are not added included
+	shares bool // what the answers of a step may look at
 }
 
+// leastViewed is at how many objects each description looks, however much those before it in
+// the same step have looked at.
+const leastViewed = 100
+
 // isTired reports that the viewer has looked at as much as a step may, after one more. Who
-// is beyond that is not found.
+// is beyond that is not found. All descriptions of a step together look at as much, but for
+// leastViewed each: one answer has several, of who is in the way and of how long it takes.
 func (v *viewer) isTired() bool {
 	v.e.objects++
 	v.seen++
-	return v.seen > StepObjects
+	if !v.shares {
+		return v.seen > StepObjects
+	}
+	v.e.viewed++
+	return v.seen > leastViewed && v.e.viewed > StepObjects
 }
 
 // glance gives a viewer whose lists are used again: it is done before another is asked
 // for.
 func (e *Engine) glance(except *request) viewer {
-	return viewer{e: e, limit: MaxShownHolders, except: except, found: e.found[:0], via: e.via[:0]}
+	return viewer{e: e, limit: MaxShownHolders, except: except, found: e.found[:0], via: e.via[:0], shares: true}
 }
 
 func (v *viewer) done() { v.e.found, v.e.via = v.found, v.via }
@@ -360,7 +370,7 @@ func (e *Engine) expectPermits(r *request, m *need) (eta time.Duration) {
 	if capacity := int64(p.policy.Capacity); capacity > 0 {
 		usual := m.node.space.holds[classOf(m.node.key)]
 		for h := m.node.first; h != nil && usual == 0; h = h.next {
-			if h.counts == interlock.Permits {
+			if e.objects++; h.counts == interlock.Permits {
 				usual = h.req.ttl
 			}
 		}

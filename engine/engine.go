@@ -66,6 +66,7 @@ type Engine struct {
 	start   int      // length of out.Entry when the step began
 	before  int      // events that came before its command
 	objects int      // that it has looked at, besides the two that follow
+	viewed  int      // of these, by descriptions of who is in the way
 	looked  int      // objects that searches for deadlocks have looked at
 	ranks   int      // and the finding of ranks
 	tries   int      // candidates among objects that were looked at in vain
@@ -109,7 +110,7 @@ const stepBytes = 256 << 10
 // A command without a namespace is about all of them.
 func (e *Engine) Step(cmd Command, out *Output) {
 	h := cmd.head()
-	e.out, e.head, e.start, e.objects, e.looked, e.ranks, e.tries, e.tagged, e.replied = out, h, len(out.Entry), 0, 0, 0, 0, false, -1
+	e.out, e.head, e.start, e.objects, e.viewed, e.looked, e.ranks, e.tries, e.tagged, e.replied = out, h, len(out.Entry), 0, 0, 0, 0, 0, false, -1
 	e.begin(h)
 	e.before = len(out.Events)
 	if !e.repeat(cmd) {

@@ -225,7 +225,7 @@ func (e *Engine) situation(s *space, key interlock.Key) *Conflict {
 		return c
 	}
 	if n := s.nodeAt(string(key)); n != nil {
-		v := viewer{e: e, limit: MaxShownHolders}
+		v := viewer{e: e, limit: MaxShownHolders, shares: true}
 		v.at(n, ^modeSet(0))
 		v.above(n)
 		c.Holders, c.More, c.Queue.Length = v.holders(), v.more, n.line.length()

@@ -101,7 +101,10 @@ func TestPatternOverALongLine(t *testing.T) {
 	if eff := l.permits(s, "k", "c", 1); eff.Outcome != engine.Queued {
 		t.Errorf("a newcomer passes those in line: %v", eff.Outcome)
 	}
-	l.step(&engine.Tick{Head: engine.Head{At: l.now}}) // the answer described who is in the way
+	if n := l.e.Objects(); n > 2*engine.StepObjects+5*fewObjects { // the answer described who is in the way
+		t.Errorf("the step that describes who is in the way looks at %d objects", n)
+	}
+	l.step(&engine.Tick{Head: engine.Head{At: l.now}})
 	l.settleBounded()
 	if err := l.e.CheckPools(); err != nil {
 		t.Error(err)

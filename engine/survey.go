@@ -32,7 +32,7 @@ const (
 // all namespaces; nil if there is none.
 func (e *Engine) turnTo(name interlock.Namespace) *space {
 	s := e.spaces[name]
-	if s != nil {
+	if e.viewed = 0; s != nil {
 		e.enter(s.agenda, e.whole.now)
 	}
 	return s
