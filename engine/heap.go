@@ -6,9 +6,12 @@ type heap[M ranked[M]] []M
 
 // ranked is what can be in a heap. Its slot is its index and one; 0 is none.
 type ranked[M any] interface {
-	precedes(M) bool
+	ordered[M]
 	slotOf() *int32
 }
+
+// ordered is what can be in a valueHeap.
+type ordered[M any] interface{ precedes(M) bool }
 
 func (h *heap[M]) enter(m M) {
 	if *m.slotOf() != 0 {
@@ -78,7 +81,7 @@ func (h *heap[M]) down(i int) {
 }
 
 // valueHeap is a binary heap of values, which leave from the front alone.
-type valueHeap[V interface{ precedes(V) bool }] []V
+type valueHeap[V ordered[V]] []V
 
 func (h *valueHeap[V]) push(v V) {
 	l := append(*h, v)
