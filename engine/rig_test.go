@@ -328,7 +328,7 @@ func (g *rig) advance(to engine.Time, how pace) error {
 		g.now = to
 		return nil
 	}
-	for range 10_000 { // a task may step aside again and again for hours
+	for range 100_000 { // a task may step aside every 100 ms for hours
 		timer, ok := g.e.NextTimer()
 		if !ok || timer > to {
 			g.now = to
