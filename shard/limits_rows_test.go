@@ -265,8 +265,10 @@ var limitRows = []limitRow{
 			})
 		},
 		again: func(n *neighbour) {
-			n.must(n.do(&engine.SetPattern{Head: n.head(), Pattern: interlock.Pattern{Name: "new", Shape: "new/{id}", Capacity: 3}}))
-			n.must(n.do(&engine.DropPattern{Head: n.head(), Name: "new"}))
+			n.insist(func() engine.Command {
+				return &engine.SetPattern{Head: n.head(), Pattern: interlock.Pattern{Name: "new", Shape: "new/{id}", Capacity: 3}}
+			})
+			n.insist(func() engine.Command { return &engine.DropPattern{Head: n.head(), Name: "new"} })
 		},
 	},
 	{
@@ -283,7 +285,9 @@ var limitRows = []limitRow{
 		again: func(n *neighbour) {
 			n.next++
 			groups := []interlock.Group{{Name: fmt.Sprint("g", n.next), Max: 1}}
-			n.must(n.do(&engine.SetPattern{Head: n.head(), Pattern: interlock.Pattern{Name: "p", Shape: "p", Capacity: 1, Groups: groups}}))
+			n.insist(func() engine.Command {
+				return &engine.SetPattern{Head: n.head(), Pattern: interlock.Pattern{Name: "p", Shape: "p", Capacity: 1, Groups: groups}}
+			})
 		},
 	},
 	{

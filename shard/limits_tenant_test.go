@@ -82,6 +82,15 @@ func (n *neighbour) must(eff engine.Effect) {
 	}
 }
 
+// insist repeats a command as long as it is refused with overloaded.
+func (n *neighbour) insist(command func() engine.Command) {
+	eff := n.do(command())
+	for eff.Code == interlock.CodeOverloaded {
+		eff = n.do(command())
+	}
+	n.must(eff)
+}
+
 func (n *neighbour) read(query func(*engine.Engine)) {
 	if _, err := n.s.Read(n.b.Context(), n.namespace, func(e *engine.Engine, _ engine.Time) { query(e) }); err != nil {
 		n.b.Error(err)
