@@ -212,7 +212,7 @@ func (m *model) sacrifice(effects []*engine.Effect) ([]*engine.Effect, error) {
 			return effects[i:], err
 		}
 		f := list[k]
-		m.victims = append(m.victims, f.wait.party())
+		m.victims, m.sacrificed = append(m.victims, f.wait.party()), append(m.sacrificed, f.wait)
 		m.unfollow(f)
 		m.unfollowed = append(m.unfollowed, unfollowed{f, interlock.CodeDeadlock})
 	}

@@ -32,7 +32,7 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 	head := headOf(cmd)
 	m.now, m.cmd, m.coming, m.committing = head.At, cmd, nil, 0
 	m.parted = nil
-	m.asking, m.dismissed, m.endings, m.unfollowed, m.handing = nil, nil, nil, nil, nil
+	m.asking, m.dismissed, m.endings, m.unfollowed, m.handing, m.sacrificed = nil, nil, nil, nil, nil, nil
 	m.rank()
 	m.ranked = m.ranks
 	if _, ok := cmd.(*engine.Recover); ok { // nobody listens in a new term

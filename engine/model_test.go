@@ -302,6 +302,7 @@ type model struct {
 	endings   []*task   // settled in this step
 
 	unfollowed []unfollowed // in this step
+	sacrificed []*request   // waits for the ends of tasks that the model has refused in this step
 	parted     []*push      // in this step: who waited for an answer, and does no more
 
 	last       engine.Time      // of the last event

@@ -106,14 +106,34 @@ func (m *model) ratherVictim(a, b *request) bool {
 // stuck, and the one of its members that the rule chooses; and the cycle that is
 // spelled out is real.
 func (m *model) permitVictim(r *request, cycle []interlock.CycleStep) error {
-	if err := m.chosen(r); err != nil {
-		return err
-	}
-	return m.realCycle(r, cycle)
+	return m.beforeSacrifices(func() error {
+		if err := m.chosenNow(r); err != nil {
+			return err
+		}
+		return m.realCycle(r, cycle)
+	})
 }
 
 // chosen is permitVictim for a task, whose cycle is told to nobody.
 func (m *model) chosen(r *request) error {
+	return m.beforeSacrifices(func() error { return m.chosenNow(r) })
+}
+
+// beforeSacrifices judges a victim in the state as it is, or else with the waits for the ends
+// of tasks that the model has refused in this step: no event has the time of that, and lines
+// stand as they stood with them until ranks are found anew.
+func (m *model) beforeSacrifices(judge func() error) error {
+	err := judge()
+	if err == nil || len(m.sacrificed) == 0 {
+		return err
+	}
+	requests := m.requests
+	defer func() { m.requests, m.ranks = requests, nil }()
+	m.requests, m.ranks = slices.Concat(requests, m.sacrificed), nil
+	return judge()
+}
+
+func (m *model) chosenNow(r *request) error {
 	stuck := m.stuck()
 	if !slices.Contains(stuck, r) {
 		return fmt.Errorf("%v can still be served", r)
