@@ -169,6 +169,23 @@ func TestCommitsAreTimed(t *testing.T) {
 	}
 }
 
+// standInLine has n flows of one session wait for one key, each holding another. The returned
+// function adds a request of a flow: one of the last flow can close a circle.
+func (r *rig) standInLine(n int) (in func(flow, key string)) {
+	r.Helper()
+	h, inbox := r.openSession(time.Hour), newInbox()
+	in = func(flow, key string) {
+		c := acquire(inbox, key)
+		c.Session, c.Flow, c.OnConflict = h.Session, flow, interlock.Wait
+		r.submit(c)
+	}
+	for i := range n {
+		in(fmt.Sprint(i), keyNumber(i))
+		in(fmt.Sprint(i), "hot")
+	}
+	return in
+}
+
 // A tick is a turn of its own, after which others have theirs, and what was stepped before
 // it goes to the committer first. One of which nothing comes is not in the group.
 func TestTicksYield(t *testing.T) {
@@ -176,16 +193,7 @@ func TestTicksYield(t *testing.T) {
 		clock := newFakeClock(at(0))
 		r := newRig(t, withClock(clock))
 		const n = 600
-		h, inbox := r.openSession(time.Hour), newInbox()
-		in := func(flow, key string) {
-			c := acquire(inbox, key)
-			c.Session, c.Flow, c.OnConflict = h.Session, flow, interlock.Wait
-			r.submit(c)
-		}
-		for i := range n { // the last one of a line closes a circle
-			in(fmt.Sprint(i), keyNumber(i))
-			in(fmt.Sprint(i), "hot")
-		}
+		in := r.standInLine(n)
 		synctest.Wait()
 		let := r.stall()
 		in("last", "last")
@@ -218,20 +226,11 @@ func TestTicksWaitForAppends(t *testing.T) {
 		clock := newFakeClock(at(0))
 		r := newRig(t, withClock(clock))
 		const n = 3000
-		h, inbox := r.openSession(time.Hour), newInbox()
-		in := func(flow, key string) {
-			c := acquire(inbox, key)
-			c.Session, c.Flow, c.OnConflict = h.Session, flow, interlock.Wait
-			r.submit(c)
-		}
+		in := r.standInLine(n)
 		searching := func() bool { // when the owner stands still
 			synctest.Wait()
 			at, ok := r.shard.owner.eng.Due("test")
 			return ok && at <= clock.Now()
-		}
-		for i := range n {
-			in(fmt.Sprint(i), keyNumber(i))
-			in(fmt.Sprint(i), "hot")
 		}
 		in("last", "last")
 		in(fmt.Sprint(n-1), "last")
