@@ -3,6 +3,7 @@ package filejournal
 import (
 	"errors"
 	"io"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -221,9 +222,10 @@ func (d *seenRenames) Rename(from, to string) error {
 // name. If the pool made the next one of that name meanwhile, the log would go on in
 // a file that no name leads to.
 func TestTakenFileKeepsItsName(t *testing.T) {
-	var j *Journal
+	var opened atomic.Pointer[Journal] // the pool renames in its goroutine as soon as it is open
 	seen := 0
 	d := &seenRenames{simdisk.New(), func(from, to string) {
+		j := opened.Load()
 		if j == nil || from != spareName && from != reserveName {
 			return
 		}
@@ -233,11 +235,11 @@ func TestTakenFileKeepsItsName(t *testing.T) {
 			t.Errorf("the pool could make a new %s before the taken one became %s", from, to)
 		}
 	}}
-	opened, err := open(t.Context(), d, "", spaceOptions)
+	j, err := open(t.Context(), d, "", spaceOptions)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j = opened
+	opened.Store(j)
 	for range 50 {
 		if err := j.Append(t.Context(), j.Tail()+1, [][]byte{make([]byte, 1000)}); err != nil {
 			t.Fatal(err)
