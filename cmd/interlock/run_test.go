@@ -137,6 +137,7 @@ func TestRunPassesSignalsOn(t *testing.T) {
 			p := r.start("run", "trapped", "--", "sh", "-c", fmt.Sprintf("trap 'echo got %s; exit 42' %s; echo ready; while :; do read x; done", name, name))
 			p.expect("ready")
 			p.signal(s)
+			p.in.Write([]byte("\n")) // for a shell that was about to read, and acts on the signal behind that
 			p.expect("got " + name)
 			p.ends(42)
 
