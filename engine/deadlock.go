@@ -69,7 +69,7 @@ func (e *Engine) suspectAll(s *space) {
 		for _, r := range sess.awaiting {
 			e.suspect(r.party, r)
 		}
-		for _, f := range sess.sortedFlows() {
+		for _, f := range sess.waiting {
 			if len(f.waits) > 1 && !f.torn {
 				e.suspect(f, nil)
 			}

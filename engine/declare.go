@@ -128,19 +128,27 @@ func (e *Engine) endAwaiting(s *session) bool {
 	return true
 }
 
-// eachTarget calls visit for the parties for which a declared wait waits, as
-// eachInTheWay does for other waits.
-func (r *request) eachTarget(visit func(need int, p *party, r *request) bool) bool {
+// seekTarget visits the flow for which a declared wait waits, or those of the session that
+// wait themselves, in the order of their names.
+func (e *Engine) seekTarget(x *search, r *request, visit func(need int, p *party, r *request) bool) (closed, done bool) {
 	if r.targetFlow != "" {
 		f := r.target.flowOf(r.targetFlow, r.space.salt.hash(r.targetFlow))
-		return f != nil && visit(noNeed, f, nil)
+		return f != nil && visit(noNeed, f, nil), true
 	}
-	for _, f := range r.target.sortedFlows() {
-		if visit(noNeed, f, nil) {
-			return true
+	x.begun = true
+	i, met := slices.BinarySearchFunc(r.target.waiting, x.flow, byFlowName)
+	if met {
+		i++
+	}
+	for _, f := range r.target.waiting[i:] {
+		if !e.looksAt() {
+			return false, false
+		}
+		if x.flow = f.name; visit(noNeed, f, nil) {
+			return true, true
 		}
 	}
-	return false
+	return false, true
 }
 
 // noNeed stands for the index of a need in a wait that has none.

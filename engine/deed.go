@@ -98,13 +98,41 @@ func (s *deeds) of(id interlock.EffectID, now Time) *deed {
 	return nil
 }
 
-// forget drops those that are past.
+// farewellDeeds is how many past deeds an event drops: more than it adds, so they do not
+// become more, and few enough for a step.
+const farewellDeeds = 100
+
+// forget drops some of those that are past. No answer shows the others.
 func (s *deeds) forget(now Time) {
-	for _, c := range []*chain[*deed]{&s.done, &s.free} {
-		for c.n > 0 && c.first.of.isPast(now) {
-			s.drop(c.first.of)
+	for range farewellDeeds {
+		if !s.dropPast(now) {
+			return
 		}
 	}
+}
+
+// dropPast drops one that is past, and reports whether there was one.
+func (s *deeds) dropPast(now Time) bool {
+	for _, c := range []*chain[*deed]{&s.done, &s.free} {
+		if c.n > 0 && c.first.of.isPast(now) {
+			s.drop(c.first.of)
+			return true
+		}
+	}
+	return false
+}
+
+// give drops the first of those that give way to others: one that is past, or else one that
+// is free, but for one. It reports whether there was one.
+func (s *deeds) give(now Time, but *deed) bool {
+	if s.dropPast(now) {
+		return true
+	}
+	if s.free.n == 0 || s.free.first.of == but {
+		return false
+	}
+	s.drop(s.free.first.of)
+	return true
 }
 
 func (s *deeds) drop(d *deed) {
@@ -134,37 +162,33 @@ func (s *deeds) bytesAt(now Time) int {
 // be remembered, the oldest first. ok is false if those that are old enough do not suffice.
 // Those that are free give way before; they need not be forgotten by name. A change that adds
 // none needs room for its bytes only, also where there are more than the most.
-func (s *deeds) room(n, bytes, most int, retention time.Duration, now Time) (forget int, ok bool) {
+func (s *deeds) room(n, bytes, most int, retention time.Duration, now Time) (forget, looks int, ok bool) {
 	if n == 0 {
 		most = len(s.known)
 	}
 	n, bytes = n+len(s.known), bytes+s.bytes
 	fits := func() bool { return n <= most && bytes <= interlock.MaxEffectBytes }
-	for _, c := range []*chain[*deed]{&s.free, &s.done} {
-		for d := range c.all {
-			if !d.isPast(now) {
-				break
+	looksOn := func(d *deed) bool {
+		looks++
+		return !fits() && (d.state == 0 || d.isPast(now) || now.Sub(d.settled) >= retention)
+	}
+	for _, past := range []bool{true, false} {
+		for _, c := range []*chain[*deed]{&s.free, &s.done} {
+			for d := range c.all {
+				if !looksOn(d) || past && !d.isPast(now) {
+					break
+				}
+				if d.isPast(now) != past {
+					continue
+				}
+				n, bytes = n-1, bytes-d.size()
+				if !past && c == &s.done {
+					forget++
+				}
 			}
-			n, bytes = n-1, bytes-d.size()
 		}
 	}
-	for d := range s.free.all {
-		if fits() {
-			break
-		}
-		if !d.isPast(now) {
-			n, bytes = n-1, bytes-d.size()
-		}
-	}
-	for d := range s.done.all {
-		if fits() || now.Sub(d.settled) < retention {
-			break
-		}
-		if !d.isPast(now) {
-			n, bytes, forget = n-1, bytes-d.size(), forget+1
-		}
-	}
-	return forget, fits()
+	return forget, looks, fits()
 }
 
 // evolveDeedsForgotten folds that done deeds were forgotten before their time.
@@ -183,11 +207,16 @@ func (e *Engine) evolveDeedsForgotten(ev *Event) error {
 		s.drop(d)
 		return nil
 	}
-	if ev.Num > uint64(s.done.n) {
-		return errUnknown
-	}
-	for range ev.Num {
-		s.drop(s.done.first.of)
+	d := s.done.first
+	for n := ev.Num; n > 0; {
+		if d == nil {
+			return errUnknown
+		}
+		of := d.of
+		if d = d.next; !of.isPast(ev.At) { // those that are past it does not count
+			s.drop(of)
+			n--
+		}
 	}
 	return nil
 }
@@ -212,14 +241,18 @@ func (e *Engine) evolveDeed(ev *Event) error {
 	if c := s.chainOf(state); c != nil {
 		c.push(&d.link)
 	}
-	for s.bytes > interlock.MaxEffectBytes && s.free.n > 0 && s.free.first.of != d {
-		s.drop(s.free.first.of)
+	for s.bytes > interlock.MaxEffectBytes && s.give(ev.At, d) {
 	}
 	return nil
 }
 
 func (s *deeds) claim(ev *Event) error {
 	digest := sha256.Sum256(ev.Blob)
+	for _, d := range []*deed{s.known[digest], s.claims[ev.ID]} {
+		if d != nil && d.isPast(ev.At) && s.known[d.digest] == d {
+			s.drop(d)
+		}
+	}
 	d := s.known[digest]
 	switch {
 	case s.claims[ev.ID] != nil && s.claims[ev.ID] != d, d != nil && d.state != 0:
@@ -227,8 +260,7 @@ func (s *deeds) claim(ev *Event) error {
 	case d != nil:
 		s.drop(d)
 	}
-	for s.free.n > 0 && (len(s.known) >= interlock.MaxEffects || s.bytes+len(ev.Blob) > interlock.MaxEffectBytes) {
-		s.drop(s.free.first.of)
+	for (len(s.known) >= interlock.MaxEffects || s.bytes+len(ev.Blob) > interlock.MaxEffectBytes) && s.give(ev.At, nil) {
 	}
 	if s.known == nil {
 		s.known, s.claims = map[[32]byte]*deed{}, map[interlock.EffectID]*deed{}
@@ -246,20 +278,28 @@ func (s *deeds) claim(ev *Event) error {
 }
 
 // deeds writes those of a namespace: first how each was claimed, then what became
-// of it, in the order in which the chains have it.
+// of it, in the order in which the chains have it. Those that are past are not in it, for when
+// they are dropped does not matter.
 func (s *snapshotter) deeds(sp *space) {
-	all := slices.SortedFunc(slices.Values(sp.deeds.all), byDigest)
+	all := make([]*deed, 0, len(sp.deeds.known))
+	for _, d := range sp.deeds.all {
+		if !d.isPast(s.e.last) {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, byDigest)
 	for _, d := range all {
 		s.event(d.claimed, &Event{
 			Kind: EvEffect, Namespace: sp.name, ID: d.id, Blob: []byte(d.action), TTL: d.ttl, BaseID: d.lease,
 			Session: d.session, Purpose: d.name, Agent: d.agent, Flow: d.flow, Actor: d.owner, Generation: d.attempt,
 		})
 	}
-	for d := range sp.deeds.done.all {
-		s.settled(sp, d)
-	}
-	for d := range sp.deeds.free.all {
-		s.settled(sp, d)
+	for _, c := range []*chain[*deed]{&sp.deeds.done, &sp.deeds.free} {
+		for d := range c.all {
+			if !d.isPast(s.e.last) {
+				s.settled(sp, d)
+			}
+		}
 	}
 	for _, d := range all {
 		if d.state == interlock.EffectUnknown {

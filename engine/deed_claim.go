@@ -112,7 +112,8 @@ func (e *Engine) lives(d *deed) bool {
 func (e *Engine) makeRoom(n, bytes int, advice string) bool {
 	sp := e.space(e.head.Namespace)
 	s, retention := &sp.deeds, sp.effectRetention()
-	forget, ok := s.room(n, bytes, e.mostDeeds, retention, e.now)
+	forget, looks, ok := s.room(n, bytes, e.mostDeeds, retention, e.now)
+	e.objects += looks
 	if !ok {
 		e.refuse(interlock.CodeTooManyEffects, e.noRoom(s, retention)+advice)
 		return false
@@ -198,6 +199,7 @@ func (e *Engine) forgetEffects(c *ForgetEffects) {
 		}
 		e.ev.Num = uint64(n)
 	}
+	e.objects += n
 	if n > 0 {
 		e.emit(e.ev)
 	}

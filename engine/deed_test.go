@@ -157,6 +157,32 @@ func TestEffectsArePast(t *testing.T) {
 	s.snapshots(t)
 }
 
+// TestManyEffectsArePast: effects that are past together are dropped over several steps, and no
+// answer shows those that are left.
+func TestManyEffectsArePast(t *testing.T) {
+	s := newStand()
+	const n = 10 * engine.StepObjects
+	for i := range n {
+		id := s.claimEffect(fmt.Sprint(i))
+		s.settleEffect(id, interlock.EffectDone, "")
+		s.want(t, engine.Done)
+	}
+	s.now = s.now.Add(interlock.EffectWindow)
+	known := func() int { return s.e.KnownEffects(s.head(interlock.SessionID{}).Namespace) }
+	for i := 0; known() > i; i++ {
+		before := known()
+		id := s.claimEffect(fmt.Sprint(n - 1 - i))
+		s.want(t, engine.Done)
+		s.settleEffect(id, interlock.EffectDone, "")
+		s.knows(t, fmt.Sprint(n-1-i), true)
+		s.knows(t, fmt.Sprint(n-2-i), false)
+		if dropped := before - known(); dropped > 2*engine.FarewellDeeds+2 {
+			t.Fatalf("%d were dropped at once", dropped)
+		}
+		s.snapshots(t)
+	}
+}
+
 // TestEffectList: a list of effects goes on where the last one ended, and stops before
 // it has more text than an answer takes.
 func TestEffectList(t *testing.T) {

@@ -166,18 +166,16 @@ func (e *Engine) forgetSession(s *session) {
 	}
 }
 
-// flow finds or makes a flow of the session. Idle ones are dropped when there
-// are many, so an agent that names a new flow each time costs nothing.
+// flow finds or makes a flow of the session.
 func (s *session) flow(name string) *party {
 	hash := s.space.salt.hash(name)
 	if f := s.flowOf(name, hash); f != nil {
 		return f
 	}
-	if s.flows.n >= max(1024, 2*s.busy) {
-		s.dropIdleFlows()
-	}
+	s.dropIdleFlows()
 	f := &party{sess: s, name: name, hashed: hash}
 	s.flows.enter(f)
+	s.rest(f)
 	return f
 }
 

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/interlockdev/interlock"
 )
@@ -244,3 +246,49 @@ const MaxShelved = maxShelved
 
 // ForgetAttributes takes from an event what is not journaled.
 func (ev *Event) ForgetAttributes() { ev.attributes = attributes{} }
+
+func (s *session) sortedFlows() []*party {
+	list := s.flows.all()
+	slices.SortFunc(list, func(a, b *party) int { return strings.Compare(a.name, b.name) })
+	return list
+}
+
+// IdleFlows is how many flows without leases and waits a session keeps.
+const IdleFlows = idleFlows
+
+// Flows counts the flows of a session.
+func (e *Engine) Flows(id interlock.SessionID) int { return e.spaces["default"].sessions[id].flows.n }
+
+// FarewellDeeds is how many past effects an event drops.
+const FarewellDeeds = farewellDeeds
+
+// KnownEffects counts the effects that are remembered, those that are past included.
+func (e *Engine) KnownEffects(ns interlock.Namespace) int { return len(e.spaces[ns].deeds.known) }
+
+// CheckSessions compares what each session lists with what its flows have.
+func (e *Engine) CheckSessions() error {
+	for _, s := range e.sorted() {
+		for _, sess := range s.sortedSessions() {
+			var want []*request
+			var waiting []*party
+			for _, f := range sess.sortedFlows() {
+				if len(f.waits) > 0 {
+					waiting = append(waiting, f)
+				}
+				for _, l := range f.leases {
+					if l.task != nil {
+						want = append(want, l)
+					}
+				}
+			}
+			slices.SortFunc(want, byNumber)
+			if !slices.Equal(sess.attempts, want) {
+				return fmt.Errorf("session %s works at %d tasks, and lists %d", sess.name, len(want), len(sess.attempts))
+			}
+			if !slices.Equal(sess.waiting, waiting) {
+				return fmt.Errorf("session %s has %d flows that wait, and lists %d", sess.name, len(waiting), len(sess.waiting))
+			}
+		}
+	}
+	return nil
+}

@@ -21,6 +21,8 @@ type party struct {
 	suspected bool            // volatile: stands in agenda.suspects
 	heir      bool            // while ranks are found anew: it waits with another's, or did
 	rising    bool            // volatile: stands in ranking.risen
+	resting   bool            // volatile: a flow that stands in session.resting
+	waiting   bool            // a flow that stands in session.waiting
 	leases    []*request      // in no order
 	waits     []*request      // in the order of their numbers; of a request for any of several its branches
 	index     map[*node]tally // where it waits, and what it has where others hold something, too; nil while it has few requests
@@ -263,6 +265,9 @@ func (p *party) joined(r *request, waits bool) {
 	if p.sess != nil && !r.follows() {
 		p.sess.work++
 	}
+	if p.sess != nil && waits {
+		p.stand()
+	}
 	p.tear()
 	if p.index != nil {
 		p.add(r, waits, 1)
@@ -281,6 +286,12 @@ func (p *party) parted(r *request, waits bool) {
 	r.space.agenda.relieved(p, r)
 	if p.sess != nil && !r.follows() {
 		p.sess.work--
+	}
+	if p.sess != nil && waits {
+		p.stand()
+	}
+	if p.sess != nil && p.isIdle() {
+		p.sess.rest(p)
 	}
 	p.tear()
 	if len(p.leases)+len(p.waits) < fewRequests {

@@ -20,29 +20,17 @@ import (
 // wait for, because it holds what one of the claims, or with any each of them, excludes; nil
 // for none. Attempts in grace end by themselves.
 func (sess *session) ownAttempt(flow string, claims []interlock.Claim, any bool) (found *request) {
-	if sess == nil || flow != "" || len(sess.space.tasks.known) == 0 {
+	if sess == nil || flow != "" || len(sess.attempts) == 0 {
 		return nil
 	}
-	var attempts []*request
-	for _, p := range sess.flows.all() {
-		*sess.space.agenda.objects += 1 + len(p.leases)
-		for _, l := range p.leases {
-			if l.task != nil && l.phase == held {
-				attempts = append(attempts, l)
-			}
-		}
-	}
-	if len(attempts) == 0 {
-		return nil
-	}
-	slices.SortFunc(attempts, byNumber)
+	*sess.space.agenda.objects += len(sess.attempts) * len(claims)
 	for _, want := range claims {
-		i := slices.IndexFunc(attempts, func(l *request) bool {
-			return slices.ContainsFunc(l.claims(), func(have interlock.Claim) bool { return excludes(have, want) })
+		i := slices.IndexFunc(sess.attempts, func(l *request) bool {
+			return l.phase == held && slices.ContainsFunc(l.claims(), func(have interlock.Claim) bool { return excludes(have, want) })
 		})
 		switch {
 		case i >= 0 && found == nil:
-			found = attempts[i]
+			found = sess.attempts[i]
 		case i < 0 && any:
 			return nil
 		}

@@ -235,6 +235,7 @@ func (e *Engine) resume(c *Resume) {
 	e.arm(r)
 	e.heldMore(r)
 	if p := r.party; p != nil {
+		e.objects += len(p.waits)
 		for _, w := range p.waits { // which it was in the way of, as a stranger's
 			e.watchAnywhere(w)
 		}

@@ -26,6 +26,7 @@ type reduction struct {
 	stuck map[*request]uint64 // those of them that remain, with their numbers
 	freed map[*request]uint64 // those that do not, likewise
 	left  map[*party]int      // how many remain of each party
+	of    map[*session]int    // and of each session
 	keys  map[side]*residue
 	seen  map[*party]bool // whose leases are counted in keys
 
@@ -79,7 +80,7 @@ func hasAlternatives(cycle []hop) bool {
 // beginGathering begins the reduction with the waits that were collected.
 func (x *search) beginGathering() {
 	x.phase, x.upTo = gathering, 0
-	x.heap, x.waits, x.stuck, x.left = nil, nil, map[*request]uint64{}, map[*party]int{}
+	x.heap, x.waits, x.stuck, x.left, x.of = nil, nil, map[*request]uint64{}, map[*party]int{}, map[*session]int{}
 }
 
 // gather goes on with gathering them, and brings them into the order of the line.
@@ -98,9 +99,7 @@ func (e *Engine) gather(x *search) (done bool) {
 			continue
 		}
 		x.stuck[r] = r.num
-		if r.party != nil {
-			x.left[r.party]++
-		}
+		x.remains(r.party, 1)
 	}
 	if x.waits == nil {
 		x.waits = make([]reached, 0, len(x.heap))
@@ -191,9 +190,7 @@ func (d *reduction) judge(e *Engine, w *reached) {
 			d.freed = map[*request]uint64{}
 		}
 		d.freed[w.r] = w.num
-		if w.party != nil {
-			d.left[w.party]--
-		}
+		d.remains(w.party, -1)
 	}
 	if w.goesOn() && !d.gone(w.party, w.r) {
 		for way := range w.r.ways {
@@ -207,6 +204,17 @@ func (d *reduction) judge(e *Engine, w *reached) {
 func (a *agenda) relieved(p *party, r *request) {
 	if x := a.search; x != nil && x.stuck != nil && !x.gone(p, r) {
 		x.dirty = true
+	}
+}
+
+// remains counts the waits of a party that remain.
+func (d *reduction) remains(p *party, by int) {
+	if p == nil {
+		return
+	}
+	d.left[p] += by
+	if p.sess != nil {
+		d.of[p.sess] += by
 	}
 }
 
@@ -348,11 +356,20 @@ func (d *reduction) free(e *Engine, r *request) bool {
 	}
 	switch {
 	case r.target != nil:
-		return !r.eachTarget(blocks)
+		return d.leavesTo(r)
 	case r.follows():
 		return !r.awaited.eachInTheWay(blocks)
 	}
 	return !e.eachAbsent(r, blocks)
+}
+
+// leavesTo reports whether a declared wait waits for none of those that remain.
+func (d *reduction) leavesTo(r *request) bool {
+	if r.targetFlow == "" {
+		return d.of[r.target] == 0
+	}
+	f := r.target.flowOf(r.targetFlow, r.space.salt.hash(r.targetFlow))
+	return f == nil || d.left[f] == 0
 }
 
 // ownAt returns what r's own party has at a key and wants before r. Of permits it is what

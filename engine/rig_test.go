@@ -185,6 +185,9 @@ func (g *rig) stepOnce(cmd engine.Command) error {
 	if g.unchecked {
 		return nil
 	}
+	if err := g.e.CheckSessions(); err != nil {
+		return err
+	}
 	if err := g.e.CheckTallies(); err != nil {
 		return err
 	}

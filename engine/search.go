@@ -62,9 +62,10 @@ type search struct {
 	order []int16 // its needs in the order of their keys
 	need  int     // index in order
 	list  blockerList
-	begun bool  // with the list
-	held  *need // the next holder
-	torn  int   // the next of space.torn
+	begun bool   // with the list, or with the flows of a session
+	held  *need  // the next holder
+	torn  int    // the next of space.torn
+	flow  string // the last one of a session that was visited
 }
 
 // blockerList is one list of those who may be in a waiter's way at a key.
@@ -247,7 +248,7 @@ func (x *search) skip(to int) {
 	x.rewind()
 }
 
-func (x *search) rewind() { x.begun, x.held, x.torn = false, nil, 0 }
+func (x *search) rewind() { x.begun, x.held, x.torn, x.flow = false, nil, 0, "" }
 
 // newest returns that wait of the suspect which is rather to be the victim than its others.
 func (s suspect) newest() *request {
@@ -329,7 +330,7 @@ func (e *Engine) widen(x *search) (closed, done bool) {
 		}
 		return false
 	}
-	if len(x.order) == 0 { // else it goes on with this one
+	if len(x.order) == 0 && !x.begun { // else it goes on with this one
 		if !e.looksAt() {
 			return false, false
 		}
@@ -337,7 +338,7 @@ func (e *Engine) widen(x *search) (closed, done bool) {
 	}
 	switch {
 	case waiter.target != nil:
-		return waiter.eachTarget(visit), true
+		return e.seekTarget(x, waiter, visit)
 	case waiter.follows():
 		return waiter.awaited.eachInTheWay(visit), true
 	}

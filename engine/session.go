@@ -425,21 +425,52 @@ func (e *Engine) reapLease(s *session, r *request) {
 	}
 }
 
-// dropIdleFlows forgets the flows that neither hold nor wait.
+// idleFlows is how many flows a session keeps that have neither a lease nor a wait.
+const idleFlows = 1024
+
+// rest notes that a flow has nothing, for dropIdleFlows.
+func (s *session) rest(f *party) {
+	if !f.resting {
+		f.resting = true
+		s.resting.push(f)
+	}
+}
+
+// dropIdleFlows forgets flows that have nothing, if there are many. Each new flow has it
+// look at two, so their number does not grow however many names an agent uses.
 func (s *session) dropIdleFlows() {
-	for _, f := range s.flows.all() {
-		if len(f.leases) == 0 && len(f.waits) == 0 {
+	for range 2 {
+		if s.resting.n < idleFlows {
+			return
+		}
+		f := s.resting.pop()
+		f.resting = false
+		if f.isIdle() {
 			s.flows.leave(f)
 		}
 	}
-	s.busy = s.flows.n
 }
 
-func (s *session) sortedFlows() []*party {
-	list := s.flows.all()
-	slices.SortFunc(list, func(a, b *party) int { return strings.Compare(a.name, b.name) })
-	return list
+// isIdle reports whether the party neither holds nor waits.
+func (p *party) isIdle() bool { return len(p.leases) == 0 && len(p.waits) == 0 }
+
+// stand keeps the session's list of flows that wait.
+func (p *party) stand() {
+	waits := len(p.waits) > 0
+	if waits == p.waiting {
+		return
+	}
+	p.waiting = waits
+	s := p.sess
+	i, _ := slices.BinarySearchFunc(s.waiting, p.name, byFlowName)
+	if waits {
+		s.waiting = slices.Insert(s.waiting, i, p)
+	} else {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	}
 }
+
+func byFlowName(p *party, name string) int { return strings.Compare(p.name, name) }
 
 func (e *Engine) sorted() []*space {
 	return slices.SortedFunc(maps.Values(e.spaces), func(a, b *space) int { return strings.Compare(string(a.name), string(b.name)) })

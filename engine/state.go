@@ -263,6 +263,8 @@ type session struct {
 	ttl      time.Duration
 	opened   Time
 	flows    table[*party]
+	waiting  []*party   // the flows that wait, in the order of their names
+	attempts []*request // the attempts at tasks among its leases, in the order of their numbers
 	awaiting []*request // declared waits for it, in no order
 	work     int        // leases and waits
 	dead     bool       // over; it stays until its last lease and wait have ended
@@ -280,11 +282,11 @@ type session struct {
 	losses                     []Loss
 	pulls                      chain[*pull]
 	follows                    chain[*follower]
-	timed                      int      // leases with a max_hold or a stall
-	timedAt                    Time     // not after the first of them is in its soft tier for it
-	busy                       int      // flows that were left when the idle ones were last dropped
-	spared                     bool     // not heard of since Recover
-	sameAgent, sameAgentBefore *session // in the list of its agent's in space.roll
+	timed                      int          // leases with a max_hold or a stall
+	timedAt                    Time         // not after the first of them is in its soft tier for it
+	resting                    ring[*party] // flows that had nothing when they entered: first those that entered first
+	spared                     bool         // not heard of since Recover
+	sameAgent, sameAgentBefore *session     // in the list of its agent's in space.roll
 	partings                   []*parting
 	dying                      bool   // stands in agenda.dying
 	reaping                    sweep  // then: whose waits end, and later its leases
@@ -371,13 +373,39 @@ func (r *request) hold() {
 // joinParty makes r one of the leases of its party, if it has one.
 func (r *request) joinParty() {
 	r.space.disturb()
-	if sess := r.session(); sess != nil && r.isTimed() {
-		sess.timed++
+	if sess := r.session(); sess != nil {
+		sess.joined(r)
 	}
 	if p := r.party; p != nil {
 		r.pos = int32(len(p.leases))
 		p.leases = append(p.leases, r)
 		p.joined(r, false)
+	}
+}
+
+// joined and parted keep what the session counts of its leases.
+func (s *session) joined(r *request) {
+	if r.isTimed() {
+		s.timed++
+	}
+	if r.task != nil {
+		s.worksAt(r)
+	}
+}
+
+func (s *session) parted(r *request) {
+	if r.isTimed() {
+		s.timed--
+	}
+	if i, found := slices.BinarySearchFunc(s.attempts, r, byNumber); found {
+		s.attempts = slices.Delete(s.attempts, i, i+1)
+	}
+}
+
+// worksAt adds an attempt at a task, once.
+func (s *session) worksAt(r *request) {
+	if i, found := slices.BinarySearchFunc(s.attempts, r, byNumber); !found {
+		s.attempts = slices.Insert(s.attempts, i, r)
 	}
 }
 
@@ -416,8 +444,8 @@ func (r *request) unhold() {
 // leaveParty takes r out of the leases of its party.
 func (r *request) leaveParty() {
 	r.space.disturb()
-	if sess := r.session(); sess != nil && r.isTimed() {
-		sess.timed--
+	if sess := r.session(); sess != nil {
+		sess.parted(r)
 	}
 	if p := r.party; p != nil {
 		last := int32(len(p.leases) - 1)

@@ -253,6 +253,7 @@ func (t *task) runAs(r *request) {
 	going := &attempt{number: int(t.attempt), agent: r.agentName(), fence: r.fence}
 	if s := r.session(); s != nil {
 		going.session = s.name
+		s.worksAt(r)
 	}
 	t.own().going = going
 }

@@ -361,6 +361,7 @@ func (p *party) setApart(r *request, m *need) {
 		if other != 0 { // below 0: it is all there is
 			continue
 		}
+		*m.node.space.agenda.objects += len(p.waits)
 		for _, x := range p.waits {
 			if o := x.needAt(m.node); o != nil && o.mode == w {
 				x.placeOf(o).setApart()
