@@ -67,7 +67,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		m.handOver(r)
 		if r.base != nil {
 			m.convert(r.base, r.claims, ev.Fence)
-			if r.base.upTo = r.upTo; !r.base.goesBack {
+			if r.base.upTo = r.upTo; !r.base.goesBack && !r.base.staysPut {
 				r.base.asOf = r.asOf
 			} else if r.upTo == r.asOf {
 				r.base.upTo = 0 // nothing was committed while it waited
