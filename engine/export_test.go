@@ -271,15 +271,25 @@ func (e *Engine) CheckSessions() error {
 		for _, sess := range s.sortedSessions() {
 			var want []*request
 			var waiting []*party
+			work := 0
 			for _, f := range sess.sortedFlows() {
 				if len(f.waits) > 0 {
 					waiting = append(waiting, f)
+				}
+				work += len(f.leases)
+				for _, w := range f.waits {
+					if !w.follows() {
+						work++
+					}
 				}
 				for _, l := range f.leases {
 					if l.task != nil {
 						want = append(want, l)
 					}
 				}
+			}
+			if work != sess.work || sess.dead && work == 0 && len(sess.awaiting) == 0 {
+				return fmt.Errorf("session %s has %d leases and waits, and %d are counted; it is over: %v", sess.name, work, sess.work, sess.dead)
 			}
 			slices.SortFunc(want, byNumber)
 			if !slices.Equal(sess.attempts, want) {

@@ -331,7 +331,7 @@ func (r *request) listener() Caller {
 }
 
 func (e *Engine) closeSession(c *CloseSession) {
-	if space := e.agenda.space; space != nil && space.goneWhy[c.Session] == BySession {
+	if e.agenda.space.isClosed(c.Session) {
 		e.reply(Done)
 		return
 	}
@@ -341,6 +341,18 @@ func (e *Engine) closeSession(c *CloseSession) {
 	}
 	e.endSession(s, BySession)
 	e.reply(Done)
+}
+
+// isClosed reports whether a session was closed, be it that some of its leases and waits are
+// still to end.
+func (s *space) isClosed(id interlock.SessionID) bool {
+	if s == nil {
+		return false
+	}
+	if x := s.sessions[id]; x != nil {
+		return x.dead && x.why == BySession
+	}
+	return s.goneWhy[id] == BySession
 }
 
 // endSession ends a session; reap ends its waits and leases.
