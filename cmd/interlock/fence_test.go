@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -38,11 +37,8 @@ type pythonCase struct {
 // statements of a real server.
 func TestPagePython(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/signed-fences.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	function := strings.TrimSpace(blocks(string(page), "python"))
+	page := readPage(t, "../../docs/signed-fences.md")
+	function := strings.TrimSpace(onTheirLines(page.of("python")))
 	if lines := strings.Count(function, "\n") + 1; !strings.Contains(function, "def verify(") || lines > 35 {
 		t.Fatalf("the page has no short function verify, but %d lines", lines)
 	}

@@ -20,50 +20,40 @@ var references = []struct {
 	file, begins string
 	groups       []string
 }{
-	{"../../docs/cli.md", `# The command line
+	{"cli.md", `# Command reference
 
-This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands with which leases are
-held; those that change documents and claim effects are in [cli-state.md](cli-state.md), those that hand work on in
-[cli-delegate.md](cli-delegate.md), those that keep accounts in [cli-account.md](cli-account.md), those that look, play
-scenes and measure in [cli-look.md](cli-look.md), those that check fences where agents write in [cli-guard.md](cli-guard.md), those for operators and servers in [cli-operator.md](cli-operator.md).
+` + made + `
 
-What was asked for goes to standard output, everything else to standard error. With ` + "`-o json`" + ` standard output has the server's own
-answers, one a line, also when an answer is a refusal. A flag that names a variable in square brackets can be set by that variable; the flag
+Results go to standard output, diagnostics to standard error. With ` + "`-o json`" + ` standard output has the server's own
+answers, one per line, refusals included. A flag with a variable in square brackets can be set by that variable; the flag
 wins. Colours are for terminals only, and ` + "`NO_COLOR`" + ` turns them off.
 
-The flags of every command stand here once, at ` + "`interlock`" + `. Those that say which server is meant are not for commands that talk to none.
+| page | commands |
+|---|---|
+| this one | leases |
+| [cli-state.md](cli-state.md) | documents, shared files and effects |
+| [cli-delegate.md](cli-delegate.md) | tasks, queues, mailboxes and approvals |
+| [cli-account.md](cli-account.md) | the account writer and its ledger |
+| [cli-look.md](cli-look.md) | inspection, demos and benchmarks |
+| [cli-guard.md](cli-guard.md) | guards |
+| [cli-operator.md](cli-operator.md) | administration and servers |
+
+The flags that every command has are listed once, at ` + "`interlock`" + ` below. Commands that talk to no server do not have those that select one.
 `, []string{groupHold}},
-	{"../../docs/cli-state.md", `# The command line of guarded state
-
-This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands that change documents and claim
-effects. How output and flags work is said in [cli.md](cli.md).
-`, []string{groupState}},
-	{"../../docs/cli-account.md", `# The command line of accounts
-
-This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands of the
-single writer of accounts and of its ledger; [account.md](account.md) is the guide. How output and flags work is said in [cli.md](cli.md).
-`, []string{"account"}},
-	{"../../docs/cli-delegate.md", `# The command line of tasks and mailboxes
-
-This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands that hand work to
-queues and to the single writers of keys, and that answer what is asked of a person. How output and flags work is said in [cli.md](cli.md).
-`, []string{groupTask}},
-	{"../../docs/cli-look.md", `# The command line of looking
-
-This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands that show how things
-stand, and those that play a scene or measure. How output and flags work is said in [cli.md](cli.md).
-`, []string{groupLook, groupTry}},
-	{"../../docs/cli-guard.md", `# The command line of guards
-
-This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. It has the commands that check fences
-where agents write; [guards.md](guards.md) describes what they promise. How output and flags work is described in [cli.md](cli.md).
-`, []string{"guard"}},
-	{"../../docs/cli-operator.md", `# The command line of operators
-
-This page is made from ` + "`interlock COMMAND --help`" + ` by ` + "`go test ./cmd/interlock -run Reference -update`" + `. How output and flags work is said in
-[cli.md](cli.md).
-`, nil},
+	{"cli-state.md", "# Commands: documents, files and effects\n\n" + made + shared, []string{groupState}},
+	{"cli-account.md", "# Commands: accounts\n\n" + made + " The guide is [account.md](../account.md)." + shared, []string{"account"}},
+	{"cli-delegate.md", "# Commands: tasks, mailboxes and approvals\n\n" + made + " The guides are [tasks.md](../tasks.md) and [mailbox.md](../mailbox.md)." + shared, []string{groupTask}},
+	{"cli-look.md", "# Commands: inspection, demos and benchmarks\n\n" + made + shared, []string{groupLook, groupTry}},
+	{"cli-guard.md", "# Commands: guards\n\n" + made + " [guards.md](../guards.md) describes what they promise." + shared, []string{"guard"}},
+	{"cli-operator.md", "# Commands: administration and servers\n\n" + made + " The guide is [operations.md](../operations.md)." + shared, nil},
 }
+
+const (
+	referenceDir = "../../docs/reference/"
+	// made and shared are in the first lines of each page.
+	made   = "Generated from `interlock COMMAND --help` by `go test ./cmd/interlock -run Reference -update`."
+	shared = "\nOutput, and the flags that every command has: [cli.md](cli.md).\n"
+)
 
 // The reference is the help text of every command. go test ./cmd/interlock -run
 // Reference -update writes it anew.
@@ -96,7 +86,7 @@ func TestReference(t *testing.T) {
 	}
 	visit(newRoot(newApp(nil)), &pages[0])
 	for i := range references {
-		file, want := references[i].file, pages[i].Bytes()
+		file, want := referenceDir+references[i].file, pages[i].Bytes()
 		if *update {
 			if err := os.WriteFile(file, want, 0o644); err != nil {
 				t.Fatal(err)

@@ -1,18 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
-
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
 )
 
 // TestScripts runs the scripts of testdata as a person would type them, in order,
@@ -86,34 +80,22 @@ func runScript(t *testing.T, file, text string) {
 // runScript runs a script against the rig's server.
 func (r *rig) runScript(file, text string) { play(r.t, append(r.env, "DATA="+r.dir), file, text) }
 
+// play runs a script in a shell of its own.
 func play(t *testing.T, env []string, file, text string) {
-	dir := t.TempDir()
-	env = append(env, "STATE="+filepath.Join(dir, ".state"), "PATH="+filepath.Dir(launchtest.Binary(t))+":"+os.Getenv("PATH"))
-	if err := os.WriteFile(filepath.Join(dir, ".state"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range parseScript(text) {
-		cmd := exec.Command("bash", "-c", `. "$STATE"; `+s.command+"\n"+`code=$?; export -p > "$STATE"; exit $code`)
-		cmd.Dir, cmd.Env = dir, env
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		cmd.WaitDelay = patience
-		timeout := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-		err := cmd.Run()
-		timeout.Stop()
-		if cmd.ProcessState == nil {
-			t.Fatalf("%s:%d: %v", file, s.line, err)
-		}
-		got := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
-		if out.Len() == 0 {
-			got = nil
-		}
-		got = dropEmpty(got)
-		if code := cmd.ProcessState.ExitCode(); code != s.code {
-			t.Errorf("%s:%d: $ %s\nexit code %d, want %d; it wrote:\n%s", file, s.line, s.command, code, s.code, out.String())
-		} else if !matchLines(s.want, got) {
-			t.Errorf("%s:%d: $ %s\nwrote:\n%s\nwant:\n%s", file, s.line, s.command, out.String(), strings.Join(s.want, "\n"))
+	t.Helper()
+	newShell(t, env).play(file, text)
+}
+
+func (s *shell) play(file, text string) {
+	t := s.t
+	t.Helper()
+	for _, step := range parseScript(text) {
+		out, code := s.run(step.command)
+		got := dropEmpty(strings.Split(out, "\n"))
+		if code != step.code {
+			t.Errorf("%s:%d: $ %s\nexit code %d, want %d; it wrote:\n%s", file, step.line, step.command, code, step.code, out)
+		} else if !matchLines(step.want, got) {
+			t.Errorf("%s:%d: $ %s\nwrote:\n%s\nwant:\n%s", file, step.line, step.command, out, strings.Join(step.want, "\n"))
 		}
 		if t.Failed() {
 			return // what follows builds on it

@@ -184,15 +184,15 @@ func TestTreeRefuses(t *testing.T) {
 	}
 }
 
-// The readme shows a script of the engine. It must be the beginning of the real one.
-func TestReadmeShowsARealScript(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+// The architecture page shows a script of the engine. It must be the beginning of the real one.
+func TestPageShowsARealScript(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs/architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(readme), "`engine/testdata/expiry/passes_on.txt`:\n\n```\n")
+	_, rest, ok := strings.Cut(string(page), "`engine/testdata/expiry/passes_on.txt`:\n\n```\n")
 	if !ok {
-		t.Fatal("the readme shows no script")
+		t.Fatal("the page shows no script")
 	}
 	shown, _, _ := strings.Cut(rest, "```")
 	script, err := os.ReadFile(filepath.Join(root, "engine/testdata/expiry/passes_on.txt"))
@@ -200,7 +200,7 @@ func TestReadmeShowsARealScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(string(script), shown) {
-		t.Errorf("the readme shows\n%s\nthe script is\n%s", shown, script)
+		t.Errorf("the page shows\n%s\nthe script is\n%s", shown, script)
 	}
 }
 
