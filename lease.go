@@ -34,6 +34,23 @@ func (s LeaseState) String() string {
 	return ""
 }
 
+// Terms are the conditions on which keys are claimed and held. A request carries them, the
+// engine keeps them and journals them, and the stream transfers them. A zero field is the
+// pattern's, and where no pattern says, what its comment says.
+type Terms struct {
+	TTL       time.Duration // the session's, else DefaultTTL
+	Grace     time.Duration // DefaultGrace; NoGrace: none
+	MaxHold   time.Duration // how long the lease may be held at all; none
+	Stall     time.Duration // how long it may be held without new progress; none
+	LockDelay time.Duration // how long its keys stay closed if its holder dies; none
+	MaxWait   time.Duration // how long the request may stand in line at all; none
+	Group     string        // the claimant group for permits; none
+	Division  Division      // how a Member claim's key is shared out; its first member decides
+}
+
+// NoGrace as Terms.Grace asks for a lease without a grace period.
+const NoGrace = time.Duration(-1)
+
 // Lease is what a grant gives, as its holder sees it.
 type Lease struct {
 	ID        LeaseID

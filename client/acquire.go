@@ -34,11 +34,9 @@ func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
 		k := c.newCall(proto.OpAcquire)
 		o := &k.op
 		o.Claims, o.Brief = claimsOf(&req), true
-		o.Any, o.Prefix, o.Group, o.Division = req.Any, req.Prefix, req.Group, req.division
+		o.Any, o.Prefix, o.Terms = req.Any, req.Prefix, req.Terms
 		k.member = req.member
 		o.Flow, o.Purpose, o.Trace = flow, req.Purpose, req.Trace
-		o.TTL, o.Grace, o.MaxHold = req.TTL, req.Grace, req.MaxHold
-		o.Stall, o.LockDelay, o.MaxWait = req.Stall, req.LockDelay, req.MaxWait
 		o.OnConflict, o.AsOf, o.Documents = req.OnConflict, req.AsOf, req.Documents
 		o.Priority = clampPriority(req.Priority)
 		return k

@@ -70,9 +70,6 @@ type Request struct {
 	// Prefix asks for any one key of the pools whose keys begin with it, such as
 	// "gpu:", exclusively. Keys and Claims are then empty.
 	Prefix string
-	// Group is in whose name permits are taken, where the key's pattern shares its
-	// capacity out.
-	Group string
 
 	// OnConflict says what to do when it cannot be granted at once. The zero
 	// value refuses with code "held". With interlock.Wait and interlock.Preempt the
@@ -90,25 +87,22 @@ type Request struct {
 	// Documents asks for the documents at the keys together with the lease: Lease.Documents.
 	Documents bool
 
-	// A duration of 0 is the pattern's; what follows stands where no pattern says.
-	TTL       time.Duration // the session's
-	Grace     time.Duration // interlock.DefaultGrace; NoGrace: none
-	MaxHold   time.Duration // no cap
-	Stall     time.Duration // none; else it ends when SetProgress says nothing new for so long
-	LockDelay time.Duration // none; else the keys stay closed for so long if this process dies
-	MaxWait   time.Duration // none; else it leaves the line after so long, with code "wait_limit"
-	Priority  int           // from -interlock.MaxPriority to interlock.MaxPriority
+	// Terms are for how long and in which group the keys are claimed, as in
+	// Request{Terms: interlock.Terms{MaxHold: time.Hour}}. A lease with Stall ends when
+	// SetProgress says nothing new for so long. A request with MaxWait leaves the line after
+	// so long, with code "wait_limit".
+	interlock.Terms
+	Priority int // from -interlock.MaxPriority to interlock.MaxPriority
 
 	// OnQueued is called when the request stands in line, with the place and
 	// whoever is in the way, and again after a reconnect. It must not block.
 	OnQueued func(ticket interlock.Ticket, holders []interlock.Holder)
 
-	division interlock.Division // of a member's claim: see Join
-	member   *Member
+	member *Member // see Join
 }
 
 // NoGrace asks for a lease without a grace period.
-const NoGrace = time.Duration(-1)
+const NoGrace = interlock.NoGrace
 
 // Outcome is what a release tells the next holders.
 type Outcome struct {

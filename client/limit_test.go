@@ -137,11 +137,11 @@ var limitScenarios = []scenario{
 			t.Errorf("five of four: %v", err)
 		}
 		s.release(three, "")
-		s.acquire(c, client.Request{Claims: permits("gpu", 2), Group: "batch"})
-		if _, err := c.Acquire(s.ctx, client.Request{Claims: permits("gpu", 1), Group: "batch"}); !isCode(err, interlock.CodeAtCapacity) {
+		s.acquire(c, client.Request{Claims: permits("gpu", 2), Terms: interlock.Terms{Group: "batch"}})
+		if _, err := c.Acquire(s.ctx, client.Request{Claims: permits("gpu", 1), Terms: interlock.Terms{Group: "batch"}}); !isCode(err, interlock.CodeAtCapacity) {
 			t.Errorf("a third of the group: %v", err)
 		}
-		if lease := s.acquire(c, client.Request{Claims: permits("gpu", 2), Group: "live"}); lease.Info().Group != "live" {
+		if lease := s.acquire(c, client.Request{Claims: permits("gpu", 2), Terms: interlock.Terms{Group: "live"}}); lease.Info().Group != "live" {
 			t.Errorf("lease %+v", lease.Info())
 		}
 	}},
@@ -178,7 +178,7 @@ var limitScenarios = []scenario{
 	}},
 	{"a pattern may let the key be taken from its holder", func(t *testing.T, s *stage) {
 		s.pattern(interlock.Pattern{Name: "k", Shape: "k", Preempt: interlock.PreemptRevoke})
-		lease := s.acquire(s.client("slow"), client.Request{Keys: []interlock.Key{"k"}, Grace: time.Hour})
+		lease := s.acquire(s.client("slow"), client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Grace: time.Hour}})
 		ctx := lease.Context()
 		place := s.wait(s.client("urgent"), client.Request{Keys: []interlock.Key{"k"}, OnConflict: interlock.Preempt})
 		place.queued()
@@ -199,7 +199,7 @@ func TestStallEndsALeaseWithoutProgress(t *testing.T) {
 	crowd(t, func(s *stage) {
 		c := s.client("a")
 		began := time.Now()
-		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Stall: 10 * time.Second})
+		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Stall: 10 * time.Second}})
 		for i := range 60 {
 			c.SetProgress(fmt.Sprint(i, " of 60"))
 			<-time.After(5 * time.Second)
@@ -227,7 +227,7 @@ func TestStallEndsALeaseWithoutProgress(t *testing.T) {
 func TestProgressIsToldSoon(t *testing.T) {
 	crowd(t, func(s *stage) {
 		c := s.w.dial(client.Config{Agent: "a", SessionTTL: time.Hour})
-		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Stall: 4 * time.Second})
+		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Stall: 4 * time.Second}})
 		for i := range 3000 {
 			c.SetProgress(fmt.Sprint(i))
 			<-time.After(10 * time.Millisecond)
@@ -242,7 +242,7 @@ func TestWaitLimit(t *testing.T) {
 	crowd(t, func(s *stage) {
 		s.acquire(s.client("a"), exclusively("k"))
 		began := time.Now()
-		place := s.wait(s.client("b"), client.Request{Keys: []interlock.Key{"k"}, OnConflict: interlock.Wait, MaxWait: 20 * time.Second})
+		place := s.wait(s.client("b"), client.Request{Keys: []interlock.Key{"k"}, OnConflict: interlock.Wait, Terms: interlock.Terms{MaxWait: 20 * time.Second}})
 		place.queued()
 		if err := place.refused(); !isCode(err, interlock.CodeWaitLimit) || time.Since(began) != 20*time.Second {
 			s.t.Errorf("%v after %v", err, time.Since(began))
@@ -254,7 +254,7 @@ func TestLockDelayIsShown(t *testing.T) {
 	crowd(t, func(s *stage) {
 		b := &breaker{dial: s.w.inside}
 		dead := s.w.connect(b.Dial, client.Config{Agent: "dead", SessionTTL: 6 * time.Second})
-		lease := s.acquire(dead, client.Request{Keys: []interlock.Key{"k"}, Grace: client.NoGrace, LockDelay: time.Minute})
+		lease := s.acquire(dead, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Grace: client.NoGrace, LockDelay: time.Minute}})
 		unblock := b.block()
 		b.cut()
 		<-time.After(10 * time.Second)

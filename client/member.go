@@ -69,8 +69,7 @@ func (c *Client) Join(ctx context.Context, as Membership) (*Member, error) {
 	m.stopping, m.stop = context.WithCancelCause(context.Background())
 	req := Request{
 		Claims: []interlock.Claim{{Key: as.Key, Mode: interlock.Member, Count: uint32(min(max(as.Parts, 0), interlock.MaxCount))}},
-		Flow:   as.Flow, Purpose: as.Purpose, Grace: as.Grace, OnConflict: interlock.Wait,
-		division: as.Division, member: m,
+		Flow:   as.Flow, Purpose: as.Purpose, Terms: interlock.Terms{Grace: as.Grace, Division: as.Division}, OnConflict: interlock.Wait, member: m,
 	}
 	lease, err := c.Acquire(ctx, req)
 	if err != nil {

@@ -212,7 +212,7 @@ func TestParkedLeaseOutlivesItsSession(t *testing.T) {
 func TestResumedLeaseWithAShortTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, c := broken(t, inMemory(t), client.Config{Agent: "a", SessionTTL: time.Hour})
-		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, TTL: time.Second})
+		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{TTL: time.Second}})
 		s.park(lease, client.Parking{Keys: interlock.ParkFree})
 		<-time.After(15 * time.Minute)
 		lease, err := c.Resume(s.ctx, lease.ID(), client.Resumption{})

@@ -266,7 +266,7 @@ func endSession(t *testing.T, w *world, agent string) {
 func TestHeartbeatsKeepALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a", SessionTTL: 10 * time.Second})
-		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, TTL: 2 * time.Second})
+		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{TTL: 2 * time.Second}})
 		<-time.After(5 * time.Minute)
 		if lease.Err() != nil {
 			t.Fatal(lease.Err())
@@ -295,12 +295,12 @@ func TestShortLeaseInALongSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, c := broken(t, inMemory(t), client.Config{Agent: "a", SessionTTL: time.Hour})
 		<-time.After(5 * time.Minute)
-		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, TTL: time.Second})
+		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{TTL: time.Second}})
 		<-time.After(time.Minute)
 		if lease.Err() != nil {
 			t.Fatal(lease.Err())
 		}
-		place := s.wait(c, client.Request{Keys: []interlock.Key{"k"}, TTL: time.Second, OnConflict: interlock.Wait})
+		place := s.wait(c, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{TTL: time.Second}, OnConflict: interlock.Wait})
 		place.queued()
 		<-time.After(time.Hour)
 		s.release(lease, "")
@@ -339,10 +339,10 @@ func TestWaitOfAFlowThatGaveUp(t *testing.T) {
 // and before the server gives it to the next, however late the last answer came.
 func TestClientGivesUpNoLaterThanTheServer(t *testing.T) {
 	t.Run("ttl", func(t *testing.T) {
-		givesUp(t, client.Config{Agent: "a", SessionTTL: 6 * time.Second}, client.Request{Keys: []interlock.Key{"k"}, Grace: client.NoGrace}, 300*time.Millisecond)
+		givesUp(t, client.Config{Agent: "a", SessionTTL: 6 * time.Second}, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Grace: client.NoGrace}}, 300*time.Millisecond)
 	})
 	t.Run("max_hold", func(t *testing.T) {
-		givesUp(t, client.Config{Agent: "a"}, client.Request{Keys: []interlock.Key{"k"}, Grace: client.NoGrace, MaxHold: 10 * time.Second}, 0)
+		givesUp(t, client.Config{Agent: "a"}, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Grace: client.NoGrace, MaxHold: 10 * time.Second}}, 0)
 	})
 }
 

@@ -23,7 +23,7 @@ type scenario struct {
 var basicScenarios = []scenario{
 	{"a granted lease, and its release", func(t *testing.T, s *stage) {
 		c := s.client("billing")
-		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"account:1"}, Purpose: "late fee", TTL: 20 * time.Second, Grace: client.NoGrace, MaxHold: time.Hour})
+		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"account:1"}, Purpose: "late fee", Terms: interlock.Terms{TTL: 20 * time.Second, Grace: client.NoGrace, MaxHold: time.Hour}})
 		info := lease.Info()
 		if info.Agent != "billing" || info.Session != c.SessionName() || info.Purpose != "late fee" || info.TTL != 20*time.Second ||
 			info.Grace != 0 || info.State != interlock.Held || info.MaxHoldIn <= 59*time.Minute || info.Flow == "" || info.Fence != lease.Fence() {
@@ -151,7 +151,7 @@ var basicScenarios = []scenario{
 			interlock.CodeTooManyClaims:   {},
 			interlock.CodeDuplicateClaim:  {Keys: []interlock.Key{"a", "a"}},
 			interlock.CodeInvalidMode:     {Keys: []interlock.Key{"a"}, Mode: 99},
-			interlock.CodeInvalidTTL:      {Keys: []interlock.Key{"a"}, TTL: time.Millisecond},
+			interlock.CodeInvalidTTL:      {Keys: []interlock.Key{"a"}, Terms: interlock.Terms{TTL: time.Millisecond}},
 			interlock.CodeInvalidPriority: {Keys: []interlock.Key{"a"}, Priority: 1 << 40},
 			interlock.CodeTooLong:         {Keys: []interlock.Key{"a"}, Purpose: string(make([]byte, interlock.MaxPurposeBytes+1))},
 			interlock.CodeInvalidRequest:  {Keys: []interlock.Key{"a"}, Purpose: "\xff"},

@@ -162,11 +162,7 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 		r.tie().guest = &guest{c.Agent, c.Actor}
 	}
 	r.priority, r.any = int8(c.Priority), c.Any
-	ttl, grace := c.times(sess)
-	r.terms = e.space(c.Namespace).agree(terms{
-		ttl: ttl, grace: grace, maxHold: c.MaxHold, stall: c.Stall, lockDelay: c.LockDelay, maxWait: c.MaxWait,
-		group: c.Group, division: c.Division,
-	})
+	r.terms = e.space(c.Namespace).agree(withDefaults(c.Terms, sess))
 	r.setDetails(details{purpose: c.Purpose, trace: c.Trace, window: window{asOf: c.AsOf}, documents: c.Documents})
 	r.setClaims(c.Claims)
 	e.try(r)
@@ -175,17 +171,19 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	return r
 }
 
-// times gives the ttl and the grace of a request for or without a session, where what
-// is not said stands for the defaults.
-func (c *Acquire) times(sess *session) (ttl, grace time.Duration) {
-	ttl = cmp.Or(c.TTL, interlock.DefaultTTL)
-	if sess != nil && (c.TTL == 0 || c.TTL > sess.ttl) {
-		ttl = sess.ttl // it ends with its session at the latest
+// withDefaults returns t with the TTL and the grace period of a request of sess, or of none,
+// filled in.
+func withDefaults(t interlock.Terms, sess *session) interlock.Terms {
+	if sess != nil && (t.TTL == 0 || t.TTL > sess.ttl) {
+		t.TTL = sess.ttl // it ends with its session at the latest
 	}
-	if c.Grace != NoGrace {
-		grace = cmp.Or(c.Grace, interlock.DefaultGrace)
+	t.TTL = cmp.Or(t.TTL, interlock.DefaultTTL)
+	if t.Grace == NoGrace {
+		t.Grace = 0
+	} else {
+		t.Grace = cmp.Or(t.Grace, interlock.DefaultGrace)
 	}
-	return ttl, grace
+	return t
 }
 
 // flowOr gives the name of a flow, where "" means main.
@@ -295,7 +293,7 @@ func (e *Engine) replyQueued(r *request) *Effect {
 // describe drafts an event with everything about a request.
 func (e *Engine) describe(kind EventKind, r *request) *Event {
 	ev := e.event(kind, r)
-	ev.Purpose, ev.TTL, ev.Grace = r.purpose, r.ttl, r.grace
+	ev.Purpose, ev.Terms = r.purpose, r.terms.Terms
 	ev.Priority, ev.Lead, ev.Any = int(r.priority), r.lead, r.any
 	if r.target != nil {
 		ev.Target, ev.TargetFlow = r.target.num, r.targetFlow
@@ -303,8 +301,7 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 	if r.guest != nil {
 		ev.Actor = r.guest.owner
 	}
-	ev.Group, ev.Trace, ev.Generation, ev.Division = r.group, r.trace, r.generation, r.division
-	ev.MaxHold, ev.Stall, ev.LockDelay, ev.MaxWait = r.maxHold, r.stall, r.lockDelay, r.maxWait
+	ev.Trace, ev.Generation = r.trace, r.generation
 	ev.AsOf, ev.Version = r.window.asOf, r.window.upTo
 	ev.Blob = appendRun(nil, r.run)
 	if r.documents {

@@ -52,7 +52,7 @@ func (e *Engine) attribute(ev *Event) {
 	switch ev.Kind {
 	case EvGranted, EvAdmitted, EvLeft, EvEnded:
 		r := ev.req
-		ev.attributes = attributes{r.space.patternsOf(ev.Claims), r.run, r.group}
+		ev.attributes = attributes{r.space.patternsOf(ev.Claims), r.run, r.Group}
 	}
 }
 

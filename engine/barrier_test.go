@@ -26,7 +26,7 @@ func TestGenerationIsOneEntry(t *testing.T) {
 	gather := func(parties int) (ids []interlock.LeaseID) {
 		for range parties {
 			c := &engine.Acquire{
-				Head: l.head(interlock.SessionID{}), ID: l.id(), Agent: long, TTL: time.Hour, OnConflict: interlock.Wait, Attach: true,
+				Head: l.head(interlock.SessionID{}), ID: l.id(), Agent: long, Terms: interlock.Terms{TTL: time.Hour}, OnConflict: interlock.Wait, Attach: true,
 				Claims: []interlock.Claim{{Key: key, Mode: interlock.Barrier, Count: interlock.MaxParties}},
 			}
 			l.step(c)

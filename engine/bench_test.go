@@ -68,7 +68,7 @@ func (s *stand) acquire(session interlock.SessionID, key interlock.Key) [16]byte
 func (s *stand) ask(session interlock.SessionID, claims []interlock.Claim) [16]byte {
 	s.get = engine.Acquire{
 		Head: s.head(session), ID: s.id(), Claims: claims,
-		TTL: interlock.MaxTTL, OnConflict: interlock.Wait, Attach: true,
+		Terms: interlock.Terms{TTL: interlock.MaxTTL}, OnConflict: interlock.Wait, Attach: true,
 	}
 	s.step(&s.get)
 	return s.get.ID

@@ -100,7 +100,7 @@ func (l *load) open(ttl time.Duration) interlock.SessionID {
 
 func (l *load) acquire(session interlock.SessionID, flow string, ttl time.Duration, keys ...string) (interlock.LeaseID, *engine.Effect) {
 	l.t.Helper()
-	c := &engine.Acquire{Head: l.head(session), ID: l.id(), Flow: flow, TTL: ttl, OnConflict: interlock.Wait, Attach: true}
+	c := &engine.Acquire{Head: l.head(session), ID: l.id(), Flow: flow, Terms: interlock.Terms{TTL: ttl}, OnConflict: interlock.Wait, Attach: true}
 	for _, key := range keys {
 		c.Claims = append(c.Claims, interlock.Claim{Key: interlock.Key(key)})
 	}

@@ -105,7 +105,7 @@ type KeepAlive struct {
 }
 
 // NoGrace asks for a lease without a grace period.
-const NoGrace = time.Duration(-1)
+const NoGrace = interlock.NoGrace
 
 // Acquire asks for Claims, all or nothing. Its first answer comes from this very
 // step: Granted, Queued, Skipped or Refused, as it stands when the step is over:
@@ -127,18 +127,7 @@ type Acquire struct {
 	// patterns that begin with it, claimed exclusively; Claims is then empty.
 	Any    bool
 	Prefix string
-	// Group is the claimant group for permits.
-	Group string
-	// Division says how a Member claim's key is shared out; its first member decides.
-	Division interlock.Division
-
-	// A duration of 0 is the pattern's; what follows stands where no pattern says.
-	TTL        time.Duration // the session's, else interlock.DefaultTTL
-	Grace      time.Duration // interlock.DefaultGrace; NoGrace: none
-	MaxHold    time.Duration // none
-	Stall      time.Duration // none
-	LockDelay  time.Duration // none
-	MaxWait    time.Duration // none: how long it may stand in line at all
+	interlock.Terms
 	Priority   int
 	OnConflict interlock.OnConflict
 	Attach     bool

@@ -71,7 +71,7 @@ func (e *Engine) lineConflict(c *Conflict, r *request, m *need, v *viewer) {
 
 // shortConflict describes what r lacks of a key's permits or tokens, if it does.
 func (e *Engine) shortConflict(c *Conflict, r *request, m *need, v *viewer) {
-	c.Capacity, c.Group = r.space.capacity(m.node.key, e.now), r.group
+	c.Capacity, c.Group = r.space.capacity(m.node.key, e.now), r.Group
 	switch r.short(m) {
 	case shortOfPermits:
 		c.Kind = interlock.CapacityUsed
@@ -255,7 +255,7 @@ func (e *Engine) holder(r *request, c interlock.Claim) interlock.Holder {
 		h.Liveness = interlock.LiveGrace
 	case r.phase == offered:
 		h.Liveness = interlock.Offered
-	case h.HeartbeatAge >= softAt(r.ttl):
+	case h.HeartbeatAge >= softAt(r.TTL):
 		h.Liveness = interlock.Suspect
 	case e.stateOf(r) == interlock.Soft:
 		h.Liveness = interlock.LiveSoft
@@ -344,7 +344,7 @@ func (e *Engine) expect(n *node, holders []*request, ahead int) time.Duration {
 	var left time.Duration
 	for _, h := range holders {
 		if usual == 0 {
-			usual = h.ttl
+			usual = h.TTL
 		}
 		if h.phase == inGrace || h.phase == closed {
 			left = max(left, e.endOf(h).Sub(e.now))
@@ -371,7 +371,7 @@ func (e *Engine) expectPermits(r *request, m *need) (eta time.Duration) {
 		usual := m.node.space.holds[classOf(m.node.key)]
 		for h := m.node.first; h != nil && usual == 0; h = h.next {
 			if e.objects++; h.counts == interlock.Permits {
-				usual = h.req.ttl
+				usual = h.req.TTL
 			}
 		}
 		if usual == 0 {

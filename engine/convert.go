@@ -38,7 +38,7 @@ func (e *Engine) convert(c *Convert) {
 		))
 		return
 	}
-	if no := e.checkClaims(c.Claims, l.group, l); no != nil {
+	if no := e.checkClaims(c.Claims, l.Group, l); no != nil {
 		e.refuseFor(no)
 		return
 	}
@@ -102,10 +102,10 @@ func (e *Engine) conversion(c *Convert, l *request) *request {
 	r.id, r.num = c.ID, e.num+1
 	r.tie().base, r.party, r.priority = l, l.asParty(), l.priority
 	r.setClaims(c.Claims)
-	t := terms{ttl: l.ttl, grace: l.grace, group: l.group, maxHold: l.maxHold, maxWait: c.MaxWait}
+	t := interlock.Terms{TTL: l.TTL, Grace: l.Grace, Group: l.Group, MaxHold: l.MaxHold, MaxWait: c.MaxWait}
 	for _, claim := range c.Claims {
 		if p := l.space.policyAt(string(claim.Key)); p != nil {
-			t.maxWait = tighter(t.maxWait, p.MaxWait)
+			t.MaxWait = tighter(t.MaxWait, p.MaxWait)
 		}
 	}
 	if l.session() == nil {

@@ -42,7 +42,7 @@ func (e *Engine) declare(c *Declare) {
 	} else {
 		r.tie().guest = &guest{c.Agent, c.Actor}
 	}
-	r.terms = target.space.agree(terms{maxWait: c.MaxWait})
+	r.terms = target.space.agree(interlock.Terms{MaxWait: c.MaxWait})
 	r.setDetails(details{purpose: c.Purpose})
 	if sess == target && (r.targetFlow == "" || r.targetFlow == r.flow().name) {
 		e.discard(r)

@@ -290,7 +290,7 @@ func (s *snapshotter) deeds(sp *space) {
 	slices.SortFunc(all, byDigest)
 	for _, d := range all {
 		s.event(d.claimed, &Event{
-			Kind: EvEffect, Namespace: sp.name, ID: d.id, Blob: []byte(d.action), TTL: d.ttl, BaseID: d.lease,
+			Kind: EvEffect, Namespace: sp.name, ID: d.id, Blob: []byte(d.action), Terms: interlock.Terms{TTL: d.ttl}, BaseID: d.lease,
 			Session: d.session, Purpose: d.name, Agent: d.agent, Flow: d.flow, Actor: d.owner, Generation: d.attempt,
 		})
 	}

@@ -55,7 +55,7 @@ func (e *Engine) claimEffect(c *ClaimEffect) {
 		e.claim(lease)
 	}
 	*e.draft() = Event{
-		Kind: EvEffect, Namespace: c.Namespace, ID: c.ID, Blob: []byte(c.Action), TTL: who.ttl, BaseID: who.lease,
+		Kind: EvEffect, Namespace: c.Namespace, ID: c.ID, Blob: []byte(c.Action), Terms: interlock.Terms{TTL: who.ttl}, BaseID: who.lease,
 		Session: who.session, Purpose: who.name, Agent: who.agent, Flow: who.flow, Actor: c.Actor, Generation: 1,
 	}
 	if d != nil {

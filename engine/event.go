@@ -239,10 +239,8 @@ type Event struct {
 	ID       [16]byte
 	Purpose  string
 	Trace    string
-	TTL      time.Duration
-	Grace    time.Duration
-	MaxHold  time.Duration
 	Priority int
+	interlock.Terms
 
 	// What became of it.
 	Fence   interlock.Fence
@@ -256,16 +254,11 @@ type Event struct {
 	Changed bool // somebody who could write held one of the keys while the request waited
 
 	// More of a request.
-	Any       bool // Claims are alternatives
-	Group     string
-	Stall     time.Duration
-	LockDelay time.Duration
-	MaxWait   time.Duration
-	Division  interlock.Division
-	Lead      bool     // it is ahead of new requests
-	Base      uint64   // the number of the lease that it converts, or whose part it is
-	BaseID    [16]byte // the id of that lease
-	Part      bool     // it is a part of a shared-out key, of the member with number Base
+	Any    bool     // Claims are alternatives
+	Lead   bool     // it is ahead of new requests
+	Base   uint64   // the number of the lease that it converts, or whose part it is
+	BaseID [16]byte // the id of that lease
+	Part   bool     // it is a part of a shared-out key, of the member with number Base
 
 	// EvAsked: who asks; of EvQueued, when it is a declared wait, for whom.
 	Target     uint64 // number of the session

@@ -193,10 +193,7 @@ func (s *session) flowOf(name string, hash uint32) *party {
 func (e *Engine) request(ev *Event) (*request, error) {
 	r := e.newRequest()
 	r.id, r.num = ev.ID, ev.Num
-	r.terms = e.space(ev.Namespace).agree(terms{
-		ttl: ev.TTL, grace: ev.Grace, maxHold: ev.MaxHold, stall: ev.Stall, lockDelay: ev.LockDelay, maxWait: ev.MaxWait,
-		group: ev.Group, division: ev.Division,
-	})
+	r.terms = e.space(ev.Namespace).agree(ev.Terms)
 	if ev.Session != 0 {
 		s := e.numbered(ev.Namespace, ev.Session)
 		if s == nil || s.space != r.space {
@@ -385,7 +382,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		r.phase, r.reason, r.renewed = inGrace, ev.Reason, ev.At
 		r.setEnding(endingOf(ev))
 	case EvClosed:
-		if r.phase != held && r.phase != inGrace || r.lockDelay == 0 {
+		if r.phase != held && r.phase != inGrace || r.LockDelay == 0 {
 			return errUnknown
 		}
 		e.evolveClosed(ev, r)

@@ -71,9 +71,9 @@ func (e *Engine) fireSession(s *session) {
 			continue
 		}
 		beat := r.beat()
-		soft, end := beat.Add(softAt(r.ttl)), r.ttlEnd()
+		soft, end := beat.Add(softAt(r.TTL)), r.ttlEnd()
 		if e.now < end {
-			s.least = min(s.least, r.ttl)
+			s.least = min(s.least, r.TTL)
 		}
 		switch {
 		case e.now >= end:
@@ -189,12 +189,12 @@ func (e *Engine) arm(r *request) {
 
 // hard passes the hard end of a lease: into grace, or to its end.
 func (e *Engine) hard(r *request, why Reason) {
-	if r.grace == 0 {
+	if r.Grace == 0 {
 		e.end(r, why)
 		return
 	}
 	ev := e.event(EvGrace, r)
-	ev.Fence, ev.Reason, ev.Grace, ev.Held = r.fence, why, r.grace, e.now.Sub(r.granted)
+	ev.Fence, ev.Reason, ev.Grace, ev.Held = r.fence, why, r.Grace, e.now.Sub(r.granted)
 	if why == ByPreemption {
 		ev.Actor, ev.Asker = r.preemptor()
 	}
@@ -226,10 +226,10 @@ func (r *request) offerTTL() time.Duration {
 
 // waitEnd is when r must leave the line, never when it may wait for ever.
 func (r *request) waitEnd() Time {
-	if r.maxWait == 0 {
+	if r.MaxWait == 0 {
 		return never
 	}
-	return r.arrived().Add(r.maxWait)
+	return r.arrived().Add(r.MaxWait)
 }
 
 // leaveLine ends a wait that its waiter did not end, and tells who listens.

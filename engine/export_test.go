@@ -78,6 +78,13 @@ func Fields(ev *Event) uint64 {
 
 const KnownFields = knownFields
 
+func Fingerprint(cmd Command) uint64 { return fingerprint(cmd) }
+
+// TermsOf returns the terms of a living request.
+func (e *Engine) TermsOf(ns interlock.Namespace, id [16]byte) interlock.Terms {
+	return e.spaces[ns].live(id).terms.Terms
+}
+
 // StepLooks is the bound of what searches look at in a step.
 const StepLooks = stepLooks
 
@@ -169,10 +176,10 @@ func (e *Engine) CheckPools() error {
 			named := map[string]uint64{}
 			for h := p.node.first; h != nil; h = h.next {
 				if n := uint64(h.req.countOf(h)); h.counts == interlock.Permits {
-					if used += n; h.req.group == "" {
+					if used += n; h.req.Group == "" {
 						plain += n
 					} else {
-						named[h.req.group] += n
+						named[h.req.Group] += n
 					}
 				}
 			}
@@ -199,7 +206,7 @@ func (e *Engine) CheckPools() error {
 				}
 				for x := c.first(); x != nil && c.counts == interlock.Permits; x = x.next() {
 					if want := x.req.groupAt(&x.req.needs()[x.need]); int(c.group) != want && (!p.mixed || c.group > unlisted) {
-						return fmt.Errorf("a waiter for %s of group %q is in the class of group %d, want %d", p.node.key, x.req.group, c.group, want)
+						return fmt.Errorf("a waiter for %s of group %q is in the class of group %d, want %d", p.node.key, x.req.Group, c.group, want)
 					}
 				}
 			}

@@ -114,7 +114,7 @@ func (e *Engine) listening() *session {
 // waitFor has a flow wait for the task that f follows.
 func (e *Engine) waitFor(f *follower, by *party) {
 	s := f.task.queue.space
-	r := &request{bonds: &bonds{awaited: f}, num: e.num, phase: waiting, granted: e.now, priority: int8(f.task.spec.priority), terms: s.agree(terms{}), details: noDetails}
+	r := &request{bonds: &bonds{awaited: f}, num: e.num, phase: waiting, granted: e.now, priority: int8(f.task.spec.priority), terms: s.agree(interlock.Terms{}), details: noDetails}
 	r.wait = &wait{only: [1]place{{req: r}}}
 	r.join(by)
 	r.wait.rank = r.standing()

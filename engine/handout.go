@@ -110,15 +110,17 @@ func (e *Engine) serve(p *pull) (served []*request) {
 // hand makes the request of a task a lease of a worker.
 func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 	q, r := t.queue, t.request
-	c := Acquire{Claims: r.claims(), TTL: cmp.Or(p.ttl, q.TTL), Grace: q.Grace, MaxHold: q.MaxHold, Stall: q.Stall}
+	c := Acquire{Claims: r.claims(), Terms: interlock.Terms{
+		TTL: cmp.Or(p.ttl, q.TTL), Grace: q.Grace, MaxHold: q.MaxHold, Stall: q.Stall,
+	}}
 	q.space.bound(&c, p.sess == nil)
 	if t.spec.deadline != 0 { // by then it is to be done
 		c.MaxHold = tighter(c.MaxHold, max(1, t.spec.deadline.Sub(e.now)))
 	}
 	ev := e.event(EvHanded, r)
 	ev.ID, ev.BaseID, ev.Fence, ev.Generation = id, t.id, e.fence+1, uint64(t.attempt+1)
-	ev.TTL, ev.Grace = c.times(p.sess)
-	ev.MaxHold, ev.Stall, ev.LockDelay, ev.Waited = c.MaxHold, c.Stall, c.LockDelay, e.now.Sub(t.since)
+	ev.Terms, ev.Waited = withDefaults(c.Terms, p.sess), e.now.Sub(t.since)
+	ev.MaxWait = 0 // it stands in no line
 	ev.Agent, ev.Actor = p.agent, p.actor
 	if p.sess != nil {
 		ev.Session, ev.Agent, ev.Flow = p.sess.num, p.sess.agent, t.id.String()

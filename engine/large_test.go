@@ -202,7 +202,7 @@ func TestRevokeAmongMany(t *testing.T) {
 	shared := []interlock.Claim{{Key: "all", Mode: interlock.Shared}}
 	leases := make([]interlock.Lease, n)
 	for i := range leases {
-		eff := l.step(&engine.Acquire{Head: l.head(s), ID: l.id(), Flow: fmt.Sprint(i), TTL: time.Hour, Claims: shared})
+		eff := l.step(&engine.Acquire{Head: l.head(s), ID: l.id(), Flow: fmt.Sprint(i), Terms: interlock.Terms{TTL: time.Hour}, Claims: shared})
 		if eff.Outcome != engine.Granted {
 			t.Fatal(eff.Message)
 		}

@@ -17,7 +17,7 @@ func (e *Engine) lease(r *request) (l interlock.Lease) {
 // that most callers get are written where they are to stand.
 func (e *Engine) describeLease(r *request, l *interlock.Lease) {
 	l.ID, l.Fence, l.Claims, l.Purpose = r.id, r.fence, r.claims(), r.purpose
-	l.TTL, l.Grace, l.LockDelay, l.Group, l.Generation = r.ttl, r.grace, r.lockDelay, r.group, r.generation
+	l.TTL, l.Grace, l.LockDelay, l.Group, l.Generation = r.TTL, r.Grace, r.LockDelay, r.Group, r.generation
 	l.State, l.Changed = e.stateOf(r), r.changed
 	if f := r.flow(); f != nil {
 		l.Agent, l.Session, l.Flow = f.sess.agent, f.sess.name, f.name
@@ -35,10 +35,10 @@ func (e *Engine) describeLease(r *request, l *interlock.Lease) {
 		if d := r.dealings; d != nil {
 			l.Decision = d.decision
 		}
-		if r.maxHold > 0 && r.isRunning() {
-			l.MaxHoldIn = max(1, r.granted.Add(r.maxHold).Sub(e.now))
+		if r.MaxHold > 0 && r.isRunning() {
+			l.MaxHoldIn = max(1, r.granted.Add(r.MaxHold).Sub(e.now))
 		}
-		if d := r.stall; d > 0 && r.isRunning() {
+		if d := r.Stall; d > 0 && r.isRunning() {
 			l.StallIn = max(1, e.stallSince(r).Add(d).Sub(e.now))
 		}
 		l.Yield, l.Parts = e.yield(r), e.partsOf(r)
@@ -74,13 +74,13 @@ func (e *Engine) endOf(r *request) Time {
 	case offered:
 		return r.renewed.Add(r.offerTTL())
 	case inGrace:
-		end := r.renewed.Add(r.grace)
-		if r.maxHold > 0 && (r.reason == ByPreemption || r.reason == ByDeadlock) {
-			end = min(end, r.granted.Add(r.maxHold)) // taking a lease away does not lengthen it
+		end := r.renewed.Add(r.Grace)
+		if r.MaxHold > 0 && (r.reason == ByPreemption || r.reason == ByDeadlock) {
+			end = min(end, r.granted.Add(r.MaxHold)) // taking a lease away does not lengthen it
 		}
 		return end
 	case closed:
-		return r.renewed.Add(r.lockDelay)
+		return r.renewed.Add(r.LockDelay)
 	}
 	if r.isPutAside() {
 		return min(r.dealings.parking.until, r.keptUntil())
@@ -100,13 +100,13 @@ func (r *request) ttlEnd() Time {
 	if r.share != nil { // it ends with its member's lease
 		return never
 	}
-	end := r.beat().Add(r.ttl)
+	end := r.beat().Add(r.TTL)
 	if sess := r.session(); r.spared && (sess == nil || sess.spared) {
 		num := r.num
 		if sess != nil {
 			num = sess.num // all of a session together, so that it is looked through once
 		}
-		end = end.Add(spread(num, r.ttl))
+		end = end.Add(spread(num, r.TTL))
 	}
 	return end
 }
@@ -119,7 +119,7 @@ func (e *Engine) stateOf(r *request) interlock.LeaseState {
 		return interlock.Grace
 	case r.isPutAside():
 		return interlock.Parked
-	case e.now >= r.beat().Add(softAt(r.ttl)), e.now >= e.timedSoft(r):
+	case e.now >= r.beat().Add(softAt(r.TTL)), e.now >= e.timedSoft(r):
 		return interlock.Soft
 	}
 	return interlock.Held

@@ -243,7 +243,7 @@ func TestManyEndTogether(t *testing.T) {
 		key := interlock.Key(fmt.Sprintf("k%d", i))
 		s.step(&engine.Acquire{
 			Head: s.head(interlock.SessionID{}), ID: s.id(), Agent: strings.Repeat("a", interlock.MaxNameBytes), Claims: []interlock.Claim{{Key: key}},
-			TTL: 10 * time.Second, Grace: engine.NoGrace,
+			Terms: interlock.Terms{TTL: 10 * time.Second, Grace: engine.NoGrace},
 		})
 		s.want(t, engine.Granted)
 		s.acquire(interlock.SessionID{}, key)

@@ -13,7 +13,7 @@ import (
 
 // closes reports whether r is closed before it ends for a reason.
 func (r *request) closes(why Reason) bool {
-	if r.lockDelay == 0 || r.phase != held && r.phase != inGrace {
+	if r.LockDelay == 0 || r.phase != held && r.phase != inGrace {
 		return false
 	}
 	switch why {
@@ -27,7 +27,7 @@ func (r *request) closes(why Reason) bool {
 func (e *Engine) shut(r *request, why Reason) {
 	sess, lease := r.session(), e.lease(r)
 	ev := e.ending(r, why)
-	ev.Kind, ev.LockDelay = EvClosed, r.lockDelay
+	ev.Kind, ev.LockDelay = EvClosed, r.LockDelay
 	e.emit(ev)
 	e.arm(r)
 	if sess != nil {
@@ -72,5 +72,5 @@ func (e *Engine) disown(r *request) {
 
 // closedWords say of a closed lease how long its keys stay so.
 func (r *request) closedWords() string {
-	return fmt.Sprintf("; its keys stay closed for %v from then on, because a late write may still be under way", r.lockDelay)
+	return fmt.Sprintf("; its keys stay closed for %v from then on, because a late write may still be under way", r.LockDelay)
 }

@@ -252,11 +252,11 @@ func (e *Engine) returning(c *Resume, r *request, sess *session) *request {
 	if sess != nil {
 		t.join(sess.flow(cmp.Or(c.Flow, "main")))
 	}
-	x := *r.terms
-	x.maxWait = c.MaxWait
+	x := r.terms.Terms
+	x.MaxWait = c.MaxWait
 	for _, claim := range r.claims() {
 		if p := r.space.policyAt(string(claim.Key)); p != nil {
-			x.maxWait = tighter(x.maxWait, p.MaxWait)
+			x.MaxWait = tighter(x.MaxWait, p.MaxWait)
 		}
 	}
 	t.terms = r.space.agree(x)
@@ -277,11 +277,11 @@ func (e *Engine) resumed(r, t *request) *Event {
 	if f := t.flow(); f != nil {
 		ev.Session, ev.Flow = f.sess.num, f.name
 	}
-	ev.MaxWait = t.maxWait
+	ev.MaxWait = t.MaxWait
 	if r.phase == parked {
 		ev.Op = remembersParking
 	}
-	if r.phase == parked && r.maxHold > 0 {
+	if r.phase == parked && r.MaxHold > 0 {
 		ev.MaxHold = max(1, r.keptUntil().Sub(e.now))
 	}
 	return ev
@@ -291,11 +291,11 @@ func (e *Engine) resumed(r, t *request) *Event {
 // the time for which it is parked counts, because others wait for its keys just the same.
 // It ends then without a grace, since nobody works under it. Never for all others.
 func (r *request) keptUntil() Time {
-	if r.phase != parked || r.maxHold == 0 {
+	if r.phase != parked || r.MaxHold == 0 {
 		return never
 	}
 	p := r.dealings.parking
-	return p.since.Add(r.maxHold - p.held)
+	return p.since.Add(r.MaxHold - p.held)
 }
 
 // resumeInLine has a lease stand in line that is away and whose keys are not free.
@@ -362,13 +362,13 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 	if r.phase == parked {
 		r.unhold()
 	}
-	t := *r.terms
-	t.maxWait = ev.MaxWait
+	t := r.terms.Terms
+	t.MaxWait = ev.MaxWait
 	switch { // what is left of it
 	case ev.MaxHold > 0:
-		t.maxHold = ev.MaxHold
-	case t.maxHold > 0: // its keys were freed; or in journals of the time when parking did not count
-		t.maxHold = max(1, t.maxHold-r.dealings.parking.held)
+		t.MaxHold = ev.MaxHold
+	case t.MaxHold > 0: // its keys were freed; or in journals of the time when parking did not count
+		t.MaxHold = max(1, t.MaxHold-r.dealings.parking.held)
 	}
 	if ev.Session != 0 {
 		s := r.space.byNum[ev.Session]
@@ -376,7 +376,7 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 			return errUnknown
 		}
 		r.join(s.flow(ev.Flow))
-		if t.ttl = min(t.ttl, s.ttl); r.guest != nil {
+		if t.TTL = min(t.TTL, s.ttl); r.guest != nil {
 			r.guest = nil
 		}
 	} else {

@@ -111,15 +111,15 @@ func (r *request) memberChanged() {
 // enroll makes r, which holds, a member. The first one says how parts are divided.
 func (d *divided) enroll(r *request, parts uint32) {
 	if len(d.members) == 0 {
-		d.how, d.size, d.seen = r.division, int(min(parts, interlock.MaxParts)), 0
+		d.how, d.size, d.seen = r.Division, int(min(parts, interlock.MaxParts)), 0
 		d.grow(d.size)
 		for i := range d.parts {
 			d.parts[i].load = 0
 		}
 	}
-	if r.division != d.how {
+	if r.Division != d.how {
 		t := *r.terms
-		t.division = d.how
+		t.Division = d.how
 		r.terms = &t
 	}
 	i, _ := slices.BinarySearchFunc(d.members, r, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
@@ -264,7 +264,7 @@ func (d *divided) count(index int) {
 // describe tells of d what its members' leases and those on its parts do not.
 func (d *divided) describe() *Event {
 	ev := &Event{
-		Kind: EvDivided, Namespace: d.node.space.name, Division: d.how, Num: uint64(d.seen),
+		Kind: EvDivided, Namespace: d.node.space.name, Terms: interlock.Terms{Division: d.how}, Num: uint64(d.seen),
 		Claims: []interlock.Claim{{Key: interlock.Key(d.node.key), Mode: interlock.Member, Count: uint32(d.size)}},
 	}
 	for i := range d.size {
@@ -400,7 +400,7 @@ func (e *Engine) assign(d *divided, index int, owner *request) {
 	} else {
 		r.tie().guest = &guest{agent: owner.agentName()}
 	}
-	r.terms = d.node.space.agree(terms{ttl: owner.ttl, grace: owner.grace})
+	r.terms = d.node.space.agree(interlock.Terms{TTL: owner.TTL, Grace: owner.Grace})
 	r.setDetails(details{purpose: owner.purpose})
 	r.setClaims([]interlock.Claim{{Key: interlock.Key(d.node.key + "/" + strconv.Itoa(index)), Mode: ex}})
 	r.tie().share = &share{d, index, owner}

@@ -49,7 +49,7 @@ const unlisted = -1
 // groupAt is the index of r's group in the policy at a need of permits.
 func (r *request) groupAt(m *need) int {
 	if p := m.node.pool().policy; p != nil {
-		return p.groupIndex(r.group)
+		return p.groupIndex(r.Group)
 	}
 	return unlisted
 }
@@ -322,7 +322,7 @@ func (e *Engine) refuseHopeless(r *request) bool {
 	if lacking == nil {
 		return false
 	}
-	own, most := lacking.req.keptAt(lacking.node).used(), uint64(lacking.node.pool().policy.mostHeld(r.group))
+	own, most := lacking.req.keptAt(lacking.node).used(), uint64(lacking.node.pool().policy.mostHeld(r.Group))
 	left := most - min(most, own)
 	advice := fmt.Sprintf("give those back first, or ask for %d at most", left)
 	if left == 0 {

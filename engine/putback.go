@@ -105,9 +105,9 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 		e.giveBack(r)
 	}
 	r.unask()
-	if r.maxHold > 0 { // resuming takes it off again
-		t := *r.terms
-		t.maxHold += p.held
+	if r.MaxHold > 0 { // resuming takes it off again
+		t := r.terms.Terms
+		t.MaxHold += p.held
 		r.terms = r.space.agree(t)
 	}
 	p.held, p.fence, p.writes = ev.Held, ev.Fence, e.writes

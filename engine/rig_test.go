@@ -481,12 +481,12 @@ func commandText(cmd engine.Command) string {
 	add("link", head.Link)
 	add("actor", head.Actor)
 	v := reflect.ValueOf(cmd).Elem()
-	for i := range v.NumField() {
-		if !v.Type().Field(i).IsExported() {
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if !f.IsExported() || f.Anonymous && f.Name != "Head" || len(f.Index) > 1 && f.Index[0] == 0 {
 			continue
 		}
-		name := strings.ToLower(v.Type().Field(i).Name)
-		switch field := v.Field(i).Interface().(type) {
+		name := strings.ToLower(f.Name)
+		switch field := v.FieldByIndex(f.Index).Interface().(type) {
 		case engine.Head:
 		case [16]byte:
 			add(name, shortID(field))

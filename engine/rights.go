@@ -130,7 +130,7 @@ func (r *request) keepsClaimsFrom(by *interlock.Principal, claims []interlock.Cl
 	if by == nil && r.owner() == "" || by != nil && by.Name == r.owner() {
 		return nil
 	}
-	if no := outsideGroup(by, r.group); no != nil {
+	if no := outsideGroup(by, r.Group); no != nil {
 		return no
 	}
 	for _, c := range claims {

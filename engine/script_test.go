@@ -627,12 +627,15 @@ func (s *script) resume(w *words) error {
 func (s *script) acquire(w *words) error {
 	c := &engine.Acquire{
 		Head: s.head(w), ID: s.id(), Flow: s.flowIn(w), Purpose: w.get("purpose"),
-		TTL: w.duration("ttl"), Grace: engine.NoGrace, MaxHold: w.duration("max_hold"),
-		Stall: w.duration("stall"), LockDelay: w.duration("lock_delay"), MaxWait: w.duration("max_wait"), Priority: int(w.number("priority")),
-		AsOf: interlock.Version(w.number("as_of")),
+		Terms: interlock.Terms{
+			TTL: w.duration("ttl"), Grace: engine.NoGrace, MaxHold: w.duration("max_hold"), Stall: w.duration("stall"),
+			LockDelay: w.duration("lock_delay"), MaxWait: w.duration("max_wait"), Group: w.get("group"),
+		},
+		Priority: int(w.number("priority")),
+		AsOf:     interlock.Version(w.number("as_of")),
 
 		Documents: w.has("documents"),
-		Attach:    !w.has("detached"), Any: w.has("any"), Prefix: w.get("prefix"), Group: w.get("group"),
+		Attach:    !w.has("detached"), Any: w.has("any"), Prefix: w.get("prefix"),
 	}
 	if w.has("divide") {
 		c.Division, _ = interlock.ParseDivision(w.get("divide"))

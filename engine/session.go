@@ -102,7 +102,7 @@ func (e *Engine) openSession(c *OpenSession) {
 		return
 	}
 	*e.draft() = Event{
-		Kind: EvSessionOpened, Namespace: c.Namespace, Session: e.snum + 1, ID: c.ID, Agent: c.Agent, TTL: ttl, Actor: c.Actor,
+		Kind: EvSessionOpened, Namespace: c.Namespace, Session: e.snum + 1, ID: c.ID, Agent: c.Agent, Terms: interlock.Terms{TTL: ttl}, Actor: c.Actor,
 	}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
@@ -500,8 +500,8 @@ func (s *space) sortedNodes() []*node {
 
 // minTerm notes that r lives by the session's heartbeats.
 func (e *Engine) minTerm(s *session, r *request) {
-	s.minTTL, s.least = min(s.minTTL, r.ttl), min(s.least, r.ttl)
-	if at := r.beat().Add(softAt(r.ttl)); s.timer.pos >= 0 && at < s.timer.at {
+	s.minTTL, s.least = min(s.minTTL, r.TTL), min(s.least, r.TTL)
+	if at := r.beat().Add(softAt(r.TTL)); s.timer.pos >= 0 && at < s.timer.at {
 		e.timers.set(&s.timer, at)
 	}
 }

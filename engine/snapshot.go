@@ -82,7 +82,7 @@ func (s *snapshotter) space(sp *space) {
 	sessions := sp.sortedSessions()
 	for _, x := range sessions {
 		s.event(x.opened, &Event{
-			Kind: EvSessionOpened, Namespace: sp.name, Session: x.num, ID: x.id, Agent: x.agent, TTL: x.ttl, Acked: x.seqs.floor,
+			Kind: EvSessionOpened, Namespace: sp.name, Session: x.num, ID: x.id, Agent: x.agent, Terms: interlock.Terms{TTL: x.ttl}, Acked: x.seqs.floor,
 			Actor: x.owner,
 		})
 	}
@@ -238,7 +238,7 @@ func (s *snapshotter) parking(r *request) {
 		asks = asksPerson
 	}
 	s.event(p.since, &Event{
-		Kind: EvParked, Op: asks, Namespace: r.space.name, ID: r.id, TTL: p.until.Sub(p.since), Note: p.reason, Freed: r.phase == away,
+		Kind: EvParked, Op: asks, Namespace: r.space.name, ID: r.id, Terms: interlock.Terms{TTL: p.until.Sub(p.since)}, Note: p.reason, Freed: r.phase == away,
 		Held: p.held, Fence: p.fence, Queued: !r.isParked(), Changed: p.kept, AsOf: r.window.asOf,
 		Blob: appendPrincipal(nil, p.asker),
 	})

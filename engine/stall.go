@@ -72,14 +72,14 @@ func (e *Engine) stallSince(r *request) Time {
 // have the request's own timer, so leases without them cost nothing.
 
 // isTimed reports whether r has such a deadline.
-func (r *request) isTimed() bool { return r.maxHold > 0 || r.stall > 0 }
+func (r *request) isTimed() bool { return r.MaxHold > 0 || r.Stall > 0 }
 
 // overdue gives the reason for which such a deadline has passed, or 0.
 func (e *Engine) overdue(r *request) Reason {
 	switch {
-	case r.maxHold > 0 && e.now >= r.granted.Add(r.maxHold):
+	case r.MaxHold > 0 && e.now >= r.granted.Add(r.MaxHold):
 		return ByMaxHold
-	case r.stall > 0 && e.now >= e.stallSince(r).Add(r.stall):
+	case r.Stall > 0 && e.now >= e.stallSince(r).Add(r.Stall):
 		return ByStall
 	}
 	return 0
@@ -89,10 +89,10 @@ func (e *Engine) overdue(r *request) Reason {
 // warned of one; never when there is none.
 func (e *Engine) timedEnd(r *request) Time {
 	end := never
-	if d := r.maxHold; d > 0 {
+	if d := r.MaxHold; d > 0 {
 		end = r.granted.Add(d)
 	}
-	if d := r.stall; d > 0 {
+	if d := r.Stall; d > 0 {
 		end = min(end, e.stallSince(r).Add(d))
 	}
 	return end
@@ -100,10 +100,10 @@ func (e *Engine) timedEnd(r *request) Time {
 
 func (e *Engine) timedSoft(r *request) Time {
 	soft := never
-	if d := r.maxHold; d > 0 {
+	if d := r.MaxHold; d > 0 {
 		soft = r.granted.Add(softAt(d))
 	}
-	if d := r.stall; d > 0 {
+	if d := r.Stall; d > 0 {
 		soft = min(soft, e.stallSince(r).Add(softAt(d)))
 	}
 	return soft
@@ -113,10 +113,10 @@ func (e *Engine) timedSoft(r *request) Time {
 // that was not given yet, or an end.
 func (e *Engine) timedNext(r *request) Time {
 	next := e.timedEnd(r)
-	if d := r.maxHold; d > 0 && !r.warned {
+	if d := r.MaxHold; d > 0 && !r.warned {
 		next = min(next, r.granted.Add(softAt(d)))
 	}
-	if d := r.stall; d > 0 && !e.warnedOfStall(r) {
+	if d := r.Stall; d > 0 && !e.warnedOfStall(r) {
 		next = min(next, e.stallSince(r).Add(softAt(d)))
 	}
 	return next
@@ -129,10 +129,10 @@ func (e *Engine) warnedOfStall(r *request) bool {
 // warnTimed warns of each of these deadlines that comes near, once.
 func (e *Engine) warnTimed(r *request) {
 	due := false
-	if d := r.maxHold; d > 0 && !r.warned && e.now >= r.granted.Add(softAt(d)) {
+	if d := r.MaxHold; d > 0 && !r.warned && e.now >= r.granted.Add(softAt(d)) {
 		r.warned, due = true, true
 	}
-	if d := r.stall; d > 0 && !e.warnedOfStall(r) && e.now >= e.stallSince(r).Add(softAt(d)) {
+	if d := r.Stall; d > 0 && !e.warnedOfStall(r) && e.now >= e.stallSince(r).Add(softAt(d)) {
 		r.ownProgress().warned, due = e.stallSince(r)+1, true
 	}
 	if due {

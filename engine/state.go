@@ -423,7 +423,7 @@ func (r *request) take() {
 		}
 		switch m.counts {
 		case interlock.Permits:
-			n.pooled.take(r.group, uint64(r.countOf(m)))
+			n.pooled.take(r.Group, uint64(r.countOf(m)))
 		case interlock.Barrier:
 			n.own().gang++
 		case interlock.Member:
@@ -474,7 +474,7 @@ func (r *request) letGo() {
 		}
 		switch m.counts {
 		case interlock.Permits:
-			n.pooled.give(r.group, uint64(r.countOf(m)))
+			n.pooled.give(r.Group, uint64(r.countOf(m)))
 		case interlock.Barrier:
 			n.own().gang--
 		case interlock.Member:

@@ -74,7 +74,7 @@ func BenchmarkSurveys(b *testing.B) {
 	const leases = 1_000_000 - 1000
 	for i := range leases {
 		step(&engine.Acquire{
-			Head: engine.Head{At: begin, Namespace: "large"}, ID: counted(uint64(i + 1)), Agent: fmt.Sprint("agent-", i%100), TTL: time.Hour,
+			Head: engine.Head{At: begin, Namespace: "large"}, ID: counted(uint64(i + 1)), Agent: fmt.Sprint("agent-", i%100), Terms: interlock.Terms{TTL: time.Hour},
 			Claims: []interlock.Claim{{Key: interlock.Key(fmt.Sprintf("key:%d", i)), Mode: interlock.Exclusive}},
 		})
 	}

@@ -225,9 +225,9 @@ func (e *Engine) lineUp(t *task, changed bool) {
 	r.setDetails(details{purpose: t.spec.purpose, task: t})
 	r.setClaims(t.spec.claims)
 	r.granted, r.renewed, r.phase = t.arrived, t.since, waiting
-	var c terms
+	var c interlock.Terms
 	if countsAny(r.claims()) {
-		c.group = t.spec.group
+		c.Group = t.spec.group
 	}
 	r.terms = t.queue.space.agree(c)
 	e.resolve(r)
@@ -317,10 +317,9 @@ func (e *Engine) evolveHanded(ev *Event) error {
 		r.tie().guest = &guest{ev.Agent, ev.Actor}
 	}
 	r.id, r.fence, r.granted, r.renewed, r.waited, r.phase = ev.ID, ev.Fence, ev.At, ev.At, ev.Waited, held
-	r.terms = s.agree(terms{
-		ttl: ev.TTL, grace: ev.Grace, maxHold: ev.MaxHold, stall: ev.Stall, lockDelay: ev.LockDelay,
-		group: t.spec.group, // its lease may be changed to one with permits
-	})
+	given := ev.Terms
+	given.Group = t.spec.group // its lease may be changed to one with permits
+	r.terms = s.agree(given)
 	e.fence = max(e.fence, ev.Fence)
 	s.requests.enter(r)
 	r.hold()

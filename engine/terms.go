@@ -1,22 +1,13 @@
 package engine
 
-import (
-	"time"
+import "github.com/interlockdev/interlock"
 
-	"github.com/interlockdev/interlock"
-)
-
-// terms are the conditions on which a request was made. They never change; a request
-// can be given others. Most requests have the same as many others, and share them.
+// terms are the conditions on which a request was made, with every default filled in: a
+// zero field means none. They never change; a request can be given others. Most requests
+// have the same as many others, and share them.
 type terms struct {
-	space      *space
-	ttl, grace time.Duration
-	maxHold    time.Duration // how long it may be held in all; 0 when it may be for ever
-	stall      time.Duration // how long it may be held without progress; 0 when it may be for ever
-	lockDelay  time.Duration
-	maxWait    time.Duration
-	group      string // claimant group
-	division   interlock.Division
+	space *space
+	interlock.Terms
 }
 
 // details are what a request has for itself alone. They never change either.
@@ -36,22 +27,22 @@ var (
 
 // agree gives terms that are t, in s: those that were given last time, unless something else
 // was asked for in between that has the same place among the few that are kept.
-func (s *space) agree(t terms) *terms {
-	t.space = s
-	kept := &s.agreed[mix(uint64(t.ttl)+uint64(t.grace)<<16+uint64(t.maxHold)<<24+uint64(t.maxWait)<<32)%uint32(len(s.agreed))]
-	if *kept == nil || **kept != t {
-		fresh := t
-		*kept = &fresh
+func (s *space) agree(t interlock.Terms) *terms {
+	h := mix(uint64(t.TTL) + uint64(t.Grace)<<16 + uint64(t.MaxHold)<<24 + uint64(t.MaxWait)<<32)
+	kept := &s.agreed[h%uint32(len(s.agreed))]
+	if *kept == nil || (*kept).Terms != t {
+		*kept = &terms{s, t}
 	}
 	return *kept
 }
 
 // plain gives those of the terms that are told of what is over.
 func (t *terms) plain() *terms {
-	if *t == (terms{space: t.space, ttl: t.ttl, grace: t.grace}) {
+	plain := interlock.Terms{TTL: t.TTL, Grace: t.Grace}
+	if t.Terms == plain {
 		return t
 	}
-	return &terms{space: t.space, ttl: t.ttl, grace: t.grace}
+	return &terms{t.space, plain}
 }
 
 // setTask has r be of a task, or of none.

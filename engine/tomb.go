@@ -142,7 +142,7 @@ func (s *space) request(id [16]byte) *request {
 	}
 	r := &request{
 		id: x.id, num: x.num, fence: x.fence, reason: x.reason, changed: x.changed, phase: over,
-		terms: &terms{space: s, ttl: x.ttl, grace: x.grace}, details: noDetails, bonds: noBonds,
+		terms: &terms{s, interlock.Terms{TTL: x.ttl, Grace: x.grace}}, details: noDetails, bonds: noBonds,
 	}
 	r.setClaims(x.claims)
 	r.setEnding(x.ending)
@@ -175,7 +175,7 @@ func (e *Engine) bury(r *request, why Reason) {
 	s.requests.leave(r)
 	s.kept.drop(thing{madeRequest, r.id})
 	s.tombs.push(r.hash(), tomb{
-		id: r.id, num: r.num, fence: r.fence, claims: r.claims(), ttl: r.ttl, grace: r.grace, ending: r.ending, reason: why, changed: r.changed,
+		id: r.id, num: r.num, fence: r.fence, claims: r.claims(), ttl: r.TTL, grace: r.Grace, ending: r.ending, reason: why, changed: r.changed,
 	})
 	e.ended = append(e.ended, r)
 	if sess != nil {

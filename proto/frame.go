@@ -108,7 +108,6 @@ const (
 type Op struct {
 	Kind       OpKind
 	OnConflict interlock.OnConflict
-	Division   interlock.Division
 	Any        bool
 	Free       bool
 	Keep       bool
@@ -128,7 +127,6 @@ type Op struct {
 	Purpose   string
 	Trace     string
 	Prefix    string
-	Group     string
 	Key       interlock.Key
 	Fence     interlock.Fence
 	Outcome   string
@@ -137,14 +135,9 @@ type Op struct {
 	Name      string // of a pattern or a queue
 	Revision  uint64 // of a pattern
 
-	Claims    []interlock.Claim
-	TTL       time.Duration // of parking, for how long
-	Grace     time.Duration
-	MaxHold   time.Duration
-	Stall     time.Duration
-	LockDelay time.Duration
-	MaxWait   time.Duration
-	AsOf      interlock.Version
+	Claims          []interlock.Claim
+	interlock.Terms // TTL also of a session, a pull, an effect and of parking; Group also of a listing
+	AsOf            interlock.Version
 
 	On       *Party
 	Pattern  *interlock.Pattern

@@ -73,10 +73,8 @@ func TestEventsShowAllTheyHave(t *testing.T) {
 		writeEvent(&j, ev, 1, 1)
 		return string(j.b)
 	}
-	fields := reflect.TypeFor[engine.Event]()
-	for i := range fields.NumField() {
-		f := fields.Field(i)
-		if !f.IsExported() {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[engine.Event]()) {
+		if !f.IsExported() || f.Anonymous {
 			continue
 		}
 		ev := engine.Event{Kind: engine.EvQueued, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Member, Count: 2}}}
@@ -84,7 +82,7 @@ func TestEventsShowAllTheyHave(t *testing.T) {
 			ev.Kind = engine.EvWritten
 		}
 		before := show(&ev)
-		switch v := reflect.ValueOf(&ev).Elem().Field(i); v.Kind() {
+		switch v := reflect.ValueOf(&ev).Elem().FieldByIndex(f.Index); v.Kind() {
 		case reflect.Bool:
 			v.SetBool(true)
 		case reflect.Int, reflect.Int64:

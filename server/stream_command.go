@@ -141,8 +141,8 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		c.asked = o.Claims
 		c.Acquire = engine.Acquire{
 			Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, Trace: o.Trace,
-			Claims: slices.Clone(o.Claims), Any: o.Any, Prefix: o.Prefix, Group: o.Group, Division: o.Division,
-			TTL: o.TTL, Grace: o.Grace, MaxHold: o.MaxHold, Stall: o.Stall, LockDelay: o.LockDelay, MaxWait: o.MaxWait,
+			Claims: slices.Clone(o.Claims), Any: o.Any, Prefix: o.Prefix, Terms: o.Terms,
+
 			Priority: int(o.Priority), OnConflict: o.OnConflict, AsOf: o.AsOf, Documents: o.Documents, Attach: true,
 		}
 		cmd, asked, who.brief = &c.Acquire, c, o.Brief && o.Slot != 0

@@ -109,7 +109,7 @@ func TestStateWithoutASession(t *testing.T) {
 	f := d.dial()
 	f.send(
 		commitOp(0, 1, nil, putOf("k", "1")),
-		proto.Op{Kind: proto.OpClaimEffect, Seq: 2, TTL: time.Second, Effect: &proto.EffectOp{Tool: "t", Target: "k"}},
+		proto.Op{Kind: proto.OpClaimEffect, Seq: 2, Terms: interlock.Terms{TTL: time.Second}, Effect: &proto.EffectOp{Tool: "t", Target: "k"}},
 		readOp(3, true, "k"),
 	)
 	if r := f.want(1, proto.Done, ""); r.Version != 1 {

@@ -203,9 +203,11 @@ func tourParts(d *door) {
 func tourEventFields(d *door) {
 	full := engine.Event{
 		Kind: engine.EvQueued, Namespace: "default", Session: 1, Agent: "a", Flow: "main", Claims: fullLease().Claims[3:], Actor: "ops", Asker: "a", Num: 2,
-		Purpose: "why", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", TTL: 1, Grace: 1, MaxHold: 1, Priority: 1, Fence: 3, Offer: true,
-		Reason: engine.ByStall, Outcome: "done", Note: "n", Waited: 1, Held: 1, Cycle: fullConflict().Cycle, Any: true, Group: "batch", Stall: 1,
-		LockDelay: 1, MaxWait: 1, Division: interlock.ByLoad, Lead: true, Base: 4, Part: true, Target: 5, TargetFlow: "main", By: 6, Generation: 7,
+		Purpose: "why", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		Terms:    interlock.Terms{TTL: 1, Grace: 1, MaxHold: 1, Group: "batch", Stall: 1, LockDelay: 1, MaxWait: 1, Division: interlock.ByLoad},
+		Priority: 1, Fence: 3, Offer: true,
+		Reason: engine.ByStall, Outcome: "done", Note: "n", Waited: 1, Held: 1, Cycle: fullConflict().Cycle, Any: true,
+		Lead: true, Base: 4, Part: true, Target: 5, TargetFlow: "main", By: 6, Generation: 7,
 		Freed: true, Queued: true, Version: 10, AsOf: 11, ContentType: "text/plain", Op: uint8(interlock.Merge),
 	}
 	effect := engine.Event{Kind: engine.EvEffect, Blob: []byte("{}"), Generation: 2}

@@ -131,7 +131,7 @@ func benchmarkReplay(b *testing.B, held bool) {
 		sent := n
 		for range burst {
 			h := engine.Head{Namespace: "bench", From: got}
-			take := &engine.Acquire{Head: h, ID: newID(), Agent: "bench", TTL: interlock.MaxTTL, Claims: []interlock.Claim{{Key: "account:12345", Mode: interlock.Exclusive}}}
+			take := &engine.Acquire{Head: h, ID: newID(), Agent: "bench", Terms: interlock.Terms{TTL: interlock.MaxTTL}, Claims: []interlock.Claim{{Key: "account:12345", Mode: interlock.Exclusive}}}
 			cmds := []engine.Command{take, &engine.Release{Head: h, Lease: take.ID}}
 			if held {
 				take.Claims[0].Key = interlock.Key(keyNumber(n))

@@ -279,12 +279,16 @@ func (a *agent) claims(most int) (list []interlock.Claim) {
 }
 
 func (a *agent) acquire() {
+	flow, group := a.flow(), []string{"", cappedGroup, ownGroup}[a.rng(3)] // the seeds count on this order
 	c := engine.Acquire{
-		Flow: a.flow(), Purpose: "work", Group: []string{"", cappedGroup, ownGroup}[a.rng(3)], Priority: []int{0, 0, 0, 1, -1, 5}[a.rng(6)],
+		Flow: flow, Purpose: "work", Priority: []int{0, 0, 0, 1, -1, 5}[a.rng(6)],
 		OnConflict: interlock.OnConflict(a.rng(4)), Attach: a.rng(3) > 0, Claims: a.claims(3),
-		TTL: []time.Duration{0, 0, 3 * time.Second, 20 * time.Second}[a.rng(4)], Grace: []time.Duration{0, engine.NoGrace, time.Second}[a.rng(3)],
-		MaxWait: []time.Duration{0, 0, 5 * time.Second}[a.rng(3)], LockDelay: []time.Duration{0, 0, 0, 2 * time.Second}[a.rng(4)],
-		MaxHold: []time.Duration{0, 0, 0, 8 * time.Second}[a.rng(4)], Stall: []time.Duration{0, 0, 0, 0, 6 * time.Second}[a.rng(5)],
+		Terms: interlock.Terms{
+			Group: group, TTL: []time.Duration{0, 0, 3 * time.Second, 20 * time.Second}[a.rng(4)],
+			Grace:   []time.Duration{0, engine.NoGrace, time.Second}[a.rng(3)],
+			MaxWait: []time.Duration{0, 0, 5 * time.Second}[a.rng(3)], LockDelay: []time.Duration{0, 0, 0, 2 * time.Second}[a.rng(4)],
+			MaxHold: []time.Duration{0, 0, 0, 8 * time.Second}[a.rng(4)], Stall: []time.Duration{0, 0, 0, 0, 6 * time.Second}[a.rng(5)],
+		},
 	}
 	if a.rng(2) == 0 {
 		c.OnConflict = interlock.Wait
@@ -320,7 +324,7 @@ func (a *agent) acquire() {
 // tangle makes a request one for a single key of few, of a flow that may wait for others
 // already, and patient: so circles close, and not only where somebody begins to wait.
 func (a *agent) tangle(c *engine.Acquire) {
-	*c = engine.Acquire{Purpose: c.Purpose, Priority: c.Priority, TTL: 3 * time.Second, Grace: engine.NoGrace, OnConflict: interlock.Wait, Attach: true, Claims: []interlock.Claim{
+	*c = engine.Acquire{Purpose: c.Purpose, Priority: c.Priority, Terms: interlock.Terms{TTL: 3 * time.Second, Grace: engine.NoGrace}, OnConflict: interlock.Wait, Attach: true, Claims: []interlock.Claim{
 		{Key: interlock.Key(fmt.Sprintf("k%d", a.rng(4))), Mode: []interlock.Mode{interlock.Exclusive, interlock.Shared}[a.rng(2)]},
 	}}
 	if a.rng(5) == 0 {

@@ -12,19 +12,14 @@ import (
 // asking is the flags with which a lease is asked for, by run and by lock.
 type asking struct {
 	wanting
-	Any       bool
-	AnyPrefix string
-	Parties   counted
-	Group     string
-	TTL       time.Duration
-	Grace     time.Duration
-	MaxHold   time.Duration
-	Stall     time.Duration
-	LockDelay time.Duration
-	Priority  int
-	Purpose   string
-	Agent     string
-	AsOf      uint64
+	Any             bool
+	AnyPrefix       string
+	Parties         counted
+	interlock.Terms // without MaxWait, which is waiting's
+	Priority        int
+	Purpose         string
+	Agent           string
+	AsOf            uint64
 
 	graceGiven bool // else the pattern's counts
 }

@@ -267,11 +267,12 @@ func (r *running) acquire(ctx context.Context, c *client.Client) (*client.Lease,
 // request is what the server is asked for.
 func (r *running) request() client.Request {
 	req := client.Request{
-		Claims: r.claims, Any: r.q.Any, Prefix: r.q.AnyPrefix, Group: r.q.Group, OnConflict: r.q.onConflict(),
+		Claims: r.claims, Any: r.q.Any, Prefix: r.q.AnyPrefix, Terms: r.q.Terms, OnConflict: r.q.onConflict(),
 		Flow: client.SharedFlow, Purpose: r.q.Purpose, Trace: os.Getenv("TRACEPARENT"),
-		TTL: r.q.TTL, Grace: r.q.Grace, MaxHold: r.q.MaxHold, Stall: r.q.Stall, LockDelay: r.q.LockDelay, MaxWait: r.q.MaxWait,
+
 		Priority: r.q.Priority, AsOf: interlock.Version(r.q.AsOf), Documents: r.documents,
 	}
+	req.MaxWait = r.q.waiting.MaxWait
 	if r.q.graceGiven && req.Grace == 0 {
 		req.Grace = client.NoGrace
 	}

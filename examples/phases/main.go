@@ -73,7 +73,7 @@ func work(ctx context.Context, addr, agent string, book *logbook) error {
 	// The first phase begins when all are there.
 	party, err := c.Acquire(ctx, client.Request{
 		Claims:     []interlock.Claim{{Key: barrier, Mode: interlock.Barrier, Count: uint32(len(agents))}},
-		OnConflict: interlock.Wait, MaxWait: time.Minute, Purpose: "release 42",
+		OnConflict: interlock.Wait, Terms: interlock.Terms{MaxWait: time.Minute}, Purpose: "release 42",
 	})
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func (w *worker) attempt(ctx context.Context) error {
 		Keys:       []interlock.Key{key(w.update.Account)},
 		OnConflict: interlock.Wait,
 		Purpose:    w.update.What,
-		Grace:      client.NoGrace,
+		Terms:      interlock.Terms{Grace: client.NoGrace},
 	})
 	if err != nil {
 		return w.failed(err)
