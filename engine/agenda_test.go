@@ -26,7 +26,7 @@ func newStage(t *testing.T) *stage {
 // step carries out a command at a time after the beginning, and gives its answer.
 func (s *stage) step(after time.Duration, cmd engine.Command) *engine.Effect {
 	s.Helper()
-	h := headOf(cmd)
+	h := cmd.Header()
 	h.At = begin.Add(after)
 	if h.From == nil {
 		h.From = s

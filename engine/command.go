@@ -20,8 +20,12 @@ func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 // never looks inside. nil means that nobody listens.
 type Caller any
 
-// Command is what Step carries out. The commands are the types of this file.
-type Command interface{ head() *Head }
+// Command is an input of Step. The engine's commands are the types of this file and of
+// command_task.go.
+type Command interface {
+	// Header returns the part that all commands share.
+	Header() *Head
+}
 
 // Head is what all commands share.
 type Head struct {
@@ -58,7 +62,8 @@ type Head struct {
 	Principal *interlock.Principal
 }
 
-func (h *Head) head() *Head { return h }
+// Header implements Command for every type that embeds Head.
+func (h *Head) Header() *Head { return h }
 
 // OpenSession starts a session. ID is 128 fresh random bits. TTL 0 means
 // interlock.DefaultTTL. Answered by Done with Session set.

@@ -109,7 +109,7 @@ const stepBytes = 256 << 10
 // an answer never shows a lease beyond its end, whether a Tick came in time or not.
 // A command without a namespace is about all of them.
 func (e *Engine) Step(cmd Command, out *Output) {
-	h := cmd.head()
+	h := cmd.Header()
 	e.out, e.head, e.start, e.objects, e.viewed, e.looked, e.ranks, e.tries, e.tagged, e.replied = out, h, len(out.Entry), 0, 0, 0, 0, 0, false, -1
 	e.begin(h)
 	e.before = len(out.Events)

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/interlockdev/interlock"
@@ -27,13 +26,9 @@ type answer struct {
 
 func refused(codes ...interlock.Code) answer { return answer{outcome: engine.Refused, codes: codes} }
 
-func headOf(cmd engine.Command) *engine.Head {
-	return reflect.ValueOf(cmd).Elem().FieldByName("Head").Addr().Interface().(*engine.Head)
-}
-
 // expect works out the answer to cmd from the state before it.
 func (m *model) expect(cmd engine.Command) answer {
-	head := headOf(cmd)
+	head := cmd.Header()
 	if known := m.known(cmd); known != nil && repeatable(cmd) {
 		return m.expectRepeated(cmd, known)
 	}
@@ -399,7 +394,7 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 	}
 	if want.fresh {
 		id, _ := idOf(cmd)
-		r := m.byID(headOf(cmd).Namespace, id)
+		r := m.byID(cmd.Header().Namespace, id)
 		if r == nil || r.why == engine.ByDeadlock && r.fence == 0 {
 			return m.checkVictimAnswer(cmd, r, want, got)
 		}

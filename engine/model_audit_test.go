@@ -60,7 +60,7 @@ func (m *model) namedKeys(cmd engine.Command, refusedAt interlock.Key) (operatio
 	case *engine.Revoke:
 		operation, keys = "revoke", []interlock.Key{c.Key}
 	}
-	ns := headOf(cmd).Namespace
+	ns := cmd.Header().Namespace
 	if i := slices.IndexFunc(keys, func(key interlock.Key) bool { return key == refusedAt || m.spell(ns, key) == refusedAt }); i > 0 {
 		keys[0], keys[i] = keys[i], keys[0]
 	}
@@ -90,7 +90,7 @@ func (m *model) checkAudit(cmd engine.Command, known bool, first *engine.Effect,
 		}
 		return nil
 	}
-	head := headOf(cmd)
+	head := cmd.Header()
 	refusedAt := interlock.Key("")
 	if first.Conflict != nil {
 		refusedAt = first.Conflict.Key

@@ -23,7 +23,7 @@ func (m *model) beginning(ns interlock.Namespace) interlock.Version {
 	switch {
 	case known && (b.kept || m.queued(ns)):
 		return b.above
-	case m.cmd != nil && headOf(m.cmd).Namespace == ns:
+	case m.cmd != nil && m.cmd.Header().Namespace == ns:
 		return m.past
 	}
 	return 0

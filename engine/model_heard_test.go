@@ -12,7 +12,7 @@ import (
 
 // heard takes in what is not journaled: that somebody was heard of, or listens.
 func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
-	head := headOf(cmd)
+	head := cmd.Header()
 	s := m.sessionByID(head.Namespace, head.Session)
 	switch c := cmd.(type) {
 	case *engine.Heartbeat, *engine.Attach:

@@ -241,7 +241,7 @@ func (m *model) permitRules(cmd engine.Command, ev *engine.Event) error {
 
 // foldRules takes in a pattern or the settings.
 func (m *model) foldRules(cmd engine.Command) {
-	ns := headOf(cmd).Namespace
+	ns := cmd.Header().Namespace
 	m.refill()
 	if m.patterns == nil {
 		m.patterns, m.settings = map[interlock.Namespace][]*interlock.Pattern{}, map[interlock.Namespace]interlock.Settings{}

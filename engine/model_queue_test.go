@@ -131,7 +131,7 @@ func (m *model) openIn(ns interlock.Namespace, queue string) (list []*task) {
 
 // foldQueue takes in that a queue was registered or dropped.
 func (m *model) foldQueue(cmd engine.Command) {
-	ns := headOf(cmd).Namespace
+	ns := cmd.Header().Namespace
 	if c, ok := cmd.(*engine.SetQueue); ok {
 		m.dismiss(interlock.CodeForbidden, func(w *worker) bool {
 			return w.pull.Namespace == ns && w.pull.Queue == c.Queue.Name && !listed(c.Queue.Pull, principalOf(w.pull.Actor))

@@ -144,7 +144,7 @@ func plainTask(asked []engine.Question, x *engine.TaskSpec) []engine.Question {
 }
 
 func (m *model) remember(cmd engine.Command, ev *engine.Event) {
-	head := headOf(cmd)
+	head := cmd.Header()
 	if m.known(cmd) != nil {
 		return
 	}
@@ -216,7 +216,7 @@ func (m *model) expectRepeated(cmd engine.Command, known *remembered) answer {
 }
 
 // isElsewhere reports whether a lease has been parked, and is in other hands since.
-func isElsewhere(cmd engine.Command, r *request) bool { return r.away && !mine(headOf(cmd), r) }
+func isElsewhere(cmd engine.Command, r *request) bool { return r.away && !mine(cmd.Header(), r) }
 
 // checkRemembered: an answer with a request id is remembered once, unless it is a
 // refusal that another attempt may be spared.
@@ -227,7 +227,7 @@ func (m *model) checkRemembered(cmd engine.Command, before bool, out *engine.Out
 			n++
 		}
 	}
-	head := headOf(cmd)
+	head := cmd.Header()
 	again := false // a refusal for a holder is no answer for good
 	waits := func(*engine.Effect) bool { return false }
 	switch cmd.(type) {

@@ -48,7 +48,7 @@ func (m *model) revisionMeant(c *engine.RevertPattern) *revision {
 
 // revised is the revision that cmd makes, nil for none.
 func (m *model) revised(cmd engine.Command) *revision {
-	head := headOf(cmd)
+	head := cmd.Header()
 	x := &revision{number: 1, at: m.now, actor: head.Actor}
 	x.place.ns = head.Namespace
 	switch c := cmd.(type) {

@@ -15,11 +15,11 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 	if ev.At != m.now {
 		return fmt.Errorf("it is dated %d, but it is %d", ev.At, m.now)
 	}
-	wanted := headOf(cmd).RequestID
-	if actor := headOf(cmd).Actor; actor != "" {
+	wanted := cmd.Header().RequestID
+	if actor := cmd.Header().Actor; actor != "" {
 		wanted = actor + "\x00" + wanted // an id is its principal's own
 	}
-	if ev.RequestID != "" && ev.RequestID != wanted || ev.Seq != 0 && ev.Seq != headOf(cmd).Seq {
+	if ev.RequestID != "" && ev.RequestID != wanted || ev.Seq != 0 && ev.Seq != cmd.Header().Seq {
 		return fmt.Errorf("it answers the request id %s %d, which is not that of the command", ev.RequestID, ev.Seq)
 	}
 	switch ev.Kind {
@@ -111,7 +111,7 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 			return fmt.Errorf("nobody discards %v", t)
 		}
 	case engine.EvAnswered:
-		if headOf(cmd).RequestID == "" && headOf(cmd).Seq == 0 {
+		if cmd.Header().RequestID == "" && cmd.Header().Seq == 0 {
 			return errors.New("the command has no request id")
 		}
 	case engine.EvRefused: // judged with the answer, in checkAudit
@@ -271,7 +271,7 @@ func (m *model) asksFor(cmd engine.Command, r *request) bool {
 		}
 		return known != nil && known.num == r.num || party && again.party() == r.party() && sameClaims(again.claims, r.claims)
 	case *engine.StartRun, *engine.Resume: // as one that was answered before
-		known := m.answerTo(headOf(cmd))
+		known := m.answerTo(cmd.Header())
 		return known != nil && known.num == r.num
 	case *engine.Attach:
 		return r.session != nil && c.Session == r.session.id

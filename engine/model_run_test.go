@@ -89,7 +89,7 @@ func (m *model) expectRun(c *engine.StartRun) answer {
 // known is what is remembered under the request id of a command. The start of a run
 // that came to nothing is as if it had never been asked for.
 func (m *model) known(cmd engine.Command) *remembered {
-	a := m.answerTo(headOf(cmd))
+	a := m.answerTo(cmd.Header())
 	if _, starts := cmd.(*engine.StartRun); a == nil || !starts || a.outcome != engine.Queued {
 		return a
 	}
@@ -109,7 +109,7 @@ func (m *model) expectRunAgain(c *engine.StartRun, r *request) answer {
 
 // forsakes reports whether cmd says that nobody waits for a run any more.
 func (m *model) forsakes(cmd engine.Command, r *request) bool {
-	if !r.isToStart() || r.phase != waiting || headOf(cmd).Namespace != r.ns || headOf(cmd).Link != r.link {
+	if !r.isToStart() || r.phase != waiting || cmd.Header().Namespace != r.ns || cmd.Header().Link != r.link {
 		return false
 	}
 	switch c := cmd.(type) {

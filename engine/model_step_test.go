@@ -29,7 +29,7 @@ type push struct {
 // So it is with what the step before left over, such as a search for a deadlock: early counts
 // the events that the engine had made when it came to the command.
 func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error {
-	head := headOf(cmd)
+	head := cmd.Header()
 	m.now, m.cmd, m.coming, m.committing = head.At, cmd, nil, 0
 	m.parted = nil
 	m.asking, m.dismissed, m.endings, m.unfollowed, m.handing, m.sacrificed = nil, nil, nil, nil, nil, nil
@@ -227,7 +227,7 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 	case engine.EvQueued:
 	case engine.EvClaimed:
 		if _, ok := cmd.(*engine.Attach); ok {
-			list = append(list, &push{to: headOf(cmd).From, outcome: engine.Granted, about: r, must: true})
+			list = append(list, &push{to: cmd.Header().From, outcome: engine.Granted, about: r, must: true})
 		}
 	case engine.EvLeft, engine.EvParked:
 		if r.phase != waiting {
@@ -235,7 +235,7 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 		}
 		if r.attached != nil && (ev.Reason != engine.ByFull || m.byTime(ev)) {
 			// The victim of its own request may get the refusal as its only answer.
-			own := r.attached == headOf(cmd).From && ev.Reason == engine.ByDeadlock
+			own := r.attached == cmd.Header().From && ev.Reason == engine.ByDeadlock
 			list = append(list, &push{to: r.attached, outcome: engine.Refused, about: r, must: !own})
 		} else if r.session != nil && r.session.receiver != nil {
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Refused, about: r})

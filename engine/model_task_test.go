@@ -369,7 +369,7 @@ func (m *model) foldStanding(cmd engine.Command, ev *engine.Event) {
 	if t.isSettled() && t.isUnapproved() { // it asks anew
 		t.question.asked, t.question.idle, t.question.verdict, t.question.by, t.question.name, t.question.words = m.now, 0, 0, "", "", ""
 		t.question.given = nil
-		t.question.barred = append(t.question.barred, headOf(cmd).Actor)
+		t.question.barred = append(t.question.barred, cmd.Header().Actor)
 	}
 	m.log(cmd, t, ev)
 	t.state, t.reason, t.attempt, t.request, t.rested, t.rests, t.sleeps, t.trailed = interlock.TaskState(ev.Op), ev.Outcome, int(ev.Generation), nil, false, false, false, false

@@ -299,7 +299,7 @@ func (m *model) expectChange(c *engine.ChangeTask) answer {
 
 // expectWork works out the answers to the commands about tasks.
 func (m *model) expectWork(cmd engine.Command) answer {
-	head := headOf(cmd)
+	head := cmd.Header()
 	switch c := cmd.(type) {
 	case *engine.SetQueue:
 		return refused(interlock.CodeInvalidQueue, "") // or Done: what is wrong with it the scripts say

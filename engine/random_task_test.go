@@ -102,7 +102,7 @@ func (w *taskWorld) run(steps int) (err error) {
 
 // do carries out a command and takes in what came of it.
 func (w *taskWorld) do(cmd engine.Command) error {
-	headOf(cmd).Namespace = taskSpace
+	cmd.Header().Namespace = taskSpace
 	if err := w.step(cmd); err != nil {
 		return err
 	}

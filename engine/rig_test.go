@@ -134,7 +134,7 @@ func (g *rig) use(e *engine.Engine) {
 }
 
 func (g *rig) stepOnce(cmd engine.Command) error {
-	head := headOf(cmd)
+	head := cmd.Header()
 	head.At = g.now
 	g.trace = append(g.trace, commandText(cmd))
 	switch cmd.(type) {
@@ -466,7 +466,7 @@ func (g *rig) samePicture() error {
 
 // commandText writes a command in the words of the scripts, as far as that goes.
 func commandText(cmd engine.Command) string {
-	head := headOf(cmd)
+	head := cmd.Header()
 	name := strings.ToLower(reflect.TypeOf(cmd).Elem().Name())
 	parts := []string{fmt.Sprintf("[%v] %s", since(head.At), name)}
 	add := func(key string, value any) {

@@ -207,7 +207,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 		name = l.who
 	}
 	suffix := ""
-	if push && (cmd == nil || e.To != headOf(cmd).From) {
+	if push && (cmd == nil || e.To != cmd.Header().From) {
 		suffix = " (pushed)"
 	}
 	s.printTasks(who, e)
@@ -295,7 +295,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 			}
 		}
 	case engine.Refused:
-		if asked := askedText(cmd); asked != "" && e.To == headOf(cmd).From {
+		if asked := askedText(cmd); asked != "" && e.To == cmd.Header().From {
 			s.printf("refused %s %s %s%s", asked, who, e.Code, s.endedBy(&e.Lease))
 		} else {
 			s.printf("%s%s", strings.Join(strings.Fields("refused "+who+" "+string(e.Code)+s.endedBy(&e.Lease)), " "), suffix)

@@ -35,7 +35,7 @@ func (s *stock) id() (id [16]byte) {
 // step carries out a command, and makes sure that what the tasks count is their sum.
 func (s *stock) step(cmd Command) *Effect {
 	s.t.Helper()
-	h := cmd.head()
+	h := cmd.Header()
 	h.At, h.Namespace, h.From = 1e18, "default", "me"
 	s.out = Output{}
 	s.e.Step(cmd, &s.out)

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -10,110 +9,23 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// headOf gives the part that all commands share, and whether the command has an
-// answer. A command that it does not know would go through without a time, so
-// that is a panic; a test holds the list equal to the engine's.
-func headOf(cmd engine.Command) (h *engine.Head, answered bool) {
-	switch c := cmd.(type) {
-	case *engine.Acquire:
-		return &c.Head, true
-	case *engine.Release:
-		return &c.Head, true
-	case *engine.Heartbeat:
-		return &c.Head, true
-	case *engine.Poll:
-		return &c.Head, true
-	case *engine.Leave:
-		return &c.Head, true
-	case *engine.Renew:
-		return &c.Head, true
-	case *engine.GetLease:
-		return &c.Head, true
-	case *engine.CheckFence:
-		return &c.Head, true
-	case *engine.OpenSession:
-		return &c.Head, true
-	case *engine.CloseSession:
-		return &c.Head, true
-	case *engine.Attach:
-		return &c.Head, true
-	case *engine.Revoke:
-		return &c.Head, true
-	case *engine.Convert:
-		return &c.Head, true
-	case *engine.Arrive:
-		return &c.Head, true
-	case *engine.Park:
-		return &c.Head, true
-	case *engine.Resume:
-		return &c.Head, true
-	case *engine.Declare:
-		return &c.Head, true
-	case *engine.SetPattern:
-		return &c.Head, true
-	case *engine.DropPattern:
-		return &c.Head, true
-	case *engine.Configure:
-		return &c.Head, true
-	case *engine.DeleteNamespace:
-		return &c.Head, true
-	case *engine.Commit:
-		return &c.Head, true
-	case *engine.ClaimEffect:
-		return &c.Head, true
-	case *engine.SettleEffect:
-		return &c.Head, true
-	case *engine.ForgetEffects:
-		return &c.Head, true
-	case *engine.SetQueue:
-		return &c.Head, true
-	case *engine.SwitchQueue:
-		return &c.Head, true
-	case *engine.DropQueue:
-		return &c.Head, true
-	case *engine.Submit:
-		return &c.Head, true
-	case *engine.Pull:
-		return &c.Head, true
-	case *engine.Ack:
-		return &c.Head, true
-	case *engine.Nack:
-		return &c.Head, true
-	case *engine.AskHuman:
-		return &c.Head, true
-	case *engine.Answer:
-		return &c.Head, true
-	case *engine.ChangeTask:
-		return &c.Head, true
-	case *engine.FollowTask:
-		return &c.Head, true
-	case *engine.StartRun:
-		return &c.Head, true
-	case *engine.RevertPattern:
-		return &c.Head, true
-	case *engine.KeepAlive:
-		return &c.Head, true
-	case *engine.Detach:
-		return &c.Head, false
-	case *engine.Tick:
-		return &c.Head, false
-	case *engine.Recover:
-		return &c.Head, false
-	case *engine.Limit:
-		return &c.Head, false
-	case *visit:
-		return &c.Head, false
+// isAnswered reports whether the engine answers a command. Those without an answer are the
+// ones that the shard makes itself, and Detach.
+func isAnswered(cmd engine.Command) bool {
+	switch cmd.(type) {
+	case *engine.Detach, *engine.Tick, *engine.Recover, *engine.Limit, *visit:
+		return false
 	}
-	panic(fmt.Sprintf("shard: command %T is not known here", cmd))
+	return true
 }
 
-// receiverOf gives who takes the answer to cmd, or nil.
+// receiverOf returns the receiver of the answer to cmd, or nil.
 func receiverOf(cmd engine.Command) Receiver {
-	h, answered := headOf(cmd)
-	if !answered || h.From == nil {
+	from := cmd.Header().From
+	if from == nil || !isAnswered(cmd) {
 		return nil
 	}
-	return h.From.(Receiver)
+	return from.(Receiver)
 }
 
 // visit goes through the mailbox like a command, but is run by the owner

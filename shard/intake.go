@@ -65,7 +65,7 @@ func (m *mailbox) put(cmds []engine.Command) (news bool, err error) {
 	if len(cmds) == 0 {
 		return false, nil
 	}
-	first, _ := headOf(cmds[0])
+	first := cmds[0].Header()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed != nil {
@@ -88,8 +88,7 @@ func (m *mailbox) put(cmds []engine.Command) (news bool, err error) {
 	}
 	now := m.now()
 	for _, cmd := range cmds {
-		h, _ := headOf(cmd)
-		h.At = now
+		cmd.Header().At = now
 	}
 	q.in = append(q.in, cmds...)
 	m.came.Add(1)

@@ -107,7 +107,7 @@ func (s *Shard) put(cmds []engine.Command) error {
 func check(cmds []engine.Command) {
 	var first *engine.Head
 	for _, cmd := range cmds {
-		h, _ := headOf(cmd)
+		h := cmd.Header()
 		if first == nil {
 			first = h
 		} else if h.Namespace != first.Namespace {
@@ -134,8 +134,7 @@ func prepare(cmds []engine.Command) {
 // may then still be carried out. It panics for a command without an answer
 // (Detach, Tick, Limit, Recover).
 func (s *Shard) Do(ctx context.Context, cmd engine.Command) (engine.Effect, interlock.At, error) {
-	h, answered := headOf(cmd)
-	if !answered {
+	if !isAnswered(cmd) {
 		panic(fmt.Sprintf("shard: Do with a %T, which has no answer", cmd))
 	}
 	if err := ctx.Err(); err != nil {
@@ -143,7 +142,7 @@ func (s *Shard) Do(ctx context.Context, cmd engine.Command) (engine.Effect, inte
 	}
 	c, r := &call{}, s.replies.get()
 	c.to.Store(r)
-	h.From = c
+	cmd.Header().From = c
 	cmds := []engine.Command{cmd}
 	prepare(cmds)
 	if err := s.put(cmds); err != nil {

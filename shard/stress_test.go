@@ -41,7 +41,7 @@ func answersAreTrue(t *testing.T, seed uint64) {
 			if a%2 == 0 {
 				do = func(cmd engine.Command) (engine.Effect, interlock.At) {
 					in := make(chan answer, 1)
-					h, _ := headOf(cmd)
+					h := cmd.Header()
 					h.From = ReceiverFunc(func(eff *engine.Effect, at interlock.At) { in <- answer{*eff, at} })
 					if err := r.shard.Execute(cmd); err != nil {
 						t.Error(err)

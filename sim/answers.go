@@ -32,7 +32,7 @@ func (a *audit) denied(s *space, r *receiver, eff *engine.Effect, at interlock.I
 	case interlock.CodeRequestTooOld, interlock.CodeOverloaded:
 		return
 	}
-	h := headOf(r.cmd)
+	h := r.cmd.Header()
 	t := tag{space: s.name, id: h.RequestID, seq: h.Seq}
 	if x := s.sessions[h.Session]; x != nil {
 		if t.scope = x.num; x.ended {

@@ -215,7 +215,7 @@ func (l *line) up(o *op) {
 			}
 			l.host.run(l.life, func() {
 				cmd := o.build()
-				h := headOf(cmd)
+				h := cmd.Header()
 				*h = o.head
 				h.Link, h.From = l.number, &receiver{line: l, op: o, host: l.host, life: l.life, cmd: cmd, arrived: l.c.w.now}
 				l.host.take(cmd, l, o)
