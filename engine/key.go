@@ -10,6 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/invisible"
 )
 
 // ParseKey checks that s is a key: valid UTF-8 in Unicode's normal form C, at
@@ -81,7 +82,7 @@ func keyProblem(s string) string {
 		return "is not valid UTF-8"
 	}
 	for i, r := range s {
-		if unicode.In(r, invisible...) || r == brailleBlank || r != ' ' && unicode.Is(unicode.Zs, r) {
+		if invisible.Is(r) || r == invisible.EmojiStyle || r != ' ' && unicode.Is(unicode.Zs, r) {
 			return fmt.Sprintf("has the invisible character U+%04X at byte %d: remove it", r, i)
 		}
 	}
@@ -90,16 +91,6 @@ func keyProblem(s string) string {
 	}
 	return ""
 }
-
-// invisible are the characters that a reader cannot see: controls, formats,
-// separators, variation selectors, and those that Unicode says to ignore where a
-// font has no picture for them.
-var invisible = []*unicode.RangeTable{
-	unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point,
-}
-
-// brailleBlank is a picture of nothing.
-const brailleBlank = '\u2800'
 
 // clip shortens text for an error message, at a rune's boundary.
 func clip(s string, n int) string {

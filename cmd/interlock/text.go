@@ -6,34 +6,21 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/interlockdev/interlock/internal/invisible"
 )
 
 // clean makes text of other agents safe for a terminal, on one line. The server
 // has done so already; journals have not been through it, and what answers at an
 // address need not be our server.
-func clean(s string) string { return strip(s, false) }
+func clean(s string) string { return invisible.Line(s) }
 
 // cleanLines is clean for text that may have lines.
-func cleanLines(s string) string { return strip(s, true) }
-
-func strip(s string, lines bool) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case lines && r == '\n':
-			return r
-		case unicode.IsControl(r), unicode.In(r, unicode.Zl, unicode.Zp):
-			return ' '
-		case unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs):
-			return -1 // invisible, or changes the direction of reading
-		}
-		return r
-	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
-}
+func cleanLines(s string) string { return invisible.Lines(s) }
 
 // escaped returns text with its control characters, but for tabs and line breaks, and its
 // invisible ones as \u escapes. Bytes that are no UTF-8 become the replacement character.
@@ -41,7 +28,7 @@ func escaped(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(s, string(utf8.RuneError)) {
 		switch {
-		case r == '\n' || r == '\t' || strip(string(r), false) == string(r):
+		case r == '\n' || r == '\t' || !invisible.Is(r):
 			b.WriteRune(r)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)

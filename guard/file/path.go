@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/internal/glyph"
+	"github.com/interlockdev/interlock/internal/invisible"
 )
 
 // metaName is the directory below the root in which contents are kept. tempName is
@@ -32,7 +32,7 @@ func checkPath(path string) error {
 		return refuse(interlock.CodeInvalidPath, "the path is empty")
 	case len(path) > MaxPathBytes:
 		return refuse(interlock.CodeInvalidPath, "the path has %d bytes, more than %d", len(path), MaxPathBytes)
-	case !utf8.ValidString(path) || strings.ContainsFunc(path, glyph.Unseen):
+	case !utf8.ValidString(path) || strings.ContainsFunc(path, invisible.Is):
 		return refuse(interlock.CodeInvalidPath, "the path %q has a character that cannot be seen", path)
 	case !fs.ValidPath(path) || path == "." || !filepath.IsLocal(filepath.FromSlash(path)) || strings.ContainsRune(path, '\\'):
 		return refuse(interlock.CodeInvalidPath, "the path %q does not name a file below the root: want segments with / between them, and neither a first /, .. nor \\", path)

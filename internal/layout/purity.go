@@ -21,6 +21,8 @@ var pureImports = map[string][]string{
 	Module:                           nil,
 	"golang.org/x/text/unicode/norm": nil,
 
+	"github.com/interlockdev/interlock/internal/invisible": nil,
+
 	"bufio":           nil,
 	"bytes":           nil,
 	"cmp":             nil,

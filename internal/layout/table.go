@@ -39,7 +39,7 @@ type rule struct {
 //	  └─► client ──► proto ───────────────┘
 var table = []rule{
 	{folder: "."},
-	{folder: "engine", local: []string{"."}, remote: []string{"golang.org/x/text/unicode/norm"}},
+	{folder: "engine", local: []string{".", "internal/invisible"}, remote: []string{"golang.org/x/text/unicode/norm"}},
 	{folder: "journal", local: []string{"."}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "journal/etcdjournal", local: []string{".", "journal"}, remote: []string{"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
@@ -47,7 +47,7 @@ var table = []rule{
 	{folder: "sim/seeded"},
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	{
-		folder: "server", local: []string{".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/packet"},
+		folder: "server", local: []string{".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/invisible", "internal/packet"},
 		remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/prometheus/client_golang"},
 	},
 	{
@@ -64,7 +64,7 @@ var table = []rule{
 	{folder: "guard/redis"},
 	{folder: "guard/door", local: []string{".", "guard/signed"}},
 	{folder: "guard/door/doortest", local: []string{"journal", "server", "shard"}},
-	{folder: "guard/file", local: []string{".", "internal/glyph", "internal/packet"}, remote: []string{"golang.org/x/sys/unix"}},
+	{folder: "guard/file", local: []string{".", "internal/invisible", "internal/packet"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "guard/git", local: []string{".", "guard/door", "guard/page"}},
 	{folder: "guard/page"},
 	{folder: "guard/signed", local: []string{"."}},
@@ -86,11 +86,11 @@ var table = []rule{
 	{folder: "internal/crashtest", local: []string{"."}},
 	{folder: "internal/demo", local: []string{".", "client", "guard/file", "internal/launch", "internal/trace", "writer"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "internal/exampletest", local: []string{"journal", "server", "shard"}},
-	{folder: "internal/glyph"},
+	{folder: "internal/invisible"},
 	{folder: "internal/history", local: []string{"."}, remote: []string{"github.com/anishathalye/porcupine"}},
 	{folder: "internal/launch"},
 	{folder: "internal/layout"},
-	{folder: "internal/packet", local: []string{".", "internal/glyph"}, remote: []string{"github.com/aymanbagabas/go-udiff"}},
+	{folder: "internal/packet", local: []string{".", "internal/invisible"}, remote: []string{"github.com/aymanbagabas/go-udiff"}},
 	{folder: "internal/postgrestest", local: []string{"internal/launch"}, remote: []string{"github.com/jackc/pgx/v5"}},
 	{folder: "internal/securitytest"},
 	{folder: "internal/reliability"},

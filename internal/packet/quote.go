@@ -5,7 +5,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/interlockdev/interlock/internal/glyph"
+	"github.com/interlockdev/interlock/internal/invisible"
 )
 
 // Text of others stands in a message in one of two forms. A name is quoted: it is on
@@ -65,7 +65,7 @@ func visible(text string) string {
 }
 
 func writeVisible(b *strings.Builder, r rune) {
-	if r == '\t' || !glyph.Unseen(r) {
+	if r == '\t' || !invisible.Is(r) {
 		b.WriteRune(r)
 		return
 	}
