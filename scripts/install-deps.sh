@@ -3,10 +3,16 @@
 # Go, a C compiler (the race detector needs it), protoc (the generated files are checked), strace (it lets
 # the disk of the real server fail), iproute2 (a network is cut), curl (an example uses it), and what fences are checked in: PostgreSQL,
 # SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
+# It lists the missing packages before it installs them. With the option -n it only lists them.
 # With the argument "peers" it installs only what the comparison in bench/peers needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+list_only=
+if [ "${1-}" = -n ]; then
+    list_only=yes
+    shift
+fi
 PATH=$PATH$(printf ':%s' /usr/lib/postgresql/*/bin) # where Debian keeps the server's programs
 missing=()
 need() { # command package...
@@ -32,12 +38,16 @@ tests)
     ;;
 peers) ;;
 *)
-    echo "usage: $0 [tests|peers]" >&2
+    echo "usage: $0 [-n] [tests|peers]" >&2
     exit 2
     ;;
 esac
 
-if [ ${#missing[@]} -gt 0 ]; then
+if [ ${#missing[@]} -eq 0 ]; then
+    echo "nothing is missing: all programs that the tests need are installed"
+elif [ -n "$list_only" ]; then
+    echo "missing Debian packages, to be installed without -n: ${missing[*]}"
+else
     if ! command -v apt-get >/dev/null 2>&1; then
         echo "missing: ${missing[*]}. This machine has no apt-get: install them by its own means." >&2
         exit 1
@@ -50,13 +60,13 @@ if [ ${#missing[@]} -gt 0 ]; then
         fi
         as_root=(sudo)
     fi
+    echo "installing these missing Debian packages with ${as_root[*]:+sudo }apt-get: ${missing[*]}"
     policy=/usr/sbin/policy-rc.d
     if [ ! -e $policy ]; then # the packages shall not start their own servers now
         printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee $policy >/dev/null
         trap '"${as_root[@]}" rm -f $policy' EXIT
         "${as_root[@]}" chmod +x $policy
     fi
-    echo "installing ${missing[*]}"
     "${as_root[@]}" apt-get update -qq
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ca-certificates "${missing[@]}" >/dev/null
 fi
