@@ -18,14 +18,28 @@ CRASH_TIME ?= 20s
 CRASH_LIMIT ?= 10m
 SIM_TIME   ?= 8h
 SIM_SEED   ?= 1000
+# The short form of tests leaves out what "make simulation" runs. SHORT= is for the long form.
+SHORT      ?= -short
 
 # The kill loop and the disk faults start real servers; they are a suite of their own.
 CRASH := ./internal/crashtest
 RACE  := ./guard/... ./shard/... ./client/... ./server/... ./journal/... ./engine/...
+# The packages with tests that have a short and a long form.
+LONG  := ./engine ./journal/filejournal ./shard ./sim/... ./writer/account
+
+# A recipe that begins with TOOK prints at its end how long it took. Command suite prints that by itself.
+TOOK  = trap 'echo "$@ took $$SECONDS s"' EXIT;
+BEGAN := $(shell date +%s)
+
+# The packages that are suites of their own.
+APART := /internal/crashtest$$|/examples/
+# What reports files that are not formatted.
+FORMATTED = unformatted=$$(go run $(GOFUMPT) -l .); \
+	if [ -n "$$unformatted" ]; then printf 'not formatted, run make format:\n%s\n' "$$unformatted"; exit 1; fi
 
 .PHONY: help
 help: ## Say what can be made.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the binary bin/interlock.
@@ -39,20 +53,31 @@ demo: build ## Start a server, let 50 agents race without and with leases, compa
 serve: build ## Start a server on this machine, with its journal in ./data.
 	bin/interlock serve --data-dir data
 
+.PHONY: check
+check: bin/suite ## Before a commit, in a minute: format, vet, layout, short tests of what changed since BASE and of libraries that import it.
+	@$(TOOK) $(FORMATTED); go vet ./...; \
+	packages=$$(scripts/changed.sh $(BASE) | sed -E '\#$(APART)|/internal/layout$$#d'); \
+	go test -json -short -timeout=5m ./internal/layout $$packages | bin/suite -short changed
+
 .PHONY: test
-test: deps lint fresh unit race fuzz crash etcd ## Everything: install what is missing, check, and run every test.
+test: deps lint fresh unit examples ## Before a change is sent, in minutes: install what is missing, check, run the tests in their short form.
+	@echo "test took $$(( $$(date +%s) - $(BEGAN) )) s"
+
+.PHONY: prove
+prove: deps simulation race fuzz crash etcd ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, real etcd.
+	@echo "prove took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: deps
-deps: ## Install what the tests need on a Debian machine, if it is missing.
-	@scripts/install-deps.sh
+deps: ## Install what the tests need on a Debian machine: list what is missing, then install it.
+	@$(TOOK) scripts/install-deps.sh
+
+.PHONY: deps-check
+deps-check: ## List what "make deps" would install, and install nothing.
+	@scripts/install-deps.sh -n
 
 .PHONY: lint
 lint: ## Check the format (gofumpt), go vet and staticcheck.
-	@unformatted=$$(go run $(GOFUMPT) -l .); \
-	if [ -n "$$unformatted" ]; then printf 'not formatted, run make format:\n%s\n' "$$unformatted"; exit 1; fi
-	@go vet ./...
-	@go run $(STATICCHECK) ./...
-	@echo "lint: clean"
+	@$(TOOK) $(FORMATTED); go vet ./...; go run $(STATICCHECK) ./...; echo "lint: clean"
 
 .PHONY: format
 format: ## Format all Go files.
@@ -64,12 +89,19 @@ generate: ## Write the generated files anew.
 
 .PHONY: fresh
 fresh: ## Check that the generated files are what their sources say.
-	@proto/check.sh
-	@echo "fresh: the generated files are what their sources say"
+	@$(TOOK) proto/check.sh; echo "fresh: the generated files are what their sources say"
 
 .PHONY: unit
-unit: bin/suite ## Run the Go tests, except those of the targets race, fuzz, crash and etcd.
-	@go test -json -timeout=10m $$(go list ./... | grep -v /internal/crashtest) | bin/suite -o dist/suites/unit.json unit
+unit: bin/suite ## Run the Go tests in their short form (SHORT= for the long one), without crash, etcd and examples.
+	@go test -json $(SHORT) -timeout=10m $$(go list ./... | grep -vE '$(APART)') | bin/suite $(SHORT) -o dist/suites/unit.json unit
+
+.PHONY: examples
+examples: bin/suite ## Run the examples and compare what they print.
+	@go test -json -timeout=5m ./examples/... | bin/suite -o dist/suites/examples.json examples
+
+.PHONY: simulation
+simulation: bin/suite ## Run the long form of what has one: 400 simulated worlds, long random runs, crash states of the journal.
+	@go test -json -timeout=20m $(LONG) | bin/suite -o dist/suites/simulation.json simulation
 
 .PHONY: race
 race: bin/suite ## Run the tests of what has goroutines under the race detector.
@@ -98,7 +130,8 @@ seeded: ## Put known mistakes in, one at a time, and see which the checks find (
 	mv dist/seeded.json sim/seeded/last-run.json
 
 .PHONY: reliability
-reliability: unit crash etcd ## Run what looks for broken promises, and write reliability.json.
+reliability: ## Run what looks for broken promises, and write reliability.json.
+	@$(MAKE) --no-print-directory unit crash etcd SHORT=
 	@go run ./internal/reliability dist/suites/unit.json dist/suites/crash.json dist/suites/etcd.json
 
 .PHONY: bench

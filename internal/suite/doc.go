@@ -2,9 +2,9 @@
 //
 //	go test -json ./... | go run ./internal/suite unit
 //
-// While the tests run it prints one line per package. At the end it prints the
-// output of the tests that failed, last of all, where a reader looks first, and
-// then, alone on a line, how many there were:
+// While the tests run it prints one line per package. At the end it prints how long
+// the run took and the output of the tests that failed, last of all, where a reader
+// looks first, and then, alone on a line, how many there were:
 //
 //	unit: 512 passed, 0 failed
 //

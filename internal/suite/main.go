@@ -22,7 +22,7 @@ func main() {
 		os.Exit(2)
 	}
 	r := newReport(os.Stdout)
-	r.short = *brief
+	r.short, r.began = *brief, time.Now()
 	ok := run(r, flag.Arg(0), os.Stdin, time.Tick(reassure))
 	if *file != "" {
 		if err := r.record(*file, flag.Arg(0)); err != nil {

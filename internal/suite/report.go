@@ -38,6 +38,7 @@ type report struct {
 	failures []failure
 	counts   map[string]int64 // what tests say that they did, by what it is
 	last     time.Time        // of the newest event
+	began    time.Time        // of the run; if zero, the report has no line with its duration
 }
 
 type pkg struct {
@@ -248,6 +249,9 @@ func (r *report) finish(name string) bool {
 	}
 	for _, what := range slices.Sorted(maps.Keys(r.counts)) {
 		fmt.Fprintf(r.out, "%12d %s\n", r.counts[what], what)
+	}
+	if !r.began.IsZero() {
+		fmt.Fprintf(r.out, "%s took %.0f s\n", name, time.Since(r.began).Seconds())
 	}
 	for _, f := range r.failures {
 		fmt.Fprintf(r.out, "\n--- %s\n%s", f.title, strings.Join(f.output, ""))

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // What go test prints, shortened, and what the tool makes of it.
@@ -170,5 +171,20 @@ func TestReport(t *testing.T) {
 				t.Errorf("ok = %t, output:\n%s\nwant %t:\n%s", ok, out.String(), tt.ok, tt.want)
 			}
 		})
+	}
+}
+
+// The duration stands before the failures: the count of tests stays the last line.
+func TestDuration(t *testing.T) {
+	const p = `"Package":"github.com/interlockdev/interlock/engine"`
+	var out strings.Builder
+	r := newReport(&out)
+	r.began = time.Now()
+	run(r, "unit", strings.NewReader(`{"Action":"run",`+p+`,"Test":"TestA"}
+{"Action":"fail",`+p+`,"Test":"TestA"}
+{"Action":"fail",`+p+`}`), nil)
+	took, failure := strings.Index(out.String(), "\nunit took "), strings.Index(out.String(), "\n--- ")
+	if took < 0 || failure < took || !strings.HasSuffix(out.String(), "\nunit: 0 passed, 1 failed\n") {
+		t.Errorf("output:\n%s", out.String())
 	}
 }
