@@ -16,7 +16,6 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/proto"
-	"github.com/interlockdev/interlock/proto/sessionpb"
 )
 
 // grpcLink is a proto.ClientLink over a gRPC stream with a connection of its own.
@@ -51,8 +50,8 @@ func dialGRPC(ctx context.Context, addr string, security *tls.Config, hello prot
 		own = metadata.AppendToOutgoingContext(own, "interlock-namespace", string(hello.Namespace))
 	}
 	stop := context.AfterFunc(ctx, cancel)
-	stream, err := conn.NewStream(own, &grpc.StreamDesc{StreamName: "Stream", ServerStreams: true, ClientStreams: true},
-		sessionpb.Sessions_Stream_FullMethodName)
+	desc := &grpc.StreamDesc{StreamName: proto.StreamName, ServerStreams: true, ClientStreams: true}
+	stream, err := conn.NewStream(own, desc, proto.StreamPath)
 	if err != nil {
 		err = errors.New(status.Convert(err).Message())
 	}

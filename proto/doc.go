@@ -6,8 +6,8 @@
 //	       ◄── ServerFrame{replies}       ◄──
 //
 // session.proto, with the two that it imports, is the truth about the bytes, and
-// sessionpb is the code that protoc makes of them (proto/generate.sh), for tools and for
-// other languages.
+// sessionpb is the code that protoc makes of them (proto/generate.sh). Only tests import it,
+// as the oracle of this package's encoding.
 // The frames of this package are plain structs with the same content and a
 // hand-written encoding: at a hundred thousand leases a second the generated
 // code's many small messages cost more than the engine's decisions. A test

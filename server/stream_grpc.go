@@ -16,7 +16,6 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/proto"
-	"github.com/interlockdev/interlock/proto/sessionpb"
 )
 
 // newGRPCServer is a gRPC server with the session service, its limits and its keepalive.
@@ -41,13 +40,13 @@ func newGRPCServer(handle func(grpc.ServerStream) error) *grpc.Server {
 		}),
 	}
 	server := grpc.NewServer(options...)
-	description := sessionpb.Sessions_ServiceDesc
-	description.HandlerType = (*any)(nil)
-	description.Streams = []grpc.StreamDesc{{
-		StreamName: "Stream", ServerStreams: true, ClientStreams: true,
-		Handler: func(_ any, stream grpc.ServerStream) error { return handle(stream) },
-	}}
-	server.RegisterService(&description, nil)
+	server.RegisterService(&grpc.ServiceDesc{
+		ServiceName: proto.ServiceName, HandlerType: (*any)(nil), Metadata: "session.proto",
+		Streams: []grpc.StreamDesc{{
+			StreamName: proto.StreamName, ServerStreams: true, ClientStreams: true,
+			Handler: func(_ any, stream grpc.ServerStream) error { return handle(stream) },
+		}},
+	}, nil)
 	return server
 }
 

@@ -121,13 +121,21 @@ func sum(m map[string]int) (n int) {
 }
 
 func TestImportsRefuses(t *testing.T) {
-	table := []rule{{folder: "."}, {folder: "engine", local: []string{"."}}, {folder: "server", local: []string{"engine"}, remote: []string{"example.org/a"}}}
+	table := []rule{
+		{folder: "."},
+		{folder: "engine", local: []string{"."}},
+		{folder: "server", local: []string{"engine"}, remote: []string{"example.org/a"}},
+		{folder: "server/wirepb", tests: true},
+	}
 	root := plant(t, map[string]string{
 		"words.go":             "package interlock\nimport _ \"github.com/interlockdev/interlock/engine\"",
 		"engine/a.go":          "package engine\nimport (\n_ \"github.com/interlockdev/interlock\"\n_ \"github.com/interlockdev/interlock/engine/part\"\n_ \"github.com/interlockdev/interlock/server\"\n)",
 		"engine/a_test.go":     "package engine\nimport _ \"github.com/interlockdev/interlock/server\"",
 		"engine/part/b.go":     "package part\nimport _ \"example.org/a\"",
 		"server/c.go":          "package server\nimport (\n_ \"example.org/a/b\"\n_ \"example.org/ab\"\n_ \"fmt\"\n)",
+		"server/d.go":          "package server\nimport _ \"github.com/interlockdev/interlock/server/wirepb\"",
+		"server/d_test.go":     "package server\nimport _ \"github.com/interlockdev/interlock/server/wirepb\"",
+		"server/wirepb/w.go":   "package wirepb",
 		"server/testdata/x.go": "package x\nimport _ \"example.org/nowhere\"",
 		"new/d.go":             "package new",
 	})
@@ -141,6 +149,7 @@ func TestImportsRefuses(t *testing.T) {
 		"engine/part must not import example.org/a",
 		"new: no rule says what it may import: add it to internal/layout/table.go",
 		"server must not import example.org/ab",
+		"server must not import github.com/interlockdev/interlock/server/wirepb outside its tests",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

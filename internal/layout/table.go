@@ -27,6 +27,8 @@ type rule struct {
 	local []string
 	// remote lists prefixes of other modules' packages.
 	remote []string
+	// tests means that only test files of other folders may import these packages.
+	tests bool
 }
 
 // table is the import table of docs/architecture.md. The rule with the longest
@@ -45,14 +47,15 @@ var table = []rule{
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "sim", local: []string{".", "engine", "journal", "shard", "internal/simdisk"}},
 	{folder: "sim/seeded"},
-	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
+	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc"}},
+	{folder: "proto/sessionpb", remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, tests: true},
 	{
 		folder: "server", local: []string{".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/invisible", "internal/packet"},
-		remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/prometheus/client_golang"},
+		remote: []string{"google.golang.org/grpc", "github.com/prometheus/client_golang"},
 	},
 	{
 		folder: "client", local: []string{".", "proto"},
-		remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sys/unix"},
+		remote: []string{"google.golang.org/grpc", "golang.org/x/sys/unix"},
 	},
 	{
 		folder: "cmd", local: []string{".", "engine", "journal", "shard", "proto", "server", "client", "guard", "internal", "sim", "writer"},
@@ -117,8 +120,11 @@ func checkImports(root string, table []rule) (problems []string, err error) {
 			continue
 		}
 		for _, imported := range imports[folder] {
-			if !r.allows(imported) {
+			switch of := ruleFor(table, strings.TrimPrefix(imported, Module+"/")); {
+			case !r.allows(imported):
 				problems = append(problems, fmt.Sprintf("%s must not import %s", folder, imported))
+			case of != nil && of.tests && of != r:
+				problems = append(problems, fmt.Sprintf("%s must not import %s outside its tests", folder, imported))
 			}
 		}
 	}
