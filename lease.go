@@ -48,6 +48,32 @@ type Terms struct {
 	Division  Division      // how a Member claim's key is shared out; its first member decides
 }
 
+// LeaseRequest is what an acquire asks for.
+type LeaseRequest struct {
+	Claims []Claim // all or nothing; their owner is who the request is handed to
+
+	// Any makes Claims alternatives: exactly one of them is granted, the first that is free
+	// or becomes free. Prefix stands for all members of the namespace's patterns that begin
+	// with it, claimed exclusively; Claims is then empty.
+	Any    bool
+	Prefix string
+
+	Flow    string // "" means "main"
+	Purpose string // for people and other agents, at most MaxPurposeBytes
+	Trace   string // W3C traceparent, for the log line of the ended lease
+
+	Terms
+	Priority   int // from -MaxPriority to MaxPriority
+	OnConflict OnConflict
+
+	// AsOf is the version of the namespace's state as of which the caller has read what is
+	// guarded at its keys: see Lease.Stale. 0: as of the request's arrival.
+	AsOf Version
+	// Documents asks for the documents at the keys whenever the lease is handed over: see
+	// Lease.Documents.
+	Documents bool
+}
+
 // NoGrace as Terms.Grace asks for a lease without a grace period.
 const NoGrace = time.Duration(-1)
 

@@ -32,13 +32,8 @@ func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
 	flow := c.flow(ctx, req.Flow)
 	return c.obtain(ctx, askAnew, req.OnQueued, func() *call {
 		k := c.newCall(proto.OpAcquire)
-		o := &k.op
-		o.Claims, o.Brief = claimsOf(&req), true
-		o.Any, o.Prefix, o.Terms = req.Any, req.Prefix, req.Terms
+		k.op.LeaseRequest, k.op.Brief = req.body(flow), true
 		k.member = req.member
-		o.Flow, o.Purpose, o.Trace = flow, req.Purpose, req.Trace
-		o.OnConflict, o.AsOf, o.Documents = req.OnConflict, req.AsOf, req.Documents
-		o.Priority = clampPriority(req.Priority)
 		return k
 	})
 }
@@ -226,7 +221,15 @@ func (c *Client) forget(k *call) (was phase, refusal error) {
 
 // clampPriority makes a priority one that can be sent. The server refuses what is out of
 // range.
-func clampPriority(p int) int32 { return int32(max(min(p, 1<<20), -1<<20)) }
+func clampPriority(p int) int { return max(min(p, 1<<20), -1<<20) }
+
+// body returns what req asks for, for flow, as it is sent.
+func (req *Request) body(flow string) interlock.LeaseRequest {
+	return interlock.LeaseRequest{
+		Claims: claimsOf(req), Any: req.Any, Prefix: req.Prefix, Flow: flow, Purpose: req.Purpose, Trace: req.Trace, Terms: req.Terms,
+		Priority: clampPriority(req.Priority), OnConflict: req.OnConflict, AsOf: req.AsOf, Documents: req.Documents,
+	}
+}
 
 func claimsOf(req *Request) []interlock.Claim {
 	claims := make([]interlock.Claim, 0, len(req.Keys)+len(req.Claims))

@@ -245,8 +245,10 @@ func busiest(moments []time.Duration, span time.Duration) (most int) {
 func stand(t *testing.T, w *world) (interlock.Ticket, *interlock.Lease) {
 	t.Helper()
 	return tell(t, w, &engine.Acquire{
-		Head: engine.Head{Namespace: "default"}, ID: freshID(), OnConflict: interlock.Wait, Terms: interlock.Terms{TTL: time.Minute},
-		Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}},
+		Head: engine.Head{Namespace: "default"}, ID: freshID(), LeaseRequest: interlock.LeaseRequest{
+			OnConflict: interlock.Wait, Terms: interlock.Terms{TTL: time.Minute},
+			Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}},
+		},
 	})
 }
 

@@ -190,7 +190,9 @@ func (c *Client) handshake(n *conn) error {
 	}
 	id := c.openID
 	c.mu.Unlock()
-	reply, err := c.ask(n, proto.Op{Kind: proto.OpOpen, Slot: slot, Seq: 1, RequestID: id, Agent: c.cfg.Agent, Terms: interlock.Terms{TTL: c.cfg.SessionTTL}})
+	open := proto.Op{Kind: proto.OpOpen, Slot: slot, Seq: 1, RequestID: id, Agent: c.cfg.Agent}
+	open.TTL = c.cfg.SessionTTL
+	reply, err := c.ask(n, open)
 	if err != nil {
 		return err
 	}

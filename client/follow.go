@@ -42,7 +42,9 @@ func (c *Client) followed(s *session, k *call, r *proto.Reply, at interlock.At) 
 
 // followAgain makes a call that waits one that is to be sent anew.
 func (k *call) followAgain() {
-	k.op = proto.Op{Kind: proto.OpFollowTask, ID: k.task, Flow: k.op.Flow, Task: &proto.TaskOp{Attach: true}}
+	flow := k.op.Flow
+	k.op = proto.Op{Kind: proto.OpFollowTask, ID: k.task, Task: &proto.TaskOp{Attach: true}}
+	k.op.Flow = flow
 	k.phase, k.bulky = ready, false
 }
 

@@ -72,7 +72,7 @@ func (c *Client) Ask(ctx context.Context, m Message) (json.RawMessage, error) {
 func (m *Message) wire() (proto.TaskSpec, error) {
 	body, err := encode(m.Body)
 	return proto.TaskSpec{
-		Message: true, Key: m.Key, Kind: m.Kind, Payload: body, Purpose: m.Purpose, Priority: clampPriority(m.Priority),
+		Message: true, Key: m.Key, Kind: m.Kind, Payload: body, Purpose: m.Purpose, Priority: int32(clampPriority(m.Priority)),
 		Delay: m.Delay, Deadline: m.Deadline, MaxAttempts: m.MaxAttempts, Ask: m.Approval.wire(),
 	}, err
 }

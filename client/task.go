@@ -246,7 +246,7 @@ func (t *TaskSpec) wire() (proto.TaskSpec, error) {
 	payload, err := encode(t.Payload)
 	return proto.TaskSpec{
 		Queue: t.Queue, Kind: t.Kind, Claims: explicit(slices.Clone(t.Claims)), Payload: payload, Purpose: t.Purpose, Group: t.Group,
-		Priority: clampPriority(t.Priority), Delay: t.Delay, Deadline: t.Deadline, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff, MaxBackoff: t.MaxBackoff,
+		Priority: int32(clampPriority(t.Priority)), Delay: t.Delay, Deadline: t.Deadline, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff, MaxBackoff: t.MaxBackoff,
 		Ask: t.Approval.wire(),
 	}, err
 }

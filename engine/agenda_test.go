@@ -56,8 +56,10 @@ func (s *stage) open(ns interlock.Namespace, ttl time.Duration) engine.Head {
 func (s *stage) acquire(h engine.Head, key interlock.Key) *engine.Acquire {
 	s.ids++
 	return &engine.Acquire{
-		Head: h, ID: counted(s.ids), Terms: interlock.Terms{Grace: engine.NoGrace},
-		Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}},
+		Head: h, ID: counted(s.ids), LeaseRequest: interlock.LeaseRequest{
+			Terms:  interlock.Terms{Grace: engine.NoGrace},
+			Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}},
+		},
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 func (l *load) anyOf(session interlock.SessionID, flow string, keys []interlock.Claim) ([16]byte, *engine.Effect) {
 	l.t.Helper()
 	c := &engine.Acquire{
-		Head: l.head(session), ID: l.id(), Flow: flow, Claims: keys, Any: true, Terms: interlock.Terms{TTL: time.Hour}, OnConflict: interlock.Wait, Attach: true,
+		Head: l.head(session), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+			Flow: flow, Claims: keys, Any: true, Terms: interlock.Terms{TTL: time.Hour}, OnConflict: interlock.Wait,
+		}, Attach: true,
 	}
 	return c.ID, l.step(c)
 }
@@ -126,7 +128,9 @@ func BenchmarkHandOffAny(b *testing.B) {
 			}
 			line := make([]agent, keys+waiters)
 			ask := func(a *agent) {
-				c := &engine.Acquire{Head: s.head(a.session), ID: s.id(), Claims: all, Any: true, Terms: interlock.Terms{TTL: interlock.MaxTTL}, OnConflict: interlock.Wait, Attach: true}
+				c := &engine.Acquire{Head: s.head(a.session), ID: s.id(), LeaseRequest: interlock.LeaseRequest{
+					Claims: all, Any: true, Terms: interlock.Terms{TTL: interlock.MaxTTL}, OnConflict: interlock.Wait,
+				}, Attach: true}
 				s.step(c)
 				a.lease = c.ID
 			}

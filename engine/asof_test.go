@@ -11,7 +11,7 @@ import (
 // acquireAsOf claims keys exclusively, as of a version, and gives the lease.
 func (s *stand) acquireAsOf(t *testing.T, v interlock.Version, keys ...interlock.Key) interlock.Lease {
 	t.Helper()
-	c := &engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), AsOf: v}
+	c := &engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), LeaseRequest: interlock.LeaseRequest{AsOf: v}}
 	for _, key := range keys {
 		c.Claims = append(c.Claims, interlock.Claim{Key: key})
 	}
@@ -84,7 +84,9 @@ func TestMovedAndForgotten(t *testing.T) {
 	s.step(&engine.SetPattern{Head: s.head(interlock.SessionID{}), Pattern: interlock.Pattern{Name: "k", Shape: "k", Write: interlock.WriteOpen}})
 	v := s.commit(put("k", []byte("1"))).Version
 	s.commit(put("k", []byte("2")))
-	c := &engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), AsOf: v, Claims: []interlock.Claim{{Key: "k"}, {Key: "steady"}}}
+	c := &engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), LeaseRequest: interlock.LeaseRequest{
+		AsOf: v, Claims: []interlock.Claim{{Key: "k"}, {Key: "steady"}},
+	}}
 	s.step(c)
 	s.want(t, engine.Granted)
 	for range 2 * interlock.MaxVersions {
@@ -126,7 +128,9 @@ func TestWindowCostsNothing(t *testing.T) {
 	see("k", false)
 	v := s.commit(put("other", nil)).Version
 	see("l", true)
-	s.step(&engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), AsOf: v, Claims: []interlock.Claim{{Key: "m"}}})
+	s.step(&engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), LeaseRequest: interlock.LeaseRequest{
+		AsOf: v, Claims: []interlock.Claim{{Key: "m"}},
+	}})
 	if ev := s.out.Events[0]; ev.AsOf > 0 || ev.Version > 0 {
 		t.Errorf("who has read what there is is journaled with version %d as of %d", ev.Version, ev.AsOf)
 	}

@@ -26,8 +26,10 @@ func TestGenerationIsOneEntry(t *testing.T) {
 	gather := func(parties int) (ids []interlock.LeaseID) {
 		for range parties {
 			c := &engine.Acquire{
-				Head: l.head(interlock.SessionID{}), ID: l.id(), Agent: long, Terms: interlock.Terms{TTL: time.Hour}, OnConflict: interlock.Wait, Attach: true,
-				Claims: []interlock.Claim{{Key: key, Mode: interlock.Barrier, Count: interlock.MaxParties}},
+				Head: l.head(interlock.SessionID{}), ID: l.id(), Agent: long, LeaseRequest: interlock.LeaseRequest{
+					Terms: interlock.Terms{TTL: time.Hour}, OnConflict: interlock.Wait,
+					Claims: []interlock.Claim{{Key: key, Mode: interlock.Barrier, Count: interlock.MaxParties}},
+				}, Attach: true,
 			}
 			l.step(c)
 			ids = append(ids, c.ID)

@@ -67,8 +67,11 @@ func (s *stand) acquire(session interlock.SessionID, key interlock.Key) [16]byte
 // them.
 func (s *stand) ask(session interlock.SessionID, claims []interlock.Claim) [16]byte {
 	s.get = engine.Acquire{
-		Head: s.head(session), ID: s.id(), Claims: claims,
-		Terms: interlock.Terms{TTL: interlock.MaxTTL}, OnConflict: interlock.Wait, Attach: true,
+		Head: s.head(session), ID: s.id(), LeaseRequest: interlock.LeaseRequest{
+			Claims: claims,
+			Terms:  interlock.Terms{TTL: interlock.MaxTTL}, OnConflict: interlock.Wait,
+		},
+		Attach: true,
 	}
 	s.step(&s.get)
 	return s.get.ID
@@ -247,8 +250,11 @@ func BenchmarkMemoryPerWaiter(b *testing.B) {
 		for i := range waiters {
 			// Each waits with a flow of its own.
 			c := &engine.Acquire{
-				Head: s.head(sessions[i%len(sessions)]), ID: s.id(), Flow: fmt.Sprintf("flow-%d", i/len(sessions)),
-				Claims: []interlock.Claim{{Key: keys[i%len(keys)], Mode: interlock.Exclusive}}, OnConflict: interlock.Wait, Attach: true,
+				Head: s.head(sessions[i%len(sessions)]), ID: s.id(), LeaseRequest: interlock.LeaseRequest{
+					Flow:   fmt.Sprintf("flow-%d", i/len(sessions)),
+					Claims: []interlock.Claim{{Key: keys[i%len(keys)], Mode: interlock.Exclusive}}, OnConflict: interlock.Wait,
+				},
+				Attach: true,
 			}
 			s.step(c)
 		}

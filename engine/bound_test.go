@@ -100,7 +100,9 @@ func (l *load) open(ttl time.Duration) interlock.SessionID {
 
 func (l *load) acquire(session interlock.SessionID, flow string, ttl time.Duration, keys ...string) (interlock.LeaseID, *engine.Effect) {
 	l.t.Helper()
-	c := &engine.Acquire{Head: l.head(session), ID: l.id(), Flow: flow, Terms: interlock.Terms{TTL: ttl}, OnConflict: interlock.Wait, Attach: true}
+	c := &engine.Acquire{Head: l.head(session), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+		Flow: flow, Terms: interlock.Terms{TTL: ttl}, OnConflict: interlock.Wait,
+	}, Attach: true}
 	for _, key := range keys {
 		c.Claims = append(c.Claims, interlock.Claim{Key: interlock.Key(key)})
 	}
@@ -179,10 +181,14 @@ func TestAskingIsBounded(t *testing.T) {
 		l := newLoad(t)
 		l.step(&engine.SetPattern{Head: l.head(interlock.SessionID{}), Pattern: interlock.Pattern{Name: "all", Shape: "{key}", Preempt: policy}})
 		for range 64 {
-			l.step(&engine.Acquire{Head: l.head(interlock.SessionID{}), ID: l.id(), Claims: longClaims(interlock.Shared)})
+			l.step(&engine.Acquire{Head: l.head(interlock.SessionID{}), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+				Claims: longClaims(interlock.Shared),
+			}})
 		}
 		l.step(&engine.Acquire{
-			Head: l.head(interlock.SessionID{}), ID: l.id(), Claims: longClaims(interlock.Exclusive), OnConflict: interlock.Preempt,
+			Head: l.head(interlock.SessionID{}), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+				Claims: longClaims(interlock.Exclusive), OnConflict: interlock.Preempt,
+			},
 		})
 		asked := 0
 		for i := range l.out.Events {
@@ -249,8 +255,10 @@ func TestSearchGoesOn(t *testing.T) {
 		s := l.open(time.Hour)
 		permits := func(i int, count uint32) *engine.Effect {
 			return l.step(&engine.Acquire{
-				Head: l.head(s), ID: l.id(), Flow: fmt.Sprint(i), OnConflict: interlock.Wait,
-				Claims: []interlock.Claim{{Key: "p", Mode: interlock.Permits, Count: count}},
+				Head: l.head(s), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+					Flow: fmt.Sprint(i), OnConflict: interlock.Wait,
+					Claims: []interlock.Claim{{Key: "p", Mode: interlock.Permits, Count: count}},
+				},
 			})
 		}
 		for i := range n {
@@ -344,7 +352,9 @@ func TestRanksGoOn(t *testing.T) {
 			}
 		}
 	}
-	c := &engine.Acquire{Head: l.head(s), ID: l.id(), Flow: "first", Priority: 7, OnConflict: interlock.Wait, Claims: []interlock.Claim{{Key: interlock.Key(key(n - 1))}}}
+	c := &engine.Acquire{Head: l.head(s), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+		Flow: "first", Priority: 7, OnConflict: interlock.Wait, Claims: []interlock.Claim{{Key: interlock.Key(key(n - 1))}},
+	}}
 	l.step(c)
 	priorities(7)
 	l.step(&engine.Leave{Head: l.head(s), Ticket: interlock.TicketID(c.ID)})
@@ -370,7 +380,9 @@ func TestRefusedNamespacesAreForgotten(t *testing.T) {
 	l := newLoad(t)
 	l.step(&engine.Limit{Head: engine.Head{At: l.now}, LowSpace: true})
 	for i := range 100 {
-		c := &engine.Acquire{Head: l.head(interlock.SessionID{}), ID: l.id(), Claims: []interlock.Claim{{Key: "k"}}}
+		c := &engine.Acquire{Head: l.head(interlock.SessionID{}), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+			Claims: []interlock.Claim{{Key: "k"}},
+		}}
 		c.Namespace = interlock.Namespace(fmt.Sprintf("tenant%d", i))
 		if eff := l.step(c); eff.Code != interlock.CodeNoSpace {
 			t.Fatal(eff.Code)
@@ -405,9 +417,13 @@ func TestRepeatedAnswerIsWhole(t *testing.T) {
 	l := newLoad(t)
 	s, other := l.open(time.Hour), l.open(time.Hour)
 	l.acquire(s, "", 0, "k")
-	again := &engine.Acquire{Head: l.head(s), ID: l.id(), Claims: []interlock.Claim{{Key: "k"}}}
+	again := &engine.Acquire{Head: l.head(s), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+		Claims: []interlock.Claim{{Key: "k"}},
+	}}
 	again.Seq = 1
-	refused := &engine.Acquire{Head: l.head(other), ID: l.id(), Claims: []interlock.Claim{{Key: "k"}}}
+	refused := &engine.Acquire{Head: l.head(other), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+		Claims: []interlock.Claim{{Key: "k"}},
+	}}
 	refused.Seq = 1
 	for range 2 {
 		if eff := l.step(again); eff.Outcome != engine.Granted || !eff.Lease.Reused {
@@ -423,7 +439,9 @@ func TestWhoActed(t *testing.T) {
 	l := newLoad(t)
 	l.open(time.Second)
 	l.now = l.now.Add(time.Minute)
-	c := &engine.Acquire{Head: l.head(interlock.SessionID{}), ID: l.id(), Claims: []interlock.Claim{{Key: "k"}}}
+	c := &engine.Acquire{Head: l.head(interlock.SessionID{}), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+		Claims: []interlock.Claim{{Key: "k"}},
+	}}
 	c.Actor = "alice"
 	l.step(c)
 	for _, ev := range l.out.Events {
@@ -463,7 +481,9 @@ func TestEndOfAWaitIsExplained(t *testing.T) {
 	}
 	var nobody interlock.SessionID
 	ticket = l.id()
-	l.step(&engine.Acquire{Head: l.head(nobody), ID: ticket, Claims: []interlock.Claim{{Key: "k"}}, OnConflict: interlock.Wait})
+	l.step(&engine.Acquire{Head: l.head(nobody), ID: ticket, LeaseRequest: interlock.LeaseRequest{
+		Claims: []interlock.Claim{{Key: "k"}}, OnConflict: interlock.Wait,
+	}})
 	l.pass(interlock.BareTicketTTL)
 	if eff := l.step(&engine.Poll{Head: l.head(nobody), Ticket: ticket}); eff.Code != interlock.CodeOfferLapsed || strings.Contains(eff.Message, "offered") {
 		t.Errorf("%s: %s", eff.Code, eff.Message)
@@ -564,7 +584,9 @@ func TestSearchBegunAgain(t *testing.T) {
 			s, other := l.open(time.Hour), l.open(time.Hour)
 			ask := func(s interlock.SessionID, flow string, any bool, claims ...interlock.Claim) interlock.LeaseID {
 				id := l.id()
-				l.step(&engine.Acquire{Head: l.head(s), ID: id, Flow: flow, OnConflict: interlock.Wait, Claims: claims, Any: any, Attach: true})
+				l.step(&engine.Acquire{Head: l.head(s), ID: id, LeaseRequest: interlock.LeaseRequest{
+					Flow: flow, OnConflict: interlock.Wait, Claims: claims, Any: any,
+				}, Attach: true})
 				return id
 			}
 			shared := interlock.Claim{Key: "a", Mode: interlock.Shared}

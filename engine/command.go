@@ -117,32 +117,13 @@ const NoGrace = interlock.NoGrace
 // a wait that would have closed a cycle, and whose request is the victim, is
 // Refused and was never Queued. Within the step its caller counts as listening.
 // If the answer is Queued and Attach is set, a second one follows when the wait is
-// over: Granted, or Refused.
+// over: Granted, or Refused. The engine keeps the slice of claims.
 type Acquire struct {
 	Head
-	ID      [16]byte // fresh random bits; the ticket's and the lease's id
-	Agent   string   // for an anonymous holder; a session has its own
-	Flow    string   // "" means "main"
-	Purpose string
-	Trace   string // W3C traceparent, for the log line of the ended lease
-
-	Claims []interlock.Claim // the engine keeps the slice
-	// Any makes Claims alternatives: exactly one of them is granted, the first that
-	// is free or becomes free. Prefix stands for all members of the namespace's
-	// patterns that begin with it, claimed exclusively; Claims is then empty.
-	Any    bool
-	Prefix string
-	interlock.Terms
-	Priority   int
-	OnConflict interlock.OnConflict
-	Attach     bool
-
-	// AsOf is the version of the namespace's state as of which the caller has read
-	// what is guarded at its keys: see Lease.Stale. 0: as of the request's arrival.
-	AsOf interlock.Version
-	// Documents asks for the documents at the keys whenever the lease is handed over: see
-	// Lease.Documents.
-	Documents bool
+	ID    [16]byte // fresh random bits; the ticket's and the lease's id
+	Agent string   // for an anonymous holder; a session has its own
+	interlock.LeaseRequest
+	Attach bool
 }
 
 // Convert changes what a held lease claims to exactly Claims, which are of modes

@@ -41,8 +41,10 @@ func TestClassesCount(t *testing.T) {
 	for round := range 2 { // each group holds a permit, and is a class of those who wait
 		for i := range interlock.MaxGroups {
 			l.step(&engine.Acquire{
-				Head: l.head(s), ID: l.id(), Flow: fmt.Sprint(round, i), Terms: interlock.Terms{Group: fmt.Sprint("g", i)}, OnConflict: interlock.Wait,
-				Claims: []interlock.Claim{{Key: "p", Mode: interlock.Permits, Count: 1}},
+				Head: l.head(s), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+					Flow: fmt.Sprint(round, i), Terms: interlock.Terms{Group: fmt.Sprint("g", i)}, OnConflict: interlock.Wait,
+					Claims: []interlock.Claim{{Key: "p", Mode: interlock.Permits, Count: 1}},
+				},
 			})
 		}
 	}
@@ -61,8 +63,10 @@ func TestDivisionCounts(t *testing.T) {
 		s := l.open(interlock.MaxTTL)
 		for i := range 3 {
 			l.step(&engine.Acquire{
-				Head: l.head(s), ID: l.id(), Flow: fmt.Sprint(i), Terms: interlock.Terms{Division: how},
-				Claims: []interlock.Claim{{Key: "parts", Mode: interlock.Member, Count: interlock.MaxParts}},
+				Head: l.head(s), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+					Flow: fmt.Sprint(i), Terms: interlock.Terms{Division: how},
+					Claims: []interlock.Claim{{Key: "parts", Mode: interlock.Member, Count: interlock.MaxParts}},
+				},
 			})
 			if n := l.e.Objects(); n < interlock.MaxParts/16 {
 				t.Errorf("division %v: %d objects for %d parts", how, n, interlock.MaxParts)

@@ -12,7 +12,9 @@ import (
 // handed gives what comes with a lease on a key with all below.
 func (s *stand) handed(key interlock.Key) *interlock.Lease {
 	s.step(&engine.Acquire{
-		Head: s.head(interlock.SessionID{}), ID: s.id(), Agent: "agent", Claims: []interlock.Claim{{Key: key, Mode: interlock.Shared}}, Documents: true,
+		Head: s.head(interlock.SessionID{}), ID: s.id(), Agent: "agent", LeaseRequest: interlock.LeaseRequest{
+			Claims: []interlock.Claim{{Key: key, Mode: interlock.Shared}}, Documents: true,
+		},
 	})
 	return &s.out.Effects[0].Lease
 }

@@ -143,7 +143,9 @@ func (s *stand) spell(door int, head engine.Head, key interlock.Key, claim inter
 	}
 	switch door {
 	case 0, 1:
-		s.step(&engine.Acquire{Head: head, ID: s.id(), Agent: "agent", Claims: []interlock.Claim{claim}})
+		s.step(&engine.Acquire{Head: head, ID: s.id(), Agent: "agent", LeaseRequest: interlock.LeaseRequest{
+			Claims: []interlock.Claim{claim},
+		}})
 	case 2:
 		s.step(&engine.Convert{Head: head, Lease: lease, ID: s.id(), Claims: []interlock.Claim{claim}, OnConflict: interlock.Fail})
 	case 3:

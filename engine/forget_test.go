@@ -20,7 +20,9 @@ func (l *load) in(ns interlock.Namespace, request string) engine.Head {
 // take acquires k in a namespace for a while, without a session.
 func (l *load) take(ns interlock.Namespace, request string, ttl time.Duration) *engine.Effect {
 	l.t.Helper()
-	return l.step(&engine.Acquire{Head: l.in(ns, request), ID: l.id(), Agent: "a", Terms: interlock.Terms{TTL: ttl, Grace: engine.NoGrace}, Claims: []interlock.Claim{{Key: "k"}}})
+	return l.step(&engine.Acquire{Head: l.in(ns, request), ID: l.id(), Agent: "a", LeaseRequest: interlock.LeaseRequest{
+		Terms: interlock.Terms{TTL: ttl, Grace: engine.NoGrace}, Claims: []interlock.Claim{{Key: "k"}},
+	}})
 }
 
 // later lets time pass.
@@ -148,8 +150,10 @@ func TestVersionsOfADeletedNamespace(t *testing.T) {
 			}
 		}
 		eff := l.step(&engine.Acquire{
-			Head: l.in("one", ""), ID: l.id(), Agent: "a", Terms: interlock.Terms{TTL: time.Minute, Grace: engine.NoGrace},
-			Claims: []interlock.Claim{{Key: "d"}}, AsOf: highest,
+			Head: l.in("one", ""), ID: l.id(), Agent: "a", LeaseRequest: interlock.LeaseRequest{
+				Terms:  interlock.Terms{TTL: time.Minute, Grace: engine.NoGrace},
+				Claims: []interlock.Claim{{Key: "d"}}, AsOf: highest,
+			},
 		})
 		if eff.Code != interlock.CodeFutureVersion || !strings.Contains(eff.Message, "from before the namespace was deleted") {
 			t.Fatalf("round %d: a lease as of before the deletion: %s %s", round, eff.Outcome, eff.Message)

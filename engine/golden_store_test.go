@@ -220,8 +220,10 @@ func traced(t *testing.T) [][]byte {
 	for i := range 4 {
 		head := engine.Head{Namespace: "one"}
 		must(t, g.step(&engine.Acquire{
-			Head: head, ID: g.id(), Agent: "agent", Claims: []interlock.Claim{{Key: interlock.Key(fmt.Sprint("traced/", i)), Mode: interlock.Exclusive}},
-			Terms: interlock.Terms{TTL: time.Minute}, Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+			Head: head, ID: g.id(), Agent: "agent", LeaseRequest: interlock.LeaseRequest{
+				Claims: []interlock.Claim{{Key: interlock.Key(fmt.Sprint("traced/", i)), Mode: interlock.Exclusive}},
+				Terms:  interlock.Terms{TTL: time.Minute}, Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+			},
 		}))
 	}
 	must(t, g.restart(0))

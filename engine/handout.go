@@ -110,9 +110,9 @@ func (e *Engine) serve(p *pull) (served []*request) {
 // hand makes the request of a task a lease of a worker.
 func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 	q, r := t.queue, t.request
-	c := Acquire{Claims: r.claims(), Terms: interlock.Terms{
+	c := Acquire{LeaseRequest: interlock.LeaseRequest{Claims: r.claims(), Terms: interlock.Terms{
 		TTL: cmp.Or(p.ttl, q.TTL), Grace: q.Grace, MaxHold: q.MaxHold, Stall: q.Stall,
-	}}
+	}}}
 	q.space.bound(&c, p.sess == nil)
 	if t.spec.deadline != 0 { // by then it is to be done
 		c.MaxHold = tighter(c.MaxHold, max(1, t.spec.deadline.Sub(e.now)))

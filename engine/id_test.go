@@ -20,7 +20,7 @@ func TestIDTaken(t *testing.T) {
 	s.want(t, engine.Done)
 	claims := []interlock.Claim{{Key: "k", Mode: interlock.IntentShared}}
 	lease := interlock.LeaseID(s.id())
-	s.step(&engine.Acquire{Head: s.head(sess), ID: lease, Claims: claims})
+	s.step(&engine.Acquire{Head: s.head(sess), ID: lease, LeaseRequest: interlock.LeaseRequest{Claims: claims}})
 	s.want(t, engine.Granted)
 	run, ended := interlock.LeaseID(s.id()), s.id()
 	start := engine.StartRun{Head: s.head(sess), ID: run, Org: "acme"}
@@ -41,7 +41,9 @@ func TestIDTaken(t *testing.T) {
 	barrier := []interlock.Claim{{Key: "b", Mode: interlock.Barrier, Count: 2}}
 	for i, id := range [][16]byte{party, s.id()} {
 		who := []interlock.SessionID{sess, other}[i]
-		s.step(&engine.Acquire{Head: s.head(who), ID: id, Claims: barrier, OnConflict: interlock.Wait, Attach: true})
+		s.step(&engine.Acquire{Head: s.head(who), ID: id, LeaseRequest: interlock.LeaseRequest{
+			Claims: barrier, OnConflict: interlock.Wait,
+		}, Attach: true})
 	}
 	deed := interlock.EffectID(s.id())
 	s.step(&engine.ClaimEffect{Head: s.head(sess), ID: deed, Action: "one", TTL: time.Minute})
@@ -53,7 +55,7 @@ func TestIDTaken(t *testing.T) {
 	for what, cmd := range map[string]engine.Command{
 		"a run":                &again,
 		"a run that has ended": &past,
-		"a lease":              &engine.Acquire{Head: s.head(other), ID: run, Claims: claims},
+		"a lease":              &engine.Acquire{Head: s.head(other), ID: run, LeaseRequest: interlock.LeaseRequest{Claims: claims}},
 		"a conversion":         &engine.Convert{Head: s.head(sess), Lease: lease, ID: run, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}},
 		"a declared wait":      &engine.Declare{Head: s.head(sess), ID: run, On: engine.Party{Session: name}},
 		"an arrival":           &engine.Arrive{Head: s.head(sess), Lease: party, ID: run},

@@ -19,8 +19,11 @@ func TestLongChainIsInherited(t *testing.T) {
 	ask := func(flow string, key interlock.Key, priority int, want engine.Outcome) {
 		t.Helper()
 		s.step(&engine.Acquire{
-			Head: s.head(id), ID: s.id(), Flow: flow, Claims: []interlock.Claim{{Key: key}},
-			OnConflict: interlock.Wait, Priority: priority, Attach: true,
+			Head: s.head(id), ID: s.id(), LeaseRequest: interlock.LeaseRequest{
+				Flow: flow, Claims: []interlock.Claim{{Key: key}},
+				OnConflict: interlock.Wait, Priority: priority,
+			},
+			Attach: true,
 		})
 		s.want(t, want)
 	}

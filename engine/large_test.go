@@ -42,8 +42,10 @@ func TestLargeSetsTakeSteps(t *testing.T) {
 	const n = 2*engine.StepObjects + 500
 	wait := func(l *load, s interlock.SessionID, flow string) {
 		l.step(&engine.Acquire{
-			Head: l.head(s), ID: l.id(), Flow: flow, OnConflict: interlock.Wait, Attach: true,
-			Claims: []interlock.Claim{{Key: interlock.Key("hot-" + flow[len(flow)-1:]), Mode: interlock.Exclusive}},
+			Head: l.head(s), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+				Flow: flow, OnConflict: interlock.Wait,
+				Claims: []interlock.Claim{{Key: interlock.Key("hot-" + flow[len(flow)-1:]), Mode: interlock.Exclusive}},
+			}, Attach: true,
 		})
 	}
 	for _, x := range []struct {
@@ -202,7 +204,9 @@ func TestRevokeAmongMany(t *testing.T) {
 	shared := []interlock.Claim{{Key: "all", Mode: interlock.Shared}}
 	leases := make([]interlock.Lease, n)
 	for i := range leases {
-		eff := l.step(&engine.Acquire{Head: l.head(s), ID: l.id(), Flow: fmt.Sprint(i), Terms: interlock.Terms{TTL: time.Hour}, Claims: shared})
+		eff := l.step(&engine.Acquire{Head: l.head(s), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
+			Flow: fmt.Sprint(i), Terms: interlock.Terms{TTL: time.Hour}, Claims: shared,
+		}})
 		if eff.Outcome != engine.Granted {
 			t.Fatal(eff.Message)
 		}

@@ -30,7 +30,9 @@ func TestTextLimits(t *testing.T) {
 	s := newStand()
 	id := s.session(t)
 	acquire := func(change func(c *engine.Acquire)) {
-		c := &engine.Acquire{Head: s.head(id), ID: s.id(), Claims: []interlock.Claim{{Key: "k"}}}
+		c := &engine.Acquire{Head: s.head(id), ID: s.id(), LeaseRequest: interlock.LeaseRequest{
+			Claims: []interlock.Claim{{Key: "k"}},
+		}}
 		change(c)
 		s.step(c)
 	}
@@ -120,9 +122,11 @@ func TestClaimLimit(t *testing.T) {
 	for i := range interlock.MaxClaims {
 		claims = append(claims, interlock.Claim{Key: interlock.Key(fmt.Sprintf("k%d", i))})
 	}
-	s.step(&engine.Acquire{Head: s.head(id), ID: s.id(), Claims: claims})
+	s.step(&engine.Acquire{Head: s.head(id), ID: s.id(), LeaseRequest: interlock.LeaseRequest{Claims: claims}})
 	s.want(t, engine.Granted)
-	s.step(&engine.Acquire{Head: s.head(id), ID: s.id(), Claims: append(claims, interlock.Claim{Key: "one more"})})
+	s.step(&engine.Acquire{Head: s.head(id), ID: s.id(), LeaseRequest: interlock.LeaseRequest{
+		Claims: append(claims, interlock.Claim{Key: "one more"}),
+	}})
 	s.refusedWith(t, interlock.CodeTooManyClaims)
 }
 
@@ -154,7 +158,9 @@ func TestLineLimit(t *testing.T) {
 		t.Errorf("%d waiters, want %d", got, interlock.MaxWaiters)
 	}
 	// Another namespace has room.
-	other := engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), Claims: []interlock.Claim{{Key: "k0"}}}
+	other := engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), LeaseRequest: interlock.LeaseRequest{
+		Claims: []interlock.Claim{{Key: "k0"}},
+	}}
 	other.Namespace = "other"
 	s.step(&other)
 	s.want(t, engine.Granted)
@@ -242,8 +248,10 @@ func TestManyEndTogether(t *testing.T) {
 	for i := range leases {
 		key := interlock.Key(fmt.Sprintf("k%d", i))
 		s.step(&engine.Acquire{
-			Head: s.head(interlock.SessionID{}), ID: s.id(), Agent: strings.Repeat("a", interlock.MaxNameBytes), Claims: []interlock.Claim{{Key: key}},
-			Terms: interlock.Terms{TTL: 10 * time.Second, Grace: engine.NoGrace},
+			Head: s.head(interlock.SessionID{}), ID: s.id(), Agent: strings.Repeat("a", interlock.MaxNameBytes), LeaseRequest: interlock.LeaseRequest{
+				Claims: []interlock.Claim{{Key: key}},
+				Terms:  interlock.Terms{TTL: 10 * time.Second, Grace: engine.NoGrace},
+			},
 		})
 		s.want(t, engine.Granted)
 		s.acquire(interlock.SessionID{}, key)
@@ -331,7 +339,9 @@ func TestQuietHour(t *testing.T) {
 		id := interlock.SessionID(s.id())
 		s.step(&engine.OpenSession{Head: s.head(interlock.SessionID{}), ID: id, Agent: "agent"})
 		ids = append(ids, id)
-		c := &engine.Acquire{Head: s.head(id), ID: s.id(), Claims: []interlock.Claim{{Key: interlock.Key(fmt.Sprintf("k%d", i))}}}
+		c := &engine.Acquire{Head: s.head(id), ID: s.id(), LeaseRequest: interlock.LeaseRequest{
+			Claims: []interlock.Claim{{Key: interlock.Key(fmt.Sprintf("k%d", i))}},
+		}}
 		s.step(c)
 		leases = append(leases, c.ID)
 	}

@@ -22,7 +22,9 @@ func (m *model) newDeclared(c *engine.Declare, num uint64) *request {
 	if len(codes) > 0 {
 		return nil
 	}
-	ask := engine.Acquire{Head: c.Head, ID: c.ID, Agent: c.Agent, Flow: c.Flow, Purpose: c.Purpose, Terms: interlock.Terms{MaxWait: c.MaxWait}, OnConflict: interlock.Wait, Attach: c.Attach}
+	ask := engine.Acquire{Head: c.Head, ID: c.ID, Agent: c.Agent, LeaseRequest: interlock.LeaseRequest{
+		Flow: c.Flow, Purpose: c.Purpose, Terms: interlock.Terms{MaxWait: c.MaxWait}, OnConflict: interlock.Wait,
+	}, Attach: c.Attach}
 	r := &request{num: num, ns: c.Namespace, ask: ask, arrived: m.now, target: on}
 	r.session = m.sessionByID(c.Namespace, c.Session)
 	switch {

@@ -20,8 +20,11 @@ func (r *request) isToStart() bool { return r.isRun() && !r.goesBack }
 // counts them, and an intent to read the others that may be claimed.
 func (m *model) runAsk(c *engine.StartRun) *engine.Acquire {
 	a := &engine.Acquire{
-		Head: c.Head, ID: c.ID, Agent: c.Agent, Flow: c.Flow, Purpose: c.Purpose, Priority: c.Priority, Terms: interlock.Terms{TTL: c.TTL, MaxHold: c.MaxHold, MaxWait: c.MaxWait},
-		Attach: c.Attach, OnConflict: interlock.Fail,
+		Head: c.Head, ID: c.ID, Agent: c.Agent, LeaseRequest: interlock.LeaseRequest{
+			Flow: c.Flow, Purpose: c.Purpose, Priority: c.Priority, Terms: interlock.Terms{TTL: c.TTL, MaxHold: c.MaxHold, MaxWait: c.MaxWait},
+			OnConflict: interlock.Fail,
+		},
+		Attach: c.Attach,
 	}
 	if c.Attach && c.MaxWait != 0 {
 		a.OnConflict = interlock.Wait

@@ -60,8 +60,10 @@ func TestManyPartsMove(t *testing.T) {
 	}
 	join := func(agent string) interlock.LeaseID {
 		c := &engine.Acquire{
-			Head: l.head(interlock.SessionID{}), ID: l.id(), Agent: agent, Terms: interlock.Terms{TTL: time.Hour, Grace: time.Second},
-			Claims: []interlock.Claim{{Key: key, Mode: interlock.Member, Count: interlock.MaxParts}},
+			Head: l.head(interlock.SessionID{}), ID: l.id(), Agent: agent, LeaseRequest: interlock.LeaseRequest{
+				Terms:  interlock.Terms{TTL: time.Hour, Grace: time.Second},
+				Claims: []interlock.Claim{{Key: key, Mode: interlock.Member, Count: interlock.MaxParts}},
+			},
 		}
 		l.step(c)
 		has.follow(t, &l.out, parts)
@@ -179,9 +181,12 @@ func (r *shareRun) session() (id interlock.SessionID) {
 func (r *shareRun) random() {
 	key := sharedKeys[r.rnd.IntN(len(sharedKeys))]
 	c := &engine.Acquire{
-		Head: r.head(r.session()), ID: r.id(), Flow: fmt.Sprint(r.rnd.IntN(3)), Terms: interlock.Terms{TTL: time.Duration(3+r.rnd.IntN(20)) * time.Second, Grace: []time.Duration{engine.NoGrace, time.Second}[r.rnd.IntN(2)]},
-		OnConflict: interlock.Wait, Attach: r.rnd.IntN(2) == 0,
-		Priority: r.rnd.IntN(3),
+		Head: r.head(r.session()), ID: r.id(), LeaseRequest: interlock.LeaseRequest{
+			Flow: fmt.Sprint(r.rnd.IntN(3)), Terms: interlock.Terms{TTL: time.Duration(3+r.rnd.IntN(20)) * time.Second, Grace: []time.Duration{engine.NoGrace, time.Second}[r.rnd.IntN(2)]},
+			OnConflict: interlock.Wait,
+			Priority:   r.rnd.IntN(3),
+		},
+		Attach: r.rnd.IntN(2) == 0,
 	}
 	switch n := r.rnd.IntN(20); {
 	case n < 5:

@@ -63,7 +63,9 @@ func TestNoPicture(t *testing.T) {
 			if i%100 == 0 && s.e.Picture(pictureEvents) == nil {
 				return i
 			}
-			c := &engine.Acquire{Head: s.head(id), ID: s.id(), Claims: distinct(1, fmt.Sprintf("held:%d-%%d", i))[0]}
+			c := &engine.Acquire{Head: s.head(id), ID: s.id(), LeaseRequest: interlock.LeaseRequest{
+				Claims: distinct(1, fmt.Sprintf("held:%d-%%d", i))[0],
+			}}
 			change(i, c)
 			s.step(c)
 			s.want(t, engine.Granted)

@@ -39,7 +39,9 @@ func (p *player) cross(o *op) error {
 			return nil
 		}
 		err := p.step(&engine.Acquire{
-			Head: p.in(by.session), ID: p.id(), Flow: by.ask.Flow, Claims: []interlock.Claim{{Key: claim.Key}}, OnConflict: interlock.Wait, Attach: o.r[3]%4 > 0,
+			Head: p.in(by.session), ID: p.id(), LeaseRequest: interlock.LeaseRequest{
+				Flow: by.ask.Flow, Claims: []interlock.Claim{{Key: claim.Key}}, OnConflict: interlock.Wait,
+			}, Attach: o.r[3]%4 > 0,
 		})
 		if err != nil {
 			return err

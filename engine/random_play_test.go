@@ -156,16 +156,18 @@ func (p *player) session(r, odd uint32) *session {
 func (p *player) acquire(o *op) error {
 	id := p.id()
 	c := &engine.Acquire{
-		ID:   id,
-		Flow: among(o.r[1]>>4, "main", "main", "sub"),
-		Terms: interlock.Terms{
-			TTL:     among(o.r[2], 0, 0, 3*time.Second, 9*time.Second, 30*time.Second, 90*time.Second),
-			Grace:   among(o.r[2]>>8, 0, engine.NoGrace, 2*time.Second),
-			MaxHold: among(o.r[2]>>16, 0, 0, 0, 12*time.Second),
+		ID: id,
+		LeaseRequest: interlock.LeaseRequest{
+			Flow: among(o.r[1]>>4, "main", "main", "sub"),
+			Terms: interlock.Terms{
+				TTL:     among(o.r[2], 0, 0, 3*time.Second, 9*time.Second, 30*time.Second, 90*time.Second),
+				Grace:   among(o.r[2]>>8, 0, engine.NoGrace, 2*time.Second),
+				MaxHold: among(o.r[2]>>16, 0, 0, 0, 12*time.Second),
+			},
+			Priority:   among(o.r[3], 0, 0, 0, 0, 1, -1, 5),
+			OnConflict: among(o.r[3]>>8, interlock.Wait, interlock.Wait, interlock.Wait, interlock.Preempt, interlock.Wait, interlock.Fail, interlock.Skip),
 		},
-		Priority:   among(o.r[3], 0, 0, 0, 0, 1, -1, 5),
-		OnConflict: among(o.r[3]>>8, interlock.Wait, interlock.Wait, interlock.Wait, interlock.Preempt, interlock.Wait, interlock.Fail, interlock.Skip),
-		Attach:     o.r[3]>>16%5 < 3,
+		Attach: o.r[3]>>16%5 < 3,
 	}
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]%7 > 0 {
 		c.Head = p.in(s)

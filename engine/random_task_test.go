@@ -394,8 +394,11 @@ func (w *taskWorld) one() error {
 		return w.advanceBy(choose(w, time.Millisecond, time.Second, 4*time.Second, 12*time.Second))
 	case 18:
 		return w.do(&engine.Acquire{
-			ID: w.id(), Agent: "agent", Claims: []interlock.Claim{{Key: choose(w, interlock.Key("k/1"), "k/2", "k/3", "l"), Mode: choose(w, interlock.Exclusive, interlock.Shared)}},
-			Terms: interlock.Terms{TTL: choose(w, 2*time.Second, time.Minute), Grace: engine.NoGrace}, OnConflict: interlock.Wait, Attach: true,
+			ID: w.id(), Agent: "agent", LeaseRequest: interlock.LeaseRequest{
+				Claims: []interlock.Claim{{Key: choose(w, interlock.Key("k/1"), "k/2", "k/3", "l"), Mode: choose(w, interlock.Exclusive, interlock.Shared)}},
+				Terms:  interlock.Terms{TTL: choose(w, 2*time.Second, time.Minute), Grace: engine.NoGrace}, OnConflict: interlock.Wait,
+			},
+			Attach: true,
 		})
 	case 19:
 		for _, id := range sortedIDs(w.agents) {
@@ -459,8 +462,11 @@ func (w *taskWorld) waitFor() error {
 	}
 	if w.chance(2) {
 		return w.do(&engine.Acquire{
-			Head: head, ID: w.id(), Flow: flow, Claims: []interlock.Claim{{Key: choose(w, interlock.Key("m/1"), "m/2"), Mode: interlock.Exclusive}},
-			Terms: interlock.Terms{Grace: engine.NoGrace}, OnConflict: interlock.Wait, Attach: true, Priority: choose(w, 0, 0, 1),
+			Head: head, ID: w.id(), LeaseRequest: interlock.LeaseRequest{
+				Flow: flow, Claims: []interlock.Claim{{Key: choose(w, interlock.Key("m/1"), "m/2"), Mode: interlock.Exclusive}},
+				Terms: interlock.Terms{Grace: engine.NoGrace}, OnConflict: interlock.Wait, Priority: choose(w, 0, 0, 1),
+			},
+			Attach: true,
 		})
 	}
 	if t := w.inState(choose(w, interlock.TaskWaiting, interlock.TaskRunning, interlock.TaskScheduled)); t != nil && w.chance(2) {

@@ -17,8 +17,10 @@ import (
 func (l *load) permits(s interlock.SessionID, key, group string, count int) *engine.Effect {
 	id := l.id()
 	return l.step(&engine.Acquire{
-		Head: l.head(s), ID: id, Flow: fmt.Sprint("flow ", l.ids), Terms: interlock.Terms{Group: group, TTL: time.Hour}, OnConflict: interlock.Wait,
-		Claims: []interlock.Claim{{Key: interlock.Key(key), Mode: interlock.Permits, Count: uint32(count)}},
+		Head: l.head(s), ID: id, LeaseRequest: interlock.LeaseRequest{
+			Flow: fmt.Sprint("flow ", l.ids), Terms: interlock.Terms{Group: group, TTL: time.Hour}, OnConflict: interlock.Wait,
+			Claims: []interlock.Claim{{Key: interlock.Key(key), Mode: interlock.Permits, Count: uint32(count)}},
+		},
 	})
 }
 

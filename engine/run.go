@@ -33,8 +33,11 @@ func (e *Engine) startRun(c *StartRun) {
 		return
 	}
 	a := &Acquire{
-		Head: c.Head, ID: c.ID, Agent: c.Agent, Flow: c.Flow, Purpose: c.Purpose, Priority: c.Priority,
-		Terms: interlock.Terms{TTL: c.TTL, MaxHold: c.MaxHold, MaxWait: c.MaxWait}, Attach: c.Attach, Claims: claims,
+		Head: c.Head, ID: c.ID, Agent: c.Agent, LeaseRequest: interlock.LeaseRequest{
+			Flow: c.Flow, Purpose: c.Purpose, Priority: c.Priority,
+			Terms: interlock.Terms{TTL: c.TTL, MaxHold: c.MaxHold, MaxWait: c.MaxWait}, Claims: claims,
+		},
+		Attach: c.Attach,
 	}
 	if c.Attach && c.MaxWait != 0 {
 		a.OnConflict = interlock.Wait

@@ -317,7 +317,9 @@ func (s *script) do(line string) (err error) {
 	case "crowd":
 		for i := range engine.NamespaceIDs + 1 {
 			c := &engine.Acquire{
-				Head: s.head(w), ID: s.id(), Claims: []interlock.Claim{{Key: interlock.Key(w.get("key")), Mode: interlock.Exclusive}},
+				Head: s.head(w), ID: s.id(), LeaseRequest: interlock.LeaseRequest{
+					Claims: []interlock.Claim{{Key: interlock.Key(w.get("key")), Mode: interlock.Exclusive}},
+				},
 			}
 			s.asker(&c.Head, &c.Agent, w)
 			s.crowd++
@@ -626,16 +628,19 @@ func (s *script) resume(w *words) error {
 
 func (s *script) acquire(w *words) error {
 	c := &engine.Acquire{
-		Head: s.head(w), ID: s.id(), Flow: s.flowIn(w), Purpose: w.get("purpose"),
-		Terms: interlock.Terms{
-			TTL: w.duration("ttl"), Grace: engine.NoGrace, MaxHold: w.duration("max_hold"), Stall: w.duration("stall"),
-			LockDelay: w.duration("lock_delay"), MaxWait: w.duration("max_wait"), Group: w.get("group"),
+		Head: s.head(w), ID: s.id(), LeaseRequest: interlock.LeaseRequest{
+			Flow: s.flowIn(w), Purpose: w.get("purpose"),
+			Terms: interlock.Terms{
+				TTL: w.duration("ttl"), Grace: engine.NoGrace, MaxHold: w.duration("max_hold"), Stall: w.duration("stall"),
+				LockDelay: w.duration("lock_delay"), MaxWait: w.duration("max_wait"), Group: w.get("group"),
+			},
+			Priority:  int(w.number("priority")),
+			AsOf:      interlock.Version(w.number("as_of")),
+			Documents: w.has("documents"),
+			Any:       w.has("any"), Prefix: w.get("prefix"),
 		},
-		Priority: int(w.number("priority")),
-		AsOf:     interlock.Version(w.number("as_of")),
 
-		Documents: w.has("documents"),
-		Attach:    !w.has("detached"), Any: w.has("any"), Prefix: w.get("prefix"),
+		Attach: !w.has("detached"),
 	}
 	if w.has("divide") {
 		c.Division, _ = interlock.ParseDivision(w.get("divide"))

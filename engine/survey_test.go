@@ -20,8 +20,10 @@ func TestSurveys(t *testing.T) {
 	acquire := func(h engine.Head, agent, key string) {
 		s.ids++
 		s.step(time.Second, &engine.Acquire{
-			Head: h, ID: counted(s.ids), Agent: agent, OnConflict: interlock.Wait,
-			Claims: []interlock.Claim{{Key: interlock.Key(key), Mode: interlock.Exclusive}},
+			Head: h, ID: counted(s.ids), Agent: agent, LeaseRequest: interlock.LeaseRequest{
+				OnConflict: interlock.Wait,
+				Claims:     []interlock.Claim{{Key: interlock.Key(key), Mode: interlock.Exclusive}},
+			},
 		})
 	}
 	for i := range keys {
@@ -74,8 +76,10 @@ func BenchmarkSurveys(b *testing.B) {
 	const leases = 1_000_000 - 1000
 	for i := range leases {
 		step(&engine.Acquire{
-			Head: engine.Head{At: begin, Namespace: "large"}, ID: counted(uint64(i + 1)), Agent: fmt.Sprint("agent-", i%100), Terms: interlock.Terms{TTL: time.Hour},
-			Claims: []interlock.Claim{{Key: interlock.Key(fmt.Sprintf("key:%d", i)), Mode: interlock.Exclusive}},
+			Head: engine.Head{At: begin, Namespace: "large"}, ID: counted(uint64(i + 1)), Agent: fmt.Sprint("agent-", i%100), LeaseRequest: interlock.LeaseRequest{
+				Terms:  interlock.Terms{TTL: time.Hour},
+				Claims: []interlock.Claim{{Key: interlock.Key(fmt.Sprintf("key:%d", i)), Mode: interlock.Exclusive}},
+			},
 		})
 	}
 	for name, survey := range map[string]func() engine.Survey{

@@ -57,7 +57,9 @@ func TestTermsOutliveASnapshot(t *testing.T) {
 		if terms.Grace == 0 {
 			terms.Grace = engine.NoGrace
 		}
-		c := &engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), Agent: "a", Terms: terms, Claims: []interlock.Claim{{Key: "k"}}}
+		c := &engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), Agent: "a", LeaseRequest: interlock.LeaseRequest{
+			Terms: terms, Claims: []interlock.Claim{{Key: "k"}},
+		}}
 		if name == "Division" {
 			c.Claims[0].Mode, c.Claims[0].Count = interlock.Member, 4
 		}
@@ -79,9 +81,11 @@ func TestTermsOutliveASnapshot(t *testing.T) {
 }
 
 func TestTermsChangeTheFingerprint(t *testing.T) {
-	plain := engine.Fingerprint(&engine.Acquire{Claims: []interlock.Claim{{Key: "k"}}})
+	plain := engine.Fingerprint(&engine.Acquire{LeaseRequest: interlock.LeaseRequest{Claims: []interlock.Claim{{Key: "k"}}}})
 	eachTerm(t, func(t *testing.T, _ string, terms interlock.Terms) {
-		if engine.Fingerprint(&engine.Acquire{Claims: []interlock.Claim{{Key: "k"}}, Terms: terms}) == plain {
+		if engine.Fingerprint(&engine.Acquire{LeaseRequest: interlock.LeaseRequest{
+			Claims: []interlock.Claim{{Key: "k"}}, Terms: terms,
+		}}) == plain {
 			t.Error("a repetition under the same request id with another value is taken for the same request")
 		}
 	})

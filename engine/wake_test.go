@@ -20,8 +20,10 @@ func TestFewAreWatchedOneByOne(t *testing.T) {
 	}
 	ask := func(n int, flow string, any bool, keys ...string) {
 		c := &Acquire{
-			Head: Head{Namespace: "default", Session: id(1)}, ID: id(n), Flow: flow, Any: any,
-			Terms: interlock.Terms{TTL: time.Hour}, OnConflict: interlock.Wait,
+			Head: Head{Namespace: "default", Session: id(1)}, ID: id(n), LeaseRequest: interlock.LeaseRequest{
+				Flow: flow, Any: any,
+				Terms: interlock.Terms{TTL: time.Hour}, OnConflict: interlock.Wait,
+			},
 		}
 		for _, key := range keys {
 			c.Claims = append(c.Claims, interlock.Claim{Key: interlock.Key(key)})

@@ -156,7 +156,7 @@ func (o *Op) acquireField(f *field[[]byte]) error {
 	case 7<<3 | wireVarint:
 		o.MaxHold = time.Duration(f.v)
 	case 8<<3 | wireVarint:
-		o.Priority = unzigzag(f.v)
+		o.Priority = int(unzigzag(f.v))
 	case 9<<3 | wireVarint:
 		o.OnConflict = enum[interlock.OnConflict](f.v)
 	case 10<<3 | wireVarint:

@@ -107,26 +107,18 @@ const (
 // uses, and the others must be zero.
 type Op struct {
 	Kind       OpKind
-	OnConflict interlock.OnConflict
-	Any        bool
 	Free       bool
 	Keep       bool
 	Unapproved bool
 	Bodies     bool
-	Documents  bool // the documents at the keys come with the lease
 	Brief      bool // leave out of the answers what the caller knows
 	Slot       uint32
-	Priority   int32
 	Seq        uint64
 	Acked      uint64
 
 	ID        [16]byte // the session, ticket, lease, effect or task
 	RequestID string
 	Agent     string
-	Flow      string
-	Purpose   string
-	Trace     string
-	Prefix    string
 	Key       interlock.Key
 	Fence     interlock.Fence
 	Outcome   string
@@ -135,9 +127,9 @@ type Op struct {
 	Name      string // of a pattern or a queue
 	Revision  uint64 // of a pattern
 
-	Claims          []interlock.Claim
-	interlock.Terms // TTL also of a session, a pull, an effect and of parking; Group also of a listing
-	AsOf            interlock.Version
+	// LeaseRequest is of OpAcquire. Other kinds use some of its fields: TTL is also of a
+	// session, a pull, an effect and of parking, Group also of a listing.
+	interlock.LeaseRequest
 
 	On       *Party
 	Pattern  *interlock.Pattern

@@ -86,12 +86,8 @@ func randomClientFrame(r *rand.Rand) *ClientFrame {
 		case OpHeartbeat:
 			kept.Progress = o.Progress
 		case OpAcquire:
-			kept.Claims, kept.Flow, kept.Purpose, kept.Trace = o.Claims, o.Flow, o.Purpose, o.Trace
-			kept.TTL, kept.Grace, kept.MaxHold = o.TTL, o.Grace, o.MaxHold
-			kept.Priority, kept.OnConflict = o.Priority, o.OnConflict
-			kept.Any, kept.Prefix, kept.Group, kept.Division = o.Any, o.Prefix, o.Group, o.Division
-			kept.Stall, kept.LockDelay, kept.MaxWait, kept.AsOf = o.Stall, o.LockDelay, o.MaxWait, o.AsOf
-			kept.Brief, kept.Documents = o.Brief, o.Documents
+			kept.LeaseRequest, kept.Brief = o.LeaseRequest, o.Brief
+			kept.Priority *= []int{-1, 1}[r.IntN(2)]
 		case OpRenew:
 			kept.ID, kept.Progress = o.ID, o.Progress
 		case OpRelease:
@@ -303,8 +299,8 @@ func TestFramesRefuse(t *testing.T) {
 func TestListsAreBounded(t *testing.T) {
 	const many = 10 * MaxListed
 	f := &ClientFrame{Ops: []Op{
-		{Kind: OpAcquire, Claims: make([]interlock.Claim, many)},
-		{Kind: OpConvert, Claims: make([]interlock.Claim, many)},
+		{Kind: OpAcquire, LeaseRequest: interlock.LeaseRequest{Claims: make([]interlock.Claim, many)}},
+		{Kind: OpConvert, LeaseRequest: interlock.LeaseRequest{Claims: make([]interlock.Claim, many)}},
 		{Kind: OpSetPattern, Pattern: &interlock.Pattern{
 			Aliases: make([]string, many), Members: make([]string, many), Groups: make([]interlock.Group, many), Allow: make([]interlock.Rule, many),
 		}},
@@ -339,39 +335,57 @@ func TestListsAreBounded(t *testing.T) {
 
 func FuzzClientFrame(f *testing.F) {
 	for _, o := range []Op{
-		{Kind: OpOpen, RequestID: "r", Agent: "a", Terms: interlock.Terms{TTL: 1}},
+		{Kind: OpOpen, RequestID: "r", Agent: "a", LeaseRequest: interlock.LeaseRequest{Terms: interlock.Terms{TTL: 1}}},
 		{Kind: OpPoll, Slot: 1, Seq: 300, Acked: 2, ID: [16]byte{1}},
-		{Kind: OpAcquire, Claims: []interlock.Claim{{Key: "k", Mode: 3}, {Key: "é"}}, Flow: "f", Terms: interlock.Terms{Grace: -1}, Priority: -7, OnConflict: 1},
+		{Kind: OpAcquire, LeaseRequest: interlock.LeaseRequest{
+			Claims: []interlock.Claim{{Key: "k", Mode: 3}, {Key: "é"}}, Flow: "f", Terms: interlock.Terms{Grace: -1}, Priority: -7, OnConflict: 1,
+		}},
 		{Kind: OpRelease, ID: [16]byte{2}, Outcome: "done", Note: "n"},
 		{Kind: OpCheckFence, Key: "k", Fence: 1 << 60},
 		{Kind: OpClose},
-		{Kind: OpAcquire, Any: true, Prefix: "gpu:", Terms: interlock.Terms{Group: "g", Stall: 1, LockDelay: 2, MaxWait: 3, Division: 1}, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Permits, Count: 7}}},
-		{Kind: OpConvert, ID: [16]byte{3}, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Shared}}, Terms: interlock.Terms{MaxWait: 1}, OnConflict: 3},
-		{Kind: OpArrive, ID: [16]byte{4}, Terms: interlock.Terms{MaxWait: 1}},
-		{Kind: OpPark, ID: [16]byte{5}, Free: true, Terms: interlock.Terms{TTL: 1}, Note: "why"},
-		{Kind: OpResume, ID: [16]byte{6}, Flow: "f", OnConflict: 1, Unapproved: true},
-		{Kind: OpDeclare, Flow: "f", On: &Party{Session: "brave-otter", Agent: "a"}},
+		{Kind: OpAcquire, LeaseRequest: interlock.LeaseRequest{
+			Any: true, Prefix: "gpu:", Terms: interlock.Terms{Group: "g", Stall: 1, LockDelay: 2, MaxWait: 3, Division: 1}, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Permits, Count: 7}},
+		}},
+		{Kind: OpConvert, ID: [16]byte{3}, LeaseRequest: interlock.LeaseRequest{
+			Claims: []interlock.Claim{{Key: "k", Mode: interlock.Shared}}, Terms: interlock.Terms{MaxWait: 1}, OnConflict: 3,
+		}},
+		{Kind: OpArrive, ID: [16]byte{4}, LeaseRequest: interlock.LeaseRequest{Terms: interlock.Terms{MaxWait: 1}}},
+		{Kind: OpPark, ID: [16]byte{5}, Free: true, LeaseRequest: interlock.LeaseRequest{
+			Terms: interlock.Terms{TTL: 1},
+		}, Note: "why"},
+		{Kind: OpResume, ID: [16]byte{6}, LeaseRequest: interlock.LeaseRequest{Flow: "f", OnConflict: 1}, Unapproved: true},
+		{Kind: OpDeclare, LeaseRequest: interlock.LeaseRequest{Flow: "f"}, On: &Party{Session: "brave-otter", Agent: "a"}},
 		{Kind: OpSetPattern, Pattern: &interlock.Pattern{
 			Name: "n", Shape: "a:{id}", Aliases: []string{""}, Groups: []interlock.Group{{Name: "g", Min: 1}},
 			Allow: []interlock.Rule{{Principal: "*", Modes: []interlock.Mode{interlock.Shared}}}, MaxWaiters: -1,
 		}},
 		{Kind: OpListPatterns, Name: "n"},
-		{Kind: OpSubmitTask, Flow: "f", RequestID: "r", Agent: "a", Task: &TaskOp{Attach: true, Specs: []TaskSpec{{
+		{Kind: OpSubmitTask, LeaseRequest: interlock.LeaseRequest{
+			Flow: "f",
+		}, RequestID: "r", Agent: "a", Task: &TaskOp{Attach: true, Specs: []TaskSpec{{
 			Queue: "q", Kind: "k", Claims: []interlock.Claim{{Key: "k"}}, Payload: []byte("{}"), Priority: -3, Delay: 1, MaxAttempts: 2,
 			Message: true, Key: "k", Ask: &Question{Text: "may I?", For: 1, OnLimit: interlock.Approved, Reads: []interlock.Read{{Key: "k", Version: 3}}},
 		}}}},
-		{Kind: OpPullTasks, ID: [16]byte{7}, Terms: interlock.Terms{TTL: 1}, Task: &TaskOp{Queue: "q", Limit: 8}},
-		{Kind: OpAckTask, ID: [16]byte{8}, AsOf: 1, Note: "n", Task: &TaskOp{Result: []byte("1"), Specs: []TaskSpec{{}, {Queue: "q"}}}, Commit: &Commit{Reads: []interlock.Read{{Key: "k"}}}},
+		{Kind: OpPullTasks, ID: [16]byte{7}, LeaseRequest: interlock.LeaseRequest{
+			Terms: interlock.Terms{TTL: 1},
+		}, Task: &TaskOp{Queue: "q", Limit: 8}},
+		{Kind: OpAckTask, ID: [16]byte{8}, LeaseRequest: interlock.LeaseRequest{
+			AsOf: 1,
+		}, Note: "n", Task: &TaskOp{Result: []byte("1"), Specs: []TaskSpec{{}, {Queue: "q"}}}, Commit: &Commit{Reads: []interlock.Read{{Key: "k"}}}},
 		{Kind: OpNackTask, ID: [16]byte{8}, Task: &TaskOp{Reason: "r", Delay: -1, Dead: true}},
 		{Kind: OpAnswerTask, Fence: 7, Task: &TaskOp{Verdict: interlock.Approved, By: "b"}},
 		{Kind: OpAnswerTask, ID: [16]byte{9}, Task: &TaskOp{Verdict: interlock.Denied, By: "b", Reason: "r"}},
-		{Kind: OpListTasks, Terms: interlock.Terms{Group: "g"}, Key: "k", Task: &TaskOp{Queue: "q", State: interlock.TaskDead, Limit: 3}},
+		{Kind: OpListTasks, LeaseRequest: interlock.LeaseRequest{
+			Terms: interlock.Terms{Group: "g"},
+		}, Key: "k", Task: &TaskOp{Queue: "q", State: interlock.TaskDead, Limit: 3}},
 		{Kind: OpSetQueue, Queue: &interlock.TaskQueue{Name: "q", Paused: true, Groups: []interlock.Share{{Group: "g", Weight: 2}}}},
-		{Kind: OpStartRun, Flow: "f", Terms: interlock.Terms{MaxWait: 1}, Run: &RunOp{Org: "o", Workflow: "w"}},
+		{Kind: OpStartRun, LeaseRequest: interlock.LeaseRequest{
+			Flow: "f", Terms: interlock.Terms{MaxWait: 1},
+		}, Run: &RunOp{Org: "o", Workflow: "w"}},
 		{Kind: OpRevertPattern, Name: "n", Revision: 4},
 		{Kind: OpConfigure, Settings: &interlock.Settings{StrictOrder: true, Quota: interlock.Quota{Keys: 5}}},
 		{Kind: OpGetSettings},
-		{Kind: OpCommit, AsOf: 3, Note: "n", Commit: &Commit{
+		{Kind: OpCommit, LeaseRequest: interlock.LeaseRequest{AsOf: 3}, Note: "n", Commit: &Commit{
 			Reads: []interlock.Read{{Key: "k", Version: 2}, {Key: "l", Absent: true}, {Key: "m", Present: true}},
 			Writes: []interlock.Write{
 				{Key: "k", Op: interlock.Put, ContentType: "text/plain", Body: []byte("b")},
@@ -379,10 +393,14 @@ func FuzzClientFrame(f *testing.F) {
 			},
 			Leases: []interlock.LeaseID{{1}},
 		}},
-		{Kind: OpReadState, AsOf: 2, Bodies: true, State: &StateQuery{Keys: []interlock.Key{"k"}}},
-		{Kind: OpReadState, Prefix: "p", State: &StateQuery{After: "a", Limit: 5}},
+		{Kind: OpReadState, LeaseRequest: interlock.LeaseRequest{
+			AsOf: 2,
+		}, Bodies: true, State: &StateQuery{Keys: []interlock.Key{"k"}}},
+		{Kind: OpReadState, LeaseRequest: interlock.LeaseRequest{Prefix: "p"}, State: &StateQuery{After: "a", Limit: 5}},
 		{Kind: OpReadHistory, Key: "k", Bodies: true},
-		{Kind: OpClaimEffect, Terms: interlock.Terms{TTL: 1}, Effect: &EffectOp{Tool: "t", Target: "x", Arguments: []byte("{}")}},
+		{Kind: OpClaimEffect, LeaseRequest: interlock.LeaseRequest{
+			Terms: interlock.Terms{TTL: 1},
+		}, Effect: &EffectOp{Tool: "t", Target: "x", Arguments: []byte("{}")}},
 		{Kind: OpSettleEffect, ID: [16]byte{7}, Effect: &EffectOp{State: interlock.EffectDone, Result: []byte("1")}},
 		{Kind: OpListEffects, Effect: &EffectOp{Digest: [32]byte{1}, State: interlock.EffectUnknown}},
 		{Kind: OpContention},
@@ -435,8 +453,10 @@ func BenchmarkAcquireFrame(b *testing.B) {
 	f := &ClientFrame{}
 	for i := range 256 {
 		f.Ops = append(f.Ops, Op{
-			Kind: OpAcquire, Slot: 1, Seq: uint64(i + 1000), Flow: "agent-17",
-			Claims: []interlock.Claim{{Key: "account:123456", Mode: interlock.Exclusive}},
+			Kind: OpAcquire, Slot: 1, Seq: uint64(i + 1000), LeaseRequest: interlock.LeaseRequest{
+				Flow:   "agent-17",
+				Claims: []interlock.Claim{{Key: "account:123456", Mode: interlock.Exclusive}},
+			},
 		})
 	}
 	var buf []byte

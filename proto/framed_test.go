@@ -62,7 +62,9 @@ func TestFramed(t *testing.T) {
 	client, server := framedPair(t)
 	var up ClientFrame
 	for _, size := range []int{1, 5000, 70_000, MaxOpBytes, 3} {
-		sent := ClientFrame{Ops: []Op{{Kind: OpAcquire, Slot: 1, Seq: 7, Purpose: strings.Repeat("x", size)}}}
+		sent := ClientFrame{Ops: []Op{{Kind: OpAcquire, Slot: 1, Seq: 7, LeaseRequest: interlock.LeaseRequest{
+			Purpose: strings.Repeat("x", size),
+		}}}}
 		done := make(chan error, 1)
 		go func() { done <- client.Send(&sent) }()
 		if err := server.Recv(&up); err != nil {

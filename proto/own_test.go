@@ -24,14 +24,20 @@ func TestLargeOpsAreNotKept(t *testing.T) {
 	for range ops {
 		var in, out ClientFrame
 		in.Ops = []Op{
-			{Kind: OpAcquire, Flow: "flow", Purpose: string(big), Claims: []interlock.Claim{{Key: "k"}}},
-			{Kind: OpCommit, Flow: "flow", Note: "note", Commit: &Commit{
+			{Kind: OpAcquire, LeaseRequest: interlock.LeaseRequest{
+				Flow: "flow", Purpose: string(big), Claims: []interlock.Claim{{Key: "k"}},
+			}},
+			{Kind: OpCommit, LeaseRequest: interlock.LeaseRequest{Flow: "flow"}, Note: "note", Commit: &Commit{
 				Reads:  []interlock.Read{{Key: "read"}},
 				Writes: []interlock.Write{{Key: "big", Op: interlock.Put, Body: big}, {Key: "small", Op: interlock.Put, ContentType: "text/plain"}},
 			}},
-			{Kind: OpClaimEffect, Flow: "flow", Effect: &EffectOp{Tool: "tool", Target: "target", Arguments: big}},
+			{Kind: OpClaimEffect, LeaseRequest: interlock.LeaseRequest{
+				Flow: "flow",
+			}, Effect: &EffectOp{Tool: "tool", Target: "target", Arguments: big}},
 			{Kind: OpSettleEffect, Effect: &EffectOp{Result: big, Reason: "reason"}},
-			{Kind: OpSubmitTask, Flow: "flow", Task: &TaskOp{Specs: []TaskSpec{{Queue: "q", Claims: []interlock.Claim{{Key: "k"}}, Payload: big}}}},
+			{Kind: OpSubmitTask, LeaseRequest: interlock.LeaseRequest{
+				Flow: "flow",
+			}, Task: &TaskOp{Specs: []TaskSpec{{Queue: "q", Claims: []interlock.Claim{{Key: "k"}}, Payload: big}}}},
 			{Kind: OpAckTask, Note: "note", Task: &TaskOp{Result: big}, Commit: &Commit{Reads: []interlock.Read{{Key: "read"}}}},
 		}
 		if err := out.Decode(in.AppendTo(nil)); err != nil {

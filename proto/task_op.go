@@ -418,7 +418,7 @@ func (o *Op) startRunField(f *field[string]) error {
 	case 4<<3 | wireBytes:
 		return text(&o.Purpose, f.s)
 	case 5<<3 | wireVarint:
-		o.Priority = unzigzag(f.v)
+		o.Priority = int(unzigzag(f.v))
 	case 6<<3 | wireVarint:
 		o.TTL = time.Duration(f.v)
 	case 7<<3 | wireVarint:

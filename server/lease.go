@@ -18,7 +18,9 @@ func (c *call) acquire() {
 	if !ok {
 		return
 	}
-	cmd := &engine.Acquire{Head: h, ID: freshID(), Trace: traceparent(c.r.Header.Get("Traceparent"))}
+	cmd := &engine.Acquire{Head: h, ID: freshID(), LeaseRequest: interlock.LeaseRequest{
+		Trace: traceparent(c.r.Header.Get("Traceparent")),
+	}}
 	var wait time.Duration
 	if !c.body(func(d *jsonIn) { wait = decodeAcquire(d, cmd) }) {
 		return

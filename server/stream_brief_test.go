@@ -18,21 +18,31 @@ func TestBriefGrant(t *testing.T) {
 		op      proto.Op
 		asAsked bool
 	}{
-		"as asked":          {proto.Op{Brief: true, Claims: claim("k"), Flow: "f", Purpose: "p"}, true},
-		"not brief":         {proto.Op{Claims: claim("k"), Flow: "f"}, false},
-		"a default mode":    {proto.Op{Brief: true, Claims: []interlock.Claim{{Key: "k"}}, Flow: "f"}, false},
-		"a default flow":    {proto.Op{Brief: true, Claims: claim("k")}, false},
-		"one of several":    {proto.Op{Brief: true, Any: true, Claims: append(claim("k"), claim("l")...), Flow: "f"}, false},
-		"nobody's session":  {proto.Op{Brief: true, Claims: claim("k"), Flow: "f"}, false},
-		"what is held":      {proto.Op{Brief: true, Claims: claim("held"), Flow: "f"}, true},
-		"a part of the one": {proto.Op{Brief: true, Claims: claim("both"), Flow: "f"}, false},
+		"as asked": {proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{
+			Claims: claim("k"), Flow: "f", Purpose: "p",
+		}}, true},
+		"not brief": {proto.Op{LeaseRequest: interlock.LeaseRequest{Claims: claim("k"), Flow: "f"}}, false},
+		"a default mode": {proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{
+			Claims: []interlock.Claim{{Key: "k"}}, Flow: "f",
+		}}, false},
+		"a default flow": {proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{Claims: claim("k")}}, false},
+		"one of several": {proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{
+			Any: true, Claims: append(claim("k"), claim("l")...), Flow: "f",
+		}}, false},
+		"nobody's session":  {proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{Claims: claim("k"), Flow: "f"}}, false},
+		"what is held":      {proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{Claims: claim("held"), Flow: "f"}}, true},
+		"a part of the one": {proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{Claims: claim("both"), Flow: "f"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newStreamDoor(t, server.StreamConfig{}).dial()
 			f.open(1)
-			f.send(proto.Op{Kind: proto.OpAcquire, Slot: 1, Seq: 3, Flow: "f", Claims: claim("held")})
+			f.send(proto.Op{Kind: proto.OpAcquire, Slot: 1, Seq: 3, LeaseRequest: interlock.LeaseRequest{
+				Flow: "f", Claims: claim("held"),
+			}})
 			f.want(3, proto.Granted, "")
-			f.send(proto.Op{Kind: proto.OpAcquire, Slot: 1, Seq: 4, Flow: "f", Claims: append(claim("both"), claim("too")...)})
+			f.send(proto.Op{Kind: proto.OpAcquire, Slot: 1, Seq: 4, LeaseRequest: interlock.LeaseRequest{
+				Flow: "f", Claims: append(claim("both"), claim("too")...),
+			}})
 			f.want(4, proto.Granted, "")
 			op := c.op
 			op.Kind, op.Slot, op.Seq = proto.OpAcquire, 1, 5

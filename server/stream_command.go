@@ -140,11 +140,9 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		c := acquires.Get().(*acquire)
 		c.asked = o.Claims
 		c.Acquire = engine.Acquire{
-			Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, Trace: o.Trace,
-			Claims: slices.Clone(o.Claims), Any: o.Any, Prefix: o.Prefix, Terms: o.Terms,
-
-			Priority: int(o.Priority), OnConflict: o.OnConflict, AsOf: o.AsOf, Documents: o.Documents, Attach: true,
+			Head: h, ID: st.random.id(), LeaseRequest: o.LeaseRequest, Attach: true,
 		}
+		c.Claims = slices.Clone(o.Claims)
 		cmd, asked, who.brief = &c.Acquire, c, o.Brief && o.Slot != 0
 	case proto.OpRelease:
 		c := releases.Get().(*engine.Release)

@@ -20,9 +20,11 @@ const lastKind = proto.OpRevertPattern
 // opOf is an operation of a kind that gets as far as the shard.
 func opOf(kind proto.OpKind, seq uint64) proto.Op {
 	op := proto.Op{
-		Kind: kind, Slot: 1, Seq: seq, ID: [16]byte{1}, Agent: "ann", Key: "a", Name: "a", OnConflict: interlock.Skip,
-		Claims: []interlock.Claim{{Key: "a", Mode: interlock.Exclusive}},
-		On:     &proto.Party{Agent: "ben"}, Pattern: &interlock.Pattern{Name: "a", Shape: "a:{id}"}, Settings: &interlock.Settings{Closed: true},
+		Kind: kind, Slot: 1, Seq: seq, ID: [16]byte{1}, Agent: "ann", Key: "a", Name: "a", LeaseRequest: interlock.LeaseRequest{
+			OnConflict: interlock.Skip,
+			Claims:     []interlock.Claim{{Key: "a", Mode: interlock.Exclusive}},
+		},
+		On: &proto.Party{Agent: "ben"}, Pattern: &interlock.Pattern{Name: "a", Shape: "a:{id}"}, Settings: &interlock.Settings{Closed: true},
 		Commit: &proto.Commit{}, State: &proto.StateQuery{}, Effect: &proto.EffectOp{Tool: "charge", Target: "customer:1"},
 		Task:  &proto.TaskOp{Queue: "fees", Limit: 1, Specs: []proto.TaskSpec{{Queue: "fees"}}},
 		Queue: &interlock.TaskQueue{Name: "fees"}, Run: &proto.RunOp{Org: "acme", Workflow: "triage"},

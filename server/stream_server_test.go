@@ -60,7 +60,9 @@ func TestFramedDoor(t *testing.T) {
 		t.Fatalf("got %+v, %v", frame, err)
 	}
 	// What is no frame is refused in words.
-	if err := link.Send(&proto.ClientFrame{Ops: []proto.Op{{Kind: proto.OpAcquire, Slot: 1, Seq: 2, Purpose: "\xff"}}}); err != nil {
+	if err := link.Send(&proto.ClientFrame{Ops: []proto.Op{{Kind: proto.OpAcquire, Slot: 1, Seq: 2, LeaseRequest: interlock.LeaseRequest{
+		Purpose: "\xff",
+	}}}}); err != nil {
 		t.Fatal(err)
 	}
 	refusal, ok := errors.AsType[*interlock.Error](link.Recv(&frame))
@@ -69,7 +71,9 @@ func TestFramedDoor(t *testing.T) {
 	}
 	large := framedClient(t, addr)
 	go func() {
-		op := proto.Op{Kind: proto.OpAcquire, Slot: 1, Seq: 1, Purpose: strings.Repeat("x", proto.MaxFrameBytes)}
+		op := proto.Op{Kind: proto.OpAcquire, Slot: 1, Seq: 1, LeaseRequest: interlock.LeaseRequest{
+			Purpose: strings.Repeat("x", proto.MaxFrameBytes),
+		}}
 		_ = large.Send(&proto.ClientFrame{Ops: []proto.Op{op}})
 	}()
 	refusal, ok = errors.AsType[*interlock.Error](large.Recv(&frame))

@@ -16,7 +16,9 @@ import (
 // commitOp writes with what was read.
 func commitOp(slot uint32, seq uint64, reads []interlock.Read, writes ...interlock.Write) proto.Op {
 	return proto.Op{
-		Kind: proto.OpCommit, Slot: slot, Seq: seq, Flow: "f", Note: fmt.Sprint("commit ", seq),
+		Kind: proto.OpCommit, Slot: slot, Seq: seq, LeaseRequest: interlock.LeaseRequest{
+			Flow: "f",
+		}, Note: fmt.Sprint("commit ", seq),
 		Commit: &proto.Commit{Reads: reads, Writes: writes},
 	}
 }
@@ -86,8 +88,12 @@ func TestCommitsOnTheStream(t *testing.T) {
 	f.send(
 		proto.Op{Kind: proto.OpReadHistory, Seq: 13, Key: "a", Bodies: true},
 		proto.Op{Kind: proto.OpReadHistory, Seq: 14, Key: "a"},
-		proto.Op{Kind: proto.OpReadState, Seq: 15, AsOf: 1, Bodies: true, State: &proto.StateQuery{Keys: []interlock.Key{"a", "c"}}},
-		proto.Op{Kind: proto.OpReadState, Seq: 16, AsOf: 9, State: &proto.StateQuery{Keys: []interlock.Key{"a"}}},
+		proto.Op{Kind: proto.OpReadState, Seq: 15, LeaseRequest: interlock.LeaseRequest{
+			AsOf: 1,
+		}, Bodies: true, State: &proto.StateQuery{Keys: []interlock.Key{"a", "c"}}},
+		proto.Op{Kind: proto.OpReadState, Seq: 16, LeaseRequest: interlock.LeaseRequest{
+			AsOf: 9,
+		}, State: &proto.StateQuery{Keys: []interlock.Key{"a"}}},
 		readOp(17, true, "not a key\n"),
 	)
 	if r := f.want(13, proto.Done, ""); bodies(r.Documents) != `a@2={"n":3} a@1={"n":1}` || r.More {
@@ -109,7 +115,9 @@ func TestStateWithoutASession(t *testing.T) {
 	f := d.dial()
 	f.send(
 		commitOp(0, 1, nil, putOf("k", "1")),
-		proto.Op{Kind: proto.OpClaimEffect, Seq: 2, Terms: interlock.Terms{TTL: time.Second}, Effect: &proto.EffectOp{Tool: "t", Target: "k"}},
+		proto.Op{Kind: proto.OpClaimEffect, Seq: 2, LeaseRequest: interlock.LeaseRequest{
+			Terms: interlock.Terms{TTL: time.Second},
+		}, Effect: &proto.EffectOp{Tool: "t", Target: "k"}},
 		readOp(3, true, "k"),
 	)
 	if r := f.want(1, proto.Done, ""); r.Version != 1 {
@@ -133,7 +141,9 @@ func TestListsOfDocuments(t *testing.T) {
 	f.send(commitOp(1, 3, nil, putOf("p:1", "1"), putOf("p:2", "2"), putOf("p:3", "3"), putOf("q", "4")))
 	f.want(3, proto.Done, "")
 	list := func(seq uint64, after interlock.Key) proto.Op {
-		return proto.Op{Kind: proto.OpReadState, Seq: seq, Prefix: "p:", Bodies: true, State: &proto.StateQuery{After: after, Limit: 2}}
+		return proto.Op{Kind: proto.OpReadState, Seq: seq, LeaseRequest: interlock.LeaseRequest{
+			Prefix: "p:",
+		}, Bodies: true, State: &proto.StateQuery{After: after, Limit: 2}}
 	}
 	f.send(list(4, ""), list(5, "p:2"))
 	if r := f.want(4, proto.Done, ""); bodies(r.Documents) != "p:1@1=1 p:2@1=2" || !r.More || r.Version != 1 {
@@ -203,7 +213,9 @@ func TestEffectsOnTheStream(t *testing.T) {
 	f.open(1)
 	f.open(2)
 	claim := func(slot uint32, seq uint64, arguments string) proto.Op {
-		return proto.Op{Kind: proto.OpClaimEffect, Slot: slot, Seq: seq, Flow: "f", Effect: &proto.EffectOp{
+		return proto.Op{Kind: proto.OpClaimEffect, Slot: slot, Seq: seq, LeaseRequest: interlock.LeaseRequest{
+			Flow: "f",
+		}, Effect: &proto.EffectOp{
 			Tool: "stripe.charge", Target: "account:1", Arguments: []byte(arguments),
 		}}
 	}

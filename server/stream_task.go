@@ -82,7 +82,7 @@ func (st *stream) startRun(o *proto.Op, h engine.Head) engine.Command {
 		h.Seq, h.Acked, h.RequestID = 0, 0, o.RequestID
 	}
 	return &engine.StartRun{
-		Head: h, ID: st.random.id(), Org: o.Run.Org, Workflow: o.Run.Workflow, Flow: o.Flow, Purpose: o.Purpose, Priority: int(o.Priority),
+		Head: h, ID: st.random.id(), Org: o.Run.Org, Workflow: o.Run.Workflow, Flow: o.Flow, Purpose: o.Purpose, Priority: o.Priority,
 		TTL: o.TTL, MaxHold: o.MaxHold, MaxWait: o.MaxWait, Attach: true,
 	}
 }

@@ -121,8 +121,10 @@ func (f *frames) open(slot uint32) interlock.SessionID {
 
 func acquireOp(slot uint32, seq uint64, key interlock.Key) proto.Op {
 	return proto.Op{
-		Kind: proto.OpAcquire, Slot: slot, Seq: seq, OnConflict: interlock.Wait,
-		Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}},
+		Kind: proto.OpAcquire, Slot: slot, Seq: seq, LeaseRequest: interlock.LeaseRequest{
+			OnConflict: interlock.Wait,
+			Claims:     []interlock.Claim{{Key: key, Mode: interlock.Exclusive}},
+		},
 	}
 }
 

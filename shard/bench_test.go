@@ -66,7 +66,9 @@ func benchmarkCycles(b *testing.B, j journal.Journal, callers int, change func(*
 			claims := []interlock.Claim{{Key: interlock.Key(keyNumber(c)), Mode: interlock.Exclusive}}
 			for range rounds {
 				h := engine.Head{Namespace: "bench", From: got}
-				if err := s.Submit(&engine.Acquire{Head: h, ID: newID(), Agent: "bench", Claims: claims}); err != nil {
+				if err := s.Submit(&engine.Acquire{Head: h, ID: newID(), Agent: "bench", LeaseRequest: interlock.LeaseRequest{
+					Claims: claims,
+				}}); err != nil {
 					b.Error(err)
 					return
 				}
@@ -131,7 +133,9 @@ func benchmarkReplay(b *testing.B, held bool) {
 		sent := n
 		for range burst {
 			h := engine.Head{Namespace: "bench", From: got}
-			take := &engine.Acquire{Head: h, ID: newID(), Agent: "bench", Terms: interlock.Terms{TTL: interlock.MaxTTL}, Claims: []interlock.Claim{{Key: "account:12345", Mode: interlock.Exclusive}}}
+			take := &engine.Acquire{Head: h, ID: newID(), Agent: "bench", LeaseRequest: interlock.LeaseRequest{
+				Terms: interlock.Terms{TTL: interlock.MaxTTL}, Claims: []interlock.Claim{{Key: "account:12345", Mode: interlock.Exclusive}},
+			}}
 			cmds := []engine.Command{take, &engine.Release{Head: h, Lease: take.ID}}
 			if held {
 				take.Claims[0].Key = interlock.Key(keyNumber(n))
@@ -197,7 +201,9 @@ func benchmarkBeside(b *testing.B, j journal.Journal, noise int) {
 					h := engine.Head{Namespace: "noisy", From: answers}
 					id := newID()
 					claims := []interlock.Claim{{Key: interlock.Key(keyNumber(n*window + k)), Mode: interlock.Exclusive}}
-					cmds = append(cmds, &engine.Acquire{Head: h, ID: id, Agent: "bench", Claims: claims}, &engine.Release{Head: h, Lease: id})
+					cmds = append(cmds, &engine.Acquire{Head: h, ID: id, Agent: "bench", LeaseRequest: interlock.LeaseRequest{
+						Claims: claims,
+					}}, &engine.Release{Head: h, Lease: id})
 				}
 				if err := s.Submit(cmds...); err != nil {
 					b.Error(err)
@@ -217,7 +223,9 @@ func benchmarkBeside(b *testing.B, j journal.Journal, noise int) {
 	for range b.N {
 		began := time.Now()
 		h := engine.Head{Namespace: "quiet", From: got}
-		if err := s.Submit(&engine.Acquire{Head: h, ID: newID(), Agent: "bench", Claims: claims}); err != nil {
+		if err := s.Submit(&engine.Acquire{Head: h, ID: newID(), Agent: "bench", LeaseRequest: interlock.LeaseRequest{
+			Claims: claims,
+		}}); err != nil {
 			b.Fatal(err)
 		}
 		if err := s.Submit(&engine.Release{Head: h, Lease: <-got}); err != nil {

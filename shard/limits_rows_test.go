@@ -15,7 +15,7 @@ var limitRows = []limitRow{
 		name:  "acquire/claims=64,segments=16",
 		setUp: (*neighbour).open,
 		again: func(n *neighbour) {
-			n.release(n.ask("", "", engine.Acquire{Claims: deepClaims(interlock.Exclusive)}))
+			n.release(n.ask("", "", engine.Acquire{LeaseRequest: interlock.LeaseRequest{Claims: deepClaims(interlock.Exclusive)}}))
 		},
 	},
 	{
@@ -25,14 +25,16 @@ var limitRows = []limitRow{
 			n.all(interlock.MaxAlternatives, func(i int) engine.Command { return n.take("", numbered("k", i)) })
 		},
 		again: func(n *neighbour) {
-			n.leave(n.ask("", "", engine.Acquire{Claims: manyClaims(interlock.MaxAlternatives), Any: true}))
+			n.leave(n.ask("", "", engine.Acquire{LeaseRequest: interlock.LeaseRequest{
+				Claims: manyClaims(interlock.MaxAlternatives), Any: true,
+			}}))
 		},
 	},
 	{
 		name: "convert/claims=64,segments=16",
 		setUp: func(n *neighbour) {
 			n.open()
-			n.lease = n.ask("", "", engine.Acquire{Claims: deepClaims(interlock.Shared)})
+			n.lease = n.ask("", "", engine.Acquire{LeaseRequest: interlock.LeaseRequest{Claims: deepClaims(interlock.Shared)}})
 		},
 		again: func(n *neighbour) {
 			for _, mode := range []interlock.Mode{interlock.Exclusive, interlock.Shared} {
@@ -77,7 +79,7 @@ var limitRows = []limitRow{
 		name: "park-free/claims=64,segments=16",
 		setUp: func(n *neighbour) {
 			n.open()
-			n.lease = n.ask("", "", engine.Acquire{Claims: deepClaims(interlock.Exclusive)})
+			n.lease = n.ask("", "", engine.Acquire{LeaseRequest: interlock.LeaseRequest{Claims: deepClaims(interlock.Exclusive)}})
 		},
 		again: func(n *neighbour) {
 			n.must(n.do(&engine.Park{Head: n.head(), Lease: n.lease, Free: true, Reason: "r"}))
@@ -308,7 +310,7 @@ var limitRows = []limitRow{
 			n.fillPatterns()
 		},
 		again: func(n *neighbour) {
-			n.release(n.ask("", "", engine.Acquire{Claims: deepClaims(interlock.Exclusive)}))
+			n.release(n.ask("", "", engine.Acquire{LeaseRequest: interlock.LeaseRequest{Claims: deepClaims(interlock.Exclusive)}}))
 		},
 	},
 	{

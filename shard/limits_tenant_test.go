@@ -140,8 +140,10 @@ func (n *neighbour) nameOf(id interlock.SessionID) string { return n.names[id] }
 // take is the command that acquires a key.
 func (n *neighbour) take(flow string, key interlock.Key) *engine.Acquire {
 	return &engine.Acquire{
-		Head: n.head(), ID: newID(), Flow: flow, Agent: "busy", Terms: interlock.Terms{TTL: interlock.MaxTTL}, OnConflict: interlock.Wait,
-		Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}},
+		Head: n.head(), ID: newID(), LeaseRequest: interlock.LeaseRequest{
+			Flow: flow, Terms: interlock.Terms{TTL: interlock.MaxTTL}, OnConflict: interlock.Wait,
+			Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}},
+		}, Agent: "busy",
 	}
 }
 

@@ -166,8 +166,10 @@ func head(from Receiver) engine.Head {
 // acquire asks for one key without a session.
 func acquire(from Receiver, key string) *engine.Acquire {
 	return &engine.Acquire{
-		Head: head(from), ID: newID(), Agent: "tester", OnConflict: interlock.Fail,
-		Claims: []interlock.Claim{{Key: interlock.Key(key), Mode: interlock.Exclusive}},
+		Head: head(from), ID: newID(), Agent: "tester", LeaseRequest: interlock.LeaseRequest{
+			OnConflict: interlock.Fail,
+			Claims:     []interlock.Claim{{Key: interlock.Key(key), Mode: interlock.Exclusive}},
+		},
 	}
 }
 

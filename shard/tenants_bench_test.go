@@ -180,7 +180,9 @@ func (n *neighbour) leave(lease interlock.LeaseID) {
 }
 
 func (n *neighbour) permits(flow string, count uint32) interlock.LeaseID {
-	return n.ask(flow, "", engine.Acquire{Claims: []interlock.Claim{{Key: "p", Mode: interlock.Permits, Count: count}}})
+	return n.ask(flow, "", engine.Acquire{LeaseRequest: interlock.LeaseRequest{
+		Claims: []interlock.Claim{{Key: "p", Mode: interlock.Permits, Count: count}},
+	}})
 }
 
 // cycle acquires a key that nobody else wants, and releases it.
@@ -235,6 +237,6 @@ func (n *neighbour) chain(flows int) {
 
 // raise has a priority come to the head of the chain, and go again.
 func (n *neighbour) raise() {
-	n.leave(n.ask("head", "k0", engine.Acquire{Priority: 1 + n.next%9}))
+	n.leave(n.ask("head", "k0", engine.Acquire{LeaseRequest: interlock.LeaseRequest{Priority: 1 + n.next%9}}))
 	n.next++
 }

@@ -279,16 +279,20 @@ func (a *agent) claims(most int) (list []interlock.Claim) {
 }
 
 func (a *agent) acquire() {
-	flow, group := a.flow(), []string{"", cappedGroup, ownGroup}[a.rng(3)] // the seeds count on this order
+	// The seeds count on the order of these draws.
+	flow, group := a.flow(), []string{"", cappedGroup, ownGroup}[a.rng(3)]
+	priority, onConflict, attach := []int{0, 0, 0, 1, -1, 5}[a.rng(6)], interlock.OnConflict(a.rng(4)), a.rng(3) > 0
 	c := engine.Acquire{
-		Flow: flow, Purpose: "work", Priority: []int{0, 0, 0, 1, -1, 5}[a.rng(6)],
-		OnConflict: interlock.OnConflict(a.rng(4)), Attach: a.rng(3) > 0, Claims: a.claims(3),
-		Terms: interlock.Terms{
-			Group: group, TTL: []time.Duration{0, 0, 3 * time.Second, 20 * time.Second}[a.rng(4)],
-			Grace:   []time.Duration{0, engine.NoGrace, time.Second}[a.rng(3)],
-			MaxWait: []time.Duration{0, 0, 5 * time.Second}[a.rng(3)], LockDelay: []time.Duration{0, 0, 0, 2 * time.Second}[a.rng(4)],
-			MaxHold: []time.Duration{0, 0, 0, 8 * time.Second}[a.rng(4)], Stall: []time.Duration{0, 0, 0, 0, 6 * time.Second}[a.rng(5)],
+		LeaseRequest: interlock.LeaseRequest{
+			Flow: flow, Purpose: "work", Priority: priority, OnConflict: onConflict, Claims: a.claims(3),
+			Terms: interlock.Terms{
+				Group: group, TTL: []time.Duration{0, 0, 3 * time.Second, 20 * time.Second}[a.rng(4)],
+				Grace:   []time.Duration{0, engine.NoGrace, time.Second}[a.rng(3)],
+				MaxWait: []time.Duration{0, 0, 5 * time.Second}[a.rng(3)], LockDelay: []time.Duration{0, 0, 0, 2 * time.Second}[a.rng(4)],
+				MaxHold: []time.Duration{0, 0, 0, 8 * time.Second}[a.rng(4)], Stall: []time.Duration{0, 0, 0, 0, 6 * time.Second}[a.rng(5)],
+			},
 		},
+		Attach: attach,
 	}
 	if a.rng(2) == 0 {
 		c.OnConflict = interlock.Wait
@@ -324,9 +328,11 @@ func (a *agent) acquire() {
 // tangle makes a request one for a single key of few, of a flow that may wait for others
 // already, and patient: so circles close, and not only where somebody begins to wait.
 func (a *agent) tangle(c *engine.Acquire) {
-	*c = engine.Acquire{Purpose: c.Purpose, Priority: c.Priority, Terms: interlock.Terms{TTL: 3 * time.Second, Grace: engine.NoGrace}, OnConflict: interlock.Wait, Attach: true, Claims: []interlock.Claim{
-		{Key: interlock.Key(fmt.Sprintf("k%d", a.rng(4))), Mode: []interlock.Mode{interlock.Exclusive, interlock.Shared}[a.rng(2)]},
-	}}
+	*c = engine.Acquire{LeaseRequest: interlock.LeaseRequest{
+		Purpose: c.Purpose, Priority: c.Priority, Terms: interlock.Terms{TTL: 3 * time.Second, Grace: engine.NoGrace}, OnConflict: interlock.Wait, Claims: []interlock.Claim{
+			{Key: interlock.Key(fmt.Sprintf("k%d", a.rng(4))), Mode: []interlock.Mode{interlock.Exclusive, interlock.Shared}[a.rng(2)]},
+		},
+	}, Attach: true}
 	if a.rng(5) == 0 {
 		c.Claims[0] = interlock.Claim{Key: "pool:0", Mode: interlock.Permits, Count: uint32(1 + a.rng(2))}
 	}

@@ -69,8 +69,11 @@ func (k *kernel) acquire(key interlock.Key) (id [16]byte) {
 	h := k.head()
 	binary.BigEndian.PutUint64(id[:], k.seq)
 	k.step(&engine.Acquire{
-		Head: h, ID: id, Flow: "agent", Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}},
-		OnConflict: interlock.Wait, Attach: true,
+		Head: h, ID: id, LeaseRequest: interlock.LeaseRequest{
+			Flow: "agent", Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}},
+			OnConflict: interlock.Wait,
+		},
+		Attach: true,
 	})
 	return id
 }
