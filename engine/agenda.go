@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/interlockdev/interlock"
+import (
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
+)
 
 // agenda is what is still to be done in one namespace: what is due when, and what
 // a step has left over because it had decided enough. Whatever a step may leave
@@ -17,19 +20,19 @@ type agenda struct {
 	space     *space // nil when there is none yet
 	now       Time   // of the last command in the namespace
 	timers    timers
-	ready     valueHeap[candidate] // watched waiters that a change may have helped
-	suspects  ring[suspect]        // whose new edges may have closed a cycle
-	search    *search              // for the cycle of one of them, if it is not done
-	dying     ring[*session]       // ended sessions with leases or waits left
-	dismissed ring[dismissal]      // idle workers who are to be told that they are so no more
-	departed  ring[*session]       // ended sessions with pulls, or waits for the ends of tasks, left
-	parting   ring[*session]       // with waits that were attached over a connection that has ended
-	uneven    []*divided           // shared-out keys whose division is to be looked at
-	broken    []broken             // whose barrier was broken; never left over
-	hungry    []*queue             // with workers, and tasks that could run
-	doubt     doubt                // who is to be suspected, if not all are yet that may be on a cycle
-	alarm     timer                // in Engine.alarms: when the first of all this is due
-	empty     timer                // in Engine.empty, if the namespace is empty
+	ready     collection.ValueHeap[candidate] // watched waiters that a change may have helped
+	suspects  collection.Queue[suspect]       // whose new edges may have closed a cycle
+	search    *search                         // for the cycle of one of them, if it is not done
+	dying     collection.Queue[*session]      // ended sessions with leases or waits left
+	dismissed collection.Queue[dismissal]     // idle workers who are to be told that they are so no more
+	departed  collection.Queue[*session]      // ended sessions with pulls, or waits for the ends of tasks, left
+	parting   collection.Queue[*session]      // with waits that were attached over a connection that has ended
+	uneven    []*divided                      // shared-out keys whose division is to be looked at
+	broken    []broken                        // whose barrier was broken; never left over
+	hungry    []*queue                        // with workers, and tasks that could run
+	doubt     doubt                           // who is to be suspected, if not all are yet that may be on a cycle
+	alarm     timer                           // in Engine.alarms: when the first of all this is due
+	empty     timer                           // in Engine.empty, if the namespace is empty
 
 	objects *int // Engine.objects, for those who have no engine at hand
 }
@@ -124,7 +127,7 @@ func (e *Engine) rearm() {
 
 // due says when something is to be done.
 func (a *agenda) due(draining bool) (at Time, ok bool) {
-	if (len(a.ready)+len(a.uneven)+len(a.hungry) > 0) && !draining || a.isSearching() || a.dying.n+a.parting.n+a.dismissed.n+a.departed.n > 0 || a.doubt.under || a.space.isSpelling() || a.space.isRepooling() || a.space.isUnranked() {
+	if (len(a.ready)+len(a.uneven)+len(a.hungry) > 0) && !draining || a.isSearching() || a.dying.Len()+a.parting.Len()+a.dismissed.Len()+a.departed.Len() > 0 || a.doubt.under || a.space.isSpelling() || a.space.isRepooling() || a.space.isUnranked() {
 		return a.now, true
 	}
 	if t := a.timers.first(); t != nil {

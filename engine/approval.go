@@ -62,7 +62,7 @@ func (e *Engine) pauseQuestions(now Time, idle time.Duration) {
 	}
 	for _, s := range e.sorted() {
 		s.pauseParkings(now, idle)
-		for t := range s.tasks.asking.all {
+		for t := range s.tasks.asking.All {
 			if a := t.spec.approval; a.limit > 0 {
 				a.paused = min(a.paused+idle, now.Sub(a.asked))
 			}
@@ -467,16 +467,16 @@ func (l *Approvals) Look(e *Engine) (done bool) {
 		l.Next = l.After
 	}
 	limit := rowsOf(l.Limit)
-	next := s.tasks.asking.first
+	next := s.tasks.asking.Front()
 	if t := l.seen; t != nil && t.state == interlock.TaskAsking {
-		next = t.link.next
+		next = t.link.Next()
 	}
 	for budget := glances; budget > 0; budget-- {
 		if next == nil {
 			return true
 		}
-		t := next.of
-		next, l.seen = next.next, t
+		t := next.Value
+		next, l.seen = next.Next(), t
 		if t.askedAt().compare(l.Next) <= 0 {
 			continue
 		}

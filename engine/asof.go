@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // What moved while somebody waited. A request remembers as of which version of the
@@ -113,7 +114,7 @@ func (e *Engine) moved(r *request) (list []interlock.Stale, more bool) {
 	}
 	if reach := s.reaching(r.claims(), w.asOf); len(reach) > 0 {
 		looks := 0
-		for d := range s.recent.back {
+		for d := range s.recent.Backward {
 			if looks++; looks > maxMoved || len(found) > interlock.MaxClaims+interlock.MaxStale {
 				more = true
 				break
@@ -180,15 +181,15 @@ type folder struct {
 	documents int
 	version   interlock.Version // the highest that one of them got
 
-	own   chain[*document] // right below it
-	subs  chain[*folder]
-	place link[*folder] // in the folder above
+	own   collection.List[*document] // right below it
+	subs  collection.List[*folder]
+	place collection.Element[*folder] // in the folder above
 }
 
 // shelve adds a document to the folders in which it lies.
 func (s *documents) shelve(d *document) {
 	if key, ok := parentOf(string(d.key)); ok {
-		s.folder(key).own.push(&d.shelf)
+		s.folder(key).own.PushBack(&d.shelf)
 	}
 	for key, ok := parentOf(string(d.key)); ok; key, ok = parentOf(key) {
 		s.folders[key].documents++
@@ -205,10 +206,10 @@ func (s *documents) folder(key string) *folder {
 		s.folders = map[string]*folder{}
 	}
 	f = &folder{}
-	f.place.of = f
+	f.place.Value = f
 	s.folders[key] = f
 	if up, ok := parentOf(key); ok {
-		s.folder(up).subs.push(&f.place)
+		s.folder(up).subs.PushBack(&f.place)
 	}
 	return f
 }
@@ -224,7 +225,7 @@ func (s *documents) touch(x *edition) {
 func (s *documents) unshelve(d *document) {
 	key, ok := parentOf(string(d.key))
 	if ok {
-		s.folders[key].own.remove(&d.shelf)
+		s.folders[key].own.Remove(&d.shelf)
 	}
 	for ok {
 		f, up := s.folders[key], ""
@@ -233,7 +234,7 @@ func (s *documents) unshelve(d *document) {
 		if f.documents == 0 {
 			delete(s.folders, key)
 			if ok {
-				s.folders[up].subs.remove(&f.place)
+				s.folders[up].subs.Remove(&f.place)
 			}
 		}
 		key = up

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // How attempts at tasks come to their ends.
@@ -233,7 +234,7 @@ func (t *task) maxBackoff() time.Duration {
 }
 
 // dice gives bits for the pause after an attempt where nobody sent random ones.
-func (t *task) dice() uint64 { return uint64(mix(t.num<<16+uint64(t.attempt))) << 32 }
+func (t *task) dice() uint64 { return uint64(collection.Mix(t.num<<16+uint64(t.attempt))) << 32 }
 
 // standing drafts the event for a task that stands elsewhere.
 func (e *Engine) standing(t *task, state interlock.TaskState) *Event {
@@ -357,9 +358,9 @@ func (e *Engine) recoverTasks(s *space) {
 	for _, t := range s.sortedTasks() {
 		t.slot, t.shelf = 0, nil
 		if t.trail != noTrail {
-			t.timer, t.followers, t.awaited = nil, chain[*follower]{}, 0
+			t.timer, t.followers, t.awaited = nil, collection.List[*follower]{}, 0
 			if t.mail != nil {
-				t.mail.lane.waits = chain[*follower]{}
+				t.mail.lane.waits = collection.List[*follower]{}
 			}
 			t.tidy()
 		}

@@ -44,7 +44,7 @@ func (e *Engine) suspect(p *party, r *request) {
 	} else {
 		p.suspected = true
 	}
-	e.suspects.push(s)
+	e.suspects.Push(s)
 }
 
 // doubt is how far it has come that all are suspected who may be on a cycle.
@@ -57,11 +57,11 @@ type doubt struct {
 // the lines alone cannot close one, unless a flow has several of them. Of very many
 // requests a swath is looked at, and the rest later: see suspectMore.
 func (e *Engine) suspectAll(s *space) {
-	if s.requests.n+len(s.sessions) > e.swath {
+	if s.requests.Len()+len(s.sessions) > e.swath {
 		s.agenda.doubt = doubt{under: true}
 		return
 	}
-	e.objects += s.requests.n + len(s.sessions)
+	e.objects += s.requests.Len() + len(s.sessions)
 	for _, p := range s.torn {
 		e.suspect(p, nil)
 	}
@@ -82,7 +82,7 @@ func (e *Engine) suspectMore() {
 	s := e.agenda.space
 	for begin := e.objects; e.objects < begin+e.swath && !e.full(); e.doubt.part++ {
 		e.objects++
-		if !s.requests.part(e.doubt.part, func(r *request) {
+		if !s.requests.Part(e.doubt.part, func(r *request) {
 			e.objects++
 			p := r.party
 			if r.phase == waiting && (r.target != nil || p != nil && (p.torn || len(p.waits) > 1)) {

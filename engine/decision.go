@@ -219,7 +219,7 @@ func (l *LeaseQuestions) Look(e *Engine) (done bool) {
 	}
 	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
-	if !sift(&l.found, s.requests.part, &l.next, (*request).asksHuman, byParking) {
+	if !sift(&l.found, s.requests.Part, &l.next, (*request).asksHuman, byParking) {
 		return false
 	}
 	for _, r := range l.found.list[:min(len(l.found.list), limit)] {

@@ -132,7 +132,7 @@ func (e *Engine) endAwaiting(s *session) bool {
 // wait themselves, in the order of their names.
 func (e *Engine) seekTarget(x *search, r *request, visit func(need int, p *party, r *request) bool) (closed, done bool) {
 	if r.targetFlow != "" {
-		f := r.target.flowOf(r.targetFlow, r.space.salt.hash(r.targetFlow))
+		f := r.target.flowOf(r.targetFlow, r.space.salt.Hash(r.targetFlow))
 		return f != nil && visit(noNeed, f, nil), true
 	}
 	x.begun = true

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // Deeds: what is done in the world outside and must not happen twice. To users it
@@ -46,11 +47,11 @@ type deed struct {
 	result  string
 	reason  string
 
-	seat int32       // in deeds.all
-	link link[*deed] // in one of the chains of deeds
+	seat int32                     // in deeds.all
+	link collection.Element[*deed] // in one of the chains of deeds
 }
 
-func (d *deed) seatOf() *int32 { return &d.seat }
+func (d *deed) SetIndex() *int32 { return &d.seat }
 
 // size is what it costs to remember.
 func (d *deed) size() int { return len(d.action) + len(d.result) + len(d.reason) }
@@ -59,15 +60,15 @@ func (d *deed) size() int { return len(d.action) + len(d.result) + len(d.reason)
 type deeds struct {
 	known  map[[32]byte]*deed
 	claims map[interlock.EffectID]*deed
-	all    roster[*deed]
-	done   chain[*deed] // in the order in which they were settled
-	free   chain[*deed] // likewise
-	bytes  int          // of all that is remembered of them
-	kept   keeper       // of the namespace
+	all    collection.Set[*deed]
+	done   collection.List[*deed] // in the order in which they were settled
+	free   collection.List[*deed] // likewise
+	bytes  int                    // of all that is remembered of them
+	kept   keeper                 // of the namespace
 }
 
 // chainOf gives the chain in which a deed in a state stands, nil for none.
-func (s *deeds) chainOf(state interlock.EffectState) *chain[*deed] {
+func (s *deeds) chainOf(state interlock.EffectState) *collection.List[*deed] {
 	switch state {
 	case interlock.EffectDone:
 		return &s.done
@@ -113,9 +114,9 @@ func (s *deeds) forget(now Time) {
 
 // dropPast drops one that is past, and reports whether there was one.
 func (s *deeds) dropPast(now Time) bool {
-	for _, c := range []*chain[*deed]{&s.done, &s.free} {
-		if c.n > 0 && c.first.of.isPast(now) {
-			s.drop(c.first.of)
+	for _, c := range []*collection.List[*deed]{&s.done, &s.free} {
+		if c.Len() > 0 && c.Front().Value.isPast(now) {
+			s.drop(c.Front().Value)
 			return true
 		}
 	}
@@ -128,16 +129,16 @@ func (s *deeds) give(now Time, but *deed) bool {
 	if s.dropPast(now) {
 		return true
 	}
-	if s.free.n == 0 || s.free.first.of == but {
+	if s.free.Len() == 0 || s.free.Front().Value == but {
 		return false
 	}
-	s.drop(s.free.first.of)
+	s.drop(s.free.Front().Value)
 	return true
 }
 
 func (s *deeds) drop(d *deed) {
-	s.chainOf(d.state).remove(&d.link)
-	s.all.leave(d)
+	s.chainOf(d.state).Remove(&d.link)
+	s.all.Remove(d)
 	s.bytes -= d.size()
 	delete(s.known, d.digest)
 	delete(s.claims, d.id)
@@ -147,8 +148,8 @@ func (s *deeds) drop(d *deed) {
 // bytesAt is what there is to remember once what is past by now is forgotten.
 func (s *deeds) bytesAt(now Time) int {
 	n := s.bytes
-	for _, c := range []*chain[*deed]{&s.done, &s.free} {
-		for d := range c.all {
+	for _, c := range []*collection.List[*deed]{&s.done, &s.free} {
+		for d := range c.All {
 			if !d.isPast(now) {
 				break
 			}
@@ -173,8 +174,8 @@ func (s *deeds) room(n, bytes, most int, retention time.Duration, now Time) (for
 		return !fits() && (d.state == 0 || d.isPast(now) || now.Sub(d.settled) >= retention)
 	}
 	for _, past := range []bool{true, false} {
-		for _, c := range []*chain[*deed]{&s.free, &s.done} {
-			for d := range c.all {
+		for _, c := range []*collection.List[*deed]{&s.free, &s.done} {
+			for d := range c.All {
 				if !looksOn(d) || past && !d.isPast(now) {
 					break
 				}
@@ -207,13 +208,13 @@ func (e *Engine) evolveDeedsForgotten(ev *Event) error {
 		s.drop(d)
 		return nil
 	}
-	d := s.done.first
+	d := s.done.Front()
 	for n := ev.Num; n > 0; {
 		if d == nil {
 			return errUnknown
 		}
-		of := d.of
-		if d = d.next; !of.isPast(ev.At) { // those that are past it does not count
+		of := d.Value
+		if d = d.Next(); !of.isPast(ev.At) { // those that are past it does not count
 			s.drop(of)
 			n--
 		}
@@ -233,13 +234,13 @@ func (e *Engine) evolveDeed(ev *Event) error {
 		return errUnknown
 	}
 	if c := s.chainOf(d.state); c != nil {
-		c.remove(&d.link)
+		c.Remove(&d.link)
 	}
 	s.bytes -= d.size()
 	d.state, d.settled, d.result, d.reason = state, ev.At, ev.Note, ev.Outcome
 	s.bytes += d.size()
 	if c := s.chainOf(state); c != nil {
-		c.push(&d.link)
+		c.PushBack(&d.link)
 	}
 	for s.bytes > interlock.MaxEffectBytes && s.give(ev.At, d) {
 	}
@@ -270,9 +271,9 @@ func (s *deeds) claim(ev *Event) error {
 		lease: ev.BaseID, session: ev.Session, name: ev.Purpose, agent: ev.Agent, flow: ev.Flow, owner: ev.Actor,
 		claimed: ev.At, ttl: ev.TTL, attempt: ev.Generation,
 	}
-	d.link.of = d
+	d.link.Value = d
 	s.known[digest], s.claims[d.id] = d, d
-	s.all.enter(d)
+	s.all.Add(d)
 	s.bytes += d.size()
 	return nil
 }
@@ -294,8 +295,8 @@ func (s *snapshotter) deeds(sp *space) {
 			Session: d.session, Purpose: d.name, Agent: d.agent, Flow: d.flow, Actor: d.owner, Generation: d.attempt,
 		})
 	}
-	for _, c := range []*chain[*deed]{&sp.deeds.done, &sp.deeds.free} {
-		for d := range c.all {
+	for _, c := range []*collection.List[*deed]{&sp.deeds.done, &sp.deeds.free} {
+		for d := range c.All {
 			if !d.isPast(s.e.last) {
 				s.settled(sp, d)
 			}

@@ -134,10 +134,10 @@ func (s *space) effectRetention() time.Duration {
 
 // noRoom says what is remembered, and when the next of it makes room.
 func (e *Engine) noRoom(s *deeds, retention time.Duration) string {
-	open, done := len(s.known)-s.done.n-s.free.n, s.done.n
+	open, done := len(s.known)-s.done.Len()-s.free.Len(), s.done.Len()
 	text := fmt.Sprintf("the namespace remembers %d effects with %d bytes, of at most %d and %d: %d are claimed or unknown",
 		open+done, s.bytesAt(e.now), e.mostDeeds, interlock.MaxEffectBytes, open)
-	for d := range s.done.all {
+	for d := range s.done.All {
 		if d.isPast(e.now) {
 			done--
 			continue
@@ -185,7 +185,7 @@ func (e *Engine) forgetEffects(c *ForgetEffects) {
 		}
 		e.ev.Blob, n = c.Digest[:], 1
 	} else {
-		for d := range s.done.all {
+		for d := range s.done.All {
 			if d.isPast(e.now) {
 				continue
 			}

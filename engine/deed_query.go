@@ -44,7 +44,7 @@ func (l *EffectList) Look(e *Engine) (done bool) {
 	wanted := func(d *deed) bool {
 		return bytes.Compare(d.digest[:], l.After[:]) > 0 && !d.isPast(e.now) && (l.State == 0 || e.deedState(d) == l.State)
 	}
-	if !sift(&l.found, s.deeds.all.part, &l.next, wanted, byDigest) {
+	if !sift(&l.found, s.deeds.all.Part, &l.next, wanted, byDigest) {
 		return false
 	}
 	size := 0

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // How the parts of a shared-out key are divided among its members. These functions
@@ -117,7 +118,7 @@ func (s *sharing) shed(want []int, member, count int) {
 }
 
 func (s *sharing) hash(part, member int) uint32 {
-	return mix(s.members[member]*interlock.MaxParts + uint64(part))
+	return collection.Mix(s.members[member]*interlock.MaxParts + uint64(part))
 }
 
 // byRange gives the members neighbouring parts, in the order of their numbers.

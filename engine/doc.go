@@ -57,6 +57,8 @@
 // checks how it is written, write_policy.go whether it is admitted, stale.go whether
 // what it is based on is still so, and write.go works out what comes of it.
 //
+// internal/collection has the containers: heaps, lists, queues and the hash table.
+//
 // Package engine must never wait, never answer before its caller made the
 // entry durable (that is package shard's work), and never trust the text that
 // agents send.

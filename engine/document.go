@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // The guarded state of a namespace: a document at each key where something was
@@ -14,16 +15,16 @@ type documents struct {
 	floor   interlock.Version // the highest of a deletion that is forgotten
 
 	known   map[interlock.Key]*document // also those whose deletion is remembered
-	recent  chain[*document]            // all known, in the order of their last write
-	present roster[*document]           // those that are there
+	recent  collection.List[*document]  // all known, in the order of their last write
+	present collection.Set[*document]   // those that are there
 	bytes   int                         // that these take
-	tombs   chain[*document]            // the others, in the order of their deletion
+	tombs   collection.List[*document]  // the others, in the order of their deletion
 
 	tombBytes int // that these take
 
 	folders map[string]*folder // what lies below a key
 
-	past      chain[*edition] // earlier editions, in the order in which they were replaced
+	past      collection.List[*edition] // earlier editions, in the order in which they were replaced
 	pastBytes int
 }
 
@@ -37,11 +38,11 @@ type document struct {
 	// may be forgotten.
 	since interlock.Version
 
-	recent, tomb, shelf link[*document]
+	recent, tomb, shelf collection.Element[*document]
 	seat                int32 // in documents.present
 }
 
-func (d *document) seatOf() *int32 { return &d.seat }
+func (d *document) SetIndex() *int32 { return &d.seat }
 
 // edition is what one commit wrote at a key. It never changes.
 type edition struct {
@@ -56,7 +57,7 @@ type edition struct {
 	agent, session, flow, principal, note string // session is a public name
 	fence                                 interlock.Fence
 
-	past link[*edition]
+	past collection.Element[*edition]
 }
 
 // weight is what of the namespace's state a document takes.
@@ -81,7 +82,7 @@ func (s *documents) document(key interlock.Key, since interlock.Version) *docume
 			s.known = map[interlock.Key]*document{}
 		}
 		d = &document{key: key, since: max(s.floor, since)}
-		d.recent.of, d.tomb.of, d.shelf.of = d, d, d
+		d.recent.Value, d.tomb.Value, d.shelf.Value = d, d, d
 		s.known[key] = d
 		s.shelve(d)
 	}
@@ -122,7 +123,7 @@ func editionOf(ev *Event) *edition {
 		version: ev.Version, at: ev.At, op: interlock.WriteOp(ev.Op), contentType: ev.ContentType, body: ev.Blob,
 		agent: ev.Agent, session: ev.Purpose, flow: ev.Flow, principal: ev.Actor, note: ev.Note, fence: ev.Fence,
 	}
-	x.past.of = x
+	x.past.Value = x
 	return x
 }
 
@@ -139,41 +140,41 @@ func (x *edition) describe(ns interlock.Namespace, key interlock.Key) Event {
 func (s *documents) write(x *edition) {
 	d, old := x.doc, x.doc.now
 	if old != nil {
-		s.recent.remove(&d.recent)
+		s.recent.Remove(&d.recent)
 		if old.op == interlock.Delete {
 			s.unbury(d)
 		} else {
-			s.present.leave(d)
+			s.present.Remove(d)
 			s.bytes -= old.weight()
 		}
 	}
 	d.now = x
-	s.recent.push(&d.recent)
+	s.recent.PushBack(&d.recent)
 	s.version = max(s.version, x.version)
 	s.touch(x)
 	if x.op == interlock.Delete {
 		s.bury(d)
 	} else {
-		s.present.enter(d)
+		s.present.Add(d)
 		s.bytes += x.weight()
 	}
 	if old != nil {
 		s.keep(old)
 	}
-	for s.tombs.n > interlock.MaxTombstones || s.tombBytes > interlock.MaxTombstoneBytes {
-		s.forget(s.tombs.first.of)
+	for s.tombs.Len() > interlock.MaxTombstones || s.tombBytes > interlock.MaxTombstoneBytes {
+		s.forget(s.tombs.Front().Value)
 	}
 }
 
 // bury and unbury keep account of the deletions that are remembered.
 
 func (s *documents) bury(d *document) {
-	s.tombs.push(&d.tomb)
+	s.tombs.PushBack(&d.tomb)
 	s.tombBytes += len(d.key) + d.now.cost()
 }
 
 func (s *documents) unbury(d *document) {
-	s.tombs.remove(&d.tomb)
+	s.tombs.Remove(&d.tomb)
 	s.tombBytes -= len(d.key) + d.now.cost()
 }
 
@@ -184,7 +185,7 @@ func (s *documents) forget(d *document) {
 	for len(d.earlier) > 0 {
 		s.trim(d)
 	}
-	s.recent.remove(&d.recent)
+	s.recent.Remove(&d.recent)
 	s.unbury(d)
 	delete(s.known, d.key)
 	s.unshelve(d)

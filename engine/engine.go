@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // Engine is one shard's kernel. It is not safe for concurrent use: one goroutine
@@ -358,7 +359,7 @@ func (e *Engine) refuse(code interlock.Code, message string) *Effect {
 func (e *Engine) Counts() (c Counts) {
 	c.Namespaces = len(e.spaces)
 	for _, s := range e.sorted() {
-		c.Keys += s.nodes.n
+		c.Keys += s.nodes.Len()
 		c.Leases += s.leases
 		c.Waiters += s.waiters
 		c.Sessions += len(s.sessions) - s.lingering
@@ -390,15 +391,15 @@ func (e *Engine) recover(c *Recover) {
 		for _, c := range s.agenda.ready {
 			c.place.ready = false
 		}
-		for s.agenda.suspects.n > 0 {
-			if p := s.agenda.suspects.pop().party; p != nil {
+		for s.agenda.suspects.Len() > 0 {
+			if p := s.agenda.suspects.Pop().party; p != nil {
 				p.suspected = false
 			}
 		}
 		s.repoolAll()
-		for ; s.agenda.departed.n > 0; s.agenda.departed.pop() {
-			for sess := s.agenda.departed.at(0); sess.follows.n > 0; {
-				e.unfollow(sess.follows.last.of)
+		for ; s.agenda.departed.Len() > 0; s.agenda.departed.Pop() {
+			for sess := s.agenda.departed.At(0); sess.follows.Len() > 0; {
+				e.unfollow(sess.follows.Back().Value)
 			}
 		}
 		s.agenda, s.contended = e.newAgenda(s), nil
@@ -406,8 +407,8 @@ func (e *Engine) recover(c *Recover) {
 		for _, sess := range s.sortedSessions() {
 			sess.caller, sess.link, sess.losses, sess.minTTL = nil, 0, nil, sess.ttl
 			sess.dying, sess.aging, sess.softly, sess.partings = false, nil, sweep{}, nil
-			for sess.pulls = (chain[*pull]{}); sess.follows.n > 0; {
-				e.unfollow(sess.follows.first.of)
+			for sess.pulls = (collection.List[*pull]{}); sess.follows.Len() > 0; {
+				e.unfollow(sess.follows.Front().Value)
 			}
 			sess.timer = timer{pos: -1, ord: sess.num<<1 | 1, sess: sess}
 			sess.renewed, sess.spared = e.now, true
@@ -439,7 +440,7 @@ func (e *Engine) recover(c *Recover) {
 // which each is by itself; only of the others it matters which is first.
 func (e *Engine) recoverRequests(s *space) {
 	var ordered []*request
-	for i := 0; s.requests.part(i, func(r *request) {
+	for i := 0; s.requests.Part(i, func(r *request) {
 		if r.warned = false; r.timer != nil {
 			r.timer = nil
 		}
@@ -483,5 +484,5 @@ func (e *Engine) limit(c *Limit) {
 // spread gives one of many that would otherwise end at one moment a delay of up
 // to a quarter of its ttl, the same in every run.
 func spread(num uint64, ttl time.Duration) time.Duration {
-	return ttl / 4 * time.Duration(mix(num)>>16) / (1 << 16)
+	return ttl / 4 * time.Duration(collection.Mix(num)>>16) / (1 << 16)
 }

@@ -107,12 +107,12 @@ func (s *documents) shelved(claims []interlock.Claim) (list []*document, more bo
 
 // appendPresent adds the documents that are there in a folder and all folders in it.
 func (f *folder) appendPresent(list []*document) []*document {
-	for d := range f.own.all {
+	for d := range f.own.All {
 		if !d.isAbsent() {
 			list = append(list, d)
 		}
 	}
-	for sub := range f.subs.all {
+	for sub := range f.subs.All {
 		list = sub.appendPresent(list)
 	}
 	return list

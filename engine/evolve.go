@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // rememberedSessions is how many sessions that are over a namespace remembers.
@@ -74,7 +75,7 @@ func (e *Engine) evolve(ev *Event) error {
 		return nil
 	case EvGone:
 		s := e.space(ev.Namespace)
-		s.gone.push(goneSession{ev.ID, ev.Reason})
+		s.gone.Push(goneSession{ev.ID, ev.Reason})
 		s.goneWhy[ev.ID] = ev.Reason
 		return nil
 	case EvPattern, EvPatternDropped:
@@ -158,31 +159,31 @@ func (e *Engine) forgetSession(s *session) {
 	delete(s.space.sessions, s.id)
 	s.space.kept.leave(&s.ids)
 	delete(s.space.byNum, s.num)
-	s.space.gone.push(goneSession{s.id, s.why})
+	s.space.gone.Push(goneSession{s.id, s.why})
 	s.space.goneWhy[s.id] = s.why
-	if s.space.gone.n > rememberedSessions {
-		delete(s.space.goneWhy, s.space.gone.at(0).id)
-		s.space.gone.pop()
+	if s.space.gone.Len() > rememberedSessions {
+		delete(s.space.goneWhy, s.space.gone.At(0).id)
+		s.space.gone.Pop()
 	}
 }
 
 // flow finds or makes a flow of the session.
 func (s *session) flow(name string) *party {
-	hash := s.space.salt.hash(name)
+	hash := s.space.salt.Hash(name)
 	if f := s.flowOf(name, hash); f != nil {
 		return f
 	}
 	s.dropIdleFlows()
 	f := &party{sess: s, name: name, hashed: hash}
-	s.flows.enter(f)
+	s.flows.Add(f)
 	s.rest(f)
 	return f
 }
 
 // flowOf gives a flow of the session, or nil.
 func (s *session) flowOf(name string, hash uint32) *party {
-	for f := s.flows.first(hash); f != nil; f = *f.nextOf() {
-		if f.hash() == hash && f.name == name {
+	for f := s.flows.First(hash); f != nil; f = *f.TableNext() {
+		if f.Hash() == hash && f.name == name {
 			return f
 		}
 	}
@@ -266,7 +267,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 			return err
 		}
 	}
-	r.space.requests.enter(r)
+	r.space.requests.Add(r)
 	r.num = ev.Num
 	e.num = max(e.num, r.num)
 	r.granted, r.renewed, r.changed = ev.At, ev.At, ev.Changed
@@ -414,7 +415,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		if s.knows(ev.ID) || len(ev.Claims) == 0 && ev.Fence != 0 && ev.ByID == [16]byte{} {
 			return errUnknown
 		}
-		s.tombs.push(hashOf(ev.ID), tomb{id: ev.ID, num: ev.Num, fence: ev.Fence, claims: ev.Claims, ending: endingOf(ev), reason: ev.Reason})
+		s.tombs.push(collection.HashID(ev.ID), tomb{id: ev.ID, num: ev.Num, fence: ev.Fence, claims: ev.Claims, ending: endingOf(ev), reason: ev.Reason})
 	}
 	return nil
 }

@@ -255,7 +255,7 @@ const MaxShelved = maxShelved
 func (ev *Event) ForgetAttributes() { ev.attributes = attributes{} }
 
 func (s *session) sortedFlows() []*party {
-	list := s.flows.all()
+	list := s.flows.All()
 	slices.SortFunc(list, func(a, b *party) int { return strings.Compare(a.name, b.name) })
 	return list
 }
@@ -264,7 +264,9 @@ func (s *session) sortedFlows() []*party {
 const IdleFlows = idleFlows
 
 // Flows counts the flows of a session.
-func (e *Engine) Flows(id interlock.SessionID) int { return e.spaces["default"].sessions[id].flows.n }
+func (e *Engine) Flows(id interlock.SessionID) int {
+	return e.spaces["default"].sessions[id].flows.Len()
+}
 
 // FarewellDeeds is how many past effects an event drops.
 const FarewellDeeds = farewellDeeds

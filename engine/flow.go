@@ -28,8 +28,8 @@ type party struct {
 	index     map[*node]tally // where it waits, and what it has where others hold something, too; nil while it has few requests
 }
 
-func (p *party) hash() uint32    { return p.hashed }
-func (p *party) nextOf() **party { return &p.next }
+func (p *party) Hash() uint32       { return p.hashed }
+func (p *party) TableNext() **party { return &p.next }
 
 // several stands in node.hands for more than one party, or none.
 var several = &party{}

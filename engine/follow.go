@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // Who waits for the end of a task, having submitted it or asked after it.
@@ -32,13 +33,13 @@ type follower struct {
 	wire   uint64   // Head.Link
 	wait   *request // of its flow; nil for one without a session
 
-	link   link[*follower] // in task.followers
-	mine   link[*follower] // in session.follows
-	inLane link[*follower] // in lane.waits
-	seat   int32           // in tasks.heard
+	link   collection.Element[*follower] // in task.followers
+	mine   collection.Element[*follower] // in session.follows
+	inLane collection.Element[*follower] // in lane.waits
+	seat   int32                         // in tasks.heard
 }
 
-func (f *follower) seatOf() *int32 { return &f.seat }
+func (f *follower) SetIndex() *int32 { return &f.seat }
 
 func (e *Engine) followTask(c *FollowTask) {
 	if code, problem := checkTexts(text{"flow", c.Flow, interlock.MaxNameBytes}); code != "" {
@@ -93,9 +94,9 @@ func (e *Engine) replyTask(t *task, attach bool, flow string) {
 	}
 	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
 	f := &follower{task: t, caller: e.head.From, wire: e.head.Link}
-	f.link.of, f.mine.of, f.inLane.of = f, f, f
-	t.own().followers.push(&f.link)
-	t.queue.space.tasks.heard.enter(f)
+	f.link.Value, f.mine.Value, f.inLane.Value = f, f, f
+	t.own().followers.PushBack(&f.link)
+	t.queue.space.tasks.heard.Add(f)
 	if sess == nil {
 		t.queue.space.tasks.loose++
 		return
@@ -122,10 +123,10 @@ func (e *Engine) waitFor(f *follower, by *party) {
 	f.wait = r
 	f.task.awaited++
 	if m := f.task.mail; m != nil {
-		m.lane.waits.push(&f.inLane)
+		m.lane.waits.PushBack(&f.inLane)
 	}
-	by.sess.follows.push(&f.mine)
-	s.tasks.awaits.enter(r)
+	by.sess.follows.PushBack(&f.mine)
+	s.tasks.awaits.Add(r)
 	by.waits = append(by.waits, r)
 	by.joined(r, true)
 	if r.priority != 0 {
@@ -139,8 +140,8 @@ func (e *Engine) waitFor(f *follower, by *party) {
 func (e *Engine) unfollow(f *follower) {
 	t, r := f.task, f.wait
 	s := t.queue.space
-	t.followers.remove(&f.link)
-	s.tasks.heard.leave(f)
+	t.followers.Remove(&f.link)
+	s.tasks.heard.Remove(f)
 	if r == nil {
 		s.tasks.loose--
 		t.tidy()
@@ -148,13 +149,13 @@ func (e *Engine) unfollow(f *follower) {
 	}
 	t.awaited--
 	if t.mail != nil {
-		t.mail.lane.waits.remove(&f.inLane)
+		t.mail.lane.waits.Remove(&f.inLane)
 	}
 	t.tidy()
 	s.disturb()
 	p := r.party
-	p.sess.follows.remove(&f.mine)
-	s.tasks.awaits.leave(r)
+	p.sess.follows.Remove(&f.mine)
+	s.tasks.awaits.Remove(r)
 	i := len(p.waits) - 1
 	for p.waits[i] != r {
 		i--
@@ -169,9 +170,9 @@ func (e *Engine) unfollow(f *follower) {
 
 // tellFollowers tells who listens that a task is settled.
 func (e *Engine) tellFollowers(t *task) {
-	for t.followers.n > 0 {
+	for t.followers.Len() > 0 {
 		e.objects++
-		f := t.followers.first.of
+		f := t.followers.Front().Value
 		e.unfollow(f)
 		eff := e.effect(f.caller, Done)
 		eff.Tasks = []interlock.Task{e.showTask(t)}
@@ -199,12 +200,12 @@ func (e *Engine) refuseFollower(f *follower, cycle []interlock.CycleStep) {
 // endFollows ends those of a session that is over, the newest first: each is then the
 // last of its flow's waits. It reports whether none is left.
 func (e *Engine) endFollows(sess *session) (done bool) {
-	for sess.follows.n > 0 {
+	for sess.follows.Len() > 0 {
 		if e.full() {
 			return false
 		}
 		e.objects++
-		f := sess.follows.last.of
+		f := sess.follows.Back().Value
 		e.unfollow(f)
 		eff := e.effect(f.caller, Refused)
 		eff.Tasks = []interlock.Task{e.showTask(f.task)}
@@ -216,9 +217,9 @@ func (e *Engine) endFollows(sess *session) (done bool) {
 // detachTasks ends what somebody listens for who has left: workers' pulls, and the
 // ends of tasks. Of a session that is up to interlock.MaxPulls and MaxFollows of them.
 func (e *Engine) detachTasks(s *space, c *Detach) {
-	leave := func(list *chain[*follower]) {
-		e.objects += list.n
-		for _, f := range slices.Collect(list.all) {
+	leave := func(list *collection.List[*follower]) {
+		e.objects += list.Len()
+		for _, f := range slices.Collect(list.All) {
 			if f.wire == c.Link {
 				e.unfollow(f)
 			}
@@ -237,8 +238,8 @@ func (e *Engine) detachTasks(s *space, c *Detach) {
 	if sess == nil {
 		return
 	}
-	e.objects += sess.pulls.n
-	for _, p := range slices.Collect(sess.pulls.all) {
+	e.objects += sess.pulls.Len()
+	for _, p := range slices.Collect(sess.pulls.All) {
 		if p.wire == c.Link {
 			e.dismissPull(p)
 		}
@@ -252,7 +253,7 @@ func (r *request) follows() bool { return r.awaited != nil }
 // isAwaited reports whether a flow waits for the end of the task, or of one that it
 // holds back.
 func (t *task) isAwaited() bool {
-	return t != nil && (t.awaited > 0 || t.mail != nil && t.mail.lane.waits.n > 0 && t.ahead() == nil)
+	return t != nil && (t.awaited > 0 || t.mail != nil && t.mail.lane.waits.Len() > 0 && t.ahead() == nil)
 }
 
 // isAwaited reports whether a flow waits for the end of that at which r, a lease, is an
@@ -293,7 +294,7 @@ func (r *request) lentByFollowers(rank int32) int32 {
 	if m := r.task.mail; m != nil {
 		waits = &m.lane.waits
 	}
-	for f := range waits.all {
+	for f := range waits.All {
 		if f.wait != nil && f.wait.party != r.party {
 			rank = max(rank, f.wait.wait.rank)
 		}
@@ -333,7 +334,7 @@ func (e *Engine) appendAwaited(edges []WaitEdge, f *follower) []WaitEdge {
 // firstToWait gives that of the flows which wait for the end of the task that came
 // first, nil if there is none.
 func (t *task) firstToWait() *follower {
-	for f := range t.followers.all {
+	for f := range t.followers.All {
 		if f.wait != nil {
 			return f
 		}

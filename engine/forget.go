@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // The end of a namespace. There are three:
@@ -26,7 +27,7 @@ import (
 // counts.
 func (s *space) isBare() bool {
 	return len(s.sessions) == 0 &&
-		s.nodes.n+s.requests.n+s.tombs.n+s.gone.n+len(s.ids.known)+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
+		s.nodes.Len()+s.requests.Len()+s.tombs.Len()+s.gone.Len()+len(s.ids.known)+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
 		uint64(s.docs.version) == s.born && len(s.docs.known) == 0 && s.logs.floor == s.born && s.unmatched == unsetKeys
 }
 
@@ -68,18 +69,18 @@ func (e *Engine) watchEmpty(s *space) {
 // is in it that somebody may come back for. What is remembered besides, such as how leases
 // have ended, may go.
 func (s *space) emptyFrom() (at Time, ok bool) {
-	if len(s.sessions)+s.requests.n+len(s.patterns)+len(s.docs.present) > 0 || s.unmatched != unsetKeys ||
+	if len(s.sessions)+s.requests.Len()+len(s.patterns)+len(s.docs.present) > 0 || s.unmatched != unsetKeys ||
 		len(s.tasks.queues)+len(s.tasks.known)+len(s.tasks.pulls)+len(s.logs.known) > 0 ||
-		s.deeds.done.n+s.deeds.free.n < len(s.deeds.known) {
+		s.deeds.done.Len()+s.deeds.free.Len() < len(s.deeds.known) {
 		return 0, false
 	}
 	at = s.agenda.now.Add(interlock.NamespaceIdle)
-	if s.ids.order.n > 0 {
+	if s.ids.order.Len() > 0 {
 		at = max(at, s.ids.last.Add(interlock.RequestIDWindow))
 	}
-	for _, c := range []*chain[*deed]{&s.deeds.done, &s.deeds.free} {
-		if c.n > 0 {
-			at = max(at, c.last.of.settled.Add(s.effectRetention()))
+	for _, c := range []*collection.List[*deed]{&s.deeds.done, &s.deeds.free} {
+		if c.Len() > 0 {
+			at = max(at, c.Back().Value.settled.Add(s.effectRetention()))
 		}
 	}
 	return at, true
@@ -136,8 +137,8 @@ func (e *Engine) deleteNamespace(c *DeleteNamespace) {
 // what an operator or an agent has said for good. "" if there is nothing of that. Remembered
 // answers, results and notes do not count.
 func (s *space) left() string {
-	open, dead := len(s.tasks.all)-s.tasks.done.n-s.tasks.failed.n, s.tasks.dead
-	effects := len(s.deeds.known) - s.deeds.done.n - s.deeds.free.n
+	open, dead := len(s.tasks.all)-s.tasks.done.Len()-s.tasks.failed.Len(), s.tasks.dead
+	effects := len(s.deeds.known) - s.deeds.done.Len() - s.deeds.free.Len()
 	var list []string
 	for _, x := range []struct {
 		n         int
@@ -151,8 +152,8 @@ func (s *space) left() string {
 		{dead, "dead letter", "dead letters"},
 		{len(s.docs.present), "document", "documents"},
 		{effects, "unsettled effect", "unsettled effects"},
-		{s.deeds.done.n, "done effect", "done effects"},
-		{s.logs.all.n, "log entry", "log entries"},
+		{s.deeds.done.Len(), "done effect", "done effects"},
+		{s.logs.all.Len(), "log entry", "log entries"},
 		{len(s.patterns), "pattern", "patterns"},
 		{len(s.tasks.queues), "queue", "queues"},
 	} {
@@ -223,7 +224,7 @@ func (e *Engine) farewells(s *space) (list []Effect) {
 // order of their numbers. It looks at so many requests at most.
 func (e *Engine) listenedTo(s *space, most int) (list []*request) {
 	looks := 0
-	for i := 0; looks < most && s.requests.part(i, func(r *request) {
+	for i := 0; looks < most && s.requests.Part(i, func(r *request) {
 		looks++
 		switch r.phase {
 		case waiting:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // Which task goes to which worker, and when.
@@ -33,12 +34,12 @@ type pull struct {
 
 	order uint64 // among the idle ones of its queue
 	crew  *crew
-	link  link[*pull] // in crew.idle
-	mine  link[*pull] // in session.pulls
-	seat  int32       // in tasks.idle
+	link  collection.Element[*pull] // in crew.idle
+	mine  collection.Element[*pull] // in session.pulls
+	seat  int32                     // in tasks.idle
 }
 
-func (p *pull) seatOf() *int32 { return &p.seat }
+func (p *pull) SetIndex() *int32 { return &p.seat }
 
 // taskVisits is what it costs in objects to look at a task that may have become able to
 // run, or may be so no more. Nothing need be journaled of it, so that alone bounds it.
@@ -199,7 +200,7 @@ func (e *Engine) pull(c *Pull) {
 	p := &pull{
 		id: c.ID, queue: q, sess: sess, agent: c.Agent, actor: c.Actor, by: c.Principal, leases: c.Leases[:c.Max], ttl: c.TTL, caller: c.From, wire: c.Link,
 	}
-	p.link.of, p.mine.of = p, p
+	p.link.Value, p.mine.Value = p, p
 	if old != nil {
 		e.dismissPull(old)
 	}
@@ -253,10 +254,10 @@ func (e *Engine) enlist(p *pull) {
 		s.pulls = map[[16]byte]*pull{}
 	}
 	s.pulls[p.id] = p
-	s.idle.enter(p)
+	s.idle.Add(p)
 	p.queue.enter(p)
 	if p.sess != nil {
-		p.sess.pulls.push(&p.mine)
+		p.sess.pulls.PushBack(&p.mine)
 	} else {
 		s.loose++
 	}
@@ -267,10 +268,10 @@ func (e *Engine) enlist(p *pull) {
 func (e *Engine) dismissPull(p *pull) {
 	s := &p.queue.space.tasks
 	delete(s.pulls, p.id)
-	s.idle.leave(p)
+	s.idle.Remove(p)
 	p.queue.leave(p)
 	if p.sess != nil {
-		p.sess.pulls.remove(&p.mine)
+		p.sess.pulls.Remove(&p.mine)
 	} else {
 		s.loose--
 	}
@@ -290,7 +291,7 @@ func (e *Engine) dismissPulls(q *queue, why func(*interlock.Principal) *refusal)
 	q.crews = slices.DeleteFunc(q.crews, func(c *crew) bool {
 		no := why(c.by)
 		if no != nil {
-			e.dismissed.push(dismissal{c, no})
+			e.dismissed.Push(dismissal{c, no})
 			q.parted = true
 		}
 		return no != nil
@@ -300,30 +301,30 @@ func (e *Engine) dismissPulls(q *queue, why func(*interlock.Principal) *refusal)
 
 // dismissMore goes on with the dismissals.
 func (e *Engine) dismissMore() {
-	for e.dismissed.n > 0 {
-		d := e.dismissed.at(0)
-		for d.crew.idle.n > 0 {
+	for e.dismissed.Len() > 0 {
+		d := e.dismissed.At(0)
+		for d.crew.idle.Len() > 0 {
 			if e.full() {
 				return
 			}
 			e.objects++
-			p := d.crew.idle.first.of
+			p := d.crew.idle.Front().Value
 			e.dismissPull(p)
 			eff := e.effect(p.caller, Refused)
 			eff.Ticket.ID, eff.Code, eff.Message = p.id, d.no.code, d.no.message
 		}
-		e.dismissed.pop()
+		e.dismissed.Pop()
 	}
 }
 
 // endPulls ends those of a session that is over, and reports whether none is left.
 func (e *Engine) endPulls(sess *session) (done bool) {
-	for sess.pulls.n > 0 {
+	for sess.pulls.Len() > 0 {
 		if e.full() {
 			return false
 		}
 		e.objects++
-		p := sess.pulls.first.of
+		p := sess.pulls.Front().Value
 		e.dismissPull(p)
 		eff := e.effect(p.caller, Refused)
 		eff.Ticket.ID = p.id

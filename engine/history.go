@@ -28,13 +28,13 @@ func (s *documents) keep(x *edition) {
 	d := x.doc
 	d.earlier = append(d.earlier, x)
 	d.bytes += len(x.body)
-	s.past.push(&x.past)
+	s.past.PushBack(&x.past)
 	s.pastBytes += x.cost()
 	for len(d.earlier) > interlock.MaxVersions || d.bytes > interlock.MaxVersionBytes {
 		s.trim(d)
 	}
 	for s.pastBytes > interlock.MaxSpaceVersionBytes {
-		s.trim(s.past.first.of.doc)
+		s.trim(s.past.Front().Value.doc)
 	}
 }
 
@@ -43,7 +43,7 @@ func (s *documents) trim(d *document) {
 	x := d.earlier[0]
 	d.earlier = slices.Delete(d.earlier, 0, 1)
 	d.bytes -= len(x.body)
-	s.past.remove(&x.past)
+	s.past.Remove(&x.past)
 	s.pastBytes -= x.cost()
 	if next := d.oldest(); next != nil {
 		d.since = next.version

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // Priority inheritance.
@@ -31,9 +32,9 @@ func (r *request) ownRank() int32 { return int32(r.priority) + baseRank }
 // has it done once more. Until it is done the lines stand as they stood before.
 type ranking struct {
 	phase rankingPhase
-	heirs []*party     // those of before, and then those of now as well
-	risen ring[*party] // holders in the way of a party that rose: their ranks may rise, too
-	upTo  int          // in the list of the phase; in space.torn it is kept where it is: see tear
+	heirs []*party                 // those of before, and then those of now as well
+	risen collection.Queue[*party] // holders in the way of a party that rose: their ranks may rise, too
+	upTo  int                      // in the list of the phase; in space.torn it is kept where it is: see tear
 }
 
 type rankingPhase uint8
@@ -73,8 +74,8 @@ func (e *Engine) rerank() {
 		switch {
 		case e.isRankTired():
 			return
-		case k.phase == rankingRisen && k.risen.n > 0:
-			p = k.risen.pop()
+		case k.phase == rankingRisen && k.risen.Len() > 0:
+			p = k.risen.Pop()
 			p.rising = false
 		case k.phase.goesByTorn() && k.upTo < len(s.torn):
 			p = s.torn[k.upTo]
@@ -129,7 +130,7 @@ func (e *Engine) rankOne(k *ranking, p *party) {
 func (k *ranking) rise(p *party) {
 	if !p.rising {
 		p.rising = true
-		k.risen.push(p)
+		k.risen.Push(p)
 	}
 }
 

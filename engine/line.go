@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // A line is who waits at one key: for each class of waiters a tree of places in
@@ -44,8 +45,8 @@ type class struct {
 // crowd is what a class needs of which one waiter stands before another, or which has
 // waiters that are unlike the others. All other classes share an empty one.
 type crowd struct {
-	apart roster[*place] // watched places of waiters whose party holds something at this very key
-	upto  [2]*place      // how far the walk of line.trace came: from others, and from the party that it began with
+	apart collection.Set[*place] // watched places of waiters whose party holds something at this very key
+	upto  [2]*place              // how far the walk of line.trace came: from others, and from the party that it began with
 }
 
 var noCrowd = &crowd{}
@@ -206,9 +207,9 @@ type place struct {
 
 // prio is the hash by which the tree is a heap.
 func (p *place) prio() uint32 {
-	prio := mix(p.req.num)
+	prio := collection.Mix(p.req.num)
 	if p.req.trunk != nil {
-		prio ^= mix(uint64(p.req.pos))
+		prio ^= collection.Mix(uint64(p.req.pos))
 	}
 	return prio
 }
@@ -522,13 +523,13 @@ func (p *place) setWatching(watching bool) {
 	}
 	c := p.class.own()
 	if watching {
-		c.apart.enter(p)
+		c.apart.Add(p)
 	} else {
-		c.apart.leave(p)
+		c.apart.Remove(p)
 	}
 }
 
-func (p *place) seatOf() *int32 { return &p.seat }
+func (p *place) SetIndex() *int32 { return &p.seat }
 
 // move puts p in another class of the same line.
 func (p *place) move(to *class) {
@@ -563,12 +564,4 @@ func (p *place) setApart() {
 	p.setWatching(false)
 	p.apart = true
 	p.setWatching(watching)
-}
-
-// mix spreads a number's bits (the finaliser of splitmix64).
-func mix(x uint64) uint32 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return uint32((x ^ x>>31) >> 32)
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // The log of a key that has a single writer: what was decided on each message to it,
@@ -18,7 +19,7 @@ import (
 // logs are all of a namespace.
 type logs struct {
 	known map[interlock.Key]*keyLog
-	all   chain[*logged] // in the order in which they were appended
+	all   collection.List[*logged] // in the order in which they were appended
 	bytes int
 	floor uint64 // the highest number of an entry in a log that is forgotten altogether
 	top   uint64 // the highest number of an entry there was
@@ -27,7 +28,7 @@ type logs struct {
 // keyLog is the log of one key. It has at least one entry.
 type keyLog struct {
 	key     interlock.Key
-	entries ring[*logged]
+	entries collection.Queue[*logged]
 	bytes   int
 }
 
@@ -48,7 +49,7 @@ type logged struct {
 	absent  bool
 	made    *edition // that state, if the entry made it
 
-	link link[*logged] // in logs.all
+	link collection.Element[*logged] // in logs.all
 }
 
 // loggedBytes is what an entry takes besides its texts and bodies.
@@ -64,10 +65,10 @@ func (x *logged) cost() int {
 }
 
 // oldest is the number of the first entry that is kept.
-func (l *keyLog) oldest() uint64 { return l.entries.at(0).seq }
+func (l *keyLog) oldest() uint64 { return l.entries.At(0).seq }
 
 // next is the number of the entry to come.
-func (l *keyLog) next() uint64 { return l.oldest() + uint64(l.entries.n) }
+func (l *keyLog) next() uint64 { return l.oldest() + uint64(l.entries.Len()) }
 
 // record appends what was decided on a message, as the event that settled it says.
 // going is the attempt that did, nil for none.
@@ -106,28 +107,28 @@ func (s *logs) append(key interlock.Key, x *logged) {
 		l = &keyLog{key: key}
 		s.known[key] = l
 	}
-	x.log, x.link.of = l, x
-	l.entries.push(x)
-	s.all.push(&x.link)
+	x.log, x.link.Value = l, x
+	l.entries.Push(x)
+	s.all.PushBack(&x.link)
 	s.top = max(s.top, x.seq)
 	l.bytes += x.cost()
 	s.bytes += x.cost()
-	for l.entries.n > 1 && (l.entries.n > interlock.MaxLogEntries || l.bytes > interlock.MaxLogBytes) {
+	for l.entries.Len() > 1 && (l.entries.Len() > interlock.MaxLogEntries || l.bytes > interlock.MaxLogBytes) {
 		s.trim(l)
 	}
-	for s.bytes > interlock.MaxSpaceLogBytes && s.all.first.of != x {
-		s.trim(s.all.first.of.log)
+	for s.bytes > interlock.MaxSpaceLogBytes && s.all.Front().Value != x {
+		s.trim(s.all.Front().Value.log)
 	}
 }
 
 // trim forgets the oldest entry of a log. The number of the last one that a log ever
 // had goes on to count for all keys that have none.
 func (s *logs) trim(l *keyLog) {
-	x := l.entries.pop()
-	s.all.remove(&x.link)
+	x := l.entries.Pop()
+	s.all.Remove(&x.link)
 	l.bytes -= x.cost()
 	s.bytes -= x.cost()
-	if l.entries.n == 0 {
+	if l.entries.Len() == 0 {
 		s.floor = max(s.floor, x.seq)
 		delete(s.known, l.key)
 	}
@@ -154,7 +155,7 @@ func (e *Engine) Log(ns interlock.Namespace, key interlock.Key, from uint64, lim
 	first = l.oldest()
 	next = min(max(from, first), l.next())
 	for size := 0; next < l.next() && len(entries) < limit; next++ {
-		x := l.entries.at(int(next - first))
+		x := l.entries.At(int(next - first))
 		if size += x.cost(); len(entries) > 0 && size > interlock.MaxReadBytes {
 			break
 		}
@@ -185,7 +186,7 @@ func (s *snapshotter) logs(sp *space) {
 	if sp.logs.floor > 0 {
 		s.event(0, &Event{Kind: EvLogged, Namespace: sp.name, Num: sp.logs.floor})
 	}
-	for x := range sp.logs.all.all {
+	for x := range sp.logs.all.All {
 		f := fields{}
 		for id, text := range []string{1: x.kind, 2: x.sender, 3: x.agent, 4: string(x.body), 5: string(x.reply)} {
 			if text != "" {

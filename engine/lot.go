@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // Which tasks that could run a worker may hold.
@@ -32,9 +33,9 @@ import (
 type lot struct {
 	key     string
 	rules   []rule
-	edition uint64            // space.rules when it was made
-	shelves map[*group]*shelf // that are not empty
-	turns   heap[*shelf]      // of groups that may run more tasks
+	edition uint64                  // space.rules when it was made
+	shelves map[*group]*shelf       // that are not empty
+	turns   collection.Heap[*shelf] // of groups that may run more tasks
 }
 
 // rule is a pattern with an Allow list and the mode in which its key is claimed.
@@ -47,24 +48,24 @@ type rule struct {
 type shelf struct {
 	group *group
 	lot   *lot
-	able  heap[*task]
+	able  collection.Heap[*task]
 	slot  int32 // in lot.turns
 	place int   // in group.shelves
 }
 
-func (s *shelf) slotOf() *int32 { return &s.slot }
+func (s *shelf) HeapIndex() *int32 { return &s.slot }
 
-func (s *shelf) precedes(o *shelf) bool {
+func (s *shelf) Less(o *shelf) bool {
 	if s.group != o.group {
-		return s.group.precedes(o.group)
+		return s.group.Less(o.group)
 	}
-	return s.able[0].precedes(o.able[0])
+	return s.able[0].Less(o.able[0])
 }
 
 // crew is the idle workers of one principal at a queue.
 type crew struct {
 	by   *interlock.Principal
-	idle chain[*pull]
+	idle collection.List[*pull]
 }
 
 // rulesFor returns the rules under which claims are: none for most.
@@ -143,11 +144,11 @@ func (q *queue) shelve(t *task) {
 		l.shelves[g], g.shelves = s, append(g.shelves, s)
 	}
 	t.shelf = s
-	s.able.enter(t)
+	s.able.Push(t)
 	if s.slot == 0 && g.mayRun() {
 		q.enterTurns(s)
 	} else {
-		s.lot.turns.fix(s)
+		s.lot.turns.Fix(s)
 	}
 }
 
@@ -158,7 +159,7 @@ func (q *queue) unshelve(t *task) {
 		return
 	}
 	t.shelf = nil
-	s.able.leave(t)
+	s.able.Remove(t)
 	if len(s.able) > 0 {
 		return
 	}
@@ -188,14 +189,14 @@ func (q *queue) enterTurns(s *shelf) {
 		g.pass = q.pass + g.stride()
 	}
 	g.turning++
-	s.lot.turns.enter(s)
+	s.lot.turns.Push(s)
 }
 
 func (q *queue) leaveTurns(s *shelf) {
 	if s.slot != 0 {
 		s.group.turning--
 		s.group.left = q.turns
-		s.lot.turns.leave(s)
+		s.lot.turns.Remove(s)
 	}
 }
 
@@ -222,7 +223,7 @@ func (q *queue) served(g *group) {
 	q.pass = max(q.pass, g.pass)
 	g.pass = q.pass + g.stride()
 	for _, s := range g.shelves {
-		s.lot.turns.fix(s)
+		s.lot.turns.Fix(s)
 	}
 }
 
@@ -242,7 +243,7 @@ func (e *Engine) next(q *queue, by *interlock.Principal) (best *shelf) {
 			}
 			e.objects += len(g.shelves)
 			for _, s := range g.shelves {
-				if s.slot != 0 && (best == nil || s.precedes(best)) && may(s.lot) {
+				if s.slot != 0 && (best == nil || s.Less(best)) && may(s.lot) {
 					best = s
 				}
 			}
@@ -251,7 +252,7 @@ func (e *Engine) next(q *queue, by *interlock.Principal) (best *shelf) {
 	}
 	e.objects += len(q.lots)
 	for _, l := range q.lots {
-		if len(l.turns) > 0 && (best == nil || l.turns[0].precedes(best)) && may(l) {
+		if len(l.turns) > 0 && (best == nil || l.turns[0].Less(best)) && may(l) {
 			best = l.turns[0]
 		}
 	}
@@ -263,7 +264,7 @@ func (e *Engine) next(q *queue, by *interlock.Principal) (best *shelf) {
 func (e *Engine) nextWorker(q *queue) (first *pull) {
 	e.objects += len(q.crews)
 	for _, c := range q.crews {
-		if p := c.idle.first.of; (first == nil || p.order < first.order) && e.next(q, c.by) != nil {
+		if p := c.idle.Front().Value; (first == nil || p.order < first.order) && e.next(q, c.by) != nil {
 			first = p
 		}
 	}
@@ -302,7 +303,7 @@ func (t *task) bars() (bars []Bar) {
 		if c.by.InGroup(t.spec.group) {
 			i = 1 + slices.IndexFunc(rules, func(x rule) bool { return !x.policy.allows(c.by, x.mode) })
 		}
-		kept[i] += c.idle.n
+		kept[i] += c.idle.Len()
 	}
 	for i, n := range kept {
 		switch {
@@ -319,7 +320,7 @@ func (t *task) bars() (bars []Bar) {
 // idle counts the workers that ask for tasks.
 func (q *queue) idle() (n int) {
 	for _, c := range q.crews {
-		n += c.idle.n
+		n += c.idle.Len()
 	}
 	return n
 }
@@ -333,12 +334,12 @@ func (q *queue) enter(p *pull) {
 	}
 	q.pulls++
 	p.order, p.crew = q.pulls, q.crews[i]
-	p.crew.idle.push(&p.link)
+	p.crew.idle.PushBack(&p.link)
 }
 
 // leave takes a worker out of its crew.
 func (q *queue) leave(p *pull) {
-	if p.crew.idle.remove(&p.link); p.crew.idle.n == 0 {
+	if p.crew.idle.Remove(&p.link); p.crew.idle.Len() == 0 {
 		q.crews = slices.DeleteFunc(q.crews, func(c *crew) bool { return c == p.crew })
 		q.parted = true
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // Messages: tasks for the single writer of a key.
@@ -22,9 +23,9 @@ import (
 
 // lane is the messages of one sender to one key that are not settled.
 type lane struct {
-	heap[*mail]
+	collection.Heap[*mail]
 	id    laneID
-	waits chain[*follower] // volatile: flows that wait for the ends of these messages
+	waits collection.List[*follower] // volatile: flows that wait for the ends of these messages
 }
 
 type laneID struct {
@@ -39,8 +40,8 @@ type mail struct {
 	slot int32
 }
 
-func (m *mail) slotOf() *int32        { return &m.slot }
-func (m *mail) precedes(o *mail) bool { return m.task.num < o.task.num }
+func (m *mail) HeapIndex() *int32 { return &m.slot }
+func (m *mail) Less(o *mail) bool { return m.task.num < o.task.num }
 
 // mailbox is the key to which a message is.
 func (s *taskSpec) mailbox() interlock.Key { return s.claims[0].Key }
@@ -56,7 +57,7 @@ func (t *task) ahead() *task {
 	if t.mail == nil {
 		return nil
 	}
-	if first := t.mail.lane.heap[0]; first != t.mail {
+	if first := t.mail.lane.Heap[0]; first != t.mail {
 		return first.task
 	}
 	return nil
@@ -80,10 +81,10 @@ func (e *Engine) comeIn(t *task) {
 	}
 	t.own().mail = &mail{task: t, lane: l}
 	first := t.mail
-	if len(l.heap) > 0 {
-		first = l.heap[0]
+	if len(l.Heap) > 0 {
+		first = l.Heap[0]
 	}
-	if l.enter(t.mail); first.task.ahead() != nil {
+	if l.Push(t.mail); first.task.ahead() != nil {
 		e.stepBack(first.task)
 	}
 }
@@ -95,19 +96,19 @@ func (e *Engine) goOut(t *task) {
 		return
 	}
 	l := t.mail.lane
-	for f := range t.followers.all {
+	for f := range t.followers.All {
 		if f.wait != nil {
-			l.waits.remove(&f.inLane)
+			l.waits.Remove(&f.inLane)
 		}
 	}
-	l.leave(t.mail)
+	l.Remove(t.mail)
 	t.own().mail = nil
 	t.tidy()
-	if len(l.heap) == 0 {
+	if len(l.Heap) == 0 {
 		delete(t.queue.space.tasks.lanes, l.id)
 		return
 	}
-	if first := l.heap[0].task; first.state == interlock.TaskWaiting && first.request == nil {
+	if first := l.Heap[0].task; first.state == interlock.TaskWaiting && first.request == nil {
 		e.lineUp(first, false)
 	}
 }
@@ -122,7 +123,7 @@ func (t *task) successor() *task {
 	if l == nil {
 		return nil
 	}
-	first := l.heap[0].task
+	first := l.Heap[0].task
 	if first.num < t.num || first.state != interlock.TaskWaiting {
 		return nil
 	}
@@ -207,7 +208,7 @@ func (l *HeldBack) Look(e *Engine) (done bool) {
 	}
 	l.found.limit = maxHeldBack + 1
 	l.taken = map[*shelf]bool{}
-	if !sift(&l.found, s.tasks.all.part, &l.next, l.wants, bySubmission) {
+	if !sift(&l.found, s.tasks.all.Part, &l.next, l.wants, bySubmission) {
 		return false
 	}
 	for _, t := range l.found.list {
@@ -220,7 +221,7 @@ func (l *HeldBack) Look(e *Engine) (done bool) {
 		}
 		row := HeldTask{Task: e.showTask(t)}
 		if t.mail != nil {
-			row.Behind = len(t.mail.lane.heap) - 1
+			row.Behind = len(t.mail.lane.Heap) - 1
 		}
 		if l.isBarred(t) {
 			row.Task.Barred, row.Bars = true, t.bars()
@@ -237,7 +238,7 @@ func (l *HeldBack) wants(t *task) bool {
 	case l.Key != "" && !t.spec.claimsKey(l.Key) || l.Key == "" && t.spec.agent != l.Agent || t.ahead() != nil:
 		return false
 	case t.state == interlock.TaskScheduled:
-		return t.mail != nil && len(t.mail.lane.heap) > 1
+		return t.mail != nil && len(t.mail.lane.Heap) > 1
 	}
 	return t.state == interlock.TaskAsking || l.isBarred(t)
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // node is one key that somebody holds, waits for or left a note at, or an
@@ -138,11 +139,11 @@ func (n *node) strike(m *need) {
 }
 
 // nodeAt gives the node of a key, or nil.
-func (s *space) nodeAt(key string) *node { return s.nodeOf(key, s.salt.hash(key)) }
+func (s *space) nodeAt(key string) *node { return s.nodeOf(key, s.salt.Hash(key)) }
 
 func (s *space) nodeOf(key string, hash uint32) *node {
-	for n := s.nodes.first(hash); n != nil; n = *n.nextOf() {
-		if n.hash() == hash && n.key == key {
+	for n := s.nodes.First(hash); n != nil; n = *n.TableNext() {
+		if n.Hash() == hash && n.key == key {
 			return n
 		}
 	}
@@ -151,17 +152,17 @@ func (s *space) nodeOf(key string, hash uint32) *node {
 
 // season chooses the salt for the hashes of keys and flows, by an id of whatever comes first.
 func (s *space) season(id [16]byte) {
-	if s.salt == (salt{}) && s.nodes.n == 0 && len(s.sessions) == 0 {
-		s.salt = saltOf(id)
+	if s.salt == (collection.Salt{}) && s.nodes.Len() == 0 && len(s.sessions) == 0 {
+		s.salt = collection.NewSalt(id)
 	}
 }
 
-func (n *node) hash() uint32   { return n.hashed }
-func (n *node) nextOf() **node { return &n.next }
+func (n *node) Hash() uint32      { return n.hashed }
+func (n *node) TableNext() **node { return &n.next }
 
 // node finds or makes the node of a key, and its ancestors'.
 func (s *space) node(key string) *node {
-	hash := s.salt.hash(key)
+	hash := s.salt.Hash(key)
 	if n := s.nodeOf(key, hash); n != nil {
 		return n
 	}
@@ -173,7 +174,7 @@ func (s *space) node(key string) *node {
 
 // nodeBelow is node for a key whose parent's node is at hand, nil for one without.
 func (s *space) nodeBelow(parent *node, key string) *node {
-	hash := s.salt.hash(key)
+	hash := s.salt.Hash(key)
 	if n := s.nodeOf(key, hash); n != nil {
 		return n
 	}
@@ -187,7 +188,7 @@ func (s *space) newNode(key string, hash uint32, parent *node) (n *node) {
 		n = &node{feature: noFeature}
 	}
 	n.key, n.space, n.hashed = key, s, hash
-	s.nodes.enter(n)
+	s.nodes.Add(n)
 	s.spelled(n, true)
 	if parent != nil {
 		parent.refs++
@@ -223,7 +224,7 @@ func (n *node) free() {
 		return
 	}
 	s, k := n.space, n.kin
-	s.nodes.leave(n)
+	s.nodes.Remove(n)
 	s.spelled(n, false)
 	if n.pooled != nil {
 		n.pooled.drop()

@@ -50,7 +50,7 @@ func (l *ParkedList) Look(e *Engine) (done bool) {
 	}
 	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
-	if !sift(&l.found, s.requests.part, &l.next, l.wants, func(a, b *request) int { return a.parkedAt().compare(b.parkedAt()) }) {
+	if !sift(&l.found, s.requests.Part, &l.next, l.wants, func(a, b *request) int { return a.parkedAt().compare(b.parkedAt()) }) {
 		return false
 	}
 	for range glances / parkedGlances {

@@ -79,8 +79,8 @@ func (e *Engine) changing(most int) (n int) {
 		return n
 	}
 	for _, s := range e.sorted() {
-		n += s.requests.n + len(s.sessions) + s.notes.n + len(s.pools) + len(s.shared) + len(s.holds) + len(s.revisions) +
-			len(s.ids.known) + s.docs.recent.n + s.docs.past.n + len(s.deeds.known) + len(s.tasks.known) + s.logs.all.n
+		n += s.requests.Len() + len(s.sessions) + s.notes.n + len(s.pools) + len(s.shared) + len(s.holds) + len(s.revisions) +
+			len(s.ids.known) + s.docs.recent.Len() + s.docs.past.Len() + len(s.deeds.known) + len(s.tasks.known) + s.logs.all.Len()
 		if n > most {
 			return n
 		}

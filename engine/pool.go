@@ -164,13 +164,13 @@ func (p *pool) spend(now Time, count uint64) {
 	if !p.cooling {
 		p.cooling = true
 		p.node.refs++
-		s.cooling.push(p)
+		s.cooling.Push(p)
 	}
 	// Whoever takes tokens looks after two who took some, so that full buckets go.
-	for range min(2, s.cooling.n) {
-		c := s.cooling.pop()
+	for range min(2, s.cooling.Len()) {
+		c := s.cooling.Pop()
 		if c.catchUp(); c.full > now {
-			s.cooling.push(c)
+			s.cooling.Push(c)
 			continue
 		}
 		c.cooling = false
@@ -199,7 +199,7 @@ func (e *Engine) evolveBucket(ev *Event) error {
 	if !p.cooling {
 		p.cooling = true
 		p.node.refs++
-		s.cooling.push(p)
+		s.cooling.Push(p)
 	}
 	return nil
 }

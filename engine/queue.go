@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // Queues of tasks: what an operator says of one, how many tasks it has in which
@@ -28,7 +29,7 @@ type queue struct {
 	shares     map[string]*interlock.Share // of the groups that it lists
 	groups     map[string]*group           // of those with tasks that are not settled
 	counts     [interlock.TaskCancelled + 1]int
-	lined      chain[*task] // those that wait, as they came
+	lined      collection.List[*task] // those that wait, as they came
 
 	// Volatile.
 	crews   []*crew         // the workers that ask for tasks
@@ -58,7 +59,7 @@ type group struct {
 	left    uint64   // turns that the queue had seen when a shelf of it last took part
 }
 
-func (g *group) precedes(o *group) bool {
+func (g *group) Less(o *group) bool {
 	if g.pass != o.pass {
 		return g.pass < o.pass
 	}
@@ -212,7 +213,7 @@ func (q *queue) reweigh(g *group, old *interlock.Share) {
 	}
 	g.pass += g.stride() - strideOf(old)
 	for _, s := range g.shelves {
-		s.lot.turns.fix(s)
+		s.lot.turns.Fix(s)
 	}
 }
 

@@ -76,7 +76,7 @@ func (r *request) overQuota(actor string) *refusal {
 // tooManyKeys says why a request cannot have a key that nobody had before, or nil.
 func (r *request) tooManyKeys() *refusal {
 	s := r.space
-	if limit := s.settings.Quota.Keys; limit > 0 && s.nodes.n > limit && r.isNew() {
+	if limit := s.settings.Quota.Keys; limit > 0 && s.nodes.Len() > limit && r.isNew() {
 		return &refusal{code: interlock.CodeTooManyKeys, message: fmt.Sprintf(
 			"namespace %q has %d keys in use, which is its quota: release some first", s.name, limit,
 		)}
@@ -100,11 +100,11 @@ func (s *space) tooManyKeysFor(list []*taskSpec) *refusal {
 			}
 		}
 	}
-	if len(fresh) == 0 || s.nodes.n+len(fresh) <= limit {
+	if len(fresh) == 0 || s.nodes.Len()+len(fresh) <= limit {
 		return nil
 	}
 	return &refusal{code: interlock.CodeTooManyKeys, message: fmt.Sprintf(
-		"namespace %q has %d keys in use, and its quota is %d: release some first", s.name, s.nodes.n, limit,
+		"namespace %q has %d keys in use, and its quota is %d: release some first", s.name, s.nodes.Len(), limit,
 	)}
 }
 
@@ -126,9 +126,9 @@ func (s *space) tooManyPulls(sess *session) *refusal {
 	switch {
 	case sess == nil:
 		return s.tooManyListeners()
-	case sess.pulls.n >= interlock.MaxPulls:
+	case sess.pulls.Len() >= interlock.MaxPulls:
 		return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
-			"the session has %d pulls that wait for tasks, which is its limit: one pull takes up to %d tasks", sess.pulls.n, interlock.MaxPull,
+			"the session has %d pulls that wait for tasks, which is its limit: one pull takes up to %d tasks", sess.pulls.Len(), interlock.MaxPull,
 		)}
 	}
 	return nil
@@ -140,9 +140,9 @@ func (s *space) tooManyFollows(sess *session) *refusal {
 	switch {
 	case sess == nil:
 		return s.tooManyListeners()
-	case sess.follows.n >= interlock.MaxFollows:
+	case sess.follows.Len() >= interlock.MaxFollows:
 		return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
-			"the session has %d waits for the ends of tasks, which is its limit: ask later how the task stands", sess.follows.n,
+			"the session has %d waits for the ends of tasks, which is its limit: ask later how the task stands", sess.follows.Len(),
 		)}
 	}
 	return nil
@@ -159,11 +159,11 @@ func (s *space) tooManyListeners() *refusal {
 
 // tooManyFollowers says why nobody else can wait for the end of a task, or nil.
 func (t *task) tooManyFollowers() *refusal {
-	if t.followers.n < interlock.MaxFollowers {
+	if t.followers.Len() < interlock.MaxFollowers {
 		return nil
 	}
 	return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
-		"%d wait for the end of the task, which is its limit: ask later how it stands", t.followers.n,
+		"%d wait for the end of the task, which is its limit: ask later how it stands", t.followers.Len(),
 	)}
 }
 

@@ -167,7 +167,7 @@ func (l *DocumentList) Look(e *Engine) (done bool) {
 	l.AsOf = s.docs.version
 	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
-	if !sift(&l.found, s.docs.present.part, &l.next, l.wants, byKey) {
+	if !sift(&l.found, s.docs.present.Part, &l.next, l.wants, byKey) {
 		return false
 	}
 	for range glances {

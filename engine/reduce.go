@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // Which waits can never be served.
@@ -21,12 +22,12 @@ import (
 // later has suspects of its own. What remains is found anew when one of those that remain
 // gives something up, or leaves.
 type reduction struct {
-	heap  valueHeap[reached]  // those that were gathered and are not in waits yet
-	waits []reached           // in the order of the line; whole requests
-	stuck map[*request]uint64 // those of them that remain, with their numbers
-	freed map[*request]uint64 // those that do not, likewise
-	left  map[*party]int      // how many remain of each party
-	of    map[*session]int    // and of each session
+	heap  collection.ValueHeap[reached] // those that were gathered and are not in waits yet
+	waits []reached                     // in the order of the line; whole requests
+	stuck map[*request]uint64           // those of them that remain, with their numbers
+	freed map[*request]uint64           // those that do not, likewise
+	left  map[*party]int                // how many remain of each party
+	of    map[*session]int              // and of each session
 	keys  map[side]*residue
 	seen  map[*party]bool // whose leases are counted in keys
 
@@ -44,7 +45,7 @@ type reached struct {
 	party *party
 }
 
-func (w reached) precedes(o reached) bool {
+func (w reached) Less(o reached) bool {
 	return w.score < o.score || w.score == o.score && w.num < o.num
 }
 
@@ -94,7 +95,7 @@ func (e *Engine) gather(x *search) (done bool) {
 			continue // its first branch stands for it
 		}
 		r := h.req().whole()
-		x.heap.push(reached{r, r.num, r.wait.score, r.party})
+		x.heap.Push(reached{r, r.num, r.wait.score, r.party})
 		if x.onlyInTheWay(r) {
 			continue
 		}
@@ -108,7 +109,7 @@ func (e *Engine) gather(x *search) (done bool) {
 		if !e.looksAt() {
 			return false
 		}
-		x.waits = append(x.waits, x.heap.pop())
+		x.waits = append(x.waits, x.heap.Pop())
 	}
 	x.heap = nil
 	x.newRound()
@@ -368,7 +369,7 @@ func (d *reduction) leavesTo(r *request) bool {
 	if r.targetFlow == "" {
 		return d.of[r.target] == 0
 	}
-	f := r.target.flowOf(r.targetFlow, r.space.salt.hash(r.targetFlow))
+	f := r.target.flowOf(r.targetFlow, r.space.salt.Hash(r.targetFlow))
 	return f == nil || d.left[f] == 0
 }
 

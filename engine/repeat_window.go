@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // How long a request id is remembered: for a time and a number of later ids, which is the
@@ -45,9 +46,9 @@ type keeper map[thing]*idWindow
 // namespace that have none.
 type idWindow struct {
 	known map[string]answered
-	order ring[string]     // those in the window, oldest first
-	last  Time             // when the newest of them was answered
-	kept  map[thing]string // those that have left it
+	order collection.Queue[string] // those in the window, oldest first
+	last  Time                     // when the newest of them was answered
+	kept  map[thing]string         // those that have left it
 }
 
 // idBounds are how many ids the window of a namespace has, that of a session, and that of a
@@ -106,12 +107,12 @@ func (s *space) remember(w *idWindow, id string, a answered, limit, keep int) {
 		known = false
 	}
 	if !known {
-		w.order.push(id)
+		w.order.Push(id)
 	}
 	w.known[id] = a
 	w.last = max(w.last, a.at)
-	for w.order.n > limit || w.order.n > keep && a.at.Sub(w.known[w.order.at(0)].at) >= interlock.RequestIDWindow {
-		oldest := w.order.pop()
+	for w.order.Len() > limit || w.order.Len() > keep && a.at.Sub(w.known[w.order.At(0)].at) >= interlock.RequestIDWindow {
+		oldest := w.order.Pop()
 		if old := w.known[oldest]; s.lives(old.thing(), a.at) {
 			s.keep(w, oldest, old)
 		} else {

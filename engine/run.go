@@ -193,7 +193,7 @@ func (l *RunList) Look(e *Engine) (done bool) {
 		return r.isRun() && r.phase != waiting && r.fence > l.After &&
 			(l.Org == "" || r.run.org == l.Org || r.claims()[0].Key == key)
 	}
-	if !sift(&l.found, s.requests.part, &l.next, wanted, byFence) {
+	if !sift(&l.found, s.requests.Part, &l.next, wanted, byFence) {
 		return false
 	}
 	for _, r := range l.found.list {

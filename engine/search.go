@@ -99,14 +99,14 @@ func (e *Engine) looksAt() bool {
 func (e *Engine) isTired() bool { return e.looked >= e.looks }
 
 // isSearching reports that a search is to go on, or to begin.
-func (a *agenda) isSearching() bool { return a.suspects.n > 0 || a.search != nil }
+func (a *agenda) isSearching() bool { return a.suspects.Len() > 0 || a.search != nil }
 
 // breakCycle goes on with a search, or begins with the oldest suspect. If a cycle goes
 // through the suspect, the victim's wait ends and the suspect is looked at again, for there
 // may be another. A wait for permits that the suspect itself has ends as well.
 func (e *Engine) breakCycle() {
 	if e.search == nil {
-		s := e.suspects.pop()
+		s := e.suspects.Pop()
 		if s.party != nil {
 			s.party.suspected = false
 		}

@@ -270,7 +270,7 @@ func (e *Engine) detach(c *Detach) {
 		s.caller = nil
 	}
 	s.partings = append(s.partings, &parting{link: c.Link, until: e.listens})
-	e.parting.push(s)
+	e.parting.Push(s)
 	e.part()
 }
 
@@ -286,7 +286,7 @@ type parting struct {
 
 // part goes on with the first of the partings.
 func (e *Engine) part() {
-	s := e.parting.at(0)
+	s := e.parting.At(0)
 	x := s.partings[0]
 	for !e.full() {
 		f, done := x.lines.line(e, s)
@@ -295,7 +295,7 @@ func (e *Engine) part() {
 				return
 			}
 			s.partings = s.partings[1:]
-			e.parting.pop()
+			e.parting.Pop()
 			return
 		}
 		if x.left == 0 || x.left > len(f.waits) {
@@ -365,18 +365,18 @@ func (e *Engine) endSession(s *session, why Reason) {
 		e.doom(s)
 	}
 	e.emit(e.ev)
-	e.departed.push(s)
+	e.departed.Push(s)
 	e.seeOff()
 }
 
 // seeOff ends the pulls of sessions that are over, and their waits for the ends of tasks, as
 // far as the step may. Until that is done, nothing is handed out.
 func (e *Engine) seeOff() {
-	for e.departed.n > 0 {
-		if s := e.departed.at(0); !e.endPulls(s) || !e.endFollows(s) {
+	for e.departed.Len() > 0 {
+		if s := e.departed.At(0); !e.endPulls(s) || !e.endFollows(s) {
 			return
 		}
-		e.departed.pop()
+		e.departed.Pop()
 	}
 }
 
@@ -384,14 +384,14 @@ func (e *Engine) seeOff() {
 func (e *Engine) doom(s *session) {
 	if !s.dying {
 		s.dying, s.reaping, s.reaped, s.aging = true, sweep{}, false, nil
-		e.dying.push(s)
+		e.dying.Push(s)
 	}
 }
 
 // reap ends waits and leases of an ended session: those of a closed one at once,
 // those of one that died after their grace.
 func (e *Engine) reap() {
-	s := e.dying.at(0)
+	s := e.dying.At(0)
 	if !e.endAwaiting(s) {
 		return
 	}
@@ -422,7 +422,7 @@ func (e *Engine) reap() {
 		e.reapLease(s, r)
 	}
 	s.dying, s.reaping = false, sweep{}
-	e.dying.pop()
+	e.dying.Pop()
 }
 
 // reapLease ends a lease of an ended session, or passes its hard end.
@@ -444,7 +444,7 @@ const idleFlows = 1024
 func (s *session) rest(f *party) {
 	if !f.resting {
 		f.resting = true
-		s.resting.push(f)
+		s.resting.Push(f)
 	}
 }
 
@@ -452,13 +452,13 @@ func (s *session) rest(f *party) {
 // look at two, so their number does not grow however many names an agent uses.
 func (s *session) dropIdleFlows() {
 	for range 2 {
-		if s.resting.n < idleFlows {
+		if s.resting.Len() < idleFlows {
 			return
 		}
-		f := s.resting.pop()
+		f := s.resting.Pop()
 		f.resting = false
 		if f.isIdle() {
-			s.flows.leave(f)
+			s.flows.Remove(f)
 		}
 	}
 }
@@ -493,7 +493,7 @@ func (s *space) sortedSessions() []*session {
 }
 
 func (s *space) sortedNodes() []*node {
-	list := s.nodes.all()
+	list := s.nodes.All()
 	slices.SortFunc(list, func(a, b *node) int { return strings.Compare(a.key, b.key) })
 	return list
 }

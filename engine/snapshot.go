@@ -86,7 +86,7 @@ func (s *snapshotter) space(sp *space) {
 			Actor: x.owner,
 		})
 	}
-	requests := sp.requests.all()
+	requests := sp.requests.All()
 	slices.SortFunc(requests, func(a, b *request) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.fence, b.fence), cmp.Compare(a.num, b.num))
 	})
@@ -134,14 +134,14 @@ func (s *snapshotter) space(sp *space) {
 
 // over writes which sessions and requests are over, and how they ended.
 func (s *snapshotter) over(sp *space) {
-	name, gone, tombs := sp.name, sp.gone.picture(), sp.tombs.picture()
+	name, gone, tombs := sp.name, sp.gone.Snapshot(), sp.tombs.Snapshot()
 	s.past(func(s *snapshotter) {
-		for i := range gone.n {
-			x := gone.at(i)
+		for i := range gone.Len() {
+			x := gone.At(i)
 			s.event(0, &Event{Kind: EvGone, Namespace: name, ID: x.id, Reason: x.why})
 		}
-		for i := range tombs.n {
-			r := tombs.at(i)
+		for i := range tombs.Len() {
+			r := tombs.At(i)
 			ev := Event{Kind: EvTomb, Namespace: name, Num: r.num, ID: r.id, Claims: r.claims, Fence: r.fence, Reason: r.reason}
 			if end := r.ending; end != nil {
 				ev.Cycle, ev.Actor, ev.Asker, ev.Outcome, ev.Base, ev.BaseID, ev.ByID = end.cycle, end.actor, end.asker, end.words, end.base, end.baseID, end.task
@@ -158,10 +158,10 @@ func (s *snapshotter) documents(sp *space) {
 	if sp.docs.version == 0 {
 		return
 	}
-	for x := range sp.docs.past.all {
+	for x := range sp.docs.past.All {
 		s.edition(sp, x)
 	}
-	for d := range sp.docs.recent.all {
+	for d := range sp.docs.recent.All {
 		s.edition(sp, d.now)
 	}
 	s.event(0, &Event{Kind: EvVersions, Namespace: sp.name, Version: sp.docs.version, AsOf: sp.docs.floor, Num: sp.born})
@@ -290,8 +290,8 @@ func (s *snapshotter) answers(sp *space, sessions []*session) {
 }
 
 func (s *snapshotter) ids(sp *space, scope uint64, w *idWindow) {
-	for i := range w.order.n {
-		id := w.order.at(i)
+	for i := range w.order.Len() {
+		id := w.order.At(i)
 		s.answer(sp, scope, id, 0, w.known[id], false)
 	}
 	for _, id := range slices.Sorted(maps.Values(w.kept)) {

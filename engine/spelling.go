@@ -103,7 +103,7 @@ func (s *space) spellMore(e *Engine) {
 		}
 	}
 	for begin := e.objects; e.objects < begin+e.swath; {
-		if s.nodes.part(x.part, func(n *node) { note(n) }) {
+		if s.nodes.Part(x.part, func(n *node) { note(n) }) {
 			x.part++
 			e.objects++
 			continue

@@ -7,19 +7,20 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // space is one namespace. Nothing in it points to another.
 type space struct {
 	name     interlock.Namespace
-	nodes    table[*node]
-	salt     salt            // of their hashes
-	requests table[*request] // that are not over
+	nodes    collection.Table[*node]
+	salt     collection.Salt            // of their hashes
+	requests collection.Table[*request] // that are not over
 	sessions map[interlock.SessionID]*session
 	byNum    map[uint64]*session // the same
 	roll     roll
 	tombs    tombs
-	gone     pages[goneSession] // sessions that are over
+	gone     collection.PagedQueue[goneSession] // sessions that are over
 	goneWhy  map[interlock.SessionID]Reason
 	notes    noteList
 	ids      idWindow // of those who have no session
@@ -49,7 +50,7 @@ type space struct {
 	dropped       []string              // names of dropped patterns that are remembered, the last dropped last
 	pools         []*pool               // in no order
 	repooling     repooling             // volatile: what of them is still to follow the patterns
-	cooling       ring[*pool]
+	cooling       collection.Queue[*pool]
 	alike         map[string][]spelling // by their skeletons, if the settings ask for it
 	kinds         kinds                 // likewise
 	respelling    *respelling           // volatile: if they are not all in it
@@ -262,7 +263,7 @@ type session struct {
 	name     string // public
 	ttl      time.Duration
 	opened   Time
-	flows    table[*party]
+	flows    collection.Table[*party]
 	waiting  []*party   // the flows that wait, in the order of their names
 	attempts []*request // the attempts at tasks among its leases, in the order of their numbers
 	awaiting []*request // declared waits for it, in no order
@@ -280,13 +281,13 @@ type session struct {
 	caller                     Caller
 	link                       uint64
 	losses                     []Loss
-	pulls                      chain[*pull]
-	follows                    chain[*follower]
-	timed                      int          // leases with a max_hold or a stall
-	timedAt                    Time         // not after the first of them is in its soft tier for it
-	resting                    ring[*party] // flows that had nothing when they entered: first those that entered first
-	spared                     bool         // not heard of since Recover
-	sameAgent, sameAgentBefore *session     // in the list of its agent's in space.roll
+	pulls                      collection.List[*pull]
+	follows                    collection.List[*follower]
+	timed                      int                      // leases with a max_hold or a stall
+	timedAt                    Time                     // not after the first of them is in its soft tier for it
+	resting                    collection.Queue[*party] // flows that had nothing when they entered: first those that entered first
+	spared                     bool                     // not heard of since Recover
+	sameAgent, sameAgentBefore *session                 // in the list of its agent's in space.roll
 	partings                   []*parting
 	dying                      bool   // stands in agenda.dying
 	reaping                    sweep  // then: whose waits end, and later its leases

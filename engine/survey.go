@@ -62,7 +62,7 @@ func rowsOf(asked int) int {
 	return min(asked, 1000)
 }
 
-// sift adds the next members of a roster or a table that are wanted, from part *next
+// sift adds the next members of a set or a table that are wanted, from part *next
 // on. It reports whether that was all.
 func sift[M any](f *first[M], part func(i int, visit func(M)) bool, next *int, wanted func(M) bool, order func(a, b M) int) (all bool) {
 	look := func(m M) {
@@ -98,7 +98,7 @@ func (l *KeyList) Look(e *Engine) (done bool) {
 	}
 	limit := rowsOf(l.Filter.Limit)
 	l.found.limit = limit + 1
-	if !sift(&l.found, s.nodes.part, &l.next, l.wants, func(a, b *node) int { return strings.Compare(a.key, b.key) }) {
+	if !sift(&l.found, s.nodes.Part, &l.next, l.wants, func(a, b *node) int { return strings.Compare(a.key, b.key) }) {
 		return false
 	}
 	for range glances / MaxShownHolders {
@@ -140,7 +140,7 @@ func (l *HotList) Look(e *Engine) (done bool) {
 		return true
 	}
 	l.found.limit = max(1, min(l.Limit, 100))
-	if !sift(&l.found, s.nodes.part, &l.next, (*node).used, hotter) {
+	if !sift(&l.found, s.nodes.Part, &l.next, (*node).used, hotter) {
 		return false
 	}
 	for _, n := range l.found.list {
@@ -187,7 +187,7 @@ func (g *WaitGraph) Look(e *Engine) (done bool) {
 		return true
 	}
 	g.found.limit = maxWaitEdges // each has an edge
-	if !sift(&g.found, s.requests.part, &g.next, (*request).isWaiting, byNumber) || !sift(&g.found, s.tasks.awaits.part, &g.awaits, (*request).isWaiting, byNumber) {
+	if !sift(&g.found, s.requests.Part, &g.next, (*request).isWaiting, byNumber) || !sift(&g.found, s.tasks.awaits.Part, &g.awaits, (*request).isWaiting, byNumber) {
 		return false
 	}
 	for before := len(g.Edges); len(g.Edges) < before+glances; g.shown++ {
@@ -222,7 +222,7 @@ func (h *Holdings) Look(e *Engine) (done bool) {
 		return true
 	}
 	h.found.limit = maxHoldings
-	if !sift(&h.found, s.requests.part, &h.next, h.wants, byFence) {
+	if !sift(&h.found, s.requests.Part, &h.next, h.wants, byFence) {
 		return false
 	}
 	for _, r := range h.found.list {

@@ -78,7 +78,7 @@ func (x *sweep) gather(e *Engine, s *session) (more bool) {
 // nextPart turns to the flows of the next chain.
 func (x *sweep) nextPart(e *Engine, s *session) bool {
 	x.flows, x.left = x.flows[:0], -1
-	more := s.flows.part(x.part, func(f *party) { x.flows = append(x.flows, f) })
+	more := s.flows.Part(x.part, func(f *party) { x.flows = append(x.flows, f) })
 	x.part++
 	e.objects += 1 + len(x.flows)
 	return more

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // Tasks: requests that wait instead of their agents.
@@ -28,10 +29,10 @@ type task struct {
 	spec  taskSpec
 	*trail
 
-	request *request    // while it stands in line or runs
-	arrived Time        // when it first stood in line; 0: never
-	since   Time        // when it came to wait, or was settled
-	link    link[*task] // in queue.lined, or in a chain of those that ask or are settled
+	request *request                  // while it stands in line or runs
+	arrived Time                      // when it first stood in line; 0: never
+	since   Time                      // when it came to wait, or was settled
+	link    collection.Element[*task] // in queue.lined, or in a chain of those that ask or are settled
 
 	attempt int32 // how many there were; of a running one, which it is
 	seat    int32 // in tasks.all
@@ -51,7 +52,7 @@ type trail struct {
 
 	// Volatile.
 	timer     *timer // when it is due, or dead
-	followers chain[*follower]
+	followers collection.List[*follower]
 	awaited   int // how many of these are flows that wait
 }
 
@@ -67,15 +68,15 @@ func (t *task) own() *trail {
 
 // tidy drops a trail in which there is nothing.
 func (t *task) tidy() {
-	if x := t.trail; x.reason == "" && len(x.past) == 0 && x.going == nil && x.mail == nil && x.timer == nil && x.followers.n == 0 {
+	if x := t.trail; x.reason == "" && len(x.past) == 0 && x.going == nil && x.mail == nil && x.timer == nil && x.followers.Len() == 0 {
 		t.trail = noTrail
 	}
 }
 
-func (t *task) seatOf() *int32 { return &t.seat }
-func (t *task) slotOf() *int32 { return &t.slot }
+func (t *task) SetIndex() *int32  { return &t.seat }
+func (t *task) HeapIndex() *int32 { return &t.slot }
 
-func (t *task) precedes(o *task) bool { return before(t.request, o.request) }
+func (t *task) Less(o *task) bool { return before(t.request, o.request) }
 
 // attempt is one go at a task.
 type attempt struct {
@@ -94,27 +95,27 @@ type tasks struct {
 	queues     map[string]*queue
 	known      map[interlock.TaskID]*task
 	lanes      map[laneID]*lane
-	all        roster[*task]
-	asking     chain[*task] // in the order in which they asked
-	done       chain[*task] // in the order in which they were settled
-	failed     chain[*task] // dead and cancelled ones, likewise
-	bytes      int          // that all of them count
-	settled    int          // of that, those that are done
-	registered int          // queues
+	all        collection.Set[*task]
+	asking     collection.List[*task] // in the order in which they asked
+	done       collection.List[*task] // in the order in which they were settled
+	failed     collection.List[*task] // dead and cancelled ones, likewise
+	bytes      int                    // that all of them count
+	settled    int                    // of that, those that are done
+	registered int                    // queues
 	origins    origins
 
-	dead   int                // of failed, the dead ones
-	pulls  map[[16]byte]*pull // volatile: of idle workers
-	idle   roster[*pull]      // volatile: the same
-	heard  roster[*follower]  // volatile: who listens for the end of a task
-	awaits roster[*request]   // volatile: waits of flows for the ends of tasks
-	loose  int                // volatile: idle workers, and followers of tasks, without a session
+	dead   int                       // of failed, the dead ones
+	pulls  map[[16]byte]*pull        // volatile: of idle workers
+	idle   collection.Set[*pull]     // volatile: the same
+	heard  collection.Set[*follower] // volatile: who listens for the end of a task
+	awaits collection.Set[*request]  // volatile: waits of flows for the ends of tasks
+	loose  int                       // volatile: idle workers, and followers of tasks, without a session
 }
 
 func isSettled(state interlock.TaskState) bool { return state >= interlock.TaskDone }
 
 // chainOf gives the chain in which tasks in a state stand, nil for none.
-func (t *task) chainOf(state interlock.TaskState) *chain[*task] {
+func (t *task) chainOf(state interlock.TaskState) *collection.List[*task] {
 	switch s := &t.queue.space.tasks; state {
 	case interlock.TaskWaiting:
 		return &t.queue.lined
@@ -132,7 +133,7 @@ func (t *task) chainOf(state interlock.TaskState) *chain[*task] {
 func (t *task) turnTo(state interlock.TaskState) {
 	s := &t.queue.space.tasks
 	if c := t.chainOf(t.state); c != nil {
-		c.remove(&t.link)
+		c.Remove(&t.link)
 	}
 	t.queue.counts[t.state]--
 	switch t.state {
@@ -150,9 +151,9 @@ func (t *task) turnTo(state interlock.TaskState) {
 		s.dead++
 	}
 	if c := t.chainOf(state); state == interlock.TaskAsking {
-		c.insert(&t.link, (*task).askedBefore)
+		c.Insert(&t.link, (*task).askedBefore)
 	} else if c != nil {
-		c.push(&t.link)
+		c.PushBack(&t.link)
 	}
 }
 
@@ -174,7 +175,7 @@ func (e *Engine) evolveTask(ev *Event) error {
 		s.tasks.known = map[interlock.TaskID]*task{}
 	}
 	t := &task{id: ev.ID, num: ev.Num, queue: s.queue(spec.queue), spec: *spec, trail: noTrail, attempt: int32(ev.Generation)}
-	t.link.of, t.spec.origin = t, s.tasks.origins.share(spec.origin.address)
+	t.link.Value, t.spec.origin = t, s.tasks.origins.share(spec.origin.address)
 	s.tasks.bytes += t.cost()
 	t.say(ev.Outcome)
 	if ev.Queued {
@@ -182,7 +183,7 @@ func (e *Engine) evolveTask(ev *Event) error {
 	}
 	e.num = max(e.num, t.num)
 	s.tasks.known[t.id] = t
-	s.tasks.all.enter(t)
+	s.tasks.all.Add(t)
 	t.queue.counts[0]++ // of those that stand nowhere yet
 	if !isSettled(state) {
 		t.queue.join(t, spec.group)
@@ -321,7 +322,7 @@ func (e *Engine) evolveHanded(ev *Event) error {
 	given.Group = t.spec.group // its lease may be changed to one with permits
 	r.terms = s.agree(given)
 	e.fence = max(e.fence, ev.Fence)
-	s.requests.enter(r)
+	s.requests.Add(r)
 	r.hold()
 	r.spend(ev.At)
 	r.observe()
@@ -426,7 +427,7 @@ func (t *task) forget() {
 	s.bytes -= t.cost()
 	t.turnTo(0)
 	t.queue.counts[0]--
-	s.all.leave(t)
+	s.all.Remove(t)
 	s.origins.leave(t.spec.origin)
 	delete(s.known, t.id)
 	t.queue.space.kept.drop(thing{madeTask, t.id})

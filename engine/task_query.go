@@ -103,7 +103,7 @@ func (l *TaskList) Look(e *Engine) (done bool) {
 		return t.num > l.After && (l.Queue == "" || t.queue.Name == l.Queue) && (l.State == 0 || t.state == l.State) &&
 			(l.Group == "" || t.spec.group == l.Group) && (l.Key == "" || t.spec.claimsKey(l.Key))
 	}
-	if !sift(&l.found, s.tasks.all.part, &l.next, wanted, bySubmission) {
+	if !sift(&l.found, s.tasks.all.Part, &l.next, wanted, bySubmission) {
 		return false
 	}
 	for _, t := range l.found.list {
@@ -167,8 +167,8 @@ func (e *Engine) showQueue(q *queue) interlock.QueueStatus {
 		TaskQueue: q.TaskQueue, Scheduled: q.counts[interlock.TaskScheduled], Waiting: q.counts[interlock.TaskWaiting],
 		Running: q.counts[interlock.TaskRunning], Asking: q.counts[interlock.TaskAsking], Dead: q.counts[interlock.TaskDead], Idle: q.idle(),
 	}
-	if q.lined.n > 0 {
-		v.Oldest = e.now.Sub(q.lined.first.of.since)
+	if q.lined.Len() > 0 {
+		v.Oldest = e.now.Sub(q.lined.Front().Value.since)
 	}
 	return v
 }
@@ -196,17 +196,17 @@ func (s *snapshotter) tasks(sp *space) {
 		}
 	}
 	for _, q := range sp.sortedQueues() {
-		for t := range q.lined.all {
+		for t := range q.lined.All {
 			s.task(sp, t)
 		}
 	}
-	for t := range sp.tasks.asking.all {
+	for t := range sp.tasks.asking.All {
 		s.task(sp, t)
 	}
-	for t := range sp.tasks.done.all {
+	for t := range sp.tasks.done.All {
 		s.task(sp, t)
 	}
-	for t := range sp.tasks.failed.all {
+	for t := range sp.tasks.failed.All {
 		s.task(sp, t)
 	}
 }

@@ -85,12 +85,12 @@ func (t *task) trimPast() {
 // makeRoom forgets settled tasks when there are too many of them, or no room for them;
 // done ones go first.
 func (s *tasks) makeRoom() {
-	for s.done.n+s.failed.n > interlock.MaxSettledTasks || s.bytes > interlock.MaxTaskBytes && s.done.n > 0 {
-		oldest := s.done.first
+	for s.done.Len()+s.failed.Len() > interlock.MaxSettledTasks || s.bytes > interlock.MaxTaskBytes && s.done.Len() > 0 {
+		oldest := s.done.Front()
 		if oldest == nil {
-			oldest = s.failed.first
+			oldest = s.failed.Front()
 		}
-		oldest.of.forget()
+		oldest.Value.forget()
 	}
 }
 

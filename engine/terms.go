@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/interlockdev/interlock"
+import (
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
+)
 
 // terms are the conditions on which a request was made, with every default filled in: a
 // zero field means none. They never change; a request can be given others. Most requests
@@ -28,7 +31,7 @@ var (
 // agree gives terms that are t, in s: those that were given last time, unless something else
 // was asked for in between that has the same place among the few that are kept.
 func (s *space) agree(t interlock.Terms) *terms {
-	h := mix(uint64(t.TTL) + uint64(t.Grace)<<16 + uint64(t.MaxHold)<<24 + uint64(t.MaxWait)<<32)
+	h := collection.Mix(uint64(t.TTL) + uint64(t.Grace)<<16 + uint64(t.MaxHold)<<24 + uint64(t.MaxWait)<<32)
 	kept := &s.agreed[h%uint32(len(s.agreed))]
 	if *kept == nil || (*kept).Terms != t {
 		*kept = &terms{s, t}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // rememberedEnds is how many leases and tickets that are over a namespace remembers,
@@ -31,7 +32,7 @@ type tomb struct {
 // Nearly all ids that are looked for are new. So the list of a hash says by a few marks
 // which there may be in it, and what says that is small enough to stay in a cache.
 type tombs struct {
-	pages[tomb]
+	collection.PagedQueue[tomb]
 	lists []tombList // of each hash
 	next  uint32     // the number of the next
 }
@@ -58,9 +59,9 @@ func (l tombList) newest() uint32 { return uint32(l >> tombMarks) }
 // push remembers one more.
 func (t *tombs) push(hash uint32, x tomb) {
 	switch {
-	case t.n == rememberedEnds:
-		t.pop()
-	case t.n == len(t.lists):
+	case t.Len() == rememberedEnds:
+		t.Pop()
+	case t.Len() == len(t.lists):
 		t.grow()
 	}
 	t.put(hash, x)
@@ -68,11 +69,11 @@ func (t *tombs) push(hash uint32, x tomb) {
 
 func (t *tombs) put(hash uint32, x tomb) {
 	list := t.ofHash(hash)
-	if x.older = list.newest(); t.age(x.older) > t.n {
+	if x.older = list.newest(); t.age(x.older) > t.Len() {
 		*list = 0
 	}
 	*list = tombList(t.next)<<tombMarks | *list&(1<<tombMarks-1) | markOf(hash)
-	t.pages.push(x)
+	t.PagedQueue.Push(x)
 	t.next = (t.next + 1) & tombNumbers
 }
 
@@ -82,18 +83,18 @@ func (t *tombs) age(number uint32) int { return int((t.next - number) & tombNumb
 func (t *tombs) ofHash(hash uint32) *tombList { return &t.lists[int(hash)&(len(t.lists)-1)] }
 
 func (t *tombs) grow() {
-	all := t.pages
-	t.pages, t.next = pages[tomb]{}, 0
-	t.lists = make([]tombList, max(32, 2*all.n))
-	for i := range all.n {
-		x := all.at(i)
-		t.put(hashOf(x.id), *x)
+	all := t.PagedQueue
+	t.PagedQueue, t.next = collection.PagedQueue[tomb]{}, 0
+	t.lists = make([]tombList, max(32, 2*all.Len()))
+	for i := range all.Len() {
+		x := all.At(i)
+		t.put(collection.HashID(x.id), *x)
 	}
 }
 
 // find gives the tomb of the request with an id, or nil.
 func (t *tombs) find(hash uint32, id *[16]byte) *tomb {
-	if t.n == 0 {
+	if t.Len() == 0 {
 		return nil
 	}
 	list := *t.ofHash(hash)
@@ -103,10 +104,10 @@ func (t *tombs) find(hash uint32, id *[16]byte) *tomb {
 	next := list.newest()
 	for age := 0; ; {
 		was := age
-		if age = t.age(next); age <= was || age > t.n {
+		if age = t.age(next); age <= was || age > t.Len() {
 			return nil
 		}
-		x := t.at(t.n - age)
+		x := t.At(t.Len() - age)
 		if x.id == *id {
 			return x
 		}
@@ -115,10 +116,10 @@ func (t *tombs) find(hash uint32, id *[16]byte) *tomb {
 }
 
 // live gives the request with an id that is not over, or nil.
-func (s *space) live(id [16]byte) *request { return s.liveOf(hashOf(id), &id) }
+func (s *space) live(id [16]byte) *request { return s.liveOf(collection.HashID(id), &id) }
 
 func (s *space) liveOf(hash uint32, id *[16]byte) *request {
-	for r := s.requests.first(hash); r != nil; r = *r.nextOf() {
+	for r := s.requests.First(hash); r != nil; r = *r.TableNext() {
 		if r.id == *id {
 			return r
 		}
@@ -126,13 +127,14 @@ func (s *space) liveOf(hash uint32, id *[16]byte) *request {
 	return nil
 }
 
-func (r *request) hash() uint32      { return hashOf(r.id) }
-func (r *request) nextOf() **request { return &r.next }
+func (r *request) Hash() uint32         { return collection.HashID(r.id) }
+func (r *request) TableNext() **request { return &r.next }
+func (r *request) SetIndex() *int32     { return &r.seat }
 
 // request gives the request with an id, as it is or, when it is over, as it is
 // remembered; nil if it is not, or never was.
 func (s *space) request(id [16]byte) *request {
-	hash := hashOf(id)
+	hash := collection.HashID(id)
 	if r := s.liveOf(hash, &id); r != nil {
 		return r
 	}
@@ -151,7 +153,7 @@ func (s *space) request(id [16]byte) *request {
 
 // knows reports whether there is a request with an id, or was one that is remembered.
 func (s *space) knows(id [16]byte) bool {
-	hash := hashOf(id)
+	hash := collection.HashID(id)
 	return s.liveOf(hash, &id) != nil || s.tombs.find(hash, &id) != nil
 }
 
@@ -172,9 +174,9 @@ func (e *Engine) bury(r *request, why Reason) {
 		r.guest, r.run, r.progress, r.dealings, r.base, r.target = nil, nil, nil, nil, nil, nil
 	}
 	s := r.space
-	s.requests.leave(r)
+	s.requests.Remove(r)
 	s.kept.drop(thing{madeRequest, r.id})
-	s.tombs.push(r.hash(), tomb{
+	s.tombs.push(r.Hash(), tomb{
 		id: r.id, num: r.num, fence: r.fence, claims: r.claims(), ttl: r.TTL, grace: r.Grace, ending: r.ending, reason: why, changed: r.changed,
 	})
 	e.ended = append(e.ended, r)

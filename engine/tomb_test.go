@@ -3,6 +3,8 @@ package engine
 import (
 	"encoding/binary"
 	"testing"
+
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // What came to its end last is found by its id, also where numbers wrap around, and
@@ -16,18 +18,18 @@ func TestTombs(t *testing.T) {
 	var all tombs
 	const pushed = 4*rememberedEnds + 7
 	for i := range pushed {
-		all.push(hashOf(id(i)), tomb{id: id(i), num: uint64(i)})
+		all.push(collection.HashID(id(i)), tomb{id: id(i), num: uint64(i)})
 		if i%1021 == 0 || i < 100 || i > pushed-100 {
 			oldest := max(0, i+1-rememberedEnds)
-			if got := all.at(0).num; all.n != i+1-oldest || got != uint64(oldest) {
-				t.Fatalf("after %d, %d are remembered, the oldest is %d", i, all.n, got)
+			if got := all.At(0).num; all.Len() != i+1-oldest || got != uint64(oldest) {
+				t.Fatalf("after %d, %d are remembered, the oldest is %d", i, all.Len(), got)
 			}
 			for _, j := range []int{oldest - 2, oldest - 1, oldest, oldest + 1, (oldest + i) / 2, i, i + 1} {
 				if j < 0 {
 					continue
 				}
 				wanted := id(j)
-				x := all.find(hashOf(wanted), &wanted)
+				x := all.find(collection.HashID(wanted), &wanted)
 				if known := oldest <= j && j <= i; (x != nil) != known || known && x.num != uint64(j) {
 					t.Fatalf("after %d, %d is %+v", i, j, x)
 				}

@@ -34,7 +34,7 @@ type candidate struct {
 
 // precedes orders candidates as they stand in line, so that grants of one step get their
 // fences in that order.
-func (c candidate) precedes(o candidate) bool {
+func (c candidate) Less(o candidate) bool {
 	return c.score < o.score || c.score == o.score && c.num < o.num
 }
 
@@ -42,7 +42,7 @@ func (c candidate) precedes(o candidate) bool {
 func (e *Engine) markReady(p *place) {
 	if p != nil && !p.ready {
 		p.ready = true
-		e.ready.push(candidate{p.req.wait.score, p.req.num, p, p.req.needs()[p.need].node})
+		e.ready.Push(candidate{p.req.wait.score, p.req.num, p, p.req.needs()[p.need].node})
 	}
 }
 
@@ -117,9 +117,9 @@ func (e *Engine) settle() {
 			e.dismiss()
 		case e.full():
 			return
-		case e.dismissed.n > 0:
+		case e.dismissed.Len() > 0:
 			e.dismissMore()
-		case e.departed.n > 0:
+		case e.departed.Len() > 0:
 			e.seeOff()
 		case e.agenda.space.isRepooling():
 			e.repoolMore()
@@ -129,9 +129,9 @@ func (e *Engine) settle() {
 			e.breakCycle()
 		case e.doubt.under && !e.isTired():
 			e.suspectMore()
-		case e.parting.n > 0:
+		case e.parting.Len() > 0:
 			e.part()
-		case e.dying.n > 0:
+		case e.dying.Len() > 0:
 			e.reap()
 		case len(e.uneven) > 0 && !e.draining:
 			e.shareOut()
@@ -139,7 +139,7 @@ func (e *Engine) settle() {
 			if e.isTryTired() {
 				return
 			}
-			e.consider(e.ready.pop())
+			e.consider(e.ready.Pop())
 		case len(e.hungry) > 0 && !e.draining:
 			e.feed()
 		case e.agenda.space.isSpelling():

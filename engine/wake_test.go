@@ -31,7 +31,7 @@ func TestFewAreWatchedOneByOne(t *testing.T) {
 		e.Step(c, &out)
 	}
 	apart := func() (n int) {
-		for _, node := range e.spaces["default"].nodes.all() {
+		for _, node := range e.spaces["default"].nodes.All() {
 			if node.line != nil {
 				for c := node.line.first; c != nil; c = c.next {
 					n += len(c.apart)

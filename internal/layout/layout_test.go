@@ -120,6 +120,22 @@ func sum(m map[string]int) (n int) {
 	report(t, problems, err)
 }
 
+// TestPurityCoversRooms plants a goroutine in a package below the engine.
+func TestPurityCoversRooms(t *testing.T) {
+	got, err := Engine(plant(t, map[string]string{
+		"engine/a.go":                    "package engine",
+		"engine/internal/part/b.go":      "package part; func f() { go f() }",
+		"engine/internal/part/b_test.go": "package part; func g() { go g() }",
+		"server/c.go":                    "package server; func f() { go f() }",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"engine/internal/part/b.go:1: starts a goroutine"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestImportsRefuses(t *testing.T) {
 	table := []rule{
 		{folder: "."},

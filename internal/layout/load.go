@@ -11,32 +11,44 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 )
 
-// Engine type-checks the engine's non-test files and checks their purity.
-func Engine(root string) ([]string, error) {
-	dir := filepath.Join(root, "engine")
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+// Engine type-checks the non-test files of the engine and of each package below it, and
+// checks their purity.
+func Engine(root string) (problems []string, err error) {
+	packages := map[string]map[string]string{}
+	err = walk(root, func(name string) error {
+		folder := path.Dir(name)
+		if !within(folder, "engine") || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return err
+		}
+		if packages[folder] == nil {
+			packages[folder] = map[string]string{}
+		}
+		packages[folder][name] = string(text)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	sources := map[string]string{}
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(name)
+	if len(packages["engine"]) == 0 {
+		return nil, fmt.Errorf("no Go files in %s", filepath.Join(root, "engine"))
+	}
+	for _, folder := range sortedKeys(packages) {
+		found, err := checkPurity(root, packages[folder])
 		if err != nil {
 			return nil, err
 		}
-		sources["engine/"+filepath.Base(name)] = string(text)
+		problems = append(problems, found...)
 	}
-	if len(sources) == 0 {
-		return nil, fmt.Errorf("no Go files in %s", dir)
-	}
-	return checkPurity(root, sources)
+	return problems, nil
 }
 
 // checkPurity checks a package given by its sources. root is where its imports are
