@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // acquire decides on a request: it is granted as a whole, stands in line as a
@@ -366,7 +367,7 @@ func (r *request) gives(claims []interlock.Claim) bool {
 		good := false
 		for _, have := range r.claims() {
 			good = good || have.Key == want.Key && r.space.coversClaim(have, want) ||
-				isBelow(string(want.Key), string(have.Key)) && below(have.Mode) != 0 && covers(below(have.Mode), lockOf(want.Mode)) && !want.Mode.Counts()
+				keypath.IsBelow(string(want.Key), string(have.Key)) && below(have.Mode) != 0 && covers(below(have.Mode), lockOf(want.Mode)) && !want.Mode.Counts()
 		}
 		if !good {
 			return false
@@ -420,8 +421,8 @@ func checkAcquire(c *Acquire) (interlock.Code, string) {
 func checkForm(claims []interlock.Claim) (interlock.Code, string) {
 	for i := range claims {
 		claim := &claims[i]
-		if problem := keyProblem(string(claim.Key)); problem != "" {
-			return interlock.CodeInvalidKey, fmt.Sprintf("key %q %s", clip(string(claim.Key), 64), problem)
+		if problem := keypath.Problem(string(claim.Key)); problem != "" {
+			return interlock.CodeInvalidKey, fmt.Sprintf("key %q %s", keypath.Clip(string(claim.Key), 64), problem)
 		}
 		if claim.Mode == 0 {
 			claim.Mode = interlock.Exclusive
@@ -480,8 +481,8 @@ func checkTimes(c *Acquire) (interlock.Code, string) {
 
 func badKey(claims []interlock.Claim) interlock.Key {
 	for _, claim := range claims {
-		if keyProblem(string(claim.Key)) != "" {
-			return interlock.Key(clip(string(claim.Key), 64))
+		if keypath.Problem(string(claim.Key)) != "" {
+			return interlock.Key(keypath.Clip(string(claim.Key), 64))
 		}
 	}
 	return ""
@@ -512,11 +513,11 @@ func checkTexts(texts ...text) (interlock.Code, string) {
 
 func checkNamespace(ns interlock.Namespace) string {
 	if ns == "" || len(ns) > interlock.MaxNamespaceBytes {
-		return fmt.Sprintf("namespace %q: a namespace has 1 to %d bytes", clip(string(ns), 64), interlock.MaxNamespaceBytes)
+		return fmt.Sprintf("namespace %q: a namespace has 1 to %d bytes", keypath.Clip(string(ns), 64), interlock.MaxNamespaceBytes)
 	}
 	for _, b := range []byte(ns) {
 		if b <= ' ' || b >= 0x7f || b == '/' {
-			return fmt.Sprintf("namespace %q: a namespace has visible ASCII characters other than '/'", clip(string(ns), 64))
+			return fmt.Sprintf("namespace %q: a namespace has visible ASCII characters other than '/'", keypath.Clip(string(ns), 64))
 		}
 	}
 	return ""

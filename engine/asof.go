@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // What moved while somebody waited. A request remembers as of which version of the
@@ -169,7 +170,7 @@ func (s *documents) reaching(claims []interlock.Claim, after interlock.Version) 
 }
 
 func isBelowAny(key interlock.Key, ancestors []interlock.Key) bool {
-	return slices.ContainsFunc(ancestors, func(up interlock.Key) bool { return isBelow(string(key), string(up)) })
+	return slices.ContainsFunc(ancestors, func(up interlock.Key) bool { return keypath.IsBelow(string(key), string(up)) })
 }
 
 func claimsKey(claims []interlock.Claim, key interlock.Key) bool {
@@ -188,10 +189,10 @@ type folder struct {
 
 // shelve adds a document to the folders in which it lies.
 func (s *documents) shelve(d *document) {
-	if key, ok := parentOf(string(d.key)); ok {
+	if key, ok := keypath.Parent(string(d.key)); ok {
 		s.folder(key).own.PushBack(&d.shelf)
 	}
-	for key, ok := parentOf(string(d.key)); ok; key, ok = parentOf(key) {
+	for key, ok := keypath.Parent(string(d.key)); ok; key, ok = keypath.Parent(key) {
 		s.folders[key].documents++
 	}
 }
@@ -208,7 +209,7 @@ func (s *documents) folder(key string) *folder {
 	f = &folder{}
 	f.place.Value = f
 	s.folders[key] = f
-	if up, ok := parentOf(key); ok {
+	if up, ok := keypath.Parent(key); ok {
 		s.folder(up).subs.PushBack(&f.place)
 	}
 	return f
@@ -216,21 +217,21 @@ func (s *documents) folder(key string) *folder {
 
 // touch notes in the folders of a document that it was written.
 func (s *documents) touch(x *edition) {
-	for key, ok := parentOf(string(x.doc.key)); ok; key, ok = parentOf(key) {
+	for key, ok := keypath.Parent(string(x.doc.key)); ok; key, ok = keypath.Parent(key) {
 		s.folders[key].version = x.version
 	}
 }
 
 // unshelve takes a document out of the folders in which it lies.
 func (s *documents) unshelve(d *document) {
-	key, ok := parentOf(string(d.key))
+	key, ok := keypath.Parent(string(d.key))
 	if ok {
 		s.folders[key].own.Remove(&d.shelf)
 	}
 	for ok {
 		f, up := s.folders[key], ""
 		f.documents--
-		up, ok = parentOf(key)
+		up, ok = keypath.Parent(key)
 		if f.documents == 0 {
 			delete(s.folders, key)
 			if ok {

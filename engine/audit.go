@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // Refused requests in the trail. A refusal changes nothing, so it is not journaled, unless
@@ -108,7 +109,7 @@ func (e *Engine) audit(cmd Command, highest uint64) {
 // spelling, and that pattern; nil for none.
 func (s *space) auditor(claims []interlock.Claim) (*policy, interlock.Claim) {
 	for _, c := range claims {
-		if keyProblem(string(c.Key)) != "" {
+		if keypath.Problem(string(c.Key)) != "" {
 			continue
 		}
 		p, key := s.fit(c.Key)

@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/interlockdev/interlock"
 )
@@ -31,10 +30,10 @@ func (s *space) rulesBelow(c interlock.Claim) iter.Seq[rule] {
 			return
 		}
 		for _, p := range s.patterns {
-			if len(p.Allow) > 0 && p.shape.mayLieBelow(string(c.Key)) && !yield(rule{p, mode}) {
+			if len(p.Allow) > 0 && p.shape.MayLieBelow(string(c.Key)) && !yield(rule{p, mode}) {
 				return
 			}
-			if p.shape.coversBelow(string(c.Key)) {
+			if p.shape.CoversBelow(string(c.Key)) {
 				return // keys there have this pattern, or one before it
 			}
 		}
@@ -62,63 +61,4 @@ func (s *space) forbidsBelow(c interlock.Claim, by *interlock.Principal) *refusa
 		}
 	}
 	return nil
-}
-
-// mayLieBelow reports whether a key below another one may fit the shape, in its own
-// spelling.
-func (sh *shape) mayLieBelow(above string) bool {
-	key := above + "/" // what such a key begins with
-	for i, p := range sh.parts {
-		if strings.HasPrefix(p.text, key) {
-			return len(p.text) > len(key) || p.name != ""
-		}
-		rest, fits := strings.CutPrefix(key, p.text)
-		if !fits {
-			return false
-		}
-		if key = rest; p.name == "" {
-			continue
-		}
-		next := ""
-		if i+1 < len(sh.parts) {
-			next = sh.parts[i+1].text
-		}
-		value, open := variableIn(key, next)
-		if canonical, ok := p.kind.canonical(value); !ok || canonical != value {
-			return false
-		}
-		if open {
-			return true
-		}
-		key = key[len(value):]
-	}
-	return sh.rest != "" && key[0] == '/'
-}
-
-// variableIn returns the value of a variable with which key begins and that the text next
-// follows; none if it cannot. With open, key ends within that text.
-func variableIn(key, next string) (value string, open bool) {
-	slash := strings.IndexByte(key, '/') // key ends with one
-	if next == "" {
-		return key[:slash], false
-	}
-	for end := 1; end <= slash; end++ {
-		if strings.HasPrefix(key[end:], next) {
-			return key[:end], false
-		}
-		if strings.HasPrefix(next, key[end:]) {
-			return key[:end], true
-		}
-	}
-	return "", false
-}
-
-// coversBelow reports whether all keys below a key fit the shape, in their own spelling.
-func (sh *shape) coversBelow(above string) bool {
-	if sh.rest == "" {
-		return false
-	}
-	var room [maxVariables + 1]string
-	values, ok := sh.match(room[:0], above)
-	return ok && sh.fill(values) == above
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 func shapeOf(t *testing.T, text string) *policy {
@@ -49,10 +50,10 @@ func TestMayLieBelow(t *testing.T) {
 		{"{a}/{b}/{c}", "p/q/r", false, false},
 	} {
 		sh := &shapeOf(t, c.shape).shape
-		if got := sh.mayLieBelow(c.key); got != c.below {
+		if got := sh.MayLieBelow(c.key); got != c.below {
 			t.Errorf("%s below %s: %v, want %v", c.shape, c.key, got, c.below)
 		}
-		if got := sh.coversBelow(c.key); got != c.each {
+		if got := sh.CoversBelow(c.key); got != c.each {
 			t.Errorf("%s covers what is below %s: %v, want %v", c.shape, c.key, got, c.each)
 		}
 	}
@@ -82,16 +83,16 @@ func TestKeysBelow(t *testing.T) {
 				key += pick("/", "/a", "/x-", "k/") + pick("a", "1", "01", "A", "")
 			}
 			canonical, fits := p.canonical(key)
-			if keyProblem(key) != "" {
+			if keypath.Problem(key) != "" {
 				continue
 			}
-			for above, ok := parentOf(key); ok; above, ok = parentOf(above) {
+			for above, ok := keypath.Parent(key); ok; above, ok = keypath.Parent(above) {
 				if fits && canonical == key {
-					if below++; !p.shape.mayLieBelow(above) {
+					if below++; !p.shape.MayLieBelow(above) {
 						t.Fatalf("%s fits %s, and lies below %s", key, text, above)
 					}
 				}
-				if p.shape.coversBelow(above) {
+				if p.shape.CoversBelow(above) {
 					if covered++; !fits || canonical != key {
 						t.Fatalf("%s covers what is below %s, and %s is %s, %v", text, above, key, canonical, fits)
 					}

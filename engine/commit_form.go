@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // CommitEntryBytes is as long as the entry of a commit can be: the bodies that it
@@ -80,8 +81,8 @@ func invalid(key interlock.Key, message string) *refusal {
 }
 
 func checkDocumentKey(key interlock.Key) *refusal {
-	if problem := keyProblem(string(key)); problem != "" {
-		shown := clip(string(key), 64)
+	if problem := keypath.Problem(string(key)); problem != "" {
+		shown := keypath.Clip(string(key), 64)
 		return &refusal{code: interlock.CodeInvalidKey, key: interlock.Key(shown), message: fmt.Sprintf("key %q %s", shown, problem)}
 	}
 	return nil

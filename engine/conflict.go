@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // What a refused or waiting caller is told of those in its way, and how long it
@@ -340,7 +341,7 @@ func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
 
 // expect is eta for a key that is in given hands.
 func (e *Engine) expect(n *node, holders []*request, ahead int) time.Duration {
-	usual := n.space.holds[classOf(n.key)]
+	usual := n.space.holds[keypath.Class(n.key)]
 	var left time.Duration
 	for _, h := range holders {
 		if usual == 0 {
@@ -368,7 +369,7 @@ func (e *Engine) expectPermits(r *request, m *need) (eta time.Duration) {
 	}
 	wanted := int64(min(p.ahead(r)+uint64(r.countOf(m)), interlock.MaxCount))
 	if capacity := int64(p.policy.Capacity); capacity > 0 {
-		usual := m.node.space.holds[classOf(m.node.key)]
+		usual := m.node.space.holds[keypath.Class(m.node.key)]
 		for h := m.node.first; h != nil && usual == 0; h = h.next {
 			if e.objects++; h.counts == interlock.Permits {
 				usual = h.req.TTL
@@ -407,7 +408,7 @@ const maxClasses = 1024
 // observe learns from a hold that ended: an average in which the last eight
 // weigh most.
 func (s *space) observe(key interlock.Key, hold time.Duration) {
-	class := classOf(string(key))
+	class := keypath.Class(string(key))
 	old, known := s.holds[class]
 	if !known && len(s.holds) == maxClasses {
 		return

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // How the two strategies fare: to commit by version and think again when somebody was
@@ -60,7 +61,7 @@ func (e *Engine) Contention(ns interlock.Namespace) (list []interlock.Contention
 // contention gives what is counted for the pattern or the class of a key, nil if
 // there are too many.
 func (s *space) contention(key interlock.Key) *contention {
-	name, write := classOf(string(key)), interlock.WriteGuarded
+	name, write := keypath.Class(string(key)), interlock.WriteGuarded
 	if p := s.policyAt(string(key)); p != nil {
 		name, write = p.Name, p.Write
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // Conversions: a lease's claims become others, and it gets a new fence.
@@ -240,7 +241,7 @@ func (e *Engine) gaveUp(s *space, claims []interlock.Claim) {
 	}
 	e.writes++
 	for _, c := range claims {
-		for key, ok := string(c.Key), true; ok; key, ok = parentOf(key) {
+		for key, ok := string(c.Key), true; ok; key, ok = keypath.Parent(key) {
 			if n := s.nodeAt(key); n != nil && n.line != nil {
 				n.line.wrote = e.writes
 			}

@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // Expect is told of events that are folded next, and changes nothing. What they are about
@@ -27,7 +28,7 @@ func (e *Engine) Expect(events []Event) {
 			requests.Add(&s.requests, collection.HashID(ev.ID))
 		}
 		for _, c := range ev.Claims {
-			for key, more := string(c.Key), true; more; key, more = parentOf(key) {
+			for key, more := string(c.Key), true; more; key, more = keypath.Parent(key) {
 				nodes.Add(&s.nodes, s.salt.Hash(key))
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // What is asked about a key and a fence: to take a lease back, and whether a write
@@ -46,7 +47,7 @@ func (e *Engine) revoke(c *Revoke) {
 
 func (e *Engine) checkFence(c *CheckFence) {
 	_, c.Key = e.agenda.space.fit(c.Key)
-	if keyProblem(string(c.Key)) != "" || e.holderOf(c.Key, c.Fence, true) == nil {
+	if keypath.Problem(string(c.Key)) != "" || e.holderOf(c.Key, c.Fence, true) == nil {
 		e.refuseFence(c.Key, c.Fence)
 		return
 	}
@@ -68,7 +69,7 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool
 				return h.req
 			}
 		}
-		parent, ok := parentOf(at)
+		parent, ok := keypath.Parent(at)
 		if !writing || !ok {
 			return nil
 		}
@@ -99,8 +100,8 @@ func (r *request) mayWrite() bool {
 }
 
 func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
-	if problem := keyProblem(string(key)); problem != "" {
-		e.refuse(interlock.CodeInvalidKey, fmt.Sprintf("key %q %s", clip(string(key), 64), problem))
+	if problem := keypath.Problem(string(key)); problem != "" {
+		e.refuse(interlock.CodeInvalidKey, fmt.Sprintf("key %q %s", keypath.Clip(string(key), 64), problem))
 		return
 	}
 	eff := e.refuse(interlock.CodeFenced, fmt.Sprintf(

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // What is told of a lease or a ticket that is over: why, in one word and in a
@@ -71,7 +72,7 @@ func (s *space) heldAgainst(key string, mode interlock.Mode) bool {
 		if n := s.nodeAt(key); n != nil && n.modes&conflicts[mode] != 0 {
 			return true
 		}
-		parent, ok := parentOf(key)
+		parent, ok := keypath.Parent(key)
 		if !ok {
 			return false
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // TestHeads: of many patterns a key fits the same one as when all are tried in their order.
@@ -46,7 +47,7 @@ func TestHeads(t *testing.T) {
 			var want *policy
 			spelled := key
 			for _, p := range s.patterns {
-				if c, ok := p.canonical(string(key)); ok && keyProblem(c) == "" {
+				if c, ok := p.canonical(string(key)); ok && keypath.Problem(c) == "" {
 					want, spelled = p, interlock.Key(c)
 					break
 				}

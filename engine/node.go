@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // node is one key that somebody holds, waits for or left a note at, or an
@@ -166,7 +167,7 @@ func (s *space) node(key string) *node {
 	if n := s.nodeOf(key, hash); n != nil {
 		return n
 	}
-	if p, ok := parentOf(key); ok {
+	if p, ok := keypath.Parent(key); ok {
 		return s.newNode(key, hash, s.node(p))
 	}
 	return s.newNode(key, hash, nil)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // outOfOrder says why a request breaks the ascending order of keys, or nil. Where a
@@ -26,7 +27,7 @@ func (r *request) outOfOrder() *refusal {
 	for _, list := range [][]*request{r.party.leases, r.party.waits} {
 		for _, x := range list {
 			for _, c := range x.claims() {
-				if compareKeys(c.Key, last) > 0 {
+				if keypath.Compare(c.Key, last) > 0 {
 					last = c.Key
 				}
 			}
@@ -34,7 +35,7 @@ func (r *request) outOfOrder() *refusal {
 	}
 	for _, want := range r.claims() {
 		holds := func(l *request) bool { return l.claimsAll([]interlock.Claim{want}) }
-		if compareKeys(want.Key, last) > 0 || slices.ContainsFunc(r.party.leases, holds) {
+		if keypath.Compare(want.Key, last) > 0 || slices.ContainsFunc(r.party.leases, holds) {
 			continue
 		}
 		return &refusal{code: interlock.CodeKeyOrder, key: want.Key, message: fmt.Sprintf(

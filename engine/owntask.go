@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // Waits of a session for its own tasks.
@@ -44,9 +45,9 @@ func excludes(a, b interlock.Claim) bool {
 	switch {
 	case a.Key == b.Key:
 		return conflicts[lockOf(a.Mode)].has(lockOf(b.Mode))
-	case isBelow(string(a.Key), string(b.Key)):
+	case keypath.IsBelow(string(a.Key), string(b.Key)):
 		return conflicts[intent(a.Mode)].has(lockOf(b.Mode))
-	case isBelow(string(b.Key), string(a.Key)):
+	case keypath.IsBelow(string(b.Key), string(a.Key)):
 		return conflicts[intent(b.Mode)].has(lockOf(a.Mode))
 	}
 	return false

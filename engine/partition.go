@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // A key that is shared out among members.
@@ -189,7 +190,7 @@ func (r *request) belongs(ev *Event) error {
 	if len(ev.Claims) != 1 {
 		return errUnknown
 	}
-	key, ok := parentOf(string(ev.Claims[0].Key))
+	key, ok := keypath.Parent(string(ev.Claims[0].Key))
 	if !ok {
 		return errUnknown
 	}
@@ -230,7 +231,7 @@ func (r *request) observe() {
 
 // partOf gives the index of the part that a key is, or lies in; -1 for none.
 func (d *divided) partOf(key string) int {
-	if !isBelow(key, d.node.key) {
+	if !keypath.IsBelow(key, d.node.key) {
 		return -1
 	}
 	rest := key[len(d.node.key)+1:]
@@ -475,8 +476,8 @@ func checkMember(claims []interlock.Claim) (interlock.Code, string) {
 			return interlock.CodeInvalidRequest, fmt.Sprintf("%d parts of %s: a key has 1 to %d", c.Count, c.Key, interlock.MaxParts)
 		default:
 			last := string(c.Key) + "/" + strconv.Itoa(int(c.Count-1))
-			if problem := keyProblem(last); problem != "" {
-				return interlock.CodeInvalidKey, fmt.Sprintf("the part %q %s", clip(last, 64), problem)
+			if problem := keypath.Problem(last); problem != "" {
+				return interlock.CodeInvalidKey, fmt.Sprintf("the part %q %s", keypath.Clip(last, 64), problem)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // A namespace's key patterns, and what they say about a request.
@@ -16,7 +17,7 @@ import (
 // policy is a registered pattern, ready for use.
 type policy struct {
 	interlock.Pattern
-	shape    shape
+	shape    keypath.Shape
 	respells bool // the shape admits several spellings
 	aliases  []alias
 	members  []interlock.Key
@@ -26,7 +27,7 @@ type policy struct {
 
 // alias is another shape of the same keys.
 type alias struct {
-	shape
+	keypath.Shape
 	order []int // for each of its variables, which one of the pattern's shape it is
 }
 
@@ -34,28 +35,28 @@ type alias struct {
 func compile(p interlock.Pattern) (*policy, string) {
 	pol := &policy{Pattern: p, alone: []string{p.Name}}
 	var problem string
-	if p.Name == "" || len(p.Name) > interlock.MaxNameBytes || keyProblem(p.Name) != "" || strings.Contains(p.Name, "/") {
+	if p.Name == "" || len(p.Name) > interlock.MaxNameBytes || keypath.Problem(p.Name) != "" || strings.Contains(p.Name, "/") {
 		return nil, fmt.Sprintf("a pattern's name has 1 to %d visible characters and no slash", interlock.MaxNameBytes)
 	}
-	if pol.shape, problem = parseShape(p.Shape); problem != "" {
-		return nil, fmt.Sprintf("shape %q: %s", clip(p.Shape, 64), problem)
+	if pol.shape, problem = keypath.ParseShape(p.Shape); problem != "" {
+		return nil, fmt.Sprintf("shape %q: %s", keypath.Clip(p.Shape, 64), problem)
 	}
-	pol.respells = pol.shape.respells()
-	names := pol.shape.names()
-	if len(p.Aliases) > maxVariables {
-		return nil, fmt.Sprintf("a pattern has at most %d aliases", maxVariables)
+	pol.respells = pol.shape.Respells()
+	names := pol.shape.Names()
+	if len(p.Aliases) > keypath.MaxVariables {
+		return nil, fmt.Sprintf("a pattern has at most %d aliases", keypath.MaxVariables)
 	}
 	for _, text := range p.Aliases {
-		sh, problem := parseShape(text)
+		sh, problem := keypath.ParseShape(text)
 		if problem != "" {
-			return nil, fmt.Sprintf("alias %q: %s", clip(text, 64), problem)
+			return nil, fmt.Sprintf("alias %q: %s", keypath.Clip(text, 64), problem)
 		}
-		a := alias{shape: sh}
-		for _, name := range sh.names() {
+		a := alias{Shape: sh}
+		for _, name := range sh.Names() {
 			a.order = append(a.order, slices.Index(names, name))
 		}
 		if len(a.order) != len(names) || slices.Contains(a.order, -1) {
-			return nil, fmt.Sprintf("alias %q must have the same variables as %s", clip(text, 64), p.Shape)
+			return nil, fmt.Sprintf("alias %q must have the same variables as %s", keypath.Clip(text, 64), p.Shape)
 		}
 		pol.aliases = append(pol.aliases, a)
 	}
@@ -81,7 +82,7 @@ func (p *policy) addMembers(text string) string {
 		first, err1 = strconv.ParseUint(from, 10, 32)
 		last, err2 = strconv.ParseUint(to, 10, 32)
 		if !ok || err1 != nil || err2 != nil || last < first {
-			return fmt.Sprintf("member %q: write a key, or a range of numbers such as gpu:{0..7}", clip(text, 64))
+			return fmt.Sprintf("member %q: write a key, or a range of numbers such as gpu:{0..7}", keypath.Clip(text, 64))
 		}
 		head, tail = text[:open], text[end+1:]
 	}
@@ -90,12 +91,12 @@ func (p *policy) addMembers(text string) string {
 		if ranged {
 			key = head + strconv.FormatUint(i, 10) + tail
 		}
-		if problem := keyProblem(key); problem != "" {
-			return fmt.Sprintf("member %q %s", clip(key, 64), problem)
+		if problem := keypath.Problem(key); problem != "" {
+			return fmt.Sprintf("member %q %s", keypath.Clip(key, 64), problem)
 		}
 		canonical, ok := p.canonical(key)
 		if !ok || canonical != key {
-			return fmt.Sprintf("member %q does not fit the shape %s", clip(key, 64), p.Shape)
+			return fmt.Sprintf("member %q does not fit the shape %s", keypath.Clip(key, 64), p.Shape)
 		}
 		if p.members = append(p.members, interlock.Key(key)); len(p.members) > interlock.MaxMembers {
 			return fmt.Sprintf("more than %d members", interlock.MaxMembers)
@@ -157,7 +158,7 @@ func (p *policy) numbers() string {
 	var reserved uint64
 	for i, g := range p.Groups {
 		if len(g.Name) > interlock.MaxNameBytes || g.Max > 0 && g.Min > g.Max || g.Max > p.Capacity {
-			return fmt.Sprintf("group %q: its name is too long, or its numbers are not min <= max <= capacity", clip(g.Name, 64))
+			return fmt.Sprintf("group %q: its name is too long, or its numbers are not min <= max <= capacity", keypath.Clip(g.Name, 64))
 		}
 		if slices.ContainsFunc(p.Groups[:i], func(o interlock.Group) bool { return o.Name == g.Name }) {
 			return fmt.Sprintf("group %q stands twice", g.Name)
@@ -183,8 +184,8 @@ func (p *policy) numbers() string {
 // canonical returns the one spelling of a key that fits the shape or an alias. That
 // spelling is its own.
 func (p *policy) canonical(key string) (string, bool) {
-	var room [maxVariables + 1]string
-	if values, ok := p.shape.match(room[:0], key); ok {
+	var room [keypath.MaxVariables + 1]string
+	if values, ok := p.shape.Match(room[:0], key); ok {
 		if !p.respells {
 			return key, true
 		}
@@ -192,14 +193,14 @@ func (p *policy) canonical(key string) (string, bool) {
 	}
 	for i := range p.aliases {
 		a := &p.aliases[i]
-		if values, ok := a.match(room[:0], key); ok {
+		if values, ok := a.Match(room[:0], key); ok {
 			ordered := make([]string, len(values))
 			for j, v := range values {
 				ordered[a.order[j]] = v
 			}
 			// The shape decides how its variables are spelled.
-			text := p.shape.fill(ordered)
-			if values, ok := p.shape.match(room[:0], text); ok {
+			text := p.shape.Fill(ordered)
+			if values, ok := p.shape.Match(room[:0], text); ok {
 				return p.settle(text, values)
 			}
 		}
@@ -211,13 +212,13 @@ func (p *policy) canonical(key string) (string, bool) {
 // variable earlier than the capitals did, so the result is read again until it reads as
 // itself. If it does not fit the shape any more, the key never did.
 func (p *policy) settle(key string, values []string) (string, bool) {
-	for range maxVariables {
-		text := p.shape.fill(values)
+	for range keypath.MaxVariables {
+		text := p.shape.Fill(values)
 		if text == key {
 			return text, true
 		}
 		var ok bool
-		if values, ok = p.shape.match(values[:0], text); !ok {
+		if values, ok = p.shape.Match(values[:0], text); !ok {
 			return "", false
 		}
 		key = text
@@ -255,7 +256,7 @@ func firstFit(patterns []*policy, heads *heads, looks *int, key interlock.Key) (
 	best, spelled := len(patterns), key
 	try := func(i int) {
 		*looks++
-		if canonical, ok := patterns[i].canonical(string(key)); ok && keyProblem(canonical) == "" {
+		if canonical, ok := patterns[i].canonical(string(key)); ok && keypath.Problem(canonical) == "" {
 			best, first, spelled = i, patterns[i], interlock.Key(canonical)
 		}
 	}
@@ -294,11 +295,8 @@ func headsOf(patterns []*policy) (h heads) {
 		return h
 	}
 	h.at = map[string][]int{}
-	add := func(sh *shape, i int) {
-		text := ""
-		if len(sh.parts) > 0 {
-			text = sh.parts[0].text
-		}
+	add := func(sh *keypath.Shape, i int) {
+		text := sh.Prefix()
 		if at, found := slices.BinarySearch(h.sizes, len(text)); !found {
 			h.sizes = slices.Insert(h.sizes, at, len(text))
 		}
@@ -307,7 +305,7 @@ func headsOf(patterns []*policy) (h heads) {
 	for i, p := range patterns {
 		add(&p.shape, i)
 		for j := range p.aliases {
-			add(&p.aliases[j].shape, i)
+			add(&p.aliases[j].Shape, i)
 		}
 	}
 	return h
@@ -374,9 +372,9 @@ func (s *space) overlap(p *policy) string {
 
 // forms lists the forms of the shape and of the aliases.
 func (p *policy) forms() []string {
-	forms := []string{p.shape.form()}
+	forms := []string{p.shape.Form()}
 	for i := range p.aliases {
-		forms = append(forms, p.aliases[i].form())
+		forms = append(forms, p.aliases[i].Form())
 	}
 	return forms
 }
@@ -398,7 +396,7 @@ func (e *Engine) dropPattern(c *DropPattern) {
 }
 
 func (e *Engine) refuseNoPattern(name string) {
-	e.refuse(interlock.CodeNoSuchPattern, fmt.Sprintf("there is no pattern %q: list the patterns to see their names", clip(name, 64)))
+	e.refuse(interlock.CodeNoSuchPattern, fmt.Sprintf("there is no pattern %q: list the patterns to see their names", keypath.Clip(name, 64)))
 }
 
 func (e *Engine) configure(c *Configure) {
@@ -471,7 +469,7 @@ func (e *Engine) evolvePattern(ev *Event) error {
 		}
 		i, _ := slices.BinarySearchFunc(s.patterns, p, func(a, b *policy) int {
 			return cmp.Or(
-				cmp.Compare(b.shape.literal(), a.shape.literal()), cmp.Compare(b.shape.typed(), a.shape.typed()),
+				cmp.Compare(b.shape.Literal(), a.shape.Literal()), cmp.Compare(b.shape.Typed(), a.shape.Typed()),
 				strings.Compare(a.Name, b.Name),
 			)
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // refusal is why claims are not admitted, whoever holds what.
@@ -222,9 +223,9 @@ func tighter(a, b time.Duration) time.Duration {
 // unknownKey refuses a key that fits no pattern, with what its caller may have
 // meant: the key as the nearest patterns would spell it, and their shapes.
 func (s *space) unknownKey(key interlock.Key) *refusal {
-	first := firstWord(string(key))
+	first := keypath.FirstWord(string(key))
 	// What stands after it, in the parts that a variable may take.
-	rest := strings.TrimLeft(string(key)[min(len(key), strings.Index(string(key), first)+len(first)):], separators)
+	rest := strings.TrimLeft(string(key)[min(len(key), strings.Index(string(key), first)+len(first)):], keypath.Separators)
 	words := strings.FieldsFunc(rest, func(r rune) bool { return r == ':' || r == '/' })
 	type near struct {
 		policy   *policy
@@ -232,10 +233,8 @@ func (s *space) unknownKey(key interlock.Key) *refusal {
 	}
 	var found []near
 	for _, p := range s.patterns {
-		if len(p.shape.parts) > 0 {
-			want := firstWord(p.shape.parts[0].text)
-			found = append(found, near{p, distance(strings.ToLower(first), strings.ToLower(want))})
-		}
+		want := keypath.FirstWord(p.shape.Prefix())
+		found = append(found, near{p, keypath.Distance(strings.ToLower(first), strings.ToLower(want))})
 	}
 	slices.SortStableFunc(found, func(a, b near) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), strings.Compare(a.policy.Name, b.policy.Name))
@@ -248,7 +247,7 @@ func (s *space) unknownKey(key interlock.Key) *refusal {
 	var shapes []string
 	next := "list the patterns (GET /v1/patterns, `interlock pattern ls`), and use a key that fits one of them"
 	for _, f := range found[:min(3, len(found))] {
-		if want := len(firstWord(f.policy.shape.parts[0].text)); f.distance < want && f.distance <= 1+min(1, want/5) {
+		if want := len(keypath.FirstWord(f.policy.shape.Prefix())); f.distance < want && f.distance <= 1+min(1, want/5) {
 			if len(no.nearest)+len(shapes) == 0 {
 				next = "use a key of the shape " + f.policy.Shape
 			}
@@ -269,15 +268,13 @@ func (s *space) unknownKey(key interlock.Key) *refusal {
 // respell makes a key of the shape with words for its variables. Words that stand in
 // the shape itself are for none of them.
 func (p *policy) respell(words []string) (string, bool) {
-	n := len(p.shape.names())
-	for _, part := range p.shape.parts[1:] {
-		for _, w := range wordsOf(part.text) {
-			if i := slices.Index(words, w); i >= 0 {
-				words = slices.Delete(slices.Clone(words), i, i+1)
-			}
+	n := len(p.shape.Names())
+	for _, w := range p.shape.Words() {
+		if i := slices.Index(words, w); i >= 0 {
+			words = slices.Delete(slices.Clone(words), i, i+1)
 		}
 	}
-	if p.shape.rest != "" {
+	if p.shape.TakesRest() {
 		if len(words) < n-1 {
 			return "", false
 		}
@@ -286,43 +283,5 @@ func (p *policy) respell(words []string) (string, bool) {
 	if len(words) != n {
 		return "", false
 	}
-	return p.canonical(p.shape.fill(words))
-}
-
-// separators are what people put between the parts of a name.
-const separators = ":/ _-.#="
-
-// wordsOf splits a key at them.
-func wordsOf(key string) []string {
-	return strings.FieldsFunc(key, func(r rune) bool { return strings.ContainsRune(separators, r) })
-}
-
-// firstWord is the text before the first separator.
-func firstWord(s string) string {
-	if words := wordsOf(s); len(words) > 0 {
-		return words[0]
-	}
-	return s
-}
-
-// distance counts the letters to insert, remove or change to make b of a (the
-// Levenshtein distance).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := corner
-			if a[i] != b[j] {
-				change++
-			}
-			corner = row[j+1]
-			row[j+1] = min(change, row[j]+1, corner+1)
-		}
-	}
-	return row[len(b)]
+	return p.canonical(p.shape.Fill(words))
 }

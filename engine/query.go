@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // Key describes one key. The error is ParseKey's.
 func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error) {
 	v := KeyView{Key: key, FenceFloor: e.fence + 1}
-	if _, err := ParseKey(string(key)); err != nil {
+	if _, err := keypath.Parse(string(key)); err != nil {
 		return v, err
 	}
 	s := e.turnTo(ns)
@@ -20,7 +21,7 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 		key, v.Key, v.Pattern = canonical, canonical, p.Name
 		v.Capacity = s.capacity(string(key), e.now)
 	}
-	v.HoldTime = s.holds[classOf(string(key))]
+	v.HoldTime = s.holds[keypath.Class(string(key))]
 	view := viewer{e: e, limit: MaxShownHolders}
 	n := s.nodeAt(string(key))
 	if n != nil {
@@ -44,7 +45,7 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 // Part gives the part of a shared-out key to which a resource belongs, and who has it.
 // The error has CodeInvalidRequest if the key has no members, or is ParseKey's.
 func (e *Engine) Part(ns interlock.Namespace, key interlock.Key, resource string) (v PartView, err error) {
-	if key, err = ParseKey(string(key)); err != nil {
+	if key, err = keypath.Parse(string(key)); err != nil {
 		return v, err
 	}
 	var d *divided
@@ -82,7 +83,7 @@ func (s *space) fenceFloor(key string) (floor interlock.Fence) {
 				}
 			}
 		}
-		parent, ok := parentOf(key)
+		parent, ok := keypath.Parent(key)
 		if !ok {
 			return floor
 		}
@@ -93,7 +94,7 @@ func (s *space) fenceFloor(key string) (floor interlock.Fence) {
 // nearest gives the closest ancestor of key that has a node, or nil.
 func (s *space) nearest(key string) *node {
 	for {
-		parent, ok := parentOf(key)
+		parent, ok := keypath.Parent(key)
 		if !ok {
 			return nil
 		}

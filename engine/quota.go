@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // Quotas: what a namespace and each of its principals may take. The limits of the
@@ -95,7 +96,7 @@ func (s *space) tooManyKeysFor(list []*taskSpec) *refusal {
 	fresh := map[string]bool{}
 	for _, spec := range list {
 		for _, c := range spec.claims {
-			for key, more := string(c.Key), true; more && s.nodeAt(key) == nil; key, more = parentOf(key) {
+			for key, more := string(c.Key), true; more && s.nodeAt(key) == nil; key, more = keypath.Parent(key) {
 				fresh[key] = true
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // What can be read of the guarded state.
@@ -79,7 +80,7 @@ func (e *Engine) Versions(ns interlock.Namespace, key interlock.Key) (list []int
 
 // docsAt turns to a namespace and gives its documents, and a key's one spelling.
 func (e *Engine) docsAt(ns interlock.Namespace, key interlock.Key) (*documents, interlock.Key, error) {
-	if _, err := ParseKey(string(key)); err != nil {
+	if _, err := keypath.Parse(string(key)); err != nil {
 		return nil, key, err
 	}
 	s := e.turnTo(ns)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // What principals may do, as far as only the engine knows: what a queue's access lists
@@ -44,7 +45,7 @@ func outsideGroup(by *interlock.Principal, group string) *refusal {
 		return nil
 	}
 	return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
-		"credential %q may not act for group %q: name one of its groups, which are %s, or none", by.Name, clip(group, 64), quoted(by.Groups),
+		"credential %q may not act for group %q: name one of its groups, which are %s, or none", by.Name, keypath.Clip(group, 64), quoted(by.Groups),
 	)}
 }
 
@@ -68,7 +69,7 @@ func quoted(names []string) string {
 		case i > 0:
 			b.WriteString(", ")
 		}
-		b.WriteString(strconv.Quote(clip(name, 64)))
+		b.WriteString(strconv.Quote(keypath.Clip(name, 64)))
 	}
 	return b.String()
 }
@@ -146,7 +147,7 @@ func (r *request) keepsClaimsFrom(by *interlock.Principal, claims []interlock.Cl
 // lets a caller write what it could not have locked.
 func (r *request) mayWriteBy(by *interlock.Principal, key interlock.Key) *refusal {
 	for _, c := range r.claims() {
-		if c.Mode != ex || c.Key != key && !isBelow(string(key), string(c.Key)) {
+		if c.Mode != ex || c.Key != key && !keypath.IsBelow(string(key), string(c.Key)) {
 			continue
 		}
 		if no := r.space.excludes(c, by); no != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // Runs of workflows: leases on permits, with three things of their own.
@@ -75,14 +76,14 @@ func (e *Engine) runClaims(c *StartRun) ([]interlock.Claim, *refusal) {
 
 // checkSegment says why a name cannot be part of a run's keys, or nil.
 func checkSegment(what, name string) *refusal {
-	problem := keyProblem(name)
+	problem := keypath.Problem(name)
 	if problem == "" && strings.Contains(name, "/") {
 		problem = "has a slash: it is one segment of a key"
 	}
 	if problem == "" {
 		return nil
 	}
-	return &refusal{code: interlock.CodeInvalidKey, key: interlock.Key(clip(name, 64)), message: fmt.Sprintf("%s %q %s", what, clip(name, 64), problem)}
+	return &refusal{code: interlock.CodeInvalidKey, key: interlock.Key(keypath.Clip(name, 64)), message: fmt.Sprintf("%s %q %s", what, keypath.Clip(name, 64), problem)}
 }
 
 // admitted reports whether an answer that is remembered counts for who starts a run

@@ -3,9 +3,9 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // Keys that are spelled almost alike. Two agents that mean one account and write
@@ -25,20 +25,6 @@ func (d *document) spelledAs() string { return string(d.key) }
 func (n *node) inUse() bool           { return n.used() }
 func (d *document) inUse() bool       { return !d.isAbsent() }
 
-// skeleton is what two spellings of one thing have in common.
-func skeleton(key string) string {
-	words := wordsOf(strings.ToLower(key))
-	for i, w := range words {
-		switch {
-		case strings.Trim(w, "0123456789") == "":
-			words[i] = strings.TrimLeft(w, "0")
-		case len(w) > 3:
-			words[i] = strings.TrimSuffix(w, "s")
-		}
-	}
-	return strings.Join(words, " ")
-}
-
 // maxAlike bounds the keys of one skeleton that are noted. Where there are more, the
 // warnings are of no more use.
 const maxAlike = 256
@@ -48,7 +34,7 @@ func (s *space) spelled(x spelling, live bool) {
 	if s.alike == nil {
 		return
 	}
-	k := skeleton(x.spelledAs())
+	k := keypath.Skeleton(x.spelledAs())
 	if live {
 		if len(s.alike[k]) < maxAlike {
 			s.alike[k] = append(s.alike[k], x)
@@ -98,7 +84,7 @@ func (s *space) spellMore(e *Engine) {
 	x := s.respelling
 	note := func(o spelling) {
 		e.objects += spellVisits
-		if !slices.Contains(s.alike[skeleton(o.spelledAs())], o) { // it may have come since
+		if !slices.Contains(s.alike[keypath.Skeleton(o.spelledAs())], o) { // it may have come since
 			s.spelled(o, true)
 		}
 	}
@@ -125,7 +111,7 @@ func (s *space) warnings(claims []interlock.Claim) (list []string) {
 	}
 	for _, c := range claims {
 		var other string
-		for _, x := range s.alike[skeleton(string(c.Key))] {
+		for _, x := range s.alike[keypath.Skeleton(string(c.Key))] {
 			if key := x.spelledAs(); key != string(c.Key) && x.inUse() && (other == "" || key < other) {
 				other = key
 			}

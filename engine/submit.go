@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // Tasks as they are submitted, by a command or by the acknowledgement of another.
@@ -182,5 +183,5 @@ func (e *Engine) place(id [16]byte, spec *taskSpec, sess *session) *task {
 }
 
 func noSuchQueue(name string) *refusal {
-	return &refusal{code: interlock.CodeNoSuchQueue, message: fmt.Sprintf("there is no queue %q: an operator registers queues", clip(name, 64))}
+	return &refusal{code: interlock.CodeNoSuchQueue, message: fmt.Sprintf("there is no queue %q: an operator registers queues", keypath.Clip(name, 64))}
 }

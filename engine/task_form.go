@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // What is wrong with how queues and tasks are written.
@@ -89,7 +90,7 @@ func checkAccess(list []string) string {
 func checkEntry(entry string) string {
 	name := strings.TrimPrefix(entry, interlock.GroupPrefix)
 	if name == "" || len(name) > interlock.MaxNameBytes || !utf8.ValidString(name) {
-		return fmt.Sprintf("entry %q: want the name of a credential, %sNAME, or * for everyone", clip(entry, 64), interlock.GroupPrefix)
+		return fmt.Sprintf("entry %q: want the name of a credential, %sNAME, or * for everyone", keypath.Clip(entry, 64), interlock.GroupPrefix)
 	}
 	return ""
 }
@@ -97,11 +98,11 @@ func checkEntry(entry string) string {
 // checkName says what is wrong with the name of a thing that stands in a path, or "".
 func checkName(what, name string) string {
 	if name == "" || len(name) > interlock.MaxNameBytes {
-		return fmt.Sprintf("%s %q: a name has 1 to %d bytes", what, clip(name, 64), interlock.MaxNameBytes)
+		return fmt.Sprintf("%s %q: a name has 1 to %d bytes", what, keypath.Clip(name, 64), interlock.MaxNameBytes)
 	}
 	for _, b := range []byte(name) {
 		if b <= ' ' || b >= 0x7f || b == '/' {
-			return fmt.Sprintf("%s %q: a name has visible ASCII characters other than '/'", what, clip(name, 64))
+			return fmt.Sprintf("%s %q: a name has visible ASCII characters other than '/'", what, keypath.Clip(name, 64))
 		}
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // sacrifice ends the wait of a cycle's victim: the lowest base priority, then the
@@ -110,7 +111,7 @@ func (p *party) forfeit(h hop) (list []*request) {
 func (r *request) revokedFor(m *need, short bool) bool {
 	for _, c := range r.claims() {
 		mode := lockOf(c.Mode)
-		if isBelow(string(c.Key), m.node.key) {
+		if keypath.IsBelow(string(c.Key), m.node.key) {
 			mode = intent(c.Mode)
 		} else if string(c.Key) != m.node.key {
 			continue

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
 // Who may commit to a key, and how: see interlock.WritePolicy.
@@ -130,7 +131,7 @@ func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *session) *refusa
 // held exclusively are those of one flow, so of more than a step may look at any stands for
 // the one that is exclusive.
 func (s *space) exclusiveAt(key interlock.Key) *need {
-	for name, more := string(key), true; more; name, more = parentOf(name) {
+	for name, more := string(key), true; more; name, more = keypath.Parent(name) {
 		n := s.nodeAt(name)
 		if n == nil || !n.modes.has(ex) {
 			continue
@@ -174,7 +175,7 @@ func (s *space) writtenBy(queue string) *policy {
 func cover(leases []*request, key interlock.Key) *request {
 	for _, r := range leases {
 		for _, c := range r.claims() {
-			if c.Mode == ex && (c.Key == key || isBelow(string(key), string(c.Key))) {
+			if c.Mode == ex && (c.Key == key || keypath.IsBelow(string(key), string(c.Key))) {
 				return r
 			}
 		}

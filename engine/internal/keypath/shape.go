@@ -1,4 +1,4 @@
-package engine
+package keypath
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// shape is the parsed form of a pattern's shape: see interlock.Pattern. A variable
+// Shape is the parsed form of a pattern's shape: see interlock.Pattern. A variable
 // ends at the first place where the text after it stands, so a key fits in one
 // way or not at all, and matching costs one pass.
-type shape struct {
+type Shape struct {
 	parts []part
 	rest  string // name of the variable for the remaining segments; "" for none
 }
@@ -31,11 +31,11 @@ const (
 	lowered         // upper case is made lower case
 )
 
-// maxVariables bounds the variables of a shape.
-const maxVariables = 16
+// MaxVariables bounds the variables of a shape, without one for the remaining segments.
+const MaxVariables = 16
 
-// parseShape reads a shape, or says what is wrong with it.
-func parseShape(s string) (sh shape, problem string) {
+// ParseShape parses a shape, or returns what is wrong with it.
+func ParseShape(s string) (sh Shape, problem string) {
 	if s == "" || len(s) > interlock.MaxShapeBytes {
 		return sh, fmt.Sprintf("a shape has 1 to %d bytes, such as account:{id}", interlock.MaxShapeBytes)
 	}
@@ -89,13 +89,13 @@ func parseShape(s string) (sh shape, problem string) {
 		if p.text == "" && len(sh.parts) > 0 {
 			return sh, "two variables need text between them, to tell where the first ends"
 		}
-		if p.name = name; len(seen) > maxVariables {
-			return sh, fmt.Sprintf("a shape has at most %d variables", maxVariables)
+		if p.name = name; len(seen) > MaxVariables {
+			return sh, fmt.Sprintf("a shape has at most %d variables", MaxVariables)
 		}
 		sh.parts = append(sh.parts, p)
 	}
 	// What the shape makes of harmless values must be a key, or nothing ever fits it.
-	if problem := keyProblem(sh.fill(slices.Repeat([]string{"1"}, len(sh.names())))); problem != "" {
+	if problem := Problem(sh.Fill(slices.Repeat([]string{"1"}, len(sh.Names())))); problem != "" {
 		return sh, "no key can fit it: it " + problem
 	}
 	return sh, ""
@@ -111,16 +111,35 @@ func isWord(s string) bool {
 	return s != "" && len(s) <= 32
 }
 
-// literal counts the bytes of literal text: how specific the shape is.
-func (sh *shape) literal() (n int) {
+// Prefix returns the literal text with which all keys that fit begin.
+func (sh *Shape) Prefix() string {
+	if len(sh.parts) == 0 {
+		return ""
+	}
+	return sh.parts[0].text
+}
+
+// Words returns the words of the literal text behind the first variable.
+func (sh *Shape) Words() (words []string) {
+	for _, p := range sh.parts[1:] {
+		words = append(words, Words(p.text)...)
+	}
+	return words
+}
+
+// TakesRest reports whether the last variable takes all remaining segments.
+func (sh *Shape) TakesRest() bool { return sh.rest != "" }
+
+// Literal returns the number of bytes of literal text: how specific the shape is.
+func (sh *Shape) Literal() (n int) {
 	for _, p := range sh.parts {
 		n += len(p.text)
 	}
 	return n
 }
 
-// typed counts the variables that take not any text.
-func (sh *shape) typed() (n int) {
+// Typed returns the number of variables that do not take any text.
+func (sh *Shape) Typed() (n int) {
 	for _, p := range sh.parts {
 		if p.kind != anyText {
 			n++
@@ -129,9 +148,9 @@ func (sh *shape) typed() (n int) {
 	return n
 }
 
-// form is the shape without the names of its variables: two shapes of one form fit
+// Form returns the shape without the names of its variables: two shapes of one form fit
 // the same keys.
-func (sh *shape) form() string {
+func (sh *Shape) Form() string {
 	var b strings.Builder
 	for _, p := range sh.parts {
 		b.WriteString(p.text)
@@ -145,8 +164,8 @@ func (sh *shape) form() string {
 	return b.String()
 }
 
-// names lists the variables, the last one included, in the order of the text.
-func (sh *shape) names() (names []string) {
+// Names returns the names of the variables, the last one included, in the order of the text.
+func (sh *Shape) Names() (names []string) {
 	for _, p := range sh.parts {
 		if p.name != "" {
 			names = append(names, p.name)
@@ -158,9 +177,9 @@ func (sh *shape) names() (names []string) {
 	return names
 }
 
-// match appends the values of the variables in a key that fits, in the order of
+// Match appends the values of the variables in a key that fits, in the order of
 // names.
-func (sh *shape) match(values []string, key string) (_ []string, ok bool) {
+func (sh *Shape) Match(values []string, key string) (_ []string, ok bool) {
 	for i, p := range sh.parts {
 		rest, fits := strings.CutPrefix(key, p.text)
 		if !fits {
@@ -195,7 +214,7 @@ func (sh *shape) match(values []string, key string) (_ []string, ok bool) {
 	return append(values, strings.TrimPrefix(key, "/")), true
 }
 
-// canonical gives the one spelling of a variable's value.
+// canonical returns the one spelling of a variable's value.
 func (k varKind) canonical(s string) (string, bool) {
 	switch k {
 	case decimal:
@@ -212,8 +231,8 @@ func (k varKind) canonical(s string) (string, bool) {
 	return s, s != ""
 }
 
-// fill writes the shape with values for its variables, in the order of names.
-func (sh *shape) fill(values []string) string {
+// Fill returns the shape with values for its variables, in the order of names.
+func (sh *Shape) Fill(values []string) string {
 	var b strings.Builder
 	for _, p := range sh.parts {
 		b.WriteString(p.text)
@@ -228,7 +247,66 @@ func (sh *shape) fill(values []string) string {
 	return b.String()
 }
 
-// respells reports whether a key that fits may have another spelling.
-func (sh *shape) respells() bool {
+// Respells reports whether a key that fits may have another spelling.
+func (sh *Shape) Respells() bool {
 	return slices.ContainsFunc(sh.parts, func(p part) bool { return p.kind != anyText })
+}
+
+// MayLieBelow reports whether a key below another one may fit the shape, in its own
+// spelling.
+func (sh *Shape) MayLieBelow(above string) bool {
+	key := above + "/" // what such a key begins with
+	for i, p := range sh.parts {
+		if strings.HasPrefix(p.text, key) {
+			return len(p.text) > len(key) || p.name != ""
+		}
+		rest, fits := strings.CutPrefix(key, p.text)
+		if !fits {
+			return false
+		}
+		if key = rest; p.name == "" {
+			continue
+		}
+		next := ""
+		if i+1 < len(sh.parts) {
+			next = sh.parts[i+1].text
+		}
+		value, open := variableIn(key, next)
+		if canonical, ok := p.kind.canonical(value); !ok || canonical != value {
+			return false
+		}
+		if open {
+			return true
+		}
+		key = key[len(value):]
+	}
+	return sh.rest != "" && key[0] == '/'
+}
+
+// variableIn returns the value of a variable with which key begins and that the text next
+// follows; none if it cannot. With open, key ends within that text.
+func variableIn(key, next string) (value string, open bool) {
+	slash := strings.IndexByte(key, '/') // key ends with one
+	if next == "" {
+		return key[:slash], false
+	}
+	for end := 1; end <= slash; end++ {
+		if strings.HasPrefix(key[end:], next) {
+			return key[:end], false
+		}
+		if strings.HasPrefix(next, key[end:]) {
+			return key[:end], true
+		}
+	}
+	return "", false
+}
+
+// CoversBelow reports whether all keys below a key fit the shape, in their own spelling.
+func (sh *Shape) CoversBelow(above string) bool {
+	if sh.rest == "" {
+		return false
+	}
+	var room [MaxVariables + 1]string
+	values, ok := sh.Match(room[:0], above)
+	return ok && sh.Fill(values) == above
 }
