@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // acquire decides on a request: it is granted as a whole, stands in line as a
@@ -367,7 +368,7 @@ func (r *request) gives(claims []interlock.Claim) bool {
 		good := false
 		for _, have := range r.claims() {
 			good = good || have.Key == want.Key && r.space.coversClaim(have, want) ||
-				keypath.IsBelow(string(want.Key), string(have.Key)) && below(have.Mode) != 0 && covers(below(have.Mode), lockOf(want.Mode)) && !want.Mode.Counts()
+				keypath.IsBelow(string(want.Key), string(have.Key)) && lockmode.Below(have.Mode) != 0 && lockmode.Covers(lockmode.Below(have.Mode), lockmode.Lock(want.Mode)) && !want.Mode.Counts()
 		}
 		if !good {
 			return false
@@ -381,7 +382,7 @@ func (r *request) gives(claims []interlock.Claim) bool {
 func (s *space) coversClaim(have, want interlock.Claim) bool {
 	switch {
 	case !want.Mode.Counts():
-		return covers(lockOf(have.Mode), want.Mode)
+		return lockmode.Covers(lockmode.Lock(have.Mode), want.Mode)
 	case have.Mode != want.Mode || want.Mode == interlock.Barrier:
 		return false
 	case want.Mode == interlock.Permits:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // A request for any one of several claims.
@@ -135,7 +136,7 @@ func (r *request) covered() *request {
 
 // timesAt counts by how many of its ways r has what a need of one of them says.
 func (r *request) timesAt(m *need) (n int) {
-	if !r.any || conflicts[m.mode].has(m.mode) { // that is only wanted of a claimed key
+	if !r.any || lockmode.Conflicts[m.mode].Has(m.mode) { // that is only wanted of a claimed key
 		return 1
 	}
 	for _, b := range r.branches {

@@ -7,6 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // What moved while somebody waited. A request remembers as of which version of the
@@ -162,7 +163,7 @@ func (r *request) wrote(x *edition) bool {
 // of those that are claimed with all below.
 func (s *documents) reaching(claims []interlock.Claim, after interlock.Version) (keys []interlock.Key) {
 	for _, c := range claims {
-		if f := s.folders[string(c.Key)]; f != nil && f.version > after && below(lockOf(c.Mode)) != 0 {
+		if f := s.folders[string(c.Key)]; f != nil && f.version > after && lockmode.Below(lockmode.Lock(c.Mode)) != 0 {
 			keys = append(keys, c.Key)
 		}
 	}

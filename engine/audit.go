@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // Refused requests in the trail. A refusal changes nothing, so it is not journaled, unless
@@ -117,7 +118,7 @@ func (s *space) auditor(claims []interlock.Claim) (*policy, interlock.Claim) {
 			continue
 		}
 		if c.Mode > interlock.Member || c.Mode.Counts() != (c.Count > 0) || c.Mode == 0 {
-			c = interlock.Claim{Mode: ex} // it has no meaning, or none was given
+			c = interlock.Claim{Mode: lockmode.X} // it has no meaning, or none was given
 		}
 		c.Key = key
 		return p, c

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // commit decides on a commit: all of it is done, or nothing.
@@ -162,7 +163,7 @@ func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []
 	e.out.Entry, e.out.Events = slices.Grow(e.out.Entry, size), slices.Grow(e.out.Events, len(list))
 	for i := range c.Writes {
 		w := &c.Writes[i]
-		claims[i] = interlock.Claim{Key: w.Key, Mode: ex}
+		claims[i] = interlock.Claim{Key: w.Key, Mode: lockmode.X}
 		*e.draft() = Event{
 			Kind: EvWritten, Namespace: c.Namespace, Claims: claims[i : i+1 : i+1], Version: version, Op: uint8(w.Op),
 			ContentType: list[i].contentType, Blob: list[i].body, Agent: agent, Flow: flow, Actor: c.Actor, Note: c.Note,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // What a refused or waiting caller is told of those in its way, and how long it
@@ -17,7 +18,7 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 	m := &r.needs()[i]
 	key := r.claimAt(i).Key
 	c := &Conflict{Key: key, Kind: interlock.OtherAgent}
-	against := conflicts[m.mode]
+	against := lockmode.Conflicts[m.mode]
 	v := e.glance(r)
 	defer v.done()
 	v.at(m.node, against)
@@ -141,9 +142,9 @@ func (v *viewer) add(m *need) {
 }
 
 // at adds those who claim n itself in one of modes.
-func (v *viewer) at(n *node, modes modeSet) {
+func (v *viewer) at(n *node, modes lockmode.Set) {
 	for h := n.first; h != nil && v.more < maxMore && !v.isTired(); h = h.next {
-		if modes.has(h.mode) {
+		if modes.Has(h.mode) {
 			v.add(h)
 		}
 	}
@@ -168,13 +169,13 @@ const (
 // above adds those who claim an ancestor of n in a mode that reaches down.
 func (v *viewer) above(n *node) {
 	for p := n.parent(); p != nil; p = p.parent() {
-		v.at(p, setOf(sh, six, ex))
+		v.at(p, lockmode.SetOf(lockmode.S, lockmode.SIX, lockmode.X))
 	}
 }
 
 // below adds those who claim a descendant of n and whose intent at n is one of
 // modes. It looks at a bounded number of keys.
-func (v *viewer) below(n *node, modes modeSet) {
+func (v *viewer) below(n *node, modes lockmode.Set) {
 	if n.kin == nil {
 		return
 	}
@@ -184,7 +185,7 @@ func (v *viewer) below(n *node, modes modeSet) {
 		}
 		v.visits++
 		for h := c.first; h != nil && v.more < maxMore && !v.isTired(); h = h.next {
-			if modes.has(intent(h.mode)) {
+			if modes.Has(lockmode.Intent(h.mode)) {
 				v.add(h)
 			}
 		}
@@ -194,9 +195,9 @@ func (v *viewer) below(n *node, modes modeSet) {
 
 // against adds those whose claims exclude a need: on its very key, or else below it.
 func (v *viewer) against(m *need) {
-	v.at(m.node, conflicts[m.mode])
+	v.at(m.node, lockmode.Conflicts[m.mode])
 	if len(v.found) == 0 && m.claimed {
-		v.below(m.node, conflicts[m.mode])
+		v.below(m.node, lockmode.Conflicts[m.mode])
 	}
 }
 
@@ -306,7 +307,7 @@ func (r *request) countEarlier(m *need) (n int) {
 		return n
 	}
 	for _, w := range r.party.waits {
-		if o := w.needAt(m.node); o != nil && w != r && before(w, r) && conflicts[m.mode].has(o.mode) {
+		if o := w.needAt(m.node); o != nil && w != r && before(w, r) && lockmode.Conflicts[m.mode].Has(o.mode) {
 			n -= int(w.placeOf(o).heads())
 		}
 	}

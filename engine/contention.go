@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // How the two strategies fare: to commit by version and think again when somebody was
@@ -171,7 +172,7 @@ func (r *request) noteGrant(waited bool) {
 	}
 	var all []*contention
 	for _, c := range r.claims() {
-		if writing.has(c.Mode) {
+		if lockmode.Writing.Has(c.Mode) {
 			all = s.among(all, c.Key)
 		}
 	}

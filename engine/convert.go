@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // Conversions: a lease's claims become others, and it gets a new fence.
@@ -235,7 +236,7 @@ func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
 
 // gaveUp notes for those who wait that somebody who could write no longer can.
 func (e *Engine) gaveUp(s *space, claims []interlock.Claim) {
-	claims = slices.DeleteFunc(claims, func(c interlock.Claim) bool { return !writing.has(c.Mode) })
+	claims = slices.DeleteFunc(claims, func(c interlock.Claim) bool { return !lockmode.Writing.Has(c.Mode) })
 	if len(claims) == 0 {
 		return
 	}
@@ -246,7 +247,7 @@ func (e *Engine) gaveUp(s *space, claims []interlock.Claim) {
 				n.line.wrote = e.writes
 			}
 		}
-		if n := s.nodeAt(string(c.Key)); c.Mode == ex && n.line != nil {
+		if n := s.nodeAt(string(c.Key)); c.Mode == lockmode.X && n.line != nil {
 			n.line.wroteAll = e.writes
 		}
 	}

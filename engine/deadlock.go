@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // The wait-for graph.
@@ -192,10 +193,10 @@ func (e *Engine) eachInTheWay(r *request, visit func(need int, p *party, r *requ
 	for i := range r.needs() {
 		m := &r.needs()[i]
 		n := m.node
-		against, counts := conflicts[m.mode], r.countsAgainst(m)
+		against, counts := lockmode.Conflicts[m.mode], r.countsAgainst(m)
 		for h := n.first; h != nil; h = h.next {
 			e.looked++
-			inTheWay := against.has(h.mode) || counts == shortOfPermits && h.counts == interlock.Permits
+			inTheWay := against.Has(h.mode) || counts == shortOfPermits && h.counts == interlock.Permits
 			if p := h.req.party; inTheWay && p != nil && len(p.waits) > 0 && visit(i, p, nil) {
 				return true
 			}
@@ -224,8 +225,8 @@ func (e *Engine) eachInTheWay(r *request, visit func(need int, p *party, r *requ
 }
 
 // tornBelow gives the parties to look through for holders of something below n.
-func (s *space) tornBelow(n *node, against modeSet) []*party {
-	if against&n.modes&setOf(is, ix) == 0 || n.kin == nil || n.kin.child == nil {
+func (s *space) tornBelow(n *node, against lockmode.Set) []*party {
+	if against&n.modes&lockmode.SetOf(lockmode.IS, lockmode.IX) == 0 || n.kin == nil || n.kin.child == nil {
 		return nil
 	}
 	return s.torn
@@ -233,10 +234,10 @@ func (s *space) tornBelow(n *node, against modeSet) []*party {
 
 // shows reports whether the party holds one of modes at n, by a claim or for
 // something below.
-func (p *party) shows(n *node, modes modeSet) bool {
+func (p *party) shows(n *node, modes lockmode.Set) bool {
 	own := p.at(n)
-	for mode := is; mode <= ex; mode++ {
-		if modes.has(mode) && *own.granted.of(mode) > 0 {
+	for mode := lockmode.IS; mode <= lockmode.X; mode++ {
+		if modes.Has(mode) && *own.granted.Of(mode) > 0 {
 			return true
 		}
 	}

@@ -58,7 +58,8 @@
 // what it is based on is still so, and write.go works out what comes of it.
 //
 // internal/collection has the containers: heaps, lists, queues and the hash table.
-// internal/keypath has the rules about the texts of keys.
+// internal/keypath has the rules about the texts of keys, and internal/lockmode those about
+// modes.
 //
 // Package engine must never wait, never answer before its caller made the
 // entry durable (that is package shard's work), and never trust the text that

@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // The guarded state of a namespace: a document at each key where something was
@@ -130,7 +131,7 @@ func editionOf(ev *Event) *edition {
 // describe gives the event that editionOf reads.
 func (x *edition) describe(ns interlock.Namespace, key interlock.Key) Event {
 	return Event{
-		Kind: EvWritten, Namespace: ns, Claims: []interlock.Claim{{Key: key, Mode: ex}}, Version: x.version,
+		Kind: EvWritten, Namespace: ns, Claims: []interlock.Claim{{Key: key, Mode: lockmode.X}}, Version: x.version,
 		Op: uint8(x.op), ContentType: x.contentType, Blob: x.body, Agent: x.agent, Purpose: x.session, Flow: x.flow,
 		Actor: x.principal, Fence: x.fence, Note: x.note,
 	}

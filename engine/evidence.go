@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // The documents at the keys of a lease, for a holder that asked for them:
@@ -90,7 +91,7 @@ func (s *documents) shelved(claims []interlock.Claim) (list []*document, more bo
 	looks := 0
 	for _, c := range claims {
 		f := s.folders[string(c.Key)]
-		if f == nil || below(lockOf(c.Mode)) == 0 {
+		if f == nil || lockmode.Below(lockmode.Lock(c.Mode)) == 0 {
 			continue
 		}
 		if looks+f.documents > maxShelved {

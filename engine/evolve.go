@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // rememberedSessions is how many sessions that are over a namespace remembers.
@@ -481,15 +482,15 @@ func (e *Engine) giveBack(r *request) {
 	writes := false
 	for i := range needs {
 		m := &needs[i]
-		writes = writes || m.claimed && m.counts == 0 && writing.has(m.mode)
+		writes = writes || m.claimed && m.counts == 0 && lockmode.Writing.Has(m.mode)
 	}
 	if writes {
 		e.writes++
 		for i := range needs {
 			m := &needs[i]
-			if l := m.node.line; l != nil && m.counts == 0 && writing.has(m.mode) {
+			if l := m.node.line; l != nil && m.counts == 0 && lockmode.Writing.Has(m.mode) {
 				l.wrote = e.writes
-				if m.mode == ex {
+				if m.mode == lockmode.X {
 					l.wroteAll = e.writes
 				}
 			}

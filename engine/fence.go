@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // What is asked about a key and a fence: to take a lease back, and whether a write
@@ -63,9 +64,9 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool
 		return nil
 	}
 	for at := string(key); ; {
-		if n := s.nodeAt(at); n != nil && (!writing || n.modes.has(ex)) {
+		if n := s.nodeAt(at); n != nil && (!writing || n.modes.Has(lockmode.X)) {
 			h, looks := n.holder(fence)
-			if e.objects += looks; h != nil && (!writing || h.mode == ex && h.req.mayWrite()) {
+			if e.objects += looks; h != nil && (!writing || h.mode == lockmode.X && h.req.mayWrite()) {
 				return h.req
 			}
 		}

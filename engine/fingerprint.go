@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // fingerprint tells bodies under one request id apart. It is in journals, so it
@@ -242,7 +243,7 @@ func (p *print) claims(list []interlock.Claim) {
 	p.number(uint64(len(list)))
 	for _, c := range list {
 		if c.Mode == 0 {
-			c.Mode = ex
+			c.Mode = lockmode.X
 		}
 		p.text(string(c.Key))
 		p.number(uint64(c.Mode))

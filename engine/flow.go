@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // party is the unit that holds and waits: what it has is never in its own way. It
@@ -125,15 +126,15 @@ func (p *party) tear() {
 
 // tally is what a party has at one key, by mode: holdings, and places in line.
 type tally struct {
-	granted modeCounts
-	waits   modeCounts
+	granted lockmode.Counts
+	waits   lockmode.Counts
 }
 
 // against counts what of t would exclude a mode in other hands.
 func (t *tally) against(mode interlock.Mode) (n int) {
-	for m := is; m <= ex; m++ {
-		if conflicts[mode].has(m) {
-			n += int(*t.granted.of(m) + *t.waits.of(m))
+	for m := lockmode.IS; m <= lockmode.X; m++ {
+		if lockmode.Conflicts[mode].Has(m) {
+			n += int(*t.granted.Of(m) + *t.waits.Of(m))
 		}
 	}
 	return n
@@ -161,19 +162,19 @@ func (p *party) at(n *node) (t tally) {
 	}
 	for _, r := range p.leases {
 		if m := r.needAt(n); m != nil {
-			*t.granted.of(m.mode)++
+			*t.granted.Of(m.mode)++
 		}
 	}
 	for _, r := range p.waits {
 		if m := r.needAt(n); m != nil {
-			*t.waits.of(m.mode)++
+			*t.waits.Of(m.mode)++
 		}
 	}
 	return t
 }
 
 // holds reports whether t has any holding.
-func (t tally) holds() bool { return t.granted != modeCounts{} }
+func (t tally) holds() bool { return t.granted != lockmode.Counts{} }
 
 // claims reports whether a lease of the party in full force claims this very key. It looks
 // at the leases of the party, or at the holders of the key if they are fewer. Of more than
@@ -225,9 +226,9 @@ func (p *party) add(r *request, waits bool, by uint32) {
 		}
 		t := p.index[m.node]
 		if waits {
-			*t.waits.of(m.mode) += by
+			*t.waits.Of(m.mode) += by
 		} else {
-			*t.granted.of(m.mode) += by
+			*t.granted.Of(m.mode) += by
 		}
 		if t == (tally{}) {
 			delete(p.index, m.node)

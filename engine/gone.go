@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // What is told of a lease or a ticket that is over: why, in one word and in a
@@ -58,7 +59,7 @@ func goneCode(r *request) interlock.Code {
 		return interlock.CodeExpired
 	}
 	for _, c := range r.claims() {
-		if r.space.heldAgainst(string(c.Key), lockOf(c.Mode)) || r.space.permitsTaken(c) {
+		if r.space.heldAgainst(string(c.Key), lockmode.Lock(c.Mode)) || r.space.permitsTaken(c) {
 			return interlock.CodeTaken
 		}
 	}
@@ -69,14 +70,14 @@ func goneCode(r *request) interlock.Code {
 // at the key, below it or above it.
 func (s *space) heldAgainst(key string, mode interlock.Mode) bool {
 	for {
-		if n := s.nodeAt(key); n != nil && n.modes&conflicts[mode] != 0 {
+		if n := s.nodeAt(key); n != nil && n.modes&lockmode.Conflicts[mode] != 0 {
 			return true
 		}
 		parent, ok := keypath.Parent(key)
 		if !ok {
 			return false
 		}
-		key, mode = parent, intent(mode)
+		key, mode = parent, lockmode.Intent(mode)
 	}
 }
 
@@ -227,7 +228,7 @@ func (e *Engine) situation(s *space, key interlock.Key) *Conflict {
 	}
 	if n := s.nodeAt(string(key)); n != nil {
 		v := viewer{e: e, limit: MaxShownHolders, shares: true}
-		v.at(n, ^modeSet(0))
+		v.at(n, ^lockmode.Set(0))
 		v.above(n)
 		c.Holders, c.More, c.Queue.Length = v.holders(), v.more, n.line.length()
 		if len(v.found) > 0 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // Priority inheritance.
@@ -142,13 +143,13 @@ func (e *Engine) eachHolder(p *party, visit func(*party)) {
 			visit(q)
 		}
 		for i := range w.needs() {
-			n, against := w.needs()[i].node, conflicts[w.needs()[i].mode]
+			n, against := w.needs()[i].node, lockmode.Conflicts[w.needs()[i].mode]
 			if against&n.modes == 0 {
 				continue
 			}
 			for h := n.first; h != nil; h = h.next {
 				e.ranks++
-				if q := h.req.party; q != nil && q != p && q.torn && against.has(h.mode) {
+				if q := h.req.party; q != nil && q != p && q.torn && against.Has(h.mode) {
 					visit(q)
 				}
 			}
@@ -205,7 +206,7 @@ func (p *party) lent() (rank int32) {
 				continue
 			}
 			for c := m.node.line.first; c != nil; c = c.next {
-				if conflicts[m.mode].has(c.mode) {
+				if lockmode.Conflicts[m.mode].Has(c.mode) {
 					rank = c.root.highest(rank, p)
 				}
 			}

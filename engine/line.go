@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // A line is who waits at one key: for each class of waiters a tree of places in
@@ -19,7 +20,7 @@ import (
 type line struct {
 	first *class // in the order of kind.compare
 	only  class  // one of them: mostly all who wait at a key are alike
-	modes modeSet
+	modes lockmode.Set
 
 	// wrote and wroteAll are the values that Engine.writes had when a lease that
 	// may write this key or below it, or that had this key exclusively, last ended.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // The log of a key that has a single writer: what was decided on each message to it,
@@ -200,7 +201,7 @@ func (s *snapshotter) logs(sp *space) {
 		}
 		s.event(x.at, &Event{
 			Kind: EvLogged, Namespace: sp.name, ID: x.message, Num: x.seq, Op: uint8(x.state), Outcome: x.reason,
-			Claims: []interlock.Claim{{Key: x.log.key, Mode: ex}}, Version: x.version, Changed: x.made != nil, Blob: f.b,
+			Claims: []interlock.Claim{{Key: x.log.key, Mode: lockmode.X}}, Version: x.version, Changed: x.made != nil, Blob: f.b,
 			Agent: x.by.agent, Purpose: x.by.session, Generation: uint64(x.by.number), Fence: x.by.fence,
 		})
 	}

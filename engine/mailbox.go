@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // Messages: tasks for the single writer of a key.
@@ -145,7 +146,7 @@ func (s *space) address(x *TaskSpec) *refusal {
 			"no queue is the single writer of %s, so nobody reads messages to it: submit a task, or have an operator name a writer's queue in its pattern", x.Key,
 		)}
 	}
-	x.Queue, x.Claims = p.WriterQueue, []interlock.Claim{{Key: x.Key, Mode: ex}}
+	x.Queue, x.Claims = p.WriterQueue, []interlock.Claim{{Key: x.Key, Mode: lockmode.X}}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // node is one key that somebody holds, waits for or left a note at, or an
@@ -15,11 +16,11 @@ type node struct {
 	key     string
 	space   *space
 	kin     *kin // its relatives; nil for a top-level key without descendants
-	granted modeCounts
-	modes   modeSet // those that are granted
-	few     uint8   // holders in the list while there is no index of them: see feature.byFence
-	first   *need   // holders that claim this very key, in the order of their fences
-	hands   *party  // in which all is that is held here; several, or nil for none
+	granted lockmode.Counts
+	modes   lockmode.Set // those that are granted
+	few     uint8        // holders in the list while there is no index of them: see feature.byFence
+	first   *need        // holders that claim this very key, in the order of their fences
+	hands   *party       // in which all is that is held here; several, or nil for none
 	*feature
 }
 
@@ -279,10 +280,10 @@ func (r *request) need() {
 		var above *node
 		for at := 0; at < len(key); at++ {
 			if key[at] == '/' {
-				above = r.want(above, key[:at], intent(c.Mode), i, false)
+				above = r.want(above, key[:at], lockmode.Intent(c.Mode), i, false)
 			}
 		}
-		n := r.want(above, key, lockOf(c.Mode), i, true)
+		n := r.want(above, key, lockmode.Lock(c.Mode), i, true)
 		if c.Mode.Counts() {
 			r.needAt(n).counts = c.Mode
 			if c.Mode == interlock.Permits {
@@ -319,7 +320,7 @@ func (r *request) want(above *node, key string, mode interlock.Mode, claim int, 
 	if len(r.claims()) > 1 {
 		for i := range r.needs() {
 			if m := &r.needs()[i]; m.node == n {
-				m.mode = lub(m.mode, mode)
+				m.mode = lockmode.Join(m.mode, mode)
 				if claimed && !m.claimed {
 					m.claimed, m.claim = true, int16(claim)
 				}

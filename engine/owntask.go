@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // Waits of a session for its own tasks.
@@ -44,11 +45,11 @@ func (sess *session) ownAttempt(flow string, claims []interlock.Claim, any bool)
 func excludes(a, b interlock.Claim) bool {
 	switch {
 	case a.Key == b.Key:
-		return conflicts[lockOf(a.Mode)].has(lockOf(b.Mode))
+		return lockmode.Conflicts[lockmode.Lock(a.Mode)].Has(lockmode.Lock(b.Mode))
 	case keypath.IsBelow(string(a.Key), string(b.Key)):
-		return conflicts[intent(a.Mode)].has(lockOf(b.Mode))
+		return lockmode.Conflicts[lockmode.Intent(a.Mode)].Has(lockmode.Lock(b.Mode))
 	case keypath.IsBelow(string(b.Key), string(a.Key)):
-		return conflicts[intent(b.Mode)].has(lockOf(a.Mode))
+		return lockmode.Conflicts[lockmode.Intent(b.Mode)].Has(lockmode.Lock(a.Mode))
 	}
 	return false
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // Parking: a holder puts its lease aside while a human decides. That may take
@@ -90,12 +91,12 @@ func (e *Engine) park(c *Park) {
 func (r *request) isShared() bool {
 	for i := range r.needs() {
 		m := &r.needs()[i]
-		for mode := is; mode <= ex; mode++ {
-			others := *m.node.granted.of(mode)
+		for mode := lockmode.IS; mode <= lockmode.X; mode++ {
+			others := *m.node.granted.Of(mode)
 			if mode == m.mode {
 				others--
 			}
-			if others > 0 && conflicts[m.mode].has(mode) {
+			if others > 0 && lockmode.Conflicts[m.mode].Has(mode) {
 				return true
 			}
 		}

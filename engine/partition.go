@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // A key that is shared out among members.
@@ -403,7 +404,7 @@ func (e *Engine) assign(d *divided, index int, owner *request) {
 	}
 	r.terms = d.node.space.agree(interlock.Terms{TTL: owner.TTL, Grace: owner.Grace})
 	r.setDetails(details{purpose: owner.purpose})
-	r.setClaims([]interlock.Claim{{Key: interlock.Key(d.node.key + "/" + strconv.Itoa(index)), Mode: ex}})
+	r.setClaims([]interlock.Claim{{Key: interlock.Key(d.node.key + "/" + strconv.Itoa(index)), Mode: lockmode.X}})
 	r.tie().share = &share{d, index, owner}
 	e.try(r)
 	if r.blocker() < 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // A request with Preempt stands in line like any other, and the holders that are
@@ -52,9 +53,9 @@ func (e *Engine) preempt(r *request) (warnings []string) {
 	v := viewer{e: e, limit: maxAsked, except: way}
 	for i := range way.needs() {
 		m := &way.needs()[i]
-		v.at(m.node, conflicts[m.mode])
+		v.at(m.node, lockmode.Conflicts[m.mode])
 		if m.claimed {
-			v.below(m.node, conflicts[m.mode])
+			v.below(m.node, lockmode.Conflicts[m.mode])
 		}
 		if m.counts == interlock.Permits && way.short(m) == shortOfPermits {
 			v.cheapest(m)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // Key describes one key. The error is ParseKey's.
@@ -25,13 +26,13 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 	view := viewer{e: e, limit: MaxShownHolders}
 	n := s.nodeAt(string(key))
 	if n != nil {
-		view.at(n, ^modeSet(0))
-		view.below(n, ^modeSet(0))
+		view.at(n, ^lockmode.Set(0))
+		view.below(n, ^lockmode.Set(0))
 		view.above(n)
 		v.Notes = e.appendNotes(nil, n)
 		v.Waiters, v.Length = e.waitersAt(n), n.line.length()
 	} else if up := s.nearest(string(key)); up != nil {
-		view.at(up, setOf(sh, six, ex))
+		view.at(up, lockmode.SetOf(lockmode.S, lockmode.SIX, lockmode.X))
 		view.above(up)
 	}
 	v.Holders, v.More = view.holders(), view.more
@@ -71,11 +72,11 @@ func (e *Engine) Part(ns interlock.Namespace, key interlock.Key, resource string
 // fenceFloor gives the lowest fence of those who claim a key, or an ancestor of it
 // in a mode that reaches down; 0 when nobody does.
 func (s *space) fenceFloor(key string) (floor interlock.Fence) {
-	modes := ^modeSet(0)
+	modes := ^lockmode.Set(0)
 	for {
 		if n := s.nodeAt(key); n != nil {
 			for h := n.first; h != nil; h = h.next {
-				if modes.has(h.mode) {
+				if modes.Has(h.mode) {
 					if floor == 0 || h.req.fence < floor {
 						floor = h.req.fence
 					}
@@ -87,7 +88,7 @@ func (s *space) fenceFloor(key string) (floor interlock.Fence) {
 		if !ok {
 			return floor
 		}
-		key, modes = parent, setOf(sh, six, ex)
+		key, modes = parent, lockmode.SetOf(lockmode.S, lockmode.SIX, lockmode.X)
 	}
 }
 
@@ -200,7 +201,7 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 		edge.Waiter.Request, edge.Blocker.Request = r.num, other.num
 		edges = append(edges, edge)
 	}
-	against := conflicts[m.mode]
+	against := lockmode.Conflicts[m.mode]
 	if against&m.node.modes != 0 {
 		v := viewer{e: e, limit: maxWaitEdges}
 		v.at(m.node, against)
@@ -226,7 +227,7 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 		}
 	}
 	for c := m.node.line.first; c != nil; c = c.next {
-		if !against.has(c.mode) && (short == enough || c.counts != interlock.Permits) || c.isAsideFor(r) {
+		if !against.Has(c.mode) && (short == enough || c.counts != interlock.Permits) || c.isAsideFor(r) {
 			continue
 		}
 		for p := c.first(); p != nil && before(p.req, r) && len(edges) < maxWaitEdges; p = p.next() {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // Which waits can never be served.
@@ -264,9 +265,9 @@ func (x *residue) plus(y *residue) *residue {
 		return x
 	}
 	sum := &residue{x.tally, slices.Clone(x.permits)}
-	for mode := is; mode <= ex; mode++ {
-		*sum.granted.of(mode) += *y.granted.of(mode)
-		*sum.waits.of(mode) += *y.waits.of(mode)
+	for mode := lockmode.IS; mode <= lockmode.X; mode++ {
+		*sum.granted.Of(mode) += *y.granted.Of(mode)
+		*sum.waits.Of(mode) += *y.waits.Of(mode)
 	}
 	for _, g := range y.permits {
 		sum.count(g)
@@ -276,9 +277,9 @@ func (x *residue) plus(y *residue) *residue {
 
 func (x *residue) add(r *request, m *need, waits bool) {
 	if waits {
-		*x.waits.of(m.mode)++
+		*x.waits.Of(m.mode)++
 	} else {
-		*x.granted.of(m.mode)++
+		*x.granted.Of(m.mode)++
 	}
 	if m.counts != interlock.Permits {
 		return
@@ -343,8 +344,8 @@ func (d *reduction) free(e *Engine, r *request) bool {
 			continue
 		}
 		own := d.ownAt(r, m.node)
-		for mode := is; mode <= ex; mode++ {
-			if conflicts[m.mode].has(mode) && (*x.granted.of(mode) > *own.granted.of(mode) || *x.waits.of(mode) > *own.waits.of(mode)) {
+		for mode := lockmode.IS; mode <= lockmode.X; mode++ {
+			if lockmode.Conflicts[m.mode].Has(mode) && (*x.granted.Of(mode) > *own.granted.Of(mode) || *x.waits.Of(mode) > *own.waits.Of(mode)) {
 				return false
 			}
 		}

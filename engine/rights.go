@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // What principals may do, as far as only the engine knows: what a queue's access lists
@@ -147,7 +148,7 @@ func (r *request) keepsClaimsFrom(by *interlock.Principal, claims []interlock.Cl
 // lets a caller write what it could not have locked.
 func (r *request) mayWriteBy(by *interlock.Principal, key interlock.Key) *refusal {
 	for _, c := range r.claims() {
-		if c.Mode != ex || c.Key != key && !keypath.IsBelow(string(key), string(c.Key)) {
+		if c.Mode != lockmode.X || c.Key != key && !keypath.IsBelow(string(key), string(c.Key)) {
 			continue
 		}
 		if no := r.space.excludes(c, by); no != nil {
@@ -155,14 +156,14 @@ func (r *request) mayWriteBy(by *interlock.Principal, key interlock.Key) *refusa
 		}
 		break
 	}
-	return r.space.excludes(interlock.Claim{Key: key, Mode: ex}, by)
+	return r.space.excludes(interlock.Claim{Key: key, Mode: lockmode.X}, by)
 }
 
 // notSignedFor returns why a principal gets no signed statement about a lease, nil if it
 // does: it must be allowed to claim itself what the lease claims exclusively.
 func (r *request) notSignedFor(by *interlock.Principal) *refusal {
 	for _, c := range r.claims() {
-		if c.Mode != ex {
+		if c.Mode != lockmode.X {
 			continue
 		}
 		if no := r.space.excludes(c, by); no != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // Runs of workflows: leases on permits, with three things of their own.
@@ -59,7 +60,7 @@ func (e *Engine) runClaims(c *StartRun) ([]interlock.Claim, *refusal) {
 	s := e.agenda.space
 	var claims []interlock.Claim
 	for _, key := range interlock.RunKeys(c.Org, c.Workflow) {
-		claim := interlock.Claim{Key: key, Mode: is}
+		claim := interlock.Claim{Key: key, Mode: lockmode.IS}
 		switch p, _ := s.fit(key); {
 		case p == nil && s.closed():
 			continue

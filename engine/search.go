@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // The search for a cycle, which may take several steps.
@@ -82,7 +83,7 @@ const (
 // party that it began with.
 type trace struct {
 	number uint64
-	done   [2][listLine]modeSet
+	done   [2][listLine]lockmode.Set
 }
 
 // looksAt counts an object that a search looks at, and reports whether the step has room for
@@ -370,7 +371,7 @@ func (r *request) needsByKey(order []int16) []int16 {
 // seek goes through one list of those who may be in r's way at a need.
 func (e *Engine) seek(x *search, r *request, i int, visit func(need int, p *party, r *request) bool) (closed, done bool) {
 	m := &r.needs()[i]
-	n, against := m.node, conflicts[m.mode]
+	n, against := m.node, lockmode.Conflicts[m.mode]
 	if x.list == listLine {
 		return e.seekLine(x, r, i, visit)
 	}
@@ -382,7 +383,7 @@ func (e *Engine) seek(x *search, r *request, i int, visit func(need int, p *part
 		return false, true
 	}
 	seen := &n.line.traced(x.number).done[x.side(r)][x.list]
-	if seen.has(m.mode) {
+	if seen.Has(m.mode) {
 		return false, true
 	}
 	if x.list == listBelow {
@@ -405,14 +406,14 @@ func (e *Engine) seek(x *search, r *request, i int, visit func(need int, p *part
 			h := x.held
 			inTheWay := h.counts == interlock.Permits
 			if x.list == listHolders {
-				inTheWay = against.has(h.mode)
+				inTheWay = against.Has(h.mode)
 			}
 			if p := h.req.party; inTheWay && p != nil && len(p.waits) > 0 && visit(i, p, nil) {
 				return true, true
 			}
 		}
 	}
-	*seen |= setOf(m.mode)
+	*seen |= lockmode.SetOf(m.mode)
 	return false, true
 }
 
@@ -447,7 +448,7 @@ func (e *Engine) seekLine(x *search, r *request, i int, visit func(need int, p *
 // isBehind reports whether the need's request waits for those of a class who stand before
 // it: they exclude it, or it is short of permits that they want, too.
 func (m *need) isBehind(c *class, short bool) bool {
-	return (conflicts[m.mode].has(c.mode) || short && c.counts == interlock.Permits) && !c.isAsideFor(m.req)
+	return (lockmode.Conflicts[m.mode].Has(c.mode) || short && c.counts == interlock.Permits) && !c.isAsideFor(m.req)
 }
 
 // side tells the waits of the party that the walk began with from others.

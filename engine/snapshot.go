@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // A snapshot is a shorter journal: a list of entries, each with its length before
@@ -105,7 +106,7 @@ func (s *snapshotter) space(sp *space) {
 	for b := sp.notes.first; b != nil; b = b.next {
 		for _, n := range b.notes {
 			s.event(n.at, &Event{
-				Kind: EvNoted, Namespace: sp.name, Claims: []interlock.Claim{{Key: interlock.Key(b.node.key), Mode: ex}},
+				Kind: EvNoted, Namespace: sp.name, Claims: []interlock.Claim{{Key: interlock.Key(b.node.key), Mode: lockmode.X}},
 				Agent: n.agent, Fence: n.fence, Outcome: n.outcome, Note: n.text,
 			})
 		}
@@ -262,7 +263,7 @@ func (s *snapshotter) moved(r *request) {
 	}
 	ev := Event{Kind: EvMoved, Namespace: r.space.name, ID: r.id}
 	for _, key := range keys {
-		ev.Claims = append(ev.Claims, interlock.Claim{Key: key, Mode: ex})
+		ev.Claims = append(ev.Claims, interlock.Claim{Key: key, Mode: lockmode.X})
 	}
 	s.event(0, &ev)
 }

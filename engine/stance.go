@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/interlockdev/interlock/engine/internal/lockmode"
+
 // How a task that waits stands in line.
 //
 // Tasks of one queue are served in the order of the lines, and by workers who may never
@@ -106,7 +108,7 @@ func (e *Engine) overtake(t *task) {
 func (m *need) overtaken() *request {
 	r := m.req
 	for c := range m.facing {
-		if c.queue != r.task.queue || c.aside || !conflicts[m.mode].has(c.mode) {
+		if c.queue != r.task.queue || c.aside || !lockmode.Conflicts[m.mode].Has(c.mode) {
 			continue
 		}
 		if w := c.last().req; before(r, w) {
@@ -127,7 +129,7 @@ func (e *Engine) unready(t *task) {
 // needs.
 func (r *request) behindAt(m *need) bool {
 	for c := range m.facing {
-		if c.queue == r.task.queue && before(c.first().req, r) && (conflicts[m.mode].has(c.mode) || r.short(m) != enough) {
+		if c.queue == r.task.queue && before(c.first().req, r) && (lockmode.Conflicts[m.mode].Has(c.mode) || r.short(m) != enough) {
 			return true
 		}
 	}

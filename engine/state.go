@@ -417,7 +417,7 @@ func (r *request) take() {
 		m := &needs[i]
 		n := m.node
 		n.handTo(r.party)
-		*n.granted.of(m.mode)++
+		*n.granted.Of(m.mode)++
 		n.modes |= 1 << m.mode
 		if m.claimed {
 			n.list(m)
@@ -464,7 +464,7 @@ func (r *request) letGo() {
 	for i := range needs {
 		m := &needs[i]
 		n := m.node
-		left := n.granted.of(m.mode)
+		left := n.granted.Of(m.mode)
 		if *left--; *left == 0 {
 			if n.modes &^= 1 << m.mode; n.modes == 0 {
 				n.hands = nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // A Survey is a query that may have to look at all of a namespace. It does so piece
@@ -111,7 +112,7 @@ func (l *KeyList) Look(e *Engine) (done bool) {
 		}
 		n := l.found.list[len(l.Rows)]
 		v := viewer{e: e, limit: MaxShownHolders}
-		v.at(n, ^modeSet(0))
+		v.at(n, ^lockmode.Set(0))
 		l.Rows = append(l.Rows, KeyRow{Key: interlock.Key(n.key), Holders: v.holders(), More: v.more, Length: n.line.length()})
 	}
 	return false

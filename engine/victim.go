@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // sacrifice ends the wait of a cycle's victim: the lowest base priority, then the
@@ -110,13 +111,13 @@ func (p *party) forfeit(h hop) (list []*request) {
 // short of permits, on a key whose pattern takes it from a deadlock's victim.
 func (r *request) revokedFor(m *need, short bool) bool {
 	for _, c := range r.claims() {
-		mode := lockOf(c.Mode)
+		mode := lockmode.Lock(c.Mode)
 		if keypath.IsBelow(string(c.Key), m.node.key) {
-			mode = intent(c.Mode)
+			mode = lockmode.Intent(c.Mode)
 		} else if string(c.Key) != m.node.key {
 			continue
 		}
-		if !conflicts[m.mode].has(mode) && !(c.Mode == interlock.Permits && short) {
+		if !lockmode.Conflicts[m.mode].Has(mode) && !(c.Mode == interlock.Permits && short) {
 			continue
 		}
 		if p := r.space.policyAt(string(c.Key)); p != nil && p.OnDeadlock == interlock.DeadlockRevoke {
@@ -142,7 +143,7 @@ func (r *request) wayOf(i int, other *request) interlock.Standing {
 // holdsAgainst reports whether the party holds what is in the way of a need, which is short
 // of something or not.
 func (p *party) holdsAgainst(m *need, short shortage) bool {
-	return p.shows(m.node, conflicts[m.mode]) || short == shortOfPermits && p.hasPermits(m.node)
+	return p.shows(m.node, lockmode.Conflicts[m.mode]) || short == shortOfPermits && p.hasPermits(m.node)
 }
 
 // hasPermits reports whether the party holds permits of a key.

@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/interlockdev/interlock"
+import (
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
+)
 
 // Who is granted when something is given back.
 //
@@ -85,7 +88,7 @@ func (m *need) facing(yield func(*class) bool) {
 // against reports whether the waiters of the class and somebody with these modes,
 // holder or waiter, may be in each other's way.
 func (c *class) against(mode, counts interlock.Mode) bool {
-	return conflicts[mode].has(c.mode) || counts != 0 && counts == c.counts
+	return lockmode.Conflicts[mode].Has(c.mode) || counts != 0 && counts == c.counts
 }
 
 // readyClass marks those of a class ready whom a change at its key may have helped.
@@ -226,19 +229,19 @@ func (r *request) blockedAt(m *need) bool {
 // one of its needs.
 func (r *request) lockedOutAt(m *need) bool {
 	n := m.node
-	against := conflicts[m.mode]
+	against := lockmode.Conflicts[m.mode]
 	return against&n.modes != 0 && r.party.blockedByOthers(n, against) || r.earlier(m) != nil
 }
 
 // earlier gives a waiter that goes before r at one of r's needs, or nil.
 func (r *request) earlier(m *need) *request {
-	against, l := conflicts[m.mode], m.node.line
+	against, l := lockmode.Conflicts[m.mode], m.node.line
 	if l == nil || l.modes&against == 0 {
 		return nil
 	}
 	for c := l.first; c != nil; c = c.next {
 		*m.node.space.agenda.objects++
-		if !against.has(c.mode) || c.isAsideFor(r) {
+		if !against.Has(c.mode) || c.isAsideFor(r) {
 			continue
 		}
 		p := c.first()
@@ -259,10 +262,10 @@ func (r *request) sameParty(other *request) bool {
 }
 
 // blockedByOthers reports whether others than the party hold n in one of modes.
-func (p *party) blockedByOthers(n *node, modes modeSet) bool {
+func (p *party) blockedByOthers(n *node, modes lockmode.Set) bool {
 	own := p.at(n)
-	for mode := is; mode <= ex; mode++ {
-		if modes.has(mode) && *n.granted.of(mode) > *own.granted.of(mode) {
+	for mode := lockmode.IS; mode <= lockmode.X; mode++ {
+		if modes.Has(mode) && *n.granted.Of(mode) > *own.granted.Of(mode) {
 			return true
 		}
 	}
@@ -350,12 +353,12 @@ func (e *Engine) heldMore(r *request) {
 // of the party would block are so already.
 func (p *party) setApart(r *request, m *need) {
 	t := p.at(m.node)
-	for w := is; w <= ex; w++ {
-		if *t.waits.of(w) == 0 || !conflicts[w].has(m.mode) {
+	for w := lockmode.IS; w <= lockmode.X; w++ {
+		if *t.waits.Of(w) == 0 || !lockmode.Conflicts[w].Has(m.mode) {
 			continue
 		}
 		other := t.against(w) - r.timesAt(m)
-		if conflicts[w].has(w) {
+		if lockmode.Conflicts[w].Has(w) {
 			other-- // the place itself
 		}
 		if other != 0 { // below 0: it is all there is
@@ -379,7 +382,7 @@ func (r *request) refile() {
 			p, m := &way.wait.places()[i], &way.needs()[i]
 			t := r.party.at(m.node)
 			own := 0
-			if conflicts[m.mode].has(m.mode) {
+			if lockmode.Conflicts[m.mode].Has(m.mode) {
 				own = 1
 			}
 			if t.against(m.mode) > own {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // Who may commit to a key, and how: see interlock.WritePolicy.
@@ -133,7 +134,7 @@ func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *session) *refusa
 func (s *space) exclusiveAt(key interlock.Key) *need {
 	for name, more := string(key), true; more; name, more = keypath.Parent(name) {
 		n := s.nodeAt(name)
-		if n == nil || !n.modes.has(ex) {
+		if n == nil || !n.modes.Has(lockmode.X) {
 			continue
 		}
 		var last *need
@@ -142,7 +143,7 @@ func (s *space) exclusiveAt(key interlock.Key) *need {
 			if looks++; !h.req.isOver() {
 				last = h
 			}
-			if h == last && (h.mode == ex && h.counts == 0 || looks >= StepObjects) {
+			if h == last && (h.mode == lockmode.X && h.counts == 0 || looks >= StepObjects) {
 				*s.agenda.objects += looks
 				return h
 			}
@@ -175,7 +176,7 @@ func (s *space) writtenBy(queue string) *policy {
 func cover(leases []*request, key interlock.Key) *request {
 	for _, r := range leases {
 		for _, c := range r.claims() {
-			if c.Mode == ex && (c.Key == key || keypath.IsBelow(string(key), string(c.Key))) {
+			if c.Mode == lockmode.X && (c.Key == key || keypath.IsBelow(string(key), string(c.Key))) {
 				return r
 			}
 		}

@@ -44,7 +44,7 @@ func word(text string) uint64 {
 		uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
 }
 
-// HashID returns the hash of an id, whose bits are random.
+// HashID returns the hash of an id of random bits.
 func HashID(id [16]byte) uint32 {
 	return Mix(binary.LittleEndian.Uint64(id[:8]) ^ binary.LittleEndian.Uint64(id[8:]))
 }

@@ -1,6 +1,6 @@
 package collection
 
-// Table is a hash table whose members are linked in chains through a field of theirs. A
+// Table is a hash table. Its members are linked in chains through a field of theirs. A
 // member costs the table 8 bytes, a lookup touches one line of memory to find the chain, and a
 // removal leaves nothing behind. A Go map costs 38 bytes a member here, touches more memory,
 // and has no defined order.
