@@ -94,6 +94,41 @@ type Task struct {
 	Reason   string        // why it is dead or cancelled, or fails again and again
 }
 
+// TaskSpec is a task as it is submitted.
+type TaskSpec struct {
+	Queue    string
+	Kind     string
+	Claims   []Claim // of modes without a count, or of Permits; their owner is who the task is handed to
+	Payload  []byte  // JSON; at most MaxPayloadBytes
+	Purpose  string
+	Group    string        // for the queue's fairness and caps
+	Priority int           // from -MaxPriority to MaxPriority
+	Delay    time.Duration // it may not run before
+	Deadline time.Duration // from now; if it is not done by then it is dead; 0: none
+
+	// 0 is the queue's.
+	MaxAttempts int
+	Backoff     time.Duration // the pause after the first failure is random, up to this
+	MaxBackoff  time.Duration // up to which it doubles from failure to failure
+
+	// Message makes it a message to the single writer of Key: Queue and Claims are left out.
+	Message bool
+	Key     Key
+
+	// Ask, when it is set, has a person approve it before it may run.
+	Ask *Question
+}
+
+// Question is what a person is to decide.
+type Question struct {
+	Text    string
+	Limit   time.Duration // how long it stands; 0: until somebody answers
+	OnLimit Verdict       // then; 0: Denied
+	// Reads are the versions on which the question rests. After the answer, the holder of the
+	// task learns which of them have changed since: Task.Approval.Stale.
+	Reads []Read
+}
+
 // LogEntry is one entry in the log of a key that has a single writer: a message, what
 // was decided on it, and the state that this left. The log is append-only; what is
 // older than its bounds is forgotten from its beginning. Kind, Body, Reply and the

@@ -123,7 +123,7 @@ func (w *work) nack(job *Job, err error) {
 	if v, ok := errors.AsType[*verdict](err); ok {
 		switch {
 		case v.question != nil:
-			x, kind = &proto.TaskOp{Question: v.question.wire()}, proto.OpAskHuman
+			x, kind = &proto.TaskOp{Question: cloneQuestion(v.question)}, proto.OpAskHuman
 		case v.dead:
 			x.Dead = true
 		case v.timed:

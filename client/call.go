@@ -362,7 +362,7 @@ func appendTaskTexts(texts []string, o *proto.Op) []string {
 	return texts
 }
 
-func appendQuestionTexts(texts []string, q *proto.Question) []string {
+func appendQuestionTexts(texts []string, q *interlock.Question) []string {
 	if q == nil {
 		return texts
 	}

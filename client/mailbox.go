@@ -69,11 +69,11 @@ func (c *Client) Ask(ctx context.Context, m Message) (json.RawMessage, error) {
 	return task.Result, err
 }
 
-func (m *Message) wire() (proto.TaskSpec, error) {
+func (m *Message) wire() (interlock.TaskSpec, error) {
 	body, err := encode(m.Body)
-	return proto.TaskSpec{
-		Message: true, Key: m.Key, Kind: m.Kind, Payload: body, Purpose: m.Purpose, Priority: int32(clampPriority(m.Priority)),
-		Delay: m.Delay, Deadline: m.Deadline, MaxAttempts: m.MaxAttempts, Ask: m.Approval.wire(),
+	return interlock.TaskSpec{
+		Message: true, Key: m.Key, Kind: m.Kind, Payload: body, Purpose: m.Purpose, Priority: clampPriority(m.Priority),
+		Delay: m.Delay, Deadline: m.Deadline, MaxAttempts: m.MaxAttempts, Ask: cloneQuestion(m.Approval),
 	}, err
 }
 

@@ -45,14 +45,7 @@ type TaskSpec struct {
 }
 
 // Question is what a person is to decide.
-type Question struct {
-	Text    string
-	Limit   time.Duration     // how long it stands; 0: until somebody answers
-	OnLimit interlock.Verdict // then; 0: Denied
-	// Reads are the versions on which the question rests. Whoever has the task after the
-	// answer is told which of them have changed since: Task.Approval.Stale.
-	Reads []interlock.Read
-}
+type Question = interlock.Question
 
 // TaskFilter says which tasks are listed. Its zero value is all of them.
 type TaskFilter struct {
@@ -87,7 +80,7 @@ func (c *Client) Submit(ctx context.Context, t TaskSpec) (interlock.Task, error)
 }
 
 // submitted submits a task; with attach it waits for the end of it.
-func (c *Client) submitted(ctx context.Context, spec proto.TaskSpec, id string, attach bool) (interlock.Task, error) {
+func (c *Client) submitted(ctx context.Context, spec interlock.TaskSpec, id string, attach bool) (interlock.Task, error) {
 	flow, agent := "", c.cfg.Agent // with an id it is the same task whichever flow submits it
 	if id == "" {
 		flow, agent = c.flow(ctx, ""), ""
@@ -95,7 +88,7 @@ func (c *Client) submitted(ctx context.Context, spec proto.TaskSpec, id string, 
 	task, err := c.taskCall(ctx, "the task", func() *call {
 		k := c.newCall(proto.OpSubmitTask)
 		k.op.Flow, k.op.RequestID, k.op.Agent = flow, id, agent
-		k.op.Task = &proto.TaskOp{Specs: []proto.TaskSpec{spec}, Attach: attach}
+		k.op.Task = &proto.TaskOp{Specs: []interlock.TaskSpec{spec}, Attach: attach}
 		return k
 	})
 	if !task.ID.IsZero() {
@@ -242,20 +235,23 @@ func (c *Client) AnswerLease(ctx context.Context, fence interlock.Fence, verdict
 }
 
 // wire makes what is sent of a task.
-func (t *TaskSpec) wire() (proto.TaskSpec, error) {
+func (t *TaskSpec) wire() (interlock.TaskSpec, error) {
 	payload, err := encode(t.Payload)
-	return proto.TaskSpec{
+	return interlock.TaskSpec{
 		Queue: t.Queue, Kind: t.Kind, Claims: explicit(slices.Clone(t.Claims)), Payload: payload, Purpose: t.Purpose, Group: t.Group,
-		Priority: int32(clampPriority(t.Priority)), Delay: t.Delay, Deadline: t.Deadline, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff, MaxBackoff: t.MaxBackoff,
-		Ask: t.Approval.wire(),
+		Priority: clampPriority(t.Priority), Delay: t.Delay, Deadline: t.Deadline, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff, MaxBackoff: t.MaxBackoff,
+		Ask: cloneQuestion(t.Approval),
 	}, err
 }
 
-func (q *Question) wire() *proto.Question {
+// cloneQuestion makes a question that shares no memory with the caller's.
+func cloneQuestion(q *Question) *Question {
 	if q == nil {
 		return nil
 	}
-	return &proto.Question{Text: q.Text, For: q.Limit, OnLimit: q.OnLimit, Reads: slices.Clone(q.Reads)}
+	own := *q
+	own.Reads = slices.Clone(q.Reads)
+	return &own
 }
 
 // encode makes JSON of a payload, a body or a result.

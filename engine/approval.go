@@ -198,8 +198,8 @@ func (t *task) askedAt() AskedAt { return AskedAt{t.spec.approval.asked, t.num} 
 // askedBefore orders tasks by when they asked.
 func (t *task) askedBefore(o *task) bool { return t.askedAt().compare(o.askedAt()) < 0 }
 
-// size is what a question costs to remember.
-func (q *Question) size() int {
+// questionSize is what a question costs to remember.
+func questionSize(q *interlock.Question) int {
 	if q == nil {
 		return 0
 	}
@@ -208,15 +208,15 @@ func (q *Question) size() int {
 
 // checkQuestion normalises a question and says what is wrong with how it is written,
 // nil for nothing.
-func checkQuestion(q *Question) *refusal {
+func checkQuestion(q *interlock.Question) *refusal {
 	if code, problem := checkTexts(text{"question", q.Text, interlock.MaxQuestionBytes}); code != "" {
 		return &refusal{code: code, message: problem}
 	}
 	switch {
 	case q.Text == "":
 		return invalid("", "what is the person to decide? say it in the question")
-	case q.For < 0 || q.For > interlock.MaxDelay:
-		return badTime("limit", q.For)
+	case q.Limit < 0 || q.Limit > interlock.MaxDelay:
+		return badTime("limit", q.Limit)
 	case q.OnLimit > interlock.Denied:
 		return invalid("", fmt.Sprintf("a question cannot answer itself with verdict %d, which does not exist", q.OnLimit))
 	}
@@ -225,8 +225,8 @@ func checkQuestion(q *Question) *refusal {
 }
 
 // approvalOf gives what is kept of a question that was checked.
-func (e *Engine) approvalOf(q *Question, agent string) *approval {
-	return &approval{text: q.Text, agent: agent, asked: e.now, limit: q.For, onLimit: q.OnLimit, reads: q.Reads}
+func (e *Engine) approvalOf(q *interlock.Question, agent string) *approval {
+	return &approval{text: q.Text, agent: agent, asked: e.now, limit: q.Limit, onLimit: q.OnLimit, reads: q.Reads}
 }
 
 // askHuman takes in that a worker asks a person about its task.

@@ -20,8 +20,10 @@ func BenchmarkTask(b *testing.B) {
 			s.step(&engine.SetQueue{Head: s.head(worker), Queue: interlock.TaskQueue{Name: "q"}})
 			submit := func(i int) {
 				s.step(&engine.Submit{Head: s.head(worker), Task: engine.TaskSpec{
-					ID: counted(uint64(1<<40 + i)), Queue: "q", Payload: []byte(`{"n":1}`),
-					Claims: []interlock.Claim{{Key: interlock.Key("customer:" + strconv.Itoa(i%50_000))}},
+					ID: counted(uint64(1<<40 + i)), TaskSpec: interlock.TaskSpec{
+						Queue: "q", Payload: []byte(`{"n":1}`),
+						Claims: []interlock.Claim{{Key: interlock.Key("customer:" + strconv.Itoa(i%50_000))}},
+					},
 				}})
 			}
 			for i := range backlog {
@@ -58,7 +60,9 @@ func BenchmarkMemoryPerTask(b *testing.B) {
 		before := heap()
 		for i := range tasks {
 			s.step(&engine.Submit{Head: s.head(worker), Task: engine.TaskSpec{
-				ID: counted(uint64(1<<40 + i)), Queue: "q", Claims: []interlock.Claim{{Key: interlock.Key("customer:" + strconv.Itoa(i))}},
+				ID: counted(uint64(1<<40 + i)), TaskSpec: interlock.TaskSpec{
+					Queue: "q", Claims: []interlock.Claim{{Key: interlock.Key("customer:" + strconv.Itoa(i))}},
+				},
 			}})
 		}
 		b.ReportMetric(float64(heap()-before)/tasks, "B/task")
@@ -79,7 +83,9 @@ func BenchmarkBesideTasks(b *testing.B) {
 					s.step(&engine.SetQueue{Head: s.head(id), Queue: interlock.TaskQueue{Name: "q"}})
 					submit := func(i int) {
 						s.step(&engine.Submit{Head: s.head(id), Task: engine.TaskSpec{
-							ID: counted(uint64(1<<40 + i)), Queue: "q", Claims: []interlock.Claim{{Key: interlock.Key("customer:" + strconv.Itoa(i%keys))}},
+							ID: counted(uint64(1<<40 + i)), TaskSpec: interlock.TaskSpec{
+								Queue: "q", Claims: []interlock.Claim{{Key: interlock.Key("customer:" + strconv.Itoa(i%keys))}},
+							},
 						}})
 					}
 					for i := range parked {

@@ -28,7 +28,7 @@ func TestPreparedBodies(t *testing.T) {
 			put := &engine.Commit{Head: l.head(s), Writes: []interlock.Write{{Key: "a", Op: interlock.Put}}}
 			merge := &engine.Commit{Head: l.head(s), Writes: []interlock.Write{{Key: "b", Op: interlock.Merge}}}
 			submit := &engine.Submit{Head: l.head(s), Task: engine.TaskSpec{
-				ID: l.id(), Queue: "q", Claims: []interlock.Claim{{Key: "k"}},
+				ID: l.id(), TaskSpec: interlock.TaskSpec{Queue: "q", Claims: []interlock.Claim{{Key: "k"}}},
 			}}
 			for _, x := range []struct {
 				cmd  engine.Command

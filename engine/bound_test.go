@@ -534,7 +534,9 @@ func TestManyTasksWatched(t *testing.T) {
 	s.step(&engine.SetQueue{Head: s.head(id), Queue: interlock.TaskQueue{Name: "q"}})
 	for i := range tasks {
 		s.step(&engine.Submit{Head: s.head(id), Task: engine.TaskSpec{
-			ID: counted(uint64(1<<40 + i)), Queue: "q", Claims: []interlock.Claim{{Key: interlock.Key(fmt.Sprintf("all/%d", i))}},
+			ID: counted(uint64(1<<40 + i)), TaskSpec: interlock.TaskSpec{
+				Queue: "q", Claims: []interlock.Claim{{Key: interlock.Key(fmt.Sprintf("all/%d", i))}},
+			},
 		}})
 	}
 	all := s.acquire(id, "all")

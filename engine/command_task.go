@@ -40,40 +40,12 @@ type DropQueue struct {
 	Name string
 }
 
-// TaskSpec is a task as it is submitted.
+// TaskSpec is a task as it is submitted. The engine keeps the claims and the payload.
 type TaskSpec struct {
-	ID       [16]byte // fresh random bits
-	Queue    string
-	Kind     string
-	Claims   []interlock.Claim // of modes without a count, or of Permits; the engine keeps the slice
-	Payload  []byte            // JSON; the engine keeps it
-	Purpose  string
-	Group    string
-	Priority int
-	Delay    time.Duration // it may not run before
-	Deadline time.Duration // from now; if it is not done by then it is dead; 0: none
-
-	// 0 is the queue's.
-	MaxAttempts         int
-	Backoff, MaxBackoff time.Duration
-
-	// Message makes it a message to the single writer of its key: Queue and Claims are
-	// left out, and Key says to whom.
-	Message bool
-	Key     interlock.Key
-
-	// Ask, when it is set, has a person approve it before it may run.
-	Ask *Question
+	ID [16]byte // fresh random bits
+	interlock.TaskSpec
 
 	payload *body // by Prepare
-}
-
-// Question is what a person is to decide.
-type Question struct {
-	Text    string
-	For     time.Duration     // how long it stands; 0: until somebody answers
-	OnLimit interlock.Verdict // then; 0: Denied
-	Reads   []interlock.Read  // what the asker has read: told with what changed since
 }
 
 // Submit puts a task into its queue. Answered by Done with Tasks (one). With Attach
@@ -143,7 +115,7 @@ type Nack struct {
 type AskHuman struct {
 	Head
 	Lease    interlock.LeaseID
-	Question Question
+	Question interlock.Question
 }
 
 // Answer is a person's word on a task that waits for it, or on a parked lease. Answered by

@@ -144,7 +144,7 @@ func fingerprint(cmd Command) uint64 {
 	case *AskHuman:
 		p.number(23)
 		p.id(c.Lease)
-		c.Question.print(&p)
+		p.question(&c.Question)
 	case *Answer:
 		p.number(24)
 		p.id(c.Task)
@@ -181,14 +181,14 @@ func (x *TaskSpec) print(p *print) {
 	}
 	p.flags(x.Message, x.Ask != nil)
 	if x.Ask != nil {
-		x.Ask.print(p)
+		p.question(x.Ask)
 	}
 }
 
-// print adds a question to a fingerprint.
-func (q *Question) print(p *print) {
+// question adds a question to a fingerprint.
+func (p *print) question(q *interlock.Question) {
 	p.text(q.Text)
-	p.number(uint64(q.For))
+	p.number(uint64(q.Limit))
 	p.number(uint64(cmp.Or(q.OnLimit, interlock.Denied)))
 	p.reads(q.Reads)
 }

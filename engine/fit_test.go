@@ -155,9 +155,13 @@ func (s *stand) spell(door int, head engine.Head, key interlock.Key, claim inter
 		}
 		s.step(c)
 	case 4:
-		s.step(&engine.Submit{Head: head, Agent: "agent", Task: engine.TaskSpec{ID: s.id(), Queue: "q", Claims: []interlock.Claim{claim}}})
+		s.step(&engine.Submit{Head: head, Agent: "agent", Task: engine.TaskSpec{ID: s.id(), TaskSpec: interlock.TaskSpec{
+			Queue: "q", Claims: []interlock.Claim{claim},
+		}}})
 	case 5:
-		s.step(&engine.Submit{Head: head, Agent: "agent", Task: engine.TaskSpec{ID: s.id(), Message: true, Key: key}})
+		s.step(&engine.Submit{Head: head, Agent: "agent", Task: engine.TaskSpec{ID: s.id(), TaskSpec: interlock.TaskSpec{
+			Message: true, Key: key,
+		}}})
 	case 6:
 		s.step(&engine.CheckFence{Head: head, Key: key, Fence: fence})
 	case 7:

@@ -23,7 +23,7 @@ func TestHandoutIsBounded(t *testing.T) {
 		key := interlock.Key(fmt.Sprint("k", i))
 		s.commit(put(string(key), bytes.Repeat([]byte{'x'}, interlock.MaxDocumentBytes)))
 		s.step(&engine.Submit{Head: s.head(worker), Task: engine.TaskSpec{
-			ID: s.id(), Queue: "q", Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}},
+			ID: s.id(), TaskSpec: interlock.TaskSpec{Queue: "q", Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}}},
 		}})
 		s.want(t, engine.Done)
 	}

@@ -30,10 +30,10 @@ func TestIDTaken(t *testing.T) {
 	s.release(sess, s.acquire(sess, "k"))
 	s.step(&engine.StartRun{Head: s.head(sess), ID: ended, Org: "acme"})
 	s.release(sess, ended)
-	spec := engine.TaskSpec{ID: s.id(), Queue: "q"}
+	spec := engine.TaskSpec{ID: s.id(), TaskSpec: interlock.TaskSpec{Queue: "q"}}
 	s.step(&engine.Submit{Head: s.head(sess), Task: spec})
 	s.want(t, engine.Done)
-	twice := engine.TaskSpec{ID: s.id(), Queue: "q"}
+	twice := engine.TaskSpec{ID: s.id(), TaskSpec: interlock.TaskSpec{Queue: "q"}}
 	attempt := interlock.LeaseID(s.id())
 	s.step(&engine.Pull{Head: s.head(sess), ID: s.id(), Queue: "q", Max: 1, Leases: [][16]byte{attempt}})
 	s.want(t, engine.Granted)

@@ -295,7 +295,9 @@ func TestManyPullsEnd(t *testing.T) {
 			if x.code == interlock.CodeSessionEnded {
 				for i := range interlock.MaxFollows {
 					id := interlock.TaskID(l.id())
-					l.step(&engine.Submit{Head: l.head(other), Task: engine.TaskSpec{ID: id, Queue: "q", Delay: time.Hour}})
+					l.step(&engine.Submit{Head: l.head(other), Task: engine.TaskSpec{ID: id, TaskSpec: interlock.TaskSpec{
+						Queue: "q", Delay: time.Hour,
+					}}})
 					c := &engine.FollowTask{Head: l.head(s), Task: id, Attach: true}
 					c.From = x.workers + i
 					l.step(c)
@@ -309,7 +311,7 @@ func TestManyPullsEnd(t *testing.T) {
 			}
 			l.step(&engine.SetQueue{Head: l.head(other), Queue: queue})
 			told = append(told, l.out.Effects...)
-			l.step(&engine.Submit{Head: l.head(other), Task: engine.TaskSpec{ID: l.id(), Queue: "q"}})
+			l.step(&engine.Submit{Head: l.head(other), Task: engine.TaskSpec{ID: l.id(), TaskSpec: interlock.TaskSpec{Queue: "q"}}})
 			rest, _ := l.settleBounded()
 			known := map[int]bool{}
 			for _, eff := range append(told, rest...) {
@@ -345,7 +347,9 @@ func TestQueueOfManyGroups(t *testing.T) {
 	queue := interlock.TaskQueue{Name: "q", Groups: []interlock.Share{{Group: "0", Max: 1}, {Group: "1", Weight: 3}}}
 	l.step(&engine.SetQueue{Head: l.head(s), Queue: queue})
 	for i := range 2*engine.StepObjects + 500 {
-		l.step(&engine.Submit{Head: l.head(s), Task: engine.TaskSpec{ID: l.id(), Queue: "q", Group: fmt.Sprint(i)}})
+		l.step(&engine.Submit{Head: l.head(s), Task: engine.TaskSpec{ID: l.id(), TaskSpec: interlock.TaskSpec{
+			Queue: "q", Group: fmt.Sprint(i),
+		}}})
 	}
 	queue.Groups = []interlock.Share{{Group: "0", Weight: 2}}
 	if eff := l.step(&engine.SetQueue{Head: l.head(s), Queue: queue}); eff.Outcome != engine.Done {
@@ -367,7 +371,7 @@ func TestDeletionIsBounded(t *testing.T) {
 	l.step(&engine.SetQueue{Head: l.head(s), Queue: interlock.TaskQueue{Name: "q"}})
 	for i := range n {
 		l.acquire(nobody, "", time.Hour, fmt.Sprint("k", i))
-		l.step(&engine.Submit{Head: l.head(s), Task: engine.TaskSpec{ID: l.id(), Queue: "q"}})
+		l.step(&engine.Submit{Head: l.head(s), Task: engine.TaskSpec{ID: l.id(), TaskSpec: interlock.TaskSpec{Queue: "q"}}})
 		l.step(&engine.Pull{Head: l.head(nobody), ID: l.id(), Queue: "idle", Max: 1, Leases: [][16]byte{l.id()}, Attach: true})
 	}
 	eff := l.step(&engine.DeleteNamespace{Head: l.head(nobody)})

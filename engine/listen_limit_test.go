@@ -31,7 +31,9 @@ func (l *listening) pull(sess interlock.SessionID) (id [16]byte) {
 // submit submits a task, and listens for its end if it is told so.
 func (l *listening) submit(sess interlock.SessionID, attach bool) interlock.TaskID {
 	id := l.id()
-	l.step(&engine.Submit{Head: l.head(sess), Task: engine.TaskSpec{ID: id, Queue: "q"}, Attach: attach})
+	l.step(&engine.Submit{Head: l.head(sess), Task: engine.TaskSpec{ID: id, TaskSpec: interlock.TaskSpec{
+		Queue: "q",
+	}}, Attach: attach})
 	return id
 }
 

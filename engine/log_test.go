@@ -25,7 +25,9 @@ func newPost(t *testing.T) post {
 // settle has a message to a key done, with what it writes there, if anything.
 func (p post) settle(key interlock.Key, payload []byte, state string) {
 	p.t.Helper()
-	p.step(&engine.Submit{Head: p.head(interlock.SessionID{}), Task: engine.TaskSpec{ID: p.id(), Message: true, Key: key, Payload: payload}})
+	p.step(&engine.Submit{Head: p.head(interlock.SessionID{}), Task: engine.TaskSpec{ID: p.id(), TaskSpec: interlock.TaskSpec{
+		Message: true, Key: key, Payload: payload,
+	}}})
 	lease := p.id()
 	p.step(&engine.Pull{Head: p.head(interlock.SessionID{}), ID: p.id(), Queue: "bank", Max: 1, Leases: [][16]byte{lease}})
 	c := &engine.Ack{Head: p.head(interlock.SessionID{}), Lease: lease}

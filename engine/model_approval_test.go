@@ -12,10 +12,10 @@ import (
 
 // question is the last one that a person was asked about a task.
 type question struct {
-	engine.Question // with its keys in their one spelling
-	agent           string
-	asked           engine.Time
-	idle            time.Duration // since then, in which nobody could answer
+	interlock.Question // with its keys in their one spelling
+	agent              string
+	asked              engine.Time
+	idle               time.Duration // since then, in which nobody could answer
 
 	given   []interlock.Endorsement // before the answer
 	verdict interlock.Verdict       // 0 while it is open
@@ -26,7 +26,7 @@ type question struct {
 }
 
 // question is what somebody asks now.
-func (m *model) question(ns interlock.Namespace, q *engine.Question, agent string) *question {
+func (m *model) question(ns interlock.Namespace, q *interlock.Question, agent string) *question {
 	x := &question{Question: *q, agent: agent, asked: m.now}
 	x.Reads = m.spelledCommit(&engine.Commit{Head: engine.Head{Namespace: ns}, Reads: q.Reads}).Reads
 	if x.OnLimit == 0 {
@@ -36,7 +36,9 @@ func (m *model) question(ns interlock.Namespace, q *engine.Question, agent strin
 }
 
 // until is when it answers itself; ok is false when it does not.
-func (q *question) until() (end engine.Time, ok bool) { return q.asked.Add(q.For + q.idle), q.For > 0 }
+func (q *question) until() (end engine.Time, ok bool) {
+	return q.asked.Add(q.Limit + q.idle), q.Limit > 0
+}
 
 // isUnapproved reports whether somebody was asked about a task and has not said yes.
 func (t *task) isUnapproved() bool {
@@ -44,11 +46,11 @@ func (t *task) isUnapproved() bool {
 }
 
 // wrongQuestion names the rules that a question breaks.
-func (m *model) wrongQuestion(ns interlock.Namespace, q *engine.Question) (codes []interlock.Code) {
+func (m *model) wrongQuestion(ns interlock.Namespace, q *interlock.Question) (codes []interlock.Code) {
 	if q.Text == "" || q.OnLimit > interlock.Denied {
 		codes = append(codes, interlock.CodeInvalidRequest)
 	}
-	if q.For < 0 || q.For > interlock.MaxDelay {
+	if q.Limit < 0 || q.Limit > interlock.MaxDelay {
 		codes = append(codes, interlock.CodeInvalidTTL)
 	}
 	reads := &engine.Commit{Head: engine.Head{Namespace: ns}, Reads: q.Reads}
@@ -161,7 +163,7 @@ func (m *model) foldQuestion(cmd engine.Command, ev *engine.Event) {
 // foldIdle takes in that nobody could answer for a while before a term began.
 func (m *model) foldIdle(idle time.Duration) {
 	for _, t := range m.tasks {
-		if q := t.question; q != nil && q.For > 0 && t.state == interlock.TaskAsking {
+		if q := t.question; q != nil && q.Limit > 0 && t.state == interlock.TaskAsking {
 			q.idle = min(q.idle+idle, m.now.Sub(q.asked)) // a limit counts anew at most
 		}
 	}

@@ -114,7 +114,7 @@ func bodyOf(cmd engine.Command) string {
 			id.SetZero()
 		}
 	}
-	var asked []engine.Question
+	var asked []interlock.Question
 	switch c := plain.Addr().Interface().(type) {
 	case *engine.ClaimEffect:
 		c.ID = interlock.EffectID{}
@@ -135,7 +135,7 @@ func bodyOf(cmd engine.Command) string {
 
 // plainTask leaves out of a task what may be another one when it comes again, and
 // appends what it asks, which is not in it but elsewhere.
-func plainTask(asked []engine.Question, x *engine.TaskSpec) []engine.Question {
+func plainTask(asked []interlock.Question, x *engine.TaskSpec) []interlock.Question {
 	if x.ID = [16]byte{}; x.Ask != nil {
 		asked = append(asked, *x.Ask)
 		x.Ask = nil

@@ -9,10 +9,10 @@ import (
 )
 
 // question chooses what a person is to decide.
-func (p *player) question(ns interlock.Namespace, r uint32) engine.Question {
-	q := engine.Question{
-		Text: among(r, "may it?", "may it?", "may it?", "may it?", "may it?", "may it?", "may it?", ""),
-		For:  among(r>>3, 0, 0, 2*time.Second, 8*time.Second, 30*time.Second), OnLimit: among(r>>6, 0, interlock.Approved, interlock.Denied),
+func (p *player) question(ns interlock.Namespace, r uint32) interlock.Question {
+	q := interlock.Question{
+		Text:  among(r, "may it?", "may it?", "may it?", "may it?", "may it?", "may it?", "may it?", ""),
+		Limit: among(r>>3, 0, 0, 2*time.Second, 8*time.Second, 30*time.Second), OnLimit: among(r>>6, 0, interlock.Approved, interlock.Denied),
 	}
 	v := p.m.version(ns)
 	for i := range int(r >> 9 % 4) {

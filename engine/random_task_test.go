@@ -280,7 +280,7 @@ func (w *taskWorld) queue() interlock.TaskQueue {
 }
 
 func (w *taskWorld) spec() engine.TaskSpec {
-	x := engine.TaskSpec{ID: w.id(), Queue: "q", Group: choose(w, "", "a", "b")}
+	x := engine.TaskSpec{ID: w.id(), TaskSpec: interlock.TaskSpec{Queue: "q", Group: choose(w, "", "a", "b")}}
 	if w.chance(3) {
 		x.Message, x.Queue, x.Key = true, "", choose(w, interlock.Key(mailboxes+"1"), mailboxes+"2")
 	}
@@ -302,9 +302,9 @@ func (w *taskWorld) spec() engine.TaskSpec {
 	return x
 }
 
-func (w *taskWorld) question() engine.Question {
-	return engine.Question{
-		Text: "may I?", For: choose(w, 0, 3*time.Second, time.Minute), OnLimit: choose(w, 0, interlock.Approved, interlock.Denied),
+func (w *taskWorld) question() interlock.Question {
+	return interlock.Question{
+		Text: "may I?", Limit: choose(w, 0, 3*time.Second, time.Minute), OnLimit: choose(w, 0, interlock.Approved, interlock.Denied),
 		Reads: []interlock.Read{{Key: choose(w, interlock.Key("k/1"), "did/none")}},
 	}
 }

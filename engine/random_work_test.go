@@ -39,10 +39,12 @@ func (p *player) setQueue(o *op) error {
 // spec chooses a task.
 func (p *player) spec(o *op, ns interlock.Namespace, r uint32) engine.TaskSpec {
 	x := engine.TaskSpec{
-		ID: p.id(), Queue: among(r, "q", "q", "q", "r"), Kind: "k", Payload: []byte(among(r>>2, `{"n":1}`, "")), Purpose: among(r>>4, "", "why"),
-		Group: among(r>>6, "", "x", "y"), Priority: among(r>>8, 0, 0, 0, 0, 1, -1, 5),
-		Delay: among(r>>12, 0, 0, 0, 0, time.Second, 7*time.Second), Deadline: among(r>>16, 0, 0, 0, 0, 10*time.Second, 25*time.Second),
-		MaxAttempts: among(r>>20, 0, 0, 1, 3), Backoff: among(r>>24, 0, 0, 2*time.Second), MaxBackoff: among(r>>28, 0, 0, 3*time.Second),
+		ID: p.id(), TaskSpec: interlock.TaskSpec{
+			Queue: among(r, "q", "q", "q", "r"), Kind: "k", Payload: []byte(among(r>>2, `{"n":1}`, "")), Purpose: among(r>>4, "", "why"),
+			Group: among(r>>6, "", "x", "y"), Priority: among(r>>8, 0, 0, 0, 0, 1, -1, 5),
+			Delay: among(r>>12, 0, 0, 0, 0, time.Second, 7*time.Second), Deadline: among(r>>16, 0, 0, 0, 0, 10*time.Second, 25*time.Second),
+			MaxAttempts: among(r>>20, 0, 0, 1, 3), Backoff: among(r>>24, 0, 0, 2*time.Second), MaxBackoff: among(r>>28, 0, 0, 3*time.Second),
+		},
 	}
 	if o.r[8]%12 > 0 {
 		x.Claims = dedupe(p.claims(o))

@@ -8,10 +8,10 @@ import (
 )
 
 // questionOf reads what a person is asked.
-func (s *script) questionOf(text string, w *words) engine.Question {
+func (s *script) questionOf(text string, w *words) interlock.Question {
 	commit := engine.Commit{}
 	s.commitWords(&commit, w)
-	q := engine.Question{Text: text, For: w.duration("limit"), Reads: commit.Reads}
+	q := interlock.Question{Text: text, Limit: w.duration("limit"), Reads: commit.Reads}
 	q.OnLimit, _ = interlock.ParseVerdict(w.get("on_limit"))
 	return q
 }

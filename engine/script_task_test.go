@@ -89,10 +89,12 @@ func queueOf(w *words) interlock.TaskQueue {
 
 func (s *script) submit(w *words) error {
 	c := &engine.Submit{Head: s.head(w), Flow: s.flowIn(w), Attach: w.has("attach"), Task: engine.TaskSpec{
-		ID: s.id(), Queue: w.get("queue"), Kind: w.get("kind"), Payload: []byte(w.get("payload")), Purpose: w.get("purpose"), Group: w.get("group"),
-		Priority: int(w.number("priority")), Delay: w.duration("delay"), Deadline: w.duration("deadline"),
-		MaxAttempts: int(w.number("max_attempts")), Backoff: w.duration("backoff"), MaxBackoff: w.duration("max_backoff"),
-		Message: w.has("message"), Key: interlock.Key(w.get("message")),
+		ID: s.id(), TaskSpec: interlock.TaskSpec{
+			Queue: w.get("queue"), Kind: w.get("kind"), Payload: []byte(w.get("payload")), Purpose: w.get("purpose"), Group: w.get("group"),
+			Priority: int(w.number("priority")), Delay: w.duration("delay"), Deadline: w.duration("deadline"),
+			MaxAttempts: int(w.number("max_attempts")), Backoff: w.duration("backoff"), MaxBackoff: w.duration("max_backoff"),
+			Message: w.has("message"), Key: interlock.Key(w.get("message")),
+		},
 	}}
 	if w.has("ask") {
 		q := s.questionOf(w.get("ask"), w)
@@ -134,11 +136,13 @@ func (s *script) ack(w *words) error {
 	for _, x := range w.list {
 		if x.key == "message" {
 			key, body, _ := strings.Cut(x.value, "=")
-			c.Tasks = append(c.Tasks, engine.TaskSpec{ID: s.id(), Message: true, Key: interlock.Key(key), Payload: []byte(body)})
+			c.Tasks = append(c.Tasks, engine.TaskSpec{ID: s.id(), TaskSpec: interlock.TaskSpec{
+				Message: true, Key: interlock.Key(key), Payload: []byte(body),
+			}})
 		}
 		if x.key == "then" {
 			queue, key, _ := strings.Cut(x.value, ":")
-			spec := engine.TaskSpec{ID: s.id(), Queue: queue}
+			spec := engine.TaskSpec{ID: s.id(), TaskSpec: interlock.TaskSpec{Queue: queue}}
 			if key != "" {
 				spec.Claims = []interlock.Claim{{Key: interlock.Key(key)}}
 			}

@@ -206,7 +206,7 @@ func checkAck(c *Ack) *refusal {
 	size := 0
 	for i := range c.Tasks {
 		x := &c.Tasks[i]
-		size += len(x.Payload) + len(x.Purpose) + len(x.Key) + x.Ask.size()
+		size += len(x.Payload) + len(x.Purpose) + len(x.Key) + questionSize(x.Ask)
 		for _, claim := range x.Claims {
 			size += len(claim.Key)
 		}

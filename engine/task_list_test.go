@@ -15,7 +15,7 @@ func TestListingsGoOn(t *testing.T) {
 	const tasks, page = 40, 3
 	for _, listing := range []struct {
 		name string
-		ask  *engine.Question
+		ask  *interlock.Question
 		page func(s *stand, from *engine.AskedAt) (rows []interlock.Task, more bool)
 	}{
 		{"tasks", nil, func(s *stand, from *engine.AskedAt) ([]interlock.Task, bool) {
@@ -25,7 +25,7 @@ func TestListingsGoOn(t *testing.T) {
 			from.Num = l.Next
 			return l.Rows, l.More
 		}},
-		{"approvals", &engine.Question{Text: "may I?"}, func(s *stand, from *engine.AskedAt) ([]interlock.Task, bool) {
+		{"approvals", &interlock.Question{Text: "may I?"}, func(s *stand, from *engine.AskedAt) ([]interlock.Task, bool) {
 			l := engine.Approvals{Namespace: "bench", After: *from, Limit: page}
 			for !l.Look(s.e) {
 			}
@@ -39,7 +39,9 @@ func TestListingsGoOn(t *testing.T) {
 			var want, got []string
 			for i := range tasks {
 				want = append(want, fmt.Sprint(i))
-				s.step(&engine.Submit{Head: s.head(interlock.SessionID{}), Agent: "ann", Task: engine.TaskSpec{ID: s.id(), Queue: "q", Kind: want[i], Ask: listing.ask}})
+				s.step(&engine.Submit{Head: s.head(interlock.SessionID{}), Agent: "ann", Task: engine.TaskSpec{ID: s.id(), TaskSpec: interlock.TaskSpec{
+					Queue: "q", Kind: want[i], Ask: listing.ask,
+				}}})
 				s.want(t, engine.Done)
 			}
 			var from engine.AskedAt

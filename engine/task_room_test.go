@@ -73,7 +73,9 @@ func (s *stock) fill(room int) {
 }
 
 func (s *stock) submit(claims int) (interlock.TaskID, *Effect) {
-	x := TaskSpec{ID: s.id(), Queue: "q", Payload: []byte(`"payload"`), Purpose: "a test", Group: "g"}
+	x := TaskSpec{ID: s.id(), TaskSpec: interlock.TaskSpec{
+		Queue: "q", Payload: []byte(`"payload"`), Purpose: "a test", Group: "g",
+	}}
 	for i := range claims {
 		x.Claims = append(x.Claims, interlock.Claim{Key: interlock.Key(strings.Repeat("k", 400) + strconv.Itoa(i))})
 	}
@@ -130,7 +132,7 @@ func TestTasksCountAllThatIsRemembered(t *testing.T) {
 	if n := s.tasks().bytes - before; n < interlock.MaxKeptAttempts*interlock.MaxReasonBytes {
 		t.Errorf("%d attempts with long reasons count %d", interlock.MaxKeptAttempts, n)
 	}
-	s.step(&AskHuman{Lease: s.pull(), Question: Question{Text: "May it?", OnLimit: interlock.Denied}})
+	s.step(&AskHuman{Lease: s.pull(), Question: interlock.Question{Text: "May it?", OnLimit: interlock.Denied}})
 	s.step(&Answer{Task: id, Verdict: interlock.Approved, By: "eve", Reason: "why not"})
 	s.sameAfterSnapshot()
 	s.step(&Ack{Lease: s.pull(), Result: []byte(`1`)})
@@ -170,7 +172,7 @@ func TestFollowUpsCountTogether(t *testing.T) {
 	lease := s.pull()
 	ack := &Ack{Lease: lease}
 	for range 3 {
-		ack.Tasks = append(ack.Tasks, TaskSpec{ID: s.id(), Queue: "q"})
+		ack.Tasks = append(ack.Tasks, TaskSpec{ID: s.id(), TaskSpec: interlock.TaskSpec{Queue: "q"}})
 	}
 	s.fill(2 * interlock.TaskBytes)
 	if eff := s.step(ack); eff.Code != interlock.CodeTooManyTasks {

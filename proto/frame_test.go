@@ -309,8 +309,8 @@ func TestListsAreBounded(t *testing.T) {
 			Reads: make([]interlock.Read, many), Writes: make([]interlock.Write, many), Leases: make([]interlock.LeaseID, many),
 		}},
 		{Kind: OpReadState, State: &StateQuery{Keys: make([]interlock.Key, many)}},
-		{Kind: OpSubmitTask, Task: &TaskOp{Specs: []TaskSpec{{Claims: make([]interlock.Claim, many), Ask: &Question{Reads: make([]interlock.Read, many)}}}}},
-		{Kind: OpAckTask, Commit: &Commit{Reads: make([]interlock.Read, many), Writes: make([]interlock.Write, many)}, Task: &TaskOp{Specs: make([]TaskSpec, many)}},
+		{Kind: OpSubmitTask, Task: &TaskOp{Specs: []interlock.TaskSpec{{Claims: make([]interlock.Claim, many), Ask: &interlock.Question{Reads: make([]interlock.Read, many)}}}}},
+		{Kind: OpAckTask, Commit: &Commit{Reads: make([]interlock.Read, many), Writes: make([]interlock.Write, many)}, Task: &TaskOp{Specs: make([]interlock.TaskSpec, many)}},
 		{Kind: OpSetQueue, Queue: &interlock.TaskQueue{Groups: make([]interlock.Share, many)}},
 	}}
 	var again ClientFrame
@@ -362,16 +362,16 @@ func FuzzClientFrame(f *testing.F) {
 		{Kind: OpListPatterns, Name: "n"},
 		{Kind: OpSubmitTask, LeaseRequest: interlock.LeaseRequest{
 			Flow: "f",
-		}, RequestID: "r", Agent: "a", Task: &TaskOp{Attach: true, Specs: []TaskSpec{{
+		}, RequestID: "r", Agent: "a", Task: &TaskOp{Attach: true, Specs: []interlock.TaskSpec{{
 			Queue: "q", Kind: "k", Claims: []interlock.Claim{{Key: "k"}}, Payload: []byte("{}"), Priority: -3, Delay: 1, MaxAttempts: 2,
-			Message: true, Key: "k", Ask: &Question{Text: "may I?", For: 1, OnLimit: interlock.Approved, Reads: []interlock.Read{{Key: "k", Version: 3}}},
+			Message: true, Key: "k", Ask: &interlock.Question{Text: "may I?", Limit: 1, OnLimit: interlock.Approved, Reads: []interlock.Read{{Key: "k", Version: 3}}},
 		}}}},
 		{Kind: OpPullTasks, ID: [16]byte{7}, LeaseRequest: interlock.LeaseRequest{
 			Terms: interlock.Terms{TTL: 1},
 		}, Task: &TaskOp{Queue: "q", Limit: 8}},
 		{Kind: OpAckTask, ID: [16]byte{8}, LeaseRequest: interlock.LeaseRequest{
 			AsOf: 1,
-		}, Note: "n", Task: &TaskOp{Result: []byte("1"), Specs: []TaskSpec{{}, {Queue: "q"}}}, Commit: &Commit{Reads: []interlock.Read{{Key: "k"}}}},
+		}, Note: "n", Task: &TaskOp{Result: []byte("1"), Specs: []interlock.TaskSpec{{}, {Queue: "q"}}}, Commit: &Commit{Reads: []interlock.Read{{Key: "k"}}}},
 		{Kind: OpNackTask, ID: [16]byte{8}, Task: &TaskOp{Reason: "r", Delay: -1, Dead: true}},
 		{Kind: OpAnswerTask, Fence: 7, Task: &TaskOp{Verdict: interlock.Approved, By: "b"}},
 		{Kind: OpAnswerTask, ID: [16]byte{9}, Task: &TaskOp{Verdict: interlock.Denied, By: "b", Reason: "r"}},

@@ -37,7 +37,7 @@ func TestLargeOpsAreNotKept(t *testing.T) {
 			{Kind: OpSettleEffect, Effect: &EffectOp{Result: big, Reason: "reason"}},
 			{Kind: OpSubmitTask, LeaseRequest: interlock.LeaseRequest{
 				Flow: "flow",
-			}, Task: &TaskOp{Specs: []TaskSpec{{Queue: "q", Claims: []interlock.Claim{{Key: "k"}}, Payload: big}}}},
+			}, Task: &TaskOp{Specs: []interlock.TaskSpec{{Queue: "q", Claims: []interlock.Claim{{Key: "k"}}, Payload: big}}}},
 			{Kind: OpAckTask, Note: "note", Task: &TaskOp{Result: big}, Commit: &Commit{Reads: []interlock.Read{{Key: "read"}}}},
 		}
 		if err := out.Decode(in.AppendTo(nil)); err != nil {

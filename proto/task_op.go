@@ -26,36 +26,8 @@ type TaskOp struct {
 	Reason string
 	Result []byte // JSON
 
-	Specs    []TaskSpec // of a submission, the one; of an acknowledgement, what is to be done next
-	Question *Question
-}
-
-// TaskSpec is a task as it is submitted.
-type TaskSpec struct {
-	Queue    string
-	Kind     string
-	Claims   []interlock.Claim
-	Payload  []byte // JSON
-	Purpose  string
-	Group    string
-	Priority int32
-	Delay    time.Duration
-	Deadline time.Duration
-
-	MaxAttempts         int
-	Backoff, MaxBackoff time.Duration
-
-	Message bool // to the single writer of Key
-	Key     interlock.Key
-	Ask     *Question
-}
-
-// Question is what a person is to decide.
-type Question struct {
-	Text    string
-	For     time.Duration
-	OnLimit interlock.Verdict
-	Reads   []interlock.Read
+	Specs    []interlock.TaskSpec // of a submission, the one; of an acknowledgement, what is to be done next
+	Question *interlock.Question
 }
 
 // TaskChange is what is done with a task that does not run. The numbers are those of
@@ -84,7 +56,7 @@ func (o *Op) appendTask(b []byte) []byte {
 	switch o.Kind {
 	case OpSubmitTask:
 		for i := range x.Specs {
-			b = x.Specs[i].appendTo(b, 1)
+			b = appendTaskSpec(b, 1, &x.Specs[i])
 		}
 		b = appendString(b, 2, o.Flow)
 		b = appendBool(b, 3, x.Attach)
@@ -108,7 +80,7 @@ func (o *Op) appendTask(b []byte) []byte {
 		}
 		b = appendUint(b, 4, uint64(o.AsOf))
 		for i := range x.Specs {
-			b = x.Specs[i].appendTo(b, 6)
+			b = appendTaskSpec(b, 6, &x.Specs[i])
 		}
 		return appendString(b, 7, o.Note)
 	case OpListTasks:
@@ -130,7 +102,7 @@ func (o *Op) appendTask(b []byte) []byte {
 		b = appendDuration(b, 3, x.Delay)
 		b = appendBool(b, 4, x.Dead)
 	case OpAskHuman:
-		b = x.Question.appendTo(b, 2)
+		b = appendQuestion(b, 2, x.Question)
 	case OpAnswerTask:
 		b = appendUint(b, 2, uint64(x.Verdict))
 		b = appendString(b, 3, x.By)
@@ -147,7 +119,7 @@ func (o *Op) appendTask(b []byte) []byte {
 	return b
 }
 
-func (t *TaskSpec) appendTo(b []byte, num byte) []byte {
+func appendTaskSpec(b []byte, num byte, t *interlock.TaskSpec) []byte {
 	b = openMessage(b, num)
 	start := len(b)
 	b = appendString(b, 1, t.Queue)
@@ -156,7 +128,7 @@ func (t *TaskSpec) appendTo(b []byte, num byte) []byte {
 	b = appendBytes(b, 4, t.Payload)
 	b = appendString(b, 5, t.Purpose)
 	b = appendString(b, 6, t.Group)
-	b = appendSint(b, 7, t.Priority)
+	b = appendSint(b, 7, int32(t.Priority))
 	b = appendDuration(b, 8, t.Delay)
 	b = appendDuration(b, 9, t.Deadline)
 	b = appendInt(b, 10, t.MaxAttempts)
@@ -164,18 +136,18 @@ func (t *TaskSpec) appendTo(b []byte, num byte) []byte {
 	b = appendDuration(b, 12, t.MaxBackoff)
 	b = appendBool(b, 13, t.Message)
 	b = appendString(b, 14, t.Key)
-	b = t.Ask.appendTo(b, 15)
+	b = appendQuestion(b, 15, t.Ask)
 	return closeMessage(b, start)
 }
 
-func (q *Question) appendTo(b []byte, num byte) []byte {
+func appendQuestion(b []byte, num byte, q *interlock.Question) []byte {
 	if q == nil {
 		return b
 	}
 	b = openMessage(b, num)
 	start := len(b)
 	b = appendString(b, 1, q.Text)
-	b = appendDuration(b, 2, q.For)
+	b = appendDuration(b, 2, q.Limit)
 	b = appendUint(b, 3, uint64(q.OnLimit))
 	for i := range q.Reads {
 		b = appendRead(b, 4, &q.Reads[i])
@@ -185,15 +157,15 @@ func (q *Question) appendTo(b []byte, num byte) []byte {
 
 // size is an upper bound of the encoded length.
 func (x *TaskOp) size() int {
-	n := 64 + len(x.Queue) + len(x.By) + len(x.Reason) + len(x.Result) + x.Question.size()
+	n := 64 + len(x.Queue) + len(x.By) + len(x.Reason) + len(x.Result) + questionSize(x.Question)
 	for i := range x.Specs {
 		t := &x.Specs[i]
-		n += 160 + len(t.Queue) + len(t.Kind) + len(t.Payload) + len(t.Purpose) + len(t.Group) + len(t.Key) + claimsSize(t.Claims) + t.Ask.size()
+		n += 160 + len(t.Queue) + len(t.Kind) + len(t.Payload) + len(t.Purpose) + len(t.Group) + len(t.Key) + claimsSize(t.Claims) + questionSize(t.Ask)
 	}
 	return n
 }
 
-func (q *Question) size() int {
+func questionSize(q *interlock.Question) int {
 	if q == nil {
 		return 0
 	}
@@ -225,8 +197,8 @@ func (o *Op) taskField(f *field[string]) error {
 		}
 	case OpAskHuman:
 		if f.tag == 2<<3|wireBytes {
-			x.Question = &Question{}
-			return x.Question.decode(f.s)
+			x.Question = &interlock.Question{}
+			return decodeQuestion(x.Question, f.s)
 		}
 	case OpAnswerTask:
 		switch f.tag {
@@ -262,8 +234,8 @@ func (o *Op) taskField(f *field[string]) error {
 func (o *Op) submitField(f *field[string]) error {
 	switch x := o.Task; f.tag {
 	case 1<<3 | wireBytes:
-		x.Specs = make([]TaskSpec, 1)
-		return x.Specs[0].decode(f.s)
+		x.Specs = make([]interlock.TaskSpec, 1)
+		return decodeTaskSpec(&x.Specs[0], f.s)
 	case 2<<3 | wireBytes:
 		return ownText(&o.Flow, f.s)
 	case 3<<3 | wireVarint:
@@ -304,7 +276,7 @@ func (o *Op) ackField(f *field[string]) error {
 		}
 	case 6<<3 | wireBytes:
 		if len(x.Specs) <= MaxListed {
-			return grow(&x.Specs).decode(f.s)
+			return decodeTaskSpec(grow(&x.Specs), f.s)
 		}
 	case 7<<3 | wireBytes:
 		return ownText(&o.Note, f.s)
@@ -350,7 +322,7 @@ func (o *Op) readLogField(f *field[string]) error {
 	return nil
 }
 
-func (t *TaskSpec) decode(s string) error {
+func decodeTaskSpec(t *interlock.TaskSpec, s string) error {
 	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
@@ -366,7 +338,7 @@ func (t *TaskSpec) decode(s string) error {
 		case 6<<3 | wireBytes:
 			return ownText(&t.Group, f.s)
 		case 7<<3 | wireVarint:
-			t.Priority = unzigzag(f.v)
+			t.Priority = int(unzigzag(f.v))
 		case 8<<3 | wireVarint:
 			t.Delay = time.Duration(f.v)
 		case 9<<3 | wireVarint:
@@ -382,20 +354,20 @@ func (t *TaskSpec) decode(s string) error {
 		case 14<<3 | wireBytes:
 			return ownText(&t.Key, f.s)
 		case 15<<3 | wireBytes:
-			t.Ask = &Question{}
-			return t.Ask.decode(f.s)
+			t.Ask = &interlock.Question{}
+			return decodeQuestion(t.Ask, f.s)
 		}
 		return nil
 	})
 }
 
-func (q *Question) decode(s string) error {
+func decodeQuestion(q *interlock.Question, s string) error {
 	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			return ownText(&q.Text, f.s)
 		case 2<<3 | wireVarint:
-			q.For = time.Duration(f.v)
+			q.Limit = time.Duration(f.v)
 		case 3<<3 | wireVarint:
 			q.OnLimit = enum[interlock.Verdict](f.v)
 		case 4<<3 | wireBytes:

@@ -3,6 +3,8 @@ package proto
 import (
 	"math/rand/v2"
 	"reflect"
+
+	"github.com/interlockdev/interlock"
 )
 
 // keepTask fills in what an operation about tasks says, and nothing else.
@@ -14,7 +16,7 @@ func keepTask(r *rand.Rand, kept, o *Op) {
 	case OpSubmitTask:
 		kept.ID = [16]byte{}
 		kept.Flow, kept.RequestID, kept.Agent = o.Flow, o.RequestID, o.Agent
-		kept.Task = &TaskOp{Specs: make([]TaskSpec, 1), Attach: x.Attach}
+		kept.Task = &TaskOp{Specs: make([]interlock.TaskSpec, 1), Attach: x.Attach}
 		random(r, reflect.ValueOf(&kept.Task.Specs[0]).Elem())
 	case OpPullTasks:
 		kept.TTL, kept.Task = o.TTL, &TaskOp{Queue: x.Queue, Limit: x.Limit}

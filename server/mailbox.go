@@ -20,7 +20,7 @@ func (c *call) sendMessage() {
 	if !ok {
 		return
 	}
-	cmd := &engine.Submit{Head: h, Task: engine.TaskSpec{ID: freshID(), Message: true, Key: key}}
+	cmd := &engine.Submit{Head: h, Task: engine.TaskSpec{ID: freshID(), TaskSpec: interlock.TaskSpec{Message: true, Key: key}}}
 	var wait time.Duration
 	if !c.body(func(d *jsonIn) { wait = decodeSend(d, cmd) }) {
 		return

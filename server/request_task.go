@@ -90,13 +90,13 @@ func (d *jsonIn) json() []byte { return bytes.Clone(d.any(maxDocumentDepth)) }
 var questionFields = []string{"question", "limit_ms", "on_limit", "reads"}
 
 // question reads what a person is to decide.
-func (d *jsonIn) question() (q engine.Question) {
+func (d *jsonIn) question() (q interlock.Question) {
 	d.object(questionFields, func(field int) {
 		switch questionFields[field] {
 		case "question":
 			q.Text = d.str()
 		case "limit_ms":
-			q.For = d.ms()
+			q.Limit = d.ms()
 		case "on_limit":
 			q.OnLimit = d.verdict()
 		case "reads":
@@ -173,7 +173,7 @@ var messageFields = []string{
 
 // message reads a message that an acknowledgement sends.
 func (d *jsonIn) message() engine.TaskSpec {
-	x := engine.TaskSpec{Message: true}
+	x := engine.TaskSpec{TaskSpec: interlock.TaskSpec{Message: true}}
 	d.object(messageFields, func(field int) {
 		if name := messageFields[field]; name == "key" {
 			x.Key = interlock.Key(d.str())

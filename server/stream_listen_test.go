@@ -16,11 +16,11 @@ func TestListeningTakesASession(t *testing.T) {
 	f.open(1)
 	f.send(
 		proto.Op{Kind: proto.OpSetQueue, Slot: 1, Seq: 3, Queue: &interlock.TaskQueue{Name: "fees"}},
-		proto.Op{Kind: proto.OpSubmitTask, Seq: 4, Task: &proto.TaskOp{Specs: []proto.TaskSpec{{Queue: "fees"}}}},
+		proto.Op{Kind: proto.OpSubmitTask, Seq: 4, Task: &proto.TaskOp{Specs: []interlock.TaskSpec{{Queue: "fees"}}}},
 	)
 	f.want(3, proto.Done, "")
 	id := f.want(4, proto.Done, "").Tasks[0].ID
-	submit := proto.TaskOp{Attach: true, Specs: []proto.TaskSpec{{Queue: "fees"}}}
+	submit := proto.TaskOp{Attach: true, Specs: []interlock.TaskSpec{{Queue: "fees"}}}
 	f.send(
 		proto.Op{Kind: proto.OpPullTasks, Seq: 5, ID: [16]byte{1}, Task: &proto.TaskOp{Queue: "fees", Limit: 1}},
 		proto.Op{Kind: proto.OpFollowTask, Seq: 6, ID: id, Task: &proto.TaskOp{Attach: true}},

@@ -26,7 +26,7 @@ func opOf(kind proto.OpKind, seq uint64) proto.Op {
 		},
 		On: &proto.Party{Agent: "ben"}, Pattern: &interlock.Pattern{Name: "a", Shape: "a:{id}"}, Settings: &interlock.Settings{Closed: true},
 		Commit: &proto.Commit{}, State: &proto.StateQuery{}, Effect: &proto.EffectOp{Tool: "charge", Target: "customer:1"},
-		Task:  &proto.TaskOp{Queue: "fees", Limit: 1, Specs: []proto.TaskSpec{{Queue: "fees"}}},
+		Task:  &proto.TaskOp{Queue: "fees", Limit: 1, Specs: []interlock.TaskSpec{{Queue: "fees"}}},
 		Queue: &interlock.TaskQueue{Name: "fees"}, Run: &proto.RunOp{Org: "acme", Workflow: "triage"},
 	}
 	switch kind {

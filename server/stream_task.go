@@ -28,7 +28,7 @@ func (st *stream) taskCommand(o *proto.Op, h engine.Head) engine.Command {
 	case proto.OpAskHuman:
 		c := &engine.AskHuman{Head: h, Lease: o.ID}
 		if x.Question != nil {
-			c.Question = questionOf(x.Question)
+			c.Question = *cloneQuestion(x.Question)
 		}
 		return c
 	case proto.OpAnswerTask:
@@ -100,21 +100,19 @@ func (st *stream) ackTask(o *proto.Op, h engine.Head) engine.Command {
 
 // taskSpec gives a task a fresh id. The engine keeps the claims and gives their keys one
 // spelling, so it gets a copy.
-func (st *stream) taskSpec(x *proto.TaskSpec) engine.TaskSpec {
-	spec := engine.TaskSpec{
-		ID: st.random.id(), Queue: x.Queue, Kind: x.Kind, Claims: slices.Clone(x.Claims), Payload: x.Payload, Purpose: x.Purpose, Group: x.Group,
-		Priority: int(x.Priority), Delay: x.Delay, Deadline: x.Deadline, MaxAttempts: x.MaxAttempts, Backoff: x.Backoff, MaxBackoff: x.MaxBackoff,
-		Message: x.Message, Key: x.Key,
-	}
+func (st *stream) taskSpec(x *interlock.TaskSpec) engine.TaskSpec {
+	spec := engine.TaskSpec{ID: st.random.id(), TaskSpec: *x}
+	spec.Claims = slices.Clone(x.Claims)
 	if x.Ask != nil {
-		q := questionOf(x.Ask)
-		spec.Ask = &q
+		spec.Ask = cloneQuestion(x.Ask)
 	}
 	return spec
 }
 
-func questionOf(q *proto.Question) engine.Question {
-	return engine.Question{Text: q.Text, For: q.For, OnLimit: q.OnLimit, Reads: slices.Clone(q.Reads)}
+func cloneQuestion(q *interlock.Question) *interlock.Question {
+	own := *q
+	own.Reads = slices.Clone(q.Reads)
+	return &own
 }
 
 // addTasks adds what an answer says of tasks.

@@ -305,7 +305,7 @@ func TestLargestAcknowledgement(t *testing.T) {
 		r := newRig(t)
 		r.expect(engine.Done, &engine.SetQueue{Head: head(nil), Queue: interlock.TaskQueue{Name: "q"}})
 		payload := func(n int) []byte { return []byte(`"` + strings.Repeat("x", n-2) + `"`) }
-		submit := func() engine.TaskSpec { return engine.TaskSpec{ID: newID(), Queue: "q"} }
+		submit := func() engine.TaskSpec { return engine.TaskSpec{ID: newID(), TaskSpec: interlock.TaskSpec{Queue: "q"}} }
 		r.expect(engine.Done, &engine.Submit{Head: head(nil), Task: submit()})
 		handed := r.expect(engine.Granted, &engine.Pull{Head: head(nil), ID: newID(), Leases: [][16]byte{newID()}, Queue: "q", Max: 1}).Handed
 		ack := func(each int) *engine.Ack {

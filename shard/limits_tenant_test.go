@@ -244,8 +244,10 @@ func (n *neighbour) fillQueues() {
 
 func (n *neighbour) submission(i int) *engine.Submit {
 	return &engine.Submit{Head: n.head(), Agent: "busy", Task: engine.TaskSpec{
-		ID: newID(), Queue: "q", Claims: []interlock.Claim{{Key: interlock.Key("t"), Mode: interlock.Shared}},
-		Payload: []byte("{}"), Group: fmt.Sprint("g", i%interlock.MaxShares),
+		ID: newID(), TaskSpec: interlock.TaskSpec{
+			Queue: "q", Claims: []interlock.Claim{{Key: interlock.Key("t"), Mode: interlock.Shared}},
+			Payload: []byte("{}"), Group: fmt.Sprint("g", i%interlock.MaxShares),
+		},
 	}}
 }
 
@@ -263,7 +265,7 @@ func (n *neighbour) takeAgain() {
 // askAboutNext has a person asked about the next task.
 func (n *neighbour) askAboutNext() interlock.TaskID {
 	h := n.pull(1)[0]
-	n.must(n.do(&engine.AskHuman{Head: n.head(), Lease: h.Lease.ID, Question: engine.Question{Text: "May it?", OnLimit: interlock.Denied}}))
+	n.must(n.do(&engine.AskHuman{Head: n.head(), Lease: h.Lease.ID, Question: interlock.Question{Text: "May it?", OnLimit: interlock.Denied}}))
 	return h.Task.ID
 }
 

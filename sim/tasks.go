@@ -67,7 +67,9 @@ func (w *world) settings() []func() engine.Command {
 }
 
 func (a *agent) submit() {
-	t := engine.TaskSpec{Queue: queueName, Kind: "k", Payload: []byte(`{"n":1}`), Priority: []int{0, 0, 1}[a.rng(3)]}
+	t := engine.TaskSpec{TaskSpec: interlock.TaskSpec{
+		Queue: queueName, Kind: "k", Payload: []byte(`{"n":1}`), Priority: []int{0, 0, 1}[a.rng(3)],
+	}}
 	if a.rng(2) == 0 {
 		t.Claims = []interlock.Claim{{Key: interlock.Key(fmt.Sprintf("job:%d", a.rng(3)))}}
 	}
@@ -81,7 +83,9 @@ func (a *agent) submit() {
 		t.Deadline = 10 * time.Second
 	}
 	if a.rng(3) == 0 {
-		t = engine.TaskSpec{Message: true, Key: interlock.Key(fmt.Sprintf("box:%d", a.rng(mailboxes))), Kind: "k", Payload: []byte(`{"n":1}`)}
+		t = engine.TaskSpec{TaskSpec: interlock.TaskSpec{
+			Message: true, Key: interlock.Key(fmt.Sprintf("box:%d", a.rng(mailboxes))), Kind: "k", Payload: []byte(`{"n":1}`),
+		}}
 	}
 	claims := t.Claims
 	attach, name := a.rng(3) == 0, a.bareName()
@@ -165,7 +169,7 @@ func (a *agent) askHuman() {
 	}
 	a.lose(h.id)
 	a.send(fmt.Sprintf("ask a person, fence %d", h.fence), func() engine.Command {
-		return &engine.AskHuman{Lease: h.id, Question: engine.Question{Text: "may I?", For: 8 * time.Second, OnLimit: interlock.Approved}}
+		return &engine.AskHuman{Lease: h.id, Question: interlock.Question{Text: "may I?", Limit: 8 * time.Second, OnLimit: interlock.Approved}}
 	}, nil)
 }
 
