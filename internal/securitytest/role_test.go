@@ -307,7 +307,7 @@ func (s *site) tryCommands(t *testing.T, rows []rightsRow, callers []caller) {
 // and those that do something without one.
 func commandNames(t *testing.T) (names []string) {
 	t.Helper()
-	pages, err := filepath.Glob("../../docs/cli*.md")
+	pages, err := filepath.Glob("../../docs/reference/cli*.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatal("no reference of the command line", err)
 	}
