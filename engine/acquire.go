@@ -68,60 +68,62 @@ func (e *Engine) acquire(c *Acquire, of run) {
 	if of != (run{}) {
 		r.tie().run = &run{of.org, of.workflow}
 	}
+	if !e.decideRequest(c, sess, r) {
+		e.discard(r)
+	}
+}
+
+// decideRequest decides on a request that is in no list yet, and answers. It reports whether
+// the request was granted or queued. If not, the caller discards it.
+func (e *Engine) decideRequest(c *Acquire, sess *session, r *request) (kept bool) {
 	if !r.isRun() {
 		if lease := r.covered(); lease != nil {
-			e.discard(r)
 			eff := e.reply(Granted)
 			e.describeHanded(lease, &eff.Lease)
 			eff.Lease.Reused = true
-			return
+			return false
 		}
 	}
 	if no := r.outOfOrder(); no != nil {
-		e.discard(r)
 		e.refuseFor(no)
-		return
+		return false
 	}
 	if e.meet(c, r) {
-		return
+		return false
 	}
 	if code, problem := e.closedFor(); code != "" {
-		e.discard(r)
 		e.refuse(code, problem)
-		return
+		return false
 	}
 	if no := r.overQuota(c.Actor); no != nil {
-		e.discard(r)
 		e.refuseFor(no)
-		return
+		return false
 	}
 	if e.refuseHopeless(r) {
-		e.discard(r)
-		return
+		return false
 	}
 	if way := r.freeWay(); way != nil && r.barrier() == nil {
 		e.narrow(r, way)
 		e.grant(c, r)
-		return
+		return true
 	}
 	switch {
 	case c.OnConflict == interlock.Wait, c.OnConflict == interlock.Preempt, r.opens():
 		if own := sess.ownAttempt(c.Flow, r.claims(), r.any); own != nil {
-			e.discard(r)
 			e.refuseOwnAttempt(own)
-			return
+			return false
 		}
-		e.queue(r, c.OnConflict, c.Attach)
+		return e.queue(r, c.OnConflict, c.Attach)
 	case c.OnConflict == interlock.Skip:
 		conflict := e.inTheWay(r)
-		e.discard(r)
 		e.reply(Skipped).Conflict = conflict
 	default:
 		e.refuseHeld(r)
 	}
+	return false
 }
 
-// refuseHeld refuses a request that did not want to wait, and drops it.
+// refuseHeld refuses a request that is not to wait.
 func (e *Engine) refuseHeld(r *request) {
 	conflict := e.inTheWay(r)
 	code, problem := heldCode(conflict)
@@ -131,9 +133,7 @@ func (e *Engine) refuseHeld(r *request) {
 	if r.barrier() != nil && len(conflict.Holders) == 0 {
 		problem = fmt.Sprintf("not all parties of the barrier at %s are there: come to it with waiting", conflict.Key)
 	}
-	e.discard(r)
-	eff := e.refuse(code, problem)
-	eff.Conflict = conflict
+	e.refuse(code, problem).Conflict = conflict
 }
 
 // heldCode says in one word, and in a sentence, why a request that does not want
@@ -234,12 +234,12 @@ func (e *Engine) replyGiven(r *request) {
 }
 
 // queue puts a new request in line and answers how that came out. With attach, the
-// command's caller listens for what follows.
-func (e *Engine) queue(r *request, how interlock.OnConflict, attach bool) {
+// command's caller listens for what follows. It reports whether there was room in the line. If
+// not, the caller discards the request.
+func (e *Engine) queue(r *request, how interlock.OnConflict, attach bool) (kept bool) {
 	if no := r.lineFull(e.head.Actor); no != nil {
-		e.discard(r)
 		e.refuseFor(no)
-		return
+		return false
 	}
 	r.readAsOf(r.space.docs.version)
 	ev := e.describe(EvQueued, r)
@@ -247,6 +247,7 @@ func (e *Engine) queue(r *request, how interlock.OnConflict, attach bool) {
 	e.tag(ev, Queued)
 	e.emit(ev)
 	e.stand(r, how, attach)
+	return true
 }
 
 // stand does what there is to do for somebody new in line, and answers how that

@@ -344,7 +344,6 @@ func (e *Engine) meet(c *Acquire, r *request) bool {
 	default:
 		return false
 	}
-	e.discard(r)
 	return true
 }
 
@@ -385,7 +384,10 @@ func (e *Engine) arrive(c *Arrive) {
 	if e.isTaken(c.ID) {
 		return
 	}
-	e.queue(e.conversion(&Convert{Head: c.Head, ID: c.ID, Claims: l.claims(), MaxWait: c.MaxWait}, l), interlock.Wait, c.Attach)
+	r := e.conversion(&Convert{Head: c.Head, ID: c.ID, Claims: l.claims(), MaxWait: c.MaxWait}, l)
+	if !e.queue(r, interlock.Wait, c.Attach) {
+		e.discard(r)
+	}
 }
 
 // membersLeft counts the leases of the set at n that are in their holders' hands.

@@ -66,36 +66,40 @@ func (e *Engine) convert(c *Convert) {
 		return
 	}
 	r := e.conversion(c, l)
-	if no := r.outOfOrder(); no != nil {
+	if !e.decideConversion(c, l, r) {
 		e.discard(r)
+	}
+}
+
+// decideConversion decides on the conversion r of the lease l, which is in no list yet, and
+// answers. It reports whether r was queued. If not, the caller discards it.
+func (e *Engine) decideConversion(c *Convert, l, r *request) (kept bool) {
+	if no := r.outOfOrder(); no != nil {
 		e.refuseFor(no)
-		return
+		return false
 	}
 	if len(r.needs()) > 0 {
 		if code, problem := e.closedFor(); code != "" {
-			e.discard(r)
 			e.refuse(code, problem)
-			return
+			return false
 		}
 		if no := r.tooManyKeys(); no != nil {
-			e.discard(r)
 			e.refuseFor(no)
-			return
+			return false
 		}
 	}
 	switch {
 	case e.refuseHopeless(r):
-		e.discard(r)
 	case r.blocker() < 0:
-		e.discard(r)
 		e.dropConversion(l, ByLeaving)
 		e.convertNow(l, c.Claims)
 	case c.OnConflict == interlock.Fail:
 		e.refuseHeld(r)
 	default:
 		e.dropConversion(l, ByLeaving)
-		e.queue(r, c.OnConflict, c.Attach)
+		return e.queue(r, c.OnConflict, c.Attach)
 	}
+	return false
 }
 
 // conversion turns a command into a request that is in no list yet.

@@ -45,12 +45,14 @@ func (e *Engine) declare(c *Declare) {
 	r.terms = target.space.agree(interlock.Terms{MaxWait: c.MaxWait})
 	r.setDetails(details{purpose: c.Purpose})
 	if sess == target && (r.targetFlow == "" || r.targetFlow == r.flow().name) {
-		e.discard(r)
 		e.refuse(interlock.CodeInvalidRequest, "a flow cannot wait for itself, nor for the whole session that it belongs to: name another flow")
+		e.discard(r)
 		return
 	}
 	e.try(r)
-	e.queue(r, interlock.Wait, c.Attach)
+	if !e.queue(r, interlock.Wait, c.Attach) {
+		e.discard(r)
+	}
 }
 
 // party finds the live session that somebody means by its public name, or by the
