@@ -1,16 +1,157 @@
 package shard
 
 import (
-	"errors"
 	"runtime"
+	"sync"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
-	"github.com/interlockdev/interlock/journal"
 )
 
-// committer makes groups durable, one after the other, and lets their answers
-// go. Nobody else delivers anything, and it is one goroutine at a time: see link.
+// Group commit. There are two groups. The owner fills one with the steps of commands; the
+// other one is being committed, or is spare. While an append takes long, the owner's group
+// grows, so the next append takes more commands: there is no other batching.
+//
+//	owner       fills A ──── hand ──► fills B ─────────────────── hand ──► fills A
+//	                          │ A                    A is spare │   │ B
+//	committer                 └► write ─► deliver ──────────────┘   └► write ─► ...
+//
+// This file tells what becomes of a group, from top to bottom:
+//
+//  1. The owner steps commands into its group (turn.go, group.go) until the group is full,
+//     until it is worth a turn, or until nothing more waits.
+//  2. It hands the group over when the other one is spare, and goes on with that: hand, offer.
+//  3. The committer takes the group: committer.take. Or a goroutine that finds the shard
+//     standing still takes the owner's and the committer's work for its own command: drive.go.
+//  4. It writes entries, one append after the other, and delivers the answers of the steps
+//     that have become durable after each: committer.commit.
+//  5. If an append fails, it refuses the commands of the group that were not answered, and those
+//     of all later groups of this engine. The owner finishes the shard, or makes the engine anew.
+//  6. The group is spare again: otherGroup.put.
+
+// link passes groups from the owner to the committer.
+type link interface {
+	// hand hands a group over as soon as the other one is spare, and returns that one.
+	hand(*group) *group
+	// offer does so if the other group is spare now; else it returns nil.
+	offer(*group) *group
+	// quiesce returns when everything that was handed over is committed.
+	quiesce()
+}
+
+// otherGroup is the group that the owner does not fill, where owner and committer are
+// goroutines. It is a link.
+//
+//	          take, by the owner           put, by whom has committed it
+//	spare ──────────────────────► in use ─────────────────────────────► spare
+//
+// While one is in use, nobody else commits: the committer's goroutine or a driver does.
+type otherGroup struct {
+	work chan *group // to the committer's goroutine; has room for the one group
+	// back has a value when the group has become spare and the owner has not seen it yet.
+	// Only the goroutine that has Shard.seat receives from it. It is a wake-up and no state:
+	// who receives looks at the state again.
+	back chan struct{}
+
+	mu    sync.Mutex // protects spare and what back has; never held while anything waits
+	spare *group     // nil while the group is in use
+}
+
+// newOtherGroup returns one without a group yet: put brings it.
+func newOtherGroup() *otherGroup {
+	return &otherGroup{work: make(chan *group, 1), back: make(chan struct{}, 1)}
+}
+
+// isSpare reports whether nothing is being committed.
+func (x *otherGroup) isSpare() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.spare != nil
+}
+
+// take returns the spare group, which is in use from now on.
+func (x *otherGroup) take() *group {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	g := x.spare
+	if g == nil {
+		panic("shard: invariant broken: both groups are in use")
+	}
+	x.spare = nil
+	select {
+	case <-x.back:
+	default:
+	}
+	return g
+}
+
+// put makes g, which has been committed, the spare group.
+func (x *otherGroup) put(g *group) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.spare = g
+	select {
+	case x.back <- struct{}{}:
+	default:
+	}
+}
+
+func (x *otherGroup) hand(g *group) *group {
+	x.quiesce()
+	spare := x.take()
+	x.work <- g
+	return spare
+}
+
+func (x *otherGroup) offer(g *group) *group {
+	if !x.isSpare() {
+		return nil
+	}
+	return x.hand(g)
+}
+
+func (x *otherGroup) quiesce() {
+	for !x.isSpare() {
+		<-x.back
+	}
+}
+
+// hand hands the owner's group over as soon as the other one is spare, and goes on with that.
+func (o *owner) hand() { o.change(o.s.link.hand(o.cur)) }
+
+// offer hands the owner's group over if there is something in it and the other one is spare
+// now.
+func (o *owner) offer() {
+	if o.cur.empty() {
+		return
+	}
+	if g := o.s.link.offer(o.cur); g != nil {
+		o.change(g)
+	}
+}
+
+// quiesce returns when everything that was stepped is committed, and nothing is being
+// committed.
+func (o *owner) quiesce() {
+	if !o.cur.empty() {
+		o.hand()
+	}
+	o.s.link.quiesce()
+}
+
+// change makes g the group that is filled. The one before has been handed over.
+func (o *owner) change(g *group) {
+	next := o.cur.next()
+	o.sinceSnapshot += int64(len(o.cur.out.Entry))
+	o.cur = g
+	o.cur.begin(o.generation, next)
+	if o.wantsSnapshot() {
+		o.cur.snapshot = o.snapshot()
+	}
+}
+
+// committer makes groups durable, one after the other, and delivers their answers. Nothing else
+// delivers any. One goroutine at a time uses it: its own, or a driver while that one waits.
 type committer struct {
 	s *Shard
 
@@ -20,18 +161,19 @@ type committer struct {
 	why    *interlock.Error
 }
 
-// run takes what the owner hands over, for as long as the shard lives.
+// run commits what the owner hands over, for as long as the shard lives.
 func (c *committer) run() {
 	defer close(c.s.stopped)
-	for g := range c.s.work {
+	for g := range c.s.other.work {
 		c.serve(g)
-		// Those who were answered go first: the next append keeps the processor that they
-		// are to run on until the disk has written.
+		// Goroutines that were answered run first: the next append keeps the processor that
+		// they are to run on until the disk has written.
 		runtime.Gosched()
+		c.s.other.put(g)
 	}
 }
 
-// serve commits a group, and makes it the free one.
+// serve takes a group and commits it.
 func (c *committer) serve(g *group) {
 	if c.take(g) {
 		if work := c.s.beginSnapshot(g); work != nil {
@@ -41,7 +183,6 @@ func (c *committer) serve(g *group) {
 			c.s.broken <- err
 		}
 	}
-	c.s.free <- g
 }
 
 // take looks at a group before anything of it is written. It reports whether it is to
@@ -161,51 +302,4 @@ func (s *Shard) appendAll(g *group) error {
 		s.extend(g)
 	}
 	return nil
-}
-
-// Refusal returns what an error of a journal means for a caller whose request met it, or
-// nil for any other error.
-func Refusal(err error) *interlock.Error {
-	for _, known := range []error{journal.ErrFenced, journal.ErrNoSpace, journal.ErrFailed} {
-		if errors.Is(err, known) {
-			return refusalFor(err)
-		}
-	}
-	return nil
-}
-
-// What a failed append means for those whose commands were in it.
-func refusalFor(err error) *interlock.Error {
-	switch {
-	case errors.Is(err, journal.ErrNoFiles):
-		return &interlock.Error{
-			Code:    interlock.CodeOverloaded,
-			Message: "the server has no file descriptor left for its journal, and nothing was recorded; holders keep what they have; repeat the request in a moment",
-		}
-	case errors.Is(err, journal.ErrNoSpace):
-		return &interlock.Error{
-			Code:    interlock.CodeNoSpace,
-			Message: "the server's disk, or etcd's quota, is full, and nothing was recorded; holders keep what they have; repeat the request when an operator has made room",
-		}
-	case errors.Is(err, journal.ErrFenced):
-		return &interlock.Error{
-			Code:    interlock.CodeNotOwner,
-			Message: "another server has taken over; repeat the request with the same id there",
-		}
-	}
-	return &interlock.Error{
-		Code:    interlock.CodeOutcomeUnknown,
-		Message: "the server's storage failed before the outcome was certain; repeat the request with the same id",
-	}
-}
-
-// closedFor is what those are told whose command was never stepped.
-func closedFor(err error) *interlock.Error {
-	if errors.Is(err, journal.ErrFenced) {
-		return refusalFor(err)
-	}
-	return &interlock.Error{
-		Code:    interlock.CodeShuttingDown,
-		Message: "the server is going down, and nothing was carried out; repeat the request in a moment",
-	}
 }

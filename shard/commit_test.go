@@ -316,3 +316,28 @@ func TestEntryTooLargeIsOurMistake(t *testing.T) {
 	g.out.Entry = make([]byte, maxEntry+1)
 	g.mark(&engine.Tick{}, 0)
 }
+
+// TestOtherGroup takes and puts groups: the wake-up is there only while a group is spare, so
+// what waits for a commit is not woken by the one before.
+func TestOtherGroup(t *testing.T) {
+	x, a, b := newOtherGroup(), new(group), new(group)
+	for range 3 {
+		x.put(a)
+		if !x.isSpare() || len(x.back) != 1 {
+			t.Fatalf("after put: spare %v, %d wake-ups", x.isSpare(), len(x.back))
+		}
+		if got := x.offer(b); got != a || <-x.work != b {
+			t.Fatal("offer does not exchange the groups")
+		}
+		if x.isSpare() || len(x.back) != 0 {
+			t.Fatalf("after offer: spare %v, %d wake-ups", x.isSpare(), len(x.back))
+		}
+		if x.offer(a) != nil {
+			t.Fatal("a third group is handed over")
+		}
+	}
+	go x.put(b)
+	if x.quiesce(); !x.isSpare() {
+		t.Error("quiesce returned while a group is in use")
+	}
+}

@@ -56,5 +56,5 @@
 // Package shard must never decide anything about leases, and never let an
 // effect out early.
 //
-// Start reading at shard.go, then owner.go, commit.go and drive.go.
+// Start reading at shard.go, then owner.go. commit.go tells group commit from top to bottom.
 package shard

@@ -8,11 +8,11 @@ package shard
 //	many   reader ─► mailbox ─► owner ─► committer ─► writers     each a goroutine, at the same time
 //	alone  reader:   mailbox,   step,    append,      answer      one after the other
 //
-// The owner's goroutine leaves its seat while it waits with nothing to do, and a group in
-// Shard.free says that nobody commits. A driver takes the seat for its steps. For its append
-// it leaves the free group to the owner, who may step the next commands into it, and hands
-// it over when the driver's is free; for that it is woken by what comes meanwhile. What is
-// more than one turn, or is due or left over, is left to owner and committer as well.
+// The owner's goroutine leaves its seat while it waits with nothing to do, and while the other
+// group is spare nothing is committed. A driver takes the seat for its steps. For its append
+// it takes the owner's group and leaves the spare one to the owner, which steps the next
+// commands into it, and hands it over when the driver has put its own back. What is more than
+// one turn, or is due or left over, is left to owner and committer as well.
 
 // drive carries out and answers what waits, or sees to it that the owner does.
 func (s *Shard) drive() {
@@ -21,37 +21,32 @@ func (s *Shard) drive() {
 		s.seat.Unlock()
 		if g != nil {
 			s.committer.serve(g)
+			s.other.put(g)
 			return
 		}
 	}
 	s.mail.ring()
 }
 
-// alone steps what waits and gives the group of it, which the caller commits; or nil, and
-// the owner has to look itself.
+// alone steps what waits and returns the group of it, for the caller to commit; or nil, if the
+// owner has to look itself.
 func (o *owner) alone() *group {
 	s := o.s
-	if o.away() || len(s.free) == 0 || len(s.broken) > 0 || o.term != nil || o.closed {
+	if !s.other.isSpare() || len(s.broken) > 0 || o.term != nil || o.closed {
 		return nil
 	}
 	o.gather()
-	for ticked := false; !ticked && o.ring.n > 0 && !o.cur.full() && len(s.free) > 0; {
+	for ticked := false; !ticked && o.ring.n > 0 && !o.cur.full() && s.other.isSpare(); {
 		ticked = o.turn()
 	}
-	if o.ring.n > 0 || o.cur.empty() {
+	if o.ring.n > 0 || o.cur.empty() || !s.other.isSpare() { // a turn's worth may have been handed over
 		return nil
 	}
-	select {
-	case spare := <-s.free:
-		g := o.cur
-		o.driven = true
-		o.change(spare)
-		if !o.cur.empty() { // it brings a snapshot
-			s.mail.ring()
-		}
-		o.arm()
-		return g
-	default: // a turn's worth was stepped and given to the committer
-		return nil
+	g := o.cur
+	o.change(s.other.take())
+	if !o.cur.empty() { // it brings a snapshot
+		s.mail.ring()
 	}
+	o.arm()
+	return g
 }

@@ -22,13 +22,13 @@ func Open(ctx context.Context, cfg Config) (*Shard, error) {
 	}
 	s := newShard(cfg, time.Now)
 	s.stopClock = stopClock
-	s.link, s.stages = channels{s}, ahead
+	s.link, s.stages = s.other, ahead
 	if err := s.begin(ctx, cfg.FenceJump); err != nil {
 		s.cancel()
 		s.stopClock()
 		return nil, err
 	}
-	s.free <- new(group)
+	s.other.put(new(group))
 	go s.owner.run()
 	go s.committer.run()
 	return s, nil
@@ -40,8 +40,7 @@ func newShard(cfg Config, watch func() time.Time) *Shard {
 		number: cfg.Number, epoch: cfg.Journal.Epoch(), journal: cfg.Journal, clock: cfg.Clock, watch: watch,
 		log:      cfg.Logger.With("shard", cfg.Number),
 		observer: cfg.Observer, snapshotBytes: cfg.SnapshotBytes, pictureEvents: cfg.PictureEvents, keepBytes: cfg.KeepBytes, lowMemory: cfg.LowMemory, maxAhead: cfg.MaxAhead,
-		work: make(chan *group), free: make(chan *group, 1),
-		stages: inTurn, broken: make(chan error, 1), failed: make(chan struct{}), stopping: make(chan struct{}),
+		other: newOtherGroup(), stages: inTurn, broken: make(chan error, 1), failed: make(chan struct{}), stopping: make(chan struct{}),
 		stopped: make(chan struct{}), stopClock: func() {},
 	}
 	if cfg.Unattributed {

@@ -21,7 +21,6 @@ type owner struct {
 
 	generation int         // of the engine: how often it was rebuilt
 	cur        *group      // what is being filled
-	driven     bool        // the last group that has left was taken by a driver
 	armed      engine.Time // when the alarm is set for, in the clock's time; 0 when it is not
 	tick       engine.Tick
 
@@ -50,7 +49,7 @@ type owner struct {
 // here grows: that is the whole of group commit.
 func (o *owner) run() {
 	s := o.s
-	defer close(s.work)
+	defer close(s.other.work)
 	s.seat.Lock() // for good: a finished shard is driven by nobody
 	for {
 		switch {
@@ -58,17 +57,15 @@ func (o *owner) run() {
 			if closed := o.park(); !o.unpark(closed) {
 				return
 			}
+		case o.cur.full() && s.other.isSpare():
+			o.hand()
 		case o.cur.full():
-			send, back := o.ways()
 			select {
 			case err := <-s.broken:
 				if !o.broken(err) {
 					return
 				}
-			case send <- o.cur:
-				o.change(<-s.free)
-			case g := <-back:
-				s.free <- g
+			case <-s.other.back:
 			}
 		case o.ring.n > 0:
 			select {
@@ -90,6 +87,7 @@ func (o *owner) run() {
 			}
 			return
 		default:
+			o.offer()
 			o.arm()
 			if !o.wait() {
 				return
@@ -109,36 +107,33 @@ func (o *owner) pause() {
 	s := o.s
 	runtime.Gosched()
 	yield()
-	if len(s.free) > 0 {
+	if s.other.isSpare() {
 		return // nothing is being appended
 	}
 	select {
-	case g := <-s.free:
-		s.free <- g
+	case <-s.other.back:
 	case <-s.mail.wake:
 		o.gather()
 	}
 }
 
-// wait waits for the next thing to do, and does it or lists it. An owner that has nothing
-// at all to do leaves its seat meanwhile. It reports whether the shard goes on.
+// wait waits for the next thing to do, and does it or lists it. An owner whose group is
+// empty leaves its seat meanwhile. It reports whether the shard goes on.
 func (o *owner) wait() bool {
-	s, cur, idle := o.s, o.cur, o.cur.empty()
-	send, back := o.ways()
-	if idle {
-		s.seat.Unlock()
-	}
+	s, idle := o.s, o.cur.empty()
 	var (
 		err   error
 		alarm bool
+		back  chan struct{} // of the other group, if there is one to hand over for it
 	)
+	if idle {
+		s.seat.Unlock()
+	} else {
+		back = s.other.back
+	}
 	select {
 	case err = <-s.broken:
-	case send <- cur:
-		o.change(<-s.free)
-		return true
-	case g := <-back:
-		s.free <- g
+	case <-back:
 		return true
 	case <-s.mail.wake:
 	case <-s.clock.Alarm():
@@ -155,109 +150,6 @@ func (o *owner) wait() bool {
 	}
 	o.gather()
 	return true
-}
-
-// ways are how the group can leave: send takes it when the committer is ready, unless a
-// driver commits, of whose group back then tells that it is done. Neither, if there is
-// nothing to send.
-func (o *owner) ways() (send, back chan *group) {
-	switch {
-	case o.cur.empty():
-	case o.away():
-		back = o.s.free
-	default:
-		send = o.s.work
-	}
-	return send, back
-}
-
-// away says whether a driver still commits the group that it took: the committer must not
-// get the next one yet. When the driver is done, what it knows of failed appends is the
-// committer's, because the group has passed through here.
-func (o *owner) away() bool {
-	if !o.driven {
-		return false
-	}
-	select {
-	case g := <-o.s.free:
-		o.s.free <- g
-		o.driven = false
-	default:
-	}
-	return o.driven
-}
-
-// link is the way of the groups to the committer and back. Of the two groups there are,
-// one is being committed at most, so there always is an empty one to get: when it is
-// committed, it is in Shard.free.
-type link interface {
-	// hand gives a group to the committer as soon as it is ready for it, and gets an
-	// empty one for it.
-	hand(*group) *group
-	// offer does so if the committer is ready now; else it returns nil.
-	offer(*group) *group
-	// quiesce returns when the committer has done with everything and stands still.
-	quiesce()
-}
-
-// channels links owner and committer when each is a goroutine.
-type channels struct{ s *Shard }
-
-func (c channels) hand(g *group) *group {
-	if c.s.owner.away() {
-		c.quiesce()
-	}
-	c.s.work <- g
-	return <-c.s.free
-}
-
-func (c channels) offer(g *group) *group {
-	if c.s.owner.away() {
-		return nil
-	}
-	select {
-	case c.s.work <- g:
-		return <-c.s.free
-	default:
-		return nil
-	}
-}
-
-func (c channels) quiesce() {
-	g := <-c.s.free
-	c.s.free <- g
-}
-
-// change goes on with another group, the one before having been given away.
-func (o *owner) change(g *group) {
-	next := o.cur.next()
-	o.sinceSnapshot += int64(len(o.cur.out.Entry))
-	o.cur = g
-	o.cur.begin(o.generation, next)
-	if o.wantsSnapshot() {
-		o.cur.snapshot = o.snapshot()
-	}
-}
-
-// hand gives the group to the committer as soon as it is ready for it.
-func (o *owner) hand() { o.change(o.s.link.hand(o.cur)) }
-
-// offer gives the group to the committer if it is ready for it now.
-func (o *owner) offer() {
-	if o.cur.empty() {
-		return
-	}
-	if g := o.s.link.offer(o.cur); g != nil {
-		o.change(g)
-	}
-}
-
-// quiesce returns when the committer has done with everything and stands still.
-func (o *owner) quiesce() {
-	if !o.cur.empty() {
-		o.hand()
-	}
-	o.s.link.quiesce()
 }
 
 // visit goes on with a visit. The last piece of it is a step like any other, so that

@@ -40,8 +40,7 @@ type Shard struct {
 	committer *committer
 	link      link
 	stages    stages      // of the replay at the start
-	work      chan *group // to the committer; unbuffered, so the owner is one group ahead at most
-	free      chan *group // and back: it has one while nobody commits
+	other     *otherGroup // the link, but of a Manual
 	broken    chan error  // the first error of each generation
 
 	durable   atomic.Uint64 // index of the last entry that is known to be durable

@@ -1,0 +1,55 @@
+package shard
+
+import (
+	"errors"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/journal"
+)
+
+// Refusal returns what an error of a journal means for a caller whose request met it, or
+// nil for any other error.
+func Refusal(err error) *interlock.Error {
+	for _, known := range []error{journal.ErrFenced, journal.ErrNoSpace, journal.ErrFailed} {
+		if errors.Is(err, known) {
+			return refusalFor(err)
+		}
+	}
+	return nil
+}
+
+// What a failed append means for those whose commands were in it.
+func refusalFor(err error) *interlock.Error {
+	switch {
+	case errors.Is(err, journal.ErrNoFiles):
+		return &interlock.Error{
+			Code:    interlock.CodeOverloaded,
+			Message: "the server has no file descriptor left for its journal, and nothing was recorded; holders keep what they have; repeat the request in a moment",
+		}
+	case errors.Is(err, journal.ErrNoSpace):
+		return &interlock.Error{
+			Code:    interlock.CodeNoSpace,
+			Message: "the server's disk, or etcd's quota, is full, and nothing was recorded; holders keep what they have; repeat the request when an operator has made room",
+		}
+	case errors.Is(err, journal.ErrFenced):
+		return &interlock.Error{
+			Code:    interlock.CodeNotOwner,
+			Message: "another server has taken over; repeat the request with the same id there",
+		}
+	}
+	return &interlock.Error{
+		Code:    interlock.CodeOutcomeUnknown,
+		Message: "the server's storage failed before the outcome was certain; repeat the request with the same id",
+	}
+}
+
+// closedFor is what those are told whose command was never stepped.
+func closedFor(err error) *interlock.Error {
+	if errors.Is(err, journal.ErrFenced) {
+		return refusalFor(err)
+	}
+	return &interlock.Error{
+		Code:    interlock.CodeShuttingDown,
+		Message: "the server is going down, and nothing was carried out; repeat the request in a moment",
+	}
+}
