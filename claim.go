@@ -14,9 +14,8 @@ const DefaultNamespace Namespace = "default"
 // character. The rules for a valid key are engine.ParseKey's.
 type Key string
 
-// Mode says what a claim wants with its key. The five modes and their
-// compatibility are the standard ones of multi-granularity locking (Gray,
-// Lorie, Putzolu and Traiger, 1976):
+// Mode is the access that a claim wants to its key. The five modes and their compatibility are
+// the standard ones of multi-granularity locking (Gray, Lorie, Putzolu and Traiger, 1976):
 //
 //	      IS   IX   S    SIX  X
 //	IS    yes  yes  yes  yes  -
@@ -27,9 +26,9 @@ type Key string
 type Mode uint8
 
 const (
-	// IntentShared says: I will read something below this key.
+	// IntentShared announces a read of something below this key.
 	IntentShared Mode = 1 + iota
-	// IntentExclusive says: I will change something below this key.
+	// IntentExclusive announces a change of something below this key.
 	IntentExclusive
 	// Shared reads the key and everything below it.
 	Shared
@@ -43,8 +42,8 @@ const (
 	// IntentExclusive: it shares the key with its like and with intents, and neither
 	// with readers nor with writers of the whole key.
 
-	// Permits takes Claim.Count permits of a key whose pattern has a capacity, or as
-	// many tokens of one whose pattern has a rate, or both.
+	// Permits takes Claim.Count permits of a key that has a capacity by its pattern, or as many
+	// tokens of one that has a rate, or both.
 	Permits
 	// Barrier arrives at a barrier of Claim.Count parties, which are granted together
 	// once all of them are there.
@@ -67,7 +66,7 @@ var modeNames = [...]string{
 // Counts reports whether a claim in this mode has a count.
 func (m Mode) Counts() bool { return m >= Permits }
 
-// String gives the name that the HTTP API uses, or "" for the zero Mode.
+// String returns the name that the HTTP API uses, or "" for the zero Mode.
 func (m Mode) String() string {
 	if int(m) < len(modeNames) {
 		return modeNames[m]
@@ -93,7 +92,7 @@ type Claim struct {
 	Count uint32 // permits, parties or parts, for the modes that have a count; else 0
 }
 
-// OnConflict says what to do with a request that cannot be granted at once.
+// OnConflict is how the server treats a request that it cannot grant at once.
 type OnConflict uint8
 
 const (
@@ -101,8 +100,8 @@ const (
 	Fail OnConflict = iota
 	// Wait puts the request in line.
 	Wait
-	// Skip answers that somebody already does it. Unlike Fail it is a success:
-	// the caller has nothing to do.
+	// Skip answers that another holder already does it. Unlike Fail it is a success: the caller
+	// has nothing to do.
 	Skip
 	// Preempt puts the request in line and asks the holders in its way to yield.
 	// Where the pattern of the key allows it, they lose the key after their grace.
@@ -111,7 +110,7 @@ const (
 
 var onConflictNames = [...]string{Fail: "fail", Wait: "wait", Skip: "skip", Preempt: "preempt"}
 
-// String gives the name that the HTTP API uses.
+// String returns the name that the HTTP API uses.
 func (c OnConflict) String() string {
 	if int(c) < len(onConflictNames) {
 		return onConflictNames[c]
@@ -170,7 +169,7 @@ const (
 	DocumentBytes        = 384       // that a document counts besides its key, its body and its texts
 	MaxStateBytes        = 512 << 20 // a namespace, that its documents count as they now are
 	MaxTombstones        = 100_000   // deletions that a namespace remembers by key
-	MaxTombstoneBytes    = 64 << 20  // that these take, with the notes of who deleted
+	MaxTombstoneBytes    = 64 << 20  // that these take, with the notes of their deleters
 	MaxVersions          = 32        // earlier versions kept of a key
 	MaxVersionBytes      = 1 << 20   // of the earlier versions of a key
 	MaxSpaceVersionBytes = 64 << 20  // of the earlier versions of a namespace; the oldest go first
@@ -266,6 +265,6 @@ const (
 	MinSessionRequestIDs = 1024
 	MaxSessionRequestIDs = 16_384
 
-	// MaxCycleSteps bounds the steps of a deadlock that are told; the victim's is first.
+	// MaxCycleSteps bounds the reported steps of a deadlock; the victim's is first.
 	MaxCycleSteps = 64
 )

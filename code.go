@@ -48,24 +48,24 @@ const (
 	CodeNotFound         Code = "not_found"           // no such path
 	CodeMethodNotAllowed Code = "method_not_allowed"
 
-	// Somebody else is in the way.
+	// Another request or holder is in the way.
 	CodeHeld        Code = "held"           // the key is held, and the request did not want to wait, or was a commit
 	CodeDeadlock    Code = "deadlock"       // waiting would never end: this request was the victim
 	CodeFenced      Code = "fenced"         // the fence is not that of a live lease on the key
 	CodeAtCapacity  Code = "at_capacity"    // all permits are taken, and the request did not want to wait
 	CodeTooManyRuns Code = "too_many_runs"  // as many runs as the caps allow, and none ended while the start waited
 	CodeRateLimited Code = "rate_limited"   // no tokens are left for now, and the request did not want to wait
-	CodeStale       Code = "stale"          // what was read has changed since: the answer says how
+	CodeStale       Code = "stale"          // what was read has changed since: the answer describes how
 	CodeOutOfBounds Code = "out_of_bounds"  // the counter would cross a bound
 	CodeBroken      Code = "barrier_broken" // a party of the barrier died or left before all were there
 
 	// A lease, ticket or session is gone.
 	CodeExpired        Code = "expired"         // time ended it, and the key is free now
-	CodeTaken          Code = "taken"           // it ended, and somebody else holds the key
+	CodeTaken          Code = "taken"           // it ended, and another session holds the key
 	CodeRevoked        Code = "revoked"         // an operator or the server took it back
 	CodeReleased       Code = "released"        // its holder gave it back
 	CodeLeft           Code = "left"            // the ticket left the line
-	CodeOfferLapsed    Code = "offer_lapsed"    // granted, but nobody came for it in time
+	CodeOfferLapsed    Code = "offer_lapsed"    // granted, but not collected in time
 	CodeWaitLimit      Code = "wait_limit"      // the request stood in line for as long as it may
 	CodePreempted      Code = "preempted"       // it went to a request that asked its holder to yield
 	CodeParked         Code = "parked"          // the lease is parked: resume it first
@@ -78,18 +78,18 @@ const (
 	CodeInGrace        Code = "in_grace"        // past the hard end: commit and release, but no renewal
 
 	// An effect in the world outside.
-	CodeEffectClaimed Code = "effect_claimed" // somebody is about to do it
+	CodeEffectClaimed Code = "effect_claimed" // another claimer is about to do it
 	CodeEffectUnknown Code = "effect_unknown" // it may have happened: find out, and reconcile
 	CodeUnknownEffect Code = "unknown_effect" // never claimed, or forgotten
 	CodeEffectDone    Code = "effect_done"    // it is settled already, otherwise
 
 	// A task.
 	CodeUnknownTask    Code = "unknown_task"     // never existed here, or is forgotten
-	CodeTaskMoved      Code = "task_moved"       // the attempt is over: somebody else has the task, or it waits for the next one
+	CodeTaskMoved      Code = "task_moved"       // the attempt is over: another worker has the task, or it waits
 	CodeTaskSettled    Code = "task_settled"     // done, dead or cancelled already
 	CodeTaskNotSettled Code = "task_not_settled" // it waits or runs: it is neither replayed nor discarded
 	CodeAlreadyReplied Code = "already_replied"  // the message has a reply
-	CodeNotAsking      Code = "not_asking"       // nobody asks a person about it
+	CodeNotAsking      Code = "not_asking"       // no question to a person is open about it
 
 	// Repetition.
 	CodeRequestIDReused Code = "request_id_reused" // same id, another body
@@ -130,10 +130,9 @@ const (
 	CodeHistoryUnreadable Code = "history_unreadable" // the journal could not be read: what was sent is not all there is
 )
 
-// Retryable reports whether asking for the same again can lead to another outcome.
-// A refusal of a lease with CodeHeld is remembered under its request id, so who asks
-// again after it does so under a new one; after the others the id stays, so that
-// nothing can happen twice.
+// Retryable reports whether asking for the same again can lead to another outcome. A refusal of
+// a lease with CodeHeld is remembered under its request id, so a caller that asks again after
+// it uses a new one; after the others the id stays, so that nothing can happen twice.
 func (c Code) Retryable() bool {
 	switch c {
 	case CodeHeld, CodeOutOfBounds, CodeEffectClaimed, CodeTooManyTasks, CodeQueueDraining, CodeTooManyDocuments, CodeTooMuchState, CodeTooManyEffects, CodeAtCapacity, CodeTooManyRuns, CodeRateLimited, CodeBroken, CodeWaitLimit, CodeTooManyKeys, CodeQuota, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeDeadlock,

@@ -27,8 +27,8 @@ func (e Epoch) String() string   { return strconv.FormatUint(uint64(e), 10) }
 func (f Fence) String() string   { return strconv.FormatUint(uint64(f), 10) }
 func (v Version) String() string { return strconv.FormatUint(uint64(v), 10) }
 
-// At says which state of which shard an answer was taken from. Every answer
-// carries one. Answers of one shard can be ordered by Index.
+// At identifies the shard and the state that an answer was taken from. Every answer carries
+// one. Answers of one shard can be ordered by Index.
 type At struct {
 	Shard int
 	Epoch Epoch

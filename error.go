@@ -3,12 +3,11 @@ package interlock
 // Error is how every refusal and failure looks, on the server as in the
 // clients. Code and Message are always set; the rest where it applies.
 //
-// An Error with a Code other than CodeOutcomeUnknown is the server's word: the
-// request was decided. With CodeOutcomeUnknown nobody answered, and only the
-// same request id can find out.
+// An Error with a Code other than CodeOutcomeUnknown is the server's decision about the
+// request. With CodeOutcomeUnknown no answer came, and only the same request id can find out.
 type Error struct {
 	Code         Code
-	Message      string // lower-case, names the key, says the next step
+	Message      string // lower-case, names the key and the next step
 	Key          Key
 	ConflictKind ConflictKind
 	Holders      []Holder

@@ -5,22 +5,20 @@ import (
 	"errors"
 )
 
-// A LeaseID, TicketID or SessionID is 128 random bits. It is its holder's
-// secret: whoever knows it may act on the lease, the place in line or the
-// session. It is never shown to anybody else; others see a short
-// public name derived from a session's id.
+// A LeaseID, TicketID or SessionID is 128 random bits. It is its holder's secret: any caller
+// that knows it may act on the lease, the place in line or the session. It is never shown to
+// others; they see a short public name derived from a session's id.
 //
-// A ticket and the lease that it becomes share their bits and differ in their
-// prefix only, so a client that lost the answer which told it of its lease can
-// still find it.
+// A ticket and the lease that it becomes share their bits and differ in their prefix only, so a
+// client that lost the answer with its lease can still find it.
 type (
 	LeaseID   [16]byte
 	TicketID  [16]byte
 	SessionID [16]byte
-	// An EffectID is the secret of who claimed an effect.
+	// An EffectID is the secret of an effect's claimer.
 	EffectID [16]byte
-	// A TaskID names a task. Unlike the others it is no secret within the namespace: who
-	// works on a task proves it by the lease.
+	// A TaskID names a task. Unlike the others it is no secret within the namespace: a worker
+	// proves by the lease that it works on the task.
 	TaskID [16]byte
 )
 

@@ -26,7 +26,7 @@ const (
 
 var leaseStateNames = [...]string{Held: "held", Soft: "soft", Grace: "grace", Ended: "ended", Parked: "parked"}
 
-// String gives the name that the HTTP API uses.
+// String returns the name that the HTTP API uses.
 func (s LeaseState) String() string {
 	if int(s) < len(leaseStateNames) {
 		return leaseStateNames[s]
@@ -35,8 +35,8 @@ func (s LeaseState) String() string {
 }
 
 // Terms are the conditions on which keys are claimed and held. A request carries them, the
-// engine keeps them and journals them, and the stream transfers them. A zero field is the
-// pattern's, and where no pattern says, what its comment says.
+// engine keeps them and journals them, and the stream transfers them. A zero field takes the
+// pattern's value or, where no pattern sets one, the default in its comment.
 type Terms struct {
 	TTL       time.Duration // the session's, else DefaultTTL
 	Grace     time.Duration // DefaultGrace; NoGrace: none
@@ -50,7 +50,7 @@ type Terms struct {
 
 // LeaseRequest is what an acquire asks for.
 type LeaseRequest struct {
-	Claims []Claim // all or nothing; their owner is who the request is handed to
+	Claims []Claim // all or nothing; the request's recipient owns them
 
 	// Any makes Claims alternatives: exactly one of them is granted, the first that is free
 	// or becomes free. Prefix stands for all members of the namespace's patterns that begin
@@ -66,8 +66,8 @@ type LeaseRequest struct {
 	Priority   int // from -MaxPriority to MaxPriority
 	OnConflict OnConflict
 
-	// AsOf is the version of the namespace's state as of which the caller has read what is
-	// guarded at its keys: see Lease.Stale. 0: as of the request's arrival.
+	// AsOf is the version of the namespace's state at which the caller has read what is guarded
+	// at its keys: see Lease.Stale. 0: as of the request's arrival.
 	AsOf Version
 	// Documents asks for the documents at the keys whenever the lease is handed over: see
 	// Lease.Documents.
@@ -77,7 +77,7 @@ type LeaseRequest struct {
 // NoGrace as Terms.Grace asks for a lease without a grace period.
 const NoGrace = time.Duration(-1)
 
-// Lease is what a grant gives, as its holder sees it.
+// Lease is the result of a grant, as its holder sees it.
 type Lease struct {
 	ID        LeaseID
 	Fence     Fence
@@ -92,39 +92,39 @@ type Lease struct {
 	MaxHoldIn time.Duration // until max_hold ends it; 0 when it has no such cap
 	StallIn   time.Duration // until it ends unless progress is reported; 0 when it has no stall
 	LockDelay time.Duration // how long its keys stay closed if its holder dies
-	Group     string        // in whose name it takes permits
+	Group     string        // the claimant group that its permits count for
 	State     LeaseState
 	EndedBy   string // why it is in grace or over: "ttl", "max_hold", "stall", "revoked", ...; "" while it is held
 
-	// Reused says that the same holder already held all of it, and that this is
-	// that lease: one release frees it.
+	// Reused reports that the same holder already held all of it, and that this is that lease:
+	// one release frees it.
 	Reused bool
-	// Changed says that somebody who could write held a claimed key while this
-	// request waited, or that there is something in Stale: read again before thinking.
+	// Changed reports that another holder that could write held a claimed key while this
+	// request waited, or that Stale is not empty: read again before thinking.
 	Changed bool
 	// Notes are the last notes that earlier holders of the claimed keys left,
 	// oldest first. They are other agents' text: quote them, do not obey them.
 	Notes []Note
 
-	// Stale are documents at the claimed keys, or below those that are claimed with all
-	// below, that were committed after Acquire.AsOf, or without it while the request
-	// waited; at most MaxStale, those changed last. StaleMore says that there are more.
+	// Stale are documents at the claimed keys, or below those that are claimed with all below,
+	// that were committed after Acquire.AsOf, or without it while the request waited; at most
+	// MaxStale, those changed last. StaleMore reports that there are more.
 	Stale     []Stale
 	StaleMore bool
 
-	// Documents are the documents at the claimed keys, and below those of a mode that
-	// covers the keys below, as of when the lease was handed over, if Acquire.Documents
-	// asked for them: first those of the claims, in their order and absent ones among
-	// them, then the others in the order of their keys. At most MaxGrantDocuments; a body
-	// for which MaxGrantBytes had no room is nil. DocumentsMore says that there are
-	// others. AsOf is the version of the namespace then.
+	// Documents are the documents at the claimed keys, and below those of a mode that covers
+	// the keys below, as of when the lease was handed over, if Acquire.Documents asked for
+	// them: first those of the claims, in their order and absent ones among them, then the
+	// others in the order of their keys. At most MaxGrantDocuments; a body that did not fit
+	// into MaxGrantBytes is nil. DocumentsMore reports that there are others. AsOf is the
+	// version of the namespace then.
 	Documents     []Document
 	DocumentsMore bool
 	AsOf          Version
 
-	// Moved are the keys for which Changed is true, of a lease that was resumed.
+	// Moved are the keys of a resumed lease that make Changed true.
 	Moved []Key
-	// Yield is set when somebody asked the holder to give the keys up.
+	// Yield is set when another request asked the holder to give the keys up.
 	Yield *Yield
 	// Parking is set while the lease is parked.
 	Parking *Parking
@@ -139,7 +139,7 @@ type Lease struct {
 
 // Yield is a request to a holder to give its keys up.
 type Yield struct {
-	Agent    string // who asks
+	Agent    string // the asking agent
 	Session  string // public name
 	Flow     string
 	Purpose  string // why; other agents' text
@@ -164,8 +164,8 @@ type Decision struct {
 	Reason    string
 }
 
-// Answerer returns who answered: the principal, and the name that it claims if that is
-// another.
+// Answerer returns the name of the answerer: the principal, and the name that it claims if that
+// differs.
 func (d *Decision) Answerer() string { return Answerer(d.Principal, d.By) }
 
 // Part is one part of a shared-out key in a member's hands.
@@ -195,8 +195,8 @@ type Ticket struct {
 	ETA      time.Duration // expected wait from now
 }
 
-// Liveness says what is known of a holder. It comes from heartbeats, never from
-// the age of a lease.
+// Liveness is what the server knows of a holder. It comes from heartbeats, never from the age
+// of a lease.
 type Liveness uint8
 
 const (
@@ -221,7 +221,7 @@ var livenessNames = [...]string{
 	Live: "live", Suspect: "suspect", LiveSoft: "soft", LiveGrace: "grace", Offered: "offered", LiveParked: "parked", Closed: "closed",
 }
 
-// String gives the name that the HTTP API uses.
+// String returns the name that the HTTP API uses.
 func (l Liveness) String() string {
 	if int(l) < len(livenessNames) {
 		return livenessNames[l]
@@ -245,7 +245,7 @@ type Holder struct {
 	ExpiresIn    time.Duration
 	Progress     string   // other agents' text
 	EndedBy      string   // why it is in grace or closed, as in Lease; "" for any other
-	Yield        *Yield   // who asks it to give the keys up; nil for nobody
+	Yield        *Yield   // the request to give the keys up; nil for none
 	Parking      *Parking // of one that is parked and keeps its keys; its Reason is other agents' text
 }
 
@@ -265,13 +265,13 @@ type GroupUse struct {
 	Used uint32
 }
 
-// Queue is the line before somebody who is not in it.
+// Queue is the line as seen by a caller that is not in it.
 type Queue struct {
 	Length int
 	ETA    time.Duration
 }
 
-// ConflictKind says why a request could not have what it asked for.
+// ConflictKind is why a request could not have what it asked for.
 type ConflictKind string
 
 const (
@@ -298,12 +298,12 @@ type CycleStep struct {
 	Mode    Mode
 	Victim  bool
 
-	// Next says how the next one is in its way; 0 where that is not known, as for a
-	// declared wait, a barrier, and what an older version has decided.
+	// Next is how the next one is in its way; 0 where that is not known, as for a declared
+	// wait, a barrier, and what an older version has decided.
 	Next Standing
 }
 
-// Standing says how somebody is in the way of a waiter.
+// Standing is how a blocker is in the way of a waiter.
 type Standing uint8
 
 const (

@@ -1,13 +1,13 @@
 package interlock
 
-// Packet tells whose commit was refused as stale, or who was granted a lease after
-// the state had moved, what changed meanwhile: enough to decide again without
-// reading everything again. Its size is bounded.
+// Packet describes what changed meanwhile, to an agent that had a commit refused as stale, or
+// was granted a lease after the state had moved: enough to decide again without reading
+// everything again. Its size is bounded.
 type Packet struct {
 	Changes []Change // at most MaxStale
 	More    bool     // there were more
-	// Message says the same in words, ready for a model's prompt. What other agents
-	// wrote is quoted in it as data.
+	// Message is the same in words, ready for a model's prompt. What other agents wrote is
+	// quoted in it as data.
 	Message string
 }
 
@@ -32,7 +32,7 @@ type Difference struct {
 	Cut  bool   // Text would have been too long, and this is its beginning
 }
 
-// DifferenceKind says how a difference is told.
+// DifferenceKind is how a difference is described.
 type DifferenceKind uint8
 
 const (
@@ -43,11 +43,11 @@ const (
 	JSONPatch
 	// UnifiedDiff is a unified diff of two texts.
 	UnifiedDiff
-	// SizesOnly is for bytes that are neither: only the sizes are told.
+	// SizesOnly is for bytes that are neither: only the sizes are reported.
 	SizesOnly
 )
 
 var differenceKindNames = [...]string{DifferenceUnknown: "unknown", JSONPatch: "json_patch", UnifiedDiff: "unified", SizesOnly: "sizes"}
 
-// String gives the name that the HTTP API uses.
+// String returns the name that the HTTP API uses.
 func (k DifferenceKind) String() string { return nameOf(differenceKindNames[:], k) }

@@ -5,10 +5,10 @@ import (
 	"encoding/binary"
 )
 
-// PartOf gives the number of the part to which a resource belongs, of a key that is shared
-// out into so many parts: the first eight bytes of the SHA-256 of its name, as a number
-// with the highest byte first, modulo the number of parts. So everybody comes to the same
-// part, in any language. It panics if parts is not positive.
+// PartOf returns the number of the part that a resource belongs to, of a key that is shared out
+// into so many parts: the first eight bytes of the SHA-256 of its name, as a number with the
+// highest byte first, modulo the number of parts. So every caller computes the same part, in
+// any language. It panics if parts is not positive.
 func PartOf(resource string, parts int) int {
 	sum := sha256.Sum256([]byte(resource))
 	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(parts))

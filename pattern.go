@@ -8,8 +8,8 @@ import "time"
 type Pattern struct {
 	Name string // its name for operators, up to MaxNameBytes
 
-	// Shape says which keys it is for: literal text with variables between. A
-	// variable is at least one character without a slash:
+	// Shape describes the keys that it is for: literal text with variables between. A variable
+	// is at least one character without a slash:
 	//
 	//	account:{id}              any text
 	//	ticket:{id:int}           a decimal number; leading zeros are dropped
@@ -28,8 +28,8 @@ type Pattern struct {
 	// prefix. gpu:{0..7} stands for eight keys.
 	Members []string
 
-	// Capacity is how many permits each key has; 0: none. Making it smaller takes
-	// nothing from those who hold.
+	// Capacity is how many permits each key has; 0: none. Making it smaller takes nothing from
+	// the holders.
 	Capacity uint32
 	// Rate tokens come back every Per, up to Burst (0: Rate). A grant takes them for
 	// good. Rate 0: none.
@@ -51,8 +51,8 @@ type Pattern struct {
 	// MaxWaiters bounds the line of each key; 0: MaxWaitersPerKey.
 	MaxWaiters int
 
-	// Allow says who may claim which modes; the first rule that names the principal
-	// counts. Empty: everybody may claim everything.
+	// Allow restricts which principals may claim which modes; the first rule that names the
+	// principal counts. Empty: every principal may claim everything.
 	Allow []Rule
 
 	Preempt    PreemptPolicy
@@ -60,9 +60,9 @@ type Pattern struct {
 	MaxPark    time.Duration // default and maximum; 0: DefaultPark, and MaxPark at most
 	OnDeadlock DeadlockPolicy
 
-	// Write says who may commit to the keys, and how. With WriteSingle it is the
-	// principal Writer, or whoever works for the queue WriterQueue on a message to the
-	// key; one of the two is set.
+	// Write is the policy for commits to the keys. With WriteSingle only the principal Writer
+	// may commit, or a worker of the queue WriterQueue that works on a message to the key; one
+	// of the two is set.
 	Write       WritePolicy
 	Writer      string
 	WriterQueue string
@@ -95,11 +95,12 @@ type Rule struct {
 	Modes     []Mode // empty: all
 }
 
-// PreemptPolicy says what a request with Preempt may do to a holder.
+// PreemptPolicy is what a request with Preempt may do to a holder.
 type PreemptPolicy uint8
 
 const (
-	// PreemptAsk tells the holder who asks and why, and leaves it to the holder.
+	// PreemptAsk names the asking agent and its purpose to the holder, and leaves it to the
+	// holder.
 	PreemptAsk PreemptPolicy = iota
 	// PreemptRevoke ends the lease after its grace, if the request's priority is not
 	// lower than the lease's.
@@ -108,7 +109,7 @@ const (
 	PreemptNever
 )
 
-// ParkPolicy says what becomes of the keys of a parked lease.
+// ParkPolicy is what becomes of the keys of a parked lease.
 type ParkPolicy uint8
 
 const (
@@ -122,8 +123,8 @@ const (
 	ParkNever
 )
 
-// DeadlockPolicy says what becomes of a deadlock victim's leases that the others
-// of the cycle wait for.
+// DeadlockPolicy is what becomes of a deadlock victim's leases that the others of the cycle
+// wait for.
 type DeadlockPolicy uint8
 
 const (
@@ -172,21 +173,21 @@ func parseName[T ~uint8](names []string, s string) (T, bool) {
 	return 0, false
 }
 
-// Division says how the parts of a shared-out key are given to its members.
+// Division is how the parts of a shared-out key are assigned to its members.
 type Division uint8
 
 const (
-	// ByHash gives each part to the member that hashes highest with it, no member
-	// more than its even share: few parts move when a member comes or goes.
+	// ByHash assigns each part to the member that hashes highest with it, no member more than
+	// its even share: few parts move when a member comes or goes.
 	ByHash Division = iota
-	// ByRange gives each member neighbouring parts.
+	// ByRange assigns each member neighbouring parts.
 	ByRange
 	// ByLoad evens out the load of the parts, and moves few of them for it. A part's load
 	// is the number of leases granted on keys below it, older ones counting less.
 	ByLoad
 )
 
-// Settings are what an operator says of a whole namespace.
+// Settings are what an operator sets for a whole namespace.
 type Settings struct {
 	// StrictOrder demands that a flow asks for keys in ascending order: a key that
 	// does not come after all that the flow holds is refused, so that no deadlock of
@@ -210,12 +211,12 @@ type Settings struct {
 
 // Quota bounds what one tenant may take. 0 means the limit of the version.
 type Quota struct {
-	Keys      int // keys that somebody holds or waits for; of a namespace only
+	Keys      int // keys with a holder or a waiter; of a namespace only
 	Leases    int
 	Waiters   int
 	Sessions  int
 	Documents int // of a namespace only
-	State     int // bytes that documents count, as MaxStateBytes says; of a namespace only
+	State     int // bytes that documents count, as for MaxStateBytes; of a namespace only
 	Requests  int // a second, at the door
 	Bytes     int // of request bodies and stream frames, a second, at the door
 }

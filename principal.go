@@ -37,8 +37,8 @@ const (
 	// that sign fences. RoleOperator does not include it, since an operator's rights end
 	// with its namespace.
 	RoleServer
-	// RoleMetrics reads the metrics with the names of all namespaces, and nothing else. It
-	// is for a monitoring system, whose credential should not read what agents write.
+	// RoleMetrics reads the metrics with the names of all namespaces, and nothing else. It is
+	// for a monitoring system: its credential should not read what agents write.
 	RoleMetrics
 
 	// AllRoles is the set of all roles.
@@ -72,8 +72,8 @@ func (p *Principal) WorksFor(queue string) bool {
 	return p == nil || p.Roles&RoleWorker != 0 && (slices.Contains(p.Queues, queue) || slices.Contains(p.Queues, "*"))
 }
 
-// InGroup reports whether p may act for a claimant group, of which "" is none. A
-// credential that names no groups may act for any.
+// InGroup reports whether p may act for a claimant group; "" is no group. A credential that
+// names no groups may act for any.
 func (p *Principal) InGroup(group string) bool {
 	return p == nil || group == "" || len(p.Groups) == 0 || slices.Contains(p.Groups, group)
 }

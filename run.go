@@ -14,8 +14,8 @@ type Run struct {
 // say.
 const DefaultRunWait = 2 * time.Second
 
-// RunKeys are the keys whose permits a run takes: all of its organisation, and all of
-// this workflow in it. A cap is the capacity of a pattern for them.
+// RunKeys are the keys that a run takes permits of: all of its organisation, and all of this
+// workflow in it. A cap is the capacity of a pattern for them.
 func RunKeys(org, workflow string) []Key {
 	keys := []Key{Key("org:" + org + "/runs")}
 	if workflow != "" {

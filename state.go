@@ -12,20 +12,20 @@ type Document struct {
 	// Version is that of the commit that wrote it, or deleted it. Of a key that was
 	// never written it is 0, or the highest version of a deletion that is forgotten.
 	Version Version
-	// Absent says that there is nothing: never written, or deleted.
+	// Absent reports that there is no document: never written, or deleted.
 	Absent bool
 
 	ContentType string
 	Body        []byte // never changed; nil when it was not asked for
 	Size        int    // of Body
 
-	// Who wrote it, how and when. Agent, Flow and Note are other agents' text.
+	// The writer, and how and when it wrote. Agent, Flow and Note are other agents' text.
 	Op        WriteOp
 	Agent     string
 	Session   string // public name
 	Flow      string
 	Principal string
-	Fence     Fence // of the lease in whose name; 0 for none
+	Fence     Fence // of the lease that it was written under; 0 for none
 	Note      string
 	Age       time.Duration
 
@@ -34,8 +34,8 @@ type Document struct {
 	Earlier []Document
 }
 
-// JSONType is the content type of JSON documents. Those whose type ends in +json are
-// JSON, too; only they can be merged and compared member by member.
+// JSONType is the content type of JSON documents. A type that ends in +json is JSON, too; only
+// they can be merged and compared member by member.
 const JSONType = "application/json"
 
 // Read is a version that a commit depends on: it is refused if the key's state has
@@ -44,9 +44,9 @@ type Read struct {
 	Key     Key
 	Version Version // 0 means Absent, unless Present is set
 	Absent  bool    // there must be nothing, whatever version a deletion has left behind
-	// Present says that there must be something, whatever version; Version is 0 then. It
-	// protects from writing what was deleted meanwhile, not from writing over a change:
-	// under WriteGuarded it is how a commit says that it means to overwrite unseen.
+	// Present requires that there is something, whatever version; Version is 0 then. It
+	// protects from writing what was deleted meanwhile, not from writing over a change: under
+	// WriteGuarded it is how a commit declares that it means to overwrite unseen.
 	Present bool
 }
 
@@ -69,7 +69,7 @@ const (
 
 var writeOpNames = [...]string{Put: "put", Delete: "delete", Merge: "merge", Add: "add"}
 
-// String gives the name that the HTTP API uses.
+// String returns the name that the HTTP API uses.
 func (o WriteOp) String() string { return nameOf(writeOpNames[:], o) }
 
 // ParseWriteOp reads what WriteOp.String wrote.
@@ -106,17 +106,17 @@ type Stale struct {
 // Left counts the writes before the last that are not in Between.
 func (s *Stale) Left() int { return max(0, s.Writes-1-len(s.Between)) }
 
-// WritePolicy says who may commit to the keys of a pattern, and how.
+// WritePolicy is which callers may commit to the keys of a pattern, and how.
 type WritePolicy uint8
 
 const (
 	// WriteGuarded keeps what is there from being overwritten unseen: a commit that puts,
-	// merges or deletes an existing document names the version that it read, or a lease
-	// that claims the key, or an ancestor of it, exclusively, or says with Read.Present
-	// that any version will do. The first write of a document needs none of these. An
-	// exclusive lease of another holder keeps out each write that does not name it, also
-	// the first one of a document. Additions commute, so they are always free. It is also
-	// the policy of keys that match no pattern.
+	// merges or deletes an existing document names the version that it read, or a lease that
+	// claims the key, or an ancestor of it, exclusively, or declares with Read.Present that any
+	// version will do. The first write of a document needs none of these. An exclusive lease of
+	// another holder keeps out each write that does not name it, also the first one of a
+	// document. Additions commute, so they are always free. It is also the policy of keys that
+	// match no pattern.
 	WriteGuarded WritePolicy = iota
 	// WriteVersion demands that a commit names the version that it read of each key
 	// that it puts, deletes or merges.
@@ -128,8 +128,8 @@ const (
 	// WriteSingle lets only Pattern.Writer commit, or an acknowledgement of a message
 	// to the key by a worker of Pattern.WriterQueue.
 	WriteSingle
-	// WriteOpen lets everybody commit; only the versions that a commit names are checked.
-	// It is the only policy under which the lease of another holder is not looked at.
+	// WriteOpen lets every caller commit; only the versions that a commit names are checked. It
+	// is the only policy under which the lease of another holder is not looked at.
 	WriteOpen
 )
 
@@ -137,7 +137,7 @@ var writePolicyNames = [...]string{
 	WriteGuarded: "guarded", WriteVersion: "version", WriteLease: "lease", WriteSingle: "single-writer", WriteOpen: "open",
 }
 
-// String gives the name that the HTTP API uses.
+// String returns the name that the HTTP API uses.
 func (p WritePolicy) String() string { return nameOf(writePolicyNames[:], p) }
 
 // ParseWritePolicy reads what WritePolicy.String wrote.
@@ -159,22 +159,22 @@ type Contention struct {
 	Write     WritePolicy // of the pattern, which may leave no choice
 }
 
-// EffectState says what is known of an effect.
+// EffectState is what the server knows of an effect.
 type EffectState uint8
 
 const (
-	// EffectClaimed means that somebody set out to do it and still lives.
+	// EffectClaimed means that its claimer set out to do it and still lives.
 	EffectClaimed EffectState = 1 + iota
 	// EffectDone means that it was done; its result is kept.
 	EffectDone
-	// EffectUnknown means that who set out to do it died, or could not tell: find out at
-	// the target whether it happened, and reconcile.
+	// EffectUnknown means that its claimer died, or could not tell: find out at the target
+	// whether it happened, and reconcile.
 	EffectUnknown
 )
 
 var effectStateNames = [...]string{EffectClaimed: "claimed", EffectDone: "done", EffectUnknown: "unknown"}
 
-// String gives the name that the HTTP API uses.
+// String returns the name that the HTTP API uses.
 func (s EffectState) String() string { return nameOf(effectStateNames[:], s) }
 
 // ParseEffectState reads what EffectState.String wrote.
@@ -185,16 +185,16 @@ func ParseEffectState(s string) (EffectState, bool) {
 	return parseName[EffectState](effectStateNames[:], s)
 }
 
-// Effect is something done in the world outside Interlock that must not happen
-// twice, such as a charge. It is known by what is done, not by who asks: the same
-// canonical action is the same effect, whoever plans it again.
+// Effect is something done in the world outside Interlock that must not happen twice, such as a
+// charge. It is known by what is done, not by its claimer: the same canonical action is the
+// same effect, even if another agent plans it again.
 type Effect struct {
 	Digest [32]byte // SHA-256 of Action
 	Action string   // the canonical form (RFC 8785) of tool, target and arguments; the first claimer's text
-	ID     EffectID // its claimer's secret; zero for everybody else
+	ID     EffectID // its claimer's secret; zero for all others
 	State  EffectState
 
-	// Who claimed it, and when. These are other agents' text.
+	// The claimer, and when it claimed it. These are other agents' text.
 	Agent     string
 	Session   string // public name
 	Flow      string

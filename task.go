@@ -2,7 +2,7 @@ package interlock
 
 import "time"
 
-// TaskState says where a task stands.
+// TaskState is the state of a task.
 //
 //	             ┌────────────── again later ──────────────┐
 //	             ▼                                         │
@@ -28,7 +28,7 @@ const (
 	// TaskDead means that it will not be tried again by itself: its last attempt
 	// failed, its deadline passed, or a person said no.
 	TaskDead
-	// TaskCancelled means that somebody took it back before it ran.
+	// TaskCancelled means that it was taken back before it ran.
 	TaskCancelled
 )
 
@@ -37,7 +37,7 @@ var taskStateNames = [...]string{
 	TaskDone: "done", TaskDead: "dead", TaskCancelled: "cancelled",
 }
 
-// String gives the name that the HTTP API uses.
+// String returns the name that the HTTP API uses.
 func (s TaskState) String() string { return nameOf(taskStateNames[:], s) }
 
 // ParseTaskState reads what TaskState.String wrote.
@@ -55,7 +55,7 @@ func ParseTaskState(s string) (TaskState, bool) {
 type Task struct {
 	ID       TaskID
 	Queue    string
-	Kind     string // what is asked for, for those who handle several kinds
+	Kind     string // what is asked for, for workers that handle several kinds
 	Claims   []Claim
 	Payload  []byte // JSON
 	Purpose  string
@@ -63,17 +63,17 @@ type Task struct {
 	Priority int
 	State    TaskState
 
-	// Who submitted it.
+	// Its submitter.
 	Agent     string
 	Session   string // public name
 	Flow      string
 	Principal string
 	Age       time.Duration
-	// Sender, with a message, is whose messages are kept in order: "key:KEY" for those
-	// that the writer of a key sends at its work, else "session:NAME" by its public name,
+	// Sender, with a message, is the sender that keeps its messages in order: "key:KEY" for
+	// those that the writer of a key sends at its work, else "session:NAME" by its public name,
 	// else "principal:NAME agent:NAME", or "principal:NAME flow:FLOW" without an agent's name,
-	// or "principal:NAME" without either, else "agent:NAME". It is empty where the order is
-	// nobody's. The server makes it, so nobody passes for a sender of another kind.
+	// or "principal:NAME" without either, else "agent:NAME". It is empty where no order is
+	// kept. The server makes it, so no caller passes for a sender of another kind.
 	Sender string
 
 	Due      time.Duration // until it may run, of a scheduled one
@@ -139,13 +139,13 @@ type LogEntry struct {
 	Kind    string
 	Body    []byte // JSON
 	Sender  string // as Task.Sender
-	Agent   string // who sent it
+	Agent   string // its sender
 
 	State  TaskState // done, dead or cancelled
 	Reply  []byte    // JSON
 	Reason string    // why it is dead or cancelled
 
-	// By whom it was decided; zero if nobody had it.
+	// The worker that decided it; zero if no worker had it.
 	Worker  string
 	Session string // public name
 	Attempt int
@@ -173,7 +173,7 @@ type Attempt struct {
 // Approval is a question to a person, and the answer.
 type Approval struct {
 	Question string // what the person decides; the asker's text
-	Agent    string // who asks: the worker, or who submitted the task
+	Agent    string // the asker: the worker, or the submitter of the task
 	Asked    time.Duration
 	Left     time.Duration // until it answers itself; 0: never
 	OnLimit  Verdict       // how
@@ -199,18 +199,18 @@ type Endorsement struct {
 	Reason    string
 }
 
-// Answerer returns who approved, as Approval.Answerer does.
+// Answerer returns the name of the approver, as Approval.Answerer does.
 func (x *Endorsement) Answerer() string { return Answerer(x.Principal, x.By) }
 
-// ByPolicy is who answered a question that answered itself.
+// ByPolicy is the answerer of a question that answered itself.
 const ByPolicy = "policy"
 
-// Answerer returns who answered a question, for a sentence: the principal, and the name
-// that it claims if that is another.
+// Answerer returns the answerer of a question, for a sentence: the principal, and the name that
+// it claims if that differs.
 func (a *Approval) Answerer() string { return Answerer(a.Principal, a.By) }
 
-// Answerer returns who acted, for a sentence: an authenticated principal, "" for none, and
-// the name that it claims if that is another.
+// Answerer returns the actor, for a sentence: an authenticated principal, "" for none, and the
+// name that it claims if that differs.
 func Answerer(principal, by string) string {
 	switch {
 	case principal == "" || principal == by:
@@ -231,7 +231,7 @@ const (
 
 var verdictNames = [...]string{Approved: "approved", Denied: "denied"}
 
-// String gives the name that the HTTP API uses.
+// String returns the name that the HTTP API uses.
 func (v Verdict) String() string { return nameOf(verdictNames[:], v) }
 
 // ParseVerdict reads what Verdict.String wrote.
@@ -242,7 +242,7 @@ func ParseVerdict(s string) (Verdict, bool) {
 	return parseName[Verdict](verdictNames[:], s)
 }
 
-// TaskQueue is what an operator says of a queue of tasks. A task names one that exists.
+// TaskQueue is what an operator sets for a queue of tasks. A task names one that exists.
 type TaskQueue struct {
 	Name string
 
