@@ -10,8 +10,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// errLeaving says that the server gave a lease again which this client was just
-// giving back.
+// errLeaving reports that the server granted a lease again that this client was just returning.
 var errLeaving = errors.New("the lease is being released")
 
 // Acquire asks for a lease and returns it, or why not:
@@ -19,10 +18,10 @@ var errLeaving = errors.New("the lease is being released")
 //   - *interlock.Error with CodeHeld, CodeDeadlock and the rest of the server's
 //     refusals. With CodeOutcomeUnknown ctx ended before the answer came; the
 //     request is then given up in the background.
-//   - an error that is ErrSkipped, when Request.OnConflict is interlock.Skip and
-//     somebody else already does it.
-//   - the context's cause, wrapped, when it ended while the request stood in line.
-//     The place in line is left, so nothing is granted later to nobody.
+//   - an error that is ErrSkipped, when Request.OnConflict is interlock.Skip and another holder
+//     already does it.
+//   - the context's cause, wrapped, when it ended while the request stood in line. The place in
+//     line is left, so nothing is granted later without a receiver.
 //   - ErrUnreachable, wrapped, when it was never sent; ErrClosed after Close.
 //
 // When it is granted in the very moment in which ctx ends, the lease is returned.
@@ -47,8 +46,8 @@ func (c *Client) obtain(ctx context.Context, retry func(error) bool, queued func
 	return g.handle(ctx), nil
 }
 
-// insist carries out an operation that may stand in line, and asks again after what
-// retry says: askAgain, or askAnew of one that asks for a new lease.
+// insist carries out an operation that may stand in line, and asks again after an error that
+// retry accepts: askAgain, or askAnew for one that asks for a new lease.
 func (c *Client) insist(ctx context.Context, retry func(error) bool, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call) (g *grant, err error) {
 	err = c.again(ctx, retry, func() (err error) {
 		g, err = c.attempt(ctx, prepare(), queued)
@@ -57,8 +56,7 @@ func (c *Client) insist(ctx context.Context, retry func(error) bool, queued func
 	return g, err
 }
 
-// again does something until the error is not one for which it is to be done again,
-// pacing itself.
+// again calls do until retry does not accept its error, with a pause between calls.
 func (c *Client) again(ctx context.Context, retry func(error) bool, do func() error) error {
 	var began time.Time
 	pace := Backoff{Most: reconnectMost}
@@ -86,8 +84,8 @@ func (c *Client) again(ctx context.Context, retry func(error) bool, do func() er
 	}
 }
 
-// askAgain says whether an operation that may stand in line and failed so is asked again
-// here: nothing came of it, and nobody but the server was in the way.
+// askAgain reports whether an operation that may stand in line and failed with err is asked
+// again here: it had no effect, and nothing but the server was in the way.
 func askAgain(err error) bool {
 	if err == errLeaving || serverBusy(err) {
 		return true
@@ -103,8 +101,8 @@ func askAgain(err error) bool {
 	return false
 }
 
-// askAnew says the same of an operation that asks for a new lease. To one that names a
-// lease these codes say that there is none any more, however often it is asked.
+// askAnew reports the same of an operation that asks for a new lease. To one that names a lease
+// these codes mean that there is none any more, however often it is asked.
 func askAnew(err error) bool {
 	if askAgain(err) {
 		return true
@@ -121,8 +119,8 @@ func askAnew(err error) bool {
 	return false
 }
 
-// serverBusy says whether a server that is shutting down, or has too much to do, has
-// refused for that.
+// serverBusy reports whether the server refused because it is shutting down or has too much to
+// do.
 func serverBusy(err error) bool {
 	refusal, ok := errors.AsType[*interlock.Error](err)
 	if !ok {
@@ -180,9 +178,8 @@ func (c *Client) await(ctx context.Context, k *call, what string, queued func(in
 	}
 }
 
-// forget gives up a call whose waiter goes away, and says how far it had come, and
-// why not further if it was held back. If it was done it is still the waiter's,
-// else it is not.
+// forget cancels a call that its waiter abandons, and returns how far it had come, and why not
+// further if it was held back. If it was done it is still the waiter's, else it is not.
 func (c *Client) forget(k *call) (was phase, refusal error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// errGone is what became of a job whose handler has ended its goroutine: runtime.Goexit,
+// errGone is the outcome of a job after its handler has ended its goroutine: runtime.Goexit,
 // which a test's FailNow calls.
 var errGone = errors.New("its handler ended its goroutine")
 
@@ -59,8 +59,7 @@ func (w *work) handle(job *Job) (done Done, err error) {
 	return done, err
 }
 
-// complete reads the documents whose bodies were too much for the answer that brought the
-// job.
+// complete reads the documents with bodies too large for the answer that brought the job.
 func (w *work) complete(job *Job) error {
 	for i := range job.documents {
 		if d := &job.documents[i]; d.Body == nil && d.Size > 0 {
@@ -80,7 +79,8 @@ func (w *work) complain(job *Job, err error) {
 	}
 }
 
-// ack says that a task is done. If that is refused and the attempt goes on, it has failed.
+// ack reports to the server that a task is done. If that is refused and the attempt goes on, it
+// has failed.
 func (w *work) ack(job *Job, done Done) error {
 	op, err := done.wire()
 	if err != nil {
@@ -106,8 +106,8 @@ func (w *work) ack(job *Job, done Done) error {
 	return err
 }
 
-// attemptOver says whether a refusal with this code means that the attempt is over, or
-// may be, so that nothing more is to be said of it.
+// attemptOver reports whether a refusal with this code means that the attempt is over, or may
+// be, so that there is nothing more to report.
 func attemptOver(code interlock.Code) bool {
 	switch code {
 	case interlock.CodeTaskMoved, interlock.CodeAlreadyReplied, interlock.CodeOutcomeUnknown, interlock.CodeSessionEnded, interlock.CodeUnknownSession,
@@ -117,7 +117,7 @@ func attemptOver(code interlock.Code) bool {
 	return false
 }
 
-// nack ends an attempt that has failed, as its error says.
+// nack ends a failed attempt in the way that its error asks for.
 func (w *work) nack(job *Job, err error) {
 	x, kind := &proto.TaskOp{Reason: clip(err.Error())}, proto.OpNackTask
 	if v, ok := errors.AsType[*verdict](err); ok {
@@ -139,7 +139,7 @@ func (w *work) nack(job *Job, err error) {
 	}
 }
 
-// giveUp ends an attempt whose handler takes too long. mu is held.
+// giveUp ends an attempt that its handler takes too long for. mu is held.
 func (w *work) giveUp(job *Job) {
 	job.lease.Context()
 	job.lease.cancel(errDraining)

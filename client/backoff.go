@@ -6,28 +6,27 @@ import (
 	"time"
 )
 
-// Backoff paces somebody who can only ask again: a script without a stream, a
-// client whose server is away. Whoever can stand in line does that instead: the
-// grant then comes by itself, and nobody asks twice.
+// Backoff paces a caller that can only ask again: a script without a stream, a client without
+// its server. A caller that can stand in line does that instead: the grant then comes by
+// itself, without a second request.
 //
-// The first try is made at once. After each one that brought nothing, Next gives
-// the pause before the next: a random time between nothing and twice a mean (full
-// jitter), so that those who were turned away together do not come back together.
-// The mean is the server's own estimate of how long it will take, and doubles from
-// try to try while that estimate does not get shorter. So there is no fixed
-// interval, into which a thousand callers could fall.
+// The first try is made at once. After each one that brought nothing, Next returns the pause
+// before the next: a random time between nothing and twice a mean (full jitter), so that
+// callers that were turned away together do not come back together. The mean is the server's
+// own estimate of how long it will take, and doubles from try to try while that estimate does
+// not get shorter. So there is no fixed interval, into which a thousand callers could fall.
 //
 // The zero value is ready. A Backoff is one caller's, for one thing.
 type Backoff struct {
 	// Least is the least mean, and that of the first pause when nothing is known.
 	// 0 means 50 ms.
 	Least time.Duration
-	// Most bounds each pause. 0 means 10 s: an offer to a place in line without a
-	// session stays for interlock.BareOfferTTL, so whoever asks that often does not
-	// miss it. With a session it must be less than interlock.OfferTTL.
+	// Most bounds each pause. 0 means 10 s: an offer to a place in line without a session stays
+	// for interlock.BareOfferTTL, so a caller that asks that often does not miss it. With a
+	// session it must be less than interlock.OfferTTL.
 	Most time.Duration
-	// Random gives a number from 0 to n-1. nil means the generator of math/rand/v2,
-	// which every process seeds differently.
+	// Random returns a number from 0 to n-1. nil means the generator of math/rand/v2, which
+	// every process seeds differently.
 	Random func(n int64) int64
 
 	tried     bool
@@ -35,9 +34,9 @@ type Backoff struct {
 	doublings int
 }
 
-// Next gives the next pause. estimate is what the server said last: the ETA of a
-// ticket or of a refusal's queue, or the time after which it advised to retry; 0
-// when it said nothing.
+// Next returns the next pause. estimate is what the server reported last: the ETA of a ticket
+// or of a refusal's queue, or the time after which it advised to retry; 0 when it reported
+// none.
 func (b *Backoff) Next(estimate time.Duration) time.Duration {
 	switch {
 	case estimate > 0 && estimate < b.estimate:

@@ -128,8 +128,8 @@ const (
 	hold    = time.Second
 )
 
-// A hundred clients want one key: each asks once, stands in line, and is pushed
-// its grant in the moment in which the key is free. Nobody asks twice.
+// A hundred clients want one key: each asks once, stands in line, and is pushed its grant in
+// the moment in which the key is free. No client asks twice.
 func TestHundredCallersAreServedByPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inMemory(t)
@@ -162,8 +162,8 @@ func TestHundredCallersAreServedByPush(t *testing.T) {
 	})
 }
 
-// A hundred callers that can only poll: each asks once, has its place in line, and
-// asks after it as Backoff says.
+// A hundred callers that can only poll: each asks once, has its place in line, and asks after
+// it at the pace of Backoff.
 func TestHundredCallersThatPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inMemory(t)

@@ -15,15 +15,15 @@ import (
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
 )
 
-// BenchmarkTwoTenants measures, from outside, what a tenant whose agents wait in thousands
-// costs another one: servers are processes of their own with journals in files, and each
-// tenant has a connection. A cycle of the quiet tenant is an acquire and a release. Blocks of
-// cycles alternate: alone, at a server that has no other tenant; beside the waits as they
-// stand; and beside the busy tenant that adds a wait and gives it up, as fast as it is
-// answered. Each such wait has the server search: for a deadlock, or for the ranks of a chain.
+// BenchmarkTwoTenants measures, from outside, what a tenant with thousands of waiting agents
+// costs another one: servers are processes of their own with journals in files, and each tenant
+// has a connection. A cycle of the quiet tenant is an acquire and a release. Blocks of cycles
+// alternate: alone, at a server that has no other tenant; beside the waits as they stand; and
+// beside the busy tenant that adds a wait and cancels it, as fast as it is answered. Each such
+// wait makes the server search: for a deadlock, or for the ranks of a chain.
 //
 // The row "cycles" is the control: there the busy tenant acquires and releases a key of its
-// own, and has nothing searched. Package shard has the same rows without a network.
+// own, and causes no search. Package shard has the same rows without a network.
 func BenchmarkTwoTenants(b *testing.B) {
 	for _, row := range []struct {
 		name  string
@@ -98,7 +98,7 @@ func newTenant(b *testing.B, addr string, namespace interlock.Namespace) *tenant
 	return c
 }
 
-// close gives up all the tenant has.
+// close releases all the tenant has.
 func (c *tenant) close() {
 	c.end()
 	c.waits.Wait()
@@ -146,7 +146,7 @@ func permitsOf(n uint32) interlock.Claim {
 	return interlock.Claim{Key: "p", Mode: interlock.Permits, Count: n}
 }
 
-// cycles says how long each of n cycles takes.
+// cycles returns how long each of n cycles takes.
 func (c *tenant) cycles(n int) (took []time.Duration) {
 	for range n {
 		start := time.Now()
@@ -212,7 +212,7 @@ func (c *tenant) standInLine(flows int) {
 	}
 }
 
-// closeCircle has a flow for whose key another one waits come to the end of the line.
+// closeCircle makes a flow that holds a key with a waiter join the end of the line.
 func (c *tenant) closeCircle() {
 	own := c.hold("last", keyOf("last"))
 	other := c.wait("other", keyOf("last"), 0)

@@ -8,21 +8,20 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// call is one operation on its way. Client.mu guards it from send until its
-// phase is done, and whoever waits for it owns it afterwards.
+// call is one operation on its way. Client.mu guards it from send until its phase is done; its
+// waiter owns it afterwards.
 type call struct {
 	op    proto.Op
 	phase phase
-	// forgotten says that nobody waits for it: what it brings is given back.
+	// forgotten reports that no caller waits for it: what it brings is returned to the server.
 	forgotten bool
 	// since is when it was made, for heartbeats: what they confirm counts from then.
 	since time.Time
-	// target is the acquire for which a poll goes back to the line, and poll the
-	// other direction. Whichever ends first cuts the tie: a call that is done may
-	// soon be another one.
+	// target is the acquire that a poll goes back to the line for, and poll the other
+	// direction. The first to end cuts the tie: a call that is done may soon be another one.
 	target, poll *call
 
-	// news has the newest phase that its waiter was told of and has not heard. With done
+	// news has the newest phase that was reported to its waiter and not yet received. With done
 	// the call is the waiter's alone.
 	news chan phase
 
@@ -36,7 +35,7 @@ type call struct {
 	found    *found             // what a query found, or a commit or an effect came to
 	lease    *interlock.LeaseID // of a leave: look at this lease afterwards
 	member   *Member            // of an acquire that joins
-	task     interlock.TaskID   // with phase standing: the end of which it waits for
+	task     interlock.TaskID   // with phase standing: the task that it waits for
 	least    time.Duration      // of a pull: the shortest ttl that its leases are known to have
 
 	withdrawn  bool        // a pull is to be given up
@@ -48,7 +47,7 @@ type call struct {
 	pace       *Backoff
 }
 
-// found is an answer that says more than whether it was done.
+// found is an answer that contains more than whether it was done.
 type found struct {
 	proto.Reply
 	at   interlock.At
@@ -120,8 +119,8 @@ func (k *call) reads() bool {
 	return false
 }
 
-// goesOn reports whether the operation is still to be carried out when nobody waits
-// for it any more.
+// goesOn reports whether the operation is still to be carried out when no caller waits for it
+// any more.
 func (k *call) goesOn() bool {
 	return k.op.Kind == proto.OpRelease || k.op.Kind == proto.OpSettleEffect || k.endsAttempt()
 }
@@ -144,7 +143,7 @@ func (k *call) follows() bool {
 	return false
 }
 
-// finds reports whether the answer to the operation says more than whether it was done.
+// finds reports whether the answer to the operation contains more than whether it was done.
 func (k *call) finds() bool {
 	switch k.op.Kind {
 	case proto.OpCommit, proto.OpClaimEffect, proto.OpSettleEffect,
@@ -165,8 +164,8 @@ func (k *call) changesMore() bool {
 	return false
 }
 
-// left says of a call with phase ready how far it has come at most: to standing if it
-// has waited for the end of a task before, and to sent if it may have been carried out.
+// left returns how far a call with phase ready has come at most: to standing if it has waited
+// for the end of a task before, and to sent if it may have been carried out.
 func (k *call) left() phase {
 	switch {
 	case !k.task.IsZero():
@@ -177,7 +176,7 @@ func (k *call) left() phase {
 	return ready
 }
 
-// what names an operation for whoever gave it up.
+// what names an operation in the error of a caller that gave it up.
 func (k *call) what() string {
 	o := &k.op
 	switch o.Kind {
@@ -232,7 +231,7 @@ func (c *Client) newCall(kind proto.OpKind) *call {
 	return k
 }
 
-// free gives a done call back. Nobody else may know it any more.
+// free returns a done call to the pool. Nothing else may refer to it any more.
 func (c *Client) free(k *call) {
 	k.untie()
 	if k.target != nil && k.target.poll == k {
@@ -246,20 +245,20 @@ func (c *Client) free(k *call) {
 	c.calls.Put(k)
 }
 
-// untie lets a wait end without its poll, whose answer then means nothing.
+// untie lets a wait end without its poll; the poll's answer then means nothing.
 func (k *call) untie() {
 	if k.poll != nil {
 		k.poll.target, k.poll = nil, nil
 	}
 }
 
-// tell wakes whoever waits for the call.
+// tell wakes the caller that waits for the call.
 func (k *call) tell() {
 	select {
 	case <-k.news: // it was not heard yet
 	default:
 	}
-	k.news <- k.phase // nobody else puts anything there: mu is held
+	k.news <- k.phase // no other goroutine puts anything there: mu is held
 }
 
 // finish ends a call.
@@ -375,8 +374,8 @@ func appendQuestionTexts(texts []string, q *interlock.Question) []string {
 
 var errNotUTF8 = &interlock.Error{Code: interlock.CodeInvalidRequest, Message: "a key or a text of the request is not valid UTF-8"}
 
-// window holds the calls of a session that were sent and have no first answer,
-// by their numbers. It says up to which number everything was answered.
+// window holds the calls of a session that were sent and have no first answer, by their
+// numbers. It knows the number up to which everything was answered.
 type window struct {
 	ring [windowSize]*call
 	last uint64 // the highest number given out
@@ -393,7 +392,7 @@ const (
 
 func (w *window) open() uint64 { return w.last - w.low }
 
-// add gives a call its number.
+// add assigns a call its number.
 func (w *window) add(k *call) {
 	w.last++
 	k.op.Seq = w.last
@@ -407,7 +406,7 @@ func (w *window) get(seq uint64) *call {
 	return w.ring[seq%windowSize]
 }
 
-// remove says that a call's first answer has come.
+// remove takes out a call when its first answer has come.
 func (w *window) remove(seq uint64) {
 	w.ring[seq%windowSize] = nil
 	for w.low < w.last && w.ring[(w.low+1)%windowSize] == nil {
@@ -415,7 +414,7 @@ func (w *window) remove(seq uint64) {
 	}
 }
 
-// all gives what is not answered, in order.
+// all returns what is not answered, in order.
 func (w *window) all() (list []*call) {
 	for seq := w.low + 1; seq <= w.last; seq++ {
 		if k := w.ring[seq%windowSize]; k != nil {

@@ -119,8 +119,8 @@ func (c *Client) CheckFence(ctx context.Context, key interlock.Key, fence interl
 	return err
 }
 
-// begin submits an operation for somebody who goes on with hear, or else gives the turn
-// back, unless the client can do nothing more.
+// begin submits an operation for a caller that goes on with hear, or else returns the turn,
+// unless the client can do nothing more.
 func (c *Client) begin(k *call) error {
 	c.mu.Lock()
 	if err := c.usable(); err != nil {
@@ -160,8 +160,8 @@ func (c *Client) answer(ctx context.Context, k *call, what string) (*found, erro
 	return got, err
 }
 
-// notSent is what a caller is told whose context ended before the server took the
-// request: it was refused so far, or there was no server.
+// notSent is the error of a caller when its context ended before the server took the request:
+// it was refused so far, or there was no server.
 func (c *Client) notSent(ctx context.Context, refusal error) error {
 	if refusal == nil {
 		refusal = c.unreachable(nil)
@@ -169,7 +169,7 @@ func (c *Client) notSent(ctx context.Context, refusal error) error {
 	return fmt.Errorf("%w: %w", refusal, context.Cause(ctx))
 }
 
-// usable says why nothing can be asked for, or nil. mu is held.
+// usable returns why nothing can be asked for, or nil. mu is held.
 func (c *Client) usable() error {
 	switch {
 	case c.closed != nil:
@@ -180,7 +180,7 @@ func (c *Client) usable() error {
 	return nil
 }
 
-// unknown is what a caller is told whose context ended before an answer came.
+// unknown is the error of a caller when its context ended before an answer came.
 func unknown(ctx context.Context, what string) error {
 	cause := context.Cause(ctx)
 	return fmt.Errorf("%w: %w", &interlock.Error{
@@ -189,10 +189,9 @@ func unknown(ctx context.Context, what string) error {
 	}, cause)
 }
 
-// SetProgress is what the next heartbeat tells others of this session, such as
-// "3/5 files". What is longer than interlock.MaxProgressBytes is cut off. A text
-// that differs from the one before keeps the leases that have a stall; they make
-// it be told soon.
+// SetProgress sets what the next heartbeat reports of this session to others, such as "3/5
+// files". What is longer than interlock.MaxProgressBytes is cut off. A text that differs from
+// the one before keeps the leases that have a stall; they make the client report it soon.
 func (c *Client) SetProgress(text string) {
 	if len(text) > interlock.MaxProgressBytes {
 		text = text[:interlock.MaxProgressBytes]
@@ -205,8 +204,8 @@ func (c *Client) SetProgress(text string) {
 	}
 }
 
-// SessionName is the public name of the session, as other agents see it. A client
-// whose session ended gets a new one with another name.
+// SessionName is the public name of the session, as other agents see it. After the end of its
+// session a client gets a new one with another name.
 func (c *Client) SessionName() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,9 +215,9 @@ func (c *Client) SessionName() string {
 	return c.sess.name
 }
 
-// SessionID is the id of the session, for a process that acts in its name, such as
-// a command that declares a wait. It is a secret: whoever knows it may end the
-// session. A client whose session ended gets a new one with another id.
+// SessionID is the id of the session, for a process that acts in its name, such as a command
+// that declares a wait. It is a secret: any process that knows it may end the session. After
+// the end of its session a client gets a new one with another id.
 func (c *Client) SessionID() interlock.SessionID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -282,7 +281,7 @@ func (c *Client) Close(ctx context.Context) error {
 	return err
 }
 
-// everything gives all calls for which somebody may wait. mu is held.
+// everything returns all calls that may have a waiter. mu is held.
 func (c *Client) everything() (list []*call) {
 	for _, k := range c.front {
 		if k.op.Seq == 0 { // else it stands in the window too

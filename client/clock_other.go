@@ -4,6 +4,6 @@ package client
 
 import "time"
 
-// slept is not known on this system. Leases seem alive for as long as the machine
-// slept, until the first answer of the server says what became of them.
+// slept is not known on this system. Leases seem alive for as long as the machine slept, until
+// the first answer of the server reports what became of them.
 func slept() time.Duration { return 0 }

@@ -17,24 +17,22 @@ type Commit struct {
 	// the present one any more, nothing is written and the error is a *StaleError. At
 	// most interlock.MaxReads.
 	Reads []interlock.Read
-	// AsOf says the same of all keys of Reads and Writes but those that are added to:
-	// none may have been written after this version of the namespace. 0 says nothing.
+	// AsOf requires the same of all keys of Reads and Writes but those that are added to: none
+	// may have been written after this version of the namespace. 0 requires nothing.
 	AsOf interlock.Version
-	// Writes change one document each: see Put, PutBytes, Delete, Merge, Add and
-	// AddWithin. An existing document is put, merged or deleted only with its version in
-	// Reads or AsOf, under a lease of Leases on the key, or with SomeVersion in Reads;
-	// otherwise the error has CodeVersionRequired. With CodeHeld somebody else has leased
-	// the key exclusively, which keeps out the first write of a document, too, but no
-	// addition. The policy of the key's pattern may say otherwise. At most
-	// interlock.MaxWrites, whose bodies are at most interlock.MaxCommitBytes together.
-	// Without any, the reads are only checked.
+	// Writes change one document each: see Put, PutBytes, Delete, Merge, Add and AddWithin. An
+	// existing document is put, merged or deleted only with its version in Reads or AsOf, under
+	// a lease of Leases on the key, or with SomeVersion in Reads; otherwise the error has
+	// CodeVersionRequired. With CodeHeld another holder has leased the key exclusively, which
+	// keeps out the first write of a document, too, but no addition. The policy of the key's
+	// pattern may differ from this. At most interlock.MaxWrites, whose bodies are at most
+	// interlock.MaxCommitBytes together. Without any, the reads are only checked.
 	Writes []interlock.Write
 
-	// Leases are those in whose name it is done: each must still be held, or in its
-	// grace.
+	// Leases are those that the commit is made under: each must still be held, or in its grace.
 	Leases []interlock.LeaseID
 	Flow   string // as in Request
-	Note   string // why, for those who are told of the change; at most interlock.MaxNoteBytes
+	Note   string // why, for agents that learn of the change; at most interlock.MaxNoteBytes
 }
 
 // Committed is what a commit did.
@@ -87,12 +85,12 @@ func (l *Lease) Commit(ctx context.Context, req Commit) (*Committed, error) {
 	return l.g.c.Commit(ctx, req)
 }
 
-// StaleError says that what a commit is based on has changed, so that nothing was
-// written. It wraps an *interlock.Error with CodeStale.
+// StaleError reports that what a commit is based on has changed, so that nothing was written.
+// It wraps an *interlock.Error with CodeStale.
 type StaleError struct {
 	Refusal *interlock.Error
-	// Packet says what changed. Its Message says so in words that are ready for a model's
-	// prompt, with what other agents wrote quoted in them as data.
+	// Packet describes what changed. Its Message is the same in words that are ready for a
+	// model's prompt, with what other agents wrote quoted in them as data.
 	interlock.Packet
 }
 
@@ -100,7 +98,7 @@ func (e *StaleError) Error() string { return e.Refusal.Error() }
 
 func (e *StaleError) Unwrap() error { return e.Refusal }
 
-// Seen says that a commit depends on documents being as they are here.
+// Seen returns the reads of a commit that depends on documents being as they are here.
 func Seen(documents ...interlock.Document) []interlock.Read {
 	reads := make([]interlock.Read, len(documents))
 	for i := range documents {
@@ -110,10 +108,10 @@ func Seen(documents ...interlock.Document) []interlock.Read {
 	return reads
 }
 
-// SomeVersion says that a commit depends on there being a document at each key,
-// whatever version it has. It does not keep from writing over a change: Seen does. A
-// commit that replaces a document without a version that it has Seen, and without a lease
-// on the key, says so: it means to overwrite what it has not read.
+// SomeVersion returns the reads of a commit that depends on there being a document at each key,
+// whatever version it has. It does not keep from writing over a change: Seen does. A commit
+// that replaces a document without a version that it has Seen, and without a lease on the key,
+// declares so that it means to overwrite what it has not read.
 func SomeVersion(keys ...interlock.Key) []interlock.Read {
 	reads := make([]interlock.Read, len(keys))
 	for i, key := range keys {

@@ -323,7 +323,7 @@ func TestCommitsOverARestart(t *testing.T) {
 	})
 }
 
-// Whoever meets others often is told the better strategy, and the figures say why.
+// A caller with frequent conflicts learns the better strategy, and the figures show why.
 func TestAdviceOnStrategy(t *testing.T) {
 	crowd(t, func(s *stage) {
 		a, b := s.client("a"), s.client("b")
@@ -346,7 +346,7 @@ func TestAdviceOnStrategy(t *testing.T) {
 	})
 }
 
-// A commit whose answer is lost happens once, and its client learns what it did.
+// A commit with a lost answer happens once, and its client learns what it did.
 func TestCommitsOverBrokenLinks(t *testing.T) {
 	crowd(t, func(s *stage) {
 		b := &breaker{dial: s.w.inside}
@@ -368,8 +368,8 @@ func TestCommitsOverBrokenLinks(t *testing.T) {
 	})
 }
 
-// A commit whose answer is lost, and whose session ends before its client is back, happens
-// once, and nobody is told that it did not.
+// A commit that loses its answer, and its session before its client is back, happens once, and
+// no caller gets the error that it did not.
 func TestCommitOverTheEndOfItsSession(t *testing.T) {
 	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 	var unblock func()

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// Config says where the server is and who we are. The zero value of each field
+// Config holds the server's addresses and this client's identity. The zero value of each field
 // works, except that Dial needs Addrs.
 type Config struct {
 	// Addrs are host:port addresses of session doors. They are tried in order, and
@@ -42,11 +42,11 @@ type Config struct {
 	// one loses leases to a pause of the network or the garbage collector.
 	SessionTTL time.Duration
 
-	// RetryFor bounds how long calls go on trying: from the beginning of an outage while
-	// no server answers, from the call while the server says that it is overloaded or
-	// shutting down. It is looked at after each attempt, so a call may last longer by one
-	// and by the pause before it, of up to 5 s: what bounds a call exactly is its
-	// context. 0 means as long as that allows.
+	// RetryFor bounds how long calls go on trying: from the beginning of an outage while no
+	// server answers, from the call while the server reports that it is overloaded or shutting
+	// down. It is looked at after each attempt, so a call may last longer by one and by the
+	// pause before it, of up to 5 s: what bounds a call exactly is its context. 0 means as long
+	// as that allows.
 	RetryFor time.Duration
 }
 
@@ -64,38 +64,37 @@ type Request struct {
 	// interlock.Permits, Count: 3}.
 	Claims []interlock.Claim
 
-	// Any makes Keys and Claims alternatives: exactly one of them is granted, the
-	// first that is free or becomes free. Lease.Key says which.
+	// Any makes Keys and Claims alternatives: exactly one of them is granted, the first that is
+	// free or becomes free. Lease.Key returns it.
 	Any bool
-	// Prefix asks for any one key of the pools whose keys begin with it, such as
-	// "gpu:", exclusively. Keys and Claims are then empty.
+	// Prefix asks for any one key of the pools with keys that begin with it, such as "gpu:",
+	// exclusively. Keys and Claims are then empty.
 	Prefix string
 
-	// OnConflict says what to do when it cannot be granted at once. The zero
-	// value refuses with code "held". With interlock.Wait and interlock.Preempt the
-	// context bounds the wait; the latter also asks the holders to yield. With
-	// interlock.Skip Acquire returns ErrSkipped.
+	// OnConflict is what to do when it cannot be granted at once. The zero value refuses with
+	// code "held". With interlock.Wait and interlock.Preempt the context bounds the wait; the
+	// latter also asks the holders to yield. With interlock.Skip Acquire returns ErrSkipped.
 	OnConflict interlock.OnConflict
 
 	Flow    string // "": see the package's text about flows
 	Purpose string // for people and other agents, at most interlock.MaxPurposeBytes
 	Trace   string // W3C traceparent
 
-	// AsOf is the version as of which the caller has read what is guarded at the keys:
-	// Lease.Packet then says what has changed since. 0: what changes while it waits.
+	// AsOf is the version at which the caller has read what is guarded at the keys:
+	// Lease.Packet then reports what has changed since. 0: what changes while it waits.
 	AsOf interlock.Version
 	// Documents asks for the documents at the keys together with the lease: Lease.Documents.
 	Documents bool
 
-	// Terms are for how long and in which group the keys are claimed, as in
-	// Request{Terms: interlock.Terms{MaxHold: time.Hour}}. A lease with Stall ends when
-	// SetProgress says nothing new for so long. A request with MaxWait leaves the line after
-	// so long, with code "wait_limit".
+	// Terms are for how long and in which group the keys are claimed, as in Request{Terms:
+	// interlock.Terms{MaxHold: time.Hour}}. A lease with Stall ends when SetProgress reports
+	// nothing new for so long. A request with MaxWait leaves the line after so long, with code
+	// "wait_limit".
 	interlock.Terms
 	Priority int // from -interlock.MaxPriority to interlock.MaxPriority
 
-	// OnQueued is called when the request stands in line, with the place and
-	// whoever is in the way, and again after a reconnect. It must not block.
+	// OnQueued is called when the request stands in line, with the place and the blockers, and
+	// again after a reconnect. It must not block.
 	OnQueued func(ticket interlock.Ticket, holders []interlock.Holder)
 
 	member *Member // see Join

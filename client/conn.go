@@ -16,10 +16,10 @@ import (
 type conn struct {
 	link  proto.ClientLink
 	wake  chan struct{} // something is ready to be sent
-	acked uint64        // what the server was told last
+	acked uint64        // the last acknowledgement that the server has
 	dead  bool          // guarded by Client.mu
 	turn  turn
-	in    proto.ServerFrame // of whoever has the turn
+	in    proto.ServerFrame // of the goroutine that has the turn
 
 	sending sync.Mutex
 	out     proto.ClientFrame // guarded by sending
@@ -118,8 +118,8 @@ func (c *Client) failed(err error) {
 	}
 }
 
-// fail ends a call without the server: whoever waits gets err, and what the call
-// may still bring is given back. mu is held.
+// fail ends a call without the server: its waiter gets err, and what the call may still bring
+// is returned to the server. mu is held.
 func (c *Client) fail(k *call, err error) {
 	if k.phase == ready && !k.goesOn() {
 		c.unqueue(k)
@@ -205,7 +205,7 @@ func (c *Client) handshake(n *conn) error {
 	return c.attach(n, newSession(reply.Session, slot, since))
 }
 
-// sessionGone says whether err is the server's word that there is no such session.
+// sessionGone reports whether err is the server's refusal because there is no such session.
 func sessionGone(err error) bool {
 	refusal, ok := errors.AsType[*interlock.Error](err)
 	return ok && (refusal.Code == interlock.CodeSessionEnded || refusal.Code == interlock.CodeUnknownSession)
@@ -297,7 +297,7 @@ func (c *Client) ask(n *conn, op proto.Op) (reply proto.Reply, err error) {
 	}
 }
 
-// because finds out why a Send failed: the reason is what Recv gives.
+// because finds out why a Send failed: the reason is the error of Recv.
 func (c *Client) because(n *conn, err error) error {
 	var frame proto.ServerFrame
 	for {

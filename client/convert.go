@@ -9,23 +9,23 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// Conversion says what a lease is to claim from now on.
+// Conversion is what a lease is to claim from now on.
 type Conversion struct {
 	// Claims are all that it is to claim, of modes without a count or of permits.
 	Claims []interlock.Claim
 
-	// OnConflict says what to do when it cannot be granted at once: refuse (the zero
-	// value), wait, or wait and ask the holders in its way to yield.
+	// OnConflict is what to do when it cannot be granted at once: refuse (the zero value),
+	// wait, or wait and ask the holders in its way to yield.
 	OnConflict interlock.OnConflict
-	MaxWait    time.Duration // how long it may stand in line; 0: as the pattern says
+	MaxWait    time.Duration // how long it may stand in line; 0: the pattern's value
 
 	// OnQueued is as in Request.
 	OnQueued func(ticket interlock.Ticket, holders []interlock.Holder)
 }
 
-// Convert changes what the lease claims: to a stronger or a weaker mode, to more
-// keys or to fewer. What only gives up is granted at once; what asks for more waits
-// with the lease as it is meanwhile, ahead of new requests for the keys that it has
+// Convert changes what the lease claims: to a stronger or a weaker mode, to more keys or to
+// fewer. A conversion that only gives up claims is granted at once; one that asks for more
+// waits with the lease as it is meanwhile, ahead of new requests for the keys that it has
 // already. The lease then has a new fence, and so have its other handles.
 //
 // Two readers of one key that both want to write cannot both wait: the second is
@@ -40,17 +40,16 @@ func (l *Lease) Convert(ctx context.Context, to Conversion) error {
 	})
 }
 
-// Arrival says how long to wait for the other parties of a barrier.
+// Arrival is how long to wait for the other parties of a barrier.
 type Arrival struct {
-	MaxWait time.Duration // 0: as the pattern says, and as long as the context allows
+	MaxWait time.Duration // 0: the pattern's value, and as long as the context allows
 
 	// OnQueued is as in Request.
 	OnQueued func(ticket interlock.Ticket, holders []interlock.Holder)
 }
 
-// Arrive says that the holder of a barrier's lease has come to the barrier again,
-// and waits until all other parties have. Generation then counts one more, and the
-// lease has a new fence.
+// Arrive reports that the holder of a barrier's lease has come to the barrier again, and waits
+// until all other parties have. Generation then counts one more, and the lease has a new fence.
 //
 // When a party dies or releases its lease, the others are refused with code
 // "barrier_broken" at once, and so is each later Arrive: the set can never be whole

@@ -34,8 +34,8 @@ func (s *stage) pattern(p interlock.Pattern) {
 	}
 }
 
-// A cap of two and ten callers at once: exactly two are admitted, and eight are
-// told that it is full, when to come back and who is in.
+// A cap of two and ten callers at once: exactly two are admitted, and eight learn that it is
+// full, when to come back and which holders are in.
 func TestCapOfTwoAndTenCallers(t *testing.T) {
 	crowd(t, func(s *stage) {
 		s.pattern(interlock.Pattern{Name: "runs", Shape: "org:{org}/runs", Capacity: 2})
@@ -128,9 +128,9 @@ func TestAgentsThatNeverRelease(t *testing.T) {
 	}
 }
 
-// A waiter of priority 0 under a stream of requests with a higher one, each of
-// which asks again as soon as it has released: it is overtaken for as long as their
-// lead in priority makes them count earlier, and not once after that.
+// A waiter of priority 0 under a stream of requests with a higher one, with each holder asking
+// again as soon as it has released: it is overtaken for as long as their lead in priority makes
+// them count earlier, and not once after that.
 func TestLowPriorityUnderReacquirers(t *testing.T) {
 	const lead, hold = 6, time.Second
 	const bound = lead * interlock.PriorityBoost
@@ -161,7 +161,7 @@ func TestLowPriorityUnderReacquirers(t *testing.T) {
 		lease := low.granted()
 		waited := time.Since(began)
 		s.t.Logf("served after %v", waited)
-		// Whoever had arrived before the bound may still be ahead: one each.
+		// Those that arrived before the bound may still be ahead: one each.
 		if waited <= bound/2 || waited > bound+5*hold {
 			s.t.Errorf("served after %v: the bound is %v and a hold of each that came before", waited, bound)
 		}
@@ -171,8 +171,8 @@ func TestLowPriorityUnderReacquirers(t *testing.T) {
 	})
 }
 
-// Two hundred readers a second, each of which holds for a second, and one writer:
-// it is served when those are done who held when it came.
+// Two hundred readers a second, each holding for a second, and one writer: it is served when
+// those are done that held when it came.
 func TestReaderFloodAndOneWriter(t *testing.T) {
 	const hold, every = time.Second, 5 * time.Millisecond
 	crowd(t, func(s *stage) {
@@ -207,8 +207,7 @@ func TestReaderFloodAndOneWriter(t *testing.T) {
 	})
 }
 
-// A thousand clients in line and one release: the server says one thing to one of
-// them.
+// A thousand clients in line and one release: the server sends one message to one of them.
 func TestOneReleaseWakesOne(t *testing.T) {
 	const waiters = 1000
 	crowd(t, func(s *stage) {
@@ -239,7 +238,7 @@ func TestOneReleaseWakesOne(t *testing.T) {
 	})
 }
 
-// listener counts what clients are told, but for the answers to their heartbeats.
+// listener counts what clients receive, but for the answers to their heartbeats.
 type listener struct {
 	dial client.Dialer
 	mu   sync.Mutex

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// Awaiting says for whom a flow waits.
+// Awaiting is the target of a flow's declared wait.
 type Awaiting struct {
 	// Session is the public name of the other's session (Client.SessionName). Or
 	// Agent names an agent that has one session, and Flow which of its flows.
@@ -33,11 +33,10 @@ type Wait struct {
 // errEnded is the cause of a wait's context after End.
 var errEnded = errors.New("the wait was ended")
 
-// WaitFor declares that a flow waits for another agent: for its answer, its result,
-// the end of a tool call. Interlock cannot see such a wait by itself. Once it is
-// declared, a deadlock through it is found like any other, and one of those in the
-// cycle is told: here by an *interlock.Error with CodeDeadlock, or later by the
-// end of the Wait's Context.
+// WaitFor declares that a flow waits for another agent: for its answer, its result, the end of
+// a tool call. Interlock cannot see such a wait by itself. Once it is declared, a deadlock
+// through it is found like any other, and one of those in the cycle learns of it: here by an
+// *interlock.Error with CodeDeadlock, or later by the end of the Wait's Context.
 //
 // The flow must be the one that holds leases, so call it under Lease.Context. Call
 // End as soon as the answer is there.
@@ -76,8 +75,8 @@ func (c *Client) WaitFor(ctx context.Context, on Awaiting) (*Wait, error) {
 // CodeSessionEnded when the other is gone, with CodeWaitLimit after MaxWait.
 func (w *Wait) Context() context.Context { return w.ctx }
 
-// End says that the flow no longer waits. It returns when that is on its way to
-// the server, and may be called again.
+// End reports that the flow no longer waits. It returns when that is on its way to the server,
+// and may be called again.
 func (w *Wait) End() {
 	w.stop(errEnded)
 	<-w.over

@@ -53,7 +53,7 @@ func dialOne(ctx context.Context, addr string, cfg Config, hello proto.Hello, fa
 	return dialFramed(ctx, addr, cfg.TLS, hello, failed)
 }
 
-// CheckAddr says what is wrong with an address for Config.Addrs, or returns nil.
+// CheckAddr returns what is wrong with an address for Config.Addrs, or nil.
 func CheckAddr(addr string) error {
 	_, _, err := net.SplitHostPort(strings.TrimPrefix(addr, overGRPC))
 	return err

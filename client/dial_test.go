@@ -55,8 +55,8 @@ func nobodyListens(t *testing.T, scheme string) {
 	}
 }
 
-// A listener that accepts and never says a word does not hold up a caller whose
-// context ends.
+// A listener that accepts and never sends a word does not hold up a caller when its context
+// ends.
 func TestSilentListener(t *testing.T) { overEach(t, silentListener) }
 
 func silentListener(t *testing.T, scheme string) {

@@ -208,7 +208,7 @@ func (c *Client) outcome(s *session, k *call, r *proto.Reply, at interlock.At) (
 		return nil, skipped
 	case proto.Refused:
 		if r.Code == interlock.CodeReleased && k.repeated && (k.op.Kind == proto.OpAcquire || k.op.Kind == proto.OpStartRun) {
-			return nil, errLeaving // by us: it was granted while nobody here knew of it
+			return nil, errLeaving // by us: it was granted while no caller here knew of it
 		}
 		return nil, r.Error(uint32(at.Shard), at.Epoch)
 	}
@@ -225,7 +225,7 @@ func goneHere(r *proto.Reply, at interlock.At) *interlock.Error {
 	return &interlock.Error{Code: interlock.CodeReleased, Key: key, At: at, Message: "the lease on " + string(key) + " is not held here any more"}
 }
 
-// drop gives a lease back that nobody has.
+// drop releases a lease that no caller has.
 func (c *Client) drop(s *session, g *grant, how proto.OpKind) {
 	delete(s.leases, g.id)
 	s.leaving[g.id] = struct{}{}
@@ -234,8 +234,8 @@ func (c *Client) drop(s *session, g *grant, how proto.OpKind) {
 	c.submit(k)
 }
 
-// leave gives up a place in line. It may have come to its end before that, which
-// for a lease that was to be changed is found out afterwards.
+// leave leaves a place in line. It may have come to its end before that, which for a lease that
+// was to be changed is found out afterwards.
 func (c *Client) leave(standing *call) {
 	if standing.op.Kind == proto.OpResume && standing.ticket.Position == 0 {
 		return // it waits for an answer, and is in no line
@@ -275,7 +275,7 @@ func (c *Client) beat(s *session, k *call, r *proto.Reply, at interlock.At) {
 	}
 }
 
-// losses takes what an attach or a heartbeat says of the session's leases.
+// losses takes what an attach or a heartbeat reports of the session's leases.
 func (c *Client) losses(s *session, r *proto.Reply) {
 	for i := range r.Losses {
 		loss := &r.Losses[i]
@@ -307,7 +307,7 @@ func lossOf(g *grant, loss *proto.Loss) *interlock.Error {
 	}
 }
 
-// pushed takes what the server says unasked.
+// pushed takes what the server sends unasked.
 func (c *Client) pushed(s *session, r *proto.Reply, at interlock.At) {
 	if r.Outcome == proto.Granted {
 		c.granted(s, r, at)
@@ -328,8 +328,8 @@ func (c *Client) pushed(s *session, r *proto.Reply, at interlock.At) {
 	}
 }
 
-// granted takes a lease that came unasked: a part of a shared-out key, or that of a
-// wait to which nobody was attached at that moment.
+// granted takes a lease that came unasked: a part of a shared-out key, or that of a wait that
+// no caller was attached to at that moment.
 func (c *Client) granted(s *session, r *proto.Reply, at interlock.At) {
 	id := r.Lease.ID
 	if k := s.tickets[interlock.TicketID(id)]; k != nil {

@@ -14,12 +14,11 @@
 //	...
 //	err = lease.Release(ctx, client.Outcome{Outcome: "done", Note: "fee of 3.00 applied"})
 //
-// A Client is one session: its heartbeats run by themselves and renew all its
-// leases. A lease's context is cancelled, with the reason as its cause, when the
-// server says that the lease is lost, or when its ttl has passed on this
-// machine's clock without a confirmed heartbeat. That ttl is counted from the
-// moment before the confirmed heartbeat was sent, so the client gives a lease up
-// no later than the server does. It is no proof at the place where the agent
+// A Client is one session: its heartbeats run by themselves and renew all its leases. A lease's
+// context is cancelled, with the reason as its cause, when the server reports that the lease is
+// lost, or when its ttl has passed on this machine's clock without a confirmed heartbeat. That
+// ttl is counted from the moment before the confirmed heartbeat was sent, so the client treats
+// a lease as lost no later than the server does. It is no proof at the place where the agent
 // writes: pass the fence along and check it there.
 //
 // A connection may break at any moment. The client connects again, resumes its
@@ -27,30 +26,27 @@
 // happens once, and goes back to its places in line. Only when the session ended
 // meanwhile are its leases lost; later work gets a new session.
 //
-// Two kinds of failure are kept apart. An [*interlock.Error] is the server's
-// word: the request was decided, unless its Code is CodeOutcomeUnknown, which
-// says that it was sent and nobody answered. [ErrUnreachable] says that it never
-// left this process.
+// Two kinds of failure are kept apart. An [*interlock.Error] is the server's decision about the
+// request, unless its Code is CodeOutcomeUnknown, which means that it was sent and no answer
+// came. [ErrUnreachable] means that it never left this process.
 //
 // # Flows
 //
-// A flow is one thread of control. What a flow already holds is granted to it
-// again (the same lease, freed by the last release), and a deadlock is a cycle
-// of flows. Go has no name for a goroutine, so the flow travels in the context:
-// [WithFlow] names it, a lease's Context carries its own lease's flow, and
-// Request.Flow overrides both. A request that names none is a flow by itself:
-// two goroutines that forget to say who they are exclude each other.
+// A flow is one thread of control. What a flow already holds is granted to it again (the same
+// lease, freed by the last release), and a deadlock is a cycle of flows. Go has no name for a
+// goroutine, so the flow travels in the context: [WithFlow] names it, a lease's Context carries
+// its own lease's flow, and Request.Flow overrides both. A request that names none is a flow by
+// itself: two goroutines that forget to name their flow exclude each other.
 //
 // # More than a lock
 //
-// A claim may be for permits of a key with a capacity or a rate, for a barrier of
-// several parties, or for any one of several keys ([Request]). A held lease may
-// change what it claims ([Lease.Convert]), come to its barrier again
-// ([Lease.Arrive]) or be put aside until a human has decided ([Lease.Park],
-// [Client.Resume]). A holder learns that its time runs out ([Lease.Warned]) and
-// that somebody asks it to yield ([Lease.Asked]). [Client.WaitFor] tells the server
-// of a wait that it cannot see, and [Client.Join] makes this process one of those
-// who share out the parts of a key.
+// A claim may be for permits of a key with a capacity or a rate, for a barrier of several
+// parties, or for any one of several keys ([Request]). A held lease may change what it claims
+// ([Lease.Convert]), come to its barrier again ([Lease.Arrive]) or be put aside until a human
+// has decided ([Lease.Park], [Client.Resume]). A holder learns that its time runs out
+// ([Lease.Warned]) and that another request asks it to yield ([Lease.Asked]). [Client.WaitFor]
+// reports a wait to the server that it cannot see, and [Client.Join] makes this process a
+// member that takes parts of a shared-out key.
 //
 // # Verify instead of lock
 //
@@ -69,22 +65,22 @@
 //		... // think again, with stale.Message in the prompt
 //	}
 //
-// [Client.Update] is that in a loop, for changes that need no thought. Additions to
-// counters ([Add], [AddWithin]) never conflict. A lease that is granted after the state
-// moved says so ([Lease.Packet]), and one that is asked for with Request.Documents brings
-// the documents at its keys ([Lease.Documents]). To learn of each commit, follow
-// GET /v1/watch over HTTP: the stream has no such operation.
+// [Client.Update] is that in a loop, for changes that need no thought. Additions to counters
+// ([Add], [AddWithin]) never conflict. A lease that is granted after the state moved reports so
+// ([Lease.Packet]), and one that is asked for with Request.Documents brings the documents at
+// its keys ([Lease.Documents]). To learn of each commit, follow GET /v1/watch over HTTP: the
+// stream has no such operation.
 //
-// [Client.Do] carries out what must not happen twice in the world outside, such as a
-// charge: whoever plans the same action gets the first one's result, and what nobody
-// knows about is never done again by itself.
+// [Client.Do] carries out what must not happen twice in the world outside, such as a charge: a
+// caller that plans the same action gets the first one's result, and an effect with an unknown
+// outcome is never done again by itself.
 //
 // # Tasks and workers
 //
-// Work that may be done later, or by others, need not have an agent that waits for its
-// keys. [Client.Submit] puts a task with its claims into a queue, where it stands in line
-// like everybody else and holds nothing, and [Client.Await] waits for what comes of it. A
-// process that does such work calls [Client.Work]:
+// Work that may be done later, or by others, need not have an agent that waits for its keys.
+// [Client.Submit] puts a task with its claims into a queue, where it stands in line like every
+// other request and holds nothing, and [Client.Await] waits for what comes of it. A process
+// that does such work calls [Client.Work]:
 //
 //	err := c.Work(ctx, client.Worker{
 //		Queue: "fees", Concurrency: 8,
@@ -94,35 +90,34 @@
 //		},
 //	})
 //
-// A task is handed out when its keys are free and a worker is idle, with a lease on them
-// and with what is guarded there. What Handle returns is written down all at once: the
-// end of the task, its result, its writes and what is to be done next ([Done]). So it has
-// one effect in Interlock, whatever crashed; what Handle does in the world outside may
-// happen again, and belongs into [Client.Do]. An error is another attempt after a pause
-// ([RetryAfter], [Dead]), and [NeedsApproval] has a person decide first
-// ([Client.AnswerTask]).
+// A task is handed out when its keys are free and a worker is idle, with a lease on them and
+// with what is guarded there. What Handle returns is committed all at once: the end of the
+// task, its result, its writes and what is to be done next ([Done]). So it has one effect in
+// Interlock, whatever crashed; what Handle does in the world outside may happen again, and
+// belongs into [Client.Do]. An error is another attempt after a pause ([RetryAfter], [Dead]),
+// and [NeedsApproval] makes a person decide first ([Client.AnswerTask]).
 //
-// The keys of a pattern can have a single writer: the workers of one queue. Everybody else
-// sends it messages ([Client.Send], [Client.Ask]), which are tasks that claim their key, in
-// order for each sender. [Client.Log] tells what became of them. A wait for a reply is one
-// of the caller's flow, so that a deadlock through it is found.
+// The keys of a pattern can have a single writer: the workers of one queue. All others send it
+// messages ([Client.Send], [Client.Ask]), which are tasks that claim their key, in order for
+// each sender. [Client.Log] returns what became of them. A wait for a reply is one of the
+// caller's flow, so that a deadlock through it is found.
 //
 // [Client.StartRun] admits the runs of a workflow, as many at once as an organisation may
 // have.
 //
 // # Waiting
 //
-// Acquire asks once. If it has to wait, it stands in line and the grant is pushed:
-// nobody polls. Whoever can only poll does it with [Backoff].
+// Acquire asks once. If it has to wait, it stands in line and the grant is pushed, without
+// polling. A caller that can only poll does it with [Backoff].
 //
 // # Embedded
 //
 // [New] takes any [Dialer]. A server in the same process has one, so the same
 // program runs with or without a network in between.
 //
-// Package client must never report a lease as held that the server may already
-// have given to somebody else, as far as its own clock can tell, and must never
-// repeat a request under another number when its outcome is unknown.
+// Package client must never report a lease as held that the server may already have granted to
+// another holder, as far as its own clock can tell, and must never repeat a request under
+// another number when its outcome is unknown.
 //
 // Start reading at client.go, then acquire.go, conn.go, turn.go and lease.go; commit.go and
 // effect.go stand by themselves. Of tasks read task.go, then worker.go, attempt.go and

@@ -21,8 +21,8 @@ type Snapshot struct {
 	At        interlock.At
 }
 
-// Document reads the guarded state of a key. Of one that is absent it says so, and
-// is no error.
+// Document reads the guarded state of a key. An absent document is returned as such, and is no
+// error.
 func (c *Client) Document(ctx context.Context, key interlock.Key) (interlock.Document, error) {
 	s, err := c.Documents(ctx, key)
 	if err != nil {
@@ -32,9 +32,9 @@ func (c *Client) Document(ctx context.Context, key interlock.Key) (interlock.Doc
 }
 
 // Documents reads the guarded state of several keys as it is at one moment: at most
-// interlock.MaxReads of them, whose bodies are not more than interlock.MaxReadBytes
-// together (else the error has code "body_too_large"). It sees what every commit
-// has written that was answered before.
+// interlock.MaxReads of them, with bodies of not more than interlock.MaxReadBytes together
+// (else the error has code "body_too_large"). It sees what every commit has written that was
+// answered before.
 func (c *Client) Documents(ctx context.Context, keys ...interlock.Key) (Snapshot, error) {
 	return c.documents(ctx, 0, keys)
 }
@@ -66,7 +66,7 @@ func (c *Client) documents(ctx context.Context, version interlock.Version, keys 
 	return Snapshot{Version: got.Version, Documents: cloneDocuments(got.Documents), At: got.at}, nil
 }
 
-// Listing says which documents are listed.
+// Listing selects the documents that are listed.
 type Listing struct {
 	Prefix string        // of their keys; "" for all of the namespace
 	After  interlock.Key // begin after this key
@@ -102,8 +102,8 @@ func (c *Client) List(ctx context.Context, l Listing) iter.Seq2[interlock.Docume
 	}
 }
 
-// History gives what is kept of what stood at a key, the newest first, bodies
-// included; trimmed says that there was more. Deletions are in it, too.
+// History returns what is kept of what stood at a key, the newest first, bodies included;
+// trimmed reports that there was more. Deletions are in it, too.
 func (c *Client) History(ctx context.Context, key interlock.Key) (versions []interlock.Document, trimmed bool, err error) {
 	k := c.newCall(proto.OpReadHistory)
 	k.op.Key, k.op.Bodies = key, true

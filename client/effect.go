@@ -13,30 +13,31 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// Action is something to be done in the world outside Interlock that must not happen
-// twice, such as a charge. Two of them are the same if their canonical forms (RFC 8785)
-// are, however they are written and whoever plans them.
+// Action is something to be done in the world outside Interlock that must not happen twice,
+// such as a charge. Two of them are the same if their canonical forms (RFC 8785) are, however
+// they are written and whichever agent plans them.
 type Action struct {
 	Tool   string // what acts, such as "stripe.charge"
 	Target string // what is acted on, such as "account:12345"
-	// Arguments are what else makes it this action, as a JSON object or whatever
-	// encoding/json makes one of; nil: {}. No time and no random number belongs here, and
-	// amounts are best given as text. No secret either: everybody in the namespace is
-	// shown them.
+	// Arguments are what else makes it this action, as a JSON object or a value that
+	// encoding/json encodes as one; nil: {}. No time and no random number belongs here, and
+	// amounts are best given as text. No secret either: every caller in the namespace can see
+	// them.
 	Arguments any
 
 	// Lease is as long as which the claim to do it lives; zero: the client's session.
 	Lease interlock.LeaseID
 	Flow  string // as in Request
 
-	// OnTaken, if set, is called before Do waits for somebody else who is about to do
-	// it. Whoever does not want to wait ends the context of Do there.
+	// OnTaken, if set, is called before Do waits for another claimer that is about to do it. A
+	// caller that does not want to wait ends the context of Do there.
 	OnTaken func(other interlock.Effect)
 }
 
-// EffectError says that an effect cannot be claimed or settled: with CodeEffectClaimed
-// somebody is about to do it, with CodeEffectUnknown it may have happened and nobody
-// knows, with CodeEffectDone it is settled otherwise. It wraps the *interlock.Error.
+// EffectError reports that an effect cannot be claimed or settled: with CodeEffectClaimed
+// another claimer is about to do it, with CodeEffectUnknown it may have happened and the
+// outcome is unknown, with CodeEffectDone it is settled otherwise. It wraps the
+// *interlock.Error.
 type EffectError struct {
 	Refusal *interlock.Error
 	Effect  interlock.Effect // what is known of it: others' text
@@ -46,8 +47,8 @@ func (e *EffectError) Error() string { return e.Refusal.Error() }
 
 func (e *EffectError) Unwrap() error { return e.Refusal }
 
-// NotDone says of an error that what was to be done has certainly not happened, so
-// that it may be done by whoever comes next. It is for what Do calls.
+// NotDone marks an error of a function that Do calls: what was to be done has certainly not
+// happened, so the next claimer may do it.
 func NotDone(err error) error {
 	if err == nil {
 		return nil
@@ -59,19 +60,19 @@ type notDone struct{ error }
 
 func (e *notDone) Unwrap() error { return e.error }
 
-// Do has act do something that must not happen twice, and returns its result as JSON.
-// If it was done before, by whomever, act is not called and the result is that of then.
-// While somebody else is about to do it, Do waits.
+// Do calls act to do something that must not happen twice, and returns its result as JSON. If
+// it was done before, by any claimer, act is not called and the result is that of then. While
+// another claimer is about to do it, Do waits.
 //
-// Whatever act returns is told to the server: a result says that it was done, an error
-// that nobody knows (it may have happened before the answer was lost), unless it is
-// marked by NotDone. A panic and a process that dies say that nobody knows, too. Nobody
-// does it again then, and Do returns an *EffectError with CodeEffectUnknown: find out at
-// the target whether it happened, and tell that by Reconcile.
+// Do reports to the server what act returns: a result means that it was done, an error that the
+// outcome is unknown (it may have happened before the answer was lost), unless it is marked by
+// NotDone. After a panic or the death of the process the outcome is unknown, too. It is not
+// done again then, and Do returns an *EffectError with CodeEffectUnknown: find out at the
+// target whether it happened, and report that by Reconcile.
 //
-// act gets the effect that it is about; its Digest is a good idempotency key for a
-// target that takes one. The error of act is returned as it is. An error that came
-// after act has returned a result says so, and that it was done.
+// act gets the effect that it is about; its Digest is a good idempotency key for a target that
+// takes one. The error of act is returned as it is. An error that came after act has returned a
+// result states that, and that it was done.
 func (c *Client) Do(ctx context.Context, a Action, act func(ctx context.Context, effect interlock.Effect) (result any, err error)) (json.RawMessage, error) {
 	effect, err := c.undertake(ctx, a)
 	if err != nil {
@@ -137,7 +138,7 @@ func clip(reason string) string {
 	return strings.ToValidUTF8(reason[:min(len(reason), interlock.MaxReasonBytes)], "")
 }
 
-// undertake claims an effect for Do, and waits while somebody else has it.
+// undertake claims an effect for Do, and waits while another claimer has it.
 func (c *Client) undertake(ctx context.Context, a Action) (interlock.Effect, error) {
 	a.Flow = c.flow(ctx, a.Flow)
 	pace := Backoff{Most: reconnectMost}
@@ -175,8 +176,8 @@ func (c *Client) undertake(ctx context.Context, a Action) (interlock.Effect, err
 	}
 }
 
-// withdraw gives up a claim that may have been granted just when its caller went away:
-// whoever claims again gets it again, and nothing was done.
+// withdraw gives up a claim that may have been granted just when its caller went away: the next
+// claimer gets it, and nothing was done.
 func (c *Client) withdraw(ctx context.Context, a Action) {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
@@ -185,18 +186,18 @@ func (c *Client) withdraw(ctx context.Context, a Action) {
 	}
 }
 
-// ClaimEffect sets out to do something, for those who cannot use Do. It returns the
-// effect as claimed, with its ID, by which its claimer settles it; or as done before, with
-// its Result. The error is an *EffectError when somebody else is about to do it, or
-// nobody knows whether it happened. What the same flow has claimed, or somebody in the
-// name of the same lease, it gets again.
+// ClaimEffect sets out to do something, for callers that cannot use Do. It returns the effect
+// as claimed, with its ID, by which its claimer settles it; or as done before, with its Result.
+// The error is an *EffectError when another claimer is about to do it, or when it is unknown
+// whether it happened. A flow gets again what it has claimed, or what was claimed under the
+// same lease.
 func (c *Client) ClaimEffect(ctx context.Context, a Action) (interlock.Effect, error) {
 	effect, _, err := c.claim(ctx, a, false)
 	return effect, err
 }
 
-// claim claims an effect. With undertakes, mine says that no other call of Do has the
-// same claim, and that it now counts as this one's.
+// claim claims an effect. With undertakes, mine reports that no other call of Do has the same
+// claim, and that it now counts as this one's.
 func (c *Client) claim(ctx context.Context, a Action, undertakes bool) (effect interlock.Effect, mine bool, err error) {
 	var arguments []byte
 	if a.Arguments != nil {
@@ -234,10 +235,9 @@ func (c *Client) took(r *proto.Reply) (mine bool) {
 	return true
 }
 
-// Settlement says what became of an effect.
+// Settlement is what became of an effect.
 type Settlement struct {
-	// ID names it to its claimer. Without one, Digest names one of which nobody knows
-	// whether it happened.
+	// ID names it to its claimer. Without one, Digest names one with an unknown outcome.
 	ID     interlock.EffectID
 	Digest [32]byte
 
@@ -255,8 +255,8 @@ func (c *Client) SettleEffect(ctx context.Context, s Settlement) (interlock.Effe
 	return effectOf(c.do(ctx, k, "the settling of an effect"))
 }
 
-// Reconcile tells of an effect of which nobody knew whether it happened that it did,
-// with its result (JSON, or nil), or that it did not, so that it may be done.
+// Reconcile reports of an effect with an unknown outcome that it happened, with its result
+// (JSON, or nil), or that it did not, so that it may be done.
 func (c *Client) Reconcile(ctx context.Context, digest [32]byte, happened bool, result json.RawMessage) (interlock.Effect, error) {
 	s := Settlement{Digest: digest}
 	if happened {

@@ -19,7 +19,7 @@ func charge(cents int) client.Action {
 	return client.Action{Tool: "stripe.charge", Target: "account:1", Arguments: map[string]any{"cents": fmt.Sprint(cents), "why": "late fee"}}
 }
 
-// doing gives a function for Do that answers so.
+// doing returns a function for Do that answers so.
 func doing(result any, err error) func(context.Context, interlock.Effect) (any, error) {
 	return func(context.Context, interlock.Effect) (any, error) { return result, err }
 }
@@ -178,7 +178,7 @@ var effectScenarios = []scenario{
 	}},
 }
 
-// An effect whose claim and whose settlement are answered to nobody happens once.
+// An effect happens once when the answers to its claim and to its settlement are lost.
 func TestEffectsOverBrokenLinks(t *testing.T) {
 	crowd(t, func(s *stage) {
 		b := &breaker{dial: s.w.inside}
@@ -201,8 +201,8 @@ func TestEffectsOverBrokenLinks(t *testing.T) {
 	})
 }
 
-// Who could not tell what became of an effect does not do it again, and tells it as soon
-// as there is a server again.
+// A claimer that could not report what became of an effect does not do it again, and reports it
+// as soon as there is a server again.
 func TestSettledWhenTheServerIsBack(t *testing.T) {
 	crowd(t, func(s *stage) {
 		b := &breaker{dial: s.w.inside}
@@ -224,7 +224,7 @@ func TestSettledWhenTheServerIsBack(t *testing.T) {
 	})
 }
 
-// Whoever gives up while its claim is on its way leaves nothing behind.
+// A caller that gives up while its claim is on its way leaves nothing behind.
 func TestAClaimThatIsGivenUp(t *testing.T) {
 	crowd(t, func(s *stage) {
 		b := &breaker{dial: s.w.inside}

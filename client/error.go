@@ -7,19 +7,18 @@ import (
 )
 
 var (
-	// ErrUnreachable says that no server answered, and that the request never left
-	// this process. The error that wraps it says why.
+	// ErrUnreachable reports that no server answered, and that the request never left this
+	// process. The error that wraps it contains the reason.
 	ErrUnreachable = errors.New("no server answered")
 
-	// ErrClosed says that the client was closed.
+	// ErrClosed reports that the client was closed.
 	ErrClosed = errors.New("client is closed")
 
-	// ErrSkipped says that somebody else already does it. The error is a
-	// *SkippedError.
+	// ErrSkipped reports that another holder already does it. The error is a *SkippedError.
 	ErrSkipped = errors.New("somebody else already does it")
 )
 
-// SkippedError says who already does what was asked for with interlock.Skip.
+// SkippedError names the holder that already does what was asked for with interlock.Skip.
 type SkippedError struct {
 	Key     interlock.Key
 	Holders []interlock.Holder

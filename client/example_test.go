@@ -64,7 +64,7 @@ func inThisProcess(ctx context.Context) (*client.Client, func()) {
 	}
 }
 
-// Two agents change one document; the slower one is told what the other did.
+// Two agents change one document; the slower one learns what the other did.
 func ExampleClient_Commit() {
 	ctx := context.Background()
 	c, end := inThisProcess(ctx)
@@ -104,7 +104,7 @@ func ExampleClient_Do() {
 	for range 2 {
 		result, err := c.Do(ctx, charge, func(ctx context.Context, effect interlock.Effect) (any, error) {
 			fmt.Println("charging")
-			return "ch_1", nil // what the target answered; an error would say that nobody knows
+			return "ch_1", nil // what the target answered; an error would mean an unknown outcome
 		})
 		fmt.Println(string(result), err)
 	}
@@ -166,7 +166,7 @@ func ExampleClient_Work() {
 	// <nil>
 }
 
-// The keys of a pattern are changed by one writer, and everybody else asks it.
+// The keys of a pattern are changed by one writer, and all others ask it.
 func ExampleClient_Ask() {
 	ctx := context.Background()
 	c, end := inThisProcess(ctx)

@@ -19,7 +19,7 @@ func WithFlow(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, flowKey{}, name)
 }
 
-// flow says to which flow a request belongs that names one, or none.
+// flow returns the flow of a request that names one, or none.
 func (c *Client) flow(ctx context.Context, named string) string {
 	if named != "" {
 		return named

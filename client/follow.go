@@ -48,8 +48,8 @@ func (k *call) followAgain() {
 	k.phase, k.bulky = ready, false
 }
 
-// stopFollowing ends a wait for the end of a task. The server is told when nobody of this
-// client waits for it any more.
+// stopFollowing ends a wait for the end of a task. The server learns of it when no caller of
+// this client waits for it any more.
 func (c *Client) stopFollowing(k *call) {
 	s := c.sess
 	s.unfollow(k)

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// silence is when a server that says nothing is asked, and when it is given up.
+// silence is when a silent server is asked, and when it is given up.
 var silence = proto.Silence{Ask: 10 * time.Second, Expect: 10 * time.Second}
 
 // framedLink is a proto.ClientLink over a connection of its own.
@@ -79,8 +79,7 @@ func (l *framedLink) Recv(f *proto.ServerFrame) error {
 	return err
 }
 
-// Close with a reason says that the server is to blame: the next attempt goes to
-// another one.
+// Close with a reason blames the server: the next attempt goes to another one.
 func (l *framedLink) Close(reason *interlock.Error) {
 	if reason != nil {
 		l.failed()

@@ -87,8 +87,7 @@ func (l *grpcLink) Recv(f *proto.ServerFrame) error {
 	return errors.New(refusal.Message())
 }
 
-// Close with a reason says that the server is to blame: the next attempt goes to
-// another one.
+// Close with a reason blames the server: the next attempt goes to another one.
 func (l *grpcLink) Close(reason *interlock.Error) {
 	if reason != nil {
 		l.failed()

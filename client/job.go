@@ -43,8 +43,8 @@ func (j *Job) Document(key interlock.Key) interlock.Document {
 	return interlock.Document{Key: key, Absent: true}
 }
 
-// AsOf is the version of the namespace's state as of which the job was handed out: with
-// it as Done.AsOf, nothing is written if one of the keys has changed since.
+// AsOf is the version of the namespace's state when the job was handed out: with it as
+// Done.AsOf, nothing is written if one of the keys has changed since.
 func (j *Job) AsOf() interlock.Version { return j.asOf }
 
 // Decode reads the task's payload.
@@ -58,12 +58,11 @@ func (j *Job) Decode(v any) error {
 // Attempt counts the goes at the task, this one included, from 1.
 func (j *Job) Attempt() int { return j.task.Attempt }
 
-// RetryAfter says of Handle's error that the task is to be tried again after d, instead
-// of after the queue's pause; with d 0, at once.
+// RetryAfter marks an error of Handle so that the task is tried again after d, instead of after
+// the queue's pause; with d 0, at once.
 func RetryAfter(d time.Duration, err error) error { return &verdict{error: err, delay: d, timed: true} }
 
-// Dead says of Handle's error that there is no use in trying again: the task is a dead
-// letter.
+// Dead marks an error of Handle so that the task is not tried again: the task is a dead letter.
 func Dead(err error) error { return &verdict{error: err, dead: true} }
 
 // NeedsApproval is the error of a Handle that cannot go on before a person has decided.
@@ -82,7 +81,7 @@ func QuestionOf(err error) (q Question, ok bool) {
 	return Question{}, false
 }
 
-// verdict is an error of Handle that says how its task goes on.
+// verdict is an error of Handle that decides how its task goes on.
 type verdict struct {
 	error
 	delay    time.Duration
@@ -99,13 +98,13 @@ type PanicError struct {
 	Stack []byte // of the goroutine
 }
 
-// Error is the first line of what it panicked with.
+// Error returns the first line of what it panicked with.
 func (e *PanicError) Error() string {
 	line, _, _ := strings.Cut(fmt.Sprint(e.Value), "\n")
 	return "panic: " + line
 }
 
-// Unwrap gives what it panicked with, if that is an error.
+// Unwrap returns what it panicked with, if that is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err

@@ -15,16 +15,16 @@ func beatAfter(ttl time.Duration) time.Duration {
 	return third - rand.N(third/5+1)
 }
 
-// attentive bounds the ttl by which heartbeats are timed when there is another server to
-// go to: they are then sent every two seconds or somewhat more often, so that a server
-// that stands still with its connections open is left within six seconds, and not only
-// when the leases are nearly over.
+// attentive bounds the ttl that heartbeats are timed by when there is another server to go to:
+// they are then sent every two seconds or somewhat more often, so that a server that stands
+// still with its connections open is left within six seconds, and not only when the leases are
+// nearly over.
 const attentive = 6 * time.Second
 
 // beatAfter is when the next heartbeat of the client is due.
 func (c *Client) beatAfter(ttl time.Duration) time.Duration { return beatAfter(c.timed(ttl)) }
 
-// timed is the ttl by which heartbeats are timed.
+// timed returns the ttl that heartbeats are timed by.
 func (c *Client) timed(ttl time.Duration) time.Duration {
 	if len(c.cfg.Addrs) > 1 {
 		return min(ttl, attentive)
@@ -45,8 +45,8 @@ func (c *Client) look() {
 	}
 }
 
-// keep sends heartbeats and gives up leases that are over by this machine's
-// clock, until the client is closed.
+// keep sends heartbeats and drops leases that are over by this machine's clock, until the
+// client is closed.
 func (c *Client) keep() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -61,9 +61,8 @@ func (c *Client) keep() {
 	}
 }
 
-// due does what is due and says when to look again: at least once a second while
-// there is something to lose, because a timer stands still while the machine
-// sleeps.
+// due does what is due and returns when to look again: at least once a second while there is
+// something to lose, because a timer stands still while the machine sleeps.
 func (c *Client) due() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +85,7 @@ func (c *Client) due() time.Duration {
 	if !now.Before(s.nextBeat) && c.conn != nil {
 		silent := s.beatSent.Sub(s.beatAt)
 		if silent > c.timed(s.shortest)/2 {
-			// Two heartbeats without an answer: the link is dead, whatever it says.
+			// Two heartbeats without an answer: the link is dead, whatever it reports.
 			c.cut(&interlock.Error{Code: interlock.CodeUnreachable, Message: "the server says nothing: it is left for the next one"})
 			s.nextBeat = now.Add(c.beatAfter(s.shortest))
 		} else {

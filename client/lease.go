@@ -34,9 +34,9 @@ type grant struct {
 	s    *session
 	id   interlock.LeaseID
 	flow string
-	of   *grant // the membership whose part it is
+	of   *grant // the membership that it is a part of
 
-	member   *Member         // whose lease it is, when it is a membership by Join
+	member   *Member         // the member that has the lease, when it is a membership by Join
 	info     interlock.Lease // as the server showed it last
 	at       interlock.At
 	packet   *interlock.Packet // what had changed when it was granted
@@ -49,7 +49,7 @@ type grant struct {
 	stall   time.Duration // how long it may be without progress; 0 for ever
 
 	refs    int      // handles that were not released
-	handles []*Lease // those whose Context was asked for
+	handles []*Lease // those with a Context in use
 	why     *interlock.Error
 	ended   bool // the server said that nothing is left of it
 	soft    signal
@@ -68,7 +68,7 @@ func (g *grant) handle(ctx context.Context) *Lease {
 	return &Lease{g: g, ctx: ctx}
 }
 
-// update takes what the server says of the lease now.
+// update takes what the server reports of the lease now.
 func (g *grant) update(lease *interlock.Lease, packet *interlock.Packet, at interlock.At) {
 	notes, yield := g.info.Notes, g.info.Yield
 	g.info, g.at = *lease, at
@@ -183,7 +183,7 @@ func (g *grant) warned(l *interlock.Lease) {
 	g.soft.give()
 }
 
-// asked tells the holder that somebody asks it to yield.
+// asked reports to the holder that another request asks it to yield.
 func (g *grant) asked(y *interlock.Yield) {
 	if y != nil {
 		g.info.Yield = y
@@ -191,7 +191,7 @@ func (g *grant) asked(y *interlock.Yield) {
 	}
 }
 
-// signal is given once, to all who wait for it. Client.mu guards it.
+// signal is sent once, to all its waiters. Client.mu guards it.
 type signal struct {
 	ch    chan struct{}
 	given bool
@@ -220,9 +220,9 @@ var closedChannel = func() chan struct{} {
 	return ch
 }()
 
-// Context is cancelled when the lease is lost or released; context.Cause then
-// gives an *interlock.Error with the reason. It has the values of the context
-// given to Acquire, and carries the lease's flow, but does not end with it.
+// Context is cancelled when the lease is lost or released; context.Cause then returns an
+// *interlock.Error with the reason. It has the values of the context passed to Acquire, and
+// carries the lease's flow, but does not end with it.
 func (l *Lease) Context() context.Context {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()
@@ -240,7 +240,7 @@ func (l *Lease) Context() context.Context {
 	return l.own
 }
 
-// look gives what is known of the lease now. Its slices are shared.
+// look returns what is known of the lease now. Its slices are shared.
 func (l *Lease) look() interlock.Lease {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()
@@ -274,25 +274,24 @@ func (l *Lease) Flow() string { return l.g.flow }
 // Notes are what earlier holders left, oldest first: other agents' text.
 func (l *Lease) Notes() []interlock.Note { return slices.Clone(l.look().Notes) }
 
-// Changed says that somebody who could write held a claimed key while this
-// request waited, or while the lease was parked, or that there is a Packet: read
-// again before thinking.
+// Changed reports whether another holder that could write held a claimed key while this request
+// waited, or while the lease was parked, or there is a Packet: read again before thinking.
 func (l *Lease) Changed() bool { return l.look().Changed }
 
-// Packet says what documents at the lease's keys changed after Request.AsOf, or
-// while the request waited: nil if none did. Its Message is ready for a prompt.
+// Packet returns what documents at the lease's keys changed after Request.AsOf, or while the
+// request waited: nil if none did. Its Message is ready for a prompt.
 func (l *Lease) Packet() *interlock.Packet {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()
 	return l.g.packet
 }
 
-// Documents are the documents at the lease's keys as of when the server handed it over
-// last, if Request.Documents asked for them (see interlock.Lease.Documents): first those
-// of the claims, absent ones among them, then those below. A commit with this lease, and
-// with Version as AsOf, replaces exactly these or is refused. A document with a Size
-// and without a Body was too large; more says that there are others: read those with
-// Client.Documents or Client.List. Convert, Arrive and Resume bring them anew.
+// Documents returns the documents at the lease's keys as of when the server handed it over
+// last, if Request.Documents asked for them (see interlock.Lease.Documents): first those of the
+// claims, absent ones among them, then those below. A commit with this lease, and with Version
+// as AsOf, replaces exactly these or is refused. A document with a Size and without a Body was
+// too large; more reports that there are others: read those with Client.Documents or
+// Client.List. Convert, Arrive and Resume bring them anew.
 func (l *Lease) Documents() (s Snapshot, more bool) {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()
@@ -301,7 +300,7 @@ func (l *Lease) Documents() (s Snapshot, more bool) {
 	return s, l.g.partial
 }
 
-// Moved are the keys for which Changed is true, of a lease that was resumed.
+// Moved returns the keys of a resumed lease that make Changed true.
 func (l *Lease) Moved() []interlock.Key { return slices.Clone(l.look().Moved) }
 
 // Decision is what a person answered to what was asked when the lease was parked last; nil if
@@ -326,8 +325,7 @@ func (l *Lease) Info() interlock.Lease {
 	return info
 }
 
-// At says at which index of the journal the lease was granted, found or changed
-// last.
+// At returns the index of the journal where the lease was granted, found or changed last.
 func (l *Lease) At() interlock.At {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()
@@ -338,10 +336,9 @@ func (l *Lease) At() interlock.At {
 // such as that a key is spelled almost like another one.
 func (l *Lease) Warnings() []string { return slices.Clone(l.g.warnings) }
 
-// Warned is closed when the server says that the lease is in its soft tier: a
-// third of its time is left and heartbeats did not arrive, or progress was not
-// reported, or max_hold comes near. Left says how long there is, and the times of
-// Info which of these it is.
+// Warned is closed when the server reports that the lease is in its soft tier: a third of its
+// time is left and heartbeats did not arrive, or progress was not reported, or max_hold comes
+// near. Left returns how long there is, and the times of Info show which of these it is.
 func (l *Lease) Warned() <-chan struct{} {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()
@@ -356,8 +353,8 @@ func (l *Lease) Left() time.Duration {
 	return max(0, l.g.end().Sub(l.g.c.now()))
 }
 
-// Asked is closed when somebody asks the holder to yield: to finish and release,
-// or to convert to less. Yield says who and why. Where the key's pattern lets the
+// Asked is closed when another request asks the holder to yield: to finish and release, or to
+// convert to less. Yield names the asker and its purpose. Where the key's pattern lets the
 // other one take the key, the lease is in its grace then and its Context is over.
 func (l *Lease) Asked() <-chan struct{} {
 	l.g.c.mu.Lock()
@@ -365,7 +362,7 @@ func (l *Lease) Asked() <-chan struct{} {
 	return l.g.yield.channel()
 }
 
-// Yield is who asked last, or nil. Its purpose is another agent's text.
+// Yield returns the last request to yield, or nil. Its purpose is another agent's text.
 func (l *Lease) Yield() *interlock.Yield {
 	y := l.look().Yield
 	if y == nil {
@@ -375,8 +372,8 @@ func (l *Lease) Yield() *interlock.Yield {
 	return &clone
 }
 
-// Err is nil while the lease is held, as far as this client can tell, and then
-// the *interlock.Error that says why it is not.
+// Err is nil while the lease is held, as far as this client can tell, and then the
+// *interlock.Error with the reason why it is not.
 func (l *Lease) Err() error {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()
@@ -393,10 +390,10 @@ func releasedHere(g *grant) *interlock.Error {
 	return &interlock.Error{Code: interlock.CodeReleased, Key: g.key(), At: g.at, Message: "the lease on " + string(g.key()) + " was released"}
 }
 
-// Release gives the handle back; the last handle of a lease frees it. Calling it
-// again returns what the first call returned. An *interlock.Error says that the
-// lease was already gone, and why (expired, taken, revoked); with CodeOutcomeUnknown
-// ctx ended before the answer came, and the release goes on in the background.
+// Release returns the handle; the last handle of a lease frees it. Calling it again returns
+// what the first call returned. An *interlock.Error reports that the lease was already gone,
+// and why (expired, taken, revoked); with CodeOutcomeUnknown ctx ended before the answer came,
+// and the release goes on in the background.
 func (l *Lease) Release(ctx context.Context, out Outcome) error {
 	l.once.Do(func() { l.err = l.release(ctx, out) })
 	return l.err

@@ -223,7 +223,7 @@ func TestStallEndsALeaseWithoutProgress(t *testing.T) {
 	})
 }
 
-// Progress is told soon enough whatever the session's ttl, and not at every word.
+// Progress is reported soon enough whatever the session's ttl, and not at every word.
 func TestProgressIsToldSoon(t *testing.T) {
 	crowd(t, func(s *stage) {
 		c := s.w.dial(client.Config{Agent: "a", SessionTTL: time.Hour})
@@ -295,7 +295,7 @@ func TestLostGrantOfAnAlias(t *testing.T) {
 	s.release(lease, "")
 }
 
-// Who asks while the holder's link is broken is found out when it is back.
+// A request to yield while the holder's link is broken reaches it when it is back.
 func TestAskedWhileAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})

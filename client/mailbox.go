@@ -27,9 +27,9 @@ type Message struct {
 	// Approval, if set, has a person decide before it is handled at all.
 	Approval *Question
 
-	// ID makes it one message however often it is sent, as TaskSpec.ID says. The order
-	// in which messages are kept is that of one sender: the session, or with IDs the
-	// credential, else the agent.
+	// ID makes it one message however often it is sent, as TaskSpec.ID does. The order in which
+	// messages are kept is that of one sender: the session, or with IDs the credential, else
+	// the agent.
 	ID string
 }
 
@@ -46,10 +46,10 @@ func (c *Client) Send(ctx context.Context, m Message) (interlock.Task, error) {
 // Ask sends a message and waits for the writer's reply. If the message is dead or
 // cancelled, the error is a *TaskError.
 //
-// The wait counts as one of the flow of ctx: if the writer cannot handle the message
-// before this flow gives up what it holds, that is a deadlock, and one of those in the
-// cycle is told, with CodeDeadlock and the cycle: this call, or whoever waits for this
-// flow while it handles the message. Where it is this call, the message is in the mailbox
+// The wait counts as one of the flow of ctx: if the writer cannot handle the message before
+// this flow gives up what it holds, that is a deadlock, and one of those in the cycle gets the
+// error, with CodeDeadlock and the cycle: this call, or the caller that waits for this flow
+// while it handles the message. Where it is this call, the message is in the mailbox
 // nevertheless, and is handled when that is over.
 func (c *Client) Ask(ctx context.Context, m Message) (json.RawMessage, error) {
 	spec, err := m.wire()
@@ -60,7 +60,7 @@ func (c *Client) Ask(ctx context.Context, m Message) (json.RawMessage, error) {
 		task, err := ended(c.submitted(ctx, spec, "", true))
 		return task.Result, err
 	}
-	// It is nobody's session's, and so is a wait for it: this session waits by itself.
+	// It belongs to no session, and neither does a wait for it: this session waits by itself.
 	sent, err := c.submitted(ctx, spec, m.ID, false)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func (s *stage) single(name, shape, queue string) {
 	}
 }
 
-// credit adds what a message says to its key's document, and replies with the sum.
+// credit adds the amount in a message to its key's document, and replies with the sum.
 func credit(_ context.Context, job *client.Job) (client.Done, error) {
 	key := job.Lease().Key()
 	var amount, sum int
@@ -154,7 +154,8 @@ func TestApproval(t *testing.T) {
 	})
 }
 
-// A holds the key K that B needs for its reply to A: that is found, A is told, and B goes on when it has K.
+// A holds the key K that B needs for its reply to A: that is found, A gets the error, and B goes on when it
+// has K.
 func TestAskDeadlock(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		w := s.client("b")
@@ -207,7 +208,7 @@ func TestSentInAnEarlierSession(t *testing.T) {
 				s.queue(interlock.TaskQueue{Name: "accounts"})
 				s.single("account", "account:{id}", "accounts")
 				var unblock func()
-				if name == "send" { // whose answer is lost; who asks has had the first one
+				if name == "send" { // with a lost answer; the caller has had the first one
 					b.setLose(func(f *proto.ServerFrame) bool {
 						lost := len(f.Replies) > 0 && len(f.Replies[0].Tasks) > 0
 						if lost {

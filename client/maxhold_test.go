@@ -55,7 +55,7 @@ func TestMaxHoldWithoutGrace(t *testing.T) {
 	})
 }
 
-// endOf waits until the lease is lost, and gives why.
+// endOf waits until the lease is lost, and returns the reason.
 func endOf(lease *client.Lease) *interlock.Error {
 	ctx := lease.Context()
 	<-ctx.Done()

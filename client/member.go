@@ -41,7 +41,7 @@ type Part struct {
 	Fence interlock.Fence // to pass along wherever the part's work writes
 }
 
-// Member is one of those who share out the parts of a key.
+// Member is one of the processes that share out the parts of a key.
 type Member struct {
 	c     *Client
 	ctx   context.Context // that of Join, for its values
@@ -57,10 +57,10 @@ type Member struct {
 	leaving bool
 }
 
-// Join makes this client one of those who share out the parts of a key, and calls
-// Membership.Work for each part that falls to it, now and later. Parts move when
-// members come, leave or die, and no two members ever have the same part. ctx bounds
-// the joining and not the membership; the errors are those of Acquire.
+// Join makes this client one of the members that share out the parts of a key, and calls
+// Membership.Work for each part that falls to it, now and later. Parts move when members come,
+// leave or die, and no two members ever have the same part. ctx bounds the joining and not the
+// membership; the errors are those of Acquire.
 func (c *Client) Join(ctx context.Context, as Membership) (*Member, error) {
 	if as.Work == nil {
 		return nil, errors.New("client: Membership.Work is required")
@@ -90,8 +90,8 @@ func (c *Client) Join(ctx context.Context, as Membership) (*Member, error) {
 	return m, nil
 }
 
-// Context ends when the membership is lost or was left. Its parts are then others',
-// or nobody's; whoever wants to go on joins again.
+// Context ends when the membership is lost or was left. Other members then have its parts, or
+// none does; to go on, join again.
 func (m *Member) Context() context.Context { return m.lease.Context() }
 
 // Parts lists what the member has now, in the order of the parts.
@@ -148,7 +148,7 @@ func (m *Member) begin(g *grant) {
 	})
 }
 
-// attend works on a part until it is to be given away, and gives it away.
+// attend works on a part until it is to be handed over, and hands it over.
 func (m *Member) attend(lease *Lease, part Part) {
 	ctx, cancel := context.WithCancelCause(lease.Context())
 	defer cancel(nil)
@@ -177,8 +177,8 @@ func (g *grant) isMember() bool {
 
 // The functions below are called with Client.mu held.
 
-// memberOf finds the membership whose part a lease is. joining says that it is one
-// of a membership that is still being asked for, whose answer will show it.
+// memberOf returns the membership that a lease is a part of. joining reports that it is one of
+// a membership that is still being asked for; the answer will show it.
 func (s *session) memberOf(l *interlock.Lease) (of *grant, joining bool) {
 	slash := strings.LastIndexByte(string(keyOf(l)), '/')
 	if slash < 0 || len(l.Claims) != 1 {

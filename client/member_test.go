@@ -58,7 +58,7 @@ func (f *floor) ring() {
 	}
 }
 
-// until waits until each of these has so many parts and nobody else has any.
+// until waits until each of these has so many parts and no other member has any.
 func (f *floor) until(want map[string]int) {
 	f.t.Helper()
 	for {
@@ -158,8 +158,7 @@ var memberScenarios = []scenario{
 	}},
 }
 
-// Whoever takes its time to stop keeps the part until it has stopped, within its
-// grace.
+// A member that stops slowly keeps the part until it has stopped, within its grace.
 func TestPartIsStoppedBeforeItMoves(t *testing.T) {
 	crowd(t, func(s *stage) {
 		const stopping = 20 * time.Second

@@ -9,22 +9,21 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// Parking says how a lease is put aside.
+// Parking is how a lease is put aside.
 type Parking struct {
-	// Keys says whether others may have the keys meanwhile: interlock.ParkKeep or
-	// interlock.ParkFree. The zero value leaves it to the keys' pattern, which keeps
-	// them if it says nothing.
+	// Keys is whether others may have the keys meanwhile: interlock.ParkKeep or
+	// interlock.ParkFree. The zero value leaves it to the keys' pattern, which keeps them if it
+	// sets nothing.
 	Keys interlock.ParkPolicy
-	For  time.Duration // how long it waits to be resumed; 0: as the pattern says
+	For  time.Duration // how long it waits to be resumed; 0: the pattern's value
 	// Reason is what a person is asked, at most interlock.MaxReasonBytes. With it the lease is
-	// among the approvals until it is answered, and the answer resumes it. "" asks nobody.
+	// among the approvals until it is answered, and the answer resumes it. "" asks no person.
 	Reason string
 }
 
-// Park puts the lease aside while a human decides, which may take hours. It then
-// needs neither heartbeats nor this session, and whoever has its ID may resume it,
-// from any process. This handle and the lease's others are over: their contexts end
-// with code "parked".
+// Park puts the lease aside while a human decides, which may take hours. It then needs neither
+// heartbeats nor this session, and any process that has its ID may resume it, from any process.
+// This handle and the lease's others are over: their contexts end with code "parked".
 func (l *Lease) Park(ctx context.Context, p Parking) error {
 	if err := l.Err(); err != nil {
 		return err
@@ -44,16 +43,16 @@ func parkedHere(g *grant) *interlock.Error {
 	}
 }
 
-// Resumption says how a parked lease is taken up again.
+// Resumption is how a parked lease is taken up again.
 type Resumption struct {
 	Flow string // that is to hold it; as in Request
 
-	// OnConflict says what to do when others have its keys: leave it parked (the
-	// zero value), wait, or wait and ask them to yield. It stands in line at the
-	// place that it would have if it had never been granted. To wait is also to wait for
-	// the answer, if the lease asks a person.
+	// OnConflict is what to do when others have its keys: leave it parked (the zero value),
+	// wait, or wait and ask them to yield. It stands in line at the place that it would have if
+	// it had never been granted. To wait is also to wait for the answer, if the lease asks a
+	// person.
 	OnConflict interlock.OnConflict
-	MaxWait    time.Duration // how long it may stand in line; 0: as the pattern says
+	MaxWait    time.Duration // how long it may stand in line; 0: the pattern's value
 
 	// Unapproved resumes it although a person has not answered what it asks, which withdraws
 	// the question, or has denied it.
@@ -63,13 +62,12 @@ type Resumption struct {
 	OnQueued func(ticket interlock.Ticket, holders []interlock.Holder)
 }
 
-// Resume makes a parked lease held again, by this client. Lease.Changed and
-// Lease.Moved say what others may have written meanwhile: read that again. The
-// errors are those of Acquire.
+// Resume makes a parked lease held again, by this client. Lease.Changed and Lease.Moved report
+// what others may have written meanwhile: read that again. The errors are those of Acquire.
 //
-// A lease that asks a person is resumed by the answer: [Lease.Decision] has it. Until then
-// this waits if OnConflict says so, and else the error has code "parked". If it was denied, the
-// error has code "denied".
+// A lease that asks a person is resumed by the answer: [Lease.Decision] has it. Until then this
+// waits if OnConflict asks for that, and else the error has code "parked". If it was denied,
+// the error has code "denied".
 //
 // Giving up, or losing the place in line, ends the resumption only: the lease is parked as it
 // was, for the rest of its time, and can be resumed again. If ctx ends before the answer, the
@@ -87,11 +85,12 @@ func (c *Client) Resume(ctx context.Context, id interlock.LeaseID, as Resumption
 		if !refused || refusal.Code != interlock.CodeParked || as.OnConflict == interlock.Fail || ctx.Err() != nil {
 			return l, err
 		}
-		// Who waits for an answer is told so when there is one, or the link has broken.
+		// A caller that waits for an answer learns of it when there is one, or when the link
+		// has broken.
 	}
 }
 
-// Discard gives a parked lease back without resuming it: the human said no.
+// Discard releases a parked lease without resuming it: the human denied it.
 func (c *Client) Discard(ctx context.Context, id interlock.LeaseID, out Outcome) error {
 	k := c.newCall(proto.OpRelease)
 	k.op.ID, k.op.Outcome, k.op.Note = id, out.Outcome, out.Note

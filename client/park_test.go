@@ -181,7 +181,7 @@ func (s *stage) resuming(c *client.Client, id interlock.LeaseID) *place {
 	})
 }
 
-// The session of the one who parked dies; the lease does not.
+// The session that parked the lease dies; the lease does not.
 func TestParkedLeaseOutlivesItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a", SessionTTL: 6 * time.Second})

@@ -62,7 +62,7 @@ func (c *Client) Configure(ctx context.Context, s interlock.Settings) error {
 	return err
 }
 
-// Settings gives the namespace's settings.
+// Settings returns the namespace's settings.
 func (c *Client) Settings(ctx context.Context) (interlock.Settings, error) {
 	found, err := c.do(ctx, c.newCall(proto.OpGetSettings), "the settings")
 	if err != nil || found.Settings == nil {

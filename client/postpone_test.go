@@ -111,7 +111,7 @@ func TestOverQuotaOfARepetition(t *testing.T) {
 	})
 }
 
-// A place in line is not lost because nobody may ask after it for a moment.
+// A place in line is not lost because no client may ask after it for a moment.
 func TestOverQuotaOfAPoll(t *testing.T) {
 	scripted(t, func(s *script) {
 		op := s.next(proto.OpAcquire)
@@ -130,7 +130,7 @@ func TestOverQuotaOfAPoll(t *testing.T) {
 	})
 }
 
-// Whoever gives up meanwhile is told that it never happened, and it never does.
+// A caller that gives up meanwhile gets the error that it never happened, and it never does.
 func TestOverQuotaAndGivenUp(t *testing.T) {
 	scripted(t, func(s *script) {
 		s.overQuota(s.next(proto.OpAcquire))

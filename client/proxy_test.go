@@ -99,8 +99,8 @@ func (p *proxy) setLimit(limit int) {
 	p.limit = limit
 }
 
-// Agents of several clients count under leases while their connections are cut
-// again and again. No count is lost, nobody overlaps, and fences only grow.
+// Agents of several clients count under leases while their connections are cut again and again.
+// No count is lost, no two leases overlap, and fences only grow.
 func TestCutConnections(t *testing.T) {
 	w := onDisk(t)
 	p := newProxy(t, w.listen(), 7, 6000)

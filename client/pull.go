@@ -22,7 +22,7 @@ type handed struct {
 	asOf      interlock.Version
 }
 
-// errWithdrawn says that a pull was given up before it brought anything.
+// errWithdrawn reports that a pull was given up before it brought anything.
 var errWithdrawn = errors.New("the pull was withdrawn")
 
 // pull asks for tasks and waits until there are some, or until ctx ends. least is the
@@ -76,7 +76,7 @@ func (c *Client) withdrawPull(k *call) {
 
 // The functions below are called with Client.mu held.
 
-// leavePull tells the server that nobody waits for a pull that stands.
+// leavePull reports to the server that no worker waits for a pull that stands.
 func (c *Client) leavePull(k *call) {
 	leave := c.newCall(proto.OpLeave)
 	leave.op.ID, leave.forgotten = k.ticket.ID, true
@@ -123,7 +123,7 @@ func (c *Client) handedOut(s *session, k *call, r *proto.Reply, at interlock.At)
 	k.finish(nil, nil)
 }
 
-// settled ends a lease whose attempt is over by its holder's word.
+// settled ends a lease after its holder has ended the attempt.
 func (s *session) settled(g *grant) {
 	delete(s.leases, g.id)
 	g.lose(releasedHere(g))

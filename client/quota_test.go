@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// A client that asks more often than its tenant may is slowed down, and nothing of
-// what it asked for is lost.
+// A client that asks more often than its tenant may is slowed down, and nothing that it asked
+// for is lost.
 func TestRequestsAboveTheQuotaAreSlowedDown(t *testing.T) {
 	crowd(t, func(s *stage) {
 		const many, perSecond = 60, 5

@@ -16,7 +16,7 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// broken is a world whose client's links can be cut.
+// broken is a world that can cut its client's links.
 func broken(t *testing.T, w *world, cfg client.Config) (*stage, *breaker, *client.Client) {
 	b := &breaker{dial: w.inside}
 	s := &stage{t: t, w: w, ctx: context.Background(), client: func(agent string) *client.Client {
@@ -25,7 +25,7 @@ func broken(t *testing.T, w *world, cfg client.Config) (*stage, *breaker, *clien
 	return s, b, w.connect(b.Dial, cfg)
 }
 
-// answers says whether a frame holds an answer with this outcome.
+// answers reports whether a frame holds an answer with this outcome.
 func answers(outcome proto.Outcome, held func(*proto.Reply) bool) func(*proto.ServerFrame) bool {
 	return func(f *proto.ServerFrame) bool {
 		for i := range f.Replies {
@@ -198,8 +198,8 @@ func TestAcquireOverAShutdown(t *testing.T) {
 	mine.granted()
 }
 
-// The session ended while the client was away: what it held is lost, what it
-// was about to do gets a new session, and a flow that lost something is told.
+// The session ended while the client was away: what it held is lost, what it was about to do
+// gets a new session, and a flow that lost something learns of it.
 func TestSessionEndedMeanwhile(t *testing.T) {
 	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 	lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Flow: "one"})
@@ -237,7 +237,7 @@ func TestSessionEndedMeanwhile(t *testing.T) {
 	}
 }
 
-// endSession closes the session of an agent, whose id a journal entry tells.
+// endSession closes the session of an agent; a journal entry contains its id.
 func endSession(t *testing.T, w *world, agent string) {
 	t.Helper()
 	found := errors.New("found")
@@ -313,7 +313,7 @@ func TestShortLeaseInALongSession(t *testing.T) {
 	})
 }
 
-// A flow that lost its lease by the client's own clock is told so too.
+// A flow that lost its lease by the client's own clock learns of it, too.
 func TestWaitOfAFlowThatGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a", SessionTTL: 6 * time.Second})
@@ -335,8 +335,8 @@ func TestWaitOfAFlowThatGaveUp(t *testing.T) {
 	})
 }
 
-// Without a confirmed heartbeat the client gives the lease up by its own clock,
-// and before the server gives it to the next, however late the last answer came.
+// Without a confirmed heartbeat the client drops the lease by its own clock, and before the
+// server grants it to the next, however late the last answer came.
 func TestClientGivesUpNoLaterThanTheServer(t *testing.T) {
 	t.Run("ttl", func(t *testing.T) {
 		givesUp(t, client.Config{Agent: "a", SessionTTL: 6 * time.Second}, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Grace: client.NoGrace}}, 300*time.Millisecond)
@@ -346,8 +346,8 @@ func TestClientGivesUpNoLaterThanTheServer(t *testing.T) {
 	})
 }
 
-// givesUp has a client lose its link while it holds a lease, and compares when it gives the
-// lease up with when the next one has the key.
+// givesUp makes a client lose its link while it holds a lease, and compares when it drops the
+// lease with when the next one has the key.
 func givesUp(t *testing.T, cfg client.Config, req client.Request, delay time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), cfg)
@@ -381,8 +381,7 @@ func givesUp(t *testing.T, cfg client.Config, req client.Request, delay time.Dur
 	})
 }
 
-// A link that says nothing is given up, and another one made, before the session
-// ends.
+// A silent link is given up, and another one made, before the session ends.
 func TestSilentLinkIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inMemory(t)
@@ -435,7 +434,7 @@ func (l *stallingLink) Close(reason *interlock.Error) {
 	l.ClientLink.Close(reason)
 }
 
-// A release that nobody could be told of is not forgotten.
+// A release that could not be reported is not forgotten.
 func TestReleaseDuringAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a", RetryFor: time.Second, SessionTTL: time.Hour})
@@ -478,8 +477,7 @@ func TestProgressIsShown(t *testing.T) {
 	})
 }
 
-// A client whose credential is no longer good says so at once, and not that
-// nobody answers.
+// A client with an expired credential reports so at once, and not that no server answers.
 func TestRefusedWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
@@ -516,7 +514,7 @@ func TestRetryForBoundsAnOutage(t *testing.T) {
 			t.Errorf("check: %v", err)
 		}
 		b.refuse(nil)
-		// The place in line that was given up is left: nobody is granted by the release.
+		// The place in line that was given up is left: the release grants nothing.
 		s.acquire(c, exclusively("k"))
 		s.release(lease, "")
 		s.acquire(c, client.Request{Keys: []interlock.Key{"other"}})

@@ -121,9 +121,9 @@ func (w *world) restart() {
 	w.start()
 }
 
-// dial connects a client over the in-process pipe; the dialer finds the server
-// that runs at that moment.
-// What the server says unasked is read at once: no turn is ever laid down (turn.go).
+// dial connects a client over the in-process pipe; the dialer finds the server that runs at
+// that moment. What the server sends unasked is read at once: no turn is ever laid down
+// (turn.go).
 func (w *world) dial(cfg client.Config) *client.Client {
 	w.t.Helper()
 	return w.connect(func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {
@@ -161,14 +161,14 @@ func closeClient(t testing.TB, c *client.Client) {
 	}
 }
 
-// breaker is a dialer whose links can be cut, and whose frames can be lost.
+// breaker is a dialer that can cut its links and lose their frames.
 type breaker struct {
 	dial client.Dialer
 
 	mu    sync.Mutex
 	links []*brokenLink
-	// lose looks at each frame from the server; when it says so, the link breaks
-	// instead of delivering it.
+	// lose looks at each frame from the server; when it returns true, the link breaks instead
+	// of delivering it.
 	lose func(*proto.ServerFrame) bool
 	down chan struct{} // not nil: dialing waits until it is closed
 	deny error         // not nil: what dialing returns
@@ -280,9 +280,9 @@ func (l *brokenLink) Recv(f *proto.ServerFrame) error {
 	return nil
 }
 
-// patience is how long a test waits for what is to come in a moment: far longer than it
-// takes on a busy machine, so that a test which waits in vain fails by itself and says for
-// what.
+// patience is how long a test waits for what is to come in a moment: far longer than it takes
+// on a busy machine, so that a test which waits in vain fails by itself and names what it waits
+// for.
 const patience = 15 * time.Second
 
 // patient is a context for a call that must be answered.

@@ -28,10 +28,9 @@ type RunRequest struct {
 	ID string
 }
 
-// StartRun has a run admitted, as a lease on a permit of the organisation and one of the
-// workflow, where these have a cap: see interlock.RunKeys. Its release ends the run. If
-// there is no room within MaxWait, the error has CodeTooManyRuns and says when there may
-// be.
+// StartRun admits a run, as a lease on a permit of the organisation and one of the workflow,
+// where these have a cap: see interlock.RunKeys. Its release ends the run. If there is no room
+// within MaxWait, the error has CodeTooManyRuns and an estimate of when there may be.
 func (c *Client) StartRun(ctx context.Context, r RunRequest) (*Lease, error) {
 	wait := max(0, cmp.Or(r.MaxWait, interlock.DefaultRunWait))
 	flow := c.flow(ctx, "")
@@ -48,8 +47,8 @@ func (c *Client) StartRun(ctx context.Context, r RunRequest) (*Lease, error) {
 	})
 }
 
-// startAgain asks anew for a run whose wait ended with the link over which it was waited
-// for, as long as there is patience left, and reports whether it did. mu is held.
+// startAgain asks anew for a run when its wait ended with the link that it waited on, as long
+// as there is patience left, and reports whether it did. mu is held.
 func (c *Client) startAgain(s *session, k *call) bool {
 	left := k.op.MaxWait - c.now().Sub(k.since)
 	if left <= 0 || k.forgotten {

@@ -11,7 +11,7 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// capped gives workflow w of organisation o a cap.
+// capped sets a cap for workflow w of organisation o.
 func (s *stage) capped(most uint32) {
 	s.t.Helper()
 	if err := s.client("operator").SetPattern(s.ctx, interlock.Pattern{Name: "runs", Shape: "org:{org}/runs", Capacity: most}); err != nil {

@@ -231,7 +231,7 @@ var basicScenarios = []scenario{
 		last := first.Fence()
 		for range waiters {
 			lease := await(t, granted, "the next grant")
-			// Whoever had been granted besides would have come before the next answer.
+			// Any other grant would have come before the next answer.
 			if err := b.CheckFence(s.ctx, "k", lease.Fence()); err != nil {
 				t.Fatal(err)
 			}

@@ -24,8 +24,8 @@ func (s *script) Dial(context.Context, proto.Hello) (proto.ClientLink, error) {
 	return theirs, nil
 }
 
-// next gives the client's next operation, which must be of this kind. Heartbeats
-// before it are answered.
+// next returns the client's next operation, which must be of this kind. Heartbeats before it
+// are answered.
 func (s *script) next(kind proto.OpKind) proto.Op {
 	s.t.Helper()
 	for {
@@ -66,7 +66,7 @@ func (s *script) say(replies ...proto.Reply) {
 	}
 }
 
-// answer says done to an operation.
+// answer reports an operation as done.
 func (s *script) answer(op proto.Op) {
 	s.t.Helper()
 	s.say(proto.Reply{Slot: op.Slot, Seq: op.Seq, Outcome: proto.Done, Session: &proto.Session{ID: [16]byte{1}, TTL: interlock.DefaultTTL}})

@@ -17,7 +17,7 @@ type session struct {
 	slot  uint32
 
 	window  window
-	waits   map[uint64]*call             // by the number whose second answer ends the wait
+	waits   map[uint64]*call             // by the number that has its wait ended by a second answer
 	tickets map[interlock.TicketID]*call // the same calls by their place in line
 	leases  map[interlock.LeaseID]*grant
 	leaving map[interlock.LeaseID]struct{} // a release is on its way
@@ -96,7 +96,7 @@ func (s *session) checkAt(t time.Time) {
 	}
 }
 
-// add registers a granted lease and gives its handle-to-be.
+// add registers a granted lease and returns its handle-to-be.
 func (s *session) add(c *Client, lease *interlock.Lease, packet *interlock.Packet, at interlock.At) *grant {
 	g := &grant{c: c, s: s, id: lease.ID, flow: lease.Flow, refs: 1}
 	s.leases[g.id] = g
@@ -105,8 +105,8 @@ func (s *session) add(c *Client, lease *interlock.Lease, packet *interlock.Packe
 	return g
 }
 
-// lost tells a lease's holder that it is gone. ended says that nothing is left to
-// be released.
+// lost reports to a lease's holder that it is gone. ended means that nothing is left to be
+// released.
 func (s *session) lost(g *grant, why *interlock.Error, ended bool) {
 	delete(s.leases, g.id)
 	g.lose(why)
@@ -116,8 +116,7 @@ func (s *session) lost(g *grant, why *interlock.Error, ended bool) {
 	}
 }
 
-// overdue gives up what is over by this machine's clock, and says when to look
-// again.
+// overdue drops what is over by this machine's clock, and returns when to look again.
 func (s *session) overdue(now time.Time) (gone []*grant) {
 	shortest, check := s.ttl, s.beatAt.Add(s.ttl)
 	for _, g := range s.leases {
@@ -148,9 +147,9 @@ func (s *session) overdue(now time.Time) (gone []*grant) {
 	return gone
 }
 
-// endedHere is what a holder is told whose lease ended by this machine's clock. Of
-// the times that end a lease, max_hold is the one whose end both sides know
-// beforehand, so the grace after it counts here too.
+// endedHere is the error of a holder when its lease ended by this machine's clock. Of the times
+// that end a lease, only the end of max_hold is known to both sides beforehand, so the grace
+// after it counts here too.
 func endedHere(g *grant, now time.Time) *interlock.Error {
 	e := &interlock.Error{
 		Code: interlock.CodeExpired, Key: g.key(), At: g.at,

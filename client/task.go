@@ -13,8 +13,8 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// TaskSpec is work for a queue: a request that waits in line for its keys instead of
-// the agent who asks for it.
+// TaskSpec is work for a queue: a request that waits in line for its keys instead of the agent
+// that asks for it.
 type TaskSpec struct {
 	Queue   string // a registered one
 	Kind    string // what is asked for, for workers that handle several kinds
@@ -36,18 +36,18 @@ type TaskSpec struct {
 	// Approval, if set, has a person decide before it may run at all.
 	Approval *Question
 
-	// ID makes the submission happen once, whoever makes it: for a day the same ID in the
-	// same namespace is the same task, also from another process, and with other words
-	// it is refused. "": this call alone. A task with an ID is submitted in the name of
-	// the agent and its credential, and not of the session, which does not outlive the
-	// process. At most interlock.MaxRequestIDBytes.
+	// ID makes the submission happen once, even from several agents: for a day the same ID in
+	// the same namespace is the same task, also from another process, and with other words it
+	// is refused. "": this call alone. A task with an ID is submitted in the name of the agent
+	// and its credential, and not of the session, which does not outlive the process. At most
+	// interlock.MaxRequestIDBytes.
 	ID string
 }
 
 // Question is what a person is to decide.
 type Question = interlock.Question
 
-// TaskFilter says which tasks are listed. Its zero value is all of them.
+// TaskFilter selects the tasks that are listed. Its zero value is all of them.
 type TaskFilter struct {
 	Queue string
 	State interlock.TaskState
@@ -55,8 +55,8 @@ type TaskFilter struct {
 	Key   interlock.Key // that they claim
 }
 
-// TaskError says that a task has come to an end without being done: it is dead or
-// cancelled. It wraps an *interlock.Error with CodeTaskSettled.
+// TaskError reports that a task has come to an end without being done: it is dead or cancelled.
+// It wraps an *interlock.Error with CodeTaskSettled.
 type TaskError struct {
 	Refusal *interlock.Error
 	Task    interlock.Task // as it stands; its texts are others'
@@ -107,8 +107,8 @@ func (c *Client) taskCall(ctx context.Context, what string, prepare func() *call
 	return taskOf(got, err)
 }
 
-// taskOf gives the task of an answer. One that has ended without being done is an error
-// for whoever waited for its end.
+// taskOf returns the task of an answer. One that has ended without being done is an error for
+// the caller that waited for its end.
 func taskOf(got *found, err error) (task interlock.Task, _ error) {
 	if got != nil && len(got.Tasks) == 1 {
 		task = cloneTask(got.Tasks[0])
@@ -122,7 +122,7 @@ func taskOf(got *found, err error) (task interlock.Task, _ error) {
 	return task, err
 }
 
-// ended gives a task that has come to its end; unless it is done, with a *TaskError.
+// ended returns a task that has come to its end; unless it is done, with a *TaskError.
 func ended(task interlock.Task, err error) (interlock.Task, error) {
 	if err != nil || task.State == interlock.TaskDone {
 		return task, err
@@ -148,7 +148,7 @@ func (c *Client) Await(ctx context.Context, id interlock.TaskID) (interlock.Task
 	return ended(task, err)
 }
 
-// Task looks at a task, with its place in line. Who waits for its end uses Await.
+// Task looks at a task, with its place in line. To wait for its end, use Await.
 func (c *Client) Task(ctx context.Context, id interlock.TaskID) (interlock.Task, error) {
 	k := c.newCall(proto.OpGetTask)
 	k.op.ID = id

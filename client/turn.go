@@ -18,20 +18,20 @@ import (
 //	alone  caller ───────────► server ───────────► the same caller
 //
 // One goroutine reads at a time: the one that has the turn. The reader has it while several
-// calls are open, and while none is. When it has read the answer to the only one, it lays
-// the turn down in Client.turn for the next caller, who lays it down there again:
+// calls are open, and while none is. When it has read the answer to the only one, it lays the
+// turn down in Client.turn for the next caller, which lays it down there again:
 //
 //	          an answer to the only call            waits for its answer
 //	┌────────┐ ─────────────────────────► ┌───────┐ ────────────────────► ┌────────┐
 //	│ reader │                            │ turn  │                       │ caller │
 //	└────────┘ ◄───────────────────────── └───────┘ ◄──────────────────── └────────┘
-//	    ▲      nobody came, or somebody             answered
-//	    │      comes who does not read                                         │
+//	    ▲      no caller came, or one                answered
+//	    │      came that does not read                                         │
 //	    └──────────────────────────────────────────────────────────────────────┘
 //	                     answered, and others wait; or the link broke
 //
-// While the turn lies there nothing is read, so it lies for some milliseconds at most: so
-// late comes at worst what the server says unasked.
+// While the turn lies there nothing is read, so it lies for some milliseconds at most: what the
+// server sends unasked is at worst as late as that.
 
 // turnLies is how long the turn waits for a caller, or up to twice as long.
 const turnLies = 5 * time.Millisecond
@@ -40,7 +40,7 @@ const turnLies = 5 * time.Millisecond
 type turn struct {
 	back  chan struct{} // the reader has the turn again
 	crowd bool          // several calls were open since the reader had its last frame
-	clock *time.Timer   // gives it back to the reader
+	clock *time.Timer   // returns it to the reader
 	set   bool          // clock is
 	used  bool          // a caller has had it since
 	broke bool          // a caller has found that the link is
@@ -78,13 +78,13 @@ func (c *Client) setClock(n *conn) {
 	}
 }
 
-// turnLay gives the turn to the reader if nobody has had it since the clock was set.
+// turnLay hands the turn to the reader if no caller has had it since the clock was set.
 func (c *Client) turnLay(n *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n.turn.set = false
 	switch {
-	case c.turn.Load() != n: // whoever has it sets the clock again
+	case c.turn.Load() != n: // the caller that has it sets the clock again
 	case n.turn.used:
 		c.setClock(n)
 	default:
@@ -92,14 +92,14 @@ func (c *Client) turnLay(n *conn) {
 	}
 }
 
-// giveBack gives the turn to the reader if nobody has it.
+// giveBack hands the turn to the reader if no caller has it.
 func (c *Client) giveBack() {
 	if n := c.turn.Swap(nil); n != nil {
 		n.turn.back <- struct{}{}
 	}
 }
 
-// cut ends the link that there is, and has whoever reads find out. mu is held.
+// cut ends the link that there is, and makes its reading goroutine find out. mu is held.
 func (c *Client) cut(reason *interlock.Error) {
 	c.conn.link.Close(reason)
 	c.giveBack()
@@ -112,7 +112,7 @@ func (c *Client) busy(waits int) bool {
 	return s == nil || len(c.front)+len(c.queue) > 0 || s.window.open() > 0 || len(s.waits) > waits
 }
 
-// launch submits a call for somebody who goes on with hear. mu is held, and is not any more
+// launch submits a call for a caller that goes on with hear. mu is held, and is not any more
 // when it returns.
 func (c *Client) launch(k *call) {
 	n := c.turn.Load()
@@ -150,7 +150,7 @@ func (c *Client) hear(ctx context.Context, k *call) (p phase, ended bool) {
 
 // read takes the turn until there is news of k, or ctx ends, or the link has broken.
 func (c *Client) read(ctx context.Context, n *conn, k *call) {
-	if len(k.news) > 0 { // whoever had the turn before has read it
+	if len(k.news) > 0 { // the former owner of the turn has read it
 		c.mu.Lock()
 		c.pass(n, k)
 		c.mu.Unlock()
@@ -175,7 +175,7 @@ func (c *Client) read(ctx context.Context, n *conn, k *call) {
 	}
 }
 
-// interrupt has a caller who has the turn look whether its call has ended otherwise.
+// interrupt makes the caller that has the turn check whether its call has ended otherwise.
 func (n *conn) interrupt() {
 	if link, ok := n.link.(proto.Interruptible); ok {
 		link.Interrupt()

@@ -18,8 +18,8 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// watched is a link of which is known who calls Recv and Send: callers, or the client's own
-// goroutines.
+// watched is a link that knows which goroutines call Recv and Send: callers, or the client's
+// own.
 type watched struct {
 	proto.ClientLink
 	mu        sync.Mutex
@@ -53,7 +53,7 @@ func (l *watched) count(byCaller *int) {
 	}
 }
 
-// counts gives the counts, and begins anew.
+// counts returns the counts, and begins anew.
 func (l *watched) counts() (own, sent, all int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +107,7 @@ func TestAloneOneReadsItself(t *testing.T) {
 	})
 }
 
-// What the server says unasked comes through although the turn lies there.
+// What the server sends unasked comes through although the turn lies there.
 func TestUnaskedWhileNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, c := broken(t, inMemory(t), client.Config{Agent: "a"})
@@ -130,7 +130,7 @@ func TestUnaskedWhileNobodyReads(t *testing.T) {
 	})
 }
 
-// What somebody asks who does not read himself does not wait until the turn has lain.
+// A request of a caller that does not read itself does not wait until the turn has lain.
 func TestAskedWhileNobodyReads(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.queue(interlock.TaskQueue{Name: "q"})
@@ -151,7 +151,7 @@ func TestAskedWhileNobodyReads(t *testing.T) {
 	})
 }
 
-// Somebody who reads while standing in line reads for the others too, leaves at once when
+// A caller that reads while standing in line reads for the others, too, leaves at once when
 // called off, and the others go on.
 func TestReaderInLineIsCalledOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -225,8 +225,8 @@ func TestLinkBreaksWhileACallerReads(t *testing.T) {
 	})
 }
 
-// Callers come and go, alone and together, are called off, and lose their link. No answer
-// is lost, and nobody waits for ever.
+// Callers come and go, alone and together, are called off, and lose their link. No answer is
+// lost, and no caller waits for ever.
 func TestTurnsAmongMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
@@ -278,7 +278,7 @@ func TestTurnsAmongMany(t *testing.T) {
 	})
 }
 
-// Close returns when it was answered, whoever has read that.
+// Close returns when it was answered, whichever goroutine has read that.
 func TestCloseAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inMemory(t)

@@ -89,7 +89,7 @@ func increment(old interlock.Document) (interlock.Write, error) {
 	return client.Put("", strconv.AppendInt(nil, int64(number(old)+1), 10)), nil
 }
 
-// Update gives up when it always comes too late, and when it is told so.
+// Update stops when it always comes too late, and when change returns an error.
 func TestUpdatesThatGiveUp(t *testing.T) {
 	crowd(t, func(s *stage) {
 		a, b := s.client("a"), s.client("b")

@@ -316,7 +316,7 @@ func TestWorkerDrains(t *testing.T) {
 	})
 }
 
-// Who has lost its lease is told so, and its word does not count any more.
+// A worker that has lost its lease learns of it, and its result does not count any more.
 func TestWorkerLosesItsLease(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.queue(interlock.TaskQueue{Name: "q", MaxHold: 5 * time.Second})
@@ -500,7 +500,7 @@ func TestWorkerNeedsAQueue(t *testing.T) {
 	})
 }
 
-// A task whose hand-out was lost on the way is handed out again to the same pull.
+// A task with a lost hand-out is handed out again to the same pull.
 func TestLostHandOutIsFoundAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, waits := range []bool{false, true} {
@@ -666,8 +666,8 @@ func TestLostTaskAnswersHappenOnce(t *testing.T) {
 	})
 }
 
-// Whoever waits for the end of a task goes on over a broken connection, and is not in
-// anybody's way when it gives up.
+// A caller that waits for the end of a task goes on over a broken connection, and is in no
+// other caller's way when it gives up.
 func TestAwaitSurvivesReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})

@@ -11,8 +11,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Worker says how a process works on the tasks of a queue: see Client.Work. Queue and
-// Handle are required.
+// Worker is how a process works on the tasks of a queue: see Client.Work. Queue and Handle are
+// required.
 type Worker struct {
 	Queue       string
 	Concurrency int // how many tasks are handled at a time; 0: 1
@@ -20,22 +20,22 @@ type Worker struct {
 	TTL   time.Duration // of the leases under which they run; 0: the queue's, else the session's
 	Drain time.Duration // how long those under way may take to finish when Work is to end; 0: DefaultDrain
 
-	// Handle does the task. Its context is that of the lease (Lease.Context): it ends
-	// when the lease is lost, with the reason as its cause, or when Drain is over, and
-	// what is acquired under it belongs to the task's flow. What Handle returns ends the
-	// attempt: a Done says that the task is done, and is written down together with its
-	// result, its writes and what is to be done next, all or nothing. An error says that
-	// the attempt has failed, and the task is tried again after a pause, unless this was
-	// the last one: RetryAfter, Dead and NeedsApproval say otherwise. A panic is an error.
+	// Handle does the task. Its context is that of the lease (Lease.Context): it ends when the
+	// lease is lost, with the reason as its cause, or when Drain is over, and what is acquired
+	// under it belongs to the task's flow. What Handle returns ends the attempt: a Done means
+	// that the task is done, and is committed together with its result, its writes and what is
+	// to be done next, all or nothing. An error means that the attempt has failed, and the task
+	// is tried again after a pause, unless this was the last one: RetryAfter, Dead and
+	// NeedsApproval change that. A panic is an error.
 	//
 	// It runs outside Interlock, so it may run again: after a crash, or when its lease
 	// was lost. What it does in the world belongs into Client.Do.
 	Handle func(ctx context.Context, job *Job) (Done, error)
 
-	// OnError, if set, is told of every attempt that did not end with the task done: by
-	// the error of Handle, a panic (*PanicError), a Done that was refused (a *StaleError
-	// if its reads had changed; the task is then tried again at once) or the loss of the
-	// lease. Several may be told of at a time.
+	// OnError, if set, is called for every attempt that did not end with the task done: by the
+	// error of Handle, a panic (*PanicError), a Done that was refused (a *StaleError if its
+	// reads had changed; the task is then tried again at once) or the loss of the lease.
+	// Several calls may run at a time.
 	OnError func(job *Job, err error)
 }
 
@@ -53,7 +53,7 @@ type Done struct {
 	Writes []interlock.Write
 
 	Tasks    []TaskSpec // what is to be done next; their IDs are not used
-	Messages []Message  // and is to be told to other keys' writers, likewise
+	Messages []Message  // and is to be sent to other keys' writers, likewise
 
 	Note string // for the next holder of the keys, and with what is written
 }
@@ -62,16 +62,16 @@ type Done struct {
 // their worker ended.
 var errDraining = errors.New("the worker ends, and its time to finish is over")
 
-// Work works on the tasks of a queue until ctx ends. It asks for as many tasks as it has
-// nobody busy with, and the server hands them out as soon as they can run: nobody polls.
-// Connections that break do not end it.
+// Work works on the tasks of a queue until ctx ends. It asks for as many tasks as it has idle
+// handlers, and the server hands them out as soon as they can run, without polling. Connections
+// that break do not end it.
 //
-// When ctx ends, no more tasks are taken, and those under way have Worker.Drain to finish;
-// then their contexts end, and their tasks go back at once, so that others have them.
-// Work returns when every Handle has returned: nil, or what made it give up before, which
-// is what only an operator can mend, such as CodeNoSuchQueue. While no server answers it
-// waits some seconds more for the word on what was handed out to it last; that goes back
-// when there is a server again.
+// When ctx ends, no more tasks are taken, and those under way have Worker.Drain to finish; then
+// their contexts end, and their tasks go back at once, so that others have them. Work returns
+// when every Handle has returned: nil, or the error that made it give up before, which only an
+// operator can mend, such as CodeNoSuchQueue. While no server answers it waits some seconds
+// more for the answers about what was handed out to it last; that goes back when there is a
+// server again.
 func (c *Client) Work(ctx context.Context, w Worker) error {
 	if w.Queue == "" || w.Handle == nil {
 		return errors.New("client: a Worker needs a Queue and a Handle")
@@ -97,7 +97,7 @@ type work struct {
 	w    Worker
 	free chan struct{} // one for each task that may be handled besides those that are
 
-	told context.Context // ends when the server need not be told any more how attempts ended
+	told context.Context // ends when the server need not learn any more how attempts ended
 	stop context.CancelCauseFunc
 
 	running sync.WaitGroup
@@ -125,9 +125,9 @@ func (w *work) learnTTL(ctx context.Context) error {
 // maxPulls bounds how many pulls of a worker are under way at a time.
 const maxPulls = 16
 
-// takeAll asks for tasks and has them handled, until ctx ends or a pull is refused for
+// takeAll asks for tasks and starts their handlers, until ctx ends or a pull is refused for
 // good. A pull brings interlock.MaxPull tasks at most, and what it brings must be durable
-// first: so more than one is under way where one cannot keep everybody busy.
+// first: so more than one is under way where one cannot keep all handlers busy.
 func (w *work) takeAll(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -155,7 +155,7 @@ func (w *work) takeAll(ctx context.Context) error {
 	return why
 }
 
-// take asks for tasks and has them handled, again and again, until ctx ends. When limit
+// take asks for tasks and starts their handlers, again and again, until ctx ends. When limit
 // ends, it does not wait for what was handed out to it meanwhile.
 func (w *work) take(ctx, limit context.Context) error {
 	pace := Backoff{Most: reconnectMost}
@@ -187,7 +187,7 @@ func (w *work) take(ctx, limit context.Context) error {
 	}
 }
 
-// idle waits until tasks may be handled, and says how many at least; 0 when ctx has ended.
+// idle waits until tasks may be handled, and returns how many at least; 0 when ctx has ended.
 func (w *work) idle(ctx context.Context) (n int) {
 	if ctx.Err() != nil {
 		return 0
@@ -207,7 +207,7 @@ func (w *work) idle(ctx context.Context) (n int) {
 	return n
 }
 
-// goesOn says whether a worker asks again after this refusal.
+// goesOn reports whether a worker asks again after this refusal.
 func goesOn(err error) bool {
 	refusal, ok := errors.AsType[*interlock.Error](err)
 	if !ok {
@@ -237,7 +237,7 @@ func (w *work) begin(h *handed) {
 	w.running.Go(func() { w.run(job) })
 }
 
-// drain waits for what is being handled, and gives up what takes too long.
+// drain waits for what is being handled, and abandons what takes too long.
 func (w *work) drain() {
 	finished := make(chan struct{})
 	go func() {

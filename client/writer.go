@@ -9,8 +9,8 @@ import (
 // write sends what is ready, as much as there is in each frame.
 func (c *Client) write(n *conn) {
 	for range n.wake {
-		// Whoever made the call that woke us is rarely alone: let the others that
-		// can run add theirs to the frame.
+		// The caller that woke us is rarely alone: let the others that can run add theirs to
+		// the frame.
 		runtime.Gosched()
 		for more := true; more; {
 			n.sending.Lock()
@@ -35,7 +35,7 @@ func (c *Client) write(n *conn) {
 // send sends what is in n.out. The caller holds sending.
 func (n *conn) send() {
 	if n.link.Send(&n.out) != nil {
-		n.link.Close(nil) // who reads learns why
+		n.link.Close(nil) // the reader learns why
 	}
 }
 
@@ -82,8 +82,8 @@ func (c *Client) fill(n *conn, frame *proto.ClientFrame) {
 	c.queue = rest
 }
 
-// add moves a call into a frame, unless the frame is full. size is that of what is in the
-// frame and not bulky.
+// add moves a call into a frame, unless the frame is full. size is that of the calls in the
+// frame that are not bulky.
 func (c *Client) add(n *conn, frame *proto.ClientFrame, size *int, k *call) bool {
 	if len(frame.Ops) == proto.MaxFrameOps {
 		return false
@@ -126,7 +126,7 @@ func (c *Client) submit(k *call) {
 	c.giveBack()
 }
 
-// submitFirst is submit for what must not wait behind the others.
+// submitFirst is submit for a call that must not wait behind the others.
 func (c *Client) submitFirst(k *call) {
 	c.front = append(c.front, k)
 	if c.conn != nil {
