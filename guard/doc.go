@@ -9,8 +9,8 @@
 // They all follow one rule, for keys that are claimed exclusively: a write is
 // accepted only if its fence is not below the highest that was seen for its key.
 //
-// Nothing below guard may believe a clock, or decide anything but that: who gets a
-// lease is the server's business.
+// Nothing below guard may believe a clock, or decide anything but that: only the server decides
+// about leases.
 //
 // Start reading at docs/guards.md, then guard/postgres.
 package guard

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// block is a block of code of docs/guards.md, named by what stands behind its
-// beginning: "sql sqlite write". What is shown there is what is tested here.
+// block is a block of code of docs/guards.md, named by the text behind its beginning: "sql
+// sqlite write". What is shown there is what is tested here.
 func block(t *testing.T, name string) string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/guards.md")

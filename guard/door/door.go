@@ -17,7 +17,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Config says where the server is and who asks.
+// Config holds the server's address and the asker's name.
 type Config struct {
 	// URL is the server's address, such as http://127.0.0.1:7420. Required.
 	URL string
@@ -82,7 +82,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return string(r.Code) + ": " + r.Detail }
 
-// CodeOf gives the code of a refusal, or "" for any other error.
+// CodeOf returns the code of a refusal, or "" for any other error.
 func CodeOf(err error) interlock.Code {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return refusal.Code

@@ -153,7 +153,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// What a guard says of itself goes with every question.
+// A guard's description of itself goes with every question.
 func TestWhoAsks(t *testing.T) {
 	var seen http.Header
 	var body bytes.Buffer

@@ -22,7 +22,7 @@ type Lease struct {
 	ExpiresIn time.Duration
 }
 
-// Holder is who holds a key, or something above or below it.
+// Holder is a holder of a key, or of something above or below it.
 type Holder struct {
 	Agent   string
 	Session string // public name
@@ -34,7 +34,7 @@ type Holder struct {
 	Left    time.Duration
 }
 
-// Held is a key with those who hold the very key.
+// Held is a key with the holders of the very key.
 type Held struct {
 	Key     interlock.Key
 	Holders []Holder
@@ -51,14 +51,14 @@ func (d *Door) Lease(ctx context.Context, id interlock.LeaseID) (Lease, error) {
 	return answer.Lease.word(id), d.said(answer.Lease.Fence != 0)
 }
 
-// CheckFence asks whether a write under fence may go ahead at key: nil says that the
-// fence is that of a live lease that claims the key, or an ancestor, exclusively.
+// CheckFence asks whether a write under fence may go ahead at key: nil means that the fence is
+// that of a live lease that claims the key, or an ancestor, exclusively.
 func (d *Door) CheckFence(ctx context.Context, key interlock.Key, fence interlock.Fence) error {
 	return d.order(ctx, "/v1/fences/check", map[string]string{"key": string(key), "fence": decimal(fence)}, "valid")
 }
 
-// Holders lists who stands in the way of a writer of key: those at it, those below
-// it, and those above it whose mode reaches down. There may be more than are listed.
+// Holders lists the holders in the way of a writer of key: those at it, those below it, and
+// those above it with a mode that reaches down. There may be more than are listed.
 func (d *Door) Holders(ctx context.Context, key interlock.Key) (list []Holder, more int, err error) {
 	segments := strings.Split(string(key), "/")
 	for i := range segments {
@@ -72,8 +72,8 @@ func (d *Door) Holders(ctx context.Context, key interlock.Key) (list []Holder, m
 	return held.Holders, held.More, d.said(held.Key != "")
 }
 
-// List lists the keys that begin with prefix and are held, in their order, and says
-// with which cursor the listing goes on, "" at its end.
+// List lists the keys that begin with prefix and are held, in their order, and returns the
+// cursor that the listing goes on with, "" at its end.
 func (d *Door) List(ctx context.Context, prefix, cursor string, limit int) (list []Held, next string, err error) {
 	query := url.Values{"prefix": {prefix}, "state": {"held"}, "limit": {strconv.Itoa(limit)}}
 	if cursor != "" {
@@ -92,8 +92,8 @@ func (d *Door) List(ctx context.Context, prefix, cursor string, limit int) (list
 	return list, answer.Cursor, d.said(answer.Keys != nil)
 }
 
-// Acquire takes a key exclusively for agent, at once or not at all, in nobody's
-// session and without grace: the lease lives for ttl and no longer.
+// Acquire takes a key exclusively for agent, at once or not at all, in no session and without
+// grace: the lease lives for ttl and no longer.
 func (d *Door) Acquire(ctx context.Context, agent, purpose string, key interlock.Key, ttl time.Duration) (Lease, error) {
 	body := map[string]any{
 		"agent": agent, "purpose": purpose, "claims": []map[string]string{{"key": string(key)}},
@@ -107,12 +107,12 @@ func (d *Door) Acquire(ctx context.Context, agent, purpose string, key interlock
 	return answer.Lease.word(id), d.said(err == nil && answer.Lease.Fence != 0)
 }
 
-// Revoke takes the lease with a fence back from whoever holds key under it.
+// Revoke revokes the lease that holds key under a fence.
 func (d *Door) Revoke(ctx context.Context, key interlock.Key, fence interlock.Fence, reason string) error {
 	return d.order(ctx, "/v1/revocations", map[string]string{"key": string(key), "fence": decimal(fence), "reason": reason}, "revoked")
 }
 
-// order is a question whose whole answer is its outcome.
+// order is a question with nothing in its answer but the outcome.
 func (d *Door) order(ctx context.Context, path string, body map[string]string, outcome string) error {
 	var answer struct{ Outcome string }
 	if err := d.ask(ctx, http.MethodPost, path, nil, body, &answer); err != nil {
@@ -121,7 +121,7 @@ func (d *Door) order(ctx context.Context, path string, body map[string]string, o
 	return d.said(answer.Outcome == outcome)
 }
 
-// FenceKeys gives the public keys by which signed fences are verified.
+// FenceKeys returns the public keys that verify signed fences.
 func (d *Door) FenceKeys(ctx context.Context) (signed.KeySet, error) {
 	var answer json.RawMessage
 	if err := d.ask(ctx, http.MethodGet, "/v1/fences/keys", nil, nil, &answer); err != nil {

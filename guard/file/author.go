@@ -12,7 +12,7 @@ import (
 // maxWrites is how many writes of a file are remembered.
 const maxWrites = 32
 
-// record says who wrote a file through here, the last one last. It is true of the
+// record names the authors that wrote a file through here, the last one last. It is true of the
 // file only as long as that has the last one's version.
 type record struct {
 	Path   string   `json:"path"`
@@ -41,7 +41,7 @@ func loadRecord(meta *os.Root, file string) (r record) {
 	return r
 }
 
-// sign remembers who wrote a file. The caller holds the lock.
+// sign remembers the author of a file. The caller holds the lock.
 func (d *Dir) sign(meta *os.Root, c *Change, from, to Version) {
 	r := loadRecord(meta, c.Path)
 	r.Writes = append(r.Writes, signed{from, to, c.Agent, c.Principal, c.Note, time.Now().UnixMilli()})
@@ -56,8 +56,8 @@ func (d *Dir) sign(meta *os.Root, c *Change, from, to Version) {
 	}
 }
 
-// credit adds to a file who wrote it, if that is known, and gives those who have
-// written it since it had a version, the last one last; none if that is not known.
+// credit adds its author to a file, if that is known, and returns the authors that have written
+// it since it had a version, the last one last; none if that is not known.
 func (d *Dir) credit(meta *os.Root, f *File, since Version) []signed {
 	r := loadRecord(meta, f.Path)
 	n := len(r.Writes)

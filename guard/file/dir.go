@@ -22,7 +22,7 @@ const (
 	MaxBytes      = 8 << 20   // of a file
 	MaxPathBytes  = 1024      // of a path
 	MaxKeptBytes  = 256 << 20 // of the earlier contents kept below a root; the oldest go first
-	MaxKept       = 10_000    // of those contents, and of the files whose author is remembered
+	MaxKept       = 10_000    // of those contents, and of the files with a remembered author
 	MinShortBytes = 12        // digits of a version that are enough to name it
 )
 
@@ -71,7 +71,7 @@ func Open(path string) (*Dir, error) {
 	return &Dir{root: root, keep: keeper{bytes: MaxKeptBytes, count: MaxKept}, turn: make(chan struct{}, 1)}, nil
 }
 
-// Close gives the directory back.
+// Close releases the directory.
 func (d *Dir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,7 +87,7 @@ type File struct {
 	Version Version // None for one that is not there
 	Body    []byte
 
-	// Who wrote it through here: empty for what was written from outside.
+	// The author that wrote it through here: empty for what was written from outside.
 	Agent     string
 	Principal string
 	Note      string
@@ -96,9 +96,9 @@ type File struct {
 	info fs.FileInfo
 }
 
-// Read gives a file. Its content is kept for a while, so that a change that is made
-// from it can be merged. The error is an *interlock.Error with CodeInvalidPath,
-// CodeNoSuchFile or CodeBodyTooLarge, or one of the operating system.
+// Read returns a file. Its content is kept for a while, so that a change that is made from it
+// can be merged. The error is an *interlock.Error with CodeInvalidPath, CodeNoSuchFile or
+// CodeBodyTooLarge, or one of the operating system.
 func (d *Dir) Read(path string) (*File, error) {
 	f, err := d.read(path)
 	if err != nil {
@@ -107,8 +107,8 @@ func (d *Dir) Read(path string) (*File, error) {
 	if f.Version == None {
 		return nil, refuse(interlock.CodeNoSuchFile, "there is no file %q: to make it, write it with the base none", path)
 	}
-	// Who may not write below the root can still read; such a reader's changes come from
-	// somewhere else.
+	// A process that may not write below the root can still read; such a reader's changes come
+	// from somewhere else.
 	if meta, err := d.open(); err == nil {
 		_ = d.keep.put(meta, f)
 		d.keep.trim(meta)
@@ -124,7 +124,7 @@ type Change struct {
 	Body   []byte  // the whole new content
 	Delete bool    // remove the file
 
-	// Who changes it and why: told to those whose changes conflict with this one.
+	// The author and its reason: reported to authors of changes that conflict with this one.
 	Agent     string
 	Principal string
 	Note      string
@@ -134,8 +134,8 @@ type Change struct {
 type Result struct {
 	Version Version // of what is in the file now; None after a deletion
 	Size    int
-	// Merged says that others had changed the file meanwhile, and that it has both
-	// changes now: Body is other than what was written.
+	// Merged reports that others had changed the file meanwhile, and that it has both changes
+	// now: Body is other than what was written.
 	Merged bool
 	Body   []byte
 }
@@ -200,8 +200,8 @@ func (e *edit) version() Version {
 	return versionOf(e.Body)
 }
 
-// attempt writes an edit if the file is as the edit wants it. If it is not, it gives
-// the file as it is.
+// attempt writes an edit if the file is as the edit wants it. If it is not, it returns the file
+// as it is.
 func (d *Dir) attempt(ctx context.Context, meta *os.Root, e *edit) (now *File, err error) {
 	unlock, err := d.lock(ctx, meta)
 	if err != nil {
@@ -217,7 +217,7 @@ func (d *Dir) attempt(ctx context.Context, meta *os.Root, e *edit) (now *File, e
 	case now.Version == None && e.Delete && e.Base == None:
 		return nil, refuse(interlock.CodeNoSuchFile, "there is no file %q", e.Path)
 	case now.Version == version:
-		return nil, nil // a repetition, or somebody else had the same thought
+		return nil, nil // a repetition, or another writer had the same thought
 	case now.Version != e.onto:
 		return now, nil
 	}
@@ -240,7 +240,7 @@ func (d *Dir) attempt(ctx context.Context, meta *os.Root, e *edit) (now *File, e
 	return nil, nil
 }
 
-// read gives a file as it is, also one that is not there.
+// read returns a file as it is, also one that is not there.
 func (d *Dir) read(path string) (*File, error) {
 	if err := d.checkPath(path); err != nil {
 		return nil, err

@@ -332,7 +332,7 @@ func TestKeptContentsAreBounded(t *testing.T) {
 	}
 }
 
-// Whoever reads much and writes nothing keeps no more than that.
+// A process that reads much and writes nothing keeps no more than that.
 func TestReadersKeepNoMore(t *testing.T) {
 	root := t.TempDir()
 	d := open(t, root)
@@ -383,8 +383,8 @@ func TestWaitingForTheLock(t *testing.T) {
 	write(t, d, Change{Path: "f", Base: base, Body: []byte("two\n")})
 }
 
-// A crash between the new content and its name leaves the old file whole, and what it
-// left is in nobody's way.
+// A crash between the new content and its name leaves the old file whole, and what it left is
+// in no writer's way.
 func TestCrashBeforeRename(t *testing.T) {
 	root := t.TempDir()
 	put(t, root, "dir/f", "old\n")

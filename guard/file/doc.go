@@ -1,17 +1,16 @@
-// Package file guards a directory that several coding agents change at once without
-// branches: no write is ever lost, and nobody overwrites what they have not seen.
+// Package file guards a directory that several coding agents change at once without branches:
+// no write is ever lost, and no agent overwrites what it has not seen.
 //
-// A reader gets a file's content with its version, the hash of the content. A writer
-// names the version that its change was made from. If the file still has it, the
-// change is written; if not, the change is merged with what others wrote meanwhile,
-// by git's own three-way merge; and if that finds a conflict, nothing is written and
-// the answer is a [StaleError] with the packet: what changed, who did it, and what
-// to do.
+// A reader gets a file's content with its version, the hash of the content. A writer names the
+// version that its change was made from. If the file still has it, the change is written; if
+// not, the change is merged with what others wrote meanwhile, by git's own three-way merge; and
+// if that finds a conflict, nothing is written and the answer is a [StaleError] with the
+// packet: what changed, its authors, and what to do.
 //
 //	read  ── content, version A ──► agent thinks ──► write, base A
 //	                                                   │ file at A        written
 //	                                                   │ file at B, clean  merged
-//	                                                   └ file at B         stale: A → B, who, why
+//	                                                   └ file at B         stale: A → B, author, why
 //
 // What it must never do: write a file outside its root, through a symbolic link or
 // into .git; leave half a file, whatever kills it; write over a version other than

@@ -28,7 +28,7 @@ type keeper struct {
 	trimmed atomic.Bool
 }
 
-// put keeps a file's content, or makes one that is kept the newest. Who may not read
+// put keeps a file's content, or makes one that is kept the newest. A process that may not read
 // the file may not read it here either.
 func (k *keeper) put(meta *os.Root, f *File) error {
 	name := path.Join(baseName, string(f.Version))
@@ -54,7 +54,7 @@ func (k *keeper) put(meta *os.Root, f *File) error {
 	return nil
 }
 
-// get gives a content that is kept.
+// get returns a content that is kept.
 func (k *keeper) get(meta *os.Root, v Version) (body []byte, ok bool) {
 	body, err := meta.ReadFile(path.Join(baseName, string(v)))
 	return body, err == nil && versionOf(body) == v

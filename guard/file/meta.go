@@ -34,7 +34,7 @@ func (d *Dir) open() (*os.Root, error) {
 	if err := d.root.Mkdir(metaName, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	// A link would lead the contents that are kept to where somebody else wants them.
+	// A link would lead the contents that are kept to where another user wants them.
 	if info, err := d.root.Lstat(metaName); err != nil {
 		return nil, err
 	} else if !info.IsDir() {
@@ -77,7 +77,7 @@ func (d *Dir) lock(ctx context.Context, meta *os.Root) (unlock func(), err error
 		return nil, err
 	}
 	unlock = func() {
-		_ = f.Close() // which gives the lock back
+		_ = f.Close() // which releases the lock
 		<-d.turn
 	}
 	for pause := time.Millisecond; ; pause = min(2*pause, lockPause) {

@@ -22,10 +22,10 @@ const (
 	tempName = ".interlock.tmp"
 )
 
-// checkPath refuses a path that could name something else than a file of the root,
-// or one file by two names: it is relative, with '/' between its segments, none of
-// them empty, "." or "..", and has no character that cannot be seen. Git's own
-// directories and ours are nobody's files, in whatever case they are spelled.
+// checkPath refuses a path that could name something else than a file of the root, or one file
+// by two names: it is relative, with '/' between its segments, none of them empty, "." or "..",
+// and has no character that cannot be seen. Files in git's own directories and ours are
+// refused, in whatever case they are spelled.
 func checkPath(path string) error {
 	switch {
 	case path == "":

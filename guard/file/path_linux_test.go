@@ -29,7 +29,7 @@ func TestReadWithoutWriting(t *testing.T) {
 	}
 }
 
-// dropRights has root's test meet the file system as nobody, who may not write
+// dropRights makes root's test access the file system as a user without write rights
 // everywhere.
 func dropRights(t *testing.T) {
 	if os.Getuid() != 0 {

@@ -15,10 +15,9 @@ const openWithoutWaiting = unix.O_NONBLOCK
 // errMoved means that the file changed between the verification and the rename.
 var errMoved = errors.New("the file was changed from outside between its verification and the write")
 
-// replace gives the file at an edit's path its new content, or removes it. The caller
-// holds the lock and has verified that the file is as now says. Whatever happens, the
-// file has its old content or its new one, whole; when replace returns without an
-// error, the new one is durable.
+// replace writes the new content of the file at an edit's path, or removes it. The caller holds
+// the lock and has verified that the file is as in now. Whatever happens, the file has its old
+// content or its new one, whole; when replace returns without an error, the new one is durable.
 //
 //	write .interlock.tmp ─► sync ─► verify again ─► rename ─► sync the directory
 func (d *Dir) replace(e *edit, now *File) error {

@@ -61,8 +61,8 @@ func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, *b
 	return cmd, &complaint
 }
 
-// lines runs git and gives what it prints, line by line. ok is false when it exits
-// with 1, which for some commands is an answer.
+// lines runs git and returns what it prints, line by line. ok is false when it exits with 1,
+// which for some commands is an answer.
 func (r *repository) lines(ctx context.Context, args ...string) (lines []string, ok bool, err error) {
 	cmd, complaint := r.command(ctx, args...)
 	out, err := cmd.Output()
@@ -82,16 +82,16 @@ func gitFailed(command string, err error, complaint *bytes.Buffer) error {
 	return fmt.Errorf("git %s: %w: %s", command, err, strings.TrimSpace(complaint.String()))
 }
 
-// errTooMany says that a push changes more paths than may be asked about.
+// errTooMany reports that a push changes more paths than may be asked about.
 var errTooMany = errors.New("too many paths")
 
 // changed lists the paths that updates change, in order, at most limit.
 //
-// Of a ref that moves they are those in which its two commits differ, forced or not.
-// A new ref changes what it has beyond the refs that there are: its difference from
-// the best common ancestor with them. A ref that goes changes what goes with it: its
-// difference from the best common ancestor with those that stay. A rename is two
-// paths, and a submodule one. refs says which refs count.
+// For a ref that moves they are the paths in which its two commits differ, forced or not. A new
+// ref changes what it has beyond the refs that there are: its difference from the best common
+// ancestor with them. A ref that goes changes what goes with it: its difference from the best
+// common ancestor with those that stay. A rename is two paths, and a submodule one. refs
+// selects the refs that count.
 func (r *repository) changed(ctx context.Context, updates []update, refs func(string) bool, limit int) ([]string, error) {
 	tips, err := r.tips(ctx, refs)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *repository) changed(ctx context.Context, updates []update, refs func(st
 	return list, nil
 }
 
-// tips gives the commits of the refs that count.
+// tips returns the commits of the refs that count.
 func (r *repository) tips(ctx context.Context, refs func(string) bool) (map[string]string, error) {
 	lines, _, err := r.lines(ctx, "for-each-ref", "--format=%(objecttype) %(objectname) %(refname)")
 	if err != nil {
@@ -154,9 +154,8 @@ func (r *repository) tips(ctx context.Context, refs func(string) bool) (map[stri
 	return tips, nil
 }
 
-// beyond gives the paths in which a commit differs from what it has in common with
-// tips. Where there are several best common ancestors, a path counts that differs
-// from each of them.
+// beyond returns the paths in which a commit differs from what it has in common with tips.
+// Where there are several best common ancestors, a path counts that differs from each of them.
 func (r *repository) beyond(ctx context.Context, commit string, tips map[string]string, limit int) (map[string]bool, error) {
 	args := []string{"merge-base", "--all", commit}
 	known := map[string]bool{}
@@ -196,7 +195,7 @@ func (r *repository) beyond(ctx context.Context, commit string, tips map[string]
 	return paths, err
 }
 
-// difference gives the paths in which two commits or trees differ.
+// difference returns the paths in which two commits or trees differ.
 func (r *repository) difference(ctx context.Context, from, to string, limit int) (map[string]bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -213,7 +212,7 @@ func (r *repository) difference(ctx context.Context, from, to string, limit int)
 	for {
 		path, err := in.ReadString(0)
 		if err != nil {
-			break // what went wrong, its exit code says
+			break // its exit code reports what went wrong
 		}
 		paths[strings.TrimSuffix(path, "\x00")] = true
 		if len(paths) > limit {

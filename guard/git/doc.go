@@ -1,6 +1,6 @@
-// Package git is the guard of a git repository on the side of the server: a
-// pre-receive hook that refuses a push which changes what somebody else holds. The
-// package lfs below it is the same for stock Git LFS clients.
+// Package git is the guard of a git repository on the side of the server: a pre-receive hook
+// that refuses a push which changes what another agent holds. The package lfs below it is the
+// same for stock Git LFS clients.
 //
 //	git push ──► git receive-pack ──► pre-receive ──► Interlock
 //	                                      │              who holds repo:web/src/auth.ts?
@@ -11,12 +11,12 @@
 // that keeps writers out; with [RequireLease] when a path is not covered by a lease
 // that the pusher shows.
 //
-// It must never let a push through whose changes it could not find out, or whose
-// paths it could not ask about: a path that cannot be a key is refused.
+// It must never let a push through if it could not find out its changes, or could not ask about
+// its paths: a path that cannot be a key is refused.
 //
-// The answer is true when it is given, and the refs move a moment later. A lease
-// that is granted in between excludes a push that is already on its way only as
-// a second opinion would: its holder reads the state after the push, and sees it.
+// The answer is true when it is sent, and the refs move a moment later. A lease that is granted
+// in between excludes a push that is already on its way only as a second opinion would: its
+// holder reads the state after the push, and sees it.
 //
 // Start reading at hook.go, then change.go.
 package git

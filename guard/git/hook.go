@@ -16,11 +16,11 @@ import (
 	"github.com/interlockdev/interlock/guard/door"
 )
 
-// Require says what a push needs.
+// Require is what a push needs.
 type Require string
 
 const (
-	// RequireNone needs nothing, as long as nobody else holds what changes.
+	// RequireNone needs nothing, as long as no other agent holds what changes.
 	RequireNone Require = "none"
 	// RequireLease needs a lease that covers every path that changes.
 	RequireLease Require = "lease"
@@ -41,9 +41,9 @@ type Hook struct {
 
 	// Leases are the ids that the pusher showed. They may be none.
 	Leases []string
-	// User is who pushes, where the git server knows; "" means nobody in particular. What
-	// is held in the user's name and by no session, such as a Git LFS lock, is the
-	// user's own: nobody has the id of such a lease.
+	// User is the pusher, where the git server knows; "" means an unknown user. What is held in
+	// the user's name and by no session, such as a Git LFS lock, is the user's own: no agent
+	// has the id of such a lease.
 	User string
 }
 
@@ -86,8 +86,8 @@ func (h *Hook) guards(ref string) bool {
 	return slices.ContainsFunc(h.Refs, func(prefix string) bool { return strings.HasPrefix(ref, prefix) })
 }
 
-// shown looks up the leases that the pusher shows. One that is over refuses the push:
-// whoever shows it believes to hold what has gone to others.
+// shown looks up the leases that the pusher shows. One that is over refuses the push: its
+// pusher believes to hold what has gone to others.
 func (h *Hook) shown(ctx context.Context) (fences []interlock.Fence, err error) {
 	for _, text := range h.Leases {
 		id, err := interlock.ParseLeaseID(text)
@@ -222,7 +222,7 @@ func (h *Hook) answer(f *finding, err error) (*finding, error) {
 // maxShown bounds how many paths a refusal lists.
 const maxShown = 20
 
-// refusal says which paths are in the way, why, and what to do.
+// refusal names the paths in the way, the reason, and what to do.
 func (h *Hook) refusal(findings []finding, of int) error {
 	var b strings.Builder
 	held, odd := 0, 0

@@ -25,7 +25,7 @@ func TestHeldByOthers(t *testing.T) {
 		t.Error("the ref moved")
 	}
 
-	// She may push it, a stranger's lease helps nobody, and a late one refuses.
+	// She may push it, a stranger's lease is of no use, and a late one refuses.
 	other := r.hold("bob", "exclusive", "repo:web/doc")
 	r.refused("held by alice", "-o", "interlock-lease="+other, "main")
 	r.pushes("-o", "interlock-lease="+held, "main")

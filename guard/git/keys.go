@@ -7,10 +7,10 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// DefaultTemplate is how a path becomes a key where nobody says otherwise.
+// DefaultTemplate is how a path becomes a key by default.
 const DefaultTemplate = "repo:{name}/{path}"
 
-// Keys says which key a path of a repository is.
+// Keys maps the paths of a repository to keys.
 type Keys struct{ before, after string }
 
 // NewKeys reads a template, in which {name} stands for the repository and {path} for
@@ -26,7 +26,7 @@ func NewKeys(template, repository string) (Keys, error) {
 	return Keys{before, after}, nil
 }
 
-// Key is that of a path. Whether it can be one, Interlock says.
+// Key returns the key of a path. Interlock decides whether it can be one.
 func (k Keys) Key(path string) interlock.Key { return interlock.Key(k.before + path + k.after) }
 
 // Path is that of a key; ok is false for keys of other things.

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Option is the push option by which a pusher shows a lease: git push -o
-// interlock-lease=l_... The repository must have receive.advertisePushOptions.
+// Option is the push option that shows a lease: git push -o interlock-lease=l_... The
+// repository must have receive.advertisePushOptions.
 const Option = "interlock-lease"
 
 // maxLeases bounds how many leases a pusher may show.
 const maxLeases = 64
 
-// Shown gives the leases that a pusher shows, by push options and, where git runs on
-// the pusher's own machine or its environment is let through, by INTERLOCK_LEASE.
+// Shown returns the leases that a pusher shows, by push options and, where git runs on the
+// pusher's own machine or its environment is let through, by INTERLOCK_LEASE.
 func Shown(getenv func(string) string) (leases []string) {
 	add := func(list string) {
 		for id := range strings.SplitSeq(list, ",") {

@@ -148,7 +148,7 @@ func (r *rig) pushes(args ...string) {
 
 var duration = regexp.MustCompile(`for [0-9m]+s`)
 
-// refused pushes, which must not work, and checks that the pusher is told words.
+// refused pushes, which must not work, and checks that the pusher reads words.
 func (r *rig) refused(words string, args ...string) {
 	r.t.Helper()
 	out, err := r.try(r.work, append([]string{"push", "-q", "origin"}, args...)...)
@@ -160,7 +160,7 @@ func (r *rig) refused(words string, args ...string) {
 	}
 }
 
-// hold takes keys for an agent and gives the lease's id.
+// hold takes keys for an agent and returns the lease's id.
 func (r *rig) hold(agent, mode string, keys ...string) string {
 	r.t.Helper()
 	claims := []map[string]string{}

@@ -1,5 +1,5 @@
-// Package postgres is the guard for PostgreSQL 14 and later: a page of SQL that
-// refuses a write whose fence is stale, in the same transaction as the write.
+// Package postgres is the guard for PostgreSQL 14 and later: a page of SQL that refuses a write
+// under a stale fence, in the same transaction as the write.
 //
 //	BEGIN;
 //	SELECT interlock.enter('default', 'account:12345', 42);    -- namespace, key, fence
@@ -22,34 +22,34 @@
 // with a lower fence fails. So for each key the transactions that entered it are
 // committed in the order of their fences, and each saw all that came before it.
 //
-// Keys above and below count as they do for leases: an exclusive lease on repo:web
-// writes all below it. So enter shares the rows of the keys above its own, which
-// whoever enters one of those must have alone, and each row knows the highest fence
-// below it. Sharing changes no row, so an older snapshot would not be noticed: a key
-// that has some below it is entered at READ COMMITTED only.
+// Keys above and below count as they do for leases: an exclusive lease on repo:web writes all
+// below it. So enter shares the rows of the keys above its own, which a transaction that enters
+// one of those must have alone, and each row knows the highest fence below it. Sharing changes
+// no row, so an older snapshot would not be noticed: a key that has some below it is entered at
+// READ COMMITTED only.
 //
-// That a fence was entered is told by the row itself, which has the number and the
-// beginning of the transaction that wrote it. Nothing else would go away with a
-// savepoint that is rolled back, be there in a prepared transaction, and yet not be
-// there for the next transaction of the same connection.
+// That a fence was entered is known from the row itself, which has the number and the beginning
+// of the transaction that wrote it. Nothing else would go away with a savepoint that is rolled
+// back, be there in a prepared transaction, and yet not be there for the next transaction of
+// the same connection.
 //
 // One holder may have a lease on a key and then, with a later fence, one above it. Both
 // live; but once the later fence was entered above, the earlier is stale at the key.
 // What was read under the one must not change under the other, and the guard knows
 // fences, not holders. The later fence writes the key below as well.
 //
-// Triggers of a table are on those that inherit from it, too. PostgreSQL fires no
-// trigger of a parent for a child's rows and tells nobody of a new child, so a
-// guarded table refuses UPDATE and DELETE while a child of it lacks the guard.
+// Triggers of a table are on those that inherit from it, too. PostgreSQL fires no trigger of a
+// parent for a child's rows and none for a new child, so a guarded table refuses UPDATE and
+// DELETE while a child of it lacks the guard.
 //
 // The rows of idle keys are deleted by prune behind a floor: the highest fence of those
 // that it deleted. It is compared wherever a key has no row, and a transaction that adds
 // a row shares the floor, so that both cannot miss each other.
 //
-// It does not stop SQL that is malicious: who may call enter may claim any fence, and
-// who owns a table may drop its triggers. Replication and restoring, which write
-// with session_replication_role = replica or before triggers exist, are not guarded:
-// what they write was accepted before.
+// It does not stop SQL that is malicious: a user that may call enter may claim any fence, and
+// the owner of a table may drop its triggers. Replication and restoring, which write with
+// session_replication_role = replica or before triggers exist, are not guarded: what they write
+// was accepted before.
 //
 // The package must never run SQL, or have a word of SQL that is not in a file that an
 // operator can read first.

@@ -10,10 +10,10 @@ import (
 // What the guard raises, as SQLSTATEs of a class of its own. None of them is cured by
 // repeating the transaction.
 const (
-	// StaleFence: a higher fence was seen. Whoever gets this is late: do not write;
-	// acquire the key anew and read again.
+	// StaleFence: a higher fence was seen. The transaction is late: do not write; acquire the
+	// key anew and read again.
 	StaleFence = "IL001"
-	// NoFence: the transaction writes a row whose key it has not entered.
+	// NoFence: the transaction writes a row without having entered its key.
 	NoFence = "IL002"
 	// Malformed: a key, a fence, a table's mapping or a transaction's isolation level
 	// cannot be what it is.
@@ -56,7 +56,7 @@ func Prune(idle time.Duration) string {
 	return fmt.Sprintf("SELECT interlock.prune('%d seconds');\n", int64(idle/time.Second))
 }
 
-// literal quotes text so that it is right whatever standard_conforming_strings says.
+// literal quotes text so that it is right with any value of standard_conforming_strings.
 func literal(text string) string {
 	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
 	if strings.Contains(quoted, `\`) {

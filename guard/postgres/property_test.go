@@ -20,8 +20,8 @@ import (
 // their commits. What must hold of everything that was accepted:
 //
 //   - the fences of a row never go down;
-//   - nothing is added under a lower fence to what a committed transaction has read
-//     under its own, so nobody decides on what a late writer then changes;
+//   - nothing is added under a lower fence to what a committed transaction has read under its
+//     own, so no reader decides on what a late writer then changes;
 //   - transactions that enter one key each never deadlock.
 //
 // All the while fences are made idle, and pruned.

@@ -25,10 +25,10 @@ import (
 //	b> SELECT interlock.enter('default', 'account:1', 4)
 //	! IL001 interlock: fence 4 of account:1 is stale, ...
 //
-// Each letter is a connection. Below a statement stand its rows, as "= value, value",
-// or its error, as "! SQLSTATE message"; dots at the end of a message stand for the
-// rest. "a waits" below a statement says that it is blocked, and "a goes on" is where
-// its outcome is expected. \install and \uninstall stand for the SQL that does it.
+// Each letter is a connection. Below a statement stand its rows, as "= value, value", or its
+// error, as "! SQLSTATE message"; dots at the end of a message stand for the rest. "a waits"
+// below a statement means that it is blocked, and "a goes on" is where its outcome is expected.
+// \install and \uninstall stand for the SQL that does it.
 func TestScripts(t *testing.T) {
 	server := postgrestest.Start(t)
 	files, err := filepath.Glob("testdata/*.txt")
@@ -138,7 +138,7 @@ func execute(ctx context.Context, conn *pgx.Conn, statement string) (lines []str
 			for _, v := range row {
 				values = append(values, string(v))
 			}
-			if strings.Join(values, "") != "" { // a function that returns void gives an empty value
+			if strings.Join(values, "") != "" { // a function that returns void has an empty value
 				lines = append(lines, "= "+strings.Join(values, ", "))
 			}
 		}

@@ -79,7 +79,7 @@ func TestZombies(t *testing.T) {
 	}
 }
 
-// agent is somebody who acquired a key, read, and decides on what it read.
+// agent has acquired a key, read, and decides on what it read.
 type agent struct {
 	conn    *pgx.Conn
 	key     string

@@ -13,7 +13,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Demand says what a route wants of its callers.
+// Demand is what a route wants of its callers.
 type Demand string
 
 const (
@@ -22,26 +22,26 @@ const (
 	// DemandStatement wants the signed fence of a lease that may write the route's key.
 	// It is verified without a question to Interlock.
 	DemandStatement Demand = "statement"
-	// DemandOpen wants nothing: whoever reaches the proxy may call.
+	// DemandOpen wants nothing: every client that reaches the proxy may call.
 	DemandOpen Demand = "open"
 )
 
-// Config is what the file of the guard says. The zero value of each field works,
-// except that there must be routes.
+// Config is the content of the guard's file. The zero value of each field works, except that
+// there must be routes.
 type Config struct {
-	// Routes are tried in order; the first whose path and method fit counts. What no
-	// route fits is refused.
+	// Routes are tried in order; the first with a fitting path and method counts. What no route
+	// fits is refused.
 	Routes []Route `json:"routes"`
 
 	// Credential is what the API is shown; without one it is shown nothing.
 	Credential *Credential `json:"credential"`
 
-	// Statements say whose signed fences are taken, for routes that demand them.
+	// Statements are the sources of accepted signed fences, for routes that demand them.
 	Statements *Statements `json:"statements"`
 
-	// Hosts are further names by which the proxy may be addressed. Loopback names and
-	// addresses may always be used; a web page that a person opened must not reach
-	// the API by a name of its own.
+	// Hosts are further names that the proxy may be addressed by. Loopback names and addresses
+	// may always be used; a web page that a person opened must not reach the API by a name of
+	// its own.
 	Hosts []string `json:"hosts"`
 
 	// MaxBodyBytes bounds the body of a call; 0 means 10 MiB.
@@ -56,7 +56,7 @@ type Config struct {
 	MaxWaiting int `json:"max_waiting"`
 }
 
-// Route says what calls of one shape are about, and what they need.
+// Route is what calls of one shape are about, and what they need.
 type Route struct {
 	// Methods are those that the route is for; "*" stands for all.
 	Methods []string `json:"methods"`
@@ -70,11 +70,11 @@ type Route struct {
 	TimeoutMS int64 `json:"timeout_ms"`
 }
 
-// Statements say by which keys signed fences are verified.
+// Statements are the keys that verify signed fences.
 type Statements struct {
 	// Namespace is that of the leases; "" means interlock.DefaultNamespace.
 	Namespace interlock.Namespace `json:"namespace"`
-	// File has the key set as GET /v1/fences/keys gives it, from the directory of the
+	// File has the key set as GET /v1/fences/keys returns it, from the directory of the
 	// configuration. "" asks Interlock for it, when it starts and when a key is new.
 	File string `json:"file"`
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a caller says about itself in the name of a proxy does not reach the API.
+// A caller's claims about itself in the name of a proxy do not reach the API.
 func TestCallersDoNotSpeakAsProxies(t *testing.T) {
 	r := newRig(t, routes)
 	forged := []string{

@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock/guard/signed"
 )
 
-// Whoever makes up the name of a key, while Interlock does not answer, holds up nobody
-// else.
+// A caller that makes up the name of a key, while Interlock does not answer, holds up no other
+// caller.
 func TestGoodStatementsDoNotWait(t *testing.T) {
 	ring := signed.NewRing()
 	now := time.Now()
@@ -49,8 +49,8 @@ func TestGoodStatementsDoNotWait(t *testing.T) {
 	}
 }
 
-// A statement of a key that is newer than the set, which was got a moment ago, is told
-// when to come back; one that is bad for another reason is not.
+// The refusal of a statement by a key that is newer than the set, which was got a moment ago,
+// contains when to come back; one that is bad for another reason is not.
 func TestNewKeysAreLookedForAgain(t *testing.T) {
 	ring := signed.NewRing()
 	now := time.Now()

@@ -116,7 +116,7 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// raw sends bytes to the proxy and gives the first answer.
+// raw sends bytes to the proxy and returns the first answer.
 func (r *rig) raw(request string) (status int, body string) {
 	r.t.Helper()
 	conn, err := net.Dial("tcp", r.front.Listener.Addr().String())

@@ -29,7 +29,7 @@ func (r *refusal) Error() string { return string(r.code) + ": " + r.detail }
 // problemBase is where a problem's type leads: the section of docs/errors.md.
 const problemBase = "https://github.com/interlockdev/interlock/blob/main/docs/errors.md#"
 
-// titles of what the proxy itself refuses with.
+// titles of the proxy's own refusals.
 var titles = map[interlock.Code]string{
 	interlock.CodeInvalidRequest:   "The request is malformed",
 	interlock.CodeInvalidID:        "That is not an id",
@@ -68,7 +68,7 @@ func (r *refusal) write(w http.ResponseWriter) {
 		body = r.compose()
 	}
 	w.WriteHeader(r.status)
-	_, _ = w.Write(body) // who does not read it does not want it
+	_, _ = w.Write(body) // a client that does not read it does not want it
 }
 
 func (r *refusal) compose() []byte {
@@ -93,7 +93,7 @@ func (r *refusal) compose() []byte {
 	return body
 }
 
-// refusalOf says what a failed question means for the caller.
+// refusalOf returns what a failed question means for the caller.
 func refusalOf(err error, key interlock.Key) *refusal {
 	if own, ok := errors.AsType[*refusal](err); ok {
 		return own

@@ -11,7 +11,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// bearer is who may write a key, and under which fence.
+// bearer is the agent that may write a key, and its fence.
 type bearer struct {
 	agent, session string
 	fence          interlock.Fence
@@ -20,9 +20,9 @@ type bearer struct {
 // A proof looks whether what a caller showed is good at this moment.
 type proof func(ctx context.Context) (bearer, error)
 
-// pass lets a call through whose caller may write the key: when it returns nil, the
-// turn is taken, and what was shown was good a moment before that, or after it where
-// the turn had to be waited for.
+// pass lets a call through if its caller may write the key: when it returns nil, the turn is
+// taken, and what was shown was good a moment before that, or after it where the turn had to be
+// waited for.
 func (p *Proxy) pass(ctx context.Context, c *call, r *http.Request, turn *turn) *refusal {
 	proof, no := p.proof(c, r.Header)
 	if no != nil {
@@ -63,7 +63,7 @@ func (p *Proxy) proof(c *call, header http.Header) (proof, *refusal) {
 	if len(shown) > 1 || len(fences) > 1 {
 		return nil, malformed("the headers " + name + " and " + headerFence + " may stand once")
 	}
-	var read interlock.Fence // under which the caller says it has read
+	var read interlock.Fence // that the caller claims to have read under
 	if len(fences) == 1 {
 		n, err := strconv.ParseUint(fences[0], 10, 64)
 		if err != nil || n == 0 {

@@ -25,7 +25,7 @@ type Options struct {
 	Door     *door.Door
 	Upstream *url.URL    // the API; its path goes before that of each call
 	Records  io.Writer   // gets a Record for every call, one a line
-	Failed   func(error) // is told of records and calls that could not be written
+	Failed   func(error) // gets the errors of records and calls that could not be written
 	// Calls is where calls under way are kept, so that a guard that was killed and
 	// started again holds their keys for as long as the API may be at them. Without it
 	// calls of two holders can then be at the API at once.
@@ -110,7 +110,7 @@ type call struct {
 	rule   *rule
 	path   []string // decoded, each segment by itself
 	left   bool     // the caller has gone, and hears no answer
-	toEnd  bool     // the call is carried out to its end, whoever hears the answer
+	toEnd  bool     // the call is carried out to its end, even if no caller hears the answer
 }
 
 // WriteHeader notes the status that goes out.
@@ -127,7 +127,7 @@ func (c *call) Write(b []byte) (int, error) {
 	}
 	n, err := c.ResponseWriter.Write(b)
 	if err != nil && c.toEnd {
-		// What the API still says is read: to end the call would be to let the next
+		// The rest of the API's answer is read: to end the call would be to let the next
 		// holder's come while the API is at this one.
 		return len(b), nil
 	}
@@ -228,7 +228,7 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 	p.reverse.ServeHTTP(c, r.WithContext(ctx))
 }
 
-// gone reports whether the caller has left, so that nobody hears an answer.
+// gone reports whether the caller has left, so that an answer has no receiver.
 func gone(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }
 
 // admit finds the route of a call, and refuses what cannot be guarded.

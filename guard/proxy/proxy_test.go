@@ -61,7 +61,7 @@ func TestZombieIsRefused(t *testing.T) {
 	r.wants(r.call("POST", "/accounts/1/fees", "1", headerLease, zombie.id), 410, "released", false)
 	next := r.acquire("support-2", "account:1")
 	r.wants(r.call("POST", "/accounts/1/fees", "1", headerLease, zombie.id, headerFence, zombie.fence), 410, "released", false)
-	// It cannot pass as the other with a fence that everybody may see.
+	// It cannot pass as the other with a fence that every agent may see.
 	r.wants(r.call("POST", "/accounts/1/fees", "1", headerLease, zombie.id, headerFence, next.fence), 410, "released", false)
 	r.wants(r.call("POST", "/accounts/1/fees", "1", headerLease, next.id, headerFence, zombie.fence), 409, "fenced", false)
 	r.wants(r.call("POST", "/accounts/1/fees", "1", headerLease, next.id, headerFence, next.fence), 200, "", true)
@@ -133,7 +133,7 @@ func TestWhatIsDemanded(t *testing.T) {
 	})
 }
 
-// When it cannot be known, nothing goes through, and the answer says so.
+// When it cannot be known, nothing goes through, and the answer states it.
 func TestFailsClosed(t *testing.T) {
 	r := newRig(t, routes)
 	l := r.acquire("a", "account:1")
@@ -157,7 +157,7 @@ func TestAnswerOfTheAPI(t *testing.T) {
 	r := newRig(t, routes)
 	l := r.acquire("a", "account:1")
 
-	// What it says goes on, without what would let the caller do without the proxy.
+	// Its answer goes on, without what would let the caller do without the proxy.
 	r.api.answers(func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Set-Cookie", "session=root")
 		w.Header().Set("X-Echo", q.Header.Get("Authorization"))
@@ -227,8 +227,7 @@ func TestBounds(t *testing.T) {
 	r.wants(<-first, 200, "", true)
 }
 
-// A body whose length is not told beforehand is cut off. What the API gets of it, it
-// gets at some time later.
+// A body without a declared length is cut off. The API gets its part of it at some time later.
 func TestBoundOfStreams(t *testing.T) {
 	r := newRig(t, routes)
 	l := r.acquire("a", "account:1")
@@ -332,7 +331,7 @@ func TestNextHolderWaits(t *testing.T) {
 	}
 }
 
-// Who loses its lease while it waits for its turn does not get it.
+// A caller that loses its lease while it waits for its turn does not get it.
 func TestLostWhileWaiting(t *testing.T) {
 	r := newRig(t, routes)
 	first := r.acquire("a", "account:1")

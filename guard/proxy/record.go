@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Record is one line of who did what. Neither a lease's id nor a query nor any other
-// header is in it.
+// Record is one line about a caller and its action. Neither a lease's id nor a query nor any
+// other header is in it.
 type Record struct {
 	Time     time.Time       `json:"time"` // when the call came
 	Agent    string          `json:"agent,omitempty"`

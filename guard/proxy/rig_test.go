@@ -118,7 +118,7 @@ func newAPI(t *testing.T) *api {
 	return a
 }
 
-// calls gives what was asked since the last time.
+// calls returns what was asked since the last time.
 func (a *api) calls() []seen {
 	a.mu.Lock()
 	defer a.mu.Unlock()

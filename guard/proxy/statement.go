@@ -15,11 +15,10 @@ import (
 
 // statements verify signed fences.
 //
-// A statement says that a fence was a live lease's when it was signed, so what stops
-// a late one is the higher fence that its successor showed. The turns remember that
-// for as long as a statement may hold. Over a restart they forget it, and therefore
-// no statement counts that was signed before this process began, by the server's clock
-// and its own.
+// A statement proves that a fence was a live lease's when it was signed, so what stops a late
+// one is the higher fence that its successor showed. The turns remember that for as long as a
+// statement may hold. Over a restart they forget it, and therefore no statement counts that was
+// signed before this process began, by the server's clock and its own.
 type statements struct {
 	namespace interlock.Namespace
 	begun     time.Time
@@ -74,9 +73,9 @@ func (s *statements) verify(ctx context.Context, text string, key interlock.Key,
 	return found, err
 }
 
-// keys gives the key set, got anew when there is none, or when it is asked for and
-// some time has passed. fresh says that it was got just now. Who needs no new one waits
-// for nobody.
+// keys returns the key set, got anew when there is none, or when it is asked for and some time
+// has passed. fresh reports that it was got just now. A caller that needs no new one does not
+// wait.
 func (s *statements) keys(ctx context.Context, now time.Time, anew bool) (set signed.KeySet, fresh bool, err error) {
 	if set := s.kept(now, anew); set != nil {
 		return set, false, nil
@@ -91,7 +90,7 @@ func (s *statements) keys(ctx context.Context, now time.Time, anew bool) (set si
 	return got, true, nil
 }
 
-// kept gives the key set that is there, or nil to the one who is to get it.
+// kept returns the key set that is there, or nil to the caller that is to get it.
 func (s *statements) kept(now time.Time, anew bool) signed.KeySet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +101,7 @@ func (s *statements) kept(now time.Time, anew bool) signed.KeySet {
 	return nil
 }
 
-// later adds to the refusal of a statement whose key is not in the set when it will be
+// later adds to the refusal of a statement with a key that is not in the set when it will be
 // looked for again.
 func (s *statements) later(refusal *interlock.Error, now time.Time) error {
 	s.mu.Lock()

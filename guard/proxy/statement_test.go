@@ -64,7 +64,7 @@ func TestStatements(t *testing.T) {
 	r.wants(r.call("POST", target, "", headerStatement, shown), 200, "", true)
 	r.wants(r.call("POST", target, "", headerStatement, next), 200, "", true)
 	r.wants(r.call("POST", target, "", headerStatement, shown), 409, "fenced", false)
-	// Nobody can make the proxy ask for each unknown key.
+	// No caller can make the proxy ask for each unknown key.
 	r.wants(r.call("POST", target, "", headerStatement, "x"), 401, "invalid_statement", false)
 }
 

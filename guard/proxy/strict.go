@@ -64,7 +64,7 @@ func checkNames(d *json.Decoder, where string) error {
 	return err
 }
 
-// located says on which line a syntax error is.
+// located returns the line of a syntax error.
 func located(content []byte, err error) error {
 	offset := int64(-1)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {

@@ -20,7 +20,7 @@ func TestConnectionOutlivesTimeout(t *testing.T) {
 	r.wants(r.call("POST", "/accounts/1/fees", "", headerLease, l.id), 200, "", true)
 }
 
-// Who waits too long for its turn is told so.
+// A caller that waits too long for its turn gets an error.
 func TestTimeoutWhileWaiting(t *testing.T) {
 	r := newRig(t, strings.Replace(routes, `"routes": [`,
 		`"routes": [{"methods": ["DELETE"], "path": "/accounts/{id:int}", "key": "account:{id}", "demand": "lease", "timeout_ms": 50},`, 1))

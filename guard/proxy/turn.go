@@ -10,16 +10,16 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// turns keep the order of fences at each key: calls under one fence alone are under
-// way at a time, and none under a lower fence goes after one under a higher was
-// there. Interlock says who may write at the moment of its answer; between that
-// answer and the API a call may be held up, and that is what turns are for.
+// turns keep the order of fences at each key: calls under one fence alone are under way at a
+// time, and none under a lower fence goes after one under a higher was there. Interlock's
+// answer about the rightful writer holds at the moment of the answer; between that answer and
+// the API a call may be held up, and that is what turns are for.
 //
-// A key is remembered as long as a call for it is in the proxy. That is enough where
-// Interlock is asked: a call that comes later asks it after the higher fence was given
-// out. A signed fence is good for a while without a question, so where those are taken
-// a key is remembered for so long after its last call. Of a restart only the calls under
-// way matter, which ledger.go keeps.
+// A key is remembered as long as a call for it is in the proxy. That is enough where Interlock
+// is asked: a call that comes later asks it after the higher fence was issued. A signed fence
+// is good for a while without a question, so where those are taken a key is remembered for so
+// long after its last call. Of a restart only the calls under way matter, which ledger.go
+// keeps.
 type turns struct {
 	keep time.Duration // how long a key is remembered after its last call
 	line int           // how many calls may wait at a key
@@ -33,10 +33,10 @@ type turns struct {
 // order is what is known of one key.
 type order struct {
 	calls   int             // in the proxy, for this key
-	highest interlock.Fence // that was there; who waits has it, or has been passed
+	highest interlock.Fence // that was there; a waiter has it, or has been passed
 	running interlock.Fence // of the calls under way
 	under   int             // how many there are
-	free    chan struct{}   // those who wait try again when it is closed; nil: nobody waits
+	free    chan struct{}   // waiters try again when it is closed; nil: no waiters
 	waiting int             // for that
 	until   time.Time       // remembered until then, when calls is 0
 }
@@ -99,7 +99,7 @@ func (t *turns) resume(key interlock.Key, fence interlock.Fence, now time.Time) 
 	return turn
 }
 
-// passedError says that somebody with a higher fence was there.
+// passedError reports that a caller with a higher fence was there.
 type passedError struct {
 	key            interlock.Key
 	fence, highest interlock.Fence
@@ -109,8 +109,8 @@ func (e *passedError) Error() string {
 	return fmt.Sprintf("fence %d comes too late for %s: fence %d was there", e.fence, e.key, e.highest)
 }
 
-// errCrowded says that too many calls wait at the key already. They are all of one
-// holder, and must leave room in the proxy for the calls of others.
+// errCrowded reports that too many calls wait at the key already. They are all of one holder,
+// and must leave room in the proxy for the calls of others.
 var errCrowded = errors.New("too many calls wait for their turn at this key")
 
 // take waits until no call under a lower fence is under way, and reports whether
@@ -132,7 +132,7 @@ func (t *turn) take(ctx context.Context, fence interlock.Fence) (waited bool, er
 	}
 }
 
-// try takes the turn, or says when to try again.
+// try takes the turn, or returns when to try again.
 func (t *turn) try(fence interlock.Fence) (free <-chan struct{}, err error) {
 	t.all.mu.Lock()
 	defer t.all.mu.Unlock()
@@ -141,7 +141,7 @@ func (t *turn) try(fence interlock.Fence) (free <-chan struct{}, err error) {
 		return nil, &passedError{t.key, fence, o.highest}
 	}
 	if fence > o.highest {
-		o.wake() // who waits has been passed
+		o.wake() // the waiters have been passed
 	}
 	o.highest = fence
 	if o.under > 0 && o.running != fence {
@@ -171,7 +171,7 @@ func (t *turn) giveUp(free <-chan struct{}) {
 	}
 }
 
-// wake has those who wait try again.
+// wake makes the waiters try again.
 func (o *order) wake() {
 	if o.free != nil {
 		close(o.free)

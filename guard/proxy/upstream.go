@@ -82,8 +82,8 @@ func forwarded(name string) bool {
 	return !strings.Contains(name, "_")
 }
 
-// clean takes from an answer what would let a caller do without the proxy, and what
-// only the proxy says.
+// clean takes from an answer what would let a caller do without the proxy, and what only the
+// proxy may set.
 func (p *Proxy) clean(res *http.Response) error {
 	res.Header.Del("Set-Cookie")
 	res.Header.Del(headerRefused)

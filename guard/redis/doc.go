@@ -4,10 +4,10 @@
 //	EVALSHA sha 2 fence:{account:12345} {account:12345} 42 HSET {account:12345} balance 900
 //	FCALL interlock_fenced 2 fence:{account:12345} {account:12345} 42 HSET ...    Redis 7
 //
-// It is right because Redis runs one script at a time. It refuses nobody who writes
-// without it: Redis has no triggers, and a user who may run a command inside a script
-// may run it outside, too. So there is nothing to attach; let agents reach Redis
-// through something that runs the script.
+// It is right because Redis runs one script at a time. It does not refuse a client that writes
+// without it: Redis has no triggers, and a user who may run a command inside a script may run
+// it outside, too. So there is nothing to attach; let agents reach Redis through something that
+// runs the script.
 //
 // The package must never talk to a server, or hold a word of Lua that the command does
 // not print.

@@ -65,7 +65,7 @@ func ParseKeySet(b []byte) (KeySet, error) {
 	return ks, nil
 }
 
-// MarshalJSON gives the JSON Web Key Set, sorted by id.
+// MarshalJSON returns the JSON Web Key Set, sorted by id.
 func (ks KeySet) MarshalJSON() ([]byte, error) {
 	set := jwks{Keys: []jwk{}}
 	for _, id := range slices.Sorted(maps.Keys(ks)) {

@@ -11,8 +11,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Ring is the private keys of a server: one that signs, and the former ones whose
-// statements may still hold. Its methods may be called by any number of goroutines.
+// Ring is the private keys of a server: one that signs, and the former ones with statements
+// that may still hold. Its methods may be called by any number of goroutines.
 type Ring struct {
 	keeper Keeper // nil for one in memory
 
@@ -40,7 +40,7 @@ func NewRing() *Ring { return &Ring{keys: []*key{newKey(time.Now())}} }
 // Keeper is where a ring is kept, as one text. A ring calls it from one goroutine at a
 // time. Its String is the name of the place, for errors.
 type Keeper interface {
-	// Load gives what was saved last, and nothing when nothing was.
+	// Load returns what was saved last, and nothing when nothing was.
 	Load() ([]byte, error)
 	// Save replaces it durably and as a whole, out of the reach of others.
 	Save(text []byte) error
@@ -85,8 +85,8 @@ func (k *key) published(now time.Time) bool {
 	return k.retired.IsZero() || now.Before(k.retired.Add(MaxTTL))
 }
 
-// Sign signs what s says, to hold from now on for ttl, at most [MaxTTL], and sets its
-// times. It gives the statement and the id of the key.
+// Sign signs s, to hold from now on for ttl, at most [MaxTTL], and sets its times. It returns
+// the statement and the id of the key.
 func (r *Ring) Sign(s *Statement, now time.Time, ttl time.Duration) (statement, keyID string, err error) {
 	s.Issued = now.Truncate(time.Millisecond)
 	s.Expires = s.Issued.Add(min(ttl, MaxTTL)).Truncate(time.Millisecond)
@@ -114,10 +114,9 @@ func (r *Ring) KeySet(now time.Time) KeySet {
 	return ks
 }
 
-// Rotate makes a new key, which signs from now on, and gives its id. The former key
-// stays in the set until its last statement has expired. The error is an
-// *interlock.Error with CodeQuota when that would be too many, and otherwise that of
-// the file: then everything is as before.
+// Rotate makes a new key, which signs from now on, and returns its id. The former key stays in
+// the set until its last statement has expired. The error is an *interlock.Error with CodeQuota
+// when that would be too many, and otherwise that of the file: then everything is as before.
 func (r *Ring) Rotate(now time.Time) (keyID string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

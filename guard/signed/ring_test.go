@@ -60,8 +60,7 @@ func TestRotate(t *testing.T) {
 	}
 }
 
-// No key is gone before the last statement that it signed, whatever the clock of who
-// signs did.
+// No key is gone before the last statement that it signed, whatever the signer's clock did.
 func TestRotateBehindAStatement(t *testing.T) {
 	r := NewRing()
 	text, _, _ := r.Sign(example(), noon.Add(time.Second), MaxTTL)

@@ -17,8 +17,8 @@ import (
 //	  {"kid":"…","seed":"<32 bytes, base64url>","made":1790000000.5,"retired":1790086400},
 //	  {"kid":"…","seed":"…","made":1790086400}]}
 //
-// The last key signs. The text is durable before a new key is used: a key that was
-// published and then lost would leave statements that nobody can verify.
+// The last key signs. The text is durable before a new key is used: a key that was published
+// and then lost would leave statements that no guard can verify.
 type ringFile struct {
 	Version int       `json:"version"`
 	Keys    []ringKey `json:"keys"`
@@ -33,7 +33,7 @@ type ringKey struct {
 
 const ringVersion = 1
 
-// readRing gives no keys when none were saved.
+// readRing returns no keys when none were saved.
 func readRing(keeper Keeper) ([]*key, error) {
 	content, err := keeper.Load()
 	if content == nil || err != nil {

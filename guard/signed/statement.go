@@ -22,7 +22,7 @@ const (
 	// else from being taken for one.
 	Type = "interlock-fence+jwt"
 
-	// DefaultTTL is how long a statement holds when nobody says otherwise.
+	// DefaultTTL is how long a statement holds by default.
 	DefaultTTL = 30 * time.Second
 
 	// MaxTTL is how long one may hold.
@@ -42,7 +42,7 @@ type Statement struct {
 	Expires   time.Time // in milliseconds
 }
 
-// Holder says who has the lease, for logs. The names are agents' text.
+// Holder names the lease's holder, for logs. The names are agents' text.
 type Holder struct {
 	Agent   string `json:"agent,omitempty"`
 	Session string `json:"session,omitempty"` // public name
@@ -155,7 +155,7 @@ func decode(s string) ([]byte, error) {
 	return b, err
 }
 
-// sign gives the statement as text.
+// sign returns the statement as text.
 func sign(s *Statement, k *key) (string, error) {
 	p, err := encodePayload(s)
 	if err != nil {

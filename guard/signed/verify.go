@@ -28,11 +28,10 @@ type Want struct {
 	Fence interlock.Fence
 }
 
-// Verify checks a statement at the time now, and gives what it says. The error is an
-// *interlock.Error: with CodeInvalidStatement when it is malformed, expired, from the
-// future or not signed by one of the keys; with CodeForeignFence when it is of
-// another namespace or does not cover the key exclusively; with CodeFenced when its
-// fence is too low.
+// Verify checks a statement at the time now, and returns its content. The error is an
+// *interlock.Error: with CodeInvalidStatement when it is malformed, expired, from the future or
+// not signed by one of the keys; with CodeForeignFence when it is of another namespace or does
+// not cover the key exclusively; with CodeFenced when its fence is too low.
 func (ks KeySet) Verify(statement string, now time.Time, want Want) (*Statement, error) {
 	s, problem := ks.open(statement)
 	if problem == "" {
@@ -58,8 +57,7 @@ func (ks KeySet) Verify(statement string, now time.Time, want Want) (*Statement,
 	return s, nil
 }
 
-// NotCovered is the error for a statement whose claims do not let its bearer write
-// the key.
+// NotCovered is the error for a statement with claims that do not let its bearer write the key.
 func NotCovered(key interlock.Key) *interlock.Error {
 	return &interlock.Error{
 		Code: interlock.CodeForeignFence, Key: key,
@@ -111,15 +109,15 @@ func (ks KeySet) keyFor(head string) (k ed25519.PublicKey, problem string) {
 	return k, ""
 }
 
-// KeyID gives the id of the key that signed a statement, as the statement says; "" if
-// it says none.
+// KeyID returns the id of the key that signed a statement, as the statement names it; "" if it
+// names none.
 func KeyID(statement string) string {
 	head, _, _ := strings.Cut(statement, ".")
 	id, _ := keyID(head)
 	return id
 }
 
-// keyID gives the id of the key that a statement's header names.
+// keyID returns the id of the key that a statement's header names.
 func keyID(head string) (id, problem string) {
 	if len(head) > maxHeader {
 		return "", "is malformed: its header is too long"

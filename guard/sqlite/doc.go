@@ -1,5 +1,5 @@
-// Package sqlite is the guard for SQLite 3.24 and later: a page of SQL that refuses a
-// write whose fence is stale, in the same transaction as the write.
+// Package sqlite is the guard for SQLite 3.24 and later: a page of SQL that refuses a write
+// under a stale fence, in the same transaction as the write.
 //
 //	PRAGMA foreign_keys = ON; PRAGMA recursive_triggers = ON;    -- once for each connection
 //	BEGIN IMMEDIATE;
@@ -9,10 +9,10 @@
 //	DELETE FROM interlock_entered;
 //	COMMIT;
 //
-// A trigger on interlock_entered refuses a fence below the highest that the key has
-// seen. Three triggers on each guarded table refuse a row whose key does not stand in
-// interlock_entered. They run after the row was written, so that they see what it has
-// become, and a refusal undoes the statement.
+// A trigger on interlock_entered refuses a fence below the highest that the key has seen. Three
+// triggers on each guarded table refuse a row if its key does not stand in interlock_entered.
+// They run after the row was written, so that they see what it has become, and a refusal undoes
+// the statement.
 //
 // It is right because SQLite has one writer at a time: the transaction that entered a
 // key is the only one that writes until it ends, and a foreign key that nothing can

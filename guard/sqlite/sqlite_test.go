@@ -201,8 +201,8 @@ func TestAttach(t *testing.T) {
 	b.does(missing, "INSERT INTO konto VALUES (3)")
 }
 
-// What is forgotten stays refused, what was entered since is not forgotten, and a
-// fence that nobody can have had does not become the floor.
+// What is forgotten stays refused, what was entered since is not forgotten, and a fence that no
+// lease can have had does not become the floor.
 func TestPrune(t *testing.T) {
 	b := newBank(t)
 	b.under("", "SELECT 1", "old:1 10", "old:2 20", "old:3 9000000", "new:1 5", "new:2 30")

@@ -23,8 +23,8 @@ import (
 	"github.com/interlockdev/interlock/guard/git"
 )
 
-// site is a bare repository over HTTP with git's own http-backend, a store for what
-// Git LFS uploads, the locks, and the Interlock server behind them.
+// site is a bare repository over HTTP with git's own http-backend, a store for uploads of Git
+// LFS, the locks, and the Interlock server behind them.
 type site struct {
 	t         *testing.T
 	interlock *httptest.Server
@@ -198,7 +198,7 @@ func (s *site) fails(words, dir string, args ...string) {
 	}
 }
 
-// says runs git, which must work and say words.
+// says runs git, which must work and print words.
 func (s *site) says(words, dir string, args ...string) {
 	s.t.Helper()
 	if out := s.git(dir, args...); !strings.Contains(out, words) {
@@ -259,7 +259,7 @@ func TestStockClient(t *testing.T) {
 	s.write(bob, "art/logo.bin", "three, by bob")
 	s.fails("art/logo.bin - painter-3", bob, "push", "-q", "origin", "main")
 
-	// Nothing is free because nobody could be asked.
+	// Nothing is free because the server could not be asked.
 	s.interlock.Close()
 	s.fails("Interlock does not answer", bob, "push", "-q", "origin", "main")
 }

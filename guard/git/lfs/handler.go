@@ -21,16 +21,16 @@ import (
 type Config struct {
 	Door *door.Door
 	Keys git.Keys
-	// TTL is how long a lock lives; nobody renews it. 0 means interlock.MaxTTL, which is
-	// the longest.
+	// TTL is how long a lock lives; it is never renewed. 0 means interlock.MaxTTL, which is the
+	// longest.
 	TTL time.Duration
 	// Path stands before /locks in the paths of requests, such as
 	// /team/web.git/info/lfs.
 	Path string
-	// Users say who may come in. nil believes every user name, which is for loopback
+	// Users are the users that may come in. nil believes every user name, which is for loopback
 	// alone.
 	Users *Users
-	// Hosts are further names by which the handler may be addressed.
+	// Hosts are further names that the handler may be addressed by.
 	Hosts []string
 }
 
@@ -66,7 +66,7 @@ func (h *Handler) Server() *http.Server {
 	}
 }
 
-// call is one request and who makes it.
+// call is one request and its user.
 type call struct {
 	*Handler
 	w    http.ResponseWriter
@@ -127,7 +127,7 @@ func (c *call) lock() {
 	c.answer(http.StatusCreated, map[string]any{"lock": l})
 }
 
-// held answers who has what was asked for: the very file, or what is above or below.
+// held answers with the holder of what was asked for: the very file, or what is above or below.
 func (c *call) held(key interlock.Key) {
 	holders, _, err := c.cfg.Door.Holders(c.r.Context(), key)
 	if err != nil {
@@ -258,7 +258,7 @@ func (c *call) answer(status int, v any) {
 	c.w.Header().Set("Content-Type", mediaType)
 	c.w.Header().Set("Cache-Control", "no-store")
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(body) // who does not read it does not want it
+	_, _ = c.w.Write(body) // a client that does not read it does not want it
 }
 
 func (c *call) refuse(status int, message string) {

@@ -48,8 +48,8 @@ const (
 	maxLimit     = 1000
 )
 
-// locks gives a page of the locks that there are. A page may have fewer than limit
-// and yet be followed by another.
+// locks returns a page of the locks that there are. A page may have fewer than limit and yet be
+// followed by another.
 func (c *call) locks(cursor string, limit int) (locks []lock, next string, err error) {
 	if limit <= 0 {
 		limit = defaultLimit
@@ -63,7 +63,7 @@ func (c *call) locks(cursor string, limit int) (locks []lock, next string, err e
 	return locks, next, err
 }
 
-// locksAt gives the locks of one path.
+// locksAt returns the locks of one path.
 func (c *call) locksAt(path string) (locks []lock, err error) {
 	holders, _, err := c.cfg.Door.Holders(c.r.Context(), c.cfg.Keys.Key(path))
 	for i := range holders {

@@ -13,7 +13,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Users are who may come in, by name and password. The password is a secret that
+// Users are the users that may come in, by name and password. The password is a secret that
 // "interlock credential new" made, and the file has the lines that it printed:
 //
 //	alice  default  sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
@@ -72,7 +72,7 @@ func isUser(name string) bool {
 		!strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar })
 }
 
-// identify finds out who calls.
+// identify finds out the caller.
 func (c *call) identify() bool {
 	name, password, given := c.r.BasicAuth()
 	if given && isUser(name) && (c.cfg.Users == nil || c.cfg.Users.knows(name, password)) {
