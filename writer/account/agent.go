@@ -15,7 +15,7 @@ type Agent struct {
 	Client *client.Client
 	// Queue is the one that the pattern of the accounts' keys names as writer.
 	Queue string
-	// Policy gives the policy of an account; the zero Policy says that there is no such
+	// Policy returns the policy of an account; the zero Policy means that there is no such
 	// account. An error, or a policy that Check refuses, leaves the message for later.
 	Policy func(account interlock.Key) (Policy, error)
 
@@ -31,7 +31,7 @@ type Agent struct {
 	Concurrency int           // how many accounts are worked on at a time; 0: 1
 	TTL         time.Duration // of the lease on an account; 0: the queue's
 	Drain       time.Duration // for what is under way when Run is to end; 0: client.DefaultDrain
-	// OnError is told of each message that could not be decided, as Worker.OnError says.
+	// OnError is called for each message that could not be decided, as Worker.OnError is.
 	OnError func(*client.Job, error)
 
 	// Now is the clock; nil: time.Now.
@@ -58,8 +58,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	return errors.Join(err, a.Ledger.catchUp(last, a.Client))
 }
 
-// Handle decides one message. What it returns is written in one step: the state, the
-// reply, and what other accounts are told.
+// Handle decides one message. What it returns is written in one step: the state, the reply, and
+// the messages to other accounts.
 func (a *Agent) Handle(ctx context.Context, job *client.Job) (client.Done, error) {
 	task := job.Task()
 	if len(task.Claims) != 1 {

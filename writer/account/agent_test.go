@@ -134,8 +134,8 @@ func (b *bank) log(key interlock.Key) (list []interlock.LogEntry) {
 	return list
 }
 
-// replays fails the test unless the log of an account gives its state, as soon as both
-// were read at a moment when nothing changed.
+// replays fails the test unless the log of an account yields its state, as soon as both were
+// read at a moment when nothing changed.
 func (b *bank) replays(key interlock.Key) {
 	b.t.Helper()
 	for {
@@ -199,7 +199,7 @@ func TestAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Many at once, some of which send twice.
+	// Many at once; some send twice.
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
@@ -220,7 +220,7 @@ func TestAgent(t *testing.T) {
 		t.Errorf("the balance is %d", s.Balance)
 	}
 
-	// Nobody else writes.
+	// No other client writes.
 	rogue := b.hire("rogue")
 	_, err := rogue.Commit(ctx, client.Commit{Writes: []interlock.Write{client.Put("account:1", []byte(`{"balance":1}`))}})
 	if refusal, ok := errors.AsType[*interlock.Error](err); !ok || refusal.Code != interlock.CodeWriterOnly {
@@ -302,7 +302,7 @@ func TestDeadCreditIsVoid(t *testing.T) {
 		t.Errorf("%+v", one)
 	}
 
-	// Whoever takes the dead letter up again makes no money.
+	// Replaying the dead letter makes no money.
 	dead := b.log("account:2")[0]
 	if _, err := b.operator.ReplayTask(ctx, dead.Message, 0); err != nil {
 		t.Fatal(err)
@@ -317,7 +317,7 @@ func TestDeadCreditIsVoid(t *testing.T) {
 	b.replays("account:2")
 }
 
-// entries gives the entries of a kind in the log of an account, and waits for them.
+// entries returns the entries of a kind in the log of an account, and waits for them.
 func (b *bank) entries(key interlock.Key, kind string) func(func(interlock.LogEntry) bool) {
 	return func(yield func(interlock.LogEntry) bool) {
 		pace := client.Backoff{Least: time.Millisecond, Most: 50 * time.Millisecond}
@@ -357,7 +357,7 @@ func TestAdviser(t *testing.T) {
 			case "panic":
 				panic("the model is mad")
 			case "slow":
-				<-stuck // whatever the context says
+				<-stuck // whatever the state of the context
 			}
 			return account.Advice{}, nil
 		}
@@ -481,7 +481,7 @@ func TestApproval(t *testing.T) {
 		t.Error(err)
 	}
 
-	// Whoever asks for approval in the writer's stead gets past nobody.
+	// A caller that asks for approval in the writer's stead gets past no check.
 	sly := b.hire("treasury")
 	sent, err := sly.Send(ctx, client.Message{
 		Key: "account:1", Kind: "debit", Body: map[string]any{"amount": 600_00}, Approval: &client.Question{Text: "may I?"},
@@ -529,7 +529,7 @@ func TestAgentKeepsLedger(t *testing.T) {
 	}
 }
 
-// A writer whose disk is full stops deciding, before what it decides can be lost.
+// A writer with a full disk stops deciding, before what it decides can be lost.
 func TestAgentStopsWithItsLedger(t *testing.T) {
 	b := newBank(t)
 	read, write := io.Pipe()

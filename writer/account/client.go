@@ -10,9 +10,9 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// Client asks accounts for what agents need. Each call waits for the reply; a refusal
-// is a *Refused, whose text says what to do next. What was refused has not happened.
-// When an approval is needed the call waits for the person, too.
+// Client asks accounts for what agents need. Each call waits for the reply; a refusal is a
+// *Refused; its text names what to do next. What was refused has not happened. When an approval
+// is needed the call waits for the person, too.
 type Client struct {
 	c *client.Client
 }
@@ -20,18 +20,18 @@ type Client struct {
 // NewClient makes a Client that asks in the name of c's agent and credential.
 func NewClient(c *client.Client) *Client { return &Client{c} }
 
-// Request says more of a command. Its zero value says nothing.
+// Request is what may go with a command. Its zero value is nothing.
 type Request struct {
 	Currency string // if named, it must be the account's
 	Memo     string // for people, at most MaxMemoBytes
 	Priority int    // how urgent it is, as far as policy allows
-	// ID makes it one command however often it is sent, as client.Message.ID says.
+	// ID makes it one command however often it is sent, as client.Message.ID does.
 	ID string
 	// For is how long a hold stands; 0: as long as policy allows.
 	For time.Duration
 }
 
-// Credit gives an amount to an account.
+// Credit adds an amount to an account.
 func (c *Client) Credit(ctx context.Context, account interlock.Key, amount Money, r Request) (Reply, error) {
 	return c.ask(ctx, account, Credit, Order{Amount: amount}, r)
 }
@@ -57,8 +57,8 @@ func (c *Client) Void(ctx context.Context, account interlock.Key, hold string, r
 	return c.ask(ctx, account, Void, Order{Hold: hold}, r)
 }
 
-// Transfer gives an amount to another account. The reply says that the money is kept and
-// on its way (OutcomePending); Outcome says by the reply's ID what became of it.
+// Transfer moves an amount to another account. The reply reports that the money is kept and on
+// its way (OutcomePending); Outcome returns by the reply's ID what became of it.
 func (c *Client) Transfer(ctx context.Context, from, to interlock.Key, amount Money, r Request) (Reply, error) {
 	return c.ask(ctx, from, Transfer, Order{Amount: amount, To: to}, r)
 }
@@ -72,9 +72,9 @@ func (c *Client) State(ctx context.Context, account interlock.Key) (State, error
 	return Parse(doc)
 }
 
-// Outcome says how a hold or a transfer from an account ended. ok is false while it
-// stands, and again when it is forgotten: Remembered after its end, or earlier on an
-// account with much traffic.
+// Outcome returns how a hold or a transfer from an account ended. ok is false while it stands,
+// and again when it is forgotten: Remembered after its end, or earlier on an account with much
+// traffic.
 func (c *Client) Outcome(ctx context.Context, account interlock.Key, id string) (f Finished, ok bool, err error) {
 	s, err := c.State(ctx, account)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Kind says what a message asks for.
+// Kind is what a message asks for.
 type Kind string
 
 // What agents may ask for.
@@ -43,8 +43,8 @@ var legs = []Kind{transferCredit, transferAsk, transferPost, transferVoid, trans
 // out reports whether a command takes money from the account, or promises it.
 func (k Kind) out() bool { return k == Debit || k == Hold || k == Transfer }
 
-// counts reports whether a command has an amount of its own, for which there are
-// bounds, budgets and approvals. Those of a capture were counted when it was held.
+// counts reports whether a command has an amount of its own, with bounds, budgets and
+// approvals. Those of a capture were counted when it was held.
 func (k Kind) counts() bool { return k == Credit || k.out() }
 
 // Order is the body of an agent's message. Each kind has its fields; the others are
@@ -61,10 +61,10 @@ type Order struct {
 // MaxMemoBytes is how long a memo may be.
 const MaxMemoBytes = 512
 
-// leg is the body of what writers tell each other.
+// leg is the body of messages between writers.
 type leg struct {
 	Transfer string        `json:"transfer"`
-	Peer     interlock.Key `json:"peer"` // the other account, as seen from the one that is told
+	Peer     interlock.Key `json:"peer"` // the other account, as seen from the receiver
 	Amount   Money         `json:"amount"`
 	Currency string        `json:"currency"`
 	Until    time.Time     `json:"until"`          // the target adds it before this or never
@@ -74,9 +74,9 @@ type leg struct {
 // Command is a message as Decide gets it: its body, and what the server knows of it.
 type Command struct {
 	ID       string        // the message's; of a hold or a transfer it becomes the id
-	Account  interlock.Key // whose mailbox it is in
+	Account  interlock.Key // the owner of the mailbox that it is in
 	Kind     Kind
-	By       string        // who sent it: see Requester
+	By       string        // the sender: see Requester
 	From     interlock.Key // the account whose writer sent it, "" for others: see Origin
 	Priority int
 	Order    Order
@@ -127,7 +127,7 @@ func decode(body []byte, v any) error {
 	return nil
 }
 
-// check says what a kind does not have, or lacks.
+// check returns what a kind does not have, or lacks.
 func (o *Order) check(kind Kind) error {
 	for _, field := range []struct {
 		name     string

@@ -12,7 +12,7 @@ import (
 
 // Decision is what comes of a command.
 type Decision struct {
-	// State is the account after it. Changed says that it differs from the one before; a
+	// State is the account after it. Changed reports that it differs from the one before; a
 	// refusal can change it, too, because time passes for an account when it is touched.
 	State   State
 	Changed bool
@@ -62,7 +62,7 @@ type verdict struct {
 	approvedBy string // if that was needed
 	taken      *Advice
 	deferred   time.Duration
-	believed   bool // a message about a transfer that comes from whom it must
+	believed   bool // a message about a transfer from its rightful sender
 }
 
 // entry is what a command did to the account.
@@ -72,8 +72,8 @@ type entry struct {
 	pending bool
 }
 
-// obey decides what an agent asks for, and gives the account after it: b itself, if it
-// is refused.
+// obey decides what an agent asks for, and returns the account after it: b itself, if it is
+// refused.
 func (b *book) obey(cmd *Command) (after *book, v verdict) {
 	after = b.clone()
 	if v.made, v.refused = after.command(cmd); v.refused != nil {
@@ -89,7 +89,7 @@ func (b *book) obey(cmd *Command) (after *book, v verdict) {
 	return after, v
 }
 
-// heed takes in what a writer says of a transfer.
+// heed takes in what a writer reports of a transfer.
 func (b *book) heed(cmd *Command) (v verdict) {
 	if v.refused = b.believe(cmd); v.refused == nil {
 		v.believed = true
@@ -164,8 +164,8 @@ func (b *book) advised(before *book, cmd *Command, made entry, taken *Advice) (e
 	return made, nil
 }
 
-// close bounds what is remembered, and says whether the account has changed. Its time
-// moves on when it has, or must: a transfer for which it is too late stays too late.
+// close bounds what is remembered, and reports whether the account has changed. Its time moves
+// on when it has, or must: a transfer that comes too late stays too late.
 func (b *book) close(before *State, must bool) bool {
 	s := &b.state
 	if over := len(s.Finished) - MaxFinished; over > 0 {
@@ -307,9 +307,9 @@ func (b *book) spend(by, verb string, budget, amount Money, of func(*Spent) *Mon
 	return nil
 }
 
-// question is what a person has to approve before the command is carried out, or "" and
-// who has approved it, if that was needed. It depends on the command and the policy
-// alone, so a yes to it is a yes to this command.
+// question is what a person has to approve before the command is carried out, or "" and its
+// approver, if that was needed. It depends on the command and the policy alone, so a yes to it
+// is a yes to this command.
 func (b *book) question(cmd *Command) (text, approvedBy string) {
 	rule, _ := b.policy.rule(cmd.By, cmd.Kind)
 	if !cmd.Kind.counts() || rule.ApproveAbove == 0 || cmd.Order.Amount <= rule.ApproveAbove {
@@ -331,7 +331,7 @@ func (b *book) question(cmd *Command) (text, approvedBy string) {
 	return q.String(), ""
 }
 
-// reply says what was decided, and how the account stands.
+// reply returns what was decided, and how the account stands.
 func (b *book) reply(cmd *Command, v *verdict) Reply {
 	s := &b.state
 	r := Reply{

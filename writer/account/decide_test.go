@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// house is a policy that says something of everything.
+// house is a policy with a value for everything.
 func house() Policy {
 	return Policy{
 		Currency: "EUR", Decimals: 2, Floor: -10_00, MaxAmount: 1000_00, ApproveAbove: 500_00,

@@ -1,6 +1,6 @@
-// Package account is a single writer for money: the one agent that changes the
-// balances of accounts, and to which all others send what they want done. It is also
-// the example of how to write a single writer for anything else.
+// Package account is a single writer for money: the one agent that changes the balances of
+// accounts; all others send their commands to it. It is also the example of how to write a
+// single writer for anything else.
 //
 //	agents ── credit, debit, hold, ... ──► mailbox of account:12345
 //	                                          │ one message at a time
@@ -11,19 +11,19 @@
 //
 // # How to write a single writer
 //
-// An operator names the queue whose workers alone may change the keys of a pattern.
-// Then there are four parts.
+// An operator names a queue: its workers alone may change the keys of a pattern. Then there are
+// four parts.
 //
 // 1. A pure function decides. [Decide] takes the policy, the state, the command and the
-// time, and gives the state after it, the reply, and messages to other accounts. It
-// reads no clock and talks to nobody. So it can be tested without a server, run again
-// over the log of a key to prove that nothing was changed behind its back ([Replay]),
-// and it decides the same after a crash.
+// time, and returns the state after it, the reply, and messages to other accounts. It reads no
+// clock and does no I/O. So it can be tested without a server, run again over the log of a key
+// to prove that nothing was changed behind its back ([Replay]), and it decides the same after a
+// crash.
 //
 // 2. The state is a JSON document, small and bounded: what has come to an end is
-// forgotten by a stated rule. It holds all that the next decision needs. What a decision
-// was made on and is not in the log besides (who asked, when, how urgently, who approved
-// it) is in the reply.
+// forgotten by a stated rule. It holds all that the next decision needs. What a decision was
+// made on and is not in the log besides (its requester, time, priority and approver) is in the
+// reply.
 //
 // 3. A handler joins them ([Agent.Handle]): it reads the state that came with the
 // message, decides, and returns state, reply and further messages in one [client.Done].
@@ -52,12 +52,12 @@
 // is thus at exactly one of both places, whatever crashes, and whatever is lost or
 // repeated on the way.
 //
-// # Who asks
+// # Requesters
 //
-// Who sent a message is what the server knows about it: the credential's principal, or
-// without credentials the agent's name ([Requester]). Nothing in the body counts. What
-// a message says of a transfer is believed only if the server says that the writer of
-// the other account sent it, at work on a message to that account ([Origin]).
+// The sender of a message is the one that the server knows: the credential's principal, or
+// without credentials the agent's name ([Requester]). Nothing in the body counts. What a
+// message reports of a transfer is believed only if the server states that the writer of the
+// other account sent it, at work on a message to that account ([Origin]).
 //
 // # What is kept for ever
 //
@@ -69,6 +69,6 @@
 // Package account must never decide by anything but Decide, and never let an adviser
 // allow what the policy does not.
 //
-// Start reading at decide.go; agent.go is the handler, client.go is for those who ask,
-// ledger.go keeps what was decided.
+// Start reading at decide.go; agent.go is the handler, client.go is for requesters, ledger.go
+// keeps what was decided.
 package account

@@ -12,8 +12,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// File is what a policy file says: which accounts there are, by which policies they are
-// kept, and who may do what at the queue of their writer.
+// File is the content of a policy file: the accounts that there are, their policies, and the
+// rights at the queue of their writer.
 //
 //	{"shape": "account:{id:int}", "writers": ["teller"], "accounts": [
 //	  {"keys": "account:1", "policy": {"currency": "EUR", "decimals": 2}},
@@ -36,7 +36,7 @@ type File struct {
 	Accounts []Kept `json:"accounts"`
 }
 
-// Kept says by which policy accounts are kept.
+// Kept assigns accounts a policy.
 type Kept struct {
 	Keys   string `json:"keys"` // a key, or the beginning of keys and then *
 	Policy Policy `json:"policy"`
@@ -51,7 +51,7 @@ const (
 // MaxFileBytes bounds a policy file.
 const MaxFileBytes = 4 << 20
 
-// FileError says what is wrong in a policy file, and where.
+// FileError reports what is wrong in a policy file, and where.
 type FileError struct {
 	Line, Column int    // of the value or the name, from 1
 	Field        string // such as accounts[0].policy.floor; "" for the file as a whole
@@ -104,7 +104,7 @@ func (f *File) Prefix() string {
 	return prefix
 }
 
-// Policy gives the policy of an account; the zero Policy says that there is none.
+// Policy returns the policy of an account; the zero Policy means that there is none.
 func (f *File) Policy(account interlock.Key) (Policy, error) {
 	for i := range f.Accounts {
 		if f.Accounts[i].fits(string(account)) {
@@ -121,7 +121,7 @@ func (k *Kept) fits(key string) bool {
 	return key == k.Keys
 }
 
-// check finds what a file says that can never be, and in which field.
+// check finds what in a file can never be, and in which field.
 func (f *File) check() (field string, err error) {
 	switch {
 	case f.Shape == "":
@@ -316,7 +316,7 @@ func fieldsOf(t reflect.Type) (known map[string]reflect.Type, names []string) {
 	return known, names
 }
 
-// Meaning says in sentences what a file allows.
+// Meaning returns in sentences what a file allows.
 func (f *File) Meaning() (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	everyone := func(names []string, who string) string {
@@ -364,13 +364,13 @@ func (f *File) Meaning() (lines []string) {
 	return lines
 }
 
-// bounds says how a requester is bounded where there are no rules.
+// bounds returns how a requester is bounded where there are no rules.
 func (p *Policy) bounds(by string, k Kind) string {
 	rule, _ := p.rule(by, k)
 	return p.ruleBounds(&rule)
 }
 
-// ruleBounds says what a rule bounds, with the bounds of the account.
+// ruleBounds returns what a rule bounds, with the bounds of the account.
 func (p *Policy) ruleBounds(r *Rule) string {
 	var b strings.Builder
 	most := least(p.MaxAmount, r.MaxAmount)

@@ -35,7 +35,7 @@ func TestParseFile(t *testing.T) {
 	}
 }
 
-// Each mistake has a place, and nothing is read past what the file says.
+// Each mistake has a place, and nothing is read past the content of the file.
 func TestParseFileMistakes(t *testing.T) {
 	for _, tt := range []struct{ old, new, want string }{
 		{`"shape"`, `"shap"`, `2:3: there is no field "shap": want one of queue, pattern, shape, `},

@@ -62,7 +62,7 @@ func (b *book) void(cmd *Command, rule *Rule) (entry, *refusal) {
 	return entry{id: h.ID, amount: h.Amount}, nil
 }
 
-// find gives the hold that a command settles.
+// find returns the hold that a command settles.
 func (b *book) find(cmd *Command, rule *Rule) (int, *refusal) {
 	id := cmd.Order.Hold
 	i := slices.IndexFunc(b.state.Holds, func(h Held) bool { return h.ID == id })

@@ -16,9 +16,9 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Ledger is the log of all accounts, kept for ever: lines of JSON in a file, or written
-// to whom it is for. The server keeps the log of an account for its last entries only; a
-// ledger copies them before they are forgotten.
+// Ledger is the log of all accounts, kept for ever: lines of JSON in a file, or written to an
+// io.Writer. The server keeps the log of an account for its last entries only; a ledger copies
+// them before they are forgotten.
 //
 //	server: log of account:1   … 41 42 43        the truth, bounded
 //	        log of account:2   … 7 8                │ Record
@@ -30,24 +30,23 @@ import (
 // after the last line for each account, so nothing stands in it twice.
 //
 // What is missing shows: the entries of an account are numbered, and each reply names the
-// version of the account that it was decided on, which must be the one that the line
-// before has left. Record then fails with a *GapError, unless gaps are accepted; the line
-// after an accepted one says what is missing.
+// version of the account that it was decided on, which must be the one that the line before has
+// left. Record then fails with a *GapError, unless gaps are accepted; the line after an
+// accepted one names what is missing.
 //
 // Nothing acknowledged is missing if the Agent has the ledger: it decides no message
 // before the ledger has all earlier ones of the account, on disk, and few of others
 // are outstanding at a time; so nothing is forgotten before it is here.
 //
-// A Ledger may be used by several goroutines. After an error of its file it is of no use
-// any more: Failed says so.
+// A Ledger may be used by several goroutines. After an error of its file it is of no use any
+// more: Failed reports that.
 type Ledger struct {
-	// Since leaves out what was decided earlier. Accounts of which there is a line go on
-	// after it.
+	// Since leaves out what was decided earlier. Accounts that have a line go on after it.
 	Since time.Time
 	// OnGap, if set, accepts gaps, and is called with each.
 	OnGap func(*GapError)
-	// OnJump, if set, is called for each account whose numbers do not go on, although it has
-	// not changed: the server had forgotten its log, or that of refusals.
+	// OnJump, if set, is called for each account with numbers that do not go on, although it
+	// has not changed: the server had forgotten its log, or that of refusals.
 	OnJump func(account interlock.Key, after, next uint64)
 
 	to   io.Writer
@@ -81,7 +80,7 @@ type standing struct {
 // maxExpected is how many decisions an agent may be ahead of its ledger.
 const maxExpected = 64
 
-// GapError says that the server has forgotten entries that a ledger does not have.
+// GapError reports that the server has forgotten entries that a ledger does not have.
 type GapError struct {
 	Account interlock.Key
 	What    string
@@ -91,16 +90,16 @@ func (e *GapError) Error() string {
 	return fmt.Sprintf("the ledger has a gap: %s: %s", e.Account, e.What)
 }
 
-// NewLedger gives a ledger that is written to w from its first line on.
+// NewLedger returns a ledger that is written to w from its first line on.
 func NewLedger(w io.Writer) *Ledger {
 	return &Ledger{
 		to: w, accounts: map[interlock.Key]*standing{}, expected: map[interlock.TaskID]interlock.Key{}, failed: make(chan struct{}),
 	}
 }
 
-// OpenLedger goes on with the ledger in a file, after its last whole line: what is torn
-// behind it is cut off. The ledgers before are those that this one goes on from, oldest
-// first. Nobody else may write the file meanwhile.
+// OpenLedger goes on with the ledger in a file, after its last whole line: what is torn behind
+// it is cut off. The ledgers before are those that this one goes on from, oldest first. No
+// other process may write the file meanwhile.
 func OpenLedger(file *os.File, before ...io.Reader) (*Ledger, error) {
 	l := NewLedger(file)
 	l.file = file
@@ -131,7 +130,7 @@ type Reader struct {
 	gaps []string
 }
 
-// NewReader gives a Reader that has read nothing.
+// NewReader returns a Reader that has read nothing.
 func NewReader() *Reader { return &Reader{l: NewLedger(io.Discard)} }
 
 // Read reads a file that goes on from those that were read before.
@@ -151,7 +150,7 @@ func (r *Reader) Read(file io.Reader) error {
 // End is how many lines were read, and the hash of the last one.
 func (r *Reader) End() (lines uint64, hash string) { return r.l.line, r.l.hash }
 
-// Gaps are those that the ledger says.
+// Gaps returns the gaps that the ledger names.
 func (r *Reader) Gaps() []string { return r.gaps }
 
 // MaxLineBytes bounds a line of a ledger.
@@ -214,7 +213,7 @@ func (l *Ledger) standing(account interlock.Key) *standing {
 	return s
 }
 
-// gap says what is missing between what the ledger has of an account and a line.
+// gap returns what is missing between what the ledger has of an account and a line.
 func (s *standing) gap(line *Line) string {
 	switch on := line.On; {
 	case line.Entry <= s.entry:
@@ -238,7 +237,7 @@ func (s *standing) after(line *Line) {
 
 // Source is where logs are read: a client.Client is one.
 type Source interface {
-	// Log gives the entries of a log from a number on, or from the oldest that is kept.
+	// Log returns the entries of a log from a number on, or from the oldest that is kept.
 	Log(ctx context.Context, key interlock.Key, from uint64) iter.Seq2[interlock.LogEntry, error]
 }
 
@@ -264,8 +263,8 @@ func (l *Ledger) Record(ctx context.Context, from Source, account interlock.Key)
 	return l.write(last)
 }
 
-// add adds an entry after those that the ledger has of its account, and gives the number
-// that write is to be asked for; 0 if it is left out.
+// add adds an entry after those that the ledger has of its account, and returns the number that
+// write is to be asked for; 0 if it is left out.
 func (l *Ledger) add(s *standing, e *interlock.LogEntry) (uint64, error) {
 	line, decided := lineOf(e, time.Now())
 	early := line.At.Before(l.Since)
@@ -349,7 +348,7 @@ func (l *Ledger) fail(err error) error {
 	return err
 }
 
-// Failed is closed when the ledger takes nothing more. Err says why.
+// Failed is closed when the ledger takes nothing more. Err returns the reason.
 func (l *Ledger) Failed() <-chan struct{} { return l.failed }
 
 // Err is why the ledger takes nothing more, or nil.
@@ -366,10 +365,10 @@ func (l *Ledger) Lines() uint64 {
 	return l.line
 }
 
-// Verify records an account whose document was read, and compares. A document that is
-// ahead of its log was changed in a way that is forgotten; one that is behind the ledger
-// is another server's, or one's that was restored. The ledger may go on while a document
-// is read, so again reads one anew that seems to be behind.
+// Verify records an account after its document was read, and compares. A document that is ahead
+// of its log was changed in a way that is forgotten; one that is behind the ledger is another
+// server's, or one's that was restored. The ledger may go on while a document is read, so again
+// reads one anew that seems to be behind.
 func (l *Ledger) Verify(ctx context.Context, from Source, doc interlock.Document, again func(context.Context) (interlock.Document, error)) error {
 	l.mu.Lock()
 	s := l.standing(doc.Key)
@@ -426,7 +425,7 @@ func (l *Ledger) recordAll(ctx context.Context, from Source, accounts map[interl
 	return nil
 }
 
-// expect says that an agent has decided a message, which will be in the log.
+// expect records that an agent has decided a message, which will be in the log.
 func (l *Ledger) expect(message interlock.TaskID, account interlock.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -441,8 +440,8 @@ func (l *Ledger) catchUp(ctx context.Context, from Source) error {
 	return l.recordAll(ctx, from, behind)
 }
 
-// undone returns the accounts of what an agent has decided and the ledger does not have. It
-// needs mu.
+// undone returns the accounts with messages that an agent has decided and the ledger does not
+// have. It needs mu.
 func (l *Ledger) undone() map[interlock.Key]bool {
 	accounts := map[interlock.Key]bool{}
 	for _, key := range l.expected {

@@ -307,7 +307,7 @@ func TestLedgerBegins(t *testing.T) {
 	}
 }
 
-// A document says when the log of an account is gone, or is another server's.
+// A document shows when the log of an account is gone, or is another server's.
 func TestLedgerVerify(t *testing.T) {
 	k, f := kept{}, newLedgerFile(t)
 	k.decide(t, "account:1", Credit, 100)

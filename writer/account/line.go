@@ -15,9 +15,9 @@ import (
 // Line is one line of a ledger: what was decided on a message to an account, or what
 // became of one that was never decided. Amounts are in minor units.
 //
-// Its text is one JSON object whose last field is the hash: SHA-256 in hexadecimal over
-// the text before `,"hash":`. The field previous has the hash of the line before, so
-// no line can be changed, added, removed or moved without all later ones being wrong.
+// Its text is one JSON object with the hash as its last field: SHA-256 in hexadecimal over the
+// text before `,"hash":`. The field previous has the hash of the line before, so no line can be
+// changed, added, removed or moved without all later ones being wrong.
 type Line struct {
 	Line    uint64        `json:"line"` // of the ledger, from 1
 	Account interlock.Key `json:"account"`
@@ -25,7 +25,7 @@ type Line struct {
 	// After is the entry of the line before, where the numbers do not go on from it. The
 	// account has not changed meanwhile: only refusals can have been between.
 	After uint64 `json:"after,omitempty"`
-	// Gap says what is missing before this line.
+	// Gap is what is missing before this line.
 	Gap string `json:"gap,omitempty"`
 
 	At      time.Time `json:"at"`
@@ -46,7 +46,7 @@ type Line struct {
 	Held      Money  `json:"held"`
 	Available Money  `json:"available"`
 
-	By         string `json:"by,omitempty"` // who asked: a principal, or without credentials an agent
+	By         string `json:"by,omitempty"` // the requester: a principal, or without credentials an agent
 	ApprovedBy string `json:"approved_by,omitempty"`
 	Priority   int    `json:"priority,omitempty"`
 	Memo       string `json:"memo,omitempty"`
@@ -55,7 +55,7 @@ type Line struct {
 	Message string          `json:"message"`
 	Sender  string          `json:"sender,omitempty"`
 	Agent   string          `json:"agent,omitempty"`
-	Writer  string          `json:"writer,omitempty"` // who decided it, in which attempt, under which fence
+	Writer  string          `json:"writer,omitempty"` // its worker, attempt and fence
 	Attempt int             `json:"attempt,omitempty"`
 	Fence   interlock.Fence `json:"fence,omitempty"`
 
@@ -109,12 +109,12 @@ func lineOf(e *interlock.LogEntry, seen time.Time) (l Line, decided bool) {
 	return l, true
 }
 
-// notOurs is the reason of a line whose reply an Agent has not made.
+// notOurs is the reason of a line with a reply that no Agent has made.
 const notOurs = "the reply is not that of an account's writer"
 
 const hashField = `,"hash":"`
 
-// text gives the line as it is written, with its hash.
+// text returns the line as it is written, with its hash.
 func (l *Line) text() []byte {
 	l.Hash = ""
 	text, err := json.Marshal(l)

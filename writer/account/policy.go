@@ -35,8 +35,8 @@ type Policy struct {
 	// MaxDefer is for how long an adviser may put a command off; 0: not at all.
 	MaxDefer time.Duration `json:"-"`
 
-	// Rules say who may do what. The first one that fits a command's requester and kind
-	// counts, and a command that none fits is refused. Without any, everybody may do
+	// Rules are the rights of requesters. The first one that fits a command's requester and
+	// kind counts, and a command that none fits is refused. Without any, every requester may do
 	// everything within the bounds above.
 	Rules []Rule `json:"rules,omitempty"`
 }
@@ -58,7 +58,7 @@ type Rule struct {
 	ApproveAbove Money `json:"approve_above,omitempty"`
 
 	// DayOut and DayIn bound what the requester takes from the account (debits, holds and
-	// transfers) and gives to it in a day in UTC.
+	// transfers) and adds to it in a day in UTC.
 	DayOut Money `json:"day_out,omitempty"`
 	DayIn  Money `json:"day_in,omitempty"`
 
@@ -70,8 +70,8 @@ type Rule struct {
 	Settle bool `json:"settle,omitempty"`
 }
 
-// Check finds what a policy says twice over, or what can never be. Nothing is decided by
-// one that it refuses.
+// Check finds what a policy contains twice, or what can never be. A policy that it refuses
+// decides nothing.
 func (p *Policy) Check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("the policy contradicts itself: "+format, args...)
@@ -196,7 +196,7 @@ func (p *Policy) kindsOf(by string) string {
 	return strings.Join(names, ", ")
 }
 
-// least is the smaller of two bounds, of which 0 is none.
+// least returns the smaller of two bounds; 0 is none.
 func least(a, b Money) Money {
 	if a == 0 || b != 0 && b < a {
 		return b

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// MismatchError says which entry of a log is not what Decide makes of the ones before.
+// MismatchError names the entry of a log that is not what Decide makes of the ones before.
 type MismatchError struct {
 	Seq  uint64
 	What string
@@ -18,11 +18,11 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("entry %d of the log does not follow from those before it: %s", e.Seq, e.What)
 }
 
-// Replay decides everything in the log of an account again, and compares each state and
-// each reply with what the log says; the error is a *MismatchError at the first that
-// differs. It gives the state at the log's end, which is that of the document unless
-// somebody else has written it. Where the log's beginning is forgotten, it starts from
-// the first state that is left.
+// Replay decides everything in the log of an account again, and compares each state and each
+// reply with those in the log; the error is a *MismatchError at the first that differs. It
+// returns the state at the log's end, which is that of the document unless another client has
+// written it. Where the log's beginning is forgotten, it starts from the first state that is
+// left.
 func Replay(entries []interlock.LogEntry) (State, error) {
 	var r replayed
 	for i := range entries {
@@ -43,7 +43,7 @@ type replayed struct {
 	known   bool
 }
 
-// step decides one entry again, and says what differs.
+// step decides one entry again, and returns what differs.
 func (r *replayed) step(e *interlock.LogEntry) string {
 	r.known = r.known || e.Seq == 1
 	on := r.version

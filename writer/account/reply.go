@@ -6,14 +6,14 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Code says why a command was refused. Codes are only ever added.
+// Code is why a command was refused. Codes are only ever added.
 type Code string
 
 const (
 	InvalidCommand Code = "invalid_command"    // the body is not what the kind has
 	UnknownCommand Code = "unknown_command"    // there is no such kind
 	NotAllowed     Code = "not_allowed"        // the requester may not do this
-	NotFromWriter  Code = "not_from_writer"    // it says what only the writer of an account can say
+	NotFromWriter  Code = "not_from_writer"    // it contains what only the writer of an account can report
 	TooUrgent      Code = "too_urgent"         // the requester's messages may not have this priority
 	WrongCurrency  Code = "wrong_currency"     // the account has another one
 	AboveMaximum   Code = "above_maximum"      // more than one command may have
@@ -22,7 +22,7 @@ const (
 	OutOfRange     Code = "out_of_range"       // the balance would be more than MaxMoney
 	UnknownHold    Code = "unknown_hold"       // never made here, or forgotten
 	HoldSettled    Code = "hold_settled"       // captured, void or expired already
-	NotYours       Code = "not_yours"          // somebody else's hold
+	NotYours       Code = "not_yours"          // another requester's hold
 	AboveHold      Code = "above_hold"         // more than was held
 	TransferHold   Code = "transfer_under_way" // it is kept for a transfer, which settles it by itself
 	NoSuchAccount  Code = "no_such_account"    // money may not go there
@@ -40,7 +40,7 @@ const (
 	OutcomeRefused Outcome = "refused"
 )
 
-// Reply is what the requester is told, and with the log all that a decision was made on.
+// Reply is what the requester receives, and with the log all that a decision was made on.
 type Reply struct {
 	Outcome Outcome `json:"outcome"`
 	Code    Code    `json:"code,omitempty"`    // of a refusal

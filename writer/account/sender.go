@@ -6,9 +6,9 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Requester is who sent a message: the principal of its credential, or on a server
-// without credentials the agent. A session's name would not do: whoever opens another
-// one would have another budget.
+// Requester returns the sender of a message: the principal of its credential, or on a server
+// without credentials the agent. A session's name would not do: an agent that opens another one
+// would have another budget.
 func Requester(task interlock.Task) string {
 	if task.Principal != "" {
 		return task.Principal
@@ -16,8 +16,8 @@ func Requester(task interlock.Task) string {
 	return task.Agent
 }
 
-// Origin is the account at a message of which the writer was at work who sent this one,
-// or "" if it came otherwise: the server names such senders key: and the account.
+// Origin returns the account with the message that the writer was at work on when it sent this
+// one, or "" if it came otherwise: the server names such senders key: and the account.
 func Origin(task interlock.Task) interlock.Key {
 	return origin(task.Sender)
 }
@@ -30,8 +30,8 @@ func origin(sender string) interlock.Key {
 	return interlock.Key(key)
 }
 
-// approved is a person's yes. A question that has answered itself is none of ours:
-// whoever sent the message has put it there.
+// approved is a person's yes. A question that has answered itself is none of ours: the
+// message's sender has put it there.
 func approved(a *interlock.Approval) *Approval {
 	if a == nil || a.Verdict != interlock.Approved || a.By == interlock.ByPolicy {
 		return nil

@@ -14,7 +14,7 @@ import (
 const (
 	MaxHolds    = 1000           // that stand at a time, pending transfers among them
 	MaxIncoming = 1000           // transfers to the account that are remembered
-	MaxSpenders = 1000           // requesters whose day is counted
+	MaxSpenders = 1000           // requesters with a counted day
 	MaxFinished = 100            // holds and transfers that came to an end and are remembered
 	Remembered  = 24 * time.Hour // for so long
 )
@@ -35,12 +35,12 @@ type State struct {
 	// At is the time of the last decision that changed something. Time does not go back
 	// for an account, also when another writer's clock is behind.
 	At time.Time `json:"at"`
-	// Policy is the one by which that was decided.
+	// Policy is the one that decided it.
 	Policy Policy `json:"policy"`
 }
 
-// Held is money that cannot be spent otherwise: for whoever captures it, or for a
-// transfer under way.
+// Held is money that cannot be spent otherwise: for a later capture, or for a transfer under
+// way.
 type Held struct {
 	ID     string        `json:"id"`
 	Amount Money         `json:"amount"`
@@ -49,7 +49,7 @@ type Held struct {
 	Until  time.Time     `json:"until"`          // then a hold is void, and the target of a transfer is asked
 	To     interlock.Key `json:"to,omitempty"`   // of a transfer
 	Asked  time.Time     `json:"asked,omitzero"` // when the target was asked last
-	Day    string        `json:"day,omitempty"`  // against whose budget it counts
+	Day    string        `json:"day,omitempty"`  // the requester with the budget that it counts against
 }
 
 // Incoming is a transfer to this account that was decided here. It is remembered until
@@ -61,7 +61,7 @@ type Incoming struct {
 	Added   bool          `json:"added"` // else it was refused
 	Until   time.Time     `json:"until"`
 	Settled bool          `json:"settled,omitempty"` // the source is done with it
-	Told    time.Time     `json:"told"`              // when the source was told last
+	Told    time.Time     `json:"told"`              // when the last answer to the source was sent
 	Code    Code          `json:"code,omitempty"`    // why it was refused
 }
 
@@ -103,7 +103,7 @@ func Parse(doc interlock.Document) (State, error) {
 	return s, nil
 }
 
-// encode gives the one JSON text of a state.
+// encode returns the one JSON text of a state.
 func (s *State) encode() []byte {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *State) Held() (sum Money) {
 // Available is what can be spent, down to the policy's floor.
 func (s *State) Available() Money { return s.Balance - s.Held() }
 
-// Find says how a hold or a transfer ended; ok is false if it has not, or is forgotten.
+// Find returns how a hold or a transfer ended; ok is false if it has not, or is forgotten.
 func (s *State) Find(id string) (f Finished, ok bool) {
 	i := slices.IndexFunc(s.Finished, func(f Finished) bool { return f.ID == id })
 	if i < 0 {

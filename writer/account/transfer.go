@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// The two phases of a transfer, as the package's text draws them. Who has the money is
-// always decided by what the states say, and each message only moves one of them on:
+// The two phases of a transfer, as the package's text draws them. The place of the money is
+// always decided by the states, and each message only moves one of them on:
 //
 //	source's hold   target's record   the money is
 //	pending         none              the source's; the target may still add it
@@ -55,12 +55,12 @@ func (b *book) reaches(to interlock.Key) bool {
 	})
 }
 
-// outbound is what the target is told of a pending transfer.
+// outbound is the message to the target about a pending transfer.
 func (b *book) outbound(h *Held) leg {
 	return leg{Transfer: h.ID, Peer: b.key, Amount: h.Amount, Currency: b.state.Currency, Until: h.Until}
 }
 
-// believe decides whether a message about a transfer comes from whom it must.
+// believe reports whether a message about a transfer comes from its rightful sender.
 func (b *book) believe(cmd *Command) *refusal {
 	const next = "leave such messages to the accounts' writers, and send a transfer to the account that gives the money"
 	switch {
@@ -74,7 +74,7 @@ func (b *book) believe(cmd *Command) *refusal {
 	return nil
 }
 
-// leg carries out what another writer, or this one before, says of a transfer.
+// leg carries out what another writer, or this one before, reports of a transfer.
 func (b *book) leg(cmd *Command) (entry, *refusal) {
 	l := &cmd.leg
 	switch cmd.Kind {
@@ -99,7 +99,7 @@ func (b *book) leg(cmd *Command) (entry, *refusal) {
 	return entry{id: l.Transfer}, nil
 }
 
-// credited adds a transfer's money, unless that was decided before, and answers. Who
+// credited adds a transfer's money, unless that was decided before, and answers. A writer that
 // only asks gets a no where nothing was decided, and it stays a no.
 func (b *book) credited(l *leg, asked bool) (entry, *refusal) {
 	i := b.incoming(l)
@@ -181,7 +181,7 @@ func (b *book) incoming(l *leg) int {
 	return slices.IndexFunc(b.state.Incoming, func(in Incoming) bool { return in.ID == l.Transfer })
 }
 
-// tell says to the source what was decided.
+// tell reports to the source what was decided.
 func (b *book) tell(in *Incoming) {
 	in.Told = b.now
 	kind := transferVoid

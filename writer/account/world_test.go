@@ -14,9 +14,9 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// world is what surrounds Decide, at its worst: mailboxes that hand a message out again
-// after a crash, writers whose clocks differ, messages about transfers that come in any
-// order, twice, much later or never.
+// world is what surrounds Decide, at its worst: mailboxes that hand a message out again after a
+// crash, writers with different clocks, messages about transfers that come in any order, twice,
+// much later or never.
 type world struct {
 	t        *testing.T
 	random   *rand.Rand
@@ -142,7 +142,7 @@ func (w *world) deliver(i int, faults bool) {
 	d := Decide(w.policies[m.to], before, cmd, clock)
 	if d.Question != "" {
 		if w.random.IntN(3) == 0 {
-			w.mail = slices.Delete(w.mail, i, i+1) // somebody said no
+			w.mail = slices.Delete(w.mail, i, i+1) // a person said no
 			return
 		}
 		w.mail[i].approved = &Approval{Question: d.Question, By: "ann"}
@@ -261,7 +261,7 @@ func (w *world) advisedWithin(m letter, cmd Command, before State, clock time.Ti
 	}
 }
 
-// sender is what the server says of a message of a writer at work on another message.
+// sender is what the server states of a message of a writer at work on another message.
 func sender(m letter) string {
 	if m.from == "" {
 		return "agent:" + m.by
@@ -271,7 +271,7 @@ func sender(m letter) string {
 
 func isLeg(k Kind) bool { return slices.Contains(legs, k) }
 
-// due lists the messages whose time has come.
+// due lists the messages that are due.
 func (w *world) due() (list []int) {
 	for i, m := range w.mail {
 		if !m.due.After(w.now) {
@@ -295,7 +295,7 @@ func (w *world) run(steps int) {
 			w.now = w.now.Add(time.Duration(w.random.IntN(20)) * time.Second)
 		case 1:
 			w.now = w.now.Add(time.Duration(w.random.IntN(8)) * time.Hour)
-		case 2: // somebody replays a dead letter
+		case 2: // an operator replays a dead letter
 			if len(w.dead) > 0 {
 				i := w.random.IntN(len(w.dead))
 				w.mail = append(w.mail, w.dead[i])
