@@ -98,7 +98,7 @@ type Task struct {
 type TaskSpec struct {
 	Queue    string
 	Kind     string
-	Claims   []Claim // of modes without a count, or of Permits; their owner is who the task is handed to
+	Claims   []Claim // of modes without a count, or of Permits; the worker owns them
 	Payload  []byte  // JSON; at most MaxPayloadBytes
 	Purpose  string
 	Group    string        // for the queue's fairness and caps
@@ -122,7 +122,7 @@ type TaskSpec struct {
 // Question is what a person is to decide.
 type Question struct {
 	Text    string
-	Limit   time.Duration // how long it stands; 0: until somebody answers
+	Limit   time.Duration // how long it stands; 0: until it is answered
 	OnLimit Verdict       // then; 0: Denied
 	// Reads are the versions on which the question rests. After the answer, the holder of the
 	// task learns which of them have changed since: Task.Approval.Stale.
