@@ -38,8 +38,8 @@ var (
 	ErrMisuse = errors.New("journal: misuse")
 )
 
-// DamageError says where stored bytes are not what was written. Nothing was
-// changed. It is never returned for the torn tail of a crash, which is repaired.
+// DamageError reports where stored bytes are not what was written. Nothing was changed. It is
+// never returned for the torn tail of a crash, which is repaired.
 type DamageError struct {
 	File   string // or what a backend calls the place
 	Offset int64

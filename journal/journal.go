@@ -16,7 +16,7 @@ const MaxAppendBytes = 1_000_000
 // to their bytes in every backend.
 const MaxAppendEntries = 100_000
 
-// CheckEntries says what is wrong with the entries of an Append: an ErrMisuse, or nil.
+// CheckEntries returns what is wrong with the entries of an Append: an ErrMisuse, or nil.
 func CheckEntries(entries [][]byte) error {
 	if len(entries) == 0 {
 		return fmt.Errorf("%w: append of no entries", ErrMisuse)
@@ -41,8 +41,8 @@ func CheckEntries(entries [][]byte) error {
 type Entry struct {
 	Index interlock.Index
 	Epoch interlock.Epoch
-	// Data is what Append was given. It is empty for exactly one entry of each
-	// epoch, its first: the record by which the epoch was opened.
+	// Data is what was passed to Append. It is empty for exactly one entry of each epoch, its
+	// first: the record that opened the epoch.
 	Data []byte
 }
 
@@ -75,16 +75,15 @@ type Journal interface {
 	// after Truncate. A journal is never empty: it keeps at least its last entry.
 	First() interlock.Index
 
-	// Append makes entries durable, all of them or none, as first, first+1, ...;
-	// first must be Tail()+1, and CheckEntries has nothing to say against them: there
-	// is at least one and at most MaxAppendEntries, none is empty, and together they do
-	// not exceed MaxAppendBytes. Append does not keep the slices.
+	// Append makes entries durable, all of them or none, as first, first+1, ...; first must be
+	// Tail()+1, and CheckEntries must return nil for them: there is at least one and at most
+	// MaxAppendEntries, none is empty, and together they do not exceed MaxAppendBytes. Append
+	// does not keep the slices.
 	//
-	// ErrNoSpace and ErrMisuse mean that nothing was written and that the journal
-	// is as usable as before. After any other error, also that of an ended
-	// context, it is not: the outcome may be unknown, and only a new Open can
-	// tell. ErrFenced says that it is unusable because another owner opened a
-	// later epoch.
+	// ErrNoSpace and ErrMisuse mean that nothing was written and that the journal is as usable
+	// as before. After any other error, also that of an ended context, it is not: the outcome
+	// may be unknown, and only a new Open can tell. ErrFenced means that it is unusable because
+	// another owner opened a later epoch.
 	Append(ctx context.Context, first interlock.Index, entries [][]byte) error
 
 	// Barrier returns nil only if this epoch was still the newest at some moment
@@ -92,11 +91,10 @@ type Journal interface {
 	// read) may leave only after a barrier that began after its request arrived.
 	Barrier(ctx context.Context) error
 
-	// Read calls visit for each durable entry from index from (at least First) up
-	// to the tail as it was when Read was called, in order. The entry's Data is
-	// valid during the call only. It stops at visit's first error and returns it.
-	// ErrTrimmed says that from is below First, also when a Truncate overtook the
-	// reader; *DamageError says what is damaged.
+	// Read calls visit for each durable entry from index from (at least First) up to the tail
+	// as it was when Read was called, in order. The entry's Data is valid during the call only.
+	// It stops at visit's first error and returns it. ErrTrimmed means that from is below
+	// First, also when a Truncate overtook the reader; *DamageError reports what is damaged.
 	Read(ctx context.Context, from interlock.Index, visit func(Entry) error) error
 
 	// SaveSnapshot stores what write writes as the state after index at, durably
@@ -114,11 +112,11 @@ type Journal interface {
 	// above the newest snapshot's index + 1. It may keep more than it must.
 	Truncate(ctx context.Context, before interlock.Index) error
 
-	// Low reports that space runs out: the journal now writes from its reserve.
-	// The shard then admits only what gives something back (releases, ends).
+	// Low reports that space runs out: the journal now writes from its reserve. The shard then
+	// admits only commands that free something (releases, ends).
 	Low() bool
 
-	// Close gives the ownership up without touching the log. It waits for the calls
-	// that write. Closing twice is no error; any other use after Close is ErrMisuse.
+	// Close ends the ownership without touching the log. It waits for the calls that write.
+	// Closing twice is no error; any other use after Close is ErrMisuse.
 	Close() error
 }

@@ -30,7 +30,7 @@ func (l Link) Head() Head {
 	return Head{Index: l.Index, Hash: sha256.Sum256(append([]byte("interlock journal head 1\n"), l.Hash[:]...))}
 }
 
-// Head proves the entries up to an index. It is a hash of the link there, so that who sees
+// Head proves the entries up to an index. It is a hash of the link there, so that a reader of
 // heads cannot try what an entry between two of them may have been: that takes a link.
 type Head struct {
 	Index interlock.Index
@@ -40,7 +40,7 @@ type Head struct {
 // String returns the head as it is published: the index, a colon and 64 digits.
 func (h Head) String() string { return strconv.FormatUint(uint64(h.Index), 10) + ":" + h.Hash.String() }
 
-// errHead says what a head looks like.
+// errHead states what a head looks like.
 var errHead = errors.New("a head is an index, a colon and 64 hexadecimal digits, as `interlock journal head` prints it")
 
 // Parse reads what String has written.
@@ -57,7 +57,7 @@ func Parse(text string) (h Head, err error) {
 	return h, nil
 }
 
-// Start returns where a chain begins whose first entry is the one behind index after: 0, or
+// Start returns where a chain begins that has the entry behind index after as its first: 0, or
 // the index of a snapshot that was made before there was a chain.
 func Start(after interlock.Index) Link {
 	text := binary.LittleEndian.AppendUint64([]byte("interlock journal chain 1\n"), uint64(after))

@@ -45,7 +45,7 @@ func headsAt(list []journal.Entry) (heads []Head) {
 	return heads
 }
 
-// renumber gives the entries the indexes that they have by their places.
+// renumber sets the indexes of entries to those of their places.
 func renumber(list []journal.Entry) []journal.Entry {
 	for i := range list {
 		list[i].Index = interlock.Index(i + 1)
@@ -96,8 +96,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What somebody can do to entries is found by one head behind it, and with the heads of all
-// indexes it is known to the entry where it begins.
+// Each change of entries is found by one head behind it, and with the heads of all indexes it
+// is known to the entry where it begins.
 func TestTampering(t *testing.T) {
 	const n = 45
 	type forgery struct {

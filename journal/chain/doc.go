@@ -1,5 +1,5 @@
-// Package chain computes the hash chain over the entries of a journal, by which a
-// published hash proves that no entry up to it was changed, added, removed or moved.
+// Package chain computes the hash chain over the entries of a journal, so that a published hash
+// proves that no entry up to it was changed, added, removed or moved.
 //
 //	link(i) = SHA-256( link(i-1) | index i | epoch | data )
 //	                   32 bytes    8         8       the rest       integers little-endian
@@ -11,8 +11,8 @@
 //
 // Heads are published; links are not, because with one a guess at the next entry could be
 // tried. Some older links, [Record.Marks], are kept with each snapshot, so that the chain can
-// be computed again after a truncation. They need no protection against change: who changes
-// one cannot make the next head come out right.
+// be computed again after a truncation. They need no protection against change: a change of one
+// cannot make the next head come out right.
 //
 // Package chain must never read or write a journal by itself.
 //

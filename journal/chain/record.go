@@ -94,8 +94,8 @@ func (m *Marker) Record(last Link, first interlock.Index) Record {
 //	| length | 0xFE | 1     | marks: index 8 bytes, hash 32  |
 //	+--------+------+-------+--------------------------------+
 //
-// Where the state has the version of its first event there is 0xFE here, so that a
-// program from before there was a chain says that a newer one wrote the snapshot.
+// Where the state has the version of its first event there is 0xFE here, so that a program from
+// before there was a chain reports that a newer one wrote the snapshot.
 const (
 	recordMark    = 0xFE
 	recordVersion = 1

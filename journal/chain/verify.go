@@ -10,13 +10,12 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// ErrTooOld says that a head cannot be checked: the entries from which the chain up to it
+// ErrTooOld reports that a head cannot be checked: the entries from which the chain up to it
 // could be computed were truncated.
 var ErrTooOld = errors.New("the head is older than what the journal can prove")
 
-// TamperError says that a journal is not the one of which a head was published, or not the
-// one of which its own snapshot has the marks. Some entry behind After and up to UpTo is
-// not what it was.
+// TamperError reports that a journal does not match a published head, or the marks of its own
+// snapshot. Some entry behind After and up to UpTo is not what it was.
 type TamperError struct {
 	After, UpTo interlock.Index
 	Reason      string
@@ -27,23 +26,23 @@ func (e *TamperError) Error() string {
 }
 
 // Verifier computes the chain over a journal again and compares it with published heads and
-// with the marks of the newest snapshot. Marks can be forged by whoever has the files: they
-// narrow down where a change is, and heads say whether there is one.
+// with the marks of the newest snapshot. Marks can be forged by anyone with the files: they
+// narrow down where a change is, and heads show whether there is one.
 type Verifier struct {
 	heads []Head // that are still to come, in order
 	marks []Link // that are still to come, in order
 
 	chain     *Chain          // nil before the entry behind the first mark that can be used
 	last      interlock.Index // that was added
-	good      interlock.Index // the last one of which something is known that agrees
+	good      interlock.Index // the last one that a head or a mark agrees with
 	tampered  *TamperError
 	old       []Head
 	oldest    Link // where the chain begins
 	confirmed []Head
 }
 
-// NewVerifier returns a Verifier for a journal whose newest snapshot has this record, a
-// zero Record where there is no snapshot, and for published heads in any order.
+// NewVerifier returns a Verifier for a journal with this record in its newest snapshot, a zero
+// Record where there is no snapshot, and for published heads in any order.
 func NewVerifier(r Record, heads []Head) *Verifier {
 	v := &Verifier{heads: slices.Clone(heads), marks: slices.Clone(r.Marks)}
 	if len(v.marks) == 0 {

@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// How long a request may take. A member of the cluster that stands still says nothing,
-// so an attempt is given up early and the next one goes to another member. Attempts
-// become longer, for the sake of a slow network.
+// How long a request may take. A member of the cluster that stands still sends nothing, so an
+// attempt is given up early and the next one goes to another member. Attempts become longer,
+// for the sake of a slow network.
 const (
 	defaultPatience = 8 * time.Second
 	firstAttempt    = time.Second
@@ -20,9 +20,9 @@ const (
 	longestPause    = 500 * time.Millisecond
 )
 
-// attempts makes a request until it is answered, or patience ends. Everything that this
-// package sends may be sent twice. unsure says that an attempt was given up before the
-// last one: it may still be carried out, at any time.
+// attempts makes a request until it is answered, or patience ends. Everything that this package
+// sends may be sent twice. unsure reports that an attempt was given up before the last one: it
+// may still be carried out, at any time.
 func (s *Store) attempts(ctx context.Context, request func(context.Context) error) (unsure bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()

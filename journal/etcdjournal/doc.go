@@ -1,11 +1,10 @@
-// Package etcdjournal keeps a shard's journal in an etcd cluster, so that another
-// machine can go on where one has died. A [Store] is one journal in one cluster,
-// its Open fences the owner before, and a [Seat] says who of several servers tries
-// to be the owner.
+// Package etcdjournal keeps a shard's journal in an etcd cluster, so that another machine can
+// go on where one has died. A [Store] is one journal in one cluster, its Open fences the owner
+// before, and a [Seat] decides which of several servers tries to be the owner.
 //
 // All keys of a journal stand below interlock/NAME/SHARD/:
 //
-//	format              "1": who does not know the number must not touch the rest
+//	format              "1": a program that does not know the number must not touch the rest
 //	epoch               "7 93b1c0…"   the newest epoch, and a word that only its owner knows
 //	tail                "41 8f3a0c12" the index of the last entry, and the chain up to it
 //	log/00000…00000041  one append: a frame with the entries up to index 41
@@ -13,7 +12,7 @@
 //	                    name, how many chunks and bytes it has, and their checksum
 //	state/…7-…2/…0      a chunk of the snapshot 7-2: epoch 7, its second
 //	copied              only in a journal that was moved here, until its fences have jumped
-//	active              who holds the seat, bound to a lease of etcd
+//	active              the seat's holder, bound to a lease of etcd
 //	keeps/NAME          small values for the server, such as the keys that sign fences
 //
 // Why so:
@@ -22,16 +21,16 @@
 //     transaction and a group of the shard has a thousand entries. It is named by its
 //     last index, so that the append that holds an index is the first key from that
 //     index on: etcd walks keys upwards only.
-//   - Every transaction compares the whole value of epoch, and each append that of tail
-//     too. So an append may be sent again when no answer came: it is carried out once
-//     at most, and its chain in tail says whether it was. That is why a member of the
-//     cluster may die or stand still without a change of owner.
+//   - Every transaction compares the whole value of epoch, and each append that of tail too. So
+//     an append may be sent again when no answer came: it is carried out once at most, and its
+//     chain in tail shows whether it was. That is why a member of the cluster may die or stand
+//     still without a change of owner.
 //   - etcd can carry a transaction out and answer "no space" all the same (the append
 //     that reaches the quota). What became of it is read, never taken from the error.
 //   - Truncation deletes and puts nothing, because etcd under its alarm for space still
 //     takes what only deletes.
 //   - Nothing is read at a revision of the past, except the chunks of a snapshot that was
-//     replaced while somebody reads it: so etcd may compact as it likes.
+//     replaced during the read: so etcd may compact as it likes.
 //
 // The package must never answer before a majority of the cluster has the entries, and
 // never take its lease, its seat or its clock for a proof of ownership: only the

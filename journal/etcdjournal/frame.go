@@ -37,8 +37,8 @@ type position struct {
 	chain uint32
 }
 
-// encodeFrame makes the frame that continues the log at p, and gives the position after
-// it. No entries make an epoch record.
+// encodeFrame makes the frame that continues the log at p, and returns the position after it.
+// No entries make an epoch record.
 func encodeFrame(p position, epoch interlock.Epoch, entries [][]byte) ([]byte, position) {
 	if len(entries) == 0 {
 		entries = [][]byte{nil}
@@ -62,7 +62,7 @@ func encodeFrame(p position, epoch interlock.Epoch, entries [][]byte) ([]byte, p
 	return b, position{p.index + interlock.Index(len(entries)), crc}
 }
 
-// frame is one that was read and whose checksum holds.
+// frame is one that was read and has a right checksum.
 type frame struct {
 	key   string
 	first interlock.Index

@@ -50,7 +50,7 @@ func (s *Store) Open(ctx context.Context) (*Journal, error) {
 	if err := j.fence(ctx, &h); err != nil {
 		return nil, err
 	}
-	// From here on nobody else appends, so the tail that is read now stays.
+	// From here on no other owner appends, so the tail that is read now stays.
 	if h, err = s.head(ctx); err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (j *Journal) begin() error {
 	return nil
 }
 
-// usable says why the journal cannot be used. The caller holds mu.
+// usable returns why the journal cannot be used. The caller holds mu.
 func (j *Journal) usable() error {
 	if j.closed {
 		return fmt.Errorf("%w: used after Close", journal.ErrMisuse)
@@ -171,8 +171,8 @@ func fencedBy(mine, newer interlock.Epoch) error {
 	return fmt.Errorf("%w: epoch %d was followed by %d", journal.ErrFenced, mine, newer)
 }
 
-// fenced is what the value of the key epoch says about this owner: nil as long as it
-// is the newest.
+// fenced returns what the value of the key epoch means for this owner: nil as long as it is the
+// newest.
 func (j *Journal) fenced(epochText string) error {
 	if epochText == j.epochText {
 		return nil
@@ -200,7 +200,7 @@ func (j *Journal) Append(ctx context.Context, first interlock.Index, entries [][
 
 // write appends a frame: checked entries, or the epoch record when there are none.
 func (j *Journal) write(ctx context.Context, entries [][]byte) error {
-	s, old := j.store, j.tail // nobody else changes it
+	s, old := j.store, j.tail // no other goroutine changes it
 	value, next := encodeFrame(old, j.epoch, entries)
 	oldText := ""
 	if old.index > 0 {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Place says where a journal is.
+// Place is where a journal is.
 type Place struct {
 	// Endpoints are the client addresses of the cluster's members, as host:port.
 	Endpoints []string
@@ -21,17 +21,16 @@ type Place struct {
 	// Name tells journals in one cluster apart: 1 to 64 letters, digits, '.', '_' and '-'.
 	Name string
 
-	// Shard is the number of the shard whose journal it is.
+	// Shard is the number of the shard that the journal belongs to.
 	Shard int
 
 	// CA, Cert and Key are files: the authority that signed the members' certificates,
 	// and what this process shows of itself. With none of them nothing is encrypted.
 	CA, Cert, Key string
 
-	// Patience is how long a request may go unanswered before the journal fails, or a
-	// waiting server tries again. 0 means 8 seconds. Short, and a cluster that elects a
-	// leader costs a change of owner; long, and callers wait longer for the word that
-	// nobody knows.
+	// Patience is how long a request may go unanswered before the journal fails, or a waiting
+	// server tries again. 0 means 8 seconds. Short, and a cluster that elects a leader costs a
+	// change of owner; long, and callers wait longer to learn that the outcome is unknown.
 	Patience time.Duration
 }
 

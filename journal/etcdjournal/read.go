@@ -127,8 +127,8 @@ func (j *Journal) continues(ctx context.Context, f, before *frame, next interloc
 	return nil
 }
 
-// missing says why an entry is not there: it was truncated, by a later owner or beside
-// the reader, or lost.
+// missing returns why an entry is not there: it was truncated, by a later owner or beside the
+// reader, or lost.
 func (j *Journal) missing(ctx context.Context, index, seen interlock.Index) error {
 	first, err := j.store.oldest(ctx)
 	switch {

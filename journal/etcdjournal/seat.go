@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Holder is who holds the seat, as it wants to be found.
+// Holder is the holder of the seat, as it wants to be found.
 type Holder struct {
 	HTTP string `json:"http"` // a URL
 	GRPC string `json:"grpc"` // host:port
@@ -19,10 +19,10 @@ type Holder struct {
 	Word string `json:"word"`
 }
 
-// Seat says which of several servers tries to be the owner of the journal. It is a key
-// bound to a lease of etcd, which its holder renews: when the holder dies, or is cut off,
-// the seat is free after the lease's time. It keeps servers from fencing each other in
-// turn, and nothing else: what nobody may do twice is decided by the journal's epoch.
+// Seat decides which of several servers tries to be the owner of the journal. It is a key bound
+// to a lease of etcd, which its holder renews: when the holder dies, or is cut off, the seat is
+// free after the lease's time. It keeps servers from fencing each other in turn, and nothing
+// else: what must not happen twice is decided by the journal's epoch.
 type Seat struct {
 	store  *Store
 	me     string // the value of the key
@@ -42,9 +42,9 @@ const (
 	looks    = 8
 )
 
-// Take waits until the seat is free and takes it, or until ctx ends. Meanwhile it tells
-// seen who holds the seat, whenever that is another one than before, and failed what
-// keeps it from finding out. ttl is a whole number of seconds, at least 2; 0 means
+// Take waits until the seat is free and takes it, or until ctx ends. Meanwhile it passes the
+// seat's holder to seen, whenever that is another one than before, and the error that keeps it
+// from finding out to failed. ttl is a whole number of seconds, at least 2; 0 means
 // DefaultSeatTTL.
 func (s *Store) Take(ctx context.Context, me Holder, ttl time.Duration, seen func(Holder), failed func(error)) (*Seat, error) {
 	if ttl == 0 {
@@ -80,14 +80,14 @@ func (s *Store) Take(ctx context.Context, me Holder, ttl time.Duration, seen fun
 	}
 }
 
-// sit takes the seat if it is free, and gives what its key then holds.
+// sit takes the seat if it is free, and returns what its key then holds.
 func (t *Seat) sit(ctx context.Context) (holder string, err error) {
 	s := t.store
 	if holder, err = s.value(ctx, "active"); err != nil || holder != "" {
 		return holder, err
 	}
 	if t.lease == clientv3.NoLease {
-		// A grant whose answer was lost leaves a lease that ends by itself.
+		// A grant with a lost answer leaves a lease that ends by itself.
 		err = s.read(ctx, func(ctx context.Context) error {
 			got, err := s.client.Grant(ctx, int64(t.ttl/time.Second))
 			if err == nil {
@@ -118,9 +118,8 @@ func (t *Seat) sit(ctx context.Context) (holder string, err error) {
 	return valueOf(got, 0), nil
 }
 
-// hold renews the lease until somebody else holds the seat or renewing ends. When the
-// seat is free all the same, because etcd could not be reached for so long, it is taken
-// again.
+// hold renews the lease until another server holds the seat or renewing ends. When the seat is
+// free all the same, because etcd could not be reached for so long, it is taken again.
 func (t *Seat) hold(ctx context.Context) {
 	defer close(t.done)
 	s := t.store
@@ -142,7 +141,7 @@ func (t *Seat) hold(ctx context.Context) {
 // Lost is closed when another server holds the seat.
 func (t *Seat) Lost() <-chan struct{} { return t.lost }
 
-// Leave gives the seat up, so that another one need not wait until its time is over.
+// Leave frees the seat, so that another one need not wait until its time is over.
 func (t *Seat) Leave(ctx context.Context) {
 	t.cancel()
 	<-t.done

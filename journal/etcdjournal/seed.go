@@ -13,12 +13,12 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// ErrNotEmpty: somebody has written to the store already.
+// ErrNotEmpty: the store has been written to already.
 var ErrNotEmpty = errors.New("etcd: there is a journal already")
 
-// Seed makes an empty store go on from a state that was written elsewhere: after index
-// at, of epoch, as a snapshot. It is carried out as a whole or not at all, and may be
-// repeated. Whoever opens the store first finds it to be a copy.
+// Seed makes an empty store go on from a state that was written elsewhere: after index at, of
+// epoch, as a snapshot. It is carried out as a whole or not at all, and may be repeated. The
+// first to open the store finds it to be a copy.
 func (s *Store) Seed(ctx context.Context, epoch interlock.Epoch, at interlock.Index, write func(io.Writer) error) error {
 	if at == 0 || epoch == 0 {
 		return fmt.Errorf("%w: a state after no entry", journal.ErrMisuse)
@@ -39,8 +39,8 @@ func (s *Store) Seed(ctx context.Context, epoch interlock.Epoch, at interlock.In
 		clientv3.OpPut(s.key("copied"), "yes"))
 }
 
-// onlyIfEmpty carries operations out unless there is a journal. epochText is what they
-// make of the epoch, so that a repetition is told from another journal.
+// onlyIfEmpty carries operations out unless there is a journal. epochText is what they make of
+// the epoch, so that a repetition is distinguished from another journal.
 func (s *Store) onlyIfEmpty(ctx context.Context, epochText string, ops ...clientv3.Op) error {
 	var got *clientv3.TxnResponse
 	_, err := s.attempts(ctx, func(ctx context.Context) (err error) {

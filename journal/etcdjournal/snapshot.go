@@ -20,7 +20,7 @@ const chunkBytes = 256 << 10
 // snapshot is what the key state holds.
 type snapshot struct {
 	index  interlock.Index
-	epoch  interlock.Epoch // of the owner who made it
+	epoch  interlock.Epoch // of the owner that made it
 	number int             // which of its snapshots
 	chunks int
 	size   int64
@@ -52,7 +52,7 @@ func (s *Store) newest(ctx context.Context) (snapshot, error) {
 	return n, err
 }
 
-// newestAt also says at which revision of etcd it was.
+// newestAt also returns the revision of etcd that it was read at.
 func (s *Store) newestAt(ctx context.Context) (n snapshot, revision int64, err error) {
 	var got *clientv3.GetResponse
 	err = s.read(ctx, func(ctx context.Context) (err error) {
@@ -71,9 +71,9 @@ func (s *Store) newestAt(ctx context.Context) (n snapshot, revision int64, err e
 	return n, got.Header.Revision, nil
 }
 
-// SaveSnapshot implements journal.Journal. After an error that is not ErrFenced the
-// journal goes on; when nobody knows whether the new snapshot is in force, either is as
-// good as the other.
+// SaveSnapshot implements journal.Journal. After an error that is not ErrFenced the journal
+// goes on; when it is unknown whether the new snapshot is in force, either is as good as the
+// other.
 func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write func(io.Writer) error) error {
 	if err := j.begin(); err != nil {
 		return err

@@ -12,8 +12,8 @@ const (
 	spaceEvery   = 5 * time.Second // between two looks at the cluster's space
 	spaceTimeout = time.Second     // of one member's answer
 
-	// reserveShare is the part of a member's quota that is left for what gives
-	// something back: a sixteenth.
+	// reserveShare is the part of a member's quota that is left for operations that free
+	// something: a sixteenth.
 	reserveShare = 16
 )
 

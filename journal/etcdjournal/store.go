@@ -18,8 +18,8 @@ import (
 // formatNumber is the layout of the keys that this package knows.
 const formatNumber = 1
 
-// Store is one journal in a cluster, whoever owns it. Its methods may be called by any
-// number of goroutines.
+// Store is one journal in a cluster, with any owner. Its methods may be called by any number of
+// goroutines.
 type Store struct {
 	client   *clientv3.Client
 	prefix   string
@@ -55,7 +55,7 @@ func (s *Store) Close() error { return s.client.Close() }
 
 func (s *Store) key(name string) string { return s.prefix + name }
 
-// logKey is the key of the append whose last entry is at index.
+// logKey returns the key of the append that has its last entry at index.
 func (s *Store) logKey(index interlock.Index) string {
 	return fmt.Sprintf("%slog/%020d", s.prefix, index)
 }
@@ -72,7 +72,7 @@ func (s *Store) logIndex(key []byte) (interlock.Index, error) {
 	return interlock.Index(n), nil
 }
 
-// head is what says how far a journal has come, as it was at one moment.
+// head is how far a journal has come, as it was at one moment.
 type head struct {
 	epochText string // "" in an empty store
 	tailText  string // "" before the first epoch record
@@ -116,7 +116,7 @@ func (s *Store) head(ctx context.Context) (h head, err error) {
 	return h, nil
 }
 
-// Empty reports whether nobody has written to the store.
+// Empty reports whether the store has never been written to.
 func (s *Store) Empty(ctx context.Context) (bool, error) {
 	h, err := s.head(ctx)
 	return err == nil && h.epochText == "", err
@@ -152,7 +152,7 @@ func (s *Store) damaged(key, reason string) error {
 	return &journal.DamageError{File: s.key(key), Reason: reason}
 }
 
-// unreachable says what an error means before anything depends on its outcome.
+// unreachable returns what an error means before anything depends on its outcome.
 func unreachable(err error) error {
 	if noSpace(err) {
 		return fmt.Errorf("%w: %w", journal.ErrNoSpace, err)

@@ -30,15 +30,15 @@ const fruitless = 8
 type tally struct {
 	disks  map[[32]byte]bool
 	judged map[[32]byte]bool // with what the user knew
-	kinds  map[string]int    // of the disks, by what made them first
+	kinds  map[string]int    // of the disks, by the operation that made them first
 }
 
 func newTally() *tally {
 	return &tally{disks: map[[32]byte]bool{}, judged: map[[32]byte]bool{}, kinds: map[string]int{}}
 }
 
-// fresh notes a crash state, and reports whether it has to be judged: the same disk,
-// found by one who knows the same, was not met before.
+// fresh notes a crash state, and reports whether it has to be judged: the same disk, found by
+// an observer that knows the same, was not met before.
 func (y *tally) fresh(kind string, d *simdisk.Disk, l *ledger) bool {
 	image := sha256.New()
 	number := func(n int) { image.Write(binary.LittleEndian.AppendUint64(nil, uint64(n))) }
@@ -67,7 +67,7 @@ func (y *tally) fresh(kind string, d *simdisk.Disk, l *ledger) bool {
 	return true
 }
 
-// report says how many states there were, as evidence.
+// report prints how many states there were, as evidence.
 func (y *tally) report(t *testing.T, least int) {
 	t.Helper()
 	t.Attr("count.crash_states", strconv.Itoa(len(y.disks)))
@@ -77,8 +77,8 @@ func (y *tally) report(t *testing.T, least int) {
 	}
 }
 
-// losses visits what a power cut may leave of a disk, as often as there is something
-// new in it. visit says whether there was.
+// losses visits what a power cut may leave of a disk, as often as there is something new in it.
+// visit reports whether there was.
 func losses(d *simdisk.Disk, luck uint64, visit func(kind simdisk.Loss, cut int, after *simdisk.Disk) bool) {
 	most := *cuts
 	if testing.Short() {
@@ -206,9 +206,9 @@ func (l *ledger) stopped(d *simdisk.Disk) (*ledger, error) {
 	return known, err
 }
 
-// Every sync fails once, the way Linux fails: the pages are clean and lost. The
-// journal says ErrFailed from then on, and the next one on the same machine does
-// not build on what is only in memory.
+// Every sync fails once, the way Linux fails: the pages are clean and lost. The journal returns
+// ErrFailed from then on, and the next one on the same machine does not build on what is only
+// in memory.
 func TestEverySyncFails(t *testing.T) {
 	failures := 0
 	for _, x := range lives {

@@ -16,8 +16,8 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// smallJournal builds a journal of three segments and two snapshots, and returns its disk
-// and its entries. closed says whether it was closed in order.
+// smallJournal builds a journal of three segments and two snapshots, and returns its disk and
+// its entries. closed reports whether it was closed in order.
 func smallJournal(t *testing.T, closed bool) (*simdisk.Disk, []string) {
 	t.Helper()
 	d, led := simdisk.New(), new(ledger)
@@ -80,7 +80,7 @@ func contents(d *simdisk.Disk) ([]string, error) {
 	return out, j.Close()
 }
 
-// refusal checks that a start was refused well: it says where, and changed nothing.
+// refusal checks that a start was refused well: it names the place, and changed nothing.
 func refusal(err error, file string, before, after *simdisk.Disk) error {
 	var damage *journal.DamageError
 	if !errors.As(err, &damage) {
@@ -231,8 +231,8 @@ func TestEntryRots(t *testing.T) {
 	}
 }
 
-// A directory of a newer version is refused as such, whatever file says so, and is
-// not changed.
+// A directory of a newer version is refused as such, whichever file shows it, and is not
+// changed.
 func TestNewer(t *testing.T) {
 	clean, _ := smallJournal(t, true)
 	for name := range clean.Files {

@@ -9,10 +9,10 @@ import (
 // snapshot and a listing of the directory, all at once.
 const keptDescriptors = 4
 
-// descriptors keeps some descriptors of the process open for nothing, so that the
-// journal can go on when connections and readers have taken all others. The journal
-// gives one of them up for each file that it cannot open otherwise, and takes it back
-// when it closes a file. A nil one keeps none.
+// descriptors keeps some descriptors of the process open for nothing, so that the journal can
+// go on when connections and readers have taken all others. The journal closes one of them for
+// each file that it cannot open otherwise, and takes it back when it closes a file. A nil one
+// keeps none.
 type descriptors struct {
 	mu     sync.Mutex
 	kept   []*os.File
@@ -35,8 +35,8 @@ func (d *descriptors) fill() {
 	}
 }
 
-// instead looks at what came of opening a file. While the table of open files is full
-// it gives up one descriptor and opens again: somebody else may be faster each time.
+// instead looks at what came of opening a file. While the table of open files is full it closes
+// one descriptor and opens again: another process may be faster each time.
 func (d *descriptors) instead(f *os.File, err error, open func() (*os.File, error)) (*os.File, error) {
 	for noFiles(err) && d.release() {
 		f, err = open()
@@ -44,7 +44,7 @@ func (d *descriptors) instead(f *os.File, err error, open func() (*os.File, erro
 	return f, err
 }
 
-// release gives up one descriptor, if there is any.
+// release closes one descriptor, if there is any.
 func (d *descriptors) release() bool {
 	if d == nil {
 		return false

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock reports whether somebody else holds the directory.
+// lock reports whether another process holds the directory.
 func lock(dir *os.File) (held bool, err error) {
 	for {
 		switch err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err {

@@ -14,8 +14,8 @@ import (
 	"github.com/interlockdev/interlock/journal/chain"
 )
 
-// reseal does what somebody does who has the files and changed one: all checksums are
-// right again.
+// reseal does what an attacker with the files does after changing one: all checksums are right
+// again.
 func reseal(d *simdisk.Disk) {
 	names := slices.Sorted(maps.Keys(d.Files))
 	var at position
@@ -85,8 +85,8 @@ func proved(list []journal.Entry, head chain.Head) error {
 	return err
 }
 
-// Whoever changes a byte of any file and makes all checksums right again has changed no
-// entry, or has a journal that no server starts with, or is found out by the head.
+// A change of a byte of any file, with all checksums made right again, has changed no entry, or
+// leaves a journal that no server starts with, or is found by the head.
 func TestForgeEveryByte(t *testing.T) {
 	pristine, _ := smallJournal(t, true)
 	reseal(pristine)
@@ -132,8 +132,8 @@ func TestForgeEveryByte(t *testing.T) {
 	}
 }
 
-// The same for what is more than a byte: entries that are gone, doubled, exchanged or put
-// into another frame, in files that are right in themselves.
+// The same for more than a byte: entries that are gone, doubled, exchanged or put into another
+// frame, in files that are right in themselves.
 func TestForgeEntries(t *testing.T) {
 	led, d := new(ledger), simdisk.New()
 	j, err := led.open(d)

@@ -46,8 +46,8 @@ func nameIndex(name, suffix string) (interlock.Index, bool) {
 	return interlock.Index(n), err == nil && n > 0
 }
 
-// Every file but spare and reserve begins with a preamble. Its layout is the same
-// in all versions to come, so that "newer" can be told from "damaged".
+// Every file but spare and reserve begins with a preamble. Its layout is the same in all
+// versions to come, so that "newer" can be distinguished from "damaged".
 //
 //	0               8       12      16
 //	+---------------+-------+-------+
@@ -159,7 +159,7 @@ func sameIdentity(b []byte, device, inode uint64) (bool, error) {
 	return bytes.Equal(b, encodeIdentity(device, inode)), nil
 }
 
-// clean says where a log ends that nobody has open.
+// clean contains the end of a log that no process has open.
 //
 //	0               8       12      16              24      28      32
 //	+---------------+-------+-------+---------------+-------+-------+

@@ -43,7 +43,7 @@ func frameLength(size int) int64 {
 // pageSize is the unit in which the system keeps files in memory.
 const pageSize = 4096
 
-// roundUp gives the next multiple of a page, which is a power of two.
+// roundUp returns the next multiple of a page, which is a power of two.
 func roundUp(off, page int64) int64 { return (off + page - 1) &^ (page - 1) }
 
 // position is where a log stands: what the next frame must continue.
@@ -102,7 +102,7 @@ func (h frameHeader) last() interlock.Index { return h.first + interlock.Index(h
 
 func (h frameHeader) after() position { return position{h.last(), h.epoch, h.head} }
 
-// continues says why the frame cannot stand behind at, or "".
+// continues returns why the frame cannot stand behind at, or "".
 func (h frameHeader) continues(at position) string {
 	switch {
 	case h.first != at.index+1:

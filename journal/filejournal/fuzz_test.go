@@ -17,9 +17,9 @@ import (
 // The seeds in testdata/fuzz are real files: a segment with an epoch record, a group
 // and a large entry, the same torn, and a snapshot.
 
-// FuzzSegment gives a directory one segment of any content. A start sees entries
-// that a second start sees too, or it refuses and changes nothing. With mend the
-// checksums are made right first, so that what is behind them is reached.
+// FuzzSegment puts one segment of any content into a directory. A start sees entries that a
+// second start sees too, or it refuses and changes nothing. With mend the checksums are made
+// right first, so that what is behind them is reached.
 func FuzzSegment(f *testing.F) {
 	f.Add([]byte{}, false)
 	f.Fuzz(func(t *testing.T, data []byte, mend bool) {
@@ -76,8 +76,8 @@ func mendSegment(b []byte) {
 	}
 }
 
-// FuzzFrame checks the shape of a body whose checksum is right: a body that passes
-// is exactly what its entries are encoded to.
+// FuzzFrame checks the shape of a body with a right checksum: a body that passes is exactly
+// what its entries are encoded to.
 func FuzzFrame(f *testing.F) {
 	f.Add(uint32(1), []byte{0, 0, 0, 0})
 	f.Add(uint32(2), []byte{1, 0, 0, 0, 'a', 2, 0, 0, 0, 'b', 'c'})
@@ -114,8 +114,8 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// FuzzSnapshot gives a directory a snapshot of any content: it is read as a whole
-// up to io.EOF, or refused.
+// FuzzSnapshot puts a snapshot of any content into a directory: it is read as a whole up to
+// io.EOF, or refused.
 func FuzzSnapshot(f *testing.F) {
 	f.Add([]byte{}, false)
 	f.Fuzz(func(t *testing.T, data []byte, mend bool) {

@@ -14,9 +14,9 @@ import (
 // then call Adopt.
 func (j *Journal) Copied() bool { return j.copied.Load() }
 
-// Adopt makes the directory the original from now on, durably. It must be called
-// only when the jump that Copied asks for is durable. Until then every Open says
-// Copied again, which is safe.
+// Adopt makes the directory the original from now on, durably. It must be called only when the
+// jump that Copied asks for is durable. Until then every Open reports Copied again, which is
+// safe.
 func (j *Journal) Adopt() error {
 	j.upkeep.Lock()
 	defer j.upkeep.Unlock()

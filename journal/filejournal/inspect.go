@@ -118,7 +118,7 @@ func (in *inspection) judge(marked bool) error {
 	return nil
 }
 
-// small returns the bytes of a small file, and of which file; nil when it is not there.
+// small returns the bytes of a small file, and the file; nil when it is not there.
 func small(dir directory, name string) (data []byte, device, inode uint64, err error) {
 	f, err := dir.Open(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

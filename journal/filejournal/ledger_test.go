@@ -16,11 +16,11 @@ import (
 
 var crashOptions = Options{SegmentBytes: 4 << 10, ReserveBytes: 4 << 10, inline: true, page: 512}
 
-// ledger remembers what the user of a journal was told, and what is not known.
+// ledger remembers what the user of a journal knows, and what is not known.
 type ledger struct {
 	known    []string // entry of index i+1; "" is an epoch record
 	maybe    []string // the append under way: whole or not at all
-	openings int      // whose outcome is not known: each may have left its epoch record
+	openings int      // of unknown outcome: each may have left its epoch record
 	snapshot interlock.Index
 	saving   interlock.Index // the snapshot under way
 	truncate interlock.Index // the highest truncation asked for
@@ -48,7 +48,7 @@ func (l *ledger) start(d *simdisk.Disk) (*Journal, error) {
 	return open(context.Background(), d, "", opts)
 }
 
-// open is for a journal of which all is known.
+// open is for a journal that is known completely.
 func (l *ledger) open(d *simdisk.Disk) (*Journal, error) {
 	j, err := l.start(d)
 	if err != nil {
@@ -85,7 +85,7 @@ func stateAt(at interlock.Index) string {
 
 func (l *ledger) save(j *Journal, at interlock.Index) error { return l.saveLarge(j, at, 1) }
 
-// saveLarge saves a snapshot that says the same several times.
+// saveLarge saves a snapshot that contains the same several times.
 func (l *ledger) saveLarge(j *Journal, at interlock.Index, times int) error {
 	l.saving = at
 	err := j.SaveSnapshot(context.Background(), at, func(w io.Writer) error {
@@ -143,7 +143,7 @@ func (l *ledger) check(d *simdisk.Disk) (*Journal, error) {
 	return j, nil
 }
 
-// entries reads the journal, and says what is not as it must be.
+// entries reads the journal, and returns what is not as it must be.
 func (l *ledger) entries(j *Journal) ([]string, error) {
 	if limit := max(1, l.truncate); j.First() > limit {
 		return nil, fmt.Errorf("first is %d, truncated before %d", j.First(), limit)
@@ -186,7 +186,7 @@ func (l *ledger) entries(j *Journal) ([]string, error) {
 	return found, nil
 }
 
-// state reads the snapshot, and says what is not as it must be.
+// state reads the snapshot, and returns what is not as it must be.
 func (l *ledger) state(j *Journal) (interlock.Index, error) {
 	at, r, err := j.Snapshot(context.Background())
 	if err != nil {

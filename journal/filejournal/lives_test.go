@@ -31,7 +31,7 @@ var lives = []life{
 	{name: "killed and started", work: workKilled},
 }
 
-// begin gives the disk and the ledger with which the life begins.
+// begin returns the disk and the ledger that the life begins with.
 func (x life) begin(tb testing.TB) (*simdisk.Disk, *ledger) {
 	tb.Helper()
 	d, l := simdisk.New(), new(ledger)

@@ -45,8 +45,8 @@ type walker struct {
 	dir  directory
 	path string // of the directory, for messages
 
-	// live says that a server may be writing meanwhile. What looks damaged in the
-	// last segment is then read once more, because it may have been half written.
+	// live means that a server may be writing meanwhile. What looks damaged in the last segment
+	// is then read once more, because it may have been half written.
 	live bool
 	// until makes the walk end there; 0 means at the end of the log.
 	until interlock.Index

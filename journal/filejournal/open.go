@@ -38,8 +38,8 @@ type Options struct {
 
 	salt func() uint32 // random bits for a segment; nil: rand.Uint32
 
-	// page is up to a multiple of what an append writes, with zeros. Default pageSize;
-	// less in tests, whose journals are so small that a page would cover what a crash left.
+	// page is up to a multiple of what an append writes, with zeros. Default pageSize; less in
+	// tests: their journals are so small that a page would cover what a crash left.
 	page int64
 }
 
@@ -106,9 +106,9 @@ var errClosed = fmt.Errorf("%w: used after Close", journal.ErrMisuse)
 // it is missing. All of it is read and checked first, which takes about as long as
 // the disk needs for that.
 //
-// ErrLocked says that another process has it, ErrNewer that this program is too
-// old for it, *journal.DamageError what is damaged, ErrNoSpace that there is no
-// room for as much as the epoch record. The first three changed nothing.
+// ErrLocked means that another process has it, ErrNewer that this program is too old for it,
+// *journal.DamageError what is damaged, ErrNoSpace that there is no room for as much as the
+// epoch record. The first three changed nothing.
 func Open(ctx context.Context, dir string, opts Options) (*Journal, error) {
 	opts, err := opts.check()
 	if err != nil {
@@ -125,9 +125,9 @@ func Open(ctx context.Context, dir string, opts Options) (*Journal, error) {
 	return j, nil
 }
 
-// OpenOn is Open on a directory that is not the operating system's, such as that of a
-// simulated disk. Nobody locks it. All runs in the caller's goroutine, and the random
-// bits that tell segments apart come from salt, so that a run can be repeated.
+// OpenOn is Open on a directory that is not the operating system's, such as that of a simulated
+// disk. It is not locked. All runs in the caller's goroutine, and the random bits that
+// distinguish segments come from salt, so that a run can be repeated.
 func OpenOn(ctx context.Context, dir device.Directory, opts Options, salt func() uint32) (*Journal, error) {
 	opts, err := opts.check()
 	if err != nil {
@@ -137,8 +137,8 @@ func OpenOn(ctx context.Context, dir device.Directory, opts Options, salt func()
 	return open(ctx, dir, "", opts)
 }
 
-// Refill makes the files that are missing, if there is room for them by now. A journal
-// of Open does that by itself; one of OpenOn has to be told now and then.
+// Refill makes the files that are missing, if there is room for them by now. A journal of Open
+// does that by itself; one of OpenOn needs a call now and then.
 func (j *Journal) Refill() { j.pool.fill() }
 
 // open is Open behind the lock.
@@ -292,7 +292,7 @@ func (j *Journal) closeActive() error {
 	return j.active.Close()
 }
 
-// usable says why the journal cannot be written to.
+// usable returns why the journal cannot be written to.
 func (j *Journal) usable() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

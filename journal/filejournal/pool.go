@@ -156,9 +156,9 @@ func (p *pool) ensure(s *slot) error {
 	return err
 }
 
-// take gives away a file with at least this many bytes. use must give it its new
-// name before it returns; until then nothing else is prepared, because a new file of
-// the old name would take its place in the directory.
+// take hands a file with at least this many bytes to use, which must rename it before it
+// returns; until then nothing else is prepared, because a new file of the old name would take
+// its place in the directory.
 func (p *pool) take(bytes int64, use func(*prepared) error) error {
 	p.filling.Lock()
 	defer p.filling.Unlock()

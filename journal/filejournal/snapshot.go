@@ -109,8 +109,8 @@ func (j *Journal) newestSnapshot() interlock.Index {
 	return j.snapshots[len(j.snapshots)-1]
 }
 
-// writeSnapshot writes a whole snapshot and syncs it. It returns its size; own says that the error is
-// of our writing, and not of write or the context.
+// writeSnapshot writes a whole snapshot and syncs it. It returns its size; own reports that the error
+// is of our writing, and not of write or the context.
 func writeSnapshot(ctx context.Context, dir directory, name string, at interlock.Index, write func(io.Writer) error) (size int64, own bool, err error) {
 	f, err := dir.Open(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
@@ -203,7 +203,7 @@ func (j *Journal) Snapshot(context.Context) (interlock.Index, io.ReadCloser, err
 	return at, r, nil
 }
 
-// snapshotReader shows the state and checks the checksum before it says io.EOF.
+// snapshotReader shows the state and checks the checksum before it returns io.EOF.
 type snapshotReader struct {
 	f    file
 	path string

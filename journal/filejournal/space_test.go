@@ -88,7 +88,7 @@ func TestSpaceRunsOut(t *testing.T) {
 			t.Errorf("snapshot on a full disk: %v", err)
 		}
 
-		// Nobody calls anything, and it is noticed all the same.
+		// Nothing is called, and it is noticed all the same.
 		d.SetLimit(0)
 		time.Sleep(2 * retryEvery)
 		synctest.Wait()

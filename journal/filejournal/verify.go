@@ -36,9 +36,9 @@ type Report struct {
 // it can run beside a server. progress, which may be nil, is called now and then
 // with how many bytes of frames were checked.
 //
-// A *journal.DamageError says that a server would refuse to start, and where the
-// first damage is; the report then holds what was read before it. A spoiled
-// snapshot that can be passed over is in the report only.
+// A *journal.DamageError means that a server would refuse to start, and names the place of the
+// first damage; the report then holds what was read before it. A spoiled snapshot that can be
+// passed over is in the report only.
 func Verify(ctx context.Context, dir string, progress func(checked int64)) (Report, error) {
 	d, err := openDisk(dir)
 	if err != nil {

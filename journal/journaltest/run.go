@@ -15,9 +15,9 @@ import (
 // an earlier owner is open it either takes the shard over or returns ErrLocked.
 type Open func(ctx context.Context) (journal.Journal, error)
 
-// Run checks a backend. fresh is called once for each test and gives access to a
-// storage that nothing was written to; what it needs to clean up it gives to
-// t.Cleanup. The journals are closed by the suite.
+// Run checks a backend. fresh is called once for each test and returns access to a storage that
+// nothing was written to; it registers its clean-up with t.Cleanup. The journals are closed by
+// the suite.
 func Run(t *testing.T, fresh func(t *testing.T) Open) {
 	for _, c := range []struct {
 		name string

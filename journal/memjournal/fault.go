@@ -14,8 +14,8 @@ const (
 	NoFiles
 	// Lost: ErrFailed, and nothing is stored. The journal is not usable any more.
 	Lost
-	// Stored: ErrFailed, but all of it is stored: the outcome that nobody could
-	// know. The journal is not usable any more, the next Open finds the entries.
+	// Stored: ErrFailed, but all of it is stored: the outcome that no caller could know. The
+	// journal is not usable any more, the next Open finds the entries.
 	Stored
 )
 
@@ -53,9 +53,9 @@ type Hold struct {
 	store    *Store
 }
 
-// Hold makes appends stand still from now on. They check their epoch only after
-// Release, so what stands still can be fenced meanwhile. A held append whose
-// context ends returns ErrFailed and stores nothing. Only one Hold at a time.
+// Hold makes appends stand still from now on. They check their epoch only after Release, so
+// what stands still can be fenced meanwhile. When its context ends, a held append returns
+// ErrFailed and stores nothing. Only one Hold at a time.
 func (s *Store) Hold() *Hold {
 	reached := make(chan struct{})
 	h := &Hold{Reached: reached, reached: reached, released: make(chan struct{}), store: s}

@@ -52,14 +52,14 @@ type Journal struct {
 	epoch interlock.Epoch
 
 	// Guarded by store.mu.
-	tail   interlock.Index // of what this owner knows to be durable
+	tail   interlock.Index // the last one that this owner knows to be durable
 	dead   error           // why it is not usable any more
 	closed bool
 }
 
 var _ journal.Journal = (*Journal)(nil)
 
-// check says why the journal cannot be used. The caller holds store.mu.
+// check returns why the journal cannot be used. The caller holds store.mu.
 func (j *Journal) check() error {
 	switch {
 	case j.closed:

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 type cluster struct {
 	testing.TB
 	members []*member
-	papers  *papers // nil: its clients are not asked who they are
+	papers  *papers // nil: its clients need not authenticate
 	stores  atomic.Int32
 }
 
@@ -238,7 +238,7 @@ func (c *cluster) pauseFollowers() (followers []*member) {
 	return followers
 }
 
-// place is one where nobody has written.
+// place is one without any writes.
 func (c *cluster) place() etcdjournal.Place {
 	at := etcdjournal.Place{Endpoints: c.endpoints(), Name: fmt.Sprint("j", c.stores.Add(1))}
 	if p := c.papers; p != nil {

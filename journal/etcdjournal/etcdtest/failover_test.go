@@ -20,10 +20,9 @@ import (
 
 var failovers = flag.Int("failovers", 4, "how often TestFailOver takes the active server away")
 
-// The active server is killed and paused in turn. Each time the standby takes over within
-// ten seconds, and clients that know both addresses follow by themselves: their leases
-// stay with the same fence, who waits stays in line, and new fences are higher than all
-// before.
+// The active server is killed and paused in turn. Each time the standby takes over within ten
+// seconds, and clients that know both addresses follow by themselves: their leases stay with
+// the same fence, waiters stay in line, and new fences are higher than all before.
 func TestFailOver(t *testing.T) {
 	c := startCluster(t)
 	at := c.url("failover")
@@ -125,7 +124,7 @@ func TestFailOver(t *testing.T) {
 	report("a client had its lease", followed)
 }
 
-// A server that is stopped in order gives its seat up at once.
+// A server that is stopped in order leaves its seat at once.
 func TestHandOver(t *testing.T) {
 	c := startCluster(t)
 	at := c.url("handover")
@@ -171,8 +170,8 @@ func TestCutFromEtcd(t *testing.T) {
 
 var namespaces = flag.Bool("namespaces", false, "also cut a network between two namespaces, which takes root and iproute2")
 
-// The same with a network of its own for the old owner, whose link to etcd goes down
-// while that to its clients stays.
+// The same with a network of its own for the old owner: its link to etcd goes down while that
+// to its clients stays.
 func TestCutByNamespace(t *testing.T) {
 	if !*namespaces {
 		t.Skip("asked for by -namespaces")
@@ -273,8 +272,8 @@ var (
 	granting = []question{{"grant", http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:2","mode":"shared"}]}`}}
 )
 
-// oldOwnerIsSilent cuts a server off while it is asked without pause, and checks that it
-// gives no answer after the next owner's first.
+// oldOwnerIsSilent cuts a server off while it is asked without pause, and checks that it sends
+// no answer after the next owner's first.
 func oldOwnerIsSilent(t *testing.T, old, next *instance, questions []question, cut func(bool)) {
 	t.Helper()
 	ctx := t.Context()

@@ -113,7 +113,7 @@ func TestMajorityLost(t *testing.T) {
 	}
 }
 
-// A barrier of an owner that cannot reach a majority never says yes.
+// A barrier of an owner that cannot reach a majority never succeeds.
 func TestBarrierWithoutMajority(t *testing.T) {
 	c := startCluster(t)
 	at := c.place()
@@ -125,8 +125,7 @@ func TestBarrierWithoutMajority(t *testing.T) {
 	}
 }
 
-// etcd forgets its past: whoever reads, appends, truncates and takes over does not
-// notice.
+// etcd forgets its past: reads, appends, truncations and takeovers do not notice.
 func TestCompaction(t *testing.T) {
 	c := startCluster(t)
 	etcd := c.client()
@@ -300,7 +299,7 @@ func TestKept(t *testing.T) {
 	save(next, "four")
 }
 
-// Of those who open a store at once each one either gets an epoch of its own or is told
+// Of several that open a store at once each one either gets an epoch of its own or the error
 // that it was fenced, and one of them is the owner.
 func TestOpenTogether(t *testing.T) {
 	c := startCluster(t)
@@ -354,7 +353,7 @@ func TestOpenTogether(t *testing.T) {
 	}
 }
 
-// What somebody else did to the keys is found, and said where.
+// A change of the keys from outside is found, and located.
 func TestDamage(t *testing.T) {
 	c := startCluster(t)
 	etcd := c.client()

@@ -14,10 +14,10 @@ import (
 
 var historyTime = flag.Duration("history", 20*time.Second, "how long the agents of TestHistoryOfFailOvers work")
 
-// While agents work, the active server is killed and stopped in turn, and the other one
-// takes over. Every answer of both is compared with one history: nothing that was
-// acknowledged is lost, nothing happens twice, and who asks after the new owner's first
-// answer gets none of the old one's.
+// While agents work, the active server is killed and stopped in turn, and the other one takes
+// over. Every answer of both is compared with one history: nothing that was acknowledged is
+// lost, nothing happens twice, and a request after the new owner's first answer gets none of
+// the old one's.
 func TestHistoryOfFailOvers(t *testing.T) {
 	c := startCluster(t)
 	active, standby := serveTwo(t, c.url("history"), c.url("history"))

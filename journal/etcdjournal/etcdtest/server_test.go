@@ -126,7 +126,7 @@ func (s *instance) signal(sig os.Signal) {
 	}
 }
 
-// becomes waits until the server says that it has a role.
+// becomes waits until the server reports that it has a role.
 func (s *instance) becomes(role string) {
 	s.Helper()
 	timer := time.NewTimer(30 * time.Second)

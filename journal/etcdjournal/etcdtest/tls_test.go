@@ -31,7 +31,7 @@ type papers struct {
 // paper is a certificate and its key.
 type paper struct{ cert, key string }
 
-// newPapers has a new authority sign everybody's.
+// newPapers makes a new authority sign the certificates of all.
 func newPapers(t testing.TB) *papers {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,7 +100,7 @@ func (p *papers) config(t testing.TB) *tls.Config {
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}
 }
 
-// With certificates a journal is opened and read again. Who shows none, shows one of
+// With certificates a journal is opened and read again. A client that shows none, shows one of
 // another authority, or trusts another authority than the members', gets nothing.
 func TestTLS(t *testing.T) {
 	c := startClusterWith(t, newPapers(t))
