@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// agent decides by chance what to do next, from what it was told. It is careless: it
-// forgets leases, falls silent, asks for what others hold and gives up.
+// agent decides by chance what to do next, from the answers that it received. It is careless:
+// it forgets leases, falls silent, asks for what others hold and gives up.
 type agent struct {
 	*client
 	number  int
@@ -132,7 +132,7 @@ var kernelDeeds = []deed{
 	{4, (*agent).meddle},
 }
 
-// goHome gives back what the agent has, one thing after the other.
+// goHome releases what the agent has, one thing after the other.
 func (a *agent) goHome() {
 	a.steps++
 	switch {
@@ -326,7 +326,7 @@ func (a *agent) acquire() {
 }
 
 // tangle makes a request one for a single key of few, of a flow that may wait for others
-// already, and patient: so circles close, and not only where somebody begins to wait.
+// already, and patient: so circles close, and not only where a flow begins to wait.
 func (a *agent) tangle(c *engine.Acquire) {
 	*c = engine.Acquire{LeaseRequest: interlock.LeaseRequest{
 		Purpose: c.Purpose, Priority: c.Priority, Terms: interlock.Terms{TTL: 3 * time.Second, Grace: engine.NoGrace}, OnConflict: interlock.Wait, Claims: []interlock.Claim{
@@ -351,7 +351,7 @@ func shownClaims(claims []interlock.Claim) (s string) {
 	return s
 }
 
-// got gives what takes the answers to a request.
+// got returns the function that takes the answers to a request.
 func (a *agent) got() func(*engine.Effect, interlock.At) {
 	session := a.session
 	var ticket interlock.TicketID

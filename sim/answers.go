@@ -21,7 +21,7 @@ func (a *audit) once(w *world, s *space, ev *engine.Event) {
 	a.done[t] = carried{a.index, ev.Answer}
 }
 
-// denied checks that nobody is refused what was carried out, when he only asks again.
+// denied checks that no caller is refused what was carried out, when it only asks again.
 func (a *audit) denied(s *space, r *receiver, eff *engine.Effect, at interlock.Index) {
 	switch r.cmd.(type) {
 	case *engine.Ack, *engine.Nack, *engine.Commit:
@@ -122,7 +122,7 @@ func (a *audit) shows(s *space, o *op, l *interlock.Lease, at interlock.Index) {
 	}
 }
 
-// reallyHeld checks that somebody was in the way of a request that was refused.
+// reallyHeld checks that a blocker was in the way of a request that was refused.
 func (a *audit) reallyHeld(s *space, o *op, c *engine.Acquire, at interlock.Index) {
 	want := &request{space: s}
 	want.claim(c.Claims)

@@ -52,8 +52,8 @@ func (a *audit) appended(epoch interlock.Epoch, first interlock.Index, entries [
 	}
 }
 
-// opened is called when a host has opened the journal: it compares what is there with what
-// was acknowledged, and takes what nobody was told of.
+// opened is called when a host has opened the journal: it compares what is there with what was
+// acknowledged, and takes what was acknowledged to no client.
 func (a *audit) opened(h *host, j journal.Journal) error {
 	if j.Tail() < a.tail() {
 		a.w.fail("I15", "%d entries were acknowledged, and epoch %d finds %d", a.tail(), j.Epoch(), j.Tail())
@@ -115,7 +115,7 @@ func (a *audit) take(e journal.Entry) {
 	w.totals.Entries++
 }
 
-// compare checks that the live engine is what the journal says.
+// compare checks that the live engine has the state that the journal yields.
 func (a *audit) compare(h *host) {
 	if h.shard == nil || !h.shard.Settled() || h.shard.Parked() || h.shard.At().Index != a.tail() || h.epoch != a.epoch {
 		return

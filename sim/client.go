@@ -8,9 +8,9 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// client is how an agent reaches the servers: it numbers or names its commands, sends
-// them again when no answer comes, goes to another server when it must, and gives up in
-// the end. It never knows whether what it gave up has happened.
+// client is how an agent reaches the servers: it numbers or names its commands, sends them
+// again when no answer comes, goes to another server when it must, and gives up in the end. It
+// never knows whether an abandoned command was carried out.
 type client struct {
 	w         *world
 	name      string
@@ -23,7 +23,7 @@ type client struct {
 	numbers   bool                 // it numbers its commands instead of naming them
 	seq       uint64
 	acked     uint64
-	unseen    uint64 // the lowest number of which the client has given up the answer; 0 for none
+	unseen    uint64 // the lowest number with an answer that the client has given up; 0 for none
 	open      []*op  // not answered yet, oldest first
 	attach    func() // makes the line known to the server after a reconnect
 }
@@ -47,7 +47,7 @@ type op struct {
 	build    func() engine.Command // a new one each time
 	head     engine.Head
 	invoked  time.Duration
-	floor    interlock.Index // what somebody had been answered before it was sent
+	floor    interlock.Index // the highest index in an answer before it was sent
 	epoch    interlock.Epoch // the newest that had been opened before it was sent
 	tries    int
 	patience int // tries left
@@ -174,7 +174,7 @@ func (c *client) lostHost(h *host) {
 	}
 }
 
-// passes says how often a message arrives, and when; it may cut the line.
+// passes returns how often a message arrives, and when; it may cut the line.
 func (l *line) passes(dir int) (times []time.Duration) {
 	w := l.c.w
 	if l.broken || l.host.cut {
@@ -224,7 +224,7 @@ func (l *line) up(o *op) {
 	}
 }
 
-// receiver takes the answers of one command from the shard and gives them to the network.
+// receiver takes the answers of one command from the shard and passes them to the network.
 type receiver struct {
 	line *line
 	op   *op

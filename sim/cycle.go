@@ -10,8 +10,9 @@ type thread struct {
 
 func (r *request) thread() thread { return thread{r.session, r.flow} }
 
-// searchEntries bounds the entries for which a circle may stand. A step of the engine looks
-// at a bounded number of objects for deadlocks; a longer search goes on in the next step.
+// searchEntries is how many entries of the journal a circle may stand at most. A step of the
+// engine looks at a bounded number of objects for deadlocks; a longer search goes on in the
+// next step.
 const searchEntries = 50
 
 // cycle looks for flows that wait for each other's leases in a circle, for longer than a
@@ -59,9 +60,9 @@ func (a *audit) cycle(w *world, s *space) {
 }
 
 // falseVictim checks that r, which leaves the line for a deadlock, was in one: it would have
-// waited for ever, though everybody who waits for nothing gave back what they have, and
-// then everybody who thereby gets what they wait for, and so on. What is not known for sure
-// counts as never coming, so this finds some false victims and blames no true one.
+// waited for ever, even if every holder that waits for nothing released what it has, and then
+// every waiter that is thereby granted, and so on. What is not known for sure counts as never
+// coming, so this finds some false victims and blames no true one.
 func (a *audit) falseVictim(w *world, r *request) {
 	s := r.space
 	for _, t := range s.tasks {
@@ -84,7 +85,7 @@ func (a *audit) falseVictim(w *world, r *request) {
 	}
 }
 
-// comes reports whether a waiter is served once those are who are known to be.
+// comes reports whether a waiter is served once those are that are known to be.
 func (s *space) comes(r *request, served map[*request]bool, most int) bool {
 	if !r.plain() {
 		return false
@@ -133,7 +134,8 @@ func (s *space) givesBack(h *request, served map[*request]bool) bool {
 	return h.phase == held && !h.offer && !h.part && !h.task && s.rests(h, served)
 }
 
-// rests reports whether who has or wants r waits for nothing but what is known to come.
+// rests reports whether the holder of or waiter for r waits for nothing but what is known to
+// come.
 func (s *space) rests(r *request, served map[*request]bool) bool {
 	for _, x := range s.waiting {
 		if !served[x] && together(x, r) {

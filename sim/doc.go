@@ -9,11 +9,11 @@
 //	           └──────────┘                              ▼
 //	           answers, each with its index            audit: the checkers
 //
-// The audit follows the journal, not the engine: every entry that became durable is
-// decoded and folded into a plain picture of who holds and who waits, and each rule is
-// checked on that picture by code that shares nothing with the engine. Answers are
-// compared with it by the index that they carry. An operation whose answer was lost stays
-// open: the journal alone says whether it happened.
+// The audit follows the journal, not the engine: every entry that became durable is decoded and
+// folded into a plain picture of holders and waiters, and each rule is checked on that picture
+// by code that shares nothing with the engine. Answers are compared with it by the index that
+// they carry. An operation with a lost answer stays open: the journal alone shows whether it
+// happened.
 //
 // The simulation must never take a time, a random number or an order from anywhere but
 // the seed, and never look into the engine to find out what is right.

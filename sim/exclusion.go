@@ -40,7 +40,7 @@ func above(a, b interlock.Key) bool {
 	return len(a) < len(b) && b[len(a)] == '/' && strings.HasPrefix(string(b), string(a))
 }
 
-// apart reports whether two claims exclude each other, and at which key.
+// apart reports whether two claims exclude each other, and at what key.
 func apart(a, b interlock.Claim) bool {
 	switch {
 	case a.Key == b.Key:
@@ -77,8 +77,8 @@ func anyPair(a, b []interlock.Claim, is func(x, y interlock.Claim) bool) bool {
 	return false
 }
 
-// together reports whether two requests are one holder's, so that they exclude each other
-// in nothing. A lease that is parked, or closed by the death of its holder, is nobody's.
+// together reports whether two requests are one holder's, so that they exclude each other in
+// nothing. A lease that is parked, or closed by the death of its holder, belongs to no holder.
 func together(a, b *request) bool {
 	if a != b && (a.phase == parked || b.phase == parked || a.phase == closed || b.phase == closed) {
 		return false
@@ -87,7 +87,7 @@ func together(a, b *request) bool {
 		a.session != 0 && a.session == b.session && a.flow == b.flow
 }
 
-// keepsLess reports whether claims on keys that are not counted exclude nobody whom before
+// keepsLess reports whether claims on keys that are not counted exclude no claim that before
 // did not exclude.
 func keepsLess(before, claims []interlock.Claim) bool {
 	for _, c := range claims {
@@ -120,13 +120,13 @@ func capacity(k interlock.Key) uint32 {
 // isShared reports whether groups share the permits of a key out.
 func isShared(k interlock.Key) bool { return strings.HasPrefix(string(k), "team:") }
 
-// crowded checks that no group has more permits of a key than it may, and that nobody has
-// those that are kept free for another group.
+// crowded checks that no group has more permits of a key than it may, and that no group has
+// those that are kept free for another one.
 func (a *audit) crowded(w *world, r *request, c interlock.Claim) {
 	if !isShared(c.Key) || r.group == ownGroup {
 		return
 	}
-	same, others := c.Count, c.Count // of the same group, and of all whose own it is not
+	same, others := c.Count, c.Count // of the same group, and of all groups but the own one
 	for _, h := range r.space.holding {
 		for _, x := range h.claims {
 			if h == r || x.Key != c.Key || x.Mode != interlock.Permits || h.group == ownGroup {
@@ -177,8 +177,8 @@ func (a *audit) grant(w *world, r *request, ev *engine.Event, claims []interlock
 		w.fail("I4", "%v was granted at index %d, and its session is over", r, a.index)
 	}
 	before := r.claims
-	// Who keeps no more than it held takes nothing from anybody: not even from a lease of its
-	// own flow that was closed meanwhile, beside which it stood all the time.
+	// A holder that keeps no more than it held takes nothing from others: not even from a lease
+	// of its own flow that was closed meanwhile, beside which it stood all the time.
 	less := ev.Kind == engine.EvConverted && keepsLess(before, claims)
 	s.drop(r)
 	r.claim(claims)

@@ -28,7 +28,7 @@ type host struct {
 
 	base  time.Duration // by how much its wall clock is wrong
 	drift float64
-	cut   bool // nobody reaches it
+	cut   bool // unreachable for all
 }
 
 func newHost(w *world, number int) *host {
@@ -133,7 +133,7 @@ func (h *host) kick() {
 	h.soon(time.Duration(h.w.rng.IntN(50_000)), h.step)
 }
 
-// step gives the owner a turn.
+// step lets the owner run once.
 func (h *host) step() {
 	h.stepping = false
 	if h.shard == nil {
@@ -242,7 +242,7 @@ func (h *host) look() {
 	}
 }
 
-// die ends the process. power says that the machine loses its power, too.
+// die ends the process. power means that the machine loses its power, too.
 func (h *host) die(how string, power bool) {
 	w := h.w
 	w.story.tell("host %d %s%s", h.number, how, map[bool]string{true: ", and its power is cut"}[power])

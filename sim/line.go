@@ -108,8 +108,8 @@ func (s *space) blocks(r *request, most int) bool {
 	return s.taskAhead(r)
 }
 
-// taskAhead reports whether a task that nobody works at may stand in line ahead of r: it
-// has the place of its submission, and waits for other keys.
+// taskAhead reports whether a task without a worker may stand in line ahead of r: it has the
+// place of its submission, and waits for other keys.
 func (s *space) taskAhead(r *request) bool {
 	for _, t := range s.tasks {
 		if t.state != interlock.TaskRunning && !t.settled() && anyPair(t.claims, r.claims, apart) {
@@ -119,8 +119,8 @@ func (s *space) taskAhead(r *request) bool {
 	return false
 }
 
-// overtakes checks that r, about to be granted, does not pass anybody who surely is ahead
-// of it and whom it excludes.
+// overtakes checks that r, about to be granted, does not pass a waiter that surely is ahead of
+// it and that it excludes.
 func (a *audit) overtakes(w *world, r *request, claims []interlock.Claim) {
 	if !r.plain() {
 		return

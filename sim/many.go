@@ -11,7 +11,7 @@ import (
 // twiceEvery is which seeds are run twice: every tenth.
 const twiceEvery = 10
 
-// RunMany runs the seeds from first on for as long as more says so, as many at once as
+// RunMany runs the seeds from first on for as long as more returns true, as many at once as
 // there are processors. It returns what was broken, in the order of the seeds.
 func RunMany(first uint64, more func(next uint64) bool, o Options) (totals Totals, failed []error) {
 	var mu sync.Mutex

@@ -11,7 +11,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// picture is who holds, who waits, and what is written, as the events of the journal tell.
+// picture is the holders, the waiters, and what is written, by the events of the journal.
 type picture struct {
 	spaces     map[interlock.Namespace]*space
 	sessions   map[uint64]*session
@@ -35,7 +35,7 @@ func newPicture() picture {
 	}
 }
 
-// carried is when a command was carried out, and what its caller was to be told.
+// carried is when a command was carried out, and the answer that was due to its caller.
 type carried struct {
 	at     interlock.Index
 	answer engine.Outcome
@@ -66,7 +66,7 @@ type space struct {
 
 	// Of the entry that is being folded.
 	grants  []*request // new in holding
-	moved   bool       // something was given back, or somebody came
+	moved   bool       // something was released, or a request came
 	written interlock.Version
 	counted int // writes to the counter of acknowledgements
 	acked   int // tasks that became done
@@ -104,7 +104,7 @@ type request struct {
 	session  uint64
 	flow     string
 	agent    string
-	actor    string // the credential in whose name it was made
+	actor    string // the credential that made it
 	group    string
 	claims   []interlock.Claim
 	had      []interlock.Claim // all that it ever claimed
@@ -160,7 +160,7 @@ type edition struct {
 	absent  bool
 }
 
-// at gives the document after an index.
+// at returns the document after an index.
 func (d *document) at(i interlock.Index) (e edition) {
 	e.absent = true
 	if d == nil {
@@ -230,7 +230,7 @@ func (a *audit) fold(w *world, ev *engine.Event) {
 			w.fail("I2", "epoch %d begins with fence %d, and %d was given out", ev.Epoch, ev.Fence, p.fence)
 		}
 		p.fence, p.term = max(p.fence, ev.Fence), true
-		for _, s := range p.sessions { // everybody has a full ttl by the new owner's clock
+		for _, s := range p.sessions { // every session has a full ttl by the new owner's clock
 			s.heard = ev.At
 		}
 		for _, s := range p.spaces {

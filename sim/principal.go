@@ -8,14 +8,14 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// In half of the worlds the servers ask for credentials. Each agent has one of its own,
-// with groups and roles by chance; which role may send which command is the server's
-// business, and there is none here. Keys vault:* are for one group, the mailboxes' queue
-// has a list of those who may pull, and agents try what they may not do: they take up
-// each other's leases, write past the single writer, and approve their own tasks.
+// In half of the worlds the servers ask for credentials. Each agent has one of its own, with
+// groups and roles by chance; which role may send which command is the server's business, and
+// there is none here. Keys vault:* are for one group, the mailboxes' queue has a list of those
+// that may pull, and agents try what they may not do: they take up each other's leases, write
+// past the single writer, and approve their own tasks.
 //
-// The audit knows whose each request is from the journal's events alone, and who is in
-// which group from the world's plan.
+// The audit knows the owner of each request from the journal's events alone, and the groups of
+// agents from the world's plan.
 
 // vaultGroup is the only group that may claim vault keys.
 const vaultGroup = cappedGroup
@@ -32,7 +32,7 @@ func (w *world) credential(name string) *interlock.Principal {
 	}
 }
 
-// mayPullMail lists those who may pull from the queue of the mailboxes.
+// mayPullMail lists the credentials that may pull from the queue of the mailboxes.
 func (w *world) mayPullMail() []string {
 	if !w.plan.credentials {
 		return nil
@@ -53,7 +53,7 @@ func (w *world) named(name string) *interlock.Principal {
 	return nil
 }
 
-// credentialOf names the credential in whose hands a request is.
+// credentialOf names the credential that has a request.
 func (a *audit) credentialOf(r *request) string {
 	if s := a.sessions[r.session]; s != nil {
 		return s.actor
@@ -112,8 +112,8 @@ func (a *audit) mayWrite(w *world, key interlock.Key, ev *engine.Event) {
 	}
 }
 
-// answeredBy checks that a question about a task is not answered by those who submitted
-// the task or asked. At its limit nobody answers.
+// answeredBy checks that a question about a task is not answered by its asker or by the
+// submitter of the task. At its limit no principal answers.
 func (a *audit) answeredBy(w *world, t *task, ev *engine.Event) {
 	if ev.Actor != "" && (ev.Actor == t.actor || t.askers[ev.Actor]) {
 		w.fail("rights", "at index %d %s answers the question about task %x, in which it is involved", a.index, ev.Actor, t.id[12:])
@@ -147,7 +147,7 @@ func (a *agent) meddle() {
 	}
 }
 
-// write draws a write of a key that not everybody may change.
+// write draws a write of a key that not every agent may change.
 func (a *agent) write() interlock.Write {
 	key := interlock.Key(fmt.Sprintf([]string{"vault:%d", "vault:%d/doc", "box:%d"}[a.rng(3)], a.rng(2)))
 	return interlock.Write{Key: key, Op: interlock.Put, Body: []byte(fmt.Sprintf(`{"n":%d}`, a.rng(1000)))}

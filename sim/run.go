@@ -19,11 +19,11 @@ type Totals struct {
 	Commands   int // that reached a server
 	Answers    int // that reached a client
 	Retries    int
-	GivenUp    int // operations whose outcome their client never learned
+	GivenUp    int // operations with an outcome that their client never learned
 	Entries    int // of the journal
 	Recoveries int // times that a server took the shard over
 	Snapshots  int
-	Unknown    int // appends of which nobody knew the outcome
+	Unknown    int // appends with an unknown outcome
 	Compared   int // times that a live engine was compared with a replay
 	Simulated  time.Duration
 	Faults     map[string]int
@@ -208,7 +208,7 @@ func (w *world) recover() {
 	}
 }
 
-// left0 gives somebody who still waits or holds, or nil.
+// left0 returns a request that still waits or holds, or nil.
 func (a *audit) left0() *request {
 	for _, name := range slices.Sorted(maps.Keys(a.spaces)) {
 		s := a.spaces[name]

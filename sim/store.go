@@ -15,13 +15,13 @@ import (
 
 // store is where the journal lives, longer than any host.
 type store interface {
-	// open gives the journal to a host.
+	// open hands the journal to a host.
 	open(h *host) (journal.Journal, error)
 	// arm prepares a fault for the next write of the host, which may be deadly.
 	arm(h *host)
 	// dead reports whether the host's machine has stopped in the middle of something.
 	dead(h *host) bool
-	// died is called when the host's process is gone; power says that its machine is too.
+	// died is called when the host's process is gone; power means that its machine is, too.
 	died(h *host, power bool)
 	// full sets whether there is no space.
 	full(full bool)

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// story is what happened, for a person to read, and a hash of it, by which two runs are
-// compared.
+// story is what happened, for a person to read, and a hash of it, to compare two runs by.
 type story struct {
 	w    *world
 	out  io.Writer
@@ -22,7 +21,7 @@ func (s *story) tell(format string, args ...any) {
 	fmt.Fprintf(s.out, "%12.6f  %s\n", float64(s.w.now)/float64(time.Second), fmt.Sprintf(format, args...))
 }
 
-// told reports whether somebody reads the story, so that no words are made for nobody.
+// told reports whether the story has a reader, so that no words are made in vain.
 func (s *story) told() bool { return s.out != nil }
 
 // mix adds numbers to the hash.

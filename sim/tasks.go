@@ -25,7 +25,7 @@ const (
 	mailQueue   = "mail"
 	poolSize    = 3
 	rateBurst   = 4
-	rateCount   = 3 // of which a tick is no whole number of nanoseconds
+	rateCount   = 3 // so that a tick is no whole number of nanoseconds
 	ratePer     = time.Second
 	mailCap     = 2
 	mailboxes   = 6
@@ -37,7 +37,7 @@ const (
 	ownGroup    = "blue"
 )
 
-// settings are what an operator says of each namespace before the agents begin.
+// settings are what an operator sets for each namespace before the agents begin.
 func (w *world) settings() []func() engine.Command {
 	pattern := func(p interlock.Pattern) func() engine.Command {
 		return func() engine.Command { return &engine.SetPattern{Pattern: p} }

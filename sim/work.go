@@ -33,7 +33,7 @@ func (a *audit) written(w *world, s *space, ev *engine.Event) {
 	}
 }
 
-// handed gives a task to a worker.
+// handed hands a task to a worker.
 func (a *audit) handed(w *world, s *space, ev *engine.Event) {
 	t := s.tasks[ev.BaseID]
 	if t == nil {

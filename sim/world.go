@@ -12,7 +12,7 @@ import (
 // Options are the settings of a run that are not of its seed. The zero value is right.
 type Options struct {
 	Commands int       // that the run has at least carried out; 0: 4,400
-	Story    io.Writer // what happened, in words; nil: nobody reads it
+	Story    io.Writer // what happened, in words; nil: not written
 	First    bool      // RunMany begins no further run after one that fails
 }
 
@@ -66,7 +66,7 @@ type plan struct {
 	boundary    float64       // the chance that a process dies at a boundary
 	snapshot    int64         // bytes between two snapshots
 	keep        int64
-	picture     int // events of a state of which the owner takes a picture
+	picture     int // events of a state that the owner takes a picture of
 	tasks       bool
 	tangled     bool // the agents wait for each other more than elsewhere
 	credentials bool // the servers ask for credentials
@@ -108,7 +108,7 @@ func (w *world) about(d time.Duration) time.Duration {
 // chance is true with probability p.
 func (w *world) chance(p float64) bool { return p > 0 && w.rng.Float64() < p }
 
-// id gives 128 bits that no other call gives.
+// id returns 128 bits that no other call returns.
 func (w *world) id() (id [16]byte) {
 	w.ids++
 	for i := range 8 {
@@ -203,7 +203,7 @@ func (h *events) push(e event) {
 	}
 }
 
-// pop gives the earliest event unless it is after end.
+// pop returns the earliest event unless it is after end.
 func (h *events) pop(end time.Duration) (event, bool) {
 	s := *h
 	if len(s) == 0 || s[0].at > end {

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Bug is a mistake that somebody could make.
+// Bug is a mistake that an author could make.
 type Bug struct {
 	Name    string // of its file
 	Title   string // what is wrong, in a sentence
@@ -42,7 +42,7 @@ const (
 //go:embed bugs/*.bug
 var files embed.FS
 
-// Bugs gives all mistakes, by the folders that they are in and then by name.
+// Bugs returns all mistakes, by the folders that they are in and then by name.
 func Bugs() ([]Bug, error) {
 	names, err := fs.Glob(files, "bugs/*"+suffix)
 	if err != nil {
@@ -69,8 +69,9 @@ func Bugs() ([]Bug, error) {
 // Room is the folder of the file that the mistake changes.
 func (b *Bug) Room() string { return path.Dir(b.File) }
 
-// promises are what is broken besides the numbered invariants: that everybody gets on, the
-// law of a journal, what a caller may do, and what the doors and the wire say.
+// promises are what is broken besides the numbered invariants: that every request makes
+// progress, the law of a journal, what a caller may do, and the contract of the doors and the
+// wire.
 const promises = "liveness|journal|rights|interface"
 
 var invariants = regexp.MustCompile(`^(I([1-9]|1[0-9]|20)|` + promises + `)( (I([1-9]|1[0-9]|20)|` + promises + `))*$`)
@@ -119,8 +120,8 @@ func parse(name, text string) (Bug, error) {
 	return b, nil
 }
 
-// Apply gives the mistake's file as it is with the mistake. root is the folder of the
-// module. It is an error if what the mistake replaces is not there exactly once.
+// Apply returns the mistake's file as it is with the mistake. root is the folder of the module.
+// It is an error if what the mistake replaces is not there exactly once.
 func (b *Bug) Apply(root string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(b.File)))
 	if err != nil {

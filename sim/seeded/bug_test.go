@@ -10,8 +10,8 @@ import (
 
 const root = "../.."
 
-// TestMistakesApply makes sure that each mistake still fits the file that it changes:
-// whoever changes that file sees here that the mistake has to follow.
+// TestMistakesApply makes sure that each mistake still fits the file that it changes: after a
+// change of that file this test shows that the mistake has to follow.
 func TestMistakesApply(t *testing.T) {
 	bugs := all(t)
 	in := func(room string) (n int) {

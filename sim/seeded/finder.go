@@ -16,10 +16,10 @@ type finder struct {
 	args    []string // of the built binary
 }
 
-// finders are general: each says what is right of all that happens in many runs. The
-// suites of packages come last, for what the others cannot see. Each suite has a limit that
-// is far above what it takes. One that exceeds its limit has found nothing: a test that
-// waits in vain must fail by itself and name what it waited for.
+// finders are general: each states what is right of all that happens in many runs. The suites
+// of packages come last, for what the others cannot see. Each suite has a limit that is far
+// above what it takes. One that exceeds its limit has found nothing: a test that waits in vain
+// must fail by itself and name what it waited for.
 var finders = []finder{
 	{name: "worlds", folder: "cmd/interlock-sim", command: true, args: []string{"-seeds", "1..1000000", "-first"}},
 	{name: "model", folder: "engine", args: []string{"-test.run=^TestModel$", "-runs=1000000", "-shrink=false", "-test.timeout=0"}},
@@ -78,8 +78,8 @@ type target struct {
 
 func (f *finder) target() target { return target{f.folder, f.command} }
 
-// build gives the arguments of the go command that build it, in its folder: some tests
-// are a module of their own.
+// build returns the arguments of the go command that build it, in its folder: some tests are a
+// module of their own.
 func (t target) build(overlay, out string) []string {
 	args := []string{"test", "-c"}
 	if t.command {
@@ -96,7 +96,7 @@ func timedOut(output []byte) bool {
 	return bytes.Contains(output, []byte("panic: test timed out after "))
 }
 
-// evidence is the line of a finder's output that says best what is wrong.
+// evidence returns the line of a finder's output that describes best what is wrong.
 func evidence(output []byte) (line string) {
 	s := bufio.NewScanner(bytes.NewReader(output))
 	s.Buffer(nil, 1<<20)

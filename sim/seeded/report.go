@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Report is what a whole run says.
+// Report is the result of a whole run.
 type Report struct {
 	Machine string   `json:"machine"`
 	Go      string   `json:"go"`
@@ -22,7 +22,7 @@ type Report struct {
 	Results []Result `json:"mistakes"`
 }
 
-// NewReport says where and on what it is made.
+// NewReport records where and on what it is made.
 func NewReport(r *Runner) *Report {
 	return &Report{Machine: machine(), Go: runtime.Version(), Commit: commit(r.Root), Limit: r.Limit.Seconds()}
 }

@@ -28,18 +28,18 @@ type Result struct {
 	Found    bool   `json:"found"`
 	Finder   string `json:"finder,omitempty"`
 	Evidence string `json:"evidence,omitempty"`
-	// ByLimit says that a finder was ended by its own limit. That finds nothing, because it
-	// does not say what is wrong, and a slow machine does the same.
+	// ByLimit reports that a finder was ended by its own limit. That finds nothing, because it
+	// does not name what is wrong, and a slow machine does the same.
 	ByLimit bool    `json:"by_limit,omitempty"`
 	Build   float64 `json:"build_seconds"`
 	Seconds float64 `json:"seconds"` // that finders ran, until it was found
-	// Error says that it could not be tried out, so that it is neither found nor missed: it
+	// Error reports that it could not be tried out, so that it is neither found nor missed: it
 	// does not apply, or does not compile.
 	Error string `json:"error,omitempty"`
 }
 
-// Try has the finders of a mistake look for it, each for an equal part of what is left of
-// the time.
+// Try makes the finders of a mistake look for it, each for an equal part of what is left of the
+// time.
 func (r *Runner) Try(ctx context.Context, b *Bug) (x Result) {
 	x = Result{Name: b.Name, Title: b.Title, File: b.File, Breaks: b.Breaks}
 	if err := r.try(ctx, b, &x); err != nil {
@@ -160,7 +160,7 @@ type sight struct {
 	failed  bool
 	byLimit bool // it failed, and only because it took too long
 	took    time.Duration
-	words   string // the line that says best what is wrong
+	words   string // the line that describes best what is wrong
 }
 
 // look runs a finder for at most so long. One that is still looking then has found
@@ -186,7 +186,7 @@ func (r *Runner) look(ctx context.Context, f *finder, binary, overlay string, li
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || !exit.Exited() {
 		return s, fmt.Errorf("seeded: %s did not run: %w", f.name, err)
 	}
-	root := []byte(r.Root + string(filepath.Separator)) // the paths of a machine are nobody's business
+	root := []byte(r.Root + string(filepath.Separator)) // the paths of a machine stay out of reports
 	s.failed, s.byLimit, s.words = true, timedOut(output), evidence(bytes.ReplaceAll(output, root, nil))
 	return s, nil
 }
