@@ -160,7 +160,7 @@ func decode(t *testing.T, b []byte) (v any) {
 	return v
 }
 
-// apply does what RFC 6902 says, and nothing that jsonPatch does not write.
+// apply does what RFC 6902 specifies, and nothing that jsonPatch does not write.
 func apply(doc any, patch []byte) (any, error) {
 	var ops []struct {
 		Op, Path string

@@ -1,10 +1,9 @@
-// Package packet makes the conflict packet: what an agent is told when the state
-// that it thought about is not the state any more.
+// Package packet makes the conflict packet: what an agent receives when the state that it
+// thought about is not the state any more.
 //
-// New takes what the engine found stale and gives, for each document, the version
-// then and now, all who changed it, when and with what note, and the difference; and
-// Message, text ready for a prompt. Every door that answers with a packet answers
-// with this one.
+// New takes what the engine found stale and returns, for each document, the version then and
+// now, all its authors, with time and note, and the difference; and Message, text ready for a
+// prompt. Every door that answers with a packet answers with this one.
 //
 // Two things hold whatever the documents and the notes are. A packet is bounded in
 // size and in the work that it costs: what is cut is marked as cut, and documents

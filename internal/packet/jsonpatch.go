@@ -10,8 +10,8 @@ import (
 	"github.com/aymanbagabas/go-udiff/lcs"
 )
 
-// jsonPatch gives the operations (RFC 6902) that make now of then, as many of them
-// as fit into limit bytes. It is not ok if one of the two cannot be read exactly.
+// jsonPatch returns the operations (RFC 6902) that make now of then, as many of them as fit
+// into limit bytes. It is not ok if one of the two cannot be read exactly.
 //
 // What it costs is linear in the documents, and the operations are never more than
 // limit: a comparison that has filled its room stops.

@@ -51,8 +51,8 @@ type trees struct {
 
 func newTrees() *trees { return &trees{known: map[string]int32{}} }
 
-// parse reads a document. It is not ok for what is no JSON, is nested too deep, or
-// has a string that is not Unicode, which JSON can write and Go cannot tell apart.
+// parse reads a document. It is not ok for a text that is no JSON, is nested too deep, or has a
+// string that is not Unicode, which JSON can write and Go cannot tell apart.
 func (t *trees) parse(text []byte) (root *tree, ok bool) {
 	if !utf8.Valid(text) || !json.Valid(text) {
 		return nil, false
@@ -63,7 +63,7 @@ func (t *trees) parse(text []byte) (root *tree, ok bool) {
 	return root, root != nil
 }
 
-// value reads the next value, or gives nil.
+// value reads the next value, or returns nil.
 func (t *trees) value(depth int) *tree {
 	if depth > maxDepth {
 		return nil
@@ -157,7 +157,7 @@ func (t *trees) elements(n *tree, depth int) bool {
 	return err == nil
 }
 
-// number gives the number of a value, the same for the same value.
+// number returns the number of a value, the same for the same value.
 func (t *trees) number(kind byte, content []byte) int32 {
 	t.key = append(append(t.key[:0], kind), content...)
 	id, ok := t.known[string(t.key)]

@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// words are what a message says on each occasion. What is written is one sentence
-// about what happened to the call, and a paragraph about what to do.
+// words are the sentences of a message on each occasion. What is written is one sentence about
+// what happened to the call, and a paragraph about what to do.
 var words = [...]struct{ doing, happened, then, next string }{
 	Commit: {
 		"thinking", "nothing of your commit was written", "you read",
@@ -74,7 +74,7 @@ func (it *item) text(number int, occasion Occasion, share, room int) string {
 		fmt.Fprintf(&b, ", written %s%d times since", atLeast, it.Writes)
 	}
 	fmt.Fprintf(&b, ".\n   %s\n", author(&it.Now, occasion))
-	// A cut must be told, too.
+	// A cut must be reported, too.
 	const notices = 256
 	if b.Len()+notices > room {
 		return ""
@@ -101,8 +101,8 @@ func (it *item) text(number int, occasion Occasion, share, room int) string {
 	return b.String()
 }
 
-// tellBetween names those who wrote before the last one, oldest first: as many of the
-// newest as limit has room for.
+// tellBetween names those that wrote before the last one, oldest first: as many of the newest
+// as limit has room for.
 func (it *item) tellBetween(b *strings.Builder, limit int) {
 	var lines []string
 	for i := len(it.Between) - 1; i >= 0; i-- {
@@ -130,7 +130,7 @@ func (it *item) tellBetween(b *strings.Builder, limit int) {
 // maxWordBytes bounds a note that stands beside its author's name.
 const maxWordBytes = 120
 
-// between is a line about one of those who wrote before the last one.
+// between is a line about one of those that wrote before the last one.
 func between(d *interlock.Document, version string) string {
 	if version != "" {
 		version = "version " + visible(version) + ", "
@@ -164,7 +164,7 @@ func writes(n int) string {
 	return fmt.Sprintf("%d writes that are", n)
 }
 
-// quote writes text as data, and says so if it is cut, here or before.
+// quote writes text as data, and marks it if it is cut, here or before.
 func quote(b *strings.Builder, text string, limit int, isCut bool) {
 	text, cutHere := quoted(text, limit)
 	b.WriteString(text)
@@ -173,7 +173,7 @@ func quote(b *strings.Builder, text string, limit int, isCut bool) {
 	}
 }
 
-// tell gives a sentence about the difference, and the text that goes below it.
+// tell returns a sentence about the difference, and the text that goes below it.
 func (it *item) tell() (sentence, text string) {
 	d := &it.diff
 	switch d.Kind {
@@ -212,7 +212,7 @@ func (it *item) tell() (sentence, text string) {
 	return "The content is the same as the earlier one.", ""
 }
 
-// together says that a difference is not the last writer's alone.
+// together states that a difference is not the last writer's alone.
 func (it *item) together() string {
 	if it.Writes > 1 {
 		return " by all these writes together"
@@ -232,7 +232,7 @@ func state(d *interlock.Document, version string) string {
 	return fmt.Sprintf("nothing (version %s)", visible(version))
 }
 
-// author says who wrote it, and when.
+// author names the writer, and the time.
 func author(s *interlock.Document, occasion Occasion) string {
 	verb := "Written"
 	if s.Absent {
@@ -249,7 +249,7 @@ func author(s *interlock.Document, occasion Occasion) string {
 	return fmt.Sprintf("%s %s %s.", verb, ago(s.Age), by(s))
 }
 
-// by names who wrote a document.
+// by names the writer of a document.
 func by(s *interlock.Document) string {
 	switch {
 	case s.Agent != "":
@@ -262,7 +262,7 @@ func by(s *interlock.Document) string {
 	return "by somebody without a name"
 }
 
-// ago says how long ago something was, in the largest unit that is still telling.
+// ago returns how long ago something was, in the largest unit that is still telling.
 func ago(d time.Duration) string {
 	for _, u := range []struct {
 		size  time.Duration

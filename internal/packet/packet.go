@@ -24,7 +24,7 @@ const (
 	MaxWorkBytes    = 1 << 20
 )
 
-// Occasion says how the caller came to hear that its state is stale.
+// Occasion is how the caller came to hear that its state is stale.
 type Occasion uint8
 
 const (
@@ -39,9 +39,9 @@ const (
 	Answer
 )
 
-// New makes the packet about documents that are stale; more says that there are
-// others. The texts of the packet's documents are as their authors wrote them, the
-// notes cut to MaxNoteBytes: only Message may go to a prompt or a terminal as it is.
+// New makes the packet about documents that are stale; more reports that there are others. The
+// texts of the packet's documents are as their authors wrote them, the notes cut to
+// MaxNoteBytes: only Message may go to a prompt or a terminal as it is.
 func New(stale []interlock.Stale, more bool, occasion Occasion) *interlock.Packet {
 	list := make([]item, len(stale))
 	for i := range stale {

@@ -9,9 +9,9 @@ import (
 // contextLines is how much of what did not change stands around what did.
 const contextLines = 3
 
-// unified gives the unified diff of two texts, cut to limit bytes: between lines, or
-// within one that alone is longer. The search for common lines is bounded: texts
-// that differ in very many places come out as larger replacements.
+// unified returns the unified diff of two texts, cut to limit bytes: between lines, or within
+// one that alone is longer. The search for common lines is bounded: texts that differ in very
+// many places come out as larger replacements.
 func unified(thenLabel, nowLabel, then, now string, limit int) (text string, isCut bool) {
 	text, err := udiff.ToUnified(thenLabel, nowLabel, then, udiff.Lines(then, now), contextLines)
 	if err != nil {
