@@ -115,7 +115,7 @@ type TaskSpec struct {
 	Message bool
 	Key     Key
 
-	// Ask, when it is set, has a person approve it before it may run.
+	// Ask, when it is set, requires the approval of a person before it may run.
 	Ask *Question
 }
 
