@@ -90,8 +90,7 @@ func benchmarkCycles(b *testing.B, j journal.Journal, callers int, change func(*
 	}
 }
 
-// The same with somebody who follows the journal, and with a snapshot every
-// 8 MiB: what others pay for it.
+// The same with a follower of the journal, and with a snapshot every 8 MiB: what others pay for it.
 func BenchmarkFollowed(b *testing.B) {
 	benchmarkWith(b, func(c *Config) {}, func(s *Shard) {
 		s.Follow(b.Context(), Follower{Namespace: "bench"})

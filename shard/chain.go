@@ -17,7 +17,7 @@ type links struct {
 	mu    sync.Mutex
 	chain *chain.Chain
 	marks *chain.Marker
-	grown chan struct{} // closed at the next append; nil when nobody waits
+	grown chan struct{} // closed at the next append; nil without a waiter
 }
 
 // begin starts from the record of a snapshot.
@@ -27,7 +27,7 @@ func (l *links) begin(r chain.Record) {
 	l.chain, l.marks = chain.From(r.Last()), chain.MarkFrom(r)
 }
 
-// add adds one entry while nobody else uses the chain.
+// add adds one entry. The caller has the chain to itself.
 func (l *links) add(e journal.Entry) {
 	l.chain.Add(e)
 	l.marks.Grow(l.chain.Last())

@@ -12,8 +12,8 @@ import (
 	"github.com/interlockdev/interlock/journal/memjournal"
 )
 
-// checkHead compares the shard's head with what the journal says, computed from each mark
-// that its newest snapshot has, and from the beginning if that is still there.
+// checkHead compares the shard's head with the journal's, computed from each mark that its newest
+// snapshot has, and from the beginning if that is still there.
 func checkHead(t *testing.T, s *Shard) chain.Link {
 	t.Helper()
 	head := s.links.record(0).Last()

@@ -6,11 +6,10 @@ import (
 	"fmt"
 )
 
-// Close carries out what was submitted, answers it, stops everything, makes a
-// last snapshot and closes the journal. When ctx ends first, Close gives up:
-// appends that stand still are abandoned, whoever waits for them is told "outcome
-// unknown", and the journal is closed as soon as it lets go. Close returns Err if
-// the shard had failed.
+// Close carries out what was submitted, answers it, stops everything, makes a last snapshot and
+// closes the journal. When ctx ends first, Close stops waiting: appends that stand still are
+// abandoned, their waiters get "outcome unknown", and the journal is closed as soon as it lets go.
+// Close returns Err if the shard had failed.
 func (s *Shard) Close(ctx context.Context) error {
 	s.closeOnce.Do(func() { s.closeErr = s.close(ctx) })
 	return s.closeErr
@@ -32,7 +31,7 @@ func (s *Shard) close(ctx context.Context) error {
 	return s.release(ctx)
 }
 
-// release gives everything up once owner and committer have ended.
+// release drops everything once owner and committer have ended.
 func (s *Shard) release(ctx context.Context) error {
 	s.cancel()
 	s.stopClock()

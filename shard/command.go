@@ -98,7 +98,7 @@ func (s *Shard) visit(ctx context.Context, namespace interlock.Namespace, run fu
 // nowhere.
 type call struct{ to atomic.Pointer[reply] }
 
-// reply is an answer on its way to who asked.
+// reply is an answer on its way to the caller.
 type reply struct {
 	effect engine.Effect
 	at     interlock.At
@@ -113,7 +113,7 @@ func (c *call) Deliver(eff *engine.Effect, at interlock.At) {
 	}
 }
 
-// replies are those that nobody waits for.
+// replies holds the replies without a waiter.
 type replies struct{ free sync.Pool }
 
 func (p *replies) get() *reply {
@@ -123,7 +123,7 @@ func (p *replies) get() *reply {
 	return &reply{done: make(chan struct{}, 1)}
 }
 
-// put takes a reply to which nobody will write any more.
+// put takes back a reply that has no more writers.
 func (p *replies) put(r *reply) {
 	r.effect = engine.Effect{}
 	p.free.Put(r)

@@ -24,7 +24,7 @@ func TestNothingBeforeDurable(t *testing.T) {
 		in := newInbox()
 		r.submit(acquire(in, "a"))
 		<-hold.Reached
-		r.submit(acquire(in, "a"), // refused: held by the grant that nobody may know of yet
+		r.submit(acquire(in, "a"), // refused: held by the grant that is not durable yet
 			&engine.GetLease{Head: head(in), Lease: newID()},
 			&engine.CheckFence{Head: head(in), Key: "a", Fence: 1})
 		var read interlock.At
@@ -106,7 +106,8 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
-// What nobody counts is not said to the observer, also after a start from the journal.
+// Events that no metric counts are not reported to the observer, also after a start from the
+// journal.
 func TestUnattributed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, without := range []bool{false, true} {
@@ -215,8 +216,8 @@ func TestFencedUnderLoad(t *testing.T) {
 	})
 }
 
-// When the storage fails nobody knows whether the last group is in the journal.
-// Its callers are told so, and the same request id finds out later.
+// When the storage fails, it is unknown whether the last group is in the journal. Its callers learn
+// so, and the same request id finds out later.
 func TestUnknownOutcome(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -11,9 +11,8 @@ import (
 
 // Config is what Open needs. Only Journal must be set.
 type Config struct {
-	// Journal is the shard's log, opened for this owner. The shard takes it over
-	// once Open has returned nil: it closes it in Close, and nobody else may append
-	// to it.
+	// Journal is the shard's log, opened for this owner. The shard takes it over once Open has
+	// returned nil: it closes it in Close, and nothing else may append to it.
 	Journal journal.Journal
 
 	// Number names the shard in every answer.
@@ -22,10 +21,10 @@ type Config struct {
 	// Clock tells the time; nil means real time. A Clock serves one shard.
 	Clock Clock
 
-	// Logger takes what an operator must know; nil means nobody.
+	// Logger receives what an operator must know; nil discards it.
 	Logger *slog.Logger
 
-	// Observer is told what was committed, for metrics and logs; nil means nobody.
+	// Observer receives what was committed, for metrics and logs; nil discards it.
 	Observer Observer
 
 	// Unattributed is for an Observer that does not count waits and holds by pattern,
@@ -54,15 +53,14 @@ type Config struct {
 	// means that all snapshots are made so.
 	PictureEvents int
 
-	// KeepBytes is about how many bytes of entries stay in the journal as history
-	// (for Follow, and for those who ask who did what) although a snapshot covers
-	// them. It is estimated from the mean size of an entry. 0 means 1 GiB; a negative
-	// number keeps no more than a restart needs.
+	// KeepBytes is about how many bytes of entries stay in the journal as history (for Follow, and
+	// for audits) although a snapshot covers them. It is estimated from the mean size of an entry.
+	// 0 means 1 GiB; a negative number keeps no more than a restart needs.
 	KeepBytes int64
 
-	// LowMemory reports whether the process has used up what memory it may have: then only
-	// what gives something back is admitted, as when the journal is low on space. It is asked
-	// before each turn. nil means never.
+	// LowMemory reports whether the process has used up what memory it may have: then only commands
+	// that return something are admitted, as when the journal is low on space. It is asked before
+	// each turn. nil means never.
 	LowMemory func() bool
 
 	// MaxAhead is by how much the clock may be ahead of the journal's newest entry at the start:
@@ -76,17 +74,16 @@ type Config struct {
 	FenceJump uint64
 }
 
-// Observer is told what happens, by one goroutine at a time and before the
-// answers of the same group leave. So its methods must be quick and must not call
-// the shard.
+// Observer receives what happens, from one goroutine at a time and before the answers of the same
+// group leave. So its methods must be quick and must not call the shard.
 type Observer interface {
 	// Committed tells the events of the steps that one append made durable: of none
 	// when it was a piece of a large entry. They are valid during the call only.
 	Committed(events []engine.Event)
-	// Appended says how long one append took, and what was in it.
+	// Appended reports how long one append took, and what was in it.
 	Appended(d time.Duration, entries, bytes int)
-	// Lag says how long the command of a group that waited longest had waited
-	// before it was stepped.
+	// Lag reports how long the command of a group that waited longest had waited before it was
+	// stepped.
 	Lag(d time.Duration)
 }
 

@@ -9,8 +9,8 @@
 //	                                           ▼
 //	               effects, in order ─► Receiver.Deliver
 //
-// Namespaces are tenants, and none can slow another beyond a bound: the owner gives
-// them turns (turn.go). From Submit to its step a command waits
+// Namespaces are tenants, and none can slow another beyond a bound: they take turns at the owner
+// (turn.go). From Submit to its step a command waits
 //
 //   - for the commands of its own namespace that came before it,
 //   - for the turn that is under way, and for one turn of each other namespace in
@@ -19,13 +19,12 @@
 //     look of a survey) or one step of what is due at most,
 //   - and, when the group is full, for the append that is under way.
 //
-// From its step to its answer it waits for that append and for its own, of 1,024
-// commands and 256 KiB of entries at most, or what the large commit that ended the
-// group adds to that: its entry may be several appends long (piece.go). What a turn is overrun by is taken from
-// the same namespace's next turns. A tenant that submits faster than it is served is
-// told so (CodeOverloaded) while others still find room: it may have as much waiting
-// as room is left. And at most once for each Config.SnapshotBytes of entries everybody waits for the
-// picture of which a snapshot is made (snapshot.go), for 2 ms at most.
+// From its step to its answer it waits for that append and for its own, of 1,024 commands and 256 KiB of
+// entries at most, or what the large commit that ended the group adds to that: its entry may be several appends
+// long (piece.go). What a turn is overrun by is taken from the same namespace's next turns. A tenant that
+// submits faster than it is served gets CodeOverloaded while others still find room: it may have as much
+// waiting as room is left. And at most once for each Config.SnapshotBytes of entries all tenants wait for the
+// picture that becomes the snapshot (snapshot.go), for 2 ms at most.
 //
 // While the committer writes one group, the owner goroutine steps the next; it
 // never runs further ahead than one group. When a command comes to a shard that stands
@@ -33,10 +32,10 @@
 // Refusals and reads wait for the same durability as grants, so no answer ever shows
 // state above the durable index.
 //
-// If an append fails, the engine holds decisions that nobody may ever hear of:
-// not the callers of the group, not those of the one stepped behind it, and not
-// a waiter whom one of its steps would have granted. What happens then depends on
-// the journal's word, and there is no rollback in any case:
+// If an append fails, the engine holds decisions that must never be announced: not to the callers
+// of the group, not to those of the one stepped behind it, and not to a waiter that one of its
+// steps would have granted. What happens then depends on the journal's word, and there is no
+// rollback in any case:
 //
 //	no space      nothing was written by it: the callers are told so, the engine is
 //	              thrown away and made anew from the journal, and the shard goes on,

@@ -22,8 +22,7 @@ func (r *rig) execute(cmds ...engine.Command) {
 	}
 }
 
-// Who comes alone has its answers when Execute returns, and no other goroutine had to run
-// for that.
+// A lone caller has its answers when Execute returns, and no other goroutine had to run for that.
 func TestExecuteAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -115,7 +114,7 @@ func TestExecuteMuch(t *testing.T) {
 	})
 }
 
-// A lease that a caller has granted itself ends in time although nobody else comes.
+// A lease that a caller has granted itself ends in time although no other caller comes.
 func TestExecuteSetsTheAlarm(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -139,7 +138,7 @@ func TestExecuteSetsTheAlarm(t *testing.T) {
 	})
 }
 
-// An append that finds no space is the owner's to deal with, whoever has tried it.
+// An append that finds no space is the owner's to deal with, no matter which goroutine tried it.
 func TestExecuteWithoutSpace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -194,7 +193,7 @@ func TestExecuteWithoutSpaceTakesWhatCameBehind(t *testing.T) {
 	})
 }
 
-// A shard whose journal fails under a caller is finished for all.
+// A shard is finished for all when its journal fails under a caller.
 func TestExecuteFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -216,8 +215,8 @@ func TestExecuteFails(t *testing.T) {
 	})
 }
 
-// Many drive and many do not, in several namespaces, at the same time: everybody is
-// answered, in its own order, and the journal has what was done.
+// Many drive and many do not, in several namespaces, at the same time: each is answered, in its own
+// order, and the journal has what was done.
 func TestExecuteAmongMany(t *testing.T) {
 	j, err := new(memjournal.Store).Open(t.Context())
 	if err != nil {

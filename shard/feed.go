@@ -11,7 +11,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// followers wakes those who follow, and keeps the newest entries for them.
+// followers wakes the followers, and keeps the newest entries for them.
 //
 //	append ─► publish ─► feed of acme   ─► records 41, 44 ─► 2 followers
 //	                     feed of globex    (nothing new)     64 followers, asleep
@@ -44,7 +44,7 @@ const recordBytes = 256
 
 var eventBytes = int(reflect.TypeFor[engine.Event]().Size())
 
-// feed is what is new in one namespace that somebody follows.
+// feed holds what is new in one namespace that has followers.
 type feed struct {
 	namespace interlock.Namespace
 	count     int // followers
@@ -54,16 +54,16 @@ type feed struct {
 	floor   interlock.Index
 	records []*record
 
-	news *news // of the next record; nil when nobody waits for it
+	news *news // of the next record; nil without a waiter
 }
 
-// news wakes the followers who have seen everything.
+// news wakes the followers that have seen everything.
 type news struct {
 	came  chan struct{}   // closed when there is a record
 	first interlock.Index // of that record, which is set before; nothing between is for them
 }
 
-// record is an entry in memory. Whoever needs its events first decodes it for all.
+// record is an entry in memory. The first reader of its events decodes it for all.
 type record struct {
 	feed         *feed
 	first, index interlock.Index // of its first piece and its last
@@ -88,7 +88,7 @@ func (r *record) decode() ([]engine.Event, error) {
 	return r.events, r.err
 }
 
-// enter counts a follower. It is false when nobody may follow any more.
+// enter counts a follower. It returns false when following has ended.
 func (f *followers) enter(namespace interlock.Namespace, s *Shard) (*feed, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,8 +123,7 @@ func (f *followers) leave(fd *feed) {
 	}
 }
 
-// wait returns when nobody follows any more, and nobody can begin to. It is
-// called once.
+// wait returns when no follower is left, and none can begin. It is called once.
 func (f *followers) wait() {
 	f.mu.Lock()
 	f.closed, f.idle = true, make(chan struct{})
@@ -158,9 +157,9 @@ func (f *followers) look(fd *feed, s *Shard, next interlock.Index, list []*recor
 	return nil, fd.news, s.At().Index
 }
 
-// grow makes known what has become durable of the group, before any answer of that
-// state leaves: the steps that are whole, of which whole were durable before. A follower
-// that sees the new index also finds the entries in memory.
+// grow makes known what has become durable of the group, before any answer of that state leaves:
+// the steps that are whole. The first ones, as many as whole, were durable before. A follower that
+// sees the new index also finds the entries in memory.
 func (s *Shard) grow(g *group, whole int) {
 	f := &s.followers
 	f.mu.Lock()
@@ -217,7 +216,7 @@ func (f *followers) publish(g *group, step int) {
 	f.spare = touched[:0]
 }
 
-// add puts a record into its feed, and wakes who waits for it.
+// add puts a record into its feed, and wakes its waiters.
 func (f *followers) add(r *record) {
 	fd := r.feed
 	fd.records = append(fd.records, r)

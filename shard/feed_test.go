@@ -120,8 +120,8 @@ func TestFollowersShareOneDecoding(t *testing.T) {
 	})
 }
 
-// Namespaces whose names begin alike, or end alike, see nothing of each other, neither
-// from memory nor from the journal.
+// Namespaces with names that begin alike, or end alike, see nothing of each other, neither from
+// memory nor from the journal.
 func TestFollowOneNamespaceOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		names := []string{"acme", "acme2", "acme-2", "acm", "2", "acme22"}
@@ -166,9 +166,9 @@ func TestFollowOneNamespaceOnly(t *testing.T) {
 	})
 }
 
-// A follower who has seen everything misses nothing while the journal is truncated far
-// beyond where it was when it fell asleep: neither when it wakes at once, nor when the
-// entry that wakes it has left the memory before it runs.
+// A follower that has seen everything misses nothing while the journal is truncated far beyond
+// where it was when it fell asleep: neither when it wakes at once, nor when the entry that wakes it
+// has left the memory before it runs.
 func TestIdleFollowerIsNotLeftBehind(t *testing.T) {
 	for _, forgotten := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
@@ -216,8 +216,8 @@ func TestIdleFollowerIsNotLeftBehind(t *testing.T) {
 	}
 }
 
-// A follower who sleeps reads on at the first entry that is for it, also when that has
-// left the memory before the follower ran.
+// A follower that sleeps reads on at the first entry that is for it, also when that has left the
+// memory before the follower ran.
 func TestNewsOutliveTheirRecord(t *testing.T) {
 	s := &Shard{}
 	f := &s.followers
@@ -304,8 +304,8 @@ func TestFollowersHearOfEachEntry(t *testing.T) {
 	}
 }
 
-// An idle follower says with each pulse how far everything was seen, and so does one
-// that reads through entries of others.
+// An idle follower reports with each pulse how far everything was seen, and so does one that reads
+// through entries of others.
 func TestFollowReached(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -329,7 +329,7 @@ func TestFollowReached(t *testing.T) {
 	})
 }
 
-// holed is a journal of which an entry cannot be read.
+// holed is a journal with an entry that cannot be read.
 type holed struct {
 	journal.Journal
 	at  interlock.Index
@@ -349,8 +349,8 @@ func (j holed) Read(ctx context.Context, from interlock.Index, visit func(journa
 	return err
 }
 
-// A follower is told that the journal cannot be read, after what can be; one that need
-// not read it goes on.
+// A follower learns that the journal cannot be read, after what can be; one that need not read it
+// goes on.
 func TestFollowUnreadable(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var bad holed

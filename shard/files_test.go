@@ -27,9 +27,9 @@ func (j *unreadable) Read(ctx context.Context, from interlock.Index, visit func(
 	return j.Journal.Read(ctx, from, visit)
 }
 
-// When there is no descriptor for the next file of the journal, the callers of the append
-// are refused and nothing else happens: newcomers are welcome at once, and nobody speaks of
-// a full disk.
+// When there is no descriptor for the next file of the journal, the callers of the append are
+// refused and nothing else happens: newcomers are welcome at once, and no answer mentions a full
+// disk.
 func TestNoFiles(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -13,7 +13,7 @@ import (
 
 // Follower is a reader of the events of one namespace.
 type Follower struct {
-	// Namespace is whose events it reads. It also gets the events of the whole shard,
+	// Namespace is the one that it reads the events of. It also gets the events of the whole shard,
 	// which have no namespace, and never one of another namespace.
 	Namespace interlock.Namespace
 
@@ -24,12 +24,12 @@ type Follower struct {
 	// the same ones. It may keep what they point to. nil ignores them.
 	Visit func(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error
 
-	// Visited is called after each Visit, when the events need not be kept any more: who
-	// may have to wait for somebody does so here. nil is nothing to do.
+	// Visited is called after each Visit, when the events need not be kept any more: a follower
+	// that may block does so here. It may be nil.
 	Visited func() error
 
-	// Reached says that everything up to an index was visited: whenever nothing more is
-	// there yet, and while nothing is visited at least once per Pulse. nil ignores it.
+	// Reached reports that everything up to an index was visited: whenever nothing more is there
+	// yet, and while nothing is visited at least once per Pulse. nil ignores it.
 	Reached func(index interlock.Index) error
 
 	// Pulse is how long Reached is not called at most while nothing is visited. 0 means
@@ -37,8 +37,8 @@ type Follower struct {
 	Pulse time.Duration
 }
 
-// UnreadableError says that the journal could not be read while somebody followed it.
-// What was visited until then is right, and there is more.
+// UnreadableError reports that the journal could not be read while it was followed. What was
+// visited until then is right, and there is more.
 type UnreadableError struct {
 	// Index is the first entry that could not be read.
 	Index interlock.Index
@@ -51,18 +51,17 @@ func (e *UnreadableError) Error() string {
 
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// Follow calls f.Visit for each entry of the journal with events of f.Namespace, from
-// index f.From on, in order and each once, and then for new ones as they become
-// durable, until ctx ends, the follower returns an error, or the shard ends. It goes at
-// the follower's pace and nothing waits for it. One that falls behind what is kept gets
-// CodeHistoryTrimmed, and an *UnreadableError says that the journal could not be read.
-// Records that open an epoch hold no events. An entry that is stored as pieces is
-// visited once, as a whole and with the index of its last piece; who begins behind its
-// first piece gets the next one.
+// Follow calls f.Visit for each entry of the journal with events of f.Namespace, from index f.From
+// on, in order and each once, and then for new ones as they become durable, until ctx ends, the
+// follower returns an error, or the shard ends. It goes at the follower's pace and nothing waits
+// for it. One that falls behind what is kept gets CodeHistoryTrimmed, and an *UnreadableError
+// reports that the journal could not be read. Records that open an epoch hold no events. An entry
+// that is stored as pieces is visited once, as a whole and with the index of its last piece; a
+// follower that begins behind its first piece gets the next one.
 //
-// A follower who has seen everything sleeps until an entry with events of its namespace
-// is durable: what happens in other namespaces costs it nothing (see feed.go). Who is
-// behind reads the journal.
+// A follower that has seen everything sleeps until an entry with events of its namespace is
+// durable: what happens in other namespaces costs it nothing (see feed.go). One that is behind
+// reads the journal.
 func (s *Shard) Follow(ctx context.Context, f Follower) error {
 	fd, ok := s.followers.enter(f.Namespace, s)
 	if !ok {
@@ -242,7 +241,7 @@ func (r *reading) wait(ctx context.Context, n *news) error {
 	return nil
 }
 
-// ended says why a follower must stop.
+// ended returns why a follower must stop.
 func (s *Shard) ended(ctx context.Context) error {
 	select {
 	case <-s.stopping:

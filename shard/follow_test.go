@@ -172,8 +172,8 @@ func TestFollowFarBehind(t *testing.T) {
 	})
 }
 
-// A follower that began with the oldest entry and falls behind what is kept is told
-// so like any other: it must not be led over a gap.
+// A follower that began with the oldest entry and falls behind what is kept gets the error like any
+// other: it must not be led over a gap.
 func TestFollowOverGap(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.SnapshotBytes, c.KeepBytes = 1000, -1 })

@@ -7,10 +7,9 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// backlog is what waits of one namespace. Commands are put at in by whoever submits
-// them, and the owner takes all of in at once by exchanging slices, so nothing is
-// copied twice. Both are in the order of arrival, in before out never: what is in
-// out came first.
+// backlog holds the waiting commands of one namespace. Submitters append to in, and the owner takes
+// all of in at once by exchanging slices, so nothing is copied twice. Both are in the order of
+// arrival, in before out never: what is in out came first.
 //
 // The owner visits those that are listed; the others are empty and have nothing
 // due.
@@ -29,7 +28,7 @@ type backlog struct {
 	credit time.Duration // what the owner may still spend on it; see turn.go
 }
 
-// pop gives the next command that the owner has taken.
+// pop returns the next command that the owner has taken.
 func (q *backlog) pop() engine.Command {
 	cmd := q.out[q.next]
 	q.out[q.next] = nil
@@ -55,8 +54,8 @@ const (
 	idleCommands = 4096
 )
 
-// put takes all of cmds, which are of one namespace, or none of them. It reports whether
-// somebody has to be told that there is something to take.
+// put takes all of cmds, which are of one namespace, or none of them. It reports whether the owner
+// must be woken.
 //
 // There is room for them if they leave at least as much room as their namespace
 // then uses. So a namespace that floods the shard is refused at half of the limit,
@@ -111,15 +110,14 @@ func (m *mailbox) backlog(namespace interlock.Namespace) *backlog {
 	return q
 }
 
-// exchange gives what waits in q to the owner, who has nothing of it left. The
-// caller holds mu.
+// exchange hands what waits in q to the owner, which has nothing of it left. The caller holds mu.
 func (m *mailbox) exchange(q *backlog) {
 	m.waiting -= len(q.in)
 	q.in, q.out, q.next, q.waited = q.out[:0], q.in, 0, q.since
 }
 
-// collect appends to list the backlogs in which something waits and that are not
-// listed yet, and takes what is in them. closed says that nothing more can come.
+// collect appends to list the backlogs in which something waits and that are not listed yet, and
+// takes what is in them. closed means that nothing more can come.
 func (m *mailbox) collect(list []*backlog) (_ []*backlog, now engine.Time, closed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,9 +130,9 @@ func (m *mailbox) collect(list []*backlog) (_ []*backlog, now engine.Time, close
 	return list, m.now(), m.closed != nil
 }
 
-// take takes what is in q, of which the owner has nothing left. Every command of
-// the namespace that came before now was taken. If nothing was in q, and nothing is
-// due in it by now, the backlog is no longer listed and no longer the owner's.
+// take takes what is in q. The owner has nothing of it left. Every command of the namespace that
+// came before now was taken. If nothing was in q, and nothing is due in it by now, the backlog is
+// no longer listed and no longer the owner's.
 func (m *mailbox) take(q *backlog, due engine.Time) (now engine.Time, listed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/interlockdev/interlock/journal/memjournal"
 )
 
-// large makes one step of which the entry has more than size bytes: many grants in
-// one. It gives the answer of a read that saw it.
+// large makes one step with an entry of more than size bytes: many grants in one. It returns the
+// answer of a read that saw it.
 func (r *rig) large(size int) (interlock.At, error) {
 	return r.shard.visit(r.Context(), "test", func(o *owner, now engine.Time) bool {
 		const head = 9 // of an entry: its version and time
@@ -45,8 +45,8 @@ const (
 	threePieces = 2_300_000
 )
 
-// A large entry has one index, that of its last piece, and is one entry for
-// everybody: who follows, who replays, who makes snapshots.
+// A large entry has one index, that of its last piece, and is one entry for followers, replays and
+// snapshots.
 func TestLargeEntry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		seen := new(appends)
@@ -92,7 +92,7 @@ func TestLargeEntry(t *testing.T) {
 	})
 }
 
-// consistent checks that the live engine and the hash chain are what the journal says.
+// consistent checks that the live engine and the hash chain match the journal.
 func (r *rig) consistent() {
 	r.Helper()
 	if live, replayed := r.hash(), replayedHash(r.T, r.shard.journal); live != replayed {
@@ -104,7 +104,7 @@ func (r *rig) consistent() {
 	checkHead(r.T, r.shard)
 }
 
-// grants counts what the journal says was granted, of keys that begin so.
+// grants counts the grants in the journal of keys with this prefix.
 func (r *rig) grants(prefix string) (n int) {
 	r.Helper()
 	var pieces Joiner
@@ -170,9 +170,9 @@ func TestSnapshotsAroundLargeEntries(t *testing.T) {
 	})
 }
 
-// When a group takes several appends and one of them fails, what was written before
-// has happened, and its callers are told so. Nobody else of the group is told that
-// anything was done, and pieces without their last one are nothing.
+// When a group takes several appends and one of them fails, what was written before has happened,
+// and its callers learn that. No other caller of the group learns that anything was done, and
+// pieces without their last one are nothing.
 func TestAppendFailsBetweenPieces(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -16,11 +16,11 @@ import (
 	"github.com/interlockdev/interlock/journal/memjournal"
 )
 
-// BenchmarkLimits measures the cycles of a quiet tenant while another one carries out an
-// operation at a documented limit: each row of limitRows is one. Blocks of three kinds
-// alternate: the quiet tenant alone, beside the busy one, and beside two processes that
-// only burn processor time. The last are the control: what the machine does to a tenant
-// whose neighbours do not touch the shard at all.
+// BenchmarkLimits measures the cycles of a quiet tenant while another one carries out an operation
+// at a documented limit: each row of limitRows is one. Blocks of three kinds alternate: the quiet
+// tenant alone, beside the busy one, and beside two processes that only burn processor time. The
+// last are the control: what the machine does to a tenant with neighbours that do not touch the
+// shard at all.
 //
 // The bound of the 99th percentile beside the busy tenant is the largest of
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// What the rows of BenchmarkLimits have the busy tenant do.
+// What the busy tenant does in the rows of BenchmarkLimits.
 
 // numbered is a key with a number.
 func numbered(prefix string, i int) interlock.Key {
@@ -166,13 +166,13 @@ func (n *neighbour) own(count int, prefix string) {
 	n.all(count, func(i int) engine.Command { return n.take("", numbered(prefix+"k", i)) })
 }
 
-// lineUp holds a key for which as many wait as may.
+// lineUp holds a key and fills its line to the limit.
 func (n *neighbour) lineUp() {
 	n.lease = n.ask("", "hot", engine.Acquire{})
 	n.all(interlock.MaxWaitersPerKey, func(i int) engine.Command { return n.take(fmt.Sprint(i), "hot") })
 }
 
-// lines are the keys at which as many may wait together as in a namespace.
+// lines are the keys that together have as many waiters as a namespace may.
 const lines = interlock.MaxWaiters / interlock.MaxWaitersPerKey
 
 func (n *neighbour) holdLines() {

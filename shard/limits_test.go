@@ -2,8 +2,8 @@ package shard
 
 import "testing"
 
-// TestLimitRows carries out every row of BenchmarkLimits once. A row whose commands are
-// refused measures nothing.
+// TestLimitRows carries out every row of BenchmarkLimits once. A row with refused commands measures
+// nothing.
 func TestLimitRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs as much as the limits allow: the test without -short fills them")

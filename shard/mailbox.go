@@ -12,11 +12,10 @@ import (
 // mailbox is where commands wait for the owner, each namespace's apart from the
 // others' (see intake.go).
 //
-// It also gives the shard its time, because arrival is what counts: a command
-// gets the time at which it came, under the lock that orders the commands. The
-// engine ends what is due in a namespace by the time of each command of it that it
-// carries out, so a heartbeat that came before a deadline holds, however long it
-// waits here.
+// It also sets the shard's time, because arrival is what counts: a command gets the time of its
+// arrival, under the lock that orders the commands. The engine ends what is due in a namespace by
+// the time of each command of it that it carries out, so a heartbeat that came before a deadline
+// holds, however long it waits here.
 type mailbox struct {
 	mu       sync.Mutex
 	backlogs map[interlock.Namespace]*backlog

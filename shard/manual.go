@@ -9,10 +9,9 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// Manual is a shard without goroutines and without real time: its caller says when the
-// owner has a turn, when the committer writes, and when the answers leave. It is for
-// simulations, which put a crash or a pause between any two of these. Between them the
-// code is that of Shard.
+// Manual is a shard without goroutines and without real time: its caller decides when the owner has
+// a turn, when the committer writes, and when the answers leave. It is for simulations, which put a
+// crash or a pause between any two of these. Between them the code is that of Shard.
 //
 //	Submit ─► Turn ─► Turn ─► Append ─► Answer ─► Append ─► Answer ...
 //	                   └──► (while a group is being written, the next is filled)
@@ -23,15 +22,15 @@ type Manual struct {
 
 	with     *group // the group that the committer has, or nil
 	spare    *group // the one that neither has, or nil
-	failed   error  // of an append, not told to the owner yet
+	failed   error  // of an append, not reported to the owner yet
 	retry    time.Time
 	finished bool
 	work     func() // of a snapshot that is wanted, or nil
 }
 
-// OpenManual is Open. cfg.Clock must be set; nobody listens to its alarm, since whoever
-// gives the turns knows the time. watch tells how long things take: the bounds of a
-// namespace's turn are counted by it.
+// OpenManual is Open. cfg.Clock must be set; its alarm is not used, since the caller of Turn knows
+// the time. watch measures how long things take: the bounds of a namespace's turn are counted by
+// it.
 func OpenManual(ctx context.Context, cfg Config, watch func() time.Time) (*Manual, error) {
 	if cfg.Clock == nil {
 		return nil, errors.New("shard: Config.Clock is not set")
@@ -54,7 +53,7 @@ func (m *Manual) Submit(cmds ...engine.Command) error { return m.s.Submit(cmds..
 // At is Shard.At.
 func (m *Manual) At() interlock.At { return m.s.At() }
 
-// Err says why the shard is finished, or is nil.
+// Err returns why the shard is finished, or nil.
 func (m *Manual) Err() error { return m.s.Err() }
 
 // Engine is the live engine. Between Turns it may be read.

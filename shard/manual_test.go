@@ -11,7 +11,7 @@ import (
 	"github.com/interlockdev/interlock/journal/memjournal"
 )
 
-// hand is a Manual whose time goes only when the test says so.
+// hand is a Manual with a clock that the test advances.
 type hand struct {
 	*Manual
 	t     *testing.T
@@ -38,7 +38,7 @@ func newHand(t *testing.T, store *memjournal.Store, change ...func(*Config)) *ha
 	return h
 }
 
-// turns gives the owner turns until it has nothing more to do.
+// turns runs turns of the owner until it has nothing more to do.
 func (h *hand) turns() {
 	for h.Turn() {
 	}
@@ -80,8 +80,8 @@ func TestManualDiesBetweenAppendAndAnswer(t *testing.T) {
 	}
 }
 
-// The next group is filled while one is being written, and an owner that was fenced off
-// meanwhile says so to both.
+// The next group is filled while one is being written, and an owner that was fenced off meanwhile
+// refuses both.
 func TestManualIsFenced(t *testing.T) {
 	store := new(memjournal.Store)
 	h, in := newHand(t, store), newInbox()

@@ -34,7 +34,7 @@ func Open(ctx context.Context, cfg Config) (*Shard, error) {
 	return s, nil
 }
 
-// newShard makes a shard that nobody runs yet. The settings were checked.
+// newShard makes a shard that does not run yet. The settings were checked.
 func newShard(cfg Config, watch func() time.Time) *Shard {
 	s := &Shard{
 		number: cfg.Number, epoch: cfg.Journal.Epoch(), journal: cfg.Journal, clock: cfg.Clock, watch: watch,

@@ -62,8 +62,8 @@ func (r *rig) traffic(agents, rounds int) {
 	wg.Wait()
 }
 
-// A restart gives the state that the journal says, which is the one that was
-// live, and nobody loses a lease or a place in line by it.
+// A restart restores the state of the journal, which is the one that was live, and no client loses
+// a lease or a place in line by it.
 func TestRestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -252,7 +252,7 @@ func (noSnapshots) SaveSnapshot(context.Context, interlock.Index, func(io.Writer
 	return errors.New("no snapshot today")
 }
 
-// What cannot be replayed stops the start, and says where.
+// What cannot be replayed stops the start, with an error that names the place.
 func TestUnreadableEntry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := new(memjournal.Store)
@@ -303,7 +303,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A Close whose patience ends leaves nobody without an answer, whoever is appending.
+// A Close that runs out of time leaves no caller without an answer, no matter which goroutine is
+// appending.
 func TestCloseGivesUp(t *testing.T) {
 	for name, put := range map[string]func(*Shard, ...engine.Command) error{
 		"the committer": (*Shard).Submit,

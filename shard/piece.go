@@ -26,13 +26,12 @@ import (
 //	      └───────┘ └──────────┘ └──────────┘ └──────────┘ └───────┘
 //	                                           └ the step's index: 44
 //
-// The first byte is where an entry of the engine has its version, which never is
-// 0xFF: a program from before there were pieces says that a newer one wrote it.
+// The first byte is where an entry of the engine has its version, which never is 0xFF: a program
+// from before there were pieces reports that a newer one wrote it.
 //
-// A crash, or a disk that is full, can leave pieces without their last one. These
-// are nothing, as if that step had never been: nobody has had an answer of it.
-// They are dropped when anything follows that does not continue them, such as the
-// record that opens the next epoch.
+// A crash, or a disk that is full, can leave pieces without their last one. These are nothing, as
+// if that step had never been: no caller has had an answer of it. They are dropped when anything
+// follows that does not continue them, such as the record that opens the next epoch.
 const (
 	pieceMark = 0xFF
 	pieceHead = 3
@@ -64,12 +63,11 @@ func cutPieces(b []byte, start int, ends []int) ([]byte, []int) {
 	return b, ends
 }
 
-// Joiner makes entries whole again. Whoever reads a journal hands it every entry
-// that it reads, in order. The zero value is for a reader that begins with a whole
-// entry.
+// Joiner makes entries whole again. A reader of a journal hands it every entry that it reads, in
+// order. The zero value is for a reader that begins with a whole entry.
 type Joiner struct {
-	// Midway says that the reader may have begun in the middle of pieces: at an index
-	// that somebody named, or where a truncated journal begins. They are passed over.
+	// Midway means that the reader may have begun in the middle of pieces: at an index that a
+	// caller named, or where a truncated journal begins. They are passed over.
 	Midway bool
 
 	parts  []byte // of the entry that is not whole yet
@@ -77,10 +75,9 @@ type Joiner struct {
 	after  int    // that must follow; 0 when there are none in parts
 }
 
-// Join takes the next entry of the journal. It gives what the step wrote that ends
-// with it, which has this entry's index, and nil when none does: it is a piece that
-// others follow, or the record that opens an epoch. What it gives is valid until the
-// next call and for as long as e.Data is.
+// Join takes the next entry of the journal. It returns what the step wrote that ends with it, which
+// has this entry's index, and nil when none does: it is a piece that others follow, or the record
+// that opens an epoch. The result is valid until the next call and for as long as e.Data is.
 func (j *Joiner) Join(e journal.Entry) ([]byte, error) {
 	if len(e.Data) == 0 || e.Data[0] != pieceMark {
 		*j = Joiner{}

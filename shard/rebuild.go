@@ -8,13 +8,12 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// parkedFor is how long a shard whose journal has no room at all waits before it
-// tries again.
+// parkedFor is how long a shard waits before it tries again when its journal has no room at all.
 const parkedFor = time.Second
 
-// rebuild throws the engine away, which is ahead of the journal because an append
-// found no space, or no descriptor for a new file, and makes it anew from the journal. The callers of the group
-// that failed, and of the one stepped meanwhile, are told so by the committer.
+// rebuild throws the engine away, which is ahead of the journal because an append found no space, or no
+// descriptor for a new file, and makes it anew from the journal. The callers of the group that failed, and of
+// the one stepped meanwhile, get that error from the committer.
 //
 // The journal may be so full that not even the record that the engine began anew
 // finds room. Then the shard is parked: every command is refused with
@@ -125,11 +124,10 @@ func (r *resets) call() {
 	}
 }
 
-// OnReset registers what to call when the engine had to be rebuilt within this
-// term, because the journal had no space. Leases, sessions, tickets and request
-// ids are as durable as ever, but the engine has forgotten who listens: nobody
-// who waits attached gets a second answer, and no session gets pushes, until
-// they Poll or Attach again. So a door ends its streams (their clients come back,
+// OnReset registers what to call when the engine had to be rebuilt within this term, because the
+// journal had no space. Leases, sessions, tickets and request ids are as durable as ever, but the
+// engine has forgotten its listeners: no attached waiter gets a second answer, and no session gets
+// pushes, until they Poll or Attach again. So a door ends its streams (their clients come back,
 // attach, and repeat what was not answered) and polls for its waiting calls.
 //
 // f is called after the last answer of the engine that was thrown away and before

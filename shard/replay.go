@@ -24,11 +24,11 @@ type replayed struct {
 	bytes    int64
 }
 
-// replay makes an engine whose state is that after index target, from the newest
-// snapshot and the entries after it. Both stand where a step's entry ends, and so
-// no snapshot's index is in the middle of pieces.
+// replay makes an engine with the state after index target, from the newest snapshot and the
+// entries after it. Both stand where a step's entry ends, and so no snapshot's index is in the
+// middle of pieces.
 //
-// It has two stages, of which each takes about half of the time:
+// It has two stages, and each takes about half of the time:
 //
 //	┌───────────────────────────────┐  portions of events  ┌──────────────────────┐
 //	│ read, check the sums, decode  │ ──────────────────▶ │ fold into the engine │
@@ -66,8 +66,8 @@ type portion struct {
 	ends   []entryEnd
 }
 
-// entryEnd says up to which of the events they are those of the entry at an index, or of
-// the snapshot after it.
+// entryEnd returns up to which of the events they are those of the entry at an index, or of the
+// snapshot after it.
 type entryEnd struct {
 	at       interlock.Index
 	snapshot bool
@@ -82,8 +82,8 @@ func (p *portion) full() bool { return len(p.events) >= portionEvents }
 
 func (p *portion) clear() { p.events, p.ends = p.events[:0], p.ends[:0] }
 
-// fold folds the events of a portion. The engine expects all of them at first, so what
-// is said of portionEvents holds of what they are about, too.
+// fold folds the events of a portion. The engine expects all of them at first, so the limit
+// portionEvents bounds what they are about, too.
 func (p *portion) fold(e *engine.Engine) error {
 	e.Expect(p.events)
 	from := 0
@@ -96,7 +96,7 @@ func (p *portion) fold(e *engine.Engine) error {
 	return nil
 }
 
-// unfit says where what could not be decoded or folded stands.
+// unfit adds the place of what could not be decoded or folded to its error.
 func (x entryEnd) unfit(err error) error {
 	if x.snapshot {
 		return fmt.Errorf("shard: the snapshot after entry %d cannot be read: %w", x.at, err)
@@ -104,8 +104,8 @@ func (x entryEnd) unfit(err error) error {
 	return fmt.Errorf("shard: entry %d cannot be replayed: %w", x.at, err)
 }
 
-// readSnapshot hands over the events of a snapshot, and closes it. It gives the portion to
-// go on with.
+// readSnapshot hands over the events of a snapshot, and closes it. It returns the portion to go on
+// with.
 func (r *replayed) readSnapshot(snapshot io.ReadCloser, p *portion, hand handOver) (*portion, error) {
 	end := entryEnd{at: r.snapshot, snapshot: true}
 	buf := bufio.NewReaderSize(io.TeeReader(snapshot, &r.size), 1<<16)
@@ -181,7 +181,7 @@ func (s *Shard) readLog(ctx context.Context, target interlock.Index, r *replayed
 
 var errReplayed = errors.New("shard: replayed up to the target")
 
-// handOver gives a portion to the fold, and gives back an empty one.
+// handOver hands a portion to the fold, and returns an empty one.
 type handOver func(*portion) (*portion, error)
 
 // stages has one stage of a replay read, and does the other, the fold.

@@ -102,8 +102,7 @@ func (r *rig) hash() (h [32]byte) {
 	return h
 }
 
-// replayed gives the hash of a fresh engine to which the whole journal was
-// applied.
+// replayed returns the hash of a fresh engine to which the whole journal was applied.
 func replayedHash(t *testing.T, j journal.Journal) [32]byte {
 	t.Helper()
 	e := engine.New()
@@ -184,7 +183,7 @@ func release(from Receiver, id interlock.LeaseID) *engine.Release {
 	return &engine.Release{Head: head(from), Lease: id}
 }
 
-// openSession opens a session and gives the head of its commands.
+// openSession opens a session and returns the head of its commands.
 func (r *rig) openSession(ttl time.Duration) (h engine.Head) {
 	r.Helper()
 	cmd := &engine.OpenSession{Head: head(nil), ID: newID(), Agent: "tester", TTL: ttl}
@@ -201,7 +200,7 @@ func in(h engine.Head, c *engine.Acquire) *engine.Acquire {
 	return c
 }
 
-// appends counts what the observer is told.
+// appends counts what the observer receives.
 type appends struct {
 	mu     sync.Mutex
 	sizes  []int // entries of each append
@@ -239,7 +238,7 @@ func (a *appends) list() []int {
 	return append([]int(nil), a.sizes...)
 }
 
-// fakeClock goes only when it is told to.
+// fakeClock advances only when the test moves it.
 type fakeClock struct {
 	mu    sync.Mutex
 	now   engine.Time

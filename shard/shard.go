@@ -75,10 +75,10 @@ func (s *Shard) Submit(cmds ...engine.Command) error {
 	return s.put(cmds)
 }
 
-// Execute is Submit for a goroutine that has time: if nobody else drives the shard, it
-// does so itself, and then what it brought was answered when Execute returns. So a lone
-// request passes through no other goroutine. It may take as long as an append, and calls
-// Receivers, also those of others: the caller holds no lock that one of them wants.
+// Execute is Submit for a goroutine that has time: if no other one drives the shard, it does so
+// itself, and then what it brought was answered when Execute returns. So a lone request passes
+// through no other goroutine. It may take as long as an append, and calls Receivers, also those of
+// others: the caller holds no lock that one of them wants.
 func (s *Shard) Execute(cmds ...engine.Command) error {
 	check(cmds)
 	prepare(cmds)
@@ -89,8 +89,8 @@ func (s *Shard) Execute(cmds ...engine.Command) error {
 	return err
 }
 
-// Came counts how often commands have been taken, so that whoever has brought some can see
-// whether others do.
+// Came counts how often commands have been taken, so that a submitter can see whether others
+// submit, too.
 func (s *Shard) Came() uint64 { return s.mail.came.Load() }
 
 // put hands commands to the owner.
@@ -158,12 +158,12 @@ func (s *Shard) Do(ctx context.Context, cmd engine.Command) (engine.Effect, inte
 	}
 }
 
-// Read runs query in the goroutine that owns the engine, and returns when all
-// that it can have seen is durable. It takes its place among the commands of the
-// namespace, and sees it as of now, which query is told; with "" it is about the
-// whole shard, and sees each namespace as of its last command. query must be quick,
-// must not keep the engine and must not call the shard. When Read returns an error, query may have
-// run or not, but it does not run any more, and what it saw must not be shown.
+// Read runs query in the goroutine that owns the engine, and returns when all that it can have seen
+// is durable. It takes its place among the commands of the namespace, and sees it as of now, the
+// time that query receives; with "" it is about the whole shard, and sees each namespace as of its
+// last command. query must be quick, must not keep the engine and must not call the shard. When
+// Read returns an error, query may have run or not, but it does not run any more, and what it saw
+// must not be shown.
 func (s *Shard) Read(ctx context.Context, namespace interlock.Namespace, query func(*engine.Engine, engine.Time)) (interlock.At, error) {
 	return s.Survey(ctx, namespace, func(e *engine.Engine, now engine.Time) bool {
 		query(e, now)
@@ -171,17 +171,16 @@ func (s *Shard) Read(ctx context.Context, namespace interlock.Namespace, query f
 	})
 }
 
-// Survey is Read for a query that looks at much. look is called again and again
-// until it reports that it is done, and should look at little each time: other
-// namespaces have their turns between. It sees one state of its own namespace, of
-// which no command is carried out meanwhile.
+// Survey is Read for a query that looks at much. look is called again and again until it reports
+// that it is done, and should look at little each time: other namespaces have their turns between.
+// It sees one state of its own namespace: no command of that is carried out meanwhile.
 func (s *Shard) Survey(ctx context.Context, namespace interlock.Namespace, look func(*engine.Engine, engine.Time) (done bool)) (interlock.At, error) {
 	return s.visit(ctx, namespace, func(o *owner, now engine.Time) bool { return look(o.eng, now) })
 }
 
-// Drain stops granting: new sessions, leases and waits are refused with
-// CodeShuttingDown, and nobody is taken from the line any more. What gives
-// something back still works. It returns when that is in force.
+// Drain stops granting: new sessions, leases and waits are refused with CodeShuttingDown, and no
+// waiter is granted any more. Commands that return something still work. It returns when that is in
+// force.
 func (s *Shard) Drain(ctx context.Context) error {
 	_, err := s.visit(ctx, "", func(o *owner, _ engine.Time) bool {
 		o.draining = true
@@ -199,10 +198,9 @@ func (s *Shard) At() interlock.At {
 // First is the oldest index that Follow can begin at.
 func (s *Shard) First() interlock.Index { return s.journal.First() }
 
-// Failed is closed when the shard is finished because its journal failed or
-// another server has taken it over. Err then says which. What was not answered
-// by then has been refused or is about to be; waits that were answered with
-// Queued get no second answer.
+// Failed is closed when the shard is finished because its journal failed or another server has
+// taken it over. Err then returns which. What was not answered by then has been refused or is about
+// to be; waits that were answered with Queued get no second answer.
 func (s *Shard) Failed() <-chan struct{} { return s.failed }
 
 // Err is nil until Failed is closed. It wraps the journal's error.

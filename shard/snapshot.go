@@ -54,14 +54,13 @@ func (s *Shard) beginSnapshot(g *group) (work func()) {
 	return func() { snapshot(record) }
 }
 
-// snapshot gives the work of making a snapshot of what the engine has now. It may be done
-// beside all else, once that is durable.
+// snapshot returns the work of making a snapshot of what the engine has now. It may be done beside
+// all else, once that is durable.
 //
-// The live engine is not written out, because that would stop the shard for as long as it
-// takes. Of a state in which little may still change it gives a picture at once, and that is
-// written. Of a larger one, a second engine is made from the last snapshot and the journal, on
-// one core; that costs as much time as all that was folded since, and memory for as long as
-// it lasts.
+// The live engine is not written out, because that would stop the shard for as long as it takes. Of
+// a state in which little may still change it takes a picture at once, and that is written. Of a
+// larger one, a second engine is made from the last snapshot and the journal, on one core; that
+// costs as much time as all that was folded since, and memory for as long as it lasts.
 func (o *owner) snapshot() func(chain.Record) {
 	s, at := o.s, o.cur.first-1
 	if uint64(at) == s.snapshotAt.Load() {
@@ -132,8 +131,8 @@ func (s *Shard) save(ctx context.Context, at interlock.Index, of state, record c
 	return s.cut(ctx, at)
 }
 
-// cut lets the journal forget what a snapshot at this index covers, but for the history to
-// keep. While space is low it says what stands against cutting more.
+// cut lets the journal forget what a snapshot at this index covers, but for the history to keep.
+// While space is low it logs what prevents cutting more.
 func (s *Shard) cut(ctx context.Context, at interlock.Index) error {
 	before := at + 1
 	if s.keepBytes > 0 {

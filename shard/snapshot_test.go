@@ -17,9 +17,9 @@ import (
 // waysToSnapshot are the two ways in which snapshots are made, as PictureEvents.
 var waysToSnapshot = map[string]int{"picture": 0, "beside": -1}
 
-// A process that makes snapshots may die between any two things that it does: what the
-// next one starts with is what the whole journal says, and has all that was answered. And
-// what a dead one still does changes nothing.
+// A process that makes snapshots may die between any two things that it does: what the next one
+// starts with is the state of the whole journal, and has all that was answered. And what a dead one
+// still does changes nothing.
 func TestCrashAroundSnapshots(t *testing.T) {
 	for name, events := range waysToSnapshot {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func checkStart(t *testing.T, store *memjournal.Store, in *inbox) {
 	}
 }
 
-// checkSnapshot compares the newest snapshot with what the journal says up to its index.
+// checkSnapshot compares the newest snapshot with the journal up to its index.
 func (h *hand) checkSnapshot() {
 	h.t.Helper()
 	at, snapshot, err := h.s.journal.Snapshot(h.t.Context())

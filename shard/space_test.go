@@ -20,8 +20,8 @@ import (
 	"github.com/interlockdev/interlock/journal/memjournal"
 )
 
-// When an append finds no space, its callers are told, nothing of it has
-// happened, and what gives something back works afterwards.
+// When an append finds no space, its callers get the error, nothing of it has happened, and
+// commands that return something work afterwards.
 func TestNoSpace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -35,7 +35,7 @@ func TestNoSpace(t *testing.T) {
 		if resets != 1 {
 			t.Errorf("%d resets, want 1", resets)
 		}
-		r.refused(interlock.CodeNoSpace, acquire(nil, "c")) // the engine itself says so now
+		r.refused(interlock.CodeNoSpace, acquire(nil, "c")) // the engine itself refuses now
 		r.expect(engine.Granted, &engine.Renew{Head: head(nil), Lease: held.ID})
 		r.expect(engine.Done, release(nil, held.ID))
 
@@ -102,8 +102,8 @@ func TestNoSpaceTakesWhatWasSteppedAhead(t *testing.T) {
 	})
 }
 
-// While not even the engine's new beginning finds room, everything is refused
-// and time stands still, so nobody loses a lease for not being heard.
+// While not even the engine's new beginning finds room, everything is refused and time stands
+// still, so no holder loses a lease for not being heard.
 func TestParked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -140,7 +140,7 @@ func TestCloseWhileParked(t *testing.T) {
 	})
 }
 
-// Low space is told to the engine before the next command, both ways.
+// Low space is reported to the engine before the next command, both ways.
 func TestLow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -153,7 +153,7 @@ func TestLow(t *testing.T) {
 	})
 }
 
-// An open that finds no space says so and leaves the journal to its caller.
+// An open that finds no space returns that error and leaves the journal to its caller.
 func TestOpenWithoutSpace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := new(memjournal.Store)
@@ -171,12 +171,12 @@ func TestOpenWithoutSpace(t *testing.T) {
 	})
 }
 
-// brimming is a journal of a disk that has room for so many entries, of which what was cut
-// makes room for others.
+// brimming is a journal of a disk that has room for so many entries. Cut entries make room for
+// others.
 type brimming struct {
 	journal.Journal
 	room  interlock.Index
-	fails atomic.Int32 // snapshots for which there is no room
+	fails atomic.Int32 // snapshots that find no room
 }
 
 func (j *brimming) SaveSnapshot(ctx context.Context, at interlock.Index, write func(io.Writer) error) error {
@@ -216,7 +216,7 @@ func TestLowSpaceMakesASnapshot(t *testing.T) {
 					if len(held) == 0 {
 						t.Errorf("round %d: nothing was granted", round)
 					}
-					for range 4 { // nobody does anything but come again now and then
+					for range 4 { // clients do nothing but come again now and then
 						<-time.After(pressLater)
 						r.do(acquire(nil, "look")) // its lease is over the next time
 						synctest.Wait()
@@ -228,8 +228,7 @@ func TestLowSpaceMakesASnapshot(t *testing.T) {
 	}
 }
 
-// Where history is to be kept, nothing is cut for want of space, and whoever is refused is
-// told that this is why.
+// Where history is to be kept, nothing is cut for want of space, and the refusal names that reason.
 func TestLowSpaceAndHistory(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -256,7 +255,7 @@ func TestLowSpaceAndHistory(t *testing.T) {
 	})
 }
 
-// Low memory is told to the engine before the next command, both ways, as low space is.
+// Low memory is reported to the engine before the next command, both ways, as low space is.
 func TestLowMemory(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var low atomic.Bool

@@ -14,10 +14,9 @@ import (
 	"github.com/interlockdev/interlock/journal/memjournal"
 )
 
-// Agents work while appends fail for want of space at random. Whatever they were
-// told must be what the journal says: a grant is in it at the index of the answer
-// or below, a refusal for want of space has left nothing in it, and what is live
-// in the end is what can be replayed.
+// Agents work while appends fail for want of space at random. Each answer must agree with the
+// journal: a grant is in it at the index of the answer or below, a refusal for want of space has
+// left nothing in it, and what is live in the end is what can be replayed.
 func TestAnswersAreTrueWhileSpaceRunsOut(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -21,10 +21,10 @@ import (
 // The metrics are the percentiles of both kinds, and how many times as long those beside the
 // busy tenant are. Rows with a file journal write and sync what they answer, as a server does.
 //
-// The rows "cycles" are the control: there the busy tenant acquires and releases a key of its
-// own, which has the engine search nothing. What they show is the price of not being alone: the
-// quiet tenant loses the fast path of a shard that nobody else uses, waits for the syncs of
-// others, and shares the processors with the goroutines of the other one.
+// The rows "cycles" are the control: there the busy tenant acquires and releases a key of its own,
+// which makes the engine search nothing. They show the price of not being alone: the quiet tenant
+// loses the fast path of a shard without other users, waits for the syncs of others, and shares the
+// processors with the goroutines of the other one.
 func BenchmarkTwoTenants(b *testing.B) {
 	inMemory := func(b *testing.B) journal.Journal { return newNullJournal(b) }
 	inFiles := func(b *testing.B) journal.Journal {
@@ -98,7 +98,7 @@ func BenchmarkTwoTenants(b *testing.B) {
 	}
 }
 
-// neighbour is a tenant with one session, whose commands are carried out one by one.
+// neighbour is a tenant with one session. Its commands are carried out one by one.
 type neighbour struct {
 	b         testing.TB
 	s         *Shard
@@ -124,7 +124,7 @@ type anyEffect chan engine.Effect
 func (c anyEffect) Deliver(eff *engine.Effect, _ interlock.At) {
 	select {
 	case c <- *eff:
-	default: // nobody waits for it
+	default: // without a waiter
 	}
 }
 
@@ -150,7 +150,7 @@ func (n *neighbour) do(cmd engine.Command) engine.Effect {
 	return <-n.got
 }
 
-// open opens the session in whose flows the tenant does all else.
+// open opens the session that has the tenant's flows.
 func (n *neighbour) open() { n.openFor(interlock.MaxTTL) }
 
 // openFor opens a session that ends when nothing is heard of it for so long.
@@ -161,7 +161,7 @@ func (n *neighbour) openFor(ttl time.Duration) {
 	n.session, n.names[id] = id, eff.Session.Name
 }
 
-// ask acquires a key, in a flow and as more says.
+// ask acquires a key in a flow, as changed by more.
 func (n *neighbour) ask(flow string, key interlock.Key, more engine.Acquire) interlock.LeaseID {
 	more.Head, more.ID, more.Flow, more.Agent, more.TTL, more.OnConflict = n.head(), newID(), flow, "busy", interlock.MaxTTL, interlock.Wait
 	if more.Claims == nil {
@@ -185,7 +185,7 @@ func (n *neighbour) permits(flow string, count uint32) interlock.LeaseID {
 	}})
 }
 
-// cycle acquires a key that nobody else wants, and releases it.
+// cycle acquires a key without contention, and releases it.
 func (n *neighbour) cycle() { n.release(n.ask("", "own", engine.Acquire{})) }
 
 // holdPermits has very many flows hold one permit of a key, and wait for two more.
@@ -215,7 +215,7 @@ func (n *neighbour) standInLine(flows int) {
 	}
 }
 
-// closeCircle has a flow for whose key another one waits come to the end of the line.
+// closeCircle makes a flow join the end of the line while another one waits for its key.
 func (n *neighbour) closeCircle() {
 	own := n.ask("last", "last", engine.Acquire{})
 	other := n.ask("other", "last", engine.Acquire{})

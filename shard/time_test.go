@@ -12,7 +12,7 @@ import (
 
 func at(d time.Duration) engine.Time { return engine.Time(1_800_000_000e9).Add(d) }
 
-// withClock gives the shard a clock that goes only when it is told to.
+// withClock sets a clock of the shard that advances only when the test moves it.
 func withClock(c Clock) func(*Config) { return func(cfg *Config) { cfg.Clock = c } }
 
 // A lease ends at its deadline without anybody asking, and the key goes on.
@@ -118,7 +118,7 @@ func TestQueuedHeartbeatBeatsExpiry(t *testing.T) {
 	})
 }
 
-// A pause of the process is left out of the time: nobody loses a lease by it.
+// A pause of the process is left out of the time: no holder loses a lease by it.
 func TestPause(t *testing.T) {
 	var mono time.Duration
 	var gaps gapClock
@@ -240,8 +240,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// A clock that is far ahead when a shard opens must not become the journal's: all that has a
-// time would come due. One that is a little ahead is the time for which the shard was closed.
+// A clock that is far ahead when a shard opens must not become the journal's: all that has a time
+// would come due. One that is a little ahead is the time that the shard was closed.
 func TestClockFarAhead(t *testing.T) {
 	const most = 48 * time.Hour
 	var clock *fakeClock

@@ -10,11 +10,10 @@ import (
 
 // The order in which the owner carries out what waits.
 //
-// The namespaces in which something waits or is due stand in a ring, and each gets
-// a turn when it has come to the front: so much time of the owner, and then it is
-// at the end again, behind those that have come meanwhile. What a turn overruns by,
-// because nobody knows what a command costs before it is carried out, is taken
-// from the namespace's next turns.
+// The namespaces in which something waits or is due stand in a ring, and each gets a turn when it
+// has come to the front: so much time of the owner, and then it is at the end again, behind those
+// that have come meanwhile. What a turn overruns by, because the cost of a command is unknown
+// before it is carried out, is taken from the namespace's next turns.
 //
 //	front                                                          end
 //	  b: 1 command   c: 40 commands   d: a tick   a: 30,000 commands
@@ -29,11 +28,11 @@ import (
 // by at most a stretch of commands, or a query, a commit or a command that looks at
 // much.
 //
-// A tick is work that is due or left over, and nobody waits for its answer. So it is
-// a turn of its own, of one step: a namespace that searches for deadlocks among very
-// many has others wait for one slice of that, whatever time it has left. Answers do not
-// wait for it: what was stepped before goes to the committer first, if that is ready.
-// Commands do not keep the search from its end: each carries out a slice of it as well.
+// A tick is work that is due or left over, and it has no answer. So it is a turn of its own, of one
+// step: a namespace that searches for deadlocks among very many makes others wait for one slice of
+// that, whatever time it has left. Answers do not wait for it: what was stepped before goes to the
+// committer first, if that is ready. Commands do not keep the search from its end: each carries out
+// a slice of it as well.
 const (
 	// turnCommands bounds the commands of a turn.
 	turnCommands = 64
@@ -54,8 +53,8 @@ const (
 // never is a time that does not come.
 const never = engine.Time(math.MaxInt64)
 
-// turn gives the namespace at the front of the ring its turn. It reports whether that ended
-// with a tick, done or still to do.
+// turn runs the turn of the namespace at the front of the ring. It reports whether that ended with
+// a tick, done or still to do.
 func (o *owner) turn() (ticked bool) {
 	if o.admit(); o.cur.full() {
 		return false
@@ -106,9 +105,8 @@ func (o *owner) isDue(q *backlog) bool {
 // bounded part of what is due in it, unless the turn has begun with commands. If there
 // is neither, the namespace is listed no more.
 //
-// A tick has the time at which the namespace was seen to have nothing waiting, so
-// every heartbeat that came before was stepped: also after a pause, when many wait
-// and everything seems to be due.
+// A tick has the time when the namespace was seen to have nothing waiting, so every heartbeat that
+// came before was stepped: also after a pause, when many wait and everything seems to be due.
 func (o *owner) advance(q *backlog, fresh bool) (steps int, listed, ticked bool) {
 	if q.taken() == 0 {
 		due, ok := o.eng.Due(q.namespace)
@@ -136,7 +134,7 @@ func (o *owner) advance(q *backlog, fresh bool) (steps int, listed, ticked bool)
 			if !o.visit(cmd) {
 				q.unpop(cmd)
 			}
-			return steps, true, false // nobody knows what it has cost
+			return steps, true, false // its cost is unknown
 		case *engine.Commit:
 			o.cur.step(o.eng, cmd)
 			return steps, true, false // nor here: a merge goes through megabytes

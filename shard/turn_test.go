@@ -118,8 +118,8 @@ func TestBacklogOfAnother(t *testing.T) {
 	})
 }
 
-// What a command costs counts, not only that it is one: a tenant whose queries take
-// long has the fewer turns.
+// What a command costs counts, not only that it is one: a tenant with queries that take long has
+// the fewer turns.
 func TestExpensiveCommandsCount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -186,8 +186,8 @@ func (r *rig) standInLine(n int) (in func(flow, key string)) {
 	return in
 }
 
-// A tick is a turn of its own, after which others have theirs, and what was stepped before
-// it goes to the committer first. One of which nothing comes is not in the group.
+// A tick is a turn of its own, after which others have theirs, and what was stepped before it goes
+// to the committer first. One without a result is not in the group.
 func TestTicksYield(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		clock := newFakeClock(at(0))
@@ -280,7 +280,7 @@ func TestAloneNobodyPays(t *testing.T) {
 	})
 }
 
-// The commands of one namespace keep their order, whoever else has turns between.
+// The commands of one namespace keep their order, no matter which others have turns between.
 func TestOrderWithinNamespace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -473,14 +473,14 @@ func TestSurvey(t *testing.T) {
 	})
 }
 
-// A survey whose engine is thrown away is refused: what it has seen was never
-// written. One whose caller has gone is not gone on with.
+// A survey is refused when its engine is thrown away: what it has seen was never written. It ends
+// when its caller has gone.
 func TestSurveyThatCannotEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
 		gone := errors.New("gone")
 		ctx, cancel := context.WithCancelCause(r.Context())
-		// Each survey says for itself that it has begun.
+		// Each survey reports for itself that it has begun.
 		endless := func() (look func(*engine.Engine, engine.Time) bool, began chan struct{}) {
 			began = make(chan struct{}, 1)
 			return func(*engine.Engine, engine.Time) bool {
