@@ -36,7 +36,7 @@ func (l *Framed[Out, In]) Attend(alone func() bool) {
 		}
 		a.raw = raw
 	}
-	if runtime.GOMAXPROCS(0) > 1 { // else it would keep everybody from working
+	if runtime.GOMAXPROCS(0) > 1 { // else it would keep all others from working
 		a.alone = alone
 	}
 }

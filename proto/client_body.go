@@ -37,8 +37,8 @@ func (o *Op) decodeBody(s string) error {
 	return nil
 }
 
-// bodyField calls the table of o's kind. It is no map of functions, because a
-// field whose address goes into one costs an allocation.
+// bodyField calls the table of o's kind. It is no map of functions, because a field costs an
+// allocation when its address goes into one.
 func (o *Op) bodyField(f *field[string]) error {
 	switch o.Kind {
 	case OpRelease:
@@ -123,8 +123,8 @@ func (o *Op) heartbeatField(f *field[string]) error {
 	return nil
 }
 
-// decodeAcquire is decodeBody for the operation of which most is kept for as long as it
-// has a lease: each text is by itself, so that a key does not keep the whole body.
+// decodeAcquire is decodeBody for acquires. Most of an acquire is kept for as long as it has a
+// lease: each text is by itself, so that a key does not keep the whole body.
 func (o *Op) decodeAcquire(b []byte) error {
 	for len(b) > 0 {
 		f, rest, err := nextField(b)

@@ -202,11 +202,10 @@ func claimsSize(claims []interlock.Claim) (n int) {
 	return n
 }
 
-// Decode replaces the frame's content by what b says. Nothing of b is kept. Each
-// operation's strings share one piece of memory, and no two operations do, so
-// that what outlives its frame does not keep all of it; those of commits, effects and
-// tasks, which may be large, share none. An operation without a body, or with one that this
-// version does not know, has Kind 0.
+// Decode replaces the frame's content by that of b. Nothing of b is kept. Each operation's strings
+// share one piece of memory, and no two operations do, so that what outlives its frame does not
+// keep all of it; those of commits, effects and tasks, which may be large, share none. An operation
+// without a body, or with one that this version does not know, has Kind 0.
 func (f *ClientFrame) Decode(b []byte) error {
 	f.Reset()
 	for len(b) > 0 {

@@ -41,8 +41,8 @@ func (Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return fmt.Errorf("proto: cannot decode %T", v)
 }
 
-// frameBuffers keeps the memory of encoded frames. Unlike gRPC's own pool it gives
-// one that was large before to whoever does not know yet how large a frame gets.
+// frameBuffers keeps the memory of encoded frames. Unlike gRPC's own pool it returns one that was
+// large before to callers that do not know yet how large a frame gets.
 var frameBuffers = &bufferPool{}
 
 type bufferPool struct{ pool sync.Pool }

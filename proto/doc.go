@@ -13,8 +13,8 @@
 // code's many small messages cost more than the engine's decisions. A test
 // holds both encodings equal, field by field.
 //
-// What can be large (documents of up to 1 MiB) shares the stream with what is urgent;
-// frame.go says how frames are cut so that neither hurts the other.
+// What can be large (documents of up to 1 MiB) shares the stream with what is urgent; frame.go
+// describes how frames are cut so that neither hurts the other.
 //
 // A Link is a [Framed] connection, a gRPC stream or, in the same process, [Pipe], which
 // moves the structs without encoding them.

@@ -6,8 +6,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// EffectOp is what an operation about effects says. Like Op it is a union. The flow,
-// the ids of effect and lease, and the ttl stand in the Op.
+// EffectOp holds the fields of an operation about effects. Like Op it is a union. The flow, the ids
+// of effect and lease, and the ttl stand in the Op.
 type EffectOp struct {
 	Tool      string
 	Target    string

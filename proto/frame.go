@@ -7,11 +7,10 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// A stream is one line, so what is large in it delays what comes behind it. So a
-// client ends a frame behind a bulky operation, and sends what is not bulky and
-// became ready meanwhile before the next one. A server, whose answers come in the
-// order of its decisions, ends a frame that is full, and reads nothing more from a
-// client that has too much on its way.
+// A stream is one line, so what is large in it delays what comes behind it. So a client ends a
+// frame behind a bulky operation, and sends what is not bulky and became ready meanwhile before the
+// next one. A server answers in the order of its decisions. It ends a frame that is full, and reads
+// nothing more from a client that has too much on its way.
 const (
 	// MaxOpBytes bounds an operation, encoded: a commit of interlock.MaxCommitBytes
 	// with as many keys as it may have, and some more, so that what is too much is
@@ -48,8 +47,7 @@ func (f *ClientFrame) next() *Op {
 	return &f.Ops[n]
 }
 
-// OpKind says which operation an Op is. The numbers are those of the oneof's
-// fields in session.proto.
+// OpKind is the operation of an Op. The numbers are those of the oneof's fields in session.proto.
 type OpKind uint8
 
 const (
@@ -103,8 +101,8 @@ const (
 	lastOp = OpRevertPattern
 )
 
-// Op is one operation. It is a union: session.proto says which fields each Kind
-// uses, and the others must be zero.
+// Op is one operation. It is a union: session.proto defines which fields each Kind uses, and the
+// others must be zero.
 type Op struct {
 	Kind       OpKind
 	Free       bool
@@ -142,8 +140,8 @@ type Op struct {
 	Run      *RunOp // never nil for OpStartRun
 }
 
-// Party is whom a declared wait is for: by the public name of its session, or by
-// the name of an agent that has one session.
+// Party is the target of a declared wait: by the public name of its session, or by the name of an
+// agent that has one session.
 type Party struct {
 	Session string
 	Agent   string
@@ -172,14 +170,13 @@ func (f *ServerFrame) Next() *Reply {
 	return &f.Replies[n]
 }
 
-// GoAway says that the server stops soon.
+// GoAway announces that the server stops soon.
 type GoAway struct {
 	RetryAfter time.Duration
 	Message    string
 }
 
-// Outcome says what kind of reply this is. The numbers are those of
-// session.proto and of engine.Outcome.
+// Outcome is the kind of a reply. The numbers are those of session.proto and of engine.Outcome.
 type Outcome uint8
 
 const (
@@ -228,8 +225,8 @@ type Reply struct {
 	Log    []interlock.LogEntry
 	Next   uint64 // with More tasks: the listing goes on after it
 
-	// AsAsked says that claims, flow and purpose of the Lease are those of the acquire that
-	// this answers, its agent and session those of the session, and that they are left out.
+	// AsAsked means that claims, flow and purpose of the Lease are those of the acquire that this
+	// answers, its agent and session those of the session, and that they are left out.
 	AsAsked bool
 }
 
@@ -274,8 +271,8 @@ type Session struct {
 	ExpiresIn time.Duration
 }
 
-// Loss is a lease about which its session must know something: it is gone (Code
-// says why), or it is in its soft tier or in grace (State).
+// Loss is a lease about which its session must know something: it is gone (Code is the reason), or
+// it is in its soft tier or in grace (State).
 type Loss struct {
 	Lease   interlock.Lease
 	Code    interlock.Code

@@ -23,7 +23,7 @@ func random(r *rand.Rand, v reflect.Value) {
 				random(r, v.Field(i))
 				continue
 			}
-			list := make([]interlock.Document, r.IntN(3)) // whose own are never told
+			list := make([]interlock.Document, r.IntN(3)) // their own are never sent
 			for k := range list {
 				list[k].Version, list[k].Note = interlock.Version(r.Uint64()), "note"
 			}
@@ -165,7 +165,7 @@ func randomEffectOp(r *rand.Rand) *EffectOp {
 func randomServerFrame(r *rand.Rand) *ServerFrame {
 	f := &ServerFrame{}
 	random(r, reflect.ValueOf(f).Elem())
-	unstale := func(l *interlock.Lease) { // told by Reply.Packet and Reply.Documents
+	unstale := func(l *interlock.Lease) { // sent in Reply.Packet and Reply.Documents
 		l.Stale, l.StaleMore = nil, false
 		l.Documents, l.DocumentsMore, l.AsOf = nil, false, 0
 	}

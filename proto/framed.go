@@ -65,13 +65,13 @@ const (
 	pongEvery = time.Second
 )
 
-// ErrStranger says that what was read is no record: something else speaks there.
+// ErrStranger reports that what was read is no record: something else speaks there.
 var ErrStranger = errors.New("it does not speak Interlock's session protocol")
 
-// ErrSilent says that the other side has sent nothing, not even when it was asked.
+// ErrSilent reports that the other side has sent nothing, not even when it was asked.
 var ErrSilent = errors.New("the other side says nothing")
 
-// TooLarge says that a record is longer than the reader takes.
+// TooLarge reports that a record is longer than the reader takes.
 type TooLarge struct{ Length, Limit int }
 
 func (e *TooLarge) Error() string {
@@ -174,8 +174,8 @@ func (l *Framed[Out, In]) Send(f *Out) error {
 	return l.write(*buf)
 }
 
-// Recv implements [Link]. An error that wraps [ErrFrame], and a [TooLarge], are about a
-// frame of which nothing was taken; the link is of no more use then.
+// Recv implements [Link]. An error that wraps [ErrFrame], and a [TooLarge], are about a frame that
+// was not taken in any part; the link is of no more use then.
 func (l *Framed[Out, In]) Recv(f *In) error {
 	for {
 		kind, body, err := l.next(l.limit)
@@ -244,7 +244,7 @@ func clipped(message string) string {
 
 var longAgo = time.Unix(1, 0)
 
-// ending is what an end says, as the error of a Recv.
+// ending returns the content of an end record as the error of a Recv.
 func ending(body []byte) error {
 	var why interlock.Error
 	if err := eachField(string(body), func(f field[string]) error {
@@ -283,8 +283,7 @@ func (l *Framed[Out, In]) write(b []byte) error {
 	return l.put(b)
 }
 
-// put writes in pieces, of which each must get through in the time in which something
-// must be heard.
+// put writes in pieces. Each must get through in the time in which something must be heard.
 func (l *Framed[Out, In]) put(b []byte) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -327,9 +326,9 @@ const (
 	mostWritten = 64 << 10
 )
 
-// Ready implements [Foreseeing]. What has arrived is read all at once, so a frame that is
-// not there now comes later; but of an encrypted connection a read gives no more than what
-// the other side has sent together.
+// Ready implements [Foreseeing]. What has arrived is read all at once, so a frame that is not there
+// now comes later; but a read from an encrypted connection returns no more than what the other side
+// has sent together.
 func (l *Framed[Out, In]) Ready() (yes, ok bool) {
 	if _, plain := l.conn.(syscall.Conn); !plain {
 		return false, false
@@ -339,7 +338,7 @@ func (l *Framed[Out, In]) Ready() (yes, ok bool) {
 	return yes, true
 }
 
-// next gives the next record. The body is good until the call after it.
+// next returns the next record. The body is good until the call after it.
 func (l *Framed[Out, In]) next(limit int) (kind recordKind, body []byte, err error) {
 	if err := l.have(recordHead); err != nil {
 		return 0, nil, err
@@ -394,7 +393,7 @@ func (l *Framed[Out, In]) have(n int) error {
 	return nil
 }
 
-// read reads what there is. After a silence it asks, and after another it gives up.
+// read reads what there is. After a silence it asks, and after another it fails.
 func (l *Framed[Out, In]) read(b []byte) (int, error) {
 	for {
 		if l.closed.Load() {
@@ -445,8 +444,8 @@ func (l *Framed[Out, In]) expect(until time.Time) {
 	_ = l.conn.SetReadDeadline(until)
 }
 
-// IsPreface says whether a client that has sent these bytes may be beginning a framed
-// link; all of the preface is there when it is certain.
+// IsPreface reports whether a client that has sent these bytes may be beginning a framed link; all
+// of the preface is there when it is certain.
 func IsPreface(b []byte) (maybe, certain bool) {
 	n := min(len(b), len(Preface))
 	maybe = bytes.Equal(b[:n], []byte(Preface[:n]))

@@ -15,7 +15,7 @@ import (
 
 var patient = Silence{Ask: time.Hour, Expect: time.Hour}
 
-// framedPair is a link over loopback whose ends have said hello.
+// framedPair is a link over loopback after both ends have said hello.
 func framedPair(t *testing.T) (ClientLink, ServerLink) {
 	t.Helper()
 	ours, theirs := connected(t)
@@ -138,7 +138,7 @@ func TestFramedCloses(t *testing.T) {
 	<-server.(*Framed[ServerFrame, ClientFrame]).Done()
 }
 
-// A side that reads nothing holds nobody up for ever.
+// A side that reads nothing does not block the other for ever.
 func TestFramedClosesWhileSending(t *testing.T) {
 	client, server := framedPair(t)
 	full := make(chan error, 1)
@@ -151,7 +151,7 @@ func TestFramedClosesWhileSending(t *testing.T) {
 			}
 		}
 	}()
-	if err := client.Recv(&ServerFrame{}); err != nil { // it sends, and nobody reads on
+	if err := client.Recv(&ServerFrame{}); err != nil { // it sends, and the other side does not read on
 		t.Fatal(err)
 	}
 	server.Close(&interlock.Error{Code: interlock.CodeOverloaded})
@@ -213,7 +213,7 @@ func TestFramedAnnounced(t *testing.T) {
 		if _, err := io.WriteString(theirs, r); err != nil {
 			t.Fatal(err)
 		}
-		_ = theirs.Close() // or who takes it would wait for the rest
+		_ = theirs.Close() // or the reader would wait for the rest
 		if _, ok := errors.AsType[*TooLarge](ServerFramed(ours, MaxFrameBytes, patient).Recv(&ClientFrame{})); !ok {
 			t.Errorf("%x was taken", r)
 		}
@@ -256,7 +256,7 @@ func TestFramedSilence(t *testing.T) {
 	})
 }
 
-// Who asks without end is answered once a second.
+// A side that asks without end is answered once a second.
 func TestFramedPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
@@ -349,7 +349,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// A record of which half has come when the Recv is interrupted comes as a whole.
+// A record that has half arrived when the Recv is interrupted comes as a whole.
 func TestInterruptWithinAFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

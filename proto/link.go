@@ -24,34 +24,34 @@ type Link[Out, In any] interface {
 	// slice, and nothing that the slice's elements point to.
 	Recv(*In) error
 
-	// Close ends the link: blocked calls return, and the other side's Recv gives
-	// reason, or io.EOF when it is nil, possibly before it has read everything
-	// that was sent. It does not block.
+	// Close ends the link: blocked calls return, and the other side's Recv returns reason, or
+	// io.EOF when it is nil, possibly before it has read everything that was sent. It does not
+	// block.
 	Close(reason *interlock.Error)
 }
 
 // Foreseeing is a link that may know what comes.
 type Foreseeing interface {
-	// Ready says whether Recv would give a frame that has arrived already. ok is false when
+	// Ready reports whether Recv would return a frame that has arrived already. ok is false when
 	// the link cannot tell. It is called by the goroutine that calls Recv.
 	Ready() (yes, ok bool)
 }
 
-// Interruptible is a link whose Recv can be called off.
+// Interruptible is a link with a Recv that can be called off.
 type Interruptible interface {
 	// Interrupt has the Recv that is under way return ErrInterrupted, or else the next one.
 	// Nothing is lost by that: the Recv after it goes on. Any goroutine may call it.
 	Interrupt()
 }
 
-// ErrInterrupted says that a Recv was called off.
+// ErrInterrupted reports that a Recv was called off.
 var ErrInterrupted = errors.New("the call was interrupted")
 
 // Attentive is a link that can wait for what comes without sleeping.
 type Attentive interface {
-	// Attend says that something is likely to come at once: the next Recv looks for it again
-	// and again for a moment, as long as alone says so, before it sleeps. It is called by
-	// the goroutine that calls Recv.
+	// Attend announces that something is likely to come at once: the next Recv looks for it again
+	// and again for a moment, as long as alone returns true, before it sleeps. It is called by the
+	// goroutine that calls Recv.
 	Attend(alone func() bool)
 }
 
@@ -61,7 +61,7 @@ type (
 	ServerLink = Link[ServerFrame, ClientFrame]
 )
 
-// Hello is what a client says of itself when it connects.
+// Hello is how a client describes itself when it connects.
 type Hello struct {
 	Namespace  interlock.Namespace // "": the credential's, else "default"
 	Credential string              // the bearer credential, or ""

@@ -167,8 +167,8 @@ func (o *Op) setQueueField(f *field[string]) error {
 	return decodeQueue(o.Queue, f.s)
 }
 
-// entry adds an entry to an access list, of which one more than is allowed is kept, so
-// that the list is refused.
+// entry adds an entry to an access list. One more than is allowed is kept, so that the list is
+// refused.
 func entry(list *[]string, s string) error {
 	if len(*list) > interlock.MaxAccess {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// eachField calls visit for the fields of a message, in their order. They are values,
-// because one whose address goes into a function that is a value costs an allocation.
+// eachField calls visit for the fields of a message, in their order. They are values, because
+// taking the address of one for a function that is a value costs an allocation.
 func eachField(s string, visit func(field[string]) error) error {
 	for s != "" {
 		f, rest, err := nextField(s)
@@ -37,7 +37,7 @@ func countFields(s string, tag uint64) (n int) {
 	return n
 }
 
-// grow appends a zero T and gives it to be filled in.
+// grow appends a zero T and returns it to be filled in.
 func grow[T any](list *[]T) *T {
 	var zero T
 	*list = append(*list, zero)

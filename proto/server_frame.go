@@ -193,7 +193,7 @@ func (c *Conflict) appendTo(b []byte) []byte {
 	return appendTexts(b, 9, c.Nearest)
 }
 
-// Decode replaces the frame's content by what b says. Nothing of b is kept.
+// Decode replaces the frame's content by that of b. Nothing of b is kept.
 func (f *ServerFrame) Decode(b []byte) error {
 	f.Reset()
 	for len(b) > 0 {

@@ -16,7 +16,7 @@ type Commit struct {
 	Leases []interlock.LeaseID
 }
 
-// StateQuery says which documents are asked for: those of Keys, or a list.
+// StateQuery selects documents: those of Keys, or a list.
 type StateQuery struct {
 	Keys  []interlock.Key
 	After interlock.Key

@@ -6,9 +6,9 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// What is asked and told about tasks by a client.
+// The requests and reports of clients about tasks.
 
-// TaskOp is what an operation about tasks says. Like Op it is a union. The ids, the flow,
+// TaskOp holds the fields of an operation about tasks. Like Op it is a union. The ids, the flow,
 // the ttl, the note, and the group and key of a listing stand in the Op, and what an
 // acknowledgement commits in its Commit.
 type TaskOp struct {
@@ -284,7 +284,7 @@ func (o *Op) ackField(f *field[string]) error {
 	return o.idField(f)
 }
 
-// commits gives the commit of an acknowledgement, of which few have one.
+// commits returns the commit of an acknowledgement. Few have one.
 func (o *Op) commits() *Commit {
 	if o.Commit == nil {
 		o.Commit = &Commit{}

@@ -7,7 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// keepTask fills in what an operation about tasks says, and nothing else.
+// keepTask fills in the fields of an operation about tasks, and nothing else.
 func keepTask(r *rand.Rand, kept, o *Op) {
 	x := &TaskOp{}
 	random(r, reflect.ValueOf(x).Elem())

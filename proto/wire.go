@@ -20,7 +20,7 @@ const (
 	wireFixed32 = 5
 )
 
-// ErrFrame says that the bytes are no frame. The error that wraps it says why.
+// ErrFrame reports that the bytes are no frame. The error that wraps it contains the reason.
 var ErrFrame = errors.New("not a frame of the session stream")
 
 func badFrame(format string, args ...any) error {
@@ -208,7 +208,7 @@ func text[S ~string](into *S, s string) error {
 // with the rest, which so is not kept.
 func ownText[S ~string](into *S, s string) error { return text(into, strings.Clone(s)) }
 
-// ownBytes are the same, nil for none: an empty field says what a missing one does.
+// ownBytes are the same, nil for none: an empty field means the same as a missing one.
 func ownBytes(s string) []byte {
 	if s == "" {
 		return nil
