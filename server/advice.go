@@ -14,10 +14,9 @@ import (
 // patience.
 const worthWaiting = 5 * time.Minute
 
-// adviceFor says what the reader of an answer should do next, in words that a
-// model or a person can act on. This file is the only place where such a sentence
-// is made (words.go has its parts); both doors put it into their answers. A plain
-// success needs none and gets the zero Advice.
+// adviceFor returns what the reader of an answer should do next, in words that a model or a person
+// can act on. This file is the only place where such a sentence is made (words.go has its parts);
+// both doors put it into their answers. A plain success needs none and gets the zero Advice.
 //
 // Names, purposes and notes in it are other agents' text: they are cleaned, and
 // quoted unless they are plain words.
@@ -133,8 +132,8 @@ func parkedAdvice(l *interlock.Lease) interlock.Advice {
 	)}
 }
 
-// howToWait is for those who come in by HTTP; the clients of the stream wait by
-// themselves and show their own words.
+// howToWait is for callers over HTTP; the clients of the stream wait by themselves and show their
+// own words.
 const howToWait = " (GET /v1/tickets/{id}?wait_ms=55000, and again at least every two minutes)"
 
 func queuedAdvice(t *interlock.Ticket, c *engine.Conflict) interlock.Advice {
@@ -190,8 +189,7 @@ func lostAdvice(l *interlock.Lease, code interlock.Code) interlock.Advice {
 	)}
 }
 
-// closedAdvice is for the former holder of a lease whose keys stay closed for its
-// lock_delay.
+// closedAdvice is for the former holder of a lease when its keys stay closed for its lock_delay.
 func closedAdvice(l *interlock.Lease) interlock.Advice {
 	return interlock.Advice{Action: interlock.ActReRead, RetryAfter: l.ExpiresIn, Message: fmt.Sprintf(
 		"the lease on %s ended%s, and its keys stay closed for another %s: write nothing more under it; acquire again with on_conflict wait, and read again before you go on",
@@ -288,7 +286,7 @@ func adviceForCode(code interlock.Code) interlock.Advice {
 	return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: info.next}
 }
 
-// fullAdvice is for who could not start a run.
+// fullAdvice is for a caller that could not start a run.
 func fullAdvice(c *engine.Conflict) interlock.Advice {
 	what, after := situation(c), atLeastASecond(c.Queue.ETA)
 	if c.Queue.ETA > worthWaiting {
@@ -301,7 +299,7 @@ func fullAdvice(c *engine.Conflict) interlock.Advice {
 	)}
 }
 
-// heldAdvice is for who did not want to wait.
+// heldAdvice is for a caller that did not want to wait.
 func heldAdvice(c *engine.Conflict) interlock.Advice {
 	what, eta := situation(c), c.Queue.ETA
 	if c.Writing {

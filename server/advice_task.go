@@ -7,13 +7,13 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// What is said of tasks. Like advice.go, but for those who do not wait themselves.
+// Advice about tasks. Like advice.go, but for callers that do not wait themselves.
 
-// howToFollow is for those who come in by HTTP, as howToWait.
+// howToFollow is for callers over HTTP, as howToWait.
 const howToFollow = "go on with something else, or follow it (GET /v1/tasks/{id}?wait_ms=55000)"
 
-// taskAdvice is for whoever looks at a task, or has just submitted it: there is nothing
-// to say of one that is done.
+// taskAdvice is for a caller that looks at a task, or has just submitted it: one that is done needs
+// none.
 func taskAdvice(t *interlock.Task) interlock.Advice {
 	say := func(action interlock.Action, next string) interlock.Advice {
 		return interlock.Advice{Action: action, Message: taskText(t) + "; " + next}
@@ -37,7 +37,7 @@ func taskAdvice(t *interlock.Task) interlock.Advice {
 	return interlock.Advice{}
 }
 
-// taskText says where a task stands: task q_... of queue fees waits for a worker.
+// taskText returns where a task stands: task q_... of queue fees waits for a worker.
 func taskText(t *interlock.Task) string {
 	return fmt.Sprintf("task %s of queue %s %s", t.ID, quoteUnlessPlain(cleanText(t.Queue)), taskPlace(t))
 }
@@ -77,7 +77,7 @@ func taskPlace(t *interlock.Task) string {
 	return "is settled and forgotten"
 }
 
-// approvedSoFar says how many of several approvals a question has, and how many it misses.
+// approvedSoFar returns how many of several approvals a question has, and how many it misses.
 func approvedSoFar(a *interlock.Approval) string {
 	given := len(a.Approvals)
 	if given == 0 || a.Needed <= given {
@@ -86,7 +86,7 @@ func approvedSoFar(a *interlock.Approval) string {
 	return fmt.Sprintf(", which has %d of %d approvals and misses %d", given, a.Needed, a.Needed-given)
 }
 
-// saidWhy puts somebody's words behind a sentence.
+// saidWhy puts a person's words behind a sentence.
 func saidWhy(reason string) string {
 	if reason = cleanText(reason); reason != "" {
 		return fmt.Sprintf(" (%q)", reason)

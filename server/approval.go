@@ -7,10 +7,10 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// What persons are asked, and answer. A principal with the right to approve may answer,
-// unless it submitted the task, asked or works at it: the engine compares them. The name
-// in the body is a claim; the answer and the journal have the credential's principal
-// beside it. Without credentials nobody is authenticated, and the answer says so.
+// The questions to persons, and their answers. A principal with the right to approve may answer,
+// unless it submitted the task, asked or works at it: the engine compares them. The name in the
+// body is a claim; the answer and the journal have the credential's principal beside it. Without
+// credentials no caller is authenticated, and the answer reports that.
 
 // listApprovals is GET /v1/approvals: the tasks that wait for a person, in the order in
 // which they asked, with all that there is to decide from; with the first page, likewise, the

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A person decides; the worker that goes on is told how, and what has changed since.
+// A person decides; the worker that goes on learns how, and what has changed since.
 func TestAPersonDecides(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)
@@ -66,7 +66,7 @@ func TestApprovalsByThemselves(t *testing.T) {
 		pass(time.Second)
 		d.get("/v1/tasks/"+second).want(200).is("task.state", "waiting")
 
-		// Who gives no name answers as the credential's principal.
+		// A caller without a name answers as the credential's principal.
 		acme := []string{"Interlock-Namespace", "acme"}
 		d.put("/v1/queues/fees", ``, acme...).want(200)
 		third := d.post("/v1/tasks", `{"queue":"fees","approval":{"question":"pay?"}}`, acme...).want(202).str("task.id")
@@ -80,8 +80,8 @@ func TestApprovalsByThemselves(t *testing.T) {
 	})
 }
 
-// Whoever submitted a task, or asked about it, cannot approve it under any name; the answer
-// of another has its credential beside the name that it claims.
+// The submitter of a task, or a principal that asked about it, cannot approve it under any name;
+// the answer of another has its credential beside the name that it claims.
 func TestNobodyApprovesTheirOwnWork(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)
@@ -148,7 +148,7 @@ func TestSeveralApprovals(t *testing.T) {
 	})
 }
 
-// Without credentials an answer says that it is a courtesy.
+// Without credentials an answer reports that it is a courtesy.
 func TestApprovalWithoutCredentials(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)

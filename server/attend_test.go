@@ -16,7 +16,7 @@ type counting struct {
 func (s *counting) Execute(...engine.Command) error { s.came++; return nil }
 func (s *counting) Came() uint64                    { return s.came }
 
-// attending is a link that says when it is to attend.
+// attending is a link that reports when it is to attend.
 type attending struct {
 	proto.ServerLink
 	alone func() bool

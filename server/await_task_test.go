@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Who waits for a reply while its writer waits for the asker's key would wait for ever.
+// A caller that waits for a reply while its writer waits for the caller's key would wait for ever.
 func TestAReplyThatCannotCome(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newMailbox(t)

@@ -52,7 +52,7 @@ func TestBarrier(t *testing.T) {
 			t.Error(got.raw)
 		}
 
-		// A party leaves: those who wait for it are told at once, and the set is done for.
+		// A party leaves: its waiters learn that at once, and the set is done for.
 		late := d.start(d.request("POST", "/v1/leases/"+leases["ann"]+"/arrive", `{"wait_ms":50000}`))
 		pass(time.Second)
 		d.delete("/v1/sessions/" + sessions["cleo"]).want(200)

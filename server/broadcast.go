@@ -2,13 +2,13 @@ package server
 
 import "sync"
 
-// broadcast wakes everybody who listens at that moment.
+// broadcast wakes all that listen at that moment.
 type broadcast struct {
 	mu sync.Mutex
 	ch chan struct{}
 }
 
-// next gives the channel that the next call of all closes.
+// next returns the channel that the next call of all closes.
 func (b *broadcast) next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// busiest says which of any number of names deserve a metric of their own. It names the first
-// that it sees, up to its room, and counts the others in a sketch of bounded size (space
-// saving: a name that is not in it takes the place of the least, and its count as a possible
-// error). At a review, candidates that were surely seen more than twice as often as a named one
-// take its place, few at a time: a label set that appears is kept by who scrapes, long after it
-// is gone. Counts are halved then, so that what was long ago counts for less and less.
+// busiest decides which of any number of names deserve a metric of their own. It names the first
+// that it sees, up to its room, and counts the others in a sketch of bounded size (space saving: a
+// name that is not in it takes the place of the least, and its count as a possible error). At a
+// review, candidates that were surely seen more than twice as often as a named one take its place,
+// few at a time: a scraper keeps a label set that appears long after it is gone. Counts are halved
+// then, so that what was long ago counts for less and less.
 //
 // Each namespace with traffic has a share of the room, and of the sketch: the same for all, and
 // at least one. What others leave over goes to the busiest, wherever they are. A namespace
@@ -30,7 +30,7 @@ type busiest struct {
 	entries  map[name]*entry
 	waiting  candidates                  // the others, the least first
 	kept     map[interlock.Namespace]int // how many of them are of each namespace
-	share    int                         // how many of them a namespace has before it gives way to others
+	share    int                         // how many of them a namespace has before it makes way for others
 	rest     series
 	reviewed engine.Time
 }
@@ -70,7 +70,7 @@ const (
 	reviewEvery = 5 * time.Minute
 	exchanged   = 5
 
-	// looked bounds the candidates among which one is found that gives way.
+	// looked bounds the candidates in the search for one that makes way.
 	looked = 64
 )
 
@@ -78,7 +78,7 @@ func newBusiest(room int) *busiest {
 	return &busiest{room: room, entries: map[name]*entry{}, kept: map[interlock.Namespace]int{}}
 }
 
-// of counts a name once and gives the series that it is counted under.
+// of counts a name once and returns the series that it is counted under.
 func (b *busiest) of(n name, now engine.Time) *series {
 	if now >= b.reviewed.Add(reviewEvery) {
 		b.review(now)
@@ -126,9 +126,9 @@ func (b *busiest) keep(ns interlock.Namespace, n int) {
 	b.share = max(1, b.room*candidatesPerRoom/max(1, len(b.kept)))
 }
 
-// givesWay returns the candidate whose place a new name of a namespace takes: one of its own if
-// it has its share, else one of a namespace that has more, else the least of all. They are
-// looked for among the lesser ones; nil if there is none of its own.
+// givesWay returns the candidate that makes place for a new name of a namespace: one of its own if
+// it has its share, else one of a namespace that has more, else the least of all. They are looked
+// for among the lesser ones; nil if there is none of its own.
 func (b *busiest) givesWay(ns interlock.Namespace) *entry {
 	full := b.kept[ns] >= b.share
 	for _, e := range b.waiting[:min(len(b.waiting), looked)] {
@@ -200,7 +200,7 @@ func (n name) compare(o name) int {
 	return cmp.Or(cmp.Compare(n.namespace, o.namespace), cmp.Compare(n.name, o.name))
 }
 
-// each gives all series that counted something, the rest among them.
+// each yields all series that counted something, the rest among them.
 func (b *busiest) each(f func(name, series)) {
 	for _, e := range b.entries {
 		if e.series != nil {

@@ -81,8 +81,8 @@ func TestBusiestOfEachNamespace(t *testing.T) {
 	}
 }
 
-// Names that are all seen alike do not take each other's places: each of them that appears
-// would be a series that is kept by who scrapes.
+// Names that are all seen alike do not take each other's places: each of them that appears would be
+// a series that a scraper keeps.
 func TestBusiestStay(t *testing.T) {
 	b, at := newBusiest(5), engine.Time(1)
 	for range 20 {

@@ -113,8 +113,8 @@ func (c *call) look(look func(*engine.Engine) (done bool)) (at interlock.At, ok 
 	return at, true
 }
 
-// body reads what was sent and gives it to decode. ok is false when the call was
-// answered. An empty body stands for {}.
+// body reads what was sent and hands it to decode. ok is false when the call was answered. An empty
+// body stands for {}.
 func (c *call) body(decode func(*jsonIn)) (ok bool) {
 	return c.bodyUpTo(interlock.MaxBodyBytes, decode)
 }
@@ -180,9 +180,9 @@ func (c *call) content(limit int) (content []byte, ok bool) {
 // errNoRoom is why a body is not read on.
 var errNoRoom = errors.New("server: too many bytes are under way")
 
-// readBody reads the body, up to n bytes of it. A body that breaks off before its end is an
-// error. It takes memory for what has come, and not for what was announced: a caller that
-// announces much and sends nothing costs nothing.
+// readBody reads the body, up to n bytes of it. A body that breaks off before its end is an error.
+// It takes memory for the bytes that have come, not for those announced: a caller that announces
+// much and sends nothing costs nothing.
 func (c *call) readBody(n int) (content []byte, err error) {
 	for len(content) < n {
 		if had := len(content); had == cap(content) {
@@ -227,7 +227,7 @@ func (c *call) tooLarge(limit int) {
 	c.refuse(interlock.CodeBodyTooLarge, fmt.Sprintf("the body has more than %d bytes", limit))
 }
 
-// parseQuery keeps the parameters, each of which must be known and stand once.
+// parseQuery keeps the parameters. Each must be known and stand once.
 func (c *call) parseQuery(known []string) bool {
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
@@ -267,8 +267,8 @@ func (c *call) intParam(name string, fallback, least, most int64) (v int64, ok b
 	return v, true
 }
 
-// The ids of the path. One that has not the form of an id is refused with
-// invalid_id; one that is somebody else's is as unknown as one that never was.
+// The ids of the path. One that has not the form of an id is refused with invalid_id; one of
+// another client is as unknown as one that never was.
 
 func (c *call) leaseID() (interlock.LeaseID, bool) {
 	id, err := interlock.ParseLeaseID(c.variable)

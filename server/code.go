@@ -6,9 +6,9 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// codeInfo is what the doors add to a code: its HTTP status, its title, and the
-// advice that holds whatever the circumstances. Where an answer knows more (who
-// holds the key, how long it will take), advice.go says more.
+// codeInfo is what the doors add to a code: its HTTP status, its title, and the advice that holds
+// whatever the circumstances. Where an answer knows more (the holder of the key, the expected
+// time), advice.go adds it.
 type codeInfo struct {
 	status int
 	title  string

@@ -36,7 +36,7 @@ func (c *call) putState() {
 	}
 }
 
-// formType is what curl says of a body that it was told nothing about.
+// formType is the content type that curl sends by default.
 const formType = "application/x-www-form-urlencoded"
 
 // mergePatchType is the content type of RFC 7396.
@@ -55,8 +55,8 @@ func (c *call) mergeState() {
 // deleteState is DELETE /v1/state/{key}.
 func (c *call) deleteState() { c.writeState(interlock.Write{Op: interlock.Delete}) }
 
-// writeState commits a write of the key in the path. What a body of POST /v1/commits
-// says besides stands in headers.
+// writeState commits a write of the key in the path. The other fields of the body of POST
+// /v1/commits are headers.
 func (c *call) writeState(w interlock.Write) {
 	h, ok := c.mutating()
 	if !ok {
@@ -79,8 +79,7 @@ func (c *call) writeState(w interlock.Write) {
 	c.committed(cmd)
 }
 
-// commitHeaders reads the condition under which a single write is made, and who
-// makes it.
+// commitHeaders reads the condition of a single write, and its author.
 func commitHeaders(h http.Header, key interlock.Key, cmd *engine.Commit) *interlock.Error {
 	read, err := condition(h, key)
 	if err != nil {

@@ -69,8 +69,8 @@ type confirmation struct {
 // credential cannot keep the journal from its work.
 const confirmPause = 5 * time.Millisecond
 
-// confirm returns the newest durable state, as of a moment after it was called at which
-// this server owned the shard; or ctx's error, or the shard's.
+// confirm returns the newest durable state, as of a moment after the call when this server owned
+// the shard; or ctx's error, or the shard's.
 func (c *confirmer) confirm(ctx context.Context) (interlock.At, error) {
 	c.mu.Lock()
 	n := c.next

@@ -14,7 +14,7 @@ func TestConvert(t *testing.T) {
 		other := d.post("/v1/leases", `{"agent":"other",`+shared+`}`).want(200).str("lease.id")
 		path := "/v1/leases/" + lease + "/convert"
 
-		// An upgrade while somebody else reads.
+		// An upgrade while another lease reads.
 		d.post(path, `{"claims":[{"key":"doc:1"}]}`).want(409, "held").is("holders.0.agent", "other")
 		d.post("/v1/leases", `{"agent":"newcomer","on_conflict":"wait","claims":[{"key":"doc:1"}]}`).want(202)
 		waiting := d.start(d.request("POST", path, `{"claims":[{"key":"doc:1"}],"wait_ms":20000}`))
@@ -29,7 +29,7 @@ func TestConvert(t *testing.T) {
 		d.post("/v1/fences/check", `{"key":"doc:2","fence":"`+got.str("lease.fence")+`"}`).want(200)
 		d.post("/v1/fences/check", `{"key":"doc:1","fence":"3"}`).want(409, "fenced")
 
-		// It is ahead of who came before but is new to the key.
+		// It is ahead of an earlier waiter that is new to the key.
 		d.post(path, `{"claims":[{"key":"doc:1"}],"on_conflict":"wait"}`).want(200)
 		d.post(path, `{"claims":[{"key":"doc:1","parties":2}]}`).want(400)
 		d.post(path, `{"claims":[]}`).want(400, "too_many_claims")
@@ -53,7 +53,7 @@ func TestConversionOutlivesItsCall(t *testing.T) {
 	})
 }
 
-// Two readers that both want to write: the second is told at once.
+// Two readers that both want to write: the second gets the error at once.
 func TestTwoUpgrades(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

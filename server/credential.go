@@ -15,7 +15,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Credentials are who may come in, read from a file of lines:
+// Credentials are the principals that may come in, read from a file of lines:
 //
 //	# the name of the credential, its namespace, the hash of the secret
 //	billing-swarm   acme      sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
@@ -34,19 +34,18 @@ import (
 // Blank lines and lines that begin with '#' mean nothing. A name may stand in
 // several lines, so that a secret can be replaced without an interruption.
 //
-// The hash is one round of SHA-256. That is safe because the secrets are 256
-// random bits (see NewCredential): nobody can try them all, so a slow hash would
-// protect nothing and would cost every call. A secret that a person made up must
-// never be put into this file.
+// The hash is one round of SHA-256. That is safe because the secrets are 256 random bits (see
+// NewCredential): they cannot all be tried, so a slow hash would protect nothing and would cost
+// every call. A secret that a person made up must never be put into this file.
 type Credentials struct {
 	path    string
 	table   atomic.Pointer[credentialTable]
 	changed broadcast // the table is another one
 }
 
-// credentialTable finds candidates by the first bytes of their digest. How long a
-// look-up takes can tell of digests only, and a caller cannot choose the digest
-// of what it sends; the comparison that decides is constant in time.
+// credentialTable finds candidates by the first bytes of their digest. The duration of a look-up
+// depends on digests only, and a caller cannot choose the digest of what it sends; the comparison
+// that decides is constant in time.
 type credentialTable map[[8]byte][]credentialLine
 
 type credentialLine struct {
@@ -69,9 +68,9 @@ func LoadCredentials(path string) (*Credentials, error) {
 	return c, c.Reload()
 }
 
-// Reload reads the file again. When it cannot be used, the credentials stay as
-// they were and the error says why. What goes on in the name of a credential that is
-// there no more, or says something else, is ended.
+// Reload reads the file again. When it cannot be used, the credentials stay as they were and the
+// error contains the reason. Streams and waits in the name of a credential that was removed or
+// changed are ended.
 func (c *Credentials) Reload() error {
 	info, err := os.Stat(c.path)
 	if err != nil {

@@ -34,8 +34,8 @@ func newSecret(t testing.TB, name string, ns interlock.Namespace) (secret, line 
 	return secret, line
 }
 
-// reopenWithCredentials makes a door that asks for a credential, and gives one for
-// the namespace acme.
+// reopenWithCredentials makes a door that asks for a credential, and returns one for the namespace
+// acme.
 func (d *door) reopenWithCredentials() (secret string) {
 	d.Helper()
 	secret, line := newSecret(d, "billing-swarm", "acme")
@@ -149,7 +149,7 @@ func TestCredentialFileMistakes(t *testing.T) {
 	}
 }
 
-// The file must be of no use to whoever reads it.
+// The file must be of no use to a reader.
 func TestCredentialIsHashedAtRest(t *testing.T) {
 	secret, line := newSecret(t, "a", "b")
 	if strings.Contains(line, secret) || strings.Contains(line, strings.TrimPrefix(secret, credentialPrefix)) {

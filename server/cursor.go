@@ -24,8 +24,8 @@ func (c *call) makeCursor(listing, after string) string {
 	return base64.RawURLEncoding.EncodeToString(append(c.cursorMark(listing), after...))
 }
 
-// openCursor gives what the parameter cursor says to go on after; "" when there is
-// none. ok is false when the call was answered.
+// openCursor returns the place in the parameter cursor, to go on after it; "" when there is none.
+// ok is false when the call was answered.
 func (c *call) openCursor(listing string) (after string, ok bool) {
 	cursor := c.query.Get("cursor")
 	if cursor == "" {
@@ -38,7 +38,7 @@ func (c *call) openCursor(listing string) (after string, ok bool) {
 	return string(b[cursorMarkBytes:]), true
 }
 
-// foreignCursor answers a call for its cursor, and gives false.
+// foreignCursor answers a call for its cursor, and returns false.
 func (c *call) foreignCursor() bool {
 	c.refuse(interlock.CodeNotFound, "this cursor is not of this listing: begin again without one")
 	return false
@@ -60,7 +60,7 @@ func (c *call) openPlace(listing string, numbers ...*uint64) (ok bool) {
 	return true
 }
 
-// makePlace makes a cursor of the numbers by which a listing goes on.
+// makePlace makes a cursor of the numbers that a listing goes on by.
 func (c *call) makePlace(listing string, numbers ...uint64) string {
 	var after []byte
 	for _, n := range numbers {

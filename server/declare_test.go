@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// An agent that waits for another's answer says so, and a deadlock through it is
-// found.
+// An agent that waits for another's answer declares it, and a deadlock through it is found.
 func TestDeclaredWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

@@ -21,8 +21,7 @@ func writeDocuments(j *jsonOut, name string, list []interlock.Document, values b
 	j.closeArray()
 }
 
-// writeEvidence writes the documents that come with a lease or a task, and who wrote
-// them before.
+// writeEvidence writes the documents that come with a lease or a task, and their earlier authors.
 func writeEvidence(j *jsonOut, list []interlock.Document) {
 	j.openArray("documents")
 	for i := range list {
@@ -65,8 +64,8 @@ func writeDocument(j *jsonOut, name string, d *interlock.Document, value bool) {
 	j.close()
 }
 
-// writeState writes all of a document but its key, its body and its age. Who wrote it
-// is left out where nobody did.
+// writeState writes all of a document but its key, its body and its age. The author is left out
+// where there is none.
 func writeState(j *jsonOut, d *interlock.Document) {
 	j.decimal("version", uint64(d.Version))
 	if d.Absent {
@@ -127,7 +126,7 @@ func isType(contentType, kind string) bool {
 	return err == nil && found == kind
 }
 
-// isJSONType reports whether a content type says that a body is JSON.
+// isJSONType reports whether a content type is that of JSON.
 func isJSONType(contentType string) bool {
 	if contentType == interlock.JSONType {
 		return true

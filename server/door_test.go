@@ -20,9 +20,9 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// door is the HTTP door over a real shard, whose journal is in memory and outlives
-// it. Calls go through the handler without a network, so that it can be used
-// within a synctest bubble, where hours pass at once.
+// door is the HTTP door over a real shard. Its journal is in memory and outlives it. Calls go
+// through the handler without a network, so that it can be used within a synctest bubble, where
+// hours pass at once.
 type door struct {
 	testing.TB
 	store   *memjournal.Store
@@ -30,10 +30,10 @@ type door struct {
 	obs     *Observer
 	server  *Server
 	handler http.Handler
-	seen    *sightings        // of what openapi.json documents; nil when nobody counts
+	seen    *sightings        // of what openapi.json documents; nil when they are not counted
 	loose   bool              // answers are not compared to openapi.json
 	notes   map[string]string // what a test remembers
-	log     slog.Handler      // of the server; nil: nobody reads it
+	log     slog.Handler      // of the server; nil discards it
 
 	// wrap, when it is set, changes the journal that the next open takes.
 	wrap func(journal.Journal) journal.Journal
@@ -147,8 +147,7 @@ func (d *door) send(r *http.Request) *reply {
 	return out
 }
 
-// retryAfter checks that who goes by the header comes no sooner than the advice says, and
-// not a second later.
+// retryAfter checks that the header's time is not before the advice's, and not a second later.
 func (r *reply) retryAfter(advice map[string]any) {
 	r.Helper()
 	number, _ := advice["retry_after_ms"].(json.Number)
@@ -254,7 +253,7 @@ func (r *reply) is(path, want string) *reply {
 	return r
 }
 
-// says checks that a text has some words in it.
+// says checks that a text contains some words.
 func (r *reply) says(path string, words ...string) *reply {
 	r.Helper()
 	text := r.str(path)
@@ -278,7 +277,7 @@ func (d *door) session(agent string) (id string) {
 	return d.post("/v1/sessions", fmt.Sprintf(`{"agent":%q}`, agent)).want(200).str("session.id")
 }
 
-// inBubble runs a test where time passes only when everybody waits.
+// inBubble runs a test where time passes only when all goroutines wait.
 func inBubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, test)

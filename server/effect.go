@@ -48,7 +48,7 @@ func effectState(s interlock.EffectState) string {
 	return "free"
 }
 
-// settle carries out what the claimer says of its effect.
+// settle carries out the claimer's report on its effect.
 func (c *call) settle(decode func(*jsonIn, *engine.SettleEffect), state interlock.EffectState) {
 	h, ok := c.mutating()
 	if !ok {

@@ -13,7 +13,7 @@ import (
 
 const charge = `"tool":"stripe.charge","target":"customer:12","arguments":{"cents":1200,"currency":"eur"}`
 
-// Whoever writes the same action down in another way gets the first one's result.
+// The same action written in another way gets the first one's result.
 func TestAnActionIsDoneOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -81,11 +81,11 @@ func TestActionsAreReadStrictly(t *testing.T) {
 	})
 }
 
-// Who waits for an effect is answered when it is settled, however that comes about.
+// A waiter for an effect is answered when it is settled, however that comes about.
 func TestWaitingForAnEffect(t *testing.T) {
 	const waits = `{"agent":"ben","wait_ms":50000,` + charge + `}`
 	for name, c := range map[string]struct {
-		claim  func(d *door) string // gives the fields of the claim
+		claim  func(d *door) string // returns the fields of the claim
 		settle func(d *door, id string)
 		after  time.Duration
 		status int
@@ -155,7 +155,7 @@ func TestWaitingForAnEffect(t *testing.T) {
 	}
 }
 
-// meddler is a shard at which something happens between two steps of whoever uses it.
+// meddler is a shard where something happens between two steps of its user.
 type meddler struct {
 	Shard
 	steps  int    // until it happens
@@ -185,8 +185,8 @@ func (m *meddler) At() interlock.At {
 	return at
 }
 
-// Whoever waits for an effect misses nothing, after whichever of its steps the effect is
-// settled: it is told at once.
+// A waiter for an effect misses nothing, after whichever of its steps the effect is settled: it
+// learns it at once.
 func TestSettledBetweenTwoSteps(t *testing.T) {
 	for steps := 1; steps <= 3; steps++ { // it asks, takes a place, and asks again
 		inBubble(t, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestOneOfManyGetsTheClaim(t *testing.T) {
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		gone := d.start(d.request("POST", "/v1/effects", `{"agent":"gone","wait_ms":50000,`+charge+`}`).WithContext(ctx))
-		d.loose = true // who left is answered nothing
+		d.loose = true // a caller that left gets no answer
 		pass(time.Second)
 		leave()
 		<-gone

@@ -9,10 +9,10 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// writeEvent writes one event of the journal. No id and no request id is in it: it
-// says who did what to which keys, and numbers that tell requests and sessions
-// apart. Nor is the body of a document or the result of an effect: who may read
-// them asks for them. What an event does not have is left out.
+// writeEvent writes one event of the journal. No id and no request id is in it: it contains the
+// agent, the action and the keys, and numbers that tell requests and sessions apart. Nor is the
+// body of a document or the result of an effect: callers that may read them ask for them. What an
+// event does not have is left out.
 func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch interlock.Epoch) {
 	number := func(name string, n uint64) {
 		if n != 0 {
@@ -30,7 +30,7 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	j.decimal("epoch", uint64(epoch))
 	j.timestamp("time", time.Unix(0, int64(ev.At)))
 
-	// Whose and what.
+	// The owner and the object.
 	switch ev.Kind {
 	case engine.EvEffectsForgotten:
 		number("forgotten", ev.Num)
@@ -166,8 +166,8 @@ func writePolicy(j *jsonOut, ev *engine.Event) {
 	}
 }
 
-// writeTaskEvent writes what happened to a task, and reports whether that is what
-// happened. What is in it is not told: whoever may read it asks for the task.
+// writeTaskEvent writes what happened to a task, and reports whether that is what happened. Its
+// content is left out: callers that may read it ask for the task.
 func writeTaskEvent(j *jsonOut, ev *engine.Event) bool {
 	id := ev.ID
 	switch ev.Kind {
@@ -202,8 +202,8 @@ func eventState(ev *engine.Event) string {
 	return effectState(interlock.EffectState(ev.Op))
 }
 
-// writeSettled writes what an effect came to. Only the event of a claim says which
-// one it is; the others name it by its secret.
+// writeSettled writes what an effect came to. Only the event of a claim contains its name; the
+// others name it by its secret.
 func writeSettled(j *jsonOut, ev *engine.Event) {
 	j.str("state", eventState(ev))
 	if len(ev.Blob) > 0 {

@@ -19,12 +19,12 @@ import (
 // Lines end at the newest event unless follow=true is given; server-sent events go
 // on unless follow=false is.
 //
-// The journal is read at the reader's pace and nothing waits for it, so one that
-// stands still costs a connection and blocks nobody. One that has read
-// nothing for writeTimeout is cut off; it comes back with Last-Event-ID, or with
-// from. What happens in other namespaces does not wake a reader (see shard.Follow).
+// The journal is read at the reader's pace and nothing waits for it, so one that stands still costs
+// a connection and blocks no other. One that has read nothing for writeTimeout is cut off; it comes
+// back with Last-Event-ID, or with from. What happens in other namespaces does not wake a reader
+// (see shard.Follow).
 //
-// A stream that ends on our side ends with the event "end", which says why. An answer
+// A stream that ends on our side ends with the event "end", which contains the reason. An answer
 // that should have ended at the newest event and cannot get there is broken off besides.
 func (c *call) events() {
 	sse := acceptsSSE(c.r.Header.Values("Accept"))
@@ -173,16 +173,16 @@ func (c *call) streamEvents(out *eventOut, from, newest interlock.Index, follow 
 		}
 	}
 	if out.err != nil || c.r.Context().Err() != nil {
-		return // there is nobody to tell
+		return // the client is gone
 	}
 	out.end(c.whyEnded(ctx, err))
 	if !follow {
-		panic(http.ErrAbortHandler) // who does not know such an end must not take the answer for a whole one
+		panic(http.ErrAbortHandler) // a client that does not know such an end must not take the answer for a whole one
 	}
 }
 
-// endOfNamespace returns what a reader is told whose namespace is deleted while it reads;
-// nil if events say nothing of that.
+// endOfNamespace returns what a reader receives when its namespace is deleted while it reads; nil
+// if the events contain no deletion.
 func endOfNamespace(events []engine.Event) error {
 	if !slices.ContainsFunc(events, func(ev engine.Event) bool { return ev.Kind == engine.EvDeleted }) {
 		return nil
@@ -193,8 +193,8 @@ func endOfNamespace(events []engine.Event) error {
 	}
 }
 
-// stillOwner returns why a reader of events may not be told that nothing new has come,
-// which a former owner of the shard would say for ever; nil if it may.
+// stillOwner returns why a reader of events may not receive that nothing new has come, which a
+// former owner of the shard would report for ever; nil if it may.
 func (c *call) stillOwner(ctx context.Context) error {
 	_, err := c.s.shard.Read(ctx, c.namespace, func(*engine.Engine, engine.Time) {})
 	refusal, _ := errors.AsType[*interlock.Error](err)
@@ -204,7 +204,7 @@ func (c *call) stillOwner(ctx context.Context) error {
 	return err
 }
 
-// whyEnded is what a reader is told when its stream ends on our side.
+// whyEnded is what a reader receives when its stream ends on our side.
 func (c *call) whyEnded(ctx context.Context, err error) *interlock.Error {
 	if c.s.isDraining() {
 		return &interlock.Error{Code: interlock.CodeShuttingDown, Message: "the server is shutting down: connect again in a moment"}
@@ -231,7 +231,7 @@ type streamLimit struct {
 	open map[interlock.Namespace]int
 }
 
-// enter takes a place; leave gives it back.
+// enter takes a place; leave returns it.
 func (l *streamLimit) enter(ns interlock.Namespace) (leave func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -61,8 +61,8 @@ func TestEventsTellTheStory(t *testing.T) {
 	})
 }
 
-// Whatever an event has is shown, but for secrets, for what stands in snapshots
-// only, and for what request ids need.
+// All fields of an event are shown, but for secrets, those of snapshots only, and those that
+// request ids need.
 func TestEventsShowAllTheyHave(t *testing.T) {
 	hidden := map[string]bool{
 		"ID": true, "BaseID": true, "ByID": true, "Scope": true, "RequestID": true, "Seq": true, "Acked": true, "Fingerprint": true, "Answer": true,
@@ -111,8 +111,8 @@ func TestEventsShowAllTheyHave(t *testing.T) {
 	}
 }
 
-// Nothing by which one could act on another's lease is in the events, in the
-// listings, in the metrics or in the log.
+// Nothing that would allow acting on another's lease is in the events, in the listings, in the
+// metrics or in the log.
 func TestSecretsStayWithTheirHolder(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

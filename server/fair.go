@@ -6,12 +6,12 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// fair bounds how much of a kind of work is done at a time. When there is more, the
-// namespaces take turns, so that one that asks for much holds up nobody but itself.
+// fair bounds how much of a kind of work is done at a time. When there is more, the namespaces take
+// turns, so that one that asks for much holds up only itself.
 type fair struct {
 	mu    sync.Mutex
-	free  int                                     // places that nobody has
-	lines map[interlock.Namespace][]chan struct{} // who waits; none is empty
+	free  int                                     // free places
+	lines map[interlock.Namespace][]chan struct{} // the waiters; none is empty
 	next  []interlock.Namespace                   // those of lines, in the order of their turns
 }
 
@@ -36,7 +36,7 @@ func (f *fair) enter(ns interlock.Namespace) {
 	<-turn
 }
 
-// leave hands the place on to the first in the line of the namespace whose turn it is.
+// leave hands the place on to the first in the line of the next namespace in turn.
 func (f *fair) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -39,7 +39,7 @@ func TestFair(t *testing.T) {
 	})
 }
 
-// The answer about what is stale waits for its turn, and nobody else does.
+// The answer about what is stale waits for its turn, and no other does.
 func TestPacketsAreMadeInTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

@@ -35,8 +35,8 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// A journal that fails: the call under way hears that its outcome is unknown, those
-// that wait hear of it at once, and health says that the process must be restarted.
+// A journal that fails: the call under way hears that its outcome is unknown, waiters learn it at
+// once, and health reports that the process must be restarted.
 func TestFailedJournal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -64,7 +64,7 @@ func TestFailedJournal(t *testing.T) {
 			t.Errorf("acquire: %d %s", got.status, got.raw)
 		}
 		d.get("/metrics").want(200)
-		// The request that nobody knew of had been stored: the same id finds it.
+		// The request with an unknown outcome had been stored: the same id finds it.
 		_ = d.shard.Close(t.Context())
 		d.open()
 		d.post("/v1/leases", body, "Idempotency-Key", "one").want(200).is("lease.claims.0.key", "k")
@@ -85,8 +85,8 @@ func TestNotTheOwnerAnyMore(t *testing.T) {
 	})
 }
 
-// A worker that waits is told that nothing is handed out for now; who waits for a task
-// hears of its end although the engine was made anew meanwhile.
+// A worker that waits learns that nothing is handed out for now; a waiter for a task learns its end
+// although the engine was made anew meanwhile.
 func TestFullDiskAndTasks(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// figures are the metrics. docs/operations.md says what each is good for.
+// figures are the metrics. docs/operations.md explains the use of each.
 //
 // What is counted for each lease is looked up by small numbers rather than by label:
 // the committer of the shard does the counting, and it alone touches those maps. A
@@ -64,8 +64,7 @@ type routeStatus struct {
 	status int
 }
 
-// histogram has classic buckets for those who want them, and the native form of
-// Prometheus, which is finer.
+// histogram has classic buckets, and the native form of Prometheus, which is finer.
 func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,
@@ -82,10 +81,9 @@ var (
 	byteBuckets    = prometheus.ExponentialBuckets(64, 4, 8)
 )
 
-// ofCollector is what the garbage collector last found in use: what the state takes, without
-// the garbage that the other figures of memory include. And how long it stopped everything,
-// which it does once when it begins and once when it ends, so that who counts knows whether
-// it is at work.
+// ofCollector is what the garbage collector last found in use: what the state takes, without the
+// garbage that the other figures of memory include. And how long it stopped everything, which it
+// does once when it begins and once when it ends, so that the count shows whether it is at work.
 var ofCollector = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^(/gc/heap/live:bytes|/sched/pauses/total/gc:seconds)$`)}
 
 func newFigures() *figures {
@@ -246,7 +244,7 @@ func (o *Observer) httpCall(route string, status int) {
 	counter.Inc()
 }
 
-// watch adds what is read from the shard whenever somebody looks.
+// watch adds what is read from the shard at each scrape.
 func (o *Observer) watch(shard Shard, version string, l *limiter, f *flight) {
 	o.limiter.Store(l)
 	o.watched.Do(func() {

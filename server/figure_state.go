@@ -7,9 +7,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// The figures of guarded state and of effects. How the commits of one pattern fare is
-// told by GET /v1/contention: the names of patterns are their tenants' own, and their
-// number has no bound.
+// The figures of guarded state and of effects. GET /v1/contention reports how the commits of one
+// pattern fare: the names of patterns are their tenants' own, and their number has no bound.
 
 func (f *figures) newStateFigures() {
 	f.commits = prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -7,8 +7,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// The figures of tasks. How many a queue has in which state is told by GET /v1/queues:
-// the names of queues are their tenants' own, and their number has no bound.
+// The figures of tasks. GET /v1/queues reports how many a queue has in which state: the names of
+// queues are their tenants' own, and their number has no bound.
 
 // taskFigures count what happened to tasks, and how long they waited for it.
 type taskFigures struct {

@@ -16,9 +16,9 @@ import (
 // no bound, so the busiest have a series each and all others are one, "other" (busiest.go).
 // Only the role metrics sees them, and every caller of a server without credentials.
 //
-// No counter of a series ever goes down. A series that gives up its place goes away with what
-// it has counted: added to "other", that would look as if it had all happened just now. What
-// happens after that counts as "other". If it comes back, it begins with zero.
+// No counter of a series ever goes down. A series that loses its place goes away with what it has
+// counted: added to "other", that would look as if it had all happened just now. What happens after
+// that counts as "other". If it comes back, it begins with zero.
 
 const (
 	// DefaultSeries is how many label sets each metric by namespace has at most, besides
@@ -136,7 +136,7 @@ func (t *tenantFigures) of(group int, ev *engine.Event, text string) *series {
 	return t.groups[group].top.of(name{ev.Namespace, text}, ev.At)
 }
 
-// Describe gives the figures' names and labels.
+// Describe sends the figures' names and labels.
 func (t *tenantFigures) Describe(ch chan<- *prometheus.Desc) {
 	for i := range t.groups {
 		ch <- t.groups[i].wait
@@ -144,7 +144,7 @@ func (t *tenantFigures) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect gives what was counted. Nothing waits for whoever takes it: it is copied first.
+// Collect sends what was counted. Nothing waits for its reader: it is copied first.
 func (t *tenantFigures) Collect(ch chan<- prometheus.Metric) {
 	type row struct {
 		name
@@ -176,9 +176,9 @@ func (h *histogramCounts) send(ch chan<- prometheus.Metric, desc *prometheus.Des
 	ch <- prometheus.MustNewConstHistogram(desc, h.count, h.sum, upTo, string(n.namespace), n.name)
 }
 
-// LimitSeries says how many label sets each metric by namespace has, besides "other": 0 turns
-// these metrics off, and without a call it is DefaultSeries. It is called before the observer
-// is given to a shard.
+// LimitSeries sets how many label sets each metric by namespace has, besides "other": 0 turns these
+// metrics off, and without a call it is DefaultSeries. It is called before the observer is given to
+// a shard.
 func (o *Observer) LimitSeries(n int) { o.figures.limitSeries(n) }
 
 func (f *figures) limitSeries(n int) {

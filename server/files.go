@@ -139,8 +139,8 @@ func (c *call) changeFile(change file.Change) {
 	})
 }
 
-// fileBase reads the version that a change was made from: If-Match names it, as an
-// ETag, and If-None-Match: * says that there must be no file.
+// fileBase reads the version that a change was made from: If-Match names it, as an ETag, and
+// If-None-Match: * means that there must be no file.
 func fileBase(h http.Header) (file.Version, *interlock.Error) {
 	match, none := h.Values("If-Match"), h.Values("If-None-Match")
 	switch {
@@ -219,7 +219,7 @@ func (c *call) fileStale(stale *file.StaleError, at interlock.At) {
 	c.sendAs(status, problemType, j, at)
 }
 
-// writeAuthor writes who wrote a file, as far as that is known.
+// writeAuthor writes the author of a file, as far as that is known.
 func writeAuthor(j *jsonOut, d *interlock.Document) {
 	j.said("agent", d.Agent)
 	j.said("principal", d.Principal)

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/guard/file"
 )
 
-// withFiles gives a namespace a shared directory.
+// withFiles adds a shared directory to a namespace.
 func withFiles(t testing.TB, namespaces ...interlock.Namespace) (root string, change func(*Config)) {
 	t.Helper()
 	root = t.TempDir()
@@ -102,7 +102,7 @@ func tourFiles(t *testing.T, seen *sightings) {
 	d.get("/v1/files/a?version=1").want(400, "invalid_request")
 	d.send(d.request("POST", path, "x")).want(405, "method_not_allowed")
 
-	// Nobody else's namespace has these files, and no form of another site writes them.
+	// No other namespace has these files, and no form of another site writes them.
 	for _, ns := range []string{"other", "acme"} {
 		d.get("/v1/files/bytes", "Interlock-Namespace", ns).want(404, "not_found")
 		d.put("/v1/files/bytes", "x", "If-None-Match", "*", "Interlock-Namespace", ns).want(404, "not_found")
@@ -168,7 +168,7 @@ func TestFilesOfAnotherAreBusy(t *testing.T) {
 	d.put("/v1/files/f", "x", "If-None-Match", "*", "Interlock-Namespace", "acme").want(200)
 }
 
-// The principal of a change is told, and text of agents comes out clean.
+// The principal of a change is shown, and text of agents comes out clean.
 func TestFilesOfAPrincipal(t *testing.T) {
 	_, files := withFiles(t, "acme")
 	d := newDoor(t)

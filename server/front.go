@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Front is the doors of a process whose role changes: the listeners stay, and what
-// answers behind them is exchanged. A call that is under way is finished by whoever
-// began it. Show must be called before anybody is served.
+// Front is the doors of a process with a changing role: the listeners stay, and what answers behind
+// them is exchanged. A call that is under way is finished by the server that began it. Show must be
+// called before any client is served.
 type Front struct{ now atomic.Pointer[behind] }
 
 // behind is what answers.
@@ -23,12 +23,12 @@ func (f *Front) Show(s *Server, streams *Streams) {
 	f.now.Store(&behind{s.HTTPHandler(), streams})
 }
 
-// HTTPServer is Server.HTTPServer for whoever answers.
+// HTTPServer is Server.HTTPServer for the current server.
 func (f *Front) HTTPServer(log *slog.Logger) *http.Server {
 	return newHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.now.Load().http.ServeHTTP(w, r) }), log)
 }
 
-// StreamServer is Streams.Server for whoever answers.
+// StreamServer is Streams.Server for the current server.
 func (f *Front) StreamServer(security *tls.Config) *StreamServer {
 	return newStreamServer(security, 0, func() *Streams { return f.now.Load().streams })
 }

@@ -24,10 +24,10 @@ import (
 //	                │
 //	                └─ closed, oldest first, where others need the place
 //
-// Admitted connections are never closed for the sake of others. Anonymous ones have half of
-// the places at most, so that whoever connects and sends nothing keeps nobody out for long.
-// Where every place is taken by an admitted connection, newcomers are refused until one
-// leaves. A server that asks for no credentials admits with any whole request.
+// Admitted connections are never closed for the sake of others. Anonymous ones have half of the
+// places at most, so that connections without requests keep no client out for long. Where every
+// place is taken by an admitted connection, newcomers are refused until one leaves. A server that
+// asks for no credentials admits with any whole request.
 type Gate struct {
 	limit int
 	log   *slog.Logger
@@ -47,7 +47,7 @@ const (
 	lingers    = 4
 	lingerTime = time.Second
 
-	// warnEvery is how often the log says that connections are refused, at most.
+	// warnEvery is how often the log reports that connections are refused, at most.
 	warnEvery = 10 * time.Second
 )
 
@@ -59,8 +59,8 @@ func NewGate(limit int, log *slog.Logger) *Gate {
 	return &Gate{limit: limit, log: log, linger: make(chan struct{}, lingers)}
 }
 
-// Listener counts the connections of a listener. With words, whoever is refused gets an HTTP
-// answer that says so: right for plain HTTP, and for nothing else.
+// Listener counts the connections of a listener. With words, a refused client gets an HTTP answer
+// with the reason: right for plain HTTP, and for nothing else.
 func (g *Gate) Listener(l *net.TCPListener, words bool) net.Listener {
 	return &gateListener{TCPListener: l, gate: g, words: words}
 }
@@ -96,7 +96,7 @@ type visitor struct {
 	gone bool
 }
 
-// enter gives a connection a place, or returns nil.
+// enter returns a place for a connection, or nil.
 func (g *Gate) enter(conn *net.TCPConn) *visitor {
 	v := &visitor{TCPConn: conn, gate: g}
 	var displaced *visitor
@@ -130,7 +130,7 @@ func (g *Gate) displace() *visitor {
 	return v
 }
 
-// leave gives the place back, once. The caller holds gate.mu.
+// leave returns the place, once. The caller holds gate.mu.
 func (v *visitor) leave() {
 	if v.gone {
 		return
@@ -164,7 +164,7 @@ func (v *visitor) Close() error {
 }
 
 // crowded is called when no connection can be accepted for want of descriptors: others than
-// connections have taken them. An anonymous connection gives its own back.
+// connections have taken them. An anonymous connection is closed and frees its own.
 func (g *Gate) crowded() {
 	g.mu.Lock()
 	g.warn("no file descriptor is left for a connection")
@@ -204,8 +204,8 @@ func (g *Gate) refuse(conn *net.TCPConn, words bool) {
 		defer func() { <-g.linger }()
 		defer conn.Close()
 		_ = conn.SetDeadline(time.Now().Add(lingerTime))
-		// An answer before the request would be thrown away by many a client, and so would one
-		// whose connection is closed while bytes of the request are unread.
+		// An answer before the request would be thrown away by many a client, and so would one on a
+		// connection that is closed while bytes of the request are unread.
 		var first [1]byte
 		if _, err := conn.Read(first[:]); err != nil {
 			return
@@ -216,7 +216,7 @@ func (g *Gate) refuse(conn *net.TCPConn, words bool) {
 	}()
 }
 
-// fullAnswer is the HTTP answer to whoever finds no place.
+// fullAnswer is the HTTP answer to a client that finds no place.
 var fullAnswer = func() []byte {
 	info := infoOf(interlock.CodeOverloaded)
 	j := newJSON()
@@ -276,7 +276,7 @@ func admitConn(conn net.Conn) {
 	}
 }
 
-// peerAddr is the address of a gRPC connection, by which its streams find their visitor.
+// peerAddr is the address of a gRPC connection. Its streams find their visitor by it.
 type peerAddr struct {
 	net.Addr
 	visitor *visitor

@@ -21,7 +21,7 @@ import (
 	"github.com/interlockdev/interlock/proto/sessionpb"
 )
 
-// gated is a server whose two doors share a gate.
+// gated is a server with two doors that share a gate.
 type gated struct {
 	*testing.T
 	gate       *Gate
@@ -100,8 +100,8 @@ func (g *gated) closed(conn net.Conn) {
 	}
 }
 
-// Half of the places at most are for connections that have shown no credential, at either
-// door, whatever else they have said; the oldest of them go first, and nobody else.
+// Half of the places at most are for connections that have shown no credential, at either door,
+// whatever else they have said; the oldest of them go first, and no others.
 func TestGateAnonymous(t *testing.T) {
 	g := newGated(t, 4)
 	working := g.dial(g.http)
@@ -138,8 +138,8 @@ func (g *gated) admitted() int {
 	return g.gate.open - g.gate.anonymous.Len()
 }
 
-// A place is kept by a credential that was shown, over HTTP, in our own frames and in gRPC
-// alike. When all are kept, newcomers are told so over HTTP, and closed on the session port.
+// A place is kept by a credential that was shown, over HTTP, in our own frames and in gRPC alike.
+// When all are kept, newcomers get that answer over HTTP, and are closed on the session port.
 func TestGateFull(t *testing.T) {
 	g := newGated(t, 3)
 	if status, body := g.ask(g.dial(g.http), g.secret); status != 200 {
@@ -187,8 +187,8 @@ func TestGateFull(t *testing.T) {
 	}
 }
 
-// When something else has taken all descriptors, the oldest anonymous connection gives its
-// own back, so that the next one can be accepted.
+// When something else has taken all descriptors, the oldest anonymous connection frees its own, so
+// that the next one can be accepted.
 func TestGateWithoutDescriptors(t *testing.T) {
 	g := newGated(t, 0)
 	working, silent := g.dial(g.http), g.dial(g.http)
@@ -205,7 +205,7 @@ func TestGateWithoutDescriptors(t *testing.T) {
 	if status, body := g.ask(working, g.secret); status != 200 {
 		t.Fatal(status, body)
 	}
-	g.gate.crowded() // there is nobody to be closed
+	g.gate.crowded() // no connection can be closed
 	if status, body := g.ask(working, g.secret); status != 200 {
 		t.Fatal(status, body)
 	}

@@ -13,18 +13,18 @@ type gathering struct {
 	size       uint32
 	generation uint64
 	broken     bool     // the set has lost a party: those missing are what is left of it
-	there      []string // who has come, for the first time or again
-	missing    []string // of a set that has opened before: who has not come again
-	newcomers  int      // who waits for such a set to be over
+	there      []string // the parties that have come, for the first time or again
+	missing    []string // of a set that has opened before: the parties that have not come again
+	newcomers  int      // waiters for such a set to be over
 }
 
-// gather is nil for a key that nobody uses as a barrier.
+// gather returns nil for a key that is not used as a barrier.
 func gather(view *engine.KeyView) *gathering {
 	g := &gathering{generation: view.Generation, broken: view.Broken}
 	came := map[engine.Party]bool{}
 	for i := range view.Waiters {
-		// One who has not taken up the place that was offered is a holder already, and
-		// has not come again.
+		// One that has not taken up the place that was offered is a holder already, and has not
+		// come again.
 		if w := &view.Waiters[i]; w.Mode == interlock.Barrier && !w.Offered {
 			g.size = max(g.size, w.Count)
 			came[engine.Party{Agent: w.Agent, Session: w.Session, Flow: w.Flow}] = true

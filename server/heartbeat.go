@@ -46,8 +46,8 @@ func (c *call) heartbeat() {
 	c.send(http.StatusOK, j, at)
 }
 
-// A warning is about a lease that is still in force: it can be saved or finished,
-// or somebody asks for it. A loss is about one under which nothing new may be begun.
+// A warning is about a lease that is still in force: it can be saved or finished, or another agent
+// asks for it. A loss is about one that allows nothing new to be begun.
 
 func writeWarnings(j *jsonOut, losses []engine.Loss, obs *Observer) {
 	j.openArray("warnings")

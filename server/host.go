@@ -11,8 +11,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// CheckListen says whether addr ("host:port") may be listened on. A server that
-// asks for no credentials belongs on loopback, unless the operator insists.
+// CheckListen checks whether addr ("host:port") may be listened on. A server that asks for no
+// credentials belongs on loopback, unless the operator insists.
 func CheckListen(addr string, hasCredentials, insecure bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -39,7 +39,7 @@ func isLoopback(host string) bool {
 // address (then Host shows it).
 type hostRule struct {
 	names    map[string]bool // lower-case, with or without a port
-	anyName  bool            // credentials are asked for, and nobody named hosts
+	anyName  bool            // credentials are asked for, and no hosts are configured
 	hasNames bool
 }
 

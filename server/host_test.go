@@ -61,8 +61,8 @@ func TestForeignHostsAndOrigins(t *testing.T) {
 	}
 }
 
-// With credentials a browser cannot be made to help, so a server that nobody named
-// may be called by any name, but for loopback.
+// With credentials a browser cannot be made to help, so a server without configured names may be
+// called by any name, but for loopback.
 func TestAnyNameWithCredentials(t *testing.T) {
 	d := newDoor(t)
 	bearer := "Bearer " + d.reopenWithCredentials()

@@ -18,14 +18,13 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// BenchmarkIdleReaders is what a busy tenant pays for readers of other tenants' events
-// who have nothing to read. Two servers stand side by side; one of them has 1,000
-// readers, of 20 other tenants, half of them of events and half of documents, each on a
-// connection of its own. The busy tenant has 16 callers, each with an acquire and a
-// release at a time. It works at the one server and at the other in turn, so that
-// whatever else the machine does falls on both. ratio is the throughput beside the
-// readers by the throughput without, the median of all pairs; reader-bytes is what the
-// memory of the process grew by for each of them, the end of the test included.
+// BenchmarkIdleReaders is what a busy tenant pays for readers of other tenants' events that have
+// nothing to read. Two servers stand side by side; one of them has 1,000 readers, of 20 other
+// tenants, half of them of events and half of documents, each on a connection of its own. The busy
+// tenant has 16 callers, each with an acquire and a release at a time. It works at the one server
+// and at the other in turn, so that whatever else the machine does falls on both. ratio is the
+// throughput beside the readers by the throughput without, the median of all pairs; reader-bytes is
+// the growth of the process's memory for each of them, the end of the test included.
 func BenchmarkIdleReaders(b *testing.B) {
 	b.Run("in-memory", func(b *testing.B) {
 		benchmarkIdleReaders(b, func() journal.Journal {
@@ -91,7 +90,7 @@ func memoryInUse() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// busyTenant is a server, and those who use it.
+// busyTenant is a server, and its clients.
 type busyTenant struct {
 	clients []*leanClient
 	addr    string

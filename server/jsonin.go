@@ -10,11 +10,10 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// jsonIn reads a body strictly. encoding/json is too forgiving for a lock
-// service: it takes names in any case, lets the last of two equal names win, and
-// turns bytes that are not UTF-8 into U+FFFD, so that two different keys become
-// one. Here every name must be known and stand once, and every text must be what
-// it says.
+// jsonIn reads a body strictly. encoding/json is too forgiving for a lock service: it takes names
+// in any case, lets the last of two equal names win, and turns bytes that are not UTF-8 into
+// U+FFFD, so that two different keys become one. Here every name must be known and stand once, and
+// every text must be valid as it stands.
 //
 // The first problem is kept in err, and every later read does nothing.
 type jsonIn struct {
@@ -95,8 +94,8 @@ func (d *jsonIn) end() {
 	}
 }
 
-// object reads an object whose members have some of names, each at most once.
-// read is called with the position of the name in names, and must read the value.
+// object reads an object with members that have some of names, each at most once. read is called
+// with the position of the name in names, and must read the value.
 func (d *jsonIn) object(names []string, read func(field int)) {
 	outer := len(d.path)
 	if !d.eat('{') {
@@ -191,7 +190,7 @@ func (d *jsonIn) tooLong(limit int) func() *interlock.Error {
 // str reads a string.
 func (d *jsonIn) str() string { return string(d.quoted()) }
 
-// quoted reads a string and gives what it says, which may be a part of the body.
+// quoted reads a string and returns its value, which may be a part of the body.
 func (d *jsonIn) quoted() []byte {
 	if d.err != nil || d.i >= len(d.b) || d.b[d.i] != '"' {
 		d.want("a string")
@@ -409,7 +408,7 @@ func (d *jsonIn) word(w string) bool {
 	return false
 }
 
-// member gives the path of a member of what is being read.
+// member returns the path of a member of the value being read.
 func (d *jsonIn) member(name string) []byte {
 	if len(d.path) == 0 {
 		return append(d.path, name...)

@@ -9,12 +9,11 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// jsonOut appends JSON to a buffer. It is written by hand because two answers a
-// lease cycle are most of what this door does, and because it leaves one place
-// through which agents' text can go out: text. A comma is due before a name or an
-// element unless it is the first, which the last byte tells: no value ends with a
-// brace that opens, a line break, or the space that stands before the data of an
-// event.
+// jsonOut appends JSON to a buffer. It is written by hand because two answers a lease cycle are
+// most of what this door does, and because it leaves one place through which agents' text can go
+// out: text. A comma is due before a name or an element unless it is the first, which the last byte
+// shows: no value ends with a brace that opens, a line break, or the space that stands before the
+// data of an event.
 type jsonOut struct{ b []byte }
 
 var jsonOuts = sync.Pool{New: func() any { return &jsonOut{b: make([]byte, 0, 2048)} }}

@@ -172,8 +172,8 @@ func (c *call) granted(eff *engine.Effect, at interlock.At) {
 	c.send(http.StatusOK, j, at)
 }
 
-// warningsOf gives the warnings of a grant, with what is missing of the documents that
-// come with it.
+// warningsOf returns the warnings of a grant, with what is missing of the documents that come with
+// it.
 func warningsOf(eff *engine.Effect) []string {
 	cut := slices.IndexFunc(eff.Lease.Documents, isTruncated)
 	if cut < 0 && !eff.Lease.DocumentsMore {
@@ -191,8 +191,8 @@ func warningsOf(eff *engine.Effect) []string {
 	return list
 }
 
-// conflict is for the two outcomes that are no refusal although somebody is in the
-// way: queued and skipped.
+// conflict is for the two outcomes that are no refusal although something is in the way: queued and
+// skipped.
 func (c *call) conflict(eff *engine.Effect, at interlock.At) {
 	status := http.StatusOK
 	advice := adviceFor(eff)

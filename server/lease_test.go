@@ -40,7 +40,7 @@ func TestWaitOutlivesTheCall(t *testing.T) {
 		queued.is("outcome", "queued").is("holders.0.agent", "billing-7").is("advice.action", "wait")
 		queued.says("advice.message", "account:1 is held by billing-7 (", "for 10 s", "you are 1st of 1 in line", "wait on the ticket")
 		ticket := queued.str("ticket.id")
-		// The place is kept while somebody asks after it, for longer than any call.
+		// The place is kept while a caller asks after it, for longer than any call.
 		for range 5 {
 			d.post("/v1/leases/"+holder+"/renew", "").want(200)
 			d.get("/v1/tickets/" + ticket + "?wait_ms=25000").want(202).num("ticket.position")
@@ -138,8 +138,7 @@ func TestCallerLeaves(t *testing.T) {
 	}
 }
 
-// A wait that was asked after by two calls must be told to the one that still
-// listens.
+// A wait that was asked after by two calls must be reported to the one that still listens.
 func TestTwoPollsOfOneTicket(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -169,7 +168,8 @@ func TestDrain(t *testing.T) {
 		start := time.Now()
 		d.server.Drain()
 		d.server.Drain()
-		// Who does not know its ticket yet is told it; who does is told to come back.
+		// A caller that does not know its ticket yet receives it; one that does is asked to come
+		// back.
 		second := (<-acquiring).want(202).str("ticket.id")
 		if got := (<-polling).want(503, "shutting_down"); got.header.Get("Retry-After") == "" {
 			t.Error("no Retry-After")
@@ -298,7 +298,7 @@ func TestFencesAboveTwoToThe53(t *testing.T) {
 	})
 }
 
-// discard is a writer of answers that nobody reads.
+// discard is a writer of answers that are not read.
 type discard struct{}
 
 func (discard) Header() http.Header         { return http.Header{} }

@@ -44,8 +44,8 @@ func (c *call) leave() {
 	}
 }
 
-// declare is POST /v1/waits: a wait for somebody, which only the one who waits
-// knows of. It has a ticket like any other.
+// declare is POST /v1/waits: a wait for another agent, which only the waiter knows of. It has a
+// ticket like any other.
 func (c *call) declare() {
 	h, ok := c.mutating()
 	if !ok {
@@ -103,9 +103,8 @@ func (c *call) inLine(cmd engine.Command, h *engine.Head, attach *bool, wait tim
 	}
 }
 
-// findable says whether a caller that hung up can find its place in line again: by
-// the ticket or the lease that it named, or by repeating its request under the
-// same id.
+// findable reports whether a caller that hung up can find its place in line again: by the ticket or
+// the lease that it named, or by repeating its request under the same id.
 func findable(cmd engine.Command, h *engine.Head) bool {
 	switch cmd.(type) {
 	case *engine.Acquire, *engine.Declare:
@@ -114,10 +113,10 @@ func findable(cmd engine.Command, h *engine.Head) bool {
 	return true
 }
 
-// await carries out a command that may be queued, and waits within the call for the
-// end of the wait. When the time is up the place lives on under its ticket. When the
-// caller leaves it lives on if the caller can find it again; else it is given up. When
-// the server drains, who asked after a ticket is told to ask again in a moment.
+// await carries out a command that may be queued, and waits within the call for the end of the
+// wait. When the time is up the place lives on under its ticket. When the caller leaves it lives on
+// if the caller can find it again; else it is given up. When the server drains, a caller that asked
+// after a ticket is asked to come again in a moment.
 func (c *call) await(cmd engine.Command, h *engine.Head, wait time.Duration) {
 	_, follows := cmd.(*engine.Poll)
 	stays := findable(cmd, h)

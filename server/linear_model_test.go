@@ -34,8 +34,8 @@ func noDocs() (s linearState) {
 	return s
 }
 
-// isAt reports whether a document is as it was with a version; 0 says that there was
-// nothing, and whatever a deletion has left behind is nothing, too.
+// isAt reports whether a document is as it was with a version; 0 means that there was nothing, and
+// whatever a deletion has left behind is nothing, too.
 func (d linearDoc) isAt(version int) bool {
 	return d.version == version || version == 0 && d.value == absent
 }
@@ -48,8 +48,8 @@ type linearInput struct {
 	add    int             // to the counter
 }
 
-// linearOutput is what a client was told. A commit of which it was told nothing may
-// have happened at any time after it was sent, or never.
+// linearOutput is what a client received. A commit without an answer may have happened at any time
+// after it was sent, or never.
 type linearOutput struct {
 	unknown bool
 	code    string
@@ -94,8 +94,8 @@ var linearModel = porcupine.Model{
 	},
 }
 
-// isLinearizable fails the test unless a history is one that the model can have.
-// That nobody can tell in time is a failure, too.
+// isLinearizable fails the test unless a history is one that the model can have. A history that
+// cannot be checked in time is a failure, too.
 func isLinearizable(history []porcupine.Operation) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(linearModel, history, time.Minute)
 }

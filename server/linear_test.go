@@ -179,10 +179,10 @@ func randomCommit(random *rand.Rand, seen linearState, value int) linearInput {
 	return in
 }
 
-// ask sends one command. Some connections break when the request was sent; then half
-// of the commits are repeated under the same id until there is an answer, and the
-// others stay unknown. So does one whose repetition is refused: refusals are not
-// remembered, and the first request may still be on its way.
+// ask sends one command. Some connections break when the request was sent; then half of the commits
+// are repeated under the same id until there is an answer, and the others stay unknown. So does one
+// with a refused repetition: refusals are not remembered, and the first request may still be on its
+// way.
 func (r *linearRun) ask(ctx context.Context, in linearInput, id string, random *rand.Rand) (linearOutput, error) {
 	breaks, repeats := random.IntN(16) == 0, random.IntN(2) == 0
 	for sent := false; ; sent = true {
@@ -257,7 +257,7 @@ func (a *linearAnswer) output(in linearInput) (out linearOutput, err error) {
 	return out, err
 }
 
-// send sends a request. If it breaks, nobody reads the answer.
+// send sends a request. If it breaks, the answer is not read.
 func (r *linearRun) send(ctx context.Context, in linearInput, id string, breaks bool) (*linearAnswer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -8,23 +8,23 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// A call that waits for a second answer of the shard: what is common to waits in line,
-// to workers that ask for tasks, and to those who wait for a task's end.
+// A call that waits for a second answer of the shard: what is common to waits in line, to workers
+// that ask for tasks, and to waiters for a task's end.
 
 // vigil is how one kind of command is waited for. The commands that its functions make
 // are filled in with the head that they are given.
 type vigil struct {
-	// open says whether after this answer another one follows.
+	// open reports whether after this answer another one follows.
 	open func(*engine.Effect) bool
-	// again has the shard tell this call once more, after it forgot who listens.
+	// again makes the shard answer this call once more, after it forgot its listeners.
 	again func(engine.Head) engine.Command
-	// last asks, when the time is up, how it stands. From then on nobody listens.
+	// last asks, when the time is up, how it stands. From then on the call does not listen.
 	last func(engine.Head) engine.Command
-	// forget, where last does not say so, has the shard know that nobody listens.
+	// forget, where last does not do so, reports to the shard that the call listens no more.
 	forget func(engine.Head) engine.Command
-	// leave says that nobody listens any more: the caller hung up.
+	// leave reports that the call listens no more: the caller hung up.
 	leave func(engine.Head) engine.Command
-	// crossing has the call wait for the answer to leave, for what was told before it.
+	// crossing makes the call wait for the answer to leave, for what was sent before it.
 	crossing bool
 }
 
@@ -91,8 +91,8 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 				return last, true
 			}
 		case <-reset:
-			// The engine was made anew and forgot that this call listens. What it told before
-			// is there already.
+			// The engine was made anew and forgot that this call listens. What it sent before is
+			// there already.
 			reset = c.s.resets.next()
 			for len(in) > 0 {
 				if last = <-in; over() {
@@ -142,7 +142,7 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 			return last, false
 		}
 	}
-	// Nobody listens from here on. What was told in the meantime comes first.
+	// The call does not listen from here on. What was sent in the meantime comes first.
 	if !ask(v.last(base)) {
 		return last, false
 	}
@@ -165,8 +165,8 @@ type answer struct {
 	at  interlock.At
 }
 
-// inboxSize is more than a call can get: the first answer, the end of the wait,
-// and one for each time that it asks again, of which it has one under way.
+// inboxSize is more than a call can get: the first answer, the end of the wait, and one for each
+// time that it asks again, one at a time.
 const inboxSize = 16
 
 // Deliver implements shard.Receiver: it never blocks.

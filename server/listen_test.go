@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A call that waits keeps the session in whose name it waits alive, however short its ttl.
+// A call that waits in the name of a session keeps that alive, however short its ttl.
 func TestWaitingCallKeepsItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)

@@ -45,8 +45,8 @@ func (c *call) sendMessage() {
 	c.send(status, j, at)
 }
 
-// showLog is GET /v1/mailbox/{key}/log: what became of the messages to a key, the
-// oldest first. Who asks again from next misses nothing.
+// showLog is GET /v1/mailbox/{key}/log: what became of the messages to a key, the oldest first. A
+// caller that asks again from next misses nothing.
 func (c *call) showLog() {
 	key, ok := c.pathKey()
 	if !ok {

@@ -18,14 +18,14 @@ func newMailbox(t *testing.T) *door {
 	return d
 }
 
-// next has the bank take up a message, and gives its lease.
+// next makes the bank take up a message, and returns its lease.
 func (d *door) next() (message *reply, lease string) {
 	d.Helper()
 	message = d.post("/v1/queues/bank/pull", `{"agent":"banker"}`).want(200).is("outcome", "granted")
 	return message, message.str("tasks.0.lease.id")
 }
 
-// Whoever asks gets the writer's reply, and nobody goes around the writer.
+// A caller gets the writer's reply, and none goes around the writer.
 func TestAskingASingleWriter(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newMailbox(t)
@@ -85,7 +85,7 @@ func TestMessagesAreRefused(t *testing.T) {
 		d.post("/v1/tasks/"+id+"/cancel", ``).want(200)
 		d.get("/v1/mailbox/reports/log/log").want(200).is("entries.0.message", id)
 
-		for range 2 { // a message that is dead is told as such to who waits for its reply
+		for range 2 { // a dead message is reported as such to the waiter for its reply
 			d.post("/v1/mailbox/account:1", `{"wait_ms":60000,"deadline_ms":1000}`, "Idempotency-Key", "late").want(409, "task_settled").is("task.state", "dead")
 		}
 	})

@@ -2,8 +2,8 @@ package server
 
 import "testing"
 
-// Who waits for a lease is told what was committed meanwhile, and who says as of which
-// version it read, what was committed since.
+// A waiter for a lease learns what was committed meanwhile, and a caller that names the version it
+// read, what was committed since.
 func TestGrantsTellWhatMoved(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// TestDeleteNamespace: what lives in a namespace keeps it, unless forced; who reads its
-// events, and who waits in it, is told.
+// TestDeleteNamespace: what lives in a namespace keeps it, unless forced; readers of its events,
+// and its waiters, are notified.
 func TestDeleteNamespace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

@@ -15,10 +15,9 @@ import (
 // same one to the shard (it implements shard.Observer) and to Config, and Close
 // it after the shard.
 //
-// No label of a metric is ever a key or an agent: their number has no bound. Which keys
-// are busy is told by GET /v1/hot. The metrics by namespace name a bounded number of
-// namespaces, patterns, organisations and groups (LimitSeries), and are shown to the role
-// metrics only.
+// No label of a metric is ever a key or an agent: their number has no bound. GET /v1/hot reports
+// which keys are busy. The metrics by namespace name a bounded number of namespaces, patterns,
+// organisations and groups (LimitSeries), and are shown to the role metrics only.
 type Observer struct {
 	figures *figures
 	log     *slog.Logger
@@ -29,11 +28,11 @@ type Observer struct {
 	stopped chan struct{}
 	once    sync.Once
 	watched sync.Once
-	limiter atomic.Pointer[limiter] // is told of changed settings
+	limiter atomic.Pointer[limiter] // receives changed settings
 }
 
-// logBacklog is how many lines may wait for whoever takes the log. The shard must
-// not wait for it, so above this lines are dropped, and counted.
+// logBacklog is how many lines may wait for the log's reader. The shard must not wait for it, so
+// above this lines are dropped, and counted.
 const logBacklog = 4096
 
 // linesCollect is how long lines collect before they are written together: to be woken for
@@ -43,8 +42,7 @@ const linesCollect = 4 * time.Millisecond
 // linesMany are too many to let them collect any longer.
 const linesMany = logBacklog / 4
 
-// endedLease is a copy of what the log line says: events are valid during the call
-// only.
+// endedLease is a copy of the log line's content: events are valid during the call only.
 type endedLease struct {
 	at                             time.Time
 	namespace, agent, flow, actor  string
@@ -198,7 +196,7 @@ func (o *Observer) writeWaiting() {
 		case line := <-o.lines:
 			o.write(&line)
 		default:
-			_ = o.flush() // a log that fails has nobody to tell
+			_ = o.flush() // a log that fails cannot be reported
 			return
 		}
 	}
@@ -233,10 +231,10 @@ func (o *Observer) write(l *endedLease) {
 	ctx := context.Background()
 	record := slog.NewRecord(l.at, slog.LevelInfo, "lease ended", 0)
 	record.AddAttrs(attrs...)
-	_ = o.log.Handler().Handle(ctx, record) // a log that fails has nobody to tell
+	_ = o.log.Handler().Handle(ctx, record) // a log that fails cannot be reported
 }
 
-// strongest gives the mode under which a request is counted.
+// strongest returns the mode that a request is counted under.
 func strongest(claims []interlock.Claim) (m interlock.Mode) {
 	for i := range claims {
 		m = max(m, claims[i].Mode)

@@ -74,7 +74,7 @@ func TestMetrics(t *testing.T) {
 		if text := d.get("/metrics").raw; strings.Contains(text, "secret") {
 			t.Error("a key or an agent is in the metrics")
 		}
-		// The native form of a histogram is there for those who ask for it.
+		// The native form of a histogram is there on request.
 		native := d.get("/metrics", "Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
 		if kind := native.header.Get("Content-Type"); !strings.HasPrefix(kind, "application/vnd.google.protobuf") {
 			t.Errorf("content type %s", kind)
@@ -204,7 +204,7 @@ func TestLinesOfLogCollect(t *testing.T) {
 	})
 }
 
-// stuckLog is a log that nobody takes.
+// stuckLog is a log without a reader.
 type stuckLog struct{ taken, release chan struct{} }
 
 func (s stuckLog) Write(b []byte) (int, error) {

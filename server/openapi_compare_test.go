@@ -73,7 +73,7 @@ type sightings struct {
 	fields  map[string]bool // "Lease.fence", of the named schemas
 }
 
-// operationOf finds what openapi.json says about a request, and its name.
+// operationOf finds the operation of a request in openapi.json, and its name.
 func operationOf(r *http.Request) (*openapi3.Operation, string, error) {
 	doc, err := spec()
 	if err != nil {
@@ -87,8 +87,7 @@ func operationOf(r *http.Request) (*openapi3.Operation, string, error) {
 	return item.GetOperation(r.Method), r.Method + " " + pattern, nil
 }
 
-// compare says how an answer differs from what openapi.json says of it. seen may
-// be nil.
+// compare returns how an answer differs from its description in openapi.json. seen may be nil.
 func compare(r *http.Request, w *http.Response, body string, seen *sightings) error {
 	if seen != nil {
 		seen.mu.Lock()
@@ -147,7 +146,7 @@ func compare(r *http.Request, w *http.Response, body string, seen *sightings) er
 	return nil
 }
 
-// compareHeaders says which header of an answer is not documented.
+// compareHeaders returns which header of an answer is not documented.
 func compareHeaders(name string, op *openapi3.Operation, answer *openapi3.Response, headers http.Header) error {
 	for header := range headers {
 		switch header {
@@ -174,7 +173,7 @@ func documentsHeader(answer *openapi3.Response, name string) bool {
 	return false
 }
 
-// compareProblem is for refusals of what no operation is.
+// compareProblem is for refusals of requests that are no operation.
 func compareProblem(w *http.Response, body string, seen *sightings) error {
 	doc, err := spec()
 	if err != nil {

@@ -129,7 +129,7 @@ func TestOpenAPIHasTheCodes(t *testing.T) {
 	}
 }
 
-// namesFrom lists what a function gives for 1, 2, 3, ... up to the first empty name.
+// namesFrom lists what a function returns for 1, 2, 3, ... up to the first empty name.
 func namesFrom(name func(int) string) (list []any) {
 	for i := 1; name(i) != ""; i++ {
 		list = append(list, name(i))
@@ -347,7 +347,7 @@ func samples() []sample {
 	}
 }
 
-// faulty is a shard whose answers are all an error, or all an effect.
+// faulty is a shard with answers that are all an error, or all an effect.
 type faulty struct {
 	Shard
 	err error
@@ -389,7 +389,7 @@ var closedChannel = func() chan struct{} {
 	return ch
 }()
 
-// trimmed is a shard whose journal begins later.
+// trimmed is a shard with a journal that begins later.
 type trimmed struct{ Shard }
 
 func (t trimmed) First() interlock.Index { return 1000 }
@@ -426,7 +426,7 @@ func TestUndocumentedPathsAreUnknown(t *testing.T) {
 	})
 }
 
-// Every number in a query may be the least and the most that openapi.json says, and nothing
+// Every number in a query may be the least and the most that openapi.json allows, and nothing
 // beyond.
 func TestBoundsOfParameters(t *testing.T) {
 	tried := 0

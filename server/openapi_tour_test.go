@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// The tours see to it that everything that openapi.json says is seen; those about
-// the kernel's features are in tour_test.go.
+// The tours see to it that everything in openapi.json is seen; those about the kernel's features
+// are in tour_test.go.
 
 func tourLeases(d *door) {
 	lease := d.post("/v1/leases", `{"agent":"billing-7","purpose":"apply late fee","max_hold_ms":60000,"claims":[{"key":"account:1"}]}`).want(200)

@@ -25,7 +25,7 @@ func TestStrictOrder(t *testing.T) {
 	})
 }
 
-// A deadlock's victim also loses what the others wait for, where the pattern says so.
+// A deadlock's victim also loses what the others wait for, where the pattern demands it.
 func TestDeadlockRevokes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -40,7 +40,7 @@ func TestDeadlockRevokes(t *testing.T) {
 	})
 }
 
-// A holder of low priority that waits does so with the priority of who waits for it.
+// A holder of low priority that waits does so with the priority of its waiter.
 func TestInheritedPriority(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

@@ -18,7 +18,7 @@ type outlet struct {
 	frame   proto.ServerFrame
 	batch   []delivered
 	timeout *time.Timer // of a Send; made with the first
-	goAway  bool        // the next frame says so
+	goAway  bool        // the next frame announces it
 }
 
 // write sends what is in st.out, whenever there is something that the reader does not send
@@ -99,8 +99,8 @@ func (st *stream) send() bool {
 // shuts down.
 const comeBackAfter = 500 * time.Millisecond
 
-// take exchanges the empty slice for what is to be sent; nil says that the
-// stream has ended. Slices that a burst has made large are not kept.
+// take exchanges the empty slice for what is to be sent; nil means that the stream has ended.
+// Slices that a burst has made large are not kept.
 func (st *stream) take(empty []delivered) []delivered {
 	clear(empty)
 	if cap(empty) > 2*maxReplies {

@@ -40,8 +40,8 @@ func ownSamples() []sample {
 // about the process alone.
 var ofTheProcess = map[string]bool{"/healthz": true, "/openapi.json": true, "/metrics": true}
 
-// From the moment at which another server owns the shard, no answer about it is given,
-// whatever is asked first: each operation is tried at a server that has not noticed yet.
+// From the moment when another server owns the shard, it gets no answer, whatever is asked first:
+// each operation is tried at a server that has not noticed yet.
 func TestFormerOwnerAnswersNothing(t *testing.T) {
 	tried := map[string]bool{}
 	for _, c := range ownSamples() {
@@ -83,8 +83,8 @@ func TestFormerOwnerAnswersNothing(t *testing.T) {
 	}
 }
 
-// Readers of events that were there before hear of it when nothing happens, too, and are
-// not told any more that nothing has.
+// Readers of events that were there before hear of it when nothing happens, too, and do not receive
+// any more that nothing has.
 func TestFormerOwnerEndsReaders(t *testing.T) {
 	for _, c := range []struct{ path, accept string }{
 		{"/v1/events?follow=true", "application/x-ndjson"},
@@ -109,7 +109,7 @@ func TestFormerOwnerEndsReaders(t *testing.T) {
 	}
 }
 
-// stuck is a shard whose journal does not answer before the test ends.
+// stuck is a shard with a journal that does not answer before the test ends.
 type stuck struct {
 	Shard
 	ended chan struct{}
@@ -120,7 +120,7 @@ func (s stuck) Read(context.Context, interlock.Namespace, func(*engine.Engine, e
 	return interlock.At{}, &interlock.Error{Code: interlock.CodeShuttingDown}
 }
 
-// A server whose journal does not answer is not ready, and says so in time.
+// A server is not ready while its journal does not answer, and reports that in time.
 func TestReadyIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -244,7 +244,7 @@ func TestEveryCallIsAnswered(t *testing.T) {
 	}
 }
 
-// askedShard is a shard that answers each question when the test says so.
+// askedShard is a shard that answers each question when the test lets it.
 type askedShard struct {
 	Shard
 	asked chan chan interlock.At

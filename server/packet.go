@@ -61,15 +61,15 @@ func writeThen(j *jsonOut, d *interlock.Document, known bool) {
 	j.close()
 }
 
-// writeNow writes a document as it is, and who made it so.
+// writeNow writes a document as it is, and its author.
 func writeNow(j *jsonOut, d *interlock.Document) {
 	j.open("now")
 	writeVersion(j, d)
 	j.close()
 }
 
-// writeBetween writes who wrote a document before the last one, and how many others
-// there were before those.
+// writeBetween writes the authors of a document before the last one, and how many others there were
+// before those.
 func writeBetween(j *jsonOut, c *interlock.Change, write func(j *jsonOut, i int)) {
 	if len(c.Between) > 0 {
 		j.openArray("between")
@@ -83,7 +83,7 @@ func writeBetween(j *jsonOut, c *interlock.Change, write func(j *jsonOut, i int)
 	j.count("more_between", uint64(c.Left))
 }
 
-// writeVersion writes one version of a document, and who made it.
+// writeVersion writes one version of a document, and its author.
 func writeVersion(j *jsonOut, d *interlock.Document) {
 	writeState(j, d)
 	writeAge(j, d)

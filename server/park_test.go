@@ -26,7 +26,7 @@ func TestParkAndResume(t *testing.T) {
 		d.delete("/v1/sessions/" + s).want(200)
 		pass(time.Hour)
 
-		// Others see who keeps it, and that nobody knows for how long.
+		// Others see its holder, and that its duration is unknown.
 		held := d.post("/v1/leases", `{"claims":[{"key":"account:1"}]}`).want(409, "held").is("holders.0.liveness", "parked").is("holders.0.parking.reason", "may I charge 900?").is("advice.action", "work_elsewhere")
 		held.says("advice.message", `account:1 is held by billing-7 (parked while a human decides on "may I charge 900?", for 60 min at the longest`)
 		d.get("/v1/why?key=account:1").want(200).says("text", `parked while a human decides on "may I charge 900?"`).is("advice.action", "ask_human")
@@ -50,7 +50,7 @@ func TestParkAndResume(t *testing.T) {
 	})
 }
 
-// With its keys freed, others may work meanwhile, and resuming says what moved.
+// With its keys freed, others may work meanwhile, and resuming reports what moved.
 func TestResumeAfterOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -90,7 +90,7 @@ func TestParkingEnds(t *testing.T) {
 }
 
 // A lease that is parked with a reason stands among the approvals: another principal than its
-// holder's answers, by the fence, and who waits to resume it has the lease and the answer.
+// holder's answers, by the fence, and the waiter to resume it has the lease and the answer.
 func TestApproveParkedLease(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -138,8 +138,8 @@ func TestApproveParkedLease(t *testing.T) {
 	})
 }
 
-// An answer to a lease whose holder is away is kept with it. A denial wakes who waits, and
-// the lease stays parked.
+// An answer to a lease is kept with it while its holder is away. A denial wakes the waiter, and the
+// lease stays parked.
 func TestAnswerIsKept(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -173,9 +173,9 @@ func TestAnswerIsKept(t *testing.T) {
 	})
 }
 
-// A lease whose keys were freed is resumed by the answer when others have given them back. Who
-// waits for the answer goes on with that when the server forgets who listens, and leaves when
-// its caller hangs up.
+// A lease with freed keys is resumed by the answer when others have released them. A waiter for the
+// answer goes on with that when the server forgets its listeners, and leaves when its caller hangs
+// up.
 func TestAnsweredInLine(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

@@ -105,7 +105,7 @@ func (c *call) listPatterns() {
 	c.send(http.StatusOK, j, at)
 }
 
-// patterns gives the namespace's patterns in the order of their names.
+// patterns returns the namespace's patterns in the order of their names.
 func (c *call) patterns() (list []interlock.Pattern, at interlock.At, ok bool) {
 	at, ok = c.read(func(e *engine.Engine, _ engine.Time) { list = e.Patterns(c.namespace) })
 	return list, at, ok
@@ -126,8 +126,8 @@ func (c *call) configure() {
 	}
 }
 
-// deleteNamespace is DELETE /v1/namespaces/{name}. The name in the path counts, whatever
-// the header says.
+// deleteNamespace is DELETE /v1/namespaces/{name}. The name in the path counts, whatever is in the
+// header.
 func (c *call) deleteNamespace() {
 	name, ok := c.pathName()
 	if !ok {

@@ -88,7 +88,7 @@ func TestWhoMayClaimWhat(t *testing.T) {
 		as := func(secret string) []string { return []string{"Authorization", "Bearer " + secret} }
 		const body = `{"pattern":"account:{id}","allow":[{"principal":"writer"},{"principal":"*","modes":["shared","intent-shared"]}]}`
 
-		// Patterns and settings bind everybody, so not everybody may change them.
+		// Patterns and settings bind all clients, so not all of them may change them.
 		for _, secret := range []string{writer, reader} {
 			for _, r := range [][3]string{{"PUT", "/v1/patterns/account", body}, {"DELETE", "/v1/patterns/account", ""}, {"PUT", "/v1/namespace", `{"closed":false}`}} {
 				d.send(d.request(r[0], r[1], r[2], as(secret)...)).want(403, "forbidden").says("detail", "needs the role operator").is("advice.action", "ask_human")
@@ -124,8 +124,7 @@ func TestNearMissesAreWarnedOf(t *testing.T) {
 	})
 }
 
-// What a pattern says of times stands in for what the request left out, and bounds
-// what it asked for.
+// The times of a pattern stand in for what the request left out, and bound what it asked for.
 func TestPatternTimes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

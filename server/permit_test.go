@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A cap of 2 and ten callers at once: exactly 2 are admitted and 8 are told when to
-// come back.
+// A cap of 2 and ten callers at once: exactly 2 are admitted and 8 learn when to come back.
 func TestCapOfTwo(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -42,7 +41,7 @@ func TestCapOfTwo(t *testing.T) {
 	})
 }
 
-// What keeps the permits that are left from a claimant group is told.
+// The answer reports what keeps the permits that are left from a claimant group.
 func TestGroupLimits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -69,7 +68,7 @@ func TestPermits(t *testing.T) {
 		if held.is("lease.claims.0.mode", "permits").num("lease.claims.0.permits") != 3 {
 			t.Error(held.raw)
 		}
-		// One is kept free for the group, so nobody else gets it.
+		// One is kept free for the group, so no other claimant gets it.
 		kept := d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":1}]}`).want(429, "at_capacity").says("detail", "are not for those without a group")
 		kept.says("advice.message", `gpu:a has 3 of 4 permits taken by serve (3 permits, live, "inference"), and 1 free one is kept for group train`)
 		if kept.is("capacity.groups.0.name", "train").num("capacity.groups.0.min") != 1 || kept.num("capacity.groups.0.max") != 2 || kept.num("capacity.groups.0.used") != 0 {
@@ -109,7 +108,7 @@ func TestRate(t *testing.T) {
 		}
 		got.says("advice.message", "model:x has 0 of 2 tokens left, the next in 6 s: ask again in 6 s, not before and not at a fixed beat")
 		d.get("/v1/why?key=model:x").want(200).says("text", "model:x has 0 of 2 tokens left, the next in 6 s").says("advice.message", "stand in line with on_conflict wait")
-		// Who waits gets it in the moment it is there.
+		// A waiter gets it in the moment it is there.
 		start := time.Now()
 		d.post("/v1/leases", `{"wait_ms":50000,"claims":[{"key":"model:x","permits":1}]}`).want(200)
 		if took := time.Since(start); took != 6*time.Second {

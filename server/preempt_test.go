@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Who is asked to yield learns by whom and why, at the next heartbeat or renewal.
+// A holder that is asked to yield learns the asker and the reason, at the next heartbeat or
+// renewal.
 func TestAskedToYield(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -53,7 +54,7 @@ func TestAskedToYield(t *testing.T) {
 	})
 }
 
-// Where the pattern says so, the holder has its grace and no more.
+// Where the pattern demands it, the holder has its grace and no more.
 func TestPreempted(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

@@ -57,9 +57,8 @@ func (s *Server) Authenticate(bearer string) (Identity, error) {
 	return Identity{}, &interlock.Error{Code: interlock.CodeUnauthenticated, Message: message}
 }
 
-// Resolve says which namespace a call means that asked for requested, or for none
-// with "". The error is an *interlock.Error with CodeForbidden or
-// CodeInvalidNamespace.
+// Resolve returns the namespace of a call that asked for requested, or for none with "". The error
+// is an *interlock.Error with CodeForbidden or CodeInvalidNamespace.
 func (id *Identity) Resolve(requested string) (interlock.Namespace, error) {
 	switch {
 	case requested == "" && id.Namespace != "":

@@ -75,9 +75,8 @@ func (c *call) refuse(code interlock.Code, message string) {
 	c.fail(&interlock.Error{Code: code, Message: message})
 }
 
-// failWith answers with any error of the shard. Only a caller whose own request has ended
-// gets no answer: the deadline of anything else, such as the journal's, is an error like
-// others.
+// failWith answers with any error of the shard. Only a caller gets no answer after its own request
+// has ended: the deadline of anything else, such as the journal's, is an error like others.
 func (c *call) failWith(err error) {
 	if e, ok := errors.AsType[*interlock.Error](err); ok {
 		c.fail(e)
@@ -102,8 +101,8 @@ const statusClientGone = 499
 // gone reports whether the caller no longer listens.
 func (c *call) gone() bool { return c.r.Context().Err() != nil }
 
-// unanswered answers a call whose handler wrote nothing, which net/http would answer with
-// 200 and an empty body.
+// unanswered answers a call after its handler wrote nothing, which net/http would answer with 200
+// and an empty body.
 func (c *call) unanswered() {
 	switch {
 	case c.answered:

@@ -12,11 +12,11 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// What workers do: they ask for tasks, and say what became of them.
+// What workers do: they ask for tasks, and report what became of them.
 
-// pull is POST /v1/queues/{queue}/pull. What was handed to a caller that had hung up goes
-// back at once; what is lost on the way to one goes back when its lease ends. But the leases of a session live as long as it does,
-// so with one an Idempotency-Key gives the same tasks again.
+// pull is POST /v1/queues/{queue}/pull. What was handed to a caller that had hung up goes back at once; what is
+// lost on the way to one goes back when its lease ends. But the leases of a session live as long as it does, so
+// with one an Idempotency-Key returns the same tasks again.
 func (c *call) pull() {
 	name, ok := c.pathName()
 	if !ok {
@@ -46,7 +46,7 @@ func (c *call) pull() {
 		}
 		return idleAs(idle)
 	})
-	if c.r.Context().Err() != nil && (h.Session.IsZero() || key == "") { // nobody can ask for the same once more
+	if c.r.Context().Err() != nil && (h.Session.IsZero() || key == "") { // no caller can ask for the same once more
 		c.putBack(h, last.eff.Handed)
 	}
 	if ok {
@@ -62,9 +62,9 @@ func (c *call) pull() {
 	}
 }
 
-// pullIDs gives the ids of a pull and of the leases that it may give: random ones, or
-// for a session's pull from a queue under a key the same each time. Nobody can guess
-// those who does not know the session's id.
+// pullIDs returns the ids of a pull and of the leases that it may grant: random ones, or for a
+// session's pull from a queue under a key the same each time. They cannot be guessed without the
+// session's id.
 func pullIDs(session interlock.SessionID, queue, key string, leases int) (id [16]byte, ids [][16]byte) {
 	ids = make([][16]byte, leases+1)
 	for i := range ids {
@@ -79,8 +79,8 @@ func pullIDs(session interlock.SessionID, queue, key string, leases int) (id [16
 	return ids[0], ids[1:]
 }
 
-// idleAs waits for a task. Who leaves is idle no more, so that nothing is handed to
-// nobody.
+// idleAs waits for a task. A worker that leaves is idle no more, so that nothing is handed to an
+// absent one.
 func idleAs(pull engine.Pull) *vigil {
 	ask := func(h engine.Head, attach bool) engine.Command {
 		p := pull
@@ -97,7 +97,7 @@ func idleAs(pull engine.Pull) *vigil {
 	}
 }
 
-// putBack gives tasks back that were handed to a caller who had hung up.
+// putBack returns tasks that were handed to a caller that had hung up.
 func (c *call) putBack(h engine.Head, list []engine.Handed) {
 	for i := range list {
 		c.s.insist(&engine.Nack{Head: h, Lease: list[i].Lease.ID, Unseen: true})

@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// crossed is a shard to which something happens just before it hears that a worker who
-// hung up is idle no more.
+// crossed is a shard to which something happens just before it learns that a worker that hung up is
+// idle no more.
 type crossed struct {
 	Shard
 	before func()
@@ -41,7 +41,7 @@ func TestHandOutCrossesHangUp(t *testing.T) {
 			ctx, hangUp := context.WithCancel(t.Context())
 			gone := d.start(d.request("POST", "/v1/queues/fees/pull", body).WithContext(ctx))
 			pass(time.Second)
-			d.loose = true // who left is answered nothing
+			d.loose = true // a caller that left gets no answer
 			hangUp()
 			<-gone
 			pulled := d.post("/v1/queues/fees/pull", `{"agent":"worker","wait_ms":1000}`).want(200).is("tasks.0.task.id", id)
@@ -52,7 +52,7 @@ func TestHandOutCrossesHangUp(t *testing.T) {
 	}
 }
 
-// left is a shard whose next pull comes of a worker who hangs up while it is carried out.
+// left is a shard with a next pull of a worker that hangs up while it is carried out.
 type left struct {
 	Shard
 	hangUp func()
@@ -76,7 +76,7 @@ func TestHandOutAtOnceAfterHangUp(t *testing.T) {
 			id := d.submit(``)
 			ctx, hangUp := context.WithCancel(t.Context())
 			race.hangUp = hangUp
-			d.loose = true // who left is answered nothing
+			d.loose = true // a caller that left gets no answer
 			<-d.start(d.request("POST", "/v1/queues/fees/pull", `{"agent":"gone"`+wait+`}`).WithContext(ctx))
 			pulled := d.post("/v1/queues/fees/pull", `{"agent":"worker","wait_ms":1000}`).want(200).is("tasks.0.task.id", id)
 			if n := pulled.num("tasks.0.task.attempt"); n != 1 {

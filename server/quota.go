@@ -11,13 +11,12 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// limiter holds namespaces and their principals to their quotas of requests and of
-// bytes a second. The other quotas are the engine's to keep: they are about what is
-// in the journal. What the limiter knows is volatile: after a restart everybody
-// begins with a full second.
+// limiter holds namespaces and their principals to their quotas of requests and of bytes a second.
+// The other quotas are the engine's to keep: they are about what is in the journal. What the
+// limiter knows is volatile: after a restart all begin with a full second.
 //
-// It reads a namespace's settings when the namespace is first used, and is told
-// when they change (Observer.Committed), before the answer to that leaves.
+// It reads a namespace's settings when the namespace is first used, and learns when they change
+// (Observer.Committed), before the answer to that leaves.
 type limiter struct {
 	settings func(context.Context, interlock.Namespace) (interlock.Settings, error)
 	now      func() time.Duration // monotonic
@@ -33,8 +32,8 @@ const (
 	// with one are in the engine, which has a limit of its own.
 	maxTenants = 2 * interlock.MaxNamespaces
 
-	// maxPrincipals bounds the principals of one namespace that are remembered apart.
-	// Who sent nothing for a second is forgotten first; those beyond share one quota.
+	// maxPrincipals bounds the principals of one namespace that are remembered apart. One that sent
+	// nothing for a second is forgotten first; those beyond share one quota.
 	maxPrincipals = 1024
 )
 
@@ -49,8 +48,7 @@ func newLimiter(s Shard) *limiter {
 	}
 }
 
-// limits gives whom to ask for admission to a namespace, or nil when there is no
-// quota to look at.
+// limits returns the tenant that admits to a namespace, or nil when there is no quota to look at.
 func (l *limiter) limits(ctx context.Context, namespace interlock.Namespace) *tenant {
 	if t := l.tenant(ctx, namespace); t != nil && t.limited.Load() {
 		return t
@@ -58,8 +56,8 @@ func (l *limiter) limits(ctx context.Context, namespace interlock.Namespace) *te
 	return nil
 }
 
-// tenant gives what is known of a namespace, and finds it out if it is not known
-// yet. nil when the shard does not say: then it will not carry anything out either.
+// tenant returns what is known of a namespace, and finds it out if it is not known yet. nil when
+// the shard does not answer: then it will not carry anything out either.
 func (l *limiter) tenant(ctx context.Context, namespace interlock.Namespace) *tenant {
 	if t, ok := l.tenants.Load(namespace); ok {
 		return t.(*tenant)
@@ -76,8 +74,7 @@ func (l *limiter) tenant(ctx context.Context, namespace interlock.Namespace) *te
 	return l.keep(t)
 }
 
-// keep remembers a tenant, unless there is one of its name, and gives the one that
-// is remembered.
+// keep remembers a tenant, unless there is one of its name, and returns the one that is remembered.
 func (l *limiter) keep(t *tenant) *tenant {
 	have, loaded := l.tenants.LoadOrStore(t.namespace, t)
 	if !loaded && l.count.Add(1) > maxTenants {
@@ -134,10 +131,9 @@ func quotaOf(q *interlock.Quota) amount {
 	return amount{requests: int64(min(q.Requests, maxRate)), bytes: int64(min(q.Bytes, maxRate))}
 }
 
-// admit takes what something costs out of the namespace's allowance and out of its
-// principal's, or out of neither and says why it must come back later. What is vital
-// is never refused and counts all the same. Without credentials there are no
-// principals.
+// admit takes what something costs out of the namespace's allowance and out of its principal's, or
+// out of neither and returns why it must come back later. What is vital is never refused and counts
+// all the same. Without credentials there are no principals.
 func (t *tenant) admit(now time.Duration, principal string, cost amount, vital bool) *engine.Effect {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,7 +190,7 @@ func (a *allowance) refill(q amount, now time.Duration) {
 	}
 }
 
-// lacks says what is used up of that which the cost asks for, and until when.
+// lacks returns what is used up of what the cost asks for, and until when.
 func (a *allowance) lacks(q, cost amount) (wait time.Duration, what string, rate int64) {
 	if q.requests > 0 && cost.requests > 0 {
 		wait, what, rate = a.requests.wait(q.requests), "requests", q.requests
@@ -231,8 +227,8 @@ func (a *allowance) full(q amount, now time.Duration) bool {
 	return a.requests.spent == 0 && a.bytes.spent == 0
 }
 
-// overQuota is the refusal, which says when there is room again as one for want of
-// a key's tokens does.
+// overQuota is the refusal, which contains when there is room again as one for want of a key's
+// tokens does.
 func overQuota(what string, wait time.Duration, rate int64) *engine.Effect {
 	return &engine.Effect{
 		Outcome: engine.Refused, Code: interlock.CodeQuota,

@@ -4,9 +4,8 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// vitalCalls are never refused for want of quota: a lease that is not renewed or not
-// given back would cost everybody more than the request, and so would an effect of
-// which is not told what became of it.
+// vitalCalls are never refused for want of quota: a lease that is not renewed or not released would
+// cost all more than the request, and so would an effect with an unreported outcome.
 var vitalCalls = map[string]string{
 	"/v1/sessions/{id}/heartbeat": "POST",
 	"/v1/leases/{id}/renew":       "POST",
@@ -32,8 +31,8 @@ func vitalOp(kind proto.OpKind) bool {
 	return false
 }
 
-// overQuota answers a call for which there is no quota left, and reports whether it
-// did. A body of unknown length is asked for when it was read.
+// overQuota answers a call that finds no quota left, and reports whether it did. A body of unknown
+// length is asked for when it was read.
 func (c *call) overQuota(method string) bool {
 	if c.namespace == "" {
 		return false // it is about no tenant
@@ -56,8 +55,7 @@ func (c *call) refusedFor(cost amount, vital bool) bool {
 	return true
 }
 
-// overQuota answers an operation for which there is no quota left, and reports
-// whether it did.
+// overQuota answers an operation that finds no quota left, and reports whether it did.
 func (st *stream) overQuota(o *proto.Op) bool {
 	l := st.d.s.limiter
 	changes := l.changes.Load()

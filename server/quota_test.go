@@ -11,8 +11,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// In no stretch of time come more than what is allowed in it and in one second
-// besides; and who comes back when told to is let in.
+// In no stretch of time come more than what is allowed in it and in one second besides; and a
+// caller that comes back when asked to is let in.
 func TestBucket(t *testing.T) {
 	for _, rate := range []int64{1, 3, 7, 1000, 999_983, maxRate} {
 		rnd := rand.New(rand.NewPCG(uint64(rate), 1))

@@ -34,7 +34,7 @@ func TestRequestIDsOfPrincipals(t *testing.T) {
 	})
 }
 
-// Two callers that use one request id for one effect are not both told that they claimed it.
+// Of two callers that use one request id for one effect, only one learns that it claimed it.
 func TestOneEffectTwoCallers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

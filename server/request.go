@@ -10,11 +10,10 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// The bodies of the calls, field by field as openapi.json names them: here what
-// several of them have, and the small ones; those about leases are in
-// request_lease.go, those for operators in request_pattern.go. What a field says is
-// checked here as far as it can be said without the state: its kind, its range, and
-// whether it goes together with the others.
+// The bodies of the calls, field by field as openapi.json names them: here what several of them
+// have, and the small ones; those about leases are in request_lease.go, those for operators in
+// request_pattern.go. A field's value is checked here as far as that is possible without the state:
+// its kind, its range, and whether it goes together with the others.
 
 // whole reads a number from least to most, such as a count.
 func (d *jsonIn) whole(least, most int64) int64 {

@@ -106,8 +106,7 @@ func (d *jsonIn) readOf() (r interlock.Read) {
 
 var writeFields = []string{"key", "put", "text", "base64", "content_type", "delete", "merge", "add", "min", "max"}
 
-// write reads one change: of put, text, base64, delete, merge and add exactly one
-// says what it is.
+// write reads one change: of put, text, base64, delete, merge and add exactly one is its kind.
 func (d *jsonIn) write() (w interlock.Write) {
 	var how string
 	what := func(name string, op interlock.WriteOp) {

@@ -111,8 +111,8 @@ func tooManyAlternatives() *interlock.Error {
 	}
 }
 
-// patience is what a body says about a conflict: what to do, and how long to wait
-// within the call.
+// patience is the part of a body about a conflict: what to do, and how long to wait within the
+// call.
 type patience struct {
 	onConflict               interlock.OnConflict
 	wait                     time.Duration
@@ -126,7 +126,7 @@ func (p *patience) readConflict(d *jsonIn) {
 	p.conflictGiven = true
 }
 
-// settle says what is meant: who gives a time to wait, and nothing else, waits.
+// settle returns what is meant: a body with a time to wait, and nothing else, waits.
 func (p *patience) settle(d *jsonIn) (interlock.OnConflict, time.Duration) {
 	switch {
 	case d.err != nil:
@@ -138,7 +138,7 @@ func (p *patience) settle(d *jsonIn) (interlock.OnConflict, time.Duration) {
 	return p.onConflict, min(p.wait, interlock.MaxLongPoll)
 }
 
-// settleHeld is settle for who has a lease already and cannot skip.
+// settleHeld is settle for a caller that has a lease already and cannot skip.
 func (p *patience) settleHeld(d *jsonIn) (interlock.OnConflict, time.Duration) {
 	if p.onConflict == interlock.Skip {
 		d.fail("field on_conflict: what concerns a lease of one's own is not skipped: want wait, fail or preempt")
@@ -157,7 +157,7 @@ func (d *jsonIn) claims(limit int) (claims []interlock.Claim) {
 
 var claimFields = []string{"key", "mode", "permits", "parties", "parts"}
 
-// counts are the fields of a claim that count, each of which makes its mode.
+// counts are the fields of a claim that count. Each makes its mode.
 var counts = map[string]struct {
 	mode interlock.Mode
 	most int64
@@ -352,7 +352,7 @@ func decodeDeclare(d *jsonIn, cmd *engine.Declare) (wait time.Duration) {
 	return min(wait, interlock.MaxLongPoll)
 }
 
-// party reads who is meant, by public names.
+// party reads the named party, by public names.
 func (d *jsonIn) party() (p engine.Party) {
 	d.object(partyFields, func(field int) {
 		switch partyFields[field] {

@@ -6,8 +6,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// The bodies of what operators set. The engine checks whether a pattern
-// contradicts itself; a field that is left out is as if it had never been set.
+// The bodies of operators' settings. The engine checks whether a pattern contradicts itself; a
+// field that is left out is as if it had never been set.
 
 var patternFields = []string{
 	"pattern", "aliases", "members", "capacity", "rate", "per_ms", "burst", "groups", "ttl_ms", "max_ttl_ms", "grace_ms", "max_grace_ms",

@@ -210,7 +210,7 @@ func decodeSend(d *jsonIn, cmd *engine.Submit) (wait time.Duration) {
 	return min(wait, interlock.MaxLongPoll)
 }
 
-// sender reads who submits or sends.
+// sender reads the submitter or sender.
 func (d *jsonIn) sender(name string, cmd *engine.Submit) bool {
 	switch name {
 	case "agent":

@@ -135,7 +135,7 @@ func TestBadFields(t *testing.T) {
 	}
 }
 
-// What an answer says of claims can be sent back as it is.
+// The claims of an answer can be sent back as they are.
 func TestClaimsOfAnswersAreClaimsOfRequests(t *testing.T) {
 	var j jsonOut
 	j.open("")

@@ -7,11 +7,10 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// What a credential may do. Each route of HTTP and each operation of the session stream
-// needs one right, each right belongs to some roles, and refusal is the one place that
-// compares them. docs/security.md has the same table; TestRoles tries it with each role.
-// Decisions that depend on data (the access lists of queues, the rules of patterns, who
-// asked) are the engine's.
+// What a credential may do. Each route of HTTP and each operation of the session stream needs one
+// right, each right belongs to some roles, and refusal is the one place that compares them.
+// docs/security.md has the same table; TestRoles tries it with each role. Decisions that depend on
+// data (the access lists of queues, the rules of patterns, the asker) are the engine's.
 
 // right is what a route or an operation needs.
 type right uint8
@@ -46,8 +45,8 @@ const (
 	mayScrape
 )
 
-// grants has the roles of each right, any one of which is enough, and what a caller
-// without them may not do.
+// grants has the roles of each right, and what a caller without them may not do. Any one role is
+// enough.
 var grants = [...]struct {
 	roles interlock.Roles
 	what  string
@@ -87,7 +86,7 @@ func refusal(p *interlock.Principal, r right, queue string) *interlock.Error {
 	return nil
 }
 
-// anyOf names roles of which one is needed.
+// anyOf names roles. One of them is needed.
 func anyOf(roles interlock.Roles) string {
 	text := ""
 	for role := interlock.RoleViewer; role&interlock.AllRoles != 0; role <<= 1 {

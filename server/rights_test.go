@@ -26,9 +26,8 @@ func credentialed(t *testing.T, list ...interlock.Principal) (d *door, as map[st
 	return d, as
 }
 
-// A credential that is no worker of the writer's queue neither pulls from it nor writes
-// under the lease of one who is; and one that a pattern does not let claim a key gets
-// no task that does.
+// A credential that is no worker of the writer's queue neither pulls from it nor writes under the
+// lease of one that is; and one that a pattern does not let claim a key gets no task that does.
 func TestOnlyTheWriterWrites(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		worker := interlock.RoleAgent | interlock.RoleWorker

@@ -244,7 +244,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	c.refuse(interlock.CodeNotFound, "no such path: look at /openapi.json for the paths that there are")
 }
 
-// identify finds out who calls, for which namespace.
+// identify finds out the caller, and its namespace.
 func (c *call) identify() bool {
 	asked := c.r.Header["Interlock-Namespace"]
 	if len(asked) > 1 {

@@ -16,8 +16,8 @@ import (
 
 const runsOf2 = `{"pattern":"org:{org}/runs","capacity":2}`
 
-// A cap of 2 and ten callers at once, over connections of their own: exactly 2 run, and
-// 8 are told when to come back.
+// A cap of 2 and ten callers at once, over connections of their own: exactly 2 run, and 8 learn
+// when to come back.
 func TestTenStartsAtCapTwo(t *testing.T) {
 	d := newDoor(t)
 	d.pattern("runs", runsOf2)
@@ -55,8 +55,7 @@ func TestTenStartsAtCapTwo(t *testing.T) {
 	}
 }
 
-// Who waits runs as soon as a run has ended; who does not say for how long waits for two
-// seconds.
+// A waiter runs as soon as a run has ended; one without a time limit waits for two seconds.
 func TestRunsInLine(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -83,7 +82,7 @@ func TestEndOfWhatIsNoRun(t *testing.T) {
 	d.post("/v1/leases/"+lease+"/renew", ``).want(200)
 }
 
-// Whose caller hangs up leaves the line: the next one runs.
+// A waiter leaves the line when its caller hangs up: the next one runs.
 func TestRunOfCallerWhoHungUp(t *testing.T) {
 	for _, key := range []string{"", "mine"} {
 		inBubble(t, func(t *testing.T) {
@@ -99,7 +98,7 @@ func TestRunOfCallerWhoHungUp(t *testing.T) {
 			pass(time.Second)
 			next := d.start(d.request("POST", "/v1/runs", `{"org":"acme","wait_ms":50000,"agent":"next"}`))
 			pass(time.Second)
-			d.loose = true // who left is answered nothing
+			d.loose = true // a caller that left gets no answer
 			hangUp()
 			<-gone
 			synctest.Wait()
@@ -118,8 +117,8 @@ func TestRunOfCallerWhoHungUp(t *testing.T) {
 	}
 }
 
-// The same Idempotency-Key gets the same run, over a restart and a journal whose answer
-// was lost; a refusal is not remembered.
+// The same Idempotency-Key gets the same run, over a restart and a lost answer of the journal; a
+// refusal is not remembered.
 func TestRunsAreStartedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -174,7 +173,7 @@ func TestRunOfTwoCalls(t *testing.T) {
 	})
 }
 
-// A server that drains starts nothing: who waits is told to ask again.
+// A server that drains starts nothing: a waiter is asked to come again.
 func TestRunsOfDrainingServer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

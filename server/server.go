@@ -38,31 +38,29 @@ type Shard interface {
 	// Follow visits the journal's events of a namespace, and then new ones, at the
 	// follower's own pace, until ctx ends or the follower returns an error.
 	Follow(ctx context.Context, f shard.Follower) error
-	// OnReset registers what to call when the engine was made anew and forgot who
-	// listens.
+	// OnReset registers what to call when the engine was made anew and forgot its listeners.
 	OnReset(f func())
 	// At is the last durable state, First the oldest entry that is still kept.
 	At() interlock.At
 	First() interlock.Index
-	// Failed is closed when the shard can no longer answer; Err says why.
+	// Failed is closed when the shard can no longer answer; Err returns why.
 	Failed() <-chan struct{}
 	Err() error
 }
 
-// Config says how a server is made. Only Shard is required.
+// Config holds the settings of a server. Only Shard is required.
 type Config struct {
 	// Shard serves every namespace. The server never closes it.
 	Shard Shard
 
-	// Observer is the one that was given to the shard as its Observer; /metrics
-	// shows what it counts, and it learns of changed quotas. nil means a fresh one,
-	// whose figures about the journal stay at zero, and quotas of requests and bytes
-	// stay as they were when a namespace was first used.
+	// Observer is the one that was given to the shard as its Observer; /metrics shows what it
+	// counts, and it learns of changed quotas. nil means a fresh one: its figures about the journal
+	// stay at zero, and quotas of requests and bytes stay as they were when a namespace was first
+	// used.
 	Observer *Observer
 
-	// Credentials says who may come in. nil means that everybody may, and may
-	// choose any namespace: never offer such a server on a public address (see
-	// CheckListen).
+	// Credentials holds the principals that may come in. nil means that every client may, and may
+	// choose any namespace: never offer such a server on a public address (see CheckListen).
 	Credentials *Credentials
 
 	// Hosts are further names under which browsers and clients may address the
@@ -82,8 +80,8 @@ type Config struct {
 	// MaxInFlight bounds the bytes of requests and answers under way. 0 means any number.
 	MaxInFlight int64
 
-	// Fences holds the keys with which fences are signed. nil means fresh ones in memory:
-	// after a restart nobody can verify what was signed before.
+	// Fences holds the keys with which fences are signed. nil means fresh ones in memory: after a
+	// restart nothing that was signed before can be verified.
 	Fences *signed.Ring
 
 	// Version is shown by /openapi.json and as a metric. "" means "dev".
@@ -114,7 +112,7 @@ type Server struct {
 	standby     func() Active // nil for the owner of the shard
 
 	links   atomic.Uint64   // the last number given to a connection or a call
-	resets  broadcast       // when the engine forgot who listens
+	resets  broadcast       // when the engine forgot its listeners
 	serving context.Context // ends with Drain
 	drain   context.CancelFunc
 	openapi []byte
@@ -185,9 +183,9 @@ func (s *Server) isDraining() bool { return s.serving.Err() != nil }
 // nextLink numbers a connection or a call, for engine.Head.Link.
 func (s *Server) nextLink() uint64 { return s.links.Add(1) }
 
-// insist submits what must not get lost when the shard is overloaded: that
-// somebody does not listen any more. Without it a wait would be granted to nobody. ok is
-// false when the shard is gone, and forgets everybody.
+// insist submits what must not get lost when the shard is overloaded: that a call does not listen
+// any more. Without it a wait would be granted to an absent caller. ok is false when the shard is
+// gone, and forgets all listeners.
 func (s *Server) insist(cmd engine.Command) (ok bool) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		err := s.shard.Submit(cmd)

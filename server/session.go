@@ -45,16 +45,16 @@ type stream struct {
 	noQuota   bool   // the namespace has no quota
 	quotaAsOf uint64 // as of so many changes (limiter.changes)
 
-	// ahead, if it is not nil, tells the reader that nothing more has arrived than what it
-	// has read. Then it has the shard carry that out in its own goroutine, if the shard stands
-	// still, and sends the answers that come of it itself: a lone request passes through no
-	// other goroutine, each of which would be a thread to be woken.
+	// ahead, if it is not nil, tells the reader that nothing more has arrived than what it has
+	// read. Then it makes the shard carry that out in its own goroutine, if the shard stands still,
+	// and sends the answers that come of it itself: a lone request passes through no other
+	// goroutine: each would be a thread to be woken.
 	ahead proto.Foreseeing
 
-	// attentive, if it is not nil, is waited at without sleeping for a moment when nobody but
-	// this stream has brought anything to the shard for a while: who is alone and has an answer
-	// often asks again at once. came is the shard's count when the stream last brought something,
-	// and inRow how often it did since anybody else did.
+	// attentive, if it is not nil, is waited at without sleeping for a moment when no other stream
+	// has brought anything to the shard for a while: a lone client often asks again at once after
+	// an answer. came is the shard's count when the stream last brought something, and inRow how
+	// often it did since another did.
 	attentive proto.Attentive
 	alone     func() bool
 	came      uint64
@@ -85,7 +85,7 @@ type delivered struct {
 	bulk int // bytes of documents in it
 }
 
-// address says what an effect answers.
+// address returns what an effect answers.
 type address struct {
 	at   interlock.At
 	kind proto.OpKind // 0 for a query and for what never became a command
@@ -115,7 +115,7 @@ func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace,
 	return st
 }
 
-// run serves the stream until it ends, and says why.
+// run serves the stream until it ends, and returns why.
 func (st *stream) run() *interlock.Error {
 	wrote := make(chan struct{})
 	go func() {
@@ -177,7 +177,7 @@ func (st *stream) read() *interlock.Error {
 	}
 }
 
-// more says whether the next frame has arrived too and can go with what was read.
+// more reports whether the next frame has arrived too and can go with what was read.
 func (st *stream) more() bool {
 	if st.ahead == nil || len(st.cmds) >= maxTogether {
 		return false
@@ -198,10 +198,9 @@ func (st *stream) waitForRoom(n int) (ok bool) {
 	return !st.ended
 }
 
-// submit hands over the commands of what was read, all at once unless the shard has too much
-// to do. Then they go in smaller pieces, and the stream is simply not read on: the
-// client notices that its frames do not get through, instead of being told to send
-// them again.
+// submit hands over the commands of what was read, all at once unless the shard has too much to do.
+// Then they go in smaller pieces, and the stream is simply not read on: the client notices that its
+// frames do not get through, instead of being asked to send them again.
 func (st *stream) submit() *interlock.Error {
 	cmds, piece, pause := st.cmds, len(st.cmds), time.Millisecond
 	for len(cmds) > 0 {
@@ -232,8 +231,8 @@ func (st *stream) submit() *interlock.Error {
 	return nil
 }
 
-// fewCommands are as many as an agent that is alone has in a frame: what it gives back, and
-// what it asks for next.
+// fewCommands are as many as an agent that is alone has in a frame: what it releases, and what it
+// asks for next.
 const fewCommands = 2
 
 // A stream is attended to after so many frames of its own in a row, and then for so many less
@@ -244,8 +243,8 @@ const (
 	attendFor   = 8
 )
 
-// hand gives commands to the shard. What is delivered while the reader is there, it sends
-// itself when it comes back.
+// hand hands commands to the shard. What is delivered while the reader is there, it sends itself
+// when it comes back.
 func (st *stream) hand(cmds []engine.Command) error {
 	if st.ahead == nil {
 		return st.d.s.shard.Submit(cmds...)
@@ -273,7 +272,7 @@ func (st *stream) hand(cmds []engine.Command) error {
 	return err
 }
 
-// detach tells the engine that nobody listens on this link any more.
+// detach reports to the engine that this link listens no more.
 func (st *stream) detach() {
 	for slot, id := range st.slots {
 		st.d.s.insist(&engine.Detach{Head: st.head(slot, id)})
@@ -301,7 +300,7 @@ func (st *stream) session(slot uint32) (id interlock.SessionID, ok bool) {
 	return id, ok
 }
 
-// bind gives a slot to a session, once.
+// bind assigns a slot to a session, once.
 func (st *stream) bind(slot uint32, id interlock.SessionID) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -321,8 +320,8 @@ const (
 	maxPending = 8192
 	// maxTogether is how many operations of several frames are handed over together.
 	maxTogether = 64
-	// maxQueries is how many of them may be queries, whose answers cost memory that
-	// their questions do not.
+	// maxQueries is how many of them may be queries: their answers cost memory that their questions
+	// do not.
 	maxQueries = 64
 	// maxBulk is above how many bytes of documents on their way a stream is not read on.
 	maxBulk = 16 << 20
@@ -390,7 +389,7 @@ func (st *stream) ring() {
 	}
 }
 
-// entropy gives random ids and numbers out of one larger read.
+// entropy makes random ids and numbers out of one larger read.
 type entropy struct {
 	buf  [512]byte
 	left int
@@ -406,7 +405,7 @@ func (e *entropy) id() (id [16]byte) {
 	return id
 }
 
-// bits gives a random number.
+// bits returns a random number.
 func (e *entropy) bits() uint64 {
 	id := e.id()
 	return binary.NativeEndian.Uint64(id[:])

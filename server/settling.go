@@ -52,11 +52,11 @@ func (c *call) claimOrWait(cmd *engine.ClaimEffect, wait time.Duration) (eff eng
 	return eff, at, err
 }
 
-// settling wakes those who wait for an effect to be settled. It follows the journal
-// once for each namespace where somebody waits, and only as long. The events do not say
-// which effect is settled, nor that a claim died with its lease or its session; so after
-// those that may have settled one it looks at all that are waited for, and however many
-// such events there are, there is one look at a time.
+// settling wakes the waiters for an effect to be settled. It follows the journal once for each
+// namespace with waiters, and only as long. The events do not contain which effect is settled, nor
+// that a claim died with its lease or its session; so after those that may have settled one it
+// looks at all that are waited for, and however many such events there are, there is one look at a
+// time.
 type settling struct {
 	shard Shard
 	log   *slog.Logger
@@ -108,10 +108,9 @@ func (s *settling) leave(ns interlock.Namespace, room *waitingRoom, digest [32]b
 	}
 }
 
-// follow reads the journal from an index on, and looks when something may have been
-// settled. When it falls behind what is kept, or the journal cannot be read, it goes on
-// from the newest entry, which is in memory. When the shard ends, those who wait find
-// that out by themselves.
+// follow reads the journal from an index on, and looks when something may have been settled. When
+// it falls behind what is kept, or the journal cannot be read, it goes on from the newest entry,
+// which is in memory. When the shard ends, the waiters find that out by themselves.
 func (s *settling) follow(ctx context.Context, ns interlock.Namespace, room *waitingRoom, from interlock.Index) {
 	touched := false
 	for {
@@ -149,8 +148,7 @@ func (s *settling) follow(ctx context.Context, ns interlock.Namespace, room *wai
 	}
 }
 
-// look looks at what is waited for in a namespace, and wakes those who waited for what
-// is settled.
+// look looks at what is waited for in a namespace, and wakes the waiters for what is settled.
 func (s *settling) look(ctx context.Context, ns interlock.Namespace, room *waitingRoom) {
 	digests := s.waitedFor(room)
 	var over [][32]byte

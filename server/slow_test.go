@@ -18,8 +18,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// pipeListener gives connections within the process, whose deadlines pass with the
-// clock of a synctest bubble.
+// pipeListener returns connections within the process. Their deadlines pass with the clock of a
+// synctest bubble.
 type pipeListener struct {
 	conns chan net.Conn
 	once  sync.Once
@@ -124,7 +124,7 @@ func TestLongPollOutlivesTheReadTimeout(t *testing.T) {
 	})
 }
 
-// A caller whose connection breaks leaves the line.
+// A caller leaves the line when its connection breaks.
 func TestBrokenConnectionLeavesTheLine(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -209,8 +209,8 @@ func pausedReader(t *testing.T, path, counted string) {
 	})
 }
 
-// A body whose length nobody announced may break off in the middle. What has come of it is
-// not a document.
+// A body without an announced length may break off in the middle. What has come of it is not a
+// document.
 func TestBodyThatBreaksOff(t *testing.T) {
 	d := newDoor(t)
 	put := func(end error) *reply {

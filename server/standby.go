@@ -10,17 +10,16 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// Active is where the server is found that owns the shard. It is empty when nobody
-// knows.
+// Active is the address of the server that owns the shard. It is empty when unknown.
 type Active struct {
 	HTTP string // a URL
 	GRPC string // host:port
 }
 
-// NewStandby makes the doors of a server that waits to become the owner of the shard.
-// Every request is refused with not_owner, and told where the active server is, as
-// where says at that moment; only the server's own paths (/healthz, /readyz, /metrics,
-// /openapi.json) answer for this process. Config.Shard is not used.
+// NewStandby makes the doors of a server that waits to become the owner of the shard. Every request
+// is refused with not_owner and the address of the active server, as where returns it at that
+// moment; only the server's own paths (/healthz, /readyz, /metrics, /openapi.json) answer for this
+// process. Config.Shard is not used.
 func NewStandby(cfg Config, where func() Active) (*Server, error) {
 	if where == nil {
 		return nil, errors.New("server: a standby must be told where the active server is")

@@ -11,7 +11,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// asStandby lets a standby answer, which knows of an active server as far as active says.
+// asStandby makes a standby answer. It knows the active server as in active.
 func (d *door) asStandby(active *Active) {
 	d.Helper()
 	s, err := NewStandby(Config{}, func() Active { return *active })

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// commitDoc commits one document and gives its version.
+// commitDoc commits one document and returns its version.
 func (d *door) commitDoc(key, body string) string {
 	d.Helper()
 	commit := func(reads string) *reply {
@@ -115,7 +115,7 @@ func TestConditionsOfAWrite(t *testing.T) {
 	})
 }
 
-// Who writes what somebody else has leased exclusively is told who that is.
+// A writer learns the holder of a key that another agent has leased exclusively.
 func TestWriteOfALeasedKey(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -141,7 +141,7 @@ func TestWriteOfALeasedKey(t *testing.T) {
 	})
 }
 
-// Who writes a single key says in headers what a commit says in its body.
+// A write of a single key has in headers what a commit has in its body.
 func TestHeadersOfAWrite(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

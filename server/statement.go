@@ -63,9 +63,9 @@ func (c *call) sign() {
 // keysTimeout is how long GET /v1/fences/keys waits for the journal.
 const keysTimeout = 10 * time.Second
 
-// fenceKeys is GET /v1/fences/keys. Whoever has an older set notices a new key by its
-// id and asks again, so the set may be kept for a while. A former owner of the shard does
-// not have the keys that its successor made, so it must not answer.
+// fenceKeys is GET /v1/fences/keys. A verifier with an older set notices a new key by its id and
+// asks again, so the set may be kept for a while. A former owner of the shard does not have the
+// keys that its successor made, so it must not answer.
 func (c *call) fenceKeys() {
 	if _, ok := c.confirmShared(keysTimeout); !ok {
 		return
@@ -101,8 +101,8 @@ func (c *call) rotateFenceKeys() {
 	c.send(http.StatusOK, j, at)
 }
 
-// fenceOf gives the fence of a statement about key, of this call's namespace and
-// signed by this server. ok as for do.
+// fenceOf returns the fence of a statement about key, of this call's namespace and signed by this
+// server. ok as for do.
 func (c *call) fenceOf(statement string, key interlock.Key) (fence interlock.Fence, ok bool) {
 	// A statement has keys in the spelling of their patterns.
 	var view engine.KeyView

@@ -13,8 +13,7 @@ import (
 	"github.com/interlockdev/interlock/guard/signed"
 )
 
-// tourStatements sees to it that everything that openapi.json says about signed
-// fences is seen.
+// tourStatements sees to it that everything in openapi.json about signed fences is seen.
 func tourStatements(d *door) {
 	lease := d.post("/v1/leases", `{"agent":"signer","claims":[{"key":"signed:1"}]}`).want(200)
 	id := lease.str("lease.id")
@@ -55,8 +54,8 @@ func tourStatements(d *door) {
 	d.post("/v1/fences/keys/rotate", `{}`).want(500, "internal")
 }
 
-// A statement is verified by who has the key set alone, and holds for as long as was
-// asked, but never for longer than the lease has left.
+// A statement can be verified with the key set alone, and holds for as long as was asked, but never
+// for longer than the lease has left.
 func TestStatement(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

@@ -8,10 +8,9 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// There are two strategies against working on what another changes meanwhile: to
-// commit by version and to think again when somebody was faster, or to take the lease
-// before reading. Which one costs less depends on how often two meet. From here on
-// the other one is advised.
+// There are two strategies against working on what another changes meanwhile: to commit by version
+// and to think again when another was faster, or to take the lease before reading. Which one costs
+// less depends on how often two meet. From here on the other one is advised.
 const (
 	// enoughCommits is how many commits, by version or in the name of leases, must have
 	// been seen.
@@ -26,8 +25,8 @@ const (
 	waitsRare = 20
 )
 
-// strategyAdvice names the better strategy for the keys of a pattern, or nothing. Where
-// the pattern demands a lease, nobody is advised to do without.
+// strategyAdvice names the better strategy for the keys of a pattern, or nothing. Where the pattern
+// demands a lease, no caller is advised to do without.
 func strategyAdvice(c *interlock.Contention) interlock.Advice {
 	tried := c.Commits + c.Conflicts
 	switch {
@@ -45,8 +44,8 @@ func strategyAdvice(c *interlock.Contention) interlock.Advice {
 	return interlock.Advice{}
 }
 
-// conflictsMuch reports whether those few who commit by version meet often although
-// leases are hardly waited for: then the leases are what keeps the others apart.
+// conflictsMuch reports whether the few that commit by version meet often although leases are
+// hardly waited for: then the leases are what keeps the others apart.
 func conflictsMuch(c *interlock.Contention) bool {
 	return c.Conflicts*conflictsOften >= c.Commits+c.Conflicts && c.Conflicts > 0
 }

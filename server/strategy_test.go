@@ -37,7 +37,7 @@ func TestTheBetterStrategyIsAdvised(t *testing.T) {
 	}
 }
 
-// Who conflicts often is advised to lease, where it is refused and in the listing.
+// A caller that conflicts often is advised to lease, where it is refused and in the listing.
 func TestContention(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

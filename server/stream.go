@@ -87,7 +87,7 @@ func (d *Streams) Cut(reason *interlock.Error) {
 	}
 }
 
-// begin finds out who a client is and admits its stream; the caller serves it.
+// begin authenticates a client and admits its stream; the caller serves it.
 func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*stream, error) {
 	identity, err := d.s.Authenticate(hello.Credential)
 	if err != nil {

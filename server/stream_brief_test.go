@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock/server"
 )
 
-// A grant to somebody who asked to be brief has nothing in it that was asked for, as long
-// as nothing of it differs.
+// A grant to a client that asked to be brief has nothing in it that was asked for, as long as
+// nothing of it differs.
 func TestBriefGrant(t *testing.T) {
 	claim := func(key interlock.Key) []interlock.Claim {
 		return []interlock.Claim{{Key: key, Mode: interlock.Exclusive}}
@@ -64,8 +64,8 @@ func TestBriefGrant(t *testing.T) {
 	}
 }
 
-// Who asked to be brief and has to wait is told where it stands and who is in the way, but
-// not in words; what is refused is explained all the same.
+// A client that asked to be brief and has to wait receives its place and its blockers, but not in
+// words; what is refused is explained all the same.
 func TestBriefWait(t *testing.T) {
 	f := newStreamDoor(t, server.StreamConfig{}).dial()
 	f.open(1)

@@ -9,9 +9,8 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// operation is whom the answers to one command are for: a shard.Receiver. As long as
-// answers may come the engine keeps it, of each that waits, so it is small and lets go of
-// what was asked with the first.
+// operation receives the answers to one command: a shard.Receiver. As long as answers may come the
+// engine keeps it, for each waiter, so it is small and lets go of what was asked with the first.
 type operation struct {
 	st   *stream
 	seq  uint64
@@ -55,8 +54,8 @@ func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
 	st.deliver(eff, to, first)
 }
 
-// answered takes note of the first answer, and lets go of the question. It reports whether
-// a lease is just as it was asked for, by somebody who need not be told again.
+// answered takes note of the first answer, and lets go of the question. It reports whether a lease
+// is just as it was asked for, by a client that need not receive it again.
 func (o *operation) answered(eff *engine.Effect) (asAsked bool) {
 	obs := o.st.d.s.obs
 	switch c := o.open.cmd.(type) {
@@ -78,8 +77,8 @@ func (o *operation) answered(eff *engine.Effect) (asAsked bool) {
 	return asAsked
 }
 
-// acquire is the command, and the claims as they were asked for: the engine gives the keys
-// of its own one spelling, and may choose among them.
+// acquire is the command, and the claims as they were asked for: the engine normalizes the keys of
+// its own, and may choose among them.
 type acquire struct {
 	engine.Acquire
 	asked []interlock.Claim
@@ -101,9 +100,8 @@ var (
 // command turns one operation into a command and appends it to st.cmds, or answers
 // it here when it makes no sense. A refusal that it returns ends the stream.
 //
-// The engine keeps the claims and gives their keys one spelling, while the client
-// of a link within the process may send the same operation again: so it gets a
-// copy.
+// The engine keeps the claims and normalizes their keys, while the client of a link within the
+// process may send the same operation again: so it gets a copy.
 func (st *stream) command(o *proto.Op) *interlock.Error {
 	if st.overQuota(o) {
 		return nil
@@ -182,9 +180,9 @@ func (st *stream) enqueue(cmd engine.Command) {
 	st.cmds, st.handled = append(st.cmds, cmd), true
 }
 
-// listens reports whether an operation about tasks has the engine keep who listens. That
-// ends with the stream, since its sessions are detached then; so it takes one, or tasks
-// would be handed to streams that are gone.
+// listens reports whether an operation about tasks makes the engine keep the listener. That ends
+// with the stream, since its sessions are detached then; so it takes one, or tasks would be handed
+// to streams that are gone.
 func listens(o *proto.Op) bool {
 	switch o.Kind {
 	case proto.OpPullTasks:
@@ -206,8 +204,7 @@ func (st *stream) refuseWith(o *proto.Op, eff *engine.Effect) {
 	st.deliver(eff, address{at: st.d.s.shard.At(), slot: o.Slot, seq: o.Seq}, true)
 }
 
-// unanswered answers an operation of which nothing has become, so that its caller does
-// not wait for ever.
+// unanswered answers an operation that came to nothing, so that its caller does not wait for ever.
 func (st *stream) unanswered(o *proto.Op) {
 	st.d.s.log.Error("an operation was left without an answer by a mistake of the server", "kind", o.Kind)
 	st.refuse(o, interlock.CodeInternal, "the server made a mistake in this operation: look at its log")

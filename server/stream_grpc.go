@@ -20,8 +20,8 @@ import (
 
 // newGRPCServer is a gRPC server with the session service, its limits and its keepalive.
 //
-// Of a stream that was cut because nobody read from it, gRPC keeps at most 64 KiB
-// until its connection ends, and counts it among the connection's 128.
+// Of a stream that was cut because its client did not read, gRPC keeps at most 64 KiB until its
+// connection ends, and counts it among the connection's 128.
 func newGRPCServer(handle func(grpc.ServerStream) error) *grpc.Server {
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(frameCodec{}),

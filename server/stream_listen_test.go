@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock/server"
 )
 
-// Nobody listens over a stream but in the name of a session, with which the listening
-// ends: a task is not handed to a stream that is gone.
+// Clients listen over a stream only in the name of a session, and the listening ends with it: a
+// task is not handed to a stream that is gone.
 func TestListeningTakesASession(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{})
 	f := d.dial()

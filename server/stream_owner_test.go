@@ -53,8 +53,8 @@ func TestEveryOperationIsAnswered(t *testing.T) {
 	}
 }
 
-// A stream of a server that has lost the shard, and has not noticed yet, answers no
-// operation: it ends, and says why.
+// A stream of a server that has lost the shard, and has not noticed yet, answers no operation: it
+// ends with the reason.
 func TestFormerOwnerAnswersNoOperation(t *testing.T) {
 	for kind := proto.OpOpen; kind <= lastKind; kind++ {
 		var store memjournal.Store

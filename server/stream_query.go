@@ -77,8 +77,7 @@ type reading struct {
 	log        []interlock.LogEntry
 }
 
-// looking gives what a query does in the engine, until it is done; r is then filled
-// in.
+// looking returns what a query does in the engine, until it is done; r is then filled in.
 func (r *reading) looking(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
 	once := func(look func(*engine.Engine)) func(*engine.Engine) bool {
 		return func(e *engine.Engine) bool {
@@ -199,8 +198,8 @@ func (r *reading) refuse(err error) {
 // maxListing bounds a listing's patterns, encoded, so that its reply stays small.
 const maxListing = 256 << 10
 
-// patternsAfter gives those of a sorted list that come after a name, as many as
-// fit into a reply but at least one, and whether there are more.
+// patternsAfter returns those of a sorted list that come after a name, as many as fit into a reply
+// but at least one, and whether there are more.
 func patternsAfter(list []interlock.Pattern, name string) (part []interlock.Pattern, more bool) {
 	size := 0
 	for i := range list {

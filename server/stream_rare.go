@@ -10,8 +10,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// rareCommand is command for those of which there are few. nil means that it was
-// refused.
+// rareCommand is command for rare operations. nil means that it was refused.
 func (st *stream) rareCommand(o *proto.Op, h engine.Head) engine.Command {
 	if numbered := st.numberedCommand(o, h); numbered != nil {
 		return numbered

@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// reply turns an effect into what the client of the stream is told. Text that came from agents
-// is cleaned on the way.
+// reply turns an effect into what the client of the stream receives. Text that came from agents is
+// cleaned on the way.
 func (d *delivered) reply(r *proto.Reply, st *stream) {
 	eff := &d.eff
 	r.Outcome, r.Slot, r.Seq, r.Index = proto.Outcome(eff.Outcome), d.slot, d.seq, d.at.Index
@@ -48,7 +48,7 @@ func (d *delivered) reply(r *proto.Reply, st *stream) {
 		r.Patterns, r.More, r.Settings = d.read.patterns, d.read.more, d.read.settings
 	}
 	if eff.Outcome == engine.Done && len(eff.Tasks) > 0 && eff.Contention == nil {
-		return // whoever has the task needs no words about it
+		return // the task's worker needs no words about it
 	}
 	if d.brief && (eff.Outcome == engine.Granted || eff.Outcome == engine.Queued) {
 		return
@@ -62,7 +62,7 @@ func cleanLease(l *interlock.Lease) {
 	l.Agent, l.Flow, l.Purpose, l.Group = cleanText(l.Agent), cleanText(l.Flow), cleanText(l.Purpose), cleanText(l.Group)
 	l.Yield = cleanYield(l.Yield)
 	l.Parking, l.Decision = cleanParking(l.Parking), cleanDecision(l.Decision)
-	l.Stale, l.StaleMore = nil, false                    // the packet says it
+	l.Stale, l.StaleMore = nil, false                    // the packet contains it
 	l.Documents, l.DocumentsMore, l.AsOf = nil, false, 0 // the reply has them
 	if len(l.Notes) == 0 {
 		return

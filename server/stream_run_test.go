@@ -32,7 +32,7 @@ func TestRunsOnTheStream(t *testing.T) {
 	}
 	f.want(9, proto.Refused, interlock.CodeTooManyRuns)
 
-	// Who waits is granted when a run ends, and leaves the line with the stream.
+	// A waiter is granted when a run ends, and leaves the line with the stream.
 	waiting := start(10, "")
 	waiting.MaxWait = interlock.MaxLongPoll
 	f.send(waiting)

@@ -24,7 +24,7 @@ import (
 //
 // After Drain, clients stay until they are cut: call Streams.Cut, then Stop.
 type StreamServer struct {
-	streams  func() *Streams // who answers now
+	streams  func() *Streams // the server that answers now
 	security *tls.Config
 	greeting time.Duration // how long a client may take for TLS, the preface and its hello
 	rpc      *grpc.Server
@@ -224,7 +224,7 @@ func (s *StreamServer) stream(raw, conn net.Conn) {
 	d.serve(st)
 }
 
-// begin lets a client in that has said who it is.
+// begin lets a client in that has identified itself.
 func (s *StreamServer) begin(d *Streams, link *framed) (*stream, error) {
 	late := time.AfterFunc(s.greeting, func() { link.Close(nil) })
 	defer late.Stop()
@@ -243,7 +243,7 @@ func (s *StreamServer) begin(d *Streams, link *framed) (*stream, error) {
 	return st, nil
 }
 
-// Recv says in words what is wrong with a frame, so that the client hears it.
+// Recv reports in words what is wrong with a frame, so that the client receives it.
 func (l *framed) Recv(f *proto.ClientFrame) error {
 	err := l.Framed.Recv(f)
 	if tooLarge, ok := errors.AsType[*proto.TooLarge](err); ok {
@@ -287,7 +287,7 @@ func (r *rest) Close() error {
 
 func (r *rest) Addr() net.Addr { return r.addr }
 
-// begun is a connection of which the first bytes were read.
+// begun is a connection after its first bytes were read.
 type begun struct {
 	net.Conn
 	read []byte

@@ -135,7 +135,7 @@ func TestFramedClientThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// Who comes too late is refused before it is anything.
+// A client that comes too late is refused before it is anything.
 func TestFramedDoorIsFull(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{MaxStreams: 1})
 	addr, _ := serveStreams(t, d.Server())
@@ -161,7 +161,7 @@ func TestSlowGreeting(t *testing.T) {
 	}
 }
 
-// A stopped server ends what it serves; who was cut hears why.
+// A stopped server ends what it serves; a client that was cut learns why.
 func TestStreamServerStops(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{})
 	s := d.Server()

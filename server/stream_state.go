@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// addState adds what an answer says of documents and effects.
+// addState adds an answer's documents and effects.
 func (d *delivered) addState(r *proto.Reply, st *stream) {
 	eff := &d.eff
 	r.Version, r.Documents = eff.Version, cleanDocuments(eff.Documents)
@@ -41,7 +41,7 @@ func (d *delivered) addState(r *proto.Reply, st *stream) {
 	}
 }
 
-// weigh says how much memory is kept for an answer because of documents.
+// weigh returns how much memory is kept for an answer because of documents.
 func weigh(eff *engine.Effect, read *reading) int {
 	n := weighTasks(eff, read)
 	add := func(doc *interlock.Document) { n += 512 + len(doc.Body) + len(doc.Note) }

@@ -31,7 +31,7 @@ func readOp(seq uint64, bodies bool, keys ...interlock.Key) proto.Op {
 	return proto.Op{Kind: proto.OpReadState, Seq: seq, Bodies: bodies, State: &proto.StateQuery{Keys: keys}}
 }
 
-// bodies gives what documents say, one after the other.
+// bodies returns the bodies of documents, one after the other.
 func bodies(list []interlock.Document) (text string) {
 	for i := range list {
 		text += fmt.Sprintf("%s@%d=%s ", list[i].Key, list[i].Version, list[i].Body)
@@ -154,7 +154,7 @@ func TestListsOfDocuments(t *testing.T) {
 	}
 }
 
-// A lease that is granted after the state moved says so.
+// A lease that is granted after the state moved reports it.
 func TestGrantsTellWhatMoved(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{})
 	f := d.dial()
@@ -288,8 +288,8 @@ func TestLargeDocuments(t *testing.T) {
 	f.want(300, proto.Refused, interlock.CodeBodyTooLarge)
 }
 
-// Who asks for more than it reads is not listened to, so that its answers do not pile
-// up; when it reads again, all are answered.
+// A client that asks for more than it reads is not read from, so that its answers do not pile up;
+// when it reads again, all are answered.
 func TestReadsOfWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newStreamDoor(t, server.StreamConfig{})

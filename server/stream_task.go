@@ -9,8 +9,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// Tasks over the stream: the commands about them that clients send often, and what they
-// are told.
+// Tasks over the stream: the commands about them that clients send often, and the answers.
 
 // taskCommand makes the commands about tasks. nil means that it is none of them, or was
 // refused.
@@ -42,8 +41,8 @@ func (st *stream) taskCommand(o *proto.Op, h engine.Head) engine.Command {
 	return nil
 }
 
-// submitTask makes the command. With a request id it is nobody's session's: the id then
-// counts in the whole namespace.
+// submitTask makes the command. With a request id it belongs to no session: the id then counts in
+// the whole namespace.
 func (st *stream) submitTask(o *proto.Op, h engine.Head) engine.Command {
 	c := &engine.Submit{Head: h, Flow: o.Flow, Attach: o.Task.Attach}
 	if len(o.Task.Specs) > 0 {
@@ -56,9 +55,8 @@ func (st *stream) submitTask(o *proto.Op, h engine.Head) engine.Command {
 	return c
 }
 
-// pullTasks makes the command. The ids of the leases are made of that of the pull, so that
-// a pull that is sent again has them again; who does not know the session's id cannot
-// know them.
+// pullTasks makes the command. The ids of the leases are made of that of the pull, so that a pull
+// that is sent again has them again; they are unknown without the session's id.
 func (st *stream) pullTasks(o *proto.Op, h engine.Head) engine.Command {
 	h.Seq, h.Acked = 0, 0
 	c := &engine.Pull{
@@ -76,7 +74,7 @@ func (st *stream) pullTasks(o *proto.Op, h engine.Head) engine.Command {
 	return c
 }
 
-// startRun makes the command. A request id counts in the session, whose run it is.
+// startRun makes the command. A request id counts in the session that the run belongs to.
 func (st *stream) startRun(o *proto.Op, h engine.Head) engine.Command {
 	if o.RequestID != "" {
 		h.Seq, h.Acked, h.RequestID = 0, 0, o.RequestID
@@ -98,8 +96,8 @@ func (st *stream) ackTask(o *proto.Op, h engine.Head) engine.Command {
 	return c
 }
 
-// taskSpec gives a task a fresh id. The engine keeps the claims and gives their keys one
-// spelling, so it gets a copy.
+// taskSpec assigns a fresh id to a task. The engine keeps the claims and normalizes their keys, so
+// it gets a copy.
 func (st *stream) taskSpec(x *interlock.TaskSpec) engine.TaskSpec {
 	spec := engine.TaskSpec{ID: st.random.id(), TaskSpec: *x}
 	spec.Claims = slices.Clone(x.Claims)
@@ -115,7 +113,7 @@ func cloneQuestion(q *interlock.Question) *interlock.Question {
 	return &own
 }
 
-// addTasks adds what an answer says of tasks.
+// addTasks adds an answer's tasks.
 func (d *delivered) addTasks(r *proto.Reply) {
 	d.addTask(r)
 	if d.eff.Outcome == engine.Granted && !d.eff.Ticket.ID.IsZero() {
@@ -144,8 +142,8 @@ func (d *delivered) addTasks(r *proto.Reply) {
 	}
 }
 
-// addTask adds the task that an answer is about, without what whoever asked knows: the
-// payload that was submitted, and all but where it stands now of one that was handed out.
+// addTask adds the task that an answer is about, without what the caller knows: the payload that
+// was submitted, and all but where it stands now of one that was handed out.
 func (d *delivered) addTask(r *proto.Reply) {
 	for i := range d.eff.Tasks {
 		task := d.eff.Tasks[i]
@@ -161,7 +159,7 @@ func (d *delivered) addTask(r *proto.Reply) {
 	}
 }
 
-// weighTasks says how much memory is kept for an answer because of tasks.
+// weighTasks returns how much memory is kept for an answer because of tasks.
 func weighTasks(eff *engine.Effect, read *reading) (n int) {
 	for i := range eff.Tasks {
 		n += proto.TaskBulk(&eff.Tasks[i])
@@ -223,8 +221,7 @@ func cleanEntry(x interlock.LogEntry) interlock.LogEntry {
 	return x
 }
 
-// lookAtTasks gives what a query about tasks does in the engine; nil means that it is
-// none.
+// lookAtTasks returns what a query about tasks does in the engine; nil means that it is none.
 func (r *reading) lookAtTasks(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
 	switch o.Kind {
 	case proto.OpGetTask:
@@ -269,8 +266,8 @@ func (r *reading) lookAtTasks(ns interlock.Namespace, o proto.Op) func(*engine.E
 	return nil
 }
 
-// queuesAfter gives those of a sorted list that come after a name, as many as fit into a
-// reply but at least one, and whether there are more.
+// queuesAfter returns those of a sorted list that come after a name, as many as fit into a reply
+// but at least one, and whether there are more.
 func queuesAfter(list []interlock.QueueStatus, name string) (part []interlock.QueueStatus, more bool) {
 	size := 0
 	for i := range list {

@@ -27,7 +27,7 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// streamDoor is a server whose streams are spoken to frame by frame.
+// streamDoor is a server that tests speak to frame by frame.
 type streamDoor struct {
 	t     *testing.T
 	shard *shard.Shard
@@ -221,7 +221,7 @@ func TestSameNumberSameAnswer(t *testing.T) {
 	f.want(3, proto.Refused, interlock.CodeRequestIDReused)
 }
 
-// A stream that ends leaves no waiter that would be granted to nobody.
+// A stream that ends leaves no waiter that would be granted without a client.
 func TestEndOfAStreamDetachesItsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newStreamDoor(t, server.StreamConfig{})
@@ -247,7 +247,7 @@ func TestEndOfAStreamDetachesItsWaits(t *testing.T) {
 	})
 }
 
-// A client that never reads is cut, and holds up nobody meanwhile.
+// A client that never reads is cut, and holds up no other meanwhile.
 func TestClientThatNeverReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newStreamDoor(t, server.StreamConfig{WriteTimeout: 30 * time.Second})

@@ -72,8 +72,8 @@ func untilSettled(first *engine.Effect, flow string) *vigil {
 // forgotten was settled.
 func isSettled(t *interlock.Task) bool { return t.State == 0 || t.State >= interlock.TaskDone }
 
-// settledFor is what somebody is told who waited for a task to be done, and whose
-// answer says that it is dead or cancelled instead.
+// settledFor returns the answer for a waiter for a task to be done: a refusal when the task is dead
+// or cancelled instead.
 func settledFor(eff engine.Effect) engine.Effect {
 	if eff.Outcome != engine.Done {
 		return eff

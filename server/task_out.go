@@ -8,9 +8,9 @@ import (
 	"github.com/interlockdev/interlock/internal/packet"
 )
 
-// How tasks, queues and approvals look in JSON. A task's id is no secret: who works on
-// it proves that by its lease. Payloads and results are data that must come back as
-// they were, so nothing is cleaned out of them.
+// How tasks, queues and approvals look in JSON. A task's id is no secret: its worker proves itself
+// by the lease. Payloads and results are data that must come back as they were, so nothing is
+// cleaned out of them.
 
 // writeTask writes a task. Of one that is settled and forgotten only the id is known.
 // In a listing the payload and the result are left out.

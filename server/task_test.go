@@ -24,7 +24,7 @@ func (d *door) submit(fields string) (id string) {
 	return d.post("/v1/tasks", `{"queue":"fees"`+fields+`}`).want(202).is("outcome", "submitted").str("task.id")
 }
 
-// pull takes one task that is there, and gives its lease.
+// pull takes one task that is there, and returns its lease.
 func (d *door) pull() (lease string) {
 	d.Helper()
 	return d.post("/v1/queues/fees/pull", `{"agent":"worker"}`).want(200).is("outcome", "granted").str("tasks.0.lease.id")
@@ -51,7 +51,7 @@ func TestATaskIsDone(t *testing.T) {
 		d.post("/v1/leases/"+lease+"/renew", ``).want(200)
 		d.post("/v1/leases", `{"claims":[{"key":"account:12"}]}`).want(409, "held").is("holders.0.agent", "worker")
 
-		// An acknowledgement whose commit is refused leaves the attempt as it is.
+		// An acknowledgement with a refused commit leaves the attempt as it is.
 		d.post("/v1/leases/"+lease+"/ack", `{"writes":[{"key":"account:12","add":-9000,"min":0}]}`).want(409, "out_of_bounds")
 		d.post("/v1/leases/"+lease+"/ack", `{"as_of":"1","reads":[{"key":"account:12","version":"0"}]}`).want(412, "stale").is("packet.stale.0.key", "account:12")
 		const ack = `{"result":{"charged":3500},"as_of":"1","writes":[{"key":"account:12","add":-3500,"min":0}],"note":"charged",
@@ -120,7 +120,7 @@ func TestTasksAreRefused(t *testing.T) {
 	})
 }
 
-// Who waits for a task hears of its end, however that comes about.
+// A waiter for a task learns its end, however that comes about.
 func TestWaitingForATask(t *testing.T) {
 	for name, c := range map[string]struct {
 		settle func(d *door, id string)
@@ -194,7 +194,7 @@ func TestNothingIsHandedToTheDead(t *testing.T) {
 		if n := d.get("/v1/queues/fees").want(200).num("queue.idle_workers"); n != 2 {
 			t.Errorf("%d workers are idle", n)
 		}
-		d.loose = true // who left is answered nothing
+		d.loose = true // a caller that left gets no answer
 		leave()
 		<-gone
 		pass(1)
@@ -259,8 +259,7 @@ func TestAWorkerWithASession(t *testing.T) {
 	})
 }
 
-// A pull whose answer was lost is answered again; without a session nobody can name the
-// leases that it gave.
+// A pull is answered again after its answer was lost; without a session its leases cannot be named.
 func TestAPullIsRepeated(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)
@@ -290,8 +289,8 @@ func TestAPullIsRepeated(t *testing.T) {
 	})
 }
 
-// An attempt that was lost goes to the next worker, under a higher fence; who had it is
-// told who has it now.
+// An attempt that was lost goes to the next worker, under a higher fence; the former worker learns
+// the new one.
 func TestWhoHasATaskNow(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// A holder that sends heartbeats and reports no progress is warned, loses its lease,
-// and is told which of the tiers it was.
+// A holder that sends heartbeats and reports no progress is warned, loses its lease, and learns
+// which of the tiers it was.
 func TestStall(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -38,7 +38,7 @@ func TestStall(t *testing.T) {
 	})
 }
 
-// The keys of a holder that died stay closed for a while, and everybody is told so.
+// The keys of a holder that died stay closed for a while, and all callers get that reason.
 func TestLockDelay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

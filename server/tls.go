@@ -78,7 +78,7 @@ func (c *Certificate) stamps() (stamp [2]fileStamp, err error) {
 	return stamp, nil
 }
 
-// current gives the certificate, read anew if a file changed.
+// current returns the certificate, read anew if a file changed.
 func (c *Certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

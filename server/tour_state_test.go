@@ -21,7 +21,7 @@ func fullDocuments() []interlock.Document {
 	return []interlock.Document{d, text, bytes, gone}
 }
 
-// fullStale are those documents changed in every way that can be told.
+// fullStale are those documents changed in every way that can be reported.
 func fullStale() []interlock.Stale {
 	now := fullDocuments()
 	list := make([]interlock.Stale, len(now))

@@ -162,7 +162,7 @@ func tourMailbox(d *door) {
 	id := d.post("/v1/mailbox/ledger:1", ``).want(202).str("message.id")
 	d.post("/v1/tasks/"+id+"/cancel", `{"reason":"enough"}`).want(200)
 	d.get("/v1/mailbox/ledger:1/log").want(200).is("entries.0.worker", "banker").is("entries.1.reason", "enough").is("next", "3")
-	// Who waits for the end of a message whose writer waits for it.
+	// A caller waits for the end of a message while its writer waits for the caller.
 	ann, banker := d.session("ann"), d.session("banker")
 	d.post("/v1/leases", `{"session":"`+ann+`","claims":[{"key":"tour:9"}]}`).want(200)
 	id = d.post("/v1/mailbox/ledger:2", ``).want(202).str("message.id")

@@ -20,7 +20,7 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// failingReads is a journal that cannot be read from an index on, once it is told why.
+// failingReads is a journal that cannot be read from an index on, once it has an error.
 type failingReads struct {
 	journal.Journal
 	from interlock.Index
@@ -132,7 +132,7 @@ func TestUnreadableHistory(t *testing.T) {
 		if got := d.figure("interlock_history_unreadable_total"); got != fmt.Sprint(n) {
 			t.Errorf("%s streams are counted, want %d", got, n)
 		}
-		// The server goes on, and so do those who need nothing old.
+		// The server goes on, and so do readers that need nothing old.
 		stop := d.watching("")
 		d.commitDoc("doc:new", "1")
 		if got := keysOf(stop()); !strings.HasPrefix(got, "doc:new@") {
@@ -174,7 +174,7 @@ func TestUnreadableHistoryBreaksTheTransferOff(t *testing.T) {
 	})
 }
 
-// An answer in the middle of which the server makes a mistake is broken off.
+// An answer is broken off when the server fails in the middle of it.
 func TestPanicBreaksTheAnswerOff(t *testing.T) {
 	d := newDoor(t)
 	d.server.shard = following{d.server.shard, func(shard.Follower) error { panic("an invariant is broken") }}
@@ -183,7 +183,7 @@ func TestPanicBreaksTheAnswerOff(t *testing.T) {
 	}
 }
 
-// following is a shard of which only the journal is read otherwise.
+// following is a shard with only the journal read otherwise.
 type following struct {
 	Shard
 	follow func(shard.Follower) error
@@ -191,8 +191,7 @@ type following struct {
 
 func (s following) Follow(_ context.Context, f shard.Follower) error { return s.follow(f) }
 
-// Who waits for an effect to be settled hears of it also after the journal could not be
-// read.
+// A waiter for an effect to be settled learns it also after the journal could not be read.
 func TestSettlingOutlivesUnreadableJournal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -220,7 +219,7 @@ func TestSettlingOutlivesUnreadableJournal(t *testing.T) {
 	})
 }
 
-// Tenants whose names begin alike see nothing of each other's events and documents.
+// Tenants with names that begin alike see nothing of each other's events and documents.
 func TestEventsOfTenantsWithLikeNames(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		names := []string{"acme", "acme2", "acme-eu", "acm"}
@@ -258,8 +257,8 @@ func TestEventsOfTenantsWithLikeNames(t *testing.T) {
 	})
 }
 
-// A reader whose namespace is quiet learns with each keep-alive how far it has come, so
-// that it can go on there when what it saw last is long forgotten.
+// A reader of a quiet namespace learns with each keep-alive how far it has come, so that it can go
+// on there when what it saw last is long forgotten.
 func TestQuietReaderKeepsItsPlace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

@@ -8,10 +8,10 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// watch is GET /v1/watch: what is written to a key, below a prefix or anywhere in the
-// namespace, from an index on or from now on: as server-sent events, or as JSON lines
-// where Accept asks for application/x-ndjson. It is read from the journal like the
-// events are, so a slow reader holds up nobody.
+// watch is GET /v1/watch: what is written to a key, below a prefix or anywhere in the namespace,
+// from an index on or from now on: as server-sent events, or as JSON lines where Accept asks for
+// application/x-ndjson. It is read from the journal like the events are, so a slow reader holds up
+// no other.
 func (c *call) watch() {
 	values, ok := c.yesParam("values")
 	if !ok {
@@ -40,8 +40,8 @@ func (c *call) watch() {
 	}), from, at.Index, true)
 }
 
-// watched reads which keys are asked for. A key is spelled as its pattern says, so
-// that whoever watches an alias sees what is written.
+// watched reads which keys are asked for. A key is spelled as in its pattern, so that a watcher of
+// an alias sees what is written.
 func (c *call) watched() (wanted func(key string) bool, ok bool) {
 	prefix, ok := c.prefixParam()
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// watching reads /v1/watch until stop is called, and gives what came.
+// watching reads /v1/watch until stop is called, and returns what came.
 func (d *door) watching(query string, headers ...string) (stop func() []map[string]any) {
 	d.Helper()
 	ctx, cancel := context.WithCancel(d.Context())
@@ -74,7 +74,7 @@ func TestWatch(t *testing.T) {
 		if keysOf(got) != "doc:1@2 doc:1@3 page:a@3" || got[0]["value"] != nil {
 			t.Error(got)
 		}
-		// The id stands at the last event of an entry, so that nobody misses half a commit.
+		// The id stands at the last event of an entry, so that no reader misses half a commit.
 		if got[1]["id"] != "" || got[2]["id"] == "" {
 			t.Error(got)
 		}

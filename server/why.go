@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	maxChain    = 16 // bounds how far why follows who waits for whom
+	maxChain    = 16 // bounds how far why follows a chain of waits
 	maxToldWait = 16 // bounds how many waits of an agent why tells
 )
 
-// link is one step of the chain that why shows: what somebody does with a key.
+// link is one step of the chain that why shows: what a party does with a key.
 type link struct {
 	engine.Party
-	does     string // holds, waits, or awaited: another says that it waits for it
+	does     string // holds, waits, or awaited: another declares that it waits for it
 	key      interlock.Key
 	mode     interlock.Mode
 	liveness interlock.Liveness // of a holder
 	since    time.Duration      // held or waited for
-	end      interlock.TaskID   // of which task it waits for
+	end      interlock.TaskID   // of the task that it waits for
 }
 
 const (
@@ -33,8 +33,8 @@ const (
 	awaited = "awaited"
 )
 
-// why is GET /v1/why?key= and ?agent=: one paragraph, the chain down to whoever
-// everybody waits for in the end, and what to do.
+// why is GET /v1/why?key= and ?agent=: one paragraph, the chain down to the party that all wait for
+// in the end, and what to do.
 func (c *call) why() {
 	keyText, agent := c.query.Get("key"), c.query.Get("agent")
 	if (keyText == "") == (agent == "") {
@@ -105,7 +105,7 @@ func adviceToClaim(advice interlock.Advice, mode interlock.Mode, problem string)
 	return advice
 }
 
-// explainKey says why a key is as it is.
+// explainKey returns why a key is as it is.
 func explainKey(view *engine.KeyView, edges []engine.WaitEdge) *explanation {
 	key := cleanText(string(view.Key))
 	if len(view.Holders) == 0 && view.Length == 0 && !isDry(view.Capacity) {
@@ -134,7 +134,7 @@ func explainKey(view *engine.KeyView, edges []engine.WaitEdge) *explanation {
 		chain = append(chain, link{
 			Party: engine.Party{Agent: h.Agent, Session: h.Session, Flow: h.Flow}, does: holds, key: h.Key, mode: h.Mode, liveness: h.Liveness, since: h.Held,
 		})
-	case conflict.Kind == interlock.RateUsed: // nobody has what was taken any more
+	case conflict.Kind == interlock.RateUsed: // what was taken has no holder any more
 		b.WriteString(situation(conflict) + ". ")
 	default:
 		fmt.Fprintf(&b, "Nobody holds %s at this moment. ", key)
@@ -186,7 +186,7 @@ func conflictOfView(view *engine.KeyView) *engine.Conflict {
 	case view.Holders[0].Key != view.Key:
 		c.Kind = interlock.DescendantHeld
 	case view.Holders[0].Mode == interlock.Permits && view.Capacity != nil:
-		// Those who have permits are in nobody's way but by the numbers.
+		// Holders of permits are in the way only by the numbers.
 		if c.Kind = interlock.CapacityUsed; view.Capacity.Used < view.Capacity.Permits && isDry(view.Capacity) || view.Capacity.Permits == 0 {
 			c.Kind = interlock.RateUsed
 		}
@@ -243,7 +243,7 @@ func firstInLine(view *engine.KeyView) *engine.WaiterView {
 	return &view.Waiters[i]
 }
 
-// firstWait gives the wait of the first in line at a key that nobody holds, or nil.
+// firstWait returns the wait of the first in line at a key without a holder, or nil.
 func firstWait(view *engine.KeyView, edges []engine.WaitEdge) *engine.WaitEdge {
 	first := firstInLine(view)
 	if first == nil {
@@ -259,7 +259,7 @@ func firstWait(view *engine.KeyView, edges []engine.WaitEdge) *engine.WaitEdge {
 	return &edges[i]
 }
 
-// inTheEnd says what to do about the last of a chain.
+// inTheEnd returns what to do about the last of a chain.
 func inTheEnd(chain []link) string {
 	last := &chain[len(chain)-1]
 	switch {
@@ -292,7 +292,7 @@ func (c *call) whyAgent(agent string) {
 	c.tellWhy("agent", agent, x, at)
 }
 
-// explainAgent says what an agent has and waits for.
+// explainAgent returns what an agent has and waits for.
 func explainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge) *explanation {
 	name := agentName(agent)
 	var b strings.Builder
@@ -367,7 +367,7 @@ func waitsOf(agent string, edges []engine.WaitEdge) (waits []*engine.WaitEdge) {
 	return waits
 }
 
-// hangsOn says who has to do something before an agent's waits end.
+// hangsOn returns the party that has to act before an agent's waits end.
 func hangsOn(chains [][]link) string {
 	const most = 3
 	var names []string
@@ -405,8 +405,8 @@ func idleAdvice(held []interlock.Holder) interlock.Advice {
 	return interlock.Advice{Action: interlock.ActWait, Message: "it is at work: let it finish"}
 }
 
-// waysOn returns for each party the edge that explains best for whom it waits: a holder
-// rather than a waiter ahead.
+// waysOn returns for each party the edge that best explains its wait: a holder rather than a waiter
+// ahead.
 func waysOn(edges []engine.WaitEdge) map[engine.Party]*engine.WaitEdge {
 	next := map[engine.Party]*engine.WaitEdge{}
 	for i := range edges {
@@ -418,7 +418,7 @@ func waysOn(edges []engine.WaitEdge) map[engine.Party]*engine.WaitEdge {
 	return next
 }
 
-// follow goes from the last of the chain to whom that one waits for, and so on.
+// follow goes from the last of the chain to the party that it waits for, and so on.
 func follow(chain []link, next map[engine.Party]*engine.WaitEdge) []link {
 	seen := map[engine.Party]bool{}
 	for i := range len(chain) - 1 {
@@ -452,7 +452,7 @@ func blockerOf(e *engine.WaitEdge) link {
 		does = waits
 	}
 	blocker := e.Blocker
-	if blocker == (engine.Party{}) { // nobody has the task, nor is it in line
+	if blocker == (engine.Party{}) { // the task has no worker, nor is it in line
 		blocker.Task = e.Task
 	}
 	return link{Party: blocker, does: does, key: e.Has.Key, mode: e.Has.Mode}
@@ -510,8 +510,8 @@ func chainText(chain []link) string {
 	return b.String() + "."
 }
 
-// apart says how a key lies to another by which somebody is in the way of who waits for it:
-// , which lies under org:acme.
+// apart returns how a key relates to another one that blocks its waiter: , which lies under
+// org:acme.
 func apart(key, other interlock.Key) string {
 	switch {
 	case key == other:
@@ -522,7 +522,7 @@ func apart(key, other interlock.Key) string {
 	return ", which lies under " + cleanText(string(other))
 }
 
-// whoHas says where a task is that somebody waits for.
+// whoHas returns where an awaited task is.
 func whoHas(p *engine.Party, task interlock.TaskID) string {
 	switch {
 	case p.Task.IsZero():
@@ -571,7 +571,7 @@ func partyName(p *engine.Party) string {
 	return fmt.Sprintf("task %s of %s", p.Task, agentName(p.Agent))
 }
 
-// onlyDormant reports whether all who stand in line are tasks that wait for workers.
+// onlyDormant reports whether all in line are tasks that wait for workers.
 func onlyDormant(view *engine.KeyView) bool {
 	return view.Length == len(view.Waiters) && !slices.ContainsFunc(view.Waiters, func(w engine.WaiterView) bool { return !w.Dormant })
 }

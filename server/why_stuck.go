@@ -111,7 +111,7 @@ func stuckText(row *engine.HeldTask) string {
 	return b.String() + "."
 }
 
-// barredText says what keeps idle workers from a task.
+// barredText returns what keeps idle workers from a task.
 func barredText(row *engine.HeldTask) string {
 	idle := 0
 	var bars []string

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Tasks stand in line like everybody else, and are told apart from agents that wait.
+// Tasks stand in line like all others, and are distinguished from agents that wait.
 func TestWhyTasksWait(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)
@@ -34,7 +34,7 @@ func TestWhyTasksWait(t *testing.T) {
 		d.get("/v1/tasks/"+id).want(200).is("task.blocker", "account:12").says("advice.message", "is 1st in line for account:12")
 		d.get("/v1/why?agent=billing-7").want(200).is("text", "billing-7 holds nothing. It waits for nothing.")
 
-		// A task that could not run yet holds up whoever comes later.
+		// A task that could not run yet holds up later ones.
 		d.acquire("support-2", "account:21")
 		both := d.submit(`,"agent":"billing-7","claims":[{"key":"account:20"},{"key":"account:21"}]`)
 		d.post("/v1/leases", `{"agent":"audit-2","on_conflict":"wait","claims":[{"key":"account:20"}]}`).want(202)
@@ -144,8 +144,8 @@ func TestEventsOfTasks(t *testing.T) {
 	})
 }
 
-// Who may not claim a key is not advised to; and a task without an agent's name goes by the
-// credential that submitted it.
+// An agent that may not claim a key is not advised to; and a task without an agent's name goes by
+// the credential that submitted it.
 func TestWhyMayNotClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d, as := credentialed(

@@ -52,7 +52,7 @@ func TestWhy(t *testing.T) {
 	})
 }
 
-// Nobody has a key whose line waits for one above it: why says for whom in the end.
+// A key has no holder but a line that waits for one above it: why names the party at the end.
 func TestWhyNobodyHasIt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -104,7 +104,7 @@ func TestChainsOfDeclaredWaits(t *testing.T) {
 	}
 }
 
-// Who has an offer of a key that it has not taken up stands in no line.
+// A party with an offer of a key that it has not taken up stands in no line.
 func TestWhyFirstInLine(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
@@ -157,8 +157,8 @@ func TestWhySeveralWaits(t *testing.T) {
 	})
 }
 
-// A message that waits for a person holds back what its sender sent later: why says so of a
-// key that nobody holds or stands in line for.
+// A message that waits for a person holds back what its sender sent later: why reports that for a
+// key without holder and line.
 func TestWhyMessageAsks(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)

@@ -54,7 +54,7 @@ func writeLease(j *jsonOut, name string, l *interlock.Lease) {
 	j.close()
 }
 
-// writeYield says who asks the holder to yield.
+// writeYield writes the party that asks the holder to yield.
 func writeYield(j *jsonOut, y *interlock.Yield) {
 	j.open("yield")
 	writeParty(j, y.Agent, y.Session, y.Flow)
@@ -74,7 +74,7 @@ func writeParking(j *jsonOut, p *interlock.Parking) {
 	j.close()
 }
 
-// parkedKeys says what becomes of the keys of a parked lease.
+// parkedKeys returns what becomes of the keys of a parked lease.
 func parkedKeys(p *interlock.Parking) string {
 	if p.Freed {
 		return "freed"
@@ -192,8 +192,7 @@ func writeHolder(j *jsonOut, name string, h *interlock.Holder) {
 	j.close()
 }
 
-// writeParty writes who somebody is, as others see it. session is the public
-// name, never the id.
+// writeParty writes a party, as others see it. session is the public name, never the id.
 func writeParty(j *jsonOut, agent, session, flow string) {
 	j.text("agent", agent)
 	j.str("session", session)
@@ -227,8 +226,7 @@ func writeCapacity(j *jsonOut, c *interlock.Capacity) {
 	j.close()
 }
 
-// writeConflict writes what both a refusal and an answer to somebody in line tell of
-// those in the way.
+// writeConflict writes what both a refusal and an answer to a waiter contain about its blockers.
 func writeConflict(j *jsonOut, c *engine.Conflict) {
 	if c.Key != "" {
 		j.text("key", string(c.Key)) // in a refusal it may be no key at all

@@ -12,7 +12,7 @@ import (
 
 // The parts of the sentences of advice.go and why.go.
 
-// situation says who stands in the way, as the beginning of a sentence.
+// situation returns the blockers, as the beginning of a sentence.
 func situation(c *engine.Conflict) string {
 	key := cleanText(string(c.Key))
 	switch {
@@ -71,7 +71,7 @@ func heldText(h *interlock.Holder) string {
 	return fmt.Sprintf("%s, which is held by %s for %s", cleanText(string(h.Key)), who(h), short(h.Held))
 }
 
-// heldBy names the first of those who have the permits of a key.
+// heldBy names the first holders of the permits of a key.
 func heldBy(c *engine.Conflict) string {
 	if len(c.Holders) == 0 {
 		return ""
@@ -91,8 +91,8 @@ func permitsText(c *interlock.Capacity) string {
 	return fmt.Sprintf("%d of %s taken", c.Used, count(int(c.Permits), "permit", "permits"))
 }
 
-// sharesText says which limits of claimant groups keep the free permits of a key from
-// somebody: , and group batch has 1 of its 1, and 2 free ones are kept for group prod.
+// sharesText returns which limits of claimant groups keep the free permits of a key from a waiter:
+// , and group batch has 1 of its 1, and 2 free ones are kept for group prod.
 func sharesText(c *engine.Conflict) string {
 	full := c.Capacity
 	if full.Used >= full.Permits {
@@ -149,7 +149,7 @@ func tokensText(c *interlock.Capacity) string {
 	return text
 }
 
-// roomText is what of a key nobody has.
+// roomText is the free part of a key.
 func roomText(c *interlock.Capacity) string {
 	switch {
 	case c.Tokens > 0 && c.Permits > 0:
@@ -204,7 +204,7 @@ func who(h *interlock.Holder) string {
 	return fmt.Sprintf("%s (%s)", agentName(h.Agent), state)
 }
 
-// asks quotes what the human is asked who has to decide about a parked lease.
+// asks quotes the question of a parked lease to a human.
 func asks(h *interlock.Holder) string {
 	if h.Parking == nil {
 		return ""
@@ -215,7 +215,7 @@ func asks(h *interlock.Holder) string {
 	return ""
 }
 
-// over says how the time of a holder has come to its end: billing-7 is silent.
+// over returns how the time of a holder has come to its end: billing-7 is silent.
 func over(h *interlock.Holder) string {
 	name := agentName(h.Agent)
 	switch h.EndedBy {
@@ -230,8 +230,8 @@ func over(h *interlock.Holder) string {
 	return fmt.Sprintf("the time of %s is over%s", name, because(h.EndedBy))
 }
 
-// yields tells of the first few holders who was asked to give the keys up: hot ("fix
-// the outage") asked slow to yield 12 s ago.
+// yields names the first few holders that were asked to release the keys: hot ("fix the outage")
+// asked slow to yield 12 s ago.
 func yields(holders []interlock.Holder) string {
 	const most = 3
 	var b strings.Builder
@@ -359,7 +359,7 @@ func staleKeys(stale []interlock.Stale, more bool) string {
 	return several(keys)
 }
 
-// stops gives the parts that their member must stop, nil for none.
+// stops returns the parts that their member must stop, nil for none.
 func stops(l *interlock.Lease) (keys []interlock.Key) {
 	for i := range l.Parts {
 		if l.Parts[i].Stop {
@@ -379,7 +379,7 @@ func soonest(parts []interlock.Part) (left time.Duration) {
 	return left
 }
 
-// asker names who asks a holder to yield: support-2 ("fix the outage").
+// asker names the party that asks a holder to yield: support-2 ("fix the outage").
 func asker(y *interlock.Yield) string {
 	if purpose := cleanText(y.Purpose); purpose != "" {
 		return fmt.Sprintf("%s (%q)", agentName(y.Agent), purpose)
@@ -387,8 +387,8 @@ func asker(y *interlock.Yield) string {
 	return agentName(y.Agent)
 }
 
-// because says why a lease is over, as a clause to put behind; "" for what the code
-// says already.
+// because returns why a lease is over, as a clause to put behind; "" if the code already contains
+// it.
 func because(endedBy string) string {
 	if clause := endings[endedBy]; clause != "" {
 		return ", because " + clause
