@@ -102,7 +102,7 @@ func (a *app) accountsSetup(ctx context.Context, f *account.File) (s accountsSet
 	return s, err
 }
 
-// writerAnswer is a pattern whose keys have a queue as single writer.
+// writerAnswer is a pattern that names a queue as single writer of its keys.
 type writerAnswer struct {
 	Name  string `json:"name"`
 	Shape string `json:"pattern"`
@@ -118,7 +118,7 @@ func (a *app) writers(ctx context.Context) ([]writerAnswer, error) {
 	return got.Writers, err
 }
 
-// lacks says what is not as the file wants it.
+// lacks returns what is not as the file wants it.
 func (s *accountsSetup) lacks(f *account.File) (list []string) {
 	if s.missing {
 		list = append(list, "there is no queue "+f.Queue)
@@ -210,7 +210,7 @@ func (a *app) setUpAccounts(ctx context.Context, f *account.File) error {
 	})
 }
 
-// checkWriters refuses a file by which any worker could be the writer.
+// checkWriters refuses a file that lets any worker be the writer.
 func (a *app) checkWriters(f *account.File) error {
 	if a.server.Credential != "" && len(f.Writers) == 0 {
 		return usage(`the policy file names no "writers": with credentials, every worker of queue %s could change the accounts; name the writer's credential, such as "writers": ["teller"]`, clean(f.Queue))

@@ -9,8 +9,8 @@ import (
 
 const accountPage = "../../docs/account.md"
 
-// TestAccountPage runs the commands of docs/account.md against a server whose accounts
-// have the writer and the policies of that page.
+// TestAccountPage runs the commands of docs/account.md against a server with the writer and the
+// policies of that page.
 func TestAccountPage(t *testing.T) {
 	t.Parallel()
 	page := readPage(t, accountPage)

@@ -25,7 +25,7 @@ const accountsFile = `{"shape": "account:{id:int}", %s "accounts": [
   {"keys": "account:*", "policy": {"currency": "EUR", "decimals": 2, "transfer_to": "account:"}}
 ]}`
 
-// bank is a server with credentials whose accounts have a writer.
+// bank is a server with credentials and a writer for its accounts.
 type bank struct {
 	*rig
 	secrets     map[string]string
@@ -60,7 +60,7 @@ func (b *bank) writePolicies(more string) {
 	}
 }
 
-// as gives the rig with a credential.
+// as returns the rig with a credential.
 func (b *bank) as(name string) *rig {
 	r := *b.rig
 	r.env = append(r.environment(), "INTERLOCK_CREDENTIAL="+b.secrets[name])
@@ -312,7 +312,7 @@ func TestAccountDocumentIsReadAnew(t *testing.T) {
 	}
 }
 
-// The writer starts only where the server is as its file says.
+// The writer starts only at a server that matches its file.
 func TestAccountServeRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)

@@ -82,7 +82,7 @@ type ledgerKeeper struct {
 	messages map[string]interlock.Key // that are not settled, as far as it has heard
 }
 
-// keepLedger makes a keeper for the accounts whose single writer is a queue.
+// keepLedger makes a keeper for the accounts that have a queue as single writer.
 func (a *app) keepLedger(ctx context.Context, queue string, l *account.Ledger) (*ledgerKeeper, error) {
 	k := &ledgerKeeper{a: a, api: a.api(), ledger: l, queue: queue, messages: map[string]interlock.Key{}}
 	k.logs = accountLogs{k.api}
@@ -292,7 +292,7 @@ func openLedger(flag, name string, before []string) (l *account.Ledger, file *os
 	return l, file, nil
 }
 
-// wire says what a ledger tells a person.
+// wire returns the form of a ledger for people.
 func (a *app) wire(l *account.Ledger, accept bool) {
 	if accept {
 		l.OnGap = func(gap *account.GapError) { a.complain("%s", clean(gap.Error())) }

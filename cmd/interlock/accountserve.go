@@ -239,7 +239,7 @@ func (a *app) mayWork(ctx context.Context) error {
 	return nil
 }
 
-// checkSetup refuses a server that is not set up as the file says.
+// checkSetup refuses a server that is not set up like the file.
 func (a *app) checkSetup(ctx context.Context, f *account.File, path string) error {
 	setup, err := a.accountsSetup(ctx, f)
 	if err != nil {

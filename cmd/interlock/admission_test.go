@@ -24,7 +24,7 @@ func TestStartsSurviveKill(t *testing.T) {
 		t.Fatalf("the answers are %v, want 2 of 200 and 8 of 429", statuses)
 	}
 	for kills := range 3 {
-		// Whoever has a run finds it again and ends it; who has none waits for one.
+		// A caller with a run finds it again and ends it; one without waits for one.
 		s.all(r, 10, 3+2*kills, func(key string) int {
 			status := s.start(key, 2000)
 			if status == http.StatusOK {
@@ -45,7 +45,7 @@ func TestStartsSurviveKill(t *testing.T) {
 	s.check(r.must("events", "--from", "oldest", "-o", "json"))
 }
 
-// starters are callers who know their own keys, and no more of each other than that.
+// starters are callers that know their own keys, and nothing of each other.
 type starters struct {
 	t   *testing.T
 	url string

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// ownName is who asks when nobody said: user@host:pid.
+// ownName is the default name of an agent: user@host:pid.
 func ownName() string {
 	name := "somebody"
 	if u, err := user.Current(); err == nil && u.Username != "" {

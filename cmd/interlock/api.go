@@ -18,8 +18,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// api is a small client of the HTTP/JSON door. It knows the answers that the
-// commands show, and gives each as it came besides, for -o json.
+// api is a small client of the HTTP/JSON door. It decodes the answers that the commands show, and
+// returns each as it came besides, for -o json.
 type api struct {
 	target *target
 	http   *http.Client
@@ -73,8 +73,8 @@ func (c *api) do(ctx context.Context, r request) (status int, answer []byte, err
 	return status, answer, err
 }
 
-// whole is do for those who want to know the headers: res, whose body was read, is nil
-// if no whole answer came.
+// whole is do for callers that need the headers: res has a body that was read, and is nil if no
+// whole answer came.
 func (c *api) whole(ctx context.Context, r request) (res *http.Response, answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.wait+callTimeout)
 	defer cancel()

@@ -213,7 +213,7 @@ func (a *app) showAsking(t *task) {
 	}
 }
 
-// asker is who asks a person: the worker at the task, or whoever submitted it.
+// asker is the party that asks a person: the worker at the task, or the submitter.
 func (t *task) asker() string {
 	if t.Approval == nil || t.Approval.Agent == "" || t.Approval.Agent == t.Agent {
 		return asPrincipal(t.name(), t.Principal)
@@ -221,8 +221,7 @@ func (t *task) asker() string {
 	return clean(t.Approval.Agent) + ", at a task of " + asPrincipal(t.name(), t.Principal)
 }
 
-// asPrincipal is the name that an agent gives itself, with the credential that it has, if
-// the two differ.
+// asPrincipal is the name that an agent uses, with the credential that it has, if the two differ.
 func asPrincipal(name, principal string) string {
 	if principal := clean(principal); principal != "" && principal != name {
 		return name + ", as " + principal
@@ -299,8 +298,8 @@ func (p *approval) answer() string {
 	return text
 }
 
-// tellApproval says on standard error what a person has said, and what has changed
-// since it was asked.
+// tellApproval prints to standard error what a person has answered, and what has changed since the
+// question.
 func (a *app) tellApproval(p *approval) {
 	if p == nil {
 		return

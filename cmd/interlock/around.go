@@ -12,11 +12,10 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// around is the flow in which this command was started, by an "interlock run" or for a
-// task, and which does not go on before this one does. A command that stands in line
-// does so in a session of its own, of which the flow around it knows nothing. So it has
-// the server told that the flow waits for that session: a circle through both is then
-// found like any other.
+// around is the flow in which this command was started, by an "interlock run" or for a task, and
+// which does not go on before this one does. A command that stands in line does so in a session of
+// its own, and the flow around it knows nothing of that. So it declares to the server that the flow
+// waits for that session: a circle through both is then found like any other.
 //
 //	who holds k1 ─ declared ─► session of the command in line ─ k2 ─► who holds k2
 type around struct {
@@ -25,7 +24,7 @@ type around struct {
 	flow    string
 }
 
-// around gives the flow around this command, nil if there is none.
+// around returns the flow around this command, nil if there is none.
 func (a *app) around() *around {
 	o := &around{api: a.api(), session: os.Getenv("INTERLOCK_SESSION"), flow: os.Getenv("INTERLOCK_FLOW")}
 	if _, err := interlock.ParseSessionID(o.session); err != nil || o.flow == "" {
@@ -34,9 +33,9 @@ func (a *app) around() *around {
 	return o
 }
 
-// awaits declares that the flow waits for the session of that public name, until end is
-// called. If that wait is the one of a circle that is to end, lost is called with the
-// refusal. Where the server knows no such flow, nobody is told: nothing waits with it.
+// awaits declares that the flow waits for the session of that public name, until end is called. If
+// that wait is the one of a circle that is to end, lost is called with the refusal. Where the
+// server knows no such flow, nothing is declared: nothing waits with it.
 func (o *around) awaits(name string, lost context.CancelCauseFunc) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -65,8 +64,7 @@ func (o *around) awaits(name string, lost context.CancelCauseFunc) (end func()) 
 	})
 }
 
-// deadlocked gives the refusal with which the victim of a deadlock is told, if err is
-// one, else nil.
+// deadlocked returns the refusal that the victim of a deadlock receives, if err is one, else nil.
 func deadlocked(err error) *interlock.Error {
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeDeadlock {
 		return refusal

@@ -24,8 +24,8 @@ type asking struct {
 	graceGiven bool // else the pattern's counts
 }
 
-// wanting is which keys are wanted and how long somebody waits for them: what a
-// request and a conversion have in common.
+// wanting holds which keys are wanted and how long to wait for them: what a request and a
+// conversion have in common.
 type wanting struct {
 	waiting
 	Shared  bool
@@ -133,7 +133,7 @@ func (q *asking) claims(keys []string) ([]interlock.Claim, error) {
 
 var errNoKeys = usage("name one key or more, with --claim where they want different things")
 
-// onConflict says what becomes of a request that cannot be granted at once.
+// onConflict returns what becomes of a request that cannot be granted at once.
 func (q *wanting) onConflict() interlock.OnConflict {
 	switch {
 	case q.Preempt:
@@ -144,7 +144,7 @@ func (q *wanting) onConflict() interlock.OnConflict {
 	return interlock.Wait
 }
 
-// fields are what the HTTP/JSON door is told of it.
+// fields returns its fields for the HTTP/JSON door.
 func (q *wanting) fields(body map[string]any) {
 	conflict := q.onConflict()
 	body["on_conflict"] = conflict.String()

@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// claim is a claim as the HTTP/JSON door has it: with a mode, or with a count that
-// says by its name what it counts.
+// claim is a claim as the HTTP/JSON door has it: with a mode, or with a count, named after what it
+// counts.
 type claim struct {
 	Key  interlock.Key `json:"key"`
 	Mode string        `json:"mode,omitempty"`

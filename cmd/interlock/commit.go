@@ -17,7 +17,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// committing is the flags of what changes documents.
+// committing is the flags of commands that change documents.
 type committing struct {
 	ifVersion string
 	ifAbsent  bool
@@ -174,8 +174,8 @@ func (a *app) commit(ctx context.Context, body any) error {
 	return a.tellCommitted(a.sendCommit(ctx, body))
 }
 
-// tellCommitted tells what came of a commit. One that was refused because something has
-// changed says how, in words that are ready for a prompt.
+// tellCommitted prints what came of a commit. One that was refused because something has changed
+// prints how, in words that are ready for a prompt.
 func (a *app) tellCommitted(answer []byte, err error) error {
 	if a.json() && answer != nil {
 		if printed := a.raw(answer); printed != nil && err == nil {
@@ -218,7 +218,7 @@ func (a *app) stale(answer []byte, err error) error {
 	return err
 }
 
-// tellPacket says on standard error what changed.
+// tellPacket prints to standard error what changed.
 func (a *app) tellPacket(p packet) {
 	fmt.Fprintln(a.err, strings.TrimSpace(cleanLines(p.Message)))
 }

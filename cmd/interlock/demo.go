@@ -112,7 +112,7 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config, play func(context.Contex
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		cfg.Progress = a.err
 	}
-	// Whoever interrupts a scene wants the server and the agents gone too.
+	// An interrupt of a scene ends the server and the agents too.
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := play(ctx, cfg)

@@ -9,7 +9,7 @@ const (
 	leastConns     = 4
 )
 
-// connectionsFor says how many connections leave enough of so many descriptors. 0 descriptors
+// connectionsFor returns how many connections leave enough of so many descriptors. 0 descriptors
 // are no limit.
 func connectionsFor(files uint64) int {
 	if files == 0 || files > 1<<30 {

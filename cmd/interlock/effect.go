@@ -174,8 +174,8 @@ func (a *app) claim(ctx context.Context, body map[string]any, target string, wai
 	}
 }
 
-// claimed tells what came of a claim. One that is refused says who came first, and
-// what to do.
+// claimed prints what came of a claim. For a refused one it prints the first claimer, and what to
+// do.
 func (a *app) claimed(answer []byte, err error, target string) error {
 	if a.json() && answer != nil {
 		if printed := a.raw(answer); printed != nil && err == nil {
@@ -211,7 +211,7 @@ same will get: JSON, or text.`, func(args []string) (string, map[string]any, err
 	})
 }
 
-// resultOf is what a text says as the result of an effect: JSON, or the text.
+// resultOf returns a text as the result of an effect: as JSON if it is, or as a string.
 func resultOf(text string) any {
 	if result := json.RawMessage(strings.TrimSpace(text)); json.Valid(result) {
 		return result
@@ -240,7 +240,7 @@ func reasoned(how string) func(args []string) (string, map[string]any, error) {
 	}
 }
 
-// settling makes a command by which the claimer of an effect says what became of it.
+// settling makes a command for the claimer of an effect to report what became of it.
 func (a *app) settling(use, short, long string, read func(args []string) (how string, body map[string]any, err error)) *cobra.Command {
 	var id string
 	cmd := &cobra.Command{

@@ -26,7 +26,7 @@ type effectRun struct {
 	a       *app
 	x       acting
 	wait    wait
-	notDone int // the exit code that says so; 0: none does
+	notDone int // the exit code with that meaning; 0: none
 	agent   string
 	quiet   bool
 	argv    []string
@@ -40,7 +40,7 @@ type effectRun struct {
 	ran     bool   // or was about to
 	digest  string // of the action
 	output  resultOutput
-	failure error // what the server is told: that it is not done, or unknown
+	failure error // what the server receives: that it is not done, or unknown
 	verdict error // what this command ends with
 }
 
@@ -143,7 +143,7 @@ func (r *effectRun) run(ctx context.Context) (err error) {
 	return r.finish(result, err)
 }
 
-// act runs the command, and says what became of the effect.
+// act runs the command, and reports what became of the effect.
 func (r *effectRun) act(ctx context.Context, e interlock.Effect) (any, error) {
 	r.ran, r.digest = true, hex.EncodeToString(e.Digest[:])
 	if r.taken() != nil {
@@ -223,8 +223,8 @@ func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err erro
 	return err
 }
 
-// finish tells how it went with the command. err is what Do says: another failure than
-// the command's is that the server could not be told.
+// finish tells how it went with the command. err is the result of Do: another failure than the
+// command's means that the report did not reach the server.
 func (r *effectRun) finish(result json.RawMessage, err error) error {
 	switch {
 	case r.failure == nil && err != nil:
@@ -241,7 +241,7 @@ func (r *effectRun) finish(result json.RawMessage, err error) error {
 	return errors.Join(r.verdict, r.a.printResult(result))
 }
 
-// notBegun says that a signal ended the wait.
+// notBegun reports that a signal ended the wait.
 func notBegun(ctx context.Context) error {
 	code := exitFailure
 	if by, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {
@@ -250,7 +250,7 @@ func notBegun(ctx context.Context) error {
 	return exitWith(code, errors.New("interrupted: nothing was run"))
 }
 
-// findOut is what to do when nobody knows.
+// findOut is the advice for an unknown outcome.
 func findOut(target, digest string) string {
 	return fmt.Sprintf("find out at %s, then say `interlock effect reconcile %s` with --happened or --did-not-happen", clean(target), clean(digest))
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// event is one event as GET /v1/events has it. journal dump writes the same form,
-// with the namespace besides, and never an id: whoever knows a lease's id may act on
-// it.
+// event is one event as GET /v1/events has it. journal dump writes the same form, with the
+// namespace besides, and never an id: a lease's id is the right to act on it.
 type event struct {
 	Event         string          `json:"event"`
 	Index         interlock.Index `json:"index,string"`
@@ -157,8 +156,8 @@ func (e *event) written(ev *engine.Event) {
 	}
 }
 
-// effect tells what became of an effect. Only the event of a claim says which one it
-// is: the others name it by its secret. The result is not for everybody.
+// effect prints what became of an effect. Only the event of a claim contains its name: the others
+// name it by its secret. The result is not public.
 func (e *event) effect(ev *engine.Event) {
 	e.Session, e.Purpose = e.Purpose, ""
 	e.Note, e.Generation = "", 0
@@ -217,7 +216,7 @@ func (e *event) line(a *app) string {
 	return b.String()
 }
 
-// who is the agent, or what else tells one from another.
+// who returns the agent, or what else tells one from another.
 func (e *event) who() string {
 	switch {
 	case e.Agent != "":

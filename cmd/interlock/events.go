@@ -105,7 +105,7 @@ func (r *eventReader) start(ctx context.Context, from string) error {
 	return nil
 }
 
-// errAgain says that the stream ended without a reason and can be taken up again.
+// errAgain reports that the stream ended without a reason and can be taken up again.
 var errAgain = errors.New("the answer was cut off, so there may be more events than were shown: repeat the command")
 
 // run reads until the end, or with --follow until ctx ends.
@@ -171,7 +171,7 @@ func (r *eventReader) read(ctx context.Context) error {
 		}
 		return err
 	}
-	// The server says something every 15 s. Who hears nothing for much longer has
+	// The server sends something every 15 s. A client that receives nothing for much longer has
 	// lost it.
 	silence := time.AfterFunc(45*time.Second, cancel)
 	defer silence.Stop()

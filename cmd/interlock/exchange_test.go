@@ -125,7 +125,7 @@ func (x *exchange) send(t *testing.T, file, url string, ids ids) (status int, he
 	return response.StatusCode, response.Header, string(text)
 }
 
-// firstEvent gives the data of the first server-sent event.
+// firstEvent returns the data of the first server-sent event.
 func firstEvent(stream io.Reader) io.Reader {
 	for lines := bufio.NewScanner(stream); lines.Scan(); {
 		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
@@ -135,7 +135,7 @@ func firstEvent(stream io.Reader) io.Reader {
 	return strings.NewReader("")
 }
 
-// ids are those that answers gave, by the names that the page gives them.
+// ids are those of the answers, by the names that the page has for them.
 type ids map[string]string
 
 // fill puts the ids in place of their names.
@@ -146,7 +146,7 @@ func (ids ids) fill(text string) string {
 	return text
 }
 
-// compare says what of want is not in got, or nothing. It learns new ids.
+// compare returns what of want is not in got, or nothing. It learns new ids.
 func (ids ids) compare(where string, want, got any) (problem string) {
 	switch want := want.(type) {
 	case map[string]any:

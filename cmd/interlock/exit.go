@@ -54,7 +54,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// exitWith gives err an exit code.
+// exitWith adds an exit code to err.
 func exitWith(code int, err error) error { return &exitError{code: code, err: err} }
 
 // usage is an error in how the command was typed.
@@ -62,7 +62,7 @@ func usage(format string, args ...any) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// exitCode says with which code the process ends.
+// exitCode returns the exit code of the process.
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK
@@ -91,7 +91,7 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// exitForCode says which exit code a refusal has.
+// exitForCode returns the exit code of a refusal.
 func exitForCode(code interlock.Code) int {
 	switch code {
 	case interlock.CodeFenced, interlock.CodeStale, interlock.CodeEffectUnknown, interlock.CodeEffectDone:

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// debianPython is the one for which Debian's python3-cryptography is.
+// debianPython is the one that Debian's python3-cryptography belongs to.
 const debianPython = "/usr/bin/python3"
 
 // driver calls the function of the page for each case of standard input, and writes

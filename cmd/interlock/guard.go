@@ -25,8 +25,7 @@ agents write, and refuses a write whose fence is older than one it has seen.`,
 	return cmd
 }
 
-// pruneIdle is how long a key has to be idle before its fence is forgotten, unless told
-// otherwise.
+// pruneIdle is how long a key has to be idle before its fence is forgotten, by default.
 const pruneIdle = 30 * 24 * time.Hour
 
 // pruneRule describes what prune keeps safe, and what it asks of leases.

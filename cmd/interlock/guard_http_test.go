@@ -15,8 +15,8 @@ import (
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
 )
 
-// The guard is killed while the API is at a call. Its holder gives the lease back, and
-// the next holder's call does not reach the API through the next guard meanwhile.
+// The guard is killed while the API is at a call. Its holder releases the lease, and the next
+// holder's call does not reach the API through the next guard meanwhile.
 func TestGuardHTTPKilled(t *testing.T) {
 	url := "http://" + launchtest.Start(t, launch.Config{DataDir: t.TempDir()}).HTTP
 	var calls atomic.Int64

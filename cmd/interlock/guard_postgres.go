@@ -47,7 +47,7 @@ type database struct {
 	dsn string
 }
 
-// command makes a command that runs SQL and then says that it is done.
+// command makes a command that runs SQL and then prints that it is done.
 func (d *database) command(a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), done func() string) *cobra.Command {
 	return d.query(a, cmd, sql, func(ctx context.Context, text string) (string, error) {
 		if _, err := d.run(ctx, text); err != nil {
@@ -75,7 +75,7 @@ func (d *database) run(ctx context.Context, sql string) (rows [][][]byte, err er
 	if err != nil {
 		return nil, exitWith(exitUnreachable, err)
 	}
-	// Whatever Close says, the transaction has ended by then.
+	// Whatever Close returns, the transaction has ended by then.
 	defer conn.Close(context.WithoutCancel(ctx))
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
@@ -84,7 +84,7 @@ func (d *database) run(ctx context.Context, sql string) (rows [][][]byte, err er
 	return results[len(results)-1].Rows, nil
 }
 
-// The SQLSTATEs of what is not there, and of what may not be done.
+// The SQLSTATEs of missing objects, and of missing rights.
 const (
 	invalidSchemaName     = "3F000"
 	undefinedFunction     = "42883"
@@ -96,7 +96,7 @@ func refusedByPostgres(err error) error {
 	if !ok {
 		return err
 	}
-	message := strings.TrimPrefix(refusal.Message, "interlock: ") // the command says that, too
+	message := strings.TrimPrefix(refusal.Message, "interlock: ") // the command prints that, too
 	missing := refusal.Code == invalidSchemaName || refusal.Code == undefinedFunction
 	switch {
 	case missing && strings.Contains(message, "interlock"):

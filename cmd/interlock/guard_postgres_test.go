@@ -11,8 +11,7 @@ import (
 	"github.com/interlockdev/interlock/internal/postgrestest"
 )
 
-// The commands against a real server: as its owner, as somebody without rights, and
-// with what is wrong.
+// The commands against a real server: as its owner, as a role without rights, and with wrong input.
 func TestGuardPostgres(t *testing.T) {
 	server := postgrestest.Start(t)
 	env, dsn := append(cleanEnvironment(), server.Environment(t)...), server.Database(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
 )
 
-// The commands against the real sqlite3, on a file whose name looks like an option.
+// The commands against the real sqlite3, on a file with a name that looks like an option.
 func TestGuardSQLite(t *testing.T) {
 	launchtest.Binary(t) // is built from where the test begins
 	t.Chdir(t.TempDir())

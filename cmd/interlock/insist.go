@@ -9,11 +9,10 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// insist repeats a call under its id while it is not known what became of it, or
-// while the server is on its way out: what was carried out is not carried out again.
-// A server that is not there at all ends it at once, unless the call is about a place
-// in line, which is kept for a while, or was sent before: then nobody knows what became
-// of it, and that is the answer in the end.
+// insist repeats a call under its id while it is not known what became of it, or while the server
+// is on its way out: what was carried out is not carried out again. A server that is not there at
+// all ends it at once, unless the call is about a place in line, which is kept for a while, or was
+// sent before: then its outcome is unknown, and that is the answer in the end.
 func (c *api) insist(ctx context.Context, r request, inLine bool) (status int, answer []byte, err error) {
 	const tries = 8 // half a minute of pauses
 	began := time.Now()

@@ -28,9 +28,9 @@ func (d *answering) RoundTrip(*http.Request) (*http.Response, error) {
 	return next()
 }
 
-// A server that dies with a request in its hands is asked again under the same id. As
-// long as it does not answer, it is not known what became of the request: that nobody
-// can be reached now does not say that nothing happened.
+// A server that dies with a request in its hands is asked again under the same id. As long as it
+// does not answer, it is not known what became of the request: that no server can be reached now
+// does not mean that nothing happened.
 func TestServerDiesWithARequest(t *testing.T) {
 	breaks := func() (*http.Response, error) { return nil, io.EOF }
 	away := func() (*http.Response, error) { return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED} }
@@ -64,7 +64,7 @@ func TestServerDiesWithARequest(t *testing.T) {
 	}
 }
 
-// Somebody hangs up at an address with http: that may be a server that speaks TLS.
+// A server hangs up at an address with http: that may be a server that speaks TLS.
 func TestServerHangsUp(t *testing.T) {
 	stranger := httptest.NewUnstartedServer(http.NotFoundHandler())
 	stranger.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -111,7 +111,7 @@ func (j *job) watch(states <-chan unix.WaitStatus) (r jobResult, kill *time.Time
 		select {
 		case status, known := <-states:
 			if !known {
-				status = exitFailure << 8 // somebody else has waited for it
+				status = exitFailure << 8 // another goroutine has waited for it
 			}
 			if !status.Stopped() {
 				r.status = status
@@ -175,7 +175,7 @@ const killedWithin = 2 * time.Second
 func (j *job) left() bool { return unix.Kill(-j.group, 0) == nil }
 
 func (j *job) kill(s unix.Signal) {
-	// The only error is that nobody is left.
+	// The only error is that no process is left.
 	_ = unix.Kill(-j.group, s)
 }
 
@@ -196,7 +196,7 @@ func (j *job) pass(s syscall.Signal) {
 // stopped is called when the command was stopped by a signal.
 func (j *job) stopped(by syscall.Signal) {
 	if j.tty == nil {
-		return // by somebody who will let it go on again
+		return // by a process that will let it go on again
 	}
 	front := j.tty.foreground()
 	if (by == unix.SIGTTIN || by == unix.SIGTTOU) && (front == j.tty.own || front == j.group) {
@@ -223,8 +223,8 @@ func (j *job) stopped(by syscall.Signal) {
 	_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 }
 
-// shellWaits reports whether somebody is there who notices that we stop and can let
-// us go on: a parent of our session that is not of our group.
+// shellWaits reports whether a process is there that notices that we stop and can let us go on: a
+// parent of our session that is not of our group.
 func shellWaits() bool {
 	parent := unix.Getppid()
 	theirs, err := unix.Getsid(parent)
@@ -239,7 +239,7 @@ func shellWaits() bool {
 	return err == nil && group != unix.Getpgrp()
 }
 
-// resumed is called when somebody let us go on.
+// resumed is called when we were continued.
 func (j *job) resumed() {
 	if j.suspended.IsZero() {
 		j.kill(unix.SIGCONT)
@@ -247,7 +247,7 @@ func (j *job) resumed() {
 	}
 	signal.Notify(j.signals, syscall.SIGTSTP)
 	if slept := time.Since(j.suspended); j.ttl > 0 && slept >= j.ttl {
-		// The lease is over; the command must not wake up before it is told.
+		// The lease is over; the command must not wake up before it learns that.
 		select {
 		case <-j.lost:
 			j.suspended = time.Time{}
@@ -262,8 +262,8 @@ func (j *job) resumed() {
 	j.kill(unix.SIGCONT)
 }
 
-// takeBack gives the terminal back to us, in the state in which we got it if the
-// command could not tidy up.
+// takeBack makes the terminal ours again, in the state in which we got it if the command could not
+// tidy up.
 func (j *job) takeBack(r *jobResult) {
 	if j.tty == nil || j.tty.foreground() != j.group {
 		return
@@ -280,9 +280,9 @@ func (j *job) say(format string, args ...any) {
 	}
 }
 
-// waitStates tells each stop of a process, and its end. It waits for the orphans of
-// its group too, and closes states when there is nobody left to wait for. It is the
-// only one who waits, so the group's number is not given to others before.
+// waitStates tells each stop of a process, and its end. It waits for the orphans of its group too,
+// and closes states when no process is left to wait for. It is the only one that waits, so the
+// group's number is not given to others before.
 func waitStates(pid int, states chan<- unix.WaitStatus) {
 	defer close(states)
 	for {

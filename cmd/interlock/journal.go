@@ -115,8 +115,8 @@ func noJournal(dir string, err error) error {
 // the other.
 type journalReader struct{ pieces shard.Joiner }
 
-// next gives the entry of the step that ends with e, nil if none does: e opens an epoch,
-// or more of the step follows.
+// next returns the entry of the step that ends with e, nil if none does: e opens an epoch, or more
+// of the step follows.
 func (r *journalReader) next(e journal.Entry) ([]byte, error) {
 	entry, err := r.pieces.Join(e)
 	if err != nil {
@@ -142,8 +142,8 @@ func (r *journalReader) read(e journal.Entry, visit func(*engine.Event) error) e
 	return unreadable(e.Index, err)
 }
 
-// unreadable says where the entry is that could not be decoded. One that passes its
-// checksum and is not of a newer version is damage all the same.
+// unreadable reports where the entry is that could not be decoded. One that passes its checksum and
+// is not of a newer version is damage all the same.
 func unreadable(at interlock.Index, err error) error {
 	err = fmt.Errorf("entry %s cannot be read: %w", at, err)
 	if errors.Is(err, engine.ErrNewer) {

@@ -59,7 +59,7 @@ func verifierOf(ctx context.Context, dir string, heads []chain.Head) (*chain.Ver
 	return chain.NewVerifier(record, heads), err
 }
 
-// chainFailed gives an error of the chain its exit code.
+// chainFailed adds the exit code to an error of the chain.
 func chainFailed(err error) error {
 	if _, tampered := errors.AsType[*chain.TamperError](err); tampered {
 		return exitWith(exitDamaged, err)
@@ -67,7 +67,7 @@ func chainFailed(err error) error {
 	return err
 }
 
-// sayProof says what the hash chain has proved.
+// sayProof prints what the hash chain has proved.
 func (a *app) sayProof(p chain.Proof) {
 	if p.Head.Index == 0 {
 		return

@@ -42,7 +42,7 @@ func TestJournalHead(t *testing.T) {
 		t.Errorf("a head behind the end: exit code %d\n%s", code, out)
 	}
 
-	// Somebody writes the journal anew, with one word in it changed: all checksums are right.
+	// The journal is written anew, with one word in it changed: all checksums are right.
 	forged := t.TempDir()
 	j, err := filejournal.Open(t.Context(), forged, filejournal.Options{})
 	if err != nil {

@@ -92,7 +92,7 @@ func (a *app) verify(ctx context.Context, dir string, heads []chain.Head) error 
 	}
 	a.say("journal    %s\n", dir)
 	if err != nil {
-		// What else the report says is of the part before the place where it stopped.
+		// The rest of the report is about the part before the place where it stopped.
 		a.say("files      %s, %s\n", count(report.Segments, "segment", "segments"), bytesText(report.Bytes))
 		var damage *journal.DamageError
 		var tampered *chain.TamperError

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A holder is told who asks for its keys and why, and may go on to its end.
+// A holder learns which agent asks for its keys and why, and may go on to its end.
 func TestRunIsAskedToYield(t *testing.T) {
 	r := newRig(t)
 	holder := r.start("run", "--agent", "billing-7", "account:1", "--", "sh", "-c", "echo ready; read x; echo done")
@@ -22,8 +22,8 @@ func TestRunIsAskedToYield(t *testing.T) {
 	other.ends(0)
 }
 
-// Where the key pattern allows it, the holder's command is ended, and it is said on
-// what tier the lease ended.
+// Where the key pattern allows it, the holder's command is ended, and the output names the tier on
+// which the lease ended.
 func TestRunIsPreempted(t *testing.T) {
 	r := newRig(t)
 	r.must("pattern", "set", "account", "account:{id}", "--preempt", "revoke")
@@ -81,7 +81,7 @@ func TestRunBarrier(t *testing.T) {
 	}
 }
 
-// A run gets one member of a pool that nobody else has, and knows which.
+// A run gets one free member of a pool, and knows which.
 func TestRunAnyOfAPool(t *testing.T) {
 	r := newRig(t)
 	r.must("pattern", "set", "gpu", "gpu:{n:int}", "--member", "gpu:{0..1}")

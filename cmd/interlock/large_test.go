@@ -13,10 +13,9 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// TestLargeCommits writes documents of 1 MiB, which the journal keeps as pieces,
-// beside small steps, until the server is killed in the middle of it. What was
-// acknowledged is there afterwards, nothing is there in part, and whoever reads the
-// journal sees each commit once.
+// TestLargeCommits writes documents of 1 MiB, which the journal keeps as pieces, beside small
+// steps, until the server is killed in the middle of it. What was acknowledged is there afterwards,
+// nothing is there in part, and a reader of the journal sees each commit once.
 func TestLargeCommits(t *testing.T) {
 	t.Parallel()
 	const writers, before = 3, 4

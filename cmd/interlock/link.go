@@ -31,8 +31,8 @@ func (a *app) dial(ctx context.Context, agent string, ttl time.Duration) (*clien
 	})
 }
 
-// hangUp ends the session, and with it what it still holds or waits for. If nobody
-// answers, it ends by its ttl.
+// hangUp ends the session, and with it what it still holds or waits for. Without an answer it ends
+// by its ttl.
 func hangUp(c *client.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), hangUpTimeout)
 	defer cancel()
@@ -56,10 +56,9 @@ func (a *app) environment(session, flow string, pass []string, own ...string) []
 	return append(env, own...)
 }
 
-// repeated are the flags that say how the server is spoken to, as variables for the
-// command; where it is, the command is told anyway. A credential is none of them: it
-// would be seen by whoever can see the command's environment although it was given to
-// us alone.
+// repeated are the flags about the connection to the server, as variables for the command; its
+// address is passed on anyway. A credential is none of them: it was given to us alone, and all that
+// can read the command's environment would see it.
 func repeated(flags *pflag.FlagSet) (env []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if name := f.Annotations[envMark]; name != nil && f.Changed && !given(f) && !slices.Contains([]string{"credential", "url", "grpc-addr"}, f.Name) {

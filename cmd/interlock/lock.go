@@ -12,8 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// lockTTL is longer than a session's, because nobody sends heartbeats for a lease
-// that a script holds.
+// lockTTL is longer than a session's, because a lease that a script holds has no heartbeats.
 const lockTTL = 5 * time.Minute
 
 func newLock(a *app) *cobra.Command {
@@ -75,8 +74,8 @@ func (a *app) lock(ctx context.Context, keys []string, q *asking, documents bool
 	return s.stand(ctx, "granted")
 }
 
-// tellLease prints a lease so that a shell can read it, and what its holder should
-// know besides on standard error. how says what has become of it.
+// tellLease prints a lease so that a shell can read it, and what its holder should know besides on
+// standard error. how names what has become of it.
 func (a *app) tellLease(how string, got *leaseAnswer) {
 	keys := make([]interlock.Key, len(got.Lease.Claims))
 	for i, c := range got.Lease.Claims {
@@ -139,7 +138,7 @@ func (a *app) tellDocuments(list []document) {
 	}
 }
 
-// tellNotes says on standard error what a new holder should know.
+// tellNotes prints to standard error what a new holder should know.
 func (a *app) tellNotes(changed bool, what packet, notes []note) {
 	switch {
 	case what.Message != "":

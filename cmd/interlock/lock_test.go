@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whoever is interrupted leaves neither a lease nor a place in line behind.
+// An interrupted command leaves neither a lease nor a place in line behind.
 func TestLockInterrupted(t *testing.T) {
 	r := newRig(t)
 	r.must("lock", "k", "--agent", "holder")

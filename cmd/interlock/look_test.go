@@ -140,7 +140,7 @@ func TestEventsFollow(t *testing.T) {
 	}
 }
 
-// With nobody there at the start it says so instead of waiting.
+// Without a server at the start it fails instead of waiting.
 func TestEventsWithoutServer(t *testing.T) {
 	p := startProc(t, append(cleanEnvironment(), "INTERLOCK_URL=http://127.0.0.1:1"), "events", "--follow")
 	p.ends(exitUnreachable)

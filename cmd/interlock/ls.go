@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const pageSize = 1000 // as many as the server gives at once
+const pageSize = 1000 // as many as the server returns at once
 
 func newLs(a *app) *cobra.Command {
 	var held, waiting, parked bool

@@ -93,8 +93,8 @@ func liveHeap() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// defaultMemory is the process's share of the least that bounds it: the machine, its control
-// group, its address space; or GOMEMLIMIT, of which it may use all. 0 if none is known.
+// defaultMemory is the process's share of the least that bounds it: the machine, its control group,
+// its address space; or all of GOMEMLIMIT. 0 if none is known.
 func defaultMemory() uint64 {
 	if set := debug.SetMemoryLimit(-1); set > 0 && set < math.MaxInt64 {
 		return uint64(set)

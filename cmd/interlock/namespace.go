@@ -183,7 +183,7 @@ func newNamespaceGet(a *app) *cobra.Command {
 	}
 }
 
-// retentionText says how long done effects are kept at least, if that was set.
+// retentionText returns how long done effects are kept at least, if that was set.
 func retentionText(d int64) string {
 	if d == 0 {
 		return ""

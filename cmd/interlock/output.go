@@ -13,10 +13,9 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// What was asked for goes to standard output; everything else, which is errors,
-// progress and whatever is said while a command waits, goes to standard error. With
-// -o json standard output has the server's answers as they came, one a line, also
-// when an answer is a refusal.
+// Results go to standard output; everything else, which is errors, progress and messages while a
+// command waits, goes to standard error. With -o json standard output has the server's answers as
+// they came, one a line, also when an answer is a refusal.
 
 // json reports whether -o json was given.
 func (a *app) json() bool { return a.output == "json" }
@@ -67,8 +66,8 @@ func (a *app) sentence(err error) string {
 	return clean(err.Error())
 }
 
-// reason is why nobody answered, without the words that each layer below has put
-// around it.
+// reason returns why there was no answer, without the words that each layer below has put around
+// it.
 func reason(err error) string {
 	text := clean(err.Error())
 	if _, after, ok := strings.Cut(text, `desc = "`); ok {
@@ -80,8 +79,8 @@ func reason(err error) string {
 	return text
 }
 
-// refusalText is what the server said. Its advice is the next step, except where
-// the request itself is wrong: then the message says how it should be.
+// refusalText is the server's message. Its advice is the next step, except where the request itself
+// is wrong: then the message describes how it should be.
 func refusalText(e *interlock.Error) string {
 	text, next := clean(e.Message), clean(e.Advice.Message)
 	if near := clean(strings.Join(e.Nearest, ", ")); near != "" && !strings.Contains(text, clean(e.Nearest[0])) {
@@ -107,13 +106,12 @@ func refusalText(e *interlock.Error) string {
 	case next == "" || strings.Contains(text, next) || exitForCode(e.Code) == exitUsage:
 		return text
 	case e.Key != "" && strings.HasPrefix(next, clean(string(e.Key))), strings.HasPrefix(next, text):
-		return next // it says all of it
+		return next // it contains all of it
 	}
 	return text + ": " + next
 }
 
-// nextSteps are for those refusals of which the server's advice speaks of HTTP, or
-// says what its message has said already.
+// nextSteps are for refusals with server advice that speaks of HTTP, or repeats the message.
 var nextSteps = map[interlock.Code]string{
 	interlock.CodeUnauthenticated: "set INTERLOCK_CREDENTIAL, or give --credential-file",
 	interlock.CodeNoSpace:         "try again when there is room on the server's disk",
@@ -166,8 +164,7 @@ func livenessColour(liveness string) colour {
 	return plain
 }
 
-// table aligns columns by what is seen of them. (text/tabwriter would count the
-// bytes of a colour.)
+// table aligns columns by their visible width. (text/tabwriter would count the bytes of a colour.)
 type table struct {
 	a    *app
 	rows [][]cell
@@ -204,7 +201,7 @@ func (t *table) row(values ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// tableWidth is that of a table whose last column is text of any length.
+// tableWidth is that of a table with text of any length in its last column.
 const tableWidth = 100
 
 // fit cuts the last column so that no line is wider.

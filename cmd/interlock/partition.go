@@ -20,7 +20,7 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// partition is one use of the command: a member of those who share a key out.
+// partition is one use of the command: a member of a set that shares a key out.
 type partition struct {
 	a    *app
 	key  string

@@ -61,7 +61,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// A member whose command fails leaves, and says which part it was.
+// A member leaves when its command fails, and reports which part it was.
 func TestPartitionFails(t *testing.T) {
 	r := newRig(t)
 	p := r.start("partition", "queue", "--parts", "2", "-o", "json", "--", "sh", "-c", `test $INTERLOCK_PART = 0 || exit 7`)

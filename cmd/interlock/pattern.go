@@ -168,7 +168,7 @@ func readObjects(in io.Reader, file, list string) ([]map[string]any, error) {
 	return objects, nil
 }
 
-// dropAnswer leaves out what an answer says besides of itself.
+// dropAnswer leaves out what an answer contains about itself.
 func dropAnswer(fields map[string]any) {
 	delete(fields, "at")
 	delete(fields, "server_time")

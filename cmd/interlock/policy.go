@@ -213,7 +213,7 @@ func (f *groupsFlag) String() string {
 
 func (f *groupsFlag) Type() string { return "group" }
 
-// ruleOf is a rule about who may claim what, as the door has it.
+// ruleOf is a claim rule in the form of the door.
 type ruleOf struct {
 	Principal string   `json:"principal"`
 	Modes     []string `json:"modes,omitempty"`

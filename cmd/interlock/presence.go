@@ -22,7 +22,7 @@ type presence struct {
 	name string // the public one
 }
 
-// open opens a session, or gives the one that is open.
+// open opens a session, or returns the one that is open.
 func (p *presence) open(ctx context.Context) (id string, err error) {
 	if id = p.session(); id != "" {
 		return id, nil
@@ -48,7 +48,7 @@ func (p *presence) session() string {
 	return p.id
 }
 
-// forget says that a session is over.
+// forget drops a session that is over.
 func (p *presence) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

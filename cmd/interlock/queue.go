@@ -242,7 +242,7 @@ func newQueueShow(a *app) *cobra.Command {
 	}
 }
 
-// changingQueue makes a command that says of a queue what it does.
+// changingQueue makes a command that changes what a queue does.
 func (a *app) changingQueue(verb, brief, long, does string) *cobra.Command {
 	return &cobra.Command{
 		Use:               verb + " QUEUE",

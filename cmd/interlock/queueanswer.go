@@ -7,7 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// queueSettings is what an operator says of a queue, as the door takes it.
+// queueSettings is an operator's settings of a queue, as the door takes them.
 type queueSettings struct {
 	Paused       bool        `json:"paused,omitempty"`
 	Drain        bool        `json:"drain,omitempty"`
@@ -71,7 +71,7 @@ func (q *queueAnswer) mode() cell {
 	return cell{"open", green}
 }
 
-// counts says how many tasks stand where.
+// counts returns the numbers of tasks by state.
 func (q *queueAnswer) counts() string {
 	text := count(q.Tasks.Waiting, "task waits", "tasks wait")
 	if q.Oldest > 0 {
@@ -126,14 +126,14 @@ func (q *queueSettings) facts() (facts [][2]string) {
 	return facts
 }
 
-// tellLimits says of a queue with approvers of its own what a time limit does there.
+// tellLimits prints what a time limit does in a queue with approvers of its own.
 func (a *app) tellLimits(q *queueSettings) {
 	if len(q.Approvers) > 0 || q.MinApprovals > 0 {
 		a.complain("a question that is not answered in time is denied here, also with on_limit approved: the queue says who approves, or how many")
 	}
 }
 
-// accessList is one of the lists of those who may do something with a queue.
+// accessList is one of the access lists of a queue.
 type accessList struct {
 	flag, usage string
 	entries     *[]string

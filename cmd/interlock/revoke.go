@@ -66,7 +66,7 @@ On a terminal you are asked first, unless you say -y.`,
 	return cmd
 }
 
-// meant finds the holder whose lease is to be revoked.
+// meant finds the holder of the lease to be revoked.
 func (a *app) meant(ctx context.Context, key string, fence interlock.Fence) (*holder, error) {
 	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: keyPath(key)})
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
 
-// patience is how long a test waits for an event before it says that there is none.
-// Test machines are slow.
+// patience is how long a test waits for an event before it fails. Test machines are slow.
 const patience = 30 * time.Second
 
 // rig is a server, and the commands that use it.
@@ -146,8 +145,8 @@ func (p *proc) expect(text string) string {
 	}
 }
 
-// end waits for the end and gives what the command wrote, and its exit code; 128+n
-// after a signal.
+// end waits for the end and returns what the command wrote, and its exit code; 128+n after a
+// signal.
 func (p *proc) end() (out string, code int) {
 	p.t.Helper()
 	timeout := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })

@@ -21,7 +21,7 @@ type app struct {
 	// paint reports whether standard output is a terminal that shows colours, screen
 	// whether it is a terminal at all.
 	paint, screen bool
-	// started says that the command line was understood and the command runs.
+	// started reports that the command line was understood and the command runs.
 	started bool
 
 	server target

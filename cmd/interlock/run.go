@@ -180,8 +180,7 @@ func (r *running) run(ctx context.Context) error {
 	return err
 }
 
-// report says in one line on standard error how it went: standard output is the
-// command's.
+// report prints one line to standard error about how it went: standard output is the command's.
 func (r *running) report(lease *client.Lease, result error) error {
 	code := exitCode(result)
 	return json.NewEncoder(r.a.err).Encode(struct {
@@ -214,8 +213,7 @@ func cannotRun(name string, err error) error {
 	return exitWith(exitCannotRun, fmt.Errorf("%s cannot be run: %w", clean(name), err))
 }
 
-// acquire stands in line until the lease is there, the time is over, or somebody
-// interrupts.
+// acquire stands in line until the lease is there, the time is over, or a signal interrupts.
 func (r *running) acquire(ctx context.Context, c *client.Client) (*client.Lease, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -280,7 +278,7 @@ func (r *running) request() client.Request {
 		req.OnConflict = interlock.Skip
 	}
 	if req.Purpose == "" {
-		// The arguments may hold what is nobody else's business.
+		// The arguments may be confidential.
 		req.Purpose = "run " + filepath.Base(r.argv[0])
 	}
 	return req
@@ -298,7 +296,7 @@ func (r *running) wanted() string {
 	}
 }
 
-// notAcquired says why there is no lease.
+// notAcquired returns why there is no lease.
 func (r *running) notAcquired(ctx context.Context, err error, line *inLine) error {
 	cause := context.Cause(ctx)
 	var by *signalError
@@ -339,15 +337,15 @@ func (r *running) work(c *client.Client, lease *client.Lease) (jobResult, error)
 	watching.Go(func() { r.watch(lease, ended) })
 	result, err := j.run()
 	close(ended)
-	watching.Wait() // what it has to tell comes before what is told of the end
+	watching.Wait() // its output comes before that about the end
 	return result, err
 }
 
-// finish gives the lease back and says how the whole ended.
+// finish releases the lease and reports how the whole ended.
 func (r *running) finish(c *client.Client, lease *client.Lease, result jobResult) error {
 	if result.ended {
 		hangUp(c)
-		return exitWith(exitLost, nil) // the reason was told when it happened
+		return exitWith(exitLost, nil) // the reason was printed when it happened
 	}
 	outcome := "done"
 	switch code := result.code(); {
@@ -381,8 +379,8 @@ func exitAs(result jobResult) error {
 	return nil
 }
 
-// isParked reports whether the command has parked the lease, which must then not be
-// given back. The command does so over HTTP, and the stream is not told.
+// isParked reports whether the command has parked the lease, which must then not be given back. The
+// command does so over HTTP, and the stream does not learn it.
 func (r *running) isParked(lease *client.Lease) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()

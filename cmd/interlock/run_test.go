@@ -152,7 +152,7 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	}
 }
 
-// Whoever is interrupted while waiting leaves the line at once.
+// A command that is interrupted while waiting leaves the line at once.
 func TestRunInterruptedInLine(t *testing.T) {
 	r := newRig(t)
 	holder := r.start("run", "k", "--", "sh", "-c", "echo ready; read x")
@@ -170,7 +170,7 @@ func TestRunInterruptedInLine(t *testing.T) {
 	holder.end()
 }
 
-// Two commands that wait for each other: one of them is told so.
+// Two commands that wait for each other: one of them gets that error.
 func TestRunDeadlock(t *testing.T) {
 	// A deadlock needs one session that holds and waits, which run has not: it asks
 	// for all keys at once. So two of them can never wait for each other.

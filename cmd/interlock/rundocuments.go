@@ -81,9 +81,9 @@ func documentToHand(d *interlock.Document) handedDocument {
 	return h
 }
 
-// handDocuments writes the documents that came with a lease where only this user can read
-// them, and returns the variables that tell the command of them, and what removes the file.
-// Without documents the command is told of none: those of a run around it are of other keys.
+// handDocuments writes the documents that came with a lease where only this user can read them, and
+// returns the variables that tell the command of them, and what removes the file. Without documents
+// the command gets no such variables: those of a run around it are of other keys.
 func (r *running) handDocuments(lease *client.Lease) (env []string, remove func(), err error) {
 	if !r.documents {
 		return []string{"INTERLOCK_DOCUMENTS="}, func() {}, nil

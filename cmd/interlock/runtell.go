@@ -39,7 +39,7 @@ func (r *running) tellLost(lease *client.Lease) {
 	r.a.complain("%s: the command is ended", lostText(lease))
 }
 
-// warnedText says which end of a lease comes near, and what keeps it off.
+// warnedText returns which end of a lease comes near, and what prevents it.
 func warnedText(l *interlock.Lease, left time.Duration) string {
 	switch {
 	case l.StallIn > 0 && l.StallIn <= l.ExpiresIn:
@@ -58,7 +58,7 @@ func notesOf(notes []interlock.Note) []note {
 	return list
 }
 
-// endedBy says on which tier a lease was lost, or nothing while it is not.
+// endedBy returns on which tier a lease was lost, or nothing while it is not.
 func endedBy(lease *client.Lease) string {
 	refusal, _ := errors.AsType[*interlock.Error](lease.Err())
 	if refusal == nil {
@@ -67,7 +67,7 @@ func endedBy(lease *client.Lease) string {
 	return refusal.EndedBy
 }
 
-// lostText says why a lease is lost.
+// lostText returns why a lease is lost.
 func lostText(lease *client.Lease) string {
 	refusal, ok := errors.AsType[*interlock.Error](lease.Err())
 	switch {

@@ -8,8 +8,7 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// That the lease is lost is told also when the command has ended by the time it is
-// looked at.
+// The loss of the lease is reported also when the command has ended by the time it is looked at.
 func TestLossIsToldAfterTheEnd(t *testing.T) {
 	r := newRig(t)
 	c, err := client.Dial(t.Context(), client.Config{Addrs: []string{r.server.GRPC}, Namespace: interlock.DefaultNamespace})

@@ -19,10 +19,10 @@ import (
 //	...
 //	[exit 75]
 //
-// Lines behind a command are what it writes to both outputs. In them, * stands for
-// anything within a line, a line of three dots for any number of lines, and a run
-// of spaces for another one. A command ends with exit code 0 unless [exit N] says
-// otherwise. Variables that a command exports are there for the next ones.
+// Lines behind a command are what it writes to both outputs. In them, * stands for anything within
+// a line, a line of three dots for any number of lines, and a run of spaces for another one. A
+// command ends with exit code 0 unless there is an [exit N]. Variables that a command exports are
+// there for the next ones.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

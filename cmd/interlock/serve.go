@@ -213,7 +213,7 @@ func (c *serveConfig) logger(to io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(to, options))
 }
 
-// serve runs a server until it is told to stop, or fails.
+// serve runs a server until ctx ends or the server fails.
 func serve(ctx context.Context, a *app, cfg *serveConfig) error {
 	log := cfg.logger(os.Stderr)
 	signals := watchSignals()
@@ -248,7 +248,7 @@ func serve(ctx context.Context, a *app, cfg *serveConfig) error {
 				log.Info("SIGHUP: there are neither credentials nor certificates to read again; going on")
 			}
 		case err := <-p.failed:
-			// A door that fails by itself leaves a server that nobody can use.
+			// A door that fails by itself leaves a server that no client can use.
 			return errors.Join(fmt.Errorf("a listener failed: %w", err), p.shutdown(ctx, cfg.ShutdownTimeout))
 		case <-p.ended():
 			err := p.why()
@@ -258,8 +258,8 @@ func serve(ctx context.Context, a *app, cfg *serveConfig) error {
 	}
 }
 
-// announce says on standard output what the server is now: "ready" when it is the one
-// that serves, "standby" when it waits for that.
+// announce prints to standard output what the server is now: "ready" when it is the one that
+// serves, "standby" when it waits for that.
 func (p *site) announce(a *app, role string) {
 	httpAddr, grpcAddr := p.http.Addr().String(), p.grpc.Addr().String()
 	word := "ready"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The journal and the keys that sign fences are nobody's files.
+// The journal and the keys that sign fences are not served as files.
 func TestFilesAreNotTheDataDirectory(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"site/data/sub", "site/shared", "site/data2"} {

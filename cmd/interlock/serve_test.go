@@ -24,7 +24,7 @@ func serving(t *testing.T, env []string, args ...string) *proc {
 	return startProc(t, append(cleanEnvironment(), env...), append([]string{"serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"}, args...)...)
 }
 
-// ready waits for the ready line and gives its addresses.
+// ready waits for the ready line and returns its addresses.
 func (p *proc) ready() (http, grpc string) {
 	p.t.Helper()
 	line := p.expect("ready http=")
@@ -60,8 +60,8 @@ func TestServeRidesOutHangup(t *testing.T) {
 	p.ends(exitOK)
 }
 
-// Waiting calls and streams are told to come back before the server ends, and their
-// places are kept.
+// Waiting calls and streams are asked to come back before the server ends, and their places are
+// kept.
 func TestServeStopsWithClients(t *testing.T) {
 	r := newRig(t)
 	holder := r.start("run", "k", "--", "sh", "-c", "echo ready; read x")
@@ -235,9 +235,9 @@ func TestServeReloads(t *testing.T) {
 	p.ends(0)
 }
 
-// A copied data directory gives out fences far above those of its original, once;
-// --restored does so whenever it is said. With the fences the keys that sign them are
-// new, so that no copy speaks for its original.
+// A copied data directory hands out fences far above those of its original, once; --restored does
+// so whenever it is set. With the fences the keys that sign them are new, so that no copy speaks
+// for its original.
 func TestServeCopiedJournal(t *testing.T) {
 	original := t.TempDir()
 	fence := func(dir string, args ...string) (fence uint64, keys string) {

@@ -58,7 +58,7 @@ func (s *signals) stopNow(why string) {
 
 func (s *signals) stopping() <-chan struct{} { return s.done }
 
-// name says which signal it was.
+// name returns the signal that came, or "".
 func (s *signals) name() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *signals) context(parent context.Context) context.Context {
 	return ctx
 }
 
-// stop gives the signals back.
+// stop ends the handling of signals.
 func (s *signals) stop() {
 	s.once.Do(func() { close(s.done) })
 	signal.Stop(s.stopCh)

@@ -162,7 +162,7 @@ func (p *site) streamConfig() server.StreamConfig {
 	return server.StreamConfig{MaxStreams: p.cfg.MaxStreams}
 }
 
-// ended is closed when the site cannot go on by itself; why says why.
+// ended is closed when the site cannot go on by itself; why is the reason.
 func (p *site) ended() <-chan struct{} {
 	if p.turn != nil {
 		return p.turn.ended
@@ -199,9 +199,9 @@ func (p *site) reload() (any bool) {
 	return any
 }
 
-// shutdown stops in the order that loses nobody: no more grants, clients are told,
-// calls under way are finished, the journal is closed. What the limit cuts short is
-// safe too, because whatever was answered is durable.
+// shutdown stops in the order that loses no client: no more grants, clients are notified, calls
+// under way are finished, the journal is closed. What the limit cuts short is safe too, because
+// whatever was answered is durable.
 func (p *site) shutdown(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -244,7 +244,7 @@ func (p *site) abandon() {
 		defer p.turn.leave(ctx)
 	}
 	if p.tenure != nil {
-		p.tenure.server.Drain() // those whose answers are lost are being told so at this moment
+		p.tenure.server.Drain() // callers with lost answers are getting the error at this moment
 	}
 	if p.httpServer != nil {
 		short, done := context.WithTimeout(ctx, time.Second)
@@ -286,9 +286,8 @@ func diskFailed(dir string, err error) error {
 	return err
 }
 
-// replayFailed says what an error of opening the shard means. What was read from
-// the journal was what had been written, so that it cannot be replayed is damage
-// all the same.
+// replayFailed returns what an error of opening the shard means. What was read from the journal was
+// what had been written, so that it cannot be replayed is damage all the same.
 func replayFailed(err error) error {
 	if code := exitCode(err); code != exitFailure || errors.Is(err, context.Canceled) {
 		return err
@@ -296,7 +295,7 @@ func replayFailed(err error) error {
 	return exitWith(exitDamaged, err)
 }
 
-// shardFailed says what the end of a shard means.
+// shardFailed returns what the end of a shard means.
 func shardFailed(err error) error {
 	if errors.Is(err, journal.ErrFenced) {
 		return fmt.Errorf("%w: this server owns the shard no longer and has stopped; its clients go to the server that took over", err)

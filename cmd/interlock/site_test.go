@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A disk that fails, or is full, when the journal is opened is told apart from other
-// reasons not to start.
+// A disk that fails, or is full, when the journal is opened is distinguished from other reasons not
+// to start.
 func TestDiskFailsAtStart(t *testing.T) {
 	for _, tt := range []struct {
 		errno syscall.Errno

@@ -29,22 +29,22 @@ type standing struct {
 	parties counted
 	// ticket is that of a lease which may stand in line to be resumed.
 	ticket string
-	// undo gives back what was got when nobody wants it any more. nil: the place in
-	// line stays, and the command that takes it up again is named by again.
+	// undo releases what was got when it is not wanted any more. nil: the place in line stays, and
+	// the command that takes it up again is named by again.
 	undo  func(c *api, ask request, got *leaseAnswer)
 	again string
 	// around is the flow that waits while this waits, nil if there is none; own is the
 	// session that the request then waits in.
 	around *around
 	own    *presence
-	// asks says that the request is a resumption, which may have to wait for an answer first.
+	// asks means that the request is a resumption, which may have to wait for an answer first.
 	asks bool
-	// late is what a person is told whose time was over, before who holds it.
+	// late is the message when the time was over; the holder follows it.
 	late func(got *leaseAnswer) string
 }
 
-// stand carries the request to its end: granted, refused, or nobody wants it any
-// more. how says in a word what it means to be granted.
+// stand carries the request to its end: granted, refused, or not wanted any more. how is a word for
+// what a grant means.
 func (s *standing) stand(ctx context.Context, how string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -83,8 +83,7 @@ func (s *standing) stand(ctx context.Context, how string) error {
 	return nil
 }
 
-// giveUp ends a request that nobody waits for any more, and says what has become of
-// its place in line.
+// giveUp ends a request without a waiter, and reports what has become of its place in line.
 func (s *standing) giveUp(got *leaseAnswer) string {
 	if s.asks && got.Ticket.ID == "" {
 		return "the lease stays parked: " + s.again + " goes on waiting"
@@ -96,8 +95,8 @@ func (s *standing) giveUp(got *leaseAnswer) string {
 	return "the place in line was given up"
 }
 
-// follow asks, and goes on asking while the request stands in line. lost is told of a
-// deadlock that ends the wait of the flow around this command.
+// follow asks, and goes on asking while the request stands in line. lost is called on a deadlock
+// that ends the wait of the flow around this command.
 func (s *standing) follow(ctx context.Context, lost context.CancelCauseFunc) (got *leaseAnswer, answer []byte, err error) {
 	deadline := s.wait.deadline()
 	got = &leaseAnswer{}
@@ -161,7 +160,7 @@ func (s *standing) answered(ctx context.Context, deadline time.Time) (answer []b
 	}
 }
 
-// isUnanswered reports whether err says that nobody has answered what a parked lease asks.
+// isUnanswered reports whether err means that the question of a parked lease has no answer.
 func isUnanswered(err error) bool {
 	refusal, refused := errors.AsType[*interlock.Error](err)
 	return refused && refusal.Code == interlock.CodeParked
@@ -221,7 +220,7 @@ func heldBy(holders []holder) string {
 	return text
 }
 
-// errInTime says that the time for waiting is over.
+// errInTime reports that the time for waiting is over.
 var errInTime = errors.New("not in time")
 
 // follow asks after a ticket until there is news, or until deadline (zero: for ever).
@@ -247,10 +246,9 @@ func (c *api) follow(ctx context.Context, ticket string, deadline time.Time) (an
 	return answer, err
 }
 
-// undoAcquire gives back what a request for a lease has got. An answer may have been
-// lost, so a request without one is repeated, and a ticket is tried as the lease that
-// it may have become: they share their digits. What cannot be given back ends by
-// itself.
+// undoAcquire releases what a request for a lease has got. An answer may have been lost, so a
+// request without one is repeated, and a ticket is tried as the lease that it may have become: they
+// share their digits. What cannot be given back ends by itself.
 func undoAcquire(c *api, ask request, got *leaseAnswer) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()

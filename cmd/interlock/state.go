@@ -53,7 +53,7 @@ type document struct {
 	Earlier   []document `json:"earlier"`
 }
 
-// body gives the document's bytes.
+// body returns the document's bytes.
 func (d *document) body() ([]byte, error) {
 	switch {
 	case d.Text != nil:
@@ -64,7 +64,7 @@ func (d *document) body() ([]byte, error) {
 	return d.Value, nil
 }
 
-// writer is who wrote it and why, in half a sentence.
+// writer returns the author and the purpose, in half a sentence.
 func (d *document) writer() string {
 	name := d.name()
 	if d.Agent == "" && d.Session == "" && d.Principal != "" {
@@ -133,8 +133,8 @@ func (a *app) printDocument(ctx context.Context, key, version string) error {
 	return a.content(body)
 }
 
-// tellWriter tells who wrote a version of a document. That is in the key's history,
-// as far as it is kept: with the document's bytes comes only its version.
+// tellWriter prints the author of a version of a document. That is in the key's history, as far as
+// it is kept: with the document's bytes comes only its version.
 func (a *app) tellWriter(ctx context.Context, key, version string) {
 	var got historyAnswer
 	if _, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: historyPath(key)}); err == nil && json.Unmarshal(answer, &got) == nil {

@@ -94,7 +94,7 @@ func (t *target) complete() error {
 	return nil
 }
 
-// grpcBeside is where the gRPC door is when nobody says: on the next port.
+// grpcBeside is the default address of the gRPC door: on the next port.
 func grpcBeside(base *url.URL) (string, error) {
 	_, normal, _ := net.SplitHostPort(defaultGRPC)
 	if base.Port() == "" {
@@ -124,8 +124,8 @@ func trusted(file string) (*x509.CertPool, error) {
 
 func (t *target) namespace() interlock.Namespace { return interlock.Namespace(t.Namespace) }
 
-// handshake is what a person is told when the server at addr and we did not come to
-// speak TLS, so that nothing was sent; nil if err is something else.
+// handshake returns the message for a TLS handshake with the server at addr that failed, so that
+// nothing was sent; nil if err is something else.
 func (t *target) handshake(addr string, err error) error {
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		err = fmt.Errorf("the certificate of the server at %s is not trusted (%w): name a file that vouches for it with --tls-ca, or address the server by a name that stands in it", addr, bad.Err)
@@ -137,12 +137,12 @@ func (t *target) handshake(addr string, err error) error {
 	return nil
 }
 
-// unreachable is what a person is told when nobody answers at addr.
+// unreachable returns the message for an addr that does not answer.
 func (t *target) unreachable(addr string, err error) error {
 	hint := "start one with `interlock serve --data-dir DIR`, or set INTERLOCK_URL"
 	switch text := err.Error(); {
 	case t.base == nil:
-	case strings.HasSuffix(text, "no application protocol"), strings.Contains(text, "serve --grpc"): // somebody answered
+	case strings.HasSuffix(text, "no application protocol"), strings.Contains(text, "serve --grpc"): // a server answered
 		hint = "INTERLOCK_GRPC has to be the address of serve --grpc, and INTERLOCK_URL that of serve --http"
 	case text == "EOF" && t.base.Scheme == "http":
 		hint = "somebody answers there and hangs up: if that is a server that speaks TLS, use https://" + t.base.Host

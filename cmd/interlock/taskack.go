@@ -145,8 +145,8 @@ func resultArg(a *app, text string) (any, error) {
 	return resultOf(strings.TrimRight(string(content), "\n")), err
 }
 
-// ack acknowledges the attempt under a lease. One that is refused because something
-// has changed says how, in words that are ready for a prompt.
+// ack acknowledges the attempt under a lease. If it is refused because something has changed, the
+// output tells how, in words that are ready for a prompt.
 func (a *app) ack(ctx context.Context, lease string, body map[string]any) error {
 	_, answer, err := a.api().insist(ctx, acknowledgement(lease, body), false)
 	if a.json() && answer != nil {
@@ -252,7 +252,7 @@ what has changed of what was read; when it is no the task is dead.`,
 	return cmd
 }
 
-// settleAttempt ends an attempt without a result, and says how the task stands then.
+// settleAttempt ends an attempt without a result, and prints the task's state then.
 func (a *app) settleAttempt(ctx context.Context, lease, how string, body map[string]any) error {
 	var got taskAnswer
 	r := request{method: http.MethodPost, path: leasePath(lease, how), body: body, id: freshID(), again: true}

@@ -73,7 +73,7 @@ type approval struct {
 	} `json:"packet"`
 }
 
-// change is a document that has changed since somebody read it.
+// change is a document that has changed since it was read.
 type change struct {
 	Key  interlock.Key `json:"key"`
 	Then document      `json:"then"`
@@ -138,7 +138,7 @@ func (t *task) tries() string {
 	return strconv.Itoa(t.Attempt) + "/" + strconv.Itoa(t.MaxAttempts)
 }
 
-// stands says how the task stands, and why.
+// stands returns the task's state, and why.
 func (t *task) stands() string {
 	text, reason := t.place(), clean(t.Reason)
 	switch {
@@ -150,7 +150,7 @@ func (t *task) stands() string {
 	return text + "; the last one failed: " + reason
 }
 
-// place says how the task stands.
+// place returns the task's state.
 func (t *task) place() string {
 	text := clean(t.State)
 	switch {
@@ -182,7 +182,7 @@ func (t *task) place() string {
 	return text
 }
 
-// next says what can be done about the task as it stands.
+// next returns what can be done about the task in its state.
 func (t *task) next() string {
 	id := clean(t.ID)
 	switch {

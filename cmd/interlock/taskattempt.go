@@ -18,8 +18,7 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// attempt runs the command for a task that was handed to a session, and says what came
-// of it.
+// attempt runs the command for a task that was handed to a session, and reports what came of it.
 func (w *worker) attempt(h *handed, session string) {
 	w.report(h, "begun", h.text())
 	w.a.tellApproval(h.Task.Approval)
@@ -57,12 +56,12 @@ func (w *worker) attempt(h *handed, session string) {
 	}
 }
 
-// What a worker says of a task's next attempt; nil leaves it to the task's backoff.
+// A worker's word on a task's next attempt; nil leaves it to the task's backoff.
 type retry map[string]any
 
 var atOnce = retry{"delay_ms": 0}
 
-// retry is what the command's exit code says of the next attempt.
+// retry returns what the command's exit code means for the next attempt.
 func (w *worker) retry(result jobResult) retry {
 	switch code := result.code(); {
 	case result.status.Signaled():
@@ -120,7 +119,7 @@ func (w *worker) look(h *handed) (got leaseAnswer, err error) {
 	return got, err
 }
 
-// ack says that the task is done.
+// ack reports that the task is done.
 func (w *worker) ack(h *handed, result json.RawMessage) {
 	body := map[string]any{}
 	if result != nil {
@@ -139,7 +138,7 @@ func (w *worker) ack(h *handed, result json.RawMessage) {
 	}
 }
 
-// nack says that the attempt has failed.
+// nack reports that the attempt has failed.
 func (w *worker) nack(h *handed, reason string, next retry) {
 	body := map[string]any{"reason": clip(reason, interlock.MaxReasonBytes)}
 	maps.Copy(body, next)
@@ -160,9 +159,9 @@ func (w *worker) nack(h *handed, reason string, next retry) {
 	w.report(h, "failed", reason+"; "+how)
 }
 
-// settle says what came of an attempt until the server has heard it, or the worker is to
-// stop: the lease lives as long as the worker's session, so that nobody else would get
-// the task meanwhile.
+// settle reports what came of an attempt until the server has received it, or the worker is to
+// stop: the lease lives as long as the worker's session, so no other worker would get the task
+// meanwhile.
 func (w *worker) settle(h *handed, r request) (answer []byte, err error) {
 	pace := client.Backoff{Least: 250 * time.Millisecond, Most: pullAgain}
 	for {

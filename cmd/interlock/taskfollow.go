@@ -22,7 +22,7 @@ import (
 const followExits = `Exit codes: 0 done, 1 dead or cancelled, 75 not in time (the task goes on), 73 waiting
 would never end, 69 no server answered, 77 not allowed, 2 wrong flags.`
 
-// following is how somebody waits for a task's end.
+// following holds how to wait for a task's end.
 type following struct {
 	wait wait
 	told string // of how it stands
@@ -36,7 +36,7 @@ func (w *following) flags(cmd *cobra.Command, normal wait) {
 	cmd.Flags().Var(&w.wait, "wait", "how long to wait for its end: a `duration`, 0, or forever")
 }
 
-// followed is what an answer says of a task, or of a message, which is one.
+// followed is the part of an answer about a task, or about a message, which is one.
 type followed struct {
 	Outcome string          `json:"outcome"`
 	Task    task            `json:"task"`
@@ -56,7 +56,7 @@ func (f *followed) task() *task {
 	return f.Message
 }
 
-// begin submits what r says, and waits as long as is asked for.
+// begin submits r, and waits as long as is asked for.
 func (w *following) begin(ctx context.Context, a *app, r request, c *caller) error {
 	body := r.body.(map[string]any)
 	if w.wait == 0 {
@@ -116,7 +116,7 @@ func (w *following) run(ctx context.Context, a *app, c *caller, first func(ctx c
 	defer signal.Stop(signals)
 	defer cancelBySignal(signals, cancel)()
 
-	const poll = 20 * time.Second // so that what is told does not get old
+	const poll = 20 * time.Second // so that the output does not get old
 	deadline := w.wait.deadline()
 	left := func() time.Duration {
 		if deadline.IsZero() {
@@ -152,7 +152,7 @@ func (w *following) run(ctx context.Context, a *app, c *caller, first func(ctx c
 	}
 }
 
-// placed is a task with its place in line, which only a look gives.
+// placed is a task with its place in line, which only a look returns.
 func (a *app) placed(ctx context.Context, t *task) *task {
 	if a.json() || !t.is(interlock.TaskWaiting) {
 		return t
@@ -164,7 +164,7 @@ func (a *app) placed(ctx context.Context, t *task) *task {
 	return &got.Task
 }
 
-// goesOn says how to come back to a task.
+// goesOn returns how to come back to a task.
 func goesOn(id string) string {
 	if id == "" {
 		return "the task may have been submitted: `interlock task ls` shows it"
@@ -172,7 +172,7 @@ func goesOn(id string) string {
 	return "it goes on, and `interlock task wait " + clean(id) + "` waits for it"
 }
 
-// tell says how the task stands when that is news.
+// tell prints the task's state when that is news.
 func (w *following) tell(t *task) {
 	news := t.State + string(t.Blocker) + t.tries()
 	if w.told == news {
@@ -193,7 +193,7 @@ func (w *following) raw(answer []byte) error {
 	return w.a.raw(answer)
 }
 
-// deadlocked says that only the wait is over.
+// deadlocked reports that only the wait is over.
 func (w *following) deadlocked(id string, err error) error {
 	if id == "" {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// tasking is the flags of what is handed to somebody else: a task, or a message.
+// tasking holds the flags of a task, or of a message.
 type tasking struct {
 	purpose     string
 	priority    int
@@ -25,7 +25,7 @@ type tasking struct {
 	id string
 }
 
-// caller is in whose name something is submitted, sent, asked or waited for.
+// caller is the name under which something is submitted, sent, asked or waited for.
 type caller struct{ agent, session, flow string }
 
 func (c *caller) flags(cmd *cobra.Command) {
@@ -166,7 +166,7 @@ func (s *tasking) fields(body map[string]any) error {
 	return nil
 }
 
-// jsonArg is what an argument gives: JSON, @FILE with it, or - for standard input.
+// jsonArg returns the JSON of an argument: JSON, @FILE with it, or - for standard input.
 func jsonArg(in io.Reader, text, what string, most int) (json.RawMessage, error) {
 	content := []byte(text)
 	switch {

@@ -24,7 +24,7 @@ type handed struct {
 	AsOf      interlock.Version `json:"as_of,string"`
 }
 
-// variables are what whoever works on the task finds in its environment.
+// variables are the environment of the task's worker.
 func (h *handed) variables() [][2]string {
 	variables := [][2]string{
 		{"INTERLOCK_TASK", h.Task.ID},
@@ -42,7 +42,7 @@ func (h *handed) variables() [][2]string {
 	return variables
 }
 
-// text says what the attempt is about.
+// text returns what the attempt is about.
 func (h *handed) text() string {
 	text := fmt.Sprintf("attempt %s, fence %s", h.Task.tries(), h.Lease.Fence)
 	if what := h.Task.what(); what != "-" {

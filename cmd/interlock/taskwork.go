@@ -45,16 +45,16 @@ type worker struct {
 	hurry    context.Context
 	stop     context.CancelCauseFunc // of hurry: commands that still run are ended
 
-	mu   sync.Mutex // of what is told, and of busy
+	mu   sync.Mutex // protects what is printed, and busy
 	busy time.Time  // when there was something to do last
 }
 
 const (
 	exitLater = 75 // of the command: not now (EX_TEMPFAIL)
 
-	// patientFor is how long a worker waits for its commands before it says so.
+	// patientFor is how long a worker waits for its commands before it prints that.
 	patientFor = 50 * time.Millisecond
-	// pullAgain bounds the pause of a worker whose server is away.
+	// pullAgain bounds the pause of a worker while its server is away.
 	pullAgain = 10 * time.Second
 )
 
@@ -178,8 +178,8 @@ func (w *worker) run(ctx context.Context) (err error) {
 	return err
 }
 
-// end waits for the commands that still run, and ends them when they take too long or
-// somebody is impatient.
+// end waits for the commands that still run, and ends them when they take too long or a second
+// signal comes.
 func (w *worker) end(running *sync.WaitGroup, signals <-chan os.Signal) {
 	done := make(chan struct{})
 	go func() {
@@ -265,7 +265,7 @@ func (w *worker) take(ctx context.Context, running *sync.WaitGroup) error {
 	}
 }
 
-// touch says that there is something to do.
+// touch signals that there is something to do.
 func (w *worker) touch() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

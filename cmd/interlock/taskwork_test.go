@@ -14,22 +14,22 @@ import (
 	"testing"
 )
 
-// queued is a rig with a queue whose failed tasks are tried again at once.
+// queued is a rig with a queue that retries failed tasks at once.
 func queued(t *testing.T) *rig {
 	r := newRig(t)
 	r.must("queue", "set", "q", "--backoff", "1ms", "--grace", "300ms")
 	return r
 }
 
-// submit submits a task and gives its id.
+// submit submits a task and returns its id.
 func (r *rig) submit(args ...string) string {
 	r.t.Helper()
 	id, _, _ := strings.Cut(r.must(append([]string{"task", "submit", "q"}, args...)...), "\n")
 	return strings.TrimSpace(id)
 }
 
-// A worker that is killed is noticed by its silence: the next one gets its task as
-// attempt 2, under a higher fence, and what the dead one says later does not count.
+// A worker that is killed is noticed by its silence: the next one gets its task as attempt 2, under
+// a higher fence, and later reports of the dead one do not count.
 func TestWorkerKilled(t *testing.T) {
 	r := queued(t)
 	id := r.submit("--key", "account:1")
@@ -114,7 +114,7 @@ func TestWorkerDrains(t *testing.T) {
 	}
 }
 
-// One that takes too long, or whose person is impatient, gives its tasks back.
+// One that takes too long, or gets a second signal, returns its tasks.
 func TestWorkerIsHurried(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -172,8 +172,8 @@ func TestWorkerSurvivesARestart(t *testing.T) {
 	p.ends(0)
 }
 
-// What came of a command that ended while the server was away is told once it is back:
-// nobody else gets the task as long as the worker's session lives.
+// What came of a command that ended while the server was away is reported once it is back: no other
+// worker gets the task as long as the worker's session lives.
 func TestWorkerTellsAfterARestart(t *testing.T) {
 	for _, tt := range []struct{ name, end, stands string }{
 		{"success", "echo well", "in attempt 1"},
@@ -227,8 +227,8 @@ func TestWorkerStopsWithoutItsServer(t *testing.T) {
 	p.ends(0)
 }
 
-// A task whose handing out was not heard of is handed out once more: the worker's session
-// would keep it for ever.
+// A task is handed out once more when its assignment was not received: the worker's session would
+// keep it for ever.
 func TestWorkerHearsOfALostHandout(t *testing.T) {
 	r := queued(t)
 	id := r.submit("--key", "account:1")

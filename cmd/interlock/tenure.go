@@ -17,9 +17,9 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// fenceJump is how far fences jump when the journal may lack entries that were
-// written elsewhere. A shard that gives a million leases a second needs twelve days
-// for as many, and there is room for sixteen million such jumps.
+// fenceJump is how far fences jump when the journal may lack entries that were written elsewhere. A
+// shard that grants a million leases a second needs twelve days for as many, and there is room for
+// sixteen million such jumps.
 const fenceJump = 1 << 40
 
 // owned is a journal that was opened. It may be a copy, and then fences must jump before
@@ -113,16 +113,15 @@ func openTenure(ctx context.Context, p *site, j owned, keys signed.Keeper, resto
 	return t, nil
 }
 
-// collectLater has the garbage collector rest until the function that it gives is called.
-// A replay makes state that stays, and next to no garbage, so that collections while it
-// runs find little and cost most of its time. A limit of the memory (GOMEMLIMIT) still
-// has it collect.
+// collectLater makes the garbage collector rest until the function that it returns is called. A
+// replay makes state that stays, and next to no garbage, so that collections while it runs find
+// little and cost most of its time. A limit of the memory (GOMEMLIMIT) still makes it collect.
 func collectLater() (collect func()) {
 	before := debug.SetGCPercent(-1)
 	return func() { debug.SetGCPercent(before) }
 }
 
-// drain grants nothing more and tells those who wait to come back.
+// drain grants nothing more and asks waiters to come back.
 func (t *tenure) drain(ctx context.Context) {
 	t.server.Drain()
 	if err := t.shard.Drain(ctx); err != nil {
@@ -143,7 +142,7 @@ func (t *tenure) close(ctx context.Context) error {
 	return fmt.Errorf("the server did not stop in order: %w", err)
 }
 
-// abandon ends what there is of a tenure, whose shard has failed or never came to be.
+// abandon ends what there is of a tenure after its shard has failed, or before there was one.
 func (t *tenure) abandon(ctx context.Context) {
 	if t.shard != nil {
 		_ = t.shard.Close(ctx)

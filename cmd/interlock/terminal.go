@@ -34,7 +34,7 @@ func (t *terminal) close() {
 	}
 }
 
-// foreground is the group that the terminal belongs to, -1 when it is nobody's.
+// foreground is the group that the terminal belongs to, or -1.
 func (t *terminal) foreground() int {
 	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
 	if err != nil {
@@ -43,12 +43,12 @@ func (t *terminal) foreground() int {
 	return group
 }
 
-// give makes the terminal another group's. Who does so from the background is
-// stopped by SIGTTOU, unless that is ignored.
+// give makes the terminal another group's. A process that does so from the background is stopped by
+// SIGTTOU, unless that is ignored.
 func (t *terminal) give(group int) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
-	// It fails when the group has just ended, and then there is nobody to give it to.
+	// It fails when the group has just ended, and then there is no group to give it to.
 	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
 )
 
-// screen is a shell on a terminal of its own, with a person who types.
+// screen is a shell on a terminal of its own, with a person typing.
 type screen struct {
 	t      *testing.T
 	master *os.File
@@ -260,8 +260,8 @@ func TestColours(t *testing.T) {
 	s.sees("\x1b[32mlive\x1b[0m")
 }
 
-// When interlock itself is killed, nobody renews the lease, and the kernel asks the
-// command to end.
+// When interlock itself is killed, the lease is no longer renewed, and the kernel asks the command
+// to end.
 func TestRunKilled(t *testing.T) {
 	r := newRig(t)
 	p := r.start("run", "k", "--", "sh", "-c", "trap 'echo got TERM; exit' TERM; echo ready; while :; do read x; done")

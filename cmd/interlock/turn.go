@@ -25,7 +25,7 @@ import (
 //	   └────────────────────────────────────┘
 //	     fenced, seat lost, or journal failed
 //
-// Only the journal's epoch decides who is heard. The seat keeps two healthy servers from
+// Only the journal's epoch decides which server is heard. The seat keeps two healthy servers from
 // taking the shard from each other again and again.
 type turn struct {
 	p       *site
@@ -33,7 +33,7 @@ type turn struct {
 	me      etcdjournal.Holder
 	standby *server.Server
 	streams *server.Streams
-	active  atomic.Pointer[server.Active] // who holds the seat; nil when nobody knows
+	active  atomic.Pointer[server.Active] // the holder of the seat; nil when unknown
 
 	cancel  context.CancelFunc
 	stopped chan struct{} // closed when run has ended
@@ -43,7 +43,7 @@ type turn struct {
 	err   error         // why; set before ended is closed
 }
 
-// pauseAfter is how long a server whose turn ended by a failure lets others go first.
+// pauseAfter is how long a server lets others go first after its turn ended by a failure.
 const pauseAfter = 500 * time.Millisecond
 
 // newTurn makes the standby and lets it answer. Listeners are open.
@@ -74,8 +74,8 @@ func (p *site) scheme() string {
 	return "http://"
 }
 
-// advertised is how others reach a listener: as the operator says, or else at the
-// address that it listens on, under this machine's name if that is every address.
+// advertised is how others reach a listener: as the operator has set, or else at the address that
+// it listens on, under this machine's name if that is every address.
 func advertised(said string, l net.Listener, scheme string) string {
 	if said != "" {
 		return said
@@ -92,7 +92,7 @@ func advertised(said string, l net.Listener, scheme string) string {
 	return scheme + net.JoinHostPort(host, port)
 }
 
-// where says who is active, for those who ask a standby.
+// where returns the active server, for clients that ask a standby.
 func (t *turn) where() server.Active {
 	if a := t.active.Load(); a != nil {
 		return *a
@@ -100,8 +100,8 @@ func (t *turn) where() server.Active {
 	return server.Active{}
 }
 
-// run takes turns until stop is called or something is wrong that time does not mend.
-// announce is told of each role.
+// run takes turns until stop is called or something is wrong that time does not mend. announce is
+// called with each role.
 func (t *turn) run(ctx context.Context, announce func(role string)) {
 	ctx, t.cancel = context.WithCancel(ctx)
 	go func() {
@@ -147,13 +147,13 @@ func (t *turn) take(ctx context.Context, announce func(string)) error {
 	return nil
 }
 
-// seen is told who holds the seat.
+// seen is called with the holder of the seat.
 func (t *turn) seen(h etcdjournal.Holder) {
 	t.active.Store(&server.Active{HTTP: h.HTTP, GRPC: h.GRPC})
 	t.p.log.Info("standing by", "active", h.HTTP, "grpc", h.GRPC)
 }
 
-// reign opens the journal and serves until the shard is lost, and says why it was.
+// reign opens the journal and serves until the shard is lost, and returns why it was.
 func (t *turn) reign(ctx context.Context, announce func(string)) error {
 	p := t.p
 	began := time.Now()
@@ -204,7 +204,7 @@ func (t *turn) stop() {
 	}
 }
 
-// leave gives the seat to the next one. The journal is closed.
+// leave hands the seat to the next one. The journal is closed.
 func (t *turn) leave(ctx context.Context) {
 	if t.seat != nil {
 		t.seat.Leave(ctx)

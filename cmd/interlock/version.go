@@ -10,7 +10,7 @@ import (
 // release is the version of a release build: -ldflags "-X main.release=v1.2.3".
 var release string
 
-// version says which version this is.
+// version prints the version of this program.
 func version() string {
 	if release != "" {
 		return release

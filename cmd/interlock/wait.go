@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// waiting is how long somebody stands in line.
+// waiting is how long to stand in line.
 type waiting struct {
 	Wait    wait
 	MaxWait time.Duration

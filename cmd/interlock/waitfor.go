@@ -21,8 +21,8 @@ import (
 // declared is one use of wait-for.
 type declared struct {
 	a    *app
-	on   party // who is waited for
-	self party // who waits; Session is a secret id here
+	on   party // the target of the wait
+	self party // the waiter; Session is a secret id here
 	argv []string
 	path string
 	why  string
@@ -99,7 +99,7 @@ answered; 2 wrong flags.`,
 	return cmd
 }
 
-// name is whom the wait is for.
+// name is the target of the wait.
 func (d *declared) name() string { return d.on.name() }
 
 func (d *declared) body() map[string]any {
@@ -174,7 +174,7 @@ func (d *declared) rawIfJSON(answer []byte) error {
 	return d.a.raw(answer)
 }
 
-// nobody says that there is nobody to wait for, which is no lease that was lost.
+// nobody reports that the target of a wait does not exist, which is no lease that was lost.
 func nobody(err error) error {
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeUnknownSession {
 		return exitWith(exitFailure, fmt.Errorf("%s: there is nothing to wait for, or it has another name (`interlock ls` shows who holds keys)", clean(refusal.Message)))
@@ -182,8 +182,7 @@ func nobody(err error) error {
 	return err
 }
 
-// follow waits for the end of the wait. It always ends with an error: nobody is ever
-// granted anything.
+// follow waits for the end of the wait. It always ends with an error: nothing is ever granted.
 func (d *declared) follow(ctx context.Context, api *api, ticket string, deadline time.Time) (answer []byte, err error) {
 	for err == nil {
 		answer, err = api.follow(ctx, ticket, deadline)
@@ -191,7 +190,7 @@ func (d *declared) follow(ctx context.Context, api *api, ticket string, deadline
 	return answer, err
 }
 
-// over says what the end of the wait means: nothing is wrong when the other is gone.
+// over returns what the end of the wait means: nothing is wrong when the other is gone.
 func (d *declared) over(err error) error {
 	refusal, refused := errors.AsType[*interlock.Error](err)
 	switch {

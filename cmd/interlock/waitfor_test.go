@@ -7,13 +7,13 @@ import (
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
 )
 
-// Two agents wait for each other's answer, each holding what is its own: the second
-// is told that it would wait for ever, and that is how the first gets on.
+// Two agents wait for each other's answer, each holding what is its own: the second gets the error
+// that it would wait for ever, and that is how the first gets on.
 func TestWaitForFindsADeadlock(t *testing.T) {
 	r := newRig(t)
 	self := launchtest.Binary(t)
 	a := r.start("run", "--agent", "a", "x", "--", "sh", "-c", self+` wait-for b -- sh -c 'echo a asks; read answer; echo a has its answer'`)
-	// Nobody of that name is there yet.
+	// No agent of that name is there yet.
 	if out := a.ends(exitFailure); strings.Contains(out, "asks") {
 		t.Error(out)
 	}

@@ -30,12 +30,12 @@ wait for nobody, below each the ones who wait for it, and so on.`,
 	}
 }
 
-// forest is the wait-for graph made readable. In the graph each waiter has an edge
-// to everybody ahead of it in line too; here it stands below those who hold the key,
-// and below somebody ahead of it only when no holder is in its way.
+// forest is the wait-for graph made readable. In the graph each waiter has an edge to each waiter
+// ahead of it in line too; here it stands below the holders of the key, and below a waiter ahead of
+// it only when no holder is in its way.
 type forest struct {
 	roots []party
-	below map[party][]edge // by who is waited for
+	below map[party][]edge // by the target of the wait
 }
 
 func newForest(edges []edge) *forest {
@@ -71,8 +71,8 @@ func compareParties(a, b party) int {
 }
 
 func (f *forest) show(a *app) {
-	// Between anonymous agents of one name the answer does not tell, so there can be
-	// what looks like a circle. Whoever was shown is not opened a second time.
+	// Between anonymous agents of one name the answer does not tell, so there can be what looks
+	// like a circle. A party that was shown is not opened a second time.
 	shown := map[party]bool{}
 	for _, root := range f.roots {
 		a.say("%s\n", a.tint(bold, root.full()))

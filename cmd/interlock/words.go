@@ -34,10 +34,10 @@ type party struct {
 	Agent   string `json:"agent"`
 	Session string `json:"session"`
 	Flow    string `json:"flow"`
-	Task    string `json:"task,omitempty"` // which is in line, and whose submitter Agent is
+	Task    string `json:"task,omitempty"` // which is in line; Agent is its submitter
 }
 
-// name is how somebody is called in a table: the agent, or what else there is.
+// name is the name of a party in a table: the agent, or what else there is.
 func (p party) name() string {
 	if name := clean(p.Agent); name != "" {
 		return name
@@ -180,7 +180,7 @@ type lease struct {
 	Parts      []part          `json:"parts"`
 }
 
-// yielding is somebody's request to a holder to give its keys up.
+// yielding is a request to a holder to release its keys.
 type yielding struct {
 	party
 	Purpose  string `json:"purpose"`
@@ -193,7 +193,7 @@ func yieldingOf(y *interlock.Yield) *yielding {
 	return &yielding{party{Agent: y.Agent, Session: y.Session, Flow: y.Flow}, y.Purpose, y.Priority, y.Since.Milliseconds(), y.Revoked}
 }
 
-// text is the request as its holder should read it; what is of which keys.
+// text is the request as its holder should read it; what names the keys.
 func (y *yielding) text(what string) string {
 	text := y.name() + " asks you to yield " + what
 	if y.Revoked {
@@ -205,7 +205,7 @@ func (y *yielding) text(what string) string {
 	return text
 }
 
-// told is the request as others should read it; of whom it is made.
+// told is the request as others should read it; of names the holder that is asked.
 func (y *yielding) told(holder string) string {
 	text := y.name() + " asked " + holder + " to yield " + short(ms(y.Since)) + " ago"
 	if y.Revoked {
@@ -443,7 +443,7 @@ type edge struct {
 	Key     interlock.Key `json:"key"`
 	Mode    string        `json:"mode"`
 	Ahead   bool          `json:"ahead"`
-	Task    string        `json:"task"` // whose end is waited for
+	Task    string        `json:"task"` // the wait is for its end
 	Waited  int64         `json:"waited_ms"`
 }
 
