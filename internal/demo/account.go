@@ -16,7 +16,7 @@ import (
 	bank "github.com/interlockdev/interlock/writer/account"
 )
 
-// The account scene: fifty agents charge a late fee of 50.00 or give a goodwill credit of
+// The account scene: fifty agents charge a late fee of 50.00 or grant a goodwill credit of
 // 20.00 on one account, which one writer alone may change.
 //
 //	50 agents ── fee, credit ──► mailbox of account:12345 ──► writer ──► state, reply, log
@@ -45,8 +45,8 @@ type ledgerScene struct {
 	result   accountResult
 }
 
-// Account plays the scene and prints what came of it. It returns an error that is
-// ErrClaim when the balance is wrong, the log cannot be replayed, or somebody got around.
+// Account plays the scene and prints what came of it. It returns an error that is ErrClaim when
+// the balance is wrong, the log cannot be replayed, or an agent got around the writer.
 func Account(ctx context.Context, cfg Config) (err error) {
 	if cfg.Server != "" {
 		return invalid("the scene kills its server: leave the server out, and it starts one of its own")
@@ -133,9 +133,9 @@ func (s *ledgerScene) play(ctx context.Context) (err error) {
 	return s.audit(ctx)
 }
 
-// found makes the queue of the writer, and the pattern whose keys it alone may change.
+// found makes the queue of the writer, and the pattern with the keys that it alone may change.
 func (s *ledgerScene) found(ctx context.Context) error {
-	// Nobody is to wait for a dead writer longer than has to be.
+	// No agent is to wait for a dead writer longer than has to be.
 	queue := interlock.TaskQueue{Name: accountsQueue, Grace: time.Millisecond, Backoff: time.Millisecond, Pull: []string{tellerRole}}
 	if err := s.operator.SetQueue(ctx, queue); err != nil {
 		return err
@@ -147,8 +147,8 @@ func (s *ledgerScene) startWriter(ctx context.Context, name string) (*process, e
 	return startProcess(ctx, s.cfg.Binary, "writer", writerOrder{Server: s.server.GRPC, Credential: s.secrets[tellerRole], Name: name, TTLMS: shortTTL.Milliseconds(), StopAt: writerStops})
 }
 
-// crowd sends all agents off, each in a session of its own, and gives a function that
-// waits until all have their replies.
+// crowd sends all agents off, each in a session of its own, and returns a function that waits
+// until all have their replies.
 func (s *ledgerScene) crowd(ctx context.Context) (wait func() error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var all sync.WaitGroup
@@ -167,7 +167,7 @@ func (s *ledgerScene) crowd(ctx context.Context) (wait func() error) {
 	}
 }
 
-// agent charges a fee or gives a credit, every other one each.
+// agent charges a fee or grants a credit, every other one each.
 func (s *ledgerScene) agent(ctx context.Context, n int) error {
 	role, does, amount, memo := billingRole, (*bank.Client).Debit, lateFee, "late fee"
 	if n%2 == 0 {
@@ -291,7 +291,7 @@ func (s *ledgerScene) usurp(ctx context.Context, c *client.Client) error {
 	}})
 }
 
-// refused tells how an attempt to go around ended. Only a refusal is a good end.
+// refused returns how an attempt to go around ended. Only a refusal is a good end.
 func (s *ledgerScene) refused(what string, err error) error {
 	r := accountRefusal{What: what}
 	if refusal, ok := errors.AsType[*bank.Refused](err); ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
 )
 
-// The balance is exact, whoever dies.
+// The balance is exact, whichever process dies.
 func TestAccount(t *testing.T) {
 	var out bytes.Buffer
 	if err := Account(t.Context(), Config{Out: &out, JSON: true, Dir: t.TempDir(), Binary: launchtest.Binary(t)}); err != nil {

@@ -24,15 +24,14 @@ const (
 	treasury                    = "treasury"
 )
 
-// The credentials of the scene. What a requester may do goes by them, whatever name it
-// gives itself.
+// The credentials of the scene. A requester's rights go by them, whatever name it uses.
 const (
 	operatorRole = "operator"
 	tellerRole   = "teller" // the writer's
 	billingRole  = "billing"
 	supportRole  = "support"
 	rogueRole    = "rogue"
-	porterRole   = "porter" // a worker of all queues, whom the writer's queue does not list
+	porterRole   = "porter" // a worker of all queues, not listed by the writer's queue
 )
 
 // makeCredentials makes the credentials of the scene, and the file with which the server
@@ -75,8 +74,8 @@ func bankPolicy() bank.Policy {
 	}
 }
 
-// writerOrder is what a writer process is told on its first line of input. On the next
-// line it is told to go on with the message that it stops at.
+// writerOrder is the first line of a writer process's input. The next line makes it go on with
+// the message that it stops at.
 type writerOrder struct {
 	Server     string `json:"server"`
 	Credential string `json:"credential"`

@@ -40,8 +40,8 @@ type step struct {
 	Attempt int `json:"attempt,omitempty"` // of the accounts' writer
 }
 
-// errAgain says that the update was not made, and that it is safe to start over:
-// nothing was written.
+// errAgain reports that the update was not made, and that it is safe to start over: nothing was
+// written.
 var errAgain = errors.New("start over")
 
 func (w *worker) run(ctx context.Context) error {
@@ -58,7 +58,7 @@ func (w *worker) attempt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What the session still holds is given back; if it has ended, it holds nothing.
+	// What the session still holds is released; if it has ended, it holds nothing.
 	defer c.Close(ctx)
 
 	asked := time.Now()
@@ -120,8 +120,8 @@ func lost(code interlock.Code) bool {
 	return false
 }
 
-// order is what an agent process is told on its first line of input. On the
-// following lines it is told that the model has answered.
+// order is the first line of an agent process's input. The following lines report that the
+// model has answered.
 type order struct {
 	Server     string `json:"server"`
 	Namespace  string `json:"namespace"`

@@ -51,7 +51,7 @@ func TestRace(t *testing.T) {
 		t.Errorf("killed: %+v", k)
 	}
 
-	// The files say the same, to whoever looks.
+	// The files contain the same.
 	for _, b := range r.With.Balances {
 		a, err := ledger{dir: filepath.Join(dir, "under-leases")}.read(b.Account)
 		if err != nil {

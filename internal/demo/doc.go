@@ -1,16 +1,15 @@
-// Package demo plays scenes that show what Interlock is for. In the race fifty agents
-// charge fees and give credits on a handful of accounts.
+// Package demo plays scenes that show what Interlock is for. In the race fifty agents charge
+// fees and grant credits on a handful of accounts.
 //
 //	plan ──► uncoordinated: read the file, think, write the file
 //	   └───► under leases:  acquire the account, read, think, write with the fence,
 //	                        release; one agent is frozen, one is killed
 //	                 └────► both side by side, and a verdict
 //
-// Both runs do the same fifty updates at the same moments, with the same think
-// times: those of fifty consecutive requests to a real service (package trace),
-// replayed faster, and the output says by how much. The accounts are plain files
-// outside of Interlock, so nothing protects them but the lease and the fence check
-// at the file (guard.go).
+// Both runs do the same fifty updates at the same moments, with the same think times: those of
+// fifty consecutive requests to a real service (package trace), replayed faster, and the output
+// states by how much. The accounts are plain files outside of Interlock, so nothing protects
+// them but the lease and the fence check at the file (guard.go).
 //
 // The server is a process of its own, and so are the agent that is frozen
 // (SIGSTOP) and the one that is killed (SIGKILL). The other agents are goroutines,

@@ -45,7 +45,7 @@ type ledger struct{ dir string }
 
 func (l ledger) path(name string) string { return filepath.Join(l.dir, "account-"+name+".json") }
 
-// read gives the account as it is, without any check.
+// read returns the account as it is, without any check.
 func (l ledger) read(name string) (a account, err error) {
 	text, err := os.ReadFile(l.path(name))
 	if err != nil {
@@ -57,8 +57,8 @@ func (l ledger) read(name string) (a account, err error) {
 	return a, nil
 }
 
-// write replaces the account's file in one go, so that nobody ever reads half of
-// it. It checks nothing: whoever writes last wins.
+// write replaces the account's file in one go, so that no agent ever reads half of it. It
+// checks nothing: the last writer wins.
 func (l ledger) write(a account) error {
 	text, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {
@@ -79,7 +79,7 @@ func (l ledger) write(a account) error {
 	return nil
 }
 
-// staleError says that the guard refused a fence.
+// staleError reports that the guard refused a fence.
 type staleError struct {
 	Account       string
 	Fence, Higher interlock.Fence
@@ -97,7 +97,7 @@ func (e *staleError) Error() string {
 // between the next holder's read and its write, with the highest fence that the
 // file has seen so far, and its update would be lost.
 
-// readFenced shows the fence and gives the account.
+// readFenced shows the fence and returns the account.
 func (l ledger) readFenced(name string, fence interlock.Fence) (account, error) {
 	return l.guarded(name, fence, func(a account) account { return a })
 }
@@ -144,6 +144,6 @@ func (l ledger) lock(name string) (unlock func(), err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock account %s: %w", name, err), file.Close())
 	}
-	// Closing the file gives the lock back; nothing was written to it.
+	// Closing the file releases the lock; nothing was written to it.
 	return func() { file.Close() }, nil
 }

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// shortTTL is that of the two agents that fail, so that nobody waits half a
-	// minute for the scene to go on. It is the shortest that a server accepts.
+	// shortTTL is that of the two agents that fail, so that the scene goes on within half a
+	// minute. It is the shortest that a server accepts.
 	shortTTL = interlock.MinTTL
 	ttl      = interlock.DefaultTTL
 
@@ -72,7 +72,7 @@ type field struct {
 	binary string
 	order  order // for every agent, but for its update and ttl
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields below
 	outcome  *outcome
 	watchers []*watcher
 }
@@ -84,8 +84,8 @@ type watcher struct {
 	seen           chan step // capacity 1
 }
 
-// play lets the two agents that fail go first, so that somebody stands behind
-// them, and then the rest.
+// play lets the two agents that fail go first, so that others stand behind them, and then the
+// rest.
 func (f *field) play(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -144,7 +144,7 @@ func (f *field) agent(ctx context.Context, t task) error {
 	return w.run(ctx)
 }
 
-// tell counts what an agent says of itself and wakes who waits for it.
+// tell counts what an agent reports of itself and wakes the goroutines that wait for it.
 func (f *field) tell(t task, s step) {
 	for _, w := range f.watchers {
 		if w.event == s.Event && w.account == t.update.Account {
@@ -220,8 +220,8 @@ func (f *field) waited(s step) {
 	f.outcome.Waits = append(f.outcome.Waits, time.Duration(s.WaitMS)*time.Millisecond)
 }
 
-// freeze stops an agent while it thinks, until somebody else has written to its
-// account, and lets it go on as if nothing had been.
+// freeze stops an agent while it thinks, until another agent has written to its account, and
+// lets it go on as if nothing had been.
 func (f *field) freeze(ctx context.Context, t task, holds func(), behind *watcher) error {
 	p, s, err := f.start(ctx, t)
 	if err != nil {
@@ -275,8 +275,8 @@ func (f *field) freeze(ctx context.Context, t task, holds func(), behind *watche
 	return p.gone(ctx)
 }
 
-// kill ends an agent in the middle of its thinking, and gives its task to another
-// one, which goes to the end of the line.
+// kill ends an agent in the middle of its thinking, and hands its task to another one, which
+// goes to the end of the line.
 func (f *field) kill(ctx context.Context, t task, holds func(), behind *watcher) error {
 	p, s, err := f.start(ctx, t)
 	if err != nil {

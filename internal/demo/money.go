@@ -32,7 +32,7 @@ func (c cents) abs() cents {
 	return c
 }
 
-// MarshalText writes what String gives.
+// MarshalText writes what String returns.
 func (c cents) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.

@@ -17,7 +17,7 @@ type outcome struct {
 	Destroyed []loss // updates that were written and are not in the files any more
 	Missing   []update
 	Double    []update
-	Wrong     int   // accounts whose balance is not what it must be
+	Wrong     int   // accounts with a wrong balance
 	Off       cents // the sum of what they are wrong by, signs ignored
 
 	Waits   []time.Duration // in line, one for each lease
@@ -33,7 +33,7 @@ type balance struct {
 	Found    cents
 }
 
-// loss is an update that somebody wrote over.
+// loss is an update that another agent wrote over.
 type loss struct {
 	Update update
 	By     update
@@ -46,7 +46,7 @@ type refusal struct {
 	Frozen         time.Duration // between the freezing and the write
 }
 
-// death is the killed agent, and who came after it.
+// death is the killed agent, and its successor.
 type death struct {
 	Agent, Account string
 	Fence          interlock.Fence
@@ -55,8 +55,8 @@ type death struct {
 	After          time.Duration // between the death and the next grant
 }
 
-// count reads the files and fills in what they say. writes tells who wrote over
-// whom.
+// count reads the files and fills in what they contain. writes tells which agent wrote over
+// which.
 func (o *outcome) count(p *plan, l ledger, writes []write) error {
 	expected := p.expected()
 	found := map[string]int{}
@@ -105,7 +105,7 @@ func lastIndex[T any](list []T, ok func(T) bool) int {
 	return -1
 }
 
-// waits gives the mean and the longest time in line.
+// waits returns the mean and the longest time in line.
 func (o *outcome) waits() (mean, longest time.Duration) {
 	if len(o.Waits) == 0 {
 		return 0, 0

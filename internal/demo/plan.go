@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/internal/trace"
 )
 
-// plan is what both runs do. The same seed gives the same plan.
+// plan is what both runs do. The same seed yields the same plan.
 type plan struct {
 	start map[string]cents // balances before, by account
 	names []string         // of the accounts, sorted
@@ -102,7 +102,7 @@ func (p *plan) expected() map[string]cents {
 	return sum
 }
 
-// thinking gives the mean and the longest think time before scaling.
+// thinking returns the mean and the longest think time before scaling.
 func (p *plan) thinking() (mean, longest time.Duration) {
 	for _, t := range p.tasks {
 		mean += t.real

@@ -19,8 +19,8 @@ type process struct {
 	steps chan step // closed when the process has ended
 }
 
-// startProcess starts an agent of a role, which is a hidden command of the demo, and
-// gives it its order.
+// startProcess starts an agent of a role, which is a hidden command of the demo, and sends it
+// its order.
 func startProcess(ctx context.Context, binary, role string, order any) (*process, error) {
 	p := &process{cmd: exec.CommandContext(ctx, binary, "demo", role), steps: make(chan step, 16)}
 	p.cmd.Stderr = os.Stderr

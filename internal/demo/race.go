@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Config says how the race is run. The zero value works.
+// Config is how the race is run. The zero value works.
 type Config struct {
 	// Out gets the story, or with JSON the result. nil means standard output.
 	Out io.Writer
@@ -24,8 +24,8 @@ type Config struct {
 	// JSON asks for one JSON document instead of the story.
 	JSON bool
 
-	// Dir is where the accounts are kept. It must be empty or not exist. "" means a
-	// new directory for temporary files. It stays there for whoever wants to look.
+	// Dir is where the accounts are kept. It must be empty or not exist. "" means a new
+	// directory for temporary files. It stays there for inspection.
 	Dir string
 
 	// Server is the address of a running server's gRPC door; Namespace and
@@ -82,8 +82,8 @@ func invalid(format string, args ...any) error {
 	return &interlock.Error{Code: interlock.CodeInvalidRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// ErrClaim says that the race did not show what it claims: under leases a balance
-// was wrong, or a failure went unnoticed, or without them nothing was lost.
+// ErrClaim reports that the race did not show what it claims: under leases a balance was wrong,
+// or a failure went unnoticed, or without them nothing was lost.
 var ErrClaim = errors.New("the claim does not hold")
 
 // Race runs the scene twice, uncoordinated and under leases, and prints both side
@@ -102,8 +102,8 @@ func Race(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	// Nobody waits longer than this for a scene of ten seconds: it is everybody's
-	// thinking one after the other, with time for a slow machine.
+	// No agent waits longer than this for a scene of ten seconds: it is the thinking of all,
+	// one after the other, with time for a slow machine.
 	limit := time.Minute
 	for _, t := range p.tasks {
 		limit += t.think

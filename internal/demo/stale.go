@@ -81,7 +81,7 @@ type stage struct {
 	dir      string
 	files    *file.Dir
 	account  interlock.Key
-	balance  interlock.Key // the counter of those who add
+	balance  interlock.Key // the counter of the agents that add
 	source   interlock.Key // of a lease on the file
 
 	billing, support *client.Client
@@ -92,7 +92,7 @@ type stage struct {
 	mu       sync.Mutex
 	began    time.Time
 	told     []moment
-	packet   string // what billing was told
+	packet   string // what billing received
 	thinking time.Duration
 	repeated time.Duration
 	waiting  time.Duration
@@ -281,7 +281,7 @@ type editing struct {
 
 func (w *editing) work(ctx context.Context) error { return w.strategy.work(w, ctx) }
 
-// hasRead says that it has read.
+// hasRead reports that the agent has read.
 func (w *editing) hasRead() {
 	select {
 	case <-w.read:

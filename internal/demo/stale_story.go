@@ -25,7 +25,7 @@ type staleStrand struct {
 	RepeatedMS int64  `json:"repeated_thinking_ms"`
 	WaitingMS  int64  `json:"waiting_ms"`
 	TookMS     int64  `json:"took_ms"`
-	Packet     string `json:"packet,omitempty"` // what the refused agent was told
+	Packet     string `json:"packet,omitempty"` // what the refused agent received
 	told       []moment
 }
 

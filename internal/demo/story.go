@@ -13,14 +13,14 @@ import (
 	"github.com/interlockdev/interlock/internal/trace"
 )
 
-// story tells the race to a person. With JSON it keeps quiet until the end.
+// story prints the race for a person. With JSON it keeps quiet until the end.
 type story struct {
 	cfg  Config
 	plan *plan
 	dir  string
 	out  io.Writer
 
-	mu    sync.Mutex
+	mu    sync.Mutex // held while the story prints; guards the fields below
 	began time.Time
 	done  int
 }
@@ -33,7 +33,7 @@ func newStory(cfg Config, p *plan, dir string) *story {
 	return &story{cfg: cfg, plan: p, dir: dir, out: out}
 }
 
-// shownLosses is how many destroyed updates are told; a file lists all of them.
+// shownLosses is how many destroyed updates are printed; a file lists all of them.
 const shownLosses = 4
 
 func (s *story) opening() {
@@ -57,7 +57,7 @@ func (s *story) start() {
 	s.began, s.done = time.Now(), 0
 }
 
-// say tells one thing that happened, with its time.
+// say prints one thing that happened, with its time.
 func (s *story) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *story) clear() {
 	}
 }
 
-// destroyed tells what the uncoordinated run did.
+// destroyed prints what the uncoordinated run did.
 func (s *story) destroyed(o *outcome) {
 	if len(o.Destroyed) == 0 {
 		s.say("%d updates written, none was lost", len(s.plan.tasks))

@@ -54,8 +54,8 @@ func open(p *plan, dir string) (ledger, error) {
 	return l, nil
 }
 
-// recorder sees each write and notes which updates it wipes out. It holds its
-// lock for the moment of the write only, so it coordinates nobody's thinking.
+// recorder sees each write and notes which updates it wipes out. It holds its lock for the
+// moment of the write only, so it coordinates no thinking.
 type recorder struct {
 	ledger ledger
 	mu     sync.Mutex
