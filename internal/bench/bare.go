@@ -75,11 +75,11 @@ type bareCrew struct {
 	answer []chan struct{}         // of each agent
 	ended  sync.WaitGroup
 
-	mu  sync.Mutex
+	mu  sync.Mutex // guards the fields below
 	out []byte
 }
 
-// dialBare connects n agents to a bare server. If it goes away, lost is told why.
+// dialBare connects n agents to a bare server. If it goes away, lost gets the reason.
 func dialBare(ctx context.Context, addr string, n int, lost context.CancelCauseFunc) (*bareCrew, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *bareCrew) ask(ctx context.Context, agent int) error {
 	}
 }
 
-// gone says what has become of the connection to a bare server.
+// gone reports what has become of the connection to a bare server.
 func gone(err error) error { return fmt.Errorf("the bare server is gone: %w", err) }
 
 // send sends what is there, all at once.
@@ -145,7 +145,7 @@ func (c *bareCrew) send() {
 	}
 }
 
-// receive tells the agents of what has come back.
+// receive passes to the agents what has come back.
 func (c *bareCrew) receive() {
 	in, have := make([]byte, 16*blockSize), 0
 	for {
@@ -184,7 +184,7 @@ func bareCycles(ctx context.Context, addr string, n int, d time.Duration) ([]Val
 	return append([]Value{rate("cycles", took.Count(), elapsed)}, quantiles(took)...), nil
 }
 
-// blocks makes a file whose blocks are there, and which goes when it is closed.
+// blocks makes a file with its blocks allocated; closing it removes it.
 func blocks(flag int) (*os.File, error) {
 	dir, err := os.MkdirTemp("", "interlock-bench-")
 	if err != nil {

@@ -29,7 +29,7 @@ func (c *choice) next() int {
 	return min(sort.SearchFloat64s(c.upTo, c.random.Float64()*c.upTo[n-1]), n-1)
 }
 
-// shared says in words what is chosen from, and how.
+// shared returns in words what is chosen from, and how.
 func shared(n int, skew float64) string {
 	if skew == 0 {
 		return Number(float64(n)) + " entities, uniform"

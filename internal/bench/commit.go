@@ -49,7 +49,7 @@ func commits(ctx context.Context, site Site, n int, d time.Duration) ([]Value, e
 	return append([]Value{rate("commits", took.Count(), elapsed)}, quantiles(took)...), nil
 }
 
-// storesOf gives the crew as those who commit.
+// storesOf returns the crew as committers.
 func storesOf(crew *Crew) ([]Store, error) {
 	stores := make([]Store, len(crew.Agents))
 	for i, a := range crew.Agents {

@@ -48,7 +48,7 @@ func cycle(ctx context.Context, a Agent, key string) error {
 	return lock.Release(ctx)
 }
 
-// headcount says how many agents there are.
+// headcount returns how many agents there are.
 func headcount(n int) string {
 	if n == 1 {
 		return "1 agent"
@@ -56,7 +56,7 @@ func headcount(n int) string {
 	return Number(float64(n)) + " agents"
 }
 
-// keyed gives n keys.
+// keyed returns n keys.
 func keyed(prefix string, n int) []string {
 	keys := make([]string, n)
 	for i := range keys {

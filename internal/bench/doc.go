@@ -1,4 +1,4 @@
-// Package bench puts load on services that give out locks and says what came of it.
+// Package bench puts load on services that grant locks and reports what came of it.
 //
 //	Scenario ──► Cases ──► Run ──► Figures ──► Report
 //	  cycle        one load, one target,   median, least and most

@@ -25,7 +25,7 @@ func (s *interlockSite) httpCrew(ctx context.Context, n int) (*Crew, error) {
 	return dialHTTP(ctx, n, s.at.HTTP, s.at.TLS, header)
 }
 
-// dialHTTP connects n agents to whoever speaks HTTP/JSON as Interlock does.
+// dialHTTP connects n agents to a server that speaks HTTP/JSON as Interlock does.
 func dialHTTP(ctx context.Context, n int, addr string, over *tls.Config, header string) (*Crew, error) {
 	callers, agents := make([]*caller, n), make([]Agent, n)
 	crew := &Crew{Agents: agents, Close: func() {
@@ -105,8 +105,8 @@ func (a *httpAgent) Try(_ context.Context, key string) (Lock, error) {
 	return a.granted(status, answer, err)
 }
 
-// granted reads the lease's id. An answer is several hundred bytes of JSON of which only
-// the id is wanted, so it is looked for and not parsed.
+// granted reads the lease's id. An answer is several hundred bytes of JSON and only the id is
+// wanted, so it is looked for and not parsed.
 func (a *httpAgent) granted(status int, answer []byte, err error) (Lock, error) {
 	if err != nil {
 		return nil, err

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// drive lets n agents repeat step until d has passed, and gives how long each step took
-// and all together. An agent's first step is not counted: it makes connections, and all
-// begin to count when the last one has done it. Each counts at least one.
+// drive lets n agents repeat step until d has passed, and returns how long each step took and
+// all together. An agent's first step is not counted: it makes connections, and all begin to
+// count when the last one has done it. Each counts at least one.
 func drive(ctx context.Context, n int, d time.Duration, step func(ctx context.Context, agent int) error) (*Histogram, time.Duration, error) {
 	var (
 		running, ready sync.WaitGroup
@@ -59,7 +59,7 @@ func drive(ctx context.Context, n int, d time.Duration, step func(ctx context.Co
 	return all, elapsed, nil
 }
 
-// each does something n times, at most width at a time, and gives the first error.
+// each does something n times, at most width at a time, and returns the first error.
 func each(ctx context.Context, n, width int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -71,7 +71,7 @@ func (s *echoSite) Crew(ctx context.Context, n int) (*Crew, error) {
 	return dialHTTP(ctx, n, s.http, nil, "Host: "+s.http+"\r\n")
 }
 
-// Usage implements Site: an echo says nothing of itself.
+// Usage implements Site: an echo reports nothing.
 func (s *echoSite) Usage(context.Context) (Usage, error) { return Usage{}, nil }
 
 // Settle implements Site.
@@ -79,7 +79,7 @@ func (s *echoSite) Settle(context.Context) (Usage, error) { return Usage{}, nil 
 
 // Close implements Site.
 func (s *echoSite) Close() error {
-	_ = s.in.Close() // it ends when nobody is there any more
+	_ = s.in.Close() // it ends when the last client has gone
 	return s.cmd.Wait()
 }
 
@@ -116,7 +116,7 @@ func ServeEcho(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// echoBytes gives back what it gets, on one connection after the other.
+// echoBytes sends back what it gets, on one connection after the other.
 func echoBytes(l net.Listener) error {
 	for {
 		conn, err := l.Accept()

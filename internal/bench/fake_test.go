@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// fakeTarget is a service in this process that hands its keys to whoever waits longest,
+// fakeTarget is a service in this process that hands its keys to the waiter that waits longest,
 // or shortest.
 type fakeTarget struct {
 	name   string
-	lastIn bool // whoever came last is next
+	lastIn bool // the last to come is next
 }
 
 func (t fakeTarget) Name() string { return t.name }

@@ -69,7 +69,7 @@ type Figure struct {
 	Each     []float64 `json:"each"` // run, in their order
 }
 
-// NewFigure makes a figure of what each run has given, in their order.
+// NewFigure makes a figure of the result of each run, in their order.
 func NewFigure(scenario, load, target, name string, unit Unit, each []float64) Figure {
 	sorted := slices.Sorted(slices.Values(each))
 	return Figure{
@@ -78,8 +78,8 @@ func NewFigure(scenario, load, target, name string, unit Unit, each []float64) F
 	}
 }
 
-// summarize makes the figures of a case from what its runs gave. Each has given the same
-// values in the same order.
+// summarize makes the figures of a case from the results of its runs. Each has the same values
+// in the same order.
 func summarize(c Case, runs [][]Value) []Figure {
 	figures := make([]Figure, len(runs[0]))
 	for i, first := range runs[0] {

@@ -60,7 +60,7 @@ const (
 	fileBlocks = 256
 )
 
-// writes makes durable writes to a file whose blocks are there.
+// writes makes durable writes to a file with its blocks allocated.
 func writes(ctx context.Context, d time.Duration, flag int, sync func(*os.File) error) (took *Histogram, err error) {
 	f, err := blocks(flag)
 	if err != nil {

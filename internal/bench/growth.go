@@ -117,7 +117,7 @@ const (
 	patience = time.Minute
 )
 
-// calm waits until the server is calm, but not for ever, and gives what it has used.
+// calm waits until the server is calm, but not for ever, and returns what it has used.
 func calm(ctx context.Context, site Site) (Usage, error) {
 	before, err := site.Usage(ctx)
 	for began := time.Now(); err == nil && time.Since(began) < patience; {

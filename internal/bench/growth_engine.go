@@ -31,7 +31,7 @@ func (g growth) engine(keys []string, few int) (a alone, err error) {
 	return a, nil
 }
 
-// kernel is an engine with one session, whose commands come as over a stream.
+// kernel is an engine with one session; its commands come as over a stream.
 type kernel struct {
 	e       *engine.Engine
 	out     engine.Output
@@ -78,7 +78,7 @@ func (k *kernel) acquire(key interlock.Key) (id [16]byte) {
 	return id
 }
 
-// cycles acquires and releases n keys in turn for a while, and gives how long each took.
+// cycles acquires and releases n keys in turn for a while, and returns how long each took.
 func (k *kernel) cycles(n int, d time.Duration) time.Duration {
 	keys := keyed("bench:", n)
 	runtime.GC() // of what made the keys: else it falls on the cycles

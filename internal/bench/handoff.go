@@ -70,8 +70,8 @@ func handoffs(ctx context.Context, site Site, n int, d time.Duration) ([]Value, 
 	}, nil
 }
 
-// roundLimit is how much longer than its duration a relay may take to end with a whole
-// round. Then it ends at once: who polls can take minutes for a round of many agents.
+// roundLimit is how much longer than its duration a relay may take to end with a whole round.
+// Then it ends at once: polling agents can take minutes for a round of many.
 const roundLimit = 10 * time.Second
 
 var errCutShort = errors.New("the relay took too long")
@@ -80,12 +80,12 @@ var errCutShort = errors.New("the relay took too long")
 const relayKey = "bench:relay"
 
 // relay is a key that goes from hand to hand, as its agents see it. Its mutex stands for
-// nothing but the agents' common memory: who holds it need not hold the key.
+// nothing but the agents' common memory: an agent that holds it need not hold the key.
 type relay struct {
 	n        int
 	duration time.Duration
 	gathered chan struct{} // is closed when all but the first agent stand in line
-	cut      func(error)   // calls off whoever waits
+	cut      func(error)   // calls off the waiting agents
 
 	mu       sync.Mutex
 	missing  int       // agents that have yet to come into the line before it begins
@@ -98,7 +98,7 @@ type relay struct {
 	counted  int
 	overtook int
 	grants   []int     // by agent
-	last     int       // who held before
+	last     int       // the agent that held before
 	took     Histogram // from one holder to another
 	elapsed  time.Duration
 	over     bool

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Histogram counts durations in buckets whose width is at most 1/64 of their lower
-// bound. It has a fixed size, and recording allocates nothing. The zero value is ready.
+// Histogram counts durations in buckets with a width of at most 1/64 of their lower bound. It
+// has a fixed size, and recording allocates nothing. The zero value is ready.
 type Histogram struct {
 	counts [(maxOctave + 1) << subBits]uint64
 	n      uint64

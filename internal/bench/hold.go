@@ -16,7 +16,7 @@ type holdings struct {
 	locks []Lock
 }
 
-// hold has agents take keys, which are shared out evenly.
+// hold makes agents take keys, which are shared out evenly.
 func hold(ctx context.Context, agents []Agent, keys []string) (*holdings, error) {
 	n := len(keys)
 	h := &holdings{keys: keys, locks: make([]Lock, n)}
@@ -38,8 +38,8 @@ func (h *holdings) keyBytes() float64 {
 	return float64(sum) / float64(len(h.keys))
 }
 
-// crowd has agents wait for keys that somebody else holds, and calls do when all stand
-// in line. Then they leave.
+// crowd makes agents wait for keys that another agent holds, and calls do when all stand in
+// line. Then they leave.
 func (h *holdings) crowd(ctx context.Context, agents []Agent, keys int, do func() error) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()

@@ -29,7 +29,7 @@ const (
 // Doors are all of them.
 var Doors = []Door{Stream, Connections, GRPC, HTTP}
 
-// Address is where a server is, and who we are to it.
+// Address is where a server is, and our identity at it.
 type Address struct {
 	HTTP       string // host:port
 	GRPC       string
@@ -84,7 +84,7 @@ type interlockSite struct {
 
 	scrapes *http.Transport // to read its metrics
 
-	mu      sync.Mutex
+	mu      sync.Mutex       // guards the fields below
 	clients []*client.Client // that live
 }
 
@@ -152,7 +152,7 @@ func (s *interlockSite) cutOff() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.clients {
-		_ = c.Close(gone) // nobody confirms it
+		_ = c.Close(gone) // it is not confirmed
 	}
 	s.clients = nil
 }

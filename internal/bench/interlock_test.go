@@ -42,8 +42,8 @@ func ordered(t *testing.T, figures []Figure, names ...string) {
 	}
 }
 
-// Every scenario runs against real servers, through every door that it knows, and what
-// it gives can be true.
+// Every scenario runs against real servers, through every door that it knows, and its results
+// can be true.
 func TestScenarios(t *testing.T) {
 	both := []Door{Stream, Connections}
 	tests := []struct {

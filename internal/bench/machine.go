@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Machine says where figures come from. Figures of different machines cannot be compared.
+// Machine describes where figures come from. Figures of different machines cannot be compared.
 type Machine struct {
 	Processor string `json:"processor"`
 	Cores     int    `json:"cores"`

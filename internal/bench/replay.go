@@ -12,9 +12,8 @@ import (
 	"github.com/interlockdev/interlock/internal/trace"
 )
 
-// Replay says how recorded requests to a model are replayed. Each becomes an agent that
-// comes when the request came, thinks about one entity for as long as the request took,
-// and writes.
+// Replay is how recorded requests to a model are replayed. Each becomes an agent that comes
+// when the request came, thinks about one entity for as long as the request took, and writes.
 type Replay struct {
 	// Trace is "conversation" or "code", which are hours that this program carries, or the
 	// name of a file of the same form. "" is conversation.
@@ -109,10 +108,10 @@ type play struct {
 	speed float64
 	tries atomic.Int64
 
-	mu        sync.Mutex
-	waits     Histogram // from coming to the thought that counted
-	holds     Histogram // of that thought, and of what the key was held or the version was at risk
-	conflicts int       // agents for whom it did not go straight
+	mu        sync.Mutex // guards the fields below
+	waits     Histogram  // from coming to the thought that counted
+	holds     Histogram  // of that thought, and of what the key was held or the version was at risk
+	conflicts int        // agents with a conflict
 	lost      time.Duration
 	thought   time.Duration
 }
@@ -159,7 +158,7 @@ func locked(pauses func() time.Duration) func(context.Context, *play, Agent, str
 	}
 }
 
-// optimistic thinks on what was read, and thinks again when somebody else was faster.
+// optimistic thinks on what was read, and thinks again when another agent was faster.
 func optimistic(ctx context.Context, p *play, a Agent, key string, think time.Duration) error {
 	store, ok := a.(Store)
 	if !ok {
@@ -188,7 +187,7 @@ func optimistic(ctx context.Context, p *play, a Agent, key string, think time.Du
 	}
 }
 
-// play replays visits and says how the agents fared.
+// play replays visits and returns how the agents fared.
 func (r Replay) play(ctx context.Context, site Site, visits []visit, how strategy) ([]Value, error) {
 	crew, err := site.Crew(ctx, len(visits))
 	if err != nil {

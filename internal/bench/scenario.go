@@ -17,10 +17,10 @@ type Scenario struct {
 	// Doors are those of Interlock through which it goes unless told otherwise.
 	Doors []Door
 
-	// Yardstick says that Echo is among its targets.
+	// Yardstick reports that Echo is among its targets.
 	Yardstick bool
 
-	// Own says that it needs a server of its own, to stop it or to set rules.
+	// Own reports that it needs a server of its own, to stop it or to set rules.
 	Own bool
 
 	cases func(cfg Config, targets []Target) ([]Case, error)
@@ -32,7 +32,7 @@ var Scenarios = []Scenario{floorScenario, cycleScenario, handoffScenario, commit
 // Short names those that run when none is named.
 var Short = []string{"floor", "cycle", "handoff"}
 
-// Named gives the scenarios of these names, each once and in the order of Scenarios.
+// Named returns the scenarios of these names, each once and in the order of Scenarios.
 func Named(names []string) ([]Scenario, error) {
 	var known []string
 	for _, s := range Scenarios {
@@ -46,7 +46,7 @@ func Named(names []string) ([]Scenario, error) {
 	return slices.DeleteFunc(slices.Clone(Scenarios), func(s Scenario) bool { return !slices.Contains(names, s.Name) }), nil
 }
 
-// Config says how much load there is. What is 0 or empty is the scenario's own.
+// Config is how much load there is. What is 0 or empty is the scenario's own.
 type Config struct {
 	// Agents are how many work at a time, one load after the other.
 	Agents []int
@@ -60,10 +60,10 @@ type Config struct {
 	// Repeat is how many runs each case has.
 	Repeat int
 
-	// Replay says how the recorded hour is replayed.
+	// Replay is how the recorded hour is replayed.
 	Replay Replay
 
-	// Progress, if set, is told what is done next.
+	// Progress, if set, is called with what is done next.
 	Progress func(text string)
 }
 
@@ -117,7 +117,7 @@ type Case struct {
 	run func(ctx context.Context) ([]Value, error)
 }
 
-// on makes a case whose every run has a site of its own.
+// on makes a case that has a site of its own for every run.
 func on(target Target, load string, repeat int, run func(ctx context.Context, site Site) ([]Value, error)) Case {
 	return Case{Load: load, Target: target.Name(), Repeat: repeat, run: func(ctx context.Context) (values []Value, err error) {
 		site, err := target.Open(ctx)
@@ -133,7 +133,7 @@ func on(target Target, load string, repeat int, run func(ctx context.Context, si
 	}}
 }
 
-// Check says whether Run could begin.
+// Check reports whether Run could begin.
 func (s Scenario) Check(cfg Config, targets []Target) error {
 	if err := cfg.Check(); err != nil {
 		return err
@@ -142,9 +142,9 @@ func (s Scenario) Check(cfg Config, targets []Target) error {
 	return err
 }
 
-// Run runs a scenario against targets and gives its figures, in the order of its cases.
-// The runs of cases with the same load alternate. With an error it gives the figures of
-// the loads that were complete.
+// Run runs a scenario against targets and returns its figures, in the order of its cases. The
+// runs of cases with the same load alternate. With an error it returns the figures of the loads
+// that were complete.
 func (s Scenario) Run(ctx context.Context, cfg Config, targets []Target) ([]Figure, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/interlockdev/interlock/internal/trace"
 )
 
-// find gives a figure by its name.
+// find returns a figure by its name.
 func find(t *testing.T, figures []Figure, name string) Figure {
 	t.Helper()
 	i := slices.IndexFunc(figures, func(f Figure) bool { return f.Name == name })
@@ -23,7 +23,8 @@ func find(t *testing.T, figures []Figure, name string) Figure {
 	return figures[i]
 }
 
-// Whoever hands keys to the last who came is seen to do so, and who keeps a line too.
+// A target that hands keys to the last that came is seen to do so, and one that keeps a line,
+// too.
 func TestHandoffTellsFairFromUnfair(t *testing.T) {
 	for _, lastIn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lastIn=%t", lastIn), func(t *testing.T) {
@@ -45,7 +46,7 @@ func TestHandoffTellsFairFromUnfair(t *testing.T) {
 	}
 }
 
-// Who takes a key again that it has just released has handed it to nobody.
+// An agent that takes a key again that it has just released has handed it to no other.
 func TestHandoffIsToSomebodyElse(t *testing.T) {
 	r := newRelay(2, time.Hour)
 	now := time.Now()
@@ -171,7 +172,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// The first error of an agent ends the others, and is the one that is told.
+// The first error of an agent ends the others, and is the one that is reported.
 func TestDriveTellsWhatWentWrong(t *testing.T) {
 	broken := errors.New("broken")
 	_, _, err := drive(t.Context(), 4, time.Hour, func(ctx context.Context, i int) error {

@@ -12,8 +12,8 @@ type Target interface {
 	// Name is what the tables call it, such as "interlock stream".
 	Name() string
 
-	// Open gives a site. Where the service is ours it is fresh and empty; where it is
-	// somebody else's it is as it is.
+	// Open returns a site. Where the service is ours it is fresh and empty; any other is as it
+	// is.
 	Open(ctx context.Context) (Site, error)
 }
 
@@ -37,7 +37,7 @@ type Site interface {
 // A Crew is agents and what they share, such as a connection.
 type Crew struct {
 	Agents []Agent
-	// Close ends them. What they hold or wait for is given back, or left to the service.
+	// Close ends them. What they hold or wait for is released, or left to the service.
 	Close func()
 }
 
@@ -49,7 +49,7 @@ type Agent interface {
 	// services without a line when its first try has failed; never after Acquire returned.
 	Acquire(ctx context.Context, key string, queued func()) (Lock, error)
 
-	// Try is Acquire without waiting: the error is ErrHeld when somebody else holds the key.
+	// Try is Acquire without waiting: the error is ErrHeld when another agent holds the key.
 	Try(ctx context.Context, key string) (Lock, error)
 }
 
@@ -58,20 +58,20 @@ type Lock interface {
 	Release(ctx context.Context) error
 }
 
-// ErrHeld says that somebody else holds the key.
+// ErrHeld reports that another agent holds the key.
 var ErrHeld = errors.New("somebody else holds the key")
 
 // A Store is an Agent that can also commit documents by their versions.
 type Store interface {
-	// Read gives the version of a document; 0 while there is none.
+	// Read returns the version of a document; 0 while there is none.
 	Read(ctx context.Context, key string) (version uint64, err error)
 
-	// Commit writes the document if it still has this version, and gives its new one. The
+	// Commit writes the document if it still has this version, and returns its new one. The
 	// error is ErrStale if it has another.
 	Commit(ctx context.Context, key string, version uint64) (uint64, error)
 }
 
-// ErrStale says that a document has another version than the one that was read.
+// ErrStale reports that a document has another version than the one that was read.
 var ErrStale = errors.New("the document has changed")
 
 // A Restarter is a Site that can be ended and started again on what it has written.

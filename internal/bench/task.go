@@ -38,8 +38,7 @@ type dialer interface {
 	Dial(ctx context.Context, agent string) (*client.Client, error)
 }
 
-// delegated makes the cases of a workload of two sessions: those who want something
-// done, and who does it.
+// delegated makes the cases of a workload of two sessions: the submitter's and the worker's.
 func delegated(cfg Config, targets []Target, run func(ctx context.Context, caller, worker *client.Client, n int, d time.Duration) ([]Value, error)) (cases []Case, err error) {
 	for _, n := range cfg.agents(1, 64, 256) {
 		for _, t := range targets {
@@ -97,7 +96,7 @@ func working(ctx context.Context, worker *client.Client, concurrency int, handle
 	return err
 }
 
-// tasks has n submitters, each of which has one task under way.
+// tasks runs n submitters, each with one task under way.
 func tasks(ctx context.Context, caller, worker *client.Client, n int, d time.Duration) ([]Value, error) {
 	arrived := make([]chan struct{}, n)
 	claims := make([][]interlock.Claim, n)
@@ -139,7 +138,7 @@ func tasks(ctx context.Context, caller, worker *client.Client, n int, d time.Dur
 	return append([]Value{rate("tasks", took.Count(), elapsed)}, quantiles(took)...), nil
 }
 
-// asks has n agents, each of which waits for its replies.
+// asks runs n agents, each waiting for its replies.
 func asks(ctx context.Context, caller, worker *client.Client, n int, d time.Duration) ([]Value, error) {
 	pattern := interlock.Pattern{Name: queue, Shape: "bench-account:{id}", Write: interlock.WriteSingle, WriterQueue: queue}
 	if err := caller.SetPattern(ctx, pattern); err != nil {
