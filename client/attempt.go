@@ -14,14 +14,14 @@ import (
 // which a test's FailNow calls.
 var errGone = errors.New("its handler ended its goroutine")
 
-// run has one task handled, and tells what became of it.
+// run handles one task, and reports what became of it.
 func (w *work) run(job *Job) {
 	done, err := Done{}, errGone
 	defer func() { w.handled(job, done, err) }() // whatever the handler did
 	done, err = w.handle(job)
 }
 
-// handled tells what became of a task.
+// handled reports what became of a task.
 func (w *work) handled(job *Job, done Done, err error) {
 	w.mu.Lock()
 	_, ours := w.jobs[job]
@@ -148,9 +148,8 @@ func (w *work) giveUp(job *Job) {
 	})
 }
 
-// end tells the server how an attempt ended. With returned, its handler has, and as soon
-// as that is on its way there is room for another task: what is asked for then comes
-// after it.
+// end reports to the server how an attempt ended. With returned, its handler has, and as soon
+// as that is on its way there is room for another task: what is asked for then comes after it.
 func (w *work) end(job *Job, kind proto.OpKind, op proto.Op, returned bool) (got *found, err error) {
 	c := w.c
 	err = c.again(w.told, serverBusy, func() error {

@@ -28,8 +28,8 @@ func median(list []time.Duration) time.Duration {
 	return list[len(list)/2]
 }
 
-// BenchmarkTasks submits tasks, each for a key of its own, and has a worker do them:
-// durably, over two gRPC streams on loopback, with clients and server in this process.
+// BenchmarkTasks submits tasks, each for a key of its own, and a worker does them: durably,
+// over two gRPC streams on loopback, with clients and server in this process.
 func BenchmarkTasks(b *testing.B) {
 	for _, load := range []struct{ submitters, concurrency int }{{1, 1}, {64, 64}, {512, 256}} {
 		b.Run(fmt.Sprintf("submitters=%d/concurrency=%d", load.submitters, load.concurrency), func(b *testing.B) {
@@ -86,7 +86,8 @@ func BenchmarkTasks(b *testing.B) {
 	}
 }
 
-// BenchmarkAsk has one agent ask a writer that only counts, durably, over two streams.
+// BenchmarkAsk measures one agent that asks a writer that only counts, durably, over two
+// streams.
 func BenchmarkAsk(b *testing.B) {
 	w := onDisk(b)
 	addr := w.listen()

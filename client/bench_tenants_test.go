@@ -28,7 +28,7 @@ func BenchmarkTwoTenants(b *testing.B) {
 	for _, row := range []struct {
 		name  string
 		setUp func(*tenant) // has very many wait
-		again func(*tenant) // has one more do so, and give it up
+		again func(*tenant) // makes one more do so, and cancels it
 	}{
 		{"cycles", func(*tenant) {}, (*tenant).cycle},
 		{"line=10000", func(c *tenant) { c.standInLine(10_000) }, (*tenant).closeCircle},
@@ -115,7 +115,7 @@ func (c *tenant) hold(flow string, claim interlock.Claim) *client.Lease {
 	return l
 }
 
-// wait has a flow wait until leave is called, or as long as the tenant is there.
+// wait makes a flow wait until leave is called, or as long as the tenant is there.
 func (c *tenant) wait(flow string, claim interlock.Claim, priority int) (leave func()) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	queued, ended := make(chan struct{}), make(chan struct{})
@@ -233,7 +233,7 @@ func (c *tenant) chain(flows int) {
 	}
 }
 
-// raise has a priority come to the head of the chain, and go again.
+// raise sends a priority to the head of the chain, and removes it again.
 func (c *tenant) raise() {
 	c.wait("head", keyOf("k0"), 1+c.next%9)()
 	c.next++

@@ -378,7 +378,7 @@ var errNotUTF8 = &interlock.Error{Code: interlock.CodeInvalidRequest, Message: "
 // numbers. It knows the number up to which everything was answered.
 type window struct {
 	ring [windowSize]*call
-	last uint64 // the highest number given out
+	last uint64 // the highest number assigned
 	low  uint64 // everything up to here was answered
 }
 

@@ -32,7 +32,7 @@ type Client struct {
 
 	turn atomic.Pointer[conn] // the link that the next caller reads, or nil; see turn.go
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields below
 	sess     *session
 	slot     uint32
 	conn     *conn // nil while there is no link
@@ -131,8 +131,8 @@ func (c *Client) begin(k *call) error {
 	return nil
 }
 
-// do carries out an operation that never stands in line. What was found may say more
-// of a refusal, too.
+// do carries out an operation that never stands in line. What was found may contain more of a
+// refusal, too.
 func (c *Client) do(ctx context.Context, k *call, what string) (*found, error) {
 	if err := k.check(); err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ type Commit struct {
 	// a lease of Leases on the key, or with SomeVersion in Reads; otherwise the error has
 	// CodeVersionRequired. With CodeHeld another holder has leased the key exclusively, which
 	// keeps out the first write of a document, too, but no addition. The policy of the key's
-	// pattern may differ from this. At most interlock.MaxWrites, whose bodies are at most
+	// pattern may differ from this. At most interlock.MaxWrites, with bodies of at most
 	// interlock.MaxCommitBytes together. Without any, the reads are only checked.
 	Writes []interlock.Write
 
@@ -120,7 +120,7 @@ func SomeVersion(keys ...interlock.Key) []interlock.Read {
 	return reads
 }
 
-// Put replaces a document by a JSON value, which is given as its text.
+// Put replaces a document by a JSON value, passed as its text.
 func Put(key interlock.Key, value []byte) interlock.Write {
 	return interlock.Write{Key: key, Op: interlock.Put, ContentType: interlock.JSONType, Body: value}
 }

@@ -103,7 +103,7 @@ type Request struct {
 // NoGrace asks for a lease without a grace period.
 const NoGrace = interlock.NoGrace
 
-// Outcome is what a release tells the next holders.
+// Outcome is what a release reports to the next holders.
 type Outcome struct {
 	Outcome string // the holder's word for how it went, such as "done"
 	Note    string // at most interlock.MaxNoteBytes

@@ -13,8 +13,7 @@ type Contention struct {
 	Advice *interlock.Advice // which of the two would fare better; nil if nothing speaks for a change
 }
 
-// Contention tells how commits and leases fare in the namespace, by pattern or class
-// of keys.
+// Contention is how commits and leases fare in the namespace, by pattern or class of keys.
 func (c *Client) Contention(ctx context.Context) ([]Contention, error) {
 	got, err := c.do(ctx, c.newCall(proto.OpContention), "the figures of contention")
 	if err != nil {

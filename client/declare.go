@@ -22,8 +22,8 @@ type Awaiting struct {
 	MaxWait time.Duration // 0: as long as the context allows
 }
 
-// Wait is a declared wait for another agent. It does not wait by itself: it tells
-// the server of a wait that takes place elsewhere.
+// Wait is a declared wait for another agent. It does not wait by itself: it reports to the
+// server of a wait that takes place elsewhere.
 type Wait struct {
 	ctx  context.Context
 	stop context.CancelCauseFunc

@@ -115,11 +115,11 @@ func (c *Client) Do(ctx context.Context, a Action, act func(ctx context.Context,
 	return result, nil
 }
 
-// settleTimeout is how long Do tries to tell what became of an effect, also when its
-// context has ended.
+// settleTimeout is how long Do tries to report what became of an effect, also when its context
+// has ended.
 const settleTimeout = 10 * time.Second
 
-// settle tells what became of an effect that Do has claimed. Until that is known to have
+// settle reports what became of an effect that Do has claimed. Until that is known to have
 // arrived, no other call may take the claim for its own.
 func (c *Client) settle(ctx context.Context, s Settlement) error {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
@@ -187,10 +187,10 @@ func (c *Client) withdraw(ctx context.Context, a Action) {
 }
 
 // ClaimEffect sets out to do something, for callers that cannot use Do. It returns the effect
-// as claimed, with its ID, by which its claimer settles it; or as done before, with its Result.
-// The error is an *EffectError when another claimer is about to do it, or when it is unknown
-// whether it happened. A flow gets again what it has claimed, or what was claimed under the
-// same lease.
+// as claimed, with its ID, which its claimer settles it with; or as done before, with its
+// Result. The error is an *EffectError when another claimer is about to do it, or when it is
+// unknown whether it happened. A flow gets again what it has claimed, or what was claimed under
+// the same lease.
 func (c *Client) ClaimEffect(ctx context.Context, a Action) (interlock.Effect, error) {
 	effect, _, err := c.claim(ctx, a, false)
 	return effect, err
@@ -246,8 +246,8 @@ type Settlement struct {
 	Reason string                // else; at most interlock.MaxReasonBytes
 }
 
-// SettleEffect tells what became of an effect. Telling the same once more changes
-// nothing. When ctx ends before the answer came, it goes on in the background.
+// SettleEffect reports what became of an effect. Reporting the same once more changes nothing.
+// When ctx ends before the answer came, it goes on in the background.
 func (c *Client) SettleEffect(ctx context.Context, s Settlement) (interlock.Effect, error) {
 	k := c.newCall(proto.OpSettleEffect)
 	k.op.ID = s.ID

@@ -19,7 +19,7 @@ type Lease struct {
 	ctx context.Context // that of Acquire
 
 	// Client.mu guards the rest.
-	own      context.Context // what Context gave out
+	own      context.Context // the result of Context
 	cancel   context.CancelCauseFunc
 	released bool
 
@@ -27,8 +27,7 @@ type Lease struct {
 	err  error // of Release
 }
 
-// grant is a lease that the server gave, with all its handles. Client.mu guards
-// what changes.
+// grant is a lease from the server, with all its handles. Client.mu guards what changes.
 type grant struct {
 	c    *Client
 	s    *session
@@ -164,7 +163,7 @@ func keyOf(l *interlock.Lease) interlock.Key {
 	return l.Claims[0].Key
 }
 
-// lose tells the holder, once.
+// lose reports the loss to the holder, once.
 func (g *grant) lose(why *interlock.Error) {
 	if g.why != nil {
 		return
@@ -176,7 +175,7 @@ func (g *grant) lose(why *interlock.Error) {
 	g.handles = nil
 }
 
-// warned tells the holder that the lease is in its soft tier.
+// warned reports to the holder that the lease is in its soft tier.
 func (g *grant) warned(l *interlock.Lease) {
 	g.info.State, g.info.ExpiresIn, g.info.MaxHoldIn, g.info.StallIn = interlock.Soft, l.ExpiresIn, l.MaxHoldIn, l.StallIn
 	g.limits(l)
@@ -316,7 +315,7 @@ func (l *Lease) Decision() *interlock.Decision {
 // Generation counts how often the lease's barrier has opened.
 func (l *Lease) Generation() uint64 { return l.look().Generation }
 
-// Info is the lease as the server showed it last, times included. What Packet tells is
+// Info returns the lease as the server showed it last, times included. What Packet reports is
 // not in it.
 func (l *Lease) Info() interlock.Lease {
 	info := l.look()
@@ -332,8 +331,8 @@ func (l *Lease) At() interlock.At {
 	return l.g.at
 }
 
-// Warnings are what the server had to say about the request besides its answer,
-// such as that a key is spelled almost like another one.
+// Warnings are the server's remarks on the request besides its answer, such as that a key is
+// spelled almost like another one.
 func (l *Lease) Warnings() []string { return slices.Clone(l.g.warnings) }
 
 // Warned is closed when the server reports that the lease is in its soft tier: a third of its

@@ -94,7 +94,7 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// A writer tells other writers what is to be done there, in the step in which it replies.
+// A writer sends messages to other writers, in the step in which it replies.
 func TestWriterSendsOn(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.writer(func(ctx context.Context, job *client.Job) (client.Done, error) {
@@ -188,8 +188,8 @@ func TestAskDeadlock(t *testing.T) {
 	})
 }
 
-// What was sent in a session that has ended since is not told to have never been sent,
-// whatever becomes of the next session.
+// What was sent in a session that has ended since is not reported as never sent, whatever
+// becomes of the next session.
 func TestSentInAnEarlierSession(t *testing.T) {
 	sends := map[string]func(ctx context.Context, c *client.Client) error{
 		"ask": func(ctx context.Context, c *client.Client) error {

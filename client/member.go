@@ -23,12 +23,11 @@ type Membership struct {
 	Purpose  string
 	Grace    time.Duration // how long stopping a part may take; 0: interlock.DefaultGrace
 
-	// Work is called for each part that this member gets, in a goroutine of its own.
-	// When its context ends, the part is to go to another member, or the membership is
-	// over: Work must stop whatever it does to the part, and return. Only then is the
-	// part given away. If that takes longer than Grace it goes without, and only
-	// its fence keeps the two apart. A Work that returns earlier leaves the part
-	// idle until then.
+	// Work is called for each part that this member gets, in a goroutine of its own. When its
+	// context ends, the part is to go to another member, or the membership is over: Work must
+	// stop whatever it does to the part, and return. Only then is the part handed over. If that
+	// takes longer than Grace it goes without, and only its fence keeps the two apart. A Work
+	// that returns earlier leaves the part idle until then.
 	//
 	// The context belongs to the member's flow. Calls for one part never overlap.
 	Work func(ctx context.Context, part Part)

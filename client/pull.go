@@ -60,7 +60,7 @@ func (c *Client) pull(ctx, limit context.Context, queue string, most int, ttl, l
 	}
 }
 
-// withdrawPull has a pull come to its end, with what it was given or with errWithdrawn.
+// withdrawPull ends a pull, with what it has received or with errWithdrawn.
 func (c *Client) withdrawPull(k *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,7 @@ func (c *Client) DropQueue(ctx context.Context, name string) error {
 	return err
 }
 
-// Queues tells how the queues of the namespace stand, by their names.
+// Queues returns the state of the queues of the namespace, by their names.
 func (c *Client) Queues(ctx context.Context) (list []interlock.QueueStatus, err error) {
 	for after := ""; ; {
 		k := c.newCall(proto.OpListQueues)

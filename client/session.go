@@ -17,7 +17,7 @@ type session struct {
 	slot  uint32
 
 	window  window
-	waits   map[uint64]*call             // by the number that has its wait ended by a second answer
+	waits   map[uint64]*call             // by the number of the second answer, which ends the wait
 	tickets map[interlock.TicketID]*call // the same calls by their place in line
 	leases  map[interlock.LeaseID]*grant
 	leaving map[interlock.LeaseID]struct{} // a release is on its way
@@ -70,9 +70,9 @@ func (s *session) want(ttl time.Duration, now func() time.Time) (beat bool) {
 	return t.Sub(s.beatSent) > ttl/4
 }
 
-// hurry makes the next heartbeat come soon if it has progress to tell on which a
-// lease depends: within an eighth of the shortest stall after the last one, so that
-// an agent may report as often as it likes. It reports whether that is so.
+// hurry makes the next heartbeat come soon if it has progress to report that a lease depends
+// on: within an eighth of the shortest stall after the last one, so that an agent may report as
+// often as it likes. It reports whether that is so.
 func (s *session) hurry(progress string) bool {
 	var stall time.Duration
 	for _, g := range s.leases {

@@ -101,7 +101,7 @@ type work struct {
 	stop context.CancelCauseFunc
 
 	running sync.WaitGroup
-	mu      sync.Mutex
+	mu      sync.Mutex        // guards the fields below
 	least   time.Duration     // the shortest ttl that its leases are known to have; 0: the session's
 	jobs    map[*Job]struct{} // that are being handled
 	over    bool              // nothing is handled any more
