@@ -27,7 +27,7 @@ type Journal struct {
 	stop    context.CancelFunc // ends the look-out for space
 	watched chan struct{}      // closed when it has ended
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards the fields below; begin adds to calls under it
 	tail   position
 	first  interlock.Index
 	dead   error // why it is not usable any more

@@ -19,9 +19,9 @@ type Kept struct {
 	j    *Journal
 	name string
 
-	mu       sync.Mutex
-	revision int64 // of the value that the next save replaces; 0: there is none
-	known    bool  // revision was read
+	mu       sync.Mutex // guards the fields below
+	revision int64      // of the value that the next save replaces; 0: there is none
+	known    bool       // revision was read
 }
 
 // Kept returns the value of a name.

@@ -18,7 +18,7 @@ type Place struct {
 	// Endpoints are the client addresses of the cluster's members, as host:port.
 	Endpoints []string
 
-	// Name tells journals in one cluster apart: 1 to 64 letters, digits, '.', '_' and '-'.
+	// Name distinguishes journals in one cluster: 1 to 64 letters, digits, '.', '_' and '-'.
 	Name string
 
 	// Shard is the number of the shard that the journal belongs to.

@@ -15,7 +15,7 @@ import (
 type Holder struct {
 	HTTP string `json:"http"` // a URL
 	GRPC string `json:"grpc"` // host:port
-	// Word tells two holders with the same addresses apart.
+	// Word distinguishes two holders with the same addresses.
 	Word string `json:"word"`
 }
 

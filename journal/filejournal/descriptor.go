@@ -14,7 +14,7 @@ const keptDescriptors = 4
 // each file that it cannot open otherwise, and takes it back when it closes a file. A nil one
 // keeps none.
 type descriptors struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards the fields below
 	kept   []*os.File
 	closed bool
 }

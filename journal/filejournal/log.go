@@ -14,7 +14,7 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// segment is a file of the log, as its name tells it.
+// segment is a file of the log, as described by its name.
 type segment struct {
 	name  string
 	first interlock.Index

@@ -132,9 +132,9 @@ func dump(ctx context.Context, d directory, dir string, from interlock.Index, vi
 	}
 }
 
-// ReadSnapshot has visit read the newest snapshot that checks, as the next Open would find
-// it. Like Verify it can run beside a server. It does not call visit if there is none, and
-// returns visit's error.
+// ReadSnapshot passes the newest snapshot that checks to visit, as the next Open would find it.
+// Like Verify it can run beside a server. It does not call visit if there is none, and returns
+// visit's error.
 func ReadSnapshot(ctx context.Context, dir string, visit func(at interlock.Index, state io.Reader) error) error {
 	d, err := openDisk(dir)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // Store is what a disk or a database would be. The zero value is empty and ready.
 // All methods may be called by any number of goroutines.
 type Store struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards all fields
 	epoch   interlock.Epoch
 	entries []journal.Entry // the kept ones; an entry is never changed once it is in
 	tail    interlock.Index

@@ -142,7 +142,7 @@ func TestHandOver(t *testing.T) {
 }
 
 // While the active server cannot reach etcd, its clients still reach it. From the moment
-// at which another one has answered, it answers nothing: no grant, no renewal, no read.
+// another one has answered, it answers nothing: no grant, no renewal, no read.
 func TestCutFromEtcd(t *testing.T) {
 	c := startCluster(t)
 	var cable []*proxy
