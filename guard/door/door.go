@@ -135,8 +135,8 @@ func (d *Door) ask(ctx context.Context, method, path string, query url.Values, b
 	return nil
 }
 
-// said turns an answer that has not what was asked for into none: something else than
-// Interlock may say 200 and {} to everything.
+// said turns an answer that has not what was asked for into none: something else than Interlock
+// may answer 200 and {} to everything.
 func (d *Door) said(it bool) error {
 	if it {
 		return nil

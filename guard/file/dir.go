@@ -55,8 +55,8 @@ type Dir struct {
 	keep keeper
 	turn chan struct{} // has room for one: the writer among the goroutines of this process
 
-	mu   sync.Mutex
-	meta *os.Root // .interlock; nil until it is needed
+	mu   sync.Mutex // guards meta
+	meta *os.Root   // .interlock; nil until it is needed
 
 	// beforeRename is called by tests between the new content and its name.
 	beforeRename func() error

@@ -46,9 +46,9 @@ func checkPath(path string) error {
 	return nil
 }
 
-// checkPath refuses a path that goes through a symbolic link, too, or that is one.
-// os.Root keeps links from leaving the root; within it they would give a file a
-// second name, and git's directory a harmless one.
+// checkPath refuses a path that goes through a symbolic link, too, or that is one. os.Root
+// keeps links from leaving the root; within it they would add a second name to a file, and a
+// harmless one to git's directory.
 func (d *Dir) checkPath(path string) error {
 	if err := checkPath(path); err != nil {
 		return err

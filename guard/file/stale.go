@@ -13,8 +13,8 @@ import (
 type StaleError struct {
 	Path      string
 	Then, Now Version // None for a file that is not there
-	// Packet tells what changed. The versions of its documents are 0: a file's are Then
-	// and Now, and Between those of its change's Between.
+	// Packet describes what changed. The versions of its documents are 0: a file's are Then and
+	// Now, and Between those of its change's Between.
 	Packet  *interlock.Packet
 	Between []Version
 }
@@ -31,7 +31,7 @@ func (e *StaleError) Unwrap() error {
 	return &interlock.Error{Code: interlock.CodeStale, Message: e.message(), ConflictKind: interlock.VersionMoved}
 }
 
-// told is how a packet tells a version: that of a file that is not there is none.
+// told is how a packet shows a version: that of a file that is not there is none.
 func told(v Version) string {
 	if v == None {
 		return ""

@@ -30,9 +30,9 @@ type Calls interface {
 type ledger struct {
 	file Calls // nil: nothing is kept
 
-	mu    sync.Mutex
-	slots int64   // there are so many
-	free  []int64 // may be used again
+	mu    sync.Mutex // guards slots and free
+	slots int64      // there are so many
+	free  []int64    // may be used again
 }
 
 // openCall is a call that was under way when its guard ended.

@@ -54,7 +54,7 @@ var statusOf = map[interlock.Code]int{
 	interlock.CodeFenced:           http.StatusConflict,
 }
 
-// write sends the refusal. The header tells it from an answer of the API.
+// write sends the refusal. The header distinguishes it from an answer of the API.
 func (r *refusal) write(w http.ResponseWriter) {
 	header := w.Header()
 	header.Set(headerRefused, string(r.code))

@@ -31,7 +31,7 @@ const maxRecorded = 2048
 
 // recorder writes records, one a line.
 type recorder struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // held while a record is written
 	to     io.Writer
 	failed func(error)
 }

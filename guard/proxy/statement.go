@@ -24,13 +24,13 @@ type statements struct {
 	begun     time.Time
 	source    func(context.Context) (signed.KeySet, error)
 
-	mu    sync.Mutex
+	mu    sync.Mutex    // guards the fields below
 	set   signed.KeySet // nil: never got
 	asked time.Time
 }
 
-// between is how long a key set is kept at least: anybody can make up the name of a
-// key, and shall not make the proxy ask each time.
+// between is how long a key set is kept at least: any caller can make up the name of a key, and
+// shall not make the proxy ask each time.
 const between = time.Minute
 
 func newStatements(cfg *Statements, d *door.Door) *statements {

@@ -24,7 +24,7 @@ type turns struct {
 	keep time.Duration // how long a key is remembered after its last call
 	line int           // how many calls may wait at a key
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards the fields below
 	keys  map[interlock.Key]*order
 	sweep int       // how many keys there are when those that are over are looked for
 	swept time.Time // when that was last

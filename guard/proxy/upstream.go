@@ -22,7 +22,7 @@ func (p *Proxy) newReverse() *httputil.ReverseProxy {
 		ModifyResponse: p.clean,
 		ErrorHandler:   p.failed,
 		FlushInterval:  -1, // streams go on at once
-		// What it would say is in the record, and its texts may quote headers.
+		// Its message is in the record, and its texts may quote headers.
 		ErrorLog: log.New(io.Discard, "", 0),
 		Transport: &http.Transport{
 			// No proxy: one from the environment would get the credential.
@@ -64,10 +64,10 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 	}
 }
 
-// forwarded reports whether a caller's header goes to the API. What would speak for
-// the caller there does not, nor what proxies alone may say, nor what makes some
-// servers see another method or path. A name with '_' is the same as one with '-' to
-// servers that make variables of them.
+// forwarded reports whether a caller's header goes to the API. What would speak for the caller
+// there does not, nor what proxies alone may set, nor what makes some servers see another
+// method or path. A name with '_' is the same as one with '-' to servers that make variables of
+// them.
 func forwarded(name string) bool {
 	for _, prefix := range []string{headerPrefix, "X-Forwarded-", "X-Original-", "X-Rewrite-", "X-Remote-"} {
 		if strings.HasPrefix(name, prefix) {

@@ -5,7 +5,7 @@
 //	FCALL interlock_fenced 2 fence:{account:12345} {account:12345} 42 HSET ...    Redis 7
 //
 // It is right because Redis runs one script at a time. It does not refuse a client that writes
-// without it: Redis has no triggers, and a user who may run a command inside a script may run
+// without it: Redis has no triggers, and a user that may run a command inside a script may run
 // it outside, too. So there is nothing to attach; let agents reach Redis through something that
 // runs the script.
 //

@@ -16,9 +16,9 @@ import (
 type Ring struct {
 	keeper Keeper // nil for one in memory
 
-	mu   sync.Mutex
-	keys []*key    // the one that signs is the last
-	last time.Time // the newest iat of a statement
+	mu   sync.Mutex // guards the fields below
+	keys []*key     // the one that signs is the last
+	last time.Time  // the newest iat of a statement
 }
 
 // key is a pair of keys.

@@ -32,8 +32,8 @@ func lockOf(path string, h *door.Holder) lock {
 	}
 }
 
-// locking reports whether a holder keeps writers of its very key out. Intents do
-// not: they say that something below it will be held.
+// locking reports whether a holder keeps writers of its very key out. Intents do not: they
+// announce that something below it will be held.
 func locking(h *door.Holder) bool {
 	switch h.Mode {
 	case interlock.Shared, interlock.SharedIntentExclusive, interlock.Exclusive:
@@ -83,8 +83,8 @@ func appendLocks(locks []lock, path string, holders []door.Holder) []lock {
 	return locks
 }
 
-// find looks for the lock with an id, on all pages: a fence does not say which key it
-// is for. nil means that there is none.
+// find looks for the lock with an id, on all pages: a fence does not show which key it is for.
+// nil means that there is none.
 func (c *call) find(id string) (*lock, error) {
 	for cursor := ""; ; {
 		locks, next, err := c.locks(cursor, maxLimit)
