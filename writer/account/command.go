@@ -17,15 +17,15 @@ type Kind string
 
 // What agents may ask for.
 const (
-	Credit   Kind = "credit"   // amount: give to the account
+	Credit   Kind = "credit"   // amount: add to the account
 	Debit    Kind = "debit"    // amount: take from it
 	Hold     Kind = "hold"     // amount, for_ms: keep for a later capture
 	Capture  Kind = "capture"  // hold, amount: take what was held, or a part of it, and free the rest
 	Void     Kind = "void"     // hold: free what was held
-	Transfer Kind = "transfer" // amount, to: give to another account
+	Transfer Kind = "transfer" // amount, to: move to another account
 )
 
-// What the accounts' writers tell each other about a transfer.
+// Messages between the accounts' writers about a transfer.
 const (
 	transferCredit Kind = "transfer.credit" // to the target: add it
 	transferAsk    Kind = "transfer.ask"    // to the target: have you added it? If not, never do
@@ -35,7 +35,7 @@ const (
 	transferWake   Kind = "transfer.wake"   // to the source from itself, when its time is over
 )
 
-// kinds are what agents may ask for, legs what writers tell each other.
+// kinds are what agents may ask for, legs what writers send each other.
 var kinds = []Kind{Credit, Debit, Hold, Capture, Void, Transfer}
 
 var legs = []Kind{transferCredit, transferAsk, transferPost, transferVoid, transferForget, transferWake}

@@ -35,9 +35,9 @@ type Outgoing struct {
 	Deadline time.Duration // nor after; 0: whenever it is
 }
 
-// Decide decides a command by the policy, which Check has passed, or which is zero: then
-// there is no such account. It is a pure function: the same arguments give the same
-// decision, whenever and wherever it is made.
+// Decide decides a command by the policy, which Check has passed, or which is zero: then there
+// is no such account. It is a pure function: the same arguments yield the same decision,
+// whenever and wherever it is made.
 func Decide(policy Policy, state State, cmd Command, now time.Time) Decision {
 	b := open(&policy, &state, cmd.Account, now)
 	var v verdict
@@ -184,7 +184,7 @@ func (b *book) clone() *book {
 	return &c
 }
 
-// again reports whether it is time to say something again.
+// again reports whether it is time to send something again.
 func (b *book) again(last time.Time) bool { return b.now.Sub(last) >= b.allowed() }
 
 func (b *book) send(to interlock.Key, kind Kind, l leg) {
@@ -221,7 +221,7 @@ func (b *book) command(cmd *Command) (entry, *refusal) {
 	return entry{amount: amount}, nil
 }
 
-// admit decides whether the command is one, and whether the requester may give it.
+// admit decides whether the command is one, and whether the requester may send it.
 func (b *book) admit(cmd *Command) *refusal {
 	switch {
 	case b.policy.Currency == "":

@@ -30,7 +30,7 @@
 // All of it is written in one step or not at all. The handler may therefore crash
 // anywhere: the message is handed out again, with the state as it was.
 //
-// 4. A refusal is a reply, not an error: it was decided, is in the log, and says what to
+// 4. A refusal is a reply, not an error: it was decided, is in the log, and names what to
 // do next. An error of the handler means that it could not decide, so that the message
 // is tried again.
 //

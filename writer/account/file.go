@@ -29,7 +29,7 @@ type File struct {
 	Writers      []string `json:"writers"`       // may pull, so they alone change accounts
 	Senders      []string `json:"senders"`       // may send commands; empty: every agent
 	Approvers    []string `json:"approvers"`     // may answer questions; empty: every approver
-	MinApprovals int      `json:"min_approvals"` // how many must say yes; 0: one
+	MinApprovals int      `json:"min_approvals"` // how many must approve; 0: one
 
 	// Accounts are looked at in order: the first entry that fits a key counts. A key that
 	// none fits is no account.
@@ -42,7 +42,7 @@ type Kept struct {
 	Policy Policy `json:"policy"`
 }
 
-// What a policy file has that does not say otherwise.
+// Defaults of a policy file.
 const (
 	DefaultQueue   = "accounts"
 	DefaultPattern = "account"

@@ -53,7 +53,7 @@ type Ledger struct {
 	file *os.File    // that to is, if it is to be durable
 	seen func(*Line) // if set, is called with each line that is read
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields up to failed
 	accounts map[interlock.Key]*standing
 	expected map[interlock.TaskID]interlock.Key // decided by our agent, and not seen in a log yet
 	line     uint64
@@ -63,14 +63,14 @@ type Ledger struct {
 	failure  error
 	failed   chan struct{}
 
-	writing sync.Mutex
-	written uint64 // of added
+	writing sync.Mutex // held while kept is written to to; guards written
+	written uint64     // of added
 }
 
 // standing is what the ledger has of an account.
 type standing struct {
-	mu      sync.Mutex
-	entry   uint64 // the last one; 0: none
+	mu      sync.Mutex // guards the fields below
+	entry   uint64     // the last one; 0: none
 	version interlock.Version
 	// Amounts after it, unless they are not known.
 	balance, held, available Money

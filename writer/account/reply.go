@@ -62,7 +62,7 @@ type Reply struct {
 	ApprovedBy string    `json:"approved_by,omitempty"`
 	Advice     *Advice   `json:"advice,omitempty"` // that was taken
 	// On is the version of the account's document that it was decided on; 0: it was never
-	// written. Replies of older writers do not say it.
+	// written. Replies of older writers do not have it.
 	On *interlock.Version `json:"on,omitempty"`
 }
 
