@@ -16,8 +16,8 @@ type agent struct {
 	ttl     time.Duration // of its session; 0: it works without one
 	opening bool
 	silent  bool // it sends no heartbeats any more
-	steps   int  // since it began to give back
-	home    bool // it has given back all that it had
+	steps   int  // since it began to release
+	home    bool // it has released all that it had
 
 	leases []*holding
 	waits  []interlock.TicketID
@@ -424,7 +424,7 @@ func (a *agent) one() *holding {
 	return a.leases[a.rng(len(a.leases))]
 }
 
-// told takes what the servers push.
+// told receives what the servers push.
 func (a *agent) told(eff *engine.Effect, _ interlock.At) {
 	switch {
 	case eff.Outcome == engine.Lost && eff.Lease.State == interlock.Ended:

@@ -172,8 +172,8 @@ func (a *audit) committed(s *space, o *op, c *engine.Commit, eff *engine.Effect,
 	}
 }
 
-// received checks an answer as it reaches its client: it is not older than what anybody had
-// been told before the command was sent.
+// received checks an answer as it reaches its client: it is not older than what any client had
+// received before the command was sent.
 func (a *audit) received(o *op, eff *engine.Effect, at interlock.At) {
 	if at.Index == 0 {
 		return

@@ -24,7 +24,7 @@ type audit struct {
 	join   shard.Joiner
 	shadow *engine.Engine // to which every entry was applied, and nothing else
 
-	// What clients have been told.
+	// What clients have received.
 	told interlock.Index
 
 	picture

@@ -239,7 +239,7 @@ type receiver struct {
 func (r *receiver) Deliver(eff *engine.Effect, at interlock.At) {
 	h := r.host
 	if h.life != r.life || h.w.store.dead(h) {
-		return // the process died before it could say so
+		return // the process died before it could report it
 	}
 	h.w.story.mix(uint64(h.w.now), r.op.number, uint64(eff.Outcome), uint64(at.Index), uint64(eff.Lease.Fence))
 	h.w.audit.left(r, eff, at)

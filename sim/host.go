@@ -55,7 +55,7 @@ func (h *host) run(life int, do func()) {
 	}
 }
 
-// start has the process take the shard over.
+// start makes the process take the shard over.
 func (h *host) start() {
 	if h.shard != nil {
 		return
@@ -162,7 +162,7 @@ func (h *host) step() {
 	}
 }
 
-// append has the committer write, and later answer.
+// append makes the committer write, and later answer.
 func (h *host) append() {
 	w := h.w
 	if h.boundary("before an append") {
@@ -260,8 +260,8 @@ func (h *host) die(how string, power bool) {
 	h.soon(wait, h.stand)
 }
 
-// stand has the process wait for as long as another one serves. A server that is wrong
-// about that takes over all the same: the faults see to it.
+// stand makes the process wait for as long as another one serves. A server that is wrong about
+// that takes over all the same: the faults see to it.
 func (h *host) stand() {
 	if now := h.w.audit.owner; now != nil && now != h && now.shard != nil && !now.frozen {
 		h.soon(h.w.about(2*time.Second), h.stand)

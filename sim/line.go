@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// plain reports whether a waiter is granted by nothing but modes and permits, in the
-// place in line that its event tells, so that it can be said for sure when it must be.
+// plain reports whether a waiter is granted by nothing but modes and permits, in the place in
+// line in its event, so that it is certain when it must be.
 func (r *request) plain() bool {
 	if r.any || r.base != nil || r.part || r.declared || r.returned || r.lead || r.task {
 		return false
@@ -37,7 +37,7 @@ func (r *request) earliest(most int) engine.Time {
 	return r.arrived.Add(-time.Duration(rank) * interlock.PriorityBoost)
 }
 
-// mostUrgent is the highest priority that anybody in the space can have inherited.
+// mostUrgent returns the highest priority that a request in the space can have inherited.
 func (s *space) mostUrgent() (most int) {
 	for i, list := range [][]*request{s.waiting, s.holding} {
 		for _, r := range list {

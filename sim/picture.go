@@ -16,7 +16,7 @@ type picture struct {
 	spaces     map[interlock.Namespace]*space
 	sessions   map[uint64]*session
 	byFence    map[interlock.Fence]*request
-	fence      interlock.Fence // the highest given out
+	fence      interlock.Fence // the highest issued
 	time       engine.Time     // of the newest event
 	entryEpoch interlock.Epoch
 	done       map[tag]carried // commands with a request id
@@ -270,7 +270,7 @@ func (a *audit) fold(w *world, ev *engine.Event) {
 	}
 }
 
-// came makes the request that an event tells of.
+// came makes the request that an event reports.
 func (p *picture) came(s *space, ev *engine.Event) *request {
 	r := &request{
 		id: ev.ID, num: ev.Num, space: s, session: ev.Session, flow: ev.Flow, agent: ev.Agent, actor: ev.Actor, group: ev.Group, any: ev.Any, priority: ev.Priority, lead: ev.Lead,
@@ -419,7 +419,7 @@ func (a *audit) check(w *world, s *space) {
 	}
 }
 
-// show tells the whole picture: the evidence.
+// show prints the whole picture: the evidence.
 func (p *picture) show(to *story) {
 	for _, name := range slices.Sorted(maps.Keys(p.spaces)) {
 		s := p.spaces[name]

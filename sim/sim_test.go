@@ -35,8 +35,8 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// TestOneSeedIsOneRun tells a seed's story twice, in memory and on a disk, and beside
-// other runs: it is the same to the letter, and another seed's is not.
+// TestOneSeedIsOneRun writes a seed's story twice, in memory and on a disk, and beside other
+// runs: it is the same to the letter, and another seed's is not.
 func TestOneSeedIsOneRun(t *testing.T) {
 	tell := func(seed uint64) (string, uint64) {
 		var b bytes.Buffer

@@ -86,7 +86,7 @@ func (d *disk) refill(h *host, j *filejournal.Journal) {
 	h.soon(time.Second, func() { d.refill(h, j) })
 }
 
-// stop has the machine stop within so many system calls.
+// stop makes the machine stop within so many system calls.
 func (d *disk) stop(within int) {
 	if d.disk.StopAt == 0 {
 		d.disk.StopAt = d.disk.Calls + 1 + d.w.rng.IntN(within)

@@ -85,6 +85,6 @@ func (a *audit) hears(r *receiver, eff *engine.Effect) {
 	}
 }
 
-// bound is how long anything may go on without anybody: the longest ttl, grace, park,
-// lock_delay, offer and ticket of the agents, one after the other.
+// bound is how long anything may go on by itself: the longest ttl, grace, park, lock_delay,
+// offer and ticket of the agents, one after the other.
 const bound = 10 * time.Minute

@@ -51,7 +51,7 @@ func (p *Report) Good() bool {
 	return p.Found*100 >= p.Total*95
 }
 
-// Line tells one result.
+// Line describes one result.
 func (x *Result) Line() string {
 	switch {
 	case x.Error != "":
@@ -64,7 +64,7 @@ func (x *Result) Line() string {
 	return fmt.Sprintf("%-28s %-20s %-8s %6.1f s  %s", x.Name, x.File, x.Finder, x.Seconds, x.Title)
 }
 
-// Line tells one finder without a mistake.
+// Line describes one finder without a mistake.
 func (c *Pass) Line() string {
 	if !c.Passed {
 		return fmt.Sprintf("finder %s fails without a mistake: %s", c.Finder, c.Error)
@@ -72,7 +72,7 @@ func (c *Pass) Line() string {
 	return fmt.Sprintf("finder %s passes without a mistake, %.1f s", c.Finder, c.Seconds)
 }
 
-// Summary tells how many were found.
+// Summary states how many were found.
 func (p *Report) Summary() string {
 	slowest := 0.0
 	for _, x := range p.Results {

@@ -98,8 +98,7 @@ type Pass struct {
 	Error   string  `json:"error,omitempty"`
 }
 
-// Clean has a finder look at the tree as it is. Unless it passes, what it finds is worth
-// nothing.
+// Clean runs a finder on the tree as it is. Unless it passes, what it finds is worth nothing.
 func (r *Runner) Clean(ctx context.Context, name string) (p Pass) {
 	p = Pass{Finder: name}
 	fail := func(err error) Pass {
@@ -127,7 +126,7 @@ func (r *Runner) Clean(ctx context.Context, name string) (p Pass) {
 	return p
 }
 
-// overlay writes the mistake's file and the list that tells the compiler to take it.
+// overlay writes the mistake's file and the list that makes the compiler take it.
 func (r *Runner) overlay(b *Bug, dir string) (name string, err error) {
 	text, err := b.Apply(r.Root)
 	if err != nil {
