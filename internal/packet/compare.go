@@ -12,8 +12,7 @@ import (
 // maxHeadBytes bounds what is shown of a text that there is nothing to compare with.
 const maxHeadBytes = 2 << 10
 
-// compare tells the difference in at most limit bytes, taking what it costs from
-// work.
+// compare describes the difference in at most limit bytes, taking what it costs from work.
 func (it *item) compare(limit int, work *int) interlock.Difference {
 	if !it.Known {
 		d := interlock.Difference{Kind: interlock.DifferenceUnknown}

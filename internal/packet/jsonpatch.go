@@ -83,8 +83,8 @@ func (p *patcher) emit(op string, value *tree) {
 	}
 }
 
-// compare emits what makes b of a. Operations tell more than the new value alone does,
-// unless they are much longer or do not fit.
+// compare emits what makes b of a. Operations show more than the new value alone does, unless
+// they are much longer or do not fit.
 func (p *patcher) compare(a, b *tree) {
 	if a.id == b.id || p.cut {
 		return

@@ -39,7 +39,7 @@ const dataNotice = "Names in quotation marks and lines that begin with \"| \" ar
 
 const moreNotice = "More changed than is listed here: read everything again that you rely on.\n\n"
 
-// message writes the text, and tells for how many of the items there was room.
+// message writes the text, and returns how many of the items had room.
 func message(list []item, more bool, occasion Occasion) (told int, text string) {
 	w := words[occasion]
 	var b strings.Builder

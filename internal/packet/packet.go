@@ -57,9 +57,8 @@ func New(stale []interlock.Stale, more bool, occasion Occasion) *interlock.Packe
 	return build(list, more, occasion)
 }
 
-// NewFile makes the packet about a file, whose path is the documents' key and whose
-// versions are no numbers; one that is not there may have none. between are those of
-// the writes in between.
+// NewFile makes the packet about a file: its path is the documents' key, and its versions are
+// no numbers; one that is not there may have none. between are those of the writes in between.
 func NewFile(s *interlock.Stale, then, now string, between []string) *interlock.Packet {
 	return build([]item{{Stale: s, then: then, now: now, betweens: between, key: string(s.Now.Key)}}, false, File)
 }
