@@ -185,8 +185,8 @@ const (
 	MaxEffectBytes = 256 << 20           // of their actions, results and reasons
 	EffectWindow   = 30 * 24 * time.Hour // how long a done effect is remembered
 
-	// DefaultEffectRetention is how long a done effect is remembered at least when a
-	// namespace has no room for others, unless its settings say otherwise.
+	// DefaultEffectRetention is how long a done effect is remembered at least when a namespace
+	// has no room for others, unless its settings differ.
 	DefaultEffectRetention = 7 * 24 * time.Hour
 	// MaxForget is how many done effects one command forgets at most.
 	MaxForget        = 1000

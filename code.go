@@ -28,7 +28,7 @@ const (
 	CodeModeForbidden    Code = "mode_forbidden"      // the pattern does not let this caller claim the key so
 	CodeMismatch         Code = "mismatch"            // the barrier or the shared-out key was begun with other numbers
 	CodeKeyOrder         Code = "key_order"           // the namespace demands ascending order of keys
-	CodeFutureVersion    Code = "future_version"      // a version or an index that was never given out
+	CodeFutureVersion    Code = "future_version"      // a version or an index that was never assigned
 	CodeVersionRequired  Code = "version_required"    // the pattern demands that a commit names the version that it read
 	CodeLeaseRequired    Code = "lease_required"      // the pattern demands an exclusive lease on the key that is written
 	CodeWriterOnly       Code = "writer_only"         // only the pattern's writer may commit to the key
@@ -63,7 +63,7 @@ const (
 	CodeExpired        Code = "expired"         // time ended it, and the key is free now
 	CodeTaken          Code = "taken"           // it ended, and another session holds the key
 	CodeRevoked        Code = "revoked"         // an operator or the server took it back
-	CodeReleased       Code = "released"        // its holder gave it back
+	CodeReleased       Code = "released"        // its holder released it
 	CodeLeft           Code = "left"            // the ticket left the line
 	CodeOfferLapsed    Code = "offer_lapsed"    // granted, but not collected in time
 	CodeWaitLimit      Code = "wait_limit"      // the request stood in line for as long as it may

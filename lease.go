@@ -50,7 +50,7 @@ type Terms struct {
 
 // LeaseRequest is what an acquire asks for.
 type LeaseRequest struct {
-	Claims []Claim // all or nothing; the request's recipient owns them
+	Claims []Claim // all or nothing; the slice belongs to the receiver of the request
 
 	// Any makes Claims alternatives: exactly one of them is granted, the first that is free
 	// or becomes free. Prefix stands for all members of the namespace's patterns that begin

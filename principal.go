@@ -82,8 +82,8 @@ func (p *Principal) InGroup(group string) bool {
 const GroupPrefix = "group:"
 
 // Matches reports whether an entry of an access list names p: the name of a principal,
-// GroupPrefix and the name of a group that its credential lists, or "*" for everyone.
-// A nil p matches "*" only.
+// GroupPrefix and the name of a group that its credential lists, or "*" for every principal. A
+// nil p matches "*" only.
 func (p *Principal) Matches(entry string) bool {
 	if entry == "*" || p == nil {
 		return entry == "*"
@@ -94,7 +94,7 @@ func (p *Principal) Matches(entry string) bool {
 	return entry == p.Name
 }
 
-// Listed reports whether an access list admits p. An empty list admits everyone.
+// Listed reports whether an access list admits p. An empty list admits every principal.
 func (p *Principal) Listed(list []string) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, p.Matches)
 }

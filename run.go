@@ -10,8 +10,7 @@ type Run struct {
 	Lease    Lease
 }
 
-// DefaultRunWait is how long a start stands in line for its permits where it does not
-// say.
+// DefaultRunWait is how long a start stands in line for its permits by default.
 const DefaultRunWait = 2 * time.Second
 
 // RunKeys are the keys that a run takes permits of: all of its organisation, and all of this

@@ -98,7 +98,7 @@ type Task struct {
 type TaskSpec struct {
 	Queue    string
 	Kind     string
-	Claims   []Claim // of modes without a count, or of Permits; the worker owns them
+	Claims   []Claim // of modes without a count, or of Permits; the slice belongs to the receiver
 	Payload  []byte  // JSON; at most MaxPayloadBytes
 	Purpose  string
 	Group    string        // for the queue's fairness and caps
@@ -183,8 +183,8 @@ type Approval struct {
 	// Principal is the credential that answered: it was authenticated, By was not. ""
 	// without credentials, and if the time ran out.
 	Principal string
-	// Approvals are those that were given before the last one, if the queue needs several.
-	// Needed is how many that is, of an open question; 0 for one.
+	// Approvals are those that came before the last one, if the queue needs several. Needed is
+	// how many that is, of an open question; 0 for one.
 	Approvals []Endorsement
 	Needed    int
 	// Stale are the documents that changed since the asker read them.
