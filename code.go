@@ -130,6 +130,12 @@ const (
 	CodeHistoryUnreadable Code = "history_unreadable" // the journal could not be read: what was sent is not all there is
 )
 
+// Transient reports whether a refusal with c is about the server and not about the request:
+// nothing came of it, and the same request may be carried out in a moment.
+func (c Code) Transient() bool {
+	return c == CodeShuttingDown || c == CodeOverloaded || c == CodeNotOwner
+}
+
 // Retryable reports whether asking for the same again can lead to another outcome. A refusal of
 // a lease with CodeHeld is remembered under its request id, so a caller that asks again after
 // it uses a new one; after the others the id stays, so that nothing can happen twice.

@@ -123,14 +123,7 @@ func askAnew(err error) bool {
 // do.
 func serverBusy(err error) bool {
 	refusal, ok := errors.AsType[*interlock.Error](err)
-	if !ok {
-		return false
-	}
-	switch refusal.Code {
-	case interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeNotOwner:
-		return true
-	}
-	return false
+	return ok && refusal.Code.Transient()
 }
 
 func (c *Client) attempt(ctx context.Context, k *call, queued func(interlock.Ticket, []interlock.Holder)) (*grant, error) {

@@ -80,7 +80,7 @@ type accountsSetup struct {
 }
 
 func (a *app) accountsSetup(ctx context.Context, f *account.File) (s accountsSetup, err error) {
-	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: queuePath(f.Queue, "")})
+	_, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: queuePath(f.Queue, "")})
 	var queue struct{ Queue queueAnswer }
 	switch {
 	case isRefused(err, interlock.CodeNoSuchQueue):
@@ -111,7 +111,7 @@ type writerAnswer struct {
 
 func (a *app) writers(ctx context.Context) ([]writerAnswer, error) {
 	var got struct{ Writers []writerAnswer }
-	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: "/v1/writers"})
+	_, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: "/v1/writers"})
 	if err == nil {
 		err = json.Unmarshal(answer, &got)
 	}
@@ -196,14 +196,14 @@ func (a *app) setUpAccounts(ctx context.Context, f *account.File) error {
 	}
 	q := s.queue
 	q.Pull, q.Submit, q.Approvers, q.MinApprovals = f.Writers, f.Senders, f.Approvers, f.MinApprovals
-	set := request{method: http.MethodPut, path: queuePath(f.Queue, ""), body: q, id: freshID(), again: true}
+	set := request{Method: http.MethodPut, Path: queuePath(f.Queue, ""), Body: q, ID: freshID(), Again: true}
 	if err := a.call(ctx, set, &struct{}{}, func() error {
 		a.say("set: queue %s; %s may pull, %s may send, %s may approve\n", clean(f.Queue), clean(namesOr(f.Writers)), clean(namesOr(f.Senders)), clean(namesOr(f.Approvers)))
 		return nil
 	}); err != nil {
 		return err
 	}
-	set = request{method: http.MethodPut, path: writerPath(f.Pattern), body: map[string]any{"queue": f.Queue, "pattern": f.Shape}, id: freshID(), again: true}
+	set = request{Method: http.MethodPut, Path: writerPath(f.Pattern), Body: map[string]any{"queue": f.Queue, "pattern": f.Shape}, ID: freshID(), Again: true}
 	return a.call(ctx, set, &struct{}{}, func() error {
 		a.say("set: queue %s is the single writer of %s\n", clean(f.Queue), clean(f.Shape))
 		return nil

@@ -23,14 +23,14 @@ import (
 )
 
 // accountLogs reads the logs of accounts over HTTP, which every role may.
-type accountLogs struct{ api *api }
+type accountLogs struct{ api *httpAPI }
 
 // Log is that of account.Source.
 func (l accountLogs) Log(ctx context.Context, key interlock.Key, from uint64) iter.Seq2[interlock.LogEntry, error] {
 	return func(yield func(interlock.LogEntry, error) bool) {
 		for next := from; ; {
 			query := url.Values{"from": {strconv.FormatUint(next, 10)}, "limit": {strconv.Itoa(pageSize)}}
-			_, answer, err := l.api.do(ctx, request{method: http.MethodGet, path: mailboxPath(string(key)) + "/log", query: query})
+			_, answer, err := l.api.do(ctx, request{Method: http.MethodGet, Path: mailboxPath(string(key)) + "/log", Query: query})
 			var page struct {
 				Entries []logEntry `json:"entries"`
 				Next    uint64     `json:"next,string"`
@@ -74,7 +74,7 @@ func (e *logEntry) entry(key interlock.Key) (x interlock.LogEntry, err error) {
 // ledgerKeeper keeps a ledger up to date with the accounts of a queue.
 type ledgerKeeper struct {
 	a        *app
-	api      *api
+	api      *httpAPI
 	logs     accountLogs
 	ledger   *account.Ledger
 	queue    string
@@ -160,7 +160,7 @@ func (k *ledgerKeeper) sweep(ctx context.Context) error {
 // document reads which version of an account there is. GET /v1/state/KEY would answer
 // with the account itself, which does not say its version.
 func (k *ledgerKeeper) document(ctx context.Context, key interlock.Key) (d interlock.Document, err error) {
-	_, answer, err := k.api.do(ctx, request{method: http.MethodGet, path: "/v1/state", query: url.Values{"key": {string(key)}}})
+	_, answer, err := k.api.do(ctx, request{Method: http.MethodGet, Path: "/v1/state", Query: url.Values{"key": {string(key)}}})
 	if err != nil {
 		return d, err
 	}
@@ -178,7 +178,7 @@ func (k *ledgerKeeper) document(ctx context.Context, key interlock.Key) (d inter
 func (k *ledgerKeeper) pages(ctx context.Context, path string, query url.Values, page func([]byte) (cursor string, err error)) error {
 	query.Set("limit", strconv.Itoa(pageSize))
 	for {
-		_, answer, err := k.api.do(ctx, request{method: http.MethodGet, path: path, query: query})
+		_, answer, err := k.api.do(ctx, request{Method: http.MethodGet, Path: path, Query: query})
 		if err != nil {
 			return err
 		}

@@ -232,7 +232,7 @@ func (s *serveAccounts) reload(ctx context.Context, a *app, signals *signals, po
 // for something that only workers may, and that changes nothing.
 func (a *app) mayWork(ctx context.Context) error {
 	path := "/v1/leases/" + interlock.LeaseID{}.String() + "/nack"
-	_, _, err := a.api().do(ctx, request{method: http.MethodPost, path: path, body: map[string]any{}, id: freshID()})
+	_, _, err := a.api().do(ctx, request{Method: http.MethodPost, Path: path, Body: map[string]any{}, ID: freshID()})
 	if err != nil && exitCode(err) == exitForbidden {
 		return err
 	}

@@ -8,161 +8,99 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
-// api is a small client of the HTTP/JSON door. It decodes the answers that the commands show, and
-// returns each as it came besides, for -o json.
-type api struct {
+// httpAPI is the HTTP API with errors as the commands show them: a refusal is an
+// *interlock.Error, and any other error has an exit code and names the next step.
+type httpAPI struct {
 	target *target
-	http   *http.Client
+	client *api.Client
 }
 
-// callTimeout bounds a call beyond what it asked to wait for.
-const callTimeout = 15 * time.Second
+type request = api.Request
 
-// maxAnswer bounds what is read of one answer. A listing of 1,000 keys is well
-// below it.
-const maxAnswer = 64 << 20
-
-func newAPI(t *target) *api {
-	transport := &http.Transport{
-		// No proxy: a lock service is addressed directly, and a proxy from the
-		// environment would get the credential.
-		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
-		TLSClientConfig:     t.tls,
-		TLSHandshakeTimeout: 5 * time.Second,
-		ForceAttemptHTTP2:   true,
-		IdleConnTimeout:     time.Minute,
-	}
-	return &api{target: t, http: &http.Client{
-		Transport: transport,
-		// The credential must not follow a redirect elsewhere.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+func newAPI(t *target) *httpAPI {
+	return &httpAPI{target: t, client: api.New(api.Config{
+		Base: t.base, Credential: t.Credential, Namespace: t.namespace(), TLS: t.tls, UserAgent: "interlock/" + version(),
+	})}
 }
 
-func (a *app) api() *api { return newAPI(&a.server) }
-
-// request is one call.
-type request struct {
-	method string
-	path   string // escaped
-	query  url.Values
-	body   any
-	id     string        // Idempotency-Key
-	again  bool          // it may be repeated, see insist
-	wait   time.Duration // how long the server may take on purpose
-	header http.Header
-}
+func (a *app) api() *httpAPI { return newAPI(&a.server) }
 
 // do makes a call. answer is what came, also with an error that is the server's
 // refusal: then it is the problem document, and the error an *interlock.Error.
-func (c *api) do(ctx context.Context, r request) (status int, answer []byte, err error) {
-	res, answer, err := c.whole(ctx, r)
-	if res != nil {
-		status = res.StatusCode
-	}
-	return status, answer, err
+func (c *httpAPI) do(ctx context.Context, r request) (status int, answer []byte, err error) {
+	return c.show(c.client.Do(ctx, r))
 }
 
-// whole is do for callers that need the headers: res has a body that was read, and is nil if no
-// whole answer came.
-func (c *api) whole(ctx context.Context, r request) (res *http.Response, answer []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.wait+callTimeout)
-	defer cancel()
-	res, err = c.send(ctx, r)
+// whole is do for a caller that needs the headers.
+func (c *httpAPI) whole(ctx context.Context, r request) (*api.Answer, error) {
+	a, err := c.client.Do(ctx, r)
 	if err != nil {
-		return nil, nil, err
+		_, _, err = c.show(a, err)
 	}
-	defer res.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if err != nil {
-		return nil, nil, c.broken(r, err)
-	}
-	if res.StatusCode >= 300 {
-		return res, answer, problem(c.target.base, res, answer)
-	}
-	return res, answer, nil
+	return a, err
 }
 
-// send begins a call. The caller reads and closes the body.
-func (c *api) send(ctx context.Context, r request) (*http.Response, error) {
-	var body io.Reader
-	if r.body != nil {
-		b, err := json.Marshal(r.body)
-		if err != nil {
-			return nil, err
+// insist is do for a request with an id that may be sent again: see api.Client.Repeat. With
+// inLine it is about a place in line.
+func (c *httpAPI) insist(ctx context.Context, r request, inLine bool) (status int, answer []byte, err error) {
+	return c.show(c.client.Repeat(ctx, r, inLine, &client.Backoff{Least: 100 * time.Millisecond, Most: 12 * time.Second}))
+}
+
+func (c *httpAPI) show(a *api.Answer, err error) (int, []byte, error) {
+	if a == nil {
+		return 0, nil, c.explain(nil, err)
+	}
+	return a.Status, a.Body, c.explain(a.Body, err)
+}
+
+// explain makes of an error of api.Client one that the commands show. answer is what came.
+func (c *httpAPI) explain(answer []byte, err error) error {
+	host := c.target.base.Host
+	if _, ok := errors.AsType[*api.Problem](err); ok {
+		return problem(answer)
+	}
+	if other, ok := errors.AsType[*api.Stranger](err); ok {
+		if bytes.Contains(other.Body, []byte("HTTP request to an HTTPS server")) {
+			return exitWith(exitUnreachable, fmt.Errorf("the server at %s speaks TLS: use https://%s", host, host))
 		}
-		body = bytes.NewReader(b)
+		return exitWith(exitUnreachable, fmt.Errorf("what answers at %s is no Interlock server (%s): check --url or INTERLOCK_URL", c.target.base, clean(other.Status)))
 	}
-	address := c.target.base.String() + r.path
-	if len(r.query) > 0 {
-		address += "?" + r.query.Encode()
-	}
-	req, err := http.NewRequestWithContext(ctx, r.method, address, body)
-	if err != nil {
-		return nil, err
-	}
-	if r.header != nil {
-		req.Header = r.header.Clone()
-	}
-	if r.body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if r.id != "" {
-		req.Header.Set("Idempotency-Key", r.id)
-	}
-	if c.target.Credential != "" {
-		req.Header.Set("Authorization", "Bearer "+c.target.Credential)
-	}
-	if c.target.Namespace != "" {
-		req.Header.Set("Interlock-Namespace", c.target.Namespace)
-	}
-	req.Header.Set("User-Agent", "interlock/"+version())
-	res, err := c.http.Do(req)
-	if err != nil {
-		return nil, c.broken(r, err)
-	}
-	return res, nil
-}
-
-// broken is a call to which no whole answer came.
-func (c *api) broken(r request, err error) error {
-	var failed *url.Error
-	if errors.As(err, &failed) {
-		err = failed.Err
-	}
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
-		return c.target.unreachable(c.target.base.Host, op.Err)
-	}
-	if errors.Is(err, context.Canceled) {
+	failed, ok := errors.AsType[*api.Unanswered](err)
+	if !ok {
 		return err
 	}
-	if failed := c.target.handshake(c.target.base.Host, err); failed != nil {
-		return failed
+	if why := failed.Dial(); why != nil {
+		return c.target.unreachable(host, why)
 	}
-	if text := err.Error(); strings.Contains(text, "malformed HTTP") || strings.Contains(text, "readLoopPeekFailLocked") {
-		return exitWith(exitUnreachable, fmt.Errorf("what answers at %s does not speak HTTP: check --url or INTERLOCK_URL, which is not the gRPC address", c.target.base.Host))
+	if errors.Is(failed, context.Canceled) {
+		return failed.Err
 	}
-	if r.method == http.MethodGet {
-		return c.target.unreachable(c.target.base.Host, err)
+	if text := c.target.handshake(host, failed.Err); text != nil {
+		return text
+	}
+	switch {
+	case failed.NotHTTP():
+		return exitWith(exitUnreachable, fmt.Errorf("what answers at %s does not speak HTTP: check --url or INTERLOCK_URL, which is not the gRPC address", host))
+	case !failed.Sent():
+		return c.target.unreachable(host, failed.Err)
 	}
 	return &interlock.Error{Code: interlock.CodeOutcomeUnknown, Message: fmt.Sprintf(
-		"%s was asked, and no whole answer came (%v): it may or may not have happened", c.target.base.Host, err,
+		"%s was asked, and no whole answer came (%v): it may or may not have happened", host, failed.Err,
 	)}
 }
 
 // problem reads a problem document.
-func problem(base *url.URL, res *http.Response, body []byte) error {
+func problem(body []byte) error {
 	var p struct {
 		Title        string
 		Code         interlock.Code
@@ -181,11 +119,8 @@ func problem(base *url.URL, res *http.Response, body []byte) error {
 		Advice   advice
 		At       at
 	}
-	if !strings.HasPrefix(res.Header.Get("Content-Type"), "application/problem+json") || json.Unmarshal(body, &p) != nil || p.Code == "" {
-		if bytes.Contains(body, []byte("HTTP request to an HTTPS server")) {
-			return exitWith(exitUnreachable, fmt.Errorf("the server at %s speaks TLS: use https://%s", base.Host, base.Host))
-		}
-		return exitWith(exitUnreachable, fmt.Errorf("what answers at %s is no Interlock server (%s): check --url or INTERLOCK_URL", base, clean(res.Status)))
+	if err := json.Unmarshal(body, &p); err != nil {
+		return fmt.Errorf("the refusal cannot be read (%w): is this client older than the server?", err)
 	}
 	if p.Detail == "" {
 		p.Detail = p.Title
@@ -208,14 +143,14 @@ func problem(base *url.URL, res *http.Response, body []byte) error {
 
 // get reads a resource into v, and with -o json prints it instead.
 func (a *app) get(ctx context.Context, path string, query url.Values, v any, show func() error) error {
-	return a.call(ctx, request{method: http.MethodGet, path: path, query: query}, v, show)
+	return a.call(ctx, request{Method: http.MethodGet, Path: path, Query: query}, v, show)
 }
 
 // call makes a call; show prints v, which holds the answer, unless -o json asks for
 // the answer itself.
 func (a *app) call(ctx context.Context, r request, v any, show func() error) error {
 	do := a.api().do
-	if r.again {
+	if r.Again {
 		do = func(ctx context.Context, r request) (int, []byte, error) { return a.api().insist(ctx, r, false) }
 	}
 	_, answer, err := do(ctx, r)
@@ -252,4 +187,12 @@ func freshID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return hex.EncodeToString(b[:])
+}
+
+// estimate is after how long the server advised to ask again.
+func estimate(err error) time.Duration {
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+		return refusal.Advice.RetryAfter
+	}
+	return 0
 }

@@ -72,7 +72,7 @@ A server without credentials cannot tell who answers: there an approval is a cou
 			if reason != "" {
 				body["reason"] = reason
 			}
-			r := request{method: http.MethodPost, path: "/v1/approvals/" + url.PathEscape(id+fence), body: body, id: freshID(), again: true}
+			r := request{Method: http.MethodPost, Path: "/v1/approvals/" + url.PathEscape(id+fence), Body: body, ID: freshID(), Again: true}
 			if fence != "" {
 				var got leaseDecided
 				return a.call(cmd.Context(), r, &got, func() error {
@@ -147,7 +147,7 @@ func (a *app) listApprovals(ctx context.Context, limit int) error {
 		for i := range page.Tasks {
 			t := &page.Tasks[i]
 			var whole taskAnswer // a listing does not say what has changed
-			if _, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: taskPath(t.ID, "")}); err == nil && json.Unmarshal(answer, &whole) == nil {
+			if _, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: taskPath(t.ID, "")}); err == nil && json.Unmarshal(answer, &whole) == nil {
 				t = &whole.Task
 			}
 			if shown++; shown > 1 {

@@ -19,7 +19,7 @@ import (
 //
 //	who holds k1 ─ declared ─► session of the command in line ─ k2 ─► who holds k2
 type around struct {
-	api     *api
+	api     *httpAPI
 	session string
 	flow    string
 }
@@ -42,7 +42,7 @@ func (o *around) awaits(name string, lost context.CancelCauseFunc) (end func()) 
 	go func() {
 		defer close(done)
 		body := map[string]any{"session": o.session, "flow": o.flow, "on": map[string]string{"session": name}, "wait_ms": 0, "purpose": "a command of its own"}
-		ask := request{method: http.MethodPost, path: "/v1/waits", body: body, id: freshID()}
+		ask := request{Method: http.MethodPost, Path: "/v1/waits", Body: body, ID: freshID()}
 		var got leaseAnswer
 		_, answer, err := o.api.insist(ctx, ask, false)
 		if err == nil {

@@ -155,7 +155,7 @@ func (a *app) force(ctx context.Context, key string, body map[string]any) (err e
 // mayBePresent reports whether there is a document at a key, or it cannot be seen.
 func (a *app) mayBePresent(ctx context.Context, key string) bool {
 	var got documentsAnswer
-	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: "/v1/state", query: url.Values{"key": {key}}})
+	_, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: "/v1/state", Query: url.Values{"key": {key}}})
 	return err != nil || json.Unmarshal(answer, &got) != nil || len(got.Documents) != 1 || !got.Documents[0].Absent
 }
 
@@ -165,7 +165,7 @@ func isRefused(err error, code interlock.Code) bool {
 }
 
 func (a *app) sendCommit(ctx context.Context, body any) ([]byte, error) {
-	_, answer, err := a.api().insist(ctx, request{method: http.MethodPost, path: "/v1/commits", body: body, id: freshID(), again: true}, false)
+	_, answer, err := a.api().insist(ctx, request{Method: http.MethodPost, Path: "/v1/commits", Body: body, ID: freshID(), Again: true}, false)
 	return answer, err
 }
 

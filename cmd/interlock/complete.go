@@ -72,6 +72,6 @@ func (a *app) lookUp(cmd *cobra.Command, path string, query url.Values, v any) (
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 	defer cancel()
-	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: path, query: query})
+	_, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: path, Query: query})
 	return err == nil && json.Unmarshal(answer, v) == nil
 }

@@ -44,7 +44,7 @@ lost, 69 no server answered, 77 not allowed, 2 wrong flags or keys.`,
 			q.fields(body)
 			s := &standing{
 				a: a, api: a.api(), wait: q.Wait, undo: undoTurn, late: lateFor,
-				ask: request{method: http.MethodPost, path: leasePath(id, "convert"), body: body, id: freshID()},
+				ask: request{Method: http.MethodPost, Path: leasePath(id, "convert"), Body: body, ID: freshID()},
 			}
 			return s.stand(cmd.Context(), "converted")
 		},
@@ -89,7 +89,7 @@ answered.`,
 			s := &standing{
 				a: a, api: a.api(), wait: q.Wait, undo: undoTurn,
 				late: func(got *leaseAnswer) string { return "not all parties came to " + clean(got.Key) },
-				ask:  request{method: http.MethodPost, path: leasePath(id, "arrive"), body: body, id: freshID()},
+				ask:  request{Method: http.MethodPost, Path: leasePath(id, "arrive"), Body: body, ID: freshID()},
 			}
 			return s.stand(cmd.Context(), "arrived")
 		},

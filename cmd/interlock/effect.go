@@ -159,18 +159,18 @@ func (a *app) claim(ctx context.Context, body map[string]any, target string, wai
 	deadline := time.Now().Add(wait)
 	// The claim's id proves, if the answer is lost, that this process is the one that claimed.
 	body["id"] = "e_" + freshID()
-	r := request{method: http.MethodPost, path: "/v1/effects", body: body, id: freshID(), again: true}
+	r := request{Method: http.MethodPost, Path: "/v1/effects", Body: body, ID: freshID(), Again: true}
 	for {
 		left := min(max(0, time.Until(deadline)), interlock.MaxLongPoll)
 		delete(body, "wait_ms")
 		milliseconds(body, "wait_ms", left)
-		r.wait = left
+		r.Wait = left
 		_, answer, err := a.api().insist(ctx, r, false)
 		refusal, ok := errors.AsType[*interlock.Error](err)
 		if !ok || refusal.Code != interlock.CodeEffectClaimed || time.Until(deadline) <= 0 {
 			return a.claimed(answer, err, target)
 		}
-		r.id = freshID()
+		r.ID = freshID()
 	}
 }
 
@@ -254,7 +254,7 @@ func (a *app) settling(use, short, long string, read func(args []string) (how st
 			if err != nil {
 				return err
 			}
-			r := request{method: http.MethodPost, path: "/v1/effects/" + url.PathEscape(id) + "/" + how, body: body, id: freshID(), again: true}
+			r := request{Method: http.MethodPost, Path: "/v1/effects/" + url.PathEscape(id) + "/" + how, Body: body, ID: freshID(), Again: true}
 			return a.settle(cmd.Context(), r)
 		},
 	}
@@ -304,7 +304,7 @@ it is free, and whoever plans it next may do it.`,
 				}
 				body["result"] = json.RawMessage(result)
 			}
-			r := request{method: http.MethodPost, path: "/v1/effects/" + url.PathEscape(args[0]) + "/reconcile", body: body, id: freshID(), again: true}
+			r := request{Method: http.MethodPost, Path: "/v1/effects/" + url.PathEscape(args[0]) + "/reconcile", Body: body, ID: freshID(), Again: true}
 			return a.settle(cmd.Context(), r)
 		},
 	}
@@ -349,14 +349,14 @@ give way by themselves, once they are older than the namespace's effect-retentio
 			if byAge == (len(args) == 1) {
 				return usage("name one effect, or say how old they are: %s", useLine(cmd))
 			}
-			r := request{method: http.MethodDelete, path: "/v1/effects", again: byAge}
+			r := request{Method: http.MethodDelete, Path: "/v1/effects", Again: byAge}
 			if byAge {
 				if err := checkDurations(duration{"--older-than", older, 0, interlock.EffectWindow}); err != nil {
 					return err
 				}
-				r.path += "?" + url.Values{"older_than_ms": {strconv.FormatInt(older.Milliseconds(), 10)}}.Encode()
+				r.Path += "?" + url.Values{"older_than_ms": {strconv.FormatInt(older.Milliseconds(), 10)}}.Encode()
 			} else {
-				r.path += "/" + url.PathEscape(args[0])
+				r.Path += "/" + url.PathEscape(args[0])
 			}
 			for forgotten := 0; ; {
 				var answer struct {

@@ -62,7 +62,7 @@ With -o json each event is one line of JSON.`,
 // eventReader reads events, connection after connection.
 type eventReader struct {
 	a      *app
-	api    *api
+	api    *httpAPI
 	path   string
 	query  url.Values
 	text   func(line []byte) (string, error) // what is shown of one
@@ -86,7 +86,7 @@ func (r *eventReader) start(ctx context.Context, from string) error {
 	case "oldest":
 		return nil
 	case "now":
-		_, answer, err := r.api.do(ctx, request{method: http.MethodGet, path: "/healthz"})
+		_, answer, err := r.api.do(ctx, request{Method: http.MethodGet, Path: "/healthz"})
 		if err != nil {
 			return err
 		}
@@ -158,10 +158,10 @@ func (r *eventReader) read(ctx context.Context) error {
 	r.skip, r.again = r.seen, false
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req := request{method: http.MethodGet, path: r.path, query: r.query, header: http.Header{"Accept": {"application/x-ndjson"}}}
-	res, err := r.api.send(ctx, req)
+	req := request{Method: http.MethodGet, Path: r.path, Query: r.query, Header: http.Header{"Accept": {"application/x-ndjson"}}}
+	res, err := r.api.client.Send(ctx, req)
 	if err != nil {
-		return err
+		return r.api.explain(nil, err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {

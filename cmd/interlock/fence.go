@@ -50,7 +50,7 @@ than the lease has left.`,
 				Statement string
 				ExpiresIn int64 `json:"expires_in_ms"`
 			}
-			r := request{method: http.MethodPost, path: leasePath(id, "statement"), body: map[string]int64{"ttl_ms": ttl.Milliseconds()}, again: true}
+			r := request{Method: http.MethodPost, Path: leasePath(id, "statement"), Body: map[string]int64{"ttl_ms": ttl.Milliseconds()}, Again: true}
 			return a.call(cmd.Context(), r, &got, func() error {
 				a.say("%s\n", clean(got.Statement))
 				return nil
@@ -133,7 +133,7 @@ func (a *app) keySet(ctx context.Context, path string) (signed.KeySet, error) {
 	if path != "" {
 		content, err = os.ReadFile(path)
 	} else {
-		_, content, err = a.api().do(ctx, request{method: http.MethodGet, path: "/v1/fences/keys"})
+		_, content, err = a.api().do(ctx, request{Method: http.MethodGet, Path: "/v1/fences/keys"})
 	}
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ when a statement names one that is not in the set, get the set anew.`,
 		Args:        noArgs,
 		Annotations: map[string]string{textOnly: "true"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, answer, err := a.api().do(cmd.Context(), request{method: http.MethodGet, path: "/v1/fences/keys"})
+			_, answer, err := a.api().do(cmd.Context(), request{Method: http.MethodGet, Path: "/v1/fences/keys"})
 			if err != nil {
 				return err
 			}
@@ -188,7 +188,7 @@ with the role server is needed.`,
 			var got struct {
 				KeyID string `json:"key_id"`
 			}
-			r := request{method: http.MethodPost, path: "/v1/fences/keys/rotate", body: struct{}{}}
+			r := request{Method: http.MethodPost, Path: "/v1/fences/keys/rotate", Body: struct{}{}}
 			return a.call(cmd.Context(), r, &got, func() error {
 				a.say("rotated: %s signs from now on\n", clean(got.KeyID))
 				return nil

@@ -66,7 +66,7 @@ func (a *app) lock(ctx context.Context, keys []string, q *asking, documents bool
 	}
 	s := &standing{
 		a: a, api: a.api(), wait: q.Wait, parties: q.Parties, undo: undoAcquire, late: lateFor,
-		ask: request{method: http.MethodPost, path: "/v1/leases", body: body, id: freshID()},
+		ask: request{Method: http.MethodPost, Path: "/v1/leases", Body: body, ID: freshID()},
 	}
 	if q.Wait != 0 {
 		s.around, s.own = a.around(), &presence{api: s.api, agent: body["agent"].(string), ttl: q.TTL}
@@ -173,7 +173,7 @@ lock or by run: the command of a run reports it with this command too.`,
 				return err
 			}
 			var got leaseAnswer
-			r := request{method: http.MethodPost, path: leasePath(id, "renew"), body: map[string]string{"progress": progress}, again: true}
+			r := request{Method: http.MethodPost, Path: leasePath(id, "renew"), Body: map[string]string{"progress": progress}, Again: true}
 			return a.call(cmd.Context(), r, &got, func() error {
 				a.say("renewed: fence %s ends in %s\n", got.Lease.Fence, short(ms(got.Lease.ExpiresIn)))
 				if next := clean(got.Advice.Message); next != "" {
@@ -200,7 +200,7 @@ that it was lost before, so that somebody else may have worked on the keys.`,
 			if err != nil {
 				return err
 			}
-			r := request{method: http.MethodPost, path: leasePath(id, "release"), body: map[string]string{"outcome": outcome, "note": note}, id: freshID(), again: true}
+			r := request{Method: http.MethodPost, Path: leasePath(id, "release"), Body: map[string]string{"outcome": outcome, "note": note}, ID: freshID(), Again: true}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("released\n")
 				return nil

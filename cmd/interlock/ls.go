@@ -147,7 +147,7 @@ func (a *app) pages(ctx context.Context, path string, query url.Values, limit in
 	client := a.api()
 	for left := limit; left > 0; {
 		query.Set("limit", strconv.Itoa(min(pageSize, left)))
-		_, answer, err := client.do(ctx, request{method: http.MethodGet, path: path, query: query})
+		_, answer, err := client.do(ctx, request{Method: http.MethodGet, Path: path, Query: query})
 		if a.json() && answer != nil {
 			if printed := a.raw(answer); printed != nil && err == nil {
 				err = printed

@@ -70,7 +70,7 @@ sender is the session, else the credential, else the agent: give --agent to be o
 			if err := s.fields(body); err != nil {
 				return err
 			}
-			r := request{method: http.MethodPost, path: mailboxPath(args[0]), body: body, id: s.id, again: true}
+			r := request{Method: http.MethodPost, Path: mailboxPath(args[0]), Body: body, ID: s.id, Again: true}
 			return follow.begin(cmd.Context(), a, r, &s.caller)
 		},
 	}
@@ -143,7 +143,7 @@ func (a *app) showLog(ctx context.Context, key string, from uint64, limit int) e
 	shown := 0
 	for next := from; shown < limit; {
 		query := url.Values{"from": {strconv.FormatUint(next, 10)}, "limit": {strconv.Itoa(min(pageSize, limit-shown))}}
-		_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: mailboxPath(key) + "/log", query: query})
+		_, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: mailboxPath(key) + "/log", Query: query})
 		var page struct {
 			Entries []logEntry `json:"entries"`
 			First   uint64     `json:"first,string"`
@@ -257,7 +257,7 @@ message to it. The queue must exist. The pattern must, too, unless --shape makes
 			if shape != "" {
 				body["pattern"] = shape
 			}
-			r := request{method: http.MethodPut, path: writerPath(args[0]), body: body, id: freshID(), again: true}
+			r := request{Method: http.MethodPut, Path: writerPath(args[0]), Body: body, ID: freshID(), Again: true}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("set: queue %s is the single writer of pattern %s\n", clean(queue), clean(args[0]))
 				return nil
@@ -309,7 +309,7 @@ func newWriterRm(a *app) *cobra.Command {
 		Args:              oneArg("a pattern"),
 		ValidArgsFunction: a.completePatterns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := request{method: http.MethodDelete, path: writerPath(args[0]), id: freshID(), again: true}
+			r := request{Method: http.MethodDelete, Path: writerPath(args[0]), ID: freshID(), Again: true}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("removed: pattern %s has no single writer any more\n", clean(args[0]))
 				return nil

@@ -153,7 +153,7 @@ json" prints them, and what is in neither has its default.`,
 				fields = old
 			}
 			s.change(fields, cmd.Flags())
-			r := request{method: http.MethodPut, path: "/v1/namespace", body: fields, id: freshID(), again: true}
+			r := request{Method: http.MethodPut, Path: "/v1/namespace", Body: fields, ID: freshID(), Again: true}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("set\n")
 				return nil
@@ -207,9 +207,9 @@ fences and versions than this one did.`,
   interlock namespace delete ci-4711 --force`,
 		Args: oneArg("a namespace"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := request{method: http.MethodDelete, path: "/v1/namespaces/" + url.PathEscape(args[0]), again: true}
+			r := request{Method: http.MethodDelete, Path: "/v1/namespaces/" + url.PathEscape(args[0]), Again: true}
 			if force {
-				r.path += "?force=true"
+				r.Path += "?force=true"
 			}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("deleted: namespace %s\n", clean(args[0]))

@@ -51,7 +51,7 @@ With --reason it asks a person: "interlock approve" lists it, and the answer res
 			}
 			milliseconds(body, "for_ms", limit)
 			var got leaseAnswer
-			r := request{method: http.MethodPost, path: leasePath(id, "park"), body: body, id: freshID(), again: true}
+			r := request{Method: http.MethodPost, Path: leasePath(id, "park"), Body: body, ID: freshID(), Again: true}
 			return a.call(cmd.Context(), r, &got, func() error {
 				a.say("parked %s\n", got.Lease.Parking.text())
 				return nil
@@ -124,7 +124,7 @@ Exit codes: 0 held again, 75 not in time, 77 denied, 79 the lease is lost, 69 no
 			}
 			s := &standing{
 				asks: true, a: a, api: a.api(), wait: q.Wait, ticket: "t_" + strings.TrimPrefix(id, "l_"), again: "interlock resume", late: lateFor,
-				ask: request{method: http.MethodPost, path: leasePath(id, "resume"), body: body, id: freshID()},
+				ask: request{Method: http.MethodPost, Path: leasePath(id, "resume"), Body: body, ID: freshID()},
 			}
 			return s.stand(cmd.Context(), "resumed")
 		},

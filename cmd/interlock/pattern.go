@@ -98,7 +98,7 @@ pattern of its name. With NAME and flags they change the one object of the file.
 func patternPath(name string) string { return "/v1/patterns/" + url.PathEscape(name) }
 
 func (a *app) setPattern(ctx context.Context, name string, fields map[string]any) error {
-	r := request{method: http.MethodPut, path: patternPath(name), body: fields, id: freshID(), again: true}
+	r := request{Method: http.MethodPut, Path: patternPath(name), Body: fields, ID: freshID(), Again: true}
 	return a.call(ctx, r, &struct{}{}, func() error {
 		a.say("set: pattern %s\n", clean(name))
 		return nil
@@ -189,7 +189,7 @@ func decodeNumbers(content []byte, v any) error {
 
 func readAll(in io.Reader, file string) ([]byte, error) {
 	if file == "-" {
-		return io.ReadAll(io.LimitReader(in, maxAnswer))
+		return io.ReadAll(io.LimitReader(in, 64<<20))
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -200,7 +200,7 @@ func readAll(in io.Reader, file string) ([]byte, error) {
 
 // oldFields are those of a resource as PUT takes them.
 func (a *app) oldFields(ctx context.Context, path string) (map[string]any, error) {
-	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: path})
+	_, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: path})
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ patterns say; where there are others and none fits, no new claim on them is admi
 		Args:              oneArg("a pattern"),
 		ValidArgsFunction: a.completePatterns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := request{method: http.MethodDelete, path: patternPath(args[0]), id: freshID(), again: true}
+			r := request{Method: http.MethodDelete, Path: patternPath(args[0]), ID: freshID(), Again: true}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("removed: pattern %s\n", clean(args[0]))
 				return nil

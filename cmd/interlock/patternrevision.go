@@ -63,7 +63,7 @@ revert once more is to undo it. What is held stays held, also above a smaller ca
 			if cmd.Flags().Changed("to") {
 				body["revision"] = to
 			}
-			r := request{method: http.MethodPost, path: patternPath(args[0]) + "/revert", body: body, id: freshID(), again: true}
+			r := request{Method: http.MethodPost, Path: patternPath(args[0]) + "/revert", Body: body, ID: freshID(), Again: true}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("reverted: pattern %s\n", clean(args[0]))
 				return nil

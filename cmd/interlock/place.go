@@ -87,7 +87,7 @@ func (l *inLine) ask(ctx context.Context) {
 		var place *waiter
 		var at keyAnswer
 		for _, c := range l.r.claims[:min(len(l.r.claims), 8)] {
-			_, answer, err := api.do(ctx, request{method: http.MethodGet, path: keyPath(string(c.Key))})
+			_, answer, err := api.do(ctx, request{Method: http.MethodGet, Path: keyPath(string(c.Key))})
 			var k keyAnswer
 			if err != nil || json.Unmarshal(answer, &k) != nil {
 				continue

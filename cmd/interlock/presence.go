@@ -13,7 +13,7 @@ import (
 // presence is a session over HTTP that shows that this process lives. A session that is
 // over is replaced by a new one: what was held under the old one is lost with it.
 type presence struct {
-	api   *api
+	api   *httpAPI
 	agent string
 	ttl   time.Duration
 
@@ -28,7 +28,7 @@ func (p *presence) open(ctx context.Context) (id string, err error) {
 		return id, nil
 	}
 	body := map[string]any{"agent": p.agent, "ttl_ms": p.ttl.Milliseconds()}
-	_, answer, err := p.api.insist(ctx, request{method: http.MethodPost, path: "/v1/sessions", body: body, id: freshID(), again: true}, false)
+	_, answer, err := p.api.insist(ctx, request{Method: http.MethodPost, Path: "/v1/sessions", Body: body, ID: freshID(), Again: true}, false)
 	if err != nil {
 		return "", err
 	}
@@ -71,7 +71,7 @@ func (p *presence) beat(ctx context.Context) {
 		if id == "" {
 			continue
 		}
-		_, _, err := p.api.do(ctx, request{method: http.MethodPost, path: sessionPath(id) + "/heartbeat", body: struct{}{}})
+		_, _, err := p.api.do(ctx, request{Method: http.MethodPost, Path: sessionPath(id) + "/heartbeat", Body: struct{}{}})
 		if exitCode(err) == exitLost {
 			p.forget(id)
 		}
@@ -83,7 +83,7 @@ func (p *presence) close() {
 	if id := p.session(); id != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), hangUpTimeout)
 		defer cancel()
-		_, _, _ = p.api.do(ctx, request{method: http.MethodDelete, path: sessionPath(id)})
+		_, _, _ = p.api.do(ctx, request{Method: http.MethodDelete, Path: sessionPath(id)})
 	}
 }
 

@@ -125,7 +125,7 @@ two turns for each one of a group that has weight 1, as each has that is not lis
 		ValidArgsFunction: a.completeQueues,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var old struct{ Queue queueAnswer }
-			_, answer, err := a.api().do(cmd.Context(), request{method: http.MethodGet, path: queuePath(args[0], "")})
+			_, answer, err := a.api().do(cmd.Context(), request{Method: http.MethodGet, Path: queuePath(args[0], "")})
 			refusal, refused := errors.AsType[*interlock.Error](err)
 			switch {
 			case err == nil:
@@ -145,7 +145,7 @@ two turns for each one of a group that has weight 1, as each has that is not lis
 				return err
 			}
 			q.into(fields, cmd.Flags())
-			r := request{method: http.MethodPut, path: queuePath(args[0], ""), body: fields, id: freshID(), again: true}
+			r := request{Method: http.MethodPut, Path: queuePath(args[0], ""), Body: fields, ID: freshID(), Again: true}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("set: queue %s\n", clean(args[0]))
 				if f := cmd.Flags(); f.Changed("approvers") || f.Changed("min-approvals") {
@@ -252,7 +252,7 @@ func (a *app) changingQueue(verb, brief, long, does string) *cobra.Command {
 		Args:              oneArg("a queue"),
 		ValidArgsFunction: a.completeQueues,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := request{method: http.MethodPost, path: queuePath(args[0], verb), body: struct{}{}, id: freshID(), again: true}
+			r := request{Method: http.MethodPost, Path: queuePath(args[0], verb), Body: struct{}{}, ID: freshID(), Again: true}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("%s: queue %s\n", does, clean(args[0]))
 				return nil
@@ -271,7 +271,7 @@ first.`,
 		Args:              oneArg("a queue"),
 		ValidArgsFunction: a.completeQueues,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := request{method: http.MethodDelete, path: queuePath(args[0], ""), id: freshID(), again: true}
+			r := request{Method: http.MethodDelete, Path: queuePath(args[0], ""), ID: freshID(), Again: true}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("removed: queue %s\n", clean(args[0]))
 				return nil

@@ -49,7 +49,7 @@ On a terminal you are asked first, unless you say -y.`,
 				}
 			}
 			body := map[string]string{"key": string(meant.Key), "fence": meant.Fence.String(), "reason": reason}
-			return a.call(cmd.Context(), request{method: http.MethodPost, path: "/v1/revocations", body: body, id: freshID(), again: true}, &struct{}{}, func() error {
+			return a.call(cmd.Context(), request{Method: http.MethodPost, Path: "/v1/revocations", Body: body, ID: freshID(), Again: true}, &struct{}{}, func() error {
 				a.say("revoked: %s no longer holds %s (fence %s)\n", meant.name(), clean(string(meant.Key)), meant.Fence)
 				return nil
 			})
@@ -68,7 +68,7 @@ On a terminal you are asked first, unless you say -y.`,
 
 // meant finds the holder of the lease to be revoked.
 func (a *app) meant(ctx context.Context, key string, fence interlock.Fence) (*holder, error) {
-	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: keyPath(key)})
+	_, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: keyPath(key)})
 	if err != nil {
 		return nil, err
 	}

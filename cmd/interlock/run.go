@@ -384,7 +384,7 @@ func exitAs(result jobResult) error {
 func (r *running) isParked(lease *client.Lease) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
-	_, answer, err := r.a.api().do(ctx, request{method: http.MethodGet, path: leasePath(lease.ID().String(), "")})
+	_, answer, err := r.a.api().do(ctx, request{Method: http.MethodGet, Path: leasePath(lease.ID().String(), "")})
 	var got leaseAnswer
 	return err == nil && json.Unmarshal(answer, &got) == nil && got.Lease.Parking != nil
 }

@@ -95,7 +95,7 @@ func (a *app) startRun(ctx context.Context, start *admission, q *asking) error {
 		"org": start.org, "workflow": start.workflow, "wait_ms": start.wait.Milliseconds(), "purpose": q.Purpose, "priority": q.Priority,
 		"ttl_ms": q.TTL.Milliseconds(), "max_hold_ms": q.MaxHold.Milliseconds(), "agent": cmp.Or(q.Agent, ownName()),
 	}
-	r := request{method: http.MethodPost, path: "/v1/runs", body: body, id: cmp.Or(start.id, freshID()), again: true, wait: start.wait}
+	r := request{Method: http.MethodPost, Path: "/v1/runs", Body: body, ID: cmp.Or(start.id, freshID()), Again: true, Wait: start.wait}
 	var got struct {
 		Run struct {
 			Lease lease `json:"lease"`
@@ -123,7 +123,7 @@ ended before, so that another one may have taken its place.`,
 				return err
 			}
 			body := map[string]string{"outcome": outcome, "note": note}
-			r := request{method: http.MethodPost, path: "/v1/runs/" + url.PathEscape(id) + "/end", body: body, id: freshID(), again: true}
+			r := request{Method: http.MethodPost, Path: "/v1/runs/" + url.PathEscape(id) + "/end", Body: body, ID: freshID(), Again: true}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("ended\n")
 				return nil

@@ -24,7 +24,7 @@ says that the lease is lost.`,
 				return err
 			}
 			var got leaseAnswer
-			r := request{method: http.MethodGet, path: leasePath(id, "")}
+			r := request{Method: http.MethodGet, Path: leasePath(id, "")}
 			return a.call(cmd.Context(), r, &got, func() error { return a.showLease(&got.Lease) })
 		},
 	}

@@ -22,7 +22,7 @@ import (
 // its conversion, at a barrier.
 type standing struct {
 	a    *app
-	api  *api
+	api  *httpAPI
 	ask  request
 	wait wait
 	// parties are how many a barrier waits for that a lease is asked for at.
@@ -31,7 +31,7 @@ type standing struct {
 	ticket string
 	// undo releases what was got when it is not wanted any more. nil: the place in line stays, and
 	// the command that takes it up again is named by again.
-	undo  func(c *api, ask request, got *leaseAnswer)
+	undo  func(c *httpAPI, ask request, got *leaseAnswer)
 	again string
 	// around is the flow that waits while this waits, nil if there is none; own is the
 	// session that the request then waits in.
@@ -151,9 +151,9 @@ func (s *standing) answered(ctx context.Context, deadline time.Time) (answer []b
 			))
 		}
 		ask := s.ask
-		body := maps.Clone(ask.body.(map[string]any))
+		body := maps.Clone(ask.Body.(map[string]any))
 		milliseconds(body, "wait_ms", max(left, time.Millisecond))
-		ask.body, ask.id, ask.wait = body, freshID(), left
+		ask.Body, ask.ID, ask.Wait = body, freshID(), left
 		if _, answer, err = s.api.insist(ctx, ask, true); !isUnanswered(err) {
 			return answer, err
 		}
@@ -171,7 +171,7 @@ func (s *standing) begin(ctx context.Context) (status int, answer []byte, err er
 	status, answer, err = s.api.insist(ctx, s.ask, false)
 	refusal, refused := errors.AsType[*interlock.Error](err)
 	if refused && refusal.Code == interlock.CodeNotParked {
-		r := request{method: http.MethodGet, path: "/v1/tickets/" + url.PathEscape(s.ticket)}
+		r := request{Method: http.MethodGet, Path: "/v1/tickets/" + url.PathEscape(s.ticket)}
 		if status, standing, failed := s.api.insist(ctx, r, true); failed == nil {
 			return status, standing, nil
 		}
@@ -183,21 +183,21 @@ func (s *standing) begin(ctx context.Context) (status int, answer []byte, err er
 // session; what has to wait gets one, which lives as long as the lease.
 func (s *standing) beginInside(ctx context.Context) (answer []byte, err error) {
 	wait := s.ask
-	body := maps.Clone(wait.body.(map[string]any))
+	body := maps.Clone(wait.Body.(map[string]any))
 	body["on_conflict"] = interlock.Fail.String()
 	delete(body, "wait_ms")
-	s.ask.body, s.ask.id = body, freshID()
+	s.ask.Body, s.ask.ID = body, freshID()
 	_, answer, err = s.begin(ctx)
 	if _, refused := errors.AsType[*interlock.Error](err); !refused || exitCode(err) != exitNotAcquired {
 		return answer, err
 	}
-	body = maps.Clone(wait.body.(map[string]any))
+	body = maps.Clone(wait.Body.(map[string]any))
 	delete(body, "agent")
 	if body["session"], err = s.own.open(ctx); err != nil {
 		return nil, err
 	}
 	s.ask = wait
-	s.ask.body = body
+	s.ask.Body = body
 	_, answer, err = s.begin(ctx)
 	return answer, err
 }
@@ -224,7 +224,7 @@ func heldBy(holders []holder) string {
 var errInTime = errors.New("not in time")
 
 // follow asks after a ticket until there is news, or until deadline (zero: for ever).
-func (c *api) follow(ctx context.Context, ticket string, deadline time.Time) (answer []byte, err error) {
+func (c *httpAPI) follow(ctx context.Context, ticket string, deadline time.Time) (answer []byte, err error) {
 	const poll = 20 * time.Second // so that what is shown does not get old
 	left := poll
 	if !deadline.IsZero() {
@@ -237,8 +237,8 @@ func (c *api) follow(ctx context.Context, ticket string, deadline time.Time) (an
 		defer cancel()
 	}
 	_, answer, err = c.insist(ctx, request{
-		method: http.MethodGet, path: "/v1/tickets/" + url.PathEscape(ticket), wait: left,
-		query: url.Values{"wait_ms": {strconv.FormatInt(max(left.Milliseconds(), 1), 10)}},
+		Method: http.MethodGet, Path: "/v1/tickets/" + url.PathEscape(ticket), Wait: left,
+		Query: url.Values{"wait_ms": {strconv.FormatInt(max(left.Milliseconds(), 1), 10)}},
 	}, true)
 	if err != nil && ctx.Err() != nil && !deadline.IsZero() {
 		err = errInTime
@@ -249,7 +249,7 @@ func (c *api) follow(ctx context.Context, ticket string, deadline time.Time) (an
 // undoAcquire releases what a request for a lease has got. An answer may have been lost, so a
 // request without one is repeated, and a ticket is tried as the lease that it may have become: they
 // share their digits. What cannot be given back ends by itself.
-func undoAcquire(c *api, ask request, got *leaseAnswer) {
+func undoAcquire(c *httpAPI, ask request, got *leaseAnswer) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	if !c.found(ctx, ask, got) || c.leave(ctx, got) {
@@ -260,12 +260,12 @@ func undoAcquire(c *api, ask request, got *leaseAnswer) {
 		id = "l_" + digits
 	}
 	if id != "" {
-		_, _, _ = c.do(ctx, request{method: http.MethodPost, path: leasePath(id, "release"), body: struct{}{}, id: freshID()})
+		_, _, _ = c.do(ctx, request{Method: http.MethodPost, Path: leasePath(id, "release"), Body: struct{}{}, ID: freshID()})
 	}
 }
 
 // undoTurn leaves the line and touches nothing else: the lease was there before.
-func undoTurn(c *api, ask request, got *leaseAnswer) {
+func undoTurn(c *httpAPI, ask request, got *leaseAnswer) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	if c.found(ctx, ask, got) {
@@ -274,7 +274,7 @@ func undoTurn(c *api, ask request, got *leaseAnswer) {
 }
 
 // found makes sure that it is known what a request has got.
-func (c *api) found(ctx context.Context, ask request, got *leaseAnswer) bool {
+func (c *httpAPI) found(ctx context.Context, ask request, got *leaseAnswer) bool {
 	if got.Outcome != "" {
 		return true
 	}
@@ -282,11 +282,11 @@ func (c *api) found(ctx context.Context, ask request, got *leaseAnswer) bool {
 	return err == nil && json.Unmarshal(answer, got) == nil
 }
 
-func (c *api) leave(ctx context.Context, got *leaseAnswer) (left bool) {
+func (c *httpAPI) leave(ctx context.Context, got *leaseAnswer) (left bool) {
 	if got.Ticket.ID == "" {
 		return false
 	}
-	_, _, err := c.do(ctx, request{method: http.MethodDelete, path: "/v1/tickets/" + url.PathEscape(got.Ticket.ID), id: freshID()})
+	_, _, err := c.do(ctx, request{Method: http.MethodDelete, Path: "/v1/tickets/" + url.PathEscape(got.Ticket.ID), ID: freshID()})
 	return err == nil
 }
 

@@ -125,19 +125,19 @@ func (a *app) printDocument(ctx context.Context, key, version string) error {
 	if version != "" {
 		query.Set("version", version)
 	}
-	res, body, err := a.api().whole(ctx, request{method: http.MethodGet, path: statePath(key), query: query})
+	answer, err := a.api().whole(ctx, request{Method: http.MethodGet, Path: statePath(key), Query: query})
 	if err != nil {
 		return err
 	}
-	a.tellWriter(ctx, key, res.Header.Get("Interlock-Version"))
-	return a.content(body)
+	a.tellWriter(ctx, key, answer.Header.Get("Interlock-Version"))
+	return a.content(answer.Body)
 }
 
 // tellWriter prints the author of a version of a document. That is in the key's history, as far as
 // it is kept: with the document's bytes comes only its version.
 func (a *app) tellWriter(ctx context.Context, key, version string) {
 	var got historyAnswer
-	if _, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: historyPath(key)}); err == nil && json.Unmarshal(answer, &got) == nil {
+	if _, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: historyPath(key)}); err == nil && json.Unmarshal(answer, &got) == nil {
 		for i := range got.Versions {
 			if d := &got.Versions[i]; d.Version.String() == version {
 				a.complain("version %s %s", d.Version, d.writer())
@@ -153,7 +153,7 @@ func (a *app) envelope(ctx context.Context, key, version string) error {
 	if version != "" {
 		return usage("--version prints the document itself: leave -o json out, or read `interlock state history %s -o json`", quote(clean(key)))
 	}
-	_, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: "/v1/state", query: url.Values{"key": {key}, "values": {"true"}}})
+	_, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: "/v1/state", Query: url.Values{"key": {key}, "values": {"true"}}})
 	if answer != nil {
 		err = errors.Join(err, a.raw(answer))
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // target is the server that a command talks to.
@@ -57,8 +58,8 @@ func (t *target) complete() error {
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
 	}
-	base, err := url.Parse(text)
-	if err != nil || base.Host == "" || base.Path != "" || base.User != nil || (base.Scheme != "http" && base.Scheme != "https") {
+	base, err := api.ParseBase(text)
+	if err != nil {
 		return usage("--url %s: want an address such as http://%s", clean(t.URL), defaultHTTP)
 	}
 	t.base = base

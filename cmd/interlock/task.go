@@ -98,7 +98,7 @@ waiting: if what it holds keeps the task from running, it is told so.
 			if err := s.fields(body); err != nil {
 				return err
 			}
-			r := request{method: http.MethodPost, path: "/v1/tasks", body: body, id: s.id, again: true}
+			r := request{Method: http.MethodPost, Path: "/v1/tasks", Body: body, ID: s.id, Again: true}
 			return follow.begin(cmd.Context(), a, r, &s.caller)
 		},
 	}
@@ -179,7 +179,7 @@ func (a *app) changing(verb, short, long, example string, flags func(*cobra.Comm
 		var failed []error
 		for _, id := range args {
 			var got taskAnswer
-			r := request{method: http.MethodPost, path: taskPath(id, verb), body: body, id: freshID(), again: true}
+			r := request{Method: http.MethodPost, Path: taskPath(id, verb), Body: body, ID: freshID(), Again: true}
 			err := a.call(cmd.Context(), r, &got, func() error {
 				if verb == "discard" {
 					a.say("%s  forgotten\n", id)

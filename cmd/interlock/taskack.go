@@ -175,7 +175,7 @@ func (a *app) ack(ctx context.Context, lease string, body map[string]any) error 
 }
 
 func acknowledgement(lease string, body map[string]any) request {
-	return request{method: http.MethodPost, path: leasePath(lease, "ack"), body: body, id: freshID(), again: true}
+	return request{Method: http.MethodPost, Path: leasePath(lease, "ack"), Body: body, ID: freshID(), Again: true}
 }
 
 func newTaskNack(a *app) *cobra.Command {
@@ -255,7 +255,7 @@ what has changed of what was read; when it is no the task is dead.`,
 // settleAttempt ends an attempt without a result, and prints the task's state then.
 func (a *app) settleAttempt(ctx context.Context, lease, how string, body map[string]any) error {
 	var got taskAnswer
-	r := request{method: http.MethodPost, path: leasePath(lease, how), body: body, id: freshID(), again: true}
+	r := request{Method: http.MethodPost, Path: leasePath(lease, how), Body: body, ID: freshID(), Again: true}
 	return a.call(ctx, r, &got, func() error {
 		a.say("%s\n", got.Task.stands())
 		a.warn(got.Warnings)

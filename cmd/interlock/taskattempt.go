@@ -112,7 +112,7 @@ func (w *worker) renew(h *handed, cancel context.CancelCauseFunc, ended <-chan s
 func (w *worker) look(h *handed) (got leaseAnswer, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), ms(h.Lease.TTL)/3)
 	defer cancel()
-	_, answer, err := w.api.do(ctx, request{method: http.MethodPost, path: leasePath(h.Lease.ID, "renew"), body: struct{}{}})
+	_, answer, err := w.api.do(ctx, request{Method: http.MethodPost, Path: leasePath(h.Lease.ID, "renew"), Body: struct{}{}})
 	if err == nil {
 		err = json.Unmarshal(answer, &got)
 	}
@@ -142,7 +142,7 @@ func (w *worker) ack(h *handed, result json.RawMessage) {
 func (w *worker) nack(h *handed, reason string, next retry) {
 	body := map[string]any{"reason": clip(reason, interlock.MaxReasonBytes)}
 	maps.Copy(body, next)
-	r := request{method: http.MethodPost, path: leasePath(h.Lease.ID, "nack"), body: body, id: freshID(), again: true}
+	r := request{Method: http.MethodPost, Path: leasePath(h.Lease.ID, "nack"), Body: body, ID: freshID(), Again: true}
 	answer, err := w.settle(h, r)
 	var got taskAnswer
 	if err == nil {
@@ -189,7 +189,7 @@ func (w *worker) over(h *handed, why error) {
 	var got taskAnswer
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
-	_, answer, err := w.api.do(ctx, request{method: http.MethodGet, path: taskPath(h.Task.ID, "")})
+	_, answer, err := w.api.do(ctx, request{Method: http.MethodGet, Path: taskPath(h.Task.ID, "")})
 	if err == nil && json.Unmarshal(answer, &got) == nil {
 		w.report(h, "settled by the command", got.Task.stands())
 		return

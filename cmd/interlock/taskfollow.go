@@ -58,7 +58,7 @@ func (f *followed) task() *task {
 
 // begin submits r, and waits as long as is asked for.
 func (w *following) begin(ctx context.Context, a *app, r request, c *caller) error {
-	body := r.body.(map[string]any)
+	body := r.Body.(map[string]any)
 	if w.wait == 0 {
 		var got followed
 		return a.call(ctx, r, &got, func() error {
@@ -75,7 +75,7 @@ func (w *following) begin(ctx context.Context, a *app, r request, c *caller) err
 	}
 	return w.run(ctx, a, c, func(ctx context.Context, left time.Duration) (string, []byte, error) {
 		body["wait_ms"] = left.Milliseconds()
-		r.wait = left
+		r.Wait = left
 		_, answer, err := a.api().insist(ctx, r, false)
 		var got followed
 		if json.Unmarshal(answer, &got) != nil {
@@ -102,7 +102,7 @@ func (w *following) look(ctx context.Context, id string, left time.Duration) ([]
 			query.Set("flow", w.caller.flow)
 		}
 	}
-	_, answer, err := w.a.api().insist(ctx, request{method: http.MethodGet, path: taskPath(id, ""), query: query, wait: left}, true)
+	_, answer, err := w.a.api().insist(ctx, request{Method: http.MethodGet, Path: taskPath(id, ""), Query: query, Wait: left}, true)
 	return answer, err
 }
 
@@ -158,7 +158,7 @@ func (a *app) placed(ctx context.Context, t *task) *task {
 		return t
 	}
 	var got taskAnswer
-	if _, answer, err := a.api().do(ctx, request{method: http.MethodGet, path: taskPath(t.ID, "")}); err != nil || json.Unmarshal(answer, &got) != nil {
+	if _, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: taskPath(t.ID, "")}); err != nil || json.Unmarshal(answer, &got) != nil {
 		return t
 	}
 	return &got.Task

@@ -53,7 +53,7 @@ func (h *handed) text() string {
 
 // pulling asks a queue for tasks.
 type pulling struct {
-	api   *api
+	api   *httpAPI
 	queue string
 	body  map[string]any
 	max   int
@@ -66,7 +66,7 @@ type pulling struct {
 func (p *pulling) pull(ctx context.Context, left time.Duration) (list []handed, answer []byte, err error) {
 	left = min(max(left, 0), interlock.MaxLongPoll)
 	p.body["max"], p.body["wait_ms"] = p.max, left.Milliseconds()
-	r := request{method: http.MethodPost, path: queuePath(p.queue, "pull"), body: p.body, id: p.id, wait: left}
+	r := request{Method: http.MethodPost, Path: queuePath(p.queue, "pull"), Body: p.body, ID: p.id, Wait: left}
 	if _, answer, err = p.api.insist(ctx, r, false); err != nil {
 		return nil, answer, err
 	}

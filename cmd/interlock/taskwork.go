@@ -39,7 +39,7 @@ type worker struct {
 	path        string // of the command
 	pass        []string
 
-	api      *api
+	api      *httpAPI
 	presence *presence
 	failed   chan error // the worker cannot go on
 	hurry    context.Context

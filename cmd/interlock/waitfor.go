@@ -138,7 +138,7 @@ func (d *declared) run(ctx context.Context) (err error) {
 	notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	api := d.a.api()
-	ask := request{method: http.MethodPost, path: "/v1/waits", body: d.body(), id: freshID()}
+	ask := request{Method: http.MethodPost, Path: "/v1/waits", Body: d.body(), ID: freshID()}
 	deadline := d.q.Wait.deadline()
 	_, answer, err := api.insist(ctx, ask, false)
 	var got leaseAnswer
@@ -183,7 +183,7 @@ func nobody(err error) error {
 }
 
 // follow waits for the end of the wait. It always ends with an error: nothing is ever granted.
-func (d *declared) follow(ctx context.Context, api *api, ticket string, deadline time.Time) (answer []byte, err error) {
+func (d *declared) follow(ctx context.Context, api *httpAPI, ticket string, deadline time.Time) (answer []byte, err error) {
 	for err == nil {
 		answer, err = api.follow(ctx, ticket, deadline)
 	}
@@ -204,7 +204,7 @@ func (d *declared) over(err error) error {
 }
 
 // work runs the command while the server knows of the wait.
-func (d *declared) work(ctx context.Context, api *api, ticket string, deadline time.Time, signals chan os.Signal) error {
+func (d *declared) work(ctx context.Context, api *httpAPI, ticket string, deadline time.Time, signals chan os.Signal) error {
 	ctx, cancel := context.WithCancel(ctx)
 	lost, done := make(chan struct{}), make(chan error, 1)
 	go func() {

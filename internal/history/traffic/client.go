@@ -1,19 +1,21 @@
 package traffic
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/history"
 )
 
@@ -26,24 +28,27 @@ type Site struct {
 	// Doubled says that what is sent once may arrive twice.
 	Doubled bool
 
-	mu        sync.Mutex
-	addresses []string
-	http      *http.Client
+	mu      sync.Mutex
+	servers []*api.Client
 }
 
 // Move says where the servers are from now on: host:port, the likeliest first.
 func (s *Site) Move(addresses ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.addresses = addresses
-	s.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
+	s.servers = nil
+	for _, address := range addresses {
+		s.servers = append(s.servers, api.New(api.Config{
+			Base: &url.URL{Scheme: "http", Host: address}, Timeout: cmp.Or(s.Patience, 2*time.Second),
+		}))
+	}
 }
 
-// next gives the address for a try, and what to ask it with.
-func (s *Site) next(try int) (string, *http.Client) {
+// next returns the server for a try.
+func (s *Site) next(try int) *api.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.addresses[try%len(s.addresses)], s.http
+	return s.servers[try%len(s.servers)]
 }
 
 // Client does one operation after the other.
@@ -169,11 +174,7 @@ func (c *Client) ask(ctx context.Context, op *history.Op, r request) (*reply, er
 
 // passing reports whether a refusal says nothing about the request: it is to be repeated.
 func passing(c interlock.Code) bool {
-	switch c {
-	case interlock.CodeNotOwner, interlock.CodeShuttingDown, interlock.CodeOutcomeUnknown, interlock.CodeOverloaded, interlock.CodeNoSpace:
-		return true
-	}
-	return false
+	return c.Transient() || c == interlock.CodeOutcomeUnknown || c == interlock.CodeNoSpace
 }
 
 // expected is an error unless the work of the agents can lead to an answer.
@@ -198,43 +199,17 @@ func (c *Client) sleep(ctx context.Context, d time.Duration) {
 // send sends an operation once. The transport may send it again by itself; each time is
 // counted.
 func (c *Client) send(ctx context.Context, op *history.Op, r request) (*reply, error) {
-	patience := c.site.Patience
-	if patience == 0 {
-		patience = 2 * time.Second
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience+r.wait)
-	defer cancel()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { op.Sent++ }})
-	var body io.Reader
-	if r.body != nil {
-		text, err := json.Marshal(r.body)
-		if err != nil {
-			return nil, err
-		}
-		body = bytes.NewReader(text)
-	}
-	address, with := c.site.next(c.try)
-	req, err := http.NewRequestWithContext(ctx, r.method, "http://"+address+r.path, body)
-	if err != nil {
-		return nil, err
-	}
-	if r.body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
+	call := api.Request{Method: r.method, Path: r.path, Body: r.body, Wait: r.wait}
 	if r.method != http.MethodGet {
-		req.Header.Set("Idempotency-Key", op.ID)
+		call.ID = op.ID
 	}
-	res, err := with.Do(req)
-	if err != nil {
+	answer, err := c.site.next(c.try).Do(ctx, call)
+	if _, refused := errors.AsType[*api.Problem](err); err != nil && !refused {
 		return nil, err
 	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		return nil, err
-	}
-	a := &reply{status: res.StatusCode}
-	return a, json.Unmarshal(text, a)
+	a := &reply{status: answer.Status}
+	return a, json.Unmarshal(answer.Body, a)
 }
 
 // end records the answer.

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // answering answers calls, one function each; the last one answers all further ones.
@@ -50,8 +51,8 @@ func TestServerDiesWithARequest(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				base := &url.URL{Scheme: "http", Host: "127.0.0.1:7420"}
-				c := &api{target: &target{base: base}, http: &http.Client{Transport: &tt.door}}
-				_, _, err := c.insist(t.Context(), request{method: http.MethodPost, path: "/v1/commits", id: "one", again: true}, false)
+				c := &httpAPI{target: &target{base: base}, client: api.New(api.Config{Base: base, Transport: &tt.door})}
+				_, _, err := c.insist(t.Context(), request{Method: http.MethodPost, Path: "/v1/commits", ID: "one", Again: true}, false)
 				if exitCode(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.says) {
 					t.Errorf("exit code %d: %v", exitCode(err), err)
 				}
