@@ -50,9 +50,9 @@
 //
 // # Verify instead of lock
 //
-// What a lease guards may lie in Interlock itself, as documents with versions
-// ([Client.Documents], [Client.List], [Client.History]). A commit names the versions that
-// it depends on, and is refused if one of them is not the present one:
+// The state that a lease guards may lie in Interlock itself, as documents with versions
+// ([Client.Documents], [Client.List], [Client.History]). A commit names the versions that it
+// depends on, and is refused if one of them is not the present one:
 //
 //	account, err := c.Document(ctx, "account:12345")
 //	... // think

@@ -48,7 +48,8 @@ func (c *Client) pull(ctx, limit context.Context, queue string, most int, ttl, l
 				return list, err
 			}
 		case <-end:
-			// What was handed out meanwhile is not lost: it comes before the answer to that.
+			// A task that was handed out meanwhile is not lost: it comes before the answer to
+			// that.
 			end = nil
 			c.withdrawPull(k)
 		case <-never:

@@ -28,12 +28,12 @@ type TaskSpec struct {
 	Delay    time.Duration // it does not run before
 	Deadline time.Duration // from now; if it is not done by then it is dead; 0: none
 
-	// What follows is the queue's where it is 0.
+	// The fields below take the queue's value where they are 0.
 	MaxAttempts int
 	Backoff     time.Duration // the pause after the first failure is random, up to this
 	MaxBackoff  time.Duration // up to which it doubles from failure to failure
 
-	// Approval, if set, has a person decide before it may run at all.
+	// Approval, if set, makes a person decide before it may run at all.
 	Approval *Question
 
 	// ID makes the submission happen once, even from several agents: for a day the same ID in

@@ -231,7 +231,7 @@ func (d *Dir) attempt(ctx context.Context, meta *os.Root, e *edit) (now *File, e
 	} else if err != nil {
 		return nil, err
 	}
-	// What follows only helps others: the change is made.
+	// The rest only helps others: the change is made.
 	if !e.Delete {
 		_ = d.keep.put(meta, &File{Version: version, Body: e.Body, info: now.info})
 	}

@@ -12,9 +12,8 @@
 //	                                                   │ file at B, clean  merged
 //	                                                   └ file at B         stale: A → B, author, why
 //
-// What it must never do: write a file outside its root, through a symbolic link or
-// into .git; leave half a file, whatever kills it; write over a version other than
-// the one that it verified.
+// It must never write a file outside its root, through a symbolic link or into .git, leave half
+// a file, whatever kills it, or write over a version other than the one that it verified.
 //
 // It has no server and no daemon. Processes meet at a lock in the directory
 // .interlock below the root, where the contents that were read are kept for merging,

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What stands in .interlock:
+// The content of .interlock:
 //
 //	.gitignore   so that git does not see the directory
 //	lock         locked during each verification with its write

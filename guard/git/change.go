@@ -54,7 +54,7 @@ type repository struct{ dir string }
 func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = r.dir
-	// What a push puts below refs/replace must not change what is compared.
+	// Refs that a push puts below refs/replace must not change the comparison.
 	cmd.Env = append(os.Environ(), "GIT_NO_REPLACE_OBJECTS=1", "LC_ALL=C")
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint

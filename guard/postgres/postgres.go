@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What the guard raises, as SQLSTATEs of a class of its own. None of them is cured by
-// repeating the transaction.
+// Errors of the guard, as SQLSTATEs of a class of its own. None of them is cured by repeating
+// the transaction.
 const (
 	// StaleFence: a higher fence was seen. The transaction is late: do not write; acquire the
 	// key anew and read again.

@@ -110,7 +110,7 @@ func (p ringPath) Save(text []byte) (err error) {
 			err = errors.Join(err, os.Remove(temporary.Name()))
 		}
 	}()
-	// What was there before may have had other permissions.
+	// An earlier file may have had other permissions.
 	if err = temporary.Chmod(0o600); err == nil {
 		_, err = temporary.Write(text)
 	}

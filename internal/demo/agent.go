@@ -58,7 +58,7 @@ func (w *worker) attempt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What the session still holds is released; if it has ended, it holds nothing.
+	// The session's remaining leases are released; if it has ended, it holds nothing.
 	defer c.Close(ctx)
 
 	asked := time.Now()

@@ -13,8 +13,8 @@ import (
 // jsonPatch returns the operations (RFC 6902) that make now of then, as many of them as fit
 // into limit bytes. It is not ok if one of the two cannot be read exactly.
 //
-// What it costs is linear in the documents, and the operations are never more than
-// limit: a comparison that has filled its room stops.
+// Its cost is linear in the documents, and the operations are never more than limit: a
+// comparison that has filled its room stops.
 func jsonPatch(then, now []byte, thenAbsent, nowAbsent bool, limit int) (patch []byte, isCut, ok bool) {
 	p := patcher{now: now, room: limit - len("[]")}
 	switch {
@@ -56,7 +56,7 @@ func (p *patcher) emit(op string, value *tree) {
 	if p.cut {
 		return
 	}
-	// What is obviously too long is not even written.
+	// An operation that is obviously too long is not even written.
 	if len(p.out)+len(p.path) > p.room || value != nil && len(p.out)+value.to-value.from > 2*p.room {
 		p.cut = true
 		return

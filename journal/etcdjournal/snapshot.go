@@ -96,7 +96,7 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 	if err := n.fill(write, func(i int, chunk []byte) error {
 		return j.guarded(ctx, clientv3.OpPut(chunkKey(folder, i), string(chunk)))
 	}); err != nil {
-		// What is left behind goes with the next snapshot.
+		// Keys that are left behind go with the next snapshot.
 		_ = j.guarded(context.WithoutCancel(ctx), clientv3.OpDelete(folder, clientv3.WithPrefix()))
 		return err
 	}

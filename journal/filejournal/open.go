@@ -170,7 +170,7 @@ func open(ctx context.Context, dir directory, path string, opts Options) (*Journ
 		segments:  in.segments,
 		snapshots: in.snapshots,
 	}
-	// What was never written to cannot have been copied from anything.
+	// A journal that was never written to cannot be a copy.
 	j.copied.Store(in.copied && j.at.index > 0)
 	if err := j.settle(in); err != nil {
 		j.closeActive()

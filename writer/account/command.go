@@ -15,7 +15,7 @@ import (
 // Kind is what a message asks for.
 type Kind string
 
-// What agents may ask for.
+// Requests of agents.
 const (
 	Credit   Kind = "credit"   // amount: add to the account
 	Debit    Kind = "debit"    // amount: take from it

@@ -29,7 +29,7 @@ import (
 // that did not happen, and an attempt that crashed leaves no trace in it. It goes on
 // after the last line for each account, so nothing stands in it twice.
 //
-// What is missing shows: the entries of an account are numbered, and each reply names the
+// Missing entries show: the entries of an account are numbered, and each reply names the
 // version of the account that it was decided on, which must be the one that the line before has
 // left. Record then fails with a *GapError, unless gaps are accepted; the line after an
 // accepted one names what is missing.
@@ -63,7 +63,7 @@ type Ledger struct {
 	failure  error
 	failed   chan struct{}
 
-	writing sync.Mutex // held while kept is written to to; guards written
+	writing sync.Mutex // held while kept is written out; guards written
 	written uint64     // of added
 }
 

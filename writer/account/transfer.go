@@ -87,7 +87,7 @@ func (b *book) leg(cmd *Command) (entry, *refusal) {
 			b.state.Incoming[i].Settled = true
 		}
 	case transferWake:
-		// What there is to ask was asked when the book was opened.
+		// All questions were asked when the book was opened.
 		if i := b.pending(l); i >= 0 {
 			later := b.state.Holds[i].Until.Sub(b.now)
 			if later <= 0 {
@@ -115,8 +115,8 @@ func (b *book) credited(l *leg, asked bool) (entry, *refusal) {
 			b.tell(&in)
 			return entry{id: in.ID}, refused
 		case len(b.state.Incoming) >= MaxIncoming:
-			// What is not recorded is not answered, or it could be answered otherwise later. The
-			// source asks when the time is over.
+			// A message that is not recorded is not answered, or it could be answered otherwise
+			// later. The source asks when the time is over.
 			return entry{id: in.ID}, &refusal{TooManyOpen, "too many transfers to " + string(b.key) + " are under way", "wait: the source asks again"}
 		case refused == nil:
 			in.Added = true
