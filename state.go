@@ -207,3 +207,26 @@ type Effect struct {
 	Reason  string        // of an unknown one: what is known
 	Settled time.Duration // since it is done or unknown
 }
+
+// CommitRequest is a set of changes to documents that happen all at once or not at all.
+type CommitRequest struct {
+	// Reads are the versions that the changes depend on. If one of them is not the present
+	// one any more, nothing is written, with CodeStale. At most MaxReads, and no key twice.
+	Reads []Read
+	// AsOf covers all keys of Reads and Writes but those that are added to: none may have
+	// been written after this version of the namespace. 0: no such condition.
+	AsOf Version
+	// Writes change one document each. An existing document is put, merged or deleted only
+	// with its version in Reads or AsOf, under a lease of Leases on the key, or with
+	// Read.Present in Reads; otherwise the commit is refused with CodeVersionRequired. With
+	// CodeHeld another agent has leased the key exclusively, which keeps out the first write
+	// of a document, too, but no addition. The policy of the key's pattern may differ. At
+	// most MaxWrites, no key twice, with bodies of at most MaxCommitBytes together. Without
+	// any, the reads are only checked.
+	Writes []Write
+
+	// Leases are those that the commit is made under: each must still be held, or in its grace.
+	Leases []LeaseID
+	Flow   string // "" means "main"
+	Note   string // why, for readers of the change; at most MaxNoteBytes
+}

@@ -175,10 +175,8 @@ func (w *work) end(job *Job, kind proto.OpKind, op proto.Op, returned bool) (got
 
 // wire makes what is sent of it.
 func (d *Done) wire() (op proto.Op, err error) {
-	op.AsOf, op.Note, op.Task = d.AsOf, d.Note, &proto.TaskOp{}
-	if len(d.Reads)+len(d.Writes) > 0 {
-		op.Commit = &proto.Commit{Reads: slices.Clone(d.Reads), Writes: cloneWrites(d.Writes)}
-	}
+	op.Task = &proto.TaskOp{}
+	op.Commit = &interlock.CommitRequest{AsOf: d.AsOf, Note: d.Note, Reads: slices.Clone(d.Reads), Writes: cloneWrites(d.Writes)}
 	op.Task.Result, err = encode(d.Result)
 	for i := range d.Tasks {
 		spec, no := d.Tasks[i].wire()

@@ -92,11 +92,11 @@ func (k *call) ofLease() (id interlock.LeaseID, ok bool) {
 func (k *call) outlives(lost map[string]bool) bool {
 	switch k.op.Kind {
 	case proto.OpAcquire, proto.OpResume, proto.OpDeclare, proto.OpStartRun:
-		return !lost[k.op.Flow]
+		return !lost[k.flow()]
 	case proto.OpCommit, proto.OpClaimEffect:
-		return k.phase == ready && !lost[k.op.Flow]
+		return k.phase == ready && !lost[k.flow()]
 	case proto.OpSubmitTask:
-		return k.op.RequestID != "" || k.phase == ready && !lost[k.op.Flow]
+		return k.op.RequestID != "" || k.phase == ready && !lost[k.flow()]
 	case proto.OpSetPattern, proto.OpDropPattern, proto.OpRevertPattern, proto.OpConfigure, proto.OpSetQueue, proto.OpDropQueue,
 		proto.OpChangeTask, proto.OpAnswerTask:
 		return k.phase == ready
@@ -315,9 +315,18 @@ func rareTexts(o *proto.Op) (texts []string) {
 	return appendTaskTexts(appendStateTexts(texts, o), o)
 }
 
+// flow returns the flow that the call is of.
+func (k *call) flow() string {
+	if k.op.Kind == proto.OpCommit {
+		return k.op.Commit.Flow
+	}
+	return k.op.Flow
+}
+
 // appendStateTexts adds an operation's texts about documents and effects.
 func appendStateTexts(texts []string, o *proto.Op) []string {
 	if x := o.Commit; x != nil {
+		texts = append(texts, x.Flow, x.Note)
 		for i := range x.Reads {
 			texts = append(texts, string(x.Reads[i].Key))
 		}

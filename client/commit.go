@@ -11,29 +11,9 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// Commit is a set of changes that happen all at once or not at all.
-type Commit struct {
-	// Reads are the versions that the changes depend on: see Seen. If one of them is not
-	// the present one any more, nothing is written and the error is a *StaleError. At
-	// most interlock.MaxReads.
-	Reads []interlock.Read
-	// AsOf requires the same of all keys of Reads and Writes but those that are added to: none
-	// may have been written after this version of the namespace. 0 requires nothing.
-	AsOf interlock.Version
-	// Writes change one document each: see Put, PutBytes, Delete, Merge, Add and AddWithin. An
-	// existing document is put, merged or deleted only with its version in Reads or AsOf, under
-	// a lease of Leases on the key, or with SomeVersion in Reads; otherwise the error has
-	// CodeVersionRequired. With CodeHeld another holder has leased the key exclusively, which
-	// keeps out the first write of a document, too, but no addition. The policy of the key's
-	// pattern may differ from this. At most interlock.MaxWrites, with bodies of at most
-	// interlock.MaxCommitBytes together. Without any, the reads are only checked.
-	Writes []interlock.Write
-
-	// Leases are those that the commit is made under: each must still be held, or in its grace.
-	Leases []interlock.LeaseID
-	Flow   string // as in Request
-	Note   string // why, for agents that learn of the change; at most interlock.MaxNoteBytes
-}
+// Commit is a set of changes to documents: see Client.Commit. Its Reads come from Seen and
+// SomeVersion, and its Writes from Put, PutBytes, Delete, Merge, Add and AddWithin.
+type Commit = interlock.CommitRequest
 
 // Committed is what a commit did.
 type Committed struct {
@@ -54,8 +34,9 @@ func (c *Client) Commit(ctx context.Context, req Commit) (*Committed, error) {
 	var got *found
 	err := c.again(ctx, serverBusy, func() (err error) {
 		k := c.newCall(proto.OpCommit)
-		k.op.Flow, k.op.AsOf, k.op.Note = flow, req.AsOf, req.Note
-		k.op.Commit = &proto.Commit{Reads: slices.Clone(req.Reads), Writes: cloneWrites(req.Writes), Leases: slices.Clone(req.Leases)}
+		own := req
+		own.Reads, own.Writes, own.Leases, own.Flow = slices.Clone(req.Reads), cloneWrites(req.Writes), slices.Clone(req.Leases), flow
+		k.op.Commit = &own
 		got, err = c.do(ctx, k, "the commit")
 		return err
 	})

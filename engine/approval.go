@@ -425,7 +425,9 @@ func (e *Engine) showApproval(t *task) *interlock.Approval {
 // it, as long as it matters.
 func (e *Engine) revalidate(t *task, v *interlock.Task) {
 	if a := t.spec.approval; a != nil && !isSettled(t.state) {
-		v.Approval.Stale, v.Approval.StaleMore = e.staleIn(&Commit{Reads: a.reads}, &t.queue.space.docs)
+		v.Approval.Stale, v.Approval.StaleMore = e.staleIn(&Commit{CommitRequest: interlock.CommitRequest{
+			Reads: a.reads,
+		}}, &t.queue.space.docs)
 	}
 }
 

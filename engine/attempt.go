@@ -86,7 +86,8 @@ func (e *Engine) ack(c *Ack) {
 		e.refuseParked(r)
 		return
 	}
-	commit := &Commit{Head: c.Head, Agent: r.agentName(), Flow: r.flowName(), Reads: c.Reads, AsOf: c.AsOf, Writes: c.Writes, Note: c.Note, bodies: c.bodies}
+	commit := &Commit{Head: c.Head, Agent: r.agentName(), CommitRequest: c.CommitRequest, bodies: c.bodies}
+	commit.Flow, commit.Leases = r.flowName(), nil
 	if no := checkCommit(commit); no != nil {
 		e.refuseFor(no)
 		return

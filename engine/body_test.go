@@ -25,8 +25,12 @@ func TestPreparedBodies(t *testing.T) {
 			s := l.open(interlock.MaxTTL)
 			l.step(&engine.SetQueue{Head: l.head(s), Queue: interlock.TaskQueue{Name: "q"}})
 			body := func() []byte { return largeJSON(size) }
-			put := &engine.Commit{Head: l.head(s), Writes: []interlock.Write{{Key: "a", Op: interlock.Put}}}
-			merge := &engine.Commit{Head: l.head(s), Writes: []interlock.Write{{Key: "b", Op: interlock.Merge}}}
+			put := &engine.Commit{Head: l.head(s), CommitRequest: interlock.CommitRequest{
+				Writes: []interlock.Write{{Key: "a", Op: interlock.Put}},
+			}}
+			merge := &engine.Commit{Head: l.head(s), CommitRequest: interlock.CommitRequest{
+				Writes: []interlock.Write{{Key: "b", Op: interlock.Merge}},
+			}}
 			submit := &engine.Submit{Head: l.head(s), Task: engine.TaskSpec{
 				ID: l.id(), TaskSpec: interlock.TaskSpec{Queue: "q", Claims: []interlock.Claim{{Key: "k"}}},
 			}}
@@ -55,7 +59,9 @@ func TestPreparedBodies(t *testing.T) {
 func TestBodiesCount(t *testing.T) {
 	l := newLoad(t)
 	const size = 1 << 18
-	l.step(&engine.Commit{Head: l.head(interlock.SessionID{}), Writes: []interlock.Write{{Key: "d", Op: interlock.Merge, Body: largeJSON(size)}}})
+	l.step(&engine.Commit{Head: l.head(interlock.SessionID{}), CommitRequest: interlock.CommitRequest{
+		Writes: []interlock.Write{{Key: "d", Op: interlock.Merge, Body: largeJSON(size)}},
+	}})
 	if n := l.e.Objects(); n < size/engine.ObjectBytes {
 		t.Errorf("%d objects for a document of %d bytes", n, size)
 	}
@@ -69,10 +75,14 @@ func TestPreparedMerge(t *testing.T) {
 		for i := range got {
 			l := newLoad(t)
 			s := l.open(interlock.MaxTTL)
-			l.step(&engine.Commit{Head: l.head(s), Writes: []interlock.Write{{Key: "d", Op: interlock.Put, Body: []byte(c[0])}}})
+			l.step(&engine.Commit{Head: l.head(s), CommitRequest: interlock.CommitRequest{
+				Writes: []interlock.Write{{Key: "d", Op: interlock.Put, Body: []byte(c[0])}},
+			}})
 			patch := &engine.Commit{
-				Head: l.head(s), Reads: []interlock.Read{{Key: "d", Present: true}},
-				Writes: []interlock.Write{{Key: "d", Op: interlock.Merge, Body: append([]byte(c[1]), spaces...)}},
+				Head: l.head(s), CommitRequest: interlock.CommitRequest{
+					Reads:  []interlock.Read{{Key: "d", Present: true}},
+					Writes: []interlock.Write{{Key: "d", Op: interlock.Merge, Body: append([]byte(c[1]), spaces...)}},
+				},
 			}
 			if i > 0 {
 				engine.Prepare(patch)

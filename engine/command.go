@@ -238,13 +238,8 @@ type DeleteNamespace struct {
 // but of counters.
 type Commit struct {
 	Head
-	Agent  string // for a caller without a session
-	Flow   string
-	Reads  []interlock.Read // the engine keeps the slices and the bodies; no key twice in either
-	AsOf   interlock.Version
-	Writes []interlock.Write
-	Leases []interlock.LeaseID // in whose name: each must be held or in its grace
-	Note   string              // why, for those who are told of the change
+	Agent                   string // for a caller without a session
+	interlock.CommitRequest        // the engine keeps the slices and the bodies
 
 	bodies []body // by Prepare
 }

@@ -89,11 +89,10 @@ type Ack struct {
 	Head
 	Lease  interlock.LeaseID
 	Result []byte // JSON; of a message, the reply
-	Reads  []interlock.Read
-	AsOf   interlock.Version
-	Writes []interlock.Write
 	Tasks  []TaskSpec
-	Note   string // for the next holder, and with what it wrote
+	// CommitRequest is what it writes. Its Note is also for the next holder. Flow and Leases
+	// are not used: they are those of the attempt.
+	interlock.CommitRequest
 
 	bodies []body // by Prepare
 }

@@ -21,7 +21,9 @@ func (s *stand) commit(writes []interlock.Write, reads ...interlock.Read) *engin
 			reads = append(reads, interlock.Read{Key: w.Key, Present: true})
 		}
 	}
-	s.step(&engine.Commit{Head: s.head(interlock.SessionID{}), Reads: reads, Writes: writes})
+	s.step(&engine.Commit{Head: s.head(interlock.SessionID{}), CommitRequest: interlock.CommitRequest{
+		Reads: reads, Writes: writes,
+	}})
 	return &s.out.Effects[0]
 }
 
@@ -237,10 +239,14 @@ func TestCommitLimits(t *testing.T) {
 			s.commit([]interlock.Write{{Key: "k0", Op: interlock.Merge, Body: []byte(`{"a":null}`)}, {Key: "k1", Op: interlock.Merge, Body: []byte(`{"a":null}`)}})
 		}},
 		{"note", interlock.MaxNoteBytes, interlock.CodeTooLong, func(s *stand, n int) {
-			s.step(&engine.Commit{Head: s.head(interlock.SessionID{}), Note: strings.Repeat("x", n)})
+			s.step(&engine.Commit{Head: s.head(interlock.SessionID{}), CommitRequest: interlock.CommitRequest{
+				Note: strings.Repeat("x", n),
+			}})
 		}},
 		{"flow", interlock.MaxNameBytes, interlock.CodeTooLong, func(s *stand, n int) {
-			s.step(&engine.Commit{Head: s.head(interlock.SessionID{}), Flow: strings.Repeat("x", n)})
+			s.step(&engine.Commit{Head: s.head(interlock.SessionID{}), CommitRequest: interlock.CommitRequest{
+				Flow: strings.Repeat("x", n),
+			}})
 		}},
 		{"content type", interlock.MaxContentTypeBytes, interlock.CodeInvalidRequest, func(s *stand, n int) {
 			w := put("k", nil)
@@ -249,7 +255,9 @@ func TestCommitLimits(t *testing.T) {
 		}},
 		{"leases", interlock.MaxClaims, interlock.CodeInvalidRequest, func(s *stand, n int) {
 			id := s.acquire(interlock.SessionID{}, "k")
-			s.step(&engine.Commit{Head: s.head(interlock.SessionID{}), Leases: slicesOf(interlock.LeaseID(id), n)})
+			s.step(&engine.Commit{Head: s.head(interlock.SessionID{}), CommitRequest: interlock.CommitRequest{
+				Leases: slicesOf(interlock.LeaseID(id), n),
+			}})
 		}},
 	}
 	for _, c := range cases {
@@ -280,7 +288,9 @@ func TestLongestCommit(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	head := s.head(interlock.SessionID{})
 	head.Namespace, head.Actor, head.RequestID = interlock.Namespace(long(interlock.MaxNamespaceBytes)), long(interlock.MaxNameBytes), long(interlock.MaxRequestIDBytes)
-	c := &engine.Commit{Head: head, Agent: long(interlock.MaxNameBytes), Flow: long(interlock.MaxNameBytes), Note: long(interlock.MaxNoteBytes)}
+	c := &engine.Commit{Head: head, Agent: long(interlock.MaxNameBytes), CommitRequest: interlock.CommitRequest{
+		Flow: long(interlock.MaxNameBytes), Note: long(interlock.MaxNoteBytes),
+	}}
 	for i := range interlock.MaxWrites {
 		c.Writes = append(c.Writes, interlock.Write{
 			Key: interlock.Key(fmt.Sprintf("%0*d", interlock.MaxKeyBytes, i)), Op: interlock.Put,
@@ -317,7 +327,9 @@ func TestDeletionBytes(t *testing.T) {
 		if n == most {
 			t.Fatalf("%d deletions with notes of %d bytes are remembered", n, len(note))
 		}
-		c := &engine.Commit{Head: s.head(interlock.SessionID{}), Note: note, Writes: remove("k" + strconv.Itoa(n))}
+		c := &engine.Commit{Head: s.head(interlock.SessionID{}), CommitRequest: interlock.CommitRequest{
+			Note: note, Writes: remove("k" + strconv.Itoa(n)),
+		}}
 		s.step(c)
 		s.want(t, engine.Done)
 		if list, _, _ := s.e.Documents("bench", []interlock.Key{"k0"}, false); n > 0 && list[0].Note == "" {

@@ -71,7 +71,9 @@ func TestContentionRetries(t *testing.T) {
 	s := newStand()
 	s.commit(put("k", nil))
 	commit := func(agent, flow string, stale bool) {
-		c := &engine.Commit{Head: s.head(interlock.SessionID{}), Agent: agent, Flow: flow, Writes: put("k", nil), Reads: s.seen("k")}
+		c := &engine.Commit{Head: s.head(interlock.SessionID{}), Agent: agent, CommitRequest: interlock.CommitRequest{
+			Flow: flow, Writes: put("k", nil), Reads: s.seen("k"),
+		}}
 		if stale {
 			c.Reads = []interlock.Read{{Key: "k", Absent: true}}
 		}

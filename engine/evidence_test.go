@@ -57,7 +57,9 @@ func TestEvidenceBounds(t *testing.T) {
 	note := string(bytes.Repeat([]byte("n"), interlock.MaxNoteBytes))
 	for range 3 {
 		for i := range interlock.MaxGrantDocuments {
-			s.step(&engine.Commit{Head: s.head(interlock.SessionID{}), Agent: "agent", Note: note, Writes: put(fmt.Sprintf("noted/%03d", i), nil)})
+			s.step(&engine.Commit{Head: s.head(interlock.SessionID{}), Agent: "agent", CommitRequest: interlock.CommitRequest{
+				Note: note, Writes: put(fmt.Sprintf("noted/%03d", i), nil),
+			}})
 		}
 	}
 	l = s.handed("noted")

@@ -197,7 +197,7 @@ func (p *print) question(q *interlock.Question) {
 func (c *Ack) print(p *print) {
 	p.id(c.Lease)
 	p.text(string(c.Result))
-	commit := Commit{Reads: c.Reads, AsOf: c.AsOf, Writes: c.Writes, Note: c.Note}
+	commit := Commit{CommitRequest: c.CommitRequest}
 	commit.print(p)
 	p.number(uint64(len(c.Tasks)))
 	for i := range c.Tasks {

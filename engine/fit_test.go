@@ -149,7 +149,9 @@ func (s *stand) spell(door int, head engine.Head, key interlock.Key, claim inter
 	case 2:
 		s.step(&engine.Convert{Head: head, Lease: lease, ID: s.id(), Claims: []interlock.Claim{claim}, OnConflict: interlock.Fail})
 	case 3:
-		c := &engine.Commit{Head: head, Agent: "agent", Writes: put(string(key), []byte("1")), Reads: []interlock.Read{{Key: key, Absent: true}}}
+		c := &engine.Commit{Head: head, Agent: "agent", CommitRequest: interlock.CommitRequest{
+			Writes: put(string(key), []byte("1")), Reads: []interlock.Read{{Key: key, Absent: true}},
+		}}
 		if lease != (interlock.LeaseID{}) {
 			c.Leases = []interlock.LeaseID{lease}
 		}

@@ -82,7 +82,9 @@ func TestWhatKeepsANamespace(t *testing.T) {
 			l.step(&engine.SetQueue{Head: l.in("one", ""), Queue: interlock.TaskQueue{Name: "q"}})
 		}, 0},
 		"document": {func(l *load) {
-			l.step(&engine.Commit{Head: l.in("one", ""), Writes: []interlock.Write{{Key: "d", Op: interlock.Put, Body: []byte("1")}}})
+			l.step(&engine.Commit{Head: l.in("one", ""), CommitRequest: interlock.CommitRequest{
+				Writes: []interlock.Write{{Key: "d", Op: interlock.Put, Body: []byte("1")}},
+			}})
 		}, 0},
 		"parked lease": {func(l *load) {
 			eff := l.take("one", "", time.Hour)
@@ -116,7 +118,9 @@ func TestVersionsOfADeletedNamespace(t *testing.T) {
 	l := newLoad(t)
 	write := func(ns interlock.Namespace) interlock.Version {
 		t.Helper()
-		eff := l.step(&engine.Commit{Head: l.in(ns, ""), Writes: []interlock.Write{{Key: "d", Op: interlock.Add, Delta: 1}}})
+		eff := l.step(&engine.Commit{Head: l.in(ns, ""), CommitRequest: interlock.CommitRequest{
+			Writes: []interlock.Write{{Key: "d", Op: interlock.Add, Delta: 1}},
+		}})
 		if eff.Outcome != engine.Done {
 			t.Fatal(eff.Code, eff.Message)
 		}
@@ -140,9 +144,9 @@ func TestVersionsOfADeletedNamespace(t *testing.T) {
 		// Who read before the deletion what stood there may not write, and not acquire as of it.
 		put := interlock.Write{Key: "e", Op: interlock.Put, Body: []byte("1")}
 		for name, c := range map[string]*engine.Commit{
-			"a document":  {Reads: []interlock.Read{{Key: "d", Version: highest}}},
-			"its absence": {Reads: []interlock.Read{{Key: "e", Version: highest}}},
-			"a moment":    {AsOf: highest},
+			"a document":  {CommitRequest: interlock.CommitRequest{Reads: []interlock.Read{{Key: "d", Version: highest}}}},
+			"its absence": {CommitRequest: interlock.CommitRequest{Reads: []interlock.Read{{Key: "e", Version: highest}}}},
+			"a moment":    {CommitRequest: interlock.CommitRequest{AsOf: highest}},
 		} {
 			c.Head, c.Writes = l.in("one", ""), []interlock.Write{put}
 			if eff := l.step(c); eff.Code != interlock.CodeStale {

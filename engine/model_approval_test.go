@@ -28,7 +28,9 @@ type question struct {
 // question is what somebody asks now.
 func (m *model) question(ns interlock.Namespace, q *interlock.Question, agent string) *question {
 	x := &question{Question: *q, agent: agent, asked: m.now}
-	x.Reads = m.spelledCommit(&engine.Commit{Head: engine.Head{Namespace: ns}, Reads: q.Reads}).Reads
+	x.Reads = m.spelledCommit(&engine.Commit{Head: engine.Head{Namespace: ns}, CommitRequest: interlock.CommitRequest{
+		Reads: q.Reads,
+	}}).Reads
 	if x.OnLimit == 0 {
 		x.OnLimit = interlock.Denied
 	}
@@ -53,7 +55,7 @@ func (m *model) wrongQuestion(ns interlock.Namespace, q *interlock.Question) (co
 	if q.Limit < 0 || q.Limit > interlock.MaxDelay {
 		codes = append(codes, interlock.CodeInvalidTTL)
 	}
-	reads := &engine.Commit{Head: engine.Head{Namespace: ns}, Reads: q.Reads}
+	reads := &engine.Commit{Head: engine.Head{Namespace: ns}, CommitRequest: interlock.CommitRequest{Reads: q.Reads}}
 	codes = append(codes, m.malformed(reads)...)
 	return append(codes, m.notAdmitted(m.spelledCommit(reads))...)
 }
@@ -252,7 +254,9 @@ func (m *model) checkReread(t *task, got *interlock.Approval) error {
 		}
 		return nil
 	}
-	want := m.staleIn(&engine.Commit{Head: engine.Head{Namespace: t.ns}, Reads: t.question.Reads})
+	want := m.staleIn(&engine.Commit{Head: engine.Head{Namespace: t.ns}, CommitRequest: interlock.CommitRequest{
+		Reads: t.question.Reads,
+	}})
 	if t.isSettled() {
 		want = nil // it does not matter any more
 	}

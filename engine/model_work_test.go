@@ -195,7 +195,9 @@ func (m *model) commitOf(cmd engine.Command) *engine.Commit {
 	case *engine.Commit:
 		return c
 	case *engine.Ack:
-		commit := &engine.Commit{Head: c.Head, Reads: c.Reads, AsOf: c.AsOf, Writes: c.Writes, Note: c.Note, Leases: []interlock.LeaseID{c.Lease}}
+		commit := &engine.Commit{Head: c.Head, CommitRequest: interlock.CommitRequest{
+			Reads: c.Reads, AsOf: c.AsOf, Writes: c.Writes, Note: c.Note, Leases: []interlock.LeaseID{c.Lease},
+		}}
 		if r := m.byID(c.Namespace, c.Lease); r != nil {
 			commit.Agent, commit.Flow, commit.Session = m.agentOf(r), r.ask.Flow, interlock.SessionID{}
 			if r.session != nil {

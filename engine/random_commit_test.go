@@ -10,7 +10,9 @@ import (
 // commit commits to some documents, mostly on the versions that they have.
 func (p *player) commit(o *op) error {
 	id := p.id()
-	c := &engine.Commit{Flow: among(o.r[1]>>4, "", "main", "sub"), Note: among(o.r[1]>>8, "", "", "a note")}
+	c := &engine.Commit{CommitRequest: interlock.CommitRequest{
+		Flow: among(o.r[1]>>4, "", "main", "sub"), Note: among(o.r[1]>>8, "", "", "a note"),
+	}}
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]%5 > 0 {
 		c.Head = p.in(s)
 	} else {

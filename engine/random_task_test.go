@@ -343,7 +343,9 @@ func (w *taskWorld) worker() interlock.SessionID {
 func (w *taskWorld) ackOf(t *taskSeen) error {
 	c := &engine.Ack{
 		Head: engine.Head{RequestID: fmt.Sprint("ack ", t.lease)}, Lease: t.lease, Result: []byte("1"),
-		Writes: []interlock.Write{{Key: interlock.Key("did/" + t.id.String()), Op: interlock.Add, Delta: 1}},
+		CommitRequest: interlock.CommitRequest{
+			Writes: []interlock.Write{{Key: interlock.Key("did/" + t.id.String()), Op: interlock.Add, Delta: 1}},
+		},
 	}
 	if key, ok := t.mailbox(); ok {
 		c.Writes = append(c.Writes, interlock.Write{Key: key, Op: interlock.Add, Delta: 1})
@@ -529,7 +531,11 @@ func (w *taskWorld) late() error {
 		}
 	}
 	writes := []interlock.Write{{Key: mailboxes + "1", Op: interlock.Add, Delta: 1}}
-	for _, cmd := range []engine.Command{&engine.Ack{Lease: id, Writes: writes}, &engine.Commit{Agent: "ann", Writes: writes}} {
+	for _, cmd := range []engine.Command{&engine.Ack{Lease: id, CommitRequest: interlock.CommitRequest{
+		Writes: writes,
+	}}, &engine.Commit{Agent: "ann", CommitRequest: interlock.CommitRequest{
+		Writes: writes,
+	}}} {
 		if err := w.do(cmd); err != nil {
 			return err
 		}
@@ -632,7 +638,9 @@ func (w *taskWorld) drain() error {
 				}
 			}
 			if t.state == interlock.TaskRunning {
-				c := &engine.Ack{Lease: t.lease, Writes: []interlock.Write{{Key: interlock.Key("did/" + t.id.String()), Op: interlock.Add, Delta: 1}}}
+				c := &engine.Ack{Lease: t.lease, CommitRequest: interlock.CommitRequest{
+					Writes: []interlock.Write{{Key: interlock.Key("did/" + t.id.String()), Op: interlock.Add, Delta: 1}},
+				}}
 				if key, ok := t.mailbox(); ok {
 					c.Writes = append(c.Writes, interlock.Write{Key: key, Op: interlock.Add, Delta: 1})
 				}

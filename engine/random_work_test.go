@@ -116,14 +116,16 @@ func (p *player) ack(o *op) error {
 	if r == nil {
 		return nil
 	}
-	commit := &engine.Commit{Head: engine.Head{Namespace: r.ns}, Note: among(o.r[3]>>20, "", "", "a note")}
+	commit := &engine.Commit{Head: engine.Head{Namespace: r.ns}, CommitRequest: interlock.CommitRequest{
+		Note: among(o.r[3]>>20, "", "", "a note"),
+	}}
 	p.change(commit, o, p.id())
 	if len(r.claims) > 0 && len(commit.Writes) > 0 && o.r[2]>>24%4 > 0 {
 		commit.Writes[0].Key = r.claims[0].Key
 	}
 	c := &engine.Ack{
 		Head: p.head(r, o.r[2]), Lease: interlock.LeaseID(r.ask.ID), Result: []byte(among(o.r[3], "", "1", `{"ok":true}`)),
-		Reads: commit.Reads, AsOf: commit.AsOf, Writes: commit.Writes, Note: commit.Note,
+		CommitRequest: interlock.CommitRequest{Reads: commit.Reads, AsOf: commit.AsOf, Writes: commit.Writes, Note: commit.Note},
 	}
 	c.Actor = among(o.r[3]>>4, "", "", "web")
 	for i := range int(among(o.r[3]>>8, 0, 0, 1, 2)) {

@@ -11,7 +11,9 @@ import (
 // commit reads the words of the script's command commit. What belongs to a write
 // stands after it.
 func (s *script) commit(w *words) error {
-	c := &engine.Commit{Head: s.head(w), Flow: w.get("flow"), Note: w.get("note"), AsOf: interlock.Version(w.number("as_of"))}
+	c := &engine.Commit{Head: s.head(w), CommitRequest: interlock.CommitRequest{
+		Flow: w.get("flow"), Note: w.get("note"), AsOf: interlock.Version(w.number("as_of")),
+	}}
 	s.asker(&c.Head, &c.Agent, w)
 	s.commitWords(c, w)
 	return s.tell(c)

@@ -131,7 +131,9 @@ func (s *script) pull(w *words) error {
 func (s *script) ack(w *words) error {
 	commit := engine.Commit{}
 	s.commitWords(&commit, w)
-	c := &engine.Ack{Result: []byte(w.get("result")), Note: w.get("note"), Reads: commit.Reads, Writes: commit.Writes}
+	c := &engine.Ack{Result: []byte(w.get("result")), CommitRequest: interlock.CommitRequest{
+		Note: w.get("note"), Reads: commit.Reads, Writes: commit.Writes,
+	}}
 	c.Head, c.Lease = s.byFence(w)
 	for _, x := range w.list {
 		if x.key == "message" {

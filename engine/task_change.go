@@ -184,7 +184,7 @@ func (e *Engine) mayChange(t *task, change TaskChange) *refusal {
 
 // ackedBefore answers an acknowledgement that was carried out before.
 func (e *Engine) ackedBefore(c *Ack, a *answered) {
-	e.committedBefore(&Commit{Head: c.Head, Writes: c.Writes}, a)
+	e.committedBefore(&Commit{Head: c.Head, CommitRequest: interlock.CommitRequest{Writes: c.Writes}}, a)
 	e.out.Effects[e.replied].Tasks = []interlock.Task{e.taskAgain(a)}
 }
 

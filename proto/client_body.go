@@ -12,7 +12,7 @@ import (
 func (o *Op) decodeBody(s string) error {
 	switch o.Kind {
 	case OpCommit:
-		o.Commit = &Commit{}
+		o.Commit = &interlock.CommitRequest{}
 	case OpReadState:
 		o.State = &StateQuery{}
 	case OpClaimEffect, OpSettleEffect, OpGetEffect, OpListEffects:

@@ -175,7 +175,7 @@ func (o *Op) Size() int {
 		n += 320
 	}
 	if o.Commit != nil {
-		n += o.Commit.size()
+		n += commitSize(o.Commit)
 	}
 	if o.State != nil {
 		n += o.State.size()

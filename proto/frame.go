@@ -120,7 +120,7 @@ type Op struct {
 	Key       interlock.Key
 	Fence     interlock.Fence
 	Outcome   string
-	Note      string // of a release, a commit or an acknowledgement; of parking, the reason
+	Note      string // of a release; of parking, the reason
 	Progress  string
 	Name      string // of a pattern or a queue
 	Revision  uint64 // of a pattern
@@ -132,10 +132,10 @@ type Op struct {
 	On       *Party
 	Pattern  *interlock.Pattern
 	Settings *interlock.Settings
-	Commit   *Commit     // never nil for OpCommit; of OpAckTask, what it commits
-	State    *StateQuery // never nil for OpReadState
-	Effect   *EffectOp   // never nil for operations about effects
-	Task     *TaskOp     // never nil for operations about tasks, but OpGetTask
+	Commit   *interlock.CommitRequest // never nil for OpCommit; of OpAckTask what it commits, with its note
+	State    *StateQuery              // never nil for OpReadState
+	Effect   *EffectOp                // never nil for operations about effects
+	Task     *TaskOp                  // never nil for operations about tasks, but OpGetTask
 	Queue    *interlock.TaskQueue
 	Run      *RunOp // never nil for OpStartRun
 }

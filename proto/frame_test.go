@@ -111,8 +111,7 @@ func randomClientFrame(r *rand.Rand) *ClientFrame {
 		case OpConfigure:
 			kept.Settings = o.Settings
 		case OpCommit:
-			kept.Flow, kept.Note, kept.AsOf = o.Flow, o.Note, o.AsOf
-			kept.Commit = &Commit{}
+			kept.Commit = &interlock.CommitRequest{}
 			random(r, reflect.ValueOf(kept.Commit).Elem())
 		case OpReadState:
 			kept.AsOf, kept.Prefix, kept.Bodies = o.AsOf, o.Prefix, o.Bodies
@@ -305,12 +304,12 @@ func TestListsAreBounded(t *testing.T) {
 			Aliases: make([]string, many), Members: make([]string, many), Groups: make([]interlock.Group, many), Allow: make([]interlock.Rule, many),
 		}},
 		{Kind: OpSetPattern, Pattern: &interlock.Pattern{Allow: []interlock.Rule{{Modes: make([]interlock.Mode, many)}}}},
-		{Kind: OpCommit, Commit: &Commit{
+		{Kind: OpCommit, Commit: &interlock.CommitRequest{
 			Reads: make([]interlock.Read, many), Writes: make([]interlock.Write, many), Leases: make([]interlock.LeaseID, many),
 		}},
 		{Kind: OpReadState, State: &StateQuery{Keys: make([]interlock.Key, many)}},
 		{Kind: OpSubmitTask, Task: &TaskOp{Specs: []interlock.TaskSpec{{Claims: make([]interlock.Claim, many), Ask: &interlock.Question{Reads: make([]interlock.Read, many)}}}}},
-		{Kind: OpAckTask, Commit: &Commit{Reads: make([]interlock.Read, many), Writes: make([]interlock.Write, many)}, Task: &TaskOp{Specs: make([]interlock.TaskSpec, many)}},
+		{Kind: OpAckTask, Commit: &interlock.CommitRequest{Reads: make([]interlock.Read, many), Writes: make([]interlock.Write, many)}, Task: &TaskOp{Specs: make([]interlock.TaskSpec, many)}},
 		{Kind: OpSetQueue, Queue: &interlock.TaskQueue{Groups: make([]interlock.Share, many)}},
 	}}
 	var again ClientFrame
@@ -369,9 +368,7 @@ func FuzzClientFrame(f *testing.F) {
 		{Kind: OpPullTasks, ID: [16]byte{7}, LeaseRequest: interlock.LeaseRequest{
 			Terms: interlock.Terms{TTL: 1},
 		}, Task: &TaskOp{Queue: "q", Limit: 8}},
-		{Kind: OpAckTask, ID: [16]byte{8}, LeaseRequest: interlock.LeaseRequest{
-			AsOf: 1,
-		}, Note: "n", Task: &TaskOp{Result: []byte("1"), Specs: []interlock.TaskSpec{{}, {Queue: "q"}}}, Commit: &Commit{Reads: []interlock.Read{{Key: "k"}}}},
+		{Kind: OpAckTask, ID: [16]byte{8}, Task: &TaskOp{Result: []byte("1"), Specs: []interlock.TaskSpec{{}, {Queue: "q"}}}, Commit: &interlock.CommitRequest{AsOf: 1, Note: "n", Reads: []interlock.Read{{Key: "k"}}}},
 		{Kind: OpNackTask, ID: [16]byte{8}, Task: &TaskOp{Reason: "r", Delay: -1, Dead: true}},
 		{Kind: OpAnswerTask, Fence: 7, Task: &TaskOp{Verdict: interlock.Approved, By: "b"}},
 		{Kind: OpAnswerTask, ID: [16]byte{9}, Task: &TaskOp{Verdict: interlock.Denied, By: "b", Reason: "r"}},
@@ -385,7 +382,8 @@ func FuzzClientFrame(f *testing.F) {
 		{Kind: OpRevertPattern, Name: "n", Revision: 4},
 		{Kind: OpConfigure, Settings: &interlock.Settings{StrictOrder: true, Quota: interlock.Quota{Keys: 5}}},
 		{Kind: OpGetSettings},
-		{Kind: OpCommit, LeaseRequest: interlock.LeaseRequest{AsOf: 3}, Note: "n", Commit: &Commit{
+		{Kind: OpCommit, Commit: &interlock.CommitRequest{
+			AsOf: 3, Note: "n",
 			Reads: []interlock.Read{{Key: "k", Version: 2}, {Key: "l", Absent: true}, {Key: "m", Present: true}},
 			Writes: []interlock.Write{
 				{Key: "k", Op: interlock.Put, ContentType: "text/plain", Body: []byte("b")},

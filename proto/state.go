@@ -8,14 +8,6 @@ import (
 
 // Commits, and what is asked about documents.
 
-// Commit is what a commit depends on and what it changes. Its flow, note and AsOf
-// stand in the Op.
-type Commit struct {
-	Reads  []interlock.Read
-	Writes []interlock.Write
-	Leases []interlock.LeaseID
-}
-
 // StateQuery selects documents: those of Keys, or a list.
 type StateQuery struct {
 	Keys  []interlock.Key
@@ -25,18 +17,18 @@ type StateQuery struct {
 
 func (o *Op) appendCommit(b []byte) []byte {
 	c := o.Commit
-	b = appendString(b, 1, o.Flow)
+	b = appendString(b, 1, c.Flow)
 	for i := range c.Reads {
 		b = appendRead(b, 2, &c.Reads[i])
 	}
-	b = appendUint(b, 3, uint64(o.AsOf))
+	b = appendUint(b, 3, uint64(c.AsOf))
 	for i := range c.Writes {
 		b = appendWrite(b, 4, &c.Writes[i])
 	}
 	for i := range c.Leases {
 		b = appendText(b, 5, c.Leases[i][:])
 	}
-	return appendString(b, 6, o.Note)
+	return appendString(b, 6, c.Note)
 }
 
 func appendRead(b []byte, num byte, r *interlock.Read) []byte {
@@ -78,9 +70,9 @@ func (o *Op) appendReadState(b []byte) []byte {
 	return appendBool(b, 6, o.Bodies)
 }
 
-// size is an upper bound of the encoded length.
-func (c *Commit) size() int {
-	n := readsSize(c.Reads)
+// commitSize is an upper bound of the encoded length.
+func commitSize(c *interlock.CommitRequest) int {
+	n := 16 + len(c.Flow) + len(c.Note) + readsSize(c.Reads)
 	for i := range c.Writes {
 		w := &c.Writes[i]
 		n += 80 + len(w.Key) + len(w.ContentType) + len(w.Body)
@@ -106,13 +98,13 @@ func (q *StateQuery) size() int {
 func (o *Op) commitField(f *field[string]) error {
 	switch c := o.Commit; f.tag {
 	case 1<<3 | wireBytes:
-		return ownText(&o.Flow, f.s)
+		return ownText(&c.Flow, f.s)
 	case 2<<3 | wireBytes:
 		if len(c.Reads) <= MaxListed {
 			return decodeRead(grow(&c.Reads), f.s)
 		}
 	case 3<<3 | wireVarint:
-		o.AsOf = interlock.Version(f.v)
+		c.AsOf = interlock.Version(f.v)
 	case 4<<3 | wireBytes:
 		if len(c.Writes) <= MaxListed {
 			return decodeWrite(grow(&c.Writes), f.s)
@@ -122,7 +114,7 @@ func (o *Op) commitField(f *field[string]) error {
 			return id(grow(&c.Leases), f.s)
 		}
 	case 6<<3 | wireBytes:
-		return ownText(&o.Note, f.s)
+		return ownText(&c.Note, f.s)
 	}
 	return nil
 }

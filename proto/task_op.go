@@ -9,8 +9,8 @@ import (
 // The requests and reports of clients about tasks.
 
 // TaskOp holds the fields of an operation about tasks. Like Op it is a union. The ids, the flow,
-// the ttl, the note, and the group and key of a listing stand in the Op, and what an
-// acknowledgement commits in its Commit.
+// the ttl, and the group and key of a listing stand in the Op, and what an acknowledgement
+// commits, with its note, in its Commit.
 type TaskOp struct {
 	Attach  bool
 	Dead    bool
@@ -70,19 +70,21 @@ func (o *Op) appendTask(b []byte) []byte {
 	case OpAckTask:
 		b = appendID(b, 1, &o.ID)
 		b = appendBytes(b, 2, x.Result)
-		if c := o.Commit; c != nil {
-			for i := range c.Reads {
-				b = appendRead(b, 3, &c.Reads[i])
-			}
-			for i := range c.Writes {
-				b = appendWrite(b, 5, &c.Writes[i])
-			}
+		c := o.Commit
+		if c == nil {
+			c = &noCommit
 		}
-		b = appendUint(b, 4, uint64(o.AsOf))
+		for i := range c.Reads {
+			b = appendRead(b, 3, &c.Reads[i])
+		}
+		for i := range c.Writes {
+			b = appendWrite(b, 5, &c.Writes[i])
+		}
+		b = appendUint(b, 4, uint64(c.AsOf))
 		for i := range x.Specs {
 			b = appendTaskSpec(b, 6, &x.Specs[i])
 		}
-		return appendString(b, 7, o.Note)
+		return appendString(b, 7, c.Note)
 	case OpListTasks:
 		b = appendString(b, 1, x.Queue)
 		b = appendUint(b, 2, uint64(x.State))
@@ -269,7 +271,7 @@ func (o *Op) ackField(f *field[string]) error {
 			return decodeRead(grow(&c.Reads), f.s)
 		}
 	case 4<<3 | wireVarint:
-		o.AsOf = interlock.Version(f.v)
+		o.commits().AsOf = interlock.Version(f.v)
 	case 5<<3 | wireBytes:
 		if c := o.commits(); len(c.Writes) <= MaxListed {
 			return decodeWrite(grow(&c.Writes), f.s)
@@ -279,15 +281,17 @@ func (o *Op) ackField(f *field[string]) error {
 			return decodeTaskSpec(grow(&x.Specs), f.s)
 		}
 	case 7<<3 | wireBytes:
-		return ownText(&o.Note, f.s)
+		return ownText(&o.commits().Note, f.s)
 	}
 	return o.idField(f)
 }
 
+var noCommit interlock.CommitRequest
+
 // commits returns the commit of an acknowledgement. Few have one.
-func (o *Op) commits() *Commit {
+func (o *Op) commits() *interlock.CommitRequest {
 	if o.Commit == nil {
-		o.Commit = &Commit{}
+		o.Commit = &interlock.CommitRequest{}
 	}
 	return o.Commit
 }

@@ -21,10 +21,9 @@ func keepTask(r *rand.Rand, kept, o *Op) {
 	case OpPullTasks:
 		kept.TTL, kept.Task = o.TTL, &TaskOp{Queue: x.Queue, Limit: x.Limit}
 	case OpAckTask:
-		kept.AsOf, kept.Note = o.AsOf, o.Note
 		kept.Task = &TaskOp{Result: x.Result, Specs: x.Specs}
-		if c := o.Commit; c != nil && len(c.Reads)+len(c.Writes) > 0 {
-			kept.Commit = &Commit{Reads: c.Reads, Writes: c.Writes}
+		if c := o.Commit; c != nil && (len(c.Reads)+len(c.Writes) > 0 || c.AsOf > 0 || c.Note != "") {
+			kept.Commit = &interlock.CommitRequest{Reads: c.Reads, Writes: c.Writes, AsOf: c.AsOf, Note: c.Note}
 		}
 	case OpNackTask:
 		kept.Task = &TaskOp{Reason: x.Reason, Delay: x.Delay, Dead: x.Dead}

@@ -25,7 +25,7 @@ func opOf(kind proto.OpKind, seq uint64) proto.Op {
 			Claims:     []interlock.Claim{{Key: "a", Mode: interlock.Exclusive}},
 		},
 		On: &proto.Party{Agent: "ben"}, Pattern: &interlock.Pattern{Name: "a", Shape: "a:{id}"}, Settings: &interlock.Settings{Closed: true},
-		Commit: &proto.Commit{}, State: &proto.StateQuery{}, Effect: &proto.EffectOp{Tool: "charge", Target: "customer:1"},
+		Commit: &interlock.CommitRequest{}, State: &proto.StateQuery{}, Effect: &proto.EffectOp{Tool: "charge", Target: "customer:1"},
 		Task:  &proto.TaskOp{Queue: "fees", Limit: 1, Specs: []interlock.TaskSpec{{Queue: "fees"}}},
 		Queue: &interlock.TaskQueue{Name: "fees"}, Run: &proto.RunOp{Org: "acme", Workflow: "triage"},
 	}

@@ -78,10 +78,7 @@ func (st *stream) numberedCommand(o *proto.Op, h engine.Head) engine.Command {
 		}
 		return c
 	case proto.OpCommit:
-		return &engine.Commit{
-			Head: h, Flow: o.Flow, Reads: slices.Clone(o.Commit.Reads), AsOf: o.AsOf, Writes: slices.Clone(o.Commit.Writes),
-			Leases: o.Commit.Leases, Note: o.Note,
-		}
+		return &engine.Commit{Head: h, CommitRequest: cloneCommit(o.Commit)}
 	case proto.OpSettleEffect:
 		x := o.Effect
 		return &engine.SettleEffect{Head: h, ID: o.ID, Digest: x.Digest, State: x.State, Result: string(x.Result), Reason: x.Reason}

@@ -16,10 +16,8 @@ import (
 // commitOp writes with what was read.
 func commitOp(slot uint32, seq uint64, reads []interlock.Read, writes ...interlock.Write) proto.Op {
 	return proto.Op{
-		Kind: proto.OpCommit, Slot: slot, Seq: seq, LeaseRequest: interlock.LeaseRequest{
-			Flow: "f",
-		}, Note: fmt.Sprint("commit ", seq),
-		Commit: &proto.Commit{Reads: reads, Writes: writes},
+		Kind: proto.OpCommit, Slot: slot, Seq: seq,
+		Commit: &interlock.CommitRequest{Flow: "f", Note: fmt.Sprint("commit ", seq), Reads: reads, Writes: writes},
 	}
 }
 

@@ -86,9 +86,9 @@ func (st *stream) startRun(o *proto.Op, h engine.Head) engine.Command {
 }
 
 func (st *stream) ackTask(o *proto.Op, h engine.Head) engine.Command {
-	c := &engine.Ack{Head: h, Lease: o.ID, Result: o.Task.Result, AsOf: o.AsOf, Note: o.Note}
+	c := &engine.Ack{Head: h, Lease: o.ID, Result: o.Task.Result}
 	if o.Commit != nil {
-		c.Reads, c.Writes = slices.Clone(o.Commit.Reads), slices.Clone(o.Commit.Writes)
+		c.CommitRequest = cloneCommit(o.Commit)
 	}
 	for i := range o.Task.Specs {
 		c.Tasks = append(c.Tasks, st.taskSpec(&o.Task.Specs[i]))
@@ -111,6 +111,13 @@ func cloneQuestion(q *interlock.Question) *interlock.Question {
 	own := *q
 	own.Reads = slices.Clone(q.Reads)
 	return &own
+}
+
+// cloneCommit copies the lists of a commit, which the engine keeps.
+func cloneCommit(c *interlock.CommitRequest) interlock.CommitRequest {
+	own := *c
+	own.Reads, own.Writes = slices.Clone(c.Reads), slices.Clone(c.Writes)
+	return own
 }
 
 // addTasks adds an answer's tasks.

@@ -19,8 +19,8 @@ func TestBodiesAreReadAtSubmit(t *testing.T) {
 		h, in := newHand(t, new(memjournal.Store)), newInbox()
 		body := append(bytes.Repeat([]byte{' '}, 1<<20-1), '1')
 		c := &engine.Commit{
-			Head:   engine.Head{Namespace: "default", From: in},
-			Writes: []interlock.Write{{Key: "d", Op: interlock.Put, Body: body}},
+			Head:          engine.Head{Namespace: "default", From: in},
+			CommitRequest: interlock.CommitRequest{Writes: []interlock.Write{{Key: "d", Op: interlock.Put, Body: body}}},
 		}
 		if err := hand(h, c); err != nil {
 			t.Fatal(name, err)

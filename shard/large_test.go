@@ -309,7 +309,9 @@ func TestLargestAcknowledgement(t *testing.T) {
 		r.expect(engine.Done, &engine.Submit{Head: head(nil), Task: submit()})
 		handed := r.expect(engine.Granted, &engine.Pull{Head: head(nil), ID: newID(), Leases: [][16]byte{newID()}, Queue: "q", Max: 1}).Handed
 		ack := func(each int) *engine.Ack {
-			c := &engine.Ack{Head: head(nil), Lease: handed[0].Lease.ID, Result: payload(interlock.MaxResultBytes), Note: strings.Repeat("n", interlock.MaxNoteBytes)}
+			c := &engine.Ack{Head: head(nil), Lease: handed[0].Lease.ID, Result: payload(interlock.MaxResultBytes), CommitRequest: interlock.CommitRequest{
+				Note: strings.Repeat("n", interlock.MaxNoteBytes),
+			}}
 			for i := range interlock.MaxWrites {
 				c.Writes = append(c.Writes, interlock.Write{
 					Key: interlock.Key(fmt.Sprintf("%0*d", interlock.MaxKeyBytes, i)), Op: interlock.Put, Body: payload(interlock.MaxCommitBytes / interlock.MaxWrites),

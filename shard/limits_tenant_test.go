@@ -196,12 +196,16 @@ func (n *neighbour) fillPatterns() {
 }
 
 func (n *neighbour) put(key interlock.Key, body []byte) {
-	n.must(n.do(&engine.Commit{Head: n.head(), Writes: []interlock.Write{{Key: key, Op: interlock.Put, Body: body}}}))
+	n.must(n.do(&engine.Commit{Head: n.head(), CommitRequest: interlock.CommitRequest{
+		Writes: []interlock.Write{{Key: key, Op: interlock.Put, Body: body}},
+	}}))
 }
 
 // replace changes a document that is there, whatever its version.
 func (n *neighbour) replace(w interlock.Write) {
-	n.must(n.do(&engine.Commit{Head: n.head(), Reads: []interlock.Read{{Key: w.Key, Present: true}}, Writes: []interlock.Write{w}}))
+	n.must(n.do(&engine.Commit{Head: n.head(), CommitRequest: interlock.CommitRequest{
+		Reads: []interlock.Read{{Key: w.Key, Present: true}}, Writes: []interlock.Write{w},
+	}}))
 }
 
 // documents writes very many documents.

@@ -593,7 +593,9 @@ func (a *agent) commit() {
 	}
 	name := a.bareName()
 	a.send(fmt.Sprintf("commit %s, read %v", w.Key, reads), func() engine.Command {
-		return &engine.Commit{Agent: name, Reads: append([]interlock.Read(nil), reads...), Writes: []interlock.Write{w}}
+		return &engine.Commit{Agent: name, CommitRequest: interlock.CommitRequest{
+			Reads: append([]interlock.Read(nil), reads...), Writes: []interlock.Write{w},
+		}}
 	}, func(eff *engine.Effect, _ interlock.At) {
 		a.ended(eff)
 		if eff.Outcome == engine.Done {

@@ -138,11 +138,15 @@ func (a *agent) meddle() {
 	case 2:
 		w := a.write()
 		a.send(what+"commit "+string(w.Key), func() engine.Command {
-			return &engine.Commit{Agent: a.bareName(), Leases: []interlock.LeaseID{id}, Writes: []interlock.Write{w}}
+			return &engine.Commit{Agent: a.bareName(), CommitRequest: interlock.CommitRequest{
+				Leases: []interlock.LeaseID{id}, Writes: []interlock.Write{w},
+			}}
 		}, nil)
 	case 3:
 		a.send(what+"ack", func() engine.Command {
-			return &engine.Ack{Lease: id, Writes: []interlock.Write{{Key: "done", Op: interlock.Add, Delta: 1}}}
+			return &engine.Ack{Lease: id, CommitRequest: interlock.CommitRequest{
+				Writes: []interlock.Write{{Key: "done", Op: interlock.Add, Delta: 1}},
+			}}
 		}, nil)
 	}
 }

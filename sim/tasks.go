@@ -146,7 +146,9 @@ func (a *agent) ack() {
 		writes = append(writes, a.write())
 	}
 	a.send(fmt.Sprintf("ack fence %d", h.fence), func() engine.Command {
-		return &engine.Ack{Lease: h.id, Result: []byte(`1`), Writes: append([]interlock.Write(nil), writes...)}
+		return &engine.Ack{Lease: h.id, Result: []byte(`1`), CommitRequest: interlock.CommitRequest{
+			Writes: append([]interlock.Write(nil), writes...),
+		}}
 	}, nil)
 }
 
