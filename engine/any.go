@@ -26,9 +26,6 @@ import (
 // The journal knows the trunk alone: EvQueued has all alternatives, EvAdmitted the
 // one that it got.
 
-// maxAnyBytes bounds the keys of alternatives together, because events list them.
-const maxAnyBytes = 64 << 10
-
 // ways gives what of r stands in line, or would: its branches, or r itself. It is
 // granted when nothing blocks one of them.
 func (r *request) ways(yield func(*request) bool) {
@@ -207,29 +204,4 @@ func (s *space) memberLists() (list []string) {
 		}
 	}
 	return list
-}
-
-// checkSize says what is wrong with how much c asks for, or "".
-func checkSize(c *Acquire) (interlock.Code, string) {
-	n := len(c.Claims)
-	if !c.Any {
-		if n == 0 || n > interlock.MaxClaims {
-			return interlock.CodeTooManyClaims, fmt.Sprintf("%d claims: a request has 1 to %d", n, interlock.MaxClaims)
-		}
-		return "", ""
-	}
-	if n == 0 || n > interlock.MaxAlternatives {
-		return interlock.CodeTooManyClaims, fmt.Sprintf("%d alternatives: a request for any one of several has 1 to %d", n, interlock.MaxAlternatives)
-	}
-	bytes := 0
-	for i := range c.Claims {
-		if m := c.Claims[i].Mode; m > interlock.Permits {
-			return interlock.CodeInvalidMode, fmt.Sprintf("claim %d on %s is of mode %s, which is never one of several alternatives", i+1, c.Claims[i].Key, m)
-		}
-		bytes += len(c.Claims[i].Key)
-	}
-	if bytes > maxAnyBytes {
-		return interlock.CodeTooManyClaims, fmt.Sprintf("the keys of the alternatives have %d bytes together: at most %d", bytes, maxAnyBytes)
-	}
-	return "", ""
 }

@@ -27,24 +27,6 @@ import (
 // at it when it was asked about, or took it up again cannot answer. Without credentials
 // there are no principals to compare, and an approval is a courtesy.
 
-// approval is the last question about a task, and the answer.
-type approval struct {
-	text    string
-	agent   string // who asks
-	asked   Time
-	limit   time.Duration // after which it answers itself; 0: never
-	paused  time.Duration // since it was asked, in which nobody could answer
-	onLimit interlock.Verdict
-	reads   []interlock.Read // what the asker had read
-	askers  []string         // principals besides the submitter that cannot answer it
-
-	given     []interlock.Endorsement // approvals so far, where one is not enough
-	verdict   interlock.Verdict       // 0 while it is open
-	by        string                  // the name that the answerer claims
-	principal string                  // that answered; "" without credentials
-	words     string                  // why
-}
-
 // until is when the question answers itself. Time in which nobody could answer does not
 // count.
 func (a *approval) until() Time {
@@ -69,31 +51,6 @@ func (e *Engine) pauseQuestions(now Time, idle time.Duration) {
 		}
 	}
 }
-
-// size is what it costs to remember.
-func (a *approval) size() int {
-	if a == nil {
-		return 0
-	}
-	n := approvalBytes + len(a.text) + len(a.agent) + len(a.by) + len(a.principal) + len(a.words)
-	for _, name := range a.askers {
-		n += len(name) + nameBytes
-	}
-	for i := range a.given {
-		n += len(a.given[i].Principal) + len(a.given[i].By) + len(a.given[i].Reason) + givenBytes
-	}
-	for i := range a.reads {
-		n += len(a.reads[i].Key) + readBytes
-	}
-	return n
-}
-
-const (
-	approvalBytes = 256 // that a question costs besides its texts and its reads
-	readBytes     = 32  // that a read costs besides its key
-	nameBytes     = 16  // that a principal costs besides its name
-	givenBytes    = 48  // that one of several approvals costs besides its texts
-)
 
 // reopen asks anew, for a principal.
 func (a *approval) reopen(now Time, principal string) {
@@ -138,17 +95,6 @@ func (t *task) strictLimit() []string {
 	return []string{fmt.Sprintf(
 		"on_limit approved does not hold in queue %q, which says who approves or how many must: the question is denied when its time is up", t.queue.Name,
 	)}
-}
-
-// checkApprovers returns what is wrong with who approves the tasks of a queue, or "".
-func checkApprovers(q *interlock.TaskQueue) string {
-	if q.MinApprovals < 0 || q.MinApprovals > interlock.MaxApprovals {
-		return fmt.Sprintf("min_approvals is not between 0 and %d", interlock.MaxApprovals)
-	}
-	if problem := checkAccess(q.Approvers); problem != "" {
-		return "approvers: " + problem
-	}
-	return ""
 }
 
 // notApprover returns why a caller cannot answer questions about tasks of the queue, nil if
@@ -197,32 +143,6 @@ func (t *task) askedAt() AskedAt { return AskedAt{t.spec.approval.asked, t.num} 
 
 // askedBefore orders tasks by when they asked.
 func (t *task) askedBefore(o *task) bool { return t.askedAt().compare(o.askedAt()) < 0 }
-
-// questionSize is what a question costs to remember.
-func questionSize(q *interlock.Question) int {
-	if q == nil {
-		return 0
-	}
-	return (&approval{text: q.Text, reads: q.Reads}).size()
-}
-
-// checkQuestion normalises a question and says what is wrong with how it is written,
-// nil for nothing.
-func checkQuestion(q *interlock.Question) *refusal {
-	if code, problem := checkTexts(text{"question", q.Text, interlock.MaxQuestionBytes}); code != "" {
-		return &refusal{code: code, message: problem}
-	}
-	switch {
-	case q.Text == "":
-		return invalid("", "what is the person to decide? say it in the question")
-	case q.Limit < 0 || q.Limit > interlock.MaxDelay:
-		return badTime("limit", q.Limit)
-	case q.OnLimit > interlock.Denied:
-		return invalid("", fmt.Sprintf("a question cannot answer itself with verdict %d, which does not exist", q.OnLimit))
-	}
-	q.OnLimit = cmp.Or(q.OnLimit, interlock.Denied)
-	return checkReads(q.Reads)
-}
 
 // approvalOf gives what is kept of a question that was checked.
 func (e *Engine) approvalOf(q *interlock.Question, agent string) *approval {

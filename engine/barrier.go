@@ -185,13 +185,14 @@ func (e *Engine) breakUp(ev *Event) {
 	default:
 		return
 	}
-	if ev.req == nil || ev.Reason == ByBreak {
+	r := e.hint.req
+	if r == nil || ev.Reason == ByBreak {
 		return
 	}
-	if m := ev.req.barrier(); m != nil {
-		for _, w := range ev.req.gatheredAt(m) {
-			if w != ev.req {
-				e.broken = append(e.broken, broken{w, ev.req.num, ev.req.agentName(), lossOf(ev)})
+	if m := r.barrier(); m != nil {
+		for _, w := range r.gatheredAt(m) {
+			if w != r {
+				e.broken = append(e.broken, broken{w, r.num, r.agentName(), lossOf(ev)})
 			}
 		}
 	}
@@ -398,18 +399,4 @@ func (n *node) membersLeft() (count uint32) {
 		}
 	}
 	return count
-}
-
-// checkBarrier says what is wrong with the barriers of a request, or "".
-func checkBarrier(claims []interlock.Claim) (interlock.Code, string) {
-	for i, c := range claims {
-		switch {
-		case c.Mode != interlock.Barrier:
-		case len(claims) > 1:
-			return interlock.CodeInvalidRequest, fmt.Sprintf("claim %d on %s: a barrier is the only claim of its request", i+1, c.Key)
-		case c.Count < 2 || c.Count > interlock.MaxParties:
-			return interlock.CodeInvalidRequest, fmt.Sprintf("a barrier of %d parties: it has 2 to %d", c.Count, interlock.MaxParties)
-		}
-	}
-	return "", ""
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -215,33 +214,6 @@ func (e *Engine) committedBefore(c *Commit, a *answered) {
 		_, c.Writes[i].Key = e.agenda.space.fit(c.Writes[i].Key)
 	}
 	e.replyWritten(c, a.version)
-}
-
-// print adds the body of a commit to its fingerprint.
-func (c *Commit) print(p *print) {
-	p.text(c.Agent)
-	p.text(c.Flow)
-	p.text(c.Note)
-	p.number(uint64(c.AsOf))
-	p.reads(c.Reads)
-	p.number(uint64(len(c.Writes)))
-	for i := range c.Writes {
-		w := &c.Writes[i]
-		p.text(string(w.Key))
-		p.number(uint64(w.Op))
-		p.text(cmp.Or(w.ContentType, interlock.JSONType))
-		p.text(string(w.Body))
-		p.number(uint64(w.Delta))
-		p.flags(w.Min != nil, w.Max != nil)
-		for _, bound := range []*int64{w.Min, w.Max} {
-			if bound != nil {
-				p.number(uint64(*bound))
-			}
-		}
-	}
-	for _, id := range c.Leases {
-		p.id(id)
-	}
 }
 
 // noneTwice says which of n keys that were spelled stands twice among what a command

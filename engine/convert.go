@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
@@ -299,30 +298,4 @@ func (e *Engine) followBase(r *request) bool {
 		e.follow(l, false)
 	}
 	return true
-}
-
-// checkConvert normalises c and says what is wrong with it, or "".
-func checkConvert(c *Convert) (interlock.Code, string) {
-	if n := len(c.Claims); n == 0 || n > interlock.MaxClaims {
-		return interlock.CodeTooManyClaims, fmt.Sprintf("%d claims: a lease has 1 to %d; to give all up, release it", n, interlock.MaxClaims)
-	}
-	if code, problem := checkForm(c.Claims); code != "" {
-		return code, problem
-	}
-	for _, claim := range c.Claims {
-		if claim.Mode.Counts() && claim.Mode != interlock.Permits {
-			return interlock.CodeInvalidMode, fmt.Sprintf("a lease cannot be converted to a claim of mode %v on %s: acquire that by itself", claim.Mode, claim.Key)
-		}
-	}
-	if c.OnConflict == interlock.Skip {
-		return interlock.CodeInvalidRequest, "a conversion cannot be skipped: on_conflict is fail, wait or preempt"
-	}
-	return checkMaxWait(c.MaxWait)
-}
-
-func checkMaxWait(d time.Duration) (interlock.Code, string) {
-	if d < 0 || d > interlock.MaxMaxWait {
-		return interlock.CodeInvalidTTL, fmt.Sprintf("max_wait %v is not between 0 and %v", d, interlock.MaxMaxWait)
-	}
-	return "", ""
 }

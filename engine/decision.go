@@ -177,20 +177,6 @@ func (s *space) putAside(r *request) {
 	s.aside[r.dealings.parking.fence] = r
 }
 
-// LeaseQuestion is what a person is asked about a parked lease. The texts are other agents'.
-type LeaseQuestion struct {
-	Fence    interlock.Fence // that the lease had: its name among the approvals
-	Question string
-	Agent    string // who asks
-	// Principal is the credential that parked the lease: it was authenticated, Agent was
-	// not. "" without credentials.
-	Principal string
-	Purpose   string
-	Claims    []interlock.Claim
-	Parking   interlock.Parking
-	Decision  *interlock.Decision // nil while it is open
-}
-
 // question describes what is asked about a parked lease.
 func (e *Engine) question(r *request) *LeaseQuestion {
 	p := r.dealings.parking

@@ -77,23 +77,6 @@ func (e *Engine) party(on Party) (s *session, ok bool) {
 	return nil, false
 }
 
-func checkDeclare(c *Declare) (interlock.Code, string) {
-	if problem := checkNamespace(c.Namespace); problem != "" {
-		return interlock.CodeInvalidNamespace, problem
-	}
-	if c.On.Session == "" && c.On.Agent == "" {
-		return interlock.CodeInvalidRequest, "for whom? name a session, or an agent that has one"
-	}
-	if code, problem := checkTexts(
-		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes}, text{"purpose", c.Purpose, interlock.MaxPurposeBytes},
-		text{"session to wait for", c.On.Session, interlock.MaxNameBytes}, text{"agent to wait for", c.On.Agent, interlock.MaxNameBytes},
-		text{"flow to wait for", c.On.Flow, interlock.MaxNameBytes},
-	); code != "" {
-		return code, problem
-	}
-	return checkMaxWait(c.MaxWait)
-}
-
 // await puts a declared wait on the list of the session for which it waits.
 func (r *request) await() {
 	r.pos = int32(len(r.target.awaiting))

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -295,41 +294,4 @@ func (e *Engine) settling(c *SettleEffect) *deed {
 		return s.deeds.at(c.Digest, e.now)
 	}
 	return s.deeds.of(c.ID, e.now)
-}
-
-func checkClaimEffect(c *ClaimEffect) (interlock.Code, string) {
-	if problem := checkNamespace(c.Namespace); problem != "" {
-		return interlock.CodeInvalidNamespace, problem
-	}
-	switch {
-	case c.Action == "":
-		return interlock.CodeInvalidRequest, "an effect is known by its action: say what is to be done"
-	case c.TTL < 0 || c.TTL > interlock.MaxEffectTTL:
-		return interlock.CodeInvalidTTL, fmt.Sprintf("ttl %v is not between 0 and %v", c.TTL, time.Duration(interlock.MaxEffectTTL))
-	}
-	return checkTexts(
-		text{"action", c.Action, interlock.MaxActionBytes}, text{"agent", c.Agent, interlock.MaxNameBytes},
-		text{"flow", c.Flow, interlock.MaxNameBytes},
-	)
-}
-
-func checkSettleEffect(c *SettleEffect) (interlock.Code, string) {
-	byID, byDigest := !c.ID.IsZero(), c.Digest != [32]byte{}
-	problem := ""
-	switch {
-	case byID == byDigest:
-		problem = "an effect is named by its claimer's id, or by its digest: give one of both"
-	case c.State == interlock.EffectClaimed || c.State > interlock.EffectUnknown:
-		problem = "an effect is settled as done, as unknown, or as not done"
-	case byDigest && c.State == interlock.EffectUnknown:
-		problem = "it is unknown already: find out whether it happened"
-	case c.Result != "" && c.State != interlock.EffectDone:
-		problem = "only what was done has a result"
-	case c.Result != "" && !json.Valid([]byte(c.Result)):
-		problem = "the result is not JSON"
-	}
-	if problem != "" {
-		return interlock.CodeInvalidRequest, problem
-	}
-	return checkTexts(text{"result", c.Result, interlock.MaxResultBytes}, text{"reason", c.Reason, interlock.MaxReasonBytes})
 }

@@ -61,6 +61,10 @@
 // internal/keypath has the rules about the texts of keys, and internal/lockmode those about
 // modes.
 //
+// Some files know none of the state: command.go, event.go, effect.go and the codecs are what
+// goes in and comes out, and check.go, commit_form.go and task_form.go find what is wrong with
+// the form of a command. internal/layout has the list of these files.
+//
 // Package engine must never wait, never answer before its caller made the
 // entry durable (that is package shard's work), and never trust the text that
 // agents send.

@@ -6,43 +6,6 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Outcome says what kind of effect this is.
-type Outcome uint8
-
-const (
-	// Granted: Lease is set.
-	Granted Outcome = 1 + iota
-	// Queued: Ticket and Conflict are set. Another answer follows if the wait is attached.
-	Queued
-	// Skipped: somebody already does it; Conflict is set.
-	Skipped
-	// Done: it was carried out. Session is set for the commands about sessions.
-	Done
-	// Refused: Code and Message are set, and the conflict where there is one.
-	Refused
-	// Warned is a push: Lease is in its soft tier, ExpiresIn (or MaxHoldIn) says
-	// what is left.
-	Warned
-	// Lost is a push: Lease went on into grace or ended without its holder's
-	// doing; Code says why.
-	Lost
-	// Asked is a push: somebody asks the holder of Lease to yield; Lease.Yield says
-	// who and why, and whether the lease is in its grace because of it.
-	Asked
-)
-
-var outcomeNames = [...]string{
-	Granted: "granted", Queued: "queued", Skipped: "skipped", Done: "done",
-	Refused: "refused", Warned: "warned", Lost: "lost", Asked: "asked",
-}
-
-func (o Outcome) String() string {
-	if int(o) < len(outcomeNames) {
-		return outcomeNames[o]
-	}
-	return ""
-}
-
 // Effect is what somebody must be told. It may leave only when the entry of its
 // step, and all before it, are durable.
 type Effect struct {
@@ -140,4 +103,18 @@ type Output struct {
 	Effects []Effect
 	// Events has the same events as Entry appended, for metrics and logs.
 	Events []Event
+}
+
+// LeaseQuestion is what a person is asked about a parked lease. The texts are other agents'.
+type LeaseQuestion struct {
+	Fence    interlock.Fence // that the lease had: its name among the approvals
+	Question string
+	Agent    string // who asks
+	// Principal is the credential that parked the lease: it was authenticated, Agent was
+	// not. "" without credentials.
+	Principal string
+	Purpose   string
+	Claims    []interlock.Claim
+	Parking   interlock.Parking
+	Decision  *interlock.Decision // nil while it is open
 }

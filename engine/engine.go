@@ -77,6 +77,7 @@ type Engine struct {
 	asking  *request // a wait that began in this step and whose caller still listens
 	trial   wait     // of a request that is not in line yet
 	ev      *Event   // the event that is being filled in: see draft
+	hint    hints    // for the fold of ev
 	spare   Event    // that of a snapshot
 }
 
@@ -242,7 +243,7 @@ func (e *Engine) Fold(events []Event) error {
 }
 
 func (e *Engine) fold(ev *Event) error {
-	e.newest = max(e.newest, ev.At)
+	e.newest, e.hint = max(e.newest, ev.At), hints{}
 	err := e.evolve(ev)
 	e.forgetEnded()
 	return err
@@ -264,6 +265,14 @@ func (e *Engine) full() bool {
 	return len(e.out.Entry)-e.start+len(e.broken)*partyBytes > stepBytes || e.objects >= e.most
 }
 
+// hints are what decide has in hand of the event in draft, so that evolve need not look it up.
+// They are no part of the event: on replay there are none.
+type hints struct {
+	req  *request
+	sess *session
+	spec *taskSpec
+}
+
 // draft gives the event to fill in next: the one after the last of out.Events, whose
 // place it keeps when it is emitted. Nobody asks for another before that.
 func (e *Engine) draft() *Event {
@@ -274,7 +283,7 @@ func (e *Engine) draft() *Event {
 		e.out.Events = slices.Grow(e.out.Events, 1)
 		e.ev = &e.out.Events[:n+1][n]
 	}
-	*e.ev = Event{}
+	*e.ev, e.hint = Event{}, hints{}
 	return e.ev
 }
 
@@ -291,7 +300,7 @@ func (e *Engine) emit(ev *Event) {
 	}
 	e.out.Entry = appendEvent(e.out.Entry, ev)
 	e.out.Events = e.out.Events[:len(e.out.Events)+1]
-	r := ev.req
+	r := e.hint.req
 	var t *task
 	if e.objects++; r != nil {
 		t = r.task
@@ -302,7 +311,7 @@ func (e *Engine) emit(ev *Event) {
 	if err := e.evolve(ev); err != nil {
 		panic("engine: own event does not apply: " + err.Error())
 	}
-	ev.req, ev.sess, ev.spec = nil, nil, nil
+	e.hint = hints{}
 	if r != nil && r.phase != held {
 		e.dropConversion(r, r.endOfConversion())
 	}
@@ -315,7 +324,8 @@ func (e *Engine) emit(ev *Event) {
 // the rest.
 func (e *Engine) event(kind EventKind, r *request) *Event {
 	ev := e.draft()
-	ev.Kind, ev.Namespace, ev.Num, ev.ID, ev.Claims, ev.Agent, ev.req = kind, r.space.name, r.num, r.id, r.claims(), r.agentName(), r
+	ev.Kind, ev.Namespace, ev.Num, ev.ID, ev.Claims, ev.Agent = kind, r.space.name, r.num, r.id, r.claims(), r.agentName()
+	e.hint.req = r
 	if f := r.flow(); f != nil {
 		ev.Session, ev.Flow = f.sess.num, f.name
 	}

@@ -294,13 +294,27 @@ type Event struct {
 	Code        interlock.Code
 	Message     string
 
-	attributes attributes // see Patterns
-
-	// What decide had in hand, so that evolve need not look it up; nil on replay.
-	req  *request
-	sess *session
-	spec *taskSpec
+	attributes attributes // not journaled
 }
+
+// attributes are what the event of a request is counted under.
+type attributes struct {
+	patterns []string // shared, never changed
+	org      string
+	group    string
+}
+
+// Patterns returns the names of the patterns that the keys of a request fit, each once, when it
+// was granted, left the line or ended; "" stands for keys that fit none. The first 8 claims
+// count. It is nil for other events. The caller does not change it.
+func (ev *Event) Patterns() []string { return ev.attributes.patterns }
+
+// Org returns the organisation of a run, for the events for which Patterns is not nil; "" if
+// there is none.
+func (ev *Event) Org() string { return ev.attributes.org }
+
+// Claimants returns the group of a request, for the same events.
+func (ev *Event) Claimants() string { return ev.attributes.group }
 
 var eventNames = map[EventKind]string{
 	EvOpened: "opened", EvSessionOpened: "session_opened", EvSessionEnded: "session_ended", EvQueued: "queued",

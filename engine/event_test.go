@@ -55,7 +55,7 @@ func TestNamesComplete(t *testing.T) {
 		}
 		seen[typ+" "+name]++
 	}
-	for _, file := range []string{"event.go", "effect.go"} {
+	for _, file := range []string{"event.go", "outcome.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -111,8 +111,8 @@ func (e *Engine) evolve(ev *Event) error {
 }
 
 func (e *Engine) sessionOf(ev *Event) *session {
-	if ev.sess != nil {
-		return ev.sess
+	if e.hint.sess != nil {
+		return e.hint.sess
 	}
 	return e.numbered(ev.Namespace, ev.Session)
 }
@@ -258,7 +258,7 @@ func (e *Engine) discard(r *request) {
 }
 
 func (e *Engine) evolveRequest(ev *Event) error {
-	r := ev.req
+	r := e.hint.req
 	if r == nil {
 		if e.space(ev.Namespace).knows(ev.ID) || len(ev.Claims) == 0 && ev.Target == 0 && ev.Kind == EvQueued || ev.Any && ev.Kind != EvQueued {
 			return fmt.Errorf("engine: request %d is made twice, or claims nothing", ev.Num)
@@ -309,7 +309,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 
 // evolveProgress folds what happens to a request after it was made.
 func (e *Engine) evolveProgress(ev *Event) error {
-	r := ev.req
+	r := e.hint.req
 	if r == nil {
 		if r = e.space(ev.Namespace).live(ev.ID); r == nil && ev.Kind != EvTomb {
 			return errUnknown

@@ -133,16 +133,6 @@ func (r *request) parkPolicy(c *Park) (freed bool, limit time.Duration, problem 
 	return free && !keep, tighter(cmp.Or(c.For, most, interlock.DefaultPark), most), ""
 }
 
-func checkPark(c *Park) (interlock.Code, string) {
-	switch {
-	case c.Free && c.Keep:
-		return interlock.CodeInvalidRequest, "the keys of a parked lease are either kept or freed: ask for one of both"
-	case c.For < 0 || c.For > interlock.MaxPark:
-		return interlock.CodeInvalidTTL, fmt.Sprintf("a lease is parked for 0 to %v, not for %v", interlock.MaxPark, c.For)
-	}
-	return checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes})
-}
-
 // refuseParked tells a caller that a lease must be resumed first.
 func (e *Engine) refuseParked(r *request) {
 	what := "resume it first"

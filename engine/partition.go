@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -464,23 +463,4 @@ func (e *Engine) partsOf(r *request) (list []interlock.Part) {
 		list = append(list, p)
 	}
 	return list
-}
-
-// checkMember says what is wrong with a claim of membership, or "".
-func checkMember(claims []interlock.Claim) (interlock.Code, string) {
-	for i, c := range claims {
-		switch {
-		case c.Mode != interlock.Member:
-		case len(claims) > 1:
-			return interlock.CodeInvalidRequest, fmt.Sprintf("claim %d on %s: a membership is the only claim of its request", i+1, c.Key)
-		case c.Count < 1 || c.Count > interlock.MaxParts:
-			return interlock.CodeInvalidRequest, fmt.Sprintf("%d parts of %s: a key has 1 to %d", c.Count, c.Key, interlock.MaxParts)
-		default:
-			last := string(c.Key) + "/" + strconv.Itoa(int(c.Count-1))
-			if problem := keypath.Problem(last); problem != "" {
-				return interlock.CodeInvalidKey, fmt.Sprintf("the part %q %s", keypath.Clip(last, 64), problem)
-			}
-		}
-	}
-	return "", ""
 }

@@ -12,16 +12,6 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
-// refusal is why claims are not admitted, whoever holds what.
-type refusal struct {
-	code    interlock.Code
-	message string
-	key     interlock.Key
-	nearest []string
-
-	conflict *Conflict // who is in the way; nil where only key and nearest are to be said
-}
-
 // refuseFor answers the command's caller with it.
 func (e *Engine) refuseFor(no *refusal) {
 	eff := e.refuse(no.code, no.message)

@@ -74,12 +74,6 @@ func (q *queue) name() string {
 	return q.Name
 }
 
-// fullTurn is the stride of a group of weight 1.
-const fullTurn = 1 << 20
-
-// maxWeight bounds a group's weight, so that every stride is above 0.
-const maxWeight = fullTurn
-
 func (g *group) stride() uint64 { return strideOf(g.queue.shares[g.name]) }
 
 func strideOf(s *interlock.Share) uint64 {

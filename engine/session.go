@@ -357,7 +357,8 @@ func (s *space) isClosed(id interlock.SessionID) bool {
 
 // endSession ends a session; reap ends its waits and leases.
 func (e *Engine) endSession(s *session, why Reason) {
-	*e.draft() = Event{Kind: EvSessionEnded, Namespace: s.space.name, Session: s.num, Agent: s.agent, Reason: why, sess: s}
+	*e.draft() = Event{Kind: EvSessionEnded, Namespace: s.space.name, Session: s.num, Agent: s.agent, Reason: why}
+	e.hint.sess = s
 	if why == BySession {
 		e.ev.Actor = e.head.Actor
 	}

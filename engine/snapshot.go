@@ -187,7 +187,6 @@ func (r *request) rank() int {
 
 func (s *snapshotter) request(r *request) {
 	ev := s.e.describe(EvGranted, r)
-	ev.req = nil
 	if d := r.dealings; d != nil && d.arrived != 0 {
 		ev.Queued, ev.Arrived = true, r.granted.Sub(d.arrived)
 	}

@@ -163,7 +163,7 @@ func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
 func (e *Engine) place(id [16]byte, spec *taskSpec, sess *session) *task {
 	*e.draft() = Event{Kind: EvTask, Namespace: e.head.Namespace, ID: id, Num: e.num + 1, Op: uint8(interlock.TaskWaiting)}
 	spec.describe(e.ev)
-	e.ev.spec = spec
+	e.hint.spec = spec
 	switch {
 	case spec.approval != nil:
 		e.ev.Op = uint8(interlock.TaskAsking)

@@ -160,7 +160,7 @@ func (t *task) turnTo(state interlock.TaskState) {
 // evolveTask folds that a task was submitted. In a snapshot it begins as it stands.
 func (e *Engine) evolveTask(ev *Event) error {
 	s := e.space(ev.Namespace)
-	spec := ev.spec
+	spec := e.hint.spec
 	if spec == nil {
 		var err error
 		if spec, err = decodeTask(ev); err != nil {

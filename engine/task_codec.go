@@ -136,6 +136,49 @@ type extras struct {
 	approval   *approval
 }
 
+// approval is the last question about a task, and the answer.
+type approval struct {
+	text    string
+	agent   string // who asks
+	asked   Time
+	limit   time.Duration // after which it answers itself; 0: never
+	paused  time.Duration // since it was asked, in which nobody could answer
+	onLimit interlock.Verdict
+	reads   []interlock.Read // what the asker had read
+	askers  []string         // principals besides the submitter that cannot answer it
+
+	given     []interlock.Endorsement // approvals so far, where one is not enough
+	verdict   interlock.Verdict       // 0 while it is open
+	by        string                  // the name that the answerer claims
+	principal string                  // that answered; "" without credentials
+	words     string                  // why
+}
+
+const (
+	approvalBytes = 256 // that a question costs besides its texts and its reads
+	readBytes     = 32  // that a read costs besides its key
+	nameBytes     = 16  // that a principal costs besides its name
+	givenBytes    = 48  // that one of several approvals costs besides its texts
+)
+
+// size is what it costs to remember.
+func (a *approval) size() int {
+	if a == nil {
+		return 0
+	}
+	n := approvalBytes + len(a.text) + len(a.agent) + len(a.by) + len(a.principal) + len(a.words)
+	for _, name := range a.askers {
+		n += len(name) + nameBytes
+	}
+	for i := range a.given {
+		n += len(a.given[i].Principal) + len(a.given[i].By) + len(a.given[i].Reason) + givenBytes
+	}
+	for i := range a.reads {
+		n += len(a.reads[i].Key) + readBytes
+	}
+	return n
+}
+
 var noExtras = &extras{}
 
 // extend changes the task's extras.

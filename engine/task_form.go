@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -222,4 +223,47 @@ func checkAck(c *Ack) *refusal {
 		return &refusal{code: interlock.CodeBodyTooLarge, message: fmt.Sprintf("the tasks of this acknowledgement have more than %d bytes together", interlock.MaxCommitBytes)}
 	}
 	return nil
+}
+
+// fullTurn is the stride of a group of weight 1.
+const fullTurn = 1 << 20
+
+// maxWeight bounds a group's weight, so that every stride is above 0.
+const maxWeight = fullTurn
+
+// checkApprovers returns what is wrong with who approves the tasks of a queue, or "".
+func checkApprovers(q *interlock.TaskQueue) string {
+	if q.MinApprovals < 0 || q.MinApprovals > interlock.MaxApprovals {
+		return fmt.Sprintf("min_approvals is not between 0 and %d", interlock.MaxApprovals)
+	}
+	if problem := checkAccess(q.Approvers); problem != "" {
+		return "approvers: " + problem
+	}
+	return ""
+}
+
+// checkQuestion normalises a question and says what is wrong with how it is written,
+// nil for nothing.
+func checkQuestion(q *interlock.Question) *refusal {
+	if code, problem := checkTexts(text{"question", q.Text, interlock.MaxQuestionBytes}); code != "" {
+		return &refusal{code: code, message: problem}
+	}
+	switch {
+	case q.Text == "":
+		return invalid("", "what is the person to decide? say it in the question")
+	case q.Limit < 0 || q.Limit > interlock.MaxDelay:
+		return badTime("limit", q.Limit)
+	case q.OnLimit > interlock.Denied:
+		return invalid("", fmt.Sprintf("a question cannot answer itself with verdict %d, which does not exist", q.OnLimit))
+	}
+	q.OnLimit = cmp.Or(q.OnLimit, interlock.Denied)
+	return checkReads(q.Reads)
+}
+
+// questionSize is what a question costs to remember.
+func questionSize(q *interlock.Question) int {
+	if q == nil {
+		return 0
+	}
+	return (&approval{text: q.Text, reads: q.Reads}).size()
 }

@@ -1,6 +1,7 @@
 // Package layout holds the rules about this repository that a machine can check:
 // which package may import which (table.go), what the engine may not do
-// (purity.go), and what every package, file and page must have (tree.go).
+// (purity.go), which of its files know no state (stateless.go), and what every package, file
+// and page must have (tree.go).
 //
 // The rules exist because one careless import is enough to lose what the layout
 // gives: an engine that reads a clock can no longer be replayed, and a client that

@@ -21,6 +21,11 @@ func TestEngineIsPure(t *testing.T) {
 	report(t, problems, err)
 }
 
+func TestStatelessFiles(t *testing.T) {
+	problems, err := Stateless(root)
+	report(t, problems, err)
+}
+
 func TestTree(t *testing.T) {
 	problems, err := Tree(root)
 	report(t, problems, err)
@@ -132,6 +137,26 @@ func TestPurityCoversRooms(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{"engine/internal/part/b.go:1: starts a goroutine"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestStatelessRefuses(t *testing.T) {
+	sources := map[string]string{
+		"engine/event.go": "package engine\ntype Event struct {\n\tat Time\n\treq *request\n}\nfunc (ev *Event) f(x interface{ n() }) { x.n(); ev.req.free() }",
+		"engine/time.go":  "package engine\ntype Time int",
+		"engine/state.go": "package engine\ntype request struct{ ev Event }\nfunc (r *request) free() {}",
+	}
+	got, err := checkStateless(root, sources, []string{"engine/event.go", "engine/time.go", "engine/gone.go"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"engine/gone.go: is in the list of internal/layout/stateless.go and does not exist",
+		"engine/event.go:4: refers to request of engine/state.go, which is not stateless",
+		"engine/event.go:6: refers to free of engine/state.go, which is not stateless",
+	}
+	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -19,7 +19,23 @@ import (
 // Engine type-checks the non-test files of the engine and of each package below it, and
 // checks their purity.
 func Engine(root string) (problems []string, err error) {
-	packages := map[string]map[string]string{}
+	packages, err := engineSources(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range sortedKeys(packages) {
+		found, err := checkPurity(root, packages[folder])
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, found...)
+	}
+	return problems, nil
+}
+
+// engineSources returns the texts of the engine's non-test files, by folder and name.
+func engineSources(root string) (packages map[string]map[string]string, err error) {
+	packages = map[string]map[string]string{}
 	err = walk(root, func(name string) error {
 		folder := path.Dir(name)
 		if !within(folder, "engine") || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
@@ -35,32 +51,31 @@ func Engine(root string) (problems []string, err error) {
 		packages[folder][name] = string(text)
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && len(packages["engine"]) == 0 {
+		err = fmt.Errorf("no Go files in %s", filepath.Join(root, "engine"))
 	}
-	if len(packages["engine"]) == 0 {
-		return nil, fmt.Errorf("no Go files in %s", filepath.Join(root, "engine"))
-	}
-	for _, folder := range sortedKeys(packages) {
-		found, err := checkPurity(root, packages[folder])
-		if err != nil {
-			return nil, err
-		}
-		problems = append(problems, found...)
-	}
-	return problems, nil
+	return packages, err
 }
 
 // checkPurity checks a package given by its sources. root is where its imports are
 // resolved.
 func checkPurity(root string, sources map[string]string) ([]string, error) {
+	fset, files, info, err := check(root, sources)
+	if err != nil {
+		return nil, err
+	}
+	return Purity(fset, files, info), nil
+}
+
+// check parses and type-checks a package given by its sources.
+func check(root string, sources map[string]string) (*token.FileSet, []*ast.File, *types.Info, error) {
 	fset := token.NewFileSet()
 	var files []*ast.File
 	imports := map[string]bool{}
 	for _, name := range sortedKeys(sources) {
 		file, err := parser.ParseFile(fset, name, sources[name], parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
 		files = append(files, file)
 		for _, spec := range file.Imports {
@@ -69,7 +84,7 @@ func checkPurity(root string, sources map[string]string) ([]string, error) {
 	}
 	exports, err := exportData(root, sortedKeys(imports))
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	info := &types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{},
@@ -83,9 +98,9 @@ func checkPurity(root string, sources map[string]string) ([]string, error) {
 		return os.Open(exports[path])
 	})}
 	if _, err := config.Check("engine", fset, files, info); err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	return Purity(fset, files, info), nil
+	return fset, files, info, nil
 }
 
 // exportData asks the go command for the compiler's view of the packages and of
